@@ -247,7 +247,7 @@ func (r *run) withQuestions(ctx context.Context, j job, work chan<- func()) cont
 			return fmt.Errorf("agent: %w", context.Cause(ctx))
 		}
 	}
-	return toolgroups.Asking(ctx, func(ctx context.Context, q toolgroups.Question) (toolgroups.Answer, error) {
+	return toolgroups.WithAsker(ctx, func(ctx context.Context, q toolgroups.Question) (toolgroups.Answer, error) {
 		return r.turn.Ask(ctx, j.toolCall(r.turn.Scope), q, inTurn)
 	})
 }
@@ -262,7 +262,7 @@ func (r *run) withProgress(ctx context.Context, j job) context.Context {
 	began := told
 	began.Doing = toolgroups.Doing(j.tool, json.RawMessage(j.call.Arg()), r.turn.Redact)
 	r.observe(Event{Began: &began})
-	return toolgroups.Reporting(ctx, func(text string) {
+	return toolgroups.WithReporter(ctx, func(text string) {
 		if r.turn.Redact != nil {
 			text = r.turn.Redact(text)
 		}

@@ -33,7 +33,7 @@ func (c *cooling) say(text string, replies ...agent.Reply) {
 		c.t.Fatal(err)
 	}
 	router, err := search.NewRouter(search.RouterConfig{Prices: func(string) search.Prices {
-		return search.Prices{Write: 1, Read: 0.1, Kept: time.Hour}
+		return search.Prices{Write: 1, Read: 0.1, MaxAge: time.Hour}
 	}})
 	if err != nil {
 		c.t.Fatal(err)

@@ -208,7 +208,7 @@ func (r *run) lookup(call Call) (Call, toolgroups.Tool, *toolgroups.Error) {
 	}
 	find := r.round.Lookup
 	if call.Tool != "" {
-		find = r.round.Through
+		find = r.round.LookupUnwrapped
 	}
 	tool, fault := find(call.Runs(), r.turn.Scope)
 	return call, tool, fault

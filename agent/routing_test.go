@@ -272,7 +272,7 @@ func TestCatalogueFollows(t *testing.T) {
 func TestAutoDecidesAgainWhenTheCacheIsMissedAnyway(t *testing.T) {
 	c, log := routed(t, search.RoutingAuto, func(cfg *search.RouterConfig) {
 		cfg.Config = search.DefaultConfig()
-		cfg.Prices = func(string) search.Prices { return search.Prices{Write: 1, Read: 0.1, Kept: time.Hour} }
+		cfg.Prices = func(string) search.Prices { return search.Prices{Write: 1, Read: 0.1, MaxAge: time.Hour} }
 	})
 	c.turn.ContextTokens = 128_000
 	mode := func(c *chat) string {

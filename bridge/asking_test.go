@@ -276,8 +276,8 @@ func TestWhatIsDeclinedWithoutAQuestion(t *testing.T) {
 		"a long text":       {{From: "files", Text: strings.Repeat("x", 2001)}},
 		"no https":          {{From: "files", URL: "http://example.com"}},
 		"a name in a link":  {{From: "files", URL: "https://user:pw@example.com"}},
-		"nothing to choose": form(toolgroups.Field{Name: "a", Type: toolgroups.FieldChoose}),
-		"too much to show":  form(toolgroups.Field{Name: "a", Type: toolgroups.FieldChoose, Choices: make([]toolgroups.FieldChoice, 41)}),
+		"nothing to choose": form(toolgroups.Field{Name: "a", Type: toolgroups.FieldChooseOne}),
+		"too much to show":  form(toolgroups.Field{Name: "a", Type: toolgroups.FieldChooseOne, Choices: make([]toolgroups.FieldChoice, 41)}),
 	} {
 		c := &curious{asks: asks}
 		r := c.rig(t)
@@ -313,8 +313,8 @@ func TestACallAsksNoMoreThanFiveTimes(t *testing.T) {
 func TestWhatCanBeChosenAndLeftOut(t *testing.T) {
 	two := 2.0
 	c := &curious{asks: form(
-		toolgroups.Field{Name: "kind", Type: toolgroups.FieldChoose, Required: true, Choices: []toolgroups.FieldChoice{{Value: "a"}, {Value: "b", Title: "The second"}}},
-		toolgroups.Field{Name: "many", Type: toolgroups.FieldPick, Required: true, Most: &two, Choices: []toolgroups.FieldChoice{{Value: "x"}, {Value: "y"}, {Value: "z"}}},
+		toolgroups.Field{Name: "kind", Type: toolgroups.FieldChooseOne, Required: true, Choices: []toolgroups.FieldChoice{{Value: "a"}, {Value: "b", Title: "The second"}}},
+		toolgroups.Field{Name: "many", Type: toolgroups.FieldChooseMany, Required: true, Most: &two, Choices: []toolgroups.FieldChoice{{Value: "x"}, {Value: "y"}, {Value: "z"}}},
 		toolgroups.Field{Name: "left", Type: toolgroups.FieldText},
 		toolgroups.Field{Name: "line", Type: toolgroups.FieldText, Default: "once"},
 		toolgroups.Field{Name: "mail", Type: toolgroups.FieldText, Format: "email", Required: true},

@@ -96,7 +96,7 @@ func (w *harness) speaks(protocol string) {
 }
 
 func (w *harness) client() *http.Client {
-	transport := wire.Trusting(w.root)
+	transport := wire.TransportTrusting(w.root)
 	w.t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }

@@ -23,7 +23,7 @@ const (
 // previews implements [chats.Previewer] for a platform.
 type previews struct {
 	platform *Platform
-	room     *retry.Spare
+	room     *retry.OptionalLimiter
 }
 
 // Room implements [chats.Previewer]. There is none while messages to the channel wait.

@@ -128,7 +128,7 @@ func New(cfg Config) (*Platform, error) {
 	if p.responses, err = shared.NewInvitations(cfg.KV, bot, &p.api.clock); err != nil {
 		return nil, err
 	}
-	p.previews = &previews{platform: p, room: retry.NewSpare(previewRate, previewBurst)}
+	p.previews = &previews{platform: p, room: retry.NewOptionalLimiter(previewRate, previewBurst)}
 	p.surface = surface.New(surface.Config{
 		Call: p.api.call, Code: codeOf, Log: p.log,
 		Blocks: layOut(p.Render),

@@ -53,7 +53,7 @@ func secureStage(t *testing.T, protocol string) *stage {
 func (s *stage) transport(t *testing.T) *http.Transport {
 	transport := &http.Transport{}
 	if s.root != nil {
-		transport = wire.Trusting(s.root)
+		transport = wire.TransportTrusting(s.root)
 	}
 	t.Cleanup(transport.CloseIdleConnections)
 	return transport

@@ -75,8 +75,8 @@ type Platform struct {
 	admins       *cache.Cache[adminKey, bool]
 	forums       *cache.Cache[int64, bool]
 	pacer        *pacer
-	previews     *retry.Spare
-	ends         *retry.Spare // of previews
+	previews     *retry.OptionalLimiter
+	ends         *retry.OptionalLimiter // of previews
 	albums       albums
 	hook         hook
 	ephemeral    atomic.Pointer[bool] // whether the server can; nil before it was asked
@@ -128,8 +128,8 @@ func New(cfg Config) (*Platform, error) {
 		clocks:       newClocks(),
 		conflictWait: cmp.Or(cfg.ConflictWait, DefaultConflictWait),
 		pacer:        &pacer{paces: retry.NewPacer(maxHold), refused: map[string]time.Time{}},
-		previews:     retry.NewSpare(previewRate, previewBurst),
-		ends:         retry.NewSpare(endRate, endBurst),
+		previews:     retry.NewOptionalLimiter(previewRate, previewBurst),
+		ends:         retry.NewOptionalLimiter(endRate, endBurst),
 		admins:       cache.New[adminKey, bool](maxAdmins),
 		forums:       cache.New[int64, bool](maxForums),
 		albums:       newAlbums(cfg.KV),

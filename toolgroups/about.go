@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// About says what a call is about, for those who may have to know later: the arguments that are
-// names ([Tool.Names]), as "name=exec enabled=false". Mask takes secrets out of a value.
-func About(tool Tool, arguments json.RawMessage, mask func(string) string) string {
+// AuditArguments returns the identifying arguments of a call ([Tool.Names]) for the audit, as "name=exec
+// enabled=false". mask takes secrets out of a value.
+func AuditArguments(tool Tool, arguments json.RawMessage, mask func(string) string) string {
 	var given map[string]any
-	_ = json.Unmarshal(arguments, &given) // what cannot be read names nothing
+	_ = json.Unmarshal(arguments, &given) // unreadable arguments name nothing
 	var all []string
 	for _, name := range tool.Names {
 		switch value := given[name].(type) {
@@ -23,7 +23,7 @@ func About(tool Tool, arguments json.RawMessage, mask func(string) string) strin
 	return strings.Join(all, " ")
 }
 
-// parseNames reads the arguments that are names.
+// parseNames parses a tool's list of identifying arguments.
 func parseNames(raw, parameters json.RawMessage) (names []string, err error) {
 	var schema struct{ Properties map[string]json.RawMessage }
 	if raw == nil {

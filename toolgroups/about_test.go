@@ -22,7 +22,7 @@ func TestAboutHasNamesAlone(t *testing.T) {
 		`{"name":"` + strings.Repeat("x", 500) + `"}`:    "name=" + strings.Repeat("x", 59) + "…",
 		`no arguments`: "",
 	} {
-		if got := toolgroups.About(*m.Tool, json.RawMessage(arguments), mask); got != want {
+		if got := toolgroups.AuditArguments(*m.Tool, json.RawMessage(arguments), mask); got != want {
 			t.Errorf("%s is about %q, want %q", arguments, got, want)
 		}
 	}

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Question is what a tool wants to know, in the middle of a call, from the person on whose
-// behalf it runs. Its texts are not trusted.
+// Question is what a tool asks, during a call, of the person on whose behalf it runs. Its texts
+// are not trusted.
 type Question struct {
-	// From is who asks, as people know it.
+	// From is the asker's name for people.
 	From string `json:"from"`
-	// Text is what is asked, plain.
+	// Text is the question, plain.
 	Text string `json:"text"`
-	// Fields are what is to be filled in. Without one the person only agrees.
+	// Fields are the form. Without fields the person only agrees.
 	Fields []Field `json:"fields,omitempty"`
-	// URL, unless empty, is an https address that the person is asked to open. Then there are
-	// no fields.
+	// URL, if not empty, is an https address that the person is asked to open. Then there are no
+	// fields.
 	URL string `json:"url,omitempty"`
-	// Done, if not nil, is closed once it is known that the person has done what URL is for.
+	// Done, if not nil, is closed once the person has completed what URL is for.
 	Done <-chan struct{} `json:"-"`
 }
 
@@ -28,95 +28,95 @@ type Field struct {
 	Title string    `json:"title,omitempty"`
 	About string    `json:"about,omitempty"`
 	Type  FieldType `json:"type"`
-	// Required says that it cannot be left out.
+	// Required fields cannot be left out.
 	Required bool `json:"required,omitempty"`
-	// Default, unless nil, is a value that is offered: of the type of [Answer.Values].
+	// Default, if not nil, is the suggested value, of the type of [Answer.Values].
 	Default any `json:"default,omitempty"`
-	// Choices are what can be chosen, where Type says so.
+	// Choices are the options of a FieldChoose or FieldPick.
 	Choices []FieldChoice `json:"choices,omitempty"`
-	// Least and Most bound a number, the characters of a text, or how many are chosen.
+	// Least and Most bound a number, the characters of a text, or how many options are chosen.
 	Least *float64 `json:"least,omitempty"`
 	Most  *float64 `json:"most,omitempty"`
-	// Format is that of a text: email, uri, date, date-time; empty for any. Pattern is a
-	// regular expression that it has to match.
+	// Format of a text is email, uri, date or date-time; empty for any. Pattern is a regular
+	// expression that it must match.
 	Format  string `json:"format,omitempty"`
 	Pattern string `json:"pattern,omitempty"`
 }
 
-// FieldChoice is a value that can be chosen.
+// FieldChoice is an option.
 type FieldChoice struct {
 	Value string `json:"value"`
 	Title string `json:"title,omitempty"`
 }
 
-// FieldType is what a [Field] takes.
+// FieldType is the type of a [Field].
 type FieldType string
 
-// The types of fields, with those of their values.
+// The types of fields, each with the Go type of its value.
 const (
-	FieldText    FieldType = "text"    // a string
-	FieldNumber  FieldType = "number"  // a float64
-	FieldInteger FieldType = "integer" // a float64 without a fraction
-	FieldBoolean FieldType = "boolean" // a bool
-	FieldChoose  FieldType = "choose"  // a string, one of the choices
-	FieldPick    FieldType = "pick"    // a []any of strings, any of the choices
+	FieldText       FieldType = "text"    // a string
+	FieldNumber     FieldType = "number"  // a float64
+	FieldInteger    FieldType = "integer" // a float64 without a fraction
+	FieldBoolean    FieldType = "boolean" // a bool
+	FieldChooseOne  FieldType = "choose"  // a string, one of the choices
+	FieldChooseMany FieldType = "pick"    // a []any of strings, any of the choices
 )
 
-// Answer is what came of a [Question].
+// Answer is the answer to a [Question].
 type Answer struct {
 	Action AnswerAction `json:"action"`
-	// Values are what was filled in, by the names of the fields.
+	// Values are the filled-in values by field name.
 	Values map[string]any `json:"values,omitempty"`
 }
 
 // AnswerAction says how a question ended.
 type AnswerAction string
 
-// The ends of questions.
+// The ways a question ends.
 const (
 	AnswerAccept AnswerAction = "accept"
-	// AnswerDecline: the person said no, or there is no person to ask.
+	// AnswerDecline: the person refused, or nobody can be asked.
 	AnswerDecline AnswerAction = "decline"
-	// AnswerCancel: the person put it away, or did not answer in time.
+	// AnswerCancel: the person dismissed it, or did not answer in time.
 	AnswerCancel AnswerAction = "cancel"
 )
 
-// asker is the key of who asks people in a context.
-type asker struct{}
+// askerKey is the context key of the function that asks people.
+type askerKey struct{}
 
-// Asking returns a context in which a tool can ask the person on whose behalf it runs.
-func Asking(ctx context.Context, ask func(ctx context.Context, q Question) (Answer, error)) context.Context {
-	return context.WithValue(ctx, asker{}, ask)
+// WithAsker returns a context in which tools can ask the person on whose behalf they run.
+func WithAsker(ctx context.Context, ask func(ctx context.Context, q Question) (Answer, error)) context.Context {
+	return context.WithValue(ctx, askerKey{}, ask)
 }
 
-// Asks reports whether there is a person to ask in a context.
-func Asks(ctx context.Context) bool {
-	_, asks := ctx.Value(asker{}).(func(context.Context, Question) (Answer, error))
+// CanAsk reports whether a tool can ask a person in this context.
+func CanAsk(ctx context.Context) bool {
+	_, asks := ctx.Value(askerKey{}).(func(context.Context, Question) (Answer, error))
 	return asks
 }
 
-// Ask asks the person on whose behalf a tool runs, and waits for the answer. Where no
-// person is there, that is [AnswerDecline]. The times of [Timed] stand still meanwhile. An error means
+// Ask asks the person on whose behalf a tool runs, and waits for the answer. If no person can be
+// asked, that is [AnswerDecline]. Meanwhile the timeouts of [WithPausableTimeout] are paused. An error means
 // that the call is over.
 func Ask(ctx context.Context, q Question) (Answer, error) {
-	ask, asks := ctx.Value(asker{}).(func(context.Context, Question) (Answer, error))
+	ask, asks := ctx.Value(askerKey{}).(func(context.Context, Question) (Answer, error))
 	if !asks {
 		return Answer{Action: AnswerDecline}, nil
 	}
-	limits, _ := ctx.Value(limits{}).(*limit)
+	limits, _ := ctx.Value(limitKey{}).(*pausableTimeout)
 	for l := limits; l != nil; l = l.outer {
-		l.hold()
+		l.pause()
 		defer l.resume()
 	}
 	return ask(ctx, q)
 }
 
-// limits is the key of the innermost limit in a context.
-type limits struct{}
+// limitKey is the context key of the innermost limit.
+type limitKey struct{}
 
-// limit is a time that ends a context.
-type limit struct {
-	outer *limit
+// pausableTimeout is a pausable timeout.
+type pausableTimeout struct {
+	outer *pausableTimeout
 	time  time.Duration
 
 	mu    sync.Mutex
@@ -125,14 +125,14 @@ type limit struct {
 	over  bool
 }
 
-// Timed is [context.WithTimeout] for what may ask people: while [Ask] waits the time stands
-// still, and after that the whole of it is there again. The cause of its end is
-// [context.DeadlineExceeded]; it has no deadline that could be asked for.
-func Timed(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
+// WithPausableTimeout is [context.WithTimeout] for calls that may ask people: while [Ask] waits the timeout is
+// paused, and afterwards it starts anew. The cause of its end is [context.DeadlineExceeded]; the
+// context reports no deadline.
+func WithPausableTimeout(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	l := &limit{time: within, timer: time.AfterFunc(within, func() { cancel(context.DeadlineExceeded) })}
-	l.outer, _ = ctx.Value(limits{}).(*limit)
-	return context.WithValue(ctx, limits{}, l), func() {
+	l := &pausableTimeout{time: within, timer: time.AfterFunc(within, func() { cancel(context.DeadlineExceeded) })}
+	l.outer, _ = ctx.Value(limitKey{}).(*pausableTimeout)
+	return context.WithValue(ctx, limitKey{}, l), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.over = true
@@ -141,14 +141,14 @@ func Timed(ctx context.Context, within time.Duration) (context.Context, context.
 	}
 }
 
-func (l *limit) hold() {
+func (l *pausableTimeout) pause() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held++
 	l.timer.Stop()
 }
 
-func (l *limit) resume() {
+func (l *pausableTimeout) resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held--; l.held == 0 && !l.over {

@@ -13,9 +13,9 @@ import (
 // Within the limits of a turn and of its call, a person may think as long as they like.
 func TestALimitStandsStillWhileAPersonIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turn, end := toolgroups.Timed(t.Context(), time.Minute)
+		turn, end := toolgroups.WithPausableTimeout(t.Context(), time.Minute)
 		defer end()
-		call, done := toolgroups.Timed(toolgroups.Asking(turn, func(context.Context, toolgroups.Question) (toolgroups.Answer, error) {
+		call, done := toolgroups.WithPausableTimeout(toolgroups.WithAsker(turn, func(context.Context, toolgroups.Question) (toolgroups.Answer, error) {
 			timer := time.NewTimer(time.Hour)
 			<-timer.C
 			return toolgroups.Answer{Action: toolgroups.AnswerAccept}, nil
@@ -33,7 +33,7 @@ func TestALimitStandsStillWhileAPersonIsAsked(t *testing.T) {
 }
 
 func TestWhereNobodyIsThereTheAnswerIsNo(t *testing.T) {
-	if answer, err := toolgroups.Ask(t.Context(), toolgroups.Question{}); err != nil || answer.Action != toolgroups.AnswerDecline || toolgroups.Asks(t.Context()) {
+	if answer, err := toolgroups.Ask(t.Context(), toolgroups.Question{}); err != nil || answer.Action != toolgroups.AnswerDecline || toolgroups.CanAsk(t.Context()) {
 		t.Errorf("%v, %v", answer, err)
 	}
 }

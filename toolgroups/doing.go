@@ -10,13 +10,13 @@ import (
 	"unicode"
 )
 
-// maxDoing bounds what is said of a call, and maxNamed what it names, in characters.
+// Bounds in characters: of the description of a call, and of an argument in it.
 const maxDoing, maxNamed = 60, 32
 
-// named is an argument in [Tool.Doing].
+// named matches an argument in [Tool.Doing].
 var named = regexp.MustCompile(`\s*\{([a-zA-Z0-9_]+)\}`)
 
-// verbs are the words by which the name of a tool says what it does, as people say it.
+// verbs maps verbs in the names of tools to their form for people.
 var verbs = map[string]string{
 	"add": "adding", "append": "adding", "apply": "applying", "archive": "archiving", "ask": "asking", "analyze": "analysing",
 	"browse": "browsing", "build": "building", "call": "calling", "cancel": "cancelling", "check": "checking", "clear": "clearing",
@@ -34,12 +34,11 @@ var verbs = map[string]string{
 	"wait": "waiting", "write": "writing",
 }
 
-// subjects are the arguments that tell people best what a call is about.
+// subjects are the arguments that best identify a call, best first.
 var subjects = []string{"path", "file_path", "file", "filename", "url", "title", "subject", "query", "name", "summary"}
 
-// Doing says in everyday words what a call does, in one line of at most 60 characters: by
-// [Tool.Doing], otherwise by the name of the tool. Mask takes secrets out of a value; nil
-// leaves it.
+// Doing describes a call for people in one line of at most 60 characters: with [Tool.Doing],
+// otherwise from the name of the tool. mask takes secrets out of a value; nil leaves it.
 func Doing(tool Tool, arguments json.RawMessage, mask func(string) string) string {
 	var given map[string]any
 	_ = json.Unmarshal(arguments, &given)
@@ -59,7 +58,7 @@ func Doing(tool Tool, arguments json.RawMessage, mask func(string) string) strin
 			return place[:strings.IndexByte(place, '{')] + value
 		}), maxDoing)
 	}
-	text := byName(tool.Name)
+	text := nameInWords(tool.Name)
 	for _, name := range subjects {
 		if value := about(name); value != "" {
 			return oneLine(text+": "+value, maxDoing)
@@ -68,10 +67,10 @@ func Doing(tool Tool, arguments json.RawMessage, mask func(string) string) strin
 	return oneLine(text, maxDoing)
 }
 
-// byName makes words of the name of a tool: create_event of calendar is "creating event
+// nameInWords turns the name of a tool into words: create_event of calendar becomes "creating event
 // (calendar)".
-func byName(name string) string {
-	words := strings.FieldsFunc(apart(name), func(r rune) bool { return r == '_' || r == '-' || r == ' ' || r == '.' })
+func nameInWords(name string) string {
+	words := strings.FieldsFunc(splitCamelCase(name), func(r rune) bool { return r == '_' || r == '-' || r == ' ' || r == '.' })
 	at := slices.IndexFunc(words, func(w string) bool { return verbs[w] != "" })
 	if at < 0 {
 		return "using " + strings.Join(words, " ")
@@ -86,8 +85,8 @@ func byName(name string) string {
 	return verbs[words[at]] + " " + after + " (" + before + ")"
 }
 
-// apart writes createEvent as create event.
-func apart(name string) string {
+// splitCamelCase turns createEvent into "create event".
+func splitCamelCase(name string) string {
 	var b strings.Builder
 	small := false
 	for _, r := range name {
@@ -100,8 +99,8 @@ func apart(name string) string {
 	return b.String()
 }
 
-// subject is an argument as people name it: a file without its folders, an address without
-// what may be secret in it.
+// subject shortens an argument for people: a file loses its folders, an address everything that
+// may be secret.
 func subject(name, value string) string {
 	if u, err := url.Parse(strings.TrimSpace(value)); err == nil && u.Host != "" {
 		value = u.Hostname() + strings.TrimRight(u.Path, "/")

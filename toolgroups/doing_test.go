@@ -61,19 +61,19 @@ func TestADownloadTellsHowFarItIs(t *testing.T) {
 		-1:        {"1 MB", "2 MB"},
 	} {
 		var got []string
-		ctx := toolgroups.Reporting(t.Context(), func(step string) { got = append(got, step) })
+		ctx := toolgroups.WithReporter(t.Context(), func(step string) { got = append(got, step) })
 		in := strings.NewReader(strings.Repeat("x", 2_500_000))
-		n, err := io.Copy(io.Discard, iotest.HalfReader(toolgroups.Reading(ctx, in, total)))
+		n, err := io.Copy(io.Discard, iotest.HalfReader(toolgroups.ReportingReader(ctx, in, total)))
 		if n != 2_500_000 || err != nil || !slices.Equal(got, want) {
 			t.Errorf("%d bytes, %v, reported %q", n, err, got)
 		}
 	}
 	// What is too long to be masked is left out, and so is all that nobody hears.
-	ctx := toolgroups.Reporting(t.Context(), func(step string) { t.Errorf("reported %d bytes", len(step)) })
+	ctx := toolgroups.WithReporter(t.Context(), func(step string) { t.Errorf("reported %d bytes", len(step)) })
 	toolgroups.Report(ctx, strings.Repeat("x", 5000))
 	toolgroups.Report(t.Context(), "x")
 	in := strings.NewReader("")
-	if toolgroups.Reading(t.Context(), in, 0) != io.Reader(in) {
+	if toolgroups.ReportingReader(t.Context(), in, 0) != io.Reader(in) {
 		t.Error("a download is counted for nobody")
 	}
 }

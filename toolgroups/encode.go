@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// EncodeTools returns the tools array of a Chat Completions request. The bytes
-// depend on nothing but the tools: where one list begins with another, so does
-// its encoding (but for the closing bracket).
+// EncodeTools returns the tools array of a Chat Completions request. The encoding is
+// deterministic: if one list is a prefix of another, so is its encoding (but for the closing
+// bracket).
 func EncodeTools(tools []Tool) json.RawMessage {
 	return EncodeToolsAs(tools, `{"type":"function","function":{`, `}}`)
 }
 
-// EncodeToolsAs is [EncodeTools] for an API that has something else before and after the
-// name, description and parameters of each tool.
+// EncodeToolsAs is [EncodeTools] for an API that wraps the name, description and parameters of
+// each tool in other text.
 func EncodeToolsAs(tools []Tool, before, after string) json.RawMessage {
 	size := 2
 	for i := range tools {
@@ -36,7 +36,7 @@ func EncodeToolsAs(tools []Tool, before, after string) json.RawMessage {
 	return b.Bytes()
 }
 
-// Schema is the schema of the parameters, which every tool has.
+// Schema returns the schema of the parameters.
 func (t *Tool) Schema() json.RawMessage {
 	if len(t.Parameters) == 0 {
 		return json.RawMessage(emptyParameters)
@@ -44,17 +44,17 @@ func (t *Tool) Schema() json.RawMessage {
 	return t.Parameters
 }
 
-// encoded are the members of a tool in a tools array.
+// encoded returns the members of a tool in a tools array.
 func (t *Tool) encoded() []byte {
 	if t.wire != nil {
 		return t.wire
 	}
-	return slices.Concat([]byte(`"name":`), quote(t.Name), []byte(`,"description":`), quote(t.Description),
+	return slices.Concat([]byte(`"name":`), quoteJSON(t.Name), []byte(`,"description":`), quoteJSON(t.Description),
 		[]byte(`,"parameters":`), t.Schema())
 }
 
-// EstimateTokens says roughly how many tokens the schemas of tools cost:
-// characters of their wire form divided by four, no tokenizer. Deferred ones cost nothing.
+// EstimateTokens estimates how many tokens the schemas of tools cost: the characters of their
+// encoding divided by four. Deferred tools cost nothing.
 func EstimateTokens(tools []Tool) int {
 	size := 1 + max(len(tools), 1) // brackets and commas
 	for i := range tools {
@@ -70,11 +70,11 @@ func EstimateTokens(tools []Tool) int {
 	return size / 4
 }
 
-// wireSize is how many characters a tool takes in a tools array.
+// wireSize returns the number of characters of a tool in a tools array.
 func wireSize(t Tool) int { return utf8.RuneCount(EncodeTools([]Tool{t})) - len("[]") }
 
-// quote encodes a string as JSON without the escapes that only HTML needs.
-func quote(s string) []byte {
+// quoteJSON encodes a string as JSON without HTML escapes.
+func quoteJSON(s string) []byte {
 	b, err := EncodeJSON(s)
 	if err != nil {
 		return []byte(`""`) // A string always encodes.
@@ -82,7 +82,7 @@ func quote(s string) []byte {
 	return b
 }
 
-// EncodeJSON is json.Marshal without the escapes that only HTML needs.
+// EncodeJSON is json.Marshal without HTML escapes.
 func EncodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -7,8 +7,8 @@ import (
 	"path"
 )
 
-// GroupOf returns the group that the manifest name.json of a family describes, with its
-// functions. Any mistake in the manifest is an error: it comes with the program.
+// GroupOf returns the group described by the embedded manifest name.json, with its functions.
+// Any mistake in the manifest is an error.
 func GroupOf(files fs.FS, name string, handlers map[string]Handler) (Group, error) {
 	m, err := manifestOf(files, name, handlers)
 	if err == nil && m.Group == nil {
@@ -20,7 +20,7 @@ func GroupOf(files fs.FS, name string, handlers map[string]Handler) (Group, erro
 	return *m.Group, nil
 }
 
-// ToolOf is [GroupOf] for the manifest of a core tool and its function.
+// ToolOf is [GroupOf] for the manifest of a core tool.
 func ToolOf(files fs.FS, name string, run Handler) (Tool, error) {
 	m, err := manifestOf(files, name, map[string]Handler{name: run})
 	if err == nil && m.Tool == nil {

@@ -8,11 +8,11 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// MaxDescription is how many characters of a group's description the listing
-// shows; what is longer ends in "…".
+// MaxDescription bounds a group's description in the listing, in characters; a longer one ends
+// in "…".
 const MaxDescription = 200
 
-// listing is the section of the system prompt (S5) without trailing space.
+// listing returns the groups section of the system prompt (S5), without trailing space.
 func listing(groups []Group) string {
 	if len(groups) == 0 {
 		return ""
@@ -25,8 +25,7 @@ func listing(groups []Group) string {
 	return b.String()
 }
 
-// JoinPrompt puts the listing behind the prompt. A blank prompt leaves the listing
-// alone, an empty listing leaves the prompt as it is.
+// JoinPrompt appends the listing to the prompt. Either may be empty.
 func JoinPrompt(prompt, listing string) string {
 	switch {
 	case listing == "":
@@ -38,8 +37,8 @@ func JoinPrompt(prompt, listing string) string {
 	}
 }
 
-// oneLine folds white space and control characters into single spaces, drops
-// characters that are invisible or turn the direction of writing, and cuts.
+// oneLine folds white space and control characters into single spaces, drops invisible and
+// bidirectional control characters, and cuts.
 func oneLine(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -53,7 +52,7 @@ func oneLine(s string, limit int) string {
 	return wording.Clip(strings.Join(strings.Fields(s), " "), limit)
 }
 
-// displayName makes "My Tools" of my_tools.
+// displayName turns my_tools into "My Tools".
 func displayName(name string) string {
 	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '-' || r == ' ' })
 	for i, w := range words {
@@ -63,7 +62,7 @@ func displayName(name string) string {
 	return strings.Join(words, " ")
 }
 
-// description stands in for a group that has none of its own.
+// description makes a description from the names of a group and its tools.
 func description(name string, tools []Tool) string {
 	if len(tools) == 0 {
 		return "Tools of the group " + name

@@ -13,18 +13,18 @@ import (
 // LoadToolGroup is the name of the core tool that loads a group.
 const LoadToolGroup = "load_tool_group"
 
-// Codes of errors that load_tool_group makes.
+// Codes of errors of load_tool_group.
 const (
 	CodeMissingParameter = "missing_parameter"
 	CodeUnknownGroup     = "not_found"
 	CodeEmptyGroup       = "empty_group"
 )
 
-// maxEcho is how much of a name that the model made up is repeated to it.
+// maxEcho bounds an unknown name that is repeated to the model, in characters.
 const maxEcho = 64
 
-// loadTool is load_tool_group, for which a [Set] has the function. It reads its arguments
-// itself, because the answer to a missing one is fixed (S3).
+// loadTool returns load_tool_group, whose function is in [Set]. It reads its arguments itself,
+// because the answer to a missing one is fixed (S3).
 func loadTool() Tool {
 	return Tool{
 		Name:         LoadToolGroup,
@@ -41,9 +41,8 @@ func loadTool() Tool {
 	}
 }
 
-// LoadArgument returns the group that a call of load_tool_group asks for, without
-// space around it; false where there is none. It serves the load itself and the
-// restoring of loads from a history, so that both read a call alike.
+// LoadArgument returns the group that a call of load_tool_group asks for, trimmed; false if
+// there is none. Loading and restoring loads from a history both use it.
 func LoadArgument(arguments json.RawMessage) (string, bool) {
 	fixed, err := RepairArguments(arguments)
 	if err != nil {
@@ -57,7 +56,7 @@ func LoadArgument(arguments json.RawMessage) (string, bool) {
 	return strings.TrimSpace(name), ok
 }
 
-// load is what load_tool_group does in this conversation. text is [Route].LoadText.
+// load runs load_tool_group in this conversation. text is [Route].LoadText.
 func (s *Set) load(call Call, ticket int, text func([]string, string, []Tool) string) (Result, error) {
 	name, ok := LoadArgument(call.Arguments)
 	if !ok {
@@ -84,9 +83,9 @@ func (s *Set) load(call Call, ticket int, text func([]string, string, []Tool) st
 	return Result{Text: text(s.Loaded(), group.DisplayName, tools)}, nil
 }
 
-// LoadText is S1, the answer to a load: the tools with their descriptions. Where that is longer
-// than limit characters, the descriptions end with their first sentences, or are left out; every
-// tool is always named.
+// LoadText returns the answer to a load (S1): the tools with their descriptions. If that is
+// longer than limit characters, the descriptions are cut to their first sentences or left out;
+// every tool is always named.
 func LoadText(display string, tools []Tool, limit int) string {
 	head := fmt.Sprintf("Loaded %d tools from group '%s':", len(tools), display)
 	describe := []func(Tool) string{
@@ -108,7 +107,7 @@ func LoadText(display string, tools []Tool, limit int) string {
 	return b.String()
 }
 
-// ShortLoadText takes all but the names of the tools out of the answer to a load.
+// ShortLoadText cuts the answer to a load down to the names of the tools.
 func ShortLoadText(text string) string {
 	head, list, _ := strings.Cut(text, "\n")
 	var names []string

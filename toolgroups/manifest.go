@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// MaxGroupTools is how many tools of a file a group takes.
+	// MaxGroupTools bounds the tools of a group from a file.
 	MaxGroupTools = 50
 	// MaxManifest bounds a manifest in bytes.
 	MaxManifest = 1 << 20
@@ -21,15 +21,15 @@ const (
 	MaxTimeout = time.Hour
 )
 
-// functionName is the name of a function in a manifest: a plain identifier, so that it can be
-// put into a script without being anything else.
+// functionName matches the name of a function in a manifest: a plain identifier, which is safe
+// to put into a script.
 var functionName = regexp.MustCompile(`^[a-zA-Z_$][a-zA-Z0-9_$]*$`)
 
-// maxWireName is how long a name may be that providers accept.
+// maxWireName bounds a name that providers accept, in characters.
 const maxWireName = 64
 
-// WireName makes a name that providers accept of the name of a manifest or a tool: "my tool.v2"
-// becomes my_tool_v2. It is empty where nothing is left.
+// WireName turns a name into one that providers accept: "my tool.v2" becomes my_tool_v2. The
+// result may be empty.
 func WireName(name string) string {
 	mapped := strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -43,11 +43,11 @@ func WireName(name string) string {
 	return mapped[:min(len(mapped), maxWireName)]
 }
 
-// Manifest is what a file holds: a core tool, or a group, or nothing of use.
+// Manifest is the content of a file: a core tool, a group, or neither.
 type Manifest struct {
-	// Tool is set where the file holds a single object.
+	// Tool is set if the file holds an object.
 	Tool *Tool
-	// Group is set where the file holds a list.
+	// Group is set if the file holds a list.
 	Group *Group
 }
 
@@ -57,12 +57,12 @@ type Manifest struct {
 //
 //	{"_meta": true, "display_name": "…", "description": "…", "role": "admin"}
 //
-// and whose others are tools: name, description, parameters, function (a key of
-// handlers, which may be nil; the name if absent), timeout_s or timeoutSeconds, effect (read_only,
-// changes, consequential), role (user, admin, owner), doing ([Tool.Doing]) and names ([Tool.Names]). source becomes
-// that of the group, names become those of [WireName], and a group without a description is left
-// without one: [NewRegistry] makes it of the tools that it has in the end. Each error is one line that names the file and the entry; an entry with an
-// error is left out and the rest is used.
+// and whose others are tools: name, description, parameters, function (a key of handlers, which
+// may be nil; defaults to the name), timeout_s or timeoutSeconds, effect (read_only, changes,
+// consequential), role (user, admin, owner), doing ([Tool.Doing]) and names ([Tool.Names]).
+// source is the source of the group. Names pass through [WireName]. [NewRegistry] makes up a
+// missing description. Each error is one line that names the file and the entry; an entry with
+// an error is left out and the rest is used.
 func ParseManifest(base string, data []byte, handlers map[string]Handler, source string) (Manifest, []error) {
 	p := parser{base: base, source: source, handlers: handlers}
 	m, err := p.file(data)
@@ -108,7 +108,7 @@ func (p *parser) file(data []byte) (Manifest, error) {
 	return Manifest{}, errors.New("the file must hold an object (one tool) or a list (a group)")
 }
 
-// syntax names the line of a syntax error.
+// syntax adds the line to a syntax error.
 func syntax(data []byte, err error) error {
 	var at *json.SyntaxError
 	if !errors.As(err, &at) {
@@ -154,14 +154,14 @@ func (p *parser) list(data []byte) (Manifest, error) {
 	if group.DisplayName == "" {
 		group.DisplayName = displayName(group.Name)
 		if first > 0 {
-			// Beside a _meta the seed writes the first letter alone as a capital.
+			// Without _meta, as in the seed, only the first letter is a capital.
 			group.DisplayName = group.DisplayName[:1] + strings.ToLower(group.DisplayName[1:])
 		}
 	}
 	return Manifest{Group: &group}, nil
 }
 
-// tools adds the entries that are good to the group.
+// tools adds the valid entries to the group.
 func (p *parser) tools(entries []json.RawMessage, first int, group *Group) {
 	seen := map[string]bool{}
 	for i, raw := range entries[first:] {
@@ -186,8 +186,8 @@ func label(i int, name string) string {
 	return fmt.Sprintf("entry %d (%s)", i+1, oneLine(name, maxEcho))
 }
 
-// meta reads the _meta entry. What it lacks or has in another type is left empty,
-// but a role that cannot be read is an error: it was meant to keep people out.
+// meta reads the _meta entry. Missing values and those of another type stay empty, but an
+// unreadable role is an error, because it was meant to restrict access.
 func meta(e map[string]json.RawMessage, group *Group) (err error) {
 	group.DisplayName = text(e["display_name"])
 	group.Description = text(e["description"])
@@ -195,7 +195,7 @@ func meta(e map[string]json.RawMessage, group *Group) (err error) {
 	return err
 }
 
-// text returns a JSON string without space around it, "" for anything else.
+// text returns a JSON string, trimmed; "" for anything else.
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
@@ -204,7 +204,7 @@ func text(raw json.RawMessage) string {
 	return strings.TrimSpace(s)
 }
 
-// tool reads one entry. Also with an error it has its name where that could be read.
+// tool reads one entry. On an error the result still has its name if that was readable.
 func (p *parser) tool(raw json.RawMessage) (Tool, error) {
 	var e map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &e); err != nil || e == nil {
@@ -290,7 +290,7 @@ func parseRole(raw json.RawMessage) (Role, error) {
 	return role, nil
 }
 
-// ParseRole returns the role that is named user, admin or owner; false for any other name.
+// ParseRole returns the role named user, admin or owner; false for any other name.
 func ParseRole(name string) (Role, bool) {
 	i := slices.Index([]string{"user", "admin", "owner"}, name)
 	return RoleUser + Role(i), i >= 0

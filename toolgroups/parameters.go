@@ -12,15 +12,14 @@ import (
 const (
 	emptyParameters = `{"type":"object","properties":{}}`
 	stringItems     = `{"type":"string"}`
-	// maxSchemaDepth bounds how deep a schema may be nested.
+	// maxSchemaDepth bounds the nesting of a schema.
 	maxSchemaDepth = 32
 )
 
-// NormalizeParameters returns a schema as it goes over the wire: compact, its keys
-// in the order of the author, so that the same input gives the same bytes. It
-// leaves out "default" and an empty "required", and gives an array without items
-// the items of a string, because providers refuse it otherwise. Nothing given
-// means no parameters. A schema whose type is not object is an error.
+// NormalizeParameters returns a schema as it is sent: compact, with its keys in the author's
+// order, so that the same input gives the same bytes. It drops "default" and an empty
+// "required", and gives an array without items string items, because providers refuse it
+// otherwise. An empty schema means no parameters. A schema whose type is not object is an error.
 func NormalizeParameters(raw json.RawMessage) (json.RawMessage, error) {
 	raw = bytes.ToValidUTF8(bytes.TrimSpace(raw), []byte("\uFFFD"))
 	if len(raw) == 0 {
@@ -38,7 +37,7 @@ func NormalizeParameters(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, errors.New(`"properties" must be an object`)
 	}
 	if !given {
-		// Providers want the properties of an object even where there are none.
+		// Providers require "properties" even if there are none.
 		raw = append(bytes.Clone(raw[:len(raw)-1]), `,"properties":{}}`...)
 	}
 	return normalize(raw, 0)
@@ -50,7 +49,7 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// ParseObject reads an object without losing anything. The values are parts of raw.
+// ParseObject reads an object without losing order or duplicates. The values alias raw.
 func ParseObject(raw json.RawMessage) ([]Member, error) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' || !json.Valid(raw) {
 		return nil, errors.New("not an object")
@@ -80,7 +79,7 @@ func members(raw json.RawMessage) ([]Member, error) {
 	return out, nil
 }
 
-// decoded is what a string of JSON says.
+// decoded decodes a JSON string.
 func decoded(raw json.RawMessage) (string, error) {
 	if inner := raw[1 : len(raw)-1]; utf8.Valid(inner) && bytes.IndexByte(inner, '\\') < 0 {
 		return string(inner), nil
@@ -92,7 +91,7 @@ func decoded(raw json.RawMessage) (string, error) {
 
 func space(raw json.RawMessage) json.RawMessage { return bytes.TrimLeft(raw, " \t\r\n") }
 
-// valueEnd is where the value ends that valid JSON begins with.
+// valueEnd returns the end of the first value in valid JSON.
 func valueEnd(raw json.RawMessage) int {
 	depth := 0
 	for i := 0; i < len(raw); i++ {
@@ -108,7 +107,7 @@ func valueEnd(raw json.RawMessage) int {
 			continue
 		case '}', ']':
 			if depth == 0 {
-				return i // of a number or a word in what ends here
+				return i // the end of a number or a word
 			}
 			depth--
 		case ',', ' ', '\t', '\r', '\n':
@@ -126,7 +125,7 @@ func valueEnd(raw json.RawMessage) int {
 	return len(raw)
 }
 
-// EncodeObject writes members back.
+// EncodeObject encodes members.
 func EncodeObject(ms []Member) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -134,7 +133,7 @@ func EncodeObject(ms []Member) json.RawMessage {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.Write(quote(m.Key))
+		b.Write(quoteJSON(m.Key))
 		b.WriteByte(':')
 		b.Write(m.Value)
 	}
@@ -142,7 +141,7 @@ func EncodeObject(ms []Member) json.RawMessage {
 	return b.Bytes()
 }
 
-// normalize treats one schema; what is no object (true, false) stays.
+// normalize normalizes one schema; anything but an object (true, false) is unchanged.
 func normalize(raw json.RawMessage, depth int) (json.RawMessage, error) {
 	if depth > maxSchemaDepth {
 		return nil, fmt.Errorf("schema is nested deeper than %d", maxSchemaDepth)
@@ -158,10 +157,10 @@ func normalize(raw json.RawMessage, depth int) (json.RawMessage, error) {
 	array, items := false, false
 	for _, m := range ms {
 		switch {
-		case m.Key == "default", m.Key == "required" && empty(m.Value):
+		case m.Key == "default", m.Key == "required" && isEmptyList(m.Value):
 			continue
 		case m.Key == "type":
-			array = names(m.Value, "array")
+			array = hasTypeName(m.Value, "array")
 		case m.Key == "items":
 			if m.Value[0] != '{' {
 				continue
@@ -179,7 +178,7 @@ func normalize(raw json.RawMessage, depth int) (json.RawMessage, error) {
 	return EncodeObject(out), nil
 }
 
-// normalizeKeyword treats the value of a keyword, with the schemas in it.
+// normalizeKeyword normalizes the value of a keyword and the schemas in it.
 func normalizeKeyword(m Member, depth int) (json.RawMessage, error) {
 	switch m.Key {
 	case "items", "additionalProperties", "not":
@@ -204,7 +203,7 @@ func normalizeKeyword(m Member, depth int) (json.RawMessage, error) {
 	return compact(m.Value)
 }
 
-// compact is valid JSON without the space between its values.
+// compact removes white space between values of valid JSON.
 func compact(raw json.RawMessage) (json.RawMessage, error) {
 	if raw[0] != '{' && raw[0] != '[' {
 		return raw, nil
@@ -227,14 +226,14 @@ func normalizeList(raw json.RawMessage, depth int) (json.RawMessage, error) {
 	return EncodeJSON(list)
 }
 
-// empty reports whether a list has no entries.
-func empty(raw json.RawMessage) bool {
+// isEmptyList reports whether a list has no entries.
+func isEmptyList(raw json.RawMessage) bool {
 	var list []any
 	return json.Unmarshal(raw, &list) == nil && len(list) == 0
 }
 
-// names reports whether the value of "type" is or contains a name.
-func names(raw json.RawMessage, name string) bool {
+// hasTypeName reports whether the value of "type" is or contains a name.
+func hasTypeName(raw json.RawMessage, name string) bool {
 	var one string
 	var many []string
 	if json.Unmarshal(raw, &one) == nil {

@@ -10,37 +10,37 @@ import (
 	"slices"
 )
 
-// SourceBuiltin is the [Group] source of everything that comes with the program.
+// SourceBuiltin is the [Group].Source of tools that come with the program.
 const SourceBuiltin = "builtin"
 
-// Group is a set of tools that is loaded as a whole.
+// Group is a set of tools that are loaded together.
 type Group struct {
 	// Name is what load_tool_group takes; unique in a registry.
 	Name string
-	// DisplayName is for people. Empty means one made from Name.
+	// DisplayName is for people. If empty, it is made from Name.
 	DisplayName string
-	// Description is one line for the listing in the prompt. Empty means one made
-	// from the names of the group and its tools.
+	// Description is one line for the listing in the prompt. If empty, it is made from the names of
+	// the group and its tools.
 	Description string
-	// Tools in the order in which the model sees them. A group may have none.
+	// Tools are in the order in which the model sees them; may be empty.
 	Tools []Tool
 	// Source is "builtin" (or empty), "mcp:github" or "user".
 	Source string
-	// Role is the least role that may load the group and use its tools.
-	// The zero value asks for nothing.
+	// Role is the least role that may load the group and use its tools. The zero value requires
+	// nothing.
 	Role Role
 }
 
-// RegistryConfig is what a [Registry] is built from.
+// RegistryConfig is the input of [NewRegistry].
 type RegistryConfig struct {
-	// Core are the tools that are always offered, without load_tool_group, which
-	// the registry adds. They are put into [CoreOrder]; others follow in the order given.
+	// Core are the tools that are always offered; the registry adds load_tool_group. They are put
+	// into [CoreOrder]; others follow in the given order.
 	Core []Tool
-	// Groups in the order of the listing. A second group of the same name and
-	// source takes the place of the first.
+	// Groups are in the order of the listing. A second group of the same name and source replaces
+	// the first.
 	Groups []Group
-	// DisabledTools and DisabledGroups name what is switched off. Names that
-	// nothing has are kept for when it returns. load_tool_group stays on.
+	// DisabledTools and DisabledGroups are switched off. Unknown names are kept, in case they
+	// return. load_tool_group cannot be switched off.
 	DisabledTools  []string
 	DisabledGroups []string
 }
@@ -54,32 +54,32 @@ func CoreOrder() []string {
 	}
 }
 
-// Registry holds every tool and group of the bot. It never changes once built and
-// may be used concurrently; a change of tools or switches builds a new one.
+// Registry holds all tools and groups of the bot. It is immutable and may be used concurrently;
+// a change of tools or switches builds a new one.
 type Registry struct {
 	core    []Tool
 	groups  []Group
 	byGroup map[string]int
-	byTool  map[string]place
+	byTool  map[string]toolPosition
 	offTool map[string]bool
-	off     map[string]bool // groups
+	off     map[string]bool // disabled groups
 	listing string
 	tokens  int // of all tools
 }
 
-// place says where a tool is; group is -1 for a core tool.
-type place struct{ group, index int }
+// toolPosition locates a tool; group is -1 for a core tool.
+type toolPosition struct{ group, index int }
 
-// wireName is what providers accept as the name of a function.
+// wireName matches the function names that providers accept.
 var wireName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// NewRegistry checks and orders what it is given. The error names every clash:
-// two sources with one group name, two tools with one name or one with a reserved
-// name, a tool without a function or with parameters that are no object schema.
+// NewRegistry checks and orders its input. The error names every conflict: two sources with one
+// group name, two tools with one name, a reserved name, a tool without a function, or parameters
+// that are not an object schema.
 func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 	r := &Registry{
 		byGroup: map[string]int{},
-		byTool:  map[string]place{},
+		byTool:  map[string]toolPosition{},
 		offTool: set(cfg.DisabledTools),
 		off:     set(cfg.DisabledGroups),
 	}
@@ -110,7 +110,7 @@ func set(names []string) map[string]bool {
 	return m
 }
 
-// merge replaces groups of one name and source; two sources are an error.
+// merge replaces groups of the same name and source; two sources are an error.
 func merge(groups []Group) ([]Group, []error) {
 	var out []Group
 	var errs []error
@@ -150,7 +150,7 @@ func (r *Registry) addCore(core []Tool) []error {
 	}
 	slices.SortStableFunc(all, func(a, b Tool) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, t := range all {
-		t, err := r.admit(t, place{group: -1, index: len(r.core)})
+		t, err := r.admit(t, toolPosition{group: -1, index: len(r.core)})
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -172,7 +172,7 @@ func (r *Registry) addGroup(g Group) []error {
 	own := &r.groups[len(r.groups)-1]
 	for _, t := range given {
 		t.Role, t.Group = max(t.Role, g.Role), g.Name
-		t, err := r.admit(t, place{group: len(r.groups) - 1, index: len(own.Tools)})
+		t, err := r.admit(t, toolPosition{group: len(r.groups) - 1, index: len(own.Tools)})
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -185,8 +185,8 @@ func (r *Registry) addGroup(g Group) []error {
 	return errs
 }
 
-// admit checks a tool and enters it at a place.
-func (r *Registry) admit(t Tool, p place) (Tool, error) {
+// admit checks a tool and records its place.
+func (r *Registry) admit(t Tool, p toolPosition) (Tool, error) {
 	where := r.where(p)
 	if !wireName.MatchString(t.Name) {
 		return t, fmt.Errorf("tool %q in %s: the name must match %s", t.Name, where, wireName)
@@ -216,10 +216,10 @@ func (r *Registry) admit(t Tool, p place) (Tool, error) {
 	return t, nil
 }
 
-// identical reports whether two schemas are the same bytes in memory.
+// identical reports whether two schemas share their memory.
 func identical(a, b json.RawMessage) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
-func (r *Registry) where(p place) string {
+func (r *Registry) where(p toolPosition) string {
 	if p.group < 0 {
 		return "the core"
 	}
@@ -248,8 +248,8 @@ func (r *Registry) GroupNames() []string {
 	return names
 }
 
-// Group returns a group with all its tools, whether switched on or off. For an
-// unknown name it returns a group without tools and false.
+// Group returns a group with all its tools, enabled or not. For an unknown name it returns a
+// group without tools and false.
 func (r *Registry) Group(name string) (Group, bool) {
 	i, ok := r.byGroup[name]
 	if !ok {
@@ -260,7 +260,7 @@ func (r *Registry) Group(name string) (Group, bool) {
 	return g, true
 }
 
-// Tool returns a registered tool, whether switched on or off.
+// Tool returns a registered tool, enabled or not.
 func (r *Registry) Tool(name string) (Tool, bool) {
 	p, ok := r.byTool[name]
 	switch {
@@ -282,29 +282,29 @@ func (r *Registry) GroupOf(tool string) (string, bool) {
 	return r.groups[p.group].Name, true
 }
 
-// Disabled reports whether a tool is switched off, by itself or with its group.
+// Disabled reports whether a tool is switched off, itself or with its group.
 func (r *Registry) Disabled(tool string) bool {
 	group, grouped := r.GroupOf(tool)
 	return r.offTool[tool] || grouped && r.off[group]
 }
 
-// GroupDisabled reports whether a group as a whole is switched off.
+// GroupDisabled reports whether a whole group is switched off.
 func (r *Registry) GroupDisabled(group string) bool { return r.off[group] }
 
-// Switches returns the sorted names of the tools and the groups that are switched
-// off, known or not: what to give to the next registry.
+// Switches returns the sorted names of the disabled tools and groups, known or not, to build the
+// next registry with.
 func (r *Registry) Switches() (tools, groups []string) {
 	return slices.Sorted(maps.Keys(r.offTool)), slices.Sorted(maps.Keys(r.off))
 }
 
-// Listing returns the section of the system prompt that names all groups, or ""
-// where there is none. It does not depend on what is loaded.
+// Listing returns the section of the system prompt that names all groups, or "". It does not
+// depend on what is loaded.
 func (r *Registry) Listing() string { return r.listing }
 
-// AllTokens estimates what all tools would cost, whether switched on or off.
+// AllTokens estimates the cost of all tools, enabled or not.
 func (r *Registry) AllTokens() int { return r.tokens }
 
-// enabled appends the tools that are switched on.
+// enabled appends the enabled tools.
 func (r *Registry) enabled(to, tools []Tool) []Tool {
 	for _, t := range tools {
 		if !r.Disabled(t.Name) {
@@ -314,7 +314,7 @@ func (r *Registry) enabled(to, tools []Tool) []Tool {
 	return to
 }
 
-// groupTools returns the tools of a group that are switched on.
+// groupTools returns the enabled tools of a group.
 func (r *Registry) groupTools(name string) []Tool {
 	i, ok := r.byGroup[name]
 	if !ok {

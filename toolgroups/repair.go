@@ -12,12 +12,10 @@ var (
 	errMalformed = errors.New("arguments are not valid JSON")
 )
 
-// RepairArguments returns the arguments of a call as a compact JSON object.
-// Models write some things that can be mended without guessing: nothing at all or
-// null (no arguments), a code fence around the object, the object inside a JSON
-// string, a comma before a closing bracket, closing brackets that are missing
-// behind a complete value. Anything that may have been cut off within a value is
-// an error.
+// RepairArguments returns the arguments of a call as a compact JSON object. It repairs what
+// models get wrong unmistakably: nothing or null (no arguments), a code fence around the object,
+// the object in a JSON string, a comma before a closing bracket, closing brackets missing after
+// a complete value. Text that may have been cut off within a value is an error.
 func RepairArguments(raw json.RawMessage) (json.RawMessage, error) {
 	return repair(raw, false)
 }
@@ -48,7 +46,7 @@ func repair(raw []byte, inner bool) (json.RawMessage, error) {
 	return nil, errNotObject
 }
 
-// unfence removes a Markdown code fence around everything.
+// unfence removes a Markdown code fence around the text.
 func unfence(raw []byte) []byte {
 	body, opened := bytes.CutPrefix(raw, []byte("```"))
 	body, closed := bytes.CutSuffix(body, []byte("```"))
@@ -58,26 +56,26 @@ func unfence(raw []byte) []byte {
 	return bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(body), []byte("json")))
 }
 
-// balance drops commas before closing brackets and adds those missing at the end.
+// balance drops commas before closing brackets and adds missing brackets at the end.
 func balance(raw []byte) ([]byte, bool) {
-	b := balancer{out: make([]byte, 0, len(raw)+8)}
+	b := jsonRepairer{out: make([]byte, 0, len(raw)+8)}
 	for _, c := range raw {
-		if !b.add(c) {
+		if !b.feed(c) {
 			return nil, false
 		}
 	}
 	return b.close()
 }
 
-type balancer struct {
+type jsonRepairer struct {
 	out               []byte
-	open              []byte // closing brackets that are due, the next one last
+	open              []byte // closing brackets that are missing, the next one last
 	quoted, escaped   bool
 	comma, unfinished bool
 }
 
-// add takes one byte; false means that the text is beyond repair.
-func (b *balancer) add(c byte) bool {
+// feed takes one byte; false means that the text cannot be repaired.
+func (b *jsonRepairer) feed(c byte) bool {
 	if b.quoted {
 		b.string(c)
 		return true
@@ -121,7 +119,7 @@ func (b *balancer) add(c byte) bool {
 	return true
 }
 
-func (b *balancer) string(c byte) {
+func (b *jsonRepairer) string(c byte) {
 	b.out = append(b.out, c)
 	switch {
 	case b.escaped:
@@ -133,9 +131,9 @@ func (b *balancer) string(c byte) {
 	}
 }
 
-// close adds what is missing. A text that ends within a string, behind a comma or
-// with a bare word or number may have lost something, which is not guessed.
-func (b *balancer) close() ([]byte, bool) {
+// close adds the missing brackets. A text that ends in a string, after a comma or in a bare word
+// or number may have lost something and is not repaired.
+func (b *jsonRepairer) close() ([]byte, bool) {
 	if len(b.open) > 0 && (b.quoted || b.comma || b.unfinished) {
 		return nil, false
 	}

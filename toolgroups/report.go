@@ -7,43 +7,42 @@ import (
 )
 
 const (
-	// maxReport bounds what a tool says about how far it is, in bytes. Half a secret cannot
-	// be masked, so what is longer is left out.
+	// maxReport bounds a progress report, in bytes. A longer one is dropped, because half a secret
+	// cannot be masked.
 	maxReport = 4 << 10
 	// megabyte is how much is read between two reports.
 	megabyte = 1_000_000
 )
 
-// reporter is the key of a reporter in a context.
-type reporter struct{}
+// reporterKey is the context key of the report function.
+type reporterKey struct{}
 
-// Reporting returns a context in which a tool can tell how far it is. Report is called
-// from several goroutines, perhaps after the tool has ended.
-func Reporting(ctx context.Context, report func(step string)) context.Context {
-	return context.WithValue(ctx, reporter{}, report)
+// WithReporter returns a context in which tools can report progress. report is called from several
+// goroutines, perhaps after the tool has ended.
+func WithReporter(ctx context.Context, report func(step string)) context.Context {
+	return context.WithValue(ctx, reporterKey{}, report)
 }
 
-// Reports reports whether an observer is told how far the call of a context is.
-func Reports(ctx context.Context) bool {
-	_, told := ctx.Value(reporter{}).(func(string))
+// HasReporter reports whether progress is reported in this context.
+func HasReporter(ctx context.Context) bool {
+	_, told := ctx.Value(reporterKey{}).(func(string))
 	return told
 }
 
-// Report tells people how far the call of a context is, in a few words: "page 2". It never
-// waits.
+// Report reports the progress of a call in a few words, such as "page 2". It never blocks.
 func Report(ctx context.Context, step string) {
-	if report, told := ctx.Value(reporter{}).(func(string)); told && len(step) <= maxReport {
+	if report, told := ctx.Value(reporterKey{}).(func(string)); told && len(step) <= maxReport {
 		report(step)
 	}
 }
 
-// Step is what a tool has said about how far it is, in one line of at most 32 characters.
+// Step returns a progress report as one line of at most 32 characters.
 func Step(text string) string { return oneLine(text, maxNamed) }
 
-// Reading returns a reader that reports each megabyte; total is how much there is in bytes,
-// unless that is not known.
-func Reading(ctx context.Context, from io.Reader, total int64) io.Reader {
-	if !Reports(ctx) {
+// ReportingReader returns a reader that reports each megabyte. total is the size in bytes, or not
+// positive if unknown.
+func ReportingReader(ctx context.Context, from io.Reader, total int64) io.Reader {
+	if !HasReporter(ctx) {
 		return from
 	}
 	return &counting{from: from, report: func(n int64) {
@@ -55,7 +54,7 @@ func Reading(ctx context.Context, from io.Reader, total int64) io.Reader {
 	}}
 }
 
-// counting is a reader that counts.
+// counting counts the bytes read.
 type counting struct {
 	from   io.Reader
 	report func(n int64)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Round is what one model request offers and its reply may call. It does not
-// change while groups are loaded; only switches and removals act at once.
+// Round is what one model request offers and its reply may call. Loading groups does not change
+// it; switches and removals act at once.
 type Round struct {
 	set      *Set
 	registry *Registry
@@ -16,12 +16,12 @@ type Round struct {
 	loaded   []string
 }
 
-// Tools returns the tools of the request: without a [Router], those that are switched on
-// of the core in its fixed order, then of the groups in first-load order.
+// Tools returns the tools of the request: without a [Router], the enabled core tools in their
+// fixed order, then those of the groups in first-load order.
 func (r *Round) Tools() []Tool { return slices.Clone(r.route.Tools) }
 
-// Tokens estimates what the tools of the request cost: those of its array, and the deferred ones
-// that loads show.
+// Tokens estimates what the tools of the request cost, including the deferred ones that loads
+// show.
 func (r *Round) Tokens() int {
 	shown := slices.Clone(r.route.Tools)
 	for i := range shown {
@@ -30,7 +30,7 @@ func (r *Round) Tokens() int {
 	return EstimateTokens(shown)
 }
 
-// Registry returns the registry this round was made from.
+// Registry returns the registry that this round was made from.
 func (r *Round) Registry() *Registry { return r.registry }
 
 // Mode returns [Route].Mode.
@@ -45,10 +45,9 @@ func (r *Round) Switched() bool { return r.route.Switched }
 // Cold returns [Route].Cold.
 func (r *Round) Cold() bool { return r.route.Cold }
 
-// Unwrap returns the tool that a call runs in truth and what it is given: where
-// that is another tool than the one named, look it up with [Round.Through]. The error
-// is the answer to a call that cannot be unwrapped; tool is then the one that was meant, or
-// empty.
+// Unwrap returns the tool that a call actually runs, and its input. If that is not the named
+// tool, look it up with [Round.LookupUnwrapped]. The error is the answer to a call that cannot be
+// unwrapped; tool is then the intended one, or empty.
 func (r *Round) Unwrap(name string, arguments json.RawMessage) (tool string, input json.RawMessage, fault *Error) {
 	if r.route.Unwrap == nil {
 		return name, arguments, nil
@@ -56,11 +55,10 @@ func (r *Round) Unwrap(name string, arguments json.RawMessage) (tool string, inp
 	return r.route.Unwrap(name, arguments)
 }
 
-// Lookup finds the tool of a call. Look up all calls of a reply in their order
-// before any of them runs: that order is the one in which groups that load side
-// by side take their places. The error says, in this order, that there is no such
-// tool, that it was not offered in this round (and what to do to run it), that it
-// is switched off by now, or that the role of the sender does not allow it.
+// Lookup finds the tool of a call. Look up all calls of a reply, in order, before any of them
+// runs: that fixes the order of groups that load in parallel. The error says that there is no
+// such tool, that it was not offered in this round (and how to run it), that it has been
+// switched off, or that the sender's role does not allow it; in this order.
 func (r *Round) Lookup(name string, scope Scope) (Tool, *Error) {
 	now := r.set.current()
 	i := slices.IndexFunc(r.route.Tools, func(t Tool) bool { return t.Name == name })
@@ -69,7 +67,7 @@ func (r *Round) Lookup(name string, scope Scope) (Tool, *Error) {
 	case !registered && (i < 0 || !Reserved(name)):
 		return Tool{}, Errorf(CodeNotFound, "Tool '%s' not found", oneLine(name, maxEcho))
 	case i < 0 && r.reaches(now, name):
-		return r.Through(name, scope)
+		return r.LookupUnwrapped(name, scope)
 	case i < 0:
 		advice := ""
 		if r.route.Advice != nil {
@@ -80,15 +78,15 @@ func (r *Round) Lookup(name string, scope Scope) (Tool, *Error) {
 	return r.admit(now, r.route.Tools[i], scope)
 }
 
-// reaches reports whether a tool that is not in the array may be called by its own name.
+// reaches reports whether a tool outside the array may be called by its own name.
 func (r *Round) reaches(now *Registry, name string) bool {
 	group, ok := now.GroupOf(name)
 	return ok && slices.Contains(r.route.Groups, group)
 }
 
-// Reach returns the loaded groups that have tools, in first-load order, and the names of those
-// tools of theirs that are not in the array of this round, and of those that are deferred in it,
-// without what [Scope.Hides].
+// Reach returns the loaded groups that have tools, in first-load order, and the names of their
+// tools that are missing in the array of this round or deferred in it, without what
+// [Scope.Hides].
 func (r *Round) Reach() (groups, outside, deferred []string) {
 	for _, name := range r.set.Loaded() {
 		tools := slices.DeleteFunc(r.registry.groupTools(name), r.scope.Hides)
@@ -107,9 +105,9 @@ func (r *Round) Reach() (groups, outside, deferred []string) {
 	return groups, outside, deferred
 }
 
-// Through finds the tool of a call that [Round.Unwrap] has unwrapped: it need not
-// be offered itself, but must still be there, be switched on, and be allowed.
-func (r *Round) Through(name string, scope Scope) (Tool, *Error) {
+// LookupUnwrapped finds the tool of a call that [Round.Unwrap] has unwrapped: it need not be offered,
+// but must exist, be enabled, and be allowed.
+func (r *Round) LookupUnwrapped(name string, scope Scope) (Tool, *Error) {
 	now := r.set.current()
 	tool, registered := now.Tool(name)
 	if !registered {
@@ -118,7 +116,7 @@ func (r *Round) Through(name string, scope Scope) (Tool, *Error) {
 	return r.admit(now, tool, scope)
 }
 
-// admit makes the checks of every tool, and gives load_tool_group its place among loads.
+// admit runs the checks common to all tools, and gives a load its place in the order.
 func (r *Round) admit(now *Registry, tool Tool, scope Scope) (Tool, *Error) {
 	if now.Disabled(tool.Name) {
 		return Tool{}, Errorf(CodeDisabled, "Tool '%s' is switched off by an administrator. Go on without it.", tool.Name)
@@ -135,10 +133,10 @@ func (r *Round) admit(now *Registry, tool Tool, scope Scope) (Tool, *Error) {
 	return tool, nil
 }
 
-// unavailable is the sentence (S8) with which a call of a tool is refused that is not loaded.
+// unavailable is the error (S8) for a tool that is not loaded.
 const unavailable = "Tool '%s' is not available for this agent"
 
-// notAvailable says what helps.
+// notAvailable returns S8 with advice.
 func notAvailable(reg *Registry, name, advice string) *Error {
 	if reg.Disabled(name) {
 		return Errorf(CodeNotAvailable, unavailable+". It is switched off by an administrator.", name)
@@ -152,7 +150,7 @@ func notAvailable(reg *Registry, name, advice string) *Error {
 	return Errorf(CodeNotAvailable, unavailable, name)
 }
 
-// permit refuses a call whose sender has too low a role.
+// permit refuses a call if the sender's role is too low.
 func permit(tool Tool, scope Scope) *Error {
 	if scope.Role >= tool.Role {
 		return nil

@@ -6,58 +6,56 @@ import (
 	"time"
 )
 
-// The tools through which a model finds, reads and runs tools that are not in the
-// tools array. A [Router] puts them into an array; a registry admits no tool of these
-// names.
+// The tools with which a model finds, reads and runs tools outside the tools array. A [Router]
+// adds them; a registry rejects tools of these names.
 const (
 	ToolSearch   = "tool_search"
 	ToolDescribe = "tool_describe"
 	ToolCall     = "tool_call"
 )
 
-// ReservedNames are the names that no tool of a registry can have.
+// ReservedNames returns the names that no tool of a registry can have.
 func ReservedNames() []string { return []string{ToolSearch, ToolDescribe, ToolCall} }
 
-// Reserved reports whether no tool of a registry can have the name.
+// Reserved reports whether a name is one of [ReservedNames].
 func Reserved(name string) bool { return slices.Contains(ReservedNames(), name) }
 
-// Router decides which tools stand in the tools array of a request, and how the model
-// reaches the others. Without one they are the core and the groups that are loaded.
+// Router decides which tools are in the tools array of a request, and how the model reaches the
+// others. Without a router the array has the core and the loaded groups.
 type Router interface {
-	// Route is asked before each request. The same facts give the same route, and
-	// more loaded groups one whose tools begin with those of fewer. It may be called
-	// concurrently.
+	// Route is called before each request. The same facts give the same route, and loading more
+	// groups only appends tools. It may be called concurrently.
 	Route(f Facts) Route
 }
 
-// Facts are what a [Router] decides by.
+// Facts are the input of a [Router].
 type Facts struct {
-	// Registry is the one of this round, Loaded the groups that the conversation has
-	// loaded, in first-load order. [Set.Route] fills them in.
+	// Registry is the current one, Loaded the groups that the conversation has loaded, in
+	// first-load order. [Set.Route] fills them in.
 	Registry *Registry
 	Loaded   []string
-	// Scope is on whose behalf tools run.
+	// Scope says on whose behalf tools run.
 	Scope Scope
-	// Model is the name of the model, ContextTokens the size of its context, MaxTools
-	// the longest tools array that its provider takes; zero means unknown.
+	// Model is the name of the model, ContextTokens the size of its context, MaxTools the longest
+	// tools array that its provider accepts; zero means unknown.
 	Model         string
 	ContextTokens int
 	MaxTools      int
-	// Native says that the provider has a search of its own for tools that are deferred.
+	// Native says that the provider has its own search for deferred tools.
 	Native bool
-	// Recorded is what [Round.Record] returned earlier in the conversation; empty where
-	// nothing was, or where nothing of the conversation is left that says so.
+	// Recorded is the [Round.Record] stored earlier in the conversation; empty if there was none or
+	// it was dropped with old messages.
 	Recorded string
 	// First is true for the first request of a conversation.
 	First bool
-	// Idle is how long ago the model replied last in the conversation; 0 where it did not.
+	// Idle is the time since the last reply of the model in the conversation; 0 if there was none.
 	Idle time.Duration
-	// Kept is for how long the provider was asked to keep the prompt then; 0 where it was not.
+	// Kept is how long the provider was asked to cache that prompt; 0 if it was not.
 	Kept time.Duration
 	// Past are the calls of the present turn that have a result, oldest first.
 	Past []PastCall
-	// Shown, if not nil, returns the results of [LoadToolGroup], [ToolSearch] and [ToolDescribe] that
-	// the model still sees. It may be called concurrently.
+	// Shown, if not nil, returns the results of [LoadToolGroup], [ToolSearch] and [ToolDescribe]
+	// that the model still sees. It may be called concurrently.
 	Shown func() []string
 }
 
@@ -65,49 +63,47 @@ type Facts struct {
 type PastCall struct {
 	Tool      string
 	Arguments string
-	// Result is the text that the model was given. OK is false for an error.
+	// Result is the text given to the model. OK is false for an error.
 	Result string
 	OK     bool
 }
 
-// Route is what a [Router] has decided. Its functions may be called concurrently.
+// Route is the decision of a [Router]. Its functions may be called concurrently.
 type Route struct {
-	// Mode names the way the tools go, for logs and measurements.
+	// Mode names the kind of route, for logs and metrics.
 	Mode string
-	// Record, if not empty, is kept with the conversation and given back as [Facts].Recorded.
+	// Record, if not empty, is stored with the conversation and returned as [Facts].Recorded.
 	Record string
-	// Switched says that Mode is another one than what was recorded.
+	// Switched says that Mode differs from the recorded one.
 	Switched bool
-	// Cold says that the model's cache has nothing of the conversation, whatever the request says.
+	// Cold says that the model's cache holds nothing of the conversation, whatever the request
+	// says.
 	Cold bool
-	// Tools is the tools array. It may hold tools that the registry does not have.
+	// Tools is the tools array. It may have tools that the registry lacks.
 	Tools []Tool
-	// Unwrap returns the tool that a call of one of those runs in truth, and what that
-	// tool is given; any other call is returned as it is. The error says what is wrong
-	// with the call and that nothing was run; the tool is then the one that was meant, or
-	// empty where that cannot be told. Nil stands for calls that are what they seem.
+	// Unwrap returns the tool that a call actually runs, and its input; other calls are returned
+	// unchanged. The error says what is wrong with the call and that nothing was run; tool is then
+	// the intended one, or empty if unknown. Nil unwraps nothing.
 	Unwrap func(name string, arguments json.RawMessage) (tool string, input json.RawMessage, fault *Error)
-	// Advice says how a tool that is not in the array can be run, as a sentence for the
-	// model; empty means by loading its group. Nil always says so.
+	// Advice returns a sentence for the model that says how to run a tool outside the array. Empty,
+	// or a nil Advice, means by loading its group.
 	Advice func(name string) string
-	// Groups are those whose tools may be called by their own names although they are not in
-	// the array.
+	// Groups are those whose tools may be called by name although they are not in the array.
 	Groups []string
-	// LoadText is the answer to loading a group of these tools, given all groups that are
-	// loaded then. Nil stands for [LoadText].
+	// LoadText returns the answer to loading a group with these tools; loaded are all groups loaded
+	// then. Nil means [LoadText].
 	LoadText func(loaded []string, display string, tools []Tool) string
 }
 
-// Route returns what the next model request offers, as the router decides; nil means
-// the core and the loaded groups, up to the longest array that the facts allow. Loads
-// that follow do not change it.
+// Route returns what the next model request offers, as the router decides. A nil router means
+// the core and the loaded groups, up to Facts.MaxTools. Later loads do not change it.
 func (s *Set) Route(router Router, f Facts) *Round {
 	f.Registry, f.Loaded = s.current(), s.Loaded()
 	var route Route
 	if router != nil {
 		route = router.Route(f)
 	} else {
-		route.Tools, route.Groups = f.Registry.Offer(f.Loaded), f.Loaded
+		route.Tools, route.Groups = f.Registry.EnabledTools(f.Loaded), f.Loaded
 		if f.MaxTools > 0 && len(route.Tools) > f.MaxTools {
 			route.Tools = route.Tools[:f.MaxTools]
 		}
@@ -118,9 +114,9 @@ func (s *Set) Route(router Router, f Facts) *Round {
 // Round is [Set.Route] without a router.
 func (s *Set) Round() *Round { return s.Route(nil, Facts{}) }
 
-// Offer returns the tools that are switched on: the core in its fixed order, then
-// those of the groups in the order given. Groups that are unknown have none.
-func (r *Registry) Offer(groups []string) []Tool {
+// EnabledTools returns the enabled tools: the core in its fixed order, then those of the groups in the
+// given order. Unknown groups have none.
+func (r *Registry) EnabledTools(groups []string) []Tool {
 	tools := r.enabled(make([]Tool, 0, len(r.core)), r.core)
 	for _, name := range groups {
 		tools = append(tools, r.groupTools(name)...)
@@ -128,8 +124,8 @@ func (r *Registry) Offer(groups []string) []Tool {
 	return tools
 }
 
-// Refusal says why a registered tool that is not offered cannot be called, and what
-// helps; nil for a name that no tool has.
+// Refusal says why a registered tool that is not offered cannot be called, and what to do; nil
+// for an unknown name.
 func (r *Registry) Refusal(name string, scope Scope) *Error {
 	tool, ok := r.Tool(name)
 	if !ok {

@@ -75,7 +75,7 @@ func TestRouterDecides(t *testing.T) {
 	r := router(func(f toolgroups.Facts) toolgroups.Route {
 		facts = f
 		return toolgroups.Route{
-			Mode: "mine", Record: "kept", Tools: append(f.Registry.Offer(nil), fake(toolgroups.ToolSearch)),
+			Mode: "mine", Record: "kept", Tools: append(f.Registry.EnabledTools(nil), fake(toolgroups.ToolSearch)),
 			Advice: func(name string) string { return "Ask for " + name + "." },
 			LoadText: func(loaded []string, display string, tools []toolgroups.Tool) string {
 				return display + "\nnow " + strings.Join(loaded, "+")
@@ -98,10 +98,10 @@ func TestRouterDecides(t *testing.T) {
 	if fault == nil || fault.Code != toolgroups.CodeNotAvailable || !strings.HasSuffix(fault.Message, ". Ask for pdf_00.") {
 		t.Errorf("not offered: %v", fault)
 	}
-	if _, fault := round.Through("pdf_00", admin()); fault != nil {
+	if _, fault := round.LookupUnwrapped("pdf_00", admin()); fault != nil {
 		t.Errorf("through another: %v", fault)
 	}
-	_, fault = round.Through("made_up", admin())
+	_, fault = round.LookupUnwrapped("made_up", admin())
 	wantFault(t, fault, toolgroups.CodeNotFound, "Tool 'made_up' not found")
 	text, fault := call(t, round, toolgroups.LoadToolGroup, `{"group_name":"google_docs"}`, admin())
 	if fault != nil || !strings.HasSuffix(text, "\nnow pdf+google_docs") {

@@ -16,13 +16,13 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// MaxText is how many characters of a result reach the model.
+// MaxText bounds the text of a result for the model, in characters.
 const MaxText = 30_000
 
-// Run runs a tool that [Round.Lookup] has found: it checks the role again,
-// repairs and validates the arguments, bounds the time and the length of the
-// text, and turns a panic into an execution_error whose incident stands with the
-// stack in log (nil discards it). It returns when the tool's function does.
+// Run runs a tool that [Round.Lookup] has found: it checks the role again, repairs and validates
+// the arguments, bounds the time and the text, and turns a panic into an execution_error whose
+// incident id and stack are logged (a nil log discards them). It returns when the tool's
+// function does.
 func Run(ctx context.Context, log *slog.Logger, tool Tool, call Call) (Result, *Error) {
 	if err := permit(tool, call.Scope); err != nil {
 		return Result{}, err
@@ -37,7 +37,7 @@ func Run(ctx context.Context, log *slog.Logger, tool Tool, call Call) (Result, *
 	limit := cmp.Or(tool.Timeout, DefaultTimeout)
 	timed, cancel := context.WithTimeout(ctx, limit+tool.Wait)
 	defer cancel()
-	res, err := guarded(timed, log, tool, call)
+	res, err := runRecovering(timed, log, tool, call)
 	if fault := report(ctx, timed, tool.Name, limit, err); fault != nil {
 		return Result{}, &Error{Code: fault.Code, Message: cut(fault.Message)}
 	}
@@ -47,8 +47,8 @@ func Run(ctx context.Context, log *slog.Logger, tool Tool, call Call) (Result, *
 	return res, nil
 }
 
-// guarded keeps a panic from reaching the caller.
-func guarded(ctx context.Context, log *slog.Logger, tool Tool, call Call) (res Result, err error) {
+// runRecovering turns a panic into an error.
+func runRecovering(ctx context.Context, log *slog.Logger, tool Tool, call Call) (res Result, err error) {
 	defer func() {
 		cause := recover()
 		if cause == nil {
@@ -65,7 +65,7 @@ func guarded(ctx context.Context, log *slog.Logger, tool Tool, call Call) (res R
 	return tool.Run(ctx, call)
 }
 
-// report turns what a tool returned into what the model is told.
+// report turns an error of a tool into the error for the model.
 func report(ctx, timed context.Context, name string, limit time.Duration, err error) *Error {
 	if err == nil {
 		return nil
@@ -83,7 +83,7 @@ func report(ctx, timed context.Context, name string, limit time.Duration, err er
 	}
 }
 
-// cut bounds a text and says at its end how much is missing.
+// cut bounds a text and ends it with how much is missing.
 func cut(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	head, tail := wording.Split(text, MaxText)
@@ -93,8 +93,8 @@ func cut(text string) string {
 	return fmt.Sprintf("%s\n[cut: the first %d of %d characters]", head, MaxText, utf8.RuneCountInString(text))
 }
 
-// Typed makes a handler of a function that takes its arguments as a value. Fields
-// are found by their json tags; what the arguments do not hold stays zero.
+// Typed makes a handler of a function that takes its arguments as a struct. Fields follow their
+// json tags; missing arguments stay zero.
 func Typed[In any](fn func(ctx context.Context, call Call, in In) (Result, error)) Handler {
 	return func(ctx context.Context, call Call) (Result, error) {
 		var in In
@@ -107,9 +107,9 @@ func Typed[In any](fn func(ctx context.Context, call Call, in In) (Result, error
 	}
 }
 
-// Clock writes a time in the zone of an IANA name, if there is one, as human_readable or in
-// ISO 8601; false where no zone has the name.
-func Clock(at time.Time, zone, format string) (string, bool) {
+// FormatTime formats a time in the named IANA zone, if any, as human_readable or in ISO 8601; false
+// for an unknown zone.
+func FormatTime(at time.Time, zone, format string) (string, bool) {
 	if zone != "" {
 		location, err := time.LoadLocation(zone)
 		if err != nil {
@@ -123,7 +123,7 @@ func Clock(at time.Time, zone, format string) (string, bool) {
 	return at.Format("2006-01-02T15:04:05.000-07:00"), true
 }
 
-// Assign sets a field to a value that arguments may leave out: nil changes nothing.
+// Assign sets a field to an optional argument; nil changes nothing.
 func Assign[T any](field, value *T) {
 	if value != nil {
 		*field = *value

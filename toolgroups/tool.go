@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// Effect says what running a tool may change outside the conversation. The agent
-// records the start of every call whose tool is not ReadOnly before it runs, so
-// that a crash never repeats it unseen.
+// Effect says what running a tool may change outside the conversation. The agent records each
+// call of a tool that is not ReadOnly before it runs, so that a crash never repeats it
+// unnoticed.
 type Effect int
 
-// The effects, the careful one first: a tool that says nothing has effects.
+// The effects. The zero value is a careful default.
 const (
-	// Changes is a tool that changes something the user can mend: a file, a setting.
+	// Changes: it changes something the user can repair, such as a file or a setting.
 	Changes Effect = iota
-	// ReadOnly is a tool that can be run again after a crash without harm.
+	// ReadOnly: it can be run again after a crash without harm.
 	ReadOnly
-	// Consequential is a tool whose effect reaches other people or cannot be taken
-	// back: send, delete, share, invite, run a command.
+	// Consequential: its effect is visible to others or irreversible: send, delete, share, invite,
+	// run a command.
 	Consequential
 )
 
 // Role is what the sender of a message may do. A higher role includes the lower.
 type Role int
 
-// The roles, from nothing to everything.
+// The roles, lowest first.
 const (
 	RoleStranger Role = iota
 	RoleUser
@@ -34,68 +34,67 @@ const (
 	RoleOwner
 )
 
-// Tool is a function that the model can call, with what it is told about it.
+// Tool is a function that the model can call, with its description.
 type Tool struct {
 	// Name is unique in a registry and matches ^[a-z][a-z0-9_]*$ (built-in tools).
 	Name string
 	// Description is one or two sentences for the model.
 	Description string
-	// Parameters is a JSON Schema of type object, which goes over the wire as it stands.
+	// Parameters is a JSON Schema of type object, sent unchanged.
 	Parameters json.RawMessage
 	// Timeout bounds one run. 0 means [DefaultTimeout].
 	Timeout time.Duration
-	// Wait is how much longer a run may take because it waits until it may begin.
+	// Wait extends Timeout for tools that wait for a free slot before they begin.
 	Wait time.Duration
 	// Effect says what a run may change.
 	Effect Effect
-	// Asks says of the arguments of a call whether a person approves it first, where no rule
-	// does. Nil asks for each call of a Consequential tool; a ReadOnly tool does not ask.
+	// Asks reports whether a call with these arguments needs approval if no rule decides. If nil,
+	// calls of Consequential tools do. A ReadOnly tool never asks.
 	Asks func(arguments json.RawMessage) bool
-	// Ready returns why a call cannot succeed, as far as that is known without asking others:
-	// no account is connected, a permission is missing. No person is asked to approve such a
-	// call. It has no effects. Nil knows of nothing.
+	// Ready returns why a call cannot succeed, as far as that is known locally: no account is
+	// connected, a permission is missing. Such a call is not put up for approval. Ready has no
+	// effects; nil means ready.
 	Ready func(ctx context.Context, call Call) error
-	// Personal says that the tool acts in the name of an account of the user who asks for it:
-	// nobody else approves its calls, where no rule of the operator says who does.
+	// Personal says that the tool acts with the requester's own account: only the requester
+	// approves its calls, unless a rule of the operator decides.
 	Personal bool
-	// Doing says what a call does while it runs, in words for people: "reading {path}", where
-	// the names of arguments stand for their values. Empty leaves that to [Doing].
+	// Doing describes a running call for people: "reading {path}", where names of arguments stand
+	// for their values. If empty, [Doing] makes it from the name.
 	Doing string
-	// Names are the arguments that say what a call is about and are no texts: the audit has
-	// them of calls that only administrators may make.
+	// Names are the identifying arguments, which contain no free text: the audit records them for
+	// calls that only administrators may make.
 	Names []string
-	// Role is the least role of the sender of the message being answered.
-	// The zero value asks for nothing beyond being allowed to talk to the bot.
+	// Role is the least role of the sender that may call it. The zero value requires no role.
 	Role Role
-	// OwnArguments says that Run wants the arguments as the model wrote them and
-	// checks them itself. Otherwise [Run] repairs and validates them first.
+	// OwnArguments says that Run checks the arguments itself, as the model wrote them. Otherwise
+	// [Run] repairs and validates them first.
 	OwnArguments bool
-	// OwnText says that Run bounds the text of its results itself, so that [Run] does not cut
-	// it in the middle of an entry.
+	// OwnText says that Run bounds the text of its results itself, so that [Run] does not cut it
+	// within an entry.
 	OwnText bool
-	// Run does the work. It returns an *[Error] for what the model should be told;
-	// any other error is reported to the model as execution_error with its text.
-	// It must end soon after ctx does. It may be called concurrently.
+	// Run does the work. It returns an *[Error] for the model; any other error reaches the model as
+	// execution_error with its text. It must return soon after ctx ends and may be called
+	// concurrently.
 	Run Handler
-	// Function is what its manifest calls the function behind it; empty without a manifest.
+	// Function is the name of the function in the manifest; empty without a manifest.
 	Function string
-	// Group is the group that it is in, empty for the core. A registry notes it.
+	// Group is the tool's group, empty for the core. A registry sets it.
 	Group string
-	// Deferred says that the model is not shown the tool before it has looked for it, with
-	// the search of its provider or by loading the group. A [Router] says so, and only where
-	// the model can do that ([Facts].Native).
+	// Deferred says that the model sees the tool only after finding it, with the provider's search
+	// or by loading the group. Only a [Router] sets it, and only if the model can do that
+	// ([Facts].Native).
 	Deferred bool
-	// wire is how it stands in a tools array and size how many characters that are. A
-	// registry notes them: of a tool that it holds, the fields above must not be changed.
+	// wire is the encoding in a tools array and size its length in characters. A registry sets
+	// them: after that the fields above must not change.
 	wire []byte
 	size int
-	// normal are its parameters where they are known to be as they go over the wire, and shown is
-	// what wire was made of: the next registry makes only anew what was changed.
+	// normal are the parameters if known to be normalized, and shown the input of wire, so that the
+	// next registry encodes only changed tools again.
 	normal json.RawMessage
 	shown  shown
 }
 
-// shown is what a tool shows the model; parameters are never changed in place.
+// shown is what the model sees of a tool; parameters are never changed in place.
 type shown struct {
 	name, description string
 	parameters        *byte
@@ -104,15 +103,15 @@ type shown struct {
 // Handler is the function behind a tool.
 type Handler func(ctx context.Context, call Call) (Result, error)
 
-// DefaultTimeout bounds a run of a tool that names no timeout (spec: 30 s).
+// DefaultTimeout bounds a run of a tool without a timeout (spec: 30 s).
 const DefaultTimeout = 30 * time.Second
 
-// Call is one call of a tool with the facts about who asks. All are plain values,
-// so that a tool family needs to know no other package.
+// Call is one call of a tool, with who asks. All fields are plain values, so that tool families
+// need no other package.
 type Call struct {
 	// ID is the model's id of the call, unique only within one reply.
 	ID string
-	// Name and Arguments are those of the tool that runs (unwrapped).
+	// Name and Arguments belong to the tool that runs (unwrapped).
 	Name      string
 	Arguments json.RawMessage
 	Scope
@@ -120,46 +119,46 @@ type Call struct {
 
 // Scope says on whose behalf and where a call runs.
 type Scope struct {
-	// User is who sent the message being answered, as platform:id.
+	// User is the sender of the message being answered, as platform:id.
 	User string
-	// Role is what that user may do.
+	// Role is the role of that user.
 	Role Role
-	// Chat is where the answer goes, as platform:id[:thread].
+	// Chat is the chat that gets the answer, as platform:id[:thread].
 	Chat string
-	// Direct is true in a chat with one user alone.
+	// Direct is true in a chat with a single user.
 	Direct bool
-	// Owner is whose data may be touched: the user in a direct chat, the chat in a
-	// shared one (memory, tasks, history, workspace).
+	// Owner is the user (direct chat) or the chat (shared) that memory, tasks, history and
+	// workspace belong to.
 	Owner string
 	// Session is the log of this conversation.
 	Session string
-	// Workspace is the folder of the owner's files. It exists.
+	// Workspace is the folder of the owner's files, which exists.
 	Workspace string
-	// Quota is how many bytes the workspace may hold, and Reserve how many bytes of the
-	// disk stay free. 0 means the defaults of internal/workspace.
+	// Quota bounds the bytes of the workspace, and Reserve is how many bytes of the disk stay free.
+	// 0 means the defaults of internal/workspace.
 	Quota, Reserve int64
-	// Scheduled is true where no person waits for the answer.
+	// Scheduled is true if no person waits for the answer.
 	Scheduled bool
 }
 
-// Hides reports whether the model is not shown a tool of a group because the sender may not use
-// it. In a shared chat it is shown all the same, and the call refused: the next message may be an
-// administrator's, and an array that follows the senders would miss the model's cache each time.
+// Hides reports whether a tool is hidden from the model because the sender may not use it. In a
+// shared chat it is shown, and its calls refused: an array that follows the senders would miss
+// the model's cache with each of them.
 func (s Scope) Hides(t Tool) bool { return s.Direct && s.Role < t.Role }
 
-// Result is what a call gives back.
+// Result is the result of a call.
 type Result struct {
-	// Text goes to the model.
+	// Text is for the model.
 	Text string
-	// Files are for the chat: pictures, documents.
+	// Files are delivered to the chat.
 	Files []File
-	// Sources are the pages that Text tells of. Those that an answer draws on stand under it.
+	// Sources are the pages that Text refers to. The answer lists those that it uses.
 	Sources []Source
 }
 
 // Source is a page of the web.
 type Source struct {
-	// Title is one line of plain text, URL an http or https address.
+	// Title is plain text on one line, URL an http or https address.
 	Title string `json:"title"`
 	URL   string `json:"url"`
 }
@@ -170,24 +169,23 @@ type File struct {
 	Path string
 	// Caption is optional plain text.
 	Caption string
-	// Picture says what is known of a file that models may be shown; nil for others.
+	// Picture describes a file that can be shown to models; nil for others.
 	Picture *Picture `json:",omitempty"`
 }
 
-// Picture is what is known of a picture. Its bytes are those of the file.
+// Picture describes a picture; the bytes are in the file.
 type Picture struct {
 	// Width and Height are in pixels; 0 if unknown.
 	Width, Height int `json:",omitempty"`
-	// Size is that of the file in bytes.
+	// Size is the size of the file in bytes.
 	Size int64
-	// Sum is the SHA-256 of its bytes in hexadecimal digits: a file that has changed since is
-	// another picture. Empty if unknown.
+	// Sum is the SHA-256 of the file in hex, which tells whether it has changed; empty if unknown.
 	Sum string `json:",omitempty"`
-	// Gone says that it is not shown any more. No record has it: see agent.RolePictures.
+	// Gone says that it is no longer shown. It is never stored: see agent.RolePictures.
 	Gone bool `json:"-"`
 }
 
-// Text is a result of text alone.
+// Text returns a result that has only text.
 func Text(format string, args ...any) (Result, error) {
 	if len(args) == 0 {
 		return Result{Text: format}, nil
@@ -195,7 +193,7 @@ func Text(format string, args ...any) (Result, error) {
 	return Result{Text: fmt.Sprintf(format, args...)}, nil
 }
 
-// Codes of errors that the dispatch itself makes (spec tools.json engine_errors).
+// Codes of errors of [Run] and [Round] (spec tools.json engine_errors).
 const (
 	CodeNotFound     = "tool_not_found"
 	CodeNotAvailable = "tool_not_available"
@@ -204,13 +202,12 @@ const (
 	CodeTimeout      = "timeout"
 	CodeExecution    = "execution_error"
 	CodeDenied       = "permission_denied"
-	// CodeCancelled is a call that ended because its turn was stopped.
+	// CodeCancelled: the call ended because its turn was stopped.
 	CodeCancelled = "cancelled"
-	// CodeBridge is a call of a tool through another one that cannot be made in this
-	// way: the tool is to be called directly.
+	// CodeBridge: the tool cannot be called through another one; call it directly.
 	CodeBridge = "bridge_misuse"
-	// CodeFruitless is a search that is not run because too many found nothing.
-	CodeFruitless = "search_exhausted"
+	// CodeSearchExhausted: the search is not run because too many found nothing.
+	CodeSearchExhausted = "search_exhausted"
 )
 
 // IsRefusal reports whether a code means that the tool was never run: the call can be made again
@@ -223,8 +220,8 @@ func IsRefusal(code string) bool {
 	return false
 }
 
-// Error is a failure of a call that the model is told about: a code for programs
-// and a sentence that says what to do next. It never holds secrets.
+// Error is a failed call as the model sees it: a code for programs and a sentence that says what
+// to do next. It never contains secrets.
 type Error struct {
 	Code    string
 	Message string

@@ -17,14 +17,12 @@ import (
 // maxEchoedSchema bounds the schema that an error repeats to the model.
 const maxEchoedSchema = 4000
 
-// ValidateArguments repairs arguments and checks them against the schema of a
-// tool: required parameters (but those with a default), types, enums, also inside objects and
-// arrays. It
-// mends what is written in a wrong but unmistakable way (an integer as "42" or
-// 5.0, a boolean as "true", an object as a JSON string) and drops null for what is
-// optional. Unknown parameters are let through, except those that differ from a
-// known one only in case. Limits of numbers are left to the tool; a schema that
-// cannot be read checks nothing. The result has its keys sorted.
+// ValidateArguments repairs arguments and checks them against the schema of a tool: required
+// parameters (but those with a default), types and enums, also inside objects and arrays. It
+// converts what is unmistakable (an integer as "42" or 5.0, a boolean as "true", an object as a
+// JSON string) and drops null for optional parameters. Unknown parameters pass, except those
+// that differ from a known one only in case. Limits of numbers are left to the tool; an
+// unreadable schema checks nothing. The result has sorted keys.
 func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error) {
 	fixed, err := RepairArguments(raw)
 	if err != nil {
@@ -63,7 +61,7 @@ func decode(raw []byte) (any, error) {
 	return v, err
 }
 
-// conform returns the value in the form that the schema asks for.
+// conform converts a value to the schema.
 func conform(path string, s *jsonschema.Schema, v any) (any, error) {
 	if s == nil {
 		return v, nil
@@ -83,7 +81,7 @@ func conform(path string, s *jsonschema.Schema, v any) (any, error) {
 		}
 		return x, nil
 	}
-	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, func(e any) bool { return same(e, v) }) {
+	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, func(e any) bool { return equalEnumValue(e, v) }) {
 		list, err := EncodeJSON(s.Enum)
 		if err != nil {
 			return nil, err
@@ -100,7 +98,7 @@ func conformObject(path string, s *jsonschema.Schema, obj map[string]any) (any, 
 		case known && v == nil && prop != nil && len(types(prop)) > 0 && !slices.Contains(types(prop), "null"):
 			delete(obj, key)
 		case !known && shadows(s, key):
-			// encoding/json would take it for the parameter that was checked.
+			// encoding/json would match it, ignoring case, with the checked parameter.
 			delete(obj, key)
 		}
 	}
@@ -148,18 +146,18 @@ func types(s *jsonschema.Schema) []string {
 	return s.Types
 }
 
-// coerce returns the value in the first of the types that it can be read as.
+// coerce converts a value to the first of the types that fits.
 func coerce(path string, want []string, v any) (any, error) {
 	if len(want) == 0 {
 		return v, nil
 	}
 	for _, t := range want {
-		if is(t, v) {
+		if hasType(t, v) {
 			return v, nil
 		}
 	}
 	for _, t := range want {
-		if out, ok := mend(t, v); ok {
+		if out, ok := convertUnmistakable(t, v); ok {
 			return out, nil
 		}
 	}
@@ -170,8 +168,8 @@ func coerce(path string, want []string, v any) (any, error) {
 	return nil, fmt.Errorf("'%s' must be of type %s, not %s", name, strings.Join(want, " or "), typeOf(v))
 }
 
-// is reports whether a value has a type as it stands.
-func is(t string, v any) bool {
+// hasType reports whether a value has a type without conversion.
+func hasType(t string, v any) bool {
 	got := typeOf(v)
 	if t == "integer" && got == "number" {
 		return !strings.ContainsAny(string(v.(json.Number)), ".eE")
@@ -196,8 +194,8 @@ func typeOf(v any) string {
 	}
 }
 
-// mend reads a value as a type where there is only one way to.
-func mend(t string, v any) (any, bool) {
+// convertUnmistakable converts a value to a type if there is only one way.
+func convertUnmistakable(t string, v any) (any, bool) {
 	if n, ok := v.(json.Number); ok && t == "integer" {
 		return integer(n)
 	}
@@ -222,7 +220,7 @@ func mend(t string, v any) (any, bool) {
 	return nil, false
 }
 
-// integer accepts whole numbers in any form, up to where a float is exact.
+// integer accepts whole numbers in any form that a float represents exactly.
 func integer(n json.Number) (any, bool) {
 	if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
 		return json.Number(strconv.FormatInt(i, 10)), true
@@ -234,8 +232,8 @@ func integer(n json.Number) (any, bool) {
 	return json.Number(strconv.FormatInt(int64(f), 10)), true
 }
 
-// same compares an entry of an enum with a value.
-func same(e, v any) bool {
+// equalEnumValue compares an enum's entry with a value.
+func equalEnumValue(e, v any) bool {
 	n, ok := v.(json.Number)
 	if !ok {
 		return e == v

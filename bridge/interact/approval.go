@@ -109,7 +109,7 @@ func (g *Gate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call 
 	if err == nil && decision.Verdict == agent.Allow && tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly {
 		author := j.Author(g.cfg.Store)
 		author.Event += "/" + at.ReplyPosition() + "/" + call.ID
-		err = author.Record(ctx, "call", strings.TrimSpace(tool.Name+" "+toolgroups.About(tool, call.Arguments, g.cfg.Redact)))
+		err = author.Record(ctx, "call", strings.TrimSpace(tool.Name+" "+toolgroups.AuditArguments(tool, call.Arguments, g.cfg.Redact)))
 	}
 	return decision, err
 }

@@ -70,7 +70,7 @@ func whyDeclined(q *toolgroups.Question) string {
 		}
 	}
 	for _, f := range q.Fields {
-		choose := f.Type == toolgroups.FieldChoose || f.Type == toolgroups.FieldPick
+		choose := f.Type == toolgroups.FieldChooseOne || f.Type == toolgroups.FieldChooseMany
 		switch {
 		case secret.MatchString(f.Name + " " + f.Title):
 			return faultSecret
@@ -165,7 +165,7 @@ func (f *form) take(press Press) string {
 		if err != nil || n < 0 || n >= len(field.Choices) {
 			return "That cannot be chosen here."
 		}
-		if field.Type == toolgroups.FieldPick {
+		if field.Type == toolgroups.FieldChooseMany {
 			if i := slices.Index(f.Picked, n); i >= 0 {
 				f.Picked = slices.Delete(f.Picked, i, i+1)
 			} else {
@@ -205,12 +205,12 @@ func read(field *toolgroups.Field, text string) (any, string) {
 			return false, ""
 		}
 		return nil, "I need a yes or a no."
-	case toolgroups.FieldChoose:
+	case toolgroups.FieldChooseOne:
 		if i := named(field, text); i >= 0 {
 			return field.Choices[i].Value, ""
 		}
 		return nil, "That is not one of the choices."
-	case toolgroups.FieldPick:
+	case toolgroups.FieldChooseMany:
 		var numbers []int
 		for part := range strings.SplitSeq(text, ",") {
 			i := named(field, strings.TrimSpace(part))
@@ -403,9 +403,9 @@ func title(field *toolgroups.Field) string {
 func (f *form) how(field *toolgroups.Field) string {
 	var want string
 	switch field.Type {
-	case toolgroups.FieldBoolean, toolgroups.FieldChoose:
+	case toolgroups.FieldBoolean, toolgroups.FieldChooseOne:
 		return "Please press a button."
-	case toolgroups.FieldPick:
+	case toolgroups.FieldChooseMany:
 		return "Please press your choices, then **OK**."
 	case toolgroups.FieldNumber:
 		want = "a number"
@@ -462,7 +462,7 @@ func (f *form) fieldChoices(field *toolgroups.Field) (rows [][]Choice) {
 	switch field.Type {
 	case toolgroups.FieldBoolean:
 		rows = append(rows, []Choice{{Label: "Yes", Value: pressYes}, {Label: "No", Value: pressNo}})
-	case toolgroups.FieldChoose, toolgroups.FieldPick:
+	case toolgroups.FieldChooseOne, toolgroups.FieldChooseMany:
 		for i, c := range field.Choices {
 			label := cmp.Or(wording.OneLine(cmp.Or(c.Title, c.Value), MaxLabel-2), strconv.Itoa(i+1))
 			if slices.Contains(f.Picked, i) {
@@ -470,7 +470,7 @@ func (f *form) fieldChoices(field *toolgroups.Field) (rows [][]Choice) {
 			}
 			rows = append(rows, []Choice{{Label: label, Value: pressChoice + strconv.Itoa(i)}})
 		}
-		if field.Type == toolgroups.FieldPick {
+		if field.Type == toolgroups.FieldChooseMany {
 			rows = append(rows, []Choice{{Label: "OK", Value: pressPicked, Style: chats.StylePrimary}})
 		}
 	}

@@ -159,7 +159,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	if err != nil {
 		return "", err
 	}
-	limited, cancel := toolgroups.Timed(ctx, t.cfg.Timeout)
+	limited, cancel := toolgroups.WithPausableTimeout(ctx, t.cfg.Timeout)
 	defer cancel()
 	var persona Profile
 	if t.cfg.Profile != nil {

@@ -1,5 +1,5 @@
-// Command oneclaw-lab tries and measures the bot of this module without any service: its
-// commands are those of internal/lab.
+// Command oneclaw-lab tries and measures the bot without any service: its commands are in
+// internal/lab.
 package main
 
 import (

@@ -43,7 +43,7 @@ func auditCommand(load cli.Loader) *cobra.Command {
 	return command
 }
 
-// printAudit prints entries in a table, without what a terminal would obey, or as they are.
+// printAudit prints entries as a table without terminal control characters, or as JSON.
 func printAudit(w io.Writer, all []audit.Entry, asJSON bool) error {
 	if asJSON {
 		lines := json.NewEncoder(w)

@@ -12,7 +12,7 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// beside is what a backup leaves out.
+// beside says what a backup leaves out.
 const beside = "Not in it, so copy them as well: the folders workspaces, skills and tools, " +
 	"the settings in oneclaw.yaml, and secret.key, without which stored keys and accounts cannot be read."
 

@@ -24,7 +24,7 @@ func billCommand(load cli.Loader) *cobra.Command {
 		}),
 	}
 	command.Flags().StringVar(&chat, "chat", "", "the chat, such as telegram:123")
-	_ = command.MarkFlagRequired("chat") // the flag is there
+	_ = command.MarkFlagRequired("chat") // the flag exists
 	form.Flags(command)
 	return command
 }

@@ -50,7 +50,7 @@ func newClaim(cmd *cobra.Command, cfg config.Config, _ []string) error {
 	return err
 }
 
-// storeClaim makes a claim in the data directory of a bot that does not run.
+// storeClaim makes a claim in the data directory of a bot that is not running.
 func storeClaim(ctx context.Context, cfg config.Config) (claim access.Claim, err error) {
 	err = app.WithStore(cfg, cli.NewLogger(io.Discard, cfg), func(store *database.Store) error {
 		claim, err = access.NewClaim(ctx, store, cfg.Outside.Now(), true)

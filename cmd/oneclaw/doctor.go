@@ -35,7 +35,7 @@ func doctorCommand(load cli.Loader) *cobra.Command {
 	return command
 }
 
-// examine checks the settings, and with settings that could be read all the rest.
+// examine checks the settings and, if they can be read, everything else.
 func examine(ctx context.Context, load cli.Loader, asJSON bool, w io.Writer) error {
 	cfg, err := load()
 	if err == nil {

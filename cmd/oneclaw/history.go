@@ -53,7 +53,7 @@ func printHistory(cmd *cobra.Command, cfg config.Config, name string, asJSON boo
 	})
 }
 
-// historyLine shows a message: when, who, what.
+// historyLine formats a message: time, author, text.
 func historyLine(m agent.Message) string {
 	var line strings.Builder
 	fmt.Fprintf(&line, "%s  %-9s ", m.Time.Local().Format("2006-01-02 15:04:05"), m.Role)

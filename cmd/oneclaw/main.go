@@ -1,5 +1,5 @@
-// Command oneclaw is a bot that people talk to in Telegram and Slack and that gets
-// things done with tools: this package has its commands, their flags and what they print.
+// Command oneclaw is a bot for Telegram and Slack that gets things done with tools: this package
+// has its commands, their flags and their output.
 package main
 
 import (

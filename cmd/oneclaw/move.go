@@ -14,7 +14,7 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// progressEvery is how often a move says how far it is.
+// progressEvery is the interval of a move's progress messages.
 const progressEvery = 2 * time.Second
 
 func moveCommand(load cli.Loader) *cobra.Command {

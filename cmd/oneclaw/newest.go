@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// releasePatience is how long the address may take.
+	// releasePatience bounds the request.
 	releasePatience = 10 * time.Second
-	// maxAnswer bounds what is read of an answer, in bytes.
+	// maxAnswer bounds the response, in bytes.
 	maxAnswer = 256 << 10
-	// maxRedirects is how often the address may send on.
+	// maxRedirects bounds the redirects.
 	maxRedirects = 3
 )
 
-// errReleases is returned for an address that is not asked.
+// errReleases is returned for an address that may not be used.
 var errReleases = errors.New("the address of releases has to begin with https://")
 
-// checkReleases refuses an address that would not be asked: what answers has to prove who it is, unless
-// it is on this machine.
+// checkReleases refuses an address that may not be used: the server has to authenticate itself,
+// unless it is on this machine.
 func checkReleases(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil {
@@ -81,7 +81,7 @@ func newestRelease(ctx context.Context, address string) (string, error) {
 	return versionIn(data)
 }
 
-// withoutAddress takes the address from an error: it may hold a token.
+// withoutAddress removes the address from an error: it may contain a token.
 func withoutAddress(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
@@ -108,10 +108,10 @@ func versionIn(data []byte) (string, error) {
 	return line, nil
 }
 
-// canonical has the v that a version may lack.
+// canonical adds a missing v.
 func canonical(version string) string { return "v" + strings.TrimPrefix(version, "v") }
 
-// compareReleases says how the version that runs and the newest one stand to each other.
+// compareReleases compares the running version with the newest one.
 func compareReleases(runs, newest string) string {
 	switch {
 	case !semver.IsValid(canonical(runs)):

@@ -47,7 +47,7 @@ func listReplicas(ctx context.Context, cfg config.Config) (members []replicas.Me
 	return members, err
 }
 
-// printReplicas prints them in a table, or with all they hold as JSON.
+// printReplicas prints replicas as a table, or completely as JSON.
 func printReplicas(w io.Writer, members []replicas.Member, asJSON bool) error {
 	if asJSON {
 		type row struct {

@@ -38,7 +38,7 @@ func runCommand(load cli.Loader) *cobra.Command {
 	return command
 }
 
-// recorded does something with what is exchanged kept in a file, if one is named.
+// recorded runs do with the traffic recorded to a file, if path is not empty.
 func recorded(path string, cfg config.Config, log *slog.Logger, do func(config.Config) error) error {
 	if path == "" {
 		return do(cfg)
@@ -52,8 +52,8 @@ func recorded(path string, cfg config.Config, log *slog.Logger, do func(config.C
 	return errors.Join(do(cfg), file.Close())
 }
 
-// healthCommand asks a running bot whether it is alive: the health check of the
-// container image, which has no other program in it.
+// healthCommand asks a running bot whether it is alive: the health check of the container image,
+// which contains no other program.
 func healthCommand(load cli.Loader) *cobra.Command {
 	return &cobra.Command{
 		Use:    "health",

@@ -48,7 +48,7 @@ func serviceCommand() *cobra.Command {
 	return command
 }
 
-// telling tells systemd that the bot serves, and when it begins to end.
+// telling notifies systemd that the bot serves, and when it begins to stop.
 func telling(log *slog.Logger) func(context.Context) error {
 	tell := func(ctx context.Context, state string) {
 		if err := service.Notify(ctx, state); err != nil {

@@ -24,7 +24,7 @@ func slackCommand() *cobra.Command {
 					return err
 				}
 			}
-			// Slack ignores the link for some accounts, and says nothing.
+			// Slack silently ignores the link for some accounts.
 			const paste = "choose \"From a manifest\" on that page and paste the manifest"
 			if link {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), manifest.Link(data))

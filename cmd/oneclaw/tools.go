@@ -40,7 +40,7 @@ func toolsCommand(load cli.Loader) *cobra.Command {
 // googlePrefix begins the names of Google's groups.
 const googlePrefix = "google_"
 
-// coreTools are the tools that are always offered, load_tool_group among them.
+// coreTools returns the core tools, including load_tool_group.
 func coreTools(registry *toolgroups.Registry) []toolgroups.Tool {
 	return toolgroups.NewSet(func() *toolgroups.Registry { return registry }, nil).Round().Tools()
 }
@@ -91,7 +91,7 @@ func printTools(w io.Writer, registry *toolgroups.Registry, name string, google 
 		if len(tools) == 0 {
 			return 0
 		}
-		n, _ := codec.Count(string(toolgroups.EncodeTools(tools))) // counts any string
+		n, _ := codec.Count(string(toolgroups.EncodeTools(tools))) // any string can be counted
 		return n
 	}
 	if name != "" {
@@ -110,7 +110,7 @@ func printTools(w io.Writer, registry *toolgroups.Registry, name string, google 
 		}
 		fmt.Fprintf(&out, "%-24s %5d %7d  %s%s\n", g.Name, len(g.Tools), tokens(g.Tools), mark, g.Description)
 	}
-	listing, _ := codec.Count(registry.Listing()) // counts any string
+	listing, _ := codec.Count(registry.Listing()) // any string can be counted
 	fmt.Fprintf(&out, "%-24s %5d %7d  what a bot without groups would send each time\n", "all", len(all), tokens(all))
 	fmt.Fprintf(&out, "\nA first request carries the core tools and the list of all groups: %d tokens (o200k_base).\n", tokens(core)+listing)
 	_, err = io.WriteString(w, out.String())

@@ -1,5 +1,5 @@
-// Package admin is the administrators' page: what the bot does, for whom, and how it is. It
-// reads, by bounded ranges of keys, and changes nothing.
+// Package admin serves the administrators' page: what the bot does, for whom, and its health. It
+// reads bounded ranges of keys and changes nothing.
 package admin
 
 import (
@@ -31,52 +31,52 @@ import (
 )
 
 const (
-	// maxLooked bounds the entries of an index that a search looks at for one page.
+	// maxLooked bounds the index entries that a search reads for one page.
 	maxLooked = 5000
-	// maxRead bounds those of which each is a read of its own.
+	// maxRead bounds those that need a read of their own.
 	maxRead = 1000
-	// maxExported bounds what the audit says of a file, in characters.
+	// maxExported bounds the audit's description of a file, in characters.
 	maxExported = 300
-	// rowsAtOnce is how many receipts are read at once: those of a page. An administrator who has more rows to
-	// make rests before the next, so that a file takes its time and not that of the chats.
+	// rowsAtOnce is how many receipts are read at once: one page. For more rows an administrator's
+	// request pauses between batches, so that an export does not take time from the chats.
 	rowsAtOnce = 50
 	restsFor   = 5 * time.Millisecond
 )
 
-// Config is what the page is made of. What is nil is left out of it.
+// Config configures the page. Nil parts are left out.
 type Config struct {
 	Store storage.Store
-	// Tell tells what became of a message.
+	// Tell explains what happened to a message.
 	Tell func(ctx context.Context, key string) (*why.Explanation, error)
-	// Texts says who may read what was said.
+	// Texts says which texts may be read.
 	Texts Texts
-	// People are those whose names are known; nil where none are.
+	// People returns the users whose names are known; nil if there are none.
 	People func() []access.Person
-	// Bot is how the bot is, Ledger what it used.
+	// Bot reports the bot's state, Ledger its usage.
 	Bot    Bot
 	Ledger *budget.Ledger
-	// Costs says what conversations would have cost.
+	// Costs estimates what conversations would have cost with other models.
 	Costs Costs
 	Tools Tools
-	// Program is what it was told, and what it told.
+	// Program has the settings and logged errors.
 	Program Program
-	// More are views from elsewhere, behind those of this package.
+	// More are views of other packages, after those of this one.
 	More []frame.View
-	// Visitor and SignOut are those of [frame.Config].
+	// Visitor and SignOut are as in [frame.Config].
 	Visitor func(*http.Request) (frame.Visitor, bool)
 	SignOut string
-	// Redact masks secrets in all that is shown.
+	// Redact masks secrets in everything shown.
 	Redact func(string) string
 	Zone   func() *time.Location
 	Log    *slog.Logger
 	Now    func() time.Time
 }
 
-// Texts are what people and models wrote.
+// Texts are texts of users and models.
 type Texts struct {
-	// Shown says that administrators may read them.
+	// Shown permits administrators to read them.
 	Shown bool
-	// Announce says something in a chat, once for a key.
+	// Announce sends a message to a chat, once per key.
 	Announce func(ctx context.Context, chat chats.Chat, key, text string) error
 }
 
@@ -86,11 +86,11 @@ type page struct {
 
 	jobs     queue.Store
 	examined atomic.Pointer[examined]
-	played   *cache.Cache[string, played]
+	played   *cache.Cache[string, costResult]
 	recent   atomic.Pointer[recent]
 }
 
-// New makes the handler of the page, for administrators alone.
+// New returns the handler of the page. The caller must admit only administrators.
 func New(cfg Config) (http.Handler, error) {
 	if cfg.Store == nil || cfg.Tell == nil || cfg.Bot.Ready == nil || cfg.Bot.Open == nil || cfg.Texts.Shown && cfg.Texts.Announce == nil {
 		return nil, errors.New("admin: a store, what tells of messages, and what announces are needed")
@@ -102,13 +102,13 @@ func New(cfg Config) (http.Handler, error) {
 	if cfg.Zone == nil {
 		cfg.Zone = func() *time.Location { return time.UTC }
 	}
-	p := &page{Config: cfg, jobs: queue.Store{Store: cfg.Store, Base: new(atomic.Int64)}, played: cache.New[string, played](maxPlayed)}
+	p := &page{Config: cfg, jobs: queue.Store{Store: cfg.Store, Base: new(atomic.Int64)}, played: cache.New[string, costResult](maxPlayed)}
 	return frame.New(frame.Config{
 		Views: append(p.views(), cfg.More...), Visitor: cfg.Visitor, SignOut: cfg.SignOut, Exported: p.exported, Redact: cfg.Redact, Zone: cfg.Zone, Log: cfg.Log, Now: cfg.Now,
 	})
 }
 
-// exported records that an administrator takes a table away as a file.
+// exported records that an administrator exports a table.
 func (p *page) exported(ctx context.Context, v frame.Visitor, what string) error {
 	entry := audit.Entry{At: p.Now(), Action: "export", By: v.Person, Name: v.Name, Chat: audit.Page, About: wording.Clip(what, maxExported)}
 	return audit.Append(ctx, p.Store, "page-"+rand.Text(), entry)
@@ -129,16 +129,16 @@ func (p *page) views() []frame.View {
 	}
 }
 
-// rest is called between the rows of a table, with how many it has.
-func rest(ctx context.Context, rows int) error {
+// pauseBetweenRows is called between the rows of a table, with the number of rows so far.
+func pauseBetweenRows(ctx context.Context, rows int) error {
 	if rows < rowsAtOnce {
 		return nil
 	}
 	return retry.Wait(ctx, restsFor)
 }
 
-// took is a duration in words.
-func took(d time.Duration) string {
+// durationText formats a duration.
+func durationText(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return strconv.FormatInt(max(d, 0).Milliseconds(), 10) + " ms"
@@ -148,16 +148,16 @@ func took(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// count is a number with its unit.
-func count(n int, one, many string) string {
+// withUnit formats a number with its unit.
+func withUnit(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return grouped(int64(n)) + " " + many
+	return withThousands(int64(n)) + " " + many
 }
 
-// grouped is a number with its thousands apart.
-func grouped(n int64) string {
+// withThousands formats a number with thousands separators.
+func withThousands(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	digits := strings.TrimPrefix(text, "-")
 	var out strings.Builder
@@ -171,7 +171,7 @@ func grouped(n int64) string {
 	return out.String()
 }
 
-// plain is a line of Markdown that the bridge wrote as a text: its marks and escapes taken away.
+// plain returns a line of the bridge's Markdown as text, without marks and escapes.
 func plain(line string) string {
 	var out strings.Builder
 	escaped := false
@@ -189,21 +189,21 @@ func plain(line string) string {
 	return out.String()
 }
 
-// looked says how far a search looked.
-func looked(n, found int, what string, back time.Time, zone *time.Location, whole bool) string {
+// searchedText says how far a search looked.
+func searchedText(n, found int, what string, back time.Time, zone *time.Location, whole bool) string {
 	switch {
 	case n == 0:
 		return ""
 	case whole:
-		return fmt.Sprintf("Looked at %s, to the last: %s here.", count(n, what, what+"s"), grouped(int64(found)))
+		return fmt.Sprintf("Looked at %s, to the last: %s here.", withUnit(n, what, what+"s"), withThousands(int64(found)))
 	}
-	return fmt.Sprintf("Looked at %s, back to %s: %s here.", count(n, what, what+"s"), back.In(zone).Format(time.DateTime), grouped(int64(found)))
+	return fmt.Sprintf("Looked at %s, back to %s: %s here.", withUnit(n, what, what+"s"), back.In(zone).Format(time.DateTime), withThousands(int64(found)))
 }
 
-// sorted are the names of a map.
+// sorted returns the keys of a map, sorted.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// position reads one of a query; 0 where it is none.
+// position parses a position in a query; 0 if it is invalid.
 func position(text string) storage.Position {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"oneclaw/storage"
 )
 
-// maxQuestions bounds the questions that are shown.
+// maxQuestions bounds the questions shown.
 const maxQuestions = 50
 
-func (d *views) approvals(ctx context.Context, r frame.Request) (frame.Page, error) {
+func (d *operations) approvals(ctx context.Context, r frame.Request) (frame.Page, error) {
 	all, err := d.Approvals.Waiting(ctx, r.Visitor.Person, maxQuestions)
 	if err != nil {
 		return frame.Page{}, err
@@ -49,9 +49,9 @@ func (d *views) approvals(ctx context.Context, r frame.Request) (frame.Page, err
 	return page, nil
 }
 
-// question shows a call with its exact arguments, and the buttons. What the page would mask is
-// for the chat: no administrator shall allow what they do not see.
-func (d *views) question(q interact.ApprovalRequest) frame.Section {
+// question shows a call with its exact arguments, and the buttons. A call that the page would
+// mask has to be decided in the chat: nobody should approve what they cannot see.
+func (d *operations) question(q interact.ApprovalRequest) frame.Section {
 	press := func(submit, data string, danger bool) frame.Form {
 		return frame.Form{
 			View: approvalsView, Submit: submit, About: q.Tool + " in " + q.Chat.String(), Danger: danger, Fields: []frame.Field{{Name: "press", Value: data}},
@@ -72,7 +72,7 @@ func (d *views) question(q interact.ApprovalRequest) frame.Section {
 	return s
 }
 
-func (d *views) decide(ctx context.Context, r frame.Request) (string, error) {
+func (d *operations) decide(ctx context.Context, r frame.Request) (string, error) {
 	data := r.Form.Get("press")
 	taken, err := d.Approvals.Press(ctx, r.Visitor.Person, r.Visitor.Name, data)
 	if err != nil {
@@ -84,8 +84,8 @@ func (d *views) decide(ctx context.Context, r frame.Request) (string, error) {
 	return frame.To(approvalsView, "of", data), nil
 }
 
-// audit shows who did what, the newest first.
-func (d *views) audit(ctx context.Context, r frame.Request) (frame.Page, error) {
+// audit shows the audit entries, the newest first.
+func (d *operations) audit(ctx context.Context, r frame.Request) (frame.Page, error) {
 	t := &frame.Table{
 		Name: "audit", Caption: "Who did what, the newest first", Columns: frame.Columns("When", "Who", "Name", "Where", "What", "To what"), Empty: "Nothing yet.",
 	}

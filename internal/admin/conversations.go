@@ -23,7 +23,7 @@ const (
 	turnsOnPage, maxRecords = 25, 2000
 )
 
-// conversations lists them: the newest first, or those of one owner.
+// conversations lists conversations, the newest first, or those of one owner.
 func (p *page) conversations(ctx context.Context, r frame.Request) (frame.Page, error) {
 	owner, kind, after := strings.TrimSpace(r.Query.Get("owner")), r.Query.Get("kind"), r.Query.Get("after")
 	t := &frame.Table{Name: "conversations", Caption: "Conversations, the newest first", Columns: frame.Columns("Begun", "Chat", "Whose", "Kind"), Empty: "None was found."}
@@ -43,7 +43,7 @@ func (p *page) conversations(ctx context.Context, r frame.Request) (frame.Page, 
 	if !whole {
 		t.Next = r.Link("after", next(last))
 	}
-	t.Looked = looked(n, len(t.Rows), "conversation", last.Begun, p.Zone(), whole || owner != "")
+	t.Looked = searchedText(n, len(t.Rows), "conversation", last.Begun, p.Zone(), whole || owner != "")
 	search := frame.Form{View: "conversations", Get: true, Submit: "Search", Fields: []frame.Field{
 		{Name: "owner", Label: "Whose: a person, or a group", Value: owner, Hint: "telegram:123"},
 		{Name: "kind", Label: "Kind", Value: kind, Options: []frame.Option{{Value: "", Label: "all"}, {Value: "chat", Label: "of chats"}, {Value: "task", Label: "of tasks"}}},
@@ -54,7 +54,7 @@ func (p *page) conversations(ctx context.Context, r frame.Request) (frame.Page, 
 	}, nil
 }
 
-// listed fills a table with the conversations of a kind.
+// listed fills a table with conversations.
 func (p *page) listed(ctx context.Context, all iter.Seq2[conversation.Conversation, error], t *frame.Table, kind string, limit int) (n int, last conversation.Conversation, whole bool, err error) {
 	for c, err := range all {
 		if err != nil {
@@ -64,7 +64,7 @@ func (p *page) listed(ctx context.Context, all iter.Seq2[conversation.Conversati
 			return n, last, false, nil
 		}
 		if n%rowsAtOnce == 0 {
-			if err := rest(ctx, n); err != nil {
+			if err := pauseBetweenRows(ctx, n); err != nil {
 				return n, last, false, err
 			}
 		}
@@ -84,13 +84,13 @@ func (p *page) listed(ctx context.Context, all iter.Seq2[conversation.Conversati
 	return n, last, true, nil
 }
 
-// turnRow is a turn as the table of a conversation shows it.
+// turnRow is a turn in the table of a conversation.
 type turnRow struct {
 	at       storage.Position
 	messages []agent.Message // from the question on
 }
 
-// conversation shows the turns of a conversation, the newest first, without what was said.
+// conversation shows the turns of a conversation, the newest first, without their texts.
 func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, error) {
 	log := r.Query.Get("log")
 	turns, next, err := p.turns(ctx, log, position(r.Query.Get("before")))
@@ -120,7 +120,7 @@ func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, e
 	if next > 0 {
 		t.Next = r.Link("before", fmt.Sprint(next))
 	}
-	said, err := p.said(ctx, r, place{view: conversationView, name: "log", value: log, log: log}, func() []frame.Quote { return quotes(texts) })
+	said, err := p.textSection(ctx, r, textPage{view: conversationView, name: "log", value: log, log: log}, func() []frame.Quote { return quotes(texts) })
 	if err != nil {
 		return frame.Page{}, err
 	}
@@ -139,7 +139,7 @@ func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, e
 	return frame.Page{Sections: sections}, nil
 }
 
-// facts say which conversation it is; an owner is in whose list it stands.
+// facts identify the conversation; owner is whose list it is in.
 func (p *page) facts(ctx context.Context, owner, log string) ([]frame.Fact, error) {
 	groups, err := conversation.LoadedGroups(ctx, p.Store, log)
 	if err != nil {
@@ -163,7 +163,7 @@ func (p *page) facts(ctx context.Context, owner, log string) ([]frame.Fact, erro
 	return append(facts, frame.Fact{Name: "Whose", Value: frame.Text(c.Owner)}, frame.Fact{Name: "Begun", Value: frame.At(c.Begun)}), nil
 }
 
-// turns reads a log backward, and returns where older ones are; 0 for nowhere.
+// turns reads a log backward, and returns the position of older turns; 0 for none.
 func (p *page) turns(ctx context.Context, log string, before storage.Position) (turns []turnRow, next storage.Position, err error) {
 	if log == "" || len(log) > storage.MaxKey {
 		return nil, 0, frame.ErrNotFound
@@ -195,7 +195,7 @@ func (p *page) turns(ctx context.Context, log string, before storage.Position) (
 	return turns, 0, nil
 }
 
-// turn is the row of a turn. It leads to the receipt where there is one.
+// turn returns the row of a turn, linked to its receipt if there is one.
 func (p *page) turn(ctx context.Context, messages []agent.Message) ([]frame.Cell, error) {
 	first := frame.At(messages[0].Time)
 	if key := messages[0].Ref; key != "" {
@@ -219,10 +219,10 @@ func (p *page) turn(ctx context.Context, messages []agent.Message) ([]frame.Cell
 			used.Input, used.Cached, used.Output = used.Input+m.Usage.Input, used.Cached+m.Usage.Cached, used.Output+m.Usage.Output
 		}
 	}
-	number := func(n int) frame.Cell { return frame.Number(grouped(int64(n))) }
+	number := func(n int) frame.Cell { return frame.Number(withThousands(int64(n))) }
 	return []frame.Cell{
 		first, frame.Text(model), number(replies), number(tools), number(used.Input), number(used.Cached), number(used.Output),
-		frame.Number(took(end.Sub(messages[0].Time).Round(time.Millisecond))),
+		frame.Number(durationText(end.Sub(messages[0].Time).Round(time.Millisecond))),
 	}, nil
 }
 
@@ -236,5 +236,5 @@ func (p *page) readConversation(ctx context.Context, r frame.Request) (string, e
 	if err != nil {
 		return "", errors.Join(frame.ErrNotFound, err)
 	}
-	return p.look(ctx, r, chat, place{view: conversationView, name: "log", value: log, log: log})
+	return p.recordReading(ctx, r, chat, textPage{view: conversationView, name: "log", value: log, log: log})
 }

@@ -17,64 +17,65 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Costs says what conversations would have cost: [learning.Costs].
+// Costs estimates what conversations would have cost: [learning.Costs].
 type Costs interface {
-	// Of compares for the conversation of a log.
+	// Of compares models for the conversation of a log.
 	Of(ctx context.Context, log string, with learning.With) (learning.Comparison, error)
-	// Tables are the models that can be compared.
+	// Tables returns the models that can be compared.
 	Tables() []bill.Table
 }
 
 const (
-	// playTime bounds the time for which a conversation is played: the page itself has to be
-	// made within that of the frame.
+	// playTime bounds the simulation of a conversation: it must fit into the frame's time for a
+	// page.
 	playTime = 8 * time.Second
-	// playedAge and maxPlayed bound what is kept of it, so that a page which shows itself anew
-	// plays nothing again.
+	// playedAge and maxPlayed bound the cached results, so that a page that reloads itself
+	// simulates nothing again.
 	playedAge, maxPlayed = 30 * time.Minute, 50
-	// maxFault bounds what a page says of a wish that cannot be met, in characters.
+	// maxFault bounds the description of a request that cannot be met, in characters.
 	maxFault = 200
 )
 
-// The names of the form. The first says that the administrator wants to know, and which figures they have
-// seen already, by their time.
+// The fields of the form. The first says that the administrator wants the figures, and which
+// ones are shown already, by their time.
 const (
 	costsField, modelsField, routingsField = "costs", "models", "routings"
 )
 
 var errSlow = errors.New("admin: a conversation was played for too long")
 
-// played is what came of playing a conversation.
-type played struct {
+// costResult is the result of simulating a conversation.
+type costResult struct {
 	at time.Time
 	learning.Comparison
 	// fault says why there is nothing to compare.
 	fault string
 }
 
-// costs are the sections with what a conversation would have cost: how to ask, and what came of it.
+// costs returns the sections about what a conversation would have cost: the form, and the
+// result.
 func (p *page) costs(ctx context.Context, r frame.Request, log string) ([]frame.Section, error) {
 	ask := frame.Section{Title: "What would it have cost with …", Text: []string{
 		"The conversation is played to a script, with the tools that the bot has now. Nothing is sent anywhere, no tool runs, and no text is shown.",
 	}}
 	if r.Query.Get(costsField) == "" {
-		ask.Forms = []frame.Form{p.wishes(r.Query, log, 0)}
+		ask.Forms = []frame.Form{p.costsForm(r.Query, log, 0)}
 		return []frame.Section{ask}, nil
 	}
 	one, err := p.play(ctx, r.Query, log)
 	if err != nil {
 		return nil, err
 	}
-	ask.Forms = []frame.Form{p.wishes(r.Query, log, max(one.at.UnixMilli(), 0))}
+	ask.Forms = []frame.Form{p.costsForm(r.Query, log, max(one.at.UnixMilli(), 0))}
 	return []frame.Section{ask, one.section()}, nil
 }
 
-// asksForCosts reports whether a conversation is to be played for a page: one at a time is, and no
-// other page waits for it.
+// asksForCosts reports whether a page needs a simulation: only one runs at a time, and no other
+// page waits for it.
 func asksForCosts(r frame.Request) bool { return r.Query.Has(costsField) }
 
-// wishes is the form of an administrator who has seen the figures of a time.
-func (p *page) wishes(query url.Values, log string, seen int64) frame.Form {
+// costsForm returns the form for an administrator who has seen the figures of the given time.
+func (p *page) costsForm(query url.Values, log string, seen int64) frame.Form {
 	models := frame.Field{Name: modelsField, Label: "Models; all of them if you choose none", Many: true, Values: query[modelsField]}
 	for _, t := range p.Costs.Tables() {
 		models.Options = append(models.Options, frame.Option{Value: t.Name, Label: modelOf(t.Name, t.Model)})
@@ -90,9 +91,9 @@ func (p *page) wishes(query url.Values, log string, seen int64) frame.Form {
 	return frame.Form{View: conversationView, Get: true, Submit: "Work it out", Fields: append(fields, models, routings)}
 }
 
-// play says what a conversation would have cost: what is known already, unless an administrator has seen
-// that and asks again.
-func (p *page) play(ctx context.Context, query url.Values, log string) (played, error) {
+// play returns what a conversation would have cost: the cached result, unless an administrator
+// has seen that and asks again.
+func (p *page) play(ctx context.Context, query url.Values, log string) (costResult, error) {
 	with := learning.With{Models: query[modelsField]}
 	for _, one := range query[routingsField] {
 		with.Routings = append(with.Routings, search.Routing(one))
@@ -104,7 +105,7 @@ func (p *page) play(ctx context.Context, query url.Values, log string) (played, 
 	}
 	soon, cancel := context.WithTimeoutCause(ctx, playTime, errSlow)
 	defer cancel()
-	one := played{}
+	one := costResult{}
 	var err error
 	one.Comparison, err = p.Costs.Of(soon, log, with)
 	one.at = p.Now()
@@ -131,8 +132,8 @@ func (p *page) play(ctx context.Context, query url.Values, log string) (played, 
 	return one, nil
 }
 
-// section tells what came of it.
-func (one played) section() frame.Section {
+// section shows the result.
+func (one costResult) section() frame.Section {
 	if one.fault != "" {
 		return frame.Section{Text: []string{one.fault}}
 	}
@@ -141,7 +142,7 @@ func (one played) section() frame.Section {
 			"The first line is what the replies have really used, with pictures, reasoning, and the tools and the routing of that time. Calls that sum a conversation up are in none.",
 	}, Table: costsTable(one.Comparison)}
 	if one.Left > 0 {
-		s.Text = append(s.Text, count(one.Left, "call is", "calls are")+" left out: the tools are not there any more, or switched off.")
+		s.Text = append(s.Text, withUnit(one.Left, "call is", "calls are")+" left out: the tools are not there any more, or switched off.")
 	}
 	return s
 }
@@ -157,10 +158,10 @@ func costsTable(c learning.Comparison) *frame.Table {
 	row := func(model, routing string, cost frame.Cell, usd float64, counts ...int) {
 		cells := []frame.Cell{frame.Text(model), frame.Text(routing), cost}
 		if known {
-			cells = append(cells, frame.Number(besides(usd, was.USD)))
+			cells = append(cells, frame.Number(differenceText(usd, was.USD)))
 		}
 		for _, n := range counts {
-			cells = append(cells, frame.Number(grouped(int64(n))))
+			cells = append(cells, frame.Number(withThousands(int64(n))))
 		}
 		t.Rows = append(t.Rows, cells)
 	}
@@ -185,7 +186,7 @@ func costsTable(c learning.Comparison) *frame.Table {
 	return t
 }
 
-// modelOf is what a table is called, with the model that has its prices.
+// modelOf returns the name of a table, with the model that has its prices.
 func modelOf(table, model string) string {
 	if table == model {
 		return table
@@ -193,8 +194,8 @@ func modelOf(table, model string) string {
 	return table + " (" + model + ")"
 }
 
-// dollars is an amount with more digits than elsewhere: of two that are compared the cents alone
-// may be the same.
+// dollars formats an amount with more digits than elsewhere: amounts to compare may differ only
+// below a cent.
 func dollars(usd float64) string {
 	switch amount := budget.Dollars(usd); {
 	case amount == 0:
@@ -208,22 +209,22 @@ func dollars(usd float64) string {
 
 func wasText(was learning.Used) string {
 	if was.Unpriced > 0 && was.Unpriced < was.Rounds {
-		return dollars(was.USD) + ", without " + count(was.Unpriced, "reply", "replies") + " of no known price"
+		return dollars(was.USD) + ", without " + withUnit(was.Unpriced, "reply", "replies") + " of no known price"
 	}
 	return dollars(was.USD)
 }
 
-// besides says how much more or less something is than what was, without a sign, which a
-// spreadsheet would take for a formula.
-func besides(usd, was float64) string {
+// differenceText says how much more or less an amount is, without a sign, which a spreadsheet would
+// take for a formula.
+func differenceText(usd, was float64) string {
 	if usd == 0 {
 		return ""
 	}
 	switch percent := int64(math.Round((usd/was - 1) * 100)); {
 	case percent > 0:
-		return grouped(percent) + " % more"
+		return withThousands(percent) + " % more"
 	case percent < 0:
-		return grouped(-percent) + " % less"
+		return withThousands(-percent) + " % less"
 	}
 	return "the same"
 }

@@ -24,32 +24,32 @@ const (
 	errorsView = "errors"
 	// errorPrefix begins the keys of errors, the newest first.
 	errorPrefix = "error/"
-	// MaxErrors bounds the errors that are kept.
+	// MaxErrors bounds the stored errors.
 	MaxErrors = 1000
-	// ErrorAge is how long they are kept.
+	// ErrorAge is how long errors are stored.
 	ErrorAge = 30 * 24 * time.Hour
-	// errorPause is between two writes of errors: a storm of them costs one write a second.
+	// errorPause is the pause between two writes: a flood of errors costs one write a second.
 	errorPause = time.Second
-	// pruneErrors is how often old errors are looked for.
-	pruneErrors = time.Hour
+	// errorPruneInterval is how often old errors are deleted.
+	errorPruneInterval = time.Hour
 )
 
-// Errors keeps the errors of the log in the store, so that the pages have them after a restart and
-// for all replicas.
+// Errors stores the errors of the log, so that the pages show them after a restart and for all
+// replicas.
 type Errors struct {
 	Store storage.Store
-	// Ring has what was logged, masked.
+	// Ring has the logged errors, with secrets masked.
 	Ring *telemetry.Ring
 	Log  *slog.Logger
 	Now  func() time.Time
 }
 
-// Run writes what arrives until ctx ends. An error that cannot be written is in the log alone.
+// Run stores new errors until ctx ends. An error that cannot be stored remains in the log.
 func (e *Errors) Run(ctx context.Context) error {
 	if e.Ring == nil {
 		return nil
 	}
-	tick := time.NewTicker(pruneErrors)
+	tick := time.NewTicker(errorPruneInterval)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		e.try(ctx)
@@ -73,11 +73,11 @@ func (e *Errors) try(ctx context.Context) {
 		err = e.prune(ctx)
 	}
 	if err != nil {
-		e.Log.Warn("recent errors could not be kept", "err", err) // a warning: it is not kept in turn
+		e.Log.Warn("recent errors could not be kept", "err", err) // a warning, so that it is not stored itself
 	}
 }
 
-// flush writes what the ring has not given away yet.
+// flush stores the errors that are new in the ring.
 func (e *Errors) flush(ctx context.Context) error {
 	var ops []storage.Op
 	for _, one := range e.Ring.Take() {
@@ -99,8 +99,8 @@ func (e *Errors) flush(ctx context.Context) error {
 	return nil
 }
 
-// userOf returns who sent the message of a job, as platform:id; empty where that is not known any
-// more. It lets /forget find the error.
+// userOf returns the sender of a job's message, as platform:id, or "" if no longer known. With
+// it /forget can find the error.
 func (e *Errors) userOf(ctx context.Context, job string) string {
 	for _, prefix := range []string{queue.OpenPrefix, receipts.Prefix} {
 		entry, err := e.Store.Get(ctx, prefix+job)
@@ -114,7 +114,8 @@ func (e *Errors) userOf(ctx context.Context, job string) string {
 	return ""
 }
 
-// list calls do for each error that is kept, the newest first, until it returns false. Nil has none.
+// list calls do for each stored error, the newest first, until it returns false. A nil receiver
+// has none.
 func (e *Errors) list(ctx context.Context, do func(key string, one telemetry.Error) bool) error {
 	if e == nil {
 		return nil
@@ -124,7 +125,7 @@ func (e *Errors) list(ctx context.Context, do func(key string, one telemetry.Err
 			return fmt.Errorf("list recent errors: %w", err)
 		}
 		var one telemetry.Error
-		_ = json.Unmarshal(entry.Value, &one) // one that is damaged is empty, and goes with its time
+		_ = json.Unmarshal(entry.Value, &one) // a damaged one is empty, and expires
 		if !do(entry.Key, one) {
 			break
 		}
@@ -132,7 +133,7 @@ func (e *Errors) list(ctx context.Context, do func(key string, one telemetry.Err
 	return nil
 }
 
-// remove removes the errors that are named.
+// remove deletes the named errors.
 func (e *Errors) remove(ctx context.Context, keys []string) error {
 	for _, key := range keys {
 		if err := e.Store.Delete(ctx, key, storage.Any); err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -142,7 +143,7 @@ func (e *Errors) remove(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// prune removes what is too old and what is too much.
+// prune deletes errors that are too old or too many.
 func (e *Errors) prune(ctx context.Context) error {
 	oldest := fmt.Sprintf("%s%019d", errorPrefix, math.MaxInt64-e.Now().Add(-ErrorAge).UnixNano())
 	n, gone := 0, []string(nil)
@@ -155,7 +156,7 @@ func (e *Errors) prune(ctx context.Context) error {
 	return errors.Join(err, e.remove(ctx, gone))
 }
 
-// Forget removes the errors of a user, as platform:id, and of their direct chat.
+// Forget deletes the errors of a user, as platform:id, and of their direct chat.
 func (e *Errors) Forget(ctx context.Context, user string, direct chats.Chat) error {
 	theirs := func(one telemetry.Error) bool {
 		chat, err := chats.ParseChat(one.Chat)
@@ -176,7 +177,7 @@ func (e *Errors) Forget(ctx context.Context, user string, direct chats.Chat) err
 	return errors.Join(err, e.remove(ctx, gone))
 }
 
-// byIncident returns the errors that are kept by the ids that chats were told.
+// byIncident returns the stored errors by the incident ids that chats were told.
 func (e *Errors) byIncident(ctx context.Context) (map[string]telemetry.Error, error) {
 	all := map[string]telemetry.Error{}
 	err := e.list(ctx, func(_ string, one telemetry.Error) bool {
@@ -188,7 +189,7 @@ func (e *Errors) byIncident(ctx context.Context) (map[string]telemetry.Error, er
 	return all, err
 }
 
-// since returns the newest error that is kept, unless it is older.
+// since returns the newest stored error, unless it is older than t.
 func (e *Errors) since(ctx context.Context, t time.Time) (newest telemetry.Error, found bool, err error) {
 	err = e.list(ctx, func(_ string, one telemetry.Error) bool {
 		newest, found = one, one.At.After(t)
@@ -197,7 +198,7 @@ func (e *Errors) since(ctx context.Context, t time.Time) (newest telemetry.Error
 	return newest, found, err
 }
 
-// logged are the last warnings and errors of this process.
+// logged returns the last warnings and errors of this process.
 func (e *Errors) logged() []telemetry.Error {
 	if e == nil {
 		return nil
@@ -205,7 +206,7 @@ func (e *Errors) logged() []telemetry.Error {
 	return e.Ring.Last()
 }
 
-// errors lists what went wrong.
+// errors lists the errors.
 func (p *page) errors(ctx context.Context, r frame.Request) (frame.Page, error) {
 	t := &frame.Table{
 		Name: "errors", Caption: "Errors of the last 30 days, the newest first", Empty: "No error in the last 30 days.",
@@ -236,7 +237,7 @@ func (p *page) errors(ctx context.Context, r frame.Request) (frame.Page, error) 
 	}, nil
 }
 
-// messageLink leads to the message of a job; empty where there is no page about it.
+// messageLink links to the message of a job; empty if it has no page.
 func messageLink(job string) string {
 	if !strings.HasSuffix(job, "/"+string(chats.KindText)) && !strings.HasSuffix(job, "/"+string(receipts.KindTask)) {
 		return ""

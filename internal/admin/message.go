@@ -17,7 +17,7 @@ import (
 // maxSteps bounds the rows of a waterfall.
 const maxSteps = 60
 
-// message tells what became of one message.
+// message explains what happened to one message.
 func (p *page) message(ctx context.Context, r frame.Request) (frame.Page, error) {
 	key := r.Query.Get("key")
 	told, err := p.told(ctx, key)
@@ -53,7 +53,7 @@ func (p *page) message(ctx context.Context, r frame.Request) (frame.Page, error)
 	if len(steps.All) > 0 {
 		sections = append(sections, frame.Section{Title: "What took how long", Steps: steps, Table: steps.Table()})
 	}
-	said, err := p.said(ctx, r, place{view: messageView, name: "key", value: key, log: log}, func() []frame.Quote { return quotes(told.Turn) })
+	said, err := p.textSection(ctx, r, textPage{view: messageView, name: "key", value: key, log: log}, func() []frame.Quote { return quotes(told.Turn) })
 	if err != nil {
 		return frame.Page{}, err
 	}
@@ -74,7 +74,7 @@ func (p *page) told(ctx context.Context, key string) (*why.Explanation, error) {
 	return told, nil
 }
 
-// logOf is the log of the conversation that a message is in; empty where it is in none.
+// logOf returns the log of a message's conversation, or "".
 func logOf(j *receipts.Receipt) string {
 	if j.Message.Kind == receipts.KindTask {
 		return conversation.Session{Chat: j.Origin(), Task: j.Message.ID}.Log()
@@ -85,7 +85,7 @@ func logOf(j *receipts.Receipt) string {
 	return conversation.Session{Chat: j.Message.Chat, Generation: j.Turn.Generation}.Log()
 }
 
-// stepsOf is what happened when, from the platform to the last part of the answer.
+// stepsOf returns what happened when, from the platform to the last part of the answer.
 func stepsOf(told *why.Explanation, now time.Time) []frame.Step {
 	j := told.Receipt
 	var all []frame.Step
@@ -98,7 +98,7 @@ func stepsOf(told *why.Explanation, now time.Time) []frame.Step {
 	if end.IsZero() {
 		end = now
 	}
-	// Platforms tell it in whole seconds; what is much too old was not on its way.
+	// Platforms use whole seconds; a much older time is not a delay.
 	if sent := j.Message.Time; j.Accepted.Sub(sent) >= 2*time.Second && j.Accepted.Sub(sent) < time.Hour {
 		add("On its way", "wait", "from the platform until it was on disk", sent, j.Accepted)
 	}
@@ -122,14 +122,14 @@ func stepsOf(told *why.Explanation, now time.Time) []frame.Step {
 	case j.Incident != "":
 		add("Tried in vain", "model", "until it was given up", last, end)
 	case len(j.Answer.Parts) > 0 || !j.Closed.IsZero():
-		add("Delivery", "delivery", count(len(j.Answer.Parts), "part", "parts"), last, end)
+		add("Delivery", "delivery", withUnit(len(j.Answer.Parts), "part", "parts"), last, end)
 	default:
 		add("Still at it", "model", "", last, end)
 	}
 	return all
 }
 
-// asked is when the reply was there that made a call.
+// asked returns when the reply with a call arrived.
 func asked(turn []agent.Message, a receipts.Approval) time.Time {
 	var at time.Time
 	for _, m := range turn {
@@ -142,7 +142,7 @@ func asked(turn []agent.Message, a receipts.Approval) time.Time {
 	return at
 }
 
-// turnSteps adds the calls of models and tools, and returns when the last of them ended.
+// turnSteps adds the calls of models and tools, and returns the end of the last one.
 func turnSteps(turn []agent.Message, add func(name, kind, note string, from, to time.Time)) time.Time {
 	last, reply := turn[0].Time, turn[0].Time
 	started := make(map[string]time.Time)
@@ -151,7 +151,7 @@ func turnSteps(turn []agent.Message, add func(name, kind, note string, from, to 
 		case agent.RoleAssistant:
 			note := m.Model
 			if u := m.Usage; u != nil {
-				note = fmt.Sprintf("%s: %s tokens in (%s of them from the cache), %s out", m.Model, grouped(int64(u.Input)), grouped(int64(u.Cached)), grouped(int64(u.Output)))
+				note = fmt.Sprintf("%s: %s tokens in (%s of them from the cache), %s out", m.Model, withThousands(int64(u.Input)), withThousands(int64(u.Cached)), withThousands(int64(u.Output)))
 			}
 			add("Model", "model", note, last, m.Time)
 			reply, last = m.Time, m.Time

@@ -19,11 +19,11 @@ import (
 
 const (
 	messageView = "message"
-	// maxOpen bounds the open messages that are listed.
+	// maxOpen bounds the open messages in the list.
 	maxOpen = 20
 )
 
-// messages lists what is open, and what was finished, the newest first.
+// messages lists open messages, and finished ones, the newest first.
 func (p *page) messages(ctx context.Context, r frame.Request) (frame.Page, error) {
 	open, err := p.open(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *page) open(ctx context.Context) (*frame.Table, error) {
 		}
 		run, err := p.jobs.Read(entry)
 		if err != nil {
-			continue // one that is damaged hides no other
+			continue // a damaged one does not hide others
 		}
 		j := run.Receipt()
 		if !explained(j) {
@@ -86,7 +86,7 @@ func explained(j *receipts.Receipt) bool {
 	return j.Message.Kind == chats.KindText || j.Message.Kind == receipts.KindTask
 }
 
-// kindOf says what the job with a key is.
+// kindOf returns the kind of the job with a key.
 func kindOf(key string) string {
 	if strings.HasSuffix(key, "/"+string(receipts.KindTask)) {
 		return "Task"
@@ -109,7 +109,7 @@ func (p *page) personOf(j *receipts.Receipt) string {
 	return name + " (" + by + ")"
 }
 
-// finished lists the page of an index of which entries fit a search.
+// finished lists a page of the index entries that match a search.
 func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{
 		Name: "messages", Caption: "Finished messages, the newest first",
@@ -139,7 +139,7 @@ func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, err
 		}
 	}
 	for some := range slices.Chunk(found, rowsAtOnce) {
-		if err := rest(ctx, len(t.Rows)); err != nil {
+		if err := pauseBetweenRows(ctx, len(t.Rows)); err != nil {
 			return nil, err
 		}
 		known, err := receipts.Of(ctx, p.Store, some)
@@ -155,11 +155,11 @@ func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, err
 	if !whole {
 		t.Next = r.Link("after", last.IndexKey())
 	}
-	t.Looked = looked(n, len(t.Rows), "message", last.At, p.Zone(), whole)
+	t.Looked = searchedText(n, len(t.Rows), "message", last.At, p.Zone(), whole)
 	return t, nil
 }
 
-// fits reports whether an entry is of a chat, a person or an incident, and of a state.
+// fits reports whether an entry matches a chat, a user or an incident, and a state.
 func fits(f receipts.Entry, find, state string) bool {
 	switch {
 	case state == string(receipts.Failed) && f.State != receipts.Failed && f.Incident == "":
@@ -174,7 +174,7 @@ func fits(f receipts.Entry, find, state string) bool {
 	return find == chat || find == platform || find == platform+":"+f.User || find == f.Key
 }
 
-// receiptRow is the row of a receipt, with the error of it that is kept.
+// receiptRow returns the row of a receipt, with its stored error.
 func (p *page) receiptRow(j *receipts.Receipt, failed map[string]telemetry.Error) []frame.Cell {
 	mood := frame.Plain
 	text := outcome(j)
@@ -183,13 +183,13 @@ func (p *page) receiptRow(j *receipts.Receipt, failed map[string]telemetry.Error
 	}
 	return []frame.Cell{
 		{Time: j.Closed, Link: frame.To(messageView, "key", j.Key())},
-		{Text: text, Mood: mood}, frame.Number(took(j.Closed.Sub(j.Accepted))),
+		{Text: text, Mood: mood}, frame.Number(durationText(j.Closed.Sub(j.Accepted))),
 		frame.Text(j.Message.Chat.String()), frame.Text(p.personOf(j)), reason(j, failed),
 	}
 }
 
-// reason is why a message has no answer, with a link to the error; the id alone where that is not
-// kept any more.
+// reason says why a message has no answer, linked to the error; only the incident id if that is
+// no longer stored.
 func reason(j *receipts.Receipt, failed map[string]telemetry.Error) frame.Cell {
 	one, kept := failed[j.Incident]
 	if j.Incident == "" || !kept {
@@ -198,7 +198,7 @@ func reason(j *receipts.Receipt, failed map[string]telemetry.Error) frame.Cell {
 	return frame.Cell{Text: wording.Clip(cmp.Or(one.Why(), one.Text), maxVerdict), Link: frame.To(errorsView, "find", j.Incident)}
 }
 
-// outcome says in a few words what became of a message.
+// outcome says briefly what happened to a message.
 func outcome(j *receipts.Receipt) string {
 	switch {
 	case j.Turn.Refused:

@@ -18,49 +18,49 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// People is who may talk to the bot: [access.Registry].
+// People manages who may talk to the bot: [access.Registry].
 type People interface {
 	// ListPeople returns each user who was let in, has asked or was refused.
 	ListPeople() []access.Person
-	// Settings are who may by the settings.
+	// Settings returns the access that the settings give.
 	Settings() access.Access
-	// Admit lets a user in, and says what came of it.
+	// Admit lets a user in, and describes the result.
 	Admit(ctx context.Context, author audit.Author, user string, admin bool) (string, error)
-	// Revoke takes that back, and says what came of it.
+	// Revoke undoes that, and describes the result.
 	Revoke(ctx context.Context, author audit.Author, user string) (string, error)
 }
 
-// Approvals are the calls that wait: those of the bridge.
+// Approvals are the calls that wait for approval, from the bridge.
 type Approvals interface {
-	// Waiting returns at most so many, as they are for a user.
+	// Waiting returns at most most of them, as a user sees them.
 	Waiting(ctx context.Context, user string, most int) ([]interact.ApprovalRequest, error)
-	// Press presses a button for a user, and reports whether it was taken.
+	// Press presses a button for a user, and reports whether it was accepted.
 	Press(ctx context.Context, user, name, data string) (bool, error)
-	// Told returns what the last press of a question was told, once that is over.
+	// Told returns the answer to the last press of a question's button, once that is over.
 	Told(ctx context.Context, data string) (string, error)
 }
 
-// OperationsConfig is what the views are made of.
+// OperationsConfig configures the views.
 type OperationsConfig struct {
 	People    People
 	Approvals Approvals
 	Store     storage.KV
-	// Redact is what the page masks texts with, and RedactCards what cards are masked with:
-	// where they differ, a question is not seen whole.
+	// Redact masks texts on the page, and RedactCards those on cards: if they differ, a question is
+	// not shown completely.
 	Redact, RedactCards func(string) string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// views has what the views share.
-type views struct {
+// operations has what the views share.
+type operations struct {
 	OperationsConfig
 
-	// said is what an administrator is told after a form, by a random name.
+	// said holds messages for administrators after a form, by a random name.
 	said *cache.Cache[string, string]
 }
 
-// OperationsViews makes the views.
+// OperationsViews returns the views.
 func OperationsViews(cfg OperationsConfig) ([]frame.View, error) {
 	if cfg.People == nil || cfg.Approvals == nil || cfg.Store == nil || cfg.Redact == nil || cfg.RedactCards == nil {
 		return nil, errors.New("admin: people, approvals, a store and what masks secrets are needed")
@@ -68,7 +68,7 @@ func OperationsViews(cfg OperationsConfig) ([]frame.View, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	d := &views{OperationsConfig: cfg, said: cache.New[string, string](100)}
+	d := &operations{OperationsConfig: cfg, said: cache.New[string, string](100)}
 	return []frame.View{
 		{Path: peopleView, Title: "People", Show: d.people, Do: d.change},
 		{Path: approvalsView, Title: "Approvals", Show: d.approvals, Do: d.decide},
@@ -80,31 +80,31 @@ const (
 	peopleView    = "people"
 	approvalsView = "approvals"
 	auditView     = "audit"
-	// saidAge is how long an administrator can be told what came of a form.
+	// saidAge is how long such a message is kept.
 	saidAge = 10 * time.Minute
 )
 
-// author is what a visitor does.
-func (d *views) author(v frame.Visitor) audit.Author {
+// author returns a visitor as the author of audit entries.
+func (d *operations) author(v frame.Visitor) audit.Author {
 	return audit.Author{Event: "page-" + rand.Text(), At: d.Now(), By: v.Person, Name: v.Name, Chat: audit.Page}
 }
 
-// tell returns where a view tells a text, without marks of Markdown.
-func (d *views) tell(view, text string) string {
+// tell returns the address of a view that shows a text, without Markdown marks.
+func (d *operations) tell(view, text string) string {
 	name := rand.Text()
 	d.said.Put(name, strings.ReplaceAll(text, "`", ""), saidAge)
 	return frame.To(view, "said", name)
 }
 
-// told is what a view has to tell.
-func (d *views) told(r frame.Request) []string {
+// told returns the message for a view.
+func (d *operations) told(r frame.Request) []string {
 	if text, ok := d.said.Get(r.Query.Get("said")); ok {
 		return []string{text}
 	}
 	return nil
 }
 
-func (d *views) people(_ context.Context, r frame.Request) (frame.Page, error) {
+func (d *operations) people(_ context.Context, r frame.Request) (frame.Page, error) {
 	t := &frame.Table{
 		Name: "people", Caption: "Who was let in, has asked or was refused", Columns: frame.Columns("Person", "Name", "Standing", "Since", "By", "Change"),
 		Empty: "No person was let in from a chat.",
@@ -124,7 +124,7 @@ func (d *views) people(_ context.Context, r frame.Request) (frame.Page, error) {
 			standing.Mood = frame.Soft
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(one.User), frame.Text(one.Name), standing, frame.At(one.Since), frame.Text(one.By), {Forms: changes(one)},
+			frame.Text(one.User), frame.Text(one.Name), standing, frame.At(one.Since), frame.Text(one.By), {Forms: personButtons(one)},
 		})
 	}
 	settings := &frame.Table{Name: "settings", Caption: "Allowed by the settings", Columns: frame.Columns("Entry", "May"), Empty: "Nobody."}
@@ -144,8 +144,8 @@ func (d *views) people(_ context.Context, r frame.Request) (frame.Page, error) {
 	}, nil
 }
 
-// changes are the buttons beside a user.
-func changes(one access.Person) []frame.Form {
+// personButtons returns the buttons beside a user.
+func personButtons(one access.Person) []frame.Form {
 	form := func(do, submit string, danger bool) frame.Form {
 		return frame.Form{
 			View: peopleView, Submit: submit, About: cmp.Or(one.Name, one.User), Danger: danger,
@@ -163,7 +163,7 @@ func changes(one access.Person) []frame.Form {
 	return []frame.Form{form("user", "Let in", false)}
 }
 
-func (d *views) change(ctx context.Context, r frame.Request) (string, error) {
+func (d *operations) change(ctx context.Context, r frame.Request) (string, error) {
 	user := strings.TrimSpace(r.Form.Get("user"))
 	var text string
 	var err error

@@ -18,34 +18,34 @@ import (
 // overviewDays is how many days the plots show.
 const overviewDays = 30
 
-// Bot is how the bot is.
+// Bot reports the bot's state.
 type Bot struct {
 	Version string
-	// Ready says of each platform why it does not receive.
+	// Ready returns, per platform, why it does not receive.
 	Ready func() map[string]error
-	// Open counts the jobs that are open and those of them that wait, and says since when the
-	// oldest is open.
+	// Open counts the open jobs and the waiting ones among them, and returns since when the oldest
+	// is open.
 	Open func() (open, waiting int, oldest time.Time)
-	// Replicas are those that share the store; nil where none can.
+	// Replicas returns those that share the store; nil if none can.
 	Replicas func(ctx context.Context) ([]replicas.Member, error)
-	// Examine does the checks of doctor.
+	// Examine runs the checks of doctor.
 	Examine func(ctx context.Context) ([]doctor.Finding, error)
 }
 
-// examined is what the checks of doctor found last.
+// examined is the last result of doctor's checks.
 type examined struct {
 	at       time.Time
 	findings []doctor.Finding
 }
 
-// day is what happened on one.
+// day is the activity of a day.
 type day struct {
 	name  string
 	tally receipts.Tally
 	used  budget.Day
 }
 
-// recent is what happened on the last days, for all who look until it is due again.
+// recent is the activity of the last days, cached for all visitors.
 type recent struct {
 	days []day
 	note string
@@ -77,7 +77,7 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 	for i, d := range last.days {
 		used[i] = d.used
 	}
-	whole := func(v float64) string { return grouped(int64(v)) }
+	whole := func(v float64) string { return withThousands(int64(v)) }
 	verdict, err := p.verdict(ctx, last.days[len(last.days)-1])
 	if err != nil {
 		return frame.Page{}, err
@@ -85,7 +85,7 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 	sections := append([]frame.Section{verdict}, health...)
 	sections = append(sections,
 		plot("Messages by day", func(d day) float64 { return float64(d.tally.Messages) }, whole),
-		plot("Median response time by day", func(d day) float64 { return d.tally.Percentile(0.5).Seconds() }, func(v float64) string { return took(time.Duration(v * float64(time.Second))) }),
+		plot("Median response time by day", func(d day) float64 { return d.tally.Percentile(0.5).Seconds() }, func(v float64) string { return durationText(time.Duration(v * float64(time.Second))) }),
 		costByDay(used),
 		plot("Tool tokens saved by day (estimate)", func(d day) float64 { return float64(d.used.Saved()) }, whole),
 		frame.Section{Title: "By day", Text: []string{last.note}, Table: daysTable(last.days)},
@@ -93,7 +93,7 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 	return frame.Page{Sections: sections}, nil
 }
 
-// days are the last ones in the zone of the page, the oldest first.
+// days returns the last days in the page's time zone, the oldest first.
 func (p *page) days(ctx context.Context, n int) (days []day, note string, err error) {
 	now := p.Now().In(p.Zone())
 	used, err := budget.Days(ctx, p.Store, now, n)
@@ -125,7 +125,7 @@ func (p *page) days(ctx context.Context, n int) (days []day, note string, err er
 			break
 		}
 		if looked++; looked > maxLooked {
-			note = fmt.Sprintf("Messages and times are counted until %s, and the last %s since: sums are made each hour.", until.In(p.Zone()).Format(time.DateTime), grouped(maxLooked))
+			note = fmt.Sprintf("Messages and times are counted until %s, and the last %s since: sums are made each hour.", until.In(p.Zone()).Format(time.DateTime), withThousands(maxLooked))
 			break
 		}
 		if d := at[f.At.In(p.Zone()).Format(time.DateOnly)]; d != nil {
@@ -145,27 +145,27 @@ func daysTable(days []day) *frame.Table {
 		if d.tally.Messages == 0 && d.used.Calls == 0 {
 			continue
 		}
-		number := func(n int64) frame.Cell { return frame.Number(grouped(n)) }
+		number := func(n int64) frame.Cell { return frame.Number(withThousands(n)) }
 		failed := number(int64(d.tally.Failed))
 		if d.tally.Failed > 0 {
 			failed.Mood = frame.Bad
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
 			frame.Text(d.name), number(int64(d.tally.Messages)), number(int64(d.tally.Answered)), failed,
-			frame.Number(took(d.tally.Percentile(0.5))), frame.Number(took(d.tally.Percentile(0.95))),
+			frame.Number(durationText(d.tally.Percentile(0.5))), frame.Number(durationText(d.tally.Percentile(0.95))),
 			number(d.used.Calls), number(d.used.Tokens()), frame.Number(costOf(d.used.Sum)), number(d.used.Saved()),
 		})
 	}
 	return t
 }
 
-// Bounds of what counts as trouble that an administrator has to look at now.
+// Bounds of trouble that an administrator has to look at now.
 const (
 	recentTrouble = time.Hour
 	longWait      = 10 * time.Minute
 )
 
-// verdict says first whether the bot is well, or what is wrong and where to look.
+// verdict says whether the bot is well, or what is wrong and where to look.
 func (p *page) verdict(ctx context.Context, today day) (frame.Section, error) {
 	var facts []frame.Fact
 	bad := func(name, what, link string) {
@@ -203,14 +203,14 @@ func (p *page) verdict(ctx context.Context, today day) (frame.Section, error) {
 	return frame.Section{Title: "Something needs you", Facts: facts}, nil
 }
 
-// maxVerdict bounds what the verdict repeats of an error, in characters.
+// maxVerdict bounds the repeated part of an error, in characters.
 const maxVerdict = 200
 
-// health says how the bot is, with reasons.
+// health describes the bot's state, with reasons.
 func (p *page) health(ctx context.Context) ([]frame.Section, error) {
 	open, waiting, oldest := p.Bot.Open()
 	facts := []frame.Fact{
-		{Name: "Version", Value: frame.Text(p.Bot.Version)}, {Name: "Open", Value: frame.Text(grouped(int64(open)))}, {Name: "Waiting for approval", Value: frame.Text(grouped(int64(waiting)))},
+		{Name: "Version", Value: frame.Text(p.Bot.Version)}, {Name: "Open", Value: frame.Text(withThousands(int64(open)))}, {Name: "Waiting for approval", Value: frame.Text(withThousands(int64(waiting)))},
 	}
 	if !oldest.IsZero() {
 		facts = append(facts, frame.Fact{Name: "Oldest since", Value: frame.At(oldest)})
@@ -250,13 +250,13 @@ func (p *page) health(ctx context.Context) ([]frame.Section, error) {
 			state = "gives away what it holds"
 		}
 		shared.Rows = append(shared.Rows, []frame.Cell{
-			frame.Text(m.Host), frame.Text(m.ID[:min(8, len(m.ID))]), frame.Text(m.Version), frame.At(m.Since), frame.Number(grouped(int64(len(m.Leases)))), frame.Text(state),
+			frame.Text(m.Host), frame.Text(m.ID[:min(8, len(m.ID))]), frame.Text(m.Version), frame.At(m.Since), frame.Number(withThousands(int64(len(m.Leases)))), frame.Text(state),
 		})
 	}
 	return append(sections, frame.Section{Title: "Replicas", Table: shared}), nil
 }
 
-// examine does the checks of doctor. What they find is shown until the next time.
+// examine runs the checks of doctor. The findings are shown until the next run.
 func (p *page) examine(ctx context.Context, _ frame.Request) (string, error) {
 	if p.Bot.Examine == nil {
 		return "", frame.ErrNotFound

@@ -11,7 +11,7 @@ import (
 	"oneclaw/toolgroups/schedule"
 )
 
-// planned shows what the bot does by itself: schedules and webhooks.
+// planned shows schedules and webhooks.
 func (p *page) planned(ctx context.Context, r frame.Request) (frame.Page, error) {
 	tasks, err := p.schedules(ctx, r)
 	if err != nil {
@@ -27,7 +27,7 @@ func (p *page) planned(ctx context.Context, r frame.Request) (frame.Page, error)
 	}, nil
 }
 
-// schedules lists them by their owners.
+// schedules lists scheduled tasks by owner.
 func (p *page) schedules(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{
 		Name: "schedules", Caption: "Scheduled tasks, by their owners", Columns: frame.Columns("Owner", "Plan", "State", "Next run", "Last run", "Outcome", "Task", "Chat", "Made by"),
@@ -65,7 +65,7 @@ func (p *page) schedules(ctx context.Context, r frame.Request) (*frame.Table, er
 	return t, nil
 }
 
-// hooks lists the webhooks, those that were made last first.
+// hooks lists the webhooks, the newest first.
 func (p *page) hooks(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{
 		Name: "webhooks", Caption: "Webhooks, the newest first", Columns: frame.Columns("Made", "Name", "Chat", "Made by", "#Deliveries", "Last", "Outcome"), Empty: "There are none.",
@@ -76,18 +76,18 @@ func (p *page) hooks(ctx context.Context, r frame.Request) (*frame.Table, error)
 			return nil, err
 		}
 		if all = append(all, one); len(all) == maxLooked {
-			t.Looked = "There may be more than the " + grouped(maxLooked) + " that were looked at."
+			t.Looked = "There may be more than the " + withThousands(maxLooked) + " that were looked at."
 			break
 		}
 	}
 	slices.SortFunc(all, func(a, b hooks.Hook) int { return b.Created.Compare(a.Created) })
 	if len(all) > r.Limit {
-		t.Looked = fmt.Sprintf("Looked at %s: these are the newest %d. ", count(len(all), "webhook", "webhooks"), r.Limit) + t.Looked
+		t.Looked = fmt.Sprintf("Looked at %s: these are the newest %d. ", withUnit(len(all), "webhook", "webhooks"), r.Limit) + t.Looked
 		all = all[:r.Limit]
 	}
 	for _, one := range all {
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.At(one.Created), frame.Text(one.Name), frame.Text(one.Chat), frame.Text(one.User), frame.Number(grouped(int64(one.Deliveries))), frame.At(one.Last), frame.Text(one.Outcome),
+			frame.At(one.Created), frame.Text(one.Name), frame.Text(one.Chat), frame.Text(one.User), frame.Number(withThousands(int64(one.Deliveries))), frame.At(one.Last), frame.Text(one.Outcome),
 		})
 	}
 	return t, nil

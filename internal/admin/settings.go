@@ -6,20 +6,20 @@ import (
 	"oneclaw/internal/admin/frame"
 )
 
-// Setting is one in effect.
+// Setting is a setting in effect.
 type Setting struct {
 	Name string
-	// Value is without secrets, From where it comes from.
+	// Value is without secrets, From is its source.
 	Value, From string
-	// Changed says that it is not its default.
+	// Changed says that it differs from its default.
 	Changed bool
 }
 
-// Program is what the program was told, and what it told.
+// Program has the program's settings and errors.
 type Program struct {
-	// Settings returns what is in effect.
+	// Settings returns the settings in effect.
 	Settings func(ctx context.Context) ([]Setting, error)
-	// Errors are those that are kept; nil where none are.
+	// Errors are the stored errors; nil if none are.
 	Errors *Errors
 }
 

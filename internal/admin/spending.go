@@ -13,7 +13,7 @@ import (
 	"oneclaw/internal/budget"
 )
 
-// spenders are what spending is shown by.
+// spenders are the kinds of accounts by which spending is shown.
 var spenders = []struct {
 	kind          budget.Kind
 	title, column string
@@ -24,7 +24,7 @@ var spenders = []struct {
 	{budget.KindGroup, "By tool group", "Tool group"},
 }
 
-// spending shows the budgets, and what was used on a day by whom and by what.
+// spending shows the budgets, and a day's usage by account.
 func (p *page) spending(ctx context.Context, r frame.Request) (frame.Page, error) {
 	today := p.Now().In(p.Zone()).Format(time.DateOnly)
 	shown := r.Query.Get("day")
@@ -59,7 +59,7 @@ func (p *page) spending(ctx context.Context, r frame.Request) (frame.Page, error
 	return frame.Page{Title: "Spending of " + shown, Lead: "By person and chat for two months, by model and tool group for 400 days. Days begin at midnight in the zone of the bot.", Sections: sections}, nil
 }
 
-// costByDay plots what was paid, as far as prices are known.
+// costByDay plots the costs, as far as prices are known.
 func costByDay(days []budget.Day) frame.Section {
 	const title = "Cost by day"
 	bars := &frame.Bars{Title: title, Say: func(v float64) string { return budget.USD(v).String() }}
@@ -70,7 +70,7 @@ func costByDay(days []budget.Day) frame.Section {
 	}
 	section := frame.Section{Title: title, Bars: bars}
 	if unpriced > 0 {
-		section.Text = []string{count(int(unpriced), "call", "calls") + " without a known price: add prices to the settings."}
+		section.Text = []string{withUnit(int(unpriced), "call", "calls") + " without a known price: add prices to the settings."}
 	}
 	return section
 }
@@ -84,7 +84,7 @@ func budgets(r budget.Report, limits budget.Limits) *frame.Table {
 		}
 		cells := []frame.Cell{frame.Text(of), frame.Text(text), frame.Number(""), frame.Number("")}
 		if spent != nil {
-			cells[2], cells[3] = frame.Number(grouped(spent.Tokens())), frame.Number(costOf(*spent))
+			cells[2], cells[3] = frame.Number(withThousands(spent.Tokens())), frame.Number(costOf(*spent))
 		}
 		t.Rows = append(t.Rows, cells)
 	}
@@ -98,7 +98,7 @@ func budgets(r budget.Report, limits budget.Limits) *frame.Table {
 func limitText(l budget.Limit) string {
 	var parts []string
 	if l.Tokens > 0 {
-		parts = append(parts, grouped(l.Tokens)+" tokens")
+		parts = append(parts, withThousands(l.Tokens)+" tokens")
 	}
 	if l.Money > 0 {
 		parts = append(parts, l.Money.String())
@@ -106,7 +106,7 @@ func limitText(l budget.Limit) string {
 	return strings.Join(parts, ", ")
 }
 
-// spent lists who used most, among a bounded number of accounts behind a name.
+// spent lists the largest accounts of a kind, from a bounded number.
 func (p *page) spent(ctx context.Context, r frame.Request, day string, kind budget.Kind, column string) (*frame.Table, error) {
 	t := &frame.Table{
 		Name: string(kind), Caption: "Spending of " + day + " by " + strings.ToLower(column), Empty: "Nothing was used on that day.",
@@ -136,7 +136,7 @@ func (p *page) spent(ctx context.Context, r frame.Request, day string, kind budg
 		return int(min(max(b.Spent.Tokens()+b.Spent.Tools-a.Spent.Tokens()-a.Spent.Tools, -1), 1))
 	})
 	if n := min(len(lines), r.Limit); n < len(lines) || !whole {
-		t.Looked = fmt.Sprintf("Looked at %s: these %d used most of them.", count(len(lines), "account", "accounts"), n)
+		t.Looked = fmt.Sprintf("Looked at %s: these %d used most of them.", withUnit(len(lines), "account", "accounts"), n)
 		lines = lines[:n]
 	}
 	names, err := p.names(ctx, kind, lines)
@@ -145,7 +145,7 @@ func (p *page) spent(ctx context.Context, r frame.Request, day string, kind budg
 	}
 	for _, l := range lines {
 		s := l.Spent
-		number := func(n int64) frame.Cell { return frame.Number(grouped(n)) }
+		number := func(n int64) frame.Cell { return frame.Number(withThousands(n)) }
 		t.Rows = append(t.Rows, []frame.Cell{
 			frame.Text(names[l.Account.Name]), number(s.Calls), number(s.Input), number(s.Cached), number(s.Output), frame.Number(costOf(s)), number(s.Tools), number(s.Saved()),
 		})
@@ -153,7 +153,7 @@ func (p *page) spent(ctx context.Context, r frame.Request, day string, kind budg
 	return t, nil
 }
 
-// costOf is what was paid, or that it is not known.
+// costOf formats a cost, or says that it is not known.
 func costOf(s budget.Sum) string {
 	if s.Money == 0 && s.Unpriced > 0 {
 		return "unknown"
@@ -161,8 +161,8 @@ func costOf(s budget.Sum) string {
 	return s.Money.String()
 }
 
-// names are what accounts are shown as: users and chats with the names that platforms call them, as
-// far as they were let in or have written in the last week.
+// names returns the display names of accounts: users and chats with their names on the platform,
+// if they were let in or have written in the last week.
 func (p *page) names(ctx context.Context, kind budget.Kind, lines []budget.Line) (map[string]string, error) {
 	shown, wanted := map[string]string{}, map[string]bool{}
 	for _, l := range lines {
@@ -194,7 +194,7 @@ func (p *page) names(ctx context.Context, kind budget.Kind, lines []budget.Line)
 			account = chat
 		}
 		if wanted[account] {
-			delete(wanted, account) // the newest says it
+			delete(wanted, account) // the newest has the name
 			last = append(last, f)
 		}
 	}

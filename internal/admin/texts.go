@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// lookTime is for how long an administrator who said so may read a conversation.
+	// lookTime is how long an administrator who has announced it may read a conversation.
 	lookTime = time.Hour
-	// read is the action of the audit.
+	// read is the audit's action.
 	read = "read"
-	// maxEntries bounds the entries of the audit in which a look is searched for.
+	// maxEntries bounds the audit entries that are searched for a look.
 	maxEntries = 500
-	// maxQuote bounds a text that is shown, in characters.
+	// maxQuote bounds a quoted text, in characters.
 	maxQuote = 4000
 )
 
-// place is a page on which texts can be shown: a view with a query, and the log that they are of.
-type place struct{ view, name, value, log string }
+// textPage is a page that can show texts: a view with a query, and their log.
+type textPage struct{ view, name, value, log string }
 
-// said is the section with what was said: the texts where the administrator has asked for them, else how
-// to ask.
-func (p *page) said(ctx context.Context, r frame.Request, at place, texts func() []frame.Quote) (frame.Section, error) {
+// textSection returns the section with the texts if the administrator has asked for them, else with the
+// form that asks.
+func (p *page) textSection(ctx context.Context, r frame.Request, at textPage, texts func() []frame.Quote) (frame.Section, error) {
 	s := frame.Section{Title: "What was said"}
 	switch {
 	case at.log == "":
@@ -41,7 +41,7 @@ func (p *page) said(ctx context.Context, r frame.Request, at place, texts func()
 		s.Text = []string{"Texts, titles and names of files are not shown. The setting admin_texts (ONECLAW_ADMIN_TEXTS) allows it."}
 		return s, nil
 	}
-	looks, err := p.looks(ctx, r.Visitor.Person, at.log)
+	looks, err := p.mayRead(ctx, r.Visitor.Person, at.log)
 	if err != nil {
 		return s, err
 	}
@@ -57,8 +57,8 @@ func (p *page) said(ctx context.Context, r frame.Request, at place, texts func()
 	return s, nil
 }
 
-// looks reports whether an administrator has said lately that they read a conversation.
-func (p *page) looks(ctx context.Context, person, log string) (bool, error) {
+// mayRead reports whether an administrator has recently announced reading a conversation.
+func (p *page) mayRead(ctx context.Context, person, log string) (bool, error) {
 	entries, err := audit.List(ctx, p.Store, maxEntries)
 	if err != nil {
 		return false, err
@@ -71,19 +71,19 @@ func (p *page) looks(ctx context.Context, person, log string) (bool, error) {
 	return false, nil
 }
 
-// look records, and tells the chat, that an administrator reads a conversation.
-func (p *page) look(ctx context.Context, r frame.Request, chat chats.Chat, at place) (string, error) {
+// recordReading records, and tells the chat, that an administrator reads a conversation.
+func (p *page) recordReading(ctx context.Context, r frame.Request, chat chats.Chat, at textPage) (string, error) {
 	if !p.Texts.Shown {
 		return "", frame.ErrNotFound
 	}
 	v := r.Visitor
-	// Markdown has no part in a name.
+	// A name must not contain Markdown.
 	name := plainName(cmp.Or(v.Name, v.Person))
 	text := fmt.Sprintf("%s, an administrator, reads this conversation on the administrators' page.", name)
 	if err := p.Texts.Announce(ctx, chat, "look/"+v.Person+"/"+at.log, text); err != nil {
 		return "", fmt.Errorf("say in %s that somebody reads it: %w", chat, err)
 	}
-	// The entry is what lets them read, so it comes last.
+	// The entry is what permits reading, so it comes last.
 	entry := audit.Entry{At: p.Now(), Action: read, By: v.Person, Name: v.Name, Chat: audit.Page, About: at.log}
 	if err := audit.Append(ctx, p.Store, queue.Hash(v.Person, at.log), entry); err != nil {
 		return "", err
@@ -110,10 +110,10 @@ func (p *page) readMessage(ctx context.Context, r frame.Request) (string, error)
 	if log == "" {
 		return "", frame.ErrNotFound
 	}
-	return p.look(ctx, r, told.Receipt.Message.Chat, place{view: messageView, name: "key", value: key, log: log})
+	return p.recordReading(ctx, r, told.Receipt.Message.Chat, textPage{view: messageView, name: "key", value: key, log: log})
 }
 
-// quotes are the texts of messages of a conversation.
+// quotes returns the texts of a conversation's messages.
 func quotes(turn []agent.Message) []frame.Quote {
 	var all []frame.Quote
 	add := func(by, text string) {

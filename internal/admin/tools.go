@@ -15,11 +15,11 @@ import (
 	"oneclaw/toolgroups/mcp/oauth"
 )
 
-// Tools are what the bot can do.
+// Tools reports the bot's tools.
 type Tools struct {
-	// Registry returns the present tools.
+	// Registry returns the current tools.
 	Registry func() *toolgroups.Registry
-	// Servers are the MCP servers.
+	// Servers returns the MCP servers.
 	Servers func() []mcp.Status
 }
 
@@ -54,7 +54,7 @@ func groups(registry *toolgroups.Registry) *frame.Table {
 			state = frame.Cell{Text: "switched off", Mood: frame.Soft}
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(name), frame.Text(from), frame.Number(grouped(int64(len(tools)))), frame.Number(grouped(int64(toolgroups.EstimateTokens(tools)))), frame.Text(role), state,
+			frame.Text(name), frame.Text(from), frame.Number(withThousands(int64(len(tools)))), frame.Number(withThousands(int64(toolgroups.EstimateTokens(tools)))), frame.Text(role), state,
 		})
 	}
 	row("core", "the program, always offered", "everybody", core, false)
@@ -95,13 +95,13 @@ func servers(all []mcp.Status) *frame.Table {
 			state, why = frame.Cell{Text: "changed", Mood: frame.Bad}, "describes tools otherwise than when it was allowed: /mcp "+s.Name+" shows how"
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(s.Name), frame.Text(how), frame.Text(added), frame.Number(grouped(int64(s.Tools))), state, frame.Text(why), frame.At(s.Retry),
+			frame.Text(s.Name), frame.Text(how), frame.Text(added), frame.Number(withThousands(int64(s.Tools))), state, frame.Text(why), frame.At(s.Retry),
 		})
 	}
 	return t
 }
 
-// loaded lists the groups that the conversations have loaded which were active last.
+// loaded lists the groups that recently active conversations have loaded.
 func (p *page) loaded(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{Name: "loaded", Caption: "Conversations that were active last, with the groups that they have loaded", Columns: frame.Columns("Conversation", "Groups"), Empty: "None has loaded a group."}
 	n, last, whole, seen := 0, receipts.Entry{}, true, make(map[string]bool)
@@ -125,11 +125,11 @@ func (p *page) loaded(ctx context.Context, r frame.Request) (*frame.Table, error
 	if err := p.active(ctx, some, seen, r.Limit, t); err != nil {
 		return nil, err
 	}
-	t.Looked = looked(n, len(t.Rows), "message", last.At, p.Zone(), whole)
+	t.Looked = searchedText(n, len(t.Rows), "message", last.At, p.Zone(), whole)
 	return t, nil
 }
 
-// active adds the conversations of some messages to a table, unless they were seen.
+// active adds the conversations of some messages to a table, unless seen already.
 func (p *page) active(ctx context.Context, some []receipts.Entry, seen map[string]bool, most int, t *frame.Table) error {
 	known, err := receipts.Of(ctx, p.Store, some)
 	if err != nil {
@@ -153,7 +153,7 @@ func (p *page) active(ctx context.Context, some []receipts.Entry, seen map[strin
 	return nil
 }
 
-// connected lists who has connected an account where. What the accounts are called is sealed.
+// connected lists which users have connected which services. The accounts' names are encrypted.
 func (p *page) connected(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{Name: "connections", Caption: "Connected accounts", Columns: frame.Columns("Person", "At"), Empty: "No accounts are connected."}
 	at, user := r.Query.Get("server"), r.Query.Get("user")
@@ -169,7 +169,7 @@ func (p *page) connected(ctx context.Context, r frame.Request) (*frame.Table, er
 		t.Rows = append(t.Rows, []frame.Cell{frame.Text(person), frame.Text(server)})
 		return true
 	}
-	const ours = "google" // no MCP server has the name of a service that is built in
+	const ours = "google" // no MCP server has the name of a built-in service
 	if at == "" || at == ours {
 		for person, err := range google.People(ctx, p.Store, user) {
 			if err != nil {

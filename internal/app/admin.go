@@ -13,7 +13,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// openDoor makes the door to the pages of administrators.
+// openDoor creates the sign-in of the administrators' pages.
 func (b *Bot) openDoor(cfg config.Config, store storage.Store, log *slog.Logger) (err error) {
 	b.door, err = signin.New(signin.Config{
 		Store: store, PublicURL: cfg.PublicURL, Listen: cfg.Listen, Now: cfg.Outside.Now, Logger: log,
@@ -22,7 +22,7 @@ func (b *Bot) openDoor(cfg config.Config, store storage.Store, log *slog.Logger)
 	return err
 }
 
-// duties are the views where administrators decide something.
+// duties returns the approvals and people views.
 func (b *Bot) duties(cfg config.Config) ([]frame.View, error) {
 	return admin.OperationsViews(admin.OperationsConfig{
 		People: b.bridge.People(), Approvals: bridge.ApprovalsOf(b.bridge), Store: b.store,
@@ -30,7 +30,7 @@ func (b *Bot) duties(cfg config.Config) ([]frame.View, error) {
 	})
 }
 
-// pages serves the pages of administrators.
+// pages serves the administrators' pages.
 func (b *Bot) pages(mux *http.ServeMux) {
 	pages := b.door.Handler(b.inside)
 	mux.Handle("/admin", pages)

@@ -20,12 +20,12 @@ func openLedger(cfg config.Config, store storage.Store, s *settings.Settings, gr
 	})
 }
 
-// asidesIn is where a store keeps what was set aside, for what does not go through the bridge.
+// asidesIn returns the dead letters of a store, for code outside of the bridge.
 func asidesIn(cfg config.Config, store storage.KV, log *slog.Logger) queue.DeadLetters {
 	return queue.DeadLetters{KV: store, Log: log, Now: cfg.Outside.Now}
 }
 
-// limitsOf returns the limits as they are set now.
+// limitsOf returns the current limits.
 func limitsOf(cfg config.BudgetConfig, s *settings.Settings) func(context.Context) (budget.Limits, error) {
 	limits := budget.Limits{
 		User:  budget.Limit{Money: budget.Dollars(cfg.UserUSD)},
@@ -40,7 +40,7 @@ func limitsOf(cfg config.BudgetConfig, s *settings.Settings) func(context.Contex
 			return now, err
 		}
 		total, err := s.Values.Get(ctx, settings.SettingTotalBudget)
-		// The settings take whole numbers only; an empty one is no bound.
+		// The settings accept only whole numbers; an empty one is no bound.
 		now.User.Tokens, _ = strconv.ParseInt(user, 10, 64)
 		now.Total.Tokens, _ = strconv.ParseInt(total, 10, 64)
 		return now, err

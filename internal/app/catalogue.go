@@ -35,8 +35,8 @@ import (
 	"oneclaw/toolgroups/skills"
 )
 
-// catalogue owns the tools of the program, and is the only one that swaps the registry
-// for a new one, when a switch, a user tool or an MCP server changes what there is.
+// catalogue owns the tools of the program, and is the only one that replaces the registry, when
+// a switch, a user tool or an MCP server changes the tools.
 type catalogue struct {
 	log      *slog.Logger
 	settings *settings.Settings
@@ -45,12 +45,12 @@ type catalogue struct {
 	pdf      *pdf.PDF
 	user     *jstools.Tools
 	mcp      *mcp.Client
-	// connections has the commands of accounts, and the servers that were added in chats.
+	// connections has the commands for accounts, and the servers added in chats.
 	connections *connections.Handler
 	google      *google.Google
 	skills      *skills.Library
 	memory      *memory.Memory
-	reader      *readable.Reader // of all that read pages
+	reader      *readable.Reader // shared by all tools that read pages
 	browser     *browser.Browser
 	schedule    *schedule.Schedule
 
@@ -60,8 +60,8 @@ type catalogue struct {
 	registry atomic.Pointer[toolgroups.Registry]
 }
 
-// newCatalogue builds every tool; what is heavy begins with its first call. submit takes
-// the runs of scheduled tasks, tell what administrators have to know.
+// newCatalogue builds every tool; expensive parts start with their first call. submit gets the
+// runs of scheduled tasks, tell what administrators have to know.
 func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *models.Models, submit func(context.Context, schedule.Run) error, tell func(ctx context.Context, key, text string) error, log *slog.Logger) (*catalogue, error) {
 	private, err := cfg.AllowPrivate()
 	if err != nil {
@@ -115,7 +115,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *m
 	return c, c.rebuild(context.Background())
 }
 
-// addKnowledge adds what the bot knows by itself and where it looks things up.
+// addKnowledge adds memory, history and the tools that look things up.
 func (c *catalogue) addKnowledge(cfg config.Config, store storage.KV, private []netip.Prefix) (err error) {
 	if c.skills, err = skills.New(skills.Config{Dir: filepath.Join(cfg.FilesDir(), "skills"), Logger: c.log}); err != nil {
 		return fmt.Errorf("skills: %w", err)
@@ -222,7 +222,7 @@ func (c *catalogue) addServers(cfg config.Config, store storage.KV, private []ne
 	return c.connections.Load(context.Background())
 }
 
-// reserved are the names that come with the program.
+// reserved returns the names of built-in tools.
 func (c *catalogue) reserved() []string {
 	names := append(toolgroups.ReservedNames(), toolgroups.LoadToolGroup)
 	for _, t := range c.core {
@@ -237,21 +237,21 @@ func (c *catalogue) reserved() []string {
 	return names
 }
 
-// Registry returns the present one.
+// Registry returns the current registry.
 func (c *catalogue) Registry() *toolgroups.Registry { return c.registry.Load() }
 
 // changed rebuilds the registry after a change for which no caller waits.
 func (c *catalogue) changed() {
 	if c.registry.Load() == nil {
-		return // it is being built for the first time
+		return // the first build is in progress
 	}
 	if err := c.rebuild(context.Background()); err != nil {
 		c.log.Error("tools are left as they were", "err", err)
 	}
 }
 
-// rebuild makes a new registry of what there is now. A group from outside that does not
-// fit to the others is left out; what comes with the program always fits.
+// rebuild makes a new registry of the current tools. A group from outside that conflicts with
+// others is left out; the built-in ones never conflict.
 func (c *catalogue) rebuild(ctx context.Context) error {
 	c.building.Lock()
 	defer c.building.Unlock()
@@ -269,8 +269,8 @@ func (c *catalogue) rebuild(ctx context.Context) error {
 	return nil
 }
 
-// extend makes a registry with groups from outside: with all of them, or, because to make
-// one takes its time, only where they do not fit with one more after the other.
+// extend makes a registry with groups from outside: with all of them or, only if that fails
+// (because building takes time), by adding one after the other.
 func (c *catalogue) extend(cfg toolgroups.RegistryConfig, outside []toolgroups.Group) (*toolgroups.Registry, error) {
 	all := cfg
 	all.Groups = slices.Concat(cfg.Groups, outside)
@@ -294,8 +294,8 @@ func (c *catalogue) extend(cfg toolgroups.RegistryConfig, outside []toolgroups.G
 	return registry, nil
 }
 
-// run follows what changes tools from outside until ctx ends. A change that cannot be
-// read now is tried again; the tools stay as they are meanwhile.
+// run watches the sources of tools from outside until ctx ends. A change that cannot be read is
+// tried again; the tools stay unchanged meanwhile.
 func (c *catalogue) run(ctx context.Context) error {
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -303,7 +303,7 @@ func (c *catalogue) run(ctx context.Context) error {
 		"the tools of users": c.user.Watch, "looking for MCP servers": c.mcp.Discover, "MCP servers that are added": c.connections.Run,
 	} {
 		work.Go(func() {
-			_ = rescue.Loop(ctx, c.log, what, func(ctx context.Context) error { run(ctx); return nil }) // there is none
+			_ = rescue.Loop(ctx, c.log, what, func(ctx context.Context) error { run(ctx); return nil }) // it returns no error
 		})
 	}
 	for ctx.Err() == nil {
@@ -312,7 +312,7 @@ func (c *catalogue) run(ctx context.Context) error {
 			return nil
 		}
 		c.log.Error("settings cannot be followed, trying again", "err", err)
-		_ = retry.Wait(ctx, 10*time.Second) // the loop looks at ctx
+		_ = retry.Wait(ctx, 10*time.Second) // the loop checks ctx
 	}
 	return nil
 }
@@ -327,7 +327,7 @@ func (c *catalogue) follow(ctx context.Context, area settings.Area) error {
 	return nil
 }
 
-// setLevel has the log follow its setting.
+// setLevel applies the log level of the settings.
 func (c *catalogue) setLevel(ctx context.Context) {
 	name, err := c.settings.Values.Get(ctx, settings.SettingLogLevel)
 	if err == nil && name != "" && c.logLevel != nil {

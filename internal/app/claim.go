@@ -12,11 +12,12 @@ import (
 	"oneclaw/storage"
 )
 
-// linkPatience is how long the start waits for a platform to say what the bot is called.
+// linkPatience bounds the wait for a platform to tell the bot's name.
 const linkPatience = 15 * time.Second
 
-// offer makes a claim where no user is configured and the bot has no owner, and shows it
-// on the terminal or, without one, logs it, this once: the reader can own the bot. It does not keep a bot from running.
+// offer makes a claim if no user is configured and the bot has no owner, and shows it on the
+// terminal or, without one, logs it once: the reader can own the bot. Its errors do not keep the
+// bot from running.
 func offer(ctx context.Context, cfg config.Config, kv storage.KV, log *slog.Logger) {
 	if !access.Access(cfg.Access).Empty() {
 		return
@@ -50,7 +51,7 @@ func offer(ctx context.Context, cfg config.Config, kv storage.KV, log *slog.Logg
 	}
 }
 
-// ownClaim makes a claim, or finds that of the other replicas.
+// ownClaim makes a claim, or returns that of another replica.
 func ownClaim(ctx context.Context, cfg config.Config, kv storage.KV) (access.Claim, error) {
 	if !cfg.Store.Shared() {
 		return access.NewClaim(ctx, kv, cfg.Outside.Now(), false)
@@ -62,7 +63,8 @@ func ownClaim(ctx context.Context, cfg config.Config, kv storage.KV) (access.Cla
 	return access.SharedClaim(ctx, kv, cfg.Outside.Now(), secret)
 }
 
-// ClaimLink makes the links of a platform that claim the bot; nil where there are none.
+// ClaimLink returns a function that makes links to claim the bot; nil if no platform has such
+// links.
 func ClaimLink(ctx context.Context, cfg config.Config, log *slog.Logger) func(code string) string {
 	ctx, cancel := context.WithTimeout(ctx, linkPatience)
 	defer cancel()
@@ -74,7 +76,7 @@ func ClaimLink(ctx context.Context, cfg config.Config, log *slog.Logger) func(co
 	return nil
 }
 
-// ClaimText says how the bot is claimed, with the link in a line of its own.
+// ClaimText says how to claim the bot, with the link on its own line.
 func ClaimText(claim access.Claim, link func(code string) string) string {
 	text := "Until " + claim.Until.Format("15:04") + ", "
 	if link != nil {
@@ -83,7 +85,7 @@ func ClaimText(claim access.Claim, link func(code string) string) string {
 	return text + "send the bot this line in a direct chat:\n\n  claim " + claim.Code + "\n\nWhoever does so first owns the bot.\n"
 }
 
-// ClaimRefusal says what to do where a claim is refused.
+// ClaimRefusal says what to do if a claim is refused.
 func ClaimRefusal(err error) error {
 	if errors.Is(err, access.ErrOwned) {
 		return errors.New("the bot has an owner; /people in a chat with the bot shows who, and ONECLAW_ADMINS names administrators without it")

@@ -19,8 +19,8 @@ import (
 	"oneclaw/internal/database"
 )
 
-// control makes the socket and returns what serves orders on it until its context ends: a
-// bot that receives takes orders, too. Where there can be no socket it goes on without.
+// control creates the socket and returns a function that serves orders on it until its context
+// ends, so that a running bot accepts orders. Without a socket the bot runs too.
 func (b *Bot) control(ctx context.Context, cfg config.Config) func(context.Context) error {
 	if b.shared {
 		return func(context.Context) error { return nil }
@@ -44,12 +44,12 @@ func (b *Bot) control(ctx context.Context, cfg config.Config) func(context.Conte
 			return b.billChat(r.Context(), cfg, r.FormValue("chat"), bill.FormOf(r.FormValue("form")), w)
 		}))
 		mux.Handle("/", controlHandler(b.store, b.now, b.log))
-		return serve(ctx, l, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}) // what was ordered ends by itself
+		return serve(ctx, l, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}) // orders end by themselves
 	}
 }
 
-// Order gives an order, with a body unless it is nil, to the bot that has the database locked. A database on a server is open
-// to all, wherever bots run, so no process has to be asked.
+// Order sends an order, with a body unless it is nil, to the bot that has the database locked. A
+// database on a server is open to all processes, so none has to be asked.
 func Order(ctx context.Context, cfg config.Config, what string, body io.Reader, read func(io.Reader) error) (bool, error) {
 	if cfg.Store.Shared() {
 		return false, nil
@@ -57,7 +57,7 @@ func Order(ctx context.Context, cfg config.Config, what string, body io.Reader, 
 	return database.Order(ctx, cfg.DataDir, what, body, read)
 }
 
-// answerOrder answers an order with what do writes, or with its error.
+// answerOrder answers an order with the output of do, or with its error.
 func answerOrder(do func(io.Writer, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var out bytes.Buffer
@@ -65,11 +65,11 @@ func answerOrder(do func(io.Writer, *http.Request) error) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusConflict)
 			return
 		}
-		_, _ = out.WriteTo(w) // who asked sees that it broke off
+		_, _ = out.WriteTo(w) // the client sees that it broke off
 	}
 }
 
-// running returns the process of a bot that serves the data directory already, if there is one.
+// running returns the process of a bot that already serves the data directory, if any.
 func running(ctx context.Context, cfg config.Config) (process int, yes bool) {
 	yes, err := Order(ctx, cfg, "process", nil, func(body io.Reader) error {
 		_, err := fmt.Fscan(body, &process)
@@ -88,7 +88,7 @@ func controlHandler(store *database.Store, now func() time.Time, log *slog.Logge
 			http.Error(w, ClaimRefusal(err).Error(), http.StatusConflict)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(claim) // who asked sees that it broke off
+		_ = json.NewEncoder(w).Encode(claim) // the client sees that it broke off
 	})
 	mux.HandleFunc("POST /audit", func(w http.ResponseWriter, r *http.Request) {
 		most, err := strconv.Atoi(r.FormValue("most"))
@@ -100,7 +100,7 @@ func controlHandler(store *database.Store, now func() time.Time, log *slog.Logge
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(all) // who asked sees that it broke off
+		_ = json.NewEncoder(w).Encode(all) // the client sees that it broke off
 	})
 	mux.HandleFunc("POST /deadletters", func(w http.ResponseWriter, r *http.Request) {
 		all, err := deadLettersOf(r.Context(), store)
@@ -108,7 +108,7 @@ func controlHandler(store *database.Store, now func() time.Time, log *slog.Logge
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(all) // who asked sees that it broke off
+		_ = json.NewEncoder(w).Encode(all) // the client sees that it broke off
 	})
 	return mux
 }

@@ -6,7 +6,7 @@ import (
 	"oneclaw/storage/replicas"
 )
 
-// Checks are what doctor looks at when the settings could be read.
+// Checks returns doctor's checks for readable settings.
 func Checks(cfg config.Config) []doctor.Check { return (&patient{cfg: cfg}).checks() }
 
 func (d *patient) checks() []doctor.Check {
@@ -35,11 +35,11 @@ func (d *patient) checks() []doctor.Check {
 	}...)
 }
 
-// patient is what the checks look at, and what one has found for those behind it.
+// patient is the subject of the checks, and what earlier checks have found.
 type patient struct {
 	cfg config.Config
-	// running is set where a bot has the database open.
+	// running is set if a bot has the database open.
 	running bool
-	// replicas are those that share the database.
+	// replicas are the replicas that share the database.
 	replicas []replicas.Member
 }

@@ -53,10 +53,10 @@ func (d *patient) checkDataDir(_ context.Context) *doctor.Finding {
 	return doctor.OK("%s", dir)
 }
 
-// checkDisk looks whether tools can still write.
+// checkDisk checks whether tools can still write.
 func (d *patient) checkDisk(_ context.Context) *doctor.Finding {
 	if _, err := os.Stat(d.cfg.DataDir); err != nil {
-		return nil // Made at the first start.
+		return nil // created at the first start
 	}
 	spare, err := workspace.Spare(d.cfg.DataDir, d.cfg.Tools.DiskReserveMiB<<20)
 	if err != nil {
@@ -68,7 +68,7 @@ func (d *patient) checkDisk(_ context.Context) *doctor.Finding {
 	return doctor.OK("%d MiB are free for files of tools", spare>>20)
 }
 
-// checkFiles looks who can read the files with secrets.
+// checkFiles checks who can read the files with secrets.
 func (d *patient) checkFiles(_ context.Context) *doctor.Finding {
 	var open []string
 	for _, name := range []string{config.ConfigName, database.SecretName, database.Name} {
@@ -83,7 +83,7 @@ func (d *patient) checkFiles(_ context.Context) *doctor.Finding {
 	return doctor.OK("nobody else can read the settings, the secret key and the database")
 }
 
-// checkUser warns of root: whatever gets out of a sandbox has the whole host then.
+// checkUser warns about root: whatever escapes from a sandbox controls the whole host then.
 func (d *patient) checkUser(_ context.Context) *doctor.Finding {
 	if os.Geteuid() == 0 {
 		return doctor.Warn("the bot runs as root, so a fault in a sandbox gives away the whole host: run it as a user of its own, who owns %s and nothing else", d.cfg.DataDir)
@@ -110,10 +110,10 @@ func (d *patient) checkDatabase(ctx context.Context) *doctor.Finding {
 	return doctor.Fail("%v", err)
 }
 
-// slowWrite is how long a write may take without a warning: a message waits for a few.
+// slowWrite is the time of a write from which doctor warns: a message waits for a few.
 const slowWrite = 100 * time.Millisecond
 
-// checkServer looks at a database that bots share.
+// checkServer checks a database that bots share.
 func (d *patient) checkServer(ctx context.Context) *doctor.Finding {
 	h, err := database.Examine(ctx, d.cfg.Place(), d.cfg.Outside.Migrations)
 	switch {
@@ -160,7 +160,7 @@ func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
 	return doctor.OK("the bot has an owner; /people shows who else may talk to it")
 }
 
-// checkModel asks for the list of models, which costs nothing.
+// checkModel lists the models, which costs nothing.
 func (d *patient) checkModel(ctx context.Context) *doctor.Finding {
 	m := d.cfg.Model
 	if m.APIKey == "" && m.BaseURL == config.Default().Model.BaseURL {
@@ -216,7 +216,7 @@ func (d *patient) checkExec(ctx context.Context) *doctor.Finding {
 func (d *patient) checkUserTools(_ context.Context) *doctor.Finding {
 	dir := filepath.Join(d.cfg.FilesDir(), "tools")
 	if _, err := os.Stat(dir); err != nil {
-		return nil // Made at the first start.
+		return nil // created at the first start
 	}
 	if mistakes := jstools.Mistakes(dir); len(mistakes) > 0 {
 		return doctor.Warn("some user tools are left out: %s", strings.ReplaceAll(errors.Join(mistakes...).Error(), "\n", "; "))

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// MaxDeadLetters bounds what doctor lists of what was set aside.
+	// MaxDeadLetters bounds doctor's list of dead letters.
 	MaxDeadLetters = 20
-	// maxDeadLetterList bounds what a running bot answers.
+	// maxDeadLetterList bounds the response of a running bot, in bytes.
 	maxDeadLetterList = 64 << 20
 )
 
-// checkDeadLetters lists what the bot could not carry to its end.
+// checkDeadLetters lists the dead letters.
 func (d *patient) checkDeadLetters(ctx context.Context) *doctor.Finding {
 	all, err := deadLetters(ctx, d.cfg)
 	switch {
@@ -46,7 +46,8 @@ func (d *patient) checkDeadLetters(ctx context.Context) *doctor.Finding {
 		len(all), int(queue.DeadLetterAge.Hours()/24), strings.Join(lines, "; "))
 }
 
-// asides asks the running bot what was set aside, or the database where none runs.
+// deadLetters asks the running bot for the dead letters, or reads the database if none is
+// running.
 func deadLetters(ctx context.Context, cfg config.Config) (all []queue.DeadLetter, err error) {
 	running, err := Order(ctx, cfg, "deadletters", nil, func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, maxDeadLetterList)).Decode(&all)
@@ -61,7 +62,7 @@ func deadLetters(ctx context.Context, cfg config.Config) (all []queue.DeadLetter
 	return all, err
 }
 
-// deadLettersOf lists what was set aside, without what people wrote.
+// deadLettersOf lists the dead letters, without texts of users.
 func deadLettersOf(ctx context.Context, store storage.KV) ([]queue.DeadLetter, error) {
 	all, err := queue.ListDeadLetters(ctx, store)
 	for i := range all {

@@ -12,14 +12,14 @@ import (
 	"oneclaw/storage"
 )
 
-// keptFiles are the files that are kept in the store.
+// keptFiles are files that are kept in the store.
 type keptFiles struct {
 	*workspace.Store
 	skills, tools *workspace.SharedFolder
 }
 
-// openFiles brings skills and user tools to this disk, and into the store what the disk has of
-// former times. It returns nil where files are not kept in the store.
+// openFiles checks out skills and user tools, and imports into the store what the disk has from
+// earlier. It returns nil if files are not kept in the store.
 func openFiles(ctx context.Context, cfg config.Config, store storage.Store, log *slog.Logger) (*keptFiles, error) {
 	if !cfg.FilesStored() {
 		if unused, err := workspace.Any(ctx, store); err != nil {
@@ -47,7 +47,7 @@ func openFiles(ctx context.Context, cfg config.Config, store storage.Store, log 
 	return files, nil
 }
 
-// hook is what the bridge uses; nil where files are on this disk alone.
+// hook returns the files for the bridge; nil if they are only on this disk.
 func (f *keptFiles) hook() queue.Files {
 	if f == nil {
 		return nil
@@ -55,7 +55,7 @@ func (f *keptFiles) hook() queue.Files {
 	return f
 }
 
-// run keeps skills and user tools as the store has them until ctx ends.
+// run keeps skills and user tools in sync with the store until ctx ends.
 func (f *keptFiles) run(ctx context.Context) error {
 	if f != nil {
 		f.Follow(ctx, 0, f.skills, f.tools)
@@ -63,7 +63,8 @@ func (f *keptFiles) run(ctx context.Context) error {
 	return nil
 }
 
-// syncTools is what user tools call around a change; nil where no other process has them.
+// syncTools returns the function for user tools to call around a change; nil if no other process
+// has them.
 func (f *keptFiles) syncTools() func(context.Context) error {
 	if f == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"oneclaw/toolgroups/google"
 )
 
-// OpenGoogle opens the accounts at Google. reader may be nil where no mail is read.
+// OpenGoogle opens the accounts at Google. reader may be nil if no mail is read.
 func OpenGoogle(cfg config.Config, store storage.KV, reader *readable.Reader, log *slog.Logger) (*google.Google, error) {
 	key, err := cfg.Place().SecretKey(context.Background(), store)
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"oneclaw/toolgroups/memory"
 )
 
-// History is what is kept of an owner.
+// History is the recorded history of an owner.
 type History struct {
 	Store  storage.Store
 	Memory *memory.Memory
 }
 
-// Passages implements core.History: the newest conversations first, from their ends.
+// Passages implements core.History: the newest conversations first, each from its end.
 func (h History) Passages(ctx context.Context, owner string, q core.HistoryQuery) iter.Seq2[core.Passage, error] {
 	return func(yield func(core.Passage, error) bool) {
 		if slices.Contains(q.Kinds, core.KindMemory) && !h.notes(ctx, owner, q, yield) {
@@ -58,8 +58,8 @@ func (h History) notes(ctx context.Context, owner string, q core.HistoryQuery, y
 	return true
 }
 
-// conversation yields what was said in one conversation, until the query's first moment, and the
-// results that its model is not shown any more.
+// conversation yields the messages of one conversation, from the end to the query's first
+// moment, and results that its model no longer sees.
 func (h History) conversation(ctx context.Context, c conversation.Conversation, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
 	if slices.Contains(q.Kinds, core.KindSession) && !c.Begun.Before(q.From) {
 		if !yield(core.Passage{Kind: core.KindSession, Time: c.Begun, Title: c.Title, Text: c.Title}, nil) {
@@ -94,8 +94,8 @@ func (h History) conversation(ctx context.Context, c conversation.Conversation, 
 	return true
 }
 
-// mayMatch looks for the words of a query in records as they are stored: JSON changes no
-// letter and no digit. A query from a day on reads all until that day, which ends it.
+// mayMatch looks for the words of a query in stored records: JSON does not change letters and
+// digits. A query with a first day reads everything back to that day.
 func mayMatch(q core.HistoryQuery) func(record []byte) bool {
 	if len(q.Words) == 0 || !q.From.IsZero() {
 		return func([]byte) bool { return true }
@@ -116,7 +116,7 @@ func mayMatch(q core.HistoryQuery) func(record []byte) bool {
 	}
 }
 
-// wanted reports whether a message is something that was said before the query's end.
+// wanted reports whether a message was said before the query's end.
 func wanted(m agent.Message, q core.HistoryQuery) bool {
 	said := m.Text != "" && (m.Role == agent.RoleUser || m.Role == agent.RoleAssistant)
 	return said && (q.Until.IsZero() || m.Time.Before(q.Until))

@@ -12,7 +12,7 @@ import (
 	"oneclaw/storage"
 )
 
-// openHooks makes the webhooks of chats, whose deliveries are tasks of the bot's bridge.
+// openHooks creates the webhooks of chats, whose deliveries are tasks of the bot's bridge.
 func (b *Bot) openHooks(cfg config.Config, store storage.KV, log *slog.Logger) error {
 	key, err := cfg.Place().SecretKey(context.Background(), store)
 	if err != nil {
@@ -25,12 +25,12 @@ func (b *Bot) openHooks(cfg config.Config, store storage.KV, log *slog.Logger) e
 	return err
 }
 
-// both does one thing after the other about what became of a task, also if one fails.
+// both calls both functions about a task's result, the second even if the first fails.
 func both(one, other func(context.Context, bridge.TaskResult) error) func(context.Context, bridge.TaskResult) error {
 	return func(ctx context.Context, r bridge.TaskResult) error { return errors.Join(one(ctx, r), other(ctx, r)) }
 }
 
-// hooksToo moves the webhooks of a chat, too.
+// hooksToo adds webhooks to what is moved with a chat.
 func (b *Bot) hooksToo(move func(ctx context.Context, from, to chats.Chat) error) func(ctx context.Context, from, to chats.Chat) error {
 	return func(ctx context.Context, from, to chats.Chat) error {
 		before, after := chats.Message{Chat: from}.Owner(), chats.Message{Chat: to}.Owner()

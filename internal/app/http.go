@@ -17,10 +17,10 @@ import (
 	"oneclaw/internal/config"
 )
 
-// chatName matches the name of a chat or a person: the port has no password.
+// chatName matches the name of a chat or a user: the port has no password.
 var chatName = regexp.MustCompile(`\b(` + strings.Join(config.PlatformNames(), "|") + `):[-\w@.:/]*[\w]`)
 
-// healthHandler answers the questions of a supervisor: is it alive, does it receive.
+// healthHandler serves liveness and readiness.
 func healthHandler(health func() error) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -36,7 +36,7 @@ func healthHandler(health func() error) *http.ServeMux {
 	return mux
 }
 
-// Listen takes a port. The setting is named where that fails.
+// Listen opens a port. The error names the setting.
 func Listen(ctx context.Context, address, setting string) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
@@ -51,21 +51,21 @@ func Listen(ctx context.Context, address, setting string) (net.Listener, error) 
 
 // Bounds of the port, which is open to the network.
 const (
-	// portTimeout is how long a request may take to arrive, and its answer to be fetched.
+	// portTimeout bounds reading a request, and writing its response.
 	portTimeout = 15 * time.Second
-	// maxConnections is how many are open at once, or a quarter of the descriptors where
-	// that is less. More wait in the system's queue.
+	// maxConnections bounds the open connections, together with a quarter of the descriptors. More
+	// wait in the system's queue.
 	maxConnections = 256
 )
 
-// servePort answers on the port until ctx ends, within bounds.
+// servePort serves the port until ctx ends, within bounds.
 func servePort(ctx context.Context, l net.Listener, handler http.Handler, most int, timeout time.Duration) error {
 	return serve(ctx, netutil.LimitListener(l, most), &http.Server{
 		Handler: handler, ReadHeaderTimeout: timeout / 3, ReadTimeout: timeout, WriteTimeout: 2 * timeout, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	})
 }
 
-// Serve answers until ctx ends, which ends the requests that are under way, too.
+// Serve serves until ctx ends, which also ends running requests.
 func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 	return serve(ctx, l, &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
@@ -73,7 +73,7 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 	})
 }
 
-// serve answers until ctx ends, and then lets what is under way end within a second.
+// serve serves until ctx ends, and then gives running requests a second.
 func serve(ctx context.Context, l net.Listener, server *http.Server) error {
 	done := make(chan struct{})
 	go func() {
@@ -82,7 +82,7 @@ func serve(ctx context.Context, l net.Listener, server *http.Server) error {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		if server.Shutdown(closing) != nil {
-			_ = server.Close() // what is still running must not outlive the caller
+			_ = server.Close() // what still runs must not outlive the caller
 		}
 	}()
 	err := server.Serve(l)

@@ -12,12 +12,12 @@ import (
 	"oneclaw/storage"
 )
 
-// Exporter writes the conversations that people judged.
+// Exporter returns the exporter of conversations with feedback.
 func Exporter(cfg config.Config, store storage.Store, log *slog.Logger) learning.Exporter {
 	return learning.Exporter{Store: store, Redact: cfg.Redact.Text, Money: cfg.Money(), WindowTokens: turn.DefaultWindowTokens, Log: log, Now: cfg.Outside.Now}
 }
 
-// learns returns what tells people of exports, where the settings allow them.
+// learns returns the functions that tell users about exports, if the settings allow exports.
 func (b *Bot) learns(cfg config.Config, log *slog.Logger) (judged func(context.Context, chats.Chat) (string, func(context.Context) error, error), commands []bridge.Command) {
 	if !cfg.ExportJudged {
 		return nil, nil

@@ -17,7 +17,7 @@ import (
 	"oneclaw/toolgroups/schedule"
 )
 
-// movedFolder takes the files of a chat that has moved to one with files of its own.
+// movedFolder gets the files of a chat that has moved to one with files of its own.
 const movedFolder = "before-the-move"
 
 // mover gives what belongs to a chat to the chat as which it goes on: Telegram gives a
@@ -52,12 +52,12 @@ func mover(dir string, kept *keptFiles, m *memory.Memory, s *schedule.Schedule, 
 	}
 }
 
-// moveFiles renames a workspace, or puts it into the one that is there already.
+// moveFiles renames a workspace, or puts it into an existing one.
 func moveFiles(from, to string) error {
 	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	// An empty folder is no reason to keep the files apart. One with files stays.
+	// Remove an empty folder, which need not keep the files apart.
 	_ = os.Remove(to)
 	if _, err := os.Stat(to); err == nil {
 		to = filepath.Join(to, movedFolder)

@@ -24,7 +24,7 @@ import (
 	"oneclaw/storage"
 )
 
-// ReadChat reads the present conversation of a chat, from the bot where one runs.
+// ReadChat reads the current conversation of a chat, through the running bot if there is one.
 func ReadChat(ctx context.Context, cfg config.Config, name string, read func(iter.Seq2[agent.Message, error]) error) error {
 	if err := checkChat(cfg, name); err != nil {
 		return err
@@ -44,7 +44,7 @@ func ReadChat(ctx context.Context, cfg config.Config, name string, read func(ite
 	})
 }
 
-// checkChat refuses what is no chat, and a data directory without a database.
+// checkChat refuses an invalid chat, and a data directory without a database.
 func checkChat(cfg config.Config, name string) error {
 	if _, err := chats.ParseChat(name); err != nil {
 		return err
@@ -55,7 +55,7 @@ func checkChat(cfg config.Config, name string) error {
 	return nil
 }
 
-// messagesOf are the messages of the present conversation of a chat.
+// messagesOf returns the messages of the current conversation of a chat.
 func messagesOf(ctx context.Context, store storage.Store, name string) (iter.Seq2[agent.Message, error], error) {
 	chat, err := chats.ParseChat(name)
 	if err != nil {
@@ -68,7 +68,7 @@ func messagesOf(ctx context.Context, store storage.Store, name string) (iter.Seq
 	return conversation.Messages(ctx, store, session.Log()), nil
 }
 
-// writeMessages writes them as JSON, one a line.
+// writeMessages writes them as JSON, one per line.
 func writeMessages(ctx context.Context, store storage.Store, name string, w io.Writer) error {
 	messages, err := messagesOf(ctx, store, name)
 	if err != nil {
@@ -86,7 +86,7 @@ func writeMessages(ctx context.Context, store storage.Store, name string, w io.W
 	return nil
 }
 
-// decoded reads what writeMessages wrote.
+// decoded decodes the output of writeMessages.
 func decoded(decoder *json.Decoder) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		for {
@@ -99,7 +99,8 @@ func decoded(decoder *json.Decoder) iter.Seq2[agent.Message, error] {
 	}
 }
 
-// ChatBill writes what the present conversation of a chat costs, asking the bot where one runs.
+// ChatBill writes the cost of a chat's current conversation, through the running bot if there is
+// one.
 func ChatBill(ctx context.Context, cfg config.Config, chat string, form bill.Form, w io.Writer) error {
 	if err := checkChat(cfg, chat); err != nil {
 		return err
@@ -112,11 +113,11 @@ func ChatBill(ctx context.Context, cfg config.Config, chat string, form bill.For
 	if running {
 		return err
 	}
-	// The bot is built with the data of the real one, for its own tools and servers, and not run.
+	// Build the bot with its real data, for its own tools and servers, without running it.
 	return With(ctx, cfg, slog.New(slog.DiscardHandler), func(b *Bot) error { return b.billChat(ctx, cfg, chat, form, w) })
 }
 
-// billChat plays the present conversation of a chat and writes what it costs.
+// billChat plays the current conversation of a chat and writes its cost.
 func (b *Bot) billChat(ctx context.Context, cfg config.Config, chat string, form bill.Form, w io.Writer) error {
 	messages, err := messagesOf(ctx, b.store, chat)
 	if err != nil {
@@ -138,7 +139,7 @@ func (b *Bot) billChat(ctx context.Context, cfg config.Config, chat string, form
 // maxKey bounds a key, in bytes.
 const maxKey = 16 << 10
 
-// SendKey gives the key of a provider to the bot where one runs, or stores it.
+// SendKey sends the key of a provider to the running bot, or stores it if none is running.
 func SendKey(ctx context.Context, cfg config.Config, id string, from io.Reader, w io.Writer) error {
 	key, err := firstLine(from)
 	if err != nil {
@@ -156,7 +157,7 @@ func SendKey(ctx context.Context, cfg config.Config, id string, from io.Reader, 
 	})
 }
 
-// firstLine reads a line, and no further: a terminal goes on.
+// firstLine reads one line and nothing more: a terminal stays open.
 func firstLine(from io.Reader) (string, error) {
 	line, err := bufio.NewReader(io.LimitReader(from, maxKey)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -165,7 +166,7 @@ func firstLine(from io.Reader) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// storeKey stores the key of a provider, which is read.
+// storeKey reads and stores the key of a provider.
 func storeKey(ctx context.Context, cfg config.Config, store storage.KV, id string, from io.Reader, w io.Writer) error {
 	changing, vault, err := OpenSettings(cfg, store, slog.New(slog.DiscardHandler))
 	if err != nil {

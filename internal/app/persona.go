@@ -17,8 +17,8 @@ import (
 	"oneclaw/toolgroups/skills"
 )
 
-// personas says what a turn is answered with: the model and the prompt of the agent, the
-// list of skills, and what is remembered of the owner.
+// personas returns the profile of a turn: the model and the prompt of the agent, the list of
+// skills, and the owner's memory.
 type personas struct {
 	models *models.Models
 	skills *skills.Library
@@ -26,18 +26,17 @@ type personas struct {
 	store  storage.KV
 	now    func() time.Time
 	log    *slog.Logger
-	// begins are when conversations began, which does not change.
+	// begins caches when conversations began, which does not change.
 	begins *cache.Cache[string, time.Time]
 }
 
-// How many beginnings are kept, and for how long.
+// Bounds of the cache.
 const (
 	maxBegins = 4096
 	beginsAge = time.Hour
 )
 
-// of implements bridge.Config.Persona. A memory that cannot be read is no reason not to
-// answer.
+// of implements bridge.Config.Persona. An unreadable memory is no reason not to answer.
 func (p *personas) of(ctx context.Context, scope toolgroups.Scope) (turn.Profile, error) {
 	persona, err := p.models.Persona(ctx, scope)
 	if err != nil {
@@ -60,7 +59,7 @@ func (p *personas) recall(ctx context.Context, scope toolgroups.Scope, text stri
 	return strings.Join(found, "\n"), err
 }
 
-// begun is when a conversation began: now, where nothing says so.
+// begun returns when a conversation began: now, if unknown.
 func (p *personas) begun(ctx context.Context, scope toolgroups.Scope) time.Time {
 	key := scope.Owner + "\x00" + scope.Session
 	if begun, ok := p.begins.Get(key); ok {
@@ -77,5 +76,5 @@ func (p *personas) begun(ctx context.Context, scope toolgroups.Scope) time.Time 
 	return p.now()
 }
 
-// join puts a section behind a prompt.
+// join appends a section to a prompt.
 func join(prompt, section string) string { return strings.TrimSpace(prompt + "\n\n" + section) }

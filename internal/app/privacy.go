@@ -17,7 +17,7 @@ import (
 	"oneclaw/internal/workspace"
 )
 
-// personal is the list of what is kept of people.
+// personal returns the list of personal data.
 func (b *Bot) personal(cfg config.Config) []personal.Part {
 	type person = personal.Person
 	owner := func(of func(context.Context, string) error) func(context.Context, person) error {
@@ -30,7 +30,7 @@ func (b *Bot) personal(cfg config.Config) []personal.Part {
 		},
 		{
 			Name: "schedules", About: "Your scheduled tasks, also those in groups.", Forget: owner(b.tools.schedule.Forget),
-			Of: func(ctx context.Context, p person) (any, error) { return b.tools.schedule.Of(ctx, p.User) },
+			Of: func(ctx context.Context, p person) (any, error) { return b.tools.schedule.TasksOf(ctx, p.User) },
 		},
 		{
 			Name: "webhooks", About: "Your webhooks.", Forget: owner(b.hooks.Forget),
@@ -70,7 +70,7 @@ func (b *Bot) personal(cfg config.Config) []personal.Part {
 		{
 			Name: "usage", About: "What models have used for you, by day; two months.",
 			Of: func(ctx context.Context, p person) (any, error) {
-				if _, err := b.ledger.Report(ctx, budget.Payer{User: p.User}); err != nil { // writes what is still to be
+				if _, err := b.ledger.Report(ctx, budget.Payer{User: p.User}); err != nil { // writes pending charges
 					return nil, err
 				}
 				return budget.Used(ctx, b.store, p.User, cfg.Outside.Now())
@@ -88,7 +88,7 @@ func (b *Bot) auditOf(ctx context.Context, p personal.Person) (any, error) {
 	return slices.DeleteFunc(all, func(e audit.Entry) bool { return e.By != p.User }), err
 }
 
-// forgetFiles empties the workspace of an owner, here and in the store.
+// forgetFiles deletes the files of an owner, here and in the store.
 func (b *Bot) forgetFiles(ctx context.Context, cfg config.Config, owner string) error {
 	if b.files != nil {
 		if err := b.files.Prepare(ctx, owner); err != nil {
@@ -105,10 +105,10 @@ func (b *Bot) forgetFiles(ctx context.Context, cfg config.Config, owner string) 
 	if err := errors.Join(os.MkdirAll(dir, 0o700), b.files.Keep(context.WithoutCancel(ctx), owner)); err != nil {
 		return err
 	}
-	return b.files.SweepAll(ctx) // what the files held is still there
+	return b.files.SweepAll(ctx) // the files' content is still there
 }
 
-// privacy is what people can ask about themselves.
+// privacy returns the exporter of users' own data.
 func (b *Bot) privacy(cfg config.Config) *personal.Exporter {
 	return personal.New(personal.Config{Store: b.store, Parts: b.personal(cfg), Now: cfg.Outside.Now, Log: b.log})
 }

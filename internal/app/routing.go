@@ -15,7 +15,7 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// routers has a router for each mode and uses the one that the settings name now.
+// routers has a router for each mode and uses the one in the current settings.
 type routers struct {
 	settings *settings.Settings
 	byMode   map[string]toolgroups.Router
@@ -48,8 +48,8 @@ func newRouters(cfg config.Config, s *settings.Settings, m *models.Models, serve
 	return r, nil
 }
 
-// CachePrices says what the cache of a model costs, by what its tokens do: those of a
-// model like it where its own are not known.
+// CachePrices returns the cache prices of a model, from its tokens' prices or, if unknown, those
+// of a similar model.
 func CachePrices(cfg config.Config) func(model string) search.Prices {
 	table := budget.KnownPrices().With(cfg.Prices)
 	return func(model string) search.Prices {
@@ -58,7 +58,7 @@ func CachePrices(cfg config.Config) func(model string) search.Prices {
 		if p.Input > 0 && p.CachedInput > 0 {
 			prices.Read = p.CachedInput / p.Input
 			prices.Write = cmp.Or(p.CacheWrite, p.Input) / p.Input
-			prices.Min, prices.Kept = budget.MinCacheable(model), budget.CacheTTL(model)
+			prices.Min, prices.MaxAge = budget.MinCacheable(model), budget.CacheTTL(model)
 		}
 		return prices
 	}

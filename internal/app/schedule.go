@@ -16,7 +16,7 @@ import (
 	"oneclaw/toolgroups/schedule"
 )
 
-// submit hands a scheduled run to the bridge, which answers it in its chat.
+// submit passes a scheduled run to the bridge, which answers it in its chat.
 func (b *Bot) submit(ctx context.Context, run schedule.Run) error {
 	chat, err := chats.ParseChat(run.Chat)
 	if err != nil {
@@ -32,7 +32,7 @@ func (b *Bot) submit(ctx context.Context, run schedule.Run) error {
 	return err
 }
 
-// taskDone tells a schedule what became of a run.
+// taskDone reports the outcome of a run to the schedule.
 func taskDone(s *schedule.Schedule) func(context.Context, bridge.TaskResult) error {
 	return func(ctx context.Context, r bridge.TaskResult) error {
 		outcome := schedule.Outcome{Owner: r.Owner, Key: r.Key, Session: r.Session, MessageID: r.MessageID, Silent: r.Silent}
@@ -50,7 +50,7 @@ func taskDone(s *schedule.Schedule) func(context.Context, bridge.TaskResult) err
 	}
 }
 
-// hostZone is the name of the host's time zone, UTC where it has none.
+// hostZone returns the name of the host's time zone, UTC if unknown.
 func hostZone() string {
 	if name := time.Local.String(); name != "Local" {
 		return name
@@ -64,7 +64,7 @@ func hostZone() string {
 	return "UTC"
 }
 
-// zoneOf returns the time zone of schedules as it is set now.
+// zoneOf returns the current time zone of schedules.
 func zoneOf(s *settings.Settings, otherwise *time.Location) func() *time.Location {
 	return func() *time.Location {
 		name, err := s.Values.Get(context.Background(), settings.SettingTimeZone)

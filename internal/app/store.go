@@ -16,7 +16,7 @@ import (
 	"oneclaw/storage"
 )
 
-// OpenStore opens the database in the newest format.
+// OpenStore opens the database and upgrades it to the newest format.
 func OpenStore(cfg config.Config, log *slog.Logger) (*database.Store, error) {
 	store, err := database.Open(context.Background(), database.Config{Place: cfg.Place(), Migrations: cfg.Outside.Migrations, TTL: cfg.Outside.TTL, Logger: log})
 	if err == nil && cfg.Outside.Engine != nil {
@@ -25,7 +25,7 @@ func OpenStore(cfg config.Config, log *slog.Logger) (*database.Store, error) {
 	return store, err
 }
 
-// WithStore opens it for as long as do takes.
+// WithStore opens the database for the duration of do.
 func WithStore(cfg config.Config, log *slog.Logger, do func(*database.Store) error) error {
 	store, err := OpenStore(cfg, log)
 	if err != nil {
@@ -34,7 +34,7 @@ func WithStore(cfg config.Config, log *slog.Logger, do func(*database.Store) err
 	return errors.Join(do(store), store.Close())
 }
 
-// sharing is how the bridge shares a store with other replicas; not at all where it is a file.
+// sharing returns how the bridge shares a store with other replicas; the zero value for a file.
 func sharing(cfg config.Config, store *database.Store) queue.Sharing {
 	if !store.Shared() {
 		return queue.Sharing{}
@@ -42,13 +42,13 @@ func sharing(cfg config.Config, store *database.Store) queue.Sharing {
 	return queue.Sharing{On: true, Host: Hostname(), Version: cfg.Outside.Version, Format: store.Known(), Check: store.Check, TTL: cfg.Outside.TTL}
 }
 
-// Hostname is where this process runs, for people, who do without it where it has no name.
+// Hostname returns the host's name for display, or "".
 func Hostname() string {
 	host, _ := os.Hostname()
 	return host
 }
 
-// OpenSettings opens what administrators change at run time.
+// OpenSettings opens the settings that administrators change at run time.
 func OpenSettings(cfg config.Config, kv storage.KV, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
 	key, err := cfg.Place().SecretKey(context.Background(), kv)
 	if err != nil {

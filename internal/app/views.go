@@ -21,7 +21,7 @@ import (
 	"oneclaw/storage/replicas"
 )
 
-// views makes the pages of administrators, for who is behind the door.
+// views creates the administrators' pages, which need a sign-in.
 func (b *Bot) views(cfg config.Config) (http.Handler, error) {
 	bot := admin.Bot{
 		Version: cfg.Outside.Version, Ready: b.bridge.Ready, Examine: func(ctx context.Context) ([]doctor.Finding, error) { return findings(ctx, cfg) },
@@ -53,7 +53,7 @@ func (b *Bot) views(cfg config.Config) (http.Handler, error) {
 	})
 }
 
-// groupOf returns the group of a tool for the accounts: core for those that are always offered.
+// groupOf returns the group of a tool for the accounts: core for core tools.
 func (b *Bot) groupOf(tool string) string {
 	registry := b.tools.Registry()
 	if group, grouped := registry.GroupOf(tool); grouped {
@@ -65,7 +65,7 @@ func (b *Bot) groupOf(tool string) string {
 	return ""
 }
 
-// findings are those of doctor, about the program that runs.
+// findings returns doctor's findings about the running program.
 func findings(ctx context.Context, cfg config.Config) (all []doctor.Finding, err error) {
 	var out bytes.Buffer
 	d := &patient{cfg: cfg, running: true}
@@ -78,8 +78,7 @@ func findings(ctx context.Context, cfg config.Config) (all []doctor.Finding, err
 	return all, nil
 }
 
-// effective returns the settings of the file and the environment, and those that were changed
-// while a bot ran.
+// effective returns the settings of the file and the environment, and those changed at run time.
 func (b *Bot) effective(cfg config.Config) func(context.Context) ([]admin.Setting, error) {
 	return func(ctx context.Context) ([]admin.Setting, error) {
 		began, err := cfg.Effective()

@@ -14,7 +14,7 @@ import (
 	"oneclaw/toolgroups/websearch"
 )
 
-// addWebSearch adds the group web_search, if a service is set up.
+// addWebSearch adds the group web_search if a service is configured.
 func (c *catalogue) addWebSearch(cfg config.Config, m *models.Models, private []netip.Prefix) error {
 	services, err := cfg.Tools.WebSearch.Services()
 	if err != nil || len(services) == 0 {
@@ -35,7 +35,7 @@ func (c *catalogue) addWebSearch(cfg config.Config, m *models.Models, private []
 	return nil
 }
 
-// payFrom charges a search to the user who asks.
+// payFrom charges searches to the user who asks.
 func payFrom(ledger *budget.Ledger, guest func(toolgroups.Scope) budget.Limit) func(context.Context, toolgroups.Scope, float64) (func(bool), error) {
 	return func(ctx context.Context, scope toolgroups.Scope, dollars float64) (func(bool), error) {
 		settle, err := ledger.Buy(ctx, budget.Payer{User: scope.User, Chat: scope.Chat, Limit: guest(scope)}, budget.Dollars(dollars))

@@ -12,20 +12,20 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Table is a provider as far as the bill of a conversation goes.
+// Table is a provider's model with its billing rules.
 type Table struct {
-	// Name is what it is called in tables, Model a model that has its prices.
+	// Name is its name in tables, Model a model that has its prices.
 	Name, Model string
 	// Context is the size of the model's context in tokens, 0 if unknown.
 	Context int
-	// Messages says that it is spoken to over Anthropic's own API.
+	// Messages says that it uses Anthropic's own API.
 	Messages bool
 	Cache
 }
 
-// How long caches keep what is not used: Anthropic's documented five minutes; OpenAI's day up to
-// gpt-5.5, and the half hour that it names as the least from gpt-5.6 on (openai-openapi, August 2026);
-// for Gemini assumed.
+// How long caches keep unused entries: Anthropic's documented five minutes; OpenAI's day up to
+// gpt-5.5, and the minimum of half an hour from gpt-5.6 on (openai-openapi, August 2026); for
+// Gemini assumed.
 const (
 	fiveMinutes = 5 * time.Minute
 	tenMinutes  = 10 * time.Minute
@@ -33,8 +33,8 @@ const (
 	day         = 24 * time.Hour
 )
 
-// Tables returns the providers that are compared, with the prices that the routing
-// "auto" knows of their models. context says how large that of a model is.
+// Tables returns the providers to compare, with the prices that the routing "auto" uses. context
+// returns the size of a model's context.
 func Tables(prices func(model string) search.Prices, context func(model string) int) []Table {
 	all := []Table{
 		{Name: "no cache", Model: "local-model"},
@@ -55,28 +55,28 @@ func Tables(prices func(model string) search.Prices, context func(model string) 
 	return all
 }
 
-// Config is what a [Bill] is made of.
+// Config configures a [Bill].
 type Config struct {
-	// Registry has the tools of the program. None of them is run.
+	// Registry has the tools of the program, which are not run.
 	Registry *toolgroups.Registry
-	// Prompt is what every conversation begins with: agent prompt and skills.
+	// Prompt begins every conversation: agent prompt and skills.
 	Prompt string
 	// ToolSearch is the block tools.tool_search. The zero value means its defaults.
 	ToolSearch search.Config
-	// Prices are what the routing "auto" decides by, Tables who is compared.
+	// Prices are for the routing "auto", Tables are the providers to compare.
 	Prices func(model string) search.Prices
 	Tables []Table
-	// Routings are what is compared; nil means all but [search.RoutingThreshold], which is always
-	// one of the others.
+	// Routings are compared; nil means all but [search.RoutingThreshold], which always equals one
+	// of the others.
 	Routings []search.Routing
-	// Money says what the tokens of a model cost, where that is known.
+	// Money returns the prices of a model, if known.
 	Money func(model string) (budget.Price, bool)
-	// Left is told how many calls of a recorded conversation are left out
-	// because their tools are not there any more.
+	// Left, if not nil, is called with the number of calls of a recorded conversation that are left
+	// out because their tools no longer exist.
 	Left func(calls int)
 }
 
-// Bill compares the routings. It is not for concurrent use.
+// Bill compares the routings. It must not be used concurrently.
 type Bill struct {
 	cfg     Config
 	servers []toolgroups.Group
@@ -102,21 +102,21 @@ func New(cfg Config) (*Bill, error) {
 	return b, err
 }
 
-// Line is what a conversation costs under one routing with one provider.
+// Line is the cost of a conversation under one routing with one provider.
 type Line struct {
 	Conversation string         `json:"conversation"`
 	Table        string         `json:"table"`
 	Model        string         `json:"model"`
 	Routing      search.Routing `json:"routing"`
-	// Routed is what the routing came to: that of "auto" is what it decided.
+	// Routed is the routing used: for "auto" the one that it chose.
 	Routed search.Routing `json:"routed"`
 	Cost
-	// USD is what input and output cost in dollars; 0 if unknown.
+	// USD is the cost of input and output in dollars; 0 if unknown.
 	USD float64 `json:"usd,omitempty"`
 }
 
-// Compare plays a conversation under every routing and returns what it costs with
-// every provider: the tables in their order, and for each the routings in theirs.
+// Compare plays a conversation under every routing and returns its cost with every provider: the
+// tables in their order, and for each the routings in theirs.
 func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 	c, left := b.fit(c)
 	if left > 0 {
@@ -160,9 +160,9 @@ func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 	return lines, nil
 }
 
-// auto plays a conversation by what "auto" decides for a table. That is found by the first
-// two turns; where their requests are those of the routing that it has decided for, the rest
-// is too: the first request may be shorter than what follows.
+// auto plays a conversation with the routing that "auto" chooses for a table. The first two
+// turns tell: if their requests equal those of the chosen routing, so does the rest. The first
+// request may be shorter than later ones.
 func (b *Bill) auto(ctx context.Context, c Conversation, table Table, played map[form]recording) (recording, error) {
 	beginning := c
 	beginning.Turns = c.Turns[:min(2, len(c.Turns))]
@@ -183,16 +183,17 @@ func (b *Bill) auto(ctx context.Context, c Conversation, table Table, played map
 type form struct {
 	routing  search.Routing
 	messages bool
-	// none says that there is no cache, kept how long it keeps a prompt: old results leave when it is cold.
+	// none says that there is no cache; kept is how long it keeps a prompt, as old results are
+	// dropped while it is cold.
 	none bool
 	kept time.Duration
 }
 
 func (t Table) form(routing search.Routing) form {
-	return form{routing, t.Messages, t.Read >= 1, t.Kept}
+	return form{routing, t.Messages, t.Read >= 1, t.MaxAge}
 }
 
-// money is what a cost comes to in dollars; 0 if that is unknown.
+// money returns a cost in dollars; 0 if unknown.
 func (b *Bill) money(t Table, c Cost) float64 {
 	p, ok := b.cfg.Money(t.Model)
 	if !ok {

@@ -13,61 +13,58 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Cache is how a provider's prompt cache works. The zero value is no cache.
+// Cache models a provider's prompt cache. The zero value is no cache.
 type Cache struct {
-	// Prices are those of tokens that are written and read.
+	// Prices are the prices of written and read tokens.
 	search.Prices
-	// Min is the shortest prefix that is cached, Step what lengths are rounded down to
-	// from there; 0 means every length.
+	// Min is the shortest cached prefix, Step the granularity above it; 0 means every length.
 	Min, Step int
-	// Whole says that only what was sent as a whole is found again, else any common
-	// beginning is.
+	// Whole says that only whole requests are found again, instead of any common prefix.
 	Whole bool
-	// Back is how many messages behind such an entry it is still found; 0 means any
-	// number.
+	// Back is how many messages after such an entry it is still found; 0 means any number.
 	Back int
-	// Marks says that nothing is kept but what stands in front of the marks of a request,
-	// and found again from one at most Back segments behind it, its own counted.
+	// Marks says that only what precedes the marks of a request is cached, and found again from a
+	// mark at most Back segments behind it, its own included.
 	Marks bool
-	// Lives is how long an unused entry is kept; 0 means that it stays.
+	// Lives is how long an unused entry is kept; 0 means forever.
 	Lives time.Duration
 }
 
-// Cost is what a conversation costs.
+// Cost is the cost of a conversation.
 type Cost struct {
 	Requests int `json:"requests"`
-	// Input counts all input tokens, Read those that came out of the cache, Written
-	// those that were written to it for a fee or without.
+	// Input counts all input tokens, Read those read from the cache, Written those written to it,
+	// with or without a fee.
 	Input   int `json:"input"`
 	Read    int `json:"read"`
 	Written int `json:"written"`
-	// Hour are those of Written that Anthropic keeps for an hour.
+	// Hour counts those of Written that Anthropic keeps for an hour.
 	Hour   int `json:"hour,omitempty"`
 	Output int `json:"output"`
 	// Billed is the input in tokens at the plain price.
 	Billed float64 `json:"billed"`
 }
 
-// segment is a part of a request: the number of its text in a [meter]. Each request repeats what
-// was sent before it, so their texts are kept once.
+// segment is a part of a request: the number of its text in a [meter]. Each request repeats
+// earlier ones, so their texts are stored once.
 type segment int
 
-// sent is a request with what its parts cost.
-type sent struct {
+// measuredRequest is a request with the cost of its parts.
+type measuredRequest struct {
 	at       time.Duration
 	segments []segment
 	total    int
 }
 
-// meter counts tokens, and remembers those of what it has counted.
+// meter counts tokens, and caches the counts.
 type meter struct {
 	codec tokenizer.Codec
 	known map[string]segment
 	texts []string
-	sizes []int // -1 until it is counted
-	// alike are the tokens that two segments begin with.
+	sizes []int // -1 if not counted yet
+	// alike are the common leading tokens of two segments.
 	alike map[[2]segment]int
-	err   error // the first
+	err   error // the first one
 }
 
 func newMeter() (*meter, error) {
@@ -108,13 +105,13 @@ func (m *meter) count(text string) int {
 // cost sends a recording to a provider with this cache.
 func (m *meter) cost(ctx context.Context, requests []request, cache Cache) (Cost, error) {
 	c := Cost{Requests: len(requests)}
-	var past []sent
+	var past []measuredRequest
 	kept := map[[sha256.Size]byte]lease{}
 	for _, r := range requests {
 		if ctx.Err() != nil {
 			return c, context.Cause(ctx)
 		}
-		now := sent{at: r.at, segments: r.segments}
+		now := measuredRequest{at: r.at, segments: r.segments}
 		for _, s := range r.segments {
 			now.total += m.size(s)
 		}
@@ -144,15 +141,15 @@ func (m *meter) cost(ctx context.Context, requests []request, cache Cache) (Cost
 	return c, m.err
 }
 
-// hourWrite is what a token costs that Anthropic keeps for an hour.
+// hourWrite is the price of a token that Anthropic keeps for an hour.
 const hourWrite = 2
 
-// lease is until when something is kept, and for how long from each use.
+// lease is until when an entry is kept, and for how long after each use.
 type lease struct{ until, lives time.Duration }
 
-// marked is how much of a request is found from its marks in what is kept, and how much is
-// kept anew.
-func (m *meter) marked(now sent, r request, kept map[[sha256.Size]byte]lease, cache Cache) (read, written int) {
+// marked returns how much of a request is found in the cache from its marks, and how much is
+// newly cached.
+func (m *meter) marked(now measuredRequest, r request, kept map[[sha256.Size]byte]lease, cache Cache) (read, written int) {
 	sums, keys := make([]int, len(now.segments)), make([][sha256.Size]byte, len(now.segments))
 	var key [sha256.Size]byte
 	total := 0
@@ -183,8 +180,8 @@ func (m *meter) marked(now sent, r request, kept map[[sha256.Size]byte]lease, ca
 	return read, written
 }
 
-// found is how much of a request a cache has that saw the earlier ones.
-func (m *meter) found(past []sent, now sent, cache Cache) int {
+// found returns how much of a request is in a cache that has seen the earlier ones.
+func (m *meter) found(past []measuredRequest, now measuredRequest, cache Cache) int {
 	best := 0
 	for _, p := range past {
 		if p.total < cache.Min || cache.Lives > 0 && now.at-p.at > cache.Lives {
@@ -202,8 +199,8 @@ func (m *meter) found(past []sent, now sent, cache Cache) int {
 	return best
 }
 
-// common is how many tokens two requests begin with alike.
-func (m *meter) common(p, now sent, cache Cache) int {
+// common returns the number of common leading tokens of two requests.
+func (m *meter) common(p, now measuredRequest, cache Cache) int {
 	n, i := 0, 0
 	for i < len(p.segments) && i < len(now.segments) && p.segments[i] == now.segments[i] {
 		n += m.size(now.segments[i])

@@ -11,7 +11,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// claudeRequest is a request to the Messages API as far as it is billed.
+// claudeRequest is the billed part of a request to the Messages API.
 type claudeRequest struct {
 	Tools  []json.RawMessage `json:"tools"`
 	System []json.RawMessage `json:"system"`
@@ -34,14 +34,14 @@ type claudeBlock struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// claudeMark is a mark of the cache, which is no part of what is kept.
+// claudeMark matches a cache mark, which is not part of the cached content.
 var claudeMark = regexp.MustCompile(`,?"cache_control":\{[^}]*\}`)
 
-// claudeCut is a request in segments: the tools that are not deferred, the prompt, the blocks
-// of the messages, with the definitions of tools where those were found.
+// claudeCut is a request in segments: the tools that are not deferred, the prompt, and the
+// blocks of the messages, with the definitions of found tools in their place.
 type claudeCut struct {
 	request
-	view
+	toolView
 	definitions map[string]string
 	found       map[string]bool
 }
@@ -61,7 +61,7 @@ func (p *player) cutClaude(body []byte) (*claudeCut, error) {
 		return nil, fmt.Errorf("bill: decode the request: %w", err)
 	}
 	c := &claudeCut{
-		request: request{at: p.at}, view: view{direct: map[string]bool{}, deferred: map[string]bool{}},
+		request: request{at: p.at}, toolView: toolView{direct: map[string]bool{}, deferred: map[string]bool{}},
 		definitions: map[string]string{}, found: map[string]bool{},
 	}
 	for _, raw := range r.Tools {
@@ -97,10 +97,10 @@ func (p *player) cutClaude(body []byte) (*claudeCut, error) {
 	return c, nil
 }
 
-// reference is how a tool that was found is named.
+// reference matches the name of a found tool.
 var reference = regexp.MustCompile(`"tool_name":"([^"]+)"`)
 
-// references are the definitions that a block brings into the conversation.
+// references returns the definitions that a block brings into the conversation.
 func (c *claudeCut) references(b claudeBlock) (definitions string) {
 	if b.Type != "tool_result" && b.Type != "tool_search_tool_result" {
 		return ""
@@ -114,7 +114,7 @@ func (c *claudeCut) references(b claudeBlock) (definitions string) {
 
 func textOf(content json.RawMessage) string {
 	var parts []struct{ Text string }
-	_ = json.Unmarshal(content, &parts) // what is none has no text
+	_ = json.Unmarshal(content, &parts) // another form has no text
 	var all strings.Builder
 	for _, p := range parts {
 		all.WriteString(p.Text)
@@ -122,15 +122,15 @@ func textOf(content json.RawMessage) string {
 	return all.String()
 }
 
-// messages answers a request to the Messages API. Where a tool has to be found first, the
-// provider searches within the same reply; that it reads the request once more for it, with
-// what was found, is assumed.
+// messages answers a request to the Messages API. If a tool has to be found first, the provider
+// searches within the same reply; we assume that it then reads the request once more, with the
+// found tools.
 func (p *player) messages(body []byte) (string, error) {
 	c, err := p.cutClaude(body)
 	if err != nil {
 		return "", err
 	}
-	text, calls := p.reply(c.view)
+	text, calls := p.reply(c.toolView)
 	if p.err != nil {
 		return "", p.err
 	}
@@ -173,10 +173,10 @@ func (p *player) messages(body []byte) (string, error) {
 	return encodeClaude(blocks, len(calls) > 0, total)
 }
 
-// searchFinds is how many tools a search finds.
+// searchFinds is the assumed number of tools that a search finds.
 const searchFinds = 5
 
-// search finds a tool with others of its group that are not there yet.
+// search finds a tool with others of its group that were not found yet.
 func (c *claudeCut) search(tool string, groups map[string]string) []map[string]string {
 	names := []string{tool}
 	c.found[tool] = true
@@ -192,7 +192,7 @@ func (c *claudeCut) search(tool string, groups map[string]string) []map[string]s
 	return refs
 }
 
-// encodeClaude writes a reply as events.
+// encodeClaude encodes a reply as events.
 func encodeClaude(blocks []map[string]any, calls bool, input int) (string, error) {
 	var b strings.Builder
 	var failed error

@@ -18,54 +18,54 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Conversation is what people asked for and what a model did about it, without the
-// loads and searches, which depend on the routing.
+// Conversation is what users asked for and what a model did about it, without the loads and
+// searches, which depend on the routing.
 type Conversation struct {
-	// Name is what it is called in tables and by flags, Title says what it is about.
+	// Name is its name in tables and flags, Title describes it.
 	Name  string `yaml:"name"`
 	Title string `yaml:"title"`
-	// Servers says that the tools of [Servers] are there beside those of the program.
+	// Servers adds the tools of [Servers] to those of the program.
 	Servers bool `yaml:"servers"`
 	// Turns are in order.
 	Turns []Turn `yaml:"turns"`
 
-	// Recorded says that it was not written for this, so that some of it may not fit.
+	// Recorded says that it is a real conversation, some of which may not fit.
 	Recorded bool `yaml:"-"`
 }
 
-// Turn is a message and what it led to.
+// Turn is a message and what followed.
 type Turn struct {
-	// After is how long after the turn before it comes.
+	// After is the time since the previous turn.
 	After  time.Duration `yaml:"after"`
 	User   string        `yaml:"user"`
 	Steps  []Step        `yaml:"steps"`
 	Answer string        `yaml:"answer"`
 }
 
-// Step is a reply of the model that calls tools, all at once.
+// Step is a reply of the model with parallel calls.
 type Step struct {
-	// Say is what the model writes with the calls.
+	// Say is the text of the reply.
 	Say   string `yaml:"say"`
 	Calls []Call `yaml:"calls"`
 }
 
-// Call is a call of a tool with what came back.
+// Call is a call of a tool with its result.
 type Call struct {
 	Tool      string         `yaml:"tool"`
 	Arguments map[string]any `yaml:"with"`
-	// Find is what the model searches for where it has to find the tool. Empty means
-	// the words of its name.
+	// Find is the model's search query if it has to find the tool. Empty means the words of its
+	// name.
 	Find string `yaml:"find"`
-	// Result is the text that the tool returned. Each {{rows}} in it stands for Rows,
-	// made of Row, in which $1, $2 … are the fields.
+	// Result is the tool's result. Each {{rows}} in it stands for Rows, formatted with Row, in
+	// which $1, $2 … are the fields.
 	Result string     `yaml:"result"`
 	Row    string     `yaml:"row"`
 	Rows   [][]string `yaml:"rows"`
-	// Code, if not empty, says that the call failed with it, Result being the message.
+	// Code, if not empty, is the error code of a failed call; Result is then the message.
 	Code string `yaml:"code"`
 }
 
-// Paused returns the conversation with a longer pause in front of each turn.
+// Paused returns the conversation with a longer pause before each turn.
 func (c Conversation) Paused(more time.Duration) Conversation {
 	c.Turns = slices.Clone(c.Turns)
 	for i := range c.Turns {
@@ -74,7 +74,7 @@ func (c Conversation) Paused(more time.Duration) Conversation {
 	return c
 }
 
-// arguments are those of the call, none as an empty object.
+// arguments returns the arguments of the call, an empty object for none.
 func (c Call) arguments() map[string]any {
 	if c.Arguments == nil {
 		return map[string]any{}
@@ -82,7 +82,7 @@ func (c Call) arguments() map[string]any {
 	return c.Arguments
 }
 
-func (c Call) fits(tool string, arguments json.RawMessage) bool {
+func (c Call) matches(tool string, arguments json.RawMessage) bool {
 	own, err := toolgroups.EncodeJSON(c.arguments())
 	if err != nil || c.Tool != tool {
 		return false
@@ -103,7 +103,7 @@ func (c *Call) fill() {
 	c.Row, c.Rows = "", nil
 }
 
-// Read reads a conversation as it is written down in YAML.
+// Read reads a conversation in YAML.
 func Read(r io.Reader) (Conversation, error) {
 	var c Conversation
 	decoder := yaml.NewDecoder(r)
@@ -127,7 +127,7 @@ func Read(r io.Reader) (Conversation, error) {
 //go:embed conversations
 var scripts embed.FS
 
-// Conversations returns those of the names, or all that come with the program.
+// Conversations returns the built-in conversations with these names, or all.
 func Conversations(names []string) ([]Conversation, error) {
 	known := []string{"chat", "office", "servers"}
 	if len(names) == 0 {

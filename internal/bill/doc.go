@@ -1,11 +1,11 @@
-// Package bill measures what a conversation costs under each way of routing tools.
+// Package bill computes what a conversation costs under each routing of tools.
 //
-// It plays conversations to the real agent, registry, routers and encoder; only the model
-// is a script, which loads, searches or calls, whichever the tools of the request ask of
-// it. The cache of each provider is simulated on the bytes that it would have been sent,
-// so the figures depend on those and on the rules and prices in [Tables] alone.
+// It plays conversations with the real agent, registry, routers and encoder; only the model is a
+// script, which loads, searches or calls as the tools of the request require. The cache of each
+// provider is simulated on the bytes that would have been sent, so the figures depend only on
+// those and on the rules and prices in [Tables].
 //
-// What is counted are billed-equivalent input tokens (o200k_base): one that is written to
-// a cache or read from it counts as often as the provider charges for it. Where turns
-// have pauses between them, what caches keep expires.
+// The unit is billed-equivalent input tokens (o200k_base): a token that is written to a cache or
+// read from it counts as much as the provider charges for it. If turns have pauses between them,
+// cache entries expire.
 package bill

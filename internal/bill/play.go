@@ -18,7 +18,7 @@ import (
 
 // recording is a conversation as it was sent under one routing.
 type recording struct {
-	mode     search.Routing // what it was routed by
+	mode     search.Routing // the routing used
 	requests []request
 	log      []agent.Message
 }
@@ -32,22 +32,22 @@ type stage struct {
 
 	catalogue *catalogue
 	mu        sync.Mutex
-	results   []Call // of the conversation, as they are still to be given
+	results   []Call // of the conversation, in order, not returned yet
 }
 
-// client is a model that knows what it is.
+// client is a model with a profile.
 type client interface {
 	agent.Model
 	Profile() agent.Profile
 }
 
-// scripted is a client that names the model and the context of a price table.
+// scripted is a client with the model and context of a price table.
 type scripted struct {
 	client
 	table Table
 }
 
-// Profile is what the table says.
+// Profile returns the table's profile.
 func (s scripted) Profile() agent.Profile {
 	p := s.client.Profile()
 	p.Name, p.ContextTokens = s.table.Model, s.table.Context
@@ -86,15 +86,15 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 	return rec, nil
 }
 
-// catalogue is the tools that conversations are played with, one after another.
+// catalogue has the tools for playing conversations, one at a time.
 type catalogue struct {
 	registry *toolgroups.Registry
-	groups   map[string]string // of tools
-	// run is what every tool does in the conversation that is played now.
+	groups   map[string]string // by tool
+	// run is the function of every tool in the current conversation.
 	run func(context.Context, toolgroups.Call) (toolgroups.Result, error)
 }
 
-// catalogue returns the tools of the program, and those of the servers if they are wanted.
+// catalogue returns the tools of the program, optionally with those of the servers.
 func (b *Bill) catalogue(servers bool) (*catalogue, error) {
 	if known, ok := b.catalogues[servers]; ok {
 		return known, nil
@@ -118,8 +118,8 @@ func (b *Bill) catalogue(servers bool) (*catalogue, error) {
 	return k, nil
 }
 
-// Emulated makes a registry of core tools and groups in which a stand-in takes the place of each
-// tool, but for the one that loads groups.
+// Emulated makes a registry in which each tool is replaced by a stand-in, except the one that
+// loads groups.
 func Emulated(core []toolgroups.Tool, groups []toolgroups.Group, stand func(*toolgroups.Tool)) (*toolgroups.Registry, error) {
 	cfg := toolgroups.RegistryConfig{}
 	for _, g := range groups {
@@ -156,7 +156,7 @@ func (b *Bill) stage(c Conversation, mode search.Routing, messages bool) (*stage
 	s.agent = agent.New(agent.Config{Now: s.player.now})
 	through := &http.Client{Transport: s.player}
 	if messages {
-		// The name is one of which the encoder knows all that it can use.
+		// The encoder knows this name's features.
 		s.client, err = anthropic.New(anthropic.Config{BaseURL: "http://bill.invalid", APIKey: "none", Model: "claude-sonnet-5", Retry: provider.Retry{MaxAttempts: 1}, HTTPClient: through})
 	} else {
 		s.client, err = openai.New(openai.Config{BaseURL: "http://bill.invalid/v1", Model: "scripted", Retry: provider.Retry{MaxAttempts: 1}, HTTPClient: through})
@@ -164,11 +164,11 @@ func (b *Bill) stage(c Conversation, mode search.Routing, messages bool) (*stage
 	return s, err
 }
 
-// run is what every tool does: it gives the result that the conversation has.
+// run returns the result that the conversation has for the call.
 func (s *stage) run(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.results, func(c Call) bool { return c.fits(call.Name, call.Arguments) })
+	i := slices.IndexFunc(s.results, func(c Call) bool { return c.matches(call.Name, call.Arguments) })
 	if i < 0 {
 		return toolgroups.Result{}, fmt.Errorf("no result is written down for %s %s", call.Name, call.Arguments)
 	}

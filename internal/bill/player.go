@@ -14,19 +14,19 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// player is the scripted model behind a client: it reads each request as a server
-// would, keeps its bytes, and replies with what the conversation has it do.
+// player is the scripted model behind a client: it reads each request as a server would, stores
+// its bytes, and replies with the conversation's next step.
 type player struct {
 	conversation Conversation
 	meter        *meter
-	groups       map[string]string     // of tools
-	claudeTools  map[string]claudeTool // as they were sent
+	groups       map[string]string     // by tool
+	claudeTools  map[string]claudeTool // as sent
 	turn, step   int
-	// described says that the tools of this step were described, sought that they were searched
-	// for, loaded that their groups were.
+	// described, sought and loaded say that the tools of this step were described, searched for, or
+	// loaded with their groups.
 	described, sought, loaded bool
 	ids                       int
-	// at is when the next request comes, since the beginning.
+	// at is the time of the next request since the beginning.
 	at time.Duration
 
 	requests []request
@@ -36,15 +36,15 @@ type player struct {
 type request struct {
 	at       time.Duration
 	segments []segment // the tools, then the messages
-	marks    []bool    // of Anthropic's: up to where it is kept
-	hour     bool      // and that for an hour
+	marks    []bool    // Anthropic's cache marks, by segment
+	hour     bool      // cached for an hour
 	output   string
 }
 
-// now is the time of the conversation.
+// now returns the time in the conversation.
 func (p *player) now() time.Time { return time.Unix(0, 0).UTC().Add(time.Hour + p.at) }
 
-// between is how long after a request the next of the same turn comes.
+// between is the time between two requests of a turn.
 const between = 10 * time.Second
 
 // RoundTrip implements http.RoundTripper.
@@ -84,8 +84,8 @@ func (p *player) chat(body []byte) (string, error) {
 	return stream, err
 }
 
-// cut takes the tools and messages of a request apart, byte for byte.
-func (p *player) cut(body []byte) (segments []segment, seen view, err error) {
+// cut splits a request into its tools and messages, byte for byte.
+func (p *player) cut(body []byte) (segments []segment, seen toolView, err error) {
 	var parts struct{ Tools, Messages []json.RawMessage }
 	if err := json.Unmarshal(body, &parts); err != nil {
 		return nil, seen, fmt.Errorf("bill: decode the request: %w", err)
@@ -110,19 +110,19 @@ func (p *player) cut(body []byte) (segments []segment, seen view, err error) {
 	return segments, seen, nil
 }
 
-// called is a call as the model writes it.
-type called struct{ id, name, arguments string }
+// plannedCall is a call as the model writes it.
+type plannedCall struct{ id, name, arguments string }
 
-// reply is what the model does next: it answers, calls what the step says, or makes
-// the tools of the step callable first.
-func (p *player) reply(view view) (string, []called) {
+// reply returns the model's next reply: the answer, the calls of the step, or what makes the
+// tools of the step callable.
+func (p *player) reply(view toolView) (string, []plannedCall) {
 	turn := p.conversation.Turns[p.turn]
 	if p.step == len(turn.Steps) {
 		return turn.Answer, nil
 	}
 	step := turn.Steps[p.step]
 	var missing []Call
-	var calls []called
+	var calls []plannedCall
 	for _, c := range step.Calls {
 		switch {
 		case view.direct[c.Tool], view.deferred[c.Tool]:
@@ -141,8 +141,8 @@ func (p *player) reply(view view) (string, []called) {
 	return step.Say, calls
 }
 
-// obtain searches for tools where that is offered, and loads their groups otherwise.
-func (p *player) obtain(missing []Call, view view) []called {
+// obtain searches for tools if that is offered, and otherwise loads their groups.
+func (p *player) obtain(missing []Call, view toolView) []plannedCall {
 	var wanted []string // queries, or groups
 	want := func(text string) {
 		if !slices.Contains(wanted, text) {
@@ -154,7 +154,7 @@ func (p *player) obtain(missing []Call, view view) []called {
 		for _, c := range missing {
 			want(c.Tool)
 		}
-		return []called{p.call(toolgroups.ToolDescribe, map[string]any{"names": wanted})}
+		return []plannedCall{p.call(toolgroups.ToolDescribe, map[string]any{"names": wanted})}
 	}
 	if view.direct[toolgroups.ToolSearch] && !p.sought {
 		p.sought = true
@@ -162,9 +162,9 @@ func (p *player) obtain(missing []Call, view view) []called {
 			want(cmp.Or(c.Find, strings.ReplaceAll(c.Tool, "_", " ")))
 		}
 		if len(wanted) > 1 {
-			return []called{p.call(toolgroups.ToolSearch, map[string]any{"queries": wanted})}
+			return []plannedCall{p.call(toolgroups.ToolSearch, map[string]any{"queries": wanted})}
 		}
-		return []called{p.call(toolgroups.ToolSearch, map[string]any{"query": wanted[0]})}
+		return []plannedCall{p.call(toolgroups.ToolSearch, map[string]any{"query": wanted[0]})}
 	}
 	if p.loaded {
 		p.err = fmt.Errorf("bill: %s, turn %d: the model cannot reach %s", p.conversation.Name, p.turn+1, missing[0].Tool)
@@ -174,23 +174,23 @@ func (p *player) obtain(missing []Call, view view) []called {
 	for _, c := range missing {
 		want(cmp.Or(p.groups[c.Tool], "none"))
 	}
-	var calls []called
+	var calls []plannedCall
 	for _, group := range wanted {
 		calls = append(calls, p.call(toolgroups.LoadToolGroup, map[string]any{"group_name": group}))
 	}
 	return calls
 }
 
-// call writes a call; what cannot be written is an error of the player.
-func (p *player) call(name string, arguments map[string]any) called {
+// call encodes a call; an encoding error is recorded in the player.
+func (p *player) call(name string, arguments map[string]any) plannedCall {
 	p.ids++
 	text, err := toolgroups.EncodeJSON(arguments)
 	p.err = errors.Join(p.err, err)
-	return called{id: fmt.Sprintf("call_%03d", p.ids), name: name, arguments: string(text)}
+	return plannedCall{id: fmt.Sprintf("call_%03d", p.ids), name: name, arguments: string(text)}
 }
 
-// view is what a request tells the model about its tools.
-type view struct {
+// toolView is what a request tells the model about its tools.
+type toolView struct {
 	direct map[string]bool
 	// deferred are the tools that the provider's search can find.
 	deferred map[string]bool
@@ -198,7 +198,7 @@ type view struct {
 }
 
 // knows reports whether a load or a search has shown the parameters of a tool.
-func (v view) knows(tool string) bool {
+func (v toolView) knows(tool string) bool {
 	return slices.ContainsFunc(v.texts, func(text string) bool {
 		return strings.Contains(text, `"name":"`+tool+`","use":`) || strings.Contains(text, `"`+tool+`":{`) ||
 			strings.Contains(text, "\n- "+tool+"(")
@@ -206,12 +206,12 @@ func (v view) knows(tool string) bool {
 }
 
 // names reports whether a search has named a tool.
-func (v view) names(tool string) bool {
+func (v toolView) names(tool string) bool {
 	return slices.ContainsFunc(v.texts, func(text string) bool { return strings.Contains(text, `"`+tool+`"`) })
 }
 
-// encode writes a reply as a server streams it, and returns what is billed as output.
-func encode(text string, calls []called) (stream, output string, err error) {
+// encode encodes a reply as a server streams it, and returns the billed output.
+func encode(text string, calls []plannedCall) (stream, output string, err error) {
 	finish, pieces := "stop", []any{}
 	output = text
 	for i, c := range calls {

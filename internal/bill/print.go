@@ -15,13 +15,13 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Form is how lines are printed: as tables, in Markdown, or as JSON.
+// Form is the output format: tables, Markdown, or JSON.
 type Form struct {
 	json, markdown bool
 	pause          time.Duration
 }
 
-// Flags adds the forms to the flags of a command.
+// Flags adds flags for the format to a command.
 func (f *Form) Flags(command *cobra.Command) {
 	command.Flags().BoolVar(&f.json, "json", false, "print one JSON object for each line")
 	command.Flags().BoolVar(&f.markdown, "markdown", false, "print tables in Markdown")
@@ -29,7 +29,7 @@ func (f *Form) Flags(command *cobra.Command) {
 	command.MarkFlagsMutuallyExclusive("json", "markdown")
 }
 
-// Name is that of the form, for [FormOf]; empty for text.
+// Name returns the name of the format, for [FormOf]; empty for text.
 func (f *Form) Name() string {
 	switch {
 	case f.json:
@@ -40,10 +40,10 @@ func (f *Form) Name() string {
 	return ""
 }
 
-// FormOf is the form of a name.
+// FormOf returns the format with a name.
 func FormOf(name string) Form { return Form{json: name == "json", markdown: name == "markdown"} }
 
-// Print plays conversations and prints what they cost.
+// Print plays conversations and prints their costs.
 func (f *Form) Print(ctx context.Context, w io.Writer, as Config, conversations ...Conversation) error {
 	b, err := New(as)
 	if err != nil {
@@ -109,7 +109,7 @@ func write(w io.Writer, conversations []Conversation, lines []Line, strong strin
 	return nil
 }
 
-// money is what the chosen routing and everything at once cost in dollars, output included.
+// money returns the dollars of the chosen routing and of everything at once, output included.
 func money(lines []Line) string {
 	var auto, all float64
 	for _, l := range lines {
@@ -126,7 +126,7 @@ func money(lines []Line) string {
 	return fmt.Sprintf("$%.4f, $%.4f", auto, all)
 }
 
-// tables are the lines of a conversation, those of a table together.
+// tables groups the lines of a conversation by table.
 func tables(lines []Line, conversation string) [][]Line {
 	var all [][]Line
 	for _, l := range lines {
@@ -142,7 +142,7 @@ func tables(lines []Line, conversation string) [][]Line {
 	return all
 }
 
-// cells are the costs of a row, with what each has in excess of the cheapest.
+// cells returns the costs of a row, with their excess over the cheapest.
 func cells(lines []Line) []string {
 	best := math.Inf(1)
 	for _, l := range lines {

@@ -13,13 +13,12 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// ErrEmpty is the error for a conversation in which nothing can be played.
+// ErrEmpty is returned for a conversation without anything to play.
 var ErrEmpty = errors.New("no answered messages since it began or was cleared")
 
-// Recorded makes a conversation of the log of a chat: what people wrote, what the tools
-// returned, and the answers. Loads and searches are left out, since each routing has its
-// own, and so are calls without a result; turns without an answer are joined to the
-// next. What was summed up counts as it was said.
+// Recorded makes a conversation from the log of a chat: users' messages, tool results, and
+// answers. It leaves out loads and searches, since each routing has its own, and calls without a
+// result; turns without an answer are joined to the next. Summarised parts count as they were.
 func Recorded(name string, log iter.Seq2[agent.Message, error]) (Conversation, error) {
 	c := Conversation{Name: name, Title: "as it was recorded", Recorded: true}
 	var r recorder
@@ -51,11 +50,11 @@ func Recorded(name string, log iter.Seq2[agent.Message, error]) (Conversation, e
 
 type recorder struct {
 	turn Turn
-	// ids are those of the calls of the last step, empty for one that has its result.
+	// ids are the ids of the calls of the last step, empty for those with a result.
 	ids []string
 }
 
-// step begins a step with the calls of a reply that are not about finding tools.
+// step begins a step with the calls of a reply, except those that find tools.
 func (r *recorder) step(m agent.Message) {
 	r.close()
 	s := Step{Say: m.Text}
@@ -84,7 +83,7 @@ func (r *recorder) result(m agent.Message) {
 	c.Result, c.Code = m.Text, m.Code
 }
 
-// close ends the last step, without calls that have no result, and an empty one with it.
+// close ends the last step, and drops calls without a result, and an empty step.
 func (r *recorder) close() {
 	n := len(r.turn.Steps)
 	if n == 0 {
@@ -103,7 +102,7 @@ func (r *recorder) close() {
 	r.ids = nil
 }
 
-// fit leaves out the calls of tools that there are not, and says how many.
+// fit leaves out the calls of unknown tools, and returns their number.
 func (b *Bill) fit(c Conversation) (Conversation, int) {
 	if !c.Recorded {
 		return c, 0

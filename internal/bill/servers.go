@@ -15,7 +15,7 @@ import (
 //go:embed servers.yaml
 var serversFile []byte
 
-// Server is a server of the third conversation, as its makers would write it.
+// Server is a realistic MCP server of the third conversation.
 type Server struct {
 	Name        string        `yaml:"name"`
 	Title       string        `yaml:"title"`
@@ -23,12 +23,12 @@ type Server struct {
 	Things      []serverThing `yaml:"things"`
 }
 
-// serverThing is what a server keeps; each gets five tools.
+// serverThing is a kind of object of a server; each gets five tools.
 type serverThing struct {
 	One    string   `yaml:"one"`
 	Many   string   `yaml:"many"`
 	Is     string   `yaml:"is"`
-	Fields []string `yaml:"fields"` // "name: what it is", the required ones with a star
+	Fields []string `yaml:"fields"` // "name: meaning", the required ones with a star
 }
 
 // ServerTool is a tool as a server lists it.
@@ -49,7 +49,7 @@ func ServerList() ([]Server, error) {
 	return all, nil
 }
 
-// Servers returns the groups of [ServerList], as they are made of what servers list.
+// Servers returns the groups of [ServerList].
 func Servers() ([]toolgroups.Group, error) {
 	list, err := ServerList()
 	if err != nil {

@@ -4,11 +4,11 @@ import (
 	"time"
 )
 
-// Sum is what calls used.
+// Sum is the usage of calls.
 type Sum struct {
 	Calls int64 `json:"calls,omitempty"`
-	// Input counts all input tokens; Cached of them were read from the provider's cache,
-	// Written were written to it.
+	// Input counts all input tokens, of which Cached were read from the provider's cache and
+	// Written written to it.
 	Input   int64 `json:"input,omitempty"`
 	Cached  int64 `json:"cached,omitempty"`
 	Written int64 `json:"written,omitempty"`
@@ -16,17 +16,17 @@ type Sum struct {
 	// Tools estimates what of Input was tools, All what all tools would have been.
 	Tools int64 `json:"tools,omitempty"`
 	All   int64 `json:"all,omitempty"`
-	// Searches counts what was bought that is no call of a model: searches of the web.
+	// Searches counts web searches.
 	Searches int64 `json:"searches,omitempty"`
-	// Money is what the calls cost that have a price; Unpriced counts the others.
+	// Money is the cost of the calls with a known price; Unpriced counts the others.
 	Money    USD   `json:"money,omitempty"`
 	Unpriced int64 `json:"unpriced,omitempty"`
 }
 
-// Tokens is what counts against a limit of tokens: input, the cached included, and output.
+// Tokens returns what counts against a limit of tokens: input, including cached, and output.
 func (s Sum) Tokens() int64 { return s.Input + s.Output }
 
-// Saved is how many tokens the tools that were not sent would have been.
+// Saved returns the estimated tokens of the tools that were not sent.
 func (s Sum) Saved() int64 { return max(s.All-s.Tools, 0) }
 
 func (s Sum) plus(t Sum) Sum {
@@ -37,7 +37,7 @@ func (s Sum) plus(t Sum) Sum {
 	}
 }
 
-// minus is what is left of a sum without a part of it.
+// minus returns a sum without a part of it.
 func (s Sum) minus(t Sum) Sum {
 	return Sum{
 		Calls: max(s.Calls-t.Calls, 0), Input: max(s.Input-t.Input, 0), Cached: max(s.Cached-t.Cached, 0), Written: max(s.Written-t.Written, 0),
@@ -46,17 +46,17 @@ func (s Sum) minus(t Sum) Sum {
 	}
 }
 
-// Limit bounds an account; a zero is no bound.
+// Limit bounds an account; zero is no bound.
 type Limit struct {
 	Tokens int64 `json:"tokens,omitempty"`
 	Money  USD   `json:"money,omitempty"`
 }
 
-// Limits are the bounds of all accounts.
+// Limits are the limits of all accounts.
 type Limits struct {
-	// User, Chat and Total bound a day: of each user, of each chat, of all together.
+	// User, Chat and Total are daily limits: of each user, of each chat, of all.
 	User, Chat, Total Limit
-	// Month bounds a month of all together.
+	// Month is the monthly limit of all.
 	Month Limit
 }
 
@@ -74,7 +74,7 @@ func (l Limits) of(k Kind) Limit {
 	return Limit{}
 }
 
-// Kind is what an account is kept of.
+// Kind is the kind of an account.
 type Kind string
 
 // The kinds of accounts.
@@ -87,14 +87,14 @@ const (
 
 func kinds() []Kind { return []Kind{KindUser, KindChat, KindTotal, KindMonth} }
 
-// Account is what calls are charged to. Name is the user (platform:id) or the chat; empty
-// for the accounts of all together.
+// Account is an account that calls are charged to. Name is the user (platform:id) or the chat;
+// empty for the accounts of all.
 type Account struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name,omitempty"`
 }
 
-// Whose says in words whose account it is, where a user is talked about.
+// Whose describes the owner of the account; user is how to call a user.
 func (a Account) Whose(user string) string {
 	switch {
 	case a.Kind == KindUser && a.Name == user:
@@ -109,12 +109,12 @@ func (a Account) Whose(user string) string {
 
 func (a Account) key() string { return string(a.Kind) + " " + a.Name }
 
-// Payer is on whose behalf a call is made.
+// Payer says whom a call is charged to.
 type Payer struct {
 	// User is platform:id, Chat as in toolgroups.Scope.
 	User string
 	Chat string
-	// Limit bounds this user a day where it is less than what bounds each; zero does not.
+	// Limit is the user's own daily limit if it is lower than the common one; zero for none.
 	Limit Limit
 }
 
@@ -129,12 +129,12 @@ func (p Payer) account(k Kind) Account {
 	}
 }
 
-// Raise is more budget for one account, until its day or month ends.
+// Raise is an increase of one account's limit, until its day or month ends.
 type Raise struct {
 	Account Account   `json:"account"`
 	By      Limit     `json:"by"`
 	Who     string    `json:"who"`
 	Time    time.Time `json:"time"`
-	// Key identifies it: the same raise again changes nothing.
+	// Key identifies it: the same raise again has no effect.
 	Key string `json:"key,omitempty"`
 }

@@ -15,71 +15,71 @@ import (
 	"oneclaw/storage"
 )
 
-// Where the records lie: an account of a day or month under its period and name, what a
-// chat has used since it began under its name.
+// Keys: an account of a day or month is under its period and name, the total of a chat under its
+// name.
 const (
 	prefix    = "account/"
 	everKey   = prefix + "ever/"
 	heldKey   = prefix + "held"   // the reservations
-	newestKey = prefix + "newest" // the newest day that has begun
+	newestKey = prefix + "newest" // the newest day
 )
 
-// How long records are kept: those of users and chats for this month and the one before,
-// those of all together for more than a year, as the totals of chats that are not used.
+// Retention: records of users and chats for this month and the previous one, those of all for
+// more than a year, and totals of unused chats likewise.
 const (
 	KeepDays      = 400
 	keepNamedDays = 62
 )
 
-// record is what is stored: the sum of an account with its raises, or the reservations.
+// record is a stored record: the sum of an account with its raises, or the reservations.
 type record struct {
 	Sum
 	Raises []Raise `json:"raises,omitempty"`
-	// Last is the day on which a total has grown.
+	// Last is the day on which a total last grew.
 	Last string `json:"last,omitempty"`
 	// Held are the reservations by id.
 	Held map[string]hold `json:"held,omitempty"`
-	// Marks say of each process in which of its writes it last changed this record. They are kept
-	// with the total of a day, where all charges meet.
+	// Marks has, for each process, the number of its last write that changed this record. They are
+	// stored with the total of a day, which every charge changes.
 	Marks map[string]mark `json:"marks,omitempty"`
 
 	rev     storage.Revision
 	changed bool
 }
 
-// mark is the last write of a process: its number there, and when it was.
+// mark identifies the last write of a process: its number and time.
 type mark struct {
 	Number int64     `json:"number"`
 	At     time.Time `json:"at"`
 }
 
-// maxMarks bounds the marks in a record: as many processes may write at the same time.
+// maxMarks bounds the marks in a record, and so the processes that write at the same time.
 const maxMarks = 128
 
 type hold struct {
 	User    string    `json:"user"`
 	Chat    string    `json:"chat"`
-	Limit             // what is reserved
+	Limit             // the reserved amount
 	Expires time.Time `json:"expires"`
 }
 
-// book is the accounts as a batch sees them. Each is read when it is first asked for.
-type book struct {
+// accountBook is a batch's view of the accounts. Each is read on first use.
+type accountBook struct {
 	store   storage.Store
 	day     string
-	begun   storage.Revision // of the record of the day
-	own     string           // begins the ids of reservations that count; empty for all
-	longest time.Duration    // how long a reservation may still have to go
+	begun   storage.Revision // of the day's record
+	own     string           // prefix of the ids of reservations that count; empty for all
+	longest time.Duration    // the longest remaining time of a reservation
 	damaged func(context.Context, storage.Entry) error
 	records map[string]*record
-	used    map[string]bool // by the present batch; true where it was read before that
-	err     error           // of the first read that failed: nothing may be decided then
+	used    map[string]bool // by the current batch; true if it was read before
+	err     error           // of the first failed read: then nothing may be decided
 }
 
-// maxRecords bounds what is kept in memory between batches.
+// maxRecords bounds the records cached between batches.
 const maxRecords = 10_000
 
-func (b *book) at(ctx context.Context, key string) *record {
+func (b *accountBook) at(ctx context.Context, key string) *record {
 	if r := b.records[key]; r != nil {
 		if _, again := b.used[key]; !again {
 			b.used[key] = true
@@ -95,7 +95,7 @@ func (b *book) at(ctx context.Context, key string) *record {
 	return r
 }
 
-func (b *book) read(ctx context.Context, key string) (*record, error) {
+func (b *accountBook) read(ctx context.Context, key string) (*record, error) {
 	r := &record{}
 	entry, err := b.store.Get(ctx, key)
 	switch {
@@ -111,9 +111,8 @@ func (b *book) read(ctx context.Context, key string) (*record, error) {
 	return r, nil
 }
 
-// readDay reads which day it is, and since which revision. One that is none is set aside, and
-// begins anew.
-func (b *book) readDay(ctx context.Context) (day string, begun storage.Revision, err error) {
+// readDay reads the current day and its revision. An invalid record is moved aside and replaced.
+func (b *accountBook) readDay(ctx context.Context) (day string, begun storage.Revision, err error) {
 	entry, err := b.store.Get(ctx, newestKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return "", storage.Absent, fmt.Errorf("read the day: %w", err)
@@ -128,12 +127,12 @@ func (b *book) readDay(ctx context.Context) (day string, begun storage.Revision,
 	return "", begun, nil
 }
 
-// readsAtOnce bounds the reads that are made side by side.
+// readsAtOnce bounds the parallel reads.
 const readsAtOnce = 16
 
-// reread reads the day and some records again, and reports whether another process has
-// changed one since.
-func (b *book) reread(ctx context.Context, keys []string) (bool, error) {
+// reread reads the day and some records again, and reports whether another process has changed
+// one.
+func (b *accountBook) reread(ctx context.Context, keys []string) (bool, error) {
 	var group errgroup.Group
 	group.SetLimit(readsAtOnce)
 	var day string
@@ -162,12 +161,12 @@ func (b *book) reread(ctx context.Context, keys []string) (bool, error) {
 	return changed, nil
 }
 
-// common are the records that every process writes.
-func (b *book) common() []string {
+// common returns the keys of the records that every process writes.
+func (b *accountBook) common() []string {
 	return []string{heldKey, keyOf(b.day, Account{Kind: KindTotal}), keyOf(b.day, Account{Kind: KindMonth})}
 }
 
-// keyOf is where an account of a period lies: of the day, or of its month.
+// keyOf returns the key of an account of a day, or of its month.
 func keyOf(day string, a Account) string {
 	if a.Kind == KindMonth {
 		return prefix + month(day) + "/" + string(a.Kind)
@@ -177,10 +176,12 @@ func keyOf(day string, a Account) string {
 
 func month(day string) string { return day[:min(len(day), len("2006-01"))] }
 
-func (b *book) account(ctx context.Context, a Account) *record { return b.at(ctx, keyOf(b.day, a)) }
+func (b *accountBook) account(ctx context.Context, a Account) *record {
+	return b.at(ctx, keyOf(b.day, a))
+}
 
-// limit is what bounds an account now, with its raises.
-func (b *book) limit(ctx context.Context, limits Limits, a Account) Limit {
+// limit returns the current limit of an account, with its raises.
+func (b *accountBook) limit(ctx context.Context, limits Limits, a Account) Limit {
 	l := limits.of(a.Kind)
 	for _, r := range b.account(ctx, a).Raises {
 		if l.Tokens > 0 {
@@ -193,7 +194,7 @@ func (b *book) limit(ctx context.Context, limits Limits, a Account) Limit {
 	return l
 }
 
-func (b *book) held(ctx context.Context, a Account, now time.Time) Limit {
+func (b *accountBook) held(ctx context.Context, a Account, now time.Time) Limit {
 	var sum Limit
 	for id, h := range b.at(ctx, heldKey).Held {
 		theirs := Payer{User: h.User, Chat: h.Chat}.account(a.Kind)
@@ -205,8 +206,8 @@ func (b *book) held(ctx context.Context, a Account, now time.Time) Limit {
 	return sum
 }
 
-// admit refuses a call of a payer if an account has reached its limit.
-func (b *book) admit(ctx context.Context, limits Limits, payer Payer, now time.Time) *Refusal {
+// admit refuses a call if one of the payer's accounts has reached its limit.
+func (b *accountBook) admit(ctx context.Context, limits Limits, payer Payer, now time.Time) *Refusal {
 	for _, k := range kinds() {
 		a := payer.account(k)
 		limit := b.limit(ctx, limits, a)
@@ -226,14 +227,14 @@ func (b *book) admit(ctx context.Context, limits Limits, payer Payer, now time.T
 	return nil
 }
 
-// holds reports whether a reservation has not ended. One that ends later than any that is made
-// now was made by a clock that was ahead.
-func (b *book) holds(h hold, now time.Time) bool {
+// holds reports whether a reservation is valid. One that ends later than any new one comes from
+// a clock that was ahead.
+func (b *accountBook) holds(h hold, now time.Time) bool {
 	return now.Before(h.Expires) && h.Expires.Before(now.Add(b.longest))
 }
 
-// reserve holds what a call may come to, and forgets reservations that have ended.
-func (b *book) reserve(ctx context.Context, id string, h hold, now time.Time) {
+// reserve reserves the possible cost of a call, and drops expired reservations.
+func (b *accountBook) reserve(ctx context.Context, id string, h hold, now time.Time) {
 	r := b.at(ctx, heldKey)
 	maps.DeleteFunc(r.Held, func(_ string, old hold) bool { return !b.holds(old, now) })
 	if r.Held == nil {
@@ -242,8 +243,8 @@ func (b *book) reserve(ctx context.Context, id string, h hold, now time.Time) {
 	r.Held[id], r.changed = h, true
 }
 
-// release ends a reservation, and reports whether there was one.
-func (b *book) release(ctx context.Context, id string) bool {
+// release ends a reservation, and reports whether it existed.
+func (b *accountBook) release(ctx context.Context, id string) bool {
 	r := b.at(ctx, heldKey)
 	_, open := r.Held[id]
 	delete(r.Held, id)
@@ -252,7 +253,7 @@ func (b *book) release(ctx context.Context, id string) bool {
 }
 
 // charge adds charges to the accounts of their day.
-func (b *book) charge(ctx context.Context, c charges) {
+func (b *accountBook) charge(ctx context.Context, c charges) {
 	for _, one := range c.Sums {
 		b.add(b.at(ctx, keyOf(c.Day, one.Account)), one.Sum)
 		if one.Account.Kind == KindChat {
@@ -263,16 +264,16 @@ func (b *book) charge(ctx context.Context, c charges) {
 	}
 }
 
-func (b *book) add(r *record, sum Sum) { r.Sum, r.changed = r.plus(sum), true }
+func (b *accountBook) add(r *record, sum Sum) { r.Sum, r.changed = r.plus(sum), true }
 
-// total is the account of all together on a day.
-func (b *book) total(ctx context.Context, day string) *record {
+// total returns the account of all on a day.
+func (b *accountBook) total(ctx context.Context, day string) *record {
 	return b.at(ctx, keyOf(day, Account{Kind: KindTotal}))
 }
 
-// sign leaves the mark of a write of a process where the write charges anything. The marks of the
-// processes that have written nothing for the longest time go.
-func (b *book) sign(process string, number int64, now time.Time) {
+// sign records a write of a process if the write charges anything. It drops the marks of the
+// processes that have not written for the longest time.
+func (b *accountBook) sign(process string, number int64, now time.Time) {
 	r := b.records[keyOf(b.day, Account{Kind: KindTotal})]
 	if r == nil || !r.changed {
 		return
@@ -286,7 +287,7 @@ func (b *book) sign(process string, number int64, now time.Time) {
 	}
 }
 
-func (b *book) changes() ([]storage.Op, error) {
+func (b *accountBook) changes() ([]storage.Op, error) {
 	var ops []storage.Op
 	for _, key := range slices.Sorted(maps.Keys(b.records)) {
 		r := b.records[key]
@@ -306,9 +307,9 @@ func (b *book) changes() ([]storage.Op, error) {
 	return slices.DeleteFunc(ops, func(op storage.Op) bool { return op.Kind == storage.KindDelete && op.Rev == storage.Absent }), nil
 }
 
-// checks are operations that fail where another process has changed something else that the
-// batch was decided on, or has begun another day: a day ends for all at once.
-func (b *book) checks() []storage.Op {
+// checks returns operations that fail if another process has changed a record that the batch
+// depends on, or has begun another day, which is common to all.
+func (b *accountBook) checks() []storage.Op {
 	ops := []storage.Op{storage.Check(newestKey, b.begun)}
 	for key := range b.used {
 		if r := b.records[key]; !r.changed {
@@ -318,12 +319,12 @@ func (b *book) checks() []storage.Op {
 	return ops
 }
 
-// empty reports whether a record says nothing: a chat that moved leaves none.
+// empty reports whether a record has no content, as after a chat has moved.
 func (r *record) empty() bool {
 	return r.Sum == Sum{} && r.Raises == nil && len(r.Held) == 0
 }
 
-func (b *book) written(rev storage.Revision) {
+func (b *accountBook) written(rev storage.Revision) {
 	for key, r := range b.records {
 		switch {
 		case r.changed && r.empty():
@@ -334,9 +335,8 @@ func (b *book) written(rev storage.Revision) {
 	}
 }
 
-// move gives the accounts of a chat and its threads to the one as which it goes on. Done
-// again it changes nothing.
-func (b *book) move(ctx context.Context, from, to string) {
+// move moves the accounts of a chat and its threads to another one. It can be repeated.
+func (b *accountBook) move(ctx context.Context, from, to string) {
 	for _, beginning := range []string{keyOf(b.day, Account{Kind: KindChat}), everKey} {
 		for entry, err := range b.store.List(ctx, storage.Range{Prefix: beginning + from}) {
 			thread := strings.TrimPrefix(entry.Key, beginning+from)

@@ -19,7 +19,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Card is the kind of the card that answers a turn without budget.
+// Card is the kind of the card about a refused turn.
 const Card = "budget"
 
 // The buttons of a budget card.
@@ -28,16 +28,16 @@ const (
 	choiceAsk   = "ask"
 )
 
-// Cards takes the presses of budget cards.
+// Cards handles the buttons of budget cards.
 type Cards struct {
-	// Bridge posts cards. It is made after the desk.
+	// Bridge returns the bridge, which posts cards and is created later.
 	Bridge func() *bridge.Bridge
 	Ledger *Ledger
 	Store  storage.KV
 	Admins []string // from the settings
 }
 
-// budgetRequest is what a budget card is about.
+// budgetRequest is the subject of a budget card.
 type budgetRequest struct {
 	// ID is the same in all cards about one refusal.
 	ID string `json:"id"`
@@ -54,7 +54,7 @@ func (p budgetRequest) period() string {
 	return "for today"
 }
 
-// once is the key under which administrators are asked one time for the same limit.
+// once returns the key under which administrators are asked once about a limit.
 func (p budgetRequest) once() string {
 	r := p.Refusal
 	return fmt.Sprintf("budget/ask/%s/%s/%s/%s", r.Account.Kind, r.Account.Name, r.Limit, r.Until.Format(time.DateOnly))
@@ -62,7 +62,7 @@ func (p budgetRequest) once() string {
 
 func (p budgetRequest) raiseButton() []interact.Choice {
 	return []interact.Choice{{
-		Label: fmt.Sprintf("Raise by %s %s", p.Refusal.Step(), p.period()), Value: choiceRaise, Style: chats.StylePrimary,
+		Label: fmt.Sprintf("Raise by %s %s", p.Refusal.SuggestedRaise(), p.period()), Value: choiceRaise, Style: chats.StylePrimary,
 	}}
 }
 
@@ -110,7 +110,7 @@ func (d *Cards) Pressed(ctx context.Context, press interact.Press) (interact.Res
 	case press.Role < toolgroups.RoleAdmin:
 		return interact.Result{Toast: "Only an administrator can raise a budget."}, nil
 	}
-	raise := Raise{Account: p.Refusal.Account, By: p.Refusal.Step(), Who: press.User, Key: p.ID}
+	raise := Raise{Account: p.Refusal.Account, By: p.Refusal.SuggestedRaise(), Who: press.User, Key: p.ID}
 	if err := press.Author.Record(ctx, "raise a budget", p.Refusal.Account.Name); err != nil {
 		return interact.Result{}, err
 	}
@@ -136,7 +136,7 @@ func (d *Cards) Pressed(ctx context.Context, press interact.Press) (interact.Res
 // maxAsked bounds the administrators who are asked.
 const maxAsked = 10
 
-// askAdministrators shows administrators, alone with the bot, who wants more.
+// askAdministrators asks administrators in their direct chats.
 func (d *Cards) askAdministrators(ctx context.Context, press interact.Press, p budgetRequest) (interact.Result, error) {
 	places, err := d.adminChats(ctx)
 	if err != nil {
@@ -167,14 +167,14 @@ func (d *Cards) askAdministrators(ctx context.Context, press interact.Press, p b
 	}, nil
 }
 
-// Tell is [Cards.Report] for those who need not know whether there is an administrator to be told.
+// Tell is [Cards.Report] without the number of administrators.
 func (d *Cards) Tell(ctx context.Context, key, text string) error {
 	_, err := d.Report(ctx, key, text)
 	return err
 }
 
-// Report sends a text to administrators, alone with the bot, once under each key, and returns to how
-// many.
+// Report sends a text to administrators in their direct chats, once per key, and returns their
+// number.
 func (d *Cards) Report(ctx context.Context, key, text string) (told int, err error) {
 	places, err := d.adminChats(ctx)
 	if err != nil {
@@ -191,7 +191,7 @@ func (d *Cards) Report(ctx context.Context, key, text string) (told int, err err
 	return told, nil
 }
 
-// adminChats are the places in which the bot is alone with an administrator.
+// adminChats returns the direct chats with administrators.
 func (d *Cards) adminChats(ctx context.Context) ([]chats.Chat, error) {
 	places := d.Bridge().People().AdminChats()
 	for _, user := range d.Admins {
@@ -203,7 +203,7 @@ func (d *Cards) adminChats(ctx context.Context) ([]chats.Chat, error) {
 			return nil, err
 		}
 		if len(conversations) == 0 {
-			continue // they have never talked to the bot alone
+			continue // they have no direct chat
 		}
 		newest := slices.MaxFunc(conversations, func(a, b conversation.Conversation) int { return a.Begun.Compare(b.Begun) })
 		chat := chats.Chat{Platform: newest.Chat.Platform, ID: newest.Chat.ID}
@@ -214,7 +214,7 @@ func (d *Cards) adminChats(ctx context.Context) ([]chats.Chat, error) {
 	return places[:min(len(places), maxAsked)], nil
 }
 
-// plainName is a name in front of an id, without what would be Markdown.
+// plainName returns a name before an id, without Markdown.
 func plainName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if strings.ContainsRune("\\`*_[]<>~|&!#", r) || r < ' ' {

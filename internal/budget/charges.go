@@ -10,26 +10,28 @@ import (
 	"oneclaw/storage"
 )
 
-// What calls used that nothing bounds is first written as charges: a record for each write of a
-// process, which no other writes, so that processes do not wait for each other. Once in a while
-// they are added to the accounts, in the write that removes them. So each counts once, and what a
-// process that was killed had not added is added by another, or when the program starts again.
+// Unlimited usage is first written as charges: a record per write of a process, which no other
+// process writes, so that processes do not contend. From time to time they are added to the
+// accounts, in the write that deletes them. So each counts once, and charges left by a killed
+// process are added by another, or at the next start.
 
-// chargesKey begins the keys of charges: the id of the process and the number of its write follow.
+// chargesKey begins the keys of charges, followed by the id of the process and the number of its
+// write.
 const chargesKey = prefix + "charges/"
 
 const (
-	// addAfter is after how many rounds of [lazyTime] charges are added to the accounts, maxSums about
-	// how many sums they have at most until then: one write names as many accounts.
+	// addAfter is after how many rounds of [lazyTime] charges are added to the accounts, and
+	// maxSums about how many sums they may have until then, as one write names as many accounts.
 	addAfter = 50
 	maxSums  = 200
-	// lookAfter is after how many rounds with charges those of other processes are looked for. What
-	// lies there each time is of one that is no more, or that the store does not answer.
+	// lookAfter is after how many rounds with charges those of other processes are searched.
+	// Charges that are found twice belong to a process that has ended, or whose store does not
+	// answer.
 	lookAfter = 3000
 )
 
-// charges is what some calls used, by account. Where it has no sums it was added to the accounts
-// already: the process that wrote it may still ask whether it did.
+// charges is the usage of some calls, by account. Without sums it was added to the accounts
+// already: the process that wrote it may still check that.
 type charges struct {
 	Day  string   `json:"day"`
 	Sums []charge `json:"sums,omitempty"`
@@ -62,7 +64,7 @@ func (l *Ledger) crowded() bool {
 	return sums >= maxSums
 }
 
-// put is the operation that writes charges.
+// put returns the operation that writes charges.
 func (c *charges) put() (storage.Op, error) {
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -75,8 +77,8 @@ func (l *Ledger) chargesOf(number int64) string {
 	return fmt.Sprintf("%s%s/%d", chargesKey, l.self, number)
 }
 
-// addUp adds the charges to the accounts of a book, and returns what has them count no more.
-func (l *Ledger) addUp(ctx context.Context, b *book) (ops []storage.Op, err error) {
+// addUp adds the charges to the accounts of a book, and returns the operations that clear them.
+func (l *Ledger) addUp(ctx context.Context, b *accountBook) (ops []storage.Op, err error) {
 	for _, c := range l.charges {
 		b.charge(ctx, c)
 		if l.cfg.Exclusive || strings.HasPrefix(c.key, chargesKey+l.self) {
@@ -108,7 +110,7 @@ func (l *Ledger) recall(ctx context.Context) error {
 	return nil
 }
 
-// readCharges reads charges; without sums where there are none.
+// readCharges reads charges; without sums if there are none.
 func (l *Ledger) readCharges(ctx context.Context, key string) (charges, error) {
 	entry, err := l.cfg.Store.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -120,7 +122,7 @@ func (l *Ledger) readCharges(ctx context.Context, key string) (charges, error) {
 	return l.decodeCharges(ctx, entry)
 }
 
-// decodeCharges sets a record aside that does not decode.
+// decodeCharges decodes charges, and moves an invalid record aside.
 func (l *Ledger) decodeCharges(ctx context.Context, entry storage.Entry) (charges, error) {
 	c := charges{key: entry.Key, rev: entry.Revision}
 	if json.Unmarshal(entry.Value, &c) == nil {
@@ -136,8 +138,8 @@ func (l *Ledger) decodeCharges(ctx context.Context, entry storage.Entry) (charge
 	return charges{}, nil
 }
 
-// adopt takes over the charges of processes that are no more: where others may use the store, those
-// that lay there when it looked before.
+// adopt takes over the charges of processes that have ended: if others may use the store, those
+// that it has found before.
 func (l *Ledger) adopt(ctx context.Context) error {
 	found := map[string]storage.Revision{}
 	for entry, err := range l.cfg.Store.List(ctx, storage.Range{Prefix: chargesKey}) {

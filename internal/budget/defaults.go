@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// KnownPrices returns list prices of common models in dollars per million tokens, as of
-// November 2026: providers change them without notice. They are those of standard
-// requests, and the higher ones where a price depends on the hour.
+// KnownPrices returns list prices of common models in dollars per million tokens, as of November
+// 2026: providers change them without notice. They are for standard requests, and the higher
+// ones if a price depends on the hour.
 func KnownPrices() Table { return openAI().With(others()) }
 
 // openAI is from developers.openai.com/api/docs/pricing.
@@ -73,11 +73,11 @@ func others() Table {
 	}
 }
 
-// minima are how many tokens a prompt must have for a provider to keep it, the first that
-// fits counts: platform.claude.com/docs/en/build-with-claude/prompt-caching,
+// minCacheable are the least tokens of a prompt that providers cache; the first match counts:
+// platform.claude.com/docs/en/build-with-claude/prompt-caching,
 // developers.openai.com/api/docs/guides/prompt-caching, ai.google.dev/gemini-api/docs/caching,
 // as of November 2026.
-var minima = []struct {
+var minCacheable = []struct {
 	models string
 	tokens int
 }{
@@ -92,11 +92,11 @@ var minima = []struct {
 	{"gpt-*", 1024},
 }
 
-// MinCacheable is how many tokens a prompt must have for the provider of a model to keep it; 0
-// where that is not known.
+// MinCacheable returns the least tokens of a prompt that a model's provider caches; 0 if
+// unknown.
 func MinCacheable(model string) int {
 	name := normal(model[strings.LastIndexByte(model, '/')+1:])
-	for _, m := range minima {
+	for _, m := range minCacheable {
 		if ok, err := path.Match(m.models, name); ok && err == nil {
 			return m.tokens
 		}
@@ -104,10 +104,10 @@ func MinCacheable(model string) int {
 	return 0
 }
 
-// CacheTTL is how long the provider of a model keeps a prompt at most without being asked for more:
-// five minutes at Anthropic, and at others no longer than the day that OpenAI tells of (the
-// sources of [MinCacheable]); 0 for those of which OpenAI only says that they are kept for half an hour
-// at least, from gpt-5.6 on.
+// CacheTTL returns how long a model's provider caches a prompt by default: five minutes at
+// Anthropic, and at others at most the day that OpenAI documents (the sources of
+// [MinCacheable]); 0 for models of which OpenAI only says that it is at least half an hour, from
+// gpt-5.6 on.
 func CacheTTL(model string) time.Duration {
 	if ok, err := path.Match("gpt-5.[6-9]*", normal(model[strings.LastIndexByte(model, '/')+1:])); ok && err == nil {
 		return 0

@@ -1,13 +1,12 @@
-// Package budget keeps account of what models use, by user, chat, day and month, and
-// refuses calls for which no budget is left.
+// Package budget tracks model usage, by user, chat, day and month, and refuses calls without
+// budget.
 //
-// [Ledger.Model] reserves what a call may come to, and puts the real usage in its place
-// after the call. A reservation that is not settled, because the program was killed in
-// the middle of the call, ends by itself. A call is let through as long as what is spent
-// and reserved has not reached the limit: calls at the same time exceed it by one
-// reservation at most.
+// [Ledger.Model] reserves the possible cost of a call, and replaces it by the real usage
+// afterwards. A reservation that is not settled, because the program was killed during the call,
+// expires. A call is admitted while the spent and reserved amounts are below the limit:
+// concurrent calls exceed it by at most one reservation.
 //
-// What a call changes is written in one step, each account on the version that was read:
-// of several processes with one store none decides on old accounts. What nothing bounds is written
-// as charges first, and added to the accounts within a second or so, each once whatever happens.
+// A call's changes are one write, conditional on the versions that were read: of several
+// processes with one store none decides on old accounts. Unlimited usage is first written as
+// charges, and added to the accounts within about a second, each exactly once.
 package budget

@@ -10,9 +10,9 @@ import (
 	"oneclaw/agent"
 )
 
-// Buy holds the price of one search, or of what else is no call of a model, where anything
-// is limited. Settle says whether it was had, and has to be called. The error wraps a
-// *[Refusal] if there is no budget left.
+// Buy reserves the price of a search or similar if anything is limited. settle says whether the
+// price was incurred, and has to be called. The error wraps a *[Refusal] if there is no budget
+// left.
 func (l *Ledger) Buy(ctx context.Context, payer Payer, cost USD) (settle func(had bool), err error) {
 	if err := l.full(); err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func (l *Ledger) Buy(ctx context.Context, payer Payer, cost USD) (settle func(ha
 	if err != nil {
 		return nil, fmt.Errorf("budget: read the limits: %w", err)
 	}
-	limits.User = limits.User.least(payer.Limit)
+	limits.User = limits.User.lower(payer.Limit)
 	id, limited := "", limits != (Limits{})
 	if limited {
 		if id, err = l.hold(ctx, limits, payer, hold{User: payer.User, Chat: payer.Chat, Limit: Limit{Money: cost}}); err != nil {
@@ -37,10 +37,10 @@ func (l *Ledger) Buy(ctx context.Context, payer Payer, cost USD) (settle func(ha
 	}, nil
 }
 
-// hold reserves for a payer.
+// hold makes a reservation for a payer.
 func (l *Ledger) hold(ctx context.Context, limits Limits, payer Payer, h hold) (id string, err error) {
 	id = l.self + rand.Text()
-	done := l.do(operation{}, func(ctx context.Context, b *book, now time.Time) (bool, error) {
+	done := l.do(operation{}, func(ctx context.Context, b *accountBook, now time.Time) (bool, error) {
 		if refusal := b.admit(ctx, limits, payer, now); refusal != nil {
 			refusal.complete(b.day, now, l.cfg.Location())
 			return false, refusal
@@ -52,7 +52,7 @@ func (l *Ledger) hold(ctx context.Context, limits Limits, payer Payer, h hold) (
 	select {
 	case err = <-done:
 	case <-ctx.Done():
-		// It may still be written; then it is let go at once.
+		// It may still be written; then release it at once.
 		l.settle(id, payer, true, nil)
 		return "", fmt.Errorf("budget: %w", context.Cause(ctx))
 	}
@@ -61,15 +61,15 @@ func (l *Ledger) hold(ctx context.Context, limits Limits, payer Payer, h hold) (
 		return "", &agent.ModelError{Kind: agent.KindBudget, Notice: refusal.Sentence(), Err: refusal}
 	}
 	if err != nil {
-		l.settle(id, payer, true, nil) // the store may have taken it all the same
+		l.settle(id, payer, true, nil) // the store may have accepted it
 		return "", fmt.Errorf("budget: reserve: %w", err)
 	}
 	return id, nil
 }
 
-// settle puts what was used in the place of a reservation; no caller waits for it.
-// Where there are no limits, what people wait for is written first.
-// Beside the accounts of the payer, the shares are charged to accounts of their own.
+// settle replaces a reservation by the usage; no caller waits for it. Without limits, writes
+// that users wait for come first. Besides the payer's accounts, shares are charged to accounts
+// of their own.
 func (l *Ledger) settle(id string, payer Payer, limited bool, used *Sum, shares ...share) {
 	if id == "" && used == nil {
 		return
@@ -92,7 +92,7 @@ func (l *Ledger) settle(id string, payer Payer, limited bool, used *Sum, shares 
 	if !limited {
 		op.lazy = charge
 	}
-	l.do(op, func(ctx context.Context, b *book, _ time.Time) (bool, error) {
+	l.do(op, func(ctx context.Context, b *accountBook, _ time.Time) (bool, error) {
 		open := b.release(ctx, id)
 		c := charges{Day: b.day}
 		charge(&c)

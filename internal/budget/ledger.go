@@ -20,80 +20,79 @@ import (
 
 // Defaults of [Config].
 const (
-	// DefaultReplyTokens is what a reply is taken to come to before it is there.
+	// DefaultReplyTokens is the assumed size of a reply.
 	DefaultReplyTokens = 4000
-	// DefaultHold is how long a reservation counts that is not settled.
+	// DefaultHold is how long an unsettled reservation is valid.
 	DefaultHold = 20 * time.Minute
 )
 
-// Config is what a [Ledger] is made of.
+// Config configures a [Ledger].
 type Config struct {
-	// Store keeps the accounts.
+	// Store stores the accounts.
 	Store storage.Store
-	// Limits returns the present limits. Nil means none.
+	// Limits returns the current limits. Nil means none.
 	Limits func(ctx context.Context) (Limits, error)
-	// Prices say what models cost; calls of others count in tokens alone.
+	// Prices are the models' prices; calls of others count only in tokens.
 	Prices Table
-	// Location returns where a day begins at midnight. Nil means UTC.
+	// Location returns the time zone of days. Nil means UTC.
 	Location func() *time.Location
-	// ReplyTokens is what is reserved for the reply to a call. 0 means
-	// [DefaultReplyTokens].
+	// ReplyTokens is what is reserved for a reply. 0 means [DefaultReplyTokens].
 	ReplyTokens int64
-	// Exclusive says that no other process uses the store: reservations of others are of
-	// a process that is no more, and count for nothing.
+	// Exclusive says that no other process uses the store: reservations of others belong to dead
+	// processes, and do not count.
 	Exclusive bool
-	// GroupOf returns the group of a tool, empty for one that there is not. Nil means that
-	// no account is kept of groups.
+	// GroupOf returns the group of a tool, empty for an unknown one. If nil, there are no accounts
+	// of groups.
 	GroupOf func(tool string) string
-	// Hold is how long a reservation counts that is not settled; it has to be longer than
-	// a call may take. 0 means [DefaultHold].
+	// Hold is how long an unsettled reservation is valid, which must be longer than a call may
+	// take. 0 means [DefaultHold].
 	Hold time.Duration
-	// Damaged sets a record aside that does not decode, and tells administrators. It is called
-	// before another takes its place. Nil logs it alone.
+	// Damaged moves a record that cannot be decoded aside, and notifies administrators, before the
+	// record is replaced. If nil, it is only logged.
 	Damaged func(ctx context.Context, entry storage.Entry) error
-	// Logger, if nil, discards.
+	// Logger may be nil.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// attempt is what patient operations of one write were tried as. All of them are tried again
-// under the same number until it is certain that they are stored: then they are stored once.
+// attempt is the writing of patient operations. All of them are tried again under the same
+// number until it is certain that they are stored, so that they are stored once.
 type attempt struct {
 	batch  []*operation
 	number int64
 	days   []string // of the accounts that it may have changed
-	adds   bool     // the charges to the accounts, as every batch does that looks at them
+	adds   bool     // add charges to the accounts, as every batch that reads them does
 	tries  int      // since the ledger was closed
 }
 
-// Ledger keeps the accounts. It may be used concurrently. While there is something to
-// write it has one goroutine, for which [Ledger.Close] waits.
+// Ledger keeps the accounts. It may be used concurrently. While there is something to write it
+// has one goroutine, for which [Ledger.Close] waits.
 type Ledger struct {
 	cfg  Config
 	log  *slog.Logger
-	self string // begins the ids of its reservations
+	self string // prefix of the ids of its reservations
 
 	ending chan struct{} // closed by Close
-	hurry  chan struct{} // has one for an operation that is not lazy
+	hurry  chan struct{} // signals an operation that is not lazy
 
 	mu      sync.Mutex // guards what follows
 	queue   []*operation
 	patient int // operations that are tried until they are stored
 	writing bool
-	rush    context.CancelFunc // has lazy operations that wait in the store be written
+	rush    context.CancelFunc // makes the store write waiting lazy operations
 	closed  bool
 	idle    sync.Cond // on mu: writing has become false
 
-	// What follows belongs to the goroutine that writes. Book is nil if it has to be read.
-	// Contended says that other processes write as well.
-	book      *book
+	// The rest belongs to the goroutine that writes. book is nil if it has to be read. contended
+	// says that other processes write as well.
+	book      *accountBook
 	contended bool
 	number    int64   // of the newest write
 	owed      attempt // a write that failed, or whose outcome is unknown
-	judged    string  // the days for which it is decided that the store's goes on
-	// charges are to be added to the accounts; rounds counts how long there have been any, and looks
-	// how long ago those of other processes were looked for: foreign are the ones that it found.
+	judged    string  // the days for which the store's day was accepted
+	// charges have to be added to the accounts; rounds counts since when there are any, and looks
+	// since when those of other processes were searched: foreign are those found.
 	charges       []charges
 	rounds, looks int
 	looked        bool
@@ -136,8 +135,8 @@ func Open(cfg Config) (*Ledger, error) {
 	return l, nil
 }
 
-// Close writes what is not written yet and ends the ledger, before the store is closed. What a
-// store does not take in a few tries is lost, and the log says so.
+// Close writes the rest and ends the ledger; call it before the store is closed. What the store
+// does not accept in a few tries is lost, and logged.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,38 +154,38 @@ func (l *Ledger) Close() error {
 // errClosed is returned by calls after Close.
 var errClosed = errors.New("budget: closed")
 
-// operation is something to be decided on the accounts.
+// operation is a decision about the accounts.
 type operation struct {
-	// decide looks at the accounts, may change them, and reports whether it did. After
-	// an error it has changed nothing. It is asked again if another process was faster.
-	decide func(ctx context.Context, b *book, now time.Time) (changed bool, err error)
-	// patient operations are tried until the store takes them.
+	// decide reads the accounts, may change them, and reports whether it did. After an error it has
+	// changed nothing. It is called again if another process was faster.
+	decide func(ctx context.Context, b *accountBook, now time.Time) (changed bool, err error)
+	// patient operations are tried until the store accepts them.
 	patient bool
-	// lazy ones are written a little later, as charges. They have no decision but this one.
+	// lazy ones are written a little later, as charges. They have no other decision.
 	lazy func(*charges)
-	used Sum // what is lost with it
+	used Sum // the usage, for the log if it is lost
 	done chan error
 }
 
-// maxPatient bounds the operations that wait for a store that fails. Beyond it nothing is asked
+// maxPatient bounds the operations that wait for a failing store. Beyond it no call is admitted
 // that would have to be charged.
 const maxPatient = 10_000
 
-// errOwed is why no model is asked: what calls used cannot be kept in memory any longer.
-var errOwed = fmt.Errorf("budget: the store has not taken what %d calls used, so no model is asked", maxPatient)
+// errTooMuchOwed is returned if no more usage can be buffered.
+var errTooMuchOwed = fmt.Errorf("budget: the store has not taken what %d calls used, so no model is asked", maxPatient)
 
-// full returns [errOwed] if no more can be charged.
+// full returns [errTooMuchOwed] if no more can be charged.
 func (l *Ledger) full() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.patient >= maxPatient {
-		return errOwed
+		return errTooMuchOwed
 	}
 	return nil
 }
 
-// do queues an operation. Those that are queued together are written together.
-func (l *Ledger) do(how operation, decide func(ctx context.Context, b *book, now time.Time) (bool, error)) <-chan error {
+// do queues an operation. Operations that are queued together are written together.
+func (l *Ledger) do(how operation, decide func(ctx context.Context, b *accountBook, now time.Time) (bool, error)) <-chan error {
 	op := &how
 	op.decide, op.done = decide, make(chan error, 1)
 	l.mu.Lock()
@@ -213,18 +212,18 @@ func (l *Ledger) do(how operation, decide func(ctx context.Context, b *book, now
 	return op.done
 }
 
-// lazyTime is how much later lazy operations are given to the store, which may have them wait as long
-// again for a write that they join.
+// lazyTime is the delay of lazy operations; the store may delay them again as long to join them
+// with another write.
 const lazyTime = 20 * time.Millisecond
 
-// turnTime is how long a process that has written lets others write, while they do.
+// turnTime is the pause of a process after a write, while others write too.
 const turnTime = 20 * time.Millisecond
 
 func (l *Ledger) write() {
 	pauses := retry.New(tryAgain, longestPause)
 	for {
 		if l.contended {
-			l.pause(turnTime, nil) // so that other processes have their turn
+			l.pause(turnTime, nil) // give other processes their turn
 		}
 		l.pause(lazyTime, l.hurry)
 		l.mu.Lock()
@@ -245,20 +244,20 @@ func (l *Ledger) write() {
 		if len(batch)+len(l.owed.batch) == 0 && !adds {
 			continue
 		}
-		if l.carry(batch, adds) {
+		if l.writeOwed(batch, adds) {
 			pauses.Reset()
 			continue
 		}
 		select {
 		case <-l.ending:
-			_ = retry.Wait(context.Background(), tryAgain) // nothing ends it
+			_ = retry.Wait(context.Background(), tryAgain) // cannot be cancelled
 		default:
 			l.pause(pauses.Next(0), l.hurry)
 		}
 	}
 }
 
-// How often and how long a store that fails is given time.
+// Retries after an error of the store.
 const (
 	tryAgain     = 200 * time.Millisecond
 	longestPause = 5 * time.Second
@@ -267,9 +266,9 @@ const (
 	lastTime     = 5 * time.Second
 )
 
-// carry tries what is owed, then a batch, and reports whether nothing is owed afterwards. With adds
-// it adds the charges to the accounts.
-func (l *Ledger) carry(batch []*operation, adds bool) bool {
+// writeOwed tries what is owed, then a batch, and reports whether nothing is owed afterwards. With
+// adds it adds the charges to the accounts.
+func (l *Ledger) writeOwed(batch []*operation, adds bool) bool {
 	if len(l.owed.batch) > 0 {
 		if err := l.try(l.owed); err != nil {
 			l.putOff(batch, err)
@@ -287,8 +286,8 @@ func (l *Ledger) carry(batch []*operation, adds bool) bool {
 	return err == nil || len(l.owed.batch) == 0
 }
 
-// putOff has the patient operations of a batch wait until what is owed is written, and fails the
-// others.
+// putOff makes the patient operations of a batch wait until what is owed is written, and fails
+// the others.
 func (l *Ledger) putOff(batch []*operation, err error) {
 	var waiting []*operation
 	lost := Sum{}
@@ -312,8 +311,8 @@ func (l *Ledger) tellLost(lost Sum, err error) {
 	}
 }
 
-// try writes a batch. After an error the patient operations of it are owed, unless the ledger is
-// closed and has tried for long enough.
+// try writes a batch. After an error its patient operations are owed, unless the ledger is
+// closed and has tried long enough.
 func (l *Ledger) try(a attempt) error {
 	limit := writeTime
 	select {
@@ -322,7 +321,7 @@ func (l *Ledger) try(a attempt) error {
 		a.tries++
 	default:
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit) // what is written belongs to no caller
+	ctx, cancel := context.WithTimeout(context.Background(), limit) // the write belongs to no caller
 	defer cancel()
 	failed, err := l.commit(ctx, &a)
 	if err == nil {
@@ -331,7 +330,7 @@ func (l *Ledger) try(a attempt) error {
 	first := len(l.owed.batch) == 0
 	l.owed = attempt{number: a.number, days: a.days, tries: a.tries, adds: a.adds}
 	if l.rounds = 0; a.tries > 0 {
-		l.rounds = addAfter + 1 // it is closed: what is left is added at the next start
+		l.rounds = addAfter + 1 // it is closed: the rest is added at the next start
 	}
 	lost := Sum{}
 	for _, op := range failed {
@@ -349,7 +348,7 @@ func (l *Ledger) try(a attempt) error {
 	return err
 }
 
-// finish tells how an operation ended.
+// finish reports the result of an operation.
 func (l *Ledger) finish(op *operation, err error) {
 	if op.patient {
 		l.mu.Lock()
@@ -359,7 +358,7 @@ func (l *Ledger) finish(op *operation, err error) {
 	op.done <- err
 }
 
-// pause waits, not longer than until there is a hurry or the ledger ends.
+// pause waits for d, or until hurry or the end of the ledger.
 func (l *Ledger) pause(d time.Duration, hurry <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -370,8 +369,8 @@ func (l *Ledger) pause(d time.Duration, hurry <-chan struct{}) {
 	}
 }
 
-// commit decides a batch and writes what it comes to in one step. If the store does not
-// take it, it returns the operations that were to be written; the others are done.
+// commit decides a batch and writes the changes in one write. If the store does not accept it,
+// it returns the operations that were to be written; the others are done.
 func (l *Ledger) commit(ctx context.Context, a *attempt) ([]*operation, error) {
 	results := make([]error, len(a.batch))
 	changed := make([]bool, len(a.batch))
@@ -390,8 +389,8 @@ func (l *Ledger) commit(ctx context.Context, a *attempt) ([]*operation, error) {
 	return failed, err
 }
 
-// decide has a batch decided and written, anew where another process was faster. After an
-// error all that was to be written counts as changed.
+// decide decides and writes a batch, again if another process was faster. After an error
+// everything to be written counts as changed.
 func (l *Ledger) decide(ctx context.Context, a *attempt, results []error, changed []bool) error { //nolint:cyclop // One batch from reading to writing; each branch is one outcome of it.
 	trouble := func(err error) error {
 		for i := range changed {
@@ -404,7 +403,7 @@ func (l *Ledger) decide(ctx context.Context, a *attempt, results []error, change
 		accounts = accounts || op.lazy == nil
 	}
 	if accounts {
-		if err := l.beforehand(ctx); err != nil {
+		if err := l.refreshShared(ctx); err != nil {
 			return trouble(err)
 		}
 	}
@@ -416,7 +415,7 @@ func (l *Ledger) decide(ctx context.Context, a *attempt, results []error, change
 		}
 		b.used = make(map[string]bool)
 		if stored, err := l.stored(ctx, a, b); stored || err != nil {
-			return err // the store had taken it, although it told of an error
+			return err // the store had accepted it, although it returned an error
 		}
 		var also []storage.Op
 		if accounts {
@@ -478,7 +477,7 @@ func (l *Ledger) decide(ctx context.Context, a *attempt, results []error, change
 }
 
 // stored reports whether an earlier try of an attempt was stored.
-func (l *Ledger) stored(ctx context.Context, a *attempt, b *book) (bool, error) {
+func (l *Ledger) stored(ctx context.Context, a *attempt, b *accountBook) (bool, error) {
 	if len(a.days) == 0 {
 		return false, nil
 	}
@@ -492,7 +491,7 @@ func (l *Ledger) stored(ctx context.Context, a *attempt, b *book) (bool, error) 
 	return c.key != "" || slices.ContainsFunc(a.days, func(day string) bool { return b.total(ctx, day).Marks[l.self].Number == a.number }), nil
 }
 
-// note takes in what a write has done to the charges.
+// note updates the charges after a write.
 func (l *Ledger) note(added bool, fresh charges) {
 	if added {
 		l.charges, l.rounds = nil, 0
@@ -502,23 +501,23 @@ func (l *Ledger) note(added bool, fresh charges) {
 	}
 }
 
-// stale reports whether something was decided, and is not written, on what was read long
-// ago: a write would find out what another process has changed since.
-func (l *Ledger) stale(b *book, changed []bool) bool {
+// stale reports whether something was decided, and is not written, on old reads: a write would
+// detect another process's changes.
+func (l *Ledger) stale(b *accountBook, changed []bool) bool {
 	return !l.cfg.Exclusive && slices.Contains(changed, false) && slices.Contains(slices.Collect(maps.Values(b.used)), true)
 }
 
-// beforehand reads again what every process writes, while others do: what is decided on old
-// records is decided twice.
-func (l *Ledger) beforehand(ctx context.Context) (err error) {
+// refreshShared reads again what every process writes, while others do: a decision on old records
+// would be repeated.
+func (l *Ledger) refreshShared(ctx context.Context) (err error) {
 	if l.contended && l.book != nil {
 		l.contended, err = l.book.reread(ctx, l.book.common())
 	}
 	return err
 }
 
-// store writes what a batch has changed in the accounts, with what else belongs to it.
-func (l *Ledger) store(ctx context.Context, a *attempt, b *book, also []storage.Op) (storage.Revision, error) {
+// store writes a batch's changes of the accounts, with other operations.
+func (l *Ledger) store(ctx context.Context, a *attempt, b *accountBook, also []storage.Op) (storage.Revision, error) {
 	ops, err := b.changes()
 	if err != nil || len(ops)+len(also) == 0 {
 		return 0, err
@@ -540,8 +539,8 @@ func (l *Ledger) store(ctx context.Context, a *attempt, b *book, also []storage.
 	return rev, nil
 }
 
-// due is closed when a batch of lazy operations has to be written; nil where it has others. It is
-// closed at once when an operation comes that is not lazy.
+// due returns a channel that is closed when a batch of lazy operations has to be written; nil
+// for other batches. It is closed at once if an operation arrives that is not lazy.
 func (l *Ledger) due(a *attempt) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -560,15 +559,15 @@ func (l *Ledger) due(a *attempt) <-chan struct{} {
 }
 
 // open returns the accounts of today.
-func (l *Ledger) open(ctx context.Context, now time.Time) (*book, error) {
+func (l *Ledger) open(ctx context.Context, now time.Time) (*accountBook, error) {
 	if l.book == nil || len(l.book.records) > maxRecords {
-		b := &book{store: l.cfg.Store, records: map[string]*record{}, longest: l.cfg.Hold + 24*time.Hour, damaged: l.cfg.Damaged}
+		b := &accountBook{store: l.cfg.Store, records: map[string]*record{}, longest: l.cfg.Hold + 24*time.Hour, damaged: l.cfg.Damaged}
 		var err error
 		if b.day, b.begun, err = b.readDay(ctx); err != nil {
 			return nil, err
 		}
 		if l.cfg.Exclusive {
-			b.own = l.self // those of a process that is no more count for nothing
+			b.own = l.self // those of a dead process do not count
 		}
 		l.book = b
 	}
@@ -581,12 +580,12 @@ func (l *Ledger) open(ctx context.Context, now time.Time) (*book, error) {
 	return l.book, l.begin(ctx, l.book, now.In(l.cfg.Location()).Format(time.DateOnly))
 }
 
-// begin begins a day that has not begun. A day does not begin twice: if the clock or the time
-// zone goes back, or that of another process is ahead, the newer day goes on, unless it lies so
-// far ahead that a clock must have been wrong.
-func (l *Ledger) begin(ctx context.Context, b *book, today string) error {
+// begin begins a new day. A day does not begin twice: if the clock or the time zone goes back,
+// or another process's clock is ahead, the newer day continues, unless it is so far ahead that a
+// clock must have been wrong.
+func (l *Ledger) begin(ctx context.Context, b *accountBook, today string) error {
 	for b.day != today {
-		if goesOn, err := l.goesOn(ctx, b.day, today); err != nil || goesOn {
+		if goesOn, err := l.dayContinues(ctx, b.day, today); err != nil || goesOn {
 			return err
 		}
 		former := b.day
@@ -610,16 +609,16 @@ func (l *Ledger) begin(ctx context.Context, b *book, today string) error {
 }
 
 const (
-	// nearDays is how far the clocks and the time zones of processes may be apart.
+	// nearDays is how far the clocks and time zones of processes may be apart.
 	nearDays = 2
-	// farDays is how far ahead no day is believed, whatever else the store says.
+	// farDays is from how far ahead no day is accepted, whatever else is stored.
 	farDays = 31
 )
 
-// goesOn reports whether a day of the store goes on although the clock says that it is another
-// one. One that is more than [nearDays] ahead does as long as the days before it were in use,
-// or there are no others: a clock that was ahead once leaves a day with nothing before it.
-func (l *Ledger) goesOn(ctx context.Context, day, today string) (bool, error) {
+// dayContinues reports whether a stored day continues although the clock says otherwise. One that is
+// more than [nearDays] ahead does if the days before it were in use, or there are no others: a
+// clock that was ahead once leaves a day with nothing before it.
+func (l *Ledger) dayContinues(ctx context.Context, day, today string) (bool, error) {
 	newest, err := time.Parse(time.DateOnly, day)
 	clock, wrong := time.Parse(time.DateOnly, today)
 	near := clock.AddDate(0, 0, nearDays)
@@ -658,8 +657,8 @@ func (l *Ledger) used(ctx context.Context, day time.Time) (bool, error) {
 	return false, fmt.Errorf("look for the accounts of a day: %w", err)
 }
 
-// forget removes the records that are too old. They sort by their days. Their age is counted from
-// the day that has ended, so that a clock that jumps ahead removes nothing.
+// forget deletes old records, which sort by day. Their age is relative to the day that has
+// ended, so that a clock that jumps ahead deletes nothing.
 func (l *Ledger) forget(ctx context.Context, former string) error {
 	day, err := time.Parse(time.DateOnly, former)
 	if err != nil {

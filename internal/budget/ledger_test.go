@@ -138,7 +138,7 @@ func TestARaisedBudgetHolds(t *testing.T) {
 	}
 	r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1)))
 	for range 2 {
-		limit, err := b.Raise(t.Context(), budget.Raise{Account: r.Account, By: r.Step(), Who: "telegram:9", Key: "card-1"})
+		limit, err := b.Raise(t.Context(), budget.Raise{Account: r.Account, By: r.SuggestedRaise(), Who: "telegram:9", Key: "card-1"})
 		if err != nil || limit.Money != budget.Dollar {
 			t.Fatalf("raised to %v, %v", limit, err)
 		}
@@ -147,7 +147,7 @@ func TestARaisedBudgetHolds(t *testing.T) {
 	if err := ask(t, b.Ledger, ann(), dear, request(1)); err != nil {
 		t.Fatalf("after the raise: %v", err)
 	}
-	if r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1))); r.Step().Money != budget.Dollars(0.5) || r.Limit.Money != budget.Dollar {
+	if r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1))); r.SuggestedRaise().Money != budget.Dollars(0.5) || r.Limit.Money != budget.Dollar {
 		t.Errorf("refused again: %+v", r)
 	}
 	b.clock.set(noon().AddDate(0, 0, 1))

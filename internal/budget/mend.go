@@ -11,13 +11,13 @@ import (
 	"oneclaw/storage"
 )
 
-// mend sets a record aside that does not decode, and puts one in its place that says what the
-// others tell of it.
-func (b *book) mend(ctx context.Context, entry storage.Entry) (*record, error) {
+// mend moves a record that cannot be decoded aside, and replaces it by what follows from other
+// records.
+func (b *accountBook) mend(ctx context.Context, entry storage.Entry) (*record, error) {
 	if err := b.damaged(ctx, entry); err != nil {
 		return nil, fmt.Errorf("set %s aside: %w", entry.Key, err)
 	}
-	sum, err := anew(ctx, b.store, entry.Key)
+	sum, err := recompute(ctx, b.store, entry.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -39,10 +39,10 @@ func (b *book) mend(ctx context.Context, entry storage.Entry) (*record, error) {
 	return r, nil
 }
 
-// anew counts again what an account has used whose record is damaged. Each call is charged to one
-// user, to one chat and to all together, so each of them follows from the others. Nothing says
-// again what was reserved or raised, and what a model or a group has used.
-func anew(ctx context.Context, kv storage.KV, key string) (Sum, error) {
+// recompute recomputes the sum of a damaged account. Each call is charged to one user, to one chat
+// and to all, so each of them follows from the others. Reservations, raises, and the usage of
+// models and groups cannot be recomputed.
+func recompute(ctx context.Context, kv storage.KV, key string) (Sum, error) {
 	period, rest, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
 	kind, _, _ := strings.Cut(rest, "/")
 	of := func(k Kind) string { return keyOf(period, Account{Kind: k}) }
@@ -77,7 +77,7 @@ func anew(ctx context.Context, kv storage.KV, key string) (Sum, error) {
 	return Sum{}, nil
 }
 
-// sumOf adds the records up that begin with a prefix, without one of them and those that are damaged.
+// sumOf adds up the records below a prefix, except one and damaged ones.
 func sumOf(ctx context.Context, kv storage.KV, prefix, but string) (all Sum, err error) {
 	for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
@@ -91,7 +91,7 @@ func sumOf(ctx context.Context, kv storage.KV, prefix, but string) (all Sum, err
 	return all, nil
 }
 
-// sumOfDays adds up what an account has used on the n days up to one.
+// sumOfDays adds up the usage of an account on the n days up to one.
 func sumOfDays(ctx context.Context, kv storage.KV, last time.Time, n int, a Account) (all Sum, err error) {
 	for i := range n {
 		one, _, err := readSum(ctx, kv, keyOf(last.AddDate(0, 0, -i).Format(time.DateOnly), a))
@@ -103,7 +103,7 @@ func sumOfDays(ctx context.Context, kv storage.KV, last time.Time, n int, a Acco
 	return all, nil
 }
 
-// readSum reads what an account has used; of one that is damaged, what the others tell of it.
+// readSum reads the usage of an account; for a damaged record it recomputes it.
 func readSum(ctx context.Context, kv storage.KV, key string) (sum Sum, found bool, err error) {
 	entry, err := kv.Get(ctx, key)
 	switch {
@@ -112,7 +112,7 @@ func readSum(ctx context.Context, kv storage.KV, key string) (sum Sum, found boo
 	case err != nil:
 		return Sum{}, false, fmt.Errorf("read %s: %w", key, err)
 	case json.Unmarshal(entry.Value, &sum) != nil:
-		sum, err = anew(ctx, kv, key)
+		sum, err = recompute(ctx, kv, key)
 	}
 	return sum, true, err
 }

@@ -9,15 +9,15 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Model returns a model whose calls are charged to a payer. Its price is found by the type
-// of the provider and its name there. The error of a refused call wraps a *[Refusal].
+// Model returns a model whose calls are charged to a payer. Its price depends on the type of the
+// provider and its name there. The error of a refused call wraps a *[Refusal].
 func (l *Ledger) Model(inner agent.Model, payer Payer, provider, name string) agent.Model {
 	m := &model{inner: inner, ledger: l, payer: payer, name: name}
 	m.price, m.priced = l.cfg.Prices.For(provider, name)
 	return m
 }
 
-// Cost is what tokens of a model come to, and whether its price is known.
+// Cost returns the cost of tokens, and whether the model's price is known.
 func (l *Ledger) Cost(provider, name string, u agent.Usage) (USD, bool) {
 	p, priced := l.cfg.Prices.For(provider, name)
 	return p.Of(Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Hour: int64(u.Hour), Output: int64(u.Output)}), priced
@@ -32,7 +32,7 @@ type model struct {
 	priced bool
 }
 
-// Complete reserves, asks and settles.
+// Complete reserves, calls and settles.
 func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
 	id, limited, err := m.reserve(ctx, req)
 	if err != nil {
@@ -40,7 +40,7 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 	}
 	var used *Sum
 	var calls []agent.Call
-	// Also where the model panics: what is not settled would be held until it expires.
+	// Also if the model panics: an unsettled reservation is held until it expires.
 	defer func() { m.settle(id, limited, used, req.Tools, calls) }()
 	streamed := 0
 	reply, err := m.inner.Complete(ctx, req, func(d agent.Delta) {
@@ -51,12 +51,12 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 	})
 	u := reply.Usage
 	if err != nil && (streamed > 0 || ctx.Err() != nil) {
-		// The provider bills what was broken off, too, and does not say how much it was.
+		// The provider bills interrupted replies, too, without saying how much.
 		u.Output = max(u.Output, streamed/bytesPerToken)
 		used = m.sum(u, req)
 	}
 	if err == nil {
-		if u.Input == 0 && u.Output == 0 { // a provider that says nothing
+		if u.Input == 0 && u.Output == 0 { // a provider that reports nothing
 			u.Output = agent.EstimateTokens([]agent.Message{{Text: reply.Text, Calls: reply.Calls}})
 		}
 		used, calls = m.sum(u, req), reply.Calls
@@ -64,7 +64,7 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 	return reply, err
 }
 
-// reserve holds what the call may come to, where anything is limited.
+// reserve reserves the possible cost of the call if anything is limited.
 func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limited bool, err error) {
 	if err := m.ledger.full(); err != nil {
 		return "", false, err
@@ -73,13 +73,13 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 	if err != nil {
 		return "", false, fmt.Errorf("budget: read the limits: %w", err)
 	}
-	limits.User = limits.User.least(m.payer.Limit)
+	limits.User = limits.User.lower(m.payer.Limit)
 	if limits == (Limits{}) {
 		return "", false, nil
 	}
 	m.warn(limits)
 	input := estimate(req)
-	output := m.ledger.cfg.ReplyTokens + thoughts(cmp.Or(req.Effort, agent.ProfileOf(m.inner).Effort))
+	output := m.ledger.cfg.ReplyTokens + reasoningTokens(cmp.Or(req.Effort, agent.ProfileOf(m.inner).Effort))
 	h := hold{User: m.payer.User, Chat: m.payer.Chat, Limit: Limit{Tokens: input + output}}
 	if m.priced {
 		h.Money = m.price.Of(Tokens{Input: input, Output: output})
@@ -88,8 +88,8 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 	return id, true, err
 }
 
-// thoughts is what a model is taken to think, in tokens, that is told how hard to.
-func thoughts(effort string) int64 {
+// reasoningTokens returns the assumed reasoning tokens for an effort.
+func reasoningTokens(effort string) int64 {
 	switch effort {
 	case "", "none":
 		return 0
@@ -105,10 +105,10 @@ func estimate(req agent.Request) int64 {
 	return int64(len(req.System)/bytesPerToken + agent.EstimateTokens(req.Messages) + req.ToolTokens)
 }
 
-// bytesPerToken is the rule of thumb that agent uses, too.
+// bytesPerToken is a rule of thumb, as in package agent.
 const bytesPerToken = 4
 
-// warn says once that a limit of money does not bound a model without a price.
+// warn logs once that a limit of money does not bound a model without a price.
 func (m *model) warn(limits Limits) {
 	if m.priced {
 		return
@@ -124,8 +124,8 @@ func (m *model) warn(limits Limits) {
 	}
 }
 
-// sum is what a reply used. A provider that says nothing is taken at an estimate: a
-// budget that counts nothing is none.
+// sum returns the usage of a reply. If the provider reports none, it is estimated: a budget must
+// not count nothing.
 func (m *model) sum(u agent.Usage, req agent.Request) *Sum {
 	s := &Sum{
 		Calls: 1, Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output),
@@ -150,15 +150,15 @@ func (m *model) settle(id string, limited bool, used *Sum, tools []toolgroups.To
 	m.ledger.settle(id, m.payer, limited, used, m.shares(*used, tools, calls)...)
 }
 
-// Profile is that of the model.
+// Profile returns the profile of the model.
 func (m *model) Profile() agent.Profile {
 	p := agent.ProfileOf(m.inner)
 	p.Name = cmp.Or(p.Name, m.name)
 	return p
 }
 
-// least is the smaller of two limits, where none is larger than any.
-func (l Limit) least(other Limit) Limit {
+// lower returns the smaller of two limits, of which zero is none.
+func (l Limit) lower(other Limit) Limit {
 	if other.Tokens > 0 && (l.Tokens == 0 || other.Tokens < l.Tokens) {
 		l.Tokens = other.Tokens
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// USD is an amount of money in billionths of a US dollar, so that sums are exact.
+// USD is an amount in billionths of a US dollar, so that sums are exact.
 type USD int64
 
 // Dollar is one US dollar.
@@ -21,7 +21,7 @@ func Dollars(amount float64) USD { return USD(math.Round(amount * float64(Dollar
 // Float returns the amount in dollars.
 func (u USD) Float() float64 { return float64(u) / float64(Dollar) }
 
-// String shows cents, and two digits of what is less than one: $0.42, $0.0031.
+// String formats cents, and two digits below one cent: $0.42, $0.0031.
 func (u USD) String() string {
 	sign := ""
 	if u < 0 {
@@ -34,7 +34,7 @@ func (u USD) String() string {
 	return fmt.Sprintf("%s$%.*f", sign, digits, amount)
 }
 
-// Count writes a number with commas between its thousands.
+// Count formats a number with thousands separators.
 func Count(n int64) string {
 	digits := strconv.FormatInt(max(n, -n), 10)
 	for at := len(digits) - 3; at > 0; at -= 3 {
@@ -46,35 +46,33 @@ func Count(n int64) string {
 	return digits
 }
 
-// Price is what the tokens of a model cost, in US dollars per million.
+// Price is the price of a model's tokens, in US dollars per million.
 type Price struct {
 	// Input is for input tokens that are neither read from a cache nor written to one.
 	Input float64 `yaml:"input"`
-	// CachedInput is for input tokens read from the provider's cache; 0 means that they
-	// cost as much as others.
+	// CachedInput is for input tokens read from the provider's cache; 0 means Input.
 	CachedInput float64 `yaml:"cached_input,omitempty"`
-	// CacheWrite is for input tokens written to the cache; 0 means that they cost as
-	// much as others.
+	// CacheWrite is for input tokens written to the cache; 0 means Input.
 	CacheWrite float64 `yaml:"cache_write,omitempty"`
-	// Output is for output tokens, those of reasoning included.
+	// Output is for output tokens, including reasoning.
 	Output float64 `yaml:"output"`
 }
 
-// Tokens is what a request used.
+// Tokens is the usage of a request.
 type Tokens struct {
-	// Input counts all input tokens; Cached of them were read from the provider's
-	// cache, Written were written to it.
+	// Input counts all input tokens, of which Cached were read from the provider's cache and
+	// Written written to it.
 	Input, Cached, Written int64
-	// Hour are those of Written that are kept for an hour, for which Anthropic asks more.
+	// Hour counts those of Written that are kept for an hour, for which Anthropic charges more.
 	Hour   int64
 	Output int64
 }
 
-// hourPercent is what a token that is written for an hour costs beyond one that is kept for less, in
-// percent of the price of input: 2 instead of 1.25 times of it.
+// hourPercent is the extra price of a token written for an hour, in percent of the price of
+// input: 2 instead of 1.25 times of it.
 const hourPercent = 75
 
-// Of returns what tokens cost.
+// Of returns the cost of tokens.
 func (p Price) Of(t Tokens) USD {
 	cached := min(max(t.Cached, 0), max(t.Input, 0))
 	written := min(max(t.Written, 0), max(t.Input, 0)-cached)
@@ -96,12 +94,12 @@ func (p Price) check() error {
 	return nil
 }
 
-// Table has prices by the name of a model as its provider calls it, such as gpt-5-mini.
-// A name may have stars (qwen3-*), and may stand behind a type of provider and a slash
-// (anthropic/claude-haiku-4.5), to count for that type alone.
+// Table has prices by the provider's name of a model, such as gpt-5-mini. A name may contain
+// stars (qwen3-*), and may follow a type of provider and a slash (anthropic/claude-haiku-4.5) to
+// apply only to that type.
 type Table map[string]Price
 
-// Check reports the first entry that cannot be used.
+// Check returns an error for the first invalid entry.
 func (t Table) Check() error {
 	for name, p := range t {
 		if _, err := path.Match(name, ""); err != nil || strings.TrimSpace(name) == "" {
@@ -114,9 +112,9 @@ func (t Table) Check() error {
 	return nil
 }
 
-// For returns the price of a model at a type of provider; false where the table does not
-// know it. A date at the end of the name, what a router puts in front of it and the
-// difference of a dot and a dash do not matter. The most exact entry counts.
+// For returns the price of a model at a type of provider; false if unknown. It ignores a date at
+// the end of the name, a router's prefix, and the difference between dot and dash. The most
+// specific entry counts.
 func (t Table) For(provider, model string) (Price, bool) {
 	name, prefix := normal(model), normal(provider)+"/"
 	names := append(make([]string, 0, 4), prefix+name, name)
@@ -136,10 +134,9 @@ func (t Table) For(provider, model string) (Price, bool) {
 	return found, best >= 0
 }
 
-// Like is [Table.For] for whatever type of provider. For a model that the table does not
-// know it returns the first price, in the order of names, among those whose names begin
-// most like its own: a new version costs about what its family does. The zero value
-// stands for a model of no family.
+// Like is [Table.For] for any type of provider. For an unknown model it returns the first price,
+// in the order of names, among those with the longest common prefix: a new version costs about
+// as much as its family. For a model of no family it returns the zero value.
 func (t Table) Like(model string) Price {
 	p, ok := t.For("", model)
 	name := normal(model[strings.LastIndexByte(model, '/')+1:])
@@ -154,13 +151,13 @@ func (t Table) Like(model string) Price {
 	return p
 }
 
-// begins reports whether a name begins with another, up to its end or a dash.
+// begins reports whether a name begins with another one, followed by its end or a dash.
 func begins(name, with string) bool {
 	rest, ok := strings.CutPrefix(name, with)
 	return ok && (rest == "" || rest[0] == '-')
 }
 
-// rank says how well a pattern fits a name; a negative number if it does not.
+// rank returns how specific a matching pattern is; negative if it does not match.
 func rank(pattern, name string) int {
 	if pattern == name {
 		return 1 << 20
@@ -174,14 +171,14 @@ func rank(pattern, name string) int {
 	return len(pattern) * 8
 }
 
-// dates are the endings of the names of fixed versions; a 0 stands for any digit.
+// dates are the suffixes of fixed versions; 0 stands for any digit.
 var dates = [...]string{"-00000000", "-0000-00-00", "-latest"}
 
-// normal is how names are compared. It allocates nothing for a name that is written so.
+// normal normalizes a name for comparing. It does not allocate for a normal name.
 func normal(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	for _, date := range dates {
-		if beginning := len(name) - len(date); beginning >= 0 && shaped(name[beginning:], date) {
+		if beginning := len(name) - len(date); beginning >= 0 && hasDateForm(name[beginning:], date) {
 			name = name[:beginning]
 			break
 		}
@@ -189,8 +186,8 @@ func normal(name string) string {
 	return strings.ReplaceAll(name, ".", "-")
 }
 
-// shaped reports whether an ending is one of [dates], which is as long.
-func shaped(ending, date string) bool {
+// hasDateForm reports whether a suffix has the form of one of [dates], which is as long.
+func hasDateForm(ending, date string) bool {
 	for i := range len(date) {
 		digit := date[i] == '0' && ending[i] >= '0' && ending[i] <= '9'
 		if !digit && ending[i] != date[i] {
@@ -200,7 +197,7 @@ func shaped(ending, date string) bool {
 	return true
 }
 
-// With returns the table with the entries of another in the place of its own.
+// With returns the table with the entries of another one, which take precedence.
 func (t Table) With(other Table) Table {
 	all := make(Table, len(t)+len(other))
 	for _, table := range []Table{t, other} {

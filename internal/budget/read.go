@@ -11,15 +11,15 @@ import (
 	"oneclaw/storage"
 )
 
-// Day is what all together used on a day.
+// Day is the usage of all on a day.
 type Day struct {
-	// Day is such as 2006-01-02.
+	// Day has the form 2006-01-02.
 	Day string
 	Sum
 }
 
-// Days returns what was used on the last days, the oldest first, the last being that of a time in
-// its zone.
+// Days returns the usage of the last n days, the oldest first, up to the day of last in its
+// zone.
 func Days(ctx context.Context, kv storage.KV, last time.Time, n int) ([]Day, error) {
 	days := make([]Day, n)
 	for i := range days {
@@ -33,11 +33,11 @@ func Days(ctx context.Context, kv storage.KV, last time.Time, n int) ([]Day, err
 	return days, nil
 }
 
-// Limits are the present bounds of all accounts, without their raises.
+// Limits returns the current limits, without raises.
 func (l *Ledger) Limits(ctx context.Context) (Limits, error) { return l.cfg.Limits(ctx) }
 
-// Spent yields the accounts of a kind on a day in the order of their names, behind one of them;
-// empty for all.
+// Spent yields the accounts of a kind on a day, sorted by name, after the given one; empty for
+// all.
 func Spent(ctx context.Context, kv storage.KV, day string, kind Kind, after string) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		r := storage.Range{Prefix: keyOf(day, Account{Kind: kind})}
@@ -47,7 +47,7 @@ func Spent(ctx context.Context, kv storage.KV, day string, kind Kind, after stri
 		for entry, err := range kv.List(ctx, r) {
 			line := Line{Account: Account{Kind: kind, Name: strings.TrimPrefix(entry.Key, r.Prefix)}}
 			if err == nil && json.Unmarshal(entry.Value, &line.Spent) != nil {
-				continue // one that is damaged hides no other
+				continue // a damaged one does not hide others
 			}
 			if !yield(line, err) || err != nil {
 				return
@@ -56,7 +56,7 @@ func Spent(ctx context.Context, kv storage.KV, day string, kind Kind, after stri
 	}
 }
 
-// Used returns what a person has used on the days up to one, as far as that is kept, by the days.
+// Used returns the usage of a user on the recorded days up to last, by day.
 func Used(ctx context.Context, kv storage.KV, user string, last time.Time) (map[string]Sum, error) {
 	days := make(map[string]Sum)
 	for n := range keepNamedDays {

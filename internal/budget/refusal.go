@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Refusal is why a call was not made.
+// Refusal says why a call was refused.
 type Refusal struct {
 	// Account has reached its limit.
 	Account Account `json:"account"`
-	// Spent is what it has used, Limit what it may with all raises, Base without.
+	// Spent is its usage, Limit its limit with all raises, Base without.
 	Spent Sum   `json:"spent"`
 	Limit Limit `json:"limit"`
 	Base  Limit `json:"base"`
-	// Money is true where the limit of money was reached, else that of tokens.
+	// Money is true for the limit of money, false for that of tokens.
 	Money bool `json:"money,omitempty"`
-	// Held is true where part of it is only reserved, by answers being written now.
+	// Held is true if part of it is only reserved, for answers in progress.
 	Held bool `json:"held,omitempty"`
-	// Until is when it is free again; Far is true where that is not within a day.
+	// Until is when the account resets; Far is true if that is not within a day.
 	Until time.Time `json:"until"`
 	Far   bool      `json:"far,omitempty"`
 }
 
-// complete says until when, in the time zone of the accounts.
+// complete sets Until, in the time zone of the accounts.
 func (r *Refusal) complete(today string, now time.Time, zone *time.Location) {
 	day, err := time.ParseInLocation(time.DateOnly, today, zone)
 	if err != nil {
@@ -43,7 +43,7 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("budget: %s has used %s", r.Account.key(), r.State())
 }
 
-// State is 'spent of limit'.
+// State returns "spent of limit".
 func (r *Refusal) State() string {
 	if r.Money {
 		return fmt.Sprintf("%s of %s", r.Spent.Money, r.Limit.Money)
@@ -51,7 +51,7 @@ func (r *Refusal) State() string {
 	return fmt.Sprintf("%s of %s tokens", Count(r.Spent.Tokens()), Count(r.Limit.Tokens))
 }
 
-// Sentence is for the person who is refused, in Markdown.
+// Sentence is the answer to the refused user, in Markdown.
 func (r *Refusal) Sentence() string {
 	who := map[Kind]string{KindUser: "you have", KindChat: "this chat has", KindTotal: "everybody together has", KindMonth: "everybody together has"}[r.Account.Kind]
 	if r.Held {
@@ -68,15 +68,15 @@ func (r *Refusal) Sentence() string {
 	return fmt.Sprintf("Today's budget is used up: %s used %s. It is free again at %s.", who, r.State(), until)
 }
 
-// Step is by how much an administrator is offered to raise the limit: as much again.
-func (r *Refusal) Step() Limit {
+// SuggestedRaise returns the raise that an administrator is offered: as much again.
+func (r *Refusal) SuggestedRaise() Limit {
 	if r.Money {
 		return Limit{Money: r.Base.Money}
 	}
 	return Limit{Tokens: r.Base.Tokens}
 }
 
-// String names the amounts.
+// String formats the amounts.
 func (l Limit) String() string {
 	switch {
 	case l.Money != 0 && l.Tokens != 0:
@@ -87,15 +87,15 @@ func (l Limit) String() string {
 	return Count(l.Tokens) + " tokens"
 }
 
-// Raise gives an account more until its day or month ends, and returns its new limit.
-// The same raise again, by its key, changes nothing. It is kept with the day.
+// Raise raises an account's limit until its day or month ends, and returns the new limit. The
+// same raise again, by its key, has no effect. It is stored with the day.
 func (l *Ledger) Raise(ctx context.Context, raise Raise) (Limit, error) {
 	limits, err := l.cfg.Limits(ctx)
 	if err != nil {
 		return Limit{}, fmt.Errorf("budget: read the limits: %w", err)
 	}
 	raised := new(Limit)
-	err = l.wait(ctx, l.do(operation{}, func(ctx context.Context, b *book, now time.Time) (changed bool, _ error) {
+	err = l.wait(ctx, l.do(operation{}, func(ctx context.Context, b *accountBook, now time.Time) (changed bool, _ error) {
 		account := b.account(ctx, raise.Account)
 		same := func(r Raise) bool { return r.Key != "" && r.Key == raise.Key }
 		if changed = !slices.ContainsFunc(account.Raises, same); changed {
@@ -112,28 +112,28 @@ func (l *Ledger) Raise(ctx context.Context, raise Raise) (Limit, error) {
 	return *raised, nil
 }
 
-// Move gives the accounts of a chat and its threads to another. It may be called again.
+// Move moves the accounts of a chat and its threads to another. It may be repeated.
 func (l *Ledger) Move(ctx context.Context, from, to string) error {
-	return l.wait(ctx, l.do(operation{}, func(ctx context.Context, b *book, _ time.Time) (bool, error) {
+	return l.wait(ctx, l.do(operation{}, func(ctx context.Context, b *accountBook, _ time.Time) (bool, error) {
 		b.move(ctx, from, to)
 		return true, nil
 	}))
 }
 
-// Line is an account with its bound.
+// Line is an account with its limit.
 type Line struct {
 	Account Account
 	Spent   Sum
 	Limit   Limit
 }
 
-// Report is what /usage shows.
+// Report is the content of /usage.
 type Report struct {
 	// Until is when the next day begins.
 	Until time.Time
 	// User, Chat and Total are today's, Month this month's.
 	User, Chat, Total, Month Line
-	// ChatEver is what the chat has used since it began.
+	// ChatEver is the chat's total usage.
 	ChatEver Sum
 }
 
@@ -144,7 +144,7 @@ func (l *Ledger) Report(ctx context.Context, payer Payer) (Report, error) {
 		return Report{}, fmt.Errorf("budget: read the limits: %w", err)
 	}
 	r := new(Report)
-	err = l.wait(ctx, l.do(operation{}, func(ctx context.Context, b *book, now time.Time) (bool, error) {
+	err = l.wait(ctx, l.do(operation{}, func(ctx context.Context, b *accountBook, now time.Time) (bool, error) {
 		line := func(k Kind) Line {
 			a := payer.account(k)
 			return Line{Account: a, Spent: b.account(ctx, a).Sum, Limit: b.limit(ctx, limits, a)}

@@ -5,8 +5,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// The kinds of accounts that nothing bounds: what each model used, and of each tool group how
-// often its tools were called and about how many tokens it took in requests.
+// The kinds of accounts without limits: the usage of each model, and for each tool group the
+// calls and estimated tokens of its tools.
 const (
 	KindModel Kind = "model"
 	KindGroup Kind = "group"
@@ -15,13 +15,13 @@ const (
 // maxShareName bounds the name of a model or a group in a key, in bytes.
 const maxShareName = 200
 
-// share is a part of what a call used that has an account of its own.
+// share is a part of a call's usage that has its own account.
 type share struct {
 	account Account
 	sum     Sum
 }
 
-// shares are what a call is charged to beside the accounts of its payer.
+// shares returns what a call is charged to besides the accounts of its payer.
 func (m *model) shares(used Sum, tools []toolgroups.Tool, calls []agent.Call) []share {
 	all := []share{{Account{KindModel, bounded(m.name)}, used}}
 	if m.ledger.cfg.GroupOf == nil {

@@ -10,7 +10,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Commands are the commands in a chat that tell what was used.
+// Commands returns the chat commands that report usage.
 func Commands(l *Ledger) []bridge.Command {
 	info := chats.CommandInfo{Name: "usage", Description: "Today's usage, and the rest of the budget"}
 	return []bridge.Command{{CommandInfo: info, Alone: true, Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
@@ -49,7 +49,7 @@ func usageText(r Report, scope toolgroups.Scope) string {
 	return text.String()
 }
 
-// usageLine is what an account has used, and what is left of it.
+// usageLine describes the usage of an account, and what is left.
 func usageLine(l Line) string {
 	s := l.Spent
 	text := Count(s.Tokens())
@@ -106,7 +106,7 @@ func SavingsOf(l *Ledger) func(context.Context, toolgroups.Scope) (string, error
 	}
 }
 
-// savings says what loading tools when needed has saved; empty before the first call.
+// savings says what loading tools on demand has saved; empty before the first call.
 func savings(s Sum, told string) string {
 	if s.All == 0 {
 		return ""

@@ -1,4 +1,4 @@
-// Package cache keeps the last values of a kind, each for a time.
+// Package cache is an LRU cache whose values expire.
 package cache
 
 import (
@@ -7,7 +7,8 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Cache keeps so many values; the least lately used goes first. It may be used concurrently.
+// Cache holds a bounded number of values; the least recently used is dropped first. It may be
+// used concurrently.
 type Cache[K comparable, V any] struct {
 	values *lru.Cache[K, entry[V]]
 }
@@ -17,7 +18,7 @@ type entry[V any] struct {
 	until time.Time
 }
 
-// Forever is the age of a value that stays until there is no room for it.
+// Forever is the age of a value that does not expire.
 const Forever time.Duration = 0
 
 // New makes a cache of at least one value.
@@ -29,7 +30,7 @@ func New[K comparable, V any](size int) *Cache[K, V] {
 	return &Cache[K, V]{values}
 }
 
-// Put keeps a value until it has reached the age.
+// Put stores a value until it has reached the age.
 func (c *Cache[K, V]) Put(key K, value V, age time.Duration) {
 	e := entry[V]{value: value}
 	if age != Forever {
@@ -41,13 +42,13 @@ func (c *Cache[K, V]) Put(key K, value V, age time.Duration) {
 // Forget removes a value.
 func (c *Cache[K, V]) Forget(key K) { c.values.Remove(key) }
 
-// Has says whether there is a value that is not too old.
+// Has reports whether there is a current value.
 func (c *Cache[K, V]) Has(key K) bool {
 	_, ok := c.Get(key)
 	return ok
 }
 
-// Get returns a value that is not too old.
+// Get returns a current value.
 func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	e, ok := c.values.Get(key)
 	if !ok || !e.until.IsZero() && !time.Now().Before(e.until) {

@@ -1,5 +1,5 @@
-// Package cli is what the programs of this module have in common on the command line: the
-// settings, errors in one line, signals, and the children as which a program starts itself.
+// Package cli has what the programs of this module share on the command line: settings, one-line
+// errors, signals, and child processes.
 package cli
 
 import (
@@ -21,7 +21,7 @@ import (
 	"oneclaw/toolgroups/pdf"
 )
 
-// Main runs a program: as a child where this process was started as one, else its commands.
+// Main runs a program: as a child if this process was started as one, else its commands.
 func Main(root func(Loader) *cobra.Command, version string) {
 	if serve := Child(os.Args); serve != nil {
 		if serve(os.Stdin, os.Stdout) != nil {
@@ -34,8 +34,8 @@ func Main(root func(Loader) *cobra.Command, version string) {
 	os.Exit(Execute(root, outside, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// Child returns the part of the program that this process was started for, as a child
-// of another one: to run a script, or to read a page or a document. It is nil for the program itself.
+// Child returns the function of a child process with these arguments, which runs a script, or
+// reads a page or a document. It is nil for the program itself.
 func Child(args []string) func(io.Reader, io.Writer) error {
 	if len(args) != 2 {
 		return nil
@@ -53,8 +53,9 @@ func Child(args []string) func(io.Reader, io.Writer) error {
 	return nil
 }
 
-// Execute runs commands: it returns the exit code, and what went wrong is one line on
-// standard error, with suggestions below it where a command or a flag is mistyped. The first SIGINT or SIGTERM ends it in good order, a second at once.
+// Execute runs commands and returns the exit code. An error is one line on standard error, with
+// suggestions below for a mistyped command or flag. The first SIGINT or SIGTERM shuts down
+// gracefully, a second one at once.
 func Execute(root func(Loader) *cobra.Command, o config.Outside, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -80,7 +81,7 @@ func Execute(root func(Loader) *cobra.Command, o config.Outside, args []string, 
 	return 0
 }
 
-// errorText is an error in one line, and what cobra suggests below it.
+// errorText returns an error on one line, followed by cobra's suggestions.
 func errorText(program, text string) string {
 	line, suggestions, mistyped := strings.Cut(text, "\n\nDid you mean this?")
 	line = strings.ReplaceAll(strings.TrimSpace(line), "\n", "; ")
@@ -96,7 +97,7 @@ func errorText(program, text string) string {
 // Loader reads the settings.
 type Loader func() (config.Config, error)
 
-// Run makes what a command runs of what it does with the settings.
+// Run makes a command's function from one that needs the settings.
 func (load Loader) Run(do func(cmd *cobra.Command, cfg config.Config, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := load()
@@ -107,7 +108,7 @@ func (load Loader) Run(do func(cmd *cobra.Command, cfg config.Config, args []str
 	}
 }
 
-// Parent makes a command that only has others below it.
+// Parent makes a command that only has subcommands.
 func Parent(use, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
@@ -115,7 +116,7 @@ func Parent(use, short string) *cobra.Command {
 	}
 }
 
-// OneArgument has a command called with one argument, and says how where it is not.
+// OneArgument requires one argument, or explains the usage.
 func OneArgument(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"oneclaw/internal/config"
 )
 
-// NewLogger logs text on a terminal and JSON elsewhere. Secrets are masked in the
-// finished line, wherever in it they stand.
+// NewLogger logs text to a terminal and JSON elsewhere. Secrets are masked in the finished line,
+// wherever they are.
 func NewLogger(w io.Writer, cfg config.Config) *slog.Logger {
 	var at slog.Leveler = config.Level(cfg.Log.Level)
 	if cfg.LogLevel != nil {
@@ -34,7 +34,7 @@ func NewLogger(w io.Writer, cfg config.Config) *slog.Logger {
 	return slog.New(cfg.Errors.Handler(slog.NewJSONHandler(w, options)))
 }
 
-// readableDuration writes durations as text does (1.5s), and not in nanoseconds.
+// readableDuration writes durations as in text (1.5s) instead of nanoseconds.
 func readableDuration(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().Round(time.Millisecond).String())

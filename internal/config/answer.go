@@ -6,20 +6,20 @@ import (
 	"oneclaw/internal/models"
 )
 
-// AnswerConfig says what is heard and seen, and how answers are sent.
+// AnswerConfig configures what the bot reads, and how answers are sent.
 type AnswerConfig struct {
 	outbox.Sizes `yaml:",inline"`
-	// Previews has answers shown while they are made.
+	// Previews shows answers while they are being generated.
 	Previews     bool `yaml:"previews" env:"ONECLAW_PREVIEWS"`
 	turn.Manners `yaml:",inline"`
-	// Voice names the model that listens.
+	// Voice names the transcription model.
 	Voice models.VoiceSettings `yaml:"voice"`
-	// Steering has what a user writes while the bot is at work on their message reach that
-	// work, and be answered with it.
+	// Steering passes messages that a user writes during a turn on to it; they are answered
+	// together.
 	Steering bool `yaml:"steering" env:"ONECLAW_STEERING"`
 }
 
-// Growing masks secrets in an answer that is shown while it is made; nil where none is.
+// Growing returns the function that masks secrets in previews; nil without previews.
 func (c Config) Growing() func(text string) string {
 	if !c.Previews {
 		return nil

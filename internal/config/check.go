@@ -16,7 +16,7 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Check says what of the settings does not fit, in words for the operator.
+// Check returns an error that lists invalid settings, for the operator.
 func (c Config) Check() error {
 	if err := access.Access(c.Access).Validate(); err != nil {
 		return fmt.Errorf("setting access (ONECLAW_ALLOW, ONECLAW_ADMINS): %w", err)
@@ -73,7 +73,7 @@ func (c Config) checkChoices() error {
 	return nil
 }
 
-// Routings are the ways by which tools can reach the model.
+// Routings returns the possible values of tools.routing.
 func Routings() []string {
 	var names []string
 	for _, r := range search.Routings() {
@@ -93,19 +93,19 @@ func (c Config) checkApprovals() error {
 }
 
 const (
-	// leastBrowserMiB is what the browser needs to show a plain page.
+	// leastBrowserMiB is what the browser needs for a plain page.
 	leastBrowserMiB = 256
-	// maxMiB is less than a number of bytes holds.
+	// maxMiB keeps a number of bytes from overflowing.
 	maxMiB = 1 << 40
 	// maxDays is a century.
 	maxDays = 36_500
-	// maxNumber bounds every other number: what is above is a mistake.
+	// maxNumber bounds every other number: a higher one is a mistake.
 	maxNumber = 1e15
 	// maxUSD bounds a budget in dollars.
 	maxUSD = 1e9
 )
 
-// checkNumbers refuses bounds below 0 or without any sense, and memory of 0.
+// checkNumbers refuses negative or absurd bounds, and memory of 0.
 func (c Config) checkNumbers() error {
 	for _, s := range c.Settings() {
 		number, least, most, what := 0.0, 0.0, maxNumber, "number"
@@ -138,7 +138,8 @@ func (c Config) checkNumbers() error {
 	return nil
 }
 
-// checkAddresses refuses addresses of services that are none, unless empty by default.
+// checkAddresses refuses invalid addresses of services; those that are empty by default may be
+// empty.
 func (c Config) checkAddresses() error {
 	otherwise, present := Default(), c.Settings()
 	for i, normal := range otherwise.Settings() {

@@ -1,5 +1,5 @@
 // Package config has the settings of the program: it reads them from the file and the
-// environment, and refuses what does not fit.
+// environment, and validates them.
 package config
 
 import (
@@ -35,8 +35,7 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Config is every setting. The YAML file gives the values, the environment overrides
-// them, and what neither names keeps its default.
+// Config has all settings. The environment overrides the YAML file; the rest keeps its default.
 type Config struct {
 	DataConfig `yaml:",inline"`
 	PortConfig `yaml:",inline"`
@@ -58,59 +57,58 @@ type Config struct {
 	program `yaml:"-"`
 }
 
-// program is what all parts of a running program share.
+// program is shared by all parts of a running program.
 type program struct {
-	// LogLevel is what is logged now: it may change while the program runs.
+	// LogLevel is the current log level, which may change while the program runs.
 	LogLevel *slog.LevelVar
 	Outside  Outside
-	Taps     taps // nil where no tap listens
+	Taps     taps // nil without a tap
 	// Redact masks the secrets of all settings, and those that are added later.
 	Redact *redact.Redactor
-	// Errors are the last warnings and errors of the log.
+	// Errors has the last warnings and errors of the log.
 	Errors *telemetry.Ring
 	from   origins
 }
 
-// DataConfig says where data are kept, and the key that encrypts tokens in them.
+// DataConfig says where data is stored, and has the key that encrypts tokens in it.
 type DataConfig struct {
 	DataDir  string           `yaml:"data_dir" env:"ONECLAW_DATA_DIR"`
 	CacheDir string           `yaml:"cache_dir" env:"ONECLAW_CACHE_DIR"`
 	Store    database.Address `yaml:"store" env:"ONECLAW_STORE"`
-	// StorePassword is that of the store's address, where it has none.
+	// StorePassword is the password for the store, if its address has none.
 	StorePassword redact.Secret `yaml:"store_password" env:"ONECLAW_STORE_PASSWORD"`
-	// StorePasswordFile is read again for each connection, so that it can change.
+	// StorePasswordFile is read for each connection, so that it can change.
 	StorePasswordFile string        `yaml:"-"`
 	SecretKey         redact.Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
-	// ExportJudged lets the operator export conversations that people judged. They are told.
+	// ExportJudged lets the operator export conversations with feedback. Users are told.
 	ExportJudged bool `yaml:"export_judged" env:"ONECLAW_EXPORT_JUDGED"`
-	// BackupRecipients are public keys of age, for which backups are sealed.
+	// BackupRecipients are public keys of age for which backups are encrypted.
 	BackupRecipients []string `yaml:"backup_recipients" env:"ONECLAW_BACKUP_RECIPIENTS"`
 	bridge.Ages      `yaml:",inline"`
 }
 
-// PortConfig says where the bot listens, how others reach that, and whom the operator asks for
-// a newer version.
+// PortConfig configures the port, its external address, and the address for update checks.
 type PortConfig struct {
 	Listen     string `yaml:"listen" env:"ONECLAW_LISTEN"`
 	PublicURL  string `yaml:"public_url" env:"ONECLAW_PUBLIC_URL"`
 	ReleaseURL string `yaml:"release_url" env:"ONECLAW_RELEASE_URL"`
-	// AdminTexts lets administrators read on their page what people and the bot wrote. Who
-	// does is named in the chat and in the audit.
+	// AdminTexts lets administrators read messages on their page. Doing so is announced in the chat
+	// and recorded in the audit.
 	AdminTexts bool `yaml:"admin_texts" env:"ONECLAW_ADMIN_TEXTS"`
 }
 
-// SpendingConfig says what models may use and what that costs.
+// SpendingConfig has the budgets and prices.
 type SpendingConfig struct {
 	Budget BudgetConfig `yaml:"budget"`
-	// Prices of models in dollars per million tokens, beside and in the place of those
-	// that are known; see the package price.
+	// Prices are dollars per million tokens by model, which add to and override the built-in ones;
+	// see package budget.
 	Prices budget.Table `yaml:"prices"`
 }
 
-// ApprovalConfig says which calls need the approval of a person.
+// ApprovalConfig says which calls need approval.
 type ApprovalConfig struct {
 	Approvals []Rule `yaml:"approvals,omitempty"`
-	// ApprovalTimeout is how long a call waits for it.
+	// ApprovalTimeout is how long a call waits for approval.
 	ApprovalTimeout time.Duration `yaml:"approval_timeout" env:"ONECLAW_APPROVAL_TIMEOUT"`
 }
 
@@ -123,31 +121,30 @@ type AccessConfig struct {
 // ToolsConfig says how tools reach the model and what they may do.
 type ToolsConfig struct {
 	Routing string `yaml:"routing" env:"ONECLAW_ROUTING"`
-	// ToolSearch sets the details of the modes search and auto.
+	// ToolSearch configures the modes search and auto.
 	ToolSearch search.Config   `yaml:"tool_search"`
 	WebSearch  WebSearchConfig `yaml:"web_search"`
-	// AllowPrivate lists address ranges that http tools may reach although they are
-	// not public, such as 192.168.1.0/24.
+	// AllowPrivate lists private address ranges that http tools may reach, such as 192.168.1.0/24.
 	AllowPrivate []string `yaml:"allow_private" env:"ONECLAW_TOOLS_ALLOW_PRIVATE"`
-	// Exec says how commands run.
+	// Exec configures commands.
 	Exec core.ExecConfig `yaml:",inline"`
-	// BrowserMemoryMiB bounds the memory of all processes of the browser together.
+	// BrowserMemoryMiB bounds the memory of all processes of the browser.
 	BrowserMemoryMiB int64 `yaml:"browser_memory_mib" env:"ONECLAW_TOOLS_BROWSER_MEMORY_MIB"`
-	// ExecMemoryMiB bounds the memory of all processes of a command together, WorkspaceMiB
-	// the files of one owner; DiskReserveMiB is what tools leave free of the disk.
+	// ExecMemoryMiB bounds the memory of all processes of a command, WorkspaceMiB the files of one
+	// owner; DiskReserveMiB is how much of the disk tools leave free.
 	ExecMemoryMiB  int64 `yaml:"exec_memory_mib" env:"ONECLAW_TOOLS_EXEC_MEMORY_MIB"`
 	WorkspaceMiB   int64 `yaml:"workspace_mib" env:"ONECLAW_TOOLS_WORKSPACE_MIB"`
 	DiskReserveMiB int64 `yaml:"disk_reserve_mib" env:"ONECLAW_TOOLS_DISK_RESERVE_MIB"`
-	// Files says where workspaces, skills and user tools are kept: in the data directory
+	// Files says where workspaces, skills and user tools are stored: in the data directory
 	// ("local"), in the store ("store"), or in a folder that replicas share (its path).
 	Files string `yaml:"files" env:"ONECLAW_TOOLS_FILES"`
 }
 
-// LogConfig says what is logged and how.
+// LogConfig configures the log and traces.
 type LogConfig struct {
 	Level  string `yaml:"level" env:"ONECLAW_LOG_LEVEL"`
 	Format string `yaml:"format" env:"ONECLAW_LOG_FORMAT"`
-	// TraceTexts has traces hold what was said, with secrets masked.
+	// TraceTexts adds messages to traces, with secrets masked.
 	TraceTexts bool `yaml:"trace_texts" env:"ONECLAW_TRACE_TEXTS"`
 }
 
@@ -156,16 +153,16 @@ type GoogleConfig struct {
 	ClientID     string        `yaml:"client_id" env:"GOOGLE_CLIENT_ID"`
 	ClientSecret redact.Secret `yaml:"client_secret" env:"GOOGLE_CLIENT_SECRET"`
 	APIURL       string        `yaml:"api_url" env:"GOOGLE_API_URL"`
-	// ServiceAccount is the key file of a service account with domain-wide delegation;
-	// Subjects are the addresses for which it acts, by user (telegram:123).
+	// ServiceAccount is the key file of a service account with domain-wide delegation; Subjects are
+	// the addresses that it impersonates, by user (telegram:123).
 	ServiceAccount string            `yaml:"service_account" env:"GOOGLE_SERVICE_ACCOUNT"`
 	Subjects       map[string]string `yaml:"subjects"`
-	// Listed says when the groups of Google stand in the listing: configured or always.
+	// Listed says when the groups of Google are in the listing: configured or always.
 	Listed string `yaml:"listed" env:"ONECLAW_GOOGLE_LISTED"`
 }
 
-// ListedAlways lists the groups of Google without a client, too; the default lists them with
-// one, or with a service account.
+// ListedAlways lists the groups of Google even without a client; the default lists them with a
+// client or a service account.
 const (
 	ListedAlways     = "always"
 	listedConfigured = "configured"
@@ -176,7 +173,7 @@ func (c GoogleConfig) Shown() bool {
 	return c.Listed == ListedAlways || c.ClientID != "" || c.ServiceAccount != ""
 }
 
-// Default returns the settings where none are set.
+// Default returns the default settings.
 func Default() Config {
 	cfg := Config{
 		program:        program{Outside: Standard()},
@@ -205,9 +202,8 @@ func Default() Config {
 // ConfigName is the settings file in the data directory.
 const ConfigName = "oneclaw.yaml"
 
-// Load reads the file, then the environment. Where no file is named, the one in
-// the data directory is read if it is there. Its error has the secrets masked that are in what
-// it quotes.
+// Load reads the file, then the environment. If file is empty, the one in the data directory is
+// read if it exists. Secrets are masked in the error.
 func Load(file string, environ []string) (Config, error) {
 	cfg, err := load(file, environ)
 	return cfg, cfg.Redact.Error(redact.AddressesIn(err))
@@ -237,7 +233,7 @@ func load(file string, environ []string) (Config, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return cfg, fmt.Errorf("settings file in the data directory (ONECLAW_DATA_DIR) cannot be read: %w", err)
 	}
-	// An empty variable is no setting: compose files and units leave them behind.
+	// An empty variable counts as missing: compose files and units leave them behind.
 	for name, value := range environment {
 		if value == "" {
 			delete(environment, name)
@@ -266,22 +262,22 @@ func load(file string, environ []string) (Config, error) {
 }
 
 type setting struct {
-	Key, variable string // in the file, and in the environment if it is there
+	Key, variable string // in the file, and in the environment if it has one
 	field         string
 	value         reflect.Value
 }
 
-// secret reports whether a setting may hold a secret: it is masked, and may be in a file.
+// secret reports whether a setting may contain a secret, which is masked and may be in a file.
 func (s setting) secret() bool {
 	return s.value.Type() == reflect.TypeFor[redact.Secret]() || s.value.Type() == reflect.TypeFor[database.Address]()
 }
 
-// Type is that of its value.
+// Type returns the type of the value.
 func (s setting) Type() reflect.Type { return s.value.Type() }
 
 func (s setting) duration() bool { return s.value.Type() == reflect.TypeFor[time.Duration]() }
 
-// Settings are all values, in their order.
+// Settings returns all settings in order.
 func (c *Config) Settings() []setting {
 	var all []setting
 	var walk func(v reflect.Value, prefix string)
@@ -294,7 +290,7 @@ func (c *Config) Settings() []setting {
 			case key == "-" || key == "":
 			default:
 				known := len(all)
-				// A block that reads itself is one setting.
+				// A block with its own UnmarshalYAML is one setting.
 				if _, own := reflect.TypeAssert[yaml.Unmarshaler](value.Addr()); value.Kind() == reflect.Struct && !own {
 					walk(value, prefix+key+".")
 				}
@@ -308,7 +304,7 @@ func (c *Config) Settings() []setting {
 	return all
 }
 
-// AllowPrivate are the address ranges that the operator opens to http tools.
+// AllowPrivate returns the private address ranges that http tools may reach.
 func (c Config) AllowPrivate() ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
 	for _, text := range c.Tools.AllowPrivate {
@@ -321,11 +317,11 @@ func (c Config) AllowPrivate() ([]netip.Prefix, error) {
 	return prefixes, nil
 }
 
-// CachePath holds what can be made again, such as compiled code.
+// CachePath returns the folder for what can be made again, such as compiled code.
 func (c Config) CachePath() string { return cmp.Or(c.CacheDir, filepath.Join(c.DataDir, "cache")) }
 
-// secrets lists the values that must never be shown: every one of type [redact.Secret], what
-// MCP servers are given, and what may be secret in addresses.
+// secrets lists the values that must never be shown: settings of type [redact.Secret], values
+// for MCP servers, and possible secrets in addresses.
 func (c *Config) secrets() []string {
 	var values []string
 	for _, s := range c.Settings() {
@@ -337,7 +333,7 @@ func (c *Config) secrets() []string {
 	return slices.Concat(values, []string{c.Store.Password()}, c.MCP.Secrets(), c.inAddresses())
 }
 
-// Place is where the database is.
+// Place returns where the database is.
 func (c DataConfig) Place() database.Place {
 	return database.Place{Dir: c.DataDir, Address: c.Store, Password: string(c.StorePassword), PasswordFile: c.StorePasswordFile, Secret: string(c.SecretKey)}
 }

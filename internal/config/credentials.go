@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// credential begins the names of the files that systemd makes of the folder of secrets.
+// credential begins the names of systemd's credential files.
 const credential = "oneclaw_"
 
-// credentials names the files that systemd gives the service, as if NAME_FILE were set for each.
-// What is set beside them counts instead.
+// credentials sets NAME_FILE for each of systemd's credential files, unless a variable is set
+// already.
 func credentials(environment map[string]string) error {
 	dir := environment["CREDENTIALS_DIRECTORY"]
 	if dir == "" {

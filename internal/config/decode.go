@@ -18,11 +18,11 @@ import (
 var (
 	unknownKey = regexp.MustCompile(`^line (\d+): field (.+) not found in type `)
 	wrongValue = regexp.MustCompile("(?s)^line (\\d+): cannot unmarshal (!!\\w+)(?: `(.*)`)? into (.+)$")
-	// goPackage is where the program has a section of the settings: of no use to an operator.
+	// goPackage matches the Go type in an error, which is useless to an operator.
 	goPackage = regexp.MustCompile(` in type \w+\.`)
 )
 
-// DecodeConfig refuses unknown keys and values that do not fit, with line, key and what is expected.
+// DecodeConfig refuses unknown keys and invalid values, with line, key and what is expected.
 func DecodeConfig(data []byte, cfg *Config) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
@@ -43,10 +43,10 @@ func DecodeConfig(data []byte, cfg *Config) error {
 	return nil
 }
 
-// oneLine is an error without the line breaks of what it quotes.
+// oneLine makes an error without line breaks.
 func oneLine(text string) error { return errors.New(strings.Join(strings.Fields(text), " ")) }
 
-// explain words an error of the YAML library for an operator.
+// explain rewords an error of the YAML library for an operator.
 func explain(text string, data []byte) string {
 	if m := unknownKey.FindStringSubmatch(text); m != nil {
 		path := keyAt(data, m[1], m[2])
@@ -66,7 +66,7 @@ func explain(text string, data []byte) string {
 	return goPackage.ReplaceAllString(text, " in ")
 }
 
-// expected says what a Go type takes.
+// expected describes the values of a Go type.
 func expected(goType string) string {
 	switch {
 	case goType == "bool":
@@ -85,7 +85,7 @@ func expected(goType string) string {
 	return "a section of settings"
 }
 
-// keyAt is the path of the key that stands in a line, or of the one whose value does.
+// keyAt returns the path of the key in a line, or of the key whose value is there.
 func keyAt(data []byte, line, key string) string {
 	var root yaml.Node
 	number, err := strconv.Atoi(line)
@@ -116,7 +116,7 @@ func keyAt(data []byte, line, key string) string {
 	return found
 }
 
-// keysBelow are the settings and sections whose names begin with a section.
+// keysBelow returns the settings and sections below a section.
 func keysBelow(section string) []string {
 	var keys []string
 	for _, s := range new(Config).Settings() {

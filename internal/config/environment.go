@@ -22,7 +22,7 @@ func Variables(secretOnly bool) []string {
 	return names
 }
 
-// environmentError names the variable whose value does not fit its setting.
+// environmentError names the variable with an invalid value.
 func environmentError(err error) error {
 	wrong, ok := errors.AsType[env.ParseError](err)
 	if !ok {
@@ -42,7 +42,7 @@ func environmentError(err error) error {
 	return fmt.Errorf("environment: the value of %s does not fit: %w", wrong.Name, wrong.Err)
 }
 
-// unknownVariable catches a mistyped setting: all that begins with ONECLAW_ is ours.
+// unknownVariable refuses unknown variables that begin with ONECLAW_, which are likely mistyped.
 func unknownVariable(environment map[string]string) error {
 	known, secrets := Variables(false), Variables(true)
 	for name := range environment {
@@ -55,7 +55,7 @@ func unknownVariable(environment map[string]string) error {
 	return nil
 }
 
-// secretsFromFiles takes NAME from the file that NAME_FILE names.
+// secretsFromFiles sets NAME from the file that NAME_FILE names.
 func secretsFromFiles(environment map[string]string) (map[string]string, error) {
 	if err := credentials(environment); err != nil {
 		return nil, err

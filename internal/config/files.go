@@ -11,7 +11,7 @@ const (
 	filesStore = "store"
 )
 
-// FilesDir holds the workspaces, skills and user tools.
+// FilesDir returns the folder of the workspaces, skills and user tools.
 func (c Config) FilesDir() string {
 	if filepath.IsAbs(c.Tools.Files) {
 		return c.Tools.Files
@@ -19,12 +19,12 @@ func (c Config) FilesDir() string {
 	return c.DataDir
 }
 
-// FilesStored reports whether what is there is only checked out, and kept in the store.
+// FilesStored reports whether that folder is only a checkout of files in the store.
 func (c Config) FilesStored() bool {
 	return c.Tools.Files == filesStore || c.Tools.Files == "" && c.Store.Shared()
 }
 
-// CheckFiles refuses what is no place for files.
+// CheckFiles refuses an invalid place for files.
 func (c Config) CheckFiles() error {
 	if f := c.Tools.Files; f != "" && f != FilesLocal && f != filesStore && !filepath.IsAbs(f) {
 		return fmt.Errorf("setting tools.files (ONECLAW_TOOLS_FILES): %q is neither %q, %q nor the absolute path of a folder", f, FilesLocal, filesStore)

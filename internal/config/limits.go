@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// KeptDescriptors are for the platforms, the store and the port.
+	// KeptDescriptors are reserved for the platforms, the store and the port.
 	KeptDescriptors = 128
-	// TurnDescriptors are for what a turn opens: the model, tools, a send.
+	// TurnDescriptors are reserved per turn: for the model, tools, a send.
 	TurnDescriptors = 4
 	minTurns        = 4
 )
 
-// Descriptors is how many files and connections the process may have open.
+// Descriptors returns the limit of open files and connections of the process.
 func Descriptors() int {
 	const many = 1 << 20
 	var limit syscall.Rlimit
@@ -25,8 +25,8 @@ func Descriptors() int {
 	return int(min(limit.Cur, many))
 }
 
-// Crowd bounds what is done at once: as many turns as the process has descriptors for, where
-// nothing else is set.
+// Crowd bounds concurrent work. By default as many turns may run as the process has descriptors
+// for.
 func (c Config) Crowd() bridge.Crowd {
 	l := c.Limits
 	l.MaxTurns = cmp.Or(l.MaxTurns, min(max((Descriptors()-KeptDescriptors)/TurnDescriptors, minTurns), bridge.DefaultMaxTurns))

@@ -2,7 +2,7 @@ package config
 
 import "log/slog"
 
-// Level is the level of a name that was checked with the settings.
+// Level returns the level with a name, which has been checked.
 func Level(name string) slog.Level {
 	var l slog.Level
 	_ = l.UnmarshalText([]byte(name)) // checked with the settings

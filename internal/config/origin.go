@@ -10,7 +10,7 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Where a setting comes from.
+// The sources of a setting.
 const (
 	fromDefault = "default"
 	fromFile    = "settings file"
@@ -18,17 +18,17 @@ const (
 
 // Effective is a setting in effect.
 type Effective struct {
-	// Key is that of the file, Value what is in effect, with secrets masked, and From where
-	// it comes from.
+	// Key is the key in the file, Value the value in effect, with secrets masked, and From its
+	// source.
 	Key, Value, From string
-	// Set says that it is not the default.
+	// Set says that it differs from the default.
 	Set bool
 }
 
-// origins are the settings that do not have their default, with where they come from.
+// origins maps the settings that are set to their sources.
 type origins map[string]string
 
-// note remembers which settings a file and the environment have.
+// note records which settings the file and the environment set.
 func (c *Config) note(file []byte, environment map[string]string) {
 	c.from = origins{}
 	var written map[string]any
@@ -45,8 +45,8 @@ func (c *Config) note(file []byte, environment map[string]string) {
 	}
 }
 
-// SearchSaid says what the block tools.tool_search does beside tools.routing where both are
-// set; empty where they are not.
+// SearchSaid says what the block tools.tool_search does beside tools.routing if both are set;
+// otherwise it is empty.
 func (c *Config) SearchSaid() string {
 	if c.from["tools.routing"] == "" || c.from["tools.tool_search"] == "" {
 		return ""
@@ -60,7 +60,7 @@ func (c *Config) SearchSaid() string {
 	return "tools.routing rules: tools.tool_search does nothing in this mode"
 }
 
-// has reports whether there is something at a path.
+// has reports whether a path exists in a tree.
 func has(tree any, path []string) bool {
 	for _, name := range path {
 		branch, ok := tree.(map[string]any)
@@ -74,7 +74,7 @@ func has(tree any, path []string) bool {
 	return true
 }
 
-// Effective returns all settings as they were when the program began.
+// Effective returns all settings as of the start of the program.
 func (c *Config) Effective() ([]Effective, error) {
 	var all []Effective
 	for _, s := range c.Settings() {

@@ -9,21 +9,21 @@ import (
 	"oneclaw/storage"
 )
 
-// Outside is what the program takes from elsewhere than its settings and files, most of it for tests.
+// Outside has what the program takes neither from settings nor from files, mostly for tests.
 type Outside struct {
 	Now func() time.Time
-	// Version is that of the program, set by the linker.
+	// Version is the program's version, set by the linker.
 	Version string
-	// Migrations lead from [database.Lowest] to the newest format; there is none yet.
+	// Migrations upgrade from [database.Lowest] to the newest format; there are none yet.
 	Migrations []database.Migration
-	Resolver   *net.Resolver // of what the model and servers reach; nil means the host's
-	// TTL is how long a replica may give no sign of life; 0 means the default.
+	Resolver   *net.Resolver // for the model and servers; nil means the host's
+	// TTL is how long a replica may be silent; 0 means the default.
 	TTL time.Duration
-	// Terminal is where a person sees what they have to do next; nil where only the log is read.
+	// Terminal is where a person is shown what to do next; nil if only the log is read.
 	Terminal io.Writer
-	// Engine, if not nil, stands between the program and its store.
+	// Engine, if not nil, wraps the store.
 	Engine func(storage.Store) storage.Store
 }
 
-// Standard is what the program takes where no test says otherwise.
+// Standard returns the values outside of tests.
 func Standard() Outside { return Outside{Now: time.Now, Version: "devel"} }

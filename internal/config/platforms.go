@@ -14,30 +14,30 @@ import (
 	"oneclaw/telegram"
 )
 
-// Platforms are the settings of all platforms. A new one is a package and a line here.
+// Platforms are the settings of all platforms. A new platform is a package and a line here.
 type Platforms struct {
 	Telegram telegram.Settings `yaml:"telegram"`
 	Slack    slack.Settings    `yaml:"slack"`
 }
 
-// platform is what the settings of each can do. The package of the platform says more.
+// platform is implemented by the settings of each platform.
 type platform interface {
 	Default()
-	Missing() string // what to set; empty where the platform is configured
+	Missing() string // what to set; empty if the platform is configured
 	Validate() error
 	Open(kv storage.KV, log *slog.Logger) (chats.Platform, error)
 	Doctor(ctx context.Context) *doctor.Finding
-	// Questions are what setup asks for, in order.
+	// Questions returns the questions of setup, in order.
 	Questions() []doctor.Question
 }
 
 // Linking is a platform with links that claim the bot.
 type Linking interface {
-	// Link returns what makes a link of a code, or nil where the platform cannot tell.
+	// Link returns a function that makes a link from a code, or nil if the bot's name is unknown.
 	Link(ctx context.Context, log *slog.Logger) func(code string) string
 }
 
-// All yields each platform under its name in the settings.
+// All yields each platform with its name in the settings.
 func (p *Platforms) All(yield func(string, platform) bool) {
 	for field, value := range reflect.ValueOf(p).Elem().Fields() {
 		if !yield(field.Tag.Get("yaml"), value.Addr().Interface().(platform)) {
@@ -55,7 +55,7 @@ func PlatformNames() []string {
 	return names
 }
 
-// publish tells platforms where the bot is reached from outside.
+// publish tells platforms the bot's external address.
 func (c *Config) publish() {
 	for _, one := range c.All {
 		if p, ok := one.(interface{ Publish(address string) }); ok {
@@ -64,7 +64,7 @@ func (c *Config) publish() {
 	}
 }
 
-// Check says what to set where no platform is configured.
+// Check says what to set if no platform is configured.
 func (p *Platforms) Check() error {
 	var hints []string
 	for _, one := range p.All {
@@ -77,8 +77,7 @@ func (p *Platforms) Check() error {
 	return errors.New("no platform is configured: oneclaw setup asks for what is needed, or " + strings.Join(hints, ", or "))
 }
 
-// Open returns the platforms that are configured. Those that share work ask leads whether
-// this process leads.
+// Open returns the configured platforms. leads reports whether this process is the leader.
 func (p *Platforms) Open(kv storage.KV, leads func() bool, log *slog.Logger) ([]chats.Platform, error) {
 	var opened []chats.Platform
 	for _, one := range p.All {

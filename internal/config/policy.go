@@ -12,27 +12,26 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Rule says whether calls need the approval of a person. It is for the calls that
-// fit everything that it names; of several rules the most specific counts: one with the
-// tool before one with the group, then the chat, then the role.
+// Rule says whether calls need approval. It applies to calls that match everything that it
+// names; among several rules the most specific counts: tool before group, then chat, then role.
 type Rule struct {
-	// Tool is the name of a tool, or its beginning with a * behind it.
+	// Tool is the name of a tool, or a prefix followed by *.
 	Tool string `yaml:"tool,omitempty"`
-	// Group is the name of a tool group; "core" are the tools that are always there.
+	// Group is the name of a tool group; "core" means the core tools.
 	Group string `yaml:"group,omitempty"`
-	// Role is the least role of who asks: user, admin or owner.
+	// Role is the least role of the requester: user, admin or owner.
 	Role string `yaml:"role,omitempty"`
-	// Chat is a chat such as telegram:-100123 with all its threads, one thread of it, all
-	// chats of a platform (telegram:*), or direct, shared or scheduled.
+	// Chat is a chat such as telegram:-100123 with all its threads, one thread, all chats of a
+	// platform (telegram:*), or direct, shared or scheduled.
 	Chat string `yaml:"chat,omitempty"`
 	// Policy is allow, ask or deny.
 	Policy interact.Rule `yaml:"policy"`
-	// Approvers is who may approve: requester, admins, or both. Empty leaves it to the
-	// tool: both, and the requester alone for tools that act in the name of their account.
+	// Approvers says who may approve: requester, admins, or both. If empty, the tool decides: both,
+	// or only the requester for tools that use a personal account.
 	Approvers string `yaml:"approvers,omitempty"`
 }
 
-// groupCore is what a rule calls the tools that are in no group.
+// groupCore is the rules' name for tools without a group.
 const groupCore = "core"
 
 var roleNames = map[string]toolgroups.Role{"user": toolgroups.RoleUser, "admin": toolgroups.RoleAdmin, "owner": toolgroups.RoleOwner}
@@ -138,13 +137,13 @@ func CheckRules(rules []Rule) error {
 	return nil
 }
 
-// Policies decide which calls need the approval of a person.
+// Policies decide which calls need approval.
 type Policies struct {
 	rules    []Rule // the heaviest first
 	registry func() *toolgroups.Registry
 }
 
-// NewPolicies makes policies of rules that [CheckRules] accepts.
+// NewPolicies makes policies from rules that [CheckRules] accepts.
 func NewPolicies(rules []Rule, registry func() *toolgroups.Registry, log *slog.Logger) *Policies {
 	p := &Policies{rules: slices.Clone(rules), registry: registry}
 	slices.SortStableFunc(p.rules, func(x, y Rule) int { return slices.Compare(y.weight(), x.weight()) })
@@ -158,7 +157,7 @@ func NewPolicies(rules []Rule, registry func() *toolgroups.Registry, log *slog.L
 	return p
 }
 
-// Of is what the rules say about a call, else what its tool says.
+// Of returns the policy of the rules for a call, or else the tool's.
 func (p *Policies) Of(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 	group, grouped := p.registry().GroupOf(tool.Name)
 	if !grouped {
@@ -178,7 +177,7 @@ func (p *Policies) Of(call toolgroups.Call, tool toolgroups.Tool) interact.Polic
 	return policy
 }
 
-// otherwise is the policy of a call that no rule is for.
+// otherwise returns the policy of a call without a rule.
 func otherwise(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 	policy := interact.Policy{Rule: interact.Allow}
 	asks := tool.Effect == toolgroups.Consequential

@@ -9,9 +9,9 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Listener listens for a bot with these settings.
-func (c Config) Listener(through *http.Client, charge func(toolgroups.Scope, agent.Model, string) agent.Model, log *slog.Logger) (*models.Listener, error) {
-	return models.NewListener(models.ListenerConfig{
+// Transcriber returns the client that transcribes recordings, or nil if no model is set.
+func (c Config) Transcriber(through *http.Client, charge func(toolgroups.Scope, agent.Model, string) agent.Model, log *slog.Logger) (*models.Transcriber, error) {
+	return models.NewTranscriber(models.TranscriberConfig{
 		Settings: c.Voice, BaseURL: c.Model.BaseURL, APIKey: string(c.Model.APIKey), HTTP: through, Charge: charge, Logger: log,
 	})
 }

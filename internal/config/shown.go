@@ -9,8 +9,8 @@ import (
 	"oneclaw/internal/redact"
 )
 
-// Shown returns the settings as they may be shown to an operator: without what may be secret in
-// addresses. Settings that are secrets mask themselves.
+// Shown returns the settings for an operator, without possible secrets in addresses. Settings of
+// type [redact.Secret] mask themselves.
 func (c Config) Shown() Config {
 	for _, s := range c.Settings() {
 		s.value.Set(mapTexts(s.value, shown))
@@ -18,8 +18,8 @@ func (c Config) Shown() Config {
 	return c
 }
 
-// shown is a text without what may be secret in addresses. What shows itself in a way of its own
-// stays as it is.
+// shown returns a text without possible secrets in addresses. Values with their own marshalling
+// stay unchanged.
 func shown(text reflect.Value) string {
 	if showsItself(text) {
 		return text.String()
@@ -77,7 +77,7 @@ func mapTexts(v reflect.Value, f func(text reflect.Value) string) reflect.Value 
 	}
 }
 
-// inAddresses lists what may be secret in the addresses of all settings.
+// inAddresses lists possible secrets in the addresses of all settings.
 func (c *Config) inAddresses() []string {
 	var all []string
 	for _, s := range c.Settings() {

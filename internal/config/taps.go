@@ -8,12 +8,12 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// taps see what is exchanged with each service.
+// taps record the requests to each service.
 type taps interface {
 	Tap(service string) retry.Tap
 }
 
-// TapPlatforms lets the taps see what platforms exchange.
+// TapPlatforms connects the taps with the platforms.
 func (c *Config) TapPlatforms() {
 	for name, one := range c.All {
 		if p, ok := one.(interface{ Tap(tap retry.Tap) }); ok && c.Taps != nil {
@@ -22,7 +22,7 @@ func (c *Config) TapPlatforms() {
 	}
 }
 
-// ModelClient carries the requests to models.
+// ModelClient returns the client for requests to models.
 func (c Config) ModelClient() *http.Client {
 	client := &http.Client{Transport: models.Transport()}
 	if c.Taps != nil {

@@ -7,10 +7,10 @@ import (
 	"oneclaw/toolgroups/websearch"
 )
 
-// WebSearchConfig says where the web is searched. The group is there if one service is.
+// WebSearchConfig has the search services. The group exists if one is configured.
 type WebSearchConfig struct {
-	// Order names the services, the first asked first. Empty means all that are set up, in
-	// the order below.
+	// Order names the services, the first asked first. Empty means all configured ones, in the
+	// order below.
 	Order []string `yaml:"order" env:"ONECLAW_WEB_SEARCH"`
 
 	BraveKey   redact.Secret `yaml:"brave_key" env:"BRAVE_API_KEY"`
@@ -21,15 +21,15 @@ type WebSearchConfig struct {
 	ExaURL     string        `yaml:"exa_url" env:"EXA_API_URL"`
 	SearXNGURL string        `yaml:"searxng_url" env:"SEARXNG_URL"`
 
-	// What a thousand searches cost, in dollars.
+	// Prices of a thousand searches, in dollars.
 	BraveUSD   float64 `yaml:"brave_usd_per_1000" env:"ONECLAW_BRAVE_USD_PER_1000"`
 	TavilyUSD  float64 `yaml:"tavily_usd_per_1000" env:"ONECLAW_TAVILY_USD_PER_1000"`
 	ExaUSD     float64 `yaml:"exa_usd_per_1000" env:"ONECLAW_EXA_USD_PER_1000"`
 	SearXNGUSD float64 `yaml:"searxng_usd_per_1000" env:"ONECLAW_SEARXNG_USD_PER_1000"`
 }
 
-// defaultWebSearch has the addresses of the services and their list prices of 2026-11:
-// Brave's plan Search, a basic search of Tavily as one goes, and Exa with highlights
+// defaultWebSearch has the addresses of the services and their list prices of 2026-11: Brave's
+// plan Search, a basic search of Tavily pay-as-you-go, and Exa with highlights
 // (brave.com/search/api, tavily.com/pricing, exa.ai/docs/admin/pricing).
 func defaultWebSearch() WebSearchConfig {
 	return WebSearchConfig{
@@ -39,7 +39,7 @@ func defaultWebSearch() WebSearchConfig {
 	}
 }
 
-// all are the services, set up or not, in the order in which they stand here.
+// all returns all services, configured or not, in a fixed order.
 func (w WebSearchConfig) all() []websearch.Service {
 	return []websearch.Service{
 		{Name: websearch.Brave, URL: w.BraveURL, Key: w.BraveKey, USDPerThousand: w.BraveUSD},
@@ -49,7 +49,7 @@ func (w WebSearchConfig) all() []websearch.Service {
 	}
 }
 
-// Services are those that are set up, in their order.
+// Services returns the configured services in their order.
 func (w WebSearchConfig) Services() ([]websearch.Service, error) {
 	usable := map[string]websearch.Service{}
 	var names, ready []string

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// location is the time zone of schedules and of get_current_time.
+// location returns the time zone of schedules and of get_current_time.
 func (c Config) location() (*time.Location, error) {
 	if c.Timezone == "" {
 		return time.Local, nil
@@ -13,7 +13,7 @@ func (c Config) location() (*time.Location, error) {
 	return time.LoadLocation(c.Timezone)
 }
 
-// Zone is the location, which was checked with the settings.
+// Zone returns the time zone, which was checked with the settings.
 func (c Config) Zone() *time.Location {
 	zone, _ := c.location()
 	return cmp.Or(zone, time.UTC)

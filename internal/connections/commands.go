@@ -20,10 +20,10 @@ import (
 	"oneclaw/toolgroups/mcp/oauth"
 )
 
-// googleName is what Google accounts are called in commands.
+// googleName is the name of Google accounts in commands.
 const googleName = "google"
 
-// Commands are /connect, /disconnect and /mcp.
+// Commands returns /connect, /disconnect and /mcp.
 func (d *Handler) Commands() []bridge.Command {
 	row := func(name, description string, role toolgroups.Role, run func(context.Context, bridge.CommandCall) (string, error)) bridge.Command {
 		return bridge.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Role: role, Run: run}
@@ -35,7 +35,7 @@ func (d *Handler) Commands() []bridge.Command {
 	}
 }
 
-// word takes the first word of a text.
+// word splits off the first word of a text.
 func word(text string) (first, rest string) {
 	first, rest, _ = strings.Cut(strings.TrimSpace(text), " ")
 	return first, strings.TrimSpace(rest)
@@ -49,16 +49,16 @@ func (d *Handler) connect(ctx context.Context, call bridge.CommandCall) (string,
 		return d.cfg.Google.Connect(ctx, google.ConnectRequest{
 			User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Admin: call.Role >= toolgroups.RoleAdmin, Args: args, Confirmed: confirmed,
 		})
-	case name == "" || !d.cfg.Servers.Has(name):
+	case name == "" || !d.cfg.Servers.HasServer(name):
 		connected, err := d.connected(ctx, call)
 		return connected + d.connectable(call), err
 	}
-	return d.cfg.Servers.Connect(ctx, name, call.Role, oauth.Request{
+	return d.cfg.Servers.ConnectAccount(ctx, name, call.Role, oauth.Request{
 		User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args, Confirmed: confirmed,
 	})
 }
 
-// connected says which accounts the user who asks has connected. Others need not know.
+// connected lists the accounts that the requester has connected, and nobody else's.
 func (d *Handler) connected(ctx context.Context, call bridge.CommandCall) (string, error) {
 	if !call.Direct {
 		return "", nil
@@ -91,7 +91,7 @@ func (d *Handler) connected(ctx context.Context, call bridge.CommandCall) (strin
 	return "Connected: " + strings.Join(out, ", ") + ". ", nil
 }
 
-// connectable says what the user who asks can connect an account at.
+// connectable lists the services at which the requester can connect an account.
 func (d *Handler) connectable(call bridge.CommandCall) string {
 	var out []string
 	if d.cfg.Google.SetUp() {
@@ -129,7 +129,7 @@ func (d *Handler) disconnect(ctx context.Context, call bridge.CommandCall) (stri
 	return d.cfg.Servers.Disconnect(ctx, name, call.User)
 }
 
-// Of returns the names of what a person, as platform:id, has connected accounts at.
+// Of returns the names of the services at which a user, as platform:id, has connected accounts.
 func (d *Handler) Of(ctx context.Context, user string) (names []string, err error) {
 	if _, has, err := d.cfg.Google.Account(ctx, user); err != nil {
 		return nil, err
@@ -147,13 +147,13 @@ func (d *Handler) Of(ctx context.Context, user string) (names []string, err erro
 	return names, nil
 }
 
-// Forget disconnects all of them, and ends sign-ins that have begun. Where a service could not be
-// told, the tokens are forgotten all the same.
+// Forget disconnects a user's accounts, and ends sign-ins in progress. If a service cannot be
+// reached, the tokens are deleted all the same.
 func (d *Handler) Forget(ctx context.Context, user string) error {
 	if _, err := d.cfg.Google.Disconnect(ctx, user); err != nil {
 		return err
 	}
-	for c, err := range oauth.Begun(ctx, d.cfg.Store, user) {
+	for c, err := range oauth.OfUser(ctx, d.cfg.Store, user) {
 		if err == nil {
 			_, err = d.cfg.Servers.Disconnect(ctx, c.Server, user)
 		}
@@ -164,7 +164,7 @@ func (d *Handler) Forget(ctx context.Context, user string) error {
 	return nil
 }
 
-// usage is what /mcp is told when it is not understood.
+// usage is the answer to an invalid /mcp command.
 const usage = "`/mcp` lists the servers, `/mcp NAME` tries one, `/mcp add NAME ADDRESS` adds one " +
 	"(with `role=admin` for administrators alone, with `trust=hints` so that tools which only read, by the word of the server, do not ask), " +
 	"`/mcp remove NAME` removes one."
@@ -180,14 +180,14 @@ func (d *Handler) mcp(ctx context.Context, call bridge.CommandCall) (string, err
 		return d.remove(ctx, call, args)
 	case strings.EqualFold(verb, "allow"):
 		return d.allow(ctx, call, args)
-	case args == "" && d.cfg.Servers.Has(verb):
+	case args == "" && d.cfg.Servers.HasServer(verb):
 		text, err := d.cfg.Servers.Check(ctx, verb, call.User)
 		return text + d.waiting(verb), err
 	}
 	return usage, nil
 }
 
-// list shows the servers with how they are.
+// list shows the servers with their states.
 func (d *Handler) list() string {
 	all := d.cfg.Servers.Status()
 	if len(all) == 0 {
@@ -204,7 +204,7 @@ func (d *Handler) list() string {
 	return out.String() + "\n" + usage
 }
 
-// about says what a server is.
+// about describes a server.
 func about(st mcp.Status) []string {
 	where := "a program"
 	if u, err := url.Parse(st.Server.URL); err == nil && u.Host != "" {
@@ -223,7 +223,7 @@ func about(st mcp.Status) []string {
 	return append(out, "from the settings")
 }
 
-// health says how a server is.
+// health describes the state of a server.
 func (d *Handler) health(st mcp.Status) string {
 	tools := "its tools are not known yet"
 	if st.Tools > 0 {
@@ -239,10 +239,10 @@ func (d *Handler) health(st mcp.Status) string {
 	return "not in use, " + tools
 }
 
-// maxChanges bounds the changes that are shown at once.
+// maxChanges bounds the changes shown at once.
 const maxChanges = 20
 
-// changed tells administrators that a server says otherwise than when it was allowed, and how to
+// changed tells administrators what a server says differently since it was allowed, and how to
 // allow that.
 func changed(st mcp.Status, texts bool) string {
 	if len(st.Waiting) == 0 {
@@ -273,7 +273,7 @@ func changed(st mcp.Status, texts bool) string {
 	return out.String()
 }
 
-// waiting is what follows the state of a server that wants something allowed.
+// waiting returns the note about a server's changes that wait to be allowed.
 func (d *Handler) waiting(name string) string {
 	for _, st := range d.cfg.Servers.Status() {
 		if strings.EqualFold(st.Name, name) && len(st.Waiting) > 0 {
@@ -283,10 +283,10 @@ func (d *Handler) waiting(name string) string {
 	return ""
 }
 
-// allow takes over what a server says otherwise.
+// allow allows a server's changes.
 func (d *Handler) allow(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
 	name, code := word(args)
-	if !d.cfg.Servers.Has(name) {
+	if !d.cfg.Servers.HasServer(name) {
 		return usage, nil
 	}
 	if code == "" {
@@ -307,7 +307,7 @@ func (d *Handler) allow(ctx context.Context, call bridge.CommandCall, args strin
 	return fmt.Sprintf("Allowed: %s now uses its new descriptions.", name), nil
 }
 
-// add takes a server in, after a look at it.
+// add adds a server, after trying it.
 func (d *Handler) add(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
 	name, one, fault := read(args)
 	switch {
@@ -351,7 +351,7 @@ func (d *Handler) add(ctx context.Context, call bridge.CommandCall, args string)
 	return text + " Every call asks before it runs (`trust=hints` behind the address lets those run at once of which the server says that they only read).", nil
 }
 
-// read takes the words of /mcp add apart.
+// read parses the arguments of /mcp add.
 func read(args string) (name string, one added, fault string) {
 	words := strings.Fields(args)
 	if len(words) < 2 {
@@ -359,7 +359,7 @@ func read(args string) (name string, one added, fault string) {
 	}
 	one.URL, one.Trust = strings.Trim(words[1], "<>"), mcp.TrustNone
 	if before, _, ok := strings.Cut(one.URL, "|"); ok {
-		one.URL = before // Slack writes links as <address|text>.
+		one.URL = before // Slack writes links as <address|text>
 	}
 	for _, w := range words[2:] {
 		key, value, ok := strings.Cut(w, "=")
@@ -375,7 +375,7 @@ func read(args string) (name string, one added, fault string) {
 	return words[0], one, ""
 }
 
-// remove takes a server out, with what people connected there. It may be done twice.
+// remove removes a server with the accounts connected there. It may be repeated.
 func (d *Handler) remove(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
 	name, _ := word(args)
 	if !mcp.ValidName(name) {

@@ -1,6 +1,6 @@
-// Package connections has the commands with which people connect accounts (/connect and
-// /disconnect) and administrators add MCP servers (/mcp), and keeps the servers that were
-// added in the store, for all replicas that share it.
+// Package connections has the commands with which users connect accounts (/connect and
+// /disconnect) and administrators add MCP servers (/mcp). It stores the added servers, for all
+// replicas that share the store.
 package connections
 
 import (
@@ -23,29 +23,29 @@ import (
 
 const (
 	serverPrefix = "mcp/server/"
-	// maxServers bounds those that are added in chats.
+	// maxServers bounds the servers added in chats.
 	maxServers = 50
 )
 
-// Config is what the commands need.
+// Config configures a [Handler].
 type Config struct {
-	// Google and Servers are what accounts are connected at.
+	// Google and Servers are the services with accounts.
 	Google  *google.Google
 	Servers *mcp.Client
-	// Store keeps the servers that were added.
+	// Store stores the added servers.
 	Store storage.KV
-	// Tell sends a text to administrators, once under each key. nil leaves it to /mcp.
+	// Tell sends a text to administrators, once per key. If nil, only /mcp shows it.
 	Tell func(ctx context.Context, key, text string) error
 	// Now is the clock. nil means time.Now.
 	Now func() time.Time
-	// Logger gets what people are not told. nil discards it.
+	// Logger gets the details that users do not see. nil discards them.
 	Logger *slog.Logger
 }
 
 // Handler runs the commands. It may be used concurrently.
 type Handler struct{ cfg Config }
 
-// New makes the desk. [Handler.Load] or [Handler.Run] brings the servers that were added.
+// New makes the handler. [Handler.Load] or [Handler.Run] loads the added servers.
 func New(cfg Config) *Handler {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -54,7 +54,7 @@ func New(cfg Config) *Handler {
 	return &Handler{cfg: cfg}
 }
 
-// added is a server that an administrator added.
+// added is a server that an administrator has added.
 type added struct {
 	URL   string `json:"url"`
 	Auth  string `json:"auth,omitempty"`
@@ -69,8 +69,8 @@ func (a added) server() mcp.Server {
 	return mcp.Server{URL: a.URL, Auth: a.Auth, Role: a.Role, Trust: cmp.Or(a.Trust, mcp.TrustNone)}
 }
 
-// Load makes the servers that the store has those of this process. One that does not fit
-// beside the settings is left out.
+// Load sets this process's added servers to those in the store. One that conflicts with the
+// settings is left out.
 func (d *Handler) Load(ctx context.Context) error {
 	servers := map[string]mcp.Server{}
 	for entry, err := range d.cfg.Store.List(ctx, storage.Range{Prefix: serverPrefix}) {
@@ -84,14 +84,14 @@ func (d *Handler) Load(ctx context.Context) error {
 		}
 		servers[strings.TrimPrefix(entry.Key, serverPrefix)] = one.server()
 	}
-	if err := d.cfg.Servers.Added(servers); err != nil {
+	if err := d.cfg.Servers.SetAdded(servers); err != nil {
 		d.cfg.Logger.Error("MCP servers that were added are left out", "err", err)
 	}
 	return nil
 }
 
-// Run follows what other replicas add, remove and allow, and tells administrators what waits to
-// be allowed, until ctx ends.
+// Run follows changes by other replicas, and tells administrators about changes to allow, until
+// ctx ends.
 func (d *Handler) Run(ctx context.Context) {
 	var both sync.WaitGroup
 	defer both.Wait()
@@ -99,7 +99,7 @@ func (d *Handler) Run(ctx context.Context) {
 	both.Go(func() { d.follow(ctx, mcp.PinPrefix, d.repin) })
 }
 
-// follow reads at each change of what is under a prefix, and where that fails again.
+// follow calls read after each change below a prefix, and again after an error.
 func (d *Handler) follow(ctx context.Context, prefix string, read func(context.Context) error) {
 	for ctx.Err() == nil {
 		err := d.watch(ctx, prefix, read)
@@ -108,12 +108,12 @@ func (d *Handler) follow(ctx context.Context, prefix string, read func(context.C
 		}
 		if !errors.Is(err, storage.ErrLagged) {
 			d.cfg.Logger.Error("MCP servers that were added or allowed cannot be followed, trying again", "err", err)
-			_ = retry.Wait(ctx, 10*time.Second) // The loop looks at ctx.
+			_ = retry.Wait(ctx, 10*time.Second) // the loop checks ctx
 		}
 	}
 }
 
-// watch watches first and reads then, so that no change falls in between.
+// watch starts watching before it reads, so that it misses no change.
 func (d *Handler) watch(ctx context.Context, prefix string, read func(context.Context) error) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -132,8 +132,8 @@ func (d *Handler) watch(ctx context.Context, prefix string, read func(context.Co
 	return errors.New("the watch ended by itself")
 }
 
-// repin takes over what servers may say, and tells administrators what waits. A server whose
-// texts change all the time is told of once, not at each text.
+// repin reads what servers may say, and tells administrators about changes. A server whose texts
+// keep changing is reported once.
 func (d *Handler) repin(ctx context.Context) error {
 	if err := d.cfg.Servers.Repin(ctx); err != nil {
 		return err

@@ -128,7 +128,7 @@ func TestServersAreAddedOnAllReplicas(t *testing.T) {
 	two.says(t, "mcp", "add notes "+url, "too close")
 	two.says(t, "connect", "notes", "needs no account")
 	two.says(t, "mcp", "remove NOTES", "Removed notes.")
-	for one.servers.Has("notes") { // one does not follow by itself here
+	for one.servers.HasServer("notes") { // one does not follow by itself here
 		must(t, one.desk.Load(t.Context()))
 	}
 	one.says(t, "mcp", "remove notes", "There is no server")

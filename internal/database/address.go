@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Bolt is the address of the engine that keeps all in a file of the data directory.
+// Bolt is the address of the engine that uses a file in the data directory.
 const Bolt Address = "bolt"
 
-// Address says which engine keeps a database: [Bolt], or a PostgreSQL server by its address.
-// It is shown without its password.
+// Address selects the engine of a database: [Bolt], or the address of a PostgreSQL server. It is
+// shown without its password.
 type Address string
 
-// Shared reports whether several processes can use the database at once.
+// Shared reports whether several processes can use the database.
 func (a Address) Shared() bool { return a != Bolt && a != "" }
 
-// Check refuses what is no address. The error does not repeat it.
+// Check refuses an invalid address. The error does not repeat it.
 func (a Address) Check() error {
 	if !a.Shared() {
 		return nil
@@ -27,7 +27,7 @@ func (a Address) Check() error {
 	return nil
 }
 
-// Password is what must not be shown of the address.
+// Password returns the part of the address that must not be shown.
 func (a Address) Password() string {
 	u, err := url.Parse(string(a))
 	if err != nil {
@@ -39,7 +39,7 @@ func (a Address) Password() string {
 	return u.Query().Get(passwordKey)
 }
 
-// passwordKey is where an address may have its password, too.
+// passwordKey is the query parameter that may contain the password.
 const passwordKey = "password"
 
 // String returns the address without its password.

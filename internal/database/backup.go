@@ -20,8 +20,9 @@ import (
 	"oneclaw/storage/folder"
 )
 
-// Backup writes a database to a file, whole and checked. It is as it was at one moment,
-// whatever bots write meanwhile. One that is sealed lies unsealed beside the database only.
+// Backup writes a complete, checked copy of a database to a file. It is a snapshot of one
+// moment, whatever bots write meanwhile. A sealed backup exists unencrypted only beside the
+// database.
 func Backup(ctx context.Context, at Place, file string, o Options) (size int64, err error) {
 	to, err := recipients(o.Recipients)
 	if err != nil {
@@ -48,14 +49,14 @@ func Backup(ctx context.Context, at Place, file string, o Options) (size int64, 
 	}
 	defer func() { _ = os.Remove(copied) }()
 	if len(to) == 0 {
-		return size, place(copied, file, o.Force)
+		return size, publish(copied, file, o.Force)
 	}
 	sealed, size, err := spool(filepath.Dir(file), backupPattern, func(w io.Writer) error { return seal(w, copied, to) })
 	if err != nil {
 		return 0, fmt.Errorf("seal the backup: %w", err)
 	}
 	defer func() { _ = os.Remove(sealed) }()
-	return size, place(sealed, file, o.Force)
+	return size, publish(sealed, file, o.Force)
 }
 
 func noDatabase(at Place) error {
@@ -70,7 +71,7 @@ func backupFile(ctx context.Context, at Place, dir string) (name string, size in
 	}
 	err = bolt.Verify(ctx, name)
 	if err == nil {
-		// What was removed may still stand where the file uses no space.
+		// Removed data may remain in unused space.
 		_, err = bolt.Compact(ctx, bolt.Config{Path: name}, true)
 	}
 	if err == nil {
@@ -86,7 +87,7 @@ func backupFile(ctx context.Context, at Place, dir string) (name string, size in
 	return name, info.Size(), nil
 }
 
-// spool writes a file of its own to a folder; it leaves none behind where that fails.
+// spool writes a new file in a folder, and deletes it on an error.
 func spool(dir, pattern string, fill func(io.Writer) error) (name string, size int64, err error) {
 	f, err := os.CreateTemp(dir, pattern)
 	if err != nil {
@@ -102,9 +103,8 @@ func spool(dir, pattern string, fill func(io.Writer) error) (name string, size i
 	return f.Name(), info.Size(), nil
 }
 
-// WriteFile writes a file that appears whole, under its name, or not at all. No other user of the
-// machine can read it. One that is there already is replaced with force alone, and the database
-// never.
+// WriteFile writes a file that appears complete under its name or not at all. Only this user can
+// read it. It replaces an existing file only with force, and never the database.
 func (p Place) WriteFile(file string, force bool, fill func(io.Writer) error) error {
 	if err := mayWrite(file, filepath.Join(p.Dir, Name), force); err != nil {
 		return err
@@ -114,10 +114,10 @@ func (p Place) WriteFile(file string, force bool, fill func(io.Writer) error) er
 		return err
 	}
 	defer func() { _ = os.Remove(spooled) }()
-	return place(spooled, file, force)
+	return publish(spooled, file, force)
 }
 
-// mayWrite refuses what would be lost.
+// mayWrite refuses to overwrite.
 func mayWrite(file, database string, force bool) error {
 	info, err := os.Stat(file)
 	switch {
@@ -128,7 +128,7 @@ func mayWrite(file, database string, force bool) error {
 	case info.IsDir():
 		return fmt.Errorf("%s is a folder: name a file in it", file)
 	}
-	if err := another(file, info, database); err != nil {
+	if err := checkRegular(file, info, database); err != nil {
 		return err
 	}
 	if !force {
@@ -137,7 +137,7 @@ func mayWrite(file, database string, force bool) error {
 	return nil
 }
 
-// copyDatabase writes the database as it is now: a running bot is asked for it.
+// copyDatabase copies the current database: from a running bot, if there is one.
 func copyDatabase(ctx context.Context, dir string, w io.Writer) error {
 	asked, err := Order(ctx, dir, "backup", nil, func(body io.Reader) error {
 		_, err := io.Copy(w, body)
@@ -153,9 +153,10 @@ func copyDatabase(ctx context.Context, dir string, w io.Writer) error {
 	return damaged(err)
 }
 
-func place(from, to string, force bool) error {
+func publish(from, to string, force bool) error {
 	if !force {
-		// A link does not replace what came meanwhile. Some systems have none.
+		// A link does not replace a file that appeared meanwhile. Some systems do not support
+		// links.
 		err := os.Link(from, to)
 		if errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("%s is there already: name another file, or replace it with --force", to)
@@ -170,9 +171,9 @@ func place(from, to string, force bool) error {
 	return folder.Sync(filepath.Dir(to))
 }
 
-// Restore puts a backup in the place of the database in one step, and returns where that
-// is kept, which is a file for a database on a server, too. A backup in a format above known,
-// or below [Lowest], is refused. One that is sealed is opened with the keys in a file.
+// Restore replaces the database by a backup atomically, and returns where the old one is kept,
+// which is a file for a database on a server, too. A backup in a format above known, or below
+// [Lowest], is refused. A sealed one is decrypted with the keys in a file.
 func Restore(ctx context.Context, at Place, file, identities string, known int) (kept string, err error) {
 	dir := at.Dir
 	database := filepath.Join(dir, Name)
@@ -191,9 +192,9 @@ func Restore(ctx context.Context, at Place, file, identities string, known int) 
 		return restoreShared(ctx, at, copied)
 	}
 	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
-		return "", place(copied, database, false)
+		return "", publish(copied, database, false)
 	}
-	// A process that has the database open keeps others out; a damaged one is not served.
+	// An open database is locked; a damaged one cannot be served.
 	store, err := bolt.Open(bolt.Config{Path: database})
 	if errors.Is(err, storage.ErrLocked) {
 		return "", fmt.Errorf("the bot is running with %s: stop it first", dir)
@@ -204,7 +205,7 @@ func Restore(ctx context.Context, at Place, file, identities string, known int) 
 	if kept, err = keep(database, database, "before-restore"); err != nil {
 		return "", err
 	}
-	if err = place(copied, database, true); err != nil {
+	if err = publish(copied, database, true); err != nil {
 		return kept, err
 	}
 	return kept, sign(kept) // no process serves this database now
@@ -218,11 +219,11 @@ func mayRead(file, database string) error {
 	case err != nil:
 		return fmt.Errorf("read the backup: %w", err)
 	}
-	return another(file, info, database)
+	return checkRegular(file, info, database)
 }
 
-// another refuses what is no file, or the database itself.
-func another(file string, info fs.FileInfo, database string) error {
+// checkRegular refuses what is not a file, or is the database itself.
+func checkRegular(file string, info fs.FileInfo, database string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file: name a file", file)
 	}
@@ -253,7 +254,7 @@ func readFile(name string, w io.Writer) error {
 	return err
 }
 
-// checkBackup refuses what the bot could not be started with, and what is not, byte by byte, what
+// checkBackup refuses a backup that the bot could not be started with, or that differs from what
 // was written. The reasons that an operator can do something about come first.
 func checkBackup(ctx context.Context, path string, known int) (err error) {
 	changed := unsign(path)
@@ -274,8 +275,8 @@ func checkBackup(ctx context.Context, path string, known int) (err error) {
 	return cmp.Or(checkFormat(f, known), changed)
 }
 
-// keep gives a file a second name beside the database, one that is free and says why and
-// when, or copies it where files have one name only.
+// keep gives a file a second, free name beside the database that says why and when, or copies it
+// if links are not supported.
 func keep(file, database, why string) (string, error) {
 	return keepAs(database, why, func(name string) error {
 		err := os.Link(file, name)
@@ -286,7 +287,7 @@ func keep(file, database, why string) (string, error) {
 	})
 }
 
-// keepAs has a file made beside the database, under a name that is free.
+// keepAs writes a file beside the database, under a free name.
 func keepAs(database, why string, write func(name string) error) (string, error) {
 	begin := database + "." + why + time.Now().Format("-20060102-150405")
 	name := begin
@@ -308,7 +309,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// Backups answers a request with the database as it is then, one at a time.
+// Backups serves a copy of the current database, one request at a time.
 func (s *Store) Backups(log *slog.Logger) http.Handler {
 	var one sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -326,7 +327,7 @@ func (s *Store) Backups(log *slog.Logger) http.Handler {
 func (s *Store) backup(ctx context.Context, w io.Writer) error {
 	file, ok := s.Store.(*bolt.Store)
 	if !ok {
-		return errors.ErrUnsupported // it is asked of the server
+		return errors.ErrUnsupported // the server is asked instead
 	}
 	return file.Backup(ctx, w)
 }
@@ -339,7 +340,7 @@ func (s *Store) send(w http.ResponseWriter, r *http.Request) (err error) {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	// Without a name nothing is left over, whatever happens; some systems want it kept.
+	// An unlinked file leaves nothing behind; some systems do not permit that.
 	if os.Remove(f.Name()) != nil {
 		defer func() { _ = os.Remove(f.Name()) }()
 	}

@@ -9,18 +9,19 @@ import (
 	"os"
 )
 
-// A backup ends with a line that has the checksum of all before it. The engine does not look
-// behind its last page, so the file can be opened like any other database.
+// A backup ends with a line that has the checksum of everything before it. The engine ignores
+// data after its last page, so the file opens like any other database.
 const (
 	checksumBegin = "\noneclaw backup, sha256 "
 	checksumEnd   = "\n"
 	checksumSize  = len(checksumBegin) + 2*sha256.Size + len(checksumEnd)
 )
 
-// errChecksum is why a file is not restored that may have become another one than was written.
+// errChecksum is returned for a file that may differ from what was written, which is not
+// restored.
 var errChecksum = errors.New("it is no whole backup of oneclaw: it does not end with the checksum of what is in it, so it was changed or cut off, or is a database that oneclaw did not copy")
 
-// checksum returns the line for what a reader holds.
+// checksum returns the checksum line for the content of a reader.
 func checksum(r io.Reader) ([]byte, error) {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, r); err != nil {
@@ -29,7 +30,7 @@ func checksum(r io.Reader) ([]byte, error) {
 	return []byte(checksumBegin + hex.EncodeToString(sum.Sum(nil)) + checksumEnd), nil
 }
 
-// sign adds the checksum to a file that is a whole database.
+// sign appends the checksum to a complete database.
 func sign(name string) error {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
@@ -48,8 +49,8 @@ func sign(name string) error {
 	return nil
 }
 
-// unsign takes the checksum off the copy of a backup. The error is [errChecksum] where it is not
-// that of the rest, which stays as it is then.
+// unsign removes the checksum from the copy of a backup. If it does not match, the error is
+// [errChecksum] and the file stays unchanged.
 func unsign(name string) error {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {

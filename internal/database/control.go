@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// ControlName is the socket in the data directory.
+// ControlName is the name of the socket in the data directory.
 const ControlName = "control.sock"
 
-// maxSocketPath is how long the path of a socket may be on every system.
+// maxSocketPath bounds the path of a socket on all systems, in bytes.
 const maxSocketPath = 100
 
 // socketPath returns a short path of the socket, and what must stay open meanwhile.
@@ -43,7 +43,7 @@ type heldListener struct {
 // Close implements net.Listener.
 func (l heldListener) Close() error { return errors.Join(l.Listener.Close(), l.hold.Close()) }
 
-// ListenControl makes the socket. The store is open, so what is there is left over.
+// ListenControl creates the socket. The store is open, so an existing one is stale.
 func ListenControl(ctx context.Context, dir string) (net.Listener, error) {
 	path, hold, err := socketPath(dir)
 	if err != nil {
@@ -61,8 +61,8 @@ func ListenControl(ctx context.Context, dir string) (net.Listener, error) {
 	return heldListener{l, hold}, nil
 }
 
-// Order gives a running bot an order, with a body unless it is nil, and reads what it answers;
-// false where none runs.
+// Order sends an order to a running bot, with a body unless it is nil, and reads the response;
+// false if none is running.
 func Order(ctx context.Context, dir, what string, body io.Reader, read func(io.Reader) error) (bool, error) {
 	path, hold, err := socketPath(dir)
 	if err != nil {

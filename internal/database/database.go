@@ -1,5 +1,5 @@
-// Package database opens, upgrades, checks, backs up, restores and moves the database, in a
-// data directory or on a server, and carries orders to the bot that has it open.
+// Package database opens, upgrades, checks, backs up, restores and moves the database, in a data
+// directory or on a server, and sends orders to the bot that has it open.
 package database
 
 import (
@@ -18,10 +18,10 @@ import (
 	"oneclaw/storage/bolt"
 )
 
-// Name is the file of the bolt engine in the data directory.
+// Name is the database file in the data directory.
 const Name = "oneclaw.db"
 
-// Names of copies in the data directory that are not whole yet.
+// Names of incomplete copies in the data directory.
 const (
 	spoolPattern   = ".backup-*"
 	backupPattern  = ".oneclaw-backup-*" // beside the backup
@@ -30,17 +30,17 @@ const (
 )
 
 const (
-	// startCheck bounds the look through the database at the start.
+	// startCheck bounds the check of the database at the start.
 	startCheck = 30 * time.Millisecond
-	// compactAbove is the size from which a database is compacted at the start, where
-	// more than half of it is free.
+	// compactAbove is the size from which a database is compacted at the start if more than half of
+	// it is free.
 	compactAbove = 64 << 20
 )
 
 // Store is an open database.
 type Store struct {
 	storage.Store
-	// shared is how a database that others use too gets a new format; nil for a file.
+	// shared is set for a database on a server.
 	shared *shared
 }
 
@@ -54,7 +54,7 @@ func (s *Store) WriteDeferred(ctx context.Context, due <-chan struct{}, ops ...s
 	return storage.WriteDeferred(ctx, s.Store, due, ops...)
 }
 
-// Path is the file of the database; empty where there is none.
+// Path returns the file of the database, or "".
 func (s *Store) Path() string {
 	if file, ok := s.Store.(*bolt.Store); ok {
 		return file.Path()
@@ -64,17 +64,17 @@ func (s *Store) Path() string {
 
 // Place says where a database is.
 type Place struct {
-	// Dir is the data directory. Opening makes it if it is not there.
+	// Dir is the data directory, which is created if missing.
 	Dir string
-	// Address says which engine has the database.
+	// Address selects the engine.
 	Address Address
-	// Password, or the content of PasswordFile, is that for a server.
+	// Password, or the content of PasswordFile, is the password for a server.
 	Password, PasswordFile string
 	// Secret is the key that encrypts tokens at rest; empty for that of the data directory.
 	Secret string
 }
 
-// String names the place without a password.
+// String returns the place without a password.
 func (p Place) String() string {
 	if p.Address.Shared() {
 		return p.Address.String()
@@ -82,17 +82,17 @@ func (p Place) String() string {
 	return p.Dir
 }
 
-// Config says which database is opened.
+// Config configures [Open].
 type Config struct {
 	Place
-	// Migrations are all steps: the first leads from format [Lowest] to the next, and so on.
+	// Migrations are all steps: the first upgrades from format [Lowest] to the next, and so on.
 	Migrations []Migration
-	// TTL is how long a replica may give no sign of life; 0 means replicas.DefaultTTL.
+	// TTL is how long a replica may be silent; 0 means replicas.DefaultTTL.
 	TTL    time.Duration
 	Logger *slog.Logger
 }
 
-// Open opens a database, in the newest format.
+// Open opens a database and upgrades it to the newest format.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
@@ -109,7 +109,7 @@ func openFile(ctx context.Context, cfg Config) (*Store, error) {
 	if err := checkEmptied(path); err != nil {
 		return nil, err
 	}
-	_ = compactWaste(ctx, path, compactAbove, false, log) // opening it says what is wrong
+	_ = compactWaste(ctx, path, compactAbove, false, log) // opening it reports what is wrong
 	store, err := openBolt(path, log)
 	if errors.Is(err, storage.ErrLocked) {
 		return nil, fmt.Errorf("%w: another oneclaw runs with this data directory; stop it, or set ONECLAW_DATA_DIR to another folder", err)
@@ -134,12 +134,12 @@ func openBolt(path string, log *slog.Logger) (*bolt.Store, error) {
 	return bolt.Open(bolt.Config{Path: path, CheckTime: startCheck, Logger: log})
 }
 
-// wipeKey is there as long as the file of the database may hold, where it uses no space, bytes
-// of what a user wanted to be gone.
+// wipeKey exists while the unused space of the database file may contain data that a user wanted
+// deleted.
 const wipeKey = "wipe"
 
-// Erased notes that something was removed because a user wants it to be gone. The next start
-// writes the file anew without it; a server sees to that itself.
+// Erased records that a user's data was deleted. The next start rewrites the file without it; a
+// server does that itself.
 func (s *Store) Erased(ctx context.Context) error {
 	if s.Shared() {
 		return nil
@@ -150,7 +150,7 @@ func (s *Store) Erased(ctx context.Context) error {
 	return nil
 }
 
-// wipe writes the file of a database anew where that was noted. It returns the store of the new
+// wipe rewrites the file of a database if that was recorded. It returns the store of the new
 // file.
 func wipe(ctx context.Context, store *bolt.Store, log *slog.Logger) (*bolt.Store, error) {
 	_, err := store.Get(ctx, wipeKey)
@@ -174,33 +174,32 @@ func wipe(ctx context.Context, store *bolt.Store, log *slog.Logger) (*bolt.Store
 	return store, nil
 }
 
-// checkEmptied refuses a database of 0 bytes beside workspaces. The engine would make a new
-// one of it, without a word: the bot would have no owner any more, and it would offer itself
-// to the first claim.
+// checkEmptied refuses a database of 0 bytes beside workspaces. The engine would silently make a
+// new one of it: the bot would have no owner, and could be claimed by anyone.
 func checkEmptied(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() > 0 {
-		return nil //nolint:nilerr // opening it says what is wrong
+		return nil //nolint:nilerr // opening it reports what is wrong
 	}
 	workspaces, err := os.ReadDir(filepath.Join(filepath.Dir(path), "workspaces"))
 	if err != nil || len(workspaces) == 0 {
-		return nil //nolint:nilerr // none is a first start that was cut off
+		return nil //nolint:nilerr // none: a first start that was interrupted
 	}
 	return fmt.Errorf("the database %s has 0 bytes, but there are workspaces beside it: restore a backup with 'oneclaw restore FILE', "+
 		"or remove the empty file to begin anew without an owner and without conversations", path)
 }
 
-// sweep removes what a crash left of a backup or of what was to be restored.
+// sweep deletes what a crash left of a backup or a restore.
 func sweep(dir string) {
 	for _, pattern := range []string{spoolPattern, restorePattern} {
-		names, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is good
+		names, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is valid
 		for _, name := range names {
 			_ = os.Remove(name)
 		}
 	}
 }
 
-// damaged says how to mend a damaged file.
+// damaged says how to repair a damaged file.
 func damaged(err error) error {
 	if errors.Is(err, bolt.ErrDamaged) {
 		return fmt.Errorf("%w; to restore a backup: 'oneclaw restore FILE', which keeps the damaged file", err)
@@ -208,8 +207,8 @@ func damaged(err error) error {
 	return err
 }
 
-// compactWaste compacts a database that is large and mostly free; with always one that is large,
-// whatever is free. Where that fails the database is as it was, and opening it says what is wrong.
+// compactWaste compacts a database that is large and mostly free; with always, any large one. On
+// failure the database is unchanged, and opening it reports what is wrong.
 func compactWaste(ctx context.Context, path string, large int64, always bool, log *slog.Logger) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() < large {
@@ -226,7 +225,7 @@ func compactWaste(ctx context.Context, path string, large int64, always bool, lo
 	return err
 }
 
-// keepFormat backs a database up that is about to get a new format.
+// keepFormat backs a database up before it gets a new format.
 func keepFormat(ctx context.Context, store *bolt.Store) (string, error) {
 	copied, _, err := spool(filepath.Dir(store.Path()), spoolPattern, func(w io.Writer) error { return store.Backup(ctx, w) })
 	if err != nil {
@@ -239,8 +238,8 @@ func keepFormat(ctx context.Context, store *bolt.Store) (string, error) {
 	return keep(copied, store.Path(), "before-update")
 }
 
-// Verify checks the whole database of a data directory that no process uses, and of a server
-// that it can be used.
+// Verify checks the whole database of a data directory that no process uses, or that a server's
+// can be used.
 func Verify(ctx context.Context, at Place) error {
 	if at.Address.Shared() {
 		return Look(ctx, at, func(*Store) error { return nil })
@@ -252,7 +251,7 @@ func Verify(ctx context.Context, at Place) error {
 	return damaged(bolt.Verify(ctx, path))
 }
 
-// Look reads a database as it is; where there is none it does nothing.
+// Look calls read with a database without changing it; if there is none, it does nothing.
 func Look(ctx context.Context, at Place, read func(*Store) error) (err error) {
 	if at.Address.Shared() {
 		store, err := at.connect(ctx, true, nil)

@@ -13,17 +13,17 @@ import (
 	"oneclaw/storage/replicas"
 )
 
-// Health is what is found out about the database of a server.
+// Health is the state of a database on a server.
 type Health struct {
 	postgres.Server
 
-	// Format is that of the data, Known the newest that this program knows.
+	// Format is the format of the data, Known the newest that this program knows.
 	Format, Known int
-	// Write is how long a write takes in the middle of a few.
+	// Write is the median time of a few writes.
 	Write time.Duration
 	// Ahead is how far the server's clock is ahead of this machine's. Nothing depends on it.
 	Ahead time.Duration
-	// Replicas are those that serve it.
+	// Replicas are the replicas that serve it.
 	Replicas []replicas.Member
 }
 
@@ -33,8 +33,8 @@ const probes = 5
 // probeKey is written and deleted again.
 const probeKey = "doctor/probe"
 
-// Examine looks at the database of a server, which bots may serve meanwhile. Where there is
-// none yet the error is storage.ErrNotFound.
+// Examine reads the state of a database on a server, which bots may serve meanwhile. If it does
+// not exist, the error is storage.ErrNotFound.
 func Examine(ctx context.Context, at Place, steps []Migration) (h Health, err error) {
 	store, err := at.connect(ctx, true, nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func timeWrites(ctx context.Context, store storage.KV) (time.Duration, error) {
 	return took[len(took)/2], store.Delete(ctx, probeKey, storage.Any)
 }
 
-// Size is what the database takes on the disk, in bytes.
+// Size returns the size of the database on the disk, in bytes.
 func (s *Store) Size(ctx context.Context) (int64, error) {
 	if s.shared != nil {
 		return s.shared.Size(ctx)

@@ -11,91 +11,90 @@ import (
 	"oneclaw/storage"
 )
 
-// formatKey is where the store says which format the data in it has. What lies where,
-// and what keeps it from growing for ever:
+// formatKey is the key of the record of the data's format. The keys, and what
+// bounds them:
 //
 //	format        this record; one
-//	doctor/       what doctor writes to see how long that takes; deleted at once
-//	wipe          whether the file is to be written anew at the next start; one
+//	doctor/       test writes of doctor; deleted at once
+//	wipe          whether the next start rewrites the file; one
 //	secret        a fingerprint of the key that encrypts, on a server; one
-//	replicas/     who serves a database on a server, and what each holds; one for each
+//	replicas/     the replicas and their leases; one for each
 //	job/open/     messages to be answered; bounded for each chat
-//	job/done/     receipts; a week, looked through each hour
+//	job/done/     receipts; a week, pruned each hour
 //	finished/     messages and tasks among them by their time; as long as they are
 //	tally/        sums of them; one for each hour of 400 days, and one that says up to when
-//	card/         cards with buttons; they expire, and go a week after they were closed
-//	access/       who was let in, one for each; a refusal goes when its time is over
-//	stranger/     who was told that the bot does not know them, where replicas share the
+//	card/         cards with buttons; they expire, and are deleted a week after they were closed
+//	access/       who was let in, one for each; a refusal expires
+//	stranger/     users who were told that the bot does not know them, if replicas share the
 //	              store; a day, and at most 200 new ones an hour
-//	aside/        what could not be carried to its end; 30 days, looked through each hour
-//	moved/        under which id a chat goes on; one for each that moved
-//	session/      the present conversation; one for each chat
-//	learning/     which chats know of exports, who has said no to them; one for each; the key
+//	aside/        dead letters; 30 days, pruned each hour
+//	moved/        the new ids of chats that moved; one for each
+//	session/      the current conversation; one for each chat
+//	learning/     which chats know of exports, which users opted out; one for each; the key
 //	              of the pseudonyms
-//	audit/        who did what; at most 50,000, for a year unless the settings say otherwise
+//	audit/        audit entries; at most 50,000, for a year unless the settings say otherwise
 //	error/        errors of the log; at most 1,000, for 30 days
 //	admin/        sessions of administrators on their pages, one record for each of them
-//	conversation/ a line for each conversation; those of tasks go after 90 days
-//	begun/        an entry of an index for each of them
-//	asked/        in which conversations of groups a user has asked something; one for each of
+//	conversation/ a line for each conversation; those of tasks are deleted after 90 days
+//	begun/        an index entry for each of them
+//	asked/        in which group conversations a user has asked something; one for each of
 //	              both
 //	memory/       one for each owner, of a bounded size
 //	schedule/     tasks, bounded for each owner, with a bounded history; two entries of
 //	              the index for each
 //	settings/     what administrators and chats chose; each kind is bounded
-//	telegram/     which albums were last for the bot; one
-//	slack/        up to when messages have arrived; what is still to be looked at, at most
-//	              200 threads for each process; where commands take answers, one list for
-//	              each channel, which goes after half an hour; with several processes the
+//	telegram/     the last albums addressed to the bot; one
+//	slack/        the cursor of received messages; threads to check, at most
+//	              200 threads for each process; where commands accept answers, one list for
+//	              each channel, deleted after half an hour; with several processes the
 //	              threads with the bot, for a day
 //	hook/         webhooks, bounded for each owner
-//	google/       an account, what it may do, and a sign-in; one each for a user
-//	files/        what the folder of an owner holds, where replicas share the store; one for
+//	google/       an account, wanted scopes, and a sign-in; one each for a user
+//	files/        the contents of an owner's folder, if replicas share the store; one for
 //	              each, of at most 8 MiB
-//	blob/         chunks of those files, within the quota of each owner; what none has goes
+//	blob/         chunks of those files, within the quota of each owner; unused ones are deleted
 //	              with the next sweep
-//	account/      what models used: one for each user, chat and day for two months, one
+//	account/      model usage: one for each user, chat and day for two months, one
 //	              for each day, month, model and tool group for 400 days, one for each chat
-//	              since it began; what was charged and is not added to them yet, for a second
+//	              since it began; charges that are not added to them yet, for a second
 //	              or so
 //
-// The logs hold the conversations, which people search: they stay, but for those of
-// tasks, which go with their lines.
+// The logs contain the conversations, which people search: they are kept, except those of tasks,
+// which are deleted with their lines.
 const formatKey = "format"
 
-// Lowest is the lowest format that is read, lastReader the commit whose program reads what lies
-// below: no release wrote that.
+// Lowest is the lowest format that is read; lastReader is the commit whose program reads lower
+// ones, which no release wrote.
 const (
 	Lowest     = 4
 	lastReader = "86754647"
 )
 
-// Newest is the format that some steps lead to.
+// Newest returns the format that the steps lead to.
 func Newest(steps []Migration) int { return Lowest + len(steps) }
 
 type format struct {
 	Version int `json:"version"`
-	// Backup names what was written before the steps that have begun, until all are
-	// done.
+	// Backup names the backup written before the steps in progress, until all are done.
 	Backup string `json:"backup,omitempty"`
-	// Next is the format that the data is about to get, from before it is certain that
-	// all replicas know it.
+	// Next is the format that the data is about to get, set before it is certain that all replicas
+	// know it.
 	Next int `json:"next,omitempty"`
 
-	// rev is that of the record: who writes it over another loses.
+	// rev is the revision of the record, for conditional writes.
 	rev storage.Revision
-	// empty says that there are no data at all.
+	// empty says that there is no data.
 	empty bool
 }
 
-// Migration brings data from one format to the next. A crash has it run again, so it
-// must take what it has changed already.
+// Migration upgrades data from one format to the next. After a crash it runs again, so it must
+// accept what it has changed already.
 //
-// Replicas go on meanwhile. A program that brings a format reads the one before it, too,
-// and writes that until [Store.Format] says that all know the new one.
+// Replicas keep running meanwhile. A program with a new format reads the previous one, too, and
+// writes that until [Store.Format] says that all know the new one.
 type Migration func(ctx context.Context, store storage.Store) error
 
-// readFormat returns the format of the data: 0 where there is no record of it.
+// readFormat returns the format of the data: 0 if there is no record.
 func readFormat(ctx context.Context, store storage.KV) (format, error) {
 	var f format
 	entry, err := store.Get(ctx, formatKey)
@@ -119,8 +118,7 @@ func readFormat(ctx context.Context, store storage.KV) (format, error) {
 	return f, nil
 }
 
-// checkFormat refuses a format that a program does not know which knows those from [Lowest] up to
-// known.
+// checkFormat refuses a format outside of [Lowest] to known.
 func checkFormat(f format, known int) error {
 	if newest := max(f.Version, f.Next); newest > known {
 		return fmt.Errorf("the database was written by a newer oneclaw (format %d, this one knows %d): update oneclaw, "+
@@ -133,8 +131,8 @@ func checkFormat(f format, known int) error {
 	return nil
 }
 
-// upgrade brings the data to the newest format. backup is called before the first step
-// and returns the name of what it wrote.
+// upgrade upgrades the data to the newest format. It calls backup before the first step, which
+// returns the name of the file.
 func upgrade(ctx context.Context, store storage.Store, steps []Migration, backup func() (string, error), log *slog.Logger) error {
 	f, err := readFormat(ctx, store)
 	if err == nil {

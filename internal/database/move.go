@@ -13,8 +13,8 @@ import (
 	"oneclaw/storage/postgres"
 )
 
-// Move writes all that a database holds into another one, which is empty or what a move that
-// broke off has left, and compares the two. No bot serves either meanwhile.
+// Move copies a database into another one, which is empty or left by an interrupted move, and
+// compares the two. No bot may serve either meanwhile.
 func Move(ctx context.Context, from, to Place, progress func(RecordCount)) (moved RecordCount, err error) {
 	if err := from.checkKeys(to); err != nil {
 		return moved, err
@@ -29,9 +29,9 @@ func Move(ctx context.Context, from, to Place, progress func(RecordCount)) (move
 		return moved, fmt.Errorf("where to move it: %w", err)
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
-	err = alone(ctx, source, func(ctx context.Context) error {
-		return alone(ctx, target, func(ctx context.Context) error {
-			moved, err = MoveStore(ctx, settled{source}, target, progress)
+	err = exclusivelyIn(ctx, source, func(ctx context.Context) error {
+		return exclusivelyIn(ctx, target, func(ctx context.Context) error {
+			moved, err = MoveStore(ctx, withoutReplicas{source}, target, progress)
 			if err == nil && to.Address.Shared() {
 				err = from.leaveKey(ctx, target)
 			}
@@ -44,8 +44,8 @@ func Move(ctx context.Context, from, to Place, progress func(RecordCount)) (move
 	return moved, err
 }
 
-// checkKeys refuses a move to a server with another key than that of the data directory: what
-// is encrypted there could not be read any more.
+// checkKeys refuses a move to a server with another key than that of the data directory:
+// encrypted data could not be read any more.
 func (p Place) checkKeys(to Place) error {
 	if !to.Address.Shared() || p.Address.Shared() || p.Secret == "" {
 		return nil
@@ -63,7 +63,7 @@ func (p Place) checkKeys(to Place) error {
 	return fmt.Errorf("setting secret_key (ONECLAW_SECRET_KEY): it is not the key in %s: set it to that, or remove the file if the bot has always run with the setting", path)
 }
 
-// leaveKey notes with which key a database was begun that is on a server now.
+// leaveKey records on a server the key with which a database was begun.
 func (p Place) leaveKey(ctx context.Context, target storage.KV) error {
 	key, err := p.localKey()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,7 +75,7 @@ func (p Place) leaveKey(ctx context.Context, target storage.KV) error {
 	return sameKey(ctx, target, key)
 }
 
-// openEnd opens one end of a move, as it is. No format is changed.
+// openEnd opens one end of a move without upgrading it.
 func openEnd(ctx context.Context, at Place, existing bool) (Target, error) {
 	if at.Address.Shared() {
 		return at.connect(ctx, existing, nil)
@@ -97,8 +97,8 @@ func openEnd(ctx context.Context, at Place, existing bool) (Target, error) {
 	return store, nil
 }
 
-// alone runs do while no other process uses a store. A file is locked since it was opened.
-func alone(ctx context.Context, store storage.Store, do func(context.Context) error) error {
+// exclusivelyIn runs do while no other process uses a store. A file has been locked since it was opened.
+func exclusivelyIn(ctx context.Context, store storage.Store, do func(context.Context) error) error {
 	if server, ok := store.(*postgres.Store); ok {
 		return exclusively(ctx, server, do)
 	}

@@ -12,18 +12,18 @@ import (
 	"filippo.io/age"
 )
 
-// sealedBegin begins each file that age has encrypted.
+// sealedBegin begins each file encrypted by age.
 const sealedBegin = "age-encryption.org/v1\n"
 
-// Options say how a backup is written.
+// Options configure a backup.
 type Options struct {
-	Force bool // replaces the file if it is there
-	// Recipients are public keys of age (age1…) for which the backup is sealed; without one it
-	// is not.
+	Force bool // replaces an existing file
+	// Recipients are public keys of age (age1…) for which the backup is encrypted; if empty, it is
+	// not.
 	Recipients []string
 }
 
-// CheckRecipients refuses what is no public key.
+// CheckRecipients refuses invalid public keys.
 func CheckRecipients(keys []string) error {
 	_, err := recipients(keys)
 	return err
@@ -44,7 +44,7 @@ func recipients(keys []string) ([]age.Recipient, error) {
 	return all, nil
 }
 
-// seal writes a file, encrypted for those who have one of the keys.
+// seal encrypts a file for the recipients.
 func seal(w io.Writer, file string, to []age.Recipient) error {
 	sealed, err := age.Encrypt(w, to...)
 	if err != nil {
@@ -53,7 +53,7 @@ func seal(w io.Writer, file string, to []age.Recipient) error {
 	return errors.Join(readFile(file, sealed), sealed.Close())
 }
 
-// unseal writes what is in a backup, which may be sealed. The identities are in a file, one a line.
+// unseal decrypts a backup if it is sealed. The identities are in a file, one per line.
 func unseal(backup, identities string, w io.Writer) error {
 	f, err := os.Open(backup)
 	if err != nil {
@@ -61,7 +61,7 @@ func unseal(backup, identities string, w io.Writer) error {
 	}
 	defer func() { _ = f.Close() }()
 	source := bufio.NewReader(f)
-	begin, _ := source.Peek(len(sealedBegin)) // a file that is too short is none
+	begin, _ := source.Peek(len(sealedBegin)) // a shorter file is not sealed
 	switch sealed := bytes.Equal(begin, []byte(sealedBegin)); {
 	case !sealed && identities != "":
 		return fmt.Errorf("%s is not sealed: leave --identity away", backup)
@@ -96,7 +96,7 @@ func identitiesIn(file string) ([]age.Identity, error) {
 	defer func() { _ = f.Close() }()
 	keys, err := age.ParseIdentities(f)
 	if err != nil {
-		// The error quotes the line, which may be a key that is cut off.
+		// The error quotes the line, which may be a truncated key.
 		return nil, fmt.Errorf("%s has no secret keys of age, one a line (AGE-SECRET-KEY-1…)", file)
 	}
 	return keys, nil

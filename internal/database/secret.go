@@ -19,7 +19,7 @@ import (
 // SecretName is the file in the data directory with the key that encrypts tokens.
 const SecretName = "secret.key"
 
-// CheckSecret refuses settings of the secret key that cannot be used.
+// CheckSecret refuses unusable settings of the secret key.
 func (p Place) CheckSecret() error {
 	switch {
 	case p.Secret == "" && p.Address.Shared():
@@ -32,8 +32,8 @@ func (p Place) CheckSecret() error {
 }
 
 // SecretKey returns the key that encrypts tokens at rest: the setting, or the file in the data
-// directory, which is made at the first start. On a server, which many share, it has to be the
-// one with which the database was begun.
+// directory, which is created at the first start. On a shared server it has to be the key with
+// which the database was begun.
 func (p Place) SecretKey(ctx context.Context, kv storage.KV) ([]byte, error) {
 	if err := p.CheckSecret(); err != nil {
 		return nil, err
@@ -48,10 +48,10 @@ func (p Place) SecretKey(ctx context.Context, kv storage.KV) ([]byte, error) {
 	return []byte(p.Secret), sameKey(ctx, kv, []byte(p.Secret))
 }
 
-// secretRecord is where a database on a server keeps the fingerprint of the key.
+// secretRecord is the record of the key's fingerprint on a server.
 const secretRecord = "secret"
 
-// sameKey compares a key with the one with which a database was begun, or notes it as that.
+// sameKey compares a key with the one with which a database was begun, or records it.
 func sameKey(ctx context.Context, kv storage.KV, key []byte) error {
 	hash := hmac.New(sha256.New, key)
 	_, _ = hash.Write([]byte("oneclaw: fingerprint of the secret key")) // never fails
@@ -70,7 +70,7 @@ func sameKey(ctx context.Context, kv storage.KV, key []byte) error {
 	return nil
 }
 
-// localKey is the setting, or what the file in the data directory holds.
+// localKey returns the setting, or the content of the file in the data directory.
 func (p Place) localKey() ([]byte, error) {
 	if p.Secret != "" {
 		return []byte(p.Secret), nil

@@ -19,19 +19,18 @@ import (
 	"oneclaw/storage/replicas"
 )
 
-// shared is a database on a server, with the steps to the newest format that this program
-// knows.
+// shared is a database on a server, with the migrations that this program knows.
 type shared struct {
 	*postgres.Store
 	cfg Config
-	// format is what the database had when this program last looked.
+	// format is the format of the database when last read.
 	format atomic.Int64
 }
 
 func (s *shared) newest() int { return Newest(s.cfg.Migrations) }
 
-// connect opens the tables of a server. Those that do not exist are made, unless they have to
-// exist; then the error is storage.ErrNotFound.
+// connect opens the tables of a server. Missing ones are created unless existing is set; then
+// the error is storage.ErrNotFound.
 func (p Place) connect(ctx context.Context, existing bool, log *slog.Logger) (*postgres.Store, error) {
 	cfg := postgres.Config{URL: string(p.Address), Existing: existing, Logger: log}
 	if p.Address.Password() == "" {
@@ -44,8 +43,8 @@ func (p Place) connect(ctx context.Context, existing bool, log *slog.Logger) (*p
 	return store, nil
 }
 
-// openShared opens the database of a server. Of those that start together one brings it to
-// the newest format, if all replicas know that.
+// openShared opens the database of a server. One of the replicas that start together upgrades it
+// to the newest format, if all know that.
 func openShared(ctx context.Context, cfg Config) (*Store, error) {
 	store, err := cfg.connect(ctx, false, cfg.Logger)
 	if err != nil {
@@ -58,8 +57,8 @@ func openShared(ctx context.Context, cfg Config) (*Store, error) {
 	return &Store{store, s}, nil
 }
 
-// begin is what a program does before it joins: it works with the newest format, or with the
-// one before it as long as there are replicas that do not know a newer one.
+// begin prepares a program before it joins: it uses the newest format, or the previous one while
+// there are replicas that do not know a newer one.
 func (s *shared) begin(ctx context.Context) error {
 	done, err := s.upgrade(ctx)
 	if err != nil || done {
@@ -79,8 +78,8 @@ func (s *shared) begin(ctx context.Context) error {
 	return err
 }
 
-// upgrade brings the database to the newest format, unless there is a replica that does not
-// know it. It reports whether the database has that now.
+// upgrade upgrades the database to the newest format, unless a replica does not know it. It
+// reports whether the database has that format now.
 func (s *shared) upgrade(ctx context.Context) (done bool, err error) {
 	waiting := func() error {
 		s.cfg.Logger.Info("another process changes the whole database, such as its format: waiting for its end")
@@ -115,9 +114,8 @@ func (s *shared) upgrade(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// announce says in the database that it gets the newest format, and returns how many
-// replicas there are, -1 where one does not know it. A replica looks at the format when it
-// has joined, so none comes that was not seen here.
+// announce records that the database gets the newest format, and returns the number of replicas,
+// -1 if one does not know it. A replica checks the format after joining, so none is missed.
 func (s *shared) announce(ctx context.Context, f *format) (others int, err error) {
 	if others, err = s.others(ctx); err != nil || others < 0 {
 		return others, err
@@ -133,7 +131,7 @@ func (s *shared) announce(ctx context.Context, f *format) (others int, err error
 	return others, err
 }
 
-// others counts the replicas: -1 where one does not know the newest format.
+// others counts the replicas: -1 if one does not know the newest format.
 func (s *shared) others(ctx context.Context) (int, error) {
 	members, err := replicas.List(ctx, s.Store)
 	for _, m := range members {
@@ -144,10 +142,10 @@ func (s *shared) others(ctx context.Context) (int, error) {
 	return len(members), err
 }
 
-// Shared reports whether other programs may have the database open, too.
+// Shared reports whether other processes may have the database open, too.
 func (s *Store) Shared() bool { return s.shared != nil }
 
-// Format is the format of the data: what is written has to be of it.
+// Format returns the format in which data has to be written.
 func (s *Store) Format() int {
 	if s.shared == nil {
 		return 0
@@ -155,7 +153,7 @@ func (s *Store) Format() int {
 	return int(s.shared.format.Load())
 }
 
-// Known is the newest format that this program knows.
+// Known returns the newest format that this program knows.
 func (s *Store) Known() int {
 	if s.shared == nil {
 		return 0
@@ -164,7 +162,7 @@ func (s *Store) Known() int {
 }
 
 // Check refuses a database that has, or is about to get, a format that this program does not
-// know, with replicas.ErrRefused. A replica asks when it has joined.
+// know, with replicas.ErrRefused. A replica calls it after joining.
 func (s *Store) Check(ctx context.Context) error {
 	f, err := readFormat(ctx, s.Store)
 	if err != nil {
@@ -176,11 +174,11 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// Upgrade brings a database of which older replicas held up the newest format to it when the
-// last of them is gone. It returns then, or when ctx ends.
+// Upgrade waits for the last replica that does not know the newest format to end, and upgrades
+// the database then. It also returns when ctx ends.
 func (s *Store) Upgrade(ctx context.Context) error {
 	for ctx.Err() == nil && s.Format() < s.Known() {
-		due := true // one may have gone before the watch began
+		due := true // one may have ended before the watch began
 		for event, err := range replicas.WatchMembers(ctx, s.Store) {
 			if errors.Is(err, storage.ErrClosed) {
 				return nil
@@ -188,7 +186,7 @@ func (s *Store) Upgrade(ctx context.Context) error {
 			if err != nil {
 				break // watch again
 			}
-			// Signs of life come again and again. Another replica may have done it.
+			// Heartbeats repeat. Another replica may have upgraded it.
 			f, err := readFormat(ctx, s.Store)
 			if due = due || event.Deleted || f.Version == s.Known(); due && err == nil {
 				var done bool
@@ -217,8 +215,7 @@ func checkUnserved(ctx context.Context, store storage.KV) error {
 	return fmt.Errorf("bots run with this database (%s): stop them first", strings.Join(hosts, ", "))
 }
 
-// CheckUnserved refuses a database on a server that bots serve. A file is locked by the one
-// that does.
+// CheckUnserved refuses a database on a server that bots serve. A file is locked by the bot.
 func (s *Store) CheckUnserved(ctx context.Context) error {
 	if _, ok := s.Store.(*postgres.Store); !ok {
 		return nil
@@ -239,11 +236,11 @@ func exclusively(ctx context.Context, store *postgres.Store, do func(context.Con
 	})
 }
 
-// settled is a source without the records of replicas: who they are is no data.
-type settled struct{ Source }
+// withoutReplicas is a source without the records of replicas, which are not data.
+type withoutReplicas struct{ Source }
 
 // List implements Source.
-func (s settled) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
+func (s withoutReplicas) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
 	return func(yield func(storage.Entry, error) bool) {
 		for entry, err := range s.Source.List(ctx, r) {
 			if err == nil && strings.HasPrefix(entry.Key, replicas.Prefix) {
@@ -256,11 +253,11 @@ func (s settled) List(ctx context.Context, r storage.Range) iter.Seq2[storage.En
 	}
 }
 
-// keepShared copies the database of a server to a file beside where one of the data
+// keepShared copies the database of a server to a file, beside where the one of the data
 // directory would be.
 func keepShared(ctx context.Context, store *postgres.Store, path, why string) (string, error) {
 	return keepAs(path, why, func(name string) error {
-		// It is made here, so that no other process has it.
+		// O_EXCL: no other process has it.
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return err
@@ -272,15 +269,14 @@ func keepShared(ctx context.Context, store *postgres.Store, path, why string) (s
 	})
 }
 
-// download copies the database of a server, as it is at this moment, into an empty file, and
-// checks that.
+// download copies a snapshot of the database of a server into an empty file, and checks it.
 func download(ctx context.Context, store *postgres.Store, name string) error {
 	file, err := bolt.Open(bolt.Config{Path: name, NoSync: true})
 	if err != nil {
 		return err
 	}
 	err = store.Snapshot(ctx, func(moment *postgres.Snapshot) error {
-		_, err := MoveStore(ctx, settled{moment}, file, nil)
+		_, err := MoveStore(ctx, withoutReplicas{moment}, file, nil)
 		return err
 	})
 	if err = errors.Join(err, file.Close()); err != nil {
@@ -319,8 +315,8 @@ func backupShared(ctx context.Context, at Place, dir string) (name string, size 
 	return name, info.Size(), nil
 }
 
-// restoreShared puts what a checked file holds in the place of the database of a server,
-// which is kept as a file before.
+// restoreShared replaces the database of a server by the content of a checked file; the old one
+// is kept as a file.
 func restoreShared(ctx context.Context, at Place, name string) (kept string, err error) {
 	store, err := at.connect(ctx, false, nil)
 	if err != nil {
@@ -338,7 +334,7 @@ func restoreShared(ctx context.Context, at Place, name string) (kept string, err
 		if err != nil {
 			return err
 		}
-		// What a restore that broke off has left is no database to keep.
+		// What an interrupted restore has left is not worth keeping.
 		if used && !errors.Is(begun, ErrUnfinished) {
 			if kept, err = keepShared(ctx, store, filepath.Join(at.Dir, Name), "before-restore"); err != nil {
 				return fmt.Errorf("keep the database as it is: %w", err)
@@ -353,7 +349,7 @@ func restoreShared(ctx context.Context, at Place, name string) (kept string, err
 	return kept, err
 }
 
-// holds reports whether there is anything in a store.
+// holds reports whether a store has any key.
 func holds(ctx context.Context, store storage.Store) (bool, error) {
 	for _, err := range store.List(ctx, storage.Range{Limit: 1}) {
 		return true, err

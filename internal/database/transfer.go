@@ -10,8 +10,8 @@ import (
 	"oneclaw/storage"
 )
 
-// Marker is the key of a store that a move has begun to fill and not finished. A store
-// that has it must not be served.
+// Marker is the key of a store that a move has begun to fill and not finished. A store that has
+// it must not be served.
 const Marker = "transfer/unfinished"
 
 // Bounds of one write to the target.
@@ -20,23 +20,23 @@ const (
 	maxBytes = 4 << 20
 )
 
-// ErrNotEmpty is returned where the target holds something that no move has left there.
+// ErrNotEmpty is returned if the target has data that no move has left there.
 var ErrNotEmpty = errors.New("database: the target is not empty")
 
 // ErrUnfinished is returned by [Check].
 var ErrUnfinished = errors.New("database: a move into this store has not been finished: run it again")
 
-// Source is what a store is read by: a store, or what it held at one moment.
+// Source is a store, or a snapshot of one, to read from.
 type Source interface {
-	// Get is that of storage.KV.
+	// Get is as in storage.KV.
 	Get(ctx context.Context, key string) (storage.Entry, error)
-	// List is that of storage.KV.
+	// List is as in storage.KV.
 	List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error]
-	// Records is that of storage.Log.
+	// Records is as in storage.Log.
 	Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error]
-	// Logs is that of storage.Log.
+	// Logs is as in storage.Log.
 	Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error]
-	// Newest returns a revision that no version of a key is above.
+	// Newest returns an upper bound of the revisions of keys.
 	Newest(ctx context.Context) (storage.Revision, error)
 }
 
@@ -44,13 +44,13 @@ type Source interface {
 type Target interface {
 	storage.Store
 
-	// Newest is that of [Source].
+	// Newest is as in [Source].
 	Newest(ctx context.Context) (storage.Revision, error)
-	// Raise has later writes get revisions above one.
+	// Raise makes later writes get higher revisions than rev.
 	Raise(ctx context.Context, rev storage.Revision) error
 }
 
-// CheckEmpty returns [ErrUnfinished] for a store that a move has left half filled.
+// CheckEmpty returns [ErrUnfinished] for a store that a move has left incomplete.
 func CheckEmpty(ctx context.Context, store interface {
 	Get(ctx context.Context, key string) (storage.Entry, error)
 },
@@ -65,18 +65,17 @@ func CheckEmpty(ctx context.Context, store interface {
 	return ErrUnfinished
 }
 
-// RecordCount is what a store holds.
+// RecordCount counts the content of a store.
 type RecordCount struct {
 	Keys, Logs, Records int
 	// Bytes counts values and the data of records.
 	Bytes int64
 }
 
-// MoveStore writes all that a store holds into one that is empty, and then compares the two. Where
-// a former move broke off, it goes on from there. progress, if not nil, is told after each
-// write. No other process may write to either store meanwhile: a difference is an error, and the
-// target stays marked as unfinished. Its revisions go on above those of the other: jobs are
-// numbered by them.
+// MoveStore copies a store into an empty one, and then compares the two. It continues an
+// interrupted move. progress, if not nil, is called after each write. No other process may write
+// to either store meanwhile: a difference is an error, and the target stays marked as
+// unfinished. Its revisions continue above those of the source, because they number jobs.
 func MoveStore(ctx context.Context, from Source, to Target, progress func(RecordCount)) (RecordCount, error) {
 	if err := CheckEmpty(ctx, from); err != nil {
 		return RecordCount{}, fmt.Errorf("the store to move: %w", err)
@@ -112,7 +111,7 @@ func raise(ctx context.Context, from Source, to Target) error {
 	return err
 }
 
-// ClearStore empties a store for a move into it, which finishes what this begins.
+// ClearStore empties a store for a move into it, which removes the marker that this sets.
 func ClearStore(ctx context.Context, store storage.Store) error {
 	if _, err := store.Put(ctx, Marker, nil, storage.Any); err != nil {
 		return fmt.Errorf("mark the target: %w", err)
@@ -128,7 +127,7 @@ func ClearStore(ctx context.Context, store storage.Store) error {
 	return nil
 }
 
-// claim marks a store as being filled. One that was marked before is taken as it is.
+// claim marks a store as being filled, and accepts one that is marked already.
 func claim(ctx context.Context, to Target) error {
 	err := CheckEmpty(ctx, to)
 	if err == nil {
@@ -162,7 +161,7 @@ type writer struct {
 	size     int
 }
 
-// add collects an operation, and writes what is collected when it is enough.
+// add collects an operation, and writes a full batch.
 func (w *writer) add(ctx context.Context, op storage.Op) error {
 	if len(w.ops) == maxOps || w.size > 0 && w.size+len(op.Value) > maxBytes {
 		if err := w.flush(ctx); err != nil {
@@ -206,7 +205,7 @@ func (w *writer) logs(ctx context.Context, from Source) error {
 	return nil
 }
 
-// log appends what the target does not have of a log.
+// log appends the records of a log that the target lacks.
 func (w *writer) log(ctx context.Context, from Source, name string) error {
 	var end storage.Position
 	for r, err := range w.to.Records(ctx, name, storage.Query{Backward: true, Limit: 1}) {
@@ -244,8 +243,8 @@ func (w *writer) log(ctx context.Context, from Source, name string) error {
 	return write()
 }
 
-// keys puts what is missing or different in the target, and deletes what a former move
-// put there and the source does not have any more.
+// keys writes what is missing or different in the target, and deletes what an earlier move wrote
+// and the source no longer has.
 func (w *writer) keys(ctx context.Context, from Source) error {
 	for pair, err := range pairs(ctx, from, w.to) {
 		if err != nil {
@@ -267,7 +266,7 @@ func (w *writer) keys(ctx context.Context, from Source) error {
 // pair is a key of either store, or of both.
 type pair struct{ in, out *storage.Entry }
 
-// pairs walks through the keys of two stores side by side, without the marker.
+// pairs merges the keys of two stores, without the marker.
 func pairs(ctx context.Context, from, to Source) iter.Seq2[pair, error] {
 	return func(yield func(pair, error) bool) {
 		nextIn, stopIn := iter.Pull2(from.List(ctx, storage.Range{}))
@@ -306,8 +305,8 @@ func pairs(ctx context.Context, from, to Source) iter.Seq2[pair, error] {
 	}
 }
 
-// CompareStores returns an error that names the first key or record which is not the same in
-// both stores, and what they hold if all is.
+// CompareStores returns the counts of two equal stores, or an error that names the first key or
+// record that differs.
 func CompareStores(ctx context.Context, a, b Source) (RecordCount, error) {
 	var n RecordCount
 	for p, err := range pairs(ctx, a, b) {
@@ -339,7 +338,7 @@ func CompareStores(ctx context.Context, a, b Source) (RecordCount, error) {
 	return n, nil
 }
 
-// sameNames finds logs that one of two stores has alone.
+// sameNames finds logs that only one of two stores has.
 func sameNames(ctx context.Context, a, b Source) error {
 	next, stop := iter.Pull2(b.Logs(ctx, storage.Range{}))
 	defer stop()

@@ -14,7 +14,7 @@ import (
 // Patience bounds each check.
 const Patience = 20 * time.Second
 
-// Verdict is how a check ended.
+// Verdict is the result of a check.
 type Verdict string
 
 // The verdicts.
@@ -24,46 +24,46 @@ const (
 	VerdictFail Verdict = "fail"
 )
 
-// Question is something that a person is asked while the bot is set up.
+// Question is a question during the setup of the bot.
 type Question struct {
-	// Explanation says where the answer comes from, What is what is asked for.
+	// Explanation says where the answer comes from, What is asked for.
 	Explanation, What string
-	// Key is the setting that the answer becomes, in its section.
+	// Key is the setting for the answer, in its section.
 	Key string
-	// Check takes an answer and says what it found; its error says what is wrong with it.
+	// Check validates an answer and describes what it found; its error says what is wrong.
 	Check func(ctx context.Context, answer string) (string, error)
 }
 
-// Finding is what a check found, and what to do about it.
+// Finding is the result of a check, and what to do about it.
 type Finding struct {
 	Check  string  `json:"check"`
 	Status Verdict `json:"status"`
 	Text   string  `json:"text"`
 }
 
-// OK makes the finding that all is well.
+// OK returns a finding without a problem.
 func OK(format string, args ...any) *Finding {
 	return &Finding{Status: VerdictOK, Text: fmt.Sprintf(format, args...)}
 }
 
-// Warn makes the finding of something to mend that keeps nothing from running.
+// Warn returns a finding of a problem that does not keep the bot from running.
 func Warn(format string, args ...any) *Finding {
 	return &Finding{Status: VerdictWarn, Text: fmt.Sprintf(format, args...)}
 }
 
-// Fail makes the finding of what does not work.
+// Fail returns a finding of something that does not work.
 func Fail(format string, args ...any) *Finding {
 	return &Finding{Status: VerdictFail, Text: fmt.Sprintf(format, args...)}
 }
 
-// Check is one check. No finding says that it does not apply.
+// Check is one check. A nil finding means that it does not apply.
 type Check struct {
 	Name string
 	Run  func(ctx context.Context) *Finding
 }
 
-// Examine runs checks one after another and prints a line for each as it ends, or all as
-// JSON. The error names the checks that failed.
+// Examine runs the checks in order and prints a line for each as it ends, or all as JSON. The
+// error names the failed checks.
 func Examine(ctx context.Context, checks []Check, redact func(string) string, asJSON bool, w io.Writer) error {
 	all, failed := []Finding{}, error(nil)
 	for _, c := range checks {

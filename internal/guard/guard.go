@@ -1,9 +1,8 @@
-// Package guard makes HTTP clients for addresses that the model or a user names.
+// Package guard makes HTTP clients for addresses from the model or a user.
 //
-// Such a client reaches public addresses only. The check is made on the address
-// that is about to be dialled, after the name was resolved and for every redirect
-// anew, so that neither a name that resolves to an inner address nor one that
-// changes its mind between check and use gets through.
+// Such a client reaches only public addresses. It checks the address to be dialled, after
+// resolving the name and for every redirect, so that neither a name that resolves to an internal
+// address nor one that changes between check and use gets through.
 package guard
 
 import (
@@ -19,17 +18,17 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	// ErrAddress is returned for a host whose address is not public.
 	ErrAddress = errors.New("the address is internal or reserved, and this bot may only reach public ones")
-	// ErrURL is returned for a URL that is not an http or https one with a host and
-	// without a user name or password.
+	// ErrURL is returned for a URL that is not http or https, has no host, or has a user name or
+	// password.
 	ErrURL = errors.New("not a usable URL")
-	// ErrRedirects is returned when there are more redirects than allowed.
+	// ErrRedirects is returned for more redirects than allowed.
 	ErrRedirects = errors.New("too many redirects")
-	// ErrElsewhere is returned when a redirect would have another host do what was asked of
-	// the first: the approver was shown the first alone.
+	// ErrElsewhere is returned if a redirect would make another host do what was approved for the
+	// first.
 	ErrElsewhere = errors.New("it redirects to another host, which is followed only to read; send it there if that is meant")
 )
 
@@ -42,18 +41,16 @@ const (
 	maxURL         = 8 << 10
 )
 
-// Config says what a client may do.
+// Config configures a client.
 type Config struct {
-	// AllowPrivate are ranges that may be reached although they are not public.
-	// The zero value allows none.
+	// AllowPrivate are private ranges that may be reached. The zero value allows none.
 	AllowPrivate []netip.Prefix
 	// Resolver looks names up. nil means the host's.
 	Resolver *net.Resolver
 }
 
-// NewClient makes a client. It keeps no connection open and no cookies, takes no
-// proxy from the environment, and has no time limit but that of a request's
-// context. Its errors are to be passed through [Reason].
+// NewClient makes a client. It keeps no connections and cookies, ignores proxies in the
+// environment, and has no timeout but a request's context. Pass its errors through [Reason].
 func NewClient(cfg Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -81,7 +78,7 @@ func NewClient(cfg Config) *http.Client {
 	}
 }
 
-// NewDialer makes a dialer that connects to what [NewClient] may reach.
+// NewDialer makes a dialer with the same restrictions as [NewClient].
 func NewDialer(cfg Config) *net.Dialer {
 	var v4, v6 []netip.Prefix
 	for _, p := range cfg.AllowPrivate {
@@ -99,8 +96,8 @@ func NewDialer(cfg Config) *net.Dialer {
 	}
 }
 
-// ParseURL reads an address that the model or a user gave. The error is
-// [ErrURL] and says what is wrong, without repeating the URL.
+// ParseURL parses an address from the model or a user. The error is [ErrURL] with the reason,
+// without the URL.
 func ParseURL(text string) (*url.URL, error) {
 	if len(text) > maxURL {
 		return nil, fmt.Errorf("%w: it is longer than %d bytes", ErrURL, maxURL)
@@ -126,8 +123,8 @@ func check(u *url.URL) error {
 
 func reads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// keepPublicHeaders drops all that may be a secret meant for another host: net/http
-// drops only the best-known ones.
+// keepPublicHeaders drops all headers that may be a secret for another host: net/http drops only
+// the best-known ones.
 func keepPublicHeaders(h http.Header) {
 	for name := range h {
 		switch name {
@@ -138,8 +135,8 @@ func keepPublicHeaders(h http.Header) {
 	}
 }
 
-// Reason returns the cause of a failed request without the URL, which may hold
-// secrets, and [ErrAddress] for an address that is not public.
+// Reason returns the cause of a failed request without the URL, which may contain secrets;
+// [ErrAddress] for an address that is not public.
 func Reason(err error) error {
 	if prohibited(err) {
 		return ErrAddress

@@ -12,23 +12,23 @@ import (
 	"strings"
 )
 
-// Limits of the requests that the model or its scripts make, in bytes.
+// Limits of requests by the model or its scripts, in bytes.
 const (
-	// MaxReply is how much of a reply's body is shown to them.
+	// MaxReply bounds the shown part of a reply's body.
 	MaxReply = 100 << 10
 	// maxSent bounds the body of a request, maxSentHeaders all its headers.
 	maxSent        = 1 << 20
 	maxSentHeaders = 16 << 10
 )
 
-// userAgent is how the bot names itself unless told otherwise.
+// userAgent is the default User-Agent.
 const userAgent = "OneClaw/1.0"
 
-// ErrRequest is returned for a request that is too large or not what it says it is.
+// ErrRequest is returned for a request that is too large or inconsistent.
 var ErrRequest = errors.New("not a usable request")
 
-// NewRequest makes a request of the model's or a script's. A body of which no header says
-// what it is goes out as JSON or text. The error is [ErrRequest], or that of [ParseURL].
+// NewRequest makes a request for the model or a script. A body without a content type is sent as
+// JSON or text. The error is [ErrRequest], or that of [ParseURL].
 func NewRequest(ctx context.Context, method, address, body string, headers map[string]string) (*http.Request, error) {
 	u, err := ParseURL(strings.TrimSpace(address))
 	if err != nil {
@@ -63,15 +63,15 @@ func NewRequest(ctx context.Context, method, address, body string, headers map[s
 	return req, nil
 }
 
-// Reply is what a server answered.
+// Reply is a server's response.
 type Reply struct {
 	*http.Response
-	// Data is the beginning of the body, and Cut says that there is more.
+	// Data is the beginning of the body; Cut says that there is more.
 	Data []byte
 	Cut  bool
 }
 
-// Fetch sends a request and reads at most limit bytes of the reply. See [Reason] for errors.
+// Fetch sends a request and reads at most limit bytes of the body. See [Reason] for errors.
 func Fetch(client *http.Client, req *http.Request, limit int) (Reply, error) {
 	var data bytes.Buffer
 	reply, err := FetchTo(client, req, limit, &data)
@@ -79,7 +79,7 @@ func Fetch(client *http.Client, req *http.Request, limit int) (Reply, error) {
 	return reply, err
 }
 
-// FetchTo is [Fetch] for a body that is not kept in memory: it goes to w, and Data stays empty.
+// FetchTo is [Fetch] with the body written to w; Data stays empty.
 func FetchTo(client *http.Client, req *http.Request, limit int, w io.Writer) (Reply, error) {
 	res, err := client.Do(req)
 	if err != nil {
@@ -98,8 +98,8 @@ func FetchTo(client *http.Client, req *http.Request, limit int, w io.Writer) (Re
 	return Reply{Response: res, Cut: n > 0}, nil
 }
 
-// reserved reports whether a header is the connection's own, or a proxy's, and
-// may therefore not be set. The name may be written in any case.
+// reserved reports whether a header belongs to the connection or a proxy and must not be set,
+// ignoring case.
 func reserved(name string) bool {
 	switch textproto.CanonicalMIMEHeaderKey(name) {
 	case "Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Te", "Trailer",

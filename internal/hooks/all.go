@@ -8,13 +8,12 @@ import (
 	"oneclaw/storage"
 )
 
-// Hook is a webhook without what is secret of it: its address and what checks deliveries.
+// Hook is a webhook without its secrets.
 type Hook struct {
 	Name              string
 	Owner, Chat, User string
 	Created           time.Time
-	// Deliveries is how many are over, Last when the last of them was, and Outcome what became
-	// of it.
+	// Deliveries counts completed ones, Last is the time of the last one, and Outcome its outcome.
 	Deliveries int
 	Last       time.Time
 	Outcome    string
@@ -27,7 +26,7 @@ func All(ctx context.Context, kv storage.KV) iter.Seq2[Hook, error] {
 			var one hook
 			if err == nil {
 				if one, err = decode(entry); err != nil {
-					continue // one that is damaged hides no other
+					continue // a damaged one does not hide others
 				}
 			}
 			if !yield(one.public(), err) || err != nil {
@@ -37,7 +36,7 @@ func All(ctx context.Context, kv storage.KV) iter.Seq2[Hook, error] {
 	}
 }
 
-// Of returns the hooks that a user, as platform:id, has made, or that are theirs.
+// Of returns the hooks that a user, as platform:id, has made or owns.
 func (h *Hooks) Of(ctx context.Context, user string) (all []Hook, err error) {
 	some, err := h.those(ctx, madeBy(user))
 	for _, one := range some {

@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// maxTask bounds what is to be done with deliveries, in characters.
+	// maxTask bounds the task of a hook, in characters.
 	maxTask = 4000
-	// defaultTask is what is done where the user named no task.
+	// defaultTask is the task of a hook without one.
 	defaultTask = "Tell the chat in one or two sentences what has happened. If it is nothing that a person would want to know, tell nothing."
-	// maxShown bounds what the list shows of a task, in characters.
+	// maxShown bounds a task in the list, in characters.
 	maxShown = 80
 )
 
 const usage = "`/hook new NAME WHAT TO DO` makes a webhook for this chat, `/hook remove NAME` takes one away, `/hook` lists them. " +
 	"What to do is what I am asked with each delivery, such as: tell me in one line which check has failed."
 
-// Commands are the commands in a chat about its webhooks.
+// Commands returns the chat commands for webhooks.
 func (h *Hooks) Commands() []bridge.Command {
 	return []bridge.Command{{
 		CommandInfo: chats.CommandInfo{Name: "hook", Description: "Webhooks of this chat: other programs can give me tasks"},
@@ -101,7 +101,7 @@ func (h *Hooks) create(ctx context.Context, call bridge.CommandCall, args string
 
 func (h *Hooks) address(id string) string { return h.cfg.PublicURL + Path + id }
 
-// plainText is the beginning of a text in one line, without what would be Markdown.
+// plainText returns the beginning of a text on one line, without Markdown.
 func plainText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if strings.ContainsRune("\\`*_[]<>~|&!#", r) {

@@ -1,10 +1,9 @@
-// Package hooks takes webhooks in: a chat has addresses to which other programs post, and
-// what they post becomes a task of that chat.
+// Package hooks receives webhooks: a chat has addresses to which other programs post, and each
+// delivery becomes a task in that chat.
 //
-// A delivery is answered with success only once it is on disk, and comes a second time to
-// nothing where its sender names it: the name is in the key of the task. The sender has
-// to know the secret of the hook, which is kept encrypted and shown once, on a page, never in
-// the chat.
+// A delivery is acknowledged only once it is stored. If its sender names deliveries, a repeated
+// one has no effect: the name is part of the task's key. The sender has to know the secret of
+// the hook, which is stored encrypted and shown once, on a page, never in the chat.
 package hooks
 
 import (
@@ -28,37 +27,37 @@ import (
 	"oneclaw/storage"
 )
 
-// Config is what [Hooks] are made of.
+// Config configures [Hooks].
 type Config struct {
-	// Store keeps the hooks.
+	// Store stores the hooks.
 	Store storage.KV
 	// SecretKey encrypts their secrets.
 	SecretKey []byte
-	// PublicURL is where this program is reached from outside. Without one there are no hooks.
+	// PublicURL is the external address. Without one there are no hooks.
 	PublicURL string
-	// Submit has a task answered in its chat: that of the bridge.
+	// Submit submits a task to the bridge.
 	Submit func(ctx context.Context, s bridge.Submission) error
-	// Redact, if not nil, masks secrets in what a hook brings.
+	// Redact, if not nil, masks secrets in deliveries.
 	Redact func(text string) string
 	// MaxBody bounds a delivery in bytes. 0 means 128 KiB.
 	MaxBody int64
 	// MaxHooks bounds the hooks of an owner. 0 means 20.
 	MaxHooks int
-	// Logger, if nil, discards.
+	// Logger may be nil.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Hooks are the webhooks of all chats.
+// Hooks manages the webhooks of all chats.
 type Hooks struct {
 	cfg    Config
 	sealer *redact.Sealer
-	// warned are the hooks of which the log has told something lately; see seldom.
+	// warned are the hooks that were logged recently; see seldom.
 	warned *cache.Cache[string, struct{}]
 }
 
-// New makes them.
+// New checks the configuration.
 func New(cfg Config) (*Hooks, error) {
 	if cfg.Store == nil || cfg.Submit == nil {
 		return nil, errors.New("hooks: a store and a place to submit tasks to are needed")
@@ -80,26 +79,26 @@ func New(cfg Config) (*Hooks, error) {
 	return &Hooks{cfg: cfg, sealer: sealer, warned: cache.New[string, struct{}](100)}, nil
 }
 
-// hook is an address to which others post.
+// hook is a webhook.
 type hook struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Task is what is to be done with what it brings.
+	// Task says what to do with deliveries.
 	Task string `json:"task"`
-	// Owner, Chat, User and Direct are as in the scope of the command that made it.
+	// Owner, Chat, User and Direct are from the scope of the command that made it.
 	Owner   string    `json:"owner"`
 	Chat    string    `json:"chat"`
 	User    string    `json:"user"`
 	Direct  bool      `json:"direct,omitempty"`
 	Created time.Time `json:"created"`
-	// Secret is encrypted, for the key of the record.
+	// Secret is encrypted, bound to the key of the record.
 	Secret []byte `json:"secret"`
-	// Page is the hash of what opens the page with the secret, until it was shown, and
-	// PageUntil when that is over.
+	// Page is the hash of the token of the page with the secret, until it was shown, and PageUntil
+	// its expiry.
 	Page      string    `json:"page,omitempty"`
 	PageUntil time.Time `json:"page_until,omitzero"`
-	// Count is how many deliveries are over, Last when the last of them was, LastKey which
-	// it was, and Outcome what became of it.
+	// Count counts completed deliveries, Last is the time of the last one, LastKey its key, and
+	// Outcome its outcome.
 	Count   int       `json:"count,omitempty"`
 	Last    time.Time `json:"last,omitzero"`
 	LastKey string    `json:"last_key,omitempty"`
@@ -115,13 +114,13 @@ func keyOf(id string) string { return prefix + id }
 // newID returns an id that cannot be guessed.
 func newID() string { return strings.ToLower(rand.Text()) }
 
-// idPattern is what is looked up; the rest of what people post to is nowhere.
+// idPattern matches ids; other addresses are not looked up.
 var idPattern = regexp.MustCompile(`^[a-z0-9]{1,64}$`)
 
-// errDamaged says that a record does not decode.
+// errDamaged is returned for a record that cannot be decoded.
 var errDamaged = errors.New("hooks: a damaged record")
 
-// find returns a hook; storage.ErrNotFound where there is none.
+// find returns a hook, or storage.ErrNotFound.
 func (h *Hooks) find(ctx context.Context, id string) (hook, error) {
 	if !idPattern.MatchString(id) {
 		return hook{}, storage.ErrNotFound
@@ -153,15 +152,16 @@ func (h *Hooks) write(ctx context.Context, one hook) error {
 }
 
 var (
-	// errUnchanged tells change to write nothing, errRemoved to remove the hook.
+	// errUnchanged tells change to write nothing, errRemoved to delete the hook.
 	errUnchanged = errors.New("hooks: unchanged")
 	errRemoved   = errors.New("hooks: removed")
 )
 
-// maxConflicts bounds how often a change is tried again because of others.
+// maxConflicts bounds the tries of a change that meets other writers.
 const maxConflicts = 20
 
-// change reads a hook, has f change it and writes it, again where another writer was faster.
+// change reads a hook, changes it with f and writes it; it tries again if another writer was
+// faster.
 func (h *Hooks) change(ctx context.Context, id string, f func(*hook) error) error {
 	for range maxConflicts {
 		one, err := h.find(ctx, id)
@@ -205,7 +205,7 @@ func (h *Hooks) those(ctx context.Context, which func(hook) bool) ([]hook, error
 	return all, nil
 }
 
-// Move gives the hooks of a chat to the one as which it goes on.
+// Move moves the hooks of a chat to the one that continues it.
 func (h *Hooks) Move(ctx context.Context, from, owner string, to chats.Chat) error {
 	all, err := h.of(ctx, from)
 	if err != nil {
@@ -228,7 +228,7 @@ func (h *Hooks) Move(ctx context.Context, from, owner string, to chats.Chat) err
 	return nil
 }
 
-// Forget removes the hooks that a user, as platform:id, has made, or that are theirs.
+// Forget deletes the hooks that a user, as platform:id, has made or owns.
 func (h *Hooks) Forget(ctx context.Context, user string) error {
 	all, err := h.those(ctx, madeBy(user))
 	if err != nil {
@@ -242,8 +242,8 @@ func (h *Hooks) Forget(ctx context.Context, user string) error {
 	return nil
 }
 
-// Done records what became of a delivery; other tasks are none of its business. After a
-// crash it may be told again.
+// Done records the outcome of a delivery, and ignores other tasks. After a crash it may be
+// called again.
 func (h *Hooks) Done(ctx context.Context, r bridge.TaskResult) error {
 	id, ok := hookOf(r.Key)
 	if !ok {

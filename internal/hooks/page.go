@@ -15,8 +15,8 @@ import (
 // pageAge is how long the page with a secret can be opened.
 const pageAge = 15 * time.Minute
 
-// secretPage shows the secret of a hook, once. A preview that a chat service makes of the
-// link presses no button.
+// secretPage shows the secret of a hook, once, after a button is pressed: a chat service that
+// previews the link presses none.
 var secretPage = template.Must(template.New("secret").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Webhook</title></head>
@@ -30,13 +30,13 @@ var secretPage = template.Must(template.New("secret").Parse(`<!doctype html>
 </body></html>
 `))
 
-// view fills a secretPage.
+// view is the data of secretPage.
 type view struct {
 	Title, Text, Name, Address, Secret string
 	Ask                                bool
 }
 
-// errPage says that a link to a secret does not count.
+// errPage is returned for an invalid link to a secret.
 var errPage = errors.New("hooks: the link does not count")
 
 func hashOf(token string) string {
@@ -44,7 +44,7 @@ func hashOf(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// opens returns nil where a link leads to the secret of a hook.
+// opens returns nil if the token opens the page of a hook.
 func (h *Hooks) opens(one *hook, token string) error {
 	hash := hashOf(token)
 	if one.Page == "" || subtle.ConstantTimeCompare([]byte(one.Page), []byte(hash)) != 1 || h.cfg.Now().After(one.PageUntil) {
@@ -53,7 +53,7 @@ func (h *Hooks) opens(one *hook, token string) error {
 	return nil
 }
 
-// offer shows what a link leads to, and not the secret yet.
+// offer shows the page with the button.
 func (h *Hooks) offer(w http.ResponseWriter, r *http.Request) {
 	one, err := h.find(r.Context(), r.PathValue("id"))
 	if err == nil {
@@ -62,7 +62,7 @@ func (h *Hooks) offer(w http.ResponseWriter, r *http.Request) {
 	h.show(w, view{Title: "A webhook", Name: one.Name, Ask: true}, err)
 }
 
-// reveal shows the secret to the first who asks for it.
+// reveal shows the secret to the first request.
 func (h *Hooks) reveal(w http.ResponseWriter, r *http.Request) {
 	v := view{Title: "The secret of the webhook"}
 	err := h.change(r.Context(), r.PathValue("id"), func(one *hook) error {
@@ -80,7 +80,7 @@ func (h *Hooks) reveal(w http.ResponseWriter, r *http.Request) {
 	h.show(w, v, err)
 }
 
-// show writes a page; an error takes its place.
+// show writes a page, or the page of an error.
 func (h *Hooks) show(w http.ResponseWriter, v view, err error) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")

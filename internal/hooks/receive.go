@@ -27,20 +27,20 @@ import (
 	"oneclaw/storage"
 )
 
-// Path is where the addresses of hooks begin.
+// Path begins the addresses of hooks.
 const Path = "/hook/"
 
 const (
-	// takeTimeout bounds how long a sender waits until its delivery is on disk.
+	// takeTimeout bounds how long a sender waits until its delivery is stored.
 	takeTimeout = 10 * time.Second
-	// maxDrained is how much of a body that is too large is read and dropped, so that its
-	// sender reads the answer.
+	// maxDrained bounds the part of a too large body that is read and dropped, so that its sender
+	// reads the response.
 	maxDrained = 16 << 20
-	// warnEvery is how often the log tells the same of a hook.
+	// warnEvery is the least time between equal log lines about a hook.
 	warnEvery = time.Minute
 )
 
-// Handler serves what is posted to hooks, and the pages with their secrets, under [Path].
+// Handler serves deliveries, and the pages with secrets, under [Path].
 func (h *Hooks) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+Path+"{id}", h.receive)
@@ -49,28 +49,28 @@ func (h *Hooks) Handler() http.Handler {
 	return mux
 }
 
-// refusal is what a sender is told that is turned away.
-type refusal struct {
+// refusedDelivery is the response to a refused delivery.
+type refusedDelivery struct {
 	status int
-	// after is when it may try again; 0 where that is of no use.
+	// after is when it may try again; 0 if that is useless.
 	after time.Duration
 	text  string
 }
 
-func (r *refusal) Error() string { return r.text }
+func (r *refusedDelivery) Error() string { return r.text }
 
-// receive takes a delivery. It is answered with success once it is on disk.
+// receive handles a delivery, which is acknowledged once it is stored.
 func (h *Hooks) receive(w http.ResponseWriter, r *http.Request) {
 	err := h.take(r)
 	if err == nil {
 		w.WriteHeader(http.StatusAccepted)
-		_, _ = io.WriteString(w, "accepted\n") // who has gone knows nothing, and posts again
+		_, _ = io.WriteString(w, "accepted\n") // a sender that has gone posts again
 		return
 	}
-	told, is := errors.AsType[*refusal](err)
+	told, is := errors.AsType[*refusedDelivery](err)
 	if !is {
-		h.seldom("", func() { h.cfg.Logger.Error("deliveries to webhooks cannot be taken", "err", err) })
-		told = &refusal{http.StatusServiceUnavailable, 30 * time.Second, "I cannot store this now. Please post it again."}
+		h.logSeldom("", func() { h.cfg.Logger.Error("deliveries to webhooks cannot be taken", "err", err) })
+		told = &refusedDelivery{http.StatusServiceUnavailable, 30 * time.Second, "I cannot store this now. Please post it again."}
 	}
 	if told.after > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(int(told.after.Seconds())))
@@ -86,7 +86,7 @@ func (h *Hooks) take(r *http.Request) error {
 	defer cancel()
 	one, err := h.find(ctx, r.PathValue("id"))
 	if errors.Is(err, storage.ErrNotFound) {
-		return &refusal{status: http.StatusNotFound, text: "There is no such webhook."}
+		return &refusedDelivery{status: http.StatusNotFound, text: "There is no such webhook."}
 	}
 	if err != nil {
 		return err
@@ -101,13 +101,13 @@ func (h *Hooks) take(r *http.Request) error {
 	}
 	name, known, err := verify(string(secret), r.Header, body, h.cfg.Now())
 	if err != nil {
-		h.seldom(one.ID, func() {
+		h.logSeldom(one.ID, func() {
 			h.cfg.Logger.Warn("a delivery to a webhook was turned away", "hook", one.ID, "name", one.Name, "why", err)
 		})
-		return &refusal{status: http.StatusUnauthorized, text: sentence(err)}
+		return &refusedDelivery{status: http.StatusUnauthorized, text: sentence(err)}
 	}
 	if !utf8.Valid(body) {
-		return &refusal{status: http.StatusUnsupportedMediaType, text: "I read only text, such as JSON, in UTF-8."}
+		return &refusedDelivery{status: http.StatusUnsupportedMediaType, text: "I read only text, such as JSON, in UTF-8."}
 	}
 	s, err := h.submission(one, name, known, r.Header, body)
 	if err != nil {
@@ -115,10 +115,10 @@ func (h *Hooks) take(r *http.Request) error {
 	}
 	switch err = h.cfg.Submit(ctx, s); {
 	case errors.Is(err, bridge.ErrBusy):
-		return &refusal{http.StatusTooManyRequests, time.Minute, "Too many deliveries wait in this chat. Please post it again in a minute."}
+		return &refusedDelivery{http.StatusTooManyRequests, time.Minute, "Too many deliveries wait in this chat. Please post it again in a minute."}
 	case errors.Is(err, queue.ErrInvalid):
 		h.cfg.Logger.Error("a webhook's chat is out of reach", "hook", one.ID, "chat", one.Chat, "err", err)
-		return &refusal{status: http.StatusGone, text: "The chat of this webhook cannot be reached."}
+		return &refusedDelivery{status: http.StatusGone, text: "The chat of this webhook cannot be reached."}
 	}
 	return err
 }
@@ -127,11 +127,11 @@ func (h *Hooks) take(r *http.Request) error {
 func (h *Hooks) read(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, h.cfg.MaxBody+1))
 	if err != nil {
-		return nil, &refusal{status: http.StatusBadRequest, text: "The body did not arrive completely."}
+		return nil, &refusedDelivery{status: http.StatusBadRequest, text: "The body did not arrive completely."}
 	}
 	if int64(len(body)) > h.cfg.MaxBody {
-		_, _ = io.CopyN(io.Discard, r.Body, maxDrained) // whatever is left of it
-		return nil, &refusal{
+		_, _ = io.CopyN(io.Discard, r.Body, maxDrained) // the rest, so that the sender reads the response
+		return nil, &refusedDelivery{
 			status: http.StatusRequestEntityTooLarge,
 			text:   fmt.Sprintf("This is too large: a webhook accepts at most %d KiB. Nothing was stored.", h.cfg.MaxBody>>10),
 		}
@@ -139,9 +139,9 @@ func (h *Hooks) read(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// seldom writes to the log about a hook, or about all: not more than once in a while, because
-// any sender can have it written.
-func (h *Hooks) seldom(about string, write func()) {
+// logSeldom logs at most once in a while about one hook, or about all, because any sender can cause
+// the line.
+func (h *Hooks) logSeldom(about string, write func()) {
 	if _, told := h.warned.Get(about); told {
 		return
 	}
@@ -154,7 +154,7 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// keyStart begins the keys of deliveries: then come the hook and what tells its deliveries apart.
+// keyStart begins the keys of deliveries, followed by the hook and the delivery's id.
 const keyStart = "hook."
 
 // hookOf returns the hook of a delivery.
@@ -164,7 +164,7 @@ func hookOf(key string) (string, bool) {
 	return id, ok && two
 }
 
-// submission is the task that a delivery becomes.
+// submission returns the task for a delivery.
 func (h *Hooks) submission(one hook, name, known string, header http.Header, body []byte) (bridge.Submission, error) {
 	chat, err := chats.ParseChat(one.Chat)
 	if err != nil {
@@ -184,7 +184,7 @@ func (h *Hooks) submission(one hook, name, known string, header http.Header, bod
 			event = plain(value) + ", "
 		}
 	}
-	mark := rand.Text()[:10] // the author of the body does not know it
+	mark := rand.Text()[:10] // unknown to the author of the body
 	text := fmt.Sprintf("%s\n\n--- received %s: %s%s, %d bytes; data from outside ---\n%s\n--- end of what was received %s ---",
 		one.Task, mark, event, plain(media), len(body), h.cfg.Redact(shown(media, body)), mark)
 	return bridge.Submission{
@@ -193,10 +193,10 @@ func (h *Hooks) submission(one hook, name, known string, header http.Header, bod
 	}, nil
 }
 
-// maxPlain bounds what is shown of a header, in characters.
+// maxPlain bounds a shown header, in characters.
 const maxPlain = 80
 
-// plain is a short line of what a header says.
+// plain returns a header as a short line.
 func plain(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -210,7 +210,7 @@ func plain(text string) string {
 	return text
 }
 
-// shown is a body as the model reads it: a form in lines, anything else as it is.
+// shown returns a body for the model: a form in lines, anything else unchanged.
 func shown(media string, body []byte) string {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return "(nothing)"

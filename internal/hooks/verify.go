@@ -15,11 +15,10 @@ import (
 	"time"
 )
 
-// secretPrefix begins a secret, as Standard Webhooks has it.
+// secretPrefix begins a secret, as in Standard Webhooks.
 const secretPrefix = "whsec_"
 
-// tolerance is how far the time of a signed delivery may be from ours: what Standard
-// Webhooks asks for.
+// tolerance bounds the clock difference of a signed delivery, as Standard Webhooks requires.
 const tolerance = 5 * time.Minute
 
 func newSecret() string {
@@ -28,7 +27,7 @@ func newSecret() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
-// What a refused sender is told.
+// Errors for refused senders.
 var (
 	errUnsigned = errors.New("this webhook wants to know who posts: sign the body (Standard Webhooks, or X-Hub-Signature-256 as GitHub does), " +
 		"or send its secret as \"Authorization: Bearer …\" or X-Gitlab-Token")
@@ -37,9 +36,10 @@ var (
 	errForm      = errors.New("a delivery that is signed as Standard Webhooks has Webhook-Id and Webhook-Timestamp, in seconds since 1970")
 )
 
-// verify returns the name that the sender has for a delivery, if it has one, and by what it is known
-// when it comes again, or an error that says why it is refused. Where the body alone is signed,
-// it is known by that: the name in the header can be another one each time. One proof has to hold; a wrong one is not made good by another.
+// verify returns the sender's name for a delivery, if any, and the id by which a repeated
+// delivery is recognised, or why it is refused. If only the body is signed, the id is derived
+// from it: the name in the header could differ each time. One proof has to be valid; a valid one
+// does not make up for an invalid one.
 func verify(secret string, header http.Header, body []byte, now time.Time) (name, known string, err error) {
 	for _, kind := range []string{"Webhook-", "Svix-"} { // standardwebhooks.com, and its model
 		if signatures := header.Get(kind + "Signature"); signatures != "" {
@@ -67,7 +67,7 @@ func verify(secret string, header http.Header, body []byte, now time.Time) (name
 	return named(header), named(header), nil
 }
 
-// standard checks what is signed as Standard Webhooks: name, time and body.
+// standard checks a signature of Standard Webhooks: of name, time and body.
 func standard(secret, name, at, signatures string, body []byte, now time.Time) (string, error) {
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || name == "" || len(name) > maxName {
@@ -118,10 +118,10 @@ func token(secret, got string) error {
 // maxName bounds the name of a delivery, in bytes.
 const maxName = 200
 
-// names are the headers in which senders name a delivery.
+// names are the headers with a sender's name for a delivery.
 var names = []string{"X-Github-Delivery", "X-Gitea-Delivery", "X-Gitlab-Event-Uuid", "Idempotency-Key", "Webhook-Id"}
 
-// named returns the name of a delivery, the same whenever it is sent again; empty where the
+// named returns the name of a delivery, which is the same when it is repeated; empty if the
 // sender has none.
 func named(header http.Header) string {
 	for _, name := range names {

@@ -23,7 +23,7 @@ import (
 	"oneclaw/telegram"
 )
 
-// demoPace is how long the offline model of the demo waits between some words and the next.
+// demoPace is the pause of the demo's offline model between some words and the next.
 const demoPace = 100 * time.Millisecond
 
 func demoCommand(load cli.Loader) *cobra.Command {
@@ -97,12 +97,12 @@ func demoModel(cfg config.Config) demo.Model {
 	return demo.Model{BaseURL: cfg.Model.BaseURL, Key: string(cfg.Model.APIKey), Name: cfg.Model.Name}
 }
 
-// demoConfig is a bot with the emulators around it, open to the one person of the page.
+// demoConfig configures a bot connected to the emulators, for the one user of the page.
 func demoConfig(cfg config.Config, env demo.Environment) config.Config {
 	demo := config.Default()
 	demo.LogLevel, demo.Redact = cfg.LogLevel, cfg.Redact
 	if demo.CacheDir = cfg.CacheDir; demo.CacheDir == "" {
-		// The data of a demo is thrown away; what it took time to compile is not.
+		// The data of a demo is deleted; keep what takes time to compile.
 		if dir, err := os.UserCacheDir(); err == nil {
 			demo.CacheDir = filepath.Join(dir, "oneclaw")
 		}

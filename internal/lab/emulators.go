@@ -41,7 +41,7 @@ func emulatorsCommand() *cobra.Command {
 	return command
 }
 
-// profiles are the names of the providers that the model can be one of.
+// profiles returns the names of the provider profiles of the model.
 func profiles() []string {
 	var names []string
 	for _, p := range openai.Personalities() {
@@ -50,7 +50,7 @@ func profiles() []string {
 	return names
 }
 
-// The OAuth client of the emulated Google, and the key of the emulated services of web search.
+// The OAuth client of the emulated Google, and the key of the emulated search services.
 const (
 	googleID     = "lab-client"
 	googleSecret = "lab-client-secret"

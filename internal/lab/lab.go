@@ -1,6 +1,6 @@
-// Package lab has the commands of oneclaw-lab: a demo in a page, recordings that are played
-// again, what conversations cost, measurements, and the emulators by themselves. What runs there
-// is the bot itself; what it speaks to is emulated.
+// Package lab has the commands of oneclaw-lab: a demo page, replaying recordings, computing the
+// cost of conversations, measurements, and the emulators alone. They run the real bot with
+// emulated services.
 package lab
 
 import (

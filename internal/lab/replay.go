@@ -65,8 +65,7 @@ func replay(cmd *cobra.Command, cfg config.Config, path string) (err error) {
 	return err
 }
 
-// replayConfig is the bot of the settings, connected to what plays, with nothing else
-// outside.
+// replayConfig configures a bot that is connected only to the emulators of a replay.
 func replayConfig(cfg config.Config, env play.Environment, dir string) config.Config {
 	cfg.CacheDir, cfg.DataDir = cfg.CachePath(), filepath.Join(dir, "data")
 	cfg.Tools.Files = config.FilesLocal

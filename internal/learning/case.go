@@ -15,59 +15,57 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Version is that of the files which this program writes and reads.
+// Version is the version of the files that this program reads and writes.
 const Version = 1
 
-// Directions of the lines of a file of cases, beside [record.End], which ends it.
+// Directions of lines in a file of cases, besides [record.End], which ends it.
 const (
 	begin = "begin"
 	one   = "case"
 )
 
-// MaxLine bounds a case in bytes. What is larger is left out of an export.
+// MaxLine bounds a case in bytes. Exports leave out larger ones.
 const MaxLine = 16 << 20
 
-// Case is a conversation up to an answer that people judged.
+// Case is a conversation up to an answer with feedback.
 type Case struct {
-	// Asked is when the question came, Ended when the answer was there.
+	// Asked is the time of the question, Ended of the answer.
 	Asked, Ended time.Time
 	Seen         Seen
 	Outcome      Outcome
 }
 
-// Seen is what the model was shown.
+// Seen is what the model saw.
 type Seen struct {
-	// ID names the case: the same in every export of one store.
+	// ID is the id of the case, the same in every export of one store.
 	ID string `json:"id"`
-	// Person and Chat stand for who asked and where.
+	// Person and Chat are pseudonyms of the requester and the chat.
 	Person string `json:"person"`
 	Chat   string `json:"chat"`
 	Direct bool   `json:"direct,omitempty"`
-	// Messages are the conversation as it was then; the last is the question.
+	// Messages are the conversation at that time; the last is the question.
 	Messages []Message `json:"messages"`
-	// Incomplete says that messages in front of these were not shown, and that no summary
-	// stands for them.
+	// Incomplete says that earlier messages were not shown, and not summarised.
 	Incomplete bool `json:"incomplete,omitempty"`
-	// Groups are the tool groups that were loaded.
+	// Groups are the loaded tool groups.
 	Groups []string `json:"groups,omitempty"`
 }
 
-// Outcome is what became of the question.
+// Outcome is what followed the question.
 type Outcome struct {
-	// Messages are the replies of the model with the results of its calls, and what people
-	// wrote meanwhile. The last is the answer.
+	// Messages are the model's replies with tool results, and messages that users wrote meanwhile.
+	// The last is the answer.
 	Messages []Message `json:"messages"`
-	// Good and Bad count the people who judged the answer.
+	// Good and Bad count the users' feedback.
 	Good int `json:"good,omitempty"`
 	Bad  int `json:"bad,omitempty"`
-	// Model is the model of the last reply, Routing how tools reached it where that is on
-	// record.
+	// Model is the model of the last reply, Routing the routing of tools, if recorded.
 	Model   string `json:"model,omitempty"`
 	Routing string `json:"routing,omitempty"`
 	Used    Used   `json:"used"`
 }
 
-// Used is what replies cost.
+// Used is the usage of replies.
 type Used struct {
 	Rounds int `json:"rounds"`
 	Input  int `json:"input"`
@@ -75,39 +73,39 @@ type Used struct {
 	Cached  int `json:"cached,omitempty"`
 	Written int `json:"written,omitempty"`
 	Output  int `json:"output"`
-	// USD is in dollars, without the Unpriced replies, of whose model no price is known.
+	// USD is the cost in dollars, without the Unpriced replies, whose model has no known price.
 	USD      float64 `json:"usd,omitempty"`
 	Unpriced int     `json:"unpriced,omitempty"`
 }
 
-// Add adds what other replies cost.
+// Add adds the usage of other replies.
 func (u *Used) Add(v Used) {
 	u.Rounds, u.Input, u.Cached = u.Rounds+v.Rounds, u.Input+v.Input, u.Cached+v.Cached
 	u.Written, u.Output, u.USD = u.Written+v.Written, u.Output+v.Output, u.USD+v.USD
 	u.Unpriced += v.Unpriced
 }
 
-// Message is a message of a case: of [agent.Message] what a model is shown and may be told to
-// others.
+// Message is a message of a case: the part of [agent.Message] that a model sees and that may be
+// exported.
 type Message struct {
 	Role agent.Role `json:"role"`
 	Text string     `json:"text,omitempty"`
-	// Sender stands for who wrote it in a shared chat.
+	// Sender is the pseudonym of the author in a shared chat.
 	Sender string `json:"sender,omitempty"`
-	// Files are names of files, whose content is not here.
+	// Files are names of files, without content.
 	Files    []string `json:"files,omitempty"`
 	Recalled string   `json:"recalled,omitempty"`
 	Calls    []Call   `json:"calls,omitempty"`
 	Final    bool     `json:"final,omitempty"`
 	// Meanwhile says that a user wrote it while the question was being answered.
 	Meanwhile bool `json:"meanwhile,omitempty"`
-	// CallID, Tool and Code belong to results; a Code says that the call failed.
+	// CallID, Tool and Code belong to results; a Code means that the call failed.
 	CallID string `json:"call_id,omitempty"`
 	Tool   string `json:"tool,omitempty"`
 	Code   string `json:"code,omitempty"`
 }
 
-// Call is a call of a tool, as [agent.Call].
+// Call is a tool call, as [agent.Call].
 type Call struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
@@ -116,10 +114,10 @@ type Call struct {
 	Input     string `json:"input,omitempty"`
 }
 
-// Call returns the call as the agent has it.
+// Call converts to the agent's type.
 func (c Call) Call() agent.Call { return agent.Call(c) }
 
-// Message returns the message as the agent has it.
+// Message converts to the agent's type.
 func (m Message) Message() agent.Message {
 	out := agent.Message{
 		Role: m.Role, Text: m.Text, Sender: m.Sender, Recalled: m.Recalled, Final: m.Final, CallID: m.CallID, Tool: m.Tool, Code: m.Code,
@@ -142,22 +140,22 @@ func (m Message) Message() agent.Message {
 	return out
 }
 
-// Counts says what an export came to.
+// Counts is the summary of an export.
 type Counts struct {
 	Cases int `json:"cases"`
-	// Refused were left out because a user has said no, Untold because their chat does not
-	// know of exports, Unfit because the conversation is damaged, gone or too large.
+	// Refused cases were left out because a user has opted out, Untold because their chat was not
+	// told of exports, Unfit because the conversation is damaged, gone or too large.
 	Refused int `json:"refused,omitempty"`
 	Untold  int `json:"untold,omitempty"`
 	Unfit   int `json:"unfit,omitempty"`
 }
 
-// String says it in a sentence's beginning.
+// String formats it for the beginning of a sentence.
 func (c Counts) String() string {
 	return fmt.Sprintf("%d cases (left out: %d because a person said no, %d whose chat was not told, %d that cannot be exported)", c.Cases, c.Refused, c.Untold, c.Unfit)
 }
 
-// line is a line of a file: one of a recording, and what the first and the last have besides.
+// line is a line of a file: as in a recording, with more fields in the first and last.
 type line struct {
 	record.Line
 
@@ -187,7 +185,7 @@ func (w *Writer) line(l line) (bool, error) {
 	return true, err
 }
 
-// Case adds a case. It reports false for one that is larger than [MaxLine], which is left out.
+// Case adds a case. It returns false for one larger than [MaxLine], which is left out.
 func (w *Writer) Case(c Case) (bool, error) {
 	seen, err := toolgroups.EncodeJSON(c.Seen)
 	if err != nil {
@@ -210,10 +208,10 @@ func (w *Writer) Close(counts Counts, now time.Time) error {
 	return w.w.Flush()
 }
 
-// ErrCut is the error of a file that ends before its last line.
+// ErrCut is returned for a file without its last line.
 var ErrCut = errors.New("the file is cut off: it has no last line")
 
-// Read yields the cases of a file, one at a time. After an error nothing more comes.
+// Read yields the cases of a file, up to the first error.
 func Read(r io.Reader) iter.Seq2[Case, error] {
 	return func(yield func(Case, error) bool) {
 		if _, err := read(r, func(c Case) bool { return yield(c, nil) }); err != nil {
@@ -222,7 +220,7 @@ func Read(r io.Reader) iter.Seq2[Case, error] {
 	}
 }
 
-// Copy copies a file of cases that it finds whole, and returns what its last line says.
+// Copy copies a file of cases if it is complete, and returns the counts of its last line.
 func Copy(w io.Writer, r io.Reader) (Counts, error) {
 	return read(io.TeeReader(r, w), func(Case) bool { return true })
 }
@@ -259,13 +257,13 @@ func read(r io.Reader, each func(Case) bool) (counts Counts, err error) {
 	return counts, nil
 }
 
-// readLine decodes a line. It returns the zero case for the first, and what the last one says.
+// readLine decodes a line. It returns the zero case for the first, and the counts of the last.
 func readLine(data []byte, number, cases int) (c Case, last *Counts, err error) {
 	var l line
 	if number == 1 {
 		return c, nil, readFirst(data, &l)
 	}
-	err = strictly(data, &l)
+	err = decodeStrict(data, &l)
 	switch {
 	case err != nil && !json.Valid(data):
 		err = ErrCut
@@ -285,7 +283,7 @@ func readLine(data []byte, number, cases int) (c Case, last *Counts, err error) 
 	return c, last, err
 }
 
-// readFirst decodes the line that says what the file is.
+// readFirst decodes the header line.
 func readFirst(data []byte, l *line) error {
 	var head struct{ Version int }
 	switch {
@@ -294,7 +292,7 @@ func readFirst(data []byte, l *line) error {
 	case head.Version != Version:
 		return fmt.Errorf("the file is of version %d, this oneclaw reads version %d: export it again", head.Version, Version)
 	}
-	if err := strictly(data, l); err != nil || l.Direction != begin {
+	if err := decodeStrict(data, l); err != nil || l.Direction != begin {
 		return errors.Join(errors.New("line 1: it is no beginning of a file of cases"), err)
 	}
 	return nil
@@ -303,14 +301,14 @@ func readFirst(data []byte, l *line) error {
 // read decodes the case of a line.
 func (l *line) read() (Case, error) {
 	c := Case{Asked: l.Time, Ended: l.Ended}
-	if err := errors.Join(strictly(l.Request, &c.Seen), strictly(l.Response, &c.Outcome)); err != nil {
+	if err := errors.Join(decodeStrict(l.Request, &c.Seen), decodeStrict(l.Response, &c.Outcome)); err != nil {
 		return c, err
 	}
 	return c, c.check()
 }
 
-// strictly decodes JSON that has no fields beside those of v, and nothing behind.
-func strictly(data []byte, v any) error {
+// decodeStrict decodes JSON without unknown fields or trailing data.
+func decodeStrict(data []byte, v any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(v); err != nil {
@@ -345,8 +343,8 @@ func (c Case) check() error {
 	return nil
 }
 
-// Question is what the person asked.
+// Question returns the text of the question.
 func (c Case) Question() string { return c.Seen.Messages[len(c.Seen.Messages)-1].Text }
 
-// Answer is what the person got.
+// Answer returns the text of the answer.
 func (c Case) Answer() string { return c.Outcome.Messages[len(c.Outcome.Messages)-1].Text }

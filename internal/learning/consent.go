@@ -12,8 +12,8 @@ import (
 	"oneclaw/storage"
 )
 
-// What is kept, one record for each chat that was told and for each person who said no, and
-// the key of the pseudonyms.
+// Keys: one record for each chat that was told and for each user who opted out, and the key of
+// the pseudonyms.
 const (
 	prefix     = "learning/"
 	toldPrefix = prefix + "told/"
@@ -21,18 +21,18 @@ const (
 	saltKey    = prefix + "salt"
 )
 
-// notice is what a chat is told when the first answer is judged there.
+// notice is sent to a chat with the first feedback there.
 const notice = "Thank you. Please note: my operator may export conversations that were rated here with 👍 or 👎, to test how I answer. Names, ids and secrets are replaced first, and quotes of other people are left out. If you do not want that for your messages, send /learning no."
 
-// Consent knows which chats were told of exports, and who has said no. All of it is in the
-// store, so every process that shares that agrees.
+// Consent records which chats were told of exports, and which users opted out, in the store that
+// all replicas share.
 type Consent struct {
 	Store storage.KV
 	Now   func() time.Time
 }
 
-// Judged is told that a user has judged an answer in a chat. It returns what the chat has to
-// be told, and what notes that it was; empty where it knows.
+// Judged is called when a user gives feedback in a chat. It returns the notice for the chat and
+// a function that records it as sent; empty if the chat knows.
 func (c Consent) Judged(ctx context.Context, chat chats.Chat) (text string, told func(context.Context) error, err error) {
 	key := toldPrefix + chat.WithoutThread().String()
 	if known, err := c.has(ctx, key); known || err != nil {
@@ -41,7 +41,7 @@ func (c Consent) Judged(ctx context.Context, chat chats.Chat) (text string, told
 	return notice, func(ctx context.Context) error { return c.note(ctx, key) }, nil
 }
 
-// Commands is the command by which people say no, and yes again.
+// Commands returns the command to opt out, and in again.
 func (c Consent) Commands() []bridge.Command {
 	return []bridge.Command{{
 		CommandInfo: chats.CommandInfo{Name: "learning", Description: "Whether your conversations may be exported for tests: yes or no"},
@@ -71,12 +71,12 @@ func (c Consent) command(ctx context.Context, call bridge.CommandCall) (string, 
 	return "My operator may export conversations with answers that were rated 👍 or 👎, to test how I answer. Names, ids and secrets are replaced first. `/learning no` keeps your conversations out of it.", nil
 }
 
-// Refused reports whether a user, as platform:id, has said no.
+// Refused reports whether a user, as platform:id, has opted out.
 func (c Consent) Refused(ctx context.Context, user string) (bool, error) {
 	return c.has(ctx, noPrefix+user)
 }
 
-// anyRefused reports whether any user of a platform has.
+// anyRefused reports whether any user of a platform has opted out.
 func (c Consent) anyRefused(ctx context.Context, platform string) (bool, error) {
 	for _, err := range c.Store.List(ctx, storage.Range{Prefix: noPrefix + platform + ":", Limit: 1}) {
 		if err != nil {
@@ -98,7 +98,7 @@ func (c Consent) has(ctx context.Context, key string) (bool, error) {
 	return true, nil
 }
 
-// note keeps that something was said, and when. Said again it is as it was.
+// note records that something was said, and when. Repeating it changes nothing.
 func (c Consent) note(ctx context.Context, key string) error {
 	_, err := c.Store.Put(ctx, key, []byte(c.Now().UTC().Format(time.RFC3339)), storage.Absent)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {

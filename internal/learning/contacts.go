@@ -7,19 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// The forms of what reaches a person. Text of JSON and of addresses is searched as it stands, so
-// an at sign and a plus may be encoded.
+// Patterns of contact data. Text of JSON and of addresses is searched without decoding, so at
+// and plus signs may be encoded.
 var (
 	emailForm = regexp.MustCompile(`@?[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}._+'-]*[\p{L}\p{M}\p{N}_+-])?(?:[@＠]|%40|\\u0040)(?:[\p{L}\p{N}][\p{L}\p{M}\p{N}-]*\.)+\p{L}[\p{L}\p{M}\p{N}-]*[\p{L}\p{M}\p{N}]`)
 	ibanForm  = regexp.MustCompile(`(?i)[A-Z]{2}[0-9]{2}(?:[ \x{a0}\x{202f}-]?[A-Z0-9]){11,30}`)
 	phoneForm = regexp.MustCompile(`(?:\+|%2[Bb])?[ ]?\(?[0-9](?:(?:[\x{a0}\x{202f} ]?[()]{1,2}[\x{a0}\x{202f} -]?|[\x{a0}\x{202f}\x{2010}-\x{2013} .-]|[ ]?/[ ]?)?[0-9]){5,}`)
-	// A number without a prefix is one of a telephone only where a word says so.
+	// A number without a prefix is a telephone number only after such a word.
 	namedPhone = regexp.MustCompile(`(?i)(?:tele(?:ph|f)on[eo]?|tel|phone|mobile?|handy|cell|whatsapp|fax)(?: number)?[.:]{0,2}[ \x{a0}]?$`)
 	american   = regexp.MustCompile(`^(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[ .-])[2-9][0-9]{2}[ .-][0-9]{4}$`)
 	date       = regexp.MustCompile(`\b(?:[0-3]?[0-9][./-][0-3]?[0-9][./-](?:19|20)[0-9]{2}|(?:19|20)[0-9]{2}[./-][01]?[0-9][./-][0-3]?[0-9])\b|\b[0-3][0-9][./-][01][0-9][./-][0-9]{2}(?:[^.0-9]|$)`)
 	handleForm = regexp.MustCompile(`[@＠][\p{L}_][\p{L}\p{M}\p{N}_]*(?:[.-][\p{L}\p{M}\p{N}_]+)*`)
-	// codeForm is what follows an at sign in code: the scope of a package, a call or an attribute
-	// at the beginning of a line, one above what it decorates, and words that are of languages.
+	// codeForm matches an at sign in code: the scope of a package, a call or an attribute at the
+	// beginning of a line, a decorator, and keywords.
 	packageForm   = regexp.MustCompile(`^@[a-z0-9._-]+/[a-z0-9]`)
 	decoratorForm = regexp.MustCompile(`^@[\p{L}\p{N}_.]+(?:\(|(?:[ \t]*(?:\n|\\n)[ \t]*@[\p{L}\p{N}_.]+)*[ \t]*(?:\n|\\n)[ \t]*(?:(?:async )?def [\p{L}\p{N}_]+ ?[(\[]|(?:(?:public|private|protected|internal|static|final|abstract|export|default|override|async|data) )*(?:class|interface|enum|fun|func|function|void) [\p{L}\p{N}_]+ ?[:({<]|(?:public|private|protected) ))`)
 	lineBegin     = regexp.MustCompile(`(?:^|\n|\\n|")[ \t]*$`)
@@ -28,13 +28,13 @@ var (
 	codeBefore    = regexp.MustCompile(`(?:%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[nrtbf])$`)
 )
 
-// contacts returns a text with pseudonyms in place of e-mail addresses, IBANs and telephone
-// numbers. The same value has the same one however it is written.
+// contacts replaces e-mail addresses, IBANs and telephone numbers by pseudonyms. Equal values
+// have equal ones, however they are written.
 func (p pseudonyms) contacts(text string) string {
 	text = each(emailForm, text, func(from, to int) (string, int, int) {
 		begin := from
 		if from = wordBegin(text, from); from > begin && (text[from] == '@' || !emailForm.MatchString(text[from:to])) {
-			return "", from, from // all before the sign was such a code
+			return "", from, from // everything before the sign was such a code
 		}
 		plain := strings.NewReplacer("%40", "@", `\u0040`, "@", "＠", "@").Replace(strings.TrimPrefix(text[from:to], "@"))
 		return p.of("Email", strings.ToLower(plain)), from, to
@@ -43,7 +43,7 @@ func (p pseudonyms) contacts(text string) string {
 		if !begins(text, from) {
 			return "", from, from
 		}
-		iban, to := checked(text, from, to)
+		iban, to := validIBAN(text, from, to)
 		if iban == "" {
 			return "", from, from
 		}
@@ -62,8 +62,8 @@ func (p pseudonyms) contacts(text string) string {
 	})
 }
 
-// handles returns a text with pseudonyms in place of @names. What is code stays: decorators and
-// packages. So does the pseudonym of a person who is known.
+// handles replaces @names by pseudonyms. It keeps code (decorators and packages) and pseudonyms
+// of known users.
 func (p pseudonyms) handles(text string) string {
 	return each(handleForm, text, func(from, to int) (string, int, int) {
 		plain := "@" + strings.TrimLeft(text[from:to], "@＠")
@@ -76,8 +76,8 @@ func (p pseudonyms) handles(text string) string {
 	})
 }
 
-// each replaces what has a form. By returns what takes its place from where to where; where that is
-// empty, the text stays and the search goes on behind.
+// each replaces the matches of form. by returns the replacement and its range; if that is empty,
+// the text stays and the search continues after it.
 func each(form *regexp.Regexp, text string, by func(from, to int) (string, int, int)) string {
 	var out strings.Builder
 	done := 0
@@ -99,17 +99,17 @@ func each(form *regexp.Regexp, text string, by func(from, to int) (string, int, 
 	return out.String()
 }
 
-// begins reports whether a word may begin at a place, also behind the code of a character.
+// begins reports whether a word may begin here, also after the escape of a character.
 func begins(text string, at int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
 	return at == 0 || !inWord(before) && before != '_' || codeBefore.MatchString(text[max(0, at-6):at])
 }
 
-// checked returns the longest IBAN at a place whose check digits are right, and where it ends.
-func checked(text string, from, to int) (iban string, end int) {
+// validIBAN returns the longest IBAN here with correct check digits, and its end.
+func validIBAN(text string, from, to int) (iban string, end int) {
 	for end = to; end-from >= 15; end-- {
 		if wordEnd(text, end) != end || wordEnd(text, end-1) == end-1 {
-			continue // within a word, or behind a space
+			continue // within a word, or after a space
 		}
 		var plain, digits strings.Builder
 		for _, r := range strings.ToUpper(text[from:end]) {
@@ -132,8 +132,8 @@ func checked(text string, from, to int) (iban string, end int) {
 	return "", from
 }
 
-// phone returns the telephone number at a place as its digits, with a plus in front where it names
-// its country; empty where the figures are no such number.
+// phone returns the telephone number here as digits, with a plus before a country code; empty if
+// it is not one.
 func phone(text string, from, to int) string {
 	written := text[from:to]
 	var only strings.Builder
@@ -152,7 +152,7 @@ func phone(text string, from, to int) string {
 	case !standsAlone(text, from, to), len(digits) > 15, date.MatchString(written) && !abroad:
 		return ""
 	case abroad && len(digits) >= 8 && digits[0] != '0':
-		const trunk = "(0)" // dialled only at home
+		const trunk = "(0)" // only dialled at home
 		if at := strings.Index(written, trunk); at > 0 {
 			return phone(written[:at]+written[at+len(trunk):], 0, len(written)-len(trunk))
 		}
@@ -163,7 +163,7 @@ func phone(text string, from, to int) string {
 	return ""
 }
 
-// standsAlone reports whether figures at a place are no part of a word, a decimal number or a time.
+// standsAlone reports whether digits here are not part of a word, a decimal number or a time.
 func standsAlone(text string, from, to int) bool {
 	if wordEnd(text, to) != to || !begins(text, from) {
 		return false

@@ -16,35 +16,34 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Bounds of a conversation whose cost can be asked for.
+// Bounds of a conversation to play.
 const (
 	maxMessages = 5000
 	maxBytes    = 4 << 20
 )
 
-// What cannot be said, and why.
+// Errors of [Costs].
 var (
-	// ErrTooLong is the error for a conversation beyond these bounds.
+	// ErrTooLong is returned for a conversation beyond these bounds.
 	ErrTooLong = errors.New("the conversation is too long to be played")
-	// ErrBusy is the error while another one is played.
+	// ErrBusy is returned while another one is played.
 	ErrBusy = errors.New("another conversation is being played")
-	// ErrUnknown is the error for models of whose caches nothing is known, and for ways of
-	// routing that there are not.
+	// ErrUnknown is returned for unknown routings, and for models whose caches are unknown.
 	ErrUnknown = errors.New("not known is")
 )
 
-// CostsConfig is what [Costs] are made of.
+// CostsConfig configures [Costs].
 type CostsConfig struct {
 	Store storage.Store
-	// Bill says how conversations are played now; its Routings and Left are not used.
+	// Bill returns how conversations are played now; its Routings and Left are not used.
 	Bill func() bill.Config
-	// Money says what the tokens of a model cost, where that is known.
+	// Money returns the prices of a model, if known.
 	Money func(model string) (budget.Price, bool)
 }
 
-// Costs says what conversations would have cost with other models and routings. Nothing is sent
-// anywhere: the conversation is played to a script, with the caches of the providers simulated.
-// One conversation is played at a time. It may be used concurrently.
+// Costs estimates what conversations would have cost with other models and routings. Nothing is
+// sent anywhere: the conversation is played to a script, with simulated caches. One conversation
+// is played at a time. It may be used concurrently.
 type Costs struct {
 	cfg  CostsConfig
 	turn sync.Mutex
@@ -53,28 +52,28 @@ type Costs struct {
 // NewCosts returns costs that are ready.
 func NewCosts(cfg CostsConfig) *Costs { return &Costs{cfg: cfg} }
 
-// Tables are the models that can be compared.
+// Tables returns the models that can be compared.
 func (c *Costs) Tables() []bill.Table { return c.cfg.Bill().Tables }
 
-// With says what is compared. The zero value compares everything.
+// With selects what is compared. The zero value compares everything.
 type With struct {
-	// Models are names of providers or models of [bill.Tables], Routings ways of routing.
+	// Models are names of providers or models of [bill.Tables], Routings are routings.
 	Models   []string
 	Routings []search.Routing
 }
 
 // Comparison is what a conversation has cost and would have cost.
 type Comparison struct {
-	// Was is what its replies have cost.
+	// Was is the usage of its replies.
 	Was Used `json:"was"`
-	// Lines are what it would have cost, for each model the routings in their order.
+	// Lines are the estimated costs, for each model the routings in order.
 	Lines []bill.Line `json:"lines"`
-	// Left counts the calls that were left out because their tools are not there any more.
+	// Left counts the calls left out because their tools no longer exist.
 	Left int `json:"left,omitempty"`
 }
 
-// Of compares for the conversation of a log. While another one is played it returns [ErrBusy]
-// at once.
+// Of compares for the conversation of a log. While another one is played it returns [ErrBusy] at
+// once.
 func (c *Costs) Of(ctx context.Context, log string, with With) (out Comparison, err error) {
 	if !c.turn.TryLock() {
 		return out, ErrBusy
@@ -97,7 +96,7 @@ func (c *Costs) Of(ctx context.Context, log string, with With) (out Comparison, 
 	return out, err
 }
 
-// narrow leaves of what can be compared what is wanted.
+// narrow selects what is compared.
 func (w With) narrow(cfg bill.Config) (bill.Config, error) {
 	cfg.Routings = w.Routings
 	for _, r := range w.Routings {
@@ -123,7 +122,7 @@ func (w With) narrow(cfg bill.Config) (bill.Config, error) {
 	return cfg, nil
 }
 
-// read reads a conversation within its bounds, and adds up what its replies have cost.
+// read reads a conversation within the bounds, and adds up the usage of its replies.
 func (c *Costs) read(ctx context.Context, log string, was *Used) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		messages, size := 0, 0

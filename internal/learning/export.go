@@ -21,24 +21,24 @@ import (
 	"oneclaw/storage"
 )
 
-// maxPeople bounds the people whose names are known at a time.
+// maxPeople bounds the users whose names are in memory.
 const maxPeople = 200_000
 
-// Exporter writes what people judged.
+// Exporter exports conversations with feedback.
 type Exporter struct {
 	Store storage.Store
 	// Redact masks secrets.
 	Redact func(text string) string
-	// Money says what the tokens of a model cost, where that is known.
+	// Money returns the prices of a model, if known.
 	Money func(model string) (budget.Price, bool)
-	// WindowTokens is that of the turns.
+	// WindowTokens is the context window of turns.
 	WindowTokens int
 	Log          *slog.Logger
 	Now          func() time.Time
 }
 
-// Write writes the cases of all chats. The audit says so before the first is written. It keeps
-// the names of people in memory, and one case.
+// Write writes the cases of all chats, after an audit entry. It keeps the names of users in
+// memory, and one case.
 func (e Exporter) Write(ctx context.Context, w io.Writer) (counts Counts, err error) {
 	now := e.Now()
 	if err := audit.Append(ctx, e.Store, rand.Text(), audit.Entry{At: now, Action: "export", By: "operator", Chat: audit.Terminal, About: "judged conversations (eval)"}); err != nil {
@@ -79,11 +79,11 @@ func (e Exporter) Write(ctx context.Context, w io.Writer) (counts Counts, err er
 	return counts, x.out.Close(counts, e.Now())
 }
 
-// ErrOff is the error of an export that the settings do not allow.
+// ErrOff is returned if the settings do not permit exports.
 var ErrOff = errors.New("conversations are not exported: export_judged (ONECLAW_EXPORT_JUDGED) allows it; from then on people are told, and what is judged where they know can be exported")
 
-// ServeHTTP writes the cases for a command that asks the running bot. Where that breaks off, so
-// does the connection.
+// ServeHTTP writes the cases for a command that asks the running bot. On an error it aborts the
+// connection.
 func (e Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if e.Store == nil {
 		http.Error(w, ErrOff.Error(), http.StatusForbidden)
@@ -95,7 +95,7 @@ func (e Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// salt is the key of the pseudonyms, made when it is needed first.
+// salt returns the key of the pseudonyms, which is created on first use.
 func salt(ctx context.Context, kv storage.KV) ([]byte, error) {
 	_, err := kv.Put(ctx, saltKey, []byte(rand.Text()), storage.Absent)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
@@ -119,7 +119,7 @@ type export struct {
 	everybody *names
 }
 
-// person is who sent a message, as far as names go.
+// person is the sender of a message, as far as known.
 type person struct {
 	Message struct {
 		Chat chats.Chat `json:"chat"`
@@ -128,7 +128,7 @@ type person struct {
 	} `json:"message"`
 }
 
-// receipts reads all receipts, those of a chat one after another.
+// receipts reads all receipts, grouped by chat.
 func (x *export) receipts(ctx context.Context, each func(chat string, who person, entry storage.Entry) error) error {
 	for entry, err := range x.Store.List(ctx, storage.Range{Prefix: receipts.Prefix}) {
 		if err != nil {
@@ -136,7 +136,7 @@ func (x *export) receipts(ctx context.Context, each func(chat string, who person
 		}
 		var who person
 		if json.Unmarshal(entry.Value, &who) != nil {
-			continue // one that is damaged is set aside elsewhere
+			continue // a damaged one is moved aside elsewhere
 		}
 		chat, _, _ := strings.Cut(strings.TrimPrefix(entry.Key, receipts.Prefix), "/")
 		if err := each(chat, who, entry); err != nil {
@@ -146,9 +146,9 @@ func (x *export) receipts(ctx context.Context, each func(chat string, who person
 	return nil
 }
 
-// group is who wrote in some chats, and which answers were judged there.
+// group is the authors in some chats, and the answers with feedback there.
 type group struct {
-	// people are names, in their first spelling, by whose they are.
+	// people are names, in their first spelling, by user.
 	people map[string]map[string]bool
 	size   int
 	chats  map[string]bool
@@ -175,13 +175,13 @@ func (g *group) add(who person) error {
 	return nil
 }
 
-// leastID is how long an id is that is looked for in texts.
-const leastID = 4
+// minID is the length from which ids are searched in texts.
+const minID = 4
 
-// name puts people and chats into names, with parts also what their names are made of.
+// name adds users and chats to names, with parts also the parts of their names.
 func (g *group) name(n *names, stands pseudonyms, parts bool) {
 	id := func(whole, stand string) {
-		if _, text, _ := strings.Cut(whole, ":"); len(text) >= leastID {
+		if _, text, _ := strings.Cut(whole, ":"); len(text) >= minID {
 			n.add(text, stand, false)
 		}
 	}

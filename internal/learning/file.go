@@ -8,19 +8,19 @@ import (
 	"oneclaw/internal/database"
 )
 
-// File is a file of cases that is to be written.
+// File is a file of cases to write.
 type File struct {
 	Path  string
-	Force bool // replaces it where it is there
-	Off   bool // refuses: the settings do not allow it
-	// At is the database. Ask has the bot write that has it open, if one does and has to.
+	Force bool // replaces an existing file
+	Off   bool // refuses: the settings do not permit it
+	// At is the database. Ask asks the bot that has it open, if necessary.
 	At  database.Place
 	Ask func(ctx context.Context, read func(io.Reader) error) (bool, error)
-	// Exporter writes the cases of the database where no user was asked.
+	// Exporter returns the exporter of the database if no bot was asked.
 	Exporter func(store *database.Store) (Exporter, error)
 }
 
-// Write writes the file, which appears whole.
+// Write writes the file atomically.
 func (f File) Write(ctx context.Context) (counts Counts, err error) {
 	if f.Off {
 		return counts, ErrOff

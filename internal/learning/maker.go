@@ -17,13 +17,13 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Why there is no case of a receipt.
+// Why a receipt has no case.
 var (
 	errRefused = errors.New("learning: somebody has said no")
 	errUnfit   = errors.New("learning: the conversation cannot be exported")
 )
 
-// leftOut stands for what a message points at: others wrote it, and were not asked.
+// leftOut replaces quoted messages: others wrote them, and were not asked.
 const leftOut = "[What this message points at is left out: others wrote it.]\n"
 
 // maker makes the case of a receipt.
@@ -74,8 +74,8 @@ func (m *maker) make(ctx context.Context) (c Case, err error) {
 	return c, nil
 }
 
-// judged counts the feedback of those who have not said no. The question must be of such a
-// person, too.
+// judged counts the feedback of users who have not opted out. The author of the question must
+// not have, either.
 func (m *maker) judged(ctx context.Context) (good, bad int, err error) {
 	no := map[string]bool{m.job.Message.By(): false}
 	for _, o := range m.job.Turn.Feedback {
@@ -93,7 +93,7 @@ func (m *maker) judged(ctx context.Context) (good, bad int, err error) {
 	return good, bad, nil
 }
 
-// find returns where the question stands.
+// find returns the position of the question.
 func (m *maker) find(ctx context.Context, log string) (storage.Position, error) {
 	key := []byte(m.job.Key())
 	for record, err := range m.Store.Records(ctx, log, storage.Query{Backward: true}) {
@@ -129,8 +129,7 @@ func (m *maker) turn(ctx context.Context, log string, at storage.Position) (turn
 	return nil, errUnfit
 }
 
-// authors refuses where a user wrote in it who has said no, or may have. Each of them gets a
-// name.
+// authors refuses messages of users who have, or may have, opted out. It names the authors.
 func (m *maker) authors(ctx context.Context, messages []agent.Message) error {
 	here := newNames(m.names)
 	for i := range messages {
@@ -154,10 +153,10 @@ func (m *maker) authors(ctx context.Context, messages []agent.Message) error {
 	return nil
 }
 
-// author returns who wrote a message of a shared chat; empty where that is not known any more, or
-// is to be forgotten, and no user of the platform has said no.
+// author returns the author of a message in a shared chat; empty if the author is unknown or to
+// be forgotten, and no user of the platform has opted out.
 func (m *maker) author(ctx context.Context, one *agent.Message) (string, error) {
-	key := one.Ref + one.Joined // it has one of them at most
+	key := one.Ref + one.Joined // it has at most one of them
 	entry, err := m.Store.Get(ctx, receipts.Prefix+key)
 	var j receipts.Receipt
 	if key == "" || errors.Is(err, storage.ErrNotFound) || err == nil && (queue.Decode(entry, &j) != nil || j.Message.User == "") {
@@ -177,7 +176,7 @@ func (m *maker) author(ctx context.Context, one *agent.Message) (string, error) 
 	return j.Message.By(), err
 }
 
-// messages makes what may be told of messages.
+// messages makes exportable messages.
 func (m *maker) messages(all []agent.Message) []Message {
 	out := make([]Message, 0, len(all))
 	for i := range all {
@@ -218,7 +217,7 @@ func (m *maker) message(from *agent.Message) Message {
 	return to
 }
 
-// text is a text without secrets, names, ids, and what reaches a person.
+// text removes secrets, names, ids and contact data from a text.
 func (m *maker) text(text string) string {
 	masked := m.Redact(text)
 	if plain := unescape(masked); plain != masked {
@@ -227,7 +226,7 @@ func (m *maker) text(text string) string {
 	return m.stands.handles(m.names.text(m.stands.contacts(masked)))
 }
 
-// measure says what the replies of a turn cost.
+// measure adds up the usage of a turn's replies.
 func (m *maker) measure(out *Outcome, turn []agent.Message) {
 	for i := range turn {
 		one := &turn[i]
@@ -241,7 +240,7 @@ func (m *maker) measure(out *Outcome, turn []agent.Message) {
 	}
 }
 
-// UsedBy says what a reply cost.
+// UsedBy returns the usage of a reply.
 func UsedBy(u agent.Usage, model string, money func(model string) (budget.Price, bool)) Used {
 	used := Used{Rounds: 1, Input: u.Input, Cached: u.Cached, Written: u.Written, Output: u.Output}
 	p, ok := money(model)
@@ -253,7 +252,7 @@ func UsedBy(u agent.Usage, model string, money func(model string) (budget.Price,
 	return used
 }
 
-// known is the pseudonym of a name as a whole.
+// known returns the pseudonym of a whole name.
 func (n *names) known(text string) string {
 	for all := n; all != nil; all = all.wider {
 		if stand := all.whole[normal(text)]; stand != "" {

@@ -19,16 +19,16 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// leastPart is how many letters a part of a name has that is looked for alone.
-const leastPart = 3
+// minPart is the length from which a part of a name is searched alone, in letters.
+const minPart = 3
 
-// common are words that are parts of names and say nothing of a person.
+// common reports whether a word is part of many names.
 func common(word string) bool {
 	return slices.Contains([]string{"the", "and", "von", "van", "der", "den", "del", "bot"}, word)
 }
 
-// pseudonyms makes names for people, chats and cases. The same comes of the same, and nobody
-// without the key can tell of whom.
+// pseudonyms makes pseudonyms for users, chats and cases. They are deterministic, and cannot be
+// reversed without the key.
 type pseudonyms struct{ key []byte }
 
 func (p pseudonyms) of(kind, what string) string {
@@ -40,16 +40,16 @@ func (p pseudonyms) of(kind, what string) string {
 func (p pseudonyms) person(id string) string { return p.of("Person", id) }
 func (p pseudonyms) chat(id string) string   { return p.of("Chat", id) }
 
-// names are what stands for people and chats in texts, and what takes its place.
+// names maps names of users and chats in texts to pseudonyms.
 type names struct {
 	// wider, if not nil, has more of them.
 	wider *names
-	// byFirst has what is looked for as whole words, by the first of them; the longest first.
+	// byFirst has names that match whole words, by their first word; the longest first.
 	byFirst map[string][]name
-	// anywhere has what is looked for also within words.
+	// anywhere has names that also match within words.
 	anywhere map[string]string
 	replacer *strings.Replacer
-	// whole are the pseudonyms of names as a whole.
+	// whole are the pseudonyms of whole names.
 	whole map[string]string
 }
 
@@ -62,7 +62,7 @@ func newNames(wider *names) *names {
 	return &names{wider: wider, byFirst: map[string][]name{}, anywhere: map[string]string{}, whole: map[string]string{}}
 }
 
-// add has a name replaced: as a whole, and with parts also each word of it that is long enough.
+// add adds a name: as a whole, and with parts also each word of it that is long enough.
 func (n *names) add(text, stand string, parts bool) {
 	text = normal(text)
 	words := wordsOf(text)
@@ -80,14 +80,14 @@ func (n *names) add(text, stand string, parts bool) {
 		return
 	}
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !inWord(r) }) {
-		if lower := strings.ToLower(word); utf8.RuneCountInString(word) >= leastPart && !common(lower) {
+		if lower := strings.ToLower(word); utf8.RuneCountInString(word) >= minPart && !common(lower) {
 			n.put(name{[]string{lower}, stand})
 			n.encoded(word, stand, true)
 		}
 	}
 }
 
-// normal is a name as it is looked for.
+// normal normalizes a name for searching.
 func normal(text string) string { return norm.NFC.String(strings.TrimSpace(text)) }
 
 func (n *names) put(one name) {
@@ -100,8 +100,7 @@ func (n *names) put(one name) {
 	n.byFirst[one.words[0]] = known
 }
 
-// encoded looks for what encodings make of a name, and for one that is written without spaces
-// around it.
+// encoded adds the encodings of a name, and a name written without spaces.
 func (n *names) encoded(text, stand string, near bool) {
 	if strings.ContainsFunc(text, unspaced) {
 		n.anywhere[text] = stand
@@ -118,7 +117,7 @@ func (n *names) encoded(text, stand string, near bool) {
 	n.replacer = nil
 }
 
-// unspaced reports whether a letter is of a script that puts no spaces between words.
+// unspaced reports whether a letter belongs to a script without spaces.
 func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
@@ -129,10 +128,10 @@ func wordsOf(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !inWord(r) })
 }
 
-// escaped is a letter as JSON may write it.
+// escaped matches a letter as JSON may escape it.
 var escaped = regexp.MustCompile(`\\u[0-9a-fA-F]{4}`)
 
-// unescape writes letters that JSON has escaped as they are, so that names are found.
+// unescape decodes letters that JSON has escaped, so that names are found.
 func unescape(text string) string {
 	if !strings.Contains(text, `\u`) {
 		return text
@@ -149,7 +148,7 @@ func unescape(text string) string {
 	})
 }
 
-// text returns a text, without escaped letters, with what stands for people and chats replaced.
+// text returns a text, with escaped letters decoded and names replaced.
 func (n *names) text(text string) string {
 	if text == "" {
 		return text
@@ -208,11 +207,11 @@ func wordEnd(text string, at int) int {
 	return at
 }
 
-// code is what may stand in front of a word and look like its beginning: the rest of what JSON or
-// an address writes for a character.
+// code matches a code that may precede a word and look like its beginning: the rest of a JSON or
+// URL escape.
 var code = regexp.MustCompile(`^(?:%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[nrtbf])`)
 
-// wordBegin returns where a word begins if what precedes it is such a code.
+// wordBegin returns where a word begins after such a code.
 func wordBegin(text string, at int) int {
 	if at == 0 || text[at-1] != '%' && text[at-1] != '\\' {
 		return at
@@ -220,17 +219,17 @@ func wordBegin(text string, at int) int {
 	return at - 1 + max(1, len(code.FindString(text[at-1:])))
 }
 
-// maxBetween is how many bytes may stand between the words of a name.
+// maxBetween bounds the bytes between the words of a name.
 const maxBetween = 3
 
-// at returns where the longest name ends that begins with a word, and what stands for it; -1
-// where there is none.
+// at returns the end of the longest name that begins with a word, and its pseudonym; -1 if there
+// is none.
 func (n *names) at(text string, from, end int) (longest int, stand string) {
 	first := strings.ToLower(text[from:end])
 	longest = -1
 	for all := n; all != nil; all = all.wider {
 		for _, one := range all.byFirst[first] {
-			if to := follow(text, end, one.words[1:]); to > longest {
+			if to := endOfWords(text, end, one.words[1:]); to > longest {
 				longest, stand = to, one.stand
 			}
 		}
@@ -238,8 +237,8 @@ func (n *names) at(text string, from, end int) (longest int, stand string) {
 	return longest, stand
 }
 
-// follow returns where words end that follow one another from a place; -1 if they do not.
-func follow(text string, at int, words []string) int {
+// endOfWords returns the end of consecutive words from a position; -1 if they do not follow.
+func endOfWords(text string, at int, words []string) int {
 	for _, word := range words {
 		next := at
 		for next < len(text) && next-at < maxBetween && wordEnd(text, next) == next {

@@ -8,12 +8,13 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// MaxInput is the longest text that is read as Markdown, in bytes. A longer one becomes plain paragraphs.
+// MaxInput bounds a text that is parsed as Markdown, in bytes. A longer one becomes plain
+// paragraphs.
 const MaxInput = 256 << 10
 
-// The parser takes time quadratic in the containers opened on a line and in
-// the delimiters of a paragraph, and a table has as many cells as its columns
-// times its rows. These caps keep each of them within milliseconds.
+// The parser takes quadratic time in the containers opened on a line and in the delimiters of a
+// paragraph, and a table has as many cells as columns times rows. These limits keep each within
+// milliseconds.
 const (
 	maxContainers = 64
 	maxDelimiters = 4096
@@ -21,7 +22,7 @@ const (
 	maxNesting    = 32
 )
 
-// costly reports whether text must not be given to the Markdown parser.
+// costly reports whether text is too expensive to parse as Markdown.
 func costly(s string) bool {
 	if len(s) > MaxInput {
 		return true
@@ -34,8 +35,8 @@ func costly(s string) bool {
 		if containers > maxContainers || n > maxDelimiters {
 			return true
 		}
-		// An underline makes a heading of all lines before it, and headings
-		// are not seen by the paragraph guard.
+		// An underline makes a heading of all lines before it, which the paragraph transformer does
+		// not see.
 		if run > maxDelimiters && strings.Trim(rest, "=-") == "" {
 			return true
 		}
@@ -46,7 +47,7 @@ func costly(s string) bool {
 	return false
 }
 
-// containers counts the quote and list markers that begin a line; the rest follows them.
+// containers counts the quote and list markers that begin a line and returns the rest.
 func containers(line string) (int, string) {
 	n := 0
 	for {
@@ -82,7 +83,7 @@ func marker(line string) int {
 	return digits + 1
 }
 
-// delimiters counts what can open or close something inside a paragraph.
+// delimiters counts characters that may open or close an inline element.
 func delimiters(s string) int {
 	n := 0
 	for i := range len(s) {
@@ -98,13 +99,13 @@ func delimiters(s string) int {
 	return n
 }
 
-// guard turns paragraphs beyond the caps into verbatim text before the parser
-// looks at what is in them.
+// guard replaces paragraphs beyond the limits by verbatim text before their inline content is
+// parsed.
 type guard struct{}
 
 var _ parser.ParagraphTransformer = guard{}
 
-// Transform replaces the paragraph where it is beyond the caps.
+// Transform replaces the paragraph if it is beyond the limits.
 func (guard) Transform(n *ast.Paragraph, reader text.Reader, _ parser.Context) {
 	lines, delims, cells := n.Lines(), 0, 0
 	for i := range lines.Len() {

@@ -20,14 +20,15 @@ import (
 	"github.com/yuin/goldmark"
 )
 
-// converter makes our tree from the parser's.
+// converter converts the parser's tree into ours.
 type converter struct {
 	source []byte
-	used   map[string]bool // labels of link definitions that a link refers to
+	used   map[string]bool // labels of link definitions in use
 	depth  int
 }
 
-// sharedParser parses all texts. It keeps nothing of them, and making it takes more than reading an answer.
+// sharedParser parses all texts. It keeps no state, and creating one takes longer than parsing
+// an answer.
 var sharedParser = sync.OnceValue(func() parser.Parser {
 	return goldmark.New(
 		goldmark.WithExtensions(extension.Strikethrough, extension.Table, extension.Linkify, extension.TaskList),
@@ -43,7 +44,7 @@ func parseTree(s string) *node {
 	return &node{kind: kindDocument, children: c.blocks(root)}
 }
 
-// collectReferences notes which link definitions are used.
+// collectReferences records which link definitions are used.
 func (c *converter) collectReferences(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.Link:
@@ -62,8 +63,8 @@ func (c *converter) use(r *ast.ReferenceLink) {
 	}
 }
 
-// blocks converts the block children of n. Beyond the nesting cap containers
-// are dissolved into their parent.
+// blocks converts the block children of n. Containers nested too deeply are dissolved into their
+// parent.
 func (c *converter) blocks(n ast.Node) []*node {
 	c.depth++
 	defer func() { c.depth-- }()
@@ -123,8 +124,8 @@ func verbatim(s string) *node {
 	return p
 }
 
-// definition keeps a link definition that no link refers to: the parser takes
-// it out of the text, but a model that lists its sources so means it to be read.
+// definition keeps a link definition that no link uses: the parser drops it from the text, but a
+// model that lists its sources in this way wants it to be read.
 func (c *converter) definition(out []*node, n *ast.LinkReferenceDefinition) []*node {
 	if c.used[util.ToLinkReference(n.Label)] {
 		return out
@@ -147,7 +148,7 @@ func (c *converter) definition(out []*node, n *ast.LinkReferenceDefinition) []*n
 
 func (c *converter) list(n *ast.List) *node {
 	list := &node{kind: kindList, ordered: n.IsOrdered()}
-	same := true // all have the same number, as lists are often written: they count on
+	same := true // all items have the same number, as lists are often written
 	for i, child := 0, n.FirstChild(); child != nil; i, child = i+1, child.NextSibling() {
 		item := &node{kind: kindItem, box: box(child), number: n.Start + i}
 		if own, ok := c.number(child); ok {
@@ -164,8 +165,8 @@ func (c *converter) list(n *ast.List) *node {
 	return list
 }
 
-// number is what is written in front of an item. The parser counts on from the first: a list
-// that counts down would count up, and one of some of the items of another lose which.
+// number returns the number written before an item. The parser counts from the first, which
+// would reverse a list that counts down, and lose the numbers of a partial list.
 func (c *converter) number(item ast.Node) (int, bool) {
 	at := item.Pos()
 	if at < 0 || at >= len(c.source) {
@@ -175,7 +176,7 @@ func (c *converter) number(item ast.Node) (int, bool) {
 	return n, err == nil
 }
 
-// maxDigits is how many digits the number of an item may have.
+// maxDigits bounds the digits of an item's number.
 const maxDigits = 9
 
 var itemNumber = regexp.MustCompile(`^[0-9]+`)
@@ -204,16 +205,16 @@ func (c *converter) table(n *east.Table) *node {
 		}
 		if last := row.LastChild(); last != nil && len(r.children) == len(n.Alignments) {
 			cell := r.children[len(r.children)-1]
-			cell.children = append(cell.children, c.beyond(last)...)
+			cell.children = append(cell.children, c.extraCells(last)...)
 		}
 		table.children = append(table.children, r)
 	}
 	return table
 }
 
-// beyond is what stands in a row behind its last cell. The parser drops it, but the more cells
-// come of a bar that was meant: in code such as a || b.
-func (c *converter) beyond(last ast.Node) []*node {
+// extraCells returns the text after the last cell of a row. The parser drops it, but extra cells
+// usually come from a literal bar, in code such as a || b.
+func (c *converter) extraCells(last ast.Node) []*node {
 	if last.Lines().Len() == 0 {
 		return nil
 	}
@@ -225,7 +226,7 @@ func (c *converter) beyond(last ast.Node) []*node {
 	return []*node{{kind: kindText, text: " " + string(bytes.TrimSpace(rest))}}
 }
 
-// inlines converts the inline children of n and joins neighbouring texts.
+// inlines converts the inline children of n and joins adjacent texts.
 func (c *converter) inlines(n ast.Node) []*node {
 	c.depth++
 	defer func() { c.depth-- }()
@@ -261,7 +262,7 @@ func (c *converter) inlines(n ast.Node) []*node {
 	return out
 }
 
-// inline converts one inline node that has a structure of its own.
+// inline converts one inline node with a structure.
 func (c *converter) inline(n ast.Node) []*node {
 	out := &node{}
 	switch n := n.(type) {
@@ -297,7 +298,7 @@ func (c *converter) inline(n ast.Node) []*node {
 	return []*node{out}
 }
 
-// codeText returns the text of a code span, on one line.
+// codeText returns the text of a code span on one line.
 func (c *converter) codeText(n ast.Node) string {
 	var b strings.Builder
 	for child := n.FirstChild(); child != nil; child = child.NextSibling() {
@@ -319,8 +320,8 @@ func autoLink(n *ast.AutoLink, source []byte) *node {
 	}
 }
 
-// resolve replaces backslash escapes and character references. The writer of
-// the HTML renderer knows both, so its escaping is taken back.
+// resolve replaces backslash escapes and character references. The HTML renderer's writer does
+// both, so its escaping is reverted.
 func (c *converter) resolve(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') < 0 && bytes.IndexByte(raw, '&') < 0 {
 		return string(raw)
@@ -332,10 +333,10 @@ func (c *converter) resolve(raw []byte) string {
 	return clean(html.UnescapeString(b.String()))
 }
 
-// address returns a link's destination, percent-encoded where it must be.
+// address returns a link's destination, percent-encoded if necessary.
 func address(destination []byte) string {
 	return clean(string(util.URLEscape(destination, true)))
 }
 
-// language is the name of a code block's language that can stand in an attribute.
+// language matches names of languages that are safe in an attribute.
 var language = regexp.MustCompile(`^[A-Za-z0-9+#_.-]{1,32}$`)

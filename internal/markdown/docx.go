@@ -18,36 +18,36 @@ var parts embed.FS
 
 const (
 	xmlHead = `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` + "\n"
-	// inOffice is where the names of relations begin, and relationships what they are called.
-	inOffice      = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-	relationships = "http://schemas.openxmlformats.org/package/2006/relationships"
-	// maxLevel is the deepest level of lists that Word has.
+	// officeRelations begins the types of relationships.
+	officeRelations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+	relationships   = "http://schemas.openxmlformats.org/package/2006/relationships"
+	// maxLevel is the deepest list level in Word.
 	maxLevel = 8
 )
 
 // docx writes the body of a Word document.
 type docx struct {
 	body  strings.Builder
-	links []string // where they lead, by their ids
-	lists []int    // the first numbers of ordered lists, by their ids
+	links []string // targets by id
+	lists []int    // first numbers of ordered lists, by id
 }
 
-// look is how text looks.
-type look struct{ strong, emphasis, strike, code, link bool }
+// textStyle is the formatting of text.
+type textStyle struct{ strong, emphasis, strike, code, link bool }
 
-// frame is what stands around a block.
-type frame struct {
+// blockContext is the context of a block.
+type blockContext struct {
 	level int    // of lists
-	list  int    // the id of the list whose item begins with the next paragraph; 0 for none
-	mark  string // what such an item begins with instead
+	list  int    // the id of the list of the next paragraph; 0 for none
+	mark  string // a mark before the item's text instead
 	quote bool
 }
 
 // DOCX returns the document as a Word document. Pictures become links; nothing is fetched.
 func (d *Document) DOCX() ([]byte, error) {
 	w := &docx{}
-	w.blocks(d.root.children, frame{})
-	document := xmlHead + `<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="` + inOffice + `"><w:body>` +
+	w.blocks(d.root.children, blockContext{})
+	document := xmlHead + `<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="` + officeRelations + `"><w:body>` +
 		w.body.String() + `<w:sectPr><w:pgSz w:w="11906" w:h="16838"/><w:pgMar w:top="1134" w:right="1134" w:bottom="1134" w:left="1134" w:header="708" w:footer="708" w:gutter="0"/></w:sectPr></w:body></w:document>`
 	related := relation("s", "styles", "styles.xml", false) + relation("n", "numbering", "numbering.xml", false)
 	for i, to := range w.links {
@@ -71,19 +71,19 @@ func (d *Document) DOCX() ([]byte, error) {
 	})
 }
 
-// bulletList is the id of all lists without numbers, and firstList that of the first list with some.
+// bulletList is the id of all unordered lists, and firstList that of the first ordered one.
 const bulletList, firstList = 1, 2
 
-// part is a file that is in each document.
+// part returns a file that every document contains.
 func part(name string) string {
 	data, err := parts.ReadFile("parts/" + name)
 	if err != nil {
-		panic(err) // It comes with the program.
+		panic(err) // the file is embedded
 	}
 	return string(data)
 }
 
-// packed makes an archive of names and contents.
+// packed returns a ZIP archive of names and contents.
 func packed(files [][2]string) ([]byte, error) {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
@@ -111,29 +111,29 @@ func relation(id, kind, target string, external bool) string {
 	if external {
 		mode = ` TargetMode="External"`
 	}
-	return fmt.Sprintf(`<Relationship Id="%s" Type="%s/%s" Target="%s"%s/>`, id, inOffice, kind, escaped(target), mode)
+	return fmt.Sprintf(`<Relationship Id="%s" Type="%s/%s" Target="%s"%s/>`, id, officeRelations, kind, escaped(target), mode)
 }
 
-// escaped is a text as it stands in XML.
+// escaped escapes a text for XML.
 func escaped(text string) string {
 	var b bytes.Buffer
 	_ = xml.EscapeText(&b, []byte(text)) // a buffer does not fail
 	return b.String()
 }
 
-func (w *docx) blocks(nodes []*node, in frame) {
+func (w *docx) blocks(nodes []*node, in blockContext) {
 	for _, n := range nodes {
 		w.block(n, in)
-		in.list, in.mark = 0, "" // Only the first block of an item has its mark.
+		in.list, in.mark = 0, "" // only the first block of an item has its mark
 	}
 }
 
-func (w *docx) block(n *node, in frame) {
+func (w *docx) block(n *node, in blockContext) {
 	switch n.kind {
 	case kindHeading:
-		w.paragraph(fmt.Sprintf(`<w:pStyle w:val="Heading%d"/>`, min(max(n.level, 1), 6)), func() { w.inlines(n.children, look{}) })
+		w.paragraph(fmt.Sprintf(`<w:pStyle w:val="Heading%d"/>`, min(max(n.level, 1), 6)), func() { w.inlines(n.children, textStyle{}) })
 	case kindCodeBlock:
-		w.paragraph(`<w:pStyle w:val="Code"/>`+indent(in), func() { w.text(strings.TrimRight(n.text, "\n"), look{}) })
+		w.paragraph(`<w:pStyle w:val="Code"/>`+indent(in), func() { w.text(strings.TrimRight(n.text, "\n"), textStyle{}) })
 	case kindQuote:
 		in.quote = true
 		w.blocks(n.children, in)
@@ -154,21 +154,21 @@ func (w *docx) block(n *node, in frame) {
 			style = `<w:pStyle w:val="Quote"/>`
 		}
 		w.paragraph(style, func() {
-			w.text(in.mark, look{})
-			w.inlines(n.children, look{})
+			w.text(in.mark, textStyle{})
+			w.inlines(n.children, textStyle{})
 		})
 	}
 }
 
-// indent has a block stand below the text of an item.
-func indent(in frame) string {
+// indent indents a block below the text of an item.
+func indent(in blockContext) string {
 	if in.level == 0 {
 		return ""
 	}
 	return fmt.Sprintf(`<w:ind w:left="%d"/>`, 360*in.level)
 }
 
-func (w *docx) list(n *node, in frame) {
+func (w *docx) list(n *node, in blockContext) {
 	in.level = min(in.level+1, maxLevel+1)
 	id := bulletList
 	counts := true
@@ -189,7 +189,7 @@ func (w *docx) list(n *node, in frame) {
 		}
 		children := item.children
 		if len(children) == 0 || children[0].kind != kindParagraph {
-			// What has a mark is a paragraph.
+			// Only a paragraph can have a mark.
 			children = append([]*node{{kind: kindParagraph}}, children...)
 		}
 		w.blocks(children, in)
@@ -209,12 +209,12 @@ func (w *docx) table(n *node) {
 		}
 		for at, cell := range row.children {
 			w.body.WriteString(`<w:tc><w:tcPr><w:tcW w:w="0" w:type="auto"/></w:tcPr>`)
-			w.paragraph(aligned(n.align, at), func() { w.inlines(cell.children, look{strong: i == 0}) })
+			w.paragraph(aligned(n.align, at), func() { w.inlines(cell.children, textStyle{strong: i == 0}) })
 			w.body.WriteString(`</w:tc>`)
 		}
 		w.body.WriteString(`</w:tr>`)
 	}
-	w.body.WriteString(`</w:tbl><w:p/>`) // Two tables without a paragraph between would be one.
+	w.body.WriteString(`</w:tbl><w:p/>`) // adjacent tables would merge
 }
 
 func aligned(all []east.Alignment, at int) string {
@@ -236,7 +236,7 @@ func (w *docx) paragraph(properties string, content func()) {
 	w.body.WriteString(`</w:p>`)
 }
 
-func (w *docx) inlines(nodes []*node, l look) {
+func (w *docx) inlines(nodes []*node, l textStyle) {
 	for _, n := range nodes {
 		with := l
 		switch n.kind {
@@ -264,12 +264,12 @@ func (w *docx) inlines(nodes []*node, l look) {
 	}
 }
 
-// leads is what a link may lead to.
-var leads = regexp.MustCompile(`^(?i:https?|mailto):`)
+// linkScheme matches the schemes of links.
+var linkScheme = regexp.MustCompile(`^(?i:https?|mailto):`)
 
-// link writes a link to the web or to a mailbox; another one becomes text.
-func (w *docx) link(n *node, l look) {
-	if !leads.MatchString(n.url) {
+// link writes a web or mail link; others become text.
+func (w *docx) link(n *node, l textStyle) {
+	if !linkScheme.MatchString(n.url) {
 		w.inlines(n.children, l)
 		w.text(n.suffix(), l)
 		return
@@ -281,11 +281,11 @@ func (w *docx) link(n *node, l look) {
 	w.body.WriteString(`</w:hyperlink>`)
 }
 
-// lineBreak is a line break as it is written in cells.
+// lineBreak matches a line break in a cell.
 var lineBreak = regexp.MustCompile(`(?i)<br\s*/?>`)
 
 // text writes a run of text.
-func (w *docx) text(text string, l look) {
+func (w *docx) text(text string, l textStyle) {
 	if text == "" {
 		return
 	}
@@ -309,7 +309,7 @@ func (w *docx) text(text string, l look) {
 	w.body.WriteString(`</w:r>`)
 }
 
-func (l look) properties() string {
+func (l textStyle) properties() string {
 	var b strings.Builder
 	for _, p := range []struct {
 		on   bool

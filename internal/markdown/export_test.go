@@ -57,7 +57,7 @@ type counting struct {
 	written *int
 }
 
-func (c counting) guard(p place) bool {
+func (c counting) needsMentionGuard(p place) bool {
 	*c.written++
-	return c.rules.guard(p)
+	return c.rules.needsMentionGuard(p)
 }

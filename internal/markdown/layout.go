@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// cutLevel says how good a place for a cut is.
+// cutLevel is the quality of a place for a cut.
 type cutLevel uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	cutLevels
 )
 
-// style is what a span does to its text.
+// style is the formatting of a span.
 type style uint8
 
 const (
@@ -34,20 +34,19 @@ const (
 	stylePre
 )
 
-// span is a formatting context; spans form a tree through their parents, and
-// the nil span is unformatted text.
+// span is a formatting context with its parent; the nil span is unformatted text.
 type span struct {
 	parent *span
 	style  style
 	depth  int
-	href   string // link: the address as it is written in the markup
-	shown  string // link: what follows its text in plain text, may be empty
+	href   string // link: the address as in the markup
+	shown  string // link: appended to its text in plain text, may be empty
 	lang   string // pre
-	ticks  bool   // code: there is a backtick in it
+	ticks  bool   // code: contains a backtick
 	head   []atom // pre of a table: its header, repeated in each part
 }
 
-// find returns the innermost span of the style around and including s.
+// find returns the innermost span of the style that is or contains s.
 func (s *span) find(want style) *span {
 	for ; s != nil; s = s.parent {
 		if s.style == want {
@@ -57,12 +56,12 @@ func (s *span) find(want style) *span {
 	return nil
 }
 
-// code reports whether text in s stands as it is.
+// code reports whether text in s is verbatim.
 func (s *span) code() bool {
 	return s != nil && (s.style == styleCode || s.style == stylePre)
 }
 
-// common returns the innermost span that holds both a and b.
+// common returns the innermost span that contains both a and b.
 func common(a, b *span) *span {
 	for a != b {
 		switch {
@@ -75,11 +74,11 @@ func common(a, b *span) *span {
 	return a
 }
 
-// gap is the space before an atom. It disappears where a part is cut.
+// gap is the space before an atom, which is dropped at a cut.
 type gap struct {
 	newlines int
 	indent   int    // after the newlines
-	space    string // where there are no newlines
+	space    string // used without newlines
 	cut      cutLevel
 }
 
@@ -88,23 +87,23 @@ type atom struct {
 	gap  gap
 	text string
 	span *span
-	// marks tells that the text belongs to a run with several characters
-	// that Slack could take for a pair of formatting marks.
+	// marks says that the text belongs to a run with several characters that Slack could take for a
+	// pair of formatting marks.
 	marks bool
-	// body tells that the atom belongs to a table below its header.
+	// body says that the atom is in a table below the header.
 	body bool
 }
 
-// maxIndent keeps deep lists from using up a part by their indentation.
+// maxIndent bounds the indentation of deep lists.
 const maxIndent, listIndent = 16, 4
 
-// layout makes atoms of the tree. It is the one walker of all platforms.
+// layout turns the tree into atoms. All platforms use it.
 type layout struct {
 	rules  rules
 	atoms  []atom
 	gap    gap
 	indent int
-	lists  int  // how many lists are open
+	lists  int  // open lists
 	body   bool // below the header of a table
 }
 
@@ -120,7 +119,7 @@ func (l *layout) separate(newlines int, cut cutLevel) {
 	l.gap.cut = max(l.gap.cut, cut)
 }
 
-// add appends an atom behind the gap that has come together.
+// add appends an atom after the pending gap.
 func (l *layout) add(text string, s *span, marks bool) {
 	g := l.gap
 	if g.newlines > 0 {
@@ -130,7 +129,7 @@ func (l *layout) add(text string, s *span, marks bool) {
 	l.gap = gap{}
 }
 
-// blocks lays out blocks, with the separation between them.
+// blocks lays out blocks with separators.
 func (l *layout) blocks(blocks []*node, s *span, newlines int, cut cutLevel) {
 	for i, n := range blocks {
 		if i > 0 {
@@ -171,7 +170,7 @@ func (l *layout) block(n *node, s *span) {
 	}
 }
 
-// outdent lays out a block that begins its own line at the margin.
+// outdent lays out a block that begins at the margin.
 func (l *layout) outdent(do func()) {
 	if l.lists > 0 {
 		l.separate(1, cutNever)
@@ -207,7 +206,7 @@ func (l *layout) list(n *node, s *span) {
 	l.lists--
 }
 
-// lines lays out preformatted lines, without blank ones at the ends.
+// lines lays out preformatted lines, without leading and trailing blank ones.
 func (l *layout) lines(lines []string, s *span) {
 	newlines := 0
 	for _, line := range lines {
@@ -249,7 +248,7 @@ func (l *layout) inlines(nodes []*node, s *span) {
 	}
 }
 
-// link lays out a link, as text and address where it cannot be one.
+// link lays out a link, or text and address if a link is not possible.
 func (l *layout) link(n *node, s *span) {
 	if s.find(styleLink) != nil {
 		l.inlines(n.children, s)
@@ -264,7 +263,7 @@ func (l *layout) link(n *node, s *span) {
 	l.inlines(n.children, l.nest(s, span{style: styleLink, href: href, shown: n.suffix()}))
 }
 
-// nest returns s as a span inside parent, or parent if it cannot stand there.
+// nest returns s as a span inside parent, or parent if s is not allowed there.
 func (l *layout) nest(parent *span, s span) *span {
 	if parent.find(s.style) != nil {
 		return parent
@@ -284,31 +283,31 @@ func (l *layout) text(s string, sp *span) {
 	marks := !sp.code() && markPairs(s)
 	for s != "" {
 		if n := spaceLen(s); n > 0 {
-			l.space(s[:n])
+			l.addSpace(s[:n])
 			s = s[n:]
 			continue
 		}
 		n := wordLen(s)
 		l.add(s[:n], sp, marks)
 		if s = s[n:]; s != "" && spaceLen(s) == 0 {
-			l.gap.cut = l.after() // between ideographs
+			l.gap.cut = l.cutQuality() // between ideographs
 		}
 	}
 }
 
-// space notes white space between two words.
-func (l *layout) space(s string) {
+// addSpace adds white space between two words.
+func (l *layout) addSpace(s string) {
 	if strings.Contains(s, "\n") {
 		s = " "
 	}
-	if l.gap.space == "" { // else a marker stands before it
-		l.gap.cut = max(l.gap.cut, l.after())
+	if l.gap.space == "" { // otherwise a marker precedes it
+		l.gap.cut = max(l.gap.cut, l.cutQuality())
 	}
 	l.gap.space += s
 }
 
-// after returns how good a cut behind the last atom is.
-func (l *layout) after() cutLevel {
+// cutQuality returns how good a cut after the last atom is.
+func (l *layout) cutQuality() cutLevel {
 	if len(l.atoms) == 0 {
 		return cutWord
 	}
@@ -319,15 +318,15 @@ func (l *layout) after() cutLevel {
 	return cutWord
 }
 
-// markPairs reports whether s has two of a character that Slack pairs.
+// markPairs reports whether s contains a character twice that Slack pairs.
 func markPairs(s string) bool {
 	return slices.ContainsFunc([]string{"*", "_", "~", "`"}, func(mark string) bool {
 		return strings.Count(s, mark) > 1
 	})
 }
 
-// spaceLen returns the length of the white space that begins s. A space that
-// carries a combining mark is part of a word.
+// spaceLen returns the length of leading white space. A space with a combining mark is part of a
+// word.
 func spaceLen(s string) int {
 	n := 0
 	for i, r := range s {
@@ -342,8 +341,8 @@ func spaceLen(s string) int {
 	return len(s)
 }
 
-// wordLen returns the length of the first word of s, which is at least one
-// character. Words also end behind the punctuation of scripts without spaces.
+// wordLen returns the length of the first word of s, at least one character. Punctuation of
+// scripts without spaces also ends a word.
 func wordLen(s string) int {
 	var last rune
 	for i, r := range s {
@@ -360,7 +359,7 @@ func wordLen(s string) int {
 	return len(s)
 }
 
-// extends reports whether r belongs to the character before it.
+// extends reports whether r combines with the character before it.
 func extends(r rune) bool {
 	return r >= 0x300 && (unicode.In(r, unicode.M) || r == '\u200d' || r >= 0x1F3FB && r <= 0x1F3FF)
 }

@@ -1,12 +1,11 @@
-// Package markdown parses the Markdown of an answer once and renders it for a
-// chat platform in parts, each of which is a complete message.
+// Package markdown parses the Markdown of an answer once and renders it for a chat platform in
+// parts, each of which is a complete message.
 //
-// [Parse] never fails: text that would be too costly to read as Markdown, or
-// that makes the parser fail, becomes plain paragraphs. The renderings,
-// [Document.TelegramHTML] and [Document.SlackMrkdwn], cut on the tree: a part
-// never ends inside a tag, an entity or a character, what is open at a cut is
-// closed and opened again, and no text is lost between parts. A Document does
-// not change after Parse and may be used by several goroutines.
+// [Parse] never fails: text that is too expensive to parse as Markdown, or that makes the parser
+// fail, becomes plain paragraphs. The renderings, [Document.TelegramHTML] and
+// [Document.SlackMrkdwn], cut the tree: a part never ends inside a tag, an entity or a
+// character, open formatting is closed at a cut and opened again, and no text is lost. A
+// Document is immutable and may be used by several goroutines.
 package markdown
 
 import (
@@ -14,8 +13,8 @@ import (
 	"unicode"
 )
 
-// MinLimit is the smallest limit of a part; lower limits are raised to it, so
-// that markup always leaves room for text.
+// MinLimit is the smallest limit of a part; lower ones are raised to it, so that markup always
+// leaves room for text.
 const MinLimit = 64
 
 // Document is a parsed answer.
@@ -28,17 +27,15 @@ type Document struct {
 type Part struct {
 	// Text is the part in the platform's markup.
 	Text string
-	// Plain is the part without markup, for a platform that refuses Text. It
-	// keeps to the same limit. Mentions that are inert in Text are so here,
-	// and those in code besides, because plain text has no code. The address
-	// of a link follows its text in parentheses where there is room for all
-	// of them. For Slack the three characters & < > are escaped in it,
-	// because Slack reads them as control characters in plain text too.
+	// Plain is the part without markup, for a platform that refuses Text. It has the same limit.
+	// Mentions stay inert, and so do those in code, because plain text has no code. The address of
+	// a link follows its text in parentheses if there is room for all of them. For Slack the
+	// characters & < > are escaped, because Slack interprets them in plain text too.
 	Plain string
 }
 
-// Parse reads Markdown with tables, strikethrough, task lists and bare links. Where nothing but
-// markup is left, that is the text.
+// Parse parses Markdown with tables, strikethrough, task lists and bare links. A text of nothing
+// but markup becomes plain text.
 func Parse(text string) *Document {
 	text = clean(text)
 	root := parse(text, parseTree)
@@ -48,7 +45,7 @@ func Parse(text string) *Document {
 	return &Document{source: text, root: root}
 }
 
-// parse reads text with read and falls back to plain paragraphs.
+// parse parses text with read, or else into plain paragraphs.
 func parse(text string, read func(string) *node) (root *node) {
 	if costly(text) {
 		return plainTree(text)
@@ -61,8 +58,8 @@ func parse(text string, read func(string) *node) (root *node) {
 	return read(text)
 }
 
-// clean makes text valid UTF-8 with \n as the only line end and without
-// control characters, which platforms refuse or replace by spaces.
+// clean makes text valid UTF-8 with \n as the only line end and without control characters,
+// which platforms refuse or replace by spaces.
 func clean(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -79,7 +76,7 @@ func clean(text string) string {
 	}, text)
 }
 
-// blank reports whether nothing in s can be seen.
+// blank reports whether s has no visible character.
 func blank(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsSpace(r) && !unicode.Is(unicode.Cf, r) })
 }

@@ -6,18 +6,18 @@ import (
 	east "github.com/yuin/goldmark/extension/ast"
 )
 
-// Piece is a stretch of a document, for a platform that shows some in ways of its own.
+// Piece is a part of a document, for platforms that show tables and code natively.
 type Piece struct {
-	// Text is the piece for who shows it as a text.
+	// Text is the piece as a text.
 	Text *Document
-	// Table and Code are what it is, where it is one of these.
+	// Table and Code are set for these kinds.
 	Table *Table
 	Code  *Code
 }
 
 // Table is a table of texts.
 type Table struct {
-	// Rows are the rows, the head first; each has as many cells.
+	// Rows are the rows, the head first, with equal numbers of cells.
 	Rows [][]string
 	// Align is left, center or right for each column.
 	Align []string
@@ -26,11 +26,11 @@ type Table struct {
 // Code is a block of code.
 type Code struct{ Lang, Text string }
 
-// Pieces takes a document apart. Tables and code inside of lists and quotes stay there.
+// Pieces splits a document. Tables and code in lists and quotes stay there.
 func (d *Document) Pieces() (pieces []Piece) {
-	joins := false // what comes next may be one piece with the last
+	joins := false // the next block may join the last piece
 	for _, n := range d.root.children {
-		alone := stretch([]*node{n})
+		alone := documentOf([]*node{n})
 		switch {
 		case n.kind == kindTable && len(n.children) > 0:
 			rows, _ := cells(n)
@@ -50,15 +50,15 @@ func (d *Document) Pieces() (pieces []Piece) {
 	return pieces
 }
 
-// Cut parts a document between its blocks into stretches of about so many characters, with at
-// most one table in each. A block that is longer stays behind what comes before it, and a heading
-// in front of what follows.
+// Cut splits a document between its blocks into documents of about limit characters, with at
+// most one table each. A longer block stays with what precedes it, and a heading with what
+// follows.
 func (d *Document) Cut(limit int) (stretches []*Document) {
 	var at []*node
 	size, tables := 0, 0
 	end := func() {
 		if len(at) > 0 {
-			stretches = append(stretches, stretch(at))
+			stretches = append(stretches, documentOf(at))
 		}
 		at, size, tables = nil, 0, 0
 	}
@@ -85,8 +85,8 @@ func (d *Document) Cut(limit int) (stretches []*Document) {
 	return stretches
 }
 
-// stretch is a document of some blocks of another one.
-func stretch(blocks []*node) *Document {
+// documentOf makes a document of some blocks of another one.
+func documentOf(blocks []*node) *Document {
 	d := &Document{root: &node{kind: kindDocument, children: blocks}}
 	for i, n := range blocks {
 		if i > 0 {

@@ -7,27 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// invisible is the zero-width space. Platforms keep it, show nothing for it,
-// and neither a name nor a formatting mark is recognised across it.
+// invisible is the zero-width space. Platforms keep and do not show it, and recognise neither a
+// name nor a formatting mark across it.
 const invisible = '\u200b'
 
-// traits are the differences between platforms that are plain facts.
+// traits are simple differences between platforms.
 type traits struct {
-	maxSpans     int  // how many spans a part may have; 0 for any number
-	markupCounts bool // the limit counts the markup, not the text it shows
-	lineBound    bool // inline markup ends with its line
-	wordMarks    bool // inline marks are seen at the borders of words only
-	quoteMark    byte // stands before each line of a quote
+	maxSpans     int  // bound of the spans of a part; 0 for none
+	markupCounts bool // the limit counts the markup
+	lineBound    bool // inline markup ends at a line end
+	wordMarks    bool // inline marks only count at word boundaries
+	quoteMark    byte // begins each line of a quote
 	plainEscaped bool // & < > are escaped in plain text too
 }
 
-// place is where the next character goes, for a decision about it.
+// place is the position of the next character.
 type place struct {
-	prev, last rune   // the two characters before
+	prev, last rune   // the previous two characters
 	rest       string // the text from that character on
 	first      bool   // it begins an atom
-	code       bool   // it stands in code
-	plain      bool   // it goes to the plain text, where nothing is code
+	code       bool   // in code
+	plain      bool   // in the plain text, where nothing is code
 	marks      bool   // see atom
 }
 
@@ -36,19 +36,19 @@ func (p place) next() rune {
 	return r
 }
 
-// rules is a platform's markup.
+// rules is the markup of a platform.
 type rules interface {
 	traits() traits
-	// within returns the span inside which a span of the style can stand
-	// when it is asked for inside parent, and false if it cannot.
+	// within returns the span in which a span of the style can be placed when it is requested in
+	// parent; false if it cannot.
 	within(parent *span, s style) (*span, bool)
-	// href returns an address as the markup writes it, and false if the
-	// platform does not take it as a link.
+	// href returns an address as the markup writes it; false if the platform does not accept it as
+	// a link.
 	href(url string) (string, bool)
-	// markup returns what opens and what closes a span.
+	// markup returns the opening and closing markup of a span.
 	markup(s *span) (open, shut string)
-	// guard reports whether an invisible character must stand before p.
-	guard(p place) bool
+	// needsMentionGuard reports whether an invisible character must precede p.
+	needsMentionGuard(p place) bool
 }
 
 func scheme(url string) string {
@@ -71,7 +71,7 @@ func wordRune(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// Units returns the UTF-16 length of s, which is what platforms count.
+// Units returns the UTF-16 length of s, which platforms count.
 func Units(s string) int {
 	n := 0
 	for _, r := range s {

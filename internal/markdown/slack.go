@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// SlackMrkdwn renders the document in Slack's mrkdwn, in parts of at most limit UTF-16
-// units, markup and escapes included. It notifies no user. A document in which
-// nothing can be seen has no parts.
+// SlackMrkdwn renders the document in Slack's mrkdwn, in parts of at most limit UTF-16 units,
+// markup and escapes included. It mentions no user. A document without visible text has no
+// parts.
 func (d *Document) SlackMrkdwn(limit int) []Part {
 	limit = max(limit, MinLimit)
 	return split(d, slack{limit: limit}, limit)
@@ -22,8 +22,8 @@ func (slack) traits() traits {
 	return traits{markupCounts: true, lineBound: true, wordMarks: true, quoteMark: '>', plainEscaped: true}
 }
 
-// within keeps the label of a link free of markup, and code blocks out of
-// quotes, which know no fences.
+// within keeps markup out of link labels, and code blocks out of quotes, which do not support
+// fences.
 func (slack) within(parent *span, s style) (*span, bool) {
 	if s == stylePre {
 		return nil, true
@@ -54,20 +54,20 @@ func (slack) markup(s *span) (open, shut string) {
 	case stylePre:
 		return "```\n", "\n```"
 	}
-	if s.ticks { // only a fence may hold a backtick
+	if s.ticks { // only a fence may contain a backtick
 		return "``` ", " ```"
 	}
 	return "`", "`"
 }
 
-// guard keeps text from being read as markup or as a call to everybody.
-func (slack) guard(p place) bool {
+// needsMentionGuard keeps text from being read as markup or as a broadcast mention.
+func (slack) needsMentionGuard(p place) bool {
 	next := p.next()
 	switch {
 	case p.plain || !p.code && broadcast(p):
 		return broadcast(p)
 	case p.last == '`' && next == '`':
-		return true // three make a fence
+		return true // three would be a fence
 	case p.code:
 		return false
 	case next == '>' && (p.last == 0 || p.last == '\n'):
@@ -76,8 +76,8 @@ func (slack) guard(p place) bool {
 	return p.marks && mark(p.last) && (border(p.prev) || mark(p.prev)) && !unicode.IsSpace(next)
 }
 
-// broadcast reports whether a word that calls everybody follows an @. What may be the beginning
-// of one in this atom is taken for one.
+// broadcast reports whether a broadcast mention follows an @, or may follow: an incomplete word
+// at the end of the atom counts.
 func broadcast(p place) bool {
 	if p.last != '@' || wordRune(p.prev) {
 		return false
@@ -91,12 +91,12 @@ func broadcast(p place) bool {
 	})
 }
 
-// mark reports whether Slack formats what stands between two of r.
+// mark reports whether Slack formats text between two of r.
 func mark(r rune) bool {
 	return r == '*' || r == '_' || r == '~' || r == '`'
 }
 
-// border reports whether a formatting mark beside r is seen by Slack.
+// border reports whether Slack recognises a formatting mark next to r.
 func border(r rune) bool {
 	return r == 0 || unicode.IsSpace(r) || strings.ContainsRune(`.,;:!?()[]{}"'-/`, r)
 }

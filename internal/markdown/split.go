@@ -6,8 +6,8 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// cut is a place where a part can end: before atom at, as written so far.
-type cut struct {
+// cutPoint is a place where a part can end: before atom at.
+type cutPoint struct {
 	writer writer
 	at     int
 }
@@ -30,7 +30,7 @@ func split(d *Document, r rules, limit int) (parts []Part) {
 	return pack(&splitter{rules: r, limit: limit, atoms: d.lay(r)})
 }
 
-// pack makes parts of all atoms.
+// pack distributes all atoms over parts.
 func pack(s *splitter) []Part {
 	var parts []Part
 	for at := 0; at < len(s.atoms); {
@@ -47,7 +47,7 @@ func pack(s *splitter) []Part {
 	return parts
 }
 
-// begin starts a part with the atom: in a table below its header, with that.
+// begin starts a part with the atom, after the table's header if the atom is in its body.
 func (s *splitter) begin(a atom) writer {
 	w := writer{rules: s.rules, traits: s.rules.traits(), limit: s.limit}
 	if pre := a.span.find(stylePre); a.body && pre != nil && len(pre.head) > 0 {
@@ -65,18 +65,18 @@ func (s *splitter) begin(a atom) writer {
 }
 
 // next finds the end of the part that begins with the atom at start.
-func (s *splitter) next(start int) cut {
-	var best [cutLevels]cut
+func (s *splitter) next(start int) cutPoint {
+	var best [cutLevels]cutPoint
 	w := s.begin(s.atoms[start])
 	if !w.fits() {
 		empty := s.atoms[start]
 		empty.text = ""
 		s.atoms[start].gap = gap{}
-		return s.sever(s.begin(empty), start, true)
+		return s.cutAtom(s.begin(empty), start, true)
 	}
 	for i := start + 1; i < len(s.atoms); i++ {
 		if level := s.atoms[i].gap.cut; level != cutNever {
-			best[level] = cut{writer: w, at: i}
+			best[level] = cutPoint{writer: w, at: i}
 		}
 		before := w
 		if w.write(s.atoms[i]); w.fits() {
@@ -85,14 +85,14 @@ func (s *splitter) next(start int) cut {
 		if c, ok := s.choose(best, i); ok {
 			return c
 		}
-		return s.sever(before, i, false)
+		return s.cutAtom(before, i, false)
 	}
-	return cut{writer: w, at: len(s.atoms)}
+	return cutPoint{writer: w, at: len(s.atoms)}
 }
 
-// choose takes the best kind of cut that leaves a part reasonably full. If
-// there is none, an atom that fits into the next part is not severed either.
-func (s *splitter) choose(best [cutLevels]cut, overflow int) (cut, bool) {
+// choose takes the best cut that leaves a part reasonably full. If there is none, an atom that
+// fits into the next part is not split.
+func (s *splitter) choose(best [cutLevels]cutPoint, overflow int) (cutPoint, bool) {
 	for level := cutBlock; level > cutNever; level-- {
 		enough := s.limit / 2
 		if level == cutBlock {
@@ -102,7 +102,7 @@ func (s *splitter) choose(best [cutLevels]cut, overflow int) (cut, bool) {
 			return c, true
 		}
 	}
-	var latest cut
+	var latest cutPoint
 	for _, c := range best {
 		if c.at > latest.at {
 			latest = c
@@ -115,16 +115,15 @@ func (s *splitter) choose(best [cutLevels]cut, overflow int) (cut, bool) {
 	return latest, alone.fits()
 }
 
-// sever cuts the atom at i, which does not fit behind w, between characters as a reader
-// sees them. If it must, it takes something of the atom in any case.
-func (s *splitter) sever(w writer, i int, must bool) cut {
+// cutAtom cuts the atom at i, which does not fit after w, between grapheme clusters. If it must,
+// it takes some of the atom in any case.
+func (s *splitter) cutAtom(w writer, i int, must bool) cutPoint {
 	a := s.atoms[i]
-	n, fitting := longest(w, a, clusters(a.text, s.limit))
+	n, fitting := longest(w, a, clusterEnds(a.text, s.limit))
 	if n == 0 && must {
-		// One character of more code points than a part can take, which is
-		// no text for readers: at least the code points stay whole.
-		if n, fitting = longest(w, a, runes(a.text, s.limit)); n == 0 {
-			n = runes(a.text, 1)[0]
+		// A cluster longer than a part is not readable text: at least keep code points whole.
+		if n, fitting = longest(w, a, runeEnds(a.text, s.limit)); n == 0 {
+			n = runeEnds(a.text, 1)[0]
 			a.text = a.text[:n]
 			fitting.write(a)
 			a = s.atoms[i]
@@ -133,7 +132,7 @@ func (s *splitter) sever(w writer, i int, must bool) cut {
 	if n > 0 {
 		s.atoms[i].text, s.atoms[i].gap = a.text[n:], gap{}
 	}
-	return cut{writer: fitting, at: i}
+	return cutPoint{writer: fitting, at: i}
 }
 
 // longest writes as much of the atom as fits, up to one of the ends.
@@ -154,9 +153,9 @@ func longest(w writer, a atom, ends []int) (int, writer) {
 	return ends[n-1], write(ends[n-1])
 }
 
-// clusters returns where the first grapheme clusters of s end, at most limit.
-func clusters(s string, limit int) []int {
-	ends := runes(s, limit+1)
+// clusterEnds returns the ends of the first grapheme clusters of s, at most limit.
+func clusterEnds(s string, limit int) []int {
+	ends := runeEnds(s, limit+1)
 	if len(ends) == 0 {
 		return nil
 	}
@@ -171,8 +170,8 @@ func clusters(s string, limit int) []int {
 	return out
 }
 
-// runes returns where the first code points of s end, at most limit.
-func runes(s string, limit int) []int {
+// runeEnds returns the ends of the first code points of s, at most limit.
+func runeEnds(s string, limit int) []int {
 	var out []int
 	for i, r := range s {
 		if len(out) == limit {

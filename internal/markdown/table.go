@@ -7,8 +7,8 @@ import (
 	east "github.com/yuin/goldmark/extension/ast"
 )
 
-// maxColumn is the widest column that is filled up with spaces. A longer cell
-// keeps its text and shifts the rest of its row.
+// maxColumn bounds the width to which columns are padded. A longer cell keeps its text and
+// shifts the rest of its row.
 const maxColumn = 40
 
 func (l *layout) table(n *node, s *span) {
@@ -40,8 +40,8 @@ func (l *layout) table(n *node, s *span) {
 	l.body = false
 }
 
-// cells returns the texts of the cells and the width of each column. There are no links in
-// preformatted text, so their addresses are written out.
+// cells returns the texts of the cells and the widths of the columns. Preformatted text has no
+// links, so their addresses are written out.
 func cells(n *node) ([][]string, []int) {
 	var rows [][]string
 	var widths []int

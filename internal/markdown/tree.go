@@ -6,7 +6,7 @@ import (
 	east "github.com/yuin/goldmark/extension/ast"
 )
 
-// kind says what a node is.
+// kind is the kind of a node.
 type kind uint8
 
 const (
@@ -31,7 +31,7 @@ const (
 	kindLink
 )
 
-// node is a part of the tree. Only the fields that its kind needs are set.
+// node is a part of the tree. Only the fields of its kind are set.
 type node struct {
 	kind     kind
 	text     string           // text, code, code block
@@ -46,7 +46,7 @@ type node struct {
 	children []*node
 }
 
-// flat returns the text in n without its structure, with addresses if asked for.
+// flat returns the text in n without structure, optionally with addresses.
 func (n *node) flat(addresses bool) string {
 	if len(n.children) == 0 {
 		if n.kind == kindBreak {
@@ -64,7 +64,7 @@ func (n *node) flat(addresses bool) string {
 	return b.String()
 }
 
-// suffix tells the address of a link behind its text, if that is another.
+// suffix returns the address of a link as a suffix of its text, if they differ.
 func (n *node) suffix() string {
 	if n.kind != kindLink || n.bare || n.url == "" || strings.TrimPrefix(n.url, "mailto:") == n.flat(false) {
 		return ""
@@ -72,7 +72,7 @@ func (n *node) suffix() string {
 	return " (" + strings.TrimPrefix(n.url, "mailto:") + ")"
 }
 
-// plainTree makes paragraphs of text as it stands.
+// plainTree makes paragraphs of verbatim text.
 func plainTree(text string) *node {
 	root := &node{kind: kindDocument}
 	var lines []string
@@ -88,7 +88,7 @@ func plainTree(text string) *node {
 	return root
 }
 
-// appendLines appends a paragraph of the lines, if there are any.
+// appendLines appends a paragraph of the lines, if any.
 func appendLines(blocks []*node, lines []string) []*node {
 	if len(lines) == 0 {
 		return blocks

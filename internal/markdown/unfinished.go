@@ -10,23 +10,22 @@ import (
 
 var (
 	fenceLine = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})([^\n]*)$")
-	// halfLine is a line of which nothing but a mark stands there yet: of a list, a
-	// heading, a quotation, a fence, or what makes a heading of the line before.
+	// halfLine matches a line that has only a mark so far: of a list, a heading, a quotation, a
+	// fence, or a heading's underline.
 	halfLine = regexp.MustCompile("^\\s*(?:[-*+]|\\d{1,9}[.)]?|#{1,6}|(?:>\\s*)+|`{1,2}|~{1,2}|[-=*_]{2,}|[-*+]\\s\\[[ xX]?\\]?)?\\s*$")
-	// blockMark is what a block within a paragraph's lines begins with.
+	// blockMark matches the mark that begins a block on a paragraph's line.
 	blockMark = regexp.MustCompile(`^\s*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6}|>)\s+)+`)
 	tableRule = regexp.MustCompile(`^\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?$`)
 )
 
-// Unfinished returns a text that is still growing so that it can be shown: what is open at
-// its end is closed, and of what has just begun, a link or the row of a table, there is
-// nothing before it can be seen what it is.
+// Unfinished prepares a growing text for display: it closes what is open at the end, and leaves
+// out a link or table row that is not recognisable yet.
 func Unfinished(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	if last := len(lines) - 1; lines[last] == "" {
 		lines = lines[:last]
 	}
-	var at blocks
+	var at blockTracker
 	for i, line := range lines {
 		if half := at.pass(i, strings.TrimRight(line, "\r\n"), strings.HasSuffix(line, "\n")); half {
 			lines = lines[:i]
@@ -38,14 +37,14 @@ func Unfinished(text string) string {
 	return finish(lines, at.begin)
 }
 
-// blocks knows where the last block of a text begins, and the fence that is open.
-type blocks struct {
+// blockTracker tracks where the last block of a text begins, and the open fence.
+type blockTracker struct {
 	begin int
 	fence string
 }
 
-// pass goes on with a line. It reports whether that is the last and half of a fence.
-func (b *blocks) pass(i int, line string, whole bool) (half bool) {
+// pass handles the next line. It reports whether that is the last one and a partial fence.
+func (b *blockTracker) pass(i int, line string, whole bool) (half bool) {
 	m := fenceLine.FindStringSubmatch(line)
 	opens := m != nil && (m[1][0] == '~' || !strings.Contains(m[2], "`"))
 	if b.fence != "" {
@@ -84,8 +83,8 @@ func finish(lines []string, block int) string {
 	return strings.Join(lines[:block], "") + mark + closed(last[len(mark):])
 }
 
-// unfinishedTable leaves out the lines of a table that is not known for one yet, and a row
-// that is not whole.
+// unfinishedTable drops the lines of a table that is not recognisable yet, and an incomplete
+// row.
 func unfinishedTable(lines []string, block int) []string {
 	from := len(lines)
 	for from > block && strings.HasPrefix(strings.TrimSpace(lines[from-1]), "|") {
@@ -103,11 +102,11 @@ func unfinishedTable(lines []string, block int) []string {
 	return lines
 }
 
-// inline closes what is open at the end of a paragraph. It knows less than the parser: what
-// it gets wrong is shown with its marks.
+// inline closes what is open at the end of a paragraph. It is simpler than the parser: what it
+// gets wrong is shown with its marks.
 type inline struct {
 	out  strings.Builder
-	open []string // the marks that are open
+	open []string // the open marks
 }
 
 func closed(text string) string {
@@ -116,11 +115,11 @@ func closed(text string) string {
 	for at := 0; at < len(text); {
 		at += in.take(text, at)
 	}
-	// Marks close behind what is not white space.
+	// Marks do not close after white space.
 	end := strings.TrimRightFunc(in.out.String(), unicode.IsSpace)
 	for _, mark := range slices.Backward(in.open) {
 		if bare, found := strings.CutSuffix(end, mark); found {
-			end = strings.TrimRightFunc(bare, unicode.IsSpace) // nothing stands in it yet
+			end = strings.TrimRightFunc(bare, unicode.IsSpace) // nothing in it yet
 			continue
 		}
 		end += mark
@@ -128,7 +127,7 @@ func closed(text string) string {
 	return end
 }
 
-// take takes what stands at a place and returns how much that is.
+// take handles the text at a position and returns its length.
 func (in *inline) take(text string, at int) int {
 	rest := text[at:]
 	switch c := rest[0]; c {
@@ -145,7 +144,7 @@ func (in *inline) take(text string, at int) int {
 		return in.link(rest)
 	case '!':
 		if strings.HasPrefix(rest, "![") && !strings.Contains(rest, ")") {
-			return 1 // of a picture, too, there is the label alone
+			return 1 // a picture shows only its label, too
 		}
 		in.out.WriteByte(c)
 		return 1
@@ -162,7 +161,7 @@ func (in *inline) take(text string, at int) int {
 	return next
 }
 
-// code takes a span of code, and closes the one that is open.
+// code handles a code span, and closes an open one.
 func (in *inline) code(rest string) int {
 	n := len(rest) - len(strings.TrimLeft(rest, "`"))
 	ticks := rest[:n]
@@ -185,7 +184,7 @@ func (in *inline) code(rest string) int {
 	return len(rest)
 }
 
-// link takes a link, and of one that is not whole its label alone.
+// link handles a link; of an incomplete one only the label is kept.
 func (in *inline) link(rest string) int {
 	label := strings.IndexByte(rest, ']')
 	switch {
@@ -200,7 +199,7 @@ func (in *inline) link(rest string) int {
 	return len(rest)
 }
 
-// marks takes a run of marks of emphasis.
+// marks handles a run of emphasis marks.
 func (in *inline) marks(text string, at, n int) {
 	mark := text[at : at+n]
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
@@ -214,7 +213,7 @@ func (in *inline) marks(text string, at, n int) {
 		mark = in.shut(mark, at+n == len(text))
 	}
 	if mark == "" || at+n == len(text) {
-		return // half of a mark, or one behind which nothing stands yet
+		return // half of a mark, or one followed by nothing yet
 	}
 	in.out.WriteString(mark)
 	if !last {
@@ -222,7 +221,7 @@ func (in *inline) marks(text string, at, n int) {
 	}
 }
 
-// literal reports whether a run of marks is none, by what stands around it.
+// literal reports whether a run of marks is literal, by its context.
 func literal(mark string, before, after rune, first, last bool) bool {
 	switch {
 	case mark[0] == '_' && !first && !last:
@@ -233,8 +232,8 @@ func literal(mark string, before, after rune, first, last bool) bool {
 	return first && last
 }
 
-// shut closes as much as a run of marks does, and returns what is left of it. The last of
-// a text may be half of one.
+// shut closes what a run of marks closes, and returns the rest of it. The last run of a text may
+// be incomplete.
 func (in *inline) shut(mark string, end bool) string {
 	for mark != "" && len(in.open) > 0 {
 		top := in.open[len(in.open)-1]

@@ -2,15 +2,15 @@ package markdown
 
 import "strings"
 
-// stream is text being written, with what is needed to look back.
+// stream is a text being written, with its last characters.
 type stream struct {
 	buf        []byte
-	units      int // of what a reader sees
-	raw        int // of everything
+	units      int // visible
+	raw        int // all
 	prev, last rune
 }
 
-// put appends a character that a reader sees, escaped if asked for.
+// put appends a visible character, escaped if escape is set.
 func (s *stream) put(r rune, escape bool) {
 	text := string(r)
 	s.units += Units(text)
@@ -21,16 +21,16 @@ func (s *stream) put(r rune, escape bool) {
 	s.markup(text)
 }
 
-// escapes are the references for characters that must not stand as they are.
+// escapes are the references for special characters.
 var escapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// markup appends what a reader does not see.
+// markup appends invisible text.
 func (s *stream) markup(text string) {
 	s.buf = append(s.buf, text...)
 	s.raw += Units(text)
 }
 
-// lastOutput says what the formatted stream ends with.
+// lastOutput is the kind of the last output of the formatted stream.
 type lastOutput uint8
 
 const (
@@ -39,14 +39,14 @@ const (
 	endsInClosing
 )
 
-// insertion is text that belongs into the plain text if there is room.
+// insertion is text that is added to the plain text if there is room.
 type insertion struct {
 	at   int
 	text string
 }
 
-// writer renders atoms into one part. A copy of it is a point to return to:
-// its slices are only appended to, by one copy at a time.
+// writer renders atoms into one part. A copy of it is a restore point: its slices are only
+// appended to, by one copy at a time.
 type writer struct {
 	rules  rules
 	traits traits
@@ -55,13 +55,13 @@ type writer struct {
 	plain  stream
 	links  []insertion
 	span   *span
-	spans  int // that count against traits.maxSpans
+	spans  int // counted for traits.maxSpans
 	ends   lastOutput
 	begun  bool
 }
 
-// write appends an atom, at the start of a part without its gap. It ends early once the
-// part is too long: it is not used then.
+// write appends an atom, without its gap at the start of a part. It stops once the part is too
+// long to be used.
 func (w *writer) write(a atom) {
 	if w.begun {
 		w.gap(a.gap, common(w.span, a.span))
@@ -83,19 +83,19 @@ func (w *writer) rune(p place) {
 	r := p.next()
 	p.prev, p.last = w.text.prev, w.text.last
 	loose := w.traits.wordMarks && w.ends == endsInClosing && !border(r)
-	if loose || w.rules.guard(p) {
+	if loose || w.rules.needsMentionGuard(p) {
 		w.text.put(invisible, false)
 	}
 	w.ends = endsInText
 	w.text.put(r, true)
 	p.prev, p.last, p.plain = w.plain.prev, w.plain.last, true
-	if w.rules.guard(p) {
+	if w.rules.needsMentionGuard(p) {
 		w.plain.put(invisible, false)
 	}
 	w.plain.put(r, w.traits.plainEscaped)
 }
 
-// gap appends white space inside the span that both its sides share.
+// gap appends white space inside the span that both sides share.
 func (w *writer) gap(g gap, within *span) {
 	if g.newlines == 0 {
 		if g.space != "" {
@@ -133,7 +133,7 @@ func (w *writer) space(s string) {
 	w.ends = endsInText
 }
 
-// leave closes spans until target, which holds the present one.
+// leave closes spans until target, which contains the current one.
 func (w *writer) leave(target *span) {
 	for w.span != target {
 		_, shut := w.rules.markup(w.span)
@@ -144,7 +144,7 @@ func (w *writer) leave(target *span) {
 				shown = escapes.Replace(shown)
 			}
 			w.links = append(w.links, insertion{at: len(w.plain.buf), text: shown})
-			if w.plain.last != '@' { // a name behind it would stand behind the parenthesis
+			if w.plain.last != '@' { // otherwise a name would follow the parenthesis
 				w.plain.prev, w.plain.last = w.plain.last, ')'
 			}
 		}
@@ -155,7 +155,7 @@ func (w *writer) leave(target *span) {
 	}
 }
 
-// enter closes and opens spans so that the present one is s.
+// enter closes and opens spans so that the current one is s.
 func (w *writer) enter(s *span) {
 	shared := common(w.span, s)
 	w.leave(shared)
@@ -177,7 +177,7 @@ func (w *writer) open(s, shared *span) {
 	w.text.markup(open)
 	w.spans++
 	if w.span != nil && w.span.style != styleQuote {
-		w.spans += 2 // it cuts the one around it into pieces
+		w.spans += 2 // it splits the surrounding one
 	}
 	w.span = s
 	if inline {
@@ -185,7 +185,7 @@ func (w *writer) open(s, shared *span) {
 	}
 }
 
-// size is how much of the limit is used.
+// size returns how much of the limit is used.
 func (w *writer) size() int {
 	if !w.traits.markupCounts {
 		return w.text.units
@@ -193,7 +193,7 @@ func (w *writer) size() int {
 	return w.rawSize()
 }
 
-// rawSize is the length of the part if it ended here.
+// rawSize returns the length of the part if it ended here.
 func (w *writer) rawSize() int {
 	n := w.text.raw
 	for s := w.span; s != nil; s = s.parent {
@@ -209,10 +209,10 @@ func (w *writer) fits() bool {
 		(w.traits.maxSpans == 0 || w.spans <= w.traits.maxSpans)
 }
 
-// part ends the part; next is the span in which the following one goes on.
+// part ends the part; next is the span in which the following part continues.
 func (w *writer) part(next *span) Part {
 	w.leave(common(w.span, next))
-	for ; w.span != nil; w.span = w.span.parent { // these go on: a link tells its address at its end
+	for ; w.span != nil; w.span = w.span.parent { // these continue: a link adds its address at its end
 		_, shut := w.rules.markup(w.span)
 		w.text.markup(shut)
 	}

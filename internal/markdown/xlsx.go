@@ -16,7 +16,7 @@ import (
 // ErrNoTable is returned by [Document.XLSX] for a document without a table.
 var ErrNoTable = errors.New("markdown: no table")
 
-// Styles of cells, by their place in styles.xlsx.xml.
+// Styles of cells, by their index in styles.xlsx.xml.
 const (
 	styleNone = iota
 	styleHead
@@ -30,18 +30,18 @@ const (
 )
 
 const (
-	// maxSheetName is how long the name of a sheet may be, and maxSheets how many there are.
+	// maxSheetName bounds the name of a sheet, in UTF-16 units, and maxSheets their number.
 	maxSheetName = 31
 	maxSheets    = 200
 	// minWidth and maxWidth bound columns, in characters.
 	minWidth, maxWidth = 8, 60
-	// maxCellText is the longest text that Excel keeps in a cell.
+	// maxCellText bounds the text of a cell in Excel.
 	maxCellText = 32_000
 )
 
-// XLSX returns the tables of the document as a workbook, each in a sheet that the heading above it
-// names, and how many other blocks are left out. Numbers, dates and percentages become such;
-// nothing becomes a formula.
+// XLSX returns the tables of the document as a workbook, each in a sheet named after the heading
+// above it, and the number of other blocks, which are left out. Numbers, dates and percentages
+// are converted; nothing becomes a formula.
 func (d *Document) XLSX() (data []byte, left int, err error) {
 	var names, sheets []string
 	used := map[string]bool{}
@@ -82,23 +82,23 @@ func (d *Document) XLSX() (data []byte, left int, err error) {
 			`<Override PartName="/xl/workbook.xml" ContentType="` + spreadsheetML + `.sheet.main+xml"/>` +
 			`<Override PartName="/xl/styles.xml" ContentType="` + spreadsheetML + `.styles+xml"/>` + types.String() + `</Types>`},
 		{"_rels/.rels", relations(relation("d", "officeDocument", "xl/workbook.xml", false))},
-		{"xl/workbook.xml", xmlHead + `<workbook xmlns="` + inSheets + `" xmlns:r="` + inOffice + `"><sheets>` + list.String() + `</sheets></workbook>`},
+		{"xl/workbook.xml", xmlHead + `<workbook xmlns="` + inSheets + `" xmlns:r="` + officeRelations + `"><sheets>` + list.String() + `</sheets></workbook>`},
 		{"xl/_rels/workbook.xml.rels", relations(related)},
 		{"xl/styles.xml", part("styles.xlsx.xml")},
 	}, files...))
 	return data, left, err
 }
 
-// Names of what workbooks are made of.
+// Types of a workbook's parts.
 const (
 	spreadsheetML = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 	inSheets      = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 )
 
-// notInNames is what the name of a sheet cannot have.
+// notInNames matches characters that sheet names cannot have.
 var notInNames = regexp.MustCompile(`[\[\]:*?/\\]+`)
 
-// sheetName makes a name for a sheet that no other one has.
+// sheetName returns a unique name for a sheet.
 func sheetName(heading string, used map[string]bool) string {
 	name := strings.Trim(strings.Join(strings.Fields(notInNames.ReplaceAllString(heading, " ")), " "), "'")
 	if name == "" {
@@ -109,7 +109,7 @@ func sheetName(heading string, used map[string]bool) string {
 		if n > 1 {
 			end = " " + strconv.Itoa(n)
 		}
-		units := []rune(name) // Excel counts UTF-16; what is beyond it is rare in names, and shortened below.
+		units := []rune(name) // Excel counts UTF-16; other planes are rare in names, and shortened below
 		whole := strings.TrimSpace(string(units[:min(len(units), (maxSheetName-len(end))/unitsOf(units))])) + end
 		if key := strings.ToLower(whole); !used[key] {
 			used[key] = true
@@ -118,7 +118,7 @@ func sheetName(heading string, used map[string]bool) string {
 	}
 }
 
-// unitsOf is how many units of UTF-16 a character takes at most.
+// unitsOf returns the most UTF-16 units of a character.
 func unitsOf(text []rune) int {
 	for _, r := range text {
 		if r > 0xffff {
@@ -128,7 +128,7 @@ func unitsOf(text []rune) int {
 	return 1
 }
 
-// sheet writes a table as a sheet, its first row above a line that stays in view.
+// sheet writes a table as a sheet with a frozen first row.
 func sheet(n *node) string {
 	var rows strings.Builder
 	widths := make([]int, len(n.align))
@@ -159,7 +159,7 @@ var (
 	percentage  = regexp.MustCompile(`^-?[0-9]{1,9}(\.[0-9]{1,9})? ?%$`)
 )
 
-// cell writes a text as what it is, behind the reference of its cell.
+// cell writes a text with its type, after the reference of its cell.
 func cell(text string, head bool) string {
 	if !head {
 		if value, style, ok := typed(text); ok {
@@ -184,7 +184,7 @@ func cell(text string, head bool) string {
 	return fmt.Sprintf(` s="%d" t="inlineStr"><is><t xml:space="preserve">%s</t></is></c>`, style, strings.ReplaceAll(escaped(text), "&#xA;", "\n"))
 }
 
-// typed is a number as a workbook has it, and how it is shown.
+// typed returns a number as a workbook stores it, and its style.
 func typed(text string) (value string, style int, ok bool) {
 	switch {
 	case plainNumber.MatchString(text):

@@ -15,7 +15,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Commands are the commands in a chat that choose what answers there.
+// Commands returns the chat commands that choose the model and agent.
 func (m *Models) Commands() []bridge.Command {
 	return []bridge.Command{
 		{CommandInfo: chats.CommandInfo{Name: "agent", Description: "Show the agents, or switch to one"}, Run: m.agentCommand},
@@ -67,10 +67,10 @@ func (m *Models) listAgents(ctx context.Context, call bridge.CommandCall, agents
 	return text.String(), nil
 }
 
-// Card is the kind of the card that /model answers with.
+// Card is the kind of /model's card.
 const Card = "model"
 
-// modelCommand shows the model of a chat with buttons for others, or does what stands behind the command.
+// modelCommand answers /model with a card with buttons, or runs it with its arguments.
 func (m *Models) modelCommand(ctx context.Context, call bridge.CommandCall) (interact.Card, error) {
 	if strings.TrimSpace(call.Args) == "" {
 		return m.card(ctx, call.Scope)
@@ -79,7 +79,7 @@ func (m *Models) modelCommand(ctx context.Context, call bridge.CommandCall) (int
 	return interact.Card{Text: text}, err
 }
 
-// Pressed takes the presses of its buttons.
+// Pressed handles the buttons of the card.
 func (m *Models) Pressed(ctx context.Context, press interact.Press) (interact.Result, error) {
 	if press.Expired {
 		return interact.Result{Text: press.Card.Text}, nil
@@ -91,7 +91,7 @@ func (m *Models) Pressed(ctx context.Context, press interact.Press) (interact.Re
 	return interact.Result{Text: card.Text, Choices: interact.KeepRows(card.Choices)}, err
 }
 
-// change does what stands behind /model, and says what that was.
+// change runs /model with arguments, and describes the result.
 func (m *Models) change(ctx context.Context, call bridge.CommandCall) (string, error) {
 	wanted := strings.TrimSpace(call.Args)
 	if strings.EqualFold(wanted, "default") {
@@ -126,7 +126,7 @@ func (m *Models) change(ctx context.Context, call bridge.CommandCall) (string, e
 	return fmt.Sprintf("`%s` answers here from now on. `/model default` takes that back.", name(all[i])), nil
 }
 
-// name is what people call a model: those of the program's own provider by themselves.
+// name returns a model's name for people: without the provider if that is the program's own.
 func name(ref settings.Ref) string {
 	if ref.Provider == settings.PresetID {
 		return ref.Model
@@ -134,7 +134,7 @@ func name(ref settings.Ref) string {
 	return ref.String()
 }
 
-// offered are the models of all providers that answer, those of the program's own first.
+// offered returns the models of all active providers, the program's own first.
 func (m *Models) offered(ctx context.Context) ([]settings.Ref, error) {
 	providers, err := m.Settings.Providers.List(ctx)
 	if err != nil {
@@ -161,7 +161,7 @@ func (m *Models) offered(ctx context.Context) ([]settings.Ref, error) {
 	return append(own, others...), nil
 }
 
-// setEffort says how hard models are to think in a chat.
+// setEffort sets the reasoning effort in a chat.
 func (m *Models) setEffort(ctx context.Context, call bridge.CommandCall, effort string) (string, error) {
 	if effort == "default" {
 		effort = ""
@@ -179,14 +179,14 @@ func (m *Models) setEffort(ctx context.Context, call bridge.CommandCall, effort 
 }
 
 const (
-	// maxButtons bounds the models that have a button, maxListed those that are named besides.
+	// maxButtons bounds the models with a button, maxListed those that are also listed.
 	maxButtons = 8
 	maxListed  = 40
-	// maxNamed bounds what is repeated of a name that is none.
+	// maxNamed bounds an unknown name that is repeated, in characters.
 	maxNamed = 60
 )
 
-// card shows the model that answers in a chat, with buttons for others.
+// card shows the model of a chat, with buttons for others.
 func (m *Models) card(ctx context.Context, scope toolgroups.Scope) (interact.Card, error) {
 	answer, err := m.Settings.Chats.Resolve(ctx, scope.Chat, scope.Owner)
 	if err != nil {
@@ -204,7 +204,7 @@ func (m *Models) card(ctx context.Context, scope toolgroups.Scope) (interact.Car
 		text = "Model: `" + name(ref) + "`"
 		if client, err := m.client(ctx, first, false); err == nil {
 			m.ask(ctx, client)
-			if known := inShort(client.Facts()); known != "" {
+			if known := shortFacts(client.Facts()); known != "" {
 				text += " (" + known + ")"
 			}
 		}
@@ -232,7 +232,7 @@ func (m *Models) card(ctx context.Context, scope toolgroups.Scope) (interact.Car
 	return card, nil
 }
 
-// refusal tells a person what the settings refuse; anything else is tried again.
+// refusal returns the answer to a refusal of the settings; other errors stay errors.
 func refusal(err error) (string, error) {
 	if refused, ok := errors.AsType[*settings.Error](err); ok {
 		return refused.Message, nil

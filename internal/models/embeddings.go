@@ -9,8 +9,8 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Ranker returns the ranking by words and by the vectors of a model, named as
-// provider_id/model_id; by words alone where none is named.
+// Ranker returns the ranking by words and by the vectors of an embedding model, named as
+// provider_id/model_id; by words alone for an empty name.
 func (m *Models) Ranker(name string) (search.Ranker, error) {
 	if name == "" {
 		return search.Words{}, nil
@@ -22,7 +22,7 @@ func (m *Models) Ranker(name string) (search.Ranker, error) {
 	return search.NewHybrid(embedder{m, ref}, m.Logger), nil
 }
 
-// embedder implements search.Embedder by a model of a provider, as configured at the time.
+// embedder implements search.Embedder with a provider's model, as configured at the time.
 type embedder struct {
 	models *Models
 	ref    settings.Ref

@@ -1,5 +1,4 @@
-// Package models finds the language model that answers a turn, and lets people choose
-// which that is.
+// Package models finds the language model that answers a turn, and lets users choose it.
 package models
 
 import (
@@ -23,29 +22,29 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Config is what [Models] are made of.
+// Config configures [Models].
 type Config struct {
 	// Own is the program's own model.
 	Own      Own
 	Settings *settings.Settings
 	Vault    *settings.Vault
-	// HTTP carries the requests; see [Transport].
+	// HTTP sends the requests; see [Transport].
 	HTTP   *http.Client
 	Ledger *budget.Ledger
-	// Guest is what bounds a user a day besides the limits of all; nil bounds no guest.
+	// Guest returns a user's own daily limit besides the common ones; nil for none.
 	Guest   func(scope toolgroups.Scope) budget.Limit
-	Metrics *telemetry.Metrics // nil where nothing is counted
-	Traces  *telemetry.Tracer  // nil where nothing is followed
+	Metrics *telemetry.Metrics // nil without metrics
+	Traces  *telemetry.Tracer  // nil without tracing
 	Logger  *slog.Logger
 }
 
-// Models finds the model of each turn: what the chat has chosen, what its agent
-// prefers, the default, the program's own, one after another where one fails.
+// Models finds the models of each turn: the chat's choice, its agent's preference, the default,
+// the program's own, tried in this order if one fails.
 type Models struct {
 	Config
 
 	outages *agent.Outages
-	// known and claude are what is found out about all.
+	// known and claude cache what is learnt about models.
 	known  *openai.Known
 	claude *anthropic.Known
 }
@@ -53,11 +52,11 @@ type Models struct {
 // Client is a model behind one of the APIs.
 type Client interface {
 	agent.Model
-	// Profile is what is known of it now.
+	// Profile returns what is known about the model now.
 	Profile() agent.Profile
-	// Facts are all that, with where it is from.
+	// Facts returns the same with its sources.
 	Facts() provider.Facts
-	// Learn asks its provider, unless that has told lately.
+	// Learn asks the provider about the model, unless it has recently.
 	Learn(ctx context.Context) error
 	// Ask returns the facts behind Learn.
 	Ask(ctx context.Context) (provider.Facts, error)
@@ -68,7 +67,7 @@ func New(cfg Config) *Models {
 	return &Models{Config: cfg, known: openai.NewKnown(), claude: anthropic.NewKnown(), outages: agent.NewOutages()}
 }
 
-// payer is who pays for a turn.
+// payer returns whom a turn is charged to.
 func (m *Models) payer(scope toolgroups.Scope) budget.Payer {
 	payer := budget.Payer{User: scope.User, Chat: scope.Chat}
 	if m.Guest != nil {
@@ -77,12 +76,12 @@ func (m *Models) payer(scope toolgroups.Scope) budget.Payer {
 	return payer
 }
 
-// Charge has the calls of a model that is none of these charged to the user whom a turn is for.
+// Charge charges the calls of another model to the user of a turn.
 func (m *Models) Charge(scope toolgroups.Scope, model agent.Model, name string) agent.Model {
 	return m.Ledger.Model(m.traced(model, settings.TypeOpenAI, name), m.payer(scope), string(settings.TypeOpenAI), name)
 }
 
-// traced has the calls of a model told of, where a tracer follows turns.
+// traced adds tracing to a model, if enabled.
 func (m *Models) traced(model agent.Model, provider settings.Type, name string) agent.Model {
 	return m.Traces.Model(model, string(provider), name, func(u agent.Usage) (float64, bool) {
 		cost, known := m.Ledger.Cost(string(provider), name, u)
@@ -133,7 +132,7 @@ func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turn.Prof
 	return persona, err
 }
 
-// keyRemedy says whose key is refused, and where it is set.
+// keyRemedy says which provider refuses its key, and where to set it.
 func keyRemedy(p settings.Provider) string {
 	if !p.Preset {
 		return fmt.Sprintf("The provider `%s` rejects the key: `oneclaw provider key %s` stores another.", p.ID, p.ID)
@@ -145,7 +144,7 @@ func keyRemedy(p settings.Provider) string {
 	return name + " rejects the key: check OPENAI_API_KEY."
 }
 
-// ask lets a provider say what its model can do, which it is asked rarely.
+// ask learns about a model from its provider, which is done rarely.
 func (m *Models) ask(ctx context.Context, client Client) {
 	if err := client.Learn(ctx); err != nil && ctx.Err() == nil {
 		m.Logger.Info("the provider does not say what its model can do", "model", client.Profile().Name, "err", err)
@@ -170,18 +169,18 @@ func (m *Models) client(ctx context.Context, route settings.Route, hasSuccessor 
 	return openai.New(cfg)
 }
 
-// APIMessages is Anthropic's own API, beside those of agent/openai.
+// APIMessages is Anthropic's own API, besides those of agent/openai.
 const APIMessages = "messages"
 
-// messages reports whether a model is spoken to over the Messages API: where its provider is
-// Anthropic by its type or its address, or where the operator says so.
+// messages reports whether a model uses the Messages API: its provider is Anthropic by type or
+// address, or the operator says so.
 func messages(cfg openai.Config) bool {
 	u, err := url.Parse(cfg.BaseURL)
 	return cfg.API == APIMessages ||
 		cfg.API == "" && (cfg.Dialect == openai.DialectAnthropic || err == nil && strings.EqualFold(u.Hostname(), "api.anthropic.com"))
 }
 
-// claude makes a client of the Messages API of what is configured.
+// claude makes a client of the Messages API.
 func claude(cfg openai.Config, known *anthropic.Known) (Client, error) {
 	return anthropic.New(anthropic.Config{
 		BaseURL: cfg.BaseURL, APIKey: cfg.APIKey, Model: cfg.Model, HTTPClient: cfg.HTTPClient, Retry: cfg.Retry, Known: known,
@@ -201,7 +200,7 @@ func (m *Models) config(ctx context.Context, p settings.Provider) (openai.Config
 	return cfg, nil
 }
 
-// List asks a provider for its models.
+// List lists the models of a provider.
 func (m *Models) List(ctx context.Context, p settings.Provider) ([]settings.Model, error) {
 	cfg, err := m.config(ctx, p)
 	if err != nil {
@@ -218,7 +217,8 @@ func (m *Models) List(ctx context.Context, p settings.Provider) ([]settings.Mode
 	return found, nil
 }
 
-// Transport keeps as many connections to a model as chats talk at a time.
+// Transport returns a transport that keeps as many connections to a model as there are active
+// chats.
 func Transport() *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 256

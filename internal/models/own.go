@@ -13,30 +13,30 @@ import (
 	"oneclaw/internal/settings"
 )
 
-// Own names the program's own model: any server that speaks OpenAI's API. What is found out
-// about the model by itself, the settings overrule.
+// Own configures the program's own model, on any server with OpenAI's API. Settings override
+// what is learnt about the model.
 type Own struct {
 	APIKey  redact.Secret `yaml:"api_key" env:"OPENAI_API_KEY"`
 	BaseURL string        `yaml:"base_url" env:"OPENAI_BASE_URL"`
 	Name    string        `yaml:"name" env:"OPENAI_MODEL"`
-	// Context is the size of the model's context in tokens, Vision whether it sees
+	// Context is the size of the model's context in tokens; Vision says whether it accepts
 	// pictures: yes or no.
 	Context int    `yaml:"context" env:"ONECLAW_MODEL_CONTEXT"`
 	Vision  string `yaml:"vision" env:"ONECLAW_MODEL_VISION"`
-	// API is chat, responses or messages, Effort how hard the model is to think.
+	// API is chat, responses or messages; Effort is the reasoning effort.
 	API    string `yaml:"api" env:"ONECLAW_MODEL_API"`
 	Effort string `yaml:"effort" env:"ONECLAW_MODEL_EFFORT"`
-	// FirstByteTimeout is how long a model may take to say anything, whichever it is.
+	// FirstByteTimeout bounds the wait for the first byte of a reply, for any model.
 	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" env:"ONECLAW_MODEL_FIRST_BYTE_TIMEOUT"`
 }
 
-// apply puts the settings of the program's own model into what a client is made of.
+// apply applies the settings to a client's configuration.
 func (m Own) apply(cfg *openai.Config) {
 	cfg.Set = provider.Settings{Context: m.Context, Vision: m.Vision}
 	cfg.API, cfg.Effort = m.API, m.Effort
 }
 
-// Client is a client of the program's own model.
+// Client returns a client of the program's own model.
 func (m Own) Client(through *http.Client) (Client, error) {
 	cfg := openai.Config{
 		BaseURL: m.BaseURL, APIKey: string(m.APIKey), Model: m.Name, ContextTokens: settings.ContextTokens(m.Name),
@@ -49,7 +49,7 @@ func (m Own) Client(through *http.Client) (Client, error) {
 	return openai.New(cfg)
 }
 
-// Known says in one line what is known of a model, and from where.
+// Known describes what is known about a model, with sources, on one line.
 func Known(f provider.Facts) string {
 	var list []string
 	tokens := func(what string, n provider.Fact[int]) {
@@ -80,8 +80,8 @@ func Known(f provider.Facts) string {
 	return strings.Join(list, ", ")
 }
 
-// inShort says of a model what people choose it by; empty where nothing is known.
-func inShort(f provider.Facts) string {
+// shortFacts describes a model for choosing it; empty if nothing is known.
+func shortFacts(f provider.Facts) string {
 	var list []string
 	switch n := f.Context.Value; {
 	case n >= 1_000_000:
@@ -98,12 +98,11 @@ func inShort(f provider.Facts) string {
 	return strings.Join(list, ", ")
 }
 
-// leastContext is what the instructions and the tools of a conversation need, with some
-// room to speak.
+// leastContext is what instructions and tools need, with some room for the conversation.
 const leastContext = 16_000
 
-// Advice says what to do about a context that is too small, or that a server cuts in
-// silence; empty where nothing has to be done.
+// Advice says what to do about a context that is too small, or that a server cuts silently;
+// empty if nothing.
 func Advice(name string, f provider.Facts) string {
 	const advice = "Ollama drops the beginning of what is longer than its context and says nothing"
 	switch {

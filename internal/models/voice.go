@@ -20,12 +20,12 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// VoiceSettings name the model, behind any server with /audio/transcriptions.
+// VoiceSettings name the transcription model, on any server with /audio/transcriptions.
 type VoiceSettings struct {
 	// BaseURL is its server. Empty means that of the program's own model, with its key.
 	BaseURL string `yaml:"base_url" env:"ONECLAW_VOICE_BASE_URL"`
-	// Model is its name; "off" hears nothing. Empty means [DefaultVoiceModel] at OpenAI, and off
-	// elsewhere.
+	// Model is its name; "off" disables transcription. Empty means [DefaultVoiceModel] at OpenAI,
+	// and off elsewhere.
 	Model  string        `yaml:"model" env:"ONECLAW_VOICE_MODEL"`
 	APIKey redact.Secret `yaml:"api_key" env:"ONECLAW_VOICE_API_KEY"`
 	// MaxLength bounds a recording. 0 means [DefaultVoiceLength].
@@ -33,41 +33,41 @@ type VoiceSettings struct {
 }
 
 const (
-	// DefaultVoiceModel is heard by where the program's own model is OpenAI's.
+	// DefaultVoiceModel is the default if the program's own model is OpenAI's.
 	DefaultVoiceModel = "gpt-4o-mini-transcribe"
-	// DefaultVoiceLength is below what OpenAI's models take, which is 25 minutes.
+	// DefaultVoiceLength is below the 25 minutes that OpenAI's models accept.
 	DefaultVoiceLength = 20 * time.Minute
-	// VoiceOff as a model hears nothing.
+	// VoiceOff as a model disables transcription.
 	VoiceOff = "off"
-	// maxSize is how many bytes OpenAI takes
+	// maxSize bounds a recording at OpenAI, in bytes
 	// (developers.openai.com/api/docs/guides/speech-to-text).
 	maxSize = 25 << 20
-	// tokensPerSecond is how a model that takes sound counts it (the same guide).
+	// tokensPerSecond is the cost of sound for audio models (the same guide).
 	tokensPerSecond = 10
-	// bytesPerSecond is a low rate of sound, by which a length is guessed that is not told.
+	// bytesPerSecond is a low bit rate, to estimate an unknown length.
 	bytesPerSecond = 4000
 )
 
-// ListenerConfig is what a [Listener] is made of.
-type ListenerConfig struct {
+// TranscriberConfig configures a [Transcriber].
+type TranscriberConfig struct {
 	Settings VoiceSettings
-	// BaseURL and APIKey are those of the program's own model.
+	// BaseURL and APIKey belong to the program's own model.
 	BaseURL, APIKey string
-	// HTTP carries the requests.
+	// HTTP sends the requests.
 	HTTP *http.Client
-	// Charge has the calls of a model charged to the speaker.
+	// Charge charges the calls of a model to the speaker.
 	Charge func(scope toolgroups.Scope, model agent.Model, name string) agent.Model
 	Logger *slog.Logger
 }
 
-// Listener writes recordings down.
-type Listener struct {
-	cfg    ListenerConfig
+// Transcriber transcribes recordings.
+type Transcriber struct {
+	cfg    TranscriberConfig
 	client *openai.Client
 }
 
-// NewListener returns a listener; nil where no model is named. It sends nothing.
-func NewListener(cfg ListenerConfig) (*Listener, error) {
+// NewTranscriber returns a transcriber, or nil if no model is set. It sends nothing.
+func NewTranscriber(cfg TranscriberConfig) (*Transcriber, error) {
 	s := &cfg.Settings
 	if s.MaxLength < 0 {
 		return nil, errors.New("setting voice.max_length (ONECLAW_VOICE_MAX_LENGTH) is negative")
@@ -76,9 +76,9 @@ func NewListener(cfg ListenerConfig) (*Listener, error) {
 	own := s.BaseURL == "" || s.BaseURL == cfg.BaseURL
 	if own {
 		s.BaseURL = cfg.BaseURL
-		s.APIKey = cmp.Or(s.APIKey, redact.Secret(cfg.APIKey)) // no other server is given it
+		s.APIKey = cmp.Or(s.APIKey, redact.Secret(cfg.APIKey)) // only sent to that server
 	}
-	if s.Model == "" && hosted(s.BaseURL) {
+	if s.Model == "" && isOpenAI(s.BaseURL) {
 		s.Model = DefaultVoiceModel
 	}
 	if s.Model == "" && !own {
@@ -91,17 +91,17 @@ func NewListener(cfg ListenerConfig) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting voice: %w", err)
 	}
-	return &Listener{cfg, client}, nil
+	return &Transcriber{cfg, client}, nil
 }
 
-// hosted reports whether an address is OpenAI's.
-func hosted(address string) bool {
+// isOpenAI reports whether an address is OpenAI's.
+func isOpenAI(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Hostname() == "api.openai.com"
 }
 
-// Hear implements turn.Settings.Transcribe; also that of no listener.
-func (l *Listener) Hear(ctx context.Context, scope toolgroups.Scope, r turn.Recording) (string, error) {
+// Hear implements turn.Settings.Transcribe, also on nil.
+func (l *Transcriber) Hear(ctx context.Context, scope toolgroups.Scope, r turn.Recording) (string, error) {
 	switch {
 	case l == nil:
 		return "", &turn.TranscriptionError{Never: true}
@@ -119,13 +119,13 @@ func (l *Listener) Hear(ctx context.Context, scope toolgroups.Scope, r turn.Reco
 		return "", unreadable()
 	}
 	length := cmp.Or(r.Length, time.Duration(len(sound))*time.Second/bytesPerSecond)
-	s := &sounding{client: l.client, name: name, sound: sound, tokens: int(math.Ceil(length.Seconds() * tokensPerSecond))}
+	s := &audioModel{client: l.client, name: name, sound: sound, tokens: int(math.Ceil(length.Seconds() * tokensPerSecond))}
 	// The estimate of a request counts ToolTokens.
 	reply, err := l.cfg.Charge(scope, s, l.cfg.Settings.Model).Complete(ctx, agent.Request{ToolTokens: s.tokens}, nil)
 	if err != nil {
 		l.cfg.Logger.Warn("a recording was not written down", "model", l.cfg.Settings.Model, "err", err)
 	}
-	return reply.Text, told(err)
+	return reply.Text, userError(err)
 }
 
 func minutes(d time.Duration) string {
@@ -139,8 +139,8 @@ func unreadable() error {
 	return &turn.TranscriptionError{Why: "is of a kind that I cannot listen to, or damaged"}
 }
 
-// told makes of an error what people are told, where trying again would not help.
-func told(err error) error {
+// userError returns the error for the user if trying again would not help.
+func userError(err error) error {
 	failure, ok := errors.AsType[*agent.ModelError](err)
 	if !ok {
 		return err
@@ -158,8 +158,8 @@ func told(err error) error {
 	return err
 }
 
-// sounding is the model that a recording is charged as.
-type sounding struct {
+// audioModel is the model that a recording is charged as.
+type audioModel struct {
 	client *openai.Client
 	name   string
 	sound  []byte
@@ -167,18 +167,18 @@ type sounding struct {
 }
 
 // Complete implements agent.Model.
-func (s *sounding) Complete(ctx context.Context, _ agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+func (s *audioModel) Complete(ctx context.Context, _ agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
 	heard, err := s.client.Transcribe(ctx, s.name, s.sound)
 	said := heard.Usage
 	return agent.Reply{Text: heard.Text, Usage: agent.Usage{
-		// What is known before is what the sender says of it.
+		// Before the reply, use what the sender's metadata says.
 		Input:  cmp.Or(said.Input, int(math.Ceil(said.Seconds*tokensPerSecond)), s.tokens),
 		Output: cmp.Or(said.Output, len(heard.Text)/4+1),
 	}}, err
 }
 
-// nameOf is a file name whose ending says what a sound is, by its first bytes; empty for what
-// no model is known to take. The endings are those that OpenAI lists.
+// nameOf returns a file name with the extension for a sound's first bytes, from OpenAI's list;
+// empty for formats that no model is known to accept.
 func nameOf(sound []byte) string {
 	has := func(at int, magic string) bool {
 		return len(sound) >= at+len(magic) && bytes.Equal(sound[at:at+len(magic)], []byte(magic))

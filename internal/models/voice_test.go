@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func listener(t *testing.T, cfg models.ListenerConfig) (*models.Listener, *openai.Server) {
+func listener(t *testing.T, cfg models.TranscriberConfig) (*models.Transcriber, *openai.Server) {
 	t.Helper()
 	server, err := openai.New(openai.Config{Key: "k", Models: []string{"ears"}})
 	if err != nil {
@@ -38,7 +38,7 @@ func listener(t *testing.T, cfg models.ListenerConfig) (*models.Listener, *opena
 	if cfg.Charge == nil {
 		cfg.Charge = func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return m }
 	}
-	l, err := models.NewListener(cfg)
+	l, err := models.NewTranscriber(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func recording(sound []byte) turn.Recording {
 
 func TestRecordingsAreWrittenDown(t *testing.T) {
 	charged := 0
-	l, _ := listener(t, models.ListenerConfig{
+	l, _ := listener(t, models.TranscriberConfig{
 		Settings: models.VoiceSettings{Model: "ears"},
 		Charge: func(scope toolgroups.Scope, m agent.Model, name string) agent.Model {
 			if scope.User != "ann" || name != "ears" {
@@ -77,16 +77,16 @@ func (c counted) Complete(ctx context.Context, req agent.Request, onDelta func(a
 }
 
 func TestWhatIsNotHeardIsSaid(t *testing.T) {
-	l, server := listener(t, models.ListenerConfig{Settings: models.VoiceSettings{Model: "ears", MaxLength: time.Minute}})
+	l, server := listener(t, models.TranscriberConfig{Settings: models.VoiceSettings{Model: "ears", MaxLength: time.Minute}})
 	long, large := recording(openai.Speech("x")), recording(openai.Speech("x"))
 	long.Length, large.Size = 61*time.Second, 26<<20
-	broke, _ := listener(t, models.ListenerConfig{
+	broke, _ := listener(t, models.TranscriberConfig{
 		Settings: models.VoiceSettings{Model: "ears"},
 		Charge:   func(toolgroups.Scope, agent.Model, string) agent.Model { return noBudget{} },
 	})
-	off, _ := listener(t, models.ListenerConfig{Settings: models.VoiceSettings{Model: models.VoiceOff}})
+	off, _ := listener(t, models.TranscriberConfig{Settings: models.VoiceSettings{Model: models.VoiceOff}})
 	for name, c := range map[string]struct {
-		l    *models.Listener
+		l    *models.Transcriber
 		r    turn.Recording
 		want string
 	}{
@@ -132,14 +132,14 @@ func TestVoiceSettings(t *testing.T) {
 		{own, models.VoiceSettings{BaseURL: "no address", Model: "whisper"}, false, "voice"},
 		{own, models.VoiceSettings{MaxLength: -1}, false, "voice.max_length"},
 	} {
-		l, err := models.NewListener(models.ListenerConfig{Settings: c.settings, BaseURL: c.own, APIKey: "k"})
+		l, err := models.NewTranscriber(models.TranscriberConfig{Settings: c.settings, BaseURL: c.own, APIKey: "k"})
 		if (l != nil) != c.hears || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%+v at %s: %v, %v", c.settings, c.own, l, err)
 		}
 	}
 	got := ""
 	web := &http.Client{Transport: answers(func(r *http.Request) { got = r.Header.Get("Authorization") })}
-	l, err := models.NewListener(models.ListenerConfig{
+	l, err := models.NewTranscriber(models.TranscriberConfig{
 		Settings: models.VoiceSettings{BaseURL: other, Model: "whisper"}, BaseURL: own, APIKey: "secret", HTTP: web, Logger: slog.New(slog.DiscardHandler),
 		Charge: func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return m },
 	})
@@ -167,7 +167,7 @@ func TestARecordingIsChargedAsItWasHeard(t *testing.T) {
 		`null`: 30,
 	} {
 		var used agent.Usage
-		l, err := models.NewListener(models.ListenerConfig{
+		l, err := models.NewTranscriber(models.TranscriberConfig{
 			Settings: models.VoiceSettings{Model: "ears"}, BaseURL: "http://ears.example/v1", Logger: slog.New(slog.DiscardHandler),
 			HTTP:   &http.Client{Transport: says(`{"text":"a long story","usage":` + usage + `}`)},
 			Charge: func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return noting{m, &used} },

@@ -1,4 +1,4 @@
-// Package named holds semaphores by name, each only while it is used.
+// Package named has semaphores by name, which exist only while they are used.
 package named
 
 import (
@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Semaphores let a number through for each name. They may be used concurrently.
+// Semaphores are semaphores by name. They may be used concurrently.
 type Semaphores struct {
 	width int
 
@@ -16,16 +16,16 @@ type Semaphores struct {
 
 type semaphore struct {
 	places chan struct{}
-	users  int // those that wait among them
+	users  int // includes those that wait
 }
 
-// New returns semaphores that let width through for each name.
+// New returns semaphores with width places for each name.
 func New(width int) *Semaphores {
 	return &Semaphores{width: width, held: map[string]*semaphore{}}
 }
 
-// Acquire waits for a place, in the order in which it was asked for, but no longer than
-// ctx. Calling release gives the place back.
+// Acquire waits for a place, first come first served, until ctx ends. Calling release returns
+// the place.
 func (s *Semaphores) Acquire(ctx context.Context, name string) (release func(), err error) {
 	s.mu.Lock()
 	one := s.held[name]
@@ -49,7 +49,7 @@ func (s *Semaphores) Acquire(ctx context.Context, name string) (release func(), 
 	return func() { <-one.places; leave() }, nil
 }
 
-// Take takes a place in a channel: a free one, even where ctx has ended, or else the next.
+// Take takes a place in a channel: a free one, even if ctx has ended, or else the next.
 func Take(ctx context.Context, places chan struct{}) error {
 	select {
 	case places <- struct{}{}:

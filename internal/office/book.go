@@ -15,15 +15,15 @@ type book struct {
 	out    *emitter
 	rels   map[string]relation
 	shared sharedTexts
-	looks  []look // of cells, by their style
-	since  int    // the days between the two calendars of Excel, for the later one
+	looks  []numberFormat // number formats by cell style
+	since  int            // the days between Excel's two calendars, for the later one
 }
 
-// look is how the number of a cell is shown.
-type look int
+// numberFormat is how a cell's number is shown.
+type numberFormat int
 
 const (
-	plainNumber look = iota
+	plainNumber numberFormat = iota
 	percentage
 	date
 	timeOfDay
@@ -77,7 +77,8 @@ func (p *pack) readBook(main string, s *scanner, out *emitter) error {
 	return nil
 }
 
-// relationID is the id by which an element refers to another file. Some have an id of their own, too.
+// relationID returns the id by which an element refers to another file. Some have their own id,
+// too.
 func relationID(el xml.StartElement) string {
 	for _, a := range el.Attr {
 		if a.Name.Local == "id" && strings.HasSuffix(a.Name.Space, "/relationships") {
@@ -87,7 +88,7 @@ func relationID(el xml.StartElement) string {
 	return ""
 }
 
-// sharedTexts are the texts of cells, each kept once, behind one another.
+// sharedTexts are the texts of cells, each stored once, concatenated.
 type sharedTexts struct {
 	text []byte
 	ends []int
@@ -121,7 +122,7 @@ func (t *sharedTexts) at(i int) string {
 	return string(t.text[begin:t.ends[i]])
 }
 
-// richText is the text of an element that may consist of runs, without how it is spoken.
+// richText returns the text of an element that may consist of runs, without phonetic hints.
 func richText(s *scanner) (string, error) {
 	var b strings.Builder
 	var read func(el xml.StartElement) error
@@ -140,9 +141,9 @@ func richText(s *scanner) (string, error) {
 	return b.String(), err
 }
 
-// readLooks reads which styles make a number a date.
+// readLooks reads which styles format a number as a date.
 func (b *book) readLooks(name string) error {
-	codes := map[string]look{}
+	codes := map[string]numberFormat{}
 	return b.scanAny(name, func(s *scanner) error {
 		return s.children(func(xml.StartElement) error {
 			return s.children(func(el xml.StartElement) error {
@@ -166,8 +167,8 @@ func (b *book) readLooks(name string) error {
 	})
 }
 
-// builtinLook is that of a format that has a number alone (ECMA-376, 18.8.30).
-func builtinLook(id string) look {
+// builtinLook returns the look of a built-in number format (ECMA-376, 18.8.30).
+func builtinLook(id string) numberFormat {
 	n, err := strconv.Atoi(id)
 	switch {
 	case err != nil:
@@ -185,14 +186,15 @@ func builtinLook(id string) look {
 	return plainNumber
 }
 
-// literal is what in the code of a format stands for itself, and elapsed a count of hours, minutes or seconds.
+// literal matches literal text in a format code, and elapsed a count of hours, minutes or
+// seconds.
 var (
 	literal = regexp.MustCompile(`"[^"]*"|\\.|_.|\*.|\[[^hms\]][^\]]*\]`)
 	elapsed = regexp.MustCompile(`\[(h+|m+|s+)\]`)
 )
 
-// lookOf is that of the code of a format.
-func lookOf(code string) look {
+// lookOf returns the look of a format code.
+func lookOf(code string) numberFormat {
 	code, _, _ = strings.Cut(strings.ToLower(literal.ReplaceAllString(strings.ToLower(code), "")), ";")
 	day, hour := strings.ContainsAny(code, "yd"), strings.ContainsAny(code, "hs")
 	switch {
@@ -262,10 +264,11 @@ func (b *book) readRow(s *scanner, number int, above formulas, comments map[int]
 	return b.out.row(number, cells)
 }
 
-// maxColumns is how many columns a sheet can have.
+// maxColumns bounds the columns of a sheet.
 const maxColumns = 16_384
 
-// position are the column, from 0, and the row, from 1, of a reference such as B7; negative where it is none.
+// position returns the column, from 0, and the row, from 1, of a reference such as B7; negative
+// if it is invalid.
 func position(ref string) (column, row int) {
 	letters := strings.IndexFunc(ref, unicode.IsDigit)
 	if letters < 1 || letters > 3 {
@@ -284,7 +287,7 @@ func position(ref string) (column, row int) {
 	return column - 1, row
 }
 
-// readCell returns what a cell shows, and its formula as far as it is its own.
+// readCell returns a cell's shown value, and its own formula, if any.
 func (b *book) readCell(s *scanner, el xml.StartElement) (value, formula string, err error) {
 	kind := attr(el, "t")
 	var raw string
@@ -293,7 +296,7 @@ func (b *book) readCell(s *scanner, el xml.StartElement) (value, formula string,
 		case "v":
 			raw, err = s.text()
 		case "f":
-			formula, err = s.text() // There is none where it is that of a cell above or before it, moved.
+			formula, err = s.text() // empty if it is shared with an earlier cell
 		case "is":
 			raw, err = richText(s)
 		}
@@ -319,13 +322,14 @@ func (b *book) readCell(s *scanner, el xml.StartElement) (value, formula string,
 	return raw, formula, err
 }
 
-// reference is a cell in a formula: its column, and its row.
+// reference matches a cell in a formula: column and row.
 var reference = regexp.MustCompile(`(\$?[A-Z]{1,3})(\$?)(\d{1,7})\b`)
 
-// formulas are those of the cells above a row, by their columns, as they are the same in the cells below.
+// formulas are the relative formulas of the row above, by column.
 type formulas map[int]string
 
-// shown is the value of a cell with its formula, unless that goes on from the cell above.
+// shown returns the value of a cell with its formula, unless the formula continues from the cell
+// above.
 func (above formulas) shown(value, formula string, row, column int) string {
 	pattern := relative(formula, row)
 	if formula != "" && (value == "" || pattern != above[column]) {
@@ -335,7 +339,7 @@ func (above formulas) shown(value, formula string, row, column int) string {
 	return value
 }
 
-// relative is a formula as it is the same in the cells below.
+// relative returns a formula in the form that stays the same in the cells below.
 func relative(formula string, row int) string {
 	if formula == "" || len(formula) > 1_000 {
 		return formula
@@ -350,7 +354,7 @@ func relative(formula string, row int) string {
 	})
 }
 
-// comments are those of a sheet, by row and column.
+// comments returns the comments of a sheet, by row and column.
 func (b *book) comments(of string) (map[int]string, error) {
 	rels, err := b.relations(of)
 	if err != nil {

@@ -60,10 +60,10 @@ func (p *pack) readEPUB(out *emitter) error {
 	return nil
 }
 
-// headline is a heading of Markdown.
+// headline matches a Markdown heading.
 var headline = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
 
-// spine are the files of the chapters, as the book lists them.
+// spine returns the files of the chapters in the book's order.
 func (p *pack) spine(main string) ([]string, error) {
 	files := map[string]string{}
 	var chapters []string
@@ -89,7 +89,7 @@ func (p *pack) spine(main string) ([]string, error) {
 	return chapters, err
 }
 
-// markdown gives a text of Markdown to the sink: a paragraph, an item or a row of a table is a block.
+// markdown passes a Markdown text to the sink: paragraphs, items and table rows are blocks.
 func markdown(text string, out *emitter) error {
 	var block []string
 	tight := false
@@ -135,12 +135,12 @@ func markdown(text string, out *emitter) error {
 	return flush(false)
 }
 
-// starts is what begins an item, a row of a table or a heading.
+// starts matches the beginning of an item, a table row or a heading.
 var starts = regexp.MustCompile(`^([-*+] |\d+[.)] |\||#{1,6} )`)
 
 func startsBlock(line string) bool { return starts.MatchString(line) }
 
-// tidyLine is a line of a text without control characters, its blanks at the beginning kept.
+// tidyLine returns a line without control characters, keeping leading blanks.
 func tidyLine(text string) string {
 	indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
 	return indent + tidy(text)

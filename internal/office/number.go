@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// number writes the value of a cell. since are the days by which its calendar begins later.
-func number(raw string, is look, since int) string {
+// number formats the value of a cell. since are the days by which its calendar begins later.
+func number(raw string, is numberFormat, since int) string {
 	value, err := strconv.ParseFloat(raw, 64)
 	if err != nil || math.IsInf(value, 0) || math.IsNaN(value) {
 		return raw
 	}
-	// Days of Excel end with the year 9999.
+	// Excel's days end with the year 9999.
 	if is >= date && (value < 0 || value+float64(since) > 2_958_466) {
 		is = plainNumber
 	}
@@ -29,7 +29,7 @@ func number(raw string, is look, since int) string {
 	return digits(value)
 }
 
-// digits writes a number with the digits that a spreadsheet shows of it: 15.
+// digits formats a number with a spreadsheet's 15 digits.
 func digits(value float64) string {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(value, 'e', 14, 64), 64)
 	if err != nil {
@@ -42,11 +42,11 @@ func digits(value float64) string {
 	return strconv.FormatFloat(rounded, format, -1, 64)
 }
 
-// moment writes a day, a time of day or both. A look that hides a part does not lose it.
-func moment(value float64, is look, since int) string {
+// moment formats a day, a time of day or both. A look that hides a part does not drop it.
+func moment(value float64, is numberFormat, since int) string {
 	days := int(math.Floor(value))
 	seconds := int(math.Round((value - float64(days)) * 86_400))
-	// The 29th of February 1900 did not exist, but Excel counts it.
+	// 29 February 1900 did not exist, but Excel counts it.
 	if since == 0 && days < 60 {
 		since = 1
 	}

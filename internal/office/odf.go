@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// odf reads a document in OpenDocument's format. Its pages are those that the program had when it
-// saved the file, where it notes them, and those of page breaks.
+// odf reads a document in OpenDocument's format. Its pages are those recorded when the file was
+// saved, if any, and those of page breaks.
 type odf struct {
 	out      *emitter
-	breaks   map[string]bool // styles of paragraphs that begin a page
-	numbered map[string]bool // styles of lists that have numbers
-	hidden   map[string]bool // styles of sheets that are not seen
+	breaks   map[string]bool // paragraph styles that begin a page
+	numbered map[string]bool // list styles with numbers
+	hidden   map[string]bool // styles of hidden sheets
 	notes    []string
 	listed   bool
 }
@@ -85,7 +85,7 @@ func (d *odf) readStyles(s *scanner) error {
 	})
 }
 
-// block reads what stands in a text, depth lists deep.
+// block reads the content of a text, depth lists deep.
 func (d *odf) block(s *scanner, depth int) func(xml.StartElement) error {
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
@@ -133,7 +133,7 @@ func (d *odf) paragraph(s *scanner, el xml.StartElement) error {
 	return err
 }
 
-// text is that of a paragraph, and whether a page ends in it.
+// text returns the text of a paragraph, and whether a page ends in it.
 func (d *odf) text(s *scanner) (text string, late bool, err error) {
 	var b strings.Builder
 	var read func(el xml.StartElement) error
@@ -180,10 +180,10 @@ func (d *odf) text(s *scanner) (text string, late bool, err error) {
 	return b.String(), late, err
 }
 
-// blanks are what XML takes for one space.
+// blanks matches white space that XML collapses.
 var blanks = regexp.MustCompile(`[ \t\r\n]+`)
 
-// collapse makes one space of each run of them, and none behind another.
+// collapse replaces each run of blanks by one space, and drops it after another space.
 func collapse(text string, behindSpace bool) string {
 	text = blanks.ReplaceAllString(text, " ")
 	if behindSpace {
@@ -192,7 +192,7 @@ func collapse(text string, behindSpace bool) string {
 	return text
 }
 
-// note marks a note or a comment, whose text stands at the end.
+// note marks a note or a comment, whose text is written at the end.
 func (d *odf) note(s *scanner, el xml.StartElement, b *strings.Builder) error {
 	var lines []string
 	author := ""
@@ -255,7 +255,7 @@ func (d *odf) list(s *scanner, el xml.StartElement, depth int) error {
 	})
 }
 
-// rowsOf calls do with each row of a table, wherever it is grouped.
+// rowsOf calls do with each row of a table, grouped or not.
 func rowsOf(s *scanner, do func(xml.StartElement) error) error {
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
@@ -270,7 +270,7 @@ func rowsOf(s *scanner, do func(xml.StartElement) error) error {
 	return s.children(read)
 }
 
-// repeated is how often an element counts.
+// repeated returns how often an element counts.
 func repeated(el xml.StartElement, what string) int {
 	n, err := strconv.Atoi(attr(el, "number-"+what+"-repeated"))
 	if err != nil {
@@ -304,7 +304,7 @@ func (d *odf) table(s *scanner) error {
 	})
 }
 
-// cell is the text in a cell, its paragraphs as lines.
+// cell returns the text of a cell, its paragraphs as lines.
 func (d *odf) cell(s *scanner) (text string, late bool, err error) {
 	var lines []string
 	var read func(el xml.StartElement) error
@@ -354,7 +354,7 @@ func (d *odf) sheets(s *scanner) error {
 	})
 }
 
-// row reads the cells of a row that are not empty.
+// row reads the non-empty cells of a row.
 func (d *odf) row(s *scanner, number int, above formulas) (map[int]string, error) {
 	cells, column := map[int]string{}, 0
 	err := s.children(func(el xml.StartElement) error {
@@ -380,8 +380,8 @@ func (d *odf) row(s *scanner, number int, above formulas) (map[int]string, error
 	return cells, err
 }
 
-// cellValue is what a cell holds. Of a date and of a number it is not what is shown, in whatever
-// language, but what was saved.
+// cellValue returns the value of a cell: for dates and numbers the saved value, which does not
+// depend on the language, else the shown one.
 func cellValue(el xml.StartElement, shown string) string {
 	switch attr(el, "value-type") {
 	case "float", "currency":
@@ -396,10 +396,10 @@ func cellValue(el xml.StartElement, shown string) string {
 	return shown
 }
 
-// spelled is how OpenDocument writes references: [.B2], [.B2:.B5], ['Old'.A1].
+// spelled matches OpenDocument's references: [.B2], [.B2:.B5], ['Old'.A1].
 var spelled = regexp.MustCompile(`\[([^\[\]]*)\]`)
 
-// cleanFormula writes a formula as people do.
+// cleanFormula formats a formula as users write it.
 func cleanFormula(formula string) string {
 	if at := strings.Index(formula, "="); at >= 0 {
 		formula = formula[at+1:]
@@ -420,7 +420,7 @@ func (d *odf) slides(s *scanner) error {
 	})
 }
 
-// shape reads what stands on a slide; kind is what its frame is for.
+// shape reads a shape on a slide; kind is the purpose of its frame.
 func (d *odf) shape(s *scanner, kind string) func(xml.StartElement) error {
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {

@@ -1,10 +1,9 @@
-// Package office reads the files of office programs (DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB, RTF,
-// CSV, HTML and text) as Markdown, in parts (pages, sheets, slides, chapters) and blocks
-// (paragraphs, rows, lines), one after the other, so that little of a file is in memory at a time.
+// Package office reads office files (DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB, RTF, CSV, HTML and
+// text) as Markdown, in parts (pages, sheets, slides, chapters) and blocks (paragraphs, rows,
+// lines), as a stream, so that little of a file is in memory.
 //
-// Nothing in a file is followed or run: no link is fetched, no macro and no formula is
-// calculated; a cell shows the value that was saved with it. What the file may cost is bounded
-// here as far as it can be counted: bytes unpacked, files in an archive, depth and length of
+// It follows and runs nothing in a file: no link, macro or formula; a cell shows its saved
+// value. It bounds what can be counted: unpacked bytes, files in an archive, depth and length of
 // elements. Memory and time are bounded by the process that reads it, see package sandbox.
 package office
 
@@ -21,7 +20,7 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Format says what a document is and what its parts and their blocks are called.
+// Format is the name of a format and of its parts and blocks.
 type Format struct {
 	Name, Part, Block string
 }
@@ -43,43 +42,44 @@ var (
 
 // Part is a page, a sheet, a slide or a chapter.
 type Part struct {
-	// Number is its place in the document, from 1.
+	// Number is its index in the document, from 1.
 	Number int
-	// Name is that of a sheet or what a chapter is called; often empty.
+	// Name is the name of a sheet or chapter; often empty.
 	Name string
-	// Hidden is true for a sheet or slide that people do not see.
+	// Hidden is true for a hidden sheet or slide.
 	Hidden bool
 }
 
 // Block is a paragraph, a row or a line.
 type Block struct {
-	// Number is its place in the part, from 1; that of a row in its sheet, where rows are left out.
+	// Number is its index in the part, from 1; for a row, its number in the sheet, whose empty rows
+	// are left out.
 	Number int
-	// Text is its Markdown, without the cells of a row.
+	// Text is its Markdown; empty for a row.
 	Text string
-	// Level is that of a heading; 0 for what is none.
+	// Level is the level of a heading, else 0.
 	Level int
-	// Tight says that no empty line stands before it.
+	// Tight says that no empty line precedes it.
 	Tight bool
-	// Cells are those of a row of a sheet, from column A on, ready for a table of Markdown.
+	// Cells are the cells of a sheet's row from column A on, escaped for a Markdown table.
 	Cells []string
 }
 
-// Sink takes what a document holds.
+// Sink receives the content of a document.
 type Sink interface {
-	// Begin begins a part. It reports whether the blocks of the part are wanted.
+	// Begin begins a part. It reports whether the part's blocks are wanted.
 	Begin(Part) bool
-	// Add takes a block. Its error ends the reading.
+	// Add adds a block. Its error ends the reading.
 	Add(Block) error
 }
 
-// Refusal is an error that says, behind the name of a file, what is wrong with it and what to do.
+// Refusal is an error that says, after the name of a file, what is wrong with it and what to do.
 type Refusal string
 
 // Error returns the sentence without its subject.
 func (r Refusal) Error() string { return string(r) }
 
-// Errors of what is not read, or not further.
+// Errors of documents that are not read, or not completely.
 const (
 	errPassword = Refusal("is protected with a password. Ask for a copy without one")
 	errDamaged  = Refusal("is damaged or incomplete. Ask for it once more")
@@ -89,14 +89,14 @@ const (
 )
 
 const (
-	// maxHead is how much of the beginning of a file tells what it is.
+	// maxHead bounds the beginning of a file from which its format is detected.
 	maxHead = 4 << 10
-	// maxBlock is the longest block, in characters. Longer text becomes several, a longer row is cut.
+	// maxBlock bounds a block, in characters. Longer text is split, a longer row is cut.
 	maxBlock = 20_000
 )
 
-// Read reads a document of size bytes that is called name. It looks at the content; the name decides
-// only what content leaves open. The error is a [Refusal], or that of the sink.
+// Read reads a document of size bytes. It detects the format from the content and, if that is
+// ambiguous, the name. The error is a [Refusal], or the sink's.
 func Read(file io.ReaderAt, size int64, name string, sink Sink) (Format, error) {
 	out := &emitter{sink: sink}
 	format, err := read(file, size, name, out)
@@ -134,7 +134,7 @@ func read(file io.ReaderAt, size int64, name string, out *emitter) (Format, erro
 	return readText(whole, head, extension, out)
 }
 
-// zipped reports whether a file with such a name has to be an archive.
+// zipped reports whether a file with such an extension has to be an archive.
 func zipped(extension string) bool {
 	switch extension {
 	case ".docx", ".docm", ".xlsx", ".xlsm", ".pptx", ".pptm", ".odt", ".ods", ".odp", ".epub":
@@ -143,7 +143,8 @@ func zipped(extension string) bool {
 	return false
 }
 
-// refuseOLE tells what is in the container that Office used before 2007 and uses for what is encrypted.
+// refuseOLE explains the content of an OLE container, which Office used before 2007 and for
+// encryption.
 func refuseOLE(file io.Reader) error {
 	const overlap = 64
 	known := []struct {
@@ -161,7 +162,7 @@ func refuseOLE(file io.Reader) error {
 	for {
 		n, err := io.ReadFull(file, buffer[overlap:cap(buffer)])
 		for i, k := range known[:found] {
-			if bytes.Contains(buffer[:overlap+n], wide(k.stream)) {
+			if bytes.Contains(buffer[:overlap+n], utf16Text(k.stream)) {
 				found = i
 				break
 			}
@@ -177,8 +178,8 @@ func refuseOLE(file io.Reader) error {
 	return Refusal("is in an old binary format that is not read. Ask for it as DOCX, XLSX, PPTX or PDF")
 }
 
-// wide is a text in UTF-16, as such containers name what they hold.
-func wide(text string) []byte {
+// utf16Text returns a text in UTF-16, as in the names of such containers.
+func utf16Text(text string) []byte {
 	var b []byte
 	for _, c := range []byte(text) {
 		b = append(b, c, 0)
@@ -186,12 +187,12 @@ func wide(text string) []byte {
 	return b
 }
 
-// emitter numbers what readers find and gives it to the sink.
+// emitter numbers parts and blocks and passes them to the sink.
 type emitter struct {
 	sink   Sink
 	parts  int
 	begun  bool // a part has begun
-	wanted bool // its blocks are
+	wanted bool // its blocks are wanted
 	blocks int  // of the part
 	err    error
 }
@@ -204,14 +205,14 @@ func (e *emitter) begin(name string, hidden bool) bool {
 	return e.wanted
 }
 
-// breakPage has the next block begin a page, where this one has any.
+// breakPage makes the next block begin a page, if this page has any block.
 func (e *emitter) breakPage() {
 	if e.blocks > 0 {
 		e.begun = false
 	}
 }
 
-// add gives a block to the sink. A text that is too long becomes several.
+// add passes a block to the sink. A text that is too long is split.
 func (e *emitter) add(b Block) error {
 	if e.err != nil {
 		return e.err
@@ -239,7 +240,7 @@ func (e *emitter) add(b Block) error {
 	return e.err
 }
 
-// paragraph gives a text to the sink, if there is any.
+// paragraph passes a text to the sink, if it is not empty.
 func (e *emitter) paragraph(text string, tight bool) error {
 	if text = tidy(text); text == "" {
 		return nil
@@ -247,7 +248,7 @@ func (e *emitter) paragraph(text string, tight bool) error {
 	return e.add(Block{Text: text, Tight: tight})
 }
 
-// heading gives a heading to the sink. Markdown has six levels.
+// heading passes a heading to the sink. Markdown has six levels.
 func (e *emitter) heading(level int, text string) error {
 	if text = line(text); text == "" {
 		return nil
@@ -256,7 +257,7 @@ func (e *emitter) heading(level int, text string) error {
 	return e.add(Block{Text: strings.Repeat("#", level) + " " + text, Level: level})
 }
 
-// footnotes gives the texts of notes to the sink, which are marked by their numbers.
+// footnotes passes the texts of notes to the sink, with their numbers.
 func (e *emitter) footnotes(texts []string) error {
 	for i, text := range texts {
 		if err := e.paragraph(fmt.Sprintf("[^%d]: %s", i+1, text), i > 0); err != nil {
@@ -266,7 +267,7 @@ func (e *emitter) footnotes(texts []string) error {
 	return nil
 }
 
-// item gives an item of a list to the sink.
+// item passes a list item to the sink.
 func (e *emitter) item(depth int, mark, text string, tight bool) error {
 	if text = tidy(text); text == "" {
 		return nil
@@ -276,10 +277,11 @@ func (e *emitter) item(depth int, mark, text string, tight bool) error {
 	return e.add(Block{Text: indent + mark + " " + text, Tight: tight})
 }
 
-// maxCells is how many columns of a sheet stand side by side.
+// maxCells bounds the columns of a sheet's table.
 const maxCells = 100
 
-// row gives a row of a sheet to the sink. Cells behind the last column that is shown say where they are.
+// row passes a row of a sheet to the sink. Cells after the last column are listed with their
+// positions.
 func (e *emitter) row(number int, cells map[int]string) error {
 	last, far := 0, []int{}
 	for at, text := range cells {
@@ -307,7 +309,7 @@ func (e *emitter) row(number int, cells map[int]string) error {
 	return e.add(Block{Number: number, Cells: row})
 }
 
-// clipCell bounds a row as a whole.
+// clipCell bounds the length of a row.
 func clipCell(text string, room *int) string {
 	if *room <= 0 {
 		return "…"
@@ -319,14 +321,14 @@ func clipCell(text string, room *int) string {
 	return text
 }
 
-// table writes the rows of a table of a text, each a block.
+// table writes the rows of a table, each as a block.
 type table struct {
 	out  *emitter
 	rows int
 	wide bool // it has columns
 }
 
-// row gives a row to the sink: a single cell is a paragraph.
+// row passes a row to the sink: a single cell is a paragraph.
 func (t *table) row(cells []string) error {
 	if t.rows++; t.rows == 1 {
 		t.wide = len(cells) > 1
@@ -341,7 +343,7 @@ func (t *table) row(cells []string) error {
 	return t.out.add(Block{Text: text, Tight: t.rows > 1})
 }
 
-// cellText makes a text fit into a cell of a table of Markdown.
+// cellText escapes a text for a cell of a Markdown table.
 func cellText(text string) string {
 	var lines []string
 	for l := range strings.Lines(tidy(text)) {
@@ -352,7 +354,7 @@ func cellText(text string) string {
 	return strings.ReplaceAll(strings.Join(lines, "<br>"), "|", `\|`)
 }
 
-// tidy removes control characters and blanks around a text.
+// tidy removes control characters and surrounding blanks.
 func tidy(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.Map(func(r rune) rune {
@@ -369,5 +371,5 @@ func tidy(text string) string {
 	return strings.Trim(text, " \n\t")
 }
 
-// line is a text on one line.
+// line returns a text on one line.
 func line(text string) string { return strings.Join(strings.Fields(tidy(text)), " ") }

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// maxEntries is how many files an archive may hold.
+	// maxEntries bounds the files in an archive.
 	maxEntries = 10_000
-	// maxUnpacked is how much may be unpacked of one, in bytes.
+	// maxUnpacked bounds the unpacked bytes of an archive.
 	maxUnpacked = 256 << 20
 )
 
-// pack is a document that is an archive of files.
+// pack is a document in the form of an archive.
 type pack struct {
 	files map[string]*zip.File
 	left  int64
 }
 
-// readPack reads a document that is an archive.
+// readPack reads a document in the form of an archive.
 func readPack(file io.ReaderAt, size int64, out *emitter) (Format, error) {
 	archive, err := zip.NewReader(file, size)
 	if err != nil {
@@ -52,7 +52,7 @@ func readPack(file io.ReaderAt, size int64, out *emitter) (Format, error) {
 	return Format{}, Refusal("is an archive of files and not a document. Unpack it first")
 }
 
-// partName is a name as it is looked up: programs do not agree about case and slashes.
+// partName normalizes a name: programs differ in case and slashes.
 func partName(name string) string {
 	return strings.ToLower(strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(name, `\`, "/")), "/"))
 }
@@ -64,7 +64,7 @@ func (p *pack) scan(name string, read func(*scanner) error) error {
 	return p.open(name, func(from io.Reader) error { return read(newScanner(from)) })
 }
 
-// scanAny is scan for a file that need not be there.
+// scanAny is scan for an optional file.
 func (p *pack) scanAny(name string, read func(*scanner) error) error {
 	if !p.has(name) {
 		return nil
@@ -85,18 +85,18 @@ func (p *pack) open(name string, read func(io.Reader) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = from.Close() }() // It was only read.
-	return read(&unpacking{from: from, left: &p.left})
+	defer func() { _ = from.Close() }() // it was only read
+	return read(&limitedUnpacker{from: from, left: &p.left})
 }
 
-// unpacking bounds what is unpacked of an archive.
-type unpacking struct {
+// limitedUnpacker bounds the unpacked bytes.
+type limitedUnpacker struct {
 	from io.Reader
 	left *int64
 }
 
-// Read fails where too much was unpacked.
-func (u *unpacking) Read(b []byte) (int, error) {
+// Read fails beyond the limit.
+func (u *limitedUnpacker) Read(b []byte) (int, error) {
 	n, err := u.from.Read(b)
 	if *u.left -= int64(n); *u.left < 0 {
 		return 0, Refusal(fmt.Sprintf("unpacks to more than the limit of %d MiB, and is not read further", maxUnpacked>>20))
@@ -104,13 +104,13 @@ func (u *unpacking) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// relation is what a file of the archive refers to.
+// relation is a reference of a file to another one.
 type relation struct {
 	kind, target string
 	external     bool
 }
 
-// relations are those of a file, by their ids.
+// relations returns the references of a file, by id.
 func (p *pack) relations(of string) (map[string]relation, error) {
 	found := map[string]relation{}
 	dir, base := path.Split(of)
@@ -129,8 +129,7 @@ func (p *pack) relations(of string) (map[string]relation, error) {
 	return found, err
 }
 
-// related is the file of a kind that a file refers to, of several always the same; empty where
-// there is none.
+// related returns the file of a kind that a file refers to, always the same of several, or "".
 func related(relations map[string]relation, kind string) string {
 	for _, id := range slices.Sorted(maps.Keys(relations)) {
 		if r := relations[id]; r.kind == kind && !r.external {
@@ -140,7 +139,7 @@ func related(relations map[string]relation, kind string) string {
 	return ""
 }
 
-// readOffice reads a document of Microsoft's programs. Their macros are in files that are not opened.
+// readOffice reads a document of Microsoft Office. Macros are in files that are not opened.
 func (p *pack) readOffice(out *emitter) (format Format, err error) {
 	relations, err := p.relations("")
 	if err != nil {

@@ -14,7 +14,7 @@ func TestWhatIsUnpackedIsBounded(t *testing.T) {
 		size int
 		ok   bool
 	}{{6, true}, {4, true}, {1, false}} {
-		_, err := io.ReadAll(&unpacking{from: strings.NewReader(strings.Repeat("x", tc.size)), left: &left})
+		_, err := io.ReadAll(&limitedUnpacker{from: strings.NewReader(strings.Repeat("x", tc.size)), left: &left})
 		if refusal := Refusal(""); (err == nil) != tc.ok || err != nil && (!errors.As(err, &refusal) || !strings.Contains(refusal.Error(), "limit of 256 MiB")) {
 			t.Errorf("%d bytes: %v", tc.size, err)
 		}

@@ -22,33 +22,33 @@ type rtf struct {
 	out   *emitter
 	state rtfState
 	stack []rtfState
-	page  encoding.Encoding // of characters that are bytes
-	fonts map[int]int       // code pages of fonts
-	heads map[int]int       // levels of styles
+	page  encoding.Encoding // of characters given as bytes
+	fonts map[int]int       // code pages by font
+	heads map[int]int       // heading levels by style
 	bytes []byte            // characters that wait for their encoding
 	text  strings.Builder   // of the paragraph
 	cells []string          // of the row
-	table *table            // whose rows are read; nil outside
+	table *table            // the current table, or nil
 	notes []string          // the text of footnotes
-	field string            // what the last field is made of
+	field string            // the instruction of the last field
 	depth int               // of the item
 	level int               // of the paragraph
 	inRow bool              // the paragraph is in a table
-	high  rune              // the first half of a character, or another one
-	skip  int               // characters that stand for one that was read already
+	high  rune              // a surrogate, or the first half of a pair
+	skip  int               // replacement characters to skip
 }
 
-// rtfState is what a group keeps to itself.
+// rtfState is the state of a group.
 type rtfState struct {
 	into   destination
 	font   int
 	ucSkip int
-	style  int  // the style that is described
-	hidden bool // text that is not seen
+	style  int  // the style being defined
+	hidden bool // invisible text
 	field  bool
 }
 
-// destination is what the text of a group is for.
+// destination is the use of a group's text.
 type destination int
 
 const (
@@ -58,11 +58,11 @@ const (
 	intoStyles
 	intoMark // the number or bullet of an item
 	intoNote
-	intoField // what a field is made of
+	intoField // the instruction of a field
 )
 
-// intoOf are the groups that hold no text of the document, or another one.
-var intoOf = map[string]destination{
+// groupDestinations are the groups without document text, or with another kind of text.
+var groupDestinations = map[string]destination{
 	"fonttbl": intoFonts, "stylesheet": intoStyles, "listtext": intoMark, "pntext": intoMark, "footnote": intoNote,
 	"colortbl": intoNothing, "info": intoNothing, "pict": intoNothing, "object": intoNothing, "header": intoNothing,
 	"headerl": intoNothing, "headerr": intoNothing, "headerf": intoNothing, "footer": intoNothing, "footerl": intoNothing,
@@ -73,8 +73,8 @@ var intoOf = map[string]destination{
 	"nonshppict": intoNothing, "shppict": intoBody, "shpinst": intoBody, "sp": intoNothing, "pn": intoNothing, "revtbl": intoNothing,
 }
 
-// said are the control words that stand for a character.
-var said = map[string]string{
+// controlChars are the control words for characters.
+var controlChars = map[string]string{
 	"tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "lquote": "‘", "rquote": "’", "ldblquote": "“", "rdblquote": "”",
 	"bullet": "•", "emspace": " ", "enspace": " ", "qmspace": " ",
 }
@@ -115,7 +115,7 @@ func readRTF(from io.Reader, out *emitter) error {
 	}
 }
 
-// end writes what is left. A document that is cut off has a group that is open.
+// end writes the rest. A truncated document has open groups.
 func (r *rtf) end() error {
 	if err := r.row(); err != nil {
 		return err
@@ -154,17 +154,17 @@ func (r *rtf) leave() error {
 	return nil
 }
 
-// linked is a field that leads to a page.
+// linked matches a field with a link.
 var linked = regexp.MustCompile(`HYPERLINK\s+"([^"#][^"]*)"`)
 
-// control reads what follows a backslash.
+// control reads a control word or symbol after a backslash.
 func (r *rtf) control() error {
 	c, err := r.in.ReadByte()
 	if err != nil {
-		return nil // The end is seen by the caller.
+		return nil // the caller sees the end
 	}
 	if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
-		_ = r.in.UnreadByte() // It was read just now.
+		_ = r.in.UnreadByte() // it was just read
 		return r.word()
 	}
 	switch c {
@@ -177,7 +177,7 @@ func (r *rtf) control() error {
 			r.byte(byte(n))
 		}
 	case '*':
-		r.state.into = intoNothing // What follows is for programs that know it: all that is known here is in intoOf.
+		r.state.into = intoNothing // an extension: the known ones are in intoOf
 	case '~':
 		r.write(" ")
 	case '_':
@@ -190,10 +190,10 @@ func (r *rtf) control() error {
 	return nil
 }
 
-// maxWord is the longest control word that there is.
+// maxWord bounds a control word, in bytes.
 const maxWord = 40
 
-// word reads a control word, its number, and the space behind it.
+// word reads a control word, its number, and the following space.
 func (r *rtf) word() error {
 	var name, digits []byte
 	for {
@@ -209,7 +209,7 @@ func (r *rtf) word() error {
 			digits = append(digits, c)
 			continue
 		case c != ' ':
-			_ = r.in.UnreadByte() // It was read just now.
+			_ = r.in.UnreadByte() // it was just read
 		}
 		break
 	}
@@ -217,18 +217,18 @@ func (r *rtf) word() error {
 	return r.apply(string(name), n, err == nil)
 }
 
-// apply does what a control word says.
+// apply executes a control word.
 func (r *rtf) apply(name string, n int, given bool) error {
-	if text, ok := said[name]; ok {
+	if text, ok := controlChars[name]; ok {
 		r.write(text)
 		return nil
 	}
-	if into, ok := intoOf[name]; ok {
+	if into, ok := groupDestinations[name]; ok {
 		return r.enter(into)
 	}
 	switch name {
 	case "bin":
-		_, _ = r.in.Discard(max(n, 0)) // The end is seen by the caller.
+		_, _ = r.in.Discard(max(n, 0)) // the caller sees the end
 	case "u":
 		r.decode()
 		unit := rune(uint16(n))
@@ -252,7 +252,7 @@ func (r *rtf) apply(name string, n int, given bool) error {
 	case "s":
 		r.state.style = n
 		if r.state.into == intoBody {
-			r.level = cmp.Or(r.heads[n], r.level) // A style of characters has none.
+			r.level = cmp.Or(r.heads[n], r.level) // a character style has none
 		}
 	case "ilvl":
 		r.depth = n
@@ -274,7 +274,7 @@ func (r *rtf) apply(name string, n int, given bool) error {
 	return nil
 }
 
-// structure does what a control word says that ends or begins something.
+// structure executes a control word that begins or ends something.
 func (r *rtf) structure(name string) error {
 	r.decode()
 	if r.state.into != intoBody {
@@ -307,10 +307,10 @@ func (r *rtf) structure(name string) error {
 	return nil
 }
 
-// enter has the text of a group go where it belongs.
+// enter sets the destination of a group's text.
 func (r *rtf) enter(into destination) error {
 	r.decode()
-	// A group that a reader may skip has said so before its name; what is known is not skipped.
+	// A group that may be skipped is marked so before its name; known ones are read.
 	outer := intoBody
 	if len(r.stack) > 0 {
 		outer = r.stack[len(r.stack)-1].into
@@ -328,7 +328,7 @@ func (r *rtf) enter(into destination) error {
 	return nil
 }
 
-// byte takes a byte of text.
+// byte handles a byte of text.
 func (r *rtf) byte(c byte) {
 	if r.skip > 0 {
 		r.skip--
@@ -339,7 +339,7 @@ func (r *rtf) byte(c byte) {
 	}
 }
 
-// decode makes text of the bytes that were read.
+// decode decodes the pending bytes.
 func (r *rtf) decode() {
 	if len(r.bytes) == 0 {
 		return
@@ -356,7 +356,7 @@ func (r *rtf) decode() {
 	r.write(string(text))
 }
 
-// write puts a text where the group that it is in says.
+// write adds a text to the destination of its group.
 func (r *rtf) write(text string) {
 	if len(r.bytes) > 0 {
 		r.decode()
@@ -382,10 +382,10 @@ func (r *rtf) write(text string) {
 	}
 }
 
-// itemMark is the number or bullet of an item, as it stands before its text.
+// itemMark matches the number or bullet before an item's text.
 var itemMark = regexp.MustCompile(`^\s*([•·●○▪◦\x{f0b7}o§-]|\(?[0-9]{1,4}[.)]|\(?[a-zA-Z][.)]|[ivxIVX]{1,6}[.)])\t\s*`)
 
-// paragraph gives what was read of a paragraph to the sink. In a table it is a line of its cell.
+// paragraph passes the paragraph to the sink. In a table it becomes a line of its cell.
 func (r *rtf) paragraph() error {
 	r.decode()
 	if r.inRow || len(r.cells) > 0 {
@@ -424,7 +424,7 @@ func (r *rtf) row() error {
 	return r.table.row(cells)
 }
 
-// codepage is a code page of Windows.
+// codepage returns a Windows code page.
 func codepage(n int) encoding.Encoding {
 	switch n {
 	case 437:
@@ -436,28 +436,29 @@ func codepage(n int) encoding.Encoding {
 	case 10000:
 		return charmap.Macintosh
 	case 932:
-		return named("shift_jis")
+		return encodingNamed("shift_jis")
 	case 936:
-		return named("gbk")
+		return encodingNamed("gbk")
 	case 949:
-		return named("euc-kr")
+		return encodingNamed("euc-kr")
 	case 950:
-		return named("big5")
+		return encodingNamed("big5")
 	case 65001:
 		return encoding.Nop
 	}
-	return named(fmt.Sprintf("windows-%d", n))
+	return encodingNamed(fmt.Sprintf("windows-%d", n))
 }
 
-// named is an encoding by its name on the web.
-func named(name string) encoding.Encoding {
+// encodingNamed returns an encoding by its name on the web.
+func encodingNamed(name string) encoding.Encoding {
 	if e, err := htmlindex.Get(name); err == nil {
 		return e
 	}
 	return charmap.Windows1252
 }
 
-// charsets are the code pages of fonts, by their number (RTF 1.9.1, \fcharset). Others have that of the document.
+// charsets are the code pages of fonts, by number (RTF 1.9.1, \fcharset). Others use the
+// document's.
 var charsets = map[int]int{
 	77: 10000, 128: 932, 129: 949, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258, 177: 1255, 178: 1256, 186: 1257,
 	204: 1251, 222: 874, 238: 1250,

@@ -11,7 +11,7 @@ import (
 type slides struct {
 	*pack
 	out  *emitter
-	rels map[string]relation // of the present slide
+	rels map[string]relation // of the current slide
 }
 
 func (p *pack) readSlides(main string, s *scanner, out *emitter) error {
@@ -60,15 +60,15 @@ func (d *slides) readSlide(name string) (err error) {
 	return err
 }
 
-// shape is a part of a slide while it is read.
+// shape is the state of a shape while it is read.
 type shape struct {
 	holds  bool   // it is a placeholder
 	kind   string // of the placeholder
-	notes  bool   // it is on the page of the notes
+	notes  bool   // it is on the notes page
 	listed bool   // the last paragraph was an item
 }
 
-// shape reads what stands on a slide, in the order in which it was drawn.
+// shape reads the shapes of a slide in drawing order.
 func (d *slides) shape(s *scanner, in *shape) func(xml.StartElement) error {
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
@@ -102,7 +102,7 @@ func (d *slides) shape(s *scanner, in *shape) func(xml.StartElement) error {
 
 // paragraph reads a paragraph of a shape.
 func (d *slides) paragraph(s *scanner, in *shape) error {
-	text, depth, mark, err := drawn(s)
+	text, depth, mark, err := drawingText(s)
 	if err != nil || tidy(text) == "" {
 		return err
 	}
@@ -131,8 +131,8 @@ const (
 	unmarked
 )
 
-// drawn is the text of a paragraph of DrawingML, and whether it has a bullet.
-func drawn(s *scanner) (text string, depth, mark int, err error) {
+// drawingText returns the text of a DrawingML paragraph, its depth and bullet.
+func drawingText(s *scanner) (text string, depth, mark int, err error) {
 	var b strings.Builder
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
@@ -181,7 +181,7 @@ func (d *slides) table(s *scanner) error {
 				if el.Name.Local != "p" {
 					return s.children(read)
 				}
-				text, _, _, err := drawn(s)
+				text, _, _, err := drawingText(s)
 				lines = append(lines, text)
 				return err
 			}
@@ -196,7 +196,7 @@ func (d *slides) table(s *scanner) error {
 	})
 }
 
-// chart writes the values that were saved with a chart.
+// chart writes the values saved with a chart.
 func (d *slides) chart(name string) error {
 	return d.scanAny(name, func(s *scanner) error {
 		var series []string
@@ -216,7 +216,7 @@ func (d *slides) chart(name string) error {
 	})
 }
 
-// readSeries reads the points of a series of a chart.
+// readSeries reads the points of a chart's series.
 func readSeries(s *scanner) (string, error) {
 	found := map[string][]string{}
 	err := s.children(func(el xml.StartElement) error {
@@ -245,7 +245,7 @@ func readSeries(s *scanner) (string, error) {
 	return strings.TrimPrefix(strings.Join(found["tx"], " ")+": ", ": ") + strings.Join(values, ", "), err
 }
 
-// readNotes reads what the speaker is to see.
+// readNotes reads the speaker notes.
 func (d *slides) readNotes(name string) error {
 	return d.scanAny(name, func(s *scanner) error {
 		return s.children(d.shape(s, &shape{notes: true}))

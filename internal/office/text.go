@@ -17,10 +17,10 @@ import (
 	"oneclaw/internal/readable"
 )
 
-// maxHTML is the largest HTML page that is read, in bytes: all of it is in memory.
+// maxHTML bounds an HTML page, in bytes: it is read into memory.
 const maxHTML = 10 << 20
 
-// readText reads what is no archive: tables, pages and plain text.
+// readText reads anything but archives: CSV, HTML and plain text.
 func readText(file *io.SectionReader, head []byte, extension string, out *emitter) (Format, error) {
 	kind := http.DetectContentType(head)
 	if (strings.HasPrefix(kind, "image/") && !bytes.HasPrefix(head, []byte("BM"))) || strings.HasPrefix(kind, "video/") || strings.HasPrefix(kind, "audio/") {
@@ -46,11 +46,11 @@ func readText(file *io.SectionReader, head []byte, extension string, out *emitte
 	return textFormat, readLines(from, out)
 }
 
-// decoded is a text in UTF-8. What is no text in any encoding is refused.
+// decoded converts a text to UTF-8. Binary data is refused.
 func decoded(file io.Reader, head []byte) (io.Reader, error) {
 	whole := head
 	for n := 0; n < utf8.UTFMax && len(whole) > 0 && !utf8.Valid(whole); n++ {
-		whole = whole[:len(whole)-1] // The head may end within a character.
+		whole = whole[:len(whole)-1] // the head may end within a character
 	}
 	wide := bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
 	switch {
@@ -63,7 +63,7 @@ func decoded(file io.Reader, head []byte) (io.Reader, error) {
 	return transform.NewReader(file, e.NewDecoder()), nil
 }
 
-// controls counts the characters that no text has.
+// controls counts characters that texts do not have.
 func controls(head []byte) (n int) {
 	for _, c := range head {
 		if c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != '\x1b' {
@@ -73,7 +73,7 @@ func controls(head []byte) (n int) {
 	return n
 }
 
-// readLines reads a text line by line. A form feed begins a page in print alone, and is dropped.
+// readLines reads a text line by line. A form feed only begins a printed page, and is dropped.
 func readLines(from io.Reader, out *emitter) error {
 	in := bufio.NewReaderSize(from, 64<<10)
 	for number := 1; ; number++ {
@@ -96,7 +96,7 @@ func readLines(from io.Reader, out *emitter) error {
 	}
 }
 
-// readCSV reads a table whose rows are lines. Its separator is the one that the first lines have most of.
+// readCSV reads a CSV file. The separator is the most frequent one in the first lines.
 func readCSV(from io.Reader, extension string, out *emitter) error {
 	in := bufio.NewReaderSize(from, 64<<10)
 	head, err := in.Peek(maxHead)
@@ -104,9 +104,9 @@ func readCSV(from io.Reader, extension string, out *emitter) error {
 		return err
 	}
 	if bytes.HasPrefix(head, []byte("\ufeff")) {
-		_, _ = in.Discard(3) // They were peeked at.
+		_, _ = in.Discard(3) // they were peeked at
 	}
-	limited := &gauge{from: in}
+	limited := &tokenReader{from: in}
 	rows := csv.NewReader(limited)
 	rows.Comma, rows.FieldsPerRecord, rows.LazyQuotes, rows.ReuseRecord = separator(head, extension), -1, true, true
 	for {
@@ -129,7 +129,7 @@ func readCSV(from io.Reader, extension string, out *emitter) error {
 	}
 }
 
-// separator is that of a table.
+// separator returns the separator of a CSV file.
 func separator(head []byte, extension string) rune {
 	best, most := ',', 0
 	if extension != ".csv" {

@@ -10,8 +10,8 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// word reads a DOCX. Its pages are those that Word had when it saved the file, and those of
-// page breaks.
+// word reads a DOCX. Its pages are those recorded when Word saved the file, and those of page
+// breaks.
 type word struct {
 	*pack
 	out    *emitter
@@ -19,10 +19,10 @@ type word struct {
 	styles map[string]style
 	lists  numbering
 	notes  []note // in the order of their marks
-	listed bool   // the last block was an item of a list
+	listed bool   // the last block was a list item
 }
 
-// style is what a paragraph takes from its style.
+// style is a paragraph style.
 type style struct {
 	level int // of a heading
 	list  string
@@ -33,7 +33,7 @@ type style struct {
 // note is a footnote, an endnote or a comment.
 type note struct{ kind, id, mark string }
 
-// paragraph is a paragraph while it is read.
+// paragraph is the state of a paragraph while it is read.
 type paragraph struct {
 	text  strings.Builder
 	style string
@@ -42,9 +42,9 @@ type paragraph struct {
 	depth int
 	mark  string // the number or bullet of an item
 	early bool   // a page begins before it
-	begun bool   // its beginning was given to the sink
-	cell  bool   // it is in a cell of a table, where pages do not break
-	late  bool   // a page begins behind the row
+	begun bool   // its beginning was passed to the sink
+	cell  bool   // it is in a table cell, in which pages do not break
+	late  bool   // a page begins after the row
 }
 
 func (p *pack) readWord(main string, s *scanner, out *emitter) error {
@@ -97,7 +97,7 @@ func (w *word) readStyles(name string) error {
 	return err
 }
 
-// headingLevel is the level of a style by its name, 0 for no heading.
+// headingLevel returns the heading level of a style's name, or 0.
 func headingLevel(name string) int {
 	name = strings.ToLower(name)
 	if name == "title" {
@@ -110,9 +110,9 @@ func headingLevel(name string) int {
 	return 0
 }
 
-// styled gives a paragraph what its style says.
+// styled applies a style to a paragraph.
 func (w *word) styled(p *paragraph, id string) {
-	for range 16 { // A chain that is longer is a circle.
+	for range 16 { // a longer chain is a cycle
 		is, ok := w.styles[id]
 		if !ok {
 			return
@@ -133,7 +133,7 @@ func properties(s *scanner, p *paragraph) error {
 		case "pStyle":
 			p.style = value
 		case "pageBreakBefore":
-			p.early = !off(el)
+			p.early = !isOff(el)
 		case "outlineLvl":
 			if n, err := strconv.Atoi(value); err == nil && n >= 0 && n < 9 {
 				p.level = n + 1
@@ -153,7 +153,7 @@ func properties(s *scanner, p *paragraph) error {
 	})
 }
 
-// block reads what stands in the body. An element that it does not know is read for what is in it.
+// block reads the content of the body. The content of unknown elements is read too.
 func (w *word) block(s *scanner) func(xml.StartElement) error {
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
@@ -173,8 +173,8 @@ func (w *word) block(s *scanner) func(xml.StartElement) error {
 	return read
 }
 
-// unlessLeftOut reads what is in an element, but for what was deleted, what repeats something for
-// older programs, and settings.
+// unlessLeftOut reads the content of an element, except deleted text, fallbacks for older
+// programs, and settings.
 func unlessLeftOut(el xml.StartElement, s *scanner, read func(xml.StartElement) error) error {
 	switch el.Name.Local {
 	case "del", "moveFrom", "Fallback", "instrText", "sectPr", "sdtPr", "rPr", "tblPr", "trPr", "tblGrid":
@@ -183,7 +183,7 @@ func unlessLeftOut(el xml.StartElement, s *scanner, read func(xml.StartElement) 
 	return s.children(read)
 }
 
-// inline reads what stands in a paragraph into p.
+// inline reads the content of a paragraph into p.
 func (w *word) inline(s *scanner, p *paragraph) func(xml.StartElement) error {
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
@@ -235,7 +235,7 @@ func (w *word) inline(s *scanner, p *paragraph) func(xml.StartElement) error {
 	return read
 }
 
-// breakPage begins a page, in a table behind the row.
+// breakPage begins a page, in a table after the row.
 func (w *word) breakPage(p *paragraph) error {
 	if p.cell {
 		p.late = true
@@ -246,7 +246,7 @@ func (w *word) breakPage(p *paragraph) error {
 	return err
 }
 
-// link writes where a link leads.
+// link writes the target of a link.
 func (w *word) link(s *scanner, el xml.StartElement, p *paragraph, read func(xml.StartElement) error) error {
 	before := p.text.Len()
 	err := s.children(read)
@@ -257,7 +257,7 @@ func (w *word) link(s *scanner, el xml.StartElement, p *paragraph, read func(xml
 	return err
 }
 
-// note marks a note, whose text stands at the end.
+// note marks a note, whose text is written at the end.
 func (w *word) note(kind, id string, p *paragraph) {
 	n := note{kind, id, fmt.Sprintf("[^%d]", len(w.notes)+1)}
 	if len(w.notes) < maxNotes {
@@ -269,7 +269,7 @@ func (w *word) note(kind, id string, p *paragraph) {
 // maxNotes bounds the footnotes, endnotes and comments of a document.
 const maxNotes = 10_000
 
-// flush gives what was read of a paragraph to the sink.
+// flush passes the paragraph so far to the sink.
 func (w *word) flush(p *paragraph) error {
 	text := p.text.String()
 	p.text.Reset()
@@ -297,7 +297,7 @@ func (w *word) flush(p *paragraph) error {
 	return w.out.paragraph(text, false)
 }
 
-// table reads a table. What stands in a cell becomes lines, a table in it too.
+// table reads a table. The content of a cell, including nested tables, becomes lines.
 func (w *word) table(s *scanner) error {
 	t := table{out: w.out}
 	var rows func(el xml.StartElement) error
@@ -332,7 +332,7 @@ func (w *word) table(s *scanner) error {
 	return s.children(rows)
 }
 
-// cell reads a cell: its text, over how many columns it reaches, and whether a page ends in it.
+// cell returns a cell's text, its column span, and whether a page ends in it.
 func (w *word) cell(s *scanner) (text string, span int, late bool, err error) {
 	span = 1
 	p := paragraph{cell: true}
@@ -369,7 +369,7 @@ func (w *word) cell(s *scanner) (text string, span int, late bool, err error) {
 	return cellText(p.text.String()), span, p.late, err
 }
 
-// readNotes writes the notes that are referred to.
+// readNotes writes the notes in use.
 func (w *word) readNotes() error {
 	texts := map[note]string{}
 	for _, kind := range []string{"footnote", "endnote", "comment"} {
@@ -406,13 +406,13 @@ func (w *word) readNotesOf(kind string, texts map[note]string) error {
 	})
 }
 
-// bullet is the mark of an item that has no number.
+// bullet is the mark of an item without a number.
 const bullet = "-"
 
-// numbering counts the items of lists. Its keys are the ids of lists.
+// numbering counts the items of lists, by list id.
 type numbering map[string]*list
 
-// list is a list with the levels that it has.
+// list is a list with its levels.
 type list struct {
 	levels [9]struct {
 		format, text string
@@ -420,7 +420,7 @@ type list struct {
 	}
 }
 
-// read reads what lists look like.
+// read reads the definitions of lists.
 func (n numbering) read(p *pack, name string) error {
 	kinds := map[string]*list{}
 	return p.scanAny(name, func(s *scanner) error {
@@ -470,7 +470,7 @@ func (l *list) read(s *scanner) error {
 	})
 }
 
-// mark counts an item of a list and returns its number as it is shown, or a bullet.
+// mark counts an item of a list and returns its formatted number, or a bullet.
 func (n numbering) mark(id string, depth int) string {
 	l := n[id]
 	if l == nil || depth < 0 || depth >= len(l.levels) {
@@ -493,7 +493,7 @@ func (n numbering) mark(id string, depth int) string {
 	return line(text)
 }
 
-// ordinal writes a number in a format of Word.
+// ordinal formats a number in one of Word's formats.
 func ordinal(format string, n int) string {
 	switch {
 	case n < 1 || n > 3_999:
@@ -509,7 +509,7 @@ func ordinal(format string, n int) string {
 	return strconv.Itoa(n)
 }
 
-// roman writes a number in Roman letters.
+// roman formats a number in Roman numerals.
 func roman(n int) string {
 	var b strings.Builder
 	for _, r := range []struct {

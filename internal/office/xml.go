@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// maxDepth is how deep elements may be nested: readers recurse with them.
+	// maxDepth bounds the nesting of elements, with which readers recurse.
 	maxDepth = 256
-	// maxToken is how many bytes an element's own text or attributes may have.
+	// maxToken bounds an element's own text or attributes, in bytes.
 	maxToken = 8 << 20
 )
 
-// scanner reads XML within limits. Names are compared without their namespace.
+// scanner reads XML within limits. It ignores namespaces of names.
 type scanner struct {
 	decoder *xml.Decoder
-	input   *gauge
+	input   *tokenReader
 	depth   int
 }
 
-// gauge counts what is read for a token.
-type gauge struct {
+// tokenReader bounds the bytes of a token.
+type tokenReader struct {
 	from io.Reader
 	used int
 }
 
 // Read fails for a token that is too long.
-func (g *gauge) Read(p []byte) (int, error) {
+func (g *tokenReader) Read(p []byte) (int, error) {
 	if g.used > maxToken {
 		return 0, errLong
 	}
@@ -40,13 +40,13 @@ func (g *gauge) Read(p []byte) (int, error) {
 }
 
 func newScanner(from io.Reader) *scanner {
-	g := &gauge{from: from}
+	g := &tokenReader{from: from}
 	d := xml.NewDecoder(g)
 	d.CharsetReader = charset.NewReaderLabel
 	return &scanner{decoder: d, input: g}
 }
 
-// next returns the next token, io.EOF behind the last.
+// next returns the next token, io.EOF at the end.
 func (s *scanner) next() (xml.Token, error) {
 	s.input.used = 0
 	token, err := s.decoder.Token()
@@ -68,13 +68,13 @@ func (s *scanner) next() (xml.Token, error) {
 	return token, nil
 }
 
-// children calls do with each element in the present one. It may read the element, and what
-// it leaves is skipped.
+// children calls do with each child element of the current one. do may read the element; the
+// rest is skipped.
 func (s *scanner) children(do func(xml.StartElement) error) error {
 	return s.content(do, nil)
 }
 
-// content is [scanner.children] that also tells the text between elements.
+// content is [scanner.children] with the text between elements.
 func (s *scanner) content(do func(xml.StartElement) error, said func(string)) error {
 	within := s.depth
 	for {
@@ -109,7 +109,7 @@ func (s *scanner) content(do func(xml.StartElement) error, said func(string)) er
 	}
 }
 
-// text is all text in the present element.
+// text returns all text in the current element.
 func (s *scanner) text() (string, error) {
 	var b strings.Builder
 	var within func(xml.StartElement) error
@@ -119,7 +119,7 @@ func (s *scanner) text() (string, error) {
 	return b.String(), err
 }
 
-// attr is an attribute of an element, whatever its namespace.
+// attr returns an attribute of an element, ignoring its namespace.
 func attr(el xml.StartElement, name string) string {
 	for _, a := range el.Attr {
 		if a.Name.Local == name {
@@ -129,8 +129,8 @@ func attr(el xml.StartElement, name string) string {
 	return ""
 }
 
-// off reports whether a property says that it does not hold.
-func off(el xml.StartElement) bool {
+// isOff reports whether a boolean property is off.
+func isOff(el xml.StartElement) bool {
 	switch attr(el, "val") {
 	case "0", "false", "off":
 		return true

@@ -21,8 +21,8 @@ import (
 	"oneclaw/storage"
 )
 
-// exported is a copy that is being made.
-type exported struct {
+// exportCopy is a copy in progress.
+type exportCopy struct {
 	store  storage.Store
 	root   *workspace.Root
 	person Person
@@ -38,10 +38,10 @@ type exported struct {
 	about         []string // lines of README.txt
 }
 
-// sink is where a copy goes. It notes why that fails, which nothing that is read can mend.
+// sink is the output of a copy. It records its error, after which reading is pointless.
 type sink struct {
 	io.Writer
-	c *exported
+	c *exportCopy
 }
 
 // Write implements io.Writer.
@@ -52,22 +52,22 @@ func (s sink) Write(data []byte) (int, error) {
 }
 
 // write writes the whole copy, without what cannot be read.
-func (c *exported) write(ctx context.Context, w io.Writer, parts []Part) error {
+func (c *exportCopy) write(ctx context.Context, w io.Writer, parts []Part) error {
 	c.zip = zip.NewWriter(sink{w, c})
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
 	}{{"conversations", c.own}, {"what you have asked in groups", c.asked}, {"receipts", c.receipts}} {
-		if err := c.without(ctx, step.name, func() error { return step.do(ctx) }); err != nil {
+		if err := c.skipUnreadable(ctx, step.name, func() error { return step.do(ctx) }); err != nil {
 			return err
 		}
 	}
 	for _, part := range parts {
-		if err := c.without(ctx, part.Name, func() error { return c.part(ctx, part) }); err != nil {
+		if err := c.skipUnreadable(ctx, part.Name, func() error { return c.part(ctx, part) }); err != nil {
 			return fmt.Errorf("copy %s: %w", part.Name, err)
 		}
 	}
-	if err := c.without(ctx, "files", func() error { return c.workspace(ctx) }); err != nil {
+	if err := c.skipUnreadable(ctx, "files", func() error { return c.workspace(ctx) }); err != nil {
 		return err
 	}
 	if err := c.readme(); err != nil {
@@ -76,9 +76,9 @@ func (c *exported) write(ctx context.Context, w io.Writer, parts []Part) error {
 	return c.zip.Close()
 }
 
-// without copies a piece, and leaves out what could not be read. An error is returned where it may
-// pass: the store does not answer, or the copy cannot be written.
-func (c *exported) without(ctx context.Context, name string, copyPiece func() error) error {
+// skipUnreadable copies a part, and records if it could not be read. It returns errors that may be
+// temporary: the store does not answer, or the copy cannot be written.
+func (c *exportCopy) skipUnreadable(ctx context.Context, name string, copyPiece func() error) error {
 	err := rescue.Do(copyPiece)
 	if err == nil || c.failed != nil || ctx.Err() != nil {
 		return err
@@ -91,12 +91,12 @@ func (c *exported) without(ctx context.Context, name string, copyPiece func() er
 	return nil
 }
 
-func (c *exported) create(name string) (io.Writer, error) {
+func (c *exportCopy) create(name string) (io.Writer, error) {
 	return c.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: c.now})
 }
 
-// put writes a file that is there as a whole.
-func (c *exported) put(name string, data []byte) error {
+// put writes a file with this content.
+func (c *exportCopy) put(name string, data []byte) error {
 	w, err := c.create(name)
 	if err == nil {
 		_, err = w.Write(data)
@@ -104,30 +104,30 @@ func (c *exported) put(name string, data []byte) error {
 	return err
 }
 
-func (c *exported) say(name, about string) { c.about = append(c.about, name+"\n    "+about) }
+func (c *exportCopy) say(name, about string) { c.about = append(c.about, name+"\n    "+about) }
 
-// own copies the conversations of direct chats, with those of tasks there.
-func (c *exported) own(ctx context.Context) error {
+// own copies the conversations of direct chats, and those of tasks there.
+func (c *exportCopy) own(ctx context.Context) error {
 	all, err := conversation.Conversations(ctx, c.store, c.person.User)
 	if err != nil {
 		return err
 	}
 	for _, one := range all {
-		if err := c.without(ctx, "conversation "+one.Title, func() error { return c.talk(one, conversation.Messages(ctx, c.store, one.Log())) }); err != nil {
+		if err := c.skipUnreadable(ctx, "conversation "+one.Title, func() error { return c.conversation(one, conversation.Messages(ctx, c.store, one.Log())) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// asked copies what they have asked in shared chats.
-func (c *exported) asked(ctx context.Context) error {
+// asked copies what the user asked in shared chats.
+func (c *exportCopy) asked(ctx context.Context) error {
 	for a, err := range conversation.AskedBy(ctx, c.store, c.person.User) {
 		if err != nil {
 			return err
 		}
 		one := conversation.Conversation{Chat: a.Chat, Title: "What you asked in " + a.Chat.String()}
-		if err := c.without(ctx, one.Title, func() error { return c.talk(one, conversation.TurnsBy(ctx, c.store, a.Log, c.person.User)) }); err != nil {
+		if err := c.skipUnreadable(ctx, one.Title, func() error { return c.conversation(one, conversation.TurnsBy(ctx, c.store, a.Log, c.person.User)) }); err != nil {
 			return err
 		}
 	}
@@ -137,8 +137,8 @@ func (c *exported) asked(ctx context.Context) error {
 	return nil
 }
 
-// receipts copies what is kept of each message for a week.
-func (c *exported) receipts(ctx context.Context) error {
+// receipts copies the receipts of messages, which are kept for a week.
+func (c *exportCopy) receipts(ctx context.Context) error {
 	var w io.Writer
 	for j, err := range receipts.By(ctx, c.store, c.person.User) {
 		if err == nil && w == nil {
@@ -155,7 +155,7 @@ func (c *exported) receipts(ctx context.Context) error {
 	return nil
 }
 
-func (c *exported) part(ctx context.Context, p Part) error {
+func (c *exportCopy) part(ctx context.Context, p Part) error {
 	if p.Of == nil {
 		return nil
 	}
@@ -171,8 +171,8 @@ func (c *exported) part(ctx context.Context, p Part) error {
 	return c.put(p.Name+".json", append(data, '\n'))
 }
 
-// workspace copies files as long as there is room.
-func (c *exported) workspace(ctx context.Context) error {
+// workspace copies files while there is room.
+func (c *exportCopy) workspace(ctx context.Context) error {
 	dir, err := os.OpenRoot(c.root.Dir())
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (c *exported) workspace(ctx context.Context) error {
 		if err != nil && name == "." {
 			return err
 		} else if err != nil {
-			return c.without(ctx, name, func() error { return err }) // the walk goes on beside it
+			return c.skipUnreadable(ctx, name, func() error { return err }) // the walk continues after it
 		}
 		if name == folder {
 			return fs.SkipDir
@@ -193,14 +193,14 @@ func (c *exported) workspace(ctx context.Context) error {
 		}
 		info, err := entry.Info()
 		if err != nil {
-			return c.without(ctx, name, func() error { return err })
+			return c.skipUnreadable(ctx, name, func() error { return err })
 		}
 		if room -= info.Size(); room < 0 {
 			room += info.Size()
 			c.left = append(c.left, name)
 			return nil
 		}
-		return c.without(ctx, name, func() error { return c.file(dir, name, info.Size()) })
+		return c.skipUnreadable(ctx, name, func() error { return c.file(dir, name, info.Size()) })
 	})
 	if c.files > 0 {
 		c.say("files/", "The files that you sent me, and that I made for you.")
@@ -208,7 +208,7 @@ func (c *exported) workspace(ctx context.Context) error {
 	return err
 }
 
-func (c *exported) file(dir *os.Root, name string, size int64) error {
+func (c *exportCopy) file(dir *os.Root, name string, size int64) error {
 	f, err := dir.Open(name)
 	if err != nil {
 		return err
@@ -223,7 +223,7 @@ func (c *exported) file(dir *os.Root, name string, size int64) error {
 	return err
 }
 
-func (c *exported) readme() error {
+func (c *exportCopy) readme() error {
 	text := fmt.Sprintf("The data that OneClaw stores about %s, as of %s.\n\n%s\n\n"+
 		"Not included: the tokens of connected accounts, which are never shown; messages of others, unless yours pointed at them; older group messages, which have no recorded author.\n",
 		c.person.User, c.now.Format(time.RFC1123), strings.Join(c.about, "\n\n"))

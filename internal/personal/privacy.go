@@ -1,6 +1,6 @@
-// Package personal gives people a copy of what the bot keeps of them (/export), and takes away
-// what the rest of the program keeps when they want to be forgotten; what the bridge keeps it
-// takes away itself (bridge/privacy). What there is stands in one list of parts.
+// Package personal gives users a copy of their data (/export), and deletes the data of the rest
+// of the program when they want to be forgotten; the bridge deletes its own (bridge/privacy).
+// One list of parts has all data.
 package personal
 
 import (
@@ -24,57 +24,56 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// folder is where copies lie in a workspace. They are in no copy themselves.
+// folder has the copies in a workspace, which are not copied themselves.
 const folder = "export"
 
-// MaxFiles bounds the files in a copy, in bytes: Telegram takes no more than 50 MB from bots
-// (https://core.telegram.org/bots/api#senddocument), and what else is in it needs room, too.
+// MaxFiles bounds the files in a copy, in bytes: Telegram accepts at most 50 MB from bots
+// (https://core.telegram.org/bots/api#senddocument), and the rest needs room, too.
 const MaxFiles = 40 << 20
 
 // Person is the user whose data it is.
 type Person struct {
-	// User is platform:id, and the owner of what was said and made in direct chats.
+	// User is platform:id, and the owner of data from direct chats.
 	User string
 	// Direct is their direct chat.
 	Direct chats.Chat
 }
 
-// Part is one kind of what is kept of people.
+// Part is one kind of personal data.
 type Part struct {
-	// Name is that of its file in a copy, without .json; About says in a line what it has.
+	// Name is the name of its file in a copy, without .json; About describes it in a line.
 	Name, About string
-	// Of returns what is kept, as JSON has it; nil for nothing. It is nil for what is copied
-	// otherwise.
+	// Of returns the data for JSON; nil for none. Of is nil for data that is copied otherwise.
 	Of func(ctx context.Context, p Person) (any, error)
-	// Forget takes it away. It is nil where the bridge does that, or where it stays. It bears
-	// repeating.
+	// Forget deletes the data, and may be repeated. It is nil if the bridge does that, or the data
+	// stays.
 	Forget func(ctx context.Context, p Person) error
 }
 
-// Config is what a [Desk] is made of. All of it is needed.
+// Config configures an [Exporter]. All fields are required.
 type Config struct {
 	Store storage.Store
-	// Parts are what is kept besides conversations, receipts and files.
+	// Parts are the data besides conversations, receipts and files.
 	Parts []Part
 	Now   func() time.Time
-	// Log, if not nil, is for the operator.
+	// Log may be nil.
 	Log *slog.Logger
 }
 
-// Exporter has /export. It may be used concurrently.
+// Exporter runs /export. It may be used concurrently.
 type Exporter struct{ cfg Config }
 
-// New returns a desk that is ready.
+// New returns an exporter.
 func New(cfg Config) *Exporter { return &Exporter{cfg} }
 
-// Commands is /export.
+// Commands returns /export.
 func (d *Exporter) Commands() []bridge.Command {
 	return []bridge.Command{{
 		CommandInfo: chats.CommandInfo{Name: "export", Description: "Get a copy of your data"}, Alone: true, Files: true, Run: d.export,
 	}}
 }
 
-// Forget takes away what the parts keep of a person.
+// Forget deletes a user's data in all parts.
 func (d *Exporter) Forget(ctx context.Context, user string, direct chats.Chat) error {
 	for _, part := range d.cfg.Parts {
 		if part.Forget == nil {
@@ -104,7 +103,7 @@ func (d *Exporter) export(ctx context.Context, call bridge.CommandCall) (string,
 	}
 	defer func() { _ = root.Close() }()
 	name := path.Join(folder, "oneclaw-"+d.cfg.Now().UTC().Format(time.DateOnly)+".zip")
-	c := &exported{store: d.cfg.Store, root: root, person: Person{call.User, chat.WithoutThread()}, now: d.cfg.Now().UTC(), log: cmp.Or(d.cfg.Log, slog.New(slog.DiscardHandler))}
+	c := &exportCopy{store: d.cfg.Store, root: root, person: Person{call.User, chat.WithoutThread()}, now: d.cfg.Now().UTC(), log: cmp.Or(d.cfg.Log, slog.New(slog.DiscardHandler))}
 	if err := c.writeTo(ctx, d.cfg.Parts, name); workspace.NoRoom(err) {
 		return "I could not write the copy: " + workspace.Cause(err).Error() + ".", nil
 	} else if err != nil {
@@ -124,7 +123,7 @@ func (d *Exporter) export(ctx context.Context, call bridge.CommandCall) (string,
 }
 
 // writeTo writes a copy to a file of the workspace.
-func (c *exported) writeTo(ctx context.Context, parts []Part, name string) error {
+func (c *exportCopy) writeTo(ctx context.Context, parts []Part, name string) error {
 	r, w := io.Pipe()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {

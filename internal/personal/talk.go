@@ -13,8 +13,8 @@ import (
 	"oneclaw/bridge/queue"
 )
 
-// talk copies a conversation: to be read, and as it is stored.
-func (c *exported) talk(of conversation.Conversation, messages iter.Seq2[agent.Message, error]) error {
+// conversation copies a conversation: readable, and as it is stored.
+func (c *exportCopy) conversation(of conversation.Conversation, messages iter.Seq2[agent.Message, error]) error {
 	var text, stored bytes.Buffer
 	begun := of.Begun
 	for m, err := range messages {
@@ -44,7 +44,7 @@ func (c *exported) talk(of conversation.Conversation, messages iter.Seq2[agent.M
 	return c.put(name+".jsonl", stored.Bytes())
 }
 
-// tell writes a message for people.
+// tell writes a message readably.
 func tell(text *bytes.Buffer, m agent.Message) {
 	at := ""
 	if !m.Time.IsZero() {
@@ -66,7 +66,7 @@ func tell(text *bytes.Buffer, m agent.Message) {
 	case agent.RoleTool:
 		fmt.Fprintf(text, "\n### %s returned\n\n", m.Tool)
 	default:
-		return // what the program notes for itself
+		return // internal to the program
 	}
 	if m.Text != "" {
 		fmt.Fprintf(text, "%s\n", strings.TrimSpace(m.Text))

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// maxDeclaration is how far into a text its own word about its encoding is looked for.
+	// maxDeclaration bounds the search for an encoding declared in a text, in bytes.
 	maxDeclaration = 64 << 10
-	// escaped is an encoding whose bytes are all of ASCII, and so look like UTF-8.
+	// escaped is an encoding of only ASCII bytes, which looks like UTF-8.
 	escaped = "iso-2022-jp"
 )
 
-// declaration is where a page or a feed names its encoding.
+// declaration matches the declared encoding of a page or a feed.
 var declaration = regexp.MustCompile(`(?i)<(?:\?xml|meta)\b[^>]*?\b(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)`)
 
-// Decode makes UTF-8 of a text. Its content type is believed, then its bytes, then what it
-// says of itself: of that, and of the bytes, the library looks at the first 1,024 only.
+// Decode converts a text to UTF-8. It uses the content type, else the bytes, else the
+// declaration; the library looks only at the first 1,024 bytes for these.
 func Decode(data []byte, contentType string) string {
 	e, name, certain := charset.DetermineEncoding(data, contentType)
 	whole := wording.Whole(data)

@@ -1,9 +1,9 @@
-// Package readable turns web pages and mails into Markdown for a reader of text.
+// Package readable converts web pages and mails to Markdown.
 //
-// What surrounds the content of a page (menus, scripts, forms) is left out, links become
-// absolute. Anyone can write a page, and the tree of a small one can take gigabytes: a
-// [Reader] reads two at a time, each in a process of its own (see package child) with
-// bounded memory, which runs [Serve].
+// It leaves out what surrounds the content of a page (menus, scripts, forms), and makes links
+// absolute. Pages are untrusted, and the tree of a small one can take gigabytes: a [Reader]
+// reads two at a time, each in a separate process (package sandbox) with bounded memory, which
+// runs [Serve].
 package readable
 
 import (
@@ -25,27 +25,26 @@ import (
 )
 
 const (
-	// maxNodes is how many nodes a page may have: what comes after parsing takes
-	// time in proportion to them and cannot be interrupted.
+	// maxNodes bounds the nodes of a page: the steps after parsing take time in proportion to them
+	// and cannot be interrupted.
 	maxNodes = 200_000
-	// fewChars and share decide when the article that was found is too little of
-	// the page to be all that is worth reading.
-	fewChars = 200
-	share    = 10
-	// maxLists is how deep lists and quotes may be nested, and maxCells over how
-	// many columns a cell of a table may reach. Each line of a list costs its depth,
-	// and a cell becomes as many as it spans: a small page could become a huge text.
+	// minArticleChars and share decide when the article found is too small a part of the page.
+	minArticleChars = 200
+	minArticleShare = 10
+	// maxLists bounds the nesting of lists and quotes, and maxCells the columns that a table cell
+	// spans. Each line of a list costs its depth, and a cell becomes as many as it spans: a small
+	// page could become a huge text.
 	maxLists = 12
 	maxCells = 100
-	// maxEffort bounds the bytes of text times their depth: the search for the
-	// article reads the text of each part of a page.
+	// maxEffort bounds the bytes of text times their depth: the search for the article reads the
+	// text of each part of a page.
 	maxEffort = 200_000_000
 )
 
 // markdown returns the main content of a page in UTF-8, which was found at an
 // address; "" if it has no text. The error says why the page cannot be converted.
 func markdown(page io.Reader, at *url.URL) (string, error) {
-	doc, err := parse(page, clutter)
+	doc, err := parse(page, isClutter)
 	if err != nil {
 		return "", err
 	}
@@ -57,17 +56,17 @@ func markdown(page io.Reader, at *url.URL) (string, error) {
 	return out, err
 }
 
-// Convert returns all of a document in UTF-8 that people see, such as a mail, as Markdown. It is
-// for processes that are bounded as that of [Serve] is.
+// Convert returns the visible text of a document in UTF-8, such as a mail, as Markdown. It is
+// for confined processes such as that of [Serve].
 func Convert(document io.Reader) (string, error) {
-	doc, err := parse(document, func(n *html.Node) bool { return n.DataAtom == atom.Head || hidden(n) })
+	doc, err := parse(document, func(n *html.Node) bool { return n.DataAtom == atom.Head || isHidden(n) })
 	if err != nil {
 		return "", err
 	}
 	return convert(doc)
 }
 
-// parse reads a document and leaves out what is not wanted.
+// parse parses a document and removes unwanted nodes.
 func parse(document io.Reader, unwanted func(*html.Node) bool) (*html.Node, error) {
 	doc, err := html.Parse(document)
 	if err != nil {
@@ -80,31 +79,31 @@ func parse(document io.Reader, unwanted func(*html.Node) bool) (*html.Node, erro
 	if parts > maxNodes {
 		return nil, fmt.Errorf("it has %d parts, more than the limit of %d", parts, maxNodes)
 	}
-	spell(doc)
+	spellOut(doc)
 	remove(doc, unwanted)
-	tame(doc, 0)
+	boundCosts(doc, 0)
 	return doc, nil
 }
 
-// convert makes Markdown of what is left of a document.
+// convert converts the rest of a document to Markdown.
 func convert(content *html.Node) (string, error) {
-	lay(content)
+	convertTables(content)
 	md, err := newConverter().ConvertNode(content)
 	return strings.TrimSpace(string(md)), err
 }
 
-// newConverter makes one that does not escape what looks like Markdown: a model
-// reads it better without, and the escaping takes quadratic time.
+// newConverter makes a converter that does not escape Markdown characters: a model reads it
+// better without, and escaping takes quadratic time.
 func newConverter() *converter.Converter {
 	c := converter.NewConverter(
 		converter.WithEscapeMode(converter.EscapeModeDisabled),
 		converter.WithPlugins(
 			base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(commonmark.WithListEndComment(false)),
-			// Filling up cells costs as much as the longest of a column in each row.
+			// Padding cells costs as much as the longest of a column in each row.
 			table.NewTablePlugin(table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal)),
 		),
 	)
-	// The library escapes < and > even so, and not what looks like such an escape.
+	// The library escapes < and > even so, but not what already looks like such an escape.
 	c.Register.TextTransformer(func(_ converter.Context, s string) string { return strings.ReplaceAll(s, "&", "&amp;") }, converter.PriorityEarly)
 	c.Register.TextTransformer(func(_ converter.Context, s string) string { return html.UnescapeString(s) }, converter.PriorityLate)
 	c.Register.TagType(atom.Summary.String(), converter.TagTypeBlock, converter.PriorityEarly)
@@ -119,8 +118,8 @@ func newConverter() *converter.Converter {
 
 var headings = [...]atom.Atom{atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6}
 
-// heading writes a heading. The library's own takes the character before a # at the end for its
-// mark of an escape, which is not there without escapes: "C#" loses its C, "#" alone panics.
+// heading writes a heading. The library's own takes the character before a # at the end for an
+// escape, which does not exist without escaping: "C#" loses its C, "#" alone panics.
 func heading(level int) converter.HandleRenderFunc {
 	return func(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
 		var content bytes.Buffer
@@ -132,10 +131,10 @@ func heading(level int) converter.HandleRenderFunc {
 	}
 }
 
-// blank is more of an empty line than one.
+// blank matches more than one empty line.
 var blank = regexp.MustCompile(`\n{3,}`)
 
-// quote writes a quote. The library's own leaves the lines of code in it without their mark.
+// quote writes a quote. The library's own leaves lines of code in it unmarked.
 func quote(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
 	var content bytes.Buffer
 	ctx.RenderChildNodes(ctx, &content, n)
@@ -147,7 +146,7 @@ func quote(ctx converter.Context, w converter.Writer, n *html.Node) converter.Re
 	return converter.RenderSuccess
 }
 
-// cell writes what stands in a cell, which is one line.
+// cell writes the content of a cell on one line.
 func cell(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
 	var content bytes.Buffer
 	ctx.RenderChildNodes(ctx, &content, n)
@@ -161,9 +160,9 @@ func cell(ctx converter.Context, w converter.Writer, n *html.Node) converter.Ren
 	return converter.RenderSuccess
 }
 
-// tame bounds what makes the conversion of a page expensive. depth counts the
-// lists and quotes around n.
-func tame(n *html.Node, depth int) {
+// boundCosts bounds what makes converting a page expensive. depth counts the lists and quotes around
+// n.
+func boundCosts(n *html.Node, depth int) {
 	switch n.DataAtom {
 	case atom.Ul, atom.Ol, atom.Blockquote:
 		if depth++; depth > maxLists {
@@ -171,11 +170,11 @@ func tame(n *html.Node, depth int) {
 		}
 	}
 	for c := range n.ChildNodes() {
-		tame(c, depth)
+		boundCosts(c, depth)
 	}
 }
 
-// escapeCells keeps what looks like the border of a cell from becoming one.
+// escapeCells escapes characters that look like the border of a cell.
 func escapeCells(n *html.Node, inCell bool) {
 	inCell = inCell || n.DataAtom == atom.Td || n.DataAtom == atom.Th
 	if inCell && n.Type == html.TextNode {
@@ -186,28 +185,28 @@ func escapeCells(n *html.Node, inCell bool) {
 	}
 }
 
-// article finds what a page is about; where that cannot be told, or is very little
-// of it, the page without what surrounds its content.
+// article finds the main content of a page or, if that is unclear or very small, the page
+// without its surroundings.
 func article(doc *html.Node, at *url.URL) *html.Node {
 	if effort(doc, 0) > maxEffort {
-		return whole(doc, at)
+		return mainPart(doc, at)
 	}
 	parser := readability.NewParser()
-	parser.KeepClasses = true // or the languages of code blocks are lost
+	parser.KeepClasses = true // for the languages of code blocks
 	parser.DisableJSONLD = true
 	found, err := parser.ParseDocument(doc, at)
-	rest := whole(doc, at)
+	rest := mainPart(doc, at)
 	if err != nil || found.Node == nil {
 		return rest
 	}
-	if n := len(text(found.Node)); n < fewChars && n*share < len(text(rest)) {
+	if n := len(text(found.Node)); n < minArticleChars && n*minArticleShare < len(text(rest)) {
 		return rest
 	}
 	return found.Node
 }
 
-// whole is the article, the main part or the body of a page, with absolute links.
-func whole(doc *html.Node, at *url.URL) *html.Node {
+// mainPart returns the article, the main part or the body of a page, with absolute links.
+func mainPart(doc *html.Node, at *url.URL) *html.Node {
 	remove(doc, func(n *html.Node) bool { return n.DataAtom == atom.Header })
 	node := doc
 	for _, is := range []func(*html.Node) bool{
@@ -225,17 +224,17 @@ func whole(doc *html.Node, at *url.URL) *html.Node {
 	return node
 }
 
-// clutter is what holds no content for a reader of text, or stands around it.
-func clutter(n *html.Node) bool {
+// isClutter reports whether a node has no content for a reader of text, or surrounds it.
+func isClutter(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Nav, atom.Footer, atom.Aside, atom.Button:
 		return true
 	}
-	return hidden(n)
+	return isHidden(n)
 }
 
-// hidden is what no reader of text sees.
-func hidden(n *html.Node) bool {
+// isHidden reports whether a node is invisible.
+func isHidden(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Script, atom.Style, atom.Noscript, atom.Svg, atom.Iframe, atom.Template, atom.Object, atom.Embed,
 		atom.Input, atom.Select, atom.Textarea:
@@ -267,7 +266,7 @@ func find(n *html.Node, is func(*html.Node) bool) *html.Node {
 	return nil
 }
 
-// text is all text below a node; none below nil.
+// text returns the text below a node, which may be nil.
 func text(n *html.Node) string {
 	if n == nil {
 		return ""
@@ -301,7 +300,7 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// resolve makes links and the sources of pictures absolute.
+// resolve makes links and picture addresses absolute.
 func resolve(n *html.Node, at *url.URL) {
 	for d := range n.Descendants() {
 		for i, a := range d.Attr {

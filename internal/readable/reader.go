@@ -16,62 +16,61 @@ import (
 	"oneclaw/internal/sandbox"
 )
 
-// atOnce is how many documents are read at a time.
-const atOnce = 2
+// maxParallel bounds the documents read in parallel.
+const maxParallel = 2
 
-// errBroken is returned where a child ends without an answer: its limits ended it, or a fault.
-var errBroken = errors.New("reading it took more time or memory than allowed")
+// errNoAnswer is returned if a child ends without an answer, because of its limits or a crash.
+var errNoAnswer = errors.New("reading it took more time or memory than allowed")
 
-// Reader reads documents, two at a time, each in a process of its own. It may be used
-// concurrently and keeps nothing between documents.
+// Reader reads documents, two at a time, each in a separate process. It may be used concurrently
+// and keeps no state between documents.
 type Reader struct {
 	command []string
 	slots   chan struct{}
 	log     *slog.Logger
 }
 
-// NewReader makes a reader, which logs how a child ended that gave no answer; a nil log
-// discards that. Nothing is started.
+// NewReader makes a reader. If a child ends without an answer, the reason is logged; a nil log
+// discards it. It starts nothing.
 func NewReader(log *slog.Logger) (*Reader, error) {
 	command, err := sandbox.Command(Argument)
 	if err != nil {
 		return nil, fmt.Errorf("readable: %w", err)
 	}
-	return &Reader{command: command, slots: make(chan struct{}, atOnce), log: cmp.Or(log, slog.New(slog.DiscardHandler))}, nil
+	return &Reader{command: command, slots: make(chan struct{}, maxParallel), log: cmp.Or(log, slog.New(slog.DiscardHandler))}, nil
 }
 
-// Page is a document that was fetched.
+// Page is a downloaded document.
 type Page struct {
-	// Body is the document. It is read while others may wait, so it should come from near.
+	// Body is the document. It is read while others may wait, so it should be local.
 	Body io.Reader
-	// ContentType is what its server says of it, "" for nothing.
+	// ContentType is the server's content type, or "".
 	ContentType string
-	// URL is its address, which links are resolved against.
+	// URL is its address, for resolving links.
 	URL *url.URL
 }
 
-// Markdown calls use with the main content of a page, which is empty where the page has no
-// text. The text need not be read to its end. The error is that of use, or says why the page
-// cannot be read.
+// Markdown calls use with the main content of a page, which is empty if the page has no text.
+// use need not read to the end. The error is that of use, or says why the page cannot be read.
 func (r *Reader) Markdown(ctx context.Context, p Page, use func(io.Reader) error) error {
 	return r.read(ctx, task{Form: formPage, ContentType: p.ContentType, URL: p.URL.String()}, p.Body, use)
 }
 
-// Text calls use with all of a text in UTF-8, whatever its encoding was. See [Reader.Markdown].
+// Text calls use with a text converted to UTF-8. See [Reader.Markdown].
 func (r *Reader) Text(ctx context.Context, p Page, use func(io.Reader) error) error {
 	return r.read(ctx, task{Form: formText, ContentType: p.ContentType}, p.Body, use)
 }
 
-// Whole returns all of a document in UTF-8 that people see, such as a mail, as Markdown.
+// Whole returns the visible text of a document in UTF-8, such as a mail, as Markdown.
 func (r *Reader) Whole(ctx context.Context, document string) (text string, err error) {
 	err = r.read(ctx, task{Form: formWhole, ContentType: UTF8}, strings.NewReader(document), Into(&text))
 	return text, err
 }
 
-// UTF8 is the content type of a page that is a string of this program.
+// UTF8 is the content type for strings of this program.
 const UTF8 = "text/html; charset=utf-8"
 
-// Into returns a function for [Reader.Markdown] that keeps all of the text.
+// Into returns a function for [Reader.Markdown] that stores the text.
 func Into(text *string) func(io.Reader) error {
 	return func(content io.Reader) error {
 		data, err := io.ReadAll(content)
@@ -99,7 +98,7 @@ func (r *Reader) read(ctx context.Context, t task, document io.Reader, use func(
 		_, sent = io.Copy(to, document)
 		sent = errors.Join(sent, to.Close())
 	})
-	err = errBroken
+	err = errNoAnswer
 	if c.Send(t) == nil {
 		err = use(&answer{child: c})
 	}
@@ -109,8 +108,8 @@ func (r *Reader) read(ctx context.Context, t task, document io.Reader, use func(
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err == nil:
-		return sent // A child that answers has read all that was sent, and not more.
-	case errors.Is(err, errBroken):
+		return sent // a child that answers has read everything that was sent
+	case errors.Is(err, errNoAnswer):
 		r.log.Warn("a document could not be read", "err", errors.Join(sent, exit))
 	}
 	return err
@@ -123,13 +122,13 @@ type answer struct {
 	err   error
 }
 
-// Read returns what has come of the text, io.EOF at its end, or why there is none.
+// Read returns parts of the text, io.EOF at its end, or why there is none.
 func (a *answer) Read(p []byte) (int, error) {
 	for len(a.part) == 0 && a.err == nil {
 		var r reply
 		switch err := a.child.Receive(&r); {
 		case err != nil:
-			a.err = errBroken
+			a.err = errNoAnswer
 		case r.Fault != "":
 			a.err = errors.New(r.Fault)
 		case len(r.Data) == 0:

@@ -11,27 +11,26 @@ import (
 	"oneclaw/internal/sandbox"
 )
 
-// Argument is what the child is started with: a program that is given it as its only
-// argument must call [Serve] before it does anything else.
+// Argument starts the child: a program started with it as its only argument must call [Serve]
+// before anything else.
 const Argument = "readable-child"
 
 const (
-	// documentFile is the descriptor of the document in the child.
+	// documentFile is the document's file descriptor in the child.
 	documentFile = 3
-	// frugal is how much memory a child takes before it collects its garbage at any cost, and
-	// maxMemory ends it: in bytes, as Go counts what it has of the system.
-	frugal    = 48 << 20
+	// gcMemory is the memory limit that makes a child's garbage collector work harder; above
+	// maxMemory the child ends. In bytes that Go has taken from the system.
+	gcMemory  = 48 << 20
 	maxMemory = 80 << 20
-	// mapRoom is how much a child may map at all. Go maps in large steps and uses them as it
-	// needs them.
-	mapRoom = 512 << 20
-	// maxTime bounds the processor time of a child, which the parent ends sooner.
+	// maxMapped bounds what a child may map, which is more than it uses: Go maps in large steps.
+	maxMapped = 512 << 20
+	// maxTime bounds the processor time of a child; the parent usually ends it sooner.
 	maxTime = 30 * time.Second
-	// maxPart is how much of a text one message carries, in bytes.
+	// maxPart bounds the text in one message, in bytes.
 	maxPart = 256 << 10
 )
 
-// Forms are what a document can become.
+// The conversions of a document.
 const (
 	formPage  = "page"
 	formWhole = "whole"
@@ -45,21 +44,21 @@ type task struct {
 	URL         string `json:"url,omitempty"`
 }
 
-// reply is a message of the child: a part of the text, nothing at its end, or why there is none.
+// reply is a message from the child: a part of the text, nothing at its end, or an error.
 type reply struct {
 	Data  []byte `json:"data,omitempty"`
 	Fault string `json:"fault,omitempty"`
 }
 
-// Serve reads one document for the parent, which asks over in and is answered over out. It
-// bounds what this process may use, for good, before it looks at the document, and ends it
-// when in does, or when the document takes too much memory.
+// Serve reads one document for the parent, with requests on in and answers on out. It first
+// confines this process for good, and ends it when in ends or the document takes too much
+// memory.
 func Serve(in io.Reader, out io.Writer) error {
-	t, parent, err := sandbox.ServeTask[task](sandbox.Limits{Memory: mapRoom, CPU: maxTime}, in, out)
+	t, parent, err := sandbox.ServeTask[task](sandbox.Limits{Memory: maxMapped, CPU: maxTime}, in, out)
 	if err != nil {
 		return fmt.Errorf("readable: %w", err)
 	}
-	sandbox.LimitMemory(frugal, maxMemory, func() {
+	sandbox.LimitMemory(gcMemory, maxMemory, func() {
 		_ = parent.Send(reply{Fault: fmt.Sprintf("reading it takes more memory than the limit of %d MiB", maxMemory>>20)})
 	})
 	text, err := t.read(os.NewFile(documentFile, "document"))

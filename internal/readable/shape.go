@@ -12,13 +12,13 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxFilled is how many empty cells stand for cells that span others, in all of a page.
+// maxFilled bounds the empty cells added for spanning cells in a page.
 const maxFilled = 20_000
 
-// spell writes out what would be gone without its element: the state of a box in a list, the
-// number of an item that has its own, and that a figure is raised: 10<sup>6</sup> is not 106.
-// Of a picture that is fetched later it takes the address.
-func spell(doc *html.Node) {
+// spellOut writes out what is only expressed by elements: the state of a checkbox, a list item's
+// own number, and exponents: 10<sup>6</sup> is not 106. It also takes the address of a lazily
+// loaded picture.
+func spellOut(doc *html.Node) {
 	for n := range doc.Descendants() {
 		switch n.DataAtom {
 		case atom.Input:
@@ -42,12 +42,12 @@ func spell(doc *html.Node) {
 	}
 }
 
-// isData reports whether a picture is in the page itself, as what stands for one often is.
+// isData reports whether a picture is embedded in the page, as placeholders often are.
 func isData(img *html.Node) bool {
 	return strings.HasPrefix(strings.TrimSpace(attribute(img, "src")), "data:")
 }
 
-// raise marks an exponent. Notes are links, and the letters of an ordinal are read without.
+// raise marks an exponent. Notes are links, and ordinals read well unmarked.
 func raise(sup *html.Node) {
 	words := strings.TrimSpace(text(sup))
 	letters := strings.TrimLeft(words, "+-−")
@@ -65,7 +65,7 @@ func raise(sup *html.Node) {
 
 func isLink(n *html.Node) bool { return n.DataAtom == atom.A }
 
-// number writes the numbers of a list to its items where they do not count up from the first.
+// number writes numbers to the items of a list that does not count up from the first.
 func number(list *html.Node) {
 	var items []*html.Node
 	own := false
@@ -95,7 +95,7 @@ func number(list *html.Node) {
 	}
 }
 
-// prepend puts a text in front of all that is in an element.
+// prepend puts a text before the content of an element.
 func prepend(n *html.Node, text string) {
 	first := n.FirstChild
 	for first != nil && first.Type == html.TextNode && strings.TrimSpace(first.Data) == "" {
@@ -108,9 +108,9 @@ func prepend(n *html.Node, text string) {
 	n.InsertBefore(&html.Node{Type: html.TextNode, Data: text}, first)
 }
 
-// lay makes of the tables of a document such as Markdown has. One that holds what no cell can
-// hold, or a single column, becomes its cells, each in a paragraph.
-func lay(doc *html.Node) {
+// convertTables converts the tables of a document to what Markdown supports. A table with content that no
+// cell can hold, or with a single column, becomes paragraphs.
+func convertTables(doc *html.Node) {
 	room := maxFilled
 	for table := range doc.Descendants() {
 		if table.DataAtom != atom.Table {
@@ -137,7 +137,7 @@ func lay(doc *html.Node) {
 
 func isHead(n *html.Node) bool { return n.DataAtom == atom.Thead }
 
-// rowsOf are the rows of a table, without those of tables in it.
+// rowsOf returns the rows of a table, without those of nested tables.
 func rowsOf(n *html.Node) (rows []*html.Node) {
 	for c := range n.ChildNodes() {
 		switch c.DataAtom {
@@ -159,7 +159,7 @@ func cellsOf(row *html.Node) (cells []*html.Node) {
 	return cells
 }
 
-// fits reports whether Markdown has such a table.
+// fits reports whether Markdown supports such a table.
 func fits(table *html.Node, rows []*html.Node) bool {
 	for p := table.Parent; p != nil; p = p.Parent {
 		switch p.DataAtom {
@@ -175,7 +175,7 @@ func fits(table *html.Node, rows []*html.Node) bool {
 	return tall == nil && attribute(table, "role") != "presentation" && slices.ContainsFunc(rows, several)
 }
 
-// dissolve makes paragraphs of the cells of a table. Tables in it stay.
+// dissolve turns the cells of a table into paragraphs. Nested tables stay.
 func dissolve(n *html.Node) {
 	n.DataAtom, n.Data = atom.Div, "div"
 	for c := range n.ChildNodes() {
@@ -186,7 +186,7 @@ func dissolve(n *html.Node) {
 	}
 }
 
-// enumerate makes lines of the lists in a cell.
+// enumerate turns the lists in a cell into lines.
 func enumerate(cell *html.Node) {
 	for list := range cell.Descendants() {
 		if list.DataAtom != atom.Ul && list.DataAtom != atom.Ol {
@@ -209,8 +209,8 @@ func enumerate(cell *html.Node) {
 	}
 }
 
-// fill puts empty cells where cells span others, as long as there is room, and returns what
-// is left of it. The library would put each into its row one after the other.
+// fill adds empty cells for spanning cells, up to room, and returns the rest of it. The library
+// would put the following cells into the wrong columns.
 func fill(rows []*html.Node, room int) int {
 	var covered []int // how many more rows a column is covered in
 	for i, row := range rows {
@@ -245,7 +245,7 @@ func fill(rows []*html.Node, room int) int {
 	return room
 }
 
-// spans are the columns and the rows that a cell reaches over; rest is how many rows are left.
+// spans returns how many columns and rows a cell spans; rest is how many rows are left.
 func spans(cell *html.Node, rest int) (wide, tall int) {
 	wide, tall = 1, 1
 	cell.Attr = slices.DeleteFunc(cell.Attr, func(a html.Attribute) bool {

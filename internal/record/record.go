@@ -1,5 +1,5 @@
-// Package record keeps what the bot exchanges with platforms and models, as lines of JSON
-// with secrets masked, and plays such a recording to the bot again.
+// Package record records the traffic with platforms and models, as lines of JSON with secrets
+// masked, and reads such recordings.
 package record
 
 import (
@@ -18,24 +18,23 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// Model is the service of a line that was exchanged with a language model. Those of the
-// others are the names of their platforms.
+// Model is the service name of a language model. Platforms use their own names.
 const Model = "model"
 
 // Directions of a line.
 const (
-	// Call is a request of the bot and its answer.
+	// Call is a request of the bot and its response.
 	Call = "call"
-	// In is what a socket brought, Out what went over it.
+	// In is a message received over a socket, Out one that was sent.
 	In  = "in"
 	Out = "out"
-	// End says, in Error, why there is nothing more.
+	// End says, in Error, why the recording ends.
 	End = "end"
 )
 
-// Line is one exchange. What was exchanged is JSON where it was, else a string.
+// Line is one exchange. JSON is embedded, other content is a string.
 type Line struct {
-	// Time is when it was sent or came, Ended when the answer to it was there.
+	// Time is when it was sent or received, Ended when the response was complete.
 	Time      time.Time `json:"time"`
 	Ended     time.Time `json:"ended,omitzero"`
 	Direction string    `json:"direction"`
@@ -43,8 +42,8 @@ type Line struct {
 	Method    string    `json:"method,omitempty"`
 	URL       string    `json:"url,omitempty"`
 	Status    int       `json:"status,omitempty"`
-	// Type is the media type of the response, Scopes what Slack says of the app when it is
-	// asked who the bot is.
+	// Type is the media type of the response, Scopes are Slack's OAuth scopes in the answer to
+	// auth.test.
 	Type     string          `json:"type,omitempty"`
 	Scopes   string          `json:"scopes,omitempty"`
 	Request  json.RawMessage `json:"request,omitempty"`
@@ -53,15 +52,15 @@ type Line struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Name is that of the method which was called: the end of its address.
+// Name returns the name of the called method: the end of its address.
 func (l Line) Name() string {
 	address, _, _ := strings.Cut(l.URL, "?")
 	return path.Base(address)
 }
 
-// Recorder sees what is exchanged. It may be used concurrently.
+// Recorder records traffic. It may be used concurrently.
 type Recorder struct {
-	// Keep is given each line when its exchange has ended, one after another.
+	// Keep is called with each line when its exchange has ended, one at a time.
 	Keep func(Line)
 	// Redact masks secrets.
 	Redact func(string) string
@@ -71,7 +70,7 @@ type Recorder struct {
 	mu sync.Mutex
 }
 
-// Tap returns what sees the exchanges with a service.
+// Tap returns the tap for a service.
 func (r *Recorder) Tap(service string) retry.Tap { return tap{r, service} }
 
 func (r *Recorder) keep(l Line) {
@@ -99,7 +98,7 @@ func (t tap) Frame(sent bool, data []byte) {
 	t.keep(l)
 }
 
-// Lines keeps lines in memory. It may be used concurrently.
+// Lines stores lines in memory. It may be used concurrently.
 type Lines struct {
 	mu  sync.Mutex
 	all []Line
@@ -112,7 +111,7 @@ func (k *Lines) Keep(l Line) {
 	k.all = append(k.all, l)
 }
 
-// Take returns the lines, and forgets them.
+// Take returns the lines and removes them.
 func (k *Lines) Take() []Line {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -121,7 +120,7 @@ func (k *Lines) Take() []Line {
 	return all
 }
 
-// MaxFile bounds the file of a recording, unless told otherwise.
+// MaxFile is the default limit of a recording's file, in bytes.
 const MaxFile = 64 << 20
 
 // File is a recording on disk.
@@ -132,8 +131,8 @@ type File struct {
 	err  error
 }
 
-// Create makes the file, which must not be there, of at most so many bytes. No other user of
-// the machine can read it.
+// Create creates the file, which must not exist, of at most limit bytes. Only this user can read
+// it.
 func Create(path string, limit int64, log *slog.Logger) (*File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -145,11 +144,11 @@ func Create(path string, limit int64, log *slog.Logger) (*File, error) {
 	return &File{file: f, left: limit - endSize, log: log}, nil
 }
 
-// endSize is kept for the last line.
+// endSize is reserved for the last line.
 const endSize = 300
 
-// Keep writes a line. When the file is full, or cannot be written, the log says so, the
-// file ends with a line that does, and nothing more is kept; the bot goes on.
+// Keep writes a line. If the file is full or cannot be written, that is logged and written as
+// the last line, and nothing more is recorded; the bot keeps running.
 func (f *File) Keep(l Line) {
 	if f.err != nil {
 		return
@@ -171,8 +170,7 @@ func (f *File) Keep(l Line) {
 // Close ends the recording.
 func (f *File) Close() error { return f.file.Close() }
 
-// Read returns the lines of a recording. One that a crash has cut off at the end is left
-// out.
+// Read returns the lines of a recording, without a last line that a crash has cut off.
 func Read(r io.Reader) (all []Line, _ error) {
 	for lines := json.NewDecoder(io.LimitReader(r, 4*MaxFile)); ; {
 		var l Line

@@ -18,23 +18,23 @@ import (
 	"oneclaw/internal/redact"
 )
 
-// maxBody bounds what is kept of a body.
+// maxBody bounds the recorded part of a body.
 const maxBody = 1 << 20
 
-// transport keeps what goes through another one.
+// transport records the traffic of another transport.
 type transport struct {
 	tap
 	next http.RoundTripper
 }
 
-// CloseIdleConnections lets clients find the method of the transport underneath.
+// CloseIdleConnections forwards to the underlying transport.
 func (t transport) CloseIdleConnections() {
 	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// RoundTrip makes a request. Its line is kept when the body of the answer is closed.
+// RoundTrip makes a request. Its line is recorded when the response's body is closed.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	e := &exchange{tap: t.tap, line: Line{
 		Time: t.Now(), Direction: Call, Service: t.service, Method: req.Method, URL: t.mask(req.URL.Redacted()),
@@ -42,12 +42,12 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil && req.Body != http.NoBody {
 		again := req.GetBody
 		req = req.Clone(req.Context())
-		req.Body = &watched{ReadCloser: req.Body, kept: &e.request}
+		req.Body = &watchedBody{ReadCloser: req.Body, kept: &e.request}
 		if again != nil {
 			req.GetBody = func() (io.ReadCloser, error) {
 				e.request.reset()
 				body, err := again()
-				return &watched{ReadCloser: body, kept: &e.request}, err
+				return &watchedBody{ReadCloser: body, kept: &e.request}, err
 			}
 		}
 	}
@@ -61,19 +61,19 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if e.line.Name() == "auth.test" {
 		e.line.Scopes = resp.Header.Get("X-OAuth-Scopes")
 	}
-	resp.Body = &watched{ReadCloser: resp.Body, kept: &e.response, end: e.end}
+	resp.Body = &watchedBody{ReadCloser: resp.Body, kept: &e.response, end: e.end}
 	return resp, nil
 }
 
-// exchange is a request on its way.
+// exchange is a request in progress.
 type exchange struct {
 	tap
 	line              Line
 	kind              string
-	request, response kept
+	request, response bodyStart
 }
 
-// end keeps the line.
+// end records the line.
 func (e *exchange) end(err error) {
 	l := e.line
 	l.Ended, l.Request, l.Response = e.Now(), e.Body(e.kind, e.request.bytes()), e.Body(l.Type, e.response.bytes())
@@ -83,41 +83,41 @@ func (e *exchange) end(err error) {
 	e.keep(l)
 }
 
-// kept is the beginning of a body.
-type kept struct {
+// bodyStart is the beginning of a body.
+type bodyStart struct {
 	mu   sync.Mutex
 	data []byte
 }
 
-func (k *kept) add(p []byte) {
+func (k *bodyStart) add(p []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.data = append(k.data, p[:min(len(p), maxBody+1-len(k.data))]...)
 }
 
-func (k *kept) reset() {
+func (k *bodyStart) reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.data = nil
 }
 
-func (k *kept) bytes() []byte {
+func (k *bodyStart) bytes() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.data
 }
 
-// watched keeps what is read of a body, and says once when it ends.
-type watched struct {
+// watchedBody records what is read of a body, and reports its end once.
+type watchedBody struct {
 	io.ReadCloser
-	kept *kept
+	kept *bodyStart
 	end  func(error)
 	once sync.Once
 	err  error
 }
 
 // Read implements io.Reader.
-func (w *watched) Read(p []byte) (int, error) {
+func (w *watchedBody) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	w.kept.add(p[:n])
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -127,7 +127,7 @@ func (w *watched) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (w *watched) Close() error {
+func (w *watchedBody) Close() error {
 	err := w.ReadCloser.Close()
 	if w.end != nil {
 		w.once.Do(func() { w.end(w.err) })
@@ -135,8 +135,8 @@ func (w *watched) Close() error {
 	return err
 }
 
-// Body returns a body as a line has it: JSON as it is, forms as objects, texts as strings;
-// of everything else its length alone.
+// Body returns a body for a line: JSON unchanged, forms as objects, texts as strings; of
+// everything else only the length.
 func (r *Recorder) Body(kind string, data []byte) json.RawMessage {
 	if len(data) == 0 {
 		return nil
@@ -162,8 +162,8 @@ func (r *Recorder) Body(kind string, data []byte) json.RawMessage {
 	return out
 }
 
-// fieldsOf are the fields of a form, with the names of files instead of what is in them;
-// nil where the body is none.
+// fieldsOf returns the fields of a form, with the names of files instead of their content; nil
+// if the body is not a form.
 func fieldsOf(kind string, data []byte) map[string]string {
 	switch media, params, _ := mime.ParseMediaType(kind); {
 	case media == "application/x-www-form-urlencoded" && len(data) <= maxBody:
@@ -174,7 +174,7 @@ func fieldsOf(kind string, data []byte) map[string]string {
 	return nil
 }
 
-// textOf is a body that is no form.
+// textOf returns a body that is not a form.
 func (r *Recorder) textOf(kind string, data []byte) string {
 	media, _, _ := mime.ParseMediaType(kind)
 	switch {
@@ -190,15 +190,15 @@ func (r *Recorder) textOf(kind string, data []byte) string {
 
 func formOf(text string) map[string]string {
 	fields := map[string]string{}
-	values, _ := url.ParseQuery(text) // what does not decode is left out
+	values, _ := url.ParseQuery(text) // undecodable fields are left out
 	for name := range values {
 		fields[name] = values.Get(name)
 	}
 	return fields
 }
 
-// partsOf are the fields of a multipart form, with the names of files instead of what is in
-// them.
+// partsOf returns the fields of a multipart form, with the names of files instead of their
+// content.
 func partsOf(data []byte, boundary string) map[string]string {
 	fields := map[string]string{}
 	parts := multipart.NewReader(bytes.NewReader(data), boundary)
@@ -207,30 +207,30 @@ func partsOf(data []byte, boundary string) map[string]string {
 		if err != nil {
 			return fields
 		}
-		value, _ := io.ReadAll(part) // of a body that was cut off, what there is
+		value, _ := io.ReadAll(part) // of a truncated body, what there is
 		if fields[part.FormName()] = string(value); part.FileName() != "" {
 			fields[part.FormName()] = "[file " + part.FileName() + "]"
 		}
 	}
 }
 
-// capabilities are what knowing an address is enough for in Slack: open the socket, answer
-// a command, upload a file. Token is what old apps recognise Slack by.
-var capabilities = regexp.MustCompile(`(ticket(?:=|%3D)|"(?:response_url|upload_url|token)" ?: ?"|hooks\.slack\.com/[a-z]+/|/upload/v1/)[^"&\s\\]+`)
+// secretURLs matches Slack's addresses that are secrets themselves: to open a socket, answer a
+// command, upload a file; and the verification token of old apps.
+var secretURLs = regexp.MustCompile(`(ticket(?:=|%3D)|"(?:response_url|upload_url|token)" ?: ?"|hooks\.slack\.com/[a-z]+/|/upload/v1/)[^"&\s\\]+`)
 
-// mask takes secrets out of a text.
+// mask removes secrets from a text.
 func (r *Recorder) mask(text string) string {
 	text = r.Redact(text)
-	for _, hint := range []string{"ticket", `_url"`, `"token"`, "hooks.", "/upload/"} { // quicker than the pattern
+	for _, hint := range []string{"ticket", `_url"`, `"token"`, "hooks.", "/upload/"} { // faster than the pattern
 		if strings.Contains(text, hint) {
-			return capabilities.ReplaceAllString(text, "${1}"+redact.Mask)
+			return secretURLs.ReplaceAllString(text, "${1}"+redact.Mask)
 		}
 	}
 	return text
 }
 
-// scattered reports whether a secret goes through the pieces of a stream: each alone shows
-// too little of it to be masked.
+// scattered reports whether a secret spans pieces of a stream, each of which is too short to be
+// masked.
 func (r *Recorder) scattered(stream string) bool {
 	pieces := map[string]*strings.Builder{}
 	var walk func(path string, v any)
@@ -265,7 +265,7 @@ func (r *Recorder) scattered(stream string) bool {
 	return false
 }
 
-// eventType tells events of the Responses API apart, whose pieces go on beside each other.
+// eventType distinguishes events of the Responses API, whose pieces are interleaved.
 func eventType(v any) string {
 	fields, _ := v.(map[string]any)
 	kind, _ := fields["type"].(string)

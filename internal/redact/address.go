@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// address finds addresses in a text, as long as nothing stands in them that none can have.
+// address matches addresses in a text, up to a character that none can have.
 var address = regexp.MustCompile("[A-Za-z][A-Za-z0-9+.-]*://[^\\s\"'<>`]+")
 
-// version names a value of a query that is no secret, although it is not shown either: to mask a
-// date wherever it stands would tear holes into texts.
+// version matches the name of a query value that is not secret, although Addresses masks it:
+// masking a date everywhere would tear holes into texts.
 var version = regexp.MustCompile(`(?i)^(api[-_]?)?version$`)
 
-// Addresses returns a text with what may be secret in its addresses masked: the user and the
-// password, the values of the query, and what is behind a #.
+// Addresses masks what may be secret in the addresses in a text: user and password, query
+// values, and the fragment.
 func Addresses(text string) string {
 	return address.ReplaceAllStringFunc(text, func(whole string) string {
 		var out strings.Builder
@@ -28,8 +28,8 @@ func Addresses(text string) string {
 	})
 }
 
-// InAddresses returns what [Addresses] masks, for [New] and [Redactor.Add]. A user name with a
-// password is none of it.
+// InAddresses returns what [Addresses] masks, for [New] and [Redactor.Add], except a user name
+// with a password.
 func InAddresses(text string) []string {
 	var all []string
 	for _, whole := range address.FindAllString(text, -1) {
@@ -49,10 +49,10 @@ func InAddresses(text string) []string {
 	return all
 }
 
-// userinfo is the name under which cut yields the user and the password.
+// userinfo is the name under which cut yields user and password.
 const userinfo = "@"
 
-// cut yields the parts of an address in order, and of each whether it may be secret.
+// cut yields the parts of an address in order, and whether each may be secret.
 func cut(whole string, yield func(part string, secret bool, name string)) {
 	rest, fragment, hasFragment := strings.Cut(whole, "#")
 	rest, query, hasQuery := strings.Cut(rest, "?")
@@ -62,7 +62,7 @@ func cut(whole string, yield func(part string, secret bool, name string)) {
 	host, _, _ := strings.Cut(rest, "/")
 	at := strings.LastIndex(host, "@")
 	if _, port, ok := strings.Cut(host, ":"); at < 0 && ok && strings.Trim(port, "0123456789") != "" && !strings.HasPrefix(host, "[") {
-		at = strings.LastIndex(rest, "@") // the password has a slash in it
+		at = strings.LastIndex(rest, "@") // the password contains a slash
 	}
 	if at >= 0 {
 		yield(rest[:at], true, userinfo)
@@ -87,7 +87,7 @@ func cut(whole string, yield func(part string, secret bool, name string)) {
 	}
 }
 
-// AddressesIn returns an error whose text has its addresses masked, as [Redactor.Error] does.
+// AddressesIn returns an error with masked addresses, like [Redactor.Error].
 func AddressesIn(err error) error {
 	if err == nil || Addresses(err.Error()) == err.Error() {
 		return err

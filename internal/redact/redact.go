@@ -1,10 +1,10 @@
-// Package redact keeps secrets: [Sealer] encrypts what lies in the store or travels through a
-// browser, and [Redactor] masks secrets in texts: those that are known, in the forms in which
-// they turn up again (escaped for an address, for JSON or HTML, within base64), and
-// what has the shape of a token, a key or a password of a well-known service.
+// Package redact protects secrets: [Sealer] encrypts data in the store or in a browser's hands,
+// and [Redactor] masks secrets in texts: known ones, also in common encodings (URL, JSON and
+// HTML escapes, base64), and anything with the shape of a token, key or password of a well-known
+// service.
 //
-// It guards against accidents, a token in an error or in a file that a model was asked
-// to read, and not against a person who transforms a secret on purpose.
+// It guards against accidents, such as a token in an error or in a file that a model reads, and
+// not against someone who transforms a secret on purpose.
 package redact
 
 import (
@@ -24,32 +24,31 @@ import (
 	"unicode/utf8"
 )
 
-// Mask stands where a secret was.
+// Mask replaces a secret.
 const Mask = "••••"
 
 const (
-	// MinKnown is the length in bytes from which a known value is looked for: shorter
-	// ones ("none", "test") would tear holes into every text.
+	// MinKnown is the length in bytes from which known values are masked: shorter ones ("none",
+	// "test") would tear holes into every text.
 	MinKnown = 8
-	// maxEncoded is the length up to which all encodings of a value are looked for: they
-	// take a dozen times its memory.
+	// maxEncoded is the length up to which all encodings of a value are searched: they take a dozen
+	// times its memory.
 	maxEncoded = 4 << 10
-	// maxAdded bounds the values that were added while the program runs; the oldest are
-	// forgotten first.
+	// maxAdded bounds the values added while the program runs; the oldest are dropped first.
 	maxAdded = 1000
 )
 
-// Redactor masks secrets; a nil one shapes alone. It may be used concurrently.
+// Redactor masks secrets; a nil one masks only shapes. It may be used concurrently.
 type Redactor struct {
 	mu    sync.Mutex
 	given []string
 	added []string
-	// values is nil where they have changed since they were prepared.
-	values atomic.Pointer[values]
+	// values is nil if they have changed since they were prepared.
+	values atomic.Pointer[matcher]
 }
 
-// values are the known ones, prepared for the search.
-type values struct {
+// matcher is the known values, prepared for searching.
+type matcher struct {
 	replacer *strings.Replacer
 	forms    []string
 }
@@ -59,7 +58,7 @@ func New(secrets ...string) *Redactor {
 	return &Redactor{given: slices.Clone(secrets)}
 }
 
-// Add has more values masked from now on.
+// Add makes more values be masked from now on.
 func (r *Redactor) Add(secrets ...string) {
 	if r == nil {
 		return
@@ -79,8 +78,9 @@ func (r *Redactor) Add(secrets ...string) {
 	r.values.Store(nil)
 }
 
-// prepared are all values, made ready when they are needed: many may be added at once.
-func (r *Redactor) prepared() *values {
+// prepared returns the prepared values. They are prepared on use, because many may be added at
+// once.
+func (r *Redactor) prepared() *matcher {
 	if v := r.values.Load(); v != nil {
 		return v
 	}
@@ -91,7 +91,7 @@ func (r *Redactor) prepared() *values {
 	return v
 }
 
-func prepare(secrets []string) *values {
+func prepare(secrets []string) *matcher {
 	known := map[string]bool{}
 	for _, s := range secrets {
 		if len(s) >= MinKnown {
@@ -106,10 +106,10 @@ func prepare(secrets []string) *values {
 	for _, form := range all {
 		pairs = append(pairs, form, Mask)
 	}
-	return &values{strings.NewReplacer(pairs...), all}
+	return &matcher{strings.NewReplacer(pairs...), all}
 }
 
-// forms are a value and what encodings make of it.
+// forms returns a value and its encodings.
 func forms(secret string) []string {
 	if len(secret) > maxEncoded {
 		return []string{secret, strings.Trim(strconv.Quote(secret), `"`)}
@@ -131,7 +131,7 @@ func forms(secret string) []string {
 	return all
 }
 
-// lowerEscapes writes %3A as %3a.
+// lowerEscapes turns %3A into %3a.
 func lowerEscapes(s string) string {
 	out := []byte(s)
 	for i := 0; i+2 < len(out); i++ {
@@ -142,8 +142,8 @@ func lowerEscapes(s string) string {
 	return string(out)
 }
 
-// base64Within returns what stands in the base64 of any data in which the secret begins
-// behind a multiple of three bytes and lead more.
+// base64Within returns the characters that any base64 contains whose data has the secret at an
+// offset of lead modulo three.
 func base64Within(secret string, lead int) string {
 	data := append(make([]byte, lead), secret...)
 	encoded := base64.StdEncoding.EncodeToString(data)
@@ -151,7 +151,7 @@ func base64Within(secret string, lead int) string {
 	return encoded[first : len(data)*8/6]
 }
 
-// Text returns a text with its secrets masked: the same string where there are none.
+// Text returns a text with its secrets masked: the same string if there are none.
 func (r *Redactor) Text(text string) string {
 	if r == nil {
 		return maskAll(text, func(string) bool { return false })
@@ -160,8 +160,8 @@ func (r *Redactor) Text(text string) string {
 	return maskAll(known.replacer.Replace(text), known.begins)
 }
 
-// maskAll masks until nothing more is found: what a mask has taken the place of, such as a key over
-// several lines within an address, may have hidden the shape of another secret.
+// maskAll masks repeatedly: a masked part, such as a key over several lines within an address,
+// may have hidden the shape of another secret.
 func maskAll(text string, begins func(word string) bool) string {
 	for {
 		masked := maskShapes(text, begins)
@@ -172,8 +172,8 @@ func maskAll(text string, begins func(word string) bool) string {
 	}
 }
 
-// Known returns a text with the known values masked, and nothing else: for a reader who has
-// to see what a text does, since any author can give a text the shape of a secret.
+// Known masks only known values: for readers who have to see what a text does, since any author
+// can give a text the shape of a secret.
 func (r *Redactor) Known(text string) string {
 	if r == nil {
 		return text
@@ -181,13 +181,13 @@ func (r *Redactor) Known(text string) string {
 	return r.prepared().replacer.Replace(text)
 }
 
-// begins reports whether a known value begins with a word that is long enough to tell.
-func (v *values) begins(word string) bool {
+// begins reports whether a known value begins with a word, if the word is long enough.
+func (v *matcher) begins(word string) bool {
 	return len(word) >= MinKnown && slices.ContainsFunc(v.forms, func(form string) bool { return strings.HasPrefix(form, word) })
 }
 
-// Unfinished masks a text that is still growing: what it ends with may be the beginning
-// of a secret, and is left out until it is clear that it is none.
+// Unfinished masks a growing text: its end is left out while it may be the beginning of a
+// secret.
 func (r *Redactor) Unfinished(text string) string {
 	text = text[:lastBreak(text)]
 	if at := strings.LastIndex(text, pemBegin); at >= 0 && endOfKey(text[at:]) < 0 {
@@ -199,12 +199,12 @@ func (r *Redactor) Unfinished(text string) string {
 	return r.Text(text)
 }
 
-// breaks reports whether a character ends whatever has the shape of a secret.
-func breaks(c rune) bool { return unicode.IsSpace(c) || c >= utf8.RuneSelf && c != utf8.RuneError }
+// endsSecret reports whether a character ends anything with the shape of a secret.
+func endsSecret(c rune) bool { return unicode.IsSpace(c) || c >= utf8.RuneSelf && c != utf8.RuneError }
 
-// lastBreak is behind the last character that ends a secret.
+// lastBreak returns the offset after the last character that ends a secret.
 func lastBreak(text string) int {
-	at := strings.LastIndexFunc(text, breaks)
+	at := strings.LastIndexFunc(text, endsSecret)
 	if at < 0 {
 		return 0
 	}
@@ -212,12 +212,11 @@ func lastBreak(text string) int {
 	return at + size
 }
 
-// unbegun leaves out what a text ends with, where a known value with such characters in it
-// may go on from there.
-func (v *values) unbegun(text string) string {
+// unbegun drops the end of a text if a known value with such characters may continue there.
+func (v *matcher) unbegun(text string) string {
 	end := len(text)
 	for _, form := range v.forms {
-		if !strings.ContainsFunc(form, breaks) {
+		if !strings.ContainsFunc(form, endsSecret) {
 			continue
 		}
 		for n := min(len(form)-1, len(text)); n > 0; n-- {
@@ -230,8 +229,8 @@ func (v *values) unbegun(text string) string {
 	return text[:end]
 }
 
-// Error returns an error whose text is masked. What it wraps is still found by
-// [errors.Is] and [errors.As]. It returns nil for nil.
+// Error returns an error whose text is masked. [errors.Is] and [errors.As] still find what it
+// wraps. It returns nil for nil.
 func (r *Redactor) Error(err error) error {
 	if err == nil || !r.Has(err.Error()) {
 		return err
@@ -250,10 +249,10 @@ func (e *maskedError) Error() string { return e.text }
 // Unwrap returns the error that was masked.
 func (e *maskedError) Unwrap() error { return e.err }
 
-// Has reports whether there is something to mask in a text.
+// Has reports whether a text has something to mask.
 func (r *Redactor) Has(text string) bool { return r.Text(text) != text }
 
-// Writer returns a writer that masks whole records, as those of log handlers.
+// Writer returns a writer that masks whole records, such as those of log handlers.
 func (r *Redactor) Writer(w io.Writer) io.Writer { return writer{r, w} }
 
 type writer struct {

@@ -9,19 +9,19 @@ import (
 	"fmt"
 )
 
-// MinSecret is the least length of a secret in bytes.
+// MinSecret is the minimum length of a secret in bytes.
 const MinSecret = 16
 
-// ErrUnreadable is what another secret, for another purpose or for another place has
-// sealed, or what is damaged. Which of them it is cannot be told.
+// ErrUnreadable is returned for data that was sealed with another secret, purpose or place, or
+// is damaged. These cannot be distinguished.
 var ErrUnreadable = errors.New("it was encrypted with another secret key or for another place, or is damaged")
 
-// Sealer encrypts with AES-256-GCM and a random nonce, which goes in front. It may be
-// used concurrently.
+// Sealer encrypts with AES-256-GCM and a random nonce, which is prepended. It may be used
+// concurrently.
 type Sealer struct{ aead cipher.AEAD }
 
-// NewSealer makes a sealer. What it seals can be opened only with the same secret and the
-// same purpose, so that one user of a secret cannot be given the data of another.
+// NewSealer makes a sealer. Its data can be opened only with the same secret and purpose, so
+// that one user of a secret cannot be given another's data.
 func NewSealer(secret []byte, purpose string) (*Sealer, error) {
 	if len(secret) < MinSecret {
 		return nil, fmt.Errorf("the secret key has %d bytes, at least %d are needed", len(secret), MinSecret)
@@ -41,12 +41,12 @@ func NewSealer(secret []byte, purpose string) (*Sealer, error) {
 	return &Sealer{aead: aead}, nil
 }
 
-// Seal encrypts data and binds it to the place where it will lie.
+// Seal encrypts data and binds it to a place, such as its key.
 func (s *Sealer) Seal(place string, data []byte) []byte {
 	return s.aead.Seal(nil, nil, data, []byte(place))
 }
 
-// Open decrypts what was sealed for the same place. The error is [ErrUnreadable].
+// Open decrypts data sealed for the same place. The error is [ErrUnreadable].
 func (s *Sealer) Open(place string, sealed []byte) ([]byte, error) {
 	data, err := s.aead.Open(nil, nil, sealed, []byte(place))
 	if err != nil {

@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// shape is what a kind of secret looks like. The pattern, which is anchored and whose
-// group is masked, is tried only where one of the literals stands.
-type shape struct {
+// secretShape describes a kind of secret. The pattern is anchored, its group is masked, and it is only
+// tried at one of the literals.
+type secretShape struct {
 	name     string
 	literals []string
 	pattern  *regexp.Regexp
-	// back, if not nil, says which bytes in front of the literal the pattern begins with.
+	// back, if not nil, reports which bytes before the literal belong to the match.
 	back func(byte) bool
-	// within, if not nil, says in front of which bytes this is no secret, but the middle
-	// of something else.
+	// within, if not nil, reports before which bytes this is not a secret, but the middle of
+	// something else.
 	within func(byte) bool
-	// reach is how far the pattern looks; 0 means maxReach.
+	// reach bounds how far the pattern looks; 0 means maxReach.
 	reach int
-	// rest, if not nil, says how much of what follows the match belongs to the secret.
+	// rest, if not nil, returns how much of the text after the match belongs to the secret.
 	rest func(after string) int
-	// random wants both a digit and a letter in the secret: names have seldom both.
+	// random requires both a digit and a letter in the secret, which names seldom contain.
 	random bool
 }
 
-// shapes are those of well-known services, each with where its form is described.
-var shapes = []shape{
+// shapes are the secrets of well-known services, each with its documentation.
+var shapes = []secretShape{
 	{ // core.telegram.org/bots/api#authorizing-your-bot; today's all have an A behind the colon
 		name: "telegram", literals: []string{":A", "%3AA", "%3aA"}, back: digit, within: digit,
 		pattern: regexp.MustCompile(`^([0-9]{5,16}(?::|%3[Aa])A[A-Za-z0-9_-]{33,35})(?:[^A-Za-z0-9_-]|$)`),
@@ -77,7 +77,7 @@ var shapes = []shape{
 		pattern: regexp.MustCompile(`^(eyJ[A-Za-z0-9_-]{8,}[.]eyJ[A-Za-z0-9_-]{8,}[.][A-Za-z0-9_-]{16,})`),
 	},
 	{ // RFC 7468
-		name: "private key", literals: []string{pemBegin}, reach: 100, rest: restOfKey,
+		name: "private key", literals: []string{pemBegin}, reach: 100, rest: keyLength,
 		pattern: regexp.MustCompile(`^(-----BEGIN(?:[A-Z0-9 +]|%20)*PRIVATE(?: |\+|%20)KEY(?:(?: |\+|%20)BLOCK)?-----)`),
 	},
 	{ // RFC 6750
@@ -118,9 +118,9 @@ const (
 
 var restOfPEM = regexp.MustCompile(`^(?:[A-Za-z0-9+/=\s]|\\[nr]|%[0-9A-Fa-f]{2})*`)
 
-// restOfKey is what follows the first line of a private key: all up to its last line,
-// or, where that is missing, as far as the base64 goes.
-func restOfKey(after string) int {
+// keyLength returns the length of what follows the first line of a private key: up to its last
+// line or, if that is missing, as far as the base64 continues.
+func keyLength(after string) int {
 	after = after[:min(len(after), maxReach)]
 	if end := endOfKey(after); end >= 0 && !strings.Contains(after[:end], pemBegin) {
 		return end
@@ -132,12 +132,12 @@ func digit(c byte) bool { return '0' <= c && c <= '9' }
 
 func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// inToken are the bytes with which base64 and names go on.
+// inToken reports whether base64 or a name continues with this byte.
 func inToken(c byte) bool {
 	return digit(c) || letter(c) || strings.IndexByte("+_-", c) >= 0
 }
 
-// endOfKey is where the last line of a key ends, or -1.
+// endOfKey returns the end of a key's last line, or -1.
 func endOfKey(text string) int {
 	end := strings.Index(text, pemEnd)
 	if end < 0 {
@@ -153,8 +153,7 @@ func endOfKey(text string) int {
 
 type span struct{ from, to int }
 
-// maskShapes masks everything in a text that has the shape of a secret, and words that
-// were cut off where one may have begun.
+// maskShapes masks everything with the shape of a secret, and cut-off words that may begin one.
 func maskShapes(text string, begins func(word string) bool) string {
 	spans := cutOff(text, begins)
 	for i := range shapes {
@@ -179,8 +178,8 @@ func maskShapes(text string, begins func(word string) bool) string {
 	return masked.String()
 }
 
-// find adds what has the shape and the literal.
-func (s *shape) find(text, literal string, spans []span) []span {
+// find appends the matches at a literal.
+func (s *secretShape) find(text, literal string, spans []span) []span {
 	for at := 0; ; {
 		i := strings.Index(text[at:], literal)
 		if i < 0 {
@@ -199,7 +198,7 @@ func (s *shape) find(text, literal string, spans []span) []span {
 			if s.rest != nil {
 				hit.to += s.rest(text[hit.to:])
 			}
-			if !s.random || mixed(text[hit.from:hit.to]) {
+			if !s.random || hasDigitAndLetter(text[hit.from:hit.to]) {
 				spans = append(spans, hit)
 				at = max(at, hit.to)
 			}
@@ -207,8 +206,8 @@ func (s *shape) find(text, literal string, spans []span) []span {
 	}
 }
 
-// cutOff finds the beginnings of secrets in front of an ellipsis: a program that shortens a text
-// leaves too little for its shape.
+// cutOff finds beginnings of secrets before an ellipsis: a program that shortens a text leaves
+// too little for a shape.
 func cutOff(text string, begins func(word string) bool) (spans []span) {
 	for _, ellipsis := range []string{"…", "..."} {
 		for at := 0; ; {
@@ -230,8 +229,8 @@ func cutOff(text string, begins func(word string) bool) (spans []span) {
 	return spans
 }
 
-// minCutOff is how much of a secret makes its beginning worth masking, in bytes behind
-// the literal by which it is known.
+// minCutOff is how many bytes of a secret must follow its literal for its beginning to be
+// masked.
 const minCutOff = 6
 
 func beginsShape(word string) bool {
@@ -240,7 +239,7 @@ func beginsShape(word string) bool {
 			continue
 		}
 		for _, literal := range shapes[i].literals {
-			if rest, ok := strings.CutPrefix(word, literal); ok && len(rest) >= minCutOff && mixed(rest) {
+			if rest, ok := strings.CutPrefix(word, literal); ok && len(rest) >= minCutOff && hasDigitAndLetter(rest) {
 				return true
 			}
 		}
@@ -248,8 +247,8 @@ func beginsShape(word string) bool {
 	return false
 }
 
-// mixed reports whether a text has a digit and a letter.
-func mixed(text string) bool {
+// hasDigitAndLetter reports whether a text has a digit and a letter.
+func hasDigitAndLetter(text string) bool {
 	digits, letters := false, false
 	for i := range len(text) {
 		digits = digits || digit(text[i])

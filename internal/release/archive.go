@@ -16,7 +16,7 @@ import (
 	"oneclaw/internal/service"
 )
 
-// name is that of a platform's archive, and of the folder in it.
+// name returns the name of a platform's archive and of the folder in it.
 func (r release) name(p platform) string {
 	return fmt.Sprintf("oneclaw_%s_%s_%s", strings.TrimPrefix(r.version, "v"), p.os, p.arch)
 }
@@ -44,16 +44,16 @@ func (r release) archive(p platform, programs string) error {
 	})
 }
 
-// entry is a file or, with a slash at its end, a folder.
+// entry is a file or, with a trailing slash, a folder.
 type entry struct {
 	name  string
 	mode  int64
 	owner int    // user and group
-	file  string // what is in it; otherwise data
+	file  string // the file with the content; otherwise data
 	data  []byte
 }
 
-// pack writes entries in their order. Nothing of the machine is in it.
+// pack writes entries in order, with no trace of the machine.
 func pack(w io.Writer, at time.Time, entries []entry) error {
 	archive := tar.NewWriter(w)
 	for _, e := range entries {
@@ -98,14 +98,14 @@ func create(name string, write func(io.Writer) error) error {
 	return errors.Join(write(f), f.Close())
 }
 
-// sums writes the checksums of what is in the folder, as sha256sum checks them.
+// sums writes the checksums of the files in the folder, in sha256sum's format.
 func (r release) sums() error {
 	entries, err := os.ReadDir(r.out)
 	if err != nil {
 		return err
 	}
 	var lines strings.Builder
-	for _, e := range entries { // they are in order
+	for _, e := range entries { // they are sorted
 		f, err := os.Open(filepath.Join(r.out, e.Name()))
 		if err != nil {
 			return err

@@ -17,14 +17,14 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the user and the group that the image runs as.
+// nobody is the user and group of the image.
 const nobody = 65532
 
 // imageName is the archive of the image.
 const imageName = "oneclaw_image.tar"
 
-// image writes the image of all Linux platforms as an archive of an OCI layout, which
-// "docker load" and "skopeo copy oci-archive:…" take.
+// image writes the image of all Linux platforms as an OCI archive, for "docker load" and "skopeo
+// copy oci-archive:…".
 func (r release) image(programs map[platform]string, dir string) error {
 	below, err := r.layer(base())
 	if err != nil {
@@ -67,7 +67,8 @@ func (r release) image(programs map[platform]string, dir string) error {
 	return create(filepath.Join(r.out, imageName), func(w io.Writer) error { return pack(w, r.at, files) })
 }
 
-// base is what is below the program: certificates, a folder for what is temporary, and the data.
+// base returns the files besides the program: certificates, a temporary folder, and the data
+// folder.
 func base() []entry {
 	return []entry{
 		{name: "data/", mode: 0o700, owner: nobody},
@@ -79,20 +80,20 @@ func base() []entry {
 	}
 }
 
-// certificates are the roots that Mozilla trusts, as the Go project publishes them: their version
-// is in go.mod, which makes them the same everywhere, and govulncheck says when they are too old.
-// Those that are trusted under a condition are left out, because a file cannot say it.
+// certificates returns Mozilla's root certificates, as the Go project publishes them: their
+// version is in go.mod, so builds are reproducible, and govulncheck reports old ones. Roots with
+// constraints are left out, because a file cannot express these.
 func certificates() []byte {
 	var all bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&all, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes all
+			_ = pem.Encode(&all, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer does not fail
 		}
 	}
 	return all.Bytes()
 }
 
-// layer is a layer of files, packed once.
+// layer packs files into a layer.
 func (r release) layer(files []entry) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		in, out := io.Pipe()
@@ -101,7 +102,7 @@ func (r release) layer(files []entry) (v1.Layer, error) {
 	}, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 }
 
-// configured is the image of a platform. What it says of itself is what the Dockerfile says.
+// configured returns the image of a platform, configured as in the Dockerfile.
 func (r release) configured(p platform, layers ...v1.Layer) (v1.Image, error) {
 	created := v1.Time{Time: r.at}
 	var adds []mutate.Addendum
@@ -133,7 +134,7 @@ func (r release) configured(p platform, layers ...v1.Layer) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// tree lists the files below a folder, in order.
+// tree lists the files below a folder, sorted.
 func tree(dir string) ([]entry, error) {
 	var files []entry
 	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {

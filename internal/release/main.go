@@ -1,10 +1,9 @@
-// Command release makes what is published of a version, in an empty folder: an archive for
-// each platform, an image in the layout of OCI, and the checksums of all. The same input makes
-// the same bytes, on any machine with the same Go.
+// Command release builds a release in an empty folder: an archive for each platform, an OCI
+// image, and the checksums of all. Builds are reproducible on any machine with the same Go.
 //
 //	go run ./internal/release -version v1.2.3 dist
 //
-// It is a program of its own, so that the libraries that it uses are not in the bot.
+// It is a separate program, so that its libraries are not in the bot.
 package main
 
 import (
@@ -22,15 +21,15 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// platform is a system and its processor, as Go names them.
+// platform is an operating system and architecture, as Go names them.
 type platform struct{ os, arch string }
 
-// platforms are those that the program is published for.
+// platforms returns the supported platforms.
 func platforms() []platform {
 	return []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
 }
 
-// release is one version, and where it goes.
+// release is one version and its output.
 type release struct {
 	version string
 	source  string // the folder of the module
@@ -66,7 +65,7 @@ func publish(ctx context.Context, version string, args []string) error {
 	return r.make(ctx, r.build)
 }
 
-// epoch is the time that all files in the archives have: there is none that is true of them all.
+// epoch returns the modification time of all files in the archives.
 func epoch(text string) (time.Time, error) {
 	if text == "" {
 		return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), nil
@@ -78,10 +77,10 @@ func epoch(text string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// names are those of the programs: the bot, and what tries it.
+// names returns the names of the programs.
 func names() []string { return []string{"oneclaw", "oneclaw-lab"} }
 
-// make fills the folder. Programs are built in a folder below it, which is gone afterwards.
+// make fills the folder. It builds the programs in a temporary folder below it.
 func (r release) make(ctx context.Context, build func(ctx context.Context, p platform, to string) error) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
@@ -113,8 +112,7 @@ func (r release) make(ctx context.Context, build func(ctx context.Context, p pla
 	return r.sums()
 }
 
-// build makes the programs as the Dockerfile does: static, with the time zones, and without a
-// trace of where it was built.
+// build builds the programs as the Dockerfile does: static, with time zones, and reproducible.
 func (r release) build(ctx context.Context, p platform, to string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "timetzdata",
 		"-gcflags=all=-dwarf=false", "-ldflags", "-s -w -X main.version="+r.version, "-o", to+"/")

@@ -1,5 +1,5 @@
-// Package rescue keeps a panic in one piece of work from ending the process: it becomes an
-// error of that piece, or a line in the log.
+// Package rescue keeps a panic from ending the process: it becomes an error, or a line in the
+// log.
 package rescue
 
 import (
@@ -15,7 +15,7 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// Bounds of the pauses before a loop goes on that panicked.
+// Bounds of the pauses before a loop that panicked continues.
 const (
 	minPause = time.Second
 	maxPause = time.Minute
@@ -40,13 +40,13 @@ func Do(f func() error) (err error) {
 	return f()
 }
 
-// Go calls f, and logs its panic with an incident. What names what f does.
+// Go calls f, and logs a panic with an incident id. what describes f.
 func Go(log *slog.Logger, what string, f func()) {
 	tell(log, what, Do(func() error { f(); return nil }))
 }
 
-// Loop calls f, which works until ctx ends, and calls it again after a pause where it panics.
-// It returns what f returns, nil where ctx ends in a pause. What names what f does.
+// Loop calls f, which works until ctx ends, and calls it again after a pause if it panics. It
+// returns f's result, or nil if ctx ends during a pause. what describes f.
 func Loop(ctx context.Context, log *slog.Logger, what string, f func(context.Context) error) error {
 	for pauses := retry.New(minPause, maxPause); ; {
 		var failure error

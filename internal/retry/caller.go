@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Caller makes requests.
+// Caller makes HTTP requests.
 type Caller struct {
 	http   atomic.Pointer[http.Client]
 	own    bool
@@ -19,28 +19,28 @@ type Caller struct {
 	tap    Tap
 }
 
-// Tap sees all that a client and its service exchange.
+// Tap sees the traffic between a client and its service.
 type Tap interface {
-	// Transport returns what makes requests in the place of next.
+	// Transport returns a transport that wraps next.
 	Transport(next http.RoundTripper) http.RoundTripper
-	// Frame is shown what came over a socket, or was sent.
+	// Frame gets a socket's message, received or sent.
 	Frame(sent bool, data []byte)
 }
 
-// NewCaller returns one that uses the client given, or one of its own. Redact masks errors.
+// NewCaller returns a caller that uses the given client, or a new one. redact masks errors.
 func NewCaller(given *http.Client, redact func(string) string) *Caller {
 	c := &Caller{own: given == nil, redact: redact}
 	hc := http.Client{Transport: newTransport()}
 	if given != nil {
 		hc = *given
 	}
-	// The address that a redirect tells the next server may hold a secret.
+	// The address in a redirect may contain a secret.
 	hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c.http.Store(&hc)
 	return c
 }
 
-// Watch has a tap see everything from now on; nil is none. It comes before the first request.
+// Watch sets the tap; nil is none. Call it before the first request.
 func (c *Caller) Watch(tap Tap) {
 	if c.tap = tap; tap != nil {
 		hc := *c.http.Load()
@@ -49,16 +49,16 @@ func (c *Caller) Watch(tap Tap) {
 	}
 }
 
-// Frame shows the tap what came over a socket, or was sent.
+// Frame passes a socket's message to the tap.
 func (c *Caller) Frame(sent bool, data []byte) {
 	if c.tap != nil {
 		c.tap.Frame(sent, data)
 	}
 }
 
-// newTransport notices dead connections by itself, and gives idle ones up before
-// the server does: a send on a connection that the other side has just closed ends
-// with an unknown outcome.
+// newTransport returns a transport that detects dead connections, and closes idle ones before
+// the server does: a send on a connection that the other side has just closed has an unknown
+// outcome.
 func newTransport() http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -74,15 +74,15 @@ func newTransport() http.RoundTripper {
 // Do makes a request.
 func (c *Caller) Do(req *http.Request) (*http.Response, error) { return c.http.Load().Do(req) }
 
-// Close gives up idle connections, where they are not shared.
+// Close closes idle connections unless they are shared.
 func (c *Caller) Close() {
 	if c.own {
 		c.http.Load().CloseIdleConnections()
 	}
 }
 
-// Renew lets the calls from now on use new connections, where they are not shared.
-// Calls under way keep theirs, which are closed behind them.
+// Renew makes later calls use new connections, unless they are shared. Running calls keep
+// theirs, which are closed afterwards.
 func (c *Caller) Renew() {
 	if !c.own {
 		return
@@ -94,8 +94,8 @@ func (c *Caller) Renew() {
 	c.http.Swap(&hc).CloseIdleConnections()
 }
 
-// Clean drops the address from an error of net/http, and all but the words of an
-// error that still tells a secret.
+// Clean removes the address from an error of net/http, and everything but the text if an error
+// still contains a secret.
 func (c *Caller) Clean(err error) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err
@@ -108,7 +108,7 @@ func (c *Caller) Clean(err error) error {
 	return err
 }
 
-// Save copies a body of at most so many bytes to w. A longer one is the error tooLong.
+// Save copies a body of at most limit bytes to w. For a longer one it returns tooLong.
 func (c *Caller) Save(w io.Writer, resp *http.Response, limit int64, tooLong error) error {
 	if resp.ContentLength > limit {
 		return tooLong
@@ -126,13 +126,13 @@ func (c *Caller) Save(w io.Writer, resp *http.Response, limit int64, tooLong err
 	return nil
 }
 
-// Func is a client of one request.
+// Func is a client that is one function.
 type Func func(*http.Request) (*http.Response, error)
 
 // Do makes the request.
 func (f Func) Do(req *http.Request) (*http.Response, error) { return f(req) }
 
-// Bounded returns no more than so many bytes of a body.
+// Bounded returns a body that ends after limit bytes.
 func Bounded(body io.ReadCloser, limit int64) io.ReadCloser {
 	return bounded{io.LimitReader(body, limit), body}
 }

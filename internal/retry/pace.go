@@ -7,45 +7,45 @@ import (
 )
 
 const (
-	// minGap is a gap that is no longer worth keeping.
+	// minGap is the gap below which there is no limit any more.
 	minGap = 10 * time.Millisecond
-	// calm is how long nothing may be refused before a gap is halved.
-	calm = time.Minute
+	// halveAfter is how long nothing may be refused before a gap is halved.
+	halveAfter = time.Minute
 	// maxKeys bounds the limits that are kept.
 	maxKeys = 4096
 )
 
-// Pacer are limits by what they are about: a chat, a method, everything.
+// Pacer holds rate limits by key: a chat, a method, everything.
 type Pacer struct {
 	hold time.Duration
 
 	mu     sync.Mutex
-	limits map[string]*limit
-	looked time.Time // when what can be forgotten was looked for
+	limits map[string]*rateLimit
+	looked time.Time // time of the last forget
 }
 
-// NewPacer returns paces that hold a request for so long at most. With more to wait its caller is
-// told, so that it can be given up meanwhile.
-func NewPacer(hold time.Duration) *Pacer { return &Pacer{hold: hold, limits: map[string]*limit{}} }
+// NewPacer returns a pacer that holds a request for at most hold. For a longer wait the caller
+// is told the time instead.
+func NewPacer(hold time.Duration) *Pacer { return &Pacer{hold: hold, limits: map[string]*rateLimit{}} }
 
-// limit is how fast requests may follow each other.
-type limit struct {
-	shut  time.Time     // nothing is taken before: trying makes it longer
+// rateLimit is the rate limit of a key.
+type rateLimit struct {
+	shut  time.Time     // no requests before: trying would extend it
 	gap   time.Duration // between requests
-	next  time.Time     // when the gap behind the last one is over
+	next  time.Time     // end of the gap after the last request
 	relax time.Time     // when the gap is halved
 }
 
-// slot returns when the next request may begin.
-func (l *limit) slot(now time.Time) time.Time {
+// nextStart returns when the next request may begin.
+func (l *rateLimit) nextStart(now time.Time) time.Time {
 	for l.gap > 0 && now.After(l.relax) {
-		l.relax = l.relax.Add(calm)
+		l.relax = l.relax.Add(halveAfter)
 		l.narrow(l.gap / 2)
 	}
 	return later(later(now, l.shut), l.next)
 }
 
-func (l *limit) narrow(gap time.Duration) {
+func (l *rateLimit) narrow(gap time.Duration) {
 	if l.gap = gap; gap < minGap {
 		l.gap, l.next = 0, time.Time{}
 	}
@@ -58,8 +58,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Wait returns 0 once a request may begin, or how long it has to wait where that is more
-// than it may. The keys are those that the request is under, the widest first.
+// Wait waits until a request may begin and returns 0, or returns how long it would have to wait
+// if that is more than hold. The keys apply to the request, the widest first.
 func (p *Pacer) Wait(ctx context.Context, keys ...string) time.Duration {
 	for {
 		at, held := p.reserve(ctx, keys)
@@ -70,13 +70,13 @@ func (p *Pacer) Wait(ctx context.Context, keys ...string) time.Duration {
 		if !held || Wait(ctx, d) != nil {
 			return max(time.Until(at), minGap)
 		}
-		if !p.any(keys, func(l *limit, now time.Time) bool { return now.Before(l.shut) }) {
+		if !p.any(keys, func(l *rateLimit, now time.Time) bool { return now.Before(l.shut) }) {
 			return 0
 		}
 	}
 }
 
-// reserve says when a request may begin, and keeps that moment unless it is too far away.
+// reserve returns when a request may begin, and reserves that time unless it is too far away.
 func (p *Pacer) reserve(ctx context.Context, keys []string) (at time.Time, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,8 +85,8 @@ func (p *Pacer) reserve(ctx context.Context, keys []string) (at time.Time, held 
 	var gaps []func()
 	for _, key := range keys {
 		if l := p.limits[key]; l != nil {
-			// What is wider does not wait for what is narrower.
-			begin := later(at, l.slot(now))
+			// A wider limit is not consumed while waiting for a narrower one.
+			begin := later(at, l.nextStart(now))
 			at = begin
 			gaps = append(gaps, func() { l.next = begin.Add(l.gap) })
 		}
@@ -103,10 +103,10 @@ func (p *Pacer) reserve(ctx context.Context, keys []string) (at time.Time, held 
 
 // Busy reports whether a request would have to wait.
 func (p *Pacer) Busy(keys ...string) bool {
-	return p.any(keys, func(l *limit, now time.Time) bool { return l.slot(now).After(now) })
+	return p.any(keys, func(l *rateLimit, now time.Time) bool { return l.nextStart(now).After(now) })
 }
 
-func (p *Pacer) any(keys []string, is func(*limit, time.Time) bool) bool {
+func (p *Pacer) any(keys []string, is func(*rateLimit, time.Time) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, key := range keys {
@@ -117,9 +117,8 @@ func (p *Pacer) any(keys []string, is func(*limit, time.Time) bool) bool {
 	return false
 }
 
-// Refused notes that nothing is taken for a time, and the gap to keep then. It doubles, up
-// to the longest, where one was too small, and not with each of the requests that were
-// under way together.
+// Refused records that nothing is accepted for a time, and the gap to keep then. The gap
+// doubles, up to longest, if it was too small, but only once for requests that ran in parallel.
 func (p *Pacer) Refused(key string, wait, gap, longest time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,34 +126,34 @@ func (p *Pacer) Refused(key string, wait, gap, longest time.Duration) {
 	l := p.limits[key]
 	if l == nil {
 		if p.forget(now); len(p.limits) >= maxKeys {
-			return // each request is then told by the other side itself
+			return // the other side then tells each request itself
 		}
-		l = &limit{}
+		l = &rateLimit{}
 		p.limits[key] = l
 	}
 	if !now.Before(l.shut) {
 		l.gap = max(gap, min(2*l.gap, longest))
 	}
 	l.shut = later(l.shut, now.Add(wait))
-	l.relax, l.next = l.shut.Add(calm), l.shut
+	l.relax, l.next = l.shut.Add(halveAfter), l.shut
 }
 
-// forget drops limits that were not used lately, where there are many: at most once a
-// second, because it looks at all of them.
+// forget drops unused limits if there are many: at most once a second, because it checks all of
+// them.
 func (p *Pacer) forget(now time.Time) {
 	if len(p.limits) < maxKeys || now.Sub(p.looked) < time.Second {
 		return
 	}
 	p.looked = now
 	for key, l := range p.limits {
-		if now.Sub(later(l.shut, l.next)) > calm {
+		if now.Sub(later(l.shut, l.next)) > halveAfter {
 			delete(p.limits, key)
 		}
 	}
 }
 
-// Passed notes that a request was taken, which makes the gap a tenth smaller: where the
-// other side promises a rate and takes more, that is found out.
+// Passed records an accepted request, which makes the gap a tenth smaller, in case the other
+// side accepts a higher rate than it promises.
 func (p *Pacer) Passed(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -80,7 +80,7 @@ func TestPacesEndWithTheirContext(t *testing.T) {
 		if len(p.limits) > maxKeys {
 			t.Errorf("%d paces are kept", len(p.limits))
 		}
-		time.Sleep(2 * calm)
+		time.Sleep(2 * halveAfter)
 		p.Refused("b", time.Second, time.Second, time.Second)
 		if len(p.limits) != 1 {
 			t.Errorf("%d paces are kept", len(p.limits))

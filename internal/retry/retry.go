@@ -1,10 +1,9 @@
-// Package retry has the pauses after which the program repeats what may pass: pauses
-// that grow, with a random part so that many who failed together do not come back
-// together, and never shorter than the other side asks for. [Pacer] holds requests apart where
-// the other side has said that there are too many of them.
+// Package retry is the common policy for retries: growing pauses with a random part, so that
+// many clients that failed together do not retry together, and never shorter than the other side
+// asks for. [Pacer] spaces requests after the other side has reported too many.
 //
-// What may be repeated, and how often, is for the caller to say: calls of models are repeated in
-// agent/provider, jobs in bridge/attempts.go.
+// Callers decide what may be repeated, and how often: calls of models are repeated in agent/provider,
+// jobs in bridge/attempts.go.
 package retry
 
 import (
@@ -14,32 +13,32 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// randomPart is how much shorter or longer a pause may be, as a part of it.
+// randomPart is the jitter, as a fraction of a pause.
 const randomPart = 1.0 / 3
 
-// Pauses are those between the tries of one thing. They belong to one goroutine.
+// Pauses are the pauses between tries. They are used by one goroutine.
 type Pauses struct {
 	first, longest time.Duration
 	steps          *backoff.ExponentialBackOff
 }
 
-// New returns pauses that begin near first and double up to longest. Random or not, none
-// is shorter than first or longer than longest.
+// New returns pauses that begin near first and double up to longest. With jitter, a pause stays
+// between first and longest; [Pauses.Next] waits longer only if asked to.
 func New(first, longest time.Duration) *Pauses {
 	return &Pauses{first: first, longest: longest, steps: &backoff.ExponentialBackOff{
 		InitialInterval: first * 3 / 2, RandomizationFactor: randomPart, Multiplier: 2, MaxInterval: longest * 3 / 4,
 	}}
 }
 
-// Next returns how long to wait, at least as long as the other side asked for.
+// Next returns how long to wait, at least asked, which is the other side's request.
 func (p *Pauses) Next(asked time.Duration) time.Duration {
 	return max(min(max(p.steps.NextBackOff(), p.first), p.longest), asked)
 }
 
-// Reset begins anew: the last try succeeded.
+// Reset starts over after a success.
 func (p *Pauses) Reset() { p.steps.Reset() }
 
-// Wait waits, or returns the cause for which ctx ended.
+// Wait waits for d. If ctx ends first, it returns the cause.
 func Wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)

@@ -7,23 +7,22 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Spare is the room for requests that may be left out. What must go out does not ask for it.
-type Spare struct {
+// OptionalLimiter limits optional requests. Necessary ones do not use it.
+type OptionalLimiter struct {
 	all *rate.Limiter
 
-	mu   sync.Mutex           // guards next, and that what all has is taken by one at a time
-	next map[string]time.Time // when the gap behind the last request of a key is over
+	mu   sync.Mutex           // guards next, and makes taking from all exclusive
+	next map[string]time.Time // end of the gap after the last request of a key
 }
 
-// NewSpare returns the room for so many requests a second, and for burst at once.
-func NewSpare(second float64, burst int) *Spare {
-	return &Spare{all: rate.NewLimiter(rate.Limit(second), burst), next: make(map[string]time.Time)}
+// NewOptionalLimiter returns a limit of second requests a second, with bursts.
+func NewOptionalLimiter(second float64, burst int) *OptionalLimiter {
+	return &OptionalLimiter{all: rate.NewLimiter(rate.Limit(second), burst), next: make(map[string]time.Time)}
 }
 
-// Take returns 0 where a request may begin now: it is taken for made, and the next under its
-// key has to keep the gap. Otherwise it returns after what time to ask again. It leaves the
-// room of some requests to others.
-func (s *Spare) Take(key string, gap time.Duration, leave int) time.Duration {
+// Take returns 0 if a request may begin now, which it counts; the next under its key has to keep
+// the gap. Otherwise it returns when to ask again. It leaves room for leave other requests.
+func (s *OptionalLimiter) Take(key string, gap time.Duration, leave int) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

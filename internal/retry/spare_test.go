@@ -9,7 +9,7 @@ import (
 
 func TestSpareRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewSpare(2, 3)
+		s := NewOptionalLimiter(2, 3)
 		for _, key := range []string{"a", "b"} {
 			if wait := s.Take(key, time.Second, 1); wait != 0 {
 				t.Errorf("%s waits %v", key, wait)
@@ -34,7 +34,7 @@ func TestSpareRoom(t *testing.T) {
 			t.Errorf("all is taken: %v", wait)
 		}
 		time.Sleep(time.Hour)
-		many := NewSpare(1e9, 1e9)
+		many := NewOptionalLimiter(1e9, 1e9)
 		for i := range 3 * maxKeys {
 			many.Take(strconv.Itoa(i), time.Second, 0)
 			time.Sleep(time.Millisecond)

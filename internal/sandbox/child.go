@@ -10,21 +10,21 @@ import (
 	"modernc.org/quickjs"
 )
 
-// maxStarted is how many calls of the host are open at once; the prelude queues more.
+// maxStarted bounds the concurrent calls of host functions; the prelude queues more.
 const maxStarted = 16
 
-// addressSpace is how much a child may map beyond what it has at its start: the
-// heap of the script, the copies made on the way out, and Go's own reserve.
+// addressSpace bounds what a child may map beyond its start: the heap of the script, copies of
+// results, and Go's own reserve.
 const addressSpace = 1 << 30
 
 // ServeScript runs one script that the parent sends over in and reports its result over out. It
-// bounds what this process may use, for good, and ends it when in does.
+// first confines this process for good, and ends it when in ends.
 func ServeScript(in io.Reader, out io.Writer) error {
 	if err := Confine(Limits{Memory: addressSpace}); err != nil {
 		return fmt.Errorf("javascript: %w", err)
 	}
 	parent := NewConn(in, out)
-	c := &runner{parent: parent, replies: make(chan reply, maxStarted+1), timers: map[int]due{}}
+	c := &runner{parent: parent, replies: make(chan reply, maxStarted+1), timers: map[int]timerDue{}}
 	var t task
 	if err := parent.Receive(&t); err != nil {
 		return err
@@ -35,8 +35,8 @@ func ServeScript(in io.Reader, out io.Writer) error {
 			if parent.Receive(&r) != nil {
 				os.Exit(1)
 			}
-			// There is room for all the calls that can be open, so that the end is seen
-			// also while the script does not look here.
+			// There is room for all possible calls, so that the end is noticed even while the
+			// script does not read replies.
 			c.replies <- r
 		}
 	}()
@@ -47,33 +47,33 @@ func ServeScript(in io.Reader, out io.Writer) error {
 	return parent.Send(report{Done: true, Failed: true, Text: failure.Error()})
 }
 
-// runner is a script and what it waits for.
+// runner runs a script and its event loop.
 type runner struct {
 	vm      *quickjs.VM
 	parent  *Conn
 	replies chan reply
-	late    []reply // that came while another was waited for
-	asked   int     // the last id given
+	late    []reply // received while waiting for another one
+	asked   int     // the last call id
 	started int     // calls without a reply
-	timers  map[int]due
-	armed   int // counts timers, so that those of one moment ring in their order
-	// now is when the script was last given something to do: timers that it sets
-	// meanwhile begin together, so that a slow machine does not turn them around.
+	timers  map[int]timerDue
+	armed   int // counts timers: those due at the same time fire in this order
+	// now is when the script was last resumed: timers that it sets until it waits begin at the same
+	// time, so that a slow machine does not reorder them.
 	now    time.Time
 	done   bool
-	failed error // of sending the result
+	failed error // sending the result failed
 }
 
-// due is when a timer rings. Timers ring in that order, however late it gets: a busy
-// machine must not turn a script around.
-type due struct {
+// timerDue is when a timer fires. Timers fire in the order of their times, however late: a busy
+// machine must not reorder them.
+type timerDue struct {
 	at    time.Time
 	order int
 }
 
-// nextTimer returns the timer that rings first; 0 where there is none.
+// nextTimer returns the timer that fires first; id 0 if there is none.
 func (c *runner) nextTimer() (id int, at time.Time) {
-	first := due{}
+	first := timerDue{}
 	for n, d := range c.timers {
 		if id == 0 || d.at.Before(first.at) || d.at.Equal(first.at) && d.order < first.order {
 			id, first = n, d
@@ -87,7 +87,7 @@ var (
 	errMemory    = errors.New("InternalError: out of memory")
 )
 
-// run runs a task until its result is sent, or returns why it has none.
+// run runs a task until its result is sent, or returns why there is none.
 func (c *runner) run(t task) error {
 	vm, err := quickjs.NewVM()
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *runner) run(t task) error {
 	}
 }
 
-// drain runs what promises have made ready.
+// drain runs pending promise jobs.
 func (c *runner) drain() error {
 	for {
 		n, err := c.vm.ExecutePendingJobs()
@@ -132,7 +132,7 @@ func (c *runner) drain() error {
 	}
 }
 
-// next waits for something to happen and tells the script.
+// next waits for an event and passes it to the script.
 func (c *runner) next(settle quickjs.Value) error {
 	kind, id, text := "reply", 0, ""
 	if len(c.late) > 0 {
@@ -193,14 +193,14 @@ func (c *runner) ask(name, argument string) (int, error) {
 	return c.asked, c.parent.Send(report{ID: c.asked, Call: name, Argument: []byte(argument)})
 }
 
-// timer starts a timer, or stops one whose time is negative.
+// timer starts a timer, or stops it if the time is negative.
 func (c *runner) timer(id, milliseconds int) {
 	delete(c.timers, id)
 	if milliseconds < 0 {
 		return
 	}
 	c.armed++
-	c.timers[id] = due{c.now.Add(time.Duration(milliseconds) * time.Millisecond), c.armed}
+	c.timers[id] = timerDue{c.now.Add(time.Duration(milliseconds) * time.Millisecond), c.armed}
 }
 
 func (c *runner) finish(failed bool, text string) {
@@ -221,7 +221,7 @@ func explain(err error) error {
 	case !errors.As(err, &e):
 		return err
 	case e.Message == "out of memory", e.Error() == "null":
-		// There is null where not even an error found room.
+		// The error is null if there was no memory even for it.
 		return fmt.Errorf("%w (the limit is %d MiB)", errMemory, MaxHeap>>20)
 	case e.LineNumber > 0:
 		return fmt.Errorf("%w (line %d)", err, e.LineNumber)

@@ -14,44 +14,50 @@ import (
 
 // Limits bound a process.
 type Limits struct {
-	// Memory is how many bytes it may map beyond what it has mapped already, where the
-	// system tells how much that is.
+	// Memory bounds the bytes mapped beyond those mapped already, if the system reports these.
 	Memory uint64
-	// CPU is how much processor time it may take beyond what it has taken. 0 means any.
+	// CPU bounds the processor time beyond that spent already. 0 means no bound.
 	CPU time.Duration
 }
 
-// maxFiles is how many files a child may have open.
+// maxFiles bounds the open files of a child.
 const maxFiles = 16
 
-// Confine gives this process limits that it cannot raise again: no core dumps that would
-// hold what it saw, no writing of files, few open ones, and those of l. Where memory runs
-// out, the system kills this process before others.
+// Confine limits this process for good: no core dumps, which could contain secrets, no writing
+// of files, few open ones, and l. If the machine runs out of memory, the system kills this
+// process first.
 func Confine(l Limits) error {
-	limits := map[int]uint64{syscall.RLIMIT_CORE: 0, syscall.RLIMIT_FSIZE: 0, syscall.RLIMIT_NOFILE: maxFiles}
+	type limit struct {
+		name  string
+		which int
+		value uint64
+	}
+	limits := []limit{
+		{"core", syscall.RLIMIT_CORE, 0}, {"fsize", syscall.RLIMIT_FSIZE, 0}, {"nofile", syscall.RLIMIT_NOFILE, maxFiles},
+	}
 	if size, ok := mapped(); ok {
-		limits[syscall.RLIMIT_AS] = size + l.Memory
+		limits = append(limits, limit{"as", syscall.RLIMIT_AS, size + l.Memory})
 	}
 	if l.CPU > 0 {
 		var used syscall.Rusage
 		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-			return fmt.Errorf("child: read processor time: %w", err)
+			return fmt.Errorf("sandbox: read processor time: %w", err)
 		}
 		spent := time.Duration(used.Utime.Nano() + used.Stime.Nano())
-		limits[syscall.RLIMIT_CPU] = uint64((spent + l.CPU + time.Second - 1) / time.Second)
+		limits = append(limits, limit{"cpu", syscall.RLIMIT_CPU, uint64((spent + l.CPU + time.Second - 1) / time.Second)})
 	}
-	// There is no such file on other systems, and nothing depends on it.
+	// Only Linux has this file, and nothing depends on it.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
-	for which, limit := range limits {
-		if err := syscall.Setrlimit(which, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
-			return fmt.Errorf("child: set limit %d: %w", which, err)
+	for _, l := range limits {
+		if err := syscall.Setrlimit(l.which, &syscall.Rlimit{Cur: l.value, Max: l.value}); err != nil {
+			return fmt.Errorf("sandbox: set rlimit %s: %w", l.name, err)
 		}
 	}
 	return nil
 }
 
-// ServeTask is how a child begins that does one task: it confines this process, for good, receives the
-// task of its parent, and ends this process when in does.
+// ServeTask begins a child with one task: it confines this process for good, receives the task
+// from the parent, and ends this process when in ends.
 func ServeTask[Task any](limits Limits, in io.Reader, out io.Writer) (task Task, parent *Conn, err error) {
 	if err := Confine(limits); err != nil {
 		return task, nil, err
@@ -62,22 +68,22 @@ func ServeTask[Task any](limits Limits, in io.Reader, out io.Writer) (task Task,
 	}
 	go func() {
 		for parent.Receive(new(Task)) == nil {
-			continue // There is one task only.
+			continue // there is only one task
 		}
 		os.Exit(1)
 	}()
 	return task, parent, nil
 }
 
-// glances is how often a process looks how much memory it has.
-const glances = 5 * time.Millisecond
+// memoryPollInterval is the polling interval of LimitMemory.
+const memoryPollInterval = 5 * time.Millisecond
 
-// LimitMemory ends this process when it takes more than limit bytes of memory, as Go counts what
-// it has of the system, after it has called say. Above frugal bytes garbage is collected at any cost.
+// LimitMemory calls say and ends this process when Go has taken more than limit bytes from the
+// system. Above frugal bytes the garbage collector works harder.
 func LimitMemory(frugal, limit int64, say func()) {
 	debug.SetMemoryLimit(frugal)
 	go func() {
-		for range time.Tick(glances) {
+		for range time.Tick(memoryPollInterval) {
 			if memory() > limit {
 				say()
 				os.Exit(1)
@@ -86,7 +92,7 @@ func LimitMemory(frugal, limit int64, say func()) {
 	}()
 }
 
-// memory is how many bytes Go has of the system.
+// memory returns how many bytes Go has taken from the system.
 func memory() int64 {
 	sizes := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(sizes)

@@ -13,9 +13,9 @@ import (
 const MaxMessage = 8 << 20
 
 // ErrTooLong is returned by [Conn.Send] for a message longer than [MaxMessage].
-var ErrTooLong = errors.New("child: a message is too long")
+var ErrTooLong = errors.New("sandbox: a message is too long")
 
-// Conn carries messages between parent and child, each a line of JSON. Send may be used
+// Conn exchanges messages between parent and child, one JSON line each. Send may be used
 // concurrently, Receive by one goroutine at a time.
 type Conn struct {
 	mu    sync.Mutex
@@ -23,7 +23,7 @@ type Conn struct {
 	lines *bufio.Scanner
 }
 
-// NewConn makes a connection of its two directions.
+// NewConn makes a connection that reads from in and writes to out.
 func NewConn(in io.Reader, out io.Writer) *Conn {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, MaxMessage)
@@ -34,7 +34,7 @@ func NewConn(in io.Reader, out io.Writer) *Conn {
 func (c *Conn) Send(message any) error {
 	line, err := json.Marshal(message)
 	if err != nil {
-		return fmt.Errorf("child: encode a message: %w", err)
+		return fmt.Errorf("sandbox: encode a message: %w", err)
 	}
 	if len(line) >= MaxMessage {
 		return ErrTooLong
@@ -45,16 +45,16 @@ func (c *Conn) Send(message any) error {
 	return err
 }
 
-// Receive reads a message. It returns io.EOF behind the last one.
+// Receive reads a message. It returns io.EOF after the last one.
 func (c *Conn) Receive(message any) error {
 	if !c.lines.Scan() {
 		if err := c.lines.Err(); err != nil {
-			return fmt.Errorf("child: read a message: %w", err)
+			return fmt.Errorf("sandbox: read a message: %w", err)
 		}
 		return io.EOF
 	}
 	if err := json.Unmarshal(c.lines.Bytes(), message); err != nil {
-		return fmt.Errorf("child: read a message: %w", err)
+		return fmt.Errorf("sandbox: read a message: %w", err)
 	}
 	return nil
 }

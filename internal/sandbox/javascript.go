@@ -14,92 +14,90 @@ import (
 
 // Limits of a run.
 const (
-	// MaxHeap is how much memory the values of a script may take, in bytes.
+	// MaxHeap bounds the memory of a script's values, in bytes.
 	MaxHeap = 16 << 20
-	// MaxSource is the longest script, in bytes.
+	// MaxSource bounds a script, in bytes.
 	MaxSource = 1 << 20
-	// MaxResult is how much of a result is kept, in bytes.
+	// MaxResult bounds the kept part of a result, in bytes.
 	MaxResult = 1 << 20
-	// DefaultRuns is how many scripts run at once where [EngineConfig] says nothing, and
-	// DefaultOwnerRuns how many of one owner.
+	// DefaultRuns and DefaultOwnerRuns are the defaults of [EngineConfig].
 	DefaultRuns      = 8
 	DefaultOwnerRuns = 2
 )
 
-// ScriptArgument is what the child is started with: a program that is given it as its
-// only argument must call [ServeScript] before it does anything else.
+// ScriptArgument starts the child: a program started with it as its only argument must call
+// [ServeScript] before anything else.
 const ScriptArgument = "javascript-child"
 
 var (
 	// ErrScriptTooLong is returned for a script longer than [MaxSource].
 	ErrScriptTooLong = fmt.Errorf("the script is longer than %d bytes", MaxSource)
-	// ErrTimeout is returned for a script that did not end in its time.
+	// ErrTimeout is returned for a script that did not end in time.
 	ErrTimeout = errors.New("the script did not end in its time")
-	// ErrBusy is returned for a script that did not begin: others ran for all of the
-	// time that it waits.
+	// ErrBusy is returned for a script that did not begin within MaxWait because others were
+	// running.
 	ErrBusy = errors.New("other scripts are running")
 )
 
-// ScriptError is the failure of a script by its own fault.
+// ScriptError is an error in a script.
 type ScriptError struct {
-	// Message is what a person who writes scripts needs to know.
+	// Message is for the author of the script.
 	Message string
 }
 
 // Error returns the message.
 func (e *ScriptError) Error() string { return e.Message }
 
-// Function is a function of the host that a script may call; its error reaches the script
-// as an exception. It must end soon after ctx does, and may be called concurrently.
+// Function is a host function for scripts; its error reaches the script as an exception. It must
+// return soon after ctx ends, and may be called concurrently.
 type Function func(ctx context.Context, argument json.RawMessage) (any, error)
 
-// Script is what runs.
+// Script is a script and its environment.
 type Script struct {
 	// Source is the code.
 	Source string
-	// Entry is the name of the function that is called with Params, a plain
-	// identifier. Without one the result is that of main(), if the code defines it,
-	// else the value of its last expression.
+	// Entry is the name of the function that is called with Params, a plain identifier. If empty,
+	// the result is that of main(), if the code defines it, or else the value of the last
+	// expression.
 	Entry string
 	// Params is the argument of Entry as JSON. Empty means {}.
 	Params json.RawMessage
-	// Prelude is code of the program: an expression for a function that is called
-	// before Source with {call, start, has}, to define global functions by
-	// Functions. call(name, argument) returns the result, start(name, argument) a
-	// promise of it, has(name) whether there is such a function.
+	// Prelude is an expression for a function that is called before Source with {call, start, has},
+	// to define globals that use Functions. call(name, argument) returns the result, start(name,
+	// argument) a promise of it, has(name) whether there is such a function.
 	Prelude string
-	// Functions are what Prelude may call, by name.
+	// Functions are the host functions for Prelude, by name.
 	Functions map[string]Function
-	// Log takes what the script writes to its console. nil discards it.
+	// Log receives the script's console output. nil discards it.
 	Log func(level slog.Level, text string)
 	// Check ends the run before Entry is called.
 	Check bool
-	// Owner is on whose behalf the script runs.
+	// Owner is the user or chat that the script runs for.
 	Owner string
-	// MaxWait bounds the time in which it waits for other scripts, and Timeout that in
-	// which it runs. 0 means that only the context bounds it.
+	// MaxWait bounds the wait for other scripts, and Timeout the run. 0 means that only the context
+	// bounds it.
 	MaxWait, Timeout time.Duration
 }
 
-// EngineConfig sets up an [Engine].
+// EngineConfig configures an [Engine].
 type EngineConfig struct {
 	// Command starts the child. Empty means this program with [ScriptArgument].
 	Command []string
-	// Runs is how many scripts run at once, and OwnerRuns how many of one owner; others
-	// wait. 0 means [DefaultRuns] and [DefaultOwnerRuns].
+	// Runs bounds the scripts that run in parallel, and OwnerRuns those of one owner; others wait.
+	// 0 means [DefaultRuns] and [DefaultOwnerRuns].
 	Runs, OwnerRuns int
-	// Logger gets what is wrong with the engine itself. nil discards it.
+	// Logger gets errors of the engine itself. nil discards them.
 	Logger *slog.Logger
 }
 
-// Engine runs scripts. It may be used concurrently and keeps nothing between runs.
+// Engine runs scripts. It may be used concurrently and keeps no state between runs.
 type Engine struct {
 	command []string
 	slots   *slots
 	log     *slog.Logger
 }
 
-// NewEngine makes an engine. Nothing is started.
+// NewEngine makes an engine. It starts nothing.
 func NewEngine(cfg EngineConfig) (*Engine, error) {
 	command := cfg.Command
 	if len(command) == 0 {
@@ -121,10 +119,9 @@ func NewEngine(cfg EngineConfig) (*Engine, error) {
 	}, nil
 }
 
-// Run runs a script to its end, to that of its time or to that of ctx, and returns its
-// result: a string as it is, nothing for null and undefined, JSON for anything else. The
-// error is a [*ScriptError], [ErrScriptTooLong], [ErrTimeout], [ErrBusy], that of ctx, or that
-// the engine did not start.
+// Run runs a script until it, its time or ctx ends, and returns its result: a string unchanged,
+// "" for null and undefined, JSON for anything else. The error is a [*ScriptError],
+// [ErrScriptTooLong], [ErrTimeout], [ErrBusy], that of ctx, or that the engine did not start.
 func (e *Engine) Run(ctx context.Context, s Script) (string, error) {
 	if len(s.Source) > MaxSource {
 		return "", ErrScriptTooLong

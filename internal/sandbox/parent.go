@@ -16,15 +16,14 @@ import (
 )
 
 const (
-	// maxCalls is how many calls of the host a script may have open at once. Only a child
-	// that was tampered with gets there.
+	// maxCalls bounds the concurrent calls of a script. Only a compromised child exceeds it.
 	maxCalls = 2 * maxStarted
-	// maxLines and maxLine bound what a console may write, in lines and bytes.
+	// maxLines and maxLine bound the console output, in lines and bytes.
 	maxLines = 100
 	maxLine  = 2_000
 )
 
-// process is a child and the conversation with it.
+// process is a child with its session.
 type process struct {
 	script Script
 	child  *Process
@@ -42,23 +41,23 @@ func (e *Engine) run(ctx context.Context, s Script) (string, error) {
 		return "", fmt.Errorf("javascript: start the engine: %w", err)
 	}
 	p := &process{script: s, child: started}
-	text, err := p.converse(running)
-	// The child has nothing left to do, or nothing that it will be let do.
+	text, err := p.runSession(running)
+	// Whatever the child still does is no longer wanted.
 	cancel()
 	p.calls.Wait()
 	exit := started.End()
-	if ctx.Err() != nil || !errors.Is(err, errBroken) {
+	if ctx.Err() != nil || !errors.Is(err, errNoResult) {
 		return text, err
 	}
 	e.log.Warn("javascript engine broke off", "error", err, "exit", exit)
 	return "", &ScriptError{"the script used more memory or stack than it may have, and the engine broke off"}
 }
 
-// errBroken is returned where the child ends without a result or talks nonsense.
-var errBroken = errors.New("the child ended without a result")
+// errNoResult is returned if the child ends without a result or sends invalid messages.
+var errNoResult = errors.New("the child ended without a result")
 
-// converse gives the child its task and serves it until it is done.
-func (p *process) converse(ctx context.Context) (string, error) {
+// runSession sends the child its task and serves it until it is done.
+func (p *process) runSession(ctx context.Context) (string, error) {
 	first := task{
 		Source: p.script.Source, Entry: p.script.Entry, Params: p.script.Params, Prelude: p.script.Prelude,
 		Functions: slices.Sorted(maps.Keys(p.script.Functions)), Check: p.script.Check,
@@ -67,12 +66,12 @@ func (p *process) converse(ctx context.Context) (string, error) {
 		if errors.Is(err, ErrTooLong) {
 			return "", &ScriptError{"the parameters are too large"}
 		}
-		return "", fmt.Errorf("%w: %w", errBroken, err)
+		return "", fmt.Errorf("%w: %w", errNoResult, err)
 	}
 	for {
 		var m report
 		if err := p.child.Receive(&m); err != nil {
-			return "", fmt.Errorf("%w: %w", errBroken, err)
+			return "", fmt.Errorf("%w: %w", errNoResult, err)
 		}
 		switch {
 		case m.Done && m.Failed:
@@ -87,7 +86,7 @@ func (p *process) converse(ctx context.Context) (string, error) {
 	}
 }
 
-// serve answers a call of the child, beside what else it asks for.
+// serve handles a call of the child, concurrently with others.
 func (p *process) serve(ctx context.Context, m report) {
 	if p.open.Add(1) > maxCalls {
 		p.open.Add(-1)
@@ -107,8 +106,8 @@ func (p *process) serve(ctx context.Context, m report) {
 	})
 }
 
-// answer sends what a call has come to. Where the child does not read it, it has
-// ended, which is seen where its messages are read.
+// answer sends the result of a call. If the child does not read it, it has ended, which the
+// reading side notices.
 func (p *process) answer(id int, value any, err error) {
 	if err == nil {
 		var data json.RawMessage
@@ -125,7 +124,7 @@ func (p *process) answer(id int, value any, err error) {
 	}
 }
 
-// console passes on what a script writes, as far as it is not too much.
+// console passes on console output, up to the limits.
 func (p *process) console(m report) {
 	if p.lines++; p.script.Log == nil || p.lines > maxLines {
 		return

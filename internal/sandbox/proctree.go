@@ -1,10 +1,9 @@
 package sandbox
 
-// A limit of the system (RLIMIT_AS, RLIMIT_DATA) counts for each process by itself, so a program
-// that starts others is bounded by what all of them take together. Memory is what only they can
-// give back: pages of their own and of shared memory, in RAM or swap. Pages of files are left
-// out, because the kernel drops them when it needs room. What is read is /proc of Linux; elsewhere
-// memory is not seen, and not bounded.
+// A limit of the system (RLIMIT_AS, RLIMIT_DATA) counts per process, so a program that starts
+// others needs a bound on the memory of all. Memory means private and shared pages, in RAM or
+// swap. Pages of files do not count, because the kernel drops them when necessary. It is read
+// from /proc of Linux; other systems are not bounded.
 
 import (
 	"bytes"
@@ -18,24 +17,23 @@ import (
 	"time"
 )
 
-// interval is the time between two looks of [WatchMemory].
-const interval = 100 * time.Millisecond
+// watchInterval is the polling interval of [WatchMemory].
+const watchInterval = 100 * time.Millisecond
 
-// ErrExceeded is returned by [WatchMemory] when a tree takes more than it may.
+// ErrExceeded is returned by [WatchMemory] when a tree exceeds its limit.
 var ErrExceeded = errors.New("more memory than allowed")
 
-// WatchMemory looks at the memory of a process and its descendants, again and again, and
-// returns [ErrExceeded] when it finds more than limit bytes. It returns nil when ctx
-// ends, when the process has ended, and where memory cannot be seen. It kills nothing.
-// Between two looks a tree can take more than the limit.
+// WatchMemory polls the memory of a process and its descendants, and returns [ErrExceeded] when
+// it exceeds limit bytes. It returns nil when ctx ends, when the process has ended, and if
+// memory cannot be read. It kills nothing. Between two polls a tree can exceed the limit.
 func WatchMemory(ctx context.Context, root int, limit uint64) error {
-	ticker := time.NewTicker(interval)
+	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
 	for {
 		used, err := measure(root, limit)
 		switch {
 		case err != nil:
-			return nil //nolint:nilerr // Memory that cannot be seen is not bounded.
+			return nil //nolint:nilerr // unreadable memory is not bounded
 		case used > limit:
 			return fmt.Errorf("%w: %d MiB of %d MiB", ErrExceeded, used>>20, limit>>20)
 		}
@@ -47,26 +45,26 @@ func WatchMemory(ctx context.Context, root int, limit uint64) error {
 	}
 }
 
-// KillTree kills a process and its descendants. What is gone already is no error.
+// KillTree kills a process and its descendants, ignoring those that have ended.
 func KillTree(root int) error {
 	pids, err := tree(root)
 	if err != nil {
-		return nil //nolint:nilerr // There is nothing to kill, or nothing that can be found.
+		return nil //nolint:nilerr // there is nothing to kill, or nothing that can be found
 	}
 	for _, pid := range pids {
 		if failure := syscall.Kill(pid, syscall.SIGKILL); failure != nil && !errors.Is(failure, syscall.ESRCH) {
-			err = errors.Join(err, fmt.Errorf("proctree: kill process %d: %w", pid, failure))
+			err = errors.Join(err, fmt.Errorf("sandbox: kill process %d: %w", pid, failure))
 		}
 	}
 	return err
 }
 
-// Memory returns how many bytes a process and its descendants take.
+// Memory returns the bytes that a process and its descendants use.
 func Memory(root int) (uint64, error) { return measure(root, 0) }
 
-// measure returns the memory of a tree, with what several share counted once as far as
-// the kernel lets this process see that. Up to enough bytes, an upper bound will do,
-// which costs less: memory that processes share counts for each.
+// measure returns the memory of a tree, with shared memory counted once as far as the kernel
+// lets this process see that. Up to enough bytes, a cheaper upper bound is sufficient, which
+// counts shared memory for each process.
 func measure(root int, enough uint64) (uint64, error) {
 	pids, err := tree(root)
 	if err != nil {
@@ -75,7 +73,7 @@ func measure(root int, enough uint64) (uint64, error) {
 	bound, exact := uint64(0), uint64(0)
 	resident := make([]uint64, len(pids))
 	for i, pid := range pids {
-		// With all that it shares; 0 for one that has ended meanwhile.
+		// With all shared memory; 0 for a process that has ended.
 		resident[i], _ = sizes(pid, "status", "RssAnon:", "RssShmem:", "VmSwap:")
 		bound += resident[i]
 	}
@@ -83,7 +81,7 @@ func measure(root int, enough uint64) (uint64, error) {
 		return bound, nil
 	}
 	for i, pid := range pids {
-		// With its part of what it shares, which the kernel shows to who may trace it.
+		// With its share of shared memory, which the kernel shows to processes that may trace it.
 		if share, ok := sizes(pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:", "SwapPss:"); ok {
 			exact += share
 		} else {
@@ -95,11 +93,11 @@ func measure(root int, enough uint64) (uint64, error) {
 
 func tree(root int) ([]int, error) {
 	if _, ok := parent(root); !ok {
-		return nil, fmt.Errorf("proctree: process %d: %w", root, os.ErrNotExist)
+		return nil, fmt.Errorf("sandbox: process %d: %w", root, os.ErrNotExist)
 	}
 	names, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
-		return nil, fmt.Errorf("proctree: list processes: %w", err)
+		return nil, fmt.Errorf("sandbox: list processes: %w", err)
 	}
 	children := map[int][]int{}
 	for _, name := range names {
@@ -123,7 +121,7 @@ func parent(pid int) (int, bool) {
 	if err != nil {
 		return 0, false
 	}
-	// The name in front is in parentheses and can hold anything. State and parent follow.
+	// The name is in parentheses and can contain anything. State and parent follow.
 	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 	if len(fields) < 2 {
 		return 0, false
@@ -132,7 +130,7 @@ func parent(pid int) (int, bool) {
 	return above, err == nil
 }
 
-// sizes sums lines of a file of a process, and reports whether it has any of them.
+// sizes sums lines of a file of a process, and reports whether any was found.
 func sizes(pid int, file string, names ...string) (sum uint64, found bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {

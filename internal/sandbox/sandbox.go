@@ -1,17 +1,16 @@
-// Package sandbox runs a part of this program in a process of its own, which handles what
-// has not been checked: scripts and documents.
+// Package sandbox runs parts of this program that handle untrusted data, scripts and documents,
+// in separate processes.
 //
-// The program starts itself again with an argument that says which part. The sandboxed process
-// has an empty environment, no open files but what it is given, and two pipes to its parent. It
-// calls [Confine] before it touches anything foreign, ends when its parent does, and is
-// killed when its time is over. [WatchMemory] bounds it together with all that it starts.
+// The program starts itself again with an argument that selects the part. The child has an empty
+// environment, only the files that it is given, and two pipes to its parent. It calls [Confine]
+// before it reads untrusted data, ends when its parent does, and is killed when its time is
+// over. [WatchMemory] bounds it together with its descendants.
 //
-// [Engine] runs unchecked scripts, each in such a process. It is QuickJS,
-// transpiled to Go. Within one process it could neither be stopped for sure (a native loop such
-// as Array.prototype.includes over a length of 2^53 never looks whether it should end) nor be
-// kept out of the memory that holds the bot's secrets. A script has the language and a few of
-// what it would find in a browser. Whatever reaches outside are functions of the [Script], which
-// run in the parent.
+// [Engine] runs untrusted scripts, each in a child, with QuickJS transpiled to Go. In the bot's
+// process a script could neither be stopped reliably (a native loop such as
+// Array.prototype.includes over a length of 2^53 is not interruptible) nor be kept away from the
+// bot's secrets in memory. A script has the language and a few browser APIs. Everything that
+// reaches outside is a function of the [Script], which runs in the parent.
 package sandbox
 
 import (
@@ -24,10 +23,10 @@ import (
 	"sync"
 )
 
-// maxStderr is how much is kept of what a child says when it dies.
+// maxStderr bounds the kept error output of a child, in bytes.
 const maxStderr = 4_000
 
-// Command is the command that starts this program with one argument. Its path stays right
+// Command returns the command that starts this program with one argument. Its path stays valid
 // when the program's file is replaced.
 func Command(argument string) ([]string, error) {
 	const running = "/proc/self/exe"
@@ -38,24 +37,24 @@ func Command(argument string) ([]string, error) {
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("child: find this program: %w", err)
+		return nil, fmt.Errorf("sandbox: find this program: %w", err)
 	}
 	return []string{program, argument}, nil
 }
 
-// Process is a running child and the connection with it. It must be ended.
+// Process is a running child with its connection. End must be called.
 type Process struct {
 	*Conn
 
 	cmd     *exec.Cmd
 	cancel  context.CancelFunc
 	stderr  tail
-	measure func(limit uint64) error // returns when the child takes more, or has to end
+	measure func(limit uint64) error // returns when the child exceeds limit, or must end
 	watches sync.WaitGroup
-	over    error // what the watch has found
+	over    error // the result of the watch
 }
 
-// Start starts a child, killed when ctx ends. The files are its descriptors from 3 on.
+// Start starts a child, which is killed when ctx ends. The files are its descriptors from 3 on.
 func Start(ctx context.Context, command []string, files ...*os.File) (*Process, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &Process{cmd: exec.CommandContext(ctx, command[0], command[1:]...), cancel: cancel}
@@ -82,8 +81,8 @@ func Start(ctx context.Context, command []string, files ...*os.File) (*Process, 
 	return p, nil
 }
 
-// Watch kills the child when it takes more than limit bytes of memory, as far as the
-// system shows that. It is called once at most.
+// Watch kills the child when it exceeds limit bytes of memory, if the system reports that. Call
+// it at most once.
 func (p *Process) Watch(limit uint64) {
 	p.watches.Go(func() {
 		if p.over = p.measure(limit); p.over != nil {
@@ -92,8 +91,8 @@ func (p *Process) Watch(limit uint64) {
 	})
 }
 
-// End kills the child, if it has not ended, and waits for that. Its error says how the
-// child ended, which is worth a look where it broke off.
+// End kills the child, if it is still running, and waits for it. Its error says how the child
+// ended, for cases in which that was too early.
 func (p *Process) End() error {
 	p.cancel()
 	p.watches.Wait()
@@ -104,10 +103,10 @@ func (p *Process) End() error {
 	return err
 }
 
-// tail keeps the beginning of what is written to it, to be read afterwards.
+// tail keeps the beginning of what is written.
 type tail struct{ kept []byte }
 
-// Write takes everything and keeps what fits.
+// Write accepts everything and keeps what fits.
 func (t *tail) Write(data []byte) (int, error) {
 	t.kept = append(t.kept, data[:min(len(data), maxStderr-len(t.kept))]...)
 	return len(data), nil

@@ -6,14 +6,14 @@ import (
 	"oneclaw/internal/named"
 )
 
-// slots bound how many scripts run at once: of one owner, and of all. Who waits for
-// scripts of their own takes no place among all, so that others get theirs.
+// slots bound the scripts that run in parallel: of one owner, and of all. A script that waits
+// for others of its owner does not occupy a slot of all.
 type slots struct {
 	owners *named.Semaphores
 	all    chan struct{}
 }
 
-// take waits for a slot, in the order in which it was asked for.
+// take waits for a slot, first come first served.
 func (s *slots) take(ctx context.Context, owner string) (release func(), err error) {
 	leave, err := s.owners.Acquire(ctx, owner)
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 //go:embed prelude.js
 var prelude string
 
-// async lets a script await at its top level (JS_EVAL_FLAG_ASYNC of quickjs.h).
-// Its value is then a promise of {value}.
+// async allows await at the top level of a script (JS_EVAL_FLAG_ASYNC of quickjs.h). Its value
+// is then a promise of {value}.
 const async = quickjs.EvalGlobal | 1<<7
 
-// begin runs the task until it waits, and returns what is told of what has happened.
+// begin runs the task until it waits, and returns the function that delivers events.
 func (c *runner) begin(t task) (settle quickjs.Value, err error) {
 	natives := map[string]quickjs.HostFunc{
 		"__call": func(args []any) (any, error) {
 			text, err := c.call(text(args, 0), text(args, 1))
-			return enclose(text, err), nil
+			return encodeResult(text, err), nil
 		},
 		"__start": func(args []any) (any, error) { return c.start(text(args, 0), text(args, 1)) },
 		"__timer": func(args []any) (any, error) {
@@ -40,7 +40,7 @@ func (c *runner) begin(t task) (settle quickjs.Value, err error) {
 			c.finish(failed, text(args, 1))
 			return nil, nil
 		},
-		"__url":    func(args []any) (any, error) { return enclose(parseURL(text(args, 0), text(args, 1))), nil },
+		"__url":    func(args []any) (any, error) { return encodeResult(parseURL(text(args, 0), text(args, 1))), nil },
 		"__random": func(args []any) (any, error) { return random(integer(args, 0)) },
 	}
 	for name, f := range natives {
@@ -78,7 +78,7 @@ func (c *runner) begin(t task) (settle quickjs.Value, err error) {
 	return settle, nil
 }
 
-// define hands the functions of the host to the code that makes globals of them.
+// define passes the host functions to the code that makes globals of them.
 func (c *runner) define(host quickjs.Value, code string) error {
 	f, err := c.vm.EvalValue(code, quickjs.EvalGlobal)
 	if err != nil {
@@ -100,8 +100,8 @@ func (c *runner) member(of quickjs.Value, name string) (quickjs.Value, error) {
 	return of.GetPropertyValue(atom)
 }
 
-// eval evaluates the source. Code that says return at its top level is taken for
-// the body of a function where no function is named.
+// eval evaluates the source. If no function is named, code with a return at its top level is
+// evaluated as the body of a function.
 func (c *runner) eval(t task) (quickjs.Value, error) {
 	value, err := c.vm.EvalValue(t.Source, async)
 	var e *quickjs.Error
@@ -115,7 +115,7 @@ func (c *runner) eval(t task) (quickjs.Value, error) {
 	return body, nil
 }
 
-// text and integer read an argument; the prelude gives the right types.
+// text and integer read an argument, whose type the prelude ensures.
 func text(args []any, i int) string {
 	s, _ := args[i].(string)
 	return s
@@ -131,8 +131,8 @@ func integer(args []any, i int) int {
 	return 0
 }
 
-// enclose makes one text of a JSON value or an error.
-func enclose(value string, err error) string {
+// encodeResult encodes a JSON value or an error as one text.
+func encodeResult(value string, err error) string {
 	if err == nil {
 		return value
 	}
@@ -143,11 +143,11 @@ func enclose(value string, err error) string {
 	return `{"error":` + string(quoted) + `}`
 }
 
-// result is what the prelude reads of a reply.
+// result encodes a reply for the prelude.
 func result(r reply) string {
 	switch {
 	case r.Error != nil:
-		return enclose("", errors.New(*r.Error))
+		return encodeResult("", errors.New(*r.Error))
 	case len(r.Value) == 0:
 		return `{"value":null}`
 	}
@@ -161,7 +161,7 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:MaxResult], "") + fmt.Sprintf("\n[cut: the first %d of %d bytes]", MaxResult, len(s))
 }
 
-// random returns bytes as an array that JavaScript understands.
+// random returns bytes as a number array.
 func random(n int) ([]int, error) {
 	data := make([]byte, max(0, min(n, 65_536)))
 	if _, err := rand.Read(data); err != nil {
@@ -174,7 +174,7 @@ func random(n int) ([]int, error) {
 	return out, nil
 }
 
-// parseURL takes an address apart as the URL class shows it.
+// parseURL returns the parts of an address, for the URL class.
 func parseURL(input, base string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(input))
 	if err == nil && base != "" {

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 )
 
-// maxValue bounds one argument or value within a message, in bytes. A text of
-// [MaxResult] fits into a message also where JSON needs six bytes for each of its own.
+// maxValue bounds an argument or value in a message, in bytes. A text of [MaxResult] fits into a
+// message even if JSON needs six bytes for each of its bytes.
 const maxValue = MaxMessage - 4<<10
 
 // task is the first message to the child.
@@ -24,7 +24,7 @@ type reply struct {
 	Error *string         `json:"error,omitempty"`
 }
 
-// report is a message of the child: a call, a line of the console, or the end.
+// report is a message from the child: a call, a console line, or the end.
 type report struct {
 	ID       int             `json:"id,omitempty"`
 	Call     string          `json:"call,omitempty"`

@@ -1,2 +1,2 @@
-// Package service installs the program as a service of systemd and tells systemd how it is.
+// Package service installs the program as a systemd service and notifies systemd of its state.
 package service

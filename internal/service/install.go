@@ -17,20 +17,20 @@ import (
 const (
 	systemUnits = "/etc/systemd/system"
 	sysusers    = "/etc/sysusers.d/oneclaw.conf"
-	// account is the user of the system's service, as systemd-sysusers makes it.
+	// account is the user of the system's service, for systemd-sysusers.
 	account = "u oneclaw - \"OneClaw\" /var/lib/oneclaw\n"
-	// ours begins each unit that Install has written.
+	// ours begins each unit that Install writes.
 	ours = "# OneClaw as a service"
 )
 
-// Installer writes the unit, and takes it away.
+// Installer installs and removes the unit.
 type Installer struct {
 	Options
 	// Now starts the service at once.
 	Now bool
-	// Root is put before the paths of the system; "" outside of tests.
+	// Root is prepended to system paths; "" outside of tests.
 	Root string
-	// Out is told what was done and what is next.
+	// Out gets what was done and the next steps.
 	Out io.Writer
 }
 
@@ -72,7 +72,7 @@ func (i Installer) Install(ctx context.Context) error {
 	return err
 }
 
-// Uninstall ends the service and takes the unit away. Data, settings and secrets stay.
+// Uninstall stops the service and removes the unit. Data, settings and secrets stay.
 func (i Installer) Uninstall(ctx context.Context) error {
 	file, err := i.check()
 	if err != nil {
@@ -98,7 +98,7 @@ func (i Installer) Uninstall(ctx context.Context) error {
 	return err
 }
 
-// check returns the file of the unit, or why it cannot be touched.
+// check returns the file of the unit, or why it must not be touched.
 func (i Installer) check() (string, error) {
 	if _, err := exec.LookPath("systemctl"); err != nil {
 		hint := "start \"oneclaw run\" with what starts services here"
@@ -136,7 +136,7 @@ func (i Installer) file() (string, error) {
 	return filepath.Join(dir, "systemd/user", Name), nil
 }
 
-// visible refuses a program that the sandbox of the system's service hides from it.
+// visible refuses a program that the service's sandbox hides from it.
 func (i Installer) visible() error {
 	for _, hidden := range []string{"/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"} {
 		if strings.HasPrefix(i.Program, hidden) {
@@ -146,7 +146,7 @@ func (i Installer) visible() error {
 	return nil
 }
 
-// prepare makes the user and the folders of the system's service.
+// prepare creates the user and the folders of the system's service.
 func (i Installer) prepare(ctx context.Context) error {
 	for _, dir := range []struct {
 		path string
@@ -162,7 +162,7 @@ func (i Installer) prepare(ctx context.Context) error {
 	return run(ctx, "systemd-sysusers", filepath.Join(i.Root, sysusers))
 }
 
-// next says what is left to do.
+// next describes the next steps.
 func (i Installer) next(file string) string {
 	text := fmt.Sprintf("The service is in %s and starts with the system.\n", file)
 	start, logs := "systemctl start oneclaw", "journalctl -u oneclaw -f"
@@ -186,7 +186,7 @@ func (i Installer) systemctl(ctx context.Context, args ...string) error {
 	return run(ctx, "systemctl", args...)
 }
 
-// run has a program of systemd do something.
+// run runs a program of systemd.
 func run(ctx context.Context, name string, args ...string) error {
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {

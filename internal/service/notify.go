@@ -7,21 +7,21 @@ import (
 	"os"
 )
 
-// What systemd is told.
+// States for systemd.
 const (
 	Ready    = "READY=1"
 	Stopping = "STOPPING=1"
 )
 
-// Notify tells systemd how the program is, where it was started by systemd. No other supervisor is told,
-// and nothing depends on it but the time after which systemd thinks that the start has failed.
+// Notify sends a state to systemd, if that started the program. Only systemd's start timeout
+// depends on it.
 func Notify(ctx context.Context, state string) error {
 	address := os.Getenv("NOTIFY_SOCKET")
 	if address == "" {
 		return nil
 	}
 	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unixgram", address) // "@" at its beginning is known to package net
+	conn, err := dialer.DialContext(ctx, "unixgram", address) // package net supports "@" at the beginning
 	if err != nil {
 		return err
 	}

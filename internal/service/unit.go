@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// Name is the unit.
+	// Name is the name of the unit.
 	Name = "oneclaw.service"
-	// Settings is where the service of the system reads its environment.
+	// Settings is the environment file of the system's service.
 	Settings = "/etc/oneclaw/oneclaw.env"
-	// Secrets is the folder of the secrets that the service of the system is given.
+	// Secrets is the folder with the secrets of the system's service.
 	Secrets = "/etc/oneclaw/secrets"
-	// Program is where a program for all users usually is.
+	// Program is the usual path of a program for all users.
 	Program = "/usr/local/bin/oneclaw"
-	// StopTimeout is how long the service may take to end.
+	// StopTimeout bounds stopping the service.
 	StopTimeout = time.Minute
 )
 
@@ -27,9 +27,9 @@ var source string
 
 var unit = template.Must(template.New(Name).Parse(source))
 
-// Options say which unit is wanted.
+// Options select the unit.
 type Options struct {
-	// User makes it the service of one user, whose manager cannot close as much.
+	// User makes it a user's service, which can be sandboxed less.
 	User bool
 	// Program is the absolute path of the program.
 	Program string

@@ -11,33 +11,32 @@ import (
 	"oneclaw/storage"
 )
 
-// Bounds of what an agent may ask for.
+// Bounds of an agent's fields.
 const (
-	// MaxTemperature is the highest temperature that providers take.
+	// MaxTemperature is the highest temperature that providers accept.
 	MaxTemperature = 2.0
-	// MaxIterations is the highest limit of rounds; 0 stands for the program's own.
+	// MaxIterations is the highest limit of rounds; 0 means the program's own.
 	MaxIterations = 199
 )
 
-// Agent is a persona: a prompt, and what it wants to be answered with.
+// Agent is a persona: a prompt and preferences.
 type Agent struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Prompt      string `json:"prompt"`
-	// Prefers is the model it wants; the zero value leaves it to the settings. One
-	// half alone is kept but has no effect.
+	// Prefers is the preferred model; the zero value leaves it to the settings. An incomplete one
+	// is stored but has no effect.
 	Prefers Ref `json:"prefers,omitzero"`
-	// Temperature, if not nil, is that of its requests.
+	// Temperature, if not nil, is the temperature of its requests.
 	Temperature *float64 `json:"temperature,omitempty"`
-	// Effort is how hard models are to think for it; empty leaves it to them.
+	// Effort is the reasoning effort; empty leaves it to the models.
 	Effort string `json:"effort,omitempty"`
-	// MaxIterations bounds the rounds of a turn; 0 means the program's own bound.
+	// MaxIterations bounds the rounds of a turn; 0 means the program's own limit.
 	MaxIterations int `json:"max_iterations,omitempty"`
-	// Owner is whose it is: the user or chat for whom it was made. Empty means
-	// everybody's.
+	// Owner is the user or chat for which it was made. Empty means that everybody may use it.
 	Owner string `json:"owner,omitempty"`
-	// BuiltIn agents come with the program and are never changed.
+	// BuiltIn agents come with the program and never change.
 	BuiltIn bool      `json:"-"`
 	Created time.Time `json:"created,omitzero"`
 }
@@ -67,7 +66,7 @@ func (a *Agent) check() error {
 	return nil
 }
 
-// Agents are those that come with the program, and those that people made.
+// Agents are the built-in and the added agents.
 type Agents struct{ *records }
 
 func (s Agents) builtIn(id string) (Agent, bool) {
@@ -84,7 +83,7 @@ func noAgent(id string) error {
 	return refuse(NotFound, "There is no agent '%s'. list_agents shows those there are.", shorten(id))
 }
 
-// Get returns an agent; a refusal for [NotFound] where there is none.
+// Get returns an agent; an unknown one is a [NotFound] error.
 func (s Agents) Get(ctx context.Context, id string) (Agent, error) {
 	if a, ok := s.builtIn(id); ok {
 		return a, nil
@@ -96,7 +95,7 @@ func (s Agents) Get(ctx context.Context, id string) (Agent, error) {
 	if err != nil {
 		return Agent{}, err
 	}
-	if !exists || !s.sound(agentPrefix+id, a.check()) {
+	if !exists || !s.logInvalid(agentPrefix+id, a.check()) {
 		return Agent{}, noAgent(id)
 	}
 	a.ID = id
@@ -119,7 +118,7 @@ func (s Agents) List(ctx context.Context) ([]Agent, error) {
 		a.ID = id
 		stored[id] = a
 	}
-	maps.DeleteFunc(stored, func(id string, a Agent) bool { return !s.sound(agentPrefix+id, a.check()) })
+	maps.DeleteFunc(stored, func(id string, a Agent) bool { return !s.logInvalid(agentPrefix+id, a.check()) })
 	return append(all, sorted(stored, func(a Agent) (name, id string) { return a.Name, a.ID })...), nil
 }
 
@@ -131,7 +130,7 @@ func (s Agents) For(ctx context.Context, owner string) ([]Agent, error) {
 
 func (a *Agent) usableBy(owner string) bool { return a.BuiltIn || a.Owner == "" || a.Owner == owner }
 
-// Add stores a new agent and returns it with its id. Several may have one name.
+// Add stores a new agent and returns it with its id. Names need not be unique.
 func (s Agents) Add(ctx context.Context, a Agent) (Agent, error) {
 	a.ID, a.BuiltIn, a.Created = newID("agent"), false, s.cfg.Now().UTC()
 	a.Name, a.Description = strings.TrimSpace(a.Name), strings.TrimSpace(a.Description)
@@ -149,8 +148,8 @@ func (s Agents) Add(ctx context.Context, a Agent) (Agent, error) {
 	return a, s.put(ctx, agentPrefix+a.ID, a, storage.Absent)
 }
 
-// Change changes an agent by a function, checks it, and stores it. The function may be
-// called more than once. Id, owner and origin stay.
+// Change changes an agent with f, checks it, and stores it. f may be called more than once. Id,
+// owner and origin stay.
 func (s Agents) Change(ctx context.Context, id string, f func(a *Agent)) (before, after Agent, err error) {
 	if before, err = s.Get(ctx, id); err != nil {
 		return before, before, err
@@ -173,7 +172,7 @@ func (s Agents) Change(ctx context.Context, id string, f func(a *Agent)) (before
 	return before, after, err
 }
 
-// Delete deletes an agent. Chats that use it go back to the default one.
+// Delete deletes an agent. Chats that use it return to the default one.
 func (s Agents) Delete(ctx context.Context, id string) (Agent, error) {
 	a, err := s.Get(ctx, id)
 	if err != nil {

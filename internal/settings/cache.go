@@ -2,27 +2,27 @@ package settings
 
 import "sync"
 
-// Bounds of the cache. When one is reached, the cache begins anew.
+// Bounds of the cache. When one is reached, the cache is cleared.
 const (
 	maxCached      = 4096
 	maxCachedBytes = 8 << 20
 )
 
-// cache keeps values that were read while a watch follows the changes. It never gives one
-// that is older than a write that has returned here; what others write is forgotten when
-// the watch tells of it. Lists and secrets are never in it.
+// cache caches read values while a watch follows changes. It never returns a value older than a
+// completed write of this process; values that others write are dropped when the watch reports
+// them. Lists and secrets are never cached.
 type cache struct {
 	mu sync.Mutex
-	// followers is how many tell of every change. Without one nothing is kept.
+	// followers counts the watches that report every change. Without one nothing is cached.
 	followers int
-	// changes counts what was forgotten: a read that began before is not kept, because it
-	// may have seen what was there before.
+	// changes counts what was dropped: a read that began before is not cached, because it may be
+	// old.
 	changes uint64
 	values  map[string]any
 	size    int
 }
 
-// follow adds a follower, or takes one away. A change may have been missed before.
+// follow adds a follower, or removes one. A change may have been missed before.
 func (c *cache) follow(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,14 +31,14 @@ func (c *cache) follow(n int) {
 	c.values, c.size = nil, 0
 }
 
-// get returns what is kept under a key, nil for nothing, and what keep wants to know.
+// get returns the cached value of a key, nil for none, and the count for keep.
 func (c *cache) get(key string) (value any, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.values[key], c.changes
 }
 
-// keep takes a value of so many bytes that was read after get had returned changes.
+// keep caches a value of size bytes that was read after get had returned changes.
 func (c *cache) keep(key string, value any, size int, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

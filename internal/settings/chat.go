@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Choice is what a chat has chosen. Empty fields leave it to the settings.
+// Choice is a chat's choice. Empty fields leave it to the settings.
 type Choice struct {
 	Agent string `json:"agent,omitempty"`
 	Model Ref    `json:"model,omitzero"`
-	// Effort is how hard models are to think here.
+	// Effort is the reasoning effort of models here.
 	Effort string `json:"effort,omitempty"`
 }
 
-// efforts are how hard models can be told to think, as agent.Efforts lists them.
+// efforts are the possible reasoning efforts, as in agent.Efforts.
 var efforts = [...]string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
 func checkEffort(effort string) error {
@@ -27,7 +27,7 @@ func checkEffort(effort string) error {
 	return refuse(Invalid, "The effort must be one of %s, or empty to leave it to the model.", strings.Join(efforts[:], ", "))
 }
 
-// Chats are what the chats have chosen.
+// Chats are the choices of chats.
 type Chats struct {
 	*records
 	providers Providers
@@ -43,7 +43,7 @@ func chatKey(chat string) (string, error) {
 	return chatPrefix + chat, nil
 }
 
-// Get returns what a chat has chosen.
+// Get returns the choice of a chat.
 func (s Chats) Get(ctx context.Context, chat string) (Choice, error) {
 	key, err := chatKey(chat)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s Chats) Get(ctx context.Context, chat string) (Choice, error) {
 	return choice, err
 }
 
-// SetAgent makes a chat use an agent of its owner's; "" takes the choice back.
+// SetAgent makes a chat use an agent of its owner's; "" resets it.
 func (s Chats) SetAgent(ctx context.Context, chat, owner, agent string) error {
 	if agent != "" {
 		a, err := s.agents.Get(ctx, agent)
@@ -67,7 +67,7 @@ func (s Chats) SetAgent(ctx context.Context, chat, owner, agent string) error {
 	return s.choose(ctx, chat, func(c *Choice) { c.Agent = agent })
 }
 
-// SetModel makes a chat use a model; the zero value takes the choice back.
+// SetModel makes a chat use a model; the zero value resets it.
 func (s Chats) SetModel(ctx context.Context, chat string, ref Ref) error {
 	if ref != (Ref{}) {
 		if _, err := s.route(ctx, ref); err != nil {
@@ -77,7 +77,7 @@ func (s Chats) SetModel(ctx context.Context, chat string, ref Ref) error {
 	return s.choose(ctx, chat, func(c *Choice) { c.Model = ref })
 }
 
-// SetEffort says how hard models are to think in a chat; "" takes that back.
+// SetEffort sets the reasoning effort in a chat; "" resets it.
 func (s Chats) SetEffort(ctx context.Context, chat, effort string) error {
 	if err := checkEffort(effort); err != nil {
 		return err
@@ -96,8 +96,8 @@ func (s Chats) choose(ctx context.Context, chat string, f func(*Choice)) error {
 	})
 }
 
-// Move gives the choice of a chat, and the agents of its owner, to the chat as which
-// it goes on. What that has chosen itself stays.
+// Move moves the choice of a chat, and the agents of its owner, to the chat that continues it.
+// The new chat's own choices stay.
 func (s Chats) Move(ctx context.Context, from, fromOwner, to, toOwner string) error {
 	agents, err := s.agents.List(ctx)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s Chats) Move(ctx context.Context, from, fromOwner, to, toOwner string) er
 	return s.remove(ctx, chatPrefix+from)
 }
 
-// Forget takes back what a chat and its threads have chosen, and deletes the agents of an owner.
+// Forget deletes the choices of a chat and its threads, and the agents of an owner.
 func (s Chats) Forget(ctx context.Context, chat, owner string) error {
 	agents, err := s.agents.List(ctx)
 	if err != nil {
@@ -154,31 +154,31 @@ func (s Chats) Forget(ctx context.Context, chat, owner string) error {
 	return err
 }
 
-// Chosen returns what a chat and its threads have chosen, by their names.
+// Chosen returns the choices of a chat and its threads, by name.
 func (s Chats) Chosen(ctx context.Context, chat string) (map[string]Choice, error) {
 	all, err := list[Choice](ctx, s.records, chatPrefix)
 	maps.DeleteFunc(all, func(name string, _ Choice) bool { return name != chat && !strings.HasPrefix(name, chat+":") })
 	return all, err
 }
 
-// Route is a model that can be asked.
+// Route is a usable model with its provider.
 type Route struct {
 	Provider Provider
 	Model    Model
 }
 
-// Answer is what the next turn of a chat is answered with.
+// Answer says how the next turn of a chat is answered.
 type Answer struct {
 	Agent Agent
-	// Effort is how hard the model is to think: as the chat says, or its agent.
+	// Effort is the reasoning effort of the chat, or of its agent.
 	Effort string
-	// Routes are the models to ask, in this order: what the chat has chosen, what the
-	// agent prefers, the default, the program's own. Those that cannot be used are left out.
+	// Routes are the models to try, in order: the chat's choice, the agent's preference, the
+	// default, the program's own. Unusable ones are left out.
 	Routes []Route
 }
 
-// Resolve finds out what a chat is answered with. What was chosen and is no longer
-// there is passed over; owner is whose agents may be used.
+// Resolve returns how a chat is answered. Choices that no longer exist are skipped; owner's
+// agents may be used.
 func (s Chats) Resolve(ctx context.Context, chat, owner string) (Answer, error) {
 	choice, err := s.Get(ctx, chat)
 	if err != nil {
@@ -219,7 +219,7 @@ func (s Chats) Resolve(ctx context.Context, chat, owner string) (Answer, error) 
 	return answer, nil
 }
 
-// agentOf returns the first agent that is there and may be used.
+// agentOf returns the first agent that exists and may be used.
 func (s Chats) agentOf(ctx context.Context, owner string, ids ...string) (Agent, error) {
 	for _, id := range append(ids, s.cfg.Agents[0].ID) {
 		if id == "" {
@@ -236,7 +236,7 @@ func (s Chats) agentOf(ctx context.Context, owner string, ids ...string) (Agent,
 	return Agent{}, noAgent(cmp.Or(ids...))
 }
 
-// route returns a model with its provider if it can be asked.
+// route returns a model with its provider if it is usable.
 func (s Chats) route(ctx context.Context, ref Ref) (Route, error) {
 	p, err := s.providers.Get(ctx, ref.Provider)
 	if err != nil {

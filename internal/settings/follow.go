@@ -12,18 +12,17 @@ import (
 // Area is a part of the settings.
 type Area string
 
-// The areas that are looked at by name; the others are named as their keys are.
+// The areas used by name; the others are named like their keys.
 const (
-	// AreaAll is everything: something may have changed unseen.
+	// AreaAll is everything: changes may have been missed.
 	AreaAll      Area = "all"
 	AreaValues   Area = "value"
 	AreaSwitches Area = "off"
 )
 
-// Follow tells a function in which area each change is, here or on another replica, until
-// ctx ends, in order, beginning with [AreaAll], and again with that where changes were
-// missed. It returns nil when ctx ends, and the error of the function or of the store
-// otherwise. Several may follow.
+// Follow calls f with the area of each change, here or on another replica, in order, until ctx
+// ends. It begins with [AreaAll], and calls f with that again after changes were missed. It
+// returns nil when ctx ends, or the error of f or of the store. There may be several followers.
 func (s *Settings) Follow(ctx context.Context, f func(context.Context, Area) error) error {
 	for {
 		err := s.follow(ctx, f)
@@ -40,7 +39,7 @@ func (s *Settings) Follow(ctx context.Context, f func(context.Context, Area) err
 	}
 }
 
-// follow watches first and reads then, so that no change falls in between.
+// follow starts watching before it reads, so that it misses no change.
 func (s *Settings) follow(ctx context.Context, f func(context.Context, Area) error) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()

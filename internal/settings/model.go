@@ -13,11 +13,11 @@ type Source string
 
 // The sources.
 const (
-	// SourceDynamic is a model that the provider's API has named.
+	// SourceDynamic: the provider's API lists it.
 	SourceDynamic Source = "DYNAMIC"
-	// SourcePreset is the model that the program was started with.
+	// SourcePreset: the program was started with it.
 	SourcePreset Source = "PRESET"
-	// SourceManual is a model that someone has added.
+	// SourceManual: an administrator has added it.
 	SourceManual Source = "MANUAL"
 )
 
@@ -45,7 +45,7 @@ func (r Ref) String() string {
 	return r.Provider + "/" + r.Model
 }
 
-// ParseRef reads provider/model. The id of a model may itself hold slashes.
+// ParseRef parses provider/model. The id of a model may contain slashes.
 func ParseRef(text string) (Ref, error) {
 	provider, model, found := strings.Cut(strings.TrimSpace(text), "/")
 	if !found || provider == "" || model == "" {
@@ -66,13 +66,13 @@ func checkModelID(id string) error {
 	return nil
 }
 
-// Models are those of all providers.
+// Models are the models of all providers.
 type Models struct {
 	*records
 	providers Providers
 }
 
-// List returns the models of a provider by their ids.
+// List returns the models of a provider, sorted by id.
 func (s Models) List(ctx context.Context, provider string) ([]Model, error) {
 	if _, err := s.providers.Get(ctx, provider); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (s Models) Get(ctx context.Context, ref Ref) (Model, error) {
 	return models[i], nil
 }
 
-// Add adds a model by hand.
+// Add adds a model manually.
 func (s Models) Add(ctx context.Context, ref Ref, name string) (Model, error) {
 	m := Model{Provider: ref.Provider, ID: strings.TrimSpace(ref.Model), Name: strings.TrimSpace(name), Source: SourceManual}
 	if err := checkModelID(m.ID); err != nil {
@@ -140,7 +140,7 @@ func (s Models) Add(ctx context.Context, ref Ref, name string) (Model, error) {
 	})
 }
 
-// Delete deletes a model that was added by hand.
+// Delete deletes a model that was added manually.
 func (s Models) Delete(ctx context.Context, ref Ref) error {
 	m, err := s.Get(ctx, ref)
 	if err != nil {
@@ -155,9 +155,9 @@ func (s Models) Delete(ctx context.Context, ref Ref) error {
 	})
 }
 
-// Replace keeps what the provider's API has named in place of what it named
-// before, beside those added by hand. Models without a usable id are left out, and
-// those behind [MaxModels]. It returns how many were kept.
+// Replace replaces the models that the provider's API listed before, and keeps those added
+// manually. Models without a usable id, and those beyond [MaxModels], are left out. It returns
+// how many were stored.
 func (s Models) Replace(ctx context.Context, provider string, fetched []Model) (int, error) {
 	if _, err := s.providers.Get(ctx, provider); err != nil {
 		return 0, err
@@ -191,9 +191,9 @@ func (s Models) Replace(ctx context.Context, provider string, fetched []Model) (
 	return kept, err
 }
 
-// windows are the contexts of models by how their names begin, as their makers publish
-// them; the longest beginning counts.
-var windows = []struct {
+// contextSizes are the context sizes of models by prefixes of their names, as published; the longest
+// prefix counts.
+var contextSizes = []struct {
 	begins string
 	tokens int
 }{
@@ -215,12 +215,12 @@ var windows = []struct {
 	{"deepseek-reasoner", 128_000},
 }
 
-// ContextTokens is the size of a model's context as far as its name tells; 0 if it
-// does not. A maker in front of the name (openai/gpt-4o) is not looked at.
+// ContextTokens returns the size of a model's context if its name tells, else 0. It ignores a
+// vendor prefix (openai/gpt-4o).
 func ContextTokens(model string) int {
 	name := model[strings.LastIndexByte(model, '/')+1:]
 	longest, tokens := -1, 0
-	for _, w := range windows {
+	for _, w := range contextSizes {
 		if strings.HasPrefix(name, w.begins) && len(w.begins) > longest {
 			longest, tokens = len(w.begins), w.tokens
 		}

@@ -13,7 +13,7 @@ import (
 	"oneclaw/storage"
 )
 
-// Type says which API a provider speaks.
+// Type is the API of a provider.
 type Type string
 
 // The types.
@@ -35,11 +35,11 @@ type Provider struct {
 	Name    string `json:"name"`
 	Type    Type   `json:"type"`
 	BaseURL string `json:"base_url"`
-	// Active providers answer; the models of others cannot be used.
+	// Active providers are used; the models of others are not.
 	Active bool `json:"active"`
 	// Preset is true for the provider that the program was started with.
 	Preset bool `json:"-"`
-	// HasKey says whether requests can be authorised.
+	// HasKey says whether there is an API key.
 	HasKey bool `json:"-"`
 }
 
@@ -56,7 +56,7 @@ func (p *Provider) check() error {
 	return err
 }
 
-// origin returns scheme, host and port of a base URL, which says who gets the key.
+// origin returns scheme, host and port of a base URL, which the key is bound to.
 func origin(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || len(address) > maxURL || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" ||
@@ -66,16 +66,16 @@ func origin(address string) (string, error) {
 	return u.Scheme + "://" + strings.ToLower(u.Host), nil
 }
 
-// Providers are the one that the program was started with, and those that people added.
+// Providers are the provider that the program was started with, and the added ones.
 type Providers struct{ *records }
 
-// preset is the program's own provider as it begins.
+// preset returns the program's own provider without stored changes.
 func (r *records) preset() Provider {
 	p := r.cfg.Preset
 	return Provider{ID: PresetID, Name: "Configured at start", Type: p.Type, BaseURL: p.BaseURL, Active: true, Preset: true, HasKey: true}
 }
 
-// readPreset is the program's own provider with what is kept of it.
+// readPreset returns the program's own provider with stored changes.
 func (s Providers) readPreset(ctx context.Context) (Provider, error) {
 	p := s.preset()
 	r, exists, err := get[Provider](ctx, s.records, providerPrefix+PresetID)
@@ -85,17 +85,17 @@ func (s Providers) readPreset(ctx context.Context) (Provider, error) {
 	return p, err
 }
 
-// keep takes over what is kept of the program's own provider.
+// keep applies the stored changes of the program's own provider.
 func (p *Provider) keep(r Provider) { p.Name, p.Active = cmp.Or(r.Name, p.Name), r.Active }
 
 func noProvider(id string) error {
 	return refuse(NotFound, "There is no provider '%s'. list_providers shows those there are.", shorten(id))
 }
 
-// shorten bounds a text that is repeated to its sender.
+// shorten clips a text that is repeated to its sender.
 func shorten(text string) string { return wording.Clip(text, 64) }
 
-// Get returns a provider; a refusal for [NotFound] where there is none.
+// Get returns a provider; an unknown one is a [NotFound] error.
 func (s Providers) Get(ctx context.Context, id string) (Provider, error) {
 	if id == PresetID && s.cfg.Preset.Type != "" {
 		return s.readPreset(ctx)
@@ -107,7 +107,7 @@ func (s Providers) Get(ctx context.Context, id string) (Provider, error) {
 	if err != nil {
 		return Provider{}, err
 	}
-	if !exists || !s.sound(providerPrefix+id, p.check()) {
+	if !exists || !s.logInvalid(providerPrefix+id, p.check()) {
 		return Provider{}, noProvider(id)
 	}
 	p.ID = id
@@ -115,14 +115,14 @@ func (s Providers) Get(ctx context.Context, id string) (Provider, error) {
 	return p, err
 }
 
-// List returns all providers, that of the program first, then by name.
+// List returns all providers, the program's own first, then by name.
 func (s Providers) List(ctx context.Context) ([]Provider, error) {
 	stored, err := list[Provider](ctx, s.records, providerPrefix)
 	if err != nil {
 		return nil, err
 	}
 	delete(stored, PresetID)
-	maps.DeleteFunc(stored, func(id string, p Provider) bool { return !s.sound(providerPrefix+id, p.check()) })
+	maps.DeleteFunc(stored, func(id string, p Provider) bool { return !s.logInvalid(providerPrefix+id, p.check()) })
 	for id, p := range stored {
 		p.ID = id
 		if _, p.HasKey, err = s.read(ctx, keyPrefix+id); err != nil {
@@ -156,16 +156,16 @@ func (s Providers) Add(ctx context.Context, name string, kind Type, baseURL stri
 
 func cleanURL(address string) string { return strings.TrimRight(strings.TrimSpace(address), "/") }
 
-// ProviderChange is what to change about a provider; nil leaves a field as it is.
+// ProviderChange is a change of a provider; nil leaves a field unchanged.
 type ProviderChange struct {
 	Name    *string
 	BaseURL *string
 	Active  *bool
 }
 
-// Change changes a provider and returns it as it was and as it is. Where the
-// base URL moves to another server the key is forgotten, so that it is never sent to
-// one that it was not entered for. The program's own provider keeps its base URL.
+// Change changes a provider and returns it before and after. If the base URL moves to another
+// server, the key is deleted, so that it is never sent to a server that it was not entered for.
+// The program's own provider keeps its base URL.
 func (s Providers) Change(ctx context.Context, id string, c ProviderChange) (before, after Provider, err error) {
 	if before, err = s.Get(ctx, id); err != nil {
 		return before, before, err
@@ -187,8 +187,7 @@ func (s Providers) Change(ctx context.Context, id string, c ProviderChange) (bef
 		from, _ := origin(before.BaseURL)
 		to, err := origin(after.BaseURL)
 		if moved = from != to; moved && before.HasKey {
-			// The key goes first: were it the last, a crash would leave it for the new
-			// address.
+			// Delete the key first: if it came last, a crash would leave it with the new address.
 			after.HasKey = false
 			err = errors.Join(err, s.remove(ctx, keyPrefix+id))
 		}
@@ -241,8 +240,7 @@ func (s Providers) Delete(ctx context.Context, id string) (Provider, error) {
 	if p.Preset {
 		return p, refuse(Protected, "Provider '%s' is set where the program is started and cannot be deleted. It can be switched off with update_provider.", p.Name)
 	}
-	// The provider itself goes last, so that a deletion that was cut short can be
-	// repeated.
+	// Delete the provider itself last, so that an interrupted deletion can be repeated.
 	for _, key := range []string{keyPrefix + id, modelsPrefix + id, providerPrefix + id} {
 		if err := s.remove(ctx, key); err != nil {
 			return p, err

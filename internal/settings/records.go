@@ -17,7 +17,7 @@ import (
 	"oneclaw/storage"
 )
 
-// records are what lies in the store.
+// records accesses the store.
 type records struct {
 	cfg  Config
 	kv   storage.KV
@@ -27,13 +27,13 @@ type records struct {
 	cache cache
 }
 
-// newID makes an id that people can read out.
+// newID makes an id that is easy to read out.
 func newID(kind string) string { return kind + "_" + strings.ToLower(rand.Text()[:10]) }
 
 // maxKeyLength bounds what becomes part of a key in the store.
 const maxKeyLength = storage.MaxKey - len(groupOffPrefix)
 
-// usable reports whether an id can be part of a key: others exist nowhere.
+// usable reports whether an id can be part of a key; other ids do not exist.
 func usable(id string) bool {
 	return id != "" && len(id) <= maxKeyLength && utf8.ValidString(id) && !strings.ContainsRune(id, '/')
 }
@@ -43,9 +43,8 @@ type found[T any] struct {
 	exists bool
 }
 
-// get reads a value; false if there is none. One that cannot be read is logged and
-// counts as none, so that it can be written anew. Others may be given the same value, so
-// what it refers to is not changed.
+// get reads a value; false if there is none. An unreadable one is logged and counts as missing,
+// so that it can be replaced. The value is shared, so what it refers to must not be changed.
 func get[T any](ctx context.Context, r *records, key string) (T, bool, error) {
 	kept, changes := r.cache.get(key)
 	if f, ok := kept.(found[T]); ok {
@@ -60,7 +59,7 @@ func get[T any](ctx context.Context, r *records, key string) (T, bool, error) {
 
 // fetch is get without the cache.
 func fetch[T any](ctx context.Context, r *records, key string) (f found[T], entry storage.Entry, err error) {
-	if entry, f.exists, err = r.read(ctx, key); f.exists && !r.sound(key, json.Unmarshal(entry.Value, &f.value)) {
+	if entry, f.exists, err = r.read(ctx, key); f.exists && !r.logInvalid(key, json.Unmarshal(entry.Value, &f.value)) {
 		f = found[T]{}
 	}
 	return f, entry, err
@@ -77,15 +76,15 @@ func (r *records) read(ctx context.Context, key string) (storage.Entry, bool, er
 	return entry, true, nil
 }
 
-// sound logs that a record is not what it should be. It then counts as none.
-func (r *records) sound(key string, fault error) bool {
+// logInvalid logs an invalid record, which then counts as missing.
+func (r *records) logInvalid(key string, fault error) bool {
 	if fault != nil {
 		r.log.Warn("setting is ignored", "key", key, "err", fault)
 	}
 	return fault == nil
 }
 
-// list reads all values below a key. One that cannot be read is logged and left out.
+// list reads all values below a key. Unreadable ones are logged and left out.
 func list[T any](ctx context.Context, r *records, below string) (map[string]T, error) {
 	values := map[string]T{}
 	for entry, err := range r.kv.List(ctx, storage.Range{Prefix: below}) {
@@ -93,7 +92,7 @@ func list[T any](ctx context.Context, r *records, below string) (map[string]T, e
 			return nil, fmt.Errorf("settings: list %s: %w", below, err)
 		}
 		var value T
-		if r.sound(entry.Key, json.Unmarshal(entry.Value, &value)) {
+		if r.logInvalid(entry.Key, json.Unmarshal(entry.Value, &value)) {
 			values[strings.TrimPrefix(entry.Key, below)] = value
 		}
 	}
@@ -111,8 +110,8 @@ func (r *records) names(ctx context.Context, below string) ([]string, error) {
 	return names, nil
 }
 
-// change reads a value, calls a function that changes it, and writes it if no other writer
-// did meanwhile, else begins again. An error of the function ends it.
+// change reads a value, changes it with f, and writes it if no other writer did meanwhile, else
+// tries again. An error of f ends it.
 func change[T any](ctx context.Context, r *records, key string, f func(value *T, exists bool) error) error {
 	for {
 		present, entry, err := fetch[T](ctx, r, key)
@@ -144,7 +143,7 @@ func (r *records) write(ctx context.Context, key string, data []byte, revision s
 	return nil
 }
 
-// remove deletes a value, whatever it is by now: nothing depends on what it was.
+// remove deletes a value unconditionally: nothing depends on its content.
 func (r *records) remove(ctx context.Context, key string) error {
 	defer r.cache.forget(key)
 	if err := r.kv.Delete(ctx, key, storage.Any); err != nil {
@@ -153,7 +152,7 @@ func (r *records) remove(ctx context.Context, key string) error {
 	return nil
 }
 
-// sorted returns the values of a map in the order of their names and ids.
+// sorted returns the values of a map sorted by name and id.
 func sorted[T any](values map[string]T, names func(T) (name, id string)) []T {
 	return slices.SortedFunc(maps.Values(values), func(a, b T) int {
 		nameA, idA := names(a)

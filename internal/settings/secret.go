@@ -11,18 +11,18 @@ import (
 	"oneclaw/storage"
 )
 
-// sealPurpose keeps what is sealed here apart from what others seal with the secret.
+// sealPurpose separates what is sealed here from other uses of the secret.
 const sealPurpose = "oneclaw settings v1"
 
-// Vault reads secrets. It belongs to what calls providers and runs user tools, and to
-// the command line; no tool is given one.
+// Vault reads secrets. It is for code that calls providers and runs user tools, and for the
+// command line; no tool gets it.
 type Vault struct {
 	*records
 	providers Providers
 	variables Variables
 }
 
-// Variables are what the user's own tools are given by name. Only the [Vault] reads them.
+// Variables are named values for user tools. Only the [Vault] reads them.
 type Variables struct{ *records }
 
 // keyPlace binds a key to the server that it was entered for.
@@ -31,8 +31,8 @@ func keyPlace(p Provider) (string, error) {
 	return keyPrefix + p.ID + "\n" + server, err
 }
 
-// Key returns the API key of a provider, which may be empty where its server wants
-// none; a refusal for [NotFound] where none was entered.
+// Key returns the API key of a provider, which may be empty for a server without authentication;
+// if none was entered it is a [NotFound] error.
 func (v *Vault) Key(ctx context.Context, p Provider) (string, error) {
 	if p.ID == PresetID && v.cfg.Preset.Type != "" {
 		return v.cfg.Preset.Key, nil
@@ -56,7 +56,7 @@ func (v *Vault) Key(ctx context.Context, p Provider) (string, error) {
 	return string(key), nil
 }
 
-// Reveal gives all keys and variables that can be read to [Config.Revealed].
+// Reveal passes all readable keys and variables to [Config.Revealed].
 func (v *Vault) Reveal(ctx context.Context) error {
 	providers, err := v.providers.List(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *records) reveal(secret string) {
 	}
 }
 
-// SetKey stores the API key of a provider; an empty one says that none is wanted.
+// SetKey stores the API key of a provider; an empty one means that none is required.
 func (v *Vault) SetKey(ctx context.Context, provider, key string) error {
 	p, err := v.providers.Get(ctx, provider)
 	if err != nil {
@@ -109,7 +109,7 @@ func (v *Vault) SetKey(ctx context.Context, provider, key string) error {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// Variables returns the values of those of the named variables that there are.
+// Variables returns the values of the named variables that exist.
 func (v *Vault) Variables(ctx context.Context, names []string) (map[string]string, error) {
 	values := map[string]string{}
 	for _, name := range names {
@@ -154,12 +154,11 @@ func (v Variables) Set(ctx context.Context, name, value string) error {
 		return refuse(Full, "There are %d variables, no more are possible. Delete one first.", len(names))
 	}
 	v.reveal(value)
-	// Any: the value that was set last counts. Two that set the last free variable at the same
-	// moment exceed the number by one.
+	// Any: the value that was set last counts. Two concurrent calls can exceed the limit by one.
 	return v.write(ctx, variablePrefix+name, v.seal.Seal(variablePrefix+name, []byte(value)), storage.Any)
 }
 
-// Delete deletes a variable. One that there is not is no error.
+// Delete deletes a variable, if it exists.
 func (v Variables) Delete(ctx context.Context, name string) error {
 	if err := checkVariable(name); err != nil {
 		return err

@@ -1,14 +1,13 @@
-// Package settings keeps what administrators change while the bot runs: model
-// providers and their models, agents, a few settings, variables of user tools,
-// switches of tools, and what each chat has chosen.
+// Package settings stores what administrators change while the bot runs: model providers and
+// their models, agents, a few settings, variables of user tools, switches of tools, and the
+// choices of chats.
 //
 // Everything is a small JSON value in the key-value store under one prefix. While
-// [Settings.Follow] runs, values that were read are kept until they change. What the
-// program itself was started with is given in [Config], never stored, and protected: it
-// can be switched off, not deleted.
+// [Settings.Follow] runs, read values are cached until they change. What the program was started
+// with comes from [Config], is never stored, and can be switched off but not deleted.
 //
-// API keys and variables are encrypted at rest. [Settings] reads neither: that is the
-// [Vault], which no tool is given.
+// API keys and variables are encrypted at rest. [Settings] cannot read them; only the [Vault]
+// can, which no tool gets.
 package settings
 
 import (
@@ -25,7 +24,7 @@ import (
 	"oneclaw/storage"
 )
 
-// Where things lie in the store, all below prefix.
+// Keys in the store, all below prefix.
 const (
 	prefix         = "settings/"
 	providerPrefix = prefix + "provider/"
@@ -39,57 +38,56 @@ const (
 	chatPrefix     = prefix + "chat/"
 )
 
-// Bounds of what is kept.
+// Bounds of what is stored.
 const (
-	// MaxName is the longest name of a provider, model or agent, in characters.
+	// MaxName bounds the name of a provider, model or agent, in characters.
 	MaxName = 100
-	// MaxPrompt is the longest prompt of an agent, in characters.
+	// MaxPrompt bounds the prompt of an agent, in characters.
 	MaxPrompt = 50_000
-	// MaxModels is how many models of one provider are kept.
+	// MaxModels bounds the models of one provider.
 	MaxModels = 2000
-	// MaxProviders is how many providers there can be.
+	// MaxProviders bounds the providers.
 	MaxProviders = 100
-	// MaxAgents is how many agents one owner can have.
+	// MaxAgents bounds the agents of one owner.
 	MaxAgents = 50
-	// MaxVariables is how many variables there can be, MaxVariable how long one is.
+	// MaxVariables bounds the variables, MaxVariable the value of one, in bytes.
 	MaxVariables = 200
 	MaxVariable  = 32 << 10
-	// MaxKey is the longest API key.
+	// MaxKey bounds an API key, in bytes.
 	MaxKey = 8 << 10
 )
 
-// Config is what the settings need.
+// Config configures [Settings].
 type Config struct {
-	// KV keeps them.
+	// KV stores them.
 	KV storage.KV
 	// SecretKey encrypts API keys and variables, at least 16 bytes.
 	SecretKey []byte
-	// Preset is the provider that the program was started with. The zero value means
-	// that there is none.
+	// Preset is the provider that the program was started with. The zero value means none.
 	Preset Preset
-	// Agents are built in, the first one being used where none was chosen. At least
-	// one is needed; ids and prompts must be set.
+	// Agents are built in; the first is the default. At least one is required; ids and prompts must
+	// be set.
 	Agents []Agent
-	// Defaults are the first values of the settings that exist, by name, besides
-	// [SettingDefaultModel] and [SettingDefaultAgent].
+	// Defaults are the defaults of the settings by name, besides [SettingDefaultModel] and
+	// [SettingDefaultAgent].
 	Defaults map[string]string
-	// Routings are the modes that [SettingRouting] takes. Empty means groups and all.
+	// Routings are the values of [SettingRouting]. Empty means groups and all.
 	Routings []string
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Revealed, if not nil, is given each key and variable that is read or stored, so
-	// that it can be masked wherever it turns up.
+	// Revealed, if not nil, is called with each key and variable that is read or stored, so that it
+	// can be masked.
 	Revealed func(secret string)
-	// Logger is told about records that cannot be read. Nil discards it.
+	// Logger gets unreadable records. Nil discards them.
 	Logger *slog.Logger
 }
 
-// Preset is a provider that comes from the program's own settings.
+// Preset is a provider from the program's own settings.
 type Preset struct {
 	// Type is empty for none.
 	Type    Type
 	BaseURL string
-	// Key may be empty for a server that wants none.
+	// Key may be empty for a server without authentication.
 	Key string
 	// Model is the name of its model.
 	Model string
@@ -107,7 +105,7 @@ type Settings struct {
 	Chats     Chats
 }
 
-// Open checks the configuration and returns the settings, and what reads secrets.
+// Open checks the configuration and returns the settings, and the vault for secrets.
 func Open(cfg Config) (*Settings, *Vault, error) {
 	if cfg.KV == nil {
 		return nil, nil, errors.New("settings: no store")
@@ -133,7 +131,7 @@ func Open(cfg Config) (*Settings, *Vault, error) {
 	return s, &Vault{r, s.Providers, s.Variables}, nil
 }
 
-// check looks at what the program gave.
+// check validates the program's configuration.
 func (r *records) check() error {
 	if len(r.cfg.Agents) == 0 {
 		return errors.New("no built-in agent")
@@ -168,24 +166,24 @@ func (r *records) check() error {
 	return nil
 }
 
-// Reason says why something was refused.
+// Reason is the reason of a refusal.
 type Reason string
 
 // The reasons.
 const (
-	// Invalid is a value that cannot be.
+	// Invalid: the value is not valid.
 	Invalid Reason = "invalid"
-	// NotFound is an id that nothing has.
+	// NotFound: no such id.
 	NotFound Reason = "not_found"
-	// Protected is something that comes with the program.
+	// Protected: it comes with the program.
 	Protected Reason = "protected"
-	// Exists is something that is there already.
+	// Exists: it exists already.
 	Exists Reason = "exists"
-	// Full is one thing too many.
+	// Full: a limit is reached.
 	Full Reason = "full"
 )
 
-// Error is a refusal. Its text is a sentence for the user who asked, without secrets.
+// Error is a refusal. Its text is a sentence for the requester, without secrets.
 type Error struct {
 	Reason  Reason
 	Message string

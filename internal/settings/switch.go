@@ -23,8 +23,8 @@ func (s Switches) SetTool(ctx context.Context, name string, on bool) error {
 	return s.turn(ctx, toolOffPrefix, name, on)
 }
 
-// SetGroup switches a group on or off. The switches of its tools stay as they
-// are and count again once it is on.
+// SetGroup switches a group on or off. The switches of its tools are kept and apply again once
+// it is on.
 func (s Switches) SetGroup(ctx context.Context, name string, on bool) error {
 	return s.turn(ctx, groupOffPrefix, name, on)
 }
@@ -36,6 +36,6 @@ func (s Switches) turn(ctx context.Context, below, name string, on bool) error {
 	if on {
 		return s.remove(ctx, below+name)
 	}
-	// Any: who switches it off at the same moment writes the same.
+	// Any: a concurrent call writes the same.
 	return s.put(ctx, below+name, true, storage.Any)
 }

@@ -14,23 +14,23 @@ import (
 
 // The settings that may change while the program runs.
 const (
-	// SettingDefaultModel is the model, as provider/model, where nothing else is chosen.
+	// SettingDefaultModel is the default model, as provider/model.
 	SettingDefaultModel = "default_model"
-	// SettingDefaultAgent is the id of the agent where a chat has chosen none.
+	// SettingDefaultAgent is the id of the default agent.
 	SettingDefaultAgent = "default_agent"
-	// SettingRouting is how tools reach the model.
+	// SettingRouting is the routing of tools.
 	SettingRouting = "routing"
-	// SettingUserBudget bounds the tokens that one user may spend a day; 0 is no bound.
+	// SettingUserBudget bounds the tokens that one user may use a day; 0 is no bound.
 	SettingUserBudget = "budget_user_tokens_per_day"
-	// SettingTotalBudget bounds the tokens that all may spend a day; 0 is no bound.
+	// SettingTotalBudget bounds the tokens of all users a day; 0 is no bound.
 	SettingTotalBudget = "budget_total_tokens_per_day"
-	// SettingTimeZone is that of schedules and of get_current_time.
+	// SettingTimeZone is the time zone of schedules and of get_current_time.
 	SettingTimeZone = "time_zone"
-	// SettingLogLevel is how much is logged.
+	// SettingLogLevel is the log level.
 	SettingLogLevel = "log_level"
 )
 
-// kind is what may stand in a setting.
+// kind describes the valid values of a setting.
 type kind struct {
 	allowed string
 	valid   func(value string) bool
@@ -69,14 +69,14 @@ func (r *records) kinds() map[string]kind {
 	}
 }
 
-// Values are the settings that have a name and a value.
+// Values are the settings with a name and a value.
 type Values struct {
 	*records
 	models Models
 	agents Agents
 }
 
-// Names returns the settings that exist, sorted.
+// Names returns the names of the settings, sorted.
 func (s Values) Names() []string {
 	names := map[string]string{SettingDefaultModel: "", SettingDefaultAgent: ""}
 	maps.Copy(names, s.cfg.Defaults)
@@ -90,8 +90,8 @@ func (s Values) known(name string) error {
 	return refuse(NotFound, "There is no setting '%s'. Settings: %s.", shorten(name), strings.Join(s.Names(), ", "))
 }
 
-// Get returns a setting: what was set, else what the program was started with. An
-// empty one is not set. What is stored but can no longer be is not looked at.
+// Get returns a setting: the stored value, else the default; empty if it is not set. A stored
+// value that is no longer valid is ignored.
 func (s Values) Get(ctx context.Context, name string) (string, error) {
 	if err := s.known(name); err != nil {
 		return "", err
@@ -110,7 +110,7 @@ func (s Values) Get(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
-// Changed returns what a setting was set to, and whether it was.
+// Changed returns the stored value of a setting, if any.
 func (s Values) Changed(ctx context.Context, name string) (value string, changed bool, err error) {
 	if err := s.known(name); err != nil {
 		return "", false, err
@@ -131,11 +131,11 @@ func (s Values) Set(ctx context.Context, name, value string) error {
 	if err := s.exists(ctx, name, value); err != nil {
 		return err
 	}
-	// Any: what was set last counts, whatever was there.
+	// Any: the last value counts.
 	return s.put(ctx, valuePrefix+name, value, storage.Any)
 }
 
-// exists refuses the name of a model or agent that there is not.
+// exists refuses an unknown model or agent.
 func (s Values) exists(ctx context.Context, name, value string) error {
 	var err error
 	switch name {

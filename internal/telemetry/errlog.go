@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// MaxErrors is how many are kept.
+	// MaxErrors bounds the errors that are kept.
 	MaxErrors = 200
-	// maxError bounds what is kept of one, in characters.
+	// maxError bounds the text of one, in characters.
 	maxError = 2000
 )
 
@@ -23,16 +23,16 @@ type Error struct {
 	At    time.Time
 	Level slog.Level
 	// Text is the message, Cause the attribute err, Details the other attributes as name=value.
-	// Secrets in them are masked.
+	// Secrets are masked.
 	Text, Cause, Details string
-	// Remedy is what an administrator has to do about it, where the log says that.
+	// Remedy is what an administrator has to do about it, if the log says so.
 	Remedy string `json:",omitempty"`
-	// Incident is the id that a chat was told, Job the key of the job, Chat its chat and User who
-	// it was for, as platform:id; what the log does not say is empty.
+	// Incident is the id that a chat was told, Job the key of the job, Chat its chat and User its
+	// user, as platform:id; unknown ones are empty.
 	Incident, Job, Chat, User string
 }
 
-// Why says what to do about an error, as far as that is known, and its cause.
+// Why returns what to do about an error, if known, and its cause.
 func (e Error) Why() string {
 	if e.Remedy == "" {
 		return e.Cause
@@ -40,15 +40,16 @@ func (e Error) Why() string {
 	return e.Remedy + " (" + e.Cause + ")"
 }
 
-// Ring keeps the last warnings and errors. It may be used concurrently. Nil keeps nothing.
+// Ring keeps the last warnings and errors. It may be used concurrently. A nil Ring keeps
+// nothing.
 type Ring struct {
 	mask    func(string) string
 	arrived chan struct{}
 
 	mu      sync.Mutex
 	all     []Error
-	next    int     // where the oldest is, once there are MaxErrors
-	untaken []Error // errors that Take has still to return, at most MaxErrors
+	next    int     // the oldest one, once there are MaxErrors
+	untaken []Error // errors not returned by Take yet, at most MaxErrors
 }
 
 // NewRing makes a ring that masks secrets in what it keeps.
@@ -56,11 +57,11 @@ func NewRing(mask func(string) string) *Ring {
 	return &Ring{mask: mask, arrived: make(chan struct{}, 1)}
 }
 
-// Arrived receives when there are errors to take.
+// Arrived returns a channel that receives when there are errors for Take.
 func (r *Ring) Arrived() <-chan struct{} { return r.arrived }
 
-// Take returns the errors, without warnings, since the last call, the oldest first. Of more than
-// [MaxErrors] the first are left out.
+// Take returns the errors, without warnings, since the last call, the oldest first, at most the
+// last [MaxErrors].
 func (r *Ring) Take() []Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +70,7 @@ func (r *Ring) Take() []Error {
 	return all
 }
 
-// Drop removes what a user must not be found in any more.
+// Drop removes the errors of a user to be forgotten.
 func (r *Ring) Drop(theirs func(Error) bool) {
 	if r == nil {
 		return
@@ -94,7 +95,7 @@ func (r *Ring) Last() []Error {
 	return last
 }
 
-func (r *Ring) keep(one Error) {
+func (r *Ring) add(one Error) {
 	for _, text := range []*string{&one.Text, &one.Cause, &one.Details, &one.Remedy, &one.Incident, &one.Job, &one.Chat, &one.User} {
 		*text = wording.Clip(r.mask(*text), maxError)
 	}
@@ -115,7 +116,7 @@ func (r *Ring) keep(one Error) {
 	r.next = (r.next + 1) % MaxErrors
 }
 
-// Handler returns a handler that keeps warnings and errors, and passes everything on to another.
+// Handler returns a handler that keeps warnings and errors, and passes everything on to inner.
 func (r *Ring) Handler(inner slog.Handler) slog.Handler {
 	if r == nil {
 		return inner
@@ -127,7 +128,7 @@ type errorHandler struct {
 	slog.Handler
 
 	ring *Ring
-	// of has the attributes of the logger, group is what the names of further ones begin with.
+	// of has the attributes of the logger, group is the prefix of further ones.
 	of    Error
 	group string
 }
@@ -146,7 +147,7 @@ func (h errorHandler) Handle(ctx context.Context, record slog.Record) error {
 			return true
 		})
 		one.At, one.Level, one.Text, one.Details = record.Time, record.Level, record.Message, strings.TrimSpace(one.Details)
-		h.ring.keep(one)
+		h.ring.add(one)
 	}
 	if !h.Handler.Enabled(ctx, record.Level) {
 		return nil
@@ -169,7 +170,7 @@ func (h errorHandler) WithGroup(name string) slog.Handler {
 	return h
 }
 
-// add puts an attribute where an error has it.
+// add sets the field of an error for an attribute.
 func (h errorHandler) add(to *Error, a slog.Attr) {
 	if a.Equal(slog.Attr{}) {
 		return

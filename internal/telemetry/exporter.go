@@ -9,11 +9,11 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// faultPause is how long nothing more is said of a collector that is out of order.
+// faultPause is the pause between messages about a failing collector.
 const faultPause = 10 * time.Minute
 
-// exporter counts what a collector does not take. What becomes of spans does not concern the bot
-// but the operator's, so none of it is an error.
+// exporter counts spans that a collector refuses. Lost spans do not concern the bot's users, so
+// none of it is an error.
 type exporter struct {
 	sdk.SpanExporter
 
@@ -28,7 +28,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	return nil
 }
 
-// faults are logged now and then.
+// faults limits how often faults are logged.
 type faults struct {
 	log    *slog.Logger
 	now    func() time.Time
@@ -39,7 +39,7 @@ type faults struct {
 	lost int
 }
 
-// Handle implements otel.ErrorHandler, for what no call returns.
+// Handle implements otel.ErrorHandler, for errors that no call returns.
 func (f *faults) Handle(err error) { f.note(err, 0) }
 
 func (f *faults) note(err error, lost int) {

@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Logger returns a logger whose lines name the trace that they belong to: that of their
-// context, else that of the job which they name. A nil tracer returns the logger itself.
+// Logger returns a logger that adds trace ids: from the context, else from the job that a line
+// names. A nil tracer returns the logger itself.
 func (t *Tracer) Logger(log *slog.Logger) *slog.Logger {
 	if t == nil {
 		return log
@@ -34,7 +34,7 @@ func (h *handler) Handle(ctx context.Context, line slog.Record) error {
 }
 
 func (h *handler) spanOf(ctx context.Context, line slog.Record) trace.SpanContext {
-	if r, ok := ctx.Value(rootsKey{}).(roots); ok {
+	if r, ok := ctx.Value(rootsKey{}).(jobSpans); ok {
 		return r.turn
 	}
 	job := h.job
@@ -51,7 +51,7 @@ func (h *handler) spanOf(ctx context.Context, line slog.Record) trace.SpanContex
 	return r.message
 }
 
-// jobKey is what log lines name a job by.
+// jobKey is the attribute with the key of a job.
 const jobKey = "job"
 
 // WithAttrs implements slog.Handler.

@@ -20,10 +20,10 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// maxLabelValues bounds the models and groups told apart; others count together.
+// maxLabelValues bounds the distinct models and groups; further ones count together.
 const maxLabelValues = 64
 
-// Metrics counts. No label has the id of a chat, a user or a message.
+// Metrics has the metrics. No label has the id of a chat, a user or a message.
 type Metrics struct {
 	registry *prometheus.Registry
 	accepted *prometheus.CounterVec
@@ -42,7 +42,8 @@ type Metrics struct {
 	groups   labels
 }
 
-// NewMetrics makes metrics of a version. Known secrets are masked in names that people choose.
+// NewMetrics returns the metrics of a version. Known secrets are masked in names that people
+// choose.
 func NewMetrics(version string, known *redact.Redactor) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), models: newLabels(known.Text), groups: newLabels(known.Text)}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -74,7 +75,7 @@ func NewMetrics(version string, known *redact.Redactor) *Metrics {
 	return m
 }
 
-// Handler shows them.
+// Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4})
 }
@@ -99,7 +100,7 @@ func (m *Metrics) Measure(platform string, what queue.Metric) {
 	}
 }
 
-// Observe counts what happens in turns.
+// Observe counts events of turns.
 func (m *Metrics) Observe(tools *toolgroups.Registry, e agent.Event) {
 	switch {
 	case e.Reply != nil:
@@ -112,8 +113,8 @@ func (m *Metrics) Observe(tools *toolgroups.Registry, e agent.Event) {
 	}
 }
 
-// GroupOf is what the calls of a tool are counted under: its group, and where that is
-// not one of the program's own, where it comes from.
+// GroupOf returns the label for a tool: its group, or the group's source if that is not built
+// in.
 func GroupOf(tools *toolgroups.Registry, tool string) string {
 	name, grouped := tools.GroupOf(tool)
 	if !grouped {
@@ -125,14 +126,14 @@ func GroupOf(tools *toolgroups.Registry, tool string) string {
 	return name
 }
 
-// Client is a model that knows what it is.
+// Client is a model with a profile.
 type Client interface {
 	agent.Model
-	// Profile is what is known of it.
+	// Profile returns what is known about the model.
 	Profile() agent.Profile
 }
 
-// Model returns a client whose calls are counted. Nil counts nothing.
+// Model returns a client whose calls are counted. A nil receiver counts nothing.
 func (m *Metrics) Model(client Client, name string) agent.Model {
 	if m == nil {
 		return client
@@ -176,7 +177,7 @@ func modelOutcome(ctx context.Context, err error) string {
 	return "error"
 }
 
-// Watch adds what is looked up when the page is asked for.
+// Watch adds gauges that are read on request.
 func (m *Metrics) Watch(b Worker, size func(context.Context) (int64, error), now func() time.Time) {
 	gauge := func(name, help string, labels prometheus.Labels, value func() float64) {
 		opts := prometheus.GaugeOpts{Name: "oneclaw_" + name, Help: help, ConstLabels: labels}
@@ -209,16 +210,16 @@ func (m *Metrics) Watch(b Worker, size func(context.Context) (int64, error), now
 	})
 }
 
-// sizePatience is how long the size of a database may take.
+// sizePatience bounds reading the size of a database.
 const sizePatience = 2 * time.Second
 
-// Replica is this process among those that share a store, as far as it is looked at.
+// Replica is this process among those that share a store.
 type Replica interface {
-	// Replica is the id under which it has joined, empty before, and how many leases it holds.
+	// Replica returns the id under which it has joined, "" before, and the number of its leases.
 	Replica() (id string, leases int)
 }
 
-// WatchReplica adds who this process is among others.
+// WatchReplica adds the identity of this replica.
 func (m *Metrics) WatchReplica(r Replica, host string) {
 	m.registry.MustRegister(replica{
 		Replica: r, host: host,
@@ -227,7 +228,7 @@ func (m *Metrics) WatchReplica(r Replica, host string) {
 	})
 }
 
-// replica implements prometheus.Collector: the id changes when others took it for dead.
+// replica implements prometheus.Collector: the id changes if others took it for dead.
 type replica struct {
 	Replica
 
@@ -245,20 +246,20 @@ func (r replica) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(r.info, prometheus.GaugeValue, 1, id, r.host)
 }
 
-// WatchProcess adds what the process uses: goroutines, memory, descriptors.
+// WatchProcess adds the resources of the process: goroutines, memory, descriptors.
 func (m *Metrics) WatchProcess() {
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
-// Worker is the bridge, as far as it is looked at.
+// Worker is the bridge.
 type Worker interface {
-	// Load says how much there is to do.
+	// Load returns how much work there is.
 	Load() queue.Load
-	// Ready says of each platform why it does not receive.
+	// Ready returns, per platform, why it does not receive.
 	Ready() map[string]error
 }
 
-// labels are the values of a label that people choose: without secrets, and not many.
+// labels are label values that people choose: without secrets, and bounded in number.
 type labels struct {
 	redact func(string) string
 	mu     *sync.Mutex
@@ -269,7 +270,7 @@ func newLabels(redact func(string) string) labels {
 	return labels{redact: redact, mu: new(sync.Mutex), known: map[string]string{}}
 }
 
-// of returns the value that stands for a name.
+// of returns the label value for a name.
 func (l labels) of(name string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

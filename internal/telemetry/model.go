@@ -16,9 +16,8 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Model returns a model whose calls are told of, by the type of its provider and its name
-// there. Cost says in dollars what a call came to, if that is known. A nil tracer returns the
-// model itself.
+// Model returns a model whose calls are traced, with the type of its provider and its name
+// there. cost returns the dollars of a call, if known. A nil tracer returns the model itself.
 func (t *Tracer) Model(inner agent.Model, provider, name string, cost func(agent.Usage) (dollars float64, known bool)) agent.Model {
 	if t == nil {
 		return inner
@@ -34,7 +33,7 @@ type model struct {
 	cost           func(agent.Usage) (float64, bool)
 }
 
-// system is what the conventions call the provider behind an API.
+// system returns the OpenTelemetry name of the provider.
 func system(provider string) string {
 	if provider = strings.ToLower(provider); provider == "gemini" {
 		return "gcp.gemini"
@@ -42,12 +41,12 @@ func system(provider string) string {
 	return provider
 }
 
-// Profile is that of the model.
+// Profile returns the profile of the model.
 func (m *model) Profile() agent.Profile { return agent.ProfileOf(m.Model) }
 
 // Complete implements agent.Model.
 func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
-	r, ok := ctx.Value(rootsKey{}).(roots)
+	r, ok := ctx.Value(rootsKey{}).(jobSpans)
 	if !ok {
 		return m.Model.Complete(ctx, req, onDelta)
 	}
@@ -81,7 +80,7 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 	return reply, err
 }
 
-// replied is what a reply says of itself, and what it cost.
+// replied returns attributes of a reply and its cost.
 func (m *model) replied(reply agent.Reply) []attribute.KeyValue {
 	u, reason := reply.Usage, "stop"
 	switch {
@@ -104,7 +103,7 @@ func (m *model) replied(reply agent.Reply) []attribute.KeyValue {
 	return about
 }
 
-// failureOf is the kind of the error of a call.
+// failureOf returns the error type of a call.
 func failureOf(ctx context.Context, err error) string {
 	var failure *agent.ModelError
 	switch {
@@ -119,13 +118,13 @@ func failureOf(ctx context.Context, err error) string {
 }
 
 const (
-	// maxText and maxTexts bound what a span says of one text, and of how many.
+	// maxText bounds a text in a span, in characters, and maxTexts their number.
 	maxText  = 2000
 	maxTexts = 8
 )
 
 type (
-	// said is a message as the conventions write it.
+	// said is a message in the format of the conventions.
 	said struct {
 		Role  string `json:"role"`
 		Parts []part `json:"parts"`
@@ -140,7 +139,7 @@ type (
 	}
 )
 
-// texts are what is new in a request, and its reply.
+// texts returns the new messages of a request, and its reply.
 func (t *Tracer) texts(req agent.Request, reply agent.Reply, replied bool) []attribute.KeyValue {
 	var fresh []said
 	for i := len(req.Messages) - 1; i >= 0 && len(fresh) < maxTexts; i-- {
@@ -169,14 +168,13 @@ func (t *Tracer) texts(req agent.Request, reply agent.Reply, replied bool) []att
 	return append(about, attribute.String("gen_ai.output.messages", encoded([]said{answer})))
 }
 
-// short is a text without secrets and not long. It is masked before it is cut, so that no part
-// of a secret stays.
+// short masks secrets in a text and cuts it. It masks first, so that no part of a secret stays.
 func (t *Tracer) short(text string) string {
 	begin, _ := wording.Split(strings.ToValidUTF8(t.cfg.Redact.Text(text), "?"), maxText)
 	return begin
 }
 
 func encoded(messages []said) string {
-	data, _ := json.Marshal(messages) // strings alone
+	data, _ := json.Marshal(messages) // only strings
 	return string(data)
 }

@@ -22,26 +22,26 @@ import (
 	"oneclaw/internal/cache"
 )
 
-// roots are the spans of a job that have children: the message, and its turn.
-type roots struct{ message, turn trace.SpanContext }
+// jobSpans are the spans of a job that have children: the message, and its turn.
+type jobSpans struct{ message, turn trace.SpanContext }
 
-// follow are the roots of a job; none where it is not followed, or was not drawn by the sampler.
-func (t *Tracer) follow(j *queue.Run) (roots, bool) {
+// follow returns the roots of a job; false if it is not traced or not sampled.
+func (t *Tracer) follow(j *queue.Run) (jobSpans, bool) {
 	fields := strings.Split(j.Trace.Parent, "-")
 	if len(fields) != 4 || fields[3] != "01" {
-		return roots{}, false
+		return jobSpans{}, false
 	}
 	id, bad := trace.TraceIDFromHex(fields[1])
 	span, worse := trace.SpanIDFromHex(fields[2])
 	if bad != nil || worse != nil {
-		return roots{}, false
+		return jobSpans{}, false
 	}
 	message := trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.FlagsSampled, Remote: true})
 	turn := sha256.Sum256([]byte("turn of " + fields[1] + fields[2]))
-	return roots{message, message.WithSpanID(trace.SpanID(turn[:8]))}, true
+	return jobSpans{message, message.WithSpanID(trace.SpanID(turn[:8]))}, true
 }
 
-// Hook is the tracer as the bridge calls it: nil where there is none.
+// Hook returns the tracer for the bridge, nil if there is none.
 func (t *Tracer) Hook() queue.Tracer {
 	if t == nil {
 		return nil
@@ -49,14 +49,14 @@ func (t *Tracer) Hook() queue.Tracer {
 	return t
 }
 
-// followed reports whether jobs of a kind have traces: what people or their schedules say, and
-// not what the program says to itself.
+// followed reports whether jobs of a kind are traced: messages and scheduled tasks, but not
+// internal work.
 func followed(j *queue.Run) bool {
 	return j.Message.Kind == chats.KindText || j.Message.Kind == receipts.KindTask
 }
 
-// Begin implements [queue.Tracer]. The ids follow from the job, so that it keeps them also where
-// a program that does not know them has written its record.
+// Begin implements [queue.Tracer]. The ids are derived from the job, so that they survive a
+// program that does not know them and rewrites its record.
 func (t *Tracer) Begin(j *queue.Run) {
 	if !followed(j) || j.Trace.Parent != "" {
 		return
@@ -122,9 +122,9 @@ func (t *Tracer) WrapObserver(j *queue.Run, observe func(agent.Event)) func(agen
 	}
 }
 
-// tool tells of a tool call. One of an MCP server is this span, too, as the conventions have it
-// where the tool's is there already.
-func (t *Tracer) tool(r roots, e *agent.ToolEvent, began time.Time) {
+// tool records a tool call. For an MCP server this is its span, too, as the conventions have it
+// if the tool's span exists already.
+func (t *Tracer) tool(r jobSpans, e *agent.ToolEvent, began time.Time) {
 	name := t.cfg.Redact.Text(e.Tool)
 	group := t.cfg.Redact.Text(t.cfg.Group(e.Tool))
 	about := []attribute.KeyValue{
@@ -186,7 +186,7 @@ func (t *Tracer) Closed(j *queue.Run) {
 	command := strings.HasPrefix(strings.TrimSpace(j.Message.Text), "/")
 	turn := j.Trace.Turn
 	if turn.IsZero() && j.Found && !command {
-		turn = j.Closed // a former life may have begun it, and told of calls
+		turn = j.Closed // a former process may have begun it, and recorded calls
 	}
 	if !turn.IsZero() {
 		ended := j.Trace.Answered
@@ -219,15 +219,15 @@ func (t *Tracer) Closed(j *queue.Run) {
 	t.span(withIDs(context.Background(), r.message), name, trace.SpanKindServer, j.Accepted, j.Closed, append(about, errorType(failure)...)...)
 }
 
-// leaf tells of a span without children.
+// leaf records a span without children.
 func (t *Tracer) leaf(parent trace.SpanContext, name string, kind trace.SpanKind, began, ended time.Time, about ...attribute.KeyValue) {
 	t.span(trace.ContextWithRemoteSpanContext(context.Background(), parent), name, kind, began, ended, about...)
 }
 
-// span tells of a span that is over. One with an error.type is an error.
+// span records a completed span. One with an error.type is an error.
 func (t *Tracer) span(ctx context.Context, name string, kind trace.SpanKind, began, ended time.Time, about ...attribute.KeyValue) {
 	if ended.Before(began) {
-		ended = began // the clock was set, or another machine's is behind
+		ended = began // the clock was set, or another machine's is slow
 	}
 	_, s := t.tracer.Start(ctx, name, trace.WithTimestamp(began), trace.WithSpanKind(kind), trace.WithAttributes(about...))
 	for _, a := range about {
@@ -238,7 +238,7 @@ func (t *Tracer) span(ctx context.Context, name string, kind trace.SpanKind, beg
 	s.End(trace.WithTimestamp(ended))
 }
 
-// errorKey is the attribute that says what kind of error ended a span.
+// errorKey is the attribute with the type of an error.
 const errorKey = "error.type"
 
 func errorType(failure string) []attribute.KeyValue {
@@ -253,12 +253,12 @@ type (
 	idsKey   struct{}
 )
 
-// withIDs has the next span bear ids that are known.
+// withIDs makes the next span use known ids.
 func withIDs(ctx context.Context, c trace.SpanContext) context.Context {
 	return context.WithValue(ctx, idsKey{}, c)
 }
 
-// idsOfContext implements sdk.IDGenerator: ids are those of the context, else drawn.
+// idsOfContext implements sdk.IDGenerator: ids are those in the context, else random.
 type idsOfContext struct{}
 
 // NewIDs returns the ids of a root.
@@ -268,7 +268,7 @@ func (idsOfContext) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	}
 	var id trace.TraceID
 	_, _ = rand.Read(id[:]) // never fails
-	return id, drawn()
+	return id, randomSpanID()
 }
 
 // NewSpanID returns the id of a child.
@@ -276,10 +276,10 @@ func (idsOfContext) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID
 	if c, ok := ctx.Value(idsKey{}).(trace.SpanContext); ok {
 		return c.SpanID()
 	}
-	return drawn()
+	return randomSpanID()
 }
 
-func drawn() (id trace.SpanID) {
+func randomSpanID() (id trace.SpanID) {
 	_, _ = rand.Read(id[:])
 	return id
 }

@@ -24,45 +24,45 @@ import (
 )
 
 const (
-	// flushPatience bounds what the end of the program waits for a collector.
+	// flushPatience bounds the wait for a collector at the end of the program.
 	flushPatience = 3 * time.Second
-	// maxKnown bounds the jobs whose log lines are given their trace.
+	// maxKnown bounds the jobs whose log lines get their trace id.
 	maxKnown = 4096
 )
 
-// TracesConfig is what a [Tracer] is made of.
+// TracesConfig configures a [Tracer].
 type TracesConfig struct {
 	// Version is the program's.
 	Version string
-	// Texts has spans of model calls hold what was said, with secrets masked.
+	// Texts adds messages to spans of model calls, with secrets masked.
 	Texts bool
-	// Group names the group of a tool, "core" where it has none, and where it is not one of
-	// the program's own, where it comes from.
+	// Group returns the group of a tool, "core" without one, or the group's source if that is not
+	// built in.
 	Group func(tool string) string
 	// Redact masks secrets.
 	Redact *redact.Redactor
-	// Now is the clock, Logger for the operator.
+	// Now is the clock, Logger the operator's log.
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Tracer follows jobs. A nil one, which [NewTraces] returns where no collector is named, follows none.
+// Tracer traces jobs. A nil one, which [NewTraces] returns without a collector, traces none.
 type Tracer struct {
 	cfg      TracesConfig
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
-	known    *cache.Cache[string, roots]
+	known    *cache.Cache[string, jobSpans]
 }
 
-// NewTraces returns a tracer, nil where the environment names no collector or does not want one. What
-// is wrong with its variables is logged: it is no reason not to answer.
+// NewTraces returns a tracer, nil if the environment names no collector or disables it. Invalid
+// variables are logged: they are no reason not to answer.
 func NewTraces(cfg TracesConfig) *Tracer {
 	endpoint := setting("ENDPOINT")
 	if endpoint == "" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil
 	}
-	hide(cfg.Redact, endpoint)
-	if err := usable(endpoint); err != nil {
+	maskSecretsOf(cfg.Redact, endpoint)
+	if err := checkEndpoint(endpoint); err != nil {
 		cfg.Logger.Warn("traces are not exported", "err", err)
 		return nil
 	}
@@ -85,16 +85,16 @@ func NewTraces(cfg TracesConfig) *Tracer {
 
 func newTracer(cfg TracesConfig, options ...sdk.TracerProviderOption) *Tracer {
 	provider := sdk.NewTracerProvider(append(options, sdk.WithIDGenerator(idsOfContext{}))...)
-	return &Tracer{cfg: cfg, provider: provider, tracer: provider.Tracer("oneclaw"), known: cache.New[string, roots](maxKnown)}
+	return &Tracer{cfg: cfg, provider: provider, tracer: provider.Tracer("oneclaw"), known: cache.New[string, jobSpans](maxKnown)}
 }
 
-// setting is that of traces, else that of everything that is exported.
+// setting returns the variable for traces, else the one for all signals.
 func setting(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
 
-// usable says what is wrong with the settings, of those that the exporter would pass over.
-func usable(endpoint string) error {
+// checkEndpoint reports invalid settings that the exporter would ignore.
+func checkEndpoint(endpoint string) error {
 	if kind := os.Getenv("OTEL_TRACES_EXPORTER"); kind != "" && kind != "otlp" {
 		return errors.New("OTEL_TRACES_EXPORTER has to be otlp or none")
 	}
@@ -107,11 +107,11 @@ func usable(endpoint string) error {
 	return nil
 }
 
-// secretive are the headers whose values are secrets.
-var secretive = regexp.MustCompile(`(?i)auth|key|token|secret|pass|cookie|credential`)
+// secretHeader matches headers whose values are secrets.
+var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret|pass|cookie|credential`)
 
-// hide has the secrets of an address and of headers masked wherever they turn up.
-func hide(known *redact.Redactor, endpoint string) {
+// maskSecretsOf masks the secrets of an address and of headers wherever they appear.
+func maskSecretsOf(known *redact.Redactor, endpoint string) {
 	if known == nil {
 		return
 	}
@@ -126,21 +126,21 @@ func hide(known *redact.Redactor, endpoint string) {
 		for pair := range strings.SplitSeq(os.Getenv(name), ",") {
 			header, value, ok := strings.Cut(pair, "=")
 			if !ok {
-				value = pair // the exporter complains of it, and shows it
-			} else if !secretive.MatchString(header) {
-				continue // a tenant, a stage: words that answers are to have, too
+				value = pair // the exporter complains about it, and shows it
+			} else if !secretHeader.MatchString(header) {
+				continue // a tenant or a stage: words that answers may contain, too
 			}
 			plain, err := url.PathUnescape(value)
 			if err != nil {
 				plain = value
 			}
-			_, key, _ := strings.Cut(strings.TrimSpace(plain), " ") // behind Bearer or Basic
+			_, key, _ := strings.Cut(strings.TrimSpace(plain), " ") // after Bearer or Basic
 			known.Add(strings.TrimSpace(value), strings.TrimSpace(plain), strings.TrimSpace(key))
 		}
 	}
 }
 
-// Close sends what is left, as far as the collector takes it at once.
+// Close sends the remaining spans, as far as the collector accepts them at once.
 func (t *Tracer) Close() {
 	if t == nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Split cuts a text behind n characters.
+// Split cuts a text after n characters.
 func Split(text string, n int) (head, tail string) {
 	for i := range text {
 		if n <= 0 {
@@ -26,7 +26,7 @@ func Clip(text string, n int) string {
 	return strings.TrimRightFunc(head, unicode.IsSpace) + "…"
 }
 
-// Whole drops the part of a character at the end, where a limit cut it.
+// Whole drops an incomplete character at the end of cut data.
 func Whole(data []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
 		if tail := data[len(data)-n:]; utf8.RuneStart(tail[0]) {

@@ -7,10 +7,10 @@ import (
 	"unicode"
 )
 
-// maxName bounds a file name in bytes, with room for a number (most systems take 255).
+// maxName bounds a file name in bytes, with room for a number (most systems allow 255).
 const maxName = 120
 
-// FileName makes a plain file name of whatever a sender called the file.
+// FileName makes a plain file name from a sender's name for the file.
 func FileName(name string, index int) string {
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
 	name = strings.Map(func(r rune) rune {

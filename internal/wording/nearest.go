@@ -6,8 +6,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Nearest returns the known name that is nearest to a mistyped one: two letters or a third of them
-// differ at most, or it begins with what was typed. It is empty where none is near.
+// Nearest returns the known name nearest to a mistyped one: at most two letters or a third of
+// them differ, or it begins with what was typed. It is empty if none is near.
 func Nearest(typed string, known []string) string {
 	best, fewest := "", max(2, len(typed)/3)+1
 	if len(typed) < 4 {

@@ -7,20 +7,19 @@ import (
 )
 
 const (
-	// maxBlank is how many columns of spaces and tabs stand side by side before they are
-	// counted, and maxLines how many line breaks.
+	// maxBlank is the number of columns of spaces and tabs from which they are replaced by their
+	// count, and maxLines that of line breaks.
 	maxBlank = 32
 	maxLines = 5
-	// tab is how many columns a tab takes.
+	// tab is the width of a tab, in columns.
 	tab = 4
 	// lookalikes are letters that look like Latin ones in most typefaces.
 	lookalikes = "аеорсухіјѕһԁԛԝӏАВЕКМНОРСТУХІЈЅԀԚԜӀονιαρυκΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"
 )
 
-// reveal makes visible what a person would not see, or would take for something else: control
-// characters, marks of direction, characters without a width, letters of another script amid a
-// word, and what long runs of blanks push out of sight. The mark that makes a picture of a
-// symbol (❤️) stays.
+// reveal makes visible what a person would not see, or would misread: control and bidirectional
+// characters, characters without a width, letters of another script in a word, and long runs of
+// blanks that push text out of sight. The mark that makes a picture of a symbol (❤️) stays.
 func reveal(text string) string {
 	var out strings.Builder
 	for text != "" {
@@ -36,7 +35,7 @@ func reveal(text string) string {
 
 func isBlank(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }
 
-// runOf is how many bytes at the beginning of a text are such characters.
+// runOf returns the length of the prefix whose characters satisfy is, in bytes.
 func runOf(text string, is func(rune) bool) int {
 	if end := strings.IndexFunc(text, func(r rune) bool { return !is(r) }); end >= 0 {
 		return end
@@ -44,7 +43,7 @@ func runOf(text string, is func(rune) bool) int {
 	return len(text)
 }
 
-// writeBlank writes spaces, tabs and line breaks, or how many there are.
+// writeBlank writes spaces, tabs and line breaks, or their number.
 func writeBlank(out *strings.Builder, run string) {
 	spaces, tabs, lines := strings.Count(run, " "), strings.Count(run, "\t"), strings.Count(run, "\n")
 	if spaces+tab*tabs <= maxBlank && lines <= maxLines {
@@ -66,7 +65,7 @@ func writeBlank(out *strings.Builder, run string) {
 	}
 }
 
-// writeWord writes what stands between blanks.
+// writeWord writes a word.
 func writeWord(out *strings.Builder, word string) {
 	latin := strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(unicode.Latin, r) })
 	var before rune
@@ -88,14 +87,14 @@ func writeWord(out *strings.Builder, word string) {
 	}
 }
 
-// inWord reports whether a character is one of those that a name is made of.
+// inWord reports whether names contain such a character.
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) }
 
-// foreign tells which letters of a run are marked: those of a script that has letters in common
-// with another one of the run, and a run of letters that all look like Latin ones, where there
-// are Latin ones beside it.
+// foreign returns which letters of a run to mark: those of a script that shares look-alikes with
+// another one in the run, and a run of only letters that look Latin, if there are Latin ones
+// beside it.
 func foreign(run string, latin bool) func(rune) bool {
-	keep, mixed, alike := none, false, true // keep is the script whose letters stay: Latin, or else the first
+	keep, mixed, alike := none, false, true // keep is the unmarked script: Latin, or else the first
 	for _, r := range run {
 		s := scriptOf(r)
 		if s == none {
@@ -113,11 +112,11 @@ func foreign(run string, latin bool) func(rune) bool {
 	return func(r rune) bool { s := scriptOf(r); return (mixed || keep == latinScript) && s != none && s != keep }
 }
 
-// script is one of those whose letters are taken for each other.
+// script is a script whose letters resemble those of another one.
 type script int
 
 const (
-	none script = iota // of all other letters and signs, which mix with any
+	none script = iota // all other letters and signs, which mix with any
 	latinScript
 )
 

@@ -1,5 +1,5 @@
-// Package wording cuts texts, puts what other people wrote into those of the bot, safely, says
-// numbers and times in words, and finds the name that a mistyped one was meant to be.
+// Package wording cuts texts, embeds foreign texts safely in those of the bot, formats numbers
+// and times for people, and finds the name that a mistyped one means.
 package wording
 
 import (
@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Escape has a text of one line shown as it is.
+// Escape escapes a text of one line, so that it is shown as it is.
 func Escape(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -22,8 +22,7 @@ func Escape(text string) string {
 	return b.String()
 }
 
-// Visible reports whether a text has a character that a person can see: platforms
-// refuse messages without one.
+// Visible reports whether a text has a visible character: platforms refuse messages without one.
 func Visible(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && r != '\u2800' &&
@@ -31,17 +30,17 @@ func Visible(text string) bool {
 	})
 }
 
-// Shown is a text of one line as Markdown that shows it as it is.
+// Shown returns a text of one line as Markdown that shows it as it is.
 func Shown(text string) string {
 	return Escape(strings.Join(strings.Fields(reveal(text)), " "))
 }
 
-// Code shows a name in the type of code.
+// Code formats a name as code.
 func Code(name string) string {
 	return "`" + strings.ReplaceAll(strings.Join(strings.Fields(reveal(name)), " "), "`", "'") + "`"
 }
 
-// Fence shows a text in a block of code that it cannot get out of.
+// Fence puts a text into a block of code, which it cannot close.
 func Fence(text string) string {
 	longest, run := 0, 0
 	for _, r := range text {
@@ -56,8 +55,8 @@ func Fence(text string) string {
 	return marks + "\n" + reveal(text) + "\n" + marks
 }
 
-// OneLine makes one line of at most so many characters of a text that another person has
-// written: nothing in it that has no shape or changes the order of what stands beside it.
+// OneLine returns a foreign text as one line of at most limit characters, without invisible and
+// bidirectional control characters.
 func OneLine(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -71,7 +70,7 @@ func OneLine(text string, limit int) string {
 	return Clip(strings.Join(strings.Fields(text), " "), limit)
 }
 
-// Roughly says a time of more than a minute in words.
+// Roughly formats a time of more than a minute in words.
 func Roughly(d time.Duration) string {
 	unit, name := time.Minute, "minute"
 	switch {
@@ -87,7 +86,7 @@ func Roughly(d time.Duration) string {
 	return fmt.Sprintf("%d %ss", n, name)
 }
 
-// Count is a number with its noun.
+// Count formats a number with its noun.
 func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -95,7 +94,7 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Column is what a spreadsheet calls a column, the first being 0.
+// Column returns a spreadsheet's name of a column, the first being 0.
 func Column(at int) string {
 	name := ""
 	for at++; at > 0; at = (at - 1) / 26 {
@@ -104,10 +103,10 @@ func Column(at int) string {
 	return name
 }
 
-// Clock is a time of the day in its zone.
+// Clock formats a time of day with its zone.
 func Clock(t time.Time) string { return t.Format("15:04:05 MST") }
 
-// Short rounds a time so that it can be read at a glance.
+// Short rounds a duration for display.
 func Short(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -120,7 +119,7 @@ func Short(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// ListOr lists names, or says that there are none.
+// ListOr lists names, or returns none if there are none.
 func ListOr(names []string, none string) string {
 	if len(names) == 0 {
 		return none
@@ -128,7 +127,7 @@ func ListOr(names []string, none string) string {
 	return strings.Join(names, ", ")
 }
 
-// Minutes is a duration as people say it.
+// Minutes formats a duration in words.
 func Minutes(d time.Duration) string {
 	if d >= time.Minute && d%time.Minute == 0 {
 		if d == time.Minute {
@@ -139,7 +138,7 @@ func Minutes(d time.Duration) string {
 	return d.String()
 }
 
-// Bytes says a size as people do.
+// Bytes formats a size.
 func Bytes(n int64) string {
 	switch {
 	case n < 10<<10:

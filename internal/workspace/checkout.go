@@ -15,13 +15,14 @@ import (
 	"oneclaw/storage"
 )
 
-// errGone is for a chunk that a sweep has removed: nothing names it any more.
-var errGone = errors.New("workspace: a part of a file is not stored")
+// errChunkDeleted is returned for a chunk that a sweep has deleted because nothing refers to it any
+// more.
+var errChunkDeleted = errors.New("workspace: a part of a file is not stored")
 
-// Prepare makes the folder of an owner hold what is stored, and makes it where it does not
-// exist. What was changed here and not kept stays where the store is as this process left
-// it, and is dropped where another has changed that, or where the process is a new one. An
-// owner of whom nothing is stored yet keeps what is there, for the next Keep.
+// Prepare makes the folder of an owner hold the stored files, and creates it if missing. Local
+// changes that were not kept survive if the store is as this process left it, and are dropped if
+// another process has changed it or this process is new. If nothing is stored for the owner yet,
+// the folder stays as it is, for the next Keep.
 func (s *Store) Prepare(ctx context.Context, owner string) error {
 	f := s.owner(owner)
 	f.mu.Lock()
@@ -29,7 +30,7 @@ func (s *Store) Prepare(ctx context.Context, owner string) error {
 	return s.prepare(ctx, f)
 }
 
-func (s *Store) prepare(ctx context.Context, f *place) error {
+func (s *Store) prepare(ctx context.Context, f *localFolder) error {
 	for range maxTries {
 		stored, err := s.get(ctx, f.key)
 		if err != nil {
@@ -47,11 +48,11 @@ func (s *Store) prepare(ctx context.Context, f *place) error {
 		}
 		switch {
 		case stored.Revision == storage.Absent:
-			s.know(f, storage.Absent, details{tree: tree{}})
+			s.know(f, storage.Absent, folderDetails{tree: tree{}})
 			return nil
 		case f.ready && f.tried[sha256.Sum256(stored.Value)]:
-			// A write has happened although it reported an error.
-			s.know(f, stored.Revision, details{tree: want})
+			// A write has succeeded although it returned an error.
+			s.know(f, stored.Revision, folderDetails{tree: want})
 			return nil
 		}
 		err = s.replace(ctx, f, want)
@@ -59,19 +60,19 @@ func (s *Store) prepare(ctx context.Context, f *place) error {
 			f.ready, f.rev = true, stored.Revision
 			return nil
 		}
-		if !errors.Is(err, errGone) {
+		if !errors.Is(err, errChunkDeleted) {
 			return err
 		}
-		// Another version has taken its place meanwhile, or is lost.
+		// Another version has replaced it meanwhile, or is lost.
 		if now, err := s.get(ctx, f.key); err != nil || now.Revision == stored.Revision {
-			return errors.Join(err, fmt.Errorf("%w: %s", errGone, filepath.Base(f.key)))
+			return errors.Join(err, fmt.Errorf("%w: %s", errChunkDeleted, filepath.Base(f.key)))
 		}
 	}
 	return fmt.Errorf("workspace: the files change too fast: %w", storage.ErrConflict)
 }
 
 // replace makes a folder hold a tree, whatever it holds.
-func (s *Store) replace(ctx context.Context, f *place, want tree) (err error) {
+func (s *Store) replace(ctx context.Context, f *localFolder, want tree) (err error) {
 	before, _ := s.details.Get(f.key)
 	f.ready = false
 	s.details.Forget(f.key)
@@ -80,11 +81,11 @@ func (s *Store) replace(ctx context.Context, f *place, want tree) (err error) {
 		return fmt.Errorf("workspace: %w", Cause(err))
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	here, err := s.look(root, true)
+	here, err := s.scan(root, true)
 	if err == nil {
-		// What has another size is replaced in any case, however large it is.
-		maps.DeleteFunc(here.stamps, func(path string, st stamp) bool { return st.size != want[path].Size && st != before.seen[path] })
-		err = here.read(ctx, root, before, unstored)
+		// Files of another size are replaced in any case, however large.
+		maps.DeleteFunc(here.stamps, func(path string, st fileStamp) bool { return st.size != want[path].Size && st != before.seen[path] })
+		err = here.read(ctx, root, before, ignoreChunk)
 	}
 	if errors.Is(err, ErrUncounted) || errors.Is(err, ErrTooMany) {
 		if err = s.setAside(f); err == nil {
@@ -97,19 +98,19 @@ func (s *Store) replace(ctx context.Context, f *place, want tree) (err error) {
 	if before.tree != nil && !here.tree.equal(before.tree) {
 		s.log.Warn("files that were not stored are dropped: another process has changed them", "folder", filepath.Base(f.dir))
 	}
-	if err := s.change(ctx, root, f.dir, here, want); err != nil {
+	if err := s.applyTree(ctx, root, f.dir, here, want); err != nil {
 		return err
 	}
-	// What was written now is read again by the next Keep, which knows it from its hash.
-	s.details.Put(f.key, details{want, here.stamps}, 0)
+	// The next Keep reads the files written now, and recognises them by their hashes.
+	s.details.Put(f.key, folderDetails{want, here.stamps}, 0)
 	return nil
 }
 
-// unstored takes a chunk of which only the name is needed.
-func unstored(context.Context, [sha256.Size]byte, []byte) error { return nil }
+// ignoreChunk ignores a chunk, of which only the hash is needed.
+func ignoreChunk(context.Context, [sha256.Size]byte, []byte) error { return nil }
 
-// setAside puts a folder that cannot be looked through out of the way and makes an empty one.
-func (s *Store) setAside(f *place) error {
+// setAside moves an unreadable folder away and creates an empty one.
+func (s *Store) setAside(f *localFolder) error {
 	folder, err := os.MkdirTemp(s.cfg.Dir, "unreadable-")
 	if err != nil {
 		return fmt.Errorf("workspace: %w", err)
@@ -123,8 +124,8 @@ func (s *Store) setAside(f *place) error {
 	return os.Mkdir(f.dir, dirMode)
 }
 
-// change makes a folder with one tree hold another. It touches only what differs.
-func (s *Store) change(ctx context.Context, root *os.Root, dir string, here found, want tree) error {
+// applyTree turns a folder with one tree into another, touching only differences.
+func (s *Store) applyTree(ctx context.Context, root *os.Root, dir string, here scanResult, want tree) error {
 	if err := s.room(dir, here.tree, want); err != nil {
 		return err
 	}
@@ -139,8 +140,8 @@ func (s *Store) change(ctx context.Context, root *os.Root, dir string, here foun
 	return nil
 }
 
-// put makes a path what it should be, where it is not.
-func (s *Store) put(ctx context.Context, root *os.Root, path string, here found, e entry) error {
+// put makes a path match its entry.
+func (s *Store) put(ctx context.Context, root *os.Root, path string, here scanResult, e entry) error {
 	old, kept := here.tree[path]
 	kept = kept && old.kind() == e.kind()
 	switch {
@@ -158,17 +159,17 @@ func (s *Store) put(ctx context.Context, root *os.Root, path string, here found,
 	}
 	delete(here.stamps, path)
 	if kept && bytes.Equal(old.Chunks, e.Chunks) && old.Size == e.Size {
-		return dress(root, path, e)
+		return setAttributes(root, path, e)
 	}
 	return s.fetch(ctx, root, path, e)
 }
 
-// room refuses what would take the reserve of the disk.
+// room refuses a change that would use the reserve of the disk.
 func (s *Store) room(dir string, here, want tree) error {
 	var more int64
 	for path, e := range want {
 		if !e.same(here[path]) {
-			more += max(e.Size, leastEntry)
+			more += max(e.Size, minEntrySize)
 		}
 	}
 	spare, err := Spare(dir, s.cfg.Reserve)
@@ -178,7 +179,7 @@ func (s *Store) room(dir string, here, want tree) error {
 	return err
 }
 
-// remove takes away what is below a folder and a tree does not have, or has as something else.
+// remove deletes what is below a folder and missing or different in a tree.
 func remove(root *os.Root, below string, want tree, hidden bool) error {
 	return walk(root, below, func(path string, kind fs.FileMode) (deeper bool, err error) {
 		if !hidden && filepath.Base(path)[0] == '.' {
@@ -194,7 +195,7 @@ func remove(root *os.Root, below string, want tree, hidden bool) error {
 		}
 		err = nil
 		if kind == fs.ModeDir {
-			err = remove(root, path, nil, true) // also what is in folders that cannot be written to
+			err = remove(root, path, nil, true) // even in folders without write permission
 		}
 		if err = errors.Join(err, root.Remove(path)); err != nil {
 			return false, fmt.Errorf("workspace: remove a file: %w", Cause(err))
@@ -203,7 +204,7 @@ func remove(root *os.Root, below string, want tree, hidden bool) error {
 	})
 }
 
-// walk visits what a folder holds, also what no tree has.
+// walk visits everything in a folder, even what trees leave out.
 func walk(root *os.Root, path string, visit func(path string, kind fs.FileMode) (below bool, err error)) error {
 	dir, err := root.Open(filepath.Join(".", path))
 	if err != nil {
@@ -230,7 +231,7 @@ func walk(root *os.Root, path string, visit func(path string, kind fs.FileMode) 
 	return nil
 }
 
-// fetch writes a file from its chunks. It has its old content until all of the new is there.
+// fetch writes a file from its chunks. The old content stays until the new is complete.
 func (s *Store) fetch(ctx context.Context, root *os.Root, path string, e entry) (err error) {
 	file, part, err := NewPart(root, filepath.Dir(path))
 	if err != nil {
@@ -239,7 +240,7 @@ func (s *Store) fetch(ctx context.Context, root *os.Root, path string, e entry) 
 	defer func() { err = errors.Join(err, file.Close()) }()
 	err = s.copyChunks(ctx, file, e)
 	if err == nil {
-		err = dress(root, part, e)
+		err = setAttributes(root, part, e)
 	}
 	if err == nil {
 		err = root.Rename(part, path)
@@ -258,7 +259,7 @@ func (s *Store) copyChunks(ctx context.Context, file *os.File, e entry) error {
 			return err
 		}
 		if chunk.Revision == storage.Absent {
-			return errGone
+			return errChunkDeleted
 		}
 		size += int64(len(chunk.Value))
 		if _, err := file.Write(chunk.Value); err != nil {
@@ -271,7 +272,7 @@ func (s *Store) copyChunks(ctx context.Context, file *os.File, e entry) error {
 	return nil
 }
 
-// dress gives a file its permissions and time.
-func dress(root *os.Root, path string, e entry) error {
+// setAttributes sets the permissions and time of a file.
+func setAttributes(root *os.Root, path string, e entry) error {
 	return errors.Join(root.Chmod(path, e.Mode|0o600), root.Chtimes(path, time.Time{}, time.Unix(0, e.Time)))
 }

@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// imported is the file of a disk whose files of former times are stored.
-	imported = ".files.stored"
-	// notStored is the folder for those that could not be.
-	notStored = "workspaces-not-stored"
+	// importMarker marks a disk whose old files are stored.
+	importMarker = ".files.stored"
+	// notStoredFolder is the folder for files that could not be stored.
+	notStoredFolder = "workspaces-not-stored"
 )
 
-// Import stores what owners have on this disk from a time before their files were kept in
-// the store. It does so once for a disk, before anything else is asked of s. Where an owner
-// has other files in the store already, or more than are kept, theirs are put beside the
-// workspaces, for the operator.
+// Import stores the files on this disk from a time before files were kept in the store. It does
+// so once per disk, before any other use of s. If an owner already has other files in the store,
+// or more than the limits allow, the files are moved beside the workspaces, for the operator.
 func (s *Store) Import(ctx context.Context) error {
-	done := filepath.Join(s.cfg.Dir, imported)
+	done := filepath.Join(s.cfg.Dir, importMarker)
 	if _, err := os.Stat(done); err == nil {
 		return nil
 	}
@@ -73,7 +72,7 @@ func (s *Store) importOne(ctx context.Context, owner string) error {
 			return err
 		}
 	}
-	folder := filepath.Join(s.cfg.Dir, notStored)
+	folder := filepath.Join(s.cfg.Dir, notStoredFolder)
 	if err := os.MkdirAll(folder, dirMode); err != nil {
 		return fmt.Errorf("workspace: import: %w", err)
 	}

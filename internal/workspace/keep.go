@@ -13,19 +13,17 @@ import (
 )
 
 const (
-	// batchBlobs is how many chunks are written at once, if they have not more than
-	// [ChunkSize] bytes together.
+	// batchBlobs bounds the chunks of one write, which have at most [ChunkSize] bytes together.
 	batchBlobs = 64
-	// maxTries is how often a write is tried that a sweep has come between.
+	// maxTries bounds the tries of a write that conflicts with sweeps.
 	maxTries = 5
 )
 
-// Keep stores what has changed in the folder of an owner since [Store.Prepare]. Where nothing
-// has, it writes nothing. The conditions are part of the write: where one does not hold, or
-// another process has changed the files, the error is [storage.ErrConflict], and nothing has
-// changed in the store. Where there is more than an owner may have, the error is
-// [ErrFull], [ErrTooMany] or [ErrUncounted], and nothing is stored either.
-// It does not end with ctx.
+// Keep stores what has changed in the folder of an owner since [Store.Prepare]; without changes
+// it writes nothing. The conditions are part of the write: if one does not hold, or another
+// process has changed the files, the error is [storage.ErrConflict] and the store is unchanged.
+// If the owner has too many files, the error is [ErrFull], [ErrTooMany] or [ErrUncounted], and
+// nothing is stored either. It ignores the end of ctx.
 func (s *Store) Keep(ctx context.Context, owner string, conditions ...storage.Op) error {
 	f := s.owner(owner)
 	f.mu.Lock()
@@ -33,7 +31,7 @@ func (s *Store) Keep(ctx context.Context, owner string, conditions ...storage.Op
 	return s.keep(context.WithoutCancel(ctx), f, conditions)
 }
 
-func (s *Store) keep(ctx context.Context, f *place, conditions []storage.Op) (err error) {
+func (s *Store) keep(ctx context.Context, f *localFolder, conditions []storage.Op) (err error) {
 	if !f.ready {
 		return fmt.Errorf("workspace: the files are not checked out: %w", storage.ErrConflict)
 	}
@@ -55,10 +53,10 @@ func (s *Store) keep(ctx context.Context, f *place, conditions []storage.Op) (er
 	return fmt.Errorf("workspace: sweeps come between: %w", storage.ErrConflict)
 }
 
-// tryKeep reports whether to try again: a sweep came between, or what was stored before is
-// this process's own.
-func (s *Store) tryKeep(ctx context.Context, f *place, root *os.Root, base details, conditions []storage.Op) (again bool, err error) {
-	now, err := s.look(root, true)
+// tryKeep reports whether to try again: after a conflict with a sweep, or if the stored version
+// is this process's own.
+func (s *Store) tryKeep(ctx context.Context, f *localFolder, root *os.Root, base folderDetails, conditions []storage.Op) (again bool, err error) {
+	now, err := s.scan(root, true)
 	if err != nil {
 		return false, err
 	}
@@ -73,27 +71,27 @@ func (s *Store) tryKeep(ctx context.Context, f *place, root *os.Root, base detai
 		return false, err
 	}
 	if now.tree.equal(base.tree) {
-		if len(f.tried) > 0 { // one of these writes may have happened
+		if len(f.tried) > 0 { // one of these writes may have succeeded
 			entry, err := s.get(ctx, f.key)
 			if err != nil {
 				return false, err
 			}
 			if entry.Revision != f.rev {
-				return s.another(f, entry, storage.ErrConflict)
+				return s.checkOther(f, entry, storage.ErrConflict)
 			}
 		}
-		s.know(f, f.rev, details{base.tree, now.stamps})
+		s.know(f, f.rev, folderDetails{base.tree, now.stamps})
 		return false, nil
 	}
 	again, err = s.commit(ctx, f, w, now.tree, conditions)
 	if err == nil && !again {
-		s.know(f, f.rev, details{now.tree, now.stamps})
+		s.know(f, f.rev, folderDetails{now.tree, now.stamps})
 	}
 	return again, err
 }
 
-// commit writes a manifest in place of the one with the folder's revision.
-func (s *Store) commit(ctx context.Context, f *place, w *writer, t tree, conditions []storage.Op) (again bool, err error) {
+// commit replaces the manifest with the folder's revision.
+func (s *Store) commit(ctx context.Context, f *localFolder, w *writer, t tree, conditions []storage.Op) (again bool, err error) {
 	value, err := t.encode()
 	if err != nil {
 		return false, err
@@ -119,31 +117,31 @@ func (s *Store) commit(ctx context.Context, f *place, w *writer, t tree, conditi
 	case getErr != nil || sweptErr != nil:
 		return false, errors.Join(getErr, sweptErr)
 	case entry.Revision == f.rev:
-		return swept.Revision != w.sweep, err // else a condition does not hold
+		return swept.Revision != w.sweep, err // otherwise a condition does not hold
 	case entry.Revision != storage.Absent && bytes.Equal(entry.Value, value):
 		f.rev = entry.Revision
 		return false, nil
 	}
-	return s.another(f, entry, err)
+	return s.checkOther(f, entry, err)
 }
 
-// another looks at a manifest that has another revision than the folder. It reports true where
-// an earlier write of this process made it, although it reported an error.
-func (s *Store) another(f *place, entry storage.Entry, err error) (own bool, _ error) {
+// checkOther checks a manifest with another revision than the folder's. It returns true if an
+// earlier write of this process made it, although it returned an error.
+func (s *Store) checkOther(f *localFolder, entry storage.Entry, err error) (own bool, _ error) {
 	if entry.Revision != storage.Absent && f.tried[sha256.Sum256(entry.Value)] {
 		before, err := decode(entry.Value)
-		s.know(f, entry.Revision, details{tree: before})
+		s.know(f, entry.Revision, folderDetails{tree: before})
 		return true, err
 	}
 	f.ready = false
 	return false, fmt.Errorf("workspace: another process has changed the files: %w", err)
 }
 
-// writer writes the chunks of a manifest before that.
+// writer writes the chunks of a manifest before the manifest.
 type writer struct {
 	s       *Store
-	have    map[string]bool  // chunks that need no writing
-	sweep   storage.Revision // as it was before the first chunk was written
+	have    map[string]bool  // chunks that need not be written
+	sweep   storage.Revision // before the first chunk was written
 	waiting []storage.Op
 	size    int
 }
@@ -153,11 +151,11 @@ func (s *Store) writer(ctx context.Context, base tree) (*writer, error) {
 	return &writer{s: s, have: base.chunks(), sweep: sweep.Revision}, err
 }
 
-// unswept makes a write a conflict where a sweep has begun since the first chunk was written.
+// unswept makes a write conflict if a sweep has begun since the first chunk was written.
 func (w *writer) unswept() storage.Op { return storage.Check(sweepKey, w.sweep) }
 
-// put writes a chunk, now or with the next ones. One that is in the store is written all the
-// same: its new revision is what keeps a sweep from removing it.
+// put writes a chunk, now or in a batch. It writes stored ones too: the new revision keeps a
+// sweep from deleting them.
 func (w *writer) put(ctx context.Context, hash [sha256.Size]byte, data []byte) error {
 	name := hex.EncodeToString(hash[:])
 	if w.have[name] {

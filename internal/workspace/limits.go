@@ -9,39 +9,39 @@ import (
 	"syscall"
 )
 
-// Limits of [Open], and of [OpenWithin] where it is given 0.
+// Default limits of [Open] and [OpenWithin].
 const (
-	// DefaultQuota is how many bytes a workspace may hold.
+	// DefaultQuota bounds the bytes of a workspace.
 	DefaultQuota int64 = 1 << 30
 	// DefaultReserve is how many bytes of the disk stay free for the bot itself.
 	DefaultReserve int64 = 256 << 20
 )
 
 const (
-	// leastEntry is what a file or folder counts at least, in bytes: empty ones fill a
+	// minEntrySize is the least size that a file or folder counts as, in bytes: empty ones fill a
 	// disk as well.
-	leastEntry = 4 << 10
-	// maxDepth is how deep folders may be nested for their files to be counted.
+	minEntrySize = 4 << 10
+	// maxDepth bounds the nesting of folders whose files are counted.
 	maxDepth = 64
-	// stride is how many bytes of a stream are written between two looks at the room.
+	// stride is how many bytes of a stream are written between two checks of the room.
 	stride = 16 << 20
 	// batch is how many names of a folder are read at once.
 	batch = 256
 )
 
 var (
-	// ErrFull is returned for a write that a workspace has no room for.
+	// ErrFull is returned for a write that exceeds the quota.
 	ErrFull = errors.New("the workspace is full; delete files that are not needed")
-	// ErrDiskFull is returned for a write that would take what is reserved for the bot.
+	// ErrDiskFull is returned for a write that would use the bot's reserve.
 	ErrDiskFull = errors.New("the disk of the bot is nearly full; its operator has to make room")
-	// ErrTooMany is returned where a workspace has more files than can be kept.
+	// ErrTooMany is returned if a workspace has more files than can be kept.
 	ErrTooMany = errors.New("the workspace has too many files and folders; delete some, or pack them into one")
-	// ErrUncounted is returned for a write to a workspace with folders that cannot be
-	// looked into, or are nested too deeply: what they hold is not known.
+	// ErrUncounted is returned for a write to a workspace with folders that are unreadable or
+	// nested too deeply, so that their size is unknown.
 	ErrUncounted = errors.New("a folder of the workspace is unreadable or too deeply nested; delete it or make it readable")
 )
 
-// NoRoom reports whether an error says that a workspace cannot take more as it is.
+// NoRoom reports whether an error means that a workspace is full.
 func NoRoom(err error) bool {
 	for _, full := range []error{ErrFull, ErrDiskFull, ErrTooMany, ErrUncounted} {
 		if errors.Is(err, full) {
@@ -51,7 +51,7 @@ func NoRoom(err error) bool {
 	return false
 }
 
-// FreeBytes returns how many bytes may still be written, or why there are none.
+// FreeBytes returns how many bytes may still be written, or why none.
 func (r *Root) FreeBytes() (int64, error) {
 	used, err := usage(r.root, 0)
 	if err != nil {
@@ -71,11 +71,11 @@ func (r *Root) FreeBytes() (int64, error) {
 	}
 }
 
-// Used returns how many bytes the workspace holds. A file counts with its length also
-// where it has holes, and every file and folder counts with 4 KiB at least.
+// Used returns the size of the workspace in bytes. A sparse file counts with its full length,
+// and every file and folder with at least 4 KiB.
 func (r *Root) Used() (int64, error) { return usage(r.root, 0) }
 
-// Spare returns how many bytes are free beyond the reserve; negative where it is touched.
+// Spare returns how many bytes are free beyond the reserve; negative if it is used.
 func (r *Root) Spare() (int64, error) { return Spare(r.dir, r.reserve) }
 
 // Spare returns how many bytes of the disk of dir are free beyond a reserve.
@@ -87,9 +87,8 @@ func Spare(dir string, reserve int64) (int64, error) {
 	return int64(disk.Bavail)*int64(disk.Bsize) - reserve, nil
 }
 
-// take sets room aside: most bytes, or what there is of them if that is not below least.
-// The files are counted once for each Root, and again where that estimate says that there
-// is no room.
+// take reserves room: most bytes, or what is left if that is at least least. Files are counted
+// once per Root, and again when the estimate says that there is no room.
 func (r *Root) take(least, most int64) (int64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,20 +115,20 @@ func (r *Root) take(least, most int64) (int64, error) {
 	return most, nil
 }
 
-// Bound returns a writer for a file of the workspace that passes on what there is room
-// for, and fails with [ErrFull] or [ErrDiskFull] where there is none.
-func (r *Root) Bound(w io.Writer) io.Writer { return &bound{root: r, to: w} }
+// Bound returns a writer for a file of the workspace that writes what there is room for, and
+// then fails with [ErrFull] or [ErrDiskFull].
+func (r *Root) Bound(w io.Writer) io.Writer { return &boundWriter{root: r, to: w} }
 
-type bound struct {
+type boundWriter struct {
 	root *Root
 	to   io.Writer
-	left int64 // that was set aside and not yet written
+	left int64 // reserved and not yet written
 }
 
 // Write implements [io.Writer].
-func (b *bound) Write(p []byte) (int, error) {
+func (b *boundWriter) Write(p []byte) (int, error) {
 	if need := int64(len(p)); need > b.left {
-		var err error // What is left is not written, so a new count does not know of it.
+		var err error // unused room is not written, so a new count does not include it
 		if b.left, err = b.root.take(need, max(need, stride)); err != nil {
 			return 0, err
 		}
@@ -139,8 +138,8 @@ func (b *bound) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// usage counts a folder and all below it. Files that vanish meanwhile do not count, and what a
-// process that died was writing goes.
+// usage returns the size of a folder with everything below it. Files that vanish meanwhile do
+// not count; it deletes partial files of dead processes.
 func usage(dir *os.Root, depth int) (sum int64, err error) {
 	if depth > maxDepth {
 		return 0, ErrUncounted
@@ -168,7 +167,8 @@ func usage(dir *os.Root, depth int) (sum int64, err error) {
 	}
 }
 
-// entrySize counts a file, or a folder with all below it. A link counts as itself.
+// entrySize returns the size of a file, or of a folder with everything below it. A link counts
+// as itself.
 func entrySize(dir *os.Root, name string, depth int) (int64, error) {
 	info, err := dir.Lstat(name)
 	if err != nil {
@@ -178,18 +178,18 @@ func entrySize(dir *os.Root, name string, depth int) (int64, error) {
 		return 0, nil
 	}
 	if !info.IsDir() {
-		return max(info.Size(), leastEntry), nil
+		return max(info.Size(), minEntrySize), nil
 	}
 	below, err := dir.OpenRoot(name)
 	if err != nil {
 		return 0, countError(err)
 	}
 	sum, err := usage(below, depth+1)
-	return leastEntry + sum, errors.Join(err, below.Close())
+	return minEntrySize + sum, errors.Join(err, below.Close())
 }
 
-// countError is an error in words for people; none for what went away or turned into
-// something else while it was counted.
+// countError turns an error into one for people; nil for a file that vanished or changed its
+// type meanwhile.
 func countError(err error) error {
 	switch err = mapError(err); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrNotFile), errors.Is(err, ErrOutside):

@@ -10,11 +10,11 @@ import (
 	"oneclaw/storage"
 )
 
-// Move gives the files of one owner to another, in one step. One that has files gets them in
-// a folder of their own. Where nothing is left to be moved it does nothing.
+// Move moves the files of one owner to another atomically. If that one has files, it gets the
+// new ones in a folder. Without files it does nothing.
 func (s *Store) Move(ctx context.Context, from, to, folder string) error {
 	for _, owner := range []string{from, to} {
-		// Also what is only here, of a time before it was stored.
+		// Include files that are only here, from before they were stored.
 		if err := s.Prepare(ctx, owner); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (s *Store) tryMove(ctx context.Context, from, to, folder string) (again boo
 	if err != nil {
 		return false, err
 	}
-	// A sweep may have read the one manifest before this and read the other after it.
+	// A sweep may have read one manifest before this and read the other after it.
 	if err := s.touch(ctx, moving); err != nil {
 		return false, err
 	}
@@ -76,7 +76,7 @@ func (s *Store) tryMove(ctx context.Context, from, to, folder string) (again boo
 	return false, nil
 }
 
-// touch keeps a sweep that has begun from removing the chunks of a tree.
+// touch keeps a running sweep from deleting the chunks of a tree.
 func (s *Store) touch(ctx context.Context, t tree) error {
 	var ops []storage.Op
 	for name := range t.chunks() {

@@ -12,10 +12,9 @@ import (
 // partName matches the names of files that are still being written.
 var partName = regexp.MustCompile(`^\.part-[A-Z2-7]{26}$`)
 
-// Part creates a file in a folder of the workspace for what is still to come, and returns its path
-// there. The caller renames it while it is open, and closes it. It is locked as long as it is open:
-// what is left of the part of a process that died goes when the files are counted, or with
-// [Root.Sweep].
+// Part creates a temporary file in a folder of the workspace, and returns its path there. The
+// caller renames it while it is open, and closes it. It is locked while it is open: the partial
+// file of a dead process is deleted when files are counted, or by [Root.Sweep].
 func (r *Root) Part(folder string) (*os.File, string, error) {
 	rel, err := r.Rel(folder)
 	if err != nil {
@@ -28,7 +27,7 @@ func (r *Root) Part(folder string) (*os.File, string, error) {
 	return f, part, nil
 }
 
-// NewPart is [Root.Part] for a folder below any root.
+// NewPart is [Root.Part] for any root.
 func NewPart(root *os.Root, folder string) (*os.File, string, error) {
 	for {
 		part := filepath.Join(folder, ".part-"+rand.Text())
@@ -36,7 +35,7 @@ func NewPart(root *os.Root, folder string) (*os.File, string, error) {
 		if err != nil {
 			return nil, "", err
 		}
-		// Where the file system knows no locks, nothing is removed either.
+		// If the file system does not support locks, nothing is deleted either.
 		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
 		here, err := f.Stat()
 		if err == nil {
@@ -45,14 +44,13 @@ func NewPart(root *os.Root, folder string) (*os.File, string, error) {
 				return f, part, nil
 			}
 		}
-		if err := errors.Join(err, f.Close()); err != nil { // else it was removed before it was locked
+		if err := errors.Join(err, f.Close()); err != nil { // otherwise it was deleted before it was locked
 			return nil, "", err
 		}
 	}
 }
 
-// Sweep removes what processes that died have left in a folder of the workspace. What is being
-// written stays.
+// Sweep deletes the partial files of dead processes in a folder of the workspace.
 func (r *Root) Sweep(folder string) error {
 	dir, err := r.root.OpenRoot(folder)
 	if err != nil {
@@ -71,7 +69,7 @@ func (r *Root) Sweep(folder string) error {
 	return err
 }
 
-// abandoned removes a part that nothing writes to, and reports whether it did.
+// abandoned deletes a part that no process writes to, and reports whether it did.
 func abandoned(dir *os.Root, name string) bool {
 	if !partName.MatchString(name) {
 		return false

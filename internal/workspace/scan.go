@@ -13,34 +13,34 @@ import (
 	"time"
 )
 
-// tick is more than the clock of a disk needs to show that a file was changed again.
-const tick = time.Second
+// clockTick is longer than the resolution of a disk's clock.
+const clockTick = time.Second
 
-// stamp is what a file looks like without being read. No program can set the time of its last
-// change of any kind.
-type stamp struct {
+// fileStamp identifies the version of a file without reading it. No program can set the time of a
+// file's last status change.
+type fileStamp struct {
 	size, changed int64
 	inode         uint64
 }
 
-// found is what a look at the names of a folder brings. Files have no chunks yet.
-type found struct {
+// scanResult is the result of scanning names. Files have no chunks yet.
+type scanResult struct {
 	tree   tree
-	stamps map[string]stamp
-	used   int64 // as internal/workspace counts
+	stamps map[string]fileStamp
+	used   int64 // as limits.go counts
 
 	hidden bool
-	most   int // so many entries
+	most   int // bound of the entries
 }
 
-// look walks through a folder. Pipes, sockets and devices are left out, and unless hidden is
-// set whatever has a name that begins with a dot; what vanishes meanwhile does not count.
-func (s *Store) look(root *os.Root, hidden bool) (found, error) {
-	f := found{tree: tree{}, stamps: make(map[string]stamp), hidden: hidden, most: s.cfg.MaxEntries}
+// scan scans a folder. It leaves out pipes, sockets and devices, and unless hidden is set names
+// that begin with a dot; files that vanish meanwhile do not count.
+func (s *Store) scan(root *os.Root, hidden bool) (scanResult, error) {
+	f := scanResult{tree: tree{}, stamps: make(map[string]fileStamp), hidden: hidden, most: s.cfg.MaxEntries}
 	return f, f.walk(root, "", 0)
 }
 
-func (f *found) walk(dir *os.Root, path string, depth int) (err error) {
+func (f *scanResult) walk(dir *os.Root, path string, depth int) (err error) {
 	if depth > maxDepth {
 		return ErrUncounted
 	}
@@ -68,7 +68,7 @@ func (f *found) walk(dir *os.Root, path string, depth int) (err error) {
 	}
 }
 
-func (f *found) add(dir *os.Root, name, path string, depth int) error {
+func (f *scanResult) add(dir *os.Root, name, path string, depth int) error {
 	info, err := dir.Lstat(name)
 	if err != nil {
 		return lookError(err)
@@ -83,7 +83,7 @@ func (f *found) add(dir *os.Root, name, path string, depth int) error {
 			return lookError(err)
 		}
 		f.tree[path] = entry{Dir: true}
-		f.used += leastEntry
+		f.used += minEntrySize
 		return errors.Join(f.walk(below, path, depth+1), below.Close())
 	case fs.ModeSymlink:
 		to, err := dir.Readlink(name)
@@ -91,25 +91,25 @@ func (f *found) add(dir *os.Root, name, path string, depth int) error {
 			return lookError(err)
 		}
 		f.tree[path] = entry{Link: []byte(to)}
-		f.used += leastEntry
+		f.used += minEntrySize
 	case 0:
 		// What the owner cannot read or write cannot be used either.
 		f.tree[path] = entry{Mode: info.Mode().Perm() | 0o600, Time: info.ModTime().UnixNano(), Size: info.Size()}
 		f.stamps[path] = stampOf(info)
-		f.used += max(info.Size(), leastEntry)
+		f.used += max(info.Size(), minEntrySize)
 	}
 	return nil
 }
 
-func stampOf(info fs.FileInfo) stamp {
-	s := stamp{size: info.Size()}
+func stampOf(info fs.FileInfo) fileStamp {
+	s := fileStamp{size: info.Size()}
 	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
 		s.changed, s.inode = changed(sys), sys.Ino
 	}
 	return s
 }
 
-// lookError is nil for what went away or turned into something else meanwhile.
+// lookError returns nil for a file that vanished or changed its type meanwhile.
 func lookError(err error) error {
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EINVAL):
@@ -120,10 +120,10 @@ func lookError(err error) error {
 	return fmt.Errorf("workspace: look through the files: %w", Cause(err))
 }
 
-// read completes what was found: files that look as they did keep the chunks they had, the
-// others are read, no further than to the length that was found. put is given each chunk. A
-// file that a process goes on writing is kept as it was read, and read again the next time.
-func (f *found) read(ctx context.Context, root *os.Root, before details, put func(ctx context.Context, hash [sha256.Size]byte, data []byte) error) error {
+// read completes what was found: unchanged files keep their chunks, the others are read, up to
+// the length found. put gets each chunk. A file that is being written is kept as it was read,
+// and read again the next time.
+func (f *scanResult) read(ctx context.Context, root *os.Root, before folderDetails, put func(ctx context.Context, hash [sha256.Size]byte, data []byte) error) error {
 	var buffer []byte // no larger than needed: there may be many folders at once
 	for path, look := range f.stamps {
 		e := f.tree[path]
@@ -132,8 +132,8 @@ func (f *found) read(ctx context.Context, root *os.Root, before details, put fun
 			f.tree[path] = e
 			continue
 		}
-		// The clock of the disk may not tell a change that comes now from the last one.
-		if time.Since(time.Unix(0, look.changed)) < tick {
+		// The clock of the disk may not distinguish a change now from the last one.
+		if time.Since(time.Unix(0, look.changed)) < clockTick {
 			delete(f.stamps, path)
 		}
 		if need := min(e.Size, ChunkSize); int64(len(buffer)) < need {
@@ -153,8 +153,7 @@ func (f *found) read(ctx context.Context, root *os.Root, before details, put fun
 	return nil
 }
 
-// readFile reads at most so many bytes of a file. What has turned into something else is
-// not there.
+// readFile reads at most most bytes of a file. A file whose type has changed counts as gone.
 func readFile(ctx context.Context, root *os.Root, path string, most int64, buffer []byte, put func(context.Context, [sha256.Size]byte, []byte) error) (size int64, chunks []byte, err error) {
 	file, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {

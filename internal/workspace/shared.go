@@ -14,26 +14,25 @@ import (
 	"oneclaw/storage/folder"
 )
 
-// DefaultEvery is how often [SharedFolder.Follow] looks.
+// DefaultEvery is the default interval of [Store.Follow].
 const DefaultEvery = 2 * time.Second
 
-// SharedFolder is one that has no owner and that people change with an editor on any replica:
-// that of the skills, that of the user tools. Names that begin with a dot are left alone. What
-// changes here goes to the store, what
-// changes there comes here, each file by itself; where both have changed a file, what is
-// stored counts. What was stored last is remembered beside the folder, so that changes are
-// found that were made while no replica ran.
+// SharedFolder is a folder without an owner that people edit on any replica: skills or user
+// tools. Names that begin with a dot are ignored. Local changes are stored and stored changes
+// are checked out, each file by itself; if both have changed a file, the stored version wins.
+// The last stored state is recorded beside the folder, so that changes made while no replica ran
+// are found.
 type SharedFolder struct {
 	s *Store
-	f *place
+	f *localFolder
 }
 
-// Folder returns a folder by its name, which is that on the disk too.
+// Folder returns a folder by its name, which is also its name on the disk.
 func (s *Store) Folder(name string) *SharedFolder {
 	return &SharedFolder{s, s.place(folderPrefix+name, filepath.Join(s.cfg.Dir, name))}
 }
 
-// LostError names files that were changed here and elsewhere: what was changed here is gone.
+// LostError names files that were changed here and elsewhere, and whose local changes are lost.
 type LostError struct{ Paths []string }
 
 // Error implements error.
@@ -41,8 +40,8 @@ func (e *LostError) Error() string {
 	return "changed elsewhere at the same time: " + strings.Join(e.Paths, ", ")
 }
 
-// Sync has folder and store hold the same. A [LostError] says that they do, and which changes
-// that has cost.
+// Sync makes folder and store equal. A [LostError] means that it succeeded, and which changes
+// were lost.
 func (d *SharedFolder) Sync(ctx context.Context) (err error) {
 	d.f.mu.Lock()
 	defer d.f.mu.Unlock()
@@ -87,30 +86,30 @@ func (d *SharedFolder) try(ctx context.Context, root *os.Root) (again bool, err 
 	merged, lost := merge(base.tree, here.tree, stored)
 	d.f.rev = value.Revision
 	if !merged.sameAs(stored) {
-		d.f.tried = nil // nothing here is as what was tried says
+		d.f.tried = nil // nothing here matches a tried write
 		again, err := d.s.commit(ctx, d.f, w, merged, nil)
 		if again || err != nil {
 			return again || errors.Is(err, storage.ErrConflict), err
 		}
 	}
 	if !merged.sameAs(here.tree) {
-		if err := d.s.change(ctx, root, d.f.dir, here, merged); err != nil {
-			return errors.Is(err, errGone), err
+		if err := d.s.applyTree(ctx, root, d.f.dir, here, merged); err != nil {
+			return errors.Is(err, errChunkDeleted), err
 		}
 	}
 	if err := d.remember(base.tree, merged); err != nil {
 		return false, err
 	}
-	d.s.know(d.f, d.f.rev, details{merged, here.stamps})
+	d.s.know(d.f, d.f.rev, folderDetails{merged, here.stamps})
 	if len(lost) > 0 {
 		return false, &LostError{lost}
 	}
 	return false, nil
 }
 
-// read looks at what there is here, and hands on what is new.
-func (d *SharedFolder) read(ctx context.Context, root *os.Root, base details, w *writer) (found, error) {
-	here, err := d.s.look(root, false)
+// read scans the folder, and passes new chunks on.
+func (d *SharedFolder) read(ctx context.Context, root *os.Root, base folderDetails, w *writer) (scanResult, error) {
+	here, err := d.s.scan(root, false)
 	if err == nil && here.used > d.s.cfg.Quota {
 		err = ErrFull
 	}
@@ -120,25 +119,25 @@ func (d *SharedFolder) read(ctx context.Context, root *os.Root, base details, w 
 	return here, err
 }
 
-// marker is the file that says what was stored last.
+// marker returns the file that records the last stored state.
 func (d *SharedFolder) marker() string {
 	return filepath.Join(filepath.Dir(d.f.dir), "."+filepath.Base(d.f.dir)+".stored")
 }
 
-// base is what folder and store held when they were last the same.
-func (d *SharedFolder) base() (details, error) {
+// base returns the state in which folder and store were last equal.
+func (d *SharedFolder) base() (folderDetails, error) {
 	if known, ok := d.s.details.Get(d.f.key); ok {
 		return known, nil
 	}
 	data, err := os.ReadFile(d.marker())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return details{}, fmt.Errorf("workspace: %w", err)
+		return folderDetails{}, fmt.Errorf("workspace: %w", err)
 	}
 	t, err := decode(data)
 	if err != nil {
 		d.s.log.Warn("what was stored last cannot be read: where files differ, those of the store count", "file", d.marker(), "err", err)
 	}
-	return details{tree: t}, nil
+	return folderDetails{tree: t}, nil
 }
 
 func (d *SharedFolder) remember(base, now tree) error {
@@ -152,15 +151,15 @@ func (d *SharedFolder) remember(base, now tree) error {
 	return folder.Replace(d.marker(), value)
 }
 
-// Follow keeps folders as the store has them until ctx ends. It looks every so often; 0 means
-// [DefaultEvery].
+// Follow keeps folders in sync with the store until ctx ends. It polls at the interval every; 0
+// means [DefaultEvery].
 func (s *Store) Follow(ctx context.Context, every time.Duration, folders ...*SharedFolder) {
 	if every == 0 {
 		every = DefaultEvery
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	last := make(map[*SharedFolder]string) // so that what lasts is logged once
+	last := make(map[*SharedFolder]string) // so that a lasting error is logged once
 	for {
 		for _, d := range folders {
 			text := ""

@@ -20,8 +20,8 @@ const (
 	prefix       = "files/"
 	ownerPrefix  = prefix + "owner/"
 	folderPrefix = prefix + "folder/"
-	// A chunk has its bytes under one key and its name under another, which can be listed
-	// without reading the bytes. Both are written and removed in one step.
+	// A chunk has its bytes under one key and its hash under another, which can be listed without
+	// reading the bytes. Both are written and deleted together.
 	namePrefix = "blob/name/"
 	dataPrefix = "blob/data/"
 	// sweepKey changes with each sweep; see [Store.Sweep].
@@ -29,57 +29,55 @@ const (
 )
 
 const (
-	// ChunkSize is the largest chunk in bytes.
+	// ChunkSize bounds a chunk in bytes.
 	ChunkSize = 1 << 20
-	// DefaultMaxEntries is how many files and folders a folder may hold.
+	// DefaultMaxEntries bounds the files and folders in a folder.
 	DefaultMaxEntries = 20_000
-	// maxManifest is how large a manifest may be in bytes.
+	// maxManifest bounds a manifest in bytes.
 	maxManifest = storage.MaxValue - 1<<10
 	// callTimeout bounds one call of the store.
 	callTimeout = 30 * time.Second
-	// detailed is of how many folders it is known what was read when. Of others all files
-	// are read at the next change.
-	detailed = 256
+	// maxDetailed bounds the folders of which file stamps are cached. Of others all files are read at
+	// the next change.
+	maxDetailed = 256
 )
 
-// StoreConfig is what a [Store] is made of.
+// StoreConfig configures a [Store].
 type StoreConfig struct {
 	Store storage.Store
-	// Dir holds the folders: those of the owners as [Folder] says, the others
-	// under their names.
+	// Dir contains the folders: those of owners as in [Folder], the others under their names.
 	Dir string
-	// Quota is how many bytes the files of one owner may take, Reserve how many bytes of the
-	// disk stay free. 0 means the defaults of internal/workspace.
+	// Quota bounds the bytes of one owner's files, Reserve is how many bytes of the disk stay free.
+	// 0 means the defaults.
 	Quota, Reserve int64
-	// MaxEntries is how many files and folders a folder may hold. 0 means
-	// [DefaultMaxEntries].
+	// MaxEntries bounds the files and folders in a folder. 0 means [DefaultMaxEntries].
 	MaxEntries int
-	// Logger, if nil, discards.
+	// Logger may be nil.
 	Logger *slog.Logger
 }
 
-// Store keeps folders in the store that several replicas share: the workspaces of owners, and the
-// folders of skills and user tools. It may be used concurrently and starts no goroutine.
+// Store keeps folders in the store that several replicas share: workspaces, skills and user
+// tools. It may be used concurrently and starts no goroutine.
 //
-// A folder is a manifest, one value of the store, that names each file with its chunks. A
-// chunk is at most [ChunkSize] bytes under its SHA-256, so that what is the same is kept
-// once. Tools know nothing of this: they work on a folder of the local disk.
-// [Store.Prepare] makes that hold what is stored, and [Store.Keep] stores what has changed.
-// Of two replicas that change the files of one owner the manifest's compare-and-set lets one
-// win, whose files are whole; the other gets [storage.ErrConflict] and starts from those.
+// A folder is a manifest, one value of the store, that names each file with its chunks. A chunk
+// has at most [ChunkSize] bytes and its SHA-256 as key, so that equal ones are stored once.
+// Tools use a folder on the local disk: [Store.Prepare] checks out what is stored, and
+// [Store.Keep] stores what has changed. If two replicas change the files of one owner, the
+// manifest's compare-and-set lets one win with all its files; the other gets
+// [storage.ErrConflict] and starts from those.
 //
-// What stands in the store counts. Where a process ends between a change and its Keep, the
-// next Prepare undoes the change.
+// The store is authoritative. If a process ends between a change and its Keep, the next Prepare
+// undoes the change.
 type Store struct {
 	cfg StoreConfig
 	log *slog.Logger
 
 	mu      sync.Mutex // guards what follows
-	places  map[string]*place
-	details *cache.Cache[string, details]
+	places  map[string]*localFolder
+	details *cache.Cache[string, folderDetails]
 
 	sweeping sync.Mutex // guards what follows
-	swept    string     // the name up to which the last sweep came
+	swept    string     // the last hash that the last sweep has checked
 }
 
 // NewStore returns a store that is ready.
@@ -88,69 +86,69 @@ func NewStore(cfg StoreConfig) *Store {
 	cfg.MaxEntries = cmp.Or(cfg.MaxEntries, DefaultMaxEntries)
 	return &Store{
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		places: make(map[string]*place), details: cache.New[string, details](detailed),
+		places: make(map[string]*localFolder), details: cache.New[string, folderDetails](maxDetailed),
 	}
 }
 
-// place is a folder on the local disk, as far as this process knows it.
-type place struct {
+// localFolder is a folder on the local disk and what is known about it.
+type localFolder struct {
 	key, dir string
 
 	mu sync.Mutex // held while it is compared, stored or checked out
-	// ready says that what was stored with revision rev is here, and what was changed since.
+	// ready says that the folder holds revision rev, and possibly local changes.
 	ready bool
 	rev   storage.Revision
-	// tried are the hashes of the manifests that were written since the folder was known to
-	// hold what is stored, whatever became of them.
+	// tried are the hashes of the manifests written since the folder was known to match the store,
+	// whatever their outcome.
 	tried map[[sha256.Size]byte]bool
 }
 
-// details are what a folder held at its revision, and what its files looked like when they
-// were read. They can be found out again.
-type details struct {
+// folderDetails are the content of a folder at its revision, with the stamps of its files when they
+// were read. They are a cache.
+type folderDetails struct {
 	tree tree
-	seen map[string]stamp
+	seen map[string]fileStamp
 }
 
-func (s *Store) owner(owner string) *place {
+func (s *Store) owner(owner string) *localFolder {
 	return s.place(ownerPrefix+owner, Folder(s.cfg.Dir, owner))
 }
 
-func (s *Store) place(key, dir string) *place {
+func (s *Store) place(key, dir string) *localFolder {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f, ok := s.places[key]
 	if !ok {
-		f = &place{key: key, dir: dir}
+		f = &localFolder{key: key, dir: dir}
 		s.places[key] = f
 	}
 	return f
 }
 
-// know takes in what a folder is known to hold.
-func (s *Store) know(f *place, rev storage.Revision, d details) {
+// know records the known content of a folder.
+func (s *Store) know(f *localFolder, rev storage.Revision, d folderDetails) {
 	f.ready, f.rev, f.tried = true, rev, nil
 	s.details.Put(f.key, d, cache.Forever)
 }
 
-// known returns what a folder held at its revision.
-func (s *Store) known(ctx context.Context, f *place) (details, error) {
+// known returns the content of a folder at its revision.
+func (s *Store) known(ctx context.Context, f *localFolder) (folderDetails, error) {
 	if d, ok := s.details.Get(f.key); ok {
 		return d, nil
 	}
 	entry, err := s.get(ctx, f.key)
 	if err != nil {
-		return details{}, err
+		return folderDetails{}, err
 	}
 	if entry.Revision != f.rev {
 		f.ready = false
-		return details{}, fmt.Errorf("workspace: another process has changed the files: %w", storage.ErrConflict)
+		return folderDetails{}, fmt.Errorf("workspace: another process has changed the files: %w", storage.ErrConflict)
 	}
 	t, err := decode(entry.Value)
-	return details{tree: t}, err
+	return folderDetails{tree: t}, err
 }
 
-// get reads a key; the zero value where there is none.
+// get reads a key; the zero value if it does not exist.
 func (s *Store) get(ctx context.Context, key string) (storage.Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -9,16 +9,17 @@ import (
 	"oneclaw/storage"
 )
 
-// maxSwept is how many chunks one sweep looks at; the next goes on behind them.
+// maxSwept bounds the chunks of one sweep; the next continues after them.
 const maxSwept = 100_000
 
-// Sweep removes chunks that no manifest names, and returns how many. Any number of processes
-// may sweep, and write files meanwhile, at any pace:
+// Sweep deletes chunks that no manifest refers to, and returns their number. Any number of
+// processes may sweep, and write files meanwhile, at any pace:
 //
-// It first notes the revisions of the names of chunks, then changes sweepKey, then reads the
-// manifests, and removes each chunk that none of them names where its name still has the
-// revision that was noted. A manifest that was written before sweepKey changed is read. One
-// that is written later either has begun with the change, and then each chunk that its
+// It first records the revisions of the chunks' hash keys, then changes sweepKey, then reads the
+// manifests, and deletes each unreferenced chunk whose hash key still has the recorded revision.
+// It reads every manifest written before sweepKey changed. A later one either began after the
+// change, and then each of its new chunks got a new revision since; or it began before that, and
+// is a conflict.
 // predecessor lacks got a new revision since; or it began before that, and is a conflict.
 func (s *Store) Sweep(ctx context.Context) (removed int, err error) {
 	s.sweeping.Lock()
@@ -27,15 +28,15 @@ func (s *Store) Sweep(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
-// SweepAll looks at all chunks, as [Store.Sweep] does at some: what no manifest named when it was
-// called is gone when it returns nil.
+// SweepAll sweeps all chunks: when it returns nil, everything is deleted that no manifest
+// referred to when it was called.
 func (s *Store) SweepAll(ctx context.Context) error {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
 	for after, more := "", true; more; more = after != "" {
 		var err error
 		_, after, err = s.sweep(ctx, after)
-		if errors.Is(err, errManifest) { // the sweep does not wait until it is mended
+		if errors.Is(err, errManifest) { // the sweep does not wait until it is repaired
 			s.log.Error("what files held that are gone stays: a folder in the store cannot be read", "err", err)
 			return nil
 		}
@@ -46,8 +47,8 @@ func (s *Store) SweepAll(ctx context.Context) error {
 	return nil
 }
 
-// sweep looks at the chunks behind a name, and returns that of the last; empty where it came to
-// the end. After an error that is where it began.
+// sweep checks the chunks after a hash, and returns the last one checked; empty at the end.
+// After an error it returns its start.
 func (s *Store) sweep(ctx context.Context, after string) (removed int, last string, err error) {
 	unused := make(map[string]storage.Revision)
 	for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: namePrefix, After: after, Limit: maxSwept}) {
@@ -72,7 +73,7 @@ func (s *Store) sweep(ctx context.Context, after string) (removed int, last stri
 		}
 		t, err := decode(entry.Value)
 		if err != nil {
-			return 0, after, fmt.Errorf("%s: %w", entry.Key, err) // what it names is unknown
+			return 0, after, fmt.Errorf("%s: %w", entry.Key, err) // its chunks are unknown
 		}
 		for name := range t.chunks() {
 			delete(unused, name)
@@ -83,7 +84,7 @@ func (s *Store) sweep(ctx context.Context, after string) (removed int, last stri
 		switch {
 		case err == nil:
 			removed++
-		case !errors.Is(err, storage.ErrConflict): // else it was written again
+		case !errors.Is(err, storage.ErrConflict): // otherwise it was written again
 			return removed, after, fmt.Errorf("workspace: remove parts of files: %w", err)
 		}
 	}

@@ -15,23 +15,23 @@ import (
 	"strings"
 )
 
-// tree is what a folder holds, by path: files, folders and symbolic links. A path has any
-// bytes that the system takes.
+// tree is the content of a folder by path: files, folders and symbolic links. A path is any
+// bytes that the system accepts.
 type tree map[string]entry
 
-// entry is one of them. What has neither chunks nor a link may be an empty file.
+// entry is a file, folder or link. Without chunks and link it may be an empty file.
 type entry struct {
 	Dir  bool        `json:"d,omitempty"`
 	Mode fs.FileMode `json:"m,omitempty"` // permissions of a file
-	Time int64       `json:"t,omitempty"` // in nanoseconds, when a file was changed
+	Time int64       `json:"t,omitempty"` // time of a file's last change, in nanoseconds
 	Size int64       `json:"s,omitempty"`
-	// Chunks are the hashes of a file's chunks, one behind the other. All chunks but the
-	// last have [ChunkSize] bytes.
+	// Chunks are the concatenated hashes of a file's chunks. All chunks but the last have
+	// [ChunkSize] bytes.
 	Chunks []byte `json:"c,omitempty"`
-	Link   []byte `json:"l,omitempty"` // where a symbolic link leads; never empty
+	Link   []byte `json:"l,omitempty"` // target of a symbolic link; never empty
 }
 
-// kind tells files, folders and links apart.
+// kind returns the type bits of an entry.
 func (e entry) kind() fs.FileMode {
 	switch {
 	case e.Dir:
@@ -42,12 +42,12 @@ func (e entry) kind() fs.FileMode {
 	return 0
 }
 
-// same reports whether two entries are the same but for their times.
+// same reports whether two entries are equal except for their times.
 func (e entry) same(o entry) bool {
 	return e.kind() == o.kind() && e.Mode == o.Mode && e.Size == o.Size && bytes.Equal(e.Chunks, o.Chunks) && bytes.Equal(e.Link, o.Link)
 }
 
-// hashes yields the names of a file's chunks in order.
+// hashes yields the hashes of a file's chunks in order.
 func (e entry) hashes() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for chunk := range slices.Chunk(e.Chunks, sha256.Size) {
@@ -58,7 +58,7 @@ func (e entry) hashes() iter.Seq[string] {
 	}
 }
 
-// chunks are the names of all chunks.
+// chunks returns the hashes of all chunks.
 func (t tree) chunks() map[string]bool {
 	all := make(map[string]bool)
 	for _, e := range t {
@@ -73,10 +73,10 @@ func (t tree) equal(o tree) bool {
 	return maps.EqualFunc(t, o, func(a, b entry) bool { return a.same(b) && a.Time == b.Time })
 }
 
-// sameAs is equal but for times.
+// sameAs is equal, ignoring times.
 func (t tree) sameAs(o tree) bool { return maps.EqualFunc(t, o, entry.same) }
 
-// paths are in an order in which folders come before what is in them.
+// paths returns the paths, folders before their content.
 func (t tree) paths() []string { return slices.Sorted(maps.Keys(t)) }
 
 // line is an entry as it is stored.
@@ -85,7 +85,7 @@ type line struct {
 	entry
 }
 
-// encode makes the value of a tree. The same tree has the same value.
+// encode encodes a tree deterministically.
 func (t tree) encode() ([]byte, error) {
 	lines := make([]line, 0, len(t))
 	for _, path := range t.paths() {
@@ -101,10 +101,10 @@ func (t tree) encode() ([]byte, error) {
 	return data, nil
 }
 
-// errManifest is for a value that no tree has.
+// errManifest is returned for a manifest that cannot be decoded.
 var errManifest = errors.New("workspace: a manifest does not decode")
 
-// decode reads a value; one of no bytes is an empty tree.
+// decode decodes a tree; no bytes are an empty tree.
 func decode(data []byte) (tree, error) {
 	t := tree{}
 	if len(data) == 0 {
@@ -130,9 +130,8 @@ func decode(data []byte) (tree, error) {
 	return t, nil
 }
 
-// merge returns what becomes of a folder that was changed here and in the store since both
-// were as base says: of each path the change, and where both have changed what is stored.
-// lost are the paths whose change here is dropped for that.
+// merge returns the three-way merge of a folder: for each path the change, and the stored
+// version if both have changed it. lost are the paths whose local change is dropped for that.
 func merge(base, here, stored tree) (merged tree, lost []string) {
 	merged = tree{}
 	all := maps.Clone(here)
@@ -157,8 +156,8 @@ func merge(base, here, stored tree) (merged tree, lost []string) {
 	return merged, lost
 }
 
-// add puts an entry in, with the folders above; where one of those is a file, it does not.
-// Entries come in the order of their paths.
+// add adds an entry and the folders above it, unless one of those is a file. Entries are added
+// in the order of their paths.
 func (t tree) add(path string, e entry) {
 	var above []string
 	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {

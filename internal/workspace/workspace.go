@@ -1,15 +1,12 @@
-// Package workspace confines the paths that the model names to the folder of one
-// owner's files.
+// Package workspace confines the paths that the model names to the folder of one owner's files.
 //
-// Nothing outside can be reached: not with "..", not through a symbolic link, not by a
-// link that is swapped in between a check and its use, because every file is opened
-// through an [os.Root].
+// Nothing outside can be reached: not with "..", not through a symbolic link, not by a link that
+// is swapped in between a check and its use, because every file is opened through an [os.Root].
 //
-// A workspace holds no more than its quota, and leaves a reserve of the disk to the bot
-// itself. Writes that come at the same time can exceed both by what each writes at once.
+// A workspace has a quota, and leaves a reserve of the disk to the bot itself. Concurrent writes
+// can exceed both by what each writes at once.
 //
-// Where several replicas share a store, a [Store] keeps workspaces in it, and the folders of skills
-// and user tools.
+// If several replicas share a store, a [Store] keeps workspaces, skills and user tools in it.
 package workspace
 
 import (
@@ -26,20 +23,20 @@ import (
 	"syscall"
 )
 
-// Errors that callers tell apart, besides [fs.ErrNotExist] and [fs.ErrPermission].
+// Errors that callers distinguish, besides [fs.ErrNotExist] and [fs.ErrPermission].
 var (
 	// ErrOutside is returned for a path that leaves the workspace.
 	ErrOutside = errors.New("path is outside the workspace")
-	// ErrNotFile is returned where a regular file is needed and the path names
-	// something else: a directory, a pipe, a device.
+	// ErrNotFile is returned if a regular file is required and the path names something else: a
+	// directory, a pipe, a device.
 	ErrNotFile = errors.New("not a regular file")
 	// ErrTooLarge is returned by [Root.ReadFile] for a file above the limit.
 	ErrTooLarge = errors.New("file is too large")
-	// ErrEmptyPath is returned for a path of no characters.
+	// ErrEmptyPath is returned for an empty path.
 	ErrEmptyPath = errors.New("path is empty")
 )
 
-// Permissions of what is created: the owner's alone.
+// Permissions of new files: only for the bot's user.
 const (
 	dirMode  fs.FileMode = 0o700
 	fileMode fs.FileMode = 0o600
@@ -59,9 +56,8 @@ type Root struct {
 // Open opens the workspace in dir, which must exist, with the default limits.
 func Open(dir string) (*Root, error) { return OpenWithin(dir, 0, 0) }
 
-// OpenWithin opens the workspace in dir, which must exist. It may hold quota bytes, and
-// what is written to it leaves reserve bytes of the disk free. 0 means [DefaultQuota]
-// and [DefaultReserve].
+// OpenWithin opens the workspace in dir, which must exist. It may hold quota bytes, and writes
+// leave reserve bytes of the disk free. 0 means [DefaultQuota] and [DefaultReserve].
 func OpenWithin(dir string, quota, reserve int64) (*Root, error) {
 	if dir == "" {
 		return nil, fmt.Errorf("workspace: %w", ErrEmptyPath)
@@ -77,14 +73,14 @@ func OpenWithin(dir string, quota, reserve int64) (*Root, error) {
 	return &Root{dir: abs, root: root, quota: cmp.Or(quota, DefaultQuota), reserve: cmp.Or(reserve, DefaultReserve)}, nil
 }
 
-// Close releases the folder.
+// Close closes the folder.
 func (r *Root) Close() error { return r.root.Close() }
 
-// Dir is the absolute path of the folder.
+// Dir returns the absolute path of the folder.
 func (r *Root) Dir() string { return r.dir }
 
-// Rel turns path into one relative to the workspace, by its letters alone:
-// symbolic links are judged when the path is opened.
+// Rel returns path relative to the workspace, lexically: symbolic links are checked when the
+// path is opened.
 func (r *Root) Rel(path string) (string, error) {
 	if path == "" {
 		return "", ErrEmptyPath
@@ -106,7 +102,7 @@ func (r *Root) Rel(path string) (string, error) {
 	return path, nil
 }
 
-// inside accepts the folder as it was named and as the system resolves it.
+// inside accepts the folder's given path and its resolved one.
 func (r *Root) inside(path string) (string, bool) {
 	dirs := []string{r.dir}
 	if real, err := filepath.EvalSymlinks(r.dir); err == nil && real != r.dir {
@@ -125,7 +121,7 @@ func (r *Root) Open(path string) (*os.File, error) {
 	return r.open(path, os.O_RDONLY)
 }
 
-// open opens a regular file without waiting for the other end of a pipe.
+// open opens a regular file, without blocking on a pipe.
 func (r *Root) open(path string, flag int) (*os.File, error) {
 	rel, err := r.Rel(path)
 	if err != nil {
@@ -146,7 +142,7 @@ func (r *Root) open(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// ReadFile returns the bytes of a regular file of at most limit bytes.
+// ReadFile returns the content of a regular file of at most limit bytes.
 func (r *Root) ReadFile(path string, limit int64) (data []byte, err error) {
 	f, err := r.Open(path)
 	if err != nil {
@@ -163,8 +159,8 @@ func (r *Root) ReadFile(path string, limit int64) (data []byte, err error) {
 	return data, nil
 }
 
-// WriteFile replaces or extends a file and makes the folders above it. It fails with
-// [ErrFull] or [ErrDiskFull] where there is no room for data beside what is there.
+// WriteFile replaces or extends a file and creates the folders above it. It fails with [ErrFull]
+// or [ErrDiskFull] if there is no room.
 func (r *Root) WriteFile(path string, data []byte, extend bool) (err error) {
 	flag := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	if extend {
@@ -174,7 +170,7 @@ func (r *Root) WriteFile(path string, data []byte, extend bool) (err error) {
 	if err != nil {
 		return err
 	}
-	need := max(int64(len(data)), leastEntry)
+	need := max(int64(len(data)), minEntrySize)
 	if _, err := r.take(need, need); err != nil {
 		return err
 	}
@@ -192,8 +188,8 @@ func (r *Root) WriteFile(path string, data []byte, extend bool) (err error) {
 	return nil
 }
 
-// Creatable returns path relative to the workspace, as a file can be written there: it
-// makes the folders above, and refuses what is no regular file.
+// Creatable returns path relative to the workspace, ready for writing a file: it creates the
+// folders above, and refuses anything but a regular file.
 func (r *Root) Creatable(path string) (string, error) {
 	rel, err := r.Rel(path)
 	if err != nil {
@@ -211,8 +207,8 @@ func (r *Root) Creatable(path string) (string, error) {
 	return rel, nil
 }
 
-// WriteFrom replaces a file by what a stream holds. The file has its new content when all
-// of it has come, and not before. An error of the stream is returned as it is.
+// WriteFrom replaces a file by the content of a stream atomically. It returns an error of the
+// stream unchanged.
 func (r *Root) WriteFrom(path string, from io.Reader) (size int64, err error) {
 	rel, err := r.Creatable(path)
 	if err != nil {
@@ -247,7 +243,7 @@ func (r *Root) Stat(path string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// Cause is an error without the path on the host that it names.
+// Cause returns an error without the host's path.
 func Cause(err error) error {
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err
@@ -258,7 +254,7 @@ func Cause(err error) error {
 	return err
 }
 
-// mapError keeps the host's paths out of errors and gives them names to tell apart.
+// mapError removes the host's paths from errors and maps them to the errors above.
 func mapError(err error) error {
 	err = Cause(err)
 	switch {
@@ -272,12 +268,12 @@ func mapError(err error) error {
 	return err
 }
 
-// escapes reports the refusal of os.Root, which has no exported value.
+// escapes recognises the refusal of os.Root, which is not exported.
 func escapes(err error) bool {
 	return strings.Contains(err.Error(), "path escapes from parent")
 }
 
-// Folder is where a data directory has the files of an owner.
+// Folder returns the folder with the files of an owner in a data directory.
 func Folder(dataDir, owner string) string {
 	return filepath.Join(dataDir, "workspaces", url.PathEscape(owner))
 }

@@ -46,7 +46,7 @@ const (
 // Surface is the surface of one app. Its methods may be called concurrently.
 type Surface struct {
 	cfg          Config
-	begins, more *retry.Spare
+	begins, more *retry.OptionalLimiter
 
 	background sync.WaitGroup
 
@@ -66,7 +66,7 @@ type Surface struct {
 // New returns the surface of a plain app.
 func New(cfg Config) *Surface {
 	return &Surface{
-		cfg: cfg, begins: retry.NewSpare(beginRate, beginBurst), more: retry.NewSpare(appendRate, appendBurst),
+		cfg: cfg, begins: retry.NewOptionalLimiter(beginRate, beginBurst), more: retry.NewOptionalLimiter(appendRate, appendBurst),
 		refused: make(map[string]struct{}), streams: make(map[string]*stream), ended: make(map[string]struct{}), waiting: make(map[chats.Chat]bool),
 	}
 }

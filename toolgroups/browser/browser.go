@@ -16,10 +16,10 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// DefaultMaxMemory is what an ordinary heavy page takes three times over, in bytes.
+// DefaultMaxMemory is three times what a heavy page usually takes, in bytes.
 const DefaultMaxMemory = 1 << 30
 
-// Config says what the browser may do.
+// Config configures a [Browser].
 type Config struct {
 	// Path is the executable of Chromium. "" means the first on the PATH.
 	Path string
@@ -28,17 +28,16 @@ type Config struct {
 	AllowPrivate []netip.Prefix
 	// Resolver looks up the names of hosts. nil means the host's.
 	Resolver *net.Resolver
-	// Idle is how long Chromium is kept without a call. 0 means five minutes.
+	// Idle is how long an unused Chromium is kept. 0 means five minutes.
 	Idle time.Duration
-	// Load is how long a page may load; then it is looked at. 0 means 25 seconds.
+	// Load bounds the loading of a page, which is then used as it is. 0 means 25 seconds.
 	Load time.Duration
-	// Tabs is how many calls run side by side; others wait. 0 means two.
+	// Tabs bounds the calls that run in parallel; others wait. 0 means two.
 	Tabs int
-	// MaxMemory is how many bytes all processes of Chromium may take together while a
-	// page is open; then it is killed. 0 means [DefaultMaxMemory]. Systems without /proc
-	// do not tell, and do not bound it.
+	// MaxMemory bounds the bytes of all processes of Chromium while a page is open; above it
+	// Chromium is killed. 0 means [DefaultMaxMemory]. Without /proc there is no bound.
 	MaxMemory int64
-	// Reader reads the text of pages. nil means one of its own.
+	// Reader reads the text of pages. nil means a new one.
 	Reader *readable.Reader
 	// Now tells the time. nil means [time.Now].
 	Now func() time.Time
@@ -47,9 +46,9 @@ type Config struct {
 }
 
 var (
-	// errClosed is returned by calls after [Browser.Close].
+	// errClosed is returned after [Browser.Close].
 	errClosed = errors.New("the browser is closed")
-	// errMemory is returned by calls in a browser that took more memory than it may.
+	// errMemory is returned by calls in a browser that exceeded its memory.
 	errMemory = errors.New("the browser took more memory than it may")
 )
 
@@ -57,8 +56,8 @@ var (
 type Browser struct {
 	cfg    Config
 	dialer *net.Dialer
-	tabs   chan struct{} // one for each running call
-	launch chan struct{} // taken while Chromium starts or is replaced
+	tabs   chan struct{} // one per running call
+	launch chan struct{} // held while Chromium starts or is replaced
 	done   chan struct{}
 
 	mu      sync.Mutex
@@ -69,7 +68,7 @@ type Browser struct {
 	closing sync.WaitGroup
 }
 
-// New makes a browser. Nothing is started before the first call.
+// New makes a browser and starts nothing.
 func New(cfg Config) (*Browser, error) {
 	if cfg.Idle < 0 || cfg.Tabs < 0 || cfg.Load < 0 || cfg.MaxMemory < 0 {
 		return nil, errors.New("browser: Idle, Load, Tabs and MaxMemory must not be negative")
@@ -124,7 +123,7 @@ func (b *Browser) Close() error {
 
 // acquire waits for a tab and a running Chromium, which must be released.
 func (b *Browser) acquire(ctx context.Context) (*chromium, error) {
-	if err := b.take(ctx, b.tabs); err != nil {
+	if err := b.takeSlot(ctx, b.tabs); err != nil {
 		return nil, err
 	}
 	c, err := b.chromium(ctx)
@@ -134,7 +133,7 @@ func (b *Browser) acquire(ctx context.Context) (*chromium, error) {
 	return c, err
 }
 
-func (b *Browser) take(ctx context.Context, from chan struct{}) error {
+func (b *Browser) takeSlot(ctx context.Context, from chan struct{}) error {
 	select {
 	case <-b.done:
 		return errClosed
@@ -150,9 +149,9 @@ func (b *Browser) take(ctx context.Context, from chan struct{}) error {
 	}
 }
 
-// chromium returns the running one, or starts it.
+// chromium returns the running browser, or starts one.
 func (b *Browser) chromium(ctx context.Context) (*chromium, error) {
-	if err := b.take(ctx, b.launch); err != nil {
+	if err := b.takeSlot(ctx, b.launch); err != nil {
 		return nil, err
 	}
 	defer func() { <-b.launch }()
@@ -178,7 +177,7 @@ func (b *Browser) chromium(ctx context.Context) (*chromium, error) {
 	return c, nil
 }
 
-// join counts a call in if Chromium runs, and takes one out that has ended.
+// join registers a call with a running Chromium, and removes one that has ended.
 func (b *Browser) join() (c, dead *chromium) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -196,7 +195,7 @@ func (b *Browser) join() (c, dead *chromium) {
 	return b.running, nil
 }
 
-// release gives a tab back. After the last one Chromium is ended in time.
+// release frees a tab. After the last one Chromium is ended when Idle is over.
 func (b *Browser) release(c *chromium) {
 	b.mu.Lock()
 	if c == b.running {
@@ -208,8 +207,8 @@ func (b *Browser) release(c *chromium) {
 	<-b.tabs
 }
 
-// watch bounds the memory of Chromium until the returned function is called, which makes
-// of the error of a call what Chromium was ended for.
+// watch bounds the memory of Chromium until the returned function is called, which replaces the
+// call's error by the reason for which Chromium was ended.
 func (b *Browser) watch(ctx context.Context, c *chromium) func(*error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -228,7 +227,7 @@ func (b *Browser) watch(ctx context.Context, c *chromium) func(*error) {
 	}
 }
 
-// expire ends a Chromium that is not used.
+// expire ends an unused Chromium.
 func (b *Browser) expire() {
 	b.mu.Lock()
 	c := b.running

@@ -17,35 +17,35 @@ import (
 const (
 	// startPatience bounds the start of Chromium.
 	startPatience = 20 * time.Second
-	// nowhere is a proxy that does not answer: that of the browser itself, whose own services
-	// reach nothing.
-	nowhere = "http://127.0.0.1:1"
-	// throughProxy has addresses of this machine go through the proxy too.
-	throughProxy = "<-loopback>"
+	// deadProxy is the proxy for the browser's own services, which so reach nothing: nothing listens
+	// there.
+	deadProxy = "http://127.0.0.1:1"
+	// proxyLoopback sends requests to loopback addresses through the proxy too.
+	proxyLoopback = "<-loopback>"
 )
 
-// errMissing is returned where no Chromium is found.
+// errMissing is returned if no Chromium is found.
 var errMissing = errors.New("there is no Chromium on the bot's machine; the operator can install the package chromium")
 
 // chromium is a running browser.
 type chromium struct {
 	// newTab makes the context of a tab, which ends with the browser.
 	newTab func(...chromedp.ContextOption) (context.Context, context.CancelFunc)
-	// ended and cut are closed when the process ends or cannot be talked to.
+	// ended is closed when the process ends, cut when its connection does.
 	ended, cut <-chan struct{}
 	stop       func()
 	home       string
 	process    *os.Process
-	swollen    atomic.Bool // it took more memory than it may
+	swollen    atomic.Bool // it exceeded its memory
 }
 
-// guard kills the browser when its processes together take more than limit bytes, until ctx ends.
+// guard kills the browser if its processes together exceed limit bytes, until ctx ends.
 func (c *chromium) guard(ctx context.Context, limit uint64) error {
 	err := sandbox.WatchMemory(ctx, c.process.Pid, limit)
 	if err == nil || c.swollen.Swap(true) {
 		return nil
 	}
-	// What the page has started would outlive the process that owns it for a moment.
+	// Child processes would briefly outlive the main process.
 	err = errors.Join(err, sandbox.KillTree(c.process.Pid))
 	c.stop()
 	return err
@@ -97,15 +97,15 @@ func launch(ctx context.Context, path string) (*chromium, error) {
 
 func quiet(string, ...any) {}
 
-// options are the flags of Chromium, and its environment: nothing of the bot's.
+// options returns the flags of Chromium and its environment, which has nothing of the bot's.
 func options(path, home string) []chromedp.ExecAllocatorOption {
 	return append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
 		chromedp.NoInheritEnv,
 		chromedp.Env("HOME="+home, "PATH="+os.Getenv("PATH"), "LANG=C.UTF-8", "TZ="+os.Getenv("TZ")),
-		chromedp.ProxyServer(nowhere),
-		chromedp.Flag("proxy-bypass-list", throughProxy),
-		// Names are resolved by the proxy, and nothing is dialled but the proxy.
+		chromedp.ProxyServer(deadProxy),
+		chromedp.Flag("proxy-bypass-list", proxyLoopback),
+		// The proxy resolves names, and only the proxy can be dialled.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 		chromedp.Flag("webrtc-ip-handling-policy", "disable_non_proxied_udp"),
 		chromedp.Flag("force-webrtc-ip-handling-policy", "disable_non_proxied_udp"),
@@ -118,7 +118,7 @@ func options(path, home string) []chromedp.ExecAllocatorOption {
 	)
 }
 
-// lost reports whether the process has ended, or is about to.
+// lost reports whether the process has ended or is about to.
 func (c *chromium) lost() bool {
 	if c.swollen.Load() {
 		return true
@@ -133,7 +133,7 @@ func (c *chromium) lost() bool {
 	}
 }
 
-// close ends the process and removes what it wrote.
+// close ends the process and deletes its files.
 func (c *chromium) close() error {
 	c.stop()
 	if err := os.RemoveAll(c.home); err != nil {

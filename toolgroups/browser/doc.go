@@ -1,17 +1,15 @@
-// Package browser looks at web pages with a headless Chromium: for pages that need
-// JavaScript, and for pictures of pages.
+// Package browser opens web pages in a headless Chromium: for pages that need JavaScript, and
+// for screenshots.
 //
-// Pages come from anywhere and run scripts, so a page has nothing but the public
-// network. Each call gets a context of its own in the browser, without the cookies,
-// storage and cache of others, and a proxy of its own on the loopback interface,
-// through which all it does has to go: navigation, redirects, scripts, WebSockets.
-// The proxy connects to public addresses only. What is no request (WebRTC, local
-// files, the browser's own pages) is switched off. Chromium sees no environment
-// variables of the bot, is started by the first call, and is ended when it has been
-// idle. While a page is open, the memory of all its processes is watched: above a bound
-// Chromium is killed, and the next call starts it anew.
+// Pages are untrusted and run scripts, so a page reaches only the public network. Each call gets
+// its own browser context, without the cookies, storage and cache of others, and its own proxy
+// on the loopback interface for all its traffic: navigation, redirects, scripts, WebSockets. The
+// proxy connects to public addresses only. What bypasses proxies (WebRTC, local files, the
+// browser's own pages) is switched off. Chromium gets no environment variables of the bot,
+// starts with the first call, and ends when it has been idle. While a page is open, the memory
+// of all its processes is watched: above a limit Chromium is killed, and the next call starts it
+// anew.
 //
-// Chromium confines its own processes, except where the bot runs as root: there it
-// refuses to, and is started with --no-sandbox. Run the bot as another user, or in a
-// container of its own.
+// Chromium sandboxes its own processes, but refuses to as root: there it is started with
+// --no-sandbox. Run the bot as another user, or in a container.
 package browser

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// maxTraffic is how many bytes a call may receive.
+	// maxTraffic bounds the bytes that a call receives.
 	maxTraffic = 64 << 20
-	// maxConns is how many connections a page may have open.
+	// maxConns bounds the open connections of a page.
 	maxConns       = 128
 	maxHeader      = 64 << 10
 	headerPatience = 10 * time.Second
@@ -30,7 +30,7 @@ const (
 
 var errTraffic = fmt.Errorf("the page has loaded more than %d MiB", maxTraffic>>20)
 
-// proxy is the only way of one call to the network. It has a goroutine that accepts
+// proxy is the only connection of a call to the network. It has a goroutine that accepts
 // connections and one or more for each; close ends them all.
 type proxy struct {
 	dialer   *net.Dialer
@@ -63,7 +63,7 @@ func newProxy(ctx context.Context, dialer *net.Dialer) (*proxy, error) {
 		},
 		FlushInterval: -1,
 		ErrorLog:      quiet,
-		// A page of ours in place of the one that was asked for would look like it.
+		// An error page of ours would look like the requested page.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -76,14 +76,14 @@ func newProxy(ctx context.Context, dialer *net.Dialer) (*proxy, error) {
 	return p, nil
 }
 
-// failure is why the latest connection could not be made, or nil.
+// failure returns why the latest connection failed, or nil.
 func (p *proxy) failure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed
 }
 
-// close cuts all connections and waits for what serves them.
+// close closes all connections and waits for their goroutines.
 func (p *proxy) close() {
 	p.mu.Lock()
 	p.closed = true
@@ -97,7 +97,7 @@ func (p *proxy) close() {
 	p.work.Wait()
 }
 
-// enter counts a handler in, unless the proxy is closed.
+// enter registers a handler, unless the proxy is closed.
 func (p *proxy) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tunnel joins a connection of the browser with one to the host it names.
+// tunnel connects the browser with the requested host.
 func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	there, err := p.dial(r.Context(), "tcp", r.Host)
 	if err != nil {
@@ -149,7 +149,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	}
 	var up sync.WaitGroup
 	up.Go(func() {
-		_, _ = io.Copy(there, buffered) // what the browser sent early is in there
+		_, _ = io.Copy(there, buffered) // data that the browser sent early
 		_ = there.Close()
 	})
 	_, _ = io.Copy(here, there)
@@ -157,7 +157,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	up.Wait()
 }
 
-// dial connects to a public address and remembers why it could not.
+// dial connects to a public address and records a failure.
 func (p *proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := p.dialer.DialContext(ctx, network, address)
 	if err == nil {
@@ -195,7 +195,7 @@ func (p *proxy) forget(c net.Conn) {
 	delete(p.conns, c)
 }
 
-// spend takes what was received from what a call may receive.
+// spend subtracts n received bytes from the call's limit.
 func (p *proxy) spend(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -53,8 +53,8 @@ type args struct {
 	Script    string   `json:"javascript"`
 }
 
-// side clamps a length of the viewport.
-func side(asked, otherwise int64) int64 {
+// clampSide clamps a length of the viewport.
+func clampSide(asked, otherwise int64) int64 {
 	if asked == 0 {
 		return otherwise
 	}
@@ -83,11 +83,11 @@ func (b *Browser) run(ctx context.Context, call toolgroups.Call, in args) (toolg
 	if in.Mode == "screenshot" {
 		code = CodeScreenshot
 	}
-	result, err := b.look(ctx, call, u.String(), in)
+	result, err := b.visitPage(ctx, call, u.String(), in)
 	return result, b.explain(ctx, code, err)
 }
 
-// explain turns a failure into what the model is told.
+// explain turns a failure into an error for the model.
 func (b *Browser) explain(ctx context.Context, code string, err error) error {
 	fault := (*toolgroups.Error)(nil)
 	switch {
@@ -110,15 +110,15 @@ func (b *Browser) explain(ctx context.Context, code string, err error) error {
 	return toolgroups.Errorf(code, "The page was not read: %v.", err)
 }
 
-// look opens the page and does what is asked for.
-func (b *Browser) look(ctx context.Context, call toolgroups.Call, address string, in args) (result toolgroups.Result, err error) {
+// visitPage opens the page and runs the requested actions.
+func (b *Browser) visitPage(ctx context.Context, call toolgroups.Call, address string, in args) (result toolgroups.Result, err error) {
 	c, err := b.acquire(ctx)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	defer b.release(c)
 	defer b.watch(ctx, c)(&err)
-	width, height := side(in.Width, defaultWidth), side(in.Height, defaultHeight)
+	width, height := clampSide(in.Width, defaultWidth), clampSide(in.Height, defaultHeight)
 	tab, v, err := b.visit(ctx, c, address, width, height)
 	if err != nil {
 		return toolgroups.Result{}, err
@@ -139,14 +139,14 @@ func (b *Browser) look(ctx context.Context, call toolgroups.Call, address string
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	limit := files.Inline
+	limit := files.MaxInline
 	if in.MaxLength > 0 {
 		limit = min(in.MaxLength, limit)
 	}
 	return toolgroups.Result{Text: v.notes() + files.Shorten(call.Scope, "browser", text, limit, b.cfg.Now())}, nil
 }
 
-// picture is what a screenshot answers.
+// picture is the result of a screenshot.
 type picture struct {
 	Path   string `json:"image_path"`
 	URL    string `json:"url"`
@@ -156,7 +156,7 @@ type picture struct {
 	Note   string `json:"note"`
 }
 
-// screenshot keeps a picture of the page and sends it to the chat.
+// screenshot saves a picture of the page and sends it to the chat.
 func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit, width, height int64, full bool) (toolgroups.Result, error) {
 	data, height, err := v.picture(tab, width, height, full)
 	if err != nil {
@@ -165,7 +165,7 @@ func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit
 	if len(data) > maxPicture {
 		return toolgroups.Result{}, toolgroups.Errorf(CodeScreenshot, "The picture has more than %d MiB. Ask for a smaller part.", maxPicture>>20)
 	}
-	name, err := files.Keep(call.Scope, "screenshots/page", ".png", b.cfg.Now(), data)
+	name, err := files.SaveNew(call.Scope, "screenshots/page", ".png", b.cfg.Now(), data)
 	if err != nil {
 		return toolgroups.Result{}, fmt.Errorf("keep the picture in the workspace: %w", err)
 	}

@@ -23,33 +23,32 @@ import (
 )
 
 const (
-	// maxHTML is how much of a page is converted, in characters.
+	// maxHTML bounds the converted part of a page, in characters.
 	maxHTML = 5 << 20
-	// maxScriptError is how much of an exception is repeated, in characters.
+	// maxScriptError bounds the text of an exception, in characters.
 	maxScriptError = 1_000
 )
 
-// visit is one page in a context of its own.
+// visit is one page in its own browser context.
 type visit struct {
 	proxy   *proxy
 	cancel  context.CancelFunc
 	dialogs sync.WaitGroup
-	// unfinished is true where the page was still loading when it was looked at.
+	// unfinished is true if the page was still loading when it was used.
 	unfinished bool
 	status     int
 	url        *url.URL
 }
 
-// visit opens a page. The context it returns is that of the tab, which ends with ctx:
-// all that is done with the page takes it. Everything that belongs to the page is gone
-// after close.
+// visit opens a page. The returned context is the tab's, and ends with ctx: all actions on the
+// page need it. close deletes everything of the page.
 func (b *Browser) visit(ctx context.Context, c *chromium, address string, width, height int64) (context.Context, *visit, error) {
 	way, err := newProxy(ctx, b.dialer)
 	if err != nil {
 		return nil, nil, err
 	}
 	tab, closeTab := c.newTab(chromedp.WithNewBrowserContext(func(p *target.CreateBrowserContextParams) {
-		p.ProxyServer, p.ProxyBypassList = "http://"+way.listener.Addr().String(), throughProxy
+		p.ProxyServer, p.ProxyBypassList = "http://"+way.listener.Addr().String(), proxyLoopback
 	}))
 	work, leave := context.WithCancel(tab)
 	stop := context.AfterFunc(ctx, leave)
@@ -64,14 +63,14 @@ func (b *Browser) visit(ctx context.Context, c *chromium, address string, width,
 	return work, v, nil
 }
 
-// close forgets the page with its cookies and storage.
+// close discards the page with its cookies and storage.
 func (v *visit) close() {
 	v.cancel()
 	v.dialogs.Wait()
 	v.proxy.close()
 }
 
-// prepare makes the tab before it shows anything.
+// prepare configures the tab before it loads anything.
 func (v *visit) prepare(tab context.Context, width, height int64) error {
 	if err := chromedp.Do(tab, chromedp.EmulateViewport(width, height)); err != nil {
 		return err
@@ -92,7 +91,7 @@ func (v *visit) prepare(tab context.Context, width, height int64) error {
 	return err
 }
 
-// open goes to an address and waits until the page is there.
+// open navigates to an address and waits until the page has loaded.
 func (v *visit) open(tab context.Context, address string, patience time.Duration) error {
 	limited, cancel := context.WithTimeout(tab, patience)
 	defer cancel()
@@ -113,7 +112,7 @@ func (v *visit) open(tab context.Context, address string, patience time.Duration
 	return v.locate(tab)
 }
 
-// locate asks the browser, not the page, where the page is.
+// locate asks the browser, not the page, for the page's address.
 func (v *visit) locate(tab context.Context) error {
 	history, err := chromedp.Call(tab, page.GetNavigationHistory, cdp.Empty{})
 	if err != nil {
@@ -131,7 +130,7 @@ func (v *visit) locate(tab context.Context) error {
 	return nil
 }
 
-// reason says why a page did not load, as far as the proxy knows.
+// reason says why a page did not load, if the proxy knows.
 func (v *visit) reason(err error) error {
 	load, ok := errors.AsType[*chromedp.LoadError](err)
 	if !ok {
@@ -146,7 +145,7 @@ func (v *visit) reason(err error) error {
 	return fmt.Errorf("the browser says %s", strings.TrimPrefix(load.ErrorText, "net::"))
 }
 
-// wait lets the scripts of the page finish, and looks where they have led.
+// wait lets the scripts of the page run, and then updates its address.
 func (v *visit) wait(tab context.Context, d time.Duration) error {
 	if err := chromedp.Do(tab, chromedp.Sleep(d)); err != nil {
 		return err
@@ -154,13 +153,13 @@ func (v *visit) wait(tab context.Context, d time.Duration) error {
 	return v.locate(tab)
 }
 
-// text is the content of the page as Markdown, or all its text where there is none.
+// text returns the page's main content as Markdown, or all its text if it has none.
 func (v *visit) text(tab context.Context, reader *readable.Reader) (text string, err error) {
 	tree, err := chromedp.Call(tab, page.GetFrameTree, cdp.Empty{})
 	if err != nil {
 		return "", err
 	}
-	// The page's scripts cannot change what is called in a world of our own.
+	// In an isolated world the page's scripts cannot replace what is called.
 	world, err := chromedp.Call(tab, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{
 		FrameID: tree.FrameTree.Frame.ID, WorldName: "reader",
 	})
@@ -184,8 +183,8 @@ func (v *visit) text(tab context.Context, reader *readable.Reader) (text string,
 	return read("document.body && document.body.innerText")
 }
 
-// script runs the body of a function in the page. What it returns is a text or JSON, and cut
-// there by means that the page cannot replace; an exception comes as text.
+// script runs the body of a function in the page. It returns text or JSON, cut by functions that
+// the page cannot replace; an exception is returned as text.
 func (v *visit) script(tab context.Context, body string) (string, error) {
 	source, err := json.Marshal(body)
 	if err != nil {
@@ -214,7 +213,7 @@ func (v *visit) script(tab context.Context, body string) (string, error) {
 	return text, err
 }
 
-// picture takes a screenshot, of the viewport or of the page from its top.
+// picture takes a screenshot of the viewport, or of the whole page.
 func (v *visit) picture(tab context.Context, width, height int64, full bool) ([]byte, int64, error) {
 	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
 	if full {
@@ -232,7 +231,7 @@ func (v *visit) picture(tab context.Context, width, height int64, full bool) ([]
 	return res.Data, height, err
 }
 
-// notes tell what is unusual about the page.
+// notes says what is unusual about the page.
 func (v *visit) notes() string {
 	notes := ""
 	if v.status >= http.StatusBadRequest {

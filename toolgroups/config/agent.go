@@ -17,7 +17,7 @@ type createAgent struct {
 	Prompt      string `json:"system_prompt"`
 }
 
-// createAgent stores an agent of the owner of the chat. It changes no conversation.
+// createAgent stores an agent that belongs to the owner of the chat. It changes no conversation.
 func (f *Family) createAgent(ctx context.Context, call toolgroups.Call, in createAgent) (string, error) {
 	a, err := f.cfg.Settings.Agents.Add(ctx, settings.Agent{
 		Name: in.Name, Description: in.Description, Prompt: in.Prompt, Owner: call.Owner,
@@ -26,7 +26,7 @@ func (f *Family) createAgent(ctx context.Context, call toolgroups.Call, in creat
 		a.Name, a.ID, a.ID), err
 }
 
-// maxExcerpt is how many characters of a prompt the list shows.
+// maxExcerpt bounds a prompt in the list, in characters.
 const maxExcerpt = 100
 
 func (f *Family) listAgents(ctx context.Context, _ toolgroups.Call, _ none) (string, error) {
@@ -45,9 +45,9 @@ func (f *Family) listAgents(ctx context.Context, _ toolgroups.Call, _ none) (str
 			fmt.Fprintf(&b, ", of %s", a.Owner)
 		}
 		if a.Description != "" {
-			b.WriteString("\n  description: " + line(a.Description))
+			b.WriteString("\n  description: " + singleLine(a.Description))
 		}
-		b.WriteString("\n  prompt: " + wording.Clip(line(a.Prompt), maxExcerpt))
+		b.WriteString("\n  prompt: " + wording.Clip(singleLine(a.Prompt), maxExcerpt))
 		if a.Prefers.Provider != "" || a.Prefers.Model != "" {
 			fmt.Fprintf(&b, "\n  preferred provider: %s, model: %s", cmp.Or(a.Prefers.Provider, "none"), cmp.Or(a.Prefers.Model, "none"))
 		}
@@ -55,7 +55,7 @@ func (f *Family) listAgents(ctx context.Context, _ toolgroups.Call, _ none) (str
 	return b.String(), nil
 }
 
-func line(s string) string { return strings.Join(strings.Fields(s), " ") }
+func singleLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 type updateAgent struct {
 	ID          string  `json:"agent_id"`
@@ -103,7 +103,7 @@ func (f *Family) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAg
 	return fmt.Sprintf("Agent '%s' was changed: %s.", after.Name, strings.Join(changed, ", ")), nil
 }
 
-// checkPreference refuses a model that there is not: it would silently be passed over.
+// checkPreference refuses an unknown model, which would otherwise be ignored silently.
 func (f *Family) checkPreference(ctx context.Context, in updateAgent) error {
 	if in.Provider == nil && in.Model == nil {
 		return nil

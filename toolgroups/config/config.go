@@ -1,10 +1,10 @@
-// Package config is the group of tools with which an administrator changes the bot by
-// talking to it: providers, models, agents, settings, variables and switches. Beside
-// the group it has create_agent, a core tool that everybody may use.
+// Package config is the group of tools with which an administrator configures the bot in a chat:
+// providers, models, agents, settings, variables and switches. It also has the core tool
+// create_agent, which every user may call.
 //
-// What the tools change lies in [settings.Settings]. API keys can be neither read nor
-// written here, and the values of variables not be read: the package is never given
-// what reads them. No switch can turn off what is needed to turn it on again.
+// The tools change [settings.Settings]. They can neither read nor write API keys, and cannot
+// read the values of variables: the package has no access to them. No switch can turn off what
+// is needed to turn it on again.
 package config
 
 import (
@@ -19,7 +19,7 @@ import (
 //go:embed *.json
 var manifests embed.FS
 
-// Codes of errors beside those of the dispatch.
+// Codes of errors besides those of package toolgroups.
 const (
 	CodeNotFound       = "not_found"
 	CodeKeyRequired    = "api_key_required"
@@ -30,29 +30,29 @@ const (
 	CodeCreationFailed = "creation_failed"
 )
 
-// Config is what the family needs.
+// Config configures a [Family].
 type Config struct {
-	// Settings is what the tools change. It is required.
+	// Settings are what the tools change. Required.
 	Settings *settings.Settings
-	// Registry returns the registry that is current, for the names and states of tools.
-	// It is required, and called only when a tool runs.
+	// Registry returns the current registry, for the names and states of tools. Required; called
+	// only when a tool runs.
 	Registry func() *toolgroups.Registry
-	// Models asks a provider's API for its models. Its error is shown to the model and
-	// must hold no secret. Nil means that this bot cannot ask.
+	// Models lists the models of a provider's API. Its error is shown to the model and must contain
+	// no secret. Nil means that listing is not available.
 	Models func(ctx context.Context, p settings.Provider) ([]settings.Model, error)
-	// Switched is called after a switch was changed and before the tool answers, for
-	// the owner of the registry. Nil means that this happens by itself.
+	// Switched is called after a switch has changed and before the tool answers, so that the
+	// registry is rebuilt. Nil if that happens by itself.
 	Switched func(ctx context.Context) error
 }
 
-// Family are the tools. It may be used concurrently.
+// Family holds the tools. It may be used concurrently.
 type Family struct {
 	cfg   Config
 	group toolgroups.Group
 	agent toolgroups.Tool
 }
 
-// New makes the tools. Nothing is read before one runs.
+// New makes the tools. It reads nothing.
 func New(cfg Config) (*Family, error) {
 	if cfg.Settings == nil || cfg.Registry == nil {
 		return nil, errors.New("config: settings and registry are required")
@@ -92,26 +92,26 @@ func (f *Family) handlers() map[string]toolgroups.Handler {
 	}
 }
 
-// handler makes a tool of a function. failed is the code where the store could not do it.
+// handler makes a tool of a function. failed is the error code if the store fails.
 func handler[In any](failed string, run func(context.Context, toolgroups.Call, In) (string, error)) toolgroups.Handler {
 	return toolgroups.Typed(func(ctx context.Context, call toolgroups.Call, in In) (toolgroups.Result, error) {
 		text, err := run(ctx, call, in)
-		return toolgroups.Result{Text: text}, fault(ctx, failed, err)
+		return toolgroups.Result{Text: text}, toolError(ctx, failed, err)
 	})
 }
 
-// none are the arguments of a tool without parameters.
+// none is for tools without parameters.
 type none struct{}
 
-// fault turns an error of the settings into what the model is told.
-func fault(ctx context.Context, failed string, err error) error {
+// toolError turns an error of the settings into one for the model.
+func toolError(ctx context.Context, failed string, err error) error {
 	var refusal *settings.Error
 	var told *toolgroups.Error
 	if !errors.As(err, &refusal) {
 		if err == nil || ctx.Err() != nil || errors.As(err, &told) {
 			return err
 		}
-		// What the store says may name its files; the log of the bot has it.
+		// An error of the store may name its files; it is only logged.
 		return toolgroups.Errorf(failed, "The bot's store could not do this now. Tell the user to try again later, or to look at the log.")
 	}
 	switch refusal.Reason {
@@ -125,7 +125,7 @@ func fault(ctx context.Context, failed string, err error) error {
 	return toolgroups.Errorf(toolgroups.CodeInvalid, "%s", refusal.Message)
 }
 
-// yesNo is how lists show a truth.
+// yesNo formats a bool in lists.
 func yesNo(b bool) string {
 	if b {
 		return "yes"

@@ -118,7 +118,7 @@ func (f *Family) listModels(ctx context.Context, _ toolgroups.Call, in providerI
 	return b.String(), nil
 }
 
-// maxNamed is how many fetched models the result names.
+// maxNamed bounds the fetched models in a result.
 const maxNamed = 200
 
 func (f *Family) fetchModels(ctx context.Context, _ toolgroups.Call, in providerID) (string, error) {
@@ -172,7 +172,7 @@ func (in modelID) ref() settings.Ref {
 }
 
 func (f *Family) setDefaultModel(ctx context.Context, _ toolgroups.Call, in modelID) (string, error) {
-	// Asked for first, so that an unknown one is not_found and not an invalid value.
+	// Checked first, so that an unknown model is not_found instead of an invalid value.
 	m, err := f.cfg.Settings.Models.Get(ctx, in.ref())
 	if err == nil {
 		err = f.cfg.Settings.Values.Set(ctx, settings.SettingDefaultModel, in.ref().String())

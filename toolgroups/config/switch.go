@@ -11,8 +11,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// kept reports whether a tool or group is needed to turn others on again.
-func kept(in toolSwitch) bool {
+// alwaysOn reports whether a tool or group is needed to turn others on again.
+func alwaysOn(in toolSwitch) bool {
 	if in.Type == "group" {
 		return in.Name == "config"
 	}
@@ -83,21 +83,21 @@ func (f *Family) setToolEnabled(ctx context.Context, _ toolgroups.Call, in toolS
 	return text, nil
 }
 
-// maySwitch refuses unknown names and what would lock everybody out.
+// maySwitch refuses unknown names and switches that would lock all administrators out.
 func (f *Family) maySwitch(in toolSwitch) error {
 	reg := f.cfg.Registry()
 	if in.Type == "group" {
 		if _, ok := reg.Group(in.Name); !ok {
-			return toolgroups.Errorf(CodeNotFound, "There is no tool group '%s'. Groups: %s.", short(in.Name), strings.Join(reg.GroupNames(), ", "))
+			return toolgroups.Errorf(CodeNotFound, "There is no tool group '%s'. Groups: %s.", clipName(in.Name), strings.Join(reg.GroupNames(), ", "))
 		}
 	} else if _, ok := reg.Tool(in.Name); !ok {
-		return toolgroups.Errorf(CodeNotFound, "There is no tool '%s'. list_tool_states shows all.", short(in.Name))
+		return toolgroups.Errorf(CodeNotFound, "There is no tool '%s'. list_tool_states shows all.", clipName(in.Name))
 	}
-	if !in.Enabled && kept(in) {
+	if !in.Enabled && alwaysOn(in) {
 		return toolgroups.Errorf(toolgroups.CodeDenied, "'%s' cannot be switched off: it is needed to switch things on again.", in.Name)
 	}
 	return nil
 }
 
-// short bounds a name that is repeated to the model.
-func short(name string) string { return wording.Clip(name, 64) }
+// clipName clips a name that is repeated to the model.
+func clipName(name string) string { return wording.Clip(name, 64) }

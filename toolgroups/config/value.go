@@ -55,10 +55,10 @@ func (f *Family) manageVariable(ctx context.Context, _ toolgroups.Call, in varia
 			return "", toolgroups.Errorf(toolgroups.CodeInvalid, "The value is missing: set needs one.")
 		}
 		err := f.cfg.Settings.Variables.Set(ctx, in.Key, *in.Value)
-		return fmt.Sprintf("Variable %s was set. Its value cannot be shown again.", in.Key), fault(ctx, CodeUpdateFailed, err)
+		return fmt.Sprintf("Variable %s was set. Its value cannot be shown again.", in.Key), toolError(ctx, CodeUpdateFailed, err)
 	case "delete":
 		err := f.cfg.Settings.Variables.Delete(ctx, in.Key)
-		return fmt.Sprintf("Variable %s was deleted.", in.Key), fault(ctx, CodeDeletionFailed, err)
+		return fmt.Sprintf("Variable %s was deleted.", in.Key), toolError(ctx, CodeDeletionFailed, err)
 	}
 	return "", toolgroups.Errorf(toolgroups.CodeInvalid, "The action must be list, set or delete.")
 }

@@ -1,10 +1,9 @@
-// Package core holds core tools: those that the model is always offered. They read
-// and write the files of the workspace, tell the time, make HTTP requests, read web
-// pages, run commands, and search what was said before.
+// Package core holds the core tools for files, time, HTTP requests, web pages, commands and the
+// history.
 //
-// No tool reaches outside the folder of the one on whose behalf it runs, none
-// connects to an address that is not public, and no command sees the environment of
-// the bot. The registry puts the tools in their order among the other core tools.
+// No tool reaches beyond the folder of the user or chat that it runs for, none connects to
+// addresses that are not public, and no command sees the bot's environment. The registry orders
+// the core tools.
 package core
 
 import (
@@ -28,40 +27,39 @@ import (
 //go:embed *.json
 var manifests embed.FS
 
-// Config is what the tools need to know about the bot.
+// Config configures the tools.
 type Config struct {
-	// Location is the time zone where a call names none. nil means the host's.
+	// Location is the default time zone. nil means the host's.
 	Location *time.Location
 	// Now tells the time. nil means [time.Now].
 	Now func() time.Time
-	// History is what search_history looks through. nil means there is nothing.
+	// History is searched by search_history. nil means an empty one.
 	History History
 	// AllowPrivate are ranges of addresses that http_request and webfetch may reach
 	// although they are not public. The zero value allows none.
 	AllowPrivate []netip.Prefix
 	// Resolver looks up the names of hosts. nil means the host's.
 	Resolver *net.Resolver
-	// Reader reads pages. nil means one of its own.
+	// Reader reads pages. nil means a new one.
 	Reader *readable.Reader
-	// CacheDir is where pages lie until they are read. Empty means the host's folder for
+	// CacheDir is where downloaded pages wait to be read. Empty means the host's folder for
 	// temporary files.
 	CacheDir string
-	// Exec says how commands run.
+	// Exec configures commands.
 	Exec ExecConfig
 	// Logger gets what the model is not told. nil discards it.
 	Logger *slog.Logger
 }
 
-// Tools are the tools with what they share.
 type tools struct {
 	cfg    Config
 	client *http.Client
-	owners *named.Semaphores // of whom pages are fetched or read
-	pages  chan struct{}     // one for each page that is fetched or read
+	owners *named.Semaphores // limits pages per owner
+	pages  chan struct{}     // one per page that is fetched or read
 }
 
-// New makes the tools of this package. Their place among the other core tools is [toolgroups.CoreOrder].
-// Nothing is started and nothing has to be closed.
+// New returns the tools of this package, which [toolgroups.CoreOrder] orders. It starts nothing,
+// and nothing has to be closed.
 func New(cfg Config) ([]toolgroups.Tool, error) {
 	cfg.Location = cmp.Or(cfg.Location, time.Local)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
@@ -106,7 +104,7 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 				tool.Role = toolgroups.RoleAdmin
 			}
 		case "http_request":
-			tool.Asks = asksToRequest
+			tool.Asks = requestNeedsApproval
 		case "webfetch":
 			tool.Wait = waitForOthers
 		}

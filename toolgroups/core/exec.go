@@ -22,16 +22,16 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// CodePermission is the code of a command that the system refused to start.
+// CodePermission is the error code if the system refuses to start a command.
 const CodePermission = "permission_error"
 
 const (
 	defaultCommandTime = 30
 	maxCommandTime     = 120
-	// killGrace is how long the end of a killed command is waited for.
+	// killGrace bounds the wait for a killed command.
 	killGrace = 5 * time.Second
-	// maxKept is how much of a stream is kept, in bytes. The rest is read and
-	// dropped, so that a command never waits for a full pipe.
+	// maxKept bounds the kept part of a stream, in bytes. The rest is read and dropped, so that a
+	// command never blocks on a full pipe.
 	maxKept = 1 << 20
 )
 
@@ -42,15 +42,15 @@ type execArgs struct {
 	MaxLength int    `json:"max_length"`
 }
 
-// output is what a command has left.
+// output is the output of a command.
 type output struct {
 	code           int
 	stdout, stderr stream
 	stopped        string // why it was killed, "" if it ended by itself
-	note           string // for the model, behind the rest
+	note           string // for the model, after the rest
 }
 
-// canRun returns why no command can run, before a person is asked to allow one.
+// canRun returns why no command can run, so that nobody is asked to approve one.
 func (t *tools) canRun(context.Context, toolgroups.Call) error {
 	if t.cfg.Exec.UnsafeExec {
 		return nil
@@ -89,7 +89,7 @@ func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArg
 	case !t.cfg.Exec.UnsafeExec && out.code == 1 && out.stdout.total == 0 && strings.HasPrefix(out.stderr.text(), "bwrap: "):
 		t.cfg.Logger.Error("sandbox did not start", "stderr", out.stderr.text())
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
-			"Commands cannot run: the sandbox did not start on this host (%s).", files.Line(out.stderr.text()))
+			"Commands cannot run: the sandbox did not start on this host (%s).", files.SingleLine(out.stderr.text()))
 	case timed.Err() != nil:
 		out.stopped = fmt.Sprintf("the time limit of %d s was over", seconds)
 	}
@@ -99,17 +99,17 @@ func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArg
 	return t.present(call, out, in.MaxLength)
 }
 
-// place is where a command runs.
-type place struct {
+// execPlace is the workspace and folder of a command.
+type execPlace struct {
 	files *workspace.Root
 	dir   string
 	room  int64 // that files may take
-	full  error // why there is none
+	full  error // why there is no room
 }
 
-// newPlace opens the workspace of a call and looks at the folder in it. Where there is
-// no room a command still runs: with it, files are deleted.
-func newPlace(call toolgroups.Call, asked string) (*place, error) {
+// newPlace opens the workspace of a call and the folder in it. Without room a command still
+// runs: it may delete files.
+func newPlace(call toolgroups.Call, asked string) (*execPlace, error) {
 	root, err := workspace.OpenWithin(call.Workspace, call.Quota, call.Reserve)
 	if err != nil {
 		return nil, err
@@ -123,15 +123,15 @@ func newPlace(call toolgroups.Call, asked string) (*place, error) {
 	}
 	if err != nil {
 		return nil, errors.Join(toolgroups.Errorf(toolgroups.CodeInvalid,
-			"'working_directory' must be a folder in the workspace; '%s' is not.", files.Line(asked)), root.Close())
+			"'working_directory' must be a folder in the workspace; '%s' is not.", files.SingleLine(asked)), root.Close())
 	}
-	p := &place{files: root, dir: filepath.Join(root.Dir(), rel)}
+	p := &execPlace{files: root, dir: filepath.Join(root.Dir(), rel)}
 	p.room, p.full = root.FreeBytes()
 	return p, nil
 }
 
-// start runs a command to its end or to that of ctx, then with all its children.
-func (t *tools) start(ctx context.Context, argv []string, at *place) (*output, error) {
+// start runs a command until it or ctx ends, and then kills its children.
+func (t *tools) start(ctx context.Context, argv []string, at *execPlace) (*output, error) {
 	// The sandbox dies with the thread that started it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -168,7 +168,7 @@ func (t *tools) start(ctx context.Context, argv []string, at *place) (*output, e
 	if reason, ok := errors.AsType[exceeded](context.Cause(ctx)); ok {
 		out.stopped = string(reason)
 	}
-	// What the shell has left behind in its group.
+	// Kill what the shell has left in its group.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) && !killed {
@@ -178,7 +178,7 @@ func (t *tools) start(ctx context.Context, argv []string, at *place) (*output, e
 	return out, nil
 }
 
-// present writes what a command has left; what does not fit is kept in a file.
+// present formats the output; what does not fit is saved to a file.
 func (t *tools) present(call toolgroups.Call, out *output, asked int) (toolgroups.Result, error) {
 	head := fmt.Sprintf("[Exit Code: %d]", out.code)
 	stderr := out.stderr.text()
@@ -187,19 +187,19 @@ func (t *tools) present(call toolgroups.Call, out *output, asked int) (toolgroup
 		stderr = strings.TrimLeft(stderr+"\n[killed: "+out.stopped+"]", "\n")
 	}
 	stdout := out.stdout.text()
-	limit := files.Inline
+	limit := files.MaxInline
 	if asked > 0 {
-		limit = min(asked, files.Inline)
+		limit = min(asked, files.MaxInline)
 	}
-	// Errors matter most: they get what output leaves free, and at least a quarter.
-	errLimit := min(limit, max(files.Inline-utf8.RuneCountInString(stdout), files.Inline/4))
+	// Errors matter most: they get what output leaves free, at least a quarter.
+	errLimit := min(limit, max(files.MaxInline-utf8.RuneCountInString(stdout), files.MaxInline/4))
 	shownErr, cutErr := lines(stderr, errLimit)
-	shownOut, cutOut := lines(stdout, min(limit, files.Inline-utf8.RuneCountInString(shownErr)))
+	shownOut, cutOut := lines(stdout, min(limit, files.MaxInline-utf8.RuneCountInString(shownErr)))
 	note := ""
 	if cutErr || cutOut || out.stdout.dropped() || out.stderr.dropped() {
 		where := "the rest was not kept"
 		whole := []byte(head + "\n\n" + sections(stdout, stderr))
-		if name, err := files.Keep(call.Scope, "tool-output/exec", ".txt", t.cfg.Now(), whole); err == nil {
+		if name, err := files.SaveNew(call.Scope, "tool-output/exec", ".txt", t.cfg.Now(), whole); err == nil {
 			where = fmt.Sprintf("the first %d of each are in the file %s", maxKept, name)
 		}
 		note = fmt.Sprintf("\n[cut: stdout had %d bytes, stderr %d; %s]", out.stdout.total, out.stderr.total, where)
@@ -222,7 +222,7 @@ func sections(stdout, stderr string) string {
 	return strings.TrimRight(stdout, "\n") + "\n[stderr]\n" + stderr
 }
 
-// lines cuts a text behind the last whole line that fits, or within the first.
+// lines cuts a text after the last whole line that fits, or within the first line.
 func lines(s string, limit int) (shown string, cut bool) {
 	first, rest := wording.Split(s, limit)
 	if rest == "" {
@@ -234,14 +234,14 @@ func lines(s string, limit int) (shown string, cut bool) {
 	return first, true
 }
 
-// stream keeps the beginning of what is written to it. It takes one writer.
+// stream keeps the beginning of what is written. It supports one writer.
 type stream struct {
 	limit int
 	kept  []byte
 	total int64
 }
 
-// Write takes everything and keeps what fits.
+// Write accepts everything and keeps what fits.
 func (s *stream) Write(p []byte) (int, error) {
 	s.total += int64(len(p))
 	s.kept = append(s.kept, p[:min(len(p), s.limit-len(s.kept))]...)
@@ -250,7 +250,7 @@ func (s *stream) Write(p []byte) (int, error) {
 
 func (s *stream) dropped() bool { return s.total > int64(len(s.kept)) }
 
-// text is what was kept, as text that ends within a character at most.
+// text returns the kept bytes as text, dropping an incomplete character at the end.
 func (s *stream) text() string {
 	return strings.ToValidUTF8(string(wording.Whole(s.kept)), "\uFFFD")
 }

@@ -16,7 +16,7 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// maxFile is the most that one call reads or writes, in bytes.
+// maxFile bounds what one call reads or writes, in bytes.
 const maxFile = 1 << 20
 
 type readArgs struct {
@@ -30,7 +30,7 @@ func (t *tools) readFile(_ context.Context, call toolgroups.Call, in readArgs) (
 		return toolgroups.Result{}, err
 	}
 	var data []byte
-	err = files.Use(call.Scope, func(root *workspace.Root) error {
+	err = files.WithWorkspace(call.Scope, func(root *workspace.Root) error {
 		data, err = root.ReadFile(in.Path, maxFile)
 		return err
 	})
@@ -40,17 +40,17 @@ func (t *tools) readFile(_ context.Context, call toolgroups.Call, in readArgs) (
 	if decoder != nil {
 		if data, err = decoder.Bytes(data); err != nil {
 			return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
-				"'%s' is not text in the encoding '%s'.", files.Line(in.Path), files.Line(in.Encoding))
+				"'%s' is not text in the encoding '%s'.", files.SingleLine(in.Path), files.SingleLine(in.Encoding))
 		}
 	}
 	if !utf8.Valid(data) || strings.IndexByte(string(data), 0) >= 0 {
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
-			"'%s' is not UTF-8 text. If it is text in another encoding, name that in 'encoding'.", files.Line(in.Path))
+			"'%s' is not UTF-8 text. If it is text in another encoding, name that in 'encoding'.", files.SingleLine(in.Path))
 	}
 	return toolgroups.Result{Text: string(data)}, nil
 }
 
-// decoderOf returns nil for UTF-8. Other names are those that web pages use.
+// decoderOf returns the decoder for an encoding named as on web pages; nil for UTF-8.
 func decoderOf(name string) (*encoding.Decoder, error) {
 	name = strings.TrimSpace(name)
 	if name == "" || strings.EqualFold(name, "utf-8") || strings.EqualFold(name, "utf8") {
@@ -62,7 +62,7 @@ func decoderOf(name string) (*encoding.Decoder, error) {
 	e, err := htmlindex.Get(name)
 	if err != nil {
 		return nil, toolgroups.Errorf(toolgroups.CodeExecution,
-			"Unknown encoding '%s'. Use a name such as UTF-8, UTF-16, ISO-8859-1 or windows-1251.", files.Line(name))
+			"Unknown encoding '%s'. Use a name such as UTF-8, UTF-16, ISO-8859-1 or windows-1251.", files.SingleLine(name))
 	}
 	return e.NewDecoder(), nil
 }
@@ -83,7 +83,7 @@ func (t *tools) writeFile(_ context.Context, call toolgroups.Call, in writeArgs)
 		mode = in.Mode
 	}
 	var rel string
-	err := files.Use(call.Scope, func(root *workspace.Root) (err error) {
+	err := files.WithWorkspace(call.Scope, func(root *workspace.Root) (err error) {
 		if rel, err = root.Rel(in.Path); err != nil {
 			return err
 		}

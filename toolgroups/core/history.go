@@ -17,29 +17,28 @@ import (
 // CodeSearch is the code of a failed search.
 const CodeSearch = "search_error"
 
-// History is what search_history looks through, finding and ranking by itself.
+// History is what search_history searches. It only filters; the tool ranks.
 type History interface {
-	// Passages yields what is on record for an owner, and for no other, of the
-	// kinds and days of the query, the newest first. It ends early when ctx does,
-	// with its error. It may be called concurrently.
+	// Passages yields the passages of an owner of the kinds and days of the query, the newest
+	// first. It stops with the error of ctx when that ends. It may be called concurrently.
 	Passages(ctx context.Context, owner string, query HistoryQuery) iter.Seq2[Passage, error]
 }
 
-// HistoryQuery says which passages are wanted.
+// HistoryQuery selects passages.
 type HistoryQuery struct {
-	// Kinds are the kinds wanted; never empty.
+	// Kinds are the wanted kinds; never empty.
 	Kinds []PassageKind
-	// From is the first moment, Until the moment behind the last one. Zero means no
-	// bound. Passages without a time are left out where From is set.
+	// From is the first moment, Until the first one after the last. Zero means no bound. If From is
+	// set, passages without a time are left out.
 	From, Until time.Time
-	// Words are lower-case words of letters and digits. A message whose lower-case text
-	// holds less than half of them is not wanted and may be left out.
+	// Words are lower-case words of letters and digits. A message with less than half of them may
+	// be left out.
 	Words []string
-	// Enough, if not nil, reports that no message so old is wanted any more.
+	// Enough, if not nil, reports that messages this old are no longer wanted.
 	Enough func(time.Time) bool
 }
 
-// PassageKind says where a passage comes from.
+// PassageKind is the source of a passage.
 type PassageKind string
 
 // The kinds of passages.
@@ -48,18 +47,18 @@ const (
 	KindMemory PassageKind = "memory"
 	// KindDailyLog is an entry of a daily log.
 	KindDailyLog PassageKind = "daily_log"
-	// KindMessage is a message of a user or an answer to one.
+	// KindMessage is a message of a user or of the bot.
 	KindMessage PassageKind = "message"
-	// KindSession is a conversation as a whole: its title and summary.
+	// KindSession is the title and summary of a conversation.
 	KindSession PassageKind = "session"
 )
 
-// Passage is a piece of text on record.
+// Passage is a recorded text.
 type Passage struct {
 	Kind PassageKind
-	// Time is when it was said. Zero where that is not known (memory).
+	// Time is when it was said; zero if unknown (memory).
 	Time time.Time
-	// Title is that of its conversation, if any.
+	// Title is the title of its conversation, if any.
 	Title string
 	Text  string
 }
@@ -70,9 +69,9 @@ const (
 	maxHits      = 50
 	excerptChars = 500
 	maxQuery     = 1_000
-	// unsettled is how long a message is not found without date_to: the question
-	// that is being answered is on record already.
-	unsettled = 5 * time.Second
+	// minMessageAge is the age from which messages are found without date_to: the question being
+	// answered is recorded already.
+	minMessageAge = 5 * time.Second
 	// alike is the share of common words from which two hits count as one.
 	alike = 0.8
 )
@@ -105,7 +104,7 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 				t.cfg.Logger.Error("history was not read", "err", err)
 				return toolgroups.Result{}, toolgroups.Errorf(CodeSearch, "The history could not be searched. Try again later.")
 			}
-			if in.DateTo == "" && p.Kind == KindMessage && now.Sub(p.Time) < unsettled {
+			if in.DateTo == "" && p.Kind == KindMessage && now.Sub(p.Time) < minMessageAge {
 				continue
 			}
 			s.consider(p)
@@ -160,20 +159,20 @@ func (t *tools) historyQuery(in historyArgs) (HistoryQuery, error) {
 	return q, nil
 }
 
-// day reads a date in the bot's time zone.
+// day parses a date in the bot's time zone.
 func (t *tools) day(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	day, err := time.ParseInLocation(time.DateOnly, text, t.cfg.Location)
 	if err != nil {
-		return time.Time{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'%s' must be a day written YYYY-MM-DD, not '%s'.", name, files.Line(text))
+		return time.Time{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'%s' must be a day written YYYY-MM-DD, not '%s'.", name, files.SingleLine(text))
 	}
 	return day, nil
 }
 
-// search ranks passages. A passage counts if it holds the whole query, letters of
-// either case, or at least half of its words. Its score is
+// search ranks passages. A passage is a hit if it contains the whole query, ignoring case, or at
+// least half of its words. Its score is
 //
 //	weight of its kind × match × recency
 //
@@ -187,11 +186,11 @@ type search struct {
 	found  map[PassageKind][]hit
 }
 
-// hit is a passage that counts.
+// hit is a passage with its score.
 type hit struct {
 	Passage
 	score float64
-	at    int // where in the text the match is, in bytes
+	at    int // offset of the match in the text
 }
 
 func newSearch(query string, now time.Time) *search {
@@ -207,7 +206,7 @@ func wordsOf(text string) []string {
 	return slices.Compact(words)
 }
 
-// candidates is how many hits of a kind are kept while searching.
+// candidates bounds the hits of a kind that are kept while searching.
 func candidates(kind PassageKind) int {
 	if kind == KindSession {
 		return 20
@@ -245,7 +244,7 @@ func (s *search) enough(t time.Time) bool {
 	return len(kept) >= candidates(KindMessage) && !slices.ContainsFunc(kept, func(h hit) bool { return h.score < best })
 }
 
-// match returns how well a lower-case text fits, 0 for not at all, and where.
+// match returns how well a lower-case text matches, 0 if not at all, and the offset.
 func (s *search) match(text string) (float64, int) {
 	if at := strings.Index(text, s.phrase); at >= 0 {
 		return 1, at
@@ -282,7 +281,7 @@ func (s *search) recency(p Passage) float64 {
 	return 1 - 0.9*min(max(age, 0), 1)
 }
 
-// best returns the best hits, of equals the newer first, none that says the same as a better one.
+// best returns the best hits, the newer first if equal, without those similar to a better one.
 func (s *search) best(limit int) []hit {
 	var all []hit
 	for _, kind := range []PassageKind{KindMemory, KindDailyLog, KindMessage, KindSession} {
@@ -306,7 +305,7 @@ func (s *search) best(limit int) []hit {
 	return out
 }
 
-// similarity is the Jaccard index of two sorted lists of distinct words.
+// similarity returns the Jaccard index of two sorted lists of distinct words.
 func similarity(a, b []string) float64 {
 	common := 0
 	for _, w := range a {
@@ -321,15 +320,15 @@ func similarity(a, b []string) float64 {
 	return float64(common) / float64(union)
 }
 
-// report writes the hits for the model.
+// report formats the hits for the model.
 func (s *search) report(in historyArgs, hits []hit, location *time.Location) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Search for '%s' in %s: %d found", files.Line(in.Query), cmp.Or(in.Scope, "all"), len(hits))
+	fmt.Fprintf(&b, "Search for '%s' in %s: %d found", files.SingleLine(in.Query), cmp.Or(in.Scope, "all"), len(hits))
 	if len(hits) == 0 {
 		b.WriteString("\nNothing matches. Try other or fewer words, another scope, or other days.")
 	}
 	for i, h := range hits {
-		if b.Len() > files.Inline-2*excerptChars {
+		if b.Len() > files.MaxInline-2*excerptChars {
 			fmt.Fprintf(&b, "\n\n[%d more are not shown; search for something narrower.]", len(hits)-i)
 			break
 		}
@@ -339,7 +338,7 @@ func (s *search) report(in historyArgs, hits []hit, location *time.Location) str
 		}
 		fmt.Fprintf(&b, "\n\n--- %d | %.2f | %s | %s", i+1, h.score, h.Kind, date)
 		if h.Title != "" {
-			fmt.Fprintf(&b, " | %s", files.Line(h.Title))
+			fmt.Fprintf(&b, " | %s", files.SingleLine(h.Title))
 		}
 		b.WriteString(" ---\n" + excerpt(h.Text, h.at))
 	}

@@ -41,7 +41,7 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 	var b strings.Builder
 	fmt.Fprintf(&b, "HTTP %d %s\n", res.StatusCode, http.StatusText(res.StatusCode))
 	for _, name := range []string{"Content-Type", "Content-Length"} {
-		if value := files.Line(res.Header.Get(name)); value != "" {
+		if value := files.SingleLine(res.Header.Get(name)); value != "" {
 			fmt.Fprintf(&b, "%s: %s\n", name, value)
 		}
 	}
@@ -51,11 +51,11 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 		note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
 	body := textOf(res.Data, res.Header.Get("Content-Type"))
-	b.WriteString(files.Shorten(call.Scope, "http", body, files.Inline, t.cfg.Now()) + note)
+	b.WriteString(files.Shorten(call.Scope, "http", body, files.MaxInline, t.cfg.Now()) + note)
 	return toolgroups.Result{Text: b.String()}, nil
 }
 
-// requestError says why there is no reply, without the URL, which may hold secrets.
+// requestError says why there is no reply, without the URL, which may contain secrets.
 func requestError(ctx context.Context, err error) error {
 	err = guard.Reason(err)
 	switch {
@@ -69,7 +69,8 @@ func requestError(ctx context.Context, err error) error {
 	return toolgroups.Errorf(toolgroups.CodeExecution, "The request was not made or failed: %v.", err)
 }
 
-// textOf decodes a body by its content type and its beginning. Other bytes are counted.
+// textOf decodes a body by its content type and its first bytes. For binary data it returns the
+// size.
 func textOf(data []byte, contentType string) string {
 	if len(data) == 0 {
 		return ""
@@ -80,8 +81,8 @@ func textOf(data []byte, contentType string) string {
 	return readable.Decode(data, contentType)
 }
 
-// binary reports whether a body is no text for people: by its type, or because it
-// holds a zero byte and no type says otherwise.
+// binary reports whether a body is not text: by its type, or because it contains a zero byte and
+// has no text type.
 func binary(data []byte, contentType string) bool {
 	if kind, _, err := mime.ParseMediaType(contentType); err == nil && kind != "application/octet-stream" {
 		major, minor, _ := strings.Cut(kind, "/")
@@ -95,10 +96,10 @@ func binary(data []byte, contentType string) bool {
 	return strings.IndexByte(string(data[:min(len(data), 1024)]), 0) >= 0
 }
 
-// asksToRequest lets a request through that only reads, as webfetch does without being
-// asked about; any other method is there to change something at the other end, also where
-// the request is a GET that asks the server to take it for another one.
-func asksToRequest(arguments json.RawMessage) bool {
+// requestNeedsApproval reports whether a request needs approval. Requests that only read do not, as
+// with webfetch. Other methods change something, and so may a GET that asks the server to treat
+// it as another method.
+func requestNeedsApproval(arguments json.RawMessage) bool {
 	var in map[string]json.RawMessage
 	if json.Unmarshal(arguments, &in) != nil {
 		return true
@@ -111,7 +112,7 @@ func asksToRequest(arguments json.RawMessage) bool {
 				return true
 			}
 		case "url":
-			if json.Unmarshal(value, &text) != nil || overridden(text) {
+			if json.Unmarshal(value, &text) != nil || overridesMethod(text) {
 				return true
 			}
 		case "headers":
@@ -121,7 +122,7 @@ func asksToRequest(arguments json.RawMessage) bool {
 			}
 			for header := range headers {
 				if strings.Contains(strings.ToLower(header), "method") {
-					return true // X-HTTP-Method-Override and its relatives
+					return true // such as X-HTTP-Method-Override
 				}
 			}
 		}
@@ -129,10 +130,10 @@ func asksToRequest(arguments json.RawMessage) bool {
 	return false
 }
 
-// overridden reports whether the query of an address names the method that a server should
-// take instead of that of the request: _method, X-HTTP-Method-Override and the like. A plain
-// "method" is an argument of many services.
-func overridden(address string) bool {
+// overridesMethod reports whether the query names a method that the server should use instead:
+// _method, X-HTTP-Method-Override and the like. A plain "method" is an argument of many
+// services.
+func overridesMethod(address string) bool {
 	_, query, _ := strings.Cut(address, "?")
 	for part := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' || r == '#' }) {
 		name, _, _ := strings.Cut(part, "=")

@@ -16,42 +16,41 @@ import (
 )
 
 const (
-	// DefaultMaxTotalMemory is [ExecConfig].MaxTotalMemory where nothing is said.
+	// DefaultMaxTotalMemory is the default of [ExecConfig].MaxTotalMemory.
 	DefaultMaxTotalMemory = 1 << 30
-	// defaultProcesses is how many processes a command may have.
+	// defaultProcesses bounds the processes of a command.
 	defaultProcesses = 128
-	// maxFileSize is the largest file that a command may write, in bytes.
+	// maxFileSize bounds a file that a command writes, in bytes.
 	maxFileSize = 512 << 20
-	// maxOpenFiles is how many files a process may have open.
+	// maxOpenFiles bounds the open files of a process.
 	maxOpenFiles = 256
 	// tmpSize is the size of /tmp and of /dev/shm in the sandbox, in bytes.
 	tmpSize = 64 << 20
 )
 
-// ExecConfig says how commands of exec run. In the sandbox a command sees the
-// programs of the host and the workspace of its owner, has no network and none of
-// the bot's environment, and can write nowhere on the host but in that workspace.
+// ExecConfig configures the commands of exec. In the sandbox a command sees the programs of the
+// host and the workspace of its owner, has no network and none of the bot's environment, and can
+// write only to that workspace.
 type ExecConfig struct {
 	// Sandbox is the path of bubblewrap. Empty means bwrap in PATH.
 	Sandbox string `yaml:"-"`
-	// Network gives commands the host's network, its internal addresses included.
+	// Network gives commands the host's network, including internal addresses.
 	Network bool `yaml:"exec_network" env:"ONECLAW_TOOLS_EXEC_NETWORK"`
-	// UnsafeExec runs commands as the user of the bot, without a sandbox, and for
-	// administrators only: a command can then read the bot's secrets. Without it exec
-	// needs bubblewrap.
+	// UnsafeExec runs commands as the bot's user, without a sandbox, for administrators only: a
+	// command can then read the bot's secrets. Otherwise exec needs bubblewrap.
 	UnsafeExec bool `yaml:"unsafe_exec" env:"ONECLAW_TOOLS_UNSAFE_EXEC"`
 	// MaxProcesses bounds the processes of one command. 0 means 128.
 	MaxProcesses int `yaml:"-"`
 	// MaxMemory bounds each process, in bytes of address space. 0 means 2 GiB.
 	MaxMemory int64 `yaml:"-"`
-	// MaxTotalMemory bounds the memory of all processes of a command together, in bytes.
-	// They are watched, so that they can take more for a moment. 0 means 1 GiB.
+	// MaxTotalMemory bounds the memory of all processes of a command, in bytes. It is polled, so
+	// they can briefly exceed it. 0 means 1 GiB.
 	MaxTotalMemory int64 `yaml:"-"`
 }
 
-// limits is a script that sets the limits of its process and becomes the command
-// in its first argument. Shells name the limit of processes differently. Without room no
-// file is written: what was written before cannot grow, but be deleted.
+// limits returns a shell script that sets the limits of its process and then executes its first
+// argument. Shells name the process limit differently. Without room the file size limit is 0:
+// existing files cannot grow, but can be deleted.
 func (c ExecConfig) limits(room int64) string {
 	processes := cmp.Or(c.MaxProcesses, defaultProcesses)
 	memory := cmp.Or(c.MaxMemory, 2<<30)
@@ -59,7 +58,8 @@ func (c ExecConfig) limits(room int64) string {
 		`ulimit -c 0 && exec /bin/sh -c "$1"`, processes, processes, memory>>10, min(maxFileSize, room)/512, maxOpenFiles)
 }
 
-// argv is the command line for a command in dir, a folder of workspace, with room for so many bytes.
+// argv returns the command line for a command in dir, a folder of workspace, with room for so
+// many bytes.
 func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, error) {
 	shell := []string{"/bin/sh", "-c", c.limits(room), "sh", command}
 	if c.UnsafeExec {
@@ -91,14 +91,14 @@ func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, 
 		args = append(args, "--seccomp", filterFD)
 	}
 	args = append(args, procMounts()...)
-	// The folders that hold the mounts are in memory: read-only, no command can fill it there.
+	// The folders of the mounts are in memory: made read-only, so that no command fills it.
 	args = append(args, "--dev", "/dev", "--size", strconv.Itoa(tmpSize), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
 		"--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp",
 		"--bind", workspace, workspace, "--remount-ro", "/", "--chdir", dir, "--")
 	return append(args, shell...), nil
 }
 
-// bwrap is the file of the sandbox.
+// bwrap returns the path of bubblewrap.
 func (c ExecConfig) bwrap() (string, error) {
 	path, err := exec.LookPath(cmp.Or(c.Sandbox, "bwrap"))
 	if err != nil {
@@ -108,14 +108,14 @@ func (c ExecConfig) bwrap() (string, error) {
 	return path, nil
 }
 
-// procMounts are the arguments for /proc. All of it is read-only: bubblewrap leaves
-// /proc/sys writable for a bot that is root. What the kernel tells root alone, and what
-// container runtimes hide, is covered.
+// procMounts returns the arguments for /proc. All of it is read-only: bubblewrap leaves
+// /proc/sys writable if the bot is root. What only root may read, and what container runtimes
+// hide, is covered.
 func procMounts() []string {
 	args := []string{"--proc", "/proc"}
-	// What everybody may read and is about the host: its keys, its kernel's state.
+	// World-readable files about the host: its keys, its kernel's state.
 	covered := []string{"cmdline", "interrupts", "kcore", "key-users", "keys", "latency_stats", "sched_debug", "timer_list", "timer_stats"}
-	entries, _ := os.ReadDir("/proc") // Without it there is nothing to cover.
+	entries, _ := os.ReadDir("/proc") // without /proc there is nothing to cover
 	for _, entry := range entries {
 		path := "/proc/" + entry.Name()
 		if entry.IsDir() {
@@ -135,7 +135,7 @@ func procMounts() []string {
 	return append(args, "--remount-ro", "/proc")
 }
 
-// Check tries the sandbox: what this host does not let it do shows now.
+// Check tries the sandbox, and returns what the host does not permit.
 func (c ExecConfig) Check(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "oneclaw-exec-")
 	if err != nil {
@@ -158,7 +158,7 @@ func (c ExecConfig) Check(ctx context.Context) error {
 	return nil
 }
 
-// environment is all that a command gets to see.
+// environment returns the environment of a command.
 func environment(home string) []string {
 	return []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
@@ -166,8 +166,8 @@ func environment(home string) []string {
 	}
 }
 
-// descendants counts the processes below pid, stopping behind limit. The kernel's
-// own limit of processes does not hold for root, which a container's bot may be.
+// descendants counts the processes below pid, up to limit + 1. The kernel's process limit does
+// not apply to root, which a bot in a container may be.
 func descendants(pid, limit int) int {
 	total := 0
 	queue := []string{strconv.Itoa(pid)}
@@ -180,7 +180,7 @@ func descendants(pid, limit int) int {
 		for _, task := range tasks {
 			data, err := os.ReadFile(task)
 			if err != nil {
-				continue // The process has ended.
+				continue // the process has ended
 			}
 			children := strings.Fields(string(data))
 			total += len(children)

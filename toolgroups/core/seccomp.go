@@ -8,37 +8,36 @@ import (
 	"syscall"
 )
 
-// refused are the system calls that a command does not get, by number.
-type refused struct {
+// refusedSyscalls are the numbers of the forbidden system calls.
+type refusedSyscalls struct {
 	arch      uint32
 	fallocate uint32
 	missing   []uint32
 }
 
-// refusedCalls lists them for this machine; false where they are not written down.
-// fallocate takes a disk at once, beyond every limit of files, and programs write zeros
-// where it is not supported. The others make memory that belongs to no process
-// (memfd_create, memfd_secret, shmget), reach the keys of the bot's session (add_key,
-// request_key, keyctl), or get around this list (io_uring_setup).
-func refusedCalls() (refused, bool) {
+// refusedCalls returns the forbidden system calls of this architecture; false if unknown.
+// fallocate allocates disk space beyond every limit on files, and programs write zeros if it is
+// not supported. The others make memory that belongs to no process (memfd_create, memfd_secret,
+// shmget), reach the keys of the bot's session (add_key, request_key, keyctl), or circumvent
+// this list (io_uring_setup).
+func refusedCalls() (refusedSyscalls, bool) {
 	switch runtime.GOARCH {
 	case "amd64":
-		return refused{0xc000003e, 285, []uint32{319, 447, 29, 248, 249, 250, 425}}, true
+		return refusedSyscalls{0xc000003e, 285, []uint32{319, 447, 29, 248, 249, 250, 425}}, true
 	case "arm64":
-		return refused{0xc00000b7, 47, []uint32{279, 447, 194, 217, 218, 219, 425}}, true
+		return refusedSyscalls{0xc00000b7, 47, []uint32{279, 447, 194, 217, 218, 219, 425}}, true
 	}
-	return refused{}, false
+	return refusedSyscalls{}, false
 }
 
-// filter is the program with which the kernel judges the system calls of a command
-// (seccomp(2)), or nothing where there is none for this machine. Calls of another
-// architecture than the machine's are refused: their numbers mean something else.
+// filter returns the BPF program that filters the system calls of a command (seccomp(2)), or nil
+// for an unknown architecture. It refuses calls of other architectures, whose numbers differ.
 func filter() []byte {
 	const (
 		load, jumpEqual, jumpAtLeast, ret = 0x20, 0x15, 0x35, 0x06
 		allow, fail                       = 0x7fff0000, 0x00050000
 		offsetCall, offsetArch            = 0, 4
-		otherABI                          = 0x40000000 // x32 on amd64; no call has such a number elsewhere
+		otherABI                          = 0x40000000 // x32 on amd64; unused elsewhere
 	)
 	calls, ok := refusedCalls()
 	if !ok {
@@ -66,10 +65,10 @@ func filter() []byte {
 	return program
 }
 
-// filterFD is the number under which a sandbox finds its filter.
+// filterFD is the filter's file descriptor in the sandbox.
 const filterFD = "3"
 
-// filterFile is a pipe that holds the filter; nothing where there is none.
+// filterFile returns a pipe that contains the filter, or nil.
 func (c ExecConfig) filterFile() ([]*os.File, error) {
 	program := filter()
 	if program == nil || c.UnsafeExec {
@@ -79,7 +78,7 @@ func (c ExecConfig) filterFile() ([]*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = w.Write(program) // A pipe holds more.
+	_, err = w.Write(program) // the pipe's buffer is larger
 	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}

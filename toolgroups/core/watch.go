@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// watchEvery is how often a command is looked at.
+	// watchEvery is the polling interval.
 	watchEvery = 50 * time.Millisecond
-	// countPause is how long the files of a workspace are left alone between two counts,
-	// as a multiple of the time that a count takes, and in looks at least.
+	// countPause is the pause between two counts of a workspace's files: as a multiple of the time
+	// that a count takes, and at least so many polls.
 	countPause = 5
-	// growth is how many bytes a workspace may grow by while a command runs that has no
-	// room: names take some, and other tools write as well.
+	// growth bounds how much a full workspace may grow while a command runs: names take space, and
+	// other tools write as well.
 	growth = 1 << 20
 )
 
-// exceeded is why a command was killed.
+// exceeded is the reason for killing a command.
 type exceeded string
 
 func (e exceeded) Error() string { return string(e) }
 
-// look looks at a command again and again, and returns why it has to end; nil when ctx ends.
-func look(ctx context.Context, at func() error) error {
+// poll polls at until it returns an error; it returns nil when ctx ends.
+func poll(ctx context.Context, at func() error) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -42,11 +42,11 @@ func look(ctx context.Context, at func() error) error {
 	}
 }
 
-// watchProcesses waits until a command has too many processes. The kernel's own limit
-// does not hold for root, which a container's bot may be.
+// watchProcesses waits until a command has too many processes. The kernel's limit does not apply
+// to root, which a bot in a container may be.
 func (c ExecConfig) watchProcesses(ctx context.Context, pid int) error {
 	limit := cmp.Or(c.MaxProcesses, defaultProcesses)
-	return look(ctx, func() error {
+	return poll(ctx, func() error {
 		if descendants(pid, limit) > limit {
 			return exceeded("it started too many processes")
 		}
@@ -63,19 +63,19 @@ func (c ExecConfig) watchMemory(ctx context.Context, pid int) error {
 	return nil
 }
 
-// watch waits until a command has written more than there is room for. The disk is
-// looked at each time, the files less often if there are many.
-func (p *place) watch(ctx context.Context, _ int) error {
-	most := int64(0) // that the workspace may hold, where it is full
+// watch waits until a command has written more than there is room for. It checks the disk each
+// time, the files less often if there are many.
+func (p *execPlace) watch(ctx context.Context, _ int) error {
+	most := int64(0) // bound of a full workspace
 	if p.full != nil {
 		used, err := p.files.Used()
 		if err != nil {
-			return nil //nolint:nilerr // Files that cannot be counted can still be deleted.
+			return nil //nolint:nilerr // files that cannot be counted can still be deleted
 		}
 		most = used + growth
 	}
 	next := time.Now()
-	return look(ctx, func() error {
+	return poll(ctx, func() error {
 		if spare, err := p.files.Spare(); p.full == nil && (err != nil || spare <= 0) {
 			return exceeded(workspace.ErrDiskFull.Error())
 		}
@@ -89,8 +89,8 @@ func (p *place) watch(ctx context.Context, _ int) error {
 	})
 }
 
-// count returns why a command has to end.
-func (p *place) count(most int64) error {
+// count returns why a command must end, or nil.
+func (p *execPlace) count(most int64) error {
 	if p.full == nil {
 		if _, err := p.files.FreeBytes(); err != nil {
 			return exceeded(err.Error())

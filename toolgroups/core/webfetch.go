@@ -36,19 +36,19 @@ const (
 )
 
 const (
-	// maxPage is how much of a page is read, in bytes.
+	// maxPage bounds a page, in bytes.
 	maxPage = 5 << 20
-	// maxHead is how much of the beginning of a page tells what it is, and maxErrorBody how
-	// much of the body of an error is repeated, in characters.
+	// maxHead bounds the bytes from which the type of a page is guessed, maxErrorBody the repeated
+	// part of an error's body, in characters.
 	maxHead      = 4 << 10
 	maxErrorBody = 1_000
-	// maxPages is how many pages are fetched and lie on the disk at a time, ownerPages how
-	// many of one owner.
+	// maxPages bounds the pages that are fetched or on disk at a time, ownerPages those of one
+	// owner.
 	maxPages   = 32
 	ownerPages = 8
-	// waitForOthers is how much longer a call may take because other pages are read.
+	// waitForOthers extends the time of a call that waits for other pages.
 	waitForOthers = time.Minute
-	// browserAgent is what sites expect that serve browsers only.
+	// browserAgent is for sites that serve only browsers.
 	browserAgent = "Mozilla/5.0 (compatible; OneClaw/1.0)"
 )
 
@@ -57,18 +57,18 @@ type fetchArgs struct {
 	MaxLength int    `json:"max_length"`
 }
 
-// page is what a server sent.
+// page is a response.
 type page struct {
 	url         *url.URL // after redirects
 	contentType string
 	body        *os.File
 	size        int64
-	head        []byte // the beginning of body
+	head        []byte // the beginning of the body
 	cut         bool
 }
 
 func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs) (toolgroups.Result, error) {
-	if overridden(in.URL) {
+	if overridesMethod(in.URL) {
 		return toolgroups.Result{}, toolgroups.Errorf(CodeInvalidURL,
 			"The page was not fetched: its address asks the server to take the request for another than GET. Use http_request, which a person approves.")
 	}
@@ -108,7 +108,7 @@ func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs
 		if _, err := begun.Peek(1); err == io.EOF {
 			return toolgroups.Errorf(CodeEmptyResponse, "The page has no text; it may need JavaScript. Try the browser tool.")
 		}
-		text, err = files.ShortenFrom(call.Scope, "webfetch", io.MultiReader(begun, strings.NewReader(note)), in.MaxLength, t.cfg.Now())
+		text, err = files.ShortenReader(call.Scope, "webfetch", io.MultiReader(begun, strings.NewReader(note)), in.MaxLength, t.cfg.Now())
 		return err
 	})
 	var known *toolgroups.Error
@@ -123,8 +123,8 @@ func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs
 	return toolgroups.Result{Text: text}, nil
 }
 
-// spool makes a file without a name, in which a page waits until it is read: pages that are
-// fetched at the same time would fill the memory.
+// spool creates an unlinked file, in which a page waits to be read: pages fetched in parallel
+// would fill the memory.
 func (t *tools) spool() (*os.File, error) {
 	if err := os.MkdirAll(t.cfg.CacheDir, 0o700); err != nil {
 		return nil, fmt.Errorf("keep the page: %w", workspace.Cause(err))
@@ -139,7 +139,7 @@ func (t *tools) spool() (*os.File, error) {
 	return f, nil
 }
 
-// fetch gets a page. Only a reply of the 200s is one.
+// fetch downloads a page. A status other than 2xx is an error.
 func (t *tools) fetch(ctx context.Context, address string, body *os.File) (page, error) {
 	limited, cancel := context.WithTimeout(ctx, toolgroups.DefaultTimeout)
 	defer cancel()
@@ -187,7 +187,7 @@ func fetchError(ctx context.Context, err error) error {
 	return toolgroups.Errorf(CodeNetwork, "The page was not fetched: %v.", err)
 }
 
-// kind is the media type, guessed where the server names none.
+// kind returns the media type, guessed if the server names none.
 func (p page) kind() string {
 	kind, _, err := mime.ParseMediaType(cmp.Or(p.contentType, http.DetectContentType(p.head)))
 	if err != nil {
@@ -196,14 +196,14 @@ func (p page) kind() string {
 	return kind
 }
 
-// download keeps what is no text in the workspace, where other tools can use it.
+// download saves what is not text to the workspace, for other tools.
 func (t *tools) download(call toolgroups.Call, p page, kind string) (toolgroups.Result, error) {
 	if p.cut {
 		return toolgroups.Result{}, toolgroups.Errorf(CodeWebfetch,
-			"The address holds a file (%s) of more than the limit of %d bytes.", files.Line(kind), maxPage)
+			"The address holds a file (%s) of more than the limit of %d bytes.", files.SingleLine(kind), maxPage)
 	}
 	name := "downloads/" + rand.Text()[:6] + "-" + fileName(p.url)
-	err := files.Use(call.Scope, func(root *workspace.Root) error {
+	err := files.WithWorkspace(call.Scope, func(root *workspace.Root) error {
 		_, err := root.WriteFrom(name, p.body)
 		return err
 	})
@@ -211,10 +211,10 @@ func (t *tools) download(call toolgroups.Call, p page, kind string) (toolgroups.
 		return toolgroups.Result{}, fmt.Errorf("keep the download: %w", err)
 	}
 	return toolgroups.Text("The address holds no text but a file (%s, %d bytes). It is now %s in the workspace.",
-		files.Line(kind), p.size, name)
+		files.SingleLine(kind), p.size, name)
 }
 
-// fileName is the last part of a URL's path, in letters that no tool stumbles over.
+// fileName returns the last part of a URL's path, restricted to safe characters.
 func fileName(u *url.URL) string {
 	name := strings.Map(func(r rune) rune {
 		switch {

@@ -1,5 +1,5 @@
-// Package documents is the group of tools for the files of office programs: it reads them in
-// pieces, searches them, and writes DOCX and XLSX.
+// Package documents is the group of tools for office files: it reads them in parts, searches
+// them, and writes DOCX and XLSX.
 //
 // Each file is read in a process of its own (see package sandbox): the program starts itself again
 // with [Argument], and that child runs [Serve]. A damaged or malicious file can at worst end the
@@ -24,37 +24,37 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// Codes of errors of this family.
+// Codes of errors of these tools.
 const (
 	CodeDocument    = "document_error"
 	CodeInvalidPart = "invalid_part"
 )
 
 const (
-	// maxFile is the size of the largest file that is read, in bytes.
+	// maxFile bounds a file that is read, in bytes.
 	maxFile = 50 << 20
-	// atOnce is how many documents are read at a time; other calls wait.
-	atOnce = 2
+	// maxParallel bounds the documents read in parallel; other calls wait.
+	maxParallel = 2
 )
 
 //go:embed documents.json
 var manifests embed.FS
 
-// Documents is the family.
+// Documents holds the tools.
 type Documents struct {
 	command []string
 	slots   chan struct{}
 	log     *slog.Logger
 }
 
-// New makes the family, which logs how a child ended that gave no answer; a nil log discards that.
-// Nothing is started.
+// New makes the tools. If a child ends without an answer, the reason is logged; a nil log
+// discards it. New starts nothing.
 func New(log *slog.Logger) (*Documents, error) {
 	command, err := sandbox.Command(Argument)
 	if err != nil {
 		return nil, fmt.Errorf("documents: %w", err)
 	}
-	return &Documents{command: command, slots: make(chan struct{}, atOnce), log: cmp.Or(log, slog.New(slog.DiscardHandler))}, nil
+	return &Documents{command: command, slots: make(chan struct{}, maxParallel), log: cmp.Or(log, slog.New(slog.DiscardHandler))}, nil
 }
 
 // Group returns the three tools.
@@ -87,13 +87,13 @@ func (d *Documents) search(ctx context.Context, call toolgroups.Call, in searchA
 	return d.ask(ctx, call, in.Path, task{Query: in.Query})
 }
 
-// ask has a child answer what is asked of a file.
+// ask runs a task on a file in a child.
 func (d *Documents) ask(ctx context.Context, call toolgroups.Call, name string, t task) (toolgroups.Result, error) {
 	f, rel, _, err := files.Open(call.Scope, name, maxFile)
 	if err != nil {
-		return toolgroups.Result{}, files.Fault(name, err, maxFile, CodeDocument)
+		return toolgroups.Result{}, files.ToolError(name, err, maxFile, CodeDocument)
 	}
-	defer func() { _ = f.Close() }() // It is only read.
+	defer func() { _ = f.Close() }() // It is read only.
 	if err := named.Take(ctx, d.slots); err != nil {
 		return toolgroups.Result{}, err
 	}
@@ -102,7 +102,7 @@ func (d *Documents) ask(ctx context.Context, call toolgroups.Call, name string, 
 	if err != nil {
 		return toolgroups.Result{}, fmt.Errorf("documents: start: %w", err)
 	}
-	t.Name = files.Line(path.Base(rel))
+	t.Name = files.SingleLine(path.Base(rel))
 	var r report
 	err = errors.Join(child.Send(t), child.Receive(&r))
 	exit := child.End()
@@ -143,14 +143,14 @@ func (d *Documents) write(_ context.Context, call toolgroups.Call, in writeArgs)
 			note = fmt.Sprintf("\n[%d paragraphs that are in no table were left out.]", left)
 		}
 	default:
-		return toolgroups.Result{}, toolgroups.Errorf(CodeDocument, "'%s' has to end in .docx or .xlsx. Other text is written with write_file.", files.Line(in.Path))
+		return toolgroups.Result{}, toolgroups.Errorf(CodeDocument, "'%s' has to end in .docx or .xlsx. Other text is written with write_file.", files.SingleLine(in.Path))
 	}
 	if err != nil {
 		return toolgroups.Result{}, fmt.Errorf("documents: write: %w", err)
 	}
 	rel, err := files.Save(call.Scope, in.Path, data)
 	if err != nil {
-		return toolgroups.Result{}, files.Fault(in.Path, err, maxFile, CodeDocument)
+		return toolgroups.Result{}, files.ToolError(in.Path, err, maxFile, CodeDocument)
 	}
 	return toolgroups.Result{
 		Text:  fmt.Sprintf("Saved and sent: %s\nFile size: %d bytes%s", rel, len(data), note),

@@ -11,37 +11,37 @@ import (
 )
 
 const (
-	// maxOutline is how many headings or parts an outline lists, and outlineChars how long it is.
+	// Bounds of an outline: headings or parts, and characters.
 	maxOutline   = 60
 	outlineChars = 3_500
 	// maxTitle bounds a heading or the name of a part, in characters.
 	maxTitle = 80
 )
 
-// roomFor is how many characters of a document a result holds. The first has an outline too.
-func roomFor(want selection) int {
+// resultLimit bounds a result in characters. The first result has an outline too.
+func resultLimit(want selection) int {
 	if want.all {
-		return files.Inline - outlineChars
+		return files.MaxInline - outlineChars
 	}
-	return files.Inline
+	return files.MaxInline
 }
 
-// excerpt is a sink that keeps what is wanted of a document, as much as a result holds.
+// excerpt is a sink that keeps the selected part of a document, up to the size of a result.
 type excerpt struct {
 	want  selection
-	over  func() error // says when the time is over
+	over  func() error // reports that the time is over
 	limit int          // characters
 
 	parts    int // of the document
 	part     office.Part
 	wanted   bool
 	outline  []*entry
-	listed   *entry // the present part in the outline
+	listed   *entry // the current part in the outline
 	sections []*section
 	used     int    // characters
-	next     *place // where to go on
+	next     *place // where to continue
 	late     bool   // the time was over
-	trouble  string // what kept the rest from being read
+	trouble  string // why the rest could not be read
 }
 
 // entry is a heading or a part in an outline.
@@ -49,25 +49,25 @@ type entry struct {
 	at     place
 	title  string
 	level  int
-	blocks int // of a part
+	blocks int // of the part
 }
 
-// section is what is shown of a part.
+// section is the shown text of a part.
 type section struct {
 	part        office.Part
 	body        strings.Builder
-	first, last int // blocks that are shown
+	first, last int // shown blocks
 	total       int // the number of the last block of the part
-	width       int // columns, where it is a table
+	width       int // columns, if it is a table
 }
 
-// Begin notes a part.
+// Begin starts a part.
 func (x *excerpt) Begin(p office.Part) bool {
 	x.parts, x.part = x.parts+1, p
 	x.wanted = x.want.part(p)
 	x.listed = nil
 	if x.want.all {
-		x.listed = x.note(entry{at: place{p.Number, 1}, title: p.Name})
+		x.listed = x.addToOutline(entry{at: place{p.Number, 1}, title: p.Name})
 	}
 	if x.wanted && x.next == nil {
 		if x.used += len("\n--- Chapter 1000:  (hidden), 10000-20000 of 30000 ---\n") + min(len(p.Name), maxTitle); x.used > x.limit {
@@ -79,21 +79,21 @@ func (x *excerpt) Begin(p office.Part) bool {
 	return x.wanted
 }
 
-// note adds to the outline, as far as it is not too long.
-func (x *excerpt) note(e entry) *entry {
+// addToOutline adds to the outline unless that is full.
+func (x *excerpt) addToOutline(e entry) *entry {
 	if len(x.outline) < 20*maxOutline {
 		x.outline = append(x.outline, &e)
 	}
 	return &e
 }
 
-// Add keeps a block if it is wanted and fits.
+// Add keeps a block if it is selected and fits.
 func (x *excerpt) Add(b office.Block) error {
 	if err := x.over(); err != nil {
 		return err
 	}
 	if x.want.all && b.Level > 0 {
-		x.note(entry{at: place{x.part.Number, b.Number}, title: strings.TrimLeft(b.Text, "# "), level: b.Level})
+		x.addToOutline(entry{at: place{x.part.Number, b.Number}, title: strings.TrimLeft(b.Text, "# "), level: b.Level})
 	}
 	if x.listed != nil {
 		x.listed.blocks = b.Number
@@ -131,7 +131,7 @@ func (x *excerpt) Add(b office.Block) error {
 	return nil
 }
 
-// current is the section of the present part; nil where it has none.
+// current returns the section of the current part, or nil.
 func (x *excerpt) current() *section {
 	if n := len(x.sections); n > 0 && x.sections[n-1].part.Number == x.part.Number {
 		return x.sections[n-1]
@@ -139,7 +139,7 @@ func (x *excerpt) current() *section {
 	return nil
 }
 
-// report puts together what was read of a document.
+// report assembles the result.
 func (x *excerpt) report(t task, format office.Format) report {
 	head := fmt.Sprintf("File: %s\nFormat: %s", t.Name, format.Name)
 	if x.parts > 0 {
@@ -169,7 +169,7 @@ func (x *excerpt) report(t task, format office.Format) report {
 	}
 	switch {
 	case x.next != nil:
-		fmt.Fprintf(&b, "\n[Cut: the limit is %d characters. Go on with part %q.]", x.limit, x.rest())
+		fmt.Fprintf(&b, "\n[Cut: the limit is %d characters. Go on with part %q.]", x.limit, x.continuation())
 	case x.late:
 		b.WriteString("\n[Reading took too long: the rest is missing. Name a part of it.]")
 	case x.trouble != "":
@@ -178,8 +178,8 @@ func (x *excerpt) report(t task, format office.Format) report {
 	return report{Text: strings.TrimRight(b.String(), "\n")}
 }
 
-// rest is the selection that goes on where this one ends.
-func (x *excerpt) rest() string {
+// continuation returns the selection that continues where this one ends.
+func (x *excerpt) continuation() string {
 	at, to := *x.next, ""
 	switch {
 	case x.want.from.part == 0 && !x.want.all:
@@ -193,7 +193,7 @@ func (x *excerpt) rest() string {
 	return fmt.Sprintf("%d:%d-%s", at.part, at.block, to)
 }
 
-// contents is the outline: the headings of a text, or the parts.
+// contents returns the outline: the headings of a text, or the parts.
 func (x *excerpt) contents(format office.Format) string {
 	if !x.want.all {
 		return ""
@@ -201,7 +201,7 @@ func (x *excerpt) contents(format office.Format) string {
 	var b strings.Builder
 	listed := 0
 	for i, e := range x.outline {
-		// A chapter that is named by its heading, and a page, are not listed.
+		// Pages, and chapters named by their heading, are not listed.
 		if e.level == 0 && (e.title == "" || i+1 < len(x.outline) && x.outline[i+1].level > 0 && x.outline[i+1].title == e.title) {
 			continue
 		}
@@ -223,7 +223,7 @@ func (x *excerpt) contents(format office.Format) string {
 	return "Outline:\n" + b.String()
 }
 
-// write writes a section below its head.
+// write writes a section under its heading.
 func (s *section) write(b *strings.Builder, format office.Format, parts int) {
 	if parts > 1 || s.part.Name != "" || s.first > 1 || s.last < s.total {
 		fmt.Fprintf(b, "\n--- %s %d", strings.ToUpper(format.Part[:1])+format.Part[1:], s.part.Number)

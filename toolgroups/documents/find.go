@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// maxHits is how many places a search shows, and hitChars how much of each, in characters.
+	// Bounds of a search: hits, and characters of each.
 	maxHits  = 25
 	hitChars = 400
 )
 
-// search is a sink that looks for words: for all of them as they stand, and for blocks that have each.
+// search is a sink that looks for the exact phrase, and for blocks that have all the words.
 type search struct {
 	over   func() error
 	phrase string
@@ -30,7 +30,7 @@ type search struct {
 	loose   hits
 }
 
-// hits are places that were found.
+// hits are the places found.
 type hits struct {
 	total int
 	shown []hit
@@ -42,7 +42,7 @@ type hit struct {
 	heading, text string
 }
 
-// newSearch looks for a query, letters of either case.
+// newSearch makes a case-insensitive search.
 func newSearch(query string, over func() error) *search {
 	phrase := fold(query)
 	return &search{over: over, phrase: phrase, words: strings.FieldsFunc(phrase, func(r rune) bool {
@@ -50,16 +50,16 @@ func newSearch(query string, over func() error) *search {
 	})}
 }
 
-// fold is a text in lower case with single spaces.
+// fold returns a text in lower case with single spaces.
 func fold(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
-// Begin notes a part.
+// Begin starts a part.
 func (s *search) Begin(p office.Part) bool {
 	s.part, s.heading = p, ""
 	return true
 }
 
-// Add looks at a block.
+// Add searches a block.
 func (s *search) Add(b office.Block) error {
 	if err := s.over(); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *search) Add(b office.Block) error {
 	}
 	lower := strings.ToLower(text)
 	if at := strings.Index(lower, s.phrase); at >= 0 {
-		s.exact.add(hit{s.part, b.Number, s.heading, around(text, at)})
+		s.exact.add(hit{s.part, b.Number, s.heading, snippet(text, at)})
 		return nil
 	}
 	at := len(lower)
@@ -86,7 +86,7 @@ func (s *search) Add(b office.Block) error {
 		at = min(at, found)
 	}
 	if len(s.words) > 1 {
-		s.loose.add(hit{s.part, b.Number, s.heading, around(text, at)})
+		s.loose.add(hit{s.part, b.Number, s.heading, snippet(text, at)})
 	}
 	return nil
 }
@@ -97,9 +97,9 @@ func (h *hits) add(found hit) {
 	}
 }
 
-// around is what stands around a match. at is where it is in the lower-case text, whose length may
-// differ a little, so it is only a hint.
-func around(text string, at int) string {
+// snippet returns the text around a match. at is its offset in the lower-case text, whose length
+// may differ a little, so it is only a hint.
+func snippet(text string, at int) string {
 	start := max(0, min(at, len(text))-hitChars/3)
 	for start > 0 && start < len(text) && text[start]&0xc0 == 0x80 {
 		start--
@@ -111,7 +111,7 @@ func around(text string, at int) string {
 	return shown
 }
 
-// find reads the document for what is looked for.
+// find searches the document.
 func (t task) find(ctx context.Context, file io.ReaderAt, size int64) report {
 	s := newSearch(t.Query, ctx.Err)
 	format, err := office.Read(file, size, t.Name, s)
@@ -132,7 +132,7 @@ func (t task) find(ctx context.Context, file io.ReaderAt, size int64) report {
 		fmt.Fprintf(&b, "Found %s%q in %s of '%s':\n", what, query, wording.Count(found.total, format.Block, format.Block+"s"), t.Name)
 	}
 	for _, h := range found.shown {
-		fmt.Fprintf(&b, "\n- %d:%d (%s): %s", h.part.Number, h.number, h.where(format), h.text)
+		fmt.Fprintf(&b, "\n- %d:%d (%s): %s", h.part.Number, h.number, h.location(format), h.text)
 	}
 	if more := found.total - len(found.shown); more > 0 {
 		fmt.Fprintf(&b, "\n[%d more are not shown; search for something narrower.]", more)
@@ -150,8 +150,8 @@ func (t task) find(ctx context.Context, file io.ReaderAt, size int64) report {
 	return report{Text: b.String()}
 }
 
-// where says in words where a hit is.
-func (h hit) where(format office.Format) string {
+// location describes the location of a hit.
+func (h hit) location(format office.Format) string {
 	text := fmt.Sprintf("%s %d", format.Part, h.part.Number)
 	if h.part.Name != "" && h.part.Name != h.heading {
 		text += " " + wording.Clip(h.part.Name, maxTitle)

@@ -10,16 +10,17 @@ import (
 	"oneclaw/internal/office"
 )
 
-// end stands for the last part or block, whichever that is.
+// end stands for the last part or block.
 const end = math.MaxInt
 
-// place is a block of a part. Both count from 1.
+// place is a block in a part. Both count from 1.
 type place struct{ part, block int }
 
-// before reports whether p stands before q.
+// before reports whether p precedes q.
 func (p place) before(q place) bool { return p.part < q.part || p.part == q.part && p.block < q.block }
 
-// selection is what of a document is wanted: what stands between two places, both included, or a part by its name.
+// selection is the wanted part of a document: a range of places, both ends included, or a part
+// by its name.
 type selection struct {
 	all      bool
 	from, to place
@@ -27,15 +28,15 @@ type selection struct {
 }
 
 var (
-	// byNumber is 3, 2-5, 3:40, 3:40-, 3:40-3:60 and the like.
+	// byNumber matches 3, 2-5, 3:40, 3:40-, 3:40-3:60 and the like.
 	byNumber = regexp.MustCompile(`^(\d{1,7})(?::(\d{1,8}))?(?:(-)(?:(\d{1,7})(?::(\d{1,8}))?)?)?$`)
-	// byName is a name, which rows may follow as in Costs:5-20 or Costs!A5:F20.
+	// byName matches a name, optionally with rows, as in Costs:5-20 or Costs!A5:F20.
 	byName = regexp.MustCompile(`^(.*?)(?::(\d{1,8})(-)?(\d{1,8})?|!\$?[A-Za-z]{1,3}\$?(\d{1,8})(?:(:)\$?[A-Za-z]{1,3}\$?(\d{1,8}))?)?$`)
 )
 
 var errSelection = errors.New("'part' is no valid selection. Write it like 3, 2-5, 3:40- or the name of a sheet")
 
-// parseSelection reads what a call wants of a document.
+// parseSelection parses the selection of a call.
 func parseSelection(text string) (selection, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -67,7 +68,7 @@ func parseSelection(text string) (selection, error) {
 	return s, nil
 }
 
-// number reads digits, of which there may be none.
+// number parses digits; otherwise is the value of none.
 func number(digits string, otherwise int) int {
 	if n, err := strconv.Atoi(digits); err == nil {
 		return n
@@ -75,7 +76,7 @@ func number(digits string, otherwise int) int {
 	return otherwise
 }
 
-// part reports whether something of a part is wanted.
+// part reports whether some of a part is selected.
 func (s selection) part(p office.Part) bool {
 	if s.all || s.named(p) {
 		return true
@@ -83,12 +84,12 @@ func (s selection) part(p office.Part) bool {
 	return s.from.part > 0 && p.Number >= s.from.part && p.Number <= s.to.part
 }
 
-// named reports whether a part is wanted by its name: a sheet may be called 2026.
+// named reports whether a part is selected by its name: a sheet may be called 2026.
 func (s selection) named(p office.Part) bool {
 	return s.name != "" && strings.EqualFold(strings.TrimSpace(p.Name), s.name)
 }
 
-// block reports whether a block of a part of which something is wanted is.
+// block reports whether a block is selected, if its part is.
 func (s selection) block(p office.Part, number int) bool {
 	switch {
 	case s.all, s.named(p) && s.from.part > 0:

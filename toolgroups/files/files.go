@@ -1,6 +1,5 @@
-// Package files is what families of tools share about the files of a call: they lie in
-// its workspace, an error about one is told to the model, and what is too long for a
-// result is kept in one.
+// Package files has what tools share about files of the workspace: opening and saving them,
+// errors for the model, and keeping texts in a file that are too long for a result.
 package files
 
 import (
@@ -23,14 +22,14 @@ import (
 )
 
 const (
-	// Inline is how many characters of text a result holds, besides notices.
-	Inline = toolgroups.MaxText - 1_000
+	// MaxInline bounds the text of a result besides notices, in characters.
+	MaxInline = toolgroups.MaxText - 1_000
 	// maxLine bounds a text on one line, in characters.
 	maxLine = 200
 )
 
-// Use opens the workspace of a call, runs f with it and closes it.
-func Use(scope toolgroups.Scope, f func(*workspace.Root) error) (err error) {
+// WithWorkspace opens the workspace of a call, runs f with it and closes it.
+func WithWorkspace(scope toolgroups.Scope, f func(*workspace.Root) error) (err error) {
 	root, err := workspace.OpenWithin(scope.Workspace, scope.Quota, scope.Reserve)
 	if err != nil {
 		return err
@@ -39,9 +38,9 @@ func Use(scope toolgroups.Scope, f func(*workspace.Root) error) (err error) {
 	return f(root)
 }
 
-// Open opens a file of at most limit bytes for reading. rel is its path in the workspace, with slashes.
+// Open opens a file of at most limit bytes. rel is its path in the workspace, with slashes.
 func Open(scope toolgroups.Scope, name string, limit int64) (f *os.File, rel string, size int64, err error) {
-	err = Use(scope, func(root *workspace.Root) error {
+	err = WithWorkspace(scope, func(root *workspace.Root) error {
 		if rel, err = root.Rel(name); err != nil {
 			return err
 		}
@@ -63,7 +62,7 @@ func Open(scope toolgroups.Scope, name string, limit int64) (f *os.File, rel str
 
 // Save writes a file and returns its path in the workspace, with slashes.
 func Save(scope toolgroups.Scope, name string, data []byte) (rel string, err error) {
-	err = Use(scope, func(root *workspace.Root) error {
+	err = WithWorkspace(scope, func(root *workspace.Root) error {
 		if rel, err = root.Rel(name); err != nil {
 			return err
 		}
@@ -95,8 +94,8 @@ func ReadHost(path string, limit int64) (data []byte, err error) {
 	return data, nil
 }
 
-// Keep writes a file under a new name with the time in it, and returns its path.
-func Keep(scope toolgroups.Scope, prefix, suffix string, now time.Time, data []byte) (string, error) {
+// SaveNew writes a file under a new name that contains the time, and returns its path.
+func SaveNew(scope toolgroups.Scope, prefix, suffix string, now time.Time, data []byte) (string, error) {
 	return Save(scope, newName(prefix, suffix, now), data)
 }
 
@@ -104,20 +103,20 @@ func newName(prefix, suffix string, now time.Time) string {
 	return fmt.Sprintf("%s-%s-%s%s", prefix, now.UTC().Format("20060102-150405"), rand.Text()[:6], suffix)
 }
 
-// Shorten returns a text of at most limit characters, or as many as a result holds. One
-// that is longer ends with a paragraph, if one ends in its second half, and with a line
-// that names the file of the given kind in which the whole is kept.
+// Shorten returns a text of at most limit characters, or as many as a result holds. A longer
+// text is cut, after a paragraph if one ends in its second half, and ends with a line that names
+// the file with the whole text. kind names that file.
 func Shorten(scope toolgroups.Scope, kind, text string, limit int, now time.Time) string {
-	short, _ := ShortenFrom(scope, kind, strings.NewReader(text), limit, now) // a string is read without errors
+	short, _ := ShortenReader(scope, kind, strings.NewReader(text), limit, now) // a string is read without errors
 	return short
 }
 
-// ShortenFrom is [Shorten] for a text that is not kept in memory. The error is that of text.
-func ShortenFrom(scope toolgroups.Scope, kind string, text io.Reader, limit int, now time.Time) (string, error) {
+// ShortenReader is [Shorten] for a text that is not in memory. The error is the reader's.
+func ShortenReader(scope toolgroups.Scope, kind string, text io.Reader, limit int, now time.Time) (string, error) {
 	if limit <= 0 || limit > toolgroups.MaxText {
 		limit = toolgroups.MaxText
 	}
-	// So many bytes hold more characters than the limit, if there are more.
+	// So many bytes hold more than limit characters, if there are more.
 	head, err := io.ReadAll(io.LimitReader(text, int64(limit+1)*utf8.UTFMax))
 	if err != nil {
 		return "", err
@@ -125,7 +124,7 @@ func ShortenFrom(scope toolgroups.Scope, kind string, text io.Reader, limit int,
 	if _, rest := wording.Split(string(head), limit); rest == "" {
 		return string(head), nil
 	}
-	limit = min(limit, Inline)
+	limit = min(limit, MaxInline)
 	first, _ := wording.Split(string(head), limit)
 	if end := strings.LastIndex(first, "\n\n"); end > len(first)/2 {
 		first = first[:end]
@@ -134,7 +133,7 @@ func ShortenFrom(scope toolgroups.Scope, kind string, text io.Reader, limit int,
 	whole := io.TeeReader(io.MultiReader(bytes.NewReader(head), text), &total)
 	name := newName("tool-output/"+kind, ".txt", now)
 	where := "the rest was not kept"
-	err = Use(scope, func(root *workspace.Root) error {
+	err = WithWorkspace(scope, func(root *workspace.Root) error {
 		_, err := root.WriteFrom(name, whole)
 		return err
 	})
@@ -149,10 +148,10 @@ func ShortenFrom(scope toolgroups.Scope, kind string, text io.Reader, limit int,
 	return fmt.Sprintf("%s\n\n[cut: the limit is %d of %d characters; %s]", strings.TrimRight(first, "\n"), limit, total, where), nil
 }
 
-// characters counts those of the UTF-8 that is written to it.
+// characters counts the characters of the UTF-8 written to it.
 type characters int
 
-// Write counts what begins a character.
+// Write counts the bytes that begin a character.
 func (c *characters) Write(data []byte) (int, error) {
 	for _, b := range data {
 		if utf8.RuneStart(b) {
@@ -162,9 +161,9 @@ func (c *characters) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Explain says what is wrong with a file that the model named; limit is in bytes.
+// Explain says for the model what is wrong with a file that it named; limit is in bytes.
 func Explain(name string, err error, limit int64) string {
-	name = Line(name)
+	name = SingleLine(name)
 	switch {
 	case errors.Is(err, workspace.ErrEmptyPath):
 		return "The 'path' is empty. Give the path of a file in the workspace."
@@ -182,12 +181,12 @@ func Explain(name string, err error, limit int64) string {
 	return fmt.Sprintf("'%s' could not be used: %v.", name, err)
 }
 
-// CodeNotFound is the code of an error about a file that is not there.
+// CodeNotFound is the code for a missing file.
 const CodeNotFound = "file_not_found"
 
-// Fault is what [Explain] says as an error, with a code of its own for a path that is
-// empty, not allowed, or of no file, and otherwise for all else.
-func Fault(name string, err error, limit int64, otherwise string) *toolgroups.Error {
+// ToolError returns [Explain] as an error. A path that is empty, not allowed or without a file has
+// codes of its own; otherwise is the code for the rest.
+func ToolError(name string, err error, limit int64, otherwise string) *toolgroups.Error {
 	code := otherwise
 	switch {
 	case errors.Is(err, workspace.ErrEmptyPath):
@@ -200,8 +199,8 @@ func Fault(name string, err error, limit int64, otherwise string) *toolgroups.Er
 	return toolgroups.Errorf(code, "%s", Explain(name, err, limit))
 }
 
-// Line makes a text safe for one line of a result.
-func Line(text string) string {
+// SingleLine makes a text safe for one line of a result.
+func SingleLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '

@@ -28,7 +28,7 @@ func TestWhatIsTooLongIsKeptAsAWhole(t *testing.T) {
 		t.Errorf("kept %q, %v", data, err)
 	}
 	huge := strings.Repeat("c", toolgroups.MaxText+1)
-	if got := files.Shorten(scope, "x", huge, 0, time.Now()); len(got) > toolgroups.MaxText || !strings.HasPrefix(got, huge[:files.Inline]) {
+	if got := files.Shorten(scope, "x", huge, 0, time.Now()); len(got) > toolgroups.MaxText || !strings.HasPrefix(got, huge[:files.MaxInline]) {
 		t.Errorf("a result of %d characters", len(got))
 	}
 }

@@ -29,30 +29,30 @@ const (
 	wantedPrefix  = "google/wanted/"
 )
 
-// account is what is kept of a connected account.
+// account is the stored record of a connected account.
 type account struct {
-	// Email is the address, where it could be found out.
+	// Email is the address; empty if unknown.
 	Email string `json:"email,omitempty"`
-	// Scopes are those that were granted.
+	// Scopes are the granted scopes.
 	Scopes []string `json:"scopes"`
-	// Access is a token that is valid until Expiry. Life is how long it was valid at first.
+	// Access is a token that is valid until Expiry. Life is its full lifetime.
 	Access  string        `json:"access"`
 	Expiry  time.Time     `json:"expiry"`
 	Life    time.Duration `json:"life,omitempty"`
 	Refresh string        `json:"refresh"`
-	// Lost says that Google no longer knows the consent. The scopes are kept, so that
-	// the next link asks for them again.
+	// Lost says that the consent has ended. The scopes are kept, so that the next link asks for
+	// them again.
 	Lost bool `json:"lost,omitempty"`
-	// Connected is when the user gave consent.
+	// Connected is the time of the consent.
 	Connected time.Time `json:"connected"`
 }
 
 // valid reports whether the token can be used.
 func (a account) valid(now time.Time, rejected string) bool {
-	return a.Access != "" && a.Access != rejected && now.Add(signin.Early(a.Life)).Before(a.Expiry)
+	return a.Access != "" && a.Access != rejected && now.Add(signin.RenewBefore(a.Life)).Before(a.Expiry)
 }
 
-// get reads and decrypts a value; storage.ErrNotFound or [redact.ErrUnreadable] if it cannot.
+// get reads and decrypts a value. Errors: storage.ErrNotFound, [redact.ErrUnreadable].
 func (g *Google) get(ctx context.Context, key string, value any) (storage.Revision, error) {
 	entry, err := g.cfg.KV.Get(ctx, key)
 	if err != nil {
@@ -65,7 +65,7 @@ func (g *Google) get(ctx context.Context, key string, value any) (storage.Revisi
 	return entry.Revision, err
 }
 
-// put encrypts a value and writes it over a revision.
+// put encrypts a value and replaces a revision.
 func (g *Google) put(ctx context.Context, key string, value any, rev storage.Revision) (storage.Revision, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -74,8 +74,7 @@ func (g *Google) put(ctx context.Context, key string, value any, rev storage.Rev
 	return g.cfg.KV.Put(ctx, key, g.seal.Seal(key, data), rev)
 }
 
-// Account returns the address of the account that a user has connected, where it is known,
-// and whether there is one.
+// Account returns the address of a user's connected account, if known, and whether there is one.
 func (g *Google) Account(ctx context.Context, user string) (email string, connected bool, err error) {
 	a, _, err := g.load(ctx, user)
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, redact.ErrUnreadable) {
@@ -84,7 +83,7 @@ func (g *Google) Account(ctx context.Context, user string) (email string, connec
 	return a.Email, err == nil && !a.Lost, err
 }
 
-// People yields who has connected an account, in the order of their ids, behind one of them;
+// People yields the users who have connected an account, sorted by id, after the given one;
 // empty for all.
 func People(ctx context.Context, kv storage.KV, after string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
@@ -110,14 +109,14 @@ func (g *Google) store(ctx context.Context, user string, a account, rev storage.
 	return g.put(ctx, accountPrefix+user, a, rev)
 }
 
-// tokens finds out whether the user has an account with the scopes.
+// tokens returns the token source of the user, whose account must have the scopes.
 func (g *Google) tokens(ctx context.Context, user string, scopes []string) (tokenSource, error) {
 	if email, ok := g.delegate.subject(user); ok && slices.Contains(scopes, scopeSharing) {
 		return g.delegated(user, email, scopes), nil
 	}
 	a, _, err := g.load(ctx, user)
 	switch {
-	case (err == nil || errors.Is(err, storage.ErrNotFound)) && slices.Contains(without(scopes, a.Scopes), scopeSharing):
+	case (err == nil || errors.Is(err, storage.ErrNotFound)) && slices.Contains(missingScopes(scopes, a.Scopes), scopeSharing):
 		return nil, toolgroups.Errorf(toolgroups.CodeDenied, "Google allows this only to a service account with domain-wide delegation (%s), "+
 			"which the operator of this bot can set up. Tell the user so; trying again does not help.", service.ScopeNames([]string{scopeSharing}))
 	case errors.Is(err, storage.ErrNotFound):
@@ -130,8 +129,8 @@ func (g *Google) tokens(ctx context.Context, user string, scopes []string) (toke
 	if a.Lost {
 		return nil, consentLost()
 	}
-	if missing := without(scopes, a.Scopes); len(missing) > 0 {
-		if err := g.want(ctx, user, missing); err != nil {
+	if missing := missingScopes(scopes, a.Scopes); len(missing) > 0 {
+		if err := g.storeWanted(ctx, user, missing); err != nil {
 			return nil, err
 		}
 		return nil, toolgroups.Errorf(toolgroups.CodeDenied,
@@ -140,7 +139,7 @@ func (g *Google) tokens(ctx context.Context, user string, scopes []string) (toke
 	return func(ctx context.Context, rejected string) (string, error) { return g.token(ctx, user, rejected) }, nil
 }
 
-// unconnected is what a user without an account of his own gets.
+// unconnected returns the token source for a user without a connected account.
 func (g *Google) unconnected(ctx context.Context, user string, scopes []string) (tokenSource, error) {
 	if email, ok := g.delegate.subject(user); ok {
 		return g.delegated(user, email, scopes), nil
@@ -149,13 +148,13 @@ func (g *Google) unconnected(ctx context.Context, user string, scopes []string) 
 		return nil, toolgroups.Errorf(service.CodeNotConnected,
 			"Google isn't set up here. An administrator can do that: /connect google tells them how.")
 	}
-	if err := g.want(ctx, user, scopes); err != nil {
+	if err := g.storeWanted(ctx, user, scopes); err != nil {
 		return nil, err
 	}
 	return nil, notConnected()
 }
 
-// errLost is the answer of Google's sign-in to a token whose consent has ended.
+// errLost is the error for a token whose consent has ended.
 var errLost = errors.New("consent has ended")
 
 func consentLost() error {
@@ -166,7 +165,7 @@ func notConnected() error {
 	return toolgroups.Errorf(service.CodeNotConnected, "The user has connected no Google account. %s", service.AskToConnect)
 }
 
-// token returns a valid token of the user, a new one if need be, one at a time for each user.
+// token returns a valid token of the user, refreshed if necessary, one at a time per user.
 func (g *Google) token(ctx context.Context, user, rejected string) (string, error) {
 	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
@@ -193,8 +192,8 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 		return "", err
 	}
 	if _, stored := g.store(ctx, user, fresh, rev); stored != nil {
-		// Another process refreshed, or the user connected or disconnected meanwhile: what
-		// Google said of the former token counts for nothing then.
+		// If another process refreshed it, or the user connected or disconnected meanwhile,
+		// Google's answer about the old token is irrelevant.
 		if now, _, err := g.load(ctx, user); err == nil && now.valid(g.cfg.Now(), rejected) {
 			return now.Access, nil
 		}
@@ -209,10 +208,10 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 	return fresh.Access, nil
 }
 
-// refresh gets a new token. After errLost there is no use in trying again.
+// refresh gets a new token. After errLost there is no point in trying again.
 func (g *Google) refresh(ctx context.Context, a account) (account, error) {
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, g.direct)
-	// A token without an access token makes the source ask for one.
+	// With an expired access token the source asks for a new one.
 	token, err := g.oauth("").TokenSource(ctx, &oauth2.Token{RefreshToken: a.Refresh}).Token()
 	var answer *oauth2.RetrieveError
 	if errors.As(err, &answer) && answer.ErrorCode == "invalid_grant" {
@@ -228,20 +227,20 @@ func (g *Google) refresh(ctx context.Context, a account) (account, error) {
 	return a, nil
 }
 
-// refreshFault says why there is no token, without the answer, which could hold one.
+// refreshFault says why there is no token, without the response, which may contain one.
 func (g *Google) refreshFault(ctx context.Context, err error) error {
 	var answer *oauth2.RetrieveError
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case !errors.As(err, &answer):
-		g.cfg.Logger.Warn("google token not refreshed", "err", service.Plain(err.Error()))
+		g.cfg.Logger.Warn("google token not refreshed", "err", service.PlainLine(err.Error()))
 		return toolgroups.Errorf(service.CodeUnavailable, "Google's sign-in could not be reached. The account stays connected; try again later.")
 	case answer.ErrorCode == "invalid_grant":
 		return consentLost()
 	}
 	status := answer.Response.StatusCode
-	g.cfg.Logger.Warn("google token not refreshed", "status", status, "code", service.Plain(answer.ErrorCode))
+	g.cfg.Logger.Warn("google token not refreshed", "status", status, "code", service.PlainLine(answer.ErrorCode))
 	if status == http.StatusTooManyRequests {
 		return toolgroups.Errorf(service.CodeRateLimited, "Google's sign-in limits the rate of requests. Try again in a minute.")
 	}
@@ -249,11 +248,11 @@ func (g *Google) refreshFault(ctx context.Context, err error) error {
 		return toolgroups.Errorf(service.CodeUnavailable, "Google's sign-in is not available (%d). The account stays connected; try again later.", status)
 	}
 	return toolgroups.Errorf(toolgroups.CodeDenied, "Google's sign-in refused (%d %s). The operator has to check the OAuth client.",
-		status, service.Plain(answer.ErrorCode))
+		status, service.PlainLine(answer.ErrorCode))
 }
 
-// without are the wanted scopes that are not among the granted ones.
-func without(wanted, granted []string) []string {
+// missingScopes returns the wanted scopes that are not granted.
+func missingScopes(wanted, granted []string) []string {
 	var missing []string
 	for _, s := range wanted {
 		if !slices.Contains(granted, s) && !slices.Contains(missing, s) {
@@ -263,13 +262,13 @@ func without(wanted, granted []string) []string {
 	return missing
 }
 
-// want remembers scopes that a tool lacked, so that the next link asks for them.
-func (g *Google) want(ctx context.Context, user string, scopes []string) error {
-	known, rev, err := g.wanted(ctx, user)
+// storeWanted stores scopes that a tool lacked, so that the next link asks for them.
+func (g *Google) storeWanted(ctx context.Context, user string, scopes []string) error {
+	known, rev, err := g.loadWanted(ctx, user)
 	if err != nil {
 		return service.Wrap("note the missing permission", err)
 	}
-	more := without(scopes, known)
+	more := missingScopes(scopes, known)
 	if len(more) == 0 {
 		return nil
 	}
@@ -278,14 +277,14 @@ func (g *Google) want(ctx context.Context, user string, scopes []string) error {
 		return fmt.Errorf("note the missing permission: %w", err)
 	}
 	_, err = g.cfg.KV.Put(ctx, wantedPrefix+user, data, rev)
-	if err != nil && !errors.Is(err, storage.ErrConflict) { // A call beside this one noted its own.
+	if err != nil && !errors.Is(err, storage.ErrConflict) { // a concurrent call stored its own
 		return service.Wrap("note the missing permission", err)
 	}
 	return nil
 }
 
-// wanted are the scopes that tools lacked so far.
-func (g *Google) wanted(ctx context.Context, user string) ([]string, storage.Revision, error) {
+// loadWanted returns the scopes that tools have lacked so far.
+func (g *Google) loadWanted(ctx context.Context, user string) ([]string, storage.Revision, error) {
 	entry, err := g.cfg.KV.Get(ctx, wantedPrefix+user)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, storage.Absent, nil
@@ -295,7 +294,7 @@ func (g *Google) wanted(ctx context.Context, user string) ([]string, storage.Rev
 	}
 	var scopes []string
 	if err := json.Unmarshal(entry.Value, &scopes); err != nil {
-		return nil, entry.Revision, nil // What cannot be read is written anew.
+		return nil, entry.Revision, nil // overwrite what cannot be read
 	}
 	return scopes, entry.Revision, nil
 }

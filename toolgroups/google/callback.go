@@ -14,44 +14,44 @@ import (
 
 // Paths of [Google.Pages] under the public address.
 const (
-	// StartPath is where a link leads: it says whom the account is for.
+	// StartPath is the path of a link: its page says whom the account is for.
 	StartPath = "/google/connect"
-	// CallbackPath is where Google sends the browser after the consent.
+	// CallbackPath is where Google redirects the browser after the consent.
 	CallbackPath = "/google/callback"
 )
 
-// view is what all pages say.
+// view returns the common part of all pages.
 func view(title, text string) signin.View {
 	return signin.View{Service: "Google", Title: title, Text: text, Where: "direct chat", NextName: "Google", Harm: "read your mail and files"}
 }
 
-// Pages are what browsers are shown under [StartPath] and [CallbackPath].
+// Pages serves [StartPath] and [CallbackPath].
 func (g *Google) Pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+StartPath, func(w http.ResponseWriter, r *http.Request) {
-		user, p, err := g.signIns.Started(r.Context(), r.URL.Query().Get("state"))
+		user, p, err := g.signIns.FindByState(r.Context(), r.URL.Query().Get("state"))
 		v := view("Connect a Google account", "")
 		v.Next = g.consentURL(p)
-		g.show(w, user, v.For(user, p), err)
+		g.show(w, user, v.WithUser(user, p), err)
 	})
 	mux.HandleFunc("GET "+CallbackPath, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet { // a HEAD would use the code up and show nothing
+		if r.Method != http.MethodGet { // a HEAD would consume the code and show nothing
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
-		user, p, err := g.arrived(r)
+		user, p, err := g.storeCode(r)
 		v := view("One more step", "Nothing is connected yet.")
 		v.Proof = p.Proof
-		g.show(w, user, v.For(user, p), err)
+		g.show(w, user, v.WithUser(user, p), err)
 	})
 	return mux
 }
 
-// show writes a page; an error takes its place.
+// show writes a page, or the page of an error.
 func (g *Google) show(w http.ResponseWriter, user string, v signin.View, err error) {
 	status := http.StatusOK
 	if err != nil {
-		text, other := told(err)
+		text, other := answerToMistake(err)
 		if other != nil {
 			g.cfg.Logger.Error("google sign-in not finished", "user", user, "err", err)
 			text = "Something went wrong here. Send " + command + " again."
@@ -63,10 +63,10 @@ func (g *Google) show(w http.ResponseWriter, user string, v signin.View, err err
 	}
 }
 
-// arrived keeps the code of the sign-in that a browser comes back from.
-func (g *Google) arrived(r *http.Request) (string, signin.Pending, error) {
+// storeCode stores the code with which a browser returns.
+func (g *Google) storeCode(r *http.Request) (string, signin.Pending, error) {
 	q := r.URL.Query()
-	user, ok := g.signIns.Of(q.Get("state"))
+	user, ok := g.signIns.NameOfState(q.Get("state"))
 	if !ok {
 		return "", signin.Pending{}, signin.ErrLink
 	}
@@ -74,16 +74,16 @@ func (g *Google) arrived(r *http.Request) (string, signin.Pending, error) {
 	if q.Get("error") != "" {
 		code = ""
 	}
-	p, err := g.signIns.Arrive(r.Context(), user, q.Get("state"), code, nil)
+	p, err := g.signIns.StoreCode(r.Context(), user, q.Get("state"), code, nil)
 	return user, p, err
 }
 
-// loginTime is how long [Google.Login] waits for the browser.
+// loginTime bounds how long [Google.Login] waits for the browser.
 const loginTime = 2 * time.Minute
 
-// Login connects the account of a user from the machine that the bot runs on. show
-// gets the address that the operator opens in a browser there. services are those
-// to ask for, none means all.
+// Login connects the account of a user from the machine that the bot runs on. It calls show with
+// the address that the operator opens in a browser there. It asks for the given services; none
+// means all.
 func (g *Google) Login(ctx context.Context, user string, services []string, show func(link string)) (email string, err error) {
 	if g.cfg.ClientID == "" {
 		return "", fmt.Errorf("google: %w", errNoOAuth)
@@ -106,9 +106,9 @@ func (g *Google) Login(ctx context.Context, user string, services []string, show
 	ended := make(chan error, 1)
 	mux := http.NewServeMux()
 	mux.HandleFunc(CallbackPath, func(w http.ResponseWriter, r *http.Request) {
-		err := g.served(w, r, p.State)
+		err := g.completeLocalLogin(w, r, p.State)
 		if errors.Is(err, signin.ErrLink) {
-			return // Not what was waited for.
+			return // not the expected request
 		}
 		select {
 		case ended <- err:
@@ -140,14 +140,14 @@ func (g *Google) Login(ctx context.Context, user string, services []string, show
 	return a.Email, err
 }
 
-// served ends the sign-in that was begun on this machine: there is no chat to confirm it
-// in. One that was begun in a chat is refused here.
-func (g *Google) served(w http.ResponseWriter, r *http.Request, state string) error {
+// completeLocalLogin completes a sign-in begun by Login, which has no chat to confirm it in. One begun in a
+// chat is refused.
+func (g *Google) completeLocalLogin(w http.ResponseWriter, r *http.Request, state string) error {
 	if r.URL.Query().Get("state") != state {
 		g.show(w, "", signin.View{}, signin.ErrLink)
 		return signin.ErrLink
 	}
-	user, p, err := g.arrived(r)
+	user, p, err := g.storeCode(r)
 	if err == nil {
 		p, err = g.signIns.Take(r.Context(), user, p.State)
 	}
@@ -159,7 +159,7 @@ func (g *Google) served(w http.ResponseWriter, r *http.Request, state string) er
 	return err
 }
 
-// loginScopes are the scopes that a login asks for.
+// loginScopes returns the scopes that a login asks for.
 func (g *Google) loginScopes(ctx context.Context, user string, services []string) ([]string, error) {
 	if len(services) == 0 {
 		services = serviceNames()
@@ -172,6 +172,6 @@ func (g *Google) loginScopes(ctx context.Context, user string, services []string
 		}
 		named = append(named, scopes...)
 	}
-	scopes, _, err := g.toAskFor(ctx, user, named)
+	scopes, _, err := g.scopesToRequest(ctx, user, named)
 	return scopes, err
 }

@@ -19,7 +19,7 @@ import (
 	"oneclaw/toolgroups/signin"
 )
 
-// command makes a new link.
+// command requests a new link.
 const command = "/connect google"
 
 const (
@@ -28,25 +28,25 @@ const (
 	errShared  = signin.Mistake("accounts are connected in a direct chat with me; send {command} there")
 )
 
-// ConnectRequest is what /connect google is sent with.
+// ConnectRequest is a /connect google command.
 type ConnectRequest struct {
-	// User and Chat are as in toolgroups.Scope, Direct too.
+	// User, Chat and Direct are as in toolgroups.Scope.
 	User   string
 	Chat   string
 	Direct bool
-	// Admin says that the user is an administrator, who is told how to set Google up.
+	// Admin says that the user is an administrator, who gets instructions to set Google up.
 	Admin bool
-	// UserName is what the platform calls the user; the pages of the sign-in show it.
+	// UserName is the user's name on the platform, which the sign-in pages show.
 	UserName string
-	// Args is what follows "google": nothing, names of services, or the code or the
-	// address that the sign-in ended with.
+	// Args is the text after "google": nothing, names of services, or the code or address at the
+	// end of a sign-in.
 	Args string
-	// Confirmed, if not nil, is called before the account of a confirmed sign-in is kept.
+	// Confirmed, if not nil, is called before the account of a confirmed sign-in is stored.
 	Confirmed func(ctx context.Context) error
 }
 
-// Connect answers /connect google in Markdown: with a link, or with what became of
-// the code that was sent. A mistake of the user is an answer and no error.
+// Connect answers /connect google in Markdown: with a link, or with the result for a code. A
+// user's mistake is an answer, not an error.
 func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error) {
 	if !req.Direct {
 		return sentence(errShared), nil
@@ -66,11 +66,11 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 	if len(unknown) > 0 {
 		return fmt.Sprintf("I know no Google service %q. There are: %s.", strings.Join(unknown, " "), strings.Join(serviceNames(), ", ")), nil
 	}
-	scopes, current, err := g.toAskFor(ctx, req.User, named)
+	scopes, current, err := g.scopesToRequest(ctx, req.User, named)
 	if err != nil {
 		return "", err
 	}
-	if current != nil && len(without(scopes, current.Scopes)) == 0 {
+	if current != nil && len(missingScopes(scopes, current.Scopes)) == 0 {
 		return fmt.Sprintf("Your Google account%s is connected, with everything that was needed so far. "+
 			"`/connect google calendar` adds a service, `/disconnect google` ends it.", ofEmail(current.Email)), nil
 	}
@@ -93,10 +93,10 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 	return text, nil
 }
 
-// SetUp reports whether people can connect accounts.
+// SetUp reports whether users can connect accounts.
 func (g *Google) SetUp() bool { return g.cfg.ClientID != "" }
 
-// steps tells an administrator how Google is set up.
+// steps returns the administrator's instructions to set Google up.
 func (g *Google) steps() string {
 	kind := "type *Desktop app*"
 	if g.cfg.PublicURL != "" {
@@ -109,7 +109,7 @@ func (g *Google) steps() string {
 		"docs/google.md says more."
 }
 
-// sentence is a mistake as an answer to a person.
+// sentence returns the answer to a mistake.
 func sentence(m signin.Mistake) string { return m.Sentence(command) }
 
 func ofEmail(email string) string {
@@ -119,7 +119,7 @@ func ofEmail(email string) string {
 	return " " + email
 }
 
-// serviceNames are the names of the groups without what they share.
+// serviceNames returns the names of the groups without their common prefix.
 func serviceNames() []string {
 	var names []string
 	for _, group := range groups() {
@@ -128,7 +128,7 @@ func serviceNames() []string {
 	return names
 }
 
-// scopesOf are the scopes of the services that are named.
+// scopesOf returns the scopes of the named services.
 func scopesOf(args string) (scopes, unknown []string) {
 	for _, name := range strings.FieldsFunc(strings.ToLower(args), func(r rune) bool { return r == ' ' || r == ',' }) {
 		i := slices.Index(serviceNames(), strings.TrimPrefix(name, "google_"))
@@ -141,10 +141,10 @@ func scopesOf(args string) (scopes, unknown []string) {
 	return scopes, unknown
 }
 
-// toAskFor are the scopes of a link: those that are granted, so that they are not
-// lost, those that tools lacked, and those that are named.
-func (g *Google) toAskFor(ctx context.Context, user string, named []string) ([]string, *account, error) {
-	wanted, _, err := g.wanted(ctx, user)
+// scopesToRequest returns the scopes of a link: the granted ones, so that they are not lost, those that
+// tools lacked, and those of the named services.
+func (g *Google) scopesToRequest(ctx context.Context, user string, named []string) ([]string, *account, error) {
+	wanted, _, err := g.loadWanted(ctx, user)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read what the tools need: %w", err)
 	}
@@ -152,30 +152,30 @@ func (g *Google) toAskFor(ctx context.Context, user string, named []string) ([]s
 	a, _, err := g.load(ctx, user)
 	switch {
 	case err == nil:
-		scopes = append(scopes, without(a.Scopes, scopes)...)
+		scopes = append(scopes, missingScopes(a.Scopes, scopes)...)
 	case !errors.Is(err, storage.ErrNotFound):
-		// What cannot be decrypted any more is replaced.
+		// A record that cannot be decrypted is replaced.
 		g.cfg.Logger.Warn("stored google account not readable", "err", err)
 	}
-	scopes = append(scopes, without(append(named, wanted...), scopes)...)
+	scopes = append(scopes, missingScopes(append(named, wanted...), scopes)...)
 	if err != nil || a.Lost {
 		return scopes, nil, nil
 	}
 	return scopes, &a, nil
 }
 
-// told is the answer to a mistake of the user; other errors stay errors.
-func told(err error) (string, error) {
+// answerToMistake returns the answer to a user's mistake; other errors stay errors.
+func answerToMistake(err error) (string, error) {
 	if known, ok := errors.AsType[signin.Mistake](err); ok {
 		return sentence(known), nil
 	}
-	if service.IsFault(err) {
+	if service.IsToolError(err) {
 		return err.Error(), nil
 	}
 	return "", err
 }
 
-// finish turns a code into an account. Only a request that was not answered is repeated.
+// finish exchanges a code for an account. It retries only if there was no response.
 func (g *Google) finish(ctx context.Context, user string, p signin.Pending, code string) (account, error) {
 	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
@@ -201,19 +201,19 @@ func (g *Google) finish(ctx context.Context, user string, p signin.Pending, code
 	if granted, ok := token.Extra("scope").(string); ok && granted != "" {
 		a.Scopes = strings.Fields(granted)
 	}
-	// Any: the consent that was given last replaces whatever there is.
+	// Any: the latest consent replaces whatever there is.
 	rev, err := g.store(ctx, user, a, storage.Any)
 	if err != nil {
 		return account{}, fmt.Errorf("store the Google account: %w", err)
 	}
-	// From here on it is connected; the address is only for the eye. Where the account was
-	// refreshed or disconnected meanwhile, that stays.
+	// It is connected now; the address is only for display. If the account was refreshed or
+	// disconnected meanwhile, keep that.
 	if a.Email = g.address(ctx, a.Access); a.Email != "" {
 		if _, err := g.store(ctx, user, a, rev); err != nil {
 			g.cfg.Logger.Warn("address of google account not stored", "user", user, "err", err)
 		}
 	}
-	// Any: what a tool has noted at this moment it notes again at its next call.
+	// Any: scopes that a tool stores at this moment are stored again by its next call.
 	if err := g.cfg.KV.Delete(ctx, wantedPrefix+user, storage.Any); err != nil {
 		g.cfg.Logger.Warn("needs of google tools not forgotten", "user", user, "err", err)
 	}
@@ -221,7 +221,7 @@ func (g *Google) finish(ctx context.Context, user string, p signin.Pending, code
 	return a, nil
 }
 
-// address looks up whose account it is; nothing if that cannot be found out.
+// address looks up the address of the account; empty on any error.
 func (g *Google) address(ctx context.Context, access string) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -229,9 +229,9 @@ func (g *Google) address(ctx context.Context, access string) string {
 	if err != nil {
 		return ""
 	}
-	resp, err := g.direct.Do(bearing(req, access)) //nolint:bodyclose // discard does
+	resp, err := g.direct.Do(withBearer(req, access)) //nolint:bodyclose // discard does
 	if err != nil {
-		g.cfg.Logger.Warn("address of google account not found", "err", service.Plain(err.Error()))
+		g.cfg.Logger.Warn("address of google account not found", "err", service.PlainLine(err.Error()))
 		return ""
 	}
 	defer discard(resp.Body)
@@ -244,8 +244,8 @@ func (g *Google) address(ctx context.Context, access string) string {
 	return info.Email
 }
 
-// Disconnect answers /disconnect google in Markdown: the consent is withdrawn at
-// Google, and what was stored is deleted in any case.
+// Disconnect answers /disconnect google in Markdown. It revokes the consent at Google, and
+// deletes the stored data in any case.
 func (g *Google) Disconnect(ctx context.Context, user string) (string, error) {
 	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
@@ -255,7 +255,8 @@ func (g *Google) Disconnect(ctx context.Context, user string) (string, error) {
 	a, _, err := g.load(ctx, user)
 	none := errors.Is(err, storage.ErrNotFound)
 	withdrawn := err == nil && g.withdraw(ctx, a)
-	// Any: nothing is to stay, whatever a process has just written, nor a sign-in that has begun.
+	// Any: delete everything, including what another process has just written and a sign-in in
+	// progress.
 	for _, key := range []string{accountPrefix + user, wantedPrefix + user, pendingPrefix + user} {
 		if err := g.cfg.KV.Delete(ctx, key, storage.Any); err != nil {
 			return "", fmt.Errorf("forget the Google account: %w", err)
@@ -272,7 +273,7 @@ func (g *Google) Disconnect(ctx context.Context, user string) (string, error) {
 	return fmt.Sprintf("Your Google account%s is disconnected, and the permission is withdrawn.", ofEmail(a.Email)), nil
 }
 
-// withdraw revokes the consent. That it was revoked before is as good.
+// withdraw revokes the consent. An earlier revocation counts as success.
 func (g *Google) withdraw(ctx context.Context, a account) bool {
 	form := url.Values{"token": {a.Refresh}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, revokeURL, strings.NewReader(form.Encode()))
@@ -282,7 +283,7 @@ func (g *Google) withdraw(ctx context.Context, a account) bool {
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, err := g.direct.Do(req) //nolint:bodyclose // discard does
 	if err != nil {
-		g.cfg.Logger.Warn("google consent not withdrawn", "err", service.Plain(err.Error()))
+		g.cfg.Logger.Warn("google consent not withdrawn", "err", service.PlainLine(err.Error()))
 		return false
 	}
 	defer discard(resp.Body)

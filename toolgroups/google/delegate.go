@@ -15,20 +15,20 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// scopeSharing is for forwarding and delegates. Google grants it to domain-wide delegation alone.
+// scopeSharing is for forwarding and delegates. Google grants it only to domain-wide delegation.
 const scopeSharing = scopePrefix + "gmail.settings.sharing"
 
-// grantable are the scopes that a person can grant.
+// grantable returns the scopes that a user can grant.
 func grantable(scopes []string) []string {
 	return slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return s == scopeSharing })
 }
 
-// delegate acts for the users of a domain by a service account.
+// delegate acts for the users of a domain with a service account.
 type delegate struct {
 	key      *jwt.Config // nil without a service account
 	subjects map[string]string
 
-	tokens sync.Map // of account by user and scopes
+	tokens sync.Map // token sources by user and scopes
 }
 
 func newDelegate(key []byte, subjects map[string]string) (*delegate, error) {
@@ -38,20 +38,20 @@ func newDelegate(key []byte, subjects map[string]string) (*delegate, error) {
 	}
 	var err error
 	if d.key, err = google.JWTConfigFromJSON(key); err != nil {
-		// The library's error could repeat the key.
+		// The library's error could contain the key.
 		return nil, errors.New("the service account's key file cannot be read")
 	}
 	d.key.TokenURL = tokenURL
 	return d, nil
 }
 
-// subject is the address for which the service account acts on behalf of a user.
+// subject returns the address that the service account impersonates for a user.
 func (d *delegate) subject(user string) (string, bool) {
 	email := d.subjects[user]
 	return email, d.key != nil && email != ""
 }
 
-// delegated yields tokens of the service account for one user.
+// delegated returns the service account's token source for a user.
 func (g *Google) delegated(user, email string, scopes []string) tokenSource {
 	name := user + "\x00" + strings.Join(scopes, " ")
 	d := g.delegate
@@ -76,8 +76,8 @@ func (g *Google) delegated(user, email string, scopes []string) tokenSource {
 	}
 }
 
-// delegateFault says what the administrator of the domain has to do. The library
-// leaves the code of the refusal in the body, which could hold more than that.
+// delegateFault says what the administrator of the domain has to do. The library leaves the
+// error code in the body, which could contain more.
 func (g *Google) delegateFault(ctx context.Context, err error) error {
 	var answer *oauth2.RetrieveError
 	if errors.As(err, &answer) && answer.Response.StatusCode < http.StatusInternalServerError &&

@@ -27,7 +27,7 @@ func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r
 
 // answering has every request below the retries answered by fn.
 func (d *driveHarness) answering(fn tripper) {
-	d.g.base = &retrying{base: &redirected{base: fn}, pause: 1, now: d.g.cfg.Now}
+	d.g.base = &retryTransport{base: &hostRewriter{base: fn}, pause: 1, now: d.g.cfg.Now}
 }
 
 func httpAnswer(status int, body io.Reader) *http.Response {

@@ -23,37 +23,37 @@ import (
 	"oneclaw/toolgroups/signin"
 )
 
-// Config is what the family needs.
+// Config configures [Google].
 type Config struct {
-	// ClientID and ClientSecret are the operator's OAuth client. Empty means that
-	// no user can connect an account, which the tools then say.
+	// ClientID and ClientSecret are the operator's OAuth client. If empty, users cannot connect
+	// accounts, which the tools then say.
 	ClientID     string
 	ClientSecret string
-	// APIURL replaces scheme and host of every Google address. Empty means Google.
+	// APIURL replaces scheme and host of all Google addresses. Empty means Google.
 	APIURL string
-	// PublicURL is where [Google.Pages] is reached from outside, without the path.
-	// Empty means that users paste the code they are given.
+	// PublicURL is the external address of [Google.Pages], without the path. If empty, users paste
+	// the code.
 	PublicURL string
-	// LocalURL is where the callback is reached on the bot's own machine, which takes
-	// the place of a PublicURL that is missing. Empty means http://127.0.0.1:8787.
+	// LocalURL is the address of the callback on the bot's own machine, used without a PublicURL.
+	// Empty means http://127.0.0.1:8787.
 	LocalURL string
-	// KV keeps the accounts.
+	// KV stores the accounts.
 	KV storage.KV
 	// SecretKey encrypts the accounts, at least 16 bytes.
 	SecretKey []byte
-	// ServiceAccount is the key file of a service account with domain-wide
-	// delegation, which acts for the users in Subjects who have connected nothing.
+	// ServiceAccount is the key file of a service account with domain-wide delegation, which acts
+	// for the users in Subjects who have not connected an account.
 	ServiceAccount []byte
-	// Subjects are the addresses for which ServiceAccount acts, by user.
+	// Subjects are the addresses that ServiceAccount impersonates, by user.
 	Subjects map[string]string
-	// Reader reads mails that are HTML. nil means one of its own.
+	// Reader reads HTML mails. nil means a new one.
 	Reader *readable.Reader
-	// Transport carries the requests. nil means one of its own.
+	// Transport sends the requests. nil means a new one.
 	Transport http.RoundTripper
-	// Pause is the first pause before a request is sent again; each further one is
-	// twice as long. 0 means half a second.
+	// Pause is the first pause before a retry; each further one is twice as long. 0 means half a
+	// second.
 	Pause time.Duration
-	// Location is where users mean a time without an offset. nil means time.Local.
+	// Location is the time zone of times without an offset. nil means time.Local.
 	Location *time.Location
 	// Now is the clock. nil means time.Now.
 	Now func() time.Time
@@ -61,19 +61,19 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Google is the family. It may be used concurrently.
+// Google holds the tools and accounts. It may be used concurrently.
 type Google struct {
 	cfg      Config
 	seal     *redact.Sealer
 	signIns  *signin.Flows
-	locks    *named.Semaphores // one token at a time for each user
+	locks    *named.Semaphores // one token request at a time per user
 	delegate *delegate
 	target   *url.URL     // [Config].APIURL; nil means Google
-	direct   *http.Client // for OAuth, whose requests carry their own secrets
+	direct   *http.Client // for OAuth, whose requests contain their own secrets
 	base     http.RoundTripper
 }
 
-// New checks the configuration. It connects to nothing.
+// New checks the configuration and connects to nothing.
 func New(cfg Config) (*Google, error) {
 	if cfg.KV == nil {
 		return nil, errors.New("google: no store for the accounts")
@@ -107,7 +107,7 @@ func New(cfg Config) (*Google, error) {
 			return nil, fmt.Errorf("google: %w", err)
 		}
 	}
-	moved := &redirected{target: target, base: cfg.Transport}
+	moved := &hostRewriter{target: target, base: cfg.Transport}
 	cfg.Pause = cmp.Or(cfg.Pause, 500*time.Millisecond)
 	return &Google{
 		cfg:      cfg,
@@ -116,12 +116,12 @@ func New(cfg Config) (*Google, error) {
 		locks:    named.New(1),
 		delegate: agent,
 		target:   target,
-		direct:   &http.Client{Transport: &retrying{base: moved, pause: cfg.Pause, always: true, now: cfg.Now}, CheckRedirect: stay},
-		base:     &retrying{base: moved, pause: cfg.Pause, now: cfg.Now},
+		direct:   &http.Client{Transport: &retryTransport{base: moved, pause: cfg.Pause, always: true, now: cfg.Now}, CheckRedirect: neverRedirect},
+		base:     &retryTransport{base: moved, pause: cfg.Pause, now: cfg.Now},
 	}, nil
 }
 
-// parseURL accepts nothing, or an address of scheme and host.
+// parseURL accepts an empty text, or scheme and host.
 func parseURL(s string) (*url.URL, error) {
 	if s == "" {
 		return nil, nil
@@ -136,7 +136,7 @@ func parseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// groups are the groups that exist, in the order of the listing.
+// groups returns all groups in the order of the listing.
 func groups() []service.Group {
 	return []service.Group{
 		mail.Gmail(), mail.Settings(), drive.Drive(), organizer.Calendar(), organizer.Contacts(),
@@ -173,11 +173,11 @@ func (g *Google) conn(ctx context.Context, call toolgroups.Call, scopes []string
 	return &service.Conn{
 		Call: call, Writes: writes, Scopes: scopes, Reader: g.cfg.Reader, Location: g.cfg.Location, Pause: g.cfg.Pause, Now: g.cfg.Now,
 		Client: &http.Client{
-			Transport:     &authorized{tokens: tokens, base: g.base, note: writes.Note},
-			CheckRedirect: stay,
+			Transport:     &authTransport{tokens: tokens, base: g.base, note: writes.Note},
+			CheckRedirect: neverRedirect,
 		},
 	}, nil
 }
 
-// stay keeps a token from travelling to wherever an answer points.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// neverRedirect keeps redirects from carrying a token to another host.
+func neverRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

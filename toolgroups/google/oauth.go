@@ -10,8 +10,8 @@ const (
 	userinfoURL = "https://www.googleapis.com/oauth2/v2/userinfo"
 )
 
-// oauth is the operator's client. The address of the consent page is opened by a
-// browser and so has to be moved here; the others are moved by the transport.
+// oauth returns the operator's client. A browser opens the consent page, so its address has to
+// be replaced here; the transport replaces the others.
 func (g *Google) oauth(redirect string, scopes ...string) *oauth2.Config {
 	page := authURL
 	if g.target != nil {

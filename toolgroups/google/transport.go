@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// attempts is how often a request is sent at most.
+	// attempts bounds the tries of a request.
 	attempts = 4
-	// maxPause is the longest pause that is waited for before the next attempt; where
-	// Google asks for more, the model is told instead.
+	// maxPause bounds the wait before the next try; if Google asks for more, the model is told
+	// instead.
 	maxPause = 8 * time.Second
-	// maxBody bounds an answer in bytes.
+	// maxBody bounds a response in bytes.
 	maxBody = 96 << 20
 	// maxErrorBody bounds the body of an error.
 	maxErrorBody = 64 << 10
 )
 
-// newTransport is the standard one with a bound on the wait for an answer.
+// newTransport returns the standard transport with a bounded wait for responses.
 func newTransport() http.RoundTripper {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -40,42 +40,42 @@ func newTransport() http.RoundTripper {
 	}
 }
 
-// redirected sends every request to another host, and bounds the size of answers.
-type redirected struct {
+// hostRewriter sends every request to another host, and bounds the size of responses.
+type hostRewriter struct {
 	target *url.URL // nil for none
 	base   http.RoundTripper
 }
 
-func (t *redirected) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *hostRewriter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.target != nil {
 		req = req.Clone(req.Context())
 		req.URL.Scheme, req.URL.Host, req.Host = t.target.Scheme, t.target.Host, ""
 	}
 	resp, err := t.base.RoundTrip(req)
 	if err == nil {
-		// The reader fails where the body is longer, so that nothing is taken for whole.
+		// The reader fails if the body is longer, so that a cut one is not taken for complete.
 		resp.Body = http.MaxBytesReader(nil, resp.Body, maxBody)
 	}
 	return resp, err
 }
 
-// retrying sends a request again where that cannot do anything twice: Google did
-// not take it (429, 503, no connection), or doing it twice is doing it once.
-type retrying struct {
+// retryTransport repeats a request if that is safe: Google did not accept it (429, 503, no
+// connection), or it is idempotent.
+type retryTransport struct {
 	base   http.RoundTripper
 	pause  time.Duration
 	always bool // every request may be repeated
 	now    func() time.Time
 }
 
-func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	pauses := retry.New(t.pause, maxPause)
 	for attempt := 1; ; attempt++ {
 		resp, err := t.base.RoundTrip(req)
 		if attempt == attempts || !t.worthwhile(req, resp, err) {
 			return resp, err
 		}
-		next, ok := rewound(req)
+		next, ok := rewindBody(req)
 		var asked time.Duration
 		if resp != nil {
 			asked, _ = service.RetryAfter(resp.Header, t.now())
@@ -94,8 +94,8 @@ func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// worthwhile reports whether to send the request again. It may replace the body of an error.
-func (t *retrying) worthwhile(req *http.Request, resp *http.Response, err error) bool {
+// worthwhile reports whether to repeat the request. It may replace the body of an error.
+func (t *retryTransport) worthwhile(req *http.Request, resp *http.Response, err error) bool {
 	idempotent := t.always || req.Method == http.MethodGet || req.Method == http.MethodHead ||
 		req.Method == http.MethodPut || req.Method == http.MethodDelete
 	if err != nil {
@@ -124,14 +124,14 @@ func peek(resp *http.Response) []byte {
 	return data
 }
 
-// discard ends a body so that its connection can be used again.
+// discard drains and closes a body so that its connection can be reused.
 func discard(body io.ReadCloser) {
 	_, _ = io.CopyN(io.Discard, body, maxErrorBody)
 	_ = body.Close()
 }
 
-// rewound is the request with its body from the beginning, if it has that.
-func rewound(req *http.Request) (*http.Request, bool) {
+// rewindBody returns the request with its body from the beginning; false if that is impossible.
+func rewindBody(req *http.Request) (*http.Request, bool) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, true
 	}
@@ -147,8 +147,8 @@ func rewound(req *http.Request) (*http.Request, bool) {
 	return next, true
 }
 
-// repeatable gives a request the means to be sent again. Methods of the library that
-// can carry media leave them out. Files that are sent are bounded by [service.MaxFile].
+// repeatable makes the body of a request repeatable: methods of the library that can carry media
+// do not. Uploads are bounded by [service.MaxFile].
 func repeatable(req *http.Request) (*http.Request, error) {
 	if req.Body == nil || req.Body == http.NoBody || req.GetBody != nil {
 		return req, nil
@@ -163,20 +163,20 @@ func repeatable(req *http.Request) (*http.Request, error) {
 	return out, err
 }
 
-// tokenSource yields the token of one account, but not the rejected one, if any.
+// tokenSource returns a token of one account other than the rejected one.
 type tokenSource func(ctx context.Context, rejected string) (string, error)
 
-// authorized adds a token, and tries once more with a new one where it is not accepted.
-type authorized struct {
+// authTransport adds a token, and tries once more with a new one after a 401.
+type authTransport struct {
 	tokens tokenSource
 	base   http.RoundTripper
-	note   func(*http.Request, *http.Response) // of each request that was sent
+	note   func(*http.Request, *http.Response) // called for each request sent
 
 	mu    sync.Mutex
 	token string
 }
 
-func (t *authorized) RoundTrip(req *http.Request) (resp *http.Response, err error) {
+func (t *authTransport) RoundTrip(req *http.Request) (resp *http.Response, err error) {
 	defer func() { t.note(req, resp) }()
 	token, err := t.current(req.Context(), "")
 	if err != nil {
@@ -185,11 +185,11 @@ func (t *authorized) RoundTrip(req *http.Request) (resp *http.Response, err erro
 	if req, err = repeatable(req); err != nil {
 		return nil, err
 	}
-	resp, err = t.base.RoundTrip(bearing(req, token))
+	resp, err = t.base.RoundTrip(withBearer(req, token))
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
 	}
-	next, ok := rewound(req)
+	next, ok := rewindBody(req)
 	if !ok {
 		return resp, nil
 	}
@@ -197,11 +197,11 @@ func (t *authorized) RoundTrip(req *http.Request) (resp *http.Response, err erro
 	if token, err = t.current(req.Context(), token); err != nil {
 		return nil, err
 	}
-	return t.base.RoundTrip(bearing(next, token))
+	return t.base.RoundTrip(withBearer(next, token))
 }
 
-// current returns the token of this call, a new one if it is the rejected one.
-func (t *authorized) current(ctx context.Context, rejected string) (string, error) {
+// current returns the token of this call, or a new one if that is the rejected one.
+func (t *authTransport) current(ctx context.Context, rejected string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.token != "" && t.token != rejected {
@@ -212,7 +212,7 @@ func (t *authorized) current(ctx context.Context, rejected string) (string, erro
 	return t.token, err
 }
 
-func bearing(req *http.Request, token string) *http.Request {
+func withBearer(req *http.Request, token string) *http.Request {
 	req = req.Clone(req.Context())
 	req.Header.Set("Authorization", "Bearer "+token)
 	return req

@@ -65,7 +65,7 @@ func TestBodyIsReplayed(t *testing.T) {
 func TestNoPauseBeyondTheDeadline(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.g.base.(*retrying).pause = time.Hour
+	d.g.base.(*retryTransport).pause = time.Hour
 	d.reply("GET /tasks/v1/users/@me/lists", `503 {"error":{"code":503,"message":"Busy"}}`)
 	if _, fault := d.run(t.Context(), "tasks_list_tasklists", `{}`); codeOf(fault) != service.CodeUnavailable {
 		t.Errorf("%+v", fault)

@@ -12,10 +12,10 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// checkTime bounds the look at new code.
+// checkTime bounds checking new code.
 const checkTime = 10 * time.Second
 
-// checkCode runs code up to where its function would be called, with nothing outside.
+// checkCode runs code up to the call of its function, without access to anything outside.
 func (t *Tools) checkCode(ctx context.Context, call toolgroups.Call, code, source, function string) error {
 	if strings.TrimSpace(source) == "" {
 		return toolgroups.Errorf(code, "'js_code' is blank.")

@@ -58,7 +58,7 @@ func (t *Tools) handler(e entry) toolgroups.Handler {
 	}
 }
 
-// params are the arguments with the variables that the manifest names as _env.
+// params returns the arguments with the manifest's variables as _env.
 func (t *Tools) params(ctx context.Context, call toolgroups.Call, names []string) (json.RawMessage, error) {
 	params := map[string]json.RawMessage{}
 	if len(call.Arguments) > 0 {
@@ -87,10 +87,10 @@ func (t *Tools) params(ctx context.Context, call toolgroups.Call, names []string
 	return json.Marshal(params)
 }
 
-// run runs a script for a call. google says that it may use the account of the user.
+// run runs a script for a call. google says that it may use the user's account.
 func (t *Tools) run(ctx context.Context, call toolgroups.Call, s sandbox.Script, google bool) (toolgroups.Result, error) {
 	text := ""
-	err := files.Use(call.Scope, func(root *workspace.Root) (err error) {
+	err := files.WithWorkspace(call.Scope, func(root *workspace.Root) (err error) {
 		h := &host{tools: t, root: root, scope: call.Scope}
 		s.Prelude, s.Owner, s.MaxWait = hostPrelude, call.Owner, t.cfg.MaxWait
 		s.Functions = h.functions(google)
@@ -106,7 +106,7 @@ func (t *Tools) run(ctx context.Context, call toolgroups.Call, s sandbox.Script,
 	return toolgroups.Result{Text: files.Shorten(call.Scope, "js", text, 0, t.cfg.Now())}, nil
 }
 
-// scriptError tells the model what is wrong with a script.
+// scriptError says for the model what is wrong with a script.
 func scriptError(err error) error {
 	if fault, ok := errors.AsType[*sandbox.ScriptError](err); ok {
 		return toolgroups.Errorf(toolgroups.CodeExecution, "%s", fault.Message)

@@ -13,14 +13,14 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// maxFiles is how many manifests are read.
+// maxFiles bounds the manifests that are read.
 const maxFiles = 500
 
-// content is what the folder holds, sorted by file.
+// content is the content of the folder, sorted by file.
 type content struct {
-	print string // of the folder, as [Tools.look] makes it
+	print string // fingerprint of the folder, from [Tools.list]
 	files []file
-	err   error // why not all of them are here
+	err   error // why it is incomplete
 }
 
 // file is a manifest with its code.
@@ -28,15 +28,15 @@ type file struct {
 	base  string
 	tool  *toolgroups.Tool  // of an object
 	group *toolgroups.Group // of a list
-	// list says that it is one, as far as that can be seen, and function is what a single
-	// tool names for its code; both are there where there is no tool for a mistake.
+	// list says that the manifest is a list, if readable; function names the code of a single tool.
+	// Both are set even if the tool is invalid.
 	list     bool
 	function string
 	errs     []error
 }
 
-// MaxCoreTokens is how much the schemas of the tools that stand alone in their files may take
-// together, in estimated tokens, to be in every request; with more they are the group [UserTools].
+// MaxCoreTokens bounds the schemas of all tools from files with one tool, in estimated tokens,
+// up to which they are in every request; above it they are the group [UserTools].
 const MaxCoreTokens = 2_000
 
 // tools returns the tools that are in every request, and the groups.
@@ -73,7 +73,7 @@ func (c content) errors() []error {
 	return out
 }
 
-// owner returns the file that a tool is in.
+// owner returns the file of a tool.
 func (c content) owner(tool string) (file, bool) {
 	for _, f := range c.files {
 		if f.tool != nil && f.tool.Name == tool || f.group != nil && slices.Contains(toolgroups.Names(f.group.Tools), tool) {
@@ -83,9 +83,9 @@ func (c content) owner(tool string) (file, bool) {
 	return file{}, false
 }
 
-// rescan reads the folder if it has changed, and says so. The write lock must be held.
+// rescan reads the folder if it has changed, and reports that. The write lock must be held.
 func (t *Tools) rescan() (bool, error) {
-	names, print, err := t.look()
+	names, print, err := t.scan()
 	if err != nil {
 		return false, fmt.Errorf("jstools: %w", err)
 	}
@@ -101,14 +101,14 @@ func (t *Tools) rescan() (bool, error) {
 	return true, nil
 }
 
-// look returns the manifests, and a text that differs when a file has changed.
-func (t *Tools) look() (names []string, print string, err error) {
+// scan returns the manifests, and a fingerprint of the files.
+func (t *Tools) scan() (names []string, print string, err error) {
 	list, err := os.ReadDir(t.cfg.Dir)
 	if err != nil {
 		return nil, "", err
 	}
 	var b strings.Builder
-	b.WriteString("read\n") // Also an empty folder has been looked at.
+	b.WriteString("read\n") // not empty even for an empty folder
 	for _, entry := range list {
 		base, ext := split(entry.Name())
 		if ext != ".json" && ext != ".js" || strings.HasPrefix(base, ".") {
@@ -116,7 +116,7 @@ func (t *Tools) look() (names []string, print string, err error) {
 		}
 		info, err := os.Stat(filepath.Join(t.cfg.Dir, entry.Name()))
 		if err != nil {
-			continue // It is gone, or a link to nowhere.
+			continue // deleted, or a dangling link
 		}
 		fmt.Fprintf(&b, "%s %d %d %v\n", entry.Name(), info.Size(), info.ModTime().UnixNano(), info.Mode())
 		if ext == ".json" {
@@ -131,7 +131,7 @@ func split(name string) (base, ext string) {
 	return strings.TrimSuffix(name, ext), ext
 }
 
-// load reads files. What one has wrong does not touch the others.
+// load reads files. A mistake in one does not affect the others.
 func (t *Tools) load(names []string) content {
 	var c content
 	slices.Sort(names)
@@ -155,7 +155,7 @@ func (t *Tools) load(names []string) content {
 	return c
 }
 
-// reserved are the names that files cannot take, with who has them.
+// reserved maps the names that files cannot use to their owners.
 func (t *Tools) reserved() map[string]string {
 	taken := map[string]string{}
 	for _, name := range []string{
@@ -174,7 +174,7 @@ func (t *Tools) reserved() map[string]string {
 
 func (f *file) fail(err error) { f.errs = append(f.errs, fmt.Errorf("%s.json: %w", f.base, err)) }
 
-// claim takes the names of a file, and leaves out what has a name that is taken.
+// claim registers the names of a file, and leaves out tools whose names are taken.
 func (f *file) claim(taken map[string]string) {
 	free := func(what, name string) bool {
 		if by, ok := taken[name]; ok {
@@ -230,7 +230,7 @@ func readLimited(path string) ([]byte, error) {
 	return data, nil
 }
 
-// raw is what a manifest says beyond what every tool has.
+// raw has the fields of a manifest beyond those of every tool.
 type raw struct {
 	Name        string          `json:"name"`
 	Function    string          `json:"function"`

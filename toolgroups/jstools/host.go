@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// maxFile is the largest file that a script reads or writes at once, in bytes.
+	// maxFile bounds a file that a script reads or writes at once, in bytes.
 	maxFile = 1 << 20
-	// maxWritten is how much one run may write to files, downloads included.
+	// maxWritten bounds what one run writes to files, downloads included.
 	maxWritten = 64 << 20
 )
 
-// host is what one run of a script can reach.
+// host has what one run of a script can reach.
 type host struct {
 	tools   *Tools
 	root    *workspace.Root
@@ -49,7 +49,7 @@ func (h *host) functions(google bool) map[string]sandbox.Function {
 	return functions
 }
 
-// typed makes a function of the host of one that takes its argument as a value.
+// typed makes a host function of one that takes its argument as a struct.
 func typed[In any](f func(context.Context, In) (any, error)) sandbox.Function {
 	return func(ctx context.Context, argument json.RawMessage) (any, error) {
 		var in In
@@ -110,7 +110,7 @@ type timeArgs struct {
 }
 
 func (h *host) time(_ context.Context, in timeArgs) (any, error) {
-	text, ok := toolgroups.Clock(h.tools.cfg.Now().In(h.tools.cfg.Location), in.Timezone, in.Format)
+	text, ok := toolgroups.FormatTime(h.tools.cfg.Now().In(h.tools.cfg.Location), in.Timezone, in.Format)
 	if !ok {
 		return nil, fmt.Errorf("unknown time zone %.64q: use an IANA name such as Europe/Berlin", in.Timezone)
 	}

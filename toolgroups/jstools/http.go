@@ -19,7 +19,7 @@ type fetchArgs struct {
 	Body    string            `json:"body"`
 }
 
-// response is what fetch gives a script.
+// response is the result of fetch for a script.
 type response struct {
 	OK         bool              `json:"ok"`
 	Status     int               `json:"status"`
@@ -64,7 +64,7 @@ func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
 
 func ok(res *http.Response) bool { return res.StatusCode >= 200 && res.StatusCode <= 299 }
 
-// textOf is the body of a reply as text.
+// textOf returns the body of a reply as text.
 func textOf(res guard.Reply) string {
 	data := res.Data
 	if encoding, name, certain := charset.DetermineEncoding(data, res.Header.Get("Content-Type")); certain && name != "utf-8" {
@@ -75,7 +75,7 @@ func textOf(res guard.Reply) string {
 	return strings.ToValidUTF8(string(data), "\uFFFD")
 }
 
-// requestError says why there is no reply, without the URL, which may hold secrets.
+// requestError says why there is no reply, without the URL, which may contain secrets.
 func requestError(ctx context.Context, err error) error {
 	err = guard.Reason(err)
 	switch {

@@ -1,16 +1,14 @@
-// Package jstools holds the tools that run JavaScript: js_eval, the tools that
-// people write themselves, and the group by which administrators manage those.
+// Package jstools has the tools that run JavaScript: js_eval, user-defined tools, and the group
+// with which administrators manage those.
 //
-// A user tool is a pair of files in one folder, which a person may edit as well:
-// name.json with its description and name.js with its code. An object in name.json
-// is one tool and joins the group [UserTools]; a list is a group of its own. The
-// folder is what counts: the tools of the management group write there and nothing
-// else, and a file that is broken never keeps the others from loading.
+// A user tool is a pair of files in one folder, which can also be edited by hand: name.json with
+// its description and name.js with its code. An object in name.json is one tool and joins the
+// group [UserTools]; a list is a group of its own. The folder is the only record: the management
+// tools write nowhere else, and a broken file does not keep the others from loading.
 //
-// Scripts run in a process of their own (internal/javascript). What they may do
-// outside is done here for them: files stay in the workspace of the call, requests
-// go to public addresses only, and of the environment and the accounts of the user
-// a script sees what its manifest names, js_eval nothing.
+// Scripts run in a separate process (package internal/sandbox). This package provides what they
+// may do outside: files stay in the workspace of the call, requests go to public addresses only,
+// and a script sees only the variables and accounts that its manifest names, js_eval none.
 package jstools
 
 import (
@@ -34,14 +32,14 @@ import (
 )
 
 const (
-	// UserTools is the group of the tools that stand alone in their file, where these are too
-	// large to be core tools.
+	// UserTools is the group of the tools from files with one tool, if these are too large to be
+	// core tools.
 	UserTools = "user_tools"
-	// Management is the group of the tools that create, list, update and delete.
+	// Management is the group of the tools that create, list, update and delete user tools.
 	Management = "js_tool_management"
-	// Source is that of all groups from the folder.
+	// Source is the source of all groups from the folder.
 	Source = "user"
-	// DefaultRescan is how often [Tools.Watch] looks at the folder.
+	// DefaultRescan is the default of [Config].Rescan.
 	DefaultRescan = 2 * time.Second
 )
 
@@ -56,30 +54,29 @@ var (
 type Google interface {
 	// AccessToken returns a valid token. The error says how to connect an account.
 	AccessToken(ctx context.Context, scope toolgroups.Scope) (string, error)
-	// Email returns the address of the account, "" where it is not known.
+	// Email returns the address of the account, "" if unknown.
 	Email(ctx context.Context, scope toolgroups.Scope) (string, error)
 }
 
-// Config is what the tools need to know about the bot.
+// Config configures [Tools].
 type Config struct {
-	// Dir is the folder of the user tools. It is made if it does not exist.
+	// Dir is the folder of the user tools. It is created if missing.
 	Dir string
-	// Sync, if not nil, has the folder hold what other processes have made of it, and has them
-	// see what it holds. It is called before and after a tool changes it.
+	// Sync, if not nil, synchronizes the folder with other processes. It is called before and after
+	// a tool changes it.
 	Sync func(ctx context.Context) error
 	// Engine runs the scripts.
 	Engine *sandbox.Engine
-	// Reserved returns the names of tools and groups that come from elsewhere and
-	// that user tools cannot take. It is asked while files are read or written and
-	// must not call these tools. nil means none but those of this package.
+	// Reserved returns the names of tools and groups that user tools cannot use. It is called while
+	// files are read or written and must not call these tools. nil means only the names of this
+	// package.
 	Reserved func() []string
-	// Changed is called when other tools than before come from the folder, while
-	// no lock is held. nil is allowed.
+	// Changed, if not nil, is called when the tools of the folder have changed, without a lock.
 	Changed func()
-	// Env returns a variable that a manifest names, false where there is none. nil means
-	// that there are none at all.
+	// Env returns a variable that a manifest names; false if it does not exist. nil means that
+	// there are none.
 	Env func(ctx context.Context, scope toolgroups.Scope, name string) (string, bool, error)
-	// Google is the account for scripts that ask for it. nil means there is none.
+	// Google is the account for scripts that ask for it. nil means none.
 	Google Google
 	// AllowPrivate are ranges of addresses that scripts may reach although they
 	// are not public. The zero value allows none.
@@ -90,11 +87,11 @@ type Config struct {
 	Location *time.Location
 	// Now tells the time. nil means [time.Now].
 	Now func() time.Time
-	// Rescan is how often [Tools.Watch] looks. 0 means [DefaultRescan].
+	// Rescan is the interval of [Tools.Watch]. 0 means [DefaultRescan].
 	Rescan time.Duration
-	// MaxWait is how long a script waits for others. 0 means five minutes.
+	// MaxWait bounds how long a script waits for others. 0 means five minutes.
 	MaxWait time.Duration
-	// Logger gets the console of scripts and mistakes in the folder. nil discards it.
+	// Logger gets the console of scripts and mistakes in the folder. nil discards them.
 	Logger *slog.Logger
 }
 
@@ -103,13 +100,13 @@ type Tools struct {
 	cfg    Config
 	client *http.Client
 
-	// write is held while files are read or written, so that no reader sees half of a
-	// change; content is what they came to.
+	// write is held while files are read or written, so that no reader sees half of a change;
+	// content is the result.
 	write   sync.Mutex
 	content atomic.Pointer[content]
 }
 
-// New reads the folder. Nothing is started and nothing has to be closed.
+// New reads the folder. It starts nothing, and nothing has to be closed.
 func New(cfg Config) (*Tools, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("jstools: Dir is empty")
@@ -154,24 +151,23 @@ func (t *Tools) Group() (toolgroups.Group, error) {
 	})
 }
 
-// Tools returns what the folder holds: the tools that stand alone in their files as core tools,
-// or, where their schemas take [MaxCoreTokens], as the group [UserTools], and the other groups
-// by name.
+// Tools returns the tools of the folder: those from files with one tool as core tools, or, above
+// [MaxCoreTokens], as the group [UserTools], and the other groups by name.
 func (t *Tools) Tools() (core []toolgroups.Tool, groups []toolgroups.Group) {
 	return t.content.Load().tools()
 }
 
-// Mistakes returns what a folder holds that is left out, one error each.
+// Mistakes returns the errors of the files in a folder that are left out.
 func Mistakes(dir string) []error {
 	t := &Tools{cfg: Config{Dir: dir}}
-	names, _, err := t.look()
+	names, _, err := t.scan()
 	if err != nil {
 		return []error{fmt.Errorf("jstools: %w", err)}
 	}
 	return t.load(names).errors()
 }
 
-// Watch loads the folder anew when files have changed, until ctx ends.
+// Watch reloads the folder when files have changed, until ctx ends.
 func (t *Tools) Watch(ctx context.Context) {
 	tick := time.NewTicker(t.cfg.Rescan)
 	defer tick.Stop()
@@ -187,7 +183,7 @@ func (t *Tools) Watch(ctx context.Context) {
 	}
 }
 
-// Reload loads the folder anew if files have changed since it was read.
+// Reload reads the folder if files have changed since it was read.
 func (t *Tools) Reload() error {
 	t.write.Lock()
 	changed, err := t.rescan()
@@ -198,8 +194,8 @@ func (t *Tools) Reload() error {
 	return err
 }
 
-// shared has this process and others see the same tools.
-func (t *Tools) shared(ctx context.Context, code string) error {
+// sync synchronizes the tools with other processes.
+func (t *Tools) sync(ctx context.Context, code string) error {
 	if t.cfg.Sync == nil {
 		return nil
 	}
@@ -209,7 +205,7 @@ func (t *Tools) shared(ctx context.Context, code string) error {
 	return nil
 }
 
-// notify tells that the tools are others now. No lock may be held.
+// notify calls Changed. No lock may be held.
 func (t *Tools) notify() {
 	if t.cfg.Changed != nil {
 		t.cfg.Changed()

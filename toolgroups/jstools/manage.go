@@ -21,7 +21,7 @@ const (
 	CodeDelete = "delete_failed"
 )
 
-// defaultTimeout is that of a tool whose creator names none, in seconds.
+// defaultTimeout is the default timeout of a new tool, in seconds.
 const defaultTimeout = 30
 
 type toolArgs struct {
@@ -33,7 +33,7 @@ type toolArgs struct {
 	Timeout     *int    `json:"timeout_seconds"`
 }
 
-// check refuses values that no tool can have.
+// check refuses invalid values.
 func (a toolArgs) check() error {
 	if a.Name == "" {
 		return toolgroups.Errorf(toolgroups.CodeInvalid, "'name' is blank. Give the name of the tool.")
@@ -44,7 +44,7 @@ func (a toolArgs) check() error {
 	return nil
 }
 
-// apply puts what is given into a manifest and leaves the rest as it is.
+// apply sets the given values in a manifest and leaves the rest unchanged.
 func (a toolArgs) apply(ms []toolgroups.Member) ([]toolgroups.Member, error) {
 	if strings.TrimSpace(a.Description) != "" {
 		ms = set(ms, "description", encode(strings.TrimSpace(a.Description)))
@@ -108,23 +108,23 @@ func (t *Tools) create(ctx context.Context, call toolgroups.Call, in toolArgs) (
 	return toolgroups.Text("Created the tool '%s'. It is in the group %s, because the tools made here are too large to be in every request: load that to use it from the next step on.", in.Name, UserTools)
 }
 
-// change makes a change of the folder, here and for other processes.
+// change changes the folder, here and for other processes.
 func (t *Tools) change(ctx context.Context, code string, do func() error) error {
-	if err := t.shared(ctx, code); err != nil {
+	if err := t.sync(ctx, code); err != nil {
 		return err
 	}
 	if err := do(); err != nil {
 		return err
 	}
 	defer t.notify()
-	return t.shared(ctx, code)
+	return t.sync(ctx, code)
 }
 
-// createFiles writes a tool that was not there before, or nothing.
+// createFiles writes a new tool completely or not at all.
 func (t *Tools) createFiles(name string, manifest []byte, code string) error {
 	t.write.Lock()
 	defer t.write.Unlock()
-	if err := t.fresh(); err != nil {
+	if err := t.forceRead(); err != nil {
 		return toolgroups.Errorf(CodeCreate, "The folder of user tools cannot be read: %v.", err)
 	}
 	if err := t.mayCreate(name); err != nil {
@@ -133,8 +133,8 @@ func (t *Tools) createFiles(name string, manifest []byte, code string) error {
 	return t.store(CodeCreate, name, manifest, code, &code)
 }
 
-// store writes a tool, or nothing where it could not be used. source is its code, and code
-// what is new of that. The write lock must be held.
+// store writes a tool, or nothing if it could not be used. source is its code, and code the new
+// code, if any. The write lock must be held.
 func (t *Tools) store(kind, name string, manifest []byte, source string, code *string) error {
 	if f := t.parse(name, manifest, source); f.tool == nil {
 		return toolgroups.Errorf(kind, "The tool cannot be used like that: %v.", errors.Join(f.errs...))
@@ -229,7 +229,7 @@ func (t *Tools) update(ctx context.Context, call toolgroups.Call, in toolArgs) (
 	return toolgroups.Text("Updated the tool '%s'. The change counts from the next step on.", in.Name)
 }
 
-// updateFiles changes a tool as a whole or not at all.
+// updateFiles changes a tool completely or not at all.
 func (t *Tools) updateFiles(base string, in toolArgs) error {
 	t.write.Lock()
 	defer t.write.Unlock()
@@ -269,8 +269,8 @@ func (t *Tools) remove(ctx context.Context, _ toolgroups.Call, in toolArgs) (too
 	return toolgroups.Text("Deleted the tool '%s' with its files.", in.Name)
 }
 
-// mayChange refuses tools that do not stand alone in a file of the folder. A file
-// that is broken may be changed: that is how it is mended.
+// mayChange refuses tools that are not alone in their file. A broken file may be changed, to
+// repair it.
 func (t *Tools) mayChange(name, code string) (file, error) {
 	if err := t.Reload(); err != nil {
 		return file{}, toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)

@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// execute is the function of a tool that stands alone in its file.
+	// execute is the function of a tool that is alone in its file.
 	execute = "execute"
-	// permitGoogle is the permission for the account of the user.
+	// permitGoogle is the permission for the user's account.
 	permitGoogle = "google"
 	// envPrefix marks the name of a variable among the permissions of a tool.
 	envPrefix = "env:"
-	// maxEnv is how many variables a tool may name.
+	// maxEnv bounds the variables of a tool.
 	maxEnv = 20
 )
 
 var (
-	// toolName is what tools made in a chat are named.
+	// toolName matches the names of tools made in a chat.
 	toolName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,48}[a-z0-9]$`)
 	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)
 )
 
-// entry is how a user tool runs.
+// entry says how a user tool runs.
 type entry struct {
 	source   string
 	function string
@@ -40,7 +40,7 @@ type entry struct {
 	timeout  time.Duration
 }
 
-// parse makes tools of a manifest and its code.
+// parse makes tools from a manifest and its code.
 func (t *Tools) parse(base string, data []byte, source string) file {
 	entries, list := rawEntries(data)
 	f := file{base: base, list: list}
@@ -62,7 +62,7 @@ func (t *Tools) parse(base string, data []byte, source string) file {
 	return f
 }
 
-// bind gives tools their functions, and leaves out those whose access cannot be read.
+// bind sets the functions of tools, and leaves out tools whose permissions are invalid.
 func (t *Tools) bind(f *file, tools []toolgroups.Tool, entries []raw, list bool, source string) []toolgroups.Tool {
 	var out []toolgroups.Tool
 	for _, tool := range tools {
@@ -83,7 +83,7 @@ func (t *Tools) bind(f *file, tools []toolgroups.Tool, entries []raw, list bool,
 	return out
 }
 
-// rawEntries reads what can be read of the entries, and whether it is a list.
+// rawEntries reads the readable entries, and reports whether it is a list.
 func rawEntries(data []byte) ([]raw, bool) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
 	var parts []json.RawMessage
@@ -103,7 +103,7 @@ func rawEntries(data []byte) ([]raw, bool) {
 	return out, list
 }
 
-// newEntry reads how a tool runs. In a list its function is named like it as a rule.
+// newEntry reads how a tool runs. In a list its function is by default named like the tool.
 func newEntry(r raw, list bool, source string) (entry, error) {
 	e := entry{source: source, function: strings.TrimSpace(r.Function)}
 	if e.function == "" {
@@ -135,7 +135,7 @@ func checkEnv(names []string) error {
 	return nil
 }
 
-// permissions splits what the management tools take as one text.
+// permissions splits the permissions in the management tools' arguments.
 func permissions(text string) (names, env []string, err error) {
 	names, env = []string{}, []string{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -149,8 +149,8 @@ func permissions(text string) (names, env []string, err error) {
 	return names, env, checkEnv(env)
 }
 
-// schema makes the parameters of a manifest of what the management tools take as
-// JSON text. All that stands in it stays, items and default among it.
+// schema makes parameters from the JSON text in the management tools' arguments. It keeps
+// everything, including items and default.
 func schema(text string) (json.RawMessage, error) {
 	data := json.RawMessage(strings.TrimSpace(text))
 	var top struct {
@@ -197,11 +197,11 @@ func drop(ms []toolgroups.Member, keys ...string) []toolgroups.Member {
 	return slices.DeleteFunc(ms, func(m toolgroups.Member) bool { return slices.Contains(keys, m.Key) })
 }
 
-// encode writes strings, numbers and lists of them, with <, > and & as they are.
+// encode encodes strings, numbers and lists of them without HTML escapes.
 func encode(v any) json.RawMessage {
 	data, err := toolgroups.EncodeJSON(v)
 	if err != nil {
-		return json.RawMessage("null") // These always encode.
+		return json.RawMessage("null") // these always encode
 	}
 	return data
 }

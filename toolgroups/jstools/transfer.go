@@ -31,7 +31,7 @@ type downloadArgs struct {
 	Headers map[string]string `json:"headers"`
 }
 
-// download streams a reply to a file, which is there when all of it has come.
+// download streams a reply to a file, which appears when it is complete.
 func (h *host) download(ctx context.Context, in downloadArgs) (any, error) {
 	rel, err := h.root.Creatable(in.Path)
 	if err != nil {
@@ -49,22 +49,22 @@ func (h *host) download(ctx context.Context, in downloadArgs) (any, error) {
 	if !ok(res) {
 		return nil, fmt.Errorf("the server answered HTTP %d %s", res.StatusCode, http.StatusText(res.StatusCode))
 	}
-	size, err := h.root.WriteFrom(rel, &metered{from: res.Body, left: maxTransfer, spend: h.spend})
+	size, err := h.root.WriteFrom(rel, &meteredReader{from: res.Body, left: maxTransfer, spend: h.spend})
 	if err != nil {
 		return nil, requestError(ctx, err)
 	}
 	return map[string]any{"success": true, "path": filepath.ToSlash(rel), "size": size}, nil
 }
 
-// metered reads up to a limit and counts what it reads for the run.
-type metered struct {
+// meteredReader reads up to a limit and counts the bytes for the run.
+type meteredReader struct {
 	from  io.Reader
 	left  int64
 	spend func(int64) error
 }
 
-// Read fails behind the limit.
-func (m *metered) Read(p []byte) (int, error) {
+// Read fails beyond the limit.
+func (m *meteredReader) Read(p []byte) (int, error) {
 	n, err := m.from.Read(p)
 	if m.left -= int64(n); m.left < 0 {
 		return n, fmt.Errorf("the file is larger than the limit of %d MiB", maxTransfer>>20)
@@ -89,14 +89,14 @@ type uploadPart struct {
 	Body        string `json:"body"`
 }
 
-// uploaded is what uploadMultipart gives a script.
-type uploaded struct {
+// uploadResult is the result of uploadMultipart for a script.
+type uploadResult struct {
 	OK     bool   `json:"ok"`
 	Status int    `json:"status"`
 	Body   string `json:"body"`
 }
 
-// upload posts parts as multipart/related, or as a form where a part has a name.
+// upload posts parts as multipart/related, or as a form if a part has a name.
 func (h *host) upload(ctx context.Context, in uploadArgs) (any, error) {
 	if len(in.Parts) == 0 || len(in.Parts) > maxParts {
 		return nil, fmt.Errorf("an upload has 1 to %d parts", maxParts)
@@ -124,11 +124,11 @@ func (h *host) upload(ctx context.Context, in uploadArgs) (any, error) {
 	if res.Cut {
 		text += fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
-	return uploaded{OK: ok(res.Response), Status: res.StatusCode, Body: text}, nil
+	return uploadResult{OK: ok(res.Response), Status: res.StatusCode, Body: text}, nil
 }
 
-// assembled is a body of several parts that is read from files as it is sent.
-type assembled struct {
+// multipartBody is a body of several parts that are read from files while it is sent.
+type multipartBody struct {
 	boundary string
 	readers  []io.Reader
 	files    []*os.File
@@ -136,14 +136,14 @@ type assembled struct {
 	form     bool
 }
 
-func (a *assembled) close() {
+func (a *multipartBody) close() {
 	for _, f := range a.files {
 		_ = f.Close()
 	}
 }
 
 // add appends a piece of known length.
-func (a *assembled) add(r io.Reader, size int64) error {
+func (a *multipartBody) add(r io.Reader, size int64) error {
 	a.readers = append(a.readers, r)
 	if a.size += size; a.size > maxTransfer {
 		return fmt.Errorf("the upload is larger than the limit of %d MiB", maxTransfer>>20)
@@ -151,11 +151,11 @@ func (a *assembled) add(r io.Reader, size int64) error {
 	return nil
 }
 
-func (h *host) assemble(parts []uploadPart) (*assembled, error) {
+func (h *host) assemble(parts []uploadPart) (*multipartBody, error) {
 	var frame bytes.Buffer
 	w := multipart.NewWriter(&frame)
-	a := &assembled{boundary: w.Boundary()}
-	// text moves on what the writer has put between the parts.
+	a := &multipartBody{boundary: w.Boundary()}
+	// text moves the writer's text between parts to the body.
 	text := func() error {
 		err := a.add(strings.NewReader(frame.String()), int64(frame.Len()))
 		frame.Reset()
@@ -179,8 +179,8 @@ func (h *host) assemble(parts []uploadPart) (*assembled, error) {
 	return a, nil
 }
 
-// addContent appends what a part holds.
-func (h *host) addContent(a *assembled, p uploadPart) error {
+// addContent appends the content of a part.
+func (h *host) addContent(a *multipartBody, p uploadPart) error {
 	if p.Type != "file" {
 		return a.add(strings.NewReader(p.Body), int64(len(p.Body)))
 	}
@@ -196,8 +196,8 @@ func (h *host) addContent(a *assembled, p uploadPart) error {
 	return a.add(io.LimitReader(f, info.Size()), info.Size())
 }
 
-// header is what stands before a part. Line breaks cannot get into it: FormatMediaType
-// encodes them, and a content type that does not parse is not used.
+// header returns the header of a part. It cannot contain line breaks: FormatMediaType encodes
+// them, and an invalid content type is dropped.
 func (p uploadPart) header() textproto.MIMEHeader {
 	kind := "application/json; charset=UTF-8"
 	if p.Type == "file" {

@@ -12,8 +12,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// fresh reads the folder in any case. The write lock must be held.
-func (t *Tools) fresh() error {
+// forceRead reads the folder even if it seems unchanged. The write lock must be held.
+func (t *Tools) forceRead() error {
 	old := *t.content.Load()
 	old.print = ""
 	t.content.Store(&old)
@@ -21,9 +21,9 @@ func (t *Tools) fresh() error {
 	return err
 }
 
-// confirm makes sure that a tool is there. The write lock must be held.
+// confirm checks that a tool exists. The write lock must be held.
 func (t *Tools) confirm(name, code string) error {
-	if err := t.fresh(); err != nil {
+	if err := t.forceRead(); err != nil {
 		return toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)
 	}
 	if f, ok := t.content.Load().owner(toolgroups.WireName(name)); !ok || f.base != name {
@@ -32,8 +32,8 @@ func (t *Tools) confirm(name, code string) error {
 	return nil
 }
 
-// put writes the files of a tool, each as a whole: the code first, as code without
-// a manifest is no tool. If the manifest cannot be written, the code is put back.
+// put writes the files of a tool atomically: the code first, because code without a manifest is
+// not a tool. If writing the manifest fails, the code is restored.
 func (t *Tools) put(name string, manifest []byte, code *string) error {
 	var pretty bytes.Buffer
 	if err := json.Indent(&pretty, manifest, "", "  "); err != nil {
@@ -62,7 +62,7 @@ func (t *Tools) put(name string, manifest []byte, code *string) error {
 	return nil
 }
 
-// removeFiles takes the manifest first: code without one is no tool.
+// removeFiles deletes the manifest first: code without one is not a tool.
 func (t *Tools) removeFiles(name string) error {
 	t.write.Lock()
 	defer t.write.Unlock()
@@ -71,7 +71,7 @@ func (t *Tools) removeFiles(name string) error {
 			return toolgroups.Errorf(CodeDelete, "The files of '%s' could not be deleted: %v.", name, workspace.Cause(err))
 		}
 	}
-	if err := t.fresh(); err != nil {
+	if err := t.forceRead(); err != nil {
 		return toolgroups.Errorf(CodeDelete, "The folder of user tools cannot be read: %v.", err)
 	}
 	return nil

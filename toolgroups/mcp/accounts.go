@@ -19,7 +19,7 @@ import (
 	"oneclaw/toolgroups/mcp/oauth"
 )
 
-// openAccounts makes what keeps the tokens of people.
+// openAccounts creates the store of users' tokens.
 func (c *Client) openAccounts() (err error) {
 	if c.cfg.Accounts.KV == nil {
 		return nil
@@ -31,7 +31,7 @@ func (c *Client) openAccounts() (err error) {
 	return err
 }
 
-// target finds a server to which people sign in.
+// target returns a server to which users sign in.
 func (c *Client) target(name string) (oauth.Server, bool) {
 	s, ok := c.find(name)
 	if !ok || !s.personal() {
@@ -40,7 +40,7 @@ func (c *Client) target(name string) (oauth.Server, bool) {
 	return s.target(), true
 }
 
-// find returns a server by its name, in whatever case.
+// find returns a server by its name, ignoring case.
 func (c *Client) find(name string) (*server, bool) {
 	servers := c.all()
 	i := slices.IndexFunc(servers, func(s *server) bool { return strings.EqualFold(s.name, name) })
@@ -50,7 +50,7 @@ func (c *Client) find(name string) (*server, bool) {
 	return servers[i], true
 }
 
-// Pages are what browsers are shown during a sign-in, under /mcp/.
+// Pages serves the pages of sign-ins, under /mcp/.
 func (c *Client) Pages() http.Handler {
 	if c.cfg.accounts == nil {
 		return http.NotFoundHandler()
@@ -61,8 +61,8 @@ func (c *Client) Pages() http.Handler {
 // learnTime bounds reading the tools after a sign-in.
 const learnTime = 20 * time.Second
 
-// Connect answers /connect for a server in Markdown.
-func (c *Client) Connect(ctx context.Context, name string, role toolgroups.Role, req oauth.Request) (string, error) {
+// ConnectAccount answers /connect for a server in Markdown.
+func (c *Client) ConnectAccount(ctx context.Context, name string, role toolgroups.Role, req oauth.Request) (string, error) {
 	s, ok := c.find(name)
 	switch {
 	case !ok:
@@ -78,35 +78,34 @@ func (c *Client) Connect(ctx context.Context, name string, role toolgroups.Role,
 	if err != nil || !done {
 		return text, err
 	}
-	s.people.leave(req.User) // What was connected before has no part in this.
+	s.people.leave(req.User) // close the connection with the previous account
 	ctx, cancel := context.WithTimeout(ctx, learnTime)
 	defer cancel()
-	if err := s.meet(ctx, req.User); err != nil {
+	if err := s.connectOnce(ctx, req.User); err != nil {
 		return text + "\n\nBut its tools cannot be read yet: " + s.callError("list", err).Error(), nil
 	}
 	return fmt.Sprintf("%s It has %d tools.", text, s.status().Tools), nil
 }
 
-// Disconnect answers /disconnect for a server in Markdown, also for one that is no longer
-// there.
+// Disconnect answers /disconnect for a server in Markdown, even if the server has been removed.
 func (c *Client) Disconnect(ctx context.Context, name, user string) (string, error) {
 	if c.cfg.accounts == nil {
 		return fmt.Sprintf("You have no account connected at %s.", name), nil
 	}
 	s, ok := c.find(name)
 	if !ok {
-		return c.cfg.accounts.Disconnect(ctx, c.gone(name), user)
+		return c.cfg.accounts.Disconnect(ctx, c.removedServer(name), user)
 	}
 	defer s.people.leave(user)
-	return c.cfg.accounts.Disconnect(ctx, oauth.Server{Name: s.name, HTTP: cmp.Or(s.signIn, c.gone(name).HTTP)}, user)
+	return c.cfg.accounts.Disconnect(ctx, oauth.Server{Name: s.name, HTTP: cmp.Or(s.signIn, c.removedServer(name).HTTP)}, user)
 }
 
-// gone is a server that is no longer there, at whose sign-in consents are withdrawn.
-func (c *Client) gone(name string) oauth.Server {
+// removedServer returns a removed server, to revoke consents at its sign-in.
+func (c *Client) removedServer(name string) oauth.Server {
 	return oauth.Server{Name: name, HTTP: guard.NewClient(guard.Config{AllowPrivate: c.cfg.AllowPrivate, Resolver: c.cfg.Resolver})}
 }
 
-// Forget withdraws and deletes what people connected at a server. It returns how many did.
+// Forget revokes and deletes the accounts of all users at a server. It returns their number.
 func (c *Client) Forget(ctx context.Context, name string) (int, error) {
 	if c.cfg.accounts == nil {
 		return 0, nil
@@ -114,14 +113,14 @@ func (c *Client) Forget(ctx context.Context, name string) (int, error) {
 	if err := c.cfg.Accounts.KV.Delete(ctx, PinPrefix+name, storage.Any); err != nil {
 		return 0, fmt.Errorf("mcp: forget what was allowed: %w", err)
 	}
-	target := c.gone(name)
+	target := c.removedServer(name)
 	if s, ok := c.find(name); ok && s.signIn != nil {
 		target = s.target()
 	}
 	return c.cfg.accounts.Forget(ctx, target)
 }
 
-// Connected reports whether a person has connected an account at a server.
+// Connected reports whether a user has connected an account at a server.
 func (c *Client) Connected(ctx context.Context, name, user string) (bool, error) {
 	target, ok := c.target(name)
 	if !ok || c.cfg.accounts == nil {
@@ -133,7 +132,7 @@ func (c *Client) Connected(ctx context.Context, name, user string) (bool, error)
 // ValidName reports whether a server can have the name.
 func ValidName(name string) bool { return serverName.MatchString(name) }
 
-// Check contacts a server now and says in Markdown how it is, for an administrator.
+// Check contacts a server and describes its state in Markdown, for an administrator.
 func (c *Client) Check(ctx context.Context, name, user string) (string, error) {
 	s, ok := c.find(name)
 	if !ok {
@@ -141,13 +140,13 @@ func (c *Client) Check(ctx context.Context, name, user string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, learnTime)
 	defer cancel()
-	err := s.meet(ctx, user)
+	err := s.connectOnce(ctx, user)
 	var known *toolgroups.Error
 	switch {
 	case err == nil:
 		return fmt.Sprintf("%s works: it has %d tools.", s.name, s.status().Tools), nil
 	case s.personal() && errors.As(err, &known) && known.Code == oauth.CodeNotConnected:
-		wants, err := oauth.Wants(ctx, s.target())
+		wants, err := oauth.RequiresSignIn(ctx, s.target())
 		if err != nil {
 			return fmt.Sprintf("%s does not work: %s.", s.name, err), nil
 		}
@@ -156,38 +155,37 @@ func (c *Client) Check(ctx context.Context, name, user string) (string, error) {
 		}
 		return fmt.Sprintf("%s can be reached and asks people to sign in. You have no account connected there: `/connect %s`.", s.name, s.name), nil
 	}
-	return fmt.Sprintf("%s does not work: %s.", s.name, strings.TrimSuffix(s.trouble(err).Error(), ".")), nil
+	return fmt.Sprintf("%s does not work: %s.", s.name, strings.TrimSuffix(s.contactError(err).Error(), ".")), nil
 }
 
-// trouble is what an administrator is told of a server that could not be met.
-func (s *server) trouble(err error) error {
+// contactError tells an administrator why a server could not be contacted.
+func (s *server) contactError(err error) error {
 	if problem := s.status().Problem; problem != "" {
 		return errors.New(problem)
 	}
 	return s.callError("list", err)
 }
 
-// Has reports whether there is a server of that name.
-func (c *Client) Has(name string) bool {
+// HasServer reports whether there is a server of that name.
+func (c *Client) HasServer(name string) bool {
 	_, ok := c.find(name)
 	return ok
 }
 
-// Trial is a server that was looked at before it is added.
+// Trial is the result of trying a server before it is added.
 type Trial struct {
-	// Server is the server as it is to be added.
+	// Server is the configuration to add.
 	Server Server
-	// Tools is how many tools it lists, 0 where they are for those who have signed in.
+	// Tools is the number of tools, 0 if they are only shown after a sign-in.
 	Tools int
 
 	pins pins
 }
 
-// Try contacts a server that an administrator wants to add, without keeping it: it asks
-// whether people have to sign in, and else reads the tools. The error is for the
-// administrator.
+// Try contacts a server that an administrator wants to add, without adding it: it asks whether
+// users have to sign in, or else reads the tools. The error is for the administrator.
 func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error) {
-	if err := c.fits(name, cfg); err != nil {
+	if err := c.checkNew(name, cfg); err != nil {
 		return Trial{}, err
 	}
 	cfg.added = true
@@ -201,7 +199,7 @@ func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error
 	ctx, cancel := context.WithTimeout(ctx, learnTime)
 	defer cancel()
 	if cfg.Auth == "" {
-		wants, err := oauth.Wants(ctx, oauth.Server{Name: name, URL: cfg.URL, HTTP: signInClient(family.AllowPrivate, family)})
+		wants, err := oauth.RequiresSignIn(ctx, oauth.Server{Name: name, URL: cfg.URL, HTTP: signInClient(family.AllowPrivate, family)})
 		if err != nil {
 			return Trial{}, err
 		}
@@ -210,10 +208,10 @@ func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error
 		}
 	}
 	if cfg.Auth == AuthOAuth {
-		return Trial{Server: cfg}, nil // Its tools are for those who have signed in.
+		return Trial{Server: cfg}, nil // its tools are only shown after a sign-in
 	}
-	if err := s.meet(ctx, ""); err != nil {
-		return Trial{}, s.trouble(err)
+	if err := s.connectOnce(ctx, ""); err != nil {
+		return Trial{}, s.contactError(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,8 +221,8 @@ func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error
 	return Trial{Server: cfg, Tools: len(s.group.Tools), pins: s.pins}, nil
 }
 
-// Pin keeps what a server that is added said when it was tried: that is what it is allowed to
-// say. One whose tools are for those who sign in is held to what the first of them is shown.
+// Pin records what a tried server said about its tools: that is what it is allowed to say. If
+// its tools are only shown after a sign-in, the first user's list is recorded.
 func (c *Client) Pin(ctx context.Context, name string, tried Trial) (err error) {
 	switch {
 	case c.cfg.Accounts.KV == nil:
@@ -242,8 +240,8 @@ func (c *Client) Pin(ctx context.Context, name string, tried Trial) (err error) 
 	return nil
 }
 
-// fits checks a server that is to be added. Its tools must not take the names of others'.
-func (c *Client) fits(name string, cfg Server) error {
+// checkNew checks a server to be added. Its tools must not use the names of others'.
+func (c *Client) checkNew(name string, cfg Server) error {
 	if !serverName.MatchString(name) {
 		return errors.New("the name has letters, digits, - and _, at most 32, and begins with a letter")
 	}
@@ -266,9 +264,9 @@ func (c *Client) fits(name string, cfg Server) error {
 	return nil
 }
 
-// Added makes the servers that were added in chats those of the argument, beside those of
-// the configuration. What is left out, and why, is in the error; the rest is there.
-func (c *Client) Added(servers map[string]Server) error {
+// SetAdded sets the servers that were added in chats, besides those of the configuration. The error
+// says what is left out, and why; the rest is used.
+func (c *Client) SetAdded(servers map[string]Server) error {
 	c.adding.Lock()
 	defer c.adding.Unlock()
 	if c.closed {
@@ -295,7 +293,7 @@ func (c *Client) Added(servers map[string]Server) error {
 		if kept[name] {
 			continue
 		}
-		s, err := c.make(name, servers[name])
+		s, err := c.newAdded(name, servers[name])
 		if err != nil {
 			errs = append(errs, fmt.Errorf("server %q: %w", name, err))
 			continue
@@ -315,9 +313,9 @@ func (c *Client) Added(servers map[string]Server) error {
 	return errors.Join(errs...)
 }
 
-// make makes a server that was added in a chat.
-func (c *Client) make(name string, cfg Server) (*server, error) {
-	if err := c.fits(name, cfg); err != nil {
+// newAdded creates a server that was added in a chat.
+func (c *Client) newAdded(name string, cfg Server) (*server, error) {
+	if err := c.checkNew(name, cfg); err != nil {
 		return nil, err
 	}
 	cfg.added = true

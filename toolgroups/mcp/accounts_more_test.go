@@ -160,7 +160,7 @@ func aCrashAfterTheTokens(t *testing.T, em *emulator.Server) {
 	})
 	proof := d.proof(t, d.consent(t, part(t, linkPattern, d.send(t, ada, "")), emulator.Ada))
 	kv.broken.Store(true)
-	_, err := d.c.Connect(t.Context(), "notes", 1, oauth.Request{User: ada, Chat: ada, Direct: true, Args: proof})
+	_, err := d.c.ConnectAccount(t.Context(), "notes", 1, oauth.Request{User: ada, Chat: ada, Direct: true, Args: proof})
 	if err == nil {
 		t.Fatal("it says that it worked")
 	}
@@ -284,15 +284,15 @@ func aServerIsAddedAndLeaves(t *testing.T, em *emulator.Server) {
 	before := changes.Load()
 	more := map[string]mcp.Server{"more": {URL: "https://more.example/mcp", Role: "admin"}}
 	for range 2 {
-		must(t, d.c.Added(more))
+		must(t, d.c.SetAdded(more))
 	}
-	if n := changes.Load() - before; n != 1 || !d.c.Has("more") || len(d.c.Groups()) != 2 {
+	if n := changes.Load() - before; n != 1 || !d.c.HasServer("more") || len(d.c.Groups()) != 2 {
 		t.Errorf("%d changes, groups %d", n, len(d.c.Groups()))
 	}
-	if text, err := d.c.Connect(t.Context(), "more", 1, oauth.Request{}); err != nil || !strings.Contains(text, "not for everybody") {
+	if text, err := d.c.ConnectAccount(t.Context(), "more", 1, oauth.Request{}); err != nil || !strings.Contains(text, "not for everybody") {
 		t.Errorf("%q, %v", text, err)
 	}
-	if err := d.c.Added(map[string]mcp.Server{"notes": {URL: "https://evil.example/mcp"}}); err == nil || d.c.Has("more") {
+	if err := d.c.SetAdded(map[string]mcp.Server{"notes": {URL: "https://evil.example/mcp"}}); err == nil || d.c.HasServer("more") {
 		t.Errorf("the place of one from the settings was taken: %v", err)
 	}
 	if st := d.c.Status(); len(st) != 1 || st[0].Server.URL != em.URL {

@@ -73,7 +73,7 @@ func (d *harness) send(t *testing.T, user, args string) string {
 
 func (d *harness) sendIn(t *testing.T, user, chat, args string) string {
 	t.Helper()
-	text, err := d.c.Connect(t.Context(), "Notes", toolgroups.RoleUser, oauth.Request{
+	text, err := d.c.ConnectAccount(t.Context(), "Notes", toolgroups.RoleUser, oauth.Request{
 		User: user, UserName: "Somebody", Chat: chat, Direct: chat == user, Args: args,
 	})
 	must(t, err)

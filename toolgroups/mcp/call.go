@@ -13,17 +13,17 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// handler is the function behind a tool of the server.
+// handler returns the function behind a tool of the server.
 func (s *server) handler(tool string) toolgroups.Handler {
 	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-		own, leave, err := s.as(ctx, call.User)
+		own, leave, err := s.asUser(ctx, call.User)
 		if err != nil {
 			return toolgroups.Result{}, s.callError(tool, err)
 		}
 		defer leave()
 		res, err := own.call(ctx, tool, call)
 		if errors.Is(err, sdk.ErrSessionMissing) {
-			// The server has forgotten this connection and has not looked at the call.
+			// The server has forgotten this connection and has not handled the call.
 			res, err = own.call(ctx, tool, call)
 		}
 		if err != nil {
@@ -33,14 +33,14 @@ func (s *server) handler(tool string) toolgroups.Handler {
 	}
 }
 
-// call runs a tool on the connection, which is made where there is none.
+// call runs a tool, on a new connection if there is none.
 func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*sdk.CallToolResult, error) {
 	l, err := s.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer s.release(l, false)
-	timed, cancel := toolgroups.Timed(ctx, s.cfg.Timeout)
+	timed, cancel := toolgroups.WithPausableTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	defer l.askers.enter(timed, call)()
 	params := &sdk.CallToolParams{Name: tool}
@@ -53,20 +53,20 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 		res, err = l.session.CallTool(timed, params)
 	}
 	switch {
-	case err == nil, refusal(err) != nil:
-		s.served(l)
+	case err == nil, errorResponse(err) != nil:
+		s.markServed(l)
 		return res, err
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case timed.Err() != nil:
-		s.hung(l)
+		s.countHang(l)
 		return nil, context.Cause(timed)
 	}
 	if errors.Is(err, sdk.ErrSessionMissing) {
-		s.drop(l, nil) // The server has forgotten it, which is no failure.
+		s.drop(l, nil) // the server has forgotten it, which is no failure
 		return nil, err
 	}
-	if known := mendable(err); known != nil {
+	if known := userFixable(err); known != nil {
 		return nil, known
 	}
 	cause := l.cause(err)
@@ -78,14 +78,14 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 	return nil, cause
 }
 
-// failed is what the library, which does not export it, has look like an answer where an HTTP
-// request failed.
-var failed = jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
+// errHTTPRequest is the library's unexported error for a failed HTTP request, which looks like a
+// response.
+var errHTTPRequest = jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
 
-// refusal returns what the server answered in place of a result; nil where it did not answer.
-func refusal(err error) *jsonrpc.Error {
+// errorResponse returns the server's error response; nil if there was no response.
+func errorResponse(err error) *jsonrpc.Error {
 	refused, ok := errors.AsType[*jsonrpc.Error](err)
-	if !ok || refused.Code == failed.Code && refused.Message == failed.Message {
+	if !ok || refused.Code == errHTTPRequest.Code && refused.Message == errHTTPRequest.Message {
 		return nil
 	}
 	return refused
@@ -97,8 +97,8 @@ func unsent(err error) bool {
 	return ok && dial.Op == "dial" || errors.Is(guard.Reason(err), guard.ErrAddress)
 }
 
-// served notes that the server answers.
-func (s *server) served(l *link) {
+// markServed records that the server answers.
+func (s *server) markServed(l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.served, l.hangs = true, 0
@@ -107,8 +107,8 @@ func (s *server) served(l *link) {
 	}
 }
 
-// hung gives the connection up when several calls in a row got no answer.
-func (s *server) hung(l *link) {
+// countHang drops the connection after several unanswered calls in a row.
+func (s *server) countHang(l *link) {
 	s.mu.Lock()
 	l.hangs++
 	hangs := l.hangs
@@ -118,10 +118,10 @@ func (s *server) hung(l *link) {
 	}
 }
 
-// callError is what the model is told.
+// callError returns the error for the model.
 func (s *server) callError(tool string, err error) error {
 	var known *toolgroups.Error
-	refused := refusal(err)
+	refused := errorResponse(err)
 	name := clean(tool, maxName)
 	switch {
 	case errors.As(err, &known):
@@ -140,9 +140,9 @@ func (s *server) callError(tool string, err error) error {
 		s.name, name, s.redact.line(reason(err).Error()))
 }
 
-// runConnect is the tool that stands for tools not yet known.
+// runConnect is the function of the placeholder for unknown tools.
 func (s *server) runConnect(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-	err := s.meet(ctx, call.User)
+	err := s.connectOnce(ctx, call.User)
 	if errors.Is(err, errClosed) {
 		err = s.callError(s.naming.connect(), err)
 	}
@@ -154,10 +154,9 @@ func (s *server) runConnect(ctx context.Context, call toolgroups.Call) (toolgrou
 		s.name, len(g.Tools), g.Name)
 }
 
-// meet connects, as a person where each has a connection of their own, and so learns what
-// tools there are.
-func (s *server) meet(ctx context.Context, user string) error {
-	own, leave, err := s.as(ctx, user)
+// connectOnce connects, for personal servers as the user, and so learns the tools.
+func (s *server) connectOnce(ctx context.Context, user string) error {
+	own, leave, err := s.asUser(ctx, user)
 	if err != nil {
 		return err
 	}

@@ -18,71 +18,69 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Server says how one server is reached, by Command or by URL, and what is offered.
+// Server configures one server, reached by Command or by URL, and what it offers.
 type Server struct {
-	// Command starts a server that speaks over its standard input and output.
+	// Command starts a server that uses its standard input and output.
 	Command string `yaml:"command,omitempty"`
 	// Args are the arguments of Command.
 	Args Arguments `yaml:"args,omitempty"`
-	// Env are variables for Command. "${NAME}" in a value stands for a variable of
-	// the bot. Besides these and PassEnv it sees PATH and HOME alone.
+	// Env are variables for Command. "${NAME}" in a value stands for a variable of the bot. Besides
+	// these and PassEnv it sees only PATH and HOME.
 	Env map[string]redact.Secret `yaml:"env,omitempty"`
 	// PassEnv names variables of the bot that Command sees too.
 	PassEnv []string `yaml:"pass_env,omitempty"`
-	// Dir is where Command runs. Empty means where the bot runs.
+	// Dir is the working directory of Command. Empty means the bot's.
 	Dir string `yaml:"dir,omitempty"`
 
-	// URL is the address of a server that speaks streamable HTTP, or HTTP+SSE as old ones do.
+	// URL is the address of a server with streamable HTTP, or with the older HTTP+SSE.
 	URL string `yaml:"url,omitempty"`
 	// Headers are sent with each request to URL, with "${NAME}" as in Env.
 	Headers map[string]redact.Secret `yaml:"headers,omitempty"`
-	// Auth is "oauth" where each person signs in with an account of their own, with /connect.
-	// Empty means that Headers, if anything, say who calls.
+	// Auth is "oauth" if each user signs in with a personal account, with /connect. If empty, only
+	// Headers authenticate.
 	Auth string `yaml:"auth,omitempty"`
-	// ClientID and ClientSecret are of a client that was registered at the server's sign-in
-	// by hand, for servers that do not let the bot do that. ClientSecret may hold "${NAME}".
+	// ClientID and ClientSecret belong to a client that was registered by hand, for servers that do
+	// not let the bot do that. ClientSecret may contain "${NAME}".
 	ClientID     string        `yaml:"client_id,omitempty"`
 	ClientSecret redact.Secret `yaml:"client_secret,omitempty"`
-	// Issuer is the authorisation server at which ClientID was registered: they go to no other.
-	// Empty means the one that the server named first.
+	// Issuer is the authorisation server at which ClientID was registered; they are sent to no
+	// other. Empty means the one that the server named first.
 	Issuer string `yaml:"issuer,omitempty"`
 	// Scopes are the permissions to ask for. None means those that the server names.
 	Scopes []string `yaml:"scopes,omitempty"`
-	// AllowPrivate lets the host of URL have a private address. An address that is one and
-	// names such as mcp or mcp.internal need it not: they can mean nothing else.
+	// AllowPrivate permits a private address for the host of URL. It is not needed for private
+	// addresses themselves and for names such as mcp or mcp.internal.
 	AllowPrivate bool `yaml:"allow_private,omitempty"`
 
-	// Include are patterns (path.Match) of the tools that are offered. None means all.
+	// Include are patterns (path.Match) of the tools to offer. None means all.
 	Include []string `yaml:"include,omitempty"`
-	// Exclude are patterns of tools that are not offered, whatever Include has.
+	// Exclude are patterns of tools not to offer, whatever Include says.
 	Exclude []string `yaml:"exclude,omitempty"`
-	// Description is the line of the group in the prompt. Empty means the first
-	// sentence of the server's own instructions.
+	// Description is the group's line in the prompt. Empty means the first sentence of the server's
+	// own instructions.
 	Description string `yaml:"description,omitempty"`
 	// Role is the least role that may load the group: "user" (or empty), "admin" or "owner".
 	Role string `yaml:"role,omitempty"`
-	// Trust says what the server's own word about its tools counts: "hints" (the
-	// same as empty) takes it, so that what is neither read-only nor marked as not
-	// destructive is Consequential; "none" takes every tool as Consequential; "full"
-	// takes every tool that is not read-only as one that changes what can be mended.
+	// Trust says how far to trust the server's annotations: with "hints" (the default) a tool is
+	// Consequential unless it is read-only or marked as not destructive; with "none" every tool is
+	// Consequential; with "full" every tool that is not read-only counts as Changes.
 	Trust string `yaml:"trust,omitempty"`
 	// ReadOnly are patterns of tools that are read-only whatever the server says.
 	ReadOnly []string `yaml:"read_only,omitempty"`
 
 	// Timeout bounds one call. 0 means a minute.
 	Timeout time.Duration `yaml:"timeout,omitempty"`
-	// StartTimeout bounds starting the server and reading its list. 0 means 30 seconds.
+	// StartTimeout bounds starting the server and reading its tools. 0 means 30 seconds.
 	StartTimeout time.Duration `yaml:"start_timeout,omitempty"`
 
-	// added says that an administrator added it in a chat: its host was not chosen by the
-	// operator.
+	// added says that an administrator added it in a chat: the operator did not choose its host.
 	added bool
 }
 
-// Arguments are those of a program. They are shown without what may be secret.
+// Arguments are the arguments of a program. Marshalling leaves out possible secrets.
 type Arguments []string
 
-// MarshalYAML shows the names of flags alone.
+// MarshalYAML returns only the names of flags.
 func (a Arguments) MarshalYAML() (any, error) {
 	var all []string
 	for _, arg := range a {
@@ -96,7 +94,7 @@ func (a Arguments) MarshalYAML() (any, error) {
 	return all, nil
 }
 
-// secrets returns what is secret by the flag in front of it or by its look.
+// secrets returns the arguments that are secret by the flag before them or by their look.
 func (a Arguments) secrets() []string {
 	var out []string
 	flag := ""
@@ -118,7 +116,7 @@ func (a Arguments) secrets() []string {
 	return out
 }
 
-// AuthOAuth is the value of [Server].Auth with which people sign in themselves.
+// AuthOAuth is the value of [Server].Auth for personal sign-ins.
 const AuthOAuth = "oauth"
 
 // The values of [Server].Trust.
@@ -128,7 +126,7 @@ const (
 	TrustFull  = "full"
 )
 
-// maxTime is the longest time a setting may give.
+// maxTime bounds the times in settings.
 const maxTime = 10 * time.Minute
 
 var (
@@ -137,8 +135,8 @@ var (
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
-// Secrets returns the values that must never be shown: of headers, and of those variables
-// whose name or look says that they are secret, with ${NAME} replaced.
+// Secrets returns the values that must never be shown: headers, and variables whose name or
+// value looks secret, with ${NAME} replaced.
 func (c Config) Secrets() []string {
 	lookup := c.LookupEnv
 	if lookup == nil {
@@ -148,13 +146,13 @@ func (c Config) Secrets() []string {
 	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
 		s := c.Servers[name]
 		for _, value := range s.Headers {
-			value, _ := filled(value, lookup)
+			value, _ := expandVariables(value, lookup)
 			out = append(append(out, value), strings.Fields(value)...)
 		}
-		secret, _ := filled(s.ClientSecret, lookup)
+		secret, _ := expandVariables(s.ClientSecret, lookup)
 		out = append(append(out, secret), s.Args.secrets()...)
 		for key, value := range s.Env {
-			if value, _ := filled(value, lookup); secretName.MatchString(key) || looksSecret(value) {
+			if value, _ := expandVariables(value, lookup); secretName.MatchString(key) || looksSecret(value) {
 				out = append(out, value)
 			}
 		}
@@ -168,17 +166,17 @@ func (c Config) Secrets() []string {
 	return slices.Compact(slices.DeleteFunc(out, func(v string) bool { return v == "" }))
 }
 
-// secretName are the names of variables that hold a secret, and not a mode or a folder.
+// secretName matches names of variables that contain a secret, and not a mode or a folder.
 var secretName = regexp.MustCompile(`(?i)key|token|secret|pass|auth|cred|dsn|cookie|session|webhook|private`)
 
-// looksSecret reports whether a value is long, in one piece, and looks random.
+// looksSecret reports whether a value is long, has no separators and looks random.
 func looksSecret(value string) bool {
 	return len(value) >= 16 && !strings.ContainsAny(value, " /\\.:,") && strings.ContainsAny(value, "0123456789") &&
 		strings.ContainsFunc(value, unicode.IsLetter)
 }
 
-// filled replaces ${NAME} by what the environment has; missing is what it does not have.
-func filled(value redact.Secret, lookup func(string) (string, bool)) (text, missing string) {
+// expandVariables replaces ${NAME} from the environment; missing is a name that it lacks.
+func expandVariables(value redact.Secret, lookup func(string) (string, bool)) (text, missing string) {
 	text = reference.ReplaceAllStringFunc(string(value), func(ref string) string {
 		found, ok := lookup(ref[2 : len(ref)-1])
 		if !ok {
@@ -189,8 +187,8 @@ func filled(value redact.Secret, lookup func(string) (string, bool)) (text, miss
 	return text, missing
 }
 
-// Validate checks the servers without starting or reaching any. The error names
-// the server and the field of everything that is wrong.
+// Validate checks the servers without starting or contacting any. The error names the server and
+// the field of every mistake.
 func (c Config) Validate() error {
 	var errs []error
 	folded := map[string]string{}
@@ -215,7 +213,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// faults returns what is wrong with a server, each beginning with the field.
+// faults returns the mistakes in a server, each beginning with the field.
 func (s Server) faults() []error {
 	var errs []error
 	switch {
@@ -238,7 +236,7 @@ func (s Server) faults() []error {
 	return errs
 }
 
-// offerFaults looks at what is offered, to whom, and how it counts.
+// offerFaults checks what is offered to whom.
 func (s Server) offerFaults() []error {
 	var errs []error
 	for field, patterns := range map[string][]string{"include": s.Include, "exclude": s.Exclude, "read_only": s.ReadOnly} {
@@ -278,7 +276,7 @@ func (s Server) commandFaults() []error {
 	return errs
 }
 
-// authFaults looks at how people sign in.
+// authFaults checks the sign-in.
 func (s Server) authFaults() []error {
 	var errs []error
 	switch {
@@ -318,7 +316,7 @@ func (s Server) urlFaults() []error {
 	return errs
 }
 
-// matches reports whether a name fits one of the patterns, which are valid.
+// matches reports whether a name matches one of the patterns, which are valid.
 func matches(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		ok, err := path.Match(p, name)

@@ -113,7 +113,7 @@ func conform() (err error) {
 	}
 	defer func() { err = errors.Join(err, v.bot.Close()) }()
 	// The person takes what a form offers.
-	ctx := toolgroups.Asking(context.Background(), func(_ context.Context, q toolgroups.Question) (toolgroups.Answer, error) {
+	ctx := toolgroups.WithAsker(context.Background(), func(_ context.Context, q toolgroups.Question) (toolgroups.Answer, error) {
 		answer := toolgroups.Answer{Action: toolgroups.AnswerAccept, Values: map[string]any{}}
 		for _, f := range q.Fields {
 			if answer.Values[f.Name] = f.Default; f.Default == nil && f.Type == toolgroups.FieldBoolean {
@@ -143,7 +143,7 @@ func conform() (err error) {
 // signIn brings the person through a sign-in, as a browser would.
 func (v *visitor) signIn(ctx context.Context, args string) error {
 	send := func(args string) (string, error) {
-		return v.bot.Connect(ctx, "x", toolgroups.RoleUser, oauth.Request{User: "telegram:1", Chat: "telegram:1", Direct: true, Args: args})
+		return v.bot.ConnectAccount(ctx, "x", toolgroups.RoleUser, oauth.Request{User: "telegram:1", Chat: "telegram:1", Direct: true, Args: args})
 	}
 	text, err := send(args)
 	if err != nil {

@@ -18,32 +18,31 @@ import (
 )
 
 const (
-	// maxOpened bounds the addresses that a server may want opened before one call.
+	// maxOpened bounds the addresses that a server may have opened before one call.
 	maxOpened = 3
-	// maxAsking is how much longer a call may take because people are asked: its own limit
-	// stands still meanwhile.
+	// maxAsking extends a call while people are asked: its own timeout is paused meanwhile.
 	maxAsking = 24 * time.Hour
 )
 
-// askers are the people who can be asked on a connection: those for whom its calls run. The
-// protocol does not say in which call a server asks, so a question is declined where that is in doubt.
+// askers are the users who can be asked on a connection: those for whom its calls run. The
+// protocol does not say which call a question belongs to, so an ambiguous question is declined.
 type askers struct {
-	from string // what people know the server by
+	from string // the server's name for people
 
 	mu    sync.Mutex
 	calls map[*asker]bool
-	opens map[string]chan struct{} // closed when what an address is for is done, by the ids
+	opens map[string]chan struct{} // by elicitation id; closed when the server reports completion
 }
 
-// asker is a call that runs.
+// asker is a running call.
 type asker struct {
 	user, chat string
-	// within returns the context of the call, which ends with a request of the server, too.
+	// within returns the context of the call, which also ends with a request of the server.
 	within func(request context.Context) (context.Context, context.CancelFunc)
 	asks   bool // it waits for an answer
 }
 
-// enter notes a call; leave ends that.
+// enter registers a call; leave removes it.
 func (a *askers) enter(ctx context.Context, call toolgroups.Call) (leave func()) {
 	one := &asker{user: call.User, chat: call.Chat, within: func(request context.Context) (context.Context, context.CancelFunc) {
 		asking, cancel := context.WithCancelCause(ctx)
@@ -63,9 +62,9 @@ func (a *askers) enter(ctx context.Context, call toolgroups.Call) (leave func())
 	}
 }
 
-// choose takes the call in which a server asks: one that waits for no answer. It is nil where
-// calls for different people, or in different chats, could be meant.
-func (a *askers) choose() *asker {
+// callOfQuestion returns the call to which a question belongs: one that waits for no answer. It is nil
+// if calls for different users or in different chats qualify.
+func (a *askers) callOfQuestion() *asker {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var one *asker
@@ -90,10 +89,10 @@ func (a *askers) answered(one *asker) {
 	one.asks = false
 }
 
-// elicit answers what a server asks people.
+// elicit answers a question of the server.
 func (a *askers) elicit(ctx context.Context, req *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-	if !toolgroups.Asks(ctx) { // else it is the context of the call
-		one := a.choose()
+	if !toolgroups.CanAsk(ctx) { // else it is the context of the call
+		one := a.callOfQuestion()
 		if one == nil {
 			return &sdk.ElicitResult{Action: string(toolgroups.AnswerDecline)}, nil
 		}
@@ -129,7 +128,7 @@ func (a *askers) ask(ctx context.Context, p *sdk.ElicitParams) (toolgroups.Answe
 	return answer, err
 }
 
-// open waits for the word of a server that what an address is for is done.
+// open registers an elicitation whose completion the server will report.
 func (a *askers) open(id string) (done <-chan struct{}, end func()) {
 	if id == "" {
 		return nil, func() {}
@@ -150,7 +149,7 @@ func (a *askers) open(id string) (done <-chan struct{}, end func()) {
 	}
 }
 
-// completed takes that word.
+// completed handles that report.
 func (a *askers) completed(_ context.Context, req *sdk.ElicitationCompleteNotificationRequest) {
 	if req.Params == nil {
 		return
@@ -163,8 +162,8 @@ func (a *askers) completed(_ context.Context, req *sdk.ElicitationCompleteNotifi
 	}
 }
 
-// opened asks the person of a call to open what the server wants opened before it, and reports
-// whether the call may be made again.
+// opened asks the user of a call to open the address that the server requires, and reports
+// whether to repeat the call.
 func (a *askers) opened(ctx context.Context, err error) bool {
 	refused, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok || refused.Code != sdk.CodeURLElicitationRequired {
@@ -187,7 +186,7 @@ func (a *askers) opened(ctx context.Context, err error) bool {
 	return true
 }
 
-// property is what a form says about a field.
+// property is a field in a form's schema.
 type property struct {
 	Type        string   `json:"type"`
 	Title       string   `json:"title"`
@@ -215,8 +214,8 @@ type choice struct {
 	Title string `json:"title"`
 }
 
-// fieldsOf reads the schema of a form. The library has lost the order of the fields: the
-// required ones come first, in the order in which they are listed, then the others by name.
+// fieldsOf reads the schema of a form. The library loses the order of the fields: the required
+// ones come first, in the order in which they are listed, then the others by name.
 func fieldsOf(schema any) ([]toolgroups.Field, error) {
 	data, err := json.Marshal(schema)
 	if err != nil {
@@ -257,14 +256,14 @@ func (p property) field() toolgroups.Field {
 	case "number":
 		f.Type, f.Least, f.Most = toolgroups.FieldNumber, p.Minimum, p.Maximum
 	case "array":
-		f.Type, f.Least, f.Most = toolgroups.FieldPick, p.MinItems, p.MaxItems
+		f.Type, f.Least, f.Most = toolgroups.FieldChooseMany, p.MinItems, p.MaxItems
 		if p.Items != nil {
 			values, titles, choices = p.Items.Enum, nil, p.Items.AnyOf
 		}
 	default:
 		f.Type, f.Least, f.Most = toolgroups.FieldText, p.MinLength, p.MaxLength
 		if len(values)+len(choices) > 0 {
-			f.Type = toolgroups.FieldChoose
+			f.Type = toolgroups.FieldChooseOne
 		}
 	}
 	for i, v := range values {

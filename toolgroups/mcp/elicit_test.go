@@ -26,7 +26,7 @@ type person struct {
 
 // context is one in which calls can ask them.
 func (p *person) context(t testing.TB) context.Context {
-	return toolgroups.Asking(t.Context(), func(ctx context.Context, q toolgroups.Question) (toolgroups.Answer, error) {
+	return toolgroups.WithAsker(t.Context(), func(ctx context.Context, q toolgroups.Question) (toolgroups.Answer, error) {
 		p.mu.Lock()
 		p.asked = append(p.asked, q)
 		p.mu.Unlock()
@@ -238,7 +238,7 @@ func TestAQuestionThatIsTakenBackEndsAndTheCallGoesOn(t *testing.T) {
 	})
 	c := old(t, f)
 	ended := make(chan struct{})
-	ctx := toolgroups.Asking(t.Context(), func(ctx context.Context, _ toolgroups.Question) (toolgroups.Answer, error) {
+	ctx := toolgroups.WithAsker(t.Context(), func(ctx context.Context, _ toolgroups.Question) (toolgroups.Answer, error) {
 		close(asked)
 		<-ctx.Done()
 		close(ended)

@@ -146,7 +146,7 @@ func TestOneSignInIsLookedAtAtATime(t *testing.T) {
 	<-begun
 	short, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	text, err := d.c.Connect(short, "Notes", toolgroups.RoleUser, oauth.Request{User: "telegram:2", UserName: "Bob", Chat: "telegram:2", Direct: true})
+	text, err := d.c.ConnectAccount(short, "Notes", toolgroups.RoleUser, oauth.Request{User: "telegram:2", UserName: "Bob", Chat: "telegram:2", Direct: true})
 	if n := looked.Load(); n != 1 || !strings.Contains(text+fmt.Sprint(err), "thers sign in at the moment") {
 		t.Errorf("%d looks at once; the second one is told %q, %v", n, text, err)
 	}

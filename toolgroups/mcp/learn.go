@@ -21,7 +21,7 @@ func (s *server) reload(l *link) {
 	s.learn(known)
 }
 
-// learn takes a list: it is kept, and the caller is told if the group differs.
+// learn stores a list, and reports it if the group has changed.
 func (s *server) learn(l list) {
 	if s.host != nil {
 		s.host.learn(l)
@@ -45,7 +45,7 @@ func (s *server) learn(l list) {
 	p, err := s.pin(ctx, l)
 	if err != nil {
 		s.log.Error("new tools of an MCP server ask for now", "err", err)
-		sum = digest{} // It is looked at again when the server is connected.
+		sum = digest{} // check it again at the next connection
 	}
 	s.mu.Lock()
 	if err == nil {
@@ -68,7 +68,7 @@ func (s *server) learn(l list) {
 	if s.family.Changed != nil {
 		s.family.Changed()
 	}
-	s.log.Info("tools of an MCP server changed", "group", g.Name, "tools", len(g.Tools)) // and are there for the next request
+	s.log.Info("tools of an MCP server changed", "group", g.Name, "tools", len(g.Tools)) // the next request uses them
 }
 
 // discover connects until the list is known.

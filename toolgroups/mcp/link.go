@@ -14,46 +14,45 @@ import (
 	"oneclaw/internal/guard"
 )
 
-// oldProtocol is the last version that begins with "initialize". It is spoken at
-// once where a server could not be connected with the newest: some neither answer
-// nor survive a question that they do not know.
+// oldProtocol is the last version that begins with "initialize". It is tried at once if the
+// newest failed: some servers neither answer nor survive an unknown request.
 const oldProtocol = "2025-11-25"
 
 // dialer makes transports to one server.
 type dialer interface {
-	// open starts or reaches the server. The second result says why a connection
-	// that has ended did so, as far as the transport knows.
+	// open starts or contacts the server. The second result says why an ended connection has ended,
+	// if the transport knows.
 	open(ctx context.Context) (sdk.Transport, func() error, error)
-	// rest gives back what is kept between connections.
+	// rest frees what is kept between connections.
 	rest()
 }
 
 // link is one connection to a server.
 type link struct {
 	session *sdk.ClientSession
-	tap     *tap
+	tap     *connTap
 	why     func() error
 	refresh chan struct{} // the server's list has changed
 	once    sync.Once
 	steps   progress
 	askers  askers
 
-	// The lock of the server guards the rest.
+	// Guarded by the server's lock.
 	users  int
-	hangs  int  // calls in a row that got no answer
-	served bool // a call got an answer
-	ended  bool // closed from here
+	hangs  int  // unanswered calls in a row
+	served bool // a call was answered
+	ended  bool // closed by us
 }
 
-// tap remembers the connection of a transport, so that it can always be closed.
-type tap struct {
+// connTap remembers the connection of a transport, so that it can always be closed.
+type connTap struct {
 	sdk.Transport
 
 	mu   sync.Mutex
 	conn sdk.Connection
 }
 
-func (t *tap) Connect(ctx context.Context) (sdk.Connection, error) {
+func (t *connTap) Connect(ctx context.Context) (sdk.Connection, error) {
 	conn, err := t.Transport.Connect(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,8 +60,8 @@ func (t *tap) Connect(ctx context.Context) (sdk.Connection, error) {
 	return conn, err
 }
 
-// close ends the connection if there is one.
-func (t *tap) close() {
+// close closes the connection, if any.
+func (t *connTap) close() {
 	t.mu.Lock()
 	conn := t.conn
 	t.mu.Unlock()
@@ -71,7 +70,7 @@ func (t *tap) close() {
 	}
 }
 
-// connect makes a connection and reads the list of tools over it.
+// connect connects and reads the list of tools.
 func connect(ctx context.Context, d dialer, from string, old bool) (*link, list, error) {
 	transport, why, err := d.open(ctx)
 	if err != nil {
@@ -86,12 +85,12 @@ func connect(ctx context.Context, d dialer, from string, old bool) (*link, list,
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			select {
 			case l.refresh <- struct{}{}:
-			default: // One reading to come covers both.
+			default: // one pending refresh covers both
 			}
 		},
-		ProgressNotificationHandler: l.steps.heard,
+		ProgressNotificationHandler: l.steps.notified,
 	})
-	t := &tap{Transport: transport}
+	t := &connTap{Transport: transport}
 	options := &sdk.ClientSessionOptions{}
 	if old {
 		options.ProtocolVersion = oldProtocol
@@ -114,10 +113,10 @@ func connect(ctx context.Context, d dialer, from string, old bool) (*link, list,
 	return l, known, nil
 }
 
-// close ends the connection, the calls that run on it, and the server's processes.
+// close ends the connection, its running calls, and the server's processes.
 func (l *link) close() {
 	l.once.Do(func() {
-		// Errors of something that is being ended are of no use.
+		// Errors while closing are of no use.
 		l.tap.close()
 		_ = l.session.Close()
 	})
@@ -134,7 +133,7 @@ func (l *link) cause(err error) error {
 	return fmt.Errorf("the connection broke: %w", err)
 }
 
-// reason returns an error without addresses, which may hold secrets.
+// reason returns an error without addresses, which may contain secrets.
 func reason(err error) error {
 	if errors.Is(guard.Reason(err), guard.ErrAddress) {
 		return fmt.Errorf("%w; if that is meant, set allow_private for the server", guard.ErrAddress)

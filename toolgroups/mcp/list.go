@@ -18,18 +18,18 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Bounds of what a server may list.
+// Bounds of a server's list.
 const (
 	maxTools = 500
-	// maxOwnName bounds the name that a server gives a tool, in bytes.
+	// maxOwnName bounds the server's name for a tool, in bytes.
 	maxOwnName = 256
 	maxPages   = 50
 	maxCache   = 8 << 20
 )
 
-// list is what a server said about itself when it was last connected.
+// list is what a server said about itself when last connected.
 type list struct {
-	// Fingerprint tells which server it was: for another the list is worthless.
+	// Fingerprint identifies the server: the list is useless for another one.
 	Fingerprint  string `json:"fingerprint"`
 	Title        string `json:"title,omitempty"`
 	Instructions string `json:"instructions,omitempty"`
@@ -42,18 +42,18 @@ type list struct {
 type entry struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	// Parameters is the schema as it is offered; Fault is why there is none.
+	// Parameters is the schema as offered; Fault says why there is none.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	Fault      string          `json:"fault,omitempty"`
 	ReadOnly   bool            `json:"read_only,omitempty"`
-	// Harmless is the server's word that the tool destroys nothing.
+	// Harmless is the server's hint that the tool is not destructive.
 	Harmless bool `json:"harmless,omitempty"`
 }
 
-// format is raised when lists of an earlier program are no good any more.
+// format is increased when older lists become unusable.
 const format = "1"
 
-// fingerprint tells servers apart by what is started or reached, not by secrets.
+// fingerprint identifies a server by what is started or contacted, not by secrets.
 func fingerprint(s Server) string {
 	h := sha256.New()
 	_, _ = h.Write([]byte(format))
@@ -63,7 +63,7 @@ func fingerprint(s Server) string {
 	return hex.EncodeToString(h.Sum(nil))[:32]
 }
 
-// fetch asks a connected server for its tools.
+// fetch reads the tools of a connected server.
 func fetch(ctx context.Context, session *sdk.ClientSession) (list, error) {
 	var l list
 	if init := session.InitializeResult(); init != nil {
@@ -72,7 +72,7 @@ func fetch(ctx context.Context, session *sdk.ClientSession) (list, error) {
 			l.Title = clean(info.Title, 60)
 		}
 		if init.Capabilities != nil && init.Capabilities.Tools == nil {
-			return l, nil // It says that it has none, and need not know the question.
+			return l, nil // it declares no tools, and may not know the request
 		}
 	}
 	cursor := ""
@@ -113,16 +113,16 @@ func newEntry(t *sdk.Tool) entry {
 	return e
 }
 
-// digest tells lists apart without keeping them.
+// digest compares lists without keeping them.
 type digest [sha256.Size]byte
 
-// cache keeps the list of one server in a file.
+// cache stores the list of one server in a file.
 type cache struct {
-	path        string // empty: nowhere
+	path        string // empty: no cache
 	fingerprint string
 }
 
-// read returns the list that is kept for the server as it is configured, and its digest.
+// read returns the stored list of the server as configured, and its digest.
 func (c cache) read() (l list, sum digest, ok bool, err error) {
 	data, err := os.ReadFile(c.path)
 	if c.path == "" || errors.Is(err, fs.ErrNotExist) {
@@ -140,7 +140,7 @@ func (c cache) read() (l list, sum digest, ok bool, err error) {
 	return l, sha256.Sum256(data), true, nil
 }
 
-// write keeps the list.
+// write stores the list.
 func (c cache) write(data []byte) error {
 	if c.path == "" || len(data) > maxCache {
 		return nil

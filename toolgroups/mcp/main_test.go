@@ -148,7 +148,7 @@ func fails(t testing.TB, c *mcp.Client, name, code string, parts ...string) {
 	}
 }
 
-func toolNames(g toolgroups.Group) []string {
+func naming(g toolgroups.Group) []string {
 	var names []string
 	for _, tool := range g.Tools {
 		names = append(names, tool.Name)

@@ -1,25 +1,21 @@
-// Package mcp brings the tools of MCP servers (Model Context Protocol) into groups,
-// one group mcp_<server> for each server of the configuration.
+// Package mcp offers the tools of MCP servers (Model Context Protocol) as groups, one group
+// mcp_<server> for each configured server.
 //
-// Nothing runs for a server that is not used. The groups are built from the tool
-// lists that the servers gave when they were last connected, kept in a file for
-// each; a server is started, or reached over HTTP, by the first call of one of its
-// tools, and ended when it has been idle for a while. Each connection reads the
-// list again, as does a server's word that it has changed; where the list differs,
-// [Config].Changed says so, and the owner of the registry builds the next one from
-// [Client.Groups]. A server whose tools have never been seen is contacted by
-// [Client.Discover], in the background after the start; until that has worked its
+// An unused server is not running. The groups are built from the last lists of tools, each
+// stored in a file; a server is started, or contacted over HTTP, by the first call of one of its
+// tools, and ended when it has been idle for a while. Each connection reads the list again, as
+// does a server's notification that it has changed; if it has, [Config].Changed is called, and
+// the owner of the registry builds the next one from [Client.Groups]. [Client.Discover] contacts
+// servers whose tools are unknown, in the background after the start; until that has worked the
 // group has one tool, <server>_connect, which tries again.
 //
-// A server that dies or cannot be reached is left alone for a time that doubles
-// with each failure; until then its tools answer at once that it is unavailable,
-// and why. Only the calls of its own tools wait for a server, and those have
-// a time limit.
+// After a failure a server is not contacted for a time that doubles with each failure; until
+// then its tools return at once that it is unavailable, and why. Only calls of its own tools
+// wait for a server, with a time limit.
 //
-// A server acts with the one identity that the configuration gives it, for
-// everybody who may load its group: Role says who may. One with auth: oauth acts for
-// each person with an account of their own instead, over a connection of their own
-// (package oauth); its tools are those that it showed to the user who connected last.
+// A server uses one configured identity for all users who may load its group: Role says who may.
+// With auth: oauth it acts for each user with a personal account instead, over a personal
+// connection (package oauth); its tools are those shown to the user who connected last.
 package mcp
 
 import (
@@ -41,35 +37,34 @@ import (
 	"oneclaw/toolgroups/mcp/oauth"
 )
 
-// CodeUnavailable is the code of an error while the server cannot be reached.
+// CodeUnavailable is the error code while the server cannot be reached.
 const CodeUnavailable = "server_unavailable"
 
-// GroupPrefix stands in front of a server's name in the name of its group.
+// GroupPrefix begins the name of a server's group.
 const GroupPrefix = "mcp_"
 
-// Config names the servers. The fields without a YAML key are set by the program.
+// Config configures the servers. The program sets the fields without a YAML key.
 type Config struct {
 	// Servers are the servers by name: letters, digits, "-" and "_", at most 32.
 	Servers map[string]Server `yaml:"servers"`
-	// DataDir is the folder for the tool lists. Empty keeps them in memory alone.
+	// DataDir is the folder for the tool lists. Empty keeps them only in memory.
 	DataDir string `yaml:"-"`
-	// Idle is how long a server is kept after its last call. 0 means five minutes.
+	// Idle is how long an unused server is kept. 0 means five minutes.
 	Idle time.Duration `yaml:"-"`
-	// Retry is how long a server is left alone after its first failure; the time
-	// doubles with each further one up to MaxRetry. 0 means a second and five
-	// minutes.
+	// Retry is how long a server is not contacted after its first failure; the time doubles with
+	// each further one up to MaxRetry. 0 means a second and five minutes.
 	Retry, MaxRetry time.Duration `yaml:"-"`
-	// MaxMessage is the size in bytes of the largest message of a server. 0 means 16 MiB.
+	// MaxMessage bounds a message of a server, in bytes. 0 means 16 MiB.
 	MaxMessage int `yaml:"-"`
-	// Accounts keeps the tokens of people for servers with auth: oauth.
+	// Accounts configures users' accounts for servers with auth: oauth.
 	Accounts AccountsConfig `yaml:"-"`
-	// AllowPrivate are the addresses besides the public ones that a server which was added
-	// in a chat, and every authorisation server, may have.
+	// AllowPrivate are the private addresses permitted for servers added in a chat, and for
+	// authorisation servers.
 	AllowPrivate []netip.Prefix `yaml:"-"`
-	// Taken are names of tools that others have.
+	// Taken are the names of other tools.
 	Taken []string `yaml:"-"`
-	// Changed is called when what Groups returns has changed. It may call Groups,
-	// and nothing of this package waits for a lock meanwhile. nil means that no question is asked.
+	// Changed, if not nil, is called when the result of Groups has changed. It may call Groups: no
+	// lock is held.
 	Changed func() `yaml:"-"`
 	// Resolver looks up the names of hosts. nil means the host's.
 	Resolver *net.Resolver `yaml:"-"`
@@ -80,30 +75,30 @@ type Config struct {
 	// Logger gets what the model is not told. nil discards it.
 	Logger *slog.Logger `yaml:"-"`
 
-	accounts *oauth.Accounts // nil where nothing keeps them
+	accounts *oauth.Accounts // nil if nothing stores them
 }
 
-// AccountsConfig is what the accounts of people need.
+// AccountsConfig configures users' accounts.
 type AccountsConfig struct {
-	// KV keeps them, encrypted with SecretKey. nil means that there are none.
+	// KV stores them, encrypted with SecretKey. nil means that there are none.
 	KV        storage.KV
 	SecretKey []byte
 	// PublicURL and LocalURL are as in oauth.Config.
 	PublicURL, LocalURL string
 }
 
-// Client is the family. It must be closed.
+// Client manages the servers. It must be closed.
 //
-// It has goroutines for each server that is connected or being connected, and for
-// calls of Discover; Close waits for them.
+// It has goroutines for each connecting or connected server, and for calls of Discover; Close
+// waits for them.
 type Client struct {
 	cfg Config
 
 	adding  sync.Mutex // held while servers are added, and by Close; guards closed
 	closed  bool
 	mu      sync.Mutex
-	servers []*server      // sorted by name; never changed, only replaced
-	closing sync.WaitGroup // of servers that were removed
+	servers []*server      // sorted by name; replaced, never changed
+	closing sync.WaitGroup // of removed servers
 }
 
 // New checks the configuration and reads the lists. It starts nothing.
@@ -141,8 +136,8 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Groups returns the group of each server, sorted by name: the tools that its last
-// list has, also while it cannot be reached.
+// Groups returns the group of each server, sorted by name, with the tools of its last list, even
+// if it cannot be reached.
 func (c *Client) Groups() []toolgroups.Group {
 	servers := c.all()
 	groups := make([]toolgroups.Group, len(servers))
@@ -152,21 +147,21 @@ func (c *Client) Groups() []toolgroups.Group {
 	return groups
 }
 
-// Discover contacts two servers at once, and tries each so often.
+// Bounds of Discover: servers at a time, and tries of each.
 const (
 	discoverers   = 2
 	discoverTries = 5
 )
 
-// Discover contacts the servers whose tools have never been seen, a few at a time,
-// and ends them again. One that cannot be reached is tried a few times more. It
-// returns when all is done or ctx ends, and is meant to run beside everything else.
+// Discover contacts the servers whose tools are unknown, a few at a time, and ends them again.
+// It tries unreachable ones a few more times. It returns when all is done or ctx ends, and is
+// meant to run in the background.
 func (c *Client) Discover(ctx context.Context) {
 	slots := make(chan struct{}, discoverers)
 	var wg sync.WaitGroup
 	for _, s := range c.all() {
 		if !s.unknown() || s.personal() {
-			continue // No user is there to sign in.
+			continue // no user could sign in
 		}
 		wg.Go(func() { s.discover(ctx, slots) })
 	}
@@ -175,26 +170,26 @@ func (c *Client) Discover(ctx context.Context) {
 
 // Status is the state of a server.
 type Status struct {
-	// Name is that of the configuration, Group that of its group.
+	// Name is the server's name, Group its group's.
 	Name, Group string
-	// Server is how it is configured; Added says that this was done in a chat.
+	// Server is its configuration; Added says that it was added in a chat.
 	Server Server
 	Added  bool
-	// Connected says that it runs, or is reached, at this moment.
+	// Connected says that it is running or connected.
 	Connected bool
-	// Tools is how many tools its group has, 0 where they have never been seen.
+	// Tools is the number of tools in its group, 0 if unknown.
 	Tools int
-	// Problem is why it cannot be used now, empty if nothing is known against it.
+	// Problem is why it cannot be used now, or empty.
 	Problem string
-	// Retry is when it is tried again after a problem.
+	// Retry is the time of the next try after a problem.
 	Retry time.Time
-	// Waiting is what the server says otherwise than when it was allowed; until [Client.Allow]
-	// is called with Code its tools stay as they were.
+	// Waiting are the changes since the server was allowed; its tools stay unchanged until
+	// [Client.Allow] is called with Code.
 	Waiting []Change
 	Code    string
 }
 
-// Status returns the state of each server, sorted by name. It contacts none.
+// Status returns the state of each server, sorted by name, without contacting them.
 func (c *Client) Status() []Status {
 	servers := c.all()
 	out := make([]Status, len(servers))
@@ -204,8 +199,7 @@ func (c *Client) Status() []Status {
 	return out
 }
 
-// Close ends all servers with every process they have started, and waits until
-// they have ended. Later calls fail.
+// Close ends all servers with all their processes, and waits for them. Later calls fail.
 func (c *Client) Close() error {
 	c.adding.Lock()
 	defer c.adding.Unlock()
@@ -219,7 +213,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// all are the servers at this moment.
+// all returns the current servers.
 func (c *Client) all() []*server {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,35 +13,35 @@ import (
 	"oneclaw/toolgroups/mcp/oauth"
 )
 
-// maxPeople is how many people of a server are remembered although they use it no more.
+// maxPeople bounds the users of a server that are kept without a connection.
 const maxPeople = 100
 
-// people are the connections of a server to which each person has one of their own.
-type people struct {
+// personalServers are the connections of a server of which each user has a personal one.
+type personalServers struct {
 	mu     sync.Mutex
-	by     map[string]*visitor
+	by     map[string]*personalServer
 	closed bool
 }
 
-// visitor is a server as one person uses it.
-type visitor struct {
+// personalServer is a server as one user uses it.
+type personalServer struct {
 	*server
-	users int // calls that run, guarded by the lock of people
+	users int // running calls, guarded by people's lock
 }
 
-// personal reports whether each person has a connection of their own.
+// personal reports whether each user has a personal connection.
 func (s *server) personal() bool { return s.cfg.Auth == AuthOAuth }
 
-// target is what tokens of the server are for.
+// target returns the server as package oauth needs it.
 func (s *server) target() oauth.Server {
 	return oauth.Server{
 		Name: s.name, URL: s.cfg.URL, ClientID: s.cfg.ClientID, ClientSecret: s.secret, Issuer: s.cfg.Issuer, Scopes: s.cfg.Scopes, HTTP: s.signIn,
 	}
 }
 
-// as returns the server as the person of a call uses it, and what to call at the end. The
-// person's sign-in is looked at first: without one nothing is reached.
-func (s *server) as(ctx context.Context, user string) (*server, func(), error) {
+// asUser returns the server as the user of a call uses it, and a function to call at the end. It
+// checks the user's sign-in first, before it contacts anything.
+func (s *server) asUser(ctx context.Context, user string) (*server, func(), error) {
 	if !s.personal() {
 		return s, func() {}, nil
 	}
@@ -66,7 +66,7 @@ func (s *server) noSignIn() error {
 	return toolgroups.Errorf(CodeUnavailable, "MCP server '%s' wants people to sign in, which this bot cannot do here.", s.name)
 }
 
-// ready returns why the person of a call cannot use the server, as far as that is known without asking it.
+// ready returns why the user of a call cannot use the server, without contacting it.
 func (s *server) ready(ctx context.Context, call toolgroups.Call) error {
 	switch {
 	case !s.personal():
@@ -77,8 +77,8 @@ func (s *server) ready(ctx context.Context, call toolgroups.Call) error {
 	return s.family.accounts.Ready(ctx, s.target(), call.User)
 }
 
-// visit returns the connection of a person, made where there is none, and counts its user.
-func (s *server) visit(user string) (*visitor, error) {
+// visit returns the connection of a user, new if necessary, and counts its use.
+func (s *server) visit(user string) (*personalServer, error) {
 	s.people.mu.Lock()
 	defer s.people.mu.Unlock()
 	if s.people.closed {
@@ -87,13 +87,13 @@ func (s *server) visit(user string) (*visitor, error) {
 	v := s.people.by[user]
 	if v == nil {
 		s.people.sweep()
-		one, err := s.guest(user)
+		one, err := s.newPersonal(user)
 		if err != nil {
 			return nil, err
 		}
-		v = &visitor{server: one}
+		v = &personalServer{server: one}
 		if s.people.by == nil {
-			s.people.by = map[string]*visitor{}
+			s.people.by = map[string]*personalServer{}
 		}
 		s.people.by[user] = v
 	}
@@ -101,8 +101,8 @@ func (s *server) visit(user string) (*visitor, error) {
 	return v, nil
 }
 
-// guest makes the server of one person. What it learns is the list of all.
-func (s *server) guest(user string) (*server, error) {
+// newPersonal makes the server of one user. The list that it learns is shared by all.
+func (s *server) newPersonal(user string) (*server, error) {
 	family := s.family
 	family.DataDir, family.Accounts.KV = "", nil
 	one, err := newServer(family, s.name, s.cfg)
@@ -110,33 +110,33 @@ func (s *server) guest(user string) (*server, error) {
 		return nil, err
 	}
 	one.host = s
-	reach := one.dial.(*web)
+	reach := one.dial.(*httpDialer)
 	reach.client.Transport = &oauth.Transport{Accounts: s.family.accounts, Server: s.target(), User: user, Base: reach.client.Transport}
 	return one, nil
 }
 
-// sweep forgets people who have no connection, where there are many. It needs the lock.
-func (p *people) sweep() {
+// sweep drops users without a connection if there are many. The lock must be held.
+func (p *personalServers) sweep() {
 	if len(p.by) < maxPeople {
 		return
 	}
 	for user, v := range p.by {
 		if v.users == 0 && v.idle() {
-			v.close() // It has nothing to wait for.
+			v.close() // it has nothing to wait for
 			delete(p.by, user)
 		}
 	}
 }
 
-// idle reports whether nothing is connected, and nothing begins to be.
+// idle reports whether nothing is connected or connecting.
 func (s *server) idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.link == nil && s.attempt == nil
 }
 
-// leave ends the connection of a person.
-func (p *people) leave(user string) {
+// leave ends the connection of a user.
+func (p *personalServers) leave(user string) {
 	p.mu.Lock()
 	v := p.by[user]
 	delete(p.by, user)
@@ -146,8 +146,8 @@ func (p *people) leave(user string) {
 	}
 }
 
-// close ends the connections of all.
-func (p *people) close() {
+// close ends all connections.
+func (p *personalServers) close() {
 	p.mu.Lock()
 	p.closed = true
 	all := p.by
@@ -160,8 +160,8 @@ func (p *people) close() {
 	wg.Wait()
 }
 
-// status adds up the connections of all.
-func (p *people) status(st *Status) {
+// status adds up the states of all connections.
+func (p *personalServers) status(st *Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, v := range p.by {
@@ -176,8 +176,8 @@ func (p *people) status(st *Status) {
 	}
 }
 
-// signInClient reaches the sign-in of a server: what is public, and what the operator lets
-// the server be beside that.
+// signInClient returns the client for a server's sign-in, which reaches public addresses and
+// those that the operator permits for the server.
 func signInClient(ranges []netip.Prefix, family Config) *http.Client {
 	client := guard.NewClient(guard.Config{AllowPrivate: append(slices.Clip(ranges), family.AllowPrivate...), Resolver: family.Resolver})
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
@@ -189,9 +189,9 @@ func signInClient(ranges []netip.Prefix, family Config) *http.Client {
 	return client
 }
 
-// mendable returns what an error says that the person can mend and that is no fault of the
-// server: nil for any other.
-func mendable(err error) error {
+// userFixable returns the part of an error that the user can fix and that is no fault of the
+// server; nil for other errors.
+func userFixable(err error) error {
 	known, ok := errors.AsType[*toolgroups.Error](err)
 	if !ok || known.Code != oauth.CodeNotConnected && known.Code != oauth.CodeSignIn && known.Code != toolgroups.CodeDenied {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"oneclaw/storage"
 )
 
-// PinPrefix is where the store keeps what servers said of their tools when they were allowed,
-// a record for each server.
+// PinPrefix begins the keys of the records of what servers said about their tools when they were
+// allowed, one record per server.
 const PinPrefix = "mcp/pin/"
 
 const (
@@ -24,29 +24,30 @@ const (
 	maxPinned = 3 << 20
 	// pinTime bounds reading and writing a record.
 	pinTime = 10 * time.Second
-	// maxShown bounds a text of a server in front of an administrator, in characters.
+	// maxShown bounds a server's text that is shown to an administrator, in characters.
 	maxShown = 500
 )
 
-// pins is what an administrator let a server say of its tools, by adding or allowing it, and
-// what it says otherwise since. A server of the settings was allowed by them: what it said first
-// counts.
+// pins is what an administrator allowed a server to say about its tools, by adding or allowing
+// it, and what it says differently now. For a server of the settings the first list counts as
+// allowed.
 type pins struct {
 	Allowed list `json:"allowed"`
-	// Waiting has the tools that are described otherwise, and what the server says of itself.
+	// Waiting has the tools whose description has changed, and the server's new description of
+	// itself.
 	Waiting list `json:"waiting,omitzero"`
 }
 
-// Change is what a server says otherwise than when it was allowed.
+// Change is a change in what a server says since it was allowed.
 type Change struct {
-	// Tool is the name that the server gives the tool; empty where it is about the server.
+	// Tool is the server's name for the tool; empty for a change of the server itself.
 	Tool string
-	// What says what changed in words. Is is the new text where there is one, bounded.
+	// What describes the change. Is is the new text, if any, bounded.
 	What, Is string
 }
 
-// pinned is a list as it is offered: with the words that were allowed, and no more liberties
-// than were allowed and are claimed now. A tool that was not allowed has none.
+// pinned returns a list as it is offered: with the allowed texts, and with a permission only if
+// it was both allowed and is claimed now. A tool that was not allowed has none.
 func pinned(l, allowed list) list {
 	known := byName(allowed.Tools)
 	l.Title, l.Instructions = allowed.Title, allowed.Instructions
@@ -70,8 +71,9 @@ func byName(entries []entry) map[string]entry {
 	return m
 }
 
-// after is the record once the server has said this list. New tools are kept as tools that ask.
-func (p pins) after(s *server, l list) pins {
+// withList returns the record after the server has sent this list. New tools are recorded as
+// needing approval.
+func (p pins) withList(s *server, l list) pins {
 	if p.Allowed.Fingerprint != l.Fingerprint {
 		l.Tools = bounded(slices.DeleteFunc(slices.Clone(l.Tools), func(e entry) bool { return e.Fault != "" }))
 		return pins{Allowed: l}
@@ -101,7 +103,7 @@ func (p pins) after(s *server, l list) pins {
 	return p
 }
 
-// bounded leaves out what is beyond [maxPinned].
+// bounded drops the entries beyond [maxPinned].
 func bounded(entries []entry) []entry {
 	total := 0
 	for i, e := range entries {
@@ -112,7 +114,7 @@ func bounded(entries []entry) []entry {
 	return entries
 }
 
-// changes says in what a tool is described otherwise, as far as that loosens or may mislead.
+// changes describes the changes of a tool that loosen its rules or may mislead.
 func (s *server) changes(was, now entry) []Change {
 	var all []Change
 	say := func(what, is string) {
@@ -136,14 +138,14 @@ func (s *server) changes(was, now entry) []Change {
 	return all
 }
 
-// sameJSON compares values however their strings are escaped.
+// sameJSON compares values regardless of escapes.
 func sameJSON(a, b json.RawMessage) bool {
 	one, errOne := json.Marshal(a)
 	other, errOther := json.Marshal(b)
 	return errOne == nil && errOther == nil && bytes.Equal(one, other)
 }
 
-// waiting lists what waits for an administrator, and the code that stands for just that.
+// waiting returns the changes that wait for an administrator, and their code.
 func (s *server) waiting() (all []Change, code string) {
 	w, allowed := s.pins.Waiting, s.pins.Allowed
 	if w.Fingerprint == "" {
@@ -162,14 +164,14 @@ func (s *server) waiting() (all []Change, code string) {
 	if len(all) == 0 {
 		return nil, ""
 	}
-	data, _ := json.Marshal(w) // of strings and raw JSON that was encoded before
+	data, _ := json.Marshal(w) // strings and raw JSON that was encoded before
 	sum := sha256.Sum256(data)
 	return all, hex.EncodeToString(sum[:4])
 }
 
-// recall reads the record; what cannot be read is an error, what is not there or of another
-// server under the same name is not.
-func (s *server) recall(ctx context.Context) (p pins, data []byte, rev storage.Revision, err error) {
+// loadPins reads the record. An unreadable one is an error; a missing one, or one of another
+// server of the same name, is not.
+func (s *server) loadPins(ctx context.Context) (p pins, data []byte, rev storage.Revision, err error) {
 	entry, err := s.family.Accounts.KV.Get(ctx, PinPrefix+s.name)
 	if errors.Is(err, storage.ErrNotFound) {
 		return pins{}, nil, storage.Absent, nil
@@ -186,20 +188,20 @@ func (s *server) recall(ctx context.Context) (p pins, data []byte, rev storage.R
 	return p, entry.Value, entry.Revision, nil
 }
 
-// pin holds a list against what was allowed and keeps what is new in the record, which other
-// processes may write at the same time.
+// pin compares a list with the allowed one and stores changes in the record, which other
+// processes may write concurrently.
 func (s *server) pin(ctx context.Context, l list) (pins, error) {
 	if s.family.Accounts.KV == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.pins.after(s, l), nil
+		return s.pins.withList(s, l), nil
 	}
 	for {
-		p, data, rev, err := s.recall(ctx)
+		p, data, rev, err := s.loadPins(ctx)
 		if err != nil {
 			return pins{}, err
 		}
-		p = p.after(s, l)
+		p = p.withList(s, l)
 		now, err := json.Marshal(p)
 		if err != nil || bytes.Equal(now, data) {
 			return p, err
@@ -211,9 +213,9 @@ func (s *server) pin(ctx context.Context, l list) (pins, error) {
 	}
 }
 
-// repin reads the record again and reports whether the group has changed by that.
+// repin reads the record again and reports whether that has changed the group.
 func (s *server) repin(ctx context.Context) (bool, error) {
-	p, _, _, err := s.recall(ctx)
+	p, _, _, err := s.loadPins(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -229,7 +231,7 @@ func (s *server) repin(ctx context.Context) (bool, error) {
 	return differs, nil
 }
 
-// Repin reads again what servers were allowed to say, which another process may have changed.
+// Repin reads the records again, which other processes may have changed.
 func (c *Client) Repin(ctx context.Context) error {
 	if c.cfg.Accounts.KV == nil {
 		return nil
@@ -249,15 +251,15 @@ func (c *Client) Repin(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Allow lets a server say of its tools what waits under the code, and reports whether that
-// waited: what the server has said since has a code of its own.
+// Allow allows the changes that wait under the code, and reports whether there were any: later
+// changes have another code.
 func (c *Client) Allow(ctx context.Context, name, code string) (bool, error) {
 	s, ok := c.find(name)
 	if !ok || c.cfg.Accounts.KV == nil {
 		return false, nil
 	}
 	for {
-		p, _, rev, err := s.recall(ctx)
+		p, _, rev, err := s.loadPins(ctx)
 		if err != nil {
 			return false, err
 		}

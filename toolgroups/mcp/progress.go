@@ -12,18 +12,17 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// progress is who is told how far the calls on a connection are, by the tokens that the
-// server was given with them.
+// progress forwards progress of the calls on a connection, by their progress tokens.
 type progress struct {
 	mu   sync.Mutex
 	last int
 	told map[string]func(step string)
 }
 
-// watch has what the server says about a call told to who watches the call. It does nothing
-// where the call is not watched. End ends it.
+// watch forwards the server's progress notifications for a call until end is called. It does
+// nothing if the call is not watched.
 func (p *progress) watch(ctx context.Context, params *sdk.CallToolParams, redact redactor) (end func()) {
-	if !toolgroups.Reports(ctx) {
+	if !toolgroups.HasReporter(ctx) {
 		return func() {}
 	}
 	p.mu.Lock()
@@ -42,19 +41,19 @@ func (p *progress) watch(ctx context.Context, params *sdk.CallToolParams, redact
 	}
 }
 
-// heard takes a notification of the server.
-func (p *progress) heard(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
+// notified handles a notification of the server.
+func (p *progress) notified(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
 	token, _ := req.Params.ProgressToken.(string)
 	p.mu.Lock()
 	tell := p.told[token]
 	p.mu.Unlock()
 	if tell != nil {
-		tell(cmp.Or(req.Params.Message, far(req.Params.Progress, req.Params.Total)))
+		tell(cmp.Or(req.Params.Message, progressText(req.Params.Progress, req.Params.Total)))
 	}
 }
 
-// far says how much of something is done, where the total may be unknown.
-func far(done, total float64) string {
+// progressText says how much of something is done; the total may be unknown.
+func progressText(done, total float64) string {
 	switch {
 	case total <= 0:
 		return ""

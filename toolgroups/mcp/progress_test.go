@@ -18,7 +18,7 @@ func TestHowFarACallIs(t *testing.T) {
 		t.Errorf("without anybody watching: %q", got)
 	}
 	steps := make(chan string, 10)
-	ctx, cancel := context.WithCancel(toolgroups.Reporting(t.Context(), func(step string) { steps <- step }))
+	ctx, cancel := context.WithCancel(toolgroups.WithReporter(t.Context(), func(step string) { steps <- step }))
 	defer cancel()
 	ended := make(chan struct{})
 	go func() {

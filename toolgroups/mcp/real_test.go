@@ -48,7 +48,7 @@ func TestRealServerEverything(t *testing.T) {
 func checkEverything(t *testing.T, c *mcp.Client) {
 	t.Helper()
 	registry(t, c)
-	t.Logf("tools: %v", toolNames(c.Groups()[0]))
+	t.Logf("tools: %v", naming(c.Groups()[0]))
 	if text := call(t, c, "x_echo", map[string]any{"message": "hello there"}); !strings.Contains(text, "hello there") {
 		t.Errorf("echo: %q", text)
 	}
@@ -107,7 +107,7 @@ func TestRealServerFilesystem(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "note.txt"), []byte("from the disk"), 0o600))
 	c := discovered(t, mcp.Config{}, mcp.Server{Command: node, Args: []string{script, dir}, Exclude: []string{"write_*", "edit_*", "move_*"}})
 	registry(t, c)
-	names := strings.Join(toolNames(c.Groups()[0]), " ")
+	names := strings.Join(naming(c.Groups()[0]), " ")
 	if strings.Contains(names, "write_file") {
 		t.Errorf("an excluded tool is offered: %s", names)
 	}

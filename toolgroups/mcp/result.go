@@ -27,18 +27,18 @@ const (
 	maxFileBytes = 20 << 20
 )
 
-// answer collects what a result holds.
+// answer collects a result.
 type answer struct {
 	server, tool string
 	scope        toolgroups.Scope
 	texts        []string
-	said         []string                     // what the content says, without what stands for other content
-	kept         map[[sha256.Size]byte]string // what stands for data, which may come again
+	said         []string                     // the content's own text, without placeholders
+	kept         map[[sha256.Size]byte]string // placeholders of saved data, which may be repeated
 	files        []toolgroups.File
 	bytes        int
 }
 
-// result turns what the server answered into text and files.
+// result converts the server's response into text and files.
 func (s *server) result(tool string, call toolgroups.Call, res *sdk.CallToolResult) (toolgroups.Result, error) {
 	a := &answer{server: s.name, tool: tool, scope: call.Scope, kept: map[[sha256.Size]byte]string{}}
 	for _, c := range res.Content {
@@ -56,18 +56,18 @@ func (s *server) result(tool string, call toolgroups.Call, res *sdk.CallToolResu
 	return toolgroups.Result{Text: files.Shorten(call.Scope, "mcp-"+s.name, strings.ToValidUTF8(text, "\uFFFD"), 0, s.family.Now()), Files: a.files}, nil
 }
 
-// add takes one piece of content.
+// add adds one piece of content.
 func (a *answer) add(c sdk.Content) {
 	switch c := c.(type) {
 	case *sdk.TextContent:
-		text := a.unpacked(c.Text)
+		text := a.withDataSaved(c.Text)
 		a.texts = append(a.texts, text)
 		a.said = append(a.said, text)
 	case *sdk.ImageContent:
-		a.texts = append(a.texts, a.keep("picture", c.MIMEType, c.Data))
+		a.texts = append(a.texts, a.saveFile("picture", c.MIMEType, c.Data))
 		a.said = append(a.said, "image", c.MIMEType)
 	case *sdk.AudioContent:
-		a.texts = append(a.texts, a.keep("audio", c.MIMEType, c.Data))
+		a.texts = append(a.texts, a.saveFile("audio", c.MIMEType, c.Data))
 		a.said = append(a.said, "audio", c.MIMEType)
 	case *sdk.EmbeddedResource:
 		a.resource(c.Resource)
@@ -82,22 +82,22 @@ func (a *answer) resource(r *sdk.ResourceContents) {
 	switch {
 	case r == nil:
 	case len(r.Blob) > 0:
-		a.texts = append(a.texts, a.keep("resource "+r.URI, r.MIMEType, r.Blob))
+		a.texts = append(a.texts, a.saveFile("resource "+r.URI, r.MIMEType, r.Blob))
 		a.said = append(a.said, "resource", r.URI, r.MIMEType)
 	default:
-		text := a.unpacked(r.Text)
+		text := a.withDataSaved(r.Text)
 		a.texts = append(a.texts, fmt.Sprintf("[resource %s]\n%s", r.URI, text))
 		a.said = append(a.said, "resource", r.URI, r.MIMEType, text)
 	}
 }
 
-// structured adds structured content unless the content has said it all: servers send both, for
-// clients that know one of them.
+// structured adds structured content unless the content already says the same: servers send
+// both, for clients that know one of them.
 func (a *answer) structured(v any) {
 	if v == nil {
 		return
 	}
-	v = a.leaf(v)
+	v = a.savedLeaf(v)
 	all, holds := strings.Join(a.said, "\n"), false
 	numbers := strings.FieldsFunc(all, func(r rune) bool { return !strings.ContainsRune("0123456789.+-eE", r) })
 	if walk(v, func(leaf any) bool {
@@ -129,7 +129,7 @@ func (a *answer) structured(v any) {
 	a.texts = append(a.texts, string(shown))
 }
 
-// walk goes through what a value of JSON is made of, until look returns false.
+// walk visits the leaves of a JSON value until look returns false.
 func walk(v any, look func(leaf any) bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -145,27 +145,27 @@ func walk(v any, look func(leaf any) bool) bool {
 	return look(v)
 }
 
-// leaf is a value of JSON with what is data in its strings kept as files.
-func (a *answer) leaf(v any) any {
+// savedLeaf returns a JSON value with data in its strings saved as files.
+func (a *answer) savedLeaf(v any) any {
 	switch v := v.(type) {
 	case string:
-		return a.unpacked(v)
+		return a.withDataSaved(v)
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = a.leaf(v[i])
+			out[i] = a.savedLeaf(v[i])
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, one := range v {
-			out[key] = a.leaf(one)
+			out[key] = a.savedLeaf(one)
 		}
 		for _, key := range []string{"data", "blob"} {
 			kind, named := v["mimeType"].(string)
 			text, ok := v[key].(string)
 			if data, err := base64.StdEncoding.DecodeString(text); named && ok && err == nil && len(data) > 0 {
-				out[key] = a.keep("file", kind, data)
+				out[key] = a.saveFile("file", kind, data)
 			}
 		}
 		return out
@@ -173,31 +173,31 @@ func (a *answer) leaf(v any) any {
 	return v
 }
 
-// minPacked is how many characters of base64 are taken for data and not for a word.
+// minPacked is the length from which base64 counts as data instead of a word.
 const minPacked = 200
 
-// packed may be data in a text, with its kind where it is an address that holds the data.
-var packed = regexp.MustCompile(`(?:data:([a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+);base64,)?[A-Za-z0-9+/]+={0,2}`)
+// packedData matches possible data in a text, with its type if it is a data URL.
+var packedData = regexp.MustCompile(`(?:data:([a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+);base64,)?[A-Za-z0-9+/]+={0,2}`)
 
-// unpacked is a text in which files take the place of pictures, sounds and the like: in base64
-// they say nothing to a model, and cost it more than all the rest.
-func (a *answer) unpacked(text string) string {
-	return packed.ReplaceAllStringFunc(text, func(found string) string {
+// withDataSaved returns a text in which pictures, sounds and the like are replaced by files: in
+// base64 they tell a model nothing, and cost more than all the rest.
+func (a *answer) withDataSaved(text string) string {
+	return packedData.ReplaceAllStringFunc(text, func(found string) string {
 		if len(found) < minPacked {
 			return found
 		}
-		kind := packed.FindStringSubmatch(found)[1]
+		kind := packedData.FindStringSubmatch(found)[1]
 		data, err := base64.StdEncoding.DecodeString(found[strings.IndexByte(found, ',')+1:])
 		seen, _, _ := mime.ParseMediaType(http.DetectContentType(data))
 		if err != nil || kind == "" && (strings.HasPrefix(seen, "text/") || seen == "application/octet-stream") {
 			return found
 		}
-		return a.keep("file", kind, data)
+		return a.saveFile("file", kind, data)
 	})
 }
 
-// keep writes a file into the workspace and returns what stands for it in the text.
-func (a *answer) keep(what, kind string, data []byte) string {
+// saveFile saves a file to the workspace and returns its placeholder in the text.
+func (a *answer) saveFile(what, kind string, data []byte) string {
 	sum := sha256.Sum256(data)
 	if before, ok := a.kept[sum]; ok {
 		return before
@@ -213,7 +213,7 @@ func (a *answer) keep(what, kind string, data []byte) string {
 	return said
 }
 
-// write puts data under a name made of it, so that the same answer makes one file.
+// write saves data under a name derived from it, so that equal results make one file.
 func (a *answer) write(ext string, data []byte) (name string, err error) {
 	switch {
 	case a.scope.Workspace == "":
@@ -235,7 +235,7 @@ func (a *answer) write(ext string, data []byte) (name string, err error) {
 	return name, nil
 }
 
-// extensions are fixed: the system's table differs from host to host.
+// extensions are fixed: the system's table differs between hosts.
 var extensions = map[string]string{
 	"image/png": ".png", "image/jpeg": ".jpg", "image/jpg": ".jpg", "image/gif": ".gif", "image/webp": ".webp",
 	"audio/mpeg": ".mp3", "audio/mp3": ".mp3", "audio/wav": ".wav", "audio/wave": ".wav", "audio/x-wav": ".wav",
@@ -245,7 +245,7 @@ var extensions = map[string]string{
 	"text/csv": ".csv", "text/html": ".html", "text/plain": ".txt", "text/markdown": ".txt",
 }
 
-// extension is that of the kind that the server names, or that the data shows.
+// extension returns the extension for the type that the server names, or that the data shows.
 func extension(kind string, data []byte) string {
 	named, _, _ := mime.ParseMediaType(kind)
 	found, _, _ := mime.ParseMediaType(http.DetectContentType(data))

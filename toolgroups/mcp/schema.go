@@ -12,15 +12,15 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// maxSchema is the size in bytes of the largest schema that is offered.
+// maxSchema bounds an offered schema, in bytes.
 const maxSchema = 32 << 10
 
-// maxRefs is how many references at the top of a schema are followed.
+// maxRefs bounds the references that are followed at the top of a schema.
 const maxRefs = 8
 
-// parameters makes of a server's schema one that every provider takes. Servers
-// leave out the type, write [] for no properties, or put a choice at the top, for
-// which a provider refuses the whole request.
+// parameters turns a server's schema into one that every provider accepts. Servers leave out the
+// type, write [] for no properties, or put a choice at the top, for which a provider refuses the
+// whole request.
 func parameters(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) > maxSchema {
 		return nil, fmt.Errorf("its schema has more than %d bytes", maxSchema)
@@ -53,7 +53,7 @@ func parameters(raw json.RawMessage) (json.RawMessage, error) {
 	return toolgroups.NormalizeParameters(flat)
 }
 
-// dereference puts the definition that the top refers to in its place.
+// dereference replaces a reference at the top by its definition.
 func dereference(top map[string]any) (map[string]any, error) {
 	for range maxRefs {
 		ref, ok := top["$ref"].(string)
@@ -73,8 +73,8 @@ func dereference(top map[string]any) (map[string]any, error) {
 	return nil, fmt.Errorf("its schema refers to itself")
 }
 
-// flatten takes out what may not stand at the top. The properties of alternatives
-// are all offered; which of them go together is left to the server.
+// flatten removes what must not be at the top. It offers the properties of all alternatives; the
+// server checks which belong together.
 func flatten(top map[string]any) {
 	properties := map[string]any{}
 	if own, ok := top["properties"].(map[string]any); ok {

@@ -15,8 +15,8 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// minRedacted is the length in bytes from which a value is taken for a secret:
-// "true" or "8080" would tear holes into every message.
+// minRedacted is the length in bytes from which a value is redacted: "true" or "8080" would tear
+// holes into every message.
 const minRedacted = 6
 
 // maxReason bounds the reason of a failure in an error, in characters.
@@ -24,11 +24,11 @@ const maxReason = 300
 
 var reference = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
 
-// expand puts variables of the environment in the place of ${NAME}.
+// expand replaces ${NAME} by variables of the environment.
 func expand(field string, values map[string]redact.Secret, lookup func(string) (string, bool)) (map[string]string, error) {
 	out := make(map[string]string, len(values))
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		text, missing := filled(values[name], lookup)
+		text, missing := expandVariables(values[name], lookup)
 		if out[name] = text; missing != "" {
 			return nil, fmt.Errorf("%s: %s names %s, which is not set", field, name, missing)
 		}
@@ -39,7 +39,7 @@ func expand(field string, values map[string]redact.Secret, lookup func(string) (
 	return out, nil
 }
 
-// environment is what a server's process sees.
+// environment returns the environment of a server's process.
 func environment(s Server, lookup func(string) (string, bool)) ([]string, error) {
 	explicit, err := expand("env", s.Env, lookup)
 	if err != nil {
@@ -59,10 +59,10 @@ func environment(s Server, lookup func(string) (string, bool)) ([]string, error)
 	return env, nil
 }
 
-// redactor takes secrets out of messages.
+// redactor removes secrets from messages.
 type redactor struct{ replacer *strings.Replacer }
 
-// newRedactor knows the values of environment (but PATH and HOME), headers and query.
+// newRedactor redacts the values of environment (but PATH and HOME), headers and query.
 func newRedactor(env []string, headers map[string]string, address string) redactor {
 	var values []string
 	for _, pair := range env {
@@ -95,8 +95,8 @@ func (r redactor) line(text string) string {
 	return clean(strings.Join(strings.Fields(r.replacer.Replace(text)), " "), maxReason)
 }
 
-// clean makes a text of a server fit for a prompt: valid, without characters that
-// are invisible or turn the direction of writing, and bounded.
+// clean prepares a server's text for a prompt: valid, without invisible and bidirectional
+// control characters, and bounded.
 func clean(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -20,21 +20,21 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// errClosed is what calls get once the family is closed.
+// errClosed is returned after Close.
 var errClosed = errors.New("mcp: closed")
 
-// maxHangs is how many calls in a row without an answer end the connection.
+// maxHangs is the number of unanswered calls in a row that end the connection.
 const maxHangs = 2
 
-// server is one server of the configuration, connected or not.
+// server is one configured server, connected or not.
 //
-// While it is being connected it has one goroutine, while it is connected two; the
-// function of the idle timer is a third.
+// While connecting it has one goroutine, while connected two; the idle timer's function is a
+// third.
 type server struct {
 	name   string
 	cfg    Server
 	role   toolgroups.Role
-	naming naming
+	naming toolNames
 	cache  cache
 	redact redactor
 	log    *slog.Logger
@@ -42,29 +42,29 @@ type server struct {
 	pauses *retry.Pauses // guarded by mu, as the failures
 	dial   dialer
 
-	secret string       // of the client at the sign-in
-	signIn *http.Client // reaches the sign-in
-	people people       // where each person has a connection of their own
-	host   *server      // whose list it learns, where this is the server of one person
+	secret string          // of the OAuth client
+	signIn *http.Client    // for the authorisation server
+	people personalServers // personal connections
+	host   *server         // set for a personal connection: the server whose list it updates
 
 	mu       sync.Mutex
 	known    bool   // group comes from a list of the server
 	listed   digest // of that list
 	seen     list   // that list
-	pins     pins   // what it was allowed to say
-	old      bool   // speak oldProtocol at the next attempt
+	pins     pins   // what it is allowed to say
+	old      bool   // use oldProtocol for the next attempt
 	group    toolgroups.Group
 	link     *link
 	attempt  *attempt
 	failures int
-	next     time.Time // no attempt before
+	next     time.Time // no attempt before this time
 	reason   string    // of the last failure
 	timer    *time.Timer
 	closed   bool
 	running  sync.WaitGroup
 }
 
-// attempt is one try to connect, which all calls that need it wait for.
+// attempt is one attempt to connect, which all calls that need it wait for.
 type attempt struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -95,24 +95,24 @@ func newServer(cfg Config, name string, own Server) (*server, error) {
 	case ok:
 		s.pins, err = s.pin(ctx, l)
 	case cfg.Accounts.KV != nil:
-		s.pins, _, _, err = s.recall(ctx)
+		s.pins, _, _, err = s.loadPins(ctx)
 	}
 	if err != nil {
-		s.listed = digest{} // It is looked at again when the server is connected.
+		s.listed = digest{} // checked again at the next connection
 		s.log.Error("all tools of an MCP server ask for now", "err", err)
 	}
 	s.group = s.build(pinned(l, s.pins.Allowed), ok)
 	return s, nil
 }
 
-// withDefaults fills in what is not said.
+// withDefaults fills in defaults.
 func withDefaults(s Server) Server {
 	s.Timeout = cmp.Or(s.Timeout, time.Minute)
 	s.StartTimeout = cmp.Or(s.StartTimeout, 30*time.Second)
 	return s
 }
 
-// prepare makes what the server is reached with.
+// prepare creates the dialer and redactor.
 func (s *server) prepare(cfg Config) error {
 	if s.cfg.URL == "" {
 		env, err := environment(s.cfg, cfg.LookupEnv)
@@ -120,7 +120,7 @@ func (s *server) prepare(cfg Config) error {
 			return err
 		}
 		s.redact = newRedactor(env, nil, "")
-		s.dial = stdio{cfg: s.cfg, env: env, max: cfg.MaxMessage, log: s.log, redact: s.redact}
+		s.dial = stdioDialer{cfg: s.cfg, env: env, max: cfg.MaxMessage, log: s.log, redact: s.redact}
 		return nil
 	}
 	headers, err := expand("headers", s.cfg.Headers, cfg.LookupEnv)
@@ -169,7 +169,7 @@ func (s *server) status() Status {
 	return st
 }
 
-// acquire returns the connection, made if need be, and counts its user.
+// acquire returns the connection, new if necessary, and counts its use.
 func (s *server) acquire(ctx context.Context) (*link, error) {
 	for {
 		s.mu.Lock()
@@ -202,7 +202,7 @@ func (s *server) acquire(ctx context.Context) (*link, error) {
 	}
 }
 
-// release counts a user out; the last sets the idle timer, or with rest ends the connection.
+// release ends a use; the last one sets the idle timer, or with rest ends the connection.
 func (s *server) release(l *link, rest bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +217,7 @@ func (s *server) release(l *link, rest bool) {
 	s.arm(l)
 }
 
-// arm ends a connection that is not used for a while.
+// arm ends a connection that stays unused.
 func (s *server) arm(l *link) {
 	s.stopTimer()
 	s.timer = time.AfterFunc(s.family.Idle, func() {
@@ -237,7 +237,7 @@ func (s *server) stopTimer() {
 	}
 }
 
-// unavailable is what calls get until the next attempt.
+// unavailable returns the error until the next attempt.
 func (s *server) unavailable() error {
 	wait := max(s.next.Sub(s.family.Now()), 0).Round(100 * time.Millisecond)
 	if wait > 10*time.Second {
@@ -247,7 +247,7 @@ func (s *server) unavailable() error {
 		"MCP server '%s' is unavailable: %s; next try in %s. Go on without it, or tell the user.", s.name, s.reason, wait)
 }
 
-// begin starts an attempt. It lives as long as it needs, also where no caller waits.
+// begin starts an attempt, which completes even if no caller waits.
 func (s *server) begin() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.StartTimeout)
 	a := &attempt{cancel: cancel, done: make(chan struct{})}
@@ -261,16 +261,16 @@ func (s *server) begin() {
 	})
 }
 
-// errFault is for what a server said and this program did not survive; the log has the rest.
+// errFault is returned if a server's message made this program panic; the log has the details.
 var errFault = errors.New("what it says cannot be read")
 
-// attemptOnce makes a connection, and learns what the server says of itself.
+// attemptOnce connects and reads what the server says about itself.
 func (s *server) attemptOnce(ctx context.Context, old bool) (l *link, err error) {
 	err = rescue.Do(func() (err error) {
 		var said list
 		l, said, err = connect(ctx, s.dial, s.name, old)
-		if reach, ok := s.dial.(*web); ok && err != nil && ctx.Err() == nil && reach.mayBeOlder() {
-			if older, more, otherwise := connect(ctx, events{reach}, s.name, true); otherwise == nil {
+		if reach, ok := s.dial.(*httpDialer); ok && err != nil && ctx.Err() == nil && reach.mayBeOlder() {
+			if older, more, otherwise := connect(ctx, sseDialer{reach}, s.name, true); otherwise == nil {
 				l, said, err = older, more, nil
 			}
 		}
@@ -292,14 +292,14 @@ func (s *server) attemptOnce(ctx context.Context, old bool) (l *link, err error)
 	return l, err
 }
 
-// connected takes the outcome of an attempt.
+// connected handles the result of an attempt.
 func (s *server) connected(l *link, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempt = nil
 	switch {
-	case err != nil && !s.closed && mendable(err) != nil:
-		return mendable(err)
+	case err != nil && !s.closed && userFixable(err) != nil:
+		return userFixable(err)
 	case err != nil && !s.closed:
 		s.fail(err)
 		s.old = !s.old
@@ -316,7 +316,7 @@ func (s *server) connected(l *link, err error) error {
 	return nil
 }
 
-// fail notes a failure and when to try again.
+// fail records a failure and the time of the next try.
 func (s *server) fail(err error) {
 	s.failures++
 	wait := s.pauses.Next(0)
@@ -325,21 +325,20 @@ func (s *server) fail(err error) {
 	s.log.Warn("MCP server is unavailable", "err", s.reason, "failures", s.failures, "retry_in", wait)
 }
 
-// recovered notes that the server works again.
+// recovered records that the server works again.
 func (s *server) recovered() {
 	s.failures = 0
 	s.pauses.Reset()
 }
 
-// end takes the connection out of use and closes it beside everything else.
+// end removes the connection and closes it in the background.
 func (s *server) end(l *link) {
 	s.link = nil
 	l.ended = true
 	s.running.Go(l.close)
 }
 
-// drop gives up a connection that does not work any more. Without an error it may be made
-// again at once.
+// drop gives up a broken connection. Without an error a new one may be made at once.
 func (s *server) drop(l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -352,7 +351,7 @@ func (s *server) drop(l *link, err error) {
 	s.end(l)
 }
 
-// watch waits for the end of a connection, and reads a list that has changed.
+// watch waits for the end of a connection, and reads a changed list.
 func (s *server) watch(l *link) {
 	dead := make(chan error, 1)
 	s.running.Go(func() { dead <- l.session.Wait() })
@@ -368,7 +367,8 @@ func (s *server) watch(l *link) {
 	}
 }
 
-// lost notes an end from outside. What served a call before may be made again at once.
+// lost handles an end that we did not cause. If a call was served before, a new connection may
+// be made at once.
 func (s *server) lost(l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -383,7 +383,7 @@ func (s *server) lost(l *link, err error) {
 	}
 }
 
-// close ends what runs and waits for it.
+// close ends all activity and waits for it.
 func (s *server) close() {
 	s.mu.Lock()
 	s.closed = true

@@ -20,22 +20,22 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Times of a server's process.
+// Times for a server's process.
 const (
-	// grace is how long a process gets to end by itself, and again when asked to.
+	// grace is how long a process has to end by itself, and again when asked to.
 	grace = time.Second
-	// writeTime is how long a process may leave its input unread.
+	// writeTime bounds how long a process may leave its input unread.
 	writeTime = 5 * time.Second
 )
 
-// maxTail is how much of a server's error output is kept for the log.
+// maxTail bounds the part of a server's error output that is kept for the log.
 const maxTail = 2 << 10
 
-// errTooLarge is a message above the limit.
+// errTooLarge is returned for a message above the limit.
 var errTooLarge = errors.New("a message of the server is too large")
 
-// stdio starts servers that speak over their standard input and output.
-type stdio struct {
+// stdioDialer starts servers that use their standard input and output.
+type stdioDialer struct {
 	cfg    Server
 	env    []string
 	max    int
@@ -43,11 +43,11 @@ type stdio struct {
 	redact redactor
 }
 
-// rest has nothing to do: a process ends with its connection.
-func (d stdio) rest() {}
+// rest does nothing: a process ends with its connection.
+func (d stdioDialer) rest() {}
 
-// open starts the process in a group of its own. It lives until its connection is closed.
-func (d stdio) open(ctx context.Context) (sdk.Transport, func() error, error) {
+// open starts the process in its own process group. It lives until its connection is closed.
+func (d stdioDialer) open(ctx context.Context) (sdk.Transport, func() error, error) {
 	inRead, inWrite, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
@@ -78,11 +78,11 @@ func (d stdio) open(ctx context.Context) (sdk.Transport, func() error, error) {
 			io.Closer
 		}{lines, p},
 		Writer:        p,
-		MaxLineLength: d.max + 64<<10, // What the decoder reads ahead counts too.
+		MaxLineLength: d.max + 64<<10, // includes the decoder's read-ahead
 	}, func() error { return p.reason(lines) }, nil
 }
 
-// process is a server that runs. Close waits for its goroutine.
+// process is a running server. Close waits for its goroutine.
 type process struct {
 	cmd    *exec.Cmd
 	kill   context.CancelFunc
@@ -94,18 +94,18 @@ type process struct {
 	once   sync.Once
 }
 
-// wait reaps the process and ends what it has left behind in its group.
-func (p *process) wait(d stdio) {
+// wait reaps the process and kills the rest of its group.
+func (p *process) wait(d stdioDialer) {
 	defer close(p.exited)
 	defer p.kill()
 	p.err = p.cmd.Wait()
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
-	// What has left the group may hold the output open for ever.
+	// A process that has left the group may hold the output open for ever.
 	_ = p.out.SetReadDeadline(time.Now().Add(grace))
 	d.log.Debug("MCP server ended", "state", p.cmd.ProcessState.String(), "stderr", d.redact.line(p.tail.String()))
 }
 
-// Write sends to the server, which must read it in time.
+// Write sends to the server, which must read in time.
 func (p *process) Write(data []byte) (int, error) {
 	if err := p.in.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
 		return 0, err
@@ -113,14 +113,13 @@ func (p *process) Write(data []byte) (int, error) {
 	return p.in.Write(data)
 }
 
-// Close ends the process: first by the end of its input, then by asking, then by
-// force. The whole group goes with it.
+// Close ends the process and its group: by closing its input, then with a signal, then by force.
 func (p *process) Close() error {
 	p.once.Do(func() {
 		_ = p.in.Close()
-		if !p.over(grace) {
+		if !p.endsWithin(grace) {
 			_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGTERM)
-			p.over(grace)
+			p.endsWithin(grace)
 		}
 		p.kill()
 		<-p.exited
@@ -129,8 +128,8 @@ func (p *process) Close() error {
 	return nil
 }
 
-// over reports whether the process ends in time.
-func (p *process) over(limit time.Duration) bool {
+// endsWithin reports whether the process ends in time.
+func (p *process) endsWithin(limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -141,16 +140,16 @@ func (p *process) over(limit time.Duration) bool {
 	}
 }
 
-// reason says why the process does not serve any more, nil if it does.
+// reason says why the process has stopped serving, or nil.
 func (p *process) reason(lines *lineReader) error {
 	if err := lines.fault.why(); err != nil {
 		return err
 	}
 	wait := grace / 10
 	if lines.ended.Load() {
-		wait = 3 * grace // to be reaped, which its children or a busy machine hold up; Close has ended it by then
+		wait = 3 * grace // to be reaped, which its children or a busy machine delay; Close has ended it by then
 	}
-	if !p.over(wait) {
+	if !p.endsWithin(wait) {
 		return nil
 	}
 	if p.err == nil {
@@ -159,14 +158,14 @@ func (p *process) reason(lines *lineReader) error {
 	return fmt.Errorf("its process ended (%w)", p.err)
 }
 
-// lineReader passes on the lines that are JSON; many servers print others too.
+// lineReader passes on lines of JSON; many servers print others too.
 type lineReader struct {
 	in    *bufio.Reader
 	max   int
 	log   *slog.Logger
 	rest  []byte
-	fault fault       // what was wrong with a line
-	ended atomic.Bool // the server has closed its output
+	fault messageFault // a malformed line
+	ended atomic.Bool  // the server has closed its output
 }
 
 func (r *lineReader) Read(p []byte) (int, error) {
@@ -176,7 +175,7 @@ func (r *lineReader) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) {
-			if !new(density).add(trimmed) {
+			if !new(valueCounter).add(trimmed) {
 				return 0, r.fault.note(errTooMany)
 			}
 			r.rest = line
@@ -189,7 +188,7 @@ func (r *lineReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line reads one line with its end.
+// line reads one line including its end.
 func (r *lineReader) line() ([]byte, error) {
 	var line []byte
 	for {
@@ -202,12 +201,12 @@ func (r *lineReader) line() ([]byte, error) {
 			return line, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
 			r.ended.Store(errors.Is(err, io.EOF))
-			return nil, err // A line without an end is no message.
+			return nil, err // a line without an end is not a message
 		}
 	}
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of what is written.
 type tail struct {
 	mu   sync.Mutex
 	data []byte
@@ -221,7 +220,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what is kept.
+// String returns the kept bytes.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

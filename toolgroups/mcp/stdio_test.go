@@ -26,7 +26,7 @@ func TestToolsOfAServerAreAGroup(t *testing.T) {
 		"x_bequeath", "x_broken", "x_content", "x_dense", "x_die", "x_echo", "x_env", "x_files", "x_grow", "x_hang", "x_huge",
 		"x_" + strings.Repeat("long", 20)[:53] + "_ee873ddd", "x_more", "x_nothing", "x_odd_name___abe44c15", "x_packed", "x_page", "x_shown", "x_slowly", "x_spawn", "x_structured", "x_twice",
 	}
-	if diff := cmp.Diff(want, toolNames(g)); diff != "" {
+	if diff := cmp.Diff(want, naming(g)); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}
 	effects := map[string]toolgroups.Effect{}
@@ -83,7 +83,7 @@ func TestListsOutliveTheServer(t *testing.T) {
 	other := child(t, "fake")
 	other.Args = []string{"other"}
 	changed := client(t, mcp.Config{DataDir: dir, Servers: map[string]mcp.Server{"x": other}})
-	if names := toolNames(changed.Groups()[0]); len(names) != 1 || names[0] != "x_connect" {
+	if names := naming(changed.Groups()[0]); len(names) != 1 || names[0] != "x_connect" {
 		t.Errorf("another command has the tools %v", names)
 	}
 }
@@ -116,7 +116,7 @@ func TestAChangedListIsReadAgain(t *testing.T) {
 	changes := make(chan []string, 10)
 	c = discovered(t, mcp.Config{Changed: func() {
 		if c != nil {
-			changes <- toolNames(c.Groups()[0])
+			changes <- naming(c.Groups()[0])
 		}
 	}}, child(t, "fake"))
 	call(t, c, "x_grow", nil)

@@ -14,28 +14,28 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// maxName is how long the name of a tool may be (that of a function at providers).
+// maxName bounds the name of a tool, as providers do.
 const maxName = 64
 
 // maxDescription bounds the description of a tool, in characters.
 const maxDescription = 2000
 
-// slack is so much more than the server's time that the server's limit is reported.
+// slack is added to the timeout of a tool, so that the server's own limit is reported first.
 const slack = 5 * time.Second
 
 var notInName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// naming makes the names of one server's tools. They depend on nothing but the
-// configuration and the tool, so that a tool keeps its name whatever else changes.
-type naming struct {
+// toolNames makes the names of one server's tools. They depend only on the configuration and the
+// tool, so that a tool keeps its name whatever else changes.
+type toolNames struct {
 	server string
 	taken  map[string]bool
-	// foreign are beginnings of names that belong to servers whose name is longer.
+	// foreign are prefixes that belong to servers with a longer name.
 	foreign []string
 }
 
-func newNaming(cfg Config, server string) naming {
-	n := naming{server: server, taken: map[string]bool{toolgroups.LoadToolGroup: true}}
+func newNaming(cfg Config, server string) toolNames {
+	n := toolNames{server: server, taken: map[string]bool{toolgroups.LoadToolGroup: true}}
 	for _, name := range cfg.Taken {
 		n.taken[name] = true
 	}
@@ -47,9 +47,9 @@ func newNaming(cfg Config, server string) naming {
 	return n
 }
 
-// name returns <server>_<tool>, with a hash of the tool's name where that alone is
-// too long, holds other characters, or could be the name of another tool.
-func (n naming) name(tool string) string {
+// name returns <server>_<tool>, with a hash of the tool's name if it is too long, has other
+// characters, or could be another tool's name.
+func (n toolNames) name(tool string) string {
 	plain := n.server + "_" + notInName.ReplaceAllString(tool, "_")
 	foreign := slices.ContainsFunc(n.foreign, func(p string) bool { return strings.HasPrefix(plain, p) })
 	if plain == n.server+"_"+tool && len(plain) <= maxName && !n.taken[plain] && !foreign && plain != n.connect() {
@@ -60,10 +60,10 @@ func (n naming) name(tool string) string {
 	return plain[:min(len(plain), maxName-len(suffix))] + suffix
 }
 
-// connect is the name of the tool that stands for tools not yet known.
-func (n naming) connect() string { return n.server + "_connect" }
+// connect returns the name of the placeholder for unknown tools.
+func (n toolNames) connect() string { return n.server + "_connect" }
 
-// build makes the group out of a list; known is false where there is no list yet.
+// build makes the group from a list; known is false if there is no list yet.
 func (s *server) build(l list, known bool) toolgroups.Group {
 	g := toolgroups.Group{
 		Name:        GroupPrefix + s.name,
@@ -101,7 +101,7 @@ func (s *server) build(l list, known bool) toolgroups.Group {
 	return g
 }
 
-// tool makes one tool out of an entry.
+// tool makes one tool from an entry.
 func (s *server) tool(e entry) (toolgroups.Tool, error) {
 	if e.Fault != "" {
 		return toolgroups.Tool{}, errors.New(e.Fault)
@@ -120,7 +120,7 @@ func (s *server) tool(e entry) (toolgroups.Tool, error) {
 	}, nil
 }
 
-// effect weighs what the server says about a tool.
+// effect derives the effect of a tool from what the server says.
 func (s *server) effect(e entry) toolgroups.Effect {
 	hints := s.cfg.Trust != TrustNone
 	switch {
@@ -132,7 +132,7 @@ func (s *server) effect(e entry) toolgroups.Effect {
 	return toolgroups.Consequential
 }
 
-// connectTool stands in a group whose tools have never been seen.
+// connectTool is the placeholder in a group whose tools are unknown.
 func (s *server) connectTool() toolgroups.Tool {
 	return toolgroups.Tool{
 		Name: s.naming.connect(),
@@ -144,7 +144,7 @@ func (s *server) connectTool() toolgroups.Tool {
 	}
 }
 
-// firstSentence is that of a server's instructions, of one line at most.
+// firstSentence returns the first sentence of a server's instructions, on one line.
 func firstSentence(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	text = strings.TrimSpace(strings.TrimLeft(text, "# "))
@@ -154,7 +154,7 @@ func firstSentence(text string) string {
 	return clean(strings.TrimSuffix(text, "."), toolgroups.MaxDescription)
 }
 
-// sameTools reports whether two groups look the same to a model and to policies.
+// sameTools reports whether two groups look the same to models and policies.
 func sameTools(a, b toolgroups.Group) bool {
 	return a.Description == b.Description && a.DisplayName == b.DisplayName &&
 		slices.EqualFunc(a.Tools, b.Tools, func(x, y toolgroups.Tool) bool {

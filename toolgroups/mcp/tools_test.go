@@ -71,7 +71,7 @@ func TestNamesNeverClash(t *testing.T) {
 	c.Discover(t.Context())
 	var got []string
 	for _, g := range registry(t, c).Groups() {
-		got = append(got, g.Name+": "+strings.Join(toolNames(g), " "))
+		got = append(got, g.Name+": "+strings.Join(naming(g), " "))
 	}
 	want := []string{
 		"mcp_x: x_a_b_44a8d47c x_a_c_3d225049 x_a_c_886a5e2c x_connect_938247db x_info_f0441af7",

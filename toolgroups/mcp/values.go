@@ -7,26 +7,26 @@ import (
 	"sync/atomic"
 )
 
-// maxValues bounds how many values of JSON a message has. Decoded, each takes some hundred bytes
-// however short it is: 16 MiB of "[]," take a gigabyte.
+// maxValues bounds the JSON values in a message. Decoded, each takes some hundred bytes however
+// short it is: 16 MiB of "[]," take a gigabyte.
 const maxValues = 200_000
 
-// errTooMany is a message above that limit.
+// errTooMany is returned for a message above that limit.
 var errTooMany = errors.New("a message of the server has too many values")
 
-// density counts the values of messages as they pass.
-type density struct {
-	lines   bool // messages come in lines that begin with "data:", and end with an empty one
+// valueCounter counts the values of messages as they pass.
+type valueCounter struct {
+	lines   bool // messages are lines that begin with "data:", and end with an empty one
 	values  int
 	column  int
-	skipped bool // the line is none of a message
+	skipped bool // the line is not part of a message
 	text    bool
 	escaped bool
 }
 
-// add takes what comes next, and reports whether that is within the limit. A text that goes on
-// in the next line is none of JSON.
-func (d *density) add(data []byte) bool {
+// add takes the next bytes, and reports whether the count is within the limit. A string that
+// spans lines is not JSON.
+func (d *valueCounter) add(data []byte) bool {
 	for _, c := range data {
 		if d.lines && c == '\n' {
 			if d.text {
@@ -61,29 +61,29 @@ func (d *density) add(data []byte) bool {
 	return true
 }
 
-// fault remembers what was wrong with a message, which the library does not say.
-type fault struct{ last atomic.Pointer[error] }
+// messageFault records what was wrong with a message, which the library does not report.
+type messageFault struct{ last atomic.Pointer[error] }
 
-func (f *fault) note(err error) error {
+func (f *messageFault) note(err error) error {
 	f.last.Store(&err)
 	return err
 }
 
-func (f *fault) why() error {
+func (f *messageFault) why() error {
 	if err := f.last.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-// counted is the body of an answer that ends where it has too many values.
-type counted struct {
+// countedBody is a response body that ends if it has too many values.
+type countedBody struct {
 	io.ReadCloser
-	density density
-	fault   *fault
+	density valueCounter
+	fault   *messageFault
 }
 
-func (c *counted) Read(p []byte) (int, error) {
+func (c *countedBody) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	if !c.density.add(p[:n]) {
 		return 0, c.fault.note(errTooMany)

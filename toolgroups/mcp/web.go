@@ -18,23 +18,23 @@ import (
 	"oneclaw/internal/guard"
 )
 
-// maxRedirects is how many redirects within the host of a server are followed.
+// maxRedirects bounds the redirects within the host of a server.
 const maxRedirects = 5
 
-// web reaches servers that speak streamable HTTP.
-type web struct {
+// httpDialer reaches servers that use streamable HTTP.
+type httpDialer struct {
 	endpoint string
 	client   *http.Client
 	base     *http.Transport
-	private  []netip.Prefix // addresses beside the public ones that it may reach
+	private  []netip.Prefix // permitted private addresses
 	max      int
-	posted   *atomic.Int32 // the status of the last answer to a POST
-	fault    *fault
+	posted   *atomic.Int32 // the status of the last response to a POST
+	fault    *messageFault
 }
 
-// newWeb makes the client of one server. It connects to the host of the configured
-// address and to no other, so that neither a redirect nor the headers can leave it.
-func newWeb(cfg Server, headers map[string]string, family Config) (*web, error) {
+// newWeb makes the client of one server. It connects only to the host of the configured address,
+// so that neither a redirect nor the headers can leave it.
+func newWeb(cfg Server, headers map[string]string, family Config) (*httpDialer, error) {
 	origin, err := guard.ParseURL(cfg.URL)
 	if err != nil {
 		return nil, err
@@ -51,15 +51,15 @@ func newWeb(cfg Server, headers map[string]string, family Config) (*web, error) 
 		MaxIdleConns:           4,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-	posted, wrong := &atomic.Int32{}, &fault{}
-	return &web{
+	posted, wrong := &atomic.Int32{}, &messageFault{}
+	return &httpDialer{
 		posted: posted, fault: wrong,
 		endpoint: cfg.URL,
 		base:     base,
 		private:  private,
 		max:      family.MaxMessage,
 		client: &http.Client{
-			Transport: courier{base: base, origin: origin, headers: headers, max: int64(family.MaxMessage), posted: posted, fault: wrong},
+			Transport: headerTransport{base: base, origin: origin, headers: headers, max: int64(family.MaxMessage), posted: posted, fault: wrong},
 			CheckRedirect: func(req *http.Request, via []*http.Request) error {
 				if len(via) > maxRedirects {
 					return guard.ErrRedirects
@@ -75,9 +75,8 @@ func newWeb(cfg Server, headers map[string]string, family Config) (*web, error) 
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// privateRanges are the addresses besides the public ones that a host may have. A
-// host that is such an address, or whose name has a meaning on the inside alone,
-// was chosen by the operator.
+// privateRanges returns the private addresses that a host may have. A host that is such an
+// address, or whose name is only valid internally, was chosen by the operator.
 func privateRanges(host string, allowed bool) []netip.Prefix {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		addr = addr.Unmap().WithZone("")
@@ -100,42 +99,43 @@ func privateRanges(host string, allowed bool) []netip.Prefix {
 	return out
 }
 
-// open implements dialer. Nothing is reached before the transport is used.
-func (d *web) open(context.Context) (sdk.Transport, func() error, error) {
+// open implements dialer. It contacts nothing before the transport is used.
+func (d *httpDialer) open(context.Context) (sdk.Transport, func() error, error) {
 	return &sdk.StreamableClientTransport{
 		Endpoint:     d.endpoint,
 		HTTPClient:   d.client,
 		MaxRetries:   2,
 		MaxEventSize: d.max,
-	}, d.why(), nil
+	}, d.trackFault(), nil
 }
 
-// why begins a connection, and returns what says which fault of a message ended it.
-func (d *web) why() func() error {
+// trackFault begins a connection, and returns a function that returns the malformed message that ended
+// it.
+func (d *httpDialer) trackFault() func() error {
 	d.fault.last.Store(nil)
 	return d.fault.why
 }
 
-// mayBeOlder reports whether the last answer is that of a server which speaks HTTP+SSE, as
-// versions before 2025-03-26 have it.
-func (d *web) mayBeOlder() bool {
+// mayBeOlder reports whether the last response is that of a server with HTTP+SSE, as before
+// version 2025-03-26.
+func (d *httpDialer) mayBeOlder() bool {
 	return slices.Contains([]int32{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, d.posted.Load())
 }
 
-// events reaches servers that speak HTTP+SSE: answers come in one stream of events, which names
-// the address that takes the requests.
-type events struct{ *web }
+// sseDialer reaches servers that use HTTP+SSE: responses come in one stream of events, which names
+// the address for requests.
+type sseDialer struct{ *httpDialer }
 
 // open implements dialer.
-func (d events) open(context.Context) (sdk.Transport, func() error, error) {
-	return stream{&sdk.SSEClientTransport{Endpoint: d.endpoint, HTTPClient: d.client, MaxEventSize: d.max}}, d.why(), nil
+func (d sseDialer) open(context.Context) (sdk.Transport, func() error, error) {
+	return longTransport{&sdk.SSEClientTransport{Endpoint: d.endpoint, HTTPClient: d.client, MaxEventSize: d.max}}, d.trackFault(), nil
 }
 
-// stream is a transport whose connection outlives the context that it is made with: the library's
-// ends with that.
-type stream struct{ sdk.Transport }
+// longTransport is a transport whose connection outlives the context that it is made with, unlike the
+// library's.
+type longTransport struct{ sdk.Transport }
 
-func (s stream) Connect(ctx context.Context) (sdk.Connection, error) {
+func (s longTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	open, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end)
 	conn, err := s.Transport.Connect(open)
@@ -144,38 +144,38 @@ func (s stream) Connect(ctx context.Context) (sdk.Connection, error) {
 		return nil, err
 	}
 	if !stop() {
-		_ = conn.Close() // It has ended with its context.
+		_ = conn.Close() // it has ended with its context
 		return nil, ctx.Err()
 	}
-	return ending{conn, end}, nil
+	return endingConn{conn, end}, nil
 }
 
-// ending is a connection that ends what it was made with.
-type ending struct {
+// endingConn is a connection that also ends its context.
+type endingConn struct {
 	sdk.Connection
 	end context.CancelFunc
 }
 
-func (c ending) Close() error {
+func (c endingConn) Close() error {
 	defer c.end()
 	return c.Connection.Close()
 }
 
-// rest closes connections that wait for the next request.
-func (d *web) rest() { d.base.CloseIdleConnections() }
+// rest closes idle connections.
+func (d *httpDialer) rest() { d.base.CloseIdleConnections() }
 
-// courier adds the headers, and bounds the answers that are read as a whole. A
-// stream is bounded event by event where it is read.
-type courier struct {
+// headerTransport adds the headers, and bounds responses that are read as a whole. A stream is bounded
+// event by event by its reader.
+type headerTransport struct {
 	base    http.RoundTripper
 	origin  *url.URL
 	headers map[string]string
 	max     int64
 	posted  *atomic.Int32
-	fault   *fault
+	fault   *messageFault
 }
 
-func (c courier) RoundTrip(req *http.Request) (*http.Response, error) {
+func (c headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !sameOrigin(req.URL, c.origin) {
 		return nil, fmt.Errorf("%w: it is not that of the server", guard.ErrURL)
 	}
@@ -188,13 +188,13 @@ func (c courier) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if req.Method == http.MethodPost {
-		c.posted.Store(int32(resp.StatusCode)) //nolint:gosec // of three digits
+		c.posted.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
 	}
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	stream := err == nil && kind == "text/event-stream"
 	if !stream {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, c.max)
 	}
-	resp.Body = &counted{ReadCloser: resp.Body, density: density{lines: stream}, fault: c.fault}
+	resp.Body = &countedBody{ReadCloser: resp.Body, density: valueCounter{lines: stream}, fault: c.fault}
 	return resp, nil
 }

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// Sections of a memory that have other names, or none.
+// The sections: a default, and old names.
 const (
 	SectionProfile = "User Profile"
 	SectionHabits  = "Habits/Routines"
@@ -17,7 +17,7 @@ func Sections() []string {
 	return []string{SectionProfile, "Preferences", "Interests", SectionHabits, "Projects", SectionNotes}
 }
 
-// sectionOf finds the section that a category means.
+// sectionOf returns the section for a category.
 func sectionOf(name string) string {
 	name = folded(name)
 	switch name {
@@ -34,8 +34,8 @@ func sectionOf(name string) string {
 	return SectionNotes
 }
 
-// clean keeps the line breaks of a text and no other control characters, no space
-// at the end of a line, and no blank lines: a note is one item of a list.
+// clean drops control characters other than line breaks, trailing spaces and blank lines: a note
+// is one list item.
 func clean(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -57,10 +57,10 @@ func clean(text string) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// item is a note as an item of a list, its further lines indented.
+// item formats a note as a list item, its further lines indented.
 func item(text string) string { return "- " + strings.ReplaceAll(text, "\n", "\n  ") }
 
-// render writes notes as Markdown, section by section.
+// render formats notes as Markdown, section by section.
 func render(notes []Note) string {
 	var parts []string
 	for _, section := range Sections() {

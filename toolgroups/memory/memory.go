@@ -17,52 +17,52 @@ import (
 	"oneclaw/storage"
 )
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
-	// ErrDuplicate is returned for a note that memory already holds.
+	// ErrDuplicate is returned for a note that is saved already.
 	ErrDuplicate = errors.New("memory already holds this")
-	// ErrFull is returned where an owner's memory has reached its limits.
+	// ErrFull is returned if the owner's memory has reached its limits.
 	ErrFull = errors.New("memory is full")
-	// ErrInvalid is returned for a note that is empty or too long, and for no owner.
+	// ErrInvalid is returned for a note that is empty or too long, or without an owner.
 	ErrInvalid = errors.New("not a usable note")
 )
 
 // Limits of a memory.
 const (
-	// MaxNote is how many characters a note may have.
+	// MaxNote bounds a note, in characters.
 	MaxNote = 5_000
 	// MaxNotes and MaxText bound the number and the characters of all notes of an owner.
 	MaxNotes = 1_000
 	MaxText  = 200_000
-	// short is the length up to which only an equal note is a duplicate.
+	// short is the length up to which only equal notes are duplicates.
 	short = 20
-	// attempts is how often a write is tried while others write.
+	// attempts bounds the tries of a write that meets other writers.
 	attempts = 10
 
 	keyPrefix = "memory/"
 )
 
-// Config is what a memory needs.
+// Config configures a [Memory].
 type Config struct {
-	// Store keeps the notes. It is required.
+	// Store keeps the notes. Required.
 	Store storage.KV
 	// Now tells the time. nil means [time.Now].
 	Now func() time.Time
 	// Logger gets what the model is not told. nil discards it.
 	Logger *slog.Logger
-	// Damaged sets a memory aside that does not decode, and tells administrators; it begins
-	// anew. Nil makes that an error for its reader.
+	// Damaged moves a memory that cannot be decoded aside and notifies administrators; the memory
+	// then starts empty. If nil, reading it is an error.
 	Damaged func(ctx context.Context, entry storage.Entry) error
 }
 
 // Memory keeps the notes of all owners, each apart. It can be used concurrently.
 type Memory struct {
 	cfg Config
-	// recent has the notes that were read last, the newest first: a turn reads them twice.
+	// recent caches the notes read last: a turn reads them twice.
 	recent *cache.Cache[string, []Note]
 }
 
-// How many owners' notes stay in memory, and for how long.
+// Bounds of the cache: owners and age.
 const (
 	maxRecent = 128
 	recentAge = time.Second
@@ -82,20 +82,20 @@ func New(cfg Config) (*Memory, error) {
 
 // Note is one fact.
 type Note struct {
-	// Section is where it stands, one of [Sections].
+	// Section is one of [Sections].
 	Section string `json:"section"`
 	Text    string `json:"text"`
-	// Saved is when it was saved.
+	// Saved is the time of saving.
 	Saved time.Time `json:"saved"`
 }
 
-// document is what the store has for an owner: the notes in the order of saving.
+// document is what is stored for an owner: the notes in the order of saving.
 type document struct {
 	Notes []Note `json:"notes"`
 }
 
-// Notes returns the notes of an owner, the newest first. What another process has just saved may
-// be missing for a second.
+// Notes returns the notes of an owner, the newest first. Notes that another process saved within
+// the last second may be missing.
 func (m *Memory) Notes(ctx context.Context, owner string) ([]Note, error) {
 	if notes, ok := m.recent.Get(owner); ok {
 		return slices.Clone(notes), nil
@@ -109,16 +109,16 @@ func (m *Memory) Notes(ctx context.Context, owner string) ([]Note, error) {
 	return doc.Notes, nil
 }
 
-// Save adds a note to a section, or to the section Notes where there is none of the
-// name. It returns the memory as it was before, as Markdown, and the section.
+// Save adds a note to the named section, or to Notes if there is no such section. It returns the
+// memory before the change, as Markdown, and the section.
 func (m *Memory) Save(ctx context.Context, owner, section, text string) (before, at string, err error) {
 	text = clean(text)
 	if n := utf8.RuneCountInString(text); n == 0 || n > MaxNote {
 		return "", "", fmt.Errorf("%w: it must have 1 to %d characters", ErrInvalid, MaxNote)
 	}
 	at = sectionOf(section)
-	err = m.change(ctx, owner, func(doc *document) error {
-		if holds(doc.Notes, text) {
+	err = m.update(ctx, owner, func(doc *document) error {
+		if alreadySaved(doc.Notes, text) {
 			return ErrDuplicate
 		}
 		before = render(doc.Notes)
@@ -128,7 +128,7 @@ func (m *Memory) Save(ctx context.Context, owner, section, text string) (before,
 	return before, at, err
 }
 
-// Forget removes all notes of an owner.
+// Forget deletes all notes of an owner.
 func (m *Memory) Forget(ctx context.Context, owner string) error {
 	defer m.recent.Forget(owner)
 	if err := m.cfg.Store.Delete(ctx, keyPrefix+owner, storage.Any); err != nil {
@@ -137,8 +137,8 @@ func (m *Memory) Forget(ctx context.Context, owner string) error {
 	return nil
 }
 
-// Move gives the notes of one owner to another, beside those it has: a chat that is
-// continued under another id keeps its memory. What is saved meanwhile goes along.
+// Move appends the notes of one owner to another's: a chat that continues under another id keeps
+// its memory. Notes saved meanwhile are moved too.
 func (m *Memory) Move(ctx context.Context, from, to string) error {
 	if from == to {
 		return nil
@@ -151,14 +151,14 @@ func (m *Memory) Move(ctx context.Context, from, to string) error {
 		in := func(notes []Note) func(Note) bool {
 			return func(n Note) bool { return slices.ContainsFunc(notes, func(o Note) bool { return o.Text == n.Text }) }
 		}
-		err = m.change(ctx, to, func(doc *document) error {
+		err = m.update(ctx, to, func(doc *document) error {
 			doc.Notes = append(doc.Notes, slices.DeleteFunc(slices.Clone(source.Notes), in(doc.Notes))...)
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		err = m.change(ctx, from, func(doc *document) error {
+		err = m.update(ctx, from, func(doc *document) error {
 			doc.Notes = slices.DeleteFunc(doc.Notes, in(source.Notes))
 			return nil
 		})
@@ -179,8 +179,8 @@ func check(notes []Note) error {
 	return nil
 }
 
-// holds reports whether the memory says a text already, letters of either case.
-func holds(notes []Note, text string) bool {
+// alreadySaved reports whether the memory already has a text, ignoring case.
+func alreadySaved(notes []Note, text string) bool {
 	text = folded(text)
 	long := utf8.RuneCountInString(text) > short
 	return slices.ContainsFunc(notes, func(n Note) bool {
@@ -189,8 +189,8 @@ func holds(notes []Note, text string) bool {
 	})
 }
 
-// contains reports whether a text has another one in it as whole words and numbers: who is
-// called Maximilian is not said to be called Max, and 10:30 is not 10.
+// contains reports whether a text contains another one as whole words and numbers: Maximilian
+// does not contain Max, and 10:30 not 10.
 func contains(have, text string) bool {
 	const joins = ".,:/-'"
 	for {
@@ -200,14 +200,16 @@ func contains(have, text string) bool {
 		}
 		last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(before, joins))
 		next, _ := utf8.DecodeRuneInString(strings.TrimLeft(rest, joins))
-		if !ofWord(last) && !ofWord(next) {
+		if !isWordRune(last) && !isWordRune(next) {
 			return true
 		}
 		have = rest
 	}
 }
 
-func ofWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
+func isWordRune(r rune) bool {
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
+}
 
 func folded(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
@@ -224,15 +226,15 @@ func (m *Memory) read(ctx context.Context, owner string) (document, storage.Revi
 		return doc, 0, fmt.Errorf("read memory of %s: %w", owner, err)
 	}
 	if err := json.Unmarshal(entry.Value, &doc); err != nil && m.cfg.Damaged != nil {
-		return m.mend(ctx, owner, entry)
+		return m.setAside(ctx, owner, entry)
 	} else if err != nil {
 		return doc, 0, fmt.Errorf("decode memory of %s: %w", owner, err)
 	}
 	return doc, entry.Revision, nil
 }
 
-// mend sets a damaged memory aside, and reads what is there then.
-func (m *Memory) mend(ctx context.Context, owner string, entry storage.Entry) (document, storage.Revision, error) {
+// setAside moves a damaged memory aside, and reads again.
+func (m *Memory) setAside(ctx context.Context, owner string, entry storage.Entry) (document, storage.Revision, error) {
 	err := m.cfg.Damaged(ctx, entry)
 	if err == nil {
 		err = m.cfg.Store.Delete(ctx, entry.Key, entry.Revision)
@@ -243,8 +245,8 @@ func (m *Memory) mend(ctx context.Context, owner string, entry storage.Entry) (d
 	return m.read(ctx, owner)
 }
 
-// change rewrites an owner's document, again where another writer was faster.
-func (m *Memory) change(ctx context.Context, owner string, f func(*document) error) error {
+// update updates an owner's document, and tries again if another writer was faster.
+func (m *Memory) update(ctx context.Context, owner string, f func(*document) error) error {
 	defer m.recent.Forget(owner)
 	for range attempts {
 		doc, rev, err := m.read(ctx, owner)

@@ -8,19 +8,19 @@ import (
 	"unicode"
 )
 
-// Bounds of what is recalled for one message.
+// Bounds of recalling notes for a message.
 const (
 	// MaxRecalled is how many notes are recalled.
 	MaxRecalled = 5
-	// minShared is how many words a note has to share with a message. Words of up to
-	// three letters do not count: most of them stand in every sentence.
+	// minShared is how many words a note must share with a message. Words of up to three letters do
+	// not count: they are in nearly every sentence.
 	minShared = 2
 	minWord   = 4
 )
 
-// Recall returns the notes of an owner that a message is about and that the snapshot of
-// a conversation that began at that time does not show: older ones that found no room,
-// and newer ones. Those that share the most words come first, of equal ones the newest.
+// Recall returns the notes of an owner that match a message and are not in the snapshot of a
+// conversation that began at that time: older ones that did not fit, and newer ones. Those that
+// share the most words come first; among equals the newest.
 func (m *Memory) Recall(ctx context.Context, owner, message string, began time.Time) ([]Note, error) {
 	asked := words(message)
 	if len(asked) < minShared {
@@ -30,7 +30,7 @@ func (m *Memory) Recall(ctx context.Context, owner, message string, began time.T
 	if err != nil {
 		return nil, err
 	}
-	shown := fit(slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return n.Saved.After(began) }))
+	shown := newestThatFit(slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return n.Saved.After(began) }))
 	score := func(n Note) int {
 		shared := 0
 		for word := range words(n.Text) {
@@ -47,7 +47,7 @@ func (m *Memory) Recall(ctx context.Context, owner, message string, began time.T
 	return hits[:min(len(hits), MaxRecalled)], nil
 }
 
-// words are the longer words of a text, folded.
+// words returns the longer words of a text in lower case.
 func words(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {

@@ -17,7 +17,7 @@ const (
 	CodeSave      = "save_failed"
 )
 
-// preview is how many characters of the memory before a save are repeated.
+// preview bounds the old memory in the answer to a save, in characters.
 const preview = 500
 
 //go:embed save_memory.json
@@ -37,7 +37,7 @@ func (m *Memory) save(ctx context.Context, call toolgroups.Call, in saveArgs) (t
 	before, section, err := m.Save(ctx, call.Owner, in.Category, in.Content)
 	switch {
 	case err == nil:
-		return toolgroups.Text("Saved in %s. Memory before this:\n%s", section, beginning(before))
+		return toolgroups.Text("Saved in %s. Memory before this:\n%s", section, previewOf(before))
 	case call.Owner == "":
 		return toolgroups.Result{}, toolgroups.Errorf(CodeSave, "There is no memory here.")
 	case errors.Is(err, ErrInvalid):
@@ -55,8 +55,8 @@ func (m *Memory) save(ctx context.Context, call toolgroups.Call, in saveArgs) (t
 	return toolgroups.Result{}, toolgroups.Errorf(CodeSave, "The note could not be saved. Try again later.")
 }
 
-// beginning is what a memory held, cut to the preview.
-func beginning(memory string) string {
+// previewOf returns the memory, cut to the preview.
+func previewOf(memory string) string {
 	if memory == "" {
 		return "(empty)"
 	}

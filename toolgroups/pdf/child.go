@@ -22,34 +22,33 @@ import (
 	"oneclaw/internal/sandbox"
 )
 
-// Argument is what the child is started with: a program that is given it as its only
-// argument must call [Serve] before it does anything else.
+// Argument starts the child: a program started with it as its only argument must call [Serve]
+// before anything else.
 const Argument = "pdf-child"
 
 const (
-	// documentFile is the descriptor of the document in the child.
+	// documentFile is the document's file descriptor in the child.
 	documentFile = 3
 	// wasmPage is the unit in which WebAssembly memory grows.
 	wasmPage = 64 << 10
-	// goRoom is what Go may take in a child besides the memory of PDFium, the bytes of
-	// the document among it, before it collects garbage.
-	goRoom = 128 << 20
-	// maxRoom is what all of the child may take besides the memory of PDFium.
-	maxRoom = 192 << 20
-	// mapRoom is how much a child may map when PDFium has its memory. Go maps in large
-	// steps and uses them as it needs them.
-	mapRoom = 512 << 20
-	// maxTime bounds the processor time of a child, which the parent ends sooner.
+	// gcMemory is the memory limit of Go's garbage collector in a child, besides the memory of
+	// PDFium; it includes the document.
+	gcMemory = 128 << 20
+	// maxExtraMemory bounds the memory of a child besides that of PDFium.
+	maxExtraMemory = 192 << 20
+	// maxMapped bounds what a child may map besides the memory of PDFium, which is more than it uses:
+	// Go maps in large steps.
+	maxMapped = 512 << 20
+	// maxTime bounds the processor time of a child; the parent usually ends it sooner.
 	maxTime = time.Minute
 )
 
-// cacheName is the folder of compiled code. It is not shared with other users of
-// wazero, whose cache does not tell apart code that was compiled with other settings.
+// cacheName is the folder of compiled code. Other users of wazero must not share it: its cache
+// does not distinguish compiler settings.
 const cacheName = "pdfium"
 
-// Serve reads one document for the parent, which asks over in and is answered over out.
-// It bounds what this process may use, for good, before it looks at the document, and
-// ends it when in does.
+// Serve reads one document for the parent, with requests on in and answers on out. It first
+// confines this process for good, and ends it when in ends.
 func Serve(in io.Reader, out io.Writer) error {
 	parent := sandbox.NewConn(in, out)
 	var s setup
@@ -96,23 +95,23 @@ func Serve(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// start compiles PDFium, or reads the compiled code from the cache, and confines this
+// start compiles PDFium, or reads the compiled code from the cache, and then confines this
 // process: the cache is the last thing that it writes.
 func start(s setup) (pdfium.Pdfium, error) {
 	instance, err := startPDFium(s)
 	if err == nil {
-		// What the compiler took is given back. From here on the collector runs only when
-		// memory gets short: it waits for code of PDFium, and meanwhile nothing else runs,
-		// so the end of the parent would not be seen.
+		// Return the compiler's memory. From here on the collector runs only if memory gets short:
+		// it stops the world until PDFium's code returns, so the end of the parent would not be
+		// seen.
 		debug.FreeOSMemory()
 		debug.SetGCPercent(-1)
-		debug.SetMemoryLimit(goRoom)
-		err = sandbox.Confine(sandbox.Limits{Memory: mapRoom, CPU: maxTime})
+		debug.SetMemoryLimit(gcMemory)
+		err = sandbox.Confine(sandbox.Limits{Memory: maxMapped, CPU: maxTime})
 	}
 	return instance, err
 }
 
-// readDocument reads as much of the document as is allowed, into just that much memory.
+// readDocument reads the document, up to the limit, into exactly as much memory.
 func readDocument(limit int64) ([]byte, error) {
 	file := os.NewFile(documentFile, "document")
 	info, err := file.Stat()
@@ -133,7 +132,7 @@ func startPDFium(s setup) (pdfium.Pdfium, error) {
 	pool, err := webassembly.Init(webassembly.Config{
 		MaxTotal:      1,
 		RuntimeConfig: config,
-		// Without a configuration of its own go-pdfium mounts the host's root.
+		// By default go-pdfium mounts the host's root.
 		FSConfig: wazero.NewFSConfig(),
 		Stdout:   io.Discard,
 		Stderr:   io.Discard,
@@ -148,11 +147,11 @@ func startPDFium(s setup) (pdfium.Pdfium, error) {
 	return instance, reserve(instance, s.MaxMemory)
 }
 
-// reserve moves the memory of PDFium into a mapping of its largest size, of which the
-// system gives what is used. Otherwise it grows by copying, which leaves a multiple of its
-// limit behind: wazero can reserve memory only where the module asks for no more than the
-// limit, and go-pdfium takes no wazero allocator. So the fields are set that
-// wazero itself looks at when memory grows, and growing tells its engine.
+// reserve moves the memory of PDFium into a mapping of its largest size; the system commits only
+// what is used. Otherwise it grows by copying, which leaves a multiple of its limit as garbage:
+// wazero reserves memory only if the module declares no more than the limit, and go-pdfium takes
+// no wazero allocator. So reserve sets the fields that wazero reads when memory grows, and
+// growing once tells its engine.
 func reserve(instance pdfium.Pdfium, limit int64) error {
 	field := reflect.Indirect(reflect.ValueOf(instance.GetImplementation())).FieldByName("Module")
 	if !field.IsValid() {
@@ -179,7 +178,7 @@ func reserve(instance pdfium.Pdfium, limit int64) error {
 	return nil
 }
 
-// openCache returns nil where there is no cache; PDFium runs without.
+// openCache returns nil without a cache; PDFium runs without one.
 func openCache(dir string) wazero.CompilationCache {
 	if dir == "" {
 		return nil
@@ -191,7 +190,7 @@ func openCache(dir string) wazero.CompilationCache {
 	return cache
 }
 
-// answer does what the parent asks for. All of the result but its last message is sent.
+// answer runs a request. It sends all of the result except the last message.
 func (d *document) answer(q request, parent *sandbox.Conn) (reply, error) {
 	data := bufio.NewWriterSize(sink{parent}, maxData)
 	switch q.Ask {

@@ -22,7 +22,7 @@ type document struct {
 	count  int
 }
 
-// openDocument reads a PDF from bytes that must stay until the instance is closed.
+// openDocument opens a PDF. data must stay unchanged until the instance is closed.
 func openDocument(instance pdfium.Pdfium, data []byte) (*document, error) {
 	opened, err := instance.OpenDocument(&requests.OpenDocument{File: &data})
 	if err != nil {
@@ -35,7 +35,7 @@ func openDocument(instance pdfium.Pdfium, data []byte) (*document, error) {
 	return &document{pdfium: instance, ref: opened.Document, count: pages.PageCount}, nil
 }
 
-// meta returns a property of the document, "" where it has none.
+// meta returns a property of the document, "" if missing.
 func (d *document) meta(tag string) (string, error) {
 	got, err := d.pdfium.FPDF_GetMetaText(&requests.FPDF_GetMetaText{Document: d.ref, Tag: tag})
 	if err != nil {
@@ -44,7 +44,7 @@ func (d *document) meta(tag string) (string, error) {
 	return got.Value, nil
 }
 
-// withPage loads a page, the first being 1, and unloads it after f.
+// withPage loads a page, counted from 1, and unloads it after f.
 func (d *document) withPage(page int, f func(requests.Page) error) (err error) {
 	loaded, err := d.pdfium.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: d.ref, Index: page - 1})
 	if err != nil {
@@ -57,7 +57,7 @@ func (d *document) withPage(page int, f func(requests.Page) error) (err error) {
 	return f(requests.Page{ByReference: &loaded.Page})
 }
 
-// text returns at most limit characters of the text of a page, and how many it has.
+// text returns at most limit characters of a page's text, and their total number.
 func (d *document) text(page, limit int) (text string, total int, err error) {
 	err = d.withPage(page, func(p requests.Page) (err error) {
 		layer, err := d.pdfium.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: p})
@@ -85,8 +85,8 @@ func (d *document) text(page, limit int) (text string, total int, err error) {
 	return text, total, err
 }
 
-// plain makes ordinary text of what PDFium returns: line feeds, hyphens for its mark of
-// them, and no control characters.
+// plain converts PDFium's text: line feeds, hyphens instead of its mark for them, no control
+// characters.
 func plain(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	s = strings.Map(func(r rune) rune {
@@ -103,15 +103,15 @@ func plain(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// scale returns the size in pixels of a page at dpi and the resolution that was
-// used, which is lower where the picture would have more than limit pixels.
+// scale returns the size in pixels of a page, and the resolution used: lower than dpi if the
+// picture would have more than limit pixels.
 func scale(width, height float64, dpi, limit int) (w, h, used int) {
 	width, height = max(width, 1), max(height, 1)
 	factor := float64(dpi) / pointsPerInch
 	if area := width * height * factor * factor; area > float64(limit) {
 		factor *= math.Sqrt(float64(limit) / area)
 	}
-	// A page that is a thin line still has at most limit pixels.
+	// A page may be a thin line.
 	w = min(max(int(width*factor), 1), limit)
 	h = min(max(int(height*factor), 1), max(limit/w, 1))
 	return w, h, int(math.Round(factor * pointsPerInch))
@@ -151,7 +151,7 @@ func (d *document) render(page, dpi, limit int) (pic *image.RGBA, used int, err 
 	return opaque(buffer.Buffer, w, h), used, nil
 }
 
-// opaque makes a picture of pixels whose fourth byte PDFium leaves undefined.
+// opaque makes a picture of pixels whose fourth byte is undefined.
 func opaque(pix []byte, w, h int) *image.RGBA {
 	for i := 3; i < len(pix); i += 4 {
 		pix[i] = 0xFF

@@ -12,18 +12,18 @@ import (
 )
 
 var (
-	// errClosed is what calls get once the family is closed.
+	// errClosed is returned after Close.
 	errClosed = errors.New("pdf: closed")
-	// errStart marks failures that have nothing to do with the document.
+	// errStart marks failures that are not the document's fault.
 	errStart = errors.New("pdf: PDFium did not start")
-	// errBroken is returned where a child ends without an answer or talks nonsense.
-	errBroken = errors.New("the child ended without an answer")
+	// errNoAnswer is returned if a child ends without an answer or with an invalid one.
+	errNoAnswer = errors.New("the child ended without an answer")
 )
 
 // maxAnswer bounds an answer, in bytes: the largest picture or the longest text.
 const maxAnswer = 64 << 20
 
-// engine reads documents in children, as many at once as it has slots.
+// engine reads documents in children, as many in parallel as it has slots.
 type engine struct {
 	command []string
 	setup   setup
@@ -31,8 +31,8 @@ type engine struct {
 	closed  atomic.Bool
 }
 
-// use opens a document in a child of its own and runs f with it. When ctx ends, the child
-// is killed in the middle of what it does, and f's calls fail.
+// use opens a document in a new child and runs f with it. When ctx ends, the child is killed and
+// f's calls fail.
 func (e *engine) use(ctx context.Context, file *os.File, f func(*remote) error) error {
 	select {
 	case e.slots <- struct{}{}:
@@ -47,25 +47,25 @@ func (e *engine) use(ctx context.Context, file *os.File, f func(*remote) error) 
 	if err != nil {
 		return fmt.Errorf("%w: %w", errStart, err)
 	}
-	err = e.converse(c, f)
+	err = e.runSession(c, f)
 	exit := c.End()
-	if errors.Is(err, errBroken) {
+	if errors.Is(err, errNoAnswer) {
 		err = errors.Join(err, exit)
 	}
 	return errors.Join(ctx.Err(), err)
 }
 
-// converse serves f until it is done.
-func (e *engine) converse(c *sandbox.Process, f func(*remote) error) error {
+// runSession starts the child's session, and runs f.
+func (e *engine) runSession(c *sandbox.Process, f func(*remote) error) error {
 	d := &remote{child: c}
 	if err := c.Send(e.setup); err != nil {
-		return fmt.Errorf("%w: %w", errBroken, err)
+		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	if _, _, err := d.receive(); err != nil {
 		return err
 	}
-	// The compiler is not watched: it works for itself, where the cache has nothing.
-	c.Watch(uint64(e.setup.MaxMemory + maxRoom))
+	// Compiling is not watched: it does not depend on the document.
+	c.Watch(uint64(e.setup.MaxMemory + maxExtraMemory))
 	opened, _, err := d.receive()
 	if err != nil {
 		return err
@@ -74,10 +74,10 @@ func (e *engine) converse(c *sandbox.Process, f func(*remote) error) error {
 	return f(d)
 }
 
-// close refuses new uses and waits for those that run.
+// close refuses new uses and waits for the running ones.
 func (e *engine) close() {
 	e.closed.Store(true)
-	// Who holds every slot is alone.
+	// Taking every slot waits for all uses.
 	for range cap(e.slots) {
 		e.slots <- struct{}{}
 	}
@@ -86,22 +86,22 @@ func (e *engine) close() {
 	}
 }
 
-// remote is a document that a child has open.
+// remote is a document opened in a child.
 type remote struct {
 	child *sandbox.Process
 	count int // pages
 }
 
-// receive reads a whole answer: its last message, and the data of all.
+// receive reads a whole answer: its last message, and the joined data.
 func (d *remote) receive() (reply, []byte, error) {
 	var parts [][]byte
 	for size := 0; ; {
 		var r reply
 		if err := d.child.Receive(&r); err != nil {
-			return reply{}, nil, fmt.Errorf("%w: %w", errBroken, err)
+			return reply{}, nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 		}
 		if size += len(r.Data); size > maxAnswer {
-			return reply{}, nil, fmt.Errorf("%w: the answer is longer than %d bytes", errBroken, maxAnswer)
+			return reply{}, nil, fmt.Errorf("%w: the answer is longer than %d bytes", errNoAnswer, maxAnswer)
 		}
 		parts = append(parts, r.Data)
 		if !r.More {
@@ -112,24 +112,24 @@ func (d *remote) receive() (reply, []byte, error) {
 
 func (d *remote) ask(q request) (reply, []byte, error) {
 	if err := d.child.Send(q); err != nil {
-		return reply{}, nil, fmt.Errorf("%w: %w", errBroken, err)
+		return reply{}, nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	return d.receive()
 }
 
-// meta returns a property of the document, "" where it has none.
+// meta returns a property of the document, "" if missing.
 func (d *remote) meta(tag string) (string, error) {
 	_, value, err := d.ask(request{Ask: askMeta, Tag: tag})
 	return string(value), err
 }
 
-// text returns at most limit characters of the text of a page, and how many it has.
+// text returns at most limit characters of a page's text, and their total number.
 func (d *remote) text(page, limit int) (text string, total int, err error) {
 	r, data, err := d.ask(request{Ask: askText, Page: page, Limit: limit})
 	return string(data), r.Count, err
 }
 
-// picture is a page as PNG, with its size and the resolution that was used.
+// picture is a page as PNG, with its size and the resolution used.
 type picture struct {
 	png                []byte
 	width, height, dpi int

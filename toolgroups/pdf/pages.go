@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// errPages is returned for a selection that is malformed or leaves the document.
+// errPages is returned for a malformed selection, or one with pages that do not exist.
 var errPages = errors.New("pdf: invalid page selection")
 
 // selection is a set of pages in order, the first page being 1.
 type selection []int
 
-// parsePages reads a set of pages such as "3", "1-5" or "1,3,5-7", of a document with count
-// pages. Nothing but space means all.
+// parsePages parses a set of pages such as "3", "1-5" or "1,3,5-7" of a document with count
+// pages. Blank means all.
 func parsePages(text string, count int) (selection, error) {
 	if strings.TrimSpace(text) == "" {
 		text = fmt.Sprintf("1-%d", count)
 	}
-	starts := make([]int, count+2) // how many more runs of pages a page is in than that before it
+	starts := make([]int, count+2) // per page, the runs that start there minus those that ended before
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, ranged := strings.Cut(part, "-")
 		first, err := parsePage(from, count)
@@ -55,7 +55,7 @@ func parsePage(text string, count int) (int, error) {
 	return n, nil
 }
 
-// String writes the selection in the form that parsePages reads.
+// String formats the selection as parsePages reads it.
 func (s selection) String() string {
 	var parts []string
 	for i := 0; i < len(s); i++ {

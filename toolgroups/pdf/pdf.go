@@ -1,5 +1,5 @@
-// Package pdf is the group of tools that read PDF files of the workspace: their
-// properties, their text, and pictures of their pages.
+// Package pdf is the group of tools that read PDF files of the workspace: their properties,
+// their text, and pictures of their pages.
 //
 // The work is done by PDFium, compiled to WebAssembly and run by wazero, in a process
 // for each call: the program starts itself again with [Argument], and that child runs
@@ -20,39 +20,39 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// DefaultMaxMemory is [Config].MaxMemory where nothing is said.
+// DefaultMaxMemory is the default of [Config].MaxMemory.
 const DefaultMaxMemory = 256 << 20
 
 //go:embed pdf.json
 var manifests embed.FS
 
-// Config sets the limits of the family.
+// Config configures a [PDF].
 type Config struct {
 	// CacheDir keeps the compiled code of PDFium (about 14 MB), so that a call
 	// takes milliseconds instead of seconds. Empty means no cache.
 	CacheDir string
-	// MaxFile is the size in bytes of the largest file that is read. 0 means 50 MiB.
+	// MaxFile bounds a file that is read, in bytes. 0 means 50 MiB.
 	MaxFile int64
-	// MaxPixels is the size of the largest picture; a page that would be larger is
-	// rendered at a lower resolution. 0 means 18 million, A3 at 300 dpi.
+	// MaxPixels bounds a picture; a larger page is rendered at a lower resolution. 0 means 18
+	// million, A3 at 300 dpi.
 	MaxPixels int
-	// MaxMemory is how many bytes PDFium may take for one document. Its process takes
-	// at most 192 MiB more. 0 means [DefaultMaxMemory].
+	// MaxMemory bounds PDFium's memory for one document, in bytes. Its process takes at most 192
+	// MiB more. 0 means [DefaultMaxMemory].
 	MaxMemory int64
-	// Workers is how many documents are open at once; other calls wait. 0 means 2.
+	// Workers bounds the documents open in parallel; other calls wait. 0 means 2.
 	Workers int
 	// Logger gets what the model is not told. nil discards it.
 	Logger *slog.Logger
 }
 
-// PDF is the family. It must be closed.
+// PDF holds the tools. It must be closed.
 type PDF struct {
 	cfg    Config
 	engine *engine
 	group  toolgroups.Group
 }
 
-// New makes the family without starting anything.
+// New makes the tools and starts nothing.
 func New(cfg Config) (*PDF, error) {
 	if cfg.MaxFile < 0 || cfg.MaxPixels < 0 || cfg.MaxMemory < 0 || cfg.Workers < 0 {
 		return nil, errors.New("pdf: a limit is negative")
@@ -69,7 +69,7 @@ func New(cfg Config) (*PDF, error) {
 		return nil, fmt.Errorf("pdf: %w", err)
 	}
 	if cfg.CacheDir != "" {
-		// The child works in another folder.
+		// The child has another working directory.
 		if cfg.CacheDir, err = filepath.Abs(cfg.CacheDir); err != nil {
 			return nil, fmt.Errorf("pdf: cache: %w", err)
 		}
@@ -90,7 +90,7 @@ func New(cfg Config) (*PDF, error) {
 // Group returns the three tools.
 func (p *PDF) Group() toolgroups.Group { return p.group }
 
-// Close waits for the calls that run, whose time is bounded. Later calls fail.
+// Close waits for running calls, whose time is bounded. Later calls fail.
 func (p *PDF) Close() error {
 	p.engine.close()
 	return nil

@@ -12,7 +12,7 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// maxChars is the most that is extracted by one call.
+// maxChars bounds the text extracted by one call, in characters.
 const maxChars = 5_000_000
 
 type textArgs struct {
@@ -21,7 +21,7 @@ type textArgs struct {
 	MaxChars int    `json:"max_chars"`
 }
 
-// extraction is the text of some pages as far as it was read.
+// extraction is the text of the pages read so far.
 type extraction struct {
 	selected selection
 	count    int // pages of the document
@@ -29,8 +29,8 @@ type extraction struct {
 	body     strings.Builder
 	chars    int
 	blank    selection // pages without text
-	rest     selection // pages that are not or not wholly there
-	late     bool      // it was stopped by time, not by length
+	rest     selection // missing or incomplete pages
+	late     bool      // stopped by time, not by length
 }
 
 func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs) (toolgroups.Result, error) {
@@ -40,7 +40,7 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 	}
 	defer s.close()
 	x := extraction{limit: limitChars(in.MaxChars)}
-	soft, cancel := inTime(ctx)
+	soft, cancel := withTimeForResult(ctx)
 	defer cancel()
 	err = p.read(soft, s, func(doc *remote) error {
 		x.count = doc.count
@@ -56,7 +56,7 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 	case soft.Err() == nil || ctx.Err() != nil:
 		return toolgroups.Result{}, err
 	case x.chars > 0:
-		// The time is nearly over; what was read is worth more than an error.
+		// The time is nearly over; the text read so far is better than an error.
 		x.late = true
 	default:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeTimeout,
@@ -65,16 +65,16 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 	return x.result(call, s)
 }
 
-// limitChars is how many characters a call extracts: what a result holds, or what is asked for.
+// limitChars returns the limit of a call in characters: as asked, or what a result holds.
 func limitChars(asked int) int {
-	if asked <= 0 || asked > files.Inline && asked <= toolgroups.MaxText {
-		return files.Inline
+	if asked <= 0 || asked > files.MaxInline && asked <= toolgroups.MaxText {
+		return files.MaxInline
 	}
 	return min(asked, maxChars)
 }
 
-// inTime leaves a part of the time that ctx has for making the result.
-func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeForResult reserves part of the remaining time for making the result.
+func withTimeForResult(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)
@@ -113,23 +113,23 @@ func (x *extraction) read(ctx context.Context, doc *remote) error {
 	return nil
 }
 
-// result puts the text together with what must be said about it.
+// result assembles the text and its notices.
 func (x *extraction) result(call toolgroups.Call, s source) (toolgroups.Result, error) {
 	head := fmt.Sprintf("File: %s\nPages: %s of %d\n", s.name(), oneLine(x.selected.String()), x.count)
 	body := x.body.String()
 	notices := x.notices()
-	if first, rest := wording.Split(body, files.Inline); rest != "" {
+	if first, rest := wording.Split(body, files.MaxInline); rest != "" {
 		name := "pdf-text/" + s.base() + ".txt"
 		if _, err := files.Save(call.Scope, name, []byte(head+body+notices)); err != nil {
 			return toolgroups.Result{}, toolgroups.Errorf(CodePDF, "%s", files.Explain(name, err, 0))
 		}
-		notices += fmt.Sprintf("\n[Shown: the first %d of %d characters. All of them are in the file %s.]", files.Inline, utf8.RuneCountInString(body), name)
+		notices += fmt.Sprintf("\n[Shown: the first %d of %d characters. All of them are in the file %s.]", files.MaxInline, utf8.RuneCountInString(body), name)
 		body = first
 	}
 	return toolgroups.Result{Text: head + body + notices}, nil
 }
 
-// notices says what is missing in the text.
+// notices says what is missing.
 func (x *extraction) notices() string {
 	var b strings.Builder
 	if len(x.rest) > 0 {

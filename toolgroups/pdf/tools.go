@@ -17,7 +17,7 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// Codes of errors of this family.
+// Codes of errors of these tools.
 const (
 	CodePDF              = "pdf_error"
 	CodeInvalidPageRange = "invalid_page_range"
@@ -32,7 +32,7 @@ const (
 )
 
 const (
-	// maxName bounds the part of a file name that is taken from another one, in bytes.
+	// maxName bounds the name taken over from the PDF's file, in bytes.
 	maxName = 150
 	// maxValue bounds a property of a document in a result, in characters.
 	maxValue = 300
@@ -45,12 +45,12 @@ type source struct {
 	size int64
 }
 
-// close ends the reading of the file, of which nothing is lost by an error.
+// close closes the file, which is only read.
 func (s source) close() { _ = s.file.Close() }
 
 func (s source) name() string { return oneLine(path.Base(s.rel)) }
 
-// base is the name for files that are made of this one.
+// base is the name for files made from this one.
 func (s source) base() string {
 	base := strings.TrimSuffix(path.Base(s.rel), path.Ext(s.rel))
 	base = strings.ToValidUTF8(base[:min(len(base), maxName)], "")
@@ -61,7 +61,7 @@ func (s source) base() string {
 func (p *PDF) load(call toolgroups.Call, name string) (s source, err error) {
 	s.file, s.rel, s.size, err = files.Open(call.Scope, name, p.cfg.MaxFile)
 	if err != nil {
-		return source{}, files.Fault(name, err, p.cfg.MaxFile, CodePDF)
+		return source{}, files.ToolError(name, err, p.cfg.MaxFile, CodePDF)
 	}
 	if s.size == 0 {
 		s.close()
@@ -81,7 +81,7 @@ func (p *PDF) read(ctx context.Context, s source, f func(*remote) error) error {
 	return p.pdfError(ctx, s, err)
 }
 
-// pdfError keeps the traces of the WebAssembly code out of what the model reads.
+// pdfError hides WebAssembly stack traces from the model.
 func (p *PDF) pdfError(ctx context.Context, s source, err error) error {
 	var known *toolgroups.Error
 	switch {
@@ -142,7 +142,7 @@ func (p *PDF) info(ctx context.Context, call toolgroups.Call, in infoArgs) (tool
 	return toolgroups.Result{Text: b.String()}, nil
 }
 
-// date reads D:20260301093000+01'00' and such (ISO 32000, 7.9.4); others stay as they are.
+// date parses D:20260301093000+01'00' and the like (ISO 32000, 7.9.4); others stay unchanged.
 func date(s string) string {
 	digits := strings.ReplaceAll(strings.TrimPrefix(s, "D:"), "'", "")
 	for _, layout := range []string{"20060102150405-0700", "20060102150405Z0000", "20060102150405Z"} {
@@ -194,7 +194,7 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 	}
 	name := fmt.Sprintf("pdf-renders/%s-page%d.png", s.base(), in.Page)
 	if _, err := files.Save(call.Scope, name, pic.png); err != nil {
-		return toolgroups.Result{}, files.Fault(name, err, p.cfg.MaxFile, CodePDF)
+		return toolgroups.Result{}, files.ToolError(name, err, p.cfg.MaxFile, CodePDF)
 	}
 	return toolgroups.Result{
 		Text:  fmt.Sprintf("Saved: %s\nSize: %s\nFile size: %d bytes", name, size, len(pic.png)),

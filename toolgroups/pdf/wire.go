@@ -7,57 +7,57 @@ import (
 	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
 )
 
-// setup is the first message to the child, which has the document as descriptor 3. It is
-// answered twice: when PDFium has started, and when the document is open.
+// setup is the first message to the child, which has the document as descriptor 3. The child
+// replies twice: when PDFium has started, and when the document is open.
 type setup struct {
 	CacheDir  string `json:"cache_dir"`
 	MaxMemory int64  `json:"max_memory"`
 	MaxFile   int64  `json:"max_file"`
 }
 
-// What the child is asked for.
+// Requests to the child.
 const (
 	askMeta = "meta"
 	askText = "text"
 	askPage = "page"
 )
 
-// request asks the child for something of its document.
+// request asks the child for part of its document.
 type request struct {
 	Ask string `json:"ask"`
 	Tag string `json:"tag,omitempty"`
-	// Page is the number of a page, Limit how many characters or pixels it may have.
+	// Page counts from 1; Limit is in characters or pixels.
 	Page  int `json:"page,omitempty"`
 	Limit int `json:"limit,omitempty"`
 	DPI   int `json:"dpi,omitempty"`
 }
 
-// reply is a message of the child.
+// reply is a message from the child.
 type reply struct {
-	// Fault and Text say why there is no result: a name of faults, and the error.
+	// Fault and Text are the error, if any: a key of faults, and its text.
 	Fault string `json:"fault,omitempty"`
 	Text  string `json:"text,omitempty"`
-	// Data is a text or a picture; More says that the next message goes on with it.
+	// Data is a text or a picture; More says that the next message continues it.
 	Data []byte `json:"data,omitempty"`
 	More bool   `json:"more,omitempty"`
-	// Count is how many pages the document or characters a page has.
+	// Count is the number of pages of the document or characters of a page.
 	Count int `json:"count,omitempty"`
-	// Width, Height and DPI are those of a picture.
+	// Width, Height and DPI describe a picture.
 	Width  int `json:"width,omitempty"`
 	Height int `json:"height,omitempty"`
 	DPI    int `json:"dpi,omitempty"`
 }
 
-// maxData is how much of a result one message carries, in bytes.
+// maxData bounds the data in one message, in bytes.
 const maxData = 1 << 20
 
-// Names of faults: that PDFium did not start, and all that are not in faults.
+// Names of faults: PDFium did not start, and all that are not in faults.
 const (
 	startFault = "start"
 	otherFault = "other"
 )
 
-// faults are the errors that the parent tells apart, by the names that go over the wire.
+// faults are the errors that the parent distinguishes, by their names in messages.
 var faults = map[string]error{
 	startFault: errStart,
 	"password": pdfiumerrors.ErrPassword,
@@ -67,7 +67,7 @@ var faults = map[string]error{
 	"page":     pdfiumerrors.ErrPage,
 }
 
-// failed is the reply that carries an error.
+// failed returns the reply that carries an error.
 func failed(err error) reply {
 	for name, fault := range faults {
 		if errors.Is(err, fault) {

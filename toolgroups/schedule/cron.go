@@ -12,28 +12,26 @@ import (
 const (
 	// maxExpression bounds a cron expression, in bytes.
 	maxExpression = 100
-	// maxYears is how far ahead an expression is searched: no weekday falls on 29 February
-	// less often than once in 40 years.
+	// maxYears bounds the search: no weekday falls on 29 February less often than once in 40 years.
 	maxYears = 41
-	// maxSteps bounds a search for the next moment: the minutes of some days that a zone
-	// leaves out, and the changes of its clocks in maxYears.
+	// maxSteps bounds the search for the next moment: the minutes of some days that a zone skips,
+	// and its clock changes in maxYears.
 	maxSteps = 5000
-	// twice is the longest time that a clock has ever shown twice.
-	twice = 25 * time.Hour
+	// maxRepeatedHours is the longest time that a clock has ever shown twice.
+	maxRepeatedHours = 25 * time.Hour
 )
 
 // expression is a cron expression of five fields.
 //
-// One that fits every hour follows the time that passes: it runs in both of the hours that
-// a clock shows twice, and what a clock skips is left out. Any other follows the clock on
-// the wall as the other plans do: once where it shows a time twice, right after the gap
-// where it skips one.
+// An expression for every hour follows elapsed time: it runs in both of the hours that a clock
+// shows twice, and skips what the clock skips. Any other follows the local clock like other
+// plans: once if a time is shown twice, and right after the gap if it is skipped.
 type expression struct {
 	*cron.SpecSchedule
 	hourly bool
 }
 
-// parseExpression reads an expression, and refuses one that never fires.
+// parseExpression parses an expression, and refuses one that never fires.
 func parseExpression(text string) (expression, error) {
 	if text == "" {
 		return expression{}, errors.New("a cron task needs 'cron', an expression of five fields such as '0 9 * * 1-5'")
@@ -58,7 +56,7 @@ func parseExpression(text string) (expression, error) {
 	if !ok {
 		return bad("it names no times")
 	}
-	spec.Location = time.Local // that of the time it is asked with
+	spec.Location = time.Local // the location of the time passed to Next
 	const allHours = 1<<24 - 1
 	e := expression{SpecSchedule: spec, hourly: spec.Hour&allHours == allHours}
 	if e.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
@@ -72,7 +70,7 @@ func clip(text string) string { return text[:min(len(text), maxExpression)] }
 // after returns the first moment of the expression after a time, or the zero time.
 func (e expression) after(t time.Time, zone *time.Location) time.Time {
 	if e.hourly {
-		return e.passing(t, zone)
+		return e.afterElapsed(t, zone)
 	}
 	shown := wall(t.In(zone))
 	for range maxSteps {
@@ -86,9 +84,9 @@ func (e expression) after(t time.Time, zone *time.Location) time.Time {
 	return time.Time{}
 }
 
-// passing is after for what follows the time that passes. Between two changes of its clocks
-// a zone has one offset.
-func (e expression) passing(t time.Time, zone *time.Location) time.Time {
+// afterElapsed is after for expressions that follow elapsed time. Between two clock changes a zone
+// has one offset.
+func (e expression) afterElapsed(t time.Time, zone *time.Location) time.Time {
 	within := t
 	for range maxSteps {
 		local := within.In(zone)
@@ -106,9 +104,9 @@ func (e expression) passing(t time.Time, zone *time.Location) time.Time {
 // upTo returns the last moment of the expression up to a time, or the zero time.
 func (e expression) upTo(t time.Time, zone *time.Location) time.Time {
 	if e.hourly {
-		return e.passed(t, zone)
+		return e.upToElapsed(t, zone)
 	}
-	shown := wall(t.In(zone)).Add(twice)
+	shown := wall(t.In(zone)).Add(maxRepeatedHours)
 	for range maxSteps {
 		if shown = e.Prev(shown); shown.IsZero() {
 			return time.Time{}
@@ -120,8 +118,8 @@ func (e expression) upTo(t time.Time, zone *time.Location) time.Time {
 	return time.Time{}
 }
 
-// passed is upTo for what follows the time that passes.
-func (e expression) passed(t time.Time, zone *time.Location) time.Time {
+// upToElapsed is upTo for expressions that follow elapsed time.
+func (e expression) upToElapsed(t time.Time, zone *time.Location) time.Time {
 	within, before := t, t.Truncate(time.Second).Add(time.Second)
 	for range maxSteps {
 		local := within.In(zone)

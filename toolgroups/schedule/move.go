@@ -9,10 +9,10 @@ import (
 	"oneclaw/storage"
 )
 
-// Move gives the tasks of one owner to another, whose chat is to: a chat that goes on
-// under another id keeps its tasks. Each moves in one step, and again where another writer
-// changed it meanwhile, so that none is lost or runs at both ends; breaking off leaves the
-// rest to the next time.
+// Move moves the tasks of one owner to another, whose chat is to: a chat that continues under
+// another id keeps its tasks. Each task moves in one write, which is repeated after a conflict,
+// so that none is lost or runs for both owners; an interrupted move continues with the next
+// call.
 func (s *Schedule) Move(ctx context.Context, from, owner, to string) error {
 	if from == owner {
 		return nil
@@ -57,8 +57,8 @@ func (s *Schedule) moveTask(ctx context.Context, id, from, owner, to string) err
 	return fmt.Errorf("move task %s: others change it all the time", id)
 }
 
-// Of returns the tasks that a user has made, or that are theirs.
-func (s *Schedule) Of(ctx context.Context, user string) (tasks []Task, err error) {
+// TasksOf returns the tasks that a user has made or owns.
+func (s *Schedule) TasksOf(ctx context.Context, user string) (tasks []Task, err error) {
 	for t, err := range All(ctx, s.cfg.Store, Task{}) {
 		if err != nil {
 			return nil, err
@@ -70,9 +70,9 @@ func (s *Schedule) Of(ctx context.Context, user string) (tasks []Task, err error
 	return tasks, nil
 }
 
-// Forget removes them.
+// Forget deletes the tasks that a user has made or owns.
 func (s *Schedule) Forget(ctx context.Context, user string) error {
-	tasks, err := s.Of(ctx, user)
+	tasks, err := s.TasksOf(ctx, user)
 	for _, t := range tasks {
 		if _, err := s.change(ctx, t.Owner, t.ID, func(*Task) error { return errRemoved }); err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return err

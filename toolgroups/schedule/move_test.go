@@ -53,7 +53,7 @@ func TestForgetTakesTheTasksThatSomebodyMade(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if tasks, err := o.Of(t.Context(), "fake:1"); err != nil || len(tasks) != 2 {
+		if tasks, err := o.TasksOf(t.Context(), "fake:1"); err != nil || len(tasks) != 2 {
 			t.Fatalf("tasks of one user: %+v, %v", tasks, err)
 		}
 		for range 2 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Kind is how often a task runs.
+// Kind is the kind of a schedule.
 type Kind string
 
 // The kinds of schedules.
@@ -25,19 +25,19 @@ func (k Kind) onClock() bool { return k != Cron && k != Interval }
 // maxEvery bounds the minutes of an interval: a year.
 const maxEvery = 366 * 24 * 60
 
-// dayFormat is how local days are written and compared.
+// dayFormat is the format of local days, which also sorts.
 const dayFormat = time.DateOnly
 
-// lookAhead is how many days are looked at for the next run: two weeks, because a day
-// can be missing where a place has moved across the date line.
+// lookAhead is how many days are searched for the next run: two weeks, because a day can be
+// missing if a place has moved across the date line.
 const lookAhead = 15
 
 // Plan says at which local times a task runs.
 //
-// Each local day has at most one moment of a plan with an hour and a minute. Where the
-// clock is put forward past it, that is the first minute after the gap; where the clock is
-// put back and shows the time twice, it is the first of the two. See [expression] for cron
-// expressions. An interval counts minutes that pass, whatever the clock does.
+// Each local day has at most one moment of a plan with an hour and a minute. If the clock is put
+// forward past it, that is the first minute after the gap; if the clock is put back and shows
+// the time twice, it is the first of the two. See [expression] for cron expressions. An interval
+// counts elapsed minutes, whatever the clock does.
 type Plan struct {
 	Kind   Kind `json:"kind"`
 	Hour   int  `json:"hour"`
@@ -48,22 +48,22 @@ type Plan struct {
 	Date string `json:"date,omitempty"`
 	// Expression has five fields, for Cron.
 	Expression string `json:"cron,omitempty"`
-	// Every is how many minutes lie between two runs, for Interval, and From a moment from
-	// which they are counted, in seconds since 1970.
+	// Every is the number of minutes between two runs, for Interval, and From the start of
+	// counting, in seconds since 1970.
 	Every int   `json:"every,omitempty"`
 	From  int64 `json:"from,omitempty"`
 	// Zone is the IANA name of the time zone; empty means that of the settings.
 	Zone string `json:"zone,omitempty"`
 }
 
-// In returns the time zone of a plan.
-func (p Plan) In(otherwise *time.Location) *time.Location {
+// ZoneOr returns the time zone of a plan.
+func (p Plan) ZoneOr(otherwise *time.Location) *time.Location {
 	if p.Zone == "" {
 		return otherwise
 	}
 	zone, err := time.LoadLocation(p.Zone)
 	if err != nil {
-		return otherwise // the host has lost it
+		return otherwise // the host no longer has it
 	}
 	return zone
 }
@@ -119,7 +119,7 @@ func (p Plan) checkDate() error {
 	return nil
 }
 
-// String says in words when the plan runs.
+// String describes when the plan runs.
 func (p Plan) String() string {
 	if p.Zone == "" {
 		return p.words()
@@ -152,11 +152,11 @@ func weekday(name string) (time.Weekday, bool) {
 	return 0, false
 }
 
-// Next returns the first moment of a valid plan after the given time; zone is that of the
-// settings. Of a daily or weekly one it skips the local days up to lastDay (YYYY-MM-DD, or
-// empty), on which the task has run. It returns the zero time where there is none.
+// Next returns the first moment of a valid plan after the given time, or the zero time; zone is
+// that of the settings. For a daily or weekly plan it skips the local days up to lastDay
+// (YYYY-MM-DD, or empty), on which the task has run.
 func (p Plan) Next(after time.Time, zone *time.Location, lastDay string) time.Time {
-	zone = p.In(zone)
+	zone = p.ZoneOr(zone)
 	switch p.Kind {
 	case OneTime:
 		if at := p.once(zone); at.After(after) {
@@ -170,7 +170,7 @@ func (p Plan) Next(after time.Time, zone *time.Location, lastDay string) time.Ti
 		}
 		return e.after(after, zone)
 	case Interval:
-		return p.counted(after).Add(p.interval())
+		return p.lastOfInterval(after).Add(p.interval())
 	}
 	today := civil(after.In(zone))
 	if ahead := today.AddDate(0, 0, 2).Format(dayFormat); lastDay > ahead {
@@ -190,7 +190,7 @@ func (p Plan) Next(after time.Time, zone *time.Location, lastDay string) time.Ti
 
 // Last returns the last moment of a valid plan up to the given time, or the zero time.
 func (p Plan) Last(now time.Time, zone *time.Location) time.Time {
-	zone = p.In(zone)
+	zone = p.ZoneOr(zone)
 	switch p.Kind {
 	case OneTime:
 		if at := p.once(zone); !at.After(now) {
@@ -204,7 +204,7 @@ func (p Plan) Last(now time.Time, zone *time.Location) time.Time {
 		}
 		return e.upTo(now, zone)
 	case Interval:
-		return p.counted(now)
+		return p.lastOfInterval(now)
 	}
 	today := civil(now.In(zone))
 	for n := range lookAhead {
@@ -215,13 +215,13 @@ func (p Plan) Last(now time.Time, zone *time.Location) time.Time {
 	return time.Time{}
 }
 
-// interval is the time between two runs; a minute where a record says nonsense.
+// interval returns the time between two runs; a minute if the record is invalid.
 func (p Plan) interval() time.Duration {
 	return time.Duration(min(max(p.Every, 1), maxEvery)) * time.Minute
 }
 
-// counted is the last moment of an interval up to the given time.
-func (p Plan) counted(now time.Time) time.Time {
+// lastOfInterval returns the last moment of an interval up to the given time.
+func (p Plan) lastOfInterval(now time.Time) time.Time {
 	since := now.Unix() - p.From
 	every := int64(p.interval() / time.Second)
 	over := since % every
@@ -231,7 +231,7 @@ func (p Plan) counted(now time.Time) time.Time {
 	return time.Unix(now.Unix()-over, 0)
 }
 
-// once is the moment of a one-time plan.
+// once returns the moment of a one-time plan.
 func (p Plan) once(zone *time.Location) time.Time {
 	day, err := time.Parse(dayFormat, p.Date)
 	if err != nil {
@@ -240,7 +240,7 @@ func (p Plan) once(zone *time.Location) time.Time {
 	return clock(day, p.Hour, p.Minute, zone)
 }
 
-// on is the moment of a daily or weekly plan on a day, or the zero time.
+// on returns the moment of a daily or weekly plan on a day, or the zero time.
 func (p Plan) on(day time.Time, zone *time.Location) time.Time {
 	if p.Kind == Weekly {
 		if want, _ := weekday(p.Weekday); day.Weekday() != want {
@@ -250,18 +250,18 @@ func (p Plan) on(day time.Time, zone *time.Location) time.Time {
 	return clock(day, p.Hour, p.Minute, zone)
 }
 
-// civil is the local day of a time as midnight UTC, for counting days.
+// civil returns the local day of a time as midnight UTC, for counting days.
 func civil(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
 }
 
-// wall is what a clock on the wall shows, for comparing.
+// wall returns the local date and time as UTC, for comparing.
 func wall(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), 0, 0, time.UTC)
 }
 
-// clock is when the clocks of a zone show a time on a day: first, where they do twice;
-// right after, where they skip it. A day that the zone does not have gives the zero time.
+// clock returns when the local clock shows a time on a day: first, if it does twice; right after
+// the gap, if it skips it; the zero time for a day that the zone skips.
 func clock(day time.Time, hour, minute int, zone *time.Location) time.Time {
 	want := time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, time.UTC)
 	at := time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, zone)
@@ -286,8 +286,8 @@ func clock(day time.Time, hour, minute int, zone *time.Location) time.Time {
 	return at
 }
 
-// afterGap is the first full minute after a change of the clocks that skipped want, or
-// the last one before it where that is on the next day.
+// afterGap returns the first full minute after a clock change that skipped want, or the last one
+// before it if that is on the next day.
 func afterGap(change, want time.Time, zone *time.Location) time.Time {
 	next := change.In(zone)
 	if civil(next).Equal(civil(want)) {

@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// maxWait bounds one sleep: a jump of the clock is noticed after that.
+	// maxWait bounds one sleep, and so how late a jump of the clock is noticed.
 	maxWait = 30 * time.Second
 	// checkInterval is how often all tasks are compared with the index.
 	checkInterval = time.Hour
-	// lateAfter is when a run says that it is late.
+	// lateAfter is the delay from which a run says that it is late.
 	lateAfter = 5 * time.Minute
-	// missedAfter is when a run of a task that runs again is not made up for any more.
+	// missedAfter is the delay from which a run of a repeated task is skipped.
 	missedAfter = 24 * time.Hour
-	// claimRest is how long a run that another process has claimed is left to it.
+	// claimRest is how long a run that another process has claimed is left alone.
 	claimRest = time.Minute
-	// giveUpAfter is how long a run is tried to be handed over.
+	// giveUpAfter bounds the attempts to hand a run over.
 	giveUpAfter = 24 * time.Hour
 )
 
-// ErrRefused is what [Config.Submit] returns for a run that it will never take.
+// ErrRefused is returned by [Config.Submit] for a run that it will never accept.
 var ErrRefused = errors.New("schedule: the run is refused")
 
-// Run submits the runs of tasks when they are due until ctx ends, and waits out trouble of the store.
+// Run submits runs when they are due until ctx ends. It retries errors of the store.
 func (s *Schedule) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	wake := make(chan struct{}, 1)
@@ -58,13 +58,13 @@ func (s *Schedule) Run(ctx context.Context) error {
 		})
 	})
 	return rescue.Loop(ctx, s.cfg.Logger, "tasks", func(ctx context.Context) error {
-		for c := (&clockwork{s: s}); sleep(ctx, c.turn(ctx), wake); {
+		for c := (&scheduler{s: s}); sleep(ctx, c.runDue(ctx), wake); {
 		}
 		return nil
 	})
 }
 
-// sleep reports false when ctx has ended.
+// sleep returns false when ctx has ended.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -76,17 +76,17 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	return ctx.Err() == nil
 }
 
-// clockwork remembers when all tasks were compared with the index last, so that it is
-// done again where the clock or the time zone has changed.
-type clockwork struct {
+// scheduler records when all tasks were last compared with the index, so that it is done again
+// if the clock or the time zone has changed.
+type scheduler struct {
 	s       *Schedule
 	checked time.Time
 	seen    time.Time
 	zone    string
 }
 
-// turn does what is due and returns how long nothing else is.
-func (c *clockwork) turn(ctx context.Context) time.Duration {
+// runDue handles everything due and returns the time until the next task.
+func (c *scheduler) runDue(ctx context.Context) time.Duration {
 	now, zone := c.s.cfg.Now().Round(0), c.s.cfg.Location().String()
 	if c.checked.IsZero() || now.Before(c.seen) || now.Sub(c.checked) >= checkInterval || zone != c.zone {
 		if err := c.s.check(ctx); err != nil {
@@ -106,13 +106,13 @@ func (c *clockwork) turn(ctx context.Context) time.Duration {
 	return max(0, min(maxWait, next.Sub(c.s.cfg.Now())))
 }
 
-func (c *clockwork) trouble(ctx context.Context, err error) {
+func (c *scheduler) trouble(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		c.s.cfg.Logger.Error("tasks cannot be looked through, trying again", "err", err)
 	}
 }
 
-// sweep hands over what is due and returns when the next task is, or the zero time.
+// sweep hands over what is due and returns when the next task is due, or the zero time.
 func (s *Schedule) sweep(ctx context.Context) (time.Time, error) {
 	for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: duePrefix}) {
 		if err != nil {
@@ -135,7 +135,7 @@ func (s *Schedule) sweep(ctx context.Context) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// handOver claims what an entry of the index stands for and submits it.
+// handOver claims the run of an index entry and submits it.
 func (s *Schedule) handOver(ctx context.Context, entry storage.Entry, due time.Time, owner, id string) error {
 	var claim *Claim
 	_, err := s.change(ctx, owner, id, func(t *Task) (err error) {
@@ -166,7 +166,7 @@ func (s *Schedule) handOver(ctx context.Context, entry storage.Entry, due time.T
 			return err
 		}
 	}
-	// The process that has written the entry meanwhile needs it.
+	// A process that has written the entry meanwhile needs it.
 	err = s.cfg.Store.Delete(ctx, entry.Key, entry.Revision)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("remove from the index: %w", err)
@@ -179,7 +179,7 @@ func panicked(err error) bool {
 	return is
 }
 
-// release forgets a claim.
+// release deletes a claim.
 func (s *Schedule) release(ctx context.Context, owner, id, key, fault string) error {
 	_, err := s.change(ctx, owner, id, func(t *Task) error {
 		if t.Claimed == nil || t.Claimed.Key != key {
@@ -204,8 +204,8 @@ var (
 	errClaimed = errors.New("schedule: claimed a moment ago")
 )
 
-// claim takes on the run that a task stands in the index for, and sets the next. It
-// returns the claim that a process has left, or nil where there is nothing to run.
+// claim claims the run for which a task is in the index, and sets the next. It returns the claim
+// that a process has left, or nil if there is nothing to run.
 func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) {
 	switch {
 	case t.Claimed != nil && t.Claimed.Index.Equal(index):
@@ -222,10 +222,10 @@ func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) 
 	if !run {
 		return nil, nil
 	}
-	shown := due.In(t.Plan.In(zone))
+	shown := due.In(t.Plan.ZoneOr(zone))
 	name := shown.Format("20060102T1504")
 	if !t.Plan.Kind.onClock() {
-		name = due.UTC().Format(dueFormat) // a clock on the wall may show it twice
+		name = due.UTC().Format(dueFormat) // a local clock may show it twice
 	}
 	r := t.run(name)
 	r.Plan = t.Plan.String()
@@ -239,7 +239,7 @@ func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) 
 	return t.Claimed, nil
 }
 
-// turn decides which run a task that was due at index has now, if any, and sets the next.
+// turn returns the run that a task due at index has now, if any, and sets the next.
 func (t *Task) turn(index, now time.Time, zone *time.Location) (due time.Time, run bool) {
 	if t.Plan.Kind == OneTime {
 		t.Enabled, t.Due = false, time.Time{}
@@ -249,8 +249,8 @@ func (t *Task) turn(index, now time.Time, zone *time.Location) (due time.Time, r
 	if last := t.Plan.Last(now, zone); last.After(due) {
 		due = last
 	}
-	day := due.In(t.Plan.In(zone)).Format(dayFormat)
-	run = now.Sub(due) < missedAfter && day != t.LastDay && !t.behind(due)
+	day := due.In(t.Plan.ZoneOr(zone)).Format(dayFormat)
+	run = now.Sub(due) < missedAfter && day != t.LastDay && !t.isBehind(due)
 	if !run || due.After(index) {
 		t.History = append(t.History, Entry{State: Skipped, Due: index})
 	}
@@ -264,11 +264,10 @@ func (t *Task) turn(index, now time.Time, zone *time.Location) (due time.Time, r
 	return due, run
 }
 
-// wrongBy is by how much a clock must have been wrong for what was done by it to be
-// forgotten.
-const wrongBy = 48 * time.Hour
+// maxClockError is how far off a clock must have been for what was recorded by it to be ignored.
+const maxClockError = 48 * time.Hour
 
-// begin keeps a plan from running at moments before it was made, by a clock that is behind.
+// begin keeps a plan from running at moments before it was made, by a slow clock.
 func (t *Task) begin(now time.Time) {
 	t.Ran = time.Time{}
 	if !t.Plan.Kind.onClock() {
@@ -276,15 +275,15 @@ func (t *Task) begin(now time.Time) {
 	}
 }
 
-// behind reports whether a moment is not after the last run: the clock was put back since,
-// or is that of another process.
-func (t *Task) behind(at time.Time) bool {
-	return !t.Ran.IsZero() && !at.After(t.Ran) && t.Ran.Sub(at) < wrongBy
+// isBehind reports whether a moment is not after the last run: the clock was put back since, or
+// another process's clock is slow.
+func (t *Task) isBehind(at time.Time) bool {
+	return !t.Ran.IsZero() && !at.After(t.Ran) && t.Ran.Sub(at) < maxClockError
 }
 
-// next is the next run of a task that is enabled, or the zero time.
+// next returns the next run of an enabled task, or the zero time.
 func (t *Task) next(now time.Time, zone *time.Location) time.Time {
-	if t.behind(now) {
+	if t.isBehind(now) {
 		now = t.Ran
 	}
 	return t.Plan.Next(now, zone, t.LastDay)
@@ -298,8 +297,8 @@ func (t *Task) run(suffix string) Run {
 	}
 }
 
-// check sees to it that every task stands in the index, at the time that its plan has
-// now: the clock, the time zone or its rules may have changed.
+// check ensures that every task is in the index at the time of its plan: the clock, the time
+// zone or its rules may have changed.
 func (s *Schedule) check(ctx context.Context) error {
 	for t, err := range s.tasks(ctx, taskPrefix) {
 		if err != nil {
@@ -333,7 +332,7 @@ func (s *Schedule) checkTask(ctx context.Context, t Task) error {
 	return s.index(ctx, t)
 }
 
-// index sees to it that a task stands in the index at its times.
+// index ensures that a task is in the index at its times.
 func (s *Schedule) index(ctx context.Context, t Task) error {
 	times := []time.Time{t.Due}
 	if t.Claimed != nil {
@@ -351,13 +350,13 @@ func (s *Schedule) index(ctx context.Context, t Task) error {
 	return nil
 }
 
-// planned is when a task should be due: what is due already stays so.
+// planned returns when a task should be due; what is due already stays due.
 func (t *Task) planned(now time.Time, zone *time.Location) time.Time {
 	switch {
 	case !t.Enabled, !t.Due.IsZero() && !t.Due.After(now):
 		return t.Due
 	case t.Plan.Kind == OneTime:
-		if at := t.Plan.once(t.Plan.In(zone)); !at.IsZero() {
+		if at := t.Plan.once(t.Plan.ZoneOr(zone)); !at.IsZero() {
 			return at
 		}
 		return t.Due

@@ -15,32 +15,31 @@ import (
 //go:embed scheduled_tasks.json
 var manifests embed.FS
 
-// Config is what a [Schedule] is made of.
+// Config configures a [Schedule].
 type Config struct {
-	// Store keeps the tasks.
+	// Store stores the tasks.
 	Store storage.Store
-	// Submit hands a run over to be answered in its chat. It returns nil once the run
-	// is on disk; a key that it knows already changes nothing. What becomes of the run
-	// is told to [Schedule.Settled]. An error that wraps [ErrRefused] ends the run, any
-	// other has it handed over again.
+	// Submit hands a run over to be answered in its chat. It returns nil once the run is stored; a
+	// known key changes nothing. The outcome is reported to [Schedule.Settled]. An error that wraps
+	// [ErrRefused] ends the run; after any other it is handed over again.
 	Submit func(ctx context.Context, run Run) error
 	// Location returns the time zone of plans, which may change. Nil means the host's.
 	Location func() *time.Location
 	// MaxTasks bounds the tasks of an owner. 0 means 50.
 	MaxTasks int
-	// Logger, if nil, discards.
+	// Logger may be nil.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Schedule is the family: its tools, and the clock that [Schedule.Run] is.
+// Schedule holds the tools, and the loop [Schedule.Run].
 type Schedule struct {
 	cfg   Config
 	group toolgroups.Group
 }
 
-// New makes the family without starting anything.
+// New makes the tools and starts nothing.
 func New(cfg Config) (*Schedule, error) {
 	if cfg.Store == nil || cfg.Submit == nil {
 		return nil, errors.New("schedule: a store and a place to submit runs to are needed")
@@ -71,17 +70,17 @@ func New(cfg Config) (*Schedule, error) {
 // Group returns the five tools.
 func (s *Schedule) Group() toolgroups.Group { return s.group }
 
-// Run is one run of a task, as it is handed over to be answered.
+// Run is one run of a task, to be answered in its chat.
 type Run struct {
-	// Key identifies the run: the id of the task, a dot, and what tells its runs apart.
-	// It holds letters, digits, dots and hyphens.
+	// Key identifies the run: the id of the task, a dot, and a suffix. It consists of letters,
+	// digits, dots and hyphens.
 	Key string `json:"key"`
 	// Title heads the answer: the name of the task, and when it was due if it is late.
 	Title string `json:"title"`
-	// Prompt is what the agent is asked.
+	// Prompt is the request to the agent.
 	Prompt string `json:"prompt"`
-	// Plan says in words when the task runs. It is empty where a user asked for this run,
-	// and waits for its answer.
+	// Plan describes when the task runs. It is empty if a user asked for this run, and waits for
+	// its answer.
 	Plan string `json:"plan,omitempty"`
 	// Owner, Chat, User and Direct are as in [toolgroups.Scope] of the task's message.
 	Owner  string `json:"owner"`
@@ -90,17 +89,17 @@ type Run struct {
 	Direct bool   `json:"direct,omitempty"`
 }
 
-// Outcome is what became of a run.
+// Outcome is the outcome of a run.
 type Outcome struct {
-	// Owner and Key are those of the [Run].
+	// Owner and Key identify the [Run].
 	Owner, Key string
 	// Session names the log of its conversation.
 	Session string
-	// MessageID is the platform's id of the message with the answer, or with the
-	// sentence that there is none. Empty means that nothing was delivered.
+	// MessageID is the platform's id of the message with the answer, or with the notice that there
+	// is none. Empty if nothing was delivered.
 	MessageID string
-	// Fault says in short why there is no answer; empty where there is one.
+	// Fault says briefly why there is no answer, if so.
 	Fault string
-	// Silent is true where the run ended without an answer because there was nothing to tell.
+	// Silent says that the run ended without an answer because there was nothing to report.
 	Silent bool
 }

@@ -13,11 +13,11 @@ import (
 	"oneclaw/storage"
 )
 
-// Task is a prompt with the times at which the agent is asked it.
+// Task is a prompt with the times at which the agent gets it.
 type Task struct {
 	ID string `json:"id"`
-	// Owner is whose task it is; Chat is where its answers go, and User who made it or
-	// wrote its prompt last: a run may do what that user may do.
+	// Owner owns the task; Chat gets its answers, and User made it or last wrote its prompt: a run
+	// has that user's role.
 	Owner  string `json:"owner"`
 	Chat   string `json:"chat"`
 	User   string `json:"user"`
@@ -30,8 +30,8 @@ type Task struct {
 	Created time.Time `json:"created"`
 	// Due is the next run, or the zero time.
 	Due time.Time `json:"due,omitzero"`
-	// LastDay is the local day of the last run of the present plan, where it has an hour and
-	// a minute; Ran is when the last run of any other was due, or when it was planned.
+	// LastDay is the local day of the last run of the present plan, if that has an hour and a
+	// minute; Ran is when the last run of any other was due, or when it was planned.
 	LastDay string    `json:"last_day,omitempty"`
 	Ran     time.Time `json:"ran,omitzero"`
 	// Claimed is a run that has not been handed over yet.
@@ -40,15 +40,15 @@ type Task struct {
 	History []Entry `json:"history,omitempty"`
 }
 
-// Claim is a run that some process has taken on.
+// Claim is a run that a process has claimed.
 type Claim struct {
 	Run
-	// At is when it was taken on, Index the time under which the task was due.
+	// At is the time of the claim, Index the time under which the task was due.
 	At    time.Time `json:"at"`
 	Index time.Time `json:"index"`
 }
 
-// State is what became of a run.
+// State is the state of a run.
 type State string
 
 // The states of runs.
@@ -59,9 +59,9 @@ const (
 	Delivered State = "delivered"
 	// Failed: there was no answer, or it could not be delivered.
 	Failed State = "failed"
-	// Silent: it ended without an answer because there was nothing to tell.
+	// Silent: it ended without an answer because there was nothing to report.
 	Silent State = "silent"
-	// Skipped: missed for too long.
+	// Skipped: too late.
 	Skipped State = "skipped"
 )
 
@@ -74,19 +74,19 @@ type Entry struct {
 	Due   time.Time `json:"due"`
 	Began time.Time `json:"began,omitzero"`
 	Ended time.Time `json:"ended,omitzero"`
-	// Session, MessageID and Fault are those of the [Outcome].
+	// Session, MessageID and Fault are as in the [Outcome].
 	Session   string `json:"session,omitempty"`
 	MessageID string `json:"message_id,omitempty"`
 	Fault     string `json:"fault,omitempty"`
 }
 
-// What is kept of the history of a task.
+// Bounds of the history of a task.
 const (
 	maxHistory = 50
 	historyAge = 90 * 24 * time.Hour
 )
 
-// trim forgets what is too old.
+// trim drops old entries.
 func (t *Task) trim(now time.Time) {
 	t.History = slices.DeleteFunc(t.History, func(e Entry) bool { return now.Sub(e.Due) > historyAge })
 	if excess := len(t.History) - maxHistory; excess > 0 {
@@ -104,7 +104,7 @@ func (t *Task) entry(key string) *Entry {
 	return nil
 }
 
-// last is the newest run that was not skipped.
+// last returns the newest run that was not skipped.
 func (t *Task) last() *Entry {
 	for i := range slices.Backward(t.History) {
 		if t.History[i].State != Skipped {
@@ -114,7 +114,7 @@ func (t *Task) last() *Entry {
 	return nil
 }
 
-// Keys. An owner has no slash in it, and neither has an id.
+// Keys. Neither an owner nor an id contains a slash.
 const (
 	taskPrefix = "schedule/task/"
 	duePrefix  = "schedule/due/"
@@ -140,17 +140,17 @@ func parseDueKey(key string) (due time.Time, owner, id string, err error) {
 	return due, parts[1], parts[2], nil
 }
 
-// maxConflicts bounds how often a change is tried again because of others.
+// maxConflicts bounds the tries of a change that meets other writers.
 const maxConflicts = 20
 
 var (
 	// errUnchanged tells change to write nothing.
 	errUnchanged = errors.New("schedule: unchanged")
-	// errRemoved tells change to remove the task.
+	// errRemoved tells change to delete the task.
 	errRemoved = errors.New("schedule: removed")
 )
 
-// change reads a task, has f change it and writes it, again where another writer was
+// change reads a task, changes it with f and writes it; it tries again if another writer was
 // faster.
 func (s *Schedule) change(ctx context.Context, owner, id string, f func(t *Task) error) (Task, error) {
 	for range maxConflicts {
@@ -186,7 +186,7 @@ func (s *Schedule) read(ctx context.Context, owner, id string) (Task, storage.Re
 	return t, entry.Revision, nil
 }
 
-// write stores a task that was due at before, with what the index has of it.
+// write stores a task that was due at before, with its index entries.
 func (s *Schedule) write(ctx context.Context, t Task, rev storage.Revision, before time.Time) error {
 	ops, err := s.puts(t, rev, before)
 	if err != nil {
@@ -195,8 +195,8 @@ func (s *Schedule) write(ctx context.Context, t Task, rev storage.Revision, befo
 	return s.commit(ctx, t.ID, ops)
 }
 
-// puts are the operations of write. The index changes in one step with the task, so Any is
-// right for it: of several processes the one that wrote the task last has written both.
+// puts returns the operations of write. The index changes together with the task, so Any is
+// right for it: the process that wrote the task last has written both.
 func (s *Schedule) puts(t Task, rev storage.Revision, before time.Time) ([]storage.Op, error) {
 	t.trim(s.cfg.Now())
 	data, err := json.Marshal(t)
@@ -217,7 +217,7 @@ func (s *Schedule) puts(t Task, rev storage.Revision, before time.Time) ([]stora
 	return ops, nil
 }
 
-// deletes are the operations that remove a task with what the index has of it.
+// deletes returns the operations that delete a task and its index entries.
 func deletes(t Task, rev storage.Revision) []storage.Op {
 	ops := []storage.Op{storage.Delete(taskKey(t.Owner, t.ID), rev)}
 	if !t.Due.IsZero() {
@@ -251,8 +251,8 @@ func (s *Schedule) tasks(ctx context.Context, prefix string) iter.Seq2[Task, err
 	}
 }
 
-// All yields the tasks of all owners in the order of their keys, behind that of one; the zero
-// value for all.
+// All yields the tasks of all owners, sorted by key, after the given one; the zero value for
+// all.
 func All(ctx context.Context, kv storage.KV, after Task) iter.Seq2[Task, error] {
 	return func(yield func(Task, error) bool) {
 		r := storage.Range{Prefix: taskPrefix}
@@ -262,7 +262,7 @@ func All(ctx context.Context, kv storage.KV, after Task) iter.Seq2[Task, error] 
 		for entry, err := range kv.List(ctx, r) {
 			var t Task
 			if err == nil && json.Unmarshal(entry.Value, &t) != nil {
-				continue // one that is damaged hides no other
+				continue // a damaged task does not hide others
 			}
 			if !yield(t, err) || err != nil {
 				return
@@ -271,7 +271,7 @@ func All(ctx context.Context, kv storage.KV, after Task) iter.Seq2[Task, error] 
 	}
 }
 
-// Tasks returns the tasks of an owner in the order in which they were made.
+// Tasks returns the tasks of an owner in the order of their creation.
 func (s *Schedule) Tasks(ctx context.Context, owner string) ([]Task, error) {
 	var all []Task
 	for t, err := range s.tasks(ctx, taskKey(owner, "")) {
@@ -284,13 +284,13 @@ func (s *Schedule) Tasks(ctx context.Context, owner string) ([]Task, error) {
 	return all, nil
 }
 
-// Settled records what became of a run, once or again, unless the task is gone.
+// Settled records the outcome of a run, once or again, unless the task is gone.
 func (s *Schedule) Settled(ctx context.Context, o Outcome) error {
 	id, _, _ := strings.Cut(o.Key, ".")
 	_, err := s.change(ctx, o.Owner, id, func(t *Task) error {
 		e := t.entry(o.Key)
 		if e == nil {
-			return errUnchanged // older than what is kept
+			return errUnchanged // older than the history
 		}
 		e.State, e.Ended = Delivered, s.cfg.Now()
 		e.Session, e.MessageID, e.Fault = o.Session, o.MessageID, o.Fault

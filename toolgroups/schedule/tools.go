@@ -13,7 +13,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Codes of errors of this family.
+// Codes of errors of these tools.
 const (
 	CodeCreationFailed = "creation_failed"
 	CodeUpdateFailed   = "update_failed"
@@ -21,16 +21,16 @@ const (
 	CodeNotFound       = "not_found"
 )
 
-// Bounds of what a task holds, in characters.
+// Bounds of a task's texts, in characters.
 const (
 	maxName   = 100
 	maxPrompt = 8000
 )
 
-// queuedFor is how long a run that a user asked for keeps another from being queued.
+// queuedFor is how long a requested run keeps another from being queued.
 const queuedFor = time.Hour
 
-// timeFormat is how times are shown.
+// timeFormat is the format of times in results.
 const timeFormat = "2006-01-02 15:04"
 
 type createInput struct {
@@ -46,7 +46,7 @@ type createInput struct {
 	Zone      string `json:"time_zone"`
 }
 
-// plan is the plan that a call asks for.
+// plan returns the plan that a call asks for.
 func (in createInput) plan(now time.Time) (Plan, error) {
 	p := Plan{
 		Kind: in.Kind, Weekday: in.DayOfWeek, Date: in.Date,
@@ -65,7 +65,7 @@ func (in createInput) plan(now time.Time) (Plan, error) {
 	return p, nil
 }
 
-// onClock refuses a plan that needs a time of the day and was not given one.
+// onClock refuses a plan that needs a time of day and has none.
 func onClock(kind Kind, hour, minute *int) error {
 	if kind.onClock() && (hour == nil || minute == nil) {
 		return fmt.Errorf("a %s task needs 'hour' and 'minute'", kind)
@@ -73,11 +73,11 @@ func onClock(kind Kind, hour, minute *int) error {
 	return nil
 }
 
-// anchor is from when an interval that begins now is counted: the full minute.
+// anchor returns the start of an interval that begins now: the full minute.
 func anchor(now time.Time) int64 { return now.Truncate(time.Minute).Unix() }
 
 func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createInput) (toolgroups.Result, error) {
-	if err := attended(call); err != nil {
+	if err := refuseScheduled(call); err != nil {
 		return toolgroups.Result{}, err
 	}
 	now, zone := s.cfg.Now(), s.cfg.Location()
@@ -112,8 +112,8 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 
 func newID() string { return strings.ToLower(rand.Text()[:10]) }
 
-// attended refuses what a run must not do by itself: tasks would breed tasks.
-func attended(call toolgroups.Call) error {
+// refuseScheduled refuses what a run must not do by itself: tasks would create tasks.
+func refuseScheduled(call toolgroups.Call) error {
 	if !call.Scheduled {
 		return nil
 	}
@@ -137,17 +137,17 @@ func (t *Task) checkTexts(code string) error {
 }
 
 func past(p Plan, now time.Time, zone *time.Location) string {
-	zone = p.In(zone)
+	zone = p.ZoneOr(zone)
 	return fmt.Sprintf("%02d:%02d on %s is not in the future: it is %s (%s) now.",
 		p.Hour, p.Minute, p.Date, now.In(zone).Format(timeFormat), zoneName(now, zone))
 }
 
-// nextRun says when a task runs next, for people and for programs.
+// nextRun says when a task runs next, for people and programs.
 func (t *Task) nextRun(zone *time.Location) string {
 	if t.Due.IsZero() {
 		return "It is disabled and has no next run."
 	}
-	zone = t.Plan.In(zone)
+	zone = t.Plan.ZoneOr(zone)
 	return fmt.Sprintf("Next run: %s (%s), epoch milliseconds %d.",
 		t.Due.In(zone).Format(timeFormat), zoneName(t.Due, zone), t.Due.UnixMilli())
 }
@@ -161,7 +161,7 @@ func zoneName(at time.Time, zone *time.Location) string {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// tidy drops what a plan of this kind does not have.
+// tidy drops the fields that a plan of this kind does not use.
 func (p Plan) tidy() Plan {
 	if p.Kind != Weekly {
 		p.Weekday = ""
@@ -198,7 +198,7 @@ func (s *Schedule) list(ctx context.Context, call toolgroups.Call, _ struct{}) (
 			enabled = "yes"
 		}
 		if !t.Due.IsZero() {
-			next = t.Due.In(t.Plan.In(zone)).Format(timeFormat)
+			next = t.Due.In(t.Plan.ZoneOr(zone)).Format(timeFormat)
 		}
 		fmt.Fprintf(&text, "%d. %s\n   id: %s\n   schedule: %s\n   enabled: %s\n   last run: %s\n   next run: %s\n",
 			n+1, t.Name, t.ID, t.Plan, enabled, t.lastRun(zone), next)
@@ -206,13 +206,13 @@ func (s *Schedule) list(ctx context.Context, call toolgroups.Call, _ struct{}) (
 	return toolgroups.Result{Text: text.String()}, nil
 }
 
-// lastRun says when a task ran last and what came of it.
+// lastRun says when a task ran last, with the outcome.
 func (t *Task) lastRun(zone *time.Location) string {
 	e := t.last()
 	if e == nil {
 		return "Never"
 	}
-	text := e.Began.In(t.Plan.In(zone)).Format(timeFormat) + " " + string(e.State)
+	text := e.Began.In(t.Plan.ZoneOr(zone)).Format(timeFormat) + " " + string(e.State)
 	if e.Fault != "" {
 		text += ": " + e.Fault
 	}
@@ -223,11 +223,11 @@ type idInput struct {
 	TaskID string `json:"task_id"`
 }
 
-// errQueued means that a run that was asked for has not ended yet.
+// errQueued means that a requested run has not ended yet.
 var errQueued = errors.New("schedule: queued already")
 
 func (s *Schedule) runNow(ctx context.Context, call toolgroups.Call, in idInput) (toolgroups.Result, error) {
-	if err := attended(call); err != nil {
+	if err := refuseScheduled(call); err != nil {
 		return toolgroups.Result{}, err
 	}
 	var run Run

@@ -25,7 +25,7 @@ type updateInput struct {
 	Enabled   *bool   `json:"enabled"`
 }
 
-// disables reports whether an update does nothing but turn the task off.
+// disables reports whether an update only turns the task off.
 func (in updateInput) disables() bool {
 	off := in.Enabled != nil && !*in.Enabled
 	in.TaskID, in.Enabled = "", nil
@@ -34,7 +34,7 @@ func (in updateInput) disables() bool {
 
 func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateInput) (toolgroups.Result, error) {
 	if !in.disables() {
-		if err := attended(call); err != nil {
+		if err := refuseScheduled(call); err != nil {
 			return toolgroups.Result{}, err
 		}
 	}
@@ -60,7 +60,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 			return err
 		}
 		if t.Prompt != before.Prompt {
-			// What a run may do is what the author of its prompt may do.
+			// A run has the role of its prompt's author.
 			t.User = cmp.Or(call.User, t.User)
 		}
 		return t.replan(before, now, zone)
@@ -75,7 +75,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 }
 
 func (in updateInput) apply(t *Task) {
-	switch { // what only one kind has says which
+	switch { // a field of only one kind implies the kind
 	case in.Kind != nil:
 		t.Plan.Kind = *in.Kind
 	case in.Cron != nil && *in.Cron != "":

@@ -10,28 +10,28 @@ import (
 //go:embed words/alike.txt
 var alikeWords string
 
-// How far a word says what another means.
+// How much of a word's weight its synonym gets.
 const (
-	sameMeaning    = 1.0 // a line of synonyms
-	relatedMeaning = 0.5 // ~ what belongs together
-	brandMeaning   = 0.7 // > a brand, and what it stands for
+	sameMeaning    = 1.0 // synonyms on one line
+	relatedMeaning = 0.5 // ~ related words
+	brandMeaning   = 0.7 // > a brand and what it does
 )
 
-// kin is a word that may stand for another, by stem.
-type kin struct {
+// synonym is a stem that may replace another.
+type synonym struct {
 	stem string
-	near float64 // how far, at most 1
+	near float64 // weight, at most 1
 }
 
-// alike reads the list of words that mean much the same. The best of several lines counts.
-func alike() map[string][]kin {
-	all := map[string][]kin{}
+// loadSynonyms reads the list of synonyms. If several lines pair two words, the best counts.
+func loadSynonyms() map[string][]synonym {
+	all := map[string][]synonym{}
 	for line := range strings.Lines(alikeWords) {
-		from, to, near := alikeLine(strings.TrimSpace(line))
+		from, to, near := parseSynonyms(strings.TrimSpace(line))
 		for _, a := range from {
 			for _, b := range to {
 				if a != b {
-					all[a] = withKin(all[a], kin{b, near})
+					all[a] = withSynonym(all[a], synonym{b, near})
 				}
 			}
 		}
@@ -39,8 +39,8 @@ func alike() map[string][]kin {
 	return all
 }
 
-// alikeLine reads a line: which stems stand for which.
-func alikeLine(line string) (from, to []string, near float64) {
+// parseSynonyms parses a line: which stems replace which.
+func parseSynonyms(line string) (from, to []string, near float64) {
 	stems := func(text string) (out []string) {
 		for w := range strings.FieldsSeq(text) {
 			out = append(out, meaning.Stem(w))
@@ -61,7 +61,7 @@ func alikeLine(line string) (from, to []string, near float64) {
 	return group, group, sameMeaning
 }
 
-func withKin(list []kin, k kin) []kin {
+func withSynonym(list []synonym, k synonym) []synonym {
 	for i := range list {
 		if list[i].stem == k.stem {
 			list[i].near = max(list[i].near, k.near)

@@ -20,7 +20,7 @@ const (
 
 // Bounds of the bridge tools.
 const (
-	// MaxQueries and MaxNames are how many one search and one description take.
+	// MaxQueries bounds the queries of one search, and MaxNames the names of one description.
 	MaxQueries = 7
 	MaxNames   = 10
 
@@ -29,35 +29,33 @@ const (
 	maxSchemas   = 24 << 10 // bytes of schemas in one description
 )
 
-// BridgeConfig is what a [Bridge] is made of.
+// BridgeConfig configures a [Bridge].
 type BridgeConfig struct {
 	// Config is the block tools.tool_search.
 	Config Config
-	// Catalogue is what can be found and called. Nil means nothing.
+	// Catalogue holds the tools that can be found and called. Nil means none.
 	Catalogue *Catalogue
-	// Direct are the names of the tools that stand in the tools array themselves.
-	// Those that the catalogue has too (a group that was loaded) may be called
-	// either way; the others (the core) are refused with the advice to call them
-	// directly.
+	// Direct are the names of the tools in the tools array. Those that are in the catalogue too (a
+	// loaded group) may be called either way; calls of the others (the core) through the bridge are
+	// refused, with the advice to call them directly.
 	Direct []string
-	// CallOnly says that there is no search, only [ToolDescribe] and [ToolCall]: their texts
-	// and the answers to mistakes then send the model to load_tool_group, and never change.
+	// CallOnly leaves out the search and keeps [ToolDescribe] and [ToolCall]: their texts and the
+	// answers to mistakes then refer to load_tool_group, and never change.
 	CallOnly bool
-	// Outside answers for a name that is in neither: a tool that is switched off,
-	// or that this conversation may not use. It returns nil for one it does not
-	// know. Nil means that it never knows one.
+	// Outside returns the error for a name that is in neither: a disabled tool, or one that this
+	// conversation may not use; nil for an unknown one. A nil Outside knows none.
 	Outside func(name string) *toolgroups.Error
-	// Unavailable are sources that are configured but cannot be reached.
+	// Unavailable are configured sources that cannot be reached.
 	Unavailable []Unavailable
-	// Turn are the calls of bridge tools in this turn so far, oldest first, for the
-	// brake on searches that find nothing.
+	// Turn are the calls of bridge tools in this turn so far, oldest first, to stop fruitless
+	// searches.
 	Turn []toolgroups.PastCall
-	// Shown, if not nil, returns the answers of loads, searches and descriptions that the model still
-	// sees.
+	// Shown, if not nil, returns the answers of loads, searches and descriptions that the model
+	// still sees.
 	Shown func() []string
 	// Limit bounds the text of a description, in characters. 0 means [toolgroups.MaxText].
 	Limit int
-	// Ranker ranks what is found. Nil means [Words].
+	// Ranker ranks the tools. Nil means [Words].
 	Ranker Ranker
 }
 
@@ -67,8 +65,8 @@ type Unavailable struct {
 	Reason string `json:"reason"`
 }
 
-// Bridge makes the bridge tools for one request of one conversation. It never
-// changes once made and may be used concurrently.
+// Bridge makes the bridge tools for one request of one conversation. It is immutable and may be
+// used concurrently.
 type Bridge struct{ cfg BridgeConfig }
 
 func newBridge(cfg BridgeConfig) *Bridge {
@@ -77,10 +75,9 @@ func newBridge(cfg BridgeConfig) *Bridge {
 	return &Bridge{cfg: cfg}
 }
 
-// Assemble returns the tools array: the visible tools in their order without what
-// is left of an earlier bridge, then the bridge tools, then the tools that were
-// loaded since, so that a load changes nothing in front of it. With an empty
-// catalogue there is no bridge.
+// Assemble returns the tools array: the visible tools in their order without an earlier bridge,
+// the bridge tools, and the tools loaded since, so that a load changes nothing in front of it.
+// With an empty catalogue there is no bridge.
 func (b *Bridge) Assemble(visible, loaded []toolgroups.Tool) []toolgroups.Tool {
 	out := Strip(visible)
 	if b.cfg.Catalogue.Len() > 0 {
@@ -89,13 +86,13 @@ func (b *Bridge) Assemble(visible, loaded []toolgroups.Tool) []toolgroups.Tool {
 	return append(out, Strip(loaded)...)
 }
 
-// Strip returns tools without those named like a bridge tool.
+// Strip returns the tools without bridge tools.
 func Strip(tools []toolgroups.Tool) []toolgroups.Tool {
 	return slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool { return toolgroups.Reserved(t.Name) })
 }
 
-// Tools returns the bridge tools in their fixed order. That of the search names the number of
-// tools in the catalogue; the other texts are always the same.
+// Tools returns the bridge tools in their fixed order. The search's text names the number
+// of tools in the catalogue; the other texts are always the same.
 func (b *Bridge) Tools() []toolgroups.Tool {
 	if b.cfg.CallOnly {
 		return []toolgroups.Tool{
@@ -128,7 +125,7 @@ func (b *Bridge) describeTool(description, parameters string) toolgroups.Tool {
 	}
 }
 
-// callTool is only ever unwrapped: the caller runs the tool that it stands for, never itself.
+// callTool only exists to be unwrapped: the caller runs the tool that it stands for.
 func (b *Bridge) callTool(description string) toolgroups.Tool {
 	return toolgroups.Tool{
 		Name: ToolCall, Description: description,
@@ -138,7 +135,7 @@ func (b *Bridge) callTool(description string) toolgroups.Tool {
 	}
 }
 
-// shown is what the model sees of answers that were given before.
+// shown returns the earlier answers that the model still sees.
 func (b *Bridge) shown() []string {
 	if b.cfg.Shown == nil {
 		return nil
@@ -146,8 +143,8 @@ func (b *Bridge) shown() []string {
 	return b.cfg.Shown()
 }
 
-// find searches the catalogue, with the embedder where there is one. The exact name of a
-// tool puts it first; the exact name of a group or source returns all its tools.
+// find searches the catalogue, with the embedder if there is one. The exact name of a tool puts
+// it first; the exact name of a group or source returns all its tools.
 func (b *Bridge) find(ctx context.Context, query string, limit int) Found {
 	c := b.cfg.Catalogue
 	_, exact := c.Lookup(query)
@@ -160,7 +157,7 @@ func (b *Bridge) find(ctx context.Context, query string, limit int) Found {
 	return c.found(b.cfg.Ranker.Search(ctx, c.index(), query, limit))
 }
 
-// unknown answers for a name that is not in the catalogue, wherever else it is known.
+// unknown returns the error for a name that is not in the catalogue.
 func (b *Bridge) unknown(name string) *toolgroups.Error {
 	if toolgroups.Reserved(name) && (name != ToolSearch || !b.cfg.CallOnly) {
 		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is itself a bridge tool and cannot be reached through another one. Call it directly.",
@@ -183,7 +180,7 @@ func (b *Bridge) unknown(name string) *toolgroups.Error {
 		" Check the spelling with " + b.finder() + "; do not repeat this call."}
 }
 
-// advice says how a tool of the catalogue is run that is not in the tools array.
+// advice says how to run a tool of the catalogue that is not in the tools array.
 func (b *Bridge) advice(name string) string {
 	if _, ok := b.cfg.Catalogue.Lookup(name); !ok {
 		return ""
@@ -191,7 +188,7 @@ func (b *Bridge) advice(name string) string {
 	return fmt.Sprintf("It is not listed by itself: run it with %s(name=%q, arguments={...}).", ToolCall, name)
 }
 
-// finder is the tool that tells the names of tools.
+// finder returns the name of the tool that lists tools.
 func (b *Bridge) finder() string {
 	if b.cfg.CallOnly {
 		return toolgroups.LoadToolGroup
@@ -199,7 +196,7 @@ func (b *Bridge) finder() string {
 	return ToolSearch
 }
 
-// list writes names as 'a', 'b' or 'c'.
+// list formats names as 'a', 'b' or 'c'.
 func list(names []string) string {
 	text := "'" + strings.Join(names, "', '") + "'"
 	if at := strings.LastIndex(text, ", "); at >= 0 {

@@ -17,21 +17,21 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Entry is a tool of a [Catalogue] and where it comes from.
+// Entry is a tool of a [Catalogue] with its origin.
 type Entry struct {
 	Tool toolgroups.Tool
-	// Group is the group that holds it, Source the one that group has.
+	// Group is the tool's group, and Source the group's source.
 	Group  string
 	Source string
 }
 
-// Deferrable returns the tools that a role may use and that need not be in the tools array:
-// those of all groups that are switched on, in registration order.
+// Deferrable returns the tools that a role may use and that can be left out of the tools array:
+// those of all enabled groups, in registration order.
 func Deferrable(reg *toolgroups.Registry, role toolgroups.Role) []Entry {
 	return enabled(reg, reg.GroupNames(), role)
 }
 
-// enabled returns the tools of groups that are switched on and that a role may use.
+// enabled returns the enabled tools of groups that a role may use.
 func enabled(reg *toolgroups.Registry, groups []string, role toolgroups.Role) []Entry {
 	var entries []Entry
 	for _, name := range groups {
@@ -54,18 +54,18 @@ func Tools(entries []Entry) []toolgroups.Tool {
 	return tools
 }
 
-// Catalogue is what can be found and called through a [Bridge]. It never changes, may be
-// used concurrently, and is indexed with the first search.
+// Catalogue holds the tools that can be found and called through a [Bridge]. It is immutable,
+// may be used concurrently, and is indexed by the first search.
 type Catalogue struct {
-	// print tells catalogues apart by their tools.
+	// print is a fingerprint of the tools.
 	print   func() string
 	entries []Entry
 	byName  map[string]Entry
 	index   func() *Index
 }
 
-// NewCatalogue makes a catalogue. Of several entries with one name the first
-// counts; entries named like a bridge tool are left out.
+// NewCatalogue makes a catalogue. Of entries with the same name the first counts; entries named
+// like a bridge tool are left out.
 func NewCatalogue(entries []Entry) *Catalogue {
 	c := &Catalogue{byName: make(map[string]Entry, len(entries))}
 	for _, e := range entries {
@@ -97,23 +97,23 @@ func (c *Catalogue) Len() int { return len(c.entries) }
 // tokens estimates what the schemas of all tools cost.
 func (c *Catalogue) tokens() int { return toolgroups.EstimateTokens(Tools(c.entries)) }
 
-// Lookup returns the entry of a name.
+// Lookup returns the entry with a name.
 func (c *Catalogue) Lookup(name string) (Entry, bool) {
 	e, ok := c.byName[name]
 	return e, ok
 }
 
-// Found is the answer to a query.
+// Found is the result of a query.
 type Found struct {
 	Entries []Entry
 	// Weak and Foreign are as in [Ranking].
 	Weak, Foreign bool
-	// Whole names the group or source that the query names, where that is why these
-	// entries are given: all of it, whatever the limit.
-	Whole string
+	// Origin is the group or source that the query names, if the entries are all of its tools,
+	// whatever the limit.
+	Origin string
 }
 
-// found are the tools of a ranking.
+// found returns the tools of a ranking.
 func (c *Catalogue) found(r Ranking) Found {
 	f := Found{Weak: r.Weak, Foreign: r.Foreign}
 	for _, h := range r.Hits {
@@ -122,7 +122,7 @@ func (c *Catalogue) found(r Ranking) Found {
 	return f
 }
 
-// whole finds the query as the name of a group or source.
+// whole looks the query up as the name of a group or source.
 func (c *Catalogue) whole(query string) (Found, bool) {
 	query = strings.TrimSpace(query)
 	var f Found
@@ -132,20 +132,20 @@ func (c *Catalogue) whole(query string) (Found, bool) {
 	for _, e := range c.entries {
 		kind, name := e.origin()
 		if strings.EqualFold(query, e.Group) || kind != toolgroups.SourceBuiltin && (strings.EqualFold(query, name) || strings.EqualFold(query, e.Source)) {
-			f.Whole = cmp.Or(f.Whole, e.label())
+			f.Origin = cmp.Or(f.Origin, e.label())
 			f.Entries = append(f.Entries, e)
 		}
 	}
 	return f, len(f.Entries) > 0
 }
 
-// Origin is a group or source with the number of its tools.
+// Origin is a group or source and the number of its tools.
 type Origin struct {
 	Name      string `json:"name"`
 	ToolCount int    `json:"tool_count"`
 }
 
-// Origins returns where the tools come from, sorted by name.
+// Origins returns the groups and sources of the tools, sorted by name.
 func (c *Catalogue) Origins() []Origin {
 	var out []Origin
 	for _, e := range c.entries {
@@ -160,14 +160,14 @@ func (c *Catalogue) Origins() []Origin {
 	return out
 }
 
-// similarTo returns names that may be meant by one that no tool has: the same in
-// another case or behind another prefix first, then what a search finds.
+// similarTo returns names that an unknown name may mean: first the same in another case or with
+// another prefix, then what a search finds.
 func (c *Catalogue) similarTo(name string) []string {
 	const most = 3
 	var out []string
-	want := squash(name)
+	want := lettersAndDigits(name)
 	for _, e := range c.entries {
-		have := squash(e.Tool.Name)
+		have := lettersAndDigits(e.Tool.Name)
 		if want != "" && len(out) < most &&
 			(have == want || len(want) > 3 && strings.HasSuffix(have, want) || len(have) > 3 && strings.HasSuffix(want, have)) {
 			out = append(out, e.Tool.Name)
@@ -182,7 +182,8 @@ func (c *Catalogue) similarTo(name string) []string {
 	return out
 }
 
-// origin splits the source: mcp:github is github of the kind mcp. The program's go by group.
+// origin splits the source: mcp:github is github of the kind mcp. Built-in tools have their
+// group as source.
 func (e Entry) origin() (kind, name string) {
 	kind, name, found := strings.Cut(e.Source, ":")
 	switch {
@@ -194,7 +195,7 @@ func (e Entry) origin() (kind, name string) {
 	return kind, name
 }
 
-// label is the name under which a model may ask for all tools from there.
+// label returns the name under which the model can ask for all tools of the origin.
 func (e Entry) label() string {
 	if e.Group != "" {
 		return e.Group
@@ -221,7 +222,7 @@ func parameters(t toolgroups.Tool) []string {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
 	if json.Unmarshal(t.Parameters, &schema) != nil {
-		return nil // What cannot be read is searched by its name.
+		return nil // An unreadable schema: the tool is found by its name.
 	}
 	return slices.Sorted(maps.Keys(schema.Properties))
 }
@@ -233,8 +234,8 @@ const (
 	maxEnum      = 6
 )
 
-// outline is what a signature is made of: the schema of a tool and the names of its parameters,
-// the required ones first. A schema that cannot be read has none.
+// outline is the input of a signature: the schema of a tool and the names of its parameters, the
+// required ones first. An unreadable schema has none.
 type outline struct {
 	schema jsonschema.Schema
 	names  []string
@@ -252,8 +253,9 @@ func outlineOf(t toolgroups.Tool) (o outline) {
 func (o outline) required(name string) bool { return slices.Contains(o.schema.Required, name) }
 func (o outline) optional(name string) bool { return !o.required(name) }
 
-// use writes the parameters in short: "(owner, repo, draft?: boolean)". What has no type is a string.
-// It has about limit characters at most, of which required parameters may take more; 0 is no limit.
+// use formats the parameters: "(owner, repo, draft?: boolean)". A parameter without a type is a
+// string. The result has about limit characters at most, more only if the required parameters
+// need them; 0 is no limit.
 func (o outline) use(limit int) string {
 	var b strings.Builder
 	for i, name := range o.names {
@@ -276,7 +278,7 @@ func (o outline) use(limit int) string {
 	return "(" + b.String() + ")"
 }
 
-// parameters is a signature without types: "owner, repo, draft?".
+// parameters returns a signature without types: "owner, repo, draft?".
 func (o outline) parameters() string {
 	names := make([]string, len(o.names))
 	for i, name := range o.names {
@@ -288,10 +290,10 @@ func (o outline) parameters() string {
 	return strings.Join(names, ", ")
 }
 
-// plainWord is a value that needs no quotes to be told from a number.
+// plainWord matches a value that needs no quotes.
 var plainWord = regexp.MustCompile(`^[A-Za-z][\w.-]*$`)
 
-// kind writes a type in short.
+// kind formats a type.
 func kind(s *jsonschema.Schema) string {
 	switch {
 	case s == nil:
@@ -319,7 +321,7 @@ func kind(s *jsonschema.Schema) string {
 	return "any"
 }
 
-// clip makes a text one line of at most n characters.
+// clip returns one line of at most n characters.
 func clip(s string, n int) string {
 	return wording.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "), n)
 }

@@ -11,14 +11,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Mode says whether tools are deferred.
+// Mode says when tools are deferred.
 type Mode string
 
 // The modes.
 const (
-	// ModeAuto defers where the schemas are large for the model's context.
+	// ModeAuto defers if the schemas are large for the model's context.
 	ModeAuto Mode = "auto"
-	// ModeOn defers whatever can be.
+	// ModeOn defers every tool that can be.
 	ModeOn Mode = "on"
 	// ModeOff defers nothing.
 	ModeOff Mode = "off"
@@ -30,29 +30,29 @@ const (
 	DefaultSearchLimit  = 5
 	DefaultMaxLimit     = 20
 	MaxSearchLimit      = 50
-	// UnknownContextTokens is the size of schemas from which auto defers where the
-	// size of the model's context is not known.
+	// UnknownContextTokens is the size of schemas from which auto defers if the size of the model's
+	// context is unknown.
 	UnknownContextTokens = 20_000
 )
 
-// Config is the block tools.tool_search. Make it with [DefaultConfig], [Parse] or
-// from YAML: the zero value is not the default.
+// Config is the block tools.tool_search. Get it from [DefaultConfig], [Parse] or YAML: the zero
+// value is not the default.
 type Config struct {
 	Enabled Mode `yaml:"enabled"`
-	// ThresholdPct is from which share of the model's context on auto defers.
+	// ThresholdPct is the percentage of the model's context from which auto defers.
 	ThresholdPct int `yaml:"threshold_pct"`
-	// SearchDefaultLimit is how many hits a search gives that asks for no number,
-	// MaxSearchLimit how many it may ask for.
+	// SearchDefaultLimit is the default number of hits of a search, MaxSearchLimit the most that it
+	// may ask for.
 	SearchDefaultLimit int `yaml:"search_default_limit"`
 	MaxSearchLimit     int `yaml:"max_search_limit"`
-	// Embeddings names a model of vectors as provider_id/model_id, to rank by meaning
-	// beside words. Empty means words alone.
+	// Embeddings is an embedding model, as provider_id/model_id, to rank by meaning too. Empty
+	// ranks by words alone.
 	Embeddings string `yaml:"embeddings,omitempty"`
-	// Warnings say what was wrong with the values given and what is used instead.
+	// Warnings say which values were invalid and what is used instead.
 	Warnings []string `yaml:"-"`
 }
 
-// DefaultConfig returns what holds where nothing is configured.
+// DefaultConfig returns the defaults.
 func DefaultConfig() Config {
 	return Config{
 		Enabled: ModeAuto, ThresholdPct: DefaultThresholdPct,
@@ -60,18 +60,17 @@ func DefaultConfig() Config {
 	}
 }
 
-// unset reports whether nothing was given at all.
-func (c Config) unset() bool { return c.Enabled == "" && c.SearchDefaultLimit == 0 }
+// isUnset reports whether the block is missing.
+func (c Config) isUnset() bool { return c.Enabled == "" && c.SearchDefaultLimit == 0 }
 
 // configKeys are the keys of the block.
 func configKeys() []string {
 	return []string{"enabled", "threshold_pct", "search_default_limit", "max_search_limit", "embeddings"}
 }
 
-// Parse reads the block as a YAML or JSON decoder yields it: nothing, a boolean
-// (true is auto, false is off), a mode as a string, or a map. What is out of range
-// is clamped, what cannot be read is replaced by its default, each with a warning. A key
-// that is not known is not looked at.
+// Parse reads the block as a YAML or JSON decoder yields it: nil, a boolean (true is auto, false
+// is off), a mode as a string, or a map. Values out of range are clamped and unreadable ones
+// replaced by defaults, each with a warning. Unknown keys are ignored.
 func Parse(v any) Config {
 	c := DefaultConfig()
 	block, ok := v.(map[string]any)
@@ -87,8 +86,8 @@ func Parse(v any) Config {
 	return c
 }
 
-// UnmarshalYAML reads the block as [Parse] does, and takes an unknown key for an
-// error, as it is everywhere else in the file.
+// UnmarshalYAML reads the block as [Parse] does, but refuses unknown keys, as everywhere in the
+// file.
 func (c *Config) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.MappingNode {
 		for i := 0; i < len(n.Content); i += 2 {
@@ -105,9 +104,9 @@ func (c *Config) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// MarshalYAML writes the block as it is read, the defaults where nothing is set.
+// MarshalYAML encodes the block with its defaults.
 func (c Config) MarshalYAML() (any, error) {
-	if c.unset() {
+	if c.isUnset() {
 		c = DefaultConfig()
 	}
 	type plain Config // without this method
@@ -118,7 +117,7 @@ func (c *Config) warn(format string, args ...any) {
 	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
 }
 
-// mode reads the switch: true means auto, as a block would; the words for yes mean on.
+// mode reads the switch: true means auto, "yes" and the like mean on.
 func (c *Config) mode(key string, v any) Mode {
 	switch x := v.(type) {
 	case nil:
@@ -142,7 +141,7 @@ func (c *Config) mode(key string, v any) Mode {
 	return ModeAuto
 }
 
-// model reads the name of a model of vectors.
+// model reads the name of an embedding model.
 func (c *Config) model(v any) string {
 	if v == nil {
 		return ""
@@ -177,23 +176,23 @@ func (c *Config) number(block map[string]any, key string, byDefault, low, high i
 type Decision struct {
 	Active bool
 	Mode   Mode
-	// Tools is how many could be deferred, Tokens what their schemas cost.
+	// Tools counts the deferrable tools, Tokens estimates the cost of their schemas.
 	Tools  int
 	Tokens int
-	// Context is the size of the model's context, 0 if unknown; Threshold the number
-	// of tokens from which auto defers.
+	// Context is the size of the model's context, 0 if unknown; Threshold is the number of tokens
+	// from which auto defers.
 	Context   int
 	Threshold int
 }
 
-// LogValue shows the decision with the numbers it rests on.
+// LogValue logs the decision with its inputs.
 func (d Decision) LogValue() slog.Value {
 	return slog.GroupValue(slog.Bool("active", d.Active), slog.String("mode", string(d.Mode)), slog.Int("tools", d.Tools),
 		slog.Int("tokens", d.Tokens), slog.Int("threshold", d.Threshold), slog.Int("context", d.Context))
 }
 
-// Decide says whether so many deferrable tools, of so many tokens, are to be replaced by
-// the bridge for a model with a context of contextTokens (0 if unknown).
+// Decide decides whether the bridge replaces this many deferrable tools, of so many tokens, for
+// a model with a context of contextTokens (0 if unknown).
 func (c Config) Decide(tools, tokens, contextTokens int) Decision {
 	d := Decision{Mode: c.Enabled, Tools: tools, Tokens: tokens, Context: max(contextTokens, 0), Threshold: UnknownContextTokens}
 	if contextTokens > 0 {

@@ -11,10 +11,10 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Lines writes tools, one a line: name, signature and, with sentences, the first one of the
-// description. Where that is longer than limit characters, the sentences go, then the types of
-// the last tools' parameters, then these parameters; every tool is always named, and where that
-// is all, the end says how many and what shows the rest.
+// Lines formats tools, one per line: name, signature and, with sentences, the first sentence of
+// the description. To stay within limit characters it leaves out the sentences, then the types
+// of the last tools' parameters, then these parameters; every tool is named, and if that is all,
+// the end says how many there are and how to see the rest.
 func Lines(tools []toolgroups.Tool, limit int, sentences bool) string {
 	lines, outlines, size := make([]string, len(tools)), make([]outline, len(tools)), len(tools)
 	write := func(i int, text string) {
@@ -53,7 +53,7 @@ func line(t toolgroups.Tool, o outline, sentence bool) string {
 	return text
 }
 
-// described is a tool in the result of a description.
+// described is a tool in the result of tool_describe.
 type described struct {
 	Name        string          `json:"name,omitempty"`
 	Description string          `json:"description"`
@@ -63,14 +63,14 @@ type described struct {
 // manyDescribed describes several tools.
 type manyDescribed struct {
 	Tools map[string]described `json:"tools"`
-	// Groups are the names of the tools of groups and sources that were asked for.
+	// Groups are the tools of the requested groups and sources.
 	Groups   map[string][]string `json:"groups,omitempty"`
 	NotFound []string            `json:"not_found,omitempty"`
 	Errors   map[string]string   `json:"errors,omitempty"`
 	Hint     string              `json:"hint,omitempty"`
 }
 
-// describe is what tool_describe does.
+// describe runs tool_describe.
 func (b *Bridge) describe(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 	res, err := b.tell(call)
 	if err == nil && slices.Contains(b.shown(), res.Text) {
@@ -95,7 +95,7 @@ func (b *Bridge) tell(call toolgroups.Call) (toolgroups.Result, error) {
 	}
 	if len(names) == 1 {
 		if f, whole := b.cfg.Catalogue.whole(names[0]); whole {
-			return toolgroups.Result{Text: fmt.Sprintf("The %d tools of %s:\n%s", len(f.Entries), f.Whole, Lines(Tools(f.Entries), b.cfg.Limit, true))}, nil
+			return toolgroups.Result{Text: fmt.Sprintf("The %d tools of %s:\n%s", len(f.Entries), f.Origin, Lines(Tools(f.Entries), b.cfg.Limit, true))}, nil
 		}
 	}
 	if !batch {
@@ -119,7 +119,7 @@ func (b *Bridge) describeAll(names []string) (toolgroups.Result, error) {
 			if r.Groups == nil {
 				r.Groups = map[string][]string{}
 			}
-			r.Groups[f.Whole] = toolgroups.Names(Tools(f.Entries))
+			r.Groups[f.Origin] = toolgroups.Names(Tools(f.Entries))
 			continue
 		}
 		entry, ok := b.cfg.Catalogue.Lookup(name)
@@ -144,7 +144,7 @@ func (b *Bridge) describeAll(names []string) (toolgroups.Result, error) {
 	return reply(r)
 }
 
-// wire returns parameters that can be encoded, whatever the tool holds.
+// wire returns the parameters, or an empty schema if they cannot be encoded.
 func wire(t toolgroups.Tool) json.RawMessage {
 	if !json.Valid(t.Parameters) {
 		return json.RawMessage(`{"type":"object","properties":{}}`)

@@ -13,15 +13,14 @@ import (
 	"time"
 )
 
-// maxEvalBytes bounds a file of [Eval].
+// maxEvalBytes bounds an input of [Eval].
 const maxEvalBytes = 256 << 20
 
-// Half says which queries of a file [Eval] asks. The weights of the ranking were
-// chosen on the tuned half of the sets they were chosen on; a file that had no
-// part in it is best measured whole.
+// Half selects the queries of a file that [Eval] asks. The weights of the ranking were tuned on
+// one half of some sets; for other files, use all queries.
 type Half string
 
-// The halves, by the lowest bit of the 32-bit FNV-1a hash of a query's text.
+// The halves, split by the lowest bit of the FNV-1a hash (32 bits) of the query.
 const (
 	HalfAll   Half = "all"
 	HalfTuned Half = "tuned" // even
@@ -49,12 +48,12 @@ func (h Half) has(query string) bool {
 	return true
 }
 
-// Queries says what [Eval] asks.
+// Queries selects what [Eval] asks.
 type Queries string
 
-// What can be asked. Models write short queries, "github create issue", without knowing
-// how the tools are called: names asks for each tool by the words of its name, if it has
-// several, and hidden asks the same of an index that has no names.
+// Kinds of queries. Models write short queries such as "github create issue" without knowing the
+// names of the tools: names asks for each tool by the words of its name, if it has several, and
+// hidden does the same on an index without names.
 const (
 	QueriesFile   Queries = "file"
 	QueriesNames  Queries = "names"
@@ -70,21 +69,21 @@ func ParseQueries(s string) (Queries, error) {
 	return "", fmt.Errorf("search: queries is %q, not file, names or hidden", s)
 }
 
-// Report is what [Eval] measures of one file. Shares are between 0 and 1.
+// Report is the result of [Eval] for one file. Shares are between 0 and 1.
 type Report struct {
 	File  string  `json:"file"`
 	Half  Half    `json:"half"`
 	Asked Queries `json:"asked"`
-	// Language is that of the queries, where the file names it.
+	// Language is the language of the queries, if the file names it.
 	Language  string  `json:"language,omitempty"`
 	Tools     int     `json:"tools"`
 	Queries   int     `json:"queries"`
 	RecallAt1 float64 `json:"recall_at_1"`
-	// RecallAt5 is the mean share of the wanted tools among the first five.
+	// RecallAt5 is the mean share of the wanted tools among the first five hits.
 	RecallAt5  float64 `json:"recall_at_5"`
 	RecallAt10 float64 `json:"recall_at_10"`
 	NDCGAt10   float64 `json:"ndcg_at_10"`
-	// Empty is the share of queries without any answer, Hinted that of those whose answer says that
+	// Empty is the share of queries without hits, Hinted that of queries whose answer says that
 	// tools are described in English.
 	Empty  float64 `json:"empty"`
 	Hinted float64 `json:"hinted"`
@@ -92,7 +91,7 @@ type Report struct {
 	P99MS  float64 `json:"p99_ms"`
 }
 
-// evalSet is the form of a file.
+// evalSet is the format of an input.
 type evalSet struct {
 	Tools []struct {
 		Name   string   `json:"name"`
@@ -109,13 +108,13 @@ type evalQuery struct {
 	Lang string   `json:"lang"`
 }
 
-// byName makes a query of the words of each name that has several. All tools whose names
-// have the same words are wanted.
+// byName makes queries from names of several words. All tools whose names have these words are
+// wanted.
 func (s evalSet) byName() []evalQuery {
 	var out []evalQuery
 	at := map[string]int{}
 	for _, t := range s.Tools {
-		q := spoken(t.Name)
+		q := wordsOfName(t.Name)
 		if !strings.Contains(q, " ") {
 			continue
 		}
@@ -130,18 +129,19 @@ func (s evalSet) byName() []evalQuery {
 	return out
 }
 
-// spoken returns the words of a name but its numbers: "github_createIssue2" is "github create issue".
-func spoken(name string) string {
+// wordsOfName returns the words of a name without numbers: "github_createIssue2" is "github create
+// issue".
+func wordsOfName(name string) string {
 	var out []string
 	for _, w := range words(name) {
-		out = append(out, slices.DeleteFunc(w.parts, number)...)
+		out = append(out, slices.DeleteFunc(w.parts, isNumber)...)
 	}
 	return strings.Join(out, " ")
 }
 
 // Eval measures a ranking on a set of tools and queries: a JSON object with
-// tools (name, desc, params, source) and queries (q, gold: the names wanted, lang).
-// file is the name for the reports: one of all queries, and one for each language that they name.
+// tools (name, desc, params, source) and queries (q, gold: the wanted names, lang). file names
+// the set in the reports: one for all queries, and one for each language in them.
 func Eval(ctx context.Context, ranker Ranker, r io.Reader, file string, half Half, asked Queries) ([]Report, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxEvalBytes+1))
 	if err != nil {
@@ -199,13 +199,13 @@ func Eval(ctx context.Context, ranker Ranker, r io.Reader, file string, half Hal
 	return reports, nil
 }
 
-// measure adds up what the queries of a file score.
+// measure accumulates the results of queries.
 type measure struct {
 	report Report
 	times  []time.Duration
 }
 
-// empty is a measure of the same file that has seen no query.
+// empty returns a measure of the same file without results.
 func (m *measure) empty() measure {
 	r := m.report
 	return measure{report: Report{File: r.File, Half: r.Half, Asked: r.Asked, Tools: r.Tools}}
@@ -282,7 +282,7 @@ func WriteText(w io.Writer, reports []Report) error {
 	return nil
 }
 
-// WriteJSON prints one JSON object a line for each of the lines.
+// WriteJSON prints one JSON object per line.
 func WriteJSON[T any](w io.Writer, lines []T) error {
 	enc := json.NewEncoder(w)
 	for _, line := range lines {

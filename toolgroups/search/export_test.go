@@ -9,7 +9,7 @@ import (
 
 // NewBridge makes a bridge with the default limits where none are given.
 func NewBridge(cfg BridgeConfig) *Bridge {
-	if cfg.Config.unset() {
+	if cfg.Config.isUnset() {
 		cfg.Config = DefaultConfig()
 	}
 	return newBridge(cfg)
@@ -39,7 +39,7 @@ func NewSmallHybrid(e Embedder, vectors int) *Hybrid {
 
 // Near says how far a word stands for another.
 func Near(word, other string) float64 {
-	for _, k := range alike()[meaning.Stem(word)] {
+	for _, k := range loadSynonyms()[meaning.Stem(word)] {
 		if k.stem == meaning.Stem(other) {
 			return k.near
 		}

@@ -15,53 +15,53 @@ import (
 // hit is a tool in the result of a search.
 type hit struct {
 	Name string `json:"name"`
-	// Use is how it is called and what it does, "(repo, title, body?) — Create an issue.", where the
-	// model does not see that already.
+	// Use is its signature and purpose, "(repo, title, body?) — Create an issue.", unless the model
+	// sees that already.
 	Use string `json:"use,omitempty"`
 	// Direct marks a tool that is in the tools array.
 	Direct bool `json:"call_directly,omitempty"`
 }
 
-// lack is what a query without a hit gets to go on with.
-type lack struct {
+// noHit helps the model after a query without hits.
+type noHit struct {
 	Available   []Origin      `json:"available_sources,omitempty"`
 	Unavailable []Unavailable `json:"unavailable_sources,omitempty"`
 }
 
-// answer is what is found for a query.
-type answer struct {
-	// Query is given where there are several.
+// queryResult is the result for one query.
+type queryResult struct {
+	// Query is set if there are several.
 	Query   string `json:"query,omitempty"`
 	Matches []hit  `json:"matches"`
-	// Others are, by source, the names of further tools of the sources that the matches come from.
+	// Others are more tools of the matches' sources: names by source.
 	Others map[string][]string `json:"others,omitempty"`
 	Hint   string              `json:"hint,omitempty"`
-	lack
+	noHit
 }
 
-// maxOthers bounds the names beside the matches.
+// maxOthers bounds these names.
 const maxOthers = 24
 
-// wish is what a search asks for.
-type wish struct {
+// searchInput is the input of a search.
+type searchInput struct {
 	texts []string
 	limit json.RawMessage
 	batch bool
 }
 
-// queries reads the arguments of a search.
-func queries(arguments json.RawMessage) (wish, *toolgroups.Error) {
+// queries parses the arguments of a search.
+func queries(arguments json.RawMessage) (searchInput, *toolgroups.Error) {
 	args, fault := object(ToolSearch, arguments)
 	if fault != nil {
-		return wish{}, fault
+		return searchInput{}, fault
 	}
-	w := wish{texts: texts(args["query"], args["queries"]), limit: args["limit"]}
+	w := searchInput{texts: texts(args["query"], args["queries"]), limit: args["limit"]}
 	_, w.batch = args["queries"]
 	switch {
 	case len(w.texts) == 0:
-		return wish{}, toolgroups.Errorf(toolgroups.CodeMissingParameter, "Required parameter 'query' is missing.")
+		return searchInput{}, toolgroups.Errorf(toolgroups.CodeMissingParameter, "Required parameter 'query' is missing.")
 	case len(w.texts) > MaxQueries:
-		return wish{}, toolgroups.Errorf(toolgroups.CodeInvalid, "Too many queries: %d, at most %d in one call.", len(w.texts), MaxQueries)
+		return searchInput{}, toolgroups.Errorf(toolgroups.CodeInvalid, "Too many queries: %d, at most %d in one call.", len(w.texts), MaxQueries)
 	}
 	for i := range w.texts {
 		w.texts[i] = clip(w.texts[i], maxQueryText)
@@ -69,7 +69,7 @@ func queries(arguments json.RawMessage) (wish, *toolgroups.Error) {
 	return w, nil
 }
 
-// search is what tool_search does.
+// search runs tool_search.
 func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 	w, fault := queries(call.Arguments)
 	if fault != nil {
@@ -79,14 +79,14 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 		return toolgroups.Result{}, fault
 	}
 	fruitless := Fruitless(b.cfg.Turn)
-	if fault := b.brake(fruitless, w.texts); fault != nil {
+	if fault := b.stopFruitless(fruitless, w.texts); fault != nil {
 		return toolgroups.Result{}, fault
 	}
 	limit, seen := b.limit(w.limit), b.shown()
 	if !w.batch {
 		return reply(b.one(ctx, w.texts[0], limit, fruitless, seen))
 	}
-	var results []answer
+	var results []queryResult
 	for _, q := range w.texts {
 		one := b.one(ctx, q, limit, fruitless, seen)
 		one.Query = q
@@ -97,30 +97,30 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 		}
 		seen = append(seen, text.Text)
 	}
-	return reply(map[string][]answer{"results": results})
+	return reply(map[string][]queryResult{"results": results})
 }
 
-// brake stops a turn that searches in circles.
-func (b *Bridge) brake(fruitless int, texts []string) *toolgroups.Error {
+// stopFruitless stops a turn that repeats fruitless searches.
+func (b *Bridge) stopFruitless(fruitless int, texts []string) *toolgroups.Error {
 	const stop = " Stop searching: go on with what you have, or tell the user that there is no such tool."
 	if fruitless >= FruitlessStop {
-		return toolgroups.Errorf(toolgroups.CodeFruitless, "Not run: the last %d searches of this turn found nothing."+stop, fruitless)
+		return toolgroups.Errorf(toolgroups.CodeSearchExhausted, "Not run: the last %d searches of this turn found nothing."+stop, fruitless)
 	}
 	if n := repeated(b.cfg.Turn, texts); n >= SameSearch {
-		return toolgroups.Errorf(toolgroups.CodeFruitless, "Not run: this turn has searched for the same words %d times; the answer stays the same."+stop, n)
+		return toolgroups.Errorf(toolgroups.CodeSearchExhausted, "Not run: this turn has searched for the same words %d times; the answer stays the same."+stop, n)
 	}
 	return nil
 }
 
 // one answers a single query. seen is what the model sees already.
-func (b *Bridge) one(ctx context.Context, query string, limit, fruitless int, seen []string) answer {
+func (b *Bridge) one(ctx context.Context, query string, limit, fruitless int, seen []string) queryResult {
 	f := b.find(ctx, query, limit+maxOthers)
-	if f.Whole != "" {
+	if f.Origin != "" {
 		limit = b.cfg.Config.MaxSearchLimit
 	}
 	hits := f.Entries[:min(len(f.Entries), limit)]
 	rest := f.Entries[len(hits):]
-	r := answer{Matches: make([]hit, len(hits))}
+	r := queryResult{Matches: make([]hit, len(hits))}
 	known := 0
 	for i, e := range hits {
 		if r.Matches[i] = b.hit(e, seen); r.Matches[i].Use == "" && !r.Matches[i].Direct {
@@ -135,11 +135,11 @@ func (b *Bridge) one(ctx context.Context, query string, limit, fruitless int, se
 		if fruitless+1 >= FruitlessAdvice {
 			hints[0] = fmt.Sprintf("No tool matches, %d searches in a row. Stop searching and answer the user with what you have.", fruitless+1)
 		}
-	case f.Whole != "" && len(rest) > 0:
+	case f.Origin != "" && len(rest) > 0:
 		hints = append(hints, fmt.Sprintf("The first %d of the %d tools of %s, and the names of the others: %s shows their parameters.",
-			len(hits), len(f.Entries), f.Whole, ToolDescribe))
-	case f.Whole != "":
-		hints = append(hints, fmt.Sprintf("All %d tools of %s.", len(hits), f.Whole))
+			len(hits), len(f.Entries), f.Origin, ToolDescribe))
+	case f.Origin != "":
+		hints = append(hints, fmt.Sprintf("All %d tools of %s.", len(hits), f.Origin))
 	case f.Foreign:
 		hints = append(hints, "The query is not in English, but tools are described in English. Search in English where these do not fit.")
 	case f.Weak:
@@ -151,7 +151,7 @@ func (b *Bridge) one(ctx context.Context, query string, limit, fruitless int, se
 			hints[len(hints)-1] = "How they are called is shown above."
 		}
 	}
-	if f.Whole == "" {
+	if f.Origin == "" {
 		rest = b.siblings(hits, rest, seen)
 	}
 	for _, e := range rest {
@@ -164,8 +164,8 @@ func (b *Bridge) one(ctx context.Context, query string, limit, fruitless int, se
 	return r
 }
 
-// siblings are the other tools of the sources that hits come from which the model does not see yet,
-// those that fit the query next first.
+// siblings returns more tools of the hits' sources that the model does not see yet, those in
+// next first.
 func (b *Bridge) siblings(hits, next []Entry, seen []string) []Entry {
 	sources, met := map[string]bool{}, map[string]bool{}
 	for _, e := range hits {
@@ -177,7 +177,7 @@ func (b *Bridge) siblings(hits, next []Entry, seen []string) []Entry {
 			if len(out) == maxOthers {
 				return out
 			}
-			if name := e.Tool.Name; sources[e.label()] && !met[name] && !slices.Contains(b.cfg.Direct, name) && !within(seen, `"`+name+`"`) {
+			if name := e.Tool.Name; sources[e.label()] && !met[name] && !slices.Contains(b.cfg.Direct, name) && !containedInAny(seen, `"`+name+`"`) {
 				met[name] = true
 				out = append(out, e)
 			}
@@ -186,7 +186,7 @@ func (b *Bridge) siblings(hits, next []Entry, seen []string) []Entry {
 	return out
 }
 
-// hit describes a tool as far as the model does not see that yet.
+// hit describes a tool, unless the model sees that already.
 func (b *Bridge) hit(e Entry, seen []string) hit {
 	h := hit{Name: e.Tool.Name, Direct: slices.Contains(b.cfg.Direct, e.Tool.Name)}
 	if h.Direct {
@@ -194,18 +194,18 @@ func (b *Bridge) hit(e Entry, seen []string) hit {
 	}
 	full := h
 	full.Use = outlineOf(e.Tool).use(maxSignature) + " — " + toolgroups.FirstSentence(e.Tool.Description)
-	if text, err := toolgroups.EncodeJSON(full); err == nil && within(seen, string(text)) {
+	if text, err := toolgroups.EncodeJSON(full); err == nil && containedInAny(seen, string(text)) {
 		return h
 	}
 	return full
 }
 
-// within reports whether a text contains a piece.
-func within(texts []string, piece string) bool {
+// containedInAny reports whether one of texts contains piece.
+func containedInAny(texts []string, piece string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, piece) })
 }
 
-// limit reads how many hits are wanted.
+// limit reads the number of hits.
 func (b *Bridge) limit(raw json.RawMessage) int {
 	n, err := strconv.ParseFloat(strings.Trim(string(raw), `" `), 64)
 	if err != nil || math.IsNaN(n) || n < 1 {

@@ -12,35 +12,35 @@ import (
 	"oneclaw/internal/cache"
 )
 
-// Embedder turns texts into vectors: a server of embeddings, a local model.
+// Embedder turns texts into vectors.
 type Embedder interface {
-	// Embed returns one vector for each text, all of one length. It must end soon
-	// after ctx does. It may be called concurrently.
+	// Embed returns one vector per text, all of the same length. It must return soon after ctx
+	// ends, and may be called concurrently.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
 const (
-	// maxVectors bounds the vectors that are kept.
+	// maxVectors bounds the cached vectors.
 	maxVectors = 20_000
-	// embedTime bounds what a search waits for the embedder.
+	// embedTime bounds how long a search waits for the embedder.
 	embedTime = 2 * time.Second
-	// fusion is the constant of the reciprocal rank fusion, pool how deep it looks.
+	// fusion is the constant of reciprocal rank fusion, pool how many ranks it considers.
 	fusion = 20
 	pool   = 50
-	// batchTexts is how many texts are given to the embedder at once.
+	// batchTexts bounds the texts of one request.
 	batchTexts = 256
 )
 
-// Hybrid ranks by words and by meaning together. The vectors of documents are kept by their
-// text, for all catalogues. Where the embedder fails or is slow, the ranking by words
-// stands alone. It may be used concurrently.
+// Hybrid ranks by words and by meaning. It caches the vectors of documents by their text, for
+// all catalogues. If the embedder fails or is slow, only words count. It may be used
+// concurrently.
 type Hybrid struct {
 	embedder Embedder
 	vectors  *cache.Cache[string, []float32]
 	log      *slog.Logger
 }
 
-// NewHybrid makes a hybrid ranking. The log is told when the embedder fails.
+// NewHybrid makes a hybrid ranking. Failures of the embedder are logged.
 func NewHybrid(e Embedder, log *slog.Logger) *Hybrid { return newHybrid(e, maxVectors, log) }
 
 func newHybrid(e Embedder, vectors int, log *slog.Logger) *Hybrid {
@@ -65,7 +65,7 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, limit int) 
 	return Ranking{Hits: x.exactFirst(query, x.best(scores, limit), limit), Foreign: words.Foreign}
 }
 
-// nearest returns the documents that are closest in meaning.
+// nearest returns the documents closest in meaning.
 func (h *Hybrid) nearest(ctx context.Context, x *Index, query string) ([]Ranked, error) {
 	ctx, cancel := context.WithTimeout(ctx, embedTime)
 	defer cancel()
@@ -85,7 +85,7 @@ func (h *Hybrid) nearest(ctx context.Context, x *Index, query string) ([]Ranked,
 	return x.best(scores, pool), nil
 }
 
-// embed returns the vectors of texts, from the cache where it has them.
+// embed returns the vectors of texts, cached ones first.
 func (h *Hybrid) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	var missing []int

@@ -7,32 +7,32 @@ import (
 	"oneclaw/toolgroups/search/meaning"
 )
 
-// Weights of the ranking. They are those that held on sets of queries that nobody
-// tuned anything on; [Eval] measures any set.
+// Weights of the ranking, which held on query sets that nothing was tuned on; [Eval] measures
+// any set.
 const (
 	saturation = 2   // BM25 k1
 	lengthNorm = 0.6 // BM25 b
 	nameWeight = 3
 )
 
-// What a field counts in the meaning of a document.
+// Weights of the fields in the meaning of a document.
 const (
 	nameMeaning      = 2
 	textMeaning      = 1
 	parameterMeaning = 0.3
 )
 
-// Document is what is searched of a tool.
+// Document is the searchable text of a tool.
 type Document struct {
 	Name        string
 	Description string
-	// Parameters are the names of its parameters.
+	// Parameters are the names of the parameters.
 	Parameters []string
-	// Source says in words where it comes from: its group, its server.
+	// Source is the origin in words: the group, the server.
 	Source string
 }
 
-// Index finds documents by words. It never changes and may be used concurrently.
+// Index finds documents by words. It is immutable and may be used concurrently.
 type Index struct {
 	docs     []Document
 	lex      lexicon
@@ -43,10 +43,10 @@ type Index struct {
 	spelling spelling
 	names    map[string][]int // in lower case: documents
 	meanings []meaning.Vector // by document
-	damping  float64          // of what is not the word itself, in large catalogues
+	damping  float64          // of synonyms and meanings, in large catalogues
 }
 
-// posting is a document that has a term, with what the term is worth in it.
+// posting is a document that has a term, with the term's weight in it.
 type posting struct {
 	doc   int32
 	worth float32
@@ -55,8 +55,8 @@ type posting struct {
 // NewIndex makes an index.
 func NewIndex(docs []Document) *Index {
 	x := &Index{docs: docs, lex: newLexicon(), ids: map[string]int{}, names: map[string][]int{}}
-	// Among more tools more have a word that only means the same.
-	x.damping = min(1, math.Sqrt(float64(calmSize)/float64(max(len(docs), 1))))
+	// Among more tools, more of them match only by meaning.
+	x.damping = min(1, math.Sqrt(float64(largeCatalogue)/float64(max(len(docs), 1))))
 	b := builder{index: x, runs: map[string]terms{}, lengths: make([]float64, len(docs))}
 	for i, d := range docs {
 		name := strings.ToLower(d.Name)
@@ -72,19 +72,19 @@ func NewIndex(docs []Document) *Index {
 // builder collects the terms of documents.
 type builder struct {
 	index   *Index
-	runs    map[string]terms // as they are written
-	uses    [][]use          // by term, in the order of documents
+	runs    map[string]terms // by run of characters
+	uses    [][]use          // by term, ordered by document
 	lengths []float64
 	total   float64
 }
 
-// terms are those of a run of characters, and how many words they are that say something.
+// terms are the terms of a run of characters; length counts its meaningful words.
 type terms struct {
 	ids    []int
 	length float64
 }
 
-// use is how a document uses a term: how often, by field, and how much of its meaning it has.
+// use is how a document uses a term: frequency by field, and its share of the meaning.
 type use struct {
 	doc          int32
 	count, share float32
@@ -116,7 +116,7 @@ func (b *builder) field(doc int, text string, weight float64, share float32) {
 }
 
 func (b *builder) terms(run string) (t terms) {
-	for _, word := range inRun(run) {
+	for _, word := range wordsOfRun(run) {
 		for _, p := range word.parts {
 			t.ids = append(t.ids, b.term(p))
 			if !b.index.lex.stop[p] {
@@ -141,7 +141,7 @@ func (b *builder) add(doc, id int, weight, share float32) {
 	u.share = max(u.share, share)
 }
 
-// term returns the number of a word's stem.
+// term returns the number of a word's stem, which it adds if new.
 func (b *builder) term(word string) int {
 	s := meaning.Stem(word)
 	id, ok := b.index.ids[s]
@@ -154,7 +154,7 @@ func (b *builder) term(word string) int {
 	return id
 }
 
-// weigh makes the postings: BM25 but for what the query says.
+// weigh makes the postings: BM25 without the query's part.
 func (b *builder) weigh() {
 	x, n := b.index, float64(len(b.lengths))
 	x.postings = make([][]posting, len(x.terms))
@@ -171,7 +171,7 @@ func (b *builder) weigh() {
 	}
 }
 
-// mean gives each document the vector of what its words mean.
+// mean computes the vector of each document.
 func (b *builder) mean() {
 	x := b.index
 	x.meanings = make([]meaning.Vector, len(x.docs))
@@ -181,7 +181,7 @@ func (b *builder) mean() {
 			continue
 		}
 		for _, u := range uses {
-			lean(&x.meanings[u.doc], &v, u.share*float32(x.idf[id]))
+			addScaled(&x.meanings[u.doc], &v, u.share*float32(x.idf[id]))
 		}
 	}
 	for i := range x.meanings {

@@ -9,9 +9,8 @@ import (
 //go:embed words/foreign.txt
 var foreignWords string
 
-// foreign reports whether a query is in another language than English: in another script, or with more
-// of the small words of other languages than of English ones. One that has no small words is taken
-// for English.
+// foreign reports whether a query is not English: it is in another script, or has more function
+// words of other languages than of English. A query without any counts as English.
 func (l lexicon) foreign(query string) bool {
 	score := 0
 	for _, w := range words(query) {
@@ -30,13 +29,13 @@ func (l lexicon) foreign(query string) bool {
 	return score >= surely
 }
 
-// What a word says about the language of a query: it is of another than English, or it may be.
+// Whether a word is certainly or possibly not English.
 const (
 	surely  = 2
 	perhaps = 1
 )
 
-// otherLanguages reads the list of words of other languages than English, without accents.
+// otherLanguages reads the function words of other languages, without accents.
 func otherLanguages() map[string]int {
 	all := map[string]int{}
 	for line := range strings.Lines(foreignWords) {

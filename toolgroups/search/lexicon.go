@@ -16,25 +16,24 @@ var askWords string
 //go:embed words/vague.txt
 var vagueWords string
 
-// What a word of a query weighs where it says little: verbs with which one asks
-// for anything, and words of praise, time and number. Both also occur in names of
-// tools, so they are not dropped.
+// Weights of words that say little in a query: verbs of asking, and words of praise, time and
+// number. Both also occur in names of tools, so they are not dropped.
 const (
 	askWeight   = 0.7
 	vagueWeight = 0.4
 )
 
-// lexicon knows the English words that tell little about what a tool does, and those
-// that mean much the same.
+// lexicon knows words that say little about what a tool does, synonyms, and words of other
+// languages.
 type lexicon struct {
-	stop   map[string]bool    // as written
-	weight map[string]float64 // in a query, by stem; 1 for others
-	alike  map[string][]kin   // by stem
-	other  map[string]int     // of other languages, as written
+	stop   map[string]bool      // as written
+	weight map[string]float64   // in a query, by stem; 1 for others
+	alike  map[string][]synonym // by stem
+	other  map[string]int       // of other languages, as written
 }
 
 func newLexicon() lexicon {
-	l := lexicon{stop: map[string]bool{}, weight: map[string]float64{}, alike: alike(), other: otherLanguages()}
+	l := lexicon{stop: map[string]bool{}, weight: map[string]float64{}, alike: loadSynonyms(), other: otherLanguages()}
 	for w := range strings.FieldsSeq(stopWords) {
 		l.stop[w] = true
 	}

@@ -7,15 +7,16 @@ import (
 )
 
 const (
-	// meaningWeight is what the meaning of a document counts beside its words.
+	// meaningWeight weighs the meaning of a document against its words.
 	meaningWeight = 0.6
-	// nearEnough is the cosine from which a document is listed that shares no word with a query.
+	// nearEnough is the cosine from which a document without a word of the query is listed.
 	nearEnough = 0.4
-	// strangeIDF, times the logarithm of their number, is how rare a word is that no document has.
+	// strangeIDF, times the logarithm of the number of documents, is the IDF of a word that no
+	// document has.
 	strangeIDF = 0.8
 )
 
-// meaning returns the vector of what a query means, if a word of it has one.
+// meaning returns the vector of a query; false if no word has one.
 func (x *Index) meaning(q query) (v meaning.Vector, ok bool) {
 	for _, t := range q.terms {
 		of, has := meaning.Of(t.stem)
@@ -27,14 +28,13 @@ func (x *Index) meaning(q query) (v meaning.Vector, ok bool) {
 		if id, known := x.ids[t.stem]; known {
 			idf = x.idf[id]
 		}
-		lean(&v, &of, float32(t.worth*idf))
+		addScaled(&v, &of, float32(t.worth*idf))
 	}
 	return normalize(&v), ok
 }
 
-// join adds to the scores of the words what the documents mean: both in standard
-// deviations, so that neither drowns the other. A document without a word in common
-// keeps no score, unless it is near in meaning.
+// join adds meaning to the scores of words: both in standard deviations, so that neither
+// dominates. A document that shares no word keeps no score unless its meaning is near.
 func (x *Index) join(scores []float64, q query) {
 	wanted, ok := x.meaning(q)
 	if !ok {
@@ -61,7 +61,7 @@ func (x *Index) join(scores []float64, q query) {
 	}
 }
 
-// standardize gives values the mean 0 and the deviation 1, or 0 where all are the same.
+// standardize gives values the mean 0 and the deviation 1, or 0 if all are equal.
 func standardize(values []float64) {
 	mean, spread := 0.0, 0.0
 	for _, v := range values {
@@ -79,8 +79,8 @@ func standardize(values []float64) {
 	}
 }
 
-// lean adds a multiple of a vector to another.
-func lean(to, by *meaning.Vector, weight float32) {
+// addScaled adds a multiple of a vector to another.
+func addScaled(to, by *meaning.Vector, weight float32) {
 	for i := range to {
 		to[i] += weight * by[i]
 	}
@@ -95,7 +95,7 @@ func normalize(v *meaning.Vector) meaning.Vector {
 	return *v
 }
 
-// dot adds in four sums, because the processor works at several at once.
+// dot uses four sums, which the processor computes in parallel.
 func dot(x, y *meaning.Vector) float32 {
 	var s, t, u, v float32
 	a, b := x[:], y[:]

@@ -7,18 +7,18 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Bounds of a turn that searches in vain.
+// Bounds of fruitless searches in a turn.
 const (
-	// FruitlessAdvice is after how many searches without a hit in a row the model is
-	// told to stop, FruitlessStop after how many no more are run.
+	// FruitlessAdvice is the number of searches without hits in a row after which the model is told
+	// to stop, FruitlessStop the number after which searches are refused.
 	FruitlessAdvice = 3
 	FruitlessStop   = 6
-	// SameSearch is after how many searches for the same words no more are run.
+	// SameSearch is the number of searches for the same words after which they are refused.
 	SameSearch = 3
 )
 
-// Fruitless counts the searches at the end of a turn that found nothing, since the
-// last one that found something or the last tool that was described or called.
+// Fruitless counts the searches without hits at the end of a turn, since the last hit,
+// description or call.
 func Fruitless(turn []toolgroups.PastCall) int {
 	n := 0
 	for _, p := range turn {
@@ -26,7 +26,7 @@ func Fruitless(turn []toolgroups.PastCall) int {
 		case p.Tool != ToolSearch && p.OK:
 			n = 0
 		case p.Tool != ToolSearch, !p.OK:
-		case barren(p.Result):
+		case hasNoHit(p.Result):
 			n++
 		default:
 			n = 0
@@ -48,8 +48,8 @@ func repeated(turn []toolgroups.PastCall, texts []string) int {
 	return n
 }
 
-// barren reports whether the result of a search holds no hit.
-func barren(result string) bool {
+// hasNoHit reports whether the result of a search has no hit.
+func hasNoHit(result string) bool {
 	var r struct {
 		Matches []any `json:"matches"`
 		Results []struct {

@@ -17,7 +17,7 @@ func turn(t testing.TB, queries ...string) (past []toolgroups.PastCall, last str
 		text, fault := use(t, b, search.ToolSearch, `{"query":"`+q+`"}`)
 		p := toolgroups.PastCall{Tool: search.ToolSearch, Arguments: `{"query":"` + q + `"}`, Result: text, OK: fault == nil}
 		if fault != nil {
-			wantCode(t, fault, toolgroups.CodeFruitless)
+			wantCode(t, fault, toolgroups.CodeSearchExhausted)
 			p.Result = fault.Message
 		}
 		past, last, refused = append(past, p), p.Result, fault != nil

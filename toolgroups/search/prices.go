@@ -8,43 +8,43 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Prices is what input tokens cost that a provider writes to its prompt cache or
-// reads from it, as multiples of the price of one that is neither.
+// Prices are the costs of input tokens that are written to or read from a provider's prompt
+// cache, as multiples of the plain price.
 type Prices struct {
 	Write, Read float64
-	// Min is how long a prompt must be, in tokens, to be kept at all.
+	// Min is the length from which a prompt is cached, in tokens.
 	Min int
-	// Kept is how long the cache keeps at most what is not asked for; 0 where that is unknown.
-	Kept time.Duration
+	// MaxAge is how long at most the cache keeps unused entries; 0 if unknown.
+	MaxAge time.Duration
 }
 
-// The session that prices are compared for: an assumption, not a measurement.
+// The assumed session for which prices are compared.
 const (
 	sessionRequests = 20   // without those that load or search
 	sessionGroups   = 3    // groups that are needed
-	searches        = 4    // which find the tools that are needed, several at a time
+	searches        = 4    // each finds several tools
 	sessionTokens   = 6000 // the system prompt and the messages of a request
-	searchTokens    = 400  // what a search answers
-	nativeSearches  = 6    // of a provider that finds tools: others come with what is found
-	nativeFinds     = 5    // tools that such a search finds
-	nativeTokens    = 40   // what offering it costs
+	searchTokens    = 400  // result of a search
+	nativeSearches  = 6    // with the provider's search: more come with the hits
+	nativeFinds     = 5    // tools per such search
+	nativeTokens    = 40   // to offer it
 )
 
-// maxDirect is how many tools a model is left to choose from where it need not load
-// groups: with more than 30 to 50 models choose worse, by what their makers say.
+// maxDirect bounds the tools offered at once without loading groups: with more than 30 to 50,
+// vendors say, models choose worse.
 const maxDirect = 50
 
-// sizes is what auto knows of the tools, in estimated tokens.
+// sizes are the estimated tokens of tools, for RoutingAuto.
 type sizes struct {
 	core, deferrable int
-	// call is tool_describe and tool_call, bridge all three bridge tools.
+	// call is the size of tool_describe and tool_call, bridge that of all three.
 	call, bridge int
-	// groups is how many there are, group how large that of a tool is on average: a
-	// tool that is needed is rather in a large group.
+	// groups is their number, group the size of an average tool's group (a needed tool is more
+	// likely in a large group).
 	groups, group int
-	// line is what a load says of the tools of such a group.
+	// line is a load's text about such a group.
 	line int
-	// tool is how large a tool is on average.
+	// tool is the average size of a tool.
 	tool int
 }
 
@@ -72,16 +72,16 @@ func sizesOf(core []toolgroups.Tool, deferrable int, entries []Entry) sizes {
 	return s
 }
 
-// costs is what a session costs under each routing, in tokens at the plain price.
+// costs are the costs of a session per routing, in tokens at the plain price.
 type costs struct{ all, groups, bridge, search, native float64 }
 
 func (p Prices) costs(s sizes) costs {
 	loads := min(sessionGroups, s.groups)
-	asked := p.Read * sessionTokens // a request that does nothing but load or search
+	asked := p.Read * sessionTokens // a request that only loads or searches
 	loaded := p.added(s.line, loads) + asked*float64(loads)
 	return costs{
 		all: p.kept(s.core+s.deferrable, sessionRequests),
-		// What stands behind the array is written anew at each load.
+		// Everything after the array is written anew with each load.
 		groups: p.kept(s.core, sessionRequests+loads) + p.added(s.group, loads) + loaded + (p.Write-p.Read)*sessionTokens*float64(loads),
 		bridge: p.kept(s.core+s.call, sessionRequests+loads) + loaded,
 		search: p.kept(s.core+s.bridge, sessionRequests+searches) +
@@ -91,7 +91,8 @@ func (p Prices) costs(s sizes) costs {
 	}
 }
 
-// added is what tokens cost that come so many times, evenly over a session, and stay.
+// added returns the cost of tokens that are added so many times, evenly over a session, and
+// stay.
 func (p Prices) added(tokens, times int) float64 {
 	cost := 0.0
 	for i := range times {
@@ -100,16 +101,16 @@ func (p Prices) added(tokens, times int) float64 {
 	return cost
 }
 
-// kept is what it costs to send the same tokens so many times.
+// kept returns the cost of sending the same tokens so many times.
 func (p Prices) kept(tokens, times int) float64 {
 	return float64(tokens) * (p.Write + float64(times-1)*p.Read)
 }
 
-// decide chooses the routing of a session and logs the numbers that it rests on.
+// decide chooses the routing of a session and logs the inputs.
 func (r *Router) decide(f toolgroups.Facts) Routing {
 	d := r.deferrable(f.Registry, f.Scope.Role)
 	decision := r.cfg.Config.Decide(d.Len(), d.tokens(), f.ContextTokens)
-	core := f.Registry.Offer(nil)
+	core := f.Registry.EnabledTools(nil)
 	c := r.cfg.Prices(f.Model).costs(sizesOf(core, decision.Tokens, d.entries))
 	tools := len(core) + decision.Tools
 	fits := (f.MaxTools == 0 || tools < f.MaxTools) &&
@@ -122,7 +123,7 @@ func (r *Router) decide(f toolgroups.Facts) Routing {
 		mode = RoutingAll
 	case decision.Tools > 0:
 		mode = c.cheapest(!r.configured, tools <= maxDirect && fits)
-		if f.Native && !r.configured && c.native < c.of(mode) {
+		if f.Native && !r.configured && c.native < c.ofRouting(mode) {
 			mode = RoutingNative
 		}
 	}
@@ -131,14 +132,13 @@ func (r *Router) decide(f toolgroups.Facts) Routing {
 	return mode
 }
 
-// of is the cost of a routing.
-func (c costs) of(mode Routing) float64 {
+// ofRouting returns the cost of a routing.
+func (c costs) ofRouting(mode Routing) float64 {
 	return map[Routing]float64{RoutingAll: c.all, RoutingBridge: c.bridge, RoutingSearch: c.search, RoutingNative: c.native, RoutingGroups: c.groups}[mode]
 }
 
-// cheapest is the routing that costs least, the plainer one where two cost the same.
-// bridge and all say whether tools may stay behind a bridge, and whether all of them
-// may be offered at once.
+// cheapest returns the cheapest routing, the simpler one if two cost the same. bridge and all
+// say whether tools may be behind a bridge, and whether all may be offered at once.
 func (c costs) cheapest(bridge, all bool) Routing {
 	mode, least := RoutingGroups, c.groups
 	if all && c.all <= least {

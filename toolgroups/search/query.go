@@ -10,23 +10,23 @@ import (
 	"oneclaw/toolgroups/search/meaning"
 )
 
-// maxTerms bounds the terms of a query: what is longer is a document, not a wish.
+// maxTerms bounds the terms of a query; more of them are a document.
 const maxTerms = 200
 
-// What a word of a query counts.
+// Weights of the words of a query.
 const (
 	numberWeight  = 0.2 // begins with a digit
-	alikeWeight   = 0.3 // means the same as one that the catalogue has
-	standInWeight = 0.5 // means the same, and the catalogue has no other
-	similarity    = 0.3 // looks like one that no tool has
+	alikeWeight   = 0.3 // synonym of a word that the catalogue has
+	standInWeight = 0.5 // synonym of one that it lacks
+	similarity    = 0.3 // similar spelling of one that it lacks
 )
 
-// calmSize is how many tools a catalogue has before other words than those of a query count less.
-const calmSize = 800
+// largeCatalogue is the number of tools from which synonyms and meanings count less.
+const largeCatalogue = 800
 
 const (
 	maxSimilar = 5
-	minSimilar = 4 // characters of a word that others may stand in for
+	minSimilar = 4 // characters of a word that may be misspelled
 	minShared  = 5 // bytes that such words share at least
 )
 
@@ -35,30 +35,30 @@ type query struct {
 	index *Index
 	terms []term
 	at    map[string]int // by stem
-	// known says that a document has one of the words as it stands.
+	// known says that a document has one of the words exactly.
 	known bool
 }
 
-// term is a word of a query: the terms of the index that can say it.
+// term is a word of a query: the terms of the index that match it.
 type term struct {
 	stem  string
 	worth float64
-	ways  []way
+	ways  []match
 }
 
-// way is a term of the index, with what it is worth in the query.
-type way struct {
+// match is a matching term of the index, with its weight.
+type match struct {
 	id    int
 	worth float64
 }
 
-// parse reads a query. common says whether stop words count too.
+// parse parses a query. common says whether stop words count.
 func (x *Index) parse(text string, common bool) query {
 	q := query{index: x, at: map[string]int{}}
 	prev := ""
 	for _, w := range words(text) {
 		worth := 1.0
-		if number(w.text) {
+		if isNumber(w.text) {
 			worth = numberWeight
 		}
 		for _, p := range w.parts {
@@ -67,11 +67,11 @@ func (x *Index) parse(text string, common bool) query {
 			}
 		}
 		if len(w.parts) > 1 {
-			q.whole(meaning.Stem(w.text), worth)
+			q.addIfKnown(meaning.Stem(w.text), worth)
 		}
 		if prev != "" {
 			// "you tube" is youtube.
-			q.whole(meaning.Stem(prev+w.text), worth)
+			q.addIfKnown(meaning.Stem(prev+w.text), worth)
 		}
 		prev = w.text
 		if len(q.terms) >= maxTerms {
@@ -81,19 +81,19 @@ func (x *Index) parse(text string, common bool) query {
 	return q
 }
 
-// said returns the words that some document has, or something like them.
-func (q query) said() []term {
+// matched returns the words that match a document.
+func (q query) matched() []term {
 	return slices.DeleteFunc(slices.Clone(q.terms), func(t term) bool { return len(t.ways) == 0 })
 }
 
-// number reports whether a word is a number, date or time (5th, 10am), rather an argument.
-func number(word string) bool {
+// isNumber reports whether a word is a number, date or time (5th, 10am), and so likely an
+// argument.
+func isNumber(word string) bool {
 	first, _ := utf8.DecodeRuneInString(word)
 	return unicode.IsDigit(first)
 }
 
-// add enters a word with those that mean the same, or what looks like one that no
-// document has.
+// add adds a word with its synonyms, or similar spellings if no document has it.
 func (q *query) add(word string, worth float64) {
 	x := q.index
 	worth *= cmp.Or(x.lex.weight[word], 1)
@@ -105,24 +105,24 @@ func (q *query) add(word string, worth float64) {
 	other := standInWeight
 	if id, ok := x.ids[word]; ok {
 		q.known = true
-		t.ways = append(t.ways, way{id, worth})
+		t.ways = append(t.ways, match{id, worth})
 		other = alikeWeight * x.damping
 	}
 	for _, k := range x.lex.alike[word] {
 		if id, ok := x.ids[k.stem]; ok {
-			t.ways = append(t.ways, way{id, worth * other * k.near})
+			t.ways = append(t.ways, match{id, worth * other * k.near})
 		}
 	}
 	if len(t.ways) == 0 {
 		for _, id := range x.similar(word) {
-			t.ways = append(t.ways, way{id, worth * similarity})
+			t.ways = append(t.ways, match{id, worth * similarity})
 		}
 	}
 	q.enter(t)
 }
 
-// whole enters a word only if some document has it.
-func (q *query) whole(word string, worth float64) {
+// addIfKnown adds a word only if some document has it.
+func (q *query) addIfKnown(word string, worth float64) {
 	id, ok := q.index.ids[word]
 	if !ok {
 		return
@@ -132,7 +132,7 @@ func (q *query) whole(word string, worth float64) {
 		q.raise(i, worth)
 		return
 	}
-	q.enter(term{stem: word, worth: worth, ways: []way{{id, worth}}})
+	q.enter(term{stem: word, worth: worth, ways: []match{{id, worth}}})
 }
 
 func (q *query) enter(t term) {
@@ -140,7 +140,7 @@ func (q *query) enter(t term) {
 	q.terms = append(q.terms, t)
 }
 
-// raise lets a word that comes again count with its best weight.
+// raise keeps the best weight of a repeated word.
 func (q *query) raise(i int, worth float64) {
 	t := &q.terms[i]
 	if worth <= t.worth {
@@ -152,24 +152,24 @@ func (q *query) raise(i int, worth float64) {
 	t.worth = worth
 }
 
-// similar returns terms that may be meant by one that no document has: another
-// form of it, one it is a part of, one that a slip of the finger away.
+// similar returns terms that an unknown word may mean: another form, a longer word, or one with
+// a typing error.
 func (x *Index) similar(term string) []int {
 	first, _ := utf8.DecodeRuneInString(term)
 	n := utf8.RuneCountInString(term)
-	if dense(first) && n > 1 || !dense(first) && n < minSimilar {
+	if isScriptWithoutSpaces(first) && n > 1 || !isScriptWithoutSpaces(first) && n < minSimilar {
 		return nil
 	}
 	var out, slips []int
-	if dense(first) || len(term) >= minShared {
+	if isScriptWithoutSpaces(first) || len(term) >= minShared {
 		out = x.spelling.holding(term)
 	}
 	shared := max(minShared, len(term)-3)
 	for _, id := range x.spelling.beginning(term[0]) {
 		switch t := x.terms[id]; {
-		case !dense(first) && len(term) >= shared && len(t) <= len(term)+4 && strings.HasPrefix(t, term[:shared]):
+		case !isScriptWithoutSpaces(first) && len(term) >= shared && len(t) <= len(term)+4 && strings.HasPrefix(t, term[:shared]):
 			out = append(out, id)
-		case slip(term, t):
+		case isTypo(term, t):
 			slips = append(slips, id)
 		}
 	}
@@ -181,8 +181,9 @@ func (x *Index) similar(term string) []int {
 	return out[:min(len(out), maxSimilar)]
 }
 
-// slip reports whether words differ by a letter missing, added, changed or swapped, not the first.
-func slip(a, b string) bool {
+// isTypo reports whether words differ by one letter missing, added, changed or swapped, but not
+// the first.
+func isTypo(a, b string) bool {
 	if len(b) < minSimilar || a[0] != b[0] {
 		return false
 	}

@@ -10,23 +10,23 @@ import (
 	"unicode/utf8"
 )
 
-// coverage is how much more a tool scores that has all words of a query.
-const coverage = 0.3
+// allWordsBonus is the bonus of a tool that has all words of a query.
+const allWordsBonus = 0.3
 
 // Ranked is a document with its score.
 type Ranked struct {
-	// Doc is the place of the document among those the index was built from.
+	// Doc is the index of the document in the input of [NewIndex].
 	Doc   int
 	Score float64
 }
 
-// Ranking is the answer to a query, the best first, equal ones by name.
+// Ranking is the result of a query, the best first, equal ones by name.
 type Ranking struct {
 	Hits []Ranked
-	// Foreign says that the query is in another language than English.
+	// Foreign says that the query is not English.
 	Foreign bool
-	// Weak says that no word of the query that means something was found as it
-	// stands: the hits share a piece of a word, a common word or a meaning with it.
+	// Weak says that no meaningful word of the query was found exactly: the hits share a part of a
+	// word, a common word or a meaning with it.
 	Weak bool
 }
 
@@ -44,16 +44,15 @@ func (Words) Search(_ context.Context, x *Index, query string, limit int) Rankin
 	return x.Search(query, limit)
 }
 
-// Search ranks the documents for a query, at most limit of them. A document whose
-// name is the query comes first. No document is left out for lack of a word:
-// whatever shares one with the query can be found.
+// Search ranks the documents for a query, at most limit of them. A document whose name is the
+// query comes first. Sharing one word with the query is enough to be found.
 func (x *Index) Search(query string, limit int) Ranking {
 	if limit <= 0 {
 		return Ranking{}
 	}
 	q := x.parse(query, false)
 	var hits []Ranked
-	if len(q.said()) == 0 {
+	if len(q.matched()) == 0 {
 		hits = x.named(query, limit)
 	}
 	if len(hits) == 0 {
@@ -68,19 +67,19 @@ func (x *Index) Search(query string, limit int) Ranking {
 	return Ranking{Hits: hits, Weak: !q.known && len(hits) > 0, Foreign: x.lex.foreign(query)}
 }
 
-// rank scores the documents by their words and by what they mean.
+// rank scores the documents by words and meaning.
 func (x *Index) rank(q query, limit int) []Ranked {
-	scores := x.score(q.said())
+	scores := x.score(q.matched())
 	x.join(scores, q)
 	return x.best(scores, limit)
 }
 
-// score says what words of a query are worth in each document. Of the ways to say a
-// word the best counts.
+// score sums the weights of a query's words in each document. Of a word's matching terms the
+// best counts.
 func (x *Index) score(terms []term) []float64 {
 	scores := make([]float64, len(x.docs))
 	hits := make([]float64, len(x.docs))
-	word := make([]float32, len(x.docs)) // what one word is worth
+	word := make([]float32, len(x.docs)) // weight of one word
 	var met []int32
 	for _, t := range terms {
 		met = met[:0]
@@ -99,7 +98,7 @@ func (x *Index) score(terms []term) []float64 {
 		}
 	}
 	for doc := range scores {
-		scores[doc] *= 1 + coverage*hits[doc]/float64(max(len(terms), 1))
+		scores[doc] *= 1 + allWordsBonus*hits[doc]/float64(max(len(terms), 1))
 	}
 	return scores
 }
@@ -123,23 +122,23 @@ func (x *Index) compare(a, b Ranked) int {
 		cmp.Compare(a.Doc, b.Doc))
 }
 
-// named finds the query as a piece of a name, ignoring case and separators.
+// named finds the query as a part of a name, ignoring case and separators.
 func (x *Index) named(query string, limit int) []Ranked {
 	scores := make([]float64, len(x.docs))
-	piece := squash(query)
+	piece := lettersAndDigits(query)
 	if utf8.RuneCountInString(piece) < 2 {
 		return nil
 	}
 	for d, doc := range x.docs {
-		if strings.Contains(squash(doc.Name), piece) {
+		if strings.Contains(lettersAndDigits(doc.Name), piece) {
 			scores[d] = 1
 		}
 	}
 	return x.best(scores, limit)
 }
 
-// exactFirst puts the documents whose name is the query in front, then those whose
-// name holds it, if it is written like a name.
+// exactFirst puts documents whose name is the query first, then those whose name contains it, if
+// it looks like a name.
 func (x *Index) exactFirst(query string, hits []Ranked, limit int) []Ranked {
 	query = strings.TrimSpace(query)
 	var front []Ranked
@@ -162,8 +161,8 @@ func (x *Index) exactFirst(query string, hits []Ranked, limit int) []Ranked {
 	return out
 }
 
-// squash keeps the letters and digits.
-func squash(s string) string {
+// lettersAndDigits keeps the letters and digits.
+func lettersAndDigits(s string) string {
 	return strings.Map(func(r rune) rune {
 		if inWord(r) {
 			return r

@@ -10,16 +10,14 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Resolve unwraps a call of [ToolCall] once: it returns the tool that really runs and what
-// it is given. Any other call is returned as it is.
-// It accepts the arguments as an object, as a JSON string, blank, null, or
-// flattened beside the name, and a list calls with one entry. The arguments are
-// checked against the schema of the tool, so that a call that is returned can be
-// run. The error says what was wrong and that nothing was run; it comes with the name of the
-// tool that was meant, where that can be told.
+// Resolve unwraps a call of [ToolCall] once: it returns the tool that actually runs and its
+// input. Other calls are returned unchanged. It accepts the arguments as an object, as a JSON
+// string, blank, null, or flattened beside the name, and a list calls with one entry. The
+// arguments are checked against the schema of the tool, so that the returned call can run. The
+// error says what was wrong and that nothing was run; tool is then the intended one, if known.
 //
-// Resolve decides nothing but what is meant: the caller looks the tool up, asks
-// for approval and logs as it would for a direct call.
+// Resolve makes no decision: the caller looks the tool up, asks for approval and logs as for a
+// direct call.
 func (b *Bridge) Resolve(name string, arguments json.RawMessage) (tool string, input json.RawMessage, fault *toolgroups.Error) {
 	if name != ToolCall {
 		return name, arguments, nil
@@ -39,7 +37,7 @@ func (b *Bridge) Resolve(name string, arguments json.RawMessage) (tool string, i
 	if !ok {
 		fault := b.unknown(target)
 		if fault.Code == toolgroups.CodeNotFound {
-			target = "" // names that are made up are mistakes of this tool
+			target = "" // unknown names are mistakes of this tool
 		}
 		return target, outer["arguments"], fault
 	}
@@ -57,10 +55,10 @@ func (b *Bridge) Resolve(name string, arguments json.RawMessage) (tool string, i
 	return target, inner, nil
 }
 
-// fields are the members of an object, as they were written.
+// fields are the undecoded members of an object.
 type fields map[string]json.RawMessage
 
-// object reads the arguments of a bridge tool, which may be written in one of several ways.
+// object parses the arguments of a bridge tool in any of the accepted forms.
 func object(tool string, raw json.RawMessage) (fields, *toolgroups.Error) {
 	fixed, err := toolgroups.RepairArguments(raw)
 	var f fields
@@ -77,7 +75,7 @@ func object(tool string, raw json.RawMessage) (fields, *toolgroups.Error) {
 	return f, nil
 }
 
-// reason adds what the decoder says to a text that is no JSON.
+// reason returns the text of err, with the decoder's syntax error if raw is not valid JSON.
 func reason(raw json.RawMessage, err error) string {
 	var v any
 	if syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(raw, &v)); ok {
@@ -86,7 +84,7 @@ func reason(raw json.RawMessage, err error) string {
 	return err.Error()
 }
 
-// single takes the one entry out of a list of calls.
+// single returns the only entry of a list of calls.
 func single(outer fields) (fields, *toolgroups.Error) {
 	raw, ok := outer["calls"]
 	if _, has := outer["name"]; !ok || has {
@@ -149,7 +147,7 @@ func inside(outer fields, tool toolgroups.Tool) (json.RawMessage, *toolgroups.Er
 	empty := len(args) == 0
 	for k, v := range outer {
 		_, there := args[k]
-		// What stands beside the name belongs inside, unless it is there already.
+		// Move the values beside the name inside, unless they are there.
 		if k != "name" && k != key && !there && (empty || known(k)) {
 			args[k] = v
 		}
@@ -161,7 +159,7 @@ func inside(outer fields, tool toolgroups.Tool) (json.RawMessage, *toolgroups.Er
 	return out, nil
 }
 
-// unquote takes a text out of its JSON string, so that blank is no arguments.
+// unquote decodes a JSON string, so that a blank one means no arguments.
 func unquote(raw json.RawMessage) json.RawMessage {
 	var text string
 	if bytes.HasPrefix(raw, []byte(`"`)) && json.Unmarshal(raw, &text) == nil {
@@ -170,8 +168,8 @@ func unquote(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// texts reads a parameter that is a list of strings: a list, one string, or a list
-// inside a string. Blank ones and repetitions are dropped.
+// texts reads a list of strings: a list, one string, or a list in a string. It drops blanks and
+// duplicates.
 func texts(raws ...json.RawMessage) []string {
 	var out []string
 	add := func(s string) {

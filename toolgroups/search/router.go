@@ -14,41 +14,41 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Routing is how the tools of groups reach the model: the setting tools.routing.
+// Routing is how the model reaches grouped tools: the setting tools.routing.
 type Routing string
 
-// The ways of routing.
+// The routings.
 const (
-	// RoutingGroups puts the tools of loaded groups behind the core.
+	// RoutingGroups appends the tools of loaded groups to the core.
 	RoutingGroups Routing = "groups"
-	// RoutingBridge leaves the array as it is: loading a group answers with the signatures
-	// of its tools, [ToolDescribe] gives their schemas, and [ToolCall] runs them.
+	// RoutingBridge never changes the array: loading a group returns the signatures of its tools,
+	// [ToolDescribe] their schemas, and [ToolCall] runs them.
 	RoutingBridge Routing = "bridge"
-	// RoutingSearch puts the bridge tools behind the core, and loaded groups behind those.
+	// RoutingSearch appends the bridge tools to the core, and then the loaded groups.
 	RoutingSearch Routing = "search"
 	// RoutingAll offers everything.
 	RoutingAll Routing = "all"
-	// RoutingNative defers all grouped tools for the search of the model's provider;
-	// loading a group shows the model all of it. Where the provider has none, or what is
-	// loaded has no room in the model's context, it is [RoutingSearch].
+	// RoutingNative defers all grouped tools for the search of the model's provider; loading a
+	// group shows all its tools. If the provider has none, or loaded tools do not fit into the
+	// model's context, it is [RoutingSearch].
 	RoutingNative Routing = "native"
 	// RoutingAuto decides at the first request of a session: see [Router].
 	RoutingAuto Routing = "auto"
-	// RoutingThreshold is what the block tools.tool_search asks for by itself: [RoutingSearch]
-	// where the schemas take threshold_pct percent of the model's context, else [RoutingAll].
+	// RoutingThreshold follows the block tools.tool_search: [RoutingSearch] if the schemas take
+	// threshold_pct percent of the model's context, else [RoutingAll].
 	RoutingThreshold Routing = "threshold"
 )
 
-// Routings returns all ways of routing, the default first.
+// Routings returns all routings, the default first.
 func Routings() []Routing {
 	return []Routing{RoutingGroups, RoutingBridge, RoutingSearch, RoutingAll, RoutingNative, RoutingAuto, RoutingThreshold}
 }
 
-// Default returns the routing where none is set: the block tools.tool_search decides it, and
-// where there is none either, it is [RoutingGroups].
+// Default returns the routing if none is set: the one of the block tools.tool_search or, without
+// the block, [RoutingGroups].
 func (c Config) Default() Routing {
 	switch {
-	case c.unset():
+	case c.isUnset():
 		return RoutingGroups
 	case c.Enabled == ModeOn:
 		return RoutingSearch
@@ -58,41 +58,39 @@ func (c Config) Default() Routing {
 	return RoutingThreshold
 }
 
-// RouterConfig is what a [Router] is made of.
+// RouterConfig configures a [Router].
 type RouterConfig struct {
 	// Routing is the setting tools.routing. Empty means [RoutingGroups].
 	Routing Routing
 	// Config is the block tools.tool_search. The zero value means [DefaultConfig].
 	Config Config
-	// Prices returns what the cache of a model costs, for [RoutingAuto]; 1 and 1 where it
-	// has none. Nil means that no model has a cache.
+	// Prices returns the cache prices of a model, for [RoutingAuto]; 1 and 1 without a cache. Nil
+	// means that no model has a cache.
 	Prices func(model string) Prices
 	// Unavailable, if not nil, returns the sources that cannot be reached now.
 	Unavailable func() []Unavailable
-	// Ranker ranks what is found. Nil means [Words].
+	// Ranker ranks the tools. Nil means [Words].
 	Ranker Ranker
-	// Logger is told what is decided for each session. Nil discards it.
+	// Logger logs the decision for each session. Nil discards it.
 	Logger *slog.Logger
 }
 
-// Router puts together the tools array of each request. Where a provider caps its
-// length, or it would take more than half of the model's context, [ToolDescribe] and
-// [ToolCall] come last, and the tools that do not fit are run through them.
+// Router assembles the tools array of each request. If the array exceeds the provider's limit or
+// half of the model's context, [ToolDescribe] and [ToolCall] come last and run the tools that do
+// not fit.
 //
-// With [RoutingAuto] the first request of a session decides for the routing in which a
-// session of usual length costs least at the prices of the model's cache, by the sizes
-// of the schemas; everything is offered at once only where it is not too much to choose
-// from. Where the block tools.tool_search says that tools are to be deferred, it is
-// [RoutingSearch], and where the block was given and says no, nothing stays behind a
-// bridge. What was decided is recorded with the conversation, so that a restart does not turn
-// it around. Where the tools have changed since, it is decided anew, but not before the next
+// With [RoutingAuto] the first request of a session chooses the routing with which a session of
+// usual length costs least at the model's cache prices, given the sizes of the schemas;
+// everything is offered at once only if that leaves few enough tools to choose from. If the
+// block tools.tool_search says that tools are to be deferred, it is [RoutingSearch]; if the
+// block says no, no tool is behind a bridge. The decision is recorded with the conversation, so
+// that a restart keeps it. If the tools have changed since, it is made again as soon as the next
 // request misses the model's cache anyway.
 //
-// A router remembers nothing but catalogues that it can make again. It may be used
-// concurrently.
+// A router only caches catalogues. It may be used concurrently.
 type Router struct {
 	cfg RouterConfig
-	// configured says that the block tools.tool_search was given.
+	// configured says that the block tools.tool_search is set.
 	configured bool
 
 	mu       sync.Mutex
@@ -110,7 +108,7 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 	if !slices.Contains(Routings(), cfg.Routing) {
 		return nil, fmt.Errorf("search: routing %q is none of %v", cfg.Routing, Routings())
 	}
-	configured := !cfg.Config.unset()
+	configured := !cfg.Config.isUnset()
 	if !configured {
 		cfg.Config = DefaultConfig()
 	}
@@ -151,29 +149,29 @@ func (r *Router) decides() bool {
 	return r.cfg.Routing == RoutingAuto || r.cfg.Routing == RoutingThreshold
 }
 
-// cold reports whether the next request misses the model's cache whatever is decided: it has nothing
-// of the conversation, or the array changes with the tools that there are.
+// cold reports whether the next request misses the model's cache in any case: the cache has
+// nothing of the conversation, or the array changes with the available tools.
 func (r *Router) cold(mode Routing, f toolgroups.Facts) bool {
 	return r.expired(f) || mode == RoutingSearch || mode == RoutingNative || mode == RoutingAll
 }
 
-// expired reports whether the model's cache has nothing of the conversation: none is known, or it has
-// forgotten it.
+// expired reports whether the model's cache holds nothing of the conversation: it has no cache,
+// or the entry has expired.
 func (r *Router) expired(f toolgroups.Facts) bool {
 	p := r.cfg.Prices(f.Model)
-	kept := cmp.Or(f.Kept, p.Kept)
+	kept := cmp.Or(f.Kept, p.MaxAge)
 	return p.Read >= 1 || kept > 0 && f.Idle > kept
 }
 
-// record is what a conversation keeps of its routing: the mode and, where a router has decided
-// for it, that it did, by which tools.
+// record is stored with a conversation: the mode and, if a router chose it, that it did, for
+// which tools.
 type record struct {
 	mode    Routing
 	decided bool
 	print   string
 }
 
-// String writes the record: "groups", or "auto/bridge/1a2b3c4d" where it was decided.
+// String formats the record: "groups", or "auto/bridge/1a2b3c4d" if chosen.
 func (r record) String() string {
 	if !r.decided {
 		return string(r.mode)
@@ -181,7 +179,7 @@ func (r record) String() string {
 	return string(RoutingAuto) + "/" + string(r.mode) + "/" + r.print
 }
 
-// parseRecord reads a record; false for one that says nothing.
+// parseRecord parses a record; false if it is invalid.
 func parseRecord(text string) (record, bool) {
 	r := record{mode: Routing(text)}
 	if rest, ok := strings.CutPrefix(text, string(RoutingAuto)+"/"); ok {
@@ -194,7 +192,7 @@ func parseRecord(text string) (record, bool) {
 	return r, true
 }
 
-// Recorded returns the mode that [toolgroups.Round.Record] tells of; empty where it tells of none.
+// Recorded returns the mode in a [toolgroups.Round.Record]; empty if there is none.
 func Recorded(text string) Routing {
 	r, _ := parseRecord(text)
 	return r.mode
@@ -232,23 +230,23 @@ func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
 
 // direct offers the core and groups; a bridge only for what does not fit.
 func (r *Router) direct(f toolgroups.Facts, groups []string) (*Bridge, []toolgroups.Tool) {
-	first := r.first(f)
+	first := r.baseTools(f)
 	tools := r.offer(f, first, groups)
-	affordable := tools[:affordable(f, tools, len(first))]
+	affordable := tools[:fittingTools(f, tools, len(first))]
 	if len(affordable) == len(tools) && (f.MaxTools == 0 || len(tools)+callOnlyTools <= f.MaxTools) {
 		return nil, tools
 	}
 	return r.callOnly(f, affordable, groups)
 }
 
-// arrayPct is how much of the model's context tools may take, in percent: a request needs the rest
-// for the conversation and the reply.
+// arrayPct bounds the tools, in percent of the model's context: the rest is for the conversation
+// and the reply.
 const arrayPct = 50
 
-// affordable returns how many tools, from the first on, the model's context has room for; the least,
-// those that [Router.first] offers, in any case. It looks at nothing behind them, so that more tools
-// change nothing in front.
-func affordable(f toolgroups.Facts, tools []toolgroups.Tool, least int) int {
+// fittingTools returns how many of the tools fit into the model's context, at least least (those
+// that [Router.baseTools] offers). It ignores the tools behind them, so that more tools change
+// nothing in front.
+func fittingTools(f toolgroups.Facts, tools []toolgroups.Tool, least int) int {
 	if f.ContextTokens == 0 {
 		return len(tools)
 	}
@@ -257,19 +255,19 @@ func affordable(f toolgroups.Facts, tools []toolgroups.Tool, least int) int {
 	})
 }
 
-// first offers the core, and with [RoutingAuto] from the second request on so many tools of
-// groups behind it that the model's cache keeps the prompt: what it does not keep is paid in
-// full each time, which costs more than tools that are read from it. The first request stays
-// short, and loses nothing by it: what is too short was not kept.
-func (r *Router) first(f toolgroups.Facts) []toolgroups.Tool {
-	tools := f.Registry.Offer(nil)
+// baseTools offers the core, and with [RoutingAuto] from the second request on enough grouped tools
+// for the prompt to be cached: an uncached prompt is paid in full each time, which costs more
+// than cached tools. The first request stays short, which loses nothing: it cannot be cached
+// anyway.
+func (r *Router) baseTools(f toolgroups.Facts) []toolgroups.Tool {
+	tools := f.Registry.EnabledTools(nil)
 	p := r.cfg.Prices(f.Model)
 	size := toolgroups.EstimateTokens(tools) + len(f.Registry.Listing())/4 + promptTokens
 	want := p.Min * fillPct / 100
 	if r.cfg.Routing != RoutingAuto || f.First || want <= size || float64(want)*p.Read >= float64(size) {
 		return tools
 	}
-	// What every user may use: a chat of several people has one beginning.
+	// Only tools that every user may use, so that the requests of a shared chat begin alike.
 	for _, e := range Deferrable(f.Registry, toolgroups.RoleUser) {
 		if size >= want || f.MaxTools > 0 && len(tools)+len(toolgroups.ReservedNames()) >= f.MaxTools {
 			break
@@ -280,44 +278,43 @@ func (r *Router) first(f toolgroups.Facts) []toolgroups.Tool {
 	return tools
 }
 
-// promptTokens is what the prompt of an agent is taken to have.
+// promptTokens is an assumed size of an agent's prompt.
 const promptTokens = 300
 
-// fillPct is how far a prompt is filled, in percent of what the cache keeps: tokens are only
-// estimated, those of schemas a little too low.
+// fillPct is how far a prompt is filled, in percent of the cache's minimum. Token counts are
+// estimates, for schemas a little too low.
 const fillPct = 100
 
-// offer returns what comes first, and behind it what the sender is to see of groups.
+// offer returns first, followed by the grouped tools that the sender may see.
 func (r *Router) offer(f toolgroups.Facts, first []toolgroups.Tool, groups []string) []toolgroups.Tool {
 	if len(groups) == 0 {
 		return first
 	}
-	return append(slices.Clip(first), slices.DeleteFunc(without(f.Registry.Offer(groups), first), func(t toolgroups.Tool) bool {
+	return append(slices.Clip(first), slices.DeleteFunc(difference(f.Registry.EnabledTools(groups), first), func(t toolgroups.Tool) bool {
 		return t.Group != "" && f.Scope.Hides(t)
 	})...)
 }
 
-// without returns the tools that are not among others.
-func without(tools, others []toolgroups.Tool) []toolgroups.Tool {
+// difference returns the tools that are not in others.
+func difference(tools, others []toolgroups.Tool) []toolgroups.Tool {
 	names := toolgroups.Names(others)
 	return slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool { return slices.Contains(names, t.Name) })
 }
 
-// fitsDeferred reports whether the model's context has room for what the loads of deferred groups
-// show: the provider puts whole definitions into the conversation.
+// fitsDeferred reports whether the loaded deferred groups fit into the model's context: the
+// provider puts whole definitions into the conversation.
 func fitsDeferred(f toolgroups.Facts) bool {
 	loaded := Tools(enabled(f.Registry, f.Loaded, f.Scope.Role))
 	return f.ContextTokens == 0 || toolgroups.EstimateTokens(loaded) <= f.ContextTokens*arrayPct/100
 }
 
-// maxDeferred is how many tools a provider's search takes: Anthropic's documentation of its
-// tool search, 2026-11.
+// maxDeferred bounds the deferred tools (Anthropic's documentation of its tool search, 2026-11).
 const maxDeferred = 10_000
 
-// native offers the core, and defers whatever the sender may use of the groups.
+// native offers the core, and defers all grouped tools that the sender may use.
 func (r *Router) native(f toolgroups.Facts) []toolgroups.Tool {
-	tools := r.first(f)
-	all := without(Tools(Deferrable(f.Registry, f.Scope.Role)), tools)
+	tools := r.baseTools(f)
+	all := difference(Tools(Deferrable(f.Registry, f.Scope.Role)), tools)
 	for _, t := range all[:min(len(all), maxDeferred)] {
 		t.Deferred = true
 		tools = append(tools, t)
@@ -327,18 +324,18 @@ func (r *Router) native(f toolgroups.Facts) []toolgroups.Tool {
 
 // bridged offers the core, [ToolDescribe] and [ToolCall], whatever is loaded.
 func (r *Router) bridged(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
-	core := r.first(f)
+	core := r.baseTools(f)
 	if len(f.Registry.GroupNames()) == 0 && (f.MaxTools == 0 || len(core) <= f.MaxTools) {
 		return nil, core
 	}
 	return r.callOnly(f, core, f.Loaded)
 }
 
-// callOnlyTools is how many bridge tools stand in the array where nothing is searched.
+// callOnlyTools is the number of bridge tools without a search.
 const callOnlyTools = 2
 
-// callOnly offers tools, as many as fit, and behind them [ToolDescribe] and [ToolCall] for those
-// of groups and the rest.
+// callOnly offers as many of the tools as fit, and then [ToolDescribe] and [ToolCall] for the
+// groups and the rest.
 func (r *Router) callOnly(f toolgroups.Facts, tools []toolgroups.Tool, groups []string) (*Bridge, []toolgroups.Tool) {
 	kept, _, cut := fit(tools, nil, callOnlyTools, f.MaxTools)
 	b := newBridge(BridgeConfig{
@@ -358,9 +355,9 @@ func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 	if catalogue.Len() == 0 {
 		return r.direct(f, f.Loaded)
 	}
-	core := r.first(f)
+	core := r.baseTools(f)
 	all := slices.Clip(r.offer(f, core, f.Loaded))
-	all = all[:affordable(f, all, len(core))]
+	all = all[:fittingTools(f, all, len(core))]
 	core, loaded, cut := fit(core, all[len(core):], len(toolgroups.ReservedNames()), f.MaxTools)
 	if len(cut) > 0 {
 		catalogue = NewCatalogue(append(slices.Clone(catalogue.entries), ungrouped(cut)...))
@@ -381,13 +378,13 @@ func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 	return b, tools
 }
 
-// outside answers for tools that are known but not to be reached through the bridge.
+// outside returns errors for known tools that cannot be reached through the bridge.
 func outside(f toolgroups.Facts) func(string) *toolgroups.Error {
 	return func(name string) *toolgroups.Error { return f.Registry.Refusal(name, f.Scope) }
 }
 
-// fit cuts the tools array to the core, so many bridge tools and the loaded tools, which go
-// first. No limit is 0. cut is what is left out of the core.
+// fit cuts the tools array to the core, this many bridge tools and the loaded tools, which are
+// dropped first. limit 0 is none. cut are the dropped tools of the core.
 func fit(core, loaded []toolgroups.Tool, bridge, limit int) (keptCore, keptLoaded, cut []toolgroups.Tool) {
 	if limit == 0 {
 		return core, loaded, nil
@@ -397,8 +394,8 @@ func fit(core, loaded []toolgroups.Tool, bridge, limit int) (keptCore, keptLoade
 	return core[:n:n], loaded[:m:m], core[n:]
 }
 
-// ungrouped makes entries of tools that belong to the array and did not fit into it.
-// Those of groups are in the catalogue already, where the first counts.
+// ungrouped makes entries of the array's tools that did not fit. Grouped ones are in the
+// catalogue already, where the first entry counts.
 func ungrouped(tools []toolgroups.Tool) []Entry {
 	entries := make([]Entry, len(tools))
 	for i, t := range tools {
@@ -407,10 +404,10 @@ func ungrouped(tools []toolgroups.Tool) []Entry {
 	return entries
 }
 
-// loadText answers a load. What is in the array then is told as S1 does, with [RoutingSearch] by
-// its name alone, and what is not by one line each: name, parameters and first sentence. With
-// [RoutingGroups] S1 names all of it where the model's context has room for that beside the
-// parameters. See [Lines] for what goes where the text would be too long.
+// loadText answers a load. Tools in the array are described as in S1, with [RoutingSearch] only
+// named; others get one line each: name, parameters and first sentence. With [RoutingGroups] S1
+// describes all if the model's context has room for that and the parameters. See [Lines] for
+// what is left out of a long text.
 func (r *Router) loadText(mode Routing, f toolgroups.Facts) func([]string, string, []toolgroups.Tool) string {
 	return func(loaded []string, display string, tools []toolgroups.Tool) string {
 		after := f
@@ -449,24 +446,25 @@ func (r *Router) loadText(mode Routing, f toolgroups.Facts) func([]string, strin
 		if mode == RoutingGroups && size(s1+Lines(outside, limit, false)) <= limit {
 			return s1 + note + Lines(outside, limit-size(s1+note), false)
 		}
-		// The definitions of those within are in the array: signatures of the others go first.
+		// The definitions of those within are in the array: shorten the signatures of the others
+		// first.
 		rest := note + Lines(outside, limit-size(toolgroups.LoadText(display, within, 0)+note), true)
 		_, lines, _ := strings.Cut(toolgroups.LoadText(display, within, limit-size(rest)), "\n")
 		return strings.TrimSuffix(fmt.Sprintf("Loaded %d tools from group '%s':\n%s", len(tools), display, lines), "\n") + rest
 	}
 }
 
-// loadedOutside says how tools are run that are not in the array.
+// loadedOutside says how to run tools that are not in the array.
 const loadedOutside = "Not listed as tools of their own: run them with " + ToolCall + "(name, arguments). Parameters are strings " +
 	"where no type is given; " + ToolDescribe + "(names) shows all about them.\n"
 
-// Bounds of the text of a load, in characters.
+// Bounds of the answer to a load, in characters.
 const (
 	minLoadText = 4_000
 	maxLoadText = 60_000
 )
 
-// loadLimit is how long the text of a load may be: about a quarter of the model's context.
+// loadLimit bounds the answer to a load: about a quarter of the model's context, in characters.
 func loadLimit(contextTokens int) int {
 	if contextTokens == 0 {
 		return toolgroups.MaxText
@@ -474,7 +472,7 @@ func loadLimit(contextTokens int) int {
 	return min(max(contextTokens, minLoadText), maxLoadText)
 }
 
-// deferrable returns what tool search can find, made once for a registry and role.
+// deferrable returns the catalogue of tools that can be found, cached by registry and role.
 func (r *Router) deferrable(reg *toolgroups.Registry, role toolgroups.Role) *Catalogue {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 
 // spelling finds terms by their letters.
 type spelling struct {
-	all    string     // the terms in order, each with a line's end
-	starts []int      // where each begins in all
+	all    string     // the sorted terms, each with a line feed
+	starts []int      // offsets of the terms in all
 	first  [256][]int // terms by their first byte
 }
 
@@ -24,10 +24,10 @@ func newSpelling(terms []string) spelling {
 	return s
 }
 
-// beginning returns the terms with a first byte, in order.
+// beginning returns the terms with a first byte, sorted.
 func (s *spelling) beginning(with byte) []int { return s.first[with] }
 
-// holding returns terms that contain a piece, the first of them in order.
+// holding returns terms that contain a piece, at most the first few, sorted.
 func (s *spelling) holding(piece string) (ids []int) {
 	for at := 0; len(ids) < maxSimilar; {
 		i := strings.Index(s.all[at:], piece)

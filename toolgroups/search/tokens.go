@@ -9,24 +9,24 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// minSplit is how many letters must stand before a digit for the two to be taken
-// apart: ride2 is ride, but s3, mp3 and ec2 are words.
+// minSplit is how many letters must precede a digit for it to be split off: ride2 is ride, but
+// s3, mp3 and ec2 are words.
 const minSplit = 4
 
-// maxText bounds how much of a text is read, in bytes.
+// maxText bounds the part of a text that is indexed, in bytes.
 const maxText = 16 << 10
 
-// maxEnding is how long an English ending behind an apostrophe is: 's, 'll.
+// maxEnding bounds an English ending after an apostrophe: 's, 'll.
 const maxEnding = 2
 
-// word is a word of a text as it was written.
+// word is a word of a text as written.
 type word struct {
 	text string // lower case, without accents
-	// parts are what the word is made of: GitHub is git and hub.
+	// parts are the parts of the word: GitHub is git and hub.
 	parts []string
 }
 
-// fold brings a text to composed form and takes the accents off Latin letters.
+// fold composes a text and removes accents from Latin letters.
 func fold(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText]
@@ -43,28 +43,28 @@ func fold(text string) string {
 	}, norm.NFKC.String(strings.ToValidUTF8(text, " ")))
 }
 
-// words cuts a text into words.
+// words splits a text into words.
 func words(text string) (out []word) {
 	for run := range runs(text) {
-		out = append(out, inRun(run)...)
+		out = append(out, wordsOfRun(run)...)
 	}
 	return out
 }
 
-// runs are the pieces of a text that hold words: letters and digits of one kind of script. One that
-// stands behind an apostrophe begins with it.
+// runs yields the runs of letters and digits in one kind of script. One after an apostrophe
+// begins with it.
 func runs(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		text := fold(text)
-		from, first := -1, rune(0) // where a run began, and with what
+		from, first := -1, rune(0) // start and first rune of the run
 		for i, r := range text {
 			ends, begins := true, inWord(r)
 			switch {
 			case begins && from >= 0:
-				ends = dense(r) != dense(first)
+				ends = isScriptWithoutSpaces(r) != isScriptWithoutSpaces(first)
 				begins = ends
 			case apostrophe(r) && from >= 0:
-				// Adriel's is adriel, don't is don: what follows is no word.
+				// Adriel's is adriel, don't is don: skip the ending.
 				next, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):])
 				begins = inWord(next)
 			}
@@ -88,21 +88,21 @@ func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || u
 
 func apostrophe(r rune) bool { return r == '\'' || r == '’' }
 
-// dense reports whether a character belongs to a script without spaces.
-func dense(r rune) bool {
+// isScriptWithoutSpaces reports whether a rune belongs to a script without spaces.
+func isScriptWithoutSpaces(r rune) bool {
 	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// inRun returns the words of a run.
-func inRun(run string) []word {
+// wordsOfRun returns the words of a run.
+func wordsOfRun(run string) []word {
 	text := []rune(run)
 	if apostrophe(text[0]) {
 		if text = text[1:]; len(text) <= maxEnding {
 			return nil
 		}
 	}
-	if !dense(text[0]) {
+	if !isScriptWithoutSpaces(text[0]) {
 		return []word{{text: strings.ToLower(string(text)), parts: split(text)}}
 	}
 	var out []word
@@ -113,7 +113,7 @@ func inRun(run string) []word {
 	return out
 }
 
-// split takes a word apart where its case changes, and digits off the end of long words.
+// split splits a word where its case changes, and digits off the end of long words.
 func split(run []rune) []string {
 	var parts []string
 	from := 0

@@ -9,7 +9,7 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// page is what a browser shows during a sign-in.
+// page is the page of a sign-in in the browser.
 var page = template.Must(template.New("sign-in").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{{.Service}} account</title></head>
@@ -25,22 +25,22 @@ they would {{$.Harm}}.</p>
 </body></html>
 `))
 
-// View fills a page.
+// View is the data of the page.
 type View struct {
-	// Service is what the account is of.
+	// Service is the name of the account's service.
 	Service     string
 	Title, Text string
 	// User, Name and Chat say whom the account is for; Where is "direct chat" or "chat".
 	User, Name, Chat, Where string
-	// Next is the address of the consent page, NextName what its button says, and Harm what
-	// somebody else could do.
+	// Next is the address of the consent page, NextName the text of its button, and Harm what
+	// another person could do with the account.
 	Next, NextName, Harm string
-	// Proof is what the person has to send.
+	// Proof is the code that the user has to send.
 	Proof string
 }
 
-// For says whom a sign-in is for.
-func (v View) For(user string, p Pending) View {
+// WithUser fills in whom a sign-in is for.
+func (v View) WithUser(user string, p Pending) View {
 	v.User, v.Name, v.Chat = user, plainLine(p.Name), p.Chat
 	if v.Name == "" {
 		v.Name = user
@@ -48,7 +48,8 @@ func (v View) For(user string, p Pending) View {
 	return v
 }
 
-// plainLine is the beginning of a name, without what is not seen or changes the order of what is.
+// plainLine returns the beginning of a name, without invisible and bidirectional control
+// characters.
 func plainLine(name string) string {
 	shown, _ := wording.Split(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -59,7 +60,7 @@ func plainLine(name string) string {
 	return strings.TrimSpace(shown)
 }
 
-// Show writes a page with a status.
+// Show writes the page with a status.
 func Show(w http.ResponseWriter, status int, v View) error {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")

@@ -1,10 +1,9 @@
-// Package signin brings a person through a sign-in that happens in a browser: a link
-// that is bound to a person and a chat, pages that say whom it is for, and a code of
-// the last page that the person sends back.
+// Package signin guides a user through a sign-in in a browser: a link bound to a user and a
+// chat, pages that say whom it is for, and a code on the last page that the user sends back.
 //
-// The server cannot tell who sits at a browser. So what it comes back with counts for nothing
-// before that person has sent, in the chat that the link came from, what only that
-// browser was shown.
+// The server cannot tell who uses a browser. So the authorization code that it returns counts
+// only after the user has sent, in the chat of the link, the code that only that browser was
+// shown.
 package signin
 
 import (
@@ -28,44 +27,44 @@ import (
 )
 
 const (
-	// Lifetime is how long a link can be used, and then what its page shows.
+	// Lifetime is how long a link, and then the code on its page, can be used.
 	Lifetime = 10 * time.Minute
-	// maxCode bounds a code in bytes. Google's have up to 256, others are signed tokens.
+	// maxCode bounds an authorization code in bytes. Google's have up to 256, others are signed
+	// tokens.
 	maxCode = 4096
-	// maxWrong is the wrong confirmation with which a sign-in is void.
+	// maxWrong is the number of wrong confirmations that end a sign-in.
 	maxWrong = 3
 )
 
-// Early returns how long before its end a token is no longer used that lives for so long: a
-// minute, or half of a short life, so that none is renewed with each call. A life of 0 is an
-// unknown one.
-func Early(life time.Duration) time.Duration {
+// RenewBefore returns how long before its end a token with this lifetime is renewed: a minute, or half
+// of a short lifetime, so that none is renewed with each call. 0 means an unknown lifetime.
+func RenewBefore(life time.Duration) time.Duration {
 	if life > 0 {
 		return min(time.Minute, life/2)
 	}
 	return time.Minute
 }
 
-// proofPattern is what a person confirms a sign-in with.
+// proofPattern matches the code that confirms a sign-in.
 var proofPattern = regexp.MustCompile(`^[A-Za-z2-7]{4}-[A-Za-z2-7]{4}$`)
 
-// IsProof reports whether a text looks like what a page shows at the end.
+// IsProof reports whether a text looks like a confirmation code.
 func IsProof(text string) bool { return proofPattern.MatchString(text) }
 
-// Mistake is an error of a sign-in that people are told in these words. "{command}"
-// stands for the command that makes a new link.
+// Mistake is an error of a sign-in that is shown to users as it is. "{command}" stands for the
+// command that makes a new link.
 type Mistake string
 
-// Error returns the words as they stand.
+// Error returns the text unchanged.
 func (m Mistake) Error() string { return string(m) }
 
-// Sentence is the mistake as an answer to a person.
+// Sentence returns the mistake as an answer, with the command filled in.
 func (m Mistake) Sentence(command string) string {
 	s := strings.ReplaceAll(string(m), "{command}", command)
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
-// The mistakes of every sign-in.
+// The mistakes common to all sign-ins.
 const (
 	ErrLink   = Mistake("the link is not known, was used already, or is older than ten minutes; send {command} for a new one")
 	ErrDenied = Mistake("the permission was not given; nothing was connected")
@@ -75,53 +74,53 @@ const (
 	ErrPage   = Mistake("send me the code that the page shows at the end, not the address of the page")
 )
 
-// Pending is a sign-in that has begun.
+// Pending is a sign-in in progress.
 type Pending struct {
 	State string `json:"state"`
 	Chat  string `json:"chat"`
-	// Name is what the platform calls the person.
+	// Name is the user's name on the platform.
 	Name string `json:"name,omitempty"`
-	// Verifier is that of PKCE.
+	// Verifier is the PKCE verifier.
 	Verifier string    `json:"verifier"`
 	Redirect string    `json:"redirect"`
 	Scopes   []string  `json:"scopes"`
 	Expires  time.Time `json:"expires"`
-	// Own is whatever else the sign-in has to know.
-	Own json.RawMessage `json:"own,omitempty"`
-	// Code is what a browser came back with, or what that was redeemed for. It counts for
-	// nothing before the person has sent Proof, which the page showed there, in Chat.
+	// Extra is data of the kind of sign-in.
+	Extra json.RawMessage `json:"own,omitempty"`
+	// Code is the browser's authorization code, or what it was redeemed for. It counts only after
+	// the user has sent Proof, which the page showed, in Chat.
 	Code  string `json:"code,omitempty"`
 	Proof string `json:"proof,omitempty"`
-	// Wrong counts what was sent in its place.
+	// Wrong counts the wrong confirmations.
 	Wrong int `json:"wrong,omitempty"`
 }
 
-// Config is what sign-ins of one kind have in common.
+// Config configures [Flows].
 type Config struct {
-	// KV keeps those that have begun.
+	// KV stores the sign-ins in progress.
 	KV storage.KV
 	// Seal encrypts them.
 	Seal *redact.Sealer
-	// Prefix is that of their keys.
+	// Prefix begins their keys.
 	Prefix string
-	// StatePlace binds what travels through the browser to its purpose.
+	// StatePlace binds the state parameter to its purpose.
 	StatePlace string
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// Flows has the sign-ins of one kind. Each is named by whom and what it is for, and there
-// is one under a name at a time. It may be used concurrently.
+// Flows holds the sign-ins of one kind. A sign-in is named by its user and purpose, and a new
+// one replaces the old. It may be used concurrently.
 type Flows struct{ cfg Config }
 
-// New makes a desk.
+// New returns flows that have no state of their own.
 func New(cfg Config) *Flows { return &Flows{cfg: cfg} }
 
-// Begin remembers a sign-in under a new state.
+// Begin stores a sign-in under a new state.
 func (d *Flows) Begin(ctx context.Context, of string, p Pending) (Pending, error) {
 	p.State = base64.RawURLEncoding.EncodeToString(d.cfg.Seal.Seal(d.cfg.StatePlace, []byte(of+"\x00"+rand.Text())))
 	p.Verifier, p.Expires = oauth2.GenerateVerifier(), d.cfg.Now().Add(Lifetime)
-	// Any: the newest link replaces the one before it.
+	// Any: the newest link replaces the previous one.
 	if err := d.put(ctx, of, p, storage.Any); err != nil {
 		return Pending{}, fmt.Errorf("store the sign-in: %w", err)
 	}
@@ -138,7 +137,7 @@ func (d *Flows) put(ctx context.Context, of string, p Pending, rev storage.Revis
 	return err
 }
 
-// Find returns a sign-in. An empty state is one of the person's own chat.
+// Find returns a sign-in. An empty state means the one of the user's own chat.
 func (d *Flows) Find(ctx context.Context, of, state string) (Pending, storage.Revision, error) {
 	key := d.cfg.Prefix + of
 	entry, err := d.cfg.KV.Get(ctx, key)
@@ -162,9 +161,9 @@ func (d *Flows) Find(ctx context.Context, of, state string) (Pending, storage.Re
 	return p, entry.Revision, nil
 }
 
-// Started finds the sign-in that a link leads to. One that was consented to is over.
-func (d *Flows) Started(ctx context.Context, state string) (of string, p Pending, err error) {
-	of, ok := d.Of(state)
+// FindByState finds the sign-in of a link. One that has a code already is not found.
+func (d *Flows) FindByState(ctx context.Context, state string) (of string, p Pending, err error) {
+	of, ok := d.NameOfState(state)
 	if !ok {
 		return "", Pending{}, ErrLink
 	}
@@ -175,7 +174,7 @@ func (d *Flows) Started(ctx context.Context, state string) (of string, p Pending
 	return of, p, err
 }
 
-// end removes a sign-in that was found, so that it is used once.
+// end deletes a sign-in that was found, so that it is used once.
 func (d *Flows) end(ctx context.Context, of string, rev storage.Revision) error {
 	err := d.cfg.KV.Delete(ctx, d.cfg.Prefix+of, rev)
 	if errors.Is(err, storage.ErrConflict) {
@@ -187,7 +186,7 @@ func (d *Flows) end(ctx context.Context, of string, rev storage.Revision) error 
 	return nil
 }
 
-// Take finds a sign-in and ends it.
+// Take finds a sign-in and deletes it.
 func (d *Flows) Take(ctx context.Context, of, state string) (Pending, error) {
 	p, rev, err := d.Find(ctx, of, state)
 	if err == nil {
@@ -196,13 +195,13 @@ func (d *Flows) Take(ctx context.Context, of, state string) (Pending, error) {
 	return p, err
 }
 
-// Forget removes whatever sign-in there is.
+// Forget deletes the sign-in, if any.
 func (d *Flows) Forget(ctx context.Context, of string) error {
 	return d.cfg.KV.Delete(ctx, d.cfg.Prefix+of, storage.Any)
 }
 
-// Of is whom and what a state is for.
-func (d *Flows) Of(state string) (string, bool) {
+// NameOfState returns the name of the sign-in that a state belongs to.
+func (d *Flows) NameOfState(state string) (string, bool) {
 	sealed, err := base64.RawURLEncoding.DecodeString(state)
 	if err != nil {
 		return "", false
@@ -215,11 +214,11 @@ func (d *Flows) Of(state string) (string, bool) {
 	return of, ok
 }
 
-// Arrive keeps the code with which a browser came back, until the person confirms it in
-// the chat: another person may have given the consent. It returns the sign-in with
-// what has to be sent. A sign-in takes one code, so that no person replaces that of another.
-// redeem, where there is one, turns the code into what is kept in its place.
-func (d *Flows) Arrive(ctx context.Context, of, state, code string, redeem func(Pending) (string, error)) (Pending, error) {
+// StoreCode stores the authorization code that a browser returned until the user confirms it in the
+// chat, because another person may have consented. It returns the sign-in with the confirmation
+// code. A sign-in takes one code, so that nobody can replace it. redeem, if not nil, exchanges
+// the code for what is stored instead.
+func (d *Flows) StoreCode(ctx context.Context, of, state, code string, redeem func(Pending) (string, error)) (Pending, error) {
 	p, rev, err := d.Find(ctx, of, state)
 	switch {
 	case err != nil:
@@ -231,7 +230,7 @@ func (d *Flows) Arrive(ctx context.Context, of, state, code string, redeem func(
 	}
 	if redeem != nil {
 		if code, err = redeem(p); err != nil {
-			return p, d.spoilt(ctx, of, p, rev, err)
+			return p, d.countFailedRedeem(ctx, of, p, rev, err)
 		}
 	}
 	random := rand.Text()
@@ -243,8 +242,8 @@ func (d *Flows) Arrive(ctx context.Context, of, state, code string, redeem func(
 	return p, err
 }
 
-// spoilt counts a code that could not be redeemed: a few of them end the sign-in.
-func (d *Flows) spoilt(ctx context.Context, of string, p Pending, rev storage.Revision, err error) error {
+// countFailedRedeem counts a code that could not be redeemed: a few of them end the sign-in.
+func (d *Flows) countFailedRedeem(ctx context.Context, of string, p Pending, rev storage.Revision, err error) error {
 	var stored error
 	if p.Wrong++; p.Wrong >= maxWrong {
 		stored = d.end(ctx, of, rev)
@@ -257,9 +256,9 @@ func (d *Flows) spoilt(ctx context.Context, of string, p Pending, rev storage.Re
 	return err
 }
 
-// Confirm ends a sign-in with what its page has shown, in the chat of its link. A few
-// wrong ones make it void. before, where there is one, is called with a sign-in that was
-// confirmed and that does not end where it fails.
+// Confirm ends a sign-in with the code of its page, in the chat of its link. A few wrong codes
+// end it too. before, if not nil, is called with the confirmed sign-in, which is kept if before
+// fails.
 func (d *Flows) Confirm(ctx context.Context, of, chat, proof string, before func(Pending) error) (Pending, error) {
 	for {
 		p, rev, err := d.Find(ctx, of, "")
@@ -290,10 +289,10 @@ func (d *Flows) Confirm(ctx context.Context, of, chat, proof string, before func
 	}
 }
 
-// Pasted finds the answer of a consent page in the address that a browser ended on, or in
-// the query of it.
-func Pasted(args string) (answer url.Values, ok bool) {
-	args = Unquoted(args)
+// ParsePastedAnswer finds the answer of a consent page in the address at which a browser ended, or in its
+// query.
+func ParsePastedAnswer(args string) (answer url.Values, ok bool) {
+	args = TrimQuotes(args)
 	if _, query, found := strings.Cut(args, "?"); found {
 		args = query
 	}
@@ -304,5 +303,5 @@ func Pasted(args string) (answer url.Values, ok bool) {
 	return answer, err == nil
 }
 
-// Unquoted is what a user pasted, without what platforms and people put around it.
-func Unquoted(args string) string { return strings.Trim(strings.TrimSpace(args), "<>`\"'") }
+// TrimQuotes returns what a user pasted, without surrounding quotes and brackets.
+func TrimQuotes(args string) string { return strings.Trim(strings.TrimSpace(args), "<>`\"'") }

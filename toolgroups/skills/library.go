@@ -24,22 +24,22 @@ var builtin embed.FS
 
 const (
 	fileName = "SKILL.md"
-	// maxSkills is how many skills a folder may have.
+	// maxSkills bounds the skills of a folder.
 	maxSkills = 100
 	// heading and advice begin the section of the prompt.
 	heading = "## Skills\n\n"
 	advice  = "When a request fits one of these, call load_skill with its name first and follow what it says.\n\n"
 )
 
-// ErrUnknown is returned by [Library.Skill] for a name that no skill has.
+// ErrUnknown is returned by [Library.Skill] for an unknown name.
 var ErrUnknown = errors.New("there is no such skill")
 
-// Config says where the skills are.
+// Config configures a [Library].
 type Config struct {
-	// Dir is the folder with the administrator's skills, one folder each. It need
-	// not exist. "" means that there are only the built-in ones.
+	// Dir is the folder with the administrator's skills, one folder each. It need not exist. ""
+	// means only the built-in ones.
 	Dir string
-	// Logger is told about files that are left out. nil discards it.
+	// Logger gets the files that are left out. nil discards them.
 	Logger *slog.Logger
 }
 
@@ -48,16 +48,16 @@ type Library struct {
 	cfg     Config
 	builtin map[string]Skill
 
-	mu sync.Mutex // held while files are read that have changed
-	// files is what was found in the folder, by name.
+	mu sync.Mutex // held while changed files are read
+	// files are the files found in the folder, by name.
 	files map[string]file
-	// skills are those in use, section their listing.
+	// skills are in use; section lists them.
 	skills  map[string]Skill
 	section string
-	crowded sync.Once // said that there are too many
+	crowded sync.Once // logs once that there are too many
 }
 
-// file is a SKILL.md as it was when it was read.
+// file is a SKILL.md as it was read.
 type file struct {
 	modified time.Time
 	size     int64
@@ -65,7 +65,7 @@ type file struct {
 	err      error
 }
 
-// New reads the built-in skills. The folder is read when it is needed.
+// New reads the built-in skills. The folder is read on use.
 func New(cfg Config) (*Library, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	l := &Library{cfg: cfg, builtin: map[string]Skill{}, files: map[string]file{}}
@@ -92,7 +92,7 @@ func errName(folder string) error {
 	return fmt.Errorf("name must be that of the folder, %s", folder)
 }
 
-// Skills returns all skills in the order of their names.
+// Skills returns all skills, sorted by name.
 func (l *Library) Skills() []Skill {
 	l.lock()
 	defer l.mu.Unlock()
@@ -103,15 +103,15 @@ func (l *Library) Skills() []Skill {
 	return out
 }
 
-// Section is the part of the system prompt that lists the skills, empty where there
-// are none. The same skills give the same bytes.
+// Section returns the part of the system prompt that lists the skills, or "". It is
+// deterministic.
 func (l *Library) Section() string {
 	l.lock()
 	defer l.mu.Unlock()
 	return l.section
 }
 
-// Skill returns a skill; [ErrUnknown], or what is wrong with the file.
+// Skill returns a skill; the error is [ErrUnknown], or says what is wrong with the file.
 func (l *Library) Skill(name string) (Skill, error) {
 	l.lock()
 	defer l.mu.Unlock()
@@ -124,17 +124,17 @@ func (l *Library) Skill(name string) (Skill, error) {
 	return Skill{}, ErrUnknown
 }
 
-// lock looks at the folder, which takes its time, and locks the library when it knows what is there.
+// lock scans the folder, which may be slow, and then locks the library.
 func (l *Library) lock() {
-	found, ok := l.look()
+	found, ok := l.scan()
 	l.mu.Lock()
 	if ok {
 		l.refresh(found)
 	}
 }
 
-// look finds the files in the folder, by the name of the skill; false where they stay as they were.
-func (l *Library) look() (found map[string]fs.FileInfo, ok bool) {
+// scan finds the files in the folder by skill name; false if nothing has changed.
+func (l *Library) scan() (found map[string]fs.FileInfo, ok bool) {
 	if l.cfg.Dir == "" {
 		return nil, false
 	}
@@ -150,14 +150,14 @@ func (l *Library) look() (found map[string]fs.FileInfo, ok bool) {
 	}
 	found = make(map[string]fs.FileInfo, len(entries))
 	for _, e := range entries[:min(len(entries), maxSkills)] {
-		if info, err := os.Stat(filepath.Join(l.cfg.Dir, e.Name(), fileName)); err == nil { // else it is not the folder of a skill
+		if info, err := os.Stat(filepath.Join(l.cfg.Dir, e.Name(), fileName)); err == nil { // otherwise this is not a skill's folder
 			found[e.Name()] = info
 		}
 	}
 	return found, true
 }
 
-// refresh reads the files that have changed.
+// refresh reads the changed files.
 func (l *Library) refresh(found map[string]fs.FileInfo) {
 	changed := false
 	for name, info := range found {
@@ -179,7 +179,7 @@ func (l *Library) refresh(found map[string]fs.FileInfo) {
 	}
 }
 
-// read reads one file; one that is no skill is logged, once for each change.
+// read reads one file; an invalid one is logged once per change.
 func (l *Library) read(folder string, info fs.FileInfo) file {
 	f := file{modified: info.ModTime(), size: info.Size()}
 	data, err := files.ReadHost(filepath.Join(l.cfg.Dir, folder, fileName), MaxFile)

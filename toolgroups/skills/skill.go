@@ -18,12 +18,12 @@ import (
 const (
 	// MaxFile is the largest SKILL.md in bytes.
 	MaxFile = 100 << 10
-	// MaxDescription is how many characters of each request a description may take.
+	// MaxDescription bounds a description, which is part of every request, in characters.
 	MaxDescription = 1024
 	maxDisplayName = 100
 	maxListed      = 50
-	// maxFront bounds the front matter in bytes, maxNodes its values: a YAML document
-	// can cost the square of its size.
+	// maxFront bounds the front matter in bytes, maxNodes its values: parsing YAML can take
+	// quadratic time.
 	maxFront = 16 << 10
 	maxNodes = 500
 	maxError = 300
@@ -33,7 +33,7 @@ var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,48}[a-z0-9]$`)
 
 // Skill is one set of instructions.
 type Skill struct {
-	// Name is what load_skill is called with.
+	// Name is the name for load_skill.
 	Name string
 	// DisplayName is the name for people.
 	DisplayName string
@@ -41,13 +41,13 @@ type Skill struct {
 	Description string
 	// Tools are the names of tools that the instructions need.
 	Tools []string
-	// Parameters are what the instructions need to be told.
+	// Parameters are the values that the instructions need.
 	Parameters []Parameter
 	// Body is the Markdown of the instructions.
 	Body string
 }
 
-// Parameter is a value that stands in the body as {{name}}.
+// Parameter is a value for {{name}} in the body.
 type Parameter struct {
 	Name        string `yaml:"name"`
 	Type        string `yaml:"type"`
@@ -55,8 +55,8 @@ type Parameter struct {
 	Description string `yaml:"description"`
 }
 
-// matter is the front matter. Keys for other programs are ignored.
-type matter struct {
+// frontMatter is the front matter. Keys for other programs are ignored.
+type frontMatter struct {
 	Name        string      `yaml:"name"`
 	DisplayName string      `yaml:"display_name"`
 	Description string      `yaml:"description"`
@@ -64,7 +64,7 @@ type matter struct {
 	Parameters  []Parameter `yaml:"parameters"`
 }
 
-// Parse reads a SKILL.md. The error says what to mend.
+// Parse parses a SKILL.md. The error says what to correct.
 func Parse(data []byte) (Skill, error) {
 	if len(data) > MaxFile {
 		return Skill{}, fmt.Errorf("the file has more than %d bytes", MaxFile)
@@ -72,7 +72,7 @@ func Parse(data []byte) (Skill, error) {
 	if !utf8.Valid(data) {
 		return Skill{}, errors.New("the file is not UTF-8 text")
 	}
-	front, body, err := divide(data)
+	front, body, err := splitFrontMatter(data)
 	if err != nil {
 		return Skill{}, err
 	}
@@ -87,8 +87,8 @@ func Parse(data []byte) (Skill, error) {
 	return s, s.check()
 }
 
-// divide finds the front matter between lines of three dashes, and the body below.
-func divide(data []byte) (front []byte, body string, err error) {
+// splitFrontMatter splits the front matter, between lines of three dashes, from the body.
+func splitFrontMatter(data []byte) (front []byte, body string, err error) {
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	first, rest, found := bytes.Cut(data, []byte("\n"))
@@ -109,21 +109,21 @@ func divide(data []byte) (front []byte, body string, err error) {
 	return nil, "", errors.New("the front matter has no closing ---")
 }
 
-// decode judges the size of the front matter before it compares keys.
-func decode(front []byte) (matter, error) {
+// decode checks the size of the front matter before it decodes it.
+func decode(front []byte) (frontMatter, error) {
 	if len(front) > maxFront {
-		return matter{}, fmt.Errorf("it has more than %d bytes", maxFront)
+		return frontMatter{}, fmt.Errorf("it has more than %d bytes", maxFront)
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(front, &doc); err != nil {
-		return matter{}, brief(err)
+		return frontMatter{}, shortError(err)
 	}
 	if nodes(&doc) > maxNodes {
-		return matter{}, fmt.Errorf("it has more than %d values", maxNodes)
+		return frontMatter{}, fmt.Errorf("it has more than %d values", maxNodes)
 	}
-	var m matter
+	var m frontMatter
 	err := doc.Decode(&m)
-	return m, brief(err)
+	return m, shortError(err)
 }
 
 func nodes(n *yaml.Node) int {
@@ -134,8 +134,8 @@ func nodes(n *yaml.Node) int {
 	return total
 }
 
-// brief keeps a long list of faults from being repeated.
-func brief(err error) error {
+// shortError keeps the first of a list of faults.
+func shortError(err error) error {
 	if err == nil || len(err.Error()) <= maxError {
 		return err
 	}
@@ -183,8 +183,8 @@ func (s *Skill) checkParameters() error {
 	return nil
 }
 
-// Text is what load_skill answers: a header and, below a rule, the instructions.
-// Placeholders stay as they are: the model knows what to put in.
+// Text returns load_skill's answer: a header and, below a rule, the instructions. Placeholders
+// stay: the model knows the values.
 func (s *Skill) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n%s\n", s.DisplayName, s.Description)

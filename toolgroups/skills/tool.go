@@ -36,10 +36,10 @@ func (l *Library) load(_ context.Context, _ toolgroups.Call, in loadArgs) (toolg
 	s, err := l.Skill(name)
 	switch {
 	case errors.Is(err, ErrUnknown):
-		return toolgroups.Result{}, toolgroups.Errorf(CodeNotFound, "There is no skill '%s'. Known skills: %s.", shown(name), l.names())
+		return toolgroups.Result{}, toolgroups.Errorf(CodeNotFound, "There is no skill '%s'. Known skills: %s.", clipName(name), l.names())
 	case err != nil:
 		return toolgroups.Result{}, toolgroups.Errorf(CodeLoad,
-			"The skill '%s' cannot be used: %v. Go on without it and tell the user.", shown(name), err)
+			"The skill '%s' cannot be used: %v. Go on without it and tell the user.", clipName(name), err)
 	}
 	return toolgroups.Result{Text: s.Text()}, nil
 }
@@ -55,7 +55,7 @@ func (l *Library) names() string {
 	return strings.Join(names, ", ")
 }
 
-// shown is the beginning of a name that may be anything.
-func shown(name string) string {
+// clipName clips an unknown name.
+func clipName(name string) string {
 	return wording.Clip(line(strings.ToValidUTF8(name, "")), 100)
 }

@@ -29,14 +29,14 @@ const (
 	SearXNG = "searxng"
 )
 
-// Service is where is searched.
+// Service is a search service.
 type Service struct {
 	// Name is one of the names above.
 	Name string
-	// URL is where its API begins, Key what it lets in; SearXNG has none.
+	// URL is the base address of its API, Key its API key; SearXNG has none.
 	URL string
 	Key redact.Secret
-	// USDPerThousand is what a thousand searches cost in dollars.
+	// USDPerThousand is the price of a thousand searches in dollars.
 	USDPerThousand float64
 }
 
@@ -47,14 +47,14 @@ const (
 	maxURL   = 1000
 )
 
-// protocol is how a service is spoken to.
+// protocol is the API of a service.
 type protocol struct {
 	label, setting string
 	ask            func(s Service, q query) (method, path string, body any, headers map[string]string)
 	read           func(data []byte) ([]found, error)
 }
 
-// found is a result as a service gives it.
+// found is a result as a service returns it.
 type found struct{ title, url, date, text string }
 
 func protocols() map[string]protocol {
@@ -104,10 +104,10 @@ func readBrave(data []byte) ([]found, error) {
 		Query json.RawMessage `json:"query"`
 	}
 	if err := json.Unmarshal(data, &r); err != nil || r.Web == nil && r.Query == nil {
-		return nil, errForm
+		return nil, errResponseFormat
 	}
 	var out []found
-	if r.Web != nil { // it is left out where nothing was found
+	if r.Web != nil { // missing if nothing was found
 		for _, p := range r.Web.Results {
 			out = append(out, found{p.Title, p.URL, p.PageAge, p.Description})
 		}
@@ -134,7 +134,7 @@ func readTavily(data []byte) ([]found, error) {
 		} `json:"results"`
 	}
 	if err := json.Unmarshal(data, &r); err != nil || r.Results == nil {
-		return nil, errForm
+		return nil, errResponseFormat
 	}
 	var out []found
 	for _, p := range *r.Results {
@@ -152,7 +152,7 @@ func askExa(s Service, q query) (method, path string, body any, headers map[stri
 	return http.MethodPost, "/search", b, map[string]string{"x-api-key": string(s.Key)}
 }
 
-// after is the moment since which a page has to be published.
+// after returns the earliest time of publication.
 func (q query) after() time.Time {
 	switch q.Since {
 	case "day":
@@ -175,7 +175,7 @@ func readExa(data []byte) ([]found, error) {
 		} `json:"results"`
 	}
 	if err := json.Unmarshal(data, &r); err != nil || r.Results == nil {
-		return nil, errForm
+		return nil, errResponseFormat
 	}
 	var out []found
 	for _, p := range *r.Results {
@@ -184,7 +184,8 @@ func readExa(data []byte) ([]found, error) {
 	return out, nil
 }
 
-// askSearXNG follows docs.searxng.org/dev/search_api. It has no number of results.
+// askSearXNG follows docs.searxng.org/dev/search_api, which has no parameter for the number of
+// results.
 func askSearXNG(_ Service, q query) (method, path string, body any, headers map[string]string) {
 	v := url.Values{"q": {q.Text}, "format": {"json"}}
 	if q.Since != "" {
@@ -203,7 +204,7 @@ func readSearXNG(data []byte) ([]found, error) {
 		} `json:"results"`
 	}
 	if err := json.Unmarshal(data, &r); err != nil || r.Results == nil {
-		return nil, errForm
+		return nil, errResponseFormat
 	}
 	var out []found
 	for _, p := range *r.Results {
@@ -212,7 +213,7 @@ func readSearXNG(data []byte) ([]found, error) {
 	return out, nil
 }
 
-var errForm = errors.New("its answer is not of the form that its documentation names")
+var errResponseFormat = errors.New("its answer is not of the form that its documentation names")
 
 // unreachable says why there is no answer, and what to do about it.
 func (s Service) unreachable(err error) error {
@@ -225,11 +226,11 @@ func (s Service) unreachable(err error) error {
 	return err
 }
 
-// read makes pages of an answer. What a service claims is not believed: what is no
-// address of the web is left out, and nothing is longer than a result may be.
-func (s Service) read(reply guard.Reply, q query) ([]page, error) {
+// read parses a response. It does not trust the service: it drops addresses that are not of the
+// web, and cuts long values.
+func (s Service) read(reply guard.Reply, q query) ([]searchResult, error) {
 	if reply.StatusCode != http.StatusOK {
-		// Brave refuses a wrong key with the status of a wrong search.
+		// Brave refuses a wrong key with the status of an invalid search.
 		if bytes.Contains(reply.Data, []byte("SUBSCRIPTION_TOKEN_INVALID")) {
 			return nil, s.refused(http.StatusUnauthorized)
 		}
@@ -242,7 +243,7 @@ func (s Service) read(reply guard.Reply, q query) ([]page, error) {
 	if err != nil {
 		return nil, err
 	}
-	var pages []page
+	var pages []searchResult
 	known := map[string]bool{}
 	for _, f := range all {
 		address, ok := webAddress(f.url)
@@ -254,7 +255,7 @@ func (s Service) read(reply guard.Reply, q query) ([]page, error) {
 		if title == "" {
 			title = address
 		}
-		pages = append(pages, page{title, address, day(f.date), plain(f.text, maxText)})
+		pages = append(pages, searchResult{title, address, day(f.date), plain(f.text, maxText)})
 	}
 	if len(pages) == 0 && len(all) > 0 {
 		return nil, errors.New("none of its results has an address of the web")
@@ -262,7 +263,7 @@ func (s Service) read(reply guard.Reply, q query) ([]page, error) {
 	return pages, nil
 }
 
-// refused says what a status means.
+// refused explains a status.
 func (s Service) refused(status int) error {
 	switch status {
 	case http.StatusUnauthorized:
@@ -282,28 +283,28 @@ func (s Service) refused(status int) error {
 	return fmt.Errorf("it answered HTTP %d", status)
 }
 
-// What Tavily answers where a plan, or what is paid as one goes, is used up.
+// Tavily's statuses for a used-up plan or pay-as-you-go limit.
 const (
 	statusPlan  = 432
 	statusSpent = 433
 )
 
-// webAddress returns an address in a form that can stand in a text; false for what a
-// browser would not open as a page.
+// webAddress returns an address in a form that is safe in a text; false for one that a browser
+// would not open as a page.
 func webAddress(text string) (string, bool) {
 	u, err := guard.ParseURL(strings.TrimSpace(text))
 	if err != nil {
 		return "", false
 	}
 	address := strings.NewReplacer("<", "%3C", ">", "%3E", " ", "%20", `\`, "%5C").Replace(u.String())
-	if inner(u.Hostname()) || len(address) > maxURL || strings.ContainsFunc(address, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }) {
+	if isInternalHost(u.Hostname()) || len(address) > maxURL || strings.ContainsFunc(address, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }) {
 		return "", false
 	}
 	return address, true
 }
 
-// inner reports whether a host is none of the public web by its very name.
-func inner(host string) bool {
+// isInternalHost reports whether a host name is not on the public web.
+func isInternalHost(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
 		return strings.EqualFold(host, "localhost")
@@ -311,14 +312,14 @@ func inner(host string) bool {
 	return !ip.IsGlobalUnicast() || ip.IsPrivate()
 }
 
-// Tags that services leave in texts: within a line, and between two. Not all that looks like a
-// tag is one: titles tell of vector<int>.
+// Tags that services leave in texts: inline ones, and those between paragraphs. Not everything
+// that looks like a tag is one: titles may contain vector<int>.
 var (
 	within  = regexp.MustCompile(`(?i)</?(?:a|b|code|em|i|mark|span|strong|u|wbr)(?:\s+[\w-]+=[^<>]*)?\s*/?>`)
 	between = regexp.MustCompile(`(?i)</?(?:br|div|h[1-6]|li|ol|p|ul)(?:\s+[\w-]+=[^<>]*)?\s*/?>`)
 )
 
-// plain is a text on one line, without tags.
+// plain returns a text on one line, without tags.
 func plain(text string, limit int) string {
 	text = html.UnescapeString(between.ReplaceAllString(within.ReplaceAllString(text, ""), " "))
 	text = strings.Map(func(r rune) rune {
@@ -333,7 +334,7 @@ func plain(text string, limit int) string {
 	return wording.Clip(strings.Join(strings.Fields(text), " "), limit)
 }
 
-// day is the day of a date in one of the forms that services write; empty for others.
+// day returns the day of a date in one of the services' formats; empty for others.
 func day(date string) string {
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateTime, time.DateOnly, time.RFC1123, time.RFC1123Z} {
 		if t, err := time.Parse(form, date); err == nil && t.Year() > 0 && t.Year() < 10_000 {

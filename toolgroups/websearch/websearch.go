@@ -1,5 +1,5 @@
-// Package websearch searches the web with the services that are configured: Brave, Tavily,
-// Exa, a SearXNG server. Where one does not answer, the next is asked.
+// Package websearch searches the web with the configured services: Brave, Tavily, Exa, a SearXNG
+// server. If one fails, the next is asked.
 package websearch
 
 import (
@@ -30,42 +30,42 @@ const (
 const (
 	defaultCount = 5
 	maxCount     = 10
-	// maxQuery and maxWords are what the strictest of the services takes.
+	// maxQuery (characters) and maxWords are the limits of the strictest service.
 	maxQuery = 400
 	maxWords = 50
-	// patience is how long one service may take.
+	// patience bounds a request to one service.
 	patience = 12 * time.Second
-	// maxReply bounds what is read of an answer, in bytes.
+	// maxReply bounds how many bytes of a response are read.
 	maxReply = 2 << 20
 )
 
 //go:embed web_search.json
 var manifests embed.FS
 
-// Config is what a [Search] is made of.
+// Config configures a [Search].
 type Config struct {
 	// Services are asked in this order.
 	Services []Service
 	// AllowPrivate are ranges that may be reached although they are not public.
 	AllowPrivate []netip.Prefix
-	// Resolver looks names up. Nil means the host's.
+	// Resolver looks up host names. Nil means the host's.
 	Resolver *net.Resolver
-	// Pay holds what a search costs. Settle says whether it was had. The text of an error is
-	// shown to people. Nil means that nothing is counted.
+	// Pay reserves the cost of a search; settle says whether it was incurred. The text of an error
+	// is shown to users. Nil means that nothing is charged.
 	Pay func(ctx context.Context, scope toolgroups.Scope, dollars float64) (settle func(had bool), err error)
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Logger, if nil, discards.
+	// Logger may be nil.
 	Logger *slog.Logger
 }
 
-// Search is the family of tools.
+// Search holds the tool search_web.
 type Search struct {
 	cfg    Config
 	client *http.Client
 }
 
-// New checks the configuration. It connects to nothing.
+// New checks the configuration and connects to nothing.
 func New(cfg Config) (*Search, error) {
 	if len(cfg.Services) == 0 {
 		return nil, errors.New("websearch: no service")
@@ -85,12 +85,12 @@ func New(cfg Config) (*Search, error) {
 	return &Search{cfg: cfg, client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver})}, nil
 }
 
-// Group makes the group web_search.
+// Group returns the group web_search.
 func (s *Search) Group() (toolgroups.Group, error) {
 	return toolgroups.GroupOf(manifests, "web_search", map[string]toolgroups.Handler{"search_web": toolgroups.Typed(s.search)})
 }
 
-// query is what is looked for.
+// query is a search.
 type query struct {
 	Text  string `json:"query"`
 	Count int    `json:"count"`
@@ -98,8 +98,8 @@ type query struct {
 	now   time.Time
 }
 
-// page is a result.
-type page struct {
+// searchResult is a result.
+type searchResult struct {
 	title, url, date, text string
 }
 
@@ -134,9 +134,9 @@ func (s *Search) search(ctx context.Context, call toolgroups.Call, q query) (too
 		"The web cannot be searched now (%s). Tell the user so; the search can be tried again later.", strings.Join(failures, "; "))
 }
 
-// ask has one service search, and has it paid if it answers. One that took the question
-// and was not heard of again may have billed it.
-func (s *Search) ask(ctx context.Context, scope toolgroups.Scope, service Service, q query) (pages []page, err error) {
+// ask searches with one service, and charges for an answer. A service that got the query and did
+// not answer may have charged for it.
+func (s *Search) ask(ctx context.Context, scope toolgroups.Scope, service Service, q query) (pages []searchResult, err error) {
 	settle := func(bool) {}
 	if service.USDPerThousand > 0 {
 		settle, err = s.cfg.Pay(ctx, scope, service.USDPerThousand/1000)
@@ -160,8 +160,8 @@ func (s *Search) ask(ctx context.Context, scope toolgroups.Scope, service Servic
 	return service.read(reply, q)
 }
 
-// result is what the model is shown.
-func result(service Service, q query, pages []page) toolgroups.Result {
+// result formats the results for the model.
+func result(service Service, q query, pages []searchResult) toolgroups.Result {
 	if len(pages) == 0 {
 		return toolgroups.Result{Text: fmt.Sprintf("%s found nothing for %q. Try other words, or a longer time.", service.label(), q.Text)}
 	}

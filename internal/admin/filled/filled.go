@@ -1,4 +1,4 @@
-// Package filled makes large stores for benchmarks: what a busy week leaves behind.
+// Package filled makes large stores for benchmarks, such as after a busy week.
 package filled
 
 import (
@@ -14,19 +14,19 @@ import (
 	"oneclaw/storage"
 )
 
-// turns is how many a conversation has.
+// turns is the number of turns of a conversation.
 const turns = 20
 
-// text is what everybody writes, and what title calls it.
+// text is the text of all messages, and title the one of all conversations.
 const (
 	title = "what people write, what people write, what people write,"
 	text  = title + title + title + title
 )
 
-// Week puts so many receipts into a store, of the last seven days, and a tenth of that of
-// conversations, each with the account of its person for today.
+// Week writes receipts of the last seven days into a store, and a tenth as many conversations,
+// each with the account of its user for today.
 func Week(ctx context.Context, store storage.Store, now time.Time, receipts int) error {
-	b := &batch{Store: store}
+	b := &batchStore{Store: store}
 	people, step := receipts/10, 7*24*time.Hour/time.Duration(receipts+1)
 	for i := range receipts {
 		if err := receipt(ctx, b, i, people, now.Add(-time.Duration(i)*step)); err != nil {
@@ -41,13 +41,13 @@ func Week(ctx context.Context, store storage.Store, now time.Time, receipts int)
 	return b.flush(ctx)
 }
 
-// Key is that of a receipt by its number, 0 for the newest, among so many.
+// Key returns the key of receipt i of n, 0 being the newest.
 func Key(i, n int) string {
 	people := n / 10
 	return fmt.Sprintf("telegram:%d/%d/text", i%people, i)
 }
 
-func receipt(ctx context.Context, b *batch, i, people int, at time.Time) error {
+func receipt(ctx context.Context, b *batchStore, i, people int, at time.Time) error {
 	chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(i % people)}
 	r := &receipts.Receipt{
 		Message: chats.Message{Chat: chat, ID: fmt.Sprint(i), Kind: chats.KindText, User: chat.ID, UserName: "Somebody", Text: text, Direct: true, Time: at},
@@ -57,7 +57,7 @@ func receipt(ctx context.Context, b *batch, i, people int, at time.Time) error {
 	return receipts.Put(ctx, b, r, storage.Absent)
 }
 
-func oneConversation(ctx context.Context, b *batch, i, people int, now time.Time) error {
+func oneConversation(ctx context.Context, b *batchStore, i, people int, now time.Time) error {
 	chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(i)}
 	c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: 1, Title: title, Begun: now.Add(-time.Duration(i) * time.Minute)}
 	if err := c.AddToLists(ctx, b); err != nil {
@@ -82,22 +82,22 @@ func oneConversation(ctx context.Context, b *batch, i, people int, now time.Time
 	return err
 }
 
-// batch joins writes, which makes them many times faster.
-type batch struct {
+// batchStore joins writes, which makes them many times faster.
+type batchStore struct {
 	storage.Store
 
 	ops []storage.Op
 }
 
-// Write implements storage.Store. What it returns is no revision.
-func (b *batch) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+// Write implements storage.Store. It returns no valid revision.
+func (b *batchStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
 	if b.ops = append(b.ops, ops...); len(b.ops) < 2000 {
 		return 0, nil
 	}
 	return 0, b.flush(ctx)
 }
 
-func (b *batch) flush(ctx context.Context) error {
+func (b *batchStore) flush(ctx context.Context) error {
 	if len(b.ops) == 0 {
 		return nil
 	}

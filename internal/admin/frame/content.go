@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// ErrNotFound is returned by a view for something that there is not, or is not any more.
+// ErrNotFound is returned by a view for something that does not exist (any more).
 var ErrNotFound = errors.New("frame: not found")
 
-// Visitor is who looks at a page.
+// Visitor is the user of a page.
 type Visitor struct {
-	// Person is platform:id, Name what the platform calls them.
+	// Person is platform:id, Name the name on the platform.
 	Person, Name string
-	// CSRF is what each form carries in its field csrf.
+	// CSRF is the token for the field csrf of each form.
 	CSRF string
 }
 
-// Request is what a view is asked for.
+// Request is a request to a view.
 type Request struct {
 	Visitor Visitor
-	// Query is that of the address, Form what a form was filled in with.
+	// Query is the query of the address, Form a submitted form.
 	Query, Form url.Values
 	// Limit is how many rows a table should have: a file may have more than a page.
 	Limit int
@@ -29,8 +29,8 @@ type Request struct {
 	path string
 }
 
-// Link is the address of this page with other values in its query: name, value, name, value.
-// An empty value takes the name out.
+// Link returns the address of this page with changed query values: name, value, name, value. An
+// empty value removes the name.
 func (r Request) Link(pairs ...string) string {
 	query := url.Values{}
 	for name, values := range r.Query {
@@ -47,7 +47,7 @@ func (r Request) Link(pairs ...string) string {
 	return address(r.path, query)
 }
 
-// To is the address of a view, with a query of name, value, name, value.
+// To returns the address of a view, with a query of name, value, name, value.
 func To(view string, pairs ...string) string {
 	query := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -63,25 +63,24 @@ func address(path string, query url.Values) string {
 	return path + "?" + query.Encode()
 }
 
-// Page is what a view shows.
+// Page is the content of a page.
 type Page struct {
-	// Title is the heading; empty for that of the view.
+	// Title is the heading; empty for the view's.
 	Title string
-	// Lead stands under the heading.
+	// Lead is the text below the heading.
 	Lead     string
 	Sections []Section
 }
 
-// Section is a part of a page. What is empty is left out.
+// Section is a part of a page. Empty parts are left out.
 type Section struct {
 	Title string
-	// Text is one paragraph for each element.
+	// Text is one paragraph per element.
 	Text  []string
 	Facts []Fact
 	// Items are a list.
 	Items []string
-	// Quotes are what people and models wrote: shown with their line breaks, and as nothing
-	// but text.
+	// Quotes are texts of users and models: shown with their line breaks and without any markup.
 	Quotes []Quote
 	Forms  []Form
 	Bars   *Bars
@@ -95,10 +94,10 @@ type Fact struct {
 	Value Cell
 }
 
-// Quote is what a user wrote.
+// Quote is a text that a user wrote.
 type Quote struct{ By, Text string }
 
-// Mood colours a cell. Its text has to say the same.
+// Mood colours a cell, whose text has to say the same.
 type Mood string
 
 // The moods.
@@ -109,25 +108,25 @@ const (
 	Soft  Mood = "soft"
 )
 
-// Cell is a value: a text, a time or a number, perhaps with a link.
+// Cell is a text, a time or a number, optionally with a link.
 type Cell struct {
 	Text string
 	Time time.Time
-	// Number is aligned to the right.
+	// Number aligns it to the right.
 	Number bool
 	Mood   Mood
-	// Link is where the text leads: an address of this site.
+	// Link is the target of the text: an address of this site.
 	Link  string
 	Forms []Form
 }
 
-// Text is a cell with a text.
+// Text returns a cell with a text.
 func Text(text string) Cell { return Cell{Text: text} }
 
-// At is a cell with a time; empty for the zero time.
+// At returns a cell with a time; empty for the zero time.
 func At(t time.Time) Cell { return Cell{Time: t} }
 
-// Number is a cell with a number in words.
+// Number returns a cell with a formatted number.
 func Number(text string) Cell { return Cell{Text: text, Number: true} }
 
 // Column is the head of a column.
@@ -136,24 +135,23 @@ type Column struct {
 	Number bool
 }
 
-// Table is a list. The first cell of each row is its heading.
+// Table is a table. The first cell of each row is its heading.
 type Table struct {
-	// Name is that of its file, in lower-case letters; Caption says what it lists.
+	// Name is the name of its file, in lower-case letters; Caption says what it lists.
 	Name, Caption string
 	Columns       []Column
 	Rows          [][]Cell
-	// Next and First are the addresses of the next page and of the first; empty where there
-	// is none.
+	// Next and First are the addresses of the next page and of the first, or empty.
 	Next, First string
 	// Looked says how far a search looked.
 	Looked string
-	// Empty stands in the place of a table without rows.
+	// Empty is shown instead of a table without rows.
 	Empty string
-	// Folded hides it until the reader asks: it is another form of a plot.
+	// Folded hides it at first: it is another form of a plot.
 	Folded bool
 }
 
-// Columns makes columns of their names; one that begins with # has numbers.
+// Columns makes columns of their names; a name that begins with # has numbers.
 func Columns(names ...string) []Column {
 	columns := make([]Column, len(names))
 	for i, name := range names {
@@ -165,31 +163,30 @@ func Columns(names ...string) []Column {
 	return columns
 }
 
-// Form is something that can be done, or with Get a search.
+// Form is an action or, with Get, a search.
 type Form struct {
-	// View is the path of the view that does it.
+	// View is the path of the view that handles it.
 	View   string
 	Get    bool
 	Fields []Field
 	Submit string
-	// About says for those who hear the page what the button is about: the row it is in.
+	// About describes the button's row for screen readers.
 	About  string
 	Danger bool
 }
 
-// Field is a part of a form. Without a label it is hidden.
+// Field is a field of a form. Without a label it is hidden.
 type Field struct {
 	Name, Label, Value string
-	// Options make it a choice of values: of one, or with Many of any of them, which Values
-	// are chosen.
+	// Options make it a choice of one or, with Many, any of them; Values are selected.
 	Options []Option
 	Many    bool
 	Values  []string
 	Hint    string
 }
 
-// Chosen reports whether a value is one of several that are chosen.
+// Chosen reports whether a value is selected.
 func (f Field) Chosen(value string) bool { return slices.Contains(f.Values, value) }
 
-// Option is one value to choose.
+// Option is an option of a choice.
 type Option struct{ Value, Label string }

@@ -19,9 +19,9 @@ func (f *Frame) file(w io.Writer, page Page, name string) error {
 	out := csv.NewWriter(w)
 	row := make([]string, len(table.Columns))
 	for i, c := range table.Columns {
-		row[i] = defused(c.Name)
+		row[i] = escapeFormula(c.Name)
 	}
-	_ = out.Write(row) // Error has it
+	_ = out.Write(row) // Error reports it
 	for _, cells := range table.Rows {
 		row = row[:0]
 		for _, c := range cells {
@@ -37,15 +37,15 @@ func (f *Frame) value(c Cell) string {
 	if !c.Time.IsZero() {
 		return c.Time.UTC().Format(time.RFC3339)
 	}
-	return defused(f.cfg.Redact(c.Text))
+	return escapeFormula(f.cfg.Redact(c.Text))
 }
 
-// behindCell is a formula behind what ends a cell where commas do not.
-var behindCell = regexp.MustCompile(`([;\t\r\n])([-=+@])`)
+// formulaAfterSeparator matches a formula after a character that ends a cell if commas do not.
+var formulaAfterSeparator = regexp.MustCompile(`([;\t\r\n])([-=+@])`)
 
-// defused is a text that no spreadsheet takes for a formula.
-func defused(text string) string {
-	text = behindCell.ReplaceAllString(text, "$1'$2")
+// escapeFormula makes a text that no spreadsheet takes for a formula.
+func escapeFormula(text string) string {
+	text = formulaAfterSeparator.ReplaceAllString(text, "$1'$2")
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return "'" + text
 	}

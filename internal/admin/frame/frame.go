@@ -1,5 +1,5 @@
-// Package frame is what all views of the administrators' page have in common: the navigation,
-// tables with their pages and files, plots, forms, and the page that shows itself anew.
+// Package frame has what all views of the administrators' page share: navigation, tables with
+// pages and files, plots, forms, and automatic updates.
 package frame
 
 import (
@@ -22,49 +22,49 @@ import (
 	"time"
 )
 
-// Root is where the page is.
+// Root begins the addresses of the page.
 const Root = "/admin/"
 
 const (
-	// rowsOnPage and rowsInFile are how long tables are.
+	// rowsOnPage and rowsInFile bound tables.
 	rowsOnPage, rowsInFile = 50, 1000
-	// maxQuery and maxForm bound what is sent, in bytes.
+	// maxQuery and maxForm bound requests, in bytes.
 	maxQuery, maxForm = 4 << 10, 64 << 10
-	// csvParameter names the table whose file is wanted.
+	// csvParameter names the table to export.
 	csvParameter = "csv"
-	// patience bounds the work on a page.
-	patience = 10 * time.Second
+	// pageTimeout bounds the work on a page.
+	pageTimeout = 10 * time.Second
 )
 
-// View is one page, or several that differ by their query.
+// View is a page, or several that differ by their query.
 type View struct {
-	// Path is behind Root; empty for the first page.
+	// Path is relative to Root; empty for the first page.
 	Path, Title string
-	// Under is the path of the view in the navigation that this one belongs to, which is not
-	// in the navigation itself.
+	// Under is the path of the view in the navigation that this one belongs to, if it is not in the
+	// navigation itself.
 	Under string
-	// Inner says that it is not in the navigation.
+	// Inner keeps it out of the navigation.
 	Inner bool
 	Show  func(ctx context.Context, r Request) (Page, error)
-	// Apart, where it is set, says which of its pages are made beside the others, because they
+	// Apart, if set, reports which of its pages are made concurrently with others, because they
 	// take long and have bounds of their own.
 	Apart func(r Request) bool
-	// Do is what its forms do; it returns the address of what to show then.
+	// Do handles its forms; it returns the address to show then.
 	Do func(ctx context.Context, r Request) (string, error)
 }
 
-// Config is what a [Frame] is made of.
+// Config configures a [Frame].
 type Config struct {
 	Views []View
-	// Visitor says who asks. No other visitor is shown anything.
+	// Visitor returns the user of a request. Without a user nothing is shown.
 	Visitor func(r *http.Request) (Visitor, bool)
 	// SignOut is the path of the form that signs out; empty for none.
 	SignOut string
-	// Exported is told of each file of a table before it is written; nil is allowed.
+	// Exported, if not nil, is called before a table is exported.
 	Exported func(ctx context.Context, v Visitor, what string) error
-	// Redact masks secrets in all that is shown.
+	// Redact masks secrets in everything shown.
 	Redact func(string) string
-	// Zone is the one of the times; nil means UTC.
+	// Zone returns the time zone of times; nil means UTC.
 	Zone func() *time.Location
 	Log  *slog.Logger
 	// Now is the clock; nil means time.Now.
@@ -75,9 +75,9 @@ type Config struct {
 type Frame struct {
 	cfg   Config
 	views map[string]View
-	// papers are of type *paper.
+	// papers holds *paper.
 	papers sync.Pool
-	// turn has room for who makes a page.
+	// turn is held while a page is made.
 	turn chan struct{}
 }
 
@@ -103,7 +103,7 @@ func New(cfg Config) (*Frame, error) {
 		cfg.Now = time.Now
 	}
 	f := &Frame{cfg: cfg, views: make(map[string]View, len(cfg.Views)), turn: make(chan struct{}, 1)}
-	page, err := template.New("page").Funcs(new(paper).functions(cfg.Redact)).Parse(pageHTML)
+	page, err := template.New("page").Funcs(new(pageTemplate).functions(cfg.Redact)).Parse(pageHTML)
 	if err != nil {
 		return nil, fmt.Errorf("frame: %w", err)
 	}
@@ -117,12 +117,12 @@ func New(cfg Config) (*Frame, error) {
 	return f, nil
 }
 
-// Assets serves the style, the script and the icon, which have nothing secret in them, below
-// Root + "assets/".
+// Assets serves the style, the script and the icon, which contain no secrets, below Root +
+// "assets/".
 func Assets() http.Handler {
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
-		panic(err) // the folder is in the program
+		panic(err) // the folder is embedded
 	}
 	server := http.StripPrefix(Root+"assets/", http.FileServerFS(files))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -153,7 +153,7 @@ func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.fail(w, visitor, View{}, ErrNotFound)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
 	request := Request{Visitor: visitor, Query: query, Limit: rowsOnPage, path: r.URL.Path}
 	switch r.Method {
@@ -187,15 +187,15 @@ func (f *Frame) do(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 
 func (f *Frame) show(ctx context.Context, w http.ResponseWriter, r *http.Request, view View, request Request) {
 	file := request.Query.Get(csvParameter)
-	if file == "" && f.early(w, r) {
+	if file == "" && f.notModified(w, r) {
 		return
 	}
-	var page made
+	var page renderedPage
 	var err error
 	if work := func() { page = f.made(ctx, view, request, file) }; view.Apart != nil && view.Apart(request) {
 		work()
 	} else {
-		err = f.alone(ctx, work)
+		err = f.oneAtATime(ctx, work)
 	}
 	if r.Context().Err() != nil {
 		return // the request has ended
@@ -217,24 +217,24 @@ func (f *Frame) show(ctx context.Context, w http.ResponseWriter, r *http.Request
 		header.Set("Content-Type", "text/html; charset=utf-8")
 		sum := sha256.Sum256(page.body.Bytes())
 		text := hex.EncodeToString(sum[:12])
-		header.Set("ETag", tag(text, page.due))
-		if has, _ := known(r); has == text {
+		header.Set("ETag", etag(text, page.due))
+		if has, _ := parseETag(r); has == text {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
 	}
-	_, _ = page.body.WriteTo(w) // who asked sees that it broke off
+	_, _ = page.body.WriteTo(w) // the client sees that it broke off
 }
 
-// made is a page as it is sent.
-type made struct {
+// renderedPage is a page as it is sent.
+type renderedPage struct {
 	body bytes.Buffer
 	// due is when it may be made again.
 	due time.Time
 	err error
 }
 
-func (f *Frame) made(ctx context.Context, view View, request Request, file string) (m made) {
+func (f *Frame) made(ctx context.Context, view View, request Request, file string) (m renderedPage) {
 	begun := f.cfg.Now()
 	if file != "" {
 		request.Limit = rowsInFile
@@ -252,7 +252,7 @@ func (f *Frame) made(ctx context.Context, view View, request Request, file strin
 	return m
 }
 
-// fail says what cannot be shown. Why stands in the log alone.
+// fail says what cannot be shown. The reason is only logged.
 func (f *Frame) fail(w http.ResponseWriter, visitor Visitor, view View, err error) {
 	status, text := http.StatusNotFound, "There is nothing here, or it is gone: receipts are kept for a week."
 	if !errors.Is(err, ErrNotFound) {
@@ -274,7 +274,7 @@ func (f *Frame) fail(w http.ResponseWriter, visitor Visitor, view View, err erro
 }
 
 func (f *Frame) render(w io.Writer, request Request, view View, page Page) error {
-	p := f.papers.Get().(*paper)
+	p := f.papers.Get().(*pageTemplate)
 	defer f.papers.Put(p)
 	p.request, p.zone = request, f.cfg.Zone()
 	return p.Execute(w, f.shown(request, view, page))

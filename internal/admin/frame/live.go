@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	// liveHeader is on requests of a page that asks for itself again.
+	// liveHeader marks automatic updates of an open page.
 	liveHeader = "OneClaw-Live"
-	// Share is the part of one processor's time that an open page takes at most, one in so many,
-	// by being made anew less often; but every slowest at least.
+	// Share bounds the processor time of an open page: one part in so many of a processor, by
+	// updating it less often, but at least every slowest.
 	Share   = 200
 	slowest = time.Minute
 )
 
-// Due is when what took so long to make may be made again.
+// Due returns when a page that took so long to make may be made again.
 func Due(made time.Time, took time.Duration) time.Time {
 	return made.Add(min(took*Share, slowest))
 }
 
-// tag is the ETag of a page: what it says, and when it may be asked for again.
-func tag(sum string, due time.Time) string {
+// etag returns the ETag of a page: its content, and when it may be requested again.
+func etag(sum string, due time.Time) string {
 	return `"` + sum + "." + strconv.FormatInt(due.UnixMilli(), 36) + `"`
 }
 
-// known takes the tag apart that a request says it has.
-func known(r *http.Request) (sum string, due time.Time) {
+// parseETag parses the ETag of a request.
+func parseETag(r *http.Request) (sum string, due time.Time) {
 	sum, at, _ := strings.Cut(strings.Trim(r.Header.Get("If-None-Match"), `"`), ".")
 	ms, err := strconv.ParseInt(at, 36, 64)
 	if err != nil {
@@ -38,20 +38,20 @@ func known(r *http.Request) (sum string, due time.Time) {
 	return sum, time.UnixMilli(ms)
 }
 
-// early answers a page that asks for itself too soon: it has not changed, as far as it is told.
-func (f *Frame) early(w http.ResponseWriter, r *http.Request) bool {
-	sum, due := known(r)
+// notModified answers a page that updates itself too soon as unchanged.
+func (f *Frame) notModified(w http.ResponseWriter, r *http.Request) bool {
+	sum, due := parseETag(r)
 	if wait := due.Sub(f.cfg.Now()); r.Header.Get(liveHeader) == "" || wait <= 0 || wait > slowest {
 		return false
 	}
-	w.Header().Set("ETag", tag(sum, due))
+	w.Header().Set("ETag", etag(sum, due))
 	w.WriteHeader(http.StatusNotModified)
 	return true
 }
 
-// alone runs f while no other page is made. So those who look take one processor at most, and
-// leave the others to the chats.
-func (f *Frame) alone(ctx context.Context, work func()) error {
+// oneAtATime runs f while no other page is made. So pages use one processor at most, and leave the
+// others to the chats.
+func (f *Frame) oneAtATime(ctx context.Context, work func()) error {
 	select {
 	case f.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -62,25 +62,26 @@ func (f *Frame) alone(ctx context.Context, work func()) error {
 	return nil
 }
 
-// maxUnbroken is up to how many bytes a word in a table is not broken: ids of chats and users are shorter.
+// maxUnbroken bounds a word in a table that is not broken, in bytes: ids of chats and users are
+// shorter.
 const maxUnbroken = 24
 
-// paper is the template of the page, for one request after another: what is escaped once need
-// not be escaped for each.
-type paper struct {
+// pageTemplate is a reusable template of the page: what is escaped once need not be escaped for each
+// request.
+type pageTemplate struct {
 	*template.Template
 
 	request Request
 	zone    *time.Location
 }
 
-func newPaper(page *template.Template, redact func(string) string) *paper {
-	p := new(paper)
-	p.Template = template.Must(page.Clone()).Funcs(p.functions(redact)) // the original is never filled in
+func newPaper(page *template.Template, redact func(string) string) *pageTemplate {
+	p := new(pageTemplate)
+	p.Template = template.Must(page.Clone()).Funcs(p.functions(redact)) // the original is never executed
 	return p
 }
 
-func (p *paper) functions(redact func(string) string) template.FuncMap {
+func (p *pageTemplate) functions(redact func(string) string) template.FuncMap {
 	return template.FuncMap{
 		"root":  func() string { return Root },
 		"csrf":  func() string { return p.request.Visitor.CSRF },

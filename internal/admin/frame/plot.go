@@ -6,27 +6,28 @@ import (
 	"time"
 )
 
-// Bars is a plot of values over days, the oldest first. The table of its section says the same.
+// Bars is a bar chart of values over days, the oldest first. The table of its section has the
+// same values.
 type Bars struct {
 	// Title says what it shows.
 	Title  string
 	Labels []string
 	Values []float64
-	// Say puts a value into words.
+	// Say formats a value.
 	Say func(float64) string
 }
 
-// Steps is a waterfall: what happened when.
+// Steps is a waterfall chart: what happened when.
 type Steps struct {
 	Title string
 	All   []Step
 }
 
-// Step is a row of a waterfall.
+// Step is a row of a waterfall chart.
 type Step struct {
 	Name     string
 	From, To time.Time
-	// Kind is one of wait, model, tool, delivery.
+	// Kind is wait, model, tool or delivery.
 	Kind string
 	Note string
 }
@@ -44,13 +45,13 @@ const (
 type Box struct {
 	X, Y, Width, Height string
 	Kind                string
-	// Title is shown to those who point at it; Label stands at TextX, TextY.
+	// Title is its tooltip; Label is at TextX, TextY.
 	Title, Label string
 	TextX, TextY string
-	Tall         string // the height of what can be pointed at
+	Tall         string // the height of the tooltip's area
 }
 
-// Highest is the largest value in words.
+// Highest formats the largest value.
 func (b Bars) Highest() string {
 	top := 0.0
 	for _, v := range b.Values {
@@ -59,7 +60,7 @@ func (b Bars) Highest() string {
 	return b.Say(top)
 }
 
-// Boxes are the bars with their places.
+// Boxes returns the bars with their positions.
 func (b Bars) Boxes() []Box {
 	top := 0.0
 	for _, v := range b.Values {
@@ -85,10 +86,10 @@ func (b Bars) Boxes() []Box {
 	return boxes
 }
 
-// Height is that of the whole plot.
+// Height returns the height of the plot.
 func (s Steps) Height() string { return units(float64(len(s.All))*stepHeight + 4) }
 
-// span is from the first beginning to the last end.
+// span returns the first beginning and the last end.
 func (s Steps) span() (from, to time.Time) {
 	for i, one := range s.All {
 		if i == 0 || one.From.Before(from) {
@@ -101,7 +102,7 @@ func (s Steps) span() (from, to time.Time) {
 	return from, to
 }
 
-// Boxes are the rows with their places.
+// Boxes returns the rows with their positions.
 func (s Steps) Boxes() []Box {
 	from, to := s.span()
 	whole := max(to.Sub(from).Seconds(), 0.001)
@@ -112,24 +113,24 @@ func (s Steps) Boxes() []Box {
 		x := stepsLeft + one.From.Sub(from).Seconds()/whole*room
 		boxes[i] = Box{
 			X: units(x), Y: units(y + 5), Width: units(max(one.To.Sub(one.From).Seconds()/whole*room, 2)), Height: units(stepHeight - 8),
-			Kind: one.Kind, Label: one.Name, Title: one.Name + ": " + took(one.To.Sub(one.From)), TextX: "0", TextY: units(y + 16),
+			Kind: one.Kind, Label: one.Name, Title: one.Name + ": " + durationText(one.To.Sub(one.From)), TextX: "0", TextY: units(y + 16),
 		}
 	}
 	return boxes
 }
 
-// Table says the same in words.
+// Table returns the same as a table.
 func (s Steps) Table() *Table {
 	from, _ := s.span()
 	t := &Table{Name: "steps", Caption: s.Title, Columns: Columns("Step", "#After", "#Took", "What"), Folded: true}
 	for _, one := range s.All {
-		t.Rows = append(t.Rows, []Cell{Text(one.Name), Number(took(one.From.Sub(from))), Number(took(one.To.Sub(one.From))), Text(one.Note)})
+		t.Rows = append(t.Rows, []Cell{Text(one.Name), Number(durationText(one.From.Sub(from))), Number(durationText(one.To.Sub(one.From))), Text(one.Note)})
 	}
 	return t
 }
 
-// took is a duration in words.
-func took(d time.Duration) string {
+// durationText formats a duration.
+func durationText(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"

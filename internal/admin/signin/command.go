@@ -10,7 +10,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Commands are what administrators say in a chat to come in, and to end all their sessions.
+// Commands returns the chat commands that sign administrators in, and end all their sessions.
 func (d *SignIn) Commands() []bridge.Command {
 	return []bridge.Command{{
 		CommandInfo: chats.CommandInfo{Name: "admin", Description: "Open the admin pages"},
@@ -21,7 +21,8 @@ func (d *SignIn) Commands() []bridge.Command {
 	}}
 }
 
-// command answers with a veil in the link, which is lifted as the answer is sent: no record has it.
+// command answers with a placeholder in the link, which is replaced as the answer is sent: no
+// record contains the link.
 func (d *SignIn) command(ctx context.Context, call bridge.CommandCall) (string, error) {
 	switch args := strings.TrimSpace(call.Args); {
 	case !call.Direct:

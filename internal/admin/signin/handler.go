@@ -19,30 +19,30 @@ const (
 	stylePath = "/admin/enter.css"
 )
 
-// policy is what browsers may do with the pages: run and show what comes from here, in no
-// frame, and send forms to here.
+// policy restricts the pages in browsers: own scripts and content only, no frames, forms only to
+// here.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// Handler serves all addresses that begin with [Path], and /admin itself. It lets requests of
-// administrators who are signed in through to inside, with their [Session] in the context.
+// Handler serves all addresses that begin with [Path], and /admin itself. It passes requests of
+// signed-in administrators to inside, with their [Session] in the context.
 //
-// What comes through is a GET or a HEAD, or a POST of a form of at most [MaxForm] bytes, which
-// is parsed, from a page of ours, with the token of the session in its field "csrf". All
-// answers bear the headers of the door; inside may replace Cache-Control.
+// These are GET or HEAD requests, or POSTs of a parsed form of at most [MaxForm] bytes, from one
+// of our pages, with the session's token in the field "csrf". All responses have the security
+// headers; inside may replace Cache-Control.
 func (d *SignIn) Handler(inside http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+enterPath+"/{token}", d.offer)
-	mux.HandleFunc("POST "+enterPath, d.enter)
-	mux.HandleFunc("POST "+leavePath, d.out)
+	mux.HandleFunc("GET "+enterPath+"/{token}", d.showLink)
+	mux.HandleFunc("POST "+enterPath, d.useLink)
+	mux.HandleFunc("POST "+leavePath, d.signOut)
 	mux.HandleFunc("GET "+stylePath, showStyle)
 	mux.HandleFunc("GET /admin", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, Path, http.StatusSeeOther) })
-	mux.Handle(Path, d.within(inside))
+	mux.Handle(Path, d.requireSession(inside))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		for name, value := range map[string]string{
 			"Content-Security-Policy": policy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
-			// Not no-referrer, with which browsers leave out where a form comes from.
+			// Not no-referrer, with which browsers leave out the origin of a form.
 			"Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 		} {
 			header.Set(name, value)
@@ -50,7 +50,7 @@ func (d *SignIn) Handler(inside http.Handler) http.Handler {
 		switch {
 		case d.site.closed != "":
 			http.NotFound(w, r)
-		case !d.site.knows(r):
+		case !d.site.isOwnHost(r):
 			d.show(w, http.StatusMisdirectedRequest, view{Title: "Not here", Text: "These pages are at another address."})
 		case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
 			w.Header().Set("Allow", "GET, HEAD, POST")
@@ -65,7 +65,7 @@ func (d *SignIn) Handler(inside http.Handler) http.Handler {
 	})
 }
 
-// form reads the form of a POST, which has to be one, and bounded.
+// form parses the form of a POST, which is required and bounded.
 func (d *SignIn) form(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodPost {
 		return true
@@ -87,12 +87,12 @@ func (d *SignIn) form(w http.ResponseWriter, r *http.Request) bool {
 	return err == nil
 }
 
-// within lets those through who are signed in.
-func (d *SignIn) within(inside http.Handler) http.Handler {
+// requireSession admits signed-in visitors.
+func (d *SignIn) requireSession(inside http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, err := d.of(r)
+		s, err := d.sessionOf(r)
 		switch {
-		case errors.Is(err, errNo):
+		case errors.Is(err, errInvalid):
 			d.show(w, http.StatusUnauthorized, view{Title: "Sign in", Text: "Send /admin to the bot in a direct chat. It gives you a link to these pages. (Slack: !admin.)"})
 		case err != nil:
 			d.fail(w, err)
@@ -104,23 +104,23 @@ func (d *SignIn) within(inside http.Handler) http.Handler {
 	})
 }
 
-// made reports whether a form is of a page of this session.
+// made reports whether a form comes from a page of this session.
 func (s Session) made(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(r.PostForm.Get("csrf")), []byte(s.CSRF)) == 1
 }
 
-// of returns the session of a request.
-func (d *SignIn) of(r *http.Request) (Session, error) {
+// sessionOf returns the session of a request.
+func (d *SignIn) sessionOf(r *http.Request) (Session, error) {
 	cookie, err := r.Cookie(d.cookie())
 	if err != nil {
-		return Session{}, errNo
+		return Session{}, errInvalid
 	}
 	live := r.Method != http.MethodPost && r.Header.Get(Live) != ""
 	return d.session(r.Context(), cookie.Value, !live)
 }
 
-// cookie is the name of the one with the session. That with the prefix is taken by browsers
-// from this very host alone, and over https.
+// cookie returns the name of the session's cookie. Browsers accept the prefixed one only from
+// this very host, over https.
 func (d *SignIn) cookie() string {
 	if d.site.secure {
 		return "__Host-oneclaw-admin"
@@ -128,22 +128,22 @@ func (d *SignIn) cookie() string {
 	return "oneclaw-admin"
 }
 
-// give sets the cookie; an age below 0 takes it away. It is Strict: the first request of a
-// session comes from a page of ours, so that no request from elsewhere needs it.
-func (d *SignIn) give(w http.ResponseWriter, token string, age time.Duration) {
+// setCookie sets the cookie; a negative age deletes it. It is Strict: the first request of a session
+// comes from one of our pages, so no request from elsewhere needs it.
+func (d *SignIn) setCookie(w http.ResponseWriter, token string, age time.Duration) {
 	http.SetCookie(w, &http.Cookie{
 		Name: d.cookie(), Value: token, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, Secure: d.site.secure, SameSite: http.SameSiteStrictMode,
 	})
 }
 
-// Bounds of links that do not count.
+// Bounds of invalid links.
 const (
 	wrongEvery = 6 * time.Second
 	wrongMost  = 10
 )
 
-// attempt does something with a link. One that does not count is shown as such; where too many
-// from there did not, that is all that is said. A link that counts is never held up by others.
+// attempt handles a link. An invalid one is reported as such; after too many invalid ones from
+// an address only that is reported. A valid link is never held up by others.
 func (d *SignIn) attempt(w http.ResponseWriter, r *http.Request, try func(ctx context.Context) error) bool {
 	from, now := d.site.from(r), d.cfg.Now()
 	limiter, ok := d.wrong.Get(from)
@@ -152,11 +152,11 @@ func (d *SignIn) attempt(w http.ResponseWriter, r *http.Request, try func(ctx co
 	}
 	err := try(r.Context())
 	switch {
-	case errors.Is(err, errNo) && limiter.TokensAt(now) < 1:
+	case errors.Is(err, errInvalid) && limiter.TokensAt(now) < 1:
 		w.Header().Set("Retry-After", "60")
 		d.show(w, http.StatusTooManyRequests, view{Title: "Too often", Text: "Too many wrong links came from your address. Please wait a minute."})
-	case errors.Is(err, errNo):
-		if r.Header.Get("Sec-Fetch-Site") != "cross-site" { // else another site makes the browser ask
+	case errors.Is(err, errInvalid):
+		if r.Header.Get("Sec-Fetch-Site") != "cross-site" { // otherwise another site makes the browser ask
 			limiter.AllowN(now, 1)
 			d.wrong.Put(from, limiter, cache.Forever)
 		}
@@ -167,10 +167,10 @@ func (d *SignIn) attempt(w http.ResponseWriter, r *http.Request, try func(ctx co
 	return err == nil
 }
 
-// offer shows what a link does, and does it not yet: a preview that a chat service makes of
-// the link presses no button.
-func (d *SignIn) offer(w http.ResponseWriter, r *http.Request) {
-	var one browserSession
+// showLink shows what a link does without doing it: a chat service that previews the link presses
+// no button.
+func (d *SignIn) showLink(w http.ResponseWriter, r *http.Request) {
+	var one adminRecord
 	link := r.PathValue("token")
 	ok := d.attempt(w, r, func(ctx context.Context) (err error) {
 		one, _, err = d.peek(ctx, link)
@@ -181,9 +181,9 @@ func (d *SignIn) offer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter signs the browser in that presses the button.
-func (d *SignIn) enter(w http.ResponseWriter, r *http.Request) {
-	if _, err := d.of(r); err == nil { // the button was pressed twice
+// useLink signs in the browser in which the button was pressed.
+func (d *SignIn) useLink(w http.ResponseWriter, r *http.Request) {
+	if _, err := d.sessionOf(r); err == nil { // the button was pressed twice
 		http.Redirect(w, r, Path, http.StatusSeeOther)
 		return
 	}
@@ -193,14 +193,14 @@ func (d *SignIn) enter(w http.ResponseWriter, r *http.Request) {
 		return err
 	})
 	if ok {
-		d.give(w, token, SessionAge)
+		d.setCookie(w, token, SessionAge)
 		http.Redirect(w, r, Path, http.StatusSeeOther)
 	}
 }
 
-// out ends the session of a browser.
-func (d *SignIn) out(w http.ResponseWriter, r *http.Request) {
-	s, err := d.of(r)
+// signOut ends the session of a browser.
+func (d *SignIn) signOut(w http.ResponseWriter, r *http.Request) {
+	s, err := d.sessionOf(r)
 	if err == nil && !s.made(r) {
 		d.show(w, http.StatusForbidden, view{Title: "Outdated page", Text: "This form does not belong to your session, so I did nothing. Please reload the page."})
 		return
@@ -208,11 +208,11 @@ func (d *SignIn) out(w http.ResponseWriter, r *http.Request) {
 	if cookie, missing := r.Cookie(d.cookie()); err == nil && missing == nil {
 		err = d.leave(r.Context(), cookie.Value, d.site.from(r))
 	}
-	if err != nil && !errors.Is(err, errNo) {
+	if err != nil && !errors.Is(err, errInvalid) {
 		d.fail(w, err)
 		return
 	}
-	d.give(w, "", -time.Second)
+	d.setCookie(w, "", -time.Second)
 	d.show(w, http.StatusOK, view{Title: "Signed out", Text: "Send /admin to the bot to come back."})
 }
 

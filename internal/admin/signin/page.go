@@ -9,7 +9,8 @@ import (
 //go:embed enter.css
 var style []byte
 
-// page is what is seen outside of the door. It needs neither scripts nor inline styles.
+// page is the page for visitors who are not signed in. It needs neither scripts nor inline
+// styles.
 var page = template.Must(template.New("door").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex"><title>{{.Title}} – OneClaw</title><link rel="stylesheet" href="` + stylePath + `"></head>
@@ -19,7 +20,7 @@ var page = template.Must(template.New("door").Parse(`<!doctype html>
 </main></body></html>
 `))
 
-// view fills a page.
+// view is the data of the page.
 type view struct {
 	Title, Text, Token, User, Name string
 }

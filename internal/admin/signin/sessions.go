@@ -24,63 +24,63 @@ const (
 	maxName = 64
 )
 
-// browserSession is the record of an administrator: a link, and sessions, the oldest first.
-type browserSession struct {
+// adminRecord is the record of an administrator: a link, and sessions, the oldest first.
+type adminRecord struct {
 	User string `json:"user"`
 	Name string `json:"name,omitempty"`
-	// Link is the hash of the newest link until it is used, LinkUntil its end.
-	Link      string    `json:"link,omitempty"`
-	LinkUntil time.Time `json:"link_until,omitzero"`
-	Sessions  []sitting `json:"sessions,omitempty"`
+	// Link is the hash of the newest unused link, LinkUntil its expiry.
+	Link      string          `json:"link,omitempty"`
+	LinkUntil time.Time       `json:"link_until,omitzero"`
+	Sessions  []storedSession `json:"sessions,omitempty"`
 
 	rev storage.Revision
-	// from is where the request comes from that changes it; for the audit.
+	// from is the source of the request that changes it, for the audit.
 	from string
 }
 
-// sitting is a session in the store.
-type sitting struct {
+// storedSession is a stored session.
+type storedSession struct {
 	Hash  string    `json:"hash"`
 	Since time.Time `json:"since"`
-	// Seen is when the last request of a person came, to the minute.
+	// Seen is the time of the last request that a user caused, to the minute.
 	Seen time.Time `json:"seen"`
 }
 
-// seenEvery is how exactly the store knows when a session was last used.
+// seenEvery is the precision of Seen.
 const seenEvery = time.Minute
 
-func (s sitting) over(now time.Time) bool {
+func (s storedSession) over(now time.Time) bool {
 	return !now.Before(s.Since.Add(SessionAge)) || !now.Before(s.Seen.Add(IdleAge))
 }
 
-// find returns the place of a session that is not over, or -1.
-func (s *browserSession) find(secret string, now time.Time) int {
+// find returns the index of a current session, or -1.
+func (s *adminRecord) find(secret string, now time.Time) int {
 	sum := hash("session", secret)
-	return slices.IndexFunc(s.Sessions, func(one sitting) bool {
+	return slices.IndexFunc(s.Sessions, func(one storedSession) bool {
 		return subtle.ConstantTimeCompare([]byte(one.Hash), []byte(sum)) == 1 && !one.over(now)
 	})
 }
 
-// opens reports whether the secret of a link is that of this seat.
-func (s *browserSession) opens(secret string, now time.Time) bool {
+// opens reports whether the secret is that of the current link.
+func (s *adminRecord) opens(secret string, now time.Time) bool {
 	return s.Link != "" && now.Before(s.LinkUntil) && subtle.ConstantTimeCompare([]byte(s.Link), []byte(hash("link", secret))) == 1
 }
 
-// The beginnings of tokens. internal/redact knows them.
+// The prefixes of tokens, which internal/redact knows.
 const (
 	linkMark    = "oclink_"
 	sessionMark = "ocseat_"
 )
 
-// token is a secret together with whose it is.
+// token joins a user and a secret.
 func token(mark, user, secret string) string {
 	return mark + base64.RawURLEncoding.EncodeToString([]byte(user)) + "." + secret
 }
 
 var tokenPattern = regexp.MustCompile(`^([A-Za-z0-9_-]{1,400})\.([A-Z2-7]{26})$`)
 
-// untoken takes a token apart.
-func untoken(mark, text string) (user, secret string, ok bool) {
+// splitToken splits a token.
+func splitToken(mark, text string) (user, secret string, ok bool) {
 	rest, ok := strings.CutPrefix(text, mark)
 	parts := tokenPattern.FindStringSubmatch(rest)
 	if !ok || parts == nil {
@@ -90,8 +90,8 @@ func untoken(mark, text string) (user, secret string, ok bool) {
 	return string(name), parts[2], err == nil
 }
 
-func (d *SignIn) read(ctx context.Context, user string) (browserSession, error) {
-	one := browserSession{User: user, rev: storage.Absent}
+func (d *SignIn) read(ctx context.Context, user string) (adminRecord, error) {
+	one := adminRecord{User: user, rev: storage.Absent}
 	entry, err := d.cfg.Store.Get(ctx, prefix+user)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -101,7 +101,7 @@ func (d *SignIn) read(ctx context.Context, user string) (browserSession, error) 
 	}
 	if err := json.Unmarshal(entry.Value, &one); err != nil || one.User != user {
 		d.cfg.Logger.Error("a damaged record of sessions lets nobody in", "key", entry.Key, "err", err)
-		one = browserSession{User: user}
+		one = adminRecord{User: user}
 	}
 	one.rev = entry.Revision
 	return one, nil
@@ -109,17 +109,17 @@ func (d *SignIn) read(ctx context.Context, user string) (browserSession, error) 
 
 var (
 	// errUnchanged tells change to write nothing.
-	errUnchanged = errors.New("door: unchanged")
-	// errNo says that a link or a session does not count.
-	errNo = errors.New("door: not let in")
+	errUnchanged = errors.New("signin: unchanged")
+	// errInvalid is returned for an invalid link or session.
+	errInvalid = errors.New("signin: not let in")
 )
 
-// maxConflicts bounds how often a change is tried again because of others.
+// maxConflicts bounds the tries of a change that meets other writers.
 const maxConflicts = 20
 
-// change has f change a seat and writes it, together with what f says for the audit; again
-// where another request was faster.
-func (d *SignIn) change(ctx context.Context, user string, f func(*browserSession) (action string, err error)) error {
+// change changes a record with f and writes it, together with f's audit entry; it tries again if
+// another request was faster.
+func (d *SignIn) change(ctx context.Context, user string, f func(*adminRecord) (action string, err error)) error {
 	for range maxConflicts {
 		one, err := d.read(ctx, user)
 		if err != nil {
@@ -139,8 +139,8 @@ func (d *SignIn) change(ctx context.Context, user string, f func(*browserSession
 	return errors.New("change sessions: others change them all the time")
 }
 
-// write stores a seat, and in the same step the audit entry.
-func (d *SignIn) write(ctx context.Context, one *browserSession, action string) error {
+// write stores a record together with its audit entry.
+func (d *SignIn) write(ctx context.Context, one *adminRecord, action string) error {
 	now := d.cfg.Now()
 	op := storage.Delete(prefix+one.User, one.rev)
 	if len(one.Sessions) > 0 || one.Link != "" {
@@ -166,7 +166,7 @@ func (d *SignIn) write(ctx context.Context, one *browserSession, action string) 
 	return nil
 }
 
-// Link makes the link of an administrator, in the place of the one before it.
+// Link makes the link of an administrator, which replaces the previous one.
 func (d *SignIn) Link(ctx context.Context, user, name string) (string, error) {
 	ticket, err := d.ticket(ctx, user, name)
 	return d.link(ticket), err
@@ -174,10 +174,10 @@ func (d *SignIn) Link(ctx context.Context, user, name string) (string, error) {
 
 func (d *SignIn) link(ticket string) string { return d.site.base + enterPath + "/" + ticket }
 
-// ticket makes what a link ends with.
+// ticket makes the last part of a link.
 func (d *SignIn) ticket(ctx context.Context, user, name string) (string, error) {
 	secret := rand.Text()
-	err := d.change(ctx, user, func(one *browserSession) (string, error) {
+	err := d.change(ctx, user, func(one *adminRecord) (string, error) {
 		one.Name = wording.OneLine(name, maxName)
 		one.Link, one.LinkUntil = hash("link", secret), d.cfg.Now().Add(LinkAge)
 		return "", nil
@@ -185,52 +185,52 @@ func (d *SignIn) ticket(ctx context.Context, user, name string) (string, error) 
 	return token(linkMark, user, secret), err
 }
 
-// peek returns the seat that a link opens, which it still does afterwards.
-func (d *SignIn) peek(ctx context.Context, link string) (browserSession, string, error) {
-	user, secret, ok := untoken(linkMark, link)
+// peek returns the record that a link opens, without using the link up.
+func (d *SignIn) peek(ctx context.Context, link string) (adminRecord, string, error) {
+	user, secret, ok := splitToken(linkMark, link)
 	if !ok || !d.cfg.Admin(user) {
-		return browserSession{}, "", errNo
+		return adminRecord{}, "", errInvalid
 	}
 	one, err := d.read(ctx, user)
 	if err == nil && !one.opens(secret, d.cfg.Now()) {
-		err = errNo
+		err = errInvalid
 	}
 	return one, secret, err
 }
 
-// signIn takes a link and returns the token of the session that it makes.
+// signIn uses a link up and returns the token of the new session.
 func (d *SignIn) signIn(ctx context.Context, link, from string) (string, error) {
-	user, secret, ok := untoken(linkMark, link)
+	user, secret, ok := splitToken(linkMark, link)
 	if !ok || !d.cfg.Admin(user) {
-		return "", errNo
+		return "", errInvalid
 	}
 	session := rand.Text()
-	err := d.change(ctx, user, func(one *browserSession) (string, error) {
+	err := d.change(ctx, user, func(one *adminRecord) (string, error) {
 		now := d.cfg.Now()
 		if !one.opens(secret, now) {
-			return "", errNo
+			return "", errInvalid
 		}
 		one.Link, one.LinkUntil, one.from = "", time.Time{}, from
-		one.Sessions = slices.DeleteFunc(one.Sessions, func(s sitting) bool { return s.over(now) })
-		one.Sessions = append(one.Sessions, sitting{Hash: hash("session", session), Since: now, Seen: now})
+		one.Sessions = slices.DeleteFunc(one.Sessions, func(s storedSession) bool { return s.over(now) })
+		one.Sessions = append(one.Sessions, storedSession{Hash: hash("session", session), Since: now, Seen: now})
 		one.Sessions = one.Sessions[max(0, len(one.Sessions)-MaxSessions):]
 		return "sign-in", nil
 	})
 	return token(sessionMark, user, session), err
 }
 
-// session returns that of a token, which is used where a person asks. Of a person who is no
-// administrator any more all end.
+// session returns the session of a token; used says that the user caused the request. Without
+// the role of an administrator all sessions end.
 func (d *SignIn) session(ctx context.Context, text string, used bool) (Session, error) {
-	user, secret, ok := untoken(sessionMark, text)
+	user, secret, ok := splitToken(sessionMark, text)
 	if !ok {
-		return Session{}, errNo
+		return Session{}, errInvalid
 	}
 	if !d.cfg.Admin(user) {
 		if one, err := d.read(ctx, user); err == nil && one.find(secret, d.cfg.Now()) < 0 {
-			return Session{}, errNo
+			return Session{}, errInvalid
 		}
-		return Session{}, errors.Join(errNo, d.SignOut(ctx, user, "sign-out (no administrator any more)"))
+		return Session{}, errors.Join(errInvalid, d.SignOut(ctx, user, "sign-out (no administrator any more)"))
 	}
 	one, err := d.read(ctx, user)
 	if err != nil {
@@ -239,12 +239,12 @@ func (d *SignIn) session(ctx context.Context, text string, used bool) (Session, 
 	now := d.cfg.Now()
 	i := one.find(secret, now)
 	if i < 0 {
-		return Session{}, errNo
+		return Session{}, errInvalid
 	}
 	found := one.Sessions[i]
 	if used && now.Sub(found.Seen) >= seenEvery {
 		one.Sessions[i].Seen = now
-		// After a conflict another request of these minutes has told.
+		// After a conflict another request of this minute has stored it.
 		if err := d.write(ctx, &one, ""); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return Session{}, err
 		}
@@ -254,11 +254,11 @@ func (d *SignIn) session(ctx context.Context, text string, used bool) (Session, 
 
 // leave ends the session of a token.
 func (d *SignIn) leave(ctx context.Context, text, from string) error {
-	user, secret, ok := untoken(sessionMark, text)
+	user, secret, ok := splitToken(sessionMark, text)
 	if !ok {
 		return nil
 	}
-	return d.change(ctx, user, func(one *browserSession) (string, error) {
+	return d.change(ctx, user, func(one *adminRecord) (string, error) {
 		i := one.find(secret, d.cfg.Now())
 		if i < 0 {
 			return "", errUnchanged
@@ -268,9 +268,9 @@ func (d *SignIn) leave(ctx context.Context, text, from string) error {
 	})
 }
 
-// SignOut ends all sessions of an administrator and their link. The action is what the audit says of it.
+// SignOut ends all sessions and the link of an administrator. action is for the audit.
 func (d *SignIn) SignOut(ctx context.Context, user, action string) error {
-	return d.change(ctx, user, func(one *browserSession) (string, error) {
+	return d.change(ctx, user, func(one *adminRecord) (string, error) {
 		if one.rev == storage.Absent {
 			return "", errUnchanged
 		}

@@ -1,9 +1,9 @@
-// Package signin lets administrators into their pages. The bot gives one who asks in a direct
-// chat a link; the link makes a session of one browser, once.
+// Package signin signs administrators in to their pages. The bot gives an administrator a link
+// in a direct chat; the link starts one session in one browser.
 //
-// Links and sessions are random texts of which the store has the hash alone, one record for
-// each administrator, so that all processes that share the store know them. Each request is
-// authorized anew: a role that is taken away takes the session with it.
+// Links and sessions are random texts of which only hashes are stored, one record for each
+// administrator, so that all processes that share the store know them. Each request checks the
+// role: with the role the session ends.
 package signin
 
 import (
@@ -22,55 +22,55 @@ import (
 	"oneclaw/storage"
 )
 
-// Path is what the addresses of all pages begin with.
+// Path begins the addresses of all pages.
 const Path = "/admin/"
 
-// Live is the header of requests that a page makes by itself while it is open. They are
-// guarded like all others, and use no session: who has gone away is signed out.
+// Live is the header of a page's automatic updates. They are checked like all requests, but do
+// not extend a session.
 const Live = "OneClaw-Live"
 
 // Bounds of links and sessions.
 const (
 	// LinkAge is how long a link can be used.
 	LinkAge = 5 * time.Minute
-	// SessionAge is how long a session lasts, IdleAge how long without a request of a person.
+	// SessionAge bounds a session, IdleAge the time without a request that the user caused.
 	SessionAge = 12 * time.Hour
 	IdleAge    = time.Hour
-	// MaxSessions is how many an administrator has at once; a new one ends the oldest.
+	// MaxSessions bounds the sessions of an administrator; a new one ends the oldest.
 	MaxSessions = 5
-	// MaxForm bounds what a form brings, in bytes.
+	// MaxForm bounds a form, in bytes.
 	MaxForm = 64 << 10
 )
 
-// Config is what a [SignIn] is made of.
+// Config configures a [SignIn].
 type Config struct {
-	// Store keeps links, sessions and the audit.
+	// Store stores links, sessions and the audit.
 	Store storage.Store
-	// Admin reports whether a user, platform:id, is an administrator now. It must be quick:
-	// it is asked at each request.
+	// Admin reports whether a user, platform:id, is an administrator now. It must be fast: each
+	// request calls it.
 	Admin func(user string) bool
-	// PublicURL is where this program is reached from outside, if anywhere, and Listen the
-	// address of its port. Without an https address the pages are on this machine alone.
+	// PublicURL is the external address, if any, and Listen the address of the port. Without an
+	// https address the pages are only available on this machine.
 	PublicURL, Listen string
-	// Logger, if nil, discards.
+	// Logger may be nil.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// SignIn lets administrators in. It may be used concurrently.
+// SignIn signs administrators in. It may be used concurrently.
 type SignIn struct {
 	cfg   Config
 	site  site
 	cross *http.CrossOriginProtection
-	// wrong bounds the links that do not count, by where they come from.
+	// wrong limits invalid links, by source address.
 	wrong *cache.Cache[string, *rate.Limiter]
 }
 
-// New makes a door.
+// New makes a [SignIn].
 func New(cfg Config) (*SignIn, error) {
 	if cfg.Store == nil || cfg.Admin == nil {
-		return nil, errors.New("door: a store and who is an administrator are needed")
+		return nil, errors.New("signin: a store and who is an administrator are needed")
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
@@ -85,30 +85,30 @@ func New(cfg Config) (*SignIn, error) {
 	return d, nil
 }
 
-// Session is that of an administrator in a browser.
+// Session is an administrator's session in a browser.
 type Session struct {
-	// User is who it is, as platform:id, and Name what the platform calls them.
+	// User is platform:id, and Name the name on the platform.
 	User, Name string
-	// CSRF is the token that each form carries in the hidden field "csrf".
+	// CSRF is the token for the hidden field "csrf" of each form.
 	CSRF string
-	// Since is when it began, Until when it ends at the latest.
+	// Since is its beginning, Until its latest end.
 	Since, Until time.Time
 }
 
 type contextKey struct{}
 
-// From returns the session of a request that the door let through.
+// From returns the session of an admitted request.
 func From(ctx context.Context) (Session, bool) {
 	s, ok := ctx.Value(contextKey{}).(Session)
 	return s, ok
 }
 
-// With returns a context with a session: what pages see behind the door.
+// With returns a context with a session, as pages see it.
 func With(ctx context.Context, s Session) context.Context {
 	return context.WithValue(ctx, contextKey{}, s)
 }
 
-// hash returns what the store keeps of a secret of one purpose.
+// hash returns the stored hash of a secret, for one purpose.
 func hash(purpose, secret string) string {
 	sum := sha256.Sum256([]byte("oneclaw door\x00" + purpose + "\x00" + secret))
 	return base64.RawURLEncoding.EncodeToString(sum[:])

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// site says at which names the pages are.
+// site has the host names of the pages.
 type site struct {
-	// closed says in plain words why there are no pages; empty where there are.
+	// closed says why there are no pages; empty if there are.
 	closed string
-	// base is what links begin with.
+	// base begins links.
 	base string
 	// public is the host of the public address, as browsers send it, and origin that address
-	// without a path; empty without one.
+	// without a path; both may be empty.
 	public, origin string
 	secure         bool
 }
 
-// howToOpen says what has to be set for pages that are seen from elsewhere.
+// howToOpen says which setting makes the pages available from elsewhere.
 const howToOpen = "For that, my operator has to set `public_url` (`ONECLAW_PUBLIC_URL`) to an address that begins with https://, and make the proxy there pass `/admin` on to me."
 
 func siteOf(publicURL, listen string) site {
@@ -43,16 +43,16 @@ func siteOf(publicURL, listen string) site {
 	return site{base: origin, public: strings.ToLower(u.Host), origin: origin, secure: u.Scheme == "https"}
 }
 
-// loopback reports whether a name without a port is that of this machine alone.
+// loopback reports whether host, without a port, is localhost or a loopback address.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// knows reports whether a request was made to one of the names of these pages. A name of this
-// machine does not count in front of a proxy where no public address is set: who comes
-// that way is somewhere else.
-func (s site) knows(r *http.Request) bool {
+// isOwnHost reports whether a request was made to one of the names of these pages. A loopback name
+// is not accepted behind a proxy if there is no public address: such a request comes from
+// elsewhere.
+func (s site) isOwnHost(r *http.Request) bool {
 	name := strings.ToLower(r.Host)
 	if s.public != "" && (name == s.public || name == s.public+":443" && s.secure) {
 		return true
@@ -67,7 +67,7 @@ func (s site) knows(r *http.Request) bool {
 	return s.public != "" || r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("Forwarded") == ""
 }
 
-// from is where a request comes from: what the nearest proxy says, else the other end.
+// from returns the source of a request: as the nearest proxy says, else the other end.
 func (s site) from(r *http.Request) string {
 	if hops := r.Header.Values("X-Forwarded-For"); s.public != "" && len(hops) > 0 {
 		last := hops[len(hops)-1]

@@ -1,5 +1,5 @@
-// Package live tries a platform with one message of each kind, and a model with one call
-// of a tool, and says what the service did beside what its emulator does.
+// Package live tests a platform with one message of each kind, and a model with one tool call,
+// and compares the service's behaviour with its emulator's.
 package live
 
 import (
@@ -24,48 +24,48 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Row is what came of a step.
+// Row is the result of a step.
 type Row struct {
 	Where, Step string
-	// Service is what the service did, Emulator what its emulator does.
+	// Service is the service's behaviour, Emulator its emulator's.
 	Service, Emulator string
 	Err               error
 }
 
-// Same reports whether the service did as its emulator.
+// Same reports whether the service behaved like its emulator.
 func (r Row) Same() bool { return r.Err == nil && r.Service == r.Emulator }
 
-// known is what is known of a platform.
+// known is a platform that can be tried.
 type known struct {
-	// rows are what its emulator does, by step. A test looks whether it is so.
+	// rows are its emulator's results by step, which a test checks.
 	rows map[string]string
-	// sent reads the message that the service took in an answer; false where that tells of none.
+	// sent returns the message in a service's response; false if there is none.
 	sent func(answer []byte) (message, bool)
-	// threads says that an answer to a message begins a thread.
+	// threads says that a reply to a message begins a thread.
 	threads bool
 }
 
-// platforms are those that can be tried.
+// platforms returns the platforms that can be tried.
 func platforms() map[string]known {
 	return map[string]known{"telegram": ofTelegram(), "slack": ofSlack()}
 }
 
-// Names are those of the platforms that can be tried.
+// Names returns the names of the platforms that can be tried.
 func Names() []string { return slices.Sorted(maps.Keys(platforms())) }
 
-// message is what a service says of a message that it took.
+// message is a message in a service's response.
 type message struct {
 	text string
-	// formats are the kinds of formatting; nil where the service keeps the text as it was sent.
+	// formats are the kinds of formatting; nil if the service keeps the text unchanged.
 	formats []string
-	// ref is what the service gives the file for, file says what it is; empty without one.
+	// ref is the service's reference to the file, file describes it; both may be empty.
 	ref, file string
 	buttons   int
-	// answers is the id of the message that it answers, as says how.
+	// answers is the id of the message that it replies to, as says how.
 	answers, as string
 }
 
-// last is the last message that the service has told of.
+// last returns the last message in the service's responses.
 func (t *trial) last() (last message) {
 	for _, l := range t.seen() {
 		if m, ok := t.sent(l.Response); ok {
@@ -75,7 +75,7 @@ func (t *trial) last() (last message) {
 	return last
 }
 
-// What is sent.
+// The contents sent.
 const (
 	plainText = "OneClaw tries this chat out: plain text."
 	formatted = "**bold**, *italic*, ~~struck~~, `code`, [a link](https://example.com/)\n\n```go\nfmt.Println(1)\n```\n\n> a quote\n\n- an item"
@@ -87,7 +87,7 @@ const (
 	pictureName = "oneclaw-try.png"
 )
 
-// steps are the messages, in their order.
+// steps are the messages in order.
 var steps = []struct {
 	name string
 	run  func(*trial, context.Context) (string, error)
@@ -103,10 +103,10 @@ var steps = []struct {
 	{"read back", (*trial).readBack},
 }
 
-// Messages says what [Platform] sends.
+// Messages describes what [Platform] sends.
 const Messages = "9 messages (plain, formatted, a long one in 3 parts, a file, a picture, buttons, which an edit takes away again, a reply)"
 
-// service is what a platform has to be able to do.
+// service is what a platform must implement.
 type service interface {
 	chats.Platform
 	chats.Editor
@@ -114,8 +114,8 @@ type service interface {
 	chats.FileFetcher
 }
 
-// Platform sends one message of each kind to a chat. Seen returns what was exchanged with
-// the service since it was last called.
+// Platform sends one message of each kind to a chat. seen returns the requests and responses
+// since its last call.
 func Platform(ctx context.Context, p chats.Platform, to chats.Chat, seen func() []record.Line) iter.Seq[Row] {
 	return func(yield func(Row) bool) {
 		able, ok := p.(service)
@@ -135,29 +135,29 @@ func Platform(ctx context.Context, p chats.Platform, to chats.Chat, seen func() 
 	}
 }
 
-// trial is one platform that is tried.
+// trial is the test of one platform.
 type trial struct {
 	service
 	known
 	to   chats.Address
 	seen func() []record.Line
-	// first is the id of the first message, press that of the one with buttons, ref what
-	// the service calls the file.
+	// first is the id of the first message, press that of the one with buttons, ref the service's
+	// reference to the file.
 	first, press, ref string
 }
 
-// maxWait bounds how long a service may have a message wait, and maxTries how often.
+// maxWait bounds how long a service may delay a message, and maxTries how often.
 const (
 	maxWait  = time.Minute
 	maxTries = 3
 )
 
-// send sends a text, with buttons if there are some, and returns the id of the last message
-// and what the service says of each.
+// send sends a text, optionally with buttons, and returns the id of the last message and the
+// service's response to each.
 func (t *trial) send(ctx context.Context, to chats.Address, markdown string, buttons ...[]chats.Button) (id string, shown []message, err error) {
 	for _, part := range t.Render(markdown) {
 		part.Buttons = buttons
-		if err := patiently(ctx, func() (err error) { id, err = t.Send(ctx, to, part); return err }); err != nil {
+		if err := retryDelayed(ctx, func() (err error) { id, err = t.Send(ctx, to, part); return err }); err != nil {
 			return "", nil, err
 		}
 		shown = append(shown, t.last())
@@ -165,8 +165,8 @@ func (t *trial) send(ctx context.Context, to chats.Address, markdown string, but
 	return id, shown, nil
 }
 
-// patiently does something again that the service puts off.
-func patiently(ctx context.Context, do func() error) error {
+// retryDelayed repeats an action that the service delays.
+func retryDelayed(ctx context.Context, do func() error) error {
 	for n := 1; ; n++ {
 		err := do()
 		failure, ok := errors.AsType[*chats.SendError](err)
@@ -195,7 +195,7 @@ func compared(got, want string) string {
 	return "shown as " + quoted(got)
 }
 
-// quoted is a text of a service on one short line.
+// quoted returns a service's text on one short line.
 func quoted(text string) string {
 	return "“" + wording.Clip(strings.Join(strings.Fields(text), " "), 60) + "”"
 }
@@ -249,7 +249,7 @@ func (t *trial) picture(ctx context.Context) (string, error) {
 }
 
 func (t *trial) upload(ctx context.Context, name string, data []byte) (message, error) {
-	err := patiently(ctx, func() error {
+	err := retryDelayed(ctx, func() error {
 		_, err := t.SendFile(ctx, t.to, chats.OutFile{Name: name, Caption: fileText, Size: int64(len(data)), Content: bytes.NewReader(data)})
 		return err
 	})
@@ -271,7 +271,7 @@ func (t *trial) edit(ctx context.Context) (string, error) {
 		return "", errors.New("there is no message to edit")
 	}
 	const text = "OneClaw tries this chat out: edited."
-	if err := patiently(ctx, func() error { return t.Edit(ctx, t.to, t.press, t.Render(text)[0]) }); err != nil {
+	if err := retryDelayed(ctx, func() error { return t.Edit(ctx, t.to, t.press, t.Render(text)[0]) }); err != nil {
 		return "", err
 	}
 	shown := t.last()
@@ -298,7 +298,7 @@ func (t *trial) thread(ctx context.Context) (string, error) {
 	return "beside the first message", nil
 }
 
-// reader is a platform that tells what a message of the bot says.
+// reader is a platform that can return the text of a bot's message.
 type reader interface {
 	Shown(ctx context.Context, chat chats.Chat, id string) (string, error)
 }

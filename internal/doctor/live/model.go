@@ -13,7 +13,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// add is the tool that a model is to call.
+// add is the tool that the model should call.
 const (
 	addName   = "add"
 	addSchema = `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}`
@@ -21,7 +21,7 @@ const (
 	sum       = "6912"
 )
 
-// ofModels is what the emulator of models does, by step.
+// ofModels are the model emulator's results by step.
 func ofModels() map[string]string {
 	return map[string]string{
 		"round 1": "calls add(1234, 5678)",
@@ -30,7 +30,7 @@ func ofModels() map[string]string {
 	}
 }
 
-// Model asks a model for one call of a tool, over two rounds.
+// Model tests a model with one tool call, over two rounds.
 func Model(ctx context.Context, m agent.Model) iter.Seq[Row] {
 	return func(yield func(Row) bool) {
 		row := func(step, did string, err error) bool {
@@ -68,7 +68,7 @@ func Model(ctx context.Context, m agent.Model) iter.Seq[Row] {
 	}
 }
 
-// called says what a model called.
+// called describes the tool call of a model.
 func called(reply agent.Reply) string {
 	if len(reply.Calls) == 0 {
 		return "calls nothing, says " + quoted(reply.Text)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Print prints the rows as they come. The error sums up what is not as it should be.
+// Print prints the rows as they come. The error summarises the deviations.
 func Print(ctx context.Context, w io.Writer, redact func(string) string, tries []iter.Seq[Row]) error {
 	const form = "%-6s  %-9s %-9s  %-60s  %s\n"
 	_, err := fmt.Fprintf(w, form, "", "where", "step", "the service", "the emulator")

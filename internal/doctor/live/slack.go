@@ -2,7 +2,7 @@ package live
 
 import "encoding/json"
 
-// ofSlack is what is known of Slack.
+// ofSlack returns what is known of Slack.
 func ofSlack() known {
 	return known{
 		rows: map[string]string{

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// ofTelegram is what is known of Telegram.
+// ofTelegram returns what is known of Telegram.
 func ofTelegram() known {
 	return known{
 		rows: map[string]string{

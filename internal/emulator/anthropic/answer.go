@@ -9,8 +9,7 @@ import (
 	"oneclaw/internal/emulator/openai"
 )
 
-// sign is the signature of a thought. That of a model that binds holds for what stands in
-// front of it.
+// sign returns the signature of a thought. With Binds it covers what precedes the thought.
 func (s *Server) sign(text, before string) string {
 	if !s.cfg.Binds {
 		before = ""
@@ -18,8 +17,8 @@ func (s *Server) sign(text, before string) string {
 	return hash("signature\x00" + s.cfg.Model + text + "\x00" + before)
 }
 
-// before is what stands in front of the last message of a person in the first n messages, with the
-// tools and the prompt: what the thoughts of a turn are bound to.
+// before returns what precedes the last user message in the first n messages, with the tools and
+// the prompt: what the thoughts of a turn are bound to.
 func (d *decoded) before(n int) string {
 	var b strings.Builder
 	for _, p := range (&decoded{Tools: d.Tools, system: d.system}).positions() {
@@ -41,8 +40,8 @@ func (d *decoded) before(n int) string {
 	return hash(b.String())
 }
 
-// checkThoughts wants what was thought back as it was (extended-thinking): signed by this
-// model, and where it is told for how long to think, in front of the calls of the turn.
+// checkThoughts requires that thoughts come back unchanged (extended-thinking): signed by this
+// model and, with a thinking budget, before the calls of the turn.
 func (s *Server) checkThoughts(d *decoded) *openai.Error {
 	last := 0
 	for i := range d.Messages {
@@ -73,14 +72,14 @@ func (s *Server) checkThoughts(d *decoded) *openai.Error {
 	return nil
 }
 
-// Thought is what the model thinks at the start of the reply to a request.
+// Thought returns the thought at the beginning of a reply.
 func Thought(seq int) string { return fmt.Sprintf("thought %d of Claude", seq) }
 
 // direct says that the model called a tool itself.
 var direct = map[string]string{"type": "direct"}
 
-// answer streams a reply, or sends it whole. A call of a tool that is deferred and was not
-// found before is preceded by a search for it.
+// answer streams a reply, or sends it whole. A call of a deferred tool that was not found before
+// is preceded by a search for it.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, d *decoded, reply openai.Reply) {
 	var blocks []map[string]any
 	if s.cfg.Thinks || d.Thinking != nil && d.Thinking.Type != "disabled" {
@@ -137,7 +136,7 @@ type stream struct {
 	s *Server
 	w http.ResponseWriter
 	r *http.Request
-	// left is how many pieces come before the stream breaks off; -1 for all.
+	// left is how many pieces are sent before the stream breaks off; -1 for all.
 	left int
 }
 
@@ -173,7 +172,7 @@ func (st *stream) run(req *Request, blocks []map[string]any, stop string, reply 
 	st.emit("message_stop", map[string]any{})
 }
 
-// block writes a block in pieces. It returns false where the stream is to break off.
+// block writes a block in pieces. It returns false if the stream breaks off.
 func (st *stream) block(i int, b map[string]any, output *int) bool {
 	first := map[string]any{"type": b["type"]}
 	var text, signature, kind, field string
@@ -216,9 +215,9 @@ func (st *stream) emit(kind string, fields map[string]any) {
 	fields["type"] = kind
 	body, err := json.Marshal(fields)
 	if err != nil {
-		panic(err) // only our own maps come here
+		panic(err) // only our own maps
 	}
-	if kind != "ping" && kind != "error" { // which the library does not hand on
+	if kind != "ping" && kind != "error" { // the library does not pass these on
 		st.s.check("event", body)
 	}
 	_, _ = fmt.Fprintf(st.w, "event: %s\ndata: %s\n\n", kind, body)
@@ -227,7 +226,7 @@ func (st *stream) emit(kind string, fields map[string]any) {
 	}
 }
 
-// breakOff ends the stream as it should not end.
+// breakOff ends the stream improperly.
 func (st *stream) breakOff(reply openai.Reply) {
 	switch reply.End {
 	case openai.EndError:

@@ -12,19 +12,19 @@ import (
 	"oneclaw/internal/emulator/openai"
 )
 
-// How prompts are counted: four bytes a token. What the cache does is that of
+// Prompts are counted as four bytes per token. The cache follows
 // platform.claude.com/docs/en/build-with-claude/prompt-caching (2026-11).
 const (
 	bytesPerToken = 4
 	pictureTokens = 1500
-	// lookBack is from how many positions an entry is found, the mark's own counted.
+	// lookBack is from how many positions an entry is found, including the mark's own.
 	lookBack = 20
-	// lives is how long an entry stays that nobody uses.
+	// lives is how long an unused entry is kept.
 	lives = 5 * time.Minute
 )
 
-// minima are how many tokens a prompt must have to be kept (prompt-caching, 2026-11); the
-// first that fits counts.
+// minima are the least tokens of a cached prompt (prompt-caching, 2026-11); the first match
+// counts.
 var minima = []struct {
 	models *regexp.Regexp
 	tokens int
@@ -34,7 +34,7 @@ var minima = []struct {
 	{regexp.MustCompile(`opus-4-7|haiku-3`), 2048},
 }
 
-// Minimum is how many tokens a prompt must have to be kept for a model.
+// Minimum returns the least tokens of a prompt that is cached for a model.
 func Minimum(model string) int {
 	for _, m := range minima {
 		if m.models.MatchString(model) {
@@ -44,37 +44,38 @@ func Minimum(model string) int {
 	return 4096
 }
 
-// Usage is what a prompt cost, in tokens that are not counted twice.
+// Usage is the usage of a prompt, in tokens, each counted once.
 type Usage struct {
-	// Input is what was neither read from the cache nor written to it.
+	// Input was neither read from the cache nor written to it.
 	Input   int `json:"input_tokens"`
 	Written int `json:"cache_creation_input_tokens"`
 	Read    int `json:"cache_read_input_tokens"`
-	// Hour is what of Written is kept for an hour.
+	// Hour is the part of Written that is kept for an hour.
 	Hour int `json:"-"`
 }
 
-// Total is the whole prompt.
+// Total returns the size of the whole prompt.
 func (u Usage) Total() int { return u.Input + u.Written + u.Read }
 
-// position is a block of a prompt with what came before it.
+// position is a block of a prompt with everything before it.
 type position struct {
 	marked, tool, hour bool
 	tokens             int
 	bytes              string
 }
 
-// promptCache has what was kept, by the hash of all up to a mark. Guarded by Server.mu.
+// promptCache has the cached prompts, by the hash of everything up to a mark. Guarded by
+// Server.mu.
 type promptCache map[string]kept
 
-// kept is until when something is kept, and for how long from each use.
+// kept is until when an entry is kept, and for how long after each use.
 type kept struct {
 	until time.Time
 	lives time.Duration
 }
 
-// positions are the blocks of a prompt in the order in which the cache sees them. Deferred
-// tools are none; the definitions of those that were found stand where they were.
+// positions returns the blocks of a prompt in the cache's order. It leaves out deferred tools,
+// and puts the definitions of found ones where they were found.
 func (d *decoded) positions() (all []position) {
 	put := func(marked *cacheControl, tool bool, raw json.RawMessage, more int) {
 		text := withoutMark(raw)
@@ -107,7 +108,7 @@ func (d *decoded) positions() (all []position) {
 	return all
 }
 
-// references are the tools that a block brings into the conversation.
+// references returns the tools that a block brings into the conversation.
 func (b *block) references() (names []string) {
 	for _, p := range b.parts {
 		if p.Type == "tool_reference" {
@@ -120,7 +121,7 @@ func (b *block) references() (names []string) {
 				ToolName string `json:"tool_name"`
 			} `json:"tool_references"`
 		}
-		_ = json.Unmarshal(b.Content, &found) // an error of the search has none
+		_ = json.Unmarshal(b.Content, &found) // a failed search has none
 		for _, r := range found.References {
 			names = append(names, r.ToolName)
 		}
@@ -130,7 +131,7 @@ func (b *block) references() (names []string) {
 
 var markBytes = regexp.MustCompile(`,?"cache_control":(\{[^}]*\}|null)`)
 
-// withoutMark is a block as the cache sees it: the mark itself does not count.
+// withoutMark returns a block without its mark, as the cache sees it.
 func withoutMark(raw json.RawMessage) string { return markBytes.ReplaceAllString(string(raw), "") }
 
 func hash(text string) string {
@@ -138,7 +139,7 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// measure counts a prompt, finds what the cache has of it, and keeps it up to its marks.
+// measure counts a prompt, finds its cached part, and caches it up to its marks.
 func (s *Server) measure(d *decoded) (Usage, *openai.Error) {
 	all := d.positions()
 	total, sums, keys := 0, make([]int, len(all)), make([]string, len(all))
@@ -181,7 +182,7 @@ func (s *Server) measure(d *decoded) (Usage, *openai.Error) {
 	return Usage{Input: total - read - written, Written: written, Hour: hour, Read: read}, nil
 }
 
-// show fills in what the brain is shown, in the form of OpenAI's requests.
+// show fills in what the responder sees, in the form of OpenAI's requests.
 func (d *decoded) show(req *Request) {
 	req.Model, req.Stream, req.Key = d.Model, d.Stream, true
 	found := map[string]bool{}

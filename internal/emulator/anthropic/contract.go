@@ -8,15 +8,15 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// contractJSON is what Anthropic's own library (the package @anthropic-ai/sdk 1.12.0, MIT) sends and
-// reads, as far as the emulator plays it; TestContractsAreWhatTheTypesSay makes it.
+// contractJSON describes what Anthropic's own library (the package @anthropic-ai/sdk 1.12.0,
+// MIT) sends and reads, as far as emulated; TestContractsAreWhatTheTypesSay generates it.
 //
 //go:embed contract.json
 var contractJSON []byte
 
 var contract = sync.OnceValue(func() *wire.Contract { return wire.MustContract(contractJSON) })
 
-// checkRequest leaves out what the library knew before and some models still take.
+// checkRequest ignores fields of older libraries that some models still accept.
 func (s *Server) checkRequest(body []byte) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil {
@@ -27,8 +27,8 @@ func (s *Server) checkRequest(body []byte) {
 	s.check("request", body)
 }
 
-// check holds what was accepted, or is sent, against the contract. What is wrong is an error of
-// whoever asked, or of the emulator, and [Server.Close] returns it.
+// check validates a request or response against the contract. [Server.Close] returns the errors,
+// which are the client's or the emulator's.
 func (s *Server) check(kind string, body []byte) {
 	s.life.Broken(contract().Check(body, kind))
 }

@@ -1,10 +1,9 @@
-// Package anthropic is a stand-in for Anthropic's Messages API, as strict as its
-// documentation (platform.claude.com/docs/en/api/messages and the pages that strict.go and
-// cache.go name, read in 2026-11): the order of roles, results behind their calls, thinking
-// that comes back unchanged, marks of the cache and what they cost. What is taken to be so
-// without a source is marked as assumed.
+// Package anthropic emulates Anthropic's Messages API, as strictly as its documentation
+// (platform.claude.com/docs/en/api/messages and the pages named in strict.go and cache.go, read
+// in 2026-11): the order of roles, results after their calls, unchanged thinking, cache marks
+// and their costs. What has no source is marked as assumed.
 //
-// What the model says comes from the same brains as those of the emulator of OpenAI's API.
+// Replies come from the responders of the OpenAI emulator.
 package anthropic
 
 import (
@@ -27,7 +26,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// DefaultModel is the model where none is named.
+// DefaultModel is the default model.
 const DefaultModel = "claude-sonnet-5"
 
 // Bounds of [Config].
@@ -38,27 +37,26 @@ const (
 	chunkBytes     = 16
 )
 
-// Config says how a [Server] behaves.
+// Config configures a [Server].
 type Config struct {
 	// Brain answers. Nil means [openai.Offline].
 	Brain openai.Responder
-	// Key is the key asked for. Empty means that any will do.
+	// Key is the required key. Empty accepts any.
 	Key string
-	// Model is the one that exists. Empty means [DefaultModel].
+	// Model is the only model. Empty means [DefaultModel].
 	Model string
 	// Context is its context in tokens; 0 means 200,000.
 	Context int
-	// Thinks has every reply begin with what the model thought.
+	// Thinks makes every reply begin with a thought.
 	Thinks bool
-	// Binds has the signature of a thought hold only for what stood in front of it, as
-	// those of Opus 5.5 and Fable 5.1 do (whats-new-opus-5-5).
+	// Binds makes the signature of a thought valid only after what preceded it, as with Opus 5.5
+	// and Fable 5.1 (whats-new-opus-5-5).
 	Binds bool
-	// Find is what the search for tools finds among those that are deferred. Nil is the
-	// words of the query in names.
+	// Find is the search for deferred tools. Nil searches names for the words of the query.
 	Find func(query string, deferred []openai.Tool) []string
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Logger gets one line a request at Debug. Nil means none.
+	// Logger gets one line per request at Debug. Nil means none.
 	Logger *slog.Logger
 }
 
@@ -96,7 +94,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Start listens on a free port of 127.0.0.1, or on addr where given, and serves until
+// Start listens on a free port of 127.0.0.1, or on addr if given, and serves until
 // [Server.Close]. It returns the base URL.
 func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	ln, err := s.life.Listen(ctx, addr...)
@@ -106,23 +104,23 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	return s.life.Serve(ln, s)
 }
 
-// Close ends every request and waits until nothing runs any more.
+// Close ends every request and waits for everything to end.
 func (s *Server) Close() error { return s.life.Close(nil) }
 
-// Request is a call of the model as the server understood it.
+// Request is a request as the server understood it.
 type Request struct {
-	// Request is what the brain was shown.
+	// Request is what the responder saw.
 	openai.Request
-	// Header is what came with it, without the key; Body all of it.
+	// Header has the headers without the key; Body the whole body.
 	Header http.Header
 	Body   json.RawMessage
 	// Deferred are the tools that the model has to find first.
 	Deferred []openai.Tool
-	// Usage is what the prompt cost.
+	// Usage is the usage of the prompt.
 	Usage Usage
 }
 
-// Requests returns the requests kept, in order, refused ones included.
+// Requests returns the stored requests, in order, including refused ones.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +167,7 @@ func (s *Server) model() map[string]any {
 	}
 }
 
-// messages reads, checks and records a request and lets the brain answer it.
+// messages reads, checks and records a request and lets the responder answer it.
 func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, defaultMaxBody))
 	if err != nil {
@@ -217,7 +215,7 @@ func invalid(format string, args ...any) *openai.Error {
 	return refuse(http.StatusBadRequest, "invalid_request_error", format, args...)
 }
 
-// typed gives an error of a brain the type that belongs to its status.
+// typed gives a responder's error the type for its status.
 func typed(e *openai.Error) *openai.Error {
 	own := *e
 	own.Type = map[int]string{400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 429: "rate_limit_error", 529: "overloaded_error"}[e.Status]
@@ -236,7 +234,7 @@ func fail(w http.ResponseWriter, e *openai.Error) {
 	wire.WriteJSON(w, e.Status, "application/json", errorBody(e))
 }
 
-// findByName is a search that looks for the words of a query in names.
+// findByName searches names for the words of a query.
 func findByName(query string, deferred []openai.Tool) (names []string) {
 	for word := range strings.FieldsSeq(strings.ToLower(query)) {
 		for _, t := range deferred {
@@ -248,5 +246,5 @@ func findByName(query string, deferred []openai.Tool) (names []string) {
 	return names
 }
 
-// maxFound is how many tools a search finds (tool-search-tool).
+// maxFound bounds the tools that a search finds (tool-search-tool).
 const maxFound = 5

@@ -10,7 +10,7 @@ import (
 	"oneclaw/internal/emulator/openai"
 )
 
-// decoded is a request that follows the rules.
+// decoded is a valid request.
 type decoded struct {
 	Model       string          `json:"model"`
 	MaxTokens   int             `json:"max_tokens"`
@@ -82,16 +82,16 @@ type block struct {
 var (
 	toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 	callID   = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
-	// olderModels take a temperature; those that come later refuse one
-	// (about-claude/models, migration guides).
+	// olderModels accept a temperature; later ones refuse it (about-claude/models, migration
+	// guides).
 	olderModels = regexp.MustCompile(`claude-(3|[a-z]+-4(-[0-6])?(-[0-9]{8})?$)`)
-	// budgeted models are told how long to think, adaptive ones think as long as they want.
+	// budgeted models get a thinking budget; adaptive ones decide themselves.
 	budgeted = regexp.MustCompile(`claude-(3-7|[a-z]+-4(-[0-5])?(-[0-9]{8})?$)`)
-	// always are models whose thinking cannot be put off.
+	// always matches models whose thinking cannot be disabled.
 	always = regexp.MustCompile(`claude-(fable|mythos)|claude-[a-z]+-5-5`)
 )
 
-// decode reads a request and checks it.
+// decode parses and checks a request.
 func (s *Server) decode(body []byte) (*decoded, *openai.Error) {
 	d := &decoded{}
 	strict := json.NewDecoder(bytes.NewReader(body))
@@ -201,7 +201,7 @@ func (t *tool) checkSchema(i int) *openai.Error {
 	return nil
 }
 
-// read decodes the contents, a string or blocks.
+// read decodes the contents, strings or blocks.
 func (d *decoded) read() (refused *openai.Error) {
 	if d.system, refused = readBlocks(d.System, "system"); refused != nil {
 		return refused
@@ -247,7 +247,7 @@ func readBlocks(content json.RawMessage, where string) ([]block, *openai.Error) 
 	return blocks, nil
 }
 
-// check checks a block by itself.
+// check checks a block on its own.
 func (b *block) check(where string) (refused *openai.Error) {
 	switch b.Type {
 	case "text":
@@ -271,7 +271,7 @@ func (b *block) check(where string) (refused *openai.Error) {
 	return refused
 }
 
-// checkMarks allows four marks (prompt-caching).
+// checkMarks permits four marks (prompt-caching).
 func (d *decoded) checkMarks() *openai.Error {
 	n := 0
 	for _, t := range d.Tools {
@@ -290,7 +290,7 @@ func (d *decoded) checkMarks() *openai.Error {
 	return nil
 }
 
-// offered are the names of all tools.
+// offered returns the names of all tools.
 func (d *decoded) offered() map[string]bool {
 	names := map[string]bool{}
 	for _, t := range d.Tools {
@@ -299,8 +299,8 @@ func (d *decoded) offered() map[string]bool {
 	return names
 }
 
-// checkOrder wants a person first and last, and the results of calls at the beginning of the
-// very next message, each once (tool-use).
+// checkOrder requires the user first and last, and the results of calls at the beginning of the
+// next message, each once (tool-use).
 func (d *decoded) checkOrder() *openai.Error {
 	if d.Messages[0].Role != "user" {
 		return invalid("messages: first message must use the \"user\" role")

@@ -1,5 +1,5 @@
-// Package collector stands in for a collector of OpenTelemetry: it takes traces as OTLP over
-// HTTP (opentelemetry.io/docs/specs/otlp, as of version 1.11), and says whether they are whole.
+// Package collector emulates an OpenTelemetry collector: it receives traces as OTLP over HTTP
+// (opentelemetry.io/docs/specs/otlp, as of version 1.11), and checks that they are complete.
 package collector
 
 import (
@@ -18,32 +18,32 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxBody bounds a request.
+// maxBody bounds a request, in bytes.
 const maxBody = 4 << 20
 
-// Span is one as it was received. Ids are in hex, Parent is empty for a root.
+// Span is a span as it was received. Ids are in hex, Parent is empty for a root.
 type Span struct {
 	Trace, ID, Parent, Name string
 	Kind                    string
 	Began, Ended            time.Time
 	Failed                  bool
-	// Attributes are its own as text, Resource those of who sent it.
+	// Attributes are the span's own, as text, Resource those of the sender.
 	Attributes, Resource map[string]string
 }
 
 // Collector is an [http.Handler]. Its zero value has received nothing.
 type Collector struct {
-	// Header, if not empty, is the Authorization that it asks for.
+	// Header, if not empty, is the required Authorization.
 	Header string
-	// Refuse, if not 0, is the status that it answers everything with.
+	// Refuse, if not 0, is the status of all responses.
 	Refuse int
 
 	mu    sync.Mutex
 	spans []Span
-	more  chan struct{} // closed when something comes
+	more  chan struct{} // closed when something arrives
 }
 
-// ServeHTTP takes an export.
+// ServeHTTP receives an export.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case c.Refuse != 0:
@@ -131,14 +131,14 @@ func attributes(list []*common.KeyValue) map[string]string {
 	return all
 }
 
-// Spans are those that were received.
+// Spans returns the received spans.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.spans)
 }
 
-// Await waits until what was received is enough, or done is closed, and returns it.
+// Await waits until the received spans are enough, or done is closed, and returns them.
 func (c *Collector) Await(done <-chan struct{}, enough func([]Span) bool) ([]Span, bool) {
 	for {
 		c.mu.Lock()
@@ -159,8 +159,7 @@ func (c *Collector) Await(done <-chan struct{}, enough func([]Span) bool) ([]Spa
 	}
 }
 
-// Whole returns what is wrong with spans: each trace has to be one tree, with one root, no id
-// twice, and the parent of each span in it.
+// Whole checks that each trace is a tree: one root, unique ids, and the parent of each span.
 func Whole(spans []Span) error {
 	type key struct{ trace, id string }
 	known, roots, traces := make(map[key]bool), make(map[string]int), make(map[string]bool)

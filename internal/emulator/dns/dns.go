@@ -1,5 +1,5 @@
-// Package dns is a name server for tests, whose answers change from question to question
-// as those of somebody do who rebinds a name.
+// Package dns is a name server for tests, whose answers change from query to query, as in DNS
+// rebinding.
 package dns
 
 import (
@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Server answers for the names that it was given, over UDP on the loopback.
+// Server answers for configured names, over UDP on loopback.
 type Server struct {
 	conn net.PacketConn
 	done chan struct{}
@@ -40,25 +40,25 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Addr is where it listens.
+// Addr returns its address.
 func (s *Server) Addr() string { return s.conn.LocalAddr().String() }
 
-// Set gives a name its answers: the addresses for the first question, for the second and
-// so on. The last ones stay.
+// Set sets the answers for a name: the addresses for the first query, for the second and so on.
+// The last ones are repeated.
 func (s *Server) Set(name string, answers ...[]netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers[name+"."], s.asked[name+"."] = answers, 0
 }
 
-// Asked is how often a name was asked for.
+// Asked returns how often a name was queried.
 func (s *Server) Asked(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[name+"."]
 }
 
-// Resolver asks the server at an address.
+// Resolver returns a resolver that uses the server at an address.
 func Resolver(address string) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", address)
@@ -79,7 +79,7 @@ func (s *Server) serve() {
 	}
 }
 
-// answer counts questions for IPv4 addresses: those for the others come beside them.
+// answer counts queries for IPv4 addresses; those for IPv6 accompany them.
 func (s *Server) answer(query []byte) ([]byte, error) {
 	var msg dnsmessage.Message
 	if err := msg.Unpack(query); err != nil {

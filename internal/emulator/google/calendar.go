@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// calendar is the service of the calendars of an account and their events.
+// calendar emulates the calendars of an account and their events.
 type calendar struct {
 	*owner
 	calendars, events *shelf
@@ -41,7 +41,7 @@ func madeCalendar(_ *call, d doc) {
 	d["kind"], d["accessRole"] = "calendar#calendarListEntry", "owner"
 }
 
-// showCalendar makes a calendar of an entry in the list: who may do what is of the entry.
+// showCalendar turns a list entry into a calendar: access rights belong to the entry.
 func showCalendar(d doc) {
 	d["kind"] = "calendar#calendar"
 	delete(d, "accessRole")
@@ -67,7 +67,7 @@ func (cal *calendar) made(_ *call, d doc) {
 	}
 }
 
-// moment is the time of a start or an end.
+// moment returns the time of a start or an end.
 func moment(v any) time.Time {
 	d, _ := v.(doc)
 	if t, err := time.Parse(time.RFC3339, fmt.Sprint(d["dateTime"])); err == nil {
@@ -80,7 +80,7 @@ func moment(v any) time.Time {
 	return t
 }
 
-// checkEvent refuses times that do not fit each other.
+// checkEvent refuses inconsistent times.
 func checkEvent(d doc) *rejection {
 	start, _ := d["start"].(doc)
 	end, _ := d["end"].(doc)
@@ -96,7 +96,7 @@ func checkEvent(d doc) *rejection {
 	return nil
 }
 
-// window reads the bounds of a list.
+// window parses the bounds of a list.
 func (c *call) window() func(doc) bool {
 	from, fromErr := time.Parse(time.RFC3339, c.query.Get("timeMin"))
 	to, toErr := time.Parse(time.RFC3339, c.query.Get("timeMax"))
@@ -130,7 +130,7 @@ func (cal *calendar) listEvents(c *call) (any, *rejection) {
 	return answer, rej
 }
 
-// listInstances repeats an event that recurs, a week apart.
+// listInstances repeats a recurring event weekly.
 func (cal *calendar) listInstances(c *call) (any, *rejection) {
 	id := cal.alias("calendarId", c.vars["calendarId"])
 	event, ok := cal.events.find(id, c.vars["eventId"])
@@ -154,7 +154,7 @@ func (cal *calendar) listInstances(c *call) (any, *rejection) {
 	return c.page("items", hits)
 }
 
-// quickAdd takes the whole text for the title, and tomorrow at nine.
+// quickAdd uses the whole text as title, and tomorrow at nine as time.
 func (cal *calendar) quickAdd(c *call) (any, *rejection) {
 	id := cal.alias("calendarId", c.vars["calendarId"])
 	if _, ok := cal.calendars.find("", id); !ok {

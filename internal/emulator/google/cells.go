@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sheets is the service of spreadsheets.
+// sheets emulates spreadsheets.
 type sheets struct {
 	*owner
 	spreadsheets *shelf
@@ -52,7 +52,7 @@ type area struct {
 
 var corner = regexp.MustCompile(`^([A-Za-z]*)([0-9]*)$`)
 
-// area reads a range in A1 notation; without a sheet it is about the first one.
+// area parses a range in A1 notation; without a sheet it is in the first one.
 func (s *sheets) area(spreadsheet, text string) (area, *rejection) {
 	d, ok := s.spreadsheets.find("", spreadsheet)
 	if !ok {
@@ -106,7 +106,7 @@ func number(digits string) int {
 	return n
 }
 
-// letters is the name of a column, counted from 1.
+// letters returns the name of a column, counted from 1.
 func letters(n int) string {
 	name := ""
 	for ; n > 0; n = (n - 1) / 26 {
@@ -115,7 +115,7 @@ func letters(n int) string {
 	return name
 }
 
-// named is the range of a block of cells as Google writes it.
+// named returns the range of a block of cells as Google writes it.
 func (a area) named(rows, cols int) string {
 	from := letters(a.col+1) + strconv.Itoa(a.row+1)
 	to := letters(a.col+max(cols, 1)) + strconv.Itoa(a.row+max(rows, 1))
@@ -125,7 +125,7 @@ func (a area) named(rows, cols int) string {
 	return a.sheet + "!" + from + ":" + to
 }
 
-// whole is the range as it was asked for, closed where it is open.
+// whole returns the requested range, with open ends closed.
 func (a area) whole() string {
 	rows, cols := a.endRow-a.row, a.endCol-a.col
 	if a.endRow == 0 {
@@ -137,7 +137,7 @@ func (a area) whole() string {
 	return a.named(rows, cols)
 }
 
-// cut is what of the rows lies in the area, without what is empty at the ends.
+// cut returns the rows in the area, without empty ends.
 func (a area) cut(rows [][]any) []any {
 	var out []any
 	for i := a.row; i < len(rows) && (a.endRow == 0 || i < a.endRow); i++ {
@@ -182,7 +182,7 @@ func (s *sheets) write(id string, a area, rows []any) doc {
 			for len(line) <= a.col+j {
 				line = append(line, "")
 			}
-			if v != nil { // A null leaves the cell as it is.
+			if v != nil { // null leaves the cell unchanged
 				line[a.col+j] = v
 			}
 			count++
@@ -197,7 +197,7 @@ func (s *sheets) write(id string, a area, rows []any) doc {
 	}
 }
 
-// entered checks how values are to be taken.
+// entered checks how values are to be interpreted.
 func (c *call) entered() *rejection {
 	if option := c.query.Get("valueInputOption"); option != "RAW" && option != "USER_ENTERED" {
 		return invalid("'valueInputOption' is required but not specified")
@@ -257,8 +257,8 @@ func (s *sheets) clearCells(c *call) (any, *rejection) {
 	return doc{"spreadsheetId": id, "clearedRange": a.whole()}, nil
 }
 
-// updateSpreadsheet carries out the request that adds a sheet; the others are
-// answered with nothing, as Google answers most of them.
+// updateSpreadsheet runs the request that adds a sheet; others get an empty reply, as Google
+// gives most of them.
 func (s *sheets) updateSpreadsheet(c *call) (any, *rejection) {
 	id := c.vars["spreadsheetId"]
 	d, ok := s.spreadsheets.find("", id)

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// checkQuery checks the parameters of the query, and those of the path whose type
-// is more than text.
+// checkQuery checks the query parameters, and typed path parameters.
 func (c *call) checkQuery() *rejection {
 	for name, values := range c.query {
 		if rej := c.checkParam(name, values); rej != nil {
@@ -36,7 +35,7 @@ func (c *call) checkQuery() *rejection {
 	return nil
 }
 
-// checkParam checks the values of one parameter of the query.
+// checkParam checks the values of one query parameter.
 func (c *call) checkParam(name string, values []string) *rejection {
 	p, ok := c.method.Params[name]
 	if !ok || p.In != "query" {
@@ -96,7 +95,7 @@ func formatted(format, v string) bool {
 	return err == nil
 }
 
-// check checks a value of a body against a shape. where is its path, for errors.
+// check checks a value in a body against a shape. where is its path, for errors.
 func (s *service) check(sh shape, v any, where string) *rejection {
 	if sh.Ref != "" {
 		sh = s.Schemas[sh.Ref]
@@ -117,13 +116,13 @@ func (s *service) check(sh shape, v any, where string) *rejection {
 	case float64:
 		fits = sh.takes(v)
 	}
-	if !fits { // A null clears a field and fits everywhere.
+	if !fits { // null clears a field and is always valid
 		return s.mistyped(sh, where)
 	}
 	return nil
 }
 
-// takes reports whether a number fits.
+// takes reports whether a number is valid.
 func (sh shape) takes(v float64) bool {
 	if sh.Type == "integer" || sh.Format == "int64" || sh.Format == "uint64" {
 		return v == float64(int64(v))
@@ -170,8 +169,8 @@ func (s *service) mistyped(sh shape, where string) *rejection {
 	return invalid("Invalid value at '%s' (want %s %s)", where, sh.Type, sh.Format)
 }
 
-// readUpload reads what is uploaded: media alone, or multipart/related, whose first
-// part is JSON (developers.google.com/workspace/drive/api/guides/manage-uploads).
+// readUpload reads an upload: media alone, or multipart/related, whose first part is JSON
+// (developers.google.com/workspace/drive/api/guides/manage-uploads).
 func (c *call) readUpload(contentType string, body []byte) *rejection {
 	media, params, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -205,7 +204,7 @@ func (c *call) readUpload(contentType string, body []byte) *rejection {
 	return nil
 }
 
-// clone copies a document, so that nobody else changes it.
+// clone returns a deep copy of a document.
 func clone(d doc) doc {
 	data, err := json.Marshal(d)
 	if err != nil || d == nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// contractJSON is extracted from the discovery documents of google.golang.org/api by
+// contractJSON is extracted from the discovery documents in google.golang.org/api by
 // TestContract.
 //
 //go:embed contract.json
@@ -19,7 +19,7 @@ var contractJSON []byte
 
 // service is one API.
 type service struct {
-	// Base is the path before those of the methods, with slashes around it.
+	// Base is the path before those of the methods, surrounded by slashes.
 	Base    string            `json:"base"`
 	Methods map[string]method `json:"methods"`
 	Schemas map[string]shape  `json:"schemas"`
@@ -58,20 +58,20 @@ type shape struct {
 	Enum   []string         `json:"enum,omitempty"`
 	Items  *shape           `json:"items,omitempty"`
 	Props  map[string]shape `json:"props,omitempty"`
-	More   *shape           `json:"more,omitempty"` // of the keys that are not in Props
+	More   *shape           `json:"more,omitempty"` // of other keys than Props
 }
 
-// route is a method with its place.
+// route is a method with its path.
 type route struct {
 	id      string
 	service *service
 	method  method
 	pattern *regexp.Regexp
 	upload  bool
-	names   []string // of the groups of pattern
+	names   []string // of the pattern's groups
 }
 
-// commonParams are those that every method takes.
+// commonParams are accepted by every method.
 var commonParams = map[string]param{
 	"alt":         {Type: "string", Enum: []string{"json", "media"}},
 	"fields":      {Type: "string"},
@@ -82,7 +82,7 @@ var commonParams = map[string]param{
 
 var variable = regexp.MustCompile(`\{(\+?)([A-Za-z_]+)\}`)
 
-// routes reads the contract.
+// routes builds the routes of the contract.
 func routes() ([]route, error) {
 	var services map[string]*service
 	if err := json.Unmarshal(contractJSON, &services); err != nil {
@@ -108,7 +108,7 @@ func routes() ([]route, error) {
 			}
 		}
 	}
-	// A path that is spelled out goes before one with a variable in its place.
+	// A literal path precedes one with a variable in its place.
 	slices.SortStableFunc(out, func(a, b route) int { return len(a.names) - len(b.names) })
 	return out, nil
 }
@@ -145,7 +145,7 @@ func newRoute(id string, s *service, m method, path string) (route, error) {
 	return r, nil
 }
 
-// match returns the variables of a path, which is given as it came over the wire.
+// match returns the variables of an encoded path.
 func (r route) match(httpMethod, path string) (map[string]string, bool) {
 	if httpMethod != r.method.HTTP {
 		return nil, false

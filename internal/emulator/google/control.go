@@ -5,8 +5,8 @@ import (
 	"net/url"
 )
 
-// Reset gives every account what it began with, and forgets the requests and the
-// faults. Who is signed in stays signed in.
+// Reset restores the initial content of every account, and forgets the requests and faults.
+// Sign-ins stay.
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -14,7 +14,7 @@ func (s *Server) Reset() {
 	s.seen, s.faults = nil, nil
 }
 
-// SignIns returns how many requests for tokens were answered with one.
+// SignIns returns how many tokens were issued.
 func (s *Server) SignIns() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,8 +35,8 @@ func (s *Server) Grant(account string, scopes ...string) {
 	}
 }
 
-// Consent presses the button of the consent page at an address and returns where the
-// browser is sent. An empty account denies.
+// Consent presses the button of the consent page at an address and returns where the browser is
+// redirected. An empty account denies.
 func (s *Server) Consent(page, account string) (string, error) {
 	u, err := url.Parse(page)
 	if err != nil {
@@ -47,14 +47,14 @@ func (s *Server) Consent(page, account string) (string, error) {
 	return s.auth.decide(u.Query(), account)
 }
 
-// Revoke withdraws the consent of an account, as its owner can on Google's pages.
+// Revoke revokes the consent of an account, as its owner can on Google's pages.
 func (s *Server) Revoke(account string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.auth.revokeAccount(account)
 }
 
-// Granted reports whether an account has consent that can be refreshed.
+// Granted reports whether an account has a consent that can be refreshed.
 func (s *Server) Granted(account string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *Server) Granted(account string) bool {
 	return false
 }
 
-// ExpireTokens ends all access tokens; those to refresh them stay.
+// ExpireTokens expires all access tokens; refresh tokens stay.
 func (s *Server) ExpireTokens() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *Server) TrustServiceAccount(email string, key *rsa.PublicKey) {
 	s.auth.trusted[email] = key
 }
 
-// Receive puts a message into the inbox of an account. raw is as it travels.
+// Receive delivers a raw message to the inbox of an account.
 func (s *Server) Receive(account, id, raw string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,22 +97,22 @@ func (s *Server) Receive(account, id, raw string) error {
 	return nil
 }
 
-// Requests returns the requests to the services so far, without those of the
-// sign-in, the oldest first. No more than the newest 2000 are kept.
+// Requests returns the requests so far, without those of the sign-in, the oldest first, at most
+// the last 2000.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.seen...)
 }
 
-// Forget forgets the requests so far and the faults that have not happened yet.
+// Forget forgets the requests so far and pending faults.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen, s.faults = nil, nil
 }
 
-// Inject adds a fault. The first that fits a request is the one that happens.
+// Inject adds a fault. The first that matches a request applies.
 func (s *Server) Inject(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

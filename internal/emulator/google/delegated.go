@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// delegated checks the assertion of a service account (RFC 7523) and returns the
-// grant of the account that it acts for.
+// delegated checks the assertion of a service account (RFC 7523) and returns the grant of the
+// impersonated account.
 func (a *signIn) delegated(assertion string) (grant, bool) {
 	signed, signature, ok := cutLast(assertion, ".")
 	_, payload, ok2 := strings.Cut(signed, ".")

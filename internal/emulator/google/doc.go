@@ -1,12 +1,10 @@
-// Package google plays the Google Workspace services for tests and the demo: mail,
-// calendar, drive, contacts, documents, spreadsheets, slides, forms, tasks and the
-// sign-in.
+// Package google emulates Google Workspace for tests and the demo: mail, calendar, drive,
+// contacts, documents, spreadsheets, slides, forms, tasks and the sign-in.
 //
-// What it accepts is not written here: methods, paths, parameters and the shapes of
-// bodies are extracted from Google's discovery documents (contract.json), and a
-// request that does not fit them is refused as Google refuses it. Answers are made
-// of the same shapes. Over them lies a small world for each account, with a type for each
-// service, so that what a tool changes can be seen afterwards.
+// Methods, paths, parameters and the shapes of bodies are extracted from Google's discovery
+// documents (contract.json): invalid requests are refused as Google refuses them, and responses
+// have the same shapes. Each account has its own data, with a type for each service, so that
+// tests can inspect what a tool has changed.
 //
 // Each account begins with: the letters m-1 to m-8 in the threads t-1 to t-7 (m-4
 // has the attachment att-m-4-1, m-6 is nested deep, m-3 answers m-2), 61 letters s-1

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// editors are the services of documents, presentations and forms, which change by lists
-// of requests.
+// editors emulates documents, presentations and forms, which are changed by lists of requests.
 type editors struct {
 	*owner
 	documents, presentations, forms, responses *shelf
@@ -45,7 +44,7 @@ func madeForm(_ *call, d doc) {
 	}
 }
 
-// requests are those of a batchUpdate of a document, which has to exist.
+// requests returns the requests of a batchUpdate of an existing document.
 func requests(c *call, of *shelf, key string) (doc, []any, *rejection) {
 	d, ok := of.find("", c.vars[key])
 	if !ok {
@@ -63,7 +62,7 @@ func requests(c *call, of *shelf, key string) (doc, []any, *rejection) {
 	return d, all, nil
 }
 
-// documentText is the text of a document, which is kept as one paragraph per line.
+// documentText returns the text of a document, which has one paragraph per line.
 func documentText(d doc) string {
 	var b strings.Builder
 	body, _ := d["body"].(doc)
@@ -77,8 +76,8 @@ func documentText(d doc) string {
 	return b.String()
 }
 
-// setText writes the text of a document in the form of the service. Positions count
-// from 1, in UTF-16 units there and in characters here.
+// setText sets the text of a document. Google's positions count from 1, in UTF-16 units; here in
+// characters.
 func setText(d doc, text string) {
 	content := []any{doc{"endIndex": 1, "sectionBreak": doc{}}}
 	at := 1

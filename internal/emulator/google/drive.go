@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// maxExport bounds what is exported
+// maxExport bounds an export, in bytes
 // (developers.google.com/workspace/drive/api/reference/rest/v3/files/export).
 const maxExport = 10 << 20
 
-// drive is the service of the files of an account.
+// drive emulates the files of an account.
 type drive struct {
 	*owner
 	files, permissions *shelf
-	contents           map[string]raw // of files, by id
-	documents          *shelf         // those of the editors, which can be exported
+	contents           map[string]raw // by file id
+	documents          *shelf         // of the editors, for exports
 }
 
 func newDrive(o *owner, documents *shelf) offer {
@@ -67,7 +67,7 @@ func madePermission(_ *call, d doc) {
 	}
 }
 
-// moved puts a file of the drive into other folders.
+// moved moves a file to other folders.
 func moved(c *call, file doc) {
 	parents := slices.DeleteFunc(slices.Clone(list(file["parents"])), func(p any) bool {
 		return slices.Contains(strings.Split(c.query.Get("removeParents"), ","), fmt.Sprint(p))
@@ -80,14 +80,14 @@ func moved(c *call, file doc) {
 	file["parents"] = parents
 }
 
-// clause is one condition of a search in the drive.
+// clause matches one condition of a search.
 var clause = regexp.MustCompile(`(?i)^\s*(?:(not)\s+)?(?:'((?:[^'\\]|\\.)*)'\s+in\s+(parents|owners|writers|readers)|(\w+)\s*(?:(=|!=|contains|>|<|>=|<=)\s*(?:'((?:[^'\\]|\\.)*)'|(true|false)))?)\s*`)
 
-// joint is what stands between two clauses.
+// joint matches what joins two clauses.
 var joint = regexp.MustCompile(`(?i)^(and|or)\s`)
 
-// fits reports whether a file fits a search, which is a chain of clauses with "and"
-// and "or", from left to right, with parentheses around a chain.
+// fits reports whether a file matches a search: clauses joined by "and" and "or", evaluated from
+// left to right, with parentheses.
 func fits(file doc, query string) (bool, *rejection) {
 	ok, rest, rej := chain(file, query, query)
 	if rej == nil && strings.TrimSpace(rest) != "" {
@@ -138,7 +138,7 @@ func link(file doc, rest, query string) (bool, string, *rejection) {
 	return condition(file, m), rest[len(m[0]):], nil
 }
 
-// condition carries out one clause.
+// condition evaluates one clause.
 func condition(file doc, m []string) bool {
 	negated, member, in, field, op := m[1] != "", unescape(m[2]), m[3], m[4], m[5]
 	value := unescape(m[6]) + m[7]
@@ -193,7 +193,7 @@ func (dr *drive) listFiles(c *call) (any, *rejection) {
 	return c.page("files", hits)
 }
 
-// getFile returns what is known of a file, or what is in it.
+// getFile returns the metadata of a file, or its content.
 func (dr *drive) getFile(c *call) (any, *rejection) {
 	f, ok := dr.files.find("", c.vars["fileId"])
 	if !ok {
@@ -226,7 +226,7 @@ func (dr *drive) copyFile(c *call) (any, *rejection) {
 	return clone(d), nil
 }
 
-// exportFile exports the text of a document under the type that is asked for.
+// exportFile exports the text of a document as the requested type.
 func (dr *drive) exportFile(c *call) (any, *rejection) {
 	f, ok := dr.files.find("", c.vars["fileId"])
 	if !ok {

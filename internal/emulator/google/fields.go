@@ -4,10 +4,10 @@ import (
 	"strings"
 )
 
-// mask is a selection of fields: nil for everything below.
+// mask is a selection of fields; nil selects everything below.
 type mask map[string]mask
 
-// masked applies the fields parameter to an answer.
+// masked applies the fields parameter to a response.
 func (c *call) masked(answer doc) (any, *rejection) {
 	text := c.query.Get("fields")
 	if text == "" || text == "*" {
@@ -23,7 +23,7 @@ func (c *call) masked(answer doc) (any, *rejection) {
 	return m.apply(answer), nil
 }
 
-// parseMask reads "a,b(c,d),e/f": slashes and dots lead down.
+// parseMask parses "a,b(c,d),e/f"; slashes and dots select subfields.
 func parseMask(text string) (m mask, rest string, ok bool) {
 	m = mask{}
 	for {
@@ -62,7 +62,7 @@ func parseMask(text string) (m mask, rest string, ok bool) {
 	}
 }
 
-// parseStep reads what follows a slash: one field, with what is below it.
+// parseStep parses what follows a slash: one field with its subfields.
 func parseStep(text string) (m mask, rest string, ok bool) {
 	depth, end := 0, len(text)
 	for i, r := range text {
@@ -96,7 +96,7 @@ func (m mask) add(name string, below mask) {
 	}
 }
 
-// unknownField is the first field of a mask that the shape does not have.
+// unknownField returns the first field of a mask that the shape lacks.
 func (s *service) unknownField(sh shape, m mask) string {
 	if sh.Ref != "" {
 		sh = s.Schemas[sh.Ref]

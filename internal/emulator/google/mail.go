@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// firstHistory is the oldest id of the history that the mailbox still knows.
+// firstHistory is the oldest known history id.
 const firstHistory = 1000
 
 // mailbox is the mail of an account.
@@ -35,17 +35,17 @@ type letter struct {
 	changed    int
 	at         time.Time
 	payload    doc
-	text       string // what a search looks through
+	text       string // searched text
 	files      map[string][]byte
 }
 
-// draft is a letter that was not sent.
+// draft is an unsent letter.
 type draft struct {
 	id     string
 	letter *letter
 }
 
-// header is a header of a letter.
+// header returns a header field of a letter.
 func (l *letter) header(name string) string {
 	for _, h := range list(l.payload["headers"]) {
 		if d, ok := h.(doc); ok && strings.EqualFold(fmt.Sprint(d["name"]), name) {
@@ -57,10 +57,10 @@ func (l *letter) header(name string) string {
 
 func (l *letter) has(label string) bool { return slices.Contains(l.labels, label) }
 
-// relabel changes the labels of a letter and writes it into the history.
+// relabel changes the labels of a letter and records it in the history.
 func (m *mailbox) relabel(l *letter, add, remove []string) {
 	var added, removed []string
-	if slices.Contains(add, "TRASH") { // A letter is in one place.
+	if slices.Contains(add, "TRASH") { // a letter is in one place
 		remove = append([]string{"INBOX", "SPAM"}, remove...)
 	}
 	for _, label := range add {
@@ -111,7 +111,7 @@ func (m *mailbox) deliver(l *letter) {
 	m.note(l, doc{"messagesAdded": []any{doc{"message": l.brief()}}})
 }
 
-// thread are the letters of a conversation.
+// thread returns the letters of a conversation.
 func (m *mailbox) thread(id string) []*letter {
 	var out []*letter
 	for _, l := range m.letters {
@@ -135,12 +135,12 @@ func (m *mailbox) dropDraft(id string) {
 	m.drafts = slices.DeleteFunc(m.drafts, func(d *draft) bool { return d.id == id })
 }
 
-// brief is a letter as the methods that change it return it.
+// brief returns a letter as modifying methods return it.
 func (l *letter) brief() doc {
 	return doc{"id": l.id, "threadId": l.thread, "labelIds": slices.Clone(l.labels)}
 }
 
-// full is a letter in one of the formats of get.
+// full returns a letter in one of the formats of get.
 func (l *letter) full(format string, wanted []string) doc {
 	d := l.brief()
 	d["snippet"] = snippet(l.text)
@@ -171,8 +171,8 @@ func snippet(text string) string {
 	return string(runes[:min(len(runes), 100)])
 }
 
-// matches reports whether a letter fits a search expression. What is not known is
-// looked for as a word.
+// matches reports whether a letter matches a search expression. Unknown terms are searched as
+// words.
 func (l *letter) matches(query string) bool {
 	words := splitQuery(query)
 	hidden := l.has("SPAM") || l.has("TRASH")
@@ -230,12 +230,12 @@ func (l *letter) term(key, value string) bool {
 	case "rfc822msgid":
 		return contains("Message-ID")
 	case "newer_than", "older_than", "after", "before":
-		return true // The world has no age.
+		return true // ages are not emulated
 	}
 	return l.word(key + ":" + value)
 }
 
-// letterOf makes a letter of what was sent; without an id it gets a new one.
+// letterOf parses a sent message; without an id it gets a new one.
 func (m *mailbox) letterOf(id string, raw []byte, thread string, labels ...string) (*letter, error) {
 	msg, err := mail.ReadMessage(strings.NewReader(string(raw)))
 	if err != nil {

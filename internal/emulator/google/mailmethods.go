@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// maxBatch is how many ids batchModify takes
+// maxBatch bounds the ids of batchModify
 // (developers.google.com/workspace/gmail/api/reference/rest/v1/users.messages/batchModify).
 const maxBatch = 1000
 
-// gmail is the service of a mailbox, with its labels and settings.
+// gmail emulates a mailbox, with its labels and settings.
 type gmail struct {
 	box                                             *mailbox
 	labels, filters, forwarding, senders, delegates *shelf
-	settings                                        map[string]doc // those of which there is one
+	settings                                        map[string]doc // singletons
 }
 
 func newGmail(box *mailbox) offer {
@@ -67,7 +67,7 @@ func madeLabel(_ *call, d doc) { d["type"] = "user" }
 
 func madeForwarding(_ *call, d doc) { d["verificationStatus"] = "pending" }
 
-// setting reads a document of which there is one, and writes it first where it is put.
+// setting returns a handler for a singleton, which a PUT replaces first.
 func (g *gmail) setting(name string) handler {
 	return func(c *call) (any, *rejection) {
 		if c.method.HTTP == http.MethodPut {
@@ -77,7 +77,7 @@ func (g *gmail) setting(name string) handler {
 	}
 }
 
-// me checks that a mailbox is the account's own.
+// me refuses other users' mailboxes.
 func (g *gmail) me(c *call) *rejection {
 	if user := c.vars["userId"]; user != "me" && user != g.box.email {
 		return &rejection{status: 403, message: "Delegation denied for " + g.box.email, reason: "forbidden"}
@@ -105,7 +105,7 @@ func (g *gmail) listMessages(c *call) (any, *rejection) {
 	return estimated(c, "messages", hits)
 }
 
-// hits are the letters that a search finds, the newest first.
+// hits returns the letters that match a search, the newest first.
 func (g *gmail) hits(c *call) []*letter {
 	query := c.query.Get("q")
 	if c.query.Get("includeSpamTrash") == "true" {
@@ -121,7 +121,7 @@ func (g *gmail) hits(c *call) []*letter {
 	return out
 }
 
-// estimated is a page of a search, of 100 where nothing else is asked for.
+// estimated returns a page of a search, 100 by default.
 func estimated(c *call, field string, hits []doc) (any, *rejection) {
 	if c.query.Get("maxResults") == "" {
 		c.query.Set("maxResults", "100")
@@ -141,7 +141,7 @@ func (g *gmail) getMessage(c *call) (any, *rejection) {
 	return l.full(c.query.Get("format"), c.query["metadataHeaders"]), nil
 }
 
-// list reads a list of texts in a body.
+// list reads a list of strings in a body.
 func (c *call) list(key string) []string {
 	var out []string
 	for _, v := range list(c.body[key]) {
@@ -150,7 +150,7 @@ func (c *call) list(key string) []string {
 	return out
 }
 
-// relabeled reads the labels that a request adds and removes.
+// relabeled reads the labels to add and remove.
 func (g *gmail) relabeled(c *call) (add, remove []string, rej *rejection) {
 	add, remove = c.list("addLabelIds"), c.list("removeLabelIds")
 	for _, id := range append(slices.Clone(add), remove...) {
@@ -177,7 +177,7 @@ func (g *gmail) modifyMessage(c *call) (any, *rejection) {
 	return l.brief(), nil
 }
 
-// relabel makes a method that changes the same labels always.
+// relabel returns a handler that changes fixed labels.
 func (g *gmail) relabel(add, remove []string) handler {
 	return func(c *call) (any, *rejection) {
 		l, rej := g.one(c, "id")
@@ -202,14 +202,14 @@ func (g *gmail) batchModify(c *call) (any, *rejection) {
 		return nil, rej
 	}
 	for _, id := range ids {
-		if l := g.box.letter(id); l != nil { // Unknown ids are no error there either.
+		if l := g.box.letter(id); l != nil { // unknown ids are ignored there too
 			g.box.relabel(l, add, remove)
 		}
 	}
 	return nil, nil
 }
 
-// written reads the message in a body.
+// written parses the message in a body.
 func (g *gmail) written(message doc, labels ...string) (*letter, *rejection) {
 	raw, err := decodeBytes(fmt.Sprint(message["raw"]))
 	if err != nil || message["raw"] == nil {
@@ -337,7 +337,7 @@ func (g *gmail) sendDraft(c *call) (any, *rejection) {
 	return d.letter.brief(), nil
 }
 
-// history are the changes since an id; 404 for one that is too old.
+// history returns the changes since an id; 404 if it is too old.
 func (g *gmail) history(c *call) (any, *rejection) {
 	start, err := strconv.Atoi(c.query.Get("startHistoryId"))
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 	"strings"
 )
 
-// partHeader is the header of a part, however the library calls it.
+// partHeader is the header of a part, whatever its type in the library.
 type partHeader textproto.MIMEHeader
 
-// first is the first value of a field.
+// first returns the first value of a field.
 func (h partHeader) first(name string) string { return textproto.MIMEHeader(h).Get(name) }
 
-// errMIME is a message that Gmail does not take.
+// errMIME is returned for a message that Gmail refuses.
 var errMIME = errors.New("invalid message")
 
-// part reads a part of a message, and the parts in it, into Gmail's form.
+// part converts a part of a message, and its parts, into Gmail's form.
 func (l *letter) part(id string, header partHeader, body io.Reader) (doc, error) {
 	media, params, err := mime.ParseMediaType(header.first("Content-Type"))
 	if err != nil {
@@ -87,7 +87,7 @@ func decodePart(encoding string, body io.Reader) ([]byte, error) {
 	return io.ReadAll(body)
 }
 
-// fileName is the name of an attachment, decoded.
+// fileName returns the decoded name of an attachment.
 func fileName(header partHeader, params map[string]string) string {
 	_, disposition, err := mime.ParseMediaType(header.first("Content-Disposition"))
 	name := params["name"]
@@ -105,8 +105,7 @@ func decodeWords(s string) string {
 	return out
 }
 
-// headersOf are the fields of a header with encoded words decoded, as Gmail shows
-// them.
+// headersOf returns the header fields with encoded words decoded, as Gmail shows them.
 func headersOf(header partHeader) []any {
 	var out []any
 	for _, name := range slices.Sorted(maps.Keys(header)) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// addressBook is the service of the contacts of an account, and of those of its domain,
-// which are the same here.
+// addressBook emulates the contacts of an account, and those of its domain, which are the same
+// here.
 type addressBook struct {
 	*owner
 	people *shelf
@@ -27,10 +27,10 @@ func newAddressBook(o *owner) offer {
 	}}
 }
 
-// directorySources are what a search in the directory has to name.
+// directorySources must be named by a directory search.
 var directorySources = []string{"DIRECTORY_SOURCE_TYPE_DOMAIN_CONTACT", "DIRECTORY_SOURCE_TYPE_DOMAIN_PROFILE"}
 
-// person cuts a contact to the fields that a request names, which it has to.
+// person cuts a contact to the requested fields, which are required.
 func (c *call) person(p doc, param string) (doc, *rejection) {
 	fields := c.query.Get(param)
 	if fields == "" {
@@ -125,7 +125,7 @@ func (b *addressBook) createContact(c *call) (any, *rejection) {
 	return clone(p), nil
 }
 
-// displayNames puts together what Google shows for a name.
+// displayNames derives the displayed names.
 func displayNames(p doc) {
 	for _, n := range list(p["names"]) {
 		name, ok := n.(doc)

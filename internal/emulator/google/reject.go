@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// rejection is an answer that is an error.
+// rejection is an error response.
 type rejection struct {
 	status  int
 	message string
-	// reason tells apart what the status does not.
+	// reason distinguishes errors of the same status.
 	reason string
-	// retryAfter is in seconds, where it is not nil.
+	// retryAfter is in seconds, if not nil.
 	retryAfter *int
 }
 
@@ -28,7 +28,7 @@ func missing(what string) *rejection {
 	return &rejection{status: http.StatusNotFound, message: "Requested entity was not found: " + what + ".", reason: "notFound"}
 }
 
-// statusNames are the codes of google.rpc.Status for the statuses of HTTP.
+// statusNames maps HTTP statuses to google.rpc.Status codes.
 var statusNames = map[int]string{
 	http.StatusBadRequest: "INVALID_ARGUMENT", http.StatusUnauthorized: "UNAUTHENTICATED", http.StatusForbidden: "PERMISSION_DENIED",
 	http.StatusNotFound: "NOT_FOUND", http.StatusConflict: "ABORTED", http.StatusPreconditionFailed: "FAILED_PRECONDITION",
@@ -56,29 +56,27 @@ func refuse(w http.ResponseWriter, r *rejection) {
 	_ = json.NewEncoder(w).Encode(doc{"error": body})
 }
 
-// Fault makes requests fail before anything else is looked at.
+// Fault makes requests fail before any other check.
 type Fault struct {
-	// Method is a pattern as of path.Match over the ids of methods, such as gmail.*.
-	// Empty means every method, but not the sign-in, whose requests are auth.token and
-	// auth.revoke.
+	// Method is a pattern as in path.Match for method ids, such as gmail.*. Empty means every
+	// method, but not the sign-in, whose requests are auth.token and auth.revoke.
 	Method string
 	// Status is the HTTP status.
 	Status int
-	// Reason and Message go into the error.
+	// Reason and Message are in the error.
 	Reason, Message string
-	// RetryAfter is the header in seconds. nil leaves it out.
+	// RetryAfter is the header in seconds; nil omits it.
 	RetryAfter *int
-	// Skip lets so many requests pass first.
+	// Skip is how many matching requests pass first.
 	Skip int
-	// Times is how many requests fail. 0 means all that follow.
+	// Times is how many requests fail. 0 means all.
 	Times int
 }
 
-// faults are those in force.
+// faults are the active faults.
 type faults []Fault
 
-// meet returns the answer to a request of a method that meets a fault, the first that
-// fits.
+// meet returns the error of the first fault that matches a method.
 func (all faults) meet(id string) *rejection {
 	for i := range all {
 		f := &all[i]

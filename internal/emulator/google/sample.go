@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// sampleDepth bounds how deep samples go: shapes refer to themselves.
+// sampleDepth bounds samples: shapes may be recursive.
 const sampleDepth = 4
 
-// sample makes an answer of a method's shape. What the path or the body names has
-// the same value there.
+// sample makes a response of a method's shape, with the values in the path and the body.
 func (c *call) sample() any {
 	if c.method.Answer == "" {
 		return nil

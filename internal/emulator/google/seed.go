@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// spamLetters is how many letters lie in the spam.
+// spamLetters is the number of letters in the spam.
 const spamLetters = 61
 
-// seeded is a letter to begin with.
+// seeded is an initial letter.
 type seeded struct {
 	id, thread, from, subject, body string
 	labels                          []string

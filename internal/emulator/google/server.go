@@ -14,27 +14,26 @@ import (
 	"time"
 )
 
-// maxBody bounds the body of a request, maxSeen how many requests are remembered.
+// maxBody bounds the body of a request, maxSeen the recorded requests.
 const (
 	maxBody = 64 << 20
 	maxSeen = 2000
 )
 
-// Config says who may sign in.
+// Config configures a [Server].
 type Config struct {
-	// ClientID and ClientSecret are those of the OAuth client. Empty means any.
+	// ClientID and ClientSecret are the OAuth client's. Empty accepts any.
 	ClientID     string
 	ClientSecret string
-	// Accounts are the addresses that can be chosen on the consent page. None means
-	// [DefaultAccount].
+	// Accounts are the accounts on the consent page. None means [DefaultAccount].
 	Accounts []string
-	// TokenLife is how long access tokens are valid. 0 means an hour, as with Google.
+	// TokenLife is the lifetime of access tokens. 0 means an hour, as at Google.
 	TokenLife time.Duration
 	// Now is the clock. nil means time.Now.
 	Now func() time.Time
 }
 
-// has returns an error for an account that is none of the server's.
+// has returns an error for an unknown account.
 func (cfg *Config) has(account string) error {
 	if !slices.Contains(cfg.Accounts, account) {
 		return fmt.Errorf("emulator: there is no such account: %s", account)
@@ -42,7 +41,7 @@ func (cfg *Config) has(account string) error {
 	return nil
 }
 
-// DefaultAccount is the account of a server without others.
+// DefaultAccount is the account of a server without Accounts.
 const DefaultAccount = "ada@example.com"
 
 // Server is the emulator. It is an [http.Handler] for the paths of all services.
@@ -50,7 +49,7 @@ type Server struct {
 	cfg    Config
 	routes []route
 
-	// mu guards what is below, and everything in it.
+	// mu guards the fields below and their content.
 	mu     sync.Mutex
 	auth   *signIn
 	worlds map[string]*world // by account
@@ -58,21 +57,21 @@ type Server struct {
 	seen   []Request
 }
 
-// Request is a request that arrived.
+// Request is a received request.
 type Request struct {
-	// Method is the id of the API's method, such as gmail.users.messages.send; for
-	// what fits none it is the HTTP method and the path.
+	// Method is the id of the API's method, such as gmail.users.messages.send, or the HTTP method
+	// and the path if unknown.
 	Method string
-	// Account is whose token it carried.
+	// Account is the owner of its token.
 	Account string
-	// Status is what it was answered with.
+	// Status is the status of the response.
 	Status int
-	// Query and Body are as they arrived.
+	// Query and Body are as received.
 	Query url.Values
 	Body  string
 }
 
-// New makes a server whose accounts have what the package comment describes.
+// New makes a server whose accounts have the content in the package comment.
 func New(cfg Config) (*Server, error) {
 	if len(cfg.Accounts) == 0 {
 		cfg.Accounts = []string{DefaultAccount}
@@ -88,7 +87,7 @@ func New(cfg Config) (*Server, error) {
 	return &Server{cfg: cfg, routes: all, auth: newSignIn(cfg), worlds: map[string]*world{}}, nil
 }
 
-// call is a request that fits the contract.
+// call is a request that matches the contract.
 type call struct {
 	route
 	vars      map[string]string
@@ -130,13 +129,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply(w, answer)
 }
 
-// raw is an answer that is no JSON.
+// raw is a response that is not JSON.
 type raw struct {
 	mime string
 	data []byte
 }
 
-// handle answers a request of a service.
+// handle answers a request to a service.
 func (s *Server) handle(r *http.Request, body []byte, seen *Request) (any, *rejection) {
 	c, rej := s.find(r)
 	if rej != nil {
@@ -175,8 +174,7 @@ func (s *Server) handle(r *http.Request, body []byte, seen *Request) (any, *reje
 	return c.masked(d)
 }
 
-// checkAnswer refuses to send what the services would not: the shape of answers is in the
-// contract as well.
+// checkAnswer refuses to send what the services would not: the contract includes responses.
 func (c *call) checkAnswer(answer doc) *rejection {
 	body, err := json.Marshal(answer)
 	var v any
@@ -192,7 +190,7 @@ func (c *call) checkAnswer(answer doc) *rejection {
 	return nil
 }
 
-// find returns the method that a request is for.
+// find returns the requested method.
 func (s *Server) find(r *http.Request) (*call, *rejection) {
 	for _, route := range s.routes {
 		if vars, ok := route.match(r.Method, r.URL.EscapedPath()); ok {
@@ -202,7 +200,7 @@ func (s *Server) find(r *http.Request) (*call, *rejection) {
 	return nil, &rejection{status: http.StatusNotFound, message: "The requested URL " + r.URL.Path + " was not found on this server."}
 }
 
-// readBody checks the body against the shape of the method's.
+// readBody checks the body against the method's shape.
 func (c *call) readBody(contentType string, body []byte) *rejection {
 	if c.upload {
 		return c.readUpload(contentType, body)
@@ -231,7 +229,7 @@ func (c *call) readJSON(body []byte) *rejection {
 	return nil
 }
 
-// reply writes an answer.
+// reply writes a response.
 func reply(w http.ResponseWriter, answer any) {
 	switch a := answer.(type) {
 	case nil:
@@ -245,7 +243,7 @@ func reply(w http.ResponseWriter, answer any) {
 	}
 }
 
-// world is what an account has; it is made when it is first asked for.
+// world returns the data of an account, which is created on first use.
 func (s *Server) world(account string) (*world, error) {
 	if err := s.cfg.has(account); err != nil {
 		return nil, err

@@ -8,10 +8,9 @@ import (
 	"strconv"
 )
 
-// shelf keeps documents of one kind, by the id of what they belong to, which is empty
-// where they belong to nothing.
+// shelf stores documents of one kind by the id of their parent, "" without one.
 type shelf struct {
-	id   string // the field with the name of a document
+	id   string // the field with the id of a document
 	docs map[string][]doc
 }
 
@@ -31,28 +30,27 @@ func (s *shelf) remove(parent, id string) {
 	s.docs[parent] = slices.DeleteFunc(s.docs[parent], func(d doc) bool { return d[s.id] == id })
 }
 
-// collection is a resource of an API whose documents are kept as they are written.
+// collection is an API resource whose documents are stored as they are written.
 type collection struct {
 	*shelf
-	// key is the parameter that names a document.
+	// key is the parameter that identifies a document.
 	key string
-	// parent is the parameter that names what the documents belong to, if anything,
-	// and in the shelf of that.
+	// parent is the parameter that identifies the documents' parent, if any.
 	parent string
 	in     *shelf
-	// list is the field of the documents in the answer to list.
+	// list is the field with the documents in a list response.
 	list string
-	// mint begins the ids of new documents. Empty leaves them to the request.
+	// mint begins the ids of new documents. If empty, requests choose ids.
 	mint string
-	// check refuses a document that does not hold together.
+	// check refuses an inconsistent document.
 	check func(d doc) *rejection
-	// made completes a new document, patched one that a request has changed.
+	// made completes a new document, patched a changed one.
 	made, patched func(c *call, d doc)
-	// shown takes what a document does not have in this resource out of a copy of it.
+	// shown removes fields that this resource lacks from a copy.
 	shown func(d doc)
 }
 
-// show returns a copy of a document for an answer.
+// show returns a copy of a document for a response.
 func (k collection) show(d doc) doc {
 	out := clone(d)
 	if k.shown != nil {
@@ -61,7 +59,7 @@ func (k collection) show(d doc) doc {
 	return out
 }
 
-// answer carries out one of the usual verbs; false is the answer to any other.
+// answer handles the usual verbs; false for any other.
 func (k collection) answer(o *owner, c *call, verb string) (any, *rejection, bool) {
 	parent := o.alias(k.parent, c.vars[k.parent])
 	if k.parent != "" {
@@ -135,7 +133,7 @@ func (k collection) insert(o *owner, c *call, parent string) (any, *rejection) {
 	return k.show(d), nil
 }
 
-// merge changes a document by RFC 7396: what is null goes.
+// merge patches a document by RFC 7396: null removes.
 func merge(into, patch doc) {
 	for key, value := range patch {
 		below, isDoc := value.(doc)
@@ -156,7 +154,7 @@ func list(v any) []any {
 	return out
 }
 
-// page is one page of a list, as the request wants it.
+// page returns the requested page of a list.
 func (c *call) page(field string, all []doc) (any, *rejection) {
 	size := len(all)
 	for _, name := range []string{"maxResults", "pageSize"} {
@@ -185,7 +183,7 @@ func (c *call) page(field string, all []doc) (any, *rejection) {
 	}
 	answer := doc{field: items}
 	if len(items) == 0 {
-		delete(answer, field) // Google leaves out what is empty.
+		delete(answer, field) // Google leaves out empty lists
 	}
 	if end < len(all) {
 		answer["nextPageToken"] = strconv.Itoa(end)

@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// signIn is the OAuth server: who may sign in, and what they have consented to. The
-// server's lock guards it.
+// signIn is the OAuth server, guarded by the server's lock.
 type signIn struct {
 	cfg     Config
 	codes   map[string]grant
@@ -27,7 +26,7 @@ type signIn struct {
 	issued  int
 }
 
-// grant is what a user has consented to.
+// grant is a user's consent.
 type grant struct {
 	account   string
 	scopes    []string
@@ -43,7 +42,7 @@ func newSignIn(cfg Config) *signIn {
 	}
 }
 
-// serve answers a request of the sign-in; false is the answer to any other.
+// serve handles a request of the sign-in; false for any other.
 func (a *signIn) serve(w http.ResponseWriter, r *http.Request, body []byte, inForce faults) bool {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
@@ -64,14 +63,14 @@ func (a *signIn) serve(w http.ResponseWriter, r *http.Request, body []byte, inFo
 	return true
 }
 
-// consentTemplate is the page on which a user consents.
+// consentTemplate is the consent page.
 var consentTemplate = template.Must(template.New("consent").Parse(`<!doctype html><html lang="en"><meta charset="utf-8"><title>Sign in</title>
 <body style="font-family:sans-serif;max-width:30em;margin:3em auto"><h1>Sign in (emulator)</h1>
 <p>The app <b>{{.Client}}</b> asks for:</p><ul>{{range .Scopes}}<li>{{.}}</li>{{end}}</ul>
 <form method="post"><p>{{range $i, $a := .Accounts}}<label><input type="radio" name="account" value="{{$a}}"{{if eq $i 0}} checked{{end}}> {{$a}}</label><br>{{end}}</p>
 <button name="answer" value="allow">Allow</button> <button name="answer" value="deny">Deny</button></form></body></html>`))
 
-// consentPage shows what is asked for.
+// consentPage shows the requested scopes.
 func (a *signIn) consentPage(w http.ResponseWriter, r *http.Request) {
 	g, err := a.requested(r.URL.Query())
 	if err != nil {
@@ -85,7 +84,7 @@ func (a *signIn) consentPage(w http.ResponseWriter, r *http.Request) {
 	}{r.URL.Query().Get("client_id"), g.scopes, a.cfg.Accounts})
 }
 
-// requested checks the address of the page.
+// requested checks the parameters of the page.
 func (a *signIn) requested(q url.Values) (grant, error) {
 	redirect, err := url.Parse(q.Get("redirect_uri"))
 	switch {
@@ -103,7 +102,7 @@ func (a *signIn) requested(q url.Values) (grant, error) {
 	return grant{scopes: strings.Fields(q.Get("scope")), redirect: q.Get("redirect_uri"), challenge: q.Get("code_challenge")}, nil
 }
 
-// consent answers the press of a button.
+// consent handles a button press.
 func (a *signIn) consent(w http.ResponseWriter, r *http.Request, form url.Values) {
 	account := form.Get("account")
 	if form.Get("answer") != "allow" {
@@ -144,7 +143,7 @@ func (a *signIn) decide(q url.Values, account string) (string, error) {
 	return target.String(), nil
 }
 
-// serveToken hands out tokens (RFC 6749, RFC 7523 for service accounts).
+// serveToken issues tokens (RFC 6749, RFC 7523 for service accounts).
 func (a *signIn) serveToken(w http.ResponseWriter, form url.Values, inForce faults) {
 	if rej := inForce.meet("auth.token"); rej != nil {
 		refuse(w, rej)
@@ -187,7 +186,7 @@ func (a *signIn) serveToken(w http.ResponseWriter, form url.Values, inForce faul
 	reply(w, answer)
 }
 
-// redeem turns a code into a grant, once.
+// redeem exchanges a code for a grant, once.
 func (a *signIn) redeem(form url.Values) (grant, bool) {
 	code := form.Get("code")
 	g, ok := a.codes[code]
@@ -229,7 +228,7 @@ func (a *signIn) revokeAccount(account string) {
 	maps.DeleteFunc(a.refresh, same)
 }
 
-// authenticate finds the grant behind a request and checks its scopes.
+// authenticate returns the grant of a request and checks its scopes.
 func (a *signIn) authenticate(r *http.Request, c *call) (grant, *rejection) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	g, known := a.access[token]

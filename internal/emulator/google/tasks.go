@@ -2,7 +2,7 @@ package google
 
 import "fmt"
 
-// tasks is the service of the lists of tasks of an account.
+// tasks emulates the task lists of an account.
 type tasks struct {
 	*owner
 	lists, tasks *shelf

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// owner is whose things the services of an account keep: the address, the clock and the
-// counter of new ids, which they share.
+// owner is what the services of an account share: the address, the clock and the id counter.
 type owner struct {
 	email string
 	now   func() time.Time
@@ -20,10 +19,10 @@ func (o *owner) mint(kind string) string {
 	return kind + strconv.Itoa(o.next)
 }
 
-// stamp is the time of the world in the form of the services.
+// stamp returns the current time in the services' format.
 func (o *owner) stamp() string { return o.now().UTC().Format(time.RFC3339) }
 
-// alias resolves the names that stand for an id.
+// alias resolves names that stand for an id.
 func (o *owner) alias(key, id string) string {
 	switch {
 	case key == "calendarId" && id == "primary":
@@ -34,7 +33,7 @@ func (o *owner) alias(key, id string) string {
 	return id
 }
 
-// userinfo is whose token it is.
+// userinfo returns the owner of the token.
 func (o *owner) userinfo(*call) (any, *rejection) {
 	return doc{"id": "1", "email": o.email, "verified_email": true, "name": o.email}, nil
 }
@@ -42,22 +41,21 @@ func (o *owner) userinfo(*call) (any, *rejection) {
 // handler answers a request to one method.
 type handler = func(*call) (any, *rejection)
 
-// offer is what a service answers, by the ids of the contract: methods of its own, and
-// collections with the usual verbs.
+// offer is what a service implements, by the contract's ids: methods of its own, and collections
+// with the usual verbs.
 type offer struct {
 	methods     map[string]handler
 	collections map[string]collection
 }
 
-// world is what an account has: its services, each with what it keeps. The server's
-// lock guards it.
+// world has the services of an account with their data, guarded by the server's lock.
 type world struct {
 	owner *owner
 	mail  *mailbox
 	offer
 }
 
-// newWorld makes what an account begins with.
+// newWorld makes the initial data of an account.
 func newWorld(email string, now func() time.Time) *world {
 	o := &owner{email: email, now: now, next: 100}
 	mail, documents := newMailbox(o), newShelf("documentId")
@@ -71,7 +69,7 @@ func newWorld(email string, now func() time.Time) *world {
 	return w
 }
 
-// answer carries out a request.
+// answer runs a request.
 func (w *world) answer(c *call) (any, *rejection) {
 	if f := w.methods[c.id]; f != nil {
 		return f(c)

@@ -16,7 +16,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// people are who can sign in; the password is the name.
+// people are the users; the password is the name.
 type people struct{}
 
 func (people) GetUserByID(id string) *storage.User { return people{}.GetUserByUsername(id) }
@@ -37,7 +37,7 @@ func newAccounts() *accounts {
 	}
 }
 
-// GetClientByClientID finds those that were registered.
+// GetClientByClientID finds registered clients.
 func (a *accounts) GetClientByClientID(_ context.Context, id string) (op.Client, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +47,7 @@ func (a *accounts) GetClientByClientID(_ context.Context, id string) (op.Client,
 	return nil, errors.New("client not found")
 }
 
-// AuthorizeClientIDSecret checks the secret of one that has one.
+// AuthorizeClientIDSecret checks a client's secret, if it has one.
 func (a *accounts) AuthorizeClientIDSecret(_ context.Context, id, secret string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,7 +57,7 @@ func (a *accounts) AuthorizeClientIDSecret(_ context.Context, id, secret string)
 	return nil
 }
 
-// CreateAccessAndRefreshTokens notes which access tokens count: the one before counts no more.
+// CreateAccessAndRefreshTokens records the valid access token, which replaces the previous one.
 func (a *accounts) CreateAccessAndRefreshTokens(ctx context.Context, req op.TokenRequest, current string) (id, refresh string, expires time.Time, err error) {
 	id, refresh, expires, err = a.Storage.CreateAccessAndRefreshTokens(ctx, req, current)
 	if err == nil {
@@ -71,14 +71,14 @@ func (a *accounts) CreateAccessAndRefreshTokens(ctx context.Context, req op.Toke
 	return id, refresh, expires, err
 }
 
-// say sets for how long tokens are said to be valid.
+// say sets the announced lifetime of tokens.
 func (a *accounts) say(life time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.life = life
 }
 
-// CreateAccessToken is for consents without the scope of tokens that last.
+// CreateAccessToken is for consents without refresh tokens.
 func (a *accounts) CreateAccessToken(ctx context.Context, req op.TokenRequest) (string, time.Time, error) {
 	id, expires, err := a.Storage.CreateAccessToken(ctx, req)
 	if err == nil {
@@ -89,7 +89,7 @@ func (a *accounts) CreateAccessToken(ctx context.Context, req op.TokenRequest) (
 	return id, expires, err
 }
 
-// RevokeToken takes back one token, and with one that lasts the others of that consent.
+// RevokeToken revokes one token, and with a refresh token all of that consent.
 func (a *accounts) RevokeToken(ctx context.Context, token, person, client string) *oidc.Error {
 	err := a.Storage.RevokeToken(ctx, token, person, client)
 	if err == nil {
@@ -107,7 +107,7 @@ func (a *accounts) knows(id string) bool {
 	return ok
 }
 
-// withdraw ends all that somebody consented to.
+// withdraw ends all consents of a user.
 func (a *accounts) withdraw(person string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,18 +117,18 @@ func (a *accounts) withdraw(person string) {
 		}
 	}
 	for id := range a.clients {
-		_ = a.TerminateSession(context.Background(), person, id) // The example never fails here.
+		_ = a.TerminateSession(context.Background(), person, id) // the example never fails here
 	}
 }
 
-// registration is what a client asks for (RFC 7591, section 2).
+// registration is a registration request (RFC 7591, section 2).
 type registration struct {
 	Redirects []string `json:"redirect_uris"`
 	Method    string   `json:"token_endpoint_auth_method"`
 	Grants    []string `json:"grant_types"`
 }
 
-// register makes a client, with a secret where it wants one.
+// register registers a client, with a secret if requested.
 func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	var asked registration
 	if json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&asked) != nil || len(asked.Redirects) == 0 ||
@@ -149,7 +149,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusCreated, said)
 }
 
-// metadata is what the authorisation server says of itself (RFC 8414, section 2).
+// metadata serves the authorisation server's metadata (RFC 8414, section 2).
 func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 	s.count("metadata")
 	said := map[string]any{
@@ -165,8 +165,8 @@ func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, said)
 }
 
-// authorization is the authorisation server. Beside what the provider wants, requests
-// name the resource (RFC 8707) and use PKCE, and answers name the issuer (RFC 9207).
+// authorization is the authorisation server. Beyond the provider's checks, requests must name
+// the resource (RFC 8707) and use PKCE, and responses name the issuer (RFC 9207).
 func (s *Server) authorization() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", s.metadata)
@@ -181,7 +181,7 @@ func (s *Server) authorization() http.Handler {
 		s.provider.ServeHTTP(w, r)
 	})
 	mux.HandleFunc("GET /authorize/callback", func(w http.ResponseWriter, r *http.Request) {
-		s.provider.ServeHTTP(&named{ResponseWriter: w, issuer: s.named()}, r)
+		s.provider.ServeHTTP(&issuerWriter{ResponseWriter: w, issuer: s.named()}, r)
 	})
 	mux.HandleFunc("POST /oauth/token", func(w http.ResponseWriter, r *http.Request) {
 		s.count("token")
@@ -201,7 +201,7 @@ func (s *Server) authorization() http.Handler {
 	return mux
 }
 
-// named is what answers say they come from.
+// named returns the issuer that responses name.
 func (s *Server) named() string {
 	if lie := s.lying().Issuer; lie != "" {
 		return lie
@@ -209,14 +209,14 @@ func (s *Server) named() string {
 	return s.Issuer
 }
 
-// named adds the issuer to where a browser is sent.
-type named struct {
+// issuerWriter adds the issuer to redirects.
+type issuerWriter struct {
 	http.ResponseWriter
 	issuer string
 }
 
-// WriteHeader changes the address before it goes out.
-func (n *named) WriteHeader(status int) {
+// WriteHeader adds it to the address.
+func (n *issuerWriter) WriteHeader(status int) {
 	if to := n.Header().Get("Location"); strings.Contains(to, "code=") && n.issuer != "-" {
 		n.Header().Set("Location", to+"&iss="+url.QueryEscape(n.issuer))
 	}

@@ -1,7 +1,6 @@
-// Package mcp is an MCP server that wants people to sign in, and the authorisation server
-// where they do. What the latter decides is decided by zitadel/oidc, an OpenID provider
-// that is in use elsewhere; added here are what MCP asks for beside it (resource
-// indicators, registration of clients, metadata) and the mouse of whoever gives consent.
+// Package mcp emulates an MCP server that requires users to sign in, and its authorisation
+// server. The latter uses zitadel/oidc, a certified OpenID provider; this package adds what MCP
+// requires besides (resource indicators, client registration, metadata) and the user's clicks.
 //
 // Sources: modelcontextprotocol.io/specification/2025-11-25/basic/authorization,
 // RFC 6750, 7009, 7591, 8414, 8707, 9207, 9728.
@@ -26,16 +25,16 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// People who have an account.
+// Users with an account.
 const (
 	Ada   = "ada"
 	Grace = "grace"
 )
 
-// Server is both servers. Its fields are read while it serves; the functions beside them
-// change what it does.
+// Server is both servers. Fields may be read while it serves; use the methods to change its
+// behaviour.
 type Server struct {
-	// URL is the address of the MCP server, Issuer the name of the authorisation server.
+	// URL is the address of the MCP server, Issuer the authorisation server's name.
 	URL, Issuer string
 
 	provider *op.Provider
@@ -51,25 +50,24 @@ type Server struct {
 	counts  map[string]int
 }
 
-// Misbehavior are what the servers say or do that they should not, or need not.
+// Misbehavior makes the servers violate the specifications, or be less strict.
 type Misbehavior struct {
-	// Metadata changes what the authorisation server says of itself, Resource what the MCP
-	// server says of itself.
+	// Metadata changes the authorisation server's metadata, Resource the MCP server's.
 	Metadata, Resource func(map[string]any)
-	// Issuer is what answers of the consent page say they come from.
+	// Issuer is the issuer in responses of the consent page.
 	Issuer string
-	// Refuse has the MCP server take no token at all, Lacks a scope that no token has.
+	// Refuse makes the MCP server reject all tokens; Lacks is a scope that no token has.
 	Refuse bool
 	Lacks  string
-	// Down has the token endpoint answer 503.
+	// Down makes the token endpoint answer 503.
 	Down bool
-	// Open has the MCP server ask nobody to sign in.
+	// Open makes the MCP server require no sign-in.
 	Open bool
-	// Life is for how long tokens are said to be valid. 0 means five minutes.
+	// Life is the announced lifetime of tokens. 0 means five minutes.
 	Life time.Duration
 }
 
-// Start starts both on loopback. They end with Close.
+// Start starts both on loopback. Close ends them.
 func Start() (*Server, error) {
 	s := &Server{seen: map[string]bool{}, expired: map[string]bool{}, counts: map[string]int{}, accounts: newAccounts()}
 	var listen net.ListenConfig
@@ -108,12 +106,12 @@ func (s *Server) Close() error {
 	}
 	s.serving.Wait()
 	for session := range s.tools.Sessions() {
-		_ = session.Close() // Its client has gone.
+		_ = session.Close() // its client has gone
 	}
 	return errors.Join(errs...)
 }
 
-// Lie has the servers do what they should not from now on. The zero value ends that.
+// Lie sets the misbehaviour. The zero value ends it.
 func (s *Server) Lie(l Misbehavior) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +125,7 @@ func (s *Server) lying() Misbehavior {
 	return s.lies
 }
 
-// Expire has the MCP server take no access token that it has seen so far.
+// Expire makes the MCP server reject all access tokens seen so far.
 func (s *Server) Expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,10 +134,10 @@ func (s *Server) Expire() {
 	}
 }
 
-// Withdraw has the authorisation server forget all that somebody consented to.
+// Withdraw makes the authorisation server forget all consents of a user.
 func (s *Server) Withdraw(person string) { s.accounts.withdraw(person) }
 
-// Count is how often something was asked for: "authorize", "token", "register", "revoke" or
+// Count returns how often something was requested: "authorize", "token", "register", "revoke" or
 // "metadata".
 func (s *Server) Count(what string) int {
 	s.mu.Lock()
@@ -147,7 +145,7 @@ func (s *Server) Count(what string) int {
 	return s.counts[what]
 }
 
-// count returns how often, with this time.
+// count increments a counter and returns it.
 func (s *Server) count(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,8 +153,8 @@ func (s *Server) count(what string) int {
 	return s.counts[what]
 }
 
-// Consent has a browser open a consent page, where somebody signs in and agrees; an empty
-// name refuses. It returns the address that the browser is sent to.
+// Consent opens a consent page as a user, who signs in and agrees; an empty name refuses. It
+// returns the address that the browser is redirected to.
 func (s *Server) Consent(ctx context.Context, page, person string) (string, error) {
 	u, err := url.Parse(page)
 	if err != nil {
@@ -181,7 +179,7 @@ func (s *Server) Consent(ctx context.Context, page, person string) (string, erro
 	return s.open(ctx, s.Issuer+"/authorize/callback?id="+url.QueryEscape(id))
 }
 
-// open returns where an address leads to.
+// open returns where an address redirects to.
 func (s *Server) open(ctx context.Context, address string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -233,7 +231,7 @@ func (s *Server) resource() http.Handler {
 	return mux
 }
 
-// bearer is whose token a request has; empty for one that is not taken.
+// bearer returns the owner of a request's token; empty if it is rejected.
 func (s *Server) bearer(r *http.Request) string {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	s.mu.Lock()
@@ -250,7 +248,7 @@ func (s *Server) bearer(r *http.Request) string {
 	return person
 }
 
-// opened is what is in a token of the authorisation server.
+// opened returns the content of a token.
 func (s *Server) opened(token string) string {
 	text, err := s.provider.Crypto().Decrypt(token)
 	if err != nil {
@@ -259,8 +257,7 @@ func (s *Server) opened(token string) string {
 	return text
 }
 
-// toolServer has the tools: whoami says whose token the call came with, erase would have
-// an effect.
+// toolServer has the tools: whoami returns the token's owner, erase would have an effect.
 func toolServer() *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "notes", Title: "Notes", Version: "1"}, &sdk.ServerOptions{Instructions: "Keeps notes."})
 	object := &jsonschema.Schema{Type: "object"}
@@ -284,13 +281,13 @@ func answer(w http.ResponseWriter, status int, value any) {
 	_ = json.NewEncoder(w).Encode(value)
 }
 
-// accounts is the storage of the provider with clients that come by themselves.
+// accounts is the provider's storage, with registered clients.
 type accounts struct {
 	*storage.Storage
 
 	mu      sync.Mutex
 	clients map[string]*storage.Client
 	secrets map[string]string
-	live    map[string]string // ids of access tokens that count, with their people
-	life    time.Duration     // that new tokens are said to have
+	live    map[string]string // ids of valid access tokens, with their owners
+	life    time.Duration     // announced lifetime of new tokens
 }

@@ -12,19 +12,19 @@ import (
 	"strings"
 )
 
-// maxAudio is how large a file may be: the service counts the whole request
-// (developers.openai.com/api/docs/guides/speech-to-text, "File uploads are currently limited
-// to 25 MB").
+// maxAudio bounds a file, in bytes: the service limits the whole request
+// (developers.openai.com/api/docs/guides/speech-to-text, "File uploads are currently limited to
+// 25 MB").
 const maxAudio = 25 << 20
 
-// audioEndings are those that the service takes, as its refusal lists them.
+// audioEndings are the extensions that the service accepts, as its error lists them.
 var audioEndings = []string{"flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "oga", "ogg", "wav", "webm"}
 
-// heardMark stands in front of what [Speech] says.
+// heardMark precedes the words of [Speech].
 const heardMark = "ONECLAW-SPEAKS="
 
-// Speech is a voice note that the emulator hears as these words: an Ogg file with the headers
-// of an Opus stream, and the words among its comments.
+// Speech returns a voice note that the emulator transcribes to these words: an Ogg file with the
+// headers of an Opus stream, and the words among its comments.
 func Speech(words string) []byte {
 	comment := heardMark + words
 	tags := append([]byte("OpusTags"), 0, 0, 0, 0, 1, 0, 0, 0)
@@ -32,7 +32,7 @@ func Speech(words string) []byte {
 	return append(oggPage("OpusHead\x01\x01\x00\x00\x80\xbb\x00\x00\x00\x00\x00"), oggPage(string(tags)+comment)...)
 }
 
-// oggPage is a page of an Ogg file.
+// oggPage returns a page of an Ogg file.
 func oggPage(packet string) []byte {
 	head := append([]byte("OggS\x00\x00"), make([]byte, 20)...)
 	segments := slices.Repeat([]byte{255}, len(packet)/255)
@@ -59,26 +59,27 @@ func (s *Server) transcriptions(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, body)
 }
 
-// Heard is how many recordings the server has written down.
+// Heard returns how many recordings were transcribed.
 func (s *Server) Heard() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.heard
 }
 
-// OnHeard has f called before the answer to each recording that was written down.
+// OnHeard makes f be called before the response to each transcription.
 func (s *Server) OnHeard(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hold = f
 }
 
-// listen checks a request and hears what is said.
+// listen checks a request and returns its words.
 func (s *Server) listen(w http.ResponseWriter, r *http.Request) (string, *Error) {
 	if r.ContentLength < 0 {
 		return "", &Error{Status: http.StatusLengthRequired, Message: "Length Required"} // assumed
 	}
-	// The limit is that of the whole request (community.openai.com/t/whisper-api-increase-file-limit-25-mb).
+	// The limit applies to the whole request
+	// (community.openai.com/t/whisper-api-increase-file-limit-25-mb).
 	r.Body = http.MaxBytesReader(w, r.Body, maxAudio+64<<10)
 	if err := r.ParseMultipartForm(maxAudio); err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -112,7 +113,7 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request) (string, *Error)
 	return s.cfg.Heard, nil
 }
 
-// readHearing checks the fields beside the file.
+// readHearing checks the other fields.
 func (s *Server) readHearing(r *http.Request) *Error {
 	model, format := r.FormValue("model"), r.FormValue("response_format")
 	switch {
@@ -121,7 +122,7 @@ func (s *Server) readHearing(r *http.Request) *Error {
 	case !slices.Contains(s.cfg.Models, model):
 		return &Error{Status: 404, Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", model), Code: "model_not_found"}
 	case format != "" && format != "json":
-		// gpt-4o-transcribe and gpt-4o-mini-transcribe know no other (the same guide).
+		// gpt-4o-transcribe and gpt-4o-mini-transcribe support no other (the same guide).
 		return invalid("response_format", "unsupported_value", "response_format '%s' is not compatible with model '%s'. Use 'json' or 'text' instead.", format, model)
 	}
 	fields := map[string]string{}
@@ -132,7 +133,7 @@ func (s *Server) readHearing(r *http.Request) *Error {
 	return nil
 }
 
-// soundsLike reports whether a file begins as its name says.
+// soundsLike reports whether a file begins as its extension says.
 func soundsLike(sound []byte, ending string) bool {
 	at := func(i int, magic string) bool {
 		return len(sound) >= i+len(magic) && string(sound[i:i+len(magic)]) == magic

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Bounds of a request for vectors: OpenAI takes this many texts at once.
+// Bounds of an embeddings request: OpenAI accepts this many texts.
 const (
 	maxEmbedded  = 2048
 	embeddedSize = 64
 )
 
-// embeddings answers POST /v1/embeddings. The vectors tell which texts share words and
-// beginnings of words; they know nothing of meaning.
+// embeddings answers POST /v1/embeddings. The vectors show which texts share words and prefixes,
+// not meaning.
 func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
 	if err != nil {
@@ -57,14 +57,14 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// Embedded is how many texts the server has turned into vectors.
+// Embedded returns how many texts were embedded.
 func (s *Server) Embedded() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.embedded
 }
 
-// readEmbeddings checks a request.
+// readEmbeddings parses and checks a request.
 func readEmbeddings(body []byte) ([]string, string, *Error) {
 	var req struct {
 		Input    json.RawMessage `json:"input"`
@@ -92,12 +92,12 @@ func readEmbeddings(body []byte) ([]string, string, *Error) {
 	return texts, req.Model, nil
 }
 
-// embed hashes the beginnings of the words of a text into a vector of length one.
+// embed hashes the prefixes of the words of a text into a unit vector.
 func embed(text string) []float32 {
 	sums := make([]float64, embeddedSize)
 	for word := range strings.FieldsSeq(strings.NewReplacer("_", " ", ".", " ", "-", " ").Replace(strings.ToLower(text))) {
 		h := fnv.New32a()
-		_, _ = io.WriteString(h, word[:min(len(word), 5)]) // A hash never fails.
+		_, _ = io.WriteString(h, word[:min(len(word), 5)]) // a hash never fails
 		sums[h.Sum32()%embeddedSize]++
 	}
 	length := 0.0

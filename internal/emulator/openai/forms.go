@@ -22,18 +22,18 @@ func flat(e *Error) any {
 	return out
 }
 
-// listed is an array of one error, as Google's servers answer.
+// listed is an array of one error, as from Google's servers.
 func listed(e *Error) any {
 	status := map[int]string{400: "INVALID_ARGUMENT", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}[e.Status]
 	return []any{map[string]any{"error": map[string]any{"code": e.Status, "message": e.Message, "status": cmp.Or(status, "INTERNAL")}}}
 }
 
-// numbered has the status as its code: llama.cpp, vLLM.
+// numbered has the status as code: llama.cpp, vLLM.
 func numbered(e *Error) any {
 	return map[string]any{"error": map[string]any{"code": e.Status, "message": e.Message, "type": cmp.Or(e.Type, "invalid_request_error")}}
 }
 
-// passedOn is what OpenRouter makes of an error of the provider behind it.
+// passedOn is OpenRouter's form of a provider's error.
 func passedOn(e *Error) any {
 	if e.Type == "openrouter" {
 		return map[string]any{"error": map[string]any{"code": e.Status, "message": e.Message}}
@@ -44,19 +44,19 @@ func passedOn(e *Error) any {
 	}}
 }
 
-// worded has the text alone: LM Studio.
+// worded has only the text: LM Studio.
 func worded(e *Error) any { return map[string]any{"error": e.Message} }
 
-// named is an error as an event of that name.
+// named is an error event with a name.
 func named(v any) string {
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // only our own maps come here
+		panic(err) // only our own maps
 	}
 	return "event: error\ndata: " + string(body) + "\n\n"
 }
 
-// groqStreamError is an event with the status in it.
+// groqStreamError is an event with the status.
 func groqStreamError(e *Error) string {
 	return named(map[string]any{"error": map[string]any{
 		"message": e.Message, "type": cmp.Or(e.Type, "invalid_request_error"), "code": e.Code, "status_code": e.Status,
@@ -68,12 +68,12 @@ func anthropicStreamError(*Error) string {
 	return named(map[string]any{"type": "error", "error": map[string]any{"type": "overloaded_error", "message": "Overloaded"}})
 }
 
-// lmStudioStreamError says the same twice.
+// lmStudioStreamError repeats the error.
 func lmStudioStreamError(e *Error) string {
 	return named(map[string]any{"error": map[string]any{"message": e.Message}, "message": e.Message})
 }
 
-// plainStreamError is a text where others have an object.
+// plainStreamError is a text instead of an object.
 func plainStreamError(e *Error) string {
 	body, err := json.Marshal(map[string]any{"error": e.Message})
 	if err != nil {
@@ -82,7 +82,7 @@ func plainStreamError(e *Error) string {
 	return "data: " + string(body) + "\n\n"
 }
 
-// openRouterStreamError is an error beside a choice that ends with one.
+// openRouterStreamError is an error beside a choice with an error as finish reason.
 func openRouterStreamError(e *Error) string {
 	body, err := json.Marshal(map[string]any{
 		"id": "gen-1", "object": "chat.completion.chunk", "model": "m", "provider": "Google AI Studio",
@@ -95,7 +95,7 @@ func openRouterStreamError(e *Error) string {
 	return "data: " + string(body) + "\n\n"
 }
 
-// fail refuses a request in the form of the service.
+// fail refuses a request in the service's form.
 func (s *Server) fail(w http.ResponseWriter, e *Error) {
 	if s.cfg.Personality.Form == nil {
 		writeError(w, e)
@@ -105,7 +105,7 @@ func (s *Server) fail(w http.ResponseWriter, e *Error) {
 	writeJSON(w, e.Status, s.cfg.Personality.Form(e))
 }
 
-// calls are those of a reply with ids, and what else the service sends with them.
+// calls returns a reply's calls with ids, and the service's extra fields.
 func (p *Profile) calls(reply Reply, seq int) []wireCall {
 	calls := make([]wireCall, len(reply.Calls))
 	for i, c := range reply.Calls {
@@ -123,7 +123,7 @@ func (p *Profile) calls(reply Reply, seq int) []wireCall {
 	return calls
 }
 
-// thoughts are the reasoning of a reply, in two pieces.
+// thoughts returns a reply's reasoning in two pieces.
 func (p *Profile) thoughts(reply Reply, seq int) []wireDelta {
 	text := p.Thought(seq)
 	head, tail := text[:len(text)/2], text[len(text)/2:]
@@ -152,7 +152,7 @@ func (p *Profile) thoughts(reply Reply, seq int) []wireDelta {
 	return nil
 }
 
-// content is a piece of text as the service sends it.
+// content returns a piece of text in the service's form.
 func (p *Profile) content(text string) any {
 	if p.Parts {
 		return []any{map[string]any{"type": "text", "text": text}}

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// maxRounds is how often [Offline] calls tools for one message before it answers
-// with what it has.
+// maxRounds bounds how often [Offline] calls tools for one message before it answers with what
+// it has.
 const maxRounds = 6
 
-// Offline is a [Responder] of rules, for showing the product without a key. It knows
-// nothing but the request: it calls only tools that are offered, loads a group only
-// where the prompt lists it and its tools are missing, and says plainly what it
-// cannot do. It understands English requests of a few kinds and claims no more.
+// Offline is a rule-based [Responder], to show the product without a key. It only knows the
+// request: it calls only offered tools, loads a group only if the prompt lists it and its tools
+// are missing, and says plainly what it cannot do. It understands a few kinds of English
+// requests.
 type Offline struct{}
 
-// Reply finds the first rule that fits the last message of the user.
+// Reply applies the first rule that matches the user's last message.
 func (Offline) Reply(_ context.Context, req Request) (Reply, error) {
 	t := newTurn(req)
 	if t.said == "" && len(t.sent) == 0 {
@@ -42,17 +42,17 @@ type rule struct {
 	answer func() Reply
 }
 
-// turn is what a request holds: the message to answer, and what tools said since.
+// turn is the content of a request: the message to answer, and the tools' results since.
 type turn struct {
-	said   string          // the last message of the user, without marks
+	said   string          // the user's last message, without marks
 	lower  string          // the same in lower case
-	sent   []string        // files that came with it
+	sent   []string        // files sent with it
 	files  []string        // all files of the conversation, the newest last
-	tools  map[string]bool // that can be called
-	direct map[string]bool // those of them that are offered themselves
+	tools  map[string]bool // callable tools
+	direct map[string]bool // those of them in the tools array
 	groups []group
-	notes  []string // that the user had remembered
-	done   []result // calls of this turn with their results
+	notes  []string // notes that the user had saved
+	done   []result // calls of this turn with results
 	rounds int
 }
 
@@ -69,10 +69,10 @@ var (
 	groupLine  = regexp.MustCompile(`^- ([A-Za-z0-9_-]+): (.*)$`)
 )
 
-// tryAgain asks for what was asked before.
+// tryAgain asks to repeat the request.
 const tryAgain = "Please try again."
 
-// toolsMade begins a message that shows what tools made, and that nobody wrote.
+// toolsMade begins a message with pictures from tools, which no user wrote.
 const toolsMade = "[made by tools: "
 
 func newTurn(req Request) *turn {
@@ -113,7 +113,7 @@ func newTurn(req Request) *turn {
 	return t
 }
 
-// plainText is a message of the user without the marks of files, sender and memory.
+// plainText returns a user's message without the marks of files, sender and memory.
 func plainText(text string) string {
 	text, _, _ = strings.Cut(text, "\n[From memory]\n")
 	text = strings.TrimSpace(fileMark.ReplaceAllString(text, ""))
@@ -123,7 +123,7 @@ func plainText(text string) string {
 	return text
 }
 
-// readResults pairs the calls since the user spoke with what came of them.
+// readResults pairs the calls since the user's message with their results.
 func (t *turn) readResults(messages []Message) {
 	for _, m := range messages {
 		if m.Role == "assistant" && len(m.ToolCalls) > 0 {
@@ -133,7 +133,7 @@ func (t *turn) readResults(messages []Message) {
 			}
 			continue
 		}
-		// The newest call with an id is meant: some models number from zero again.
+		// Use the newest call with an id: some models restart at zero.
 		for i := len(t.done) - 1; i >= 0 && m.Role == "tool"; i-- {
 			if t.done[i].call.ID == m.ToolCallID {
 				t.done[i].text = m.Content
@@ -143,7 +143,7 @@ func (t *turn) readResults(messages []Message) {
 	}
 }
 
-// listedGroups reads the list of tool groups in a system prompt.
+// listedGroups parses the list of tool groups in a system prompt.
 func listedGroups(prompt string) []group {
 	_, list, ok := strings.Cut(prompt, "## Available Tool Groups\n")
 	if !ok {
@@ -161,7 +161,7 @@ func listedGroups(prompt string) []group {
 	return groups
 }
 
-// result finds what a tool said in this turn.
+// result returns a tool's result in this turn.
 func (t *turn) result(tool string) (string, bool) {
 	for _, v := range slices.Backward(t.done) {
 		if v.call.Name == tool {
@@ -171,7 +171,7 @@ func (t *turn) result(tool string) (string, bool) {
 	return "", false
 }
 
-// has says whether the message contains one of some words.
+// has reports whether the message contains one of the words.
 func (t *turn) has(words ...string) bool {
 	for _, w := range words {
 		for from := 0; ; {
@@ -215,8 +215,8 @@ func (t *turn) use(tool string, args map[string]any, answer func(string) string)
 	return Reply{Calls: []ToolCall{{Name: tool, Arguments: arguments(args)}}}
 }
 
-// need makes sure that the tools of a group are there. It returns a reply where
-// something must happen, or be said, first.
+// need ensures that the tools of a group are there. It returns a reply if something has to be
+// done or said first.
 func (t *turn) need(groupName, tool string) (Reply, bool) {
 	if t.tools[tool] {
 		return Reply{}, false
@@ -250,7 +250,7 @@ func (t *turn) unknown() string {
 	return "I do not understand that: " + setKey + " \"What can you do?\" lists what I know."
 }
 
-// abilities names in one sentence what can be asked for with the tools at hand.
+// abilities lists in one sentence what can be asked with the available tools.
 func (t *turn) abilities() string {
 	group := func(name string) bool {
 		return slices.ContainsFunc(t.groups, func(g group) bool { return g.name == name })
@@ -281,7 +281,7 @@ func (t *turn) abilities() string {
 	return "I can " + strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1] + "."
 }
 
-// plainly words for the user what a tool wrote for the model.
+// plainly rewords a tool's text for the user.
 func plainly(text string) string {
 	text = strings.TrimSpace(text)
 	switch {
@@ -299,5 +299,5 @@ func plainly(text string) string {
 	return text
 }
 
-// toModel begin the sentences by which tools tell a model what to do.
+// toModel are beginnings of sentences that tell a model what to do.
 var toModel = []string{" Ask the user", " Tell the user", " Do not repeat", " Use an IANA", " Call ", " Load ", " Try "}

@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// Tools through which others are found and run that are not listed themselves.
+// Tools that find and run tools outside the tools array.
 const (
 	searchTool = "tool_search"
 	callTool   = "tool_call"
 )
 
-// hit is where the result of a load or a search shows a tool with its parameters.
+// hit matches a tool with its parameters in the result of a load or a search.
 var hit = regexp.MustCompile(`(?m)"name":"([a-zA-Z0-9_-]+)"|^- ([a-zA-Z0-9_-]+)\(`)
 
-// seeBridge makes tools known that can be run through another, and shows calls of that
-// kind as what they run.
+// seeBridge adds tools that can be run through the bridge, and unwraps calls of it.
 func (t *turn) seeBridge(messages []Message) {
 	t.direct = maps.Clone(t.tools)
 	if !t.direct[callTool] {
@@ -39,7 +38,7 @@ func (t *turn) seeBridge(messages []Message) {
 	}
 }
 
-// unwrap is the call that a call of another kind runs.
+// unwrap returns the call inside a call of the bridge.
 func unwrap(c ToolCall) (ToolCall, bool) {
 	var inner struct {
 		Name      string          `json:"name"`
@@ -51,7 +50,7 @@ func unwrap(c ToolCall) (ToolCall, bool) {
 	return ToolCall{ID: c.ID, Name: inner.Name, Arguments: string(inner.Arguments)}, true
 }
 
-// wrap has calls of tools that are not listed themselves go through the bridge.
+// wrap sends calls of tools outside the array through the bridge.
 func (t *turn) wrap(calls []ToolCall) []ToolCall {
 	for i, c := range calls {
 		if !t.direct[c.Name] && t.direct[callTool] {
@@ -63,7 +62,7 @@ func (t *turn) wrap(calls []ToolCall) []ToolCall {
 	return calls
 }
 
-// seek searches for a tool where that can be done and was not done yet.
+// seek searches for a tool if that is possible and was not done yet.
 func (t *turn) seek(tool string) (Reply, bool) {
 	sought := slices.ContainsFunc(t.done, func(d result) bool { return d.call.Name == searchTool })
 	if !t.direct[searchTool] || sought {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// setKey is the advice under each answer that says what rules cannot do.
+// setKey is the hint in answers that rules cannot give.
 const setKey = "this demo answers by rules, not by an AI. Set OPENAI_API_KEY for a real model."
 
 var (
@@ -24,12 +24,12 @@ var (
 	tableNumber = regexp.MustCompile(`\b(\d{1,2})\b`)
 )
 
-// introduce says in two lines who answers and what it is good for.
+// introduce says in two lines who answers and what it can do.
 func (t *turn) introduce() Reply {
 	return Reply{Text: "I am OneClaw. The bot is the real one; its answers here come from rules, not from an AI.\n" + t.abilities()}
 }
 
-// calculate has a sum worked out by js_eval.
+// calculate computes a sum with js_eval.
 func (t *turn) calculate() Reply {
 	said := strings.TrimSpace(t.said)
 	shown, code := "", ""
@@ -39,7 +39,7 @@ func (t *turn) calculate() Reply {
 		shown = strings.TrimSpace(strings.TrimRight(sum.FindStringSubmatch(said)[1], "=? "))
 		code = strings.NewReplacer("x", "*", "×", "*", "÷", "/", "^", "**", ",", "", " ", "").Replace(strings.ToLower(shown))
 	}
-	// Twelve digits hide what binary fractions add behind them.
+	// Twelve digits hide the error of binary fractions.
 	code = "Number((" + code + ").toPrecision(12))"
 	return t.use("js_eval", map[string]any{"code": code}, func(text string) string {
 		value := firstLine(text)
@@ -50,7 +50,7 @@ func (t *turn) calculate() Reply {
 	})
 }
 
-// isSum says whether the message is a sum with an operator in it.
+// isSum reports whether the message is a sum with an operator.
 func (t *turn) isSum() bool {
 	if percentage.MatchString(t.said) {
 		return true
@@ -59,7 +59,7 @@ func (t *turn) isSum() bool {
 	return m != nil && len(m[1]) <= 60 && strings.ContainsAny(strings.TrimLeft(m[1], "-+ "), "+-*/x×÷^")
 }
 
-// table writes a table of what the message lists, or one of those that the rules know.
+// table writes a table of the message's data, or a known one.
 func (t *turn) table() Reply {
 	if m := rows.FindStringSubmatch(t.said); m != nil {
 		return Reply{Text: asTable(m[1])}
@@ -87,7 +87,7 @@ func (t *turn) table() Reply {
 	return Reply{Text: "Give me the rows, as in \"table: name, age; Ann, 30; Bob, 31\", or ask for the planets, Telegram and Slack, or a multiplication table; " + setKey}
 }
 
-// asTable makes Markdown of rows that semicolons or lines divide, and cells that commas do.
+// asTable makes a Markdown table of rows divided by semicolons or lines, and cells by commas.
 func asTable(text string) string {
 	var b strings.Builder
 	columns := 0
@@ -127,7 +127,7 @@ func multiplication(n int) string {
 	return asTable(table.String())
 }
 
-// program is a kind of program that the rules know, in each language.
+// program is a known program, by language.
 type program struct {
 	words                  []string
 	name                   string
@@ -167,7 +167,7 @@ func programs() []program {
 	}
 }
 
-// code writes one of the programs that the rules know.
+// code writes one of the known programs.
 func (t *turn) code() Reply {
 	for _, p := range programs() {
 		if !t.has(p.words...) {
@@ -199,7 +199,7 @@ func (t *turn) honest() Reply {
 	return Reply{Text: "I cannot " + what + ": " + setKey}
 }
 
-// cityZone finds the time zone that is named for a city.
+// cityZone returns the time zone of a named city.
 func cityZone(said string) string {
 	m := cityClock.FindStringSubmatch(said)
 	if m == nil {

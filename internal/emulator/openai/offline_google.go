@@ -25,7 +25,7 @@ func (t *turn) googleRules() []rule {
 	}
 }
 
-// withTool loads the group of a tool if it is not there and uses the tool.
+// withTool loads the group of a tool if necessary and uses the tool.
 func (t *turn) withTool(group, tool string, args map[string]any, answer func(string) string) Reply {
 	if reply, wait := t.need(group, tool); wait {
 		for _, d := range t.done {
@@ -38,7 +38,7 @@ func (t *turn) withTool(group, tool string, args map[string]any, answer func(str
 	return t.use(tool, args, answer)
 }
 
-// letter is what gmail_search tells of an email.
+// letter is an email in gmail_search's result.
 type letter struct {
 	ID      string `json:"id"`
 	Subject string `json:"subject"`
@@ -79,7 +79,7 @@ func (t *turn) mail() Reply {
 	})
 }
 
-// trashSpam finds the spam and moves all of it to the trash with one call.
+// trashSpam moves all spam to the trash with one call.
 func (t *turn) trashSpam() Reply {
 	if done, ok := t.result("gmail_batch_modify"); ok {
 		if refusal := plainly(done); refusal != strings.TrimSpace(done) {
@@ -134,7 +134,7 @@ func (t *turn) days() Reply {
 	})
 }
 
-// sheet reads the spreadsheet that the emulated account has.
+// sheet reads the emulated account's spreadsheet.
 func (t *turn) sheet() Reply {
 	return t.withTool("google_sheets", "sheets_read_values", map[string]any{"spreadsheet_id": "sheet-budget", "range": "Budget!A1:D10"}, func(text string) string {
 		var found struct {

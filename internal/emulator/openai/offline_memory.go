@@ -14,8 +14,7 @@ var (
 	ofUser    = regexp.MustCompile(`(?i)\b(my|mine|i am|i'm|i|me)\b`)
 )
 
-// saved reads from a request what the user had remembered: in this conversation, and in the
-// memory that the prompt shows.
+// saved returns what the user had saved: in this conversation, and in the prompt's memory.
 func saved(messages []Message) []string {
 	var notes []string
 	for _, m := range messages {
@@ -44,7 +43,7 @@ func asksToRemember(said string) bool {
 	return remember.MatchString(said) && !strings.HasSuffix(strings.TrimSpace(said), "?")
 }
 
-// isRecall says whether the message asks for something that the user said about themselves.
+// isRecall reports whether the message asks for something that the user said about themselves.
 func (t *turn) isRecall() bool {
 	return recallAll.MatchString(t.said) || memorable.MatchString(strings.TrimSpace(t.said)) && len(content(t.said)) > 0
 }
@@ -73,7 +72,7 @@ func (t *turn) recall() Reply {
 	})
 }
 
-// closest is the note that shares the most words with a question, the newest of equal ones.
+// closest returns the note that shares the most words with a question; the newest if equal.
 func closest(question string, notes []string) string {
 	best, most := "", 0
 	for _, note := range notes {
@@ -90,10 +89,10 @@ func closest(question string, notes []string) string {
 	return best
 }
 
-// fillers are words that say nothing about what a sentence is about.
+// fillers are function words.
 const fillers = " a an the is are was were be am do does did you your my mine me i it its of to in on at for and or what who where when which how that this remember know called name old many tall have has whats whos "
 
-// content are the words of a text that say what it is about.
+// content returns the meaningful words of a text.
 func content(text string) []string {
 	var words []string
 	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r <= 127 }) {
@@ -104,7 +103,7 @@ func content(text string) []string {
 	return words
 }
 
-// toUser turns a note in the words of the user into a sentence to the user.
+// toUser turns a user's note into a sentence to the user.
 func toUser(note string) string {
 	note = ofUser.ReplaceAllStringFunc(strings.TrimRight(note, ". "), func(word string) string {
 		return map[string]string{"my": "your", "mine": "yours", "i am": "you are", "i'm": "you are", "i": "you", "me": "you"}[strings.ToLower(word)]

@@ -15,8 +15,8 @@ var (
 	formatLine = regexp.MustCompile(`(?s)^File: [^\n]*\nFormat: ([^\n]*)\n\n(.*)$`)
 )
 
-// officeFile is the file of an office program that a message is about: the one that it names, the
-// newest that came with it, or, where it asks what only a document can answer, the newest file of all.
+// officeFile returns the office file that a message is about: the named one, the newest one sent
+// with it or, for questions that only a document can answer, the newest of all.
 func (t *turn) officeFile() string {
 	if named := officeName.FindString(t.said); named != "" {
 		for _, file := range slices.Backward(t.files) {
@@ -36,7 +36,7 @@ func (t *turn) officeFile() string {
 	return ""
 }
 
-// office looks into a document: it shows the beginning, or where words are.
+// office reads a document: its beginning, or where words are.
 func (t *turn) office() Reply {
 	doc := t.officeFile()
 	name := "**" + path.Base(doc) + "**"
@@ -55,12 +55,12 @@ func (t *turn) office() Reply {
 	})
 }
 
-// wantsFile says whether a table is wanted as a file.
+// wantsFile reports whether a table is wanted as a file.
 func (t *turn) wantsFile() bool {
 	return tableOf.MatchString(t.said) && officeName.FindString(t.said) == "" && (asWorkbook.MatchString(t.said) || asWord.MatchString(t.said))
 }
 
-// tableFile writes a table into a file, which goes to the chat by itself.
+// tableFile writes a table to a file, which is sent to the chat.
 func (t *turn) tableFile() Reply {
 	table := t.table()
 	if !strings.HasPrefix(table.Text, "|") {

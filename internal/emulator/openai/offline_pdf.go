@@ -19,8 +19,8 @@ var (
 	pageCount  = regexp.MustCompile(`(?m)^Pages: (?:.* of )?(\d+)$`)
 )
 
-// aboutPDF says whether a message asks about a document: one came with it, it names
-// one, or it asks what only a document that came before can answer.
+// aboutPDF reports whether a message is about a document: one was sent with it, it names one, or
+// only an earlier document can answer it.
 func (t *turn) aboutPDF() bool {
 	if document(t.sent) != "" || t.has("pdf", "pdfs") {
 		return true
@@ -30,7 +30,7 @@ func (t *turn) aboutPDF() bool {
 	return asks && (document(t.files) != "" || t.has("document"))
 }
 
-// document is the PDF meant: the one that the message names, or the newest.
+// document returns the PDF meant: the named one, or the newest.
 func (t *turn) document() string {
 	named := pdfName.FindString(t.said)
 	if named == "" {
@@ -44,7 +44,7 @@ func (t *turn) document() string {
 	return named
 }
 
-// document is the newest PDF of a list of files.
+// document returns the newest PDF in a list of files.
 func document(files []string) string {
 	for _, file := range slices.Backward(files) {
 		if strings.EqualFold(path.Ext(file), ".pdf") {
@@ -54,8 +54,7 @@ func document(files []string) string {
 	return ""
 }
 
-// pdf looks into the newest document: it loads the tools where they are missing,
-// reads, and answers from what was read.
+// pdf reads the document: it loads the tools if necessary, reads, and answers.
 func (t *turn) pdf() Reply {
 	doc := t.document()
 	if doc == "" {
@@ -93,8 +92,7 @@ func (t *turn) pdf() Reply {
 	return Reply{Calls: calls}
 }
 
-// answerPDF words the answer. Results that do not look as expected are errors, and
-// are passed on.
+// answerPDF words the answer. Unexpected results are errors, and passed on.
 func (t *turn) answerPDF(doc, info, text string, onlyInfo bool) string {
 	name := "**" + path.Base(doc) + "**"
 	count := pageCount.FindStringSubmatch(info)
@@ -121,7 +119,7 @@ func (t *turn) answerPDF(doc, info, text string, onlyInfo bool) string {
 		describe(name, count[1], info, ""), strings.Join(bullets(summarize(pages.all(), 3)), "\n"))
 }
 
-// describe tells what pdf_info said: all of it, or the part that was asked for.
+// describe formats pdf_info's result: all of it, or the requested part.
 func describe(name, count, info, said string) string {
 	if howMany.MatchString(said) {
 		return fmt.Sprintf("%s has %s %s.", name, count, plural(count, "page"))
@@ -163,7 +161,7 @@ type page struct{ number, text string }
 
 type pages []page
 
-// splitPages takes the text of a document apart at the heads of its pages.
+// splitPages splits the text of a document at page headings.
 func splitPages(text string) pages {
 	heads := pageHead.FindAllStringSubmatchIndex(text, -1)
 	var list pages
@@ -174,7 +172,7 @@ func splitPages(text string) pages {
 		}
 		body := text[h[1]:end]
 		if at := strings.LastIndex(body, "\n["); at >= 0 && i+1 == len(heads) && strings.HasSuffix(strings.TrimSpace(body), "]") {
-			body = body[:at] // a notice of the tool, not of the document
+			body = body[:at] // a notice of the tool
 		}
 		if body = strings.TrimSpace(body); body != "" {
 			list = append(list, page{text[h[2]:h[3]], body})
@@ -200,7 +198,7 @@ func (ps pages) all() string {
 	return b.String()
 }
 
-// find lists the sentences that hold some words, with their pages.
+// find lists the sentences with some words, with their pages.
 func (ps pages) find(name, words string) string {
 	needle := strings.ToLower(strings.TrimSpace(words))
 	var found []string

@@ -15,7 +15,7 @@ var (
 	saying    = regexp.MustCompile(`(?i)\b(says?|text|read|contents?|mentions?|about)\b`)
 )
 
-// pictured is the page of a document that the user wants to see, and not to be told.
+// pictured returns the page of a document that the user wants to see.
 func (t *turn) pictured() (page int, ok bool) {
 	m := pageWanted.FindStringSubmatch(t.said)
 	if m == nil || !asPicture.MatchString(t.said) && (!showing.MatchString(t.said) || saying.MatchString(t.said)) {
@@ -25,7 +25,7 @@ func (t *turn) pictured() (page int, ok bool) {
 	return page, err == nil
 }
 
-// picture has a page of a document made a picture, which goes to the chat by itself.
+// picture renders a page of a document, which is sent to the chat.
 func (t *turn) picture(doc string, page int) Reply {
 	const tool = "pdf_render_page"
 	text, done := t.result(tool)

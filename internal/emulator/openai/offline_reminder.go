@@ -20,10 +20,10 @@ var (
 	my       = regexp.MustCompile(`(?i)\bmy\b`)
 )
 
-// numbers are the words for small numbers that people use in front of a unit.
+// numbers are words for small numbers before a unit.
 var numbers = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "ten": 10}
 
-// reminder schedules a task that reminds the user.
+// reminder schedules a reminder.
 func (t *turn) reminder() Reply {
 	what := reminderText(t.said)
 	if what == "" {
@@ -50,7 +50,7 @@ func (t *turn) reminder() Reply {
 	})
 }
 
-// reminderText is what the user wants to be reminded of, without the time.
+// reminderText returns the subject of the reminder, without the time.
 func reminderText(said string) string {
 	text := said
 	for _, cutOut := range []*regexp.Regexp{inTime, everyDay, tomorrow, atTime} {
@@ -62,7 +62,7 @@ func reminderText(said string) string {
 	return my.ReplaceAllString(text, "your")
 }
 
-// plan reads the moment, as arguments of schedule_task and in words.
+// plan parses the time, as arguments of schedule_task and in words.
 func plan(said string, now time.Time) (args map[string]any, when string, ok bool) {
 	once := func(at time.Time) (map[string]any, string, bool) {
 		day := "on " + at.Format("Monday 2 January")
@@ -81,7 +81,7 @@ func plan(said string, now time.Time) (args map[string]any, when string, ok bool
 			n = numbers[strings.ToLower(m[1])]
 		}
 		unit := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[strings.ToLower(m[2])[0]]
-		// Tasks run at full minutes: the next one behind the moment.
+		// Tasks run at full minutes: the next one.
 		return once(now.Add(time.Duration(n)*unit + time.Minute - time.Nanosecond).Truncate(time.Minute))
 	}
 	hour, minute, timed := clockTime(said)
@@ -114,7 +114,7 @@ func plan(said string, now time.Time) (args map[string]any, when string, ok bool
 	return once(at)
 }
 
-// clockTime reads a time of the day.
+// clockTime parses a time of day.
 func clockTime(said string) (hour, minute int, ok bool) {
 	m := atTime.FindStringSubmatch(said)
 	if m == nil {

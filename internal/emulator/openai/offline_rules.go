@@ -19,7 +19,7 @@ var (
 	capability = regexp.MustCompile(`(?i)\b(what can you do|help|list (your |the |all )?(tool )?groups|(which|what) (tools|groups|tool groups)|explain yourself|tool groups)\b`)
 )
 
-// service is a kind of request that needs an account's tools.
+// service is a kind of request for an account's tools.
 type service struct {
 	words       []string
 	group, tool string
@@ -125,8 +125,8 @@ func (t *turn) load() Reply {
 	return t.use("load_tool_group", map[string]any{"group_name": name}, func(text string) string { return plainly(text) })
 }
 
-// serve answers about an account. What the tool says is shown as it is: these rules
-// cannot read it.
+// serve answers about an account. The tool's result is shown unchanged: these rules cannot read
+// it.
 func (t *turn) serve(s service) Reply {
 	return t.withTool(s.group, s.tool, s.args, func(text string) string {
 		return fmt.Sprintf("Your %s, as `%s` shows it:\n\n%s", s.about, s.tool, cut(plainly(text), 1500))
@@ -137,7 +137,7 @@ func (t *turn) strangeFile() Reply {
 	return Reply{Text: fmt.Sprintf("I got `%s`. Without an AI I can look into PDFs and office files only.", t.sent[len(t.sent)-1])}
 }
 
-// cut shortens a text to about n bytes, at a character.
+// cut shortens a text to about n bytes, between characters.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s

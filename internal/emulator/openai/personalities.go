@@ -5,13 +5,13 @@ import (
 	"regexp"
 )
 
-// personalities are the services, each with where its rules are from: a page of the
-// service's documentation, a source file of the server, a thread in a tracker. "assumed"
-// says that no source was found; docs/live.md lists those.
+// personalities are the services, each with the sources of its rules: a page of the service's
+// documentation, a source file of the server, a thread in a tracker. "assumed" means that no
+// source was found; docs/live.md lists those.
 var personalities = []Profile{
 	{
 		Name: "openai", URL: "https://api.openai.com/v1", Model: "gpt-4.1",
-		// assumed: that messages are checked for unknown fields as requests are.
+		// assumed: messages are checked for unknown fields like requests.
 		Unknown: Error{Status: 400, Code: "unknown_parameter", Message: "Unknown parameter: 'messages[{i}].{field}'."},
 		// openclaw PR 875: at most 40 characters.
 		IDs:   regexp.MustCompile(`^.{1,40}$`),

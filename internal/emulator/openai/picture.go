@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Picture is one that came with a message.
+// Picture is a picture in a message.
 type Picture struct {
-	// MIME and Data are those of a picture that the request holds.
+	// MIME and Data are set for an embedded picture.
 	MIME string
 	Data []byte
-	// URL is the address of one that it does not hold.
+	// URL is the address of one that is not embedded.
 	URL string
 }
 
-// part is one of the parts of a content, of either API.
+// part is a part of a content, of either API.
 type part struct {
 	Type     string          `json:"type"`
 	Text     string          `json:"text"`
@@ -27,8 +27,8 @@ type part struct {
 	Detail   string          `json:"detail"`
 }
 
-// picture reads a part with a picture: Chat Completions has an object around the
-// address, the Responses API has it alone.
+// picture parses a picture part: Chat Completions wraps the address in an object, the Responses
+// API does not.
 func (p part) picture() (Picture, error) {
 	var address string
 	if p.Type == "image_url" {
@@ -63,8 +63,7 @@ func (p part) picture() (Picture, error) {
 	return Picture{MIME: kind, Data: data}, nil
 }
 
-// pictureBytes is how much of the messages the pictures take, which do not count as
-// text.
+// pictureBytes returns how much of the messages pictures take, which do not count as text.
 func (r Request) pictureBytes() int {
 	n := 0
 	for _, m := range r.Messages {

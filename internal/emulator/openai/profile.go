@@ -11,59 +11,58 @@ import (
 	"strings"
 )
 
-// Profile is what one service does in its own way: what it refuses, and what it sends.
-// [Personalities] has those that are known. Each rule there names where it is from.
+// Profile describes how one service differs: what it refuses, and what it sends. [Personalities]
+// has the known ones, with sources.
 type Profile struct {
 	Name string
-	// URL is the address that people give for the service, Model one that it serves.
+	// URL is the usual address of the service, Model one of its models.
 	URL, Model string
 	// ResponsesOnly refuses tools over Chat Completions.
 	ResponsesOnly bool
 
-	// Thinks is where the reasoning of a reply stands.
+	// Thinks is where a reply has its reasoning.
 	Thinks Thinking
-	// Wants is which reasoning has to come back; Missing refuses a request without.
+	// Wants is which reasoning must be sent back; Missing is the error without it.
 	Wants   Wants
 	Missing Error
-	// Fields are those of assistant messages, and of their calls, that are taken beside
-	// OpenAI's. Unknown refuses others; without a status they are ignored.
+	// Fields are the accepted extra fields of assistant messages and their calls. Unknown is the
+	// error for others; without a status they are ignored.
 	Fields  []string
 	Unknown Error
 
-	// IDs is what ids of calls have to look like; nil for anything. BadID refuses others.
+	// IDs matches valid call ids; nil accepts any. BadID is the error for others.
 	IDs   *regexp.Regexp
 	BadID Error
-	// Unique refuses an id that occurs twice in a request. It is a refusal as well.
+	// Unique is the error for an id that occurs twice in a request.
 	Unique Error
-	// MakeID makes the id of a call. Nil makes OpenAI's.
+	// MakeID makes the id of a call; nil makes OpenAI's.
 	MakeID func(seq, n int, name string) string
 
-	// AfterTool refuses a user message right behind a result.
+	// AfterTool is the error for a user message right after a result.
 	AfterTool Error
-	// Required refuses a schema that requires what is no property of it.
+	// Required is the error for a schema that requires an undefined property.
 	Required Error
-	// Blind refuses pictures.
+	// Blind is the error for pictures.
 	Blind Error
-	// NoStreamOptions refuses stream_options.
+	// NoStreamOptions is the error for stream_options.
 	NoStreamOptions Error
 
-	// Overflow refuses a prompt that is larger than the context; in the stream, where
-	// OverflowInStream is set. Cuts drops the oldest messages instead, and says nothing.
+	// Overflow is the error for a prompt larger than the context; sent in the stream with
+	// OverflowInStream. Cuts silently drops the oldest messages instead.
 	Overflow         Error
 	OverflowInStream bool
 	Cuts             bool
 
-	// Form is the JSON of an error, nil for OpenAI's. StreamError is how an error looks in
-	// a stream; nil for an event with the same JSON.
+	// Form makes the JSON of an error, nil for OpenAI's. StreamError makes an error in a stream;
+	// nil for an event with the same JSON.
 	Form        func(e *Error) any
 	StreamError func(e *Error) string
-	// Parts sends content as an array of parts. NoIndex leaves out which call a piece
-	// belongs to, and ends a reply with calls like one without. Comments puts lines in front
-	// of a reply that are no events.
+	// Parts sends content as an array of parts. NoIndex leaves out which call a piece belongs to,
+	// and ends a reply with calls like one without. Comments sends comment lines before a reply.
 	Parts, NoIndex, Comments bool
 
-	// Entry is what the list of models says of the model beside its id, Pages what other
-	// addresses say. {model} and {context} stand for those of the server.
+	// Entry is the model's entry in the list of models beside its id, Pages the content of other
+	// addresses. {model} and {context} are replaced.
 	Entry string
 	Pages map[string]string
 }
@@ -80,26 +79,25 @@ const (
 	ThinksSigned    Thinking = "extra_content"
 )
 
-// Wants is which reasoning a service wants back.
+// Wants is which reasoning a service requires back.
 type Wants string
 
-// What is wanted: that of all replies with calls, or of those of the present turn.
+// Of all replies with calls, or of those of the current turn.
 const (
 	WantsAll  Wants = "all"
 	WantsTurn Wants = "turn"
 )
 
-// skipSignature stands in for a signature that Gemini did not give
+// skipSignature replaces a signature that Gemini did not give
 // (ai.google.dev/gemini-api/docs/thought-signatures).
 const skipSignature = "skip_thought_signature_validator"
 
-// Thought is the reasoning of a reply. It names who thinks, so that a test sees where it
-// goes.
+// Thought returns the reasoning of a reply. It names the model, so that a test can follow it.
 func (p Profile) Thought(seq int) string {
 	return "[" + p.Name + "] thinks " + strconv.Itoa(seq)
 }
 
-// PersonalityOf finds one by its name.
+// PersonalityOf returns the profile with a name.
 func PersonalityOf(name string) (Profile, bool) {
 	i := slices.IndexFunc(personalities, func(p Profile) bool { return p.Name == name })
 	if i < 0 {
@@ -108,10 +106,10 @@ func PersonalityOf(name string) (Profile, bool) {
 	return personalities[i], true
 }
 
-// Personalities are all that are known.
+// Personalities returns all known profiles.
 func Personalities() []Profile { return slices.Clone(personalities) }
 
-// path is what stands in front of /chat/completions.
+// path returns the path before /chat/completions.
 func (p *Profile) path() string {
 	if u, err := url.Parse(p.URL); err == nil {
 		return u.Path
@@ -119,15 +117,14 @@ func (p *Profile) path() string {
 	return ""
 }
 
-// refuse makes a refusal of what a rule says: values are pairs of a name in braces and
-// what stands for it.
+// refuse makes an error from a rule: values are pairs of a name in braces and its replacement.
 func refuse(rule Error, values ...string) *Error {
 	e := rule
 	e.Message = strings.NewReplacer(values...).Replace(e.Message)
 	return &e
 }
 
-// applies says whether a rule is one.
+// applies reports whether a rule is set.
 func applies(rule Error) bool { return rule.Status != 0 }
 
 // rawMessage is a message with all its fields.
@@ -145,8 +142,8 @@ type rawCall struct {
 	} `json:"function"`
 }
 
-// judge refuses what the service refuses of a request that OpenAI would take.
-func (p *Profile) judge(req *Request) *Error {
+// checkService refuses what this service refuses of a request that OpenAI would accept.
+func (p *Profile) checkService(req *Request) *Error {
 	if p.ResponsesOnly && len(req.Tools) > 0 {
 		return invalid("reasoning_effort", "", "Function tools with reasoning_effort are not supported for %s in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.", req.Model)
 	}
@@ -185,7 +182,7 @@ func (p *Profile) judge(req *Request) *Error {
 	return p.ids(messages)
 }
 
-// order checks who speaks after whom, and pictures.
+// order checks the order of roles, and pictures.
 func (p *Profile) order(req *Request, messages []rawMessage, i int) *Error {
 	if applies(p.AfterTool) && i > 0 && messages[i].role == "user" && messages[i-1].role == "tool" {
 		return refuse(p.AfterTool)
@@ -196,8 +193,7 @@ func (p *Profile) order(req *Request, messages []rawMessage, i int) *Error {
 	return nil
 }
 
-// assistant checks the fields of an assistant message, and whether what the service wants
-// back is there.
+// assistant checks the fields of an assistant message, and the required reasoning.
 func (p *Profile) assistant(m *rawMessage, i int, inTurn bool) *Error {
 	if m.role != "assistant" {
 		return nil
@@ -223,7 +219,7 @@ func (p *Profile) assistant(m *rawMessage, i int, inTurn bool) *Error {
 	return nil
 }
 
-// hasReasoning says whether a message with calls has what the service wants back.
+// hasReasoning reports whether a message with calls has the required reasoning.
 func (p *Profile) hasReasoning(m *rawMessage) bool {
 	own := func(s string) bool { return s == skipSignature || s == "signed by "+p.Name }
 	switch p.Thinks {
@@ -249,7 +245,7 @@ func (p *Profile) hasReasoning(m *rawMessage) bool {
 	return strings.TrimSpace(text) != ""
 }
 
-// ids checks those of all calls.
+// ids checks the ids of all calls.
 func (p *Profile) ids(messages []rawMessage) *Error {
 	seen := map[string]bool{}
 	for i := range messages {
@@ -267,7 +263,7 @@ func (p *Profile) ids(messages []rawMessage) *Error {
 	return nil
 }
 
-// undefined finds in a schema what is required and no property of it.
+// undefined finds a required but undefined property in a schema.
 func undefined(raw json.RawMessage, path string) string {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -313,7 +309,7 @@ func (s *Server) fits(req *Request, size int) *Error {
 	return refused
 }
 
-// cut drops the oldest messages until the rest fits, and returns how many went.
+// cut drops the oldest messages until the rest fits, and returns their number.
 func (s *Server) cut(req *Request, size int) (gone int) {
 	kept := req.Messages[:0:0]
 	for i, m := range req.Messages {
@@ -328,7 +324,7 @@ func (s *Server) cut(req *Request, size int) (gone int) {
 	return gone
 }
 
-// page answers what the service tells about itself at other addresses.
+// page serves the service's other addresses.
 func (s *Server) page(w http.ResponseWriter, path string) bool {
 	for at, text := range s.cfg.Personality.Pages {
 		if s.fill(at) == path {
@@ -340,7 +336,7 @@ func (s *Server) page(w http.ResponseWriter, path string) bool {
 	return false
 }
 
-// fill puts the values of the server into a text of its personality.
+// fill replaces placeholders in a text of the profile.
 func (s *Server) fill(text string) string {
 	return strings.NewReplacer("{model}", s.cfg.Models[0], "{context}", strconv.Itoa(s.cfg.Context)).Replace(text)
 }

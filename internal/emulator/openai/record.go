@@ -4,15 +4,15 @@ import (
 	"slices"
 )
 
-// How prompts are counted: four bytes a token, cached in steps of 128 tokens from
-// 1024 on, as the hosted cache does.
+// Prompts are counted as four bytes per token, cached in steps of 128 tokens from 1024 on, as in
+// the hosted cache.
 const (
 	bytesPerToken = 4
 	cacheStep     = 128
 	cacheLeast    = 1024
 )
 
-// records are the requests kept, the oldest dropped first. Guarded by Server.mu.
+// records are the stored requests, the oldest dropped first. Guarded by Server.mu.
 type records struct {
 	list  []Request
 	bytes int
@@ -20,7 +20,7 @@ type records struct {
 
 func (r Request) size() int { return len(r.ToolsJSON) + 2*len(r.MessagesJSON) + 512 }
 
-// record numbers a request and keeps it.
+// record numbers and stores a request.
 func (s *Server) record(req *Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,28 +35,28 @@ func (s *Server) record(req *Request) {
 	}
 }
 
-// Requests returns the requests kept, in order, refused ones included. Their
-// contents are not to be changed.
+// Requests returns the stored requests, in order, including refused ones. They must not be
+// changed.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.records.list)
 }
 
-// Count says how many requests came, those no longer kept included.
+// Count returns the number of requests, including dropped ones.
 func (s *Server) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.next
 }
 
-// maxPrompts and maxPromptBytes bound what the cache remembers.
+// maxPrompts and maxPromptBytes bound the cache.
 const (
 	maxPrompts     = 1000
 	maxPromptBytes = 64 << 20
 )
 
-// promptCache remembers the last prompt of each key. Guarded by Server.mu.
+// promptCache holds the last prompt of each key. Guarded by Server.mu.
 type promptCache struct {
 	prompts map[string][]byte
 	order   []string // the least recently used first
@@ -67,9 +67,9 @@ func newPromptCache() promptCache {
 	return promptCache{prompts: map[string][]byte{}}
 }
 
-// measure counts the tokens of a prompt, and how many of them were at the beginning
-// of the last prompt with the same key (or of the same connection where there is
-// none). Tools come before messages, so a changed tool loses all that follows.
+// measure counts the tokens of a prompt, and those in the common prefix with the last prompt of
+// the same key (or connection, without a key). Tools precede messages, so a changed tool loses
+// everything after it.
 func (s *Server) measure(req *Request, connection string) {
 	key := req.Model + "\x00" + req.CacheKey
 	if req.CacheKey == "" {

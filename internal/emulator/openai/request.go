@@ -8,50 +8,50 @@ import (
 	"time"
 )
 
-// Request is a call of the model as the server understood it.
+// Request is a request as the server understood it.
 type Request struct {
 	// Seq counts the requests from 1.
 	Seq int
-	// At is when it came.
+	// At is the time of arrival.
 	At time.Time
-	// Model, Stream and IncludeUsage are what was asked for.
+	// Model, Stream and IncludeUsage are from the request.
 	Model                string
 	Stream, IncludeUsage bool
-	// Responses says that the request came over the Responses API. Its items are shown
-	// as the messages they stand for.
+	// Responses says that the request used the Responses API. Its items are shown as the messages
+	// they stand for.
 	Responses bool
-	// Reasoning is how many reasoning items were given back.
+	// Reasoning counts the reasoning items sent back.
 	Reasoning int
-	// Key says whether a key was sent. The key itself is not kept.
+	// Key says whether a key was sent. The key itself is not stored.
 	Key bool
 	// CacheKey is prompt_cache_key, or else user.
 	CacheKey string
-	// Tools are the tools offered, in order; ToolsJSON their bytes as they came.
+	// Tools are the offered tools, in order; ToolsJSON their raw bytes.
 	Tools     []Tool
 	ToolsJSON json.RawMessage
-	// Messages is the conversation; MessagesJSON its bytes as they came.
+	// Messages is the conversation; MessagesJSON its raw bytes.
 	Messages     []Message
 	MessagesJSON json.RawMessage
-	// Usage is what the prompt costs.
+	// Usage is the usage of the prompt.
 	Usage Usage
-	// Cut is how many messages did not fit and were dropped, where the service does that.
+	// Cut is how many messages were dropped because they did not fit.
 	Cut int
-	// Refused is the error a malformed request got.
+	// Refused is the error of a malformed request.
 	Refused *Error
 }
 
-// Tool is a tool offered.
+// Tool is an offered tool.
 type Tool struct {
 	Name        string
 	Description string
 	Parameters  json.RawMessage
 }
 
-// Message is an entry of the conversation. Parts of a content are joined.
+// Message is an entry of the conversation. Parts of its content are joined.
 type Message struct {
 	Role    string
 	Content string
-	// Pictures came with a message of the user.
+	// Pictures are from a user's message.
 	Pictures   []Picture
 	ToolCallID string
 	ToolCalls  []ToolCall
@@ -64,13 +64,13 @@ type ToolCall struct {
 	Arguments string
 }
 
-// Usage is the number of tokens of a prompt, at four bytes each, and how many of
-// them a prompt cache would have known.
+// Usage is the number of tokens of a prompt, at four bytes each, and how many of them were
+// cached.
 type Usage struct {
 	Prompt, Cached int
 }
 
-// ToolNames returns the names of the tools offered, in order.
+// ToolNames returns the names of the offered tools, in order.
 func (r Request) ToolNames() []string {
 	names := make([]string, len(r.Tools))
 	for i, t := range r.Tools {
@@ -110,7 +110,7 @@ type wireCall struct {
 	Extra map[string]any `json:"extra_content,omitempty"`
 }
 
-// decode reads a request and refuses what the service refuses.
+// decode parses a request and refuses what the service refuses.
 func (s *Server) decode(body []byte) (Request, *Error) {
 	req := Request{At: s.cfg.Now()}
 	var in wireRequest
@@ -132,7 +132,7 @@ func (s *Server) decode(body []byte) (Request, *Error) {
 	if err := req.readMessages(); err != nil {
 		return req, err
 	}
-	if err := s.cfg.Personality.judge(&req); err != nil {
+	if err := s.cfg.Personality.checkService(&req); err != nil {
 		return req, err
 	}
 	return req, s.fits(&req, (len(in.Tools)+len(in.Messages)-req.pictureBytes())/bytesPerToken)
@@ -142,7 +142,7 @@ func invalid(param, code, format string, args ...any) *Error {
 	return &Error{Status: 400, Param: param, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// content joins the parts of a content. Pictures are for users alone to send.
+// content joins the parts of a content. Only users may send pictures.
 func (m *Message) content(raw json.RawMessage) (null bool, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return true, nil

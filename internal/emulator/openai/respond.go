@@ -44,8 +44,7 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, req Request, re
 	st.run(reply, whole, output, status)
 }
 
-// outputItems are the items of a reply: reasoning where it was asked for, the text, the
-// calls.
+// outputItems returns the items of a reply: reasoning if requested, text, calls.
 func outputItems(req Request, reply Reply, encrypted bool) []map[string]any {
 	var output []map[string]any
 	if encrypted {
@@ -98,7 +97,7 @@ func (st *eventStream) run(reply Reply, whole map[string]any, output []map[strin
 	st.emit("response."+status, map[string]any{"response": whole})
 }
 
-// item sends one item; false where the stream is to break off in it.
+// item sends one item; false if the stream breaks off in it.
 func (st *eventStream) item(i int, it map[string]any, reply Reply) bool {
 	var deltas []string
 	kind, delta := "", map[string]any{}
@@ -128,20 +127,21 @@ func (st *eventStream) item(i int, it map[string]any, reply Reply) bool {
 	return true
 }
 
-// asRead is a response as the library has it: with all of its text, which the service does not send.
+// asRead returns a response as the library has it: with all of its text, which the service does
+// not send.
 func asRead(whole map[string]any) map[string]any {
 	read := maps.Clone(whole)
 	read["output_text"] = ""
 	return read
 }
 
-// emit sends an event under its name.
+// emit sends a named event.
 func (st *eventStream) emit(kind string, fields map[string]any) {
 	fields["type"], fields["sequence_number"] = kind, st.sequence
 	st.sequence++
 	body, err := json.Marshal(fields)
 	if err != nil {
-		panic(err) // only our own maps come here
+		panic(err) // only our own maps
 	}
 	read := maps.Clone(fields)
 	if whole, ok := fields["response"].(map[string]any); ok {
@@ -152,7 +152,7 @@ func (st *eventStream) emit(kind string, fields map[string]any) {
 	st.flush()
 }
 
-// breakOff ends the stream as it should not end.
+// breakOff ends the stream improperly.
 func (st *eventStream) breakOff(end Ending, fault *Error) {
 	if end == EndError {
 		if fault == nil {

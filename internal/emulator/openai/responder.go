@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// Responder decides what the model says. It is called concurrently.
+// Responder decides what the model replies. It is called concurrently.
 type Responder interface {
-	// Reply answers a well-formed request. It may wait, until ctx ends. An error
-	// becomes a status 500.
+	// Reply answers a valid request. It may wait, until ctx ends. An error becomes a status 500.
 	Reply(ctx context.Context, req Request) (Reply, error)
 }
 
-// BrainFunc makes a [Responder] of a function.
+// BrainFunc is a [Responder] that is a function.
 type BrainFunc func(ctx context.Context, req Request) (Reply, error)
 
 // Reply calls the function.
@@ -26,38 +25,35 @@ type Ending string
 const (
 	// EndProperly sends a finish reason and [DONE].
 	EndProperly Ending = ""
-	// EndSilently ends the stream without a finish reason and without [DONE], as a
-	// proxy that gives up does.
+	// EndSilently ends the stream without a finish reason and [DONE], like a proxy that gives up.
 	EndSilently Ending = "silently"
 	// EndCut breaks the connection.
 	EndCut Ending = "cut"
-	// EndStall sends nothing more until the client goes away.
+	// EndStall sends nothing more until the client disconnects.
 	EndStall Ending = "stall"
 	// EndError sends an error event in the stream.
 	EndError Ending = "error"
 )
 
-// Reply is what the model says in one answer.
+// Reply is one reply of the model.
 type Reply struct {
-	// Text is the content, Calls the calls of tools beside or instead of it.
-	// Arguments go out as they are, malformed or not.
+	// Text is the content, Calls are tool calls besides or instead of it. Arguments are sent
+	// unchanged, malformed or not.
 	Text  string
 	Calls []ToolCall
-	// Finish overrides the finish reason: stop, or tool_calls where there are calls.
+	// Finish overrides the finish reason: stop, or tool_calls with calls.
 	Finish string
-	// Err refuses the request instead. Fault is what EndError says; nil is an error of the
-	// server.
+	// Err refuses the request instead. Fault is the error of EndError; nil is a server error.
 	Err, Fault *Error
-	// Delay is waited for before the first byte, besides the server's latency.
+	// Delay precedes the first byte, besides the server's latency.
 	Delay time.Duration
-	// End is how the stream ends; but for EndProperly it ends after Chunks deltas
-	// (all of them where there are fewer). Without a stream every improper end but
-	// EndStall breaks the connection.
+	// End is how the stream ends: other than EndProperly it ends after Chunks deltas (or all, if
+	// there are fewer). Without a stream every improper end but EndStall breaks the connection.
 	End    Ending
 	Chunks int
 }
 
-// RateLimited is a reply that refuses with 429.
+// RateLimited returns a reply with status 429.
 func RateLimited(retryAfter int) Reply {
 	return Reply{Err: &Error{
 		Status: 429, Type: "requests", Code: "rate_limit_exceeded", RetryAfter: retryAfter,
@@ -65,7 +61,7 @@ func RateLimited(retryAfter int) Reply {
 	}}
 }
 
-// Failed is a reply that fails with a status of the server.
+// Failed returns a reply with an error status.
 func Failed(status int) Reply {
 	return Reply{Err: &Error{
 		Status: status, Type: "server_error",
@@ -73,8 +69,8 @@ func Failed(status int) Reply {
 	}}
 }
 
-// Script is a [Responder] that gives prepared replies in order. When there are none
-// left it fails with status 500, which a test will see.
+// Script is a [Responder] with prepared replies in order. Without any left it fails with status
+// 500.
 type Script struct {
 	mu      sync.Mutex
 	replies []Reply
@@ -90,14 +86,14 @@ func (s *Script) Push(replies ...Reply) {
 	s.replies = append(s.replies, replies...)
 }
 
-// Left says how many replies have not been given.
+// Left returns the number of replies left.
 func (s *Script) Left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.replies)
 }
 
-// Reply gives the next reply.
+// Reply returns the next reply.
 func (s *Script) Reply(context.Context, Request) (Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ type responsesRequest struct {
 	CacheKey     string          `json:"prompt_cache_key"`
 }
 
-// inputItem is one of the items of an input.
+// inputItem is an item of an input.
 type inputItem struct {
 	Type      string          `json:"type"`
 	Role      string          `json:"role"`
@@ -34,10 +34,10 @@ type inputItem struct {
 	Summary   json.RawMessage `json:"summary"`
 }
 
-// encryptedContent is what is given for reasoning and the only one that is taken back.
+// encryptedContent is the content of reasoning, and the only one accepted back.
 const encryptedContent = "gAAAAemulated-reasoning"
 
-// maxCallID is the longest id of a call.
+// maxCallID bounds the id of a call.
 const maxCallID = 64
 
 // responses answers a request to the Responses API.
@@ -52,7 +52,7 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// decodeResponses reads a request and refuses what the service refuses.
+// decodeResponses parses a request and refuses what the service refuses.
 func (s *Server) decodeResponses(body []byte) (Request, responsesRequest, *Error) {
 	req := Request{At: s.cfg.Now(), Responses: true}
 	var in responsesRequest
@@ -79,8 +79,7 @@ func (s *Server) decodeResponses(body []byte) (Request, responsesRequest, *Error
 	return req, in, nil
 }
 
-// readFlatTools checks the tools as Chat Completions does, in whose form they are
-// nested one deeper.
+// readFlatTools checks the tools like Chat Completions, whose form nests them one level deeper.
 func (r *Request) readFlatTools(limit int) *Error {
 	if len(r.ToolsJSON) == 0 {
 		return nil
@@ -115,8 +114,8 @@ func (r *Request) readFlatTools(limit int) *Error {
 type inputReader struct {
 	req    *Request
 	stored bool
-	open   []string // calls that wait for their output
-	// reasoning is the id of a reasoning item that waits for what follows it.
+	open   []string // calls without output
+	// reasoning is the id of a reasoning item that waits for the next item.
 	reasoning string
 }
 

@@ -22,7 +22,7 @@ import (
 // Defaults of [Config].
 const (
 	DefaultModel       = "emulator"
-	DefaultMaxTools    = 128 // OpenAI's documented cap
+	DefaultMaxTools    = 128 // OpenAI's documented limit
 	DefaultMaxBody     = 16 << 20
 	DefaultMaxRequests = 1000
 	DefaultMaxRecorded = 64 << 20
@@ -30,38 +30,38 @@ const (
 	DefaultChunkWords  = 4
 )
 
-// Config says how a [Server] behaves.
+// Config configures a [Server].
 type Config struct {
 	// Brain answers. Nil means [Offline].
 	Brain Responder
-	// Key is the bearer key asked for. Empty means that any key, or none, will do.
+	// Key is the required bearer key. Empty accepts any or none.
 	Key string
-	// Models are those that exist. Empty means [DefaultModel] alone.
+	// Models are the existing models. Empty means only [DefaultModel].
 	Models []string
-	// Heard is heard in sounds that do not say what there is to hear in them; see [Speech].
-	// Empty means silence.
+	// Heard is the transcript of sounds without words of their own; see [Speech]. Empty means
+	// silence.
 	Heard string
-	// Latency is waited for before each answer, for each request on its own.
+	// Latency delays each response.
 	Latency time.Duration
-	// Pace is waited for before each further delta of a text.
+	// Pace delays each further delta of a text.
 	Pace time.Duration
-	// ChunkWords is how many words a delta of a stream carries.
+	// ChunkWords is the number of words in a delta.
 	ChunkWords int
-	// MaxTools bounds the tools array, MaxBody the bytes of a request, Context the
-	// tokens of a prompt. 0 means the defaults.
+	// MaxTools bounds the tools array, MaxBody the bytes of a request, Context the tokens of a
+	// prompt. 0 means the defaults.
 	MaxTools, MaxBody, Context int
-	// Personality is whose service it is. Empty means the first of [Personalities], OpenAI's
-	// Chat Completions.
+	// Personality is the emulated service. Empty means the first of [Personalities], OpenAI's Chat
+	// Completions.
 	Personality Profile
-	// MaxRequests and MaxRecorded bound the requests kept, in number and bytes.
+	// MaxRequests and MaxRecorded bound the stored requests, in number and bytes.
 	MaxRequests, MaxRecorded int
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Logger gets one line a request at Debug, without its content. Nil means none.
+	// Logger gets one line per request at Debug, without content. Nil means none.
 	Logger *slog.Logger
 }
 
-// errClosed is returned by [Server.Start] when the server is closed.
+// errClosed is returned by [Server.Start] after Close.
 var errClosed = errors.New("model emulator: closed")
 
 // Server is a model server. All its methods may be called concurrently.
@@ -73,9 +73,9 @@ type Server struct {
 	records records
 	cache   promptCache
 	next    int
-	// embedded counts texts that became vectors.
+	// embedded counts embedded texts.
 	embedded int
-	// heard counts recordings that became words; hold is called for each.
+	// heard counts transcribed recordings; hold is called for each.
 	heard int
 	hold  func()
 }
@@ -114,9 +114,8 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Start listens on a free port of 127.0.0.1, or on addr where given, and serves
-// until [Server.Close]. It returns the base URL to give a client, with the path that the
-// service has.
+// Start listens on a free port of 127.0.0.1, or on addr if given, and serves until
+// [Server.Close]. It returns the base URL for clients, with the service's path.
 func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	ln, err := s.life.Listen(ctx, addr...)
 	if err != nil {
@@ -129,17 +128,17 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	return base + s.cfg.Personality.path(), nil
 }
 
-// Down has nobody listen any more, as if the machine were off, until [Server.Up].
+// Down stops listening, as if the machine were off, until [Server.Up].
 func (s *Server) Down() error { return s.life.Down() }
 
-// Up listens again where [Server.Down] has ended it.
+// Up listens again after [Server.Down].
 func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
 
-// Close ends every request and waits until nothing runs any more.
+// Close ends every request and waits for everything to end.
 func (s *Server) Close() error { return s.life.Close(nil) }
 
-// ServeHTTP answers POST /v1/chat/completions, POST /v1/responses, POST /v1/embeddings,
-// POST /v1/audio/transcriptions and GET /v1/models, with the path of the service for /v1.
+// ServeHTTP answers POST /v1/chat/completions, POST /v1/responses, POST /v1/embeddings, POST
+// /v1/audio/transcriptions and GET /v1/models, with the service's path instead of /v1.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.life.Enter() {
 		http.Error(w, "closed", http.StatusServiceUnavailable)
@@ -203,7 +202,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	s.serve(w, r, s.decode, s.answer)
 }
 
-// serve reads, checks and records a request and lets the brain answer it.
+// serve reads, checks and records a request and lets the responder answer it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, decode func([]byte) (Request, *Error),
 	answer func(http.ResponseWriter, *http.Request, Request, Reply),
 ) {
@@ -248,23 +247,23 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, decode func([]byt
 	answer(w, r, req, reply)
 }
 
-// Error is a refusal as the service words it.
+// Error is an error in the service's words.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Message, Type, Param and Code are the fields of the error object. An empty
-	// Type means invalid_request_error.
+	// Message, Type, Param and Code are the fields of the error object. An empty Type means
+	// invalid_request_error.
 	Message, Type, Param, Code string
-	// RetryAfter becomes the header of that name, in seconds. 0 means none.
+	// RetryAfter is the header of that name, in seconds. 0 means none.
 	RetryAfter int
-	// inStream says that it comes as an event of a stream, with the status 200.
+	// inStream sends it as an event of a stream, with status 200.
 	inStream bool
 }
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// body is the JSON of an error, with null where a field is empty.
+// body returns the JSON of an error, with null for empty fields.
 func (e *Error) body() map[string]any {
 	orNull := func(s string) any {
 		if s == "" {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// fragment is how many bytes of arguments a delta carries, about.
+// fragment is about how many bytes of arguments a delta has.
 const fragment = 16
 
 type wireUsage struct {
@@ -44,7 +44,7 @@ type wireChoice struct {
 	Message      *wireAnswer `json:"message,omitempty"`
 	Delta        *wireDelta  `json:"delta,omitempty"`
 	FinishReason *string     `json:"finish_reason"`
-	// Logprobs is null, and always there.
+	// Logprobs is always null.
 	Logprobs *struct{} `json:"logprobs"`
 }
 
@@ -160,7 +160,7 @@ func (st *stream) pace() {
 	}
 }
 
-// breakOff ends a stream as it should not end.
+// breakOff ends a stream improperly.
 func (st *stream) breakOff(end Ending, fault *Error) {
 	st.flush()
 	switch end {
@@ -177,7 +177,7 @@ func (st *stream) breakOff(end Ending, fault *Error) {
 	}
 }
 
-// fault sends an error as the service does in a stream.
+// fault sends an error in the service's stream form.
 func (st *stream) fault(e *Error) {
 	st.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	p := &st.s.cfg.Personality
@@ -201,16 +201,16 @@ func (st *stream) send(choice wireChoice) {
 func (st *stream) event(v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // only our own structs come here
+		panic(err) // only our own structs
 	}
 	_, _ = fmt.Fprintf(st.w, "data: %s\n\n", body)
 	st.flush()
 }
 
-// flush sends what is written. A writer that cannot is a test's recorder.
+// flush flushes the response, if the writer can (a test's recorder cannot).
 func (st *stream) flush() { _ = http.NewResponseController(st.w).Flush() }
 
-// textDeltas cuts a text into deltas of some words each.
+// textDeltas splits a text into deltas of some words each.
 func textDeltas(text string, words int) []string {
 	var deltas []string
 	for text != "" {
@@ -230,8 +230,8 @@ func textDeltas(text string, words int) []string {
 	return deltas
 }
 
-// callDeltas gives each call one delta with its name and further ones with pieces
-// of its arguments.
+// callDeltas splits each call into a delta with its name and others with pieces of its
+// arguments.
 func callDeltas(calls []wireCall, indexed bool) []wireDelta {
 	var deltas []wireDelta
 	for i, c := range calls {
@@ -243,7 +243,7 @@ func callDeltas(calls []wireCall, indexed bool) []wireDelta {
 		head := c
 		head.Index, head.Function.Arguments = index, ""
 		if !indexed {
-			head.Extra = nil // It comes behind the call, in a piece with nothing else.
+			head.Extra = nil // it follows the call, in a piece of its own
 		}
 		deltas = append(deltas, wireDelta{ToolCalls: []wireCall{head}})
 		for args != "" {

@@ -11,7 +11,7 @@ import (
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// maxToolName is the longest name of a tool.
+// maxToolName bounds the name of a tool.
 const maxToolName = 64
 
 // readTools checks the tools array.
@@ -63,8 +63,8 @@ func (r *Request) readTools(limit int) *Error {
 	return nil
 }
 
-// checkSchema wants an object at the top and items in every array. No schema at all
-// is a tool without parameters.
+// checkSchema requires an object at the top and items in every array. A missing schema is a tool
+// without parameters.
 func checkSchema(name string, raw json.RawMessage) *Error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -86,7 +86,7 @@ func badSchema(name, problem string) *Error {
 	return invalid("", "invalid_function_parameters", "Invalid schema for function '%s': %s.", name, problem)
 }
 
-// walkSchema looks for arrays without items below a schema.
+// walkSchema finds arrays without items below a schema.
 func walkSchema(schema map[string]any, path []string) string {
 	if schema["type"] == "array" {
 		items, ok := schema["items"].(map[string]any)
@@ -114,9 +114,8 @@ func walkSchema(schema map[string]any, path []string) string {
 	return ""
 }
 
-// readMessages checks the conversation: every tool message answers a call of the
-// assistant message before it, every call is answered once before anyone else
-// speaks.
+// readMessages checks the conversation: every tool message answers a call of the preceding
+// assistant message, and every call is answered once before the next message.
 func (r *Request) readMessages() *Error {
 	var list []wireMessage
 	if len(r.MessagesJSON) == 0 {
@@ -128,7 +127,7 @@ func (r *Request) readMessages() *Error {
 	if len(list) == 0 {
 		return invalid("messages", "empty_array", "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.")
 	}
-	var open []string // calls that wait for their result
+	var open []string // calls without result
 	for i, in := range list {
 		m, err := readMessage(i, in)
 		if err != nil {
@@ -159,7 +158,7 @@ func unanswered(i int, open []string) *Error {
 	return invalid(fmt.Sprintf("messages.[%d].role", i), "", "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: %s", strings.Join(open, ", "))
 }
 
-// readMessage checks one message by itself.
+// readMessage checks one message on its own.
 func readMessage(i int, in wireMessage) (Message, *Error) {
 	m := Message{Role: in.Role, ToolCallID: in.ToolCallID}
 	null, err := m.content(in.Content)

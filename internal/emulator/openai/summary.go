@@ -13,8 +13,7 @@ const maxSentences = 2000
 
 var sentenceEnd = regexp.MustCompile(`[.!?]["”')\]]?\s+`)
 
-// sentences splits prose at full stops and at empty lines. Lines that a layout broke
-// are joined.
+// sentences splits prose at full stops and empty lines, and joins broken lines.
 func sentences(text string) []string {
 	var list []string
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
@@ -37,7 +36,7 @@ func sentences(text string) []string {
 	return list
 }
 
-// abbreviation says whether a full stop after s is no end: "e.g.", "Dr.", "J.".
+// abbreviation reports whether a full stop after s does not end a sentence: "e.g.", "Dr.", "J.".
 func abbreviation(s string) bool {
 	word := s[strings.LastIndexByte(s, ' ')+1:]
 	switch strings.ToLower(word) {
@@ -49,14 +48,14 @@ func abbreviation(s string) bool {
 
 const common = " the a an and or but of to in on at for from by with without as is are was were be been being it its this that these those there here we you they he she i our your their his her not no nor so if then than when which who whom whose what how can could may might must shall should will would do does did has have had into over under between about also such each other more most some any all one two only very up out "
 
-// words are the telling words of a text, in lower case.
+// words returns the meaningful words of a text, in lower case.
 func words(text string) []string {
 	list := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return slices.DeleteFunc(list, func(w string) bool { return len(w) < 3 || strings.Contains(common, " "+w+" ") })
 }
 
-// summarize picks the n sentences whose words occur most often in the text, early
-// ones preferred, and returns them in their order.
+// summarize returns the n sentences with the most frequent words, preferring early ones, in
+// their order.
 func summarize(text string, n int) []string {
 	all := sentences(text)
 	weight := map[string]float64{}

@@ -16,16 +16,16 @@ import (
 // method is one method of the Web API. Its run is called with the lock held.
 type method struct {
 	run func(*call) (any, *refusal)
-	// scopes are those of which the token needs one. None means that any token will do.
+	// scopes are the alternatives of which the token needs one. None means that any token will do.
 	scopes []string
-	// kind is "history" or "read" where the scope is that of the kind of channel.
+	// kind is "history" or "read" if the scope depends on the kind of channel.
 	kind string
-	// app is true where the app-level token is wanted instead.
+	// app says that the method needs the app-level token.
 	app bool
 }
 
-// methods lists the methods with what they take, as their pages say
-// (docs.slack.dev/reference/methods/<name>). For setStatus either scope will do since
+// methods lists the methods with their requirements, as on their pages
+// (docs.slack.dev/reference/methods/<name>). For setStatus either scope is sufficient since
 // 2026-03-05 (docs.slack.dev/changelog/2026/03/05/set-status-scope-update).
 func methods() map[string]method {
 	one := func(scope string) []string { return []string{scope} }
@@ -59,10 +59,10 @@ func methods() map[string]method {
 	}
 }
 
-// api is the front that the app calls: it reads requests, checks who asks, has the world change
-// and answers.
+// api serves the app's calls: it parses requests, authorizes them, changes the world and
+// answers.
 type api struct {
-	cfg     *Config // does not change
+	cfg     *Config // immutable
 	mu      *sync.Mutex
 	world   *world
 	app     *App
@@ -75,7 +75,7 @@ type api struct {
 
 	// Guarded by mu.
 	flood flood
-	cuts  int // accepted calls whose answer was dropped
+	cuts  int // accepted calls whose response was dropped
 }
 
 // call is one call of a method.
@@ -83,7 +83,7 @@ type call struct {
 	*api
 	r *http.Request
 	p *wire.Params
-	// channel and message are what an accepted call made or changed.
+	// channel and message are what an accepted call created or changed.
 	channel *channel
 	message *message
 }
@@ -108,8 +108,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	wire.WriteJSON(w, status, "application/json; charset=utf-8", v)
 }
 
-// serveMethod runs one method between the faults that come before it and those
-// that come after it.
+// serveMethod runs one method, with the faults before and after it.
 func (a *api) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 	p, err := readParams(w, r)
 	if err != nil {
@@ -152,7 +151,7 @@ func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *refusal)
 	return nil, refuse("invalid_form_data") // its page
 }
 
-// token is the token of a call: in the header, or in a form. JSON holds none.
+// token returns the token of a call: from the header, or a form, but not from JSON.
 func token(r *http.Request, p *wire.Params) string {
 	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return strings.TrimSpace(t)
@@ -196,7 +195,7 @@ func (c *call) do(m method) (any, *refusal) {
 	return m.run(c)
 }
 
-// answer answers an accepted request, unless a fault spoils the answer.
+// answer answers an accepted request, unless a fault drops the response.
 func (a *api) answer(w http.ResponseWriter, f *Fault, c *call, name string, result any) {
 	if f != nil {
 		switch f.Effect {
@@ -219,8 +218,7 @@ func (a *api) answer(w http.ResponseWriter, f *Fault, c *call, name string, resu
 	writeJSON(w, http.StatusOK, body)
 }
 
-// markCut notes on the message a call made or changed that its sender did not hear
-// of it.
+// markCut records on a message that the response to its call was dropped.
 func (a *api) markCut(c *call) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

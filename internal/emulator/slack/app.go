@@ -8,21 +8,21 @@ import (
 	"oneclaw/internal/emulator/slack/manifest"
 )
 
-// messageEvents are the events of messages, by the kind of channel
+// messageEvents are the events of messages by kind of channel
 // (docs.slack.dev/reference/events/message).
 var messageEvents = map[string]string{Public: "message.channels", Private: "message.groups", DM: "message.im", GroupDM: "message.mpim"}
 
-// CheckManifest returns what the service would refuse of a manifest in YAML or JSON.
+// CheckManifest returns what the service would refuse in a manifest in YAML or JSON.
 func CheckManifest(data []byte) error {
 	_, err := manifest.Read(data)
 	return err
 }
 
-// EventScope returns the scope that an event takes, if any.
+// EventScope returns the scope that an event requires, if any.
 func EventScope(event string) (scope string, known bool) { return manifest.EventScope(event) }
 
-// MethodScopes returns what calling a method takes: one scope of each list, with a list
-// for each kind of channel where they differ. Known is false for what is no method.
+// MethodScopes returns the scopes that a method requires: one of each list, with a list per kind
+// of channel if they differ. known is false for an unknown method.
 func MethodScopes(name string) (needs [][]string, known bool) {
 	m, known := methods()[name]
 	switch {
@@ -37,33 +37,33 @@ func MethodScopes(name string) (needs [][]string, known bool) {
 	return needs, known
 }
 
-// App is the installed app: what it may do and what it hears of.
+// App is the installed app: its scopes and events.
 type App struct {
 	mu *sync.Mutex
 
 	// Guarded by mu.
 	scopes   []string // of the bot token
-	events   []string // those subscribed to; nil for all
+	events   []string // subscribed events; nil for all
 	revoked  bool
 	homeless bool // it has no Home tab
 }
 
-// SetScopes changes the scopes of the bot token, as installing the app again does.
+// SetScopes changes the scopes of the bot token, like reinstalling the app.
 func (a *App) SetScopes(scopes ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.scopes = slices.Clone(scopes)
 }
 
-// Revoke makes both tokens invalid, as removing the app does.
+// Revoke makes both tokens invalid, like removing the app.
 func (a *App) Revoke() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.revoked = true
 }
 
-// Install makes the app the one that a manifest describes, as creating it from the
-// manifest and installing it do: with its scopes, and with no events but its own.
+// Install configures the app from a manifest, like creating it from the manifest and installing
+// it: with its scopes, and only its events.
 func (a *App) Install(data []byte) error {
 	m, err := manifest.Read(data)
 	if err != nil {
@@ -76,8 +76,7 @@ func (a *App) Install(data []byte) error {
 	return nil
 }
 
-// subscribed says whether the app gets events of a kind. One that no manifest describes
-// gets all.
+// subscribed reports whether the app gets events of a kind. Without a manifest it gets all.
 func (a *App) subscribed(event string) bool {
 	return a.events == nil || slices.Contains(a.events, event)
 }
@@ -86,7 +85,7 @@ func (a *App) hasScope(scope string) bool {
 	return slices.Contains(a.scopes, scope)
 }
 
-// hears says whether the app gets the messages of a channel.
+// hears reports whether the app gets the messages of a channel.
 func (a *App) hears(c *channel) bool {
 	return a.hasScope(kindScope(c.kind, "history")) && a.subscribed(messageEvents[c.kind])
 }

@@ -10,7 +10,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// checkBlocks refuses blocks as the service does.
+// checkBlocks refuses blocks that the service refuses.
 func checkBlocks(raw []byte, most int) *refusal {
 	if r := blockkit.Check(raw, most); r != nil {
 		return refuse(r.Code, r.Messages...)
@@ -18,8 +18,8 @@ func checkBlocks(raw []byte, most int) *refusal {
 	return nil
 }
 
-// compose reads the text and blocks of a message and refuses what the service does.
-// Blocks are nil where the call names none, and empty where it names an empty list.
+// compose reads the text and blocks of a message and refuses what the service does. Blocks are
+// nil if missing, and empty for an empty list.
 func compose(p *wire.Params) (text string, blocks []byte, err *refusal) {
 	text = p.Text("text")
 	if md := p.Text("markdown_text"); md != "" {
@@ -74,8 +74,8 @@ func postMessage(c *call) (any, *refusal) {
 	return map[string]any{"channel": ch.id, "ts": m.ts, "message": c.world.wire(m)}, nil
 }
 
-// parentOf finds the first message of the thread that a thread_ts names; a reply's
-// ts leads to its thread too.
+// parentOf returns the first message of the thread of a thread_ts; a reply's ts leads to its
+// thread too.
 func (ch *channel) parentOf(ts string) (*message, *refusal) {
 	if ts == "" {
 		return nil, nil
@@ -112,7 +112,7 @@ func postEphemeral(c *call) (any, *refusal) {
 	return map[string]any{"message_ts": m.ts}, nil
 }
 
-// own finds a message of the bot by the ts of a call.
+// own returns a message of the bot by the ts of a call.
 func (c *call) own(forbidden string) (*channel, *message, *refusal) {
 	ch, err := c.world.find(c.p.Text("channel"), true)
 	if err != nil {
@@ -146,7 +146,7 @@ func updateMessage(c *call) (any, *refusal) {
 	before := c.world.wire(m)
 	m.edits, m.stream = append(m.edits, Edit{At: c.cfg.Now(), Text: m.text}), nil
 	m.text, m.edited, m.loose = text, c.cfg.Now(), c.p.Text("parse") != "none"
-	if blocks != nil { // who names none leaves them as they are
+	if blocks != nil { // missing blocks stay unchanged
 		m.blocks = blocks
 	}
 	c.world.emit(Event{Kind: EventEdit, Chat: ch.id, Message: m.ts}, ch, m)
@@ -161,7 +161,7 @@ func deleteMessage(c *call) (any, *refusal) {
 		return nil, err
 	}
 	if c.world.streams(m) {
-		return nil, refuse("cant_delete_message") // as apps have met it
+		return nil, refuse("cant_delete_message") // as reported by apps
 	}
 	c.news.remove(ch, m)
 	return map[string]any{"channel": ch.id, "ts": m.ts}, nil

@@ -1,30 +1,28 @@
-// Package slack is a Slack workspace with one installed app for tests, the demo and
-// benchmarks. It speaks the part of the Web API that a chat bot needs and Socket
-// Mode, over real HTTP and WebSockets, and refuses what the service refuses, in its
-// words: wrong tokens and kinds of tokens, missing scopes, unknown channels and
-// threads, blocks and texts over the limits.
+// Package slack emulates a Slack workspace with one installed app for tests, the demo and
+// benchmarks. It implements the part of the Web API that a chat bot needs and Socket Mode, over
+// real HTTP and WebSockets, and refuses what the service refuses, in its words: wrong tokens and
+// kinds of tokens, missing scopes, unknown channels and threads, blocks and texts over the
+// limits.
 //
-// There are three faces. The app's face is [Server.ServeHTTP] under /api/, the
-// sockets that apps.connections.open hands out, and the addresses of files and
-// responses. The people's face is [People]: [People.AddUser], [People.AddChannel],
-// [People.Say], [People.Command], [People.Press] and so on make the events that people's
-// apps would. The observer's face is [Observer]: [Observer.WaitFor], [Observer.View] and
-// [Observer.Subscribe] show what the app did without sleeping. [wire.Faults.Inject] makes
-// the server misbehave: refuse, cut connections before or after accepting, hang, repeat or
-// delay envelopes; [outbox.Control] does the same to sockets.
+// It has three interfaces. The app uses [Server.ServeHTTP] under /api/, the sockets of
+// apps.connections.open, and the addresses of files and responses. [People] acts for people:
+// [People.AddUser], [People.AddChannel], [People.Say], [People.Command], [People.Press] and so
+// on cause the events that people's apps would. [Observer] waits for what the app did:
+// [Observer.WaitFor], [Observer.View] and [Observer.Subscribe]. [wire.Faults.Inject] makes the
+// server misbehave: refuse, cut connections before or after accepting, hang, repeat or delay
+// envelopes; [delivery.Control] does the same to sockets.
 //
-// Behind them lies the world: people, channels and messages, with the rules of the service.
-// People and the methods that the app calls (api) change it, and each has the app told (news)
-// over the package delivery. One lock guards all of it. Whose methods tests or requests call
-// takes the lock; what is below is called with the lock held.
+// The world has the people, channels and messages, with the rules of the service. People and the
+// app's calls (api) change it, and each tells the app (news) through package delivery. One lock
+// guards all of it. Methods called by tests or requests take the lock; the others are called
+// with the lock held.
 //
-// An event goes to one of the open sockets, chosen by chance, and waits where there
-// is none. What is not acknowledged in time, or was with a socket that broke, is
-// sent again a limited number of times; see [Delivery].
+// An event is sent over a random open socket, or waits for one. If it is not acknowledged in
+// time, or its socket breaks, it is sent again a limited number of times; see [Delivery].
 //
-// Each refusal names where it is from: "its page" is the list of errors of the method that
-// refuses (docs.slack.dev/reference/methods/<name>), and "assumed" is what nothing was
-// found for. What is assumed stands in docs/live.md too.
+// Each refusal names its source: "its page" is the list of errors of the refusing method
+// (docs.slack.dev/reference/methods/<name>), and "assumed" means that no source was found.
+// docs/live.md lists the assumptions.
 //
 // Everything is kept in memory and bounded. A Server has no goroutine of its own
 // until [Server.Start] or the first socket; [Server.Close] ends every request and

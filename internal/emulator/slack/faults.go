@@ -28,13 +28,12 @@ const (
 	Refuse Effect = "refuse"
 )
 
-// Fault is a rule for misbehaving. Downloads are the method "file", uploads "upload", posts
-// to a response_url "response". Handshakes ("socket"), the first word on a socket
-// ("hello", which any effect drops) and what is sent to the app ("envelope") meet only
-// faults that name them.
+// Fault is a rule for misbehaving. Downloads are the method "file", uploads "upload", posts to a
+// response_url "response". Handshakes ("socket"), the hello of a socket ("hello", which any
+// effect drops) and envelopes ("envelope") only match faults that name them.
 type Fault = wire.Fault[string]
 
-// refuseFault answers a call that meets a fault as the service words it.
+// refuseFault answers a call that meets a fault, in the service's words.
 func refuseFault(w http.ResponseWriter, f *Fault) {
 	if f.Effect == Refuse {
 		writeError(w, refuse(cmp.Or(f.Error, "internal_error")))
@@ -59,7 +58,7 @@ func newFlood(l Limits) flood {
 	return f
 }
 
-// take lets a message through or refuses it with the time to wait.
+// take admits a message or refuses it with the time to wait.
 func (f *flood) take(channel string, now time.Time) *refusal {
 	if f.rate <= 0 {
 		return nil

@@ -20,8 +20,8 @@ const (
 	uploadPath = "/upload/v1/"
 )
 
-// canvasType is the type of canvases. They are downloaded as HTML, which no page of the
-// service says (stablyai/agent-slack PR 19, shaharia-lab/slackcli PR 32).
+// canvasType is the type of canvases. They are downloaded as HTML, which is undocumented
+// (stablyai/agent-slack PR 19, shaharia-lab/slackcli PR 32).
 const canvasType = "application/vnd.slack-docs"
 
 type file struct {
@@ -36,7 +36,7 @@ type file struct {
 	done       bool
 }
 
-// fileStore keeps files up to a number of bytes; the oldest go first.
+// fileStore keeps files up to a number of bytes; the oldest are dropped first.
 type fileStore struct {
 	base  string // where the app reaches the server
 	byID  map[string]*file
@@ -104,8 +104,7 @@ func fileInfo(c *call) (any, *refusal) {
 	return map[string]any{"file": w}, nil
 }
 
-// serveFile hands out a file to whoever has the token, and sends everybody else to
-// the page where people sign in.
+// serveFile serves a file to requests with the token, and redirects others to the sign-in page.
 func (a *api) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
 	fault, over := a.hub.Meet(a.faults, w, r, "file", "")
 	if over {
@@ -156,7 +155,7 @@ func uploadURL(c *call) (any, *refusal) {
 	return map[string]any{"file_id": f.id, "upload_url": c.life.Address("http", c.r) + uploadPath + f.id}, nil
 }
 
-// serveUpload takes the bytes of a file, as they are or in a form.
+// serveUpload receives the content of a file, raw or in a form.
 func (a *api) serveUpload(w http.ResponseWriter, r *http.Request, id string) {
 	if _, over := a.hub.Meet(a.faults, w, r, "upload", ""); over {
 		return

@@ -14,14 +14,14 @@ const (
 	maxHomeBlocks = 100
 )
 
-// Prompt is something that people are offered to ask.
+// Prompt is a suggested prompt.
 type Prompt struct {
 	Title   string `json:"title"`
 	Message string `json:"message"`
 }
 
-// setSuggestedPrompts offers prompts in a chat. Of an app that is an agent, one that names a
-// thread does nothing and says nothing (its page).
+// setSuggestedPrompts sets the prompts of a chat. For an agent app, a call with a thread
+// silently does nothing (its page).
 func setSuggestedPrompts(c *call) (any, *refusal) {
 	ch, err := c.world.find(c.p.Text("channel_id"), false)
 	if err != nil {
@@ -58,7 +58,8 @@ func setThreadTitle(c *call) (any, *refusal) {
 	return nil, nil
 }
 
-// publishHome shows a view in the Home tab of a person (docs.slack.dev/reference/methods/views.publish).
+// publishHome shows a view in a user's Home tab
+// (docs.slack.dev/reference/methods/views.publish).
 func publishHome(c *call) (any, *refusal) {
 	var view struct {
 		Type   string          `json:"type"`
@@ -83,7 +84,7 @@ func publishHome(c *call) (any, *refusal) {
 	return map[string]any{"view": map[string]any{"id": c.world.id("V"), "type": "home"}}, nil
 }
 
-// OpenHome has a person open the app, with its tab "home" or "messages"
+// OpenHome opens the app as a user, with its tab "home" or "messages"
 // (docs.slack.dev/reference/events/app_home_opened).
 func (p *People) OpenHome(userID, tab string) (Sent, error) {
 	p.mu.Lock()
@@ -102,16 +103,16 @@ func (p *People) OpenHome(userID, tab string) (Sent, error) {
 	return p.news.event(c, "", json.RawMessage(event), Sent{Channel: c.id}), nil
 }
 
-// Home returns what a person reads in the Home tab; empty where nothing was published.
+// Home returns the visible text of a user's Home tab, or "".
 func (st State) Home(user string) string {
 	text, _, _ := blockkit.Shown("", st.world.homes[user])
 	return text
 }
 
-// HomeBlocks returns the blocks of it, as they were published.
+// HomeBlocks returns its blocks, as they were published.
 func (st State) HomeBlocks(user string) json.RawMessage { return slices.Clone(st.world.homes[user]) }
 
-// Prompts returns what people are offered to ask in a chat.
+// Prompts returns the suggested prompts of a chat.
 func (st State) Prompts(channel string) []Prompt {
 	return slices.Clone(st.channel(channel).prompts)
 }

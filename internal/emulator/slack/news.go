@@ -9,10 +9,10 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// news tells the app what happens in the world, as far as it may hear of it. It is guarded
-// as the world is.
+// news tells the app what happens in the world, as far as it may know. It is guarded by the
+// world's lock.
 type news struct {
-	cfg   *Config // does not change
+	cfg   *Config // immutable
 	life  *wire.Lifecycle
 	world *world
 	app   *App
@@ -20,17 +20,17 @@ type news struct {
 	rand  *rand.Rand
 }
 
-// mentions says whether a text calls the bot.
+// mentions reports whether a text mentions the bot.
 func (n *news) mentions(text string) bool {
 	at := "<@" + n.cfg.BotUser
 	return strings.Contains(text, at+">") || strings.Contains(text, at+"|")
 }
 
-// tell makes the events of a new message where the app gets them: one for a
-// mention and one for the message, in either order.
+// tell makes the events of a new message if the app gets them: one for a mention and one for the
+// message, in either order.
 //
-// The fields are those of docs.slack.dev/reference/events/message and …/app_mention; that
-// the order of the two is open is assumed.
+// The fields are those of docs.slack.dev/reference/events/message and …/app_mention; assumed:
+// the order of the two is undefined.
 func (n *news) tell(c *channel, m *message) Sent {
 	sent := Sent{Channel: c.id, TS: m.ts}
 	if !c.botIn {
@@ -65,7 +65,7 @@ func (n *news) tellChanged(c *channel, m *message, before *wireMessage) Sent {
 	return n.tellHidden(c, m, e)
 }
 
-// tellHidden makes the event of something that happened to a message.
+// tellHidden makes the event of a change of a message.
 func (n *news) tellHidden(c *channel, m *message, e wireEvent) Sent {
 	sent := Sent{Channel: c.id, TS: m.ts}
 	if !c.botIn || !n.app.hears(c) {
@@ -78,7 +78,7 @@ func (n *news) tellHidden(c *channel, m *message, e wireEvent) Sent {
 }
 
 // publish adds a message of the bot, which clears the status of its thread (the page of
-// assistant.threads.setStatus), and tells the app of it as of everybody's.
+// assistant.threads.setStatus), and tells the app about it like about any message.
 func (n *news) publish(ch *channel, m *message) {
 	n.world.add(ch, m)
 	if m.parent != nil {
@@ -87,7 +87,7 @@ func (n *news) publish(ch *channel, m *message) {
 	n.tell(ch, m)
 }
 
-// remove takes a message away.
+// remove deletes a message.
 func (n *news) remove(c *channel, m *message) Sent {
 	e := wireEvent{Hidden: true, DeletedTS: m.ts, Previous: n.world.wire(m)}
 	e.Subtype = "message_deleted"
@@ -102,7 +102,7 @@ func (n *news) event(c *channel, team string, inner any, sent Sent) Sent {
 	if team == "" {
 		team = n.cfg.Team
 	}
-	if c != nil { // else a test has written it
+	if c != nil { // otherwise a test has made it
 		checked(n.life, inner, "event")
 	}
 	id := fmt.Sprintf("Ev0E%07d", n.line.Number())
@@ -114,7 +114,7 @@ func (n *news) event(c *channel, team string, inner any, sent Sent) Sent {
 	}, sent)
 }
 
-// push sends something to the app and notes in what.
+// push sends a payload to the app and records its envelope.
 func (n *news) push(c *channel, kind string, payload any, sent Sent) Sent {
 	parcel := delivery.Parcel{Kind: kind, Message: sent.TS, Payload: payload}
 	if c != nil {

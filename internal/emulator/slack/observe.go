@@ -13,39 +13,35 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// Message is a message as an observer sees it. Slices and Data are not to be
-// changed.
+// Message is a message as an observer sees it. Do not change slices and Data.
 type Message struct {
 	Channel string `json:"channel"`
 	TS      string `json:"ts"`
-	// Thread is the ts of the message whose thread this one stands in.
+	// Thread is the ts of the first message of its thread.
 	Thread  string          `json:"thread,omitempty"`
 	User    string          `json:"user"`
 	FromBot bool            `json:"from_bot"`
 	Date    time.Time       `json:"date"`
 	Text    string          `json:"text"`
 	Blocks  json.RawMessage `json:"blocks,omitempty"`
-	// Shown is what people see: the text of the blocks where there are some, and only
-	// then Buttons, in rows. Otherwise it is Text.
+	// Shown is the visible text: of the blocks, which may have Buttons in rows, or else Text.
 	Shown   string     `json:"shown"`
 	Buttons [][]Button `json:"buttons,omitempty"`
 	Files   []File     `json:"files,omitempty"`
-	// Calls are the mentions in a message of the bot that notify people, such as
-	// <!channel> or <@U1>.
+	// Calls are the mentions in a message of the bot that notify people, such as <!channel> or
+	// <@U1>.
 	Calls []string `json:"calls,omitempty"`
 	// Ephemeral is the only user who sees it.
 	Ephemeral string   `json:"ephemeral,omitempty"`
 	Edits     []Edit   `json:"edits,omitempty"`
 	Reactions []string `json:"reactions,omitempty"`
 	Deleted   bool     `json:"deleted,omitempty"`
-	// Judged is true where it has buttons with which people judge it.
+	// Judged is true if it has feedback buttons.
 	Judged bool `json:"judged,omitempty"`
-	// Streams is true while it grows, with the tasks that it shows and the service's own
-	// button to stop.
+	// Streams is true while it is a stream, with its tasks and the service's own stop button.
 	Streams bool   `json:"streams,omitempty"`
 	Tasks   []Task `json:"tasks,omitempty"`
-	// Cut counts how often the bot was not told that this message, or an edit of
-	// it, was accepted.
+	// Cut counts the dropped responses to the bot's call for this message, or an edit of it.
 	Cut int `json:"cut,omitempty"`
 }
 
@@ -65,7 +61,7 @@ const (
 	EventCut      = "cut"
 )
 
-// Event is something that happened.
+// Event is an event of the emulator.
 type Event = wire.Event[string, Message]
 
 // File is a file of a message.
@@ -80,13 +76,13 @@ type File struct {
 // Button is a button under a message.
 type Button = blockkit.Button
 
-// Edit is what a message was before an edit.
+// Edit is a message before an edit.
 type Edit struct {
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`
 }
 
-// Envelope is something sent to the app.
+// Envelope is an envelope sent to the app.
 type Envelope = delivery.Envelope
 
 // States of an [Envelope].
@@ -97,8 +93,8 @@ const (
 	Lost      = delivery.Lost
 )
 
-// Status is what the bot shows in a thread while it works. It locks the box where
-// people write until it is cleared, by the bot, by a reply or by two minutes.
+// Status is the bot's status in a thread. It locks the input box until it is cleared, by the
+// bot, by a reply or after two minutes.
 type Status struct {
 	Channel string    `json:"channel"`
 	Thread  string    `json:"thread"`
@@ -106,7 +102,7 @@ type Status struct {
 	At      time.Time `json:"at"`
 }
 
-// observed is a message as observers see it.
+// observed returns a message as observers see it.
 func (w *world) observed(c *channel, m *message) Message {
 	o := Message{
 		Channel: c.id, TS: m.ts, User: m.user, FromBot: m.bot, Date: m.sent, Text: m.text, Blocks: m.blocks,
@@ -132,15 +128,15 @@ func (w *world) observed(c *channel, m *message) Message {
 	return o
 }
 
-// State is a look at the server while it stands still. It is valid only inside the
-// function it is given to, which must not call the server.
+// State is a view of the server, only valid inside the function it is passed to, which must not
+// call the server.
 type State struct {
 	delivery.State
 	world *world
 	api   *api
 }
 
-// channel is a channel, or an empty one where there is none.
+// channel returns a channel, or an empty one if unknown.
 func (st State) channel(id string) *channel {
 	if c := st.world.channels[id]; c != nil {
 		return c
@@ -148,11 +144,11 @@ func (st State) channel(id string) *channel {
 	return &channel{}
 }
 
-// Channels lists the channels as they were made.
+// Channels lists the channels in the order of creation.
 func (st State) Channels() []string { return slices.Clone(st.world.order) }
 
-// Messages returns the messages of a channel in order, replies, ephemeral and
-// deleted ones included.
+// Messages returns the messages of a channel in order, including replies, ephemeral and deleted
+// ones.
 func (st State) Messages(channel string) []Message {
 	return st.pick(channel, func(*message) bool { return true })
 }
@@ -178,8 +174,8 @@ func (st State) pick(id string, keep func(*message) bool) []Message {
 	return out
 }
 
-// CountAnswers counts the messages of the bot in a channel that stand, at no cost.
-// An empty channel means all channels.
+// CountAnswers counts the bot's messages in a channel that are not deleted, in constant time. An
+// empty channel means all channels.
 func (st State) CountAnswers(channel string) int {
 	if channel == "" {
 		return st.world.answers
@@ -196,12 +192,12 @@ func (st State) Message(channel, ts string) (Message, bool) {
 	return st.world.observed(c, c.byTS[ts]), true
 }
 
-// Status returns the status that stands in a thread now.
+// Status returns the current status of a thread.
 func (st State) Status(channel, thread string) (Status, bool) {
 	return st.world.status(st.channel(channel), thread)
 }
 
-// StatusCount counts the threads of all channels in which a status stands.
+// StatusCount counts the threads of all channels that have a status.
 func (st State) StatusCount() int {
 	n := 0
 	for _, c := range st.world.channels {
@@ -219,14 +215,13 @@ func (st State) Statuses(channel string) []Status {
 	return slices.Clone(st.channel(channel).history)
 }
 
-// Calls counts the calls of a method, refused ones included; also those of the
-// names that [Fault] knows.
+// Calls counts the calls of a method, including refused ones; also for the names in [Fault].
 func (st State) Calls(method string) int { return st.world.hub.Calls()[method] }
 
-// Cuts counts the accepted calls whose answer was dropped.
+// Cuts counts the accepted calls whose response was dropped.
 func (st State) Cuts() int { return st.api.cuts }
 
-// Observer shows what the app did. Each of its methods takes the lock.
+// Observer shows what the app did. Its methods take the lock.
 type Observer struct {
 	mu    *sync.Mutex
 	hub   *wire.Hub[string, Message]
@@ -240,7 +235,7 @@ func (o *Observer) View(look func(State)) {
 	look(o.state)
 }
 
-// Messages is [State.Messages] of the present moment.
+// Messages is [State.Messages] now.
 func (o *Observer) Messages(channel string) []Message {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -250,15 +245,15 @@ func (o *Observer) Messages(channel string) []Message {
 // ErrClosed is returned by [Observer.WaitFor] when the server is closed.
 var ErrClosed = errors.New("slack emulator: closed")
 
-// WaitFor returns once cond holds, which it looks at after every change. It must
-// not call the server. Where hundreds wait at once, one [Observer.Subscribe] is cheaper.
+// WaitFor returns once cond holds, which it checks after every change. cond must not call the
+// server. With hundreds of waiters, one [Observer.Subscribe] is cheaper.
 func (o *Observer) WaitFor(ctx context.Context, cond func(State) bool) error {
 	return o.hub.WaitFor(ctx, func() bool { return cond(o.state) })
 }
 
-// Subscribe returns the events from now on. At most buffer of them wait; what does
-// not fit is dropped and counted in the next one. The channel is closed by cancel,
-// which must be called, and by [Server.Close].
+// Subscribe returns the events from now on. At most buffer of them wait; others are dropped and
+// counted in the next one. The channel is closed by cancel, which must be called, and by
+// [Server.Close].
 func (o *Observer) Subscribe(buffer int) (events <-chan Event, cancel func()) {
 	return o.hub.Subscribe(buffer)
 }

@@ -11,21 +11,20 @@ import (
 	"oneclaw/internal/emulator/slack/delivery"
 )
 
-// Sent names what an act of a person made.
+// Sent identifies the result of a person's action.
 type Sent struct {
-	// Channel and TS name the message.
+	// Channel and TS identify the message.
 	Channel string `json:"channel"`
 	TS      string `json:"ts"`
-	// Events are the ids of the events it made: none where the bot is not in the
-	// channel or lacks the scopes.
+	// Events are the ids of its events: none if the bot is not in the channel or lacks the scopes.
 	Events []string `json:"events"`
-	// Envelopes are the ids of the envelopes that carry them.
+	// Envelopes are the ids of the envelopes with them.
 	Envelopes []string `json:"envelopes"`
 	// Trigger is the trigger_id of a command or a press.
 	Trigger string `json:"trigger,omitempty"`
 }
 
-// ChannelSpec describes a channel to make.
+// ChannelSpec describes a new channel.
 type ChannelSpec struct {
 	// ID is the channel's id. Empty means the next free one.
 	ID string `json:"id"`
@@ -40,47 +39,46 @@ type ChannelSpec struct {
 
 // Attachment is a file that a person sends.
 type Attachment struct {
-	// Name and MIME are what the person's app tells.
+	// Name and MIME are from the person's app.
 	Name string `json:"name"`
 	MIME string `json:"mime"`
 	// Data is the file.
 	Data []byte `json:"data"`
-	// Size may pretend to more bytes than Data has.
+	// Size may exceed the length of Data.
 	Size int `json:"size"`
-	// External makes it a link to a file that lies elsewhere.
+	// External makes it a link to an external file.
 	External bool `json:"external"`
-	// Clip makes it an audio clip, spoken into Slack, of so many seconds.
+	// Clip makes it an audio clip recorded in Slack, of so many seconds.
 	Clip int `json:"clip"`
-	// Lookup leaves all but the id out of events, as in channels shared with other
-	// workspaces: files.info tells the rest.
+	// Lookup leaves all but the id out of events, as in channels shared with other workspaces:
+	// files.info has the rest.
 	Lookup bool `json:"lookup"`
 }
 
-// SayOptions are the details of a message of a person.
+// SayOptions are the details of a person's message.
 type SayOptions struct {
-	// Thread is the ts of the message whose thread it goes to.
+	// Thread is the ts of the first message of its thread.
 	Thread string `json:"thread"`
 	// Broadcast shows a reply in the channel too.
 	Broadcast bool `json:"broadcast"`
-	// Files come with the message.
+	// Files are attached to the message.
 	Files []Attachment `json:"files"`
-	// Share passes a message on, which people can do without words of their own.
+	// Share forwards a message, with or without text.
 	Share *Share `json:"share"`
 	// Subtype makes a message of another kind, such as channel_join.
 	Subtype string `json:"subtype"`
 }
 
-// People is the control side of the world: what people do there, of which the app may hear.
-// Each of its methods takes the lock.
+// People acts for people in the world, which the app may be told of. Its methods take the lock.
 type People struct {
-	cfg   *Config // does not change
+	cfg   *Config // immutable
 	mu    *sync.Mutex
 	world *world
 	app   *App
 	news  *news
 }
 
-// AddUser makes a person known. An empty ID gets the next free one.
+// AddUser adds a user. An empty ID gets the next free one.
 func (p *People) AddUser(u User) User {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,8 +95,8 @@ func (p *People) AddUser(u User) User {
 	return u
 }
 
-// AddChannel makes a channel and returns its id. The bot is in it, unless the spec
-// says otherwise.
+// AddChannel adds a channel and returns its id. The bot is a member, unless the spec says
+// otherwise.
 func (p *People) AddChannel(spec ChannelSpec) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +121,7 @@ func (p *People) AddChannel(spec ChannelSpec) (string, error) {
 	return p.world.makeChannel(spec).id, nil
 }
 
-// Archive closes a channel for good.
+// Archive archives a channel.
 func (p *People) Archive(channelID string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +133,7 @@ func (p *People) Archive(channelID string) error {
 	return nil
 }
 
-// speaker finds a person who may write in a channel.
+// speaker returns a channel in which a user may write.
 func (w *world) speaker(channelID, userID string) (*channel, error) {
 	c := w.channels[channelID]
 	switch {
@@ -186,12 +184,12 @@ func (p *People) Say(channelID, userID, text string, opts *SayOptions) (Sent, er
 	return p.news.tell(c, m), nil
 }
 
-// Escape makes the text of a message out of what a person typed.
+// Escape converts typed text to the form that the service stores.
 func Escape(typed string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(typed)
 }
 
-// SayBot has the integration of somebody else write a message.
+// SayBot writes a message as another integration.
 func (p *People) SayBot(channelID, botID, name, text, thread string) (Sent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,7 +202,7 @@ func (p *People) SayBot(channelID, botID, name, text, thread string) (Sent, erro
 	return p.news.tell(c, m), nil
 }
 
-// Edit has a person change a text they wrote.
+// Edit edits a person's message.
 func (p *People) Edit(channelID, ts, text string) (Sent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,7 +217,7 @@ func (p *People) Edit(channelID, ts, text string) (Sent, error) {
 	return p.news.tellChanged(c, m, before), nil
 }
 
-// Delete has a person take a message back.
+// Delete deletes a person's message.
 func (p *People) Delete(channelID, ts string) (Sent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -230,8 +228,8 @@ func (p *People) Delete(channelID, ts string) (Sent, error) {
 	return p.news.remove(c, m), nil
 }
 
-// TakeAway has an administrator take a message of the bot away
-// (slack.com/help/articles/202395258). The app is told as of any change.
+// TakeAway deletes a message of the bot as an administrator (slack.com/help/articles/202395258).
+// The app is told as of any change.
 func (p *People) TakeAway(channelID, ts string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -254,8 +252,8 @@ func (w *world) theirs(channelID, ts string) (*channel, *message, error) {
 	return c, c.byTS[ts], nil
 }
 
-// Command has a person type a slash command. It works in every channel the person
-// is in, also where the bot is not, but never in a thread.
+// Command types a slash command as a person. It works in every channel of the person, even
+// without the bot, but not in threads.
 func (p *People) Command(channelID, userID, command, text string) (Sent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -272,8 +270,8 @@ func (p *People) Command(channelID, userID, command, text string) (Sent, error) 
 	}, Sent{Channel: c.id, Trigger: trigger}), nil
 }
 
-// Send sends an event of any form to the app: event is the inner event, and team
-// that of the workspace it is from, ours where empty.
+// Send sends any event to the app: event is the inner event, and team its workspace, ours if
+// empty.
 func (p *People) Send(team string, event json.RawMessage) Sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()

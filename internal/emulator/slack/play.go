@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// played is what matters of a recorded event, command or press.
+// played has the relevant fields of a recorded event, command or press.
 type played struct {
 	Event struct {
 		Type        string `json:"type"`
@@ -31,9 +31,8 @@ type played struct {
 	} `json:"channel"`
 }
 
-// Play sends the payload of an envelope of a recording. Who and where it names are made
-// known, a message is added to its channel under its own ts, and where there was an address
-// that takes responses, there is one.
+// Play sends the payload of a recorded envelope. It adds the users and channels in it; a message
+// is added to its channel with its ts, and a response_url is replaced by one of the emulator.
 func (p *People) Play(kind string, recorded json.RawMessage) error {
 	var seen played
 	var payload map[string]json.RawMessage
@@ -64,7 +63,7 @@ func (p *People) Play(kind string, recorded json.RawMessage) error {
 	return nil
 }
 
-// playedChannel finds or makes a channel, and puts somebody into it.
+// playedChannel finds or adds a channel, and adds a member to it.
 func (w *world) playedChannel(id, kind, user string) *channel {
 	if id == "" {
 		return nil
@@ -80,7 +79,7 @@ func (w *world) playedChannel(id, kind, user string) *channel {
 	return c
 }
 
-// restore puts a message into its channel under the ts that it has.
+// restore adds a message with its ts to its channel.
 func (w *world) restore(c *channel, m *message) {
 	m.sent = w.cfg.Now()
 	c.messages = append(c.messages, m)

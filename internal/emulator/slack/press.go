@@ -11,8 +11,8 @@ import (
 	"oneclaw/internal/emulator/slack/delivery"
 )
 
-// Press has a person press the button with this value under a message of the bot.
-// Where forge is set, no such button has to be there.
+// Press presses the button with this value in a message of the bot as a person. With forge, the
+// button need not exist.
 func (p *People) Press(channelID, ts, userID, value string, forge bool) (Sent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -27,7 +27,7 @@ func (p *People) Press(channelID, ts, userID, value string, forge bool) (Sent, e
 	kind := "button"
 	button, ok := m.button(value)
 	if !ok && blockkit.Judged(m.blocks) && (value == "good" || value == "bad") {
-		kind, ok = "feedback_buttons", true // what its buttons are called is up to the app
+		kind, ok = "feedback_buttons", true // the app names its buttons
 	}
 	if !ok && !forge {
 		return Sent{}, fmt.Errorf("slack emulator: no button %q under message %s in channel %s", value, ts, channelID)
@@ -55,14 +55,14 @@ func (p *People) Press(channelID, ts, userID, value string, forge bool) (Sent, e
 	return p.news.push(c, delivery.KindInteractive, payload, Sent{Channel: c.id, TS: ts, Trigger: trigger}), nil
 }
 
-// Interact sends an interaction of any form to the app.
+// Interact sends any interaction to the app.
 func (p *People) Interact(payload json.RawMessage) Sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.news.push(nil, delivery.KindInteractive, payload, Sent{})
 }
 
-// button finds a button of a message by its value.
+// button returns a button of a message by its value.
 func (m *message) button(value string) (Button, bool) {
 	_, rows, _ := blockkit.Shown(m.text, m.blocks)
 	all := slices.Concat(rows...)
@@ -72,7 +72,7 @@ func (m *message) button(value string) (Button, bool) {
 	return Button{}, false
 }
 
-// nameForApps is the name of a channel as commands and presses tell it.
+// nameForApps returns the name of a channel in commands and presses.
 func (ch *channel) nameForApps() string {
 	switch ch.kind {
 	case DM:

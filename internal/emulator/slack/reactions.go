@@ -14,10 +14,10 @@ const (
 	reactionRemoved = "reaction_removed"
 )
 
-// reaction is one of a person.
+// reaction is a person's reaction.
 type reaction struct{ user, name string }
 
-// wireReaction is what the app is told of a reaction.
+// wireReaction is the event of a reaction.
 type wireReaction struct {
 	Type     string            `json:"type"`
 	User     string            `json:"user"`
@@ -27,8 +27,8 @@ type wireReaction struct {
 	EventTS  string            `json:"event_ts"`
 }
 
-// React has a person add a reaction to a message, by its name without colons, or take it
-// back. A person can have several.
+// React adds a reaction to a message as a person, by its name without colons, or removes it. A
+// person can have several.
 func (p *People) React(channelID, ts, userID, name string, back bool) (Sent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,8 +48,8 @@ func (p *People) React(channelID, ts, userID, name string, back bool) (Sent, err
 	return p.news.tellReaction(c, m, reactionAdded, r), nil
 }
 
-// tellReaction makes the event of a reaction, the app's own included, where the app gets it:
-// in the channels that it is in.
+// tellReaction makes the event of a reaction, including the app's own, in the channels of the
+// app.
 func (n *news) tellReaction(c *channel, m *message, kind string, r reaction) Sent {
 	n.world.emit(Event{Kind: EventReaction, Chat: c.id, Message: m.ts, Text: r.name}, c, m)
 	sent := Sent{Channel: c.id, TS: m.ts}

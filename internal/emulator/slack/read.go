@@ -36,7 +36,7 @@ func channelInfo(c *call) (any, *refusal) {
 	return map[string]any{"channel": c.world.channelJSON(ch)}, nil
 }
 
-// userConversations lists where the bot is, by type.
+// userConversations lists the bot's channels, by type.
 func userConversations(c *call) (any, *refusal) {
 	types := c.p.Text("types")
 	if types == "" {
@@ -90,7 +90,7 @@ func openConversation(c *call) (any, *refusal) {
 	return map[string]any{"channel": map[string]any{"id": c.world.makeChannel(ChannelSpec{Kind: GroupDM, Members: users}).id}}, nil
 }
 
-// readable finds a channel whose messages the bot may read.
+// readable returns a channel whose messages the bot may read.
 func (c *call) readable() (*channel, *refusal) {
 	ch, err := c.world.find(c.p.Text("channel"), false)
 	if err != nil {
@@ -125,7 +125,7 @@ func replies(c *call) (any, *refusal) {
 	if root == nil || root.ephemeral != "" || root.deleted && len(root.replies) == 0 {
 		return nil, refuse("thread_not_found") // its page
 	}
-	list := []*message{root} // of a reply's ts, the reply alone
+	list := []*message{root} // for a reply's ts, only the reply
 	for _, ts := range root.replies {
 		if m := ch.byTS[ts]; m != nil && !m.deleted {
 			list = append(list, m)
@@ -134,11 +134,10 @@ func replies(c *call) (any, *refusal) {
 	return c.page(list, root)
 }
 
-// page cuts a list as limit, oldest, latest and cursor say. A history with oldest alone
-// begins at its oldest end (slackhq/slack-api-docs #4); that each of its pages shows the
-// newest first is assumed. The root of a thread stands before its replies, however old it
-// is (docs.slack.dev/reference/methods/conversations.replies); that it does so on the first
-// page alone is assumed.
+// page cuts a list by limit, oldest, latest and cursor. A history with only oldest begins at its
+// oldest end (slackhq/slack-api-docs #4); assumed: each of its pages has the newest first. The
+// root of a thread precedes its replies, however old it is
+// (docs.slack.dev/reference/methods/conversations.replies); assumed: only on the first page.
 func (c *call) page(list []*message, root *message) (any, *refusal) {
 	oldest, latest := c.p.Text("oldest"), c.p.Text("latest")
 	inclusive := c.p.Bool("inclusive")
@@ -167,8 +166,7 @@ func (c *call) page(list []*message, root *message) (any, *refusal) {
 	}, nil
 }
 
-// cut is the page of a list that the cursor and the limit of a call name, and the
-// cursor of the next.
+// cut returns the page of a list by the cursor and limit of a call, and the next cursor.
 func cut[T any](c *call, list []T, name func(T) string) (page []T, next string, err *refusal) {
 	if cursor := c.p.Text("cursor"); cursor != "" {
 		i := slices.IndexFunc(list, func(one T) bool { return name(one) == cursor })

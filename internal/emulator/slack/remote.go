@@ -12,8 +12,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// remoteCall is the body of a POST to the control side: the fields of whichever
-// act it is.
+// remoteCall is the body of a POST to the control side, with the fields of all actions.
 type remoteCall struct {
 	SayOptions
 	Channel string `json:"channel"`
@@ -52,13 +51,13 @@ type remote struct {
 	faults *wire.Faults[string]
 }
 
-// ServeHTTP runs an act, or answers what is asked.
+// ServeHTTP runs an action, or answers a query.
 func (c *remote) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	control := wire.Control[string]{MaxBody: maxUpload, Faults: c.faults, Messages: c.messages, State: c.counters, Act: c.act}
 	control.ServeHTTP(w, r)
 }
 
-// act runs one act.
+// act runs one action.
 func (c *remote) act(act string, body *json.Decoder) (any, error) {
 	switch act {
 	case "users":
@@ -98,7 +97,7 @@ func (c *remote) run(act string, call remoteCall) (any, error) {
 	return nil, fmt.Errorf("unknown act %q", act)
 }
 
-// messages lists a channel, after waiting for a number of answers where asked.
+// messages lists a channel, optionally after waiting for a number of answers.
 func (c *remote) messages(ctx context.Context, query url.Values, answers int) (any, error) {
 	channel := query.Get("channel")
 	err := c.WaitFor(ctx, func(st State) bool { return answers <= 0 || st.CountAnswers(channel) >= answers })

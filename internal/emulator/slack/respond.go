@@ -10,11 +10,11 @@ import (
 
 const commandsPath = "/commands/"
 
-// response is the right to answer a command or a press at its response_url.
+// response permits answers to a command or a press at its response_url.
 type response struct {
 	channel *channel
 	user    string
-	pressed *message // whose button was pressed, if any
+	pressed *message // with the pressed button, if any
 	made    time.Time
 	used    int
 }
@@ -23,13 +23,13 @@ type response struct {
 func (w *world) invite(c *channel, user string, pressed *message) (trigger, address string) {
 	key := w.id("R")
 	if len(w.responses) > 10_000 {
-		clear(w.responses) // they are all long over
+		clear(w.responses) // they have all expired
 	}
 	w.responses[key] = &response{channel: c, user: user, pressed: pressed, made: w.cfg.Now()}
 	return "13345224609.738474920." + strings.ToLower(key), w.files.base + commandsPath + w.cfg.Team + "/" + key + "/secret"
 }
 
-// serveResponse takes an answer at a response_url: five of them within 30 minutes
+// serveResponse accepts an answer at a response_url: five within 30 minutes
 // (docs.slack.dev/interactivity/handling-user-interaction). The words of its refusals are
 // assumed.
 func (a *api) serveResponse(w http.ResponseWriter, r *http.Request) {
@@ -65,8 +65,7 @@ func (a *api) serveResponse(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer is what an app answers to a command: at once with the acknowledgement, or
-// later at the response_url.
+// answer is an app's answer to a command: in the acknowledgement, or later at the response_url.
 type answer struct {
 	Type    string          `json:"response_type"`
 	Text    string          `json:"text"`
@@ -85,14 +84,14 @@ func (w *world) show(r *response, a answer) {
 	w.add(r.channel, m)
 }
 
-// replace changes the message whose button was pressed.
+// replace changes the message with the pressed button.
 func (w *world) replace(c *channel, m *message, a answer) {
 	m.edits = append(m.edits, Edit{At: w.cfg.Now(), Text: m.text})
 	m.text, m.blocks, m.edited = a.Text, a.Blocks, w.cfg.Now()
 	w.emit(Event{Kind: EventEdit, Chat: c.id, Message: m.ts}, c, m)
 }
 
-// respond shows what the app answered at once to a command to whoever typed it.
+// respond shows the app's immediate answer to the author of a command.
 func (w *world) respond(channelID string, typed, answered json.RawMessage) {
 	var a answer
 	if json.Unmarshal(answered, &a) != nil || a.Text == "" {

@@ -32,7 +32,7 @@ const (
 	DefaultMaxEnvelopes  = 100_000
 )
 
-// Ids of the app that are always the same.
+// Constant ids of the app.
 const (
 	BotID = "B0BOT"
 	AppID = "A0ONECLAW"
@@ -45,15 +45,15 @@ const (
 	maxText      = 40_000
 	maxBlocks    = 50
 	maxUpload    = 64 << 20
-	maxFiles     = 256 << 20 // of all files that are kept
+	maxFiles     = 256 << 20 // of all stored files
 	maxSockets   = 10
 	maxResponses = 5 // posts to one response_url (docs.slack.dev/interactivity/handling-user-interaction)
 	responseAge  = 30 * time.Minute
 	statusAge    = 2 * time.Minute
 )
 
-// DefaultScopes are the bot scopes of [Config] where it names none: those of an app
-// without the agent view. [App.Install] makes an app of a manifest.
+// DefaultScopes returns the default bot scopes: of an app without the agent view. [App.Install]
+// uses a manifest instead.
 func DefaultScopes() []string {
 	return []string{
 		"app_mentions:read", "channels:history", "channels:read", "chat:write", "commands",
@@ -62,53 +62,50 @@ func DefaultScopes() []string {
 	}
 }
 
-// DefaultRetry is when the service sends an event again that was not acknowledged
-// (docs.slack.dev/apis/events-api, retries; that sockets get them alike is assumed).
+// DefaultRetry returns the pauses before deliveries are repeated
+// (docs.slack.dev/apis/events-api, retries; assumed: the same for sockets).
 func DefaultRetry() []time.Duration { return []time.Duration{0, time.Minute, 5 * time.Minute} }
 
-// Config says how a [Server] behaves. The zero value is a well-behaved workspace
-// with a default app.
+// Config configures a [Server]. The zero value is a well-behaved workspace with a default app.
 type Config struct {
-	// Team and TeamName are the workspace's, BotUser and BotName the bot's. Empty
-	// means the defaults.
+	// Team and TeamName identify the workspace, BotUser and BotName the bot. Empty means the
+	// defaults.
 	Team, TeamName, BotUser, BotName string
-	// Scopes are those of the bot token, AppScopes those of the app token. Nil means
-	// [DefaultScopes] and connections:write.
+	// Scopes are the bot token's, AppScopes the app token's. Nil means [DefaultScopes] and
+	// connections:write.
 	Scopes, AppScopes []string
-	// Public is the address of the server in what it tells, such as https://slack.test. Empty
+	// Public is the server's address in responses and events, such as https://slack.test. Empty
 	// means the one that it listens on.
 	Public string
-	// Delivery says how the app is reached. What is 0 or nil of it means the defaults.
+	// Delivery configures how events are delivered. Zero fields mean the defaults.
 	Delivery
 	// Limits bound how often the app may write.
 	Limits
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Seed makes faults with a probability and the choice of sockets repeatable.
+	// Seed makes random faults and the choice of sockets repeatable.
 	Seed uint64
-	// TLS is what the server is served with; see [wire.Certificate]. Nil means plain HTTP.
+	// TLS configures TLS; see [wire.Certificate]. Nil means plain HTTP.
 	TLS *tls.Config
-	// Control serves the control side over HTTP under /emulator/. It asks for no
-	// token, so it is off unless set.
+	// Control serves the control side over HTTP under /emulator/, without authentication.
 	Control bool
-	// MaxMessages bounds the messages kept for each channel. 0 means the default.
+	// MaxMessages bounds the stored messages per channel. 0 means the default.
 	MaxMessages int
-	// Logger gets one line a request at Debug. Nil means no log.
+	// Logger gets one line per request at Debug. Nil means no log.
 	Logger *slog.Logger
 }
 
-// Delivery says how the app is reached.
+// Delivery configures how events are delivered.
 type Delivery = delivery.Settings
 
 // Limits bound how often the app may write.
 type Limits struct {
-	// Rate is how many messages a second each channel takes, with a burst of Burst;
-	// the service takes about 1. 0 means no limit.
+	// Rate is how many messages per second each channel accepts, with bursts of Burst; the service
+	// accepts about 1. 0 means no limit.
 	Rate  float64
 	Burst int
-	// Updates is how many chat.update a minute all channels take together, and so many at
-	// once; the service takes 50 and more (docs.slack.dev, rate limits, tier 3). 0 means
-	// no limit.
+	// Updates is how many chat.update calls per minute all channels accept together, and as burst;
+	// the service accepts 50 and more (docs.slack.dev, rate limits, tier 3). 0 means no limit.
 	Updates int
 }
 
@@ -148,8 +145,8 @@ func (cfg *Config) check() error {
 	return nil
 }
 
-// Server is a workspace. All its methods, its own and those of its parts, may be called
-// concurrently. One lock guards all parts.
+// Server is a workspace. Its methods and those of its parts may be called concurrently. One lock
+// guards all parts.
 type Server struct {
 	*People
 	*Observer
@@ -157,7 +154,7 @@ type Server struct {
 	delivery.Control
 	*wire.Faults[string]
 
-	cfg   *Config // does not change
+	cfg   *Config // immutable
 	mu    *sync.Mutex
 	world *world
 	line  *delivery.Line
@@ -174,7 +171,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: &cfg, mu: new(sync.Mutex)}
 	s.life = wire.NewLifecycle("slack emulator", ErrClosed, s.mu, cfg.Logger)
 	s.life.TLS = cfg.TLS
-	chances := rand.New(rand.NewPCG(cfg.Seed, 0)) // of faults, sockets and the order of events
+	chances := rand.New(rand.NewPCG(cfg.Seed, 0)) // for faults, sockets and the order of events
 	hub := wire.NewHub[string, Message](s.life)
 	s.Faults = wire.NewFaults(s.life, chances, refuseFault, Refuse, "socket", "hello", "envelope")
 	s.world = newWorld(s.cfg, hub)
@@ -182,7 +179,7 @@ func New(cfg Config) (*Server, error) {
 	s.line = delivery.New(delivery.Config{
 		Settings: cfg.Delivery, AppID: AppID, Secret: DefaultSigningSecret,
 		Mu: s.mu, Life: s.life, Faults: s.Faults, Chances: chances, Now: cfg.Now, Log: cfg.Logger,
-		Emit: func(e delivery.Event) {
+		Emit: func(e delivery.TraceEvent) {
 			hub.Emit(Event{Kind: e.Kind, Chat: e.Channel, Message: e.Message, Update: e.Envelope, Text: e.Text}, nil)
 		},
 		Changed: hub.Changed,
@@ -209,7 +206,7 @@ func (s *Server) BotToken() string { return DefaultBotToken }
 // AppToken returns the app-level token.
 func (s *Server) AppToken() string { return DefaultAppToken }
 
-// SigningSecret returns the secret that posted events are signed with.
+// SigningSecret returns the secret that signs posted events.
 func (s *Server) SigningSecret() string { return DefaultSigningSecret }
 
 // BotUser returns the user id of the bot.
@@ -218,9 +215,8 @@ func (s *Server) BotUser() string { return s.cfg.BotUser }
 // Team returns the id of the workspace.
 func (s *Server) Team() string { return s.cfg.Team }
 
-// Start listens on a free port of 127.0.0.1, or on addr where given, and serves
-// until [Server.Close]. It returns the address to give an app as its API URL; it
-// ends in /api/.
+// Start listens on a free port of 127.0.0.1, or on addr if given, and serves until
+// [Server.Close]. It returns the API URL for an app, which ends in /api/.
 func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	ln, err := s.life.Listen(ctx, addr...)
 	if err != nil {
@@ -236,14 +232,13 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	return base + "/api/", nil
 }
 
-// Down has nobody listen any more, as if the machine were off, until [Server.Up].
+// Down stops listening, as if the machine were off, until [Server.Up].
 func (s *Server) Down() error { return s.life.Down() }
 
-// Up listens again where [Server.Down] has ended it.
+// Up listens again after [Server.Down].
 func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
 
-// Close ends every request and socket, closes the subscriptions and waits until
-// nothing runs any more.
+// Close ends every request and socket, closes the subscriptions and waits for everything to end.
 func (s *Server) Close() error {
 	err := s.life.Close(func() {
 		s.line.HangUp()
@@ -253,7 +248,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// ServeHTTP answers the app, and the control side where it is on.
+// ServeHTTP serves the app, and the control side if enabled.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.life.Enter() {
 		http.Error(w, "closed", http.StatusServiceUnavailable)

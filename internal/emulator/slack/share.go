@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// Share names a message that somebody passes on.
+// Share identifies a message to forward.
 type Share struct {
 	Channel string `json:"channel"`
 	TS      string `json:"ts"`
 }
 
-// share attaches a message to the one that passes it on, which needs nothing else then.
+// share attaches a message to the one that forwards it, which needs no other content.
 func (w *world) share(m *message, opts *SayOptions) error {
 	if opts.Share == nil && m.text == "" && len(opts.Files) == 0 && opts.Subtype == "" {
 		return errors.New("slack emulator: a message needs a text or a file")
@@ -28,8 +28,8 @@ func (w *world) share(m *message, opts *SayOptions) error {
 	return nil
 }
 
-// attachment is a message in another one. No page describes it; these are the fields that
-// others were sent (slackapi/java-slack-sdk #1179, slack-go/slack PR 282; files:
+// attachment returns a message in another one. This is undocumented; these are the fields that
+// others have seen (slackapi/java-slack-sdk #1179, slack-go/slack PR 282; files:
 // NousResearch/hermes-agent PR 75481).
 func (w *world) attachment(c *channel, m *message) map[string]any {
 	name := m.user

@@ -12,23 +12,22 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// Limits of streams. How long one lives is not documented; some five minutes is what apps
-// see (slackapi/python-slack-sdk issue 1859). Texts of tasks are those of the page of
-// chat.appendStream.
+// Limits of streams. Their lifetime is undocumented; apps see about five minutes
+// (slackapi/python-slack-sdk issue 1859). Limits of tasks are on the page of chat.appendStream.
 const (
 	streamAge   = 5 * time.Minute
 	maxTaskText = 256
 )
 
-// stream is a message that still grows.
+// stream is a message that is still growing.
 type stream struct {
 	begun  time.Time
-	chunks bool // what its first call used, which its others must too
+	chunks bool // used by its first call, and so required of the others
 	ended  bool
 	tasks  []Task
 }
 
-// mismatches says whether a call uses what the first one did not.
+// mismatches reports whether a call differs from the first one in this.
 func (st *stream) mismatches(chunks bool, text string) bool {
 	return st != nil && (chunks && !st.chunks || text != "" && st.chunks)
 }
@@ -47,18 +46,18 @@ type chunk struct {
 	Task
 }
 
-// valid says whether the service takes a task.
+// valid reports whether the service accepts a task.
 func (t Task) valid() bool {
 	states := []string{"", "pending", "in_progress", "complete", "error"}
 	return t.ID != "" && t.Title != "" && utf8.RuneCountInString(t.Title) <= maxTaskText && slices.Contains(states, t.Status)
 }
 
-// streams says whether a message is open: the service ends what is too old.
+// streams reports whether a message is open: the service ends old streams.
 func (w *world) streams(m *message) bool {
 	return m.stream != nil && !m.stream.ended && w.cfg.Now().Sub(m.stream.begun) < streamAge
 }
 
-// streamed reads what a call adds to a stream. The two errors are those that apps have met
+// streamed reads what a call adds to a stream. Its two errors are reported by apps
 // (docs.slack.dev/reference/methods/chat.appendStream).
 func streamed(p *wire.Params, st *stream) (text string, tasks []Task, err *refusal) {
 	text = p.Text("markdown_text")
@@ -109,9 +108,9 @@ func (m *message) grow(text string, tasks []Task) *refusal {
 	return nil
 }
 
-// startStream begins a stream, which begins a session of an app that is an agent and clears
-// the status of its thread (docs.slack.dev/ai/agent-sessions). In a channel it wants to know
-// who reads along. That it takes no thread for none is the page's of 2025.
+// startStream begins a stream, which begins a session of an agent app and clears the status of
+// its thread (docs.slack.dev/ai/agent-sessions). In a channel it requires a recipient. The
+// thread was optional on the page of 2025.
 func startStream(c *call) (any, *refusal) {
 	text, tasks, err := streamed(c.p, nil)
 	if err != nil {
@@ -147,7 +146,7 @@ func startStream(c *call) (any, *refusal) {
 	return map[string]any{"channel": ch.id, "ts": m.ts}, nil
 }
 
-// ownStream finds an open stream of the bot by the ts of a call.
+// ownStream returns an open stream of the bot by the ts of a call.
 func (c *call) ownStream() (*channel, *message, *refusal) {
 	ch, m, err := c.own("message_not_owned_by_app")
 	switch {
@@ -161,7 +160,7 @@ func (c *call) ownStream() (*channel, *message, *refusal) {
 
 func appendStream(c *call) (any, *refusal) { return c.stream(false) }
 
-// stopStream ends a stream, and the session works no more unless the call says so.
+// stopStream ends a stream, and the session's work unless the call says otherwise.
 func stopStream(c *call) (any, *refusal) { return c.stream(true) }
 
 func (c *call) stream(end bool) (any, *refusal) {
@@ -192,13 +191,13 @@ func (c *call) stream(end bool) (any, *refusal) {
 	return map[string]any{"channel": ch.id, "ts": m.ts}, nil
 }
 
-// session sets the status of the session of a thread.
+// session sets the status of a thread's session.
 func (w *world) session(ch *channel, thread, status string) {
 	ch.sessions[thread] = status
 	w.hub.Changed()
 }
 
-// sessionStatus sets the status of a session, which apps that are agents have
+// sessionStatus sets the status of a session of an agent app
 // (docs.slack.dev/reference/methods/agents.sessions.setStatus).
 func sessionStatus(c *call) (any, *refusal) {
 	if !c.app.hasScope(manifest.AgentScope) {
@@ -219,8 +218,8 @@ func sessionStatus(c *call) (any, *refusal) {
 	return map[string]any{"status": status, "agent_status": status}, nil
 }
 
-// StopSession has a person press the service's own button to stop in a thread: what streams
-// there is ended, and the app told. The session stays at work until the app says otherwise
+// StopSession presses the service's own stop button in a thread as a person: it ends the streams
+// and tells the app. The session keeps its status until the app changes it
 // (docs.slack.dev/reference/events/agent_session_stopped).
 func (p *People) StopSession(channelID, thread, userID string) (Sent, error) {
 	p.mu.Lock()
@@ -249,7 +248,7 @@ func (p *People) StopSession(channelID, thread, userID string) (Sent, error) {
 	return p.news.event(c, "", json.RawMessage(event), Sent{Channel: c.id}), nil
 }
 
-// Session returns the status of the session of a thread; empty where there is none.
+// Session returns the status of a thread's session, or "".
 func (st State) Session(channel, thread string) string {
 	return st.channel(channel).sessions[thread]
 }

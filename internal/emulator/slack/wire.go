@@ -82,7 +82,7 @@ type wireOuter struct {
 	EventContext   string           `json:"event_context"`
 }
 
-// wire builds the JSON of a message as it is now.
+// wire returns the JSON of a message as it is now.
 func (w *world) wire(m *message) *wireMessage {
 	out := &wireMessage{
 		Type: "message", Subtype: m.subtype, User: m.user, Text: m.text, TS: m.ts, Team: w.teamOf(m.user), ThreadTS: m.thread(),
@@ -114,7 +114,7 @@ func (w *world) wire(m *message) *wireMessage {
 	return out
 }
 
-// channelJSON is a channel as conversations.info has it.
+// channelJSON returns a channel as in conversations.info.
 func (w *world) channelJSON(c *channel) map[string]any {
 	out := map[string]any{
 		"id": c.id, "name": c.name, "is_channel": c.kind == Public, "is_group": c.kind == Private,
@@ -129,7 +129,7 @@ func (w *world) channelJSON(c *channel) map[string]any {
 	return out
 }
 
-// userJSON is a user as users.info has it.
+// userJSON returns a user as in users.info.
 func (w *world) userJSON(u *User) map[string]any {
 	return map[string]any{
 		"id": u.ID, "team_id": w.teamOf(u.ID), "is_stranger": u.Team != "", "name": u.Name, "real_name": u.RealName, "deleted": u.Deleted,

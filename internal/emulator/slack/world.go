@@ -10,7 +10,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// Kinds of channels, as channel_type has them.
+// Kinds of channels, as in channel_type.
 const (
 	Public  = "channel"
 	Private = "group"
@@ -30,20 +30,19 @@ type User struct {
 	Bot         bool   `json:"bot"`
 	// Deleted marks a deactivated account.
 	Deleted bool `json:"deleted"`
-	// Team is another workspace that the person is of; a channel they are in is shared
-	// with it.
+	// Team is the person's other workspace; the person's channels are shared with it.
 	Team string `json:"team"`
 }
 
-// world is the workspace: people, channels, messages and files, with what the service makes
-// of them. It knows nothing of HTTP, nor of what the app is told. All of it is guarded by
-// the lock of the server, which whoever calls it holds.
+// world is the workspace: people, channels, messages and files, with the service's rules. It
+// knows nothing of HTTP, nor of what the app is told. It is guarded by the lock of the server,
+// which callers hold.
 type world struct {
-	cfg       *Config                    // does not change
-	hub       *wire.Hub[string, Message] // those who look on
+	cfg       *Config                    // immutable
+	hub       *wire.Hub[string, Message] // for observers
 	users     map[string]*User
 	channels  map[string]*channel
-	order     []string // channels as they were made
+	order     []string // channels in the order of creation
 	nextID    int
 	lastStamp int64 // microseconds
 	files     fileStore
@@ -60,11 +59,11 @@ func newWorld(cfg *Config, hub *wire.Hub[string, Message]) *world {
 	}
 }
 
-// refusal is what the service says of what it does not do.
+// refusal is an error of the service.
 type refusal struct {
 	code             string
 	needed, provided string
-	retryAfter       int // seconds; 0 where calling too often is not what is wrong
+	retryAfter       int // seconds; only for rate limits
 	messages         []string
 }
 
@@ -87,20 +86,20 @@ type channel struct {
 	messages []*message
 	byTS     map[string]*message
 	statuses map[string]Status // by thread
-	sessions map[string]string // their status, by thread
+	sessions map[string]string // statuses by thread
 	titles   map[string]string // by thread
 	prompts  []Prompt
 	history  []Status
 	answers  int
 }
 
-// message is a message of a channel. parent is that of its thread, or nil.
+// message is a message of a channel. parent is the first message of its thread, or nil.
 type message struct {
 	ts        string
 	parent    *message
 	user      string
 	bot       bool   // ours
-	otherBot  string // an id of somebody else's
+	otherBot  string // the id of another bot
 	subtype   string
 	text      string
 	blocks    []byte
@@ -108,7 +107,7 @@ type message struct {
 	replies   []string
 	replyFrom []string
 	broadcast bool
-	ephemeral string // for whom
+	ephemeral string // for this user only
 	sent      time.Time
 	edited    time.Time
 	edits     []Edit
@@ -116,12 +115,12 @@ type message struct {
 	react     []string
 	theirs    []reaction // of people
 	cut       int
-	attached  []any // messages that it shares
+	attached  []any // forwarded messages
 	loose     bool  // plain words may be mentions
 	stream    *stream
 }
 
-// teamOf is the workspace of a user.
+// teamOf returns the workspace of a user.
 func (w *world) teamOf(user string) string {
 	if u := w.users[user]; u != nil && u.Team != "" {
 		return u.Team
@@ -129,7 +128,7 @@ func (w *world) teamOf(user string) string {
 	return w.cfg.Team
 }
 
-// isShared says whether people of other workspaces are in a channel.
+// isShared reports whether people of other workspaces are in a channel.
 func (w *world) isShared(c *channel) bool {
 	return c != nil && slices.ContainsFunc(c.members, func(user string) bool { return w.teamOf(user) != w.cfg.Team })
 }
@@ -144,19 +143,19 @@ func (m *message) thread() string {
 	return ""
 }
 
-// stamp gives the next ts, which is also the id of a message.
+// stamp returns the next ts, which is also the id of a message.
 func (w *world) stamp() string {
 	w.lastStamp = max(w.lastStamp+1, w.cfg.Now().UnixMicro())
 	return fmt.Sprintf("%d.%06d", w.lastStamp/1e6, w.lastStamp%1e6)
 }
 
-// id gives an id as the service makes them.
+// id returns an id in the service's form.
 func (w *world) id(prefix string) string {
 	w.nextID++
 	return fmt.Sprintf("%s0E%07d", prefix, w.nextID)
 }
 
-// add puts a message into its channel and tells the observers.
+// add adds a message to its channel and tells the observers.
 func (w *world) add(c *channel, m *message) {
 	m.ts = w.stamp()
 	m.sent = w.cfg.Now()
@@ -179,7 +178,7 @@ func (w *world) add(c *channel, m *message) {
 	w.emit(Event{Kind: EventMessage, Chat: c.id, Message: m.ts}, c, m)
 }
 
-// emit tells everyone who looks on. A message is shown as it is now.
+// emit tells the observers. A message is shown as it is now.
 func (w *world) emit(e Event, c *channel, m *message) {
 	var look func() Message
 	if m != nil {
@@ -188,7 +187,7 @@ func (w *world) emit(e Event, c *channel, m *message) {
 	w.hub.Emit(e, look)
 }
 
-// tally counts the messages of the bot that stand.
+// tally counts the bot's messages that are not deleted.
 func (w *world) tally(c *channel, m *message, n int) {
 	if m.bot && !m.deleted {
 		c.answers += n
@@ -196,8 +195,8 @@ func (w *world) tally(c *channel, m *message, n int) {
 	}
 }
 
-// find looks a channel up as the methods do: by its id, or by a user's for the DM
-// with them. Where write is set, it also refuses those the bot cannot write to.
+// find returns a channel by its id, or by a user's id for the DM. With write, it refuses
+// channels that the bot cannot write to.
 func (w *world) find(id string, write bool) (*channel, *refusal) {
 	if id == "" {
 		return nil, refuse("channel_not_found") // its page
@@ -217,7 +216,7 @@ func (w *world) find(id string, write bool) (*channel, *refusal) {
 	return c, nil
 }
 
-// openDM finds or makes the DM of the bot with a user.
+// openDM returns the DM of the bot with a user, new if necessary.
 func (w *world) openDM(user string) *channel {
 	for _, id := range w.order {
 		if c := w.channels[id]; c.kind == DM && c.botIn && slices.Contains(c.members, user) {
@@ -248,7 +247,7 @@ func (w *world) makeChannel(spec ChannelSpec) *channel {
 	return c
 }
 
-// kindScope is the scope that reading a channel, or what is said there, takes
+// kindScope returns the scope for reading a channel, or its messages
 // (docs.slack.dev/reference/methods/conversations.history and …/conversations.info).
 func kindScope(kind, what string) string {
 	switch kind {
@@ -262,14 +261,13 @@ func kindScope(kind, what string) string {
 	return "channels:" + what
 }
 
-// status is the status that stands in a thread: a reply clears it, and so does time.
+// status returns the current status of a thread: a reply clears it, and so does time.
 func (w *world) status(c *channel, thread string) (Status, bool) {
 	st, ok := c.statuses[thread]
 	return st, ok && w.cfg.Now().Sub(st.At) < statusAge
 }
 
-// setStatus shows or, with an empty text, clears a status. What the bot itself asks
-// for is kept in the history.
+// setStatus shows or, with an empty text, clears a status. Calls of the bot itself are recorded.
 func (w *world) setStatus(ch *channel, thread, text string, asked bool) {
 	st := Status{Channel: ch.id, Thread: thread, Text: text, At: w.cfg.Now()}
 	if text == "" {

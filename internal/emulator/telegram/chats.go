@@ -58,8 +58,7 @@ func getChatAdministrators(_ context.Context, a *api, p *wire.Params) (any, *api
 	return admins, nil
 }
 
-// find looks a chat up as the methods do. Where write is set, it also refuses
-// chats the bot cannot write to.
+// find returns a chat. With write, it refuses chats that the bot cannot write to.
 func (a *api) find(p *wire.Params, write bool) (*chat, *apiError) {
 	raw := p.Text("chat_id")
 	if raw == "" {
@@ -85,8 +84,8 @@ func (a *api) find(p *wire.Params, write bool) (*chat, *apiError) {
 	return c, nil
 }
 
-// thread checks a message_thread_id: an unknown topic is refused, and so is the
-// General one, which is reached by leaving the id out.
+// thread checks a message_thread_id: it refuses an unknown topic, and the General one, which is
+// used by leaving the id out.
 func thread(c *chat, p *wire.Params, general bool) (int64, *apiError) {
 	id := p.Int("message_thread_id")
 	if id == 0 || general && c.forum && id == generalTopic {

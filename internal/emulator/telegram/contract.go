@@ -11,18 +11,18 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// contractJSON is the Bot API as the package @grammyjs/types describes it (version 5.0.0, MIT), as
-// far as the emulator plays it; TestContractsAreWhatTheTypesSay makes it.
+// contractJSON is the Bot API as the package @grammyjs/types describes it (version 5.0.0, MIT),
+// as far as emulated; TestContractsAreWhatTheTypesSay generates it.
 //
 //go:embed contract.json
 var contractJSON []byte
 
 var contract = sync.OnceValue(func() *wire.Contract { return wire.MustContract(contractJSON) })
 
-// olderParameters are those that servers before Bot API 10.3 read, which newer ones ignore.
+// olderParameters were read by servers before Bot API 10.3; newer ones ignore them.
 var olderParameters = []string{"receiver_user_id", "callback_query_id"}
 
-// methodName is a method as the Bot API writes it, empty where the contract does not have it.
+// methodName returns a method's name in the Bot API's case, or "" if the contract lacks it.
 func methodName(lower string) string {
 	for _, name := range slices.Sorted(maps.Keys(contract().Fields("results"))) {
 		if strings.ToLower(name) == lower {
@@ -32,8 +32,8 @@ func methodName(lower string) string {
 	return ""
 }
 
-// checkCall holds an accepted call and its result against the contract: what is wrong is an error of
-// whoever called, or of the emulator, and [Server.Close] returns it.
+// checkCall validates an accepted call and its result against the contract. [Server.Close]
+// returns the errors, which are the bot's or the emulator's.
 func (a *api) checkCall(name string, p *wire.Params, result any) {
 	name = methodName(name)
 	parameters := contract().Fields("parameters", name)

@@ -12,8 +12,8 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// api is what the bot calls. It reads what a call asks for, refuses what the service refuses,
-// and has the world and the way of updates do the rest.
+// api serves the bot's calls. It parses requests, refuses what the service refuses, and uses the
+// world and the queue of updates.
 type api struct {
 	cfg     *Config
 	methods map[string]method
@@ -31,11 +31,10 @@ func newAPI(cfg *Config, w *world, q *queue, faults *wire.Faults[int64]) *api {
 	return a
 }
 
-// method is one method of the Bot API. It runs with the lock of the world held.
+// method is one method of the Bot API. It runs with the world's lock held.
 type method func(ctx context.Context, a *api, p *wire.Params) (any, *apiError)
 
-// methods lists the methods by their lower-case names: the service does not mind
-// the case.
+// methods lists the methods by lower-case name: the service ignores case.
 func methods() map[string]method {
 	return map[string]method{
 		"getme":                  getMe,
@@ -63,7 +62,7 @@ func methods() map[string]method {
 	}
 }
 
-// apiError is a refusal as the service words it.
+// apiError is an error in the service's words.
 type apiError struct {
 	code        int
 	description string
@@ -75,7 +74,7 @@ func errorf(code int, format string, args ...any) *apiError {
 	return &apiError{code: code, description: fmt.Sprintf(format, args...)}
 }
 
-// badRequest is a 400 with the prefix the service puts before it.
+// badRequest returns a 400 with the service's prefix.
 func badRequest(format string, args ...any) *apiError {
 	return errorf(400, "Bad Request: "+format, args...) // Client.cpp
 }
@@ -86,7 +85,7 @@ func tooMany(seconds int) *apiError {
 	return e
 }
 
-// response is the envelope of every answer.
+// response is the envelope of every response.
 type response struct {
 	OK          bool                `json:"ok"`
 	Result      any                 `json:"result,omitempty"`
@@ -115,7 +114,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	wire.WriteJSON(w, status, "application/json", v)
 }
 
-// ServeHTTP answers calls and hands out files.
+// ServeHTTP serves calls and files.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if rest, ok := strings.CutPrefix(r.URL.Path, "/file/bot"); ok {
 		a.serveFile(w, r, rest)
@@ -145,8 +144,7 @@ func (a *api) authorize(token string) *apiError {
 	return errorf(401, "Unauthorized") // Client.cpp
 }
 
-// serveMethod runs one method between the faults that come before it and those
-// that come after it.
+// serveMethod runs one method, with the faults before and after it.
 func (a *api) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 	p, err := readParams(w, r)
 	if err != nil {
@@ -177,7 +175,7 @@ func (a *api) locked(ctx context.Context, run method, p *wire.Params) (any, *api
 	return run(ctx, a, p)
 }
 
-// after answers an accepted request, unless a fault spoils the answer.
+// after answers an accepted request, unless a fault drops the response.
 func (a *api) after(w http.ResponseWriter, f *Fault, result any) {
 	if f != nil {
 		switch f.Effect {

@@ -10,21 +10,22 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// ephemeralWindow is how long after a press its callback query is a reason to send an ephemeral
-// message (core.telegram.org/bots/api#ephemeral-messages-and-commands).
+// ephemeralWindow is how long after a press its callback query permits an ephemeral message
+// (core.telegram.org/bots/api#ephemeral-messages-and-commands).
 const ephemeralWindow = 15 * time.Second
 
-// ephemeralParameters are Bot API 10.3's (core.telegram.org/bots/api#ephemeralmessageparameters).
-// 10.2 had them beside those of the message.
+// ephemeralParameters are Bot API 10.3's
+// (core.telegram.org/bots/api#ephemeralmessageparameters). In 10.2 they were beside the
+// message's.
 type ephemeralParameters struct {
 	Receiver int64  `json:"receiver_user_id"`
 	Callback string `json:"callback_query_id"`
 }
 
-// receiver makes a message an ephemeral one where its parameters say so, and reports whether
-// they do. An administrator may send one to any person of a group at any time, any other bot
-// only upon a press or an ephemeral command. The word for that refusal is in kurigram's pull
-// request 337; those of the others are assumed.
+// receiver makes a message ephemeral if its parameters say so, and reports that. An
+// administrator may send one to anybody in a group at any time, any other bot only upon a press
+// or an ephemeral command. That refusal is from kurigram's pull request 337; the others are
+// assumed.
 func (a *api) receiver(p *wire.Params, c *chat, m *message) (bool, *apiError) {
 	var to ephemeralParameters
 	switch a.cfg.Version {
@@ -54,10 +55,10 @@ func (a *api) receiver(p *wire.Params, c *chat, m *message) (bool, *apiError) {
 	return true, nil
 }
 
-// maxEphemeral bounds the ephemeral messages that are kept of a chat.
+// maxEphemeral bounds the stored ephemeral messages of a chat.
 const maxEphemeral = 100
 
-// addEphemeral puts an ephemeral message before its receiver. Its message_id is 0.
+// addEphemeral shows an ephemeral message to its receiver. Its message_id is 0.
 func (w *world) addEphemeral(c *chat, m *message) {
 	w.ephemerals++
 	m.ephemeral, m.date = w.ephemerals, w.now()
@@ -66,7 +67,7 @@ func (w *world) addEphemeral(c *chat, m *message) {
 	w.emit(Event{Kind: EventEphemeral, Chat: c.id}, c, m)
 }
 
-// findEphemeral finds an ephemeral message.
+// findEphemeral returns an ephemeral message.
 func (c *chat) findEphemeral(id, receiver int64) *message {
 	i := slices.IndexFunc(c.ephemeral, func(m *message) bool { return m.ephemeral == id && m.receiver.ID == receiver })
 	if i < 0 {
@@ -75,7 +76,7 @@ func (c *chat) findEphemeral(id, receiver int64) *message {
 	return c.ephemeral[i]
 }
 
-// editEphemeralMessageText keeps to core.telegram.org/bots/api#editephemeralmessagetext. Its
+// editEphemeralMessageText follows core.telegram.org/bots/api#editephemeralmessagetext. Its
 // refusals are assumed to be those of editMessageText.
 func editEphemeralMessageText(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	body, keys, err := newText(p)
@@ -109,7 +110,7 @@ func (st State) Ephemeral(chat int64) []Message {
 	return out
 }
 
-// PressEphemeral has the receiver of an ephemeral message press a button under it.
+// PressEphemeral presses a button of an ephemeral message as its receiver.
 func (p *people) PressEphemeral(chatID, ephemeral, userID int64, data string) (Sent, error) {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()

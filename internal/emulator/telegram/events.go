@@ -17,14 +17,14 @@ const (
 	EventCall     = wire.EventCall
 	EventFault    = wire.EventFault
 	EventCut      = "cut"
-	// EventEphemeral is an ephemeral message, or a change of one.
+	// EventEphemeral is a new or changed ephemeral message.
 	EventEphemeral = "ephemeral"
 )
 
-// Event is something that happened.
+// Event is an event of the emulator.
 type Event = wire.Event[int64, Message]
 
-// emit tells everyone who looks on. A message is shown as it is now.
+// emit tells the observers. A message is shown as it is now.
 func (w *world) emit(e Event, c *chat, m *message) {
 	var look func() Message
 	if m != nil {
@@ -33,9 +33,9 @@ func (w *world) emit(e Event, c *chat, m *message) {
 	w.hub.Emit(e, look)
 }
 
-// Subscribe returns the events from now on. At most buffer of them wait; what does
-// not fit is dropped and counted in the next one. The channel is closed by cancel,
-// which must be called, and by [Server.Close].
+// Subscribe returns the events from now on. At most buffer of them wait; others are dropped and
+// counted in the next one. The channel is closed by cancel, which must be called, and by
+// [Server.Close].
 func (o *observer) Subscribe(buffer int) (events <-chan Event, cancel func()) {
 	return o.state.world.hub.Subscribe(buffer)
 }

@@ -9,8 +9,8 @@ import (
 // Effect is what a fault does to a call.
 type Effect = wire.Effect
 
-// The effects. Duplicate lets getUpdates deliver what it delivers once more at the next
-// call, Conflict refuses with 409 as if another poller had come.
+// The effects. Duplicate makes getUpdates deliver its result again at the next call, Conflict
+// refuses with 409 as if there were another poller.
 const (
 	Slow            = wire.Slow
 	TooManyRequests = wire.TooManyRequests
@@ -27,7 +27,7 @@ const (
 // Fault is a rule for misbehaving. Downloads are the method "file".
 type Fault = wire.Fault[int64]
 
-// refuse answers a call that meets a fault as the service words it.
+// refuse answers a call that meets a fault, in the service's words.
 func refuse(w http.ResponseWriter, f *Fault) {
 	if f.Effect == Conflict {
 		writeError(w, errorf(409, conflictPoll))

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/gif"  // formats the service takes as photos
+	_ "image/gif"  // formats that the service accepts as photos
 	_ "image/jpeg" // "
 	_ "image/png"  // "
 	"net/http"
@@ -44,10 +44,10 @@ type file struct {
 	seconds    int
 }
 
-// maxFiles is how many bytes of files are kept.
+// maxFiles bounds the stored bytes of files.
 const maxFiles = 256 << 20
 
-// fileStore keeps files; the oldest go first.
+// fileStore keeps files; the oldest are dropped first.
 type fileStore struct {
 	byID  map[string]*file
 	order []*file
@@ -55,8 +55,7 @@ type fileStore struct {
 	next  int
 }
 
-// put keeps a file. A size larger than the data stands for a file too large to be
-// worth keeping.
+// put stores a file. A size larger than the data stands for a large file.
 func (st *fileStore) put(kind, name, mime string, data []byte, size int) *file {
 	st.next++
 	ext := path.Ext(name)
@@ -83,7 +82,7 @@ func (st *fileStore) put(kind, name, mime string, data []byte, size int) *file {
 
 func (f *file) wire() botapi.File {
 	out := botapi.File{FileID: f.id, FileUniqueID: f.unique, FileSize: f.size}
-	switch f.kind { // What each has is told by the types of the Bot API.
+	switch f.kind { // the fields of each kind are from the types of the Bot API
 	case KindPhoto:
 		out.Width, out.Height = cmp.Or(f.width, 90), cmp.Or(f.height, 90)
 	case KindRound:
@@ -98,7 +97,7 @@ func (f *file) wire() botapi.File {
 	return out
 }
 
-// getFile tells where a file is fetched from. Files over 20 MB are refused.
+// getFile returns where to download a file. Files over 20 MB are refused.
 func getFile(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	id := p.Text("file_id")
 	if id == "" {
@@ -154,7 +153,7 @@ func (a *api) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
 	_, _ = w.Write(found.data)
 }
 
-// media reads the file of a send: uploaded, or by the id of one the server has.
+// media returns the file of a send: uploaded, or by the id of a stored one.
 func (a *api) media(p *wire.Params, kind string) (*file, *apiError) {
 	up, uploaded := p.File(kind)
 	value := p.Text(kind)
@@ -176,10 +175,9 @@ func (a *api) media(p *wire.Params, kind string) (*file, *apiError) {
 	return f, nil
 }
 
-// fileName reads the name of a file as the service does: quoted, with backslashes, and then
-// decoded like an address (tdlib/td, tdnet HttpReader.cpp). Until 2021 a quoted name ended
-// at a quote or semicolon in it (td 48aecf883), as it does here: a server of one's own may
-// be that old.
+// fileName parses the name of a file as the service does: quoted, with backslashes, and then
+// percent-decoded (tdlib/td, tdnet HttpReader.cpp). Until 2021 a quoted name ended at a quote or
+// semicolon in it (td 48aecf883), as it does here: a self-hosted server may be that old.
 func fileName(disposition string) string {
 	_, name, _ := strings.Cut(disposition, `filename="`)
 	if end := strings.IndexAny(name, `";\`); end >= 0 {

@@ -7,19 +7,19 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits are the rates of flood control. A zero field means no such limit.
+// Limits are the rates of flood control. A zero field means no limit.
 type Limits struct {
-	// PerChat is messages a second in one chat, with a burst of Burst.
+	// PerChat is messages per second in one chat, with bursts of Burst.
 	PerChat float64
 	Burst   int
-	// PerGroup is messages and edits a minute in one group.
+	// PerGroup is messages and edits per minute in one group.
 	PerGroup int
-	// Overall is messages a second over all chats.
+	// Overall is messages per second in all chats.
 	Overall int
 }
 
-// ServiceLimits are about those of the hosted service, which does not publish
-// them: 1 a second and chat with bursts, 20 a minute and group, 30 a second.
+// ServiceLimits returns approximate limits of the hosted service, which does not publish them: 1
+// per second and chat with bursts, 20 per minute and group, 30 per second.
 func ServiceLimits() *Limits { return &Limits{PerChat: 1, Burst: 5, PerGroup: 20, Overall: 30} }
 
 // flood is flood control. Guarded by the lock of the world.
@@ -28,11 +28,11 @@ type flood struct {
 	overall *limit
 	chats   map[int64]*limit
 	groups  map[int64]*limit
-	// early counts the messages that came during a penalty.
+	// early counts the messages during a penalty.
 	early int
 }
 
-// limit is one rate, and how long nothing may come after it was exceeded.
+// limit is a rate limit with a penalty.
 type limit struct {
 	*rate.Limiter
 	until time.Time
@@ -53,7 +53,7 @@ func newFlood(l *Limits) *flood {
 	return f
 }
 
-// of returns the limits that a chat is under.
+// of returns the limits that apply to a chat.
 func (f *flood) of(c *chat) (list []*limit) {
 	if f.overall != nil {
 		list = append(list, f.overall)
@@ -73,8 +73,8 @@ func (f *flood) of(c *chat) (list []*limit) {
 	return list
 }
 
-// take lets a message through or refuses it with the time to wait. A refusal costs
-// nothing, but trying again before that time is over makes it longer.
+// take admits a message or refuses it with the time to wait. A refusal costs nothing, but trying
+// again too early extends the penalty.
 func (f *flood) take(c *chat, now time.Time) *apiError {
 	var wait time.Duration
 	var held []*limit

@@ -11,7 +11,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// allowedUpdates reads allowed_updates: nil where there are none, or none that make sense.
+// allowedUpdates parses allowed_updates: nil if missing or invalid.
 func allowedUpdates(p *wire.Params) []string {
 	var kinds []string
 	if there, err := p.JSON("allowed_updates", &kinds); !there || err != nil {
@@ -35,8 +35,8 @@ func getUpdates(ctx context.Context, a *api, p *wire.Params) (any, *apiError) {
 
 var secretToken = regexp.MustCompile(`^[A-Za-z0-9_-]*$`)
 
-// setWebhook takes updates from polls to an address. The service allows one call a second,
-// which the emulator does not ask for.
+// setWebhook switches from polling to a webhook. The service permits one call per second, which
+// is not enforced.
 func setWebhook(ctx context.Context, a *api, p *wire.Params) (any, *apiError) {
 	hook := &webhook{URL: p.Text("url"), secret: p.Text("secret_token"), MaxConnections: defaultConnections, queues: map[string]*hookQueue{}}
 	if hook.URL == "" {
@@ -52,7 +52,7 @@ func setWebhook(ctx context.Context, a *api, p *wire.Params) (any, *apiError) {
 	return true, nil
 }
 
-// checkWebhook refuses what the service does not post to.
+// checkWebhook refuses addresses that the service does not post to.
 func (a *api) checkWebhook(raw, secret string) *apiError {
 	u, err := url.Parse(raw)
 	switch {

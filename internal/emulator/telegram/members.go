@@ -8,13 +8,12 @@ import (
 	"oneclaw/internal/emulator/telegram/botapi"
 )
 
-// maxCallbacks bounds the presses remembered.
+// maxCallbacks bounds the stored presses.
 const maxCallbacks = 10_000
 
-// Press has a person who is in the chat press the button of a message that carries
-// data. Where forge is given and true, the button need not exist: apps can be made to
-// send anything. Then the message may be deleted, too, and the bot is told only where
-// it stood.
+// Press presses the button with this data in a message as a member of the chat. With forge, the
+// button need not exist: clients can send anything. Then the message may even be deleted, and
+// the bot only gets its id.
 func (p *people) Press(chatID, messageID, userID int64, data string, forge ...bool) (Sent, error) {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
@@ -33,7 +32,7 @@ func (p *people) Press(chatID, messageID, userID int64, data string, forge ...bo
 	return p.pressed(c, u, m, data), nil
 }
 
-// pressed tells the bot of a press.
+// pressed tells the bot about a press.
 func (p *people) pressed(c *chat, u *User, m *message, data string) Sent {
 	id := strconv.FormatInt(4_000_000_000_000+p.updates.last+int64(len(p.world.callbackID)), 10)
 	for p.world.callbacks[id] != nil {
@@ -47,7 +46,7 @@ func (p *people) pressed(c *chat, u *User, m *message, data string) Sent {
 	}
 	q := botapi.CallbackQuery{ID: id, From: *u, Message: m.wire(c, true), ChatInstance: strconv.FormatInt(-c.id, 10), Data: data}
 	if m.deleted {
-		q.Message = &botapi.Message{Chat: c.wire(), MessageID: m.id} // a date of 0 says so
+		q.Message = &botapi.Message{Chat: c.wire(), MessageID: m.id} // a date of 0 marks it as inaccessible
 	}
 	sent := Sent{Chat: c.id, Message: m.id, Callback: id}
 	if c.isBotMember() {
@@ -57,7 +56,7 @@ func (p *people) pressed(c *chat, u *User, m *message, data string) Sent {
 	return sent
 }
 
-// SetBlocked has the user of a private chat block the bot or start it again.
+// SetBlocked blocks the bot, or starts it again, as the user of a private chat.
 func (p *people) SetBlocked(userID int64, blocked bool) (Sent, error) {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
@@ -70,8 +69,7 @@ func (p *people) SetBlocked(userID int64, blocked bool) (Sent, error) {
 	return p.myMember(c, u, old), nil
 }
 
-// SetBot has a person remove the bot from a group or add it, as an administrator
-// or not.
+// SetBot removes the bot from a group or adds it as a person, optionally as an administrator.
 func (p *people) SetBot(chatID, byUser int64, status string) (Sent, error) {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
@@ -100,8 +98,8 @@ func (p *people) myMember(c *chat, by *User, old botapi.Member) Sent {
 	return Sent{Chat: c.id, Update: update}
 }
 
-// Migrate turns a group into a supergroup and returns the new chat's id. Both chats
-// get the message that says so.
+// Migrate turns a group into a supergroup and returns the new chat's id. Both chats get a
+// message about it.
 func (p *people) Migrate(chatID, byUser int64) (int64, error) {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()

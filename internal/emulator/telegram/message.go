@@ -22,15 +22,15 @@ type message struct {
 	markup  *botapi.Keyboard
 	edits   []Edit
 	deleted bool
-	known   bool // the bot was told of it
+	known   bool // the bot was told about it
 	silent  bool
 	cut     int
 	react   []string
-	theirs  map[int64]string // the reactions of people
+	theirs  map[int64]string // people's reactions
 	migTo   int64
 	migFrom int64
 	points  pointing
-	// receiver alone sees an ephemeral message, which has a number of its own.
+	// receiver is the only user who sees an ephemeral message, which has its own number.
 	receiver  *User
 	ephemeral int64
 }
@@ -38,7 +38,7 @@ type message struct {
 func (c *chat) wire() botapi.Chat {
 	w := botapi.Chat{ID: c.id, Type: c.kind, Title: c.title, IsForum: c.forum && c.kind == Supergroup}
 	if c.kind != Private {
-		w.Title = cmp.Or(w.Title, "Group") // no group is without
+		w.Title = cmp.Or(w.Title, "Group") // every group has one
 	}
 	if c.user != nil {
 		w.Username, w.FirstName, w.LastName = c.user.Username, c.user.FirstName, c.user.LastName
@@ -46,8 +46,8 @@ func (c *chat) wire() botapi.Chat {
 	return w
 }
 
-// wire builds the JSON of a message. A reply shows the message it replies to,
-// whose own reply is left out.
+// wire returns the JSON of a message. A reply includes the message it replies to, without that
+// one's own reply.
 func (m *message) wire(c *chat, withReply bool) *botapi.Message {
 	from := m.from
 	w := &botapi.Message{
@@ -85,7 +85,7 @@ func (m *message) wire(c *chat, withReply bool) *botapi.Message {
 	return w
 }
 
-// observed is the message as observers see it.
+// observed returns the message as observers see it.
 func (m *message) observed(c *chat) Message {
 	o := Message{
 		Chat: c.id, ID: m.id, Thread: m.thread, From: m.from.ID, FromBot: m.from.IsBot, Date: m.date,

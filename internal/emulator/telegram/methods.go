@@ -56,7 +56,7 @@ func setMyCommands(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	return true, nil
 }
 
-// commandScope is the key of a scope and language: the scope as compact JSON.
+// commandScope returns the key of a scope and language: the scope as compact JSON.
 func commandScope(p *wire.Params) (string, *apiError) {
 	scope := map[string]any{}
 	if _, err := p.JSON("scope", &scope); err != nil {
@@ -95,7 +95,7 @@ func deleteMyCommands(_ context.Context, a *api, p *wire.Params) (any, *apiError
 	return true, nil
 }
 
-// maxActions bounds the actions kept for a chat.
+// maxActions bounds the stored actions of a chat.
 const maxActions = 1000
 
 func sendChatAction(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
@@ -152,7 +152,7 @@ func sendMessageDraft(_ context.Context, a *api, p *wire.Params) (any, *apiError
 	return true, nil
 }
 
-// reactions are the emoji that anyone may react with (Bot API, ReactionTypeEmoji).
+// reactions are the emoji of reactions (Bot API, ReactionTypeEmoji).
 const reactions = "👍 👎 ❤ 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡"
 
 func knownReaction(emoji string) bool {
@@ -190,8 +190,8 @@ func setMessageReaction(_ context.Context, a *api, p *wire.Params) (any, *apiErr
 	return true, nil
 }
 
-// answerCallbackQuery ends a press of a button (core.telegram.org/bots/api#answercallbackquery).
-// That each is answered once is assumed.
+// answerCallbackQuery answers a button press (core.telegram.org/bots/api#answercallbackquery).
+// Assumed: each is answered once.
 func answerCallbackQuery(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	if markup.Length(p.Text("text")) > 200 {
 		return nil, badRequest("MESSAGE_TOO_LONG") // MessagesManager.cpp

@@ -13,7 +13,7 @@ import (
 	"oneclaw/internal/emulator/telegram/botapi"
 )
 
-// What is the same in JSON as for those who look on.
+// Types that observers share with the JSON.
 type (
 	// User is a person or a bot.
 	User = botapi.User
@@ -23,8 +23,7 @@ type (
 	Button = botapi.Button
 )
 
-// Message is a message as an observer sees it. Slices and Data are not to be
-// changed.
+// Message is a message as an observer sees it. Do not change slices and Data.
 type Message struct {
 	Chat      int64      `json:"chat"`
 	ID        int64      `json:"id"`
@@ -43,11 +42,10 @@ type Message struct {
 	Reactions []string   `json:"reactions,omitempty"`
 	Silent    bool       `json:"silent,omitempty"`
 	Deleted   bool       `json:"deleted,omitempty"`
-	// Receiver is who alone sees an ephemeral message, Ephemeral the number of it.
+	// Receiver is the only user who sees an ephemeral message, Ephemeral its number.
 	Receiver  int64 `json:"receiver,omitempty"`
 	Ephemeral int64 `json:"ephemeral,omitempty"`
-	// Cut counts how often the bot was not told that this message, or an edit of
-	// it, was accepted.
+	// Cut counts the dropped responses to the bot's call for this message, or an edit of it.
 	Cut int `json:"cut,omitempty"`
 }
 
@@ -61,7 +59,7 @@ type File struct {
 	Data []byte `json:"-"`
 }
 
-// Edit is what a message was before an edit.
+// Edit is a message before an edit.
 type Edit struct {
 	At      time.Time  `json:"at"`
 	Text    string     `json:"text"`
@@ -76,7 +74,7 @@ type Action struct {
 	At     time.Time `json:"at"`
 }
 
-// Draft is a text that streams into a private chat.
+// Draft is a text that is streamed into a private chat.
 type Draft struct {
 	ID     int64     `json:"id"`
 	Thread int64     `json:"thread,omitempty"`
@@ -84,7 +82,7 @@ type Draft struct {
 	At     time.Time `json:"at"`
 }
 
-// Callback is a press of a button and what the bot answered.
+// Callback is a button press with the bot's answer.
 type Callback struct {
 	ID            string
 	Chat, Message int64
@@ -97,18 +95,18 @@ type Callback struct {
 	at time.Time
 }
 
-// State is a look at the server while it stands still. It is valid only inside the
-// function it is given to, which must not call the server.
+// State is a view of the server, only valid inside the function it is passed to, which must not
+// call the server.
 type State struct {
 	world   *world
 	updates *queue
 	flood   *flood
 }
 
-// Chats lists the chats as they were made.
+// Chats lists the chats in the order of creation.
 func (st State) Chats() []int64 { return slices.Clone(st.world.order) }
 
-// Messages returns the messages of a chat in order, deleted ones included.
+// Messages returns the messages of a chat in order, including deleted ones.
 func (st State) Messages(chat int64) []Message {
 	return st.pick(chat, func(*message) bool { return true })
 }
@@ -129,10 +127,10 @@ func (st State) pick(chat int64, keep func(*message) bool) []Message {
 	return out
 }
 
-// chat is one of that id, or one in which nothing has happened.
+// chat returns the chat with an id, or an empty one.
 func (st State) chat(id int64) *chat { return cmp.Or(st.world.chats[id], &chat{}) }
 
-// CountAnswers counts the messages of the bot in a chat that stand, at no cost. Chat
+// CountAnswers counts the bot's messages in a chat that are not deleted, in constant time. Chat
 // 0 means all chats.
 func (st State) CountAnswers(chat int64) int {
 	if chat == 0 {
@@ -155,12 +153,12 @@ func (st State) Actions(chat int64) []Action {
 	return slices.Clone(st.chat(chat).actions)
 }
 
-// Drafts returns the drafts that are live in a chat, by id.
+// Drafts returns the current drafts of a chat, by id.
 func (st State) Drafts(chat int64) map[int64]Draft {
 	return maps.Clone(st.chat(chat).drafts)
 }
 
-// Callback returns a press of a button.
+// Callback returns a button press.
 func (st State) Callback(id string) (Callback, bool) {
 	q, ok := st.world.callbacks[id]
 	if !ok {
@@ -169,7 +167,7 @@ func (st State) Callback(id string) (Callback, bool) {
 	return *q, true
 }
 
-// Callbacks returns the presses of buttons that are remembered, oldest first.
+// Callbacks returns the stored button presses, oldest first.
 func (st State) Callbacks() []Callback {
 	list := make([]Callback, 0, len(st.world.callbackID))
 	for _, id := range st.world.callbackID {
@@ -178,44 +176,43 @@ func (st State) Callbacks() []Callback {
 	return list
 }
 
-// Confirmed says whether the offset has moved past an update, or a webhook has taken it.
+// Confirmed reports whether an update was confirmed by an offset or delivered to a webhook.
 func (st State) Confirmed(update int64) bool {
 	return update > 0 && update <= st.updates.confirmed || st.updates.delivered[update]
 }
 
-// Webhook is the address that is posted the updates, and what its last error was.
+// Webhook returns the webhook's address and its last error.
 func (st State) Webhook() (address, lastError string) {
 	return st.updates.webhook.URL, st.updates.webhook.Error
 }
 
-// Pending counts the updates that are not confirmed.
+// Pending counts the unconfirmed updates.
 func (st State) Pending() int { return len(st.updates.waiting) }
 
 // Polls counts the calls of getUpdates.
 func (st State) Polls() int { return st.updates.polls }
 
-// Polling says whether a getUpdates waits now.
+// Polling reports whether a getUpdates is waiting.
 func (st State) Polling() bool { return st.updates.poll != nil }
 
-// Calls counts the calls of a method by its lower-case name, refused ones included.
+// Calls counts the calls of a method by its lower-case name, including refused ones.
 func (st State) Calls(method string) int { return st.world.hub.Calls()[method] }
 
-// Early counts the messages and edits that came before a penalty of flood control was
-// over.
+// Early counts the messages and edits during a penalty of flood control.
 func (st State) Early() int { return st.flood.early }
 
-// Cuts counts the accepted calls whose answer was dropped.
+// Cuts counts the accepted calls whose response was dropped.
 func (st State) Cuts() int { return st.world.cuts }
 
 // Commands returns the commands set for the default scope, as JSON.
 func (st State) Commands() json.RawMessage { return slices.Clone(st.world.commands["default|{}|"]) }
 
-// CommandsIn returns the commands set for one chat, as JSON; nil where none are.
+// CommandsIn returns the commands set for one chat, as JSON; nil if none are.
 func (st State) CommandsIn(chat int64) json.RawMessage {
 	return slices.Clone(st.world.commands[fmt.Sprintf(`chat|{"chat_id":%d,"type":"chat"}|`, chat)])
 }
 
-// observer shows what there is and what happens.
+// observer shows the state and the events.
 type observer struct{ state State }
 
 // View looks at the state.
@@ -225,7 +222,7 @@ func (o *observer) View(look func(State)) {
 	look(o.state)
 }
 
-// Messages is [State.Messages] of the present moment.
+// Messages is [State.Messages] now.
 func (o *observer) Messages(chat int64) []Message {
 	o.state.world.mu.Lock()
 	defer o.state.world.mu.Unlock()
@@ -235,8 +232,8 @@ func (o *observer) Messages(chat int64) []Message {
 // ErrClosed is returned by [Server.WaitFor] when the server is closed.
 var ErrClosed = errors.New("telegram emulator: closed")
 
-// WaitFor returns once cond holds, which it looks at after every change. It must
-// not call the server. Where hundreds wait at once, one [Server.Subscribe] is cheaper.
+// WaitFor returns once cond holds, which it checks after every change. cond must not call the
+// server. With hundreds of waiters, one [Server.Subscribe] is cheaper.
 func (o *observer) WaitFor(ctx context.Context, cond func(State) bool) error {
 	return o.state.world.hub.WaitFor(ctx, func() bool { return cond(o.state) })
 }

@@ -12,7 +12,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// readParams reads the whole request. The service takes arguments in every form.
+// readParams reads the whole request. The service accepts arguments in any form.
 func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *apiError) {
 	p, err := wire.ReadParams(w, r, maxUpload+1<<20)
 	if err == nil {
@@ -24,7 +24,7 @@ func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *apiError
 	return nil, badRequest("can't parse request body") // assumed
 }
 
-// formattedText reads a text parameter with its parse mode or entities.
+// formattedText parses a text parameter with its parse mode or entities.
 func formattedText(p *wire.Params, name, entities string) (markup.Text, *apiError) {
 	f := markup.Text{Source: p.Text(name), Mode: strings.ToLower(p.Text("parse_mode"))}
 	if len(f.Source) > maxRawText {
@@ -53,8 +53,8 @@ func formattedText(p *wire.Params, name, entities string) (markup.Text, *apiErro
 	return f, nil
 }
 
-// keyboard reads reply_markup. It returns nothing where there is none, and an
-// empty keyboard where the markup is of another kind.
+// keyboard parses reply_markup. It returns nil if missing, and an empty keyboard for another
+// kind of markup.
 func keyboard(p *wire.Params) (*botapi.Keyboard, *apiError) {
 	var asked struct {
 		InlineKeyboard json.RawMessage `json:"inline_keyboard"`

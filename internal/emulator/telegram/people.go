@@ -11,13 +11,12 @@ import (
 	"oneclaw/internal/emulator/telegram/markup"
 )
 
-// Sent names what an act of a person made.
+// Sent identifies the result of a person's action.
 type Sent struct {
-	// Chat and Message name the message.
+	// Chat and Message identify the message.
 	Chat    int64 `json:"chat"`
 	Message int64 `json:"message"`
-	// Update is the update's id, 0 where the bot does not want that kind or is not
-	// in the chat.
+	// Update is the update's id, 0 if the bot does not want that kind or is not in the chat.
 	Update int64 `json:"update"`
 	// Callback is the id of the callback query of a press.
 	Callback string `json:"callback,omitempty"`
@@ -25,45 +24,43 @@ type Sent struct {
 
 // Attachment is a file that a person sends.
 type Attachment struct {
-	// Kind is KindDocument, KindPhoto, KindVoice, KindAudio or KindRound. Empty means a
-	// document.
+	// Kind is KindDocument, KindPhoto, KindVoice, KindAudio or KindRound. Empty means a document.
 	Kind string `json:"kind"`
-	// Name and MIME are what the person's app tells.
+	// Name and MIME are from the person's app.
 	Name string `json:"name"`
 	MIME string `json:"mime"`
 	// Data is the file.
 	Data []byte `json:"data"`
-	// Size may pretend to more bytes than Data has.
+	// Size may exceed the length of Data.
 	Size int `json:"size"`
-	// Seconds is how long a sound or video lasts.
+	// Seconds is the length of a sound or video.
 	Seconds int `json:"seconds"`
 }
 
-// SayOptions are the details of a message of a person.
+// SayOptions are the details of a person's message.
 type SayOptions struct {
 	// Thread is the topic. 0 is the chat itself, or General.
 	Thread int64 `json:"thread"`
 	// ReplyTo is the message replied to.
 	ReplyTo int64 `json:"reply_to"`
-	// Pointers say what else the message points at.
+	// Pointers are its other references.
 	Pointers
 	// Attachment makes the text a caption.
 	Attachment *Attachment `json:"attachment"`
 	// Album joins messages with the same value into one album.
 	Album string `json:"album"`
-	// Entities overrides those found in the text.
+	// Entities override the detected ones.
 	Entities []Entity `json:"entities"`
 }
 
-// people is what people do in their apps, of which the bot hears what the service tells it.
+// people acts for people in their apps, which the bot may be told of.
 type people struct {
 	world    *world
 	updates  *queue
-	readsAll bool // the bot has no privacy mode
+	readsAll bool // without privacy mode
 }
 
-// Say has a person write a message. In a group the person must be a member.
-// A nil opts is a plain text.
+// Say writes a message as a person, who must be a member of a group. A nil opts is a plain text.
 func (p *people) Say(chatID, userID int64, text string, opts *SayOptions) (Sent, error) {
 	if opts == nil {
 		opts = &SayOptions{}
@@ -101,8 +98,8 @@ func (p *people) Say(chatID, userID int64, text string, opts *SayOptions) (Sent,
 	return p.tell(c, m, "message"), nil
 }
 
-// tell queues the update of a message where the bot sees it; that of an edit only where it
-// knows the message (source: core.telegram.org/bots/api#update, edited_message).
+// tell queues the update of a message if the bot sees it; an edit only if it knows the message
+// (source: core.telegram.org/bots/api#update, edited_message).
 func (p *people) tell(c *chat, m *message, kind string) Sent {
 	sent := Sent{Chat: c.id, Message: m.id}
 	if c.isBotMember() && p.sees(c, m) && (kind == "message" || m.known) {
@@ -112,10 +109,10 @@ func (p *people) tell(c *chat, m *message, kind string) Sent {
 	return sent
 }
 
-// sees says whether the bot gets a message: in a group all of them without privacy mode or
-// as an administrator, else commands that are not another bot's, replies to it, and what
-// the chat itself tells (core.telegram.org/bots/features#privacy-mode). That mentions are
-// among them is what BotFather says where it is asked about the mode.
+// sees reports whether the bot gets a message: in a group all of them without privacy mode or as
+// an administrator, else commands that are not another bot's, replies to it, and service
+// messages (core.telegram.org/bots/features#privacy-mode). Mentions are included, as BotFather
+// says about the mode.
 func (p *people) sees(c *chat, m *message) bool {
 	if c.kind == Private || p.readsAll || c.botAdmin || m.migTo != 0 || m.migFrom != 0 {
 		return true
@@ -138,8 +135,7 @@ func (p *people) sees(c *chat, m *message) bool {
 	})
 }
 
-// SayAlbum has a person send pictures or files at once, as messages of one album of which
-// the first has the caption.
+// SayAlbum sends pictures or files as an album as a person; the first has the caption.
 func (p *people) SayAlbum(chatID, userID int64, caption string, items ...Attachment) ([]Sent, error) {
 	p.world.mu.Lock()
 	p.world.albums++
@@ -156,7 +152,7 @@ func (p *people) SayAlbum(chatID, userID int64, caption string, items ...Attachm
 	return all, nil
 }
 
-// Edit has a person change a text or caption they wrote.
+// Edit edits a text or caption of a person's message.
 func (p *people) Edit(chatID, messageID int64, text string) (Sent, error) {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
@@ -172,8 +168,8 @@ func (p *people) Edit(chatID, messageID int64, text string) (Sent, error) {
 	return p.tell(c, m, "edited_message"), nil
 }
 
-// SayLong has a person send a text of any length: the client cuts it into messages of at most
-// 4,096 characters, each at the last space that fits, as the one for Android does
+// SayLong sends a text of any length as a person: the client splits it into messages of at most
+// 4,096 characters, each at the last space that fits, like the Android app
 // (ChatActivityEnterView.processSendingText).
 func (p *people) SayLong(chatID, userID int64, text string, opts *SayOptions) ([]Sent, error) {
 	const most = 4096
@@ -195,7 +191,7 @@ func (p *people) SayLong(chatID, userID int64, text string, opts *SayOptions) ([
 	return all, nil
 }
 
-// TakeAway has a person delete a message of the bot for everybody: either side of a private chat
+// TakeAway deletes a message of the bot for everybody as a person: either side of a private chat
 // may, and administrators of a group (telegram.org/faq, deleting messages). Bots are not told.
 func (p *people) TakeAway(chatID, message int64) error {
 	p.world.mu.Lock()

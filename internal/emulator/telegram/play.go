@@ -10,7 +10,7 @@ import (
 	"oneclaw/internal/emulator/telegram/markup"
 )
 
-// played is what matters of a recorded message.
+// played has the relevant fields of a recorded message.
 type played struct {
 	ID      int64       `json:"message_id"`
 	Thread  int64       `json:"message_thread_id"`
@@ -21,10 +21,9 @@ type played struct {
 	Caption string      `json:"caption"`
 }
 
-// Play queues an update of a recording, as it was but for its id. Who and where it names
-// are made known, a message is added to its chat under its own id, and a press can be
-// answered. Files are not there.
-func (st *stage) Play(recorded json.RawMessage) error {
+// Play queues a recorded update, with a new id. It adds the users and chats in it; a message is
+// added to its chat with its id, and a press can be answered. Files are missing.
+func (st *setup) Play(recorded json.RawMessage) error {
 	var update map[string]json.RawMessage
 	if err := json.Unmarshal(recorded, &update); err != nil {
 		return fmt.Errorf("telegram emulator: decode an update: %w", err)
@@ -38,7 +37,7 @@ func (st *stage) Play(recorded json.RawMessage) error {
 	return nil
 }
 
-// playedPress is what matters of a recorded press.
+// playedPress has the relevant fields of a recorded press.
 type playedPress struct {
 	ID      string  `json:"id"`
 	From    *User   `json:"from"`
@@ -46,7 +45,7 @@ type playedPress struct {
 	Message *played `json:"message"`
 }
 
-// open reads what an update is about.
+// open parses an update.
 func (p *playedPress) open(kind string, body json.RawMessage) error {
 	if kind == "callback_query" {
 		err := json.Unmarshal(body, p)
@@ -59,7 +58,7 @@ func (p *playedPress) open(kind string, body json.RawMessage) error {
 	return err
 }
 
-func (st *stage) play(kind string, body json.RawMessage) error {
+func (st *setup) play(kind string, body json.RawMessage) error {
 	st.world.mu.Lock()
 	defer st.world.mu.Unlock()
 	var p playedPress
@@ -89,7 +88,7 @@ func (st *stage) play(kind string, body json.RawMessage) error {
 	return err
 }
 
-// meet makes a chat and somebody in it known.
+// meet adds a chat and a member.
 func (w *world) meet(in botapi.Chat, from User) error {
 	if w.users[from.ID] == nil {
 		w.addUser(from)
@@ -104,7 +103,7 @@ func (w *world) meet(in botapi.Chat, from User) error {
 	return nil
 }
 
-// restore puts a message into a chat that the bot has seen there.
+// restore adds a message that the bot has seen to a chat.
 func (w *world) restore(old Message) error {
 	c, from := w.chats[old.Chat], w.users[old.From]
 	if c == nil || from == nil {

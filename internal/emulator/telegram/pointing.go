@@ -18,23 +18,23 @@ const (
 	OriginChannel = "channel"
 )
 
-// Pointers are what a message points at, besides the message of its chat that it answers.
+// Pointers are references of a message besides the message that it replies to.
 type Pointers struct {
-	// Quote is the part of the message replied to that the person has chosen.
+	// Quote is the part of the replied message that the person has selected.
 	Quote string `json:"quote"`
-	// Forward makes the message one that the person passes on.
+	// Forward makes it a forwarded message.
 	Forward *Origin `json:"forward"`
-	// External makes it the answer to a message of another chat.
+	// External makes it a reply to a message of another chat.
 	External *External `json:"external"`
 }
 
-// Origin says where a message was first written.
+// Origin is the origin of a forwarded message.
 type Origin struct {
 	// Kind is one of those above.
 	Kind string `json:"kind"`
-	// User is who wrote it. Of somebody who hides their account bots are told the name alone.
+	// User is the author. Of a hidden account bots only get the name.
 	User int64 `json:"user"`
-	// Title is the name of a chat or channel, Signature that of who wrote in its name.
+	// Title is the name of a chat or channel, Signature that of the author.
 	Title     string `json:"title"`
 	Signature string `json:"signature"`
 }
@@ -42,21 +42,21 @@ type Origin struct {
 // External is a message of another chat.
 type External struct {
 	Origin Origin `json:"origin"`
-	// Title is the name of the chat, where that is a group or channel.
+	// Title is the name of the chat if it is a group or channel.
 	Title string `json:"title"`
-	// Attachment came with it. Of its text bots are told nothing but a quote.
+	// Attachment is its file. Bots get no text but a quote.
 	Attachment *Attachment `json:"attachment"`
 }
 
-// pointing is what a message points at. A quote belongs to the message replied to.
+// pointing has a message's references. A quote belongs to the message replied to.
 type pointing struct {
 	origin   *botapi.Origin
 	external *botapi.External
 	quote    *botapi.Quote
 }
 
-// fill shows what a message points at. Of a message that is replied to, its own reply is left
-// out, and so are these but where it comes from.
+// fill adds the references of a message. A message that is replied to is shown without its own
+// reply and references, except its origin.
 func (p *pointing) fill(w *botapi.Message, withReply bool) {
 	w.ForwardOrigin = p.origin
 	if withReply {
@@ -64,7 +64,7 @@ func (p *pointing) fill(w *botapi.Message, withReply bool) {
 	}
 }
 
-// pointAt checks and keeps what a message points at.
+// pointAt checks and stores the references of a message.
 func (w *world) pointAt(m *message, p Pointers) (err error) {
 	if p.Forward != nil && (m.replyTo != nil || p.External != nil || p.Quote != "") {
 		return errors.New("telegram emulator: what is forwarded answers nothing")
@@ -106,8 +106,8 @@ func (w *world) attachExternal(e *botapi.External, a *Attachment) {
 	}
 }
 
-// quote keeps the part that was chosen: an exact part of what is replied to, of at most 1,024
-// UTF-16 units (core.telegram.org/bots/api#replyparameters).
+// quote stores the quote: an exact part of the replied message, of at most 1,024 UTF-16 units
+// (core.telegram.org/bots/api#replyparameters).
 func (m *message) quote(p Pointers) error {
 	if p.Quote == "" {
 		return nil
@@ -154,8 +154,8 @@ func (w *world) origin(o Origin) (*botapi.Origin, error) {
 	return shown, nil
 }
 
-// topicHead is the service message that began a topic. Whatever is said in the topic and
-// answers nothing else seems to answer it, which bots see and the page about messages does not say.
+// topicHead returns the service message that began a topic. Messages in the topic that reply to
+// nothing else appear as replies to it, which bots see although it is undocumented.
 func (c *chat) topicHead(topic int64) *botapi.Message {
 	return &botapi.Message{
 		MessageID: topic, ThreadID: topic, Chat: c.wire(), IsTopicMessage: true, Date: 1,

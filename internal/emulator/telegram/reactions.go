@@ -7,10 +7,10 @@ import (
 	"oneclaw/internal/emulator/telegram/botapi"
 )
 
-// React has a person set the one reaction that they have, or, with an empty emoji, take it
-// back. The bot hears of it where it asked for message_reaction: in private chats
-// (aiogram/aiogram #1449; openclaw/openclaw PR 43730 did not see them) and in groups where it
-// is an administrator (core.telegram.org/bots/api#update, message_reaction).
+// React sets a person's only reaction or, with an empty emoji, removes it. The bot gets
+// message_reaction if it asked for it: in private chats (aiogram/aiogram #1449;
+// openclaw/openclaw PR 43730 did not see them) and in groups in which it is an administrator
+// (core.telegram.org/bots/api#update, message_reaction).
 func (p *people) React(chatID, messageID, userID int64, emoji string) (Sent, error) {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
@@ -28,7 +28,7 @@ func (p *people) React(chatID, messageID, userID int64, emoji string) (Sent, err
 	r := botapi.ReactionUpdated{
 		Chat: c.wire(), MessageID: m.id, User: *u, Date: p.world.now().Unix(), Old: reactionsOf(m.theirs[userID]), New: reactionsOf(emoji),
 	}
-	theirs := maps.Clone(m.theirs) // who looks has the old one
+	theirs := maps.Clone(m.theirs) // observers have the old one
 	if theirs == nil {
 		theirs = map[int64]string{}
 	}

@@ -13,17 +13,16 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// control is the control side: what a test, the demo or another process does to a server,
-// and sees of it.
+// control is the control side: how tests, the demo or another process act on a server, and
+// observe it.
 type control struct {
-	*stage
+	*setup
 	*people
 	*observer
 	*wire.Faults[int64]
 }
 
-// remoteCall is the body of a POST to the control side: the fields of whichever
-// act it is.
+// remoteCall is the body of a POST to the control side, with the fields of all actions.
 type remoteCall struct {
 	SayOptions
 	Chat    int64  `json:"chat"`
@@ -57,7 +56,7 @@ func (c *control) serveControl(w http.ResponseWriter, r *http.Request) {
 	served.ServeHTTP(w, r)
 }
 
-// remoteAct runs one act.
+// remoteAct runs one action.
 func (c *control) remoteAct(act string, body *json.Decoder) (any, error) {
 	switch act {
 	case "users":
@@ -95,7 +94,7 @@ func (c *control) remoteCall(act string, call remoteCall) (any, error) {
 	return nil, fmt.Errorf("unknown act %q", act)
 }
 
-// remoteMessages lists a chat, after waiting for a number of answers where asked.
+// remoteMessages lists a chat, optionally after waiting for a number of answers.
 func (c *control) remoteMessages(ctx context.Context, query url.Values, answers int) (any, error) {
 	chat, err := strconv.ParseInt(query.Get("chat"), 10, 64)
 	if err != nil {

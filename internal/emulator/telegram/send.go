@@ -39,7 +39,7 @@ func sendMedia(a *api, p *wire.Params, kind string) (any, *apiError) {
 	return a.send(p, body, kind)
 }
 
-// send accepts a message of the bot: with a file of a kind, or text alone.
+// send accepts a message of the bot: with a file, or only text.
 func (a *api) send(p *wire.Params, body markup.Text, kind string) (any, *apiError) {
 	keys, err := keyboard(p)
 	if err != nil {
@@ -80,14 +80,13 @@ func (a *api) send(p *wire.Params, body markup.Text, kind string) (any, *apiErro
 		a.world.addEphemeral(c, m)
 		return m.wire(c, true), nil
 	}
-	clear(c.drafts) // a real message takes the place of what was being typed
+	clear(c.drafts) // a real message replaces the draft
 	a.world.add(c, m)
 	return m.wire(c, true), nil
 }
 
-// checkText refuses texts that are empty or too long once entities are parsed.
-// The service counts code points; counting UTF-16 units is what its documents
-// say and never the laxer.
+// checkText refuses texts that are empty or too long after parsing entities. The service counts
+// code points; the documented UTF-16 units are at least as strict.
 func checkText(body markup.Text) *apiError {
 	switch n := markup.Length(body.Plain); {
 	case n == 0:
@@ -98,8 +97,7 @@ func checkText(body markup.Text) *apiError {
 	return nil
 }
 
-// replied finds the message that reply_parameters (or the older
-// reply_to_message_id) names.
+// replied returns the message that reply_parameters (or the older reply_to_message_id) name.
 func replied(c *chat, p *wire.Params) (*message, *apiError) {
 	var reply struct {
 		MessageID int64 `json:"message_id"`
@@ -126,7 +124,7 @@ func replied(c *chat, p *wire.Params) (*message, *apiError) {
 	return m, nil
 }
 
-// own finds a message of the bot that may be edited.
+// own returns a message of the bot that may be edited.
 func (a *api) own(p *wire.Params) (*chat, *message, *apiError) {
 	if p.Text("chat_id") == "" && p.Int("message_id") == 0 {
 		return nil, nil, badRequest("message identifier is not specified") // Client.cpp
@@ -147,7 +145,7 @@ func (a *api) own(p *wire.Params) (*chat, *message, *apiError) {
 
 const notModified = "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message"
 
-// newText reads what a text message is to become.
+// newText parses the new content of a text message.
 func newText(p *wire.Params) (body markup.Text, keys *botapi.Keyboard, err *apiError) {
 	if p.Text("text") == "" {
 		return body, nil, badRequest("message text is empty") // Client.cpp
@@ -201,7 +199,7 @@ func (a *api) edit(c *chat, m *message, body markup.Text, keys *botapi.Keyboard)
 	return m.wire(c, true), nil
 }
 
-// deleteMessage keeps to core.telegram.org/bots/api#deletemessage.
+// deleteMessage follows core.telegram.org/bots/api#deletemessage.
 func deleteMessage(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	c, err := a.find(p, true)
 	if err != nil {

@@ -25,9 +25,8 @@ const (
 	DefaultWebhookRetry = time.Second
 )
 
-// Versions of the Bot API that differ in what matters here: before 10.2 there are no
-// ephemeral messages, and 10.3 reads their parameters elsewhere
-// (core.telegram.org/bots/api-changelog).
+// Versions of the Bot API that differ here: before 10.2 there are no ephemeral messages, and
+// 10.3 moved their parameters (core.telegram.org/bots/api-changelog).
 const (
 	Version100 = "10.0"
 	Version102 = "10.2"
@@ -44,49 +43,45 @@ const (
 	maxPoll     = 50 * time.Second
 )
 
-// Config says how a [Server] behaves. The zero value is a well-behaved server with
-// a default bot.
+// Config configures a [Server]. The zero value is a well-behaved server with a default bot.
 type Config struct {
 	// Token is the bot's token, "<id>:<secret>". Empty means [DefaultToken].
 	Token string
-	// Username is the bot's. Empty means [DefaultUsername].
+	// Username is the bot's name. Empty means [DefaultUsername].
 	Username string
-	// ReadsAll switches privacy mode off: the bot gets all messages of its groups. BotFather
-	// has it on for every new bot (core.telegram.org/bots/features#privacy-mode).
+	// ReadsAll switches privacy mode off: the bot gets all messages of its groups. New bots have
+	// privacy mode (core.telegram.org/bots/features#privacy-mode).
 	ReadsAll bool
-	// Version is of the Bot API, where it is a server of one's own that nobody has brought up
-	// to date. Empty means the latest.
+	// Version is the Bot API version of an outdated self-hosted server. Empty means the latest.
 	Version string
-	// SelfHosted makes it a server of one's own, which hands out no files. Local is the
-	// folder of one that was started with --local: getFile puts files there and tells their
-	// absolute paths (github.com/tdlib/telegram-bot-api, HttpConnection.cpp and Client.cpp).
+	// SelfHosted makes it a self-hosted server, which serves no files. Local is the folder of one
+	// started with --local: getFile puts files there and returns their absolute paths
+	// (github.com/tdlib/telegram-bot-api, HttpConnection.cpp and Client.cpp).
 	SelfHosted bool
 	Local      string
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Seed makes faults with a probability repeatable.
+	// Seed makes random faults repeatable.
 	Seed uint64
-	// Limits turns on flood control. Nil means none.
+	// Limits enables flood control. Nil means none.
 	Limits *Limits
-	// TLS is what the server is served with; see [wire.Certificate]. Nil means plain HTTP.
+	// TLS configures TLS; see [wire.Certificate]. Nil means plain HTTP.
 	TLS *tls.Config
-	// Webhooks carries updates to a webhook, on whatever port and host that is: tests have
-	// it on this machine. Nil means that webhooks are set, to the ports and addresses that
-	// the service takes, and nothing is delivered.
+	// Webhooks delivers updates to a webhook, on any host and port, as for tests. If nil, webhooks
+	// can be set, with the ports and addresses that the service accepts, but nothing is delivered.
 	Webhooks *http.Client
-	// WebhookRetry is the first pause before an update is posted again; each further one is
-	// double. 0 means [DefaultWebhookRetry].
+	// WebhookRetry is the first pause before an update is posted again; it doubles. 0 means
+	// [DefaultWebhookRetry].
 	WebhookRetry time.Duration
-	// Control serves the control side over HTTP under /emulator/. It asks for no
-	// token, so it is off unless set.
+	// Control serves the control side over HTTP under /emulator/, without authentication.
 	Control bool
-	// MaxMessages bounds the messages kept for each chat, MaxUpdates the updates
-	// that wait. 0 means the defaults.
+	// MaxMessages bounds the stored messages per chat, MaxUpdates the waiting updates. 0 means the
+	// defaults.
 	MaxMessages, MaxUpdates int
 }
 
-// Server is a Bot API server: its world, the way of updates to the bot, and two faces. All
-// its methods may be called concurrently.
+// Server is a Bot API server: its world, its queue of updates, and its interfaces. Its methods
+// may be called concurrently.
 type Server struct {
 	token string
 	life  *wire.Lifecycle
@@ -123,7 +118,7 @@ func New(cfg Config) (*Server, error) {
 	a := newAPI(&cfg, w, q, faults)
 	return &Server{
 		token: cfg.Token, life: life, world: w, api: a, remote: cfg.Control,
-		control: control{&stage{w, q}, &people{w, q, cfg.ReadsAll}, &observer{State{w, q, a.flood}}, faults},
+		control: control{&setup{w, q}, &people{w, q, cfg.ReadsAll}, &observer{State{w, q, a.flood}}, faults},
 	}, nil
 }
 
@@ -133,8 +128,8 @@ func (s *Server) Bot() User { return s.world.bot }
 // Token returns the bot's token.
 func (s *Server) Token() string { return s.token }
 
-// Start listens on a free port of 127.0.0.1, or on addr where given, and serves
-// until [Server.Close]. It returns the address to give a bot as its API URL.
+// Start listens on a free port of 127.0.0.1, or on addr if given, and serves until
+// [Server.Close]. It returns the API URL for a bot.
 func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	ln, err := s.life.Listen(ctx, addr...)
 	if err != nil {
@@ -143,17 +138,17 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	return s.life.Serve(ln, s)
 }
 
-// Down has nobody listen any more, as if the machine were off, until [Server.Up].
+// Down stops listening, as if the machine were off, until [Server.Up].
 func (s *Server) Down() error { return s.life.Down() }
 
-// Up listens again where [Server.Down] has ended it.
+// Up listens again after [Server.Down].
 func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
 
-// Close ends every request, also long polls and hanging ones, closes the
-// subscriptions and waits until nothing runs any more.
+// Close ends every request, including long polls and hanging ones, closes the subscriptions and
+// waits for everything to end.
 func (s *Server) Close() error { return s.life.Close(s.world.hub.Close) }
 
-// ServeHTTP answers the bot, and the control side where it is on.
+// ServeHTTP serves the bot, and the control side if enabled.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.life.Enter() {
 		http.Error(w, "closed", http.StatusServiceUnavailable)

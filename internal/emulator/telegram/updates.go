@@ -12,22 +12,22 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// The refusals of a second consumer (tdlib/telegram-bot-api, Client.cpp, abort_long_poll):
-// a poll that finds nothing ends the one before. The server spaces these refusals by three
-// seconds, which the emulator does not.
+// The refusals of a second consumer (tdlib/telegram-bot-api, Client.cpp, abort_long_poll): a new
+// poll without updates ends the previous one. The real server delays these refusals by three
+// seconds.
 const (
 	conflictPoll    = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
 	conflictWebhook = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"
 	conflictSet     = "Conflict: terminated by setWebhook request"
 )
 
-// queue keeps what the bot is to hear, and brings it there: with a poll, or to a webhook.
-// What an update says is JSON to it.
+// queue stores the bot's updates, and delivers them: to a poll, or to a webhook. The content of
+// updates is opaque JSON.
 //
-// What changes of it is guarded by mu, which repeat takes, and what runs by itself. Who calls
-// another method, or looks at a field, holds it.
+// It is guarded by mu, which repeat and background work take; callers of other methods, or users
+// of fields, hold it.
 type queue struct {
-	mu     *sync.Mutex // of the world
+	mu     *sync.Mutex // the world's
 	cfg    *Config
 	life   *wire.Lifecycle
 	hub    *wire.Hub[int64, Message]
@@ -35,9 +35,9 @@ type queue struct {
 
 	waiting   []update
 	last      int64 // id of the newest update
-	confirmed int64 // all up to here are gone for good
+	confirmed int64 // all up to here are confirmed
 	again     []update
-	allowed   []string // nil: all but those that must be asked for
+	allowed   []string // nil: all but those that must be requested
 	poll      *poll
 	polls     int
 	lost      int
@@ -48,7 +48,7 @@ type queue struct {
 func newQueue(cfg *Config, mu *sync.Mutex, life *wire.Lifecycle, hub *wire.Hub[int64, Message], faults *wire.Faults[int64]) *queue {
 	return &queue{
 		mu: mu, cfg: cfg, life: life, hub: hub, faults: faults, webhook: &webhook{}, delivered: map[int64]bool{},
-		last: 500_000_000, confirmed: 500_000_000, // the service starts at a number of its own, too
+		last: 500_000_000, confirmed: 500_000_000, // the service does not start at 0 either
 	}
 }
 
@@ -57,11 +57,10 @@ type update struct {
 	body  json.RawMessage
 	album string
 	chat  int64
-	queue string // updates of one queue reach a webhook in their order
+	queue string // updates of one queue reach a webhook in order
 }
 
-// poll is a getUpdates that waits. Whoever takes it away says why in conflict and
-// closes wake.
+// poll is a waiting getUpdates. Removing it sets conflict and closes wake.
 type poll struct {
 	wake     chan struct{}
 	woken    bool
@@ -75,7 +74,7 @@ func (p *poll) ring() {
 	}
 }
 
-// end takes the place of a poll, where there is one.
+// end ends a poll, if any.
 func (p *poll) end(conflict string) {
 	if p != nil {
 		p.conflict = conflict
@@ -83,15 +82,15 @@ func (p *poll) end(conflict string) {
 	}
 }
 
-// push queues an update of a kind and wakes the poller. It returns 0 where the bot
-// did not ask for that kind.
+// push queues an update of a kind and wakes the poller. It returns 0 if the bot did not ask for
+// that kind.
 func (q *queue) push(kind string, v any) int64 {
 	if !q.wanted(kind) {
 		return 0
 	}
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // only our own structs come here
+		panic(err) // only our own structs
 	}
 	q.last++
 	u := update{id: q.last, body: fmt.Appendf(nil, `{"update_id":%d,"%s":%s}`, q.last, kind, body)}
@@ -113,9 +112,8 @@ func (q *queue) push(kind string, v any) int64 {
 	return q.last
 }
 
-// wanted says whether an update of a kind reaches the bot
-// (core.telegram.org/bots/api#getupdates, allowed_updates). Some kinds come only
-// when named.
+// wanted reports whether an update of a kind reaches the bot
+// (core.telegram.org/bots/api#getupdates, allowed_updates). Some kinds are only sent on request.
 func (q *queue) wanted(kind string) bool {
 	if q.allowed == nil {
 		return kind != "chat_member" && kind != "message_reaction" && kind != "message_reaction_count"
@@ -123,8 +121,7 @@ func (q *queue) wanted(kind string) bool {
 	return slices.Contains(q.allowed, kind)
 }
 
-// allow takes over allowed_updates, which holds from now on until named again. Nil is to
-// name nothing.
+// allow stores allowed_updates, which stays until named again. Nil names nothing.
 func (q *queue) allow(kinds []string) {
 	if kinds != nil {
 		q.allowed = kinds
@@ -134,8 +131,8 @@ func (q *queue) allow(kinds []string) {
 	}
 }
 
-// get is a poll: it waits, and lets go of the lock meanwhile, until something comes, its time
-// is over, or another one takes its place. That, and an active webhook, is a conflict.
+// get is a poll: it waits, without the lock, until there is an update, its time is over, or
+// another poll replaces it. That, and an active webhook, is a conflict.
 func (q *queue) get(ctx context.Context, offset int64, limit int, wait time.Duration, kinds []string) (ready []json.RawMessage, conflict string) {
 	if q.webhook.URL != "" {
 		return nil, conflictWebhook
@@ -156,12 +153,12 @@ func (q *queue) get(ctx context.Context, offset int64, limit int, wait time.Dura
 		q.hub.Changed()
 	}
 	if mine.conflict != "" || ctx.Err() != nil {
-		return []json.RawMessage{}, mine.conflict // where nobody listens, nothing is handed out
+		return []json.RawMessage{}, mine.conflict // without a listener, nothing is delivered
 	}
 	return q.take(limit), ""
 }
 
-// await holds a poll, and lets go of the lock.
+// await waits for a poll, without the lock.
 func (q *queue) await(ctx context.Context, mine *poll, wait time.Duration) {
 	q.mu.Unlock()
 	defer q.mu.Lock()
@@ -175,9 +172,9 @@ func (q *queue) await(ctx context.Context, mine *poll, wait time.Duration) {
 	}
 }
 
-// confirm drops the updates below offset for good (core.telegram.org/bots/api#getupdates;
-// tdlib/td, TQueue.cpp). A negative offset keeps only that many of the last; one far in the
-// future is ignored.
+// confirm drops the updates below offset (core.telegram.org/bots/api#getupdates; tdlib/td,
+// TQueue.cpp). A negative offset keeps only that many of the last; one far in the future is
+// ignored.
 func (q *queue) confirm(offset int64) {
 	n := 0
 	switch {
@@ -199,9 +196,8 @@ func (q *queue) confirm(offset int64) {
 	q.hub.Emit(Event{Kind: EventConfirm, Update: q.confirmed}, nil)
 }
 
-// take lists what is to be delivered. Nothing is removed: that is up to the next
-// offset. The items of an album come one with each poll, as they often do
-// (tdlib/telegram-bot-api #629).
+// take lists the updates to deliver. They stay until the next offset. Each poll gets one item of
+// an album, as often happens (tdlib/telegram-bot-api #629).
 func (q *queue) take(limit int) []json.RawMessage {
 	out := make([]json.RawMessage, 0, min(limit, len(q.waiting)+len(q.again)))
 	for _, u := range q.again {
@@ -219,8 +215,7 @@ func (q *queue) take(limit int) []json.RawMessage {
 	return out
 }
 
-// repeat makes the next poll deliver once more what an earlier one did, whatever the
-// offset says.
+// repeat makes the next poll deliver earlier updates again, whatever the offset says.
 func (q *queue) repeat(bodies []json.RawMessage) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -23,7 +23,7 @@ const (
 	maxRetryAfter      = time.Hour
 )
 
-// webhook is what getWebhookInfo tells of one, and how far its deliveries are.
+// webhook is the state in getWebhookInfo, and of its deliveries.
 type webhook struct {
 	URL            string   `json:"url"`
 	HasCertificate bool     `json:"has_custom_certificate"`
@@ -38,9 +38,9 @@ type webhook struct {
 	busy   int64
 }
 
-// hookQueue is the queue of a chat, or of who presses buttons: while its first update is on
-// its way, or waits to be sent again, the others wait (WebhookActor.cpp; the ids of queues
-// in Client.cpp).
+// hookQueue is the queue of a chat, or of a user who presses buttons: while its first update is
+// being delivered, or waits for a retry, the others wait (WebhookActor.cpp; the ids of queues in
+// Client.cpp).
 type hookQueue struct {
 	flying bool
 	failed int
@@ -48,7 +48,7 @@ type hookQueue struct {
 	due    time.Time
 }
 
-// queueOf names the queue of an update.
+// queueOf returns the queue of an update.
 func queueOf(id int64, kind string, body json.RawMessage) (chat int64, queue string) {
 	var about struct {
 		Chat    struct{ ID int64 }
@@ -67,8 +67,8 @@ func queueOf(id int64, kind string, body json.RawMessage) (chat int64, queue str
 	return about.Chat.ID, fmt.Sprint(kind, " ", about.Chat.ID)
 }
 
-// hookTo has a webhook take the place of polls, or of another webhook. One that is the same
-// goes on as it was, and one without an address is none.
+// hookTo replaces polls, or another webhook. An equal one continues unchanged, and one without
+// an address is none.
 func (q *queue) hookTo(hook *webhook, drop bool, kinds []string) {
 	q.allow(kinds)
 	if drop {
@@ -84,15 +84,14 @@ func (q *queue) hookTo(hook *webhook, drop bool, kinds []string) {
 	q.post()
 }
 
-// info is the webhook as getWebhookInfo tells of it.
+// info returns the webhook for getWebhookInfo.
 func (q *queue) info() webhook {
 	w := *q.webhook
 	w.Pending, w.AllowedUpdates = len(q.waiting), q.allowed
 	return w
 }
 
-// post sends what is due to the webhook: the first update of each queue, so many at a time
-// as it takes.
+// post sends due updates to the webhook: the first of each queue, up to its connection limit.
 func (q *queue) post() {
 	hook := q.webhook
 	if hook.URL == "" || q.cfg.Webhooks == nil || q.life.Closed() {
@@ -118,19 +117,19 @@ func (q *queue) post() {
 	}
 }
 
-// carry delivers an update, as a fault has it, and notes what came of it.
+// carry delivers an update, with its fault, and records the result.
 func (q *queue) carry(hook *webhook, line *hookQueue, u update, f *Fault) {
 	effect := Slow
 	if f != nil {
 		effect = f.Effect
-		q.life.Sleep(context.Background(), max(f.Delay, time.Nanosecond)) // 0 would be without end
+		q.life.Sleep(context.Background(), max(f.Delay, time.Nanosecond)) // 0 would never end
 	}
 	var retryAfter time.Duration
 	err := errors.New("Webhook connection closed")
 	switch effect {
 	case CutBefore, Hang:
 	case CutAfter:
-		_, _ = q.request(hook, u) // its answer is lost
+		_, _ = q.request(hook, u) // its response is lost
 	case Duplicate:
 		if _, err = q.request(hook, u); err == nil {
 			retryAfter, err = q.request(hook, u)
@@ -141,7 +140,7 @@ func (q *queue) carry(hook *webhook, line *hookQueue, u update, f *Fault) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.webhook != hook || q.life.Closed() {
-		return // nobody hears its answer any more
+		return // the result is no longer wanted
 	}
 	hook.busy--
 	line.flying = false
@@ -155,7 +154,7 @@ func (q *queue) carry(hook *webhook, line *hookQueue, u update, f *Fault) {
 	q.putOff(hook, line, retryAfter, err)
 }
 
-// took removes an update for good.
+// took removes a delivered update.
 func (q *queue) took(id int64) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(other update) bool { return other.id == id })
 	q.delivered[id] = true
@@ -166,7 +165,7 @@ func (q *queue) took(id int64) {
 	maps.DeleteFunc(q.delivered, func(id int64, _ bool) bool { return id <= q.confirmed })
 }
 
-// putOff has a queue wait: not after the first failure, and then ever longer.
+// putOff makes a queue wait: not after the first failure, and then ever longer.
 func (q *queue) putOff(hook *webhook, line *hookQueue, retryAfter time.Duration, err error) {
 	wait := min(retryAfter, maxRetryAfter)
 	if wait == 0 && line.failed > 0 {
@@ -188,7 +187,7 @@ func (q *queue) putOff(hook *webhook, line *hookQueue, retryAfter time.Duration,
 	})
 }
 
-// request makes one request to the webhook. Redirects are not followed.
+// request makes one request to the webhook, without following redirects.
 func (q *queue) request(hook *webhook, u update) (retryAfter time.Duration, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -203,7 +202,7 @@ func (q *queue) request(hook *webhook, u update) (retryAfter time.Duration, err 
 	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.URL, bytes.NewReader(u.body))
 	if err != nil {
-		return 0, fmt.Errorf("Wrong webhook: %w", err) //nolint:staticcheck // as the service begins its errors
+		return 0, fmt.Errorf("Wrong webhook: %w", err) //nolint:staticcheck // the service's own words
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if hook.secret != "" {

@@ -29,11 +29,12 @@ const (
 	Kicked        = "kicked"
 )
 
-// generalTopic is the topic every forum has. It is left out of messages and
-// refused where a message is sent.
+// generalTopic is the topic that every forum has. Messages do not name it, and sending to it is
+// refused.
 const generalTopic = 1
 
-// world is what the service knows: people, chats with their messages, files. Each change is
+// world is the service's data: people, chats with their messages, files. Observers are told
+// about each change.
 // told to those who look on.
 //
 // Its lock guards what else changes of a [Server] as well. To call a method of the world, or
@@ -41,17 +42,17 @@ const generalTopic = 1
 type world struct {
 	bot         User
 	now         func() time.Time
-	maxMessages int // of a chat
+	maxMessages int // per chat
 	hub         *wire.Hub[int64, Message]
 
 	mu         sync.Mutex
 	users      map[int64]*User
 	chats      map[int64]*chat
-	order      []int64 // chats as they were made
+	order      []int64 // chats in the order of creation
 	nextUser   int64
 	nextGroup  int64
 	nextSuper  int64
-	nextShared int64 // message ids of private chats and basic groups are counted together
+	nextShared int64 // private chats and basic groups share message ids
 	files      fileStore
 	callbacks  map[string]*Callback
 	callbackID []string // oldest first
@@ -59,7 +60,7 @@ type world struct {
 	answers    int
 	albums     int
 	ephemerals int64
-	cuts       int // accepted calls whose answer was dropped
+	cuts       int // accepted calls whose response was dropped
 }
 
 func newWorld(cfg *Config, bot User) *world {
@@ -78,12 +79,12 @@ type chat struct {
 	user     *User // of a private chat
 	forum    bool
 	topics   map[int64]string
-	closed   map[int64]bool   // topics in which administrators alone write
+	closed   map[int64]bool   // topics in which only administrators write
 	members  map[int64]string // user to status
 	botAdmin bool
 	blocked  bool // by the user
 	kicked   bool
-	migrated int64 // to which supergroup
+	migrated int64 // the id of its supergroup
 
 	messages  []*message
 	byID      map[int64]*message
@@ -168,8 +169,8 @@ func (w *world) fillGroup(c *chat, spec ChatSpec) error {
 	return err
 }
 
-// newID gives the next message id of a chat (core.telegram.org/api/updates, sequences):
-// private chats and basic groups share one row of numbers, each supergroup has its own.
+// newID returns the next message id of a chat (core.telegram.org/api/updates, sequences):
+// private chats and basic groups share a sequence, each supergroup has its own.
 func (w *world) newID(c *chat) int64 {
 	if c.kind == Supergroup {
 		c.next++
@@ -179,7 +180,7 @@ func (w *world) newID(c *chat) int64 {
 	return w.nextShared
 }
 
-// add puts a message into its chat and tells the observers.
+// add adds a message to its chat and tells the observers.
 func (w *world) add(c *chat, m *message) {
 	m.id = w.newID(c)
 	m.date = w.now()
@@ -196,7 +197,7 @@ func (w *world) add(c *chat, m *message) {
 	w.emit(Event{Kind: EventMessage, Chat: c.id, Message: m.id}, c, m)
 }
 
-// tally counts the messages of the bot that stand.
+// tally counts the bot's messages that are not deleted.
 func (w *world) tally(c *chat, m *message, n int) {
 	if m.from.IsBot && !m.deleted {
 		c.answers += n
@@ -204,14 +205,13 @@ func (w *world) tally(c *chat, m *message, n int) {
 	}
 }
 
-// isBotMember says whether the bot may see the chat.
+// isBotMember reports whether the bot may see the chat.
 func (c *chat) isBotMember() bool { return !c.kicked && !c.blocked }
 
-// maxEdits bounds the history kept of one message; a long streamed answer has some
-// hundred edits.
+// maxEdits bounds the stored edits of a message; a long streamed answer has some hundred.
 const maxEdits = 1000
 
-// revise changes what a message says and keeps what it was.
+// revise changes the content of a message and records the old one.
 func (w *world) revise(c *chat, m *message, body markup.Text, keys *botapi.Keyboard) {
 	if len(m.edits) < maxEdits {
 		m.edits = append(m.edits, Edit{At: w.now(), Text: m.body.Plain, Buttons: m.markup.Buttons()})
@@ -231,8 +231,7 @@ func (w *world) remove(c *chat, m *message) {
 	w.emit(Event{Kind: EventDelete, Chat: c.id, Message: m.id}, c, m)
 }
 
-// markCut notes on the message a call made or changed that its sender did not hear
-// of it.
+// markCut records on a message that the response to its call was dropped.
 func (w *world) markCut(result any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -248,7 +247,7 @@ func (w *world) markCut(result any) {
 	}
 }
 
-// person finds a chat and a user.
+// person returns a chat and a user.
 func (w *world) person(chatID, userID int64) (*chat, *User, error) {
 	c, u := w.chats[chatID], w.users[userID]
 	if c == nil {
@@ -260,7 +259,7 @@ func (w *world) person(chatID, userID int64) (*chat, *User, error) {
 	return c, u, nil
 }
 
-// speaker finds a person who may write in a chat.
+// speaker returns a chat and a user who may write there.
 func (w *world) speaker(chatID, userID int64) (*chat, *User, error) {
 	c, u, err := w.person(chatID, userID)
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package websearch is a stand-in for the services that search the web: Brave, Tavily, Exa
-// and SearXNG, each under a path of its own, as strict as their documentation (read in
-// 2026-11; the functions of the services name the pages). What is taken to
-// be so without a source is marked as assumed.
+// Package websearch emulates search services: Brave, Tavily, Exa and SearXNG, each under its own
+// path, as strictly as their documentation (read in 2026-11; the functions of the services name
+// the pages). What has no source is marked as assumed.
 package websearch
 
 import (
@@ -15,7 +14,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// The services, as they are named in [Request] and in [Server.Fail].
+// The services' names in [Request] and [Server.Fail].
 const (
 	Brave   = "brave"
 	Tavily  = "tavily"
@@ -23,23 +22,23 @@ const (
 	SearXNG = "searxng"
 )
 
-// maxRequests bounds the requests that are kept.
+// maxRequests bounds the stored requests.
 const maxRequests = 1000
 
-// Page is a page of the web that can be found.
+// Page is a web page that can be found.
 type Page struct {
 	Title, URL, Text string
-	// Published is when; a page need not say.
+	// Published is its date, if known.
 	Published time.Time
 }
 
-// Config says how a [Server] behaves.
+// Config configures a [Server].
 type Config struct {
-	// Key is the key of each service that has one.
+	// Key is the API key of the services that need one.
 	Key string
-	// Pages can be found by a word of their title or text.
+	// Pages are found by a word of their title or text.
 	Pages []Page
-	// NoJSON has SearXNG give no results as JSON, which is its default (settings_search).
+	// NoJSON makes SearXNG refuse JSON, which is its default (settings_search).
 	NoJSON bool
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
@@ -51,15 +50,15 @@ type Request struct {
 	Query   string
 	Count   int
 	Since   string
-	// Status is what was answered.
+	// Status is the status of the response.
 	Status int
 }
 
-// Answer is one that stands in the place of the proper one.
+// Answer replaces a proper response.
 type Answer struct {
 	Status int
 	Body   string
-	// Location, if not empty, leads elsewhere.
+	// Location, if not empty, redirects.
 	Location string
 }
 
@@ -80,7 +79,7 @@ func New(cfg Config) *Server {
 	return &Server{cfg: cfg, failing: map[string]Answer{}}
 }
 
-// Fail has a service answer so from now on; the zero Answer mends it.
+// Fail makes a service answer this way from now on; the zero Answer ends that.
 func (s *Server) Fail(service string, with Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +88,7 @@ func (s *Server) Fail(service string, with Answer) {
 	}
 }
 
-// Requests returns the searches kept, in order, refused ones included.
+// Requests returns the stored searches, in order, including refused ones.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,13 +114,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case failing:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(answer.Status)
-		_, _ = w.Write([]byte(answer.Body)) // a client that has gone away is its own affair
+		_, _ = w.Write([]byte(answer.Body)) // a lost client does not matter
 	default:
 		wire.WriteJSON(w, status, "application/json", body)
 	}
 }
 
-// note keeps a request, and returns what is to be answered instead.
+// note stores a request, and returns the response that replaces the proper one.
 func (s *Server) note(request *Request, status int) (Answer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +147,7 @@ func (s *Server) find(query string, count int, since time.Time) []Page {
 	return out
 }
 
-// since is the beginning of a range of time.
+// since returns the beginning of a time range.
 func (s *Server) since(unit string) time.Time {
 	days := map[string]int{"day": 1, "week": 7, "month": 31, "year": 365}[unit]
 	if days == 0 {
@@ -157,7 +156,7 @@ func (s *Server) since(unit string) time.Time {
 	return s.cfg.Now().AddDate(0, 0, -days)
 }
 
-// date writes when a page was published in a form; nothing if it does not say.
+// date formats a page's date; nil if unknown.
 func date(p Page, form string) any {
 	if p.Published.IsZero() {
 		return nil
@@ -165,7 +164,7 @@ func date(p Page, form string) any {
 	return p.Published.UTC().Format(form)
 }
 
-// body reads an object of which every field is known.
+// body decodes an object that has only known fields.
 func body(r *http.Request, known ...string) (map[string]json.RawMessage, string) {
 	if kind := r.Header.Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
 		return nil, "the content type is " + kind
@@ -182,7 +181,7 @@ func body(r *http.Request, known ...string) (map[string]json.RawMessage, string)
 	return fields, ""
 }
 
-// field reads a value of a field; false for one of another type.
+// field decodes a field; false if it has another type.
 func field[T any](fields map[string]json.RawMessage, name string, otherwise T) (T, bool) {
 	raw, ok := fields[name]
 	if !ok {

@@ -15,8 +15,9 @@ const (
 	maxWords = 50
 )
 
-// brave answers GET /res/v1/web/search as api-dashboard.search.brave.com/api-reference/web/search/get
-// says. A wrong key and a wrong parameter both are a 422, with a code each.
+// brave answers GET /res/v1/web/search as documented at
+// api-dashboard.search.brave.com/api-reference/web/search/get. A wrong key and a wrong parameter
+// are both a 422, with different codes.
 func (s *Server) brave(r *http.Request, path string) (Request, int, any) {
 	v := r.URL.Query()
 	q := Request{Query: v.Get("q"), Since: v.Get("freshness")}
@@ -71,14 +72,15 @@ func (s *Server) braveKey(h http.Header) (code, detail string) {
 	return "", ""
 }
 
-// tooLong reports whether a query is empty or longer than Brave takes.
+// tooLong reports whether a query is empty or longer than Brave accepts.
 func tooLong(query string) bool {
 	return query == "" || utf8.RuneCountInString(query) > maxQuery || len(strings.Fields(query)) > maxWords
 }
 
-// tavily answers POST /search as docs.tavily.com/documentation/api-reference/endpoint/search
-// and help.tavily.com/articles/8645538886-understanding-http-errors say. Only news have a
-// date, and of those only the ones that say so (assumed: published_date in the form of HTTP).
+// tavily answers POST /search as documented at
+// docs.tavily.com/documentation/api-reference/endpoint/search and
+// help.tavily.com/articles/8645538886-understanding-http-errors. Only news have a date, if known
+// (assumed: published_date in HTTP's form).
 func (s *Server) tavily(r *http.Request, path string) (Request, int, any) {
 	var q Request
 	refuse := func(status int, text string) (Request, int, any) {
@@ -110,7 +112,7 @@ func (s *Server) tavily(r *http.Request, path string) (Request, int, any) {
 	return q, http.StatusOK, map[string]any{"query": q.Query, "answer": nil, "images": []any{}, "results": results, "response_time": 0.5, "request_id": "r"}
 }
 
-// tavilyFault says what a search has that cannot be.
+// tavilyFault says what is invalid in a search.
 func tavilyFault(q Request, depth string) string {
 	switch {
 	case q.Count < 0 || q.Count > 20:
@@ -125,7 +127,7 @@ func tavilyFault(q Request, depth string) string {
 	return ""
 }
 
-// exa answers POST /search as exa.ai/docs/reference/search and error-codes say.
+// exa answers POST /search as documented at exa.ai/docs/reference/search and error-codes.
 func (s *Server) exa(r *http.Request, path string) (Request, int, any) {
 	var q Request
 	refuse := func(status int, tag, text string) (Request, int, any) {
@@ -164,7 +166,7 @@ func (s *Server) exa(r *http.Request, path string) (Request, int, any) {
 	return q, http.StatusOK, map[string]any{"requestId": "r", "resolvedSearchType": "neural", "results": results, "costDollars": map[string]any{"total": 0.007}}
 }
 
-// exaFault reports whether a search has what cannot be, and returns its beginning in time.
+// exaFault reports whether a search is invalid, and returns its earliest date.
 func exaFault(q Request, kind string) (time.Time, bool) {
 	if q.Query == "" || q.Count < 1 || q.Count > 100 || !slices.Contains([]string{"neural", "fast", "auto", "deep-lite", "deep", "deep-reasoning", "instant"}, kind) {
 		return time.Time{}, true
@@ -176,7 +178,7 @@ func exaFault(q Request, kind string) (time.Time, bool) {
 	return after, err != nil
 }
 
-// searxng answers GET /search as docs.searxng.org/dev/search_api says.
+// searxng answers GET /search as documented at docs.searxng.org/dev/search_api.
 func (s *Server) searxng(r *http.Request, path string) (Request, int, any) {
 	v := r.URL.Query()
 	q := Request{Query: v.Get("q"), Since: v.Get("time_range"), Count: 20}
@@ -208,7 +210,7 @@ func unknown(v url.Values, known ...string) string {
 	return ""
 }
 
-// between reads a number; false for one out of its range.
+// between parses a number; false if it is out of range.
 func between(text string, otherwise, least, most int) (int, bool) {
 	if text == "" {
 		return otherwise, true

@@ -9,14 +9,14 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Contract is what a service takes and sends, by the types of its own library: a JSON schema of
-// an object with a field for each kind of value.
+// Contract describes what a service accepts and sends, by its own library's types: a JSON schema
+// of an object with a field for each kind of value.
 type Contract struct {
 	schema *jsonschema.Schema
 	whole  *jsonschema.Resolved
 }
 
-// MustContract reads a contract. It panics where the source is none: it is compiled in.
+// MustContract parses an embedded contract. It panics if that is invalid.
 func MustContract(source []byte) *Contract {
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(source, &schema); err != nil {
@@ -29,7 +29,7 @@ func MustContract(source []byte) *Contract {
 	return &Contract{&schema, resolved}
 }
 
-// Fields returns the schemas of the fields of a kind, nil where there is no such kind.
+// Fields returns the schemas of the fields of a kind, nil for an unknown kind.
 func (c *Contract) Fields(kind string, further ...string) map[string]*jsonschema.Schema {
 	s := c.schema.Properties[kind]
 	for _, field := range append(further, "") {
@@ -46,12 +46,12 @@ func (c *Contract) Fields(kind string, further ...string) map[string]*jsonschema
 	return s.Properties
 }
 
-// maxChecked is the size in bytes beyond which a value is not checked: long conversations have
-// nothing new, and a schema takes its time with them.
+// maxChecked is the size in bytes from which a value is not checked: long conversations add
+// nothing new, and checking takes time.
 const maxChecked = 256 << 10
 
-// Check returns an error for a value that is none of the kind. Further kinds are those of fields
-// in the field of the first. Values over 256 KiB pass.
+// Check returns an error for a value that does not match the kind. Further kinds select nested
+// fields. Values over 256 KiB pass.
 func (c *Contract) Check(value []byte, kind string, further ...string) error {
 	if len(value) > maxChecked {
 		return nil

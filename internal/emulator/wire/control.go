@@ -12,26 +12,26 @@ import (
 	"time"
 )
 
-// Control is the control side of an emulator over HTTP, under /emulator/: what another
-// process, or a person with curl, may do there.
+// Control is the control side of an emulator over HTTP, under /emulator/, for other processes
+// and curl.
 //
-// Bodies must be application/json, which a foreign web page cannot send unasked.
+// Bodies must be application/json, which a foreign web page cannot send.
 type Control[K comparable] struct {
-	// MaxBody is how many bytes the body of an act may have.
+	// MaxBody bounds the body of an action, in bytes.
 	MaxBody int64
-	// Messages lists what the query asks for once the bot wrote so many answers. The
-	// context ends when the query does not want to wait any longer.
+	// Messages returns what the query asks for once the bot has written so many answers. ctx ends
+	// when the query does not want to wait any longer.
 	Messages func(ctx context.Context, query url.Values, answers int) (any, error)
 	// State returns the counters.
 	State func() any
-	// Faults serve the acts "faults", whose body is a [Fault] and whose result {"id": n},
-	// and "unfault", {"id": n} with the result {"fired": n}.
+	// Faults handle the actions "faults", whose body is a [Fault] and whose result {"id": n}, and
+	// "unfault", {"id": n} with the result {"fired": n}.
 	Faults *Faults[K]
-	// Act runs any other act, whose arguments the body holds.
+	// Act runs any other action with the arguments in the body.
 	Act func(act string, body *json.Decoder) (any, error)
 }
 
-// ServeHTTP answers GET messages and GET state, and runs what is posted.
+// ServeHTTP serves GET messages and GET state, and runs posted actions.
 func (c *Control[K]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	act := strings.TrimPrefix(r.URL.Path, "/emulator/")
 	var result any
@@ -74,7 +74,7 @@ func writeControl(w http.ResponseWriter, status int, v any) {
 	WriteJSON(w, status, "application/json", v)
 }
 
-// RunAct runs an act whose body is one value of the type T; what names it in the error.
+// RunAct runs an action whose body is one value of type T; what names it in errors.
 func RunAct[T any](body *json.Decoder, what string, run func(T) (any, error)) (any, error) {
 	var v T
 	if err := body.Decode(&v); err != nil {

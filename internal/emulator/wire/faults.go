@@ -10,59 +10,57 @@ import (
 	"time"
 )
 
-// Effect is what a fault does to a call, or to whatever else an emulator names.
+// Effect is the effect of a fault on a call, or on something else that an emulator names.
 type Effect string
 
-// The effects that every emulator knows.
+// The effects of every emulator.
 const (
 	// Slow only waits for Delay; every other effect may wait too.
 	Slow Effect = "slow"
 	// TooManyRequests refuses with 429 and RetryAfter.
 	TooManyRequests Effect = "too_many_requests"
-	// ServerError answers Status (502 where none is given) with a page of HTML.
+	// ServerError answers Status (default 502) with an HTML page.
 	ServerError Effect = "server_error"
-	// CutBefore breaks the connection before the call is accepted; a socket before an
-	// envelope is written.
+	// CutBefore breaks the connection before the call is accepted, or a socket before an envelope
+	// is written.
 	CutBefore Effect = "cut_before"
-	// CutAfter accepts the call and breaks the connection instead of answering; it
-	// breaks a socket after an envelope was written.
+	// CutAfter accepts the call and breaks the connection instead of answering, or a socket after
+	// an envelope was written.
 	CutAfter Effect = "cut_after"
-	// Hang never answers; it ends when the client goes away. An envelope is lost on
-	// its way.
+	// Hang never answers; it ends when the client disconnects. An envelope is lost.
 	Hang Effect = "hang"
-	// Duplicate delivers once more what it delivers: the updates of a poll, an envelope.
+	// Duplicate delivers again: the updates of a poll, or an envelope.
 	Duplicate Effect = "duplicate"
-	// BadJSON accepts the call and answers with half a JSON object.
+	// BadJSON accepts the call and answers with incomplete JSON.
 	BadJSON Effect = "bad_json"
 )
 
-// Fault is a rule for misbehaving, in an emulator whose chats have ids of the type K. The
-// zero fields match everything.
+// Fault is a rule for misbehaving, in an emulator whose chats have ids of type K. Zero fields
+// match everything.
 type Fault[K comparable] struct {
-	// Method is the name of a method in any case, or another name that the emulator
-	// gives to what can go wrong.
+	// Method is the name of a method, ignoring case, or another name that the emulator defines.
 	Method string `json:"method"`
 	// Chat is the chat or channel of the call.
 	Chat K `json:"chat"`
-	// Nth fires on the nth matching call alone, counted from 1.
+	// Nth only fires on the nth matching call, counted from 1.
 	Nth int `json:"nth"`
-	// Times is how often it fires at most.
+	// Times bounds how often it fires.
 	Times int `json:"times"`
-	// Probability lets chance decide, by the seed of the server. 0 means always.
+	// Probability is the probability of firing, seeded by the server. 0 means always.
 	Probability float64 `json:"probability"`
-	// Effect is what happens. It is required.
+	// Effect is required.
 	Effect Effect `json:"effect"`
-	// Delay is waited for before the effect.
+	// Delay precedes the effect.
 	Delay time.Duration `json:"delay"`
-	// Status is for ServerError, RetryAfter (seconds) for TooManyRequests, Error for an
-	// effect of the emulator's own.
+	// Status is for ServerError, RetryAfter (seconds) for TooManyRequests, Error for an effect of
+	// the emulator's own.
 	Status     int    `json:"status"`
 	RetryAfter int    `json:"retry_after"`
 	Error      string `json:"error"`
 }
 
-// Faults are the faults in force. [Faults.Fire] is called with the lock of the
-// [Lifecycle] held, all other methods without.
+// Faults are the active faults. [Faults.Fire] is called with the lock of the [Lifecycle] held,
+// all other methods without.
 type Faults[K comparable] struct {
 	life   *Lifecycle
 	rand   *rand.Rand
@@ -80,15 +78,15 @@ type rule[K comparable] struct {
 	fired int
 }
 
-// NewFaults makes an empty set, with the source of its chances. Refuse answers a call with
-// [TooManyRequests], and with own, the effect that this emulator alone knows. What is
-// named in apart meets only faults that name it.
+// NewFaults makes an empty set with a random source. refuse answers a call with
+// [TooManyRequests], and with own, the emulator's own effect. Names in apart only match faults
+// that name them.
 func NewFaults[K comparable](life *Lifecycle, chances *rand.Rand, refuse func(http.ResponseWriter, *Fault[K]), own Effect, apart ...string) *Faults[K] {
 	return &Faults[K]{life: life, rand: chances, refuse: refuse, own: own, apart: apart}
 }
 
-// Inject adds a fault and returns its number. If several match a call, it meets the
-// first one that fires.
+// Inject adds a fault and returns its number. If several match a call, the first one that fires
+// applies.
 func (f *Faults[K]) Inject(fault Fault[K]) (int, error) {
 	switch fault.Effect {
 	case Slow, TooManyRequests, ServerError, CutBefore, CutAfter, Hang, Duplicate, BadJSON, f.own:
@@ -102,7 +100,7 @@ func (f *Faults[K]) Inject(fault Fault[K]) (int, error) {
 	return f.next, nil
 }
 
-// Remove takes a fault back and says how often it fired. 0 removes all.
+// Remove removes a fault and returns how often it fired. 0 removes all.
 func (f *Faults[K]) Remove(id int) int {
 	f.life.mu.Lock()
 	defer f.life.mu.Unlock()
@@ -117,7 +115,7 @@ func (f *Faults[K]) Remove(id int) int {
 	return fired
 }
 
-// Fired says how often a fault fired.
+// Fired returns how often a fault fired.
 func (f *Faults[K]) Fired(id int) int {
 	f.life.mu.Lock()
 	defer f.life.mu.Unlock()
@@ -129,8 +127,7 @@ func (f *Faults[K]) Fired(id int) int {
 	return 0
 }
 
-// Fire returns the fault that a call meets: of those that match it, the first that
-// fires. Nil means none.
+// Fire returns the first fault that matches a call and fires, or nil.
 func (f *Faults[K]) Fire(method string, chat K) *Fault[K] {
 	var none K
 	for _, r := range f.rules {
@@ -152,8 +149,8 @@ func (f *Faults[K]) Fire(method string, chat K) *Fault[K] {
 	return nil
 }
 
-// before does what a fault, or none, does before a call is accepted, and reports whether
-// that was all.
+// before applies a fault, which may be nil, before a call is accepted, and reports whether that
+// was all.
 func (f *Faults[K]) before(w http.ResponseWriter, r *http.Request, met *Fault[K]) bool {
 	if met == nil {
 		return false
@@ -177,8 +174,7 @@ func (f *Faults[K]) before(w http.ResponseWriter, r *http.Request, met *Fault[K]
 	return true
 }
 
-// gatewayPage is what the proxy in front of a service answers when the service does not:
-// HTML, not JSON.
+// gatewayPage is the HTML response of a proxy whose server does not answer.
 func gatewayPage(w http.ResponseWriter, status int) {
 	if status < http.StatusBadRequest {
 		status = http.StatusBadGateway
@@ -190,8 +186,7 @@ func gatewayPage(w http.ResponseWriter, status int) {
 		"<center><h1>%[1]s</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n", text)
 }
 
-// act runs the acts of the control side that are about faults. It reports false for all
-// others.
+// act runs the control actions about faults. It returns false for all others.
 func (f *Faults[K]) act(act string, body *json.Decoder) (result any, known bool, err error) {
 	switch act {
 	case "faults":

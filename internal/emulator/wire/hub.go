@@ -7,36 +7,34 @@ import (
 	"sync"
 )
 
-// Kinds of events that every emulator has.
+// Kinds of events of every emulator.
 const (
 	EventCall  = "call"
 	EventFault = "fault"
 )
 
-// Event is something that happened in an emulator whose chats have ids of the type K and
-// whose messages look like M.
+// Event is an event in an emulator whose chats have ids of type K and whose messages are of type
+// M.
 type Event[K comparable, M any] struct {
 	// Kind is one of the Event constants of the emulator.
 	Kind string `json:"kind"`
-	// Chat and Message name what it happened to, and Update the update or envelope, where
-	// there is such.
+	// Chat and Message identify its subject, and Update the update or envelope, if any.
 	Chat    K `json:"chat,omitzero"`
 	Message K `json:"message,omitzero"`
 	Update  K `json:"update,omitzero"`
-	// Text is what the kind is about: the kind of an update or envelope, the method of a
-	// call, the effect of a fault, a chat action or status, the text of a callback's
-	// answer, the payload of an acknowledgement, open or closed.
+	// Text is a detail by kind: the kind of an update or envelope, the method of a call, the effect
+	// of a fault, a chat action or status, the text of a callback's answer, the payload of an
+	// acknowledgement, open or closed.
 	Text string `json:"text,omitempty"`
 	// Snapshot is the message after the event.
 	Snapshot *M `json:"snapshot,omitempty"`
-	// Missed counts the events lost just before this one, because the subscriber
-	// did not keep up.
+	// Missed counts the events dropped just before this one, because the subscriber was too slow.
 	Missed int `json:"missed,omitempty"`
 }
 
-// Hub tells those who look on what happens in an emulator. All of it is guarded by the
-// lock of the [Lifecycle]: [Hub.Subscribe], [Hub.WaitFor] and [Hub.Meet] take it, for
-// everything else the caller holds it.
+// Hub tells observers what happens in an emulator. It is guarded by the lock of the [Lifecycle]:
+// [Hub.Subscribe], [Hub.WaitFor] and [Hub.Meet] take it, for everything else the caller holds
+// it.
 type Hub[K comparable, M any] struct {
 	life        *Lifecycle
 	change      chan struct{}
@@ -54,11 +52,11 @@ func NewHub[K comparable, M any](life *Lifecycle) *Hub[K, M] {
 	return &Hub[K, M]{life: life, subscribers: map[*subscriber[K, M]]struct{}{}, calls: map[string]int{}}
 }
 
-// maxMethods bounds the names counted, which a client could make up.
+// maxMethods bounds the counted names, which a client could make up.
 const maxMethods = 200
 
-// Meet counts a call and does what a fault does to it before it is accepted. It reports
-// whether that was all.
+// Meet counts a call and applies its fault before it is accepted. It reports whether that was
+// all.
 func (h *Hub[K, M]) Meet(f *Faults[K], w http.ResponseWriter, r *http.Request, method string, chat K) (met *Fault[K], over bool) {
 	h.life.mu.Lock()
 	if _, known := h.calls[method]; known || len(h.calls) < maxMethods {
@@ -72,8 +70,8 @@ func (h *Hub[K, M]) Meet(f *Faults[K], w http.ResponseWriter, r *http.Request, m
 	return met, f.before(w, r, met)
 }
 
-// Calls says how often each method was called. The map is not to be changed, nor kept
-// beyond the lock.
+// Calls returns how often each method was called. The map must not be changed, nor used without
+// the lock.
 func (h *Hub[K, M]) Calls() map[string]int { return h.calls }
 
 // Changed wakes those who wait for a condition.
@@ -84,8 +82,8 @@ func (h *Hub[K, M]) Changed() {
 	}
 }
 
-// Emit tells every subscriber of an event, and wakes those who wait for a condition. Look,
-// if there is a message to look at, returns it as it is now.
+// Emit sends an event to every subscriber, and wakes those who wait for a condition. look, if
+// there is a message, returns it as it is now.
 func (h *Hub[K, M]) Emit(e Event[K, M], look func() M) {
 	h.Changed()
 	if len(h.subscribers) > 0 && look != nil {
@@ -112,9 +110,9 @@ func (h *Hub[K, M]) Close() {
 	clear(h.subscribers)
 }
 
-// Subscribe returns the events from now on. At most buffer of them wait; what does not
-// fit is dropped and counted in the next one. The channel is closed by cancel, which
-// must be called, and by [Hub.Close].
+// Subscribe returns the events from now on. At most buffer of them wait; others are dropped and
+// counted in the next one. The channel is closed by cancel, which must be called, and by
+// [Hub.Close].
 func (h *Hub[K, M]) Subscribe(buffer int) (events <-chan Event[K, M], cancel func()) {
 	sub := &subscriber[K, M]{events: make(chan Event[K, M], max(buffer, 1))}
 	h.life.mu.Lock()
@@ -134,8 +132,8 @@ func (h *Hub[K, M]) Subscribe(buffer int) (events <-chan Event[K, M], cancel fun
 	})
 }
 
-// WaitFor returns once cond holds, which it looks at after every change, with the lock
-// held. When the emulator is closed it returns the error that [NewLifecycle] was given.
+// WaitFor returns once cond holds, which it checks after every change, with the lock held. When
+// the emulator is closed it returns the error given to [NewLifecycle].
 func (h *Hub[K, M]) WaitFor(ctx context.Context, cond func() bool) error {
 	for {
 		change := h.unless(cond)
@@ -152,7 +150,7 @@ func (h *Hub[K, M]) WaitFor(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// unless returns what tells of the next change, or nil where cond holds.
+// unless returns a channel for the next change, or nil if cond holds.
 func (h *Hub[K, M]) unless(cond func() bool) <-chan struct{} {
 	h.life.mu.Lock()
 	defer h.life.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// WriteJSON answers with a value as JSON, under the content type that the service gives.
+// WriteJSON writes a value as JSON, with the service's content type.
 func WriteJSON(w http.ResponseWriter, status int, contentType string, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -16,5 +16,5 @@ func WriteJSON(w http.ResponseWriter, status int, contentType string, v any) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that has gone away is its own affair
+	_, _ = w.Write(body) // a lost client does not matter
 }

@@ -2,8 +2,8 @@ package wire
 
 import "net/http"
 
-// Sized reports whether a request says how long its body is. One that does not, because it
-// comes in chunks, gets its answer from Sized: many a gateway takes none.
+// Sized reports whether a request has a Content-Length. It refuses a chunked one itself: many
+// gateways do not accept these.
 func Sized(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength >= 0 {
 		return true

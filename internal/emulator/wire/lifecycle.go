@@ -12,10 +12,9 @@ import (
 	"time"
 )
 
-// Lifecycle is the running of an emulator, from its first listener until nothing runs
-// any more.
+// Lifecycle is the lifecycle of an emulator, from its first listener until everything has ended.
 type Lifecycle struct {
-	// TLS, where it is set before the first Serve, is what everything is served with.
+	// TLS, if set before the first Serve, configures TLS.
 	TLS *tls.Config
 
 	name   string
@@ -29,28 +28,27 @@ type Lifecycle struct {
 	// Guarded by mu.
 	closed  bool
 	serving []*http.Server
-	down    []*http.Server // that are to serve again
+	down    []*http.Server // to serve again
 
 	broken contractErrors
 }
 
-// maxBroken bounds the errors that are kept of a contract.
+// maxBroken bounds the stored contract errors.
 const maxBroken = 10
 
-// contractErrors are what was taken or sent against the contract of a service.
+// contractErrors are violations of a service's contract.
 type contractErrors struct {
 	mu   sync.Mutex
 	list []error
 }
 
-// NewLifecycle makes the lifecycle of the emulator of that name. Mu is the lock of the
-// emulator's own state, so that closing it and changing it exclude each other. Ended is
-// the error for whoever comes too late.
+// NewLifecycle makes the lifecycle of the named emulator. mu is the lock of the emulator's
+// state, so that closing it and changing it exclude each other. ended is the error after Close.
 func NewLifecycle(name string, ended error, mu *sync.Mutex, log *slog.Logger) *Lifecycle {
 	return &Lifecycle{name: name, ended: ended, mu: mu, log: log, done: make(chan struct{})}
 }
 
-// Listen listens on a free port of 127.0.0.1, or on addr where given.
+// Listen listens on a free port of 127.0.0.1, or on addr if given.
 func (l *Lifecycle) Listen(ctx context.Context, addr ...string) (net.Listener, error) {
 	at := "127.0.0.1:0"
 	if len(addr) > 0 {
@@ -64,8 +62,8 @@ func (l *Lifecycle) Listen(ctx context.Context, addr ...string) (net.Listener, e
 	return ln, nil
 }
 
-// Serve lets a handler answer what comes to a listener, until [Lifecycle.Close]. It
-// returns at once, with the URL of the listener.
+// Serve serves a listener until [Lifecycle.Close]. It returns at once, with the URL of the
+// listener.
 func (l *Lifecycle) Serve(ln net.Listener, handler http.Handler) (string, error) {
 	hs := &http.Server{Addr: ln.Addr().String(), Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: l.watch.Follow}
 	l.mu.Lock()
@@ -76,7 +74,7 @@ func (l *Lifecycle) Serve(ln net.Listener, handler http.Handler) (string, error)
 	serve := hs.Serve
 	if l.TLS != nil {
 		hs.TLSConfig, hs.Protocols = l.TLS.Clone(), protocols(l.TLS)
-		hs.ErrorLog = slog.NewLogLogger(l.log.Handler(), slog.LevelDebug) // who trusts no such certificate
+		hs.ErrorLog = slog.NewLogLogger(l.log.Handler(), slog.LevelDebug) // clients that reject the certificate
 		serve = func(ln net.Listener) error { return hs.ServeTLS(ln, "", "") }
 	}
 	l.serving = append(l.serving, hs)
@@ -88,7 +86,7 @@ func (l *Lifecycle) Serve(ln net.Listener, handler http.Handler) (string, error)
 	return l.scheme("http") + ln.Addr().String(), nil
 }
 
-// scheme begins an address of a server that speaks a protocol, or its secure form.
+// scheme returns the scheme for a protocol, or its secure form.
 func (l *Lifecycle) scheme(protocol string) string {
 	if l.TLS != nil {
 		protocol += "s"
@@ -96,13 +94,13 @@ func (l *Lifecycle) scheme(protocol string) string {
 	return protocol + "://"
 }
 
-// Address is where a request has reached the server, for one that speaks a protocol.
+// Address returns the address at which a request has reached the server.
 func (l *Lifecycle) Address(protocol string, r *http.Request) string {
 	return l.scheme(protocol) + r.Host
 }
 
-// Close ends every request and waits until nothing runs any more. Stop, where there is
-// one, ends what else the emulator has open; it runs once, under the lock.
+// Close ends every request and waits for everything to end. stop, if not nil, ends what else the
+// emulator has open; it runs once, under the lock.
 func (l *Lifecycle) Close(stop func()) error {
 	l.mu.Lock()
 	var serving []*http.Server
@@ -126,7 +124,7 @@ func (l *Lifecycle) Close(stop func()) error {
 	return errors.Join(append(errs, l.broken.list...)...)
 }
 
-// Broken keeps an error that [Contract.Check] found, if it is one: [Lifecycle.Close] returns it.
+// Broken stores an error of [Contract.Check], if any, for [Lifecycle.Close].
 func (l *Lifecycle) Broken(err error) {
 	l.broken.mu.Lock()
 	defer l.broken.mu.Unlock()
@@ -135,8 +133,8 @@ func (l *Lifecycle) Broken(err error) {
 	}
 }
 
-// Down has nobody listen any more and breaks the connections, until [Lifecycle.Up]. What a
-// handler has taken over, such as a socket, lives on.
+// Down stops listening and breaks the connections, until [Lifecycle.Up]. Hijacked connections,
+// such as sockets, stay.
 func (l *Lifecycle) Down() error {
 	l.mu.Lock()
 	serving := l.serving
@@ -149,7 +147,7 @@ func (l *Lifecycle) Down() error {
 	return errors.Join(errs...)
 }
 
-// Up listens again where [Lifecycle.Down] has ended it.
+// Up listens again after [Lifecycle.Down].
 func (l *Lifecycle) Up(ctx context.Context) error {
 	l.mu.Lock()
 	down := l.down
@@ -166,8 +164,8 @@ func (l *Lifecycle) Up(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Enter counts a request in, unless the emulator is closed. Each that was counted in
-// must end with [Lifecycle.Leave].
+// Enter registers a request, unless the emulator is closed. Each registered one must call
+// [Lifecycle.Leave].
 func (l *Lifecycle) Enter() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,21 +176,21 @@ func (l *Lifecycle) Enter() bool {
 	return true
 }
 
-// Leave counts a request out.
+// Leave unregisters a request.
 func (l *Lifecycle) Leave() { l.active.Done() }
 
-// Go runs what [Lifecycle.Close] waits for. The caller holds the lock and has seen that
-// the emulator is not closed, or is itself waited for.
+// Go runs something that [Lifecycle.Close] waits for. The caller holds the lock and has checked
+// that the emulator is not closed, or is itself waited for.
 func (l *Lifecycle) Go(run func()) { l.active.Go(run) }
 
-// Closed says whether the emulator is closed. The lock is to be held by the caller.
+// Closed reports whether the emulator is closed. The caller holds the lock.
 func (l *Lifecycle) Closed() bool { return l.closed }
 
 // Done is closed when the emulator is.
 func (l *Lifecycle) Done() <-chan struct{} { return l.done }
 
-// Sleep waits for d, or without end where d is 0. It reports false where the client
-// or the emulator went away first.
+// Sleep waits for d, or forever if d is 0. It returns false if the client disconnects or the
+// emulator closes first.
 func (l *Lifecycle) Sleep(ctx context.Context, d time.Duration) bool {
 	var timer <-chan time.Time
 	if d > 0 {

@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// Params are the arguments of a call, from wherever the client put them: query,
-// form, JSON or multipart.
+// Params are the arguments of a call, from query, form, JSON or multipart.
 type Params struct {
 	values map[string]string
 	files  map[string]Upload
@@ -20,15 +19,14 @@ type Params struct {
 
 // Upload is a file in a multipart body.
 type Upload struct {
-	// Name and MIME are what the client says of it, Disposition is how it says it.
+	// Name and MIME are from the client, Disposition is the raw header.
 	Name, MIME, Disposition string
 	// Data is its content.
 	Data []byte
 }
 
-// ReadParams reads the whole request, whose body may have so many bytes. Values of the
-// body win over the query. The error of a body that is too long is an
-// [http.MaxBytesError].
+// ReadParams reads the whole request, whose body is bounded by limit. Values in the body
+// override the query. The error of a body that is too long is an [http.MaxBytesError].
 func ReadParams(w http.ResponseWriter, r *http.Request, limit int64) (*Params, error) {
 	p := &Params{values: map[string]string{}, files: map[string]Upload{}}
 	for key, v := range r.URL.Query() {
@@ -53,7 +51,7 @@ func ReadParams(w http.ResponseWriter, r *http.Request, limit int64) (*Params, e
 	return p, nil
 }
 
-// IsJSON says whether a request claims to carry JSON.
+// IsJSON reports whether a request claims to be JSON.
 func IsJSON(r *http.Request) bool {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return kind == "application/json"
@@ -69,8 +67,8 @@ func (p *Params) readForm(r *http.Request) error {
 	return nil
 }
 
-// readJSON takes strings as they are and everything else as its JSON text, which
-// is how the same value would stand in a form.
+// readJSON keeps strings and converts everything else to its JSON text, as the value would be in
+// a form.
 func (p *Params) readJSON(body io.Reader) error {
 	data, err := io.ReadAll(body)
 	if err != nil || len(data) == 0 {
@@ -114,8 +112,8 @@ func (p *Params) readMultipart(mr *multipart.Reader) error {
 	}
 }
 
-// Object returns the parameters as one JSON object: those that isText reports as they came, others
-// as the JSON that they are, where they are any. In the place of a file stands its name.
+// Object returns the parameters as one JSON object: those for which isText is true as strings,
+// others as JSON if valid. A file is represented by its name.
 func (p *Params) Object(isText func(name string) bool) []byte {
 	fields := make(map[string]json.RawMessage, len(p.values)+len(p.files))
 	put := func(name, value string, asText bool) {
@@ -123,7 +121,7 @@ func (p *Params) Object(isText func(name string) bool) []byte {
 			fields[name] = raw
 			return
 		}
-		fields[name], _ = json.Marshal(value) // a string always has a form
+		fields[name], _ = json.Marshal(value) // a string can always be encoded
 	}
 	for name, value := range p.values {
 		put(name, value, isText(name))
@@ -135,13 +133,13 @@ func (p *Params) Object(isText func(name string) bool) []byte {
 	return object
 }
 
-// Drop forgets a parameter.
+// Drop removes a parameter.
 func (p *Params) Drop(name string) { delete(p.values, name) }
 
-// Text returns a parameter as it came, or nothing.
+// Text returns a parameter as received, or "".
 func (p *Params) Text(name string) string { return p.values[name] }
 
-// Int returns a parameter as a number: 0 for what is none, as with the services.
+// Int returns a parameter as a number: 0 if it is not one, as in the services.
 func (p *Params) Int(name string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(p.values[name]), 10, 64)
 	if err != nil {
@@ -150,7 +148,7 @@ func (p *Params) Int(name string) int64 {
 	return n
 }
 
-// Bool says whether a parameter is true, in any of the ways the services take.
+// Bool reports whether a parameter is true, in any of the forms that the services accept.
 func (p *Params) Bool(name string) bool {
 	switch strings.ToLower(p.values[name]) {
 	case "true", "yes", "1":
@@ -159,7 +157,7 @@ func (p *Params) Bool(name string) bool {
 	return false
 }
 
-// JSON decodes a parameter that holds JSON and reports whether it was there.
+// JSON decodes a JSON parameter and reports whether it exists.
 func (p *Params) JSON(name string, into any) (bool, error) {
 	raw := p.values[name]
 	if raw == "" || raw == "null" {
@@ -168,8 +166,8 @@ func (p *Params) JSON(name string, into any) (bool, error) {
 	return true, json.Unmarshal([]byte(raw), into)
 }
 
-// File finds the file of a parameter: uploaded under the name itself or under
-// another one that attach:// names.
+// File returns the file of a parameter: uploaded under that name, or under the name after
+// attach://.
 func (p *Params) File(name string) (Upload, bool) {
 	if f, ok := p.files[name]; ok {
 		return f, true

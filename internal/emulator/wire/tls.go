@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Certificate makes a certificate of one's own for 127.0.0.1 and some names. The emulator
-// serves with config, and speaks the protocols of its NextProtos alone: h2, http/1.1. Who
-// calls it trusts the root, which is in PEM.
+// Certificate makes a self-signed certificate for 127.0.0.1 and some names. The emulator serves
+// with config, and only the protocols in its NextProtos: h2, http/1.1. Clients trust the root,
+// which is in PEM.
 func Certificate(names ...string) (config *tls.Config, root []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -39,14 +39,14 @@ func Certificate(names ...string) (config *tls.Config, root []byte, err error) {
 	return config, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// Trusting returns a transport that trusts such a root alone.
-func Trusting(root []byte) *http.Transport {
+// TransportTrusting returns a transport that trusts only this root.
+func TransportTrusting(root []byte) *http.Transport {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(root)
 	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
 }
 
-// protocols are those that a configuration of TLS names.
+// protocols returns the protocols of a TLS configuration.
 func protocols(config *tls.Config) *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(slices.Contains(config.NextProtos, "http/1.1"))

@@ -1,5 +1,5 @@
-// Package wire is what the emulators of services share: how they read arguments, what they
-// note of calls, and how they fail on purpose.
+// Package wire has what the emulators share: reading arguments, recording calls, and failing on
+// purpose.
 package wire
 
 import (
@@ -21,5 +21,5 @@ func (w *Watch) Follow(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// Wait returns when no connection is open. Hijacked ones are their owner's.
+// Wait returns when no connection is open, except hijacked ones.
 func (w *Watch) Wait() { w.open.Wait() }

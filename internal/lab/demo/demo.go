@@ -22,35 +22,34 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// Model names a language model to use instead of the offline one.
+// Model is a language model to use instead of the offline one.
 type Model struct {
 	BaseURL, Key, Name string
 }
 
-// Environment is what the bot of the demo is connected to.
+// Environment is what the demo's bot is connected to.
 type Environment struct {
 	DataDir                                string
 	TelegramURL, TelegramToken             string
 	SlackURL, SlackBotToken, SlackAppToken string
 	GoogleURL, GoogleID, GoogleSecret      string
-	// PublicURL is where the page is, and under /google/ what the bot serves there.
+	// PublicURL is the address of the page, and of the bot's /google/.
 	PublicURL string
 	Model     Model
-	// VoiceModel is the model that hears at the same place; empty where that is for the
-	// settings to say.
+	// VoiceModel is the transcription model of the same server; empty to leave it to the settings.
 	VoiceModel string
-	// Observe is to be told what happens in turns.
+	// Observe gets the events of turns.
 	Observe func(chats.Chat, agent.Event)
-	// Ready is to be called once the bot is built and about to receive.
+	// Ready is called once the bot is built and about to receive.
 	Ready func(Controls)
 }
 
-// Controls is what of a running bot the page uses.
+// Controls is how the page controls a running bot.
 type Controls struct {
-	// Web is what the bot serves over HTTP.
+	// Web serves the bot's HTTP.
 	Web http.Handler
-	// Routings are the ways by which tools can reach the model, Routing is the present
-	// one, SetRouting takes another from the next request on.
+	// Routings are the possible routings, Routing is the current one, SetRouting changes it from
+	// the next request on.
 	Routings   []string
 	Routing    func(ctx context.Context) (string, error)
 	SetRouting func(ctx context.Context, name string) error
@@ -58,46 +57,46 @@ type Controls struct {
 	Commands bool
 }
 
-// Config is what the demo is made of.
+// Config configures a [Demo].
 type Config struct {
-	// Bot runs the bot until ctx ends and everything it started has ended. It is run
-	// again after each restart.
+	// Bot runs the bot until ctx ends and everything it started has ended. It is called again after
+	// each restart.
 	Bot func(ctx context.Context, env Environment) error
 	// DataDir is an empty folder for the bot's data.
 	DataDir string
-	// Manifest is what the Slack app is made from; nil for a plain one.
+	// Manifest is the manifest of the Slack app; nil for a plain one.
 	Manifest []byte
-	// Pace is how long the offline model waits between some words and the next.
+	// Pace is the pause of the offline model between some words and the next.
 	Pace time.Duration
-	// Model answers instead of the offline model, if its Name is not empty.
+	// Model, if its Name is not empty, replaces the offline model.
 	Model Model
-	// Logger, if nil, discards.
+	// Logger may be nil.
 	Logger *slog.Logger
 }
 
-// Demo is the emulated town with the bot in it.
+// Demo is the emulated services with the bot.
 type Demo struct {
 	cfg      Config
 	log      *slog.Logger
 	telegram *telegram.Server
 	slack    *slack.Server
-	offline  *openai.Server // nil where a real model answers
+	offline  *openai.Server // nil with a real model
 	google   *google.Server
 	env      Environment
 
-	chat    int64  // the person's private chat in Telegram
-	person  int64  // the person there
+	chat    int64  // the user's private chat in Telegram
+	person  int64  // the user there
 	channel string // the channel in Slack
-	direct  string // the person's chat with the app there
-	member  string // the person there
+	direct  string // the user's chat with the app there
+	member  string // the user there
 
 	mu       sync.Mutex
 	changed  chan struct{}
 	bot      botState
-	controls Controls           // of the bot that ran last
-	routing  string             // the present one
+	controls Controls           // of the last started bot
+	routing  string             // the current one
 	calls    map[string]*ledger // by bridge.Chat
-	given    []*given           // the oldest first
+	given    []*modelRequest    // the oldest first
 	albums   int
 }
 
@@ -110,15 +109,15 @@ const (
 	botFailed   botState = "failed"
 )
 
-// heard is what the offline model hears in every recording.
-const heard = "How many pages does the PDF have?"
+// fakeTranscript is the offline model's transcript of every recording.
+const fakeTranscript = "How many pages does the PDF have?"
 
 //go:embed sample.pdf
 var samplePDF []byte
 
 const sampleName = "autumn-report.pdf"
 
-// New makes the town. Nothing runs before [Demo.Run].
+// New makes a demo. Nothing runs before [Demo.Run].
 func New(cfg Config) (*Demo, error) {
 	if cfg.Bot == nil || cfg.DataDir == "" {
 		return nil, errors.New("demo: a bot and a data directory are needed")
@@ -146,7 +145,7 @@ const (
 	googleSecret = "demo-client-secret"
 )
 
-// settle brings the person into both places.
+// settle adds the user to both platforms.
 func (d *Demo) settle() error {
 	d.person = d.telegram.AddUser(telegram.User{FirstName: "You"}).ID
 	var err error
@@ -198,7 +197,7 @@ func (d *Demo) Run(ctx context.Context, l net.Listener) (err error) {
 	return app.Serve(running, l, d.handler(restarts))
 }
 
-// connect starts the emulators and notes where they are.
+// connect starts the emulators and records their addresses.
 func (d *Demo) connect(ctx context.Context, googleURL, publicURL string) error {
 	telegramURL, err := d.telegram.Start(ctx)
 	if err != nil {
@@ -210,7 +209,7 @@ func (d *Demo) connect(ctx context.Context, googleURL, publicURL string) error {
 	}
 	model := d.cfg.Model
 	if model.Name == "" {
-		if d.offline, err = openai.New(openai.Config{Latency: 350 * time.Millisecond, Pace: d.cfg.Pace, MaxTools: 1000, Heard: heard}); err != nil {
+		if d.offline, err = openai.New(openai.Config{Latency: 350 * time.Millisecond, Pace: d.cfg.Pace, MaxTools: 1000, Heard: fakeTranscript}); err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
 		url, err := d.offline.Start(ctx)
@@ -253,11 +252,11 @@ func (d *Demo) keepBot(ctx context.Context, restarts <-chan struct{}) {
 			continue
 		}
 		d.setBot(botStopped)
-		_ = retry.Wait(ctx, 1500*time.Millisecond) // the person is to see that the bot is gone before it is back
+		_ = retry.Wait(ctx, 1500*time.Millisecond) // the page shows that the bot is gone before it is back
 	}
 }
 
-// ready takes what the page uses of the bot and shows that it runs.
+// ready stores the bot's controls and shows that it runs.
 func (d *Demo) ready(c Controls) {
 	routing := ""
 	if c.Routing != nil {

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// maxGiven bounds the messages whose requests are kept, maxOf the messages of each, and
+	// maxGiven bounds the messages whose requests are kept, maxOf the messages of each request, and
 	// maxWords the bytes of each of those.
 	maxGiven = 100
 	maxOf    = 30
 	maxWords = 4000
 )
 
-// given is what the model was last sent to answer a message.
-type given struct {
-	// refs are the keys of what is answered: platform:chat/message/kind.
+// modelRequest is the model's last request for a message.
+type modelRequest struct {
+	// refs are the keys of the answered messages: platform:chat/message/kind.
 	refs []string
 
 	Model string `json:"model"`
@@ -33,18 +33,18 @@ type given struct {
 type givenMessage struct {
 	Role string `json:"role"`
 	Text string `json:"text,omitempty"`
-	// Quoted are the words of others, with the marks that they have for the model.
+	// Quoted is the text of others, with its marks for the model.
 	Quoted string `json:"quoted,omitempty"`
-	// Pictures are the names of those that a model which can see is shown, Files of the others.
+	// Pictures are the names of pictures shown to the model, Files of other files.
 	Pictures []string `json:"pictures,omitempty"`
 	Files    []string `json:"files,omitempty"`
 	// Calls are the tools that the model called.
 	Calls []string `json:"calls,omitempty"`
 }
 
-// give keeps what a request holds. The lock is held.
+// give records a request. The lock is held.
 func (d *Demo) give(e *agent.RequestEvent) {
-	g := &given{Model: e.Model, Tools: len(e.Tools)}
+	g := &modelRequest{Model: e.Model, Tools: len(e.Tools)}
 	shown := agent.Shown(e.Messages)
 	for i := range e.Messages {
 		m := &e.Messages[i]
@@ -69,7 +69,7 @@ func (d *Demo) give(e *agent.RequestEvent) {
 	}
 	g.Before = max(0, len(g.Messages)-maxOf)
 	g.Messages = g.Messages[g.Before:]
-	d.given = slices.DeleteFunc(d.given, func(old *given) bool { return slices.Equal(old.refs, g.refs) })
+	d.given = slices.DeleteFunc(d.given, func(old *modelRequest) bool { return slices.Equal(old.refs, g.refs) })
 	d.given = append(d.given[max(0, len(d.given)-maxGiven+1):], g)
 }
 
@@ -80,12 +80,12 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:maxWords], "") + " …"
 }
 
-// showGiven tells what the model was given for a message of a pane.
+// showGiven serves the request for a message of a pane.
 func (d *Demo) showGiven(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	ref := d.place(query.Get("pane"), query.Get("place")) + "/" + query.Get("message") + "/text"
 	d.mu.Lock()
-	var found *given
+	var found *modelRequest
 	for _, g := range d.given {
 		if slices.Contains(g.refs, ref) {
 			found = g

@@ -23,7 +23,7 @@ func (d *Demo) handler(restarts chan<- struct{}) http.Handler {
 	mux := http.NewServeMux()
 	files, err := fs.Sub(page, "page")
 	if err != nil {
-		panic(err) // the embedded folder is there
+		panic(err) // the folder is embedded
 	}
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /events", d.events)
@@ -47,15 +47,15 @@ func (d *Demo) handler(restarts chan<- struct{}) http.Handler {
 		select {
 		case restarts <- struct{}{}:
 		case <-r.Context().Done():
-		case <-time.After(time.Second): // a restart is under way already
+		case <-time.After(time.Second): // a restart is in progress
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
 	return local(http.NewCrossOriginProtection().Handler(mux))
 }
 
-// local refuses requests that name another host: a foreign page can make a browser
-// come here under a name of its own (DNS rebinding).
+// local refuses requests that name another host: a foreign page can make a browser connect here
+// under its own name (DNS rebinding).
 func local(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -75,10 +75,10 @@ func local(next http.Handler) http.Handler {
 	})
 }
 
-// minInterval joins changes that come close together into one picture.
+// minInterval joins changes in quick succession into one update.
 const minInterval = 40 * time.Millisecond
 
-// events streams the view, whole, each time it has changed.
+// events streams the complete view after each change.
 func (d *Demo) events(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -102,10 +102,10 @@ func (d *Demo) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// errStopped is what the page hears while there is no bot to change.
+// errStopped is returned to the page while no bot is running.
 var errStopped = errors.New("the bot is not running")
 
-// handle decodes what the page sends, and answers with what comes of it; nil is no content.
+// handle decodes a request and encodes the result; nil is no content.
 func handle(do func(ctx context.Context, what asked) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var what asked
@@ -128,7 +128,7 @@ func handle(do func(ctx context.Context, what asked) (any, error)) http.HandlerF
 	}
 }
 
-// asked is what the page sends: a routing, a press of a button, or a message.
+// asked is a request of the page: a routing, a button press, or a message.
 type asked struct {
 	Routing string `json:"routing"`
 	Pane    string `json:"pane"`
@@ -139,12 +139,12 @@ type asked struct {
 	// Place is a tab of the Slack pane: general, direct or home.
 	Place string `json:"place"`
 	PDF   bool   `json:"pdf"`
-	// Reply is the message that is answered, or in Slack passed on with the words.
+	// Reply is the message to reply to, or in Slack to share.
 	Reply string   `json:"reply"`
 	Files []upload `json:"files"`
 }
 
-// route has tools reach the model in another way.
+// route changes the routing.
 func (d *Demo) route(ctx context.Context, to asked) (any, error) {
 	d.mu.Lock()
 	set, running := d.controls.SetRouting, d.bot == botRunning

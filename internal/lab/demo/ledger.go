@@ -11,8 +11,8 @@ import (
 type ledger struct {
 	Groups []string `json:"groups"`
 	Calls  []call   `json:"calls"`
-	// Sent and All add up the schema tokens of all calls: what was sent, and what a
-	// bot that always sends all tools would have.
+	// Sent and All add up the schema tokens of all calls: those sent, and those of a bot that
+	// always sends all tools.
 	Sent int `json:"sent"`
 	All  int `json:"all"`
 }
@@ -22,13 +22,13 @@ type call struct {
 	Tokens int `json:"tokens"`
 	All    int `json:"all"`
 	Groups int `json:"groups"`
-	// Routing is the way by which the tools reached the model.
+	// Routing is the routing used.
 	Routing string `json:"routing"`
 }
 
 const maxCalls = 40
 
-// observe takes what the bot tells of its turns.
+// observe handles the events of turns.
 func (d *Demo) observe(chat chats.Chat, e agent.Event) {
 	if e.Request == nil {
 		return
@@ -51,8 +51,8 @@ func (d *Demo) observe(chat chats.Chat, e agent.Event) {
 	d.notify()
 }
 
-// forget empties the list of groups when the bot says that it cleared the chat: the
-// next request will show the same, but the reader should not have to wait for it.
+// forget empties the list of groups when the bot says that it cleared the chat: the next request
+// will show that too, but only later.
 func (d *Demo) forget(chat chats.Chat, fromBot bool, text string) {
 	if !fromBot || !strings.Contains(text, "Conversation cleared") {
 		return

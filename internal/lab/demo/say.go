@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// maxFiles is how many a message may have, as an album in Telegram.
+	// maxFiles bounds the files of a message, as of an album in Telegram.
 	maxFiles = 10
-	// maxBody bounds what the page sends, with its files in base64.
+	// maxBody bounds a request of the page, with files in base64.
 	maxBody = 24 << 20
 )
 
-// upload is a file that comes from the page.
+// upload is a file from the page.
 type upload struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
 	Data []byte `json:"data"`
-	// Seconds is how long a recording lasts; 0 for what is none.
+	// Seconds is the length of a recording; 0 for other files.
 	Seconds int `json:"seconds"`
 }
 
@@ -75,8 +75,8 @@ func (d *Demo) sayTelegram(s asked) (sent telegram.Sent, err error) {
 	return sent, nil
 }
 
-// kindOf is as what Telegram's apps send a file. They make Opus in Ogg of what is spoken;
-// a browser may record something else, which goes as a piece of music does.
+// kindOf returns how Telegram's apps send a file. They record speech as Opus in Ogg; a browser
+// may record another format, which is sent as audio.
 func kindOf(f upload) string {
 	switch {
 	case strings.HasPrefix(f.Type, "image/"):
@@ -89,7 +89,7 @@ func kindOf(f upload) string {
 	return telegram.KindDocument
 }
 
-// saySlack mentions the bot where the message begins a thread of the channel.
+// saySlack mentions the bot if the message begins a thread of the channel.
 func (d *Demo) saySlack(s asked) (slack.Sent, error) {
 	text, channel := s.Text, d.placeOf(s)
 	if s.Thread == "" && channel == d.channel {

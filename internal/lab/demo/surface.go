@@ -7,9 +7,9 @@ import (
 	"oneclaw/internal/emulator/slack"
 )
 
-// surface is what Slack shows of an app that is an agent, besides messages.
+// surface is what Slack shows of an agent app besides messages.
 type surface struct {
-	// Prompts are what the person is offered to ask, Home are the blocks of their Home tab.
+	// Prompts are suggested prompts, Home are the blocks of the Home tab.
 	Prompts []slack.Prompt  `json:"prompts"`
 	Home    json.RawMessage `json:"home,omitempty"`
 	// Sessions are the states of the threads, Titles their names.
@@ -17,16 +17,16 @@ type surface struct {
 	Titles   map[string]string `json:"titles"`
 }
 
-// task is something that an answer does while it is made.
+// task is a step shown while an answer is being made.
 type task struct {
 	Title string `json:"title"`
 	Done  bool   `json:"done"`
 }
 
-// inDirect is the name of the tab in which the person writes to the app alone.
+// inDirect is the name of the tab with the direct chat.
 const inDirect = "direct"
 
-// placeOf is the conversation in Slack that is meant.
+// placeOf returns the conversation in Slack that a request means.
 func (d *Demo) placeOf(what asked) string {
 	if what.Place == inDirect {
 		return d.direct
@@ -34,7 +34,7 @@ func (d *Demo) placeOf(what asked) string {
 	return d.channel
 }
 
-// open has the person open the app, so that the bot shows what it can do for them.
+// open opens the app as the user, so that the bot shows its suggestions.
 func (d *Demo) open(_ context.Context, what asked) (any, error) {
 	tab := "messages"
 	if what.Place == "home" {
@@ -44,7 +44,7 @@ func (d *Demo) open(_ context.Context, what asked) (any, error) {
 	return nil, err
 }
 
-// stop presses Slack's own button to stop.
+// stop presses Slack's own stop button.
 func (d *Demo) stop(_ context.Context, what asked) (any, error) {
 	_, err := d.slack.StopSession(d.direct, what.Thread, d.member)
 	return nil, err

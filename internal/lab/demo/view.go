@@ -10,12 +10,12 @@ import (
 	"oneclaw/internal/emulator/telegram"
 )
 
-// view is all that the page shows.
+// view is the content of the page.
 type view struct {
 	Bot     botState `json:"bot"`
 	Offline bool     `json:"offline"`
 	Model   string   `json:"model"`
-	// Routing is how tools reach the model, Routings what it can be.
+	// Routing is the current routing, Routings the possible ones.
 	Routing  string   `json:"routing"`
 	Routings []string `json:"routings"`
 	// Commands says whether commands can run here.
@@ -27,7 +27,7 @@ type view struct {
 type pane struct {
 	Messages []message `json:"messages"`
 	Busy     bool      `json:"busy"`
-	// Surface is Slack's alone.
+	// Surface is only for Slack.
 	Surface *surface `json:"surface,omitempty"`
 	// Ledgers are by thread; Telegram has one, under the empty name.
 	Ledgers map[string]ledger `json:"ledgers"`
@@ -45,16 +45,16 @@ type message struct {
 	File     string            `json:"file,omitempty"`
 	// Reply is the message that it answers.
 	Reply string `json:"reply,omitempty"`
-	// Given is with how many tools the model was asked to answer it; 0 where it was not.
+	// Given is the number of tools in the model's request for it; 0 if there was none.
 	Given int `json:"given,omitempty"`
-	// Tasks are what is done for it.
+	// Tasks are the steps shown for it.
 	Tasks []task `json:"tasks,omitempty"`
 	// Buttons are in rows.
 	Buttons [][]button `json:"buttons,omitempty"`
 	Time    int64      `json:"time"`
 }
 
-// button is a button under a message; Data is what its press sends.
+// button is a button below a message; Data is sent when it is pressed.
 type button struct {
 	Label string `json:"label"`
 	Data  string `json:"data"`
@@ -148,7 +148,7 @@ func (p *pane) fillSlack(s slack.State, channel string) {
 	})
 }
 
-// place is the chat of a pane, as the keys of messages name it.
+// place returns the chat of a pane, as in the keys of messages.
 func (d *Demo) place(pane, tab string) string {
 	if pane == "slack" {
 		return "slack:" + d.placeOf(asked{Place: tab})
@@ -156,7 +156,7 @@ func (d *Demo) place(pane, tab string) string {
 	return "telegram:" + strconv.FormatInt(d.chat, 10)
 }
 
-// give notes which messages the model was asked to answer.
+// give marks the messages for which the model was asked.
 func (p *pane) give(chat string, tools map[string]int) {
 	for i := range p.Messages {
 		m := &p.Messages[i]
@@ -164,7 +164,7 @@ func (p *pane) give(chat string, tools map[string]int) {
 	}
 }
 
-// rows makes the page's buttons of a platform's.
+// rows converts a platform's buttons.
 func rows[B any](from [][]B, one func(B) button) [][]button {
 	out := make([][]button, len(from))
 	for i, row := range from {

@@ -15,20 +15,20 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Options are what can be asked of a run of a file.
+// Options are the options of a run.
 type Options struct {
-	// Base is what the settings say.
+	// Base is from the settings.
 	Base Config
-	// Model, Routing and Prompt take the place of what they say; Prompt names a file.
+	// Model, Routing and Prompt override it; Prompt names a file.
 	Model, Routing, Prompt string
 	// Limit bounds the cases; 0 means all.
 	Limit int
 	JSON  bool
-	// Out takes the results, Progress how far the run is.
+	// Out gets the results, Progress the progress.
 	Out, Progress io.Writer
 }
 
-// defaultBudget is what a run may cost where the command does not say, in dollars.
+// defaultBudget is the default budget of a run, in dollars.
 const defaultBudget = 0.5
 
 // Flags adds the options to the flags of a command.
@@ -41,7 +41,7 @@ func (o *Options) Flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.JSON, "json", false, "print one JSON object for each case, then the sums")
 }
 
-// File runs the cases of a file and prints what is different.
+// File runs the cases of a file and prints the differences.
 func File(ctx context.Context, path string, o Options) (err error) {
 	defer func() {
 		if err != nil {
@@ -78,7 +78,7 @@ func File(ctx context.Context, path string, o Options) (err error) {
 	}{sum}, sum.WriteText), err)
 }
 
-// player is what plays the cases by these options.
+// player makes the player for these options.
 func (o Options) player() (*Player, error) {
 	cfg := o.Base
 	if o.Routing != "" {

@@ -13,19 +13,19 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Sum is what all cases come to.
+// Sum is the summary of all cases.
 type Sum struct {
 	Cases int           `json:"cases"`
 	Was   learning.Used `json:"was"`
 	Now   learning.Used `json:"now"`
-	// Answers counts those that are the same word for word.
+	// Answers counts identical answers.
 	Answers    int `json:"same_answers"`
 	Same       int `json:"same"`
 	Missing    int `json:"missing"`
 	New        int `json:"new"`
 	Unrecorded int `json:"unrecorded"`
 	Failed     int `json:"failed,omitempty"`
-	// Left are cases that were not run, because the limit of cost was reached.
+	// Left counts cases that were not run because the budget was used up.
 	Left int `json:"left,omitempty"`
 }
 
@@ -44,11 +44,11 @@ func (s *Sum) Add(r Result) {
 }
 
 const (
-	// maxShown bounds a text, maxCalls how many calls of a kind are shown.
+	// maxShown bounds a text, maxCalls the shown calls of a kind.
 	maxShown = 160
 	maxCalls = 8
-	// near is how many words stand around a difference.
-	near = 6
+	// contextWords is the number of words around a difference.
+	contextWords = 6
 )
 
 // WriteText writes a result side by side.
@@ -95,7 +95,7 @@ func (r Result) WriteText(w io.Writer) error {
 	return err
 }
 
-// WriteText writes the sums.
+// WriteText writes the summary.
 func (s Sum) WriteText(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(what, was, now string) { _, _ = fmt.Fprintf(table, "  %s\t%s\t%s\n", what, was, now) }
@@ -151,7 +151,7 @@ func list(groups []string) string {
 	return strings.Join(groups, ", ")
 }
 
-// plain is a text in one line, without what a terminal would obey.
+// plain returns a text on one line, without terminal control characters.
 func plain(text string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
@@ -161,8 +161,8 @@ func plain(text string) string {
 	}, text)), " ")
 }
 
-// difference shortens two texts to where they differ, with some words around that. What is the
-// same in both is returned as it is.
+// difference shortens two texts to where they differ, with some words around. Equal texts are
+// returned unchanged.
 func difference(was, now string) (string, string) {
 	a, b := strings.Fields(plain(was)), strings.Fields(plain(now))
 	if slices.Equal(a, b) {
@@ -176,8 +176,8 @@ func difference(was, now string) (string, string) {
 		tail++
 	}
 	show := func(words []string) string {
-		begin := max(0, head-near)
-		end := min(len(words), len(words)-tail+near)
+		begin := max(0, head-contextWords)
+		end := min(len(words), len(words)-tail+contextWords)
 		text := strings.Join(words[begin:head], " ") + " [" + wording.Clip(strings.Join(words[head:len(words)-tail], " "), maxShown) + "] " + strings.Join(words[len(words)-tail:end], " ")
 		if begin > 0 {
 			text = "… " + text

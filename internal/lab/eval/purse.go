@@ -14,11 +14,11 @@ import (
 // ErrBudget ends a run whose budget does not allow the next request.
 var ErrBudget = errors.New("eval: the limit of cost is reached")
 
-// replyTokens is what is reserved for a reply before it is there.
+// replyTokens are reserved for a reply in advance.
 const replyTokens = 4000
 
-// purse keeps what a run may cost.
-type purse struct {
+// budgetTracker tracks the cost of a run.
+type budgetTracker struct {
 	price  budget.Price
 	priced bool
 	limit  budget.USD
@@ -27,18 +27,18 @@ type purse struct {
 	spent budget.USD
 }
 
-// unpriced stands for the price of a model of which none is known: a dollar is a million tokens.
+// unpriced is the price of a model without a known price: a dollar is a million tokens.
 func unpriced() budget.Price { return budget.Price{Input: 1, CachedInput: 1, CacheWrite: 1, Output: 1} }
 
-func newPurse(cfg Config) *purse {
-	p := &purse{limit: budget.Dollars(cfg.Budget)}
+func newPurse(cfg Config) *budgetTracker {
+	p := &budgetTracker{limit: budget.Dollars(cfg.Budget)}
 	if p.price, p.priced = cfg.Money(cfg.Name); !p.priced {
 		p.price = unpriced()
 	}
 	return p
 }
 
-// Limit says what the run may cost, in words.
+// Limit describes the budget of the run.
 func (p *Player) Limit() string {
 	if p.purse.priced {
 		return fmt.Sprintf("at most %s", p.purse.limit)
@@ -46,7 +46,7 @@ func (p *Player) Limit() string {
 	return fmt.Sprintf("at most %s tokens, since no price of %s is known", budget.Count(int64(p.cfg.Budget*1e6)), cmp.Or(p.cfg.Name, "the model"))
 }
 
-// Spent says what the run has cost until now, in words.
+// Spent describes the cost of the run so far.
 func (p *Player) Spent() string {
 	p.purse.mu.Lock()
 	defer p.purse.mu.Unlock()
@@ -56,8 +56,8 @@ func (p *Player) Spent() string {
 	return budget.Count(int64(p.purse.spent.Float()*1e6)) + " tokens"
 }
 
-// take reserves for a request what it costs at most, and returns how that is settled.
-func (p *purse) take(input int) (settle func(agent.Usage), err error) {
+// take reserves the most that a request can cost, and returns the function that settles it.
+func (p *budgetTracker) take(input int) (settle func(agent.Usage), err error) {
 	reserved := p.price.Of(budget.Tokens{Input: int64(input), Written: int64(input), Output: replyTokens})
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,14 +72,14 @@ func (p *purse) take(input int) (settle func(agent.Usage), err error) {
 	}, nil
 }
 
-// counted is a model whose requests are paid from a purse.
+// counted is a model whose requests are charged to a purse.
 type counted struct {
 	agent.Model
 
-	purse *purse
+	purse *budgetTracker
 }
 
-// Profile is that of the model.
+// Profile returns the profile of the model.
 func (c counted) Profile() agent.Profile { return agent.ProfileOf(c.Model) }
 
 // Complete implements [agent.Model].
@@ -90,7 +90,7 @@ func (c counted) Complete(ctx context.Context, req agent.Request, onDelta func(a
 	}
 	reply, err := c.Model.Complete(ctx, req, onDelta)
 	if err != nil {
-		return reply, err // what is broken off may be billed: the reservation stays
+		return reply, err // an interrupted request may be billed: keep the reservation
 	}
 	settle(reply.Usage)
 	return reply, nil

@@ -1,5 +1,5 @@
-// Package eval runs cases of judged conversations with another model, routing or prompt and
-// says what is different. Tools are emulated with what is on record, so nothing has an effect.
+// Package eval replays conversations with feedback with another model, routing or prompt and
+// reports the differences. Tools are emulated with recorded results, so nothing has an effect.
 package eval
 
 import (
@@ -20,43 +20,43 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// CodeUnrecorded is the code of a call that has no result on record.
+// CodeUnrecorded is the error code of a call without a recorded result.
 const CodeUnrecorded = "unrecorded"
 
 const unrecorded = "This call is not on record. This conversation is replayed for a test, with the results that tools gave when it took place: " +
 	"nothing was run, and nothing has changed. Go on with what you have, or say in your answer what you would have done."
 
-// Config is what a [Player] is made of.
+// Config configures a [Player].
 type Config struct {
-	// Model answers; Name is what its provider calls it.
+	// Model is the model to test; Name is its provider's name for it.
 	Model agent.Model
 	Name  string
-	// Registry has the tools of the program. None of them is run.
+	// Registry has the tools of the program, which are not run.
 	Registry *toolgroups.Registry
-	// Routing, Search and Prices are those of a [search.Router].
+	// Routing, Search and Prices configure a [search.Router].
 	Routing search.Routing
 	Search  search.Config
 	Prices  func(model string) search.Prices
-	// Prompt is what every conversation begins with.
+	// Prompt begins every conversation.
 	Prompt string
-	// Effort is how hard the model is to think; empty leaves it to the model.
+	// Effort is the reasoning effort; empty leaves it to the model.
 	Effort string
-	// Money says what the tokens of a model cost, where that is known.
+	// Money returns the prices of a model, if known.
 	Money func(model string) (budget.Price, bool)
-	// Budget bounds what all cases may cost together, in dollars; see [Player.Limit].
+	// Budget bounds the cost of all cases, in dollars; see [Player.Limit].
 	Budget float64
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// Player runs cases. It is not for concurrent use.
+// Player runs cases. It must not be used concurrently.
 type Player struct {
 	cfg      Config
 	agent    *agent.Agent
 	router   toolgroups.Router
 	registry *toolgroups.Registry
-	purse    *purse
-	tape     *tape // of the case that runs
+	purse    *budgetTracker
+	tape     *recordedResults // of the current case
 }
 
 // New makes a player.
@@ -78,17 +78,17 @@ func New(cfg Config) (*Player, error) {
 	return p, nil
 }
 
-// Side is one of the two answers that are compared.
+// Side is one of the two compared answers.
 type Side struct {
 	Model   string `json:"model,omitempty"`
 	Routing string `json:"routing,omitempty"`
-	// Groups are those that were loaded in the end.
+	// Groups are the groups loaded at the end.
 	Groups []string      `json:"groups,omitempty"`
 	Answer string        `json:"answer"`
 	Used   learning.Used `json:"used"`
 }
 
-// Result is a case with what is different now.
+// Result is a case with its differences.
 type Result struct {
 	ID       string `json:"id"`
 	Question string `json:"question"`
@@ -96,24 +96,24 @@ type Result struct {
 	Bad      int    `json:"bad,omitempty"`
 	Was      Side   `json:"was"`
 	Now      Side   `json:"now"`
-	// Same, Missing and New are calls of tools with their arguments: those of both, those on
-	// record alone, and those of now alone. What only finds tools is none of them.
+	// Same, Missing and New are calls of tools with their arguments: in both, only recorded, and
+	// only now. Calls that find tools are left out.
 	Same    []string `json:"same,omitempty"`
 	Missing []string `json:"missing,omitempty"`
 	New     []string `json:"new,omitempty"`
-	// Unrecorded counts the calls of now that had no result on record.
+	// Unrecorded counts the new calls without a recorded result.
 	Unrecorded int `json:"unrecorded,omitempty"`
-	// Gone are the tools on record that the program does not have.
+	// Gone are recorded tools that no longer exist.
 	Gone []string `json:"gone,omitempty"`
-	// Unshown counts the messages that were written while the bot worked, and that the model
-	// was not shown because it answered earlier.
+	// Unshown counts messages written during the recorded turn that the model was not shown because
+	// it answered earlier.
 	Unshown int `json:"unshown,omitempty"`
-	// Error is why there is no answer now.
+	// Error says why there is no answer now.
 	Error string `json:"error,omitempty"`
 }
 
-// Play runs a case. A model that does not answer is told in the result. The error is what ends
-// the whole run: [ErrBudget], a refused key, the end of ctx.
+// Play runs a case. A model's failure to answer is in the result. An error ends the whole run:
+// [ErrBudget], a refused key, the end of ctx.
 func (p *Player) Play(ctx context.Context, c learning.Case) (Result, error) {
 	r := Result{ID: c.Seen.ID, Question: c.Question(), Good: c.Outcome.Good, Bad: c.Outcome.Bad, Was: Side{
 		Model: c.Outcome.Model, Routing: c.Outcome.Routing, Groups: loaded(&c), Answer: c.Answer(), Used: c.Outcome.Used,
@@ -159,7 +159,7 @@ func (p *Player) Play(ctx context.Context, c learning.Case) (Result, error) {
 	return r, p.end(ctx, &r, failure)
 }
 
-// end says whether what a case ended with ends all.
+// end returns the error if a case's failure ends the run.
 func (p *Player) end(ctx context.Context, r *Result, failure error) error {
 	if failure == nil {
 		return nil
@@ -178,7 +178,7 @@ func (p *Player) end(ctx context.Context, r *Result, failure error) error {
 	return nil
 }
 
-// compare fills in what became of the calls.
+// compare fills in the differences of the calls.
 func (p *Player) compare(r *Result, c *learning.Case, now []agent.Call) {
 	var was []agent.Call
 	for _, m := range c.Outcome.Messages {
@@ -186,8 +186,8 @@ func (p *Player) compare(r *Result, c *learning.Case, now []agent.Call) {
 			was = append(was, call.Call())
 		}
 	}
-	before := chosen(was)
-	for _, call := range chosen(now) {
+	before := encodeCalls(was)
+	for _, call := range encodeCalls(now) {
 		if i := slices.Index(before, call); i >= 0 {
 			r.Same, before = append(r.Same, call), slices.Delete(before, i, i+1)
 		} else {
@@ -197,21 +197,21 @@ func (p *Player) compare(r *Result, c *learning.Case, now []agent.Call) {
 	r.Missing = before
 	for _, call := range was {
 		name := call.Runs()
-		if _, ok := p.registry.Tool(name); !ok && !finds(name) && !slices.Contains(r.Gone, name) {
+		if _, ok := p.registry.Tool(name); !ok && !isFinder(name) && !slices.Contains(r.Gone, name) {
 			r.Gone = append(r.Gone, name)
 		}
 	}
 	r.Unrecorded, r.Unshown = p.tape.unrecorded, len(p.tape.late)
 }
 
-// finds reports whether a tool only finds others, which each routing does in its own way.
-func finds(name string) bool { return name == toolgroups.LoadToolGroup || toolgroups.Reserved(name) }
+// isFinder reports whether a tool only finds others, which each routing does in its own way.
+func isFinder(name string) bool { return name == toolgroups.LoadToolGroup || toolgroups.Reserved(name) }
 
-// chosen writes calls down so that the same ones are equal.
-func chosen(calls []agent.Call) []string {
+// encodeCalls encodes calls so that equal ones are equal texts.
+func encodeCalls(calls []agent.Call) []string {
 	var all []string
 	for _, call := range calls {
-		if finds(call.Runs()) {
+		if isFinder(call.Runs()) {
 			continue
 		}
 		text := call.Arg()
@@ -223,7 +223,7 @@ func chosen(calls []agent.Call) []string {
 	return all
 }
 
-// loaded are the groups that were loaded in the end.
+// loaded returns the groups loaded at the end.
 func loaded(c *learning.Case) []string {
 	groups := slices.Clone(c.Seen.Groups)
 	for _, name := range agent.RestoreGroups(func(yield func(agent.Message) bool) {
@@ -240,7 +240,7 @@ func loaded(c *learning.Case) []string {
 	return groups
 }
 
-// value is what the arguments of a call say; what is no JSON is a text.
+// value decodes the arguments of a call; invalid JSON becomes a text.
 func value(arguments string) any {
 	var v any
 	switch {
@@ -252,29 +252,29 @@ func value(arguments string) any {
 	return v
 }
 
-// tape has what is on record of a case.
-type tape struct {
+// recordedResults has the recorded results of a case.
+type recordedResults struct {
 	mu sync.Mutex
-	// turn are the calls of the turn, each given once before any is given again, and before
-	// those of the history.
-	turn, history []*taped
+	// turn are the calls of the turn; each is used once before any is used again, and before those
+	// of the history.
+	turn, history []*recordedCall
 	unrecorded    int
-	// late are messages that came while the bot worked, rounds after how many rounds.
+	// late are messages that arrived during the turn, rounds after how many rounds.
 	late    []agent.Message
 	rounds  []int
 	round   int
 	routing string
 }
 
-type taped struct {
+type recordedCall struct {
 	tool      string
 	arguments any
 	result    learning.Message
 	given     bool
 }
 
-func newTape(c *learning.Case) *tape {
-	t := &tape{turn: calls(c.Outcome.Messages), history: calls(c.Seen.Messages)}
+func newTape(c *learning.Case) *recordedResults {
+	t := &recordedResults{turn: calls(c.Outcome.Messages), history: calls(c.Seen.Messages)}
 	rounds := 0
 	for _, m := range c.Outcome.Messages {
 		switch m.Role {
@@ -287,16 +287,16 @@ func newTape(c *learning.Case) *tape {
 	return t
 }
 
-// calls are those of messages that have a result.
-func calls(messages []learning.Message) (all []*taped) {
-	open := map[string]*taped{}
+// calls returns the calls that have a result.
+func calls(messages []learning.Message) (all []*recordedCall) {
+	open := map[string]*recordedCall{}
 	for _, m := range messages {
 		if m.Role == agent.RoleAssistant {
 			clear(open)
 		}
 		for _, c := range m.Calls {
 			call := c.Call()
-			open[c.ID] = &taped{tool: call.Runs(), arguments: value(call.Arg())}
+			open[c.ID] = &recordedCall{tool: call.Runs(), arguments: value(call.Arg())}
 		}
 		if one := open[m.CallID]; m.Role == agent.RoleTool && one != nil {
 			one.result = m
@@ -307,12 +307,12 @@ func calls(messages []learning.Message) (all []*taped) {
 	return all
 }
 
-// run gives the result that is on record for the same call.
-func (t *tape) run(call toolgroups.Call) (toolgroups.Result, error) {
+// run returns the recorded result of the same call.
+func (t *recordedResults) run(call toolgroups.Call) (toolgroups.Result, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	arguments := value(string(call.Arguments))
-	var found *taped
+	var found *recordedCall
 	for _, one := range slices.Concat(t.turn, t.history) {
 		if one.tool != call.Name || !reflect.DeepEqual(one.arguments, arguments) {
 			continue
@@ -336,15 +336,15 @@ func (t *tape) run(call toolgroups.Call) (toolgroups.Result, error) {
 	return toolgroups.Result{Text: found.result.Text}, nil
 }
 
-// meanwhile gives what people wrote during the round, as it was then.
-func (t *tape) meanwhile(context.Context) (messages []agent.Message, _ error) {
+// meanwhile returns the messages that users wrote during the round.
+func (t *recordedResults) meanwhile(context.Context) (messages []agent.Message, _ error) {
 	for t.round++; len(t.late) > 0 && t.rounds[0] <= t.round; t.late, t.rounds = t.late[1:], t.rounds[1:] {
 		messages = append(messages, t.late[0])
 	}
 	return messages, nil
 }
 
-func (t *tape) requested(routing string) {
+func (t *recordedResults) requested(routing string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.routing = routing

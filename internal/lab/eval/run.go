@@ -9,8 +9,7 @@ import (
 	"oneclaw/internal/learning"
 )
 
-// Count reads a whole file of cases before any of it costs something, and returns how many it
-// has.
+// Count validates a whole file of cases before anything costs money, and returns their number.
 func Count(file io.ReadSeeker) (int, error) {
 	n := 0
 	for _, err := range learning.Read(file) {
@@ -23,8 +22,8 @@ func Count(file io.ReadSeeker) (int, error) {
 	return n, err
 }
 
-// Run plays the first so many cases of a file, tells of each, and returns the sums. Where the
-// limit of cost ends it, the error is [ErrBudget], and the sums are those until then.
+// Run plays the first cases of a file, calls tell with each, and returns the summary. If the
+// budget ends it, the error is [ErrBudget], and the summary covers what was run.
 func (p *Player) Run(ctx context.Context, file io.Reader, cases int, tell func(Result) error) (sum Sum, err error) {
 	for c, err := range learning.Read(file) {
 		if err != nil {

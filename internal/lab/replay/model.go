@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// modelPatience is how long an answer of the model is held back, at most.
+// modelPatience bounds how long a model's answer is held back.
 const modelPatience = 2 * time.Minute
 
 // modelTap answers for the model.
 type modelTap struct{ *player }
 
-// Transport implements [caller.Tap].
+// Transport implements [retry.Tap].
 func (m modelTap) Transport(http.RoundTripper) http.RoundTripper { return m }
 
-// Frame implements [caller.Tap].
+// Frame implements [retry.Tap].
 func (modelTap) Frame(bool, []byte) {}
 
-// RoundTrip answers as it was recorded, once as much has come as had come then.
+// RoundTrip answers as recorded, once as much has been sent as then.
 func (m modelTap) RoundTrip(req *http.Request) (*http.Response, error) {
 	var body []byte
 	if req.Body != nil {
@@ -47,13 +47,13 @@ func (m modelTap) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer(req, a.Status, a.Type, a.Response), nil
 }
 
-// choose finds the answer to a request: that to the same last message, else that to a
-// conversation of the same form, else the next one.
+// choose finds the recorded answer to a request: with the same last message, else of the same
+// form, else the next one.
 func (m modelTap) choose(req *http.Request, body json.RawMessage) (best *asked) {
 	roles, last, _ := conversation(body)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, talk := cutPath(req.URL.Path) // what else is asked is about the model itself
+	_, talk := cutPath(req.URL.Path) // other requests are about the model itself
 	rank, number := 0, 0
 	for i, a := range m.asked {
 		if address, _, _ := strings.Cut(a.URL, "?"); a.used || a.Method != req.Method || !strings.HasSuffix(address, req.URL.Path) {
@@ -83,7 +83,7 @@ func (m modelTap) choose(req *http.Request, body json.RawMessage) (best *asked) 
 	return best
 }
 
-// answer makes a response of what was recorded.
+// answer makes a response from a recorded one.
 func answer(req *http.Request, status int, kind string, recorded json.RawMessage) *http.Response {
 	data := []byte(recorded)
 	var text string

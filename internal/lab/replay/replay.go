@@ -1,4 +1,4 @@
-// Package replay plays a recording to a bot and says where the bot now does something else.
+// Package replay plays a recording to a bot and reports where the bot now behaves differently.
 package replay
 
 import (
@@ -20,12 +20,12 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// Environment is what a bot is connected to while a recording is played.
+// Environment is what a bot is connected to during a replay.
 type Environment struct {
-	// The platforms that are in the recording; the others are empty.
+	// The platforms in the recording; the others are empty.
 	TelegramURL, TelegramToken             string
 	SlackURL, SlackBotToken, SlackAppToken string
-	// ModelURL and ModelName are those of the recording. Its answers come through the tap.
+	// ModelURL and ModelName are from the recording. Answers come through the tap.
 	ModelURL, ModelName string
 	Taps                interface {
 		Tap(service string) retry.Tap
@@ -34,29 +34,27 @@ type Environment struct {
 	Now func() time.Time
 }
 
-// Replay says how a recording is played.
+// Replay configures a replay.
 type Replay struct {
 	// Bot runs a bot until ctx ends.
 	Bot func(ctx context.Context, env Environment) error
 	// Redact masks secrets, Now is the clock.
 	Redact func(string) string
 	Now    func() time.Time
-	// Patience is how long the bot may take for what it did in the recording, Quiet how
-	// long it must have sent nothing more in the end, and where it already does something
-	// else. 0 means 30 seconds and one.
+	// Patience bounds the wait for what the bot did in the recording; Quiet is how long it must
+	// have sent nothing more at the end, or once it differs. 0 means 30 seconds and one.
 	Patience, Quiet time.Duration
 }
 
-// moment is what people take at least before they do the next thing: the bot has to note
-// that something was sent before a user presses a button of it.
-const moment = 50 * time.Millisecond
+// minUserPause is the least pause between actions of a user: the bot has to record that something was
+// sent before a button of it is pressed.
+const minUserPause = 50 * time.Millisecond
 
-// errOver ends the bot when all is played.
+// errOver ends the bot when everything is played.
 var errOver = errors.New("replay: the recording is over")
 
-// Play plays a recording to the bot: what the platforms told it comes from the emulators,
-// what the model answered from the recording, each when as much had happened before. It
-// returns where the bot does something else.
+// Play plays a recording to the bot: the platforms' events come from the emulators, the model's
+// answers from the recording, each when as much had happened before. It returns the differences.
 func (r Replay) Play(ctx context.Context, lines []record.Line) (other []string, err error) {
 	r.Patience, r.Quiet = cmp.Or(r.Patience, 30*time.Second), cmp.Or(r.Quiet, time.Second)
 	p := &player{Replay: r, script: read(lines), changed: make(chan struct{})}
@@ -83,14 +81,14 @@ func (r Replay) Play(ctx context.Context, lines []record.Line) (other []string, 
 	return p.compare(), err
 }
 
-// player is a recording that is played.
+// player plays a recording.
 type player struct {
 	Replay
 	*script
 	*record.Recorder
 	telegram *telegram.Server
 	slack    *slack.Server
-	ahead    atomic.Int64 // how far the clock is ahead, in nanoseconds
+	ahead    atomic.Int64 // of the clock, in nanoseconds
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -101,7 +99,7 @@ type player struct {
 
 func (p *player) now() time.Time { return p.Replay.Now().Add(time.Duration(p.ahead.Load())) }
 
-// jump sets the clock to a time, if that is not over.
+// jump sets the clock to a time, unless that is past.
 func (p *player) jump(to time.Time) {
 	if ahead := int64(to.Sub(p.Replay.Now())); p.fed == 0 || ahead > p.ahead.Load() {
 		p.ahead.Store(ahead)
@@ -117,7 +115,7 @@ func (p *player) change(do func()) {
 	p.changed = make(chan struct{})
 }
 
-// wait returns true once cond holds, and false after a time.
+// wait returns true once cond holds, and false after patience.
 func (p *player) wait(ctx context.Context, patience time.Duration, cond func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -136,7 +134,7 @@ func (p *player) wait(ctx context.Context, patience time.Duration, cond func() b
 	}
 }
 
-// see takes what the bot exchanges with the emulators.
+// see handles what the bot exchanges with the emulators.
 func (p *player) see(l record.Line) {
 	if s, ok := sendOf(l); ok {
 		p.change(func() { p.got = p.got.with(s) })
@@ -149,7 +147,7 @@ func (p *player) note(format string, args ...any) {
 	p.change(func() { p.other = append(p.other, fmt.Sprintf(format, args...)) })
 }
 
-// connect starts the emulators that the recording needs, as the bot that was recorded.
+// connect starts the emulators that the recording needs, with its bot.
 func (p *player) connect(ctx context.Context) (env Environment, err error) {
 	env = Environment{Taps: p, Now: p.now}
 	if err := p.found(); err != nil {
@@ -172,7 +170,7 @@ func (p *player) connect(ctx context.Context) (env Environment, err error) {
 	return env, err
 }
 
-// found makes the emulators, with the bot and the people that the recording names.
+// found creates the emulators, with the bot and the users in the recording.
 func (p *player) found() (err error) {
 	var me struct {
 		Result     telegram.User
@@ -181,7 +179,7 @@ func (p *player) found() (err error) {
 		TeamID     string `json:"team_id"`
 	}
 	for _, answer := range append(p.names["getMe"], p.names["auth.test"]...) {
-		_ = json.Unmarshal(answer, &me) // one that failed says nothing
+		_ = json.Unmarshal(answer, &me) // a failed one has no name
 	}
 	token := ""
 	if me.Result.ID != 0 {
@@ -224,7 +222,7 @@ func (p *player) has(service string) bool {
 	return slices.ContainsFunc(p.events, func(e event) bool { return e.service == service })
 }
 
-// feed tells the bot what it was told, each thing when it has sent what it had sent before.
+// feed sends the recorded events to the bot, each once it has sent what it had sent before.
 func (p *player) feed(ctx context.Context) error {
 	for _, e := range p.events {
 		p.reach(ctx, func(s send) bool { return s.at.Before(e.at) })
@@ -271,13 +269,13 @@ func (p *player) reach(ctx context.Context, by func(send) bool) {
 		}
 	}
 	if !p.wait(ctx, p.Patience, func() bool { return len(p.got) >= want }) {
-		p.Patience = p.Quiet // it does something else: what it has not sent will not come
+		p.Patience = p.Quiet // it differs: what it has not sent will not come
 	}
-	p.wait(ctx, moment, func() bool { return false })
+	p.wait(ctx, minUserPause, func() bool { return false })
 }
 
-// renamed puts the ids of this time in the place of those of the recording: messages of the
-// bot, and the data of its buttons.
+// renamed replaces recorded ids by current ones: of the bot's messages, and in the data of its
+// buttons.
 func (p *player) renamed(text string) string {
 	var pairs []string
 	for _, was := range p.sends {
@@ -297,7 +295,7 @@ func (p *player) renamed(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// compare says where the bot has sent something else, row by row.
+// compare returns the differences in what the bot has sent, row by row.
 func (p *player) compare() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

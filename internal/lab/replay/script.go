@@ -13,47 +13,47 @@ import (
 	"oneclaw/internal/record"
 )
 
-// script is what of a recording is played, each thing with its time.
+// script is the played part of a recording, with times.
 type script struct {
 	events []event
 	sends  sends
 	asked  []*asked
-	// names are what services say of the bot and of people: the answers to getMe, auth.test
-	// and users.info.
+	// names are what services say about the bot and users: the answers to getMe, auth.test and
+	// users.info.
 	names map[string][]json.RawMessage
 	// refused are methods that were refused in the recording, too.
 	refused map[string]bool
 	scopes  []string
 }
 
-// event is something that a platform has told the bot.
+// event is something that a platform told the bot.
 type event struct {
-	at      time.Time // when it came
+	at      time.Time // when it arrived
 	service string
-	// kind is that of an envelope.
+	// kind is the kind of an envelope.
 	kind string
 	body json.RawMessage
 }
 
 // send is something that the bot has sent or changed.
 type send struct {
-	at      time.Time // when it was begun: people may answer before the answer is there
+	at      time.Time // when it began: users may answer before the response arrives
 	service string
-	// text says what, without ids.
+	// text is its content, without ids.
 	text string
-	// data are those of its buttons, id its own, and changes that of the message it changes.
+	// data is the data of its buttons, id its own id, and changes that of the message it changes.
 	data        []string
 	id, changes string
-	// name says, in the order of its row, which it is.
+	// name identifies it within its row.
 	row, name string
 }
 
-// sends are what a bot has sent and changed. Its program keeps an order among the messages of
-// a chat, among those that one person alone sees there, and among the changes of a message:
-// each of these is a row. Of two rows either may come first.
+// sends are what a bot has sent and changed. The bot preserves the order of the messages of a
+// chat, of those that one user sees there, and of the changes of a message: each of these is a
+// row. Rows are independent.
 type sends []send
 
-// with adds one to the end of its row.
+// with appends one to its row.
 func (all sends) with(s send) sends {
 	format := "%s, message %d of the bot"
 	if s.changes != "" {
@@ -74,7 +74,7 @@ func (all sends) with(s send) sends {
 	return append(all, s)
 }
 
-// find returns the one with the name of another.
+// find returns the one with the same name.
 func (all sends) find(other send) (send, bool) {
 	i := slices.IndexFunc(all, func(s send) bool { return s.name == other.name })
 	if i < 0 {
@@ -89,7 +89,7 @@ type asked struct {
 	used bool
 }
 
-// read takes a recording apart.
+// read splits a recording.
 func read(lines []record.Line) *script {
 	s := &script{names: map[string][]json.RawMessage{}, refused: map[string]bool{}}
 	for _, l := range lines {
@@ -109,7 +109,7 @@ func read(lines []record.Line) *script {
 			var answer struct {
 				Result []json.RawMessage `json:"result"`
 			}
-			_ = json.Unmarshal(l.Response, &answer) // what failed brought nothing
+			_ = json.Unmarshal(l.Response, &answer) // a failed one has no content
 			for _, update := range answer.Result {
 				s.events = append(s.events, event{l.Ended, l.Service, "", update})
 			}
@@ -129,7 +129,7 @@ func read(lines []record.Line) *script {
 	return s
 }
 
-// isSend says which methods people see something of.
+// isSend reports whether people see an effect of the method.
 func isSend(l record.Line) bool {
 	method := l.Name()
 	switch {
@@ -142,7 +142,7 @@ func isSend(l record.Line) bool {
 		method != "deleteWebhook"
 }
 
-// sendOf finds what a line sends, if a platform has taken it.
+// sendOf returns what a line sends, if a platform has accepted it.
 func sendOf(l record.Line) (send, bool) {
 	var fields map[string]any
 	var answer struct {
@@ -152,7 +152,7 @@ func sendOf(l record.Line) (send, bool) {
 			ID json.Number `json:"message_id"`
 		} `json:"result"`
 	}
-	_ = json.Unmarshal(l.Response, &answer) // some results are no message
+	_ = json.Unmarshal(l.Response, &answer) // some results are not a message
 	if !isSend(l) || json.Unmarshal(l.Request, &fields) != nil || !answer.OK && !strings.Contains(l.URL, "/commands/") {
 		return send{}, false
 	}
@@ -177,13 +177,13 @@ func sendOf(l record.Line) (send, bool) {
 	return s, true
 }
 
-// ids are the fields that are other each time, and those that the chat says already.
+// ids are the fields that differ each time, and those implied by the chat.
 var ids = map[string]bool{
 	"chat_id": true, "channel": true, "channel_id": true, "message_id": true, "ts": true, "callback_query_id": true, "token": true,
 	"id": true, "block_id": true, "action_id": true, "callback_data": true, "value": true, "user": true,
 }
 
-// plain encodes what a request says without ids, and takes note of the data of buttons.
+// plain encodes a request without ids, and records the data of buttons.
 func (s *send) plain(v any) string {
 	data, _ := json.Marshal(s.without(v)) // it was JSON
 	return string(data)
@@ -218,8 +218,8 @@ func (s *send) without(v any) any {
 	return v
 }
 
-// conversation is the form of a request to a model: the roles of its messages, and the
-// last of them.
+// conversation returns the form of a request to a model: the roles of its messages, and the last
+// message.
 func conversation(request json.RawMessage) (roles, last, model string) {
 	var body struct {
 		Model           string
@@ -231,7 +231,7 @@ func conversation(request json.RawMessage) (roles, last, model string) {
 	var all []string
 	for _, raw := range append(body.Messages, body.Input...) {
 		var m struct{ Role, Type string }
-		_ = json.Unmarshal(raw, &m) // what has neither is shown as such
+		_ = json.Unmarshal(raw, &m) // one without either is shown as such
 		all, last = append(all, cmp.Or(m.Role, m.Type, "?")), string(raw)
 	}
 	return strings.Join(all, " "), last, body.Model

@@ -1,4 +1,4 @@
-// Package sandboxtest has tests talk to a confined child as its parent does.
+// Package sandboxtest lets tests talk to a confined child as its parent does.
 package sandboxtest
 
 import (
@@ -20,13 +20,14 @@ type Child struct {
 	out *bufio.Reader
 }
 
-// Start starts the test binary with an argument. The document at a path, if there is one, is its descriptor 3.
+// Start starts the test binary with an argument. The document at the path, if any, is its
+// descriptor 3.
 func Start(t *testing.T, argument, document string) *Child {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], argument)
 	cmd.Env = []string{}
 	if document != "" {
-		file, err := os.Open(document) //nolint:gosec // the test has made it
+		file, err := os.Open(document) //nolint:gosec // written by the test
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,8 +59,8 @@ func (c *Child) Say(t *testing.T, line string) {
 // Line returns the next line of the child.
 func (c *Child) Line() (string, error) { return c.out.ReadString('\n') }
 
-// Loose names the limits that are not those of a confined process. There are none to be seen where the
-// system does not tell.
+// Loose returns the names of limits that differ from those of a confined process; none if the
+// system does not report limits.
 func (c *Child) Loose(t *testing.T) (names []string) {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", c.cmd.Process.Pid))
@@ -83,7 +84,7 @@ func (c *Child) Loose(t *testing.T) (names []string) {
 	return names
 }
 
-// soft is a limit as it is now; empty where there is no such limit.
+// soft returns a soft limit; empty if there is no such limit.
 func soft(limits, name string) string {
 	for line := range strings.Lines(limits) {
 		if rest, ok := strings.CutPrefix(line, name); ok {
@@ -93,7 +94,7 @@ func soft(limits, name string) string {
 	return ""
 }
 
-// EndsWithItsParent has the parent be gone, and checks that the child ends without another word.
+// EndsWithItsParent closes the child's input, and checks that the child ends silently.
 func (c *Child) EndsWithItsParent(t *testing.T) {
 	t.Helper()
 	if err := c.in.Close(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// Docs is the group of the tools for documents.
+// Docs returns the group of tools for documents.
 func Docs() service.Group {
 	return service.Group{
 		Name:      "google_docs",
@@ -46,7 +46,7 @@ func docsGet(ctx context.Context, api *docs.Service, _ *service.Conn, in docsArg
 }
 
 func docsCreate(ctx context.Context, api *docs.Service, _ *service.Conn, in docsArgs) (any, error) {
-	// The styles of a new document are many and say nothing.
+	// Leave out the many styles of a new document.
 	return api.Documents.Create(&docs.Document{Title: in.Title}).Context(ctx).
 		Fields("documentId", "title", "revisionId", "body").Do()
 }
@@ -110,7 +110,7 @@ func docsFindReplace(ctx context.Context, api *docs.Service, _ *service.Conn, in
 	}
 	for _, r := range answer.Replies {
 		if r.ReplaceAllText != nil {
-			r.ReplaceAllText.ForceSendFields = []string{"OccurrencesChanged"} // None is an answer too.
+			r.ReplaceAllText.ForceSendFields = []string{"OccurrencesChanged"} // zero matters too
 		}
 	}
 	return answer, nil

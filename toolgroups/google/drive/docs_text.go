@@ -37,7 +37,7 @@ type docsWriter struct {
 	notes []string // ids of footnotes in the order of their references
 }
 
-// tabs writes the tabs and those below them, under their titles where there are several.
+// tabs writes tabs and their child tabs, with titles if there are several.
 func (w *docsWriter) tabs(tabs []*docs.Tab, titled bool) {
 	for _, t := range tabs {
 		if titled || len(t.ChildTabs) > 0 {
@@ -54,13 +54,13 @@ func (w *docsWriter) tabs(tabs []*docs.Tab, titled bool) {
 	}
 }
 
-// part begins a part of the document that has a name.
+// part begins a named part of the document.
 func (w *docsWriter) part(name string) {
 	w.line()
 	w.WriteString("[" + name + "]\n")
 }
 
-// line ends a line that was begun.
+// line ends the current line, if any.
 func (w *docsWriter) line() {
 	if s := w.String(); s != "" && !strings.HasSuffix(s, "\n") {
 		w.WriteString("\n")
@@ -114,7 +114,7 @@ func (w *docsWriter) content(elements []*docs.StructuralElement) {
 	}
 }
 
-// element is the text of a piece of a paragraph.
+// element returns the text of a part of a paragraph.
 func (w *docsWriter) element(p *docs.ParagraphElement) string {
 	switch {
 	case p.TextRun != nil:
@@ -134,10 +134,10 @@ func (w *docsWriter) element(p *docs.ParagraphElement) string {
 	return ""
 }
 
-// suggested is a text with what an editor suggests about it: who may edit a document gets what
-// would be put in beside what would go.
+// suggested returns a text with its suggestions: editors get the suggested insertions and
+// deletions together.
 func suggested(run *docs.TextRun) string {
-	lines := strings.ReplaceAll(run.Content, "\v", "\n") // a line of a paragraph ends so
+	lines := strings.ReplaceAll(run.Content, "\v", "\n") // a line break within a paragraph
 	text := strings.TrimRight(lines, "\n")
 	end := lines[len(text):]
 	switch {
@@ -150,7 +150,7 @@ func suggested(run *docs.TextRun) string {
 	return text + end
 }
 
-// table writes a line for each row, with tabs between the cells.
+// table writes one line per row, with tabs between cells.
 func (w *docsWriter) table(t *docs.Table) {
 	w.line()
 	for _, row := range t.TableRows {

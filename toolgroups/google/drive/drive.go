@@ -19,7 +19,7 @@ const (
 	drivePermissionsPage = 100
 )
 
-// What is asked for of a file and of a permission.
+// Fields of files and permissions.
 const (
 	driveFields           = "id,name,mimeType,size,modifiedTime,parents,webViewLink,webContentLink,shortcutDetails(targetId,targetMimeType)"
 	drivePermissionFields = "id,type,role,emailAddress,displayName,domain"
@@ -27,7 +27,7 @@ const (
 	driveRoot             = "root"
 )
 
-// Drive is the group of the tools for files.
+// Drive returns the group of tools for files.
 func Drive() service.Group {
 	return service.Group{
 		Name:      "google_drive",
@@ -70,7 +70,7 @@ type driveArgs struct {
 	Notify     *bool  `json:"send_notification"`
 }
 
-// driveList follows the pages of a query, beginning with the page of a token.
+// driveList collects the results of a query, starting at the page token.
 func driveList(ctx context.Context, api *drive.Service, query, token string, limit int) ([]*drive.File, string, error) {
 	call := api.Files.List().Context(ctx).Q(query).Fields("files("+driveFields+")", "nextPageToken").
 		SupportsAllDrives(true).IncludeItemsFromAllDrives(true)
@@ -82,7 +82,7 @@ func driveList(ctx context.Context, api *drive.Service, query, token string, lim
 	})
 }
 
-// driveQuote makes a text a literal of a query.
+// driveQuote quotes a text as a literal in a query.
 func driveQuote(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }
@@ -93,14 +93,15 @@ func driveListFiles(ctx context.Context, api *drive.Service, _ *service.Conn, in
 		query += " and " + driveQuote(in.Parent) + " in parents"
 	}
 	if q := strings.TrimSpace(in.Query); q != "" {
-		// An "or" of the clause must not undo the conditions before it.
+		// An "or" in q must not undo the conditions before it.
 		query += " and (" + q + ")"
 	}
 	files, next, err := driveList(ctx, api, query, in.Token, service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
 	return service.Page("files", files, next), err
 }
 
-// driveShared is the result of tools without a token. More says that the maximum cut the list.
+// driveShared is the result of tools without a page token. More says that the maximum cut the
+// list.
 type driveShared struct {
 	Files []*drive.File `json:"files"`
 	More  bool          `json:"more,omitempty"`
@@ -137,7 +138,7 @@ func driveGetStorageQuota(ctx context.Context, api *drive.Service, _ *service.Co
 		return nil, err
 	}
 	quota := cmp.Or(about.StorageQuota, &drive.AboutStorageQuota{})
-	quota.ForceSendFields = []string{"Usage", "UsageInDrive", "UsageInDriveTrash"} // Without a limit the account has none.
+	quota.ForceSendFields = []string{"Usage", "UsageInDrive", "UsageInDriveTrash"} // an account without a quota has no Limit
 	return quota, nil
 }
 

@@ -15,7 +15,7 @@ func driveCreateFolder(ctx context.Context, api *drive.Service, _ *service.Conn,
 	return api.Files.Create(folder).Context(ctx).SupportsAllDrives(true).Fields(driveFields).Do()
 }
 
-// driveParents is the list of parents of a new file: root where none is named.
+// driveParents returns the parents of a new file; root by default.
 func driveParents(id string) []string {
 	if strings.TrimSpace(id) == "" {
 		return nil
@@ -24,7 +24,7 @@ func driveParents(id string) []string {
 }
 
 func driveDeleteFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
-	// The method "delete" of the API would not go by way of the trash.
+	// The API's "delete" would bypass the trash.
 	return api.Files.Update(in.File, &drive.File{Trashed: true}).Context(ctx).SupportsAllDrives(true).
 		Fields("id,name,trashed").Do()
 }
@@ -37,7 +37,7 @@ func driveRenameFile(ctx context.Context, api *drive.Service, _ *service.Conn, i
 func driveMoveFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	target := in.NewParent
 	if target == driveRoot {
-		// Parents are listed with their true ids, so the alias would not be recognised.
+		// Parents are listed by id, so the alias would not match.
 		root, err := api.Files.Get(driveRoot).Context(ctx).Fields("id").Do()
 		if err != nil {
 			return nil, err
@@ -53,7 +53,7 @@ func driveMoveFile(ctx context.Context, api *drive.Service, _ *service.Conn, in 
 	}
 	call := api.Files.Update(in.File, &drive.File{}).Context(ctx).SupportsAllDrives(true).
 		AddParents(target).Fields(driveFields)
-	// A file that others own may show no parents.
+	// A file owned by others may show no parents.
 	if old := slices.DeleteFunc(f.Parents, func(id string) bool { return id == target }); len(old) > 0 {
 		call.RemoveParents(strings.Join(old, ","))
 	}

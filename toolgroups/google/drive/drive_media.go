@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// driveBinary is the type of an upload for which none is named.
+	// driveBinary is the default type of an upload.
 	driveBinary = "application/octet-stream"
 	// driveNative begins the types of Google's own documents.
 	driveNative = "application/vnd.google-apps."
@@ -38,10 +38,10 @@ func driveUpload(ctx context.Context, api *drive.Service, c *service.Conn, in dr
 	}
 	f := &drive.File{Name: in.Name, MimeType: kind, Parents: driveParents(in.Parent)}
 	if strings.HasPrefix(kind, driveNative) {
-		// Google converts from what the file is.
+		// Google converts from the file's type.
 		kind = cmp.Or(mime.TypeByExtension(filepath.Ext(base)), driveBinary)
 	}
-	// One request of type multipart/related, so that it can be sent again as a whole.
+	// One multipart/related request, which can be repeated as a whole.
 	return api.Files.Create(f).Context(ctx).SupportsAllDrives(true).Fields(driveFields).
 		Media(bytes.NewReader(data), googleapi.ChunkSize(0), googleapi.ContentType(kind)).Do()
 }
@@ -60,10 +60,10 @@ func driveExport(ctx context.Context, api *drive.Service, c *service.Conn, in dr
 	return driveFetch(ctx, c, in.Save, api.Files.Export(in.File, in.MimeType).Context(ctx).Download)
 }
 
-// driveFetch streams an answer into a file, whose path is checked before anything is asked for.
+// driveFetch streams a response into a file, whose path is checked first.
 func driveFetch(ctx context.Context, c *service.Conn, path string, download func(...googleapi.CallOption) (*http.Response, error)) (any, error) {
 	var saved driveSaved
-	err := files.Use(c.Scope, func(root *workspace.Root) error {
+	err := files.WithWorkspace(c.Scope, func(root *workspace.Root) error {
 		rel, err := root.Creatable(path)
 		if err != nil {
 			return service.FileFault(path, err)
@@ -73,7 +73,7 @@ func driveFetch(ctx context.Context, c *service.Conn, path string, download func
 			return driveFault(err)
 		}
 		defer func() { _ = resp.Body.Close() }()
-		source := &driveSource{from: toolgroups.Reading(ctx, resp.Body, resp.ContentLength)}
+		source := &driveSource{from: toolgroups.ReportingReader(ctx, resp.Body, resp.ContentLength)}
 		saved.Size, err = root.WriteFrom(rel, source)
 		saved.Path = filepath.ToSlash(rel)
 		switch {
@@ -84,14 +84,14 @@ func driveFetch(ctx context.Context, c *service.Conn, path string, download func
 		}
 		return nil
 	})
-	if err != nil || saved.Size > service.MaxFile { // More than a chat takes.
+	if err != nil || saved.Size > service.MaxFile { // more than a chat accepts
 		return saved, err
 	}
 	return c.Deliver(saved, saved.Path)
 }
 
-// driveFault explains refusals that are no matter of permission, although they look
-// like one (developers.google.com/workspace/drive/api/guides/handle-errors).
+// driveFault explains refusals that look like missing permissions but are not
+// (developers.google.com/workspace/drive/api/guides/handle-errors).
 func driveFault(err error) error {
 	var answer *googleapi.Error
 	if !errors.As(err, &answer) || answer.Code != http.StatusForbidden {
@@ -110,7 +110,7 @@ func driveFault(err error) error {
 	return err
 }
 
-// driveSource remembers that it was reading that failed, not writing.
+// driveSource distinguishes read errors from write errors.
 type driveSource struct {
 	from io.Reader
 	err  error
@@ -124,7 +124,7 @@ func (s *driveSource) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// driveBroken maps a stream that ended before its time.
+// driveBroken maps the error of a stream that ended early.
 func driveBroken(err error) error {
 	var long *http.MaxBytesError
 	switch {
@@ -133,5 +133,5 @@ func driveBroken(err error) error {
 	case errors.As(err, &long):
 		return service.Invalidf("The file is larger than the limit of %d bytes.", long.Limit)
 	}
-	return toolgroups.Errorf(service.CodeUnavailable, "The download broke off: %s. Try again later.", service.Plain(err.Error()))
+	return toolgroups.Errorf(service.CodeUnavailable, "The download broke off: %s. Try again later.", service.PlainLine(err.Error()))
 }

@@ -17,7 +17,7 @@ const (
 	defaultResponses = 20
 )
 
-// Forms is the group of the tools for forms.
+// Forms returns the group of tools for forms.
 func Forms() service.Group {
 	return service.Group{
 		Name:      "google_forms",
@@ -92,7 +92,7 @@ func formsAddQuestion(ctx context.Context, api *forms.Service, _ *service.Conn, 
 	return map[string]any{"formId": in.Form, "itemId": made.ItemId, "questionId": added}, nil
 }
 
-// position is where the question goes: Google knows no "last".
+// position returns the index of a new question: Google has no "last".
 func (in formsArgs) position(ctx context.Context, api *forms.Service) (int64, error) {
 	if in.Index != nil {
 		return *in.Index, nil
@@ -104,7 +104,7 @@ func (in formsArgs) position(ctx context.Context, api *forms.Service) (int64, er
 	return int64(len(f.Items)), nil
 }
 
-// question makes what Google calls the question, which is the kind of answer.
+// question makes Google's question, which is the kind of answer.
 func (in formsArgs) question() (*forms.Question, error) {
 	if strings.TrimSpace(in.Title) == "" {
 		return nil, service.Invalidf("'title' is empty")
@@ -140,7 +140,7 @@ func (in formsArgs) question() (*forms.Question, error) {
 	return q, nil
 }
 
-// formsResponses has the total only where nothing lies before or after the page.
+// formsResponses has the total only if there is a single page.
 type formsResponses struct {
 	Responses []*forms.FormResponse `json:"responses"`
 	Next      string                `json:"nextPageToken,omitempty"`

@@ -18,7 +18,7 @@ type formsView struct {
 	Items       []formsItem `json:"items"`
 }
 
-// formsItem is a question, a group of questions, or what merely stands between them.
+// formsItem is a question, a group of questions, or an item between them.
 type formsItem struct {
 	ID          string          `json:"itemId"`
 	Title       string          `json:"title,omitempty"`
@@ -101,7 +101,7 @@ func newFormsQuestion(q *forms.Question) formsQuestion {
 	return out
 }
 
-// formsOptions are the texts of the options of a choice.
+// formsOptions returns the texts of the options of a choice.
 func formsOptions(choice *forms.ChoiceQuestion) []string {
 	if choice == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package drive is Google Drive and what lies there: documents, spreadsheets,
-// presentations and forms.
+// Package drive has the tools for Google Drive, documents, spreadsheets, presentations and
+// forms.
 package drive
 
 import "embed"

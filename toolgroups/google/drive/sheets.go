@@ -11,10 +11,10 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// sheetsFields are those of a spreadsheet without its cells.
+// sheetsFields are the fields of a spreadsheet except its cells.
 const sheetsFields = "spreadsheetId,properties,sheets.properties"
 
-// Sheets is the group of the tools for spreadsheets.
+// Sheets returns the group of tools for spreadsheets.
 func Sheets() service.Group {
 	return service.Group{
 		Name:      "google_sheets",

@@ -10,7 +10,7 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// Slides is the group of the tools for presentations.
+// Slides returns the group of tools for presentations.
 func Slides() service.Group {
 	return service.Group{
 		Name:      "google_slides",
@@ -42,7 +42,7 @@ func slidesGet(ctx context.Context, api *slides.Service, _ *service.Conn, in sli
 }
 
 func slidesCreate(ctx context.Context, api *slides.Service, _ *service.Conn, in slidesArgs) (any, error) {
-	// The masters and layouts of a new presentation are many and say nothing.
+	// Leave out the many masters and layouts of a new presentation.
 	return api.Presentations.Create(&slides.Presentation{Title: in.Title}).Context(ctx).
 		Fields("presentationId", "title", "revisionId", "pageSize", "slides").Do()
 }

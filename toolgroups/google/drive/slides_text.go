@@ -34,7 +34,7 @@ func slidesGetText(ctx context.Context, api *slides.Service, _ *service.Conn, in
 	return out, nil
 }
 
-// slidesTexts adds the texts of elements, those of groups and cells of tables too.
+// slidesTexts appends the texts of elements, including those of groups and table cells.
 func slidesTexts(texts []string, elements []*slides.PageElement) []string {
 	add := func(text string) {
 		if strings.TrimSpace(text) != "" {
@@ -58,7 +58,7 @@ func slidesTexts(texts []string, elements []*slides.PageElement) []string {
 	return texts
 }
 
-// slidesRow is a row of a table with tabs between the cells, empty ones included.
+// slidesRow returns a table row with tabs between cells.
 func slidesRow(row *slides.TableRow) string {
 	cells := make([]string, len(row.TableCells))
 	for i, c := range row.TableCells {
@@ -67,8 +67,8 @@ func slidesRow(row *slides.TableRow) string {
 	return strings.Join(cells, "\t")
 }
 
-// slidesNotes is what the speaker has noted on a slide. Beside it the page of the
-// notes holds only a picture of the slide and what its master has.
+// slidesNotes returns the speaker notes of a slide. The rest of the notes page is a picture of
+// the slide and elements of its master.
 func slidesNotes(s *slides.Page) string {
 	if s.SlideProperties == nil || s.SlideProperties.NotesPage == nil {
 		return ""
@@ -85,7 +85,7 @@ func slidesNotes(s *slides.Page) string {
 	return ""
 }
 
-// slidesPlain is the text of a shape or a cell.
+// slidesPlain returns the text of a shape or a cell.
 func slidesPlain(text *slides.TextContent) string {
 	if text == nil {
 		return ""
@@ -99,5 +99,5 @@ func slidesPlain(text *slides.TextContent) string {
 			b.WriteString(e.AutoText.Content)
 		}
 	}
-	return strings.ReplaceAll(b.String(), "\v", "\n") // a line of a paragraph ends so
+	return strings.ReplaceAll(b.String(), "\v", "\n") // a line break within a paragraph
 }

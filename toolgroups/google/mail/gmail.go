@@ -12,10 +12,10 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// me is the mailbox of the account.
+// me stands for the mailbox of the account.
 const me = "me"
 
-// Gmail is the group of the tools for mail.
+// Gmail returns the group of tools for mail.
 func Gmail() service.Group {
 	return service.Group{
 		Name:      "google_gmail",
@@ -109,7 +109,7 @@ func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gm
 		full, err := api.Users.Messages.Get(me, m.Id).Context(ctx).Format("metadata").MetadataHeaders("Subject", "From", "Date").Do()
 		var answer *googleapi.Error
 		if errors.As(err, &answer) && (answer.Code == http.StatusNotFound || answer.Code == http.StatusGone) {
-			return nil, nil // It was deleted since the search.
+			return nil, nil // deleted since the search
 		}
 		if err != nil {
 			return nil, err

@@ -10,11 +10,11 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// gmailBatch is how many ids one batchModify takes
+// gmailBatch bounds the ids of one batchModify
 // (developers.google.com/workspace/gmail/api/reference/rest/v1/users.messages/batchModify).
 const gmailBatch = 1000
 
-// systemLabels are their own ids.
+// systemLabels are labels whose id is their name.
 var systemLabels = []string{
 	"INBOX", "SENT", "DRAFT", "SPAM", "TRASH", "UNREAD", "STARRED", "IMPORTANT",
 	"CATEGORY_PERSONAL", "CATEGORY_SOCIAL", "CATEGORY_PROMOTIONS", "CATEGORY_UPDATES", "CATEGORY_FORUMS",
@@ -31,7 +31,7 @@ func gmailTrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gma
 	return gmailModifyAll(ctx, api, ids, []string{"TRASH"}, []string{"INBOX"})
 }
 
-// gmailIDs are the ids that are not empty, each once.
+// gmailIDs drops empty and repeated ids.
 func gmailIDs(ids []string) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -44,8 +44,8 @@ func gmailIDs(ids []string) []string {
 	return out
 }
 
-// gmailBatchDone is the result of a change of many messages. Google takes or
-// refuses each batch as a whole; Failed are the ids of those that were refused.
+// gmailBatchDone is the result of a change of many messages. Google accepts or refuses each
+// batch as a whole; Failed are the refused ids.
 type gmailBatchDone struct {
 	Success  bool     `json:"success"`
 	Modified int      `json:"modified"`
@@ -69,7 +69,7 @@ func gmailModifyAll(ctx context.Context, api *gmail.Service, ids, add, remove []
 		}
 		out.Success = false
 		out.Failed = append(out.Failed, batch...)
-		out.Reason = service.Plain(err.Error())
+		out.Reason = service.PlainLine(err.Error())
 	}
 	return out, nil
 }
@@ -82,7 +82,7 @@ func gmailModify(ctx context.Context, api *gmail.Service, id string, add, remove
 	return api.Users.Messages.Modify(me, id, &gmail.ModifyMessageRequest{AddLabelIds: add, RemoveLabelIds: remove}).Context(ctx).Do()
 }
 
-// gmailRelabel changes labels that are always the same.
+// gmailRelabel returns an operation that changes fixed labels.
 func gmailRelabel(add, remove []string) func(context.Context, *gmail.Service, *service.Conn, gmailArgs) (any, error) {
 	return func(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 		return gmailModify(ctx, api, in.Message, add, remove)
@@ -97,8 +97,8 @@ func gmailRemoveLabel(ctx context.Context, api *gmail.Service, c *service.Conn, 
 	return gmailModifyLabels(ctx, api, c, gmailArgs{Message: in.Message, Remove: []string{in.Label}})
 }
 
-// gmailResolve turns names of labels into ids, asking Google only where there is a
-// name. What is no name either is left for Google to refuse.
+// gmailResolve turns names of labels into ids, with a request only if there is a name. Google
+// then refuses unknown ones.
 func gmailResolve(ctx context.Context, api *gmail.Service, add, remove []string) (addIDs, removeIDs []string, err error) {
 	isID := func(s string) bool { return slices.Contains(systemLabels, s) || strings.HasPrefix(s, "Label_") }
 	add, remove = gmailIDs(add), gmailIDs(remove)

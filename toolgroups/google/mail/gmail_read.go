@@ -13,7 +13,7 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// gmailDepth bounds how deep the parts of a message are followed.
+// gmailDepth bounds the nesting of a message's parts.
 const gmailDepth = 30
 
 // gmailMessage is a message for the model.
@@ -46,7 +46,7 @@ func gmailGetMessage(ctx context.Context, api *gmail.Service, c *service.Conn, i
 	return gmailRead(ctx, api, c, m)
 }
 
-// gmailRead puts a message into the form of the results.
+// gmailRead converts a message for the model.
 func gmailRead(ctx context.Context, api *gmail.Service, c *service.Conn, m *gmail.Message) (gmailMessage, error) {
 	out := gmailMessage{
 		ID: m.Id, ThreadID: m.ThreadId, HistoryID: m.HistoryId, Labels: service.OrEmpty(m.LabelIds), Attachments: []gmailAttachment{},
@@ -74,8 +74,8 @@ func gmailRead(ctx context.Context, api *gmail.Service, c *service.Conn, m *gmai
 	return out, err
 }
 
-// gmailTexts are the parts that are the text of a message, of alternatives the plain ones. A plain
-// one elsewhere, such as the footer of a mailing list, stands for no other.
+// gmailTexts returns the parts with the text of a message; of alternatives the plain one. A
+// plain part elsewhere, such as the footer of a mailing list, replaces nothing.
 func gmailTexts(p *gmail.MessagePart, depth int) (texts []*gmail.MessagePart) {
 	switch {
 	case p == nil || depth > gmailDepth:
@@ -95,7 +95,7 @@ func gmailTexts(p *gmail.MessagePart, depth int) (texts []*gmail.MessagePart) {
 	return texts
 }
 
-// gmailWalk visits the parts that have no parts themselves.
+// gmailWalk visits the leaf parts.
 func gmailWalk(p *gmail.MessagePart, depth int, visit func(*gmail.MessagePart)) {
 	if p == nil || depth > gmailDepth {
 		return
@@ -109,7 +109,7 @@ func gmailWalk(p *gmail.MessagePart, depth int, visit func(*gmail.MessagePart)) 
 	}
 }
 
-// gmailText is the text of parts, one after the other. Long ones have to be fetched.
+// gmailText returns the joined text of parts. Long ones have to be fetched.
 func gmailText(ctx context.Context, api *gmail.Service, c *service.Conn, message string, parts []*gmail.MessagePart) (string, error) {
 	var texts []string
 	for _, p := range parts {
@@ -129,7 +129,7 @@ func gmailText(ctx context.Context, api *gmail.Service, c *service.Conn, message
 		}
 		text := decodeText(data, gmailHeader(p, "Content-Type"))
 		if p.MimeType == "text/html" {
-			// Marks cost tokens and say little. What cannot be converted stays.
+			// Markup costs tokens and says little. Keep what cannot be converted.
 			if read, err := c.Reader.Whole(ctx, text); err == nil {
 				text = read
 			}
@@ -139,8 +139,8 @@ func gmailText(ctx context.Context, api *gmail.Service, c *service.Conn, message
 	return strings.Join(texts, "\n"), nil
 }
 
-// decodeText makes UTF-8 of a text. Google has done so with most, but for what it leaves as an
-// attachment, whatever its type says.
+// decodeText converts a text to UTF-8. Google has done so with most, except for attachments,
+// whatever their type says.
 func decodeText(data []byte, contentType string) string {
 	if !utf8.Valid(data) {
 		if e, _, _ := charset.DetermineEncoding(data, contentType); e != nil {
@@ -152,12 +152,12 @@ func decodeText(data []byte, contentType string) string {
 	return strings.ToValidUTF8(string(data), "\uFFFD")
 }
 
-// decodeBase64 reads the alphabet of URLs, with or without the signs at the end.
+// decodeBase64 decodes the URL alphabet, with or without padding.
 func decodeBase64(s string) ([]byte, error) {
 	return base64.RawURLEncoding.DecodeString(strings.TrimRight(s, "="))
 }
 
-// gmailHeader is a field of the header of a message.
+// gmailHeader returns a header field of a message.
 func gmailHeader(p *gmail.MessagePart, name string) string {
 	if p == nil {
 		return ""
@@ -181,7 +181,7 @@ func gmailGetThread(ctx context.Context, api *gmail.Service, c *service.Conn, in
 	return map[string]any{"id": thread.Id, "messages": messages}, err
 }
 
-// savedFile is the result of tools that write what they fetched to a file.
+// savedFile is the result of tools that save to a file.
 type savedFile struct {
 	Size  int    `json:"size"`
 	Saved string `json:"saved"`

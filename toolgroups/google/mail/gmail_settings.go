@@ -11,7 +11,7 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// Settings is the group of the tools for the settings of mail.
+// Settings returns the group of tools for mail settings.
 func Settings() service.Group {
 	return service.Group{
 		Name:      "google_gmail_settings",
@@ -36,7 +36,7 @@ func Settings() service.Group {
 	}
 }
 
-// wholeVacation and those below show zero values too, which the library leaves out.
+// wholeVacation and the functions below include zero values, which the library leaves out.
 func wholeVacation(v *gmail.VacationSettings, err error) (any, error) {
 	if err == nil {
 		v.ForceSendFields = []string{
@@ -60,7 +60,7 @@ func wholeForwarding(f *gmail.AutoForwarding, err error) (any, error) {
 	return f, err
 }
 
-// listed is a list under its name, never null.
+// listed returns a list under its name, never null.
 func listed[L, T any](name string, list *L, err error, of func(*L) []T) (any, error) {
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ type vacationArgs struct {
 	Contacts *bool   `json:"restrict_to_contacts"`
 }
 
-// gmailSettingsUpdateVacation reads first: what a write leaves out is lost.
+// gmailSettingsUpdateVacation reads first: a write deletes the fields that it leaves out.
 func gmailSettingsUpdateVacation(ctx context.Context, api *gmail.Service, _ *service.Conn, in vacationArgs) (any, error) {
 	v, err := api.Users.Settings.GetVacation(me).Context(ctx).Do()
 	if err != nil {
@@ -106,7 +106,7 @@ func gmailSettingsUpdateVacation(ctx context.Context, api *gmail.Service, _ *ser
 	return wholeVacation(api.Users.Settings.UpdateVacation(me, v).Context(ctx).Do())
 }
 
-// millis reads milliseconds since 1970; an empty text stands for none.
+// millis parses milliseconds since 1970; an empty text means none.
 func millis(name string, text *string, old int64) (int64, error) {
 	if text == nil {
 		return old, nil

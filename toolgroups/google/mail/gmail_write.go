@@ -17,10 +17,10 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// maxSubject bounds a subject in bytes; a line of a header has at most 998 (RFC 5322).
+// maxSubject bounds a subject in bytes; a header line has at most 998 (RFC 5322).
 const maxSubject = 900
 
-// field is one line of a header.
+// field is a header field.
 type field struct{ name, value string }
 
 // compose writes a message (RFC 5322, 2045, 2047). Google adds sender, date and id.
@@ -54,7 +54,7 @@ func compose(in gmailArgs, more ...field) (*gmail.Message, error) {
 	}
 	b.WriteString("\r\n")
 	w := quotedprintable.NewWriter(&b)
-	// The writer loses a line feed that stands somewhere behind a lone carriage return.
+	// The writer loses line feeds after a lone carriage return.
 	if _, err := w.Write([]byte(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(in.Body))); err != nil {
 		return nil, fmt.Errorf("write the message: %w", err)
 	}
@@ -64,7 +64,7 @@ func compose(in gmailArgs, more ...field) (*gmail.Message, error) {
 	return &gmail.Message{Raw: base64.URLEncoding.EncodeToString(b.Bytes())}, nil
 }
 
-// addresses writes a list of addresses with encoded names, one a line.
+// addresses formats a list of addresses with encoded names, one per line.
 func addresses(list string) (string, error) {
 	parsed, err := mail.ParseAddressList(strings.Join(strings.Fields(list), " "))
 	if err != nil {
@@ -98,7 +98,7 @@ func gmailReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gma
 	}
 	header := func(name string) string { return gmailHeader(old.Payload, name) }
 	to := cmp.Or(header("Reply-To"), header("From"))
-	if slices.Contains(old.LabelIds, "SENT") { // One's own: it goes on to whom it went.
+	if slices.Contains(old.LabelIds, "SENT") { // own message: reply to its recipients
 		to = header("To")
 	}
 	subject := header("Subject")
@@ -117,7 +117,7 @@ func gmailReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gma
 	return api.Users.Messages.Send(me, m).Context(ctx).Fields("id,threadId").Do()
 }
 
-// threadIDs are the ids in a field, one a line, without what else stands there.
+// threadIDs extracts the message ids of a header field, one per line.
 func threadIDs(value string) string {
 	ids := slices.DeleteFunc(strings.Fields(value), func(id string) bool {
 		return !strings.HasPrefix(id, "<") || !strings.HasSuffix(id, ">") || len(id) > maxSubject ||

@@ -1,4 +1,4 @@
-// Package mail is the mailbox: Gmail and its settings.
+// Package mail has the tools for Gmail and its settings.
 package mail
 
 import "embed"

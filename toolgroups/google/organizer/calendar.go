@@ -11,7 +11,7 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// Calendar is the group of the tools for calendars.
+// Calendar returns the group of tools for calendars.
 func Calendar() service.Group {
 	return service.Group{
 		Name:      "google_calendar",
@@ -41,7 +41,7 @@ const (
 	// maxEvents is the largest page (developers.google.com/workspace/calendar/api/v3/reference/events/list).
 	maxEvents    = 250
 	maxCalendars = 1000
-	// lookBack is how far back a search goes once nothing is ahead.
+	// lookBack is how far back a search goes if nothing is ahead.
 	lookBack = 365 * 24 * time.Hour
 )
 
@@ -74,7 +74,7 @@ type calendarArgs struct {
 	Response    string   `json:"response"`
 }
 
-// window reads the bounds of a list.
+// window parses the bounds of a list.
 func (in calendarArgs) window(c *service.Conn) (from, to string, err error) {
 	if from, err = bound(c, "time_min", in.From); err != nil {
 		return "", "", err
@@ -89,7 +89,7 @@ func calendarListEvents(ctx context.Context, api *calendar.Service, c *service.C
 		return nil, err
 	}
 	if end, err := time.Parse(time.RFC3339, to); from == "" && (err != nil || end.After(c.Now())) {
-		from = c.Now().Format(time.RFC3339) // Not the oldest events of all.
+		from = c.Now().Format(time.RFC3339) // not from the oldest event
 	}
 	events, next, err := listEvents(ctx, api, in.Calendar, from, to, in.Query, service.Bounded(in.MaxResults, defaultEvents, maxEvents))
 	return service.Page("events", events, next), err
@@ -113,7 +113,7 @@ func eventsOf(page *calendar.Events) ([]*calendar.Event, string) {
 	return page.Items, page.NextPageToken
 }
 
-// calendarSearchEvents finds what is ahead, then what is past, the newest first.
+// calendarSearchEvents finds future events, then past ones, the newest first.
 func calendarSearchEvents(ctx context.Context, api *calendar.Service, c *service.Conn, in calendarArgs) (any, error) {
 	limit := service.Bounded(in.MaxResults, defaultEvents, maxEvents)
 	id := cmp.Or(in.Calendar, "primary")
@@ -128,7 +128,7 @@ func calendarSearchEvents(ctx context.Context, api *calendar.Service, c *service
 	}
 	for _, e := range slices.Backward(past) {
 		known := slices.ContainsFunc(events, func(o *calendar.Event) bool { return o.Id == e.Id })
-		if !known && len(events) < limit { // What runs now is in both.
+		if !known && len(events) < limit { // current events are in both
 			events = append(events, e)
 		}
 	}
@@ -180,7 +180,7 @@ func calendarGetFreeBusy(ctx context.Context, api *calendar.Service, c *service.
 		return nil, err
 	}
 	for id, one := range answer.Calendars {
-		one.ForceSendFields = []string{"Busy"} // No time taken is an answer too.
+		one.ForceSendFields = []string{"Busy"} // an empty list matters too
 		answer.Calendars[id] = one
 	}
 	return map[string]any{"calendars": answer.Calendars}, nil

@@ -16,7 +16,7 @@ import (
 // localTime is a time without an offset.
 const localTime = "2006-01-02T15:04:05"
 
-// at is a time of the model: a day, a time with an offset, or one of some clock.
+// at is a time from the model: a day, a time with an offset, or a local time.
 type at struct {
 	text   string
 	time   time.Time
@@ -24,7 +24,7 @@ type at struct {
 	local  bool
 }
 
-// readTime reads a time.
+// readTime parses a time.
 func readTime(name, text string) (at, error) {
 	text = strings.TrimSpace(text)
 	if t, err := time.Parse(time.DateOnly, text); err == nil {
@@ -41,7 +41,7 @@ func readTime(name, text string) (at, error) {
 	return at{}, service.Invalidf("'%s' must be like 2026-03-31T09:00:00+02:00, or a day like 2026-03-31, not %q", name, text)
 }
 
-// checkZone checks the name of a time zone; empty is none.
+// checkZone checks the name of a time zone; empty is allowed.
 func checkZone(name string) error {
 	if name == "" {
 		return nil
@@ -52,7 +52,7 @@ func checkZone(name string) error {
 	return nil
 }
 
-// bound is a bound of a list with the offset that Google wants.
+// bound returns a bound of a list with the offset that Google requires.
 func bound(c *service.Conn, name, text string) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", nil
@@ -67,7 +67,7 @@ func bound(c *service.Conn, name, text string) (string, error) {
 	return t.in(c.Location), nil
 }
 
-// eventTime is a start or an end for Google, without the other kind.
+// eventTime returns a start or an end for Google, and clears the other kind.
 func (t at) eventTime(zone string) *calendar.EventDateTime {
 	if t.allDay {
 		return &calendar.EventDateTime{Date: t.time.Format(time.DateOnly), NullFields: []string{"DateTime", "TimeZone"}}
@@ -79,7 +79,7 @@ func (t at) eventTime(zone string) *calendar.EventDateTime {
 	return &calendar.EventDateTime{DateTime: text, TimeZone: zone, NullFields: []string{"Date"}}
 }
 
-// in is the time of a clock in a place, with its offset.
+// in returns a local time in a zone, with its offset.
 func (t at) in(loc *time.Location) string {
 	y, m, d := t.time.Date()
 	h, min, s := t.time.Clock()
@@ -96,7 +96,7 @@ func calendarCreateEvent(ctx context.Context, api *calendar.Service, _ *service.
 		return nil, err
 	}
 	start.allDay, end.allDay = start.allDay || in.AllDay, end.allDay || in.AllDay
-	if end, err = ordered(start, end); err != nil {
+	if end, err = checkOrder(start, end); err != nil {
 		return nil, err
 	}
 	zone, err := eventZone(ctx, api, in.Calendar, in.Zone, start, end)
@@ -118,9 +118,9 @@ func calendarCreateEvent(ctx context.Context, api *calendar.Service, _ *service.
 	return api.Events.Insert(in.Calendar, event).Context(ctx).SendUpdates("all").Do()
 }
 
-// ordered checks that the times are of one kind and follow each other. The end of a
-// whole day is the day after for Google; people say the same day.
-func ordered(start, end at) (at, error) {
+// checkOrder checks that the times are of one kind and in order. For Google an all-day event ends
+// on the day after; people name the last day.
+func checkOrder(start, end at) (at, error) {
 	switch {
 	case start.allDay != end.allDay:
 		return end, service.Invalidf("'start' and 'end' must both be days or both be times")
@@ -132,8 +132,8 @@ func ordered(start, end at) (at, error) {
 	return end, nil
 }
 
-// eventZone is the zone of an event: the one that was named, or for a time without
-// an offset that of the calendar, which is where its owner lives.
+// eventZone returns the zone of an event: the named one or, for a time without an offset, that
+// of the calendar.
 func eventZone(ctx context.Context, api *calendar.Service, id, name string, times ...at) (string, error) {
 	if err := checkZone(name); err != nil || name != "" {
 		return name, err
@@ -150,7 +150,7 @@ func eventZone(ctx context.Context, api *calendar.Service, id, name string, time
 	return "", nil
 }
 
-// changeEventArgs tell apart what is emptied and what stays as it is.
+// changeEventArgs distinguish empty fields from missing ones.
 type changeEventArgs struct {
 	calendarArgs
 	Summary     *string `json:"summary"`
@@ -165,7 +165,7 @@ func calendarUpdateEvent(ctx context.Context, api *calendar.Service, _ *service.
 	replace(&patch.ForceSendFields, "Location", &patch.Location, in.Location)
 	retimed := in.Start != "" || in.End != ""
 	if retimed {
-		if err := retime(ctx, api, in, patch); err != nil {
+		if err := setTimes(ctx, api, in, patch); err != nil {
 			return nil, err
 		}
 	}
@@ -183,9 +183,9 @@ func replace(sent *[]string, name string, field, value *string) {
 	}
 }
 
-// retime puts new times into a patch. Where only the start is new, the event keeps
-// its length; where the kind of the times changes, both change.
-func retime(ctx context.Context, api *calendar.Service, in changeEventArgs, patch *calendar.Event) error {
+// setTimes puts new times into a patch. If only the start is new, the event keeps its length; if
+// the kind of the times changes, both change.
+func setTimes(ctx context.Context, api *calendar.Service, in changeEventArgs, patch *calendar.Event) error {
 	old, err := api.Events.Get(in.Calendar, in.Event).Context(ctx).Do()
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func retime(ctx context.Context, api *calendar.Service, in changeEventArgs, patc
 			return err
 		}
 	}
-	if end, err = ordered(start, end); err != nil {
+	if end, err = checkOrder(start, end); err != nil {
 		return err
 	}
 	zone, err := eventZone(ctx, api, in.Calendar, in.Zone, start, end)
@@ -217,7 +217,7 @@ func retime(ctx context.Context, api *calendar.Service, in changeEventArgs, patc
 	return nil
 }
 
-// timeOf reads a time of Google's.
+// timeOf converts a time of Google's.
 func timeOf(t *calendar.EventDateTime) at {
 	if t == nil {
 		return at{}
@@ -229,7 +229,7 @@ func timeOf(t *calendar.EventDateTime) at {
 	return out
 }
 
-// moved is the end of an event with a new start.
+// moved returns the end of an event with a new start.
 func moved(start, oldStart, oldEnd at) at {
 	length := oldEnd.time.Sub(oldStart.time)
 	switch {
@@ -246,7 +246,7 @@ func moved(start, oldStart, oldEnd at) at {
 	return end
 }
 
-// calendarRespond answers as the guest that Google knows the account to be.
+// calendarRespond answers as the guest with the account's address.
 func calendarRespond(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
 	event, err := api.Events.Get(in.Calendar, in.Event).Context(ctx).Do()
 	if err != nil {

@@ -22,13 +22,13 @@ const (
 	maxDirectory         = 500
 )
 
-// contactsFields is what is asked for of a person.
+// contactsFields are the requested fields of a person.
 const contactsFields = "names,emailAddresses,phoneNumbers,organizations,biographies,addresses"
 
-// contactsName is the name of a contact, which becomes a path.
+// contactsName matches the name of a contact, which becomes a path.
 var contactsName = regexp.MustCompile(`^people/[A-Za-z0-9_-]+$`)
 
-// Contacts is the group of the tools for contacts.
+// Contacts returns the group of tools for contacts.
 func Contacts() service.Group {
 	return service.Group{
 		Name:      "google_contacts",
@@ -122,15 +122,14 @@ func contactsSearch(ctx context.Context, api *people.Service, c *service.Conn, i
 		}
 		return found.Results, nil
 	}
-	// A search for nothing fills Google's cache, a little later, as its reference says.
+	// An empty search fills Google's cache a little later, as its reference says.
 	if _, err := search("", 1); err != nil {
 		return nil, err
 	}
 	size := service.Bounded(in.MaxResults, defaultContactsFound, maxContactsSearch)
 	found, err := search(in.Query, size)
 	if err == nil && len(found) == 0 {
-		// Google's cache gets two seconds to be filled, and nothing to speak of where the
-		// pauses of the configuration are short.
+		// Give Google's cache two seconds, or less if the configured pauses are short.
 		if err = retry.Wait(ctx, 4*c.Pause); err == nil {
 			found, err = search(in.Query, size)
 		}
@@ -188,7 +187,7 @@ func contactsDelete(ctx context.Context, api *people.Service, _ *service.Conn, i
 	return service.Done(), contactsEmpty(err)
 }
 
-// contactsEmpty forgives an answer without a body.
+// contactsEmpty accepts a response without a body.
 func contactsEmpty(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) && syntax.Offset == 0 {

@@ -32,7 +32,7 @@ func contactsCreate(ctx context.Context, api *people.Service, _ *service.Conn, i
 	return newContact(made), nil
 }
 
-// contactUpdateArgs tell apart what is emptied and what stays as it is.
+// contactUpdateArgs distinguish empty fields from missing ones.
 type contactUpdateArgs struct {
 	contactArgs
 	GivenName  *string `json:"given_name"`
@@ -49,7 +49,7 @@ func contactsUpdate(ctx context.Context, api *people.Service, _ *service.Conn, i
 	if in.GivenName == nil && in.FamilyName == nil && in.Email == nil && in.Phone == nil {
 		return nil, service.Invalidf("nothing to change: give given_name, family_name, email or phone")
 	}
-	// What the user wrote down can be changed, not what the person's own profile adds.
+	// Only the user's own entries can be changed, not those of the person's profile.
 	old, err := api.People.Get(name).Context(ctx).PersonFields(contactsFields + ",metadata").Sources("READ_SOURCE_TYPE_CONTACT").Do()
 	if err != nil {
 		return nil, err
@@ -63,8 +63,8 @@ func contactsUpdate(ctx context.Context, api *people.Service, _ *service.Conn, i
 	return newContact(p), nil
 }
 
-// merge returns the part of a person to send: Google replaces a field that changes as a
-// whole, so the values beside the first are sent as well.
+// merge returns the part of a person to send: Google replaces changed fields as a whole, so the
+// values after the first are sent too.
 func (in contactUpdateArgs) merge(old *people.Person) (*people.Person, []string) {
 	patch := &people.Person{Etag: old.Etag}
 	if m := old.Metadata; m != nil {
@@ -91,8 +91,8 @@ func (in contactUpdateArgs) merge(old *people.Person) (*people.Person, []string)
 	return patch, changed
 }
 
-// names is the one name that a contact may have. What Google puts together of the
-// parts is left out, or it would stay as it was.
+// names returns the only name that a contact may have. Derived fields are left out, because they
+// would override the parts.
 func (in contactUpdateArgs) names(old []*people.Name) []*people.Name {
 	var n people.Name
 	if len(old) > 0 {
@@ -111,11 +111,12 @@ func (in contactUpdateArgs) names(old []*people.Name) []*people.Name {
 func contactsEmail(e *people.EmailAddress) *string { return &e.Value }
 
 func contactsPhone(n *people.PhoneNumber) *string {
-	n.CanonicalForm = "" // Google works it out anew.
+	n.CanonicalForm = "" // Google derives it again
 	return &n.Value
 }
 
-// contactsReplaced gives the value to the first entry alone, or removes that for an empty one.
+// contactsReplaced sets the value of the first entry, or removes that entry if the value is
+// empty.
 func contactsReplaced[T any](entries []*T, value string, of func(*T) *string) []*T {
 	out := []*T{}
 	if value != "" {
@@ -142,7 +143,7 @@ func contactsStale(err error) error {
 	}
 	for _, r := range service.Reasons([]byte(answer.Body)) {
 		if r == "failedPrecondition" || r == "FAILED_PRECONDITION" {
-			return toolgroups.Errorf(service.CodeConflict, "The contact was changed meanwhile: %s. Read it again first.", service.Plain(answer.Message))
+			return toolgroups.Errorf(service.CodeConflict, "The contact was changed meanwhile: %s. Read it again first.", service.PlainLine(answer.Message))
 		}
 	}
 	return err

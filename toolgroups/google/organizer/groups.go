@@ -1,4 +1,4 @@
-// Package organizer is what people plan with: calendar, contacts and tasks.
+// Package organizer has the tools for calendar, contacts and tasks.
 package organizer
 
 import "embed"

@@ -17,7 +17,7 @@ const (
 	defaultTasks = 100
 )
 
-// Tasks is the group of the tools for tasks.
+// Tasks returns the group of tools for tasks.
 func Tasks() service.Group {
 	return service.Group{
 		Name:      "google_tasks",
@@ -57,14 +57,14 @@ type taskArgs struct {
 	Parent     string `json:"parent"`
 }
 
-// taskItems is the result of tasks_list_tasks. More says that the maximum cut it.
+// taskItems is the result of tasks_list_tasks. More says that the maximum cut the list.
 type taskItems struct {
 	Tasks []*tasks.Task `json:"tasks"`
 	More  bool          `json:"more,omitempty"`
 }
 
 func tasksListTasks(ctx context.Context, api *tasks.Service, _ *service.Conn, in taskArgs) (any, error) {
-	// Tasks that were finished in Google's own apps are hidden as well.
+	// Tasks completed in Google's own apps are hidden too.
 	call := api.Tasks.List(in.List).Context(ctx).ShowCompleted(in.Completed).ShowHidden(in.Completed)
 	size := func(n int64) *tasks.TasksListCall { return call.MaxResults(min(n, tasksPage)) }
 	limit := service.Bounded(in.MaxResults, defaultTasks, maxTasks)
@@ -86,8 +86,8 @@ func tasksCreateTask(ctx context.Context, api *tasks.Service, _ *service.Conn, i
 	return call.Do()
 }
 
-// taskDay accepts a day where Google wants a time. It makes UTC of that and ignores the clock,
-// so a time stands for the day that it names.
+// taskDay converts a day into the time that Google requires. Google uses UTC and ignores the
+// time of day, so a time stands for its day.
 func taskDay(s string) (string, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -103,7 +103,7 @@ func taskDay(s string) (string, error) {
 	return day.Format(time.DateOnly) + "T00:00:00Z", nil
 }
 
-// taskUpdateArgs tell apart what is emptied and what stays as it is.
+// taskUpdateArgs distinguish empty fields from missing ones.
 type taskUpdateArgs struct {
 	taskArgs
 	Title *string `json:"title"`

@@ -12,13 +12,12 @@ import (
 	"google.golang.org/api/googleapi"
 )
 
-// BatchUpdate applies updates to a document, presentation or spreadsheet at an address
-// and returns the answer as it is, or the id under its name and no replies. It sends the
-// updates as they are: the types of the client library leave out what is false or 0 and
-// what they do not know.
+// BatchUpdate applies updates to a document, presentation or spreadsheet and returns the
+// response, or the id under the given name if there are no replies. It sends the updates
+// unchanged: the types of the client library would drop false, 0 and unknown fields.
 func BatchUpdate[T any](ctx context.Context, c *Conn, address, name, id string, updates ...T) (any, error) {
 	if len(updates) == 0 {
-		return nil, Invalidf("'requests' is empty") // Google does not accept a list of nothing.
+		return nil, Invalidf("'requests' is empty") // Google refuses an empty list
 	}
 	data, err := json.Marshal(map[string]any{"requests": updates})
 	if err != nil {

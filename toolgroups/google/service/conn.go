@@ -17,29 +17,29 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Conn is a call with the account on which it works.
+// Conn is a call with the account that it uses.
 type Conn struct {
 	toolgroups.Call
 	// Client adds the token of the account to each request.
 	Client *http.Client
-	// Writes counts the requests of the call that may change something.
+	// Writes counts the modifying requests of the call.
 	Writes *Writes
-	// Scopes are what the operation needs.
+	// Scopes are required by the operation.
 	Scopes []string
-	// Reader reads what is HTML.
+	// Reader reads HTML.
 	Reader *readable.Reader
-	// Location is where users mean a time without an offset.
+	// Location is the time zone of times without an offset.
 	Location *time.Location
-	// Pause is the first pause before a request is sent again.
+	// Pause is the first pause before a retry.
 	Pause time.Duration
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// Writes counts requests that may change something. It may be used concurrently.
+// Writes counts modifying requests. It may be used concurrently.
 type Writes struct{ sent, taken atomic.Int32 }
 
-// Note counts a request with its answer; nil for none.
+// Note counts a request with its response, which may be nil.
 func (w *Writes) Note(req *http.Request, resp *http.Response) {
 	if req.Method == http.MethodGet || req.Method == http.MethodHead {
 		return
@@ -50,28 +50,27 @@ func (w *Writes) Note(req *http.Request, resp *http.Response) {
 	}
 }
 
-// done reports whether Google has done all that it was asked to change.
+// done reports whether Google has accepted all modifying requests.
 func (w *Writes) done() bool { return w.taken.Load() > 0 && w.taken.Load() == w.sent.Load() }
 
-// unread is the result of a call of which Google has said that it did what it was asked, in an
-// answer that could not be read: told as a failure, it would be made again. It reports false
-// for any other error.
-func (c *Conn) unread(err error) (toolgroups.Result, bool) {
+// succeededUnread returns the result of a call that succeeded at Google but whose response could not be
+// read: reported as a failure, it would be repeated. It returns false for any other error.
+func (c *Conn) succeededUnread(err error) (toolgroups.Result, bool) {
 	var answer *googleapi.Error
 	var unreached *url.Error
-	if !c.Writes.done() || IsFault(err) || errors.As(err, &answer) || errors.As(err, &unreached) {
+	if !c.Writes.done() || IsToolError(err) || errors.As(err, &answer) || errors.As(err, &unreached) {
 		return toolgroups.Result{}, false
 	}
 	res, encoding := c.result(map[string]any{"success": true, "note": fmt.Sprintf("Google has done it, but the answer could not be read (%s). "+
-		"Do not make this call again; read what is there now if something of the answer is needed.", Plain(err.Error()))})
+		"Do not make this call again; read what is there now if something of the answer is needed.", PlainLine(err.Error()))})
 	return res, encoding == nil
 }
 
-// Done is the result of a request that Google answers with nothing.
+// Done returns the result of a request with an empty response.
 func Done() any { return map[string]bool{"success": true} }
 
-// result encodes what an operation returned. What is too long for the model is
-// written to a file of the workspace as a whole.
+// result encodes the result of an operation. A result that is too long for the model is saved to
+// a file of the workspace.
 func (c *Conn) result(out any) (toolgroups.Result, error) {
 	if res, ok := out.(toolgroups.Result); ok {
 		return res, nil

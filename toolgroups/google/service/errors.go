@@ -18,7 +18,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Codes of errors of this family, besides those of the dispatch.
+// Codes of errors, besides those of package toolgroups.
 const (
 	CodeNotConnected = "not_connected"
 	CodeNotFound     = "not_found"
@@ -28,44 +28,44 @@ const (
 )
 
 const (
-	// ScopePrefix is what the scopes of the services begin with.
+	// ScopePrefix begins the scopes of the services.
 	ScopePrefix = "https://www.googleapis.com/auth/"
-	// AskToConnect is the end of errors that a new link mends.
+	// AskToConnect ends errors that a new link can fix.
 	AskToConnect = "Ask the user to send /connect google and to open the link."
 )
 
-// maxMessage bounds what of Google's own text is repeated, in bytes.
+// maxMessage bounds the repeated part of Google's own text, in bytes.
 const maxMessage = 600
 
-// secrets are tokens of Google, should one of its messages repeat one.
+// secrets matches tokens of Google, in case a message contains one.
 var secrets = regexp.MustCompile(`ya29\.[\w.~+/-]+|1//[\w.~+/-]+|(?i:bearer)\s+\S+`)
 
-// Invalidf is an error of the arguments.
+// Invalidf returns an error of the arguments.
 func Invalidf(format string, args ...any) error {
 	return toolgroups.Errorf(toolgroups.CodeInvalid, format, args...)
 }
 
-// fault maps the error of an operation to the codes of the contract.
-func (c *Conn) fault(err error) error {
+// mapError maps the error of an operation to the codes of the contract.
+func (c *Conn) mapError(err error) error {
 	var answer *googleapi.Error
 	var unreached *url.Error
 	var long *http.MaxBytesError
 	switch {
-	case IsFault(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case IsToolError(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &answer):
-		return c.refused(answer)
+		return c.mapResponse(answer)
 	case errors.As(err, &long):
 		return toolgroups.Errorf(toolgroups.CodeExecution, "The answer is larger than %d bytes. Ask for less at a time.", long.Limit)
 	case errors.As(err, &unreached):
-		return toolgroups.Errorf(CodeUnavailable, "Google could not be reached: %s. Try again later.", Plain(unreached.Err.Error()))
+		return toolgroups.Errorf(CodeUnavailable, "Google could not be reached: %s. Try again later.", PlainLine(unreached.Err.Error()))
 	}
-	return toolgroups.Errorf(toolgroups.CodeExecution, "%s", Plain(err.Error()))
+	return toolgroups.Errorf(toolgroups.CodeExecution, "%s", PlainLine(err.Error()))
 }
 
-// refused maps an answer of Google.
-func (c *Conn) refused(answer *googleapi.Error) error {
-	text := Plain(cmp.Or(strings.TrimSpace(answer.Message), http.StatusText(answer.Code), "no reason given"))
+// mapResponse maps an error response of Google.
+func (c *Conn) mapResponse(answer *googleapi.Error) error {
+	text := PlainLine(cmp.Or(strings.TrimSpace(answer.Message), http.StatusText(answer.Code), "no reason given"))
 	switch code := answer.Code; {
 	case LimitsRate(code, []byte(answer.Body)):
 		return toolgroups.Errorf(CodeRateLimited, "Google limits the rate of requests: %s. Try again in %s.", text, c.retryIn(answer.Header))
@@ -88,8 +88,8 @@ func (c *Conn) refused(answer *googleapi.Error) error {
 	}
 }
 
-// Plain is a text of others as one short line without tokens.
-func Plain(text string) string {
+// PlainLine returns a foreign text as one short line without tokens.
+func PlainLine(text string) string {
 	text = strings.Join(strings.Fields(secrets.ReplaceAllString(text, "[token]")), " ")
 	text = strings.TrimRight(text, ".")
 	if len(text) > maxMessage {
@@ -98,7 +98,7 @@ func Plain(text string) string {
 	return text
 }
 
-// reply is the part of Google's error that tells apart what the status does not.
+// reply is the part of Google's error that distinguishes errors of the same status.
 type reply struct {
 	Error struct {
 		Status string `json:"status"`
@@ -111,7 +111,7 @@ type reply struct {
 	} `json:"error"`
 }
 
-// Reasons are the reasons in the body of an error.
+// Reasons returns the reasons in the body of an error.
 func Reasons(body []byte) []string {
 	var r reply
 	if json.Unmarshal(body, &r) != nil {
@@ -127,7 +127,7 @@ func Reasons(body []byte) []string {
 	return out
 }
 
-// LimitsRate recognises a limit of the rate, for which the older services use 403
+// LimitsRate reports a rate limit, for which the older services use 403
 // (developers.google.com/workspace/gmail/api/guides/handle-errors).
 func LimitsRate(code int, body []byte) bool {
 	if code == http.StatusTooManyRequests {
@@ -162,7 +162,7 @@ func (c *Conn) retryIn(h http.Header) string {
 	return "a minute"
 }
 
-// RetryAfter reads the header of RFC 9110, seconds or a date.
+// RetryAfter parses the header of RFC 9110, seconds or a date.
 func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.Atoi(value); err == nil && seconds >= 0 && seconds <= 1<<30 {
@@ -174,7 +174,7 @@ func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// ScopeNames are scopes without their common beginning.
+// ScopeNames returns scopes without their common prefix.
 func ScopeNames(scopes []string) string {
 	names := make([]string, len(scopes))
 	for i, s := range scopes {
@@ -183,16 +183,16 @@ func ScopeNames(scopes []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Wrap adds what was tried, but not to what the model is told as it stands.
+// Wrap adds the operation to an error, except to errors for the model.
 func Wrap(what string, err error) error {
-	if IsFault(err) {
+	if IsToolError(err) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// IsFault reports an error that already is what the model should be told.
-func IsFault(err error) bool {
+// IsToolError reports whether an error is meant for the model.
+func IsToolError(err error) bool {
 	var fault *toolgroups.Error
 	return errors.As(err, &fault)
 }

@@ -13,9 +13,9 @@ import (
 // MaxFile bounds a file that is uploaded or attached, in bytes.
 const MaxFile = 50 << 20
 
-// Read returns the bytes of a file of the workspace and its name.
+// Read returns the content of a file of the workspace and its base name.
 func (c *Conn) Read(name string) (data []byte, base string, err error) {
-	err = files.Use(c.Scope, func(root *workspace.Root) error {
+	err = files.WithWorkspace(c.Scope, func(root *workspace.Root) error {
 		data, err = root.ReadFile(name, MaxFile)
 		return err
 	})
@@ -34,7 +34,7 @@ func (c *Conn) Save(name string, data []byte) (string, error) {
 	return rel, nil
 }
 
-// Deliver is the result out together with a file that was saved, for the chat.
+// Deliver returns the result out with a saved file for the chat.
 func (c *Conn) Deliver(out any, rel string) (any, error) {
 	res, err := c.result(out)
 	if err != nil {
@@ -50,5 +50,5 @@ func FileFault(name string, err error) error {
 	if errors.Is(err, workspace.ErrNotFile) || errors.Is(err, workspace.ErrTooLarge) {
 		code = toolgroups.CodeInvalid
 	}
-	return files.Fault(name, workspace.Cause(err), MaxFile, code)
+	return files.ToolError(name, workspace.Cause(err), MaxFile, code)
 }

@@ -14,29 +14,29 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Group is a group before it is bound to accounts.
+// Group is a group that is not yet bound to accounts.
 type Group struct {
 	Name string
-	// Scopes are what every operation needs.
+	// Scopes are required by every operation.
 	Scopes []string
-	// Manifests has the file manifests/<Name>.json.
+	// Manifests contains the file manifests/<Name>.json.
 	Manifests  embed.FS
 	Operations Operations
 }
 
-// Operations are the functions of a group by the name in its manifest.
+// Operations are the functions of a group by their names in the manifest.
 type Operations map[string]Operation
 
-// Operation is what a tool does.
+// Operation is the function of a tool.
 type Operation struct {
-	// scopes are needed besides those of the group.
+	// scopes are required besides those of the group.
 	scopes []string
 	writes bool // it may change something
 	run    func(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error)
 }
 
-// With makes an operation of a function that needs the client of a service.
-// newService is the NewService of the service's package.
+// With makes an operation of a function that uses the client of a service. newService is the
+// NewService of the service's package.
 func With[S, In any](
 	newService func(context.Context, ...option.ClientOption) (S, error),
 	fn func(ctx context.Context, api S, c *Conn, in In) (any, error),
@@ -48,7 +48,7 @@ func With[S, In any](
 				return nil, Invalidf("the arguments do not fit the parameters of %s", c.Name)
 			}
 		}
-		// The library would log bodies where an environment variable tells it to.
+		// The library would log bodies if an environment variable says so.
 		silent := slog.New(slog.DiscardHandler)
 		api, err := newService(ctx, option.WithHTTPClient(c.Client), option.WithLogger(silent))
 		if err != nil {
@@ -58,17 +58,17 @@ func With[S, In any](
 	}}
 }
 
-// Needs adds scopes that the group as a whole does without.
+// Needs adds scopes that only this operation requires.
 func (o Operation) Needs(scopes ...string) Operation {
 	o.scopes = append(slices.Clone(o.scopes), scopes...)
 	return o
 }
 
-// Connect finds the account of the user of a call. It has the scopes, or the error
-// says how the user can grant them.
+// Connect returns the account of the user of a call, which has the scopes. The error says how
+// the user can grant them.
 type Connect func(ctx context.Context, call toolgroups.Call, scopes []string) (*Conn, error)
 
-// Build makes the group of the manifest and the operations.
+// Build makes the group from its manifest and operations.
 func (g Group) Build(connect Connect) (toolgroups.Group, error) {
 	group, err := toolgroups.GroupOf(g.Manifests, "manifests/"+g.Name, nil)
 	if err != nil {
@@ -82,7 +82,7 @@ func (g Group) Build(connect Connect) (toolgroups.Group, error) {
 		}
 		op.scopes = append(slices.Clone(g.Scopes), op.scopes...)
 		op.writes = t.Effect != toolgroups.ReadOnly
-		t.Run = named(required(t.Parameters), op.handler(connect))
+		t.Run = requireNonBlank(requiredIDs(t.Parameters), op.handler(connect))
 		t.Ready = func(ctx context.Context, call toolgroups.Call) error {
 			_, err := connect(ctx, call, op.scopes)
 			return err
@@ -91,9 +91,9 @@ func (g Group) Build(connect Connect) (toolgroups.Group, error) {
 	return group, nil
 }
 
-// required are the parameters that name something, so that they must not be blank. An
-// id becomes a part of a path, where nothing would address something else.
-func required(parameters json.RawMessage) []string {
+// requiredIDs returns the parameters that must not be blank because they identify something. An id
+// becomes part of a path, and a blank one would address something else.
+func requiredIDs(parameters json.RawMessage) []string {
 	var schema struct {
 		Required []string `json:"required"`
 	}
@@ -106,8 +106,8 @@ func required(parameters json.RawMessage) []string {
 	})
 }
 
-// named refuses a call that leaves such a parameter blank.
-func named(names []string, run toolgroups.Handler) toolgroups.Handler {
+// requireNonBlank refuses a call that leaves such a parameter blank.
+func requireNonBlank(names []string, run toolgroups.Handler) toolgroups.Handler {
 	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 		var in map[string]any
 		if len(names) > 0 && json.Unmarshal(call.Arguments, &in) == nil {
@@ -130,20 +130,20 @@ func (o Operation) handler(connect Connect) toolgroups.Handler {
 		}
 		out, err := o.run(ctx, c, call.Arguments)
 		if err != nil {
-			if res, ok := c.unread(err); ok && o.writes {
+			if res, ok := c.succeededUnread(err); ok && o.writes {
 				return res, nil
 			}
-			return toolgroups.Result{}, c.fault(err)
+			return toolgroups.Result{}, c.mapError(err)
 		}
 		res, err := c.result(out)
 		if err != nil {
-			return toolgroups.Result{}, c.fault(err)
+			return toolgroups.Result{}, c.mapError(err)
 		}
 		return res, nil
 	}
 }
 
-// AllScopes are the scopes of a group with those of its operations, sorted.
+// AllScopes returns the scopes of a group and its operations, sorted.
 func (g Group) AllScopes() []string {
 	scopes := slices.Clone(g.Scopes)
 	for _, op := range g.Operations {

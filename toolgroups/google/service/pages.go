@@ -9,13 +9,13 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// Parallel is how many requests one call has open at a time.
+// Parallel bounds the concurrent requests of one call.
 const Parallel = 10
 
-// maxPages ends a list that does not end by itself.
+// maxPages bounds a list that never ends.
 const maxPages = 100
 
-// Bounded is a maximum that the model asked for, def where it did not, up to limit.
+// Bounded returns the maximum that the model asked for, or def, up to limit.
 func Bounded(n, def, limit int) int {
 	if n <= 0 {
 		n = def
@@ -23,7 +23,7 @@ func Bounded(n, def, limit int) int {
 	return min(n, limit)
 }
 
-// OrEmpty is a list that is never null in JSON.
+// OrEmpty returns a list that is never null in JSON.
 func OrEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -31,7 +31,7 @@ func OrEmpty[T any](list []T) []T {
 	return list
 }
 
-// Page is the result of a list: items under a name, and the token of the next page.
+// Page returns the result of a list: items under a name, and the token of the next page.
 func Page[T any](name string, items []T, next string) any {
 	page := map[string]any{name: OrEmpty(items)}
 	if next != "" {
@@ -40,17 +40,17 @@ func Page[T any](name string, items []T, next string) any {
 	return page
 }
 
-// Pager is a call of the client library that answers with one page of a list.
+// Pager is a call of the client library that returns one page of a list.
 type Pager[C, P any] interface {
-	// PageToken asks for the page of a token.
+	// PageToken selects a page.
 	PageToken(token string) C
 	// Do fetches the page.
 	Do(options ...googleapi.CallOption) (P, error)
 }
 
-// Collect follows the pages of a list until there are limit items or no more pages. It
-// returns the token of the next page if it has not reached the last. size sets how
-// many items the next page may have; of takes the items and the next token from a page.
+// Collect fetches pages until there are limit items or no more pages. It returns the token of
+// the next page, if any. size sets how many items the next page may have; of returns the items
+// and the next token of a page.
 func Collect[C Pager[C, P], P, T any](limit int, call C, size func(int64) C, of func(P) ([]T, string)) ([]T, string, error) {
 	items := []T{}
 	token := ""
@@ -70,8 +70,8 @@ func Collect[C Pager[C, P], P, T any](limit int, call C, size func(int64) C, of 
 	}
 }
 
-// Each calls fn for all items side by side, a few at a time, and returns the results
-// in the order of the items. The first error ends it.
+// Each calls fn for all items, a few at a time, and returns the results in the order of the
+// items. It stops at the first error.
 func Each[T, R any](ctx context.Context, items []T, fn func(context.Context, T) (R, error)) ([]R, error) {
 	out := make([]R, len(items))
 	group, ctx := errgroup.WithContext(ctx)

@@ -19,34 +19,33 @@ import (
 	"oneclaw/toolgroups/signin"
 )
 
-// Request is what /connect is sent with.
+// Request is a /connect command.
 type Request struct {
-	// User and Chat are as in toolgroups.Scope, Direct too.
+	// User, Chat and Direct are as in toolgroups.Scope.
 	User   string
 	Chat   string
 	Direct bool
-	// UserName is what the platform calls the person.
+	// UserName is the user's name on the platform.
 	UserName string
-	// Args is what follows the name of the server: nothing, "again", or the code or the
-	// address that the sign-in ended with.
+	// Args is the text after the name of the server: nothing, "again", or the code or address at
+	// the end of a sign-in.
 	Args string
-	// Confirmed, if not nil, is called before the tokens of a confirmed sign-in are kept.
+	// Confirmed, if not nil, is called before the tokens of a confirmed sign-in are stored.
 	Confirmed func(ctx context.Context) error
 }
 
-// grant is what the tokens of a sign-in are kept as until the person confirms.
+// grant holds the tokens of a sign-in until the user confirms.
 type grant struct {
 	account
 	Direct bool `json:"direct"`
 }
 
-// Connect answers /connect for a server in Markdown: with a link, or with what became of
-// the code that was sent, which is when done is true. A mistake of the person is an
-// answer and no error.
+// Connect answers /connect for a server in Markdown: with a link, or with the result for a code;
+// done says that the account is connected. A user's mistake is an answer, not an error.
 func (a *Accounts) Connect(ctx context.Context, s Server, req Request) (text string, done bool, err error) {
 	text, done, err = a.connect(ctx, s, req)
 	if err != nil {
-		text, err = told(s, err)
+		text, err = answerToMistake(s, err)
 	}
 	return text, done, err
 }
@@ -55,7 +54,7 @@ func (a *Accounts) connect(ctx context.Context, s Server, req Request) (string, 
 	if a.cfg.PublicURL == "" && !req.Direct {
 		return "", false, signin.Mistake("this bot has no pages of its own, so accounts are connected in a direct chat with me; send {command} there")
 	}
-	answer, pasted := signin.Pasted(req.Args)
+	answer, pasted := signin.ParsePastedAnswer(req.Args)
 	switch {
 	case signin.IsProof(req.Args):
 		err := a.confirm(ctx, s, req)
@@ -78,12 +77,12 @@ func (a *Accounts) connect(ctx context.Context, s Server, req Request) (string, 
 	return text, false, err
 }
 
-// connected is the answer to who has connected an account.
+// connected is the answer after connecting an account.
 func connected(s Server) string {
 	return fmt.Sprintf("Your account at %s is connected. Only you use it; `/disconnect %s` ends that.", s.Name, s.Name)
 }
 
-// works reports whether nothing is known that a new link would mend.
+// works reports whether nothing is wrong that a new link would fix.
 func (a *Accounts) works(old account) bool {
 	return !old.Lost && len(old.Wanted) == 0 && (old.Refresh != "" || old.valid(a.cfg.Now(), "", false))
 }
@@ -105,16 +104,16 @@ func (a *Accounts) link(ctx context.Context, s Server, req Request, old account)
 	if err != nil {
 		return "", err
 	}
-	g := grantor{
+	g := authServer{
 		URL: s.URL, Resource: f.resource, Issuer: f.meta.Issuer, AuthURL: f.meta.AuthorizationEndpoint, TokenURL: f.meta.TokenEndpoint,
 		RevokeURL: secure(f.meta.RevocationEndpoint, f.meta.TokenEndpoint), Named: f.meta.AuthorizationResponseIssParameterSupported, Client: c,
 	}
-	own, err := json.Marshal(grant{account: account{grantor: g}, Direct: req.Direct})
+	own, err := json.Marshal(grant{account: account{authServer: g}, Direct: req.Direct})
 	if err != nil {
 		return "", err
 	}
-	p, err := a.signIns.Begin(ctx, of(s.Name, req.User), signin.Pending{
-		Chat: req.Chat, Name: req.UserName, Redirect: a.redirect(s), Scopes: scopes(f, old), Own: own,
+	p, err := a.signIns.Begin(ctx, accountKey(s.Name, req.User), signin.Pending{
+		Chat: req.Chat, Name: req.UserName, Redirect: a.redirect(s), Scopes: scopes(f, old), Extra: own,
 	})
 	if err != nil {
 		return "", err
@@ -122,8 +121,8 @@ func (a *Accounts) link(ctx context.Context, s Server, req Request, old account)
 	return a.invitation(s, req, p, g, old), nil
 }
 
-// scopes are those to ask for: those that the server names, those that were granted or
-// that calls lacked, and that of tokens that outlive the visit.
+// scopes returns the scopes to ask for: those that the server names, those that were granted or
+// that calls lacked, and the one for refresh tokens.
 func scopes(f found, old account) []string {
 	all := slices.Concat(f.scopes, old.Wanted)
 	if len(old.Wanted) > 0 {
@@ -141,7 +140,7 @@ func scopes(f found, old account) []string {
 	return out
 }
 
-// secure returns an address if it is as well protected as another one.
+// secure returns an address if it is as well protected as another one, otherwise "".
 func secure(address, like string) string {
 	u, err := url.Parse(address)
 	other, otherErr := url.Parse(like)
@@ -151,8 +150,8 @@ func secure(address, like string) string {
 	return address
 }
 
-// invitation is the answer with the link.
-func (a *Accounts) invitation(s Server, req Request, p signin.Pending, g grantor, old account) string {
+// invitation returns the answer with the link.
+func (a *Accounts) invitation(s Server, req Request, p signin.Pending, g authServer, old account) string {
 	link := a.consentURL(p, g)
 	if a.cfg.PublicURL != "" {
 		link = a.cfg.PublicURL + StartPath + "?state=" + p.State
@@ -174,20 +173,19 @@ func (a *Accounts) invitation(s Server, req Request, p signin.Pending, g grantor
 	return text
 }
 
-// consentURL is the address of the page where consent is given.
-func (a *Accounts) consentURL(p signin.Pending, g grantor) string {
+// consentURL returns the address of the consent page.
+func (a *Accounts) consentURL(p signin.Pending, g authServer) string {
 	return g.config(p.Redirect, p.Scopes...).AuthCodeURL(p.State,
 		oauth2.S256ChallengeOption(p.Verifier), oauth2.SetAuthURLParam("resource", g.Resource))
 }
 
-// granted reads what a sign-in knows beside what all have.
+// granted decodes the grant of a sign-in.
 func granted(p signin.Pending) (g grant, err error) {
-	err = json.Unmarshal(p.Own, &g)
+	err = json.Unmarshal(p.Extra, &g)
 	return g, err
 }
 
-// check looks at the answer of a consent page before anything is done with it. The code
-// is empty where consent was refused.
+// check validates the answer of a consent page. The code is empty if consent was refused.
 func (a *Accounts) check(s Server, p signin.Pending, answer url.Values) (code string, err error) {
 	g, err := granted(p)
 	if err != nil {
@@ -208,7 +206,7 @@ func (a *Accounts) check(s Server, p signin.Pending, answer url.Values) (code st
 	return answer.Get("code"), nil
 }
 
-// redeem fetches the tokens for a code.
+// redeem exchanges a code for the tokens.
 func (a *Accounts) redeem(ctx context.Context, s Server, p signin.Pending, code string) (account, error) {
 	g, err := granted(p)
 	if err != nil {
@@ -216,7 +214,7 @@ func (a *Accounts) redeem(ctx context.Context, s Server, p signin.Pending, code 
 	}
 	asking, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	token, err := g.config(p.Redirect).Exchange(with(asking, s), code, oauth2.VerifierOption(p.Verifier),
+	token, err := g.config(p.Redirect).Exchange(withHTTPClient(asking, s), code, oauth2.VerifierOption(p.Verifier),
 		oauth2.SetAuthURLParam("resource", g.Resource))
 	if err != nil {
 		said, status, answered := answerOf(err)
@@ -237,11 +235,11 @@ func (a *Accounts) redeem(ctx context.Context, s Server, p signin.Pending, code 
 	return got, nil
 }
 
-// maxLife is the longest life of a token that is believed, in seconds.
+// maxLife bounds the lifetime of a token, in seconds.
 const maxLife = 10 * 365 * 24 * 3600
 
-// lifeOf is how long a token lives in seconds, 0 where the server does not say. The library counts by
-// a clock of its own, and leaves the number out of some of its tokens.
+// lifeOf returns the lifetime of a token in seconds, 0 if the server does not say. The library
+// uses its own clock, and leaves the number out of some tokens.
 func lifeOf(token *oauth2.Token) int64 {
 	switch said := token.Extra("expires_in").(type) {
 	case float64:
@@ -275,10 +273,10 @@ func (a *account) take(token *oauth2.Token, asked []string, now time.Time) error
 	return nil
 }
 
-// confirm ends a sign-in with what its page has shown. The tokens are kept before the
-// sign-in ends, so that neither is lost by a crash.
+// confirm ends a sign-in with the code of its page. The tokens are stored before the sign-in
+// ends, so that a crash loses neither.
 func (a *Accounts) confirm(ctx context.Context, s Server, req Request) error {
-	p, err := a.signIns.Confirm(ctx, of(s.Name, req.User), req.Chat, req.Args, func(p signin.Pending) error {
+	p, err := a.signIns.Confirm(ctx, accountKey(s.Name, req.User), req.Chat, req.Args, func(p signin.Pending) error {
 		var got account
 		if err := json.Unmarshal([]byte(p.Code), &got); err != nil {
 			return err
@@ -292,16 +290,16 @@ func (a *Accounts) confirm(ctx context.Context, s Server, req Request) error {
 	return err
 }
 
-// paste ends a sign-in with the address that the browser ended on. Where the bot has pages
-// of its own, these say first whom the account is for, and nothing goes past them.
+// paste ends a sign-in with the address at which the browser ended. If the bot has pages of its
+// own, the user has to go through them first: they say whom the account is for.
 func (a *Accounts) paste(ctx context.Context, s Server, req Request, answer url.Values) error {
 	if a.cfg.PublicURL != "" {
 		return signin.ErrPage
 	}
-	if u, err := url.Parse(signin.Unquoted(req.Args)); err != nil || u.Path != CallbackPath+s.Name {
+	if u, err := url.Parse(signin.TrimQuotes(req.Args)); err != nil || u.Path != CallbackPath+s.Name {
 		return mistakef("send me the whole address that the browser ended on; it begins with %s", quoted(a.redirect(s)))
 	}
-	p, _, err := a.signIns.Find(ctx, of(s.Name, req.User), cmp.Or(answer.Get("state"), "-"))
+	p, _, err := a.signIns.Find(ctx, accountKey(s.Name, req.User), cmp.Or(answer.Get("state"), "-"))
 	if err != nil {
 		return err
 	}
@@ -312,7 +310,7 @@ func (a *Accounts) paste(ctx context.Context, s Server, req Request, answer url.
 	if err != nil {
 		return err
 	}
-	if p, err = a.signIns.Take(ctx, of(s.Name, req.User), p.State); err != nil {
+	if p, err = a.signIns.Take(ctx, accountKey(s.Name, req.User), p.State); err != nil {
 		return err
 	}
 	if code == "" {
@@ -325,7 +323,7 @@ func (a *Accounts) paste(ctx context.Context, s Server, req Request, answer url.
 	return a.adopt(ctx, s, req, got)
 }
 
-// adopt makes tokens the connection of a person.
+// adopt makes tokens the connection of a user.
 func (a *Accounts) adopt(ctx context.Context, s Server, req Request, got account) error {
 	user := req.User
 	if req.Confirmed != nil {
@@ -337,16 +335,16 @@ func (a *Accounts) adopt(ctx context.Context, s Server, req Request, got account
 		a.revoke(ctx, s, got)
 		return signin.ErrLink
 	}
-	unlock, err := a.locks.Acquire(ctx, of(s.Name, user))
+	unlock, err := a.locks.Acquire(ctx, accountKey(s.Name, user))
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	if now, _, err := a.load(ctx, s, user); err == nil && now.Connected.Equal(got.Connected) && now.Issuer == got.Issuer && !now.Lost {
-		return nil // It was kept before, and may have newer tokens by now.
+		return nil // stored before, perhaps with newer tokens now
 	}
-	// Any: the consent that was given last replaces whatever there is.
-	if _, err := a.put(ctx, accountPrefix+of(s.Name, user), got, storage.Any); err != nil {
+	// Any: the latest consent replaces whatever there is.
+	if _, err := a.put(ctx, accountPrefix+accountKey(s.Name, user), got, storage.Any); err != nil {
 		return fmt.Errorf("store the connection: %w", err)
 	}
 	a.cfg.Logger.Info("account at an MCP server connected", "server", s.Name, "user", user, "issuer", got.Issuer)

@@ -21,15 +21,15 @@ import (
 	"oneclaw/internal/guard"
 )
 
-// client is what the bot is at an authorisation server.
+// client is the bot's client at an authorisation server.
 type client struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret,omitempty"`
-	// Method is how it says so at the token endpoint.
+	// Method is the authentication method at the token endpoint.
 	Method string `json:"method,omitempty"`
 }
 
-// Methods of a client to say who it is (RFC 7591, section 2).
+// Authentication methods of a client (RFC 7591, section 2).
 const (
 	methodNone  = "none"
 	methodPost  = "client_secret_post"
@@ -43,7 +43,7 @@ func (c client) style() oauth2.AuthStyle {
 	return oauth2.AuthStyleInParams
 }
 
-// registration is a client that was registered for a server, with what it is good for.
+// registration is a client registered for a server, and where it can be used.
 type registration struct {
 	client
 	Issuer   string    `json:"issuer"`
@@ -51,25 +51,25 @@ type registration struct {
 	Expires  time.Time `json:"expires,omitzero"`
 }
 
-// found is what a server and its authorisation server say about the sign-in.
+// found is the metadata of a server and its authorisation server.
 type found struct {
 	resource string
 	scopes   []string
 	meta     *oauthex.AuthServerMeta
 }
 
-// probe is a question that a server answers to those alone who have signed in.
+// probe is a request that a server answers only after a sign-in.
 const probe = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
-// Wants asks a server whether it wants people to sign in.
-func Wants(ctx context.Context, s Server) (bool, error) {
+// RequiresSignIn reports whether a server requires users to sign in.
+func RequiresSignIn(ctx context.Context, s Server) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	_, wants, err := challenge(ctx, s)
 	return wants, err
 }
 
-// challenge returns what a server says to a user who has not signed in.
+// challenge returns a server's challenges for a user who has not signed in.
 func challenge(ctx context.Context, s Server) (said []oauthex.Challenge, wants bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(probe))
 	if err != nil {
@@ -88,7 +88,7 @@ func challenge(ctx context.Context, s Server) (said []oauthex.Challenge, wants b
 	}
 	said, err = oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
 	if err != nil {
-		return nil, true, nil // What cannot be read says nothing; the well-known addresses are left.
+		return nil, true, nil // unreadable; the well-known addresses remain
 	}
 	return said, true, nil
 }
@@ -102,7 +102,7 @@ func unreachable(what string, err error) error {
 	return mistakef("%s cannot be reached: %s; %s", what, plain(err), remedy)
 }
 
-// discover finds out where people sign in (RFC 9728, then RFC 8414 or OpenID Connect).
+// discover finds the authorisation server (RFC 9728, then RFC 8414 or OpenID Connect).
 func discover(ctx context.Context, s Server) (found, error) {
 	said, wants, err := challenge(ctx, s)
 	if err != nil {
@@ -111,7 +111,7 @@ func discover(ctx context.Context, s Server) (found, error) {
 	if !wants {
 		return found{}, mistakef("%s does not ask anybody to sign in, so there is nothing to connect", s.Name)
 	}
-	look := &looker{base: cmp.Or[http.RoundTripper](s.HTTP.Transport, http.DefaultTransport)}
+	look := &metadataTransport{base: cmp.Or[http.RoundTripper](s.HTTP.Transport, http.DefaultTransport)}
 	careful := *s.HTTP
 	careful.Transport = look
 	s.HTTP = &careful
@@ -121,7 +121,7 @@ func discover(ctx context.Context, s Server) (found, error) {
 	}
 	f.meta, err = auth.GetAuthServerMetadata(ctx, issuer, s.HTTP)
 	if err == nil && f.meta == nil && !look.found && ctx.Err() == nil {
-		// The version of 2025-03-26 has these addresses where nothing describes the sign-in.
+		// The version of 2025-03-26 uses these addresses without metadata.
 		f.meta = &oauthex.AuthServerMeta{
 			Issuer: issuer, AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register",
 			CodeChallengeMethodsSupported: []string{"S256"}, TokenEndpointAuthMethodsSupported: []string{methodNone, methodPost, methodBasic},
@@ -141,22 +141,22 @@ func discover(ctx context.Context, s Server) (found, error) {
 }
 
 const (
-	// maxMetadata is how much of an answer is read, in bytes, as much as the library reads.
+	// maxMetadata bounds a response in bytes, as in the library.
 	maxMetadata = 1 << 20
-	// maxDepth is how deeply it may be nested. The library's decoder has no bound, and takes
-	// kilobytes for each level.
+	// maxDepth bounds its nesting. The library's decoder has no bound, and takes kilobytes for each
+	// level.
 	maxDepth = 50
 )
 
-// looker reads descriptions of sign-ins for the library, and notes whether there was anything but
-// word that there is none.
-type looker struct {
+// metadataTransport fetches metadata for the library, and records whether there was any response other than
+// "not found".
+type metadataTransport struct {
 	base  http.RoundTripper
 	found bool
 }
 
 // RoundTrip implements http.RoundTripper. It is not called concurrently.
-func (l *looker) RoundTrip(req *http.Request) (*http.Response, error) {
+func (l *metadataTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := l.base.RoundTrip(req)
 	l.found = l.found || err != nil || resp.StatusCode < 400 || resp.StatusCode >= 500
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -165,7 +165,7 @@ func (l *looker) RoundTrip(req *http.Request) (*http.Response, error) {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata))
 	_ = resp.Body.Close()
 	if err == nil {
-		err = shallow(data)
+		err = checkDepth(data)
 	}
 	if err != nil {
 		return nil, err
@@ -174,8 +174,8 @@ func (l *looker) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// shallow refuses what is no JSON, or nested too deeply.
-func shallow(data []byte) error {
+// checkDepth refuses invalid JSON, or one nested too deeply.
+func checkDepth(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	for depth := 0; ; {
 		token, err := dec.Token()
@@ -195,8 +195,8 @@ func shallow(data []byte) error {
 	}
 }
 
-// resource reads what the server says about itself. One that says nothing is its own
-// authorisation server, as the first version of the specification has it.
+// resource reads the server's metadata. A server without metadata is its own authorisation
+// server, as in the first version of the specification.
 func resource(ctx context.Context, s Server, said []oauthex.Challenge) (issuer string, f found, err error) {
 	u, err := url.Parse(s.URL)
 	if err != nil {

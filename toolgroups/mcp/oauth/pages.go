@@ -11,25 +11,25 @@ import (
 
 // Paths of [Accounts.Pages] under the public address.
 const (
-	// StartPath is where a link leads: it says whom the account is for.
+	// StartPath is the path of a link: its page says whom the account is for.
 	StartPath = "/mcp/connect"
-	// CallbackPath, with the name of the server behind it, is where the browser comes back to.
+	// CallbackPath, followed by the name of the server, is where the browser returns to.
 	CallbackPath = "/mcp/callback/"
-	// ClientPath, with the name of the server behind it, is where the bot describes itself.
+	// ClientPath, followed by the name of the server, describes the bot as a client.
 	ClientPath = "/mcp/client/"
 )
 
-// view is what all pages say.
+// view returns the common part of all pages.
 func view(server, title, text string) signin.View {
 	return signin.View{Service: server, Title: title, Text: text, Harm: "use your account"}
 }
 
-// Pages are what browsers are shown under [StartPath] and [CallbackPath], and what
-// authorisation servers read under [ClientPath].
+// Pages serves [StartPath] and [CallbackPath] for browsers, and [ClientPath] for authorisation
+// servers.
 func (a *Accounts) Pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+StartPath, func(w http.ResponseWriter, r *http.Request) {
-		name, p, err := a.signIns.Started(r.Context(), r.URL.Query().Get("state"))
+		name, p, err := a.signIns.FindByState(r.Context(), r.URL.Query().Get("state"))
 		server, user, _ := strings.Cut(name, "/")
 		g, readErr := grant{}, error(nil)
 		if err == nil {
@@ -39,11 +39,11 @@ func (a *Accounts) Pages() http.Handler {
 			err = readErr
 		}
 		v := view(server, "Connect an account at "+server, "")
-		v.Next, v.NextName = a.consentURL(p, g.grantor), g.host()
+		v.Next, v.NextName = a.consentURL(p, g.authServer), g.host()
 		a.show(w, server, person(v, user, p, g), err)
 	})
 	mux.HandleFunc("GET "+CallbackPath+"{server}", func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet { // a HEAD would use the code up and show nothing
+		if r.Method != http.MethodGet { // a HEAD would consume the code and show nothing
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
@@ -51,30 +51,30 @@ func (a *Accounts) Pages() http.Handler {
 		user, p, err := a.arrived(r.Context(), server, r)
 		v := view(server, "One more step", "Nothing is connected yet.")
 		v.Proof = p.Proof
-		g, _ := granted(p) // What cannot be read has ended in an error before.
+		g, _ := granted(p) // unreadable ones were refused before
 		a.show(w, server, person(v, user, p, g), err)
 	})
 	mux.HandleFunc("GET "+ClientPath+"{server}", a.describe)
 	return mux
 }
 
-// person says whom a sign-in is for.
+// person adds whom a sign-in is for.
 func person(v signin.View, user string, p signin.Pending, g grant) signin.View {
-	v = v.For(user, p)
+	v = v.WithUser(user, p)
 	if v.Where = "chat"; g.Direct {
 		v.Where = "direct chat"
 	}
 	return v
 }
 
-// arrived takes the answer of a consent page.
+// arrived handles the answer of a consent page.
 func (a *Accounts) arrived(ctx context.Context, server string, r *http.Request) (string, signin.Pending, error) {
 	q := r.URL.Query()
-	name, ok := a.signIns.Of(q.Get("state"))
+	name, ok := a.signIns.NameOfState(q.Get("state"))
 	owner, user, _ := strings.Cut(name, "/")
 	s, there := a.cfg.Server(owner)
 	if !ok || !there || owner != server {
-		return "", signin.Pending{}, signin.ErrLink // The last is the answer of another server's sign-in.
+		return "", signin.Pending{}, signin.ErrLink // the answer of another server's sign-in
 	}
 	p, _, err := a.signIns.Find(ctx, name, q.Get("state"))
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *Accounts) arrived(ctx context.Context, server string, r *http.Request) 
 	if err != nil {
 		return user, p, err
 	}
-	p, err = a.signIns.Arrive(ctx, name, q.Get("state"), code, func(p signin.Pending) (string, error) {
+	p, err = a.signIns.StoreCode(ctx, name, q.Get("state"), code, func(p signin.Pending) (string, error) {
 		got, err := a.redeem(ctx, s, p, code)
 		if err != nil {
 			return "", err
@@ -95,11 +95,11 @@ func (a *Accounts) arrived(ctx context.Context, server string, r *http.Request) 
 	return user, p, err
 }
 
-// show writes a page; an error takes its place.
+// show writes a page, or the page of an error.
 func (a *Accounts) show(w http.ResponseWriter, server string, v signin.View, err error) {
 	status := http.StatusOK
 	if err != nil {
-		text, other := told(Server{Name: server}, err)
+		text, other := answerToMistake(Server{Name: server}, err)
 		if other != nil {
 			a.cfg.Logger.Error("sign-in at an MCP server not finished", "server", server, "err", err)
 			text = "Something went wrong here. Send /connect " + server + " again."

@@ -11,12 +11,12 @@ import (
 // Connection is an account that a user has connected at a server.
 type Connection struct{ Server, User string }
 
-// Connections yields the connected accounts in the order of their servers and people, behind one
-// of them; the zero value for all.
+// Connections yields the connected accounts, sorted by server and user, after the given one; the
+// zero value for all.
 func Connections(ctx context.Context, kv storage.KV, after Connection) iter.Seq2[Connection, error] {
 	r := storage.Range{Prefix: accountPrefix}
 	if after.Server != "" {
-		r.After = accountPrefix + of(after.Server, after.User)
+		r.After = accountPrefix + accountKey(after.Server, after.User)
 	}
 	return connections(ctx, kv, r)
 }
@@ -32,9 +32,8 @@ func connections(ctx context.Context, kv storage.KV, r storage.Range) iter.Seq2[
 	}
 }
 
-// Begun yields what a user has at servers: accounts that are connected, and sign-ins that
-// have begun.
-func Begun(ctx context.Context, kv storage.KV, user string) iter.Seq2[Connection, error] {
+// OfUser yields the accounts that a user has connected, and the sign-ins in progress.
+func OfUser(ctx context.Context, kv storage.KV, user string) iter.Seq2[Connection, error] {
 	return func(yield func(Connection, error) bool) {
 		for _, prefix := range []string{accountPrefix, pendingPrefix} {
 			for c, err := range connections(ctx, kv, storage.Range{Prefix: prefix}) {

@@ -16,24 +16,24 @@ import (
 	"oneclaw/toolgroups/signin"
 )
 
-// clientName is what consent pages call the bot.
+// clientName is the bot's name on consent pages.
 const clientName = "OneClaw"
 
-// redirect is where the browser comes back to. Each server has an address of its own: so
-// no authorisation server can pass a code of another off as its own.
+// redirect returns the redirect address. Each server has its own, so that no authorisation
+// server can pass another's code off as its own.
 func (a *Accounts) redirect(s Server) string {
 	return cmp.Or(a.cfg.PublicURL, a.cfg.LocalURL) + CallbackPath + s.Name
 }
 
-// document is the address at which the bot describes itself as a client.
+// document returns the address at which the bot describes itself as a client.
 func (a *Accounts) document(s Server) string { return a.cfg.PublicURL + ClientPath + s.Name }
 
-// clientOf finds out what the bot is at an authorisation server: what the settings say,
-// else the address of its description, else what it was registered as, now or before.
+// clientOf returns the bot's client at an authorisation server: the one in the settings, else
+// the address of its description, else a registered one, old or new.
 func (a *Accounts) clientOf(ctx context.Context, s Server, meta *oauthex.AuthServerMeta) (client, error) {
 	methods := meta.TokenEndpointAuthMethodsSupported
 	if s.ClientID != "" {
-		return client{ID: s.ClientID, Secret: s.ClientSecret, Method: method(methods, s.ClientSecret != "")}, a.bound(ctx, s, meta.Issuer)
+		return client{ID: s.ClientID, Secret: s.ClientSecret, Method: method(methods, s.ClientSecret != "")}, a.checkIssuer(ctx, s, meta.Issuer)
 	}
 	if meta.ClientIDMetadataDocumentSupported && strings.HasPrefix(a.cfg.PublicURL, "https://") {
 		return client{ID: a.document(s), Method: methodNone}, nil
@@ -47,7 +47,7 @@ func (a *Accounts) clientOf(ctx context.Context, s Server, meta *oauthex.AuthSer
 			rev = storage.Absent
 		case err != nil && rev == 0:
 			return client{}, err
-		case err == nil && a.serves(known, s, meta.Issuer):
+		case err == nil && a.isUsable(known, s, meta.Issuer):
 			return known.client, nil
 		}
 		fresh, err := a.register(ctx, s, meta)
@@ -56,16 +56,16 @@ func (a *Accounts) clientOf(ctx context.Context, s Server, meta *oauthex.AuthSer
 		}
 		_, err = a.put(ctx, key, fresh, rev)
 		if errors.Is(err, storage.ErrConflict) {
-			continue // Another request was faster, and one client is enough.
+			continue // a concurrent request stored one; one client is enough
 		}
 		return fresh.client, err
 	}
 }
 
-// bound refuses a client that was registered by hand to all authorisation servers but its own,
-// whichever the MCP server names: the secret would go there. Its own is that of the settings, else
-// the first that was seen.
-func (a *Accounts) bound(ctx context.Context, s Server, issuer string) error {
+// checkIssuer refuses to use a client that was registered by hand at any other authorisation server,
+// whichever the MCP server names: the secret would be sent there. Its own is that of the
+// settings, else the first one seen.
+func (a *Accounts) checkIssuer(ctx context.Context, s Server, issuer string) error {
 	own := s.Issuer
 	for own == "" {
 		var known registration
@@ -95,13 +95,14 @@ func (a *Accounts) bound(ctx context.Context, s Server, issuer string) error {
 		"if that is right, the operator of this bot sets issuer for the server", s.Name, quoted(issuer), quoted(own))
 }
 
-// serves reports whether a client that was registered before is good for a new link.
-func (a *Accounts) serves(known registration, s Server, issuer string) bool {
+// isUsable reports whether a registered client can be used for a new link.
+func (a *Accounts) isUsable(known registration, s Server, issuer string) bool {
 	return known.Issuer == issuer && known.Redirect == a.redirect(s) &&
-		(known.Expires.IsZero() || a.cfg.Now().Add(signin.Early(0)).Before(known.Expires))
+		(known.Expires.IsZero() || a.cfg.Now().Add(signin.RenewBefore(0)).Before(known.Expires))
 }
 
-// method chooses how the client says who it is. A server that names none knows the basic one.
+// method chooses the client's authentication method. A server that names none supports the basic
+// one.
 func method(supported []string, secret bool) string {
 	if !secret {
 		return methodNone
@@ -112,7 +113,7 @@ func method(supported []string, secret bool) string {
 	return methodBasic
 }
 
-// register makes a client at the authorisation server (RFC 7591).
+// register registers a client at the authorisation server (RFC 7591).
 func (a *Accounts) register(ctx context.Context, s Server, meta *oauthex.AuthServerMeta) (registration, error) {
 	if meta.RegistrationEndpoint == "" {
 		return registration{}, mistakef("the sign-in of %s takes no new clients by itself: the operator of this bot has to register one there, "+
@@ -141,7 +142,7 @@ func (a *Accounts) register(ctx context.Context, s Server, meta *oauthex.AuthSer
 	return registration{client: got, Issuer: meta.Issuer, Redirect: a.redirect(s), Expires: answer.ClientSecretExpiresAt}, nil
 }
 
-// kind is that of a client by the address it comes back to.
+// kind returns the application type for a redirect address.
 func kind(redirect string) string {
 	if u, err := url.Parse(redirect); err == nil && (u.Hostname() == "localhost" || strings.HasPrefix(u.Hostname(), "127.")) {
 		return "native"
@@ -149,7 +150,7 @@ func kind(redirect string) string {
 	return "web"
 }
 
-// describe answers who asks what the bot is as a client of a server.
+// describe serves the description of the bot as a client of a server.
 func (a *Accounts) describe(w http.ResponseWriter, r *http.Request) {
 	s, ok := a.cfg.Server(r.PathValue("server"))
 	if !ok || a.cfg.PublicURL == "" {
@@ -157,17 +158,17 @@ func (a *Accounts) describe(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{ // A client that has gone away asks again.
+	_ = json.NewEncoder(w).Encode(map[string]any{ // a lost client asks again
 		"client_id": a.document(s), "client_name": clientName, "client_uri": a.cfg.PublicURL,
 		"redirect_uris": []string{a.redirect(s)}, "grant_types": []string{"authorization_code", "refresh_token"},
 		"response_types": []string{"code"}, "token_endpoint_auth_method": methodNone, "application_type": kind(a.redirect(s)),
 	})
 }
 
-// unregister forgets a client that its authorisation server does not know any more.
+// unregister forgets a client that its authorisation server no longer knows.
 func (a *Accounts) unregister(ctx context.Context, s Server, id string) {
 	if id == s.ClientID {
-		return // It was registered by hand, and stays bound to its authorisation server.
+		return // registered by hand: stays bound to its authorisation server
 	}
 	key := clientPrefix + s.Name
 	var known registration

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// busyTime is how long others wait for the process that fetches a new token.
+	// busyTime bounds the wait for the process that fetches a new token.
 	busyTime = requestTime + 10*time.Second
-	// look is how often they look whether it is there.
-	look = 200 * time.Millisecond
-	// maxRenewals is how many new tokens a call tries.
+	// busyPoll is the polling interval meanwhile.
+	busyPoll = 200 * time.Millisecond
+	// maxRenewals bounds the new tokens that a call tries.
 	maxRenewals = 3
 )
 
-// Connected reports whether a person has connected an account at a server.
+// Connected reports whether a user has connected an account at a server.
 func (a *Accounts) Connected(ctx context.Context, s Server, user string) (bool, error) {
 	now, _, err := a.load(ctx, s, user)
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, redact.ErrUnreadable) {
@@ -37,13 +37,13 @@ func (a *Accounts) Connected(ctx context.Context, s Server, user string) (bool, 
 	return err == nil && !now.Lost, err
 }
 
-// Token returns a token of a person for a server, a new one if need be. rejected is one
-// that the server did not take.
+// Token returns a token of a user for a server, refreshed if necessary. rejected is a token that
+// the server did not accept, if any.
 func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (string, error) {
 	if user == "" {
 		return "", toolgroups.Errorf(CodeNotConnected, "It is not known who asks, so no account at %s can be used.", s.Name)
 	}
-	unlock, err := a.locks.Acquire(ctx, of(s.Name, user))
+	unlock, err := a.locks.Acquire(ctx, accountKey(s.Name, user))
 	if err != nil {
 		return "", err
 	}
@@ -61,9 +61,9 @@ func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (
 		case renewals == maxRenewals:
 			return "", unavailable(s)
 		}
-		if now.awaits(a.cfg.Now()) {
-			// Another process fetches one. Two would be taken for a theft.
-			if err := retry.Wait(ctx, look); err != nil {
+		if now.isBusy(a.cfg.Now()) {
+			// Another process is fetching one. Two refreshes would look like a theft.
+			if err := retry.Wait(ctx, busyPoll); err != nil {
 				return "", err
 			}
 			continue
@@ -76,13 +76,13 @@ func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (
 	}
 }
 
-// Ready returns why a person has no token for a server, as far as that is known without asking it.
+// Ready returns why a user has no token for a server, without contacting it.
 func (a *Accounts) Ready(ctx context.Context, s Server, user string) error {
 	_, _, err := a.usable(ctx, s, user)
 	return err
 }
 
-// usable reads the connection of a person, which has a token or can get one.
+// usable returns the connection of a user, which has a token or can get one.
 func (a *Accounts) usable(ctx context.Context, s Server, user string) (account, storage.Revision, error) {
 	now, rev, err := a.load(ctx, s, user)
 	switch {
@@ -96,10 +96,10 @@ func (a *Accounts) usable(ctx context.Context, s Server, user string) (account, 
 	return now, rev, err
 }
 
-// renew claims the refresh of a token and makes it, to the end, even where no caller waits: what
-// was fetched and not kept is a connection lost.
+// renew claims the refresh of a token and completes it even if no caller waits: a token that was
+// fetched and not stored means a lost connection.
 func (a *Accounts) renew(ctx context.Context, s Server, user string, now account, rev storage.Revision) error {
-	key := accountPrefix + of(s.Name, user)
+	key := accountPrefix + accountKey(s.Name, user)
 	claimed := now
 	claimed.Busy = a.cfg.Now().Add(busyTime)
 	rev, err := a.put(ctx, key, claimed, rev)
@@ -123,7 +123,7 @@ func (a *Accounts) renew(ctx context.Context, s Server, user string, now account
 		}
 		var present account
 		if rev, err = a.get(ctx, key, &present); err != nil || present.Refresh != now.Refresh {
-			// It was disconnected or connected anew meanwhile, and that stays.
+			// If it was disconnected or connected anew meanwhile, keep that.
 			if fault == nil {
 				a.revoke(ctx, s, fresh)
 			}
@@ -140,15 +140,15 @@ func (a *Accounts) renew(ctx context.Context, s Server, user string, now account
 	return fault
 }
 
-// refresh returns the account with a new token, or as it is to be kept with what the
-// model is told.
+// refresh returns the account with a new token or, with an error for the model, as it is to be
+// stored.
 func (a *Accounts) refresh(ctx context.Context, s Server, now account) (account, error) {
-	// The library's own refresh cannot name the resource, which the specification wants.
+	// The library's own refresh cannot name the resource, which the specification requires.
 	cfg := clientcredentials.Config{
 		ClientID: now.Client.ID, ClientSecret: now.Client.Secret, TokenURL: now.TokenURL, AuthStyle: now.Client.style(),
 		EndpointParams: url.Values{"grant_type": {"refresh_token"}, "refresh_token": {now.Refresh}, "resource": {now.Resource}},
 	}
-	token, err := cfg.Token(with(ctx, s))
+	token, err := cfg.Token(withHTTPClient(ctx, s))
 	if err == nil {
 		fresh := now
 		if err = fresh.take(token, nil, a.cfg.Now()); err == nil {
@@ -174,7 +174,7 @@ func unavailable(s Server) error {
 	return toolgroups.Errorf(CodeSignIn, "The sign-in of %s is not available. The account stays connected; try again later.", s.Name)
 }
 
-// plainUnlessAnswered is what went wrong, without an answer, which could hold a token.
+// plainUnlessAnswered describes an error without the response, which could contain a token.
 func plainUnlessAnswered(err error, answered bool) string {
 	if answered {
 		return ""
@@ -182,8 +182,8 @@ func plainUnlessAnswered(err error, answered bool) string {
 	return plain(err)
 }
 
-// want notes scopes that a call lacked, so that the next link asks for them.
-func (a *Accounts) want(ctx context.Context, s Server, user string, scopes []string) {
+// storeWanted stores scopes that a call lacked, so that the next link asks for them.
+func (a *Accounts) storeWanted(ctx context.Context, s Server, user string, scopes []string) {
 	now, rev, err := a.load(ctx, s, user)
 	if err == nil {
 		known := len(now.Wanted)
@@ -195,24 +195,24 @@ func (a *Accounts) want(ctx context.Context, s Server, user string, scopes []str
 		if known == len(now.Wanted) {
 			return
 		}
-		_, err = a.put(ctx, accountPrefix+of(s.Name, user), now, rev)
+		_, err = a.put(ctx, accountPrefix+accountKey(s.Name, user), now, rev)
 	}
-	if err != nil && !errors.Is(err, storage.ErrConflict) { // A call after this one lacks it, too.
+	if err != nil && !errors.Is(err, storage.ErrConflict) { // the next call lacks it too
 		a.cfg.Logger.Warn("missing permission at an MCP server not noted", "server", s.Name, "err", err)
 	}
 }
 
-// Disconnect answers /disconnect for a server in Markdown: the consent is withdrawn at the
-// authorisation server where it can be told, and the tokens are deleted in any case.
+// Disconnect answers /disconnect for a server in Markdown. It revokes the consent at the
+// authorisation server, if that is supported, and deletes the tokens in any case.
 func (a *Accounts) Disconnect(ctx context.Context, s Server, user string) (string, error) {
-	unlock, err := a.locks.Acquire(ctx, of(s.Name, user))
+	unlock, err := a.locks.Acquire(ctx, accountKey(s.Name, user))
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
 	var now account
-	_, err = a.get(ctx, accountPrefix+of(s.Name, user), &now)
-	if forgot := a.signIns.Forget(ctx, of(s.Name, user)); forgot != nil {
+	_, err = a.get(ctx, accountPrefix+accountKey(s.Name, user), &now)
+	if forgot := a.signIns.Forget(ctx, accountKey(s.Name, user)); forgot != nil {
 		return "", fmt.Errorf("forget the sign-in: %w", forgot)
 	}
 	if errors.Is(err, storage.ErrNotFound) {
@@ -221,8 +221,8 @@ func (a *Accounts) Disconnect(ctx context.Context, s Server, user string) (strin
 	if err != nil && !errors.Is(err, redact.ErrUnreadable) {
 		a.cfg.Logger.Warn("connection to an MCP server not readable", "server", s.Name, "err", err)
 	}
-	// Any: nothing is to stay, whatever a process has just written.
-	if err := a.cfg.KV.Delete(ctx, accountPrefix+of(s.Name, user), storage.Any); err != nil {
+	// Any: delete everything, even what another process has just written.
+	if err := a.cfg.KV.Delete(ctx, accountPrefix+accountKey(s.Name, user), storage.Any); err != nil {
 		return "", fmt.Errorf("forget the connection: %w", err)
 	}
 	withdrawn := a.revoke(ctx, s, now)
@@ -234,8 +234,8 @@ func (a *Accounts) Disconnect(ctx context.Context, s Server, user string) (strin
 	return fmt.Sprintf("Your account at %s is disconnected, and the permission is withdrawn.", s.Name), nil
 }
 
-// Forget deletes all that is kept for a server, whose consents are withdrawn where that
-// can be told. It returns how many people were connected.
+// Forget deletes everything stored for a server, and revokes the consents if that is supported.
+// It returns the number of connected users.
 func (a *Accounts) Forget(ctx context.Context, s Server) (int, error) {
 	people := 0
 	for entry, err := range a.cfg.KV.List(ctx, storage.Range{Prefix: accountPrefix + s.Name + "/"}) {
@@ -261,7 +261,7 @@ func (a *Accounts) Forget(ctx context.Context, s Server) (int, error) {
 	return people, nil
 }
 
-// revoke withdraws a consent (RFC 7009). That it was withdrawn before is as good.
+// revoke revokes a consent (RFC 7009). An earlier revocation counts as success.
 func (a *Accounts) revoke(ctx context.Context, s Server, now account) bool {
 	if now.Lost {
 		return true

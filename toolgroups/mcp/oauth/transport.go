@@ -11,16 +11,16 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Transport carries the requests of one person to one server with a token of that person.
+// Transport sends the requests of one user to one server with a token of that user.
 type Transport struct {
 	Accounts *Accounts
 	Server   Server
 	User     string
-	// Base sends them, to the address of the server alone.
+	// Base sends them, only to the address of the server.
 	Base http.RoundTripper
 }
 
-// RoundTrip sends a request, once more with a new token where the server did not take the
+// RoundTrip sends a request, and repeats it once with a new token if the server rejects the
 // first.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	token, err := t.Accounts.Token(req.Context(), t.Server, t.User, "")
@@ -63,7 +63,7 @@ func (t *Transport) refused() error {
 		t.Server.Name, t.Server.Name)
 }
 
-// permitted notes what the person has not granted, where that is why the server refuses.
+// permitted records missing scopes if they are why the server refuses.
 func (t *Transport) permitted(req *http.Request, resp *http.Response, err error) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusForbidden {
 		return resp, err
@@ -71,16 +71,16 @@ func (t *Transport) permitted(req *http.Request, resp *http.Response, err error)
 	said, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
 	i := slices.IndexFunc(said, func(c oauthex.Challenge) bool { return c.Params["error"] == "insufficient_scope" })
 	if err != nil || i < 0 {
-		return resp, nil // It refuses for a reason of its own.
+		return resp, nil // refused for another reason
 	}
 	drop(resp)
 	scopes := strings.Fields(said[i].Params["scope"])
-	t.Accounts.want(req.Context(), t.Server, t.User, scopes)
+	t.Accounts.storeWanted(req.Context(), t.Server, t.User, scopes)
 	return nil, toolgroups.Errorf(toolgroups.CodeDenied, "The user has not granted %s the permission %s yet. Ask the user to send /connect %s and to open the link.",
 		t.Server.Name, quoted(strings.Join(scopes, " ")), t.Server.Name)
 }
 
-// drop gives a connection back.
+// drop drains and closes a body.
 func drop(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 	_ = resp.Body.Close()

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// What [Make] takes of the words, which come by how often they are used.
+// Parameters of [Make]. The words are sorted by frequency.
 const (
 	mostWords  = 60_000
-	ownStem    = 1.5 // how much more a word counts that is its own stem
+	ownStem    = 1.5 // extra weight of a word that equals its stem
 	rankOffset = 3
-	directions = 2   // that all words share, and so say nothing
-	sweeps     = 200 // that find such a direction
+	directions = 2   // removed because all words share them
+	sweeps     = 200 // of the power iteration for one direction
 )
 
 // Make writes the file of vectors from the JSON of the npm package
@@ -81,8 +81,8 @@ func plain(w string) bool {
 		strings.Trim(w, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
-// readVectors reads the vectors of the words, one after the other: all of them take
-// more memory than a small machine has.
+// readVectors reads the vectors of the words in a stream: all of them together take more memory
+// than a small machine has.
 func readVectors(d *json.Decoder, words []string) (map[string][]float64, error) {
 	if len(words) == 0 {
 		return nil, errors.New("the words do not come first")
@@ -113,7 +113,7 @@ func readVectors(d *json.Decoder, words []string) (map[string][]float64, error) 
 	return vectors, err
 }
 
-// gather averages the vectors of the words of a stem. The stems come as the file has them.
+// gather averages the vectors of the words of each stem. The stems are in the order of the file.
 func gather(words []string, vectors map[string][]float64) (stems []string, rows [][]float64) {
 	type sum struct {
 		row    []float64
@@ -155,7 +155,7 @@ func gather(words []string, vectors map[string][]float64) (stems []string, rows 
 	return stems, rows
 }
 
-// center takes the mean off.
+// center subtracts the mean.
 func center(rows [][]float64) {
 	mean := make([]float64, Size)
 	for _, r := range rows {
@@ -170,7 +170,7 @@ func center(rows [][]float64) {
 	}
 }
 
-// principal returns the direction in which the rows differ most.
+// principal returns the direction of the largest variance.
 func principal(rows [][]float64) []float64 {
 	var spread [Size][Size]float64
 	for _, r := range rows {
@@ -194,7 +194,7 @@ func principal(rows [][]float64) []float64 {
 	return direction
 }
 
-// without takes a direction out of the rows.
+// without removes a direction from the rows.
 func without(rows [][]float64, direction []float64) {
 	for _, r := range rows {
 		along := dot(r, direction)

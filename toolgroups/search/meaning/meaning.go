@@ -1,7 +1,7 @@
-// Package meaning knows roughly what English words mean: a vector of 100 numbers for
-// each of 41,160 stems, so that words of like meaning have vectors of like direction.
-// The vectors lie in the program as they are searched; nothing is read or kept at the
-// start. NOTICE says where they come from; the command in generate makes the file.
+// Package meaning has word vectors for English: 100 numbers for each of 41,160 stems, so that
+// words of similar meaning have vectors of similar direction. The vectors are searched as
+// embedded; nothing is decoded at the start. NOTICE names their source; the command in generate
+// makes the file.
 package meaning
 
 import (
@@ -11,12 +11,11 @@ import (
 	"github.com/kljensen/snowball/english"
 )
 
-// Size is how many numbers a vector has.
+// Size is the dimension of a vector.
 const Size = 100
 
-// The file holds, for each length of stems from 1 to longest, how many there are, in four
-// bytes; then the stems, by length and alphabet; then the vectors in the same order, two
-// numbers a byte.
+// The file holds, for each length of stems from 1 to longest, their number in four bytes; then
+// the stems, by length and alphabet; then the vectors in the same order, two numbers per byte.
 const (
 	longest = 24
 	half    = Size / 2
@@ -25,7 +24,7 @@ const (
 //go:embed vectors.bin
 var file string
 
-// Vector is what a word means. Its length is 1, but for rounding.
+// Vector is the meaning of a word. Its length is 1, but for rounding.
 type Vector [Size]float32
 
 // Of returns the vector of a stem.
@@ -49,7 +48,7 @@ func (t table) of(stem string) (Vector, bool) {
 	return decode(t[end : end+half]), true
 }
 
-// find returns the stems of a length, how many are shorter, and how many there are.
+// find returns the stems of a length, how many stems are shorter, and how many there are.
 func (t table) find(length int) (block table, shorter, total int) {
 	from := 4 * longest
 	for l := 1; l <= longest; l++ {
@@ -86,7 +85,7 @@ const (
 
 func value(step byte) float32 { return float32(step)*(2*bound/steps) - bound }
 
-// Stem reduces an English word in lower case to its stem and leaves others as they are.
+// Stem reduces an English word in lower case to its stem; others stay unchanged.
 func Stem(word string) string {
 	for i := range len(word) {
 		if word[i] < 'a' || word[i] > 'z' {

@@ -1,5 +1,5 @@
-// Package blockkit knows Slack's blocks: which of them the service takes in a message, and
-// what people see of them. Each refusal names where it is from, as in the package slack.
+// Package blockkit checks Slack's blocks as the service does, and renders what people see of
+// them. Each refusal names its source, as in package slack.
 package blockkit
 
 import (
@@ -13,7 +13,7 @@ import (
 
 // Limits of the service (docs.slack.dev/reference/block-kit and its pages).
 const (
-	// MaxMarkdown is how many characters all Markdown of a message may have together.
+	// MaxMarkdown bounds all Markdown of a message, in characters.
 	MaxMarkdown       = 12_000
 	maxSection        = 3_000
 	maxHeader         = 150
@@ -25,7 +25,7 @@ const (
 	maxID             = 255  // action_id and block_id
 )
 
-// Refusal is a refusal in the words of the service.
+// Refusal is an error in the service's words.
 type Refusal struct {
 	Code     string
 	Messages []string
@@ -33,7 +33,7 @@ type Refusal struct {
 
 // Button is a button under a message.
 type Button struct {
-	// Block is the id of the row, where the app gave it one.
+	// Block is the id of the row, if the app gave it one.
 	Block  string `json:"block,omitempty"`
 	Action string `json:"action"`
 	Label  string `json:"label"`
@@ -46,8 +46,7 @@ func refuse(code string, messages ...string) *Refusal { return &Refusal{code, me
 
 func length(s string) int { return utf8.RuneCountInString(s) }
 
-// livePattern finds what notifies people when it stands in a text as it is:
-// broadcasts, users and user groups.
+// livePattern matches what notifies people in a plain text: broadcasts, users and user groups.
 var livePattern = regexp.MustCompile(`<(?:!(?:channel|here|everyone)(?:\|[^>]*)?|!subteam\^[A-Z0-9]+(?:\|[^>]*)?|@[UW][A-Z0-9]+(?:\|[^>]*)?)>`)
 
 func calls(text string) []string { return livePattern.FindAllString(text, -1) }
@@ -67,7 +66,7 @@ type textObject struct {
 	Verbatim bool   `json:"verbatim"`
 }
 
-// element is a part of an actions block.
+// element is an element of an actions block.
 type element struct {
 	Type   string     `json:"type"`
 	Action string     `json:"action_id"`
@@ -81,8 +80,7 @@ func invalidBlocks(format string, args ...any) *Refusal {
 	return refuse("invalid_blocks", "[ERROR] "+fmt.Sprintf(format, args...)) // its page
 }
 
-// Check refuses blocks over the limits, of which there is one on how many they are. Kinds
-// that it does not know pass.
+// Check refuses blocks over the limits; most bounds their number. Unknown kinds pass.
 func Check(raw []byte, most int) *Refusal {
 	var blocks []block
 	if err := json.Unmarshal(raw, &blocks); err != nil {
@@ -116,7 +114,7 @@ func Check(raw []byte, most int) *Refusal {
 	return nil
 }
 
-// check refuses a block, the ith of its message.
+// check refuses an invalid block, the ith of its message.
 func (b block) check(i int) *Refusal {
 	switch b.Type {
 	case "":
@@ -139,7 +137,7 @@ func (b block) check(i int) *Refusal {
 	return nil
 }
 
-// plain is the text of a block that has a string for it.
+// plain returns the text of a block with a string.
 func (b block) plain() string {
 	var text string
 	if json.Unmarshal(b.Text, &text) != nil {
@@ -165,7 +163,7 @@ func checkSection(b block, i int) *Refusal {
 	return nil
 }
 
-// checkContextActions refuses buttons to judge
+// checkContextActions refuses invalid feedback buttons
 // (docs.slack.dev/reference/block-kit/blocks/context-actions-block and its elements).
 func checkContextActions(b block, i int) *Refusal {
 	if n := len(b.Elements); n == 0 || n > maxContextActions {
@@ -187,13 +185,14 @@ func checkContextActions(b block, i int) *Refusal {
 	return nil
 }
 
-// Judged says whether blocks have buttons to judge.
+// Judged reports whether blocks have feedback buttons.
 func Judged(raw []byte) bool {
 	var blocks []block
 	return json.Unmarshal(raw, &blocks) == nil && slices.ContainsFunc(blocks, func(b block) bool { return b.Type == "context_actions" })
 }
 
-// checkHeader refuses a header (docs.slack.dev/reference/block-kit/blocks/header-block).
+// checkHeader refuses an invalid header
+// (docs.slack.dev/reference/block-kit/blocks/header-block).
 func checkHeader(b block, i int) *Refusal {
 	var t textObject
 	if json.Unmarshal(b.Text, &t) != nil || t.Type != "plain_text" || length(t.Text) == 0 || length(t.Text) > maxHeader {
@@ -230,7 +229,7 @@ func checkActions(b block, i int) *Refusal {
 	return nil
 }
 
-// wrong says what the service would not take of a button.
+// wrong says what the service would refuse in a button.
 func (e element) wrong() string {
 	switch n := length(e.Text.Text); {
 	case e.Text.Type != "plain_text":
@@ -253,12 +252,12 @@ func (e element) wrong() string {
 
 var loosely = regexp.MustCompile(`(?:^|[\s(])@(?:channel|here|everyone)\b`)
 
-// Broadcasts finds those that the service makes of plain words in a text that is not
+// Broadcasts finds mentions that the service makes from plain words in a text that is not
 // verbatim.
 func Broadcasts(text string) []string { return loosely.FindAllString(text, -1) }
 
-// Shown reads blocks: the text that people see, the buttons under it in rows, and who
-// is called. Of text without blocks it is the text.
+// Shown renders blocks: the visible text, the buttons in rows, and the mentions. Without blocks
+// it renders the text.
 func Shown(text string, raw []byte) (seen string, rows [][]Button, called []string) {
 	var blocks []block
 	if len(raw) == 0 || json.Unmarshal(raw, &blocks) != nil || len(blocks) == 0 {

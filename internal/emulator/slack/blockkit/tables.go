@@ -23,7 +23,7 @@ type column struct {
 	Align string `json:"align"`
 }
 
-// checkTable refuses a table. That a cell may not be empty is reported by apps.
+// checkTable refuses an invalid table. That a cell must not be empty is reported by apps.
 func checkTable(b block, i int) *Refusal {
 	if n := len(b.Rows); n == 0 || n > maxTableRows {
 		return invalidBlocks("want 1 to %d rows [json-pointer:/blocks/%d/rows]", maxTableRows, i)
@@ -46,7 +46,7 @@ func checkTable(b block, i int) *Refusal {
 	return nil
 }
 
-// table is what people see of a table.
+// table returns the visible text of a table.
 func (b block) table() string {
 	var lines []string
 	for _, row := range b.Rows {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Control is the control side of a [Line]: what tests have the service do to connections and
-// envelopes. Each of its methods takes the lock.
+// Control lets tests disturb the connections and envelopes of a [Line]. Its methods take the
+// lock.
 type Control struct{ l *Line }
 
 // Control returns the control side.
 func (l *Line) Control() Control { return Control{l} }
 
-// Disconnect asks every open socket to go: with the reason "warning" it will be
-// closed soon, with "refresh_requested" it gets nothing more where there is another
-// one. It says how many were asked.
+// Disconnect asks every open socket to leave: with the reason "warning" it will be closed soon,
+// with "refresh_requested" it gets nothing more if there is another one. It returns how many
+// were asked.
 func (c Control) Disconnect(reason string) int {
 	c.l.cfg.Mu.Lock()
 	defer c.l.cfg.Mu.Unlock()
@@ -27,7 +27,7 @@ func (c Control) Disconnect(reason string) int {
 	return len(c.l.sockets)
 }
 
-// Drop breaks every open socket without a closing handshake and says how many.
+// Drop breaks every open socket without a closing handshake and returns their number.
 func (c Control) Drop() int {
 	c.l.cfg.Mu.Lock()
 	defer c.l.cfg.Mu.Unlock()
@@ -37,8 +37,8 @@ func (c Control) Drop() int {
 	return len(c.l.sockets)
 }
 
-// Freeze makes half-open connections of the open sockets: they stay, but nothing is
-// sent or heard on them any more. It says how many.
+// Freeze makes the open sockets half-open: they stay, but nothing is sent or received any more.
+// It returns their number.
 func (c Control) Freeze() int {
 	c.l.cfg.Mu.Lock()
 	defer c.l.cfg.Mu.Unlock()
@@ -48,8 +48,8 @@ func (c Control) Freeze() int {
 	return len(c.l.sockets)
 }
 
-// Redeliver sends every envelope that is not acknowledged at once, as if the time
-// of its next delivery had come, lost ones too.
+// Redeliver sends every unacknowledged envelope at once, as if its next delivery were due,
+// including lost ones.
 func (c Control) Redeliver() int {
 	c.l.cfg.Mu.Lock()
 	defer c.l.cfg.Mu.Unlock()
@@ -72,8 +72,8 @@ func (c Control) Redeliver() int {
 // Sign returns the headers of a request with this body, posted at a time.
 func (c Control) Sign(body []byte, at time.Time) http.Header { return c.l.sign(body, at) }
 
-// VerifyURL asks EventsURL to prove that it is the app's, as the service does when
-// the address is set.
+// VerifyURL sends the url_verification challenge to EventsURL, as the service does when the
+// address is set.
 func (c Control) VerifyURL() error {
 	body := []byte(`{"token":"verification","challenge":"3eZbrw1aB10FEM","type":"url_verification"}`)
 	header := c.l.sign(body, c.l.cfg.Now())

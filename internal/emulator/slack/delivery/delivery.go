@@ -1,9 +1,9 @@
-// Package delivery is the way from Slack to the app: what is told the app lies in envelopes,
-// which go over one of its sockets or are posted to it, signed, and go again when they are
-// not acknowledged. It knows nothing of people and channels but their ids.
+// Package delivery delivers Slack's events to the app: in envelopes, over one of its sockets or
+// posted to it, signed, and again if they are not acknowledged. It knows only ids of users and
+// channels.
 //
-// A [Line] is used with the lock of the emulator held, where its method does not say
-// otherwise. [Control] is the side of tests, which takes the lock itself.
+// The methods of a [Line] need the emulator's lock, unless they say otherwise. [Control] is for
+// tests and takes the lock itself.
 package delivery
 
 import (
@@ -26,7 +26,7 @@ const (
 	KindInteractive = "interactive"
 )
 
-// Kinds of what happens to envelopes and sockets.
+// Kinds of events.
 const (
 	EventEnvelope = "envelope"
 	EventAck      = "ack"
@@ -34,45 +34,44 @@ const (
 	EventSocket   = "socket"
 )
 
-// Event is something that happened, to what it names.
-type Event struct{ Kind, Channel, Message, Envelope, Text string }
+// TraceEvent is an event of the delivery, for observers.
+type TraceEvent struct{ Kind, Channel, Message, Envelope, Text string }
 
-// Settings say how a [Line] behaves. Who makes it fills them.
+// Settings configure a [Line].
 type Settings struct {
-	// EventsURL is where events are posted, signed, instead of to sockets.
+	// EventsURL, if set, is where events are posted, signed, instead of over sockets.
 	EventsURL string
-	// AckTimeout is how long an envelope may stay unacknowledged: 3 s
+	// AckTimeout bounds how long an envelope may stay unacknowledged: 3 s
 	// (docs.slack.dev/apis/events-api, responding to events).
 	AckTimeout time.Duration
-	// Retry is how long after each failed delivery the next follows; after the last
-	// the event is lost.
+	// Retry are the pauses between deliveries; after the last the event is lost.
 	Retry []time.Duration
-	// Ping is how often sockets are pinged.
+	// Ping is the interval of pings on sockets.
 	Ping time.Duration
-	// MaxEnvelopes bounds the envelopes kept.
+	// MaxEnvelopes bounds the stored envelopes.
 	MaxEnvelopes int
 }
 
-// Config is what a [Line] needs. All of it is required.
+// Config configures a [Line]. All fields are required.
 type Config struct {
 	Settings
-	// AppID is the app's, Secret what its posts are signed with.
+	// AppID is the app's id. Secret signs the requests that are posted to the app.
 	AppID, Secret string
-	// Mu is the lock of the emulator.
+	// Mu is the emulator's lock.
 	Mu     *sync.Mutex
 	Life   *wire.Lifecycle
 	Faults *wire.Faults[string]
-	// Chances choose sockets.
+	// Chances chooses sockets.
 	Chances *rand.Rand
 	Now     func() time.Time
 	Log     *slog.Logger
-	// Emit tells those who look on of an event, Changed of less than that. Both are called
-	// with the lock held.
-	Emit    func(Event)
+	// Emit passes an event to observers, Changed reports a smaller change. Both are called with the
+	// lock held.
+	Emit    func(TraceEvent)
 	Changed func()
-	// Meet lets a handshake meet its fault, and reports whether that was all. It takes the lock.
+	// Meet applies a fault to a handshake, and reports whether that was all. It takes the lock.
 	Meet func(w http.ResponseWriter, r *http.Request) bool
-	// Answered takes what the app answers at once to a command, with the lock held.
+	// Answered handles the app's immediate answer to a command, with the lock held.
 	Answered func(channel string, command, answer json.RawMessage)
 }
 
@@ -100,7 +99,7 @@ type envelope struct {
 	answer          json.RawMessage
 }
 
-// settle ends the wait for an acknowledgement.
+// settle stops waiting for an acknowledgement.
 func (e *envelope) settle() {
 	if e.socket != nil {
 		delete(e.socket.pending, e)
@@ -110,7 +109,7 @@ func (e *envelope) settle() {
 	}
 }
 
-// wireEnvelope is an envelope as a socket brings it.
+// wireEnvelope is an envelope as sent over a socket.
 type wireEnvelope struct {
 	EnvelopeID     string          `json:"envelope_id"`
 	Payload        json.RawMessage `json:"payload"`
@@ -120,15 +119,15 @@ type wireEnvelope struct {
 	RetryReason    *string         `json:"retry_reason,omitempty"`
 }
 
-// Parcel is something for the app.
+// Parcel is a payload for the app.
 type Parcel struct {
 	Kind string
-	// Channel, Message and Event are the ids of what it is about, where it is about such.
+	// Channel, Message and Event are the ids of its subject, if any.
 	Channel, Message, Event string
 	Payload                 any
 }
 
-// Line leads to the app.
+// Line delivers envelopes to the app.
 type Line struct {
 	cfg    Config
 	client *http.Client // posts events
@@ -151,14 +150,14 @@ func New(cfg Config) *Line {
 	}
 }
 
-// Number is the next of those that events and envelopes have in their ids.
+// Number returns the next number for ids of events and envelopes.
 func (l *Line) Number() int {
 	l.numbered++
 	return l.numbered
 }
 
-// Push puts something into an envelope, sends it on its way and returns its id: none where
-// the payload cannot be encoded.
+// Push puts a payload into an envelope, sends it and returns its id, or "" if the payload cannot
+// be encoded.
 func (l *Line) Push(p Parcel) (id string) {
 	data, err := json.Marshal(p.Payload)
 	if err != nil {
@@ -176,7 +175,7 @@ func (l *Line) Push(p Parcel) (id string) {
 		l.sequence[0] = nil
 		l.sequence = l.sequence[1:]
 	}
-	l.cfg.Emit(Event{Kind: EventEnvelope, Channel: e.channel, Message: p.Message, Envelope: e.id, Text: p.Kind})
+	l.cfg.Emit(TraceEvent{Kind: EventEnvelope, Channel: e.channel, Message: p.Message, Envelope: e.id, Text: p.Kind})
 	l.dispatch(e)
 	return e.id
 }
@@ -189,9 +188,9 @@ func (l *Line) forget(e *envelope) {
 	}
 }
 
-// dispatch delivers an envelope to a socket chosen by chance
-// (docs.slack.dev/apis/events-api/using-socket-mode), after the faults
-// that it meets, or lets it wait for one.
+// dispatch delivers an envelope to a random socket
+// (docs.slack.dev/apis/events-api/using-socket-mode), after applying its faults, or leaves it
+// waiting.
 func (l *Line) dispatch(e *envelope) {
 	if l.cfg.Life.Closed() || e.state == Acked || e.state == Lost {
 		return
@@ -206,7 +205,7 @@ func (l *Line) dispatch(e *envelope) {
 		l.deliver(e)
 		return
 	}
-	l.cfg.Emit(Event{Kind: wire.EventFault, Channel: e.channel, Text: string(f.Effect), Envelope: e.id})
+	l.cfg.Emit(TraceEvent{Kind: wire.EventFault, Channel: e.channel, Text: string(f.Effect), Envelope: e.id})
 	if f.Delay > 0 {
 		e.state = Waiting
 		e.timer = l.after(f.Delay, func() { l.spoil(e, f.Effect) })
@@ -218,7 +217,7 @@ func (l *Line) dispatch(e *envelope) {
 // spoil delivers an envelope with the effect of a fault.
 func (l *Line) spoil(e *envelope, effect wire.Effect) {
 	switch effect {
-	case wire.Hang: // lost on the way; only its time runs
+	case wire.Hang: // lost on the way; only its timeout runs
 		l.sent(e, nil)
 	case wire.Duplicate:
 		l.deliver(e)
@@ -234,7 +233,7 @@ func (l *Line) spoil(e *envelope, effect wire.Effect) {
 	}
 }
 
-// cutSocket breaks the socket of an envelope, or one of them.
+// cutSocket breaks the socket of an envelope, or a random one.
 func (l *Line) cutSocket(e *envelope) {
 	k := e.socket
 	if k == nil && len(l.sockets) > 0 {
@@ -269,7 +268,7 @@ func (l *Line) deliver(e *envelope) {
 	k.send(w)
 }
 
-// choose picks a socket that has not been asked to go, where there is one.
+// choose returns a socket that was not asked to leave, if possible.
 func (l *Line) choose() *socket {
 	staying := slices.DeleteFunc(slices.Clone(l.sockets), func(k *socket) bool { return k.leaving })
 	if len(staying) == 0 {
@@ -278,7 +277,7 @@ func (l *Line) choose() *socket {
 	return staying[l.cfg.Chances.IntN(len(staying))]
 }
 
-// sent starts the time in which an envelope has to be acknowledged.
+// sent starts the timeout of an acknowledgement.
 func (l *Line) sent(e *envelope, k *socket) {
 	e.settle()
 	e.state, e.socket = Delivered, k
@@ -294,15 +293,15 @@ func (l *Line) sent(e *envelope, k *socket) {
 	})
 }
 
-// failed sends an envelope again when its time comes, or gives it up. That presses are not
-// sent again is assumed: the page about interactivity names no retries.
+// failed schedules the next delivery of an envelope, or gives it up. Assumed: button presses are
+// not sent again, as the page about interactivity mentions no retries.
 func (l *Line) failed(e *envelope) {
 	e.settle()
 	e.socket = nil
 	tried := e.attempt - 1
-	if tried >= len(l.cfg.Retry) || e.kind == KindInteractive { // whoever pressed is told that it failed
+	if tried >= len(l.cfg.Retry) || e.kind == KindInteractive { // the user is told that it failed
 		e.state = Lost
-		l.cfg.Emit(Event{Kind: EventLost, Channel: e.channel, Envelope: e.id})
+		l.cfg.Emit(TraceEvent{Kind: EventLost, Channel: e.channel, Envelope: e.id})
 		return
 	}
 	e.state = Waiting
@@ -325,7 +324,7 @@ func (l *Line) after(d time.Duration, f func()) *time.Timer {
 	})
 }
 
-// acked notes an acknowledgement.
+// acked records an acknowledgement.
 func (l *Line) acked(id string, payload json.RawMessage) {
 	e := l.envelopes[id]
 	if e == nil {
@@ -339,5 +338,5 @@ func (l *Line) acked(id string, payload json.RawMessage) {
 	if e.kind == KindCommand && e.acks == 1 {
 		l.cfg.Answered(e.channel, e.payload, payload)
 	}
-	l.cfg.Emit(Event{Kind: EventAck, Channel: e.channel, Envelope: e.id, Text: string(payload)})
+	l.cfg.Emit(TraceEvent{Kind: EventAck, Channel: e.channel, Envelope: e.id, Text: string(payload)})
 }

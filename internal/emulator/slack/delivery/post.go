@@ -16,18 +16,18 @@ import (
 	"time"
 )
 
-// sign makes the headers of a request with this body, posted at a time.
+// sign returns the headers of a request with this body, posted at a time.
 func (l *Line) sign(body []byte, at time.Time) http.Header {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(l.cfg.Secret))
-	_, _ = fmt.Fprintf(mac, "v0:%s:%s", stamp, body) // a hash takes everything
+	_, _ = fmt.Fprintf(mac, "v0:%s:%s", stamp, body) // a hash never fails
 	h := http.Header{}
 	h.Set("X-Slack-Request-Timestamp", stamp)
 	h.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))
 	return h
 }
 
-// post posts an envelope to EventsURL. The lock is held; the answer comes later.
+// post posts an envelope to EventsURL. The lock is held; the response comes later.
 func (l *Line) post(e *envelope) {
 	body, kind := []byte(e.payload), "application/json"
 	if e.kind != KindEvent {
@@ -55,7 +55,7 @@ func (l *Line) post(e *envelope) {
 	})
 }
 
-// form is how commands and presses are posted.
+// form returns the form of a command or a press.
 func form(e *envelope) string {
 	if e.kind == KindInteractive {
 		return url.Values{"payload": {string(e.payload)}}.Encode()

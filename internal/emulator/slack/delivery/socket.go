@@ -12,7 +12,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// maxAck is the size from which on the service drops what a client writes.
+// maxAck is the size from which the service drops a client's message.
 const maxAck = 20_000
 
 const writeTimeout = 10 * time.Second
@@ -28,7 +28,7 @@ type socket struct {
 	leaving bool
 }
 
-// send queues something to be written. The lock is held.
+// send queues a message. The lock is held.
 func (k *socket) send(v any) {
 	k.queue = append(k.queue, v)
 	select {
@@ -37,7 +37,7 @@ func (k *socket) send(v any) {
 	}
 }
 
-// Admit lets one handshake pass that has this ticket.
+// Admit admits one handshake with this ticket.
 func (l *Line) Admit(ticket string) {
 	if len(l.tickets) > 1000 {
 		clear(l.tickets) // nobody came for them
@@ -45,7 +45,7 @@ func (l *Line) Admit(ticket string) {
 	l.tickets[ticket] = true
 }
 
-// ServeHTTP is a connection from its handshake to its end. It takes the lock.
+// ServeHTTP serves a connection until it ends. It takes the lock.
 func (l *Line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if l.cfg.Meet(w, r) {
 		return
@@ -75,12 +75,12 @@ func (l *Line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writer.Go(func() { l.write(k, stop) })
 	l.read(k)
 	close(stop)
-	_ = conn.Close() // it may be closed already, which is as good
+	_ = conn.Close() // it may be closed already
 	writer.Wait()
 	l.gone(k)
 }
 
-// open registers a socket, says hello and sends what has waited.
+// open registers a socket, says hello and sends waiting envelopes.
 func (l *Line) open(conn *websocket.Conn) *socket {
 	l.cfg.Mu.Lock()
 	defer l.cfg.Mu.Unlock()
@@ -90,10 +90,10 @@ func (l *Line) open(conn *websocket.Conn) *socket {
 	l.opened++
 	k := &socket{conn: conn, wake: make(chan struct{}, 1), pending: map[*envelope]struct{}{}}
 	l.sockets = append(l.sockets, k)
-	l.cfg.Emit(Event{Kind: EventSocket, Text: "open"})
+	l.cfg.Emit(TraceEvent{Kind: EventSocket, Text: "open"})
 	if f := l.cfg.Faults.Fire("hello", ""); f != nil {
 		k.leaving = true // a connection that never comes to life
-		l.cfg.Emit(Event{Kind: wire.EventFault, Text: string(f.Effect)})
+		l.cfg.Emit(TraceEvent{Kind: wire.EventFault, Text: string(f.Effect)})
 		return k
 	}
 	k.send(map[string]any{
@@ -110,13 +110,13 @@ func (l *Line) open(conn *websocket.Conn) *socket {
 	return k
 }
 
-// gone forgets a socket: what it was given and did not acknowledge has failed. That it comes
-// again on another is assumed.
+// gone removes a socket: its unacknowledged envelopes have failed. Assumed: they are sent again
+// over another one.
 func (l *Line) gone(k *socket) {
 	l.cfg.Mu.Lock()
 	defer l.cfg.Mu.Unlock()
 	l.sockets = slices.DeleteFunc(l.sockets, func(o *socket) bool { return o == k })
-	l.cfg.Emit(Event{Kind: EventSocket, Text: "closed"})
+	l.cfg.Emit(TraceEvent{Kind: EventSocket, Text: "closed"})
 	if l.cfg.Life.Closed() {
 		return
 	}
@@ -127,12 +127,12 @@ func (l *Line) gone(k *socket) {
 	}
 }
 
-// read takes acknowledgements until the connection ends.
+// read handles acknowledgements until the connection ends.
 func (l *Line) read(k *socket) {
 	k.conn.SetReadLimit(1 << 20)
 	k.conn.SetPingHandler(func(data string) error {
 		if !l.isFrozen(k) {
-			// A failed write shows in the next read.
+			// The next read reports a failed write.
 			_ = k.conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeTimeout))
 		}
 		return nil
@@ -164,7 +164,7 @@ func (l *Line) isFrozen(k *socket) bool {
 	return k.frozen
 }
 
-// write writes what is queued, and pings.
+// write writes queued messages, and pings.
 func (l *Line) write(k *socket, stop <-chan struct{}) {
 	ping := time.NewTicker(l.cfg.Ping)
 	defer ping.Stop()
@@ -183,7 +183,7 @@ func (l *Line) write(k *socket, stop <-chan struct{}) {
 			err = l.flush(k)
 		}
 		if err != nil {
-			_ = k.conn.Close() // which ends the reading side too
+			_ = k.conn.Close() // which also ends the reading side
 			return
 		}
 	}
@@ -209,7 +209,7 @@ func (l *Line) flush(k *socket) error {
 	}
 }
 
-// drop breaks a connection without a word. The lock is held.
+// drop breaks a connection silently. The lock is held.
 func (l *Line) drop(k *socket) {
 	k.leaving = true
 	_ = k.conn.NetConn().Close() // whatever it says, the connection is over
@@ -225,5 +225,5 @@ func (l *Line) HangUp() {
 	}
 }
 
-// CloseIdleConnections closes those on which nothing is posted.
+// CloseIdleConnections closes idle connections for posts.
 func (l *Line) CloseIdleConnections() { l.client.CloseIdleConnections() }

@@ -2,7 +2,7 @@ package delivery
 
 import "encoding/json"
 
-// Envelope is something sent to the app.
+// Envelope is an envelope sent to the app.
 type Envelope struct {
 	ID string `json:"id"`
 	// Kind is events_api, slash_commands or interactive; Event the id of the event.
@@ -10,20 +10,20 @@ type Envelope struct {
 	Event string `json:"event,omitempty"`
 	// State is Waiting, Delivered, Acked or Lost.
 	State string `json:"state"`
-	// Deliveries counts how often it was sent, Acks how often it was acknowledged.
+	// Deliveries counts its deliveries, Acks its acknowledgements.
 	Deliveries int `json:"deliveries"`
 	Acks       int `json:"acks"`
 	// Answer is the payload of the acknowledgement.
 	Answer json.RawMessage `json:"answer,omitempty"`
 }
 
-// State is a look at a line while the lock is held.
+// State is a view of a line while the lock is held.
 type State struct{ l *Line }
 
-// State looks at the line.
+// State returns the state of the line.
 func (l *Line) State() State { return State{l} }
 
-// Envelope returns something that was sent to the app.
+// Envelope returns an envelope.
 func (st State) Envelope(id string) (Envelope, bool) {
 	e := st.l.envelopes[id]
 	if e == nil {
@@ -34,7 +34,7 @@ func (st State) Envelope(id string) (Envelope, bool) {
 	}, true
 }
 
-// Acked says whether the app has acknowledged all these envelopes.
+// Acked reports whether the app has acknowledged all these envelopes.
 func (st State) Acked(ids ...string) bool {
 	for _, id := range ids {
 		if e := st.l.envelopes[id]; e == nil || e.state != Acked {
@@ -44,7 +44,7 @@ func (st State) Acked(ids ...string) bool {
 	return true
 }
 
-// Undelivered counts the envelopes that are not acknowledged, lost ones included.
+// Undelivered counts the unacknowledged envelopes, including lost ones.
 func (st State) Undelivered() int {
 	n := 0
 	for _, e := range st.l.sequence {
@@ -55,7 +55,7 @@ func (st State) Undelivered() int {
 	return n
 }
 
-// Sockets counts the open sockets; frozen ones are not among them.
+// Sockets counts the open sockets, without frozen ones.
 func (st State) Sockets() int {
 	n := 0
 	for _, k := range st.l.sockets {
@@ -66,8 +66,8 @@ func (st State) Sockets() int {
 	return n
 }
 
-// Connected counts the open sockets, frozen ones included.
+// Connected counts the open sockets, including frozen ones.
 func (st State) Connected() int { return len(st.l.sockets) }
 
-// Opened counts the sockets that were ever open.
+// Opened counts all sockets that were ever open.
 func (st State) Opened() int { return st.l.opened }

@@ -1,9 +1,8 @@
-// Package manifest reads the manifests that Slack makes apps of, and refuses those that it
-// refuses.
+// Package manifest reads Slack app manifests, and refuses what Slack refuses.
 package manifest
 
 import (
-	_ "embed" // the schema is part of the program
+	_ "embed" // the schema is embedded
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,14 +15,13 @@ import (
 //go:embed manifest.schema.json
 var schemaJSON []byte
 
-// AgentScope is the scope of apps with the agent view. Slack puts it on the token when the
-// feature is switched on (docs.slack.dev/ai/developing-agents), and refuses it without
+// AgentScope is the scope of apps with the agent view. Slack adds it to the token when the
+// feature is switched on (docs.slack.dev/ai/developing-agents), and refuses it otherwise
 // (vellum-ai/vellum-assistant PR 27248, openclaw/openclaw PR 67650).
 const AgentScope = "assistant:write"
 
-// eventScopes are the events that an app may subscribe to, each with the scope that it
-// takes, or none (docs.slack.dev/reference/events/<name>). That those of the agent view
-// take its scope is assumed.
+// eventScopes are the events that an app may subscribe to, each with its required scope, if any
+// (docs.slack.dev/reference/events/<name>). Assumed: those of the agent view require its scope.
 var eventScopes = map[string]string{
 	"agent_session_stopped":            AgentScope,
 	"app_context_changed":              AgentScope,
@@ -39,7 +37,7 @@ var eventScopes = map[string]string{
 	"reaction_removed":                 "reactions:read",
 }
 
-// Manifest is the part of a manifest that decides what the app can do.
+// Manifest is the part of a manifest that determines what the app can do.
 type Manifest struct {
 	Features struct {
 		Agent *struct{} `json:"agent_view"`
@@ -72,7 +70,7 @@ type addressed struct {
 	URL string `json:"url"`
 }
 
-// Read reads a manifest in YAML or JSON, and returns what the service would refuse of it.
+// Read parses a manifest in YAML or JSON; the error is what the service would refuse.
 func Read(data []byte) (*Manifest, error) {
 	var tree map[string]any
 	if err := yaml.Unmarshal(data, &tree); err != nil {
@@ -98,7 +96,7 @@ func Read(data []byte) (*Manifest, error) {
 	return &m, errors.Join(resolved.Validate(instance), m.check())
 }
 
-// check refuses parts that do not fit together.
+// check refuses inconsistent parts.
 func (m *Manifest) check() error {
 	var errs []error
 	refuse := func(refused bool, format string, args ...any) {
@@ -135,7 +133,7 @@ func (m *Manifest) check() error {
 	return errors.Join(errs...)
 }
 
-// EventScope returns the scope that an event takes, if any.
+// EventScope returns the scope that an event requires, if any.
 func EventScope(event string) (scope string, known bool) {
 	scope, known = eventScopes[event]
 	return scope, known

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Buttons decodes a keyboard that was checked when it came in.
+// Buttons decodes a keyboard that was checked on arrival.
 func (k *Keyboard) Buttons() [][]Button {
 	if k == nil {
 		return nil
@@ -22,7 +22,7 @@ func (k *Keyboard) Buttons() [][]Button {
 	return rows
 }
 
-// Same compares keyboards by what they say.
+// Same compares keyboards by content.
 func (k *Keyboard) Same(other *Keyboard) bool {
 	return slices.EqualFunc(k.Buttons(), other.Buttons(), slices.Equal[[]Button])
 }

@@ -1,4 +1,4 @@
-// Package botapi has the objects of the Bot API as they are in JSON.
+// Package botapi has the JSON objects of the Bot API.
 package botapi
 
 import "encoding/json"
@@ -13,8 +13,7 @@ type User struct {
 	LanguageCode string `json:"language_code,omitempty"`
 }
 
-// Entity is a formatted or special part of a text. Offset and Length count UTF-16
-// code units.
+// Entity is a formatted or special part of a text. Offset and Length count UTF-16 code units.
 type Entity struct {
 	Type          string `json:"type"`
 	Offset        int    `json:"offset"`
@@ -44,7 +43,7 @@ type Chat struct {
 	IsForum   bool   `json:"is_forum,omitempty"`
 }
 
-// File is a file, of whichever kind.
+// File is a file of any kind.
 type File struct {
 	FileID       string `json:"file_id"`
 	FileUniqueID string `json:"file_unique_id"`
@@ -59,7 +58,7 @@ type File struct {
 	FilePath string `json:"file_path,omitempty"`
 }
 
-// Keyboard is an inline keyboard. Its buttons are kept as they came.
+// Keyboard is an inline keyboard. Its buttons are kept as received.
 type Keyboard struct {
 	InlineKeyboard [][]json.RawMessage `json:"inline_keyboard"`
 }
@@ -92,7 +91,7 @@ type Message struct {
 	EphemeralID     int64     `json:"ephemeral_message_id,omitempty"`
 }
 
-// CallbackQuery is a press of a button.
+// CallbackQuery is a button press.
 type CallbackQuery struct {
 	ID           string   `json:"id"`
 	From         User     `json:"from"`
@@ -101,21 +100,21 @@ type CallbackQuery struct {
 	Data         string   `json:"data"`
 }
 
-// Member is somebody in a chat.
+// Member is a member of a chat.
 type Member struct {
 	Status    string `json:"status"`
 	User      User   `json:"user"`
 	UntilDate *int   `json:"until_date,omitempty"`
-	// Anonymous is said of the owner and of administrators.
+	// Anonymous is set for the owner and administrators.
 	Anonymous *bool `json:"is_anonymous,omitempty"`
-	// Change and Invite are said of administrators and of members with fewer rights.
+	// Change and Invite are set for administrators and restricted members.
 	Change *bool `json:"can_change_info,omitempty"`
 	Invite *bool `json:"can_invite_users,omitempty"`
 	*Administers
 	*Restricted
 }
 
-// Administers is what an administrator may do.
+// Administers are the rights of an administrator.
 type Administers struct {
 	Edited      bool `json:"can_be_edited"`
 	Manage      bool `json:"can_manage_chat"`
@@ -129,7 +128,7 @@ type Administers struct {
 	Welcome     bool `json:"can_send_welcome_messages"`
 }
 
-// Restricted is what a member with fewer rights may do: nothing.
+// Restricted are the rights of a restricted member: none.
 type Restricted struct {
 	IsMember   bool `json:"is_member"`
 	Messages   bool `json:"can_send_messages"`
@@ -148,7 +147,7 @@ type Restricted struct {
 	Topics     bool `json:"can_manage_topics"`
 }
 
-// MemberUpdated tells that a member of a chat has become another kind of one.
+// MemberUpdated is a change of a member's status.
 type MemberUpdated struct {
 	Chat Chat   `json:"chat"`
 	From User   `json:"from"`
@@ -163,7 +162,7 @@ type Reaction struct {
 	Emoji string `json:"emoji,omitempty"`
 }
 
-// ReactionUpdated tells that somebody has changed their reactions.
+// ReactionUpdated is a change of a user's reactions.
 type ReactionUpdated struct {
 	Chat      Chat       `json:"chat"`
 	MessageID int64      `json:"message_id"`
@@ -173,7 +172,7 @@ type ReactionUpdated struct {
 	New       []Reaction `json:"new_reaction"`
 }
 
-// Pointers are the fields of a message that show what it points at
+// Pointers are the fields of a message that refer to other messages
 // (core.telegram.org/bots/api#message).
 type Pointers struct {
 	ForwardOrigin     *Origin     `json:"forward_origin,omitempty"`
@@ -182,13 +181,13 @@ type Pointers struct {
 	ForumTopicCreated *TopicStart `json:"forum_topic_created,omitempty"`
 }
 
-// TopicStart is what a service message says that begins a topic.
+// TopicStart is the service message of a new topic.
 type TopicStart struct {
 	Name      string `json:"name"`
 	IconColor int    `json:"icon_color"`
 }
 
-// Origin says where a message was first written (core.telegram.org/bots/api#messageorigin).
+// Origin is the origin of a forwarded message (core.telegram.org/bots/api#messageorigin).
 type Origin struct {
 	Type           string `json:"type"`
 	Date           int64  `json:"date"`
@@ -211,7 +210,7 @@ type External struct {
 	Photo     []File `json:"photo,omitempty"`
 }
 
-// Quote is the part of a message that is answered.
+// Quote is the quoted part of a message.
 type Quote struct {
 	Text     string   `json:"text"`
 	Entities []Entity `json:"entities,omitempty"`
@@ -219,14 +218,14 @@ type Quote struct {
 	IsManual bool     `json:"is_manual,omitempty"`
 }
 
-// FullChat is the answer of getChat.
+// FullChat is the result of getChat.
 type FullChat struct {
 	Chat
 	AccentColorID    int `json:"accent_color_id"`
 	MaxReactionCount int `json:"max_reaction_count"`
 }
 
-// Bot is the answer of getMe.
+// Bot is the result of getMe.
 type Bot struct {
 	User
 	CanJoinGroups           bool `json:"can_join_groups"`

@@ -11,10 +11,9 @@ import (
 	"oneclaw/internal/emulator/telegram/botapi"
 )
 
-// htmlParser reads the HTML dialect of the Bot API (tdlib/td, MessageEntity.cpp,
-// parse_html; core.telegram.org/bots/api#html-style): a fixed set of tags, strictly
-// nested, four named character references. Its refusals name byte offsets as the
-// service does.
+// htmlParser parses the HTML dialect of the Bot API (tdlib/td, MessageEntity.cpp, parse_html;
+// core.telegram.org/bots/api#html-style): a fixed set of tags, strictly nested, four named
+// character references. Its errors name byte offsets as the service does.
 type htmlParser struct {
 	src      string
 	pos      int
@@ -24,7 +23,7 @@ type htmlParser struct {
 	entities []botapi.Entity
 }
 
-// openTag is a start tag that waits for its end.
+// openTag is a start tag without its end tag yet.
 type openTag struct {
 	name  string
 	arg   string // href, language, emoji id, or "1" of an expandable quote
@@ -32,7 +31,7 @@ type openTag struct {
 	start int // byte offset in out
 }
 
-// syntaxError words a refusal as the service does, capital letter included.
+// syntaxError words an error like the service, including the capital letter.
 func syntaxError(format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
@@ -88,8 +87,8 @@ func (p *htmlParser) write(r rune) {
 	p.units += runeUnits(r)
 }
 
-// reference decodes the character reference at the start of s and returns its
-// length, 0 where there is none that is known. The semicolon may be missing.
+// reference decodes the character reference at the start of s and returns its length, 0 if
+// unknown. The semicolon may be missing.
 func reference(s string) (rune, int) {
 	var r rune
 	end := 1
@@ -163,7 +162,7 @@ func (p *htmlParser) startTag() error {
 	return nil
 }
 
-// attribute reads one attribute with its value into the tag.
+// attribute parses one attribute into the tag.
 func (p *htmlParser) attribute(tag *openTag, begin int) error {
 	start := p.pos
 	for p.pos < len(p.src) && !isSpace(p.src[p.pos]) && strings.IndexByte(`=>/"'`, p.src[p.pos]) < 0 {
@@ -223,7 +222,7 @@ func (p *htmlParser) attributeValue() (string, error) {
 	return value.String(), nil
 }
 
-// set keeps the attributes that mean something.
+// set stores attributes with a meaning.
 func (t *openTag) set(name, value string) {
 	switch {
 	case t.name == "a" && name == "href", t.name == "tg-emoji" && name == "emoji-id":
@@ -276,10 +275,10 @@ func (p *htmlParser) close(tag openTag) error {
 	case "a":
 		e.URL = Link(cmp.Or(tag.arg, p.out.String()[tag.start:]))
 		if e.URL == "" {
-			return nil // the service drops a link it cannot use and keeps the text
+			return nil // the service drops an unusable link and keeps the text
 		}
 	case "code":
-		e.Language = tag.arg // meaningful only inside pre
+		e.Language = tag.arg // only meaningful inside pre
 	}
 	if p.mergeCode(tag, e) {
 		return nil
@@ -291,7 +290,7 @@ func (p *htmlParser) close(tag openTag) error {
 	return nil
 }
 
-// mergeCode makes one entity with a language of pre around code and the reverse.
+// mergeCode merges nested pre and code into one entity with a language.
 func (p *htmlParser) mergeCode(tag openTag, e botapi.Entity) bool {
 	if len(p.entities) == 0 {
 		return false
@@ -335,7 +334,7 @@ func entityType(tag openTag) string {
 	return tag.name
 }
 
-// Link returns a usable link or nothing.
+// Link returns a usable link or "".
 func Link(link string) string {
 	link = strings.TrimSpace(link)
 	if scheme, rest, ok := strings.Cut(link, ":"); ok {
@@ -353,8 +352,8 @@ func Link(link string) string {
 	return ""
 }
 
-// sortEntities orders entities as the service does: by place, the longer first.
-// A language is kept only where it shows.
+// sortEntities orders entities like the service: by offset, the longer first. A language is only
+// kept where it shows.
 func sortEntities(entities []botapi.Entity) {
 	for i := range entities {
 		if entities[i].Type != "pre" {

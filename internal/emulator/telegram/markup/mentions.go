@@ -2,9 +2,9 @@ package markup
 
 import "oneclaw/internal/emulator/telegram/botapi"
 
-// Mentions returns the names in a text that notify their owners: those that no code
-// covers, not even in part, because what was asked for counts before what is found; and
-// those behind links to users.
+// Mentions returns the names in a text that notify their owners: those that no code overlaps,
+// because requested entities take precedence over detected ones; and those behind links to
+// users.
 func Mentions(text string, entities []botapi.Entity) []string {
 	var names []string
 	inCode := func(e botapi.Entity) bool {
@@ -28,7 +28,7 @@ func Mentions(text string, entities []botapi.Entity) []string {
 	return names
 }
 
-// Cut returns the part of a text that an entity is about.
+// Cut returns the part of a text that an entity covers.
 func Cut(text string, offset, length int) string {
 	var out []rune
 	at := 0

@@ -1,4 +1,4 @@
-// Package markup reads texts as Telegram does: its HTML, and what it finds in a text by itself.
+// Package markup parses texts as Telegram does: its HTML, and what it detects in plain text.
 package markup
 
 import (
@@ -11,7 +11,7 @@ import (
 	"oneclaw/internal/emulator/telegram/botapi"
 )
 
-// special finds what apps and service mark in plain text without being asked.
+// special matches what apps and service detect in plain text.
 var special = regexp.MustCompile(`https?://[^\s<>"]+|@[A-Za-z][A-Za-z0-9_]{2,31}|/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?|#[\pL_][\pL\pN_]*`)
 
 // Detect returns the mentions, commands, links and hashtags of a plain text.
@@ -44,12 +44,12 @@ func Detect(text string) []botapi.Entity {
 	return found
 }
 
-// startsWord says whether a mark after r begins a word of its own.
+// startsWord reports whether a mark after r begins a word.
 func startsWord(r rune) bool {
 	return strings.ContainsRune(" \t\n\r([{\"'.,;:!?-—", r)
 }
 
-// Length counts UTF-16 code units, the measure of all lengths in the API.
+// Length counts UTF-16 code units, the unit of all lengths in the API.
 func Length(s string) int {
 	n := 0
 	for _, r := range s {
@@ -58,34 +58,32 @@ func Length(s string) int {
 	return n
 }
 
-// Text is a text as the server keeps it.
+// Text is a text as the server stores it.
 type Text struct {
-	Plain    string // what people see
+	Plain    string // visible text
 	Entities []botapi.Entity
-	Source   string // as it was sent
-	Mode     string // in which it was sent
+	Source   string // as received
+	Mode     string // its parse mode
 }
 
-// Typed is a text as a person's app sends it.
+// Typed returns a text as a person's app sends it.
 func Typed(text string) Text {
 	return Text{Plain: text, Source: text, Entities: Detect(text)}
 }
 
-// Settle makes of a text that was asked for what the service keeps.
+// Settle converts a requested text to what the service stores.
 func (f *Text) Settle() {
 	f.trim()
 	f.cap()
 	f.mark()
 }
 
-// maxEntities is how many entities the service keeps of those that a message asks for.
-// It drops the others without a word (tdlib/td, MessageEntity.cpp,
-// get_input_message_entities): first those of the last kinds, bold and the like, which it
-// has cut into pieces where they overlap.
+// maxEntities bounds the stored entities of a message. The service silently drops others
+// (tdlib/td, MessageEntity.cpp, get_input_message_entities): first those of the last kinds, bold
+// and the like, which it has split where they overlap.
 const maxEntities = 100
 
-// cap drops entities as the service does. One of which not all pieces are kept is dropped
-// as a whole, which the service does not.
+// cap drops entities like the service, but as a whole if not all pieces are kept.
 func (f *Text) cap() {
 	if len(f.Entities) <= maxEntities/3 {
 		return
@@ -121,7 +119,7 @@ func (f *Text) cap() {
 	f.Entities = kept
 }
 
-// pieces is into how many an entity is cut by those that overlap it.
+// pieces returns into how many pieces overlapping entities split an entity.
 func pieces(e botapi.Entity, others []botapi.Entity) int {
 	cuts := map[int]bool{}
 	for _, o := range others {
@@ -134,7 +132,7 @@ func pieces(e botapi.Entity, others []botapi.Entity) int {
 	return 1 + len(cuts)
 }
 
-// mark adds what the service finds by itself in what a bot sends (tdlib/td, MessageEntity.cpp,
+// mark adds what the service detects in a bot's text (tdlib/td, MessageEntity.cpp,
 // find_entities): names, links, commands and the like, but nothing inside code or a link.
 func (f *Text) mark() {
 	given := slices.Clone(f.Entities)
@@ -171,7 +169,7 @@ func (f *Text) trim() {
 	f.Entities = entities
 }
 
-// Same compares texts by what people see of them.
+// Same compares texts by their visible content.
 func (f Text) Same(g Text) bool {
 	if f.Plain != g.Plain || len(f.Entities) != len(g.Entities) {
 		return false
