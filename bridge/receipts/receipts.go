@@ -222,7 +222,7 @@ const (
 	ChoiceAllow   = "allow"
 	ChoiceDeny    = "deny"
 	ChoiceExpired = "expired"
-	// ChoiceOver: the call ended before its question was answered.
+	// ChoiceOver: the call ended before its question was answered, or the card is gone.
 	ChoiceOver = "over"
 )
 
