@@ -89,9 +89,9 @@ type Hooks struct {
 
 // Limits bound the bridge's work. The zero value of each means its default.
 type Limits struct {
-	Crowd
-	Ages
-	outbox.Sizes
+	Concurrency
+	Retention
+	outbox.AnswerLimits
 	// Allowance tells the owner, before they admit a user, what that user may use a day.
 	Allowance string
 	// WorkspaceQuota bounds the files of one owner in bytes, DiskReserve is how many bytes of the disk
@@ -115,7 +115,7 @@ const (
 )
 
 func (l Limits) complete() Limits {
-	l.Crowd, l.Ages = l.Crowd.complete(), l.Ages.complete()
+	l.Concurrency, l.Retention = l.Concurrency.complete(), l.Retention.complete()
 	l.RetryFor = cmp.Or(l.RetryFor, DefaultRetryFor)
 	l.ApprovalTimeout = cmp.Or(l.ApprovalTimeout, interact.ApprovalTimeout)
 	l.DrainTimeout = cmp.Or(l.DrainTimeout, DefaultDrainTimeout)

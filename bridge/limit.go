@@ -24,8 +24,8 @@ const (
 	maxTold = 10_000
 )
 
-// Crowd bounds the jobs that run or wait at the same time. 0 means the default of each.
-type Crowd struct {
+// Concurrency bounds the jobs that run or wait at the same time. 0 means the default of each.
+type Concurrency struct {
 	// MaxTurns bounds the turns that run at the same time, and the sends.
 	MaxTurns int `yaml:"turns" env:"ONECLAW_MAX_TURNS"`
 	// MaxWaiting bounds the waiting messages of one chat, and likewise its commands.
@@ -34,14 +34,14 @@ type Crowd struct {
 	MaxWaitingMember int `yaml:"waiting_member" env:"ONECLAW_MAX_WAITING_MEMBER"`
 }
 
-// Defaults of [Crowd].
+// Defaults of [Concurrency].
 const (
 	DefaultMaxTurns         = 1000
 	DefaultMaxWaiting       = 100
 	DefaultMaxWaitingMember = 20
 )
 
-func (c Crowd) complete() Crowd {
+func (c Concurrency) complete() Concurrency {
 	c.MaxTurns = cmp.Or(c.MaxTurns, DefaultMaxTurns)
 	c.MaxWaiting = cmp.Or(c.MaxWaiting, DefaultMaxWaiting)
 	c.MaxWaitingMember = cmp.Or(c.MaxWaitingMember, DefaultMaxWaitingMember)
@@ -56,7 +56,7 @@ type limiter struct {
 	queue    *queue.Queue
 	inserter *inserter
 	cards    *interact.Cards
-	limits   Crowd
+	limits   Concurrency
 	now      func() time.Time
 	log      *slog.Logger
 

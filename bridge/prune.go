@@ -60,8 +60,8 @@ import (
 // be one every few minutes.
 const TaskAge = 90 * 24 * time.Hour
 
-// Ages are how long records are kept, in days.
-type Ages struct {
+// Retention says how long records are kept, in days.
+type Retention struct {
 	// AuditDays is how long audit entries are kept. 0 means [audit.DefaultAge].
 	AuditDays int `yaml:"audit_days" env:"ONECLAW_AUDIT_DAYS"`
 	// HistoryDays is how long conversations are kept. 0 means forever.
@@ -70,10 +70,10 @@ type Ages struct {
 
 const day = 24 * time.Hour
 
-// DefaultAuditDays is the default of [Ages].
+// DefaultAuditDays is the default of [Retention].
 const DefaultAuditDays = int(audit.DefaultAge / day)
 
-func (a Ages) complete() Ages {
+func (a Retention) complete() Retention {
 	a.AuditDays = cmp.Or(a.AuditDays, DefaultAuditDays)
 	return a
 }
@@ -93,7 +93,7 @@ type pruner struct {
 	files       queue.Files                     // nil for none
 	erased      func(ctx context.Context) error // see [Hooks]
 	dataDir     string
-	ages        Ages
+	ages        Retention
 	now         func() time.Time
 	log         *slog.Logger
 }

@@ -47,7 +47,7 @@ func (b *Bridge) wireQueue() {
 	b.sender = outbox.NewSender(outbox.SenderConfig{
 		Platforms: b.platforms, Safe: b.leases.OwnsSafely, Redact: cfg.Redact, Files: cfg.Hooks.Files, Trace: cfg.Hooks.Trace, Measure: cfg.Hooks.Measure,
 		Log: b.log, Now: cfg.Now, Jobs: b.jobs, DeadLetters: b.deadLetters, DataDir: cfg.DataDir,
-		Sizes: cfg.Limits.Sizes, MaxSends: cfg.Limits.MaxTurns, MaxRetry: cfg.Limits.RetryFor, Secrets: b.commands, Queue: b.queue,
+		AnswerLimits: cfg.Limits.AnswerLimits, MaxSends: cfg.Limits.MaxTurns, MaxRetry: cfg.Limits.RetryFor, Secrets: b.commands, Queue: b.queue,
 	})
 	b.reactions = outbox.NewReactions(outbox.ReactionsConfig{
 		Platforms: b.platforms, Owns: b.leases.Owns, Log: b.log, Store: b.store, Jobs: b.jobs, Sender: b.sender, Queue: b.queue,
@@ -130,7 +130,7 @@ func (b *Bridge) fillIntake() {
 	}
 	*b.limiter = limiter{
 		workers: b.workers, store: b.store, jobs: b.jobs, queue: b.queue, inserter: b.inserter, cards: b.cards,
-		limits: cfg.Limits.Crowd, now: cfg.Now, log: b.log,
+		limits: cfg.Limits.Concurrency, now: cfg.Now, log: b.log,
 		told: cache.New[string, time.Time](maxTold),
 	}
 	*b.delays = delays{workers: b.workers, now: cfg.Now, told: cache.New[chats.Chat, time.Time](maxTold)}
@@ -179,7 +179,7 @@ func (b *Bridge) fillRest() {
 	*b.mender = mender{platforms: b.platforms, store: b.store, deadLetters: b.deadLetters, cards: b.cards, now: cfg.Now}
 	*b.pruner = pruner{
 		store: b.store, cards: b.cards, people: b.people, observer: b.observer, deadLetters: b.deadLetters, mender: b.mender, cache: b.turns.Cache,
-		files: cfg.Hooks.Files, erased: cfg.Hooks.Erased, dataDir: cfg.DataDir, ages: cfg.Limits.Ages,
+		files: cfg.Hooks.Files, erased: cfg.Hooks.Erased, dataDir: cfg.DataDir, ages: cfg.Limits.Retention,
 		now: cfg.Now, log: b.log,
 	}
 	*b.commands = commands{

@@ -86,7 +86,7 @@ func runBridge(t *testing.T, p *Platform) (stop func()) {
 	b, err := bridge.New(bridge.Config{
 		Store: store, Turns: turn.Settings{Agent: echo{}, SeparateTurns: true, Tools: func() *toolgroups.Registry { return registry }}, Platforms: []chats.Platform{p}, DataDir: t.TempDir(),
 		Access: access.Access{Allow: []string{"telegram:*"}},
-		Limits: bridge.Limits{DrainTimeout: -1, Crowd: bridge.Crowd{MaxWaitingMember: 1000}},
+		Limits: bridge.Limits{DrainTimeout: -1, Concurrency: bridge.Concurrency{MaxWaitingMember: 1000}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -89,7 +89,7 @@ func waited(d time.Duration) string {
 	return "_I was away: this waited for " + wording.Roughly(d) + "._"
 }
 
-// longParts returns the parts of an answer with more than [Sizes].MaxParts: the first of them,
+// longParts returns the parts of an answer with more than [AnswerLimits].MaxParts: the first of them,
 // and a file with all of it.
 func (s *Sender) longParts(j *queue.Run, answer string) []receipts.Part {
 	file, err := s.keepAnswer(j, answer)

@@ -34,14 +34,14 @@ const (
 	maxRepeatRetry = 80 * time.Minute
 )
 
-// Sizes bound answers. The zero value of each means its default.
-type Sizes struct {
+// AnswerLimits bounds answers. The zero value of each means its default.
+type AnswerLimits struct {
 	// MaxParts bounds the messages of one answer. A longer one is also sent as a file, if the platform
 	// takes files. 0 means [DefaultMaxParts], a negative value no bound.
 	MaxParts int `yaml:"max_parts" env:"ONECLAW_MAX_PARTS"`
 }
 
-// DefaultMaxParts is the default of [Sizes].
+// DefaultMaxParts is the default of [AnswerLimits].
 const DefaultMaxParts = 10
 
 // SenderConfig configures a [Sender]. All fields are required.
@@ -65,7 +65,7 @@ type SenderConfig struct {
 	DeadLetters DeadLetters
 	// DataDir holds the folder of workspaces.
 	DataDir string
-	Sizes
+	AnswerLimits
 	// MaxRetry bounds the pauses between attempts.
 	MaxRetry time.Duration
 	// MaxSends bounds the concurrent sends.

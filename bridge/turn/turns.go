@@ -44,8 +44,8 @@ type Profile struct {
 	MaxRounds   int
 }
 
-// Manners are what the operator chooses of turns.
-type Manners struct {
+// Options are the settings of turns.
+type Options struct {
 	// PictureTokens bounds the cost of the pictures of a conversation that are sent again with each
 	// request. Beyond that, the oldest are hidden after an answer. 0 means [DefaultPictureTokens]; with
 	// a negative value each is sent for one answer only.
@@ -56,7 +56,7 @@ type Manners struct {
 
 // Settings configure turns.
 type Settings struct {
-	Manners
+	Options
 	// Agent runs turns.
 	Agent Agent
 	// Tools returns the present registry.

@@ -203,7 +203,7 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 			Moved: b.hooksToo(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Trace: b.traces.Hook(), Files: b.files.hook(), Judged: judged,
 		},
 		Limits: bridge.Limits{
-			Crowd: cfg.Crowd(), Ages: cfg.Ages, Sizes: cfg.Sizes,
+			Concurrency: cfg.Concurrency(), Retention: cfg.Retention, AnswerLimits: cfg.AnswerLimits,
 			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20, Allowance: cfg.Allowance(),
 		},
 		Sharing: sharing(cfg, store), Redact: cfg.Redact.Text, RedactCards: cfg.Redact.Known, Logger: log, Now: cfg.Outside.Now, Zone: zoneOf(changing, cfg.Zone()),
@@ -260,7 +260,7 @@ func (b *Bot) answering(cfg config.Config, changing *settings.Settings, found *m
 		return turn.Settings{}, err
 	}
 	return turn.Settings{
-		Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Profile: persona.of, Recall: persona.recall, Transcribe: listener.Hear, Manners: cfg.Manners, RedactPartial: cfg.Growing(), SeparateTurns: !cfg.Steering,
+		Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Profile: persona.of, Recall: persona.recall, Transcribe: listener.Hear, Options: cfg.Options, RedactPartial: cfg.Growing(), SeparateTurns: !cfg.Steering,
 		Observe: func(chat chats.Chat, e agent.Event) {
 			b.metrics.Observe(b.tools.Registry(), e)
 			for _, f := range observe {

@@ -8,10 +8,10 @@ import (
 
 // AnswerConfig configures what the bot reads, and how answers are sent.
 type AnswerConfig struct {
-	outbox.Sizes `yaml:",inline"`
+	outbox.AnswerLimits `yaml:",inline"`
 	// Previews shows answers while they are being generated.
 	Previews     bool `yaml:"previews" env:"ONECLAW_PREVIEWS"`
-	turn.Manners `yaml:",inline"`
+	turn.Options `yaml:",inline"`
 	// Voice names the transcription model.
 	Voice models.VoiceSettings `yaml:"voice"`
 	// Steering passes messages that a user writes during a turn on to it; they are answered

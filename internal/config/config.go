@@ -49,7 +49,7 @@ type Config struct {
 	Google         GoogleConfig `yaml:"google"`
 	MCP            mcp.Config   `yaml:"mcp"`
 	SpendingConfig `yaml:",inline"`
-	Limits         bridge.Crowd `yaml:"limits"`
+	Limits         bridge.Concurrency `yaml:"limits"`
 	ApprovalConfig `yaml:",inline"`
 
 	AnswerConfig `yaml:",inline"`
@@ -84,7 +84,7 @@ type DataConfig struct {
 	ExportJudged bool `yaml:"export_judged" env:"ONECLAW_EXPORT_JUDGED"`
 	// BackupRecipients are public keys of age for which backups are encrypted.
 	BackupRecipients []string `yaml:"backup_recipients" env:"ONECLAW_BACKUP_RECIPIENTS"`
-	bridge.Ages      `yaml:",inline"`
+	bridge.Retention `yaml:",inline"`
 }
 
 // PortConfig configures the port, its external address, and the address for update checks.
@@ -177,7 +177,7 @@ func (c GoogleConfig) Shown() bool {
 func Default() Config {
 	cfg := Config{
 		program:        program{Outside: Standard()},
-		DataConfig:     DataConfig{DataDir: "./data", Store: database.Bolt, Ages: bridge.Ages{AuditDays: bridge.DefaultAuditDays}},
+		DataConfig:     DataConfig{DataDir: "./data", Store: database.Bolt, Retention: bridge.Retention{AuditDays: bridge.DefaultAuditDays}},
 		PortConfig:     PortConfig{Listen: "127.0.0.1:8787"},
 		SpendingConfig: SpendingConfig{Budget: BudgetConfig{GuestTokens: defaultGuestTokens}},
 		Google:         GoogleConfig{Listed: listedConfigured},
@@ -190,7 +190,7 @@ func Default() Config {
 		Log:            LogConfig{Level: "info"},
 		ApprovalConfig: ApprovalConfig{ApprovalTimeout: interact.ApprovalTimeout},
 		AnswerConfig: AnswerConfig{
-			Sizes: outbox.Sizes{MaxParts: outbox.DefaultMaxParts}, Manners: turn.Manners{PictureTokens: turn.DefaultPictureTokens}, Previews: true, Steering: true,
+			AnswerLimits: outbox.AnswerLimits{MaxParts: outbox.DefaultMaxParts}, Options: turn.Options{PictureTokens: turn.DefaultPictureTokens}, Previews: true, Steering: true,
 		},
 	}
 	for _, platform := range cfg.All {

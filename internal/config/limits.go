@@ -25,9 +25,9 @@ func Descriptors() int {
 	return int(min(limit.Cur, many))
 }
 
-// Crowd bounds concurrent work. By default as many turns may run as the process has descriptors
+// Concurrency bounds concurrent work. By default as many turns may run as the process has descriptors
 // for.
-func (c Config) Crowd() bridge.Crowd {
+func (c Config) Concurrency() bridge.Concurrency {
 	l := c.Limits
 	l.MaxTurns = cmp.Or(l.MaxTurns, min(max((Descriptors()-KeptDescriptors)/TurnDescriptors, minTurns), bridge.DefaultMaxTurns))
 	return l
