@@ -170,7 +170,7 @@ func (s *stops) pressed(ctx context.Context, j *queue.Run) error {
 // halt ends the answer whose stop button was pressed, and nothing else: the next message is answered
 // then. It is stored first, as in [stops.endOlder].
 func (s *stops) halt(ctx context.Context, j *queue.Run) error {
-	open, _, err := s.jobs.Open(ctx, j.Message.Chat.WithoutThread().String()+"/", func(chats.Chat) bool { return true })
+	open, _, err := s.jobs.Open(ctx, j.Message.Chat.WithoutThread().String()+"/", queue.AllChats)
 	for _, older := range open {
 		if !s.halts(j, older) {
 			continue

@@ -50,12 +50,9 @@ func (s *Queue) takes(l *chatQueue, q *queue) bool {
 	if q == &l.commands {
 		return !s.blocks(l)
 	}
-	j, c := q.waiting[0], &l.commands
+	j := q.waiting[0]
 	place := s.cfg.Workers.Placement(j)
-	if place.Unknown || l.moving || l.held != nil || c.running != nil && c.running.Seq < j.Seq || len(c.waiting) > 0 && c.waiting[0].Seq < j.Seq {
-		return false
-	}
-	if !isComplete(s, q.waiting) {
+	if place.Unknown || l.moving || l.held != nil || l.commanded(j) || !isComplete(s, q.waiting) {
 		return false
 	}
 	if j.HasSlot = place.NeedsSlot && s.free > 0; j.HasSlot {
