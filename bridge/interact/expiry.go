@@ -40,10 +40,13 @@ func (d *Cards) await(kept *StoredCard) {
 	}
 }
 
-func (d *Cards) forget(token string) {
+// forget removes a card from the open ones, and reports whether it was one.
+func (d *Cards) forget(token string) (open bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	_, open = d.due[token]
 	delete(d.due, token)
+	return open
 }
 
 // Waits returns the open cards of a kind in a chat.
@@ -116,12 +119,13 @@ func (d *Cards) Watch(ctx context.Context) error {
 // RecordLost wakes what waits for a card if the record with this key was that of an open one. It has
 // been deleted or does not decode.
 func (d *Cards) RecordLost(key string) {
-	token, is := strings.CutPrefix(key, prefix)
-	d.mu.Lock()
-	_, open := d.due[token]
-	d.mu.Unlock()
-	if is && open {
-		d.forget(token)
+	if token, is := strings.CutPrefix(key, prefix); is {
+		d.lost(token)
+	}
+}
+
+func (d *Cards) lost(token string) {
+	if d.forget(token) {
 		d.cfg.Host.CardLost(token)
 	}
 }
@@ -180,7 +184,7 @@ func (d *Cards) expire(ctx context.Context, token string) error {
 	kept, err := d.Get(ctx, token)
 	switch {
 	case kept == nil && err == nil, queue.IsDamaged(err):
-		d.RecordLost(prefix + token)
+		d.lost(token)
 		return err
 	case err != nil:
 		return err
