@@ -59,16 +59,6 @@ func crashed(t *testing.T, dies int) int {
 	if diff := cmp.Diff(allMarks(6), marked(s.last().Messages)); diff != "" {
 		t.Errorf("the last question was answered without all before it: %s", diff)
 	}
-	unmarked := map[string]int{}
-	for _, one := range shown.sent {
-		if !one.repeat {
-			unmarked[one.text]++
-		}
-	}
-	for text, n := range unmarked {
-		if n > 1 {
-			t.Errorf("%q was sent %d times without a mark", text, n)
-		}
-	}
+	noneTwiceUnmarked(t, shown.sent)
 	return life.steps
 }

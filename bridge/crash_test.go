@@ -287,11 +287,8 @@ func waitAnswered(t *testing.T, p *platform, want ...string) {
 
 func checkAnswers(t *testing.T, p *platform) {
 	t.Helper()
-	unmarked, order := map[string]int{}, []string{}
+	var order []string
 	for _, s := range p.sent {
-		if !s.repeat {
-			unmarked[s.text]++
-		}
 		// A receipt that was not written in time lets an answer come again behind later
 		// ones, with its mark.
 		if !slices.Contains(order, s.text) {
@@ -300,6 +297,18 @@ func checkAnswers(t *testing.T, p *platform) {
 	}
 	if got := strings.Join(order, ", "); got != "re: one, re: two, re: three" {
 		t.Errorf("answers in the order %s", got)
+	}
+	noneTwiceUnmarked(t, p.sent)
+}
+
+// noneTwiceUnmarked checks that a text that was sent again has the mark of a possible repeat.
+func noneTwiceUnmarked(t *testing.T, all []sent) {
+	t.Helper()
+	unmarked := map[string]int{}
+	for _, s := range all {
+		if !s.repeat {
+			unmarked[s.text]++
+		}
 	}
 	for text, n := range unmarked {
 		if n > 1 {

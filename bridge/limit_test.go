@@ -201,16 +201,6 @@ func TestARefusalOutlivesAnyKill(t *testing.T) {
 			return strings.Count(fmt.Sprint(texts(all)), "re: ")+refused >= len(messages) && (refused == 0 || len(refusals(all)) > 0)
 		})
 		r.stop()
-		unmarked := map[string]int{}
-		for _, one := range shown.sent {
-			if !one.repeat {
-				unmarked[one.text]++
-			}
-		}
-		for text, n := range unmarked {
-			if n > 1 {
-				t.Errorf("%q was sent %d times without a mark", text, n)
-			}
-		}
+		noneTwiceUnmarked(t, shown.sent)
 	})
 }

@@ -239,17 +239,7 @@ func drawAndDie(t *testing.T, life *mortal) {
 	want := []string{"done", picture("a.png"), picture("b.pdf")}
 	waitAnswered(t, shown, want...)
 	r.stop()
-	unmarked := map[string]int{}
-	for _, s := range shown.sent {
-		if !s.repeat {
-			unmarked[s.text]++
-		}
-	}
-	for text, n := range unmarked {
-		if n > 1 {
-			t.Errorf("%q was sent %d times without a mark", text, n)
-		}
-	}
+	noneTwiceUnmarked(t, shown.sent)
 	if got := slices.Compact(texts(shown.sent)); !slices.Equal(got, want) {
 		t.Errorf("shown %q, want %q", got, want)
 	}
