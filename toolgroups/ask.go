@@ -75,7 +75,7 @@ type AnswerAction string
 // The ways a question ends.
 const (
 	AnswerAccept AnswerAction = "accept"
-	// AnswerDecline: the person refused, or nobody can be asked.
+	// AnswerDecline: the user refused, or cannot be asked.
 	AnswerDecline AnswerAction = "decline"
 	// AnswerCancel: the person dismissed it, or did not answer in time.
 	AnswerCancel AnswerAction = "cancel"

@@ -50,7 +50,7 @@ func (d *operations) approvals(ctx context.Context, r frame.Request) (frame.Page
 }
 
 // question shows a call with its exact arguments, and the buttons. A call that the page would
-// mask has to be decided in the chat: nobody should approve what they cannot see.
+// mask has to be decided in the chat: an approver must see all of it.
 func (d *operations) question(q interact.ApprovalRequest) frame.Section {
 	press := func(submit, data string, danger bool) frame.Form {
 		return frame.Form{

@@ -58,7 +58,7 @@ func (d *Handler) connect(ctx context.Context, call bridge.CommandCall) (string,
 	})
 }
 
-// connected lists the accounts that the requester has connected, and nobody else's.
+// connected lists the accounts that the requester has connected, and no others.
 func (d *Handler) connected(ctx context.Context, call bridge.CommandCall) (string, error) {
 	if !call.Direct {
 		return "", nil

@@ -50,7 +50,7 @@ type output struct {
 	note           string // for the model, after the rest
 }
 
-// canRun returns why no command can run, so that nobody is asked to approve one.
+// canRun returns why no command can run, so that no approval is requested.
 func (t *tools) canRun(context.Context, toolgroups.Call) error {
 	if t.cfg.Exec.UnsafeExec {
 		return nil

@@ -216,7 +216,7 @@ func (d *Flows) NameOfState(state string) (string, bool) {
 
 // StoreCode stores the authorization code that a browser returned until the user confirms it in the
 // chat, because another person may have consented. It returns the sign-in with the confirmation
-// code. A sign-in takes one code, so that nobody can replace it. redeem, if not nil, exchanges
+// code. A sign-in takes one code, so that a second one cannot replace it. redeem, if not nil, exchanges
 // the code for what is stored instead.
 func (d *Flows) StoreCode(ctx context.Context, of, state, code string, redeem func(Pending) (string, error)) (Pending, error) {
 	p, rev, err := d.Find(ctx, of, state)

@@ -23,7 +23,7 @@ type ephemeralParameters struct {
 }
 
 // receiver makes a message ephemeral if its parameters say so, and reports that. An
-// administrator may send one to anybody in a group at any time, any other bot only upon a press
+// administrator may send one to any member of a group at any time, any other bot only upon a press
 // or an ephemeral command. That refusal is from kurigram's pull request 337; the others are
 // assumed.
 func (a *api) receiver(p *wire.Params, c *chat, m *message) (bool, *apiError) {
