@@ -43,6 +43,7 @@ func TestChatsGetTheirTurnsInTheOrderOfAcceptance(t *testing.T) {
 		for range 5 {
 			s.free <- struct{}{}
 			order = append(order, soon(t, s.asked))
+			synctest.Wait() // until the next message of the chat that was answered stands in line
 		}
 		close(s.free)
 		r.platform.wait(t, 6)
