@@ -144,12 +144,17 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 	if tokens <= limit || EstimateTokens(Arrange(r.history)) <= limit {
 		return Message{}, false, nil
 	}
-	input := max(size*inputShare/100, 1)
+	writer, most := r.model, size
+	if turn.Summarizer != nil {
+		writer = turn.Summarizer
+		most = min(size, cmp.Or(ProfileOf(writer).ContextTokens, size))
+	}
+	input := max(most*inputShare/100, 1)
 	to := boundary(r.history, min(size*keepShare/100, limit/2), limit, input)
 	if to == 0 {
 		return Message{}, false, nil
 	}
-	reply, err := r.summarize(ctx, r.history[:to], input*bytesPerToken)
+	reply, err := summarize(ctx, writer, r.history[:to], input*bytesPerToken)
 	if err != nil {
 		return Message{}, false, err
 	}
@@ -239,12 +244,12 @@ func separable(history []Message, at int) bool {
 	return true
 }
 
-// summarize asks the model for a summary, the second time with less input.
-func (r *run) summarize(ctx context.Context, messages []Message, size int) (Reply, error) {
+// summarize asks a model for a summary, the second time with less input.
+func summarize(ctx context.Context, model Model, messages []Message, size int) (Reply, error) {
 	var failures error
 	var spent Usage
 	for try := range summaryTries {
-		reply, err := r.model.Complete(ctx, Request{
+		reply, err := model.Complete(ctx, Request{
 			System:   summaryPrompt,
 			Messages: []Message{{Role: RoleUser, Text: transcript(messages, size>>try)}},
 		}, nil)

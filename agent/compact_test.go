@@ -200,6 +200,41 @@ func TestSummaryIsAskedForWithoutToolsAndCounted(t *testing.T) {
 }
 
 // What no request can take at once is summed up piece by piece.
+// A model of its own writes the summaries, in pieces that fit its context; what is summed up, and when,
+// depends on the model that answers.
+func TestSummariesMayHaveAModelOfTheirOwn(t *testing.T) {
+	answered := model(func(context.Context, agent.Request) (agent.Reply, error) {
+		return agent.Reply{}, errors.New("the model that answers writes no summary")
+	})
+	history := marked(0, 40)
+	for _, size := range []int{0, 4_000} {
+		var asked []agent.Request
+		c := newChat(t, agent.Config{})
+		turn := c.turn
+		turn.History, turn.Set, turn.ContextTokens = history, c.set(nil), 8_000
+		turn.Model, turn.Summarizer = answered, sized{remembering(&asked), size}
+		summary, needed, err := c.agent.Compact(t.Context(), turn, 0)
+		if err != nil || !needed || len(asked) != 1 {
+			t.Fatalf("context of %d: %v, %v, %d requests", size, needed, err, len(asked))
+		}
+		most := cmp.Or(size, 8_000)
+		if n := len(asked[0].Messages[0].Text) / 4; n > most*7/10 || n < most*4/10 {
+			t.Errorf("context of %d: %d tokens are summed up at once", size, n)
+		}
+		if got := len(marks.FindAllString(summary.Text, -1)); got == 0 || (len(history)-summary.Kept)/4 != got {
+			t.Errorf("context of %d: the summary stands for %d turns and keeps %d records", size, got, summary.Kept)
+		}
+	}
+}
+
+// sized is a model whose context has a size.
+type sized struct {
+	agent.Model
+	tokens int
+}
+
+func (s sized) Profile() agent.Profile { return agent.Profile{ContextTokens: s.tokens} }
+
 func TestALongBacklogIsSummedUpInPieces(t *testing.T) {
 	var asked []agent.Request
 	compact := compactor(t, remembering(&asked), 4000)

@@ -27,6 +27,8 @@ type Turn struct {
 	Scope toolgroups.Scope
 	// Model answers the turn; nil means the agent's own.
 	Model Model
+	// Summarizer writes the summaries of [Agent.Compact]; nil means Model.
+	Summarizer Model
 	// ContextTokens is the size of the model's context; 0 means the model's own value.
 	ContextTokens int
 	// CacheKey is the same for all turns of one conversation.

@@ -28,6 +28,8 @@ type Command struct {
 	chats.CommandInfo
 	// Role is the lowest role that may use it. The zero value allows every role.
 	Role toolgroups.Role
+	// Hidden and Message are as in [queue.Command].
+	Hidden, Message bool
 	// Alone says that only the user sees the answer, on platforms that can show a message to one user.
 	Alone bool
 	// Secret, if set, replaces [queue.SecretPlaceholder] in the answer when it is sent: no record holds
@@ -69,7 +71,7 @@ func (c *commands) wrap(brought Command) queue.Command {
 		secret = nil
 	}
 	brought.Admin = brought.Role >= toolgroups.RoleAdmin
-	return queue.Command{CommandInfo: brought.CommandInfo, Alone: brought.Alone, Secret: secret, Run: func(ctx context.Context, j *queue.Run, args string) (string, error) {
+	return queue.Command{CommandInfo: brought.CommandInfo, Hidden: brought.Hidden, Message: brought.Message, Alone: brought.Alone, Secret: secret, Run: func(ctx context.Context, j *queue.Run, args string) (string, error) {
 		scope, err := c.scopes.current(ctx, j)
 		if err != nil {
 			return "", err
@@ -106,6 +108,21 @@ func (c *commands) withFiles(ctx context.Context, j *queue.Run, call CommandCall
 		return "", err
 	}
 	return text, c.jobs.KeepFiles(ctx, c.files, j)
+}
+
+// DeepCommand asks the strong model: a message begins with it, or with an exclamation mark in place of
+// the slash.
+const DeepCommand = "deep"
+
+// deepQuestion returns what a message asks the strong model; false if it does not ask that.
+func (c *commands) deepQuestion(m chats.Message) (string, bool) {
+	text := strings.TrimSpace(m.Text)
+	if !strings.HasPrefix(text, "/"+DeepCommand) && !strings.HasPrefix(text, "!"+DeepCommand) {
+		return "", false
+	}
+	m.Text = "/" + text[1:]
+	one, question, _ := c.named(m)
+	return question, one.Message && (question != "" || len(m.Files)+len(m.Quoted) > 0)
 }
 
 // startName is the command with which the clients of Telegram begin a chat.

@@ -134,7 +134,8 @@ func (e *edits) editStarted(ctx context.Context, amendment *queue.Run, unread bo
 	if known == nil || err != nil || known.Message.User != edit.User || e.workers.ofReceipt(known) != e.workers.byKind[chats.KindText] {
 		return err
 	}
-	if text := strings.TrimSpace(edit.Text); text == "" || strings.HasPrefix(text, "/") {
+	question, deep := e.workers.commands.deepQuestion(edit)
+	if text := strings.TrimSpace(edit.Text); text == "" || strings.HasPrefix(text, "/") && !deep {
 		return nil
 	}
 	asked := known // the job whose turn includes it
@@ -150,6 +151,9 @@ func (e *edits) editStarted(ctx context.Context, amendment *queue.Run, unread bo
 	}
 	given := edit
 	given.ID, given.Kind, given.On = mark+queue.Hash(edit.Text, edit.Time.String()), turn.KindEdited, known.Key()
+	if deep {
+		given.Text = question
+	}
 	if closed, err := e.jobs.Closed(ctx, queue.KeyOf(given)); closed || err != nil {
 		return err // the platform delivers it again
 	}

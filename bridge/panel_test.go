@@ -159,7 +159,7 @@ func TestPanelKnowsTheLimitsOfTheModel(t *testing.T) {
 	}
 	r := newHarness(t, armed, cupboard(t, 4), func(c *bridge.Config) {
 		c.Turns.Router = router
-		c.Turns.Profile = func(context.Context, toolgroups.Scope) (turn.Profile, error) {
+		c.Turns.Profile = func(context.Context, toolgroups.Scope, turn.Purpose) (turn.Profile, error) {
 			return turn.Profile{Model: capped{}}, nil
 		}
 	})

@@ -79,7 +79,7 @@ func TestWhatAWebhookBringsIsDataFromOutside(t *testing.T) {
 		return echo(ctx, turn)
 	}, func(c *bridge.Config) {
 		c.Access = access.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:1"}}
-		c.Turns.Profile = func(context.Context, toolgroups.Scope) (turn.Profile, error) {
+		c.Turns.Profile = func(context.Context, toolgroups.Scope, turn.Purpose) (turn.Profile, error) {
 			return turn.Profile{Prompt: "static", Tail: "memory"}, nil
 		}
 	})

@@ -175,6 +175,8 @@ func (w *workers) decide(j *queue.Run) {
 		j.Kind = ""
 	case m.Kind == chats.KindText:
 		j.Kind = w.text(m, &outbox.Of(j).Answer)
+		_, deep := w.commands.deepQuestion(m)
+		turn.Of(j).Deep = deep && j.Kind == ""
 	case outbox.StopToken(m) != "":
 		j.Kind = kindStopPress
 	}
@@ -191,8 +193,9 @@ func (w *workers) text(m chats.Message, a *receipts.Answer) chats.Kind {
 		return ""
 	}
 	c, _, ok := w.commands.named(m)
+	_, deep := w.commands.deepQuestion(m)
 	switch {
-	case !ok:
+	case !ok, deep:
 		return ""
 	case c.Open:
 		return kindOpenCommand

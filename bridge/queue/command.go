@@ -15,6 +15,9 @@ type Command struct {
 	chats.CommandInfo
 	// Hidden commands work but are not listed.
 	Hidden bool
+	// Message says that what stands behind the command is a message for the model: Run only answers the
+	// command alone.
+	Message bool
 	// Open commands are for all users, including those who may not talk to the bot.
 	Open bool
 	// Alone says that only the user who gave the command sees the answer.

@@ -127,13 +127,15 @@ type Turn struct {
 	Transcripts []Transcript `json:"heard,omitempty"`
 	// Refused says that a budget did not allow an answer.
 	Refused bool `json:"refused,omitempty"`
+	// Deep says that the message asked for the strong model.
+	Deep bool `json:"deep,omitempty"`
 	// Feedback are the ratings of the answer.
 	Feedback []Feedback `json:"feedback,omitempty"`
 }
 
 // IsZero reports whether nothing is recorded.
 func (t Turn) IsZero() bool {
-	return t.Generation == 0 && t.Approvals == nil && t.Transcripts == nil && !t.Refused && t.Feedback == nil
+	return t.Generation == 0 && t.Approvals == nil && t.Transcripts == nil && !t.Refused && !t.Deep && t.Feedback == nil
 }
 
 // Answer is the record of an answer.

@@ -189,7 +189,7 @@ func (t *Runner) take(ctx context.Context, j *queue.Run, h *conversation.History
 	if err := t.gather(ctx, j, h, scope, lastAsked(h.View(), j), message); err != nil {
 		return "", err
 	}
-	if j.Message.Text != "" || len(j.Message.Skipped) > 0 || len(j.Message.Files) == 0 {
+	if asked(j) != "" || len(j.Message.Skipped) > 0 || len(j.Message.Files) == 0 {
 		return "", nil
 	}
 	answer := ""

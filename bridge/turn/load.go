@@ -56,7 +56,7 @@ func (t *Runner) Round(ctx context.Context, scope toolgroups.Scope) (*toolgroups
 	}
 	facts := toolgroups.Facts{Scope: scope, Recorded: t.recordedRouting(ctx, scope.Session)}
 	if t.cfg.Profile != nil {
-		persona, err := t.cfg.Profile(ctx, scope)
+		persona, err := t.cfg.Profile(ctx, scope, ForMessage)
 		if err != nil {
 			t.cfg.Log.Warn("tools shown without the limits of a model", "session", scope.Session, "err", err)
 		}

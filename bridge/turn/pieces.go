@@ -74,10 +74,10 @@ func MergePieces(m chats.Message, pieces []*queue.Run) chats.Message {
 const KindEdited chats.Kind = "amend"
 
 // CanJoin reports whether another message can join a running turn: one of the same sender, on whose
-// behalf its tools run, or an edit of a message in it. A turn that waited for a decision accepts none:
-// the senders were told that they are next.
+// behalf its tools run, or an edit of a message in it. One for the strong model has a turn of its own.
+// A turn that waited for a decision accepts none: the senders were told that they are next.
 func CanJoin(j, o *queue.Run) bool {
-	if len(Of(j).Approvals) > 0 || o.Message.User != j.Message.User || o.From != j.From || !o.Unstarted || Of(o).Delay > 0 || Of(o).Parts != nil {
+	if len(Of(j).Approvals) > 0 || o.Message.User != j.Message.User || o.From != j.From || !o.Unstarted || Of(o).Delay > 0 || Of(o).Deep || Of(o).Parts != nil {
 		return false
 	}
 	amended := o.Message.On

@@ -140,7 +140,7 @@ func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scop
 
 // question returns the message as the conversation stores it.
 func (t *Runner) question(j *queue.Run, h *conversation.History) agent.Message {
-	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: j.Message.Text, Ref: j.Key()}
+	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: asked(j), Ref: j.Key()}
 	if !j.Message.Direct {
 		message.Sender, message.By = j.Message.UserName, j.Message.By()
 		h.NoteAuthor(&j.Job)
@@ -163,7 +163,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	defer cancel()
 	var persona Profile
 	if t.cfg.Profile != nil {
-		if persona, err = t.cfg.Profile(limited, scope); err != nil {
+		if persona, err = t.cfg.Profile(limited, scope, purpose(j)); err != nil {
 			if err := t.append(context.WithoutCancel(ctx), j, h); err != nil {
 				return "", err
 			}
@@ -175,7 +175,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	}
 	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
-		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: t.view(ctx, j, h), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
+		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, Summarizer: persona.Summarizer, History: t.view(ctx, j, h), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, Effort: persona.Effort, MaxRounds: persona.MaxRounds,
 		ReadFile: func(path string, limit int64) ([]byte, error) { return files.read(limited, path, limit) },
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {

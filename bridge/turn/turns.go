@@ -32,12 +32,27 @@ type Agent interface {
 	Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error]
 }
 
+// Purpose is what a turn is for: each may have a model of its own.
+type Purpose string
+
+// The purposes of turns.
+const (
+	// ForMessage answers a message with the chat's model.
+	ForMessage Purpose = ""
+	// ForDeep answers a message that asks for the strong model.
+	ForDeep Purpose = "deep"
+	// ForSchedule runs the task of a schedule.
+	ForSchedule Purpose = "schedules"
+	// ForWebhook runs the task of a webhook.
+	ForWebhook Purpose = "webhooks"
+)
+
 // Profile configures one turn.
 type Profile struct {
 	// Prompt is the static part of the system prompt; Tail follows it.
 	Prompt, Tail string
-	// Model answers; nil means the agent's own.
-	Model agent.Model
+	// Model answers; nil means the agent's own. Summarizer is as in [agent.Turn].
+	Model, Summarizer agent.Model
 	// Temperature, Effort and MaxRounds are as in [agent.Turn].
 	Temperature *float64
 	Effort      string
@@ -65,7 +80,7 @@ type Settings struct {
 	// that the conversation has loaded.
 	Router toolgroups.Router
 	// Profile returns the profile of a turn, at its beginning. Nil means the zero value for all.
-	Profile func(ctx context.Context, scope toolgroups.Scope) (Profile, error)
+	Profile func(ctx context.Context, scope toolgroups.Scope, purpose Purpose) (Profile, error)
 	// Recall, if not nil, returns what the memory search finds for a message, beyond what the persona
 	// shows; it is stored with the message. An error is logged and ignored.
 	Recall func(ctx context.Context, scope toolgroups.Scope, text string) (string, error)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
@@ -116,14 +117,41 @@ func (w *Work) transcriptOf(ref string) (receipts.Transcript, bool) {
 	return receipts.Transcript{}, false
 }
 
+// purpose returns what the turn of a job is for.
+func purpose(j *queue.Run) Purpose {
+	switch task := TaskOf(j); {
+	case task == nil && Of(j).Deep:
+		return ForDeep
+	case task == nil:
+		return ForMessage
+	case task.Hook != "":
+		return ForWebhook
+	}
+	return ForSchedule
+}
+
+// asked returns the text of a message, without the word that asks for the strong model.
+func asked(j *queue.Run) string {
+	if !Of(j).Deep {
+		return j.Message.Text
+	}
+	text := strings.TrimSpace(j.Message.Text)
+	end := strings.IndexFunc(text, unicode.IsSpace)
+	if end < 0 {
+		return ""
+	}
+	return strings.TrimSpace(text[end:])
+}
+
 // words returns the text of the message, or else the transcript of its first sound.
 func words(j *queue.Run) string {
-	if j.Message.Text == "" {
-		for _, h := range Of(j).Transcripts {
-			if h.Text != "" {
-				return h.Text
-			}
+	if text := asked(j); text != "" {
+		return text
+	}
+	for _, h := range Of(j).Transcripts {
+		if h.Text != "" {
+			return h.Text
 		}
 	}
-	return j.Message.Text
+	return ""
 }

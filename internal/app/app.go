@@ -173,7 +173,7 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 	}
 	b.metrics = telemetry.NewMetrics(cfg.Outside.Version, cfg.Redact)
 	found := models.New(models.Config{
-		Own: cfg.Model, HTTP: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Traces: b.traces, Logger: log,
+		Own: cfg.Model, ByKind: cfg.Models.ByKind, HTTP: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Traces: b.traces, Logger: log,
 		Guest: cfg.Guest,
 	})
 	spent := &budget.Cards{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
@@ -53,7 +54,7 @@ func TestScheduledTurnsCountForTheirAuthor(t *testing.T) {
 	m := models.New(models.Config{Own: cfg.Model, HTTP: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: ledger, Logger: log})
 	for _, scheduled := range []bool{false, true} {
 		scope := toolgroups.Scope{User: "telegram:1", Chat: "telegram:-5", Owner: "telegram:-5", Scheduled: scheduled}
-		persona, err := m.Persona(t.Context(), scope)
+		persona, err := m.Persona(t.Context(), scope, turn.ForMessage)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +67,7 @@ func TestScheduledTurnsCountForTheirAuthor(t *testing.T) {
 	if err := changing.Values.Set(t.Context(), settings.SettingUserBudget, "1"); err != nil {
 		t.Fatal(err)
 	}
-	persona, err := m.Persona(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"})
+	persona, err := m.Persona(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"}, turn.ForMessage)
 	if err != nil {
 		t.Fatal(err)
 	}

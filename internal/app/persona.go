@@ -37,8 +37,8 @@ const (
 )
 
 // of implements bridge.Config.Persona. An unreadable memory is no reason not to answer.
-func (p *personas) of(ctx context.Context, scope toolgroups.Scope) (turn.Profile, error) {
-	persona, err := p.models.Persona(ctx, scope)
+func (p *personas) of(ctx context.Context, scope toolgroups.Scope, purpose turn.Purpose) (turn.Profile, error) {
+	persona, err := p.models.Persona(ctx, scope, purpose)
 	if err != nil {
 		return persona, err
 	}

@@ -47,6 +47,9 @@ func (c Config) Check() error {
 	if err := c.Prices.Check(); err != nil {
 		return fmt.Errorf("setting %w", err)
 	}
+	if err := c.Models.ByKind.Validate(); err != nil {
+		return fmt.Errorf("setting %w", err)
+	}
 	if err := c.MCP.Validate(); err != nil {
 		return fmt.Errorf("setting mcp: %s", strings.ReplaceAll(err.Error(), "\n", "; ")) // one line for several faults
 	}

@@ -43,6 +43,7 @@ type Config struct {
 
 	Platforms      `yaml:",inline"`
 	Model          models.Own   `yaml:"model"`
+	Models         ModelsConfig `yaml:"models"`
 	Access         AccessConfig `yaml:"access"`
 	Tools          ToolsConfig  `yaml:"tools"`
 	Log            LogConfig    `yaml:"log"`
@@ -68,6 +69,11 @@ type program struct {
 	// Errors has the last warnings and errors of the log.
 	Errors *telemetry.Ring
 	from   origins
+}
+
+// ModelsConfig configures other models than the program's own.
+type ModelsConfig struct {
+	ByKind models.ByKind `yaml:"by_kind"`
 }
 
 // DataConfig says where data is stored, and has the key that encrypts tokens in it.

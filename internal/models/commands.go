@@ -20,7 +20,22 @@ func (m *Models) Commands() []bridge.Command {
 	return []bridge.Command{
 		{CommandInfo: chats.CommandInfo{Name: "agent", Description: "Show the agents, or switch to one"}, Run: m.agentCommand},
 		{CommandInfo: chats.CommandInfo{Name: "model", Description: "Show the models, or switch to one"}, Ask: m.modelCommand},
+		{
+			CommandInfo: chats.CommandInfo{Name: bridge.DeepCommand, Description: "Ask the strong model one question"},
+			Hidden:      m.ByKind.Deep == "", Message: m.ByKind.Deep != "", Run: m.deepCommand,
+		},
 	}
+}
+
+// deepCommand answers a /deep without a question, or where there is no model for it.
+func (m *Models) deepCommand(_ context.Context, call bridge.CommandCall) (string, error) {
+	switch {
+	case m.ByKind.Deep != "":
+		return fmt.Sprintf("Write your question behind it: `/deep Why …?` asks `%s` this one time.", m.ByKind.Deep), nil
+	case call.Role >= toolgroups.RoleAdmin:
+		return "There is no strong model yet: name one in the setting `models.by_kind.deep`, for example `preset/gpt-5.5`. Without /deep I answer with the model of this chat.", nil
+	}
+	return "There is no strong model here. Send it without /deep, and I answer with the model of this chat.", nil
 }
 
 func (m *Models) agentCommand(ctx context.Context, call bridge.CommandCall) (string, error) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,9 @@ import (
 // Config configures [Models].
 type Config struct {
 	// Own is the program's own model.
-	Own      Own
+	Own Own
+	// ByKind are the models of some kinds of work.
+	ByKind   ByKind
 	Settings *settings.Settings
 	Vault    *settings.Vault
 	// HTTP sends the requests; see [Transport].
@@ -36,6 +39,42 @@ type Config struct {
 	Metrics *telemetry.Metrics // nil without metrics
 	Traces  *telemetry.Tracer  // nil without tracing
 	Logger  *slog.Logger
+}
+
+// ByKind names the models of some kinds of work, each as provider_id/model_id. Empty means the model of
+// the chat, which also stands in where the named one fails.
+type ByKind struct {
+	// Deep answers a message that begins with /deep; no other model stands in for it.
+	Deep string `yaml:"deep" env:"ONECLAW_MODELS_DEEP"`
+	// Schedules and Webhooks run the tasks that these begin.
+	Schedules string `yaml:"schedules" env:"ONECLAW_MODELS_SCHEDULES"`
+	Webhooks  string `yaml:"webhooks" env:"ONECLAW_MODELS_WEBHOOKS"`
+	// Summaries writes the summaries of conversations that have grown too long.
+	Summaries string `yaml:"summaries" env:"ONECLAW_MODELS_SUMMARIES"`
+}
+
+// of returns the model of the turns for a purpose.
+func (k ByKind) of(purpose turn.Purpose) string {
+	switch purpose {
+	case turn.ForDeep:
+		return k.Deep
+	case turn.ForSchedule:
+		return k.Schedules
+	case turn.ForWebhook:
+		return k.Webhooks
+	case turn.ForMessage:
+	}
+	return ""
+}
+
+// Validate returns an error that names the first setting that is no name of a model.
+func (k ByKind) Validate() error {
+	for _, one := range []struct{ name, model string }{{"deep", k.Deep}, {"schedules", k.Schedules}, {"webhooks", k.Webhooks}, {"summaries", k.Summaries}} {
+		if _, err := settings.ParseRef(one.model); one.model != "" && err != nil {
+			return fmt.Errorf("models.by_kind.%s: %w", one.name, err)
+		}
+	}
+	return nil
 }
 
 // Models finds the models of each turn: the chat's choice, its agent's preference, the default,
@@ -96,7 +135,7 @@ const (
 )
 
 // Persona implements turn.Settings.Profile.
-func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turn.Profile, error) {
+func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope, purpose turn.Purpose) (turn.Profile, error) {
 	answer, err := m.Settings.Chats.Resolve(ctx, scope.Chat, scope.Owner)
 	if err != nil {
 		return turn.Profile{}, fmt.Errorf("find the model of the turn: %w", err)
@@ -105,9 +144,54 @@ func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turn.Prof
 		Prompt: answer.Agent.Prompt, Temperature: answer.Agent.Temperature, MaxRounds: answer.Agent.MaxIterations,
 		Effort: answer.Effort,
 	}
+	routes := answer.Routes
+	if purpose == turn.ForDeep {
+		deep, err := m.route(ctx, m.ByKind.Deep)
+		if err != nil {
+			return persona, &agent.ModelError{
+				Kind: agent.KindAuth, Err: fmt.Errorf("the model of /deep cannot be asked: %w", err),
+				Remedy: fmt.Sprintf("The model of /deep, `%s`, cannot be asked: %v Check models.by_kind.deep.", m.ByKind.Deep, err),
+			}
+		}
+		routes = []settings.Route{deep} // a weaker one is not what was asked for
+	} else {
+		routes = m.preferring(ctx, m.ByKind.of(purpose), routes)
+	}
+	if persona.Model, err = m.failover(ctx, scope, routes); err != nil || m.ByKind.Summaries == "" {
+		return persona, err
+	}
+	persona.Summarizer, err = m.failover(ctx, scope, m.preferring(ctx, m.ByKind.Summaries, answer.Routes))
+	return persona, err
+}
+
+// route returns the model with a name; an empty one is an error. Its provider may not list it.
+func (m *Models) route(ctx context.Context, name string) (settings.Route, error) {
+	ref, err := settings.ParseRef(name)
+	if err != nil {
+		return settings.Route{}, err
+	}
+	return m.Settings.Chats.Route(ctx, ref)
+}
+
+// preferring puts the model with a name, if it is not empty, in front of the others.
+func (m *Models) preferring(ctx context.Context, name string, others []settings.Route) []settings.Route {
+	if name == "" {
+		return others
+	}
+	first, err := m.route(ctx, name)
+	if err != nil {
+		m.Logger.Warn("model of models.by_kind left out", "model", name, "err", err)
+		return others
+	}
+	same := func(r settings.Route) bool { return r.Provider.ID == first.Provider.ID && r.Model.ID == first.Model.ID }
+	return append([]settings.Route{first}, slices.DeleteFunc(slices.Clone(others), same)...)
+}
+
+// failover returns a model that asks those of the routes in their order.
+func (m *Models) failover(ctx context.Context, scope toolgroups.Scope, routes []settings.Route) (agent.Model, error) {
 	var candidates []agent.Candidate
-	for i, route := range answer.Routes {
-		client, err := m.client(ctx, route, i < len(answer.Routes)-1)
+	for i, route := range routes {
+		client, err := m.client(ctx, route, i < len(routes)-1)
 		if err != nil {
 			m.Logger.Warn("model left out", "model", route.Model.ID, "provider", route.Provider.ID, "err", err)
 			continue
@@ -123,13 +207,12 @@ func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turn.Prof
 		})
 	}
 	if len(candidates) == 0 {
-		return persona, &agent.ModelError{
+		return nil, &agent.ModelError{
 			Kind: agent.KindAuth, Err: errors.New("no model can be asked: see the providers and their keys"),
 			Remedy: "No model is available: each provider is switched off or has no key. `oneclaw provider key ID` stores one.",
 		}
 	}
-	persona.Model, err = agent.NewFailover(agent.FailoverConfig{Candidates: candidates, Outages: m.outages, Logger: m.Logger})
-	return persona, err
+	return agent.NewFailover(agent.FailoverConfig{Candidates: candidates, Outages: m.outages, Logger: m.Logger})
 }
 
 // keyRemedy says which provider refuses its key, and where to set it.

@@ -1,6 +1,7 @@
 package models_test
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/budget"
 	emulator "oneclaw/internal/emulator/anthropic"
 	"oneclaw/internal/models"
@@ -94,7 +96,7 @@ func (w *world) command(t testing.TB, args string) string {
 // ask has the model of the chat answer as hard as the chat says, and returns the request.
 func (w *world) ask(t testing.TB) string {
 	t.Helper()
-	p, err := w.Persona(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"})
+	p, err := w.Persona(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"}, turn.ForMessage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,6 +138,108 @@ func TestModelEffort(t *testing.T) {
 	// A model whose name only begins so is a model.
 	if text := w.command(t, "effortless/x"); strings.Contains(text, "think") {
 		t.Error(text)
+	}
+}
+
+// Each kind of work is done by the model that is named for it, and by the chat's where that cannot be
+// asked; nothing stands in for the model of /deep.
+func TestEachKindOfWorkHasItsModel(t *testing.T) {
+	scope := toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"}
+	first := func(m agent.Model) string { return agent.ProfileOf(m).Name }
+	own := models.Own{Name: emulator.DefaultModel, API: models.APIMessages}
+	named := models.ByKind{Deep: "preset/claude-deep", Schedules: "preset/claude-schedules", Webhooks: "preset/claude-webhooks", Summaries: "preset/claude-summaries"}
+	lost := models.ByKind{Deep: "gone/a", Schedules: "gone/b", Webhooks: "gone/c", Summaries: "gone/d"}
+	for name, c := range map[string]struct {
+		byKind  models.ByKind
+		purpose turn.Purpose
+		want    string
+	}{
+		"a message":                      {named, turn.ForMessage, own.Name},
+		"a deep question":                {named, turn.ForDeep, "claude-deep"},
+		"a schedule":                     {named, turn.ForSchedule, "claude-schedules"},
+		"a webhook":                      {named, turn.ForWebhook, "claude-webhooks"},
+		"a schedule, nothing named":      {models.ByKind{}, turn.ForSchedule, own.Name},
+		"a schedule, provider not there": {lost, turn.ForSchedule, own.Name},
+		"a webhook, provider not there":  {lost, turn.ForWebhook, own.Name},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, own)
+			w.ByKind = c.byKind
+			p, err := w.Persona(t.Context(), scope, c.purpose)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := first(p.Model); got != c.want {
+				t.Errorf("%s answers, want %s", got, c.want)
+			}
+			switch c.byKind {
+			case models.ByKind{}:
+				if p.Summarizer != nil {
+					t.Error("summaries have a model of their own")
+				}
+			case named:
+				if got := first(p.Summarizer); got != "claude-summaries" {
+					t.Errorf("%s writes the summaries", got)
+				}
+			case lost:
+				if got := first(p.Summarizer); got != own.Name {
+					t.Errorf("%s writes the summaries", got)
+				}
+			}
+		})
+	}
+	w := newWorld(t, own)
+	w.ByKind = lost
+	_, err := w.Persona(t.Context(), scope, turn.ForDeep)
+	if failure, ok := errors.AsType[*agent.ModelError](err); !ok || !strings.Contains(failure.Remedy, "`gone/a`") || !strings.Contains(failure.Remedy, "models.by_kind.deep") {
+		t.Errorf("a deep question without its model: %v", err)
+	}
+}
+
+// Names of models that cannot be read are refused with their setting.
+func TestNamesOfModelsByKindAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		byKind models.ByKind
+		want   string
+	}{
+		{models.ByKind{}, ""},
+		{models.ByKind{Deep: "preset/gpt-5.5", Summaries: "openrouter/openai/gpt-5-mini"}, ""},
+		{models.ByKind{Deep: "gpt-5.5"}, "models.by_kind.deep: "},
+		{models.ByKind{Schedules: "preset/"}, "models.by_kind.schedules: "},
+		{models.ByKind{Webhooks: "/x"}, "models.by_kind.webhooks: "},
+		{models.ByKind{Summaries: " "}, "models.by_kind.summaries: "},
+	} {
+		if err := c.byKind.Validate(); (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.byKind, err, c.want)
+		}
+	}
+}
+
+// /deep alone says how to use it, and where it has no model, who can name one.
+func TestDeepSaysWhatItNeeds(t *testing.T) {
+	w := newWorld(t, models.Own{Name: emulator.DefaultModel, API: models.APIMessages})
+	says := func(role toolgroups.Role) (string, bridge.Command) {
+		for _, c := range w.Commands() {
+			if c.Name == bridge.DeepCommand {
+				text, err := c.Run(t.Context(), bridge.CommandCall{Scope: toolgroups.Scope{Role: role}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return text, c
+			}
+		}
+		t.Fatal("there is no /deep")
+		return "", bridge.Command{}
+	}
+	if text, c := says(toolgroups.RoleUser); !strings.Contains(text, "without /deep") || !c.Hidden || c.Message {
+		t.Errorf("without a model it is %+v and says %q", c, text)
+	}
+	if text, _ := says(toolgroups.RoleAdmin); !strings.Contains(text, "`models.by_kind.deep`") {
+		t.Errorf("an administrator is told %q", text)
+	}
+	w.ByKind.Deep = "preset/claude-deep"
+	if text, c := says(toolgroups.RoleUser); !strings.Contains(text, "`preset/claude-deep`") || c.Hidden || !c.Message {
+		t.Errorf("with a model it is %+v and says %q", c, text)
 	}
 }
 

@@ -236,6 +236,16 @@ func (s Chats) agentOf(ctx context.Context, owner string, ids ...string) (Agent,
 	return Agent{}, noAgent(cmp.Or(ids...))
 }
 
+// Route returns a model with its provider if that is usable. It may be one that the provider does not
+// list.
+func (s Chats) Route(ctx context.Context, ref Ref) (Route, error) {
+	route, err := s.route(ctx, ref)
+	if Is(err, NotFound) && route.Provider.ID != "" {
+		route.Model, err = Model{Provider: ref.Provider, ID: ref.Model, Name: ref.Model, ContextTokens: ContextTokens(ref.Model)}, nil
+	}
+	return route, err
+}
+
 // route returns a model with its provider if it is usable.
 func (s Chats) route(ctx context.Context, ref Ref) (Route, error) {
 	p, err := s.providers.Get(ctx, ref.Provider)
