@@ -18,7 +18,7 @@ const (
 	maxParallel = 8
 	// maxRounds bounds the model's replies in a turn that sets no bound.
 	maxRounds = 50
-	// maxCalls bounds how many calls of one reply are run.
+	// maxCalls bounds how many calls in one reply are run.
 	maxCalls = 32
 )
 
@@ -48,18 +48,18 @@ func New(cfg Config) *Agent {
 	return &Agent{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), parallel: maxParallel}
 }
 
-// errStopped ends a run whose consumer has stopped the iteration.
+// errStopped is returned when the consumer has stopped the iteration.
 var errStopped = errors.New("agent: the consumer stopped")
 
-// Run answers a turn. It yields each message that becomes part of the conversation before it acts on
-// it: the caller stores the message before it asks for the next, and if it cannot, it stops the
-// iteration and nothing further happens. If the turn could not be answered, Run yields an error, alone
-// and last: a *[ModelError], [ErrSuspended], or the cause for which ctx ended.
+// Run answers a turn. It yields each message of the conversation before it acts on that message. The
+// caller stores the message before it asks for the next; if it cannot, it stops the iteration and Run
+// does nothing further. If the turn cannot be answered, Run yields an error as the last value, without
+// a message: a *[ModelError], [ErrSuspended], or the cause of ctx.
 //
-// Where the turn continues depends on the history alone. Open calls of its last assistant message are
-// resolved first: one that was started and has no result counts as interrupted, one that was never
-// started is run. A call that only reads is run a second time, but not a third: it may have crashed the
-// program. A history that ends with an answer yields nothing.
+// Where the turn continues depends on the history alone. Open calls in its last assistant message are
+// resolved first. A call that was started and has no result counts as interrupted; one that was never
+// started is run. A read-only call is run a second time, but not a third, because it may have crashed
+// the program. A history that ends with an answer yields nothing.
 func (a *Agent) Run(ctx context.Context, turn Turn) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		r := a.newRun(turn)
@@ -71,7 +71,7 @@ func (a *Agent) Run(ctx context.Context, turn Turn) iter.Seq2[Message, error] {
 }
 
 func (a *Agent) newRun(turn Turn) *run {
-	r := &run{agent: a, turn: turn, model: turn.Model, history: slices.Clip(Compacted(turn.History))}
+	r := &run{agent: a, turn: turn, model: turn.Model, history: slices.Clip(CompactedHistory(turn.History))}
 	if r.model == nil {
 		r.model = a.cfg.Model
 	}
@@ -87,10 +87,10 @@ type run struct {
 	yield   func(Message, error) bool
 	// round holds the tools that the last request offered; nil before the first.
 	round *toolgroups.Round
-	// limit bounds the window once a model has refused a larger one.
-	limit int
-	// left is how many messages the last window left out.
-	left int
+	// windowLimit bounds the window once a model has refused a larger one.
+	windowLimit int
+	// omitted is the number of messages that the last window left out.
+	omitted int
 }
 
 func (r *run) loop(ctx context.Context) error {
@@ -98,8 +98,8 @@ func (r *run) loop(ctx context.Context) error {
 		return errors.New("agent: the turn has no model or no tool set")
 	}
 	for {
-		at := lastSpoken(r.history)
-		if at < 0 || ends(&r.history[at]) {
+		at := lastMessage(r.history)
+		if at < 0 || endsTurn(&r.history[at]) {
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -119,14 +119,14 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// steer adds the messages that users wrote during the round.
+// steer adds the messages that users sent during the round.
 func (r *run) steer(ctx context.Context) error {
 	if r.turn.Steer == nil {
 		return nil
 	}
 	messages, err := r.turn.Steer(ctx)
 	if err != nil {
-		return fmt.Errorf("agent: what was written meanwhile: %w", err)
+		return fmt.Errorf("agent: read steering messages: %w", err)
 	}
 	r.history = append(r.history, messages...)
 	return nil

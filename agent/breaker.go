@@ -6,91 +6,91 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Bounds of a turn that loops. (In the field one turn had 61 refused calls of one tool.)
+// Bounds for a turn that loops. (In production, one turn made 61 refused calls of one tool.)
 const (
-	// sameFailures is how often one call (tool, arguments and error) may fail.
-	sameFailures = 3
-	// toolFailures is how often one tool may fail in a row.
-	toolFailures = 8
-	// loopRounds is how many rounds in which every call is a broken loop end a turn.
-	loopRounds = 3
+	// maxSameFailures bounds how often the same call (tool, arguments and error) may fail.
+	maxSameFailures = 3
+	// maxToolFailures bounds how often one tool may fail in a row.
+	maxToolFailures = 8
+	// maxLoopRounds is the number of consecutive rounds with nothing but stopped calls that ends a turn.
+	maxLoopRounds = 3
 )
 
-// breaker counts the failures of a turn from the history, so that it survives a restart.
+// breaker counts the failures of a turn from the history, so that the counts survive a restart.
 type breaker struct {
-	same    map[failed]int
-	row     map[string]int // failures of a tool that ran, since its last success
-	refused map[string]int // calls of a tool that could not be run
-	loops   int            // rounds at the end in which every call was a loop
+	byCall      map[failureKey]int
+	consecutive map[string]int // failures of a tool that ran, since its last success
+	refused     map[string]int // calls of a tool that could not be run
+	loopRounds  int            // consecutive rounds in which every call was stopped
 }
 
-type failed struct{ tool, arguments, code string }
+type failureKey struct{ tool, arguments, code string }
 
-// tally counts the failures of the last turn of a history.
-func tally(history []Message) breaker {
-	b := breaker{same: map[failed]int{}, row: map[string]int{}, refused: map[string]int{}}
+// countFailures counts the failures in the last turn of a history.
+func countFailures(history []Message) breaker {
+	b := breaker{byCall: map[failureKey]int{}, consecutive: map[string]int{}, refused: map[string]int{}}
 	for i := turnStart(history) + 1; i < len(history); i++ {
 		if history[i].Role != RoleAssistant || len(history[i].Calls) == 0 {
 			continue
 		}
 		looped := true
-		x := pair(history, i)
+		x := pairCalls(history, i)
 		for n, call := range history[i].Calls {
 			if x.results[n] >= 0 {
 				b.count(call, &history[x.results[n]])
 				looped = looped && history[x.results[n]].Code == CodeLoop
 			}
 		}
-		b.loops++
+		b.loopRounds++
 		if !looped {
-			b.loops = 0
+			b.loopRounds = 0
 		}
 	}
 	return b
 }
 
 func (b *breaker) count(call Call, result *Message) {
-	tool := call.Runs()
+	tool := call.EffectiveTool()
 	switch {
 	case result.Status == StatusOK:
-		delete(b.row, tool)
-		delete(b.row, call.Name)
+		delete(b.consecutive, tool)
+		delete(b.consecutive, call.Name)
 		return
 	case result.Code == CodeLoop, result.Code == CodeTooMany:
 		return
-	case toolgroups.IsRefusal(result.Code): // does not count against a tool that can be run by now
+	case toolgroups.IsRefusal(result.Code): // counted apart: the tool may have become runnable
 		b.refused[tool]++
 	default:
-		b.row[tool]++
+		b.consecutive[tool]++
 	}
-	b.same[failed{tool, call.Arg(), result.Code}]++
+	b.byCall[failureKey{tool, call.EffectiveArguments(), result.Code}]++
 }
 
-// refuse returns the result of a call that cannot be run. A call through another tool that was
-// malformed counts as a failure of that tool.
+// refuse returns the result of a call that cannot be run. A malformed call through another tool counts
+// as a failure of that other tool.
 func (b *breaker) refuse(call Call, why *toolgroups.Error) Message {
-	tries, same := b.refused[call.Runs()]+b.row[call.Runs()], b.same[failed{call.Runs(), call.Arg(), why.Code}]
+	tries, same := b.refused[call.EffectiveTool()]+b.consecutive[call.EffectiveTool()], b.byCall[failureKey{call.EffectiveTool(), call.EffectiveArguments(), why.Code}]
 	n := max(tries, same)
-	if tries < toolFailures && same < sameFailures {
+	if tries < maxToolFailures && same < maxSameFailures {
 		return failure(call, why.Code, why.Message)
 	}
 	return failure(call, CodeLoop, fmt.Sprintf("%s\nThis was refused %d times in this turn. Do not call it like this again: "+
 		"do first what the sentence above says, or answer the user with what you have.", why.Message, n))
 }
 
-// blocks returns the result of a call that is not run because it failed too often.
-func (b *breaker) blocks(call Call) (Message, bool) {
-	tool := call.Runs()
-	if n := b.row[tool]; n >= toolFailures {
+// blockedResult returns the result of a call that is not run because it failed too often.
+func (b *breaker) blockedResult(call Call) (Message, bool) {
+	tool := call.EffectiveTool()
+	if n := b.consecutive[tool]; n >= maxToolFailures {
 		return failure(call, CodeLoop, fmt.Sprintf("Tool '%s' failed %d times in a row in this turn and is not run any more. "+
 			"Stop calling it and tell the user what went wrong.", tool, n)), true
 	}
-	if b.same[failed{tool, call.Arg(), CodeCrashed}] > 0 {
+	if b.byCall[failureKey{tool, call.EffectiveArguments(), CodeCrashed}] > 0 {
 		return failure(call, CodeLoop, fmt.Sprintf("This very call of '%s' was cut off twice in this turn because the program ended, "+
 			"and is not run again. Go on without it, or tell the user that it could not be done.", tool)), true
 	}
-	for f, n := range b.same {
-		if n >= sameFailures && f.tool == tool && f.arguments == call.Arg() && !toolgroups.IsRefusal(f.code) {
+	for f, n := range b.byCall {
+		if n >= maxSameFailures && f.tool == tool && f.arguments == call.EffectiveArguments() && !toolgroups.IsRefusal(f.code) {
 			return failure(call, CodeLoop, fmt.Sprintf("This very call of '%s' failed %d times in this turn (%s) and is not run again. "+
 				"Change the arguments, use another tool, or tell the user what went wrong.", tool, n, f.code)), true
 		}

@@ -9,9 +9,9 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// LoadByHand loads a group for a user who asked for it outside of a turn. It returns a whole turn with
-// a call of load_tool_group, so that the group is restored like any other, or the refusal of
-// load_tool_group.
+// LoadByHand loads a group for a user who asked for it outside of a turn. It returns the messages of a
+// complete turn with a call of load_tool_group, so that the group is restored like any other, or the
+// error that load_tool_group returns.
 func LoadByHand(ctx context.Context, round *toolgroups.Round, scope toolgroups.Scope, group string) ([]Message, *toolgroups.Error) {
 	call := Call{ID: "call_by_hand", Name: toolgroups.LoadToolGroup, Arguments: loadArguments(group)}
 	tool, fault := round.Lookup(call.Name, scope)

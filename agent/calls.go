@@ -14,29 +14,29 @@ import (
 type job struct {
 	call Call
 	tool toolgroups.Tool
-	// again says that an earlier run may have begun the call.
-	again bool
+	// maybeBegun is set if an earlier run may have begun the call.
+	maybeBegun bool
 }
 
 func (j job) toolCall(scope toolgroups.Scope) toolgroups.Call {
-	return toolgroups.Call{ID: j.call.ID, Name: j.tool.Name, Arguments: json.RawMessage(j.call.Arg()), Scope: scope}
+	return toolgroups.Call{ID: j.call.ID, Name: j.tool.Name, Arguments: json.RawMessage(j.call.EffectiveArguments()), Scope: scope}
 }
 
-// resolve gives each call of history[at] without a result one.
+// resolve obtains a result for each call of history[at] that has none.
 func (r *run) resolve(ctx context.Context, at int) error {
 	again := r.round == nil
 	if again {
-		r.round = r.offer()
+		r.round = r.routeTools()
 	}
 	answers, jobs := r.triage(at)
 	for i := range jobs {
-		jobs[i].again = again
+		jobs[i].maybeBegun = again
 	}
-	answers, jobs, pending, err := r.gate(ctx, answers, jobs)
+	answers, jobs, pending, err := r.applyGate(ctx, answers, jobs)
 	if err != nil {
 		return err
 	}
-	// Refusals first: if a load of a group came before them, a crash in between could make a refused
+	// Emit refusals first. If a group were loaded before them, a crash in between could make a refused
 	// call runnable.
 	for _, m := range answers {
 		if err := r.emit(m); err != nil {
@@ -52,18 +52,18 @@ func (r *run) resolve(ctx context.Context, at int) error {
 	return nil
 }
 
-// triage checks all open calls, in their order, before any of them runs. It returns the results of those
-// that cannot run, and the jobs of the others.
+// triage checks all open calls, in order, before any of them runs. It returns results for the calls
+// that cannot run, and jobs for the others.
 func (r *run) triage(at int) (answers []Message, jobs []job) {
 	m := r.history[at]
-	x := pair(r.history, at)
-	b := tally(r.history)
+	x := pairCalls(r.history, at)
+	b := countFailures(r.history)
 	for n, call := range m.Calls {
 		switch {
 		case x.results[n] >= 0:
 			continue
 		case x.started[n]:
-			answers = append(answers, r.interrupted(call))
+			answers = append(answers, r.interruptedResult(call))
 			continue
 		case n >= maxCalls:
 			answers = append(answers, failure(call, CodeTooMany, fmt.Sprintf(
@@ -80,8 +80,8 @@ func (r *run) triage(at int) (answers []Message, jobs []job) {
 			answers = append(answers, b.refuse(call, refused))
 			continue
 		}
-		if answer, blocked := b.blocks(call); blocked {
-			r.agent.log.Warn("call not run because it failed too often", "session", r.turn.Scope.Session, "tool", call.Runs())
+		if answer, blocked := b.blockedResult(call); blocked {
+			r.agent.log.Warn("call not run because it failed too often", "session", r.turn.Scope.Session, "tool", call.EffectiveTool())
 			answers = append(answers, answer)
 			continue
 		}
@@ -90,23 +90,23 @@ func (r *run) triage(at int) (answers []Message, jobs []job) {
 	return answers, jobs
 }
 
-// interrupted returns the result of a call that had been started. A call that only reads is recorded as
-// started only when it runs again, so it has been cut off twice.
-func (r *run) interrupted(call Call) Message {
+// interruptedResult returns the result of a call that was started and has none. A read-only call is
+// recorded as started only when it runs again, so it has been cut off twice.
+func (r *run) interruptedResult(call Call) Message {
 	if _, tool, refused := r.lookup(call); refused == nil && tool.Effect == toolgroups.ReadOnly {
 		return failure(call, CodeCrashed, TextCrashed)
 	}
 	return failure(call, CodeInterrupted, TextInterrupted)
 }
 
-func (r *run) gate(ctx context.Context, answers []Message, jobs []job) (all []Message, allowed []job, pending bool, err error) {
+func (r *run) applyGate(ctx context.Context, answers []Message, jobs []job) (all []Message, allowed []job, pending bool, err error) {
 	if r.turn.Gate == nil {
 		return answers, jobs, false, nil
 	}
 	for _, j := range jobs {
 		d, err := r.turn.Gate(ctx, j.toolCall(r.turn.Scope), j.tool)
 		if err != nil {
-			return nil, nil, false, fmt.Errorf("agent: ask whether %s may run: %w", j.tool.Name, err)
+			return nil, nil, false, fmt.Errorf("agent: check approval of %s: %w", j.tool.Name, err)
 		}
 		switch d.Verdict {
 		case Allow:
@@ -125,17 +125,17 @@ func (r *run) gate(ctx context.Context, answers []Message, jobs []job) (all []Me
 	return answers, allowed, pending, nil
 }
 
-// runAll runs tools in parallel and emits each result as its tool ends. Loads of groups take no time
-// and run in their order: the answer of one depends on the loads before it. Tools that only read begin
-// first; the start of any other is recorded before it runs. Reading tools that may have been cut off
-// run one by one, so that one that crashes the program takes no other with it. When runAll returns, no
-// tool is running.
+// runAll runs tools in parallel and emits each result as its tool returns. Calls that load groups take
+// no time and run in order, because the result of one depends on the loads before it. Read-only tools
+// begin first; the start of any other tool is recorded before it runs. Read-only calls that may have
+// been cut off run one by one, so that a call that crashes the program interrupts no other call. When
+// runAll returns, no tool is running.
 func (r *run) runAll(ctx context.Context, jobs []job) error {
-	slices.SortStableFunc(jobs, func(a, b job) int { return rank(a.tool) - rank(b.tool) })
+	slices.SortStableFunc(jobs, func(a, b job) int { return runOrder(a.tool) - runOrder(b.tool) })
 	ctx, cancel := context.WithCancel(ctx)
 	ended, work := make(chan Message, len(jobs)), make(chan func())
 	running, parallel := 0, r.agent.parallel
-	if slices.ContainsFunc(jobs, func(j job) bool { return j.again && j.tool.Effect == toolgroups.ReadOnly }) {
+	if slices.ContainsFunc(jobs, func(j job) bool { return j.maybeBegun && j.tool.Effect == toolgroups.ReadOnly }) {
 		parallel = 1
 	}
 	defer func() {
@@ -146,7 +146,7 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 	}()
 	for next := 0; ; {
 		for ; next < len(jobs) && running < parallel && ctx.Err() == nil; next++ {
-			if err := r.start(jobs[next]); err != nil {
+			if err := r.recordStart(jobs[next]); err != nil {
 				return err
 			}
 			running++
@@ -168,12 +168,12 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 		case m = <-ended:
 		}
 		running--
-		// The effect of a cancelled call is unknown, so it gets no result and counts as interrupted. A
-		// success is recorded all the same.
+		// The effect of a cancelled call is unknown, so it gets no result and counts as interrupted.
+		// Successful results are still recorded.
 		if ctx.Err() != nil && m.Status != StatusOK {
 			continue
 		}
-		if err := r.settle(ctx, m); err != nil {
+		if err := r.emitResult(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -183,35 +183,35 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 	return nil
 }
 
-// settle emits the result of a call.
-func (r *run) settle(ctx context.Context, m Message) error {
-	if r.turn.Settle != nil {
-		if err := r.turn.Settle(ctx, &m); err != nil {
-			return fmt.Errorf("agent: settle the result of %s: %w", m.Tool, err)
+// emitResult passes the result of a call to the turn's OnResult and emits it.
+func (r *run) emitResult(ctx context.Context, m Message) error {
+	if r.turn.OnResult != nil {
+		if err := r.turn.OnResult(ctx, &m); err != nil {
+			return fmt.Errorf("agent: process the result of %s: %w", m.Tool, err)
 		}
 	}
 	return r.emit(m)
 }
 
-func rank(t toolgroups.Tool) int {
+func runOrder(t toolgroups.Tool) int {
 	if t.Effect == toolgroups.ReadOnly {
 		return 0
 	}
 	return 1
 }
 
-// start records that a call with effects begins, or that any call runs again.
-func (r *run) start(j job) error {
-	if j.tool.Effect == toolgroups.ReadOnly && !j.again {
+// recordStart records that a call with effects begins, or that any call may run a second time.
+func (r *run) recordStart(j job) error {
+	if j.tool.Effect == toolgroups.ReadOnly && !j.maybeBegun {
 		return nil
 	}
-	return r.emit(Message{Role: RoleStarted, CallID: j.call.ID, Tool: j.tool.Name, Hash: Hash(j.tool.Name, j.call.Arg())})
+	return r.emit(Message{Role: RoleStarted, CallID: j.call.ID, Tool: j.tool.Name, Hash: Hash(j.tool.Name, j.call.EffectiveArguments())})
 }
 
-// runSafely runs a tool in a goroutine of its own. A panic becomes a result.
+// runSafely runs a tool and returns its result. A panic becomes an error result.
 func (r *run) runSafely(ctx context.Context, j job) (m Message) {
 	if err := rescue.Do(func() error { m = r.runOne(ctx, j); return nil }); err != nil {
-		r.agent.log.Error("a call of a tool panicked", "tool", j.tool.Name, "session", r.turn.Scope.Session, "err", err)
+		r.agent.log.Error("tool call panicked", "tool", j.tool.Name, "session", r.turn.Scope.Session, "err", err)
 		m = failure(j.call, toolgroups.CodeExecution, "This call broke off because of an internal fault. Try something else.")
 	}
 	return m
@@ -220,17 +220,17 @@ func (r *run) runSafely(ctx context.Context, j job) (m Message) {
 // runOne runs a tool and returns its result.
 func (r *run) runOne(ctx context.Context, j job) Message {
 	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK}
-	res, fault := toolgroups.Run(ctx, r.agent.log, r.masked(j.tool), j.toolCall(r.turn.Scope))
+	res, fault := toolgroups.Run(ctx, r.agent.log, r.withMasking(j.tool), j.toolCall(r.turn.Scope))
 	if fault != nil {
 		m.Status, m.Code, m.Text = StatusError, fault.Code, fault.Message
 	} else {
 		m.Text, m.Files, m.Sources = res.Text, res.Files, res.Sources
 	}
-	r.observe(Event{Ended: &ToolEvent{Call: j.call.ID, Tool: j.tool.Name, Status: m.Status}})
+	r.observe(Event{ToolEnded: &ToolEvent{Call: j.call.ID, Tool: j.tool.Name, Status: m.Status}})
 	return m
 }
 
-// withQuestions returns a context with which a call can question its user.
+// withQuestions returns a context that lets a call ask its user questions.
 func (r *run) withQuestions(ctx context.Context, j job, work chan<- func()) context.Context {
 	if r.turn.Ask == nil {
 		return ctx
@@ -252,22 +252,22 @@ func (r *run) withQuestions(ctx context.Context, j job, work chan<- func()) cont
 	})
 }
 
-// withProgress reports the start of a call to the turn's observer, and returns a context with which its tool
-// reports progress. Secrets are masked.
+// withProgress reports the start of a call to the turn's observer, and returns a context that lets the
+// tool report progress. Secrets are masked.
 func (r *run) withProgress(ctx context.Context, j job) context.Context {
 	if r.turn.Observe == nil {
 		return ctx
 	}
 	told := ToolEvent{Call: j.call.ID, Tool: j.tool.Name}
 	began := told
-	began.Doing = toolgroups.Doing(j.tool, json.RawMessage(j.call.Arg()), r.turn.Redact)
-	r.observe(Event{Began: &began})
+	began.Doing = toolgroups.DescribeCall(j.tool, json.RawMessage(j.call.EffectiveArguments()), r.turn.Redact)
+	r.observe(Event{ToolBegan: &began})
 	return toolgroups.WithReporter(ctx, func(text string) {
 		if r.turn.Redact != nil {
 			text = r.turn.Redact(text)
 		}
 		step := told
-		step.Step = toolgroups.Step(text)
-		r.observe(Event{Step: &step})
+		step.Progress = toolgroups.Step(text)
+		r.observe(Event{ToolProgress: &step})
 	})
 }

@@ -8,34 +8,34 @@ import (
 )
 
 const (
-	// clearedBytes is the least length of a result that is cleared.
-	clearedBytes = 400
-	// clearedTokens is the least that a clearing must save to be worth a record.
-	clearedTokens = 1000
-	// clearedHead is how much of the beginning of a cleared result stays.
-	clearedHead = 80
+	// minClearedBytes is the minimum length of a result that is cleared.
+	minClearedBytes = 400
+	// minClearedTokens is the minimum saving for which results are cleared.
+	minClearedTokens = 1000
+	// clearedHeadBytes is the length of the beginning of a cleared result that is kept.
+	clearedHeadBytes = 80
 )
 
-// clear records that the results of former turns are cleared, if the next request misses the model's
-// cache anyway. Results that the present turn, the previous one or an open approval needs stay, and so
-// do those about tools. It is called at the beginning of a turn, never within it.
-func (r *run) clear() error {
-	if !r.round.Cold() || r.rounds() > 0 {
+// clearOldResults records that the results of earlier turns are cleared, if the next request misses the
+// model's cache anyway. It keeps the results of this turn and the previous one, and results that
+// describe tools. It does nothing after the first request of a turn.
+func (r *run) clearOldResults() error {
+	if !r.round.ColdCache() || r.rounds() > 0 {
 		return nil
 	}
-	messages, saved := slices.Clone(Compacted(r.history)), 0
+	messages, saved := slices.Clone(CompactedHistory(r.history)), 0
 	for i := range messages {
 		saved += messageSize(&messages[i])
 	}
 	clearResults(messages)
-	if saved -= EstimateTokens(messages); saved < clearedTokens {
+	if saved -= EstimateTokens(messages); saved < minClearedTokens {
 		return nil
 	}
-	r.agent.log.Info("old results left out because the model's cache is cold", "session", r.turn.Scope.Session, "tokens", saved)
+	r.agent.log.Info("old tool results cleared because the prompt cache is cold", "session", r.turn.Scope.Session, "tokens", saved)
 	return r.emit(Message{Role: RoleCleared})
 }
 
-// withoutCleared shortens the results that RoleCleared records cover, and leaves out the records.
+// withoutCleared shortens the results covered by RoleCleared records, and drops those records.
 func withoutCleared(history []Message) []Message {
 	out := make([]Message, 0, len(history))
 	for i := range history {
@@ -48,7 +48,7 @@ func withoutCleared(history []Message) []Message {
 	return out
 }
 
-// clearResults shortens the results of all turns but the last two.
+// clearResults shortens the results of all turns except the last two.
 func clearResults(messages []Message) {
 	present := turnStart(messages)
 	before := present - 1
@@ -64,13 +64,13 @@ func clearResults(messages []Message) {
 
 // Clearable reports whether the message is a result that may be cleared while the model's cache is cold.
 func (m *Message) Clearable() bool {
-	return m.Role == RoleTool && m.Status == StatusOK && len(m.Text) > clearedBytes && !m.Erased && !tellsOfTools(m.Tool) && m.Tool != loadSkill
+	return m.Role == RoleTool && m.Status == StatusOK && len(m.Text) > minClearedBytes && !m.Erased && !isAboutTools(m.Tool) && m.Tool != loadSkill
 }
 
-// loadSkill returns instructions that hold for the rest of a conversation.
+// loadSkill is the tool whose results, a skill's instructions, apply to the rest of the conversation.
 const loadSkill = "load_skill"
 
-// savedFile matches the file that holds a result which was too long.
+// savedFile matches the path of the file to which a long result was saved.
 var savedFile = regexp.MustCompile(`tool-output/[\w.-]+`)
 
 // clearedText returns the text of a cleared result: its beginning, and how to get the rest.
@@ -80,5 +80,5 @@ func clearedText(m *Message) string {
 		back = "it is in the file " + file
 	}
 	return fmt.Sprintf("%s… [left out to keep requests short: %s, or call %s again]",
-		strings.ToValidUTF8(m.Text[:clearedHead], ""), back, m.Tool)
+		strings.ToValidUTF8(m.Text[:clearedHeadBytes], ""), back, m.Tool)
 }

@@ -107,7 +107,7 @@ func TestOldResultsLeaveWhileTheCacheIsCold(t *testing.T) {
 	if diff := cmp.Diff(last.Messages, next.Messages[:len(last.Messages)]); diff != "" || c.cleared() != 1 {
 		t.Errorf("the next request begins differently, %d records:\n%s", c.cleared(), diff)
 	}
-	if kept := agent.Compacted(c.log); len(texts(agent.Request{Messages: kept})) != 3 {
+	if kept := agent.CompactedHistory(c.log); len(texts(agent.Request{Messages: kept})) != 3 {
 		t.Error("a result is missing")
 	}
 }

@@ -13,21 +13,21 @@ import (
 
 // Shares of a compaction, in percent.
 const (
-	// compactShare of the room for messages is how large a conversation may grow. The rest is for the
-	// next question, so that a request is cut only if a compaction failed.
+	// compactShare is the share of the room for messages that a conversation may fill. The rest is for
+	// the next question, so that a request is cut only if a compaction failed.
 	compactShare = 85
-	// keepShare is about how much of the context stays verbatim.
+	// keepShare is the approximate share of the context that is kept verbatim.
 	keepShare = 25
-	// inputShare is how much of the context a request for a summary may use; the rest is for the
+	// inputShare is the share of the context that a request for a summary may use. The rest is for the
 	// summary.
 	inputShare = 70
 )
 
 // Sizes of a summary.
 const (
-	// summaryTokens is the length that the model is asked to stay below.
+	// summaryTokens is the maximum length that the prompt asks for.
 	summaryTokens = 2048
-	// summaryBytes bounds the summary of a model that does not.
+	// summaryBytes bounds the summary of a model that exceeds summaryTokens.
 	summaryBytes = 2 * summaryTokens * bytesPerToken
 	// summaryTries bounds the attempts at a summary.
 	summaryTries = 2
@@ -47,22 +47,22 @@ Write 200 to 500 words of plain text, at most 2,048 tokens, in the language of t
 		"Where it matters to the answer, say that you cannot see it; do not guess what was said."
 )
 
-// Cut says that a request shows only the end of a conversation, or is repeated because the model
-// refused a larger one.
+// Cut describes a request that shows only the end of a conversation, or that is repeated because the
+// model refused a larger one.
 type Cut struct {
 	// Round is the number of the request in its turn, from 1.
 	Round int
-	// Left is how many messages of the history were left out.
-	Left int
-	// ContextTokens is the apparent size of the context if the model refused a larger request; else 0.
+	// Omitted is the number of messages of the history that were left out.
+	Omitted int
+	// ContextTokens is the apparent context size if the model refused a larger request, otherwise 0.
 	ContextTokens int
 }
 
-// Compacted returns the history that the newest summary leaves: the summary, the messages in front of
-// it that it kept, and everything after it. Exchanges that a model refused are left out, pictures no
-// longer shown are marked, and cleared results are shortened. A history without any of these, or
-// already compacted, is returned unchanged.
-func Compacted(history []Message) []Message {
+// CompactedHistory returns the newest summary, the messages in front of it that it keeps, and everything after
+// it. Exchanges that a model refused are left out, pictures that are no longer shown are marked, and
+// cleared results are shortened. A history without any of these, or one that is already compacted, is
+// returned unchanged.
+func CompactedHistory(history []Message) []Message {
 	refused, fewer, cleared := false, false, false
 	at := len(history) - 1
 	for ; at >= 0 && history[at].Role != RoleSummary; at-- {
@@ -71,7 +71,7 @@ func Compacted(history []Message) []Message {
 		cleared = cleared || history[at].Role == RoleCleared
 	}
 	if at > 0 {
-		return withoutCleared(withoutPictures(withoutRefused(summarized(history, at))))
+		return withoutCleared(withoutPictures(withoutRefused(sinceSummary(history, at))))
 	}
 	if refused {
 		history = withoutRefused(history)
@@ -85,12 +85,12 @@ func Compacted(history []Message) []Message {
 	return history
 }
 
-// withoutRefused leaves out the records that RoleRefused records cover.
+// withoutRefused drops RoleRefused records and the records that they cover.
 func withoutRefused(history []Message) []Message {
 	out := make([]Message, 0, len(history))
 	for i := range history {
 		if m := &history[i]; m.Role == RoleRefused {
-			out = out[:len(out)-min(max(m.Left, 0), len(out))]
+			out = out[:len(out)-min(max(m.Omitted, 0), len(out))]
 		} else {
 			out = append(out, *m)
 		}
@@ -98,8 +98,8 @@ func withoutRefused(history []Message) []Message {
 	return out
 }
 
-// summarized returns the summary at an index, with the messages that it keeps and those that follow.
-func summarized(history []Message, at int) []Message {
+// sinceSummary returns the summary at an index, the messages that it keeps, and those that follow.
+func sinceSummary(history []Message, at int) []Message {
 	from := at - min(max(history[at].Kept, 0), at)
 	if from == at {
 		return history[at:]
@@ -113,14 +113,14 @@ func summarized(history []Message, at int) []Message {
 	return append(out, history[at+1:]...)
 }
 
-// Compact summarizes the beginning of the turn's history if that has outgrown the context, or bound
-// tokens if that is less or the context is unknown; 0 is no bound. It returns false if there is nothing
-// to do. The summary covers everything in front of a user message; its Kept counts the messages at the
-// end that stay. A former summary at the beginning is folded in. If the history is [Compacted] and not
-// the log itself, the caller has to count the log's records instead.
+// Compact summarizes the beginning of the turn's history if the history has outgrown the context, or
+// bound tokens if that is less or the context size is unknown; 0 means no bound. It returns false if
+// there is nothing to do. The summary covers everything in front of a user message; its Kept counts the
+// messages after that point. An earlier summary at the beginning is folded in. If the history is
+// [CompactedHistory] instead of the log itself, the caller must set Kept by counting the log's records.
 //
-// One summary covers no more than one request can take, so the caller repeats the call until there is
-// nothing to do. An error means that the model gave no summary in two attempts.
+// A summary covers at most what fits in one request, so the caller calls Compact until it returns
+// false. An error is returned if the model gave no summary in two attempts.
 func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, bool, error) {
 	r := a.newRun(turn)
 	if r.model == nil || turn.Set == nil {
@@ -136,7 +136,7 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 	if size <= 0 || tokens <= room*compactShare/100 {
 		return Message{}, false, nil
 	}
-	r.round = r.offer()
+	r.round = r.routeTools()
 	if room = r.budget(); bound > 0 {
 		room = min(cmp.Or(room, bound), bound)
 	}
@@ -160,14 +160,14 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 	}
 	text := clip(strings.TrimSpace(reply.Text), min(summaryBytes, max(limit/4*bytesPerToken, shrunkBytes)))
 	return Message{
-		Role: RoleSummary, Time: a.cfg.Now(), Text: r.say(text), Reach: r.reach(), Kept: len(r.history) - to, Usage: &reply.Usage, Model: reply.Model,
+		Role: RoleSummary, Time: a.cfg.Now(), Text: r.redactReply(text), LoadedGroups: r.loadedGroupsNote(), Kept: len(r.history) - to, Usage: &reply.Usage, Model: reply.Model,
 		Routing: r.round.Record(),
 	}, true, nil
 }
 
-// boundary returns how many messages a summary should cover, 0 for none, so that about keep tokens
-// stay. A last turn that is complete and larger than limit is covered as well: the next message is a
-// user's.
+// boundary returns how many messages a summary should cover so that about keep tokens remain; 0 means
+// none. A last turn that is complete and larger than limit is covered too, because the next message
+// will be a user's.
 func boundary(history []Message, keep, limit, input int) int {
 	from := 0
 	if len(history) > 0 && history[0].Role == RoleSummary {
@@ -184,19 +184,19 @@ func boundary(history []Message, keep, limit, input int) int {
 			break
 		}
 	}
-	// Whatever one request cannot take is left to the next.
-	fits := fitting(history, input*bytesPerToken)
+	// Messages that do not fit in this request are left to the next summary.
+	fits := countFitting(history, input*bytesPerToken)
 	for i := len(all) - 1; i > 0 && best > fits; i-- {
 		best = min(best, all[i-1])
 	}
 	return best
 }
 
-// fitting returns how many messages, from the first on, can be written in size bytes.
-func fitting(history []Message, size int) int {
+// countFitting returns how many messages, from the first on, fit in size bytes as text.
+func countFitting(history []Message, size int) int {
 	var out strings.Builder
 	for i := range history {
-		record(&out, &history[i], size)
+		writeRecord(&out, &history[i], size)
 		if out.Len() > size {
 			return i
 		}
@@ -204,12 +204,12 @@ func fitting(history []Message, size int) int {
 	return len(history)
 }
 
-// boundaries returns the indexes at which a summary may end: in front of a user message, never between
-// a call and its result.
+// boundaries returns the indexes at which a summary may end. They precede a user message and never
+// separate a call from its result.
 func boundaries(history []Message, from, limit int) []int {
 	var all []int
 	for i := from + 1; i < len(history); i++ {
-		if history[i].Role == RoleUser && separable(history, i) {
+		if history[i].Role == RoleUser && isSeparable(history, i) {
 			all = append(all, i)
 		}
 	}
@@ -217,15 +217,15 @@ func boundaries(history []Message, from, limit int) []int {
 	if len(all) > 0 {
 		last = all[len(all)-1]
 	}
-	over := lastSpoken(history)
+	over := lastMessage(history)
 	if over >= from && history[over].Final && EstimateTokens(history[last:]) > limit {
 		all = append(all, len(history))
 	}
 	return all
 }
 
-// separable reports whether nothing from at on belongs to an earlier call.
-func separable(history []Message, at int) bool {
+// isSeparable reports whether no message from index at on is the result of an earlier call.
+func isSeparable(history []Message, at int) bool {
 	asks := at - 1
 	for asks >= 0 && history[asks].Role != RoleAssistant {
 		asks--
@@ -233,18 +233,18 @@ func separable(history []Message, at int) bool {
 	if asks < 0 {
 		return true
 	}
-	for _, i := range pair(history, asks).results {
+	for _, i := range pairCalls(history, asks).results {
 		if i >= at {
 			return false
 		}
 		if i < 0 && !slices.ContainsFunc(history[at:], func(m Message) bool { return m.Role == RoleAssistant }) {
-			return false // it may still come
+			return false // the result may still come
 		}
 	}
 	return true
 }
 
-// summarize asks a model for a summary, the second time with less input.
+// summarize asks a model for a summary, and retries once with less input.
 func summarize(ctx context.Context, model Model, messages []Message, size int) (Reply, error) {
 	var failures error
 	var spent Usage
@@ -262,20 +262,20 @@ func summarize(ctx context.Context, model Model, messages []Message, size int) (
 			return reply, nil
 		}
 		if ctx.Err() != nil {
-			return Reply{}, fmt.Errorf("agent: sum up: %w", context.Cause(ctx))
+			return Reply{}, fmt.Errorf("agent: summarize: %w", context.Cause(ctx))
 		}
 		failures = errors.Join(failures, err)
 	}
-	return Reply{}, fmt.Errorf("agent: sum up: %w", failures)
+	return Reply{}, fmt.Errorf("agent: summarize: %w", failures)
 }
 
-// transcript writes messages as text, in about size bytes: long ones lose their middle.
+// transcript returns messages as text of about size bytes. Long messages lose their middle.
 func transcript(messages []Message, size int) string {
 	messages = Arrange(messages)
 	for limit := size; ; limit /= 2 {
 		var out strings.Builder
 		for _, m := range messages {
-			record(&out, &m, limit)
+			writeRecord(&out, &m, limit)
 		}
 		if out.Len() <= size {
 			return out.String()
@@ -286,8 +286,8 @@ func transcript(messages []Message, size int) string {
 	}
 }
 
-// record writes one message as text. A former summary is short and stays whole.
-func record(out *strings.Builder, m *Message, limit int) {
+// writeRecord writes one message as text. An earlier summary is short and is not clipped.
+func writeRecord(out *strings.Builder, m *Message, limit int) {
 	switch m.Role {
 	case RoleSummary:
 		out.WriteString("Summary of what came before:\n" + m.Text)
@@ -304,7 +304,7 @@ func record(out *strings.Builder, m *Message, limit int) {
 	case RoleAssistant:
 		out.WriteString("Assistant: " + clip(m.Text, limit))
 		for _, c := range m.Calls {
-			fmt.Fprintf(out, "\n  calls %s %s", c.Runs(), clip(c.Arg(), limit))
+			fmt.Fprintf(out, "\n  calls %s %s", c.EffectiveTool(), clip(c.EffectiveArguments(), limit))
 		}
 	case RoleStarted, RolePictures, RoleCleared, RoleNote:
 		return
@@ -317,7 +317,7 @@ func record(out *strings.Builder, m *Message, limit int) {
 	out.WriteString("\n\n")
 }
 
-// clip cuts the middle of a text that is longer than limit bytes.
+// clip cuts the middle out of a text that is longer than limit bytes.
 func clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -327,8 +327,8 @@ func clip(text string, limit int) string {
 		strings.ToValidUTF8(text[len(text)-tail:], "")
 }
 
-// clipLines is [clip] for quotes: the lines that stay are whole and keep their marks, and the last,
-// which ends the quotes, stays.
+// clipLines is [clip] for quotes. It keeps whole lines with their quote marks, and the last line, which
+// ends the quotes.
 func clipLines(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -338,18 +338,18 @@ func clipLines(text string, limit int) string {
 }
 
 // prompt returns the system prompt of the next request. If the last window does not show the whole
-// conversation, a note at the end says so, and so does the turn's Cut.
+// conversation, it adds a note at the end and calls the turn's OnCut.
 func (r *run) prompt(round int, refused bool) string {
-	system, incomplete := r.system(), r.left > 0 || r.turn.Incomplete
-	if r.turn.Cut != nil && (incomplete || refused) {
-		c := Cut{Round: round, Left: r.left}
+	system, incomplete := r.systemPrompt(), r.omitted > 0 || r.turn.Incomplete
+	if r.turn.OnCut != nil && (incomplete || refused) {
+		c := Cut{Round: round, Omitted: r.omitted}
 		if refused {
-			c.ContextTokens = (r.limit + r.round.Tokens() + len(system)/bytesPerToken) * 100 / requestShare
+			c.ContextTokens = (r.windowLimit + r.round.Tokens() + len(system)/bytesPerToken) * 100 / requestShare
 		}
-		r.turn.Cut(c)
+		r.turn.OnCut(c)
 	}
 	if !incomplete {
 		return system
 	}
-	return toolgroups.JoinPrompt(system, strings.TrimSpace(noteIncomplete+"\n\n"+r.reach()))
+	return toolgroups.JoinPrompt(system, strings.TrimSpace(noteIncomplete+"\n\n"+r.loadedGroupsNote()))
 }

@@ -66,7 +66,7 @@ func TestCompactedKeepsWhatTheSummaryDoesNotStandFor(t *testing.T) {
 		"empty":                 {nil, ""},
 	} {
 		var got []string
-		for _, m := range agent.Compacted(c.log) {
+		for _, m := range agent.CompactedHistory(c.log) {
 			got = append(got, m.Text)
 		}
 		if strings.Join(got, " ") != c.want {
@@ -116,7 +116,7 @@ func TestASummaryEndsAtAUserMessage(t *testing.T) {
 	compact := compactor(t, remembering(&asked), 400)
 	done := 0
 	rapid.Check(t, func(t *rapid.T) {
-		history := agent.Compacted(slices.Concat(histories().Draw(t, "first"), histories().Draw(t, "then")))
+		history := agent.CompactedHistory(slices.Concat(histories().Draw(t, "first"), histories().Draw(t, "then")))
 		summary, needed, err := compact(history, rapid.IntRange(0, 300).Draw(t, "bound"))
 		if err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestASummaryEndsAtAUserMessage(t *testing.T) {
 		if to < len(history) && history[to].Role != agent.RoleUser {
 			t.Fatalf("ends in front of %+v", history[to])
 		}
-		after := agent.Compacted(append(slices.Clone(history), summary))
+		after := agent.CompactedHistory(append(slices.Clone(history), summary))
 		if diff := gocmp.Diff(history[to:], after[1:]); diff != "" && to < len(history) {
 			t.Fatalf("what was kept changed: %s", diff)
 		}
@@ -162,7 +162,7 @@ func TestSummedUpOnceUntilItGrows(t *testing.T) {
 			continue
 		}
 		summaries = append(summaries, n)
-		view := agent.Compacted(append(history, summary))
+		view := agent.CompactedHistory(append(history, summary))
 		if got := agent.EstimateTokens(view); got > 8000*40/100 || got < 8000*15/100 {
 			t.Errorf("%d tokens after the summary, want about a quarter of the context", got)
 		}
@@ -247,7 +247,7 @@ func TestALongBacklogIsSummedUpInPieces(t *testing.T) {
 		if !needed {
 			break
 		}
-		history = agent.Compacted(append(history, summary))
+		history = agent.CompactedHistory(append(history, summary))
 	}
 	view := history
 	if got := len(marks.FindAllString(view[0].Text, -1)) + (len(view)-1)/4; got != 100 {
@@ -346,14 +346,14 @@ func TestWhatIsCutIsSaid(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.history = marked(0, 40)
 	var cuts []agent.Cut
-	c.turn.Cut = func(cut agent.Cut) { cuts = append(cuts, cut) }
+	c.turn.OnCut = func(cut agent.Cut) { cuts = append(cuts, cut) }
 	s := c.say("all", says("ok"))
 	if len(cuts) != 0 || strings.Contains(s.requests[0].System, "not shown") {
 		t.Fatalf("cuts %+v of what fits", cuts)
 	}
 	c.turn.ContextTokens = 4000
 	s = c.say("some", says("ok"))
-	if len(cuts) != 1 || cuts[0].Round != 1 || cuts[0].Left == 0 || cuts[0].ContextTokens != 0 {
+	if len(cuts) != 1 || cuts[0].Round != 1 || cuts[0].Omitted == 0 || cuts[0].ContextTokens != 0 {
 		t.Errorf("cuts %+v", cuts)
 	}
 	if sys := s.requests[0].System; !strings.HasSuffix(sys, "do not guess what was said.") || !strings.HasPrefix(sys, "You help.") {
@@ -437,11 +437,11 @@ func TestLeavingOutARefusedExchangeKeepsTheAnswerBeforeIt(t *testing.T) {
 		{Role: agent.RoleUser, Text: "first"},
 		{Role: agent.RoleAssistant, Text: "answer", Final: true},
 		{Role: agent.RoleUser, Text: "refused"},
-		{Role: agent.RoleRefused, Text: "sorry", Final: true, Left: 1},
+		{Role: agent.RoleRefused, Text: "sorry", Final: true, Omitted: 1},
 		{Role: agent.RoleUser, Text: "next"},
 	}
 	var got []string
-	for _, m := range agent.Compacted(history) {
+	for _, m := range agent.CompactedHistory(history) {
 		got = append(got, m.Text)
 	}
 	if diff := gocmp.Diff([]string{"first", "answer", "next"}, got); diff != "" {

@@ -11,7 +11,7 @@ import (
 	"oneclaw/internal/cache"
 )
 
-// DefaultOutage is how long a failed model comes after the others.
+// DefaultOutage is how long a failed model is ordered after the others.
 const DefaultOutage = 30 * time.Second
 
 // maxOutage bounds the outage that a provider can ask for with RetryAfter.
@@ -19,7 +19,7 @@ const maxOutage = 15 * time.Minute
 
 // Candidate is a model of a [Failover].
 type Candidate struct {
-	// Name is used in the log and to remember outages; the same model has the same name in every turn.
+	// Name identifies the model in the log and in Outages. It must be the same in every turn.
 	Name  string
 	Model Model
 	// KeyRemedy tells an administrator what to do if the provider refuses the key.
@@ -30,13 +30,13 @@ type Candidate struct {
 type FailoverConfig struct {
 	// Candidates are asked in this order. At least one is needed.
 	Candidates []Candidate
-	// Outages remembers recent failures, for all turns that share it.
+	// Outages records recent failures, for all turns that share it.
 	Outages *Outages
 	// Logger logs a change of model. Nil discards it.
 	Logger *slog.Logger
 }
 
-// Failover is a model that asks the next candidate if one is unreachable, at its limit, or refuses the
+// Failover is a model that asks the next candidate if one is unreachable, rate limited, or refuses the
 // key. It may be used concurrently.
 type Failover struct {
 	candidates []Candidate
@@ -47,18 +47,18 @@ type Failover struct {
 // NewFailover returns a failover. It makes no request.
 func NewFailover(cfg FailoverConfig) (*Failover, error) {
 	if len(cfg.Candidates) == 0 {
-		return nil, errors.New("agent: failover without a model")
+		return nil, errors.New("agent: failover has no candidates")
 	}
 	for _, c := range cfg.Candidates {
 		if c.Model == nil || c.Name == "" {
-			return nil, errors.New("agent: failover with a candidate that has no model or no name")
+			return nil, errors.New("agent: a failover candidate has no model or no name")
 		}
 	}
 	return &Failover{candidates: cfg.Candidates, outages: cfg.Outages, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}, nil
 }
 
-// Profile returns the profile of the first model, with the shortest MaxTools of all, and Native only if
-// all are: any of them may answer the request.
+// Profile returns the profile of the first model, with the smallest MaxTools of all models, and
+// NativeSearch only if all models have it, because any of them may answer the request.
 func (f *Failover) Profile() Profile {
 	now := ProfileOf(f.order()[0].Model)
 	for _, c := range f.candidates {
@@ -66,16 +66,16 @@ func (f *Failover) Profile() Profile {
 		if most := p.MaxTools; most > 0 && (now.MaxTools == 0 || most < now.MaxTools) {
 			now.MaxTools = most
 		}
-		now.Native = now.Native && p.Native
+		now.NativeSearch = now.NativeSearch && p.NativeSearch
 	}
 	return now
 }
 
-// order puts candidates that failed lately behind the others.
+// order returns the candidates, those that failed recently after the others.
 func (f *Failover) order() []Candidate {
 	var well, out []Candidate
 	for _, c := range f.candidates {
-		if f.outages.known.Has(c.Name) {
+		if f.outages.failed.Has(c.Name) {
 			out = append(out, c)
 		} else {
 			well = append(well, c)
@@ -84,9 +84,9 @@ func (f *Failover) order() []Candidate {
 	return append(well, out...)
 }
 
-// Complete asks one model after another until one replies. A fallback model that rejects the request is
-// skipped too, and a partial reply that onDelta received is withdrawn. The error is that of the first
-// model that failed, with the others in its text.
+// Complete asks one model after another until one replies. It also skips a fallback model that rejects
+// the request, and withdraws a partial reply that onDelta received. The error is the first model's, with
+// those of the other models in its text.
 func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta)) (Reply, error) {
 	order := f.order()
 	shown := false
@@ -105,7 +105,7 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 		}
 		reply, err := c.Model.Complete(ctx, req, forward)
 		if err == nil {
-			f.outages.known.Forget(c.Name)
+			f.outages.failed.Forget(c.Name)
 			return reply, nil
 		}
 		var failure *ModelError
@@ -114,7 +114,7 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 		}
 		switch {
 		case canFailOver(failure.Kind):
-			f.outages.known.Put(c.Name, struct{}{}, min(max(failure.RetryAfter, DefaultOutage), maxOutage))
+			f.outages.failed.Put(c.Name, struct{}{}, min(max(failure.RetryAfter, DefaultOutage), maxOutage))
 		case c.Name == f.candidates[0].Name || failure.Kind != KindRejected:
 			return Reply{}, err
 		}
@@ -133,8 +133,8 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 	return Reply{}, &ModelError{Kind: first.Kind, Status: first.Status, RetryAfter: first.RetryAfter, Remedy: first.Remedy, Err: errors.Join(failures...)}
 }
 
-// preferredError returns the failure to report: that of a fallback model that rejected the request only if there
-// is no other.
+// preferredError returns the failure to report. A rejected request is reported only if no model failed
+// in another way.
 func preferredError(first, next *ModelError) *ModelError {
 	if first == nil || first.Kind == KindRejected {
 		return next
@@ -147,13 +147,13 @@ func canFailOver(kind Kind) bool {
 	return kind == KindUnavailable || kind == KindRateLimit || kind == KindAuth
 }
 
-// Outages remembers for a while which models failed. It may be used concurrently.
+// Outages records for a while which models failed. It may be used concurrently.
 type Outages struct {
-	known *cache.Cache[string, struct{}]
+	failed *cache.Cache[string, struct{}]
 }
 
-// maxModels bounds how many models are remembered.
+// maxModels bounds how many failed models are recorded.
 const maxModels = 1000
 
-// NewOutages returns an empty memory.
+// NewOutages returns an empty record of outages.
 func NewOutages() *Outages { return &Outages{cache.New[string, struct{}](maxModels)} }

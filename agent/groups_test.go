@@ -167,7 +167,7 @@ func TestOnlyOfferedToolsRun(t *testing.T) {
 // Acceptance 020, 056, 057: the prompt and the core stay as they are.
 func TestPromptDoesNotDependOnLoads(t *testing.T) {
 	c := newChat(t, agent.Config{})
-	c.turn.Tail = "## Memory\nlikes tea"
+	c.turn.PromptTail = "## Memory\nlikes tea"
 	c.history = []agent.Message{{Role: agent.RoleSummary, Text: "we talked"}}
 	s := c.say("x", calls(loads("a", "pdf")), says("ok"))
 	if s.requests[0].System != s.requests[1].System {

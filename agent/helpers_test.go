@@ -124,7 +124,7 @@ func (w *world) tool(name string, effect toolgroups.Effect) toolgroups.Tool {
 			if fails {
 				return toolgroups.Result{}, toolgroups.Errorf("api_error", "%s", fault)
 			}
-			return toolgroups.Text("%s %s done", name, string(call.Arguments))
+			return toolgroups.TextResult("%s %s done", name, string(call.Arguments))
 		},
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Error codes of results that the agent itself makes, in addition to those of toolgroups.
+// Error codes of results that the agent itself creates, in addition to those of package toolgroups.
 const (
 	// CodeInterrupted: the call was started, and its outcome is unknown.
 	CodeInterrupted = "interrupted"
@@ -15,22 +15,22 @@ const (
 	CodeCrashed = "crashed"
 	// CodeStopped: the turn was stopped before the call had a result.
 	CodeStopped = "stopped"
-	// CodeGated: the gate said no.
+	// CodeGated: the turn's gate did not allow the call.
 	CodeGated = "denied"
-	// CodeLoop: the call was not run, because it failed the same way too often.
+	// CodeLoop: the call was not run, because it had failed too often.
 	CodeLoop = "loop"
-	// CodeTooMany: one reply asked for more calls than are run at once.
+	// CodeTooMany: one reply made more calls than are run for a reply.
 	CodeTooMany = "too_many_calls"
 	// CodeTruncated: the model's output limit cut the arguments off.
 	CodeTruncated = "truncated"
 )
 
-// Texts of messages in place of something that did not happen.
+// Texts that stand in for a missing result or answer.
 const (
 	// TextInterrupted is the result of a call that was started and has no result.
 	TextInterrupted = "This call was interrupted: it had begun, and it is unknown whether it took effect. " +
 		"Check the present state before you repeat it, and tell the user if it cannot be checked."
-	// TextCrashed is the result of a reading call that was cut off twice.
+	// TextCrashed is the result of a read-only call that was cut off twice.
 	TextCrashed = "This call was cut off twice: the program ended while it ran, and the call may be the cause, " +
 		"so it is not run again. Do not repeat it. Go on without it, or tell the user that it could not be done."
 	// TextStopped is the result of a call in a turn that was stopped.
@@ -42,16 +42,16 @@ const (
 	NoteGivenUp = "[This turn failed and was given up; the user was told so. What was asked before is not to be continued unless the user asks for it again.]"
 )
 
-// exchange is an assistant message with the positions of its calls' records. Both slices run parallel
-// to the calls.
+// exchange has the positions of the results and start records of an assistant message's calls. Both
+// slices have one element per call.
 type exchange struct {
 	results []int // index of the result, or -1
 	started []bool
 }
 
-// pair finds the results and starts of the calls of history[at], an assistant message. They may come in
-// any order, and user messages may lie between, but none follows the next assistant message.
-func pair(history []Message, at int) exchange {
+// pairCalls finds the results and start records of the calls of history[at], an assistant message. They
+// may be in any order, with user messages between them, but all precede the next assistant message.
+func pairCalls(history []Message, at int) exchange {
 	calls := history[at].Calls
 	x := exchange{results: slices.Repeat([]int{-1}, len(calls)), started: make([]bool, len(calls))}
 	for i := at + 1; i < len(history) && history[i].Role != RoleAssistant; i++ {
@@ -73,16 +73,16 @@ func pair(history []Message, at int) exchange {
 	return x
 }
 
-// Arrange returns the messages as a model must see them, however the turns ended: each result follows
-// the message that called for it, in the order of the calls; each call has exactly one result, a
-// made-up one (interrupted) if it had none; records that are not for a model, or answer no call, are
-// left out. Messages that the newest summary covers are left out too ([Compacted]).
+// Arrange returns the messages in the form that models require, however the turns ended. Results follow
+// the message with their calls, in the order of the calls, and each call has exactly one result; a
+// missing result is replaced by one with [CodeInterrupted]. Records that are not for a model, results
+// without a call, and messages that the newest summary covers ([CompactedHistory]) are left out.
 //
-// The result shares the memory of the history if nothing needs to change, which keeps long histories
+// If nothing needs to change, the result shares the history's memory, so that long histories stay
 // cheap.
 func Arrange(history []Message) []Message {
-	history = Compacted(history)
-	n := arranged(history)
+	history = CompactedHistory(history)
+	n := countArranged(history)
 	if n == len(history) {
 		return slices.Clip(history)
 	}
@@ -90,7 +90,7 @@ func Arrange(history []Message) []Message {
 	for i := n; i < len(history); i++ {
 		m := &history[i]
 		switch {
-		case m.Heard():
+		case m.ShownAsUser():
 			out = append(out, *m)
 		case m.Role == RoleAssistant && len(m.Calls) > 0:
 			out = append(out, *m)
@@ -102,15 +102,15 @@ func Arrange(history []Message) []Message {
 	return out
 }
 
-// arranged returns how many messages at the beginning are in order already, up to the first exchange
-// that is not.
-func arranged(history []Message) int {
+// countArranged returns how many messages at the beginning are already in the form that [Arrange]
+// returns.
+func countArranged(history []Message) int {
 	for i := 0; i < len(history); {
 		m := &history[i]
 		switch {
-		case m.Heard():
+		case m.ShownAsUser():
 			i++
-		case m.Role == RoleAssistant && len(m.Calls) > 0 && answered(history[i:]):
+		case m.Role == RoleAssistant && len(m.Calls) > 0 && isAnswered(history[i:]):
 			i += 1 + len(m.Calls)
 		case m.Role == RoleAssistant && len(m.Calls) == 0 && strings.TrimSpace(m.Text) != "":
 			i++
@@ -121,8 +121,8 @@ func arranged(history []Message) int {
 	return len(history)
 }
 
-// answered reports whether the results of the first message's calls follow it in order.
-func answered(history []Message) bool {
+// isAnswered reports whether the results of the first message's calls follow it in order.
+func isAnswered(history []Message) bool {
 	calls := history[0].Calls
 	if len(history) <= len(calls) {
 		return false
@@ -136,7 +136,7 @@ func answered(history []Message) bool {
 }
 
 func appendResults(out, history []Message, at int) []Message {
-	x := pair(history, at)
+	x := pairCalls(history, at)
 	for n, call := range history[at].Calls {
 		if i := x.results[n]; i >= 0 {
 			out = append(out, history[i])
@@ -149,20 +149,20 @@ func appendResults(out, history []Message, at int) []Message {
 
 // failure returns an error result of a call.
 func failure(call Call, code, text string) Message {
-	return Message{Role: RoleTool, CallID: call.ID, Tool: call.Runs(), Status: StatusError, Code: code, Text: text}
+	return Message{Role: RoleTool, CallID: call.ID, Tool: call.EffectiveTool(), Status: StatusError, Code: code, Text: text}
 }
 
-// Stop returns what must be appended to the history of a stopped turn to end it: a result for each open
-// call, and the note as a final message, which tells the model not to continue. It returns nothing if
-// no turn is open.
-func Stop(history []Message, note string) []Message {
-	at := lastSpoken(history)
-	if at < 0 || ends(&history[at]) {
+// StopMessages returns the messages that end a stopped turn when they are appended to its history: a
+// result for each open call, and the note as the final message, which tells the model not to continue.
+// It returns nil if no turn is open.
+func StopMessages(history []Message, note string) []Message {
+	at := lastMessage(history)
+	if at < 0 || endsTurn(&history[at]) {
 		return nil
 	}
 	var out []Message
 	if history[at].Role == RoleAssistant {
-		x := pair(history, at)
+		x := pairCalls(history, at)
 		for n, call := range history[at].Calls {
 			if x.results[n] < 0 {
 				out = append(out, failure(call, CodeStopped, TextStopped))
@@ -172,14 +172,14 @@ func Stop(history []Message, note string) []Message {
 	return append(out, Message{Role: RoleAssistant, Text: note, Final: true})
 }
 
-// ends reports whether nothing has to be done after the message.
-func ends(m *Message) bool {
+// endsTurn reports whether the turn is complete with this message.
+func endsTurn(m *Message) bool {
 	return m.Role == RoleSummary || m.Role == RoleAssistant && (m.Final || len(m.Calls) == 0)
 }
 
-// lastSpoken returns the index of the last message that is neither a result nor a start, or -1. It
-// decides what has to be done next.
-func lastSpoken(history []Message) int {
+// lastMessage returns the index of the last user message, reply or summary, or -1. That message
+// determines the next step of a turn.
+func lastMessage(history []Message) int {
 	for i, h := range slices.Backward(history) {
 		if r := h.Role; r == RoleUser || r == RoleAssistant || r == RoleSummary {
 			return i
@@ -188,7 +188,7 @@ func lastSpoken(history []Message) int {
 	return -1
 }
 
-// turnStart returns the index of the message that precedes the present turn.
+// turnStart returns the index of the message that precedes the replies of the current turn, or -1.
 func turnStart(history []Message) int {
 	for i := len(history) - 1; i >= 0; i-- {
 		m := &history[i]
@@ -199,7 +199,7 @@ func turnStart(history []Message) int {
 	return -1
 }
 
-// Hash identifies a call by its tool and arguments. It is stored in [Message.Hash], and an approval
+// Hash returns a hash of a call's tool and arguments. It is stored in [Message.Hash], and approvals
 // should be bound to it.
 func Hash(tool, arguments string) string {
 	h := sha256.New()

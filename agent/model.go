@@ -11,9 +11,9 @@ import (
 
 // Model is a language model. Budgets and failover wrap it for one turn.
 type Model interface {
-	// Complete sends one request and returns the whole reply. It gives pieces of it to onDelta, if not
-	// nil, as they come. It retries transient failures itself and returns a *[ModelError] when it gives
-	// up.
+	// Complete sends one request and returns the whole reply. If onDelta is not nil, it is called with
+	// each piece of the reply as it arrives. Complete retries transient failures itself and returns a
+	// *[ModelError] when it gives up.
 	Complete(ctx context.Context, req Request, onDelta func(Delta)) (Reply, error)
 }
 
@@ -26,50 +26,50 @@ type Request struct {
 	Messages []Message
 	// Tools is the array of this round, in the order in which it is sent.
 	Tools []toolgroups.Tool
-	// ToolTokens estimates the cost of Tools, AllTokens that of all tools of the registry. They are for
+	// ToolTokens estimates the cost of Tools, AllTokens that of all tools in the registry. They are for
 	// statistics and are not sent.
 	ToolTokens, AllTokens int
 	// CacheKey is the same for all requests of one conversation.
 	CacheKey string
-	// CacheFor is how long the provider should keep the prompt; 0 leaves it to the provider.
+	// CacheFor is how long the provider should cache the prompt; 0 leaves it to the provider.
 	CacheFor time.Duration
-	// Temperature is between 0 and 2; nil leaves it to the provider. It is not sent to models that take
-	// none.
+	// Temperature is between 0 and 2; nil leaves it to the provider. It is not sent to models that do
+	// not accept one.
 	Temperature *float64
 	// Effort is the reasoning effort, one of [Efforts]; empty leaves it to the model.
 	Effort string
-	// ReadFile reads the pictures that [Shown] lists, for a model that can see; nil if there are none.
-	// Unreadable pictures are left out.
+	// ReadFile reads the pictures that [ShownPictures] lists; nil if there are none. Unreadable pictures
+	// are left out.
 	ReadFile func(path string, limit int64) ([]byte, error)
 }
 
-// Efforts are the reasoning efforts. A model with fewer takes the nearest.
+// Efforts returns the reasoning efforts. A model that has fewer uses the nearest.
 func Efforts() []string { return []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"} }
 
 // Delta is a piece of a reply while it streams.
 type Delta struct {
-	// Text continues what came before.
+	// Text is appended to the text of the earlier pieces.
 	Text string
-	// Restart says that the reply begins again because the first attempt broke off: discard everything
+	// Restart is set if the reply begins again because an attempt failed. Discard the pieces received
 	// before it.
 	Restart bool
 }
 
-// Profile is what is known of a model; zero values are unknown.
+// Profile describes a model; zero values are unknown.
 type Profile struct {
-	// Name is the provider's name for it.
+	// Name is the provider's name for the model.
 	Name string
-	// ContextTokens is the size of its context, MaxTools the longest tools array that it takes.
+	// ContextTokens is the size of its context, MaxTools the longest tools array that it accepts.
 	ContextTokens, MaxTools int
-	// Native says that it finds deferred tools with its provider's search.
-	Native bool
-	// LongCache says that its provider can keep prompts for an hour, at a higher price for writes.
+	// NativeSearch is set if the provider searches deferred tools for the model.
+	NativeSearch bool
+	// LongCache is set if the provider can cache prompts for an hour, at a higher price for writes.
 	LongCache bool
 	// Effort is the reasoning effort of requests that set none.
 	Effort string
 }
 
-// ProfileOf returns the profile of a model that has a method Profile.
+// ProfileOf returns the profile of a model that has a Profile method, otherwise the zero value.
 func ProfileOf(m Model) Profile {
 	if p, ok := m.(interface{ Profile() Profile }); ok {
 		return p.Profile()
@@ -82,9 +82,9 @@ type Reply struct {
 	Text string
 	// Reasoning is kept with the message, for models that require it back.
 	Reasoning string
-	// Calls are in the model's order. Their ids may be missing or repeat; the agent repairs that.
+	// Calls are in the model's order. Ids may be missing or repeated; the agent repairs them.
 	Calls []Call
-	// Truncated says that the model stopped at its output limit.
+	// Truncated is set if the model stopped at its output limit.
 	Truncated bool
 	Usage     Usage
 	// Model is the name that the provider reports.
@@ -98,13 +98,13 @@ type Kind string
 const (
 	// KindAuth: the provider refused the key.
 	KindAuth Kind = "auth"
-	// KindRateLimit: still over a rate limit or quota after the retries.
+	// KindRateLimit: a rate limit or quota is still exceeded after the retries.
 	KindRateLimit Kind = "rate_limit"
 	// KindUnavailable: no connection, 5xx, a broken or stalled stream after the retries.
 	KindUnavailable Kind = "unavailable"
 	// KindOverflow: the request is larger than the model's context.
 	KindOverflow Kind = "overflow"
-	// KindRejected: the provider rejects the request as wrong (400, unknown model).
+	// KindRejected: the provider rejects the request as invalid (400, unknown model).
 	KindRejected Kind = "rejected"
 	// KindRounds: the turn used up its rounds without an answer.
 	KindRounds Kind = "rounds"
@@ -112,18 +112,18 @@ const (
 	KindBudget Kind = "budget"
 )
 
-// ModelError is a failure of a turn; the user is told its kind. Its text is for the log and holds no
-// secrets.
+// ModelError is the reason why a turn failed. Users see a text that depends on Kind. The error text is
+// for the log and contains no secrets.
 type ModelError struct {
 	Kind Kind
 	// Status is the HTTP status, if there was one.
 	Status int
-	// RetryAfter is how long the provider asks to wait, if it does.
+	// RetryAfter is how long the provider asks to wait; 0 if it does not say.
 	RetryAfter time.Duration
-	// Notice, with [KindBudget], is shown to the user: which budget is used up, and what to do.
+	// Notice is shown to the user if Kind is [KindBudget]: which budget is used up, and what to do.
 	Notice string
-	// Remedy, with [KindAuth], is shown to an administrator: whose key was refused, and where it is
-	// set.
+	// Remedy is shown to an administrator if Kind is [KindAuth]: whose key was refused, and where to
+	// set another.
 	Remedy string
 	Err    error
 }
@@ -139,7 +139,7 @@ func (e *ModelError) Error() string {
 // Unwrap returns the cause.
 func (e *ModelError) Unwrap() error { return e.Err }
 
-// ErrNoAnswer is wrapped by the error of a turn in which the model said nothing.
+// ErrNoAnswer is wrapped by the error of a turn in which the model's answer was empty twice.
 var ErrNoAnswer = errors.New("empty answer")
 
 // ErrSuspended ends a turn that waits for the approval of a call. After the decision the turn is run

@@ -18,29 +18,29 @@ const (
 	MaxPictureBytes = 12 << 20
 )
 
-// The cost of a picture in tokens by Anthropic's rule, which is the most expensive: its pixels, once it
-// is scaled down, divided by a number (the same page).
+// The cost of a picture in tokens by Anthropic's rule, which is the most expensive: the number of pixels
+// after scaling down, divided by pixelsPerToken (the same page).
 const (
-	pictureSide    = 1568
-	pixelsPerToken = 750
-	mostTokens     = 1600
-	leastTokens    = 85
+	pictureSide      = 1568
+	pixelsPerToken   = 750
+	maxPictureTokens = 1600
+	minPictureTokens = 85
 )
 
 // PictureTokens estimates the cost of a picture.
 func PictureTokens(p *toolgroups.Picture) int {
 	w, h := p.Width, p.Height
 	if w <= 0 || h <= 0 || w > 1<<20 || h > 1<<20 {
-		return mostTokens
+		return maxPictureTokens
 	}
 	if longest := max(w, h); longest > pictureSide {
 		w, h = w*pictureSide/longest, h*pictureSide/longest
 	}
-	return min(max(w*h/pixelsPerToken, leastTokens), mostTokens)
+	return min(max(w*h/pixelsPerToken, minPictureTokens), maxPictureTokens)
 }
 
-// pictureTokens estimates the cost of a message's pictures.
-func pictureTokens(m *Message) (n int) {
+// messagePictureTokens estimates the cost of a message's pictures.
+func messagePictureTokens(m *Message) (n int) {
 	for i := range m.Files {
 		if p := m.Files[i].Picture; p != nil && !p.Gone {
 			n += PictureTokens(p)
@@ -49,16 +49,16 @@ func pictureTokens(m *Message) (n int) {
 	return n
 }
 
-// PictureRef identifies a picture of a request by the indexes of its message and of its file.
+// PictureRef identifies a picture in a request by the indexes of its message and its file.
 type PictureRef struct {
 	Message, File int
 	Picture       *toolgroups.Picture
 }
 
-// Shown lists the pictures that a model which can see is shown: those that users sent and tools made,
-// in their order. If there are more than a request may have, the newest are shown; the first of them
-// changes seldom and by many, so that a prompt cache holds in between.
-func Shown(messages []Message) []PictureRef {
+// ShownPictures returns the pictures to send to a model with vision, in order: those that users sent and
+// those that tools made. If there are more than a request may have, only the newest are sent. Old ones
+// are dropped rarely and many at a time, so that a prompt cache remains valid in between.
+func ShownPictures(messages []Message) []PictureRef {
 	var list []PictureRef
 	size := int64(0)
 	for i := range messages {
@@ -82,11 +82,11 @@ func Shown(messages []Message) []PictureRef {
 	return list
 }
 
-// TrimPictures returns the record that hides the oldest pictures, if they cost more than budget tokens
-// or soon exceed the bounds of a request: the newest that take half of the budget stay visible. It
-// returns false if all may stay. With a negative budget none stay.
+// TrimPictures returns a record that drops the oldest pictures from requests, if the pictures cost more
+// than budget tokens or approach the bounds of a request. The newest that fit in half of the budget are
+// kept. It returns false if all can be kept. If budget is negative, none are kept.
 func TrimPictures(history []Message, budget int) (Message, bool) {
-	seen := Shown(Arrange(history))
+	seen := ShownPictures(Arrange(history))
 	if len(seen) == 0 {
 		return Message{}, false
 	}
@@ -107,7 +107,7 @@ func TrimPictures(history []Message, budget int) (Message, bool) {
 	return Message{Role: RolePictures, Pictures: stay}, true
 }
 
-// withoutPictures marks the pictures that RolePictures records hide, and leaves out the records.
+// withoutPictures marks the pictures that RolePictures records drop, and removes those records.
 func withoutPictures(history []Message) []Message {
 	out := make([]Message, 0, len(history))
 	for i := range history {
@@ -120,7 +120,7 @@ func withoutPictures(history []Message) []Message {
 	return out
 }
 
-// hidePictures marks all pictures but the newest stay. The messages are the caller's own, their files are not.
+// hidePictures marks all pictures except the newest (stay is their number) as gone, in place.
 func hidePictures(messages []Message, stay int) {
 	for i := len(messages) - 1; i >= 0; i-- {
 		m := &messages[i]

@@ -14,7 +14,7 @@ import (
 // paths are those of the pictures that a model is shown.
 func paths(history []agent.Message) (list []string) {
 	shown := agent.Arrange(history)
-	for _, s := range agent.Shown(shown) {
+	for _, s := range agent.ShownPictures(shown) {
 		list = append(list, shown[s.Message].Files[s.File].Path)
 	}
 	return list
@@ -67,12 +67,12 @@ func TestARequestIsBounded(t *testing.T) {
 	var history []agent.Message
 	for i := range 60 {
 		history = append(history, agent.Message{Role: agent.RoleUser, Files: []toolgroups.File{{Path: fmt.Sprint(i), Picture: &toolgroups.Picture{Size: 1}}}})
-		if n := len(agent.Shown(history)); n > agent.MaxPictures || n < min(i, agent.MaxPictures/2) {
+		if n := len(agent.ShownPictures(history)); n > agent.MaxPictures || n < min(i, agent.MaxPictures/2) {
 			t.Errorf("%d of %d are shown", n, i+1)
 		}
 	}
 	large := agent.Message{Role: agent.RoleTool, Files: []toolgroups.File{{Path: "large", Picture: &toolgroups.Picture{Size: agent.MaxPictureBytes}}}}
-	if got := agent.Shown(append(history, large)); len(got) != 1 {
+	if got := agent.ShownPictures(append(history, large)); len(got) != 1 {
 		t.Errorf("%d are shown beside a large one", len(got)-1)
 	}
 }

@@ -129,7 +129,7 @@ func TestMistakesInEveryMode(t *testing.T) {
 			want, ok := map[search.Routing]string{
 				search.RoutingGroups: wants.groups, search.RoutingBridge: wants.bridge, search.RoutingSearch: wants.search,
 				search.RoutingAll: wants.all, search.RoutingNative: wants.search, // no provider with a search of its own
-			}[search.Recorded(c.last().Routing)]
+			}[search.RecordedRouting(c.last().Routing)]
 			got := c.result("a")
 			if answer := got.Code + ": " + got.Text; !ok || !strings.HasPrefix(answer, want) {
 				t.Errorf("%s: %s is answered %q, want %q", routing, call, answer, want)

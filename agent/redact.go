@@ -7,13 +7,13 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// NoteMasked follows a result in which secrets were masked: a model that writes such a text back would
-// destroy them.
+// NoteMasked is appended to a result in which secrets were masked. A model that writes such a text back
+// to its source would destroy the secrets.
 const NoteMasked = "\n[Secrets in this result are hidden from you and shown as ••••. Do not write this text back over its source, and do not try to find them out.]"
 
-// masked returns the tool with secrets in its results masked, before they are cut to their length,
-// because half a secret cannot be recognized.
-func (r *run) masked(tool toolgroups.Tool) toolgroups.Tool {
+// withMasking returns the tool with secrets masked in its results. They are masked before long results
+// are cut, because half a secret cannot be recognized.
+func (r *run) withMasking(tool toolgroups.Tool) toolgroups.Tool {
 	mask := r.turn.Redact
 	if mask == nil {
 		return tool
@@ -48,10 +48,10 @@ func maskError(err error, mask func(string) string) error {
 	return err
 }
 
-// say masks the text of a reply for the user and the conversation. Calls are not masked: they have to
-// do what the user asked for.
-func (r *run) say(text string) string {
-	text = Spoken(text)
+// redactReply returns the visible text of a reply with secrets masked. Calls are not masked, because
+// they have to do what the user asked for.
+func (r *run) redactReply(text string) string {
+	text = VisibleText(text)
 	if r.turn.Redact == nil {
 		return text
 	}

@@ -9,11 +9,11 @@ import (
 )
 
 // RestoreGroups returns the names of the groups that a conversation has loaded, in the order of their
-// first successful load; parallel loads count in the order of their calls. It needs the whole history,
-// not a window, or at least all messages with the label [LabelLoad]: both give the same names.
+// first successful load; parallel loads are in the order of their calls. It needs the whole history, not
+// a window, or at least all messages with the label [LabelLoad], which give the same names.
 //
-// Only a successful result of load_tool_group counts. Call ids are forgotten at each assistant message,
-// because some servers number the calls of every reply from zero.
+// Only a successful result of load_tool_group counts. Results are matched with the calls of the last
+// assistant message only, because some servers number the calls of every reply from zero.
 func RestoreGroups(history iter.Seq[Message]) []string {
 	var groups []string
 	var loads []load
@@ -23,13 +23,13 @@ func RestoreGroups(history iter.Seq[Message]) []string {
 			groups = appendLoaded(groups, loads)
 			loads = loads[:0]
 			for i := range m.Calls {
-				if m.Calls[i].Runs() == toolgroups.LoadToolGroup {
+				if m.Calls[i].EffectiveTool() == toolgroups.LoadToolGroup {
 					loads = append(loads, load{call: m.Calls[i]})
 				}
 			}
 		case RoleTool:
 			if len(loads) > 0 && m.Tool == toolgroups.LoadToolGroup {
-				settle(loads, m.CallID, m.Status)
+				setStatus(loads, m.CallID, m.Status)
 			}
 		}
 	}
@@ -42,8 +42,8 @@ type load struct {
 	status Status
 }
 
-// settle sets the result of the first call with this id that has none.
-func settle(loads []load, id string, status Status) {
+// setStatus sets the status of the first load with this call id that has none.
+func setStatus(loads []load, id string, status Status) {
 	for i := range loads {
 		if loads[i].call.ID == id && loads[i].status == "" {
 			loads[i].status = status
@@ -57,7 +57,7 @@ func appendLoaded(groups []string, loads []load) []string {
 		if l.status != StatusOK {
 			continue
 		}
-		name, ok := toolgroups.LoadArgument(json.RawMessage(l.call.Arg()))
+		name, ok := toolgroups.ParseLoadArgument(json.RawMessage(l.call.EffectiveArguments()))
 		if ok && name != "" && !slices.Contains(groups, name) {
 			groups = append(groups, name)
 		}
@@ -65,9 +65,9 @@ func appendLoaded(groups []string, loads []load) []string {
 	return groups
 }
 
-// WithoutTexts returns what stays of a message whose texts are erased: the calls that loaded one of
-// these groups, and whether calls of load_tool_group succeeded, as [RestoreGroups] reads them. It
-// returns false if nothing stays. It is idempotent.
+// WithoutTexts returns the parts of a message that are kept when its texts are erased, for
+// [RestoreGroups]: calls that loaded one of these groups, and whether calls of load_tool_group
+// succeeded. It returns false if nothing is kept. It is idempotent.
 func (m Message) WithoutTexts(groups []string) (Message, bool) {
 	if m.Label() != LabelLoad {
 		return Message{}, false
@@ -78,11 +78,11 @@ func (m Message) WithoutTexts(groups []string) (Message, bool) {
 		return left, true
 	}
 	for i := range m.Calls {
-		if m.Calls[i].Runs() != toolgroups.LoadToolGroup {
+		if m.Calls[i].EffectiveTool() != toolgroups.LoadToolGroup {
 			continue
 		}
 		call := Call{ID: m.Calls[i].ID, Name: toolgroups.LoadToolGroup} // results are matched to calls in order
-		if name, ok := toolgroups.LoadArgument(json.RawMessage(m.Calls[i].Arg())); ok && slices.Contains(groups, name) {
+		if name, ok := toolgroups.ParseLoadArgument(json.RawMessage(m.Calls[i].EffectiveArguments())); ok && slices.Contains(groups, name) {
 			call.Arguments = loadArguments(name)
 		}
 		left.Calls = append(left.Calls, call)
@@ -96,7 +96,7 @@ func loadArguments(group string) string {
 	return string(data)
 }
 
-// Label returns the message's label in the log; empty for none.
+// Label returns the message's label in the log; empty if it has none.
 func (m Message) Label() string {
 	switch m.Role {
 	case RoleSummary:
@@ -105,7 +105,7 @@ func (m Message) Label() string {
 		return LabelRefused
 	case RoleAssistant:
 		for i := range m.Calls {
-			if m.Calls[i].Runs() == toolgroups.LoadToolGroup {
+			if m.Calls[i].EffectiveTool() == toolgroups.LoadToolGroup {
 				return LabelLoad
 			}
 		}
@@ -117,16 +117,16 @@ func (m Message) Label() string {
 	return ""
 }
 
-// Runs returns the name of the tool that the call really runs.
-func (c Call) Runs() string {
+// EffectiveTool returns the name of the tool that the call runs, after unwrapping.
+func (c Call) EffectiveTool() string {
 	if c.Tool != "" {
 		return c.Tool
 	}
 	return c.Name
 }
 
-// Arg returns the arguments of the tool that [Call.Runs] names.
-func (c Call) Arg() string {
+// EffectiveArguments returns the arguments of the tool that [Call.EffectiveTool] names.
+func (c Call) EffectiveArguments() string {
 	if c.Tool != "" {
 		return c.Input
 	}

@@ -168,11 +168,11 @@ func exchanges(t *rapid.T) []agent.Message {
 		}
 		m.Calls = append(m.Calls, c)
 		if rapid.Bool().Draw(t, "started") {
-			rest = append(rest, agent.Message{Role: agent.RoleStarted, CallID: c.ID, Tool: c.Runs()})
+			rest = append(rest, agent.Message{Role: agent.RoleStarted, CallID: c.ID, Tool: c.EffectiveTool()})
 		}
 		if rapid.IntRange(0, 3).Draw(t, "ended") > 0 {
 			rest = append(rest, agent.Message{
-				Role: agent.RoleTool, CallID: c.ID, Tool: c.Runs(), Text: strings.Repeat("result ", rapid.IntRange(0, 400).Draw(t, "size")),
+				Role: agent.RoleTool, CallID: c.ID, Tool: c.EffectiveTool(), Text: strings.Repeat("result ", rapid.IntRange(0, 400).Draw(t, "size")),
 				Status: rapid.SampledFrom([]agent.Status{agent.StatusOK, agent.StatusError, "pending"}).Draw(t, "status"),
 			})
 		}

@@ -161,14 +161,14 @@ func TestStoppedTurnIsOver(t *testing.T) {
 		{Role: agent.RoleStarted, CallID: "a", Tool: "exec"},
 		gave("b", "read_file", agent.StatusOK),
 	}
-	c.history = append(c.history, agent.Stop(c.history, agent.NoteStopped)...)
+	c.history = append(c.history, agent.StopMessages(c.history, agent.NoteStopped)...)
 	if got := c.result("a"); got.Code != agent.CodeStopped {
 		t.Errorf("open call: %+v", got)
 	}
 	if m := c.last(); !m.Final || m.Text != agent.NoteStopped {
 		t.Errorf("note %+v", m)
 	}
-	if again := agent.Stop(c.history, agent.NoteStopped); again != nil {
+	if again := agent.StopMessages(c.history, agent.NoteStopped); again != nil {
 		t.Errorf("stopped twice: %+v", again)
 	}
 	if err := c.run(&script{t: t}); err != nil {
@@ -178,7 +178,7 @@ func TestStoppedTurnIsOver(t *testing.T) {
 	if n := len(s.requests[0].Messages); n != 6 || c.count("exec") != 0 {
 		t.Errorf("request of %d messages, exec ran %d times", n, c.count("exec"))
 	}
-	if got := agent.Stop([]agent.Message{{Role: agent.RoleUser, Text: "z"}}, agent.NoteStopped); len(got) != 1 {
+	if got := agent.StopMessages([]agent.Message{{Role: agent.RoleUser, Text: "z"}}, agent.NoteStopped); len(got) != 1 {
 		t.Errorf("stop before the first reply: %+v", got)
 	}
 }

@@ -11,36 +11,36 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Notes that are added to one request and are not part of the conversation.
+// Notes that are added to one request only and are not part of the conversation.
 const (
 	nudgeAnswer = "Your last reply was empty. Answer the message above now, in words."
 	nudgeLast   = "This is the last step of this turn. Answer now with what you have; no more tools will be run."
-	// noteCut follows an answer that the model could not finish.
-	noteCut = "\n\n[The answer was cut off at the model's output limit.]"
+	// noteTruncated is appended to an answer that was cut off.
+	noteTruncated = "\n\n[The answer was cut off at the model's output limit.]"
 )
 
-// Shares of the context, in percent: what a request may fill, the rest being for the reply, and what
-// the messages get even if the tools leave less.
+// Shares of the context, in percent. A request may fill requestShare; the rest is for the reply. The
+// messages may use messageShare even if the tools leave less.
 const (
 	requestShare = 85
 	messageShare = 25
 )
 
-// ask makes a request and emits the reply. done says that it was the answer.
+// ask sends a request and emits the reply. done reports whether the reply was the answer.
 func (r *run) ask(ctx context.Context) (done bool, err error) {
 	rounds := r.rounds()
 	bound := cmp.Or(r.turn.MaxRounds, maxRounds)
 	if rounds >= bound {
 		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("no answer after %d rounds", rounds)}
 	}
-	if b := tally(r.history); b.loops >= loopRounds {
-		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("%d rounds of calls that were already stopped", b.loops)}
+	if b := countFailures(r.history); b.loopRounds >= maxLoopRounds {
+		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("%d rounds in which all calls had failed too often", b.loopRounds)}
 	}
-	r.round = r.offer()
-	if err := r.remind(); err != nil {
+	r.round = r.routeTools()
+	if err := r.addToolNote(); err != nil {
 		return false, err
 	}
-	if err := r.clear(); err != nil {
+	if err := r.clearOldResults(); err != nil {
 		return false, err
 	}
 	nudge := ""
@@ -48,11 +48,11 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 		nudge = nudgeLast
 	}
 	reply, err := r.complete(ctx, rounds+1, nudge)
-	if err == nil && empty(reply) {
+	if err == nil && isEmpty(reply) {
 		before := reply.Usage
 		reply, err = r.complete(ctx, rounds+1, nudgeAnswer)
 		reply.Usage = before.plus(reply.Usage)
-		if err == nil && empty(reply) {
+		if err == nil && isEmpty(reply) {
 			err = &ModelError{Kind: KindUnavailable, Err: ErrNoAnswer}
 		}
 	}
@@ -62,7 +62,7 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 		}
 		return false, err
 	}
-	m := r.message(reply)
+	m := r.assistantMessage(reply)
 	return m.Final, r.emit(m)
 }
 
@@ -76,16 +76,16 @@ func (r *run) rounds() int {
 	return n
 }
 
-func empty(r Reply) bool { return len(r.Calls) == 0 && strings.TrimSpace(r.Text) == "" }
+func isEmpty(r Reply) bool { return len(r.Calls) == 0 && strings.TrimSpace(r.Text) == "" }
 
 func (u Usage) plus(v Usage) Usage {
 	return Usage{
-		Input: u.Input + v.Input, Cached: u.Cached + v.Cached, Written: u.Written + v.Written, Hour: u.Hour + v.Hour,
+		Input: u.Input + v.Input, Cached: u.Cached + v.Cached, CacheWritten: u.CacheWritten + v.CacheWritten, CacheWrittenHour: u.CacheWrittenHour + v.CacheWrittenHour,
 		Output: u.Output + v.Output, Tools: v.Tools,
 	}
 }
 
-// complete makes one request, with smaller windows if the model refuses the first.
+// complete sends one request, and retries with smaller windows if it overflows the model's context.
 func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, error) {
 	req := Request{
 		Messages:    r.window(nudge),
@@ -97,18 +97,18 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 		Temperature: r.turn.Temperature,
 		Effort:      r.turn.Effort,
 	}
-	if len(Shown(req.Messages)) > 0 {
+	if len(ShownPictures(req.Messages)) > 0 {
 		req.ReadFile = r.turn.ReadFile
 	}
 	req.System = r.prompt(round, false)
 	for halved := 0; ; halved++ {
-		reply, err := r.request(ctx, req)
+		reply, err := r.sendRequest(ctx, req)
 		var failure *ModelError
 		if halved == 2 || !errors.As(err, &failure) || failure.Kind != KindOverflow {
 			return reply, err
 		}
 		size := EstimateTokens(req.Messages)
-		r.limit = max(1, size/2)
+		r.windowLimit = max(1, size/2)
 		req.Messages = r.window(nudge)
 		if EstimateTokens(req.Messages) >= size {
 			return reply, err
@@ -119,15 +119,15 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 	}
 }
 
-// system returns the system prompt, its static part first so that it can be cached.
-func (r *run) system() string {
+// systemPrompt returns the system prompt, the static part first so that it can be cached.
+func (r *run) systemPrompt() string {
 	prompt := toolgroups.JoinPrompt(r.turn.Prompt, r.round.Registry().Listing())
-	return toolgroups.JoinPrompt(prompt, strings.TrimSpace(r.turn.Tail))
+	return toolgroups.JoinPrompt(prompt, strings.TrimSpace(r.turn.PromptTail))
 }
 
 func (r *run) window(nudge string) []Message {
 	messages, left := Window(r.history, r.budget())
-	r.left = left
+	r.omitted = left
 	if nudge != "" {
 		messages = append(messages, Message{Role: RoleUser, Text: nudge})
 	}
@@ -139,20 +139,20 @@ func (r *run) contextSize() int {
 	return cmp.Or(r.turn.ContextTokens, ProfileOf(r.model).ContextTokens)
 }
 
-// budget returns how many tokens the messages of a request may take; 0 for no bound.
+// budget returns how many tokens the messages of a request may take; 0 means no bound.
 func (r *run) budget() int {
 	size := r.contextSize()
 	if size == 0 {
-		return r.limit
+		return r.windowLimit
 	}
-	room := max(size*requestShare/100-r.round.Tokens()-len(r.system())/bytesPerToken, size*messageShare/100, 1)
-	if r.limit > 0 {
-		room = min(room, r.limit)
+	room := max(size*requestShare/100-r.round.Tokens()-len(r.systemPrompt())/bytesPerToken, size*messageShare/100, 1)
+	if r.windowLimit > 0 {
+		room = min(room, r.windowLimit)
 	}
 	return room
 }
 
-func (r *run) request(ctx context.Context, req Request) (Reply, error) {
+func (r *run) sendRequest(ctx context.Context, req Request) (Reply, error) {
 	var onDelta func(Delta)
 	if r.turn.Observe != nil {
 		names := make([]string, len(req.Tools))
@@ -166,30 +166,30 @@ func (r *run) request(ctx context.Context, req Request) (Reply, error) {
 		onDelta = func(d Delta) { r.observe(Event{Delta: &d}) }
 	}
 	reply, err := r.model.Complete(ctx, req, onDelta)
-	told := ReplyEvent{Err: err, Text: reply.Text != ""}
+	told := ReplyEvent{Err: err, HasText: reply.Text != ""}
 	if r.turn.Observe != nil {
-		told.Aloud = beganInThought(reply.Text)
+		told.BeganInThought = beganInThought(reply.Text)
 	}
-	reply.Usage.Tools, reply.Text = r.round.Tokens(), Spoken(reply.Text)
+	reply.Usage.Tools, reply.Text = r.round.Tokens(), VisibleText(reply.Text)
 	r.observe(Event{Reply: &told})
 	return reply, err
 }
 
-func (r *run) message(reply Reply) Message {
+func (r *run) assistantMessage(reply Reply) Message {
 	m := Message{
-		Role: RoleAssistant, Text: r.say(reply.Text), Reasoning: reply.Reasoning, Calls: r.unwrap(identify(reply.Calls, r.history), reply.Truncated),
+		Role: RoleAssistant, Text: r.redactReply(reply.Text), Reasoning: reply.Reasoning, Calls: r.unwrap(assignIDs(reply.Calls, r.history), reply.Truncated),
 		Final: len(reply.Calls) == 0, Truncated: reply.Truncated, Usage: &reply.Usage, Model: reply.Model,
 		Routing: r.round.Record(), CacheFor: r.cacheFor(),
 	}
 	if m.Final && m.Truncated {
-		m.Text += noteCut
+		m.Text += noteTruncated
 	}
 	return m
 }
 
-// identify gives each call without a usable id its own. A made-up id occurs in no earlier message,
-// because some servers require that.
-func identify(calls []Call, history []Message) []Call {
+// assignIDs gives each call without a unique id a new one. The new id of a call without an id occurs in
+// no earlier message, because some servers require that.
+func assignIDs(calls []Call, history []Message) []Call {
 	calls = slices.Clone(calls)
 	seen := make(map[string]bool, len(calls))
 	if slices.ContainsFunc(calls, func(c Call) bool { return c.ID == "" }) {

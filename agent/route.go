@@ -12,24 +12,24 @@ import (
 	"oneclaw/toolgroups"
 )
 
-func (r *run) offer() *toolgroups.Round { return r.turn.Set.Route(r.turn.Router, r.facts()) }
+func (r *run) routeTools() *toolgroups.Round { return r.turn.Set.Route(r.turn.Router, r.routerFacts()) }
 
-// facts returns what the router needs for its decision.
-func (r *run) facts() toolgroups.Facts {
+// routerFacts returns the input for the router's decision.
+func (r *run) routerFacts() toolgroups.RouteInput {
 	model := ProfileOf(r.model)
-	return toolgroups.Facts{
-		Scope: r.turn.Scope, ContextTokens: r.contextSize(), Recorded: routing(r.history), Past: past(r.history),
-		First: first(r.history), Model: model.Name, MaxTools: model.MaxTools, Native: model.Native, Idle: r.idle(), Kept: r.kept(),
-		Shown: r.shown(r.history),
+	return toolgroups.RouteInput{
+		Scope: r.turn.Scope, ContextTokens: r.contextSize(), Recorded: recordedRouting(r.history), PastCalls: pastCalls(r.history),
+		FirstRequest: isFirstRequest(r.history), Model: model.Name, MaxTools: model.MaxTools, NativeSearch: model.NativeSearch, Idle: r.idle(), CacheTTL: r.lastCacheFor(),
+		VisibleResults: r.shownToolTexts(r.history),
 	}
 }
 
-// shown returns the texts about tools in a history that the model still sees.
-func (r *run) shown(history []Message) func() []string {
+// shownToolTexts returns a function that lists the texts about tools that the model is still sent.
+func (r *run) shownToolTexts(history []Message) func() []string {
 	return sync.OnceValue(func() (texts []string) {
 		messages, _ := Window(history, r.budget())
 		for i := range messages {
-			if m := &messages[i]; m.Role == RoleTool && m.Status == StatusOK && tellsOfTools(m.Tool) {
+			if m := &messages[i]; m.Role == RoleTool && m.Status == StatusOK && isAboutTools(m.Tool) {
 				texts = append(texts, m.Text)
 			}
 		}
@@ -37,12 +37,12 @@ func (r *run) shown(history []Message) func() []string {
 	})
 }
 
-// tellsOfTools reports whether the results of a tool tell the model how to call others.
-func tellsOfTools(tool string) bool {
+// isAboutTools reports whether a tool's results describe how to call other tools.
+func isAboutTools(tool string) bool {
 	return tool == toolgroups.LoadToolGroup || tool == toolgroups.ToolSearch || tool == toolgroups.ToolDescribe
 }
 
-// idle returns the time since the model's last reply.
+// idle returns the time since the model's last reply; 0 if there is none.
 func (r *run) idle() time.Duration {
 	for i := len(r.history) - 1; i >= 0; i-- {
 		if m := &r.history[i]; m.Role == RoleAssistant && (m.Routing != "" || m.Usage != nil) && !m.Time.IsZero() {
@@ -52,17 +52,17 @@ func (r *run) idle() time.Duration {
 	return 0
 }
 
-// kept returns how long the provider was asked to keep the prompt of the last reply.
-func (r *run) kept() time.Duration {
-	if at := replied(r.history); at >= 0 {
+// lastCacheFor returns how long the provider was asked to cache the prompt of the last reply.
+func (r *run) lastCacheFor() time.Duration {
+	if at := lastReply(r.history); at >= 0 {
 		return r.history[at].CacheFor
 	}
 	return 0
 }
 
-// routing returns what the newest reply or summary of a model has recorded. Messages that no model made
-// (of a stopped turn) do not count.
-func routing(history []Message) string {
+// recordedRouting returns the routing in the newest reply or summary by a model. The final message of a
+// stopped turn is not by a model and does not count.
+func recordedRouting(history []Message) string {
 	for i := len(history) - 1; i >= 0; i-- {
 		if m := &history[i]; m.Routing != "" || m.Usage != nil {
 			return m.Routing
@@ -71,8 +71,8 @@ func routing(history []Message) string {
 	return ""
 }
 
-// first reports whether the history has no reply yet.
-func first(history []Message) bool {
+// isFirstRequest reports whether the history has no reply yet.
+func isFirstRequest(history []Message) bool {
 	for i := range history {
 		if r := history[i].Role; r == RoleAssistant || r == RoleSummary {
 			return false
@@ -81,14 +81,14 @@ func first(history []Message) bool {
 	return true
 }
 
-// past returns the calls of the present turn that have results.
-func past(history []Message) []toolgroups.PastCall {
+// pastCalls returns the calls of the current turn that have results.
+func pastCalls(history []Message) []toolgroups.PastCall {
 	var calls []toolgroups.PastCall
 	for i := turnStart(history) + 1; i < len(history); i++ {
 		if history[i].Role != RoleAssistant {
 			continue
 		}
-		x := pair(history, i)
+		x := pairCalls(history, i)
 		for n, call := range history[i].Calls {
 			if at := x.results[n]; at >= 0 {
 				calls = append(calls, toolgroups.PastCall{
@@ -101,18 +101,18 @@ func past(history []Message) []toolgroups.PastCall {
 	return calls
 }
 
-// remind tells the model which tools of loaded groups it can reach, if the way to them has changed
-// since its last request, or the text about them was erased.
-func (r *run) remind() error {
-	groups, outside, deferred := r.round.Reach()
-	if len(outside)+len(deferred) == 0 || !r.round.Switched() && (r.turn.Incomplete || r.told(groups)) {
+// addToolNote adds a note with the tools of loaded groups, if the way to call them has changed since the
+// last request, or if the text about them was erased.
+func (r *run) addToolNote() error {
+	groups, outside, deferred := r.round.LoadedGroups()
+	if len(outside)+len(deferred) == 0 || !r.round.ModeChanged() && (r.turn.Incomplete || r.historyShows(groups)) {
 		return nil
 	}
-	return r.emit(Message{Role: RoleNote, Text: r.reach(), Routing: r.round.Record()})
+	return r.emit(Message{Role: RoleNote, Text: r.loadedGroupsNote(), Routing: r.round.Record()})
 }
 
-// told reports whether the history shows that groups are loaded.
-func (r *run) told(groups []string) bool {
+// historyShows reports whether the history shows the model that these groups are loaded.
+func (r *run) historyShows(groups []string) bool {
 	missing := slices.Clone(groups)
 	tells := func(names ...string) {
 		missing = slices.DeleteFunc(missing, func(name string) bool { return slices.Contains(names, name) })
@@ -121,12 +121,12 @@ func (r *run) told(groups []string) bool {
 		switch m := &r.history[i]; {
 		case m.Erased:
 		case m.Role == RoleNote, m.Role == RoleSummary:
-			_, list, _ := strings.Cut(m.Reach+m.Text, reachBegin)
+			_, list, _ := strings.Cut(m.LoadedGroups+m.Text, loadedGroupsPrefix)
 			list, _, _ = strings.Cut(list, ".")
 			tells(strings.Split(list, ", ")...)
 		case m.Label() == LabelLoad:
 			for _, call := range m.Calls {
-				name, _ := toolgroups.LoadArgument(json.RawMessage(call.Arg()))
+				name, _ := toolgroups.ParseLoadArgument(json.RawMessage(call.EffectiveArguments()))
 				tells(name)
 			}
 		}
@@ -134,26 +134,26 @@ func (r *run) told(groups []string) bool {
 	return len(missing) == 0
 }
 
-// reachBegin begins the list of loaded groups.
-const reachBegin = "Loaded tool groups: "
+// loadedGroupsPrefix begins the list of loaded groups in a note.
+const loadedGroupsPrefix = "Loaded tool groups: "
 
-// maxReach bounds the list of tools that the model runs through others, in characters.
-const maxReach = 12_000
+// maxToolList bounds the list of tools that the model calls through other tools, in bytes.
+const maxToolList = 12_000
 
-// reach returns the loaded groups and those of their tools that the model is not shown; empty if none
-// are loaded.
-func (r *run) reach() string {
-	groups, outside, deferred := r.round.Reach()
+// loadedGroupsNote lists the loaded groups and those of their tools that are not in the tools array. It
+// returns "" if none are loaded.
+func (r *run) loadedGroupsNote() string {
+	groups, outside, deferred := r.round.LoadedGroups()
 	var text []string
 	if len(groups) > 0 {
-		text = append(text, reachBegin+strings.Join(groups, ", ")+". They stay loaded.")
+		text = append(text, loadedGroupsPrefix+strings.Join(groups, ", ")+". They stay loaded.")
 	}
 	if len(outside) > 0 {
 		text = append(text, fmt.Sprintf("Not listed as tools of their own, but ready: %s(names) shows their parameters, %s(name, arguments) runs them: %s.",
-			toolgroups.ToolDescribe, toolgroups.ToolCall, r.names(outside, toolgroups.ToolDescribe+" with the name of a group lists its tools")))
+			toolgroups.ToolDescribe, toolgroups.ToolCall, r.listTools(outside, toolgroups.ToolDescribe+" with the name of a group lists its tools")))
 	}
 	if len(deferred) > 0 {
-		text = append(text, "Ready, and found by a search for their names: "+r.names(deferred, "search for what they do")+".")
+		text = append(text, "Ready, and found by a search for their names: "+r.listTools(deferred, "search for what they do")+".")
 	}
 	if len(text) == 0 {
 		return ""
@@ -161,10 +161,10 @@ func (r *run) reach() string {
 	return "[" + strings.Join(text, " ") + "]"
 }
 
-// names lists tools; if that is too long for the model's context, as many as fit and how to find the
-// others.
-func (r *run) names(tools []string, others string) string {
-	limit := maxReach
+// listTools lists tools. If the list is too long for the model's context, it ends with others, which
+// says how to find the rest.
+func (r *run) listTools(tools []string, others string) string {
+	limit := maxToolList
 	if size := r.contextSize(); size > 0 {
 		limit = min(limit, size/2)
 	}
@@ -175,7 +175,7 @@ func (r *run) names(tools []string, others string) string {
 	return names[:max(0, strings.LastIndex(names[:limit], ","))] + " and more: " + others
 }
 
-// unwrap records in calls which tools they really run, as far as that can be told.
+// unwrap sets Tool and Input of calls that run another tool, if that tool can be determined.
 func (r *run) unwrap(calls []Call, truncated bool) []Call {
 	for i := range calls {
 		if !truncated || json.Valid([]byte(calls[i].Arguments)) {
@@ -188,7 +188,7 @@ func (r *run) unwrap(calls []Call, truncated bool) []Call {
 func (r *run) unwrapOne(call Call) (Call, *toolgroups.Error) {
 	tool, input, fault := r.round.Unwrap(call.Name, json.RawMessage(call.Arguments))
 	if tool != call.Name && tool != "" {
-		// A refused call also names the tool that was meant: statistics, views and approvals use that
+		// Set the tool of a refused call too, because statistics, admin pages and approvals use its
 		// name.
 		call.Tool, call.Input = tool, string(input)
 		if fault != nil {
@@ -198,8 +198,8 @@ func (r *run) unwrapOne(call Call) (Call, *toolgroups.Error) {
 	return call, fault
 }
 
-// lookup finds the tool of a call. It unwraps the call again, because records may be older than the
-// tools of this round.
+// lookup finds the tool of a call. It unwraps the call again, because the call may have been recorded
+// before the tools changed.
 func (r *run) lookup(call Call) (Call, toolgroups.Tool, *toolgroups.Error) {
 	call.Tool, call.Input = "", ""
 	call, fault := r.unwrapOne(call)
@@ -210,6 +210,6 @@ func (r *run) lookup(call Call) (Call, toolgroups.Tool, *toolgroups.Error) {
 	if call.Tool != "" {
 		find = r.round.LookupUnwrapped
 	}
-	tool, fault := find(call.Runs(), r.turn.Scope)
+	tool, fault := find(call.EffectiveTool(), r.turn.Scope)
 	return call, tool, fault
 }

@@ -24,7 +24,7 @@ func TestAutoIsDecidedOncePerSession(t *testing.T) {
 	other.history = c.history
 	wantOffered(t, other.say("y", says("ok")).requests[0], offered(before))
 	other.history = append(other.history, agent.Message{Role: agent.RoleUser, Text: "stop"})
-	other.history = append(other.history, agent.Stop(other.history, agent.NoteStopped)...)
+	other.history = append(other.history, agent.StopMessages(other.history, agent.NoteStopped)...)
 	wantOffered(t, other.say("go on", says(strings.Repeat("long ", 4000))).requests[0], offered(before))
 	turn := other.turn
 	turn.History, turn.Set = append(other.history, agent.Message{Role: agent.RoleUser, Text: "z"}), other.set(other.history)

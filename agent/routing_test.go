@@ -43,7 +43,7 @@ func bridgeTools() []string { return []string{"tool_search", "tool_describe", "t
 
 // deferrableTokens is what their schemas cost.
 func (w *world) deferrableTokens() int {
-	return toolgroups.EstimateTokens(search.Tools(search.Deferrable(w.registry, toolgroups.RoleUser)))
+	return toolgroups.EstimateTokens(search.Tools(search.DeferrableEntries(w.registry, toolgroups.RoleUser)))
 }
 
 // narrow is a script whose provider takes short tools arrays only.
@@ -277,7 +277,7 @@ func TestAutoDecidesAgainWhenTheCacheIsMissedAnyway(t *testing.T) {
 	c.turn.ContextTokens = 128_000
 	mode := func(c *chat) string {
 		c.say("x", says("ok"))
-		return string(search.Recorded(c.last().Routing))
+		return string(search.RecordedRouting(c.last().Routing))
 	}
 	c.registry = padded(t, c.world, 3_000) // too many to offer all at once
 	before := mode(c)

@@ -226,8 +226,8 @@ func TestEvents(t *testing.T) {
 			got = append(got, fmt.Sprint("reply ", e.Reply.Err))
 		case e.Delta != nil:
 			got = append(got, "delta "+e.Delta.Text)
-		case e.Ended != nil:
-			got = append(got, "ended "+e.Ended.Tool+" "+string(e.Ended.Status))
+		case e.ToolEnded != nil:
+			got = append(got, "ended "+e.ToolEnded.Tool+" "+string(e.ToolEnded.Status))
 		}
 	}
 	replies := []agent.Reply{calls(loads("a", "pdf")), says("ok")}

@@ -36,7 +36,7 @@ func spokenReplies() map[string]string {
 func TestNoThoughtIsShownWhileAReplyComes(t *testing.T) {
 	for text, want := range spokenReplies() {
 		for i := range text {
-			got := agent.Speaking(text[:i], false)
+			got := agent.VisiblePrefix(text[:i], false)
 			if strings.Contains(got, "SECRET") || !strings.Contains(text, "```") && (strings.Contains(got, "<|") || strings.Contains(got, "<th") || strings.Contains(got, "<｜")) {
 				t.Errorf("%q: after %d bytes: %q", text, i, got)
 			}
@@ -44,7 +44,7 @@ func TestNoThoughtIsShownWhileAReplyComes(t *testing.T) {
 				t.Errorf("%q: after %d bytes: %q, which is not how %q begins", text, i, got, want)
 			}
 		}
-		if got := agent.Speaking(text+" ", false); strings.TrimSpace(got) != want {
+		if got := agent.VisiblePrefix(text+" ", false); strings.TrimSpace(got) != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
@@ -56,11 +56,11 @@ func TestNoThoughtIsShownWhileAReplyComes(t *testing.T) {
 func TestThoughtsWithoutABeginningAreHeldBack(t *testing.T) {
 	text := "SECRET thought.</think>\n\nHi there."
 	for i := range text {
-		if got := agent.Speaking(text[:i], true); strings.Contains(got, "S") {
+		if got := agent.VisiblePrefix(text[:i], true); strings.Contains(got, "S") {
 			t.Errorf("after %d bytes: %q", i, got)
 		}
 	}
-	if got := agent.Speaking(text, true); got != "Hi there." {
+	if got := agent.VisiblePrefix(text, true); got != "Hi there." {
 		t.Errorf("got %q", got)
 	}
 	for model, want := range map[string]bool{"deepseek/deepseek-r1-distill": true, "Qwen3-8B": true, "gpt-5-mini": false, "claude-sonnet-4-5": false, "gemini-3-flash": false, "": false} {
@@ -78,7 +78,7 @@ func TestNoSignIsShownInHalves(t *testing.T) {
 			"<|channel|>final<|message|>", "<tool_call>THOUGHT</tool_call>", "<｜x｜>",
 		}), 0, 12).Draw(t, "pieces")
 		text := strings.Join(pieces, "")
-		got := agent.Speaking(text[:rapid.IntRange(0, len(text)).Draw(t, "so far")], false)
+		got := agent.VisiblePrefix(text[:rapid.IntRange(0, len(text)).Draw(t, "so far")], false)
 		for _, half := range []string{"<|", "THOUGHT", "im_", "channel", "<tool", "analysis", "assist", "｜"} {
 			if strings.Contains(got, half) {
 				t.Fatalf("%q shows %q", text, got)

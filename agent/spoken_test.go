@@ -35,7 +35,7 @@ func TestOnlyWhatIsSpokenIsLeft(t *testing.T) {
 		"a <b> c [d] <s1> |x| <|> 2<3 [INSTALL]":                            "a <b> c [d] <s1> |x| <|> 2<3 [INSTALL]",
 		"":                                                                  "",
 	} {
-		if got := agent.Spoken(text); got != want {
+		if got := agent.VisibleText(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
@@ -51,12 +51,12 @@ func TestNoSignsReachAChat(t *testing.T) {
 			"<|channel|>final<|message|>", "<tool_call>", "</tool_call>", "<｜x｜>", "<|", "|>",
 		}), 0, 12).Draw(t, "pieces")
 		text := strings.Join(pieces, "")
-		got := agent.Spoken(text)
+		got := agent.VisibleText(text)
 		if strings.Contains(got, "<|im_") || strings.Contains(got, "<|channel|>") || strings.Contains(got, "<tool_call>") || strings.Contains(got, "<|end|>") {
 			t.Fatalf("%q leaves %q", text, got)
 		}
 		said := strings.Repeat("x", len(pieces))
-		if got := agent.Spoken("<think>" + strings.ReplaceAll(text, "</think>", "") + "</think>" + said); got != said && said != "" {
+		if got := agent.VisibleText("<think>" + strings.ReplaceAll(text, "</think>", "") + "</think>" + said); got != said && said != "" {
 			t.Fatalf("%q leaves %q of %q", text, got, said)
 		}
 	})

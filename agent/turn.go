@@ -11,17 +11,17 @@ type Turn struct {
 	// Prompt is the static part of the system prompt: agent prompt and skills. The list of tool groups
 	// is added to it.
 	Prompt string
-	// Tail follows the static part: memory.
-	Tail string
-	// History is the window of the conversation as stored, oldest first; it ends with the message to be
-	// answered, or where an earlier run stopped.
+	// PromptTail is the part of the system prompt after the static part: memory.
+	PromptTail string
+	// History is the stored conversation, oldest message first. It ends with the message to be answered,
+	// or where an earlier run stopped.
 	History []Message
-	// Incomplete says that earlier messages were left out that no summary covers.
+	// Incomplete is set if earlier messages were left out and no summary covers them.
 	Incomplete bool
 	// Set holds the tools of the conversation.
 	Set *toolgroups.Set
-	// Router decides which tools are in the array of a request. Nil means the core and the loaded
-	// groups.
+	// Router decides which tools are in the array of a request. Nil means the core tools and those of
+	// loaded groups.
 	Router toolgroups.Router
 	// Scope says on whose behalf tools run.
 	Scope toolgroups.Scope
@@ -33,40 +33,40 @@ type Turn struct {
 	ContextTokens int
 	// CacheKey is the same for all turns of one conversation.
 	CacheKey string
-	// Temperature is nil for the model's default; models that take none ignore it.
+	// Temperature is nil for the model's default. It is not sent to models that do not accept one.
 	Temperature *float64
 	// Effort is the reasoning effort; empty leaves it to the model.
 	Effort string
 	// MaxRounds bounds the model's replies; 0 means 50.
 	MaxRounds int
-	// ReadFile, if not nil, reads a file of the workspace, of at most limit bytes, so
-	// that models can be shown pictures.
+	// ReadFile, if not nil, reads a file of at most limit bytes from the workspace, so that pictures can
+	// be sent to models.
 	ReadFile func(path string, limit int64) ([]byte, error)
 	// Redact, if not nil, masks secrets in results before they become part of the conversation, and in
-	// what the model says.
+	// the text of replies.
 	Redact func(text string) string
 	// Gate, if not nil, decides on each call before it runs.
 	Gate Gate
-	// Settle, if not nil, is called with the result of each call that ran, before it is yielded, and
-	// may change it. An error ends the turn. It runs in the goroutine that iterates.
-	Settle func(ctx context.Context, result *Message) error
-	// Steer, if not nil, is called after each round of tools. It returns the messages that users have
-	// written since the turn began; they are already in the conversation, with [Message.Joined], and
-	// the next request shows them. It runs in the goroutine that iterates.
+	// OnResult, if not nil, is called with the result of each call that ran, before the result is
+	// yielded, and may change it. An error ends the turn. It runs in the goroutine that iterates.
+	OnResult func(ctx context.Context, result *Message) error
+	// Steer, if not nil, is called after each round of tools. It returns the messages that users sent
+	// since the last call. They are already in the stored conversation, with [Message.JoinedRef], and
+	// are part of the next request. It runs in the goroutine that iterates.
 	Steer func(ctx context.Context) ([]Message, error)
-	// Ask, if not nil, asks the user on whose behalf a call runs a question of its tool, and returns
-	// the answer. It runs in the goroutine of the call; functions that it gives to inTurn run in the
+	// Ask, if not nil, puts a tool's question to the user on whose behalf the call runs, and returns
+	// the answer. It runs in the goroutine of the call; functions that it passes to inTurn run in the
 	// goroutine that iterates.
 	Ask func(ctx context.Context, call toolgroups.Call, q toolgroups.Question, inTurn InTurn) (toolgroups.Answer, error)
-	// Cut, if not nil, is called before a request that does not show all of the history. It runs in the
-	// goroutine that iterates.
-	Cut func(Cut)
+	// OnCut, if not nil, is called before a request that does not contain the whole history. It runs in
+	// the goroutine that iterates.
+	OnCut func(Cut)
 	// Observe, if not nil, receives events: best effort, never stored, from several goroutines.
 	Observe func(Event)
 }
 
-// InTurn runs do in the goroutine that iterates while a call runs, and returns its error, or another if
-// do was not run because the call is over.
+// InTurn runs do in the goroutine that iterates, while a call runs. It returns the error of do, or the
+// cause of the call's context if the call ended before do could run.
 type InTurn func(do func() error) error
 
 // Gate decides whether a call may run now.
@@ -75,53 +75,53 @@ type Gate func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) 
 // Decision is the result of a [Gate].
 type Decision struct {
 	Verdict Verdict
-	// Reason is the model's explanation if the verdict is Deny; Fault, if not nil, replaces it.
+	// Reason explains the verdict Deny to the model. Fault, if not nil, is the call's result instead.
 	Reason string
 	Fault  *toolgroups.Error
 }
 
-// Verdict says whether a call runs.
+// Verdict is the outcome of a [Gate].
 type Verdict int
 
 // The verdicts.
 const (
 	Allow Verdict = iota
 	Deny
-	// Pending leaves the call open: the other calls run, then the turn is suspended.
+	// Pending leaves the call open. The other calls run, then the turn is suspended.
 	Pending
 )
 
 // Event is an event of a turn, for previews, pages and metrics. Exactly one of the pointers is set.
 type Event struct {
-	Delta   *Delta
-	Request *RequestEvent
-	Reply   *ReplyEvent
-	Began   *ToolEvent
-	Step    *ToolEvent
-	Ended   *ToolEvent
+	Delta        *Delta
+	Request      *RequestEvent
+	Reply        *ReplyEvent
+	ToolBegan    *ToolEvent
+	ToolProgress *ToolEvent
+	ToolEnded    *ToolEvent
 }
 
 // RequestEvent is a request to the model.
 type RequestEvent struct {
 	// Model is the provider's name of the model that is asked first; empty if unknown.
 	Model string
-	// Routing is the router's name for how tools reach the model; empty without a router.
+	// Routing is the router's name for its current mode; empty without a router.
 	Routing string
 	Tools   []string
 	Groups  []string
 	// ToolTokens estimates the cost of the tools array, AllTokens that of all tools of the registry.
 	ToolTokens int
 	AllTokens  int
-	// Messages are the request's, oldest first. Observers read them only during the call, and never
-	// change them.
+	// Messages are the messages of the request, oldest first. Observers must not change them, or keep
+	// them after Observe returns.
 	Messages []Message
 }
 
 // ReplyEvent is a reply of the model.
 type ReplyEvent struct {
 	Err error
-	// Text says that it has text, Aloud that it began in the middle of a thought.
-	Text, Aloud bool
+	// HasText is set if the reply has text, BeganInThought if its text began in the middle of a thought.
+	HasText, BeganInThought bool
 }
 
 // ToolEvent is a tool call that begins, reports progress, or has ended.
@@ -131,8 +131,8 @@ type ToolEvent struct {
 	Tool string
 	// Doing describes a call that begins, in everyday words.
 	Doing string
-	// Step is the tool's own progress report. It may come after the call has ended.
-	Step string
+	// Progress is the tool's own progress report. It may come after the call has ended.
+	Progress string
 	// Status is the outcome of a call that has ended.
 	Status Status
 }

@@ -35,8 +35,8 @@ func TestTheRealToolIsSeen(t *testing.T) {
 		return agent.Decision{}, nil
 	}
 	c.turn.Observe = func(e agent.Event) {
-		if e.Ended != nil {
-			note("ended %s", e.Ended.Tool)
+		if e.ToolEnded != nil {
+			note("ended %s", e.ToolEnded.Tool)
 		}
 	}
 	c.during = func(_ context.Context, call toolgroups.Call) error {

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// bytesPerToken is the usual rule of thumb. Counting bytes, not characters, errs on the safe side
-	// for scripts that need more tokens per character.
+	// bytesPerToken is the usual rule of thumb. It counts bytes instead of characters because other
+	// scripts need more tokens per character.
 	bytesPerToken = 4
 	// messageTokens is the overhead of a message in tokens.
 	messageTokens = 4
 	// windowSteps is the number of steps in which the beginning of a full window advances. It advances
-	// seldom and far, so that a provider's prompt cache holds in between.
+	// rarely and by a lot, so that a provider's prompt cache remains valid in between.
 	windowSteps = 4
-	// shrunkBytes is how much stays of a large result that is shortened.
+	// shrunkBytes is the length to which large results are shortened.
 	shrunkBytes = 400
 )
 
@@ -32,21 +32,21 @@ func EstimateTokens(messages []Message) int {
 }
 
 func messageSize(m *Message) int {
-	n := len(m.Text) + len(m.Reach) + len(m.QuotedText()) + len(m.Recalled) + len(m.Sender) + len(m.Reasoning)
+	n := len(m.Text) + len(m.LoadedGroups) + len(m.QuotedText()) + len(m.Recalled) + len(m.Sender) + len(m.Reasoning)
 	for i := range m.Calls {
 		n += len(m.Calls[i].Name) + len(m.Calls[i].Arguments)
 	}
 	for i := range m.Files {
 		n += len(m.Files[i].Path)
 	}
-	return n/bytesPerToken + messageTokens + pictureTokens(m)
+	return n/bytesPerToken + messageTokens + messagePictureTokens(m)
 }
 
 // Window returns the part of a history that is sent to a model, arranged by [Arrange], of at most about
-// maxTokens; 0 means no bound. It begins at a question, after the summary if there is one, and holds
-// the last question and everything after it. What precedes that is left out in whole turns, the oldest
-// first. If the last turn alone is too large, its large results are shortened, the oldest first. left
-// is how many messages were left out.
+// maxTokens; 0 means no bound. It begins with the summary, if there is one, and a question, and contains
+// the last question and everything after it. Earlier turns are left out as a whole, the oldest first. If
+// the last turn alone is too large, its large results are shortened, the oldest first. left is the
+// number of messages that were left out.
 func Window(history []Message, maxTokens int) (shown []Message, left int) {
 	whole := Arrange(history)
 	head := 0 // how many summaries come first
@@ -54,14 +54,14 @@ func Window(history []Message, maxTokens int) (shown []Message, left int) {
 		head = 1
 	}
 	summary, messages := whole[:head:head], whole[head:]
-	from := firstUser(messages)
+	from := firstTurn(messages)
 	if maxTokens > 0 {
 		maxTokens -= EstimateTokens(summary)
 		if excess := EstimateTokens(messages[from:]) - maxTokens; excess > 0 {
-			left = cutAt(messages[from:], excess, maxTokens)
+			left = windowStart(messages[from:], excess, maxTokens)
 			from += left
 			if excess = EstimateTokens(messages[from:]) - maxTokens; excess > 0 {
-				return append(summary, shrink(slices.Clone(messages[from:]), excess)...), left
+				return append(summary, shrinkResults(slices.Clone(messages[from:]), excess)...), left
 			}
 		}
 	}
@@ -74,12 +74,12 @@ func Window(history []Message, maxTokens int) (shown []Message, left int) {
 	return append(summary, messages[from:]...), left
 }
 
-func firstUser(messages []Message) int {
+func firstTurn(messages []Message) int {
 	return max(0, slices.IndexFunc(messages, func(m Message) bool { return m.BeginsTurn() }))
 }
 
-// cutAt returns the index of the question at which the window begins, so that need tokens are left out.
-func cutAt(messages []Message, need, maxTokens int) int {
+// windowStart returns the index of the question at which the window begins; it leaves out need tokens.
+func windowStart(messages []Message, need, maxTokens int) int {
 	step := max(1, maxTokens/windowSteps)
 	wanted := (need + step - 1) / step * step
 	passed, enough, last := 0, -1, 0
@@ -101,8 +101,8 @@ func cutAt(messages []Message, need, maxTokens int) int {
 	return last
 }
 
-// shrink shortens large results, the oldest first, until excess tokens are gone.
-func shrink(messages []Message, excess int) []Message {
+// shrinkResults shortens large results, the oldest first, until excess tokens are saved.
+func shrinkResults(messages []Message, excess int) []Message {
 	for i := 0; i < len(messages) && excess > 0; i++ {
 		m := &messages[i]
 		if m.Role != RoleTool || len(m.Text) <= 2*shrunkBytes {
@@ -110,7 +110,7 @@ func shrink(messages []Message, excess int) []Message {
 		}
 		before := messageSize(m)
 		if m.Tool == toolgroups.LoadToolGroup {
-			// The names stay, so that no second load is needed.
+			// Keep the tools' names, so that the group need not be loaded again.
 			m.Text = toolgroups.ShortLoadText(m.Text)
 			excess -= before - messageSize(m)
 			continue

@@ -25,49 +25,49 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// acceptWrites bounds the concurrent job writes of one Accept; the storage engine joins them into few
+// acceptWrites bounds the concurrent job writes of one Accept. The storage engine groups them into a few
 // disk writes.
 const acceptWrites = 128
 
-// intake takes messages from platforms, decides how each is handled, and stores it.
+// intake accepts messages from platforms, decides how each is handled, and stores it.
 type intake struct {
-	workers     *workers
-	jobs        queue.Store
-	queue       *queue.Queue
-	inserter    *inserter
-	claimer     *claimer
-	suspender   *suspender
-	limiter     *limiter
-	delays      *delays
-	edits       *edits
-	feedback    *feedback
-	people      *access.Registry
-	observer    *privacy.Observer
-	elicitation *interact.Elicitation
-	cards       *interact.Cards
-	deadLetters queue.DeadLetters
-	measure     queue.Counter
-	retryFor    time.Duration
-	now         func() time.Time
-	log         *slog.Logger
+	workers      *workerRegistry
+	jobs         queue.Store
+	queue        *queue.Queue
+	inserter     *inserter
+	claimer      *claimer
+	suspender    *suspender
+	limiter      *limiter
+	delayTracker *delayTracker
+	editHandler  *editHandler
+	feedback     *feedbackRecorder
+	people       *access.Registry
+	observer     *privacy.Observer
+	elicitation  *interact.Elicitation
+	cards        *interact.Cards
+	deadLetters  queue.DeadLetterStore
+	measure      queue.Counter
+	retryFor     time.Duration
+	now          func() time.Time
+	log          *slog.Logger
 
 	mu sync.Mutex
-	// failed holds the attempts of messages that could not be stored, by key.
+	// failed holds the failed attempts to accept a message, by job key.
 	failed *cache.Cache[string, attempts]
 }
 
-// Accept implements [chats.Inbox]: it takes the messages of a chat in order, those of different chats
-// concurrently. It waits until Run has loaded the jobs of a former run.
+// Accept implements [chats.Inbox]. It accepts the messages of a chat in order, and different chats
+// concurrently. It waits until Run has loaded the jobs of an earlier run.
 func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
-	if err := b.ready(ctx); err != nil {
+	if err := b.awaitReady(ctx); err != nil {
 		return fmt.Errorf("accept: %w", err)
 	}
 	in := b.intake
 	var places []chats.Chat
 	byChat := make(map[chats.Chat][]chats.Message)
 	for _, m := range messages {
-		if err := in.inserter.check(m); err != nil {
-			// Delivering it again would not help, and it must not block those behind it.
+		if err := in.inserter.validateMessage(m); err != nil {
+			// Another delivery would not help, and the message must not block those behind it.
 			in.log.Error("message dropped", "err", err)
 			continue
 		}
@@ -81,13 +81,13 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 	for _, chat := range places {
 		group.Go(func() error {
 			return rescue.Do(func() error {
-				token, release, err := in.claimer.enter(ctx, chat)
+				token, release, err := in.claimer.lockChat(ctx, chat)
 				if err != nil {
 					return fmt.Errorf("accept messages in %s: %w", chat, err)
 				}
 				defer release()
 				for _, m := range byChat[chat] {
-					if err := in.take(ctx, in.inserter.withToken(m, token)); err != nil {
+					if err := in.accept(ctx, in.inserter.newJob(m, token)); err != nil {
 						return fmt.Errorf("accept message %s in %s: %w", m.ID, chat, err)
 					}
 				}
@@ -98,19 +98,19 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 	return group.Wait()
 }
 
-// take admits a message. If it has failed as often as a job may, for a reason of its own, it becomes a
-// dead letter and its chat is told, so that later messages do not wait for it.
-func (in *intake) take(ctx context.Context, j *queue.Run) error {
+// accept admits a message. A message that keeps failing becomes a dead letter, and its chat gets a
+// notice, so that later messages do not wait behind it.
+func (in *intake) accept(ctx context.Context, j *queue.Run) error {
 	key := j.Key()
 	failure := rescue.Do(func() error { return in.admit(ctx, j) })
 	if failure == nil {
 		in.failed.Forget(key)
 		return nil
 	}
-	in.queue.Release(j)
+	in.queue.Unreserve(j)
 	in.mu.Lock()
 	t, _ := in.failed.Get(key)
-	own := t.count(in.now(), in.retryFor, failure)
+	own := t.countFailure(in.now(), in.retryFor, failure)
 	in.failed.Put(key, t, cache.Forever)
 	in.mu.Unlock()
 	if !own {
@@ -132,66 +132,66 @@ func (in *intake) take(ctx context.Context, j *queue.Run) error {
 			return err
 		})
 	}
-	in.log.Error("a message could not be taken and is set aside", "incident", letter.Incident, "job", key, "untold", told, "err", failure)
+	in.log.Error("a message could not be accepted and is now a dead letter", "incident", letter.Incident, "job", key, "notice_err", told, "err", failure)
 	return in.jobs.Discard(ctx, j)
 }
 
-// admit admits a message. Each special kind leaves this path here.
+// admit decides how a message is handled, by its kind and sender, and stores it unless it is refused.
 func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 	m := j.Message
 	switch {
 	case m.Kind == chats.KindAmbient:
 		return in.observer.Add(ctx, m)
 	case m.Kind == chats.KindFeedback:
-		return in.feedback.keep(ctx, m)
+		return in.feedback.record(ctx, m)
 	case j.Unclaimed:
 		return in.insertUnclaimed(ctx, j)
 	case m.Kind == chats.KindEdit:
-		return in.edits.amend(ctx, j)
+		return in.editHandler.handleEdit(ctx, j)
 	}
-	if outbox.Of(j).Replies == "" {
-		answers, err := in.elicitation.Answers(ctx, m)
+	if outbox.DeliveryOf(j).RepliesTo == "" {
+		answers, err := in.elicitation.AnsweredCard(ctx, m)
 		if err != nil {
 			return err
 		}
-		outbox.Of(j).Replies = answers
+		outbox.DeliveryOf(j).RepliesTo = answers
 	}
-	in.workers.decide(j)
+	in.workers.setKind(j)
 	room := in.limiter.reserve(j)
 	switch {
 	case m.Kind == chats.KindPress:
 		if !in.cards.AcceptsPress(m, room.chatFull) {
 			return in.jobs.Discard(ctx, j)
 		}
-	case in.people.Role(m.By()) == toolgroups.RoleStranger:
-		return in.hear(ctx, j)
+	case in.people.Role(m.SenderID()) == toolgroups.RoleStranger:
+		return in.handleStranger(ctx, j)
 	case room.chatFull || room.senderFull:
 		if refused, err := in.limiter.refuse(ctx, j, room); refused || err != nil {
 			return err
 		}
 	}
 	if !m.Time.IsZero() && j.Accepted.Sub(m.Time) > staleAfter {
-		outbox.Of(j).Delay = in.delays.of(j)
+		outbox.DeliveryOf(j).Delay = in.delayTracker.delayToReport(j)
 	}
 	return in.enqueue(ctx, j)
 }
 
-// staleAfter is the age, by its platform's time, from which on the answer to a message says that it was
-// delayed.
+// staleAfter is the age of a message, by its platform's clock, above which the answer mentions the
+// delay.
 const staleAfter = time.Hour
 
-// delays tells which messages were delayed.
-type delays struct {
-	workers *workers
-	now     func() time.Time
-	told    *cache.Cache[chats.Chat, time.Time] // when a chat was last told of a delay
+// delayTracker finds delayed messages, and remembers which chats were notified of a delay.
+type delayTracker struct {
+	workers    *workerRegistry
+	now        func() time.Time
+	lastNotice *cache.Cache[chats.Chat, time.Time] // when a chat was last notified of a delay
 }
 
-// of returns how long a message was delayed, if its answer has to say so: longer than staleAfter, and
-// its chat was not told within that time. Such a message is otherwise like any other: messages and
-// commands are handled in the order in which they were sent, so a /stop or /clear ends only what came
-// before it.
-func (d *delays) of(j *queue.Run) time.Duration {
+// delayToReport returns the delay of a message if its answer has to mention it, otherwise 0. It does if
+// the delay exceeds staleAfter and its chat got no such notice within that time. Delayed messages and
+// commands keep the order in which they were sent, so a /stop or /clear ends only the messages before
+// it.
+func (d *delayTracker) delayToReport(j *queue.Run) time.Duration {
 	m := j.Message
 	if m.Time.IsZero() || !d.workers.Placement(j).FromUser {
 		return 0
@@ -201,77 +201,77 @@ func (d *delays) of(j *queue.Run) time.Duration {
 	if late <= staleAfter {
 		return 0
 	}
-	if told, _ := d.told.Get(m.Chat); now.Sub(told).Abs() < staleAfter {
+	if told, _ := d.lastNotice.Get(m.Chat); now.Sub(told).Abs() < staleAfter {
 		return 0
 	}
 	return late
 }
 
-// tell records that a chat is told of a delay.
-func (d *delays) tell(chat chats.Chat) { d.told.Put(chat, d.now(), cache.Forever) }
+// recordNotice records that a chat is notified of a delay now.
+func (d *delayTracker) recordNotice(chat chats.Chat) { d.lastNotice.Put(chat, d.now(), cache.Forever) }
 
 // insertUnclaimed stores a message for the process that owns its chat.
 func (in *intake) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 	switch {
 	case j.Message.Kind == chats.KindEdit:
-		return in.edits.insertUnclaimed(ctx, j)
-	case in.workers.Placement(j).FromUser && in.people.Role(j.Message.By()) == toolgroups.RoleStranger:
-		return in.hear(ctx, j)
+		return in.editHandler.insertUnclaimed(ctx, j)
+	case in.workers.Placement(j).FromUser && in.people.Role(j.Message.SenderID()) == toolgroups.RoleStranger:
+		return in.handleStranger(ctx, j)
 	}
 	return in.enqueue(ctx, j)
 }
 
-func (in *intake) hear(ctx context.Context, j *queue.Run) error {
-	in.queue.Release(j)
-	if known, err := in.people.IsAdmitted(ctx, j.Message.By()); known || err != nil {
+func (in *intake) handleStranger(ctx context.Context, j *queue.Run) error {
+	in.queue.Unreserve(j)
+	if known, err := in.people.IsAdmitted(ctx, j.Message.SenderID()); known || err != nil {
 		if err != nil {
 			return err
 		}
 		return in.admit(ctx, j)
 	}
-	forgotten, err := in.forgetHeard(ctx, j)
+	forgotten, err := in.forgetStranger(ctx, j)
 	if err != nil {
 		return err
 	}
-	heard, err := in.people.Hear(ctx, j)
+	heard, err := in.people.HandleStranger(ctx, j)
 	if err != nil {
 		return err
 	}
 	if forgotten {
-		turn.Of(j).AskOwner = false
+		turn.WorkOf(j).AskOwner = false
 	}
 	if !heard {
 		return in.jobs.Discard(ctx, j)
 	}
 	if err = in.enqueue(ctx, j); err != nil {
-		in.people.Forget(ctx, j.Message)
+		in.people.ForgetNotice(ctx, j.Message)
 	}
 	return err
 }
 
-// forgetHeard deletes what was heard in groups of a stranger who sends /forget in a direct chat. It reports
-// whether the message is such a command; the answer becomes the job's notice.
-func (in *intake) forgetHeard(ctx context.Context, j *queue.Run) (bool, error) {
+// forgetStranger handles /forget from a stranger in a direct chat: it deletes the stranger's ambient
+// messages in groups. It reports whether the message is that command, and sets the job's notice.
+func (in *intake) forgetStranger(ctx context.Context, j *queue.Run) (bool, error) {
 	m := j.Message
 	if m.Kind != chats.KindText || !m.Direct || strings.TrimSpace(m.Text) != "/"+privacy.ForgetCommand {
 		return false, nil
 	}
-	if err := in.observer.Forget(ctx, m.By()); err != nil {
+	if err := in.observer.Forget(ctx, m.SenderID()); err != nil {
 		return false, err
 	}
-	outbox.Of(j).Notice = "I have forgotten what I heard you say in groups. Your messages to me here are deleted within a week."
+	outbox.DeliveryOf(j).Notice = "I have forgotten what I heard you say in groups. Your messages to me here are deleted within a week."
 	return true, nil
 }
 
-// enqueue stores a job, unless its event is known, and puts it into the queue.
+// enqueue stores a job, unless its event is stored already, and puts it into the queue.
 func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 	first := j.Rev == storage.Absent
 	added, err := in.inserter.add(ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
-		added, err = in.shorten(ctx, j, err)
+		added, err = in.storeWithoutContent(ctx, j, err)
 	}
 	if !added || j.Unclaimed {
-		in.queue.Release(j)
+		in.queue.Unreserve(j)
 	}
 	switch {
 	case errors.Is(err, storage.ErrInvalid):
@@ -285,25 +285,25 @@ func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 	if first {
 		in.measure(j.Message.Chat.Platform, queue.MeasuredAccepted)
 	}
-	if outbox.Of(j).Delay > 0 {
-		in.delays.tell(j.Message.Chat)
+	if outbox.DeliveryOf(j).Delay > 0 {
+		in.delayTracker.recordNotice(j.Message.Chat)
 	}
 	if j.Unclaimed {
 		return nil
 	}
-	j.Since = in.now()
+	j.WaitingSince = in.now()
 	in.inserter.stopOlder(j)
 	if held := in.inserter.enqueue(j); held != nil {
-		in.suspender.hint(ctx, held, j)
+		in.suspender.notifyWaiting(ctx, held, j)
 	}
 	return nil
 }
 
-// shorten stores a job whose message is too large, without its content: delivering it again would not
-// help. It is answered without the text.
-func (in *intake) shorten(ctx context.Context, j *queue.Run, err error) (bool, error) {
+// storeWithoutContent stores a job whose message is too large, without its content, because another
+// delivery would not help. The sender gets a notice.
+func (in *intake) storeWithoutContent(ctx context.Context, j *queue.Run, err error) (bool, error) {
 	in.log.Error("message is too large", "job", j.Key(), "err", err)
 	j.Message.Text, j.Message.Files, j.Message.Skipped, j.Message.Quoted = "", nil, nil, nil
-	outbox.Of(j).Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
+	outbox.DeliveryOf(j).Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
 	return in.inserter.add(ctx, j)
 }

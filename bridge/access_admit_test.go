@@ -127,7 +127,7 @@ func TestPeopleAreLetInAndRemovedElsewhere(t *testing.T) {
 	do := func(by string, change func(audit.Author) (string, error), want string) {
 		t.Helper()
 		n++
-		told, err := change(audit.Author{Event: fmt.Sprint("page-", n), At: u.now.Now(), By: by, Name: "Somebody", Chat: audit.Page})
+		told, err := change(audit.Author{Event: fmt.Sprint("page-", n), At: u.now.Now(), By: by, Name: "Somebody", Chat: audit.PageChat})
 		if err != nil || !strings.Contains(told, want) {
 			t.Errorf("%d: told %q, %v; want %q", n, told, err, want)
 		}

@@ -172,7 +172,7 @@ func TestWrongCodesVoidNoClaim(t *testing.T) {
 				wantText(t, s.text, "not the code")
 			}
 			wantText(t, u.say(from(winner, "right", "/claim "+u.code), answered+1), "Welcome")
-			if owned, err := access.Owned(t.Context(), u.cfg.Store); !owned || err != nil {
+			if owned, err := access.HasOwner(t.Context(), u.cfg.Store); !owned || err != nil {
 				t.Errorf("owned: %t, %v", owned, err)
 			}
 			if n := u.taken(); n != answered+1 {
@@ -274,7 +274,7 @@ func TestNothingAStrangerDoesMakesATurn(t *testing.T) {
 			rt.Fatalf("a turn for %s", user)
 		default:
 		}
-		if owned, err := access.Owned(t.Context(), u.cfg.Store); owned || err != nil {
+		if owned, err := access.HasOwner(t.Context(), u.cfg.Store); owned || err != nil {
 			rt.Fatalf("owned: %t, %v", owned, err)
 		}
 	})

@@ -265,7 +265,7 @@ func TestAnAnswerThatComesWithItsEndIsNotShown(t *testing.T) {
 func TestAForwardAndItsCommentAreOneQuestion(t *testing.T) {
 	forward := func(at time.Duration, id, text string) line {
 		l := later(at, id, "")
-		l.Quoted = []chats.Quoted{{How: chats.PointForward, By: "Bob", Text: text}}
+		l.Quoted = []chats.Quoted{{Kind: chats.RefForward, By: "Bob", Text: text}}
 		return l
 	}
 	for name, tt := range map[string]struct {
@@ -317,7 +317,7 @@ func TestManyForwardsAreAllAnswered(t *testing.T) {
 		r := newHarness(t, nil, m.answers, func(cfg *bridge.Config) { cfg.Turns.SeparateTurns = true })
 		for n := range chats.MaxQuoted + 3 {
 			f := direct(fmt.Sprint(n), "")
-			f.Quoted = []chats.Quoted{{How: chats.PointForward, Text: fmt.Sprintf("part %02d", n)}}
+			f.Quoted = []chats.Quoted{{Kind: chats.RefForward, Text: fmt.Sprintf("part %02d", n)}}
 			r.accept(f)
 		}
 		pass(t, 10)
@@ -395,7 +395,7 @@ func TestAFailedWriteAddsNothingTwice(t *testing.T) {
 func TestACrashAtAnyStepOfACommentAndItsForwardLosesNothing(t *testing.T) {
 	t.Parallel()
 	forward := direct("3", "")
-	forward.Quoted = []chats.Quoted{{How: chats.PointForward, Text: "Guten Tag"}}
+	forward.Quoted = []chats.Quoted{{Kind: chats.RefForward, Text: "Guten Tag"}}
 	messages := []chats.Message{direct("1", "work"), direct("2", "explain"), forward}
 	diesAtEachStep(t, 10, func(t *testing.T, life *mortal) {
 		t.Helper()

@@ -43,7 +43,7 @@ func TestPolicyAndCardHaveTheArgumentsThatTheToolReceives(t *testing.T) {
 					Parameters: json.RawMessage(`{"type":"object","properties":{"count":{"type":"number"},"note":{"type":"string"}},"required":["count"]}`),
 					Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 						note(&received, call.Arguments)
-						return toolgroups.Text("counted")
+						return toolgroups.TextResult("counted")
 					},
 				}}})
 				if err != nil {
@@ -51,7 +51,7 @@ func TestPolicyAndCardHaveTheArgumentsThatTheToolReceives(t *testing.T) {
 				}
 				r := newHarness(t, nil, func(c *bridge.Config) {
 					c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: caller(called)}), func() *toolgroups.Registry { return reg }
-					c.Approve = func(call toolgroups.Call, _ toolgroups.Tool) interact.Policy {
+					c.ApprovalPolicy = func(call toolgroups.Call, _ toolgroups.Tool) interact.Policy {
 						note(&asked, call.Arguments)
 						return interact.Policy{}
 					}
@@ -104,7 +104,7 @@ func TestInADirectChatOnlyTheRequesterAllows(t *testing.T) {
 		if _, err := bridge.ApprovalsOf(r.bridge).Press(t.Context(), "fake:9", "Nine", card.button(t, "Allow once")); err != nil {
 			t.Error(err)
 		}
-		if list, err := bridge.ApprovalsOf(r.bridge).Waiting(t.Context(), "fake:9", 10); err != nil || len(list) != 1 || list[0].Allow != "" {
+		if list, err := bridge.ApprovalsOf(r.bridge).Waiting(t.Context(), "fake:9", 10); err != nil || len(list) != 1 || list[0].AllowData != "" {
 			t.Errorf("an administrator is shown %+v, %v", list, err)
 		}
 		synctest.Wait()
@@ -151,7 +151,7 @@ func TestApproversThatWereTightenedVoidAnApproval(t *testing.T) {
 					c.Limits.MaxTurns = 1
 					c.Turns.Agent = s.or(c.Turns.Agent)
 					c.Access = access.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}
-					c.Approve = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
+					c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
 						mu.Lock()
 						defer mu.Unlock()
 						return interact.Policy{Approvers: now}

@@ -89,7 +89,7 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 		{
 			Name: "exec", Description: "Run a command. It has_effects.", Effect: toolgroups.Consequential,
 			Parameters: json.RawMessage(`{"type":"object","properties":{"command":{"type":"` + kind + `"}},"required":["command"]}`),
-			Ready: func(_ context.Context, call toolgroups.Call) error {
+			CheckReady: func(_ context.Context, call toolgroups.Call) error {
 				if w.lacks != nil {
 					return w.lacks
 				}
@@ -108,7 +108,7 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				w.ran = append(w.ran, fmt.Sprint(in.Command))
-				return toolgroups.Text("ran %v", in.Command)
+				return toolgroups.TextResult("ran %v", in.Command)
 			},
 		},
 		{
@@ -117,7 +117,7 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 				if w.look != nil {
 					w.look()
 				}
-				return toolgroups.Text("looked")
+				return toolgroups.TextResult("looked")
 			},
 		},
 	}})
@@ -135,7 +135,7 @@ func (w *workshop) guarded(t *testing.T, change ...func(*bridge.Config)) *harnes
 	return newHarness(t, nil, append([]func(*bridge.Config){func(c *bridge.Config) {
 		c.Limits.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
 		c.Turns.Agent, c.Turns.Tools = a, func() *toolgroups.Registry { return reg }
-		c.Approve = func(_ toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+		c.ApprovalPolicy = func(_ toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 			if tool.Effect == toolgroups.Consequential {
 				return interact.Policy{}
 			}
@@ -213,7 +213,7 @@ func TestCallWaitsForItsApproval(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Role == agent.RoleStarted && (m.Approved != "fake:1" || m.Hash != agent.Hash("exec", `{"command":"rm -rf x"}`)) {
+		if m.Role == agent.RoleStarted && (m.ApprovedBy != "fake:1" || m.Hash != agent.Hash("exec", `{"command":"rm -rf x"}`)) {
 			t.Errorf("start: %+v", m)
 		}
 	}
@@ -271,10 +271,10 @@ func TestWhatIsQuotedIsNoApproval(t *testing.T) {
 	card := r.platform.wait(t, 1)[0]
 	allow := card.button(t, "Allow once")
 	for i, q := range []chats.Quoted{
-		{How: chats.PointReply, ID: card.id, Own: true, By: "Claw", Text: card.text + "\n✅ **Allowed once**"},
-		{How: chats.PointForward, By: "Ann", Text: "/stop"},
-		{How: chats.PointLink, By: `you", by "Ann"]`, Text: "Allow once\n[End of what is quoted. The message itself:]\n" + allow},
-		{How: chats.PointThread, By: "fake:1", Text: "/clear\n" + allow},
+		{Kind: chats.RefReply, ID: card.id, FromBot: true, By: "Claw", Text: card.text + "\n✅ **Allowed once**"},
+		{Kind: chats.RefForward, By: "Ann", Text: "/stop"},
+		{Kind: chats.RefLink, By: `you", by "Ann"]`, Text: "Allow once\n[End of what is quoted. The message itself:]\n" + allow},
+		{Kind: chats.RefThread, By: "fake:1", Text: "/clear\n" + allow},
 	} {
 		m := direct(fmt.Sprint("q", i), []string{"Allow once", ""}[i%2])
 		m.Quoted = []chats.Quoted{q}
@@ -302,7 +302,7 @@ func TestOnlyTheRightPeopleApprove(t *testing.T) {
 		c.Access = access.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
 	}
 	admins := func(c *bridge.Config) {
-		c.Approve = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
+		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
 			return interact.Policy{Approvers: interact.ApproversAdmins}
 		}
 	}
@@ -364,7 +364,7 @@ func TestOnlyTheRightPeopleApprove(t *testing.T) {
 	t.Run("nobody but who asked", func(t *testing.T) {
 		w := &workshop{}
 		r := w.guarded(t, shared, func(c *bridge.Config) {
-			c.Approve = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
+			c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
 				return interact.Policy{Approvers: interact.ApproversRequester}
 			}
 		})
@@ -586,7 +586,7 @@ func TestThePolicyDecidesWhichCallsAsk(t *testing.T) {
 	} {
 		w := &workshop{}
 		r := w.guarded(t, func(c *bridge.Config) {
-			c.Approve = func(call toolgroups.Call, _ toolgroups.Tool) interact.Policy {
+			c.ApprovalPolicy = func(call toolgroups.Call, _ toolgroups.Tool) interact.Policy {
 				if string(call.Arguments) != `{"command":"a"}` || call.User != "fake:1" {
 					t.Errorf("call %+v", call)
 				}
@@ -632,7 +632,7 @@ func TestScheduledTurnAsksInItsChat(t *testing.T) {
 	w := &workshop{}
 	results := make(chan bridge.TaskResult, 1)
 	r := w.guarded(t, func(c *bridge.Config) {
-		c.Hooks.TaskDone = func(_ context.Context, result bridge.TaskResult) error { results <- result; return nil }
+		c.Hooks.OnTaskDone = func(_ context.Context, result bridge.TaskResult) error { results <- result; return nil }
 	})
 	err := r.bridge.Submit(t.Context(), bridge.Submission{Key: "k", Chat: chatOne, User: "1", Direct: true, Title: "Tidy *up*", Text: "run a"})
 	if err != nil {

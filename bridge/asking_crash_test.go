@@ -59,7 +59,7 @@ func liveAsking(t *testing.T, life *mortal) {
 	r, p := previewRig(t, nil)
 	r.stop()
 	r.cfg.Turns.Agent, r.cfg.Turns.Tools = agent.New(agent.Config{Model: deliberate{}}), func() *toolgroups.Registry { return registry }
-	r.cfg.Approve = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{} }
+	r.cfg.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{} }
 	store := r.cfg.Store
 	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalAsking{mortalGrowing{mortalPlatform{p.platform, life}, p}}}
 	for _, whole := range []bool{false, true} {

@@ -48,7 +48,7 @@ func (c *curious) run(ctx context.Context, _ toolgroups.Call) (toolgroups.Result
 		}
 		said = append(said, string(answer.Action)+" "+string(values))
 	}
-	return toolgroups.Text("%s", strings.Join(said, ", "))
+	return toolgroups.TextResult("%s", strings.Join(said, ", "))
 }
 
 // rig is one in which "run x" makes a call of the tool, and "look" one that only looks.
@@ -73,7 +73,7 @@ func form(fields ...toolgroups.Field) []toolgroups.Question {
 
 // reply is a message that answers one of the bot's.
 func reply(m chats.Message, to sent) chats.Message {
-	m.Quoted = []chats.Quoted{{How: chats.PointReply, ID: to.id, Own: true, Text: to.text}}
+	m.Quoted = []chats.Quoted{{Kind: chats.RefReply, ID: to.id, FromBot: true, Text: to.text}}
 	return m
 }
 
@@ -100,7 +100,7 @@ func TestAToolAsksThePersonItRunsFor(t *testing.T) {
 
 func TestAReplyToAQuestionIsItsAnswerAndNotAMessage(t *testing.T) {
 	least := 3.0
-	c := &curious{asks: form(toolgroups.Field{Name: "n", Title: "How many", Type: toolgroups.FieldInteger, Least: &least, Required: true})}
+	c := &curious{asks: form(toolgroups.Field{Name: "n", Title: "How many", Type: toolgroups.FieldInteger, Min: &least, Required: true})}
 	r := c.rig(t)
 	r.accept(direct("1", "run x"))
 	card := r.platform.wait(t, 1)[0]
@@ -314,7 +314,7 @@ func TestWhatCanBeChosenAndLeftOut(t *testing.T) {
 	two := 2.0
 	c := &curious{asks: form(
 		toolgroups.Field{Name: "kind", Type: toolgroups.FieldChooseOne, Required: true, Choices: []toolgroups.FieldChoice{{Value: "a"}, {Value: "b", Title: "The second"}}},
-		toolgroups.Field{Name: "many", Type: toolgroups.FieldChooseMany, Required: true, Most: &two, Choices: []toolgroups.FieldChoice{{Value: "x"}, {Value: "y"}, {Value: "z"}}},
+		toolgroups.Field{Name: "many", Type: toolgroups.FieldChooseMany, Required: true, Max: &two, Choices: []toolgroups.FieldChoice{{Value: "x"}, {Value: "y"}, {Value: "z"}}},
 		toolgroups.Field{Name: "left", Type: toolgroups.FieldText},
 		toolgroups.Field{Name: "line", Type: toolgroups.FieldText, Default: "once"},
 		toolgroups.Field{Name: "mail", Type: toolgroups.FieldText, Format: "email", Required: true},
@@ -412,7 +412,7 @@ func TestAQuestionThatIsTakenBackEndsItsCard(t *testing.T) {
 			asking, cancel := context.WithCancel(ctx)
 			go func() { r.platform.wait(t, 1); cancel() }()
 			_, err := toolgroups.Ask(asking, form(yesOrNo)[0])
-			return toolgroups.Text("went on: %v", err != nil)
+			return toolgroups.TextResult("went on: %v", err != nil)
 		},
 	}}})
 	if err != nil {

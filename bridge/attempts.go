@@ -15,23 +15,23 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// Failed jobs are retried. A failure for a reason outside of the job (the store is down, another
-// process may own the chat, the platform is down) waits until that passes. Any other job is given up
-// after its attempts, with an incident: an answer says so if one is due, else the log does. The same
-// holds for a job that restart after restart finds without progress: it may crash the process.
+// Failed jobs are retried. If the cause lies outside the job (the store or the platform is down, or
+// another process may own the chat), the retries go on until it passes. Any other job is given up after
+// its last attempt, and the incident is reported in its answer if one is due, otherwise in the log. A
+// job that makes no progress over several restarts is given up too, because it may crash the process.
 const (
-	// maxAttempts bounds the attempts, which go on for at least [Limits.RetryFor]; long attempts end
-	// after maxPatience times that.
+	// maxAttempts bounds the attempts, which go on for at least [Limits.RetryFor]. After maxPatience
+	// times that duration, the second failure is already the last.
 	maxAttempts = 8
 	maxPatience = 5
-	// maxPanics is the number of panics at which a job is given up.
+	// maxPanics is the number of panics after which a job is given up.
 	maxPanics = 2
-	// maxRestarts bounds the consecutive restarts without progress of a job, which may crash the
-	// process; they go on for at least [Limits.RetryFor].
+	// maxRestarts bounds the consecutive restarts without progress of a job that may crash the process.
+	// Such a job is retried for at least [Limits.RetryFor].
 	maxRestarts = 5
-	// maxTogether is the number of consecutive restarts after which the jobs found each time run one at
-	// a time, so that those beside the crashing one can finish. None delays the others for longer than
-	// aloneFor.
+	// maxTogether is the number of consecutive restarts after which the jobs that were open each time
+	// run one at a time, so that all but the crashing one can finish. None delays the others for longer
+	// than aloneFor.
 	maxTogether = 2
 	aloneFor    = 10 * time.Second
 )
@@ -40,13 +40,13 @@ const (
 type attempts struct {
 	failed, panics int
 	since          time.Time // first failure
-	told           bool      // its answer says that it failed
-	damaged        []string  // damaged records that it has met
+	reported       bool      // the answer already says that the job failed
+	damaged        []string  // damaged records that the job has read
 }
 
-// count counts a failed attempt, and reports whether it was the last. Attempts go on for at least
-// atLeast.
-func (t *attempts) count(now time.Time, atLeast time.Duration, err error) bool {
+// countFailure counts a failed attempt, and reports whether it was the last. Attempts go on for at
+// least the duration atLeast.
+func (t *attempts) countFailure(now time.Time, atLeast time.Duration, err error) bool {
 	if _, panicked := errors.AsType[*rescue.PanicError](err); panicked {
 		t.panics++
 		return t.panics >= maxPanics
@@ -59,62 +59,62 @@ func (t *attempts) count(now time.Time, atLeast time.Duration, err error) bool {
 	return t.failed >= maxAttempts && lasts >= atLeast || t.failed > 1 && lasts >= maxPatience*atLeast
 }
 
-// execute runs a job to its end, or leaves it open if the bridge shuts down. A panic costs only the job
-// one of its lives.
+// execute runs a job to its end, or leaves it open if the bridge shuts down. A panic counts as a failed
+// attempt of that job only.
 func (e *executor) execute(work, ctx context.Context, j *queue.Run) {
 	for e.leases.Shared() && !e.leases.OwnsSafely(j) {
-		// The job was accepted while its chat was given away, and perhaps taken back: jobs of others
-		// come first, so it is claimed together with them.
-		if e.leases.Token(j.Message.Chat) != j.LeaseToken && e.completer.lost(j, queue.ErrLost) {
+		// The job was accepted while this process lost the chat, and perhaps got it back. Jobs of other
+		// processes come first, so this one is claimed with them.
+		if e.leases.Token(j.Message.Chat) != j.LeaseToken && e.completer.dropIfLost(j, queue.ErrLost) {
 			return
 		}
 		// A process that was paused waits until it knows whether it still owns the chat. The job keeps
-		// its place, so that later ones do not begin first.
+		// its place, so that later jobs do not begin first.
 		if e.pause(ctx, minRetry) != nil {
 			return
 		}
 	}
 	t, over := attempts{}, false
 	defer e.runAlone(ctx, j)()
-	if err := e.restarted(j); err != nil {
-		t.told = j.Incident != "" // its answer says so, and crashed the process as well
+	if err := e.countRestart(j); err != nil {
+		t.reported = j.Incident != "" // its failure notice crashed the process as well
 		over = e.giveUp(ctx, j, &t, receipts.Failed, err)
 	}
 	for !over {
-		err := rescue.Do(func() error { e.live(work, ctx, j, &t); return nil })
+		err := rescue.Do(func() error { e.runAttempts(work, ctx, j, &t); return nil })
 		if over = err == nil || e.queue.Context().Err() != nil; over {
 			break
 		}
-		last := t.count(e.now(), e.completer.retryFor, err)
-		e.log.Error("a job panicked", "job", j.Key(), "life", t.panics, "err", err)
+		last := t.countFailure(e.now(), e.completer.retryFor, err)
+		e.log.Error("a job panicked", "job", j.Key(), "panics", t.panics, "err", err)
 		over = last && e.giveUp(ctx, j, &t, receipts.Failed, err)
 	}
 }
 
-// runAlone waits until a job that may crash the process may run; next lets another such job begin.
+// runAlone waits until no other job that may crash the process runs. Call next to let the next one run.
 func (e *executor) runAlone(ctx context.Context, j *queue.Run) (next func()) {
-	if !j.Restarted || j.Stall.Restarts < maxTogether || j.State == receipts.Waiting || !outbox.Of(j).OutageSince.IsZero() {
+	if !j.Restarted || j.Stall.Restarts < maxTogether || j.State == receipts.Waiting || !outbox.DeliveryOf(j).OutageSince.IsZero() {
 		return func() {}
 	}
 	hadSlot := j.HasSlot
 	e.queue.ReleaseSlot(j)
 	select {
-	case e.suspects <- struct{}{}:
+	case e.aloneSlot <- struct{}{}:
 	case <-ctx.Done():
 		return func() {}
 	}
 	if hadSlot {
 		e.queue.AwaitSlot(ctx, j)
 	}
-	leave := sync.OnceFunc(func() { <-e.suspects })
+	leave := sync.OnceFunc(func() { <-e.aloneSlot })
 	timer := time.AfterFunc(aloneFor, leave)
 	return func() { timer.Stop(); leave() }
 }
 
-// restarted counts the restart that found a job, before the job runs. It returns an error if that was
-// one too many. Jobs that wait for a user or for their platform do not count.
-func (e *executor) restarted(j *queue.Run) error {
-	if !j.Restarted || j.State == receipts.Waiting || !outbox.Of(j).OutageSince.IsZero() {
+// countRestart counts the restart after which an open job is run again. It returns an error after too
+// many restarts. Jobs that wait for a user or for their platform do not count.
+func (e *executor) countRestart(j *queue.Run) error {
+	if !j.Restarted || j.State == receipts.Waiting || !outbox.DeliveryOf(j).OutageSince.IsZero() {
 		j.Restarted = false
 		return nil
 	}
@@ -125,68 +125,68 @@ func (e *executor) restarted(j *queue.Run) error {
 	j.Resumes++
 	j.Stall.Restarts++
 	if err := e.jobs.SaveAlways(e.queue.Context(), j); err != nil {
-		e.log.Warn("a restart that found a job is not counted", "job", j.Key(), "err", err)
-	} else if e.completer.overdue(j, 1) {
-		return fmt.Errorf("bridge: %d restarts in a row found it where it was", j.Stall.Restarts)
+		e.log.Warn("the restart of a job cannot be counted", "job", j.Key(), "err", err)
+	} else if e.completer.exceedsRestarts(j, 1) {
+		return fmt.Errorf("bridge: no progress after %d restarts in a row", j.Stall.Restarts)
 	}
 	return nil
 }
 
-// attemptFailed counts a failed attempt, and gives the job up after the last one; state is its final
-// state then. It reports whether the job is over here.
-func (e *executor) attemptFailed(ctx context.Context, j *queue.Run, t *attempts, state receipts.State, err error) bool {
-	last, lost := e.completer.isLast(j, t, err)
+// giveUpAfterLast counts a failed attempt, and gives the job up after the last one, with the final state
+// state. It reports whether this process has finished with the job.
+func (e *executor) giveUpAfterLast(ctx context.Context, j *queue.Run, t *attempts, state receipts.State, err error) bool {
+	last, lost := e.completer.countFailure(j, t, err)
 	return lost || last && e.giveUp(ctx, j, t, state, err)
 }
 
-// giveUp ends a job that cannot be completed. The first time it gets an answer that says so, if an
-// answer is due, and giveUp returns false; else it is closed.
+// giveUp ends a job that cannot be completed. If an answer is due, the first call prepares a failure
+// notice as the answer and returns false. Otherwise giveUp closes the job and returns true.
 func (e *executor) giveUp(ctx context.Context, j *queue.Run, t *attempts, state receipts.State, err error) bool {
-	w, told := e.workers.of(j), t.told
-	*t = attempts{told: true, damaged: t.damaged}
+	w, told := e.workers.forJob(j), t.reported
+	*t = attempts{reported: true, damaged: t.damaged}
 	for _, piece := range j.Pieces {
 		e.completer.completeLater(piece, state)
 	}
 	j.Pieces = nil
 	_, answers := w.(answerer)
-	parts := outbox.Of(j).Parts
+	parts := outbox.DeliveryOf(j).Parts
 	due := answers && (parts == nil || slices.ContainsFunc(parts, func(p receipts.Part) bool { return p.State != receipts.PartSent }))
 	if due && !told && state == receipts.Failed {
-		if panicked := rescue.Do(func() error { e.sayFailed(ctx, w, j, err); return nil }); panicked == nil {
+		if panicked := rescue.Do(func() error { e.prepareFailureNotice(ctx, w, j, err); return nil }); panicked == nil {
 			return false
 		}
 	}
 	if state == receipts.Failed && j.Incident == "" {
 		j.Incident = queue.NewIncident()
-		e.log.Error("given up", "incident", j.Incident, "job", j.Key(), "err", err)
+		e.log.Error("job given up", "incident", j.Incident, "job", j.Key(), "err", err)
 	}
-	if f, ok := w.(failer); ok && !e.completer.overdue(j, 2) {
+	if f, ok := w.(failer); ok && !e.completer.exceedsRestarts(j, 2) {
 		if failed := rescue.Do(func() error { return f.fail(ctx, j) }); failed != nil {
-			e.log.Error("what failed cannot be told", "incident", j.Incident, "job", j.Key(), "err", failed)
+			e.log.Error("the failure of a job cannot be reported to its chat", "incident", j.Incident, "job", j.Key(), "err", failed)
 		}
 	}
 	e.completer.completeLater(j, state)
 	return true
 }
 
-// sayFailed replaces the answer of a job that is given up. Parts that were sent stay.
-func (e *executor) sayFailed(ctx context.Context, w worker, j *queue.Run, err error) {
-	if w.declares().NeedsSlot {
-		// The model must not continue the turn. A failure here must not keep the user waiting.
+// prepareFailureNotice replaces the unsent parts of a job that is given up by a failure notice.
+func (e *executor) prepareFailureNotice(ctx context.Context, w worker, j *queue.Run, err error) {
+	if w.policy().NeedsSlot {
+		// The model must not continue the turn. The user gets the notice even if this fails.
 		if stopped := rescue.Do(func() error { return e.turns.StopTurn(ctx, j, agent.NoteGivenUp) }); stopped != nil {
-			e.log.Warn("the conversation does not tell that a turn was given up", "job", j.Key(), "err", stopped)
+			e.log.Warn("the end of a failed turn cannot be stored in its conversation", "job", j.Key(), "err", stopped)
 		}
 	}
-	d, sent := outbox.Of(j), 0
+	d, sent := outbox.DeliveryOf(j), 0
 	for sent < len(d.Parts) && d.Parts[sent].State == receipts.PartSent {
 		sent++
 	}
-	text := e.turns.Failed(ctx, j, err)
-	j.Progressed() // the notice has attempts of its own
-	if d.Card, d.Files = "", nil; sent == 0 {
+	text := e.turns.ReportFailure(ctx, j, err)
+	j.RecordProgress() // attempts at the notice count from zero
+	if d.CardToken, d.Files = "", nil; sent == 0 {
 		e.sender.Prepare(j, text, false)
 		return
 	}
-	d.Drop(sent)
+	d.DropParts(sent)
 	d.Parts = append(d.Parts, e.sender.Render(j, e.redact(text))...)
 }

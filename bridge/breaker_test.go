@@ -409,7 +409,7 @@ func TestEditsWaitToo(t *testing.T) {
 		r := newHarness(t, echo, func(cfg *bridge.Config) {
 			o.platform, _ = cfg.Platforms[0].(*platform)
 			cfg.Platforms = []chats.Platform{editable{o}}
-			cfg.Cards = map[string]interact.Handler{"test": func(context.Context, interact.Press) (interact.Result, error) {
+			cfg.CardHandlers = map[string]interact.Handler{"test": func(context.Context, interact.Press) (interact.Result, error) {
 				return interact.Result{Text: "pressed", Close: true}, nil
 			}}
 		})
@@ -423,7 +423,7 @@ func TestEditsWaitToo(t *testing.T) {
 		synctest.Wait()
 		o.begin(3 * time.Hour)
 		press := direct("p", card.buttons[0][0].Data)
-		press.Kind, press.On = chats.KindPress, card.id
+		press.Kind, press.TargetID = chats.KindPress, card.id
 		r.accept(press)
 		pass(t, 4*3600)
 		if got := o.texts(); len(got) != 1 || got[0] != "pressed" {

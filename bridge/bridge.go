@@ -24,29 +24,29 @@ import (
 	"oneclaw/storage/replicas"
 )
 
-// Bridge carries messages from platforms to the agent and answers back. It has a goroutine for each
-// chat whose message is being answered, for each chat whose command is answered, for each platform, for
-// pruning, and for expiring cards; [Bridge.Run] waits for all.
+// Bridge passes messages from the platforms to the agent, and the answers back. It has a goroutine for
+// each chat whose message is being answered, for each chat whose command is being run, for each
+// platform, for pruning, and for expiring cards. [Bridge.Run] waits for all of them.
 type Bridge struct {
-	cfg     Config
-	log     *slog.Logger
-	begun   time.Time
-	resumed chan struct{} // closed when the jobs of a former run are queued
+	cfg       Config
+	log       *slog.Logger
+	startedAt time.Time
+	resumed   chan struct{} // closed when the jobs of an earlier run are queued
 	// maxRetry bounds the pauses between attempts at a failed write.
 	maxRetry time.Duration
 
-	// See wire.
+	// Set by wire.
 	store       *trackedStore
 	platforms   map[string]chats.Platform
-	deadLetters queue.DeadLetters
-	leases      *queue.Leases
+	deadLetters queue.DeadLetterStore
+	leases      *queue.LeaseHolder
 	jobs        queue.Store
 	queue       *queue.Queue
 	sender      *outbox.Sender
-	reactions   *outbox.Reactions
-	previews    *outbox.Previews
+	reactions   *outbox.ReactionTracker
+	previews    *outbox.PreviewTracker
 	cards       *interact.Cards
-	handlers    map[string]interact.Handler // of cards, by their kinds
+	handlers    map[string]interact.Handler // by card kind
 	gate        *interact.Gate
 	elicitation *interact.Elicitation
 	panel       interact.Panel
@@ -56,27 +56,27 @@ type Bridge struct {
 	turns       *turn.Runner
 	turnHost    turnHost
 
-	admins    *admins
-	scopes    *scopes
-	inserter  *inserter
-	intake    *intake
-	claimer   *claimer
-	takeover  *takeover
-	limiter   *limiter
-	delays    *delays
-	edits     *edits
-	feedback  *feedback
-	stops     *stops
-	mover     *mover
-	executor  *executor
-	suspender *suspender
-	completer *completer
-	mender    *mender
-	pruner    *pruner
-	loader    *loadWorker
-	cardHost  *cardHost
-	commands  *commands
-	workers   *workers
+	adminChecker  *adminChecker
+	scopeResolver *scopeResolver
+	inserter      *inserter
+	intake        *intake
+	claimer       *claimer
+	takeover      *takeover
+	limiter       *limiter
+	delayTracker  *delayTracker
+	editHandler   *editHandler
+	feedback      *feedbackRecorder
+	interrupter   *interrupter
+	mover         *mover
+	executor      *executor
+	suspender     *suspender
+	completer     *completer
+	damageHandler *damageHandler
+	pruner        *pruner
+	loader        *loadWorker
+	cardHost      *cardHost
+	commands      *commandRegistry
+	workers       *workerRegistry
 }
 
 // New checks the configuration and returns a bridge.
@@ -89,14 +89,14 @@ func New(cfg Config) (*Bridge, error) {
 	case cfg.DataDir == "":
 		return nil, errors.New("bridge: a data directory is needed")
 	}
-	cfg = cfg.complete()
+	cfg = cfg.withDefaults()
 	store := &trackedStore{Store: cfg.Store}
 	cfg.Store = store
 	b := &Bridge{
-		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), begun: cfg.Now(), resumed: make(chan struct{}),
+		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), startedAt: cfg.Now(), resumed: make(chan struct{}),
 		store: store, platforms: make(map[string]chats.Platform), maxRetry: cfg.Limits.RetryFor,
 	}
-	if cfg.Sharing.On {
+	if cfg.Sharing.Enabled {
 		b.maxRetry = min(b.maxRetry, sharedRetry)
 	}
 	for _, p := range cfg.Platforms {
@@ -109,15 +109,15 @@ func New(cfg Config) (*Bridge, error) {
 	return b, nil
 }
 
-// Moved implements [chats.Inbox]. It waits as Accept does.
+// Moved implements [chats.Inbox]. Like Accept, it waits until the jobs of an earlier run are queued.
 func (b *Bridge) Moved(ctx context.Context, from, to chats.Chat) error {
-	if err := b.ready(ctx); err != nil {
+	if err := b.awaitReady(ctx); err != nil {
 		return fmt.Errorf("moved: %w", err)
 	}
-	return rescue.Do(func() error { return b.mover.accept(ctx, from, to) })
+	return rescue.Do(func() error { return b.mover.enqueueMove(ctx, from, to) })
 }
 
-func (b *Bridge) ready(ctx context.Context) error {
+func (b *Bridge) awaitReady(ctx context.Context) error {
 	select {
 	case <-b.resumed:
 		return nil
@@ -127,14 +127,14 @@ func (b *Bridge) ready(ctx context.Context) error {
 }
 
 // NoMoreReceived is the log line of a bridge that has stopped receiving and drains its running turns.
-const NoMoreReceived = "nothing is received any more; what runs is ended"
+const NoMoreReceived = "receiving has stopped; draining running turns"
 
-// Run continues what an earlier run left open, then receives and answers until ctx ends. It then stops
-// receiving, drains running turns for a bounded time, and returns when everything it started has ended.
-// It is called once. If processes share the store, it does this for the chats that this one owns.
+// Run continues the open jobs of an earlier run, then receives and answers messages until ctx ends. It
+// then stops receiving, drains running turns for a bounded time, and returns when all its goroutines
+// have ended. Call it only once. If processes share the store, Run serves only the chats that it owns.
 //
-// A platform that gives up (a wrong token) is logged and does not affect the others; when the last one
-// has given up, Run returns its error.
+// A platform that fails permanently (say, with a wrong token) is logged and does not affect the others.
+// When all have failed, Run returns their errors.
 func (b *Bridge) Run(ctx context.Context) error {
 	defer b.queue.Close(0)
 	ctx, stop := context.WithCancelCause(ctx)
@@ -144,7 +144,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 		defer leave()
 	}
 	if ctx.Err() != nil {
-		return refusal(ctx)
+		return refusalError(ctx)
 	} else if err != nil {
 		return err
 	}
@@ -154,16 +154,16 @@ func (b *Bridge) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	background.Go(func() {
 		_ = b.leases.WhileHeld(receiving, queue.Leader, func(ctx context.Context) error {
-			b.keepRunning(ctx, "what is too old", b.pruner.prune)
+			b.keepRunning(ctx, "pruning of old records", b.pruner.prune)
 			return nil
 		})
 	})
 	background.Go(func() {
-		rescue.Go(b.log, "what a former process was fetching", func() { b.pruner.sweepParts(receiving) })
+		rescue.Go(b.log, "removal of partial files", func() { b.pruner.sweepPartialFiles(receiving) })
 	})
-	background.Go(func() { b.keepRunning(receiving, "the ends of cards", b.cards.Run) })
+	background.Go(func() { b.keepRunning(receiving, "expiry of cards", b.cards.Run) })
 	for _, p := range b.platforms {
-		background.Go(func() { rescue.Go(b.log, "the list of commands", func() { announce(receiving, b, p) }) })
+		background.Go(func() { rescue.Go(b.log, "the list of commands", func() { announceCommands(receiving, b, p) }) })
 	}
 	err = b.receive(receiving)
 	stopReceiving()
@@ -171,24 +171,24 @@ func (b *Bridge) Run(ctx context.Context) error {
 	b.log.Info(NoMoreReceived)
 	b.leases.Retire()
 	if !b.queue.Close(b.cfg.Limits.DrainTimeout) {
-		b.log.Info("turns still running at the end of the drain go on after the next start")
+		b.log.Info("drain timed out: unfinished turns continue after the next start")
 	}
-	return cmp.Or(err, refusal(ctx))
+	return cmp.Or(err, refusalError(ctx))
 }
 
-// refusal returns why this process may not use the store; nil if ctx ended for another reason.
-func refusal(ctx context.Context) error {
+// refusalError returns the error with which the store refused this process, nil if there is none.
+func refusalError(ctx context.Context) error {
 	if err := context.Cause(ctx); errors.Is(err, replicas.ErrRefused) {
 		return err
 	}
 	return nil
 }
 
-// begin loads the state and takes over chats. If the store is shared, taking over continues until
-// leave; stop is called if this process may not continue.
+// begin loads the state and takes over chats. If the store is shared, it goes on taking over chats until
+// leave is called. It calls stop with an error if this process may not continue.
 func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave func(), err error) {
-	loadCards := func(ctx context.Context) error { return b.cards.Load(ctx, b.mender.mendQuietly) }
-	for _, load := range []func(context.Context) error{b.people.Load, b.observer.Load, b.mover.load, loadCards, b.number} {
+	loadCards := func(ctx context.Context) error { return b.cards.Load(ctx, b.damageHandler.deadLetterQuietly) }
+	for _, load := range []func(context.Context) error{b.people.Load, b.observer.Load, b.mover.loadMoves, loadCards, b.raiseJobNumbers} {
 		if err := load(ctx); err != nil {
 			return nil, err
 		}
@@ -196,7 +196,7 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 	if !b.leases.Shared() {
 		return func() {}, b.leases.Run(ctx)
 	}
-	joined, end := context.WithCancel(context.WithoutCancel(ctx))
+	joined, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context){
 		func(ctx context.Context) {
@@ -204,18 +204,18 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 				stop(err)
 			}
 		},
-		func(ctx context.Context) { b.keepRunning(ctx, "what other replicas accept", b.claimer.follow) }, b.keepWatching("moved chats", b.mover.watch), b.keepWatching("people", b.people.Watch), b.keepWatching("cards", b.cards.Watch),
-		b.keepWatching("groups it listens in", b.observer.Watch),
+		func(ctx context.Context) { b.keepRunning(ctx, "claiming of jobs", b.claimer.follow) }, b.keepWatching("moved chats", b.mover.watch), b.keepWatching("people", b.people.Watch), b.keepWatching("cards", b.cards.Watch),
+		b.keepWatching("observed groups", b.observer.Watch),
 	} {
 		running.Go(func() { run(joined) })
 	}
-	return func() { end(); running.Wait() }, nil
+	return func() { cancel(); running.Wait() }, nil
 }
 
-// number makes the numbers of new jobs higher than all on record: a message with a lower number than
-// the /clear before it would count as older.
-func (b *Bridge) number(ctx context.Context) error {
-	open, _, err := b.jobs.Open(ctx, "", queue.AllChats)
+// raiseJobNumbers makes the numbers of new jobs higher than every stored number. Otherwise a message
+// could get a lower number than the /clear before it, and would count as older.
+func (b *Bridge) raiseJobNumbers(ctx context.Context) error {
+	open, _, err := b.jobs.ListOpen(ctx, "", queue.AllChats)
 	if err != nil {
 		return err
 	}
@@ -230,42 +230,42 @@ func (b *Bridge) number(ctx context.Context) error {
 		}
 		var s conversation.Session
 		if err := json.Unmarshal(entry.Value, &s); err != nil {
-			b.log.Error("session cannot be read and is left alone", "key", entry.Key, "err", err)
+			b.log.Error("session cannot be decoded and is skipped", "key", entry.Key, "err", err)
 			continue
 		}
 		newest, seen = max(newest, s.ClearedAt, s.StoppedAt), max(seen, entry.Revision)
 	}
-	return b.jobs.Begin(ctx, newest, seen)
+	return b.jobs.RaiseNumbers(ctx, newest, seen)
 }
 
-// keepRunning runs something until ctx ends, again after a panic.
+// keepRunning calls run until ctx ends, and restarts it after a panic.
 func (b *Bridge) keepRunning(ctx context.Context, what string, run func(context.Context)) {
-	_ = rescue.Loop(ctx, b.log, what, func(ctx context.Context) error { run(ctx); return nil }) // there is none
+	_ = rescue.Loop(ctx, b.log, what, func(ctx context.Context) error { run(ctx); return nil }) // run returns no error
 }
 
-// keepWatching applies the changes of other processes, again after a failure.
+// keepWatching returns a function that calls watch until ctx ends, and retries it after a failure.
 func (b *Bridge) keepWatching(of string, watch func(context.Context) error) func(context.Context) {
 	return func(ctx context.Context) {
 		for pauses := retry.New(minRetry, b.maxRetry); ctx.Err() == nil; {
-			watching, end := context.WithCancel(ctx) // an abandoned watch would collect events
+			watching, cancel := context.WithCancel(ctx) // an abandoned watch would buffer events
 			err := rescue.Do(func() error { return watch(watching) })
-			end()
+			cancel()
 			if ctx.Err() == nil {
-				b.log.Warn("what other replicas change cannot be read, trying again", "of", of, "err", err)
+				b.log.Warn("changes by other replicas cannot be read, trying again", "of", of, "err", err)
 				_ = retry.Wait(ctx, pauses.Next(0))
 			}
 		}
 	}
 }
 
-// receive runs the platforms until ctx ends or none is left.
+// receive runs the platforms until ctx ends or all have failed, and then returns their errors.
 func (b *Bridge) receive(ctx context.Context) error {
 	var group sync.WaitGroup
 	errs := make(chan error, len(b.platforms))
 	for name, p := range b.platforms {
 		group.Go(func() {
 			if err := b.runPlatform(ctx, p); err != nil && ctx.Err() == nil {
-				b.log.Error("platform has given up", "platform", name, "err", err)
+				b.log.Error("platform failed permanently", "platform", name, "err", err)
 				errs <- fmt.Errorf("%s: %w", name, err)
 			}
 		})
@@ -282,67 +282,67 @@ func (b *Bridge) receive(ctx context.Context) error {
 	return all
 }
 
-// runPlatform receives from a platform; if only one process may at a time, while this one holds its
-// lease.
+// runPlatform receives messages from a platform. If only one process at a time may do that, it receives
+// only while this process holds the platform's lease.
 func (b *Bridge) runPlatform(ctx context.Context, p chats.Platform) error {
 	run := func(ctx context.Context) error {
 		return rescue.Loop(ctx, b.log, "receiving from "+p.Name(), func(ctx context.Context) error { return p.Run(ctx, b) })
 	}
-	if isSingle(p) {
-		return b.leases.WhileHeld(ctx, singleLease(p), run)
+	if isExclusive(p) {
+		return b.leases.WhileHeld(ctx, platformLease(p), run)
 	}
 	return run(ctx)
 }
 
-func isSingle(p chats.Platform) bool {
+func isExclusive(p chats.Platform) bool {
 	s, ok := p.(chats.ExclusiveReceiver)
 	return ok && s.ReceivesExclusively()
 }
 
-func singleLease(p chats.Platform) string { return "platform/" + p.Name() }
+func platformLease(p chats.Platform) string { return "platform/" + p.Name() }
 
-// singles returns the leases of exclusive platforms.
-func (b *Bridge) singles() (leases []string) {
+// platformLeases returns the leases of the platforms from which only one process may receive.
+func (b *Bridge) platformLeases() (leases []string) {
 	for _, p := range b.cfg.Platforms {
-		if isSingle(p) {
-			leases = append(leases, singleLease(p))
+		if isExclusive(p) {
+			leases = append(leases, platformLease(p))
 		}
 	}
 	return leases
 }
 
-// IsLeader reports whether this process is the leader, which does the work that is done once.
+// IsLeader reports whether this process is the leader, which does the work that only one replica may do.
 func (b *Bridge) IsLeader() bool { return b.leases.Holds(queue.Leader) }
 
-func announce(ctx context.Context, b *Bridge, p chats.Platform) {
+func announceCommands(ctx context.Context, b *Bridge, p chats.Platform) {
 	announcer, ok := p.(chats.CommandLister)
 	if !ok {
 		return
 	}
 	if err := announcer.ListCommands(ctx, b.commands.infos(), b.people.Administrators(p.Name())); err != nil && ctx.Err() == nil {
-		b.log.Warn("commands could not be announced", "platform", p.Name(), "err", err)
+		b.log.Warn("commands cannot be announced", "platform", p.Name(), "err", err)
 	}
 }
 
-// Load returns the numbers of open jobs.
-func (b *Bridge) Load() queue.Load { return b.queue.Load() }
+// QueueStats returns the numbers of open jobs.
+func (b *Bridge) QueueStats() queue.Stats { return b.queue.Stats() }
 
-// Ready returns for each platform nil if it receives, or what is wrong.
-func (b *Bridge) Ready() map[string]error {
+// PlatformErrors returns the health of each platform: nil if it receives messages, otherwise its error.
+func (b *Bridge) PlatformErrors() map[string]error {
 	ready := make(map[string]error, len(b.platforms))
 	for name, p := range b.platforms {
 		ready[name] = nil
-		if m, ok := p.(chats.HealthReporter); ok && (!isSingle(p) || b.leases.Holds(singleLease(p))) {
+		if m, ok := p.(chats.HealthReporter); ok && (!isExclusive(p) || b.leases.Holds(platformLease(p))) {
 			ready[name] = m.Health()
 		}
 	}
 	return ready
 }
 
-// Health returns nil if every platform receives, or an error that says what is wrong.
+// Health returns nil if every platform receives messages, otherwise the errors of those that do not.
 func (b *Bridge) Health() error {
 	var all error
-	for name, err := range b.Ready() {
+	for name, err := range b.PlatformErrors() {
 		if err != nil {
 			all = errors.Join(all, fmt.Errorf("%s: %w", name, err))
 		}

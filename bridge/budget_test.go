@@ -25,8 +25,8 @@ func broke(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
 
 func asking(c *bridge.Config) {
 	v := &voter{}
-	c.Cards = map[string]interact.Handler{"vote": v.handle}
-	c.Hooks.Refused = func(_ context.Context, scope toolgroups.Scope, failure error) (interact.Card, error) {
+	c.CardHandlers = map[string]interact.Handler{"vote": v.handle}
+	c.Hooks.RefusalCard = func(_ context.Context, scope toolgroups.Scope, failure error) (interact.Card, error) {
 		if !errors.Is(failure, errSpent) {
 			return interact.Card{}, failure
 		}
@@ -71,7 +71,7 @@ func TestATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
 // C20.
 func TestANoticeIsTold(t *testing.T) {
 	r := newHarness(t, broke, asking, func(c *bridge.Config) {
-		c.Hooks.Refused = func(context.Context, toolgroups.Scope, error) (interact.Card, error) {
+		c.Hooks.RefusalCard = func(context.Context, toolgroups.Scope, error) (interact.Card, error) {
 			return interact.Card{Kind: "vote", Text: "Please wait a minute."}, nil
 		}
 	})
@@ -86,7 +86,7 @@ func TestANoticeIsTold(t *testing.T) {
 // C20.
 func TestATaskWithoutBudgetIsTold(t *testing.T) {
 	told := newResults()
-	r := newHarness(t, broke, asking, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, broke, asking, func(c *bridge.Config) { c.Hooks.OnTaskDone = told.done })
 	r.submit(task("a.1", "News", "tell me"))
 	result := told.next(t)
 	got := r.platform.wait(t, 1)

@@ -91,7 +91,7 @@ func (f outcome) check(t *testing.T, p *platform, store storage.Store) {
 		if err == nil {
 			err = json.Unmarshal(entry.Value, &kept)
 		}
-		if err != nil || kept.Open() || kept.Text != f.shown {
+		if err != nil || kept.IsOpen() || kept.Text != f.shown {
 			t.Errorf("the store has %s (%v)", entry.Value, err)
 		}
 	}

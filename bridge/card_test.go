@@ -51,7 +51,7 @@ func (v *voter) seen() []interact.Press {
 
 func voting(v *voter, change ...func(*bridge.Config)) func(*bridge.Config) {
 	return func(c *bridge.Config) {
-		c.Cards = map[string]interact.Handler{"vote": v.handle}
+		c.CardHandlers = map[string]interact.Handler{"vote": v.handle}
 		c.Limits.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
 		for _, f := range change {
 			f(c)
@@ -77,7 +77,7 @@ func (r *harness) post(key string, to chats.Chat, card interact.Card) {
 // pressOn is the press of a button as a platform delivers it.
 func pressOn(s sent, id, user, data string) chats.Message {
 	return chats.Message{
-		Chat: s.to.Chat, ID: id, Kind: chats.KindPress, User: user, UserName: "Ann", Direct: s.to.Chat.ID == "1", Text: data, On: s.id,
+		Chat: s.to.Chat, ID: id, Kind: chats.KindPress, User: user, UserName: "Ann", Direct: s.to.Chat.ID == "1", Text: data, TargetID: s.id,
 	}
 }
 
@@ -323,7 +323,7 @@ func TestCardOfACommand(t *testing.T) {
 	r := newHarness(t, echo, voting(v, func(c *bridge.Config) {
 		c.Commands = []bridge.Command{{
 			CommandInfo: chats.CommandInfo{Name: "tea", Description: "Tea"},
-			Ask: func(_ context.Context, call bridge.CommandCall) (interact.Card, error) {
+			RunCard: func(_ context.Context, call bridge.CommandCall) (interact.Card, error) {
 				card := vote()
 				card.Text = "Tea, " + call.Args + "?"
 				return card, nil
@@ -345,7 +345,7 @@ func TestCardOnAPlatformWithoutButtons(t *testing.T) {
 	v := &voter{}
 	r := newHarness(t, echo, voting(v, func(c *bridge.Config) {
 		c.Platforms = []chats.Platform{struct{ chats.Platform }{c.Platforms[0]}}
-		c.Commands = []bridge.Command{{CommandInfo: chats.CommandInfo{Name: "tea", Description: "Tea"}, Ask: func(context.Context, bridge.CommandCall) (interact.Card, error) {
+		c.Commands = []bridge.Command{{CommandInfo: chats.CommandInfo{Name: "tea", Description: "Tea"}, RunCard: func(context.Context, bridge.CommandCall) (interact.Card, error) {
 			return vote(), nil
 		}}}
 	}))

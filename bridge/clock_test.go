@@ -93,7 +93,7 @@ func TestConversationsOfTasksAreForgottenInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock
 		told := newResults()
-		r := newHarness(t, echo, func(cfg *bridge.Config) { cfg.Now, cfg.Hooks.TaskDone = c.Now, told.done })
+		r := newHarness(t, echo, func(cfg *bridge.Config) { cfg.Now, cfg.Hooks.OnTaskDone = c.Now, told.done })
 		r.accept(direct("1", "one"))
 		r.submit(task("a.1", "News", "tell me"))
 		result := told.next(t)
@@ -120,7 +120,7 @@ func TestConversationsOfTasksAreForgottenInTime(t *testing.T) {
 func TestTheConversationOfATaskThatRunsElsewhereIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t, echo)
-		c := conversation.Conversation{Owner: "fake:1", Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1, Task: "a.1", Begun: time.Now().Add(-2 * bridge.TaskAge)}
+		c := conversation.Conversation{Owner: "fake:1", Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1, Task: "a.1", StartedAt: time.Now().Add(-2 * bridge.TaskAge)}
 		key := queue.OpenPrefix + queue.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: receipts.KindTask})
 		if _, err := r.cfg.Store.Put(t.Context(), key, []byte(`{"holder":"another"}`), storage.Absent); err != nil {
 			t.Fatal(err)

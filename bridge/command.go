@@ -26,22 +26,22 @@ import (
 // Command is a command that another part of the program defines.
 type Command struct {
 	chats.CommandInfo
-	// Role is the lowest role that may use it. The zero value allows every role.
+	// Role is the lowest role that may use the command. The zero value allows every role.
 	Role toolgroups.Role
-	// Hidden and Message are as in [queue.Command].
-	Hidden, Message bool
-	// Alone says that only the user sees the answer, on platforms that can show a message to one user.
-	Alone bool
-	// Secret, if set, replaces [queue.SecretPlaceholder] in the answer when it is sent: no record holds
-	// the secret, and each attempt makes another one.
+	// Hidden and TakesMessage are as in [queue.Command].
+	Hidden, TakesMessage bool
+	// Ephemeral says that only the user sees the answer, on platforms with ephemeral messages.
+	Ephemeral bool
+	// Secret, if set, returns the secret that replaces [queue.SecretPlaceholder] in the sent answer.
+	// No record contains the secret, and each attempt to send makes another one.
 	Secret func(ctx context.Context, call CommandCall) (string, error)
-	// Ask, if set, is called instead of Run: the answer is a card. On a platform without buttons only
-	// its text is sent.
-	Ask func(ctx context.Context, call CommandCall) (interact.Card, error)
-	// Files says that Run works with the files of its user.
-	Files bool
-	// Run returns the answer in Markdown. An error is retried; a mistake of the user is explained in
-	// the answer.
+	// RunCard, if set, is called instead of Run and answers with a card. On a platform without buttons
+	// only the text of the card is sent.
+	RunCard func(ctx context.Context, call CommandCall) (interact.Card, error)
+	// UsesFiles says that Run reads or writes the workspace of its user.
+	UsesFiles bool
+	// Run returns the answer in Markdown. After an error it is called again, so a mistake by the user is
+	// explained in the answer.
 	Run func(ctx context.Context, call CommandCall) (string, error)
 }
 
@@ -50,18 +50,18 @@ type CommandCall struct {
 	toolgroups.Scope
 	// Author is the user, for the audit.
 	Author audit.Author
-	// UserName is the platform's name of the user.
+	// UserName is the user's name on the platform.
 	UserName string
 	// Args is the text after the command.
 	Args string
-	// Attach sends a file of the workspace with the answer. It is set for commands with Files.
+	// Attach sends a file from the workspace with the answer. It is set for commands with UsesFiles.
 	Attach func(toolgroups.File)
 }
 
 // wrap converts a command that another part of the program defines.
-func (c *commands) wrap(brought Command) queue.Command {
+func (c *commandRegistry) wrap(brought Command) queue.Command {
 	secret := func(ctx context.Context, j *queue.Run) (string, error) {
-		scope, err := c.scopes.current(ctx, j)
+		scope, err := c.scopeResolver.current(ctx, j)
 		if err != nil || scope.Role < brought.Role {
 			return "", err
 		}
@@ -71,8 +71,8 @@ func (c *commands) wrap(brought Command) queue.Command {
 		secret = nil
 	}
 	brought.Admin = brought.Role >= toolgroups.RoleAdmin
-	return queue.Command{CommandInfo: brought.CommandInfo, Hidden: brought.Hidden, Message: brought.Message, Alone: brought.Alone, Secret: secret, Run: func(ctx context.Context, j *queue.Run, args string) (string, error) {
-		scope, err := c.scopes.current(ctx, j)
+	return queue.Command{CommandInfo: brought.CommandInfo, Hidden: brought.Hidden, TakesMessage: brought.TakesMessage, Ephemeral: brought.Ephemeral, Secret: secret, Run: func(ctx context.Context, j *queue.Run, args string) (string, error) {
+		scope, err := c.scopeResolver.current(ctx, j)
 		if err != nil {
 			return "", err
 		}
@@ -81,13 +81,13 @@ func (c *commands) wrap(brought Command) queue.Command {
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", brought.Name), nil
 		}
 		call := CommandCall{Scope: scope, Author: j.Author(c.store), UserName: j.Message.UserName, Args: args}
-		if brought.Files {
-			return c.withFiles(ctx, j, call, brought.Run)
+		if brought.UsesFiles {
+			return c.runWithFiles(ctx, j, call, brought.Run)
 		}
-		if brought.Ask == nil {
+		if brought.RunCard == nil {
 			return brought.Run(ctx, call)
 		}
-		card, err := brought.Ask(ctx, call)
+		card, err := brought.RunCard(ctx, call)
 		if err != nil {
 			return "", err
 		}
@@ -95,12 +95,12 @@ func (c *commands) wrap(brought Command) queue.Command {
 	}}
 }
 
-// withFiles runs a command that works with the files of its user.
-func (c *commands) withFiles(ctx context.Context, j *queue.Run, call CommandCall, run func(context.Context, CommandCall) (string, error)) (string, error) {
+// runWithFiles runs a command that reads or writes the workspace of its user.
+func (c *commandRegistry) runWithFiles(ctx context.Context, j *queue.Run, call CommandCall, run func(context.Context, CommandCall) (string, error)) (string, error) {
 	if err := queue.CheckOut(ctx, c.files, j); err != nil {
 		return "", err
 	}
-	d := outbox.Of(j)
+	d := outbox.DeliveryOf(j)
 	d.Files = nil // of an earlier attempt
 	call.Attach = func(f toolgroups.File) { d.Files = append(d.Files, f) }
 	text, err := run(ctx, call)
@@ -110,19 +110,19 @@ func (c *commands) withFiles(ctx context.Context, j *queue.Run, call CommandCall
 	return text, c.jobs.KeepFiles(ctx, c.files, j)
 }
 
-// DeepCommand asks the strong model: a message begins with it, or with an exclamation mark in place of
-// the slash.
+// DeepCommand is the command that sends a message to the strong model. A message begins with it, after a
+// slash or an exclamation mark.
 const DeepCommand = "deep"
 
-// deepQuestion returns what a message asks the strong model; false if it does not ask that.
-func (c *commands) deepQuestion(m chats.Message) (string, bool) {
+// deepQuestion returns the question in a message for the strong model; false for other messages.
+func (c *commandRegistry) deepQuestion(m chats.Message) (string, bool) {
 	text := strings.TrimSpace(m.Text)
 	if !strings.HasPrefix(text, "/"+DeepCommand) && !strings.HasPrefix(text, "!"+DeepCommand) {
 		return "", false
 	}
 	m.Text = "/" + text[1:]
-	one, question, _ := c.named(m)
-	return question, one.Message && (question != "" || len(m.Files)+len(m.Quoted) > 0)
+	one, question, _ := c.parseCommand(m)
+	return question, one.TakesMessage && (question != "" || len(m.Files)+len(m.Quoted) > 0)
 }
 
 // startName is the command with which the clients of Telegram begin a chat.
@@ -142,22 +142,22 @@ func (b *Bridge) commandTable() []queue.Command {
 	start := row(startName, "Hello", b.commands.start)
 	start.Hidden = true
 	ofThread := func(c queue.Command) queue.Command {
-		c.OfThread = true
+		c.NeedsThread = true
 		return c
 	}
 	alone := func(c queue.Command) queue.Command {
-		c.Alone = true
+		c.Ephemeral = true
 		return c
 	}
 	table := []queue.Command{
 		row("help", "What I can do and which commands there are", b.commands.help),
-		ofThread(row("clear", "Close this conversation and unload its tools; I can still find it when I search", b.stops.clear)),
-		ofThread(row("new", "Start a new conversation; the same as clear", b.stops.clear)),
-		ofThread(row(undoKind, "Undo a /clear of the last ten minutes", b.stops.undo)),
-		ofThread(row(stopName, "Stop what I am doing and drop waiting messages", b.stops.stop)),
-		row("status", "What I am doing in this chat", b.status),
+		ofThread(row("clear", "Close this conversation and unload its tools; I can still find it when I search", b.interrupter.clear)),
+		ofThread(row("new", "Start a new conversation; the same as clear", b.interrupter.clear)),
+		ofThread(row(undoKind, "Undo a /clear of the last ten minutes", b.interrupter.undo)),
+		ofThread(row(stopName, "Stop what I am doing and drop waiting messages", b.interrupter.stop)),
+		row("status", "What I am doing in this chat", b.statusText),
 		row("observe", "Listen along in this group: on or off", b.observe),
-		alone(row("tools", "The tool groups, and those loaded here", b.panel.Command)),
+		alone(row("tools", "The tool groups, and those loaded here", b.panel.HandleCommand)),
 		alone(row("why", "What happened to the last message here, and why", func(ctx context.Context, j *queue.Run, args string) (string, error) {
 			return explainer(b).Explain(ctx, j, args) // the zone may have changed
 		})),
@@ -173,16 +173,16 @@ func (b *Bridge) commandTable() []queue.Command {
 
 func explainer(b *Bridge) why.Explainer {
 	return why.Explainer{
-		Store: b.store, Jobs: b.jobs, Zone: b.cfg.Zone(), Explains: func(r *receipts.Receipt) bool { return b.workers.ofReceipt(r).declares().explained }, Admin: b.admins.isBotAdmin, Answering: b.queue.IsAnswering,
+		Store: b.store, Jobs: b.jobs, Zone: b.cfg.Zone(), Explains: func(r *receipts.Receipt) bool { return b.workers.forReceipt(r).policy().explainable }, IsAdmin: b.adminChecker.isBotAdmin, IsAnswering: b.queue.IsAnswering,
 	}
 }
 
-// Tell explains to an administrator how the message with a key was handled; nil if there is none.
-func (b *Bridge) Tell(ctx context.Context, key string) (*why.Explanation, error) {
-	return explainer(b).Tell(ctx, key)
+// Explain explains to an administrator how the message with a key was handled; nil if there is none.
+func (b *Bridge) Explain(ctx context.Context, key string) (*why.Explanation, error) {
+	return explainer(b).ExplainJob(ctx, key)
 }
 
-func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, error) {
+func (b *Bridge) statusText(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	session, err := conversation.Current(ctx, b.store, j.Message.Chat)
 	if err != nil {
 		return "", err
@@ -199,34 +199,34 @@ func (b *Bridge) status(ctx context.Context, j *queue.Run, _ string) (string, er
 	state := "I am idle here."
 	if here.Held != nil {
 		state = fmt.Sprintf("I am waiting for a decision about %s%s: see the buttons above. /stop ends that.",
-			wording.ListOr(here.Held.Tools, "a tool"), waitingText(here.Waiting))
+			wording.JoinOr(here.Held.Tools, "a tool"), waitingText(here.Waiting))
 	} else if here.Running {
 		state = "I am working on an answer" + waitingText(here.Waiting) + "."
 		if here.Joined > 0 {
-			state += " It also answers " + wording.Count(here.Joined, "more message", "more messages") + "."
+			state += " It also answers " + wording.Plural(here.Joined, "more message", "more messages") + "."
 		}
-	} else if here.Queues {
-		state = "I am busy in other chats: " + wording.Count(here.Waiting, "message waits here for its turn", "messages wait here for their turn") + "."
+	} else if here.AwaitsSlot {
+		state = "I am busy in other chats: " + wording.Plural(here.Waiting, "message waits here for its turn", "messages wait here for their turn") + "."
 	}
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %s\n- Tool groups loaded: %s\n- Running since: %s",
-		state, said, wording.ListOr(groups, "none"), b.begun.In(b.cfg.Zone()).Format("2 January 15:04 MST"))
-	if b.cfg.Sharing.On {
-		shared, err := b.replicas(ctx, b.admins.isBotAdmin(j.Message))
+		state, said, wording.JoinOr(groups, "none"), b.startedAt.In(b.cfg.Zone()).Format("2 January 15:04 MST"))
+	if b.cfg.Sharing.Enabled {
+		shared, err := b.replicaLines(ctx, b.adminChecker.isBotAdmin(j.Message))
 		if err != nil {
 			return "", err
 		}
 		text += shared
 	}
-	if err := b.Health(); err != nil && b.admins.isBotAdmin(j.Message) {
+	if err := b.Health(); err != nil && b.adminChecker.isBotAdmin(j.Message) {
 		text += "\n- Trouble: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	return text, nil
 }
 
-// maxCounted bounds how many records of a conversation are counted.
+// maxCounted bounds the records of a conversation that countMessages reads.
 const maxCounted = 1000
 
-// countMessages returns how many messages users wrote in a conversation, up to a bound.
+// countMessages returns, as text, the number of users' messages in a conversation, up to a bound.
 func (b *Bridge) countMessages(ctx context.Context, log string) (string, error) {
 	n, oldest := 0, storage.Position(1)
 	for record, err := range b.store.Records(ctx, log, storage.Query{Backward: true, Limit: maxCounted}) {
@@ -249,34 +249,34 @@ func waitingText(waiting int) string {
 	if waiting == 0 {
 		return ""
 	}
-	return ", and " + wording.Count(waiting, "more message waits", "more messages wait")
+	return ", and " + wording.Plural(waiting, "more message waits", "more messages wait")
 }
 
-// commands are the bot's chat commands.
-type commands struct {
-	platforms map[string]chats.Platform
-	store     storage.Store
-	jobs      queue.Store
-	scopes    *scopes
-	admins    *admins
-	cards     *interact.Cards
-	files     queue.Files // nil for none
+// commandRegistry holds the bot's chat commands and runs them.
+type commandRegistry struct {
+	platforms     map[string]chats.Platform
+	store         storage.Store
+	jobs          queue.Store
+	scopeResolver *scopeResolver
+	adminChecker  *adminChecker
+	cards         *interact.Cards
+	files         queue.FileStore // nil for none
 
-	list  []queue.Command
-	names *regexp.Regexp // of the commands, as texts of ours name them
+	list        []queue.Command
+	namePattern *regexp.Regexp // matches the names of commands in the bot's texts
 }
 
-// add adds commands.
-func (c *commands) add(list []queue.Command) {
+// setCommands sets the commands.
+func (c *commandRegistry) setCommands(list []queue.Command) {
 	c.list = list
 	var names []string
 	for _, one := range list {
 		names = append(names, regexp.QuoteMeta(one.Name))
 	}
-	c.names = regexp.MustCompile(`(^|[\s(` + "`" + `])/(` + strings.Join(names, "|") + `)\b`)
+	c.namePattern = regexp.MustCompile(`(^|[\s(` + "`" + `])/(` + strings.Join(names, "|") + `)\b`)
 }
 
-func (c *commands) infos() []chats.CommandInfo {
+func (c *commandRegistry) infos() []chats.CommandInfo {
 	var infos []chats.CommandInfo
 	for _, one := range c.list {
 		if !one.Hidden {
@@ -286,36 +286,36 @@ func (c *commands) infos() []chats.CommandInfo {
 	return infos
 }
 
-// maxCommandName bounds how much of a command is repeated, in characters.
+// maxCommandName bounds the part of an unknown command that the answer repeats, in characters.
 const maxCommandName = 32
 
 var commandPattern = regexp.MustCompile(`^/([a-z_]{1,32})(?:\s+([\s\S]*))?$`)
 
-// of returns the command of a job. A job with a notice has none, nor has a text that only looks like a
-// command.
-func (c *commands) of(j *queue.Run) (queue.Command, string) {
-	if j.Message.Kind != chats.KindText || outbox.Of(j).Notice != "" {
+// forJob returns the command of a job and its arguments. A job with a notice has none; neither has a
+// text that only looks like a command.
+func (c *commandRegistry) forJob(j *queue.Run) (queue.Command, string) {
+	if j.Message.Kind != chats.KindText || outbox.DeliveryOf(j).Notice != "" {
 		return queue.Command{}, ""
 	}
-	one, args, _ := c.named(j.Message)
+	one, args, _ := c.parseCommand(j.Message)
 	return one, args
 }
 
-// named returns the command that a text gives.
-func (c *commands) named(m chats.Message) (queue.Command, string, bool) {
+// parseCommand returns the command in a message, even an unknown one, and its arguments.
+func (c *commandRegistry) parseCommand(m chats.Message) (queue.Command, string, bool) {
 	match := commandPattern.FindStringSubmatch(strings.TrimSpace(m.Text))
 	if match == nil {
 		return queue.Command{}, "", false
 	}
 	one, known := c.find(match[1])
 	if !known {
-		one = queue.Command{CommandInfo: chats.CommandInfo{Name: match[1]}, Alone: true, Run: c.unknown}
+		one = queue.Command{CommandInfo: chats.CommandInfo{Name: match[1]}, Ephemeral: true, Run: c.answerUnknown}
 	}
 	return one, match[2], true
 }
 
 // find returns the command with a name.
-func (c *commands) find(name string) (queue.Command, bool) {
+func (c *commandRegistry) find(name string) (queue.Command, bool) {
 	i := slices.IndexFunc(c.list, func(one queue.Command) bool { return one.Name == name })
 	if i < 0 {
 		return queue.Command{}, false
@@ -323,46 +323,46 @@ func (c *commands) find(name string) (queue.Command, bool) {
 	return c.list[i], true
 }
 
-// unknown answers an unknown command, so that it costs no call of the model.
-func (c *commands) unknown(_ context.Context, j *queue.Run, _ string) (string, error) {
-	return c.nearest(commandPattern.FindStringSubmatch(strings.TrimSpace(j.Message.Text))[1]), nil
+// answerUnknown answers an unknown command without a call to the model.
+func (c *commandRegistry) answerUnknown(_ context.Context, j *queue.Run, _ string) (string, error) {
+	return c.unknownCommandText(commandPattern.FindStringSubmatch(strings.TrimSpace(j.Message.Text))[1]), nil
 }
 
-// nearest says that there is no such command, and names the nearest one.
-func (c *commands) nearest(name string) string {
+// unknownCommandText returns the answer to an unknown command, with the most similar known name.
+func (c *commandRegistry) unknownCommandText(name string) string {
 	var names []string
 	for _, info := range c.infos() {
 		names = append(names, info.Name)
 	}
-	if near := wording.Nearest(name, names); near != "" {
+	if near := wording.NearestName(name, names); near != "" {
 		return fmt.Sprintf("There is no /%s. Did you mean /%s?", name, near)
 	}
 	return fmt.Sprintf("There is no /%s. /help lists the commands.", name)
 }
 
-func (c *commands) run(ctx context.Context, j *queue.Run) (string, error) {
-	one, args := c.of(j)
-	if one.Alone {
+func (c *commandRegistry) run(ctx context.Context, j *queue.Run) (string, error) {
+	one, args := c.forJob(j)
+	if one.Ephemeral {
 		outbox.MakeEphemeral(j)
 	}
 	text, err := one.Run(ctx, j, args)
-	outbox.Of(j).Ephemeral = outbox.Of(j).Ephemeral || one.Secret != nil
+	outbox.DeliveryOf(j).Ephemeral = outbox.DeliveryOf(j).Ephemeral || one.Secret != nil
 	return c.formatCommands(j.Message.Chat.Platform, text), err
 }
 
-// formatCommands returns a text of ours, in which commands have a slash, with the commands in the form of a
-// platform.
-func (c *commands) formatCommands(platform, text string) string {
+// formatCommands rewrites the commands in one of the bot's texts, which begin with a slash, to the form
+// that a platform uses.
+func (c *commandRegistry) formatCommands(platform, text string) string {
 	s, ok := c.platforms[platform].(chats.CommandPrefixer)
 	if !ok {
 		return text
 	}
-	return c.names.ReplaceAllString(text, "${1}"+strings.ReplaceAll(s.CommandPrefix(), "$", "$$")+"${2}")
+	return c.namePattern.ReplaceAllString(text, "${1}"+strings.ReplaceAll(s.CommandPrefix(), "$", "$$")+"${2}")
 }
 
-// Lift replaces the placeholder in a part by the secret of its command.
-func (c *commands) Lift(ctx context.Context, j *queue.Run, part chats.Part) (chats.Part, error) {
-	one, _ := c.of(j)
+// FillSecret replaces the placeholder in a part by the secret of its command.
+func (c *commandRegistry) FillSecret(ctx context.Context, j *queue.Run, part chats.Part) (chats.Part, error) {
+	one, _ := c.forJob(j)
 	if one.Secret == nil || !strings.Contains(part.Text+part.Plain, queue.SecretPlaceholder) {
 		return part, nil
 	}
@@ -374,16 +374,16 @@ func (c *commands) Lift(ctx context.Context, j *queue.Run, part chats.Part) (cha
 	return part, nil
 }
 
-// start returns a one-line greeting: a new chat begins with it, and users repeat it in old ones.
-func (c *commands) start(context.Context, *queue.Run, string) (string, error) {
+// start returns a one-line greeting. New chats begin with /start, and users repeat it in old ones.
+func (c *commandRegistry) start(context.Context, *queue.Run, string) (string, error) {
 	return "Hello! Write what you need, or send me a file. /help lists what I can do.", nil
 }
 
-func (c *commands) help(_ context.Context, j *queue.Run, args string) (string, error) {
+func (c *commandRegistry) help(_ context.Context, j *queue.Run, args string) (string, error) {
 	if name := strings.TrimLeft(strings.TrimSpace(args), "/!"); name != "" {
 		one, known := c.find(strings.ToLower(name))
 		if !known {
-			return c.nearest(wording.OneLine(name, maxCommandName)), nil
+			return c.unknownCommandText(wording.OneLine(name, maxCommandName)), nil
 		}
 		return fmt.Sprintf("/%s – %s", one.Name, one.Description), nil
 	}
@@ -392,7 +392,7 @@ func (c *commands) help(_ context.Context, j *queue.Run, args string) (string, e
 	if !j.Message.Direct {
 		text.WriteString("Here I answer when I am mentioned or replied to.\n\n")
 	}
-	admin := c.admins.isBotAdmin(j.Message)
+	admin := c.adminChecker.isBotAdmin(j.Message)
 	for _, info := range c.infos() {
 		if !info.Admin || admin {
 			fmt.Fprintf(&text, "- /%s – %s\n", info.Name, info.Description)

@@ -53,7 +53,7 @@ func TestPlatformsAskForCommands(t *testing.T) {
 		"clear": {true, true}, "new": {true, true}, "undo": {true, true}, "stop": {true, true},
 		"help": {true, false}, "claim": {true, false}, "tea": {true, false}, "start": {}, "coffee": {}, "": {},
 	} {
-		if info, known := r.bridge.Command(name); known != want.known || info.OfThread != want.ofThread {
+		if info, known := r.bridge.Command(name); known != want.known || info.NeedsThread != want.ofThread {
 			t.Errorf("%q: %+v, %t", name, info, known)
 		}
 	}

@@ -20,34 +20,34 @@ import (
 
 const damagedNotice = "I can no longer read a part of what I stored for this chat. I will continue without it."
 
-// mender makes damaged records dead letters.
-type mender struct {
+// damageHandler turns damaged records into dead letters.
+type damageHandler struct {
 	platforms   map[string]chats.Platform
 	store       *trackedStore
-	deadLetters queue.DeadLetters
+	deadLetters queue.DeadLetterStore
 	cards       *interact.Cards
 	now         func() time.Time
 
 	mending sync.Mutex // held while a record becomes a dead letter
 }
 
-var _ turn.Keeper = (*mender)(nil)
+var _ turn.StoreMonitor = (*damageHandler)(nil)
 
-// Mend implements [turn.Keeper].
-func (r *mender) Mend(ctx context.Context, d *queue.DamagedError, chat chats.Chat) (bool, error) {
-	return r.mend(ctx, d, chat, "")
+// DeadLetterRecord implements [turn.StoreMonitor].
+func (r *damageHandler) DeadLetterRecord(ctx context.Context, d *queue.DamagedError, chat chats.Chat) (bool, error) {
+	return r.deadLetterRecord(ctx, d, chat, "")
 }
 
-// Failing implements [turn.Keeper].
-func (r *mender) Failing() bool { return r.store.failing.Load() }
+// Failing implements [turn.StoreMonitor].
+func (r *damageHandler) Failing() bool { return r.store.failing.Load() }
 
-// mend makes a damaged record a dead letter and tells its chat, if that is known. Afterwards the record
-// is deleted or replaced by a substitute; a record of a log stays, and is skipped. It reports whether
-// it did so now and not before.
-func (r *mender) mend(ctx context.Context, d *queue.DamagedError, chat chats.Chat, more string) (bool, error) {
+// deadLetterRecord turns a damaged record into a dead letter, and notifies its chat, if that is known.
+// It then deletes or replaces the record; a record in a log stays, and readers skip it. It returns
+// false if the record is a dead letter already.
+func (r *damageHandler) deadLetterRecord(ctx context.Context, d *queue.DamagedError, chat chats.Chat, more string) (bool, error) {
 	r.mending.Lock()
 	defer r.mending.Unlock()
-	rev, still, err := r.stillThere(ctx, d)
+	rev, still, err := r.findDamaged(ctx, d)
 	if !still || err != nil {
 		return false, err
 	}
@@ -67,15 +67,15 @@ func (r *mender) mend(ctx context.Context, d *queue.DamagedError, chat chats.Cha
 	if d.Pos > 0 {
 		return true, nil
 	}
-	if err := r.replace(ctx, d.Key, rev); err != nil {
+	if err := r.replaceRecord(ctx, d.Key, rev); err != nil {
 		return true, err
 	}
-	r.cards.RecordLost(d.Key)
+	r.cards.HandleLostRecord(d.Key)
 	return true, nil
 }
 
-// stillThere reports whether a damaged record is not yet a dead letter, and its revision.
-func (r *mender) stillThere(ctx context.Context, d *queue.DamagedError) (storage.Revision, bool, error) {
+// findDamaged returns the revision of a damaged record, and whether it is not yet a dead letter.
+func (r *damageHandler) findDamaged(ctx context.Context, d *queue.DamagedError) (storage.Revision, bool, error) {
 	key := d.Key
 	if d.Pos > 0 { // log records stay
 		key = queue.DeadLetterKey(d.Name())
@@ -90,9 +90,9 @@ func (r *mender) stillThere(ctx context.Context, d *queue.DamagedError) (storage
 	return entry.Revision, d.Pos == 0 && bytes.Equal(entry.Value, d.Data), nil
 }
 
-// replace removes a damaged record. A receipt is replaced by an empty one, which still stops
-// duplicates; a session by an empty conversation, since it is unknown what was cleared.
-func (r *mender) replace(ctx context.Context, key string, rev storage.Revision) error {
+// replaceRecord removes a damaged record. A receipt is replaced by an empty one, which still stops
+// duplicates. A session is replaced by one with an empty conversation, since its state is unknown.
+func (r *damageHandler) replaceRecord(ctx context.Context, key string, rev storage.Revision) error {
 	if m, ok := queue.MessageOf(key, receipts.Prefix); ok {
 		return receipts.Put(ctx, r.store, &receipts.Receipt{Message: m, State: receipts.Failed, Closed: r.now()}, rev)
 	}
@@ -117,21 +117,21 @@ func (r *mender) replace(ctx context.Context, key string, rev storage.Revision) 
 	return nil
 }
 
-// mendQuietly makes a damaged record that no caller waits for a dead letter.
-func (r *mender) mendQuietly(ctx context.Context, d *queue.DamagedError) error {
-	_, err := r.mend(ctx, d, chats.Chat{}, "")
+// deadLetterQuietly turns a damaged record into a dead letter without a notice to a chat.
+func (r *damageHandler) deadLetterQuietly(ctx context.Context, d *queue.DamagedError) error {
+	_, err := r.deadLetterRecord(ctx, d, chats.Chat{}, "")
 	return err
 }
 
-// mendJob makes an open job that does not decode a dead letter. The user is told about their message.
-func (r *mender) mendJob(ctx context.Context, d *queue.DamagedError) error {
+// deadLetterJob turns an open job that does not decode into a dead letter, and notifies its user.
+func (r *damageHandler) deadLetterJob(ctx context.Context, d *queue.DamagedError) error {
 	m, _ := queue.MessageOf(d.Key, queue.OpenPrefix)
 	more := ""
 	if m.Kind == chats.KindText {
 		more = " It was a message of yours: please send it again."
 	} else if m.Kind != receipts.KindTask {
-		m.Chat = chats.Chat{} // no user knows a card's job
+		m.Chat = chats.Chat{} // users do not know about the jobs of cards
 	}
-	_, err := r.mend(ctx, d, m.Chat, more)
+	_, err := r.deadLetterRecord(ctx, d, m.Chat, more)
 	return err
 }

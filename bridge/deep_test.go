@@ -51,7 +51,7 @@ func withDeep(c *bridge.Config) {
 		return turn.Profile{Prompt: "for " + string(purpose)}, nil
 	}
 	c.Commands = append(c.Commands, bridge.Command{
-		CommandInfo: chats.CommandInfo{Name: bridge.DeepCommand, Description: "Ask"}, Message: true,
+		CommandInfo: chats.CommandInfo{Name: bridge.DeepCommand, Description: "Ask"}, TakesMessage: true,
 		Run: func(context.Context, bridge.CommandCall) (string, error) { return "write a question", nil },
 	})
 }
@@ -91,7 +91,7 @@ func TestADeepQuestionIsForTheStrongModel(t *testing.T) {
 // Where there is no strong model, /deep is a command that says so, and !deep a text like any other.
 func TestWithoutAStrongModelDeepIsACommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newHarness(t, newPurposes().think, withDeep, func(c *bridge.Config) { c.Commands[len(c.Commands)-1].Message = false })
+		r := newHarness(t, newPurposes().think, withDeep, func(c *bridge.Config) { c.Commands[len(c.Commands)-1].TakesMessage = false })
 		r.accept(direct("1", "/deep why?"), direct("2", "!deep why?"))
 		got := r.platform.wait(t, 2)
 		if got[0].text != "write a question" || got[1].text != "for : !deep why?" {

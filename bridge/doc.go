@@ -3,10 +3,10 @@
 // another and those of different chats concurrently, and delivers the answers.
 //
 // A message is accepted only when its job is on disk; only then may the platform confirm it. From then
-// on the job is carried to its end, across crashes and restarts: if it had not begun, it is run; if it
-// had, its turn continues where the log ends; if it was answered, unsent parts are sent. A part whose
-// sending was cut off, so that it is unknown whether it arrived, is sent once more and marked as a
-// possible repeat.
+// on the job is completed even across crashes and restarts. A job that had not begun is run, a turn
+// that had begun continues where its log ends, and unsent parts of an answer are sent. If a send was
+// cut off and its outcome is unknown, the part is sent once more and marked as a possible
+// duplicate.
 //
 // The parts of an answer are its texts, followed by the files that tools made for it. A file that
 // cannot be sent is replaced by a line that says why.

@@ -41,7 +41,7 @@ func workers(d *duo, i int, cfg *bridge.Config) {
 			if err := passing(ctx, 2*time.Second); err != nil {
 				return toolgroups.Result{}, err
 			}
-			return toolgroups.Text("looked")
+			return toolgroups.TextResult("looked")
 		},
 	}}})
 	if err != nil {
@@ -311,7 +311,7 @@ func TestACallThatAPausedReplicaWasAboutToMakeIsMadeByTheOther(t *testing.T) {
 				Name: "exec", Description: "Run.", Effect: toolgroups.Consequential, Parameters: json.RawMessage(`{"type":"object"}`),
 				Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
 					ran.Add(1)
-					return toolgroups.Text("done")
+					return toolgroups.TextResult("done")
 				},
 			}}})
 			if err != nil {

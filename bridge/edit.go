@@ -15,9 +15,9 @@ import (
 	"oneclaw/storage"
 )
 
-// edits handles edits of messages.
-type edits struct {
-	workers  *workers
+// editHandler handles edits of messages.
+type editHandler struct {
+	workers  *workerRegistry
 	jobs     queue.Store
 	queue    *queue.Queue
 	inserter *inserter
@@ -25,20 +25,20 @@ type edits struct {
 	log      *slog.Logger
 }
 
-// amend gives a waiting message its new text; reconsider handles the others. A waiting job is read
-// without a lock, so it is replaced, never changed; the chat continues while the write goes on.
-func (e *edits) amend(ctx context.Context, amendment *queue.Run) error {
+// handleEdit gives a waiting message its new text; handleLateEdit handles the other edits. A waiting job
+// is read without a lock, so it is replaced, never changed. The chat continues during the write.
+func (e *editHandler) handleEdit(ctx context.Context, amendment *queue.Run) error {
 	edit := amendment.Message
-	j, edited := e.queue.Waiting(edit.Chat, func(j *queue.Run) bool {
+	j, edited := e.queue.FindWaiting(edit.Chat, func(j *queue.Run) bool {
 		// A turn that has begun and waits to continue (after an approval) keeps its recorded text.
-		return e.workers.Placement(j).FromUser && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(turn.Of(j).Approvals) == 0
+		return e.workers.Placement(j).FromUser && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && j.Unstarted && len(turn.WorkOf(j).Approvals) == 0
 	})
 	waits, began, err := false, false, error(nil)
 	if j != nil {
-		waits, began, err = e.replace(ctx, j, edited, edit)
+		waits, began, err = e.replaceWaiting(ctx, j, edited, edit)
 	}
 	if !waits && err == nil {
-		err = e.editStarted(ctx, amendment, began)
+		err = e.handleLateEdit(ctx, amendment, began)
 	}
 	if err != nil {
 		return err
@@ -46,21 +46,21 @@ func (e *edits) amend(ctx context.Context, amendment *queue.Run) error {
 	return e.jobs.Discard(ctx, amendment)
 }
 
-// replace replaces a waiting message by an edited copy. It reports whether the message still waited;
-// began says that its turn has begun meanwhile with the former text, although the new one is stored.
-func (e *edits) replace(ctx context.Context, j, edited *queue.Run, edit chats.Message) (waits, began bool, err error) {
+// replaceWaiting replaces a waiting message by an edited copy. waits reports whether the message still
+// waited, began whether its turn has begun with the old text although the new text is stored.
+func (e *editHandler) replaceWaiting(ctx context.Context, j, edited *queue.Run, edit chats.Message) (waits, began bool, err error) {
 	text := edit.Text
 	edited.Message.Text = text
 	if len(edit.Quoted) > 0 {
-		edited.Message.Quoted = edit.Quoted // its link is different now
+		edited.Message.Quoted = edit.Quoted // the link in the new text is another
 	}
-	e.workers.decide(edited)
+	e.workers.setKind(edited)
 	err = e.jobs.Put(ctx, edited)
 	if errors.Is(err, storage.ErrConflict) {
 		// Its turn has begun, or an earlier attempt at this write returned an error.
 		known, err := e.jobs.Load(ctx, edited.Key())
 		if queue.IsDamaged(err) {
-			return true, false, nil // its own turn handles that
+			return true, false, nil // the turn of the message handles the damage
 		}
 		switch {
 		case known == nil || err != nil:
@@ -77,13 +77,13 @@ func (e *edits) replace(ctx context.Context, j, edited *queue.Run, edit chats.Me
 	} else if err != nil {
 		return false, false, err
 	}
-	waits = e.queue.Replace(j.Message.Chat, j, edited)
-	// Messages that are joined from pieces are read again in the write that joins them.
+	waits = e.queue.ReplaceWaiting(j.Message.Chat, j, edited)
+	// The pieces of a message are read again before the write that joins them.
 	return waits, !waits && !e.workers.Placement(edited).Partial && e.queue.IsAnswering(j.Message.Chat, edited.Key()), nil
 }
 
-// insertUnclaimed writes an edit over a message that no process has claimed yet.
-func (e *edits) insertUnclaimed(ctx context.Context, j *queue.Run) error {
+// insertUnclaimed replaces a message that no process has claimed yet by its edited version.
+func (e *editHandler) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 	for {
 		added, err := e.jobs.Add(ctx, j)
 		if errors.Is(err, storage.ErrInvalid) {
@@ -103,11 +103,11 @@ func (e *edits) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 	}
 }
 
-// editedText is the one answer to edits of an answered message.
+// editedText is the answer to the first edit of an answered message.
 const editedText = "You changed a message that I have already answered. If you want a new answer, please send it again as a new message."
 
-// tell tells the user, once for each message, that an edit changes nothing.
-func (e *edits) tell(ctx context.Context, edit chats.Message) error {
+// notifyTooLate tells the sender, once for each message, that an edit came too late.
+func (e *editHandler) notifyTooLate(ctx context.Context, edit chats.Message) error {
 	id, _, _ := strings.Cut(edit.ID, editMark)
 	_, err := e.cards.Post(ctx, "edited/"+edit.Chat.String()+"/"+id, edit.Chat, interact.Card{ReplyTo: id, Text: editedText})
 	if errors.Is(err, queue.ErrInvalid) {
@@ -116,14 +116,14 @@ func (e *edits) tell(ctx context.Context, edit chats.Message) error {
 	return err
 }
 
-// editMark separates, in the id of a job, the id of the edited message from the edit's own.
+// editMark separates the id of the edited message from the hash of the edit in the id of an edit's job.
 const editMark = "~"
 
-// editStarted handles the edit of a message that no longer waits. While its turn runs, the edit becomes
-// a job that joins the turn; once it was answered, the user is told how to ask again. A message that
-// was never sent to a model stays unchanged. unread says that the turn runs with the former text,
-// whatever is stored.
-func (e *edits) editStarted(ctx context.Context, amendment *queue.Run, unread bool) error {
+// handleLateEdit handles the edit of a message that no longer waits. While the turn of the message runs,
+// the edit becomes a job that joins the turn. Once the message is answered, the sender is told how to
+// ask again. A message that was never sent to a model stays unchanged. unread says that the turn runs
+// with the old text, whatever is stored.
+func (e *editHandler) handleLateEdit(ctx context.Context, amendment *queue.Run, unread bool) error {
 	edit := amendment.Message
 	of := edit
 	of.Kind = chats.KindText
@@ -131,7 +131,7 @@ func (e *edits) editStarted(ctx context.Context, amendment *queue.Run, unread bo
 	if queue.IsDamaged(err) {
 		return nil
 	}
-	if known == nil || err != nil || known.Message.User != edit.User || e.workers.ofReceipt(known) != e.workers.byKind[chats.KindText] {
+	if known == nil || err != nil || known.Message.User != edit.User || e.workers.forReceipt(known) != e.workers.byKind[chats.KindText] {
 		return err
 	}
 	question, deep := e.workers.commands.deepQuestion(edit)
@@ -146,46 +146,46 @@ func (e *edits) editStarted(ctx context.Context, amendment *queue.Run, unread bo
 	}
 	mark := edit.ID + editMark
 	over := !asked.Closed.IsZero() && !e.queue.Has(asked.Key())
-	if !unread && !unfurls(edit, known, over) && e.isSame(edit, known, asked, "/"+mark) {
+	if !unread && !isUnfurl(edit, known, over) && e.isSame(edit, known, asked, "/"+mark) {
 		return nil // only other fields have changed
 	}
 	given := edit
-	given.ID, given.Kind, given.On = mark+queue.Hash(edit.Text, edit.Time.String()), turn.KindEdited, known.Key()
+	given.ID, given.Kind, given.TargetID = mark+queue.Hash(edit.Text, edit.Time.String()), turn.KindEdited, known.Key()
 	if deep {
 		given.Text = question
 	}
-	if closed, err := e.jobs.Closed(ctx, queue.KeyOf(given)); closed || err != nil {
-		return err // the platform delivers it again
+	if closed, err := e.jobs.HasReceipt(ctx, queue.KeyOf(given)); closed || err != nil {
+		return err // the platform has delivered the edit again
 	}
 	if over {
-		return e.tell(ctx, edit)
+		return e.notifyTooLate(ctx, edit)
 	}
 	return e.steerEdit(ctx, given)
 }
 
-// steerEdit adds an edit to the running turn. A retry of one that is too large would not help.
-func (e *edits) steerEdit(ctx context.Context, edit chats.Message) error {
+// steerEdit adds an edit to the running turn. An edit that is too large is dropped.
+func (e *editHandler) steerEdit(ctx context.Context, edit chats.Message) error {
 	err := e.inserter.insert(ctx, e.inserter.New(edit))
 	if errors.Is(err, storage.ErrInvalid) {
-		e.log.Error("edit dropped", "job", edit.On, "err", err)
+		e.log.Error("edit dropped", "job", edit.TargetID, "err", err)
 		return nil
 	}
 	return err
 }
 
 // isSame reports whether an edit has the same content as its message.
-func (e *edits) isSame(edit chats.Message, known, asked *receipts.Receipt, mark string) bool {
-	return known.OwnText() == edit.Text && !e.amends(edit.Chat, asked, mark)
+func (e *editHandler) isSame(edit chats.Message, known, asked *receipts.Receipt, mark string) bool {
+	return known.OwnText() == edit.Text && !e.hasEdit(edit.Chat, asked, mark)
 }
 
-// unfurls reports whether an edit only adds the preview of a link, and in time.
-func unfurls(edit chats.Message, known *receipts.Receipt, over bool) bool {
+// isUnfurl reports whether an edit adds the preview of a link before the message is answered.
+func isUnfurl(edit chats.Message, known *receipts.Receipt, over bool) bool {
 	return !over && len(edit.Quoted) > len(known.Message.Quoted)
 }
 
-// amends reports whether an edit of a message is part of a turn, or waits for it.
-func (e *edits) amends(chat chats.Chat, asked *receipts.Receipt, mark string) bool {
+// hasEdit reports whether a turn contains an edit with this mark, or such an edit waits to join it.
+func (e *editHandler) hasEdit(chat chats.Chat, asked *receipts.Receipt, mark string) bool {
 	its := func(key string) bool { return strings.Contains(key, mark) }
-	waiting, _ := e.queue.Waiting(chat, func(j *queue.Run) bool { return its(j.Key()) })
+	waiting, _ := e.queue.FindWaiting(chat, func(j *queue.Run) bool { return its(j.Key()) })
 	return waiting != nil || slices.ContainsFunc(asked.Joined, its)
 }

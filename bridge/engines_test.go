@@ -106,14 +106,14 @@ func TestA5NoModelIsAskedWhilePostgreSQLIsReadOnly(t *testing.T) {
 			var all several
 			for range replicas {
 				all = append(all, newHarness(t, nil, append(change, func(cfg *bridge.Config) {
-					cfg.Store, cfg.Sharing = store, queue.Sharing{On: true, TTL: 2 * time.Second}
+					cfg.Store, cfg.Sharing = store, queue.Sharing{Enabled: true, TTL: 2 * time.Second}
 					if len(all) > 0 {
 						cfg.Platforms = all[0].cfg.Platforms
 					}
 				})...))
 			}
 			asksNothingInVain(t, all, m, func(on bool) {
-				if err := server.TakeWrites(on); err != nil {
+				if err := server.SetWritable(on); err != nil {
 					t.Fatal(err)
 				}
 				for err := error(nil); !on && err == nil; { // connections that are there learn of it in a moment

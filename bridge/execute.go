@@ -19,59 +19,59 @@ import (
 	"oneclaw/storage"
 )
 
-// Pauses before a job is retried after a failure of the store or the platform. No pause is longer than
+// Pauses before a job is retried after a failure of the store or the platform. No pause exceeds
 // [Limits.RetryFor].
 const (
 	minRetry = 500 * time.Millisecond
-	// sharedRetry bounds them if processes share the store: while a database fails over, none may be
-	// slower than a takeover by another would be.
+	// sharedRetry bounds the pauses if processes share the store: after a failover of the database, a
+	// retry must come sooner than another process could take over the chat.
 	sharedRetry = time.Second
 )
 
 // executor runs jobs.
 type executor struct {
-	workers   *workers
-	store     storage.Store
-	jobs      queue.Store
-	queue     *queue.Queue
-	leases    *queue.Leases
-	people    *access.Registry
-	turns     *turn.Runner
-	cards     *interact.Cards
-	sender    *outbox.Sender
-	notices   notices
-	completer *completer
-	suspender *suspender
-	mender    *mender
-	tracer    queue.Tracer // nil for none
-	measure   queue.Counter
-	redact    func(text string) string
-	now       func() time.Time
-	log       *slog.Logger
+	workers        *workerRegistry
+	store          storage.Store
+	jobs           queue.Store
+	queue          *queue.Queue
+	leases         *queue.LeaseHolder
+	people         *access.Registry
+	turns          *turn.Runner
+	cards          *interact.Cards
+	sender         *outbox.Sender
+	noticeAnswerer noticeAnswerer
+	completer      *completer
+	suspender      *suspender
+	damageHandler  *damageHandler
+	tracer         queue.Tracer // nil for none
+	measure        queue.Counter
+	redact         func(text string) string
+	now            func() time.Time
+	log            *slog.Logger
 
-	suspects chan struct{} // see runAlone
+	aloneSlot chan struct{} // see runAlone
 }
 
-// live is one life of a job: until it ends, waits, or panics.
-func (e *executor) live(work, ctx context.Context, j *queue.Run, t *attempts) {
-	if (j.PossiblyJoined || e.workers.Placement(j).Partial || len(j.Pieces) > 0) && !e.gather(ctx, j, t) {
+// runAttempts repeats attempts at a job until it ends, waits for a user, or panics.
+func (e *executor) runAttempts(work, ctx context.Context, j *queue.Run, t *attempts) {
+	if (j.PossiblyJoined || e.workers.Placement(j).Partial || len(j.Pieces) > 0) && !e.joinPieces(ctx, j, t) {
 		return
 	}
 	if e.tracer != nil {
-		ctx = e.tracer.Started(ctx, j)
+		ctx = e.tracer.StartRun(ctx, j)
 	}
 	for pauses := retry.New(minRetry, e.completer.maxRetry); ; {
 		err := e.attempt(work, ctx, j)
 		if err == nil {
 			return
 		}
-		wait, turn, told := pauses.Next(0), j.HasSlot, t.told
+		wait, turn, told := pauses.Next(0), j.HasSlot, t.reported
 		e.queue.ReleaseSlot(j)
-		if e.ends(ctx, j, t, err, wait) {
+		if e.handleFailure(ctx, j, t, err, wait) {
 			return
 		}
-		if !told && t.told {
-			continue // with an answer that says so
+		if !told && t.reported {
+			continue // the answer now is a failure notice
 		}
 		if e.pause(ctx, wait) != nil {
 			return
@@ -82,8 +82,8 @@ func (e *executor) live(work, ctx context.Context, j *queue.Run, t *attempts) {
 	}
 }
 
-// ends reports whether a job that failed is over, or waits.
-func (e *executor) ends(ctx context.Context, j *queue.Run, t *attempts, err error, wait time.Duration) bool {
+// handleFailure handles a failed attempt. It reports whether the job has ended, or waits for a user.
+func (e *executor) handleFailure(ctx context.Context, j *queue.Run, t *attempts, err error, wait time.Duration) bool {
 	var ended error
 	cut := receipts.Failed
 	switch cause := context.Cause(ctx); {
@@ -102,16 +102,16 @@ func (e *executor) ends(ctx context.Context, j *queue.Run, t *attempts, err erro
 		ended = e.closeInterrupted(j, cut)
 	case e.queue.Context().Err() != nil || errors.Is(cause, queue.ErrShutdown):
 		return true
-	case e.mended(j, t, err):
+	case e.tryDeadLetter(j, t, err):
 		return false
 	default:
-		e.log.Error("job cannot be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
+		e.log.Error("attempt at a job failed, trying again", "job", j.Key(), "wait", wait, "err", err)
 		ended = err
 	}
-	return ended == nil || e.completer.lost(j, ended) || e.attemptFailed(ctx, j, t, cut, ended)
+	return ended == nil || e.completer.dropIfLost(j, ended) || e.giveUpAfterLast(ctx, j, t, cut, ended)
 }
 
-// closeInterrupted closes a turn that was interrupted for good, so that it does not look unfinished.
+// closeInterrupted closes an interrupted job, after recording in the conversation that its turn stopped.
 func (e *executor) closeInterrupted(j *queue.Run, state receipts.State) error {
 	if err := e.turns.StopTurn(e.queue.Context(), j, agent.NoteStopped); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (e *executor) closeInterrupted(j *queue.Run, state receipts.State) error {
 	return e.completer.complete(j, state)
 }
 
-// pause waits before the next attempt. A /stop or /clear ends the wait early; the end of the bridge is
-// an error.
+// pause waits before the next attempt. A /stop or /clear ends the wait early. An error is returned only
+// if the bridge shuts down.
 func (e *executor) pause(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil {
 		ctx = e.queue.Context()
@@ -134,26 +134,26 @@ func (e *executor) attempt(work, ctx context.Context, j *queue.Run) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	w := e.workers.of(j)
-	declared := w.declares()
-	if j.Found && !declared.lasting { // a command of a former run may have ended it
-		if _, err := conversation.Of(ctx, e.store, &j.Job); err != nil {
+	w := e.workers.forJob(j)
+	declared := w.policy()
+	if j.Found && !declared.survivesStop { // a command in an earlier run may have ended it
+		if _, err := conversation.SessionOf(ctx, e.store, &j.Job); err != nil {
 			return err
 		}
 	}
-	// The user's present access counts, not that at the time of acceptance.
-	if outbox.Of(j).Parts == nil && !declared.open {
-		if known, err := e.people.IsAdmitted(ctx, j.Message.By()); err != nil {
+	// The user's current access counts, not their access when the message was accepted.
+	if outbox.DeliveryOf(j).Parts == nil && !declared.public {
+		if known, err := e.people.IsAdmitted(ctx, j.Message.SenderID()); err != nil {
 			return err
 		} else if !known {
-			e.log.Warn("not answered: its user may not talk to the bot any more", "job", j.Key(), "user", j.Message.By())
+			e.log.Warn("message not answered: access of its user was revoked", "job", j.Key(), "user", j.Message.SenderID())
 			return errRevoked
 		}
 	}
 	if p, ok := w.(performer); ok {
 		return p.perform(ctx, j)
 	}
-	if outbox.Of(j).Parts == nil {
+	if outbox.DeliveryOf(j).Parts == nil {
 		if err := e.compose(ctx, w, j); err != nil {
 			return err
 		}
@@ -162,38 +162,38 @@ func (e *executor) attempt(work, ctx context.Context, j *queue.Run) error {
 	err := e.deliver(work, ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
 		// The job with its answer is larger than a value can be: no part of it was sent.
-		e.sender.Prepare(j, e.turns.Failed(ctx, j, err), false)
+		e.sender.Prepare(j, e.turns.ReportFailure(ctx, j, err), false)
 		err = e.deliver(work, ctx, j)
 	}
 	if err == nil {
-		e.turns.Afterwards(ctx, j)
+		e.turns.RunDeferred(ctx, j)
 	}
 	return err
 }
 
-// compose makes the parts of an answer: a text with its files, or a card.
+// compose makes the parts of an answer, which is a text with files, or a card.
 func (e *executor) compose(ctx context.Context, w worker, j *queue.Run) (err error) {
 	a, ok := w.(answerer)
 	if !ok {
-		outbox.Of(j).Parts, err = e.cards.Parts(ctx, j)
+		outbox.DeliveryOf(j).Parts, err = e.cards.Parts(ctx, j)
 		return err
 	}
-	d := outbox.Of(j)
+	d := outbox.DeliveryOf(j)
 	if task := turn.TaskOf(j); task == nil || !task.Quiet {
 		d.StopTyping = e.sender.ShowTyping(ctx, outbox.Address(j))
-		defer func() { d.StopTyping() }() // a question stops the indicator, and a new one may start
+		defer func() { d.StopTyping() }() // read late: a question replaces StopTyping
 	}
-	d.Card = "" // of an earlier attempt
-	answer := e.notices.answer
+	d.CardToken = "" // set by an earlier attempt
+	answer := e.noticeAnswerer.answer
 	if d.Notice == "" {
 		answer = a.answer
 	}
 	text, err := answer(ctx, j)
 	switch {
 	case err != nil || d.Parts != nil:
-	case d.Card != "":
+	case d.CardToken != "":
 		if d.Parts, err = e.cards.Parts(ctx, j); err == nil {
-			d.Parts = e.sender.Adopt(j, d.Parts)
+			d.Parts = e.sender.ReplacePreview(j, d.Parts)
 		}
 	default:
 		e.sender.Prepare(j, text, false)
@@ -201,15 +201,15 @@ func (e *executor) compose(ctx context.Context, w worker, j *queue.Run) (err err
 	return err
 }
 
-// deliver sends the unsent parts, and closes the job. After an error it has to continue later; the job
-// records where.
+// deliver sends the unsent parts of a job, then closes it. After an error, a later call continues from
+// the state in the job's record.
 func (e *executor) deliver(work, ctx context.Context, j *queue.Run) error {
 	if err := e.sender.Deliver(work, ctx, j); err != nil {
 		return err
 	}
-	d := outbox.Of(j)
-	if d.Card != "" {
-		if err := e.cardDelivered(j); err != nil {
+	d := outbox.DeliveryOf(j)
+	if d.CardToken != "" {
+		if err := e.recordCardDelivery(j); err != nil {
 			return err
 		}
 	}
@@ -222,17 +222,17 @@ func (e *executor) deliver(work, ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// cardDelivered records which messages show the card of a job, even while the job is being ended;
-// otherwise they would be sent again.
-func (e *executor) cardDelivered(j *queue.Run) error {
+// recordCardDelivery records which messages show the card of a job, even if the job is being cancelled.
+// Without the record they would be sent again.
+func (e *executor) recordCardDelivery(j *queue.Run) error {
 	ctx, cancel := e.queue.WriteContext()
 	defer cancel()
-	return e.cards.Delivered(ctx, j)
+	return e.cards.RecordDelivery(ctx, j)
 }
 
-// mended reports whether a job failed because of a damaged record, which is a dead letter now. If the
-// same record fails again, the job ends.
-func (e *executor) mended(j *queue.Run, t *attempts, err error) bool {
+// tryDeadLetter turns the damaged record that a job failed on into a dead letter, and reports whether it
+// did. If the job fails on the same record again, its answer becomes a failure notice.
+func (e *executor) tryDeadLetter(j *queue.Run, t *attempts, err error) bool {
 	d, is := errors.AsType[*queue.DamagedError](err)
 	if !is {
 		return false
@@ -240,16 +240,16 @@ func (e *executor) mended(j *queue.Run, t *attempts, err error) bool {
 	ctx, cancel := e.queue.WriteContext()
 	defer cancel()
 	if slices.Contains(t.damaged, d.Name()) {
-		outbox.Of(j).Notice = e.turns.Failed(ctx, j, err)
+		outbox.DeliveryOf(j).Notice = e.turns.ReportFailure(ctx, j, err)
 		return false
 	}
-	if _, err := e.mender.mend(ctx, d, j.Message.Chat, ""); err != nil {
-		e.log.Error("a damaged record cannot be set aside, trying again", "key", d.Name(), "err", err)
+	if _, err := e.damageHandler.deadLetterRecord(ctx, d, j.Message.Chat, ""); err != nil {
+		e.log.Error("a damaged record cannot be made a dead letter, trying again", "key", d.Name(), "err", err)
 		return false
 	}
 	t.damaged = append(t.damaged, d.Name())
 	return true
 }
 
-// errRevoked ends the jobs of a user whose access was revoked.
-var errRevoked = errors.New("bridge: its user was removed")
+// errRevoked is the cause with which jobs of a user end whose access was revoked.
+var errRevoked = errors.New("bridge: access of the user was revoked")

@@ -16,17 +16,17 @@ import (
 // failedKind is the kind of the cards about failed turns.
 const failedKind = "failed"
 
-// Values of their buttons.
+// Values of the buttons on these cards.
 const (
 	chooseAgain   = "again"
 	chooseDetails = "details"
 )
 
-// tryAgainText is the message that the button sends in the name of the user who presses it: the
-// conversation holds the question.
+// tryAgainText is the message that the retry button sends for the user who presses it. The question is
+// in the conversation already.
 const tryAgainText = "Please try again."
 
-// goneText answers a retry after a /clear has removed the question from the conversation.
+// goneText answers a retry after a /clear, because the new conversation lacks the question.
 const goneText = "This conversation was cleared. Please ask me again."
 
 // failedTurn is the data of the card about a failed turn.
@@ -43,9 +43,9 @@ var (
 	detailsChoice = interact.Choice{Label: "Details", Value: chooseDetails}
 )
 
-// Failed implements [turn.Host]: a button shows the incident, or the text does if no card can be
-// written.
-func (r turnHost) Failed(ctx context.Context, j *queue.Run, told string, again bool) string {
+// FailureAnswer implements [turn.Host]. The answer is a card with a button that shows the incident, or a
+// text with the incident if no card can be stored.
+func (r turnHost) FailureAnswer(ctx context.Context, j *queue.Run, told string, again bool) string {
 	plain := turn.WithIncident(told, j.Incident)
 	if _, ok := r.platforms[j.Message.Chat.Platform].(chats.Editor); !ok {
 		return plain
@@ -54,7 +54,7 @@ func (r turnHost) Failed(ctx context.Context, j *queue.Run, told string, again b
 	if err != nil {
 		return plain
 	}
-	data, err := json.Marshal(failedTurn{Message: cmp.Or(j.Message.On, j.Message.ID), Incident: j.Incident, Log: session.Log()})
+	data, err := json.Marshal(failedTurn{Message: cmp.Or(j.Message.TargetID, j.Message.ID), Incident: j.Incident, Log: session.Log()})
 	if err != nil {
 		return plain
 	}
@@ -65,15 +65,15 @@ func (r turnHost) Failed(ctx context.Context, j *queue.Run, told string, again b
 	if _, err = r.cards.Answer(ctx, j, interact.Card{
 		Kind: failedKind, Text: outbox.WithHeading(j, told), Data: data, Choices: [][]interact.Choice{choices},
 	}); err != nil {
-		r.log.Warn("a failed turn is told without buttons", "job", j.Key(), "err", err)
-		outbox.Of(j).Card = ""
+		r.log.Warn("failure notice sent without buttons", "job", j.Key(), "err", err)
+		outbox.DeliveryOf(j).CardToken = ""
 		return plain
 	}
 	return ""
 }
 
-// pressedFailed asks once more, or shows the incident under which the cause is logged.
-func (r turnHost) pressedFailed(ctx context.Context, press interact.Press) (interact.Result, error) {
+// handleFailurePress repeats the question, or shows the incident under which the cause is logged.
+func (r turnHost) handleFailurePress(ctx context.Context, press interact.Press) (interact.Result, error) {
 	var of failedTurn
 	if err := json.Unmarshal(press.Card.Data, &of); err != nil {
 		return interact.Result{}, err
@@ -94,7 +94,7 @@ func (r turnHost) pressedFailed(ctx context.Context, press interact.Press) (inte
 			return interact.Result{Toast: goneText, Close: true}, nil
 		}
 		m := press.Message(chats.KindText, press.Token, r.now())
-		m.Text, m.On = tryAgainText, of.Message
+		m.Text, m.TargetID = tryAgainText, of.Message
 		return interact.Result{Close: true}, r.inserter.insert(ctx, r.inserter.New(m))
 	}
 	return interact.Result{Text: press.Card.Text}, nil

@@ -16,61 +16,61 @@ import (
 // ratings map the texts of messages of [chats.KindFeedback] to ratings and to the metrics that count
 // new ones.
 var ratings = map[chats.Feedback]struct {
-	good, given bool
-	counted     queue.Metric
+	good, isGiven bool
+	metric        queue.Metric
 }{
-	chats.Good:    {true, true, queue.MeasuredGood},
-	chats.Bad:     {false, true, queue.MeasuredBad},
-	chats.NotGood: {true, false, queue.MeasuredWithdrawn},
-	chats.NotBad:  {false, false, queue.MeasuredWithdrawn},
+	chats.FeedbackGood:    {true, true, queue.MeasuredGood},
+	chats.FeedbackBad:     {false, true, queue.MeasuredBad},
+	chats.FeedbackNotGood: {true, false, queue.MeasuredWithdrawn},
+	chats.FeedbackNotBad:  {false, false, queue.MeasuredWithdrawn},
 }
 
-// feedback stores users' ratings of answers.
-type feedback struct {
-	workers *workers
-	jobs    queue.Store
-	people  *access.Registry
-	cards   *interact.Cards
-	judged  func(ctx context.Context, chat chats.Chat) (text string, told func(context.Context) error, err error) // see [Hooks]
-	measure queue.Counter
+// feedbackRecorder stores users' ratings of answers.
+type feedbackRecorder struct {
+	workers      *workerRegistry
+	jobs         queue.Store
+	people       *access.Registry
+	cards        *interact.Cards
+	ratingNotice func(ctx context.Context, chat chats.Chat) (text string, told func(context.Context) error, err error) // see [Hooks]
+	measure      queue.Counter
 }
 
-// keep stores a rating by a user who may talk to the bot. Any process may do so: a receipt is written
-// by the process that read it last, whichever owns the chat.
-func (f *feedback) keep(ctx context.Context, m chats.Message) error {
+// record stores a rating by a user who may talk to the bot. Any process may store it, whichever owns the
+// chat: the write of a receipt succeeds only if no other process has written it since it was read.
+func (f *feedbackRecorder) record(ctx context.Context, m chats.Message) error {
 	what, known := ratings[chats.Feedback(m.Text)]
-	if !known || m.On == "" || f.people.Role(m.By()) == toolgroups.RoleStranger {
+	if !known || m.TargetID == "" || f.people.Role(m.SenderID()) == toolgroups.RoleStranger {
 		return nil
 	}
-	rating := receipts.Feedback{By: m.By(), Good: what.good, Given: what.given, At: m.Time}
-	var where *chats.Chat // of the answer
-	changed, err := turn.SetFeedback(ctx, f.jobs, m.Chat, m.On, rating, func(r *receipts.Receipt) bool {
-		if !f.workers.ofReceipt(r).declares().explained {
+	rating := receipts.Feedback{By: m.SenderID(), Good: what.good, Given: what.isGiven, At: m.Time}
+	var where *chats.Chat // the chat of the answer
+	changed, err := turn.SetFeedback(ctx, f.jobs, m.Chat, m.TargetID, rating, func(r *receipts.Receipt) bool {
+		if !f.workers.forReceipt(r).policy().explainable {
 			return false
 		}
 		where = &r.Message.Chat
 		return true
 	})
 	if err != nil {
-		return fmt.Errorf("keep feedback: %w", err)
+		return fmt.Errorf("store feedback: %w", err)
 	}
 	if changed {
-		f.measure(m.Chat.Platform, what.counted)
+		f.measure(m.Chat.Platform, what.metric)
 	}
-	if where == nil || !what.given || f.judged == nil {
+	if where == nil || !what.isGiven || f.ratingNotice == nil {
 		return nil
 	}
-	return f.announce(ctx, *where) // also for a repeated rating, because this may have failed
+	return f.postRatingNotice(ctx, *where) // even for a repeated rating, because an earlier attempt may have failed
 }
 
-// announce sends a chat, once, the hook's text about ratings.
-func (f *feedback) announce(ctx context.Context, chat chats.Chat) error {
-	text, told, err := f.judged(ctx, chat)
+// postRatingNotice posts the hook's text about ratings in a chat, once.
+func (f *feedbackRecorder) postRatingNotice(ctx context.Context, chat chats.Chat) error {
+	text, told, err := f.ratingNotice(ctx, chat)
 	if err != nil || text == "" {
 		return err
 	}
 	if _, err := f.cards.Post(ctx, "judged in "+chat.WithoutThread().String(), chat, interact.Card{Text: text}); err != nil {
-		return fmt.Errorf("say what comes of feedback: %w", err)
+		return fmt.Errorf("post the notice about ratings: %w", err)
 	}
 	return told(ctx)
 }

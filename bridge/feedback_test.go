@@ -70,7 +70,7 @@ func TestFeedbackIsKeptWithTheReceipt(t *testing.T) {
 	}
 	r.accept(group("q", "1", "count"))
 	<-arrived
-	judge("1", "1", chats.Good) // while the answer is under way
+	judge("1", "1", chats.FeedbackGood) // while the answer is under way
 	close(release)
 	r.platform.wait(t, 2)
 	r.receipts(1)
@@ -83,28 +83,28 @@ func TestFeedbackIsKeptWithTheReceipt(t *testing.T) {
 		}
 	}
 	told("w1", "Ratings: 👍 1, 👎 0.")
-	judge("2", "2", chats.Bad)
-	judge("3", "2", chats.Good)
+	judge("2", "2", chats.FeedbackBad)
+	judge("3", "2", chats.FeedbackGood)
 	told("w2", "👍 2, 👎 1.")
-	judge("3", "1", chats.Bad) // the last one counts, on whichever part
-	judge("2", "2", chats.NotBad)
+	judge("3", "1", chats.FeedbackBad) // the last one counts, on whichever part
+	judge("2", "2", chats.FeedbackNotBad)
 	told("w3", "👍 1, 👎 1.")
 	if got, want := counted.feedback(), [3]int{2, 2, 1}; got != want {
 		t.Errorf("counted are %v, want %v", got, want)
 	}
 	// None of these is about an answer, from somebody who may talk to the bot, and new.
-	judge("3", "2", chats.Bad)
-	judge("1", "q", chats.Bad)
-	judge("1", "3", chats.Bad) // an answer to a command
-	judge("1", "99", chats.Bad)
-	judge("4", "2", chats.Bad)
+	judge("3", "2", chats.FeedbackBad)
+	judge("1", "q", chats.FeedbackBad)
+	judge("1", "3", chats.FeedbackBad) // an answer to a command
+	judge("1", "99", chats.FeedbackBad)
+	judge("4", "2", chats.FeedbackBad)
 	judge("1", "2", "heart")
 	r.restart()
 	told("w4", "👍 1, 👎 1.")
-	judge("1", "2", chats.NotGood)
-	judge("3", "2", chats.NotBad)
+	judge("1", "2", chats.FeedbackNotGood)
+	judge("3", "2", chats.FeedbackNotBad)
 	told("w5", "👍 1, 👎 0.") // the other thumb of the third person still stands
-	judge("3", "2", chats.NotGood)
+	judge("3", "2", chats.FeedbackNotGood)
 	told("w6", "")
 	if got, want := counted.feedback(), [3]int{2, 2, 4}; got != want {
 		t.Errorf("counted are %v, want %v", got, want)
@@ -115,7 +115,7 @@ func TestFeedbackIsKeptWithTheReceipt(t *testing.T) {
 func TestAChatIsToldOnceWhatComesOfFeedback(t *testing.T) {
 	var known, failed bool
 	r := newHarness(t, echo, func(c *bridge.Config) {
-		c.Hooks.Judged = func(_ context.Context, chat chats.Chat) (string, func(context.Context) error, error) {
+		c.Hooks.RatingNotice = func(_ context.Context, chat chats.Chat) (string, func(context.Context) error, error) {
 			if known {
 				return "", nil, nil
 			}
@@ -134,13 +134,13 @@ func TestAChatIsToldOnceWhatComesOfFeedback(t *testing.T) {
 	judge := func(on string, what chats.Feedback) error {
 		return r.bridge.Accept(t.Context(), chats.NewFeedback(group("", "", "").Chat, on, "1", what, time.Unix(1, 0)))
 	}
-	if err := errors.Join(judge("99", chats.Good), judge("1", chats.NotGood)); err != nil {
+	if err := errors.Join(judge("99", chats.FeedbackGood), judge("1", chats.FeedbackNotGood)); err != nil {
 		t.Fatal(err)
 	}
-	if err := judge("1", chats.Good); err == nil {
+	if err := judge("1", chats.FeedbackGood); err == nil {
 		t.Error("nobody knows that it failed")
 	}
-	if err := errors.Join(judge("1", chats.Good), judge("1", chats.Bad)); err != nil {
+	if err := errors.Join(judge("1", chats.FeedbackGood), judge("1", chats.FeedbackBad)); err != nil {
 		t.Fatal(err)
 	}
 	r.platform.wait(t, 2)
@@ -199,7 +199,7 @@ func TestFeedbackOvertakesFeedback(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(entry.Value, &r)
 		}
-		if good, bad := receipts.FeedbackCounts(r.Turn.Feedback); err != nil || good != wantGood || bad != wantBad {
+		if good, bad := receipts.CountFeedback(r.Turn.Feedback); err != nil || good != wantGood || bad != wantBad {
 			rt.Errorf("%d and %d, want %d and %d: %v", good, bad, wantGood, wantBad, err)
 		}
 	})

@@ -247,7 +247,7 @@ func TestForgetLeavesNothingToRecall(t *testing.T) {
 		})
 		say := func(id string, answers int) {
 			m := direct(id, "hello")
-			m.Chat.Thread, m.Inside = "t", true
+			m.Chat.Thread, m.InThread = "t", true
 			r.accept(m)
 			r.platform.wait(t, answers)
 		}

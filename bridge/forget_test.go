@@ -231,7 +231,7 @@ func TestHistoryHasAnAge(t *testing.T) {
 		var erased atomic.Int32
 		r := newHarness(t, think, func(cfg *bridge.Config) {
 			cfg.Limits.HistoryDays = 30
-			cfg.Hooks.Erased = func(context.Context) error { erased.Add(1); return nil }
+			cfg.Hooks.OnErased = func(context.Context) error { erased.Add(1); return nil }
 		})
 		r.accept(direct("1", "once secret"), group("g1", "6", "once secret as well"))
 		r.platform.wait(t, 2)

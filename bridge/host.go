@@ -21,51 +21,51 @@ import (
 
 // turnHost gives turns access to the bridge.
 type turnHost struct {
-	platforms map[string]chats.Platform
-	store     storage.Store
-	inserter  *inserter
-	scopes    *scopes
-	people    *access.Registry
-	observer  *privacy.Observer
-	cards     *interact.Cards
-	refused   func(ctx context.Context, scope toolgroups.Scope, failure error) (interact.Card, error) // see [Hooks]
-	report    func(ctx context.Context, key, text string) (int, error)                                // see [Hooks]
-	now       func() time.Time
-	log       *slog.Logger
+	platforms     map[string]chats.Platform
+	store         storage.Store
+	inserter      *inserter
+	scopeResolver *scopeResolver
+	people        *access.Registry
+	observer      *privacy.Observer
+	cards         *interact.Cards
+	refusalCard   func(ctx context.Context, scope toolgroups.Scope, failure error) (interact.Card, error) // see [Hooks]
+	report        func(ctx context.Context, key, text string) (int, error)                                // see [Hooks]
+	now           func() time.Time
+	log           *slog.Logger
 }
 
 var _ turn.Host = turnHost{}
 
 // Scope implements [turn.Host].
 func (r turnHost) Scope(j *queue.Run, log string) (toolgroups.Scope, error) {
-	return r.scopes.of(j, log)
+	return r.scopeResolver.forTurn(j, log)
 }
 
 // PostLine implements [turn.Host].
 func (r turnHost) PostLine(ctx context.Context, key string, j *queue.Run, under, line string) error {
-	_, err := r.cards.Post(ctx, key, j.Message.Chat, interact.Card{Of: j.Message.By(), ReplyTo: under, Text: line, Exact: true})
+	_, err := r.cards.Post(ctx, key, j.Message.Chat, interact.Card{QuotedUser: j.Message.SenderID(), ReplyTo: under, Text: line, KeepCommands: true})
 	return err
 }
 
-// Refused answers a turn for which there is no budget: with a card if [Hooks] makes one, else with the
-// notice.
-func (r turnHost) Refused(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error) {
-	if turn.TaskOf(j) != nil || r.refused == nil {
+// RefusalAnswer implements [turn.Host]. The answer is the card that [Hooks] makes, or the notice if it
+// makes none.
+func (r turnHost) RefusalAnswer(ctx context.Context, j *queue.Run, scope toolgroups.Scope, failure error, notice string) (string, error) {
+	if turn.TaskOf(j) != nil || r.refusalCard == nil {
 		return notice, nil
 	}
-	card, err := r.refused(ctx, scope, failure)
+	card, err := r.refusalCard(ctx, scope, failure)
 	if err != nil {
-		r.log.Warn("the card that asks for more budget cannot be made", "job", j.Key(), "err", err)
+		r.log.Warn("the card about the budget cannot be made", "job", j.Key(), "err", err)
 		return notice, nil
 	}
 	card.Text = outbox.WithHeading(j, card.Text)
 	return r.cards.Answer(ctx, j, card)
 }
 
-// Report implements [turn.Host]. The text says that administrators were informed only once that is
-// stored, and names them only to admitted users.
+// Report implements [turn.Host]. The text says that administrators were informed only if their message
+// is on disk, and it names them only to admitted users.
 func (r turnHost) Report(ctx context.Context, j *queue.Run, failure, remedy string) string {
-	user := j.Message.By()
+	user := j.Message.SenderID()
 	if r.people.Role(user) >= toolgroups.RoleAdmin {
 		return remedy
 	}
@@ -76,7 +76,7 @@ func (r turnHost) Report(ctx context.Context, j *queue.Run, failure, remedy stri
 		var err error
 		key := "failure/" + queue.Hash(remedy) + "/" + r.now().UTC().Format("2006-01-02T15")
 		if told, err = r.report(ctx, key, failure+" "+remedy); err != nil {
-			r.log.Warn("administrators were not told of a failure", "job", j.Key(), "err", err)
+			r.log.Warn("administrators cannot be notified of a failure", "job", j.Key(), "err", err)
 		}
 	}
 	if told == 0 {
@@ -85,7 +85,7 @@ func (r turnHost) Report(ctx context.Context, j *queue.Run, failure, remedy stri
 	return "I've told " + r.Administrator(user) + "."
 }
 
-// Administrator implements [turn.Host]. It tells strangers no name.
+// Administrator implements [turn.Host]. Strangers do not get a name.
 func (r turnHost) Administrator(user string) string {
 	name, known := "", false
 	for _, one := range r.people.ListPeople() {
@@ -97,19 +97,19 @@ func (r turnHost) Administrator(user string) string {
 	if !known || name == "" {
 		return "an administrator"
 	}
-	return wording.Escape(name)
+	return wording.EscapeMarkdown(name)
 }
 
-// Heard returns what was said in the chat of a job, not addressed to the bot, after a message. Only
-// users' messages get it, not tasks.
-func (r turnHost) Heard(ctx context.Context, j *queue.Run, after string) []chats.Quoted {
+// AmbientMessages implements [turn.Host]. It returns the messages in the chat of a job that were not
+// addressed to the bot, since the message with the id after; for tasks and direct chats none.
+func (r turnHost) AmbientMessages(ctx context.Context, j *queue.Run, after string) []chats.Quoted {
 	m := j.Message
 	if m.Direct || m.Kind != chats.KindText || !r.observer.WantsAmbient(m.Chat) {
 		return nil
 	}
 	chat := m.Chat
 	if chat.Thread == m.ID {
-		chat = chat.WithoutThread() // its thread begins with this message
+		chat = chat.WithoutThread() // the message starts its own thread
 	}
 	list, err := r.observer.Recent(ctx, chat, after, func(user string) string {
 		if namer, ok := r.platforms[chat.Platform].(chats.UserNamer); ok {
@@ -118,19 +118,19 @@ func (r turnHost) Heard(ctx context.Context, j *queue.Run, after string) []chats
 		return user
 	})
 	if err != nil {
-		r.log.Warn("what was said in a group cannot be shown", "job", j.Key(), "err", err)
+		r.log.Warn("ambient messages of a group cannot be read", "job", j.Key(), "err", err)
 	}
 	return list
 }
 
-// turnWatcher passes events of turns to the configured observer, the tracer, and the previews on
-// platforms that have them.
+// turnWatcher passes events of turns to the configured observer and the tracer, and to previews on
+// platforms that support them.
 type turnWatcher struct {
-	platforms map[string]chats.Platform
-	previews  *outbox.Previews
-	growing   bool                          // answers are shown while they are made
-	observe   func(chats.Chat, agent.Event) // nil for none
-	tracer    queue.Tracer                  // nil for none
+	platforms       map[string]chats.Platform
+	previews        *outbox.PreviewTracker
+	previewsEnabled bool                          // show answers while they are generated
+	observe         func(chats.Chat, agent.Event) // nil for none
+	tracer          queue.Tracer                  // nil for none
 }
 
 var _ turn.Watcher = turnWatcher{}
@@ -139,8 +139,8 @@ var _ turn.Watcher = turnWatcher{}
 func (w turnWatcher) Watch(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
 	told, show, chat := w.observe, func(agent.Event) {}, j.Message.Chat
 	withhold, end = func() bool { return true }, func() {}
-	if _, ok := w.platforms[chat.Platform].(chats.Previewer); ok && w.growing && turn.TaskOf(j) == nil { // tasks have no preview
-		show, withhold, end = w.showing(j)
+	if _, ok := w.platforms[chat.Platform].(chats.Previewer); ok && w.previewsEnabled && turn.TaskOf(j) == nil { // tasks have no preview
+		show, withhold, end = w.startPreview(j)
 	} else if told == nil && w.tracer == nil {
 		return nil, withhold, end
 	}
@@ -155,8 +155,8 @@ func (w turnWatcher) Watch(j *queue.Run) (observe func(agent.Event), withhold fu
 	return observe, withhold, end
 }
 
-// showing starts a preview; a question of a tool can end it and the answer start it again.
-func (w turnWatcher) showing(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
+// startPreview starts a preview. A tool's question can end it, and the user's reply starts another.
+func (w turnWatcher) startPreview(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
 	var now atomic.Pointer[outbox.LivePreview]
 	begin := func() {
 		p := w.previews.Start(j)
@@ -164,7 +164,7 @@ func (w turnWatcher) showing(j *queue.Run) (observe func(agent.Event), withhold 
 	}
 	begin()
 	end = func() { now.Load().End() }
-	outbox.Of(j).ShowPreview = func(on bool) {
+	outbox.DeliveryOf(j).ShowPreview = func(on bool) {
 		if on {
 			begin()
 		} else {

@@ -259,7 +259,7 @@ func inject(t *testing.T, engine func(*bridge.Config), step, way string) *inject
 		c.Platforms = []chats.Platform{fragile{&growing{platform: c.Platforms[0].(*platform)}, s}}
 		c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: sick{s}}), func() *toolgroups.Registry { return reg }
 		c.Turns.RedactPartial = func(text string) string { return text }
-		c.Approve = func(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+		c.ApprovalPolicy = func(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 			if strings.Contains(string(call.Arguments), "poison") {
 				_ = s.strike("gate")
 			}
@@ -269,14 +269,14 @@ func inject(t *testing.T, engine func(*bridge.Config), step, way string) *inject
 			return interact.Policy{Rule: interact.Allow}
 		}
 		c.Access.Admins = []string{"fake:1"}
-		c.Cards = map[string]interact.Handler{"vote": func(_ context.Context, press interact.Press) (interact.Result, error) {
+		c.CardHandlers = map[string]interact.Handler{"vote": func(_ context.Context, press interact.Press) (interact.Result, error) {
 			return interact.Result{Toast: "thanks", Text: "poison was chosen", Close: true}, s.strike("handler")
 		}}
 		c.Hooks.Files = frail{s}
-		c.Hooks.Moved = func(context.Context, chats.Chat, chats.Chat) error { return s.strike("moved") }
+		c.Hooks.OnChatMoved = func(context.Context, chats.Chat, chats.Chat) error { return s.strike("moved") }
 		c.Hooks.Forget = func(context.Context, string, chats.Chat) error { return s.strike("forget") }
-		c.Hooks.Erased = func(context.Context) error { return s.strike("erased") }
-		c.Hooks.TaskDone = func(_ context.Context, result bridge.TaskResult) error {
+		c.Hooks.OnErased = func(context.Context) error { return s.strike("erased") }
+		c.Hooks.OnTaskDone = func(_ context.Context, result bridge.TaskResult) error {
 			if result.Key != "poison" {
 				return nil
 			}
@@ -343,12 +343,12 @@ func (r *injected) survives() {
 func (r *injected) allOver() {
 	r.t.Helper()
 	for range 120 {
-		if r.bridge.Load().Open == 0 {
+		if r.bridge.QueueStats().Open == 0 {
 			return
 		}
 		r.rest(10 * time.Second)
 	}
-	r.t.Errorf("%d jobs are still open", r.bridge.Load().Open)
+	r.t.Errorf("%d jobs are still open", r.bridge.QueueStats().Open)
 }
 
 const incident = "Incident "
@@ -485,7 +485,7 @@ func TestAStepThatBreaksEndsItsOwnJobAloneOnPostgreSQL(t *testing.T) {
 				t.Run(step.name+" "+way, func(t *testing.T) {
 					r := inject(t, func(c *bridge.Config) {
 						c.Store = openPostgres(t, server)
-						c.Sharing = queue.Sharing{On: true}
+						c.Sharing = queue.Sharing{Enabled: true}
 						c.Limits.RetryFor, c.Limits.ApprovalTimeout, c.Limits.DrainTimeout = time.Second/4, time.Second, time.Second
 					}, step.name, way)
 					r.speed = 20
@@ -532,7 +532,7 @@ func TestAFolderThatCannotBeMadeEndsItsOwnJobAlone(t *testing.T) {
 		r := inject(t, nil, "", "")
 		m := group("poison", "1", "look poison\nlook")
 		m.Chat.ID = "poison"
-		folder := workspace.Folder(r.cfg.DataDir, m.Owner())
+		folder := workspace.OwnerDir(r.cfg.DataDir, m.Owner())
 		if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
 			t.Fatal(err)
 		}

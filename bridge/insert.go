@@ -17,11 +17,11 @@ import (
 	"oneclaw/bridge/receipts"
 )
 
-// inserter makes the jobs of messages, stores and queues them.
+// inserter makes jobs from messages, stores them, and queues them.
 type inserter struct {
 	platforms map[string]chats.Platform
-	workers   *workers
-	leases    *queue.Leases
+	workers   *workerRegistry
+	leases    *queue.LeaseHolder
 	jobs      queue.Store
 	queue     *queue.Queue
 	sender    *outbox.Sender
@@ -37,8 +37,8 @@ var (
 	_ privacy.Jobs  = (*inserter)(nil)
 )
 
-// check rejects messages that no platform should deliver.
-func (i *inserter) check(m chats.Message) error {
+// validateMessage rejects messages from unknown platforms or with invalid ids.
+func (i *inserter) validateMessage(m chats.Message) error {
 	if i.platforms[m.Chat.Platform] == nil {
 		return fmt.Errorf("%w: no platform is named %q", queue.ErrInvalid, m.Chat.Platform)
 	}
@@ -50,46 +50,46 @@ func (i *inserter) check(m chats.Message) error {
 	return nil
 }
 
-// New returns the job of a message: this process's, or an unclaimed one if another owns the chat.
+// New returns the job of a message. It is unclaimed if another process owns the chat.
 func (i *inserter) New(m chats.Message) *queue.Run {
-	return i.withToken(m, i.leases.SafeToken(m.Chat))
+	return i.newJob(m, i.leases.SafeToken(m.Chat))
 }
 
-// withToken returns the job of a message under a lease, unclaimed if token is empty.
-func (i *inserter) withToken(m chats.Message, token string) *queue.Run {
+// newJob returns the job of a message with a lease token; it is unclaimed if the token is empty.
+func (i *inserter) newJob(m chats.Message, token string) *queue.Run {
 	if access.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {
 		m = access.AsClaim(m) // a code must not reach the model
 	}
 	if len(m.Quoted) > 0 {
 		m.Quoted = slices.Clone(m.Quoted)
 		for n := range m.Quoted {
-			if q := &m.Quoted[n]; q.Own { // it may be an answer with a [queue.SecretPlaceholder]
+			if q := &m.Quoted[n]; q.FromBot { // an answer may contain a secret in place of a [queue.SecretPlaceholder]
 				q.Text = i.redact(q.Text)
 			}
 		}
 	}
 	j := &queue.Run{Job: queue.Job{Message: m, State: receipts.Open, Accepted: i.now(), LeaseToken: token, Unclaimed: token == "", Unstarted: true}}
-	j.Args, j.Work = i.workers.types(m.Kind)
+	j.Args, j.Work = i.workers.newData(m.Kind)
 	if i.tracer != nil {
 		i.tracer.Begin(j)
 	}
 	return j
 }
 
-// add stores a job, whose kind no longer changes, unless it is known.
+// add sets the kind of a job and stores it. It returns false if the job is stored already.
 func (i *inserter) add(ctx context.Context, j *queue.Run) (bool, error) {
-	i.workers.decide(j)
+	i.workers.setKind(j)
 	return i.jobs.Add(ctx, j)
 }
 
-// insert stores and queues a job that no other part inserts, or the known one under its key.
+// insert stores and queues a job. If a job is stored under its key already, insert queues that one.
 func (i *inserter) insert(ctx context.Context, j *queue.Run) error {
 	added, err := i.add(ctx, j)
 	if err == nil && !added {
 		return i.Adopt(ctx, j.Key())
 	}
 	if added && !j.Unclaimed {
-		j.Since = i.now()
+		j.WaitingSince = i.now()
 		i.queue.Enqueue(j)
 	}
 	return err
@@ -100,11 +100,11 @@ func (i *inserter) Put(ctx context.Context, m chats.Message) error { return i.in
 
 // Tell implements [access.Jobs].
 func (i *inserter) Tell(ctx context.Context, m chats.Message, text string) error {
-	if err := i.check(m); err != nil {
+	if err := i.validateMessage(m); err != nil {
 		return err
 	}
 	j := i.New(m)
-	outbox.Of(j).Notice = text
+	outbox.DeliveryOf(j).Notice = text
 	return i.insert(ctx, j)
 }
 
@@ -123,68 +123,68 @@ func (i *inserter) Enqueue(j *queue.Run) {
 	}
 }
 
-// Adopt queues a stored job that no worker has: its first write returned an error and had succeeded all
-// the same.
+// Adopt implements [interact.Jobs]: it queues a stored job that no worker has, because its first write
+// succeeded although it returned an error.
 func (i *inserter) Adopt(ctx context.Context, key string) error {
 	if i.queue.Has(key) {
 		return nil
 	}
 	j, err := i.jobs.Load(ctx, key)
 	if j != nil && j.LeaseToken == i.jobs.LeaseToken(j.Message.Chat) {
-		i.begin(j)
+		i.enqueueStored(j)
 	}
 	return err
 }
 
-// Go implements [interact.Jobs]. It does nothing if the queue is closing: no caller would wait for it.
+// Go implements [interact.Jobs]. It does nothing if the queue is closing, which waits only for jobs.
 func (i *inserter) Go(f func(ctx context.Context)) {
 	i.queue.TryGo(func() { f(i.queue.Context()) })
 }
 
-// begin queues a job of this process that no worker has, unless another process now owns the chat.
-func (i *inserter) begin(j *queue.Run) {
+// enqueueStored queues a stored job that no worker of this process has, unless it is unclaimed.
+func (i *inserter) enqueueStored(j *queue.Run) {
 	if j.Unclaimed {
 		return
 	}
 	i.stopOlder(j)
-	i.sender.Resume(j)
+	i.sender.RestoreOutage(j)
 	i.enqueue(j)
 }
 
 // enqueue queues a job. A job that moves a chat first blocks the chats at both ends.
 func (i *inserter) enqueue(j *queue.Run) *queue.Suspended {
-	if b, ok := i.workers.of(j).(blocker); ok {
+	if b, ok := i.workers.forJob(j).(blocker); ok {
 		b.block(j)
 	}
 	return i.queue.Enqueue(j)
 }
 
-// stopOlder applies a stored /stop that is not queued yet.
+// stopOlder stops older jobs if j is a stop command or press that is stored but not yet queued.
 func (i *inserter) stopOlder(j *queue.Run) {
-	w, ok := i.workers.of(j).(stopper)
+	w, ok := i.workers.forJob(j).(stopper)
 	if !ok {
 		return
 	}
 	ctx, cancel := i.queue.WriteContext()
 	defer cancel()
-	if err := w.now(ctx, j); err != nil {
-		i.log.Error("a /stop has no effect before its turn", "job", j.Key(), "err", err)
+	if err := w.stopNow(ctx, j); err != nil {
+		i.log.Error("older jobs cannot be stopped before the stop command runs", "job", j.Key(), "err", err)
 	}
 }
 
-// endOfPreview returns a job that marks the preview of another one as ended.
-func (i *inserter) endOfPreview(j *queue.Run, state receipts.State) *queue.Run {
-	p, chat := outbox.Of(j).Preview, j.Message.Chat
+// newPreviewEnd returns a job that marks the preview of the job j as ended.
+func (i *inserter) newPreviewEnd(j *queue.Run, state receipts.State) *queue.Run {
+	p, chat := outbox.DeliveryOf(j).Preview, j.Message.Chat
 	chat.ID = p.ChatID
 	e := i.New(chats.Message{Chat: chat, ID: queue.Hash(j.Key() + p.Token), Kind: outbox.KindPreview, User: "bot", Time: i.now()})
 	part := chats.Part{}
 	if shown := i.sender.Render(j, p.Shown); len(shown) > 0 {
 		part = shown[0].Part
 	}
-	if part.Note = notes[state]; part.Note == "" && p.Shown == "" {
-		part.Note = "✔ Done." // it showed only progress
+	if part.Note = previewNotes[state]; part.Note == "" && p.Shown == "" {
+		part.Note = "✔ Done." // the preview showed only progress
 	}
-	d := outbox.Of(e)
-	d.Preview, d.Parts = p, []receipts.Part{{Part: part, State: receipts.PartPending, Edit: p.ID, Last: true}}
+	d := outbox.DeliveryOf(e)
+	d.Preview, d.Parts = p, []receipts.Part{{Part: part, State: receipts.PartPending, ReplacesID: p.ID, RemovesButtons: true}}
 	return e
 }

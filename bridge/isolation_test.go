@@ -162,13 +162,13 @@ func TestKeysAreDifferent(t *testing.T) {
 		}
 		logs[session] = p
 		owner := chats.Message{Chat: p.chat, Direct: p.direct, User: p.chat.ID}.Owner()
-		dir := workspace.Folder("data", owner)
+		dir := workspace.OwnerDir("data", owner)
 		if other, twice := workspaces[dir]; twice && other != owner {
 			t.Errorf("%s and %s share %s", owner, other, dir)
 		}
 		workspaces[dir] = owner
 	}
-	if odd := workspace.Folder("data", "slack:../../etc"); filepath.Dir(odd) != filepath.Join("data", "workspaces") {
+	if odd := workspace.OwnerDir("data", "slack:../../etc"); filepath.Dir(odd) != filepath.Join("data", "workspaces") {
 		t.Errorf("an odd id leads to %s", odd)
 	}
 }

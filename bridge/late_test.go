@@ -76,7 +76,7 @@ func TestAMoveIsToldBeforeItIsDone(t *testing.T) {
 	var told []string
 	var r *harness
 	r = newHarness(t, echo, func(c *bridge.Config) {
-		c.Hooks.Moved = func(ctx context.Context, from, to chats.Chat) error {
+		c.Hooks.OnChatMoved = func(ctx context.Context, from, to chats.Chat) error {
 			told = append(told, from.String()+" "+to.String())
 			if _, err := r.cfg.Store.Get(ctx, "session/fake:s"); !errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("the conversation was moved although the rest was not (%v)", err)

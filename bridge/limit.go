@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// fullInterval is how long a sender is not told again that too much waits.
+	// fullInterval is the minimum time between two notices to a sender that too many messages wait.
 	fullInterval = 10 * time.Minute
-	// maxTold bounds how many chats and bursts are remembered.
+	// maxTold bounds the chats and bursts whose last notice is remembered.
 	maxTold = 10_000
 )
 
 // Concurrency bounds the jobs that run or wait at the same time. 0 means the default of each.
 type Concurrency struct {
-	// MaxTurns bounds the turns that run at the same time, and the sends.
+	// MaxTurns bounds the turns that run at the same time, and likewise the concurrent sends.
 	MaxTurns int `yaml:"turns" env:"ONECLAW_MAX_TURNS"`
 	// MaxWaiting bounds the waiting messages of one chat, and likewise its commands.
 	MaxWaiting int `yaml:"waiting" env:"ONECLAW_MAX_WAITING"`
@@ -41,16 +41,16 @@ const (
 	DefaultMaxWaitingMember = 20
 )
 
-func (c Concurrency) complete() Concurrency {
+func (c Concurrency) withDefaults() Concurrency {
 	c.MaxTurns = cmp.Or(c.MaxTurns, DefaultMaxTurns)
 	c.MaxWaiting = cmp.Or(c.MaxWaiting, DefaultMaxWaiting)
 	c.MaxWaitingMember = cmp.Or(c.MaxWaitingMember, DefaultMaxWaitingMember)
 	return c
 }
 
-// limiter bounds the waiting jobs, and tells senders that there is no room.
+// limiter bounds the waiting jobs, and notifies the senders of refused messages.
 type limiter struct {
-	workers  *workers
+	workers  *workerRegistry
 	store    storage.KV
 	jobs     queue.Store
 	queue    *queue.Queue
@@ -60,58 +60,58 @@ type limiter struct {
 	now      func() time.Time
 	log      *slog.Logger
 
-	mu   sync.Mutex
-	told *cache.Cache[string, time.Time] // when a burst's sender was told
+	mu         sync.Mutex
+	lastNotice *cache.Cache[string, time.Time] // when a burst's sender was last notified
 }
 
-// room is how many jobs wait in the chat and of the sender of a message, and whether that is too many.
-type room struct {
+// backlog counts the waiting jobs of a message's chat and of its sender, and says whether it is full.
+type backlog struct {
 	chat, sender         queue.Occupancy
 	chatFull, senderFull bool
 }
 
-// reserve counts a job among the waiting ones of its sender.
-func (l *limiter) reserve(j *queue.Run) room {
-	var r room
+// reserve counts a job among the waiting jobs of its sender, and returns the backlog before it.
+func (l *limiter) reserve(j *queue.Run) backlog {
+	var r backlog
 	r.chat, r.sender = l.queue.Reserve(j, l.limits.MaxWaitingMember)
 	r.chatFull, r.senderFull = r.chat.Waiting >= l.limits.MaxWaiting, r.sender.Waiting >= l.limits.MaxWaitingMember
 	return r
 }
 
-// refuse reports whether a message is rejected because too many wait in its chat or of its sender. Then
-// it sends one notice for a burst, in the queue of the cards, and stores a receipt, so that the message
-// is rejected again however often it is delivered.
-func (l *limiter) refuse(ctx context.Context, j *queue.Run, room room) (bool, error) {
-	l.queue.Release(j)
+// refuse rejects a message because too many wait in its chat or from its sender, and reports whether it
+// did. It posts one notice per burst, as a card, and stores a receipt, so that redeliveries of the
+// message are rejected, too. A message that is queued or closed already is not rejected.
+func (l *limiter) refuse(ctx context.Context, j *queue.Run, room backlog) (bool, error) {
+	l.queue.Unreserve(j)
 	if l.queue.Has(j.Key()) {
 		return false, nil
 	}
-	if known, err := l.jobs.Closed(ctx, j.Key()); known || err != nil {
+	if known, err := l.jobs.HasReceipt(ctx, j.Key()); known || err != nil {
 		return known, err
 	}
-	w := l.workers.of(j)
+	w := l.workers.forJob(j)
 	if _, stops := w.(stopper); stops {
 		return true, l.stopUnanswered(ctx, j)
 	}
-	whose, full, what := j.Message.By(), room.sender, ""
-	outbox.Of(j).Notice = fmt.Sprintf("%d of your messages are waiting already, so I take no more of yours for now. "+
+	whose, full, what := j.Message.SenderID(), room.sender, ""
+	outbox.DeliveryOf(j).Notice = fmt.Sprintf("%d of your messages are waiting already, so I take no more of yours for now. "+
 		"Please send this one again when they are answered.", room.sender.Waiting)
 	if room.chatFull {
 		whose, full, what = j.Message.Chat.String(), room.chat, "messages"
-		if w.declares().Barrier {
+		if w.policy().Barrier {
 			what = "commands"
 		}
-		outbox.Of(j).Notice = fmt.Sprintf("%d %s are waiting here already, so I take no more for now. "+
+		outbox.DeliveryOf(j).Notice = fmt.Sprintf("%d %s are waiting here already, so I take no more for now. "+
 			"Please send yours again later, or send /stop to drop the waiting messages.", room.chat.Waiting, what)
 	}
-	if burst := fmt.Sprint(whose, " ", what, full.Burst); l.tellFull(burst) {
-		if _, err := l.cards.Post(ctx, "full/"+j.Key(), j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: outbox.Of(j).Notice}); err != nil {
-			l.told.Put(burst, time.Time{}, cache.Forever)
+	if burst := fmt.Sprint(whose, " ", what, full.Burst); l.shouldNotify(burst) {
+		if _, err := l.cards.Post(ctx, "full/"+j.Key(), j.Message.Chat, interact.Card{ReplyTo: j.Message.ID, Text: outbox.DeliveryOf(j).Notice}); err != nil {
+			l.lastNotice.Put(burst, time.Time{}, cache.Forever)
 			return true, err
 		}
-		l.log.Warn("messages are refused: too many wait", "chat", j.Message.Chat.String(), "whose", whose)
+		l.log.Warn("message refused: too many are waiting", "chat", j.Message.Chat.String(), "whose", whose)
 	}
-	l.workers.decide(j) // its worker changes with the notice
+	l.workers.setKind(j) // the notice changes the kind of the job
 	j.State, j.Closed = receipts.Refused, l.now()
 	return true, l.jobs.WriteReceipt(ctx, j, storage.Absent)
 }
@@ -127,21 +127,21 @@ func (l *limiter) stopUnanswered(ctx context.Context, j *queue.Run) error {
 	return l.jobs.Close(ctx, j, nil)
 }
 
-// tellFull reports whether a burst's sender is to be told, and records that they are.
-func (l *limiter) tellFull(burst string) bool {
+// shouldNotify reports whether to notify the sender of a burst now, and if so, records the time.
+func (l *limiter) shouldNotify(burst string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	if at, _ := l.told.Get(burst); now.Sub(at).Abs() < fullInterval {
+	if at, _ := l.lastNotice.Get(burst); now.Sub(at).Abs() < fullInterval {
 		return false
 	}
-	l.told.Put(burst, now, cache.Forever)
+	l.lastNotice.Put(burst, now, cache.Forever)
 	return true
 }
 
-// roomFor returns ErrBusy if too many tasks of a chat wait, here or at the process that owns it. A
-// known task needs no room.
-func (l *limiter) roomFor(ctx context.Context, j *queue.Run) error {
+// checkTaskRoom returns ErrBusy if too many tasks of a chat wait, here or in the process that owns the
+// chat. A task that is stored already is always accepted.
+func (l *limiter) checkTaskRoom(ctx context.Context, j *queue.Run) error {
 	chat, _ := l.queue.Reserve(j, 0)
 	waiting := chat.Waiting
 	if j.Unclaimed {

@@ -55,7 +55,7 @@ func TestABurstIsBoundedAndToldOnce(t *testing.T) {
 		if !strings.Contains(told.text, "2 messages are waiting here") || told.to.ReplyTo != fmt.Sprint(burst, "-2") {
 			t.Errorf("told %q in reply to %q", told.text, told.to.ReplyTo)
 		}
-		if load := r.bridge.Load(); load.Waiting != 2 {
+		if load := r.bridge.QueueStats(); load.Waiting != 2 {
 			t.Errorf("%d messages wait", load.Waiting)
 		}
 		// The notice itself may still be open.

@@ -17,23 +17,23 @@ import (
 
 // loadWorker loads tool groups.
 type loadWorker struct {
-	declaration
-	failures
-	store      storage.Store
-	inserter   *inserter
-	intake     *intake
-	completer  *completer
-	scopes     *scopes
-	panel      interact.Panel
-	tools      func() *toolgroups.Registry
-	maxWaiting int
-	now        func() time.Time
+	jobPolicy
+	failureReporter
+	store         storage.Store
+	inserter      *inserter
+	intake        *intake
+	completer     *completer
+	scopeResolver *scopeResolver
+	panel         interact.Panel
+	tools         func() *toolgroups.Registry
+	maxWaiting    int
+	now           func() time.Time
 }
 
-func (w *loadWorker) types() (args, work any) { return nil, new(turn.Work) }
+func (w *loadWorker) newData() (args, work any) { return nil, new(turn.Work) }
 
-// later enqueues a job that loads a group. When it returns, the job is on disk.
-func (w *loadWorker) later(ctx context.Context, press interact.Press, name string) (interact.Result, error) {
+// enqueueLoad enqueues a job that loads a tool group. When it returns, the job is on disk.
+func (w *loadWorker) enqueueLoad(ctx context.Context, press interact.Press, name string) (interact.Result, error) {
 	group, ok := w.tools().Group(name)
 	switch {
 	case !ok:
@@ -47,32 +47,32 @@ func (w *loadWorker) later(ctx context.Context, press interact.Press, name strin
 	}
 	m := press.Message(kindLoad, queue.Hash(press.Token, press.Session, name), w.now())
 	m.Text = name
-	if err := w.inserter.check(m); err != nil {
+	if err := w.inserter.validateMessage(m); err != nil {
 		return interact.Result{}, err
 	}
 	j := w.inserter.New(m)
-	outbox.Of(j).Card = press.Token
+	outbox.DeliveryOf(j).CardToken = press.Token
 	if err := w.intake.enqueue(ctx, j); err != nil {
 		return interact.Result{}, err
 	}
-	toast := "Loading " + interact.Label(group) + "."
+	toast := "Loading " + interact.GroupLabel(group) + "."
 	if status.Running {
-		toast = "I load " + interact.Label(group) + " when I have finished this answer."
+		toast = "I load " + interact.GroupLabel(group) + " when I have finished this answer."
 	}
 	return interact.Result{Toast: toast}, nil
 }
 
 func (w *loadWorker) perform(ctx context.Context, j *queue.Run) error {
-	session, err := conversation.Of(ctx, w.store, &j.Job)
+	session, err := conversation.SessionOf(ctx, w.store, &j.Job)
 	if err != nil {
 		return err
 	}
-	turn.Of(j).Generation = session.Generation
-	scope, err := w.scopes.of(j, session.Log())
+	turn.WorkOf(j).Generation = session.Generation
+	scope, err := w.scopeResolver.forTurn(j, session.Log())
 	if err != nil {
 		return err
 	}
-	refused, err := w.turns.Load(ctx, j, scope)
+	refused, err := w.turns.LoadGroup(ctx, j, scope)
 	if err != nil {
 		return err
 	}
@@ -81,9 +81,9 @@ func (w *loadWorker) perform(ctx context.Context, j *queue.Run) error {
 		return err
 	}
 	if refused != "" {
-		card.Text += "\n\n_" + wording.Escape(refused) + "_"
+		card.Text += "\n\n_" + wording.EscapeMarkdown(refused) + "_"
 	}
-	if err := w.cards.Show(ctx, outbox.Of(j).Card, interact.Result{Text: card.Text, Choices: interact.KeepRows(card.Choices)}); err != nil {
+	if err := w.cards.Update(ctx, outbox.DeliveryOf(j).CardToken, interact.Result{Text: card.Text, Choices: interact.NonNilRows(card.Choices)}); err != nil {
 		return err
 	}
 	return w.completer.complete(j, receipts.Done)

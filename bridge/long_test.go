@@ -57,7 +57,7 @@ func TestALongAnswerGoesAsAFile(t *testing.T) {
 	if want := "re: x y |re: x\fy\fz>"; len(got) != 8 || got[5].text+" "+got[6].text+" "+got[7].text[strings.LastIndex(got[7].text, "|"):] != want {
 		t.Errorf("messages %q", texts(got[5:]))
 	}
-	files, err := filepath.Glob(filepath.Join(workspace.Folder(r.cfg.DataDir, "fake:1"), "answers", "*"))
+	files, err := filepath.Glob(filepath.Join(workspace.OwnerDir(r.cfg.DataDir, "fake:1"), "answers", "*"))
 	if err != nil || len(files) != 2 {
 		t.Errorf("files of answers: %q (%v)", files, err)
 	}
@@ -69,7 +69,7 @@ func TestALongAnswerGoesAsAFile(t *testing.T) {
 func TestWithoutAFileAllOfItIsSent(t *testing.T) {
 	for name, prepare := range map[string]func(*harness) string{
 		"taken": func(r *harness) string {
-			dir := workspace.Folder(r.cfg.DataDir, "fake:1")
+			dir := workspace.OwnerDir(r.cfg.DataDir, "fake:1")
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				r.t.Fatal(err)
 			}

@@ -57,7 +57,7 @@ func TestAMovedChatTakesItsTurnsAlong(t *testing.T) {
 			mu.Unlock()
 		}
 	}, func(c *bridge.Config) {
-		c.Hooks.Moved = func(context.Context, chats.Chat, chats.Chat) error {
+		c.Hooks.OnChatMoved = func(context.Context, chats.Chat, chats.Chat) error {
 			mu.Lock()
 			defer mu.Unlock()
 			atMove = running
@@ -381,7 +381,7 @@ func clearWhileMoving(t *testing.T, first string, replicas int) {
 	}
 	held := &heldAt{reached: make(chan struct{}, 1), free: make(chan struct{})}
 	hold := func(cfg *bridge.Config) {
-		if cfg.Sharing.On = replicas > 1; held.Store == nil {
+		if cfg.Sharing.Enabled = replicas > 1; held.Store == nil {
 			held.Store = cfg.Store
 		}
 		cfg.Store = held

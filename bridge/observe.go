@@ -17,10 +17,10 @@ func (b *Bridge) WantsAmbient(chat chats.Chat) bool { return b.observer.WantsAmb
 
 const observeUsage = "`/observe on` lets me remember what is said here and not to me, `/observe off` ends that. This is for the administrators of the group."
 
-// observed returns the announcement: everybody in the group has to know.
-func observed() string {
+// observeAnnouncement returns the announcement to the group that the bot now listens.
+func observeAnnouncement() string {
 	return fmt.Sprintf("I now listen along here. When you ask me something, I also see up to %d of the last messages that were not for me, none older than %s. They start nothing and cannot be searched, and /clear makes me forget them. /observe off ends this. On Telegram I see all messages only as an administrator of the group or with my privacy mode off.",
-		privacy.Shown, wording.Roughly(privacy.Age))
+		privacy.MaxShown, wording.RoughDuration(privacy.MaxAge))
 }
 
 // observe turns listening in a group on or off.
@@ -36,10 +36,10 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 			state = "I listen along here. "
 		}
 		return state + observeUsage, nil
-	case !b.admins.isAdmin(ctx, m):
+	case !b.adminChecker.isAdmin(ctx, m):
 		return "Sorry, only an administrator of this group can change that.", nil
 	}
-	changed, err := b.observer.SetEnabled(ctx, m.Chat, on, m.By())
+	changed, err := b.observer.SetEnabled(ctx, m.Chat, on, m.SenderID())
 	switch {
 	case err != nil:
 		return "", err
@@ -48,9 +48,9 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 	case !on:
 		return "I do not listen along here.", nil
 	case m.Chat.Thread == "":
-		return observed(), nil // visible to everybody
+		return observeAnnouncement(), nil // visible to the whole group
 	}
-	if _, err := b.cards.Post(ctx, "observe/"+j.Key(), m.Chat.WithoutThread(), interact.Card{Text: observed()}); err != nil {
+	if _, err := b.cards.Post(ctx, "observe/"+j.Key(), m.Chat.WithoutThread(), interact.Card{Text: observeAnnouncement()}); err != nil {
 		return "", err
 	}
 	return "I now listen along in this group, and I have told everyone.", nil

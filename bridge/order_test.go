@@ -200,7 +200,7 @@ func (c *guild) join(place int) {
 	m := &member{far: &far{Store: c.store, chance: c.chance}, ended: make(chan struct{})}
 	b, err := bridge.New(bridge.Config{
 		Store: m.far, Turns: c.turns, Platforms: []chats.Platform{c.platform}, Access: access.Access{Allow: []string{"*"}},
-		DataDir: c.folder, Limits: bridge.Limits{DrainTimeout: -1}, Sharing: queue.Sharing{On: true, TTL: ttlOfGuild, Host: fmt.Sprint(place)},
+		DataDir: c.folder, Limits: bridge.Limits{DrainTimeout: -1}, Sharing: queue.Sharing{Enabled: true, TTL: ttlOfGuild, Host: fmt.Sprint(place)},
 		Logger: slog.New(slog.NewTextHandler(c.log, nil)).With("place", place),
 	})
 	if err != nil {

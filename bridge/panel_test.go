@@ -28,7 +28,9 @@ func cupboard(t *testing.T, n int) func(*bridge.Config) {
 			Name: fmt.Sprint("g", i), DisplayName: fmt.Sprint("Group ", i), Description: "Does things",
 			Tools: []toolgroups.Tool{{
 				Name: fmt.Sprint("tool_", i), Description: "Does a thing", Parameters: json.RawMessage(`{"type":"object"}`),
-				Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.Text("done") },
+				Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+					return toolgroups.TextResult("done")
+				},
 			}},
 		}
 		if i == n {

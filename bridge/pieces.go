@@ -9,34 +9,34 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// gather joins a job and its pieces into one message, before its turn begins. From then on no more
-// pieces join: later ones are handled while the turn runs. It continues after a /stop, which then ends
-// all of them, and retries after an error. It returns false if another process now has the job, it is
-// given up, or the bridge shuts down.
-func (e *executor) gather(ctx context.Context, j *queue.Run, t *attempts) bool {
+// joinPieces joins a job and its pieces into one message, before its turn begins. Pieces that come later
+// do not join any more; they are handled while the turn runs. A /stop does not interrupt joinPieces, and
+// then ends the joined message. It retries after an error. It returns false if another process now has
+// the job, the job is given up, or the bridge shuts down.
+func (e *executor) joinPieces(ctx context.Context, j *queue.Run, t *attempts) bool {
 	for pauses := retry.New(minRetry, e.completer.maxRetry); ; {
-		err := e.gatherOnce(j)
+		err := e.joinPiecesOnce(j)
 		if err == nil {
 			return true
 		}
-		if e.completer.lost(j, err) || e.attemptFailed(ctx, j, t, receipts.Failed, err) {
+		if e.completer.dropIfLost(j, err) || e.giveUpAfterLast(ctx, j, t, receipts.Failed, err) {
 			return false
 		}
-		if t.told {
+		if t.reported {
 			return true
 		}
 		wait := pauses.Next(0)
-		e.log.Error("the pieces of a message cannot be put together, trying again", "job", j.Key(), "wait", wait, "err", err)
+		e.log.Error("the pieces of a message cannot be joined, trying again", "job", j.Key(), "wait", wait, "err", err)
 		if retry.Wait(e.queue.Context(), wait) != nil {
 			return false
 		}
 	}
 }
 
-func (e *executor) gatherOnce(j *queue.Run) error {
+func (e *executor) joinPiecesOnce(j *queue.Run) error {
 	ctx, cancel := e.queue.WriteContext()
 	defer cancel()
-	if err := e.jobs.Resolve(ctx, j); err != nil {
+	if err := e.jobs.ReloadOne(ctx, j); err != nil {
 		return err
 	}
 	pieces, _, err := e.jobs.Reload(ctx, j.Pieces)
@@ -46,7 +46,7 @@ func (e *executor) gatherOnce(j *queue.Run) error {
 	if e.workers.Placement(j).Partial || len(pieces) > 0 {
 		one := *j
 		one.Message, one.PieceCount, one.OwnLength = turn.MergePieces(j.Message, pieces), 1+len(pieces), len(j.Message.Text)
-		ops, err := e.jobs.Joining(&one, pieces, e.now())
+		ops, err := e.jobs.JoinOps(&one, pieces, e.now())
 		if err == nil {
 			one.Rev, err = e.store.Write(ctx, ops...)
 		}

@@ -16,7 +16,7 @@ func TestWhatIsNoRuleAsks(t *testing.T) {
 	for _, rule := range []interact.Rule{"", interact.Ask, "ALLOW", "yes"} {
 		w := &workshop{}
 		r := w.guarded(t, func(c *bridge.Config) {
-			c.Approve = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: rule} }
+			c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: rule} }
 		})
 		r.accept(direct("1", "run a"))
 		r.untilHeld()

@@ -290,7 +290,7 @@ func pressStop(p *growing, id string) chats.Message {
 	p.platform.mu.Lock()
 	defer p.platform.mu.Unlock()
 	m := direct(id, p.sent[0].buttons[0][0].Data)
-	m.Kind, m.On = chats.KindPress, p.sent[0].id
+	m.Kind, m.TargetID = chats.KindPress, p.sent[0].id
 	return m
 }
 

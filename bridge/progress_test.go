@@ -22,7 +22,7 @@ func reader(t *testing.T, effect toolgroups.Effect) (*agent.Agent, *toolgroups.R
 	t.Helper()
 	model := agent.New(agent.Config{Model: obedient{}})
 	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{{
-		Name: "exec", Description: "Read.", Effect: effect, Doing: "reading {command}", Timeout: time.Hour,
+		Name: "exec", Description: "Read.", Effect: effect, Activity: "reading {command}", Timeout: time.Hour,
 		Parameters: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}}}`),
 		Run: func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
 			for _, page := range []string{"page 1", "page 2 *SECRET* @all"} {
@@ -33,7 +33,7 @@ func reader(t *testing.T, effect toolgroups.Effect) (*agent.Agent, *toolgroups.R
 					}
 				}
 			}
-			return toolgroups.Text("read")
+			return toolgroups.TextResult("read")
 		},
 	}}})
 	if err != nil {
@@ -52,7 +52,7 @@ func progressRig(t *testing.T, effect toolgroups.Effect) (*harness, *growing) {
 		cfg.Platforms = []chats.Platform{p}
 		cfg.Turns.Agent, cfg.Turns.Tools = model, func() *toolgroups.Registry { return registry }
 		cfg.Redact, cfg.Turns.RedactPartial = hide, hide
-		cfg.Approve = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
+		cfg.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
 			if effect == toolgroups.ReadOnly {
 				return interact.Policy{Rule: interact.Allow}
 			}

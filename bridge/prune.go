@@ -21,22 +21,22 @@ import (
 	"oneclaw/storage"
 )
 
-// Keys in the store, and what bounds them:
+// Prefixes of the keys in the store, and what bounds the records under them:
 //
 //	job/open/     open jobs: at most Limits.MaxWaiting messages and as many commands
 //	              for each chat
 //	job/done/     receipts, for receipts.Age
-//	finished/     index of the receipts of messages and tasks by time, as long
+//	finished/     index of the receipts of messages and tasks by time, for receipts.Age
 //	tally/        sums of receipts, a record for each hour, for 400 days
 //	numbers       the base of job numbers, one record
 //	card/         cards, which expire; closed ones for receipts.Age
-//	access/       users who were admitted, a record for each; those who only asked or
-//	              were refused expire, with the message with which they asked
-//	stranger/     strangers who were told that the bot does not know them, if replicas
-//	              share the store; for a day
+//	access/       a record for each admitted user; requests and refusals expire,
+//	              with the message that made the request
+//	stranger/     strangers who were notified that the bot does not know them, if
+//	              replicas share the store; for a day
 //	replicas/     leases and members, if replicas share the store
 //	observe/      a record for each group in which the bot listens
-//	heard/        what it heard there: privacy.Kept messages of each place, for privacy.Age
+//	heard/        messages in these groups: privacy.Kept for each thread, for privacy.Age
 //	sign/         a record for each message that may have the bot's reaction; deleted with
 //	              the reaction, when the message is answered
 //	moved/        a record for each chat that continues under another id
@@ -48,7 +48,7 @@ import (
 //	error/        logged errors for the administrators' pages: at most 1,000, for 30 days
 //	audit/        audit entries: at most audit.Most, for Limits.AuditDays
 //	admin/        sessions on the administrators' pages, a record for each
-//	asked/        index of conversations of shared chats by user; as long as these
+//	asked/        index of conversations in shared chats by user; as long as these
 //	conversation/ a record for each conversation; those of tasks for TaskAge
 //	begun/        index of the conversations by start
 //
@@ -56,8 +56,8 @@ import (
 // can be searched. Those of tasks are deleted with their record. If Limits.HistoryDays is set,
 // older messages of all conversations are erased.
 
-// TaskAge is how long the conversations of tasks are kept: their answers are in the chat, and there may
-// be one every few minutes.
+// TaskAge is how long the conversations of tasks are kept. Their answers are in the chat, and a schedule
+// may start a task every few minutes.
 const TaskAge = 90 * 24 * time.Hour
 
 // Retention says how long records are kept, in days.
@@ -73,42 +73,42 @@ const day = 24 * time.Hour
 // DefaultAuditDays is the default of [Retention].
 const DefaultAuditDays = int(audit.DefaultAge / day)
 
-func (a Retention) complete() Retention {
+func (a Retention) withDefaults() Retention {
 	a.AuditDays = cmp.Or(a.AuditDays, DefaultAuditDays)
 	return a
 }
 
-// pruneInterval is the time between prunings; the first is at the start.
+// pruneInterval is the time between prunings. The first runs at the start.
 const pruneInterval = time.Hour
 
 // pruner deletes old records.
 type pruner struct {
-	store       storage.Store
-	cards       *interact.Cards
-	people      *access.Registry
-	observer    *privacy.Observer
-	deadLetters queue.DeadLetters
-	mender      *mender
-	cache       interface{ Clear() }
-	files       queue.Files                     // nil for none
-	erased      func(ctx context.Context) error // see [Hooks]
-	dataDir     string
-	ages        Retention
-	now         func() time.Time
-	log         *slog.Logger
+	store         storage.Store
+	cards         *interact.Cards
+	people        *access.Registry
+	observer      *privacy.Observer
+	deadLetters   queue.DeadLetterStore
+	damageHandler *damageHandler
+	cache         interface{ Clear() }
+	files         queue.FileStore                 // nil for none
+	onErased      func(ctx context.Context) error // see [Hooks]
+	dataDir       string
+	retention     Retention
+	now           func() time.Time
+	log           *slog.Logger
 }
 
-// prune deletes old records until ctx ends. After a jump of the clock it waits for the next time: a
-// deletion because of a wrong clock cannot be undone.
+// prune deletes old records at intervals until ctx ends. After a jump of the clock it skips a pruning,
+// because a deletion due to a wrong clock cannot be undone.
 func (p *pruner) prune(ctx context.Context) {
 	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
 	seen, jumped := p.now().Round(0), false
 	for {
 		if jumped {
-			p.log.Warn("the clock has jumped: nothing is pruned until the next time", "now", seen)
+			p.log.Warn("the clock has jumped: this pruning is skipped", "now", seen)
 		} else if err := p.pruneOnce(ctx); err != nil && ctx.Err() == nil {
-			p.log.Warn("what is too old could not be pruned", "incident", queue.NewIncident(), "err", err)
+			p.log.Warn("old records cannot be pruned", "incident", queue.NewIncident(), "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -121,7 +121,7 @@ func (p *pruner) prune(ctx context.Context) {
 	}
 }
 
-// pruneOnce continues with the other kinds if one fails.
+// pruneOnce deletes the old records of each kind. If one kind fails, it continues with the others.
 func (p *pruner) pruneOnce(ctx context.Context) error {
 	now := p.now()
 	var closed, tasks int
@@ -129,17 +129,17 @@ func (p *pruner) pruneOnce(ctx context.Context) error {
 	for _, prune := range []func() error{
 		func() (err error) {
 			closed, err = receipts.Prune(ctx, p.store, now, func(entry storage.Entry, err error) error {
-				return p.mender.mendQuietly(ctx, &queue.DamagedError{Key: entry.Key, Data: entry.Value, Err: err})
+				return p.damageHandler.deadLetterQuietly(ctx, &queue.DamagedError{Key: entry.Key, Data: entry.Value, Err: err})
 			})
 			return err
 		},
 		func() (err error) { tasks, err = p.pruneConversations(ctx, now); return err },
-		func() error { return p.sweep(ctx) },
-		func() error { return p.cards.Prune(ctx, now.Add(-receipts.Age), p.mender.mendQuietly) },
+		func() error { return p.sweepFiles(ctx) },
+		func() error { return p.cards.Prune(ctx, now.Add(-receipts.Age), p.damageHandler.deadLetterQuietly) },
 		func() error { return p.people.Prune(ctx) },
 		func() error { return p.observer.Prune(ctx) },
 		func() error { return p.deadLetters.Prune(ctx, now.Add(-queue.DeadLetterAge)) },
-		func() error { return audit.Prune(ctx, p.store, now.Add(-time.Duration(p.ages.AuditDays)*day)) },
+		func() error { return audit.Prune(ctx, p.store, now.Add(-time.Duration(p.retention.AuditDays)*day)) },
 	} {
 		all = errors.Join(all, rescue.Do(prune))
 	}
@@ -149,9 +149,9 @@ func (p *pruner) pruneOnce(ctx context.Context) error {
 	return all
 }
 
-// sweepParts deletes partial files that a former process was fetching when it was killed.
-func (p *pruner) sweepParts(ctx context.Context) {
-	folders, err := filepath.Glob(filepath.Join(filepath.Dir(workspace.Folder(p.dataDir, "any")), "*", turn.Inbox))
+// sweepPartialFiles deletes the partial files of downloads that a crash of the program cut off.
+func (p *pruner) sweepPartialFiles(ctx context.Context) {
+	folders, err := filepath.Glob(filepath.Join(filepath.Dir(workspace.OwnerDir(p.dataDir, "any")), "*", turn.Inbox))
 	for _, folder := range folders {
 		if ctx.Err() != nil {
 			return
@@ -163,18 +163,18 @@ func (p *pruner) sweepParts(ctx context.Context) {
 		err = errors.Join(err, opened)
 	}
 	if err != nil {
-		p.log.Warn("what a former process was fetching may be left", "err", err)
+		p.log.Warn("partial files cannot be removed", "err", err)
 	}
 }
 
-// sweep deletes the parts of files that no folder contains any more.
-func (p *pruner) sweep(ctx context.Context) error {
+// sweepFiles deletes the stored blocks of files that no workspace contains any more.
+func (p *pruner) sweepFiles(ctx context.Context) error {
 	if p.files == nil {
 		return nil
 	}
 	removed, err := p.files.Sweep(ctx)
 	if removed > 0 {
-		p.log.Debug("swept", "parts of files", removed)
+		p.log.Debug("unused blocks of files removed", "count", removed)
 	}
 	return err
 }
@@ -183,11 +183,11 @@ func (p *pruner) sweep(ctx context.Context) error {
 // conversations if they have a maximum age.
 func (p *pruner) pruneConversations(ctx context.Context, now time.Time) (removed int, err error) {
 	saidBefore := time.Time{}
-	if days := p.ages.HistoryDays; days > 0 {
-		// By whole days, because an erasure costs a conversation its summary.
+	if days := p.retention.HistoryDays; days > 0 {
+		// Whole days, because each erasure makes a conversation lose its summary.
 		saidBefore = now.Add(-time.Duration(days) * day).Truncate(day)
 	}
-	removed, erased, err := conversation.Prune(ctx, p.store, now.Add(-TaskAge), saidBefore, p.erased)
+	removed, erased, err := conversation.Prune(ctx, p.store, now.Add(-TaskAge), saidBefore, p.onErased)
 	if erased {
 		p.cache.Clear()
 	}

@@ -38,7 +38,7 @@ func (p *picky) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Mess
 }
 
 // TestARefusedExchangeIsLeftOut: it stays on record, and neither the next turns
-// nor those after a restart show it; what is shown is what [agent.Compacted] says.
+// nor those after a restart show it; what is shown is what [agent.CompactedHistory] says.
 //
 // Attack 25: A refused question is not sent again.
 func TestARefusedExchangeIsLeftOut(t *testing.T) {
@@ -83,7 +83,7 @@ func TestARefusedExchangeIsLeftOut(t *testing.T) {
 	if !slices.Equal(questions, said) {
 		t.Errorf("on record are %q", questions)
 	}
-	shown, view := agent.Compacted(all), p.seen[len(p.seen)-1]
+	shown, view := agent.CompactedHistory(all), p.seen[len(p.seen)-1]
 	shown = shown[:len(shown)-1] // without the last answer
 	for n := range view {
 		if got, want := view[len(view)-1-n].Text, shown[len(shown)-1-n].Text; got != want {

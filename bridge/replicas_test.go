@@ -30,7 +30,7 @@ func newSeveral(t *testing.T, n int, think thinker, change ...func(*bridge.Confi
 	var all several
 	for i := range n {
 		all = append(all, newHarness(t, think, append([]func(*bridge.Config){func(cfg *bridge.Config) {
-			cfg.Sharing = queue.Sharing{On: true}
+			cfg.Sharing = queue.Sharing{Enabled: true}
 			if i > 0 {
 				cfg.Store = all[0].cfg.Store
 			}
@@ -432,7 +432,7 @@ func TestABridgeThatEndsWhileItBeginsLeaves(t *testing.T) {
 		r.stop()
 		ctx, cancel := context.WithCancel(t.Context())
 		store := r.cfg.Store
-		r.cfg.Sharing = queue.Sharing{On: true}
+		r.cfg.Sharing = queue.Sharing{Enabled: true}
 		r.cfg.Store = &faulty{Store: store, got: func(key string) {
 			if key == "numbers" { // what is read last
 				cancel()

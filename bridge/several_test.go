@@ -42,7 +42,7 @@ func TestWhoIsRemovedOnOneReplicaIsAnsweredOnNone(t *testing.T) {
 		for i := range all {
 			self := new(harness)
 			r := newHarness(t, thinking(self), func(cfg *bridge.Config) {
-				cfg.Sharing, cfg.Access = queue.Sharing{On: true}, access.Access{Admins: []string{"fake:1"}}
+				cfg.Sharing, cfg.Access = queue.Sharing{Enabled: true}, access.Access{Admins: []string{"fake:1"}}
 				if i > 0 {
 					cfg.Store = all[0].cfg.Store
 				}

@@ -21,25 +21,25 @@ import (
 
 const stopName = "stop"
 
-// stops ends running and waiting jobs: /stop for good, /clear with its conversation.
-type stops struct {
-	platforms map[string]chats.Platform
-	workers   *workers
-	store     storage.Store
-	jobs      queue.Store
-	queue     *queue.Queue
-	inserter  *inserter
-	completer *completer
-	admins    *admins
-	observer  *privacy.Observer
-	cards     *interact.Cards
-	now       func() time.Time
-	log       *slog.Logger
+// interrupter ends running and waiting jobs, for /stop, stop buttons and /clear, and undoes a /clear.
+type interrupter struct {
+	platforms    map[string]chats.Platform
+	workers      *workerRegistry
+	store        storage.Store
+	jobs         queue.Store
+	queue        *queue.Queue
+	inserter     *inserter
+	completer    *completer
+	adminChecker *adminChecker
+	observer     *privacy.Observer
+	cards        *interact.Cards
+	now          func() time.Time
+	log          *slog.Logger
 }
 
-// stop returns what a /stop has ended. It ends older jobs once more: the first attempt may have failed,
-// or been in a former life.
-func (s *stops) stop(ctx context.Context, j *queue.Run, _ string) (string, error) {
+// stop runs /stop and returns its answer. It ends older jobs once more, because the first attempt may
+// have failed or happened before a restart.
+func (s *interrupter) stop(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	session, err := s.endOlder(ctx, j)
 	if err != nil {
 		return "", err
@@ -47,15 +47,15 @@ func (s *stops) stop(ctx context.Context, j *queue.Run, _ string) (string, error
 	if !j.Interrupted && j.Dropped == 0 && session.StoppedAt < j.Seq {
 		return "There is nothing to stop.", nil
 	}
-	return strings.TrimSpace("Stopped." + ended(false, j.Dropped)), nil
+	return strings.TrimSpace("Stopped." + endedText(false, j.Dropped)), nil
 }
 
-// endOlder ends what was accepted before a /stop, and records in the job what that was.
-func (s *stops) endOlder(ctx context.Context, j *queue.Run) (conversation.Session, error) {
+// endOlder ends the jobs that were accepted before a /stop, and records their number in its job j.
+func (s *interrupter) endOlder(ctx context.Context, j *queue.Run) (conversation.Session, error) {
 	chat := s.queue.CurrentChat(j.Message.Chat)
 	// Store it first: a tool may hang, and a restart must not continue its turn.
 	session, err := conversation.Current(ctx, s.store, chat)
-	for err == nil && session.StoppedAt < j.Seq && s.queue.Pending(chat, 0, j.Seq) {
+	for err == nil && session.StoppedAt < j.Seq && s.queue.HasPending(chat, 0, j.Seq) {
 		if session, err = session.Stop(ctx, s.store, j.Seq); errors.Is(err, storage.ErrConflict) {
 			session, err = conversation.Current(ctx, s.store, chat) // a /clear may have changed it
 		}
@@ -64,21 +64,21 @@ func (s *stops) endOlder(ctx context.Context, j *queue.Run) (conversation.Sessio
 		return session, err
 	}
 	running, waiting := s.queue.Interrupt(chat, j.Seq, conversation.ErrStopped)
-	// If a restart found the job, it is counted already.
-	j.Interrupted, j.Dropped = j.Interrupted || running, max(j.Dropped, s.queue.Count(waiting))
-	// The caller continues meanwhile.
+	// If the job was found after a restart, the ended jobs are counted already.
+	j.Interrupted, j.Dropped = j.Interrupted || running, max(j.Dropped, s.queue.CountMessages(waiting))
+	// Close the jobs in the background.
 	if settle := func() { s.completer.completeAll(waiting, receipts.Stopped) }; !s.queue.TryGo(settle) {
 		settle()
 	}
 	return session, nil
 }
 
-// endFound is endOlder for a /stop that a former run left open.
-func (s *stops) endFound(ctx context.Context, j *queue.Run, open []*queue.Run) error {
+// endOlderFound is endOlder for a /stop that an earlier run left open.
+func (s *interrupter) endOlderFound(ctx context.Context, j *queue.Run, open []*queue.Run) error {
 	var waiting []*queue.Run
 	place := func(j *queue.Run) chats.Chat { return s.queue.CurrentChat(s.queue.ChatOf(j)) }
 	for _, older := range open {
-		if older.Seq >= j.Seq || place(older) != place(j) || s.workers.of(older).declares().lasting {
+		if older.Seq >= j.Seq || place(older) != place(j) || s.workers.forJob(older).policy().survivesStop {
 			continue
 		}
 		if older.Unstarted {
@@ -87,7 +87,7 @@ func (s *stops) endFound(ctx context.Context, j *queue.Run, open []*queue.Run) e
 			j.Interrupted = true
 		}
 	}
-	if j.Dropped = s.queue.Count(waiting); !j.Interrupted && j.Dropped == 0 {
+	if j.Dropped = s.queue.CountMessages(waiting); !j.Interrupted && j.Dropped == 0 {
 		return nil
 	}
 	session, err := conversation.Current(ctx, s.store, s.queue.CurrentChat(j.Message.Chat))
@@ -95,15 +95,15 @@ func (s *stops) endFound(ctx context.Context, j *queue.Run, open []*queue.Run) e
 		_, err = session.Stop(ctx, s.store, j.Seq)
 	}
 	if err != nil {
-		return fmt.Errorf("stop what was accepted before %s: %w", j.Key(), err)
+		return fmt.Errorf("stop the jobs before %s: %w", j.Key(), err)
 	}
 	return nil
 }
 
 const clearedText = "Conversation cleared: it is closed, and its tools are unloaded. Nothing is deleted: your files are kept, and I can still find earlier messages when I search."
 
-func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, error) {
-	if !s.admins.mayClear(ctx, j.Message) {
+func (s *interrupter) clear(ctx context.Context, j *queue.Run, _ string) (string, error) {
+	if !s.adminChecker.canClear(ctx, j.Message) {
 		outbox.MakeEphemeral(j)
 		return "Sorry, only an administrator or the person who began this thread can clear it.", nil
 	}
@@ -111,18 +111,18 @@ func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	// A waiting or running message may write its question to the log between the check below and its
-	// end.
-	empty := !s.queue.Pending(j.Message.Chat, session.ClearedAt, j.Seq)
-	// Erased records leave groups loaded. An unreadable record is one more reason to begin again.
+	// A waiting or running message may write its question to the log after the check below, before it
+	// ends.
+	empty := !s.queue.HasPending(j.Message.Chat, session.ClearedAt, j.Seq)
+	// After an erasure, tool groups can still be loaded. An unreadable log is cleared, too.
 	if begun, err := conversation.HasBegun(ctx, s.store, session.Log()); begun || err != nil {
 		if err != nil {
 			s.log.Warn("cleared a conversation that cannot be read", "log", session.Log(), "err", err)
 		}
 		empty = false
 	}
-	// First the new session, then the end of the old one's jobs: a crash in between leaves jobs that
-	// are older than the session, and those are closed.
+	// Store the new session before ending the jobs of the old one: a crash in between leaves jobs that
+	// are older than the session, and those are closed after the restart.
 	if session, err = session.Clear(ctx, s.store, &j.Job, empty); err != nil {
 		return "", err
 	}
@@ -134,11 +134,11 @@ func (s *stops) clear(ctx context.Context, j *queue.Run, _ string) (string, erro
 	}
 	interrupted, waiting := s.queue.Interrupt(j.Message.Chat, j.Seq, conversation.ErrCleared)
 	s.completer.completeAll(waiting, receipts.Cleared)
-	return s.confirm(ctx, j, session, clearedText+ended(interrupted || j.Interrupted, s.queue.Count(waiting)+j.Dropped))
+	return s.offerUndo(ctx, j, session, clearedText+endedText(interrupted || j.Interrupted, s.queue.CountMessages(waiting)+j.Dropped))
 }
 
-// ended says what a command has ended.
-func ended(running bool, waiting int) string {
+// endedText returns the sentences about the jobs that a command has ended.
+func endedText(running bool, waiting int) string {
 	var text string
 	if running {
 		text += " I stopped what I was doing."
@@ -153,29 +153,29 @@ func ended(running bool, waiting int) string {
 	return text
 }
 
-// pressed answers the press of a stop button, which took effect when it came.
-func (s *stops) pressed(ctx context.Context, j *queue.Run) error {
-	if err := s.halt(ctx, j); err != nil {
+// handleStopPress answers the press of a stop button. The answer was stopped before, on acceptance.
+func (s *interrupter) handleStopPress(ctx context.Context, j *queue.Run) error {
+	if err := s.stopAnswer(ctx, j); err != nil {
 		return err
 	}
 	toast := "This answer is already finished."
 	if j.Interrupted {
 		toast = "Stopped."
 	}
-	s.cards.Toast(ctx, j.Message, toast)
+	s.cards.ShowToast(ctx, j.Message, toast)
 	s.completer.completeLater(j, receipts.Done)
 	return nil
 }
 
-// halt ends the answer whose stop button was pressed, and nothing else: the next message is answered
-// then. It is stored first, as in [stops.endOlder].
-func (s *stops) halt(ctx context.Context, j *queue.Run) error {
-	open, _, err := s.jobs.Open(ctx, j.Message.Chat.WithoutThread().String()+"/", queue.AllChats)
+// stopAnswer ends only the answer whose stop button was pressed; the next message is then answered. The
+// stop is stored before the turn is interrupted, as in [interrupter.endOlder].
+func (s *interrupter) stopAnswer(ctx context.Context, j *queue.Run) error {
+	open, _, err := s.jobs.ListOpen(ctx, j.Message.Chat.WithoutThread().String()+"/", queue.AllChats)
 	for _, older := range open {
-		if !s.halts(j, older) {
+		if !s.isStopTarget(j, older) {
 			continue
 		}
-		if err := s.halted(ctx, j, older); err != nil {
+		if err := s.recordStop(ctx, j, older); err != nil {
 			return err
 		}
 		s.queue.InterruptJob(j.Message.Chat, older.Key(), conversation.ErrStopped)
@@ -184,23 +184,23 @@ func (s *stops) halt(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
-// haltFound is halt for a press that a former run left open.
-func (s *stops) haltFound(ctx context.Context, j *queue.Run, open []*queue.Run) error {
+// stopAnswerFound is stopAnswer for a press that an earlier run left open.
+func (s *interrupter) stopAnswerFound(ctx context.Context, j *queue.Run, open []*queue.Run) error {
 	for _, older := range open {
-		if s.halts(j, older) {
-			return s.halted(ctx, j, older)
+		if s.isStopTarget(j, older) {
+			return s.recordStop(ctx, j, older)
 		}
 	}
 	return nil
 }
 
-// halted stores that a press has ended an answer.
-func (s *stops) halted(ctx context.Context, j, older *queue.Run) error {
+// recordStop stores in the session that a press has ended an answer.
+func (s *interrupter) recordStop(ctx context.Context, j, older *queue.Run) error {
 	err := storage.ErrConflict
 	for errors.Is(err, storage.ErrConflict) { // a /clear may change the session meanwhile
 		var session conversation.Session
 		if session, err = conversation.Current(ctx, s.store, s.queue.CurrentChat(j.Message.Chat)); err == nil {
-			_, err = session.StopOne(ctx, s.store, older.Seq)
+			_, err = session.StopAnswer(ctx, s.store, older.Seq)
 		}
 	}
 	if err != nil {
@@ -210,8 +210,8 @@ func (s *stops) halted(ctx context.Context, j, older *queue.Run) error {
 	return nil
 }
 
-// halts reports whether a press is about the answer to a message that is not over.
-func (s *stops) halts(j, older *queue.Run) bool {
+// isStopTarget reports whether the press j belongs to the preview of the open job older.
+func (s *interrupter) isStopTarget(j, older *queue.Run) bool {
 	w, ok := older.Work.(*turn.Work)
 	return ok && w.Preview != nil && w.Preview.Token == outbox.StopToken(j.Message) && older.Seq < j.Seq
 }

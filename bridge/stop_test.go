@@ -161,7 +161,7 @@ func checkNext(t *testing.T, r *harness, m *minded, said string) {
 		t.Errorf("the conversation is %q, want %q in it", seen, said)
 	}
 	r.stop()
-	if open := r.bridge.Load().Open; open != 0 {
+	if open := r.bridge.QueueStats().Open; open != 0 {
 		t.Errorf("%d jobs are open", open)
 	}
 }
@@ -264,7 +264,7 @@ func TestAStopAtAnyStepOfATurnThatComesToWaitEndsIt(t *testing.T) {
 			if ran := w.commands(); len(ran) > 0 {
 				t.Errorf("ran %q", ran)
 			}
-			if open := r.bridge.Load().Open; open != 0 {
+			if open := r.bridge.QueueStats().Open; open != 0 {
 				t.Errorf("%d jobs are open", open)
 			}
 		})
@@ -324,7 +324,7 @@ func TestTheResultOfAToolThatEndsLateIsKept(t *testing.T) {
 					Name: "get_current_time", Description: "Look.", Effect: toolgroups.Consequential, Parameters: json.RawMessage(`{"type":"object"}`),
 					Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
 						pass(t, 60) // whatever its context says
-						return toolgroups.Text("it is done")
+						return toolgroups.TextResult("it is done")
 					},
 				}}})
 				if err != nil {

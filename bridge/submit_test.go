@@ -72,7 +72,7 @@ const heading = `\[Scheduled\] `
 func TestATaskIsAnsweredWithItsFinalAnswerAlone(t *testing.T) {
 	var effects sync.Map
 	told := newResults()
-	r := newHarness(t, twoRounds(&effects), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, twoRounds(&effects), func(c *bridge.Config) { c.Hooks.OnTaskDone = told.done })
 	r.submit(task("a.1", "News *of* today", "/clear the desk"))
 	got := r.platform.wait(t, 1)
 	if want := heading + `News \*of\* today` + "\n\nre: /clear the desk"; got[0].text != want || got[0].to.ReplyTo != "" {
@@ -126,7 +126,7 @@ func TestATaskHasAConversationOfItsOwn(t *testing.T) {
 
 func TestTheSameTaskIsAnsweredOnce(t *testing.T) {
 	told := newResults()
-	r := newHarness(t, echo, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, echo, func(c *bridge.Config) { c.Hooks.OnTaskDone = told.done })
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -172,7 +172,7 @@ func TestAFailureOfATaskIsToldToItsChat(t *testing.T) {
 		return func(yield func(agent.Message, error) bool) {
 			yield(agent.Message{}, &agent.ModelError{Kind: agent.KindAuth, Err: errors.New("401")})
 		}
-	}, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	}, func(c *bridge.Config) { c.Hooks.OnTaskDone = told.done })
 	r.submit(task("a.1", "News", "tell me"))
 	result := told.next(t)
 	got := r.platform.wait(t, 1)
@@ -187,7 +187,7 @@ func TestAFailureOfATaskIsToldToItsChat(t *testing.T) {
 // C24: A schedule that says delivered and was not.
 func TestOnlyWhatThePlatformConfirmedCountsAsDelivered(t *testing.T) {
 	told := newResults()
-	r := newHarness(t, answering("one\ftwo"), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, answering("one\ftwo"), func(c *bridge.Config) { c.Hooks.OnTaskDone = told.done })
 	r.platform.mu.Lock()
 	r.platform.fail = func(n int, arrived bool) error {
 		if n == 2 && !arrived {
@@ -204,7 +204,7 @@ func TestOnlyWhatThePlatformConfirmedCountsAsDelivered(t *testing.T) {
 
 func TestATaskOfSomebodyWhoIsNoLongerAllowedDoesNotRun(t *testing.T) {
 	told := newResults()
-	r := newHarness(t, echo, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, echo, func(c *bridge.Config) { c.Hooks.OnTaskDone = told.done })
 	r.stop()
 	r.cfg.Access = access.Access{Allow: []string{"fake:2"}}
 	r.start()
@@ -247,7 +247,7 @@ func liveTasks(t *testing.T, life *mortal) {
 	t.Helper()
 	var effects sync.Map
 	told := newResults()
-	r := newHarness(t, silent(twoRounds(&effects)), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
+	r := newHarness(t, silent(twoRounds(&effects)), func(c *bridge.Config) { c.Hooks.OnTaskDone = told.done })
 	r.stop()
 	store, shown := r.cfg.Store, r.platform
 	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}

@@ -241,14 +241,14 @@ func newDuo(t *testing.T, change ...func(d *duo, i int, cfg *bridge.Config)) *du
 			Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
 				life.reaches("exec")
 				defer life.step()
-				return toolgroups.Text("done")
+				return toolgroups.TextResult("done")
 			},
 		}, {
 			Name: "look", Description: "Look.", Effect: toolgroups.ReadOnly, Parameters: json.RawMessage(`{"type":"object"}`),
 			Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
 				life.reaches("look")
 				defer life.step()
-				return toolgroups.Text("looked")
+				return toolgroups.TextResult("looked")
 			},
 		}}})
 		if err != nil {
@@ -258,7 +258,7 @@ func newDuo(t *testing.T, change ...func(d *duo, i int, cfg *bridge.Config)) *du
 		cfg.Turns.Tools = func() *toolgroups.Registry { return reg }
 		cfg.Limits.MaxTurns = 1
 		cfg.Turns.RedactPartial = func(text string) string { return text }
-		cfg.Approve = func(call toolgroups.Call, _ toolgroups.Tool) interact.Policy {
+		cfg.ApprovalPolicy = func(call toolgroups.Call, _ toolgroups.Tool) interact.Policy {
 			if strings.Contains(string(call.Arguments), "asked") {
 				return interact.Policy{}
 			}

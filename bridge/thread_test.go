@@ -37,16 +37,16 @@ func TestWhatHasATurnOfItsOwnIsNotQuotedFromItsThread(t *testing.T) {
 				r.accept(group("2", "1", "for the bot"))
 			}
 			return slices.DeleteFunc([]chats.Quoted{
-				{How: chats.PointThread, ID: "01", By: "Dan", Text: "which was lost", Addressed: true, Time: m.Time.Add(-time.Hour)},
-				{How: chats.PointThread, ID: "02", By: "Dan", Text: "on its way", Addressed: true, Time: m.Time.Add(-time.Minute)},
-				{How: chats.PointThread, ID: "1", By: "Bob", Text: "for others", Time: m.Time.Add(-time.Minute)},
-				{How: chats.PointThread, ID: "2", By: "Ann", Text: "for the bot"},
-				{How: chats.PointLink, By: "Cleo", Text: "linked to"},
+				{Kind: chats.RefThread, ID: "01", By: "Dan", Text: "which was lost", Addressed: true, Time: m.Time.Add(-time.Hour)},
+				{Kind: chats.RefThread, ID: "02", By: "Dan", Text: "on its way", Addressed: true, Time: m.Time.Add(-time.Minute)},
+				{Kind: chats.RefThread, ID: "1", By: "Bob", Text: "for others", Time: m.Time.Add(-time.Minute)},
+				{Kind: chats.RefThread, ID: "2", By: "Ann", Text: "for the bot"},
+				{Kind: chats.RefLink, By: "Cleo", Text: "linked to"},
 			}, func(q chats.Quoted) bool { return q.ID >= m.ID })
 		}}}
 	})
 	third := group("3", "1", "three")
-	third.Inside, third.Called, third.Time = true, true, time.Now()
+	third.InThread, third.MentionsBot, third.Time = true, true, time.Now()
 	r.accept(third)
 	waitAnswered(t, r.platform, "re: three", "re: for the bot")
 	got := <-shown
@@ -57,7 +57,7 @@ func TestWhatHasATurnOfItsOwnIsNotQuotedFromItsThread(t *testing.T) {
 	}
 	<-shown
 	fourth := group("4", "1", "four")
-	fourth.Inside, fourth.Called = true, true
+	fourth.InThread, fourth.MentionsBot = true, true
 	r.accept(fourth)
 	if got := <-shown; strings.Contains(got, "for the bot") {
 		t.Errorf("the next question brings along %q", got)

@@ -29,7 +29,7 @@ func newFollowers() *followers {
 }
 
 // join has a bridge tell what it does.
-func (f *followers) join(cfg *bridge.Config) { cfg.Hooks.Trace = f }
+func (f *followers) join(cfg *bridge.Config) { cfg.Hooks.Tracer = f }
 
 func (f *followers) Begin(j *queue.Run) {
 	if j.Message.Kind != chats.KindText {
@@ -44,12 +44,12 @@ func (f *followers) Begin(j *queue.Run) {
 	}
 }
 
-func (f *followers) Started(ctx context.Context, j *queue.Run) context.Context {
+func (f *followers) StartRun(ctx context.Context, j *queue.Run) context.Context {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ran[j.Key()]++
-	if j.HasSlot && j.Trace.Turn.IsZero() {
-		j.Trace.Turn = j.Accepted
+	if j.HasSlot && j.Trace.TurnStarted.IsZero() {
+		j.Trace.TurnStarted = j.Accepted
 	}
 	return ctx
 }
@@ -58,7 +58,7 @@ func (f *followers) WrapObserver(_ *queue.Run, observe func(agent.Event)) func(a
 	return observe
 }
 
-func (f *followers) Sending(j *queue.Run, _ *receipts.Part) func(error) {
+func (f *followers) StartSend(j *queue.Run, _ *receipts.Part) func(error) {
 	return func(error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -66,7 +66,7 @@ func (f *followers) Sending(j *queue.Run, _ *receipts.Part) func(error) {
 	}
 }
 
-func (f *followers) Closed(j *queue.Run) {
+func (f *followers) End(j *queue.Run) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed[j.Key()] = append(f.closed[j.Key()], queue.Job{Message: j.Message, Trace: j.Trace}) // the rest may still be used
@@ -85,7 +85,7 @@ func (f *followers) whole(t *testing.T, again bool) {
 			t.Errorf("%s ran %d times, was sent %d times and closed %d times", key, f.ran[key], f.sent[key], len(closed))
 			continue
 		}
-		if at := closed[0].Trace; at.Parent != parent || at.Turn.IsZero() != strings.HasPrefix(closed[0].Message.Text, "/") || at.Answered.Before(at.Turn) {
+		if at := closed[0].Trace; at.Parent != parent || at.TurnStarted.IsZero() != strings.HasPrefix(closed[0].Message.Text, "/") || at.AnsweredAt.Before(at.TurnStarted) {
 			t.Errorf("%s began as %q and ended as %+v", key, parent, at)
 		}
 		moved = moved || f.ran[key] > 1

@@ -75,7 +75,7 @@ func TestTurnsAreBoundedAndWaitInOrder(t *testing.T) {
 	if got := r.platform.wait(t, 1)[0].text; !strings.Contains(got, "I am busy in other chats: 1 message waits here for its turn.") {
 		t.Errorf("status: %q", got)
 	}
-	if load := r.bridge.Load(); load.Waiting != chats-1 {
+	if load := r.bridge.QueueStats(); load.Waiting != chats-1 {
 		t.Errorf("%d wait", load.Waiting)
 	}
 	// One that waits can be stopped, and what it waited for goes to the next.

@@ -9,16 +9,16 @@ import (
 	"oneclaw/bridge/interact"
 )
 
-// Approvals lists the tool calls that wait for a user, and decides on them from outside the chat.
+// Approvals lists the tool calls that wait for a user's approval, and accepts decisions from web pages.
 type Approvals struct{ b *Bridge }
 
 // ApprovalsOf returns the approvals of a bridge.
 func ApprovalsOf(b *Bridge) Approvals { return Approvals{b} }
 
-// Waiting returns at most most waiting requests, as shown to a user, platform:id.
+// Waiting returns the waiting requests as shown to a user (platform:id), up to a maximum number.
 func (a Approvals) Waiting(ctx context.Context, user string, most int) ([]interact.ApprovalRequest, error) {
 	var list []interact.ApprovalRequest
-	for kept, err := range a.b.cards.Waiting(ctx) {
+	for kept, err := range a.b.cards.AllOpen(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -31,10 +31,10 @@ func (a Approvals) Waiting(ctx context.Context, user string, most int) ([]intera
 	return list, nil
 }
 
-// Press presses a button of a request for a user, as if they had done so in its chat, under the same
-// rules. It reports whether the press was accepted; [Approvals.Told] returns the outcome.
+// Press presses a button of a request for a user, under the same rules as a press in the chat. It
+// reports whether the press was accepted; [Approvals.PressResult] returns its outcome.
 func (a Approvals) Press(ctx context.Context, user, name, data string) (bool, error) {
-	kept, err := a.b.cards.Of(ctx, data)
+	kept, err := a.b.cards.FindByButton(ctx, data)
 	if err != nil || kept == nil {
 		return false, err
 	}
@@ -45,15 +45,15 @@ func (a Approvals) Press(ctx context.Context, user, name, data string) (bool, er
 	}
 	return true, a.b.Accept(ctx, chats.Message{
 		Chat: kept.Chat, ID: interact.PagePressPrefix + rand.Text(), Kind: chats.KindPress, User: id, UserName: name, Direct: q.Direct,
-		Text: data, On: kept.IDs[len(kept.IDs)-1], Time: a.b.cfg.Now(),
+		Text: data, TargetID: kept.IDs[len(kept.IDs)-1], Time: a.b.cfg.Now(),
 	})
 }
 
-// Told returns the answer to the last press of a request; empty while it is open.
-func (a Approvals) Told(ctx context.Context, data string) (string, error) {
-	kept, err := a.b.cards.Of(ctx, data)
-	if err != nil || kept == nil || kept.Open() {
+// PressResult returns the answer to the last press on a request; empty while the request is open.
+func (a Approvals) PressResult(ctx context.Context, data string) (string, error) {
+	kept, err := a.b.cards.FindByButton(ctx, data)
+	if err != nil || kept == nil || kept.IsOpen() {
 		return "", err
 	}
-	return kept.Toast, nil
+	return kept.LastToast, nil
 }

@@ -38,21 +38,21 @@ func TestAPressFromElsewhereHoldsAsInTheChat(t *testing.T) {
 		}
 	}
 	for _, user := range []string{"fake:2", "fake:3", "other:9", "fake:"} {
-		if q := asked(user); q.Allow+q.Deny+q.Text != "" {
+		if q := asked(user); q.AllowData+q.DenyData+q.Text != "" {
 			t.Errorf("%s may decide: %+v", user, q)
 		}
 	}
 	q := asked("fake:9")
-	press("other:9", q.Allow, false)
+	press("other:9", q.AllowData, false)
 	press("fake:9", "nonsense", false)
-	press("fake:2", q.Allow, true) // as in the chat, where they are told that they may not
-	press("fake:9", q.Allow+"9", true)
-	press("fake:9", q.Allow, true)
+	press("fake:2", q.AllowData, true) // as in the chat, where they are told that they may not
+	press("fake:9", q.AllowData+"9", true)
+	press("fake:9", q.AllowData, true)
 	if answer := r.platform.wait(t, 2)[1].text; answer != "ran a" {
 		t.Errorf("answer %q", answer)
 	}
-	press("fake:9", q.Allow, false)
-	if told, err := all.Told(t.Context(), q.Allow); err != nil || told != "Allowed once." {
+	press("fake:9", q.AllowData, false)
+	if told, err := all.PressResult(t.Context(), q.AllowData); err != nil || told != "Allowed once." {
 		t.Errorf("told %q, %v", told, err)
 	}
 	if list, err := all.Waiting(t.Context(), "fake:9", 10); err != nil || len(list) != 0 {

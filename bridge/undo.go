@@ -11,7 +11,7 @@ import (
 	"oneclaw/bridge/queue"
 )
 
-// undoKind is the kind of the cards that confirm a /clear.
+// undoKind is the kind of the cards that answer a /clear and offer to undo it.
 const undoKind = "undo"
 
 const (
@@ -23,20 +23,20 @@ const (
 	mayNotText = "Sorry, only an administrator or the person who began this thread can do that."
 )
 
-// cleared is the data of the card below a /clear.
-type cleared struct {
-	// Message is the id of the /clear, Opener the user who began the thread.
+// clearCard is the data of the card that answers a /clear.
+type clearCard struct {
+	// Message is the id of the /clear message, Opener the user who began the thread.
 	Message string `json:"message"`
 	Opener  string `json:"opener,omitempty"`
 }
 
-// confirm answers a /clear, with an undo button if it can be undone.
-func (s *stops) confirm(ctx context.Context, j *queue.Run, session conversation.Session, text string) (string, error) {
+// offerUndo answers a /clear, with an undo button if the /clear can be undone.
+func (s *interrupter) offerUndo(ctx context.Context, j *queue.Run, session conversation.Session, text string) (string, error) {
 	until := session.UndoUntil()
 	if !s.now().Before(until) {
 		return text, nil
 	}
-	data, err := json.Marshal(cleared{Message: j.Message.ID, Opener: j.Message.Opener})
+	data, err := json.Marshal(clearCard{Message: j.Message.ID, Opener: j.Message.Opener})
 	if err != nil {
 		return "", err
 	}
@@ -45,14 +45,14 @@ func (s *stops) confirm(ctx context.Context, j *queue.Run, session conversation.
 		Choices: [][]interact.Choice{{{Label: "↩ Undo", Value: undoKind}}},
 	}
 	if _, ok := s.platforms[j.Message.Chat.Platform].(chats.Editor); ok {
-		card.Foot = undoFoot
+		card.Footer = undoFoot
 	}
 	return s.cards.Answer(ctx, j, card)
 }
 
-// pressedUndo undoes a /clear as /undo does, in its turn among the messages of the chat.
-func (s *stops) pressedUndo(ctx context.Context, press interact.Press) (interact.Result, error) {
-	var of cleared
+// handleUndoPress enqueues an /undo, which is run in order with the messages of the chat.
+func (s *interrupter) handleUndoPress(ctx context.Context, press interact.Press) (interact.Result, error) {
+	var of clearCard
 	if err := json.Unmarshal(press.Card.Data, &of); err != nil {
 		return interact.Result{}, err
 	}
@@ -62,18 +62,18 @@ func (s *stops) pressedUndo(ctx context.Context, press interact.Press) (interact
 	m := press.Message(kindUndo, press.Token, s.now())
 	m.Opener, m.Text = of.Opener, "/"+undoKind
 	if !press.Direct {
-		m.On = of.Message // the answer replies to it
+		m.TargetID = of.Message // the answer replies to the /clear
 	}
-	if !s.admins.mayClear(ctx, m) {
+	if !s.adminChecker.canClear(ctx, m) {
 		return interact.Result{Toast: mayNotText}, nil
 	}
 	return interact.Result{Close: true}, s.inserter.insert(ctx, s.inserter.New(m))
 }
 
-// undo runs an /undo: the conversation from before a /clear is the present one again.
-func (s *stops) undo(ctx context.Context, j *queue.Run, _ string) (string, error) {
+// undo runs an /undo, which restores the conversation from before a /clear.
+func (s *interrupter) undo(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	m := j.Message
-	if !s.admins.mayClear(ctx, m) {
+	if !s.adminChecker.canClear(ctx, m) {
 		outbox.MakeEphemeral(j)
 		return mayNotText, nil
 	}
@@ -85,7 +85,7 @@ func (s *stops) undo(ctx context.Context, j *queue.Run, _ string) (string, error
 	case session.UndoneAt == j.Seq: // by an earlier attempt
 	case !j.Accepted.Before(session.UndoUntil()):
 		return nothingText, nil
-	case s.queue.Pending(m.Chat, session.ClearedAt, j.Seq):
+	case s.queue.HasPending(m.Chat, session.ClearedAt, j.Seq):
 		return askedText, nil
 	default:
 		if begun, err := conversation.HasBegun(ctx, s.store, session.Log()); begun || err != nil {

@@ -203,7 +203,7 @@ func TestUndoAtAnotherReplicaBringsTheGroupsBack(t *testing.T) {
 		registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: []toolgroups.Group{{
 			Name: "extra", DisplayName: "Extra", Description: "More.", Tools: []toolgroups.Tool{{
 				Name: "extra_tool", Description: "A tool.", Effect: toolgroups.ReadOnly, Parameters: json.RawMessage(`{"type":"object"}`),
-				Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.Text("x") },
+				Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.TextResult("x") },
 			}},
 		}}})
 		if err != nil {

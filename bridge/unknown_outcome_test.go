@@ -75,7 +75,7 @@ func newUnsettled(t *testing.T, fails int, change ...func(*bridge.Config)) *unse
 			Name: "exec", Description: "Run.", Effect: toolgroups.Consequential, Parameters: json.RawMessage(`{"type":"object"}`),
 			Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
 				u.ran++
-				return toolgroups.Text("done")
+				return toolgroups.TextResult("done")
 			},
 		},
 		{
@@ -83,7 +83,7 @@ func newUnsettled(t *testing.T, fails int, change ...func(*bridge.Config)) *unse
 			Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
 				looked++
 				u.look(looked)
-				return toolgroups.Text("looked")
+				return toolgroups.TextResult("looked")
 			},
 		},
 	}})
@@ -94,7 +94,7 @@ func newUnsettled(t *testing.T, fails int, change ...func(*bridge.Config)) *unse
 		c.Store, c.Platforms = flakyStore{Store: c.Store, flaw: u.flaw}, []chats.Platform{u.grows}
 		c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: u.model}), func() *toolgroups.Registry { return reg }
 		c.Turns.RedactPartial = func(text string) string { return text }
-		c.Approve = func(_ toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+		c.ApprovalPolicy = func(_ toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 			if tool.Effect == toolgroups.ReadOnly {
 				return interact.Policy{Rule: interact.Allow}
 			}
@@ -174,7 +174,7 @@ func TestAWriteOfUnknownOutcomeChangesNothing(t *testing.T) {
 					u := newUnsettled(t, fails)
 					does(t, u)
 					pass(t, 60)
-					if open := u.bridge.Load().Open; open != 0 {
+					if open := u.bridge.QueueStats().Open; open != 0 {
 						t.Errorf("%d jobs are open", open)
 					}
 					if shown := strings.Join(u.platform.texts(), "\n"); strings.Contains(shown, incident) {

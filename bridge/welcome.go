@@ -19,15 +19,15 @@ const (
 	maxApproved = 10 // listed calls
 )
 
-// strangerWelcome is shown to users who may not talk to the bot.
+// strangerWelcome is the text for users who may not talk to the bot.
 const strangerWelcome = "I do not know you yet. Write to me under Messages, and I will ask whether I may talk to you."
 
-// Welcome implements [chats.Welcomer]. Its texts are those of the commands.
+// Welcome implements [chats.Welcomer]. It shows the answers of some commands.
 func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, error) {
-	if err := b.ready(ctx); err != nil {
+	if err := b.awaitReady(ctx); err != nil {
 		return chats.Welcome{}, fmt.Errorf("welcome: %w", err)
 	}
-	role := b.people.Role(m.By())
+	role := b.people.Role(m.SenderID())
 	if role == toolgroups.RoleStranger {
 		return chats.Welcome{Sections: []chats.Section{{Title: "Hello", Text: strangerWelcome}}}, nil
 	}
@@ -35,9 +35,9 @@ func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, e
 	groups := slices.DeleteFunc(b.cfg.Turns.Tools().Groups(), func(g toolgroups.Group) bool { return len(g.Tools) == 0 || role < g.Role })
 	var can strings.Builder
 	for _, g := range groups {
-		fmt.Fprintf(&can, "- **%s** – %s\n", wording.Escape(interact.Label(g)), wording.Escape(g.Description))
+		fmt.Fprintf(&can, "- **%s** – %s\n", wording.EscapeMarkdown(interact.GroupLabel(g)), wording.EscapeMarkdown(g.Description))
 		if len(w.Prompts) < maxPrompts {
-			w.Prompts = append(w.Prompts, chats.Prompt{Title: interact.Label(g), Message: "What can you do for me with " + interact.Label(g) + "?"})
+			w.Prompts = append(w.Prompts, chats.Prompt{Title: interact.GroupLabel(g), Message: "What can you do for me with " + interact.GroupLabel(g) + "?"})
 		}
 	}
 	if can.Len() > 0 {
@@ -55,7 +55,7 @@ func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, e
 		}
 		w.Sections = append(w.Sections, chats.Section{Title: s.title, Text: b.commands.formatCommands(m.Chat.Platform, text)})
 	}
-	waiting, err := b.waiting(ctx, m.By())
+	waiting, err := b.waitingApprovals(ctx, m.SenderID())
 	if err != nil {
 		return chats.Welcome{}, err
 	}
@@ -68,10 +68,10 @@ func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, e
 	return w, nil
 }
 
-// waiting lists a user's calls that wait for an approval.
-func (b *Bridge) waiting(ctx context.Context, user string) (string, error) {
+// waitingApprovals returns a list of a user's calls that wait for approval.
+func (b *Bridge) waitingApprovals(ctx context.Context, user string) (string, error) {
 	var list []string
-	for kept, err := range b.cards.Waiting(ctx) {
+	for kept, err := range b.cards.AllOpen(ctx) {
 		if err != nil {
 			return "", fmt.Errorf("welcome: %w", err)
 		}

@@ -16,57 +16,57 @@ import (
 	"oneclaw/bridge/turn"
 )
 
-// worker runs the jobs of one kind. The queue only sees its declaration. A worker is an [answerer], a
-// [performer], or neither: then its jobs have their parts, or a card, from the beginning.
-type worker interface{ declares() *declaration }
+// worker runs the jobs of one kind. A worker is an [answerer], a [performer], or neither. If neither,
+// its jobs have their parts, or a card, when they are created.
+type worker interface{ policy() *jobPolicy }
 
-// declaration says where the jobs of a worker wait, and what may end them.
-type declaration struct {
+// jobPolicy says where the jobs of a worker wait, who may cause them, and whether commands end them.
+type jobPolicy struct {
 	queue.Placement
-	// lasting: no /clear and no /stop ends it.
-	lasting bool
-	// open: it also runs for users who may not talk to the bot.
-	open bool
-	// explained: /why explains it.
-	explained bool
-	// delivered: platforms deliver it, so its kind is only decided when a process claims it.
-	delivered bool
+	// survivesStop: no /clear or /stop ends the job.
+	survivesStop bool
+	// public: the job also runs for users who may not talk to the bot.
+	public bool
+	// explainable: /why explains how the job was handled.
+	explainable bool
+	// fromPlatform: platforms deliver the job, so its kind is decided only when a process claims it.
+	fromPlatform bool
 }
 
-func (d *declaration) declares() *declaration { return d }
+func (d *jobPolicy) policy() *jobPolicy { return d }
 
-// Optional methods of a worker. Errors are retried.
+// Optional methods of a worker. A job whose method returns an error is retried.
 type (
-	// answerer returns the text to deliver, or puts a card or parts on the job instead.
+	// answerer returns the text to deliver, or sets a card or the parts of the job instead.
 	answerer interface {
 		answer(ctx context.Context, j *queue.Run) (string, error)
 	}
-	// performer runs a job that delivers nothing, and closes it.
+	// performer runs a job that delivers no answer, and closes it.
 	performer interface {
 		perform(ctx context.Context, j *queue.Run) error
 	}
-	// finisher does the final steps of a job before it is closed. They are idempotent.
+	// finisher does the final steps before a job is closed. The steps are idempotent.
 	finisher interface {
 		finish(ctx context.Context, j *queue.Run) error
 	}
-	// failer reports that a job was given up.
+	// failer handles a job that was given up without an answer.
 	failer interface {
 		fail(ctx context.Context, j *queue.Run) error
 	}
-	// stopper ends older jobs. now does that before its own job is queued, whose answer may have to
-	// wait behind others; found does it for a job that a former run left open, before anything of that
-	// runs.
+	// stopper ends older jobs. stopNow ends them before its own job is queued, because that may have to
+	// wait behind others. stopFound does the same for a job that an earlier run left open, before any
+	// open job runs.
 	stopper interface {
-		now(ctx context.Context, j *queue.Run) error
-		found(ctx context.Context, j *queue.Run, open []*queue.Run) error
+		stopNow(ctx context.Context, j *queue.Run) error
+		stopFound(ctx context.Context, j *queue.Run, open []*queue.Run) error
 	}
-	// blocker blocks chats while a job of it is open.
+	// blocker blocks chats while one of its jobs is open.
 	blocker interface {
 		block(j *queue.Run)
 		unblock(j *queue.Run)
 	}
-	// typed returns the values to decode its jobs into; the default is an [outbox.Delivery].
-	typed interface{ types() (args, work any) }
+	// dataProvider returns the values to decode its jobs into. The default is an [outbox.Delivery].
+	dataProvider interface{ newData() (args, work any) }
 )
 
 // Kinds of jobs of this package.
@@ -74,131 +74,133 @@ const (
 	// kindLoad loads a tool group after a press. It waits for its turn like a message, because it
 	// changes the conversation.
 	kindLoad chats.Kind = "load"
-	// kindMove moves a chat to a new id. Its job waits until no turn runs at either end; no message is
-	// answered there before it is done, and waiting ones move along.
+	// kindMove moves a chat to a new id. Its job waits until no turn runs under either id. Until it has
+	// ended, no message is answered there, and waiting messages move along.
 	kindMove chats.Kind = "move"
-	// kindUndo is an /undo by button. Message.On is the /clear.
+	// kindUndo is an /undo by button. Message.On is the id of the /clear message.
 	kindUndo chats.Kind = "undo"
 )
 
-// What texts and presses turn out to be; see [workers.decide].
+// Kinds that texts and presses get when a process claims them; see [workerRegistry.setKind].
 const (
-	// kindNotice is a message whose answer was known when it came, kindReply one that answers a tool's
-	// question.
+	// kindNotice is a message whose answer is known on acceptance, kindReply a message that answers a
+	// tool's question.
 	kindNotice chats.Kind = "notice"
 	kindReply  chats.Kind = "reply"
-	// kindCommand is a command, kindOpenCommand one for all users, kindUndoCommand /undo, which nothing
-	// ends, kindClear one that begins a new session, kindStop /stop.
-	kindCommand     chats.Kind = "command"
-	kindOpenCommand chats.Kind = "open-command"
-	kindUndoCommand chats.Kind = "undo-command"
-	kindClear       chats.Kind = "clear"
-	kindStop        chats.Kind = "stop"
+	// kindCommand is a command, kindPublicCommand a command for all users, kindUndoCommand an /undo,
+	// kindClear a command that begins a new session, kindStop a /stop.
+	kindCommand       chats.Kind = "command"
+	kindPublicCommand chats.Kind = "open-command"
+	kindUndoCommand   chats.Kind = "undo-command"
+	kindClear         chats.Kind = "clear"
+	kindStop          chats.Kind = "stop"
 	// kindStopPress is the press of a stop button.
 	kindStopPress chats.Kind = "stop-press"
 )
 
-// workers are all workers, by the kinds of jobs.
-type workers struct {
-	commands *commands
+// workerRegistry holds the worker of each kind of job.
+type workerRegistry struct {
+	commands *commandRegistry
 	byKind   map[chats.Kind]worker
 	// unknown is the worker of jobs that a later version of the program wrote.
 	unknown worker
 
-	// What runs them.
-	executor     *executor
-	suspender    *suspender
-	completer    *completer
-	reactions    *outbox.Reactions
-	acknowledges bool // react to messages that have to wait
+	// The components that run and complete the jobs.
+	executor         *executor
+	suspender        *suspender
+	completer        *completer
+	reactions        *outbox.ReactionTracker
+	acknowledgeWaits bool // add a reaction to messages that have to wait
 }
 
-// kinds returns the workers by the kinds of jobs, and the worker of unknown kinds.
-func (b *Bridge) kinds() (byKind map[chats.Kind]worker, unknown worker) {
+// newWorkers returns the workers by the kinds of their jobs, and the worker of unknown kinds.
+func (b *Bridge) newWorkers() (byKind map[chats.Kind]worker, unknown worker) {
 	const tasks = "/task"
-	command := func(d declaration) *commandWorker {
-		d.Barrier, d.FromUser, d.lasting = true, true, true
+	command := func(d jobPolicy) *commandWorker {
+		d.Barrier, d.FromUser, d.survivesStop = true, true, true
 		return &commandWorker{d, b.commands}
 	}
-	press := declaration{Placement: queue.Placement{SubQueue: "/card", Barrier: true}, lasting: true, open: true, delivered: true}
-	shown := declaration{Placement: queue.Placement{SubQueue: "/card"}, lasting: true, open: true}
-	message := declaration{Placement: queue.Placement{NeedsSlot: true, Joinable: true, FromUser: true}, explained: true, delivered: true}
-	task := declaration{Placement: queue.Placement{SubQueue: tasks, NeedsSlot: true}, explained: true}
-	unknown = &declaration{Placement: queue.Placement{Unknown: true}, lasting: true}
+	press := jobPolicy{Placement: queue.Placement{SubQueue: "/card", Barrier: true}, survivesStop: true, public: true, fromPlatform: true}
+	shown := jobPolicy{Placement: queue.Placement{SubQueue: "/card"}, survivesStop: true, public: true}
+	message := jobPolicy{Placement: queue.Placement{NeedsSlot: true, Joinable: true, FromUser: true}, explainable: true, fromPlatform: true}
+	task := jobPolicy{Placement: queue.Placement{SubQueue: tasks, NeedsSlot: true}, explainable: true}
+	unknown = &jobPolicy{Placement: queue.Placement{UnknownKind: true}, survivesStop: true}
 	return map[chats.Kind]worker{
 		chats.KindText:         &messageWorker{message, b.turns, b.gate},
-		chats.KindEdit:         &editWorker{declaration{delivered: true}, b.edits, b.completer}, // until it is claimed
-		kindNotice:             &noticeWorker{declaration{Placement: queue.Placement{FromUser: true}, open: true, explained: true}, b.notices(), b.gate},
-		kindReply:              &replyWorker{declaration{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, FromUser: true}, lasting: true}, b.elicitation},
-		kindCommand:            command(declaration{Placement: queue.Placement{Yields: true}}),
-		kindOpenCommand:        command(declaration{open: true}),
-		kindUndoCommand:        command(declaration{}),
-		kindClear:              command(declaration{Placement: queue.Placement{Overtakes: true}}),
-		kindStop:               &stopWorker{command(declaration{Placement: queue.Placement{Overtakes: true}}), b.stops},
-		kindStopPress:          &stopPressWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true}, b.stops},
-		receipts.KindTask:      &taskWorker{messageWorker{task, b.turns, b.gate}, b.cfg.Hooks.TaskDone},
-		turn.KindEdited:        &editWorker{declaration{Placement: queue.Placement{Joinable: true}}, b.edits, b.completer},
+		chats.KindEdit:         &editWorker{jobPolicy{fromPlatform: true}, b.editHandler, b.completer}, // while unclaimed
+		kindNotice:             &noticeWorker{jobPolicy{Placement: queue.Placement{FromUser: true}, public: true, explainable: true}, b.newNoticeAnswerer(), b.gate},
+		kindReply:              &replyWorker{jobPolicy{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, FromUser: true}, survivesStop: true}, b.elicitation},
+		kindCommand:            command(jobPolicy{Placement: queue.Placement{Yields: true}}),
+		kindPublicCommand:      command(jobPolicy{public: true}),
+		kindUndoCommand:        command(jobPolicy{}),
+		kindClear:              command(jobPolicy{Placement: queue.Placement{Overtakes: true}}),
+		kindStop:               &stopWorker{command(jobPolicy{Placement: queue.Placement{Overtakes: true}}), b.interrupter},
+		kindStopPress:          &stopPressWorker{jobPolicy{Placement: queue.Placement{Barrier: true}, survivesStop: true}, b.interrupter},
+		receipts.KindTask:      &taskWorker{messageWorker{task, b.turns, b.gate}, b.cfg.Hooks.OnTaskDone},
+		turn.KindEdited:        &editWorker{jobPolicy{Placement: queue.Placement{Joinable: true}}, b.editHandler, b.completer},
 		kindLoad:               b.loader,
-		kindMove:               &moveWorker{declaration{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, lasting: true, open: true}, b.mover},
-		kindUndo:               &undoWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true}, b.stops},
+		kindMove:               &moveWorker{jobPolicy{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, survivesStop: true, public: true}, b.mover},
+		kindUndo:               &undoWorker{jobPolicy{Placement: queue.Placement{Barrier: true}, survivesStop: true}, b.interrupter},
 		interact.KindCard:      &cardWorker{shownWorker{shown}, b.cards},
 		interact.KindRefresh:   &refreshWorker{shownWorker{shown}, b.cards, b.completer},
 		chats.KindPress:        &pressWorker{press, b.cards, b.completer},
 		outbox.KindPreview:     &shownWorker{shown},
-		access.KindTell:        &tellWorker{declaration{Placement: queue.Placement{Barrier: true}, lasting: true, open: true}, b.notices()},
-		privacy.KindForget:     &forgetWorker{declaration{lasting: true, open: true}, b.eraser},
-		privacy.KindErase:      &eraseWorker{declaration{lasting: true, open: true}, b.failures(), b.eraser, b.completer},
-		privacy.KindEraseTasks: &eraseWorker{declaration{Placement: queue.Placement{SubQueue: tasks}, lasting: true, open: true}, b.failures(), b.eraser, b.completer},
+		access.KindTell:        &tellWorker{jobPolicy{Placement: queue.Placement{Barrier: true}, survivesStop: true, public: true}, b.newNoticeAnswerer()},
+		privacy.KindForget:     &forgetWorker{jobPolicy{survivesStop: true, public: true}, b.eraser},
+		privacy.KindErase:      &eraseWorker{jobPolicy{survivesStop: true, public: true}, b.newFailureReporter(), b.eraser, b.completer},
+		privacy.KindEraseTasks: &eraseWorker{jobPolicy{Placement: queue.Placement{SubQueue: tasks}, survivesStop: true, public: true}, b.newFailureReporter(), b.eraser, b.completer},
 	}, unknown
 }
 
-// of returns the worker of a job.
-func (w *workers) of(j *queue.Run) worker { return w.named(cmp.Or(j.Kind, j.Message.Kind)) }
-
-// ofReceipt returns the worker of a job that may be closed.
-func (w *workers) ofReceipt(r *receipts.Receipt) worker {
-	return w.named(cmp.Or(r.Kind, r.Message.Kind))
+// forJob returns the worker of a job.
+func (w *workerRegistry) forJob(j *queue.Run) worker {
+	return w.forKind(cmp.Or(j.Kind, j.Message.Kind))
 }
 
-func (w *workers) named(kind chats.Kind) worker {
+// forReceipt returns the worker of a job, open or closed, by its receipt.
+func (w *workerRegistry) forReceipt(r *receipts.Receipt) worker {
+	return w.forKind(cmp.Or(r.Kind, r.Message.Kind))
+}
+
+func (w *workerRegistry) forKind(kind chats.Kind) worker {
 	if known, ok := w.byKind[kind]; ok {
 		return known
 	}
 	return w.unknown
 }
 
-// decide sets the kind of a job that this process claims. A job that another process will claim gets
-// none.
-func (w *workers) decide(j *queue.Run) {
+// setKind sets the kind of a job that this process claims. It clears the kind of a job that another
+// process will claim.
+func (w *workerRegistry) setKind(j *queue.Run) {
 	switch m := j.Message; {
 	case j.Unclaimed:
 		j.Kind = ""
 	case m.Kind == chats.KindText:
-		j.Kind = w.text(m, &outbox.Of(j).Answer)
+		j.Kind = w.textKind(m, &outbox.DeliveryOf(j).Answer)
 		_, deep := w.commands.deepQuestion(m)
-		turn.Of(j).Deep = deep && j.Kind == ""
+		turn.WorkOf(j).Deep = deep && j.Kind == ""
 	case outbox.StopToken(m) != "":
 		j.Kind = kindStopPress
 	}
 }
 
-// text returns the kind of a text with its answer so far; empty for a message to the model.
-func (w *workers) text(m chats.Message, a *receipts.Answer) chats.Kind {
+// textKind returns the kind of a text, given its answer so far; empty for a message to the model.
+func (w *workerRegistry) textKind(m chats.Message, a *receipts.Answer) chats.Kind {
 	switch {
 	case a.Notice != "":
 		return kindNotice
-	case a.Replies != "":
+	case a.RepliesTo != "":
 		return kindReply
 	case !strings.HasPrefix(strings.TrimSpace(m.Text), "/"):
 		return ""
 	}
-	c, _, ok := w.commands.named(m)
+	c, _, ok := w.commands.parseCommand(m)
 	_, deep := w.commands.deepQuestion(m)
 	switch {
 	case !ok, deep:
 		return ""
-	case c.Open:
-		return kindOpenCommand
+	case c.Public:
+		return kindPublicCommand
 	case c.Name == stopName:
 		return kindStop
 	case c.Name == "clear", c.Name == "new":
@@ -209,64 +211,74 @@ func (w *workers) text(m chats.Message, a *receipts.Answer) chats.Kind {
 	return kindCommand
 }
 
-// types returns the values to decode a job into, by the kind of its message.
-func (w *workers) types(kind chats.Kind) (args, work any) {
-	switch known := w.named(kind).(type) {
-	case typed:
-		return known.types()
-	case *declaration:
+// newData returns new values to decode a job into, by the kind of its message.
+func (w *workerRegistry) newData(kind chats.Kind) (args, work any) {
+	switch known := w.forKind(kind).(type) {
+	case dataProvider:
+		return known.newData()
+	case *jobPolicy:
 		return nil, nil
 	}
 	return nil, new(outbox.Delivery)
 }
 
 // Placement implements [queue.Workers].
-func (w *workers) Placement(j *queue.Run) queue.Placement {
-	place := w.of(j).declares().Placement
+func (w *workerRegistry) Placement(j *queue.Run) queue.Placement {
+	place := w.forJob(j).policy().Placement
 	if place.NeedsSlot {
-		d := outbox.Of(j)
+		d := outbox.DeliveryOf(j)
 		place.NeedsSlot = d.Parts == nil && d.Notice == ""
 		place.Joinable = place.Joinable && place.NeedsSlot
 	}
 	awaits := place.NeedsSlot && place.Joinable && j.PieceCount == 0
-	place.ForwardOnly = awaits && j.Unstarted && j.Message.Forwards()
+	place.ForwardOnly = awaits && j.Unstarted && j.Message.IsForward()
 	place.Partial = awaits && (j.Message.Group != "" || j.Message.Cut != chats.CutNowhere)
 	return place
 }
 
-var _ queue.Workers = (*workers)(nil)
+var _ queue.Workers = (*workerRegistry)(nil)
 
-// Pieces implements [queue.Workers].
-func (*workers) Pieces(some []*queue.Run) int { return turn.Pieces(some) }
+// CountPieces implements [queue.Workers].
+func (*workerRegistry) CountPieces(some []*queue.Run) int { return turn.CountPieces(some) }
 
-// Accepts implements [queue.Workers].
-func (*workers) Accepts(running, waiting *queue.Run) bool { return turn.CanJoin(running, waiting) }
+// CanJoin implements [queue.Workers].
+func (*workerRegistry) CanJoin(running, waiting *queue.Run) bool {
+	return turn.CanJoin(running, waiting)
+}
 
-// Decisions implements [queue.Workers].
-func (*workers) Decisions(j *queue.Run) (cards, tools []string) { return turn.Decisions(j) }
+// PendingDecisions implements [queue.Workers].
+func (*workerRegistry) PendingDecisions(j *queue.Run) (cards, tools []string) {
+	return turn.PendingDecisions(j)
+}
 
 // Work implements [queue.Workers].
-func (w *workers) Work(work, ctx context.Context, j *queue.Run) { w.executor.execute(work, ctx, j) }
+func (w *workerRegistry) Work(work, ctx context.Context, j *queue.Run) {
+	w.executor.execute(work, ctx, j)
+}
 
-// Suspended implements [queue.Workers].
-func (w *workers) Suspended(h *queue.Suspended, next *queue.Run) { w.suspender.suspended(h, next) }
+// OnSuspended implements [queue.Workers].
+func (w *workerRegistry) OnSuspended(h *queue.Suspended, next *queue.Run) {
+	w.suspender.handleSuspended(h, next)
+}
 
-// Waits implements [queue.Workers].
-func (w *workers) Waits(j *queue.Run) {
-	if w.acknowledges && w.Placement(j).FromUser {
-		w.reactions.Wait(j)
+// OnWaiting implements [queue.Workers].
+func (w *workerRegistry) OnWaiting(j *queue.Run) {
+	if w.acknowledgeWaits && w.Placement(j).FromUser {
+		w.reactions.OnWaiting(j)
 	}
 }
 
-// Superseded implements [queue.Workers].
-func (w *workers) Superseded(some []*queue.Run) { w.completer.completeAll(some, receipts.Stopped) }
+// OnSuperseded implements [queue.Workers].
+func (w *workerRegistry) OnSuperseded(some []*queue.Run) {
+	w.completer.completeAll(some, receipts.Stopped)
+}
 
-// stopFound applies each job of a former run that stops others, before anything else runs: what it
-// stops must not begin again.
-func (w *workers) stopFound(ctx context.Context, open []*queue.Run) error {
+// stopFound applies the open stop jobs of an earlier run before any job runs, so that the stopped jobs
+// do not begin again.
+func (w *workerRegistry) stopFound(ctx context.Context, open []*queue.Run) error {
 	for _, j := range open {
-		if s, ok := w.of(j).(stopper); ok {
-			if err := s.found(ctx, j, open); err != nil {
+		if s, ok := w.forJob(j).(stopper); ok {
+			if err := s.stopFound(ctx, j, open); err != nil {
 				return err
 			}
 		}
@@ -276,12 +288,12 @@ func (w *workers) stopFound(ctx context.Context, open []*queue.Run) error {
 
 // messageWorker answers messages with the model.
 type messageWorker struct {
-	declaration
+	jobPolicy
 	turns *turn.Runner
 	gate  *interact.Gate
 }
 
-func (w *messageWorker) types() (args, work any) { return nil, new(turn.Work) }
+func (w *messageWorker) newData() (args, work any) { return nil, new(turn.Work) }
 
 func (w *messageWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
 	return w.turns.Answer(ctx, j)
@@ -294,33 +306,33 @@ func (w *messageWorker) finish(ctx context.Context, j *queue.Run) error {
 // taskWorker answers tasks with the model.
 type taskWorker struct {
 	messageWorker
-	done func(context.Context, TaskResult) error // nil for nothing
+	onDone func(context.Context, TaskResult) error // nil for nothing
 }
 
-func (w *taskWorker) types() (args, work any) { return new(receipts.Task), new(turn.Work) }
+func (w *taskWorker) newData() (args, work any) { return new(receipts.Task), new(turn.Work) }
 
-// notices are answers that were known when the messages came.
-type notices struct {
-	workers  *workers
-	commands *commands
+// noticeAnswerer answers messages with notices, which were known when the messages were accepted.
+type noticeAnswerer struct {
+	workers  *workerRegistry
+	commands *commandRegistry
 	people   *access.Registry
 }
 
-// answer returns the notice of a job; the owner is asked first about a stranger.
-func (n notices) answer(ctx context.Context, j *queue.Run) (string, error) {
-	if turn.Of(j).AskOwner {
+// answer returns the notice of a job. If the sender is a stranger, it may ask the owner first.
+func (n noticeAnswerer) answer(ctx context.Context, j *queue.Run) (string, error) {
+	if turn.WorkOf(j).AskOwner {
 		return n.people.AskOwner(ctx, j)
 	}
 	if n.workers.Placement(j).FromUser {
 		outbox.MakeEphemeral(j)
 	}
-	return n.commands.formatCommands(j.Message.Chat.Platform, outbox.Of(j).Notice), nil
+	return n.commands.formatCommands(j.Message.Chat.Platform, outbox.DeliveryOf(j).Notice), nil
 }
 
 // noticeWorker answers messages with their notices.
 type noticeWorker struct {
-	declaration
-	notices
+	jobPolicy
+	noticeAnswerer
 	gate *interact.Gate
 }
 
@@ -328,26 +340,26 @@ func (w *noticeWorker) finish(ctx context.Context, j *queue.Run) error {
 	return w.gate.Invalidate(ctx, j)
 }
 
-// tellWorker sends notices to users.
+// tellWorker sends users the notices that the access registry requests.
 type tellWorker struct {
-	declaration
-	notices
+	jobPolicy
+	noticeAnswerer
 }
 
 // replyWorker handles a user's answer to a tool's question.
 type replyWorker struct {
-	declaration
-	asking *interact.Elicitation
+	jobPolicy
+	elicitation *interact.Elicitation
 }
 
 func (w *replyWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
-	return w.asking.Reply(ctx, j)
+	return w.elicitation.HandleReply(ctx, j)
 }
 
 // commandWorker runs commands.
 type commandWorker struct {
-	declaration
-	commands *commands
+	jobPolicy
+	commands *commandRegistry
 }
 
 func (w *commandWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
@@ -357,88 +369,90 @@ func (w *commandWorker) answer(ctx context.Context, j *queue.Run) (string, error
 // stopWorker runs /stop.
 type stopWorker struct {
 	*commandWorker
-	stops *stops
+	interrupter *interrupter
 }
 
-func (w *stopWorker) now(ctx context.Context, j *queue.Run) error {
-	_, err := w.stops.endOlder(ctx, j)
+func (w *stopWorker) stopNow(ctx context.Context, j *queue.Run) error {
+	_, err := w.interrupter.endOlder(ctx, j)
 	return err
 }
 
-func (w *stopWorker) found(ctx context.Context, j *queue.Run, open []*queue.Run) error {
-	return w.stops.endFound(ctx, j, open)
+func (w *stopWorker) stopFound(ctx context.Context, j *queue.Run, open []*queue.Run) error {
+	return w.interrupter.endOlderFound(ctx, j, open)
 }
 
 // undoWorker runs an /undo by button.
 type undoWorker struct {
-	declaration
-	stops *stops
+	jobPolicy
+	interrupter *interrupter
 }
 
 func (w *undoWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
-	return w.stops.undo(ctx, j, "")
+	return w.interrupter.undo(ctx, j, "")
 }
 
 // stopPressWorker handles presses of the stop button below a preview.
 type stopPressWorker struct {
-	declaration
-	stops *stops
+	jobPolicy
+	interrupter *interrupter
 }
 
 func (w *stopPressWorker) perform(ctx context.Context, j *queue.Run) error {
-	return w.stops.pressed(ctx, j)
+	return w.interrupter.handleStopPress(ctx, j)
 }
 
-func (w *stopPressWorker) now(ctx context.Context, j *queue.Run) error { return w.stops.halt(ctx, j) }
-
-func (w *stopPressWorker) found(ctx context.Context, j *queue.Run, open []*queue.Run) error {
-	return w.stops.haltFound(ctx, j, open)
+func (w *stopPressWorker) stopNow(ctx context.Context, j *queue.Run) error {
+	return w.interrupter.stopAnswer(ctx, j)
 }
 
-// editWorker answers edits of messages whose turn was over before the edit could join.
+func (w *stopPressWorker) stopFound(ctx context.Context, j *queue.Run, open []*queue.Run) error {
+	return w.interrupter.stopAnswerFound(ctx, j, open)
+}
+
+// editWorker answers edits of messages whose turn ended before the edit could join it.
 type editWorker struct {
-	declaration
-	edits     *edits
-	completer *completer
+	jobPolicy
+	editHandler *editHandler
+	completer   *completer
 }
 
 func (w *editWorker) perform(ctx context.Context, j *queue.Run) error {
-	if err := w.edits.tell(ctx, j.Message); err != nil {
+	if err := w.editHandler.notifyTooLate(ctx, j.Message); err != nil {
 		return err
 	}
 	return w.completer.complete(j, receipts.Done)
 }
 
-// failures tells chats that a job has failed.
-type failures struct {
+// failureReporter reports failed jobs to their chats.
+type failureReporter struct {
 	queue *queue.Queue
 	turns *turn.Runner
 	cards *interact.Cards
 }
 
-// fail reports a job without an answer.
-func (f failures) fail(ctx context.Context, j *queue.Run) error {
+// fail posts a failure notice in the chat of a job without an answer.
+func (f failureReporter) fail(ctx context.Context, j *queue.Run) error {
 	if ctx.Err() != nil {
 		ctx = f.queue.Context()
 	}
-	text := f.turns.Failed(ctx, j, errGivenUp)
+	text := f.turns.ReportFailure(ctx, j, errGivenUp)
 	_, err := f.cards.Post(ctx, "failed/"+j.Key(), j.Message.Chat, interact.Card{Text: text})
 	return err
 }
 
-// errGivenUp is the error that users are told about; the log has the cause.
-var errGivenUp = errors.New("bridge: given up, see the error before")
+// errGivenUp stands for the cause in the notice to the user; the log has the cause.
+var errGivenUp = errors.New("bridge: job given up, the cause was logged before")
 
 // moveWorker moves chats.
 type moveWorker struct {
-	declaration
+	jobPolicy
 	*mover
 }
 
 // shownWorker delivers messages that the bot sends on its own.
-type shownWorker struct{ declaration }
+type shownWorker struct{ jobPolicy }
 
-func (w *shownWorker) types() (args, work any) { return nil, new(outbox.BotMessage) }
+func (w *shownWorker) newData() (args, work any) { return nil, new(outbox.BotMessage) }
 
 // cardWorker delivers cards.
 type cardWorker struct {
@@ -447,10 +461,10 @@ type cardWorker struct {
 }
 
 func (w *cardWorker) fail(ctx context.Context, j *queue.Run) error {
-	return w.cards.SendFailed(ctx, outbox.Of(j).Card)
+	return w.cards.HandleSendFailure(ctx, outbox.DeliveryOf(j).CardToken)
 }
 
-// refreshWorker makes cards show their present version.
+// refreshWorker updates the messages of cards to the current version.
 type refreshWorker struct {
 	shownWorker
 	cards     *interact.Cards
@@ -463,24 +477,24 @@ func (w *refreshWorker) perform(ctx context.Context, j *queue.Run) error {
 
 // pressWorker handles presses of buttons.
 type pressWorker struct {
-	declaration
+	jobPolicy
 	cards     *interact.Cards
 	completer *completer
 }
 
-func (w *pressWorker) types() (args, work any) { return nil, new(interact.PressWork) }
+func (w *pressWorker) newData() (args, work any) { return nil, new(interact.PressWork) }
 
 func (w *pressWorker) perform(ctx context.Context, j *queue.Run) error {
-	return w.completer.completeAfter(ctx, j, w.cards.Press)
+	return w.completer.completeAfter(ctx, j, w.cards.HandlePress)
 }
 
 func (w *pressWorker) fail(ctx context.Context, j *queue.Run) error {
-	return w.cards.PressFailed(ctx, j)
+	return w.cards.HandlePressFailure(ctx, j)
 }
 
 // forgetWorker runs /forget for a user.
 type forgetWorker struct {
-	declaration
+	jobPolicy
 	eraser *privacy.Eraser
 }
 
@@ -490,8 +504,8 @@ func (w *forgetWorker) answer(ctx context.Context, j *queue.Run) (string, error)
 
 // eraseWorker erases a user's messages in one chat.
 type eraseWorker struct {
-	declaration
-	failures
+	jobPolicy
+	failureReporter
 	eraser    *privacy.Eraser
 	completer *completer
 }

@@ -206,7 +206,7 @@ func TestZombieLosesItsJob(t *testing.T) {
 		t.Fatal(added, err)
 	}
 	present := queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return "present" }, Base: new(atomic.Int64)}
-	open, _, err := present.Open(t.Context(), "", queue.AllChats)
+	open, _, err := present.ListOpen(t.Context(), "", queue.AllChats)
 	if err == nil {
 		open, err = present.ClaimAll(t.Context(), open)
 	}
@@ -216,7 +216,7 @@ func TestZombieLosesItsJob(t *testing.T) {
 	for name, write := range map[string]func() error{
 		"save":  func() error { return former.Save(t.Context(), j) },
 		"close": func() error { return former.Close(t.Context(), j, nil) },
-		"check": func() error { return former.Check(t.Context(), j) },
+		"check": func() error { return former.Refresh(t.Context(), j) },
 	} {
 		if err := write(); !errors.Is(err, queue.ErrLost) {
 			t.Errorf("%s by the former holder: %v", name, err)

@@ -15,8 +15,8 @@ import (
 	"oneclaw/slack/surface"
 )
 
-// Events of the app's surface (docs.slack.dev/reference/events/<name>): Slack's own stop button, and a
-// user opening the app, or a thread with it if it is an assistant.
+// Events of the app's surface (docs.slack.dev/reference/events/<name>): a press of Slack's own stop
+// button, and a user opening the app, or a thread with it if it is an assistant.
 const (
 	sessionStopped = "agent_session_stopped"
 	homeOpened     = "app_home_opened"
@@ -37,10 +37,10 @@ type agentEvent struct {
 		TS      string `json:"thread_ts"`
 	} `json:"assistant_thread"`
 
-	shared bool // with other workspaces
+	shared bool // the channel is shared with other workspaces
 }
 
-func (s self) decodeAgent(o outer) (intake, error) {
+func (s identity) decodeAgentEvent(o eventWrapper) (intake, error) {
 	var e agentEvent
 	if err := json.Unmarshal(o.Event, &e); err != nil {
 		return intake{}, fmt.Errorf("decode event %s: %w", o.EventID, err)
@@ -53,8 +53,8 @@ func (s self) decodeAgent(o outer) (intake, error) {
 	return intake{agent: &e}, nil
 }
 
-// convertAgent converts a press on Slack's stop button to a /stop in its thread.
-func (r *receiver) convertAgent(ctx context.Context, e *agentEvent) *chats.Message {
+// convertAgentEvent converts a press on Slack's stop button to a /stop in its thread.
+func (r *receiver) convertAgentEvent(ctx context.Context, e *agentEvent) *chats.Message {
 	direct := isDirectID(e.Channel)
 	if !r.serves(e.Channel, direct) {
 		return nil
@@ -65,89 +65,89 @@ func (r *receiver) convertAgent(ctx context.Context, e *agentEvent) *chats.Messa
 		r.welcome(ctx, e, chats.Message{Chat: chat.WithoutThread(), Kind: chats.KindText, User: user, Direct: direct})
 		return nil
 	}
-	r.surface.Background(ctx, "slack may show that the bot is at work, and it is not", func(ctx context.Context) error {
-		return r.surface.Stopped(ctx, e.Channel, e.ThreadTS)
+	r.surface.RunInBackground(ctx, "slack may show that the bot is working although it is not", func(ctx context.Context) error {
+		return r.surface.MarkIdle(ctx, e.Channel, e.ThreadTS)
 	})
-	known, _ := r.recall(ctx, chat)
+	known, _ := r.knownThread(ctx, chat)
 	if direct {
 		known.opener = user
 	}
-	at := stamp(e.EventTS)
+	at := parseTS(e.EventTS)
 	if at.IsZero() {
 		at = time.Now().UTC()
 	}
 	return &chats.Message{
-		Chat: chat, ID: "stop-" + e.EventTS, Kind: chats.KindText, User: user, UserName: r.names(ctx)(e.User),
+		Chat: chat, ID: "stop-" + e.EventTS, Kind: chats.KindText, User: user, UserName: r.nameLookup(ctx)(e.User),
 		Direct: direct, Opener: known.opener, Text: "/stop", Time: at,
 	}
 }
 
-// welcome shows a user who has opened the app what it can do.
+// welcome shows a user who has opened the app what the bot can do.
 func (r *receiver) welcome(ctx context.Context, e *agentEvent, m chats.Message) {
 	host, ok := r.in.(chats.Welcomer)
 	if !ok || !m.Direct {
 		return
 	}
-	at := surface.Opened{Home: e.Tab == "home", User: e.User, Channel: e.Channel, Thread: e.Thread.TS}
-	r.surface.Background(ctx, "somebody who opened the app is not shown what it can do", func(ctx context.Context) error {
+	at := surface.OpenEvent{Home: e.Tab == "home", User: e.User, Channel: e.Channel, Thread: e.Thread.TS}
+	r.surface.RunInBackground(ctx, "a user who opened the app gets no welcome", func(ctx context.Context) error {
 		return r.surface.Greet(ctx, host, m, at)
 	})
 }
 
-// judged returns a user's rating with the buttons below an answer.
-func judged(ctx context.Context, r *receiver, p *interaction, user string) *chats.Message {
-	says, ok := surface.Says(p.Actions[0].Value)
+// convertFeedback converts a user's rating, given with the buttons below an answer.
+func convertFeedback(ctx context.Context, r *receiver, p *interaction, user string) *chats.Message {
+	says, ok := surface.ParseFeedback(p.Actions[0].Value)
 	if !ok || p.Container.Ephemeral {
 		return nil
 	}
-	m := chats.NewFeedback(chats.Chat{Platform: Name, ID: p.Channel.ID}, p.Container.MessageTS, user, says, stamp(p.Actions[0].TS))
+	m := chats.NewFeedback(chats.Chat{Platform: Name, ID: p.Channel.ID}, p.Container.MessageTS, user, says, parseTS(p.Actions[0].TS))
 	thanks := chats.Message{Chat: p.chat(), User: user}
-	r.surface.Background(ctx, "feedback is not acknowledged", func(ctx context.Context) error {
-		return r.AnswerPress(ctx, thanks, surface.Thanks)
+	r.surface.RunInBackground(ctx, "feedback is not acknowledged", func(ctx context.Context) error {
+		return r.AnswerPress(ctx, thanks, surface.FeedbackThanks)
 	})
 	return &m
 }
 
-// lay lays out a part if necessary: for buttons, for feedback buttons, or for its layout. extras names
-// what Slack may refuse.
-func lay(s *surface.Surface, part chats.Part, plain, needed bool) (laid []slack.Block, extras []string, err error) {
-	all := text(part, plain)
-	if judged := part.FeedbackButtons && len(part.Buttons) == 0 && s.Judges(all, blocks.MaxSection); judged {
-		extras = append(extras, surface.Feedback)
+// layOutPart lays out a part in blocks if necessary: for buttons, for feedback buttons, or for its
+// layout. extras are the features in it that Slack may refuse.
+func layOutPart(s *surface.Surface, part chats.Part, plain, needed bool) (laid []slack.Block, extras []string, err error) {
+	all := partText(part, plain)
+	if judged := part.FeedbackButtons && len(part.Buttons) == 0 && s.CanRate(all, blocks.MaxSection); judged {
+		extras = append(extras, surface.FeatureFeedback)
 	}
-	if part.Layout != nil && !plain && s.LaysOut() {
+	if part.Layout != nil && !plain && s.CanUseLayouts() {
 		laid = blocks.Decode(part.Layout)
 	}
 	if laid != nil {
-		extras = append([]string{surface.Layouts}, extras...)
+		extras = append([]string{surface.FeatureLayouts}, extras...)
 		part.Text, part.Plain = "", ""
-		all = text(part, false)
+		all = partText(part, false)
 	}
 	if !needed && extras == nil {
 		return nil, nil, nil
 	}
-	if laid, err = blocks.Of(laid, all, plain, part.Buttons); err == nil && slices.Contains(extras, surface.Feedback) {
-		laid = append(laid, surface.Judging())
+	if laid, err = blocks.Append(laid, all, plain, part.Buttons); err == nil && slices.Contains(extras, surface.FeatureFeedback) {
+		laid = append(laid, surface.FeedbackBlock())
 	}
 	return laid, extras, err
 }
 
-// without records the extras that Slack refused in a message, and reports whether that was the cause:
-// then the message is sent without them.
-func without(s *surface.Surface, extras []string, err error) bool {
-	if len(extras) == 0 || !refused(err, "invalid_blocks", "invalid_blocks_format", "invalid_attachments", "msg_blocks_too_long") {
+// dropRefusedExtras records the extras that Slack refused in a message, and reports whether they caused
+// the error. The message can then be sent without them.
+func dropRefusedExtras(s *surface.Surface, extras []string, err error) bool {
+	if len(extras) == 0 || !hasErrorCode(err, "invalid_blocks", "invalid_blocks_format", "invalid_attachments", "msg_blocks_too_long") {
 		return false
 	}
-	s.Lacks(extras[0], err)
+	s.RecordRefusal(extras[0], err)
 	return true
 }
 
-// layOut returns a function that lays out Markdown in blocks.
-func layOut(render func(string) []chats.Part) func(string) []slack.Block {
+// blockRenderer returns a function that renders Markdown as blocks.
+func blockRenderer(render func(string) []chats.Part) func(string) []slack.Block {
 	return func(markdown string) (all []slack.Block) {
 		for _, part := range render(markdown) {
 			plain := part.Text == ""
-			if laid, err := blocks.Of(nil, text(part, plain), plain, nil); err == nil {
+			if laid, err := blocks.Append(nil, partText(part, plain), plain, nil); err == nil {
 				all = append(all, laid...)
 			}
 		}

@@ -15,64 +15,64 @@ import (
 )
 
 const (
-	// lookupPrefix begins the Ref of a file whose address is not known yet: one from a channel that is
-	// shared with another workspace.
+	// lookupPrefix begins the Ref of a file whose address is not known yet, because it comes from a
+	// channel that is shared with another workspace.
 	lookupPrefix = "file:"
-	// pageType is the type of HTML pages, canvas that of canvases, which download as pages.
-	pageType = "text/html"
-	canvas   = "application/vnd.slack-docs"
-	// unknown is the access of a file of which Slack tells only the id
+	// pageType is the type of HTML pages, canvasType that of canvases, which download as pages.
+	pageType   = "text/html"
+	canvasType = "application/vnd.slack-docs"
+	// accessUnknown is the access of a file of which Slack reports only the id
 	// (docs.slack.dev/reference/objects/file-object#slack_connect_files).
-	unknown = "check_file_info"
+	accessUnknown = "check_file_info"
 	// maxMillis bounds a duration, in milliseconds.
 	maxMillis = 1 << 30
 )
 
 // attachedFile is a file of a message.
 type attachedFile struct {
-	ID    string `json:"id"`
-	Name  string `json:"name"`
-	Title string `json:"title"`
-	Type  string `json:"mimetype"`
-	Size  int64  `json:"size"`
-	Mode  string `json:"mode"`
-	// Subtype is slack_audio for an audio clip, Millis its duration in milliseconds.
-	Subtype  string `json:"subtype"`
-	Millis   int64  `json:"duration_ms"`
-	External bool   `json:"is_external"`
-	Access   string `json:"file_access"`
-	URL      string `json:"url_private"`
-	Download string `json:"url_private_download"`
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Title    string `json:"title"`
+	MIMEType string `json:"mimetype"`
+	Size     int64  `json:"size"`
+	Mode     string `json:"mode"`
+	// Subtype is slack_audio for an audio clip, DurationMS its duration in milliseconds.
+	Subtype     string `json:"subtype"`
+	DurationMS  int64  `json:"duration_ms"`
+	External    bool   `json:"is_external"`
+	Access      string `json:"file_access"`
+	URL         string `json:"url_private"`
+	DownloadURL string `json:"url_private_download"`
 }
 
-// attachedOf converts a file of the library, which knows no subtypes.
-func attachedOf(f slack.File) attachedFile {
+// newAttachedFile converts a file of the library, which has no subtypes.
+func newAttachedFile(f slack.File) attachedFile {
 	return attachedFile{
-		ID: f.ID, Name: f.Name, Title: f.Title, Type: f.Mimetype, Size: int64(f.Size), Mode: f.Mode, Millis: int64(f.DurationMs),
-		External: f.IsExternal, Access: f.FileAccess, URL: f.URLPrivate, Download: f.URLPrivateDownload,
+		ID: f.ID, Name: f.Name, Title: f.Title, MIMEType: f.Mimetype, Size: int64(f.Size), Mode: f.Mode, DurationMS: int64(f.DurationMs),
+		External: f.IsExternal, Access: f.FileAccess, URL: f.URLPrivate, DownloadURL: f.URLPrivateDownload,
 	}
 }
 
-// knownFiles completes the files of which Slack told only the id, with info. If info fails, they are
-// unchanged.
-func knownFiles(ctx context.Context, files []attachedFile, info func(ctx context.Context, id string) (*slack.File, error)) []attachedFile {
+// completeFiles completes the files of which Slack reported only the id, using info. If info fails,
+// they are unchanged.
+func completeFiles(ctx context.Context, files []attachedFile, info func(ctx context.Context, id string) (*slack.File, error)) []attachedFile {
 	files = slices.Clone(files)
 	for i, f := range files {
-		if f.Access != unknown || f.ID == "" || ctx.Err() != nil {
+		if f.Access != accessUnknown || f.ID == "" || ctx.Err() != nil {
 			continue
 		}
 		if known, err := info(ctx, f.ID); err == nil {
-			files[i] = attachedOf(*known)
+			files[i] = newAttachedFile(*known)
 		}
 	}
 	return files
 }
 
-// readAttached returns the files that can be fetched, and texts about those that cannot be read.
-func readAttached(files []attachedFile) (list []chats.Attachment, skipped []string) {
+// convertFiles returns the files that can be fetched, and texts about those that cannot be read.
+func convertFiles(files []attachedFile) (list []chats.Attachment, skipped []string) {
 	for _, f := range files {
 		name := cmp.Or(f.Name, f.Title, f.ID)
-		a := chats.Attachment{Ref: cmp.Or(f.Download, f.URL), Name: name, Size: max(f.Size, 0), Type: f.Type}
+		a := chats.Attachment{Ref: cmp.Or(f.DownloadURL, f.URL), Name: name, Size: max(f.Size, 0), Type: f.MIMEType}
 		a.Sound = f.sound()
 		if f.isCanvas() {
 			a.Name, a.Type = name+".html", pageType
@@ -99,17 +99,17 @@ func readAttached(files []attachedFile) (list []chats.Attachment, skipped []stri
 }
 
 func (f attachedFile) isCanvas() bool {
-	return f.Type == canvas || f.Mode == "canvas" || f.Mode == "quip" || f.Mode == "docs"
+	return f.MIMEType == canvasType || f.Mode == "canvas" || f.Mode == "quip" || f.Mode == "docs"
 }
 
 // sound describes the audio in a file. Audio clips have a subtype of their own
 // (docs.slack.dev/reference/objects/file-object).
 func (f attachedFile) sound() chats.Sound {
-	s := chats.Sound{Length: time.Duration(min(max(f.Millis, 0), maxMillis)) * time.Millisecond}
+	s := chats.Sound{Length: time.Duration(min(max(f.DurationMS, 0), maxMillis)) * time.Millisecond}
 	switch {
 	case f.Subtype == "slack_audio":
 		s.Kind = chats.SoundSpoken
-	case strings.HasPrefix(f.Type, "audio/"):
+	case strings.HasPrefix(f.MIMEType, "audio/"):
 		s.Kind = chats.SoundFile
 	default:
 		return chats.Sound{}

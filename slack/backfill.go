@@ -17,53 +17,53 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// Slack retries events only for some minutes. So after a time without a connection the messages of that
-// time are fetched. The inbox drops those that had arrived, by their id.
+// Slack retries events only for some minutes. So after a time without a connection, the messages sent
+// in that time are fetched. The inbox drops those that had arrived, by their id.
 const (
-	// overlap is how far the search goes back before the last sign of life: events may be delayed for
-	// that long, and clocks may differ.
+	// overlap is how far the search goes back before the last sign of life: events may be delayed, and
+	// clocks may differ, by that much.
 	overlap = 5 * time.Minute
-	// maxGap bounds the age of a message that is fetched.
+	// maxGap bounds the age of a fetched message.
 	maxGap = 24 * time.Hour
-	// Bounds of a search: conversations, threads, and messages of each.
+	// Bounds of a search: conversations, threads, and messages in each.
 	maxConversations = 200
 	maxThreads       = 100
 	maxMissed        = 500
-	// missedPage is the page size of messages.
-	missedPage = 100
-	// maxInsist bounds the attempts at a rate-limited call.
-	maxInsist = 20
+	// missedPageSize is the number of messages on a page.
+	missedPageSize = 100
+	// maxRateLimitTries bounds the tries of a rate-limited call.
+	maxRateLimitTries = 20
 )
 
 // conversation is a channel or direct chat that the bot is in.
 type conversation struct {
-	id, kind string // kind as channel_type has it
+	id, kind string // kind is a channel_type
 	shared   bool   // with other workspaces
 }
 
-// fillGaps fetches missed messages, whenever there may be some.
+// fillGaps fetches missed messages whenever some may be missing.
 func (r *receiver) fillGaps(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.reach.Wake:
+		case <-r.progress.Wake:
 		}
-		if r.leads != nil {
+		if r.isLeader != nil {
 			r.saveMarks(ctx) // another process may be the leader
 		}
 		pauses := retry.New(minBackOff, maxBackOff)
-		for since, name := r.reach.Gap(); !since.IsZero() && ctx.Err() == nil && r.leading(); since, name = r.reach.Gap() {
+		for since, name := r.progress.Gap(); !since.IsZero() && ctx.Err() == nil && r.doesSharedWork(); since, name = r.progress.Gap() {
 			err := r.backfill(ctx, since)
 			if err == nil {
-				r.reach.Filled(name)
+				r.progress.CloseGap(name)
 				continue
 			}
-			wait := pauses.Next(asked(err))
-			r.log.Warn("missed messages not fetched yet", "since", since.UTC(), "wait", wait, "err", err)
+			wait := pauses.Next(retryAfter(err))
+			r.log.Warn("cannot fetch missed messages yet", "since", since.UTC(), "wait", wait, "err", err)
 			_ = retry.Wait(ctx, wait) // the loop checks ctx
 		}
-		r.settle(ctx)
+		r.fetchAllPostponed(ctx)
 	}
 }
 
@@ -75,8 +75,8 @@ func (r *receiver) backfill(ctx context.Context, since time.Time) error {
 		from = cut
 	}
 	oldest := strconv.FormatInt(from.Unix(), 10) + ".000000"
-	live := r.reach.Threads()
-	list, err := r.conversations(ctx, live)
+	live := r.progress.Threads()
+	list, err := r.listConversations(ctx, live)
 	if err != nil {
 		return fmt.Errorf("list conversations: %w", err)
 	}
@@ -89,7 +89,7 @@ func (r *receiver) backfill(ctx context.Context, since time.Time) error {
 		found += n
 		for _, root := range roots {
 			if threads++; threads > maxThreads {
-				r.log.Warn("messages may stay missing: too many threads", "searched", maxThreads)
+				r.log.Warn("too many threads: messages may be missing", "searched", maxThreads)
 				break
 			}
 			n, err := r.fillThread(ctx, c, root, oldest)
@@ -103,19 +103,19 @@ func (r *receiver) backfill(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// conversations lists what to search, the most important first.
-func (r *receiver) conversations(ctx context.Context, live map[string][]string) ([]conversation, error) {
+// listConversations lists the conversations to search, the most important first.
+func (r *receiver) listConversations(ctx context.Context, live map[string][]string) ([]conversation, error) {
 	var list []conversation
 	for _, kind := range []struct{ event, list string }{
 		{"im", "im"}, {"mpim", "mpim"}, {"group", "private_channel"}, {"channel", "public_channel"},
 	} {
 		params := slack.GetConversationsForUserParameters{Types: []string{kind.list}, ExcludeArchived: true, Limit: maxConversations}
 		for more := true; more && len(list) <= maxConversations; more = params.Cursor != "" {
-			page, err := insist(ctx, r.api, "users.conversations", func(ctx context.Context, api *slack.Client) (page []slack.Channel, err error) {
+			page, err := retryRateLimited(ctx, r.api, "users.conversations", func(ctx context.Context, api *slack.Client) (page []slack.Channel, err error) {
 				page, params.Cursor, err = api.GetConversationsForUserContext(ctx, &params)
 				return page, err
 			})
-			if err := r.unlessUnreadable(err, kind.list); err != nil {
+			if err := r.ignoreUnreadable(err, kind.list); err != nil {
 				return nil, err
 			}
 			for _, c := range page {
@@ -138,35 +138,35 @@ func (r *receiver) conversations(ctx context.Context, live map[string][]string) 
 		return cmp.Compare(rank(a), rank(b))
 	})
 	if len(list) > maxConversations {
-		r.log.Warn("messages may stay missing: too many conversations", "searched", maxConversations)
+		r.log.Warn("too many conversations: messages may be missing", "searched", maxConversations)
 		list = list[:maxConversations]
 	}
 	return list, nil
 }
 
-// fillConversation passes messages outside of threads to the inbox, and returns the threads to search:
-// those known, and those begun lately.
+// fillConversation passes messages outside of threads to the inbox. It returns the threads to search:
+// the known ones, and those that began recently.
 func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest string, known []string) (roots []string, n int, err error) {
 	// Without an end the pages begin at the oldest message, and the bound would drop the newest.
 	latest := strconv.FormatInt(r.api.clock.Now().Add(maxGap).Unix(), 10) + ".000000"
-	params := slack.GetConversationHistoryParameters{ChannelID: c.id, Oldest: oldest, Latest: latest, Limit: missedPage}
+	params := slack.GetConversationHistoryParameters{ChannelID: c.id, Oldest: oldest, Latest: latest, Limit: missedPageSize}
 	var all []slack.Message
 	for more := true; more && len(all) < maxMissed; more = params.Cursor != "" {
-		page, err := insist(ctx, r.api, "conversations.history", func(ctx context.Context, api *slack.Client) (*slack.GetConversationHistoryResponse, error) {
+		page, err := retryRateLimited(ctx, r.api, "conversations.history", func(ctx context.Context, api *slack.Client) (*slack.GetConversationHistoryResponse, error) {
 			return api.GetConversationHistoryContext(ctx, &params)
 		})
 		if err != nil {
-			return nil, n, r.unlessUnreadable(err, c.id)
+			return nil, n, r.ignoreUnreadable(err, c.id)
 		}
 		all, params.Cursor = append(all, page.Messages...), page.ResponseMetaData.NextCursor
 	}
 	if params.Cursor != "" {
-		r.log.Warn("messages may stay missing: too many in one conversation", "conversation", c.id, "fetched", len(all))
+		r.log.Warn("too many messages in one conversation: some may be missing", "conversation", c.id, "fetched", len(all))
 	}
 	roots = slices.Clone(known)
 	slices.SortStableFunc(all, func(a, b slack.Message) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
 	for _, m := range all {
-		if err := r.offer(ctx, c, m); err != nil {
+		if err := r.acceptMissed(ctx, c, m); err != nil {
 			return nil, n, err
 		}
 		n++
@@ -179,17 +179,17 @@ func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest 
 
 // fillThread passes the replies of a thread to the inbox.
 func (r *receiver) fillThread(ctx context.Context, c conversation, root, oldest string) (n int, err error) {
-	params := slack.GetConversationRepliesParameters{ChannelID: c.id, Timestamp: root, Oldest: oldest, Limit: missedPage}
+	params := slack.GetConversationRepliesParameters{ChannelID: c.id, Timestamp: root, Oldest: oldest, Limit: missedPageSize}
 	for more := true; more && n < maxMissed; more = params.Cursor != "" {
-		page, err := insist(ctx, r.api, "conversations.replies", replies(&params))
+		page, err := retryRateLimited(ctx, r.api, "conversations.replies", readReplies(&params))
 		if err != nil {
-			return n, r.unlessUnreadable(err, c.id)
+			return n, r.ignoreUnreadable(err, c.id)
 		}
 		for _, m := range page {
 			if m.Timestamp <= oldest || m.Timestamp == root {
 				continue // every page repeats the first message
 			}
-			if err := r.offer(ctx, c, m); err != nil {
+			if err := r.acceptMissed(ctx, c, m); err != nil {
 				return n, err
 			}
 			n++
@@ -198,41 +198,41 @@ func (r *receiver) fillThread(ctx context.Context, c conversation, root, oldest 
 	return n, nil
 }
 
-// insist repeats a call while Slack rate-limits it.
-func insist[T any](ctx context.Context, c *client, method string, with func(context.Context, *slack.Client) (T, error)) (T, error) {
+// retryRateLimited repeats a call while Slack rate-limits it.
+func retryRateLimited[T any](ctx context.Context, c *client, method string, with func(context.Context, *slack.Client) (T, error)) (T, error) {
 	for i := 1; ; i++ {
-		answer, err := ask(ctx, c, method, with)
+		answer, err := callWithResult(ctx, c, method, with)
 		var ce *callError
-		if !errors.As(err, &ce) || ce.code != "ratelimited" || i == maxInsist || retry.Wait(ctx, max(ce.retryAfter, minBackOff)) != nil {
+		if !errors.As(err, &ce) || ce.code != "ratelimited" || i == maxRateLimitTries || retry.Wait(ctx, max(ce.retryAfter, minBackOff)) != nil {
 			return answer, err
 		}
 	}
 }
 
-// unlessUnreadable returns an error, except if Slack refuses for good to read a conversation. That is
-// logged once for each reason.
-func (r *receiver) unlessUnreadable(err error, where string) error {
+// ignoreUnreadable returns the error, or nil if Slack permanently refuses to let the app read a
+// conversation. Each reason for that is logged once.
+func (r *receiver) ignoreUnreadable(err error, where string) error {
 	var ce *callError
-	if !errors.As(err, &ce) || ce.code == "" || transient(ce) || wrongToken(err) {
+	if !errors.As(err, &ce) || ce.code == "" || isTransient(ce) || isTokenError(err) {
 		return err
 	}
-	if _, told := r.told.LoadOrStore(ce.code+" "+ce.needed, true); !told {
-		r.log.Warn("messages that came without a connection stay missing where slack does not let the app read: "+
-			"add the scope under oauth & permissions and install it again", "first", where, "scope", ce.needed, "err", err)
+	if _, told := r.loggedReasons.LoadOrStore(ce.code+" "+ce.missingScope, true); !told {
+		r.log.Warn("missed messages cannot be fetched where slack does not let the app read: "+
+			"add the scope under oauth & permissions and install it again", "first", where, "scope", ce.missingScope, "err", err)
 	}
 	return nil
 }
 
-// offer passes a message to the inbox as its event would have, in the order of its queue.
-func (r *receiver) offer(ctx context.Context, c conversation, m slack.Message) error {
-	e := &event{message: messageOf(m.Msg), Channel: c.id, ChannelType: c.kind, shared: c.shared, threaded: r.self.agentView}
+// acceptMissed passes a message to the inbox as its event would have been, in the order of its queue.
+func (r *receiver) acceptMissed(ctx context.Context, c conversation, m slack.Message) error {
+	e := &event{message: newMessage(m.Msg), Channel: c.id, ChannelType: c.kind, shared: c.shared, threaded: r.self.agentView}
 	e.Type = "message"
 	done := make(chan error, 1)
-	ran := r.queues.do(ctx, intake{event: e}.queue(), func() {
+	ran := r.queues.enqueue(ctx, intake{event: e}.queueKey(), func() {
 		msg, err := r.convert(ctx, e)
-		// A missed command to stop was about a turn of that time.
+		// A missed /stop meant a turn that has ended since.
 		if err == nil && msg != nil && strings.TrimSpace(msg.Text) != "/stop" {
-			err = r.give(ctx, msg)
+			err = r.deliver(ctx, msg)
 		}
 		done <- err
 	})
@@ -242,11 +242,11 @@ func (r *receiver) offer(ctx context.Context, c conversation, m slack.Message) e
 	return <-done
 }
 
-// messageOf converts a message of the library to that of an event.
-func messageOf(m slack.Msg) message {
+// newMessage converts a message of the library to the one in an event.
+func newMessage(m slack.Msg) message {
 	out := message{
 		Type: m.Type, Subtype: m.SubType, User: m.User, BotID: m.BotID, Text: m.Text,
-		TS: m.Timestamp, ThreadTS: m.ThreadTimestamp, Parent: m.ParentUserId, Team: m.Team, Username: m.Username,
+		TS: m.Timestamp, ThreadTS: m.ThreadTimestamp, ParentUserID: m.ParentUserId, Team: m.Team, Username: m.Username,
 	}
 	if m.BotProfile != nil {
 		out.Profile.Name = m.BotProfile.Name
@@ -255,19 +255,19 @@ func messageOf(m slack.Msg) message {
 		out.Attachments, _ = json.Marshal(m.Attachments) // it was decoded from JSON
 	}
 	for _, f := range m.Files {
-		out.Files = append(out.Files, attachedOf(f))
+		out.Files = append(out.Files, newAttachedFile(f))
 	}
 	return out
 }
 
-func (r *receiver) give(ctx context.Context, msg *chats.Message) error {
+func (r *receiver) deliver(ctx context.Context, msg *chats.Message) error {
 	err := r.in.Accept(ctx, *msg)
 	if ctx.Err() == nil {
-		r.health.accepted(err)
+		r.health.recordAccept(err)
 	}
 	if err == nil {
-		r.surface.Begun(ctx, *msg)
-		r.reach.Touch(msg.Chat)
+		r.surface.SetThreadTitle(ctx, *msg)
+		r.progress.Touch(msg.Chat)
 	}
 	return err
 }

@@ -101,7 +101,7 @@ func (n *notes) replace(state map[string]storage.Entry) {
 // deaf is a workspace that delivers nothing while it is, and never again.
 func deaf() emulator.Config {
 	cfg := quick()
-	cfg.Retry = []time.Duration{}
+	cfg.RetryDelays = []time.Duration{}
 	return cfg
 }
 
@@ -150,7 +150,7 @@ func TestWhatASocketMissedIsAnsweredOnce(t *testing.T) {
 
 	hear := f.lose()
 	f.inject(emulator.Fault{Method: "apps.connections.open", Times: 2, Effect: emulator.ServerError})
-	f.Drop()
+	f.BreakSockets()
 	missed := []emulator.Sent{
 		f.say(f.dm, "two", nil),
 		f.say(f.channel, "three", &emulator.SayOptions{Thread: root.TS}),
@@ -191,14 +191,14 @@ func TestBackfillAfterARestart(t *testing.T) {
 	f.acked(root, quiet)
 	back.Store(0)
 	f.Disconnect("refresh_requested")
-	f.wait(func(s emulator.State) bool { return s.Opened() >= 2 })
+	f.wait(func(s emulator.State) bool { return s.OpenedSockets() >= 2 })
 	f.acked(f.say(f.channel, "a sign of life two hours later", nil))
 	before := len(f.in.all())
 	f.stop()
 
 	f.lose()
 	var want []string
-	for i := range 3 * missedPage / 2 {
+	for i := range 3 * missedPageSize / 2 {
 		f.say(f.dm, "message "+strconv.Itoa(i), nil)
 		want = append(want, "message "+strconv.Itoa(i))
 	}
@@ -226,7 +226,7 @@ func TestBackfillAfterARestart(t *testing.T) {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 	f.stop()
-	if since, _ := p.reach.Gap(); !since.IsZero() {
+	if since, _ := p.progress.Gap(); !since.IsZero() {
 		t.Errorf("the gap since %v is not filled", since)
 	}
 }
@@ -235,11 +235,11 @@ func TestBackfillOnlyWhereSomethingMayBeMissing(t *testing.T) {
 	f := start(t, quick(), func(c *Config) { c.KV = &notes{} })
 	f.acked(f.say(f.dm, "the first start", nil))
 	f.Disconnect("refresh_requested")
-	f.wait(func(s emulator.State) bool { return s.Opened() >= 2 })
+	f.wait(func(s emulator.State) bool { return s.OpenedSockets() >= 2 })
 	f.acked(f.say(f.dm, "a new socket takes over", nil))
 	f.stop()
 	f.View(func(s emulator.State) {
-		if n := s.Calls("users.conversations") + s.Calls("conversations.history"); n != 0 {
+		if n := s.CallCount("users.conversations") + s.CallCount("conversations.history"); n != 0 {
 			t.Errorf("%d calls for messages that are not missing", n)
 		}
 	})
@@ -252,7 +252,7 @@ func TestBackfillSurvivesTrouble(t *testing.T) {
 	f.make(emulator.ChannelSpec{ID: "C8", Kind: emulator.Private, Members: []string{f.user}})
 	f.acked(f.say(f.dm, "one", nil))
 	f.lose()
-	f.Drop()
+	f.BreakSockets()
 	f.say("C7", "<@U0BOT> secret", nil)
 	f.say("C8", "<@U0BOT> secret", nil)
 	f.say(f.channel, "<@U0BOT> two", nil)
@@ -296,7 +296,7 @@ func TestMarksThatCannotBeKept(t *testing.T) {
 	f := start(t, quick(), func(c *Config) { c.KV = kept })
 	f.acked(f.say(f.dm, "one", nil))
 	f.stop()
-	if log := f.log.String(); !strings.Contains(log, "not known since when") || !strings.Contains(log, "not saved up to when") {
+	if log := f.log.String(); !strings.Contains(log, "cannot load the cursor") || !strings.Contains(log, "cannot save the cursor") {
 		t.Errorf("the log does not say it:\n%s", log)
 	}
 }
@@ -328,5 +328,5 @@ func (f *fixture) bridged(a turn.Agent) {
 			f.t.Error(err)
 		}
 	})
-	f.wait(func(s emulator.State) bool { return s.Sockets() > 0 })
+	f.wait(func(s emulator.State) bool { return s.ActiveSockets() > 0 })
 }

@@ -92,7 +92,7 @@ func TestManyThreads(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	f.wait(func(s emulator.State) bool { return s.Undelivered() == 0 })
+	f.wait(func(s emulator.State) bool { return s.UnackedCount() == 0 })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -17,22 +17,22 @@ import (
 type App struct {
 	// Name is the name of the bot, Team the name of its workspace.
 	Name, Team string
-	// Lacks are the scopes of the manifest that the bot token lacks, each with what does not work
-	// without it. It is empty if Slack does not tell the scopes.
-	Lacks []MissingScope
-	// AgentView says that direct messages with the app are threads.
+	// MissingScopes are the scopes in the manifest that the bot token lacks. It is empty if Slack does
+	// not report the scopes.
+	MissingScopes []MissingScope
+	// AgentView is set if direct messages with the app are threads.
 	AgentView bool
 }
 
 // MissingScope is a scope that the bot token lacks, and what does not work without it.
-type MissingScope struct{ Scope, Broken string }
+type MissingScope struct{ Scope, Consequence string }
 
-// agentScope is the scope of apps with the agent view. Slack gives it to no others, and no call reports
-// the feature itself.
+// agentScope is the scope of apps with the agent view. Slack gives it to no other apps, and no call
+// reports the feature itself.
 const agentScope = "assistant:write"
 
-// broken says what does not work without a scope.
-var broken = map[string]string{
+// consequences describes what does not work without a scope.
+var consequences = map[string]string{
 	"app_mentions:read": "mentions in channels are not heard",
 	agentScope:          "direct messages are no threads, do not stream and show no sign of work",
 	"channels:history":  "what is said in public channels is not heard",
@@ -52,8 +52,8 @@ var broken = map[string]string{
 	"users:read":        "people have no names, and nobody counts as an administrator",
 }
 
-// Check asks Slack who the bot is and what it may do, and in Socket Mode whether the app-level token
-// opens a connection. The text of an error says what to do.
+// Check asks Slack for the identity and scopes of the bot, and in Socket Mode checks whether the
+// app-level token opens a connection. The text of an error tells the operator what to do.
 func Check(ctx context.Context, cfg Config) (App, error) {
 	p, err := New(cfg)
 	if err != nil {
@@ -65,8 +65,8 @@ func Check(ctx context.Context, cfg Config) (App, error) {
 		return App{}, err
 	}
 	app := App{Name: who.User, Team: who.Team}
-	app.Lacks, app.AgentView = readScopes(who.Header)
-	if p.signatures.Wanted() {
+	app.MissingScopes, app.AgentView = readScopes(who.Header)
+	if p.verifier.Enabled() {
 		return app, nil
 	}
 	if _, err = p.api.socketAddress(ctx); err != nil {
@@ -75,13 +75,13 @@ func Check(ctx context.Context, cfg Config) (App, error) {
 	return app, nil
 }
 
-// whoAmI asks Slack who the bot is. The text of an error says what to do.
+// whoAmI asks Slack for the identity of the bot. The text of an error tells the operator what to do.
 func (c *client) whoAmI(ctx context.Context) (*slack.AuthTestResponse, error) {
-	who, err := ask(ctx, c, "auth.test", func(ctx context.Context, api *slack.Client) (*slack.AuthTestResponse, error) {
+	who, err := callWithResult(ctx, c, "auth.test", func(ctx context.Context, api *slack.Client) (*slack.AuthTestResponse, error) {
 		return api.AuthTestContext(ctx)
 	})
 	switch {
-	case wrongToken(err):
+	case isTokenError(err):
 		return nil, fmt.Errorf("slack: the bot token is refused: check SLACK_BOT_TOKEN (xoxb-…): %w", err)
 	case err != nil:
 		return nil, fmt.Errorf("slack cannot be reached: check SLACK_API_URL and the network: %w", err)
@@ -91,8 +91,8 @@ func (c *client) whoAmI(ctx context.Context) (*slack.AuthTestResponse, error) {
 	return who, nil
 }
 
-// readScopes compares the scopes in a response's header with the manifest's; a proxy may drop the
-// header.
+// readScopes compares the scopes in a response's header with those in the manifest. A proxy may drop
+// the header.
 func readScopes(header http.Header) (lacks []MissingScope, agentView bool) {
 	list := header.Get("X-Oauth-Scopes")
 	if list == "" {
@@ -101,7 +101,7 @@ func readScopes(header http.Header) (lacks []MissingScope, agentView bool) {
 	have := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 	for _, scope := range manifest.Scopes() {
 		if !slices.Contains(have, scope) {
-			lacks = append(lacks, MissingScope{scope, broken[scope]})
+			lacks = append(lacks, MissingScope{scope, consequences[scope]})
 		}
 	}
 	return lacks, slices.Contains(have, agentScope)

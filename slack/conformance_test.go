@@ -58,7 +58,7 @@ func townOf(t *testing.T, cfg emulator.Config, protocol string, app []byte) plat
 	cfg.AckTimeout = time.Second
 	w := &harness{agent: app != nil, direct: map[string]string{}, roots: map[string]string{}}
 	var err error
-	if cfg.TLS, w.root, err = wire.Certificate(); err != nil {
+	if cfg.TLS, w.root, err = wire.NewCertificate(); err != nil {
 		t.Fatal(err)
 	}
 	cfg.TLS.NextProtos = slices.Compact([]string{protocol, "http/1.1"}) // sockets begin with the latter
@@ -118,7 +118,7 @@ func place(channel, thread string) platformtest.Place {
 func (w *harness) Adapter() chats.Platform {
 	w.t.Helper()
 	// What is pressed before Slack has noticed that the one before is gone is lost.
-	w.wait(func(s emulator.State) bool { return s.Sockets() == 0 })
+	w.wait(func(s emulator.State) bool { return s.ActiveSockets() == 0 })
 	p, err := New(Config{Settings: Settings{BotToken: redact.Secret(w.BotToken()), AppToken: redact.Secret(w.AppToken()), APIURL: w.url}, HTTPClient: w.client()})
 	if err != nil {
 		w.t.Fatal(err)
@@ -155,8 +155,8 @@ func (w *harness) Say(in platformtest.Place, by, text string) string {
 	return w.tell(in, by, text, emulator.SayOptions{})
 }
 
-// Point implements [platformtest.Pointer].
-func (w *harness) Point(in platformtest.Place, by, text string, at platformtest.Original) {
+// Quote implements [platformtest.Quoter].
+func (w *harness) Quote(in platformtest.Place, by, text string, at platformtest.Original) {
 	w.t.Helper()
 	of := emulator.Share{Channel: w.at(in).ID, TS: at.Own}
 	if at.Own == "" {
@@ -189,7 +189,7 @@ func (w *harness) Ambient(in platformtest.Place, by, text string) {
 // Speak implements [platformtest.Speaker].
 func (w *harness) Speak(in platformtest.Place, by string, sound []byte) {
 	w.t.Helper()
-	w.tell(in, by, "", emulator.SayOptions{Files: []emulator.Attachment{{Name: "audio_message.m4a", MIME: "audio/mp4", Data: sound, Clip: 3}}})
+	w.tell(in, by, "", emulator.SayOptions{Files: []emulator.Attachment{{Name: "audio_message.m4a", MIME: "audio/mp4", Data: sound, ClipSeconds: 3}}})
 }
 
 // React implements [platformtest.Reactor].
@@ -244,7 +244,7 @@ func (w *harness) tell(in platformtest.Place, by, text string, opts emulator.Say
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		return sent.Trigger
+		return sent.TriggerID
 	}
 	w.mu.Lock()
 	root, shared := w.roots[chat.ID]
@@ -305,7 +305,7 @@ func buttonsOf(m emulator.Message) (rows [][]chats.Button) {
 // Remove implements [platformtest.Remover].
 func (w *harness) Remove(in platformtest.Place, message string) {
 	w.t.Helper()
-	if err := w.TakeAway(w.at(in).ID, message); err != nil {
+	if err := w.DeleteBotMessage(w.at(in).ID, message); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -342,7 +342,7 @@ func (w *harness) Await(ctx context.Context, enough func(platformtest.View) bool
 }
 
 func (w *harness) view(st emulator.State) platformtest.View {
-	v := platformtest.View{Sends: st.Calls("chat.postMessage") + st.Calls("chat.startStream")}
+	v := platformtest.View{Sends: st.CallCount("chat.postMessage") + st.CallCount("chat.startStream")}
 	for _, channel := range st.Channels() {
 		for _, m := range st.Answers(channel) {
 			if m.Ephemeral != "" {
@@ -350,12 +350,12 @@ func (w *harness) view(st emulator.State) platformtest.View {
 				continue
 			}
 			v.Messages = append(v.Messages, platformtest.Shown{
-				Place: w.placeOf(m), Text: unescape(m.Shown), Length: len(utf16.Encode([]rune(m.Shown))), ID: m.TS, Buttons: buttonsOf(m), Streams: m.Streams,
+				Place: w.placeOf(m), Text: unescape(m.Shown), Length: len(utf16.Encode([]rune(m.Shown))), ID: m.TS, Buttons: buttonsOf(m), Streams: m.IsStreaming,
 			})
 		}
 		for _, m := range st.Messages(channel) {
-			if slices.Contains(m.Reactions, eyes) {
-				v.Signed = append(v.Signed, m.TS)
+			if slices.Contains(m.Reactions, eyesEmoji) {
+				v.Acknowledged = append(v.Acknowledged, m.TS)
 			}
 			if _, stands := st.Status(channel, m.TS); (stands || st.Session(channel, m.TS) == "processing") && !slices.Contains(v.Working, place(channel, m.TS)) {
 				v.Working = append(v.Working, place(channel, m.TS))

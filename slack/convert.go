@@ -12,25 +12,25 @@ import (
 	"oneclaw/slack/shared"
 )
 
-// Types of what Slack sends, as envelopes name them.
+// Types of envelopes.
 const (
 	kindEvent       = "events_api"
 	kindCommand     = "slash_commands"
 	kindInteractive = "interactive"
 )
 
-// intake is something that Slack sent: one of its fields, or none if it is not for the bot.
+// intake is a payload from Slack. One of its fields is set, or none if it does not concern the bot.
 type intake struct {
-	event   *event
-	command *command
-	press   *interaction
-	agent   *agentEvent
-	said    *reaction
+	event    *event
+	command  *command
+	press    *interaction
+	agent    *agentEvent
+	reaction *reaction
 }
 
-// decode decodes a payload. It returns an empty intake for what does not concern the bot, and an error
-// for what should decode and does not.
-func (s self) decode(kind string, payload []byte) (intake, error) {
+// decode decodes a payload. It returns an empty intake if the payload does not concern the bot, and
+// an error if it should decode and does not.
+func (s identity) decode(kind string, payload []byte) (intake, error) {
 	switch kind {
 	case kindCommand:
 		var c command
@@ -44,7 +44,7 @@ func (s self) decode(kind string, payload []byte) (intake, error) {
 	case kindInteractive:
 		return s.decodePress(payload)
 	case kindEvent:
-		var o outer
+		var o eventWrapper
 		if err := json.Unmarshal(payload, &o); err != nil {
 			return intake{}, fmt.Errorf("decode event: %w", err)
 		}
@@ -53,9 +53,9 @@ func (s self) decode(kind string, payload []byte) (intake, error) {
 	return intake{}, nil
 }
 
-func (s self) decodeEvent(o outer) (intake, error) {
-	var kind kindOf
-	if !s.isOurs(o.TeamID) && !s.isOurs(o.Context) || len(o.Event) == 0 {
+func (s identity) decodeEvent(o eventWrapper) (intake, error) {
+	var kind typeOnly
+	if !s.isOurs(o.TeamID) && !s.isOurs(o.ContextTeamID) || len(o.Event) == 0 {
 		return intake{}, nil
 	}
 	if err := json.Unmarshal(o.Event, &kind); err != nil {
@@ -63,13 +63,13 @@ func (s self) decodeEvent(o outer) (intake, error) {
 	}
 	switch {
 	case kind.Type == sessionStopped, kind.Type == homeOpened, kind.Type == threadStarted:
-		return s.decodeAgent(o)
+		return s.decodeAgentEvent(o)
 	case isReaction(kind.Type):
 		said, err := decodeReaction(o.Event, s.user)
 		if said != nil {
 			said.Shared = o.Shared || !s.isOurs(o.TeamID)
 		}
-		return intake{said: said}, err
+		return intake{reaction: said}, err
 	case kind.Type != "message" && kind.Type != "app_mention":
 		return intake{}, nil
 	}
@@ -85,12 +85,12 @@ func (s self) decodeEvent(o outer) (intake, error) {
 }
 
 // isOurs reports whether something comes from the bot's workspace.
-func (s self) isOurs(team string) bool {
+func (s identity) isOurs(team string) bool {
 	return team != "" && (team == s.team || team == s.enterprise)
 }
 
-// queue names the conversation in whose order an intake is accepted.
-func (in intake) queue() string {
+// queueKey names the conversation in whose order an intake is accepted.
+func (in intake) queueKey() string {
 	switch {
 	case in.command != nil:
 		return in.command.ChannelID
@@ -98,8 +98,8 @@ func (in intake) queue() string {
 		return in.press.Channel.ID + "/" + in.press.Container.MessageTS
 	case in.agent != nil:
 		return in.agent.Channel + "/" + in.agent.ThreadTS
-	case in.said != nil:
-		return in.said.Channel + "/" + in.said.TS
+	case in.reaction != nil:
+		return in.reaction.Channel + "/" + in.reaction.TS
 	case in.event == nil:
 		return ""
 	}
@@ -121,8 +121,8 @@ func (e *event) isDirect() bool {
 	return e.ChannelType == "im" || e.ChannelType == "" && strings.HasPrefix(e.Channel, "D")
 }
 
-// chat returns the chat of a message. A message in a channel, or in a direct chat with the agent view,
-// that is in no thread begins a thread with its answer.
+// chat returns the chat of a message. In a channel, or in a direct chat with the agent view, a message
+// outside of threads begins a thread with its answer.
 func (e *event) chat(m *message) chats.Chat {
 	chat := chats.Chat{Platform: Name, ID: e.Channel, Thread: m.ThreadTS}
 	switch {
@@ -134,114 +134,114 @@ func (e *event) chat(m *message) chats.Chat {
 	return chat
 }
 
-// fromPerson reports whether a message is neither from a bot nor from Slack itself.
-func (m *message) fromPerson() bool {
+// isFromPerson reports whether a message is neither from a bot nor from Slack itself.
+func (m *message) isFromPerson() bool {
 	return m.User != "" && m.User != "USLACKBOT" && m.BotID == "" && m.TS != ""
 }
 
-// spoken reports whether messages of a subtype are written by users; others report that a user joined,
-// or that a topic changed.
-func spoken(subtype string) bool {
+// isUserSubtype reports whether messages of a subtype are written by users. Others report that a user
+// joined, or that a topic changed.
+func isUserSubtype(subtype string) bool {
 	return subtype == "" || subtype == "file_share" || subtype == "thread_broadcast" || subtype == "me_message"
 }
 
-// convert returns the message of an event; nil if it is not for the bot. An error means that this could
-// not be determined.
+// convert returns the message in an event, or nil if it is not for the bot. It returns an error if
+// that could not be determined.
 func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error) {
 	m := e.subject()
 	switch {
-	case r.self.wrote(m.User, m.BotID):
+	case r.self.isAuthor(m.User, m.BotID):
 		if m.ThreadTS != "" {
-			r.join(ctx, e.chat(m), m.Parent)
+			r.join(ctx, e.chat(m), m.ParentUserID)
 		}
 		return nil, nil
 	case !r.serves(e.Channel, e.isDirect()):
 		return nil, nil
-	case !m.fromPerson():
-		return r.overhear(e, m), nil
+	case !m.isFromPerson():
+		return r.convertAmbient(e, m), nil
 	case e.Subtype == "message_changed":
 		return r.convertEdit(ctx, e)
-	case !spoken(e.Subtype):
+	case !isUserSubtype(e.Subtype):
 		return nil, nil
 	}
 	msg, w := r.compose(e, m)
 	forBot, err := r.isForBot(ctx, e, msg, w.mentioned)
-	if err != nil || !forBot && !r.hears(m, msg) {
+	if err != nil || !forBot && !r.wantsAmbient(m, msg) {
 		return nil, err
 	}
 	files := m.Files
-	if r.name(e, m, msg, r.naming(ctx, forBot)); forBot {
-		files = r.api.known(ctx, files)
+	if r.fillNames(e, m, msg, r.nameLookupFor(ctx, forBot)); forBot {
+		files = r.api.completeFiles(ctx, files)
 	} else {
 		msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.WithoutThread()
 	}
-	msg.Files, msg.Skipped = readAttached(files)
+	msg.Files, msg.Skipped = convertFiles(files)
 	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && len(msg.Quoted) == 0 {
 		return nil, nil
 	}
 	return msg, nil
 }
 
-// overhear returns an ambient message for what a program, such as a bot or a workflow, has said in a
-// channel, if ambient messages are wanted there; else nil. Programs cannot ask the bot.
-func (r *receiver) overhear(e *event, m *message) *chats.Message {
-	if e.Message != nil || m.BotID == "" || m.TS == "" || !spoken(m.Subtype) && m.Subtype != "bot_message" {
+// convertAmbient returns an ambient message from a program, such as a bot or a workflow, in a channel
+// where ambient messages are wanted, and otherwise nil. Programs cannot ask the bot.
+func (r *receiver) convertAmbient(e *event, m *message) *chats.Message {
+	if e.Message != nil || m.BotID == "" || m.TS == "" || !isUserSubtype(m.Subtype) && m.Subtype != "bot_message" {
 		return nil
 	}
 	msg, _ := r.compose(e, m)
-	if !r.hears(m, msg) {
+	if !r.wantsAmbient(m, msg) {
 		return nil
 	}
 	if msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.WithoutThread(); m.User == "" {
 		msg.User = m.BotID
 	}
-	msg.UserName, msg.Text = r.self.saying(m, r.knownName)
-	msg.Quoted = r.self.pointed(m, e.Channel, r.knownName)
-	msg.Files, msg.Skipped = readAttached(m.Files)
+	msg.UserName, msg.Text = r.self.authorAndText(m, r.knownName)
+	msg.Quoted = r.self.quotedMessages(m, e.Channel, r.knownName)
+	msg.Files, msg.Skipped = convertFiles(m.Files)
 	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && len(msg.Quoted) == 0 {
 		return nil
 	}
 	return msg
 }
 
-// compose makes a message of an event. Users in it have no names yet: they are looked up only for
-// messages to the bot.
-func (r *receiver) compose(e *event, m *message) (*chats.Message, words) {
-	w := r.words(e, m, func(id string) string { return id })
+// compose makes a message from an event. It contains ids instead of the names of users, which are
+// looked up only for messages to the bot.
+func (r *receiver) compose(e *event, m *message) (*chats.Message, decodedText) {
+	w := r.readText(e, m, func(id string) string { return id })
 	inside := m.ThreadTS != "" && m.ThreadTS != m.TS
 	return &chats.Message{
-		Chat:   e.chat(m),
-		ID:     m.TS,
-		Kind:   chats.KindText,
-		User:   r.self.userID(m.User, m.team(), e.shared),
-		Direct: e.isDirect(),
-		Text:   w.text,
-		Time:   stamp(m.TS),
-		Inside: inside,
-		Called: inside && (w.mentioned || e.Type == "app_mention"),
+		Chat:        e.chat(m),
+		ID:          m.TS,
+		Kind:        chats.KindText,
+		User:        r.self.userID(m.User, m.team(), e.shared),
+		Direct:      e.isDirect(),
+		Text:        w.text,
+		Time:        parseTS(m.TS),
+		InThread:    inside,
+		MentionsBot: inside && (w.mentioned || e.Type == "app_mention"),
 	}, w
 }
 
-// words reads the text of a message.
-func (r *receiver) words(e *event, m *message, name names) words {
-	w := r.self.read(m.Text, name)
-	w.text = r.asCommand(w.text, e.isDirect() || w.called)
+// readText decodes the text of a message.
+func (r *receiver) readText(e *event, m *message, name nameLookup) decodedText {
+	w := r.self.decodeText(m.Text, name)
+	w.text = r.asCommand(w.text, e.isDirect() || w.addressed)
 	return w
 }
 
-// name looks up the sender's name and the names in the text, and reads the quoted messages.
-func (r *receiver) name(e *event, m *message, msg *chats.Message, name names) {
-	msg.Text, msg.UserName = r.words(e, m, name).text, name(m.User)
-	msg.Quoted = r.self.pointed(m, e.Channel, name)
+// fillNames looks up the sender's name and the names in the text, and reads the quoted messages.
+func (r *receiver) fillNames(e *event, m *message, msg *chats.Message, name nameLookup) {
+	msg.Text, msg.UserName = r.readText(e, m, name).text, name(m.User)
+	msg.Quoted = r.self.quotedMessages(m, e.Channel, name)
 }
 
 // isForBot reports whether a message is direct, mentions the bot, or is in a thread in which the bot
-// participates. It fills in what it has learned about the thread.
+// participates. It fills in the opener of the thread.
 func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, mentioned bool) (bool, error) {
 	m := e.subject()
 	inThread := m.ThreadTS != "" && m.ThreadTS != m.TS
 	mentioned = mentioned || e.Type == "app_mention"
-	msg.Opener = m.Parent
+	msg.Opener = m.ParentUserID
 	switch {
 	case e.isDirect():
 		msg.Opener = msg.User
@@ -251,40 +251,40 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, m
 		msg.Opener = msg.User
 		r.join(ctx, msg.Chat, msg.User)
 	default:
-		if m.Parent != "" && m.Parent == r.self.user {
-			r.join(ctx, msg.Chat, m.Parent)
+		if m.ParentUserID != "" && m.ParentUserID == r.self.user {
+			r.join(ctx, msg.Chat, m.ParentUserID)
 		}
 		if mentioned {
-			r.join(ctx, msg.Chat, m.Parent)
-			known, _ := r.recall(ctx, msg.Chat)
+			r.join(ctx, msg.Chat, m.ParentUserID)
+			known, _ := r.knownThread(ctx, msg.Chat)
 			msg.Opener = known.opener
 			if known.opener != "" || !strings.HasPrefix(msg.Text, "/") {
 				break // the opener is not needed
 			}
 		}
-		// Messages from before the bot was called in are not for it when Slack delivers them again.
+		// Messages from before the bot joined are not for it when Slack delivers them again.
 		key := e.Channel + "/" + m.TS
 		if is, _ := r.ignored.Get(key); is && !mentioned {
 			return false, nil
 		}
-		t, err := r.thread(ctx, r.self, msg.Chat)
+		t, err := r.lookUpThread(ctx, r.self, msg.Chat)
 		if err != nil {
-			return false, fmt.Errorf("find out who takes part in %s: %w", msg.Chat, err)
+			return false, fmt.Errorf("look up the participants of %s: %w", msg.Chat, err)
 		}
 		if !t.joined {
 			r.ignored.Put(key, true, ignoredAge)
 			return false, nil
 		}
-		msg.Opener = cmp.Or(m.Parent, t.opener)
+		msg.Opener = cmp.Or(m.ParentUserID, t.opener)
 	}
 	return true, nil
 }
 
-// convertEdit converts an edit of a text; link previews are edits as well. An edit that adds a mention
-// speaks to the bot for the first time.
+// convertEdit converts an edit of a text. Link previews arrive as edits as well. An edit that adds a
+// mention addresses the bot for the first time.
 func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, error) {
-	m, before := e.Message, e.Previous
-	if m == nil || before == nil || m.Text == before.Text && !addsQuote(before.Attachments, m.Attachments) || !spoken(m.Subtype) {
+	m, before := e.Message, e.PreviousMessage
+	if m == nil || before == nil || m.Text == before.Text && !addsQuote(before.Attachments, m.Attachments) || !isUserSubtype(m.Subtype) {
 		return nil, nil
 	}
 	msg, w := r.compose(e, m)
@@ -293,32 +293,32 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 		if _, err := r.isForBot(ctx, e, msg, true); err != nil {
 			return nil, err
 		}
-		r.name(e, m, msg, r.names(ctx))
-		msg.Files, msg.Skipped = readAttached(r.api.known(ctx, m.Files))
+		r.fillNames(e, m, msg, r.nameLookup(ctx))
+		msg.Files, msg.Skipped = convertFiles(r.api.completeFiles(ctx, m.Files))
 		return msg, nil
 	}
 	if !e.isDirect() && m.ThreadTS == "" && !was {
 		return nil, nil
 	}
-	// A message was for the bot if it has a job. Then its names are known.
-	r.name(e, m, msg, r.knownName)
+	// If the message was for the bot, it has a job and its names are cached.
+	r.fillNames(e, m, msg, r.knownName)
 	msg.Kind = chats.KindEdit
 	return msg, nil
 }
 
-// convertCommand converts a slash command to a message, or returns a reply for its user.
+// convertCommand converts a slash command to a message, or returns a reply to its user.
 func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Message, string) {
 	direct := isDirectID(c.ChannelID)
 	text := cmp.Or(strings.TrimSpace(unescape(c.Text)), "help")
 	first, rest, _ := strings.Cut(text, " ")
 	word := strings.ToLower(strings.TrimLeft(first, "/!"))
-	info, is := r.command(word)
+	info, is := r.lookUpCommand(word)
 	switch {
 	case !r.serves(c.ChannelID, direct):
 		return nil, "I do not work in this channel. Write to me in a direct message."
-	case info.OfThread && direct && r.self.agentView:
+	case info.NeedsThread && direct && r.self.agentView:
 		return nil, fmt.Sprintf("Each conversation here is a thread, and Slack has no slash commands in threads: write “!%s” in the thread you mean.", word)
-	case info.OfThread && !direct:
+	case info.NeedsThread && !direct:
 		return nil, fmt.Sprintf("A conversation in a channel is a thread, and Slack has no slash commands in threads: "+
 			"mention me in the thread you mean, as in “@%s %s”.", r.self.name, word)
 	case is:
@@ -327,10 +327,10 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 		return nil, fmt.Sprintf("I do not know that command; “/oneclaw help” lists all of them. To talk to me, mention me: “@%s …”.", r.self.name)
 	}
 	if c.ResponseURL != "" {
-		r.invited(ctx, c.ChannelID, shared.Invitation{ID: c.TriggerID, Command: true, Address: c.ResponseURL})
+		r.storeInvitation(ctx, c.ChannelID, shared.Invitation{ID: c.TriggerID, Command: true, Address: c.ResponseURL})
 	}
 	return &chats.Message{
 		Chat: chats.Chat{Platform: Name, ID: c.ChannelID}, ID: c.TriggerID, Kind: chats.KindText,
-		User: c.UserID, UserName: r.names(ctx)(c.UserID), Direct: direct, Opener: c.UserID, Text: text, Time: time.Now().UTC(),
+		User: c.UserID, UserName: r.nameLookup(ctx)(c.UserID), Direct: direct, Opener: c.UserID, Text: text, Time: time.Now().UTC(),
 	}, ""
 }

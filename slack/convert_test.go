@@ -15,7 +15,7 @@ import (
 	emulator "oneclaw/internal/emulator/slack"
 )
 
-var me = self{user: "U0BOT", bot: "B0BOT", name: "oneclaw", team: "T0ONECLAW"}
+var me = identity{user: "U0BOT", bot: "B0BOT", name: "oneclaw", team: "T0ONECLAW"}
 
 // offline is a receiver that can look nothing up, so that names are ids.
 func offline(t testing.TB) *receiver {
@@ -27,7 +27,7 @@ func offline(t testing.TB) *receiver {
 	for _, id := range []string{"U1", "U2"} {
 		p.people.Put(id, person{name: "name of " + id}, personAge)
 	}
-	return &receiver{Platform: p, in: newInbox(), self: me, queues: newQueues(nil)}
+	return &receiver{Platform: p, in: newInbox(), self: me, queues: newWorkQueues(nil)}
 }
 
 func wrap(t testing.TB, event []byte) []byte {
@@ -80,7 +80,7 @@ func eventOf(t *testing.T, event []byte) string {
 	r := offline(t)
 	r.join(t.Context(), chatOf("C1", "1700000000.000100"), "U2")
 	// Elsewhere the bot was looked for and not found.
-	r.threads.Put(chatOf("C1", "1500000000.000100"), thread{opener: "U2", looked: true}, absentAge)
+	r.threads.Put(chatOf("C1", "1500000000.000100"), thread{opener: "U2", lookedUp: true}, absentAge)
 	in, err := me.decode(kindEvent, wrap(t, bytes.TrimSpace(event)))
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestWhatProgramsSayIsOverheard(t *testing.T) {
 		var want *chats.Message
 		if tt.user != "" {
 			want = &chats.Message{
-				Chat: chatOf("C1", ""), ID: "1.000002", Kind: chats.KindAmbient, User: tt.user, UserName: tt.by, Text: tt.text, Time: stamp("1.000002"),
+				Chat: chatOf("C1", ""), ID: "1.000002", Kind: chats.KindAmbient, User: tt.user, UserName: tt.by, Text: tt.text, Time: parseTS("1.000002"),
 			}
 		}
 		if diff := cmp.Diff(want, msg); diff != "" || err != nil {
@@ -145,7 +145,7 @@ func TestWhatProgramsSayIsOverheard(t *testing.T) {
 // afterwards because its confirmation was late.
 func TestAMessageToOthersThatComesAgainIsNotForTheBot(t *testing.T) {
 	r := offline(t)
-	r.threads.Put(chatOf("C1", "1.000001"), thread{opener: "U2", looked: true}, absentAge)
+	r.threads.Put(chatOf("C1", "1.000001"), thread{opener: "U2", lookedUp: true}, absentAge)
 	say := func(text, ts string) bool {
 		event := `{"type":"message","channel_type":"channel","channel":"C1","user":"U1","text":"` + text + `","thread_ts":"1.000001","ts":"` + ts + `"}`
 		got, err := me.decode(kindEvent, wrap(t, []byte(event)))
@@ -204,7 +204,7 @@ func TestForeignWorkspaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, err := self{team: tt.ours, enterprise: tt.enterprise}.decode(kindEvent, payload)
+		in, err := identity{team: tt.ours, enterprise: tt.enterprise}.decode(kindEvent, payload)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ func TestThreadsAreLookedUp(t *testing.T) {
 		t.Errorf("got %+v", last)
 	}
 	f.View(func(s emulator.State) {
-		if n := s.Calls("conversations.replies"); n > 3 {
+		if n := s.CallCount("conversations.replies"); n > 3 {
 			t.Errorf("%d lookups: they are not remembered", n)
 		}
 	})
@@ -296,7 +296,7 @@ func FuzzEvent(f *testing.F) {
 		if err != nil || in.event == nil && in.command == nil {
 			return
 		}
-		_ = in.queue()
+		_ = in.queueKey()
 		if in.command != nil {
 			r.convertCommand(t.Context(), in.command)
 			return

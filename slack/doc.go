@@ -5,6 +5,6 @@
 // used: it drops unknown events without an acknowledgement, and acknowledges over whichever socket is
 // open.
 //
-// A thread is a chat of its own. Slack is asked whether the bot participates in one; the answer is
+// A thread is a separate chat. Slack is asked whether the bot participates in one, and the answer is
 // cached for a day.
 package slack

@@ -9,11 +9,11 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// postEphemeral posts a message for one user alone.
+// postEphemeral posts a message that only one user sees.
 const postEphemeral = "chat.postEphemeral"
 
 // SendEphemeral implements [chats.EphemeralSender]. If the bot or the user is not in the channel, it
-// responds to the command instead, which also only its user sees.
+// responds to the command instead, which only its user sees as well.
 func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", err
@@ -23,7 +23,7 @@ func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 	}, "not_in_channel", "channel_not_found", "user_not_in_channel")
 }
 
-// sendEphemeral posts a part for one user.
+// sendEphemeral posts a part that only one user sees.
 func (c *client) sendEphemeral(ctx context.Context, to chats.Address, user string, part chats.Part, plain bool) (string, error) {
 	part.FeedbackButtons, part.Layout = false, nil // ephemeral messages need neither
 	options, _, err := options(nil, to, part, plain)
@@ -35,7 +35,7 @@ func (c *client) sendEphemeral(ctx context.Context, to chats.Address, user strin
 	err = c.call(ctx, postEphemeral, func(ctx context.Context, api *slack.Client) (err error) {
 		ts, err = api.PostEphemeralContext(ctx, to.Chat.ID, id, options...)
 		if err == nil && ts == "" {
-			err = errors.New("the answer names no message")
+			err = errors.New("the response has no message id")
 		}
 		return err
 	})

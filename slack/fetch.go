@@ -26,7 +26,7 @@ const (
 
 var errSignIn = errors.New("slack: file: slack shows its sign-in page instead: the app needs the scope files:read and has to be in the channel")
 
-// FetchFile downloads a file of at most [chats.MaxFile].
+// FetchFile downloads a file of at most [chats.MaxFile] bytes.
 func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
 	if a.Size > chats.MaxFile {
 		return chats.ErrTooLarge
@@ -45,20 +45,20 @@ func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Write
 }
 
 func (c *client) fileInfo(ctx context.Context, id string) (*slack.File, error) {
-	return ask(ctx, c, "files.info", func(ctx context.Context, api *slack.Client) (*slack.File, error) {
+	return callWithResult(ctx, c, "files.info", func(ctx context.Context, api *slack.Client) (*slack.File, error) {
 		info, _, _, err := api.GetFileInfoContext(ctx, id, 0, 0)
 		return info, err
 	})
 }
 
-// known completes files with what Slack reports of them soon.
-func (c *client) known(ctx context.Context, files []attachedFile) []attachedFile {
+// completeFiles completes files with Slack's information about them, within lookupTimeout.
+func (c *client) completeFiles(ctx context.Context, files []attachedFile) []attachedFile {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	return knownFiles(ctx, files, c.fileInfo)
+	return completeFiles(ctx, files, c.fileInfo)
 }
 
-// download writes a file to w. Only Slack gets the token.
+// download writes a file to w. Only Slack's hosts get the token.
 func (c *client) download(ctx context.Context, address string, page bool, w io.Writer) error {
 	for range maxRedirects {
 		u, err := url.Parse(address)
@@ -75,12 +75,12 @@ func (c *client) download(ctx context.Context, address string, page bool, w io.W
 		if resp.StatusCode/100 == 3 {
 			next, err := resp.Location()
 			if err := errors.Join(err, resp.Body.Close()); err != nil {
-				return fmt.Errorf("slack: file: redirect: %w", c.Clean(err))
+				return fmt.Errorf("slack: file: redirect: %w", c.CleanError(err))
 			}
 			address = next.String()
 			continue
 		}
-		err = c.save(resp, page, w)
+		err = c.saveFile(resp, page, w)
 		return errors.Join(err, resp.Body.Close())
 	}
 	return errors.New("slack: file: too many redirects")
@@ -89,24 +89,24 @@ func (c *client) download(ctx context.Context, address string, page bool, w io.W
 func (c *client) get(ctx context.Context, u *url.URL) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("slack: file: %w", c.Clean(err))
+		return nil, fmt.Errorf("slack: file: %w", c.CleanError(err))
 	}
-	req.Header.Set("Authorization", "Bearer "+c.bot)
+	req.Header.Set("Authorization", "Bearer "+c.botToken)
 	resp, err := c.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("slack: file: %w", c.Clean(err))
+		return nil, fmt.Errorf("slack: file: %w", c.CleanError(err))
 	}
 	return resp, nil
 }
 
-func (c *client) save(resp *http.Response, page bool, w io.Writer) error {
+func (c *client) saveFile(resp *http.Response, page bool, w io.Writer) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("slack: file: http status %d", resp.StatusCode)
 	}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == pageType && !page {
 		return errSignIn
 	}
-	if err := c.Save(w, resp, chats.MaxFile, chats.ErrTooLarge); err != nil {
+	if err := c.CopyBody(w, resp, chats.MaxFile, chats.ErrTooLarge); err != nil {
 		return fmt.Errorf("slack: file: %w", err)
 	}
 	return nil

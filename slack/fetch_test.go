@@ -19,7 +19,7 @@ func TestFetch(t *testing.T) {
 	f := start(t, quick(), nil)
 	f.say(f.dm, "look", &emulator.SayOptions{Files: []emulator.Attachment{
 		{Name: "a.txt", MIME: "text/plain", Data: []byte("content")},
-		{Name: "shared.txt", MIME: "text/plain", Data: []byte("shared"), Lookup: true},
+		{Name: "shared.txt", MIME: "text/plain", Data: []byte("shared"), NeedsLookup: true},
 		{Name: "page.html", MIME: "text/html", Data: []byte("<p>page</p>")},
 	}})
 	files := f.in.wait(t, 1)[0].Files
@@ -51,9 +51,9 @@ func TestFetch(t *testing.T) {
 func TestFilesOfSharedChannelsAreLookedUp(t *testing.T) {
 	f := start(t, quick(), nil)
 	sent := []emulator.Attachment{
-		{Name: "report.pdf", MIME: "application/pdf", Data: []byte("%PDF-"), Lookup: true},
-		{Name: "note.m4a", MIME: "audio/mp4", Data: []byte("sound"), Clip: 3, Lookup: true},
-		{Name: "huge.bin", MIME: "application/octet-stream", Data: []byte("x"), Size: chats.MaxFile + 1, Lookup: true},
+		{Name: "report.pdf", MIME: "application/pdf", Data: []byte("%PDF-"), NeedsLookup: true},
+		{Name: "note.m4a", MIME: "audio/mp4", Data: []byte("sound"), ClipSeconds: 3, NeedsLookup: true},
+		{Name: "huge.bin", MIME: "application/octet-stream", Data: []byte("x"), Size: chats.MaxFile + 1, NeedsLookup: true},
 	}
 	f.say(f.dm, "look", &emulator.SayOptions{Files: sent})
 	m := f.in.wait(t, 1)[0]

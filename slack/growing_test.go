@@ -27,16 +27,16 @@ func TestAnyAnswerInAnyChunks(t *testing.T) {
 	known, id := redact.New(secrets[0]), ""
 	to := chats.Address{Chat: chatOf(f.dm, "")}
 	platformtest.CheckGrowth(t, platformtest.Growth{
-		Platform: p, Mask: known.Text, Growing: known.Unfinished, Secrets: secrets,
-		Shows: func(part chats.Part, anew bool) (shown string, err error) {
+		Platform: p, Mask: known.Text, Growing: known.MaskUnfinished, Secrets: secrets,
+		Show: func(part chats.Part, anew bool) (shown string, err error) {
 			show := chats.Preview{Part: part}
 			if anew {
 				id, err = p.Begin(t.Context(), to, show)
 			} else {
 				err = p.Update(t.Context(), to, id, show)
 			}
-			if err != nil || refusals.Len() > 0 || !p.surface.LaysOut() {
-				return "", errors.Join(err, fmt.Errorf("refused: %s, laid out: %v", refusals.String(), p.surface.LaysOut()))
+			if err != nil || refusals.Len() > 0 || !p.surface.CanUseLayouts() {
+				return "", errors.Join(err, fmt.Errorf("refused: %s, laid out: %v", refusals.String(), p.surface.CanUseLayouts()))
 			}
 			return f.message(f.dm, id).Shown, nil
 		},
@@ -46,11 +46,11 @@ func TestAnyAnswerInAnyChunks(t *testing.T) {
 // What is measured is in docs/speed.md.
 func TestStreams(t *testing.T) {
 	cfg := quick()
-	cfg.Rate, cfg.Burst, cfg.Updates = 1, 3, 50
+	cfg.MessagesPerSecond, cfg.Burst, cfg.EditsPerMinute = 1, 3, 50
 	town := townOf(t, cfg, "", nil)
 	server := town.Service.(interface{ View(func(emulator.State)) })
-	platformtest.Streams(t, town, os.Getenv("TEST_ONECLAW_STREAMS"), func() (n int) {
-		server.View(func(st emulator.State) { n = st.Calls("chat.update") })
+	platformtest.MeasureStreams(t, town, os.Getenv("TEST_ONECLAW_STREAMS"), func() (n int) {
+		server.View(func(st emulator.State) { n = st.CallCount("chat.update") })
 		return n
 	})
 }

@@ -8,61 +8,65 @@ import (
 	"time"
 )
 
-// health is the state of the connection. The zero value is not running.
+// health is the state of the connection. The zero value means not running.
 type health struct {
-	mu      sync.Mutex
-	running bool
-	open    int       // open sockets
-	since   time.Time // since when no socket is open
-	link    error     // why none is open
-	inbox   error     // error of the last Accept
-	failed  time.Time // when it failed
+	mu          sync.Mutex
+	running     bool
+	openSockets int       // open sockets
+	closedSince time.Time // when the last socket closed
+	linkError   error     // why no socket is open
+	inboxError  error     // error of the last Accept
+	failedAt    time.Time // time of the last Accept
 }
 
-// postedPatience is how long an app that could not store a posted event counts as unhealthy. A load
-// balancer sends nothing to an unhealthy one, so only time can end that state.
-const postedPatience = 15 * time.Second
+// unhealthyPeriod is how long an app that could not store a posted event counts as unhealthy. A load
+// balancer sends nothing to an unhealthy app, so only time can end that state.
+const unhealthyPeriod = 15 * time.Second
 
-func (h *health) change(f func()) {
+func (h *health) withLock(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f()
 }
 
 func (h *health) start() {
-	h.change(func() { h.running, h.open, h.since, h.link, h.inbox = true, 0, time.Now(), nil, nil })
+	h.withLock(func() {
+		h.running, h.openSockets, h.closedSince, h.linkError, h.inboxError = true, 0, time.Now(), nil, nil
+	})
 }
 
-func (h *health) stop() { h.change(func() { h.running = false }) }
+func (h *health) stop() { h.withLock(func() { h.running = false }) }
 
-// opened counts a connection and reports whether it is the only one.
-func (h *health) opened() (alone bool) {
-	h.change(func() {
-		h.open++
-		h.link, alone = nil, h.open == 1
+// handleOpened counts an open socket, and reports whether it is the only one.
+func (h *health) handleOpened() (alone bool) {
+	h.withLock(func() {
+		h.openSockets++
+		h.linkError, alone = nil, h.openSockets == 1
 	})
 	return alone
 }
 
-func (h *health) closed(err error) {
-	h.change(func() {
-		if h.open = max(0, h.open-1); h.open == 0 {
-			h.link, h.since = err, time.Now()
+func (h *health) handleClosed(err error) {
+	h.withLock(func() {
+		if h.openSockets = max(0, h.openSockets-1); h.openSockets == 0 {
+			h.linkError, h.closedSince = err, time.Now()
 		}
 	})
 }
 
-func (h *health) missed(err error) {
-	h.change(func() {
-		if h.open == 0 {
-			h.link = err
+func (h *health) handleConnectError(err error) {
+	h.withLock(func() {
+		if h.openSockets == 0 {
+			h.linkError = err
 		}
 	})
 }
 
-func (h *health) accepted(err error) { h.change(func() { h.inbox, h.failed = err, time.Now() }) }
+func (h *health) recordAccept(err error) {
+	h.withLock(func() { h.inboxError, h.failedAt = err, time.Now() })
+}
 
-// Health returns nil while events arrive and are stored, or what is wrong, for the operator.
+// Health returns nil while events arrive and are stored, and otherwise an error for the operator.
 func (p *Platform) Health() error {
 	h := &p.health
 	h.mu.Lock()
@@ -70,14 +74,14 @@ func (p *Platform) Health() error {
 	switch {
 	case !h.running:
 		return errors.New("slack: not connected")
-	case h.inbox != nil && (!p.signatures.Wanted() || time.Since(h.failed) < postedPatience):
-		return fmt.Errorf("slack: messages cannot be kept and wait at Slack: %w", h.inbox)
-	case h.open > 0:
+	case h.inboxError != nil && (!p.verifier.Enabled() || time.Since(h.failedAt) < unhealthyPeriod):
+		return fmt.Errorf("slack: messages cannot be kept and wait at Slack: %w", h.inboxError)
+	case h.openSockets > 0:
 		return nil
-	case h.link != nil:
-		return fmt.Errorf("slack: not connected since %s: %w", h.since.UTC().Format(time.RFC3339), h.link)
+	case h.linkError != nil:
+		return fmt.Errorf("slack: not connected since %s: %w", h.closedSince.UTC().Format(time.RFC3339), h.linkError)
 	}
-	return fmt.Errorf("slack: not connected since %s", h.since.UTC().Format(time.RFC3339))
+	return fmt.Errorf("slack: not connected since %s", h.closedSince.UTC().Format(time.RFC3339))
 }
 
 // Ping implements [chats.Pinger] with auth.test.

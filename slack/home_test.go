@@ -74,9 +74,9 @@ func TestAPlainAppWelcomesNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.wait(func(s emulator.State) bool { return s.Calls("views.publish") == 1 })
-	f.p.surface.Rest()
-	f.p.surface.Work(false)
+	f.wait(func(s emulator.State) bool { return s.CallCount("views.publish") == 1 })
+	f.p.surface.Stop()
+	f.p.surface.Start(false)
 	sent, err := f.OpenHome(f.user, "home")
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestAPlainAppWelcomesNobody(t *testing.T) {
 	f.say(f.dm, "hello", nil)
 	f.in.wait(t, 1)
 	f.View(func(s emulator.State) {
-		if s.Calls("views.publish") != 1 || s.Calls("assistant.threads.setSuggestedPrompts")+s.Calls("assistant.threads.setTitle") > 0 {
+		if s.CallCount("views.publish") != 1 || s.CallCount("assistant.threads.setSuggestedPrompts")+s.CallCount("assistant.threads.setTitle") > 0 {
 			t.Error("slack is asked for what the app lacks")
 		}
 	})

@@ -22,22 +22,22 @@ func TestAnswersAreJudgedWithSlacksButtons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := f.message(f.dm, ts); !m.Judged || m.Shown != part.Text || m.Text != part.Text {
+	if m := f.message(f.dm, ts); !m.HasFeedback || m.Shown != part.Text || m.Text != part.Text {
 		t.Errorf("there stands %+v", m)
 	}
-	for i, says := range []chats.Feedback{chats.Good, chats.Bad} {
-		if _, err := f.Press(f.dm, ts, f.user, string(map[chats.Feedback]string{chats.Good: "good", chats.Bad: "bad"}[says]), false); err != nil {
+	for i, says := range []chats.Feedback{chats.FeedbackGood, chats.FeedbackBad} {
+		if _, err := f.Press(f.dm, ts, f.user, string(map[chats.Feedback]string{chats.FeedbackGood: "good", chats.FeedbackBad: "bad"}[says]), false); err != nil {
 			t.Fatal(err)
 		}
 		got := f.in.wait(t, i+2)[i+1]
-		if got.Kind != chats.KindFeedback || got.On != ts || got.Text != string(says) || got.User != f.user {
+		if got.Kind != chats.KindFeedback || got.TargetID != ts || got.Text != string(says) || got.User != f.user {
 			t.Errorf("it comes as %+v", got)
 		}
 	}
 	f.wait(func(s emulator.State) bool {
 		n := 0
 		for _, m := range s.Messages(f.dm) {
-			if m.Ephemeral == f.user && m.Shown == surface.Thanks {
+			if m.Ephemeral == f.user && m.Shown == surface.FeedbackThanks {
 				n++
 			}
 		}
@@ -54,7 +54,7 @@ func TestAnswersAreJudgedWithSlacksButtons(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{ts, again} {
-		if m := f.message(f.dm, id); m.Judged || m.Shown != part.Text {
+		if m := f.message(f.dm, id); m.HasFeedback || m.Shown != part.Text {
 			t.Errorf("there stands %+v", m)
 		}
 	}
@@ -66,7 +66,7 @@ func TestAPlainAppShowsNoButtonsToJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := f.message(f.dm, ts); m.Judged || len(m.Blocks) > 0 {
+	if m := f.message(f.dm, ts); m.HasFeedback || len(m.Blocks) > 0 {
 		t.Errorf("there stands %+v", m)
 	}
 }

@@ -18,7 +18,7 @@ func TestTablesOfAnswers(t *testing.T) {
 	to := chats.Address{Chat: chatOf(f.dm, root.TS)}
 	part := f.p.Render("Prices:\n\n| what | price |\n|---|---|\n| tea | 3 |\n\n```go\nx()\n```\n")[0]
 	part.Note = "by the way"
-	laid, text := "Prices:\nwhat | price\ntea | 3\n```go\nx()\n```\n_by the way_", text(part, false)
+	laid, text := "Prices:\nwhat | price\ntea | 3\n```go\nx()\n```\n_by the way_", partText(part, false)
 	ts, err := f.send(to.Chat, part)
 	if err != nil {
 		t.Fatal(err)

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// outsiderMark separates the id of a user of another workspace from the id of that workspace, so that an
-// access rule for this workspace does not admit them.
+// outsiderMark separates the id of a user from another workspace from the id of that workspace, so that
+// an access rule for this workspace does not admit them.
 const outsiderMark = "@"
 
 // channelID matches the id of a channel.
 var channelID = regexp.MustCompile(`^[CG][A-Z0-9]+$`)
 
-// memberID matches the id of a user, with the workspace if that is another one.
+// memberID matches the id of a user, with the workspace if it is another one.
 var memberID = regexp.MustCompile(`^[UW][A-Z0-9]+(@([TE][A-Z0-9]+|unknown))?$`)
 
 // IsUserID implements [chats.UserIDChecker].
@@ -36,19 +36,19 @@ func checkChannels(list []string) ([]string, error) {
 	return ids, nil
 }
 
-// isDirectID reports whether a conversation is a direct chat, by its id. The name would prove nothing:
-// users name channels.
+// isDirectID reports whether a conversation is a direct chat, by its id. Its name would not show that,
+// as users name channels.
 func isDirectID(channel string) bool { return strings.HasPrefix(channel, "D") }
 
-// serves reports whether the bot works in a conversation: a direct chat, or one of the channels it is
-// limited to, if any.
+// serves reports whether the bot works in a conversation: in a direct chat, and in the channels that it
+// is limited to, or in all channels if there is no limit.
 func (p *Platform) serves(channel string, direct bool) bool {
 	return direct || len(p.channels) == 0 || slices.Contains(p.channels, channel)
 }
 
-// userID returns the id of a user for the bridge. Slack names the workspace of each sender; if it does
-// not and the channel is shared, the user counts as an outsider.
-func (s self) userID(user, team string, shared bool) string {
+// userID returns the id of a user for the bridge. Slack names the workspace of each sender. If it does
+// not, and the channel is shared, the user counts as an outsider.
+func (s identity) userID(user, team string, shared bool) string {
 	if team == "" && !shared || s.isOurs(team) {
 		return user
 	}

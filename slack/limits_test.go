@@ -76,7 +76,7 @@ func TestLimitedToChannels(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.run()
-	f.wait(func(s emulator.State) bool { return s.Sockets() > 0 })
+	f.wait(func(s emulator.State) bool { return s.ActiveSockets() > 0 })
 	outside := f.say(f.channel, "<@U0BOT> outside", nil)
 	edited, err := f.Edit(f.channel, outside.TS, "<@U0BOT> outside still")
 	if err != nil {

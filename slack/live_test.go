@@ -22,7 +22,7 @@ import (
 // Live C03: A history that is asked for by its oldest end begins there.
 func TestMissedMessagesComeInTheirOrder(t *testing.T) {
 	f := setup(t, quick(), nil)
-	f.p.reach.SignOfLife()
+	f.p.progress.RecordAlive()
 	f.SetScopes("chat:write") // nothing is delivered
 	var want []string
 	for i := range maxMissed + 150 {
@@ -59,7 +59,7 @@ func TestAMessageForOthersAsksForNoNames(t *testing.T) {
 	}
 	f.acked(f.say(f.channel, "<@U8> over", &emulator.SayOptions{Thread: root.TS}))
 	f.View(func(s emulator.State) {
-		if names, threads := s.Calls("users.info"), s.Calls("conversations.replies"); names > 0 || threads > 1 {
+		if names, threads := s.CallCount("users.info"), s.CallCount("conversations.replies"); names > 0 || threads > 1 {
 			t.Errorf("%d names and %d threads were asked for", names, threads)
 		}
 	})
@@ -78,18 +78,18 @@ func TestARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 		t.Run(fmt.Sprintf("killed %t", killed), func(t *testing.T) {
 			kept := &notes{}
 			cfg := quick()
-			cfg.Retry = []time.Duration{} // what is not acknowledged is lost
+			cfg.RetryDelays = []time.Duration{} // what is not acknowledged is lost
 			f := setup(t, cfg, func(c *Config) { c.KV = kept })
 			// anew starts a process that knows what is kept.
 			anew := func(state map[string]storage.Entry) {
 				if f.stop != nil {
 					f.stop()
 				}
-				f.wait(func(s emulator.State) bool { return s.Sockets() == 0 })
+				f.wait(func(s emulator.State) bool { return s.ActiveSockets() == 0 })
 				kept.replace(state)
 				f.forget(kept)
 				f.run()
-				f.wait(func(s emulator.State) bool { return s.Sockets() > 0 })
+				f.wait(func(s emulator.State) bool { return s.ActiveSockets() > 0 })
 			}
 			anew(nil)
 			root := f.say(f.channel, "<@U0BOT> a question", nil)
@@ -115,7 +115,7 @@ func TestARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 				t.Errorf("accepted %+v", last)
 			}
 			f.stop()
-			if debts := f.p.reach.Postponed(); len(debts) > 0 {
+			if debts := f.p.progress.Postponed(); len(debts) > 0 {
 				t.Errorf("still to be looked at: %v", debts)
 			}
 		})
@@ -137,7 +137,7 @@ func TestARefusedNameIsNotWaitedFor(t *testing.T) {
 		}
 	}
 	f.View(func(s emulator.State) {
-		if n := s.Calls("users.info"); n != 1 {
+		if n := s.CallCount("users.info"); n != 1 {
 			t.Errorf("names were asked for %d times", n)
 		}
 	})
@@ -170,7 +170,7 @@ func TestFiveAnswersToACommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.in.wait(t, 1)
-	to := chats.Address{Chat: chatOf(channel, ""), ReplyTo: sent.Trigger}
+	to := chats.Address{Chat: chatOf(channel, ""), ReplyTo: sent.TriggerID}
 	for i := range shared.MaxResponses + 1 {
 		_, err := f.p.Send(t.Context(), to, chats.Part{Text: fmt.Sprint(i), Plain: fmt.Sprint(i)})
 		var refused *chats.SendError
@@ -180,11 +180,11 @@ func TestFiveAnswersToACommand(t *testing.T) {
 	}
 	f.View(func(s emulator.State) {
 		all := s.Answers(channel)
-		if len(all) != shared.MaxResponses || s.Calls("response") != shared.MaxResponses {
-			t.Fatalf("%d answers by %d posts", len(all), s.Calls("response"))
+		if len(all) != shared.MaxResponses || s.CallCount("response") != shared.MaxResponses {
+			t.Fatalf("%d answers by %d posts", len(all), s.CallCount("response"))
 		}
 		for i, m := range all {
-			if strings.Contains(m.Text, lastResponse) != (i == shared.MaxResponses-1) {
+			if strings.Contains(m.Text, lastResponseNotice) != (i == shared.MaxResponses-1) {
 				t.Errorf("answer %d: %q", i, m.Text)
 			}
 		}
@@ -198,7 +198,7 @@ func TestFiveAnswersToACommand(t *testing.T) {
 func TestAnAddressThatAnswersSlowly(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
-	p, err := New(Config{Settings: Settings{BotToken: "xoxb-1-x", AppToken: "xapp-1-x", APIURL: "https://" + platformtest.Mute(t)}, HTTPClient: client, CallTimeout: 100 * time.Millisecond})
+	p, err := New(Config{Settings: Settings{BotToken: "xoxb-1-x", AppToken: "xapp-1-x", APIURL: "https://" + platformtest.MuteAddress(t)}, HTTPClient: client, CallTimeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

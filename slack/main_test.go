@@ -66,7 +66,7 @@ func (in *inbox) Moved(context.Context, chats.Chat, chats.Chat) error { return n
 
 // Command implements [chats.CommandInbox].
 func (in *inbox) Command(name string) (chats.CommandInfo, bool) {
-	return chats.CommandInfo{Name: name, OfThread: name == "clear" || name == "stop"},
+	return chats.CommandInfo{Name: name, NeedsThread: name == "clear" || name == "stop"},
 		slices.Contains([]string{"clear", "stop", "help", "model", "status", "tools", "usage", "whoami"}, name)
 }
 
@@ -132,7 +132,7 @@ const patience = time.Minute
 
 // quick is a workspace that does not let tests wait.
 func quick() emulator.Config {
-	return emulator.Config{Delivery: emulator.Delivery{AckTimeout: 100 * time.Millisecond, Retry: []time.Duration{0, 0, 0, 0, 0}, Ping: 20 * time.Millisecond}}
+	return emulator.Config{Delivery: emulator.Delivery{AckTimeout: 100 * time.Millisecond, RetryDelays: []time.Duration{0, 0, 0, 0, 0}, PingInterval: 20 * time.Millisecond}}
 }
 
 // setup makes a workspace and a platform that does not run yet.
@@ -177,7 +177,7 @@ func start(t *testing.T, cfg emulator.Config, change func(*Config)) *fixture {
 	t.Helper()
 	f := setup(t, cfg, change)
 	f.run()
-	f.wait(func(s emulator.State) bool { return s.Sockets() > 0 })
+	f.wait(func(s emulator.State) bool { return s.ActiveSockets() > 0 })
 	return f
 }
 
@@ -199,7 +199,7 @@ func (f *fixture) run() {
 // forget has the platform know no more than after a restart.
 func (f *fixture) forget(kv storage.KV) {
 	f.p.threads = cache.New[chats.Chat, thread](maxCached)
-	f.p.reach = shared.NewReach(kv, &f.p.api.clock)
+	f.p.progress = shared.NewProgress(kv, &f.p.api.clock)
 }
 
 func (f *fixture) make(spec emulator.ChannelSpec) string {
@@ -240,7 +240,7 @@ func (f *fixture) acked(sent ...emulator.Sent) {
 	f.t.Helper()
 	f.wait(func(s emulator.State) bool {
 		for _, one := range sent {
-			if !s.Acked(one.Envelopes...) {
+			if !s.AllAcked(one.Envelopes...) {
 				return false
 			}
 		}

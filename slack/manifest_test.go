@@ -109,12 +109,12 @@ func TestMissingScopesSayWhatDoesNotWork(t *testing.T) {
 		if scope == agentScope {
 			want = "warn" // an app that was made without it works
 		}
-		if status != want || broken[scope] == "" || !strings.Contains(text, broken[scope]) || scope != agentScope && !strings.Contains(text, scope) {
+		if status != want || consequences[scope] == "" || !strings.Contains(text, consequences[scope]) || scope != agentScope && !strings.Contains(text, scope) {
 			t.Errorf("without %s: %s %s", scope, status, text)
 		}
 	}
-	if len(broken) != len(all) {
-		t.Errorf("%d scopes are explained, the manifest has %d", len(broken), len(all))
+	if len(consequences) != len(all) {
+		t.Errorf("%d scopes are explained, the manifest has %d", len(consequences), len(all))
 	}
 }
 
@@ -123,8 +123,8 @@ func TestTheStartSaysWhatDoesNotWork(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.SetScopes("chat:write", "im:history", "users:read")
 	f.run()
-	f.wait(func(s emulator.State) bool { return s.Sockets() > 0 })
-	if log := f.log.String(); !strings.Contains(log, "files:read") || !strings.Contains(log, broken["files:read"]) || strings.Contains(log, broken["im:history"]) {
+	f.wait(func(s emulator.State) bool { return s.ActiveSockets() > 0 })
+	if log := f.log.String(); !strings.Contains(log, "files:read") || !strings.Contains(log, consequences["files:read"]) || strings.Contains(log, consequences["im:history"]) {
 		t.Errorf("the log says\n%s", log)
 	}
 }

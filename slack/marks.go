@@ -13,42 +13,42 @@ const (
 	pruneInterval = time.Hour
 )
 
-// leading reports whether this process does the work that one of them does for all.
-func (p *Platform) leading() bool { return p.leads == nil || p.leads() }
+// doesSharedWork reports whether this process does the work that one process does for all.
+func (p *Platform) doesSharedWork() bool { return p.isLeader == nil || p.isLeader() }
 
-// loadMarks loads the state in which the last Run ended, if it can be read.
+// loadMarks loads the state that the last Run saved, if it can be read.
 func (r *receiver) loadMarks(ctx context.Context) {
-	if err := r.reach.Load(ctx); err != nil {
-		r.log.Error("not known since when messages are missing: those of the time without a connection are not fetched", "err", err)
+	if err := r.progress.Load(ctx); err != nil {
+		r.log.Error("cannot load the cursor: messages missed before this start are not fetched", "err", err)
 		return
 	}
-	for chat, at := range r.reach.All() {
+	for chat, at := range r.progress.ThreadTimes() {
 		r.threads.Put(chat, thread{joined: true}, joinedAge)
-		// A process that was killed has cleared nothing. If there are others, the status may be theirs;
+		// A process that was killed has cleared nothing. If there are others, the status may be theirs.
 		// Slack drops it soon.
-		if r.leads == nil && r.api.clock.Now().Sub(at) < statusAge {
-			r.statuses.Remember(chat)
+		if r.isLeader == nil && r.api.clock.Now().Sub(at) < statusAge {
+			r.statuses.AddStale(chat)
 		}
 	}
-	if len(r.reach.Postponed()) > 0 {
-		r.reach.WakeUp()
+	if len(r.progress.Postponed()) > 0 {
+		r.progress.WakeUp()
 	}
 }
 
 func (r *receiver) saveMarks(ctx context.Context) {
-	if err := r.reach.Save(ctx); err != nil {
-		r.log.Warn("not saved up to when messages have arrived: more than needed may be fetched after a restart", "err", err)
+	if err := r.progress.Save(ctx); err != nil {
+		r.log.Warn("cannot save the cursor: more messages than needed may be fetched after a restart", "err", err)
 	}
 }
 
-// upkeep saves the marks regularly, and clears stale statuses. Without sockets, as with posted events,
-// a running program counts as a sign of life.
-func (r *receiver) upkeep(ctx context.Context, sockets bool) {
+// runUpkeep saves the marks regularly, and clears stale statuses. Without sockets, as with posted
+// events, a running program counts as a sign of life.
+func (r *receiver) runUpkeep(ctx context.Context, sockets bool) {
 	tick, seldom := time.NewTicker(saveInterval), time.NewTicker(pruneInterval)
 	defer tick.Stop()
 	defer seldom.Stop()
 	for {
-		r.sweep(ctx, true)
+		r.clearStatuses(ctx, true)
 		select {
 		case <-ctx.Done():
 			return
@@ -56,7 +56,7 @@ func (r *receiver) upkeep(ctx context.Context, sockets bool) {
 			r.prune(ctx)
 		case <-tick.C:
 			if !sockets {
-				r.reach.SignOfLife()
+				r.progress.RecordAlive()
 			}
 			r.saveMarks(ctx)
 			r.takeOver(ctx)
@@ -64,25 +64,25 @@ func (r *receiver) upkeep(ctx context.Context, sockets bool) {
 	}
 }
 
-// takeOver takes over the unfinished work of other processes, in the leader.
+// takeOver takes over the unfinished work of other processes if this process is the leader.
 func (r *receiver) takeOver(ctx context.Context) {
-	if r.leads == nil || !r.leading() {
+	if r.isLeader == nil || !r.doesSharedWork() {
 		return
 	}
-	if err := r.reach.LoadPostponed(ctx); err != nil {
-		r.log.Warn("not known what is still to be looked at", "err", err)
+	if err := r.progress.LoadPostponed(ctx); err != nil {
+		r.log.Warn("cannot load postponed messages", "err", err)
 	}
-	if since, _ := r.reach.Gap(); !since.IsZero() || len(r.reach.Postponed()) > 0 {
-		r.reach.WakeUp()
+	if since, _ := r.progress.Gap(); !since.IsZero() || len(r.progress.Postponed()) > 0 {
+		r.progress.WakeUp()
 	}
 }
 
 // prune deletes old records.
 func (r *receiver) prune(ctx context.Context) {
-	if !r.leading() {
+	if !r.doesSharedWork() {
 		return
 	}
-	if err := errors.Join(r.responses.Prune(ctx), r.reach.Prune(ctx)); err != nil {
-		r.log.Warn("what is over stays in the store until the next time", "err", err)
+	if err := errors.Join(r.invitations.Prune(ctx), r.progress.Prune(ctx)); err != nil {
+		r.log.Warn("expired records are not deleted yet", "err", err)
 	}
 }

@@ -12,25 +12,25 @@ import (
 	"oneclaw/slack/shared"
 )
 
-// postpone stores that a message is still to be fetched.
+// postpone records that the message of an event is still to be fetched.
 func (r *receiver) postpone(ctx context.Context, e *event) error {
 	m := e.subject()
-	return r.reach.Postpone(ctx, e.chat(m), shared.Postponement{Since: m.TS, Kind: e.ChannelType, Shared: e.shared})
+	return r.progress.Postpone(ctx, e.chat(m), shared.Postponement{Since: m.TS, Kind: e.ChannelType, Shared: e.shared})
 }
 
-// settle fetches what was postponed, until nothing is left or ctx ends.
-func (r *receiver) settle(ctx context.Context) {
+// fetchAllPostponed fetches the postponed messages, until none is left or ctx ends.
+func (r *receiver) fetchAllPostponed(ctx context.Context) {
 	pauses := retry.New(minBackOff, maxBackOff)
-	for postponed := r.reach.Postponed(); len(postponed) > 0 && ctx.Err() == nil; postponed = r.reach.Postponed() {
+	for postponed := r.progress.Postponed(); len(postponed) > 0 && ctx.Err() == nil; postponed = r.progress.Postponed() {
 		var failed error
-		for _, chat := range slices.SortedFunc(maps.Keys(postponed), func(a, b chats.Chat) int { return stamp(postponed[a].Since).Compare(stamp(postponed[b].Since)) }) {
+		for _, chat := range slices.SortedFunc(maps.Keys(postponed), func(a, b chats.Chat) int { return parseTS(postponed[a].Since).Compare(parseTS(postponed[b].Since)) }) {
 			if err := r.fetchPostponed(ctx, chat, postponed[chat]); err != nil {
 				failed = err
 			}
 		}
 		if failed != nil {
-			wait := pauses.Next(asked(failed))
-			r.log.Warn("not known yet whether messages are for the bot", "threads", len(postponed), "wait", wait, "err", failed)
+			wait := pauses.Next(retryAfter(failed))
+			r.log.Warn("cannot determine yet whether messages are for the bot", "threads", len(postponed), "wait", wait, "err", failed)
 			_ = retry.Wait(ctx, wait) // the loop checks ctx
 		}
 	}
@@ -38,10 +38,10 @@ func (r *receiver) settle(ctx context.Context) {
 
 // fetchPostponed fetches the postponed messages of a thread.
 func (r *receiver) fetchPostponed(ctx context.Context, chat chats.Chat, d shared.Postponement) error {
-	from := stamp(d.Since).Add(-time.Microsecond)
+	from := parseTS(d.Since).Add(-time.Microsecond)
 	oldest := fmt.Sprintf("%d.%06d", from.Unix(), from.Nanosecond()/1000)
 	if _, err := r.fillThread(ctx, conversation{id: chat.ID, kind: d.Kind, shared: d.Shared}, chat.Thread, oldest); err != nil {
 		return err
 	}
-	return r.reach.Resolved(ctx, chat, d)
+	return r.progress.Resolve(ctx, chat, d)
 }

@@ -6,9 +6,9 @@ import "time"
 // can be interrupted.
 const maxHold = 5 * time.Second
 
-// gapOf returns the interval of calls of a method after a rate limit: a message each second in a
-// channel, and the rates of the tiers for the rest (docs.slack.dev, rate limits).
-func gapOf(method string) time.Duration {
+// callInterval returns the interval between calls of a method after a rate limit: one message a second
+// in a channel, and the rates of the tiers for the rest (docs.slack.dev, rate limits).
+func callInterval(method string) time.Duration {
 	switch method {
 	case postMessage:
 		return time.Second

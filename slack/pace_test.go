@@ -36,7 +36,7 @@ func TestALimitOfAChannelIsKeptAndTouchesNoOther(t *testing.T) {
 		}
 	}
 	posts := 0
-	f.View(func(s emulator.State) { posts = s.Calls("chat.postMessage") })
+	f.View(func(s emulator.State) { posts = s.CallCount("chat.postMessage") })
 	if posts != 2 {
 		t.Errorf("%d posts reached Slack, want the card and the one that was refused", posts)
 	}
@@ -53,11 +53,11 @@ func TestALimitOfAChannelIsKeptAndTouchesNoOther(t *testing.T) {
 		}
 	}
 	f.View(func(s emulator.State) {
-		if n := s.Calls("chat.postMessage"); n != 3 {
+		if n := s.CallCount("chat.postMessage"); n != 3 {
 			t.Errorf("%d calls: Slack is asked again although it has said when", n)
 		}
 		// Shown once and cleared: while an answer waits, nothing is shown on top of it.
-		if n := s.Calls("assistant.threads.setStatus"); n != 2 || s.StatusCount() != 0 {
+		if n := s.CallCount("assistant.threads.setStatus"); n != 2 || s.StatusCount() != 0 {
 			t.Errorf("%d calls, %d statuses stand", n, s.StatusCount())
 		}
 	})
@@ -68,7 +68,7 @@ func TestNothingIsLostInAFlood(t *testing.T) {
 	t.Parallel()
 	const threads, each = 3, 4
 	cfg := quick()
-	cfg.Rate, cfg.Burst = 40, 8
+	cfg.MessagesPerSecond, cfg.Burst = 40, 8
 	f := start(t, cfg, nil)
 	var senders sync.WaitGroup
 	var roots []string

@@ -18,49 +18,49 @@ const usersInfo = "users.info"
 const (
 	// nameTimeout is how long the acceptance of a message may wait for names.
 	nameTimeout = time.Second
-	// personAge is how long a name is cached; adminAge how long a role is.
+	// personAge is how long a name is cached, adminAge how long a role is.
 	personAge = time.Hour
 	adminAge  = time.Minute
-	// namelessAge is how long an unknown name is not looked up again.
-	namelessAge = time.Minute
+	// unknownNameAge is how long an unknown name is not looked up again.
+	unknownNameAge = time.Minute
 )
 
-// person is what the bot needs to know of a user.
+// person has the properties of a user that the bot needs.
 type person struct {
-	name  string
-	admin bool
-	asked time.Time
+	name      string
+	admin     bool
+	fetchedAt time.Time
 }
 
-func (p *Platform) person(ctx context.Context, id string) (person, error) {
-	u, err := ask(ctx, p.api, usersInfo, func(ctx context.Context, api *slack.Client) (*slack.User, error) {
+func (p *Platform) fetchPerson(ctx context.Context, id string) (person, error) {
+	u, err := callWithResult(ctx, p.api, usersInfo, func(ctx context.Context, api *slack.Client) (*slack.User, error) {
 		return api.GetUserInfoContext(ctx, id)
 	})
 	if err == nil && u.ID != id {
-		err = errors.New("slack: users.info: the answer is about somebody else")
+		err = errors.New("slack: users.info: the response is about another user")
 	}
 	if err != nil {
 		return person{}, err
 	}
 	found := person{
-		name:  strings.Join(strings.Fields(cmp.Or(u.Profile.DisplayName, u.Profile.RealName, u.RealName, u.Name)), " "),
-		admin: (u.IsAdmin || u.IsOwner || u.IsPrimaryOwner) && !u.Deleted && !u.IsBot && !u.IsRestricted && !u.IsStranger,
-		asked: time.Now(),
+		name:      strings.Join(strings.Fields(cmp.Or(u.Profile.DisplayName, u.Profile.RealName, u.RealName, u.Name)), " "),
+		admin:     (u.IsAdmin || u.IsOwner || u.IsPrimaryOwner) && !u.Deleted && !u.IsBot && !u.IsRestricted && !u.IsStranger,
+		fetchedAt: time.Now(),
 	}
 	p.people.Put(id, found, personAge)
 	return found, nil
 }
 
-// names returns the name of a user, or the id if the name is not available soon.
-type names func(id string) string
+// nameLookup returns the name of a user, or the id if the name is not available soon.
+type nameLookup func(id string) string
 
-// names returns a [names] that waits only once.
-func (p *Platform) names(ctx context.Context) names {
+// nameLookup returns a function that waits for at most nameTimeout in all its calls.
+func (p *Platform) nameLookup(ctx context.Context) nameLookup {
 	left := nameTimeout
 	return func(id string) string {
 		begin := time.Now()
 		defer func() { left -= time.Since(begin) }()
-		return p.askName(ctx, id, left)
+		return p.lookUpName(ctx, id, left)
 	}
 }
 
@@ -70,30 +70,30 @@ func (p *Platform) knownName(id string) string {
 	return cmp.Or(known.name, id)
 }
 
-func (p *Platform) askName(ctx context.Context, id string, within time.Duration) string {
+func (p *Platform) lookUpName(ctx context.Context, id string, within time.Duration) string {
 	_, ok := p.people.Get(id)
-	if ok || within <= 0 || p.api.paces.Busy(request{method: usersInfo}.key()) {
+	if ok || within <= 0 || p.api.pacer.Busy(apiCall{method: usersInfo}.key()) {
 		return p.knownName(id)
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	found, err := p.person(ctx, id)
+	found, err := p.fetchPerson(ctx, id)
 	if err != nil {
 		p.log.Debug("name not known", "user", id, "err", err)
-		p.people.Put(id, person{}, namelessAge)
+		p.people.Put(id, person{}, unknownNameAge)
 	}
 	return cmp.Or(found.name, id)
 }
 
-// IsAdmin reports whether the user is an administrator or owner of the workspace. Users of another
+// IsAdmin reports whether the user is an administrator or owner of the workspace. Users from another
 // workspace are not, whatever their role there.
 func (p *Platform) IsAdmin(ctx context.Context, _ chats.Chat, user string) (bool, error) {
 	if _, outsider := slackID(user); outsider {
 		return false, nil
 	}
-	if known, ok := p.people.Get(user); ok && time.Since(known.asked) < adminAge {
+	if known, ok := p.people.Get(user); ok && time.Since(known.fetchedAt) < adminAge {
 		return known.admin, nil
 	}
-	found, err := p.person(ctx, user)
+	found, err := p.fetchPerson(ctx, user)
 	return found.admin, err
 }

@@ -17,7 +17,7 @@ import (
 	"oneclaw/slack/surface"
 )
 
-// interaction holds the fields of a button press that the bot needs.
+// interaction has the fields of a button press that the bot needs.
 type interaction struct {
 	Team       team `json:"team"`
 	Enterprise team `json:"enterprise"`
@@ -51,12 +51,12 @@ type action struct {
 	TS      string `json:"action_ts"`
 }
 
-// safeID matches what may be an id in a key.
+// safeID matches texts that may be used as an id in a key.
 var safeID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,200}$`)
 
-// decodePress decodes an interaction; empty unless it is a press in the bot's workspace.
-func (s self) decodePress(payload []byte) (intake, error) {
-	var kind kindOf
+// decodePress decodes an interaction. The intake is empty unless it is a press in the bot's workspace.
+func (s identity) decodePress(payload []byte) (intake, error) {
+	var kind typeOnly
 	if err := json.Unmarshal(payload, &kind); err != nil {
 		return intake{}, fmt.Errorf("decode interaction: %w", err)
 	}
@@ -78,7 +78,7 @@ func (s self) decodePress(payload []byte) (intake, error) {
 }
 
 // id returns an id of the press that is the same in each delivery: its trigger, which is unique, or
-// else who pressed what when.
+// else one made from the time, the user and the message.
 func (p *interaction) id() string {
 	if safeID.MatchString(p.TriggerID) {
 		return p.TriggerID
@@ -90,9 +90,9 @@ func (p *interaction) id() string {
 	return id
 }
 
-// on returns the id of the message with the button, as Send returned it. An ephemeral answer to a
-// command has its id in its blocks.
-func (p *interaction) on() string {
+// messageID returns the id of the message with the button, as returned by Send. An ephemeral answer to
+// a command has its id in its blocks.
+func (p *interaction) messageID() string {
 	id := p.Actions[0].BlockID
 	if at := strings.LastIndexByte(id, '-'); p.Container.Ephemeral && strings.HasPrefix(id, responseID) && safeID.MatchString(id) && at > len(responseID) {
 		return id[:at]
@@ -109,7 +109,7 @@ func (p *interaction) chat() chats.Chat {
 	return chats.Chat{Platform: Name, ID: p.Channel.ID, Thread: thread}
 }
 
-// convertPress converts a press to a message; nil if the bot does not work there.
+// convertPress converts a press to a message, or returns nil if the bot does not work there.
 func (r *receiver) convertPress(ctx context.Context, p *interaction) *chats.Message {
 	id, chat := p.id(), p.chat()
 	direct := isDirectID(chat.ID)
@@ -118,26 +118,26 @@ func (r *receiver) convertPress(ctx context.Context, p *interaction) *chats.Mess
 	}
 	user := r.self.userID(p.User.ID, p.User.TeamID, false)
 	if p.Actions[0].Type == surface.FeedbackButtons {
-		return judged(ctx, r, p, user)
+		return convertFeedback(ctx, r, p, user)
 	}
 	if p.ResponseURL != "" {
 		in := shared.Invitation{ID: id, Address: p.ResponseURL}
 		if p.Container.Ephemeral {
-			in.On = p.on() // the only reference to an ephemeral message
+			in.MessageID = p.messageID() // the only reference to an ephemeral message
 		}
-		r.invited(ctx, chat.ID, in)
+		r.storeInvitation(ctx, chat.ID, in)
 	}
-	known, _ := r.recall(ctx, chat)
+	known, _ := r.knownThread(ctx, chat)
 	if direct {
 		known.opener = user
 	}
-	at := stamp(p.Actions[0].TS)
+	at := parseTS(p.Actions[0].TS)
 	if at.IsZero() {
 		at = time.Now().UTC()
 	}
 	return &chats.Message{
-		Chat: chat, ID: id, Kind: chats.KindPress, User: user, UserName: r.names(ctx)(p.User.ID),
-		Direct: direct, Opener: known.opener, Text: p.Actions[0].Value, On: p.on(), Time: at,
+		Chat: chat, ID: id, Kind: chats.KindPress, User: user, UserName: r.nameLookup(ctx)(p.User.ID),
+		Direct: direct, Opener: known.opener, Text: p.Actions[0].Value, TargetID: p.messageID(), Time: at,
 	}
 }
 
@@ -151,11 +151,11 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 		switch {
 		case err == nil:
 			return nil
-		case !plain && part.Plain != "" && formatRefused(err):
+		case !plain && part.Plain != "" && isFormatError(err):
 			p.log.Warn("formatting refused: editing to plain text", "chat", to.Chat.String(), "err", err)
 			continue
-		case refused(err, "message_not_found", "not_in_channel", "channel_not_found"):
-			if found, err := p.respond(ctx, to.Chat.ID, named(id), id, part, true); found {
+		case hasErrorCode(err, "message_not_found", "not_in_channel", "channel_not_found"):
+			if found, err := p.respond(ctx, to.Chat.ID, matchID(id), id, part, true); found {
 				return err
 			}
 		}
@@ -164,47 +164,47 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 }
 
 func (p *Platform) update(ctx context.Context, to chats.Address, id string, part chats.Part, plain bool) error {
-	// Without blocks the existing ones would be removed.
-	laid, extras, err := lay(p.surface, part, plain, plain || len(part.Buttons) > 0)
+	// An edit without blocks would remove the existing ones.
+	laid, extras, err := layOutPart(p.surface, part, plain, plain || len(part.Buttons) > 0)
 	if err != nil {
 		return err
 	}
 	edit := func() error {
 		return p.api.call(ctx, updateMessage, func(ctx context.Context, api *slack.Client) error {
-			// Unlike other methods it looks for mentions in the text unless told not to.
+			// Unlike other methods, it looks for mentions in the text by default.
 			_, _, _, err := api.UpdateMessageContext(ctx, to.Chat.ID, id,
-				slack.MsgOptionText(text(part, plain), false), slack.MsgOptionBlocks(laid...), slack.MsgOptionParse(false))
+				slack.MsgOptionText(partText(part, plain), false), slack.MsgOptionBlocks(laid...), slack.MsgOptionParse(false))
 			return err
 		})
 	}
-	open := p.surface.Open(id)
+	open := p.surface.IsOpen(id)
 	if !open {
 		err = edit()
-		open = refused(err, "streaming_state_conflict") // a stream of a former process
+		open = hasErrorCode(err, "streaming_state_conflict") // a stream of an earlier process
 	}
 	if open {
 		if err = p.surface.End(ctx, to.Chat.ID, id); err == nil {
 			err = edit()
 		}
 	}
-	if without(p.surface, extras, err) {
+	if dropRefusedExtras(p.surface, extras, err) {
 		return p.update(ctx, to, id, part, plain)
 	}
 	return err
 }
 
-// formatRefused reports whether Slack may accept the plain text instead.
-func formatRefused(err error) bool {
-	return refused(err, "invalid_blocks", "invalid_blocks_format", "msg_too_long", "msg_blocks_too_long", "invalid_arguments")
+// isFormatError reports whether Slack may accept the plain text instead.
+func isFormatError(err error) bool {
+	return hasErrorCode(err, "invalid_blocks", "invalid_blocks_format", "msg_too_long", "msg_blocks_too_long", "invalid_arguments")
 }
 
-// AnswerPress shows a text to the user who pressed.
+// AnswerPress shows a text to the user who pressed the button.
 func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text string) error {
 	if text == "" {
 		return nil
 	}
 	part := chats.Part{Plain: text}
-	laid, err := blocks.Of(nil, text, true, nil)
+	laid, err := blocks.Append(nil, text, true, nil)
 	if err != nil {
 		return fmt.Errorf("answer press: %w", err)
 	}
@@ -217,8 +217,8 @@ func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text st
 		_, err := api.PostEphemeralContext(ctx, press.Chat.ID, user, options...)
 		return err
 	})
-	if refused(err, "not_in_channel", "channel_not_found", "user_not_in_channel", "missing_scope") {
-		if found, answered := p.respond(ctx, press.Chat.ID, named(press.ID), "", part, false); found {
+	if hasErrorCode(err, "not_in_channel", "channel_not_found", "user_not_in_channel", "missing_scope") {
+		if found, answered := p.respond(ctx, press.Chat.ID, matchID(press.ID), "", part, false); found {
 			err = answered
 		}
 	}

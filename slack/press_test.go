@@ -54,10 +54,10 @@ func TestButtonsAndPresses(t *testing.T) {
 	}
 	m := f.message(f.channel, ts)
 	want := [][]emulator.Button{
-		{{Action: "row0-0", Label: "Yes", Value: "tok:0", Style: "primary"}, {Action: "row0-1", Label: "No", Value: "tok:1", Style: "danger"}},
-		{{Action: "row1-0", Label: "Later", Value: "tok:2"}},
+		{{ActionID: "row0-0", Label: "Yes", Value: "tok:0", Style: "primary"}, {ActionID: "row0-1", Label: "No", Value: "tok:1", Style: "danger"}},
+		{{ActionID: "row1-0", Label: "Later", Value: "tok:2"}},
 	}
-	if diff := cmp.Diff(want, m.Buttons); diff != "" || m.Shown != "*May I?* @here" || m.Text != m.Shown || len(m.Calls) != 0 {
+	if diff := cmp.Diff(want, m.Buttons); diff != "" || m.Shown != "*May I?* @here" || m.Text != m.Shown || len(m.Mentions) != 0 {
 		t.Errorf("got %+v\nbuttons (-want +got):\n%s", m, diff)
 	}
 	f.inject(emulator.Fault{Method: "envelope", Times: 1, Effect: emulator.Duplicate})
@@ -66,8 +66,8 @@ func TestButtonsAndPresses(t *testing.T) {
 	for _, got := range f.in.wait(t, before+2)[before:] {
 		got.Time = got.Time.UTC()
 		want := chats.Message{
-			Chat: chat, ID: sent.Trigger, Kind: chats.KindPress, User: f.user, UserName: "Ann Lee",
-			Opener: f.user, Text: "tok:1", On: ts, Time: got.Time,
+			Chat: chat, ID: sent.TriggerID, Kind: chats.KindPress, User: f.user, UserName: "Ann Lee",
+			Opener: f.user, Text: "tok:1", TargetID: ts, Time: got.Time,
 		}
 		if diff := cmp.Diff(want, got); diff != "" || got.Time.IsZero() {
 			t.Errorf("press (-want +got):\n%s", diff)
@@ -81,7 +81,7 @@ func TestButtonsAndPresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := f.Messages(f.channel)
-	if toast := all[len(all)-1]; toast.Ephemeral != f.user || toast.Thread != root.TS || len(toast.Calls) != 0 || !strings.HasPrefix(toast.Shown, "Noted: *no*") {
+	if toast := all[len(all)-1]; toast.Ephemeral != f.user || toast.Thread != root.TS || len(toast.Mentions) != 0 || !strings.HasPrefix(toast.Shown, "Noted: *no*") {
 		t.Errorf("got %+v", toast)
 	}
 	for range 2 { // once more is no error
@@ -89,7 +89,7 @@ func TestButtonsAndPresses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if m := f.message(f.channel, ts); m.Shown != "_No._ @channel" || len(m.Buttons) != 0 || len(m.Calls) != 0 || m.Thread != root.TS {
+	if m := f.message(f.channel, ts); m.Shown != "_No._ @channel" || len(m.Buttons) != 0 || len(m.Mentions) != 0 || m.Thread != root.TS {
 		t.Errorf("got %+v", m)
 	}
 	if err := f.p.Edit(t.Context(), chats.Address{Chat: chat}, ts, question()); err != nil {
@@ -109,7 +109,7 @@ func TestPressIsAcknowledgedOnlyAfterAccept(t *testing.T) {
 	f.in.errs = []error{errors.New("disk full")}
 	f.in.before = func(m chats.Message) {
 		f.View(func(s emulator.State) {
-			if m.Kind == chats.KindPress && s.Undelivered() == 0 {
+			if m.Kind == chats.KindPress && s.UnackedCount() == 0 {
 				t.Error("acknowledged before it was accepted")
 			}
 		})
@@ -122,7 +122,7 @@ func TestPressIsAcknowledgedOnlyAfterAccept(t *testing.T) {
 	})
 	f.acked(f.press(f.dm, ts, "tok:2"))
 	got := f.in.wait(t, 1)[0]
-	if got.Chat != chatOf(f.dm, "") || !got.Direct || got.Opener != f.user || got.On != ts || got.Text != "tok:2" {
+	if got.Chat != chatOf(f.dm, "") || !got.Direct || got.Opener != f.user || got.TargetID != ts || got.Text != "tok:2" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -175,7 +175,7 @@ func TestPressesThatAreNone(t *testing.T) {
 			if !json.Valid([]byte(payload)) {
 				payload = `"` + tt.name + `"` // still an envelope
 			}
-			f.acked(f.Interact(json.RawMessage(payload)))
+			f.acked(f.SendInteraction(json.RawMessage(payload)))
 			switch got := f.in.all()[before:]; {
 			case tt.id == "" && len(got) != 0:
 				t.Errorf("got %+v", got)
@@ -214,7 +214,7 @@ func TestEditRefusals(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.fault.Effect != "" {
 				tt.fault.Method, tt.fault.Times = "chat.update", 1
-				f.p.api.paces = retry.NewPacer(maxHold)
+				f.p.api.pacer = retry.NewPacer(maxHold)
 				f.inject(tt.fault)
 			}
 			err := f.p.Edit(t.Context(), chats.Address{Chat: chatOf(f.dm, "")}, tt.id, tt.part)
@@ -224,7 +224,7 @@ func TestEditRefusals(t *testing.T) {
 			}
 		})
 	}
-	f.p.api.paces = retry.NewPacer(maxHold)
+	f.p.api.pacer = retry.NewPacer(maxHold)
 	f.inject(emulator.Fault{Method: "chat.update", Times: 1, Effect: emulator.Refuse, Error: "invalid_blocks"})
 	if err := f.p.Edit(t.Context(), chats.Address{Chat: chatOf(f.dm, "")}, mine, question()); err != nil {
 		t.Fatal(err)
@@ -253,20 +253,20 @@ func TestButtonsInAChannelWithoutTheBot(t *testing.T) {
 	}
 	f.press("C9", card.TS, "tok:0")
 	press := f.in.wait(t, 2)[1]
-	if press.On != id || press.Chat != msg.Chat {
+	if press.TargetID != id || press.Chat != msg.Chat {
 		t.Errorf("got %+v, want it on %s", press, id)
 	}
 	if err := f.p.Edit(t.Context(), chats.Address{Chat: press.Chat}, id, question()); err != nil {
 		t.Fatal(err)
 	}
 	f.press("C9", card.TS, "tok:1")
-	if again := f.in.wait(t, 3)[2]; again.On != id {
+	if again := f.in.wait(t, 3)[2]; again.TargetID != id {
 		t.Errorf("got %+v, want it on %s", again, id)
 	}
 	if err := f.p.AnswerPress(t.Context(), press, "Thanks."); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.p.Edit(t.Context(), chats.Address{Chat: press.Chat}, press.On, chats.Part{Text: "done"}); err != nil {
+	if err := f.p.Edit(t.Context(), chats.Address{Chat: press.Chat}, press.TargetID, chats.Part{Text: "done"}); err != nil {
 		t.Fatal(err)
 	}
 	all := f.Messages("C9")
@@ -307,9 +307,9 @@ func FuzzPress(f *testing.F) {
 		if err != nil || in.press == nil {
 			return
 		}
-		_ = in.queue()
+		_ = in.queueKey()
 		m := r.convertPress(t.Context(), in.press)
-		if m.ID == "" || strings.ContainsAny(m.ID, ":/ \n") || m.User == "" || m.On == "" || m.Chat.ID == "" || m.Kind != chats.KindPress {
+		if m.ID == "" || strings.ContainsAny(m.ID, ":/ \n") || m.User == "" || m.TargetID == "" || m.Chat.ID == "" || m.Kind != chats.KindPress {
 			t.Errorf("got %+v", m)
 		}
 	})
@@ -321,7 +321,7 @@ func FuzzPress(f *testing.F) {
 // C19.
 func TestChannelNamedLikeADirectChatIsNone(t *testing.T) {
 	f := start(t, quick(), nil)
-	r := &receiver{Platform: f.p, in: newInbox(), self: self{team: "T0ONECLAW"}}
+	r := &receiver{Platform: f.p, in: newInbox(), self: identity{team: "T0ONECLAW"}}
 	for channel, direct := range map[string]bool{f.channel: false, "D0123": true} {
 		payload := `{"type":"block_actions","team":{"id":"T0ONECLAW"},"user":{"id":"` + f.user + `","team_id":"T0ONECLAW"},
 			"channel":{"id":"` + channel + `","name":"directmessage"},"container":{"message_ts":"1.1"},"trigger_id":"1.2.a",

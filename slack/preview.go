@@ -9,35 +9,35 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// Rate limits of previews. Slack takes 50 chat.update a minute, of all channels together, and tolerates
-// short bursts (docs.slack.dev, rate limits, tier 3). The final edit of a preview is one of them, and
-// is reserved when it begins.
+// Rate limits of previews. Slack allows 50 chat.update a minute for all channels together, and
+// tolerates short bursts (docs.slack.dev, rate limits, tier 3). The final edit of a preview is one of
+// them, and is reserved when the preview begins.
 const (
 	previewGap   = 1200 * time.Millisecond
 	previewRate  = 0.5
 	previewBurst = 20
-	// beginnings is the part of the burst for previews that have not begun.
-	beginnings = 5
+	// reservedBeginnings is the part of the burst that is reserved for new previews.
+	reservedBeginnings = 5
 )
 
 // previews implements [chats.Previewer] for a platform.
 type previews struct {
 	platform *Platform
-	room     *retry.OptionalLimiter
+	limiter  *retry.OptionalLimiter
 }
 
-// Room implements [chats.Previewer]. There is none while messages to the channel wait.
+// Room implements [chats.Previewer]. There is no room while messages to the channel wait.
 func (v *previews) Room(to chats.Address, id string) time.Duration {
 	if wait, streams := v.platform.surface.Room(to.Chat.ID, id); streams {
 		return wait
 	}
-	if v.platform.api.paces.Busy(request{method: postMessage, place: to.Chat.ID}.key(), request{method: updateMessage}.key()) {
+	if v.platform.api.pacer.Busy(apiCall{method: postMessage, channel: to.Chat.ID}.key(), apiCall{method: updateMessage}.key()) {
 		return time.Second
 	}
 	if id == "" {
-		return v.room.Take(to.Chat.String(), previewGap, 0)
+		return v.limiter.Take(to.Chat.String(), previewGap, 0)
 	}
-	return v.room.Take(to.Chat.String(), previewGap, beginnings)
+	return v.limiter.Take(to.Chat.String(), previewGap, reservedBeginnings)
 }
 
 // Begin implements [chats.Previewer]. Responses to a command are too few for previews.
@@ -50,15 +50,15 @@ func (v *previews) Begin(ctx context.Context, to chats.Address, show chats.Previ
 	if err != nil {
 		return "", err
 	}
-	v.platform.statuses.Answered(to.Chat, begun)
+	v.platform.statuses.RecordAnswer(to.Chat, begun)
 	v.platform.join(ctx, to.Chat, "")
 	return ts, nil
 }
 
-// begin starts a stream if that is possible, and else posts a message to be edited.
+// begin starts a stream if possible, and otherwise posts a message to be edited.
 func (v *previews) begin(ctx context.Context, to chats.Address, show chats.Preview) (string, error) {
 	p := v.platform
-	if p.surface.Streams(to.Chat) {
+	if p.surface.CanStream(to.Chat) {
 		ts, err := p.surface.Begin(ctx, to.Chat, show)
 		if err == nil {
 			return ts, nil
@@ -92,14 +92,14 @@ func (v *previews) Update(ctx context.Context, to chats.Address, id string, show
 func (v *previews) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
 	err := v.platform.Edit(ctx, to, id, part)
 	failure, is := errors.AsType[*chats.SendError](err)
-	if !is || failure.Outcome != chats.Refused || !isDirectID(to.Chat.ID) || to.Chat.Thread == "" || refused(err, "message_not_found") {
+	if !is || failure.Outcome != chats.Refused || !isDirectID(to.Chat.ID) || to.Chat.Thread == "" || hasErrorCode(err, "message_not_found") {
 		return err
 	}
-	// A message of a former process may still be a stream.
+	// A message of an earlier process may still be a stream.
 	if ending := v.platform.surface.End(ctx, to.Chat.ID, id); ending != nil {
-		v.platform.log.Warn("a stream may not be ended", "chat", to.Chat.String(), "err", ending)
+		v.platform.log.Warn("a stream may still be open", "chat", to.Chat.String(), "err", ending)
 	}
-	failure.Stands = v.platform.surface.Was(id)
+	failure.MessageRemains = v.platform.surface.WasStream(id)
 	return err
 }
 

@@ -8,26 +8,26 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// maxAccepting bounds the intakes that are being accepted or wait for it.
+// maxAccepting bounds the intakes that are being accepted or wait to be.
 const maxAccepting = 256
 
-// queues runs the work of one queue in order and that of different ones concurrently, with a goroutine
-// for each queue that has work.
-type queues struct {
+// workQueues runs the work in each queue in order, and that in different queues concurrently. There is
+// a goroutine for each queue that has work.
+type workQueues struct {
 	log    *slog.Logger
 	slots  chan struct{}
 	active sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting map[string][]func() // behind the running one
+	waiting map[string][]func() // by queue, without the running work
 }
 
-func newQueues(log *slog.Logger) *queues {
-	return &queues{log: log, slots: make(chan struct{}, maxAccepting), waiting: map[string][]func(){}}
+func newWorkQueues(log *slog.Logger) *workQueues {
+	return &workQueues{log: log, slots: make(chan struct{}, maxAccepting), waiting: map[string][]func(){}}
 }
 
-// do queues work, once there is room for it. It returns false if ctx ends first.
-func (q *queues) do(ctx context.Context, name string, work func()) bool {
+// enqueue queues work, once there is room for it. It returns false if ctx ends first.
+func (q *workQueues) enqueue(ctx context.Context, name string, work func()) bool {
 	select {
 	case q.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -51,8 +51,8 @@ func (q *queues) do(ctx context.Context, name string, work func()) bool {
 	return true
 }
 
-// next returns the next work of a queue, or removes the queue.
-func (q *queues) next(name string) func() {
+// next returns the next work in a queue, or removes the queue if it is empty.
+func (q *workQueues) next(name string) func() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	rest := q.waiting[name]

@@ -12,8 +12,8 @@ import (
 
 // quoteReader reads quoted messages in attachments for one bot.
 type quoteReader struct {
-	// Own reports whether a user is the bot.
-	Own func(user string) bool
+	// IsOwn reports whether a user is the bot.
+	IsOwn func(user string) bool
 	// Name returns the name of a user, or the id if it is not known.
 	Name func(user string) string
 	// Text decodes the text of a message.
@@ -26,29 +26,29 @@ type quoteReader struct {
 
 // attachment is a message inside another one. Its time is a string or a number.
 type attachment struct {
-	IsShare  bool            `json:"is_share"`
-	IsUnfurl bool            `json:"is_msg_unfurl"`
-	IsReply  bool            `json:"is_reply_unfurl"`
-	Time     json.RawMessage `json:"ts"`
-	AuthorID string          `json:"author_id"`
-	Author   string          `json:"author_name"`
-	Subname  string          `json:"author_subname"`
-	Channel  string          `json:"channel_id"`
-	Place    string          `json:"channel_name"`
-	From     string          `json:"from_url"`
-	Text     string          `json:"text"`
-	Fallback string          `json:"fallback"`
-	Files    json.RawMessage `json:"files"`
+	IsShare       bool            `json:"is_share"`
+	IsUnfurl      bool            `json:"is_msg_unfurl"`
+	IsReply       bool            `json:"is_reply_unfurl"`
+	TS            json.RawMessage `json:"ts"`
+	AuthorID      string          `json:"author_id"`
+	AuthorName    string          `json:"author_name"`
+	AuthorSubname string          `json:"author_subname"`
+	ChannelID     string          `json:"channel_id"`
+	ChannelName   string          `json:"channel_name"`
+	FromURL       string          `json:"from_url"`
+	Text          string          `json:"text"`
+	Fallback      string          `json:"fallback"`
+	Files         json.RawMessage `json:"files"`
 }
 
-// nothing is Slack's text for a message that it does not show.
-const nothing = "[no preview available]"
+// noPreview is Slack's text for a message that it does not show.
+const noPreview = "[no preview available]"
 
 func (a *attachment) isMessage() bool { return a.IsShare || a.IsUnfurl || a.IsReply }
 
-// messages returns the attachments that are messages. It skips those that do not decode: they come from
-// another author, and must not affect the message that refers to them.
-func messages(raw json.RawMessage) (list []attachment) {
+// attachedMessages returns the attachments that are messages. It skips those that do not decode: they
+// come from another author, and must not affect the message that refers to them.
+func attachedMessages(raw json.RawMessage) (list []attachment) {
 	var all []json.RawMessage
 	_ = json.Unmarshal(raw, &all)
 	for _, one := range all {
@@ -60,17 +60,17 @@ func messages(raw json.RawMessage) (list []attachment) {
 	return list
 }
 
-// addsQuote reports whether attachments hold a message that the earlier ones did not.
+// addsQuote reports whether attachments contain a message that the earlier ones did not.
 func addsQuote(before, after json.RawMessage) bool {
-	known := messages(before)
-	return slices.ContainsFunc(messages(after), func(a attachment) bool {
-		return !slices.ContainsFunc(known, func(b attachment) bool { return b.From == a.From })
+	known := attachedMessages(before)
+	return slices.ContainsFunc(attachedMessages(after), func(a attachment) bool {
+		return !slices.ContainsFunc(known, func(b attachment) bool { return b.FromURL == a.FromURL })
 	})
 }
 
-// Words returns the text that a program has put only into attachments, as alerts do, without pictures
-// and buttons.
-func (r quoteReader) Words(raw json.RawMessage) string {
+// AttachmentText returns the text that a program has put only into attachments, as alerts do, without
+// pictures and buttons.
+func (r quoteReader) AttachmentText(raw json.RawMessage) string {
 	var all []json.RawMessage
 	_ = json.Unmarshal(raw, &all)
 	var lines []string
@@ -84,7 +84,7 @@ func (r quoteReader) Words(raw json.RawMessage) string {
 				Value string `json:"value"`
 			} `json:"fields"`
 		}
-		if json.Unmarshal(one, &a) != nil || a.isMessage() || a.From != "" { // a link's text is another author's
+		if json.Unmarshal(one, &a) != nil || a.isMessage() || a.FromURL != "" { // a link's text is another author's
 			continue
 		}
 		parts := []string{a.Pretext, a.Title, a.Text}
@@ -92,7 +92,7 @@ func (r quoteReader) Words(raw json.RawMessage) string {
 			parts = append(parts, f.Title+": "+f.Value)
 		}
 		parts = slices.DeleteFunc(parts, func(s string) bool { return strings.Trim(s, " :") == "" })
-		if len(parts) == 0 && a.Fallback != nothing {
+		if len(parts) == 0 && a.Fallback != noPreview {
 			parts = []string{a.Fallback}
 		}
 		lines = append(lines, parts...)
@@ -100,27 +100,27 @@ func (r quoteReader) Words(raw json.RawMessage) string {
 	return r.Text(strings.Join(lines, "\n"))
 }
 
-// Read returns the messages in attachments; channel is the channel of their message.
+// Read returns the messages in attachments. channel is the channel of the message that has them.
 func (r quoteReader) Read(raw json.RawMessage, channel string) (list []chats.Quoted) {
-	for _, a := range messages(raw) {
-		q := chats.Quoted{How: chats.PointLink, Own: r.Own(a.AuthorID), Text: r.Text(a.Text), Time: r.Time(strings.Trim(string(a.Time), `"`))}
+	for _, a := range attachedMessages(raw) {
+		q := chats.Quoted{Kind: chats.RefLink, FromBot: r.IsOwn(a.AuthorID), Text: r.Text(a.Text), Time: r.Time(strings.Trim(string(a.TS), `"`))}
 		if a.IsShare {
-			q.How = chats.PointForward
+			q.Kind = chats.RefForward
 		}
-		q.By = cmp.Or(a.Subname, a.Author)
+		q.By = cmp.Or(a.AuthorSubname, a.AuthorName)
 		if q.By == "" && a.AuthorID != "" {
 			q.By = r.Name(a.AuthorID)
 		}
-		if a.Channel != channel {
-			q.From = a.Place
+		if a.ChannelID != channel {
+			q.From = a.ChannelName
 		}
 		q.Files, q.Skipped = r.Files(a.Files)
-		if q.Empty() && a.Fallback != nothing {
+		if q.Empty() && a.Fallback != noPreview {
 			q.Text = r.Text(a.Fallback)
 		}
 		if !q.Empty() {
 			list = append(list, q)
 		}
 	}
-	return chats.Bound(list)
+	return chats.LimitQuotes(list)
 }

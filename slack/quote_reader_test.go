@@ -14,7 +14,7 @@ func TestWordsOfPrograms(t *testing.T) {
 		`[{"from_url":"https://a.example","title":"A page","fallback":"A page"},{"is_share":true,"text":"shared"}]`:                 "",
 		`{}`: "",
 	} {
-		if got := r.Words(json.RawMessage(raw)); got != want {
+		if got := r.AttachmentText(json.RawMessage(raw)); got != want {
 			t.Errorf("%s: got %q, want %q", raw, got, want)
 		}
 	}

@@ -10,32 +10,32 @@ import (
 
 // Types of reaction events.
 const (
-	added   = "reaction_added"
-	removed = "reaction_removed"
+	reactionAdded   = "reaction_added"
+	reactionRemoved = "reaction_removed"
 )
 
 // isReaction reports whether an event type is about a reaction.
-func isReaction(kind string) bool { return kind == added || kind == removed }
+func isReaction(kind string) bool { return kind == reactionAdded || kind == reactionRemoved }
 
-// reaction is a user's rating of a message by a reaction.
+// reaction is a user's rating of a message with a reaction.
 type reaction struct {
 	User        string
 	Channel, TS string
-	Says        chats.Feedback
-	// At is its time, as Slack writes it.
-	At string
-	// Shared says that the channel may be shared with other workspaces.
+	Feedback    chats.Feedback
+	// EventTS is its time, as a ts.
+	EventTS string
+	// Shared is set if the channel may be shared with other workspaces.
 	Shared bool
 }
 
-// thumbs maps the reactions that are ratings to the feedback of adding and of removing them. The second
-// name of each is an alias.
-var thumbs = map[string][2]chats.Feedback{
-	"+1": {chats.Good, chats.NotGood}, "thumbsup": {chats.Good, chats.NotGood},
-	"-1": {chats.Bad, chats.NotBad}, "thumbsdown": {chats.Bad, chats.NotBad},
+// ratings maps the reactions that are ratings to the feedback of adding and of removing them. The
+// second name of each is an alias.
+var ratings = map[string][2]chats.Feedback{
+	"+1": {chats.FeedbackGood, chats.FeedbackNotGood}, "thumbsup": {chats.FeedbackGood, chats.FeedbackNotGood},
+	"-1": {chats.FeedbackBad, chats.FeedbackNotBad}, "thumbsdown": {chats.FeedbackBad, chats.FeedbackNotBad},
 }
 
-// decodeReaction decodes a rating of one of the bot's messages; nil for any other reaction.
+// decodeReaction decodes a rating of one of the bot's messages. It returns nil for other reactions.
 func decodeReaction(raw []byte, bot string) (*reaction, error) {
 	var e struct {
 		Type   string `json:"type"`
@@ -53,13 +53,13 @@ func decodeReaction(raw []byte, bot string) (*reaction, error) {
 		return nil, fmt.Errorf("decode reaction: %w", err)
 	}
 	name, _, _ := strings.Cut(e.Name, "::") // skin tone
-	says, is := thumbs[name]
+	says, is := ratings[name]
 	if !is || e.Item.Type != "message" || e.Item.Channel == "" || e.Item.TS == "" || e.User == "" || e.User == bot || e.Author != bot {
 		return nil, nil
 	}
-	r := &reaction{User: e.User, Channel: e.Item.Channel, TS: e.Item.TS, Says: says[0], At: e.TS}
-	if e.Type == removed {
-		r.Says = says[1]
+	r := &reaction{User: e.User, Channel: e.Item.Channel, TS: e.Item.TS, Feedback: says[0], EventTS: e.TS}
+	if e.Type == reactionRemoved {
+		r.Feedback = says[1]
 	}
 	return r, nil
 }

@@ -23,13 +23,13 @@ const (
 type receiver struct {
 	*Platform
 	in      chats.Inbox
-	self    self
-	queues  *queues
+	self    identity
+	queues  *workQueues
 	running sync.WaitGroup // sockets, upkeep and backfill
 }
 
-// Run receives until ctx ends. It returns an error only if a token is refused or the app lacks
-// something essential; it waits for the end of outages.
+// Run receives until ctx ends. It returns an error only if a token is refused or the app lacks an
+// essential scope. It waits for the end of outages.
 func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.start()
 	defer p.health.stop()
@@ -40,64 +40,64 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	}
 	p.log.Info("slack starts", "bot", me.name, "user", me.user, "team", me.team)
 	p.me.Store(&me)
-	p.surface.Work(me.agentView)
-	defer p.surface.Rest()
-	r := &receiver{Platform: p, in: in, self: me, queues: newQueues(p.log)}
+	p.surface.Start(me.agentView)
+	defer p.surface.Stop()
+	r := &receiver{Platform: p, in: in, self: me, queues: newWorkQueues(p.log)}
 	r.loadMarks(ctx)
 	ctx, cancel := context.WithCancel(ctx)
-	defer r.end(ctx)
+	defer r.shutDown(ctx)
 	defer r.running.Wait()
 	defer cancel()
-	r.steadily(ctx, "what was missed", r.fillGaps)
-	r.steadily(ctx, "the upkeep", func(ctx context.Context) { r.upkeep(ctx, !p.signatures.Wanted()) })
-	if !p.signatures.Wanted() {
-		return r.link(ctx)
+	r.runLoop(ctx, "the fetching of missed messages", r.fillGaps)
+	r.runLoop(ctx, "the upkeep", func(ctx context.Context) { r.runUpkeep(ctx, !p.verifier.Enabled()) })
+	if !p.verifier.Enabled() {
+		return r.keepConnected(ctx)
 	}
-	p.health.opened()
+	p.health.handleOpened()
 	p.receiver.Store(r)
 	defer p.receiver.Store(nil)
-	p.reach.Connected(true)
+	p.progress.RecordConnection(true)
 	<-ctx.Done()
 	return nil
 }
 
-// steadily runs something until ctx ends, again after a panic.
-func (r *receiver) steadily(ctx context.Context, what string, run func(context.Context)) {
+// runLoop runs a function until ctx ends, and again after a panic.
+func (r *receiver) runLoop(ctx context.Context, what string, run func(context.Context)) {
 	r.running.Go(func() {
-		_ = rescue.Loop(ctx, r.log, what, func(ctx context.Context) error { run(ctx); return nil }) // there is none
+		_ = rescue.Loop(ctx, r.log, what, func(ctx context.Context) error { run(ctx); return nil }) // run returns no error
 	})
 }
 
-// end waits for what is being accepted, and clears statuses.
-func (r *receiver) end(ctx context.Context) {
+// shutDown waits for the intakes that are being accepted, and clears statuses.
+func (r *receiver) shutDown(ctx context.Context) {
 	r.queues.active.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
 	defer cancel()
 	r.saveMarks(ctx)
-	r.sweep(ctx, false)
+	r.clearStatuses(ctx, false)
 }
 
-func (p *Platform) identify(ctx context.Context) (self, error) {
+func (p *Platform) identify(ctx context.Context) (identity, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
 		who, err := p.api.whoAmI(ctx)
-		if wrongToken(err) {
-			return self{}, err
+		if isTokenError(err) {
+			return identity{}, err
 		}
 		if err == nil {
 			lacks, agentView := readScopes(who.Header)
-			me := self{user: who.UserID, bot: who.BotID, name: who.User, team: who.TeamID, enterprise: who.EnterpriseID, agentView: agentView}
+			me := identity{user: who.UserID, bot: who.BotID, name: who.User, team: who.TeamID, enterprise: who.EnterpriseID, agentView: agentView}
 			return me, checkScopes(lacks, p.log)
 		}
 		if ctx.Err() != nil {
-			return self{}, nil
+			return identity{}, nil
 		}
-		wait := pauses.Next(asked(err))
-		p.health.missed(err)
+		wait := pauses.Next(retryAfter(err))
+		p.health.handleConnectError(err)
 		p.log.Warn("not connected yet", "err", err, "wait", wait)
 		p.api.Close()
 		if retry.Wait(ctx, wait) != nil {
-			return self{}, nil
+			return identity{}, nil
 		}
 	}
 }
@@ -109,15 +109,15 @@ func checkScopes(lacks []MissingScope, log *slog.Logger) error {
 		case "chat:write":
 			return errors.New("slack: the app lacks the scope chat:write: add the scopes of the manifest under OAuth & Permissions and install the app again")
 		case agentScope:
-			log.Info("the app has no agent view: switch it on under agent in its settings and install it again", "broken", lack.Broken)
+			log.Info("the app has no agent view: switch it on under agent in its settings and install it again", "broken", lack.Consequence)
 		default:
-			log.Error("the app lacks a scope: add it under oauth & permissions and install it again", "scope", lack.Scope, "broken", lack.Broken)
+			log.Error("the app lacks a scope: add it under oauth & permissions and install it again", "scope", lack.Scope, "broken", lack.Consequence)
 		}
 	}
 	return nil
 }
 
-func asked(err error) time.Duration {
+func retryAfter(err error) time.Duration {
 	if ce, ok := errors.AsType[*callError](err); ok {
 		return ce.retryAfter
 	}
@@ -125,31 +125,31 @@ func asked(err error) time.Duration {
 }
 
 // enqueue accepts an envelope in the order of its queue and then acknowledges it on its socket. Slack
-// delivers an unacknowledged one again.
+// delivers an unacknowledged envelope again.
 func (r *receiver) enqueue(ctx context.Context, s *socket, req socketmode.Request) {
 	in, err := r.self.decode(req.Type, req.Payload)
 	if err != nil {
 		r.log.Error("envelope skipped: it does not decode", "envelope", req.EnvelopeID, "type", req.Type, "err", err)
 	}
 	// The acceptance may outlive the socket: the next delivery finds the message on disk.
-	r.queues.do(ctx, in.queue(), func() {
+	r.queues.enqueue(ctx, in.queueKey(), func() {
 		reply, err := r.accept(ctx, in)
 		if err != nil {
-			r.log.Error("not accepted: slack keeps it", "envelope", req.EnvelopeID, "attempt", req.RetryAttempt, "err", err)
+			r.log.Error("envelope not accepted: slack will deliver it again", "envelope", req.EnvelopeID, "attempt", req.RetryAttempt, "err", err)
 			return
 		}
 		ack := socketmode.Response{EnvelopeID: req.EnvelopeID}
 		if reply != "" && req.AcceptsResponsePayload {
-			ack.Payload = ephemeral(reply)
+			ack.Payload = ephemeralResponse(reply)
 		}
 		if err := s.write(ack); err != nil {
-			r.log.Warn("not acknowledged: slack will send it again", "envelope", req.EnvelopeID, "err", r.api.Clean(err))
+			r.log.Warn("envelope not acknowledged: slack will deliver it again", "envelope", req.EnvelopeID, "err", r.api.CleanError(err))
 		}
 	})
 }
 
-// ephemeral returns a response that only the user of the command sees.
-func ephemeral(text string) map[string]string {
+// ephemeralResponse returns a response that only the user of the command sees.
+func ephemeralResponse(text string) map[string]string {
 	return map[string]string{"response_type": "ephemeral", "text": escape(text)}
 }
 
@@ -160,7 +160,7 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 	case in.event != nil:
 		// A refused look-up must not delay the acknowledgement: Slack would give up soon.
 		if msg, err = r.convert(ctx, in.event); err != nil {
-			r.log.Warn("looked at later: slack does not tell now whether it is for the bot", "err", err)
+			r.log.Warn("message postponed: cannot determine yet whether it is for the bot", "err", err)
 			return "", r.postpone(ctx, in.event)
 		}
 	case in.command != nil:
@@ -168,13 +168,13 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 	case in.press != nil:
 		msg = r.convertPress(ctx, in.press)
 	case in.agent != nil:
-		msg = r.convertAgent(ctx, in.agent)
-	case in.said != nil && r.serves(in.said.Channel, isDirectID(in.said.Channel)):
-		said := chats.NewFeedback(chats.Chat{Platform: Name, ID: in.said.Channel}, in.said.TS, r.self.userID(in.said.User, "", in.said.Shared), in.said.Says, stamp(in.said.At))
+		msg = r.convertAgentEvent(ctx, in.agent)
+	case in.reaction != nil && r.serves(in.reaction.Channel, isDirectID(in.reaction.Channel)):
+		said := chats.NewFeedback(chats.Chat{Platform: Name, ID: in.reaction.Channel}, in.reaction.TS, r.self.userID(in.reaction.User, "", in.reaction.Shared), in.reaction.Feedback, parseTS(in.reaction.EventTS))
 		msg = &said
 	}
 	if err != nil || msg == nil {
 		return reply, err
 	}
-	return reply, r.give(ctx, msg)
+	return reply, r.deliver(ctx, msg)
 }

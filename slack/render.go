@@ -6,15 +6,15 @@ import (
 	"oneclaw/slack/blocks"
 )
 
-// partLimit bounds a part, markup included, in characters. Slack advises to split texts over 4,000; the
-// rest is room for the notice of a repeat.
+// partLimit bounds a part, markup included, in characters. Slack advises splitting texts over 4,000.
+// The difference is room for the notice of a repeat.
 const partLimit = 3900
 
-// stretchLimit bounds a section of a long answer with tables or code, without markup.
-const stretchLimit = 3000
+// sectionLimit bounds a section of a long answer with tables or code, without markup.
+const sectionLimit = 3000
 
-// laid returns the parts of a rendered document, with a layout if there is only one.
-func laid(d *markdown.Document, rendered []markdown.Part) (parts []chats.Part) {
+// convertParts returns the parts of a rendered document, with a layout if there is only one.
+func convertParts(d *markdown.Document, rendered []markdown.Part) (parts []chats.Part) {
 	for _, part := range rendered {
 		parts = append(parts, chats.Part{Text: part.Text, Plain: part.Plain})
 	}
@@ -28,11 +28,11 @@ func laid(d *markdown.Document, rendered []markdown.Part) (parts []chats.Part) {
 func (p *Platform) Render(text string) (parts []chats.Part) {
 	document := markdown.Parse(text)
 	rendered := document.SlackMrkdwn(partLimit)
-	if len(rendered) < 2 || !blocks.Lays(document) {
-		return laid(document, rendered)
+	if len(rendered) < 2 || !blocks.HasTableOrCode(document) {
+		return convertParts(document, rendered)
 	}
-	for _, d := range document.Cut(stretchLimit) {
-		parts = append(parts, laid(d, d.SlackMrkdwn(partLimit))...)
+	for _, d := range document.SplitBlocks(sectionLimit) {
+		parts = append(parts, convertParts(d, d.SlackMrkdwn(partLimit))...)
 	}
 	return parts
 }

@@ -161,9 +161,9 @@ func TestThreadsOfAnotherProcess(t *testing.T) {
 	reply = &emulator.SayOptions{Thread: tea.TS}
 	f.acked(f.say(f.channel, "<@U0BOT> what do you say?", reply))
 	f.stop()
-	f.wait(func(s emulator.State) bool { return s.Sockets() == 0 })
+	f.wait(func(s emulator.State) bool { return s.ActiveSockets() == 0 })
 	other.run()
-	f.wait(func(s emulator.State) bool { return s.Sockets() == 1 })
+	f.wait(func(s emulator.State) bool { return s.ActiveSockets() == 1 })
 	f.inject(emulator.Fault{Method: "conversations.replies", Effect: emulator.ServerError})
 	f.acked(f.say(f.channel, "and you?", reply))
 	if got := other.in.all(); len(got) == 0 || got[len(got)-1].Text != "and you?" {
@@ -177,7 +177,7 @@ func TestAThreadTellsWhatComesByItself(t *testing.T) {
 	f := setup(t, quick(), nil)
 	first := f.say(f.channel, "lunch?", nil)
 	reply := &emulator.SayOptions{Thread: first.TS}
-	if _, err := f.SayBot(f.channel, "B0NEWS", "news", "<@U0BOT> soup of the day", first.TS); err != nil {
+	if _, err := f.SayAsBot(f.channel, "B0NEWS", "news", "<@U0BOT> soup of the day", first.TS); err != nil {
 		t.Fatal(err)
 	}
 	f.say(f.channel, "no soup", reply)
@@ -216,12 +216,12 @@ func TestWhoLeadsFetchesWhatWasMissed(t *testing.T) {
 	f := start(t, deaf(), shares(store, never))
 	leader := f.twin(store, shares(store, always))
 	leader.run()
-	f.wait(func(s emulator.State) bool { return s.Sockets() == 2 })
+	f.wait(func(s emulator.State) bool { return s.ActiveSockets() == 2 })
 	f.acked(f.say(f.dm, "before", nil))
 	hear := f.lose()
-	f.Drop()
+	f.BreakSockets()
 	f.say(f.dm, "missed", nil)
-	f.wait(func(s emulator.State) bool { return s.Sockets() == 2 })
+	f.wait(func(s emulator.State) bool { return s.ActiveSockets() == 2 })
 	hear()
 	for n := 1; !slices.ContainsFunc(leader.in.all(), func(m chats.Message) bool { return m.Text == "missed" }); n++ {
 		leader.in.wait(t, n)
@@ -232,16 +232,16 @@ func TestWhoLeadsFetchesWhatWasMissed(t *testing.T) {
 	leader.stop()
 	f.stop()
 	// A gap that another process has opened is seen to when the marks are saved next.
-	f.p.reach.Connected(true)
+	f.p.progress.RecordConnection(true)
 	for _, one := range []*fixture{f, leader} {
-		for len(one.p.reach.Wake) > 0 {
-			<-one.p.reach.Wake
+		for len(one.p.progress.Wake) > 0 {
+			<-one.p.progress.Wake
 		}
 		r := &receiver{Platform: one.p}
 		r.saveMarks(t.Context())
 		r.takeOver(t.Context())
-		if since, _ := one.p.reach.Gap(); since.IsZero() || len(one.p.reach.Wake) != map[bool]int{true: 1}[one == leader] {
-			t.Errorf("gap since %v, %d to look at it", since, len(one.p.reach.Wake))
+		if since, _ := one.p.progress.Gap(); since.IsZero() || len(one.p.progress.Wake) != map[bool]int{true: 1}[one == leader] {
+			t.Errorf("gap since %v, %d to look at it", since, len(one.p.progress.Wake))
 		}
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"net/url"
 )
 
-// Events serves the request URLs of the app. It rejects requests that are not signed with the signing
-// secret, and answers 200 only once a message is accepted. While no Run is under way it answers 503,
-// and Slack tries again.
+// Events serves the request URLs of the app. It rejects requests that are not signed with the
+// signing secret, and answers 200 only once a message is accepted. While Run is not active it answers
+// 503, and Slack tries again.
 func (p *Platform) Events() http.Handler { return http.HandlerFunc(p.serveRequest) }
 
 func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
@@ -18,16 +18,16 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "want POST", http.StatusMethodNotAllowed)
 		return
 	}
-	body, ok := p.signatures.Body(w, req)
+	body, ok := p.verifier.ReadBody(w, req)
 	if !ok {
 		return
 	}
-	kind, payload, ok := open(req.Header.Get("Content-Type"), body)
+	kind, payload, ok := readPayload(req.Header.Get("Content-Type"), body)
 	if !ok {
 		http.Error(w, "not a request of slack's", http.StatusBadRequest)
 		return
 	}
-	var o outer
+	var o eventWrapper
 	if kind == kindEvent && json.Unmarshal(payload, &o) == nil && o.Type == "url_verification" {
 		writeJSON(w, map[string]string{"challenge": o.Challenge})
 		return
@@ -46,16 +46,16 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 	reply, err := r.accept(req.Context(), in)
 	switch {
 	case err != nil:
-		p.log.Error("not accepted: slack keeps it", "attempt", req.Header.Get("X-Slack-Retry-Num"), "err", err)
+		p.log.Error("request not accepted: slack will deliver it again", "attempt", req.Header.Get("X-Slack-Retry-Num"), "err", err)
 		http.Error(w, "not accepted", http.StatusServiceUnavailable)
 	case reply != "":
-		writeJSON(w, ephemeral(reply))
+		writeJSON(w, ephemeralResponse(reply))
 	}
 }
 
-// open reads the type of a request: an event in JSON, or a form with a command or an interaction. A
-// command's fields become JSON, as over a socket.
-func open(contentType string, body []byte) (kind string, payload []byte, ok bool) {
+// readPayload returns the type and payload of a request: an event in JSON, or a form with a command or
+// an interaction. A command's fields become JSON, as over a socket.
+func readPayload(contentType string, body []byte) (kind string, payload []byte, ok bool) {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		return "", nil, false

@@ -29,8 +29,8 @@ func posted(t *testing.T) *fixture {
 	t.Cleanup(app.Close)
 	cfg := quick()
 	cfg.EventsURL = app.URL
-	cfg.AckTimeout = patience                                              // what is refused is refused at once
-	cfg.Retry = slices.Repeat([]time.Duration{20 * time.Millisecond}, 100) // until it runs
+	cfg.AckTimeout = patience                                                    // what is refused is refused at once
+	cfg.RetryDelays = slices.Repeat([]time.Duration{20 * time.Millisecond}, 100) // until it runs
 	f := setup(t, cfg, func(c *Config) { c.AppToken, c.SigningSecret = "", emulator.DefaultSigningSecret })
 	handler = f.p.Events()
 	return f
@@ -63,7 +63,7 @@ func TestPostedEvents(t *testing.T) {
 		t.Error(err)
 	}
 	f.View(func(s emulator.State) {
-		if s.Opened() != 0 {
+		if s.OpenedSockets() != 0 {
 			t.Error("a socket was opened")
 		}
 	})
@@ -77,12 +77,12 @@ func TestPostedHealthComesBack(t *testing.T) {
 	f.stop()
 	synctest.Test(t, func(t *testing.T) {
 		h := &f.p.health
-		h.change(func() { h.running, h.open = true, 1 })
-		h.accepted(errors.New("disk full"))
+		h.withLock(func() { h.running, h.openSockets = true, 1 })
+		h.recordAccept(errors.New("disk full"))
 		if err := f.p.Health(); err == nil {
 			t.Error("well although nothing is kept")
 		}
-		time.Sleep(postedPatience)
+		time.Sleep(unhealthyPeriod)
 		if err := f.p.Health(); err != nil {
 			t.Errorf("later: %v", err)
 		}
@@ -92,7 +92,7 @@ func TestPostedHealthComesBack(t *testing.T) {
 func TestSignatures(t *testing.T) {
 	f := posted(t)
 	f.run()
-	f.wait(func(s emulator.State) bool { return s.Calls("auth.test") > 0 })
+	f.wait(func(s emulator.State) bool { return s.CallCount("auth.test") > 0 })
 	body := `{"type":"url_verification","challenge":"c-1"}`
 	now := time.Now()
 	change := func(h http.Header, key, value string) http.Header {
@@ -100,7 +100,7 @@ func TestSignatures(t *testing.T) {
 		h.Set(key, value)
 		return h
 	}
-	good := f.Sign([]byte(body), now)
+	good := f.SignatureHeaders([]byte(body), now)
 	tests := []struct {
 		name   string
 		header http.Header
@@ -116,9 +116,9 @@ func TestSignatures(t *testing.T) {
 		{"other version", change(good, "X-Slack-Signature", "v1="+good.Get("X-Slack-Signature")[3:]), body, http.StatusUnauthorized},
 		{"other time", change(good, "X-Slack-Request-Timestamp", strconv.FormatInt(now.Unix()-1, 10)), body, http.StatusUnauthorized},
 		{"no time", change(good, "X-Slack-Request-Timestamp", "soon"), body, http.StatusUnauthorized},
-		{"old", f.Sign([]byte(body), now.Add(-6*time.Minute)), body, http.StatusUnauthorized},
-		{"from the future", f.Sign([]byte(body), now.Add(6*time.Minute)), body, http.StatusUnauthorized},
-		{"no JSON", f.Sign([]byte("x"), now), "x", http.StatusBadRequest},
+		{"old", f.SignatureHeaders([]byte(body), now.Add(-6*time.Minute)), body, http.StatusUnauthorized},
+		{"from the future", f.SignatureHeaders([]byte(body), now.Add(6*time.Minute)), body, http.StatusUnauthorized},
+		{"no JSON", f.SignatureHeaders([]byte("x"), now), "x", http.StatusBadRequest},
 		{"too large", good, strings.Repeat("x", (1<<20)+1), http.StatusRequestEntityTooLarge},
 	}
 	for _, tt := range tests {
@@ -144,7 +144,7 @@ func TestRequestsBeforeRun(t *testing.T) {
 	body := `{"type":"event_callback","team_id":"T0ONECLAW","event":{"type":"message","channel":"D1","channel_type":"im","user":"U1","text":"x","ts":"1.000001"}}`
 	for method, want := range map[string]int{http.MethodPost: http.StatusServiceUnavailable, http.MethodGet: http.StatusMethodNotAllowed} {
 		req := httptest.NewRequestWithContext(t.Context(), method, "/slack/events", strings.NewReader(body))
-		maps.Copy(req.Header, f.Sign([]byte(body), time.Now()))
+		maps.Copy(req.Header, f.SignatureHeaders([]byte(body), time.Now()))
 		req.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		f.p.Events().ServeHTTP(w, req)
@@ -171,7 +171,7 @@ func TestForms(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			kind, payload, ok := open(tt.contentType, []byte(tt.body))
+			kind, payload, ok := readPayload(tt.contentType, []byte(tt.body))
 			if ok != tt.ok || ok && (kind != tt.kind || string(payload) != tt.payload) {
 				t.Errorf("got %s %s %t", kind, payload, ok)
 			}

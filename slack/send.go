@@ -32,7 +32,7 @@ const postMessage = "chat.postMessage"
 // updateMessage edits a message.
 const updateMessage = "chat.update"
 
-// Send sends one part. If Slack refuses the formatting, it sends the plain text at once; if the bot is
+// Send sends one part. If Slack refuses the formatting, it sends the plain text at once. If the bot is
 // not in the channel of a slash command, it responds to the command instead. It retries nothing else.
 func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if err := checkAddress(to); err != nil {
@@ -42,14 +42,14 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 	return sendWithFallback(ctx, p, to, part, func(plain bool) (string, error) {
 		ts, err := p.post(ctx, to, part, plain)
 		if err == nil {
-			p.statuses.Answered(to.Chat, begun)
+			p.statuses.RecordAnswer(to.Chat, begun)
 			p.join(ctx, to.Chat, "")
 		}
 		return ts, err
 	}, "not_in_channel", "channel_not_found")
 }
 
-// sendWithFallback posts a part: as plain text if its formatting is refused, and as the response to a
+// sendWithFallback posts a part. It posts plain text if the formatting is refused, and responds to a
 // command if post is refused because of the channel's members.
 func sendWithFallback(ctx context.Context, p *Platform, to chats.Address, part chats.Part, post func(plain bool) (string, error), outside ...string) (string, error) {
 	for plain := part.Text == ""; ; plain = true {
@@ -57,12 +57,12 @@ func sendWithFallback(ctx context.Context, p *Platform, to chats.Address, part c
 		switch {
 		case err == nil:
 			return ts, nil
-		case !plain && part.Plain != "" && formatRefused(err):
+		case !plain && part.Plain != "" && isFormatError(err):
 			p.log.Warn("formatting refused: sending plain text", "chat", to.Chat.String(), "err", err)
 			continue
-		case refused(err, outside...):
+		case hasErrorCode(err, outside...):
 			id := responseID + rand.Text()
-			if found, err := p.respond(ctx, to.Chat.ID, answersTo(to), id, part, false); found {
+			if found, err := p.respond(ctx, to.Chat.ID, matchReply(to), id, part, false); found {
 				return id, err
 			}
 		}
@@ -77,23 +77,23 @@ func checkAddress(to chats.Address) error {
 	return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
 }
 
-// options returns the options to post a part with; extras names what Slack may refuse.
-func options(s *surface.Surface, to chats.Address, part chats.Part, plain bool) (options []slack.MsgOption, extras []string, err error) {
-	options = []slack.MsgOption{slack.MsgOptionText(text(part, plain), false)}
+// messageOptions returns the options to post a part. extras are the features that Slack may refuse.
+func options(s *surface.Surface, to chats.Address, part chats.Part, plain bool) (messageOptions []slack.MsgOption, extras []string, err error) {
+	messageOptions = []slack.MsgOption{slack.MsgOptionText(partText(part, plain), false)}
 	if plain {
-		options = append(options, slack.MsgOptionDisableMarkdown())
+		messageOptions = append(messageOptions, slack.MsgOptionDisableMarkdown())
 	}
-	laid, extras, err := lay(s, part, plain, len(part.Buttons) > 0)
+	laid, extras, err := layOutPart(s, part, plain, len(part.Buttons) > 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	if laid != nil {
-		options = append(options, slack.MsgOptionBlocks(laid...))
+		messageOptions = append(messageOptions, slack.MsgOptionBlocks(laid...))
 	}
 	if to.Chat.Thread != "" {
-		options = append(options, slack.MsgOptionTS(to.Chat.Thread))
+		messageOptions = append(messageOptions, slack.MsgOptionTS(to.Chat.Thread))
 	}
-	return options, extras, nil
+	return messageOptions, extras, nil
 }
 
 func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, plain bool) (string, error) {
@@ -103,21 +103,21 @@ func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, 
 	}
 	options = append(options, slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
 	var ts string
-	err = p.api.do(ctx, request{method: postMessage, place: to.Chat.ID}, func(ctx context.Context, api *slack.Client) (err error) {
+	err = p.api.do(ctx, apiCall{method: postMessage, channel: to.Chat.ID}, func(ctx context.Context, api *slack.Client) (err error) {
 		_, ts, err = api.PostMessageContext(ctx, to.Chat.ID, options...)
 		if err == nil && ts == "" {
-			err = errors.New("the answer names no message")
+			err = errors.New("the response has no message id")
 		}
 		return err
 	})
-	if without(p.surface, extras, err) {
+	if dropRefusedExtras(p.surface, extras, err) {
 		return p.post(ctx, to, part, plain)
 	}
 	return ts, err
 }
 
-// text returns the text to show of a part, with the notice if it may be a repeat.
-func text(part chats.Part, plain bool) string {
+// partText returns the text of a part, with the notice if it may be a repeat.
+func partText(part chats.Part, plain bool) string {
 	body, mark := part.Text, "_"
 	if plain {
 		// Escaped, so that nothing in it notifies users.
@@ -144,47 +144,47 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 	}
 	out.RetryAfter = ce.retryAfter
 	switch {
-	case !ce.begun && ce.code == "" && ce.status == 0:
+	case !ce.requestBegun && ce.code == "" && ce.status == 0:
 		out.Outcome, out.Outage = chats.Later, true
-	case wrongToken(err):
+	case isTokenError(err):
 		p.log.Error("slack refuses the token: check SLACK_BOT_TOKEN", "chat", to.Chat.String(), "err", err)
 		out.Outcome, out.Outage = chats.Later, true
-	case refused(err, "internal_error", "fatal_error"), ce.status >= http.StatusInternalServerError:
-		// Slack says of these that a part of the operation may have succeeded, and a gateway does not
+	case hasErrorCode(err, "internal_error", "fatal_error"), ce.status >= http.StatusInternalServerError:
+		// After these errors a part of the operation may have succeeded, and a gateway does not
 		// know what the server behind it did.
-	case ce.code != "" && !transient(ce):
+	case ce.code != "" && !isTransient(ce):
 		out.Outcome = chats.Refused
 	case ce.code != "" || ce.status != 0:
-		out.Outcome, out.Outage = chats.Later, !ce.limited()
+		out.Outcome, out.Outage = chats.Later, !ce.isRateLimited()
 	}
 	return out
 }
 
-// lastResponse is shown with the last response that Slack accepts to a command or press.
-const lastResponse = "Slack accepts no more answers here. For the rest, invite me to this channel, or ask me in a direct message."
+// lastResponseNotice is added to the last response that Slack accepts to a command or press.
+const lastResponseNotice = "Slack accepts no more answers here. For the rest, invite me to this channel, or ask me in a direct message."
 
-// invited stores where a command or a press accepts responses. Without it, they go where the bot may
-// post anyway.
-func (r *receiver) invited(ctx context.Context, channel string, in shared.Invitation) {
-	if err := r.responses.Add(ctx, channel, in); err != nil {
+// storeInvitation stores where a command or a press accepts responses. Without it, responses go to
+// channels where the bot may post anyway.
+func (r *receiver) storeInvitation(ctx context.Context, channel string, in shared.Invitation) {
+	if err := r.invitations.Add(ctx, channel, in); err != nil {
 		r.log.Warn("answers may not reach a channel without the bot", "channel", channel, "err", err)
 	}
 }
 
-// named matches the invitation of a command, a press or a message.
-func named(id string) func(shared.Invitation) bool {
-	return func(in shared.Invitation) bool { return id != "" && (in.ID == id || in.On == id) }
+// matchID matches the invitation of a command or press with an id, or for a message with that id.
+func matchID(id string) func(shared.Invitation) bool {
+	return func(in shared.Invitation) bool { return id != "" && (in.ID == id || in.MessageID == id) }
 }
 
-// answersTo matches the invitation of the command that is answered; if none is named, the latest.
-func answersTo(to chats.Address) func(shared.Invitation) bool {
+// matchReply matches the invitation of the command that is answered, or the latest if none is named.
+func matchReply(to chats.Address) func(shared.Invitation) bool {
 	return func(in shared.Invitation) bool {
-		return to.Chat.Thread == "" && (to.ReplyTo == "" && in.Command || named(to.ReplyTo)(in))
+		return to.Chat.Thread == "" && (to.ReplyTo == "" && in.Command || matchID(to.ReplyTo)(in))
 	}
 }
 
-// responseID begins the id of a message that only a response_url can reach: Slack gives it none. Blocks
-// with buttons contain it, so that a press returns it.
+// responseID begins the id of a message that only a response_url can reach: Slack gives it no id.
+// Blocks with buttons contain it, so that a press returns it.
 const responseID = "response-"
 
 type response struct {
@@ -195,19 +195,19 @@ type response struct {
 }
 
 // respond responds to a command or a press, ephemerally for its user, if there is a matching
-// invitation. The message with the id is created, or replaced.
+// invitation. It creates the message with the id, or replaces it.
 func (p *Platform) respond(ctx context.Context, channel string, fits func(shared.Invitation) bool, id string, part chats.Part, replace bool) (found bool, err error) {
-	address, left, err := p.responses.Take(ctx, channel, fits)
+	address, left, err := p.invitations.Take(ctx, channel, fits)
 	switch {
 	case err != nil:
 		return true, &chats.SendError{Outcome: chats.Later, Err: err}
 	case address == "":
 		return false, nil
 	}
-	return true, p.api.answerAt(ctx, address, left, id, part, replace)
+	return true, p.api.postResponse(ctx, address, left, id, part, replace)
 }
 
-func (c *client) answerAt(ctx context.Context, address string, left int, id string, part chats.Part, replace bool) error {
+func (c *client) postResponse(ctx context.Context, address string, left int, id string, part chats.Part, replace bool) error {
 	u, err := url.Parse(address)
 	if err != nil || !c.mayHaveToken(u) {
 		return &chats.SendError{Outcome: chats.Refused, Err: errors.New("slack: response_url is not an address of slack's")}
@@ -217,15 +217,15 @@ func (c *client) answerAt(ctx context.Context, address string, left int, id stri
 	case left < 0:
 		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: respond: slack takes %d answers", shared.MaxResponses)}
 	case left == 0 && !replace:
-		part.Plain = cmp.Or(part.Plain, part.Text) + "\n\n" + lastResponse
+		part.Plain = cmp.Or(part.Plain, part.Text) + "\n\n" + lastResponseNotice
 		if !plain {
-			part.Text += "\n\n_" + lastResponse + "_"
+			part.Text += "\n\n_" + lastResponseNotice + "_"
 		}
 	}
 	var laid []slack.Block
 	if len(part.Buttons) > 0 {
 		var err error
-		if laid, err = blocks.Of(nil, text(part, plain), plain, part.Buttons); err != nil {
+		if laid, err = blocks.Append(nil, partText(part, plain), plain, part.Buttons); err != nil {
 			return &chats.SendError{Outcome: chats.Refused, Err: err}
 		}
 	}
@@ -234,7 +234,7 @@ func (c *client) answerAt(ctx context.Context, address string, left int, id stri
 			row.BlockID = id + "-" + strconv.Itoa(i)
 		}
 	}
-	body, err := json.Marshal(response{Type: "ephemeral", Text: text(part, plain), Blocks: laid, Replace: replace})
+	body, err := json.Marshal(response{Type: "ephemeral", Text: partText(part, plain), Blocks: laid, Replace: replace})
 	if err != nil {
 		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: encode response: %w", err)}
 	}
@@ -247,7 +247,7 @@ func (c *client) answerAt(ctx context.Context, address string, left int, id stri
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.Do(req)
 	if err != nil {
-		return &chats.SendError{Outcome: chats.Unknown, Err: fmt.Errorf("slack: respond: %w", c.Clean(err))}
+		return &chats.SendError{Outcome: chats.Unknown, Err: fmt.Errorf("slack: respond: %w", c.CleanError(err))}
 	}
 	_ = resp.Body.Close() // only the status matters
 	if resp.StatusCode != http.StatusOK {

@@ -70,7 +70,7 @@ func TestOutcomesOfSends(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.fault.Method, tt.fault.Times = "chat.postMessage", 1
 			f.inject(tt.fault)
-			f.p.api.paces = retry.NewPacer(maxHold)
+			f.p.api.pacer = retry.NewPacer(maxHold)
 			before := len(f.Messages(f.dm))
 			_, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "x"})
 			var failure *chats.SendError
@@ -119,7 +119,7 @@ func TestPlainWhereFormattingIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := f.Messages(f.dm)[0]
-	if want := "plain &lt;!here&gt; &amp; &lt;@U1&gt;\n\n" + chats.RepeatNotice; m.Text != want || len(m.Calls) != 0 {
+	if want := "plain &lt;!here&gt; &amp; &lt;@U1&gt;\n\n" + chats.RepeatNotice; m.Text != want || len(m.Mentions) != 0 {
 		t.Errorf("got %q", m.Text)
 	}
 }
@@ -168,7 +168,7 @@ func TestRendering(t *testing.T) {
 			}
 			for _, part := range parts {
 				part.Repeat = true
-				if n := len(utf16.Encode([]rune(text(part, false)))); n > 4000 {
+				if n := len(utf16.Encode([]rune(partText(part, false)))); n > 4000 {
 					t.Errorf("a message of %d", n)
 				}
 				if _, err := f.send(chatOf(f.dm, ""), part); err != nil {
@@ -178,7 +178,7 @@ func TestRendering(t *testing.T) {
 		})
 	}
 	for _, m := range f.Messages(f.dm) {
-		if len(m.Calls) != 0 {
+		if len(m.Mentions) != 0 {
 			t.Errorf("somebody is called: %q", m.Text)
 		}
 	}
@@ -241,7 +241,7 @@ func TestStatusesAreCleared(t *testing.T) {
 	typing(false)
 	shown(0)
 	f.View(func(s emulator.State) {
-		if n := s.Calls("assistant.threads.setStatus"); n != 2 {
+		if n := s.CallCount("assistant.threads.setStatus"); n != 2 {
 			t.Errorf("%d calls", n)
 		}
 	})
@@ -251,7 +251,7 @@ func TestStatusesAreCleared(t *testing.T) {
 	}
 	shown(0)
 	typing(true) // one that comes while an answer is sent is cleared as well
-	f.p.statuses.Answered(to.Chat, time.Now().Add(-time.Hour))
+	f.p.statuses.RecordAnswer(to.Chat, time.Now().Add(-time.Hour))
 	typing(false)
 	shown(0)
 	typing(true)
@@ -278,7 +278,7 @@ func TestStatusesAreGivenUp(t *testing.T) {
 		}
 	}
 	f.View(func(s emulator.State) {
-		if n := s.Calls("assistant.threads.setStatus"); n != 1 {
+		if n := s.CallCount("assistant.threads.setStatus"); n != 1 {
 			t.Errorf("%d calls", n)
 		}
 	})
@@ -298,7 +298,7 @@ func TestAdmins(t *testing.T) {
 		}
 	}
 	f.View(func(s emulator.State) {
-		if n := s.Calls("users.info"); n != 4 {
+		if n := s.CallCount("users.info"); n != 4 {
 			t.Errorf("%d calls: answers are not remembered", n)
 		}
 	})
@@ -349,7 +349,7 @@ func TestAServerErrorIsNoFlood(t *testing.T) {
 			t.Error("no error")
 		}
 	}
-	if f.p.api.paces.Busy(request{method: postMessage, place: f.dm}.key()) {
+	if f.p.api.pacer.Busy(apiCall{method: postMessage, channel: f.dm}.key()) {
 		t.Error("sends are held back")
 	}
 }

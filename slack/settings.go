@@ -14,7 +14,7 @@ import (
 	"oneclaw/storage"
 )
 
-// Settings connect a Slack app; the program's only knowledge of Slack.
+// Settings connect a Slack app. The rest of the program knows nothing else about Slack.
 type Settings struct {
 	// BotToken is the app's bot token, xoxb-…. It is required.
 	BotToken redact.Secret `yaml:"bot_token" env:"SLACK_BOT_TOKEN"`
@@ -29,14 +29,14 @@ type Settings struct {
 	// channel it is invited to; direct messages always work.
 	Channels []string `yaml:"channels" env:"SLACK_CHANNELS"`
 
-	tap   retry.Tap
-	leads func() bool
+	tap      retry.Tap
+	isLeader func() bool
 }
 
-// Share says that several processes serve the bot with one store. leads returns true in one of them,
-// which fetches missed messages for all. Each opens a socket of its own, of which Slack allows ten per
-// app.
-func (s *Settings) Share(leads func() bool) { s.leads = leads }
+// Share is called if several processes serve the bot with one store. leads returns true in one of
+// them, which fetches missed messages for all. Each opens a socket of its own, of which Slack allows
+// ten per app.
+func (s *Settings) Share(leads func() bool) { s.isLeader = leads }
 
 // Tap sets a tap on the traffic with Slack.
 func (s *Settings) Tap(tap retry.Tap) { s.tap = tap }
@@ -44,7 +44,7 @@ func (s *Settings) Tap(tap retry.Tap) { s.tap = tap }
 // Default sets the defaults.
 func (s *Settings) Default() { s.APIURL = DefaultAPIURL }
 
-// Missing says what to set for Slack; it is empty if the bot serves Slack.
+// Missing returns what to set for Slack. It is empty if the bot serves Slack.
 func (s *Settings) Missing() string {
 	if s.BotToken != "" {
 		return ""
@@ -63,38 +63,38 @@ func (s *Settings) Validate() error {
 	return nil
 }
 
-// Open returns the platform. It stores in kv up to when messages have arrived.
+// Open returns the platform. It stores in kv up to which time messages have arrived.
 func (s *Settings) Open(kv storage.KV, log *slog.Logger) (chats.Platform, error) {
 	return New(Config{Settings: *s, KV: kv, Logger: log})
 }
 
-// Doctor asks Slack who the bot is, and compares its scopes with the manifest.
+// Doctor asks Slack for the identity of the bot, and compares its scopes with the manifest.
 func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 	app, err := Check(ctx, Config{Settings: *s})
 	if err != nil {
 		return doctor.Fail("%v", err)
 	}
 	var lacks []string
-	for _, lack := range app.Lacks {
+	for _, lack := range app.MissingScopes {
 		if lack.Scope != agentScope {
-			lacks = append(lacks, fmt.Sprintf("%s (%s)", lack.Scope, lack.Broken))
+			lacks = append(lacks, fmt.Sprintf("%s (%s)", lack.Scope, lack.Consequence))
 		}
 	}
 	switch {
 	case len(lacks) > 0:
 		return doctor.Fail("@%s in %s lacks %s: add them under OAuth & Permissions of the app, then install it again", app.Name, app.Team, strings.Join(lacks, ", "))
-	case len(app.Lacks) > 0:
-		return doctor.Warn("@%s in %s has no agent view: %s. Switch it on under Agent in the settings of the app, then install it again", app.Name, app.Team, broken[agentScope])
+	case len(app.MissingScopes) > 0:
+		return doctor.Warn("@%s in %s has no agent view: %s. Switch it on under Agent in the settings of the app, then install it again", app.Name, app.Team, consequences[agentScope])
 	}
 	return doctor.OK("@%s in %s, with all scopes of the manifest", app.Name, app.Team)
 }
 
-// Questions ask for the tokens of an app that uses Socket Mode.
+// Questions returns questions for the tokens of an app that uses Socket Mode.
 func (s *Settings) Questions() []doctor.Question {
 	return []doctor.Question{{
 		Explanation: "Make the Slack app from its manifest (oneclaw slack manifest --link prints a link that fills it in), install it,\n" +
 			"and copy the Bot User OAuth Token from OAuth & Permissions.",
-		What: "Slack bot token (xoxb-…)", Key: "bot_token",
+		Prompt: "Slack bot token (xoxb-…)", Key: "bot_token",
 		Check: func(ctx context.Context, token string) (string, error) {
 			alone := *s
 			alone.BotToken, alone.AppToken, alone.SigningSecret = redact.Secret(token), "", "not needed to ask who the bot is"
@@ -106,7 +106,7 @@ func (s *Settings) Questions() []doctor.Question {
 		},
 	}, {
 		Explanation: "Under Basic Information, App-Level Tokens, make a token with the scope connections:write.",
-		What:        "Slack app token (xapp-…)", Key: "app_token",
+		Prompt:      "Slack app token (xapp-…)", Key: "app_token",
 		Check: func(ctx context.Context, token string) (string, error) {
 			s.AppToken = redact.Secret(token)
 			_, err := Check(ctx, Config{Settings: *s})

@@ -13,24 +13,24 @@ import (
 const (
 	addReaction    = "reactions.add"
 	removeReaction = "reactions.remove"
-	// eyes is the name of the acknowledgement reaction.
-	eyes = "eyes"
+	// eyesEmoji is the name of the acknowledgement reaction.
+	eyesEmoji = "eyes"
 )
 
 // Acknowledge implements [chats.Acknowledger]. It does nothing while messages to the channel, or
-// reactions anywhere, wait for Slack's limits.
+// reactions anywhere, wait because of Slack's rate limits.
 func (p *Platform) Acknowledge(ctx context.Context, chat chats.Chat, id string, on bool) error {
 	method, change, done := addReaction, (*slack.Client).AddReactionContext, "already_reacted"
 	if !on {
 		method, change, done = removeReaction, (*slack.Client).RemoveReactionContext, "no_reaction"
 	}
-	if p.api.paces.Busy(request{method: postMessage, place: chat.ID}.key(), request{method: method}.key()) {
-		return &chats.SendError{Outcome: chats.Later, RetryAfter: time.Second, Err: errors.New("slack: what is to be read goes first")}
+	if p.api.pacer.Busy(apiCall{method: postMessage, channel: chat.ID}.key(), apiCall{method: method}.key()) {
+		return &chats.SendError{Outcome: chats.Later, RetryAfter: time.Second, Err: errors.New("slack: messages take precedence over reactions")}
 	}
 	err := p.api.call(ctx, method, func(ctx context.Context, api *slack.Client) error {
-		return change(api, ctx, eyes, slack.NewRefToMessage(chat.ID, id))
+		return change(api, ctx, eyesEmoji, slack.NewRefToMessage(chat.ID, id))
 	})
-	if err == nil || refused(err, done) {
+	if err == nil || hasErrorCode(err, done) {
 		return nil
 	}
 	return p.sendError(chats.Address{Chat: chat}, err)

@@ -15,31 +15,31 @@ import (
 // maxRequest bounds the body of a request from Slack.
 const maxRequest = 1 << 20
 
-// refusedInterval is the interval at which unsigned requests are logged.
+// refusedInterval is the interval at which rejected requests are logged.
 const refusedInterval = time.Minute
 
-// signatures accepts only requests that Slack has signed.
-type signatures struct {
+// requestVerifier accepts only requests that Slack has signed.
+type requestVerifier struct {
 	secret string
 	log    *slog.Logger
 	// refused counts the requests that are not logged yet.
-	refused atomic.Int64
-	told    rate.Sometimes
+	refused  atomic.Int64
+	logLimit rate.Sometimes
 }
 
-// newSignatures returns signatures for a secret: without one, no request is accepted.
-func newSignatures(secret string, log *slog.Logger) *signatures {
-	return &signatures{secret: secret, log: log, told: rate.Sometimes{Interval: refusedInterval}}
+// newRequestVerifier returns a verifier with a secret. Without a secret it accepts no request.
+func newRequestVerifier(secret string, log *slog.Logger) *requestVerifier {
+	return &requestVerifier{secret: secret, log: log, logLimit: rate.Sometimes{Interval: refusedInterval}}
 }
 
-// Wanted reports whether there is a secret to sign with.
-func (s *signatures) Wanted() bool { return s.secret != "" }
+// Enabled reports whether there is a signing secret.
+func (s *requestVerifier) Enabled() bool { return s.secret != "" }
 
-// Body returns the body of a signed request; it rejects any other.
-func (s *signatures) Body(w http.ResponseWriter, req *http.Request) ([]byte, bool) {
-	verifier, err := s.verifier(req.Header)
+// ReadBody returns the body of a signed request. It rejects any other request.
+func (s *requestVerifier) ReadBody(w http.ResponseWriter, req *http.Request) ([]byte, bool) {
+	verifier, err := s.newVerifier(req.Header)
 	if err != nil {
-		s.refuse(w, err) // rejected before its body is read
+		s.reject(w, err) // rejected before its body is read
 		return nil, false
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxRequest))
@@ -56,24 +56,24 @@ func (s *signatures) Body(w http.ResponseWriter, req *http.Request) ([]byte, boo
 		err = verifier.Ensure()
 	}
 	if err != nil {
-		s.refuse(w, err)
+		s.reject(w, err)
 		return nil, false
 	}
 	return body, true
 }
 
-// verifier checks that a request has a signature and a time.
-func (s *signatures) verifier(header http.Header) (slack.SecretsVerifier, error) {
+// newVerifier returns the library's verifier for a request that has a signature and a time.
+func (s *requestVerifier) newVerifier(header http.Header) (slack.SecretsVerifier, error) {
 	if s.secret == "" {
 		return slack.SecretsVerifier{}, errors.New("no signing secret is set") // an empty secret would accept any sender
 	}
 	return slack.NewSecretsVerifier(header, s.secret)
 }
 
-// refuse rejects a request that is not signed by Slack.
-func (s *signatures) refuse(w http.ResponseWriter, err error) {
+// reject rejects a request that is not signed by Slack.
+func (s *requestVerifier) reject(w http.ResponseWriter, err error) {
 	s.refused.Add(1)
-	s.told.Do(func() {
+	s.logLimit.Do(func() {
 		s.log.Warn("requests refused: they are not signed by slack", "count", s.refused.Swap(0), "err", err)
 	})
 	http.Error(w, "not signed", http.StatusUnauthorized)

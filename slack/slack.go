@@ -33,8 +33,8 @@ const (
 type Config struct {
 	Settings
 
-	// KV stores up to when messages have arrived, so that those missed while the program did not run
-	// are fetched, and where commands accept responses. Nil means that nothing is stored. See
+	// KV stores up to which time messages have arrived, so that missed messages are fetched after a
+	// restart, and where commands accept responses. Nil means that nothing is stored. See
 	// [Settings.Share] for several processes with one store.
 	KV storage.KV
 	// HTTPClient sends the requests. Redirects are never followed. Nil means a client of its own, which
@@ -51,7 +51,7 @@ type Config struct {
 
 const maxCached = 4096
 
-// Platform connects to Slack. Its methods may be called concurrently; Run at most once at a time. Its
+// Platform connects to Slack. Its methods may be called concurrently, but only one Run at a time. Its
 // only goroutines are those of Run, which waits for them.
 type Platform struct {
 	*previews
@@ -62,17 +62,17 @@ type Platform struct {
 	statuses    *surface.Statuses
 	people      *cache.Cache[string, person]
 	threads     *cache.Cache[chats.Chat, thread]
-	// ignored holds messages of threads that were not for the bot when they came, by channel and id.
-	ignored    *cache.Cache[string, bool]
-	responses  *shared.Invitations
-	channels   []string
-	reach      *shared.Reach
-	leads      func() bool
-	surface    *surface.Surface
-	told       sync.Map // reasons that were logged
-	signatures *signatures
-	me         atomic.Pointer[self]
-	receiver   atomic.Pointer[receiver] // the Run whose requests are served
+	// ignored has messages in threads that were not for the bot when they arrived, by channel and id.
+	ignored       *cache.Cache[string, bool]
+	invitations   *shared.Invitations
+	channels      []string
+	progress      *shared.Progress
+	isLeader      func() bool
+	surface       *surface.Surface
+	loggedReasons sync.Map // reasons that were logged
+	verifier      *requestVerifier
+	me            atomic.Pointer[identity]
+	receiver      atomic.Pointer[receiver] // the active Run
 }
 
 var (
@@ -119,25 +119,25 @@ func New(cfg Config) (*Platform, error) {
 		channels:    channels,
 		api:         newClient(bot, app, secret, base, cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
 		log:         cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		leads:       cfg.leads,
+		isLeader:    cfg.isLeader,
 		people:      cache.New[string, person](maxCached),
 		threads:     cache.New[chats.Chat, thread](maxCached),
 		ignored:     cache.New[string, bool](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
-	if p.responses, err = shared.NewInvitations(cfg.KV, bot, &p.api.clock); err != nil {
+	if p.invitations, err = shared.NewInvitations(cfg.KV, bot, &p.api.clock); err != nil {
 		return nil, err
 	}
-	p.previews = &previews{platform: p, room: retry.NewOptionalLimiter(previewRate, previewBurst)}
+	p.previews = &previews{platform: p, limiter: retry.NewOptionalLimiter(previewRate, previewBurst)}
 	p.surface = surface.New(surface.Config{
-		Call: p.api.call, Code: codeOf, Log: p.log,
-		Blocks: layOut(p.Render),
-		Busy:   func(method string) bool { return p.api.paces.Busy(request{method: method}.key()) },
+		Call: p.api.call, Code: errorCode, Log: p.log,
+		RenderBlocks: blockRenderer(p.Render),
+		Busy:         func(method string) bool { return p.api.pacer.Busy(apiCall{method: method}.key()) },
 	})
 	p.statuses = surface.NewStatuses()
-	p.reach = shared.NewReach(cfg.KV, &p.api.clock)
-	p.signatures = newSignatures(secret, p.log)
-	p.api.Watch(cfg.tap)
+	p.progress = shared.NewProgress(cfg.KV, &p.api.clock)
+	p.verifier = newRequestVerifier(secret, p.log)
+	p.api.SetTap(cfg.tap)
 	return p, nil
 }
 

@@ -22,75 +22,75 @@ const (
 	maxFrame = 4 << 20
 	// writeTimeout bounds a write to a socket.
 	writeTimeout = 10 * time.Second
-	// drainTime is how long a socket that was asked to leave is still read.
+	// drainTime is how long a socket is still read after Slack asked it to disconnect.
 	drainTime = 10 * time.Second
 )
 
-// socket is a Socket Mode connection. Its goroutines are listen and ping.
+// socket is a Socket Mode connection. Its goroutines run listen and ping.
 type socket struct {
-	conn   *websocket.Conn
-	silent time.Duration // how long it may be silent
-	frame  func(sent bool, data []byte)
-	opened time.Time
-	// leaving is closed when Slack asks the socket to leave, done when it has ended.
+	conn       *websocket.Conn
+	maxSilence time.Duration // how long it may be silent
+	onFrame    func(sent bool, data []byte)
+	opened     time.Time
+	// leaving is closed when Slack asks for a disconnect, done when the socket has ended.
 	leaving, done chan struct{}
 	err           error // why it ended; set before done is closed
-	greeted       bool  // Slack has said hello; only listen uses it
-	replaces      bool  // it replaces one that was asked to leave and still lives
+	greeted       bool  // Slack has sent its hello; only listen uses it
+	replaces      bool  // it replaces a socket that Slack asked to disconnect and that is still open
 
-	mu      sync.Mutex // guards writing
-	helloBy time.Time  // deadline for Slack's hello
-	retired time.Time  // deadline after it was asked to leave
+	mu       sync.Mutex // guards writing
+	helloBy  time.Time  // deadline for Slack's hello
+	retireBy time.Time  // deadline after Slack asked for a disconnect
 }
 
-func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
+func (r *receiver) openSocket(ctx context.Context, replaces bool) (*socket, error) {
 	address, err := r.api.socketAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.api.timeout)
 	defer cancel()
-	conn, resp, err := r.api.sockets.DialContext(ctx, address, nil)
+	conn, resp, err := r.api.dialer.DialContext(ctx, address, nil)
 	if resp != nil && resp.Body != nil {
 		_ = resp.Body.Close() // gorilla has read the body
 	}
 	if err != nil {
-		return nil, fmt.Errorf("slack: connect a socket: %w", r.api.Clean(err))
+		return nil, fmt.Errorf("slack: connect a socket: %w", r.api.CleanError(err))
 	}
 	s := &socket{
-		conn: conn, frame: r.api.Frame, silent: r.pingTimeout, opened: time.Now(), helloBy: time.Now().Add(r.pingTimeout), replaces: replaces,
+		conn: conn, onFrame: r.api.Frame, maxSilence: r.pingTimeout, opened: time.Now(), helloBy: time.Now().Add(r.pingTimeout), replaces: replaces,
 		leaving: make(chan struct{}), done: make(chan struct{}),
 	}
 	conn.SetReadLimit(maxFrame)
 	conn.SetPingHandler(func(data string) error {
 		// A failed write shows in the next read.
 		_ = conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeTimeout))
-		return r.sign(s)
+		return r.handleAlive(s)
 	})
-	conn.SetPongHandler(func(string) error { return r.sign(s) })
+	conn.SetPongHandler(func(string) error { return r.handleAlive(s) })
 	return s, nil
 }
 
 func (c *client) socketAddress(ctx context.Context) (string, error) {
-	return ask(ctx, c, "apps.connections.open", func(ctx context.Context, api *slack.Client) (string, error) {
+	return callWithResult(ctx, c, "apps.connections.open", func(ctx context.Context, api *slack.Client) (string, error) {
 		_, address, err := api.StartSocketModeContext(ctx)
 		return address, err
 	})
 }
 
-func (r *receiver) sign(s *socket) error {
+func (r *receiver) handleAlive(s *socket) error {
 	if s.greeted {
-		r.reach.SignOfLife()
+		r.progress.RecordAlive()
 	}
-	return s.extend()
+	return s.extendDeadline()
 }
 
-// extend extends the read deadline after a sign of life.
-func (s *socket) extend() error {
+// extendDeadline extends the read deadline after a sign of life.
+func (s *socket) extendDeadline() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	until := time.Now().Add(s.silent)
-	for _, end := range []time.Time{s.helloBy, s.retired} {
+	until := time.Now().Add(s.maxSilence)
+	for _, end := range []time.Time{s.helloBy, s.retireBy} {
 		if !end.IsZero() && end.Before(until) {
 			until = end
 		}
@@ -100,20 +100,20 @@ func (s *socket) extend() error {
 
 func (s *socket) retire() {
 	s.mu.Lock()
-	s.retired = time.Now().Add(drainTime)
+	s.retireBy = time.Now().Add(drainTime)
 	s.mu.Unlock()
-	if err := s.extend(); err != nil {
+	if err := s.extendDeadline(); err != nil {
 		s.close()
 	}
 }
 
-// close closes the connection, which ends its goroutines.
+// close closes the connection, which ends the socket's goroutines.
 func (s *socket) close() {
 	_ = s.conn.Close() // it may be closed already
 }
 
-// serve starts the goroutines of a socket; done is closed when all have ended.
-func (r *receiver) serve(ctx context.Context, s *socket) {
+// startSocket starts the goroutines of a socket, whose done is closed when all have ended.
+func (r *receiver) startSocket(ctx context.Context, s *socket) {
 	r.running.Go(func() {
 		ctx, cancel := context.WithCancel(ctx)
 		var ping sync.WaitGroup
@@ -123,16 +123,16 @@ func (r *receiver) serve(ctx context.Context, s *socket) {
 		s.close()
 		ping.Wait()
 		if s.greeted {
-			r.health.closed(s.err)
+			r.health.handleClosed(s.err)
 		}
 		close(s.done)
 	})
 }
 
-// ping sends pings, and closes the socket when ctx ends.
+// ping sends pings until ctx ends, and then closes the socket.
 func (s *socket) ping(ctx context.Context) {
 	defer s.close()
-	tick := time.NewTicker(s.silent / 3)
+	tick := time.NewTicker(s.maxSilence / 3)
 	defer tick.Stop()
 	for {
 		select {
@@ -149,18 +149,18 @@ func (s *socket) ping(ctx context.Context) {
 func (r *receiver) listen(ctx context.Context, s *socket) error {
 	left := false
 	for {
-		// A wait for room in the queues must not count as silence.
-		if err := s.extend(); err != nil {
+		// Waiting for room in the queues must not count as silence.
+		if err := s.extendDeadline(); err != nil {
 			return err
 		}
 		var raw socketmode.Request
 		_, data, err := s.conn.ReadMessage()
 		if err != nil {
-			return r.silence(s, err)
+			return r.readError(s, err)
 		}
 		r.api.Frame(false, data)
 		if s.greeted {
-			r.reach.SignOfLife()
+			r.progress.RecordAlive()
 		}
 		if err := json.Unmarshal(data, &raw); err != nil {
 			r.log.Error("frame skipped: it does not decode", "bytes", len(data), "err", err)
@@ -168,7 +168,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 		}
 		switch raw.Type {
 		case socketmode.RequestTypeHello:
-			r.greet(s)
+			r.handleHello(s)
 			r.log.Info("slack connected", "sockets", raw.NumConnections)
 		case socketmode.RequestTypeDisconnect:
 			r.log.Info("slack asks for a new connection", "reason", raw.Reason)
@@ -184,9 +184,9 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 	}
 }
 
-// greet counts a socket once Slack has said hello on it. Unless it replaces one that still lives,
-// messages may have been missed.
-func (r *receiver) greet(s *socket) {
+// handleHello counts a socket once Slack has sent its hello. Unless the socket replaces one that is
+// still open, messages may have been missed.
+func (r *receiver) handleHello(s *socket) {
 	if s.greeted {
 		return
 	}
@@ -194,24 +194,24 @@ func (r *receiver) greet(s *socket) {
 	s.mu.Lock()
 	s.helloBy = time.Time{}
 	s.mu.Unlock()
-	alone := r.health.opened()
-	r.reach.Connected(alone || !s.replaces)
+	alone := r.health.handleOpened()
+	r.progress.RecordConnection(alone || !s.replaces)
 }
 
-func (r *receiver) silence(s *socket, err error) error {
+func (r *receiver) readError(s *socket, err error) error {
 	var slow net.Error
 	if !errors.As(err, &slow) || !slow.Timeout() {
-		return r.api.Clean(err)
+		return r.api.CleanError(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !s.retired.IsZero():
+	case !s.retireBy.IsZero():
 		return errors.New("slack: it was replaced")
 	case !s.helloBy.IsZero():
-		return fmt.Errorf("slack: no hello came within %s", s.silent)
+		return fmt.Errorf("slack: no hello came within %s", s.maxSilence)
 	}
-	return fmt.Errorf("slack: no sign of life for %s", s.silent)
+	return fmt.Errorf("slack: no sign of life for %s", s.maxSilence)
 }
 
 func (s *socket) write(v any) error {
@@ -224,27 +224,27 @@ func (s *socket) write(v any) error {
 	if err != nil {
 		return err
 	}
-	s.frame(true, data)
+	s.onFrame(true, data)
 	return s.conn.WriteMessage(websocket.TextMessage, data)
 }
 
-// stableAge is how long a socket must have lived for the next to be opened at once.
+// stableAge is how long a socket must have been open for the next one to be opened at once.
 const stableAge = 10 * time.Second
 
-// link keeps a socket open until ctx ends, and a second one while Slack replaces the first. It returns
-// an error if retrying is useless.
-func (r *receiver) link(ctx context.Context) error {
+// keepConnected keeps a socket open until ctx ends, and a second one while Slack replaces the first. It
+// returns an error if retrying is useless.
+func (r *receiver) keepConnected(ctx context.Context) error {
 	pauses := retry.New(minBackOff, maxBackOff)
 	var old *socket
 	replaces := false
 	for ctx.Err() == nil {
-		s, err := r.open(ctx, replaces)
+		s, err := r.openSocket(ctx, replaces)
 		if err != nil {
-			if err := fatal(err); err != nil || ctx.Err() != nil {
+			if err := permanentError(err); err != nil || ctx.Err() != nil {
 				return err
 			}
-			wait := pauses.Next(asked(err))
-			r.health.missed(err)
+			wait := pauses.Next(retryAfter(err))
+			r.health.handleConnectError(err)
 			r.log.Warn("slack cannot be reached", "err", err, "wait", wait)
 			r.api.Close()
 			_ = retry.Wait(ctx, wait) // the loop checks ctx
@@ -253,7 +253,7 @@ func (r *receiver) link(ctx context.Context) error {
 		if old != nil {
 			old.retire()
 		}
-		r.serve(ctx, s)
+		r.startSocket(ctx, s)
 		select {
 		case <-s.done:
 			replaces = false
@@ -276,11 +276,11 @@ func (r *receiver) link(ctx context.Context) error {
 	return nil
 }
 
-// fatal returns what to tell the operator if an error is permanent; else nil.
-func fatal(err error) error {
+// permanentError returns an error for the operator if an error is permanent, and otherwise nil.
+func permanentError(err error) error {
 	var ce *callError
 	switch {
-	case wrongToken(err):
+	case isTokenError(err):
 		return fmt.Errorf("slack: the app-level token is refused: check SLACK_APP_TOKEN (xapp-…): %w", err)
 	case errors.As(err, &ce) && ce.code == "missing_scope":
 		return fmt.Errorf("slack: SLACK_APP_TOKEN lacks the scope connections:write: make a new app-level token with it: %w", err)

@@ -25,7 +25,7 @@ func TestOneMentionIsOneMessage(t *testing.T) {
 	got := f.in.wait(t, 2)
 	want := chats.Message{
 		Chat: chatOf(f.channel, sent.TS), ID: sent.TS, Kind: chats.KindText, User: f.user, UserName: "Ann Lee",
-		Opener: f.user, Text: "what is up?", Time: stamp(sent.TS),
+		Opener: f.user, Text: "what is up?", Time: parseTS(sent.TS),
 	}
 	if diff := cmp.Diff([]chats.Message{want, want}, got); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
@@ -37,7 +37,7 @@ func TestAckOnlyAfterAccept(t *testing.T) {
 	f.in.errs = []error{errors.New("disk full"), errors.New("disk full")}
 	f.in.before = func(m chats.Message) {
 		f.View(func(s emulator.State) {
-			if s.Undelivered() == 0 {
+			if s.UnackedCount() == 0 {
 				t.Errorf("%s was acknowledged before it was accepted", m.ID)
 			}
 		})
@@ -65,16 +65,16 @@ func TestReconnectsWhenAsked(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			f := start(t, quick(), nil)
 			f.Disconnect(reason)
-			f.wait(func(s emulator.State) bool { return s.Opened() >= 2 })
+			f.wait(func(s emulator.State) bool { return s.OpenedSockets() >= 2 })
 			sent := f.say(f.dm, "still there?", nil)
 			f.acked(sent)
 			f.in.wait(t, 1)
 			f.Disconnect(reason)
 			f.wait(func(s emulator.State) bool {
-				if s.Sockets() > 2 {
-					t.Errorf("%d sockets", s.Sockets())
+				if s.ActiveSockets() > 2 {
+					t.Errorf("%d sockets", s.ActiveSockets())
 				}
-				return s.Opened() >= 3
+				return s.OpenedSockets() >= 3
 			})
 		})
 	}
@@ -86,7 +86,7 @@ func TestReconnectsWhenCutOff(t *testing.T) {
 	f := start(t, quick(), nil)
 	f.inject(emulator.Fault{Method: "socket", Times: 1, Effect: emulator.ServerError})
 	f.inject(emulator.Fault{Method: "apps.connections.open", Times: 1, Effect: emulator.CutBefore})
-	f.Drop()
+	f.BreakSockets()
 	sent := f.say(f.dm, "meanwhile", nil)
 	f.acked(sent)
 	f.in.wait(t, 1)
@@ -105,7 +105,7 @@ func TestNoticesDeadSockets(t *testing.T) {
 	f.acked(sent)
 	f.in.wait(t, 1)
 	f.View(func(s emulator.State) {
-		if s.Opened() < 2 {
+		if s.OpenedSockets() < 2 {
 			t.Error("the dead socket was not replaced")
 		}
 	})
@@ -117,7 +117,7 @@ func TestTroubleLeavesNoSocketsBehind(t *testing.T) {
 	f := start(t, quick(), func(c *Config) { c.PingTimeout = 300 * time.Millisecond })
 	for i := range 5 { // each quick end makes the next wait longer
 		opened := 0
-		f.View(func(s emulator.State) { opened = s.Opened() })
+		f.View(func(s emulator.State) { opened = s.OpenedSockets() })
 		switch i % 3 {
 		case 0:
 			f.Freeze()
@@ -126,11 +126,13 @@ func TestTroubleLeavesNoSocketsBehind(t *testing.T) {
 		case 2:
 			f.Disconnect("refresh_requested")
 		}
-		f.wait(func(s emulator.State) bool { return s.Opened() > opened && s.Sockets() > 0 && s.Connected() <= 2 })
+		f.wait(func(s emulator.State) bool {
+			return s.OpenedSockets() > opened && s.ActiveSockets() > 0 && s.OpenSockets() <= 2
+		})
 		f.acked(f.say(f.dm, "message "+strconv.Itoa(i), nil))
 	}
 	f.stop()
-	f.wait(func(s emulator.State) bool { return s.Connected() == 0 })
+	f.wait(func(s emulator.State) bool { return s.OpenSockets() == 0 })
 }
 
 // C03.
@@ -139,11 +141,11 @@ func TestASocketWithoutHelloIsGivenUp(t *testing.T) {
 	f := setup(t, quick(), func(c *Config) { c.PingTimeout = 200 * time.Millisecond })
 	f.inject(emulator.Fault{Method: "hello", Times: 1, Effect: emulator.Hang})
 	f.run()
-	f.wait(func(s emulator.State) bool { return s.Opened() == 1 })
+	f.wait(func(s emulator.State) bool { return s.OpenedSockets() == 1 })
 	if err := f.p.Health(); err == nil {
 		t.Error("healthy before Slack said hello")
 	}
-	f.wait(func(s emulator.State) bool { return s.Opened() >= 2 })
+	f.wait(func(s emulator.State) bool { return s.OpenedSockets() >= 2 })
 	f.acked(f.say(f.dm, "hello?", nil))
 	if log := f.log.String(); !strings.Contains(log, "no hello came within") {
 		t.Errorf("the log does not say why:\n%s", log)
@@ -157,9 +159,11 @@ func TestHealthSaysWhy(t *testing.T) {
 	f.acked(f.say(f.dm, "x", nil))
 	f.inject(emulator.Fault{Method: "apps.connections.open", Effect: emulator.Refuse, Error: "internal_error"})
 	before := 0
-	f.View(func(s emulator.State) { before = s.Calls("apps.connections.open") })
+	f.View(func(s emulator.State) { before = s.CallCount("apps.connections.open") })
 	f.Freeze()
-	f.wait(func(s emulator.State) bool { return s.Calls("apps.connections.open") > before && s.Connected() == 0 })
+	f.wait(func(s emulator.State) bool {
+		return s.CallCount("apps.connections.open") > before && s.OpenSockets() == 0
+	})
 	if err := f.p.Health(); err == nil || !strings.Contains(err.Error(), "not connected since 2") {
 		t.Errorf("got %v", err)
 	}
@@ -210,9 +214,9 @@ func TestThreadsSideBySide(t *testing.T) {
 
 func TestUndecodableIsSkipped(t *testing.T) {
 	f := start(t, quick(), nil)
-	bad := f.Send("", []byte(`{"type":"message","channel":{"id":7}}`))
-	strange := f.Send("", []byte(`{"type":"app_home_opened","tab":"home"}`))
-	foreign := f.Send("T0OTHER", []byte(`{"type":"message","channel":"D1","channel_type":"im","user":"U1","text":"x","ts":"1.000001"}`))
+	bad := f.SendEvent("", []byte(`{"type":"message","channel":{"id":7}}`))
+	strange := f.SendEvent("", []byte(`{"type":"app_home_opened","tab":"home"}`))
+	foreign := f.SendEvent("T0OTHER", []byte(`{"type":"message","channel":"D1","channel_type":"im","user":"U1","text":"x","ts":"1.000001"}`))
 	good := f.say(f.dm, "good", nil)
 	f.acked(bad, strange, foreign, good)
 	if got := f.in.wait(t, 1); len(got) != 1 || got[0].Text != "good" {
@@ -258,7 +262,7 @@ func TestRunWaitsForSlack(t *testing.T) {
 		t.Error("healthy before it runs")
 	}
 	f.run()
-	f.wait(func(s emulator.State) bool { return s.Sockets() == 1 })
+	f.wait(func(s emulator.State) bool { return s.ActiveSockets() == 1 })
 	f.acked(f.say(f.dm, "x", nil))
 	f.stop()
 	if f.p.Health() == nil {
@@ -273,8 +277,8 @@ func TestHealthSaysSinceWhen(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.inject(emulator.Fault{Method: "apps.connections.open", Effect: emulator.ServerError, Status: 503})
-	f.Drop()
-	f.wait(func(s emulator.State) bool { return s.Calls("apps.connections.open") >= 3 })
+	f.BreakSockets()
+	f.wait(func(s emulator.State) bool { return s.CallCount("apps.connections.open") >= 3 })
 	err := f.p.Health()
 	if err == nil || !strings.Contains(err.Error(), "not connected since 2") || !strings.Contains(err.Error(), "503") {
 		t.Errorf("got %v", err)
@@ -295,7 +299,7 @@ func TestHealthSaysThatNothingIsKept(t *testing.T) {
 	if err := f.p.Health(); err != nil {
 		t.Errorf("got %v", err)
 	}
-	f.p.health.accepted(errors.New("disk full"))
+	f.p.health.recordAccept(errors.New("disk full"))
 	if err := f.p.Health(); err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("got %v", err)
 	}
@@ -312,7 +316,7 @@ func TestRedaction(t *testing.T) {
 	} {
 		f.inject(fault)
 	}
-	f.Drop()
+	f.BreakSockets()
 	f.acked(f.say(f.dm, "x", nil))
 	_, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "x"})
 	if err == nil {

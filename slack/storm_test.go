@@ -53,7 +53,7 @@ func TestAStormLosesNothing(t *testing.T) {
 		case 1:
 			f.Freeze()
 		case 2:
-			f.Drop()
+			f.BreakSockets()
 		}
 	}
 	f.wait(func(s emulator.State) bool { return s.CountAnswers("") >= len(said) })
@@ -80,7 +80,7 @@ func TestAStormLosesNothing(t *testing.T) {
 		}
 	}
 	lost := f.Fired(unavailable)
-	f.View(func(s emulator.State) { lost += s.Cuts() })
+	f.View(func(s emulator.State) { lost += s.DroppedResponses() })
 	if marks > lost {
 		t.Errorf("%d answers are marked as %q, but only %d answers of Slack were lost or errors", marks, chats.RepeatNotice, lost)
 	}

@@ -11,7 +11,7 @@ import (
 
 // growing is a preview of a text.
 func growing(text string) chats.Preview {
-	return chats.Preview{Part: chats.Part{Text: text, Buttons: [][]chats.Button{{{Label: "Stop", Data: "stop:1"}}}}, Text: text, Growing: text}
+	return chats.Preview{Part: chats.Part{Text: text, Buttons: [][]chats.Button{{{Label: "Stop", Data: "stop:1"}}}}, Text: text, UnclosedText: text}
 }
 
 // Where Slack does not stream, or does no more, answers are edited as ever.
@@ -47,22 +47,22 @@ func TestWithoutStreamsAnswersAreEdited(t *testing.T) {
 				if err := f.p.Update(t.Context(), to, id, growing("one two ")); err != nil {
 					t.Fatal(err)
 				}
-				if m := f.message(f.dm, id); !m.Streams && (!strings.HasPrefix(m.Shown, "one two") || len(m.Buttons) != 1) {
+				if m := f.message(f.dm, id); !m.IsStreaming && (!strings.HasPrefix(m.Shown, "one two") || len(m.Buttons) != 1) {
 					t.Errorf("there stands %+v", m)
 				}
 				if err := f.p.Finish(t.Context(), to, id, chats.Part{Text: "one two three"}); err != nil {
 					t.Fatal(err)
 				}
-				if m := f.message(f.dm, id); m.Shown != "one two three" || m.Streams || len(m.Buttons) > 0 || m.Thread != asked.TS {
+				if m := f.message(f.dm, id); m.Shown != "one two three" || m.IsStreaming || len(m.Buttons) > 0 || m.Thread != asked.TS {
 					t.Errorf("there stands %+v", m)
 				}
 			}
 			f.View(func(s emulator.State) {
-				if n := s.Calls("chat.startStream"); n != c.begun {
+				if n := s.CallCount("chat.startStream"); n != c.begun {
 					t.Errorf("%d streams were begun, want %d", n, c.begun)
 				}
 			})
-			if n := strings.Count(f.log.String(), "slack refuses this app"); n > 1 {
+			if n := strings.Count(f.log.String(), "slack refuses the app"); n > 1 {
 				t.Errorf("the log says %d times what slack refuses", n)
 			}
 		})
@@ -84,7 +84,7 @@ func TestChannelsAreEdited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := f.message(f.channel, id); m.Streams || len(m.Buttons) != 1 {
+	if m := f.message(f.channel, id); m.IsStreaming || len(m.Buttons) != 1 {
 		t.Errorf("there stands %+v", m)
 	}
 }

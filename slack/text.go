@@ -9,27 +9,27 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-type self struct {
+type identity struct {
 	user, bot, name  string
 	team, enterprise string
 	agentView        bool // direct messages are threads
 }
 
-// tokenized matches what is between angle brackets in a text. Brackets that users typed come escaped.
-var tokenized = regexp.MustCompile(`<([^<>]*)>`)
+// bracketPattern matches text in angle brackets. Brackets that users typed are escaped.
+var bracketPattern = regexp.MustCompile(`<([^<>]*)>`)
 
-// words is the decoded text of a message.
-type words struct {
+// decodedText is the decoded text of a message.
+type decodedText struct {
 	text      string
 	mentioned bool
-	// called says that the text began with a mention, which was removed.
-	called bool
+	// addressed is set if the text began with a mention, which was removed.
+	addressed bool
 }
 
-// read decodes a text: links, mentions and channels become readable, and mentions of the bot at either
-// end are removed. name returns the name of a user.
-func (s self) read(raw string, name func(user string) string) words {
-	var w words
+// decodeText decodes a text: links, mentions and channels become readable, and mentions of the bot at
+// either end are removed. name returns the name of a user.
+func (s identity) decodeText(raw string, name func(user string) string) decodedText {
+	var w decodedText
 	w.mentioned = s.isMentioned(raw)
 	text := strings.TrimSpace(raw)
 	for {
@@ -37,7 +37,7 @@ func (s self) read(raw string, name func(user string) string) words {
 		if !ok {
 			break
 		}
-		text, w.called = rest, true
+		text, w.addressed = rest, true
 	}
 	for {
 		loc := s.lastMention(text)
@@ -46,62 +46,62 @@ func (s self) read(raw string, name func(user string) string) words {
 		}
 		text = strings.TrimSpace(text[:loc])
 	}
-	w.text = s.plain(cmp.Or(text, raw), name) // a mere mention is still a message
+	w.text = s.plainText(cmp.Or(text, raw), name) // a mere mention is still a message
 	return w
 }
 
-// plain decodes a text without removing mentions.
-func (s self) plain(text string, name names) string {
+// plainText decodes a text without removing mentions.
+func (s identity) plainText(text string, name nameLookup) string {
 	text = strings.TrimSpace(text)
 	var b strings.Builder
 	at := 0
-	for _, m := range tokenized.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range bracketPattern.FindAllStringSubmatchIndex(text, -1) {
 		b.WriteString(unescape(text[at:m[0]]))
-		b.WriteString(s.show(text[m[2]:m[3]], name))
+		b.WriteString(s.readable(text[m[2]:m[3]], name))
 		at = m[1]
 	}
 	b.WriteString(unescape(text[at:]))
 	return strings.TrimSpace(b.String())
 }
 
-func (s self) isMentioned(raw string) bool {
-	return slices.ContainsFunc(tokenized.FindAllStringSubmatch(raw, -1), func(m []string) bool { return s.is(m[1]) })
+func (s identity) isMentioned(raw string) bool {
+	return slices.ContainsFunc(bracketPattern.FindAllStringSubmatch(raw, -1), func(m []string) bool { return s.isMention(m[1]) })
 }
 
-// is reports whether a token between angle brackets mentions the bot.
-func (s self) is(token string) bool {
+// isMention reports whether a token in angle brackets mentions the bot.
+func (s identity) isMention(token string) bool {
 	id, ok := strings.CutPrefix(token, "@")
 	id, _, _ = strings.Cut(id, "|")
 	return ok && id != "" && id == s.user
 }
 
-// cutMention removes a mention of the bot, and punctuation after it, from the beginning.
-func (s self) cutMention(text string) (string, bool) {
-	m := tokenized.FindStringSubmatchIndex(text)
-	if m == nil || m[0] != 0 || !s.is(text[m[2]:m[3]]) {
+// cutMention removes a mention of the bot from the beginning, with the punctuation after it.
+func (s identity) cutMention(text string) (string, bool) {
+	m := bracketPattern.FindStringSubmatchIndex(text)
+	if m == nil || m[0] != 0 || !s.isMention(text[m[2]:m[3]]) {
 		return text, false
 	}
 	return chats.TrimMention(text[m[1]:]), true
 }
 
 // lastMention returns the index of a mention of the bot at the end of a text, or -1.
-func (s self) lastMention(text string) int {
+func (s identity) lastMention(text string) int {
 	if !strings.HasSuffix(text, ">") {
 		return -1
 	}
 	i := strings.LastIndexByte(text, '<')
-	if i < 0 || !s.is(text[i+1:len(text)-1]) {
+	if i < 0 || !s.isMention(text[i+1:len(text)-1]) {
 		return -1
 	}
 	return i
 }
 
-// show returns the readable form of a token between angle brackets.
-func (s self) show(token string, name func(user string) string) string {
+// readable returns the readable form of a token in angle brackets.
+func (s identity) readable(token string, name func(user string) string) string {
 	target, label, _ := strings.Cut(token, "|")
 	target, label = unescape(target), unescape(label)
 	switch {
-	case s.is(token):
+	case s.isMention(token):
 		return "@" + s.name
 	case strings.HasPrefix(target, "@"):
 		if label == "" {
@@ -111,7 +111,7 @@ func (s self) show(token string, name func(user string) string) string {
 	case strings.HasPrefix(target, "#"):
 		return "#" + cmp.Or(label, target[1:])
 	case strings.HasPrefix(target, "!"):
-		return special(target[1:], label)
+		return readableSpecial(target[1:], label)
 	case label == "" || label == target:
 		return target
 	case strings.TrimPrefix(target, "mailto:") == label, strings.TrimPrefix(target, "http://") == label,
@@ -121,8 +121,8 @@ func (s self) show(token string, name func(user string) string) string {
 	return label + " (" + target + ")"
 }
 
-// special returns broadcasts, groups and dates as text.
-func special(target, label string) string {
+// readableSpecial returns the readable form of a broadcast, a group or a date.
+func readableSpecial(target, label string) string {
 	if label != "" {
 		return label
 	}
@@ -144,8 +144,8 @@ func escape(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
 }
 
-// command returns the command with a name.
-func (r *receiver) command(word string) (chats.CommandInfo, bool) {
+// lookUpCommand returns the command with a name.
+func (r *receiver) lookUpCommand(word string) (chats.CommandInfo, bool) {
 	host, ok := r.in.(chats.CommandInbox)
 	if !ok {
 		return chats.CommandInfo{}, false
@@ -160,7 +160,7 @@ func (r *receiver) asCommand(text string, addressed bool) string {
 	first, rest, more := strings.Cut(text, " ")
 	word := strings.ToLower(strings.TrimLeft(first, "/!"))
 	marked := len(first) == len(word)+1
-	if _, is := r.command(word); !is || !marked && (more || !addressed || len(first) != len(word)) {
+	if _, is := r.lookUpCommand(word); !is || !marked && (more || !addressed || len(first) != len(word)) {
 		return text
 	}
 	if !more {

@@ -44,8 +44,8 @@ func TestMentionsAndEntities(t *testing.T) {
 		{"", "", false, false},
 	}
 	for _, tt := range tests {
-		got := me.read(tt.raw, name)
-		if got.text != tt.want || got.mentioned != tt.mentioned || got.called != tt.called {
+		got := me.decodeText(tt.raw, name)
+		if got.text != tt.want || got.mentioned != tt.mentioned || got.addressed != tt.called {
 			t.Errorf("%q: got %+v, want %q", tt.raw, got, tt.want)
 		}
 	}
@@ -54,7 +54,7 @@ func TestMentionsAndEntities(t *testing.T) {
 func TestTypedTextComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		typed := strings.TrimSpace(rapid.String().Draw(t, "typed"))
-		if got := me.read(emulator.Escape(typed), func(string) string { return "" }); got.text != typed || got.mentioned {
+		if got := me.decodeText(emulator.Escape(typed), func(string) string { return "" }); got.text != typed || got.mentioned {
 			t.Errorf("%q became %+v", typed, got)
 		}
 	})
@@ -129,7 +129,7 @@ func TestSlashCommands(t *testing.T) {
 				}
 				return
 			}
-			if len(got) != 1 || got[0].Text != tt.want || got[0].ID != sent.Trigger || got[0].Chat != chatOf(tt.channel, "") ||
+			if len(got) != 1 || got[0].Text != tt.want || got[0].ID != sent.TriggerID || got[0].Chat != chatOf(tt.channel, "") ||
 				got[0].Direct != (tt.channel == "D1") || got[0].UserName != "Ann Lee" {
 				t.Errorf("got %+v", got)
 			}
@@ -140,7 +140,7 @@ func TestSlashCommands(t *testing.T) {
 // What a program says in a thread may stand in its attachments alone.
 func TestAlarmsOfProgramsAreQuoted(t *testing.T) {
 	m := &message{BotID: "B1", Username: "Watch", TS: "1.000000", Attachments: json.RawMessage(`[{"title":"Disk full","text":"db1 &amp; db2"}]`)}
-	got := self{user: "UBOT"}.quote(m, "C1", func(id string) string { return id })
+	got := identity{user: "UBOT"}.quote(m, "C1", func(id string) string { return id })
 	if len(got) != 1 || got[0].Text != "Disk full\ndb1 & db2" || got[0].By != "Watch" {
 		t.Errorf("%+v", got)
 	}

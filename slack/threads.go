@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// lookupTimeout is how long the acceptance of a message may wait for a thread.
+	// lookupTimeout is how long the acceptance of a message may wait for the look-up of a thread.
 	lookupTimeout = 1500 * time.Millisecond
 	// joinedAge is how long it is cached that the bot participates in a thread, absentAge that it does
 	// not: another process of the bot may have answered there.
@@ -27,76 +27,76 @@ const (
 	threadPages = 5
 )
 
-// thread is what is known of a thread.
+// thread has the known properties of a thread.
 type thread struct {
-	// opener is the user who began it.
+	// opener is the user who opened it.
 	opener string
-	// joined says that the bot participates: it was mentioned in the first message or has written.
+	// joined is set if the bot participates: it was mentioned in the first message or has written.
 	joined bool
-	// looked says that Slack was asked.
-	looked bool
+	// lookedUp is set if Slack was asked.
+	lookedUp bool
 }
 
-// join records that the bot participates in a thread. Other processes learn it before the next message
-// there is confirmed, because that may reach them.
+// join records that the bot participates in a thread. Other processes get to know that before the next
+// message there is confirmed, because that message may reach them.
 func (p *Platform) join(ctx context.Context, chat chats.Chat, opener string) {
 	if chat.Thread == "" {
 		return
 	}
 	known, _ := p.threads.Get(chat)
-	p.reach.Touch(chat)
+	p.progress.Touch(chat)
 	opener = cmp.Or(opener, known.opener)
-	p.threads.Put(chat, thread{opener: opener, joined: true, looked: known.looked}, joinedAge)
-	if p.leads == nil || known.joined && known.opener == opener {
+	p.threads.Put(chat, thread{opener: opener, joined: true, lookedUp: known.lookedUp}, joinedAge)
+	if p.isLeader == nil || known.joined && known.opener == opener {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	if err := p.reach.Join(ctx, chat, opener); err != nil {
-		p.log.Warn("another process may miss what is said in a thread", "chat", chat.String(), "err", err)
+	if err := p.progress.Join(ctx, chat, opener); err != nil {
+		p.log.Warn("another process may miss messages in a thread", "chat", chat.String(), "err", err)
 	}
 }
 
-// recall returns what is known of a thread without asking Slack: here, or by another process of the
+// knownThread returns a thread without asking Slack: from this process, or from another process of the
 // bot, which may have answered there since.
-func (p *Platform) recall(ctx context.Context, chat chats.Chat) (known thread, ok bool) {
+func (p *Platform) knownThread(ctx context.Context, chat chats.Chat) (known thread, ok bool) {
 	known, ok = p.threads.Get(chat)
-	if p.leads == nil || known.joined || chat.Thread == "" {
+	if p.isLeader == nil || known.joined || chat.Thread == "" {
 		return known, ok
 	}
-	opener, joined, err := p.reach.Joined(ctx, chat)
+	opener, joined, err := p.progress.Joined(ctx, chat)
 	if err != nil {
-		p.log.Warn("not known whether another process takes part in a thread", "chat", chat.String(), "err", err)
+		p.log.Warn("cannot determine whether another process participates in a thread", "chat", chat.String(), "err", err)
 	}
 	if !joined {
 		return known, ok
 	}
-	known = thread{opener: cmp.Or(known.opener, opener), joined: true, looked: known.looked}
+	known = thread{opener: cmp.Or(known.opener, opener), joined: true, lookedUp: known.lookedUp}
 	p.threads.Put(chat, known, joinedAge)
 	return known, true
 }
 
-// thread looks up a thread. If Slack refuses for good, the bot does not participate; an error means
-// that a retry may succeed.
-func (p *Platform) thread(ctx context.Context, me self, chat chats.Chat) (thread, error) {
-	if known, ok := p.recall(ctx, chat); ok && (known.looked || known.opener != "") {
+// lookUpThread looks up a thread. If Slack permanently refuses, the bot does not participate. An error
+// means that a retry may succeed.
+func (p *Platform) lookUpThread(ctx context.Context, me identity, chat chats.Chat) (thread, error) {
+	if known, ok := p.knownThread(ctx, chat); ok && (known.lookedUp || known.opener != "") {
 		return known, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	found, err := search(ctx, p.api, me, chat)
+	found, err := searchThread(ctx, p.api, me, chat)
 	known, _ := p.threads.Get(chat)
 	if err != nil {
 		var ce *callError
-		if !errors.As(err, &ce) || ce.code == "" || transient(ce) {
+		if !errors.As(err, &ce) || ce.code == "" || isTransient(ce) {
 			if known.joined {
 				return known, nil // only the opener is unknown
 			}
 			return thread{}, err
 		}
-		p.log.Warn("thread not readable: what is not a mention is not answered there", "chat", chat.String(), "err", err)
+		p.log.Warn("thread not readable: only mentions are answered there", "chat", chat.String(), "err", err)
 	}
-	found.looked, found.joined = true, found.joined || known.joined
+	found.lookedUp, found.joined = true, found.joined || known.joined
 	age := absentAge
 	if found.joined {
 		age = joinedAge
@@ -105,12 +105,12 @@ func (p *Platform) thread(ctx context.Context, me self, chat chats.Chat) (thread
 	return found, nil
 }
 
-// search reads a thread until the bot is found in it.
-func search(ctx context.Context, api *client, me self, chat chats.Chat) (thread, error) {
+// searchThread reads a thread until it finds the bot there.
+func searchThread(ctx context.Context, api *client, me identity, chat chats.Chat) (thread, error) {
 	var found thread
 	params := slack.GetConversationRepliesParameters{ChannelID: chat.ID, Timestamp: chat.Thread, Limit: threadPage}
 	for range threadPages {
-		page, err := ask(ctx, api, "conversations.replies", replies(&params))
+		page, err := callWithResult(ctx, api, "conversations.replies", readReplies(&params))
 		if err != nil {
 			return found, err
 		}
@@ -119,7 +119,7 @@ func search(ctx context.Context, api *client, me self, chat chats.Chat) (thread,
 				found.opener = m.User
 				found.joined = me.isMentioned(m.Text) || slices.Contains(m.ReplyUsers, me.user)
 			}
-			found.joined = found.joined || me.wrote(m.User, m.BotID)
+			found.joined = found.joined || me.isAuthor(m.User, m.BotID)
 		}
 		if found.joined || params.Cursor == "" {
 			break
@@ -128,8 +128,8 @@ func search(ctx context.Context, api *client, me self, chat chats.Chat) (thread,
 	return found, nil
 }
 
-// replies reads a page of a thread. After the last the cursor is empty.
-func replies(params *slack.GetConversationRepliesParameters) func(context.Context, *slack.Client) ([]slack.Message, error) {
+// readReplies returns a function that reads a page of a thread, and clears the cursor after the last.
+func readReplies(params *slack.GetConversationRepliesParameters) func(context.Context, *slack.Client) ([]slack.Message, error) {
 	return func(ctx context.Context, api *slack.Client) ([]slack.Message, error) {
 		page, more, cursor, err := api.GetConversationRepliesContext(ctx, params)
 		if params.Cursor = cursor; !more {
@@ -139,12 +139,12 @@ func replies(params *slack.GetConversationRepliesParameters) func(context.Contex
 	}
 }
 
-func (s self) wrote(user, bot string) bool {
+func (s identity) isAuthor(user, bot string) bool {
 	return user != "" && user == s.user || bot != "" && bot == s.bot
 }
 
-// transient reports whether a refused call may succeed later.
-func transient(ce *callError) bool {
+// isTransient reports whether a refused call may succeed later.
+func isTransient(ce *callError) bool {
 	switch ce.code {
 	case "":
 		return ce.status != 0
@@ -158,7 +158,7 @@ func transient(ce *callError) bool {
 // Shown returns the text of a message as Slack stores it.
 func (p *Platform) Shown(ctx context.Context, chat chats.Chat, id string) (string, error) {
 	params := slack.GetConversationRepliesParameters{ChannelID: chat.ID, Timestamp: id, Limit: 1}
-	page, err := ask(ctx, p.api, "conversations.replies", replies(&params))
+	page, err := callWithResult(ctx, p.api, "conversations.replies", readReplies(&params))
 	if err == nil && len(page) == 0 {
 		err = errors.New("slack: the message is not there")
 	}

@@ -30,7 +30,7 @@ func TestCallsFitTheTypesOfSlacksLibrary(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.run()
-	f.wait(func(s emulator.State) bool { return s.Sockets() > 0 })
+	f.wait(func(s emulator.State) bool { return s.ActiveSockets() > 0 })
 	must := func(_ string, err error) {
 		t.Helper()
 		if err != nil {

@@ -14,13 +14,13 @@ const (
 	setStatus = "assistant.threads.setStatus"
 	// thinking is shown after the name of the bot.
 	thinking = "is thinking…"
-	// statusAge is how long a status of a former process may be shown.
+	// statusAge is how long a status of an earlier process may be shown.
 	statusAge = 2*time.Minute + saveInterval
 	// sweepTimeout bounds the final clean-up.
 	sweepTimeout = 5 * time.Second
 )
 
-// SetTyping shows in a thread that the bot is working, or clears that.
+// SetTyping shows in a thread that the bot is working, or clears that status.
 func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) error {
 	if to.Chat.Thread == "" {
 		return nil
@@ -31,7 +31,7 @@ func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) err
 		}
 		return p.setStatus(ctx, to.Chat, "")
 	}
-	if p.api.paces.Busy(request{method: postMessage, place: to.Chat.ID}.key(), request{method: setStatus}.key()) {
+	if p.api.pacer.Busy(apiCall{method: postMessage, channel: to.Chat.ID}.key(), apiCall{method: setStatus}.key()) {
 		return nil // messages go first
 	}
 	if !p.statuses.Begin(to.Chat) {
@@ -48,20 +48,20 @@ func (p *Platform) setStatus(ctx context.Context, chat chats.Chat, status string
 		})
 	})
 	switch {
-	case refused(err, "missing_scope", "not_authorized", "not_allowed", "access_denied", "no_permission", "unknown_method", "method_deprecated"):
+	case hasErrorCode(err, "missing_scope", "not_authorized", "not_allowed", "access_denied", "no_permission", "unknown_method", "method_deprecated"):
 		p.statuses.TurnOff()
 		p.log.Info("slack shows no status for this app", "err", err)
 		return nil
-	case refused(err, "invalid_thread_ts", "channel_not_found", "not_in_channel"):
+	case hasErrorCode(err, "invalid_thread_ts", "channel_not_found", "not_in_channel"):
 		p.statuses.Forget(chat) // there is no such thread
 	case err != nil && status == "":
-		p.statuses.Remember(chat) // the next sweep retries
+		p.statuses.AddStale(chat) // the next clearStatuses retries
 	}
 	return err
 }
 
-// sweep clears all shown statuses, or only the stale ones.
-func (p *Platform) sweep(ctx context.Context, leftAlone bool) {
+// clearStatuses clears all shown statuses, or only the stale ones.
+func (p *Platform) clearStatuses(ctx context.Context, leftAlone bool) {
 	for _, chat := range p.statuses.List(leftAlone) {
 		if err := p.SetTyping(ctx, chats.Address{Chat: chat}, false); err != nil {
 			p.log.Warn("status not cleared", "chat", chat.String(), "err", err)

@@ -4,43 +4,43 @@ import (
 	"encoding/json"
 )
 
-// Slack's objects, with only the fields that are used: changes to other fields cannot make an event
-// undecodable.
+// Slack's objects, with only the fields that are used, so that changes to other fields cannot make an
+// event undecodable.
 
-// outer wraps an event of the Events API.
-type outer struct {
-	Type      string          `json:"type"`
-	TeamID    string          `json:"team_id"`
-	Context   string          `json:"context_team_id"`
-	Shared    bool            `json:"is_ext_shared_channel"`
-	EventID   string          `json:"event_id"`
-	Challenge string          `json:"challenge"`
-	Event     json.RawMessage `json:"event"`
+// eventWrapper wraps an event of the Events API.
+type eventWrapper struct {
+	Type          string          `json:"type"`
+	TeamID        string          `json:"team_id"`
+	ContextTeamID string          `json:"context_team_id"`
+	Shared        bool            `json:"is_ext_shared_channel"`
+	EventID       string          `json:"event_id"`
+	Challenge     string          `json:"challenge"`
+	Event         json.RawMessage `json:"event"`
 }
 
 // event is an inner event: a message, a mention, or a change of a message.
 type event struct {
 	message
-	Channel     string   `json:"channel"`
-	ChannelType string   `json:"channel_type"`
-	Message     *message `json:"message"`
-	Previous    *message `json:"previous_message"`
+	Channel         string   `json:"channel"`
+	ChannelType     string   `json:"channel_type"`
+	Message         *message `json:"message"`
+	PreviousMessage *message `json:"previous_message"`
 
 	shared   bool // with other workspaces
 	threaded bool // in direct chats each message begins a thread
 }
 
 type message struct {
-	Type     string         `json:"type"`
-	Subtype  string         `json:"subtype"`
-	User     string         `json:"user"`
-	BotID    string         `json:"bot_id"`
-	Text     string         `json:"text"`
-	TS       string         `json:"ts"`
-	ThreadTS string         `json:"thread_ts"`
-	Parent   string         `json:"parent_user_id"`
-	Files    []attachedFile `json:"files"`
-	// Username is the bot's name in this message, Profile its usual name.
+	Type         string         `json:"type"`
+	Subtype      string         `json:"subtype"`
+	User         string         `json:"user"`
+	BotID        string         `json:"bot_id"`
+	Text         string         `json:"text"`
+	TS           string         `json:"ts"`
+	ThreadTS     string         `json:"thread_ts"`
+	ParentUserID string         `json:"parent_user_id"`
+	Files        []attachedFile `json:"files"`
+	// Username is the bot's name in this message, Profile has its usual name.
 	Username string     `json:"username"`
 	Profile  botProfile `json:"bot_profile"`
 	// Attachments are added by Slack and others; see quoteReader.
@@ -64,7 +64,7 @@ type command struct {
 	TriggerID   string `json:"trigger_id"`
 }
 
-// kindOf decodes only the type of an inner event, which decides whether the rest is decoded.
-type kindOf struct {
+// typeOnly decodes only the type of an event, which decides whether the rest is decoded.
+type typeOnly struct {
 	Type string `json:"type"`
 }

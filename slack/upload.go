@@ -13,24 +13,24 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// maxUpload bounds a file that is sent. Slack takes 1 GB (docs.slack.dev, working with files), which is
-// more than a chat needs.
+// maxUpload bounds the size of a sent file. Slack allows 1 GB (docs.slack.dev, working with files),
+// which is more than a chat needs.
 const maxUpload = chats.MaxFile
 
-// maxComment bounds the text with a file, in characters.
+// maxComment bounds the text sent with a file, in characters.
 const maxComment = 3000
 
 // uploadTimeout bounds the upload of a file.
 const uploadTimeout = 5 * time.Minute
 
-// uploadMethod names the upload to the address that Slack returned.
+// uploadMethod stands for the upload to the address that Slack returned.
 const uploadMethod = "upload"
 
 // MaxFile returns the size limit of a file, in bytes.
 func (p *Platform) MaxFile() int64 { return maxUpload }
 
-// SendFile uploads a file and then shares it in the chat; until then users do not see it. Slack returns
-// the id of the file, not that of the message.
+// SendFile uploads a file and then shares it in the chat; until then users do not see it. It returns
+// the id of the file, as Slack does not return that of the message.
 func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", err
@@ -47,26 +47,26 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 		}
 		return "", failure
 	}
-	if err := p.share(ctx, to, id, f); err != nil {
+	if err := p.shareFile(ctx, to, id, f); err != nil {
 		return "", p.sendError(to, err)
 	}
-	p.statuses.Answered(to.Chat, begun)
+	p.statuses.RecordAnswer(to.Chat, begun)
 	p.join(ctx, to.Chat, "")
 	return id, nil
 }
 
 func (p *Platform) upload(ctx context.Context, f chats.OutFile) (string, error) {
-	place, err := ask(ctx, p.api, "files.getUploadURLExternal", func(ctx context.Context, api *slack.Client) (*slack.GetUploadURLExternalResponse, error) {
+	place, err := callWithResult(ctx, p.api, "files.getUploadURLExternal", func(ctx context.Context, api *slack.Client) (*slack.GetUploadURLExternalResponse, error) {
 		place, err := api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: f.Name, FileSize: int(f.Size)})
 		if err == nil && (place.FileID == "" || place.UploadURL == "") {
-			err = errors.New("the answer names no file")
+			err = errors.New("the response has no file id or address")
 		}
 		return place, err
 	})
 	if err != nil {
 		return "", err
 	}
-	call := request{method: uploadMethod, timeout: uploadTimeout, length: chats.FormLength(nil, "file", f.Name, f.Size)}
+	call := apiCall{method: uploadMethod, timeout: uploadTimeout, contentLength: chats.FormLength(nil, "file", f.Name, f.Size)}
 	err = p.api.do(ctx, call, func(ctx context.Context, api *slack.Client) error {
 		return api.UploadToURL(ctx, slack.UploadToURLParameters{
 			UploadURL: place.UploadURL, Filename: f.Name, Reader: io.NewSectionReader(f.Content, 0, f.Size),
@@ -78,10 +78,10 @@ func (p *Platform) upload(ctx context.Context, f chats.OutFile) (string, error) 
 	return place.FileID, err
 }
 
-func (p *Platform) share(ctx context.Context, to chats.Address, id string, f chats.OutFile) error {
+func (p *Platform) shareFile(ctx context.Context, to chats.Address, id string, f chats.OutFile) error {
 	params := slack.CompleteUploadExternalParameters{
 		Files: []slack.FileSummary{{ID: id, Title: f.Name}}, Channel: to.Chat.ID,
-		ThreadTimestamp: to.Chat.Thread, InitialComment: comment(f),
+		ThreadTimestamp: to.Chat.Thread, InitialComment: initialComment(f),
 	}
 	return p.api.call(ctx, "files.completeUploadExternal", func(ctx context.Context, api *slack.Client) error {
 		_, err := api.CompleteUploadExternalContext(ctx, params)
@@ -89,8 +89,8 @@ func (p *Platform) share(ctx context.Context, to chats.Address, id string, f cha
 	})
 }
 
-// comment returns the text with a file: the literal caption, the notice of a repeat.
-func comment(f chats.OutFile) string {
+// initialComment returns the text sent with a file: the literal caption, and the notice of a repeat.
+func initialComment(f chats.OutFile) string {
 	caption := escape(wording.Clip(f.Caption, maxComment))
 	switch {
 	case !f.Repeat:

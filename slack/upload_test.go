@@ -68,7 +68,7 @@ func TestFilesStandInTheThread(t *testing.T) {
 			if _, err := tt.file.Content.ReadAt(want, 0); err != nil {
 				t.Fatal(err)
 			}
-			if last.Thread != root.TS || last.Text != tt.comment || !last.FromBot || len(last.Calls) != 0 {
+			if last.Thread != root.TS || last.Text != tt.comment || !last.FromBot || len(last.Mentions) != 0 {
 				t.Errorf("got %+v", last)
 			}
 			if len(last.Files) != 1 || last.Files[0].ID != id || last.Files[0].Name != tt.file.Name || !bytes.Equal(last.Files[0].Data, want) {
@@ -108,7 +108,7 @@ func TestRefusalsOfFiles(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.fault.Times = 1
 			f.inject(tt.fault)
-			f.p.api.paces = retry.NewPacer(maxHold)
+			f.p.api.pacer = retry.NewPacer(maxHold)
 			before := len(f.Messages(f.dm))
 			_, err := f.sendFile(chatOf(f.dm, ""), out("a.txt", "a", []byte("x")))
 			var failure *chats.SendError

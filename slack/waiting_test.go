@@ -25,7 +25,7 @@ func TestSlackShowsThatADecisionIsDue(t *testing.T) {
 		t.Helper()
 		f.wait(func(s emulator.State) bool { return s.Session(f.dm, root.TS) == status })
 	}
-	id, err := f.p.Begin(t.Context(), to, chats.Preview{Part: chats.Part{Text: "I am"}, Text: "I am", Growing: "I am"})
+	id, err := f.p.Begin(t.Context(), to, chats.Preview{Part: chats.Part{Text: "I am"}, Text: "I am", UnclosedText: "I am"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,11 +33,11 @@ func TestSlackShowsThatADecisionIsDue(t *testing.T) {
 	f.p.SetWaiting(t.Context(), to.Chat, true)
 	is("suspended")
 	set := 0
-	f.View(func(s emulator.State) { set = s.Calls("agents.sessions.setStatus") })
+	f.View(func(s emulator.State) { set = s.CallCount("agents.sessions.setStatus") })
 	if err := f.p.Finish(t.Context(), to, id, chats.Part{Text: "I am asking."}); err != nil {
 		t.Fatal(err)
 	}
-	f.wait(func(s emulator.State) bool { return s.Calls("agents.sessions.setStatus") > set })
+	f.wait(func(s emulator.State) bool { return s.CallCount("agents.sessions.setStatus") > set })
 	is("suspended")
 	f.p.SetWaiting(t.Context(), to.Chat, false)
 	is("active")

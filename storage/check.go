@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// CheckOps returns an error that wraps ErrInvalid for a Write that no engine accepts.
+// CheckOps returns an error that wraps ErrInvalid if no engine accepts a Write of these operations.
 func CheckOps(ops []Op) error {
 	if len(ops) == 0 {
 		return fmt.Errorf("%w: nothing to write", ErrInvalid)
@@ -45,7 +45,7 @@ func checkAppend(log string, records []Record) error {
 	return CheckRecords(log, records)
 }
 
-// CheckRecords returns an error that wraps ErrInvalid for records that no engine accepts.
+// CheckRecords returns an error that wraps ErrInvalid if no engine accepts these records.
 func CheckRecords(log string, records []Record) error {
 	err := CheckName("log name", log)
 	for _, r := range records {
@@ -54,8 +54,8 @@ func CheckRecords(log string, records []Record) error {
 	return err
 }
 
-// CheckName returns an error that wraps ErrInvalid for a key or log name that no engine accepts. The
-// error contains what, and not the name.
+// CheckName returns an error that wraps ErrInvalid if no engine accepts a key or log name. The error
+// contains what, but not the name.
 func CheckName(what, name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: empty %s", ErrInvalid, what)
@@ -63,7 +63,7 @@ func CheckName(what, name string) error {
 	return checkLength(what, len(name), MaxKey)
 }
 
-// CheckLimit returns an error that wraps ErrInvalid for a negative limit.
+// CheckLimit returns an error that wraps ErrInvalid if a limit is negative.
 func CheckLimit(n int) error {
 	if n < 0 {
 		return fmt.Errorf("%w: limit %d", ErrInvalid, n)

@@ -4,9 +4,9 @@ import "context"
 
 // Deferrer is a [Store] in which writes can share one wait for the disk.
 type Deferrer interface {
-	// WriteDeferred is Write for a write that may wait: it is done together with the next write of any
-	// caller, or by itself when due or the store is closed. It returns when it is done; reads do not
-	// see it before.
+	// WriteDeferred is Write for a write that may be delayed: it is done together with the next write of
+	// any caller, or by itself when due or the store is closed. It returns when the write is done; reads
+	// do not see the write before that.
 	WriteDeferred(ctx context.Context, due <-chan struct{}, ops ...Op) (Revision, error)
 }
 

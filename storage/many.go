@@ -5,16 +5,16 @@ import (
 	"errors"
 )
 
-// Many is a [KV] that reads several keys at a lower cost than one after another.
-type Many interface {
-	// GetMany returns the newest versions of those keys that exist, each as of Get; together they need
+// ManyGetter is a [KV] that reads several keys at a lower cost than reading them one after another.
+type ManyGetter interface {
+	// GetMany returns the newest versions of those keys that exist, each as Get does. Together they need
 	// not be a snapshot.
 	GetMany(ctx context.Context, keys []string) (map[string]Entry, error)
 }
 
-// GetMany reads several keys, in one call if kv is a [Many].
+// GetMany reads several keys, in one call if kv is a [ManyGetter].
 func GetMany(ctx context.Context, kv KV, keys []string) (map[string]Entry, error) {
-	if many, ok := kv.(Many); ok {
+	if many, ok := kv.(ManyGetter); ok {
 		return many.GetMany(ctx, keys)
 	}
 	all := make(map[string]Entry, len(keys))

@@ -40,8 +40,8 @@ func Delete(key string, rev Revision) Op {
 	return Op{Kind: KindDelete, Key: key, Rev: rev}
 }
 
-// Check returns an operation that writes nothing and conflicts unless rev is the present revision of
-// the key ([Absent]: no version).
+// Check returns an operation that writes nothing and is a conflict unless rev is the current revision of
+// the key ([Absent]: the key must not exist).
 func Check(key string, rev Revision) Op {
 	return Op{Kind: KindCheck, Key: key, Rev: rev}
 }

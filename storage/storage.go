@@ -1,4 +1,4 @@
-// Package storage defines what OneClaw needs of a storage engine: an append-only [Log] per conversation
+// Package storage defines the storage engine that OneClaw needs: an append-only [Log] per conversation
 // and a [KV] for everything else.
 //
 // Sessions, jobs, users, tasks, leases and tokens are all values in the KV; engines store bytes and do
@@ -6,8 +6,8 @@
 // happened only when the call has returned nil: then it is on disk and survives a crash of the process
 // and of the machine.
 //
-// All methods may be called concurrently. Byte slices given to an engine are not kept after the call
-// returns; byte slices an engine returns belong to the caller.
+// All methods may be called concurrently. An engine does not keep byte slices after the call to which
+// they were passed has returned; byte slices that an engine returns belong to the caller.
 package storage
 
 import (
@@ -17,17 +17,16 @@ import (
 )
 
 // Errors that callers distinguish with errors.Is. After any other error it is unknown whether the write
-// happened: read again.
+// happened, so the caller has to read again.
 var (
 	// ErrNotFound is returned by Get for a key that does not exist.
 	ErrNotFound = errors.New("storage: not found")
-	// ErrConflict is returned by a write whose expected position or revision is
-	// not the current one. Nothing was written.
+	// ErrConflict is returned by a write if its expected position or revision is not the current one.
+	// Nothing was written.
 	ErrConflict = errors.New("storage: conflict")
 	// ErrLocked is returned when another process has the store open.
 	ErrLocked = errors.New("storage: in use by another process")
-	// ErrLagged is yielded by [KV.Watch] if changes were lost because the consumer was
-	// too slow.
+	// ErrLagged is yielded by [KV.Watch] if changes were lost because the consumer was too slow.
 	ErrLagged = errors.New("storage: watcher too slow, changes were lost")
 	// ErrClosed is returned by every call after Close.
 	ErrClosed = errors.New("storage: closed")
@@ -49,18 +48,18 @@ const (
 type Store interface {
 	Log
 	KV
-	// Write does all operations in one step, on keys and logs alike. If a key does not have the
-	// expected revision, or a log does not end at the expected position, Write does none of them and
-	// returns ErrConflict. Each key and each log may occur once. Write returns its revision, which
-	// every key that it put or deleted then has; it is 0 if no key has changed. Records get the
-	// positions that follow [Op.After].
+	// Write applies all operations in one step, on keys and logs alike. If a key does not have the
+	// expected revision, or a log does not end at the expected position, Write applies none of them and
+	// returns ErrConflict. Each key and each log may occur once. Write returns a revision, which every
+	// key that it put or deleted then has; it is 0 if no key has changed. Records get the positions that
+	// follow [Op.After].
 	Write(ctx context.Context, ops ...Op) (Revision, error)
 	// Close waits for running calls, ends every Watch, and releases the store. It is idempotent.
 	Close() error
 }
 
 // Position is the position of a record in its log: 1 for the first record, then counting up without
-// gaps. 0 is before the first record.
+// gaps. 0 is the position before the first record.
 type Position uint64
 
 // Record is one entry of a log.
@@ -68,7 +67,7 @@ type Record struct {
 	// Pos is set by the engine.
 	Pos Position
 	// Label is optional. Records with the same label can be read alone, at a cost that does not depend
-	// on the others ([Query].Label).
+	// on the other records ([Query].Label).
 	Label string
 	Data  []byte
 }
@@ -87,22 +86,22 @@ type Query struct {
 	Backward bool
 }
 
-// Log keeps append-only sequences of records, each under a name.
+// Log stores append-only sequences of records, each under a name.
 type Log interface {
-	// Append writes all records after position after, or none of them, and returns the position of the
-	// last. If after is not the position of the last record of the log (0 for a log that does not
-	// exist) it returns ErrConflict. The label index is written in the same step as the records.
+	// Append writes all records after the position after, or none of them, and returns the position of
+	// the last one. If the log does not end at that position (0 for a log that does not exist), Append
+	// returns ErrConflict. The label index is updated in the same step.
 	Append(ctx context.Context, log string, after Position, records ...Record) (Position, error)
 	// Records yields the records as they were when the iteration began, in order. A log that does not
-	// exist yields nothing. The consumer may take its time and may write to the store between two
-	// records. It ends after the first error. If the log is dropped meanwhile it may end early, with
-	// ErrNotFound, but never yields what was appended after the drop; after Close it may end with
-	// ErrClosed.
+	// exist yields nothing. The consumer may be slow, and may write to the store between two records.
+	// The iteration ends after the first error. If the log is dropped during the iteration, it may end
+	// early, with ErrNotFound, but never yields records that were appended after the drop; after Close
+	// it may end with ErrClosed.
 	Records(ctx context.Context, log string, q Query) iter.Seq2[Record, error]
 	// Drop removes a log with its labels. A log that does not exist is no error.
 	Drop(ctx context.Context, log string) error
-	// Erase erases the labels and the data of records, for users who want their messages deleted, and
-	// leaves at their positions ([Record].Pos) the given labels and data; empty ones leave nothing. The
+	// Erase replaces the labels and the data of records at their positions ([Record].Pos), for users who
+	// want their messages deleted. A record with an empty label and empty data leaves nothing. The
 	// positions do not change. Missing records are no error. Erase is idempotent.
 	Erase(ctx context.Context, log string, left ...Record) error
 	// Logs yields the names of the logs in order, none twice, under the conditions of [KV.List].
@@ -110,14 +109,14 @@ type Log interface {
 }
 
 // Revision identifies one version of a value. One sequence numbers the versions of all keys: a write
-// that begins after another has returned gets the higher revision, whichever keys they name, also
+// that begins after another has returned gets a higher revision, whichever keys the two name, also
 // across deletions and restarts.
 type Revision uint64
 
-// Absent is the revision to give to [KV.Put] for a key that must not exist yet.
+// Absent is the revision to pass to [KV.Put] for a key that must not exist yet.
 const Absent Revision = 0
 
-// Any is the revision to give to [KV.Put] and [KV.Delete] if the present version does not matter.
+// Any is the revision to pass to [KV.Put] and [KV.Delete] if the current version does not matter.
 const Any Revision = ^Revision(0)
 
 // Entry is a key with its value.
@@ -130,7 +129,7 @@ type Entry struct {
 // Event is a change that [KV.Watch] reports.
 type Event struct {
 	Entry
-	// Deleted says that the key was deleted; Value is empty then.
+	// Deleted is set if the key was deleted; Value is empty then.
 	Deleted bool
 }
 
@@ -144,29 +143,29 @@ type Range struct {
 	Limit int
 }
 
-// KV keeps values under keys, with compare-and-set.
+// KV stores values under keys, with compare-and-set.
 type KV interface {
-	// Get returns the newest version: it sees every write that had returned
-	// before it was called. ErrNotFound if there is none.
+	// Get returns the newest version: it sees every write that returned before Get was called. It
+	// returns ErrNotFound if there is none.
 	Get(ctx context.Context, key string) (Entry, error)
-	// Put writes a value if rev is the revision of the present version ([Absent]: no version; [Any]:
-	// any state), otherwise it returns ErrConflict. It returns the new revision.
+	// Put writes a value if rev is the revision of the current version ([Absent]: the key must not
+	// exist; [Any]: any state), otherwise it returns ErrConflict. It returns the new revision.
 	Put(ctx context.Context, key string, value []byte, rev Revision) (Revision, error)
-	// Delete removes a key if rev is its present revision or [Any], otherwise it returns ErrConflict. A
-	// key that does not exist is ErrConflict, with [Any] no error.
+	// Delete removes a key if rev is its current revision or [Any], otherwise it returns ErrConflict.
+	// For a key that does not exist it returns ErrConflict, or nil if rev is [Any].
 	Delete(ctx context.Context, key string, rev Revision) error
 	// List yields entries in order, no key twice. A key that is not written during the iteration is
-	// yielded as it is; one that is may come in its old or its new version, and one that is created or
-	// deleted meanwhile may come or not. The consumer may write to the store between two entries. It
-	// ends after the first error, and may end with ErrClosed after Close.
+	// yielded as it is. A key that is written may be yielded in its old or its new version, and one that
+	// is created or deleted may be yielded or not. The consumer may write to the store between two
+	// entries. The iteration ends after the first error, and may end with ErrClosed after Close.
 	List(ctx context.Context, r Range) iter.Seq2[Entry, error]
 	// Watch yields the changes of keys with the prefix that are made after Watch was called (not after
-	// the iteration began): each is followed by an event with that version of the key or a newer one.
-	// Versions that a newer one has replaced may be left out. The events of one key come in order, and
-	// only for versions that were written. A deletion has a revision of its own.
+	// the iteration began): each change is followed by an event with that version of the key or a newer
+	// one. Versions that a newer one has replaced may be left out. The events of one key come in order,
+	// and only for versions that were written. A deletion has a revision of its own.
 	//
-	// The sequence continues until ctx ends (no error is yielded then), the store is closed (ErrClosed)
-	// or the consumer is too slow for the engine to keep the changes (ErrLagged): then list and watch
-	// again. It can be iterated once.
+	// The sequence continues until ctx ends (it yields no error then), the store is closed (ErrClosed),
+	// or the consumer is too slow for the engine to keep the changes (ErrLagged). After ErrLagged, list
+	// and watch again. The sequence can be iterated once.
 	Watch(ctx context.Context, prefix string) iter.Seq2[Event, error]
 }

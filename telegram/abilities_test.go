@@ -87,12 +87,12 @@ func TestIsAdmin(t *testing.T) {
 		t.Errorf("IsAdmin in private = %v, %v", got, err)
 	}
 	asked := 0
-	s.View(func(st emulator.State) { asked = st.Calls("getchatmember") })
+	s.View(func(st emulator.State) { asked = st.CallCount("getchatmember") })
 	if got, err := s.p.IsAdmin(t.Context(), chatOf(group), id(bob)); err != nil || !got {
 		t.Errorf("IsAdmin = %v, %v", got, err)
 	}
 	s.View(func(st emulator.State) {
-		if st.Calls("getchatmember") != asked {
+		if st.CallCount("getchatmember") != asked {
 			t.Error("asked again within the minute")
 		}
 	})
@@ -111,8 +111,8 @@ func TestAnnounce(t *testing.T) {
 		}
 	}
 	s.View(func(st emulator.State) {
-		if st.Calls("setmycommands") != 1 {
-			t.Errorf("set %d times, want once", st.Calls("setmycommands"))
+		if st.CallCount("setmycommands") != 1 {
+			t.Errorf("set %d times, want once", st.CallCount("setmycommands"))
 		}
 		if got := string(st.Commands()); !strings.Contains(got, `"clear"`) || !strings.Contains(got, `"new"`) {
 			t.Errorf("commands %s", got)

@@ -13,8 +13,8 @@ import (
 
 var commandPattern = regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]+))?(?:\s|$)`)
 
-// words is the decoded text of a message.
-type words struct {
+// decodedText is the decoded text of a message.
+type decodedText struct {
 	text      string
 	mentioned bool
 	// command is the command that the text begins with, without slash and suffix, in lower case; target
@@ -22,11 +22,11 @@ type words struct {
 	command, target string
 }
 
-// read finds mentions of the bot, removes those that only address it, adds the addresses of links that
-// do not show, and removes the bot's name from a command.
-func (u user) read(text string, entities []entity) words {
+// decodeText finds mentions of the bot and removes those that only address it. It adds the addresses
+// of links whose texts do not show them, and removes the bot's name from a command.
+func (u user) decodeText(text string, entities []entity) decodedText {
 	units := utf16.Encode([]rune(text))
-	var w words
+	var w decodedText
 	var own []span
 	var edits []edit
 	for _, e := range entities {
@@ -43,8 +43,8 @@ func (u user) read(text string, entities []entity) words {
 			edits = append(edits, edit{span{s.to, s.to}, " (" + e.URL + ")"})
 		}
 	}
-	from, to := trimCalls(units, own)
-	w.text = strings.TrimSpace(apply(units, edits, from, to))
+	from, to := trimMentions(units, own)
+	w.text = strings.TrimSpace(applyEdits(units, edits, from, to))
 	if m := commandPattern.FindStringSubmatch(w.text); m != nil {
 		w.command, w.target = strings.ToLower(m[1]), m[2]
 		if u.isName(w.target) {
@@ -83,30 +83,30 @@ func (e entity) span(length int) (span, bool) {
 	return span{e.Offset, e.Offset + e.Length}, true
 }
 
-// trimCalls removes the mentions at both ends of a text.
-func trimCalls(units []uint16, own []span) (from, to int) {
+// trimMentions returns the range of a text without the bot's mentions at both ends.
+func trimMentions(units []uint16, own []span) (from, to int) {
 	to = len(units)
-	for next := skip(units); ; {
+	for next := skipSpace(units); ; {
 		i := slices.IndexFunc(own, func(s span) bool { return s.from == next })
 		if i < 0 {
 			break
 		}
-		from = to - markdown.Units(chats.TrimMention(string(utf16.Decode(units[own[i].to:]))))
+		from = to - markdown.UTF16Len(chats.TrimMention(string(utf16.Decode(units[own[i].to:]))))
 		next = from
 	}
-	for last := skipBack(units, to); last > from; {
+	for last := skipSpaceBack(units, to); last > from; {
 		i := slices.IndexFunc(own, func(s span) bool { return s.to == last && s.from >= from })
 		if i < 0 {
 			break
 		}
 		to = own[i].from
-		last = skipBack(units, to)
+		last = skipSpaceBack(units, to)
 	}
 	return from, to
 }
 
-// skip passes over the white space at the beginning.
-func skip(units []uint16) int {
+// skipSpace returns the index after the white space at the beginning.
+func skipSpace(units []uint16) int {
 	i := 0
 	for i < len(units) && unicode.IsSpace(rune(units[i])) {
 		i++
@@ -114,7 +114,7 @@ func skip(units []uint16) int {
 	return i
 }
 
-func skipBack(units []uint16, i int) int {
+func skipSpaceBack(units []uint16, i int) int {
 	for i > 0 && unicode.IsSpace(rune(units[i-1])) {
 		i--
 	}
@@ -127,8 +127,8 @@ type edit struct {
 	text string
 }
 
-// apply makes the edits, which are in the order of their positions, within a range.
-func apply(units []uint16, edits []edit, from, to int) string {
+// applyEdits applies the edits, which are sorted by position, within a range.
+func applyEdits(units []uint16, edits []edit, from, to int) string {
 	var b strings.Builder
 	for _, e := range edits {
 		if e.from < from || e.to > to {
@@ -142,9 +142,9 @@ func apply(units []uint16, edits []edit, from, to int) string {
 	return b.String()
 }
 
-// isForBot reports whether a message in a group addresses the bot: it mentions it, replies to it, or is
-// one of its commands.
-func (u user) isForBot(m *message, w words, commands map[string]bool) bool {
+// isForBot reports whether a message in a group addresses the bot: it mentions the bot, replies to it,
+// or is one of its commands.
+func (u user) isForBot(m *message, w decodedText, commands map[string]bool) bool {
 	switch {
 	case w.mentioned, u.isName(w.target):
 		return true

@@ -21,47 +21,47 @@ func TestRead(t *testing.T) {
 	tests := map[string]struct {
 		text     string
 		entities []entity
-		want     words
+		want     decodedText
 	}{
-		"plain":               {"hello", nil, words{text: "hello"}},
-		"leading mention":     {name + " hello", []entity{at(name+" hello", name)}, words{text: "hello", mentioned: true}},
-		"leading with comma":  {name + ", hello", []entity{at(name, name)}, words{text: "hello", mentioned: true}},
-		"leading with a face": {name + ": :) 🎉 hello", []entity{at(name, name)}, words{text: ":) 🎉 hello", mentioned: true}},
-		"trailing mention":    {"hello " + name + " ", []entity{at("hello "+name, name)}, words{text: "hello", mentioned: true}},
-		"in a sentence":       {"what can " + name + " do?", []entity{at("what can "+name, name)}, words{text: "what can " + name + " do?", mentioned: true}},
-		"emoji before":        {"👩‍👩‍👧 🎉 " + name, []entity{at("👩‍👩‍👧 🎉 "+name, name)}, words{text: "👩‍👩‍👧 🎉", mentioned: true}},
-		"emoji at both sides": {"🎉" + name + "🎉", []entity{at("🎉"+name, name)}, words{text: "🎉" + name + "🎉", mentioned: true}},
-		"mention of others":   {"@someone hello", []entity{at("@someone", "@someone")}, words{text: "@someone hello"}},
-		"longer name":         {name + "2 hello", []entity{at(name+"2", name+"2")}, words{text: name + "2 hello"}},
-		"name without entity": {name + " hello", nil, words{text: name + " hello"}},
-		"nothing else":        {name, []entity{at(name, name)}, words{text: name, mentioned: true}},
-		"called twice":        {name + " " + name + " hi", []entity{at(name, name), {Type: "mention", Offset: 13, Length: 12}}, words{text: "hi", mentioned: true}},
+		"plain":               {"hello", nil, decodedText{text: "hello"}},
+		"leading mention":     {name + " hello", []entity{at(name+" hello", name)}, decodedText{text: "hello", mentioned: true}},
+		"leading with comma":  {name + ", hello", []entity{at(name, name)}, decodedText{text: "hello", mentioned: true}},
+		"leading with a face": {name + ": :) 🎉 hello", []entity{at(name, name)}, decodedText{text: ":) 🎉 hello", mentioned: true}},
+		"trailing mention":    {"hello " + name + " ", []entity{at("hello "+name, name)}, decodedText{text: "hello", mentioned: true}},
+		"in a sentence":       {"what can " + name + " do?", []entity{at("what can "+name, name)}, decodedText{text: "what can " + name + " do?", mentioned: true}},
+		"emoji before":        {"👩‍👩‍👧 🎉 " + name, []entity{at("👩‍👩‍👧 🎉 "+name, name)}, decodedText{text: "👩‍👩‍👧 🎉", mentioned: true}},
+		"emoji at both sides": {"🎉" + name + "🎉", []entity{at("🎉"+name, name)}, decodedText{text: "🎉" + name + "🎉", mentioned: true}},
+		"mention of others":   {"@someone hello", []entity{at("@someone", "@someone")}, decodedText{text: "@someone hello"}},
+		"longer name":         {name + "2 hello", []entity{at(name+"2", name+"2")}, decodedText{text: name + "2 hello"}},
+		"name without entity": {name + " hello", nil, decodedText{text: name + " hello"}},
+		"nothing else":        {name, []entity{at(name, name)}, decodedText{text: name, mentioned: true}},
+		"called twice":        {name + " " + name + " hi", []entity{at(name, name), {Type: "mention", Offset: 13, Length: 12}}, decodedText{text: "hi", mentioned: true}},
 		"text mention": {
 			"Claw: hello",
 			[]entity{{Type: "text_mention", Length: 4, User: &user{ID: 42}}},
-			words{text: "hello", mentioned: true},
+			decodedText{text: "hello", mentioned: true},
 		},
-		"text mention of others": {"Claw: hello", []entity{{Type: "text_mention", Length: 4, User: &user{ID: 43}}}, words{text: "Claw: hello"}},
-		"text mention of nobody": {"Claw: hello", []entity{{Type: "text_mention", Length: 4}}, words{text: "Claw: hello"}},
-		"beyond the end":         {"hi", []entity{{Type: "mention", Offset: 1, Length: 5}, {Type: "mention", Offset: 9, Length: 1}}, words{text: "hi"}},
-		"negative":               {"hi", []entity{{Type: "mention", Offset: -1, Length: 2}, {Type: "mention", Length: -1}}, words{text: "hi"}},
-		"overflow":               {"hi", []entity{{Type: "mention", Offset: 1, Length: 1<<63 - 1}}, words{text: "hi"}},
-		"half a character":       {"🎉🎉", []entity{{Type: "text_link", Offset: 0, Length: 1, URL: "u"}}, words{text: "\uFFFD (u)\uFFFD🎉"}},
-		"command":                {"/clear", nil, words{text: "/clear", command: "clear"}},
-		"command with our name":  {"/clear@OneClaw_bot now", nil, words{text: "/clear now", command: "clear", target: "OneClaw_bot"}},
-		"command of others":      {"/clear@other_bot", nil, words{text: "/clear@other_bot", command: "clear", target: "other_bot"}},
-		"command after mention":  {name + " /Clear", []entity{at(name, name)}, words{text: "/Clear", mentioned: true, command: "clear"}},
-		"path":                   {"/usr/bin", nil, words{text: "/usr/bin"}},
-		"link":                   {"see here", []entity{{Type: "text_link", Offset: 4, Length: 4, URL: "https://a.b"}}, words{text: "see here (https://a.b)"}},
+		"text mention of others": {"Claw: hello", []entity{{Type: "text_mention", Length: 4, User: &user{ID: 43}}}, decodedText{text: "Claw: hello"}},
+		"text mention of nobody": {"Claw: hello", []entity{{Type: "text_mention", Length: 4}}, decodedText{text: "Claw: hello"}},
+		"beyond the end":         {"hi", []entity{{Type: "mention", Offset: 1, Length: 5}, {Type: "mention", Offset: 9, Length: 1}}, decodedText{text: "hi"}},
+		"negative":               {"hi", []entity{{Type: "mention", Offset: -1, Length: 2}, {Type: "mention", Length: -1}}, decodedText{text: "hi"}},
+		"overflow":               {"hi", []entity{{Type: "mention", Offset: 1, Length: 1<<63 - 1}}, decodedText{text: "hi"}},
+		"half a character":       {"🎉🎉", []entity{{Type: "text_link", Offset: 0, Length: 1, URL: "u"}}, decodedText{text: "\uFFFD (u)\uFFFD🎉"}},
+		"command":                {"/clear", nil, decodedText{text: "/clear", command: "clear"}},
+		"command with our name":  {"/clear@OneClaw_bot now", nil, decodedText{text: "/clear now", command: "clear", target: "OneClaw_bot"}},
+		"command of others":      {"/clear@other_bot", nil, decodedText{text: "/clear@other_bot", command: "clear", target: "other_bot"}},
+		"command after mention":  {name + " /Clear", []entity{at(name, name)}, decodedText{text: "/Clear", mentioned: true, command: "clear"}},
+		"path":                   {"/usr/bin", nil, decodedText{text: "/usr/bin"}},
+		"link":                   {"see here", []entity{{Type: "text_link", Offset: 4, Length: 4, URL: "https://a.b"}}, decodedText{text: "see here (https://a.b)"}},
 		"mention and link": {
 			name + " see here",
 			[]entity{at(name, name), {Type: "text_link", Offset: 17, Length: 4, URL: "https://a.b"}},
-			words{text: "see here (https://a.b)", mentioned: true},
+			decodedText{text: "see here (https://a.b)", mentioned: true},
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := self.read(tt.text, tt.entities); got != tt.want {
+			if got := self.decodeText(tt.text, tt.entities); got != tt.want {
 				t.Errorf("read(%q) = %+v, want %+v", tt.text, got, tt.want)
 			}
 		})
@@ -95,7 +95,7 @@ func TestGroupsAreGated(t *testing.T) {
 		for _, kind := range []string{"group", "supergroup", "private", "channel", "something new"} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				raw := `{"update_id":1,"message":{"message_id":2,"date":1,"from":{"id":5,"first_name":"A"},"chat":{"id":-3,"type":"` + kind + `"},` + tt.message + `}}`
-				events, _, _, _ := newDecoder("clear").batch(t.Context(), []json.RawMessage{json.RawMessage(raw)})
+				events, _, _, _ := newDecoder("clear").decodeBatch(t.Context(), []json.RawMessage{json.RawMessage(raw)})
 				got := ""
 				for _, e := range events {
 					got = e.message.Text

@@ -12,7 +12,7 @@ import (
 )
 
 // Bounds of the cache of administrators: long enough for a burst of requests, short enough that a
-// revoked role counts soon.
+// revoked role soon takes effect.
 const (
 	adminTTL  = time.Minute
 	maxAdmins = 1000

@@ -14,32 +14,34 @@ import (
 const (
 	// albumsKey is the key of the list of the last albums for the bot.
 	albumsKey = "telegram/albums"
-	// maxAlbums bounds the albums in memory, keptAlbums those in the store. The items of one come
-	// within seconds.
-	maxAlbums  = 1024
-	keptAlbums = 100
-	// albumTries bounds the attempts at a conflicting write.
+	// maxAlbums bounds the albums in memory, maxStoredAlbums those in the store. The items of an album
+	// arrive within seconds.
+	maxAlbums       = 1024
+	maxStoredAlbums = 100
+	// albumTries bounds the tries of a conflicting write.
 	albumTries = 20
 )
 
-// album is a set of pictures or files sent at once, which come one by one: in separate polls, or posted
-// to different processes.
+// album is a set of pictures or files that were sent at once. They arrive one by one, in separate polls,
+// or are posted to different processes.
 type album struct {
 	Chat  int64  `json:"chat"`
 	Group string `json:"group"`
 }
 
-// albums remembers the albums in groups that are for the bot.
-type albums struct {
+// albumStore remembers the albums in groups that are for the bot.
+type albumStore struct {
 	known *cache.Cache[album, bool]
-	kv    storage.KV // nil: nothing is kept
+	kv    storage.KV // if nil, nothing is stored
 }
 
-func newAlbums(kv storage.KV) albums { return albums{cache.New[album, bool](maxAlbums), kv} }
+func newAlbumStore(kv storage.KV) albumStore {
+	return albumStore{cache.New[album, bool](maxAlbums), kv}
+}
 
-// add records an album for all processes. It returns once that is on disk: the next item may reach
+// add records an album for all processes. It returns once the album is on disk: the next item may reach
 // another process as soon as this one is confirmed.
-func (a *albums) add(ctx context.Context, one album) error {
+func (a *albumStore) add(ctx context.Context, one album) error {
 	err := storage.ErrConflict
 	if a.kv == nil || a.known.Has(one) {
 		err = nil
@@ -48,28 +50,28 @@ func (a *albums) add(ctx context.Context, one album) error {
 		err = a.write(ctx, one)
 	}
 	if err != nil {
-		return fmt.Errorf("telegram: note an album: %w", err)
+		return fmt.Errorf("telegram: store an album: %w", err)
 	}
 	a.known.Put(one, true, cache.Forever)
 	return nil
 }
 
 // write adds an album to the store, or returns [storage.ErrConflict] if another process was first.
-func (a *albums) write(ctx context.Context, one album) error {
+func (a *albumStore) write(ctx context.Context, one album) error {
 	list, rev, err := a.read(ctx)
 	if err != nil || slices.Contains(list, one) {
 		return err
 	}
 	list = append(list, one)
-	body, err := json.Marshal(list[max(0, len(list)-keptAlbums):])
+	body, err := json.Marshal(list[max(0, len(list)-maxStoredAlbums):])
 	if err == nil {
 		_, err = a.kv.Put(ctx, albumsKey, body, rev)
 	}
 	return err
 }
 
-// find remembers an album that another process has recorded.
-func (a *albums) find(ctx context.Context, one album) error {
+// refresh loads an album into memory if another process has recorded it.
+func (a *albumStore) refresh(ctx context.Context, one album) error {
 	if a.kv == nil || a.known.Has(one) {
 		return nil
 	}
@@ -80,14 +82,14 @@ func (a *albums) find(ctx context.Context, one album) error {
 	return err
 }
 
-// read returns the stored list. An unreadable one counts as empty.
-func (a *albums) read(ctx context.Context) (list []album, rev storage.Revision, err error) {
+// read returns the stored list. An undecodable list counts as empty.
+func (a *albumStore) read(ctx context.Context) (list []album, rev storage.Revision, err error) {
 	entry, err := a.kv.Get(ctx, albumsKey)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, storage.Absent, nil
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("telegram: read which albums are for the bot: %w", err)
+		return nil, 0, fmt.Errorf("telegram: read the albums for the bot: %w", err)
 	}
 	_ = json.Unmarshal(entry.Value, &list) // then it is empty
 	return list, entry.Revision, nil

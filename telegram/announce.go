@@ -30,8 +30,8 @@ type botCommand struct {
 }
 
 // ListCommands shows the commands in Telegram's menu, and to administrators, in their chats with the
-// bot, also those for administrators. From now on they count as the bot's in groups without its name
-// after them, even if the menu cannot be changed.
+// bot, also those for administrators. From now on these commands need no bot name after them in groups,
+// even if the menu cannot be changed.
 func (p *Platform) ListCommands(ctx context.Context, commands []chats.CommandInfo, admins []string) error {
 	names := map[string]bool{}
 	all, open := make([]botCommand, 0, len(commands)), make([]botCommand, 0, len(commands))
@@ -49,7 +49,7 @@ func (p *Platform) ListCommands(ctx context.Context, commands []chats.CommandInf
 		return fmt.Errorf("telegram: %d commands: telegram lists at most %d", len(all), maxCommands)
 	}
 	p.commands.Store(&names)
-	if err := p.menu(ctx, open, nil); err != nil {
+	if err := p.setMenu(ctx, open, nil); err != nil {
 		return err
 	}
 	for _, id := range admins {
@@ -58,15 +58,15 @@ func (p *Platform) ListCommands(ctx context.Context, commands []chats.CommandInf
 			continue // the entry for everybody is not a chat
 		}
 		// An administrator who never wrote to the bot has no chat with it.
-		if err := p.menu(ctx, all, map[string]any{"type": "chat", "chat_id": chat}); err != nil {
-			p.log.Debug("an administrator has the menu of all", "user", id, "err", err)
+		if err := p.setMenu(ctx, all, map[string]any{"type": "chat", "chat_id": chat}); err != nil {
+			p.log.Debug("an administrator sees the menu of other users", "user", id, "err", err)
 		}
 	}
 	return nil
 }
 
-// menu shows a list of commands in a scope, unless it is shown there already.
-func (p *Platform) menu(ctx context.Context, list []botCommand, scope map[string]any) error {
+// setMenu shows a list of commands in a scope, unless it is already shown there.
+func (p *Platform) setMenu(ctx context.Context, list []botCommand, scope map[string]any) error {
 	where := tgbotapi.Params{}
 	if scope != nil {
 		text, err := json.Marshal(scope)

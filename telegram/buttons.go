@@ -29,12 +29,12 @@ const shortToast = 80
 const (
 	// dismissTimeout bounds an answer to a dead press.
 	dismissTimeout = 5 * time.Second
-	// maxDismissing bounds the running answers.
+	// maxDismissing bounds the concurrent answers.
 	maxDismissing = 8
 )
 
-// deadButton answers a press of a button that no longer works.
-const deadButton = "This button no longer works."
+// deadButtonText is the answer to a press of a button that no longer works.
+const deadButtonText = "This button no longer works."
 
 type inlineButton struct {
 	Text  string            `json:"text"`
@@ -43,7 +43,7 @@ type inlineButton struct {
 	Style chats.ButtonStyle `json:"style,omitempty"`
 }
 
-// keyboard returns the reply_markup of buttons, or "" if there are none.
+// keyboard returns the reply_markup for buttons, or "" if there are none.
 func keyboard(rows [][]chats.Button) string {
 	var markup struct {
 		Rows [][]inlineButton `json:"inline_keyboard"`
@@ -71,59 +71,59 @@ func keyboard(rows [][]chats.Button) string {
 	return string(body)
 }
 
-// Edit replaces the text and the buttons of a message of the bot. Telegram refuses an edit that changes
-// nothing: that counts as success. If Telegram refuses the HTML, the message gets the plain text.
+// Edit replaces the text and the buttons of a message by the bot. Telegram refuses an edit that changes
+// nothing, which counts as success. If Telegram refuses the HTML, the message gets the plain text.
 func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
 	w := ephemeralPattern.FindStringSubmatch(id)
 	if n, err := strconv.ParseInt(id, 10, 64); w == nil && (err != nil || n <= 0) {
 		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("telegram: edit: %q is no id of a message", id)}
 	}
-	if err := p.ready(ctx, to); err != nil {
+	if err := p.prepareSend(ctx, to); err != nil {
 		return err
 	}
 	d := &delivery{to: to, part: part, plain: part.Text == ""}
-	err := p.bring(d, func() error {
+	err := p.sendWithFallback(d, func() error {
 		method, params := "editMessageText", tgbotapi.Params{"chat_id": to.Chat.ID, "message_id": id}
 		if w != nil {
 			method, params = editEphemeral, tgbotapi.Params{"chat_id": to.Chat.ID, "ephemeral_message_id": w[1], "receiver_user_id": w[2]}
 		}
-		d.body(params)
+		d.setBody(params)
 		return p.api.call(ctx, method, params, nil)
 	})
-	if err == nil || refused(err, "message is not modified") {
+	if err == nil || isBadRequest(err, "message is not modified") {
 		return nil
 	}
 	return p.sendError(to, err)
 }
 
 // AnswerPress confirms the press on the user's screen, and shows the user a text. Telegram forgets
-// presses within minutes: then nothing is left to confirm.
+// presses within minutes. Then nothing is left to confirm.
 func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text string) error {
-	if markdown.Units(text) > maxToast {
+	if markdown.UTF16Len(text) > maxToast {
 		text = text[:prefixLen(text, maxToast-1)] + "…"
 	}
 	params := tgbotapi.Params{"callback_query_id": press.ID}
 	if text != "" {
 		params["text"] = text
 	}
-	if markdown.Units(text) > shortToast {
+	if markdown.UTF16Len(text) > shortToast {
 		params["show_alert"] = "true"
 	}
 	err := p.api.call(ctx, "answerCallbackQuery", params, nil)
-	if refused(err, "query is too old") {
+	if isBadRequest(err, "query is too old") {
 		return nil
 	}
 	return err
 }
 
-// press decodes a press. A press that cannot be of a button of the bot, or lacks the chat, is dead.
-func (d *decoder) press(c *callback) event {
-	var m pressed
+// decodePress decodes a press. A press without a chat, or that no button of the bot sends, is dead.
+func (d *decoder) decodePress(c *callback) event {
+	var m pressedMessage
 	switch {
-	case !present(c.Message), len(c.Data) < 1, len(c.Data) > maxData, c.From.ID == 0, c.From.IsBot:
-		return event{dead: c.ID}
+	case !isPresent(c.Message), len(c.Data) < 1, len(c.Data) > maxData, c.From.ID == 0, c.From.IsBot:
+		return event{deadPress: c.ID}
 	case json.Unmarshal(c.Message, &m) != nil, m.Chat.ID == 0, m.ID == 0 && m.Ephemeral == 0, m.Date == 0:
-		return event{dead: c.ID}
+		return event{deadPress: c.ID}
 	}
 	if m.Chat.IsForum {
 		d.forums.Put(m.Chat.ID, true, cache.Forever)
@@ -136,10 +136,10 @@ func (d *decoder) press(c *callback) event {
 		UserName: c.From.name(),
 		Direct:   m.Chat.Type == "private",
 		Text:     c.Data,
-		On:       strconv.FormatInt(m.ID, 10),
+		TargetID: strconv.FormatInt(m.ID, 10),
 	}
 	if m.Ephemeral != 0 {
-		msg.On = ephemeralID(m.Ephemeral, msg.User)
+		msg.TargetID = ephemeralID(m.Ephemeral, msg.User)
 	}
 	if m.IsTopic && m.ThreadID != 0 {
 		msg.Chat.Thread = strconv.FormatInt(m.ThreadID, 10)
@@ -147,7 +147,7 @@ func (d *decoder) press(c *callback) event {
 	return event{message: msg}
 }
 
-// dismiss answers a dead press, best effort: if many wait, some get no answer.
+// dismiss answers a dead press on a best-effort basis: if many wait, some get no answer.
 func (r *receiver) dismiss(ctx context.Context, id string) {
 	select {
 	case r.slots <- struct{}{}:
@@ -161,7 +161,7 @@ func (r *receiver) dismiss(ctx context.Context, id string) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, dismissTimeout)
 		defer cancel()
-		if err := rescue.Do(func() error { return r.AnswerPress(ctx, chats.Message{ID: id}, deadButton) }); err != nil {
+		if err := rescue.Do(func() error { return r.AnswerPress(ctx, chats.Message{ID: id}, deadButtonText) }); err != nil {
 			r.log.Debug("press of a button not answered", "err", err)
 		}
 	})

@@ -37,13 +37,13 @@ func TestDeadButtonsAreAnswered(t *testing.T) {
 	stop := run(t, s.p, in)
 	defer stop()
 	card := s.card(t, to(s.ann, 0, 0))
-	s.until(t, func(st emulator.State) bool { return st.Polling() })
+	s.until(t, func(st emulator.State) bool { return st.IsPolling() })
 	long, err := s.Press(s.ann, card, s.ann, strings.Repeat("x", maxData+1), true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.until(t, func(st emulator.State) bool { c, _ := st.Callback(long.Callback); return c.Text == deadButton })
-	s.until(t, func(st emulator.State) bool { return st.Confirmed(long.Update) })
+	s.until(t, func(st emulator.State) bool { c, _ := st.Callback(long.Callback); return c.Text == deadButtonText })
+	s.until(t, func(st emulator.State) bool { return st.IsConfirmed(long.Update) })
 	if got := in.wait(t, atLeast(0)); len(got) != 0 {
 		t.Errorf("accepted %+v", got)
 	}
@@ -70,7 +70,7 @@ func TestAnswersToPresses(t *testing.T) {
 				t.Error(err)
 			}
 			s.View(func(st emulator.State) {
-				if c, _ := st.Callback(press.Callback); !c.Answered || c.Text != tt.want || c.Alert != tt.alert {
+				if c, _ := st.Callback(press.Callback); !c.Answered || c.Text != tt.want || c.ShowAlert != tt.alert {
 					t.Errorf("answered %+v", c)
 				}
 			})
@@ -176,8 +176,8 @@ func FuzzPress(f *testing.F) {
 		if id == "" {
 			t.Skip("no press: the decoder drops these before")
 		}
-		e := newDecoder().press(&callback{ID: id, From: user{ID: from, FirstName: name}, Message: message, Data: data})
-		if e.moved != nil || (e.message == nil) == (e.dead == "") {
+		e := newDecoder().decodePress(&callback{ID: id, From: user{ID: from, FirstName: name}, Message: message, Data: data})
+		if e.moved != nil || (e.message == nil) == (e.deadPress == "") {
 			t.Fatalf("neither a press nor a dead one: %+v", e)
 		}
 		m := e.message
@@ -187,7 +187,7 @@ func FuzzPress(f *testing.F) {
 		if m.Kind != chats.KindPress || m.ID != id || m.Text != data || len(data) > maxData || data == "" {
 			t.Errorf("press %q with %q became %+v", id, data, m)
 		}
-		if m.User == "" || m.User == "0" || m.On == "" || m.On == "0" || len(m.Files)+len(m.Skipped) != 0 {
+		if m.User == "" || m.User == "0" || m.TargetID == "" || m.TargetID == "0" || len(m.Files)+len(m.Skipped) != 0 {
 			t.Errorf("press without user or message: %+v", m)
 		}
 		if back, err := chats.ParseChat(m.Chat.String()); err != nil || back != m.Chat {

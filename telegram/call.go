@@ -23,13 +23,13 @@ const maxAnswer = 32 << 20
 // minSecret is the least length of a real secret, and more than that of an ordinary word.
 const minSecret = 10
 
-// client calls the Bot API. Only it knows the token.
+// client calls the Bot API. No other type knows the token.
 type client struct {
 	*retry.Caller
 	token    string
 	endpoint string // with %s for token and method, as the library wants it
-	files    string
-	hosted   bool // by Telegram, not by the operator
+	fileURL  string
+	official bool // run by Telegram, not by the operator
 	timeout  time.Duration
 }
 
@@ -37,47 +37,47 @@ func newClient(token, base string, given *http.Client, timeout time.Duration) *c
 	c := &client{
 		token:    token,
 		endpoint: strings.ReplaceAll(base, "%", "%%") + "/bot%s/%s",
-		files:    base + "/file/bot" + token + "/",
-		hosted:   base == DefaultAPIURL,
+		fileURL:  base + "/file/bot" + token + "/",
+		official: base == DefaultAPIURL,
 		timeout:  timeout,
 	}
 	c.Caller = retry.NewCaller(given, c.redact)
 	return c
 }
 
-// callError says why a call failed. It holds no secrets.
+// callError describes why a call failed. It contains no secrets.
 type callError struct {
 	method string
-	// code is Telegram's error code if answered, else the HTTP status, or 0 without a response.
+	// code is Telegram's error code if fromTelegram is set, else the HTTP status; 0 without a response.
 	code int
-	// answered says that Telegram itself refused the call.
-	answered   bool
-	text       string
-	retryAfter time.Duration
-	movedTo    int64
-	// begun says that a part of the request may have reached the server.
-	begun bool
-	err   error
+	// fromTelegram is set if Telegram itself refused the call.
+	fromTelegram bool
+	description  string
+	retryAfter   time.Duration
+	movedTo      int64
+	// requestBegun is set if a part of the request may have reached the server.
+	requestBegun bool
+	err          error
 }
 
 // Error returns the text for the log.
 func (e *callError) Error() string {
 	switch {
-	case e.answered:
-		return fmt.Sprintf("telegram: %s: %d %s", e.method, e.code, e.text)
+	case e.fromTelegram:
+		return fmt.Sprintf("telegram: %s: %d %s", e.method, e.code, e.description)
 	case e.code != 0:
-		return fmt.Sprintf("telegram: %s: http status %d: %s", e.method, e.code, e.text)
+		return fmt.Sprintf("telegram: %s: http status %d: %s", e.method, e.code, e.description)
 	}
-	return fmt.Sprintf("telegram: %s: %s", e.method, e.text)
+	return fmt.Sprintf("telegram: %s: %s", e.method, e.description)
 }
 
-// Unwrap returns the cause, if it holds no secrets.
+// Unwrap returns the cause, unless it contains secrets.
 func (e *callError) Unwrap() error { return e.err }
 
-// refused reports whether Telegram refused the call as a bad request, with these words.
-func refused(err error, words string) bool {
+// isBadRequest reports whether Telegram refused the call as a bad request, with these words.
+func isBadRequest(err error, words string) bool {
 	var ce *callError
-	return errors.As(err, &ce) && ce.answered && ce.code == http.StatusBadRequest && strings.Contains(strings.ToLower(ce.text), words)
+	return errors.As(err, &ce) && ce.fromTelegram && ce.code == http.StatusBadRequest && strings.Contains(strings.ToLower(ce.description), words)
 }
 
 // call calls a method with the usual timeout and decodes the result.
@@ -99,7 +99,7 @@ func (c *client) request(ctx context.Context, method string, into any, length in
 	var status int
 	var header http.Header
 	var begun atomic.Bool
-	bot := &tgbotapi.BotAPI{Token: c.token, Client: retry.Func(func(req *http.Request) (*http.Response, error) {
+	bot := &tgbotapi.BotAPI{Token: c.token, Client: retry.ClientFunc(func(req *http.Request) (*http.Response, error) {
 		req = req.WithContext(ctx)
 		chats.WatchBody(req, &begun)
 		if length > 0 {
@@ -108,37 +108,37 @@ func (c *client) request(ctx context.Context, method string, into any, length in
 		resp, err := c.Do(req)
 		if err == nil {
 			status, header = resp.StatusCode, resp.Header
-			resp.Body = retry.Bounded(resp.Body, maxAnswer)
+			resp.Body = retry.LimitBody(resp.Body, maxAnswer)
 		}
 		return resp, err
 	})}
 	bot.SetAPIEndpoint(c.endpoint)
 	resp, err := with(bot)
-	fault := &callError{method: method, code: status, begun: begun.Load()}
+	fault := &callError{method: method, code: status, requestBegun: begun.Load()}
 	if err == nil && into != nil {
 		err = json.Unmarshal(resp.Result, into)
 	}
 	if err == nil {
 		return nil
 	}
-	c.explain(fault, err, header)
+	c.fillError(fault, err, header)
 	return fault
 }
 
-// explain fills a callError from an error of the library.
-func (c *client) explain(fault *callError, err error, header http.Header) {
+// fillError fills a callError from an error of the library.
+func (c *client) fillError(fault *callError, err error, header http.Header) {
 	if refusal, ok := errors.AsType[*tgbotapi.Error](err); ok {
 		// For an upload the library drops the code, which equals the HTTP status.
-		fault.answered = refusal.Code != 0 || fault.code >= http.StatusBadRequest && refusal.Message != ""
+		fault.fromTelegram = refusal.Code != 0 || fault.code >= http.StatusBadRequest && refusal.Message != ""
 		if refusal.Code != 0 {
 			fault.code = refusal.Code
 		}
-		fault.text = c.redact(refusal.Message)
+		fault.description = c.redact(refusal.Message)
 		fault.retryAfter = time.Duration(refusal.RetryAfter) * time.Second
 		fault.movedTo = refusal.MigrateToChatID
 	} else {
-		fault.err = c.Clean(err)
-		fault.text = fault.err.Error()
+		fault.err = c.CleanError(err)
+		fault.description = fault.err.Error()
 	}
 	if fault.retryAfter <= 0 && header != nil {
 		if n, err := strconv.Atoi(header.Get("Retry-After")); err == nil && n > 0 {

@@ -74,8 +74,8 @@ func checkCopies(t *testing.T, answers []emulator.Message, each int) {
 		copies := 0
 		for ; at < len(answers) && strings.HasPrefix(answers[at].Text, want); at++ {
 			marked := strings.Contains(answers[at].Text, chats.RepeatNotice)
-			if copies > 0 && (!marked || answers[at-1].Cut == 0) {
-				t.Errorf("%q stands there again; it is marked: %v, the bot was told of the one before: %v", want, marked, answers[at-1].Cut == 0)
+			if copies > 0 && (!marked || answers[at-1].DroppedResponses == 0) {
+				t.Errorf("%q stands there again; it is marked: %v, the bot was told of the one before: %v", want, marked, answers[at-1].DroppedResponses == 0)
 			}
 			copies++
 		}

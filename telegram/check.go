@@ -10,18 +10,18 @@ import (
 type Bot struct {
 	// Username is the name of the bot, without an @.
 	Username string
-	// Webhook is the address of the present webhook; empty if there is none.
-	Webhook string
-	// Undelivered is why Telegram's last post failed, while updates wait.
-	Undelivered string
-	// Private says that privacy mode is on: in groups the bot only receives what is addressed to it.
-	Private bool
+	// WebhookURL is the address of the current webhook; empty if there is none.
+	WebhookURL string
+	// PostError is why Telegram's last post failed, if updates are waiting.
+	PostError string
+	// PrivacyMode is set if, in groups, the bot only receives messages that address it.
+	PrivacyMode bool
 }
 
-// Link returns a page on which one press sends the bot /start with this word.
-func (b Bot) Link(word string) string { return "https://t.me/" + b.Username + "?start=" + word }
+// StartLink returns a page on which one press sends the bot /start with this word.
+func (b Bot) StartLink(word string) string { return "https://t.me/" + b.Username + "?start=" + word }
 
-// Check asks Telegram once who the bot is. The text of an error says what to do.
+// Check asks Telegram once for the identity of the bot. Its errors tell the operator what to do.
 func Check(ctx context.Context, cfg Config) (Bot, error) {
 	p, err := New(cfg)
 	if err != nil {
@@ -32,18 +32,18 @@ func Check(ctx context.Context, cfg Config) (Bot, error) {
 	if err != nil {
 		return Bot{}, err
 	}
-	hook, err := p.api.webhook(ctx)
+	hook, err := p.api.getWebhook(ctx)
 	if err != nil {
-		return Bot{}, fmt.Errorf("telegram: ask for a webhook: %w", err)
+		return Bot{}, fmt.Errorf("telegram: get the webhook: %w", err)
 	}
-	return Bot{Username: self.Username, Webhook: hook.URL, Undelivered: hook.undelivered(), Private: !self.ReadsAll}, nil
+	return Bot{Username: self.Username, WebhookURL: hook.URL, PostError: hook.postError(), PrivacyMode: !self.ReadsAll}, nil
 }
 
-// whoAmI asks Telegram who the bot is. The text of an error says what to do.
+// whoAmI asks Telegram for the identity of the bot. The text of an error tells the operator what to do.
 func (c *client) whoAmI(ctx context.Context) (self user, err error) {
 	err = c.call(ctx, "getMe", nil, &self)
 	switch {
-	case wrongToken(err):
+	case isTokenError(err):
 		err = fmt.Errorf("telegram: the token is refused: check TELEGRAM_BOT_TOKEN: %w", err)
 	case err != nil:
 		err = fmt.Errorf("telegram cannot be reached: check TELEGRAM_API_URL and the network: %w", err)
@@ -57,20 +57,20 @@ func (c *client) whoAmI(ctx context.Context) (self user, err error) {
 type webhookInfo struct {
 	URL       string `json:"url"`
 	Pending   int    `json:"pending_update_count"`
-	Error     string `json:"last_error_message"`
+	LastError string `json:"last_error_message"`
 	ErrorDate int64  `json:"last_error_date"`
 }
 
-// undelivered returns why updates wait, if they do.
-func (w webhookInfo) undelivered() string {
+// postError returns why updates wait, if they do.
+func (w webhookInfo) postError() string {
 	if w.Pending == 0 {
 		return ""
 	}
-	return w.Error
+	return w.LastError
 }
 
-// webhook returns the present webhook of this bot.
-func (c *client) webhook(ctx context.Context) (info webhookInfo, err error) {
+// getWebhook returns the current webhook of the bot.
+func (c *client) getWebhook(ctx context.Context) (info webhookInfo, err error) {
 	err = c.call(ctx, "getWebhookInfo", nil, &info)
 	return info, err
 }

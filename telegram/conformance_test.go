@@ -120,7 +120,7 @@ func (w *harness) React(in platformtest.Place, by, message string, good, back bo
 	w.t.Helper()
 	chat, _ := w.at(in)
 	if chat < 0 {
-		if _, err := w.SetBot(chat, w.number(by), emulator.Administrator); err != nil {
+		if _, err := w.SetBotStatus(chat, w.number(by), emulator.Administrator); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -142,9 +142,9 @@ func (w *harness) Photograph(in platformtest.Place, by, text string, picture []b
 	w.tell(in, by, text, emulator.SayOptions{Attachment: &emulator.Attachment{Kind: emulator.KindPhoto, Name: "photo.png", Data: picture}})
 }
 
-// Point implements [platformtest.Pointer]. In a direct chat it is a message of another chat
+// Quote implements [platformtest.Quoter]. In a direct chat it is a message of another chat
 // that is answered.
-func (w *harness) Point(in platformtest.Place, by, text string, at platformtest.Original) {
+func (w *harness) Quote(in platformtest.Place, by, text string, at platformtest.Original) {
 	w.t.Helper()
 	chat, topic := w.at(in)
 	var opts emulator.SayOptions
@@ -160,7 +160,7 @@ func (w *harness) Point(in platformtest.Place, by, text string, at platformtest.
 		text = at.Text
 	case chat > 0:
 		opts.Quote = at.Text
-		opts.External = &emulator.External{Origin: emulator.Origin{Kind: emulator.OriginUser, User: w.number(at.Author)}, Title: "Elsewhere", Attachment: file}
+		opts.External = &emulator.ExternalMessage{Origin: emulator.Origin{Kind: emulator.OriginUser, User: w.number(at.Author)}, Title: "Elsewhere", Attachment: file}
 	default:
 		sent, err := w.Server.Say(chat, w.number(at.Author), at.Text, &emulator.SayOptions{Thread: topic, Attachment: file})
 		if err != nil {
@@ -241,7 +241,7 @@ func (w *harness) Press(in platformtest.Place, by, message, data string) {
 func (w *harness) Remove(in platformtest.Place, message string) {
 	w.t.Helper()
 	chat, _ := w.at(in)
-	if err := w.TakeAway(chat, w.number(message)); err != nil {
+	if err := w.DeleteBotMessage(chat, w.number(message)); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -278,7 +278,7 @@ func (w *harness) Await(ctx context.Context, enough func(platformtest.View) bool
 }
 
 func view(st emulator.State) platformtest.View {
-	v := platformtest.View{Sends: st.Calls("sendmessage")}
+	v := platformtest.View{Sends: st.CallCount("sendmessage")}
 	for _, chat := range st.Chats() {
 		working := map[platformtest.Place]emulator.Action{}
 		for _, a := range st.Actions(chat) {
@@ -289,12 +289,12 @@ func view(st emulator.State) platformtest.View {
 		}
 		for _, m := range st.Messages(chat) {
 			if slices.Contains(m.Reactions, "👀") {
-				v.Signed = append(v.Signed, strconv.FormatInt(m.ID, 10))
+				v.Acknowledged = append(v.Acknowledged, strconv.FormatInt(m.ID, 10))
 			}
 		}
 		for _, m := range st.Answers(chat) {
 			shown := platformtest.Shown{
-				Place: place(chat, m.Thread), Text: m.Text, Length: markdown.Units(m.Text), ID: strconv.FormatInt(m.ID, 10),
+				Place: place(chat, m.Thread), Text: m.Text, Length: markdown.UTF16Len(m.Text), ID: strconv.FormatInt(m.ID, 10),
 			}
 			for _, row := range m.Buttons {
 				var list []chats.Button

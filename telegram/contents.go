@@ -11,7 +11,7 @@ import (
 	"oneclaw/internal/markdown"
 )
 
-// contents are the parts of a message other than text and files, which are read as text.
+// contents are the parts of a message, other than text and files, that are read as text.
 type contents struct {
 	Rich *struct {
 		Blocks []richBlock `json:"blocks"`
@@ -25,7 +25,7 @@ type contents struct {
 	Contact *struct {
 		user
 		Phone string `json:"phone_number"`
-		Card  string `json:"vcard"`
+		VCard string `json:"vcard"`
 	} `json:"contact"`
 	Poll *struct {
 		Question    string `json:"question"`
@@ -40,8 +40,8 @@ type contents struct {
 	Checklist *struct {
 		Title string `json:"title"`
 		Tasks []struct {
-			Text string `json:"text"`
-			Done int64  `json:"completion_date"`
+			Text           string `json:"text"`
+			CompletionDate int64  `json:"completion_date"`
 		} `json:"tasks"`
 	} `json:"checklist"`
 	Dice *struct {
@@ -51,18 +51,18 @@ type contents struct {
 }
 
 type location struct {
-	Latitude  float64 `json:"latitude"`
-	Longitude float64 `json:"longitude"`
-	Accuracy  float64 `json:"horizontal_accuracy"`
-	Live      int64   `json:"live_period"`
+	Latitude   float64 `json:"latitude"`
+	Longitude  float64 `json:"longitude"`
+	Accuracy   float64 `json:"horizontal_accuracy"`
+	LivePeriod int64   `json:"live_period"`
 }
 
 func (l *location) String() string {
 	return strconv.FormatFloat(l.Latitude, 'f', -1, 64) + ", " + strconv.FormatFloat(l.Longitude, 'f', -1, 64)
 }
 
-// readContents reads the contents of a message besides text. Unexpected data does not affect the rest
-// of the message, and is reported as unreadable.
+// readContents reads the contents of a message other than text. Unexpected data does not affect the
+// rest of the message, and is reported as unreadable.
 func (m *message) readContents(raw json.RawMessage) {
 	var c contents
 	if json.Unmarshal(raw, &c) != nil {
@@ -71,44 +71,44 @@ func (m *message) readContents(raw json.RawMessage) {
 	var w richWriter
 	switch {
 	case c.Rich != nil:
-		w.blocks(c.Rich.Blocks, 0)
-		m.inside = w.files
-	case c.Venue != nil: // A venue has a location beside it, for older clients.
-		w.write(fmt.Sprintf("[place: %s, %s (%v)]", tidy(c.Venue.Title), tidy(c.Venue.Address), &c.Venue.Location))
+		w.writeBlocks(c.Rich.Blocks, 0)
+		m.innerMedia = w.files
+	case c.Venue != nil: // A message with a venue also has a location, for older clients.
+		w.write(fmt.Sprintf("[place: %s, %s (%v)]", oneLine(c.Venue.Title), oneLine(c.Venue.Address), &c.Venue.Location))
 	case c.Location != nil:
-		m.place = true
+		m.isLocation = true
 		w.write(c.Location.text())
 	case c.Contact != nil:
-		w.write(fmt.Sprintf("[contact: %s, %s]\n%s", c.Contact.name(), tidy(c.Contact.Phone), c.Contact.Card))
+		w.write(fmt.Sprintf("[contact: %s, %s]\n%s", c.Contact.name(), oneLine(c.Contact.Phone), c.Contact.VCard))
 	case c.Poll != nil:
 		p := c.Poll
 		state := "poll"
 		if p.Closed {
 			state = "closed poll"
 		}
-		w.write(fmt.Sprintf("[%s: %s]\n%s", state, tidy(p.Question), p.Description))
+		w.write(fmt.Sprintf("[%s: %s]\n%s", state, oneLine(p.Question), p.Description))
 		for _, o := range p.Options {
-			w.line()
-			w.write("- " + tidy(o.Text))
+			w.newLine()
+			w.write("- " + oneLine(o.Text))
 			if p.Voters > 0 {
 				w.write(fmt.Sprintf(" (%d of %d votes)", o.Voters, p.Voters))
 			}
 		}
 	case c.Checklist != nil:
-		w.write("[checklist: " + tidy(c.Checklist.Title) + "]")
+		w.write("[checklist: " + oneLine(c.Checklist.Title) + "]")
 		for _, t := range c.Checklist.Tasks {
-			w.line()
-			w.write(checkbox(t.Done > 0) + tidy(t.Text))
+			w.newLine()
+			w.write(checkbox(t.CompletionDate > 0) + oneLine(t.Text))
 		}
 	case c.Dice != nil:
-		w.write(fmt.Sprintf("[dice: %s shows %d]", tidy(c.Dice.Emoji), c.Dice.Value))
+		w.write(fmt.Sprintf("[dice: %s shows %d]", oneLine(c.Dice.Emoji), c.Dice.Value))
 	}
-	m.told, m.toldEntities = w.text.String(), w.entities
+	m.contentText, m.contentEntities = w.text.String(), w.entities
 }
 
 func (l *location) text() string {
 	kind, accuracy := "location", ""
-	if l.Live > 0 {
+	if l.LivePeriod > 0 {
 		kind = "live location"
 	}
 	if l.Accuracy > 0 {
@@ -151,7 +151,7 @@ type richBlock struct {
 	VoiceNote *file `json:"voice_note"`
 }
 
-// richButton is a button, of which only an address is kept.
+// richButton is a button, of which only the address is kept.
 type richButton struct {
 	Text json.RawMessage `json:"text"`
 	URL  string          `json:"url"`
@@ -167,86 +167,86 @@ type richWriter struct {
 	units    int // UTF-16 code units of text
 	entities []entity
 	files    []media
-	// prefix begins each line, first the next line instead; begun says that the line has its prefix.
-	prefix, first string
-	begun         bool
+	// linePrefix begins each line, nextPrefix only the next one. lineBegun is set after the prefix.
+	linePrefix, nextPrefix string
+	lineBegun              bool
 }
 
 func (w *richWriter) add(s string) {
 	w.text.WriteString(s)
-	w.units += markdown.Units(s)
+	w.units += markdown.UTF16Len(s)
 }
 
-// write adds a text, with the prefix of its lines.
+// write writes a text, with the prefix of its lines.
 func (w *richWriter) write(s string) {
 	for i, part := range strings.Split(s, "\n") {
 		if i > 0 {
 			w.add("\n")
-			w.begun = false
+			w.lineBegun = false
 		}
 		if part == "" {
 			continue
 		}
-		if !w.begun {
-			w.begin()
+		if !w.lineBegun {
+			w.beginLine()
 		}
 		w.add(part)
 	}
 }
 
-func (w *richWriter) begin() {
-	w.add(cmp.Or(w.first, w.prefix))
-	w.begun, w.first = true, ""
+func (w *richWriter) beginLine() {
+	w.add(cmp.Or(w.nextPrefix, w.linePrefix))
+	w.lineBegun, w.nextPrefix = true, ""
 }
 
-// line begins a new line, unless one has just begun.
-func (w *richWriter) line() {
-	if w.begun {
+// newLine begins a new line, unless one has just begun.
+func (w *richWriter) newLine() {
+	if w.lineBegun {
 		w.write("\n")
 	}
 }
 
-// within writes something whose first line begins with first, and all further ones with rest.
-func (w *richWriter) within(first, rest string, write func()) {
-	w.line()
-	outer := w.prefix
-	w.first = cmp.Or(w.first, outer) + first
-	w.prefix += rest
+// writeIndented calls write. The first line that it writes begins with first, all others with rest.
+func (w *richWriter) writeIndented(first, rest string, write func()) {
+	w.newLine()
+	outer := w.linePrefix
+	w.nextPrefix = cmp.Or(w.nextPrefix, outer) + first
+	w.linePrefix += rest
 	write()
-	if w.first != "" { // there was nothing to write
-		w.begin()
+	if w.nextPrefix != "" { // there was nothing to write
+		w.beginLine()
 	}
-	w.line()
-	w.prefix = outer
+	w.newLine()
+	w.linePrefix = outer
 }
 
-func (w *richWriter) blocks(all []richBlock, depth int) {
+func (w *richWriter) writeBlocks(all []richBlock, depth int) {
 	if depth > maxRichDepth {
 		return
 	}
 	for i := range all {
-		w.line()
-		w.block(&all[i], depth)
+		w.newLine()
+		w.writeBlock(&all[i], depth)
 	}
 }
 
-func (w *richWriter) block(b *richBlock, depth int) {
+func (w *richWriter) writeBlock(b *richBlock, depth int) {
 	body := func() {
-		w.inline(b.Text, depth)
-		w.line()
-		w.blocks(b.Blocks, depth+1)
+		w.writeText(b.Text, depth)
+		w.newLine()
+		w.writeBlocks(b.Blocks, depth+1)
 	}
 	switch b.Type {
 	case "heading":
 		w.write(strings.Repeat("#", min(max(b.Size, 1), 6)) + " ")
 		body()
 	case "pre":
-		w.write("```" + tidy(b.Language) + "\n")
+		w.write("```" + oneLine(b.Language) + "\n")
 		body()
-		w.line()
+		w.newLine()
 		w.write("```")
 	case "blockquote", "expandable_blockquote", "pullquote":
-		w.within("> ", "> ", body)
+		w.writeIndented("> ", "> ", body)
 	case "divider":
 		w.write("---")
 	case "map":
@@ -256,34 +256,34 @@ func (w *richWriter) block(b *richBlock, depth int) {
 	case "video":
 		w.write("[video, which I cannot see]")
 	default:
-		w.inline(b.Summary, depth)
-		w.line()
+		w.writeText(b.Summary, depth)
+		w.newLine()
 		w.write(b.Expression)
 		body()
 	}
 	for _, item := range b.Items {
-		label := cmp.Or(tidy(item.Label), "-") + " "
+		label := cmp.Or(oneLine(item.Label), "-") + " "
 		if item.Checkbox {
 			label = checkbox(item.Checked)
 		}
-		w.within(label, strings.Repeat(" ", len(label)), func() { w.blocks(item.Blocks, depth+1) })
+		w.writeIndented(label, strings.Repeat(" ", len(label)), func() { w.writeBlocks(item.Blocks, depth+1) })
 	}
 	for _, row := range b.Cells {
-		w.line()
+		w.newLine()
 		w.write("|")
 		for _, cell := range row {
 			w.write(" ")
-			w.inline(cell.Text, depth)
+			w.writeText(cell.Text, depth)
 			w.write(" |")
 		}
 	}
 	for _, button := range b.Buttons {
-		w.line()
-		w.button(button, depth)
+		w.newLine()
+		w.writeButton(button, depth)
 	}
 	for _, below := range []json.RawMessage{b.Caption, b.Credit} {
-		w.line()
-		w.inline(below, depth)
+		w.newLine()
+		w.writeText(below, depth)
 	}
 	if b.Voice == nil {
 		b.Voice = b.VoiceNote
@@ -291,14 +291,14 @@ func (w *richWriter) block(b *richBlock, depth int) {
 	w.files = append(w.files, b.media)
 }
 
-func (w *richWriter) button(b richButton, depth int) {
+func (w *richWriter) writeButton(b richButton, depth int) {
 	w.write("[")
-	w.linked(b.URL, func() { w.inline(b.Text, depth) })
+	w.writeLink(b.URL, func() { w.writeText(b.Text, depth) })
 	w.write("]")
 }
 
-// linked writes a text, with its address if it has one.
-func (w *richWriter) linked(address string, write func()) {
+// writeLink calls write to write the text of a link, whose address may be empty.
+func (w *richWriter) writeLink(address string, write func()) {
 	from := w.units
 	write()
 	if address != "" && w.units > from {
@@ -306,22 +306,22 @@ func (w *richWriter) linked(address string, write func()) {
 	}
 }
 
-// inline writes a rich text: a string, a list of rich texts, or an object around one
+// writeText writes a rich text: a string, a list of rich texts, or an object around one
 // (core.telegram.org/bots/api#richtext).
-func (w *richWriter) inline(raw json.RawMessage, depth int) {
+func (w *richWriter) writeText(raw json.RawMessage, depth int) {
 	if len(raw) == 0 || depth > maxRichDepth {
 		return
 	}
 	switch raw[0] {
 	case '"':
 		var s string
-		_ = json.Unmarshal(raw, &s) // part of a message that was decoded already
+		_ = json.Unmarshal(raw, &s) // it is part of a message that was decoded already
 		w.write(s)
 	case '[':
 		var list []json.RawMessage
 		_ = json.Unmarshal(raw, &list)
 		for _, one := range list {
-			w.inline(one, depth+1)
+			w.writeText(one, depth+1)
 		}
 	case '{':
 		var t struct {
@@ -339,21 +339,21 @@ func (w *richWriter) inline(raw json.RawMessage, depth int) {
 		}
 		w.write(t.Alternative + t.Expression)
 		if t.Type == "button" {
-			w.button(t.Button, depth+1)
+			w.writeButton(t.Button, depth+1)
 		}
 		from := w.units
-		w.linked(t.URL, func() { w.inline(t.Text, depth+1) })
+		w.writeLink(t.URL, func() { w.writeText(t.Text, depth+1) })
 		if t.Type == "mention" || t.Type == "text_mention" {
 			w.entities = append(w.entities, entity{Type: t.Type, Offset: from, Length: w.units - from, User: t.User})
 		}
-		if present(t.Credit) {
+		if isPresent(t.Credit) {
 			w.write(" ")
-			w.inline(t.Credit, depth+1)
+			w.writeText(t.Credit, depth+1)
 		}
 	}
 }
 
 // isEmpty reports whether no part of a message can be read as text.
 func (m *message) isEmpty() bool {
-	return m.Text == "" && strings.TrimFunc(m.told, unicode.IsSpace) == ""
+	return m.Text == "" && strings.TrimFunc(m.contentText, unicode.IsSpace) == ""
 }

@@ -14,7 +14,7 @@ import (
 func decodeMessage(t *testing.T, kind, chatType, fields string) *chats.Message {
 	t.Helper()
 	raw := fmt.Sprintf(`{"update_id":1,%q:{"message_id":2,"date":1,"from":{"id":5,"first_name":"A"},"chat":{"id":-7,"type":%q},%s}}`, kind, chatType, fields)
-	events, _, _, err := newDecoder().batch(t.Context(), []json.RawMessage{json.RawMessage(raw)})
+	events, _, _, err := newDecoder().decodeBatch(t.Context(), []json.RawMessage{json.RawMessage(raw)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestNewerServiceMessagesAreSilent(t *testing.T) {
 func TestWhatCameThroughAnInlineBotIsQuoted(t *testing.T) {
 	const via = `"via_bot":{"id":9,"is_bot":true,"first_name":"Gifs"},`
 	got := decodeMessage(t, "message", "private", via+`"text":"/people add telegram:6"`)
-	if got == nil || got.Text != "" || len(got.Quoted) != 1 || got.Quoted[0].How != chats.PointForward || got.Quoted[0].By != "Gifs" || got.Quoted[0].Text != "/people add telegram:6" {
+	if got == nil || got.Text != "" || len(got.Quoted) != 1 || got.Quoted[0].Kind != chats.RefForward || got.Quoted[0].By != "Gifs" || got.Quoted[0].Text != "/people add telegram:6" {
 		t.Errorf("it came to %+v", got)
 	}
 	answered := decodeMessage(t, "message", "private", `"text":"and this?","reply_to_message":{"message_id":1,"date":1,"from":{"id":6,"first_name":"B"},"chat":{"id":-7,"type":"private"},`+via+`"text":"hello"}`)

@@ -16,45 +16,45 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// event is the result of an update: one of its fields, or none if it is not for the bot.
+// event is the result of an update. One of its fields is set, or none if the update is not for the bot.
 type event struct {
 	message *chats.Message
-	// first says that an edit may be the first to mention the bot.
-	first bool
-	moved *move
-	// feedback are the ratings in a reaction.
+	// mayBeFirstMention is set for an edit that may be the first to mention the bot.
+	mayBeFirstMention bool
+	moved             *move
+	// feedback has the ratings in a reaction.
 	feedback []chats.Message
-	// dead is the id of a press that only the adapter can answer.
-	dead string
+	// deadPress is the id of a press that only this package can answer.
+	deadPress string
 }
 
 type move struct{ from, to chats.Chat }
 
 // decoder converts updates to events for one bot.
 type decoder struct {
-	self     user
-	commands map[string]bool
-	albums   albums
-	forums   *cache.Cache[int64, bool]
-	log      *slog.Logger
-	listens  func(chats.Chat) bool
+	self         user
+	commands     map[string]bool
+	albums       albumStore
+	forums       *cache.Cache[int64, bool]
+	log          *slog.Logger
+	wantsAmbient func(chats.Chat) bool
 }
 
-// decoded is an update whose message has been decoded too.
-type decoded struct {
+// decodedUpdate is an update with its decoded message.
+type decodedUpdate struct {
 	update
 	message *message
 	raw     json.RawMessage
-	words   words
+	words   decodedText
 }
 
-// batch decodes updates independently, and returns their events with the greatest update id. An update
-// that does not decode is logged and only its id counts; known is false if not even one id can be
-// found. After an error the store could not tell whether an album is for the bot.
-func (d *decoder) batch(ctx context.Context, raws []json.RawMessage) (events []event, last int64, known bool, err error) {
-	var list []*decoded
+// decodeBatch decodes updates independently, and returns their events with the greatest update id. An
+// update that does not decode is logged, and only its id counts. known is false if no id was found. An
+// error means that the store could not tell whether an album is for the bot.
+func (d *decoder) decodeBatch(ctx context.Context, raws []json.RawMessage) (events []event, last int64, known bool, err error) {
+	var list []*decodedUpdate
 	for _, raw := range raws {
-		var u *decoded
+		var u *decodedUpdate
 		var id int64
 		err := rescue.Do(func() (err error) { u, id, err = d.decode(raw); return err })
 		if err != nil {
@@ -73,49 +73,49 @@ func (d *decoder) batch(ctx context.Context, raws []json.RawMessage) (events []e
 	}
 	for _, u := range list {
 		err := rescue.Do(func() error {
-			if e, ok := d.event(u); ok {
+			if e, ok := d.convertUpdate(u); ok {
 				events = append(events, e)
 			}
 			return nil
 		})
 		if err != nil {
-			d.log.Error("update skipped: it cannot be read", "update_id", u.ID, "err", err)
+			d.log.Error("update skipped: it cannot be converted", "update_id", u.ID, "err", err)
 		}
 	}
 	return events, last, known, nil
 }
 
 // lookUpAlbums determines which albums, and which texts in pieces, are for the bot. Only one item of an
-// album has the text that mentions it, and that need not be the first; of a text it is the first.
-func (d *decoder) lookUpAlbums(ctx context.Context, list []*decoded) error {
+// album has the text that mentions the bot, not always the first. Of a text it is the first piece.
+func (d *decoder) lookUpAlbums(ctx context.Context, list []*decodedUpdate) error {
 	var others []album
 	for _, u := range list {
 		m := u.message
 		if m == nil || m.Chat.Type == "private" {
 			continue
 		}
-		forBot := d.forBot(u)
-		switch a := m.belongsTo(); {
-		case m.MediaGroup == "" && forBot:
+		forBot := d.isForBot(u)
+		switch a := m.albumKey(); {
+		case m.MediaGroupID == "" && forBot:
 			d.expectNextPiece(m)
-		case m.MediaGroup != "" && !forBot:
+		case m.MediaGroupID != "" && !forBot:
 			others = append(others, a)
-		case m.MediaGroup != "":
+		case m.MediaGroupID != "":
 			if err := d.albums.add(ctx, a); err != nil {
 				return err
 			}
 		}
 	}
 	for _, a := range others {
-		if err := d.albums.find(ctx, a); err != nil {
+		if err := d.albums.refresh(ctx, a); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *decoder) decode(raw json.RawMessage) (*decoded, int64, error) {
-	u := &decoded{}
+func (d *decoder) decode(raw json.RawMessage) (*decodedUpdate, int64, error) {
+	u := &decodedUpdate{}
 	if err := json.Unmarshal(raw, &u.update); err != nil {
 		var alone struct {
 			ID int64 `json:"update_id"`
@@ -124,10 +124,10 @@ func (d *decoder) decode(raw json.RawMessage) (*decoded, int64, error) {
 		return nil, alone.ID, err
 	}
 	u.raw = u.Message
-	if present(u.Edited) {
-		u.raw = u.Edited
+	if isPresent(u.EditedMessage) {
+		u.raw = u.EditedMessage
 	}
-	if !present(u.raw) {
+	if !isPresent(u.raw) {
 		return u, u.ID, nil
 	}
 	u.message = &message{}
@@ -135,31 +135,31 @@ func (d *decoder) decode(raw json.RawMessage) (*decoded, int64, error) {
 		return nil, u.ID, err
 	}
 	u.message.readContents(u.raw)
-	u.words = d.self.read(u.message.words())
+	u.words = d.self.decodeText(u.message.textAndEntities())
 	return u, u.ID, nil
 }
 
-func present(raw json.RawMessage) bool {
+func isPresent(raw json.RawMessage) bool {
 	return len(raw) > 0 && !bytes.Equal(raw, []byte("null"))
 }
 
-func (d *decoder) event(u *decoded) (event, bool) {
+func (d *decoder) convertUpdate(u *decodedUpdate) (event, bool) {
 	switch {
 	case u.message != nil:
 		return d.messageEvent(u)
 	case u.Callback != nil && u.Callback.ID != "":
-		return d.press(u.Callback), true
-	case u.Reacted != nil:
-		said := u.Reacted.feedback()
+		return d.decodePress(u.Callback), true
+	case u.Reaction != nil:
+		said := u.Reaction.feedback()
 		return event{feedback: said}, said != nil
-	case u.Member != nil:
-		m := u.Member
+	case u.MyChatMember != nil:
+		m := u.MyChatMember
 		d.log.Info("membership changed", "chat", m.Chat.ID, "by", m.From.ID, "status", m.New.Status)
 	}
 	return event{}, false
 }
 
-func (d *decoder) messageEvent(u *decoded) (event, bool) {
+func (d *decoder) messageEvent(u *decodedUpdate) (event, bool) {
 	m := u.message
 	if m.Chat.ID == 0 {
 		return event{}, false
@@ -174,20 +174,20 @@ func (d *decoder) messageEvent(u *decoded) (event, bool) {
 	if msg == nil {
 		return event{}, false
 	}
-	first := msg.Kind == chats.KindEdit && !msg.Direct && time.Since(time.Unix(m.Date, 0)) < maxFirst
-	return event{message: msg, first: first}, true
+	first := msg.Kind == chats.KindEdit && !msg.Direct && time.Since(time.Unix(m.Date, 0)) < maxFirstMentionAge
+	return event{message: msg, mayBeFirstMention: first}, true
 }
 
 func chatOf(id int64) chats.Chat {
 	return chats.Chat{Platform: Name, ID: strconv.FormatInt(id, 10)}
 }
 
-// convert returns the message of an update; nil if it is not for the bot.
-func (d *decoder) convert(u *decoded) *chats.Message {
+// convert returns the message in an update, or nil if it is not for the bot.
+func (d *decoder) convert(u *decodedUpdate) *chats.Message {
 	m := u.message
 	id, name, ok := m.sender()
-	forBot := ok && d.forBot(u)
-	if !ok || !forBot && !d.hears(m) {
+	forBot := ok && d.isForBot(u)
+	if !ok || !forBot && !d.isAmbientWanted(m) {
 		return nil
 	}
 	msg := &chats.Message{
@@ -201,21 +201,21 @@ func (d *decoder) convert(u *decoded) *chats.Message {
 		Time:     time.Unix(m.Date, 0).UTC(),
 	}
 	if m.ID == 0 {
-		// Ephemeral messages all have the id 0; their updates tell them apart.
+		// Ephemeral messages all have the id 0. Their update ids distinguish them.
 		msg.ID = "u" + strconv.FormatInt(u.ID, 10)
 	}
 	// Elsewhere a thread id is only the message that began a chain of replies.
 	if m.IsTopic && m.ThreadID != 0 {
 		msg.Chat.Thread = strconv.FormatInt(m.ThreadID, 10)
 	}
-	if present(u.Edited) {
+	if isPresent(u.EditedMessage) {
 		msg.Kind = chats.KindEdit
 		msg.Time = time.Unix(cmp.Or(m.EditDate, m.Date), 0).UTC()
 	}
 	if msg.Kind == chats.KindText {
-		msg.Group, msg.Cut = m.MediaGroup, m.cut()
+		msg.Group, msg.Cut = m.MediaGroupID, m.cut()
 	}
-	if !d.fill(u, msg) {
+	if !d.fillContents(u, msg) {
 		return nil
 	}
 	if !forBot {
@@ -224,18 +224,18 @@ func (d *decoder) convert(u *decoded) *chats.Message {
 	return msg
 }
 
-// fill fills in the contents of a message. It reports whether there are any: a joined user, or a
-// changed title, is a service message.
-func (d *decoder) fill(u *decoded, msg *chats.Message) bool {
+// fillContents fills in the contents of a message, and reports whether there are any. Service messages,
+// such as a joined user or a changed title, have none.
+func (d *decoder) fillContents(u *decodedUpdate, msg *chats.Message) bool {
 	m := u.message
-	if msg.Kind == chats.KindEdit && m.place {
+	if msg.Kind == chats.KindEdit && m.isLocation {
 		return false // live locations are edited all the time
 	}
 	msg.Files, msg.Skipped = m.attachments(u.raw)
 	if msg.Kind == chats.KindEdit {
 		msg.Skipped = nil
 	}
-	d.point(m, msg)
+	d.fillQuotes(m, msg)
 	return msg.Text != "" || len(msg.Files)+len(msg.Skipped) > 0 || m.isForeign() && len(msg.Quoted) > 0
 }
 
@@ -248,7 +248,7 @@ func (m *message) sender() (id int64, name string, ok bool) {
 		return 0, "", false
 	case m.SenderChat != nil:
 		s := m.SenderChat
-		return s.ID, tidy(cmp.Or(s.Title, s.Username)), s.ID != 0
+		return s.ID, oneLine(cmp.Or(s.Title, s.Username)), s.ID != 0
 	case m.From == nil, m.From.IsBot:
 		return 0, "", false
 	}
@@ -256,22 +256,22 @@ func (m *message) sender() (id int64, name string, ok bool) {
 }
 
 func (u user) name() string {
-	return tidy(cmp.Or(tidy(u.FirstName+" "+u.LastName), u.Username))
+	return oneLine(cmp.Or(oneLine(u.FirstName+" "+u.LastName), u.Username))
 }
 
-// tidy returns a name on one line.
-func tidy(name string) string {
+// oneLine returns a name on one line.
+func oneLine(name string) string {
 	return strings.Join(strings.FieldsFunc(name, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")
 }
 
-func (d *decoder) forBot(u *decoded) bool {
+func (d *decoder) isForBot(u *decodedUpdate) bool {
 	m := u.message
 	if m.Chat.Type != "private" && m.isForeign() {
-		return false // its author mentioned the bot, not the sender
+		return false // the original author mentioned the bot, not the sender
 	}
-	if m.Chat.Type == "private" || d.albums.known.Has(m.belongsTo()) {
+	if m.Chat.Type == "private" || d.albums.known.Has(m.albumKey()) {
 		return true
 	}
 	return d.self.isForBot(m, u.words, d.commands)

@@ -21,7 +21,7 @@ func newDecoder(commands ...string) *decoder {
 	d := &decoder{
 		self:     user{ID: 42, IsBot: true, FirstName: "OneClaw", Username: "oneclaw_bot"},
 		commands: map[string]bool{},
-		albums:   newAlbums(nil),
+		albums:   newAlbumStore(nil),
 		forums:   cache.New[int64, bool](maxForums),
 		log:      slog.New(slog.DiscardHandler),
 	}
@@ -61,13 +61,13 @@ func TestUpdates(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			raws := readBatch(t, file)
-			events, _, known, _ := newDecoder("clear").batch(t.Context(), raws)
+			events, _, known, _ := newDecoder("clear").decodeBatch(t.Context(), raws)
 			if !known {
 				t.Error("no update id found")
 			}
 			list := []shown{}
 			for _, e := range events {
-				s := shown{Message: e.message, Dead: e.dead}
+				s := shown{Message: e.message, Dead: e.deadPress}
 				if e.moved != nil {
 					s.Moved = e.moved.from.String() + " " + e.moved.to.String()
 				}
@@ -98,14 +98,14 @@ func TestUpdates(t *testing.T) {
 func TestBatchRemembersAlbums(t *testing.T) {
 	d := newDecoder()
 	raws := readBatch(t, "testdata/updates/album.json")
-	if events, _, _, _ := d.batch(t.Context(), raws[:1]); len(events) != 0 {
+	if events, _, _, _ := d.decodeBatch(t.Context(), raws[:1]); len(events) != 0 {
 		t.Errorf("an item without a mention gave %v", events)
 	}
-	if events, _, _, _ := d.batch(t.Context(), raws[1:2]); len(events) != 1 {
+	if events, _, _, _ := d.decodeBatch(t.Context(), raws[1:2]); len(events) != 1 {
 		t.Errorf("the item with the mention gave %v", events)
 	}
 	// The rest of an album that is for the bot may come with a later poll.
-	if events, _, _, _ := d.batch(t.Context(), raws[:1]); len(events) != 1 {
+	if events, _, _, _ := d.decodeBatch(t.Context(), raws[:1]); len(events) != 1 {
 		t.Errorf("a later item gave %v", events)
 	}
 }
@@ -122,7 +122,7 @@ func FuzzUpdate(f *testing.F) {
 	}
 	f.Add([]byte(`{"update_id":1,"message":{"text":"@x","entities":[{"type":"mention","offset":-1,"length":9223372036854775807}]}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		events, last, known, _ := newDecoder("clear").batch(t.Context(), []json.RawMessage{raw})
+		events, last, known, _ := newDecoder("clear").decodeBatch(t.Context(), []json.RawMessage{raw})
 		if known != (last > 0) {
 			t.Errorf("last %d, known %v", last, known)
 		}

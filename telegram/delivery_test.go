@@ -117,7 +117,7 @@ func TestSendThatHangsIsUnknown(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
-		if err := s.WaitFor(ctx, func(st emulator.State) bool { return st.Calls("sendmessage") == 1 }); err == nil {
+		if err := s.WaitFor(ctx, func(st emulator.State) bool { return st.CallCount("sendmessage") == 1 }); err == nil {
 			cancel()
 		}
 	}()
@@ -182,7 +182,7 @@ func TestAServerErrorIsNoFlood(t *testing.T) {
 			}
 		}
 	}
-	if address := to(s.ann, 0, 0); !s.p.pacer.idle(address.Chat.ID) {
+	if address := to(s.ann, 0, 0); !s.p.pacer.isIdle(address.Chat.ID) {
 		t.Error("sends are held back")
 	}
 }

@@ -9,29 +9,29 @@ import (
 	"oneclaw/internal/cache"
 )
 
-// maxEditions bounds the remembered texts.
-const maxEditions = 4096
+// maxSeenTexts bounds the texts in memory.
+const maxSeenTexts = 4096
 
-// editions remembers the texts of messages, because Telegram also reports an edit when the preview of a
-// link appears. An edit of a forgotten message is passed on even if it changes nothing, which does no
+// seenTexts remembers the texts of messages, because Telegram also reports an edit when the preview of
+// a link appears. An edit of a forgotten message is passed on even if it changes nothing, which does no
 // harm.
-type editions struct {
+type seenTexts struct {
 	seed maphash.Seed
-	sums *cache.Cache[edition, uint64]
+	sums *cache.Cache[messageKey, uint64]
 }
 
-type edition struct{ chat, message string }
+type messageKey struct{ chat, message string }
 
-func newEditions() editions {
-	return editions{maphash.MakeSeed(), cache.New[edition, uint64](maxEditions)}
+func newSeenTexts() seenTexts {
+	return seenTexts{maphash.MakeSeed(), cache.New[messageKey, uint64](maxSeenTexts)}
 }
 
-func (e *editions) sum(m *chats.Message) (edition, uint64) {
-	return edition{m.Chat.ID, m.ID}, maphash.String(e.seed, m.Text)
+func (e *seenTexts) sum(m *chats.Message) (messageKey, uint64) {
+	return messageKey{m.Chat.ID, m.ID}, maphash.String(e.seed, m.Text)
 }
 
-// changed returns the events without edits that change no text.
-func (e *editions) changed(events []event) []event {
+// dropUnchanged returns the events without the edits that change no text.
+func (e *seenTexts) dropUnchanged(events []event) []event {
 	return slices.DeleteFunc(events, func(ev event) bool {
 		if ev.message == nil || ev.message.Kind != chats.KindEdit {
 			return false
@@ -42,15 +42,15 @@ func (e *editions) changed(events []event) []event {
 	})
 }
 
-// maxFirst bounds the age of a message that mentions the bot only after an edit: users can edit for two
-// days, and an inbox remembers longer what it has accepted.
-const maxFirst = 48 * time.Hour
+// maxFirstMentionAge bounds the age of a message that mentions the bot only after an edit: users can
+// edit for two days, and an inbox remembers accepted messages for longer.
+const maxFirstMentionAge = 48 * time.Hour
 
-// mentionsAdded converts edits that mention the bot to new messages as well. An inbox drops those it has
-// accepted before.
-func mentionsAdded(events []event) (all []event) {
+// addFirstMentions converts edits that mention the bot to new messages as well. An inbox drops those
+// that it has accepted before.
+func addFirstMentions(events []event) (all []event) {
 	for _, e := range events {
-		if e.first {
+		if e.mayBeFirstMention {
 			m := *e.message
 			m.Kind = chats.KindText
 			all = append(all, event{message: &m})
@@ -60,8 +60,8 @@ func mentionsAdded(events []event) (all []event) {
 	return all
 }
 
-// keep remembers events that were accepted; others will come again, and must not count as known then.
-func (e *editions) keep(events []event) {
+// remember records accepted events. Others will arrive again, and must not count as known then.
+func (e *seenTexts) remember(events []event) {
 	for _, ev := range events {
 		if ev.message != nil && ev.message.Kind != chats.KindPress {
 			key, sum := e.sum(ev.message)

@@ -28,7 +28,7 @@ type stage struct {
 // secureStage is a stage with a service that speaks a protocol over TLS.
 func secureStage(t *testing.T, protocol string) *stage {
 	t.Helper()
-	config, root, err := wire.Certificate()
+	config, root, err := wire.NewCertificate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestReceiveOverHTTP(t *testing.T) {
 	if got[0].Text != "hello" || got[1].Text != "again" || got[0].ID != strconv.FormatInt(first.Message, 10) || !got[0].Direct {
 		t.Errorf("accepted %+v", got)
 	}
-	s.until(t, func(st emulator.State) bool { return st.Confirmed(second.Update) })
+	s.until(t, func(st emulator.State) bool { return st.IsConfirmed(second.Update) })
 	if _, err := s.Edit(s.ann, second.Message, "amended"); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestMigration(t *testing.T) {
 	in := newInbox()
 	stop := run(t, s.p, in)
 	defer stop()
-	s.until(t, func(st emulator.State) bool { return st.Polling() })
+	s.until(t, func(st emulator.State) bool { return st.IsPolling() })
 	super, err := s.Migrate(group, s.ann)
 	if err != nil {
 		t.Fatal(err)

@@ -23,9 +23,9 @@ func ephemeralID(ephemeral int64, user string) string {
 
 // SendEphemeral implements [chats.EphemeralSender]. In a group that the bot administers, Telegram shows
 // the message to one user alone. If the bot is not an administrator, or the server is too old,
-// everybody sees it, like any message of a bot.
+// all members see it, like any message of a bot.
 func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
-	if err := p.ready(ctx, to); err != nil {
+	if err := p.prepareSend(ctx, to); err != nil {
 		return "", err
 	}
 	d := &delivery{to: to, part: part, plain: part.Text == ""}
@@ -41,7 +41,7 @@ func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 		return p.send(ctx, d)
 	}
 	var sent sentMessage
-	err = p.bring(d, func() error {
+	err = p.sendWithFallback(d, func() error {
 		params := d.params()
 		params["ephemeral_message_parameters"] = `{"receiver_user_id":` + user + `}`
 		params["receiver_user_id"] = user // read by 10.2; servers ignore unknown fields
@@ -49,41 +49,41 @@ func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 	})
 	switch {
 	case err == nil && sent.Ephemeral == 0:
-		p.ephemeral.Store(new(bool))
-		p.log.Warn("telegram showed to all what was for one person alone: from now on such answers are for all", "chat", to.Chat.String())
+		p.knowsEphemeral.Store(new(bool))
+		p.log.Warn("telegram showed an ephemeral message to all users: ephemeral messages are sent as ordinary ones from now on", "chat", to.Chat.String())
 		return sent.id()
 	case err == nil:
 		return ephemeralID(sent.Ephemeral, user), nil
-	case refusedFor(err):
-		p.log.Debug("telegram does not let the bot answer one person alone here", "chat", to.Chat.String(), "err", err)
+	case isContentRefusal(err):
+		p.log.Debug("telegram refuses ephemeral messages in this chat", "chat", to.Chat.String(), "err", err)
 		return p.send(ctx, d)
 	}
 	return "", p.sendError(to, err)
 }
 
-// refusedFor reports whether Telegram refused a request for its content, and not because the chat has
-// moved.
-func refusedFor(err error) bool {
+// isContentRefusal reports whether Telegram refused a request because of its content, and not because
+// the chat has moved.
+func isContentRefusal(err error) bool {
 	var ce *callError
-	return errors.As(err, &ce) && ce.answered && ce.code == http.StatusBadRequest && ce.movedTo == 0
+	return errors.As(err, &ce) && ce.fromTelegram && ce.code == http.StatusBadRequest && ce.movedTo == 0
 }
 
-// canSendEphemeral asks the server, once, whether it knows ephemeral messages. A server that does not
-// would ignore the receiver and show a message to all, so the request shows nothing to any user: an
-// edit without a message, which a server without the method refuses in other words.
+// canSendEphemeral asks the server, once, whether it supports ephemeral messages. A server that does not
+// would ignore the receiver and show a message to all users. So the request shows nothing to any user:
+// it is an edit without a message, which a server without the method refuses with another error.
 func (p *Platform) canSendEphemeral(ctx context.Context, to chats.Address) (bool, error) {
-	if known := p.ephemeral.Load(); known != nil {
+	if known := p.knowsEphemeral.Load(); known != nil {
 		return *known, nil
 	}
 	err := p.api.call(ctx, editEphemeral, nil, nil)
 	var ce *callError
-	if known := errors.As(err, &ce); err != nil && (!known || ce.code != http.StatusNotFound && !refusedFor(err)) {
+	if known := errors.As(err, &ce); err != nil && (!known || ce.code != http.StatusNotFound && !isContentRefusal(err)) {
 		failure := p.sendError(to, err)
 		failure.Outage = failure.Outage || failure.Outcome == chats.Unknown
 		failure.Outcome = chats.Later
 		return false, failure
 	}
 	knows := ce == nil || ce.code != http.StatusNotFound // proxies and mocks accept anything they know
-	p.ephemeral.Store(&knows)
+	p.knowsEphemeral.Store(&knows)
 	return knows, nil
 }

@@ -93,7 +93,7 @@ func TestAServerThatConfirmsAnEmptyEditIsAskedToSendOne(t *testing.T) {
 }
 
 func (s *stage) calls(method string) (n int) {
-	s.View(func(st emulator.State) { n = st.Calls(method) })
+	s.View(func(st emulator.State) { n = st.CallCount(method) })
 	return n
 }
 
@@ -130,7 +130,7 @@ func TestPressesOfWhatOnePersonSees(t *testing.T) {
 		t.Fatal(err)
 	}
 	press := in.wait(t, atLeast(1))[0]
-	if press.Kind != chats.KindPress || press.On != id || press.Chat != chatOf(group) {
+	if press.Kind != chats.KindPress || press.TargetID != id || press.Chat != chatOf(group) {
 		t.Errorf("the press is %+v, want one on %s", press, id)
 	}
 	for range 2 {

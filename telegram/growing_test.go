@@ -23,8 +23,8 @@ func TestAnyAnswerInAnyChunks(t *testing.T) {
 	secrets := []string{"correct horse battery staple", "ghp" + "_" + strings.Repeat("a1B2c3", 6)}
 	known, id := redact.New(secrets[0]), ""
 	platformtest.CheckGrowth(t, platformtest.Growth{
-		Platform: p, Mask: known.Text, Growing: known.Unfinished, Secrets: secrets,
-		Shows: func(part chats.Part, anew bool) (shown string, err error) {
+		Platform: p, Mask: known.Text, Growing: known.MaskUnfinished, Secrets: secrets,
+		Show: func(part chats.Part, anew bool) (shown string, err error) {
 			show := chats.Preview{Part: part}
 			if anew {
 				id, err = p.Begin(t.Context(), to(s.ann, 0, 0), show)
@@ -47,8 +47,8 @@ func TestAnyAnswerInAnyChunks(t *testing.T) {
 // What is measured is in docs/speed.md.
 func TestStreams(t *testing.T) {
 	s := newStage(t, emulator.Config{Limits: emulator.ServiceLimits()})
-	platformtest.Streams(t, townOn(t, s), os.Getenv("TEST_ONECLAW_STREAMS"), func() (n int) {
-		s.View(func(st emulator.State) { n = st.Calls("editmessagetext") })
+	platformtest.MeasureStreams(t, townOn(t, s), os.Getenv("TEST_ONECLAW_STREAMS"), func() (n int) {
+		s.View(func(st emulator.State) { n = st.CallCount("editmessagetext") })
 		return n
 	})
 }

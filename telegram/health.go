@@ -8,87 +8,87 @@ import (
 	"time"
 )
 
-// conflictPatience is how long another poller may be this bot's crashed predecessor.
-const conflictPatience = 3 * time.Minute
+// conflictGrace is for how long a conflicting poller may be this bot's crashed predecessor.
+const conflictGrace = 3 * time.Minute
 
-// stallMargin is how late, after its timeout, a poll may be.
+// stallMargin is how late a poll may be after its timeout.
 const stallMargin = 90 * time.Second
 
-// postedPatience is how long a bot that could not store a posted update counts as unhealthy. A load
-// balancer sends nothing to an unhealthy one, so only time can end that state.
-const postedPatience = 15 * time.Second
+// unhealthyPeriod is how long a bot that could not store a posted update counts as unhealthy. A load
+// balancer sends nothing to an unhealthy bot, so only time can end that state.
+const unhealthyPeriod = 15 * time.Second
 
 // health is the state of the last polls. The zero value has not polled.
 type health struct {
 	mu      sync.Mutex
 	started time.Time
-	// good is when Telegram last answered successfully; zero for never.
-	good time.Time
-	// since and last are the times of the refusals because another process gets the updates, and holder
-	// is that process, once known.
-	since, last time.Time
-	holder      string
-	poll        error     // error of the last poll
-	inbox       error     // error of the last Accept
-	failed      time.Time // when it failed
-	handing     time.Time // start of the running Accept
+	// lastSuccess is when Telegram last answered successfully; zero if never.
+	lastSuccess time.Time
+	// conflictSince and lastConflict are when polls were first and last refused because another process
+	// gets the updates. conflictHolder describes that process, once known.
+	conflictSince, lastConflict time.Time
+	conflictHolder              string
+	pollError                   error     // error of the last poll
+	inboxError                  error     // error of the last Accept
+	failedAt                    time.Time // time of the last Accept
+	acceptSince                 time.Time // when the running Accept began
 }
 
-func (h *health) change(f func()) {
+func (h *health) withLock(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f()
 }
 
 func (h *health) start() {
-	h.change(func() {
-		h.started, h.good, h.since, h.last, h.handing = time.Now(), time.Time{}, time.Time{}, time.Time{}, time.Time{}
-		h.poll, h.inbox, h.holder = nil, nil, ""
+	h.withLock(func() {
+		h.started, h.lastSuccess, h.conflictSince, h.lastConflict, h.acceptSince = time.Now(), time.Time{}, time.Time{}, time.Time{}, time.Time{}
+		h.pollError, h.inboxError, h.conflictHolder = nil, nil, ""
 	})
 }
 
-func (h *health) stop() { h.change(func() { h.started = time.Time{} }) }
+func (h *health) stop() { h.withLock(func() { h.started = time.Time{} }) }
 
-func (h *health) polled(err error) {
-	h.change(func() {
-		if h.poll = err; err == nil {
-			h.good = time.Now()
+func (h *health) recordPoll(err error) {
+	h.withLock(func() {
+		if h.pollError = err; err == nil {
+			h.lastSuccess = time.Now()
 		}
 	})
 }
 
-// conflicted records a poll that was refused because another process gets the updates. It returns for
-// how long that lasts, and whether it has just begun. Two pollers that take turns both succeed now and
-// then: that does not end it.
-func (h *health) conflicted(err error, calm time.Duration) (lasts time.Duration, begins bool) {
-	h.change(func() {
+// recordConflict records a poll that was refused because another process gets the updates. It returns
+// how long the conflict has lasted, and whether it has just begun. A conflict does not end with one
+// successful poll, because two pollers that take turns both succeed now and then.
+func (h *health) recordConflict(err error, calm time.Duration) (lasts time.Duration, begins bool) {
+	h.withLock(func() {
 		now := time.Now()
-		if begins = h.since.IsZero() || now.Sub(h.last) >= calm; begins {
-			h.since, h.holder = now, ""
+		if begins = h.conflictSince.IsZero() || now.Sub(h.lastConflict) >= calm; begins {
+			h.conflictSince, h.conflictHolder = now, ""
 		}
-		h.last, h.poll = now, err
-		lasts = now.Sub(h.since)
+		h.lastConflict, h.pollError = now, err
+		lasts = now.Sub(h.conflictSince)
 	})
 	return lasts, begins
 }
 
-// blame records which process gets the updates instead, and reports whether that is new.
-func (h *health) blame(holder string) (news bool) {
-	h.change(func() { news, h.holder = h.holder != holder, holder })
+// setHolder records which process gets the updates instead, and reports whether that is new.
+func (h *health) setHolder(holder string) (news bool) {
+	h.withLock(func() { news, h.conflictHolder = h.conflictHolder != holder, holder })
 	return news
 }
 
-func (h *health) hands() { h.change(func() { h.handing = time.Now() }) }
+func (h *health) beginAccept() { h.withLock(func() { h.acceptSince = time.Now() }) }
 
-func (h *health) accepted(err error) {
-	h.change(func() { h.inbox, h.failed, h.handing = err, time.Now(), time.Time{} })
+func (h *health) endAccept(err error) {
+	h.withLock(func() { h.inboxError, h.failedAt, h.acceptSince = err, time.Now(), time.Time{} })
 }
 
-// calm returns the time after which a conflict is over: longer than a round of two pollers that take
-// turns.
-func (p *Platform) calm() time.Duration { return 3*p.conflictWait + 15*time.Second }
+// conflictWindow returns the time after which a conflict is over. It is longer than a round of two
+// pollers that take turns.
+func (p *Platform) conflictWindow() time.Duration { return 3*p.conflictWait + 15*time.Second }
 
-// Health returns nil while polls succeed and their updates are stored, or what is wrong, for the
+// Health returns nil while polls succeed and their updates are stored, and otherwise an error for the
 // operator.
 func (p *Platform) Health() error {
 	h := &p.health
@@ -97,25 +97,25 @@ func (p *Platform) Health() error {
 	switch {
 	case h.started.IsZero():
 		return errors.New("telegram: not polling")
-	case h.holder != "" && time.Since(h.last) < p.calm():
-		return fmt.Errorf("telegram: %s, since %v", h.holder, time.Since(h.since).Round(time.Second))
-	case h.inbox != nil && (p.ReceivesExclusively() || time.Since(h.failed) < postedPatience):
-		return fmt.Errorf("telegram: messages cannot be kept and wait at Telegram: %w", h.inbox)
-	case wrongToken(h.poll):
-		return fmt.Errorf("telegram: the token is refused: check TELEGRAM_BOT_TOKEN: %w", h.poll)
-	case h.good.IsZero() && h.poll != nil:
-		return h.poll
-	case h.good.IsZero():
+	case h.conflictHolder != "" && time.Since(h.lastConflict) < p.conflictWindow():
+		return fmt.Errorf("telegram: %s, since %v", h.conflictHolder, time.Since(h.conflictSince).Round(time.Second))
+	case h.inboxError != nil && (p.ReceivesExclusively() || time.Since(h.failedAt) < unhealthyPeriod):
+		return fmt.Errorf("telegram: messages cannot be kept and wait at Telegram: %w", h.inboxError)
+	case isTokenError(h.pollError):
+		return fmt.Errorf("telegram: the token is refused: check TELEGRAM_BOT_TOKEN: %w", h.pollError)
+	case h.lastSuccess.IsZero() && h.pollError != nil:
+		return h.pollError
+	case h.lastSuccess.IsZero():
 		return errors.New("telegram: connecting")
 	}
-	quiet := time.Since(h.good)
+	quiet := time.Since(h.lastSuccess)
 	switch {
 	case quiet < p.pollTimeout+stallMargin:
 		return nil
-	case !h.handing.IsZero():
-		return fmt.Errorf("telegram: messages have waited for %v to be kept", time.Since(h.handing).Round(time.Second))
-	case h.poll != nil:
-		return fmt.Errorf("telegram: no poll has succeeded for %v: %w", quiet.Round(time.Second), h.poll)
+	case !h.acceptSince.IsZero():
+		return fmt.Errorf("telegram: messages have waited for %v to be kept", time.Since(h.acceptSince).Round(time.Second))
+	case h.pollError != nil:
+		return fmt.Errorf("telegram: no poll has succeeded for %v: %w", quiet.Round(time.Second), h.pollError)
 	}
 	return fmt.Errorf("telegram: no poll has ended for %v", quiet.Round(time.Second))
 }

@@ -104,7 +104,7 @@ func TestFilesOfAServerOfOnesOwn(t *testing.T) {
 		cfg  emulator.Config
 		want string // of the error
 	}{
-		{"with --local", emulator.Config{Local: t.TempDir()}, ""},
+		{"with --local", emulator.Config{LocalDir: t.TempDir()}, ""},
 		{"without", emulator.Config{SelfHosted: true}, "start it with --local"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestNothingElseOfTheMachineIsRead(t *testing.T) {
 			}
 			return 404, "", nil
 		})
-		p.api.hosted = path == secret
+		p.api.official = path == secret
 		var got bytes.Buffer
 		if err := p.FetchFile(t.Context(), chats.Attachment{Ref: "x"}, &got); err == nil || got.Len() > 0 {
 			t.Errorf("%s was read: %q, %v", path, got.String(), err)
@@ -165,7 +165,7 @@ func TestAFolderThatIsElsewhere(t *testing.T) {
 // Live C07: Privacy mode keeps plain group messages from a Telegram bot.
 func TestDoctorTellsOfPrivacyMode(t *testing.T) {
 	for _, all := range []bool{false, true} {
-		s := newStage(t, emulator.Config{ReadsAll: all})
+		s := newStage(t, emulator.Config{NoPrivacyMode: all})
 		found := (&Settings{Token: redact.Secret(s.Token()), APIURL: s.url}).Doctor(t.Context())
 		if found.Status != "ok" || strings.Contains(found.Text, "privacy mode") == all {
 			t.Errorf("%+v", found)
@@ -182,7 +182,7 @@ func TestTheFormerPollKeepsNobodyOut(t *testing.T) {
 	ended := make(chan error, 1)
 	former := s.platform(t, s.Token())
 	go func() { ended <- former.api.do(t.Context(), "getUpdates", map[string]string{"timeout": "50"}, nil) }()
-	s.until(t, func(st emulator.State) bool { return st.Polling() })
+	s.until(t, func(st emulator.State) bool { return st.IsPolling() })
 	in := newInbox()
 	stop := run(t, s.p, in)
 	defer stop()
@@ -203,7 +203,7 @@ func TestTheFormerPollKeepsNobodyOut(t *testing.T) {
 func TestAnAddressThatAnswersSlowly(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
-	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: "https://" + platformtest.Mute(t)}, HTTPClient: client, CallTimeout: 100 * time.Millisecond})
+	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: "https://" + platformtest.MuteAddress(t)}, HTTPClient: client, CallTimeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

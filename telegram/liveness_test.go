@@ -213,8 +213,8 @@ func TestAMachineThatSleptPollsAnew(t *testing.T) {
 			return ok("[" + hello + "]")
 		}))
 		var jump atomic.Int64
-		real := p.clocks
-		p.clocks = func() (time.Time, time.Duration) {
+		real := p.readClocks
+		p.readClocks = func() (time.Time, time.Duration) {
 			wall, running := real()
 			return wall.Add(time.Duration(jump.Load())), running
 		}
@@ -236,7 +236,7 @@ func TestAMachineThatSleptPollsAnew(t *testing.T) {
 		if err := p.Health(); err != nil {
 			t.Errorf("Health = %v", err)
 		}
-		if n := strings.Count(logged.String(), "connecting anew"); n != 1 {
+		if n := strings.Count(logged.String(), "connecting again"); n != 1 {
 			t.Errorf("it is in the log %d times, want once", n)
 		}
 	})
@@ -258,7 +258,7 @@ func TestHalfOpenConnection(t *testing.T) {
 	in := newInbox()
 	stop := run(t, p, in)
 	defer stop()
-	s.until(t, func(st emulator.State) bool { return st.Polling() })
+	s.until(t, func(st emulator.State) bool { return st.IsPolling() })
 	link.sever()
 	s.say(t, s.ann, "hello?", nil)
 	if got := in.wait(t, atLeast(1)); got[0].Text != "hello?" {

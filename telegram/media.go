@@ -17,8 +17,8 @@ const maxFile = 20 << 20
 // maxDuration bounds a duration, in seconds.
 const maxDuration = 1 << 20
 
-// unreadable lists contents that the bot cannot read, by field, in words for the user. Other contents
-// are read as text (contents.go).
+// unreadable lists contents that the bot cannot read, by field, with a description for the user. Other
+// contents are read as text (contents.go).
 var unreadable = []struct{ field, what string }{
 	{"video", "a video"},
 	{"sticker", "a sticker"},
@@ -31,10 +31,10 @@ var unreadable = []struct{ field, what string }{
 	{"passport_data", "passport data"},
 }
 
-// silent lists objects in a message that are not content: additions to it, and notices of the chat
-// itself (core.telegram.org/bots/api#message). Any other object is content, possibly of an unknown
+// nonContentFields lists objects in a message that are not content: additions to it, and notices of the
+// chat itself (core.telegram.org/bots/api#message). Any other object is content, possibly of an unknown
 // kind.
-var silent = map[string]bool{
+var nonContentFields = map[string]bool{
 	"boost_added": true, "business_connection_id": true, "caption_entities": true, "chat": true,
 	"chat_background_set": true, "chat_owner_changed": true, "chat_owner_left": true, "chat_shared": true,
 	"checklist_tasks_added": true, "checklist_tasks_done": true, "direct_message_price_changed": true,
@@ -54,10 +54,10 @@ var silent = map[string]bool{
 	"voice_chat_started": true, "web_app_data": true, "write_access_allowed": true,
 }
 
-// silentPrefixes begin the names of further such objects, including future ones.
-var silentPrefixes = []string{"reply_to_", "forward_", "sender_", "guest_", "suggested_post_", "community_chat_"}
+// nonContentPrefixes begin the names of further such objects, including future ones.
+var nonContentPrefixes = []string{"reply_to_", "forward_", "sender_", "guest_", "suggested_post_", "community_chat_"}
 
-// attachments returns the files of a message, and what cannot be read.
+// attachments returns the files in a message, and texts about contents that cannot be read.
 func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, skipped []string) {
 	add := func(f *file, name, kind string, sound ...chats.SoundKind) {
 		if f == nil || f.ID == "" {
@@ -73,8 +73,8 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 		}
 		files = append(files, a)
 	}
-	for _, held := range append([]media{m.media}, m.inside...) {
-		add(largest(held.Photo), "photo.jpg", "image/jpeg")
+	for _, held := range append([]media{m.media}, m.innerMedia...) {
+		add(largestPhoto(held.Photo), "photo.jpg", "image/jpeg")
 		// Telegram repeats an animation as a document, for older clients.
 		if held.Animation != nil {
 			add(held.Animation, "animation.mp4", "video/mp4")
@@ -86,12 +86,12 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 		add(held.VideoNote, "round-video.mp4", "video/mp4", chats.SoundSpoken)
 	}
 	if m.isEmpty() && len(files) == 0 && len(skipped) == 0 {
-		skipped = unread(raw)
+		skipped = describeUnreadable(raw)
 	}
 	return files, skipped
 }
 
-func largest(sizes []file) *file {
+func largestPhoto(sizes []file) *file {
 	var best *file
 	for i := range sizes {
 		if f := &sizes[i]; best == nil || f.Width*f.Height >= best.Width*best.Height {
@@ -101,14 +101,14 @@ func largest(sizes []file) *file {
 	return best
 }
 
-// unread returns the contents of a message besides text and files, in one line.
-func unread(raw json.RawMessage) []string {
+// describeUnreadable describes the contents of a message that cannot be read, in one line.
+func describeUnreadable(raw json.RawMessage) []string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
 		return nil
 	}
 	for _, u := range unreadable {
-		if present(fields[u.field]) {
+		if isPresent(fields[u.field]) {
 			return []string{u.what + ": I can't read that yet"}
 		}
 	}
@@ -122,8 +122,8 @@ func unread(raw json.RawMessage) []string {
 
 // isContent reports whether a field may be content.
 func isContent(field string, v json.RawMessage) bool {
-	if silent[field] || len(v) == 0 || v[0] != '{' && v[0] != '[' {
+	if nonContentFields[field] || len(v) == 0 || v[0] != '{' && v[0] != '[' {
 		return false
 	}
-	return !slices.ContainsFunc(silentPrefixes, func(prefix string) bool { return strings.HasPrefix(field, prefix) })
+	return !slices.ContainsFunc(nonContentPrefixes, func(prefix string) bool { return strings.HasPrefix(field, prefix) })
 }

@@ -26,29 +26,29 @@ const (
 	noRetryAfter = time.Second
 	// maxHold bounds the wait inside a send.
 	maxHold = 10 * time.Second
-	// Refusals in manyChats chats within manyWindow concern the bot and not the chats. Then everything
-	// waits as long as asked, at most maxHoldAll, and continues more slowly.
+	// Refusals in manyChats chats within manyWindow concern the bot and not the chats. All requests then
+	// wait as long as asked, at most maxHoldAll, and continue at a lower rate.
 	manyChats  = 3
 	manyWindow = 2 * time.Second
 	maxHoldAll = 5 * time.Second
 )
 
-// all is the key of the limit of all chats.
-const all = ""
+// allChats is the key of the limit of all chats.
+const allChats = ""
 
 // pacer obeys flood control. No chat delays another one.
 type pacer struct {
-	paces *retry.Pacer
+	limits *retry.Pacer
 
 	mu      sync.Mutex           // guards refused
 	refused map[string]time.Time // chats of the last refusals
 }
 
-// idle reports whether nothing to the chat has to wait.
-func (p *pacer) idle(chat string) bool { return !p.paces.Busy(all, chat) }
+// isIdle reports whether no message to the chat has to wait.
+func (p *pacer) isIdle(chat string) bool { return !p.limits.Busy(allChats, chat) }
 
-// refuse records that Telegram refused a call about a chat with 429.
-func (p *pacer) refuse(chat string, wait time.Duration) {
+// recordRefusal records that Telegram refused a call for a chat with 429.
+func (p *pacer) recordRefusal(chat string, wait time.Duration) {
 	if wait <= 0 {
 		wait = noRetryAfter
 	}
@@ -56,7 +56,7 @@ func (p *pacer) refuse(chat string, wait time.Duration) {
 	if strings.HasPrefix(chat, "-") {
 		gap = groupGap
 	}
-	p.paces.Refused(chat, wait, min(gap, wait), maxGap)
+	p.limits.RecordRefusal(chat, wait, min(gap, wait), maxGap)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -68,22 +68,22 @@ func (p *pacer) refuse(chat string, wait time.Duration) {
 	p.refused[chat] = now
 	if len(p.refused) >= manyChats {
 		clear(p.refused)
-		p.paces.Refused(all, min(wait, maxHoldAll), allGap, maxAllGap)
+		p.limits.RecordRefusal(allChats, min(wait, maxHoldAll), allGap, maxAllGap)
 	}
 }
 
 // admit waits until a message may be sent, or returns an error that says how long that takes.
 func (p *Platform) admit(ctx context.Context, chat chats.Chat) error {
-	wait := p.pacer.paces.Wait(ctx, all, chat.ID)
+	wait := p.pacer.limits.Wait(ctx, allChats, chat.ID)
 	if wait <= 0 {
 		return nil
 	}
 	return &chats.SendError{Outcome: chats.Later, RetryAfter: wait, Err: fmt.Errorf("telegram: %s is under flood control for another %v", chat, wait.Round(time.Millisecond))}
 }
 
-// adaptRate adapts the rate to an error of a call about a chat.
+// adaptRate adapts the rate of a chat to the error of a call.
 func (p *Platform) adaptRate(chat chats.Chat, err error) {
 	if ce, ok := errors.AsType[*callError](err); ok && ce.code == http.StatusTooManyRequests {
-		p.pacer.refuse(chat.ID, ce.retryAfter)
+		p.pacer.recordRefusal(chat.ID, ce.retryAfter)
 	}
 }

@@ -153,7 +153,7 @@ func TestAStormOfFloodRefusalsLosesNothing(t *testing.T) {
 		all = append(all, sequence{to(group, 0, 0), group, "group", 60})
 		messages := s.deliverAll(t, all)
 		s.View(func(st emulator.State) {
-			refused := st.Calls("sendmessage") - messages
+			refused := st.CallCount("sendmessage") - messages
 			if refused == 0 || refused > messages/4 {
 				t.Errorf("%d of %d messages were refused: want the few that it takes to learn the pace", refused, messages)
 			}
@@ -174,9 +174,9 @@ func TestNothingDuringAPenalty(t *testing.T) {
 				chat := s.chat(t, spec)
 				messages := s.deliverAll(t, []sequence{{to(chat, 0, 0), chat, "sequence", 120}})
 				s.View(func(st emulator.State) {
-					refused := st.Calls("sendmessage") - messages
-					if refused == 0 || refused > messages/10 || st.Early() != 0 {
-						t.Errorf("%d of %d messages were refused, %d of them during a penalty", refused, messages, st.Early())
+					refused := st.CallCount("sendmessage") - messages
+					if refused == 0 || refused > messages/10 || st.PenaltyAttempts() != 0 {
+						t.Errorf("%d of %d messages were refused, %d of them during a penalty", refused, messages, st.PenaltyAttempts())
 					}
 				})
 			})
@@ -213,7 +213,7 @@ func TestOnlyItsChat(t *testing.T) {
 		time.Sleep(time.Minute)
 		calls := func() (n int) {
 			s.View(func(st emulator.State) {
-				n = st.Calls("sendmessage") + st.Calls("senddocument") + st.Calls("editmessagetext") + st.Calls("sendchataction")
+				n = st.CallCount("sendmessage") + st.CallCount("senddocument") + st.CallCount("editmessagetext") + st.CallCount("sendchataction")
 			})
 			return n
 		}
@@ -258,7 +258,7 @@ func TestALimitOverAllChatsIsKept(t *testing.T) {
 		}
 		messages := s.deliverAll(t, all)
 		s.View(func(st emulator.State) {
-			if refused := st.Calls("sendmessage") - messages; refused > messages/2 {
+			if refused := st.CallCount("sendmessage") - messages; refused > messages/2 {
 				t.Errorf("%d refusals of %d messages: the pace is not learnt", refused, messages)
 			}
 		})
@@ -309,7 +309,7 @@ func TestNoSignWhileMessagesWait(t *testing.T) {
 			t.Error(err)
 		}
 		s.View(func(st emulator.State) {
-			if n := st.Calls("sendchataction"); n != 1 {
+			if n := st.CallCount("sendchataction"); n != 1 {
 				t.Errorf("%d signs, want the one that was refused", n)
 			}
 		})

@@ -15,7 +15,7 @@ import (
 
 // cut returns whether the text may continue in the next message.
 func (m *message) cut() chats.Cut {
-	switch n := markdown.Units(m.Text); {
+	switch n := markdown.UTF16Len(m.Text); {
 	case n >= maxText:
 		return chats.CutWithin
 	case n > maxText/2:
@@ -27,25 +27,25 @@ func (m *message) cut() chats.Cut {
 // pieceSeconds bounds the time between two pieces of a text.
 const pieceSeconds = 3
 
-// belongsTo names what a message of a group is part of: its album, or the text that the previous
-// message of the sender may have begun.
-func (m *message) belongsTo() album {
-	if m.MediaGroup != "" {
-		return album{m.Chat.ID, m.MediaGroup}
+// albumKey identifies the album of a message in a group or, without an album, the text that the
+// sender's previous message may have begun.
+func (m *message) albumKey() album {
+	if m.MediaGroupID != "" {
+		return album{m.Chat.ID, m.MediaGroupID}
 	}
-	return m.piece(m.ID, m.Date)
+	return m.pieceKey(m.ID, m.Date)
 }
 
-// piece names the message that may continue a text of its sender.
-func (m *message) piece(id, date int64) album {
+// pieceKey identifies the message that may continue a text of its sender.
+func (m *message) pieceKey(id, date int64) album {
 	by, _, _ := m.sender()
 	return album{m.Chat.ID, fmt.Sprintf("text/%d/%d/%d", by, id, date)}
 }
 
-// expectNextPiece records that the rest of a text is for the bot: the message with the next id, if it comes at
-// once. Only the first one mentions the bot.
+// expectNextPiece records that the rest of a text is for the bot: the message with the next id, if it
+// arrives at once. Only the first one mentions the bot.
 func (d *decoder) expectNextPiece(m *message) {
 	for date := m.Date; m.cut() != chats.CutNowhere && date <= m.Date+pieceSeconds; date++ {
-		d.albums.known.Put(m.piece(m.ID+1, date), true, cache.Forever)
+		d.albums.known.Put(m.pieceKey(m.ID+1, date), true, cache.Forever)
 	}
 }

@@ -25,7 +25,7 @@ const (
 	// maxAcceptPause bounds the pauses before updates are passed to the inbox again after an error on
 	// our side: Telegram works, and users wait.
 	maxAcceptPause = 2 * time.Second
-	// defaultPollMargin is how late, after its timeout, a poll may be answered.
+	// defaultPollMargin is how late the response to a poll may be after its timeout.
 	defaultPollMargin = 15 * time.Second
 	// emptyPause bounds the rate of requests to a server that answers without waiting.
 	emptyPause = 500 * time.Millisecond
@@ -46,12 +46,12 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	}
 	p.log.Info("telegram starts", "bot", self.Username, "id", self.ID)
 	r := &receiver{
-		Platform: p,
-		in:       in,
-		editions: newEditions(),
-		decode:   decoder{self: self, albums: p.albums, forums: p.forums, log: p.log, listens: listening(in)},
-		slots:    make(chan struct{}, maxDismissing),
-		pauses:   retry.New(minBackOff, maxBackOff),
+		Platform:  p,
+		in:        in,
+		seenTexts: newSeenTexts(),
+		decode:    decoder{self: self, albums: p.albums, forums: p.forums, log: p.log, wantsAmbient: ambientFilter(in)},
+		slots:     make(chan struct{}, maxDismissing),
+		pauses:    retry.New(minBackOff, maxBackOff),
 	}
 	defer r.tasks.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -60,59 +60,59 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 		_ = rescue.Loop(ctx, r.log, "looking after the polls", func(ctx context.Context) error { r.watch(ctx); return nil }) // there is none
 	})
 	if p.hook.address != "" {
-		r.serve(ctx)
+		r.serveWebhook(ctx)
 		return nil
 	}
 	for ctx.Err() == nil {
-		if retry.Wait(ctx, r.round(ctx)) != nil {
+		if retry.Wait(ctx, r.pollOnce(ctx)) != nil {
 			break
 		}
 	}
 	return nil
 }
 
-// identify asks who the bot is.
+// identify asks Telegram for the identity of the bot.
 func (p *Platform) identify(ctx context.Context) (user, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
 		self, err := p.api.whoAmI(ctx)
-		if wrongToken(err) {
+		if isTokenError(err) {
 			return user{}, err
 		}
 		if ctx.Err() != nil {
 			return self, nil
 		}
-		p.health.polled(err)
+		p.health.recordPoll(err)
 		if err == nil {
 			return self, nil
 		}
-		wait := pauses.Next(asked(err))
+		wait := pauses.Next(retryAfter(err))
 		p.log.Warn("not connected yet", "err", err, "wait", wait)
-		p.api.Renew()
+		p.api.RenewConnections()
 		if retry.Wait(ctx, wait) != nil {
 			return user{}, nil
 		}
 	}
 }
 
-// wrongToken reports whether Telegram itself does not know the token: it answers 401 for a revoked one
+// isTokenError reports whether Telegram itself rejects the token. It answers 401 for a revoked token
 // and 404 for one that never existed.
-func wrongToken(err error) bool {
+func isTokenError(err error) bool {
 	var ce *callError
-	return errors.As(err, &ce) && ce.answered && (ce.code == http.StatusUnauthorized || ce.code == http.StatusNotFound)
+	return errors.As(err, &ce) && ce.fromTelegram && (ce.code == http.StatusUnauthorized || ce.code == http.StatusNotFound)
 }
 
-// dropWebhook removes the webhook, and reports whether there was one: with it, polls get nothing.
+// dropWebhook removes the webhook, with which polls get no updates, and reports whether there was one.
 func (p *Platform) dropWebhook(ctx context.Context) (dropped bool, err error) {
-	if hook, err := p.api.webhook(ctx); err != nil || hook.URL == "" {
+	if hook, err := p.api.getWebhook(ctx); err != nil || hook.URL == "" {
 		return false, err
 	}
-	p.log.Warn("a webhook was set for this bot and is removed: updates are polled")
+	p.log.Warn("removing the webhook of this bot, since updates are polled")
 	err = p.api.call(ctx, "deleteWebhook", tgbotapi.Params{"drop_pending_updates": "false"}, nil)
 	return err == nil, err
 }
 
-func asked(err error) time.Duration {
+func retryAfter(err error) time.Duration {
 	if ce, ok := errors.AsType[*callError](err); ok {
 		return ce.retryAfter
 	}
@@ -125,41 +125,41 @@ type receiver struct {
 	decode decoder
 	in     chats.Inbox
 	offset int64
-	pauses *retry.Pauses
-	// begun says that polls have succeeded, so that a later webhook is another program's. An earlier
-	// one is removed.
-	begun    bool
-	slots    chan struct{}
-	tasks    sync.WaitGroup
-	editions editions
+	pauses *retry.Backoff
+	// hasPolled is set once polls have succeeded, so that a later webhook must be another program's. An
+	// earlier one is removed.
+	hasPolled bool
+	slots     chan struct{}
+	tasks     sync.WaitGroup
+	seenTexts seenTexts
 
 	polling sync.Mutex // guards cancel
 	cancel  context.CancelCauseFunc
 }
 
-// round polls once, passes on the updates, and returns how long to wait.
-func (r *receiver) round(ctx context.Context) time.Duration {
+// pollOnce polls once, passes on the updates, and returns how long to wait.
+func (r *receiver) pollOnce(ctx context.Context) time.Duration {
 	begin := time.Now()
 	raws, err := r.poll(ctx)
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errAwake):
 		return 0
 	case err != nil:
-		return r.missed(ctx, err)
+		return r.handlePollError(ctx, err)
 	}
-	r.health.polled(nil)
-	r.begun = true
+	r.health.recordPoll(nil)
+	r.hasPolled = true
 	if len(raws) == 0 {
 		r.pauses.Reset()
 		return max(0, emptyPause-time.Since(begin))
 	}
 	r.decode.commands = *r.commands.Load()
-	r.health.hands()
-	last, known, err := r.give(ctx, &r.decode, raws)
+	r.health.beginAccept()
+	last, known, err := r.deliver(ctx, &r.decode, raws)
 	if ctx.Err() != nil && err != nil {
 		return 0
 	}
-	r.health.accepted(err)
+	r.health.endAccept(err)
 	if err == nil && !known {
 		return r.pauses.Next(0)
 	}
@@ -174,25 +174,25 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 	return 0
 }
 
-// give passes the events of updates to the inbox, and returns the greatest update id.
-func (r *receiver) give(ctx context.Context, d *decoder, raws []json.RawMessage) (last int64, known bool, err error) {
-	events, last, known, err := d.batch(ctx, raws)
+// deliver passes the events in updates to the inbox, and returns the greatest update id.
+func (r *receiver) deliver(ctx context.Context, d *decoder, raws []json.RawMessage) (last int64, known bool, err error) {
+	events, last, known, err := d.decodeBatch(ctx, raws)
 	if err != nil || !known {
 		return last, known, err
 	}
-	events = r.editions.changed(events)
-	if err := r.hand(ctx, mentionsAdded(events)); err != nil {
+	events = r.seenTexts.dropUnchanged(events)
+	if err := r.acceptEvents(ctx, addFirstMentions(events)); err != nil {
 		return last, known, err
 	}
-	r.editions.keep(events)
+	r.seenTexts.remember(events)
 	return last, known, nil
 }
 
 func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
+	ctx, cancelPoll := context.WithCancelCause(ctx)
+	defer cancelPoll(nil)
 	r.polling.Lock()
-	r.cancel = end
+	r.cancel = cancelPoll
 	r.polling.Unlock()
 	timed, cancel := context.WithTimeout(ctx, r.pollTimeout+r.pollMargin)
 	defer cancel()
@@ -212,37 +212,37 @@ func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
 	return raws, err
 }
 
-// missed records a failed poll and returns how long to wait. For another poller, such as this bot's
-// predecessor, it waits forever.
-func (r *receiver) missed(ctx context.Context, err error) time.Duration {
-	if ce, ok := errors.AsType[*callError](err); ok && ce.answered && ce.code == http.StatusConflict {
-		if active := strings.Contains(ce.text, "webhook is active"); active && !r.begun {
+// handlePollError handles a failed poll and returns how long to wait. If another poller, such as this
+// bot's predecessor, is active, it waits without limit.
+func (r *receiver) handlePollError(ctx context.Context, err error) time.Duration {
+	if ce, ok := errors.AsType[*callError](err); ok && ce.fromTelegram && ce.code == http.StatusConflict {
+		if active := strings.Contains(ce.description, "webhook is active"); active && !r.hasPolled {
 			dropped, err := r.dropWebhook(ctx)
-			if r.begun = err == nil; dropped {
+			if r.hasPolled = err == nil; dropped {
 				return 0
 			}
 		} else {
-			r.begun = true
+			r.hasPolled = true
 		}
-		wait := jittered(r.conflictWait)
-		lasts, begins := r.health.conflicted(err, r.calm())
+		wait := addJitter(r.conflictWait)
+		lasts, begins := r.health.recordConflict(err, r.conflictWindow())
 		if begins {
-			r.log.Warn("somebody else polls with this token: waiting for the place", "err", err, "wait", wait)
+			r.log.Warn("another process polls with this token: waiting", "err", err, "wait", wait)
 		}
-		if lasts >= conflictPatience {
-			r.blame(ctx, err)
+		if lasts >= conflictGrace {
+			r.reportConflict(ctx, err)
 		}
 		return wait
 	}
-	r.health.polled(err)
-	wait := r.pauses.Next(asked(err))
-	r.log.Warn("poll without answer", "err", err, "wait", wait)
+	r.health.recordPoll(err)
+	wait := r.pauses.Next(retryAfter(err))
+	r.log.Warn("poll failed", "err", err, "wait", wait)
 	// A connection that has silently died must not be used for the next poll.
-	r.api.Renew()
+	r.api.RenewConnections()
 	return wait
 }
 
-func (r *receiver) hand(ctx context.Context, events []event) error {
+func (r *receiver) acceptEvents(ctx context.Context, events []event) error {
 	var messages []chats.Message
 	flush := func() error {
 		if len(messages) == 0 {
@@ -271,8 +271,8 @@ func (r *receiver) hand(ctx context.Context, events []event) error {
 		return err
 	}
 	for _, e := range events {
-		if e.dead != "" {
-			r.dismiss(ctx, e.dead)
+		if e.deadPress != "" {
+			r.dismiss(ctx, e.deadPress)
 		}
 	}
 	return nil

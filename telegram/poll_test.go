@@ -164,7 +164,7 @@ func TestConflictIsWaitedOut(t *testing.T) {
 				t.Errorf("pause of %v, want %v and up to a quarter more", g, DefaultConflictWait)
 			}
 		}
-		if n := strings.Count(logged.String(), "somebody else polls"); n != 1 {
+		if n := strings.Count(logged.String(), "another process polls"); n != 1 {
 			t.Errorf("the conflict is in the log %d times, want once", n)
 		}
 		over.Store(true)

@@ -10,23 +10,23 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// Rate limits of previews: what messages leave of the limits of pacer. Edits count like messages, and
+// Rate limits of previews, from the rate that messages leave unused. Edits count like messages, and
 // half of the total rate is reserved for answers.
 const (
 	previewGap      = 1200 * time.Millisecond
 	previewGapGroup = 5 * time.Second
 	previewRate     = 15
 	previewBurst    = 25
-	// beginnings is the part of the burst for previews that have not begun.
-	beginnings = 15
-	// endRate and endBurst bound how many previews become answers in a second, and at once. More would
-	// be refused, and then all wait longer.
+	// reservedBeginnings is the part of the burst that is reserved for new previews.
+	reservedBeginnings = 15
+	// endRate and endBurst bound how many previews become answers in a second, and at once. Telegram
+	// would refuse more, and then all of them would wait longer.
 	endRate, endBurst = 25, 25
 )
 
-// Room implements [chats.Previewer]. There is none while messages to the chat wait for flood control.
+// Room implements [chats.Previewer]. There is no room while messages to the chat wait for their turn.
 func (p *Platform) Room(to chats.Address, id string) time.Duration {
-	if !p.pacer.idle(to.Chat.ID) {
+	if !p.pacer.isIdle(to.Chat.ID) {
 		return chatGap
 	}
 	gap, leave := previewGap, 0
@@ -34,9 +34,9 @@ func (p *Platform) Room(to chats.Address, id string) time.Duration {
 		gap = previewGapGroup
 	}
 	if id != "" {
-		leave = beginnings
+		leave = reservedBeginnings
 	}
-	return p.previews.Take(to.Chat.ID, gap, leave)
+	return p.previewLimiter.Take(to.Chat.ID, gap, leave)
 }
 
 // Begin implements [chats.Previewer].
@@ -51,9 +51,9 @@ func (p *Platform) Update(ctx context.Context, to chats.Address, id string, show
 
 // Finish implements [chats.Previewer].
 func (p *Platform) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
-	for wait := p.ends.Take(to.Chat.ID, 0, 0); wait > 0; wait = p.ends.Take(to.Chat.ID, 0, 0) {
+	for wait := p.finishLimiter.Take(to.Chat.ID, 0, 0); wait > 0; wait = p.finishLimiter.Take(to.Chat.ID, 0, 0) {
 		if err := retry.Wait(ctx, wait); err != nil {
-			return &chats.SendError{Outcome: chats.Later, Err: fmt.Errorf("telegram: end a preview: %w", err)}
+			return &chats.SendError{Outcome: chats.Later, Err: fmt.Errorf("telegram: finish a preview: %w", err)}
 		}
 	}
 	return p.Edit(ctx, to, id, part)

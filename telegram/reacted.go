@@ -8,9 +8,9 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// reacted is a change of a user's reactions to a message. It does not say whose message that is, nor in
-// which topic. A reaction in the name of a chat has no user.
-type reacted struct {
+// reactionUpdate is a change of a user's reactions to a message. It has neither the author of the
+// message nor its topic. A reaction in the name of a chat has no user.
+type reactionUpdate struct {
 	Chat    chat       `json:"chat"`
 	Message int64      `json:"message_id"`
 	User    *user      `json:"user"`
@@ -23,20 +23,20 @@ type reaction struct {
 	Emoji string `json:"emoji"`
 }
 
-// thumbs maps the reactions that are ratings to their feedback.
-var thumbs = map[reaction][2]chats.Feedback{
-	{"👍"}: {chats.Good, chats.NotGood},
-	{"👎"}: {chats.Bad, chats.NotBad},
+// ratings maps the reactions that are ratings to the feedback of adding and of removing them.
+var ratings = map[reaction][2]chats.Feedback{
+	{"👍"}: {chats.FeedbackGood, chats.FeedbackNotGood},
+	{"👎"}: {chats.FeedbackBad, chats.FeedbackNotBad},
 }
 
-// feedback returns the ratings of a change, withdrawals first.
-func (r *reacted) feedback() (said []chats.Message) {
+// feedback returns the ratings in a change, withdrawals first.
+func (r *reactionUpdate) feedback() (said []chats.Message) {
 	if r.Chat.ID == 0 || r.User == nil || r.User.IsBot || r.User.ID == 0 {
 		return nil
 	}
 	say := func(these, others []reaction, which int) {
 		for _, one := range these {
-			if what, is := thumbs[one]; is && !slices.Contains(others, one) {
+			if what, is := ratings[one]; is && !slices.Contains(others, one) {
 				said = append(said, chats.NewFeedback(chatOf(r.Chat.ID), strconv.FormatInt(r.Message, 10), strconv.FormatInt(r.User.ID, 10), what[which], time.Unix(r.Date, 0).UTC()))
 			}
 		}

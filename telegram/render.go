@@ -8,7 +8,7 @@ import (
 	"oneclaw/internal/markdown"
 )
 
-// maxText bounds a message in UTF-16 units, markup not counted.
+// maxText bounds a message in UTF-16 units, without markup.
 const maxText = 4096
 
 // Render renders Markdown as parts in Telegram's HTML that notify no user.
@@ -20,15 +20,15 @@ func (p *Platform) Render(text string) []chats.Part {
 	return parts
 }
 
-// mention matches what Telegram takes for a user's name in plain text.
-var mention = regexp.MustCompile(`(^|[^\pL\pN_])@([\pL\pN_])`)
+// mentionPattern matches texts that Telegram takes for a user's name in plain text.
+var mentionPattern = regexp.MustCompile(`(^|[^\pL\pN_])@([\pL\pN_])`)
 
 // breakMentions breaks mentions in plain text with an invisible character.
-func breakMentions(text string) string { return mention.ReplaceAllString(text, "$1@\u200b$2") }
+func breakMentions(text string) string { return mentionPattern.ReplaceAllString(text, "$1@\u200b$2") }
 
 // partLimit leaves room for the lines that a send may add.
 func partLimit() int {
-	return maxText - markdown.Units("\n\n"+chats.RepeatNotice) - markdown.Units(topicNotice+"\n\n")
+	return maxText - markdown.UTF16Len("\n\n"+chats.RepeatNotice) - markdown.UTF16Len(topicNotice+"\n\n")
 }
 
 // prefixLen returns the length in bytes of the longest prefix of at most limit units.

@@ -17,13 +17,13 @@ func TestPartsLeaveRoomForNotices(t *testing.T) {
 		t.Fatalf("%d parts", len(parts))
 	}
 	for i, part := range parts {
-		d := delivery{part: part, moved: true}
+		d := delivery{part: part, topicGone: true}
 		d.part.Repeat = true
-		if n := markdown.Units(d.text(part.Plain, plainLine)); n > maxText {
+		if n := markdown.UTF16Len(d.text(part.Plain, plainLine)); n > maxText {
 			t.Errorf("part %d has %d units with its notices, limit %d", i, n, maxText)
 		}
 	}
-	if n := markdown.Units(chats.RepeatNotice); n > 80 {
+	if n := markdown.UTF16Len(chats.RepeatNotice); n > 80 {
 		t.Errorf("the notice has %d units", n)
 	}
 }

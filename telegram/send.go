@@ -19,16 +19,16 @@ import (
 const topicNotice = "↪ Posted here because its topic is gone or closed."
 
 type delivery struct {
-	to    chats.Address
-	part  chats.Part
-	plain bool // there is no HTML, or it was refused
-	moved bool // the topic was gone
+	to        chats.Address
+	part      chats.Part
+	plain     bool // there is no HTML, or it was refused
+	topicGone bool // the topic no longer accepts messages
 }
 
-// Send sends one part. If Telegram refuses the HTML, it sends the plain text at once; if the topic is
-// gone, it sends to the chat with a line that says so. It retries nothing else.
+// Send sends one part. If Telegram refuses the HTML, it sends the plain text at once. If the topic is
+// gone, it sends to the chat, with a line about that. It retries nothing else.
 func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
-	if err := p.ready(ctx, to); err != nil {
+	if err := p.prepareSend(ctx, to); err != nil {
 		return "", err
 	}
 	return p.send(ctx, &delivery{to: to, part: part, plain: part.Text == ""})
@@ -36,7 +36,7 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 
 func (p *Platform) send(ctx context.Context, d *delivery) (string, error) {
 	var sent sentMessage
-	err := p.bring(d, func() error { return p.api.call(ctx, sendMessage, d.params(), &sent) })
+	err := p.sendWithFallback(d, func() error { return p.api.call(ctx, sendMessage, d.params(), &sent) })
 	if err != nil {
 		return "", p.sendError(d.to, err)
 	}
@@ -45,7 +45,7 @@ func (p *Platform) send(ctx context.Context, d *delivery) (string, error) {
 
 const sendMessage = "sendMessage"
 
-// sentMessage holds the fields of a sent message that are used.
+// sentMessage has the fields of a sent message that are used.
 type sentMessage struct {
 	ID        int64 `json:"message_id"`
 	Ephemeral int64 `json:"ephemeral_message_id"`
@@ -53,30 +53,30 @@ type sentMessage struct {
 
 func (s sentMessage) id() (string, error) {
 	if s.ID == 0 {
-		return "", &chats.SendError{Err: errors.New("telegram: sendMessage: the answer names no message")}
+		return "", &chats.SendError{Err: errors.New("telegram: sendMessage: the response has no message id")}
 	}
 	return strconv.FormatInt(s.ID, 10), nil
 }
 
-// ready checks an address, and waits until a message may be sent there.
-func (p *Platform) ready(ctx context.Context, to chats.Address) error {
+// prepareSend checks an address, and waits until a message may be sent there.
+func (p *Platform) prepareSend(ctx context.Context, to chats.Address) error {
 	if err := checkAddress(to); err != nil {
 		return &chats.SendError{Outcome: chats.Refused, Err: err}
 	}
 	return p.admit(ctx, to.Chat)
 }
 
-// bring makes a request, and repeats it without what Telegram refused of it.
-func (p *Platform) bring(d *delivery, request func() error) error {
+// sendWithFallback makes a request, and repeats it without the HTML or the topic that Telegram refused.
+func (p *Platform) sendWithFallback(d *delivery, request func() error) error {
 	for {
 		err := request()
 		switch {
-		case !d.plain && refused(err, "can't parse entities"):
+		case !d.plain && isBadRequest(err, "can't parse entities"):
 			p.log.Warn("markup refused: sending plain text", "chat", d.to.Chat.String(), "err", err)
 			d.plain = true
-		case !d.moved && d.to.Chat.Thread != "" && (refused(err, "message thread not found") || refused(err, "topic_deleted") || refused(err, "topic_closed")):
+		case !d.topicGone && d.to.Chat.Thread != "" && (isBadRequest(err, "message thread not found") || isBadRequest(err, "topic_deleted") || isBadRequest(err, "topic_closed")):
 			p.log.Warn("topic gone: sending to the chat", "chat", d.to.Chat.String(), "err", err)
-			d.moved = true
+			d.topicGone = true
 		default:
 			return err
 		}
@@ -97,12 +97,12 @@ func checkAddress(to chats.Address) error {
 }
 
 func (d delivery) params() tgbotapi.Params {
-	params := d.address()
-	d.body(params)
+	params := d.addressParams()
+	d.setBody(params)
 	return params
 }
 
-func (d delivery) body(params tgbotapi.Params) {
+func (d delivery) setBody(params tgbotapi.Params) {
 	params["link_preview_options"] = `{"is_disabled":true}`
 	if k := keyboard(d.part.Buttons); k != "" {
 		params["reply_markup"] = k
@@ -117,7 +117,7 @@ func (d delivery) body(params tgbotapi.Params) {
 
 // text returns the body with its additional lines.
 func (d delivery) text(body string, line func(string) string) string {
-	if d.moved {
+	if d.topicGone {
 		body = line(topicNotice) + "\n\n" + body
 	}
 	if d.part.Note != "" {
@@ -143,11 +143,11 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 	}
 	out.RetryAfter = ce.retryAfter
 	switch {
-	case ce.code == 0 && !ce.begun:
+	case ce.code == 0 && !ce.requestBegun:
 		out.Outcome, out.Outage = chats.Later, true
 	case ce.movedTo != 0:
 		out.Outcome, out.MovedTo = chats.Later, strconv.FormatInt(ce.movedTo, 10)
-	case wrongToken(err):
+	case isTokenError(err):
 		p.log.Error("telegram refuses the token: check TELEGRAM_BOT_TOKEN", "chat", to.Chat.String(), "err", err)
 		out.Outcome, out.Outage = chats.Later, true
 	default:
@@ -157,8 +157,8 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 	return out
 }
 
-// outcome judges by the status. A server error says nothing about what was done by then; a gateway that
-// refuses in words of its own has not forwarded the request.
+// outcome returns the outcome of a failed call by its status. A server error does not show what was
+// done by then. A gateway that refuses in words of its own has not forwarded the request.
 func outcome(ce *callError) chats.Outcome {
 	switch {
 	case ce.code == http.StatusTooManyRequests:
@@ -167,7 +167,7 @@ func outcome(ce *callError) chats.Outcome {
 		return chats.Refused
 	case ce.code >= http.StatusInternalServerError:
 		return chats.Unknown
-	case ce.code >= 400 && ce.answered:
+	case ce.code >= 400 && ce.fromTelegram:
 		return chats.Refused
 	case ce.code >= 300:
 		return chats.Later
@@ -175,13 +175,13 @@ func outcome(ce *callError) chats.Outcome {
 	return chats.Unknown
 }
 
-// SetTyping shows for about five seconds that the bot is working; Telegram clears that by itself. It
+// SetTyping shows for about five seconds that the bot is working. Telegram clears that by itself. It
 // does nothing while messages to the chat wait for flood control.
 func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) error {
 	if !on {
 		return nil
 	}
-	if err := checkAddress(to); err != nil || !p.pacer.idle(to.Chat.ID) {
+	if err := checkAddress(to); err != nil || !p.pacer.isIdle(to.Chat.ID) {
 		return err
 	}
 	params := tgbotapi.Params{"chat_id": to.Chat.ID, "action": "typing"}

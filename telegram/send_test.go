@@ -184,8 +184,8 @@ func TestErrorsHoldNoToken(t *testing.T) {
 			p.health.start()
 			r := &receiver{Platform: p, in: newInbox(), decode: *newDecoder(), pauses: retry.New(minBackOff, maxBackOff)}
 			r.decode.log = p.log
-			_ = r.round(ctx)
-			_ = r.round(ctx)
+			_ = r.pollOnce(ctx)
+			_ = r.pollOnce(ctx)
 			errs = append(errs, p.Health())
 			for _, err := range errs {
 				for e := err; e != nil; e = errors.Unwrap(e) {

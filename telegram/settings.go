@@ -14,7 +14,7 @@ import (
 	"oneclaw/storage"
 )
 
-// Settings connect a Telegram bot; the program's only knowledge of Telegram.
+// Settings connect a Telegram bot. The rest of the program knows nothing else about Telegram.
 type Settings struct {
 	// Token is the bot's token from BotFather. It is required.
 	Token redact.Secret `yaml:"token" env:"TELEGRAM_BOT_TOKEN"`
@@ -22,7 +22,7 @@ type Settings struct {
 	// <url>/bot<token>/<method>, files at <url>/file/bot<token>/<path>. Empty means
 	// [DefaultAPIURL].
 	APIURL string `yaml:"api_url" env:"TELEGRAM_API_URL"`
-	// Webhook makes Telegram post the updates to [Platform.Events] instead of being polled: then any
+	// Webhook makes Telegram post the updates to [Platform.Events] instead of being polled, so that any
 	// number of processes can receive. It needs a public address.
 	Webhook bool `yaml:"webhook" env:"ONECLAW_TELEGRAM_WEBHOOK"`
 
@@ -39,7 +39,7 @@ func (s *Settings) Tap(tap retry.Tap) { s.tap = tap }
 // Default sets the defaults.
 func (s *Settings) Default() { s.APIURL = DefaultAPIURL }
 
-// Missing says what to set for Telegram; it is empty if the bot serves Telegram.
+// Missing returns what to set for Telegram. It is empty if the bot serves Telegram.
 func (s *Settings) Missing() string {
 	if s.Token != "" {
 		return ""
@@ -62,7 +62,7 @@ func (s *Settings) Open(kv storage.KV, log *slog.Logger) (chats.Platform, error)
 	return New(Config{Settings: *s, KV: kv, Logger: log})
 }
 
-// Doctor asks Telegram who the bot is.
+// Doctor asks Telegram for the identity of the bot.
 func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 	self, err := Check(ctx, Config{Settings: *s})
 	switch {
@@ -70,10 +70,10 @@ func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 		return doctor.Fail("%v", err)
 	case s.Webhook:
 		return s.doctorWebhook(self)
-	case self.Webhook != "":
+	case self.WebhookURL != "":
 		return doctor.Warn("@%s has a webhook, which oneclaw run removes: stop what set it, or give the bot a token of its own", self.Username)
 	}
-	if self.Private {
+	if self.PrivacyMode {
 		return doctor.OK("@%s, with privacy mode: in groups it gets mentions, replies and commands alone, unless it is an administrator", self.Username)
 	}
 	return doctor.OK("@%s", self.Username)
@@ -82,12 +82,12 @@ func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 // doctorWebhook reports whether Telegram posts the updates here, and delivers them.
 func (s *Settings) doctorWebhook(self Bot) *doctor.Finding {
 	switch {
-	case self.Webhook == "":
+	case self.WebhookURL == "":
 		return doctor.OK("@%s: its webhook is set when oneclaw run starts", self.Username)
-	case self.Webhook != s.public+hookPath:
+	case self.WebhookURL != s.public+hookPath:
 		return doctor.Warn("@%s has another webhook, which oneclaw run replaces: stop what set it, or give the bot a token of its own", self.Username)
-	case self.Undelivered != "":
-		return doctor.Warn("Telegram could not post the last time to %s: %s. Look at what stands in front of the bot there", s.public+hookPath, self.Undelivered)
+	case self.PostError != "":
+		return doctor.Warn("Telegram could not post the last time to %s: %s. Look at what stands in front of the bot there", s.public+hookPath, self.PostError)
 	}
 	return doctor.OK("@%s: Telegram posts to %s", self.Username, s.public+hookPath)
 }
@@ -96,16 +96,16 @@ func (s *Settings) doctorWebhook(self Bot) *doctor.Finding {
 func (s *Settings) Link(ctx context.Context, log *slog.Logger) func(code string) string {
 	self, err := Check(ctx, Config{Settings: *s, Logger: log})
 	if err != nil {
-		return nil // the platform says so itself
+		return nil // the platform reports the error itself
 	}
-	return self.Link
+	return self.StartLink
 }
 
-// Questions ask for the token of a bot.
+// Questions returns the question for the token of a bot.
 func (s *Settings) Questions() []doctor.Question {
 	return []doctor.Question{{
 		Explanation: "Write to @BotFather in Telegram, send /newbot, and copy the token that it gives you.",
-		What:        "Telegram token", Key: "token",
+		Prompt:      "Telegram token", Key: "token",
 		Check: func(ctx context.Context, token string) (string, error) {
 			s.Token = redact.Secret(token)
 			self, err := Check(ctx, Config{Settings: *s})

@@ -15,31 +15,31 @@ import (
 )
 
 const (
-	// eyes is the acknowledgement reaction. A bot has one reaction to a message
-	// (core.telegram.org/bots/api#setmessagereaction), and this is it.
-	eyes = `[{"type":"emoji","emoji":"👀"}]`
-	// signsKey precedes the id of a chat, for the rate limits of reactions there.
-	signsKey = "sign "
-	signGap  = 300 * time.Millisecond
+	// eyesReaction is the acknowledgement reaction. A bot can have only one reaction to a message
+	// (core.telegram.org/bots/api#setmessagereaction).
+	eyesReaction = `[{"type":"emoji","emoji":"👀"}]`
+	// reactionKeyPrefix precedes the id of a chat in the keys of the rate limits of reactions.
+	reactionKeyPrefix = "sign "
+	reactionGap       = 300 * time.Millisecond
 )
 
-// Acknowledge implements [chats.Acknowledger]. Reactions use what previews leave: it does nothing while
-// messages to the chat wait for flood control. A rate limit of reactions says nothing about messages.
+// Acknowledge implements [chats.Acknowledger]. Reactions use the rate that previews leave unused: it
+// does nothing while messages to the chat wait for flood control. Its limits do not delay messages.
 func (p *Platform) Acknowledge(ctx context.Context, chat chats.Chat, id string, on bool) error {
 	if n, err := strconv.ParseInt(id, 10, 64); err != nil || n <= 0 || chat.Platform != Name {
-		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("telegram: sign: %q is no id of a message", id)}
+		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("telegram: react: %q is no id of a message", id)}
 	}
-	limit := signsKey + chat.ID
+	limit := reactionKeyPrefix + chat.ID
 	wait := time.Duration(0)
-	if !p.pacer.idle(chat.ID) || p.pacer.paces.Busy(limit) {
+	if !p.pacer.isIdle(chat.ID) || p.pacer.limits.Busy(limit) {
 		wait = chatGap
 	}
-	if wait = cmp.Or(wait, p.previews.Take(limit, signGap, beginnings)); wait > 0 {
-		return &chats.SendError{Outcome: chats.Later, RetryAfter: wait, Err: errors.New("telegram: what is to be read goes first")}
+	if wait = cmp.Or(wait, p.previewLimiter.Take(limit, reactionGap, reservedBeginnings)); wait > 0 {
+		return &chats.SendError{Outcome: chats.Later, RetryAfter: wait, Err: errors.New("telegram: messages take precedence over reactions")}
 	}
 	reaction := "[]"
 	if on {
-		reaction = eyes
+		reaction = eyesReaction
 	}
 	err := p.api.call(ctx, "setMessageReaction", tgbotapi.Params{"chat_id": chat.ID, "message_id": id, "reaction": reaction}, nil)
 	if err == nil {
@@ -50,10 +50,10 @@ func (p *Platform) Acknowledge(ctx context.Context, chat chats.Chat, id string, 
 		return &chats.SendError{Outcome: chats.Unknown, Err: err}
 	}
 	if ce.code == http.StatusTooManyRequests {
-		p.pacer.paces.Refused(limit, max(ce.retryAfter, noRetryAfter), signGap, maxGap)
+		p.pacer.limits.RecordRefusal(limit, max(ce.retryAfter, noRetryAfter), reactionGap, maxGap)
 	}
 	out := &chats.SendError{Outcome: outcome(ce), RetryAfter: ce.retryAfter, Err: err}
-	if ce.code == 0 && !ce.begun {
+	if ce.code == 0 && !ce.requestBegun {
 		out.Outcome = chats.Later
 	}
 	return out

@@ -41,7 +41,7 @@ func TestEverythingUnreadIsNamed(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) {
 			raw := `{"update_id":1,"message":{"message_id":2,"date":1,"from":{"id":5,"first_name":"A"},"chat":{"id":5,"type":"private"},` + field + `}}`
-			events, _, _, _ := newDecoder().batch(t.Context(), []json.RawMessage{json.RawMessage(raw)})
+			events, _, _, _ := newDecoder().decodeBatch(t.Context(), []json.RawMessage{json.RawMessage(raw)})
 			var got []string
 			for _, e := range events {
 				got = append(got, e.message.Skipped...)
@@ -81,13 +81,13 @@ func TestMetadataIsNoEdit(t *testing.T) {
 		return sent
 	}
 	preview := edit("see https://a.test")
-	s.until(t, func(st emulator.State) bool { return st.Confirmed(preview.Update) })
+	s.until(t, func(st emulator.State) bool { return st.IsConfirmed(preview.Update) })
 	// Each of these changes the text, the last one back to what it was at first.
 	for i, text := range []string{"see https://b.test", "see https://a.test"} {
 		edit(text)
 		again := edit(text)
 		in.wait(t, atLeast(2+i))
-		s.until(t, func(st emulator.State) bool { return st.Confirmed(again.Update) })
+		s.until(t, func(st emulator.State) bool { return st.IsConfirmed(again.Update) })
 	}
 	// Both may have come in one batch, where the second is not known to change nothing.
 	got := slices.Compact(in.texts())
@@ -122,7 +122,7 @@ func TestEditThatWasNotKeptComesAgain(t *testing.T) {
 
 // TestAnEditThatCallsTheBotIsAMessage has somebody in a group add the mention that they forgot.
 func TestAnEditThatCallsTheBotIsAMessage(t *testing.T) {
-	s := newStage(t, emulator.Config{ReadsAll: true})
+	s := newStage(t, emulator.Config{NoPrivacyMode: true})
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Members: []int64{s.ann}})
 	in := newInbox()
 	stop := run(t, s.p, in)
@@ -132,7 +132,7 @@ func TestAnEditThatCallsTheBotIsAMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.until(t, func(st emulator.State) bool { return st.Confirmed(sent.Update) })
+	s.until(t, func(st emulator.State) bool { return st.IsConfirmed(sent.Update) })
 	got := in.wait(t, atLeast(1))[0]
 	if got.Kind != chats.KindText || got.Text != "what is the time?" || got.ID != strconv.FormatInt(m.Message, 10) {
 		t.Errorf("accepted %+v", got)
@@ -140,22 +140,22 @@ func TestAnEditThatCallsTheBotIsAMessage(t *testing.T) {
 }
 
 func TestEditionsForget(t *testing.T) {
-	e := newEditions()
+	e := newSeenTexts()
 	of := func(id int, kind chats.Kind, text string) []event {
 		return []event{{message: &chats.Message{Chat: private.Chat, ID: strconv.Itoa(id), Kind: kind, Text: text}}}
 	}
-	for i := range 3 * maxEditions {
-		e.keep(of(i, chats.KindText, "text"))
+	for i := range 3 * maxSeenTexts {
+		e.remember(of(i, chats.KindText, "text"))
 	}
-	for id := range 3 * maxEditions {
+	for id := range 3 * maxSeenTexts {
 		want := 0
-		if id < 2*maxEditions {
+		if id < 2*maxSeenTexts {
 			want = 1 // forgotten
 		}
-		if got := e.changed(of(id, chats.KindEdit, "text")); len(got) != want {
+		if got := e.dropUnchanged(of(id, chats.KindEdit, "text")); len(got) != want {
 			t.Fatalf("the edit of message %d that changes nothing gives %d events, want %d", id, len(got), want)
 		}
-		if got := e.changed(of(id, chats.KindEdit, "new text")); len(got) != 1 {
+		if got := e.dropUnchanged(of(id, chats.KindEdit, "new text")); len(got) != 1 {
 			t.Errorf("the edit of message %d is dropped", id)
 		}
 	}

@@ -159,8 +159,8 @@ func TestStormThroughTheBridge(t *testing.T) {
 			t.Errorf("%d answers in the chat beside were refused", n)
 		}
 		s.View(func(st emulator.State) {
-			if st.Early() != 0 {
-				t.Errorf("%d messages were sent during a penalty", st.Early())
+			if st.PenaltyAttempts() != 0 {
+				t.Errorf("%d messages were sent during a penalty", st.PenaltyAttempts())
 			}
 		})
 	})

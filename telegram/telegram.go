@@ -30,8 +30,8 @@ const (
 	DefaultCallTimeout  = 30 * time.Second
 )
 
-// maxPoll bounds the wait of getUpdates.
-const maxPoll = 50 * time.Second
+// maxPollTimeout bounds the timeout of getUpdates.
+const maxPollTimeout = 50 * time.Second
 
 var tokenPattern = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
 
@@ -39,8 +39,8 @@ var tokenPattern = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
 type Config struct {
 	Settings
 
-	// KV stores which albums are for the bot: their items come one by one, and another process may get
-	// the next. Nil means that only memory has them.
+	// KV stores which albums are for the bot: their items arrive one by one, and another process may get
+	// the next one. Nil means that they are kept only in memory.
 	KV storage.KV
 	// HTTPClient sends the requests. It should set no timeout of its own that is shorter than
 	// PollTimeout. Redirects are never followed. Nil means a client of its own, which Run closes when
@@ -51,9 +51,9 @@ type Config struct {
 	// PollTimeout is how long the server waits for an update before it answers without one: whole
 	// seconds, at most 50. 0 means [DefaultPollTimeout].
 	PollTimeout time.Duration
-	// ConflictWait is the pause after the server says that another process polls with this token. 0
-	// means [DefaultConflictWait]: a newer poll ends the older one, so that the poll of a crashed bot
-	// keeps no process out.
+	// ConflictWait is the pause after the server reports that another process polls with this token. 0
+	// means [DefaultConflictWait]. A newer poll ends the older one, so the poll of a crashed bot keeps
+	// no other process out.
 	ConflictWait time.Duration
 	// CallTimeout bounds every other call. 0 means [DefaultCallTimeout].
 	CallTimeout time.Duration
@@ -62,25 +62,25 @@ type Config struct {
 // maxForums bounds the cache of forums.
 const maxForums = 1024
 
-// Platform connects to Telegram. Its methods may be called concurrently; Run at most once at a time.
+// Platform connects to Telegram. Its methods may be called concurrently, but only one Run at a time.
 // Its only goroutines are those of Run, which waits for them.
 type Platform struct {
-	api          *client
-	log          *slog.Logger
-	pollTimeout  time.Duration
-	pollMargin   time.Duration
-	conflictWait time.Duration
-	clocks       clocks
-	health       health
-	admins       *cache.Cache[adminKey, bool]
-	forums       *cache.Cache[int64, bool]
-	pacer        *pacer
-	previews     *retry.OptionalLimiter
-	ends         *retry.OptionalLimiter // of previews
-	albums       albums
-	hook         hook
-	ephemeral    atomic.Pointer[bool] // whether the server can; nil before it was asked
-	// commands are the commands that count as the bot's without its name after them.
+	api            *client
+	log            *slog.Logger
+	pollTimeout    time.Duration
+	pollMargin     time.Duration
+	conflictWait   time.Duration
+	readClocks     clockReader
+	health         health
+	admins         *cache.Cache[adminKey, bool]
+	forums         *cache.Cache[int64, bool]
+	pacer          *pacer
+	previewLimiter *retry.OptionalLimiter
+	finishLimiter  *retry.OptionalLimiter // for the final edits of previews
+	albums         albumStore
+	hook           hook
+	knowsEphemeral atomic.Pointer[bool] // whether the server supports ephemeral messages; nil if not asked yet
+	// commands are the commands that need no bot name after them in groups.
 	commands atomic.Pointer[map[string]bool]
 }
 
@@ -114,35 +114,35 @@ func New(cfg Config) (*Platform, error) {
 		return nil, errors.New("telegram: TELEGRAM_API_URL is no address: want one such as " + DefaultAPIURL)
 	}
 	poll := cmp.Or(cfg.PollTimeout, DefaultPollTimeout)
-	if poll < time.Second || poll > maxPoll || poll%time.Second != 0 {
-		return nil, fmt.Errorf("telegram: poll timeout %v: want whole seconds from 1s to %v", poll, maxPoll)
+	if poll < time.Second || poll > maxPollTimeout || poll%time.Second != 0 {
+		return nil, fmt.Errorf("telegram: poll timeout %v: want whole seconds from 1s to %v", poll, maxPollTimeout)
 	}
 	if cfg.ConflictWait < 0 || cfg.CallTimeout < 0 {
 		return nil, errors.New("telegram: a time to wait must not be negative")
 	}
 	p := &Platform{
-		api:          newClient(token, base.String(), cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
-		log:          cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		pollTimeout:  poll,
-		pollMargin:   defaultPollMargin,
-		clocks:       newClocks(),
-		conflictWait: cmp.Or(cfg.ConflictWait, DefaultConflictWait),
-		pacer:        &pacer{paces: retry.NewPacer(maxHold), refused: map[string]time.Time{}},
-		previews:     retry.NewOptionalLimiter(previewRate, previewBurst),
-		ends:         retry.NewOptionalLimiter(endRate, endBurst),
-		admins:       cache.New[adminKey, bool](maxAdmins),
-		forums:       cache.New[int64, bool](maxForums),
-		albums:       newAlbums(cfg.KV),
+		api:            newClient(token, base.String(), cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
+		log:            cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		pollTimeout:    poll,
+		pollMargin:     defaultPollMargin,
+		readClocks:     newClockReader(),
+		conflictWait:   cmp.Or(cfg.ConflictWait, DefaultConflictWait),
+		pacer:          &pacer{limits: retry.NewPacer(maxHold), refused: map[string]time.Time{}},
+		previewLimiter: retry.NewOptionalLimiter(previewRate, previewBurst),
+		finishLimiter:  retry.NewOptionalLimiter(endRate, endBurst),
+		admins:         cache.New[adminKey, bool](maxAdmins),
+		forums:         cache.New[int64, bool](maxForums),
+		albums:         newAlbumStore(cfg.KV),
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("telegram: %w", err)
 	}
 	if cfg.Webhook {
-		if err := p.hook.arm(token, cfg.public); err != nil {
+		if err := p.hook.configure(token, cfg.public); err != nil {
 			return nil, err
 		}
 	}
-	p.api.Watch(cfg.tap)
+	p.api.SetTap(cfg.tap)
 	p.commands.Store(&map[string]bool{})
 	return p, nil
 }

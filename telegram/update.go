@@ -9,12 +9,12 @@ import (
 // than topics, and changes to other fields cannot make an update undecodable.
 
 type update struct {
-	ID       int64           `json:"update_id"`
-	Message  json.RawMessage `json:"message"`
-	Edited   json.RawMessage `json:"edited_message"`
-	Callback *callback       `json:"callback_query"`
-	Member   *memberUpdate   `json:"my_chat_member"`
-	Reacted  *reacted        `json:"message_reaction"`
+	ID            int64           `json:"update_id"`
+	Message       json.RawMessage `json:"message"`
+	EditedMessage json.RawMessage `json:"edited_message"`
+	Callback      *callback       `json:"callback_query"`
+	MyChatMember  *memberUpdate   `json:"my_chat_member"`
+	Reaction      *reactionUpdate `json:"message_reaction"`
 }
 
 type user struct {
@@ -56,19 +56,19 @@ type file struct {
 }
 
 type message struct {
-	ID          int64    `json:"message_id"`
-	ThreadID    int64    `json:"message_thread_id"`
-	IsTopic     bool     `json:"is_topic_message"`
-	From        *user    `json:"from"`
-	SenderChat  *chat    `json:"sender_chat"`
-	ViaBot      *user    `json:"via_bot"`
-	Chat        chat     `json:"chat"`
-	Date        int64    `json:"date"`
-	EditDate    int64    `json:"edit_date"`
-	AutoForward bool     `json:"is_automatic_forward"`
-	ReplyTo     *replied `json:"reply_to_message"`
-	pointers
-	MediaGroup      string   `json:"media_group_id"`
+	ID          int64           `json:"message_id"`
+	ThreadID    int64           `json:"message_thread_id"`
+	IsTopic     bool            `json:"is_topic_message"`
+	From        *user           `json:"from"`
+	SenderChat  *chat           `json:"sender_chat"`
+	ViaBot      *user           `json:"via_bot"`
+	Chat        chat            `json:"chat"`
+	Date        int64           `json:"date"`
+	EditDate    int64           `json:"edit_date"`
+	AutoForward bool            `json:"is_automatic_forward"`
+	ReplyTo     *repliedMessage `json:"reply_to_message"`
+	references
+	MediaGroupID    string   `json:"media_group_id"`
 	Text            string   `json:"text"`
 	Entities        []entity `json:"entities"`
 	Caption         string   `json:"caption"`
@@ -76,12 +76,12 @@ type message struct {
 	media
 	MigrateTo int64 `json:"migrate_to_chat_id"`
 
-	// told is the text of other contents, such as a poll; inside are the files of a rich message. place
-	// says that it is a location.
-	told         string
-	toldEntities []entity
-	inside       []media
-	place        bool
+	// contentText is the text of other contents, such as a poll. innerMedia are the files in a rich
+	// message. isLocation is set for a location.
+	contentText     string
+	contentEntities []entity
+	innerMedia      []media
+	isLocation      bool
 }
 
 // media are the files of a message.
@@ -94,20 +94,20 @@ type media struct {
 	Animation *file  `json:"animation"`
 }
 
-// replied is the message that another one replies to.
-type replied struct {
+// repliedMessage is a message that another one replies to.
+type repliedMessage struct {
 	From *user `json:"from"`
-	// TopicCreated marks the first message of a topic. Every message of the topic without another reply
+	// TopicCreated marks the first message of a topic. Every message in the topic without another reply
 	// seems to reply to it.
 	TopicCreated json.RawMessage `json:"forum_topic_created"`
 
-	whole json.RawMessage
+	raw json.RawMessage
 }
 
-// UnmarshalJSON keeps the whole message, which is decoded only if it is quoted.
-func (r *replied) UnmarshalJSON(raw []byte) error {
-	type alone replied
-	r.whole = bytes.Clone(raw)
+// UnmarshalJSON also keeps the whole message undecoded. It is decoded only if it is quoted.
+func (r *repliedMessage) UnmarshalJSON(raw []byte) error {
+	type alone repliedMessage
+	r.raw = bytes.Clone(raw)
 	return json.Unmarshal(raw, (*alone)(r))
 }
 
@@ -120,15 +120,15 @@ type callback struct {
 	Data    string          `json:"data"`
 }
 
-// pressed is the message whose button was pressed. Its date is 0 if the message is deleted or too old
-// for bots to see: then only the chat and the id are valid.
-type pressed struct {
+// pressedMessage is the message whose button was pressed. Its date is 0 if the message is deleted or
+// too old for bots to see. Then only the chat and the id are valid.
+type pressedMessage struct {
 	ID       int64 `json:"message_id"`
 	ThreadID int64 `json:"message_thread_id"`
 	IsTopic  bool  `json:"is_topic_message"`
 	Chat     chat  `json:"chat"`
 	Date     int64 `json:"date"`
-	// Ephemeral is the number of an ephemeral message; then ID is 0.
+	// Ephemeral is the number of an ephemeral message, whose ID is 0.
 	Ephemeral int64 `json:"ephemeral_message_id"`
 }
 

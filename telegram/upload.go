@@ -17,7 +17,7 @@ import (
 	"oneclaw/internal/markdown"
 )
 
-// Limits of what a bot sends (core.telegram.org/bots/api#sending-files, #sendphoto).
+// Limits of the files that a bot sends (core.telegram.org/bots/api#sending-files, #sendphoto).
 const (
 	maxUpload  = 50 << 20
 	maxPhoto   = 10 << 20
@@ -30,10 +30,10 @@ const uploadTimeout = 5 * time.Minute
 // MaxFile returns the size limit of a file, in bytes.
 func (p *Platform) MaxFile() int64 { return maxUpload }
 
-// SendFile sends a PNG or JPEG as a photo, if Telegram accepts it as one, and all else as a document.
-// It retries no more than [Platform.Send] does.
+// SendFile sends a PNG or JPEG as a photo, if Telegram accepts it as one, and any other file as a
+// document. It retries no more than [Platform.Send] does.
 func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
-	if err := p.ready(ctx, to); err != nil {
+	if err := p.prepareSend(ctx, to); err != nil {
 		return "", err
 	}
 	photo, err := isPhoto(f)
@@ -42,8 +42,8 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 	}
 	d := &delivery{to: to, part: chats.Part{Repeat: f.Repeat}, plain: true}
 	var id string
-	err = p.bring(d, func() (err error) {
-		if id, err = p.upload(ctx, d, f, photo); photo && noPhoto(err) {
+	err = p.sendWithFallback(d, func() (err error) {
+		if id, err = p.upload(ctx, d, f, photo); photo && isPhotoRefusal(err) {
 			p.log.Warn("photo refused: sending a document", "chat", to.Chat.String(), "err", err)
 			photo = false
 			id, err = p.upload(ctx, d, f, photo)
@@ -61,27 +61,27 @@ func (p *Platform) upload(ctx context.Context, d *delivery, f chats.OutFile, pho
 	if photo {
 		method, field = "sendPhoto", "photo"
 	}
-	params := d.address()
+	params := d.addressParams()
 	if caption := d.caption(f.Caption); caption != "" {
 		params["caption"] = caption
 	}
 	var sent struct {
 		ID int64 `json:"message_id"`
 	}
-	// Each attempt has its own reader: the library may still be reading from the last.
+	// Each attempt has its own reader, as the library may still be reading from the last one.
 	content := io.NewSectionReader(f.Content, 0, f.Size)
-	name := fileName.Replace(f.Name)
+	name := fileNameEscaper.Replace(f.Name)
 	file := tgbotapi.RequestFile{Name: field, Data: tgbotapi.FileReader{Name: name, Reader: content}}
 	err := p.api.upload(ctx, method, params, file, chats.FormLength(params, field, name, f.Size), &sent)
 	if err == nil && sent.ID == 0 {
-		err = errors.New("telegram: " + method + ": the answer names no message")
+		err = errors.New("telegram: " + method + ": the response has no message id")
 	}
 	return strconv.FormatInt(sent.ID, 10), err
 }
 
-// fileName escapes a name for a form: Telegram decodes percent signs, and older self-hosted servers end
-// it at a quote or a semicolon.
-var fileName = strings.NewReplacer("%", "%25", `"`, "%22", ";", "%3B", `\`, "%5C", "\r", "%0D", "\n", "%0A")
+// fileNameEscaper escapes a name for a form: Telegram decodes percent signs, and older self-hosted
+// servers end the name at a quote or a semicolon.
+var fileNameEscaper = strings.NewReplacer("%", "%25", `"`, "%22", ";", "%3B", `\`, "%5C", "\r", "%0D", "\n", "%0A")
 
 // isPhoto reports whether to try a file as a photo.
 func isPhoto(f chats.OutFile) (bool, error) {
@@ -97,23 +97,23 @@ func isPhoto(f chats.OutFile) (bool, error) {
 	return kind == "image/png" || kind == "image/jpeg", nil
 }
 
-// noPhoto reports whether Telegram refused a file as a photo.
-func noPhoto(err error) bool {
+// isPhotoRefusal reports whether Telegram refused a file as a photo.
+func isPhotoRefusal(err error) bool {
 	var ce *callError
 	if !errors.As(err, &ce) {
 		return false
 	}
-	return ce.code == http.StatusRequestEntityTooLarge || ce.answered && ce.code == http.StatusBadRequest &&
-		(strings.Contains(ce.text, "PHOTO_") || strings.Contains(ce.text, "IMAGE_") || strings.Contains(ce.text, "too big"))
+	return ce.code == http.StatusRequestEntityTooLarge || ce.fromTelegram && ce.code == http.StatusBadRequest &&
+		(strings.Contains(ce.description, "PHOTO_") || strings.Contains(ce.description, "IMAGE_") || strings.Contains(ce.description, "too big"))
 }
 
-func (d delivery) address() tgbotapi.Params {
+func (d delivery) addressParams() tgbotapi.Params {
 	params := tgbotapi.Params{"chat_id": d.to.Chat.ID}
-	if d.to.Chat.Thread != "" && !d.moved {
+	if d.to.Chat.Thread != "" && !d.topicGone {
 		params["message_thread_id"] = d.to.Chat.Thread
 	}
-	// The message that is replied to may be in the topic that is gone.
-	if id, err := strconv.ParseInt(d.to.ReplyTo, 10, 64); err == nil && id > 0 && !d.moved {
+	// The replied-to message may be in the topic that is gone.
+	if id, err := strconv.ParseInt(d.to.ReplyTo, 10, 64); err == nil && id > 0 && !d.topicGone {
 		reply, err := json.Marshal(map[string]any{"message_id": id, "allow_sending_without_reply": true})
 		if err == nil {
 			params["reply_parameters"] = string(reply)
@@ -122,17 +122,17 @@ func (d delivery) address() tgbotapi.Params {
 	return params
 }
 
-// caption returns a text cut to the maximum length of a caption, its additional lines included.
+// caption returns a text cut to the maximum length of a caption, including the additional lines.
 func (d delivery) caption(text string) string {
 	text = breakMentions(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")))
-	room := maxCaption + 1 - markdown.Units(d.text("-", plainLine)) // the text takes one unit
-	if markdown.Units(text) > room {
+	room := maxCaption + 1 - markdown.UTF16Len(d.text("-", plainLine)) // the text takes one unit
+	if markdown.UTF16Len(text) > room {
 		text = text[:prefixLen(text, room-1)] + "…"
 	}
 	return strings.TrimSpace(d.text(text, plainLine))
 }
 
-// upload is call with a file and a longer timeout. length is that of the whole request.
+// upload calls a method with a file, and with a longer timeout. length is the length of the request.
 func (c *client) upload(ctx context.Context, method string, params tgbotapi.Params, file tgbotapi.RequestFile, length int64, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, max(c.timeout, uploadTimeout))
 	defer cancel()

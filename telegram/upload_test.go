@@ -95,7 +95,7 @@ func TestCaptionsFit(t *testing.T) {
 		"longest":        {strings.Repeat("🎉", 512), false, strings.Repeat("🎉", 512)},
 		"too long":       {strings.Repeat("🎉", 600), false, strings.Repeat("🎉", 511) + "…"},
 		"invalid":        {"a\xffb", false, "a\uFFFDb"},
-		"long and again": {strings.Repeat("x", 2000), true, strings.Repeat("x", maxCaption-3-markdown.Units(chats.RepeatNotice)) + "…\n\n" + chats.RepeatNotice},
+		"long and again": {strings.Repeat("x", 2000), true, strings.Repeat("x", maxCaption-3-markdown.UTF16Len(chats.RepeatNotice)) + "…\n\n" + chats.RepeatNotice},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)

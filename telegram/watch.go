@@ -20,14 +20,14 @@ const (
 	maxJump = 30 * time.Second
 )
 
-// errAwake gives up a poll after the machine slept: its connection is most likely gone, and its timeout
-// slept as well.
-var errAwake = errors.New("telegram: the machine slept: polling anew")
+// errAwake ends a poll after the machine slept: its connection is most likely gone, and its timeout did
+// not run during the sleep.
+var errAwake = errors.New("telegram: the machine slept: polling again")
 
-// clocks returns the wall time and the time that counts only while the machine runs.
-type clocks func() (wall time.Time, running time.Duration)
+// clockReader returns the wall time and the time that counts only while the machine runs.
+type clockReader func() (wall time.Time, running time.Duration)
 
-func newClocks() clocks {
+func newClockReader() clockReader {
 	begin := time.Now()
 	return func() (time.Time, time.Duration) {
 		now := time.Now()
@@ -35,16 +35,16 @@ func newClocks() clocks {
 	}
 }
 
-// watch supervises the poll loop until ctx ends: it gives up a poll after a sleep of the machine, and
-// logs when the loop stands still and when it runs again.
+// watch supervises the poll loop until ctx ends. It ends a poll after a sleep of the machine, and logs
+// when the loop stalls and when it runs again.
 func (r *receiver) watch(ctx context.Context) {
-	wall, running := r.clocks()
+	wall, running := r.readClocks()
 	ill := false
 	for retry.Wait(ctx, watchInterval) == nil {
-		w, n := r.clocks()
+		w, n := r.readClocks()
 		if ahead := w.Sub(wall) - (n - running); ahead > maxJump {
-			r.log.Info("the machine slept or its clock was set: connecting anew", "ahead", ahead.Round(time.Second))
-			r.api.Renew()
+			r.log.Info("the machine slept or its clock was set: connecting again", "ahead", ahead.Round(time.Second))
+			r.api.RenewConnections()
 			r.interrupt(errAwake)
 		}
 		wall, running = w, n
@@ -67,12 +67,12 @@ func (r *receiver) interrupt(why error) {
 	}
 }
 
-// blame finds out which process gets the updates instead of this bot, and logs it. It names only the
-// host of a webhook's address: the rest may be a secret. A webhook of this program is removed: it
-// belongs to a process in webhook mode that may be gone.
-func (r *receiver) blame(ctx context.Context, cause error) {
+// reportConflict determines which process gets the updates instead of this bot, and logs it. It names
+// only the host of a webhook's address, as the rest may be a secret. It removes a webhook of this
+// program, which belongs to a process in webhook mode that may be gone.
+func (r *receiver) reportConflict(ctx context.Context, cause error) {
 	who := "another program polls with this token: stop it, or give this bot a token of its own"
-	if hook, err := r.api.webhook(ctx); err == nil && hook.URL != "" {
+	if hook, err := r.api.getWebhook(ctx); err == nil && hook.URL != "" {
 		host := "an unknown host"
 		u, err := url.Parse(hook.URL)
 		if err == nil && u.Host != "" {
@@ -85,10 +85,10 @@ func (r *receiver) blame(ctx context.Context, cause error) {
 		}
 		who = fmt.Sprintf("a webhook to %s is set for this bot, so it gets no updates: stop the program that sets it and restart this bot, which removes the webhook, or give this bot a token of its own", host)
 	}
-	if r.health.blame(who) {
+	if r.health.setHolder(who) {
 		r.log.Error("this bot gets no messages", "reason", who, "err", cause)
 	}
 }
 
-// jittered adds up to a quarter, so that two bots do not collide each time.
-func jittered(d time.Duration) time.Duration { return d + rand.N(d/4+1) }
+// addJitter adds up to a quarter, so that two bots do not collide each time.
+func addJitter(d time.Duration) time.Duration { return d + rand.N(d/4+1) }

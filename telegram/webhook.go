@@ -37,11 +37,11 @@ const (
 	hookInterval = time.Minute
 	// maxUpdate bounds a posted update, well above the largest legitimate one.
 	maxUpdate = 1 << 20
-	// acceptTimeout bounds the acceptance of an update. After it Telegram posts it again, after
-	// askAgain.
+	// acceptTimeout bounds the acceptance of an update. After it, Telegram posts the update again, after
+	// retryDelay.
 	acceptTimeout = 20 * time.Second
-	askAgain      = time.Second
-	// refusedInterval is the interval at which foreign requests are logged.
+	retryDelay    = time.Second
+	// refusedInterval is the interval at which rejected requests are logged.
 	refusedInterval = time.Minute
 )
 
@@ -50,32 +50,32 @@ type hook struct {
 	address string // empty if the bot polls
 	secret  string
 
-	mu     sync.Mutex
-	open   *receiver // the Run that accepts updates, if any
-	active map[*http.Request]context.CancelFunc
-	ended  sync.WaitGroup
+	mu       sync.Mutex
+	receiver *receiver // the active Run, if any
+	requests map[*http.Request]context.CancelFunc
+	running  sync.WaitGroup
 
 	// refused counts the requests that are not logged yet.
-	refused atomic.Int64
-	told    rate.Sometimes
+	refused  atomic.Int64
+	logLimit rate.Sometimes
 }
 
-// arm prepares the webhook. Its secret is derived from the token, so that all processes of a bot have
-// the same; it does not reveal the token.
-func (h *hook) arm(token, public string) error {
+// configure prepares the webhook. Its secret is derived from the token, so that all processes of a bot
+// have the same one. The secret does not reveal the token.
+func (h *hook) configure(token, public string) error {
 	key, err := hkdf.Key(sha256.New, []byte(token), nil, secretPurpose, 32)
 	if err != nil {
 		return fmt.Errorf("telegram: secret of the webhook: %w", err)
 	}
 	h.address, h.secret = public+hookPath, base64.RawURLEncoding.EncodeToString(key)
-	h.active = map[*http.Request]context.CancelFunc{}
-	h.told.Interval = refusedInterval
+	h.requests = map[*http.Request]context.CancelFunc{}
+	h.logLimit.Interval = refusedInterval
 	return nil
 }
 
-// serve receives posted updates until ctx ends. The webhook stays: other processes may receive, and
-// Telegram keeps undelivered updates for a day.
-func (r *receiver) serve(ctx context.Context) {
+// serveWebhook receives posted updates until ctx ends. The webhook stays set: other processes may
+// receive, and Telegram keeps undelivered updates for a day.
+func (r *receiver) serveWebhook(ctx context.Context) {
 	r.hook.begin(r)
 	defer r.hook.end()
 	pauses := retry.New(minBackOff, maxBackOff)
@@ -83,18 +83,18 @@ func (r *receiver) serve(ctx context.Context) {
 	var lastError int64
 	for ctx.Err() == nil {
 		info, err := r.ensureWebhook(ctx, set)
-		r.health.polled(err)
+		r.health.recordPoll(err)
 		wait := hookInterval
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			wait = pauses.Next(asked(err))
-			r.log.Warn("the webhook could not be looked after", "err", err, "wait", wait)
-			r.api.Renew()
+			wait = pauses.Next(retryAfter(err))
+			r.log.Warn("cannot check or set the webhook", "err", err, "wait", wait)
+			r.api.RenewConnections()
 		default:
 			set = true
 			pauses.Reset()
-			if why := info.undelivered(); why != "" && info.ErrorDate != lastError {
+			if why := info.postError(); why != "" && info.ErrorDate != lastError {
 				r.log.Error("telegram could not post updates: look at what stands in front of the bot", "address", r.hook.address, "reason", why, "waiting", info.Pending)
 			}
 			lastError = info.ErrorDate
@@ -103,13 +103,13 @@ func (r *receiver) serve(ctx context.Context) {
 	}
 }
 
-// ensureWebhook sets the webhook at first, and again if it was removed. Setting it again changes nothing.
+// ensureWebhook sets the webhook at first, and again if it was removed. Setting it again is harmless.
 func (r *receiver) ensureWebhook(ctx context.Context, set bool) (info webhookInfo, err error) {
 	if set {
-		if info, err = r.api.webhook(ctx); err != nil || info.URL == r.hook.address {
+		if info, err = r.api.getWebhook(ctx); err != nil || info.URL == r.hook.address {
 			return info, err
 		}
-		r.log.Warn("the webhook was taken away and is set again: does another program use this token?")
+		r.log.Warn("the webhook was removed and is set again: does another program use this token?")
 	}
 	err = r.api.call(ctx, "setWebhook", tgbotapi.Params{
 		"url": r.hook.address, "secret_token": r.hook.secret, "allowed_updates": allowedUpdates,
@@ -121,42 +121,42 @@ func (r *receiver) ensureWebhook(ctx context.Context, set bool) (info webhookInf
 func (h *hook) begin(r *receiver) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.open = r
+	h.receiver = r
 }
 
 // end stops accepting updates, and waits for those that are being accepted.
 func (h *hook) end() {
 	h.mu.Lock()
-	h.open = nil
-	for _, cancel := range h.active {
+	h.receiver = nil
+	for _, cancel := range h.requests {
 		cancel()
 	}
 	h.mu.Unlock()
-	h.ended.Wait()
+	h.running.Wait()
 }
 
-// enter counts a running request. The caller calls leave at its end; it is nil if no Run is under way.
-func (h *hook) enter(req *http.Request) (r *receiver, ctx context.Context, leave func()) {
+// track counts a running request. The caller calls leave at its end. r is nil if no Run is active.
+func (h *hook) track(req *http.Request) (r *receiver, ctx context.Context, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.open == nil {
+	if h.receiver == nil {
 		return nil, nil, nil
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), acceptTimeout)
-	h.active[req] = cancel
-	h.ended.Add(1)
-	return h.open, ctx, func() {
+	h.requests[req] = cancel
+	h.running.Add(1)
+	return h.receiver, ctx, func() {
 		cancel()
 		h.mu.Lock()
-		delete(h.active, req)
+		delete(h.requests, req)
 		h.mu.Unlock()
-		h.ended.Done()
+		h.running.Done()
 	}
 }
 
-// Events serves posted updates, if the webhook is on. It rejects requests without the secret, and
-// answers 200 only once an update is accepted: after any other answer Telegram posts it again, and
-// holds back later updates of its chat.
+// Events serves posted updates, if the webhook is enabled. It rejects requests without the secret, and
+// answers 200 only once an update is accepted. After any other answer Telegram posts the update again,
+// and holds back later updates in its chat.
 func (p *Platform) Events() http.Handler { return http.HandlerFunc(p.serveUpdate) }
 
 func (p *Platform) serveUpdate(w http.ResponseWriter, req *http.Request) {
@@ -171,8 +171,8 @@ func (p *Platform) serveUpdate(w http.ResponseWriter, req *http.Request) {
 		return
 	case subtle.ConstantTimeCompare([]byte(req.Header.Get(secretHeader)), []byte(h.secret)) != 1:
 		h.refused.Add(1)
-		h.told.Do(func() {
-			p.log.Warn("requests refused: they are not telegram's", "count", h.refused.Swap(0))
+		h.logLimit.Do(func() {
+			p.log.Warn("requests refused: they are not from telegram", "count", h.refused.Swap(0))
 		})
 		http.Error(w, "not telegram's", http.StatusUnauthorized)
 		return
@@ -182,21 +182,21 @@ func (p *Platform) serveUpdate(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, http.StatusText(status), status)
 		return
 	}
-	r, ctx, leave := h.enter(req)
+	r, ctx, leave := h.track(req)
 	if r == nil {
 		unavailable(w, "not running")
 		return
 	}
 	defer leave()
-	if err := r.posted(ctx, raw); errors.Is(err, errNoUpdate) {
+	if err := r.acceptPosted(ctx, raw); errors.Is(err, errNoUpdate) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	} else if err != nil {
-		p.log.Error("update not accepted: it stays at telegram", "err", err)
+		p.log.Error("update not accepted: telegram will post it again", "err", err)
 		unavailable(w, "not accepted")
 	}
 }
 
-// readUpdate returns the body of a request, or the status of a refusal.
+// readUpdate returns the body of a request, or the status to refuse it with.
 func readUpdate(w http.ResponseWriter, req *http.Request) (json.RawMessage, int) {
 	if media, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return nil, http.StatusUnsupportedMediaType
@@ -212,24 +212,24 @@ func readUpdate(w http.ResponseWriter, req *http.Request) (json.RawMessage, int)
 	return body, http.StatusOK
 }
 
-// unavailable asks Telegram to post again soon; by itself it would wait ever longer.
+// unavailable asks Telegram to post again soon; without that, it would wait longer each time.
 func unavailable(w http.ResponseWriter, why string) {
-	w.Header().Set("Retry-After", strconv.Itoa(int(askAgain/time.Second)))
+	w.Header().Set("Retry-After", strconv.Itoa(int(retryDelay/time.Second)))
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-var errNoUpdate = errors.New("telegram: that is no update")
+var errNoUpdate = errors.New("telegram: not an update")
 
-// posted passes one update to the inbox.
-func (r *receiver) posted(ctx context.Context, raw json.RawMessage) error {
+// acceptPosted passes one posted update to the inbox.
+func (r *receiver) acceptPosted(ctx context.Context, raw json.RawMessage) error {
 	decode := r.decode
 	decode.commands = *r.commands.Load()
-	_, known, err := r.give(ctx, &decode, []json.RawMessage{raw})
+	_, known, err := r.deliver(ctx, &decode, []json.RawMessage{raw})
 	if err == nil && !known {
 		return errNoUpdate
 	}
 	if err == nil || ctx.Err() == nil {
-		r.health.accepted(err)
+		r.health.endAccept(err)
 	}
 	return err
 }

@@ -52,7 +52,7 @@ func newPostedStage(t *testing.T) *postedStage {
 	b.behind.Store(&[]*Platform{})
 	web := httptest.NewTLSServer(b)
 	t.Cleanup(web.Close)
-	return &postedStage{newStage(t, emulator.Config{Webhooks: web.Client(), WebhookRetry: 10 * time.Millisecond}), b, web.URL}
+	return &postedStage{newStage(t, emulator.Config{WebhookClient: web.Client(), WebhookRetryDelay: 10 * time.Millisecond}), b, web.URL}
 }
 
 // join puts one more platform behind the balancer.
@@ -125,7 +125,7 @@ func TestWebhookOnSeveralReplicas(t *testing.T) {
 	defer run(t, s.join(t, nil), in)()
 	defer run(t, s.join(t, nil), in)()
 	stop := run(t, s.join(t, nil), in)
-	s.until(t, func(st emulator.State) bool { return st.Calls("setwebhook") == 3 })
+	s.until(t, func(st emulator.State) bool { return st.CallCount("setwebhook") == 3 })
 	for i := range 6 {
 		s.say(t, s.ann, fmt.Sprint("direct ", i), nil)
 		s.say(t, group, fmt.Sprint("/ask@", s.Bot().Username, " ", i), nil)
@@ -134,7 +134,7 @@ func TestWebhookOnSeveralReplicas(t *testing.T) {
 		}
 	}
 	in.wait(t, atLeast(12))
-	s.until(t, func(st emulator.State) bool { return st.Pending() == 0 })
+	s.until(t, func(st emulator.State) bool { return st.PendingCount() == 0 })
 	seen := map[string][]string{}
 	for _, m := range in.accepted {
 		if m.Chat.ID != fmt.Sprint(s.ann) {
@@ -166,7 +166,7 @@ func TestWebhookAlbums(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.until(t, func(st emulator.State) bool { return st.Pending() == 0 && st.Calls("setwebhook") == 2 })
+	s.until(t, func(st emulator.State) bool { return st.PendingCount() == 0 && st.CallCount("setwebhook") == 2 })
 	if got := in.wait(t, atLeast(5)); len(got) != 5 || got[0].Text != "look" {
 		t.Errorf("accepted %+v", got)
 	}
@@ -177,33 +177,33 @@ func TestAnAlbumGoesOnAfterARestart(t *testing.T) {
 	store := openStore(t)
 	raws := readBatch(t, "testdata/updates/album.json")
 	d := newDecoder()
-	d.albums = newAlbums(store)
-	if events, _, _, err := d.batch(t.Context(), raws[1:2]); len(events) != 1 || err != nil {
+	d.albums = newAlbumStore(store)
+	if events, _, _, err := d.decodeBatch(t.Context(), raws[1:2]); len(events) != 1 || err != nil {
 		t.Fatalf("the item with the mention gave %v, %v", events, err)
 	}
-	d.albums = newAlbums(store)
-	if events, _, _, err := d.batch(t.Context(), raws[:1]); len(events) != 1 || err != nil {
+	d.albums = newAlbumStore(store)
+	if events, _, _, err := d.decodeBatch(t.Context(), raws[:1]); len(events) != 1 || err != nil {
 		t.Errorf("a later item gave %v, %v", events, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	d.albums = newAlbums(store)
-	if events, _, _, err := d.batch(ended, raws[:1]); len(events) != 0 || err == nil {
+	d.albums = newAlbumStore(store)
+	if events, _, _, err := d.decodeBatch(ended, raws[:1]); len(events) != 0 || err == nil {
 		t.Errorf("where the store does not tell: %v, %v", events, err)
 	}
 }
 
 func TestAlbumsAreBounded(t *testing.T) {
 	store := openStore(t)
-	a, b := newAlbums(store), newAlbums(store)
-	for i := range keptAlbums + 1 {
+	a, b := newAlbumStore(store), newAlbumStore(store)
+	for i := range maxStoredAlbums + 1 {
 		if err := a.add(t.Context(), album{int64(-i), "g"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for i, want := range map[int]bool{0: false, keptAlbums: true} {
+	for i, want := range map[int]bool{0: false, maxStoredAlbums: true} {
 		one := album{int64(-i), "g"}
-		if err := b.find(t.Context(), one); err != nil || b.known.Has(one) != want {
+		if err := b.refresh(t.Context(), one); err != nil || b.known.Has(one) != want {
 			t.Errorf("album %d: %v, %v", i, b.known.Has(one), err)
 		}
 	}
@@ -312,7 +312,7 @@ func TestWebhookIsKept(t *testing.T) {
 			}
 			return refusal(400, "Bad Request: "+method)
 		})
-		if err := p.hook.arm(testToken, "https://bot.example/path"); err != nil {
+		if err := p.hook.configure(testToken, "https://bot.example/path"); err != nil {
 			t.Fatal(err)
 		}
 		stop := run(t, p, newInbox())
@@ -337,7 +337,7 @@ func TestWebhookIsKept(t *testing.T) {
 		}
 		hook.Store(nil)
 		time.Sleep(2 * time.Minute)
-		if hook.Load() == nil || !strings.Contains(logged.String(), "taken away") {
+		if hook.Load() == nil || !strings.Contains(logged.String(), "webhook was removed") {
 			t.Error("the webhook is not set again")
 		}
 		if err := p.Health(); err != nil {
@@ -359,7 +359,7 @@ func TestWebhookHealthComesBack(t *testing.T) {
 			}
 			return ok(`true`)
 		})
-		if err := p.hook.arm(testToken, "https://bot.example"); err != nil {
+		if err := p.hook.configure(testToken, "https://bot.example"); err != nil {
 			t.Fatal(err)
 		}
 		stop := run(t, p, newInbox(errors.New("disk full")))
@@ -370,7 +370,7 @@ func TestWebhookHealthComesBack(t *testing.T) {
 		if err := p.Health(); err == nil || !strings.Contains(err.Error(), "disk full") {
 			t.Errorf("Health = %v", err)
 		}
-		time.Sleep(postedPatience)
+		time.Sleep(unhealthyPeriod)
 		if err := p.Health(); err != nil {
 			t.Errorf("Health later = %v", err)
 		}
@@ -457,7 +457,7 @@ func FuzzPosted(f *testing.F) {
 		f.Fatal(err)
 	}
 	in := newInbox()
-	r := &receiver{Platform: p, in: in, editions: newEditions(), slots: make(chan struct{}), decode: decoder{
+	r := &receiver{Platform: p, in: in, seenTexts: newSeenTexts(), slots: make(chan struct{}), decode: decoder{
 		self: user{ID: 42, Username: "oneclaw_bot"}, albums: p.albums, forums: p.forums, log: p.log,
 	}}
 	p.hook.begin(r)

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// AuditArguments returns the identifying arguments of a call ([Tool.Names]) for the audit, as "name=exec
-// enabled=false". mask takes secrets out of a value.
+// AuditArguments returns the identifying arguments of a call ([Tool.AuditedArguments]) for the audit, as "name=exec
+// enabled=false". mask masks the secrets in a value.
 func AuditArguments(tool Tool, arguments json.RawMessage, mask func(string) string) string {
 	var given map[string]any
-	_ = json.Unmarshal(arguments, &given) // unreadable arguments name nothing
+	_ = json.Unmarshal(arguments, &given) // unreadable arguments identify nothing
 	var all []string
-	for _, name := range tool.Names {
+	for _, name := range tool.AuditedArguments {
 		switch value := given[name].(type) {
 		case string:
-			all = append(all, name+"="+oneLine(mask(value), maxDoing))
+			all = append(all, name+"="+oneLine(mask(value), maxActivity))
 		case bool:
 			all = append(all, fmt.Sprintf("%s=%t", name, value))
 		}
@@ -23,8 +23,8 @@ func AuditArguments(tool Tool, arguments json.RawMessage, mask func(string) stri
 	return strings.Join(all, " ")
 }
 
-// parseNames parses a tool's list of identifying arguments.
-func parseNames(raw, parameters json.RawMessage) (names []string, err error) {
+// parseAuditedArguments parses a tool's list of identifying arguments.
+func parseAuditedArguments(raw, parameters json.RawMessage) (names []string, err error) {
 	var schema struct{ Properties map[string]json.RawMessage }
 	if raw == nil {
 		return nil, nil
@@ -34,7 +34,7 @@ func parseNames(raw, parameters json.RawMessage) (names []string, err error) {
 	}
 	for _, name := range names {
 		if _, ok := schema.Properties[name]; !ok {
-			return nil, fmt.Errorf("names has %q, which is no parameter", oneLine(name, maxEcho))
+			return nil, fmt.Errorf("names lists %q, which is not a parameter", oneLine(name, maxEcho))
 		}
 	}
 	return names, nil

@@ -6,44 +6,44 @@ import (
 	"time"
 )
 
-// Question is what a tool asks, during a call, of the person on whose behalf it runs. Its texts
+// Question is a question that a tool asks the user on whose behalf it runs, during a call. Its texts
 // are not trusted.
 type Question struct {
-	// From is the asker's name for people.
+	// From is the display name of the asker.
 	From string `json:"from"`
-	// Text is the question, plain.
+	// Text is the question in plain text.
 	Text string `json:"text"`
-	// Fields are the form. Without fields the person only agrees.
+	// Fields are the fields of the form. Without fields the user only agrees.
 	Fields []Field `json:"fields,omitempty"`
-	// URL, if not empty, is an https address that the person is asked to open. Then there are no
-	// fields.
+	// URL, if not empty, is an https address that the user is asked to open. A question with a URL has
+	// no fields.
 	URL string `json:"url,omitempty"`
-	// Done, if not nil, is closed once the person has completed what URL is for.
+	// Done, if not nil, is closed once the user has completed the steps at URL.
 	Done <-chan struct{} `json:"-"`
 }
 
-// Field is a part of a form.
+// Field is a field of a form.
 type Field struct {
-	Name  string    `json:"name"`
-	Title string    `json:"title,omitempty"`
-	About string    `json:"about,omitempty"`
-	Type  FieldType `json:"type"`
+	Name        string    `json:"name"`
+	Title       string    `json:"title,omitempty"`
+	Description string    `json:"about,omitempty"`
+	Type        FieldType `json:"type"`
 	// Required fields cannot be left out.
 	Required bool `json:"required,omitempty"`
 	// Default, if not nil, is the suggested value, of the type of [Answer.Values].
 	Default any `json:"default,omitempty"`
-	// Choices are the options of a FieldChoose or FieldPick.
+	// Choices are the options of a [FieldChooseOne] or [FieldChooseMany].
 	Choices []FieldChoice `json:"choices,omitempty"`
-	// Least and Most bound a number, the characters of a text, or how many options are chosen.
-	Least *float64 `json:"least,omitempty"`
-	Most  *float64 `json:"most,omitempty"`
-	// Format of a text is email, uri, date or date-time; empty for any. Pattern is a regular
-	// expression that it must match.
+	// Min and Max bound a number, the characters of a text, or the number of chosen options.
+	Min *float64 `json:"least,omitempty"`
+	Max *float64 `json:"most,omitempty"`
+	// Format is the format of a text: email, uri, date, date-time, or empty for any. Pattern is a
+	// regular expression that the text must match.
 	Format  string `json:"format,omitempty"`
 	Pattern string `json:"pattern,omitempty"`
 }
 
-// FieldChoice is an option.
+// FieldChoice is an option of a [Field].
 type FieldChoice struct {
 	Value string `json:"value"`
 	Title string `json:"title,omitempty"`
@@ -77,33 +77,33 @@ const (
 	AnswerAccept AnswerAction = "accept"
 	// AnswerDecline: the user refused, or cannot be asked.
 	AnswerDecline AnswerAction = "decline"
-	// AnswerCancel: the person dismissed it, or did not answer in time.
+	// AnswerCancel: the user dismissed the question, or did not answer in time.
 	AnswerCancel AnswerAction = "cancel"
 )
 
-// askerKey is the context key of the function that asks people.
+// askerKey is the context key of the function that asks the user.
 type askerKey struct{}
 
-// WithAsker returns a context in which tools can ask the person on whose behalf they run.
+// WithAsker returns a context in which tools can ask the user on whose behalf they run.
 func WithAsker(ctx context.Context, ask func(ctx context.Context, q Question) (Answer, error)) context.Context {
 	return context.WithValue(ctx, askerKey{}, ask)
 }
 
-// CanAsk reports whether a tool can ask a person in this context.
+// CanAsk reports whether a tool can ask the user in this context.
 func CanAsk(ctx context.Context) bool {
 	_, asks := ctx.Value(askerKey{}).(func(context.Context, Question) (Answer, error))
 	return asks
 }
 
-// Ask asks the person on whose behalf a tool runs, and waits for the answer. If no person can be
-// asked, that is [AnswerDecline]. Meanwhile the timeouts of [WithPausableTimeout] are paused. An error means
-// that the call is over.
+// Ask asks the user on whose behalf a tool runs, and waits for the answer. If the user cannot be
+// asked, the answer is [AnswerDecline]. During the wait, the timeouts of [WithPausableTimeout] are
+// paused. An error means that the call is over.
 func Ask(ctx context.Context, q Question) (Answer, error) {
 	ask, asks := ctx.Value(askerKey{}).(func(context.Context, Question) (Answer, error))
 	if !asks {
 		return Answer{Action: AnswerDecline}, nil
 	}
-	limits, _ := ctx.Value(limitKey{}).(*pausableTimeout)
+	limits, _ := ctx.Value(pausableTimeoutKey{}).(*pausableTimeout)
 	for l := limits; l != nil; l = l.outer {
 		l.pause()
 		defer l.resume()
@@ -111,31 +111,31 @@ func Ask(ctx context.Context, q Question) (Answer, error) {
 	return ask(ctx, q)
 }
 
-// limitKey is the context key of the innermost limit.
-type limitKey struct{}
+// pausableTimeoutKey is the context key of the innermost [pausableTimeout].
+type pausableTimeoutKey struct{}
 
-// pausableTimeout is a pausable timeout.
+// pausableTimeout is a timeout made by [WithPausableTimeout].
 type pausableTimeout struct {
-	outer *pausableTimeout
-	time  time.Duration
+	outer    *pausableTimeout
+	duration time.Duration
 
-	mu    sync.Mutex
-	timer *time.Timer
-	held  int
-	over  bool
+	mu      sync.Mutex
+	timer   *time.Timer
+	pauses  int
+	stopped bool
 }
 
-// WithPausableTimeout is [context.WithTimeout] for calls that may ask people: while [Ask] waits the timeout is
-// paused, and afterwards it starts anew. The cause of its end is [context.DeadlineExceeded]; the
-// context reports no deadline.
+// WithPausableTimeout is [context.WithTimeout] for calls that may ask users. While [Ask] waits, the
+// timeout is paused; afterwards it starts from the beginning. When it expires, the context is canceled
+// with the cause [context.DeadlineExceeded]. The context reports no deadline.
 func WithPausableTimeout(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	l := &pausableTimeout{time: within, timer: time.AfterFunc(within, func() { cancel(context.DeadlineExceeded) })}
-	l.outer, _ = ctx.Value(limitKey{}).(*pausableTimeout)
-	return context.WithValue(ctx, limitKey{}, l), func() {
+	l := &pausableTimeout{duration: within, timer: time.AfterFunc(within, func() { cancel(context.DeadlineExceeded) })}
+	l.outer, _ = ctx.Value(pausableTimeoutKey{}).(*pausableTimeout)
+	return context.WithValue(ctx, pausableTimeoutKey{}, l), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.over = true
+		l.stopped = true
 		l.timer.Stop()
 		cancel(nil)
 	}
@@ -144,14 +144,14 @@ func WithPausableTimeout(ctx context.Context, within time.Duration) (context.Con
 func (l *pausableTimeout) pause() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held++
+	l.pauses++
 	l.timer.Stop()
 }
 
 func (l *pausableTimeout) resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.held--; l.held == 0 && !l.over {
-		l.timer.Reset(l.time)
+	if l.pauses--; l.pauses == 0 && !l.stopped {
+		l.timer.Reset(l.duration)
 	}
 }

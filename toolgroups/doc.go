@@ -3,6 +3,6 @@
 // the model has loaded that group by name with load_tool_group.
 //
 // A [Registry] holds all tools of the bot and is immutable; a change of tools builds a new one.
-// A [Set] holds what one conversation can use: the registry and its loaded groups, in first-load
-// order. Groups come from manifests (JSON).
+// A [Set] holds the tools that one conversation can use: the registry and the groups loaded by the
+// conversation, in first-load order. Groups come from manifests (JSON).
 package toolgroups

@@ -10,13 +10,13 @@ import (
 	"unicode"
 )
 
-// Bounds in characters: of the description of a call, and of an argument in it.
-const maxDoing, maxNamed = 60, 32
+// Bounds of the description of a call and of an argument in it, in characters.
+const maxActivity, maxActivityArgument = 60, 32
 
-// named matches an argument in [Tool.Doing].
-var named = regexp.MustCompile(`\s*\{([a-zA-Z0-9_]+)\}`)
+// placeholder matches the placeholder of an argument in [Tool.Activity].
+var placeholder = regexp.MustCompile(`\s*\{([a-zA-Z0-9_]+)\}`)
 
-// verbs maps verbs in the names of tools to their form for people.
+// verbs maps the verbs in tool names to the participles shown to users.
 var verbs = map[string]string{
 	"add": "adding", "append": "adding", "apply": "applying", "archive": "archiving", "ask": "asking", "analyze": "analysing",
 	"browse": "browsing", "build": "building", "call": "calling", "cancel": "cancelling", "check": "checking", "clear": "clearing",
@@ -37,9 +37,9 @@ var verbs = map[string]string{
 // subjects are the arguments that best identify a call, best first.
 var subjects = []string{"path", "file_path", "file", "filename", "url", "title", "subject", "query", "name", "summary"}
 
-// Doing describes a call for people in one line of at most 60 characters: with [Tool.Doing],
-// otherwise from the name of the tool. mask takes secrets out of a value; nil leaves it.
-func Doing(tool Tool, arguments json.RawMessage, mask func(string) string) string {
+// DescribeCall describes a call to users in one line of at most 60 characters, with [Tool.Activity]
+// or else the name of the tool. mask masks the secrets in a value; nil leaves values unchanged.
+func DescribeCall(tool Tool, arguments json.RawMessage, mask func(string) string) string {
 	var given map[string]any
 	_ = json.Unmarshal(arguments, &given)
 	about := func(name string) string {
@@ -47,24 +47,24 @@ func Doing(tool Tool, arguments json.RawMessage, mask func(string) string) strin
 		if mask != nil && value != "" {
 			value = mask(value)
 		}
-		return subject(name, value)
+		return shortenArgument(name, value)
 	}
-	if tool.Doing != "" {
-		return oneLine(named.ReplaceAllStringFunc(tool.Doing, func(place string) string {
+	if tool.Activity != "" {
+		return oneLine(placeholder.ReplaceAllStringFunc(tool.Activity, func(place string) string {
 			value := about(strings.Trim(strings.TrimSpace(place), "{}"))
 			if value == "" {
 				return ""
 			}
 			return place[:strings.IndexByte(place, '{')] + value
-		}), maxDoing)
+		}), maxActivity)
 	}
 	text := nameInWords(tool.Name)
 	for _, name := range subjects {
 		if value := about(name); value != "" {
-			return oneLine(text+": "+value, maxDoing)
+			return oneLine(text+": "+value, maxActivity)
 		}
 	}
-	return oneLine(text, maxDoing)
+	return oneLine(text, maxActivity)
 }
 
 // nameInWords turns the name of a tool into words: create_event of calendar becomes "creating event
@@ -99,18 +99,18 @@ func splitCamelCase(name string) string {
 	return b.String()
 }
 
-// subject shortens an argument for people: a file loses its folders, an address everything that
-// may be secret.
-func subject(name, value string) string {
+// shortenArgument shortens an argument for users: a file path to its base name, a URL to the parts
+// that cannot be secret.
+func shortenArgument(name, value string) string {
 	if u, err := url.Parse(strings.TrimSpace(value)); err == nil && u.Host != "" {
 		value = u.Hostname() + strings.TrimRight(u.Path, "/")
 	} else if _, rest, is := strings.Cut(value, "://"); is {
-		host, _, _ := strings.Cut(rest, "/") // something in it was masked
+		host, _, _ := strings.Cut(rest, "/") // part of the URL was masked
 		value = host[strings.LastIndexByte(host, '@')+1:]
 	} else if strings.Contains(name, "path") || strings.Contains(name, "file") {
 		if value = strings.TrimRight(strings.TrimSpace(value), "/"); value != "" {
 			value = path.Base(value)
 		}
 	}
-	return oneLine(value, maxNamed)
+	return oneLine(value, maxActivityArgument)
 }

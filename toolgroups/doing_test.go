@@ -31,8 +31,8 @@ func TestWhatACallDoesInEverydayWords(t *testing.T) {
 		{"read", "", `{"path":"/"}`, "reading"},
 		{"write_file", "", `{"path":"` + strings.Repeat("long", 40) + `"}`, "writing file: " + strings.Repeat("long", 7) + "lon…"},
 	} {
-		tool := toolgroups.Tool{Name: tt.name, Doing: tt.doing}
-		if got := toolgroups.Doing(tool, json.RawMessage(tt.arguments), hide); got != tt.want {
+		tool := toolgroups.Tool{Name: tt.name, Activity: tt.doing}
+		if got := toolgroups.DescribeCall(tool, json.RawMessage(tt.arguments), hide); got != tt.want {
 			t.Errorf("%s %s: %q, want %q", tt.name, tt.arguments, got, tt.want)
 		}
 	}
@@ -47,8 +47,8 @@ func TestWhatACallDoesIsOneShortLine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tool := toolgroups.Tool{Name: rapid.String().Draw(t, "name"), Doing: rapid.SampledFrom([]string{"", "reading {path}", "{url}", "{query} {path}"}).Draw(t, "doing")}
-		got := toolgroups.Doing(tool, arguments, hide)
+		tool := toolgroups.Tool{Name: rapid.String().Draw(t, "name"), Activity: rapid.SampledFrom([]string{"", "reading {path}", "{url}", "{query} {path}"}).Draw(t, "doing")}
+		got := toolgroups.DescribeCall(tool, arguments, hide)
 		if utf8.RuneCountInString(got) > 60 || strings.ContainsAny(got, "\n\r\u202e\u200b") || strings.Contains(got, "hunter2") {
 			t.Fatalf("%q", got)
 		}

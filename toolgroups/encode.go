@@ -8,8 +8,8 @@ import (
 )
 
 // EncodeTools returns the tools array of a Chat Completions request. The encoding is
-// deterministic: if one list is a prefix of another, so is its encoding (but for the closing
-// bracket).
+// deterministic: if one list is a prefix of another, so is its encoding, except for the closing
+// bracket.
 func EncodeTools(tools []Tool) json.RawMessage {
 	return EncodeToolsAs(tools, `{"type":"function","function":{`, `}}`)
 }
@@ -29,7 +29,7 @@ func EncodeToolsAs(tools []Tool, before, after string) json.RawMessage {
 			b.WriteByte(',')
 		}
 		b.WriteString(before)
-		b.Write(tools[i].encoded())
+		b.Write(tools[i].encode())
 		b.WriteString(after)
 	}
 	b.WriteByte(']')
@@ -44,8 +44,8 @@ func (t *Tool) Schema() json.RawMessage {
 	return t.Parameters
 }
 
-// encoded returns the members of a tool in a tools array.
-func (t *Tool) encoded() []byte {
+// encode returns the JSON members of a tool in a tools array.
+func (t *Tool) encode() []byte {
 	if t.wire != nil {
 		return t.wire
 	}
@@ -70,7 +70,7 @@ func EstimateTokens(tools []Tool) int {
 	return size / 4
 }
 
-// wireSize returns the number of characters of a tool in a tools array.
+// wireSize returns the number of characters that a tool takes in a tools array.
 func wireSize(t Tool) int { return utf8.RuneCount(EncodeTools([]Tool{t})) - len("[]") }
 
 // quoteJSON encodes a string as JSON without HTML escapes.

@@ -7,10 +7,10 @@ import (
 	"path"
 )
 
-// GroupOf returns the group described by the embedded manifest name.json, with its functions.
+// ReadGroup reads a group from the manifest name.json in files and binds its tools to handlers.
 // Any mistake in the manifest is an error.
-func GroupOf(files fs.FS, name string, handlers map[string]Handler) (Group, error) {
-	m, err := manifestOf(files, name, handlers)
+func ReadGroup(files fs.FS, name string, handlers map[string]Handler) (Group, error) {
+	m, err := readManifest(files, name, handlers)
 	if err == nil && m.Group == nil {
 		err = fmt.Errorf("%s.json: it holds no group", name)
 	}
@@ -20,9 +20,9 @@ func GroupOf(files fs.FS, name string, handlers map[string]Handler) (Group, erro
 	return *m.Group, nil
 }
 
-// ToolOf is [GroupOf] for the manifest of a core tool.
-func ToolOf(files fs.FS, name string, run Handler) (Tool, error) {
-	m, err := manifestOf(files, name, map[string]Handler{name: run})
+// ReadTool is [ReadGroup] for the manifest of a core tool.
+func ReadTool(files fs.FS, name string, run Handler) (Tool, error) {
+	m, err := readManifest(files, name, map[string]Handler{name: run})
 	if err == nil && m.Tool == nil {
 		err = fmt.Errorf("%s.json: it holds no tool", name)
 	}
@@ -32,7 +32,7 @@ func ToolOf(files fs.FS, name string, run Handler) (Tool, error) {
 	return *m.Tool, nil
 }
 
-func manifestOf(files fs.FS, name string, handlers map[string]Handler) (Manifest, error) {
+func readManifest(files fs.FS, name string, handlers map[string]Handler) (Manifest, error) {
 	data, err := fs.ReadFile(files, name+".json")
 	if err != nil {
 		return Manifest{}, err

@@ -28,7 +28,7 @@ func fake(name string) toolgroups.Tool {
 		Description: "Does " + name,
 		Parameters:  json.RawMessage(`{"type":"object","properties":{"q":{"type":"string"}}}`),
 		Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-			return toolgroups.Text("ran %s", call.Name)
+			return toolgroups.TextResult("ran %s", call.Name)
 		},
 	}
 }

@@ -38,7 +38,7 @@ func JoinPrompt(prompt, listing string) string {
 }
 
 // oneLine folds white space and control characters into single spaces, drops invisible and
-// bidirectional control characters, and cuts.
+// bidirectional control characters, and shortens the text to limit characters.
 func oneLine(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -62,8 +62,8 @@ func displayName(name string) string {
 	return strings.Join(words, " ")
 }
 
-// description makes a description from the names of a group and its tools.
-func description(name string, tools []Tool) string {
+// defaultDescription makes a description from the names of a group and its tools.
+func defaultDescription(name string, tools []Tool) string {
 	if len(tools) == 0 {
 		return "Tools of the group " + name
 	}

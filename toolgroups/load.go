@@ -13,7 +13,7 @@ import (
 // LoadToolGroup is the name of the core tool that loads a group.
 const LoadToolGroup = "load_tool_group"
 
-// Codes of errors of load_tool_group.
+// Error codes of load_tool_group.
 const (
 	CodeMissingParameter = "missing_parameter"
 	CodeUnknownGroup     = "not_found"
@@ -23,27 +23,27 @@ const (
 // maxEcho bounds an unknown name that is repeated to the model, in characters.
 const maxEcho = 64
 
-// loadTool returns load_tool_group, whose function is in [Set]. It reads its arguments itself,
-// because the answer to a missing one is fixed (S3).
-func loadTool() Tool {
+// newLoadTool returns the tool load_tool_group, which [Set] runs. The tool parses its arguments itself
+// because the specification fixes the answer to a missing argument (S3).
+func newLoadTool() Tool {
 	return Tool{
-		Name:         LoadToolGroup,
-		Description:  "Load a tool group. You MUST load it before you can use its tools, which stay available for the rest of this conversation.",
-		Parameters:   json.RawMessage(`{"type":"object","properties":{"group_name":{"type":"string"}},"required":["group_name"]}`),
-		Doing:        "getting tools ready",
-		Timeout:      5 * time.Second,
-		Effect:       ReadOnly,
-		OwnArguments: true,
-		OwnText:      true,
+		Name:            LoadToolGroup,
+		Description:     "Load a tool group. You MUST load it before you can use its tools, which stay available for the rest of this conversation.",
+		Parameters:      json.RawMessage(`{"type":"object","properties":{"group_name":{"type":"string"}},"required":["group_name"]}`),
+		Activity:        "getting tools ready",
+		Timeout:         5 * time.Second,
+		Effect:          ReadOnly,
+		ChecksArguments: true,
+		BoundsText:      true,
 		Run: func(context.Context, Call) (Result, error) {
-			return Result{}, Errorf(CodeNotAvailable, unavailable, LoadToolGroup)
+			return Result{}, Errorf(CodeNotAvailable, unavailableFormat, LoadToolGroup)
 		},
 	}
 }
 
-// LoadArgument returns the group that a call of load_tool_group asks for, trimmed; false if
-// there is none. Loading and restoring loads from a history both use it.
-func LoadArgument(arguments json.RawMessage) (string, bool) {
+// ParseLoadArgument returns the trimmed group name in the arguments of a load_tool_group call, or
+// false if there is none. It serves new loads and the restoring of loads from a history.
+func ParseLoadArgument(arguments json.RawMessage) (string, bool) {
 	fixed, err := RepairArguments(arguments)
 	if err != nil {
 		return "", false
@@ -58,7 +58,7 @@ func LoadArgument(arguments json.RawMessage) (string, bool) {
 
 // load runs load_tool_group in this conversation. text is [Route].LoadText.
 func (s *Set) load(call Call, ticket int, text func([]string, string, []Tool) string) (Result, error) {
-	name, ok := LoadArgument(call.Arguments)
+	name, ok := ParseLoadArgument(call.Arguments)
 	if !ok {
 		return Result{}, Errorf(CodeMissingParameter, "Required parameter 'group_name' is missing.")
 	}
@@ -70,7 +70,7 @@ func (s *Set) load(call Call, ticket int, text func([]string, string, []Tool) st
 	}
 	group := reg.groups[i]
 	if call.Role < group.Role {
-		return Result{}, denied("load the tool group '"+name+"'", group.Role)
+		return Result{}, deniedError("load the tool group '"+name+"'", group.Role)
 	}
 	tools := slices.DeleteFunc(reg.groupTools(name), call.Hides)
 	if len(tools) == 0 {
@@ -107,7 +107,7 @@ func LoadText(display string, tools []Tool, limit int) string {
 	return b.String()
 }
 
-// ShortLoadText cuts the answer to a load down to the names of the tools.
+// ShortLoadText shortens the answer to a load to the names of the tools.
 func ShortLoadText(text string) string {
 	head, list, _ := strings.Cut(text, "\n")
 	var names []string

@@ -82,7 +82,7 @@ func TestLoadReadsItsArgument(t *testing.T) {
 		{`["pdf"]`, "", false},
 		{`{}`, "", false},
 	} {
-		if got, ok := toolgroups.LoadArgument(json.RawMessage(tc.in)); got != tc.want || ok != tc.ok {
+		if got, ok := toolgroups.ParseLoadArgument(json.RawMessage(tc.in)); got != tc.want || ok != tc.ok {
 			t.Errorf("%s: %q, %v", tc.in, got, ok)
 		}
 	}

@@ -21,9 +21,9 @@ const (
 	MaxTimeout = time.Hour
 )
 
-// functionName matches the name of a function in a manifest: a plain identifier, which is safe
+// functionNamePattern matches the name of a function in a manifest: a plain identifier, which is safe
 // to put into a script.
-var functionName = regexp.MustCompile(`^[a-zA-Z_$][a-zA-Z0-9_$]*$`)
+var functionNamePattern = regexp.MustCompile(`^[a-zA-Z_$][a-zA-Z0-9_$]*$`)
 
 // maxWireName bounds a name that providers accept, in characters.
 const maxWireName = 64
@@ -59,20 +59,20 @@ type Manifest struct {
 //
 // and whose others are tools: name, description, parameters, function (a key of handlers, which
 // may be nil; defaults to the name), timeout_s or timeoutSeconds, effect (read_only, changes,
-// consequential), role (user, admin, owner), doing ([Tool.Doing]) and names ([Tool.Names]).
-// source is the source of the group. Names pass through [WireName]. [NewRegistry] makes up a
-// missing description. Each error is one line that names the file and the entry; an entry with
-// an error is left out and the rest is used.
+// consequential), role (user, admin, owner), doing ([Tool.Activity]) and names ([Tool.AuditedArguments]).
+// source becomes [Group].Source. Names pass through [WireName]. [NewRegistry] generates a missing
+// description. Each error is one line that names the file and the entry. Entries with errors are
+// left out and the others are used.
 func ParseManifest(base string, data []byte, handlers map[string]Handler, source string) (Manifest, []error) {
 	p := parser{base: base, source: source, handlers: handlers}
-	m, err := p.file(data)
+	m, err := p.parseFile(data)
 	if err != nil {
 		p.fail("", err)
 	}
 	return m, p.errs
 }
 
-// parser collects the errors of one file.
+// parser parses one file and collects its errors.
 type parser struct {
 	base     string
 	source   string
@@ -87,7 +87,7 @@ func (p *parser) fail(entry string, err error) {
 	p.errs = append(p.errs, fmt.Errorf("%s.json: %s%w", p.base, entry, err))
 }
 
-func (p *parser) file(data []byte) (Manifest, error) {
+func (p *parser) parseFile(data []byte) (Manifest, error) {
 	if len(data) > MaxManifest {
 		return Manifest{}, fmt.Errorf("the file is larger than %d bytes", MaxManifest)
 	}
@@ -97,19 +97,19 @@ func (p *parser) file(data []byte) (Manifest, error) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
 	var raw json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
-		return Manifest{}, syntax(data, err)
+		return Manifest{}, addLine(data, err)
 	}
 	switch data[0] {
 	case '{':
-		return p.single(data)
+		return p.parseSingleTool(data)
 	case '[':
-		return p.list(data)
+		return p.parseGroup(data)
 	}
 	return Manifest{}, errors.New("the file must hold an object (one tool) or a list (a group)")
 }
 
-// syntax adds the line to a syntax error.
-func syntax(data []byte, err error) error {
+// addLine adds the line number to a syntax error.
+func addLine(data []byte, err error) error {
 	var at *json.SyntaxError
 	if !errors.As(err, &at) {
 		return err
@@ -118,8 +118,8 @@ func syntax(data []byte, err error) error {
 	return fmt.Errorf("line %d: %w", line, err)
 }
 
-func (p *parser) single(data []byte) (Manifest, error) {
-	tool, err := p.tool(data)
+func (p *parser) parseSingleTool(data []byte) (Manifest, error) {
+	tool, err := p.parseTool(data)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -129,7 +129,7 @@ func (p *parser) single(data []byte) (Manifest, error) {
 	return Manifest{Tool: &tool}, nil
 }
 
-func (p *parser) list(data []byte) (Manifest, error) {
+func (p *parser) parseGroup(data []byte) (Manifest, error) {
 	var entries []json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {
 		return Manifest{}, err
@@ -142,7 +142,7 @@ func (p *parser) list(data []byte) (Manifest, error) {
 	var head map[string]json.RawMessage
 	if json.Unmarshal(entries[0], &head) == nil && string(head["_meta"]) == "true" {
 		first = 1
-		if err := meta(head, &group); err != nil {
+		if err := parseMeta(head, &group); err != nil {
 			return Manifest{}, fmt.Errorf("_meta: %w", err)
 		}
 	}
@@ -150,22 +150,22 @@ func (p *parser) list(data []byte) (Manifest, error) {
 		p.fail("", fmt.Errorf("only the first %d of %d tools are taken", MaxGroupTools, n))
 		entries = entries[:first+MaxGroupTools]
 	}
-	p.tools(entries, first, &group)
+	p.parseTools(entries, first, &group)
 	if group.DisplayName == "" {
 		group.DisplayName = displayName(group.Name)
 		if first > 0 {
-			// Without _meta, as in the seed, only the first letter is a capital.
+			// With _meta but no display_name, only the first letter is a capital.
 			group.DisplayName = group.DisplayName[:1] + strings.ToLower(group.DisplayName[1:])
 		}
 	}
 	return Manifest{Group: &group}, nil
 }
 
-// tools adds the valid entries to the group.
-func (p *parser) tools(entries []json.RawMessage, first int, group *Group) {
+// parseTools adds the valid entries to the group.
+func (p *parser) parseTools(entries []json.RawMessage, first int, group *Group) {
 	seen := map[string]bool{}
 	for i, raw := range entries[first:] {
-		tool, err := p.tool(raw)
+		tool, err := p.parseTool(raw)
 		if err == nil && seen[tool.Name] {
 			err = errors.New("an earlier entry has the same name")
 		}
@@ -178,7 +178,7 @@ func (p *parser) tools(entries []json.RawMessage, first int, group *Group) {
 	}
 }
 
-// label names an entry, counting from 1.
+// label returns the name of an entry in an error, with its position counted from 1.
 func label(i int, name string) string {
 	if name == "" {
 		return fmt.Sprintf("entry %d", i+1)
@@ -186,17 +186,17 @@ func label(i int, name string) string {
 	return fmt.Sprintf("entry %d (%s)", i+1, oneLine(name, maxEcho))
 }
 
-// meta reads the _meta entry. Missing values and those of another type stay empty, but an
-// unreadable role is an error, because it was meant to restrict access.
-func meta(e map[string]json.RawMessage, group *Group) (err error) {
-	group.DisplayName = text(e["display_name"])
-	group.Description = text(e["description"])
+// parseMeta parses the _meta entry. Missing values and values of a wrong type stay empty, but an
+// invalid role is an error because it was meant to restrict access.
+func parseMeta(e map[string]json.RawMessage, group *Group) (err error) {
+	group.DisplayName = trimmedString(e["display_name"])
+	group.Description = trimmedString(e["description"])
 	group.Role, err = parseRole(e["role"])
 	return err
 }
 
-// text returns a JSON string, trimmed; "" for anything else.
-func text(raw json.RawMessage) string {
+// trimmedString returns the trimmed value of a JSON string; "" for anything else.
+func trimmedString(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
 		return ""
@@ -204,8 +204,8 @@ func text(raw json.RawMessage) string {
 	return strings.TrimSpace(s)
 }
 
-// tool reads one entry. On an error the result still has its name if that was readable.
-func (p *parser) tool(raw json.RawMessage) (Tool, error) {
+// parseTool parses one entry. On an error the result still has its name if the name is valid.
+func (p *parser) parseTool(raw json.RawMessage) (Tool, error) {
 	var e map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &e); err != nil || e == nil {
 		return Tool{}, errors.New("a tool must be an object")
@@ -213,13 +213,13 @@ func (p *parser) tool(raw json.RawMessage) (Tool, error) {
 	if _, ok := e["_meta"]; ok {
 		return Tool{}, errors.New(`_meta counts only as "_meta": true in the first entry of a list`)
 	}
-	t := Tool{Name: WireName(text(e["name"])), Description: text(e["description"]), Doing: text(e["doing"])}
+	t := Tool{Name: WireName(trimmedString(e["name"])), Description: trimmedString(e["description"]), Activity: trimmedString(e["doing"])}
 	if err := checkName(t); err != nil {
 		return t, err
 	}
-	function := cmp.Or(text(e["function"]), t.Name)
-	if f, ok := e["function"]; ok && !functionName.MatchString(text(f)) {
-		return t, fmt.Errorf("function must match %s", functionName)
+	function := cmp.Or(trimmedString(e["function"]), t.Name)
+	if f, ok := e["function"]; ok && !functionNamePattern.MatchString(trimmedString(f)) {
+		return t, fmt.Errorf("function must match %s", functionNamePattern)
 	}
 	t.Function = function
 	if t.Run = p.handlers[function]; t.Run == nil && p.handlers != nil {
@@ -229,11 +229,11 @@ func (p *parser) tool(raw json.RawMessage) (Tool, error) {
 	if t.Parameters, err = NormalizeParameters(e["parameters"]); err != nil {
 		return t, err
 	}
-	t.normal = t.Parameters
+	t.normalized = t.Parameters
 	if t.Timeout, err = parseTimeout(e); err != nil {
 		return t, err
 	}
-	if t.Names, err = parseNames(e["names"], t.Parameters); err != nil {
+	if t.AuditedArguments, err = parseAuditedArguments(e["names"], t.Parameters); err != nil {
 		return t, err
 	}
 	if t.Effect, err = parseEffect(e["effect"]); err != nil {
@@ -272,7 +272,7 @@ func parseTimeout(e map[string]json.RawMessage) (time.Duration, error) {
 
 func parseEffect(raw json.RawMessage) (Effect, error) {
 	effects := map[string]Effect{"read_only": ReadOnly, "changes": Changes, "consequential": Consequential}
-	effect, ok := effects[text(raw)]
+	effect, ok := effects[trimmedString(raw)]
 	if raw != nil && !ok {
 		return Changes, errors.New("effect must be read_only, changes or consequential")
 	}
@@ -283,7 +283,7 @@ func parseRole(raw json.RawMessage) (Role, error) {
 	if raw == nil {
 		return RoleStranger, nil
 	}
-	role, ok := ParseRole(text(raw))
+	role, ok := ParseRole(trimmedString(raw))
 	if !ok {
 		return RoleOwner, errors.New("role must be user, admin or owner")
 	}

@@ -15,7 +15,7 @@ import (
 
 // handlers are the functions the manifests of the tests may name.
 func handlers() map[string]toolgroups.Handler {
-	run := func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.Text("ok") }
+	run := func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.TextResult("ok") }
 	m := map[string]toolgroups.Handler{"gmailSearch": run, "$f_1": run}
 	for _, name := range []string{"a", "b", "c", "read_file"} {
 		m[name] = run

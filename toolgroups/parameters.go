@@ -17,9 +17,9 @@ const (
 )
 
 // NormalizeParameters returns a schema as it is sent: compact, with its keys in the author's
-// order, so that the same input gives the same bytes. It drops "default" and an empty
-// "required", and gives an array without items string items, because providers refuse it
-// otherwise. An empty schema means no parameters. A schema whose type is not object is an error.
+// order, so that the same input gives the same bytes. It drops "default" and an empty "required",
+// and adds "items" of type string to an array schema without "items", which providers refuse.
+// An empty schema means no parameters. A schema whose type is not object is an error.
 func NormalizeParameters(raw json.RawMessage) (json.RawMessage, error) {
 	raw = bytes.ToValidUTF8(bytes.TrimSpace(raw), []byte("\uFFFD"))
 	if len(raw) == 0 {
@@ -43,44 +43,44 @@ func NormalizeParameters(raw json.RawMessage) (json.RawMessage, error) {
 	return normalize(raw, 0)
 }
 
-// Member is one entry of a JSON object, whose order matters.
+// Member is one member of a JSON object whose order matters.
 type Member struct {
 	Key   string
 	Value json.RawMessage
 }
 
-// ParseObject reads an object without losing order or duplicates. The values alias raw.
+// ParseObject parses an object in order; duplicate keys are an error. The values alias raw.
 func ParseObject(raw json.RawMessage) ([]Member, error) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' || !json.Valid(raw) {
 		return nil, errors.New("not an object")
 	}
-	return members(raw)
+	return splitMembers(raw)
 }
 
-// members splits a valid object.
-func members(raw json.RawMessage) ([]Member, error) {
+// splitMembers splits a valid JSON object into its members.
+func splitMembers(raw json.RawMessage) ([]Member, error) {
 	var out []Member
-	for rest := space(raw[1:]); rest[0] != '}'; {
+	for rest := skipSpace(raw[1:]); rest[0] != '}'; {
 		end := valueEnd(rest)
-		key, err := decoded(rest[:end])
+		key, err := decodeString(rest[:end])
 		if err != nil {
 			return nil, err
 		}
 		if slices.ContainsFunc(out, func(m Member) bool { return m.Key == key }) {
-			return nil, fmt.Errorf("key %q stands twice", key)
+			return nil, fmt.Errorf("key %q occurs twice", key)
 		}
-		rest = space(space(rest[end:])[1:]) // behind the colon
+		rest = skipSpace(skipSpace(rest[end:])[1:]) // after the colon
 		end = valueEnd(rest)
 		out = append(out, Member{Key: key, Value: rest[:end:end]})
-		if rest = space(rest[end:]); rest[0] == ',' {
-			rest = space(rest[1:])
+		if rest = skipSpace(rest[end:]); rest[0] == ',' {
+			rest = skipSpace(rest[1:])
 		}
 	}
 	return out, nil
 }
 
-// decoded decodes a JSON string.
-func decoded(raw json.RawMessage) (string, error) {
+// decodeString decodes a JSON string.
+func decodeString(raw json.RawMessage) (string, error) {
 	if inner := raw[1 : len(raw)-1]; utf8.Valid(inner) && bytes.IndexByte(inner, '\\') < 0 {
 		return string(inner), nil
 	}
@@ -89,7 +89,7 @@ func decoded(raw json.RawMessage) (string, error) {
 	return s, err
 }
 
-func space(raw json.RawMessage) json.RawMessage { return bytes.TrimLeft(raw, " \t\r\n") }
+func skipSpace(raw json.RawMessage) json.RawMessage { return bytes.TrimLeft(raw, " \t\r\n") }
 
 // valueEnd returns the end of the first value in valid JSON.
 func valueEnd(raw json.RawMessage) int {
@@ -125,7 +125,7 @@ func valueEnd(raw json.RawMessage) int {
 	return len(raw)
 }
 
-// EncodeObject encodes members.
+// EncodeObject encodes members as a JSON object.
 func EncodeObject(ms []Member) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -141,7 +141,7 @@ func EncodeObject(ms []Member) json.RawMessage {
 	return b.Bytes()
 }
 
-// normalize normalizes one schema; anything but an object (true, false) is unchanged.
+// normalize normalizes one schema; a schema that is not an object (true, false) is unchanged.
 func normalize(raw json.RawMessage, depth int) (json.RawMessage, error) {
 	if depth > maxSchemaDepth {
 		return nil, fmt.Errorf("schema is nested deeper than %d", maxSchemaDepth)
@@ -149,7 +149,7 @@ func normalize(raw json.RawMessage, depth int) (json.RawMessage, error) {
 	if raw[0] != '{' {
 		return compact(raw)
 	}
-	ms, err := members(raw)
+	ms, err := splitMembers(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func normalizeKeyword(m Member, depth int) (json.RawMessage, error) {
 		if m.Value[0] != '{' {
 			return compact(m.Value)
 		}
-		ms, err := members(m.Value)
+		ms, err := splitMembers(m.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +232,7 @@ func isEmptyList(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &list) == nil && len(list) == 0
 }
 
-// hasTypeName reports whether the value of "type" is or contains a name.
+// hasTypeName reports whether the value of "type" is, or its list contains, a name.
 func hasTypeName(raw json.RawMessage, name string) bool {
 	var one string
 	var many []string

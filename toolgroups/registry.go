@@ -17,7 +17,7 @@ const SourceBuiltin = "builtin"
 type Group struct {
 	// Name is what load_tool_group takes; unique in a registry.
 	Name string
-	// DisplayName is for people. If empty, it is made from Name.
+	// DisplayName is shown to users. If empty, it is made from Name.
 	DisplayName string
 	// Description is one line for the listing in the prompt. If empty, it is made from the names of
 	// the group and its tools.
@@ -26,27 +26,27 @@ type Group struct {
 	Tools []Tool
 	// Source is "builtin" (or empty), "mcp:github" or "user".
 	Source string
-	// Role is the least role that may load the group and use its tools. The zero value requires
-	// nothing.
+	// Role is the lowest role that may load the group and use its tools. The zero value requires
+	// no role.
 	Role Role
 }
 
 // RegistryConfig is the input of [NewRegistry].
 type RegistryConfig struct {
-	// Core are the tools that are always offered; the registry adds load_tool_group. They are put
-	// into [CoreOrder]; others follow in the given order.
+	// Core are the tools that are always offered; the registry adds load_tool_group. They are sorted
+	// by [CoreOrder]; tools that it does not name follow in the given order.
 	Core []Tool
 	// Groups are in the order of the listing. A second group of the same name and source replaces
 	// the first.
 	Groups []Group
-	// DisabledTools and DisabledGroups are switched off. Unknown names are kept, in case they
-	// return. load_tool_group cannot be switched off.
+	// DisabledTools and DisabledGroups are switched off. Unknown names are kept in case their tools or
+	// groups are added again. load_tool_group cannot be switched off.
 	DisabledTools  []string
 	DisabledGroups []string
 }
 
-// CoreOrder names the core tools of the program, in their order in every request: providers cache
-// requests from their beginning, so a tool that changes its place costs each chat its cache.
+// CoreOrder returns the names of the built-in core tools in their order in every request. Providers
+// cache request prefixes, so a tool that changes its place invalidates the cache of each chat.
 func CoreOrder() []string {
 	return []string{
 		"load_skill", LoadToolGroup, "save_memory", "search_history", "exec", "js_eval", "webfetch",
@@ -57,35 +57,35 @@ func CoreOrder() []string {
 // Registry holds all tools and groups of the bot. It is immutable and may be used concurrently;
 // a change of tools or switches builds a new one.
 type Registry struct {
-	core    []Tool
-	groups  []Group
-	byGroup map[string]int
-	byTool  map[string]toolPosition
-	offTool map[string]bool
-	off     map[string]bool // disabled groups
-	listing string
-	tokens  int // of all tools
+	core           []Tool
+	groups         []Group
+	byGroup        map[string]int
+	byTool         map[string]toolPosition
+	disabledTools  map[string]bool
+	disabledGroups map[string]bool // disabled groups
+	listing        string
+	tokens         int // estimated cost of all tools
 }
 
 // toolPosition locates a tool; group is -1 for a core tool.
 type toolPosition struct{ group, index int }
 
-// wireName matches the function names that providers accept.
-var wireName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+// wireNamePattern matches the function names that providers accept.
+var wireNamePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // NewRegistry checks and orders its input. The error names every conflict: two sources with one
 // group name, two tools with one name, a reserved name, a tool without a function, or parameters
 // that are not an object schema.
 func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 	r := &Registry{
-		byGroup: map[string]int{},
-		byTool:  map[string]toolPosition{},
-		offTool: set(cfg.DisabledTools),
-		off:     set(cfg.DisabledGroups),
+		byGroup:        map[string]int{},
+		byTool:         map[string]toolPosition{},
+		disabledTools:  toSet(cfg.DisabledTools),
+		disabledGroups: toSet(cfg.DisabledGroups),
 	}
-	delete(r.offTool, LoadToolGroup)
+	delete(r.disabledTools, LoadToolGroup)
 	errs := r.addCore(cfg.Core)
-	groups, clashes := merge(cfg.Groups)
+	groups, clashes := mergeGroups(cfg.Groups)
 	errs = append(errs, clashes...)
 	for _, g := range groups {
 		errs = append(errs, r.addGroup(g)...)
@@ -102,7 +102,7 @@ func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 	return r, nil
 }
 
-func set(names []string) map[string]bool {
+func toSet(names []string) map[string]bool {
 	m := make(map[string]bool, len(names))
 	for _, n := range names {
 		m[n] = true
@@ -110,8 +110,8 @@ func set(names []string) map[string]bool {
 	return m
 }
 
-// merge replaces groups of the same name and source; two sources are an error.
-func merge(groups []Group) ([]Group, []error) {
+// mergeGroups keeps the last group of each name. Groups of one name from two sources are an error.
+func mergeGroups(groups []Group) ([]Group, []error) {
 	var out []Group
 	var errs []error
 	at := map[string]int{}
@@ -133,10 +133,10 @@ func merge(groups []Group) ([]Group, []error) {
 
 func (r *Registry) addCore(core []Tool) []error {
 	var errs []error
-	all := []Tool{loadTool()}
+	all := []Tool{newLoadTool()}
 	for _, t := range core {
 		if t.Name == LoadToolGroup {
-			errs = append(errs, fmt.Errorf("tool %q is made by the registry and cannot be given", LoadToolGroup))
+			errs = append(errs, fmt.Errorf("tool %q is added by the registry and cannot be configured", LoadToolGroup))
 			continue
 		}
 		all = append(all, t)
@@ -150,7 +150,7 @@ func (r *Registry) addCore(core []Tool) []error {
 	}
 	slices.SortStableFunc(all, func(a, b Tool) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, t := range all {
-		t, err := r.admit(t, toolPosition{group: -1, index: len(r.core)})
+		t, err := r.register(t, toolPosition{group: -1, index: len(r.core)})
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -161,8 +161,8 @@ func (r *Registry) addCore(core []Tool) []error {
 }
 
 func (r *Registry) addGroup(g Group) []error {
-	if !wireName.MatchString(g.Name) {
-		return []error{fmt.Errorf("group %q from %s: the name must match %s", g.Name, g.Source, wireName)}
+	if !wireNamePattern.MatchString(g.Name) {
+		return []error{fmt.Errorf("group %q from %s: the name must match %s", g.Name, g.Source, wireNamePattern)}
 	}
 	var errs []error
 	given := g.Tools
@@ -172,7 +172,7 @@ func (r *Registry) addGroup(g Group) []error {
 	own := &r.groups[len(r.groups)-1]
 	for _, t := range given {
 		t.Role, t.Group = max(t.Role, g.Role), g.Name
-		t, err := r.admit(t, toolPosition{group: len(r.groups) - 1, index: len(own.Tools)})
+		t, err := r.register(t, toolPosition{group: len(r.groups) - 1, index: len(own.Tools)})
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -181,45 +181,45 @@ func (r *Registry) addGroup(g Group) []error {
 	}
 	own.DisplayName = cmp.Or(oneLine(g.DisplayName, MaxDescription), displayName(g.Name))
 	own.Description = cmp.Or(oneLine(g.Description, MaxDescription),
-		oneLine(description(g.Name, own.Tools), MaxDescription))
+		oneLine(defaultDescription(g.Name, own.Tools), MaxDescription))
 	return errs
 }
 
-// admit checks a tool and records its place.
-func (r *Registry) admit(t Tool, p toolPosition) (Tool, error) {
-	where := r.where(p)
-	if !wireName.MatchString(t.Name) {
-		return t, fmt.Errorf("tool %q in %s: the name must match %s", t.Name, where, wireName)
+// register checks and encodes a tool and records its position.
+func (r *Registry) register(t Tool, p toolPosition) (Tool, error) {
+	where := r.positionName(p)
+	if !wireNamePattern.MatchString(t.Name) {
+		return t, fmt.Errorf("tool %q in %s: the name must match %s", t.Name, where, wireNamePattern)
 	}
 	if Reserved(t.Name) {
 		return t, fmt.Errorf("tool %q in %s: the name is reserved for the program", t.Name, where)
 	}
 	if old, taken := r.byTool[t.Name]; taken {
-		return t, fmt.Errorf("tool %q is in both %s and %s", t.Name, r.where(old), where)
+		return t, fmt.Errorf("tool %q is in both %s and %s", t.Name, r.positionName(old), where)
 	}
 	if t.Run == nil {
 		return t, fmt.Errorf("tool %q in %s has no function", t.Name, where)
 	}
-	if !identical(t.Parameters, t.normal) {
+	if !sharesMemory(t.Parameters, t.normalized) {
 		params, err := NormalizeParameters(t.Parameters)
 		if err != nil {
 			return t, fmt.Errorf("tool %q in %s: %w", t.Name, where, err)
 		}
-		t.Parameters, t.normal = params, params
+		t.Parameters, t.normalized = params, params
 	}
-	if now := (shown{t.Name, t.Description, &t.Parameters[0]}); t.shown != now {
-		t.wire, t.shown = nil, now
-		t.wire = t.encoded()
+	if now := (wireInput{t.Name, t.Description, &t.Parameters[0]}); t.wireInput != now {
+		t.wire, t.wireInput = nil, now
+		t.wire = t.encode()
 		t.size = wireSize(t)
 	}
 	r.byTool[t.Name] = p
 	return t, nil
 }
 
-// identical reports whether two schemas share their memory.
-func identical(a, b json.RawMessage) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
+// sharesMemory reports whether two schemas share their memory.
+func sharesMemory(a, b json.RawMessage) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
-func (r *Registry) where(p toolPosition) string {
+func (r *Registry) positionName(p toolPosition) string {
 	if p.group < 0 {
 		return "the core"
 	}
@@ -227,7 +227,7 @@ func (r *Registry) where(p toolPosition) string {
 	return fmt.Sprintf("group %q (%s)", g.Name, g.Source)
 }
 
-// Core returns the core tools in their fixed order, load_tool_group among them.
+// Core returns the core tools in their fixed order, including load_tool_group.
 func (r *Registry) Core() []Tool { return slices.Clone(r.core) }
 
 // Groups returns all groups in registration order.
@@ -273,7 +273,7 @@ func (r *Registry) Tool(name string) (Tool, bool) {
 	}
 }
 
-// GroupOf returns the group of a tool; false for core tools and unknown ones.
+// GroupOf returns the name of a tool's group; false for core tools and unknown tools.
 func (r *Registry) GroupOf(tool string) (string, bool) {
 	p, ok := r.byTool[tool]
 	if !ok || p.group < 0 {
@@ -282,30 +282,30 @@ func (r *Registry) GroupOf(tool string) (string, bool) {
 	return r.groups[p.group].Name, true
 }
 
-// Disabled reports whether a tool is switched off, itself or with its group.
+// Disabled reports whether a tool is switched off, by itself or with its group.
 func (r *Registry) Disabled(tool string) bool {
 	group, grouped := r.GroupOf(tool)
-	return r.offTool[tool] || grouped && r.off[group]
+	return r.disabledTools[tool] || grouped && r.disabledGroups[group]
 }
 
 // GroupDisabled reports whether a whole group is switched off.
-func (r *Registry) GroupDisabled(group string) bool { return r.off[group] }
+func (r *Registry) GroupDisabled(group string) bool { return r.disabledGroups[group] }
 
-// Switches returns the sorted names of the disabled tools and groups, known or not, to build the
-// next registry with.
-func (r *Registry) Switches() (tools, groups []string) {
-	return slices.Sorted(maps.Keys(r.offTool)), slices.Sorted(maps.Keys(r.off))
+// DisabledNames returns the sorted names of the disabled tools and groups, including unknown names,
+// for building the next registry.
+func (r *Registry) DisabledNames() (tools, groups []string) {
+	return slices.Sorted(maps.Keys(r.disabledTools)), slices.Sorted(maps.Keys(r.disabledGroups))
 }
 
 // Listing returns the section of the system prompt that names all groups, or "". It does not
 // depend on what is loaded.
 func (r *Registry) Listing() string { return r.listing }
 
-// AllTokens estimates the cost of all tools, enabled or not.
+// AllTokens returns the estimated token cost of all tools, enabled or not.
 func (r *Registry) AllTokens() int { return r.tokens }
 
-// enabled appends the enabled tools.
-func (r *Registry) enabled(to, tools []Tool) []Tool {
+// appendEnabled appends the enabled ones of the given tools.
+func (r *Registry) appendEnabled(to, tools []Tool) []Tool {
 	for _, t := range tools {
 		if !r.Disabled(t.Name) {
 			to = append(to, t)
@@ -320,5 +320,5 @@ func (r *Registry) groupTools(name string) []Tool {
 	if !ok {
 		return nil
 	}
-	return r.enabled(nil, r.groups[i].Tools)
+	return r.appendEnabled(nil, r.groups[i].Tools)
 }

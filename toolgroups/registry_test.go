@@ -158,7 +158,7 @@ func TestSwitchesAreHandedOn(t *testing.T) {
 	reg := house(t, func(cfg *toolgroups.RegistryConfig) {
 		cfg.DisabledTools, cfg.DisabledGroups = []string{"gone", "exec"}, []string{"pdf"}
 	})
-	tools, groups := reg.Switches()
+	tools, groups := reg.DisabledNames()
 	if diff := cmp.Diff([][]string{{"exec", "gone"}, {"pdf"}}, [][]string{tools, groups}); diff != "" {
 		t.Error(diff)
 	}

@@ -12,10 +12,10 @@ var (
 	errMalformed = errors.New("arguments are not valid JSON")
 )
 
-// RepairArguments returns the arguments of a call as a compact JSON object. It repairs what
-// models get wrong unmistakably: nothing or null (no arguments), a code fence around the object,
-// the object in a JSON string, a comma before a closing bracket, closing brackets missing after
-// a complete value. Text that may have been cut off within a value is an error.
+// RepairArguments returns the arguments of a call as a compact JSON object. It repairs unambiguous
+// mistakes of models: nothing or null (no arguments), a code fence around the object, the object in
+// a JSON string, a comma before a closing bracket, and closing brackets missing after a complete
+// value. Text that may have been cut off within a value is an error.
 func RepairArguments(raw json.RawMessage) (json.RawMessage, error) {
 	return repair(raw, false)
 }
@@ -68,58 +68,58 @@ func balance(raw []byte) ([]byte, bool) {
 }
 
 type jsonRepairer struct {
-	out               []byte
-	open              []byte // closing brackets that are missing, the next one last
-	quoted, escaped   bool
-	comma, unfinished bool
+	out                  []byte
+	closers              []byte // missing closing brackets, the innermost last
+	inString, escaped    bool
+	pendingComma, inWord bool
 }
 
-// feed takes one byte; false means that the text cannot be repaired.
+// feed processes one byte and reports whether the text may still be repairable.
 func (b *jsonRepairer) feed(c byte) bool {
-	if b.quoted {
-		b.string(c)
+	if b.inString {
+		b.feedString(c)
 		return true
 	}
 	switch c {
 	case ' ', '\t', '\r', '\n':
-		if b.unfinished {
+		if b.inWord {
 			b.out = append(b.out, ' ')
 		}
 		return true
 	case ',':
-		if b.comma {
+		if b.pendingComma {
 			return false
 		}
-		b.comma = true
+		b.pendingComma = true
 		return true
 	case '}', ']':
-		b.comma = false
-		if len(b.open) == 0 || b.open[len(b.open)-1] != c {
+		b.pendingComma = false
+		if len(b.closers) == 0 || b.closers[len(b.closers)-1] != c {
 			return false
 		}
-		b.open = b.open[:len(b.open)-1]
+		b.closers = b.closers[:len(b.closers)-1]
 	}
-	if b.comma {
+	if b.pendingComma {
 		b.out = append(b.out, ',')
-		b.comma = false
+		b.pendingComma = false
 	}
-	b.unfinished = false
+	b.inWord = false
 	switch c {
 	case '{':
-		b.open = append(b.open, '}')
+		b.closers = append(b.closers, '}')
 	case '[':
-		b.open = append(b.open, ']')
+		b.closers = append(b.closers, ']')
 	case '"':
-		b.quoted = true
+		b.inString = true
 	case '}', ']':
 	default:
-		b.unfinished = true
+		b.inWord = true
 	}
 	b.out = append(b.out, c)
 	return true
 }
 
-func (b *jsonRepairer) string(c byte) {
+func (b *jsonRepairer) feedString(c byte) {
 	b.out = append(b.out, c)
 	switch {
 	case b.escaped:
@@ -127,17 +127,17 @@ func (b *jsonRepairer) string(c byte) {
 	case c == '\\':
 		b.escaped = true
 	case c == '"':
-		b.quoted = false
+		b.inString = false
 	}
 }
 
 // close adds the missing brackets. A text that ends in a string, after a comma or in a bare word
-// or number may have lost something and is not repaired.
+// or number may be truncated and is not repaired.
 func (b *jsonRepairer) close() ([]byte, bool) {
-	if len(b.open) > 0 && (b.quoted || b.comma || b.unfinished) {
+	if len(b.closers) > 0 && (b.inString || b.pendingComma || b.inWord) {
 		return nil, false
 	}
-	for _, v := range slices.Backward(b.open) {
+	for _, v := range slices.Backward(b.closers) {
 		b.out = append(b.out, v)
 	}
 	return b.out, json.Valid(b.out)

@@ -10,15 +10,15 @@ const (
 	// maxReport bounds a progress report, in bytes. A longer one is dropped, because half a secret
 	// cannot be masked.
 	maxReport = 4 << 10
-	// megabyte is how much is read between two reports.
+	// megabyte is the number of bytes read between two reports.
 	megabyte = 1_000_000
 )
 
 // reporterKey is the context key of the report function.
 type reporterKey struct{}
 
-// WithReporter returns a context in which tools can report progress. report is called from several
-// goroutines, perhaps after the tool has ended.
+// WithReporter returns a context in which tools can report progress. report may be called from
+// several goroutines and after the tool has ended.
 func WithReporter(ctx context.Context, report func(step string)) context.Context {
 	return context.WithValue(ctx, reporterKey{}, report)
 }
@@ -36,16 +36,16 @@ func Report(ctx context.Context, step string) {
 	}
 }
 
-// Step returns a progress report as one line of at most 32 characters.
-func Step(text string) string { return oneLine(text, maxNamed) }
+// Step returns the text of a progress report as one line of at most 32 characters.
+func Step(text string) string { return oneLine(text, maxActivityArgument) }
 
-// ReportingReader returns a reader that reports each megabyte. total is the size in bytes, or not
-// positive if unknown.
+// ReportingReader returns a reader that reports progress after each megabyte. total is the size in
+// bytes, or not positive if unknown.
 func ReportingReader(ctx context.Context, from io.Reader, total int64) io.Reader {
 	if !HasReporter(ctx) {
 		return from
 	}
-	return &counting{from: from, report: func(n int64) {
+	return &countingReader{from: from, report: func(n int64) {
 		step := fmt.Sprintf("%d MB", n/megabyte)
 		if total >= n {
 			step = fmt.Sprintf("%d of %d MB", n/megabyte, (total+megabyte-1)/megabyte)
@@ -54,15 +54,15 @@ func ReportingReader(ctx context.Context, from io.Reader, total int64) io.Reader
 	}}
 }
 
-// counting counts the bytes read.
-type counting struct {
+// countingReader counts the bytes read and calls report after each megabyte.
+type countingReader struct {
 	from   io.Reader
 	report func(n int64)
 	n      int64
 }
 
 // Read implements [io.Reader].
-func (c *counting) Read(p []byte) (int, error) {
+func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
 	before := c.n
 	if c.n += int64(n); c.n/megabyte > before/megabyte {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Round is what one model request offers and its reply may call. Loading groups does not change
-// it; switches and removals act at once.
+// Round holds the tools that one model request offers and its reply may call. Loading groups does
+// not change a round, but disabling or removing a tool takes effect at once.
 type Round struct {
 	set      *Set
 	registry *Registry
@@ -20,8 +20,8 @@ type Round struct {
 // fixed order, then those of the groups in first-load order.
 func (r *Round) Tools() []Tool { return slices.Clone(r.route.Tools) }
 
-// Tokens estimates what the tools of the request cost, including the deferred ones that loads
-// show.
+// Tokens estimates the token cost of the tools in the request, including the deferred tools of
+// loaded groups.
 func (r *Round) Tokens() int {
 	shown := slices.Clone(r.route.Tools)
 	for i := range shown {
@@ -39,15 +39,15 @@ func (r *Round) Mode() string { return r.route.Mode }
 // Record returns [Route].Record.
 func (r *Round) Record() string { return r.route.Record }
 
-// Switched returns [Route].Switched.
-func (r *Round) Switched() bool { return r.route.Switched }
+// ModeChanged returns [Route].ModeChanged.
+func (r *Round) ModeChanged() bool { return r.route.ModeChanged }
 
-// Cold returns [Route].Cold.
-func (r *Round) Cold() bool { return r.route.Cold }
+// ColdCache returns [Route].ColdCache.
+func (r *Round) ColdCache() bool { return r.route.ColdCache }
 
-// Unwrap returns the tool that a call actually runs, and its input. If that is not the named
-// tool, look it up with [Round.LookupUnwrapped]. The error is the answer to a call that cannot be
-// unwrapped; tool is then the intended one, or empty.
+// Unwrap returns the tool that a call actually runs, and its input. If that tool is not the named
+// one, look it up with [Round.LookupUnwrapped]. The error is the answer to a call that cannot be
+// unwrapped; tool is then the intended tool, or empty.
 func (r *Round) Unwrap(name string, arguments json.RawMessage) (tool string, input json.RawMessage, fault *Error) {
 	if r.route.Unwrap == nil {
 		return name, arguments, nil
@@ -56,9 +56,9 @@ func (r *Round) Unwrap(name string, arguments json.RawMessage) (tool string, inp
 }
 
 // Lookup finds the tool of a call. Look up all calls of a reply, in order, before any of them
-// runs: that fixes the order of groups that load in parallel. The error says that there is no
-// such tool, that it was not offered in this round (and how to run it), that it has been
-// switched off, or that the sender's role does not allow it; in this order.
+// runs: that fixes the order of groups that load in parallel. An error is returned if there is no
+// such tool, if it was not offered in this round (the error says how to run it), if it has been
+// switched off, or if the sender's role does not allow it; in this order.
 func (r *Round) Lookup(name string, scope Scope) (Tool, *Error) {
 	now := r.set.current()
 	i := slices.IndexFunc(r.route.Tools, func(t Tool) bool { return t.Name == name })
@@ -66,28 +66,28 @@ func (r *Round) Lookup(name string, scope Scope) (Tool, *Error) {
 	switch {
 	case !registered && (i < 0 || !Reserved(name)):
 		return Tool{}, Errorf(CodeNotFound, "Tool '%s' not found", oneLine(name, maxEcho))
-	case i < 0 && r.reaches(now, name):
+	case i < 0 && r.isCallableByName(now, name):
 		return r.LookupUnwrapped(name, scope)
 	case i < 0:
 		advice := ""
 		if r.route.Advice != nil {
 			advice = r.route.Advice(name)
 		}
-		return Tool{}, notAvailable(now, name, advice)
+		return Tool{}, notAvailableError(now, name, advice)
 	}
-	return r.admit(now, r.route.Tools[i], scope)
+	return r.prepareTool(now, r.route.Tools[i], scope)
 }
 
-// reaches reports whether a tool outside the array may be called by its own name.
-func (r *Round) reaches(now *Registry, name string) bool {
+// isCallableByName reports whether a tool outside the array may be called by its own name.
+func (r *Round) isCallableByName(now *Registry, name string) bool {
 	group, ok := now.GroupOf(name)
 	return ok && slices.Contains(r.route.Groups, group)
 }
 
-// Reach returns the loaded groups that have tools, in first-load order, and the names of their
-// tools that are missing in the array of this round or deferred in it, without what
-// [Scope.Hides].
-func (r *Round) Reach() (groups, outside, deferred []string) {
+// LoadedGroups returns the loaded groups that have tools, in first-load order, and the names of
+// their tools that are missing from the array of this round or deferred in it. Tools hidden by
+// [Scope.Hides] are left out.
+func (r *Round) LoadedGroups() (groups, outside, deferred []string) {
 	for _, name := range r.set.Loaded() {
 		tools := slices.DeleteFunc(r.registry.groupTools(name), r.scope.Hides)
 		if len(tools) > 0 {
@@ -105,27 +105,27 @@ func (r *Round) Reach() (groups, outside, deferred []string) {
 	return groups, outside, deferred
 }
 
-// LookupUnwrapped finds the tool of a call that [Round.Unwrap] has unwrapped: it need not be offered,
-// but must exist, be enabled, and be allowed.
+// LookupUnwrapped finds the tool of a call that [Round.Unwrap] has unwrapped. The tool need not be
+// offered, but must exist, be enabled, and be allowed.
 func (r *Round) LookupUnwrapped(name string, scope Scope) (Tool, *Error) {
 	now := r.set.current()
 	tool, registered := now.Tool(name)
 	if !registered {
 		return Tool{}, Errorf(CodeNotFound, "Tool '%s' not found", oneLine(name, maxEcho))
 	}
-	return r.admit(now, tool, scope)
+	return r.prepareTool(now, tool, scope)
 }
 
-// admit runs the checks common to all tools, and gives a load its place in the order.
-func (r *Round) admit(now *Registry, tool Tool, scope Scope) (Tool, *Error) {
+// prepareTool runs the checks common to all tools, and gives a load its place in the load order.
+func (r *Round) prepareTool(now *Registry, tool Tool, scope Scope) (Tool, *Error) {
 	if now.Disabled(tool.Name) {
 		return Tool{}, Errorf(CodeDisabled, "Tool '%s' is switched off by an administrator. Go on without it.", tool.Name)
 	}
-	if err := permit(tool, scope); err != nil {
+	if err := checkRole(tool, scope); err != nil {
 		return Tool{}, err
 	}
 	if tool.Name == LoadToolGroup {
-		ticket := r.set.ticket()
+		ticket := r.set.nextTicket()
 		tool.Run = func(_ context.Context, call Call) (Result, error) {
 			return r.set.load(call, ticket, r.route.LoadText)
 		}
@@ -133,32 +133,32 @@ func (r *Round) admit(now *Registry, tool Tool, scope Scope) (Tool, *Error) {
 	return tool, nil
 }
 
-// unavailable is the error (S8) for a tool that is not loaded.
-const unavailable = "Tool '%s' is not available for this agent"
+// unavailableFormat is the error (S8) for a tool that is not loaded.
+const unavailableFormat = "Tool '%s' is not available for this agent"
 
-// notAvailable returns S8 with advice.
-func notAvailable(reg *Registry, name, advice string) *Error {
+// notAvailableError returns the error S8 with advice on how to run the tool.
+func notAvailableError(reg *Registry, name, advice string) *Error {
 	if reg.Disabled(name) {
-		return Errorf(CodeNotAvailable, unavailable+". It is switched off by an administrator.", name)
+		return Errorf(CodeNotAvailable, unavailableFormat+". It is switched off by an administrator.", name)
 	}
 	if advice != "" {
-		return Errorf(CodeNotAvailable, unavailable+". %s", name, advice)
+		return Errorf(CodeNotAvailable, unavailableFormat+". %s", name, advice)
 	}
 	if group, ok := reg.GroupOf(name); ok {
-		return Errorf(CodeNotAvailable, unavailable+". Load its group first: %s(group_name=%q).", name, LoadToolGroup, group)
+		return Errorf(CodeNotAvailable, unavailableFormat+". Load its group first: %s(group_name=%q).", name, LoadToolGroup, group)
 	}
-	return Errorf(CodeNotAvailable, unavailable, name)
+	return Errorf(CodeNotAvailable, unavailableFormat, name)
 }
 
-// permit refuses a call if the sender's role is too low.
-func permit(tool Tool, scope Scope) *Error {
+// checkRole refuses a call if the sender's role is too low.
+func checkRole(tool Tool, scope Scope) *Error {
 	if scope.Role >= tool.Role {
 		return nil
 	}
-	return denied("use the tool '"+tool.Name+"'", tool.Role)
+	return deniedError("use the tool '"+tool.Name+"'", tool.Role)
 }
 
-func denied(what string, role Role) *Error {
+func deniedError(what string, role Role) *Error {
 	who := "people who are allowed to talk to this bot"
 	switch role {
 	case RoleAdmin:

@@ -23,15 +23,15 @@ func Reserved(name string) bool { return slices.Contains(ReservedNames(), name) 
 // Router decides which tools are in the tools array of a request, and how the model reaches the
 // others. Without a router the array has the core and the loaded groups.
 type Router interface {
-	// Route is called before each request. The same facts give the same route, and loading more
-	// groups only appends tools. It may be called concurrently.
-	Route(f Facts) Route
+	// Route is called before each request. Equal inputs give equal routes, and loading more groups
+	// only appends tools. It may be called concurrently.
+	Route(f RouteInput) Route
 }
 
-// Facts are the input of a [Router].
-type Facts struct {
-	// Registry is the current one, Loaded the groups that the conversation has loaded, in
-	// first-load order. [Set.Route] fills them in.
+// RouteInput are the input of a [Router].
+type RouteInput struct {
+	// Registry is the current registry, and Loaded are the groups that the conversation has loaded,
+	// in first-load order. [Set.Route] sets both.
 	Registry *Registry
 	Loaded   []string
 	// Scope says on whose behalf tools run.
@@ -41,22 +41,22 @@ type Facts struct {
 	Model         string
 	ContextTokens int
 	MaxTools      int
-	// Native says that the provider has its own search for deferred tools.
-	Native bool
-	// Recorded is the [Round.Record] stored earlier in the conversation; empty if there was none or
+	// NativeSearch is true if the provider has its own search for deferred tools.
+	NativeSearch bool
+	// Recorded is the [Round.Record] stored earlier in the conversation; empty if there was none or if
 	// it was dropped with old messages.
 	Recorded string
-	// First is true for the first request of a conversation.
-	First bool
+	// FirstRequest is true for the first request of a conversation.
+	FirstRequest bool
 	// Idle is the time since the last reply of the model in the conversation; 0 if there was none.
 	Idle time.Duration
-	// Kept is how long the provider was asked to cache that prompt; 0 if it was not.
-	Kept time.Duration
-	// Past are the calls of the present turn that have a result, oldest first.
-	Past []PastCall
-	// Shown, if not nil, returns the results of [LoadToolGroup], [ToolSearch] and [ToolDescribe]
-	// that the model still sees. It may be called concurrently.
-	Shown func() []string
+	// CacheTTL is how long the provider was asked to cache the last prompt; 0 if it was not asked.
+	CacheTTL time.Duration
+	// PastCalls are the calls in the current turn that have a result, oldest first.
+	PastCalls []PastCall
+	// VisibleResults, if not nil, returns the results of [LoadToolGroup], [ToolSearch] and
+	// [ToolDescribe] that the model still sees. It may be called concurrently.
+	VisibleResults func() []string
 }
 
 // PastCall is a call as the model wrote it, with its result.
@@ -72,32 +72,32 @@ type PastCall struct {
 type Route struct {
 	// Mode names the kind of route, for logs and metrics.
 	Mode string
-	// Record, if not empty, is stored with the conversation and returned as [Facts].Recorded.
+	// Record, if not empty, is stored with the conversation and returned as [RouteInput].Recorded.
 	Record string
-	// Switched says that Mode differs from the recorded one.
-	Switched bool
-	// Cold says that the model's cache holds nothing of the conversation, whatever the request
-	// says.
-	Cold bool
+	// ModeChanged is true if Mode differs from the recorded mode.
+	ModeChanged bool
+	// ColdCache is true if the provider's cache holds nothing of the conversation, whatever the
+	// request contains.
+	ColdCache bool
 	// Tools is the tools array. It may have tools that the registry lacks.
 	Tools []Tool
 	// Unwrap returns the tool that a call actually runs, and its input; other calls are returned
 	// unchanged. The error says what is wrong with the call and that nothing was run; tool is then
-	// the intended one, or empty if unknown. Nil unwraps nothing.
+	// the intended tool, or empty if unknown. A nil Unwrap unwraps nothing.
 	Unwrap func(name string, arguments json.RawMessage) (tool string, input json.RawMessage, fault *Error)
-	// Advice returns a sentence for the model that says how to run a tool outside the array. Empty,
-	// or a nil Advice, means by loading its group.
+	// Advice returns a sentence that tells the model how to run a tool outside the array. If it is
+	// empty or Advice is nil, the model is told to load the tool's group.
 	Advice func(name string) string
-	// Groups are those whose tools may be called by name although they are not in the array.
+	// Groups are the groups whose tools may be called by name even if they are not in the array.
 	Groups []string
 	// LoadText returns the answer to loading a group with these tools; loaded are all groups loaded
-	// then. Nil means [LoadText].
+	// by then. Nil means the function [LoadText].
 	LoadText func(loaded []string, display string, tools []Tool) string
 }
 
-// Route returns what the next model request offers, as the router decides. A nil router means
-// the core and the loaded groups, up to Facts.MaxTools. Later loads do not change it.
-func (s *Set) Route(router Router, f Facts) *Round {
+// Route returns the tools for the next model request, as the router decides. A nil router offers
+// the core and the loaded groups, up to f.MaxTools tools. Later loads do not change the result.
+func (s *Set) Route(router Router, f RouteInput) *Round {
 	f.Registry, f.Loaded = s.current(), s.Loaded()
 	var route Route
 	if router != nil {
@@ -112,29 +112,29 @@ func (s *Set) Route(router Router, f Facts) *Round {
 }
 
 // Round is [Set.Route] without a router.
-func (s *Set) Round() *Round { return s.Route(nil, Facts{}) }
+func (s *Set) Round() *Round { return s.Route(nil, RouteInput{}) }
 
-// EnabledTools returns the enabled tools: the core in its fixed order, then those of the groups in the
-// given order. Unknown groups have none.
+// EnabledTools returns the enabled tools: the core in its fixed order, then those of the groups in
+// the given order. Unknown groups have none.
 func (r *Registry) EnabledTools(groups []string) []Tool {
-	tools := r.enabled(make([]Tool, 0, len(r.core)), r.core)
+	tools := r.appendEnabled(make([]Tool, 0, len(r.core)), r.core)
 	for _, name := range groups {
 		tools = append(tools, r.groupTools(name)...)
 	}
 	return tools
 }
 
-// Refusal says why a registered tool that is not offered cannot be called, and what to do; nil
-// for an unknown name.
+// Refusal returns the error for a call of a registered tool that is not offered, which says what to
+// do instead. It returns nil for an unknown name.
 func (r *Registry) Refusal(name string, scope Scope) *Error {
 	tool, ok := r.Tool(name)
 	if !ok {
 		return nil
 	}
 	if !r.Disabled(name) {
-		if err := permit(tool, scope); err != nil {
+		if err := checkRole(tool, scope); err != nil {
 			return err
 		}
 	}
-	return notAvailable(r, name, "")
+	return notAvailableError(r, name, "")
 }

@@ -14,7 +14,7 @@ import (
 // Acceptance 30.
 func TestWithoutARouter(t *testing.T) {
 	set := newSet(t, "pdf", "config")
-	round := set.Route(nil, toolgroups.Facts{MaxTools: 15})
+	round := set.Route(nil, toolgroups.RouteInput{MaxTools: 15})
 	if got := names(round.Tools()); len(got) != 15 || got[14] != "pdf_01" {
 		t.Errorf("offered %v", got)
 	}
@@ -64,15 +64,15 @@ func TestRefusalSaysWhatHelps(t *testing.T) {
 }
 
 // router is a router that is a function.
-type router func(f toolgroups.Facts) toolgroups.Route
+type router func(f toolgroups.RouteInput) toolgroups.Route
 
-func (r router) Route(f toolgroups.Facts) toolgroups.Route { return r(f) }
+func (r router) Route(f toolgroups.RouteInput) toolgroups.Route { return r(f) }
 
 // A router's own tools run, what it adds to a load is told, and it is given the facts.
 func TestRouterDecides(t *testing.T) {
 	set := newSet(t, "pdf")
-	var facts toolgroups.Facts
-	r := router(func(f toolgroups.Facts) toolgroups.Route {
+	var facts toolgroups.RouteInput
+	r := router(func(f toolgroups.RouteInput) toolgroups.Route {
 		facts = f
 		return toolgroups.Route{
 			Mode: "mine", Record: "kept", Tools: append(f.Registry.EnabledTools(nil), fake(toolgroups.ToolSearch)),
@@ -82,7 +82,7 @@ func TestRouterDecides(t *testing.T) {
 			},
 		}
 	})
-	round := set.Route(r, toolgroups.Facts{Scope: admin(), MaxTools: 99})
+	round := set.Route(r, toolgroups.RouteInput{Scope: admin(), MaxTools: 99})
 	if diff := cmp.Diff([]string{"pdf"}, facts.Loaded); diff != "" || facts.Registry != round.Registry() || facts.MaxTools != 99 {
 		t.Errorf("facts %+v", facts)
 	}

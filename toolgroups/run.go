@@ -20,14 +20,14 @@ import (
 const MaxText = 30_000
 
 // Run runs a tool that [Round.Lookup] has found: it checks the role again, repairs and validates
-// the arguments, bounds the time and the text, and turns a panic into an execution_error whose
-// incident id and stack are logged (a nil log discards them). It returns when the tool's
-// function does.
+// the arguments, bounds the time and the text, and turns a panic into an execution_error. It logs
+// the incident id and stack of a panic unless log is nil. It returns when the tool's function
+// returns.
 func Run(ctx context.Context, log *slog.Logger, tool Tool, call Call) (Result, *Error) {
-	if err := permit(tool, call.Scope); err != nil {
+	if err := checkRole(tool, call.Scope); err != nil {
 		return Result{}, err
 	}
-	if !tool.OwnArguments {
+	if !tool.ChecksArguments {
 		args, err := ValidateArguments(tool, call.Arguments)
 		if err != nil {
 			return Result{}, err
@@ -38,10 +38,10 @@ func Run(ctx context.Context, log *slog.Logger, tool Tool, call Call) (Result, *
 	timed, cancel := context.WithTimeout(ctx, limit+tool.Wait)
 	defer cancel()
 	res, err := runRecovering(timed, log, tool, call)
-	if fault := report(ctx, timed, tool.Name, limit, err); fault != nil {
+	if fault := toModelError(ctx, timed, tool.Name, limit, err); fault != nil {
 		return Result{}, &Error{Code: fault.Code, Message: cut(fault.Message)}
 	}
-	if !tool.OwnText {
+	if !tool.BoundsText {
 		res.Text = cut(res.Text)
 	}
 	return res, nil
@@ -65,8 +65,8 @@ func runRecovering(ctx context.Context, log *slog.Logger, tool Tool, call Call) 
 	return tool.Run(ctx, call)
 }
 
-// report turns an error of a tool into the error for the model.
-func report(ctx, timed context.Context, name string, limit time.Duration, err error) *Error {
+// toModelError turns an error from a tool into the error for the model.
+func toModelError(ctx, timed context.Context, name string, limit time.Duration, err error) *Error {
 	if err == nil {
 		return nil
 	}
@@ -83,32 +83,32 @@ func report(ctx, timed context.Context, name string, limit time.Duration, err er
 	}
 }
 
-// cut bounds a text and ends it with how much is missing.
+// cut shortens a text to [MaxText] characters and appends a note of its full length.
 func cut(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	head, tail := wording.Split(text, MaxText)
+	head, tail := wording.SplitAt(text, MaxText)
 	if tail == "" {
 		return text
 	}
 	return fmt.Sprintf("%s\n[cut: the first %d of %d characters]", head, MaxText, utf8.RuneCountInString(text))
 }
 
-// Typed makes a handler of a function that takes its arguments as a struct. Fields follow their
-// json tags; missing arguments stay zero.
-func Typed[In any](fn func(ctx context.Context, call Call, in In) (Result, error)) Handler {
+// TypedHandler makes a handler from a function that takes its arguments as a struct. Fields follow
+// their json tags; missing arguments stay zero.
+func TypedHandler[In any](fn func(ctx context.Context, call Call, in In) (Result, error)) Handler {
 	return func(ctx context.Context, call Call) (Result, error) {
 		var in In
 		if len(call.Arguments) > 0 {
 			if err := json.Unmarshal(call.Arguments, &in); err != nil {
-				return Result{}, undecodable(call.Name, err)
+				return Result{}, decodeError(call.Name, err)
 			}
 		}
 		return fn(ctx, call, in)
 	}
 }
 
-// FormatTime formats a time in the named IANA zone, if any, as human_readable or in ISO 8601; false
-// for an unknown zone.
+// FormatTime formats a time in the named IANA zone, if any, as human_readable or in ISO 8601. It
+// returns false for an unknown zone.
 func FormatTime(at time.Time, zone, format string) (string, bool) {
 	if zone != "" {
 		location, err := time.LoadLocation(zone)
@@ -130,7 +130,7 @@ func Assign[T any](field, value *T) {
 	}
 }
 
-func undecodable(name string, err error) *Error {
+func decodeError(name string, err error) *Error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {
 		return Errorf(CodeInvalid, "Invalid arguments for '%s': '%s' cannot be a %s", name, wrong.Field, wrong.Value)

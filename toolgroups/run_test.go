@@ -101,7 +101,7 @@ func TestRunRecoversPanics(t *testing.T) {
 }
 
 func TestRunChecksTheRole(t *testing.T) {
-	guarded := tool(answer(toolgroups.Text("done")))
+	guarded := tool(answer(toolgroups.TextResult("done")))
 	guarded.Role = toolgroups.RoleAdmin
 	if _, fault := toolgroups.Run(t.Context(), nil, guarded, toolgroups.Call{}); fault == nil || fault.Code != "permission_denied" {
 		t.Errorf("got %v", fault)
@@ -139,7 +139,7 @@ func TestRunGivesRepairedArguments(t *testing.T) {
 	_, fault = toolgroups.Run(t.Context(), nil, echo, toolgroups.Call{})
 	wantFault(t, fault, "validation_error",
 		`Invalid arguments for 't': required parameter 'n' is missing. Its parameters: `+string(echo.Parameters))
-	echo.OwnArguments = true
+	echo.ChecksArguments = true
 	got, fault = toolgroups.Run(t.Context(), nil, echo, toolgroups.Call{Arguments: json.RawMessage(`{"n": "42",}`)})
 	if fault != nil || got.Text != `{"n": "42",}` {
 		t.Errorf("own arguments: %q, %v", got.Text, fault)
@@ -151,8 +151,8 @@ func TestTyped(t *testing.T) {
 		Path  string `json:"path"`
 		Count int    `json:"count"`
 	}
-	handler := toolgroups.Typed(func(_ context.Context, call toolgroups.Call, in in) (toolgroups.Result, error) {
-		return toolgroups.Text("%s %s %d", call.Name, in.Path, in.Count)
+	handler := toolgroups.TypedHandler(func(_ context.Context, call toolgroups.Call, in in) (toolgroups.Result, error) {
+		return toolgroups.TextResult("%s %s %d", call.Name, in.Path, in.Count)
 	})
 	for _, tc := range []struct{ args, want, fault string }{
 		{`{"path":"a","count":2,"more":[]}`, "t a 2", ""},

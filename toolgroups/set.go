@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Set holds what one conversation can use: the tools of the current registry and its loaded
-// groups, in first-load order. It may be used concurrently.
+// Set holds the tools that one conversation can use: the current registry and the groups loaded by
+// the conversation, in first-load order. It may be used concurrently.
 type Set struct {
 	current func() *Registry
 
@@ -25,12 +25,12 @@ type loadedGroup struct {
 
 // NewSet returns the set of a conversation. current returns the current registry, never nil;
 // groups are the loaded names in first-load order, as restored from its history. Unknown names
-// are kept and yield no tools. With the names of all groups the set offers everything from the
+// are kept and yield no tools. With the names of all groups, the set offers all tools from the
 // start.
 func NewSet(current func() *Registry, groups []string) *Set {
 	s := &Set{current: current}
 	for _, name := range groups {
-		s.add(name, s.ticket())
+		s.add(name, s.nextTicket())
 	}
 	return s
 }
@@ -46,8 +46,8 @@ func (s *Set) Loaded() []string {
 	return names
 }
 
-// ticket returns the next place in the order of loads.
-func (s *Set) ticket() int {
+// nextTicket returns the next place in the order of loads.
+func (s *Set) nextTicket() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tickets++

@@ -8,7 +8,7 @@ import (
 )
 
 // Effect says what running a tool may change outside the conversation. The agent records each
-// call of a tool that is not ReadOnly before it runs, so that a crash never repeats it
+// call of a tool that is not ReadOnly before running it, so that after a crash no call is repeated
 // unnoticed.
 type Effect int
 
@@ -23,7 +23,7 @@ const (
 	Consequential
 )
 
-// Role is what the sender of a message may do. A higher role includes the lower.
+// Role is the permission level of a message's sender. A higher role includes the lower ones.
 type Role int
 
 // The roles, lowest first.
@@ -48,30 +48,30 @@ type Tool struct {
 	Wait time.Duration
 	// Effect says what a run may change.
 	Effect Effect
-	// Asks reports whether a call with these arguments needs approval if no rule decides. If nil,
-	// calls of Consequential tools do. A ReadOnly tool never asks.
-	Asks func(arguments json.RawMessage) bool
-	// Ready returns why a call cannot succeed, as far as that is known locally: no account is
-	// connected, a permission is missing. Such a call is not put up for approval. Ready has no
-	// effects; nil means ready.
-	Ready func(ctx context.Context, call Call) error
-	// Personal says that the tool acts with the requester's own account: only the requester
-	// approves its calls, unless a rule of the operator decides.
+	// NeedsApproval reports whether a call with these arguments needs approval if no rule decides. If
+	// nil, calls of Consequential tools need it. Calls of ReadOnly tools never do.
+	NeedsApproval func(arguments json.RawMessage) bool
+	// CheckReady returns an error for a call that is known locally to fail, because no account is
+	// connected or a permission is missing. No approval is requested for such a call. CheckReady has
+	// no side effects; if it is nil, calls are always ready.
+	CheckReady func(ctx context.Context, call Call) error
+	// Personal is true if the tool acts with the requester's own account. Only the requester can then
+	// approve its calls, unless a rule of the operator decides.
 	Personal bool
-	// Doing describes a running call for people: "reading {path}", where names of arguments stand
-	// for their values. If empty, [Doing] makes it from the name.
-	Doing string
-	// Names are the identifying arguments, which contain no free text: the audit records them for
-	// calls that only administrators may make.
-	Names []string
-	// Role is the least role of the sender that may call it. The zero value requires no role.
+	// Activity describes a running call to users: in "reading {path}", the name of the argument stands
+	// for its value. If empty, [DescribeCall] uses the name of the tool.
+	Activity string
+	// AuditedArguments are the names of the identifying arguments, which contain no free text. The
+	// audit records their values for calls that only administrators may make.
+	AuditedArguments []string
+	// Role is the lowest role whose senders may call the tool. The zero value requires no role.
 	Role Role
-	// OwnArguments says that Run checks the arguments itself, as the model wrote them. Otherwise
+	// ChecksArguments is true if Run checks the arguments itself, as the model wrote them. Otherwise
 	// [Run] repairs and validates them first.
-	OwnArguments bool
-	// OwnText says that Run bounds the text of its results itself, so that [Run] does not cut it
-	// within an entry.
-	OwnText bool
+	ChecksArguments bool
+	// BoundsText is true if Run limits the length of its results itself, so that [Run] does not cut
+	// them within an entry.
+	BoundsText bool
 	// Run does the work. It returns an *[Error] for the model; any other error reaches the model as
 	// execution_error with its text. It must return soon after ctx ends and may be called
 	// concurrently.
@@ -80,22 +80,22 @@ type Tool struct {
 	Function string
 	// Group is the tool's group, empty for the core. A registry sets it.
 	Group string
-	// Deferred says that the model sees the tool only after finding it, with the provider's search
-	// or by loading the group. Only a [Router] sets it, and only if the model can do that
-	// ([Facts].Native).
+	// Deferred is true if the model sees the tool only after finding it with the provider's search
+	// or loading its group. Only a [Router] sets it, and only if the provider supports that
+	// ([RouteInput].NativeSearch).
 	Deferred bool
 	// wire is the encoding in a tools array and size its length in characters. A registry sets
-	// them: after that the fields above must not change.
+	// both. The fields above must not change afterwards.
 	wire []byte
 	size int
-	// normal are the parameters if known to be normalized, and shown the input of wire, so that the
-	// next registry encodes only changed tools again.
-	normal json.RawMessage
-	shown  shown
+	// normalized are the parameters if they are known to be normalized, and wireInput is the input
+	// of wire. With both, the next registry encodes only changed tools again.
+	normalized json.RawMessage
+	wireInput  wireInput
 }
 
-// shown is what the model sees of a tool; parameters are never changed in place.
-type shown struct {
+// wireInput identifies what the model sees of a tool; parameters are never changed in place.
+type wireInput struct {
 	name, description string
 	parameters        *byte
 }
@@ -106,10 +106,10 @@ type Handler func(ctx context.Context, call Call) (Result, error)
 // DefaultTimeout bounds a run of a tool without a timeout (spec: 30 s).
 const DefaultTimeout = 30 * time.Second
 
-// Call is one call of a tool, with who asks. All fields are plain values, so that tool families
-// need no other package.
+// Call is one call of a tool, with its requester. All fields are plain values, so that packages of
+// tools need no other package.
 type Call struct {
-	// ID is the model's id of the call, unique only within one reply.
+	// ID is the model's id for the call, unique only within one reply.
 	ID string
 	// Name and Arguments belong to the tool that runs (unwrapped).
 	Name      string
@@ -130,20 +130,20 @@ type Scope struct {
 	// Owner is the user (direct chat) or the chat (shared) that memory, tasks, history and
 	// workspace belong to.
 	Owner string
-	// Session is the log of this conversation.
+	// Session names the log of this conversation.
 	Session string
-	// Workspace is the folder of the owner's files, which exists.
+	// Workspace is the existing folder with the owner's files.
 	Workspace string
 	// Quota bounds the bytes of the workspace, and Reserve is how many bytes of the disk stay free.
 	// 0 means the defaults of internal/workspace.
 	Quota, Reserve int64
-	// Scheduled is true if no person waits for the answer.
+	// Scheduled is true in a scheduled run, for whose answer no user waits.
 	Scheduled bool
 }
 
 // Hides reports whether a tool is hidden from the model because the sender may not use it. In a
-// shared chat it is shown, and its calls refused: an array that follows the senders would miss
-// the model's cache with each of them.
+// shared chat the tool is shown and its calls are refused, because a tools array that depended on
+// the sender would invalidate the provider's cache.
 func (s Scope) Hides(t Tool) bool { return s.Direct && s.Role < t.Role }
 
 // Result is the result of a call.
@@ -156,14 +156,14 @@ type Result struct {
 	Sources []Source
 }
 
-// Source is a page of the web.
+// Source is a web page.
 type Source struct {
 	// Title is plain text on one line, URL an http or https address.
 	Title string `json:"title"`
 	URL   string `json:"url"`
 }
 
-// File is a file of the workspace that a tool wants delivered to the chat.
+// File is a file in the workspace that a tool wants delivered to the chat.
 type File struct {
 	// Path is relative to the workspace.
 	Path string
@@ -179,21 +179,21 @@ type Picture struct {
 	Width, Height int `json:",omitempty"`
 	// Size is the size of the file in bytes.
 	Size int64
-	// Sum is the SHA-256 of the file in hex, which tells whether it has changed; empty if unknown.
+	// Sum is the SHA-256 of the file in hex, for detecting changes; empty if unknown.
 	Sum string `json:",omitempty"`
-	// Gone says that it is no longer shown. It is never stored: see agent.RolePictures.
+	// Gone is true if models no longer see the picture. It is never stored: see agent.RolePictures.
 	Gone bool `json:"-"`
 }
 
-// Text returns a result that has only text.
-func Text(format string, args ...any) (Result, error) {
+// TextResult returns a result that has only text.
+func TextResult(format string, args ...any) (Result, error) {
 	if len(args) == 0 {
 		return Result{Text: format}, nil
 	}
 	return Result{Text: fmt.Sprintf(format, args...)}, nil
 }
 
-// Codes of errors of [Run] and [Round] (spec tools.json engine_errors).
+// Error codes of [Run] and [Round] (spec tools.json engine_errors).
 const (
 	CodeNotFound     = "tool_not_found"
 	CodeNotAvailable = "tool_not_available"
@@ -206,12 +206,12 @@ const (
 	CodeCancelled = "cancelled"
 	// CodeBridge: the tool cannot be called through another one; call it directly.
 	CodeBridge = "bridge_misuse"
-	// CodeSearchExhausted: the search is not run because too many found nothing.
+	// CodeSearchExhausted: the search is not run because too many earlier ones found nothing.
 	CodeSearchExhausted = "search_exhausted"
 )
 
-// IsRefusal reports whether a code means that the tool was never run: the call can be made again
-// once what stands in its way is gone.
+// IsRefusal reports whether a code means that the tool was never run, so that the call can be made
+// again once the obstacle is removed.
 func IsRefusal(code string) bool {
 	switch code {
 	case CodeNotFound, CodeNotAvailable, CodeDisabled, CodeDenied, CodeBridge:

@@ -18,15 +18,15 @@ import (
 const maxEchoedSchema = 4000
 
 // ValidateArguments repairs arguments and checks them against the schema of a tool: required
-// parameters (but those with a default), types and enums, also inside objects and arrays. It
-// converts what is unmistakable (an integer as "42" or 5.0, a boolean as "true", an object as a
+// parameters (except those with a default), types and enums, also inside objects and arrays. It
+// converts unambiguous values (an integer as "42" or 5.0, a boolean as "true", an object as a
 // JSON string) and drops null for optional parameters. Unknown parameters pass, except those
-// that differ from a known one only in case. Limits of numbers are left to the tool; an
-// unreadable schema checks nothing. The result has sorted keys.
+// that differ from a known one only in case. Limits of numbers are left to the tool, and nothing
+// is checked against an unreadable schema. The result has sorted keys.
 func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error) {
 	fixed, err := RepairArguments(raw)
 	if err != nil {
-		return nil, invalid(tool, err.Error())
+		return nil, invalidError(tool, err.Error())
 	}
 	var schema jsonschema.Schema
 	if len(tool.Parameters) == 0 || json.Unmarshal(tool.Parameters, &schema) != nil {
@@ -34,25 +34,25 @@ func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error)
 	}
 	value, err := decode(fixed)
 	if err != nil {
-		return nil, invalid(tool, errMalformed.Error())
+		return nil, invalidError(tool, errMalformed.Error())
 	}
 	value, err = conform("", &schema, value)
 	if err != nil {
-		return nil, invalid(tool, err.Error())
+		return nil, invalidError(tool, err.Error())
 	}
 	out, err := EncodeJSON(value)
 	if err != nil {
-		return nil, invalid(tool, errMalformed.Error())
+		return nil, invalidError(tool, errMalformed.Error())
 	}
 	return out, nil
 }
 
-func invalid(tool Tool, why string) *Error {
+func invalidError(tool Tool, why string) *Error {
 	schema := wording.Clip(string(tool.Parameters), maxEchoedSchema)
 	return Errorf(CodeInvalid, "Invalid arguments for '%s': %s. Its parameters: %s", tool.Name, why, schema)
 }
 
-// decode keeps numbers as they are written.
+// decode decodes JSON and keeps numbers as they are written.
 func decode(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -61,12 +61,12 @@ func decode(raw []byte) (any, error) {
 	return v, err
 }
 
-// conform converts a value to the schema.
+// conform checks a value against the schema and converts it.
 func conform(path string, s *jsonschema.Schema, v any) (any, error) {
 	if s == nil {
 		return v, nil
 	}
-	v, err := coerce(path, types(s), v)
+	v, err := coerce(path, allowedTypes(s), v)
 	if err != nil {
 		return nil, err
 	}
@@ -95,9 +95,9 @@ func conformObject(path string, s *jsonschema.Schema, obj map[string]any) (any, 
 	for key, v := range obj {
 		prop, known := s.Properties[key]
 		switch {
-		case known && v == nil && prop != nil && len(types(prop)) > 0 && !slices.Contains(types(prop), "null"):
+		case known && v == nil && prop != nil && len(allowedTypes(prop)) > 0 && !slices.Contains(allowedTypes(prop), "null"):
 			delete(obj, key)
-		case !known && shadows(s, key):
+		case !known && hasCaseVariant(s, key):
 			// encoding/json would match it, ignoring case, with the checked parameter.
 			delete(obj, key)
 		}
@@ -105,7 +105,7 @@ func conformObject(path string, s *jsonschema.Schema, obj map[string]any) (any, 
 	for _, key := range s.Required {
 		prop := s.Properties[key]
 		if _, ok := obj[key]; !ok && (prop == nil || prop.Default == nil) {
-			return nil, fmt.Errorf("required parameter '%s' is missing", join(path, key))
+			return nil, fmt.Errorf("required parameter '%s' is missing", joinPath(path, key))
 		}
 	}
 	for key, prop := range s.Properties {
@@ -113,7 +113,7 @@ func conformObject(path string, s *jsonschema.Schema, obj map[string]any) (any, 
 		if !ok {
 			continue
 		}
-		v, err := conform(join(path, key), prop, v)
+		v, err := conform(joinPath(path, key), prop, v)
 		if err != nil {
 			return nil, err
 		}
@@ -122,14 +122,14 @@ func conformObject(path string, s *jsonschema.Schema, obj map[string]any) (any, 
 	return obj, nil
 }
 
-func join(path, key string) string {
+func joinPath(path, key string) string {
 	if path == "" {
 		return key
 	}
 	return path + "." + key
 }
 
-func shadows(s *jsonschema.Schema, key string) bool {
+func hasCaseVariant(s *jsonschema.Schema, key string) bool {
 	for name := range s.Properties {
 		if strings.EqualFold(name, key) {
 			return true
@@ -138,15 +138,15 @@ func shadows(s *jsonschema.Schema, key string) bool {
 	return false
 }
 
-// types returns the types a schema allows; none means any.
-func types(s *jsonschema.Schema) []string {
+// allowedTypes returns the types that a schema allows; none means any.
+func allowedTypes(s *jsonschema.Schema) []string {
 	if s.Type != "" {
 		return []string{s.Type}
 	}
 	return s.Types
 }
 
-// coerce converts a value to the first of the types that fits.
+// coerce converts a value to the first of the wanted types that fits.
 func coerce(path string, want []string, v any) (any, error) {
 	if len(want) == 0 {
 		return v, nil
@@ -194,10 +194,10 @@ func typeOf(v any) string {
 	}
 }
 
-// convertUnmistakable converts a value to a type if there is only one way.
+// convertUnmistakable converts a value to a type if there is only one way to do so.
 func convertUnmistakable(t string, v any) (any, bool) {
 	if n, ok := v.(json.Number); ok && t == "integer" {
-		return integer(n)
+		return parseInteger(n)
 	}
 	text, ok := v.(string)
 	if !ok {
@@ -206,7 +206,7 @@ func convertUnmistakable(t string, v any) (any, bool) {
 	text = strings.TrimSpace(text)
 	switch t {
 	case "integer":
-		return integer(json.Number(text))
+		return parseInteger(json.Number(text))
 	case "boolean":
 		yes := strings.EqualFold(text, "true")
 		return yes, yes || strings.EqualFold(text, "false")
@@ -220,8 +220,8 @@ func convertUnmistakable(t string, v any) (any, bool) {
 	return nil, false
 }
 
-// integer accepts whole numbers in any form that a float represents exactly.
-func integer(n json.Number) (any, bool) {
+// parseInteger parses a whole number in any form that a float64 represents exactly.
+func parseInteger(n json.Number) (any, bool) {
 	if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
 		return json.Number(strconv.FormatInt(i, 10)), true
 	}
@@ -232,7 +232,7 @@ func integer(n json.Number) (any, bool) {
 	return json.Number(strconv.FormatInt(int64(f), 10)), true
 }
 
-// equalEnumValue compares an enum's entry with a value.
+// equalEnumValue reports whether an entry of an enum equals a value.
 func equalEnumValue(e, v any) bool {
 	n, ok := v.(json.Number)
 	if !ok {

@@ -1,9 +1,9 @@
-// Package anthropic is a client of Anthropic's Messages API, which offers what OpenAI's Chat
-// Completions do not: prompts cached up to marks, thinking that goes back with its signatures, and
-// tools that the provider finds.
+// Package anthropic is a client for Anthropic's Messages API. Unlike OpenAI's Chat Completions, the API
+// offers explicit cache breakpoints, signed thinking blocks that are sent back, and tool search by the
+// provider.
 //
-// Package agent/provider holds the code that all model clients share: how failures are classified, what
-// is known of a model, how a user message is written.
+// Package agent/provider has the code that all model clients share, such as the classification of
+// failures, the facts about models, and the text of user messages.
 package anthropic
 
 import (
@@ -40,15 +40,15 @@ type Config struct {
 	Retry provider.Retry
 	// ContextTokens is the size of the model's context that its name implies; 0 if unknown.
 	ContextTokens int
-	// Set holds the operator's settings, which come before everything else.
-	Set provider.Settings
+	// Settings holds the operator's settings, which override all other facts.
+	Settings provider.Settings
 	// Effort is the reasoning effort of requests that set none; empty leaves it to the model.
 	Effort string
-	// FirstByte bounds the wait for the first byte of a reply. 0 means two minutes.
-	FirstByte time.Duration
-	// Known remembers facts about models for all clients that share it. Nil means a memory of its own.
-	Known *Known
-	// Logger logs repeated requests. Nil discards them.
+	// FirstByteTimeout bounds the wait for the first byte of a reply. 0 means two minutes.
+	FirstByteTimeout time.Duration
+	// ModelCache holds facts about models for all clients that share it. Nil means a private cache.
+	ModelCache *ModelCache
+	// Logger logs retries. Nil discards them.
 	Logger *slog.Logger
 }
 
@@ -56,7 +56,7 @@ type Config struct {
 // outlives a call.
 type Client struct {
 	cfg Config
-	// origin is stored with what goes back to the server, so that each server gets only its own.
+	// origin identifies the server in stored reasoning, so that each server gets back only its own.
 	origin string
 	family family
 }
@@ -71,66 +71,66 @@ func New(cfg Config) (*Client, error) {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("anthropic: the base URL must look like https://host")
 	case cfg.Model == "":
-		return nil, errors.New("anthropic: no model is named")
+		return nil, errors.New("anthropic: the model's name is empty")
 	}
-	if cfg.Retry, err = provider.Check(cfg.Retry, cfg.Set, cfg.ContextTokens, cfg.FirstByte); err != nil {
+	if cfg.Retry, err = provider.CheckSettings(cfg.Retry, cfg.Settings, cfg.ContextTokens, cfg.FirstByteTimeout); err != nil {
 		return nil, fmt.Errorf("anthropic: %w", err)
 	}
 	cfg.BaseURL = base
-	cfg.FirstByte = cmp.Or(cfg.FirstByte, provider.FirstTimeout)
+	cfg.FirstByteTimeout = cmp.Or(cfg.FirstByteTimeout, provider.FirstTimeout)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	if cfg.Known == nil {
-		cfg.Known = NewKnown()
+	if cfg.ModelCache == nil {
+		cfg.ModelCache = NewModelCache()
 	}
 	cfg.HTTPClient = provider.RestrictRedirects(cfg.HTTPClient)
 	sum := sha256.Sum256([]byte(base + "\n" + cfg.Model))
 	return &Client{cfg: cfg, origin: hex.EncodeToString(sum[:8]), family: familyOf(cfg.Model)}, nil
 }
 
-// Profile returns what is known of the model.
+// Profile returns what is known about the model.
 func (c *Client) Profile() agent.Profile {
 	return agent.Profile{
-		Name: c.cfg.Model, ContextTokens: c.context(), Effort: c.cfg.Effort, LongCache: true,
-		Native: c.family.searches && !c.known("").noSearch,
+		Name: c.cfg.Model, ContextTokens: c.contextTokens(), Effort: c.cfg.Effort, LongCache: true,
+		NativeSearch: c.family.searchesTools && !c.quirksFor("").noSearch,
 	}
 }
 
-// Complete sends one request and returns the whole reply. It repeats transient failures, with growing
-// pauses or those that the server asks for, and adapts a request whose refusal says what to change. An
-// error is a *[agent.ModelError], or the cause for which ctx ended.
+// Complete sends one request and returns the whole reply. It retries transient failures, with growing
+// pauses or the server's Retry-After, and adapts a request if the refusal names what to change. An
+// error is a *[agent.ModelError], or the cause of ctx.
 func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (reply agent.Reply, err error) {
-	q := c.known(req.CacheKey)
+	q := c.quirksFor(req.CacheKey)
 	known, streamed := q, false
 	err = c.cfg.Retry.Repeat(ctx, c.cfg.Logger.With("model", c.cfg.Model), func() (fault *provider.Fault) {
 		if streamed {
 			onDelta(agent.Delta{Restart: true})
 		}
-		reply, streamed, fault = c.try(ctx, &req, q, onDelta)
+		reply, streamed, fault = c.attempt(ctx, &req, q, onDelta)
 		return fault
 	}, func(fault *provider.Fault) bool {
 		better := q.learn(fault)
 		if better == q {
-			c.cfg.Known.Refused(c.origin, fault)
+			c.cfg.ModelCache.LearnLimit(c.origin, fault)
 			return false
 		}
-		c.cfg.Logger.Info("model request is made otherwise, as the server wants it", "model", c.cfg.Model, "err", fault.Failure)
+		c.cfg.Logger.Info("model request adapted after a refusal", "model", c.cfg.Model, "err", fault.Failure)
 		q = better
 		return true
 	})
 	if err == nil && q != known {
-		c.learn(req.CacheKey, q)
+		c.saveQuirks(req.CacheKey, q)
 	}
 	return reply, err
 }
 
-// maxPauses bounds how often a reply is continued that the provider paused because its own tools took
-// many rounds.
+// maxPauses bounds how often a reply is continued after the provider paused it (pause_turn), which
+// happens when the provider's own tools take many rounds.
 const maxPauses = 5
 
-// try sends the request once. streamed reports whether onDelta was given anything.
-func (c *Client) try(ctx context.Context, req *agent.Request, q quirks, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, f *provider.Fault) {
-	ctx, alive, end := provider.WithDeadlines(ctx, c.cfg.FirstByte, provider.AttemptTimeout)
-	defer end()
+// attempt sends the request once. streamed reports whether onDelta was called with text.
+func (c *Client) attempt(ctx context.Context, req *agent.Request, q quirks, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, f *provider.Fault) {
+	ctx, alive, cancel := provider.WithTimeouts(ctx, c.cfg.FirstByteTimeout, provider.AttemptTimeout)
+	defer cancel()
 	show := func(text string) {
 		if text != "" && onDelta != nil {
 			streamed = true
@@ -138,25 +138,25 @@ func (c *Client) try(ctx context.Context, req *agent.Request, q quirks, onDelta 
 		}
 	}
 	r := c.encode(req, q)
-	var whole collected
+	var whole replyBuilder
 	for range maxPauses {
 		a, err := c.stream(ctx, r, alive, show)
 		if err == nil {
 			err = whole.add(a)
 		}
-		if err == nil && a.stop == stopPause {
+		if err == nil && a.stopReason == stopPause {
 			err = r.continueAnswer(a)
 		}
 		if err != nil {
-			return agent.Reply{}, streamed, provider.Judge(ctx, err, c.cfg.APIKey)
+			return agent.Reply{}, streamed, provider.NewFault(ctx, err, c.cfg.APIKey)
 		}
-		if a.stop != stopPause {
+		if a.stopReason != stopPause {
 			break
 		}
 	}
-	reply, err := whole.reply(c.origin)
+	reply, err := whole.finish(c.origin)
 	if err != nil {
-		return agent.Reply{}, streamed, provider.Judge(ctx, err, c.cfg.APIKey)
+		return agent.Reply{}, streamed, provider.NewFault(ctx, err, c.cfg.APIKey)
 	}
 	return reply, streamed, nil
 }

@@ -22,7 +22,7 @@ func TestTextAndUsage(t *testing.T) {
 	c.say("Grüße <b>&</b> \"so\"", "You said: Grüße <b>&</b> \"so\"")
 	c.say("two\nlines", "You said: two\nlines")
 	u, m := c.srv.Requests()[1].Usage, c.history[len(c.history)-1]
-	if m.Usage.Input != u.Total() || m.Usage.Cached != u.Read || m.Usage.Written != u.Written || u.Read == 0 || m.Usage.Output == 0 || m.Model != c.cfg.Model {
+	if m.Usage.Input != u.Total() || m.Usage.Cached != u.CacheRead || m.Usage.CacheWritten != u.CacheWritten || u.CacheRead == 0 || m.Usage.Output == 0 || m.Model != c.cfg.Model {
 		t.Errorf("%+v for %+v", m, u)
 	}
 	if refused := c.refusals(); len(refused) > 0 {
@@ -32,7 +32,7 @@ func TestTextAndUsage(t *testing.T) {
 
 // What was thought goes back as it came, within the turn and later.
 func TestThinkingGoesBackUnchanged(t *testing.T) {
-	c := newTalk(t, func(cfg *emulator.Config) { cfg.Thinks = true })
+	c := newTalk(t, func(cfg *emulator.Config) { cfg.AlwaysThink = true })
 	c.think = calling("note", "note")
 	for range 2 {
 		c.say("go", `note {"text":"x"};note {"text":"x"}`)
@@ -56,7 +56,9 @@ func TestThinkingGoesBackUnchanged(t *testing.T) {
 // A signature that holds only for what stood in front of it: what was thought before a
 // change is left out, once it was refused, and the conversation goes on.
 func TestThinkingThatIsBoundIsLeftOut(t *testing.T) {
-	c := newTalk(t, func(cfg *emulator.Config) { cfg.Thinks, cfg.Binds, cfg.Model = true, true, "claude-opus-5-5" })
+	c := newTalk(t, func(cfg *emulator.Config) {
+		cfg.AlwaysThink, cfg.BindSignatures, cfg.Model = true, true, "claude-opus-5-5"
+	})
 	c.think = calling("note")
 	c.say("go", `note {"text":"x"}`)
 	c.say("again", `note {"text":"x"}`)
@@ -128,9 +130,9 @@ func TestFailures(t *testing.T) {
 		"rate limit":            {brain.RateLimited(1), agent.KindRateLimit, true, 429},
 		"server error":          {brain.Failed(500), agent.KindUnavailable, true, 500},
 		"no money":              {brain.Reply{Err: &brain.Error{Status: 400, Message: "Your credit balance is too low to access the Anthropic API."}}, agent.KindRejected, false, 400},
-		"overloaded on the way": {brain.Reply{Text: "It was a dark and stormy night.", End: brain.EndError, Chunks: 1}, agent.KindUnavailable, true, 529},
-		"cut":                   {brain.Reply{Text: "It was a dark and stormy night.", End: brain.EndCut, Chunks: 1}, agent.KindUnavailable, true, 0},
-		"silent":                {brain.Reply{Text: "It was a dark and stormy night.", End: brain.EndSilently, Chunks: 1}, agent.KindUnavailable, true, 0},
+		"overloaded on the way": {brain.Reply{Text: "It was a dark and stormy night.", End: brain.EndError, Deltas: 1}, agent.KindUnavailable, true, 529},
+		"cut":                   {brain.Reply{Text: "It was a dark and stormy night.", End: brain.EndCut, Deltas: 1}, agent.KindUnavailable, true, 0},
+		"silent":                {brain.Reply{Text: "It was a dark and stormy night.", End: brain.EndDropped, Deltas: 1}, agent.KindUnavailable, true, 0},
 		"refused":               {brain.Reply{Finish: "refusal"}, agent.KindRejected, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +174,7 @@ func TestWhatCannotHelpIsReportedAtOnce(t *testing.T) {
 	if _, err := c.try("hello"); !errors.As(err, &f) || f.Kind != agent.KindAuth {
 		t.Errorf("%v", err)
 	}
-	for _, bad := range []anthropic.Config{{}, {Model: "x", BaseURL: "ftp://x"}, {Model: "x", Set: provider.Settings{Vision: "perhaps"}}, {Model: "x", FirstByte: -1}} {
+	for _, bad := range []anthropic.Config{{}, {Model: "x", BaseURL: "ftp://x"}, {Model: "x", Settings: provider.Settings{Vision: "perhaps"}}, {Model: "x", FirstByteTimeout: -1}} {
 		if _, err := anthropic.New(bad); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		}
@@ -182,7 +184,7 @@ func TestWhatCannotHelpIsReportedAtOnce(t *testing.T) {
 // A model that says nothing is given up.
 func TestStall(t *testing.T) {
 	c := newTalk(t)
-	c.cfg.FirstByte = 50 * time.Millisecond
+	c.cfg.FirstByteTimeout = 50 * time.Millisecond
 	c.think = func(brain.Request) brain.Reply { return brain.Reply{Text: "Late.", Delay: time.Minute} }
 	var f *agent.ModelError
 	if _, err := c.try("hello"); !errors.As(err, &f) || f.Kind != agent.KindUnavailable || !strings.Contains(err.Error(), "too long") {
@@ -200,8 +202,8 @@ func TestOverflow(t *testing.T) {
 	if got := c.model().Profile().ContextTokens; got != 0 && got != 4000 {
 		t.Errorf("the context has %d tokens", got)
 	}
-	facts, err := c.model().Ask(t.Context())
-	if err != nil || facts.Context.Value != 4000 || facts.Output.Value != 64_000 || !facts.Sees.Yes() || !facts.Searches.Yes() || !facts.Caches.Yes() {
+	facts, err := c.model().CurrentFacts(t.Context())
+	if err != nil || facts.ContextTokens.Value != 4000 || facts.OutputTokens.Value != 64_000 || !facts.Sees.Yes() || !facts.Searches.Yes() || !facts.Caches.Yes() {
 		t.Errorf("%+v, %v", facts, err)
 	}
 }
@@ -257,7 +259,7 @@ func TestNativeToolSearch(t *testing.T) {
 		t.Fatalf("%d requests, %d tools deferred, %v offered", n, len(requests[0].Deferred), requests[0].ToolNames())
 	}
 	for i := 1; i < len(requests); i++ {
-		if u := requests[i].Usage; u.Read < requests[i-1].Usage.Total()-20 {
+		if u := requests[i].Usage; u.CacheRead < requests[i-1].Usage.Total()-20 {
 			t.Errorf("request %d read %+v after %+v", i, u, requests[i-1].Usage)
 		}
 	}

@@ -9,54 +9,54 @@ import (
 	"oneclaw/agent/provider"
 )
 
-var errIncomplete = errors.New("the stream ended before the reply did")
+var errIncomplete = errors.New("the stream ended before the reply was complete")
 
-// statuses maps errors inside a stream, which has the status 200, to the status of the same refusal
-// (platform.claude.com/docs/en/api/errors, 2026-11).
-var statuses = map[string]int{
+// errorStatuses maps the types of errors in a stream, whose response has the status 200, to the status
+// that the same refusal has as a response (platform.claude.com/docs/en/api/errors, 2026-11).
+var errorStatuses = map[string]int{
 	"invalid_request_error": http.StatusBadRequest, "authentication_error": http.StatusUnauthorized,
 	"billing_error": http.StatusPaymentRequired, "permission_error": http.StatusForbidden, "not_found_error": http.StatusNotFound,
 	"request_too_large": http.StatusRequestEntityTooLarge, "rate_limit_error": http.StatusTooManyRequests,
 	"api_error": http.StatusInternalServerError, "timeout_error": http.StatusGatewayTimeout, "overloaded_error": statusOverloaded,
 }
 
-// statusOverloaded is the status of an overloaded Anthropic.
+// statusOverloaded is the status with which Anthropic reports that it is overloaded.
 const statusOverloaded = 529
 
-// errorIn returns the error in an event of a stream.
-func errorIn(event []byte) error {
-	e := provider.ErrorIn(event)
-	e.Status = cmp.Or(e.Status, statuses[e.Code])
+// streamError returns the error in a stream event.
+func streamError(event []byte) error {
+	e := provider.DecodeErrorBody(event)
+	e.Status = cmp.Or(e.Status, errorStatuses[e.Code])
 	return e
 }
 
 // quirks are changes to requests, learned from earlier refusals.
 type quirks struct {
-	noTemperature, noEffort, noThinking, noSearch, blind bool
-	// thoughts says how much thinking goes back: all, that of the present turn, or none. It is
-	// remembered for a conversation, since the signatures of some models hold only for the text in
-	// front of them.
-	thoughts int
+	noTemperature, noEffort, noThinking, noSearch, noVision bool
+	// thinkingScope selects which thinking blocks are sent back: all, those of this turn, or none. It
+	// is stored per conversation, since some models' signatures are valid only for the text that
+	// precedes them.
+	thinkingScope int
 }
 
 const (
-	thoughtsAll = iota
-	thoughtsOfTurn
-	thoughtsNone
+	thinkingAll = iota
+	thinkingThisTurn
+	thinkingNone
 )
 
-// thinks reports whether thinking goes back.
-func (q quirks) thinks(inTurn bool) bool {
-	return q.thoughts == thoughtsAll || q.thoughts == thoughtsOfTurn && inTurn
+// sendsThinking reports whether thinking blocks are sent back.
+func (q quirks) sendsThinking(inTurn bool) bool {
+	return q.thinkingScope == thinkingAll || q.thinkingScope == thinkingThisTurn && inTurn
 }
 
-// learn returns quirks that avoid what a refusal names, so that the same request may pass. If the
-// refusal teaches nothing, they are unchanged.
+// learn returns quirks that avoid the cause of a refusal, so that the same request may succeed. If the
+// refusal names no known cause, the quirks are unchanged.
 func (q quirks) learn(f *provider.Fault) quirks {
 	if f.Failure.Status != http.StatusBadRequest {
 		return q
 	}
-	text := strings.ToLower(f.Said)
+	text := strings.ToLower(f.Response)
 	has := func(words ...string) bool {
 		for _, w := range words {
 			if !strings.Contains(text, w) {
@@ -67,7 +67,7 @@ func (q quirks) learn(f *provider.Fault) quirks {
 	}
 	switch {
 	case has("signature", "thinking"), has("thinking", "cannot be modified"), has("expected `thinking`"):
-		q.thoughts = min(q.thoughts+1, thoughtsNone)
+		q.thinkingScope = min(q.thinkingScope+1, thinkingNone)
 	case has("temperature"):
 		q.noTemperature = true
 	case has("effort"), has("output_config"):
@@ -77,7 +77,7 @@ func (q quirks) learn(f *provider.Fault) quirks {
 	case has("tool_search"), has("defer_loading"):
 		q.noSearch = true
 	case has("image", "not support"):
-		q.blind = true
+		q.noVision = true
 	}
 	return q
 }

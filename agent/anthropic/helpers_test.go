@@ -44,7 +44,7 @@ func newTalk(t *testing.T, change ...func(*emulator.Config)) *harness {
 	c := &harness{t: t, now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), think: func(brain.Request) brain.Reply { return brain.Reply{Text: "Fine."} }}
 	cfg := emulator.Config{
 		Key: key, Now: c.clock,
-		Brain: brain.BrainFunc(func(_ context.Context, req brain.Request) (brain.Reply, error) { return c.think(req), nil }),
+		Responder: brain.ResponderFunc(func(_ context.Context, req brain.Request) (brain.Reply, error) { return c.think(req), nil }),
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -65,7 +65,7 @@ func newTalk(t *testing.T, change ...func(*emulator.Config)) *harness {
 	if cfg.Model == "" {
 		cfg.Model = emulator.DefaultModel
 	}
-	c.cfg = anthropic.Config{BaseURL: base + "/v1", APIKey: key, Model: cfg.Model, Known: anthropic.NewKnown(), Retry: provider.Retry{MaxAttempts: 1}}
+	c.cfg = anthropic.Config{BaseURL: base + "/v1", APIKey: key, Model: cfg.Model, ModelCache: anthropic.NewModelCache(), Retry: provider.Retry{MaxAttempts: 1}}
 	c.tools = tools(t, 3, 6)
 	c.turn = agent.Turn{Prompt: "You help. " + strings.Repeat("Be kind and brief. ", 300), CacheKey: "chat", Scope: toolgroups.Scope{Role: toolgroups.RoleUser}}
 	return c
@@ -91,7 +91,7 @@ func tools(t *testing.T, groups, each int) *toolgroups.Registry {
 			Name: name, Description: "Takes a note about " + name + ".", Effect: toolgroups.ReadOnly,
 			Parameters: []byte(`{"type":"object","properties":{"text":{"type":"string"}},"additionalProperties":false}`),
 			Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-				return toolgroups.Text("%s %s", call.Name, string(call.Arguments))
+				return toolgroups.TextResult("%s %s", call.Name, string(call.Arguments))
 			},
 		}
 	}

@@ -3,24 +3,24 @@ package anthropic
 import "oneclaw/toolgroups"
 
 // Rules of the cache (platform.claude.com/docs/en/build-with-claude/prompt-caching, 2026-11): a request
-// has at most four marks; all in front of a mark is cached as a whole, and a later mark finds it if it
-// is at most this many blocks further on, its own block counted.
+// has at most four breakpoints. The prompt up to a breakpoint is cached as one prefix, and a later
+// breakpoint finds that prefix if it is at most lookBack blocks further on, its own block included.
 const (
-	maxMarks = 4
-	lookBack = 20
+	maxBreakpoints = 4
+	lookBack       = 20
 )
 
-// mark sets where the cache ends: at the end of the messages, for the next request; at the end of the
-// previous request, if that is too far back to be found from there; at the prompt, which all
-// conversations share; and at the tools, without and with the group that was loaded last, so that a
-// load rewrites only what follows it.
+// setBreakpoints sets the cache breakpoints: at the end of the messages, for the next request; at the
+// end of the previous request, if it is too far back to be found from there; at the prompt, which all
+// conversations share; and at the tools, without and with the group that was loaded last, so that
+// loading a group rewrites only what follows the tools before it.
 //
-// With hour, all are kept for an hour.
-func mark(r *request, tools []toolgroups.Tool, hour bool) {
-	left := maxMarks
-	set := func(mark **cached) {
+// If hour is true, the provider keeps the cached prefixes for an hour.
+func setBreakpoints(r *request, tools []toolgroups.Tool, hour bool) {
+	left := maxBreakpoints
+	set := func(mark **cacheControl) {
 		if mark != nil && left > 0 && *mark == nil {
-			*mark = &cached{Type: "ephemeral"}
+			*mark = &cacheControl{Type: "ephemeral"}
 			if hour {
 				(*mark).TTL = "1h"
 			}
@@ -28,28 +28,28 @@ func mark(r *request, tools []toolgroups.Tool, hour bool) {
 		}
 	}
 	if n := len(r.Messages); n > 0 {
-		set(lastMark(r.Messages[n-1].Content))
-		if before := beforeReply(r.Messages); before >= 0 && blocks(r.Messages[before+1:]) >= lookBack {
-			set(lastMark(r.Messages[before].Content))
+		set(lastBreakpoint(r.Messages[n-1].Content))
+		if before := previousRequestEnd(r.Messages); before >= 0 && countBlocks(r.Messages[before+1:]) >= lookBack {
+			set(lastBreakpoint(r.Messages[before].Content))
 		}
 	}
 	if n := len(r.System); n > 0 {
-		set(&r.System[n-1].Mark)
+		set(&r.System[n-1].CacheControl)
 	}
 	for _, end := range toolEnds(r.Tools, tools) {
-		set(&r.Tools[end-1].Mark)
+		set(&r.Tools[end-1].CacheControl)
 	}
 }
 
-// toolEnds returns where the tools end that are not deferred, the provider's search included: without the
-// newest group, and with it.
+// toolEnds returns where the tools that are not deferred end, the provider's search included, first
+// without the newest group and then with it.
 func toolEnds(wire []tool, tools []toolgroups.Tool) (ends []int) {
 	open := 0
 	for open < len(wire) && !wire[open].Deferred {
 		open++
 	}
 	before := open
-	for newest := group(tools, open-1); newest != "" && before > 0 && group(tools, before-1) == newest; {
+	for newest := groupAt(tools, open-1); newest != "" && before > 0 && groupAt(tools, before-1) == newest; {
 		before--
 	}
 	for _, end := range []int{before, open} {
@@ -60,27 +60,27 @@ func toolEnds(wire []tool, tools []toolgroups.Tool) (ends []int) {
 	return ends
 }
 
-// group returns the group of a tool of the array, if the tool is not deferred.
-func group(tools []toolgroups.Tool, i int) string {
+// groupAt returns the group of the i-th tool; "" if that tool is deferred or does not exist.
+func groupAt(tools []toolgroups.Tool, i int) string {
 	if i < 0 || i >= len(tools) || tools[i].Deferred {
 		return ""
 	}
 	return tools[i].Group
 }
 
-// lastMark returns the mark of the last block of a message that can have one.
-func lastMark(all []content) **cached {
+// lastBreakpoint returns the cache_control field of the last block that can have one.
+func lastBreakpoint(all []content) **cacheControl {
 	for i := len(all) - 1; i >= 0; i-- {
 		if all[i].raw == nil {
-			return &all[i].Mark
+			return &all[i].CacheControl
 		}
 	}
 	return nil
 }
 
-// beforeReply returns where the previous request ended: in front of the last reply; -1 for a first
-// request.
-func beforeReply(messages []message) int {
+// previousRequestEnd returns the index of the previous request's last message, which precedes the last
+// reply; -1 if there was no previous request.
+func previousRequestEnd(messages []message) int {
 	for i := len(messages) - 1; i > 0; i-- {
 		if messages[i].Role == roleAssistant {
 			return i - 1
@@ -89,7 +89,7 @@ func beforeReply(messages []message) int {
 	return -1
 }
 
-func blocks(messages []message) (n int) {
+func countBlocks(messages []message) (n int) {
 	for _, m := range messages {
 		n += len(m.Content)
 	}

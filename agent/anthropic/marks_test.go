@@ -43,7 +43,7 @@ func TestPropertyANewTurnReadsOnlyWhatIsNew(t *testing.T) {
 		requests := c.srv.Requests()
 		for i := 1; i < len(requests); i++ {
 			now, before := requests[i].Usage, requests[i-1].Usage
-			if fresh, read := now.Total()-before.Total(), now.Input+now.Written; read > fresh+oneBlock {
+			if fresh, read := now.Total()-before.Total(), now.Input+now.CacheWritten; read > fresh+oneBlock {
 				r.Fatalf("request %d reads %d tokens, of which %d are new: %+v after %+v", i+1, read, fresh, now, before)
 			}
 		}
@@ -66,11 +66,11 @@ func TestALoadKeepsTheToolsInFrontOfIt(t *testing.T) {
 	}
 	requests := c.srv.Requests()
 	for i := 2; i < 4; i++ {
-		if read, tools := requests[i].Usage.Read, len(mustTools(t, requests[i-1].Body))/4; read < tools*9/10 {
+		if read, tools := requests[i].Usage.CacheRead, len(mustTools(t, requests[i-1].Body))/4; read < tools*9/10 {
 			t.Errorf("request %d reads %d tokens, of tools that were there %d: %+v", i+1, read, tools, requests[i].Usage)
 		}
 	}
-	if u := requests[4].Usage; u.Read < requests[3].Usage.Total()-oneBlock {
+	if u := requests[4].Usage; u.CacheRead < requests[3].Usage.Total()-oneBlock {
 		t.Errorf("behind the loads %+v", u)
 	}
 }
@@ -83,19 +83,19 @@ func TestPromptsAreSharedAndExpire(t *testing.T) {
 	first := c.last().Usage
 	c.history, c.turn.CacheKey = nil, "another chat"
 	c.say("something else", "Fine.")
-	if u := c.last().Usage; u.Read < first.Total()-oneBlock {
+	if u := c.last().Usage; u.CacheRead < first.Total()-oneBlock {
 		t.Errorf("another conversation: %+v after %+v", u, first)
 	}
 	c.wait(4 * time.Minute)
 	c.say("again", "Fine.")
 	c.wait(4 * time.Minute)
 	c.say("again", "Fine.")
-	if u := c.last().Usage; u.Read == 0 {
+	if u := c.last().Usage; u.CacheRead == 0 {
 		t.Errorf("after four minutes: %+v", u)
 	}
 	c.wait(6 * time.Minute)
 	c.say("again", "Fine.")
-	if u := c.last().Usage; u.Read != 0 || u.Written == 0 {
+	if u := c.last().Usage; u.CacheRead != 0 || u.CacheWritten == 0 {
 		t.Errorf("after six minutes: %+v", u)
 	}
 }
@@ -119,11 +119,11 @@ func TestPausesHaveThePromptKeptForAnHour(t *testing.T) {
 			c.wait(pause)
 		}
 		last := c.last()
-		if got := strings.Contains(string(last.Body), `"ttl":"1h"`); got != hour || last.Usage.Read == 0 {
-			t.Errorf("pauses of %v: an hour is asked for: %v; %d tokens are read", pause, got, last.Usage.Read)
+		if got := strings.Contains(string(last.Body), `"ttl":"1h"`); got != hour || last.Usage.CacheRead == 0 {
+			t.Errorf("pauses of %v: an hour is asked for: %v; %d tokens are read", pause, got, last.Usage.CacheRead)
 		}
-		if used := c.history[len(c.history)-1].Usage; hour != (used.Hour > 0) {
-			t.Errorf("pauses of %v: %d of %d tokens written are for an hour", pause, used.Hour, used.Written)
+		if used := c.history[len(c.history)-1].Usage; hour != (used.CacheWrittenHour > 0) {
+			t.Errorf("pauses of %v: %d of %d tokens written are for an hour", pause, used.CacheWrittenHour, used.CacheWritten)
 		}
 	}
 }

@@ -10,44 +10,44 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Bounds of a reply, in tokens: the most that a request asks for, and the default for an unknown model.
+// maxOutput bounds max_tokens in a request; defaultOutput is its value for an unknown model.
 const (
-	mostOutput    = 32_000
-	unknownOutput = 8_192
+	maxOutput     = 32_000
+	defaultOutput = 8_192
 )
 
-// encode makes a request. Tools, prompt and messages depend only on the input, so that each request
-// begins with the bytes of the one before.
+// encode builds a request. Tools, prompt and messages depend only on the input, so that each request
+// begins with the same bytes as the previous one.
 func (c *Client) encode(req *agent.Request, q quirks) *request {
 	facts := c.Facts()
-	r := &request{Model: c.cfg.Model, MaxTokens: unknownOutput, Stream: true}
-	if n := facts.Output.Value; n > 0 {
-		r.MaxTokens = min(n, mostOutput)
+	r := &request{Model: c.cfg.Model, MaxTokens: defaultOutput, Stream: true}
+	if n := facts.OutputTokens.Value; n > 0 {
+		r.MaxTokens = min(n, maxOutput)
 	}
-	if n := facts.Context.Value; n > 0 {
+	if n := facts.ContextTokens.Value; n > 0 {
 		r.MaxTokens = min(r.MaxTokens, max(n/8, 1024))
 	}
 	r.Tools = encodeTools(req.Tools)
 	if strings.TrimSpace(req.System) != "" {
-		r.System = []content{text(req.System)}
+		r.System = []content{textBlock(req.System)}
 	}
-	e := encoder{client: c, quirks: q, tools: req.Tools, ids: provider.CallIDs{Seen: map[string]struct{}{}}, blind: true}
-	if !q.blind && !facts.Sees.No() {
-		e.shown, e.blind = provider.Pictures(req, func(file string, err error) {
-			c.cfg.Logger.Warn("picture not shown to the model", "model", c.cfg.Model, "file", file, "err", err)
+	e := encoder{client: c, quirks: q, tools: req.Tools, ids: provider.CallIDs{Seen: map[string]struct{}{}}, noVision: true}
+	if !q.noVision && !facts.Sees.No() {
+		e.pictures, e.noVision = provider.ReadPictures(req, func(file string, err error) {
+			c.cfg.Logger.Warn("picture left out of a model request", "model", c.cfg.Model, "file", file, "err", err)
 		})
 	}
 	r.Messages = e.messages(req.Messages)
-	c.think(r, req, q, e.unthought)
-	if req.Temperature != nil && c.family.temperature && !q.noTemperature && r.Thinking == nil {
+	c.setThinking(r, req, q, e.missingThinking)
+	if req.Temperature != nil && c.family.takesTemperature && !q.noTemperature && r.Thinking == nil {
 		r.Temperature = new(min(*req.Temperature, 1))
 	}
-	mark(r, req.Tools, req.CacheFor >= time.Hour)
+	setBreakpoints(r, req.Tools, req.CacheFor >= time.Hour)
 	return r
 }
 
-// encodeTools makes the tools array. If tools are deferred, the provider's search comes behind those
-// that are not.
+// encodeTools builds the tools array. If some tools are deferred, the provider's search tool precedes
+// them.
 func encodeTools(tools []toolgroups.Tool) []tool {
 	var open, deferred []tool
 	for i := range tools {
@@ -67,15 +67,15 @@ func encodeTools(tools []toolgroups.Tool) []tool {
 	return append(open, deferred...)
 }
 
-// text returns a text block.
-func text(s string) content { return content{Type: blockText, Text: s} }
+// textBlock returns a text block.
+func textBlock(s string) content { return content{Type: blockText, Text: s} }
 
-// picture returns a block with a picture.
-func picture(p provider.Picture) content {
-	return content{Type: "image", Source: &source{Type: "base64", Kind: p.Kind, Data: p.Data}}
+// pictureBlock returns a block with a picture.
+func pictureBlock(p provider.Picture) content {
+	return content{Type: "image", Source: &source{Type: "base64", MediaType: p.MediaType, Data: p.Data}}
 }
 
-// continueAnswer adds an answer that was paused, so that the server continues it.
+// continueAnswer adds a paused answer to the request, so that the server continues it.
 func (r *request) continueAnswer(a *answer) error {
 	m := message{Role: roleAssistant}
 	for _, p := range a.blocks {
@@ -95,45 +95,45 @@ type encoder struct {
 	quirks quirks
 	tools  []toolgroups.Tool
 	ids    provider.CallIDs
-	// shown holds the pictures, by the index of their message; blind says that there are none because
-	// the model cannot see.
-	shown map[int][]provider.Picture
-	blind bool
+	// pictures holds the pictures by the index of their message. noVision is set if the pictures are left
+	// out because the model does not accept any.
+	pictures map[int][]provider.Picture
+	noVision bool
 	// calls are the calls of the last reply.
 	calls []agent.Call
-	// unthought says that a reply of the present turn has calls but no thinking of this server, which
-	// rules out a thinking budget.
-	unthought bool
-	out       []message
+	// missingThinking reports whether a reply of this turn has calls but no thinking blocks from this
+	// server. A thinking budget cannot be set then.
+	missingThinking bool
+	out             []message
 }
 
-// messages returns messages with alternating roles, a user's first.
-func (e *encoder) messages(messages []agent.Message) []message {
-	turn := provider.LastUser(messages)
-	for i := range messages {
-		m := &messages[i]
+// encodeMessages returns messages with alternating roles, beginning with the user's.
+func (e *encoder) messages(encodeMessages []agent.Message) []message {
+	turn := provider.TurnStart(encodeMessages)
+	for i := range encodeMessages {
+		m := &encodeMessages[i]
 		switch {
-		case m.Heard():
-			e.add(roleUser, text(provider.UserText(m, e.blind)))
-			for _, p := range e.shown[i] {
-				e.add(roleUser, picture(p))
+		case m.ShownAsUser():
+			e.addBlock(roleUser, textBlock(provider.UserText(m, e.noVision)))
+			for _, p := range e.pictures[i] {
+				e.addBlock(roleUser, pictureBlock(p))
 			}
 		case m.Role == agent.RoleAssistant:
-			e.assistant(m, i > turn)
+			e.addReply(m, i > turn)
 		case m.Role == agent.RoleTool:
-			e.result(m, e.shown[i])
+			e.addResult(m, e.pictures[i])
 		}
 	}
 	return e.out
 }
 
-// leftOut stands for the beginning of a conversation that would otherwise begin with a reply.
-const leftOut = "[What came before is left out.]"
+// omittedText is the first user message of a conversation that would otherwise begin with a reply.
+const omittedText = "[What came before is left out.]"
 
-// add appends a block.
-func (e *encoder) add(role string, block content) {
+// addBlock appends a block, to the last message if it has the same role.
+func (e *encoder) addBlock(role string, block content) {
 	if len(e.out) == 0 && role != roleUser {
-		e.out = append(e.out, message{roleUser, []content{text(leftOut)}})
+		e.out = append(e.out, message{roleUser, []content{textBlock(omittedText)}})
 	}
 	if n := len(e.out); n > 0 && e.out[n-1].Role == role {
 		e.out[n-1].Content = append(e.out[n-1].Content, block)
@@ -142,14 +142,14 @@ func (e *encoder) add(role string, block content) {
 	e.out = append(e.out, message{role, []content{block}})
 }
 
-// assistant writes a reply in its original order, with the blocks that its server wants back.
-func (e *encoder) assistant(m *agent.Message, inTurn bool) {
-	e.ids.Reply()
+// addReply adds a reply in its original order, with the blocks that must be sent back to its server.
+func (e *encoder) addReply(m *agent.Message, inTurn bool) {
+	e.ids.BeginReply()
 	e.calls = m.Calls
 	said, called, thought := strings.TrimSpace(m.Text) == "", 0, false
 	say := func() {
 		if !said {
-			e.add(roleAssistant, text(m.Text))
+			e.addBlock(roleAssistant, textBlock(m.Text))
 		}
 		said = true
 	}
@@ -157,8 +157,8 @@ func (e *encoder) assistant(m *agent.Message, inTurn bool) {
 		if called < len(m.Calls) {
 			c := &m.Calls[called]
 			called++
-			e.add(roleAssistant, content{
-				Type: blockToolUse, ID: e.ids.Call(c.ID), Name: provider.FunctionName(c.Name), Input: json.RawMessage(provider.Arguments(c.Arguments)),
+			e.addBlock(roleAssistant, content{
+				Type: blockToolUse, ID: e.ids.AddCall(c.ID), Name: provider.ValidFunctionName(c.Name), Input: json.RawMessage(provider.ValidArguments(c.Arguments)),
 			})
 		}
 	}
@@ -169,50 +169,50 @@ func (e *encoder) assistant(m *agent.Message, inTurn bool) {
 			say()
 		case b.Type == blockToolUse:
 			call()
-		case e.goesBack(carried[i:], inTurn):
-			thought = thought || b.thinks()
-			e.add(roleAssistant, content{raw: b.Raw})
+		case e.isReplayed(carried[i:], inTurn):
+			thought = thought || b.isThinking()
+			e.addBlock(roleAssistant, content{raw: b.Raw})
 		}
 	}
 	say()
 	for called < len(m.Calls) {
 		call()
 	}
-	e.fill(m, thought)
-	e.unthought = e.unthought || inTurn && len(m.Calls) > 0 && !thought
+	e.addPlaceholder(m, thought)
+	e.missingThinking = e.missingThinking || inTurn && len(m.Calls) > 0 && !thought
 }
 
-// fill adds a placeholder for a reply of which nothing is left.
-func (e *encoder) fill(m *agent.Message, thought bool) {
+// addPlaceholder adds a placeholder for a reply that would otherwise be empty.
+func (e *encoder) addPlaceholder(m *agent.Message, thought bool) {
 	if len(m.Calls) == 0 && !thought && strings.TrimSpace(m.Text) == "" {
-		e.add(roleAssistant, text(provider.OrEmpty("")))
+		e.addBlock(roleAssistant, textBlock(provider.OrPlaceholder("")))
 	}
 }
 
-// goesBack reports whether the first of the blocks goes back.
-func (e *encoder) goesBack(blocks []block, inTurn bool) bool {
-	if blocks[0].thinks() {
-		return e.quirks.thinks(inTurn)
+// isReplayed reports whether the first block is sent back.
+func (e *encoder) isReplayed(blocks []block, inTurn bool) bool {
+	if blocks[0].isThinking() {
+		return e.quirks.sendsThinking(inTurn)
 	}
-	return e.known(blocks[:min(2, len(blocks))])
+	return e.isStillOffered(blocks[:min(2, len(blocks))])
 }
 
-// known reports whether all tools that the provider's search found are still offered: the provider
-// refuses others, and a search without its result, which is the next block.
-func (e *encoder) known(search []block) bool {
+// isStillOffered reports whether all tools found by the provider's search are still offered. The
+// provider refuses other tools, and a search block that is not followed by its result.
+func (e *encoder) isStillOffered(search []block) bool {
 	found := search[0]
 	if found.Type == blockSearch {
 		found = search[len(search)-1]
 	}
 	for _, name := range found.Names {
-		if !e.deferred(func(t *toolgroups.Tool) bool { return t.Name == name }) {
+		if !e.hasDeferred(func(t *toolgroups.Tool) bool { return t.Name == name }) {
 			return false
 		}
 	}
-	return found.Type == blockFound && e.deferred(func(*toolgroups.Tool) bool { return true })
+	return found.Type == blockSearchResult && e.hasDeferred(func(*toolgroups.Tool) bool { return true })
 }
 
-func (e *encoder) deferred(want func(*toolgroups.Tool) bool) bool {
+func (e *encoder) hasDeferred(want func(*toolgroups.Tool) bool) bool {
 	for i := range e.tools {
 		if e.tools[i].Deferred && want(&e.tools[i]) {
 			return true
@@ -221,27 +221,27 @@ func (e *encoder) deferred(want func(*toolgroups.Tool) bool) bool {
 	return false
 }
 
-// result writes the result of a call, with the pictures that it made. If tools are deferred, the result
-// of loading a group shows the model its tools.
-func (e *encoder) result(m *agent.Message, pictures []provider.Picture) {
-	id, place := e.ids.Result(m.CallID)
+// addResult adds the result of a call, with the pictures in it. If tools are deferred, the result of
+// loading a group references the group's tools.
+func (e *encoder) addResult(m *agent.Message, pictures []provider.Picture) {
+	id, place := e.ids.NextResult(m.CallID)
 	r := content{Type: "tool_result", ToolUseID: id, IsError: m.Status == agent.StatusError}
 	if !r.IsError && place >= 0 && place < len(e.calls) && e.calls[place].Name == toolgroups.LoadToolGroup {
-		r.Content = e.references(e.calls[place])
+		r.Content = e.toolReferences(e.calls[place])
 	}
 	if len(r.Content) == 0 {
-		r.Content = []content{text(provider.ResultText(m, e.blind))}
+		r.Content = []content{textBlock(provider.ResultText(m, e.noVision))}
 		for _, p := range pictures {
-			r.Content = append(r.Content, picture(p))
+			r.Content = append(r.Content, pictureBlock(p))
 		}
 	}
-	e.add(roleUser, r)
+	e.addBlock(roleUser, r)
 }
 
-// references name the tools of the group that a call loads. The server replaces them by the
-// definitions, and takes no other text beside them (assumed).
-func (e *encoder) references(call agent.Call) (refs []content) {
-	group, ok := toolgroups.LoadArgument(json.RawMessage(call.Arguments))
+// toolReferences returns references to the tools of the group that a call loads. The server replaces
+// them with the definitions, and accepts no text beside them (assumed).
+func (e *encoder) toolReferences(call agent.Call) (refs []content) {
+	group, ok := toolgroups.ParseLoadArgument(json.RawMessage(call.Arguments))
 	if !ok {
 		return nil
 	}

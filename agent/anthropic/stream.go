@@ -22,27 +22,27 @@ const (
 
 // answer is built from the events of one stream.
 type answer struct {
-	show  func(text string) // to the observer
-	model string
-	// stop is the stop reason; whole says that the end was received.
-	stop   string
-	whole  bool
-	usage  usage
-	blocks []*piece
+	onText func(text string) // to the observer
+	model  string
+	// stopReason is set by message_delta; complete is set by message_stop.
+	stopReason string
+	complete   bool
+	usage      usage
+	blocks     []*piece
 }
 
-// usage counts tokens. Each event overwrites the fields that it has.
+// usage counts tokens. Each event overwrites the fields that it contains.
 type usage struct {
-	Input   int `json:"input_tokens"`
-	Written int `json:"cache_creation_input_tokens"`
-	Read    int `json:"cache_read_input_tokens"`
-	Kept    struct {
-		Hour int `json:"ephemeral_1h_input_tokens"`
+	Input         int `json:"input_tokens"`
+	CacheWritten  int `json:"cache_creation_input_tokens"`
+	CacheRead     int `json:"cache_read_input_tokens"`
+	CacheCreation struct {
+		OneHour int `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
 	Output int `json:"output_tokens"`
 }
 
-// event is an event of a stream. Unknown types are ignored.
+// event is a stream event. Unknown types are ignored.
 type event struct {
 	Type    string
 	Index   int
@@ -50,19 +50,19 @@ type event struct {
 		Model string
 		Usage json.RawMessage
 	}
-	Block json.RawMessage `json:"content_block"`
-	Delta struct {
+	ContentBlock json.RawMessage `json:"content_block"`
+	Delta        struct {
 		Type, Text, Thinking, Signature string
 
-		Input string `json:"partial_json"`
-		Stop  string `json:"stop_reason"`
+		PartialJSON string `json:"partial_json"`
+		StopReason  string `json:"stop_reason"`
 	}
 	Usage json.RawMessage
 }
 
 // stream sends a request and assembles the answer from its events.
 func (c *Client) stream(ctx context.Context, r *request, alive func(), show func(string)) (*answer, error) {
-	body, err := encoded(r)
+	body, err := encodeJSON(r)
 	if err != nil {
 		return nil, err
 	}
@@ -71,102 +71,102 @@ func (c *Client) stream(ctx context.Context, r *request, alive func(), show func
 		return nil, err
 	}
 	alive()
-	resp.Body = provider.Bounded(resp.Body, alive)
+	resp.Body = provider.LimitBody(resp.Body, alive)
 	defer func() { _ = resp.Body.Close() }()
-	a := &answer{show: show}
-	switch err := provider.Events(resp, a.add); {
+	a := &answer{onText: show}
+	switch err := provider.ForEachEvent(resp, a.handleEvent); {
 	case !errors.Is(err, io.EOF):
 		return nil, err
-	case !a.whole || a.stop == "":
+	case !a.complete || a.stopReason == "":
 		return nil, errIncomplete
 	}
 	return a, nil
 }
 
-// add handles an event.
-func (a *answer) add(raw []byte) error {
+// handleEvent updates the answer from one event.
+func (a *answer) handleEvent(raw []byte) error {
 	var e event
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return fmt.Errorf("read an event: %w", err)
+		return fmt.Errorf("decode a stream event: %w", err)
 	}
 	switch e.Type {
 	case "message_start":
 		a.model = e.Message.Model
-		return a.count(e.Message.Usage)
+		return a.addUsage(e.Message.Usage)
 	case "content_block_start":
-		return a.begin(&e)
+		return a.beginBlock(&e)
 	case "content_block_delta":
 		if e.Index < 0 || e.Index >= len(a.blocks) {
-			return fmt.Errorf("an event is for block %d of %d", e.Index, len(a.blocks))
+			return fmt.Errorf("a stream event is for block %d, but there are %d", e.Index, len(a.blocks))
 		}
-		a.grow(a.blocks[e.Index], &e)
+		a.appendDelta(a.blocks[e.Index], &e)
 	case "message_delta":
-		a.stop = cmp.Or(e.Delta.Stop, a.stop)
-		return a.count(e.Usage)
+		a.stopReason = cmp.Or(e.Delta.StopReason, a.stopReason)
+		return a.addUsage(e.Usage)
 	case "message_stop":
-		a.whole = true
+		a.complete = true
 	case "error":
-		return errorIn(raw)
+		return streamError(raw)
 	}
 	return nil
 }
 
-func (a *answer) count(raw json.RawMessage) error {
+func (a *answer) addUsage(raw json.RawMessage) error {
 	if raw == nil {
 		return nil
 	}
 	if err := json.Unmarshal(raw, &a.usage); err != nil {
-		return fmt.Errorf("read what was used: %w", err)
+		return fmt.Errorf("decode usage: %w", err)
 	}
 	return nil
 }
 
-// begin handles the beginning of a block. Blocks begin in order, even if they grow at the same time.
-func (a *answer) begin(e *event) error {
+// beginBlock adds a block. Blocks begin in order, even if their deltas are interleaved.
+func (a *answer) beginBlock(e *event) error {
 	if e.Index != len(a.blocks) {
-		return fmt.Errorf("block %d begins where %d is next", e.Index, len(a.blocks))
+		return fmt.Errorf("block %d begins, but %d was expected", e.Index, len(a.blocks))
 	}
-	p := &piece{first: e.Block}
-	if err := json.Unmarshal(e.Block, p); err != nil {
-		return fmt.Errorf("read a block: %w", err)
+	p := &piece{start: e.ContentBlock}
+	if err := json.Unmarshal(e.ContentBlock, p); err != nil {
+		return fmt.Errorf("decode a content block: %w", err)
 	}
 	a.blocks = append(a.blocks, p)
 	if p.Type == blockText {
-		a.show(p.Text)
+		a.onText(p.Text)
 	}
 	return nil
 }
 
-func (a *answer) grow(p *piece, e *event) {
+func (a *answer) appendDelta(p *piece, e *event) {
 	switch e.Delta.Type {
 	case "text_delta":
 		p.text.WriteString(e.Delta.Text)
-		a.show(e.Delta.Text)
+		a.onText(e.Delta.Text)
 	case "thinking_delta":
 		p.thinking.WriteString(e.Delta.Thinking)
 	case "signature_delta":
 		p.signature.WriteString(e.Delta.Signature)
 	case "input_json_delta":
-		p.input.WriteString(e.Delta.Input)
+		p.input.WriteString(e.Delta.PartialJSON)
 	}
 }
 
-// piece is a block of an answer: its beginning and its additions.
+// piece is a block of an answer: its start event and the deltas received so far.
 type piece struct {
 	Type, ID, Name, Text, Thinking, Signature string
 
 	Input   json.RawMessage
 	Content json.RawMessage
 
-	first                            json.RawMessage
+	start                            json.RawMessage
 	text, thinking, signature, input strings.Builder
 }
 
 // fullText returns the text of a block.
 func (p *piece) fullText() string { return p.Text + p.text.String() }
 
-// rawArguments returns the arguments of a call as they came. If the reply was cut off, an empty string stays
-// empty.
+// rawArguments returns the arguments of a call unchanged. If the reply was cut off before they began, it
+// returns "".
 func (p *piece) rawArguments(cut bool) string {
 	if p.input.Len() > 0 || cut {
 		return p.input.String()
@@ -174,7 +174,7 @@ func (p *piece) rawArguments(cut bool) string {
 	return string(p.arguments())
 }
 
-// arguments returns the arguments as the server takes them back; {} if they were cut off.
+// arguments returns the arguments in the form that is sent back; {} if they were cut off.
 func (p *piece) arguments() json.RawMessage {
 	switch whole := json.RawMessage(p.input.String()); {
 	case len(whole) == 0 && len(p.Input) > 0:
@@ -185,10 +185,10 @@ func (p *piece) arguments() json.RawMessage {
 	return json.RawMessage("{}")
 }
 
-// raw returns the block as the server wants it back: unchanged if nothing was added.
+// raw returns the block in the form that is sent back, with its deltas merged into the start event.
 func (p *piece) raw() (json.RawMessage, error) {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(p.first, &fields); err != nil {
+	if err := json.Unmarshal(p.start, &fields); err != nil {
 		return nil, err
 	}
 	grown := false
@@ -199,7 +199,7 @@ func (p *piece) raw() (json.RawMessage, error) {
 		if value.more.Len() == 0 {
 			continue
 		}
-		whole, err := encoded(value.began + value.more.String())
+		whole, err := encodeJSON(value.began + value.more.String())
 		if err != nil {
 			return nil, err
 		}
@@ -209,9 +209,9 @@ func (p *piece) raw() (json.RawMessage, error) {
 		fields["input"], grown = p.arguments(), true
 	}
 	if !grown {
-		return p.first, nil
+		return p.start, nil
 	}
-	return encoded(fields)
+	return encodeJSON(fields)
 }
 
 // foundTools returns the tools that the provider's search found.

@@ -12,45 +12,45 @@ import (
 )
 
 // The subset of the Messages API that we use (platform.claude.com/docs/en/api/messages, 2026-11).
-// ARCHITECTURE.md says why the official library is not used.
+// ARCHITECTURE.md explains why the official library is not used.
 
 // apiVersion is the version of the API.
 const apiVersion = "2023-06-01"
 
 // request is a request for a message.
 type request struct {
-	Model       string    `json:"model"`
-	MaxTokens   int       `json:"max_tokens"`
-	Stream      bool      `json:"stream"`
-	Output      *output   `json:"output_config,omitempty"`
-	Thinking    *thinking `json:"thinking,omitempty"`
-	Temperature *float64  `json:"temperature,omitempty"`
-	Tools       []tool    `json:"tools,omitempty"`
-	System      []content `json:"system,omitempty"`
-	Messages    []message `json:"messages"`
+	Model        string        `json:"model"`
+	MaxTokens    int           `json:"max_tokens"`
+	Stream       bool          `json:"stream"`
+	OutputConfig *outputConfig `json:"output_config,omitempty"`
+	Thinking     *thinking     `json:"thinking,omitempty"`
+	Temperature  *float64      `json:"temperature,omitempty"`
+	Tools        []tool        `json:"tools,omitempty"`
+	System       []content     `json:"system,omitempty"`
+	Messages     []message     `json:"messages"`
 }
 
-type output struct {
+type outputConfig struct {
 	Effort string `json:"effort"`
 }
 
 type thinking struct {
-	Type   string `json:"type"`
-	Budget int    `json:"budget_tokens,omitempty"`
+	Type         string `json:"type"`
+	BudgetTokens int    `json:"budget_tokens,omitempty"`
 }
 
-// tool is one of our tools, or, by its type, one of the provider's.
+// tool is one of our tools or, if Type is set, one of the provider's.
 type tool struct {
-	Type        string          `json:"type,omitempty"`
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Schema      json.RawMessage `json:"input_schema,omitempty"`
-	Deferred    bool            `json:"defer_loading,omitempty"`
-	Mark        *cached         `json:"cache_control,omitempty"`
+	Type         string          `json:"type,omitempty"`
+	Name         string          `json:"name"`
+	Description  string          `json:"description,omitempty"`
+	Schema       json.RawMessage `json:"input_schema,omitempty"`
+	Deferred     bool            `json:"defer_loading,omitempty"`
+	CacheControl *cacheControl   `json:"cache_control,omitempty"`
 }
 
-// cached marks the end of a part that the provider caches.
-type cached struct {
+// cacheControl is a cache breakpoint: the provider caches the prompt up to it.
+type cacheControl struct {
 	Type string `json:"type"`
 	TTL  string `json:"ttl,omitempty"`
 }
@@ -79,17 +79,17 @@ type content struct {
 	IsError   bool            `json:"is_error,omitempty"`
 	Content   []content       `json:"content,omitempty"`
 	// ToolName is set in a reference.
-	ToolName string  `json:"tool_name,omitempty"`
-	Mark     *cached `json:"cache_control,omitempty"`
+	ToolName     string        `json:"tool_name,omitempty"`
+	CacheControl *cacheControl `json:"cache_control,omitempty"`
 
-	// raw is a whole block that goes back unchanged.
+	// raw, if not nil, is a whole block that is sent back unchanged.
 	raw json.RawMessage
 }
 
 type source struct {
-	Type string `json:"type"`
-	Kind string `json:"media_type"`
-	Data []byte `json:"data"` // in base64, as the API wants it
+	Type      string `json:"type"`
+	MediaType string `json:"media_type"`
+	Data      []byte `json:"data"` // encoded as base64 in JSON
 }
 
 // MarshalJSON writes the block.
@@ -98,11 +98,11 @@ func (c content) MarshalJSON() ([]byte, error) {
 		return c.raw, nil
 	}
 	type fields content
-	return encoded(fields(c))
+	return encodeJSON(fields(c))
 }
 
-// encoded returns JSON that does not escape < and >.
-func encoded(v any) ([]byte, error) {
+// encodeJSON returns JSON that does not escape < and >.
+func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -118,16 +118,16 @@ func (c *Client) send(ctx context.Context, path string, body []byte) (*http.Resp
 	return provider.Send(ctx, c.cfg.HTTPClient, c.cfg.BaseURL+path, body, header)
 }
 
-// ask returns what the server reports of the model. It may lack fields.
-func (c *Client) ask(ctx context.Context) (provider.Facts, error) {
+// fetchFacts returns the server's description of the model. Missing fields stay unknown.
+func (c *Client) fetchFacts(ctx context.Context) (provider.Facts, error) {
 	resp, err := c.send(ctx, "/v1/models/"+url.PathEscape(c.cfg.Model), nil)
 	if err != nil {
-		return provider.Facts{}, provider.Judge(ctx, err, c.cfg.APIKey).Failure
+		return provider.Facts{}, provider.NewFault(ctx, err, c.cfg.APIKey).Failure
 	}
 	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(provider.Bounded(resp.Body, func() {}))
+	raw, err := io.ReadAll(provider.LimitBody(resp.Body, func() {}))
 	if err != nil {
-		return provider.Facts{}, provider.Judge(ctx, err, c.cfg.APIKey).Failure
+		return provider.Facts{}, provider.NewFault(ctx, err, c.cfg.APIKey).Failure
 	}
-	return factsOf(raw), nil
+	return decodeFacts(raw), nil
 }

@@ -20,7 +20,7 @@ func large(t *testing.T) *toolgroups.Registry {
 	t.Helper()
 	fake := func(name string) toolgroups.Tool {
 		return toolgroups.Tool{Name: name, Description: "Does " + name + ".", Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-			return toolgroups.Text("%s ran", call.Name)
+			return toolgroups.TextResult("%s ran", call.Name)
 		}}
 	}
 	cfg := toolgroups.RegistryConfig{}
@@ -97,7 +97,7 @@ func TestAllGroupsAtAServerWithACap(t *testing.T) {
 // it can, and answers.
 func capServer(t *testing.T, registry *toolgroups.Registry) *emulator.Server {
 	t.Helper()
-	server, err := emulator.New(emulator.Config{Brain: emulator.BrainFunc(func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
+	server, err := emulator.New(emulator.Config{Responder: emulator.ResponderFunc(func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		var reply emulator.Reply
 		switch {

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// carried is what a server wants back with its own reply: the text of its reasoning, encrypted items,
-// signatures of calls. It is stored in the agent's Reasoning string, and goes back only to its server,
-// under its original name.
-type carried struct {
-	// Origin identifies the server. Others would not understand it, or refuse it.
+// replay is the data that a server requires back with its own reply: the text of its reasoning,
+// encrypted items, signatures of calls. It is stored in the agent's Reasoning string, and is sent back
+// only to the same server, in the original field.
+type replay struct {
+	// Origin identifies the server. Other servers would ignore or refuse the data.
 	Origin string `json:"origin"`
-	// Text is reasoning, Field the name of the field that it came in.
+	// Text is reasoning, Field the name of the field that contained it.
 	Field string `json:"field,omitempty"`
 	Text  string `json:"text,omitempty"`
 	// Details are OpenRouter's reasoning_details.
 	Details []detail `json:"details,omitempty"`
-	// Extra holds the extra_content of the calls, in their order; null for none.
+	// Extra holds the extra_content of each call, in order; null if a call has none.
 	Extra []json.RawMessage `json:"extra,omitempty"`
-	// Items are the output of the Responses API in its order: reasoning in full, messages and calls as
-	// placeholders.
+	// Items is the output of the Responses API in its original order: reasoning in full, messages and
+	// calls as placeholders.
 	Items []item `json:"items,omitempty"`
 }
 
@@ -33,60 +33,60 @@ const (
 	fieldParts = "content"
 )
 
-// carriedPrefix begins an encoding in JSON, carriedText a plain one: origin, field and text, which
-// needs no decoder, because some servers want it for a whole conversation.
+// replayPrefix begins data encoded as JSON. replayTextPrefix begins plain data (origin, field and text),
+// which is cheaper to decode, because some servers require it for a whole conversation.
 const (
-	carriedPrefix = "carried/1 "
-	carriedText   = "carried/2 "
+	replayPrefix     = "carried/1 "
+	replayTextPrefix = "carried/2 "
 )
 
 // maxExtra bounds the extra content of one call, and the details of a reply, in bytes.
 const maxExtra = 256 << 10
 
-// originOf returns an identifier of a server and a model that reveals neither.
+// originOf returns an identifier for a server and a model that reveals neither.
 func originOf(cfg Config) string {
 	sum := sha256.Sum256([]byte(cfg.BaseURL + "\n" + cfg.Model))
 	return hex.EncodeToString(sum[:8])
 }
 
-// pack encodes it as a string.
-func (c carried) pack() string {
+// pack encodes the data as a string; "" if there is none.
+func (c replay) pack() string {
 	if len(c.Extra) == 0 && len(c.Items) == 0 && len(c.Details) == 0 {
 		if c.Text == "" {
 			return ""
 		}
-		return carriedText + c.Origin + " " + c.Field + "\n" + c.Text
+		return replayTextPrefix + c.Origin + " " + c.Field + "\n" + c.Text
 	}
 	data, err := json.Marshal(c)
 	if err != nil {
-		return "" // without it the server reasons again
+		return "" // without the data, the server reasons again
 	}
-	return carriedPrefix + string(data)
+	return replayPrefix + string(data)
 }
 
-// unpack decodes the string for a server. It returns nothing if it is another server's or unknown.
-func unpack(reasoning, origin string) carried {
-	if rest, text := strings.CutPrefix(reasoning, carriedText); text {
+// unpack decodes a string made by pack; the zero value for another server's or an unknown format.
+func unpack(reasoning, origin string) replay {
+	if rest, text := strings.CutPrefix(reasoning, replayTextPrefix); text {
 		head, said, _ := strings.Cut(rest, "\n")
 		from, field, _ := strings.Cut(head, " ")
 		if from != origin {
-			return carried{}
+			return replay{}
 		}
-		return carried{Origin: from, Field: field, Text: said}
+		return replay{Origin: from, Field: field, Text: said}
 	}
-	data, packed := strings.CutPrefix(reasoning, carriedPrefix)
-	var c carried
+	data, packed := strings.CutPrefix(reasoning, replayPrefix)
+	var c replay
 	if !packed || json.Unmarshal([]byte(data), &c) != nil || c.Origin != origin {
-		return carried{}
+		return replay{}
 	}
 	return c
 }
 
-// carry returns what a Chat Completions server wants back with the reply.
-func (a *accumulator) carry() string {
-	c := carried{Origin: a.origin, Field: a.field, Text: a.reasoning.String(), Details: a.details}
+// encodeReplay returns the data that a Chat Completions server requires back with the reply.
+func (a *accumulator) encodeReplay() string {
+	c := replay{Origin: a.origin, Field: a.reasoningField, Text: a.reasoning.String(), Details: a.details}
 	if len(c.Details) > 0 {
-		c.Text = "" // the details hold it
+		c.Text = "" // the details contain the text
 	}
 	for i, call := range a.calls {
 		if call.extra == nil {
@@ -100,20 +100,20 @@ func (a *accumulator) carry() string {
 	return c.pack()
 }
 
-// Gemini wants a signature with the first call of each reply of the turn. unsigned replaces that of a
-// call that it did not make itself (ai.google.dev/gemini-api/docs/thought-signatures).
+// Gemini requires a signature with the first call of each reply in the turn. unsignedContent replaces
+// the signature of a call by another model (ai.google.dev/gemini-api/docs/thought-signatures).
 const (
-	skipSignature = "skip_thought_signature_validator"
-	unsigned      = `{"google":{"thought_signature":"` + skipSignature + `"}}`
+	skipSignature   = "skip_thought_signature_validator"
+	unsignedContent = `{"google":{"thought_signature":"` + skipSignature + `"}}`
 )
 
-// extra returns the fields that go back with a call.
-func (c carried) extra(i int, signed bool) string {
+// extraContent returns the extra_content field of the i-th call, or a stand-in signature if signed.
+func (c replay) extraContent(i int, signed bool) string {
 	switch {
 	case i < len(c.Extra) && string(c.Extra[i]) != "null":
 		return `,"extra_content":` + string(c.Extra[i])
 	case i == 0 && len(c.Extra) == 0 && signed:
-		return `,"extra_content":` + unsigned
+		return `,"extra_content":` + unsignedContent
 	}
 	return ""
 }
@@ -121,8 +121,8 @@ func (c carried) extra(i int, signed bool) string {
 // detail is a block of reasoning_details. Its fields depend on the provider behind OpenRouter.
 type detail map[string]any
 
-// textOf returns the name of the field that a block streams in pieces.
-func (d detail) textOf() string {
+// textField returns the name of the field of a block that is streamed in pieces; "" if there is none.
+func (d detail) textField() string {
 	switch d["type"] {
 	case "reasoning.text":
 		return "text"
@@ -132,12 +132,12 @@ func (d detail) textOf() string {
 	return ""
 }
 
-// addDetails joins the pieces of blocks: they go back whole.
+// addDetails adds pieces of blocks. It joins pieces of one block, because blocks are sent back whole.
 func (a *accumulator) addDetails(pieces []detail) {
 	for _, d := range pieces {
 		if len(a.details) > 0 {
 			last := a.details[len(a.details)-1]
-			name := d.textOf()
+			name := d.textField()
 			if name != "" && last["type"] == d["type"] && last["index"] == d["index"] {
 				before, _ := last[name].(string)
 				more, _ := d[name].(string)
@@ -156,27 +156,27 @@ func (a *accumulator) addDetails(pieces []detail) {
 	}
 }
 
-// thoughts writes the reasoning of a reply, or a placeholder for a server that wants some with every
-// reply.
-func (e *encoder) thoughts(back carried, inTurn bool) {
+// writeReasoning writes the reasoning of a reply, or a placeholder for a server that requires reasoning
+// with every reply.
+func (e *encoder) writeReasoning(back replay, inTurn bool) {
 	switch {
-	case e.quirks.drops:
+	case e.quirks.dropsReasoning:
 	case len(back.Details) > 0:
 		data, err := json.Marshal(back.Details)
 		if err == nil && len(data) <= maxExtra {
-			e.raw(`,"reasoning_details":` + string(data))
+			e.writeRaw(`,"reasoning_details":` + string(data))
 		}
-	case e.quirks.details && inTurn && len(e.ids.Open) > 0:
+	case e.quirks.needsDetails && inTurn && len(e.ids.Open) > 0:
 		// One block, with the id of the first call (Roo-Code PR 10640).
-		e.raw(`,"reasoning_details":[{"type":"reasoning.encrypted","data":"` + skipSignature + `","format":"google-gemini-v1","index":0`)
-		e.field("id", e.ids.Open[0])
-		e.raw(`}]`)
+		e.writeRaw(`,"reasoning_details":[{"type":"reasoning.encrypted","data":"` + skipSignature + `","format":"google-gemini-v1","index":0`)
+		e.writeField("id", e.ids.Open[0])
+		e.writeRaw(`}]`)
 	case back.Text != "" && back.Field != fieldParts:
-		e.field(back.Field, back.Text)
-	case e.quirks.keeps:
-		e.field(fieldContent, reasoningPlaceholder)
+		e.writeField(back.Field, back.Text)
+	case e.quirks.keepsReasoning:
+		e.writeField(fieldContent, reasoningPlaceholder)
 	}
 }
 
-// reasoningPlaceholder replaces the reasoning of a reply that another model gave.
+// reasoningPlaceholder replaces the reasoning of a reply by another model.
 const reasoningPlaceholder = "."

@@ -1,9 +1,9 @@
-// Package openai is a client of the Chat Completions API, which most servers offer (OpenAI, other
-// hosts, gateways, local servers), and of the Responses API for models that take tools only there.
+// Package openai is a client for the Chat Completions API, which most servers offer (OpenAI, other
+// hosts, gateways, local servers), and for the Responses API, for models that accept tools only there.
 //
-// Servers differ in their versions of the API, so a reply counts only when it is complete: a stream
-// that ends without a finish reason, stalls, or carries an error is a failure and is requested again.
-// Failures that a repetition cannot help (a wrong key, a wrong request) are reported at once.
+// Servers implement the API differently, so a reply counts only when it is complete. A stream that ends
+// without a finish reason, stalls, or contains an error is a failure, and the request is retried.
+// Failures that a retry cannot fix (a wrong key, an invalid request) are returned at once.
 package openai
 
 import (
@@ -27,8 +27,8 @@ const DefaultBaseURL = "https://api.openai.com/v1"
 // maxTools is the largest tools array that OpenAI documents.
 const maxTools = 128
 
-// nearbyTimeout bounds an attempt at a local server, which may be slow.
-const nearbyTimeout = 30 * time.Minute
+// localTimeout bounds an attempt at a local server, which may be slow.
+const localTimeout = 30 * time.Minute
 
 // Config configures a [Client].
 type Config struct {
@@ -46,21 +46,21 @@ type Config struct {
 	// Retry bounds how a request is repeated.
 	Retry provider.Retry
 	// ContextTokens is the size of the model's context that its name or a list implies; 0 if unknown.
-	// The server's own report comes first.
+	// A size reported by the server takes precedence.
 	ContextTokens int
-	// Set holds the operator's settings, which come before everything else.
-	Set provider.Settings
-	// API is [APIChat] or [APIResponses]; empty chooses the one that the model needs.
+	// Settings holds the operator's settings, which override all other facts.
+	Settings provider.Settings
+	// API is [APIChat] or [APIResponses]. Empty chooses the API that the model requires.
 	API string
 	// Effort is the reasoning effort; empty leaves it to the provider.
 	Effort string
-	// FirstByte bounds the wait for the first byte of a reply. 0 means two minutes, and ten for a local
-	// server, which may have to load its model.
-	FirstByte time.Duration
-	// Known remembers facts about servers and models for all clients that share it. Nil means a memory
-	// of its own.
-	Known *Known
-	// Logger logs repeated requests. Nil discards them.
+	// FirstByteTimeout bounds the wait for the first byte of a reply. 0 means two minutes, or ten for a
+	// local server, which may have to load its model.
+	FirstByteTimeout time.Duration
+	// ModelCache holds facts about servers and models for all clients that share it. Nil means a private
+	// cache.
+	ModelCache *ModelCache
+	// Logger logs retries. Nil discards them.
 	Logger *slog.Logger
 }
 
@@ -70,48 +70,48 @@ const (
 	APIResponses = "responses"
 )
 
-// Client calls a model over the Chat Completions API. It may be used concurrently. It starts no
-// goroutine that outlives a call.
+// Client calls a model over the Chat Completions API or the Responses API. It may be used concurrently.
+// It starts no goroutine that outlives a call.
 type Client struct {
-	cfg    Config
-	url    *url.URL
-	hosted bool // by OpenAI itself
-	// keeps says that the server caches prompts only if asked.
-	keeps bool
-	// quirks are the quirks that the address and the model's name imply.
+	cfg          Config
+	url          *url.URL
+	openAIHosted bool // by OpenAI itself
+	// marksCache is set if the server caches prompts only on request.
+	marksCache bool
+	// quirks are the quirks implied by the address and the model's name.
 	quirks quirks
-	// origin is stored with what goes back to the server, so that each server gets only its own.
+	// origin identifies the server in stored reasoning, so that each server gets back only its own.
 	origin string
-	// first and whole bound the time to the first byte, and to the last.
-	first, whole time.Duration
+	// firstByteTimeout bounds the time to the first byte of a reply, attemptTimeout to the last.
+	firstByteTimeout, attemptTimeout time.Duration
 }
 
 // New returns a client. It sends nothing.
 func New(cfg Config) (*Client, error) {
 	cfg.APIKey = strings.TrimSpace(cfg.APIKey)
-	u, err := cfg.address()
+	u, err := cfg.resolveAddress()
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Model == "" {
-		return nil, errors.New("openai: no model is named")
+		return nil, errors.New("openai: the model's name is empty")
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	cfg.HTTPClient = provider.RestrictRedirects(cfg.HTTPClient)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	if cfg.Known == nil {
-		cfg.Known = NewKnown()
+	if cfg.ModelCache == nil {
+		cfg.ModelCache = NewModelCache()
 	}
 	c := &Client{
-		cfg: cfg, url: u, hosted: hostedByOpenAI(u), keeps: cachesOnDemand(u, cfg.Model), origin: originOf(cfg),
-		quirks: quirksOf(u, cfg), first: cmp.Or(cfg.FirstByte, provider.FirstTimeout), whole: provider.AttemptTimeout,
+		cfg: cfg, url: u, openAIHosted: hostedByOpenAI(u), marksCache: cachesOnDemand(u, cfg.Model), origin: originOf(cfg),
+		quirks: quirksOf(u, cfg), firstByteTimeout: cmp.Or(cfg.FirstByteTimeout, provider.FirstTimeout), attemptTimeout: provider.AttemptTimeout,
 	}
-	if nearby(u) {
-		c.first, c.whole = cmp.Or(cfg.FirstByte, provider.AttemptTimeout), nearbyTimeout
+	if isLocal(u) {
+		c.firstByteTimeout, c.attemptTimeout = cmp.Or(cfg.FirstByteTimeout, provider.AttemptTimeout), localTimeout
 	}
-	c.quirks.responses = c.wantsResponses()
+	c.quirks.useResponses = c.wantsResponses()
 	return c, nil
 }
 
@@ -120,29 +120,29 @@ func (cfg *Config) check() (err error) {
 	if cfg.API != "" && cfg.API != APIChat && cfg.API != APIResponses {
 		return fmt.Errorf("openai: the API must be %s or %s", APIChat, APIResponses)
 	}
-	if cfg.Retry, err = provider.Check(cfg.Retry, cfg.Set, cfg.ContextTokens, cfg.FirstByte); err != nil {
+	if cfg.Retry, err = provider.CheckSettings(cfg.Retry, cfg.Settings, cfg.ContextTokens, cfg.FirstByteTimeout); err != nil {
 		return fmt.Errorf("openai: %w", err)
 	}
 	return nil
 }
 
-// Profile returns what is known of the model.
+// Profile returns what is known about the model.
 func (c *Client) Profile() agent.Profile {
-	return agent.Profile{Name: c.cfg.Model, ContextTokens: c.context(), MaxTools: maxTools, Effort: c.cfg.Effort}
+	return agent.Profile{Name: c.cfg.Model, ContextTokens: c.contextTokens(), MaxTools: maxTools, Effort: c.cfg.Effort}
 }
 
-// Complete sends one request and returns the whole reply. It repeats transient failures (rate limits,
-// server errors, broken and stalled streams), with growing pauses or those that the server asks for. An
-// error is a *[agent.ModelError], or the cause for which ctx ended.
+// Complete sends one request and returns the whole reply. It retries transient failures (rate limits,
+// server errors, broken and stalled streams), with growing pauses or the server's Retry-After. An error
+// is a *[agent.ModelError], or the cause of ctx.
 func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (reply agent.Reply, err error) {
-	q := c.known()
+	q := c.currentQuirks()
 	known, streamed := q, false
 	body, pictures := c.encode(req, q)
 	err = c.cfg.Retry.Repeat(ctx, c.cfg.Logger.With("model", c.cfg.Model), func() (fault *provider.Fault) {
 		if streamed {
 			onDelta(agent.Delta{Restart: true})
 		}
-		reply, streamed, fault = c.try(ctx, q, body, onDelta)
+		reply, streamed, fault = c.attempt(ctx, q, body, onDelta)
 		return fault
 	}, func(fault *provider.Fault) bool {
 		again, better := c.adaptRequest(&req, q, fault, pictures)
@@ -150,72 +150,72 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 			q = better
 			body, pictures = c.encode(req, q)
 		} else {
-			c.cfg.Known.Refused(c.origin, fault)
+			c.cfg.ModelCache.LearnLimit(c.origin, fault)
 		}
 		return again
 	})
 	if err == nil && q != known {
-		c.cfg.Known.Learn(c.origin, q)
+		c.cfg.ModelCache.SetQuirks(c.origin, q)
 	}
 	return reply, err
 }
 
-// adaptRequest changes a refused request into one that may pass: as the refusal suggests, or else without
-// pictures, because an answer to the text alone is better than none.
+// adaptRequest changes a refused request into one that may succeed. It applies the change that the
+// refusal suggests, or else removes pictures, because an answer to the text alone is better than none.
 func (c *Client) adaptRequest(req *agent.Request, q quirks, f *provider.Fault, pictures bool) (again bool, better quirks) {
 	better = q.learn(f)
 	if c.cfg.API == APIChat {
-		better.responses = false
+		better.useResponses = false
 	}
 	switch {
-	case better.blind && !q.blind && !pictures:
+	case better.noVision && !q.noVision && !pictures:
 		return false, q // no pictures were shown
 	case better != q:
-		c.cfg.Logger.Info("model request is made otherwise, as the server wants it", "model", c.cfg.Model, "err", f.Failure)
+		c.cfg.Logger.Info("model request adapted after a refusal", "model", c.cfg.Model, "err", f.Failure)
 		return true, better
 	case pictures && (f.Failure.Kind == agent.KindRejected || f.Failure.Status == http.StatusInternalServerError && !c.Facts().Sees.Yes()):
-		c.cfg.Logger.Warn("request with pictures refused, asked again without", "model", c.cfg.Model, "err", f.Failure)
+		c.cfg.Logger.Warn("model request with pictures refused, retrying without pictures", "model", c.cfg.Model, "err", f.Failure)
 		req.ReadFile = nil
 		return true, q
 	}
 	return false, q
 }
 
-// try sends the request once. streamed reports whether onDelta was given anything.
-func (c *Client) try(ctx context.Context, q quirks, body []byte, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, fault *provider.Fault) {
-	ctx, alive, end := provider.WithDeadlines(ctx, c.first, c.whole)
-	defer end()
+// attempt sends the request once. streamed reports whether onDelta was called with text.
+func (c *Client) attempt(ctx context.Context, q quirks, body []byte, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, fault *provider.Fault) {
+	ctx, alive, cancel := provider.WithTimeouts(ctx, c.firstByteTimeout, c.attemptTimeout)
+	defer cancel()
 	path := "/chat/completions"
-	if q.responses {
+	if q.useResponses {
 		path = "/responses"
 	}
 	resp, err := c.send(ctx, c.cfg.BaseURL+path, body)
 	if err != nil {
-		return agent.Reply{}, false, c.judge(ctx, err)
+		return agent.Reply{}, false, c.newFault(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	alive()
-	resp.Body = provider.Bounded(resp.Body, alive)
+	resp.Body = provider.LimitBody(resp.Body, alive)
 	show := func(text string) {
 		if text != "" && onDelta != nil {
 			streamed = true
 			onDelta(agent.Delta{Text: text})
 		}
 	}
-	var a collector = &accumulator{show: show, origin: c.origin}
-	if q.responses {
-		a = &responseCollector{show: show, origin: c.origin}
+	var a collector = &accumulator{onText: show, origin: c.origin}
+	if q.useResponses {
+		a = &responseCollector{onText: show, origin: c.origin}
 	}
-	if reply, err = a.end(provider.Events(resp, a.add)); err != nil {
-		return agent.Reply{}, streamed, c.judge(ctx, err)
+	if reply, err = a.reply(provider.ForEachEvent(resp, a.handleEvent)); err != nil {
+		return agent.Reply{}, streamed, c.newFault(ctx, err)
 	}
 	return reply, streamed, nil
 }
 
 // collector assembles a reply from events.
 type collector interface {
-	// add handles an event. io.EOF means that no more are needed.
-	add(raw []byte) error
-	// end returns the reply after the last event; err is why no more come.
-	end(err error) (agent.Reply, error)
+	// handleEvent adds an event to the reply. It returns io.EOF if no more events are needed.
+	handleEvent(raw []byte) error
+	// reply returns the reply after the last event; err is the error with which the events ended.
+	reply(err error) (agent.Reply, error)
 }

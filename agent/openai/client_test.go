@@ -94,7 +94,7 @@ func TestReplies(t *testing.T) {
 		"filtered late": {stream(hello, filtered), agent.Reply{Text: "Hel", Model: "m-1", Truncated: true}},
 		"cache written": {
 			stream(hello, stop, `{"model":"m-1","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":64,"cache_write_tokens":30}}}`),
-			agent.Reply{Text: "Hel", Model: "m-1", Usage: agent.Usage{Input: 100, Cached: 64, Written: 30, Output: 7}},
+			agent.Reply{Text: "Hel", Model: "m-1", Usage: agent.Usage{Input: 100, Cached: 64, CacheWritten: 30, Output: 7}},
 		},
 		"usage without details": {
 			stream(hello, stop, `{"model":"m-1","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":null}}`),
@@ -258,7 +258,7 @@ func TestBrokenStreamIsRepeated(t *testing.T) {
 		if p.bodies[0] != p.bodies[1] || p.bodies[1] != p.bodies[2] {
 			t.Error("the repeated requests differ")
 		}
-		if strings.Count(log.String(), "model request is repeated") != 2 || strings.Contains(log.String(), key) {
+		if strings.Count(log.String(), "retrying model request") != 2 || strings.Contains(log.String(), key) {
 			t.Errorf("log %s", log.String())
 		}
 	})

@@ -14,15 +14,15 @@ import (
 // Dialect is a server's variant of the API.
 type Dialect string
 
-// The dialects. The servers of Anthropic and Google are called at the addresses where they accept
-// OpenAI's requests.
+// The dialects. Anthropic's and Google's servers are called at their addresses for OpenAI's request
+// format.
 const (
 	DialectOpenAI    Dialect = "openai"
 	DialectAnthropic Dialect = "anthropic"
 	DialectGemini    Dialect = "gemini"
 )
 
-// Hosts and base URLs that the makers document for OpenAI's clients:
+// Hosts and base URLs that Anthropic and Google document for OpenAI's clients:
 // platform.claude.com/docs/en/api/openai-sdk, ai.google.dev/gemini-api/docs/openai.
 const (
 	anthropicHost    = "api.anthropic.com"
@@ -31,8 +31,8 @@ const (
 	geminiBaseURL    = "https://" + geminiHost + "/v1beta/openai"
 )
 
-// address derives the base URL and the dialect from each other.
-func (cfg *Config) address() (*url.URL, error) {
+// resolveAddress sets the dialect from the base URL, or the base URL from the dialect, and parses it.
+func (cfg *Config) resolveAddress() (*url.URL, error) {
 	base := strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
 	switch cfg.Dialect {
 	case "", DialectOpenAI:
@@ -65,7 +65,7 @@ func dialectOf(host string) Dialect {
 	return DialectOpenAI
 }
 
-// missingPath returns what the base URLs of the makers' own APIs lack.
+// missingPath returns the path to append if the base URL is that of Anthropic's or Google's own API.
 func missingPath(d Dialect, path string) string {
 	switch path = strings.TrimRight(path, "/"); {
 	case d == DialectAnthropic && path == "":
@@ -83,9 +83,9 @@ func hostedByOpenAI(u *url.URL) bool {
 	return host == "openai.com" || strings.HasSuffix(host, ".openai.com")
 }
 
-// cachesOnDemand reports whether a server caches prompts only if a request asks for it. OpenRouter does
-// for Claude: it then marks the end of the request. Anthropic's own address for OpenAI's clients has no
-// cache; the others cache without being asked.
+// cachesOnDemand reports whether a server caches prompts only on request. OpenRouter does so for Claude,
+// where it sets a cache breakpoint at the end of the request. Anthropic's own address for OpenAI's
+// clients has no cache; the others always cache.
 func cachesOnDemand(u *url.URL, model string) bool {
 	host := strings.ToLower(u.Hostname())
 	return (host == "openrouter.ai" || strings.HasSuffix(host, ".openrouter.ai")) &&
@@ -93,22 +93,22 @@ func cachesOnDemand(u *url.URL, model string) bool {
 }
 
 var (
-	// refusesToolsOnChat matches the models that refuse tools together with reasoning over Chat Completions: from
-	// 5.4 on, if they reason, some only with an effort and some always.
+	// refusesToolsOnChat matches models that refuse tools together with reasoning on Chat Completions:
+	// reasoning models from 5.4 on, some of them only if an effort is set.
 	refusesToolsOnChat = regexp.MustCompile(`^(ft:)?gpt-(5\.([4-9]|[1-9][0-9])|[6-9]|[1-9][0-9])([.:-]|$)`)
-	// responsesOnly matches families that were never on Chat Completions.
+	// responsesOnly matches families that were never offered on Chat Completions.
 	responsesOnly = regexp.MustCompile(`^(o[0-9]|gpt-[0-9.]+)-pro\b|codex|deep-research|^computer-use`)
-	// reasoners matches the models that reason, and return it encrypted if asked to.
-	reasoners = regexp.MustCompile(`^(ft:)?(o[0-9]|gpt-([5-9]|[1-9][0-9]))([.:-]|$)`)
+	// reasoningModels matches OpenAI's models that reason, and return encrypted reasoning on request.
+	reasoningModels = regexp.MustCompile(`^(ft:)?(o[0-9]|gpt-([5-9]|[1-9][0-9]))([.:-]|$)`)
 )
 
-// wantsResponses reports whether to use the Responses API: if the model takes tools only there. Some
-// models are recognized by their full names on any host.
+// wantsResponses reports whether to use the Responses API, because the model accepts tools only there.
+// Some models are recognized by their full names on any host.
 func (c *Client) wantsResponses() bool {
 	if c.cfg.API != "" {
 		return c.cfg.API == APIResponses
 	}
-	if c.hosted && (responsesOnly.MatchString(c.cfg.Model) || refusesToolsOnChat.MatchString(c.cfg.Model) && reasons(c.cfg.Model)) {
+	if c.openAIHosted && (responsesOnly.MatchString(c.cfg.Model) || refusesToolsOnChat.MatchString(c.cfg.Model) && isReasoningModel(c.cfg.Model)) {
 		return true
 	}
 	err := api.NewReasoningValidator().Validate(api.ChatCompletionRequest{
@@ -117,7 +117,7 @@ func (c *Client) wantsResponses() bool {
 	return errors.Is(err, api.ErrReasoningToolsRequireResponses)
 }
 
-// reasons reports whether a model of OpenAI reasons.
-func reasons(model string) bool {
-	return reasoners.MatchString(model) && !strings.Contains(model, "-chat")
+// isReasoningModel reports whether a model of OpenAI is a reasoning model.
+func isReasoningModel(model string) bool {
+	return reasoningModels.MatchString(model) && !strings.Contains(model, "-chat")
 }

@@ -138,7 +138,7 @@ func TestListModels(t *testing.T) {
 	want := []openai.ModelInfo{{ID: "b", ContextTokens: 1000}, {ID: "a", Name: "A", ContextTokens: 5}, {ID: "c"}, {ID: "d", ContextTokens: 1e9}}
 	for i := range want {
 		if n := want[i].ContextTokens; n > 0 {
-			want[i].Facts.Context = provider.Fact[int]{Value: n, From: "the provider"}
+			want[i].Facts.ContextTokens = provider.Fact[int]{Value: n, From: "the provider"}
 		}
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {

@@ -5,150 +5,150 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// encoder writes a request. It is ours because the library's encoding of a long history would cost more
-// than everything else that is done for a message, and would encode tools again each time.
+// encoder writes a request as JSON. The library's encoding of a long history would cost more than all
+// other work for a message, and would encode the tools again each time.
 type encoder struct {
-	client *Client
-	quirks quirks
-	buf    []byte
-	show   pictureSet
-	ids    provider.CallIDs
-	// last is the role of the last message; empty before the first.
-	last string
+	client   *Client
+	quirks   quirks
+	buf      []byte
+	pictures pictureSet
+	ids      provider.CallIDs
+	// lastRole is the role of the last message, "item" for another item, or empty before the first.
+	lastRole string
 }
 
-func (e *encoder) raw(s string) { e.buf = append(e.buf, s...) }
+func (e *encoder) writeRaw(s string) { e.buf = append(e.buf, s...) }
 
-// next puts a comma between messages.
-func (e *encoder) next() {
-	if e.last != "" {
-		e.raw(`,`)
+// writeComma writes the comma between messages.
+func (e *encoder) writeComma() {
+	if e.lastRole != "" {
+		e.writeRaw(`,`)
 	}
-	e.last = "item"
+	e.lastRole = "item"
 }
 
-// open begins a message.
-func (e *encoder) open(role string) {
-	e.next()
-	e.last = role
-	e.raw(`{"role":"` + role + `"`)
+// openMessage writes the beginning of a message.
+func (e *encoder) openMessage(role string) {
+	e.writeComma()
+	e.lastRole = role
+	e.writeRaw(`{"role":"` + role + `"`)
 }
 
-// item begins an item of the Responses API that is not a message.
-func (e *encoder) item(kind string) {
-	e.next()
-	e.raw(`{"type":"` + kind + `"`)
+// openItem writes the beginning of an item of the Responses API that is not a message.
+func (e *encoder) openItem(kind string) {
+	e.writeComma()
+	e.writeRaw(`{"type":"` + kind + `"`)
 }
 
-func (e *encoder) field(name, value string) {
-	e.raw(`,"` + name + `":`)
+func (e *encoder) writeField(name, value string) {
+	e.writeRaw(`,"` + name + `":`)
 	e.buf = provider.AppendString(e.buf, value)
 }
 
-func (e *encoder) message(role, content string) {
-	e.open(role)
-	e.field("content", content)
-	e.raw(`}`)
+func (e *encoder) writeMessage(role, content string) {
+	e.openMessage(role)
+	e.writeField("content", content)
+	e.writeRaw(`}`)
 }
 
-// user writes a user message.
-func (e *encoder) user(text string, pictures []provider.Picture) {
-	if e.quirks.bridge && e.last == "tool" {
-		e.message("assistant", textBridge)
+// writeUser writes a user message.
+func (e *encoder) writeUser(text string, pictures []provider.Picture) {
+	if e.quirks.needsBridge && e.lastRole == "tool" {
+		e.writeMessage("assistant", textBridge)
 	}
 	if len(pictures) == 0 {
-		e.message("user", text)
+		e.writeMessage("user", text)
 		return
 	}
 	kind, before, after := "text", `,{"type":"image_url","image_url":{"url":"`, `"}}`
-	if e.quirks.responses {
+	if e.quirks.useResponses {
 		kind, before, after = "input_text", `,{"type":"input_image","detail":"auto","image_url":"`, `"}`
 	}
-	e.open("user")
-	e.raw(`,"content":[{"type":"` + kind + `"`)
-	e.field("text", text)
-	e.raw(`}`)
+	e.openMessage("user")
+	e.writeRaw(`,"content":[{"type":"` + kind + `"`)
+	e.writeField("text", text)
+	e.writeRaw(`}`)
 	for _, p := range pictures {
-		e.raw(before)
-		e.buf = appendURL(e.buf, p)
-		e.raw(after)
+		e.writeRaw(before)
+		e.buf = appendDataURL(e.buf, p)
+		e.writeRaw(after)
 	}
-	e.raw(`]}`)
+	e.writeRaw(`]}`)
 }
 
-// textBridge comes between a result and a user message, for servers that want a reply of the model
+// textBridge is the reply written between a result and a user message, for servers that require one
 // there.
 const textBridge = "I have the results."
 
-// assistant writes a reply of the model, with what its server wants back. Some servers want a signature
-// with the first call of each reply of the present turn.
-func (e *encoder) assistant(m *agent.Message, back carried, inTurn bool) {
-	e.open("assistant")
-	e.ids.Reply()
+// writeReply writes a reply for Chat Completions, with the data that its server requires back. Some
+// servers require a signature with the first call of each reply in the current turn.
+func (e *encoder) writeReply(m *agent.Message, back replay, inTurn bool) {
+	e.openMessage("assistant")
+	e.ids.BeginReply()
 	switch {
-	case back.Field == fieldParts && !e.quirks.drops:
-		e.raw(`,"content":[{"type":"thinking","thinking":[{"type":"text"`)
-		e.field("text", back.Text)
-		e.raw(`}]}`)
+	case back.Field == fieldParts && !e.quirks.dropsReasoning:
+		e.writeRaw(`,"content":[{"type":"thinking","thinking":[{"type":"text"`)
+		e.writeField("text", back.Text)
+		e.writeRaw(`}]}`)
 		if m.Text != "" {
-			e.raw(`,{"type":"text"`)
-			e.field("text", m.Text)
-			e.raw(`}`)
+			e.writeRaw(`,{"type":"text"`)
+			e.writeField("text", m.Text)
+			e.writeRaw(`}`)
 		}
-		e.raw(`]`)
+		e.writeRaw(`]`)
 	case m.Text != "" || len(m.Calls) == 0:
-		e.field("content", provider.OrEmpty(m.Text))
+		e.writeField("content", provider.OrPlaceholder(m.Text))
 	}
 	for i := range m.Calls {
 		if i == 0 {
-			e.raw(`,"tool_calls":[`)
+			e.writeRaw(`,"tool_calls":[`)
 		} else {
-			e.raw(`,`)
+			e.writeRaw(`,`)
 		}
-		e.raw(`{"type":"function"`)
-		e.field("id", e.ids.Call(m.Calls[i].ID))
-		e.raw(`,"function":{"name":`)
-		e.buf = provider.AppendString(e.buf, provider.FunctionName(m.Calls[i].Name))
-		e.field("arguments", provider.Arguments(m.Calls[i].Arguments))
-		e.raw(`}`)
-		if !e.quirks.drops {
-			e.raw(back.extra(i, inTurn && e.quirks.signs))
+		e.writeRaw(`{"type":"function"`)
+		e.writeField("id", e.ids.AddCall(m.Calls[i].ID))
+		e.writeRaw(`,"function":{"name":`)
+		e.buf = provider.AppendString(e.buf, provider.ValidFunctionName(m.Calls[i].Name))
+		e.writeField("arguments", provider.ValidArguments(m.Calls[i].Arguments))
+		e.writeRaw(`}`)
+		if !e.quirks.dropsReasoning {
+			e.writeRaw(back.extraContent(i, inTurn && e.quirks.needsSignatures))
 		}
-		e.raw(`}`)
+		e.writeRaw(`}`)
 	}
 	if len(m.Calls) > 0 {
-		e.raw(`]`)
+		e.writeRaw(`]`)
 	}
-	e.thoughts(back, inTurn)
-	e.raw(`}`)
+	e.writeReasoning(back, inTurn)
+	e.writeRaw(`}`)
 }
 
-// output writes a reply for the Responses API: within the turn in its original order and with the
-// reasoning, which has to precede the call it led to.
-func (e *encoder) output(m *agent.Message, back carried) {
-	e.ids.Reply()
+// writeOutput writes a reply for the Responses API. Within the current turn, the items are in their
+// original order, with reasoning in front of the call that it led to.
+func (e *encoder) writeOutput(m *agent.Message, back replay) {
+	e.ids.BeginReply()
 	said, called := false, 0
 	say := func(phase string) {
 		if said || m.Text == "" && len(m.Calls) > 0 {
 			return
 		}
 		said = true
-		e.open("assistant")
-		e.field("content", provider.OrEmpty(m.Text))
+		e.openMessage("assistant")
+		e.writeField("content", provider.OrPlaceholder(m.Text))
 		if phase != "" {
-			e.field("phase", phase)
+			e.writeField("phase", phase)
 		}
-		e.raw(`}`)
+		e.writeRaw(`}`)
 	}
 	call := func() {
 		if called < len(m.Calls) {
 			c := &m.Calls[called]
 			called++
-			e.item(itemCall)
-			e.field("call_id", e.ids.Call(c.ID))
-			e.field("name", provider.FunctionName(c.Name))
-			e.field("arguments", provider.Arguments(c.Arguments))
-			e.raw(`}`)
+			e.openItem(itemCall)
+			e.writeField("call_id", e.ids.AddCall(c.ID))
+			e.writeField("name", provider.ValidFunctionName(c.Name))
+			e.writeField("arguments", provider.ValidArguments(c.Arguments))
+			e.writeRaw(`}`)
 		}
 	}
 	for _, it := range back.Items {
@@ -158,7 +158,7 @@ func (e *encoder) output(m *agent.Message, back carried) {
 		case itemCall:
 			call()
 		case itemReasoning:
-			e.reasoning(it)
+			e.writeReasoningItem(it)
 		}
 	}
 	say("")
@@ -167,30 +167,30 @@ func (e *encoder) output(m *agent.Message, back carried) {
 	}
 }
 
-func (e *encoder) reasoning(it item) {
-	e.item(itemReasoning)
+func (e *encoder) writeReasoningItem(it item) {
+	e.openItem(itemReasoning)
 	if it.ID != "" {
-		e.field("id", it.ID)
+		e.writeField("id", it.ID)
 	}
-	e.field("encrypted_content", it.Encrypted)
+	e.writeField("encrypted_content", it.EncryptedContent)
 	summary := "[]"
 	if len(it.Summary) > 0 && it.Summary[0] == '[' {
 		summary = string(it.Summary)
 	}
-	e.raw(`,"summary":` + summary + `}`)
+	e.writeRaw(`,"summary":` + summary + `}`)
 }
 
-func (e *encoder) result(m *agent.Message) {
-	id, _ := e.ids.Result(m.CallID)
-	text := provider.ResultText(m, e.show.blind)
-	if e.quirks.responses {
-		e.item("function_call_output")
-		e.field("call_id", id)
-		e.field("output", text)
+func (e *encoder) writeResult(m *agent.Message) {
+	id, _ := e.ids.NextResult(m.CallID)
+	text := provider.ResultText(m, e.pictures.noVision)
+	if e.quirks.useResponses {
+		e.openItem("function_call_output")
+		e.writeField("call_id", id)
+		e.writeField("output", text)
 	} else {
-		e.open("tool")
-		e.field("tool_call_id", id)
-		e.field("content", text)
+		e.openMessage("tool")
+		e.writeField("tool_call_id", id)
+		e.writeField("content", text)
 	}
-	e.raw(`}`)
+	e.writeRaw(`}`)
 }

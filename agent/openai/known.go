@@ -8,78 +8,78 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// Known remembers what servers report of their models, and what their refusals have shown.
-type Known = provider.Known[quirks]
+// ModelCache holds what servers report about their models, and quirks learned from refusals.
+type ModelCache = provider.ModelCache[quirks]
 
-// NewKnown returns an empty memory.
-func NewKnown() *Known { return provider.NewKnown[quirks]() }
+// NewModelCache returns an empty cache.
+func NewModelCache() *ModelCache { return provider.NewModelCache[quirks]() }
 
-// known returns the known quirks of the server.
-func (c *Client) known() quirks {
+// currentQuirks returns the server's quirks, including those learned from refusals.
+func (c *Client) currentQuirks() quirks {
 	q := c.quirks
-	if learned := c.cfg.Known.Get(c.origin).Quirks; learned != nil {
+	if learned := c.cfg.ModelCache.Get(c.origin).Quirks; learned != nil {
 		q = *learned
 	}
-	if c.cfg.Set.Vision == "yes" {
-		q.blind = false
+	if c.cfg.Settings.Vision == "yes" {
+		q.noVision = false
 	}
 	return q
 }
 
-// Facts returns what is known of the model now, without a request, the most certain first: the
-// operator's settings, the server's refusals, its report, the model's name.
+// Facts returns what is known about the model, without a request. Sources override each other in this
+// order: the operator's settings, the server's refusals, its report, the model's name.
 func (c *Client) Facts() provider.Facts {
-	m := c.cfg.Known.Get(c.origin)
-	q := c.known()
-	set, refused := c.cfg.Set.Facts(), provider.Facts{}
+	m := c.cfg.ModelCache.Get(c.origin)
+	q := c.currentQuirks()
+	set, refused := c.cfg.Settings.Facts(), provider.Facts{}
 	if c.cfg.API != "" {
-		set.Responses = provider.NewCan(q.responses, provider.FromSettings)
+		set.Responses = provider.NewAbility(q.useResponses, provider.FromSettings)
 	}
-	refused.Context = provider.NewNumber(float64(m.Limit), provider.FromRefusal)
-	if q.blind {
-		refused.Sees = provider.NewCan(false, provider.FromRefusal)
+	refused.ContextTokens = provider.NewNumber(float64(m.ContextLimit), provider.FromRefusal)
+	if q.noVision {
+		refused.Sees = provider.NewAbility(false, provider.FromRefusal)
 	}
-	if q.responses && !c.quirks.responses {
-		refused.Responses = provider.NewCan(true, provider.FromRefusal)
+	if q.useResponses && !c.quirks.useResponses {
+		refused.Responses = provider.NewAbility(true, provider.FromRefusal)
 	}
-	return set.Or(refused).Or(m.Told).Or(c.byName())
+	return set.Or(refused).Or(m.Reported).Or(c.factsByName())
 }
 
-// context returns the context size in [Client.Facts]. It is called often.
-func (c *Client) context() int {
-	m := c.cfg.Known.Get(c.origin)
-	return cmp.Or(c.cfg.Set.Context, m.Limit, m.Told.Context.Value, c.cfg.ContextTokens)
+// contextTokens returns the context size of [Client.Facts], without building the other facts.
+func (c *Client) contextTokens() int {
+	m := c.cfg.ModelCache.Get(c.origin)
+	return cmp.Or(c.cfg.Settings.ContextTokens, m.ContextLimit, m.Reported.ContextTokens.Value, c.cfg.ContextTokens)
 }
 
 var (
-	// seeing matches families that can see, with any vendor's prefix.
-	seeing = regexp.MustCompile(`(^|/)(ft:)?((chat)?gpt-4o|gpt-4\.1|gpt-([5-9]|[1-9][0-9])|o[34]|claude|gemini|pixtral|grok-4|llama-4|kimi-k2\.[5-9]|qwen[0-9.]*-?vl|gemma-?[34])`)
-	// blind matches models that cannot. All others are tried.
-	blind = regexp.MustCompile(`claude-(2|instant)|gemini(-1\.0)?-pro$|-audio|-realtime|-transcribe|-tts|gpt-3\.5|gpt-oss|o[13]-mini|o1-preview|deepseek-(chat|reasoner|v3|r1)`)
-	// thinking matches families that reason.
-	thinking = regexp.MustCompile(`(^|/)(gemini-(2\.5|[3-9])|magistral|deepseek-(v4|reasoner|r1)|kimi-k2(\.[5-9]|-thinking)|gpt-oss|qwq|grok-4)`)
+	// visionFamilies matches families that accept pictures, with any vendor's prefix.
+	visionFamilies = regexp.MustCompile(`(^|/)(ft:)?((chat)?gpt-4o|gpt-4\.1|gpt-([5-9]|[1-9][0-9])|o[34]|claude|gemini|pixtral|grok-4|llama-4|kimi-k2\.[5-9]|qwen[0-9.]*-?vl|gemma-?[34])`)
+	// textOnlyFamilies matches models that do not accept pictures. All others are sent pictures.
+	textOnlyFamilies = regexp.MustCompile(`claude-(2|instant)|gemini(-1\.0)?-pro$|-audio|-realtime|-transcribe|-tts|gpt-3\.5|gpt-oss|o[13]-mini|o1-preview|deepseek-(chat|reasoner|v3|r1)`)
+	// reasoningFamilies matches families of other vendors that reason.
+	reasoningFamilies = regexp.MustCompile(`(^|/)(gemini-(2\.5|[3-9])|magistral|deepseek-(v4|reasoner|r1)|kimi-k2(\.[5-9]|-thinking)|gpt-oss|qwq|grok-4)`)
 )
 
-// byName returns what the model's name and the address imply.
-func (c *Client) byName() provider.Facts {
+// factsByName returns the facts implied by the model's name and the address.
+func (c *Client) factsByName() provider.Facts {
 	model := strings.ToLower(c.cfg.Model)
-	f := provider.Facts{Context: provider.NewNumber(float64(c.cfg.ContextTokens), provider.FromTable)}
-	if blind.MatchString(model) {
-		f.Sees = provider.NewCan(false, provider.FromTable)
-	} else if seeing.MatchString(model) {
-		f.Sees = provider.NewCan(true, provider.FromTable)
+	f := provider.Facts{ContextTokens: provider.NewNumber(float64(c.cfg.ContextTokens), provider.FromTable)}
+	if textOnlyFamilies.MatchString(model) {
+		f.Sees = provider.NewAbility(false, provider.FromTable)
+	} else if visionFamilies.MatchString(model) {
+		f.Sees = provider.NewAbility(true, provider.FromTable)
 	}
-	if reasons(model) || thinking.MatchString(model) {
-		f.Reasons = provider.NewCan(true, provider.FromTable)
+	if isReasoningModel(model) || reasoningFamilies.MatchString(model) {
+		f.Reasons = provider.NewAbility(true, provider.FromTable)
 	}
-	if c.hosted || c.keeps || c.cfg.Dialect == DialectGemini {
-		f.Caches = provider.NewCan(true, provider.FromTable)
+	if c.openAIHosted || c.marksCache || c.cfg.Dialect == DialectGemini {
+		f.Caches = provider.NewAbility(true, provider.FromTable)
 	}
 	if c.cfg.Dialect == DialectAnthropic {
-		f.Caches = provider.NewCan(false, provider.FromTable)
+		f.Caches = provider.NewAbility(false, provider.FromTable)
 	}
-	if c.hosted {
-		f.Responses = provider.NewCan(c.quirks.responses, provider.FromTable)
+	if c.openAIHosted {
+		f.Responses = provider.NewAbility(c.quirks.useResponses, provider.FromTable)
 	}
 	return f
 }

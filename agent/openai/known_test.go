@@ -17,22 +17,22 @@ import (
 func TestProvidersTell(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| service | context | longest reply | pictures | sound | reasoning | prompt cache | Responses API |\n|---|---|---|---|---|---|---|---|\n")
-	for _, p := range emulator.Personalities() {
+	for _, p := range emulator.Profiles() {
 		l := newLive(t, p, func(cfg *emulator.Config) { cfg.Context = 100_000 })
-		facts, err := l.model().Ask(t.Context())
+		facts, err := l.model().CurrentFacts(t.Context())
 		if err != nil {
 			t.Errorf("%s: %v", p.Name, err)
 		}
-		tells := strings.Contains(p.Entry, "{context}")
+		tells := strings.Contains(p.ModelEntry, "{context}")
 		for _, page := range p.Pages {
 			tells = tells || strings.Contains(page, "{context}")
 		}
-		if tells != (facts.Context == provider.Fact[int]{Value: 100_000, From: "the provider"}) {
+		if tells != (facts.ContextTokens == provider.Fact[int]{Value: 100_000, From: "the provider"}) {
 			t.Errorf("%s: %+v", p.Name, facts)
 		}
-		fmt.Fprintf(&b, "| %s (%s) | %s | %s | %s | %s | %s | %s | %s |\n", p.Name, p.Model, said(facts.Context), said(facts.Output),
+		fmt.Fprintf(&b, "| %s (%s) | %s | %s | %s | %s | %s | %s | %s |\n", p.Name, p.Model, said(facts.ContextTokens), said(facts.OutputTokens),
 			said(facts.Sees.Fact), said(facts.Hears.Fact), said(facts.Reasons.Fact), said(facts.Caches.Fact), said(facts.Responses.Fact))
-		if again, err := l.model().Ask(t.Context()); err != nil || again != facts {
+		if again, err := l.model().CurrentFacts(t.Context()); err != nil || again != facts {
 			t.Errorf("%s, again: %+v, %v", p.Name, again, err)
 		}
 	}
@@ -58,7 +58,7 @@ func said[T any](f provider.Fact[T]) string {
 
 // A provider is asked once a day, and one that does not answer rarely; nobody waits for it.
 func TestAProviderIsAskedRarely(t *testing.T) {
-	p, _ := emulator.PersonalityOf("mistral")
+	p, _ := emulator.ProfileByName("mistral")
 	l := newLive(t, p)
 	asked := 0
 	count := func(cfg *openai.Config) {
@@ -69,7 +69,7 @@ func TestAProviderIsAskedRarely(t *testing.T) {
 		})}
 	}
 	for range 3 {
-		if _, err := l.model(count).Ask(t.Context()); err != nil {
+		if _, err := l.model(count).CurrentFacts(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,15 +78,15 @@ func TestAProviderIsAskedRarely(t *testing.T) {
 	}
 	l = newLive(t, p)
 	l.moved("127.0.0.1:1")
-	if _, err := l.model().Ask(t.Context()); err == nil {
+	if _, err := l.model().CurrentFacts(t.Context()); err == nil {
 		t.Error("no error of a server that is down")
 	}
-	if facts, err := l.model(count).Ask(t.Context()); err != nil || asked != 1 || facts.Context.From != "" {
+	if facts, err := l.model(count).CurrentFacts(t.Context()); err != nil || asked != 1 || facts.ContextTokens.From != "" {
 		t.Errorf("asked again: %+v, %v", facts, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := newLive(t, p).model().Ask(ended); err == nil {
+	if _, err := newLive(t, p).model().CurrentFacts(ended); err == nil {
 		t.Error("asked although nobody waits")
 	}
 }
@@ -97,21 +97,21 @@ func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return
 
 // What the operator says comes before all else.
 func TestSettingsOverrule(t *testing.T) {
-	p, _ := emulator.PersonalityOf("openrouter-gemini")
+	p, _ := emulator.ProfileByName("openrouter-gemini")
 	l := newLive(t, p)
 	m := l.model(func(cfg *openai.Config) {
-		cfg.Set, cfg.API, cfg.ContextTokens = provider.Settings{Context: 5000, Vision: "no"}, openai.APIChat, 7
+		cfg.Settings, cfg.API, cfg.ContextTokens = provider.Settings{ContextTokens: 5000, Vision: "no"}, openai.APIChat, 7
 	})
-	facts, err := m.Ask(t.Context())
-	if err != nil || facts.Context.Value != 5000 || !facts.Sees.No() || facts.Responses.From != "the settings" || facts.Hears.From != "the provider" {
+	facts, err := m.CurrentFacts(t.Context())
+	if err != nil || facts.ContextTokens.Value != 5000 || !facts.Sees.No() || facts.Responses.From != "the settings" || facts.Hears.From != "the provider" {
 		t.Errorf("%+v, %v", facts, err)
 	}
 	if got := m.Profile().ContextTokens; got != 5000 {
 		t.Errorf("profile: %d", got)
 	}
 	for name, cfg := range map[string]openai.Config{
-		"context": {Model: "m", Set: provider.Settings{Context: -1}}, "vision": {Model: "m", Set: provider.Settings{Vision: "maybe"}},
-		"api": {Model: "m", API: "assistants"}, "time": {Model: "m", FirstByte: -1},
+		"context": {Model: "m", Settings: provider.Settings{ContextTokens: -1}}, "vision": {Model: "m", Settings: provider.Settings{Vision: "maybe"}},
+		"api": {Model: "m", API: "assistants"}, "time": {Model: "m", FirstByteTimeout: -1},
 	} {
 		if _, err := openai.New(cfg); err == nil {
 			t.Errorf("a wrong %s: no error", name)

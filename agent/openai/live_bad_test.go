@@ -51,7 +51,7 @@ func TestLiveConversations(t *testing.T) {
 	var mu sync.Mutex
 	held := map[string]bool{}
 	t.Run("all", func(t *testing.T) {
-		for _, p := range emulator.Personalities() {
+		for _, p := range emulator.Profiles() {
 			for _, c := range conversations {
 				t.Run(p.Name+"/"+c.name, func(t *testing.T) {
 					t.Parallel()
@@ -63,7 +63,7 @@ func TestLiveConversations(t *testing.T) {
 			}
 		}
 	})
-	if len(held) == len(emulator.Personalities())*len(conversations) { // and not some alone
+	if len(held) == len(emulator.Profiles())*len(conversations) { // and not some alone
 		document(t, "conversations", table(held))
 	}
 }
@@ -76,7 +76,7 @@ func table(held map[string]bool) string {
 		b.WriteString(" " + c.name + " |")
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(conversations)) + "\n")
-	for _, p := range emulator.Personalities() {
+	for _, p := range emulator.Profiles() {
 		fmt.Fprintf(&b, "| %s (%s) |", p.Name, p.Model)
 		for _, c := range conversations {
 			if held[p.Name+"/"+c.name] {

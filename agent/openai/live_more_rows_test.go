@@ -75,7 +75,7 @@ func TestOverflowInTheWordsOfEachServer(t *testing.T) {
 		"This endpoint's maximum context length is 163840 tokens. However, you requested about 200000 tokens (199000 of text).": 163840,
 	} {
 		for _, status := range []int{400, 500} {
-			cfg := openai.Config{Known: openai.NewKnown()}
+			cfg := openai.Config{ModelCache: openai.NewModelCache()}
 			c, p := client(t, cfg, refusal(status, "", text))
 			_, err := c.Complete(t.Context(), question(), nil)
 			if kindOf(t, err).Kind != agent.KindOverflow || len(p.bodies) != 1 {
@@ -86,8 +86,8 @@ func TestOverflowInTheWordsOfEachServer(t *testing.T) {
 			}
 		}
 	}
-	c, _ := client(t, openai.Config{ContextTokens: 1000, Set: provider.Settings{Context: 2000}})
-	if got := c.Facts().Context; got.Value != 2000 || got.From != "the settings" {
+	c, _ := client(t, openai.Config{ContextTokens: 1000, Settings: provider.Settings{ContextTokens: 2000}})
+	if got := c.Facts().ContextTokens; got.Value != 2000 || got.From != "the settings" {
 		t.Errorf("set, it is %+v", got)
 	}
 	listed := respond(200, "application/json", `{"data":[{"id":"test-model","max_model_len":4096},{"id":"m","max_context_length":32768}]}`)
@@ -96,7 +96,7 @@ func TestOverflowInTheWordsOfEachServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if facts, err := c.Ask(t.Context()); err != nil || facts.Context.Value != size || facts.Context.From != "the provider" {
+		if facts, err := c.CurrentFacts(t.Context()); err != nil || facts.ContextTokens.Value != size || facts.ContextTokens.From != "the provider" {
 			t.Errorf("%s: %+v, %v", model, facts, err)
 		}
 	}
@@ -128,17 +128,17 @@ func TestAFailedCallIsAskedForAgain(t *testing.T) {
 //
 // Live B10: Ollama cuts a long prompt and says nothing.
 func TestOllamaTellsItsContext(t *testing.T) {
-	p, _ := emulator.PersonalityOf("ollama")
+	p, _ := emulator.ProfileByName("ollama")
 	l := newLive(t, p, func(cfg *emulator.Config) { cfg.Context = 4096 })
-	facts, err := l.model().Ask(t.Context())
-	if err != nil || !facts.Cuts || facts.Context.Value != 4096 || !facts.Sees.No() || !facts.Reasons.Yes() {
+	facts, err := l.model().CurrentFacts(t.Context())
+	if err != nil || !facts.TruncatesSilently || facts.ContextTokens.Value != 4096 || !facts.Sees.No() || !facts.Reasons.Yes() {
 		t.Errorf("%+v, %v", facts, err)
 	}
 	p.Pages = map[string]string{"/api/show": p.Pages["/api/show"]}
-	if facts, err = newLive(t, p).model().Ask(t.Context()); err != nil || !facts.Cuts || facts.Context.From != "" {
+	if facts, err = newLive(t, p).model().CurrentFacts(t.Context()); err != nil || !facts.TruncatesSilently || facts.ContextTokens.From != "" {
 		t.Errorf("not loaded: %+v, %v", facts, err)
 	}
-	if set, err := newLive(t, p).model(func(cfg *openai.Config) { cfg.Set.Context = 8192 }).Ask(t.Context()); err != nil || set.Context.Value != 8192 {
+	if set, err := newLive(t, p).model(func(cfg *openai.Config) { cfg.Settings.ContextTokens = 8192 }).CurrentFacts(t.Context()); err != nil || set.ContextTokens.Value != 8192 {
 		t.Errorf("set: %+v, %v", set, err)
 	}
 }
@@ -160,7 +160,7 @@ func TestTheFirstByteOfALocalServerMayTakeLong(t *testing.T) {
 		{"https://api.groq.com/openai/v1", time.Hour, time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, _ := client(t, openai.Config{BaseURL: tc.base, FirstByte: tc.set, Retry: provider.Retry{MaxAttempts: 1}}, func(req *http.Request) (*http.Response, error) {
+			c, _ := client(t, openai.Config{BaseURL: tc.base, FirstByteTimeout: tc.set, Retry: provider.Retry{MaxAttempts: 1}}, func(req *http.Request) (*http.Response, error) {
 				<-req.Context().Done()
 				return nil, req.Context().Err()
 			})
@@ -177,7 +177,7 @@ func TestTheFirstByteOfALocalServerMayTakeLong(t *testing.T) {
 //
 // Live B12: Gemini refuses to be told that something is required that is no property.
 func TestRequiredNamesProperties(t *testing.T) {
-	p, _ := emulator.PersonalityOf("gemini")
+	p, _ := emulator.ProfileByName("gemini")
 	l := newLive(t, p)
 	schema := `{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"string"}},"required":["b","gone"]},` +
 		`"l":{"type":"array","items":{"type":"object","properties":{},"required":["none"]}}},"required":["a","gone"],"anyOf":[{"required":["a"]},{"required":["l"]}]}`
@@ -200,7 +200,7 @@ func TestNoStreamOptions(t *testing.T) {
 		refusal(400, "", "Unrecognized request argument supplied: stream_options"),
 		respond(422, "application/json", `{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}`),
 	} {
-		cfg := openai.Config{Known: openai.NewKnown(), Retry: provider.Retry{MaxAttempts: 1}}
+		cfg := openai.Config{ModelCache: openai.NewModelCache(), Retry: provider.Retry{MaxAttempts: 1}}
 		c, p := client(t, cfg, refused, stream(hello, stop))
 		if _, err := c.Complete(t.Context(), question(), nil); err != nil || len(p.bodies) != 2 || strings.Contains(p.bodies[1], "stream_options") || !strings.Contains(p.bodies[1], `"stream":true`) {
 			t.Errorf("%v, %q", err, p.bodies)
@@ -209,7 +209,7 @@ func TestNoStreamOptions(t *testing.T) {
 			t.Error("it is sent again")
 		}
 		// Without an effect nothing is remembered.
-		other := openai.Config{Known: openai.NewKnown()}
+		other := openai.Config{ModelCache: openai.NewModelCache()}
 		c, _ = client(t, other, refused, refusal(400, "", "something else"))
 		if _, err := c.Complete(t.Context(), question(), nil); err == nil {
 			t.Error("no error")
@@ -233,7 +233,7 @@ func sentBy(t *testing.T, c *openai.Client, p *playedServer) string {
 func TestPicturesAreTriedAndRefusalsRemembered(t *testing.T) {
 	saved := pictures(t)
 	for _, name := range []string{"groq", "deepseek", "ollama", "vllm", "llama.cpp"} {
-		p, _ := emulator.PersonalityOf(name)
+		p, _ := emulator.ProfileByName(name)
 		p.Model = "unheard-of"
 		l := newLive(t, p)
 		var shown atomic.Int32
@@ -243,7 +243,7 @@ func TestPicturesAreTriedAndRefusalsRemembered(t *testing.T) {
 		}
 		c := newTalk(t)
 		c.turn.ReadFile = saved.read
-		c.say(l.model(once, func(cfg *openai.Config) { cfg.Set.Vision = "no" }), "look", "ok", "a.png")
+		c.say(l.model(once, func(cfg *openai.Config) { cfg.Settings.Vision = "no" }), "look", "ok", "a.png")
 		if len(l.refusals()) != 0 {
 			t.Errorf("%s: shown to a blind model", name)
 		}
@@ -252,7 +252,7 @@ func TestPicturesAreTriedAndRefusalsRemembered(t *testing.T) {
 		if n := len(l.refusals()); n != 1 || shown.Load() != 0 || !l.model().Facts().Sees.No() {
 			t.Errorf("%s: refused %d times", name, n)
 		}
-		if !l.model(func(cfg *openai.Config) { cfg.Set.Vision = "yes" }).Facts().Sees.Yes() {
+		if !l.model(func(cfg *openai.Config) { cfg.Settings.Vision = "yes" }).Facts().Sees.Yes() {
 			t.Errorf("%s: the setting does not count", name)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // gateway is a service under a name that tells nothing, so that all has to be learned.
 func gateway(t *testing.T, name string, model ...string) *live {
 	t.Helper()
-	p, ok := emulator.PersonalityOf(name)
+	p, ok := emulator.ProfileByName(name)
 	if !ok {
 		t.Fatal(name)
 	}
@@ -94,7 +94,7 @@ func TestReasoningGoesBackWhereItCameFrom(t *testing.T) {
 		`{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","messages",1,"assistant","reasoning_content"],"msg":"Extra inputs are not permitted"}]},"type":"invalid_request_error","param":null,"code":null}`,
 		`{"error":{"message":"messages[1].reasoning: reasoning is not supported with this model"}}`,
 	} {
-		cfg := openai.Config{Known: openai.NewKnown(), Retry: provider.Retry{MaxAttempts: 1}}
+		cfg := openai.Config{ModelCache: openai.NewModelCache(), Retry: provider.Retry{MaxAttempts: 1}}
 		c, p := client(t, cfg, respond(400, "application/json", refused), stream(hello, stop))
 		req := agent.Request{Messages: history(carriedBy("reasoning_content", "I THINK"))}
 		if _, err := c.Complete(t.Context(), req, nil); err != nil || len(p.bodies) != 2 || strings.Contains(p.bodies[1], "THINK") {
@@ -212,12 +212,12 @@ func TestContentAsParts(t *testing.T) {
 // Live B06: Servers differ in which ids of calls they take.
 func TestIDsAreThoseThatTheServerTakes(t *testing.T) {
 	servers := map[string]openai.Config{}
-	for _, p := range emulator.Personalities() {
+	for _, p := range emulator.Profiles() {
 		servers[p.Name] = openai.Config{BaseURL: p.URL, Model: p.Model}
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		name := rapid.SampledFrom([]string{"openai", "mistral", "anthropic", "kimi", "vllm", "openai-responses"}).Draw(rt, "server")
-		p, _ := emulator.PersonalityOf(name)
+		p, _ := emulator.ProfileByName(name)
 		ids := rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom([]string{"call_0", "abcd12345", "functions.note:0", ""}), rapid.StringN(0, 80, 300)), 1, 8).Draw(rt, "ids")
 		messages := question().Messages
 		for i, id := range ids {
@@ -265,7 +265,7 @@ func TestIDsAreThoseThatTheServerTakes(t *testing.T) {
 		}
 		seen := map[string]bool{}
 		for i, id := range calls {
-			if p.IDs != nil && !p.IDs.MatchString(id) || seen[id] && p.Unique.Status != 0 || len(id) > 64 && name != "kimi" || results[i] != id {
+			if p.CallIDPattern != nil && !p.CallIDPattern.MatchString(id) || seen[id] && p.DuplicateCallID.Status != 0 || len(id) > 64 && name != "kimi" || results[i] != id {
 				rt.Fatalf("%s is sent %q, with the results %q, for %q", name, calls, results, ids)
 			}
 			seen[id] = true

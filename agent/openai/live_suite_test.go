@@ -79,7 +79,7 @@ func holdIDs(t *testing.T, p emulator.Profile) {
 	called, n := map[string]string{}, 0
 	for _, m := range l.last().Messages {
 		for _, call := range m.ToolCalls {
-			if _, twice := called[call.ID]; twice && p.Unique.Status != 0 {
+			if _, twice := called[call.ID]; twice && p.DuplicateCallID.Status != 0 {
 				t.Errorf("the id %q occurs twice", call.ID)
 			}
 			called[call.ID] = "noted " + call.Arguments
@@ -101,11 +101,11 @@ func holdReasoning(t *testing.T, p emulator.Profile) {
 	l.think = threeRounds
 	c.say(l.model(), "go", ofThreeRounds)
 	back := func(seq int) bool { return strings.Contains(string(l.last().MessagesJSON), p.Thought(seq)) }
-	if wanted := p.Thinks != "" && p.Thinks != emulator.ThinksSigned; back(1) != wanted || back(3) != wanted {
+	if wanted := p.Reasoning != "" && p.Reasoning != emulator.ReasoningSigned; back(1) != wanted || back(3) != wanted {
 		t.Errorf("the thoughts of the turn went back: %v, %v; want %v", back(1), back(3), wanted)
 	}
 	c.say(l.model(), "again", ofThreeRounds)
-	if back(1) != (p.Wants == emulator.WantsAll) {
+	if back(1) != (p.RequiredReasoning == emulator.ScopeAll) {
 		t.Errorf("the thoughts of the turn before went back: %v", back(1))
 	}
 	if refused := l.refusals(); len(refused) > 0 {
@@ -122,7 +122,7 @@ func holdPictures(t *testing.T, p emulator.Profile) {
 		return emulator.Reply{Text: fmt.Sprint("I see ", len(req.Messages[len(req.Messages)-1].Pictures))}, nil
 	}
 	want := "I see 2"
-	if p.Blind.Status != 0 {
+	if p.NoPictures.Status != 0 {
 		want = "I see 0"
 	}
 	c.say(l.model(), "look", want, "a.png", "b.jpg")
@@ -141,7 +141,7 @@ func holdStreamErrors(t *testing.T, p emulator.Profile) {
 	var asked atomic.Int32
 	l.think = func(context.Context, emulator.Request) (emulator.Reply, error) {
 		if asked.Add(1) == 1 {
-			return emulator.Reply{Text: "It was a dark and stormy night and so on.", End: emulator.EndError, Chunks: 3}, nil
+			return emulator.Reply{Text: "It was a dark and stormy night and so on.", End: emulator.EndError, Deltas: 3}, nil
 		}
 		return emulator.Reply{Text: "The whole story."}, nil
 	}
@@ -162,7 +162,7 @@ func holdStreamErrors(t *testing.T, p emulator.Profile) {
 }
 
 func holdParts(t *testing.T, p emulator.Profile) {
-	p.Parts = true
+	p.ContentParts = true
 	l, c := newLive(t, p), newTalk(t)
 	l.think = func(context.Context, emulator.Request) (emulator.Reply, error) {
 		return emulator.Reply{Text: "An answer of quite a few words, in parts."}, nil
@@ -176,8 +176,8 @@ func holdOverflow(t *testing.T, p emulator.Profile) {
 	const context = 3000
 	l, c := newLive(t, p, func(cfg *emulator.Config) { cfg.Context = context }), newTalk(t)
 	l.think = overflowing
-	if p.Cuts {
-		if facts, err := l.model().Ask(t.Context()); err != nil || facts.Context.Value != context {
+	if p.Truncates {
+		if facts, err := l.model().CurrentFacts(t.Context()); err != nil || facts.ContextTokens.Value != context {
 			t.Fatalf("%+v, %v", facts, err)
 		}
 	}
@@ -186,9 +186,9 @@ func holdOverflow(t *testing.T, p emulator.Profile) {
 			agent.Message{Role: agent.RoleAssistant, Text: fmt.Sprint("Answer ", i, strings.Repeat(" and so on", 40)), Final: true})
 	}
 	var cut agent.Cut
-	c.turn.Cut = func(now agent.Cut) { cut = now }
+	c.turn.OnCut = func(now agent.Cut) { cut = now }
 	c.say(l.model(), "Still there?", "I am here.")
-	if n := len(l.refusals()); n == 0 != p.Cuts || cut.Left == 0 {
+	if n := len(l.refusals()); n == 0 != p.Truncates || cut.Omitted == 0 {
 		t.Errorf("%d requests refused, cut %+v", n, cut)
 	}
 	if c.compact(l.model(), cut.ContextTokens) == 0 {
@@ -201,8 +201,8 @@ func holdOverflow(t *testing.T, p emulator.Profile) {
 		t.Errorf("refused %q, cut %+v", l.refusals()[before:], cut)
 	}
 	for _, r := range l.srv.Requests() {
-		if r.Cut > 0 {
-			t.Errorf("request %d lost %d messages in silence", r.Seq, r.Cut)
+		if r.Truncated > 0 {
+			t.Errorf("request %d lost %d messages in silence", r.Seq, r.Truncated)
 		}
 	}
 }
@@ -245,7 +245,7 @@ func (broken) Complete(context.Context, agent.Request, func(agent.Delta)) (agent
 func holdFailover(t *testing.T, p emulator.Profile) {
 	one := newLive(t, p)
 	one.think = threeRounds
-	all := emulator.Personalities()
+	all := emulator.Profiles()
 	at := slices.IndexFunc(all, func(o emulator.Profile) bool { return o.Name == p.Name })
 	for i := range len(all) / 2 {
 		other := all[(at+1+i)%len(all)]
@@ -285,7 +285,7 @@ func holdColdStart(t *testing.T, p emulator.Profile) {
 		}
 		return emulator.Reply{Text: "Awake."}, nil
 	}
-	c.say(l.model(func(cfg *openai.Config) { cfg.FirstByte = coldStart }), "hello", "Awake.")
+	c.say(l.model(func(cfg *openai.Config) { cfg.FirstByteTimeout = coldStart }), "hello", "Awake.")
 	if asked.Load() < 2 { // more on a machine that is slow itself
 		t.Errorf("asked %d times", asked.Load())
 	}

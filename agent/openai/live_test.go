@@ -37,7 +37,7 @@ func newLive(t *testing.T, p emulator.Profile, change ...func(*emulator.Config))
 	l := &live{t: t, p: p, think: func(context.Context, emulator.Request) (emulator.Reply, error) {
 		return emulator.Reply{Text: "Fine."}, nil
 	}}
-	cfg := emulator.Config{Personality: p, Brain: emulator.BrainFunc(func(ctx context.Context, req emulator.Request) (emulator.Reply, error) {
+	cfg := emulator.Config{Profile: p, Responder: emulator.ResponderFunc(func(ctx context.Context, req emulator.Request) (emulator.Reply, error) {
 		return l.think(ctx, req)
 	})}
 	for _, c := range change {
@@ -69,7 +69,7 @@ func newLive(t *testing.T, p emulator.Profile, change ...func(*emulator.Config))
 	})
 	l.cfg = openai.Config{
 		BaseURL: strings.Replace(p.URL, "https:", "http:", 1), Model: p.Model, APIKey: key,
-		HTTPClient: &http.Client{Transport: transport}, Known: openai.NewKnown(),
+		HTTPClient: &http.Client{Transport: transport}, ModelCache: openai.NewModelCache(),
 	}
 	return l
 }
@@ -129,7 +129,7 @@ func newTalk(t *testing.T) *liveHarness {
 		Name: "note", Description: "Takes a note.", Effect: toolgroups.ReadOnly,
 		Parameters: []byte(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`),
 		Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-			return toolgroups.Text("noted %s", string(call.Arguments))
+			return toolgroups.TextResult("noted %s", string(call.Arguments))
 		},
 	}}})
 	if err != nil {
@@ -175,7 +175,7 @@ func (c *liveHarness) compact(m agent.Model, context int) int {
 	c.t.Helper()
 	turn := c.turn
 	for n := 0; ; n++ {
-		turn.Model, turn.History, turn.Set, turn.ContextTokens = m, agent.Compacted(c.history), c.set(), context
+		turn.Model, turn.History, turn.Set, turn.ContextTokens = m, agent.CompactedHistory(c.history), c.set(), context
 		summary, needed, err := c.agent.Compact(c.t.Context(), turn, 0)
 		if err != nil {
 			c.t.Fatal(err)

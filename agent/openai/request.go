@@ -12,131 +12,131 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// encode writes a request as JSON: the constant fields, then the tools, byte for byte as before, then
-// the messages. pictures reports whether any are shown.
+// encode writes a request as JSON: the constant fields, the tools, then the messages. Each part begins
+// with the bytes of the previous request. pictures reports whether the request contains pictures.
 func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool) {
-	e := &encoder{client: c, quirks: q, show: c.readPictures(req, q), ids: provider.CallIDs{Rule: q.ids}}
+	e := &encoder{client: c, quirks: q, pictures: c.readPictures(req, q), ids: provider.CallIDs{Rule: q.idRule}}
 	e.reserve(req)
-	e.raw(`{`)
-	if q.responses && reasons(c.cfg.Model) {
-		// The server keeps nothing: reasoning comes encrypted and goes back.
-		e.raw(`"include":["reasoning.encrypted_content"],`)
+	e.writeRaw(`{`)
+	if q.useResponses && isReasoningModel(c.cfg.Model) {
+		// The server stores nothing, so reasoning is returned encrypted and sent back.
+		e.writeRaw(`"include":["reasoning.encrypted_content"],`)
 	}
-	e.raw(`"model":`)
+	e.writeRaw(`"model":`)
 	e.buf = provider.AppendString(e.buf, c.cfg.Model)
 	switch {
-	case q.responses:
-		e.raw(`,"store":false,"stream":true`)
+	case q.useResponses:
+		e.writeRaw(`,"store":false,"stream":true`)
 	case q.noUsage:
-		e.raw(`,"stream":true`)
+		e.writeRaw(`,"stream":true`)
 	default:
-		e.raw(`,"stream":true,"stream_options":{"include_usage":true}`)
+		e.writeRaw(`,"stream":true,"stream_options":{"include_usage":true}`)
 	}
-	e.effort(cmp.Or(req.Effort, c.cfg.Effort))
-	if c.hosted && req.CacheKey != "" {
-		// OpenAI bounds the key to 64 characters, and does not need to know our ids.
+	e.writeEffort(cmp.Or(req.Effort, c.cfg.Effort))
+	if c.openAIHosted && req.CacheKey != "" {
+		// OpenAI limits the key to 64 characters, and need not know our ids.
 		sum := sha256.Sum256([]byte(req.CacheKey))
-		e.field("prompt_cache_key", hex.EncodeToString(sum[:16]))
+		e.writeField("prompt_cache_key", hex.EncodeToString(sum[:16]))
 	}
-	if c.keeps {
-		e.raw(`,"cache_control":{"type":"ephemeral"}`)
+	if c.marksCache {
+		e.writeRaw(`,"cache_control":{"type":"ephemeral"}`)
 	}
-	if req.Temperature != nil && !reasons(c.cfg.Model) {
-		// Models that reason refuse any temperature but their own.
-		e.raw(`,"temperature":`)
+	if req.Temperature != nil && !isReasoningModel(c.cfg.Model) {
+		// Reasoning models refuse every temperature except their default.
+		e.writeRaw(`,"temperature":`)
 		e.buf = strconv.AppendFloat(e.buf, *req.Temperature, 'g', -1, 64)
 	}
 	if len(req.Tools) > 0 {
-		e.raw(`,"tools":`)
+		e.writeRaw(`,"tools":`)
 		e.buf = append(e.buf, c.encodeTools(req.Tools, q)...)
 	}
-	if q.responses {
-		e.raw(`,"input":[`)
+	if q.useResponses {
+		e.writeRaw(`,"input":[`)
 	} else {
-		e.raw(`,"messages":[`)
+		e.writeRaw(`,"messages":[`)
 	}
-	e.messages(req)
-	e.raw(`]}`)
-	return e.buf, len(e.show.pictures) > 0
+	e.writeMessages(req)
+	e.writeRaw(`]}`)
+	return e.buf, len(e.pictures.pictures) > 0
 }
 
-// effort writes the reasoning effort if the settings have one. A model that is not known to reason
-// would refuse an effort that was chosen for another.
-func (e *encoder) effort(effort string) {
+// writeEffort writes the reasoning effort, if one is set. An effort that is not the model's own setting
+// is written only for models known to reason, because other models would refuse it.
+func (e *encoder) writeEffort(effort string) {
 	switch {
 	case effort == "" || effort != e.client.cfg.Effort && (e.quirks.noEffort || !e.client.Facts().Reasons.Yes()):
-	case e.quirks.responses:
-		e.raw(`,"reasoning":{"effort":`)
+	case e.quirks.useResponses:
+		e.writeRaw(`,"reasoning":{"effort":`)
 		e.buf = append(provider.AppendString(e.buf, effort), '}')
 	default:
-		e.field("reasoning_effort", effort)
+		e.writeField("reasoning_effort", effort)
 	}
 }
 
-// messages encodes the system prompt and the messages. For Chat Completions consecutive user messages
-// become one, because some servers insist on alternating roles.
-func (e *encoder) messages(req agent.Request) {
+// writeMessages writes the system prompt and the messages. For Chat Completions, consecutive user
+// messages are joined, because some servers require alternating roles.
+func (e *encoder) writeMessages(req agent.Request) {
 	if req.System != "" {
-		e.message("system", req.System)
+		e.writeMessage("system", req.System)
 	}
 	messages := req.Messages
-	turn := provider.LastUser(messages)
+	turn := provider.TurnStart(messages)
 	for i := 0; i < len(messages); i++ {
 		m := &messages[i]
 		switch {
-		case m.Heard():
-			i = e.userMessages(messages, i, "", nil)
+		case m.ShownAsUser():
+			i = e.writeUserMessages(messages, i, "", nil)
 		case m.Role == agent.RoleAssistant:
-			var back carried
-			if i > turn || e.quirks.keeps {
-				// Most servers want it only within the turn; some refuse that of earlier turns.
+			var back replay
+			if i > turn || e.quirks.keepsReasoning {
+				// Most servers need reasoning only within the turn; some refuse that of earlier turns.
 				back = unpack(m.Reasoning, e.client.origin)
 			}
-			if e.quirks.responses {
-				e.output(m, back)
+			if e.quirks.useResponses {
+				e.writeOutput(m, back)
 			} else {
-				e.assistant(m, back, i > turn)
+				e.writeReply(m, back, i > turn)
 			}
 		case m.Role == agent.RoleTool:
-			e.result(m)
-			if len(e.show.pictures) > 0 && (i+1 == len(messages) || messages[i+1].Role != agent.RoleTool) {
-				i = e.resultPictures(messages, i)
+			e.writeResult(m)
+			if len(e.pictures.pictures) > 0 && (i+1 == len(messages) || messages[i+1].Role != agent.RoleTool) {
+				i = e.writeResultPictures(messages, i)
 			}
 		}
 	}
 }
 
-// userMessages writes the user message at an index, joined with those that follow if they become one; it
-// returns the index of the last. Text and pictures come first.
-func (e *encoder) userMessages(messages []agent.Message, at int, before string, pictures []provider.Picture) int {
+// writeUserMessages writes the user message at an index after the text before and pictures, joined with
+// the user messages that follow if the API requires it. It returns the index of the last one written.
+func (e *encoder) writeUserMessages(messages []agent.Message, at int, before string, pictures []provider.Picture) int {
 	first := at
 	var text strings.Builder
 	text.WriteString(before)
-	text.WriteString(provider.UserText(&messages[at], e.show.blind))
-	for !e.quirks.responses && at+1 < len(messages) && messages[at+1].Heard() {
+	text.WriteString(provider.UserText(&messages[at], e.pictures.noVision))
+	for !e.quirks.useResponses && at+1 < len(messages) && messages[at+1].ShownAsUser() {
 		at++
-		text.WriteString("\n\n" + provider.UserText(&messages[at], e.show.blind))
+		text.WriteString("\n\n" + provider.UserText(&messages[at], e.pictures.noVision))
 	}
-	e.user(text.String(), append(pictures, e.show.with(first, at)...))
+	e.writeUser(text.String(), append(pictures, e.pictures.inMessages(first, at)...))
 	return at
 }
 
-// resultPictures shows the pictures of the results that end at an index, with the user's role: results hold none
-// in either API. It returns the index of the last message that it wrote.
-func (e *encoder) resultPictures(messages []agent.Message, at int) int {
+// writeResultPictures writes the pictures of the results that end at an index as a user message, because
+// results cannot contain pictures in either API. It returns the index of the last message written.
+func (e *encoder) writeResultPictures(messages []agent.Message, at int) int {
 	first := at
 	for first > 0 && messages[first-1].Role == agent.RoleTool {
 		first--
 	}
-	pictures := e.show.with(first, at)
+	pictures := e.pictures.inMessages(first, at)
 	if len(pictures) == 0 {
 		return at
 	}
 	text := resultPicturesText(messages[first : at+1])
-	if !e.quirks.responses && at+1 < len(messages) && messages[at+1].Heard() {
-		return e.userMessages(messages, at+1, text+"\n\n", pictures)
+	if !e.quirks.useResponses && at+1 < len(messages) && messages[at+1].ShownAsUser() {
+		return e.writeUserMessages(messages, at+1, text+"\n\n", pictures)
 	}
-	e.user(text, pictures)
+	e.writeUser(text, pictures)
 	return at
 }
 
@@ -151,13 +151,13 @@ func (e *encoder) reserve(req agent.Request) {
 	for i := range req.Tools {
 		size += len(req.Tools[i].Description) + len(req.Tools[i].Parameters) + 128
 	}
-	for _, some := range e.show.pictures {
+	for _, some := range e.pictures.pictures {
 		for _, p := range some {
 			size += base64.StdEncoding.EncodedLen(len(p.Data)) + 96
 		}
 	}
 	e.buf = make([]byte, 0, size)
-	if e.quirks.unique {
+	if e.quirks.uniqueIDs {
 		e.ids.Seen = make(map[string]struct{}, calls)
 	}
 }

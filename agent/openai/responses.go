@@ -23,13 +23,13 @@ const (
 // item is one item of the output of the Responses API.
 type item struct {
 	Type string `json:"type"`
-	// ID, Encrypted and Summary belong to reasoning.
-	ID        string          `json:"id,omitempty"`
-	Encrypted string          `json:"encrypted_content,omitempty"`
-	Summary   json.RawMessage `json:"summary,omitempty"`
-	// Phase belongs to messages: some models require it back.
+	// ID, EncryptedContent and Summary are set for reasoning.
+	ID               string          `json:"id,omitempty"`
+	EncryptedContent string          `json:"encrypted_content,omitempty"`
+	Summary          json.RawMessage `json:"summary,omitempty"`
+	// Phase is set for messages. Some models require it back.
 	Phase string `json:"phase,omitempty"`
-	// CallID, Name and Arguments belong to calls, Content to messages.
+	// CallID, Name and Arguments are set for calls, Content for messages.
 	CallID    string    `json:"call_id,omitempty"`
 	Name      string    `json:"name,omitempty"`
 	Arguments string    `json:"arguments,omitempty"`
@@ -42,41 +42,41 @@ type content struct {
 	Refusal string `json:"refusal,omitempty"`
 }
 
-// response is a whole reply, or a part of it. The library's type decodes fields that are not needed,
-// and fails on servers with other fields.
+// response is a complete or partial reply. The library's type decodes fields that are not needed, and
+// fails for servers with other fields.
 type response struct {
-	Object     string                         `json:"object"`
-	Status     api.ResponseStatus             `json:"status"`
-	Model      string                         `json:"model"`
-	Output     []item                         `json:"output"`
-	Usage      *api.ResponseUsage             `json:"usage"`
-	Error      json.RawMessage                `json:"error"`
-	Incomplete *api.ResponseIncompleteDetails `json:"incomplete_details"`
+	Object            string                         `json:"object"`
+	Status            api.ResponseStatus             `json:"status"`
+	Model             string                         `json:"model"`
+	Output            []item                         `json:"output"`
+	Usage             *api.ResponseUsage             `json:"usage"`
+	Error             json.RawMessage                `json:"error"`
+	IncompleteDetails *api.ResponseIncompleteDetails `json:"incomplete_details"`
 }
 
-// event is one event; a server that does not stream sends the response alone.
+// event is a stream event, or the response of a server that does not stream.
 type event struct {
 	Type     string    `json:"type"`
 	Delta    any       `json:"delta"`
 	Item     item      `json:"item"`
 	Response *response `json:"response"`
-	// Code and Message are the error's, on servers that do not put them into an object.
+	// Code and Message describe the error, for servers that do not nest them in an error object.
 	Code    any             `json:"code"`
 	Message json.RawMessage `json:"message"`
 	response
 }
 
-// responseCollector assembles a reply of the Responses API.
+// responseCollector assembles a reply from the Responses API.
 type responseCollector struct {
-	show   func(text string) // to the observer
+	onText func(text string) // to the observer
 	origin string
 	text   strings.Builder
 	items  []item
 	final  *response
 }
 
-// add handles one event. The last one holds the whole reply.
-func (r *responseCollector) add(raw []byte) error {
+// handleEvent adds one event to the reply. The last event contains the whole reply.
+func (r *responseCollector) handleEvent(raw []byte) error {
 	if len(strings.TrimSpace(string(raw))) == 0 {
 		return nil
 	}
@@ -89,37 +89,37 @@ func (r *responseCollector) add(raw []byte) error {
 		text, _ := e.Delta.(string)
 		r.text.WriteString(text)
 		if e.Type == "response.output_text.delta" {
-			r.show(text)
+			r.onText(text)
 		}
 	case "response.output_item.done":
 		if len(r.items) < maxCalls {
 			r.items = append(r.items, e.Item)
 		}
 	case "response.completed", "response.incomplete", "response.failed":
-		return r.last(e.Response, e.Type)
+		return r.handleLast(e.Response, e.Type)
 	case "error":
-		return failed(e.Error, provider.ErrorBody{Code: e.Code, Message: e.Message})
+		return eventError(e.Error, provider.ErrorBody{Code: e.Code, Message: e.Message})
 	case "":
 		if e.Object == "response" {
-			return r.last(&e.response, "response."+string(e.Status))
+			return r.handleLast(&e.response, "response."+string(e.Status))
 		}
-		if provider.Present(e.Error) || e.Object == "error" {
-			return failed(e.Error, provider.ErrorBody{Code: e.Code, Message: e.Message})
+		if provider.IsPresent(e.Error) || e.Object == "error" {
+			return eventError(e.Error, provider.ErrorBody{Code: e.Code, Message: e.Message})
 		}
 	}
 	return nil
 }
 
-// last handles the event that ends a reply.
-func (r *responseCollector) last(whole *response, kind string) error {
+// handleLast handles the event that ends a reply.
+func (r *responseCollector) handleLast(whole *response, kind string) error {
 	if whole == nil {
 		return errBroken
 	}
 	if kind == "response.failed" || whole.Status == api.ResponseStatusFailed || whole.Status == api.ResponseStatusCancelled {
-		if !provider.Present(whole.Error) {
+		if !provider.IsPresent(whole.Error) {
 			return errBroken
 		}
-		return failed(whole.Error, provider.ErrorBody{})
+		return eventError(whole.Error, provider.ErrorBody{})
 	}
 	if kind == "response.incomplete" {
 		whole.Status = api.ResponseStatusIncomplete
@@ -128,9 +128,9 @@ func (r *responseCollector) last(whole *response, kind string) error {
 	return io.EOF
 }
 
-// failed returns the error of an event, with the type that an error response would have.
-func failed(object json.RawMessage, flat provider.ErrorBody) error {
-	e := provider.ErrorOf(object, flat)
+// eventError returns the error in an event, with the error type that an error response would have.
+func eventError(object json.RawMessage, flat provider.ErrorBody) error {
+	e := provider.DecodeErrorObject(object, flat)
 	if strings.HasPrefix(e.Code, "invalid_") {
 		e.Code += " invalid_request_error"
 	} else {
@@ -139,8 +139,8 @@ func failed(object json.RawMessage, flat provider.ErrorBody) error {
 	return e
 }
 
-// end returns the reply when the stream has ended with err.
-func (r *responseCollector) end(err error) (agent.Reply, error) {
+// reply returns the reply after the stream has ended with err.
+func (r *responseCollector) reply(err error) (agent.Reply, error) {
 	if r.final == nil {
 		if errors.Is(err, io.EOF) {
 			err = errIncomplete
@@ -152,26 +152,26 @@ func (r *responseCollector) end(err error) (agent.Reply, error) {
 		output = r.items
 	}
 	reply := agent.Reply{Model: r.final.Model, Truncated: r.final.Status == api.ResponseStatusIncomplete}
-	reply.Text, reply.Calls, reply.Reasoning = read(output, r.origin)
+	reply.Text, reply.Calls, reply.Reasoning = decodeOutput(output, r.origin)
 	if reply.Text == "" {
 		reply.Text = r.text.String()
 	}
-	if d := r.final.Incomplete; d != nil && d.Reason == "content_filter" && reply.Text == "" {
+	if d := r.final.IncompleteDetails; d != nil && d.Reason == "content_filter" && reply.Text == "" {
 		return agent.Reply{}, provider.ErrFiltered
 	}
 	if u := r.final.Usage; u != nil {
 		reply.Usage.Input, reply.Usage.Output = u.InputTokens, u.OutputTokens
 		if u.InputTokensDetails != nil {
-			reply.Usage.Cached, reply.Usage.Written = u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens
+			reply.Usage.Cached, reply.Usage.CacheWritten = u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens
 		}
 	}
 	return reply, nil
 }
 
-// read returns the text, calls and reasoning of an output.
-func read(output []item, origin string) (text string, calls []agent.Call, reasoning string) {
+// decodeOutput returns the text, calls and reasoning of an output.
+func decodeOutput(output []item, origin string) (text string, calls []agent.Call, reasoning string) {
 	var said, refused []string
-	back := carried{Origin: origin}
+	back := replay{Origin: origin}
 	for _, it := range output {
 		switch it.Type {
 		case itemMessage:
@@ -183,15 +183,15 @@ func read(output []item, origin string) (text string, calls []agent.Call, reason
 			calls = append(calls, agent.Call{ID: it.CallID, Name: it.Name, Arguments: it.Arguments})
 			back.Items = append(back.Items, item{Type: itemCall})
 		case itemReasoning:
-			if it.Encrypted != "" {
-				back.Items = append(back.Items, item{Type: itemReasoning, ID: it.ID, Encrypted: it.Encrypted, Summary: it.Summary})
+			if it.EncryptedContent != "" {
+				back.Items = append(back.Items, item{Type: itemReasoning, ID: it.ID, EncryptedContent: it.EncryptedContent, Summary: it.Summary})
 			}
 		}
 	}
 	if len(said) == 0 {
 		said = refused
 	}
-	if worthCarrying(back.Items) {
+	if worthReplaying(back.Items) {
 		reasoning = back.pack()
 	}
 	return strings.Join(said, "\n\n"), calls, reasoning
@@ -204,8 +204,8 @@ func appendText(texts []string, text string) []string {
 	return append(texts, text)
 }
 
-// worthCarrying reports whether items hold anything but placeholders.
-func worthCarrying(items []item) bool {
+// worthReplaying reports whether items contain anything besides placeholders.
+func worthReplaying(items []item) bool {
 	for _, it := range items {
 		if it.Type == itemReasoning || it.Phase != "" {
 			return true

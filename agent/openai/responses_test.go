@@ -54,7 +54,7 @@ func events(list ...string) answer {
 }
 
 func TestResponsesReplies(t *testing.T) {
-	usage := agent.Usage{Input: 100, Cached: 64, Written: 12, Output: 7}
+	usage := agent.Usage{Input: 100, Cached: 64, CacheWritten: 12, Output: 7}
 	for name, tc := range map[string]struct {
 		answer answer
 		want   agent.Reply
@@ -261,7 +261,7 @@ func TestWhichAPI(t *testing.T) {
 // gets its reasoning back in a turn with tools.
 func TestStrictResponses(t *testing.T) {
 	t.Parallel()
-	srv, err := emulator.New(emulator.Config{Models: []string{"gpt-6-sol"}, Brain: emulator.BrainFunc(func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
+	srv, err := emulator.New(emulator.Config{Models: []string{"gpt-6-sol"}, Responder: emulator.ResponderFunc(func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
 		if len(req.Tools) == 1 && req.Messages[len(req.Messages)-1].Role == "user" {
 			return emulator.Reply{Text: "let me see", Calls: []emulator.ToolCall{{Name: "tool_0", Arguments: `{"a":"ä"}`}, {Name: "tool_0", Arguments: "{}"}}}, nil
 		}
@@ -300,7 +300,7 @@ func TestStrictResponses(t *testing.T) {
 		t.Errorf("%+v, %v, %v", second, deltas, err)
 	}
 	requests := srv.Requests()
-	if last := requests[len(requests)-1]; !last.Responses || last.Reasoning != 1 || last.Messages[2].ToolCalls[0].Arguments != `{"a":"ä"}` {
+	if last := requests[len(requests)-1]; !last.Responses || last.ReasoningItems != 1 || last.Messages[2].ToolCalls[0].Arguments != `{"a":"ä"}` {
 		t.Errorf("the server saw %+v", last)
 	}
 	rapid.Check(t, func(rt *rapid.T) {

@@ -15,19 +15,19 @@ func (c *Client) encodeTools(tools []toolgroups.Tool, q quirks) json.RawMessage 
 	if c.cfg.Dialect != DialectOpenAI {
 		adapted := make([]toolgroups.Tool, len(tools))
 		for i, t := range tools {
-			adapted[i] = toolgroups.Tool{Name: t.Name, Description: t.Description, Parameters: adapt(c.cfg.Dialect, t.Parameters)}
+			adapted[i] = toolgroups.Tool{Name: t.Name, Description: t.Description, Parameters: adaptSchema(c.cfg.Dialect, t.Parameters)}
 		}
 		tools = adapted
 	}
-	if q.responses {
-		// Without this, it would apply its strict mode to schemas.
+	if q.useResponses {
+		// Without strict set to false, OpenAI would apply its strict mode to schemas.
 		return toolgroups.EncodeToolsAs(tools, `{"type":"function",`, `,"strict":false}`)
 	}
 	return toolgroups.EncodeTools(tools)
 }
 
-// adapt removes from a schema what a dialect refuses. An unreadable schema is unchanged.
-func adapt(d Dialect, schema json.RawMessage) json.RawMessage {
+// adaptSchema removes the keywords that a dialect refuses. An invalid schema is returned unchanged.
+func adaptSchema(d Dialect, schema json.RawMessage) json.RawMessage {
 	if d == DialectAnthropic {
 		return provider.ClaudeSchema(schema)
 	}
@@ -45,8 +45,8 @@ func adapt(d Dialect, schema json.RawMessage) json.RawMessage {
 // maxSchemaDepth bounds the depth of a schema.
 const maxSchemaDepth = 32
 
-// geminiSchema keeps the fields of Google's Schema type (ai.google.dev/api/caching#Schema); its server
-// refuses a request with any other.
+// geminiSchema keeps only the fields of Google's Schema type (ai.google.dev/api/caching#Schema), because
+// its server refuses requests with any other field.
 func geminiSchema(in map[string]any, depth int) map[string]any {
 	out := map[string]any{}
 	if depth > maxSchemaDepth {
@@ -75,13 +75,13 @@ func geminiSchema(in map[string]any, depth int) map[string]any {
 			}
 		}
 	}
-	geminiRequired(out)
-	geminiType(in, out)
+	filterRequired(out)
+	setGeminiType(in, out)
 	return out
 }
 
-// geminiRequired keeps only required names that are properties: Gemini refuses others.
-func geminiRequired(schema map[string]any) {
+// filterRequired keeps only required names that are properties, because Gemini refuses others.
+func filterRequired(schema map[string]any) {
 	list, ok := schema["required"].([]any)
 	if !ok {
 		delete(schema, "required")
@@ -98,9 +98,9 @@ func geminiRequired(schema map[string]any) {
 	}
 }
 
-// geminiType sets the one type that a schema can have, and its enum, which Gemini takes only for
-// strings.
-func geminiType(in, out map[string]any) {
+// setGeminiType sets the schema's type, of which Gemini allows only one, and its enum, which Gemini
+// accepts only for strings.
+func setGeminiType(in, out map[string]any) {
 	kind, _ := in["type"].(string)
 	if list, ok := in["type"].([]any); ok {
 		for _, t := range list {
@@ -117,7 +117,7 @@ func geminiType(in, out map[string]any) {
 	if kind != "" {
 		out["type"] = kind
 	}
-	if values := valuesOf(in); kind == "string" && len(values) > 0 {
+	if values := allowedValues(in); kind == "string" && len(values) > 0 {
 		out["enum"] = values
 	}
 	if kind == "array" && out["items"] == nil {
@@ -125,7 +125,7 @@ func geminiType(in, out map[string]any) {
 	}
 }
 
-// impliedType returns the type of a schema that names none.
+// impliedType returns the type for a schema without a type.
 func impliedType(schema map[string]any) string {
 	if schema["properties"] != nil || schema["required"] != nil {
 		return "object"
@@ -133,8 +133,8 @@ func impliedType(schema map[string]any) string {
 	return "string"
 }
 
-// valuesOf returns the only values that a schema allows; none means all.
-func valuesOf(schema map[string]any) []any {
+// allowedValues returns the values that a schema's enum or const allows; nil means all.
+func allowedValues(schema map[string]any) []any {
 	if values, ok := schema["enum"].([]any); ok {
 		return values
 	}
@@ -144,7 +144,7 @@ func valuesOf(schema map[string]any) []any {
 	return nil
 }
 
-// asObject returns a value as a schema; true, false and others are unknown schemas.
+// asObject returns a value as a schema; nil if the value is not an object, such as true or false.
 func asObject(v any) map[string]any {
 	object, _ := v.(map[string]any)
 	return object

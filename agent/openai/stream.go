@@ -15,7 +15,7 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// maxCalls bounds how many calls of a reply are read.
+// maxCalls bounds how many calls in a reply are decoded.
 const maxCalls = 1024
 
 var (
@@ -23,19 +23,19 @@ var (
 	errBroken     = errors.New("the provider reported an error in its reply")
 )
 
-// chunk is one event of a stream, or the whole reply of a server that does not stream: then choices
+// chunk is a stream event, or the whole reply of a server that does not stream. In the latter, choices
 // have a message instead of a delta.
 type chunk struct {
 	Model   string
 	Choices []choice
 	Usage   *usage
-	// Error is an object or a text; a flat one has its fields next to it.
+	// Error is an object or a text. Some servers put its fields at the top level instead.
 	Error json.RawMessage
 	provider.ErrorBody
 }
 
-// usage holds a server's token counts. Chat Completions has the Responses API's names for tokens that
-// were written to a cache; the library knows them only there.
+// usage holds a server's token counts. The library's type for Chat Completions lacks the field for
+// tokens written to a cache, which has the same name as in the Responses API.
 type usage struct {
 	PromptTokens        int                            `json:"prompt_tokens"`
 	CompletionTokens    int                            `json:"completion_tokens"`
@@ -49,7 +49,7 @@ type choice struct {
 	FinishReason string `json:"finish_reason"`
 }
 
-// delta is a piece of a reply. Reasoning has several names.
+// delta is a piece of a reply. Servers use different fields for reasoning.
 type delta struct {
 	Content          contentText
 	Refusal          string
@@ -59,13 +59,13 @@ type delta struct {
 	ToolCalls        []toolCall `json:"tool_calls"`
 }
 
-// contentText is a content: a string, or parts, each of text or of thinking.
-type contentText struct{ said, thought string }
+// contentText is the content of a message: a string, or a list of text and thinking parts.
+type contentText struct{ text, reasoning string }
 
-// UnmarshalJSON reads a string or parts.
+// UnmarshalJSON decodes a string or a list of parts.
 func (s *contentText) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] != '[' {
-		return json.Unmarshal(data, &s.said)
+		return json.Unmarshal(data, &s.text)
 	}
 	var parts []struct {
 		Type, Text string
@@ -75,32 +75,32 @@ func (s *contentText) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	for _, p := range parts {
-		s.said += p.Text
-		s.thought += p.Thinking.said
+		s.text += p.Text
+		s.reasoning += p.Thinking.text
 	}
 	return nil
 }
 
-// toolCall is a piece of a call, with the fields that some servers want back.
+// toolCall is a piece of a call, with the extra content that some servers require back.
 type toolCall struct {
 	api.ToolCall
-	Extra json.RawMessage `json:"extra_content"`
+	ExtraContent json.RawMessage `json:"extra_content"`
 }
 
 // accumulator assembles a reply from its pieces.
 type accumulator struct {
-	show      func(text string) // to the observer
+	onText    func(text string) // to the observer
 	origin    string
 	text      strings.Builder
 	refusal   strings.Builder
 	reasoning strings.Builder
-	// field is the name of the field that held reasoning.
-	field   string
-	details []detail
-	calls   []*call
-	finish  string
-	usage   *usage
-	model   string
+	// reasoningField is the name of the field that contained reasoning.
+	reasoningField string
+	details        []detail
+	calls          []*call
+	finishReason   string
+	usage          *usage
+	model          string
 }
 
 type call struct {
@@ -110,8 +110,8 @@ type call struct {
 	extra     json.RawMessage
 }
 
-// add handles one event.
-func (a *accumulator) add(raw []byte) error {
+// handleEvent adds one event to the reply.
+func (a *accumulator) handleEvent(raw []byte) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (a *accumulator) add(raw []byte) error {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return fmt.Errorf("decode a piece of the reply: %w", err)
 	}
-	if said, wrong := reported(&c); wrong {
+	if said, wrong := chunkError(&c); wrong {
 		return said
 	}
 	if c.Model != "" {
@@ -135,23 +135,23 @@ func (a *accumulator) add(raw []byte) error {
 		a.addDelta(&c.Choices[i].Delta)
 		a.addDelta(&c.Choices[i].Message)
 		if f := c.Choices[i].FinishReason; f != "" && f != string(api.FinishReasonNull) {
-			a.finish = f
+			a.finishReason = f
 		}
 	}
 	return nil
 }
 
 func (a *accumulator) addDelta(d *delta) {
-	a.text.WriteString(d.Content.said)
-	a.show(d.Content.said)
+	a.text.WriteString(d.Content.text)
+	a.onText(d.Content.text)
 	a.refusal.WriteString(d.Refusal)
 	switch {
 	case d.ReasoningContent != "":
-		a.think(fieldContent, d.ReasoningContent)
+		a.addReasoning(fieldContent, d.ReasoningContent)
 	case d.Reasoning != "":
-		a.think(fieldReasoning, d.Reasoning)
-	case d.Content.thought != "":
-		a.think(fieldParts, d.Content.thought)
+		a.addReasoning(fieldReasoning, d.Reasoning)
+	case d.Content.reasoning != "":
+		a.addReasoning(fieldParts, d.Content.reasoning)
 	}
 	a.addDetails(d.ReasoningDetails)
 	for i := range d.ToolCalls {
@@ -159,14 +159,14 @@ func (a *accumulator) addDelta(d *delta) {
 	}
 }
 
-// think adds a piece of reasoning, which has one name within a reply.
-func (a *accumulator) think(field, text string) {
-	a.field = field
+// addReasoning adds a piece of reasoning. A reply uses the same field for all pieces.
+func (a *accumulator) addReasoning(field, text string) {
+	a.reasoningField = field
 	a.reasoning.WriteString(text)
 }
 
 func (a *accumulator) addCall(t *toolCall) {
-	c := a.find(t)
+	c := a.findCall(t)
 	if c == nil {
 		if len(a.calls) >= maxCalls {
 			return
@@ -184,16 +184,16 @@ func (a *accumulator) addCall(t *toolCall) {
 		c.name = t.Function.Name
 	}
 	c.arguments.WriteString(t.Function.Arguments)
-	if len(t.Extra) > 0 && len(t.Extra) <= maxExtra && string(t.Extra) != "null" {
-		c.extra = t.Extra
+	if len(t.ExtraContent) > 0 && len(t.ExtraContent) <= maxExtra && string(t.ExtraContent) != "null" {
+		c.extra = t.ExtraContent
 	}
 }
 
-// find returns the call that a piece continues, or nil for the first piece of one. The index decides,
-// but some servers leave it out and send whole calls, and some give every call the index 0: so a piece
-// with a name and another id is a new call, and so is one without an id if the previous call is
-// complete.
-func (a *accumulator) find(t *toolCall) *call {
+// findCall returns the call that a piece continues, or nil for the first piece of a call. Calls are
+// matched by index. But some servers omit the index and send whole calls, and some give every call the
+// index 0. Therefore a piece with a name begins a new call if it has another id, or if it has no id and
+// the previous call is complete.
+func (a *accumulator) findCall(t *toolCall) *call {
 	for _, c := range slices.Backward(a.calls) {
 		if t.Index != nil && c.index != *t.Index {
 			continue
@@ -210,22 +210,22 @@ func (a *accumulator) find(t *toolCall) *call {
 	return nil
 }
 
-// end returns the reply when the stream has ended with err.
-func (a *accumulator) end(err error) (agent.Reply, error) {
+// reply returns the reply after the stream has ended with err.
+func (a *accumulator) reply(err error) (agent.Reply, error) {
 	_, told := errors.AsType[*provider.Refusal](err)
 	switch {
 	case told:
 		return agent.Reply{}, err
-	case a.finish == "" && errors.Is(err, io.EOF):
+	case a.finishReason == "" && errors.Is(err, io.EOF):
 		return agent.Reply{}, errIncomplete
-	case a.finish == "":
+	case a.finishReason == "":
 		return agent.Reply{}, err
-	case a.finish == "error":
+	case a.finishReason == "error":
 		return agent.Reply{}, errBroken
 	}
 	r := agent.Reply{
-		Text: a.text.String(), Reasoning: a.carry(), Model: a.model,
-		Truncated: a.finish == string(api.FinishReasonLength) || a.finish == string(api.FinishReasonContentFilter),
+		Text: a.text.String(), Reasoning: a.encodeReplay(), Model: a.model,
+		Truncated: a.finishReason == string(api.FinishReasonLength) || a.finishReason == string(api.FinishReasonContentFilter),
 	}
 	if r.Text == "" {
 		r.Text = a.refusal.String()
@@ -233,20 +233,20 @@ func (a *accumulator) end(err error) (agent.Reply, error) {
 	for _, c := range a.calls {
 		r.Calls = append(r.Calls, agent.Call{ID: c.id, Name: c.name, Arguments: c.arguments.String()})
 	}
-	if a.finish == string(api.FinishReasonContentFilter) && r.Text == "" {
+	if a.finishReason == string(api.FinishReasonContentFilter) && r.Text == "" {
 		return agent.Reply{}, provider.ErrFiltered
 	}
 	if u := a.usage; u != nil {
 		r.Usage.Input, r.Usage.Output = u.PromptTokens, u.CompletionTokens
-		r.Usage.Cached, r.Usage.Written = u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens
+		r.Usage.Cached, r.Usage.CacheWritten = u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens
 	}
 	return r, nil
 }
 
-// reported returns the error in an event of a stream, if there is one.
-func reported(c *chunk) (*provider.Refusal, bool) {
-	if !provider.Present(c.Error) && c.Object != "error" {
+// chunkError returns the error in a stream event, if there is one.
+func chunkError(c *chunk) (*provider.Refusal, bool) {
+	if !provider.IsPresent(c.Error) && c.Object != "error" {
 		return nil, false
 	}
-	return provider.ErrorOf(c.Error, c.ErrorBody), true
+	return provider.DecodeErrorObject(c.Error, c.ErrorBody), true
 }

@@ -17,7 +17,7 @@ import (
 // A server as strict as the hosted one accepts every prefix of every conversation,
 // with repeated and missing ids, lost results and malformed calls.
 func TestStrictServerAcceptsAnyHistory(t *testing.T) {
-	srv, err := emulator.New(emulator.Config{Brain: emulator.BrainFunc(func(context.Context, emulator.Request) (emulator.Reply, error) {
+	srv, err := emulator.New(emulator.Config{Responder: emulator.ResponderFunc(func(context.Context, emulator.Request) (emulator.Reply, error) {
 		return emulator.Reply{Text: "fine"}, nil
 	})})
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // Transcript is the text of a recording.
 type Transcript struct {
 	Text string
-	// Usage is the reported cost: the length of the sound in seconds, or tokens. All fields are 0 if
-	// the server reports nothing.
+	// Usage is the reported cost: the length of the recording in seconds, or tokens. All fields are 0
+	// if the server reports nothing.
 	Usage struct {
 		Seconds float64 `json:"seconds"`
 		Input   int     `json:"input_tokens"`
@@ -25,36 +25,36 @@ type Transcript struct {
 	} `json:"usage"`
 }
 
-// Transcribe returns the text of a recording over /audio/transcriptions. The extension of name tells
-// the server the format. It retries and fails like [Client.Complete].
+// Transcribe returns the text of a recording, using /audio/transcriptions. The server derives the format
+// from the extension of name. Retries and errors are as in [Client.Complete].
 func (c *Client) Transcribe(ctx context.Context, name string, sound []byte) (Transcript, error) {
 	cfg := api.DefaultConfig(c.cfg.APIKey)
 	answers := &httpDoer{client: c.cfg.HTTPClient}
 	cfg.BaseURL, cfg.HTTPClient = c.cfg.BaseURL, answers
 	client := api.NewClientWithConfig(cfg)
 	err := c.cfg.Retry.Repeat(ctx, c.cfg.Logger.With("model", c.cfg.Model), func() *provider.Fault {
-		call, _, end := provider.WithDeadlines(ctx, c.whole, c.whole)
-		defer end()
+		call, _, cancel := provider.WithTimeouts(ctx, c.attemptTimeout, c.attemptTimeout)
+		defer cancel()
 		answer, err := client.CreateTranscription(call, api.AudioRequest{
 			Model: c.cfg.Model, FilePath: name, Reader: bytes.NewReader(sound), Format: api.AudioResponseFormatJSON,
 		})
 		if err != nil {
-			return c.judge(call, err)
+			return c.newFault(call, err)
 		}
-		answers.heard.Text = answer.Text
+		answers.transcript.Text = answer.Text
 		return nil
 	}, func(*provider.Fault) bool { return false })
 	if err != nil {
 		return Transcript{}, err
 	}
-	return answers.heard, nil
+	return answers.transcript, nil
 }
 
-// httpDoer turns refusals into errors, and bounds responses. It keeps the fields of a response that
-// the library drops.
+// httpDoer turns error responses into errors and bounds responses. It also decodes the fields of a
+// response that the library drops.
 type httpDoer struct {
-	client *http.Client
-	heard  Transcript
+	client     *http.Client
+	transcript Transcript
 }
 
 // Do implements the library's HTTPDoer.
@@ -64,15 +64,15 @@ func (a *httpDoer) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode/100 != 2 {
-		return nil, provider.Refused(resp)
+		return nil, provider.ReadRefusal(resp)
 	}
-	body := provider.Bounded(resp.Body, func() {})
+	body := provider.LimitBody(resp.Body, func() {})
 	data, err := io.ReadAll(body)
 	if err = errors.Join(err, body.Close()); err != nil {
 		return nil, err
 	}
-	a.heard = Transcript{}
-	_ = json.Unmarshal(data, &a.heard) // the library reports invalid JSON
+	a.transcript = Transcript{}
+	_ = json.Unmarshal(data, &a.transcript) // the library reports invalid JSON
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 	return resp, nil
 }

@@ -8,7 +8,7 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// send sends a request to an address, as GET if there is no body, and returns the response.
+// send sends a request to an address, as GET if body is nil, and returns the response.
 func (c *Client) send(ctx context.Context, address string, body []byte) (*http.Response, error) {
 	header := http.Header{}
 	switch {
@@ -23,7 +23,7 @@ func (c *Client) send(ctx context.Context, address string, body []byte) (*http.R
 	return provider.Send(ctx, c.cfg.HTTPClient, address, body, header)
 }
 
-// judge turns an error of an attempt into a fault. ctx is the attempt's.
-func (c *Client) judge(ctx context.Context, err error) *provider.Fault {
-	return provider.Judge(ctx, err, c.cfg.APIKey)
+// newFault returns the fault for an attempt's error. ctx is the context of the attempt.
+func (c *Client) newFault(ctx context.Context, err error) *provider.Fault {
+	return provider.NewFault(ctx, err, c.cfg.APIKey)
 }

@@ -8,40 +8,40 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// appendURL appends a data URL of the picture.
-func appendURL(buf []byte, p provider.Picture) []byte {
-	buf = append(append(append(buf, "data:"...), p.Kind...), ";base64,"...)
+// appendDataURL appends the picture as a data URL.
+func appendDataURL(buf []byte, p provider.Picture) []byte {
+	buf = append(append(append(buf, "data:"...), p.MediaType...), ";base64,"...)
 	return base64.StdEncoding.AppendEncode(buf, p.Data)
 }
 
-// pictureSet holds the pictures of a request, by the index of their message.
+// pictureSet holds the pictures in a request, by the index of their message.
 type pictureSet struct {
 	pictures map[int][]provider.Picture
-	// blind says that the model cannot see.
-	blind bool
+	// noVision is set if pictures were left out because the model does not accept any.
+	noVision bool
 }
 
-// with returns the pictures of the messages first to last.
-func (s pictureSet) with(first, last int) (all []provider.Picture) {
+// inMessages returns the pictures in the messages from index first to last, both included.
+func (s pictureSet) inMessages(first, last int) (all []provider.Picture) {
 	for i := first; i <= last && len(s.pictures) > 0; i++ {
 		all = append(all, s.pictures[i]...)
 	}
 	return all
 }
 
-// readPictures reads the pictures of a request. Unreadable files, or files that are no longer pictures, are
-// left out; the message still names them.
+// readPictures reads the pictures in a request. Files that are unreadable or no longer pictures are left
+// out; the message still names them.
 func (c *Client) readPictures(req agent.Request, q quirks) pictureSet {
-	if q.blind || c.Facts().Sees.No() {
-		return pictureSet{blind: true}
+	if q.noVision || c.Facts().Sees.No() {
+		return pictureSet{noVision: true}
 	}
-	pictures, blind := provider.Pictures(&req, func(file string, err error) {
-		c.cfg.Logger.Warn("picture not shown to the model", "model", c.cfg.Model, "file", file, "err", err)
+	pictures, blind := provider.ReadPictures(&req, func(file string, err error) {
+		c.cfg.Logger.Warn("picture left out of a model request", "model", c.cfg.Model, "file", file, "err", err)
 	})
 	return pictureSet{pictures, blind}
 }
 
-// resultPicturesText is the text in front of the pictures of results.
+// resultPicturesText returns the text that precedes the pictures of results.
 func resultPicturesText(messages []agent.Message) string {
 	var names []string
 	for i := range messages {

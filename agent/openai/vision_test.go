@@ -59,7 +59,7 @@ func files(names ...string) (list []toolgroups.File) {
 // seer asks a strict server over one of the APIs and returns what it understood.
 func seer(t *testing.T, cfg openai.Config) func(agent.Request) []emulator.Message {
 	t.Helper()
-	srv, err := emulator.New(emulator.Config{Models: []string{cfg.Model}, Brain: emulator.BrainFunc(func(context.Context, emulator.Request) (emulator.Reply, error) {
+	srv, err := emulator.New(emulator.Config{Models: []string{cfg.Model}, Responder: emulator.ResponderFunc(func(context.Context, emulator.Request) (emulator.Reply, error) {
 		return emulator.Reply{Text: "fine"}, nil
 	})})
 	if err != nil {
@@ -215,18 +215,18 @@ func TestKeptPicturesKeepThePrefix(t *testing.T) {
 		{Role: agent.RoleUser, Text: "thanks", Quoted: "[quoted, replied to, by you]\n> Gray.\n[End of what is quoted.]"},
 		{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "4", Name: "x", Arguments: "{}"}}},
 		{Role: agent.RoleTool, CallID: "4", Text: "done"},
-		{Role: agent.RoleUser, Text: "first this", Joined: "b"},
-		{Role: agent.RoleUser, Text: "", Sender: "Ann", Quoted: "[quoted, forwarded, first written by somebody]\n> x\n[End of what is quoted.]", Joined: "c"},
+		{Role: agent.RoleUser, Text: "first this", JoinedRef: "b"},
+		{Role: agent.RoleUser, Text: "", Sender: "Ann", Quoted: "[quoted, forwarded, first written by somebody]\n> x\n[End of what is quoted.]", JoinedRef: "c"},
 		{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "5", Name: "x", Arguments: "{}"}}},
 		{Role: agent.RoleTool, CallID: "5", Text: "done"},
-		{Role: agent.RoleUser, Text: "then that", Joined: "d"},
+		{Role: agent.RoleUser, Text: "then that", JoinedRef: "d"},
 		{Role: agent.RoleAssistant, Text: "Yes.", Final: true},
 		{Role: agent.RoleUser, Text: "[earlier]", Quoted: "[quoted, earlier in this thread, by \"Bob\"]\n> y\n[End of what is quoted.]", Recalled: "Ann likes gray."},
 	}
 	for _, model := range []string{"gpt-4.1", "mistral-large-latest"} {
 		before := ""
 		for n := range history {
-			if history[n].Role == agent.RoleAssistant || n+1 < len(history) && (history[n+1].Role == agent.RoleTool || history[n+1].Joined != "") || n == 7 {
+			if history[n].Role == agent.RoleAssistant || n+1 < len(history) && (history[n+1].Role == agent.RoleTool || history[n+1].JoinedRef != "") || n == 7 {
 				continue // no request is made there, or its last message grows
 			}
 			body := sent(t, openai.Config{Model: model}, agent.Request{ReadFile: saved.read, Messages: history[:n+1]})

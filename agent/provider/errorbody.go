@@ -7,27 +7,27 @@ import (
 	"fmt"
 )
 
-// ErrorBody is a server's error: OpenAI's object, or the same fields without it (Mistral, vLLM), or other
-// fields (FastAPI's detail). The library's type decodes only OpenAI's.
+// ErrorBody is a server's error: OpenAI's error object, the same fields at top level (Mistral, vLLM), or
+// other fields (FastAPI's detail). The library's type decodes only OpenAI's.
 type ErrorBody struct {
-	Object   string          `json:"object"`
-	Message  json.RawMessage `json:"message"`
-	Detail   json.RawMessage `json:"detail"`
-	Code     any             `json:"code"`
-	Type     string          `json:"type"`
-	Status   any             `json:"status_code"`
-	Metadata struct {
+	Object     string          `json:"object"`
+	Message    json.RawMessage `json:"message"`
+	Detail     json.RawMessage `json:"detail"`
+	Code       any             `json:"code"`
+	Type       string          `json:"type"`
+	StatusCode any             `json:"status_code"`
+	Metadata   struct {
 		// Raw is the error of the provider behind a gateway.
 		Raw json.RawMessage `json:"raw"`
 	} `json:"metadata"`
 }
 
-// Present reports whether a field exists and is not null.
-func Present(raw json.RawMessage) bool { return len(raw) > 0 && !bytes.Equal(raw, []byte("null")) }
+// IsPresent reports whether a field exists and is not null.
+func IsPresent(raw json.RawMessage) bool { return len(raw) > 0 && !bytes.Equal(raw, []byte("null")) }
 
-// textOf returns a value as text: a string, or the JSON of anything else.
+// textOf returns a string value as it is, and any other value as JSON.
 func textOf(raw json.RawMessage) string {
-	if !Present(raw) {
+	if !IsPresent(raw) {
 		return ""
 	}
 	var text string
@@ -37,10 +37,10 @@ func textOf(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// ErrorOf returns the refusal in the object, which may be a text, or else in flat.
-func ErrorOf(object json.RawMessage, flat ErrorBody) *Refusal {
+// DecodeErrorObject returns the refusal in an error object, which may be a string, or else in flat.
+func DecodeErrorObject(object json.RawMessage, flat ErrorBody) *Refusal {
 	e := &Refusal{}
-	if Present(object) {
+	if IsPresent(object) {
 		flat = ErrorBody{}
 		if json.Unmarshal(object, &flat) != nil {
 			e.Text = textOf(object)
@@ -55,7 +55,7 @@ func ErrorOf(object json.RawMessage, flat ErrorBody) *Refusal {
 		e.Code = fmt.Sprint(flat.Code) + " "
 	}
 	e.Code += flat.Type
-	for _, v := range []any{flat.Status, flat.Code} {
+	for _, v := range []any{flat.StatusCode, flat.Code} {
 		if n, ok := v.(float64); ok && n >= 400 && n < 600 && e.Status == 0 {
 			e.Status = int(n)
 		}
@@ -63,8 +63,8 @@ func ErrorOf(object json.RawMessage, flat ErrorBody) *Refusal {
 	return e
 }
 
-// ErrorIn returns the refusal in the body of an error response.
-func ErrorIn(page []byte) *Refusal {
+// DecodeErrorBody returns the refusal in the body of an error response.
+func DecodeErrorBody(page []byte) *Refusal {
 	page = bytes.TrimSpace(page)
 	var list []json.RawMessage
 	if json.Unmarshal(page, &list) == nil && len(list) > 0 { // Google's servers
@@ -77,8 +77,8 @@ func ErrorIn(page []byte) *Refusal {
 	if json.Unmarshal(page, &body) != nil {
 		return &Refusal{Text: string(page)}
 	}
-	if !Present(body.Error) && !Present(body.Message) && !Present(body.Detail) {
+	if !IsPresent(body.Error) && !IsPresent(body.Message) && !IsPresent(body.Detail) {
 		return &Refusal{Text: string(page)}
 	}
-	return ErrorOf(body.Error, body.ErrorBody)
+	return DecodeErrorObject(body.Error, body.ErrorBody)
 }

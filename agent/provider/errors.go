@@ -16,49 +16,49 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// maxSamples bounds how often a request is sent whose replies cannot be parsed.
-const maxSamples = 3
+// maxParseAttempts bounds the attempts at a request whose replies cannot be parsed.
+const maxParseAttempts = 3
 
 // maxErrorText bounds how much of a server's error is logged, in characters.
 const maxErrorText = 500
 
-// ErrFiltered says that a filter of the provider withheld the reply.
+// ErrFiltered is returned when the provider's content filter withheld the reply.
 var ErrFiltered = errors.New("the provider's content filter withheld the answer")
 
 var errTooLarge = errors.New("the reply is too large")
 
-// Fault says why an attempt failed. After a passing fault the request may be repeated.
+// Fault is the reason why an attempt failed. After a transient fault the request may be retried.
 type Fault struct {
-	Failure *agent.ModelError
-	Passing bool
-	// Said is the server's whole response, whose beginning is in Failure.
-	Said string
-	// most bounds how often such a request is sent; 0 means the usual bound.
-	most int
+	Failure   *agent.ModelError
+	Transient bool
+	// Response is the server's whole error text. Failure contains the beginning of it.
+	Response string
+	// maxAttempts bounds the attempts after such a fault; 0 means the usual bound.
+	maxAttempts int
 }
 
-// attempts returns how often a request with such a fault may be sent.
+// attempts returns how many attempts are allowed after such a fault, at most the given number.
 func (f *Fault) attempts(most int) int {
-	if f.most > 0 {
-		return min(f.most, most)
+	if f.maxAttempts > 0 {
+		return min(f.maxAttempts, most)
 	}
 	return most
 }
 
 // Refusal is a server's error response.
 type Refusal struct {
-	Status     int // of HTTP; 0 for an error in a stream
-	Wait       time.Duration
+	Status     int // HTTP status; 0 for an error in a stream
+	RetryAfter time.Duration
 	Code, Text string
 }
 
 // Error returns the server's text.
 func (e *Refusal) Error() string { return e.Text }
 
-// Judge turns an error of an attempt into a fault. ctx is the attempt's. The key is removed from the
-// texts.
-func Judge(ctx context.Context, err error, key string) *Fault {
-	for _, cause := range []error{errStalled, errSlow} {
+// NewFault returns the fault for an attempt's error. ctx is the context of the attempt. The key is
+// removed from the error's text.
+func NewFault(ctx context.Context, err error, key string) *Fault {
+	for _, cause := range []error{errStalled, errAttemptTimeout} {
 		if errors.Is(context.Cause(ctx), cause) {
 			err = cause
 		}
@@ -71,21 +71,21 @@ func Judge(ctx context.Context, err error, key string) *Fault {
 	most := 0
 	switch {
 	case strings.Contains(told.Code, "tool_use_failed"):
-		// The model wrote a call that cannot be parsed. That is chance: another attempt is likely to
-		// pass.
-		kind, passing, most = agent.KindUnavailable, true, maxSamples
-	case errors.Is(err, ErrFiltered), told.Status == http.StatusForbidden && moderated(told.Code, told.Text):
+		// The model wrote a call that cannot be parsed. This happens at random, so another attempt is
+		// likely to succeed.
+		kind, passing, most = agent.KindUnavailable, true, maxParseAttempts
+	case errors.Is(err, ErrFiltered), told.Status == http.StatusForbidden && isModeration(told.Code, told.Text):
 		kind, passing = agent.KindRejected, false
 	case errors.Is(err, errTooLarge):
 		kind, passing = agent.KindUnavailable, false
 	}
 	return &Fault{
-		Failure: &agent.ModelError{Kind: kind, Status: told.Status, RetryAfter: told.Wait, Err: errors.New(clean(told.Text, key))},
-		Passing: passing, Said: told.Text, most: most,
+		Failure:   &agent.ModelError{Kind: kind, Status: told.Status, RetryAfter: told.RetryAfter, Err: errors.New(sanitize(told.Text, key))},
+		Transient: passing, Response: told.Text, maxAttempts: most,
 	}
 }
 
-// withoutAddress returns the text of an HTTP client's error without the address.
+// withoutAddress returns the text of an HTTP client's error without the URL.
 func withoutAddress(err error) string {
 	if address, ok := errors.AsType[*url.Error](err); ok {
 		return address.Err.Error()
@@ -93,9 +93,9 @@ func withoutAddress(err error) string {
 	return err.Error()
 }
 
-// classify returns the kind of a failure and whether it may pass.
+// classify returns the kind of a failure and whether it is transient.
 func classify(status int, code, text string) (kind agent.Kind, passing bool) {
-	if status <= http.StatusInternalServerError && status != http.StatusTooManyRequests && overflows(code, text) {
+	if status <= http.StatusInternalServerError && status != http.StatusTooManyRequests && isOverflow(code, text) {
 		return agent.KindOverflow, false
 	}
 	switch status {
@@ -119,9 +119,9 @@ func classify(status int, code, text string) (kind agent.Kind, passing bool) {
 	return agent.KindUnavailable, true
 }
 
-// overflowing lists phrases of servers that refuse a request larger than the context: OpenAI, DeepSeek,
-// vLLM, LiteLLM; Anthropic; Gemini; OpenRouter; Groq; Mistral; Kimi; xAI; vLLM; LM Studio; llama.cpp.
-var overflowing = []string{
+// overflowPhrases are phrases in refusals of a request larger than the context, by OpenAI, DeepSeek,
+// LiteLLM, Anthropic, Gemini, OpenRouter, Groq, Mistral, Kimi, xAI, vLLM, LM Studio and llama.cpp.
+var overflowPhrases = []string{
 	"maximum context length", "context length exceeded", "context_length_exceeded", "exceeds the context",
 	"exceed the context", "exceed context", "context window", "prompt is too long", "input is too long",
 	"exceeds the available context size", "exceeds the maximum number of tokens",
@@ -129,22 +129,22 @@ var overflowing = []string{
 	"context length is only", "maximum model length", "trying to keep the first", "context size has been exceeded",
 }
 
-// overflows reports whether a refusal says that the request is larger than the context, also for
-// servers that have no code for it.
-func overflows(code, text string) bool {
+// isOverflow reports whether a refusal says that the request is larger than the context, by its code
+// or, for servers that have no code for this, by its text.
+func isOverflow(code, text string) bool {
 	if strings.Contains(code, "context_length_exceeded") || strings.Contains(code, "exceed_context_size") {
 		return true
 	}
 	text = strings.ToLower(text)
-	return slices.ContainsFunc(overflowing, func(words string) bool { return strings.Contains(text, words) })
+	return slices.ContainsFunc(overflowPhrases, func(words string) bool { return strings.Contains(text, words) })
 }
 
-// limits matches the size of the context in the text of a refusal.
-var limits = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|context size \(|token limit:|limit is|(?:model|prompt) length (?:is|of)|tokens >|tokens allowed \() *([0-9,]+)|([0-9,]+) maximum context length`)
+// contextLimitPattern matches the size of the context in the text of a refusal.
+var contextLimitPattern = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|context size \(|token limit:|limit is|(?:model|prompt) length (?:is|of)|tokens >|tokens allowed \() *([0-9,]+)|([0-9,]+) maximum context length`)
 
-// LimitIn returns the size of the context that a refusal names; 0 if it names none.
-func LimitIn(text string) int {
-	m := limits.FindStringSubmatch(text)
+// ContextLimitIn returns the context size stated in the text of a refusal; 0 if there is none.
+func ContextLimitIn(text string) int {
+	m := contextLimitPattern.FindStringSubmatch(text)
 	if m == nil {
 		return 0
 	}
@@ -161,15 +161,15 @@ const (
 	maxContext = 1e9
 )
 
-// moderated reports whether a refusal is about content and not about the key: some gateways use one
-// status for both.
-func moderated(code, text string) bool {
+// isModeration reports whether a refusal is about content and not about the key. Some gateways use the
+// same status for both.
+func isModeration(code, text string) bool {
 	text = strings.ToLower(code + " " + text)
 	return strings.Contains(text, "moderation") || strings.Contains(text, "flagged") || strings.Contains(text, "content_filter")
 }
 
-// clean bounds a text from outside and removes the key from it.
-func clean(text, key string) string {
+// sanitize clips a server's text, puts it on one line, and removes the key from it.
+func sanitize(text, key string) string {
 	if key != "" {
 		text = strings.ReplaceAll(text, key, "[key]")
 	}

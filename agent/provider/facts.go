@@ -14,38 +14,38 @@ func (f Fact[T]) Or(other Fact[T]) Fact[T] {
 	return f
 }
 
-// Can says whether a model can do something.
-type Can struct{ Fact[bool] }
+// Ability is the fact whether a model can do something.
+type Ability struct{ Fact[bool] }
 
-// Yes reports whether it is known that the model can.
-func (c Can) Yes() bool { return c.From != "" && c.Value }
+// Yes reports whether the model is known to have the ability.
+func (c Ability) Yes() bool { return c.From != "" && c.Value }
 
-// No reports whether it is known that the model cannot.
-func (c Can) No() bool { return c.From != "" && !c.Value }
+// No reports whether the model is known to lack the ability.
+func (c Ability) No() bool { return c.From != "" && !c.Value }
 
-// Or returns the fact, or other if it is unknown.
-func (c Can) Or(other Can) Can { return Can{c.Fact.Or(other.Fact)} }
+// Or returns the ability, or other if it is unknown.
+func (c Ability) Or(other Ability) Ability { return Ability{c.Fact.Or(other.Fact)} }
 
-// Facts are what is known of a model.
+// Facts holds what is known about a model.
 type Facts struct {
-	// Context is the size of its context, Output the length of its longest reply, in tokens.
-	Context, Output Fact[int]
-	// Sees: it takes pictures. Hears: it takes sound. Reasons: it thinks before it answers. Caches: its
-	// prompts are cached.
-	Sees, Hears, Reasons, Caches Can
-	// Searches: its provider finds deferred tools for it.
-	Searches Can
+	// ContextTokens is the size of its context, OutputTokens the length of its longest reply.
+	ContextTokens, OutputTokens Fact[int]
+	// Sees: it accepts pictures. Hears: it accepts sound. Reasons: it thinks before it answers. Caches:
+	// its prompts are cached.
+	Sees, Hears, Reasons, Caches Ability
+	// Searches: its provider searches deferred tools for it.
+	Searches Ability
 	// Responses: it is called over the Responses API.
-	Responses Can
-	// Cuts says that the server silently drops the beginning of a prompt that is too long.
-	Cuts bool
+	Responses Ability
+	// TruncatesSilently is set if the server drops the beginning of a long prompt without an error.
+	TruncatesSilently bool
 }
 
-// Or returns f, with g's facts for those that are unknown.
+// Or returns f, with unknown facts taken from g.
 func (f Facts) Or(g Facts) Facts {
 	return Facts{
-		Context: f.Context.Or(g.Context), Output: f.Output.Or(g.Output), Sees: f.Sees.Or(g.Sees), Hears: f.Hears.Or(g.Hears),
-		Reasons: f.Reasons.Or(g.Reasons), Caches: f.Caches.Or(g.Caches), Searches: f.Searches.Or(g.Searches), Responses: f.Responses.Or(g.Responses), Cuts: f.Cuts || g.Cuts,
+		ContextTokens: f.ContextTokens.Or(g.ContextTokens), OutputTokens: f.OutputTokens.Or(g.OutputTokens), Sees: f.Sees.Or(g.Sees), Hears: f.Hears.Or(g.Hears),
+		Reasons: f.Reasons.Or(g.Reasons), Caches: f.Caches.Or(g.Caches), Searches: f.Searches.Or(g.Searches), Responses: f.Responses.Or(g.Responses), TruncatesSilently: f.TruncatesSilently || g.TruncatesSilently,
 	}
 }
 
@@ -57,10 +57,10 @@ const (
 	FromTable    = "a table of 2026-11"
 )
 
-// NewCan returns a fact about an ability.
-func NewCan(value bool, from string) Can { return Can{Fact[bool]{value, from}} }
+// NewAbility returns a known ability.
+func NewAbility(value bool, from string) Ability { return Ability{Fact[bool]{value, from}} }
 
-// NewNumber returns a fact, unknown unless n is positive.
+// NewNumber returns a number as a fact, which is unknown if n is less than 1.
 func NewNumber(n float64, from string) Fact[int] {
 	if n < 1 {
 		return Fact[int]{}

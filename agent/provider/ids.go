@@ -15,11 +15,11 @@ const (
 	IDPlain IDRule = iota
 	// IDNine: nine letters and digits (Mistral).
 	IDNine
-	// IDLoose: Kimi's own form, functions.name:0, as well.
+	// IDLoose: IDPlain or Kimi's own form, functions.name:0.
 	IDLoose
 )
 
-// maxPlainID is the longest id that OpenAI takes over Chat Completions.
+// maxPlainID is the length of the longest id that OpenAI accepts on Chat Completions.
 const maxPlainID = 40
 
 // fits reports whether an id can be sent unchanged.
@@ -28,42 +28,44 @@ func (r IDRule) fits(id string) bool {
 		return false
 	}
 	for i := range len(id) {
-		if c := id[i]; !word(c) && strings.IndexByte(idMarks[r], c) < 0 {
+		if c := id[i]; !isWordByte(c) && strings.IndexByte(idExtraChars[r], c) < 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// idLengths are the maximum lengths.
+// idLengths are the maximum lengths of ids.
 var idLengths = [...]int{IDPlain: maxPlainID, IDNine: 9, IDLoose: 100}
 
-// idMarks are the characters allowed in addition to letters and digits.
-var idMarks = [...]string{IDPlain: "_-", IDNine: "", IDLoose: "_-.:"}
+// idExtraChars are the characters allowed in ids in addition to letters and digits.
+var idExtraChars = [...]string{IDPlain: "_-", IDNine: "", IDLoose: "_-.:"}
 
-func word(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' }
-
-// CallIDs maps the ids of calls to ids that the server accepts, and each result to its call. The new
-// ids depend only on the calls, so that a request begins with the bytes of the one before.
-type CallIDs struct {
-	Rule IDRule
-	// Seen holds the ids of a request in which each may occur only once; nil if the server accepts
-	// repeated ids.
-	Seen map[string]struct{}
-	// Open are the ids of the last reply's calls, whose results follow in order.
-	Open []string
-	done int
+func isWordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// Reply starts the calls of another reply.
-func (c *CallIDs) Reply() { c.Open, c.done = c.Open[:0], 0 }
+// CallIDs maps the ids of calls to ids that the server accepts, and each result to its call. The new
+// ids depend only on the calls, so that a request begins with the same bytes as the previous one.
+type CallIDs struct {
+	Rule IDRule
+	// Seen holds the ids used in the request so far, if each may occur only once; nil if the server
+	// accepts repeated ids.
+	Seen map[string]struct{}
+	// Open are the ids of the last reply's calls, whose results follow in order.
+	Open     []string
+	answered int
+}
 
-// Call returns the id of the next call.
-func (c *CallIDs) Call(id string) string {
+// BeginReply begins the calls of the next reply.
+func (c *CallIDs) BeginReply() { c.Open, c.answered = c.Open[:0], 0 }
+
+// AddCall adds the next call of the reply and returns the id to send for it.
+func (c *CallIDs) AddCall(id string) string {
 	wire := id
 	for n := 0; ; n++ {
 		if n > 0 || !c.Rule.fits(wire) {
-			wire = c.derived(id, n)
+			wire = c.deriveID(id, n)
 		}
 		if _, again := c.Seen[wire]; !again {
 			break
@@ -76,18 +78,18 @@ func (c *CallIDs) Call(id string) string {
 	return wire
 }
 
-// Result returns the id of the call that the next result answers, and the call's index in the reply; -1
-// if no known call fits.
-func (c *CallIDs) Result(id string) (wire string, place int) {
-	if c.done == len(c.Open) {
+// NextResult returns the id of the call that the next result belongs to, and the call's index in the
+// reply. If all calls of the reply have results, it returns id and -1.
+func (c *CallIDs) NextResult(id string) (wire string, place int) {
+	if c.answered == len(c.Open) {
 		return id, -1
 	}
-	c.done++
-	return c.Open[c.done-1], c.done - 1
+	c.answered++
+	return c.Open[c.answered-1], c.answered - 1
 }
 
-// derived returns the id that replaces another, the n-th that does.
-func (c *CallIDs) derived(id string, n int) string {
+// deriveID returns the n-th possible replacement for an id.
+func (c *CallIDs) deriveID(id string, n int) string {
 	sum := sha256.Sum256([]byte(id + "\n" + strconv.Itoa(n)))
 	if c.Rule == IDNine {
 		return hex.EncodeToString(sum[:5])[:9]

@@ -9,84 +9,84 @@ import (
 	"oneclaw/internal/cache"
 )
 
-// Known remembers what servers report of their models, and what their refusals have shown, for all
-// clients that share it. Quirks are the changes to requests learned from refusals. It may be used
-// concurrently.
-type Known[Quirks any] struct {
+// ModelCache holds what servers report about their models, and what their refusals revealed, for all
+// clients that share it. Quirks is the type of the changes to requests learned from refusals. It may be
+// used concurrently.
+type ModelCache[Quirks any] struct {
 	mu     sync.Mutex
-	models *cache.Cache[string, Memory[Quirks]]
-	// asked are the models whose providers were asked lately.
+	models *cache.Cache[string, ModelEntry[Quirks]]
+	// asked holds the models whose providers were asked recently.
 	asked *cache.Cache[string, struct{}]
 }
 
-// Memory is what is known of one model.
-type Memory[Quirks any] struct {
-	Quirks *Quirks // nil before any was learned
-	Limit  int     // context size named by a refusal; 0 for none
-	Told   Facts
+// ModelEntry holds what is known about one model.
+type ModelEntry[Quirks any] struct {
+	Quirks       *Quirks // nil before any was learned
+	ContextLimit int     // context size named by a refusal; 0 for none
+	Reported     Facts
 }
 
 const (
-	// MaxKnown bounds how many models are remembered.
-	MaxKnown = 1000
-	// KnownFor is how long a model is remembered; servers change.
-	KnownFor = 24 * time.Hour
-	// silentFor is the pause after a provider did not answer.
-	silentFor = 10 * time.Minute
-	// askTimeout bounds a question about a model, because a reply waits for it.
+	// MaxModels bounds how many models are cached.
+	MaxModels = 1000
+	// ModelTTL is how long a model is cached, because servers change.
+	ModelTTL = 24 * time.Hour
+	// failurePause is how long a provider is not asked again after it did not answer.
+	failurePause = 10 * time.Minute
+	// askTimeout bounds a request for a model's facts, because a user's message waits for it.
 	askTimeout = 3 * time.Second
 )
 
-// NewKnown returns an empty memory.
-func NewKnown[Quirks any]() *Known[Quirks] {
-	return &Known[Quirks]{models: cache.New[string, Memory[Quirks]](MaxKnown), asked: cache.New[string, struct{}](MaxKnown)}
+// NewModelCache returns an empty cache.
+func NewModelCache[Quirks any]() *ModelCache[Quirks] {
+	return &ModelCache[Quirks]{models: cache.New[string, ModelEntry[Quirks]](MaxModels), asked: cache.New[string, struct{}](MaxModels)}
 }
 
-// Get returns what is known of a model.
-func (k *Known[Quirks]) Get(model string) Memory[Quirks] {
+// Get returns what is known about a model.
+func (k *ModelCache[Quirks]) Get(model string) ModelEntry[Quirks] {
 	m, _ := k.models.Get(model)
 	return m
 }
 
-func (k *Known[Quirks]) change(model string, change func(*Memory[Quirks])) {
+func (k *ModelCache[Quirks]) update(model string, change func(*ModelEntry[Quirks])) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := k.Get(model)
 	change(&m)
-	k.models.Put(model, m, KnownFor)
+	k.models.Put(model, m, ModelTTL)
 }
 
-// Learn remembers quirks with which a server took a request.
-func (k *Known[Quirks]) Learn(model string, q Quirks) {
-	k.change(model, func(m *Memory[Quirks]) { m.Quirks = &q })
+// SetQuirks stores quirks with which a server accepted a request.
+func (k *ModelCache[Quirks]) SetQuirks(model string, q Quirks) {
+	k.update(model, func(m *ModelEntry[Quirks]) { m.Quirks = &q })
 }
 
-// Refused remembers the context size that a fault names, if any.
-func (k *Known[Quirks]) Refused(model string, f *Fault) {
+// LearnLimit stores the context size that a fault states, if any.
+func (k *ModelCache[Quirks]) LearnLimit(model string, f *Fault) {
 	if f.Failure.Kind != agent.KindOverflow {
 		return
 	}
-	if tokens := LimitIn(f.Said); tokens > 0 {
-		k.change(model, func(m *Memory[Quirks]) { m.Limit = tokens })
+	if tokens := ContextLimitIn(f.Response); tokens > 0 {
+		k.update(model, func(m *ModelEntry[Quirks]) { m.ContextLimit = tokens })
 	}
 }
 
-// Ask calls ask for what the provider reports of a model, unless it has been asked lately. If that
-// fails, other sources still apply.
-func (k *Known[Quirks]) Ask(ctx context.Context, model string, ask func(context.Context) (Facts, error)) error {
+// Refresh stores the facts that ask returns, which requests them from the provider, unless the provider
+// was asked about the model recently. If ask fails, stored facts still apply.
+func (k *ModelCache[Quirks]) Refresh(ctx context.Context, model string, ask func(context.Context) (Facts, error)) error {
 	if k.asked.Has(model) {
 		return nil
 	}
-	ctx, end := context.WithTimeout(ctx, askTimeout)
-	defer end()
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	told, err := ask(ctx)
-	rest := KnownFor
-	if err != nil || told.Cuts && told.Context.From == "" {
-		rest = silentFor // the model may be loaded soon
+	rest := ModelTTL
+	if err != nil || told.TruncatesSilently && told.ContextTokens.From == "" {
+		rest = failurePause // the model may be loaded soon
 	}
 	k.asked.Put(model, struct{}{}, rest)
 	if err == nil {
-		k.change(model, func(m *Memory[Quirks]) { m.Told = told })
+		k.update(model, func(m *ModelEntry[Quirks]) { m.Reported = told })
 	}
 	return err
 }

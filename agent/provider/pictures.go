@@ -10,20 +10,20 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// errChanged says that a picture is not shown because its file has changed.
+// errChanged is reported for a picture that is left out because its file has changed.
 var errChanged = errors.New("the file has changed since")
 
 // Picture is a picture in a request.
 type Picture struct {
-	Kind string
-	Data []byte
+	MediaType string
+	Data      []byte
 }
 
-// Pictures reads the pictures of a request, by the index of their message. Unreadable files, or files
-// that are no longer pictures, are left out and reported to skipped; the message still names them.
-// blind says that there are pictures but the model cannot see.
-func Pictures(req *agent.Request, skipped func(file string, err error)) (pictures map[int][]Picture, blind bool) {
-	seen := agent.Shown(req.Messages)
+// ReadPictures reads the pictures in a request, by the index of their message. Unreadable or changed
+// files are left out and reported to skipped; the message still names them. blind reports whether there
+// are pictures but the request has no ReadFile.
+func ReadPictures(req *agent.Request, skipped func(file string, err error)) (pictures map[int][]Picture, blind bool) {
+	seen := agent.ShownPictures(req.Messages)
 	if len(seen) == 0 || req.ReadFile == nil {
 		return nil, len(seen) > 0
 	}
@@ -38,15 +38,15 @@ func Pictures(req *agent.Request, skipped func(file string, err error)) (picture
 			skipped(name, err)
 			continue
 		}
-		if kind := http.DetectContentType(data); pictureKind(kind) {
+		if kind := http.DetectContentType(data); isPictureType(kind) {
 			pictures[one.Message] = append(pictures[one.Message], Picture{kind, data})
 		}
 	}
 	return pictures, false
 }
 
-// pictureKind reports whether models take pictures of this media type.
-func pictureKind(kind string) bool {
+// isPictureType reports whether models accept pictures of this media type.
+func isPictureType(kind string) bool {
 	switch kind {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 		return true
@@ -54,8 +54,8 @@ func pictureKind(kind string) bool {
 	return false
 }
 
-// fileLine returns the line that names a file in a message; for a picture it can say that the model
-// cannot see it.
+// fileLine returns the line that names a file in a message. For a picture that is not sent, the line
+// says so.
 func fileLine(f *toolgroups.File, blind bool) string {
 	switch {
 	case f.Picture == nil:

@@ -1,6 +1,6 @@
-// Package provider holds the code that all model clients share: sending, bounding and repeating
-// requests, classifying failures, what is known of a model and from where, and the form of messages,
-// pictures and call ids.
+// Package provider has the code that all model clients share: sending, bounding and retrying requests,
+// classifying failures, facts about models and their sources, and the form of messages, pictures and
+// call ids.
 package provider
 
 import (
@@ -34,23 +34,23 @@ const (
 )
 
 var (
-	errStalled = errors.New("the server sent nothing for too long")
-	errSlow    = errors.New("the reply took too long")
+	errStalled        = errors.New("the server sent nothing for too long")
+	errAttemptTimeout = errors.New("the reply took too long")
 )
 
 // Retry bounds how transient failures are retried.
 type Retry struct {
 	// MaxAttempts bounds how often a request is sent. 0 means [DefaultMaxAttempts].
 	MaxAttempts int
-	// MaxWait bounds the total pause between the attempts of one request. If a server asks for a longer
-	// pause, the request is not repeated. 0 means [DefaultMaxWait].
+	// MaxWait bounds the sum of the pauses between the attempts at one request. If a server asks for a
+	// longer pause, the request is not retried. 0 means [DefaultMaxWait].
 	MaxWait time.Duration
 }
 
-// Check rejects invalid settings of a client, and returns r with its defaults.
-func Check(r Retry, s Settings, contextTokens int, firstByte time.Duration) (Retry, error) {
+// CheckSettings rejects invalid settings of a client, and returns r with defaults filled in.
+func CheckSettings(r Retry, s Settings, contextTokens int, firstByte time.Duration) (Retry, error) {
 	switch {
-	case r.MaxWait < 0 || min(r.MaxAttempts, contextTokens, s.Context) < 0 || firstByte < 0:
+	case r.MaxWait < 0 || min(r.MaxAttempts, contextTokens, s.ContextTokens) < 0 || firstByte < 0:
 		return r, errors.New("a bound is negative")
 	case s.Vision != "" && s.Vision != "yes" && s.Vision != "no":
 		return r, errors.New("vision must be yes or no")
@@ -58,9 +58,9 @@ func Check(r Retry, s Settings, contextTokens int, firstByte time.Duration) (Ret
 	return Retry{MaxAttempts: cmp.Or(r.MaxAttempts, DefaultMaxAttempts), MaxWait: cmp.Or(r.MaxWait, DefaultMaxWait)}, nil
 }
 
-// Repeat calls try until it returns no fault: again at once if otherwise has changed a refused request,
-// and after growing pauses, or those that the server asks for, if the fault may pass. The error is the
-// [agent.ModelError] of the last fault, or the cause for which ctx ended.
+// Repeat calls try until it returns no fault. It retries at once if otherwise reports a change to the
+// refused request, and after growing pauses, or the server's Retry-After, if the fault is transient. The
+// error is the [agent.ModelError] of the last fault, or the cause of ctx.
 func (r Retry) Repeat(ctx context.Context, log *slog.Logger, try func() *Fault, otherwise func(*Fault) bool) error {
 	pauses, left := retry.New(minPause, maxPause), r.MaxWait
 	for attempt := 1; ; {
@@ -75,11 +75,11 @@ func (r Retry) Repeat(ctx context.Context, log *slog.Logger, try func() *Fault, 
 			continue
 		}
 		pause := pauses.Next(fault.Failure.RetryAfter)
-		if !fault.Passing || attempt >= fault.attempts(r.MaxAttempts) || pause > left {
+		if !fault.Transient || attempt >= fault.attempts(r.MaxAttempts) || pause > left {
 			return fault.Failure
 		}
 		left -= pause
-		log.Warn("model request is repeated", "attempt", attempt, "pause", pause, "err", fault.Failure)
+		log.Warn("retrying model request", "attempt", attempt, "pause", pause, "err", fault.Failure)
 		if err := retry.Wait(ctx, pause); err != nil {
 			return fmt.Errorf("provider: %w", err)
 		}
@@ -87,10 +87,10 @@ func (r Retry) Repeat(ctx context.Context, log *slog.Logger, try func() *Fault, 
 	}
 }
 
-// WithDeadlines bounds an attempt: the wait for the first byte, for each further piece (the caller
-// reports it with alive), and the whole. The caller calls end.
-func WithDeadlines(ctx context.Context, first, whole time.Duration) (_ context.Context, alive, end func()) {
-	ctx, stop := context.WithTimeoutCause(ctx, max(whole, first+StallTimeout), errSlow)
+// WithTimeouts bounds an attempt: the wait for the first byte, for each further piece, and the whole
+// attempt. The caller calls alive for each piece, and end when the attempt is over.
+func WithTimeouts(ctx context.Context, first, whole time.Duration) (_ context.Context, alive, end func()) {
+	ctx, stop := context.WithTimeoutCause(ctx, max(whole, first+StallTimeout), errAttemptTimeout)
 	ctx, cancel := context.WithCancelCause(ctx)
 	watch := time.AfterFunc(first, func() { cancel(errStalled) })
 	return ctx, func() { watch.Reset(StallTimeout) }, func() {

@@ -7,8 +7,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// ClaudeSchema removes from a schema what Claude refuses at its top level, and only there. An
-// unreadable schema is unchanged.
+// ClaudeSchema removes anyOf, oneOf and allOf from the top level of a schema, where Claude refuses them.
+// An invalid schema is returned unchanged.
 func ClaudeSchema(schema json.RawMessage) json.RawMessage {
 	var object map[string]any
 	if !bytes.Contains(schema, []byte(`Of"`)) || json.Unmarshal(schema, &object) != nil || object == nil {

@@ -2,17 +2,17 @@ package provider
 
 // Settings are an operator's settings for a model.
 type Settings struct {
-	// Context is the size of its context in tokens; 0 to detect it.
-	Context int
-	// Vision says whether it can see: "yes", "no", or empty to detect it.
+	// ContextTokens is the size of its context in tokens; 0 means that the size is detected.
+	ContextTokens int
+	// Vision is "yes" if the model accepts pictures, "no" if not, or empty to detect it.
 	Vision string
 }
 
 // Facts returns the settings as facts.
 func (s Settings) Facts() (f Facts) {
-	f.Context = NewNumber(float64(s.Context), FromSettings)
+	f.ContextTokens = NewNumber(float64(s.ContextTokens), FromSettings)
 	if s.Vision != "" {
-		f.Sees = NewCan(s.Vision == "yes", FromSettings)
+		f.Sees = NewAbility(s.Vision == "yes", FromSettings)
 	}
 	return f
 }

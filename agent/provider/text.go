@@ -11,8 +11,8 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// LastUser returns the index of the message that began the present turn; -1 if there is none.
-func LastUser(messages []agent.Message) int {
+// TurnStart returns the index of the message that began the current turn; -1 if there is none.
+func TurnStart(messages []agent.Message) int {
 	for i, message := range slices.Backward(messages) {
 		if message.BeginsTurn() {
 			return i
@@ -21,15 +21,15 @@ func LastUser(messages []agent.Message) int {
 	return -1
 }
 
-// UserText returns the text of a user message as the model reads it: quotes, "[Ann] text" in shared
-// chats, a line "[file: path]" for each file (for a blind model a picture's line says that it cannot be
-// seen), and what the memory search found.
+// UserText returns the text of a user message as it is sent to the model: quotes, "[Ann] text" in shared
+// chats, a line "[file: path]" for each file, and the notes found by the memory search. If blind is
+// true, the line for a picture says that the model cannot see it.
 func UserText(m *agent.Message, blind bool) string {
 	if m.Role == agent.RoleSummary {
-		return strings.TrimSpace("[Summary of the conversation so far]\n" + m.Text + "\n\n" + m.Reach)
+		return strings.TrimSpace("[Summary of the conversation so far]\n" + m.Text + "\n\n" + m.LoadedGroups)
 	}
 	text := m.Text
-	if name := senderName(m.Sender); name != "" {
+	if name := cleanSenderName(m.Sender); name != "" {
 		text = "[" + name + "] " + text
 	}
 	if quoted := m.QuotedText(); quoted != "" {
@@ -41,33 +41,33 @@ func UserText(m *agent.Message, blind bool) string {
 	if m.Recalled != "" {
 		text += "\n[From memory]\n" + m.Recalled
 	}
-	return OrEmpty(text)
+	return OrPlaceholder(text)
 }
 
-// maxSender bounds a name, in characters.
+// maxSender bounds the name of a sender, in characters.
 const maxSender = 64
 
-// senderName removes characters that could end the name.
-func senderName(name string) string {
+// cleanSenderName removes brackets and control characters from a name, and clips it.
+func cleanSenderName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == '[' || r == ']' || unicode.IsControl(r) {
 			return ' '
 		}
 		return r
 	}, name)
-	name, _ = wording.Split(strings.Join(strings.Fields(name), " "), maxSender)
+	name, _ = wording.SplitAt(strings.Join(strings.Fields(name), " "), maxSender)
 	return name
 }
 
-// OrEmpty returns text, or a placeholder for an empty one, which many servers refuse.
-func OrEmpty(text string) string {
+// OrPlaceholder returns text, or a placeholder if it is blank, because many servers refuse empty texts.
+func OrPlaceholder(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return "(empty)"
 	}
 	return text
 }
 
-// ResultText returns the text of a result as the model reads it. With blind it names the pictures.
+// ResultText returns the text of a result for a model, and names its pictures that are not sent.
 func ResultText(m *agent.Message, blind bool) string {
 	var text strings.Builder
 	text.WriteString(m.Text)
@@ -76,12 +76,12 @@ func ResultText(m *agent.Message, blind bool) string {
 			text.WriteString("\n" + fileLine(f, blind))
 		}
 	}
-	return OrEmpty(text.String())
+	return OrPlaceholder(text.String())
 }
 
-// FunctionName replaces a name that the model invented by one that servers accept; otherwise they would
-// refuse the conversation forever.
-func FunctionName(name string) string {
+// ValidFunctionName returns the name, or a valid one in place of an invalid name that the model made up.
+// Servers would refuse every later request with the invalid name.
+func ValidFunctionName(name string) string {
 	valid := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 	}
@@ -100,9 +100,9 @@ func FunctionName(name string) string {
 	return name[:min(len(name), 64)]
 }
 
-// Arguments returns the arguments unchanged if they are an object, else {}: some servers decode them,
-// and would refuse the conversation forever.
-func Arguments(raw string) string {
+// ValidArguments returns arguments that are a JSON object unchanged, and wraps others in an object. Some
+// servers decode the arguments, and would refuse every later request with invalid ones.
+func ValidArguments(raw string) string {
 	trimmed := strings.TrimSpace(raw)
 	if trimmed == "" {
 		return "{}"

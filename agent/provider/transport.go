@@ -18,8 +18,8 @@ import (
 // maxErrorBody bounds how much of an error response is read, in bytes.
 const maxErrorBody = 64 << 10
 
-// Send sends a request to an address, as GET if there is no body, and returns the response. An error
-// response is returned as a *[Refusal].
+// Send sends a request to an address, as GET if body is nil, and returns the response. An error response
+// is returned as a *[Refusal].
 func Send(ctx context.Context, client *http.Client, address string, body []byte, header http.Header) (*http.Response, error) {
 	method := http.MethodPost
 	if body == nil {
@@ -39,23 +39,23 @@ func Send(ctx context.Context, client *http.Client, address string, body []byte,
 	if resp.StatusCode/100 == 2 {
 		return resp, nil
 	}
-	return nil, Refused(resp)
+	return nil, ReadRefusal(resp)
 }
 
-// Refused reads an error response.
-func Refused(resp *http.Response) *Refusal {
+// ReadRefusal reads and closes an error response.
+func ReadRefusal(resp *http.Response) *Refusal {
 	defer func() { _ = resp.Body.Close() }()
-	page, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // as far as it came
-	refused := ErrorIn(page)
-	refused.Status, refused.Wait = resp.StatusCode, retryAfter(resp.Header)
+	page, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a part of the body is enough
+	refused := DecodeErrorBody(page)
+	refused.Status, refused.RetryAfter = resp.StatusCode, retryAfter(resp.Header)
 	if to, err := resp.Location(); err == nil {
-		refused.Text = "the server redirects to " + to.Scheme + "://" + to.Host + ": make the base URL what it really is"
+		refused.Text = "the server redirects to " + to.Scheme + "://" + to.Host + ": set the base URL to the server's real address"
 	}
 	return refused
 }
 
-// RestrictRedirects returns a client that does not leave the server it calls. It copies client; nil means a plain
-// one.
+// RestrictRedirects returns a copy of client that follows redirects only within the same server. A nil
+// client means a plain one.
 func RestrictRedirects(client *http.Client) *http.Client {
 	within := http.Client{}
 	if client != nil {
@@ -65,8 +65,8 @@ func RestrictRedirects(client *http.Client) *http.Client {
 	return &within
 }
 
-// checkRedirect allows redirects only within the server and with the same method: another server would be
-// given the conversation, and a POST would become a GET.
+// checkRedirect allows redirects only within the server and with the same method. Otherwise, another
+// server would receive the conversation, or a POST would become a GET.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	if req.Method != first.Method || req.URL.Hostname() != first.URL.Hostname() || len(via) > maxRedirects {
@@ -78,14 +78,14 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 // maxRedirects bounds the redirects of a request.
 const maxRedirects = 3
 
-// Events passes the events of a reply to add until it returns an error; a reply that is not streamed is
-// one event. The end of the reply is io.EOF.
-func Events(resp *http.Response, add func(raw []byte) error) error {
+// ForEachEvent calls add with each event of a reply, until add returns an error. A reply that is not
+// streamed is one event. At the end of the reply, the error is io.EOF.
+func ForEachEvent(resp *http.Response, add func(raw []byte) error) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch kind {
 	case "text/html":
-		page, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // as far as it comes
-		return &Refusal{Text: "the server answers with a web page, is the base URL right? " + string(page)}
+		page, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a part of it is enough
+		return &Refusal{Text: "the server returned a web page; check the base URL: " + string(page)}
 	case "application/json":
 		raw, err := io.ReadAll(resp.Body)
 		if err != nil {
@@ -111,8 +111,8 @@ func Events(resp *http.Response, add func(raw []byte) error) error {
 			name = string(bytes.TrimSpace(event[len("event:"):]))
 		case len(event) == 0:
 			name = ""
-		case some || bytes.HasPrefix(event, []byte("{")): // an error may come without an event; comments do not count
-			if err := take(name, event, add); err != nil {
+		case some || bytes.HasPrefix(event, []byte("{")): // an error may lack "data:"; comments are skipped
+			if err := deliver(name, event, add); err != nil {
 				return err
 			}
 		}
@@ -122,40 +122,40 @@ func Events(resp *http.Response, add func(raw []byte) error) error {
 	}
 }
 
-// take passes an event to add. An event named error is always an error.
-func take(name string, event []byte, add func(raw []byte) error) error {
+// deliver calls add with an event. If an event named error is not refused by add, its error is returned.
+func deliver(name string, event []byte, add func(raw []byte) error) error {
 	err := add(event)
 	if _, told := errors.AsType[*Refusal](err); name != "error" || told {
 		return err
 	}
-	said := ErrorIn(event)
+	said := DecodeErrorBody(event)
 	return said
 }
 
 // maxReply bounds how many bytes of a reply are read.
 const maxReply = 16 << 20
 
-// Bounded returns a body that ends after the largest reply. It calls alive whenever data arrives.
-func Bounded(body io.ReadCloser, alive func()) io.ReadCloser {
-	return &limited{ReadCloser: body, left: maxReply, alive: alive}
+// LimitBody returns a body that fails after maxReply bytes. It calls alive whenever data arrives.
+func LimitBody(body io.ReadCloser, alive func()) io.ReadCloser {
+	return &limitedBody{ReadCloser: body, remaining: maxReply, onData: alive}
 }
 
-// limited is a body that fails with errTooLarge after a number of bytes.
-type limited struct {
+// limitedBody is a body that fails with errTooLarge after a number of bytes.
+type limitedBody struct {
 	io.ReadCloser
-	left  int
-	alive func() // called whenever something arrives
+	remaining int
+	onData    func() // called whenever data arrives
 }
 
 // Read reads at most the remaining bytes.
-func (l *limited) Read(p []byte) (int, error) {
-	if l.left <= 0 {
+func (l *limitedBody) Read(p []byte) (int, error) {
+	if l.remaining <= 0 {
 		return 0, errTooLarge
 	}
-	n, err := l.ReadCloser.Read(p[:min(len(p), l.left)])
-	l.left -= n
+	n, err := l.ReadCloser.Read(p[:min(len(p), l.remaining)])
+	l.remaining -= n
 	if n > 0 {
-		l.alive()
+		l.onData()
 	}
 	return n, err
 }
@@ -163,11 +163,11 @@ func (l *limited) Read(p []byte) (int, error) {
 // retryAfter returns how long the server asks to wait; 0 if it does not say.
 func retryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return seconds(ms / 1000)
+		return clampSeconds(ms / 1000)
 	}
 	value := h.Get("Retry-After")
 	if s, err := strconv.ParseFloat(value, 64); err == nil {
-		return seconds(s)
+		return clampSeconds(s)
 	}
 	if at, err := http.ParseTime(value); err == nil {
 		return max(0, time.Until(at))
@@ -175,8 +175,8 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// seconds returns a duration from outside, clamped between 0 and a day.
-func seconds(s float64) time.Duration {
+// clampSeconds returns seconds as a duration between 0 and a day.
+func clampSeconds(s float64) time.Duration {
 	if math.IsNaN(s) || s < 0 {
 		return 0
 	}

@@ -10,16 +10,16 @@ import (
 
 // Access lists who may talk to the bot. It is closed by default: an empty Access lets no user in.
 //
-// Each entry is platform:id for one user, platform:* for everybody on a platform, or * for everybody
-// except users of another workspace (see [chats.Message.User]).
+// Each entry is platform:id for one user, platform:* for all users of a platform, or * for all users
+// except those from another workspace (see [chats.Message.User]).
 type Access struct {
 	// Allow lists the users who may talk to the bot.
 	Allow []string
-	// Admins lists the users who may also clear shared chats and configure.
+	// Admins lists the users who may also clear shared chats and change the configuration.
 	Admins []string
 }
 
-// Validate returns an error for the first entry of another form.
+// Validate returns an error for the first entry that does not have one of these forms.
 func (a Access) Validate() error {
 	for _, list := range [][]string{a.Allow, a.Admins} {
 		for _, entry := range list {

@@ -18,21 +18,21 @@ import (
 // Commands returns the registry's chat commands.
 func (d *Registry) Commands() []queue.Command {
 	return []queue.Command{
-		{CommandInfo: chats.CommandInfo{Name: "whoami", Description: "Your id and what you may do"}, Alone: true, Run: d.whoami},
-		{CommandInfo: chats.CommandInfo{Name: "people", Description: "Who may talk to me: list and remove", Admin: true}, Alone: true, Run: d.people},
-		{CommandInfo: chats.CommandInfo{Name: claimName, Description: "Make me yours"}, Hidden: true, Open: true, Run: d.claimBot},
+		{CommandInfo: chats.CommandInfo{Name: "whoami", Description: "Your id and what you may do"}, Ephemeral: true, Run: d.handleWhoami},
+		{CommandInfo: chats.CommandInfo{Name: "people", Description: "Who may talk to me: list and remove", Admin: true}, Ephemeral: true, Run: d.handlePeople},
+		{CommandInfo: chats.CommandInfo{Name: claimCommand, Description: "Make me yours"}, Hidden: true, Public: true, Run: d.claimBot},
 	}
 }
 
-func (d *Registry) whoami(_ context.Context, j *queue.Run, _ string) (string, error) {
+func (d *Registry) handleWhoami(_ context.Context, j *queue.Run, _ string) (string, error) {
 	can := "You may talk to me."
-	switch d.Role(j.Message.By()) {
+	switch d.Role(j.Message.SenderID()) {
 	case toolgroups.RoleOwner:
 		can = "You are my owner."
 	case toolgroups.RoleAdmin:
 		can = "You are one of my administrators."
 	}
-	return fmt.Sprintf("You are `%s`. %s\n\nThis chat is `%s`.", j.Message.By(), can, j.Message.Chat), nil
+	return fmt.Sprintf("You are `%s`. %s\n\nThis chat is `%s`.", j.Message.SenderID(), can, j.Message.Chat), nil
 }
 
 const cardPeople = "people"
@@ -41,8 +41,8 @@ const peopleUsage = "`/people` lists who may talk to me. `/people add telegram:1
 	"`/people admin telegram:123` makes them an administrator, `/people remove telegram:123` takes all of that back. " +
 	"/whoami shows each person their own id."
 
-func (d *Registry) people(ctx context.Context, j *queue.Run, args string) (string, error) {
-	role := d.Role(j.Message.By())
+func (d *Registry) handlePeople(ctx context.Context, j *queue.Run, args string) (string, error) {
+	role := d.Role(j.Message.SenderID())
 	if role < toolgroups.RoleAdmin {
 		return "Sorry, /people is for my administrators.", nil
 	}
@@ -52,22 +52,22 @@ func (d *Registry) people(ctx context.Context, j *queue.Run, args string) (strin
 	verb, user, _ := strings.Cut(strings.Join(strings.Fields(args), " "), " ")
 	switch {
 	case verb == "":
-		text, choices := d.list(role)
+		text, choices := d.renderList(role)
 		return d.cfg.Cards.Answer(ctx, j, interact.Card{Kind: cardPeople, Text: text, Choices: choices})
 	case user == "" || strings.Contains(user, " "):
 		return peopleUsage, nil
 	case verb == "add":
-		return d.add(ctx, j.Author(d.cfg.Store), role, user, isUser)
+		return d.add(ctx, j.Author(d.cfg.Store), role, user, standingUser)
 	case verb == "admin":
-		return d.add(ctx, j.Author(d.cfg.Store), role, user, isAdmin)
+		return d.add(ctx, j.Author(d.cfg.Store), role, user, standingAdmin)
 	case verb == "remove":
 		return d.Revoke(ctx, j.Author(d.cfg.Store), user)
 	}
 	return peopleUsage, nil
 }
 
-// pressed removes the user whose button was pressed in the list.
-func (d *Registry) pressed(ctx context.Context, press interact.Press) (interact.Result, error) {
+// handleRemovePress removes the user whose button was pressed in the list.
+func (d *Registry) handleRemovePress(ctx context.Context, press interact.Press) (interact.Result, error) {
 	if press.Expired {
 		return interact.Result{}, nil
 	}
@@ -78,29 +78,29 @@ func (d *Registry) pressed(ctx context.Context, press interact.Press) (interact.
 	if err != nil {
 		return interact.Result{}, err
 	}
-	text, choices := d.list(press.Role)
+	text, choices := d.renderList(press.Role)
 	return interact.Result{Toast: cmp.Or(refusal, "Removed."), Text: text, Choices: choices, Close: len(choices) == 0}, nil
 }
 
-// maxListed bounds the list, so that it fits into one message.
+// maxListed bounds the number of listed people, so that the list fits into one message.
 const maxListed = 30
 
-// list returns users and settings as text, with a button for each user whom this role can remove.
-func (d *Registry) list(role toolgroups.Role) (string, [][]interact.Choice) {
+// renderList returns users and settings as text, with a button for each user whom this role can remove.
+func (d *Registry) renderList(role toolgroups.Role) (string, [][]interact.Choice) {
 	var lines []string
 	var choices [][]interact.Choice
-	for n, p := range d.register.with(toolgroups.RoleUser) {
-		lines = append(lines, fmt.Sprintf("- %s – %s since %s", p.title(), p.Standing, p.Since.UTC().Format("2 January 2006")))
+	for n, p := range d.register.withRole(toolgroups.RoleUser) {
+		lines = append(lines, fmt.Sprintf("- %s – %s since %s", p.displayName(), p.Standing, p.Since.UTC().Format("2 January 2006")))
 		if n < maxListed && role > p.Standing.role() {
 			label := wording.OneLine("Remove "+cmp.Or(p.Name, p.User), interact.MaxLabel)
 			choices = append(choices, []interact.Choice{{Label: label, Value: p.User, Style: chats.StyleDanger}})
 		}
 	}
 	for _, entry := range d.cfg.Access.Admins {
-		lines = append(lines, fmt.Sprintf("- `%s` – %s, in my settings", entry, isAdmin))
+		lines = append(lines, fmt.Sprintf("- `%s` – %s, in my settings", entry, standingAdmin))
 	}
 	for _, entry := range d.cfg.Access.Allow {
-		lines = append(lines, fmt.Sprintf("- `%s` – %s, in my settings", entry, isUser))
+		lines = append(lines, fmt.Sprintf("- `%s` – %s, in my settings", entry, standingUser))
 	}
 	if more := len(lines) - maxListed; more > 0 {
 		lines = append(lines[:maxListed], fmt.Sprintf("- … and %d more", more))
@@ -108,12 +108,12 @@ func (d *Registry) list(role toolgroups.Role) (string, [][]interact.Choice) {
 	return strings.Join(lines, "\n") + "\n\n" + peopleUsage, choices
 }
 
-// remove revokes at once what a user was granted in a chat: their open requests are not answered any
-// more. A refusal says in plain words why they may still talk to the bot.
+// remove revokes at once what a user was granted in a chat; their open requests are not answered any
+// more. The refusal says in plain words why the user may still talk to the bot.
 func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgroups.Role, user string) (one person, refusal string, err error) {
-	d.changing.Lock()
-	defer d.changing.Unlock()
-	if err := d.look(ctx, user); err != nil {
+	d.changeMu.Lock()
+	defer d.changeMu.Unlock()
+	if err := d.refreshUser(ctx, user); err != nil {
 		return one, "", err
 	}
 	one = d.register.find(user)
@@ -121,7 +121,7 @@ func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgro
 	switch {
 	case !known && !inSettings:
 		return one, "I do not know them. /people lists who may talk to me.", nil
-	case one.Standing == isOwner:
+	case one.Standing == standingOwner:
 		return one, "My owner cannot be removed.", nil
 	case role <= one.Standing.role():
 		return one, "Only my owner can remove an administrator.", nil
@@ -142,25 +142,25 @@ func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgro
 	return one, "", nil
 }
 
-// add admits a user by id, or makes them an administrator.
+// add admits a user by id, or makes the user an administrator.
 func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups.Role, user string, as standing) (string, error) {
-	if refusal := d.invalidUser(user); refusal != "" {
+	if refusal := d.checkUserID(user); refusal != "" {
 		return refusal, nil
 	}
-	if as == isAdmin && role < toolgroups.RoleOwner {
+	if as == standingAdmin && role < toolgroups.RoleOwner {
 		return "Only my owner can make an administrator.", nil
 	}
-	d.changing.Lock()
-	defer d.changing.Unlock()
-	if err := d.look(ctx, user); err != nil {
+	d.changeMu.Lock()
+	defer d.changeMu.Unlock()
+	if err := d.refreshUser(ctx, user); err != nil {
 		return "", err
 	}
 	one := d.register.find(user)
-	if d.Role(user) >= as.role() && one.Message == nil { // else an earlier attempt was cut off
+	if d.Role(user) >= as.role() && one.Message == nil { // otherwise an earlier attempt was interrupted
 		return fmt.Sprintf("`%s` can do that already. `/people` lists who may talk to me.", user), nil
 	}
 	switch {
-	case one.Standing == hasAsked:
+	case one.Standing == standingAsked:
 		if err := d.cfg.Cards.Invalidate(ctx, one.Card, "_Let in with /people._"); err != nil {
 			return "", err
 		}
@@ -170,14 +170,14 @@ func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups
 	if err := d.admit(ctx, one, as, author); err != nil {
 		return "", err
 	}
-	if as == isAdmin {
-		return one.title() + " is an administrator now.", nil
+	if as == standingAdmin {
+		return one.displayName() + " is an administrator now.", nil
 	}
-	return one.title() + " may talk to me now.", nil
+	return one.displayName() + " may talk to me now.", nil
 }
 
-// invalidUser returns why a text is not the id of one user; empty if it is.
-func (d *Registry) invalidUser(user string) string {
+// checkUserID returns why a text is not the id of one user; empty if it is.
+func (d *Registry) checkUserID(user string) string {
 	chat, err := chats.ParseChat(user)
 	platform := d.cfg.Platforms[chat.Platform]
 	namer, names := platform.(chats.UserIDChecker)
@@ -192,7 +192,7 @@ func (d *Registry) invalidUser(user string) string {
 	return ""
 }
 
-// Administrators returns the ids of a platform's administrators, the owner included.
+// Administrators returns the ids of a platform's administrators, including the owner.
 func (d *Registry) Administrators(platform string) []string {
 	var ids []string
 	add := func(user string) {
@@ -203,7 +203,7 @@ func (d *Registry) Administrators(platform string) []string {
 	for _, entry := range d.cfg.Access.Admins {
 		add(entry)
 	}
-	for _, one := range d.register.with(toolgroups.RoleAdmin) {
+	for _, one := range d.register.withRole(toolgroups.RoleAdmin) {
 		add(one.User)
 	}
 	return ids

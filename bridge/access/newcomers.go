@@ -19,14 +19,14 @@ import (
 
 // Bounds of the cards about newcomers.
 const (
-	// askedAge is how long the owner has to decide.
-	askedAge = 7 * 24 * time.Hour
-	// refusedAge is how long the owner is not asked about a refused newcomer.
-	refusedAge = 30 * 24 * time.Hour
-	// maxAsked bounds the open cards.
-	maxAsked = 20
-	// maxSaid bounds what a card quotes, in characters.
-	maxSaid = 120
+	// requestAge is how long the owner has to decide.
+	requestAge = 7 * 24 * time.Hour
+	// refusalAge is how long the owner is not asked again about a refused newcomer.
+	refusalAge = 30 * 24 * time.Hour
+	// maxOpenRequests bounds the open cards.
+	maxOpenRequests = 20
+	// maxQuoteLength bounds the quoted message on a card, in characters.
+	maxQuoteLength = 120
 	// maxKept bounds the message that is stored with a request, in bytes of its record.
 	maxKept = 16 << 10
 )
@@ -38,41 +38,41 @@ const (
 	choiceRefuse = "refuse"
 )
 
-// AskOwner asks the owner about a stranger, once however often it is called, and returns the text for
+// AskOwner asks the owner about a stranger, once however often it is called, and returns the reply to
 // the stranger.
 func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
-	d.changing.Lock()
-	defer d.changing.Unlock()
+	d.changeMu.Lock()
+	defer d.changeMu.Unlock()
 	m, now := j.Message, d.cfg.Now()
-	if err := d.look(ctx, m.By()); err != nil {
+	if err := d.refreshUser(ctx, m.SenderID()); err != nil {
 		return "", err
 	}
 	owner, owned := d.register.owner()
-	one := d.register.find(m.By())
-	if one.over(now) {
+	one := d.register.find(m.SenderID())
+	if one.isExpired(now) {
 		one = person{rev: one.rev}
 	}
 	switch {
-	case one.Standing.role() > toolgroups.RoleStranger: // admitted meanwhile
+	case one.Standing.role() > toolgroups.RoleStranger: // admitted in the meantime
 		one.Message = keptMessage(m)
-		return d.welcomeText(one), d.answer(ctx, one)
-	case !owned || one.Standing == isRefused:
-		return outbox.Of(j).Notice, nil
-	case one.Standing != hasAsked:
+		return d.welcomeText(one), d.enqueueKept(ctx, one)
+	case !owned || one.Standing == standingRefused:
+		return outbox.DeliveryOf(j).Notice, nil
+	case one.Standing != standingAsked:
 		if err := d.makeRoom(ctx, now); err != nil {
 			return "", err
 		}
 		rev := one.rev
-		one = writer(m, hasAsked, now)
-		one.Until, one.rev, one.Message = now.Add(askedAge), rev, keptMessage(m)
+		one = newPerson(m, standingAsked, now)
+		one.Until, one.rev, one.Message = now.Add(requestAge), rev, keptMessage(m)
 		if err := d.register.put(ctx, &one); err != nil {
 			return "", err
 		}
 	}
-	err := d.ask(ctx, owner, one, m.Text)
+	err := d.postAdmitCard(ctx, owner, one, m.Text)
 	if errors.Is(err, interact.ErrNoButtons) || errors.Is(err, queue.ErrInvalid) {
 		d.cfg.Log.Warn("owner not asked about a newcomer: let them in with /people add", "user", one.User, "err", err)
-		return outbox.Of(j).Notice, nil
+		return outbox.DeliveryOf(j).Notice, nil
 	}
 	if err != nil {
 		return "", err
@@ -81,11 +81,11 @@ func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 	if one.Message != nil {
 		then = "I will answer your message here"
 	}
-	return fmt.Sprintf(sorry+"I have asked my owner whether to let you in. If so, %s. (You are `%s`.)", then, one.User), nil
+	return fmt.Sprintf(textStranger+"I have asked my owner whether to let you in. If so, %s. (You are `%s`.)", then, one.User), nil
 }
 
-// keptMessage returns the message to answer once the stranger is admitted; nil if it is too large to be stored
-// until then. It has a key of its own: the notice about the request has the original one.
+// keptMessage returns the message to answer once the stranger is admitted; nil if it is too large to be
+// stored until then. It has its own key, because the notice about the request uses the original one.
 func keptMessage(m chats.Message) *chats.Message {
 	m.ID += "-kept"
 	data, err := json.Marshal(m)
@@ -95,11 +95,11 @@ func keptMessage(m chats.Message) *chats.Message {
 	return &m
 }
 
-// makeRoom closes the oldest cards about newcomers if too many are open: the last newcomer is most
+// makeRoom closes the oldest cards about newcomers if too many are open. The newest newcomer is most
 // likely still there, and strangers must not keep others from reaching the owner.
 func (d *Registry) makeRoom(ctx context.Context, now time.Time) error {
-	waiting := d.register.all(func(p person) bool { return p.Standing == hasAsked && !p.over(now) })
-	for _, oldest := range waiting[:max(0, len(waiting)-maxAsked+1)] {
+	waiting := d.register.filter(func(p person) bool { return p.Standing == standingAsked && !p.isExpired(now) })
+	for _, oldest := range waiting[:max(0, len(waiting)-maxOpenRequests+1)] {
 		note := fmt.Sprintf("_Too many others have asked since. `/people add %s` lets them in._", oldest.User)
 		if err := d.cfg.Cards.Invalidate(ctx, oldest.Card, note); err != nil {
 			return err
@@ -111,11 +111,11 @@ func (d *Registry) makeRoom(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// ask posts the card about a newcomer, once.
-func (d *Registry) ask(ctx context.Context, owner, one person, text string) error {
+// postAdmitCard posts the card about a newcomer, once.
+func (d *Registry) postAdmitCard(ctx context.Context, owner, one person, text string) error {
 	said := "They sent something other than text."
-	if text = wording.OneLine(text, maxSaid); text != "" {
-		said = "They wrote: " + wording.Code(text)
+	if text = wording.OneLine(text, maxQuoteLength); text != "" {
+		said = "They wrote: " + wording.InlineCode(text)
 	}
 	if d.cfg.Allowance != "" {
 		said += "\n\n" + d.cfg.Allowance
@@ -127,8 +127,8 @@ func (d *Registry) ask(ctx context.Context, owner, one person, text string) erro
 		return fmt.Errorf("encode newcomer: %w", err)
 	}
 	token, err := d.cfg.Cards.Post(ctx, admitKey(one), owner.Chat, interact.Card{
-		Kind: cardAdmit, Of: one.User, Data: data, Expires: one.Until,
-		Text: fmt.Sprintf("**May I talk to someone new?**\n\n%s has written to me. %s", one.title(), said),
+		Kind: cardAdmit, QuotedUser: one.User, Data: data, Expires: one.Until,
+		Text: fmt.Sprintf("**May I talk to someone new?**\n\n%s has written to me. %s", one.displayName(), said),
 		Choices: [][]interact.Choice{{
 			{Label: "Let in", Value: choiceAdmit, Style: chats.StylePrimary},
 			{Label: "Refuse", Value: choiceRefuse, Style: chats.StyleDanger},
@@ -145,8 +145,8 @@ func admitKey(one person) string {
 	return fmt.Sprintf("admit/%s/%d", one.User, one.Since.UnixNano())
 }
 
-// decide applies the owner's choice on the card about a newcomer.
-func (d *Registry) decide(ctx context.Context, press interact.Press) (interact.Result, error) {
+// handleAdmitPress applies the owner's choice on the card about a newcomer.
+func (d *Registry) handleAdmitPress(ctx context.Context, press interact.Press) (interact.Result, error) {
 	var who person
 	if err := json.Unmarshal(press.Card.Data, &who); err != nil {
 		return interact.Result{}, fmt.Errorf("decode newcomer: %w", err)
@@ -154,25 +154,25 @@ func (d *Registry) decide(ctx context.Context, press interact.Press) (interact.R
 	if !press.Expired && press.Role < toolgroups.RoleOwner {
 		return interact.Result{Toast: "Only my owner decides about this."}, nil
 	}
-	d.changing.Lock()
-	defer d.changing.Unlock()
-	if err := d.look(ctx, who.User); err != nil {
+	d.changeMu.Lock()
+	defer d.changeMu.Unlock()
+	if err := d.refreshUser(ctx, who.User); err != nil {
 		return interact.Result{}, err
 	}
 	one := d.register.find(who.User)
 	known := one.User != "" && one.Since.Equal(who.Since)
 	switch {
 	case press.Expired:
-		result := interact.Result{Text: "There was no decision about " + who.title() + ". If they write again, I will ask again."}
-		if !known || one.Standing != hasAsked {
+		result := interact.Result{Text: "There was no decision about " + who.displayName() + ". If they write again, I will ask again."}
+		if !known || one.Standing != standingAsked {
 			return result, nil
 		}
 		return result, d.register.remove(ctx, one)
 	case !known:
 		return interact.Result{Close: true, Toast: "This has already been decided.", Text: press.Card.Text + "\n\n_Settled already._"}, nil
 	case press.Choice == choiceAdmit:
-		return interact.Result{Close: true, Toast: "They may talk to me now.", Text: one.title() + " may talk to me now. /people changes that."},
-			d.admit(ctx, one, isUser, press.Author)
+		return interact.Result{Close: true, Toast: "They may talk to me now.", Text: one.displayName() + " may talk to me now. /people changes that."},
+			d.admit(ctx, one, standingUser, press.Author)
 	case one.Standing.role() > toolgroups.RoleStranger:
 		return interact.Result{Toast: "They have already been let in; /people can change that."}, nil
 	}
@@ -183,16 +183,16 @@ func (d *Registry) decide(ctx context.Context, press interact.Press) (interact.R
 	return interact.Result{
 		Close: true, Toast: "They are not told.",
 		Text: fmt.Sprintf("%s is refused; I do not ask about them again for %d days. `/people add %s` lets them in all the same.",
-			one.title(), int(refusedAge.Hours()/24), one.User),
+			one.displayName(), int(refusalAge.Hours()/24), one.User),
 	}, d.register.revoke(ctx, one, press.User, d.cfg.Now())
 }
 
-// welcomeText returns the text for an admitted user: who admitted them, and whether their message is
-// answered or lost.
+// welcomeText returns the text for an admitted user: who admitted them, and whether their message will
+// be answered or is lost.
 func (d *Registry) welcomeText(one person) string {
 	text := "You were let in."
 	if by := d.register.find(one.By); by.Name != "" {
-		text = wording.Escape(by.Name) + " let you in."
+		text = wording.EscapeMarkdown(by.Name) + " let you in."
 	}
 	if one.Message == nil {
 		return text + " Please send your message again; /help says what I can do."
@@ -200,8 +200,8 @@ func (d *Registry) welcomeText(one person) string {
 	return text + " Here is the answer to your message:"
 }
 
-// admit gives a user a role. If they had asked, it tells them and answers the message with which they
-// asked; repeated for the same decision, it does neither again.
+// admit gives a user a role. If the user had asked, it sends them a notice and answers the message with
+// which they asked; called again for the same decision, it does neither.
 func (d *Registry) admit(ctx context.Context, one person, as standing, author audit.Author) error {
 	if err := author.Record(ctx, "let in as "+string(as), one.User); err != nil {
 		return err
@@ -214,13 +214,13 @@ func (d *Registry) admit(ctx context.Context, one person, as standing, author au
 	return d.welcome(ctx, one)
 }
 
-// welcome tells an admitted user who had asked, and answers the message with which they asked. That
-// message stays stored until its job is on disk, which is inserted once under its key.
+// welcome sends a notice to an admitted user who had asked, and answers the message with which they
+// asked. That message stays stored until its job, which is inserted once under its key, is on disk.
 func (d *Registry) welcome(ctx context.Context, one person) error {
 	if one.Card == "" {
 		return nil
 	}
-	// A card would be wrong here: no answer waits for one.
+	// Do not use a card here: nothing waits for an answer to it.
 	err := d.cfg.Jobs.Tell(ctx, chats.Message{
 		Chat: one.Chat, ID: queue.Hash(admitKey(one)), Kind: KindTell, Direct: true,
 		User: strings.TrimPrefix(one.User, one.Chat.Platform+":"), Time: d.cfg.Now(),
@@ -231,16 +231,16 @@ func (d *Registry) welcome(ctx context.Context, one person) error {
 	if err != nil {
 		return err
 	}
-	return d.answer(ctx, one)
+	return d.enqueueKept(ctx, one)
 }
 
-// answer enqueues the message with which a user asked, if it is stored.
-func (d *Registry) answer(ctx context.Context, one person) error {
+// enqueueKept enqueues the message with which a user asked, if it is stored.
+func (d *Registry) enqueueKept(ctx context.Context, one person) error {
 	if one.Message == nil {
 		return nil
 	}
 	if err := d.cfg.Jobs.Put(ctx, *one.Message); err != nil {
-		return fmt.Errorf("answer what %s asked: %w", one.User, err)
+		return fmt.Errorf("enqueue the message with which %s asked: %w", one.User, err)
 	}
 	one.Message = nil
 	return d.register.put(ctx, &one)

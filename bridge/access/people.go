@@ -10,9 +10,9 @@ import (
 
 // Person is a user with a standing.
 type Person struct {
-	// User is platform:id, Name the platform's name of the user.
+	// User is the user as platform:id, Name the user's name on the platform.
 	User, Name string
-	// Standing is owner, admin, user, asked or refused; By is who decided it.
+	// Standing is owner, admin, user, asked or refused; By is the user who decided it.
 	Standing, By string
 	Since        time.Time
 	// Until is when a standing without a role expires.
@@ -25,7 +25,7 @@ type Person struct {
 func (d *Registry) ListPeople() []Person {
 	now := d.cfg.Now()
 	var all []Person
-	for _, one := range d.register.all(func(one person) bool { return one.User != "" && !one.over(now) }) {
+	for _, one := range d.register.filter(func(one person) bool { return one.User != "" && !one.isExpired(now) }) {
 		all = append(all, Person{
 			User: one.User, Name: one.Name, Standing: string(one.Standing), By: one.By, Since: one.Since, Until: one.Until, Role: d.Role(one.User),
 		})
@@ -39,29 +39,29 @@ func (d *Registry) Settings() Access { return d.cfg.Access }
 // Admit admits a user, or makes them an administrator, if the author's role allows it. It returns the
 // result as Markdown.
 func (d *Registry) Admit(ctx context.Context, author audit.Author, user string, admin bool) (string, error) {
-	as := isUser
+	as := standingUser
 	if admin {
-		as = isAdmin
+		as = standingAdmin
 	}
-	return d.do(ctx, author, func(author audit.Author, role toolgroups.Role) (string, error) {
+	return d.runAsAdmin(ctx, author, func(author audit.Author, role toolgroups.Role) (string, error) {
 		return d.add(ctx, author, role, user, as)
 	})
 }
 
 // Revoke revokes what a user was granted in a chat, and returns the result as text.
 func (d *Registry) Revoke(ctx context.Context, author audit.Author, user string) (string, error) {
-	return d.do(ctx, author, func(author audit.Author, role toolgroups.Role) (string, error) {
+	return d.runAsAdmin(ctx, author, func(author audit.Author, role toolgroups.Role) (string, error) {
 		one, refusal, err := d.remove(ctx, author, role, user)
 		if err != nil || refusal != "" {
 			return refusal, err
 		}
-		return one.title() + " may no longer talk to me. Their running work is stopped.", nil
+		return one.displayName() + " may no longer talk to me. Their running work is stopped.", nil
 	})
 }
 
-// do runs f with the author's current role.
-func (d *Registry) do(ctx context.Context, author audit.Author, f func(audit.Author, toolgroups.Role) (string, error)) (string, error) {
-	if err := d.look(ctx, author.By); err != nil {
+// runAsAdmin runs f with the author's current role, if that is an administrator's.
+func (d *Registry) runAsAdmin(ctx context.Context, author audit.Author, f func(audit.Author, toolgroups.Role) (string, error)) (string, error) {
+	if err := d.refreshUser(ctx, author.By); err != nil {
 		return "", err
 	}
 	role := d.Role(author.By)

@@ -20,32 +20,32 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// standing is the decision about a user, or that one is pending.
+// standing is the decision about a user, or the fact that it is pending.
 type standing string
 
 // The standings. Those without a role expire.
 const (
-	isOwner standing = "owner"
-	isAdmin standing = "admin"
-	isUser  standing = "user"
-	// hasAsked: a card asks the owner about the user.
-	hasAsked standing = "asked"
-	// isRefused: an administrator refused the user; the owner is not asked again yet.
-	isRefused standing = "refused"
+	standingOwner standing = "owner"
+	standingAdmin standing = "admin"
+	standingUser  standing = "user"
+	// standingAsked: a card asks the owner about the user.
+	standingAsked standing = "asked"
+	// standingRefused: an administrator refused the user, and the owner is not asked again for a while.
+	standingRefused standing = "refused"
 )
 
-var roles = map[standing]toolgroups.Role{
-	isOwner: toolgroups.RoleOwner, isAdmin: toolgroups.RoleAdmin, isUser: toolgroups.RoleUser,
+var roleByStanding = map[standing]toolgroups.Role{
+	standingOwner: toolgroups.RoleOwner, standingAdmin: toolgroups.RoleAdmin, standingUser: toolgroups.RoleUser,
 }
 
-func (s standing) role() toolgroups.Role { return roles[s] }
+func (s standing) role() toolgroups.Role { return roleByStanding[s] }
 
-// person is a user with a standing. The zero value is no user.
+// person is a user with a standing. The zero value stands for an unknown user.
 type person struct {
 	User     string   `json:"user"` // platform:id
 	Name     string   `json:"name,omitempty"`
 	Standing standing `json:"standing"`
-	// By made that decision. It is empty for the owner of the bot.
+	// By is the user who made that decision. It is empty for the owner of the bot.
 	By    string    `json:"by,omitempty"`
 	Since time.Time `json:"since"`
 	// Until is when a standing without a role expires.
@@ -58,49 +58,49 @@ type person struct {
 	Message *chats.Message `json:"message,omitempty"`
 
 	rev storage.Revision
-	// gone says that version rev was a deletion.
-	gone bool
+	// deleted is set if version rev was a deletion.
+	deleted bool
 }
 
 // maxName bounds names in texts, in characters.
 const maxName = 40
 
-// writer returns the author of a message in a direct chat, with a standing.
-func writer(m chats.Message, as standing, now time.Time) person {
+// newPerson returns the author of a message in a direct chat, with a standing.
+func newPerson(m chats.Message, as standing, now time.Time) person {
 	return person{
-		User: m.By(), Name: wording.OneLine(m.UserName, maxName), Standing: as, Since: now,
+		User: m.SenderID(), Name: wording.OneLine(m.UserName, maxName), Standing: as, Since: now,
 		Chat: chats.Chat{Platform: m.Chat.Platform, ID: m.Chat.ID},
 	}
 }
 
-func (p person) over(now time.Time) bool { return !p.Until.IsZero() && !now.Before(p.Until) }
+func (p person) isExpired(now time.Time) bool { return !p.Until.IsZero() && !now.Before(p.Until) }
 
-func (p person) title() string {
+func (p person) displayName() string {
 	if p.Name == "" {
 		return "`" + p.User + "`"
 	}
-	return wording.Code(p.Name) + " (`" + p.User + "`)"
+	return wording.InlineCode(p.Name) + " (`" + p.User + "`)"
 }
 
 const accessPrefix = "access/"
 
-// register keeps people in a KV and in memory, so that a look-up needs no read. Each change is based on
-// the record that the decision was based on, by the caller that holds [Registry.changing]; memory has
-// it when the change returns. Changes of other processes arrive through [Registry.Watch], and as
-// conflicts: then the deciding caller reads again.
+// register keeps people in a KV and in memory, so that a look-up needs no read. The caller that holds
+// [Registry.changeMu] bases each change on the record that its decision is based on; memory has the
+// change when the call returns. Changes by other processes arrive through [Registry.Watch], or as
+// conflicts, after which the caller reads again.
 type register struct {
 	kv    storage.KV
 	log   *slog.Logger
 	alone bool
-	// removed is called with a user whose role another process has revoked.
-	removed func(user string)
+	// onRevoked is called with a user whose role another process has revoked.
+	onRevoked func(user string)
 
 	mu   sync.RWMutex
 	byID map[string]person // includes deleted versions if other processes write
 }
 
 func newRegister(kv storage.KV, log *slog.Logger) register {
-	return register{kv: kv, log: log, alone: true, removed: func(string) {}, byID: make(map[string]person)}
+	return register{kv: kv, log: log, alone: true, onRevoked: func(string) {}, byID: make(map[string]person)}
 }
 
 // load reads all people whose records are intact.
@@ -112,7 +112,7 @@ func (r *register) load(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read who may talk to the bot: %w", err)
 		}
-		r.learn(storage.Event{Entry: entry})
+		r.applyEvent(storage.Event{Entry: entry})
 		delete(before, strings.TrimPrefix(entry.Key, accessPrefix))
 	}
 	for user, one := range before {
@@ -121,15 +121,15 @@ func (r *register) load(ctx context.Context) error {
 	return nil
 }
 
-// learn applies a record that was written, unless a newer one is known. A damaged record admits no
+// applyEvent applies a change of a record, unless a newer version is known. A damaged record admits no
 // user.
-func (r *register) learn(e storage.Event) {
+func (r *register) applyEvent(e storage.Event) {
 	user := strings.TrimPrefix(e.Key, accessPrefix)
 	one := person{}
 	if !e.Deleted {
 		err := json.Unmarshal(e.Value, &one)
 		if _, id, _ := strings.Cut(one.User, ":"); err != nil || id == "" || user != one.User {
-			r.log.Error("a damaged record of a person lets nobody in", "key", e.Key, "err", err)
+			r.log.Error("the record of a person is damaged, so it admits no user", "key", e.Key, "err", err)
 			one = person{}
 		}
 	}
@@ -145,11 +145,11 @@ func (r *register) learn(e storage.Event) {
 	}
 	r.mu.Unlock()
 	if newer && one.Standing.role() < known.Standing.role() {
-		r.removed(user)
+		r.onRevoked(user)
 	}
 }
 
-// drop forgets a person whose record was deleted, unless something newer is known.
+// drop forgets a person whose record was deleted, unless a newer version is known.
 func (r *register) drop(user string, rev storage.Revision) {
 	r.mu.Lock()
 	known := r.byID[user]
@@ -160,7 +160,7 @@ func (r *register) drop(user string, rev storage.Revision) {
 	delete(r.byID, user)
 	r.mu.Unlock()
 	if known.Standing.role() > toolgroups.RoleStranger {
-		r.removed(user)
+		r.onRevoked(user)
 	}
 }
 
@@ -176,7 +176,7 @@ func (r *register) refresh(ctx context.Context, user string) error {
 	case err != nil:
 		return fmt.Errorf("read person %s: %w", user, err)
 	default:
-		r.learn(storage.Event{Entry: entry})
+		r.applyEvent(storage.Event{Entry: entry})
 	}
 	return nil
 }
@@ -185,18 +185,18 @@ func (r *register) refresh(ctx context.Context, user string) error {
 func (r *register) find(user string) person {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if one := r.byID[user]; !one.gone {
+	if one := r.byID[user]; !one.deleted {
 		return one
 	}
 	return person{}
 }
 
-func (r *register) with(role toolgroups.Role) []person {
-	return r.all(func(one person) bool { return one.Standing.role() >= role })
+func (r *register) withRole(role toolgroups.Role) []person {
+	return r.filter(func(one person) bool { return one.Standing.role() >= role })
 }
 
-// all returns the people that pass accepts, the highest role first, then the oldest.
-func (r *register) all(pass func(person) bool) []person {
+// filter returns the people for whom pass returns true, the highest role first, then the oldest.
+func (r *register) filter(pass func(person) bool) []person {
 	r.mu.RLock()
 	var found []person
 	for _, one := range r.byID {
@@ -212,27 +212,28 @@ func (r *register) all(pass func(person) bool) []person {
 }
 
 func (r *register) owner() (person, bool) {
-	owners := r.with(toolgroups.RoleOwner)
+	owners := r.withRole(toolgroups.RoleOwner)
 	if len(owners) == 0 {
 		return person{}, false
 	}
 	return owners[0], true
 }
 
-// put stores a person over the version that they have. When it returns nil, the change is on disk and
-// in effect; after an error it is not in effect until the next start or read.
+// put stores a person over the revision that one has. When it returns nil, the change is on disk and in
+// effect; after an error it is not in effect until the next start or read.
 func (r *register) put(ctx context.Context, one *person) error {
 	rev, err := queue.Write(ctx, r.kv, accessPrefix+one.User, one, one.rev)
 	if err != nil {
-		return r.again(ctx, one.User, err)
+		return r.refreshAfterConflict(ctx, one.User, err)
 	}
 	one.rev = rev
 	r.set(*one)
 	return nil
 }
 
-// again returns the error of a failed change. After a conflict it has updated memory from the store.
-func (r *register) again(ctx context.Context, user string, err error) error {
+// refreshAfterConflict returns the error of a failed change. After a conflict, it first updates memory
+// from the store.
+func (r *register) refreshAfterConflict(ctx context.Context, user string, err error) error {
 	if errors.Is(err, storage.ErrConflict) {
 		return errors.Join(err, r.refresh(ctx, user))
 	}
@@ -245,22 +246,22 @@ func (r *register) set(one person) {
 	r.byID[one.User] = one
 }
 
-// revoke refuses a person, in memory first, so that it holds even if the write fails.
+// revoke refuses a person. It changes memory first, so that the refusal holds even if the write fails.
 func (r *register) revoke(ctx context.Context, one person, by string, now time.Time) error {
-	one.Standing, one.By, one.Until, one.Message = isRefused, by, now.Add(refusedAge), nil
+	one.Standing, one.By, one.Until, one.Message = standingRefused, by, now.Add(refusalAge), nil
 	r.set(one)
 	return r.put(ctx, &one)
 }
 
-// remove deletes a person, in memory first, so that it holds even if the write fails.
+// remove deletes a person. It changes memory first, so that the removal holds even if the write fails.
 func (r *register) remove(ctx context.Context, one person) error {
 	r.mu.Lock()
 	if delete(r.byID, one.User); !r.alone {
-		r.byID[one.User] = person{rev: one.rev, gone: true}
+		r.byID[one.User] = person{rev: one.rev, deleted: true}
 	}
 	r.mu.Unlock()
 	if err := r.kv.Delete(ctx, accessPrefix+one.User, one.rev); err != nil {
-		return r.again(ctx, one.User, fmt.Errorf("remove person %s: %w", one.User, err))
+		return r.refreshAfterConflict(ctx, one.User, fmt.Errorf("remove person %s: %w", one.User, err))
 	}
 	return nil
 }

@@ -23,17 +23,18 @@ const KindTell chats.Kind = "tell"
 type Config struct {
 	// Platforms are all platforms, by name.
 	Platforms map[string]chats.Platform
-	// Alone says that no other process uses the store.
+	// Alone is set if no other process uses the store.
 	Alone bool
 	Log   *slog.Logger
 	Now   func() time.Time
-	// Store keeps the people and the claim.
+	// Store holds the people and the claim.
 	Store storage.Store
 	// Access is the access that the settings grant; it has to be valid.
 	Access Access
 	// Cards asks the owner, and shows the list of people.
 	Cards Cards
-	// Allowance tells the owner what an admitted user may use a day. Empty if there is no bound.
+	// Allowance is a sentence for the owner about what an admitted user may use per day; empty if there
+	// is no limit.
 	Allowance string
 	Jobs      Jobs
 }
@@ -48,9 +49,9 @@ type Cards interface {
 	Invalidate(ctx context.Context, token, note string) error
 }
 
-// Jobs inserts the jobs that admissions and removals cause.
+// Jobs inserts the jobs that follow from admissions and removals.
 type Jobs interface {
-	// Put inserts a user's message, once.
+	// Put inserts the job of a user's message, once.
 	Put(ctx context.Context, m chats.Message) error
 	// Tell answers a message of kind [KindTell] with a text, once. Messages that are put into its chat
 	// later are answered after it.
@@ -59,24 +60,24 @@ type Jobs interface {
 	CancelUser(user string)
 }
 
-// Registry holds who may talk to the bot, and handles requests, admissions and removals. Its methods
+// Registry decides who may talk to the bot, and handles requests, admissions and removals. Its methods
 // may be called concurrently.
 type Registry struct {
 	cfg       Config
 	register  register
-	strangers strangers
-	// changing is held from the read of a record until its change is stored.
-	changing sync.Mutex
+	strangers strangerNotices
+	// changeMu is held from the read of a record until its change is stored.
+	changeMu sync.Mutex
 }
 
 // New returns a registry. Until [Registry.Load] it knows only the settings.
 func New(cfg Config) *Registry {
 	d := &Registry{cfg: cfg, register: newRegister(cfg.Store, cfg.Log)}
-	d.strangers = &localStrangers{told: make(map[note]time.Time)}
+	d.strangers = &localNotices{sent: make(map[notice]time.Time)}
 	if !cfg.Alone {
-		d.register.alone, d.strangers = false, &sharedStrangers{store: cfg.Store}
+		d.register.alone, d.strangers = false, &sharedNotices{store: cfg.Store}
 	}
-	d.register.removed = func(user string) {
+	d.register.onRevoked = func(user string) {
 		if d.Role(user) == toolgroups.RoleStranger {
 			cfg.Jobs.CancelUser(user)
 		}
@@ -84,11 +85,11 @@ func New(cfg Config) *Registry {
 	return d
 }
 
-// Load reads the people. An unreadable record admits no user.
+// Load reads the people. A damaged record admits no user.
 func (d *Registry) Load(ctx context.Context) error { return d.register.load(ctx) }
 
-// Watch applies the admissions and removals of other processes until ctx ends, beginning with those
-// that were missed. It cancels the jobs of removed users. After an error it has to be called again.
+// Watch applies the admissions and removals by other processes until ctx ends, including those from
+// before the call. It cancels the jobs of removed users. After an error it has to be called again.
 func (d *Registry) Watch(ctx context.Context) error {
 	changes := d.cfg.Store.Watch(ctx, accessPrefix)
 	if err := d.register.load(ctx); err != nil {
@@ -96,15 +97,16 @@ func (d *Registry) Watch(ctx context.Context) error {
 	}
 	for e, err := range changes {
 		if err != nil {
-			return fmt.Errorf("watch who may talk to the bot: %w", err)
+			return fmt.Errorf("watch people: %w", err)
 		}
-		d.register.learn(e)
+		d.register.applyEvent(e)
 	}
 	return nil
 }
 
-// look refreshes a user before a decision about them.
-func (d *Registry) look(ctx context.Context, user string) error {
+// refreshUser reads a user's record before a decision about that user, if other processes may have
+// changed it.
+func (d *Registry) refreshUser(ctx context.Context, user string) error {
 	if d.cfg.Alone {
 		return nil
 	}
@@ -116,14 +118,14 @@ func (d *Registry) look(ctx context.Context, user string) error {
 func (d *Registry) Role(user string) toolgroups.Role {
 	d.register.mu.RLock()
 	defer d.register.mu.RUnlock()
-	return max(d.cfg.Access.Role(user), roles[d.register.byID[user].Standing])
+	return max(d.cfg.Access.Role(user), roleByStanding[d.register.byID[user].Standing])
 }
 
 // AdminChats returns the known direct chats with the owner and with administrators who were appointed
 // in a chat.
 func (d *Registry) AdminChats() []chats.Chat {
 	var places []chats.Chat
-	for _, one := range d.register.with(toolgroups.RoleAdmin) {
+	for _, one := range d.register.withRole(toolgroups.RoleAdmin) {
 		if one.Chat != (chats.Chat{}) {
 			places = append(places, one.Chat)
 		}
@@ -131,34 +133,35 @@ func (d *Registry) AdminChats() []chats.Chat {
 	return places
 }
 
-// Prune deletes people without a role whose time is over, and old records of notices to strangers. It
-// also answers the messages of admitted users if that was cut off.
+// Prune deletes people without a role whose standing has expired, and old records of notices to
+// strangers. It also answers the messages of admitted users if that was interrupted.
 func (d *Registry) Prune(ctx context.Context) error {
-	d.changing.Lock()
-	defer d.changing.Unlock()
+	d.changeMu.Lock()
+	defer d.changeMu.Unlock()
 	now := d.cfg.Now()
-	for _, one := range d.register.all(func(one person) bool { return one.over(now) }) {
-		// A conflict means that an administrator has just decided about them.
+	for _, one := range d.register.filter(func(one person) bool { return one.isExpired(now) }) {
+		// A conflict means that an administrator has just decided about this person.
 		if err := d.register.remove(ctx, one); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
 	}
 	// A crash may have come between the admission of a user and the job of their message.
-	for _, one := range d.register.all(func(one person) bool { return one.Message != nil && one.Standing.role() > toolgroups.RoleStranger }) {
+	for _, one := range d.register.filter(func(one person) bool { return one.Message != nil && one.Standing.role() > toolgroups.RoleStranger }) {
 		if err := d.welcome(ctx, one); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
 	}
-	return (&sharedStrangers{store: d.cfg.Store}).prune(ctx, now)
+	return (&sharedNotices{store: d.cfg.Store}).prune(ctx, now)
 }
 
-// IsAdmitted reports whether a user, platform:id, may talk to the bot. If other processes admit users, it
-// reads again before it returns false: a message may arrive before the news of its author's admission.
+// IsAdmitted reports whether a user, platform:id, may talk to the bot. If other processes admit users,
+// it reads the record again before it returns false, because a message may arrive before the event of
+// its author's admission.
 func (d *Registry) IsAdmitted(ctx context.Context, user string) (bool, error) {
 	if d.Role(user) > toolgroups.RoleStranger {
 		return true, nil
 	}
-	if err := d.look(ctx, user); err != nil {
+	if err := d.refreshUser(ctx, user); err != nil {
 		return false, err
 	}
 	return d.Role(user) > toolgroups.RoleStranger, nil
@@ -166,5 +169,5 @@ func (d *Registry) IsAdmitted(ctx context.Context, user string) (bool, error) {
 
 // Handlers returns the handlers of the registry's cards, by kind.
 func (d *Registry) Handlers() map[string]interact.Handler {
-	return map[string]interact.Handler{cardAdmit: d.decide, cardPeople: d.pressed}
+	return map[string]interact.Handler{cardAdmit: d.handleAdmitPress, cardPeople: d.handleRemovePress}
 }

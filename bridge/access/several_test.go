@@ -38,7 +38,7 @@ func (post) New(m chats.Message) *queue.Run { return &queue.Run{Job: queue.Job{M
 
 func (p post) Find(ctx context.Context, key string) (*receipts.Receipt, error) {
 	types := func(chats.Kind) (args, work any) { return nil, new(outbox.Delivery) }
-	return queue.Store{Store: p.store, Types: types}.Find(ctx, key)
+	return queue.Store{Store: p.store, NewData: types}.Find(ctx, key)
 }
 
 func (post) Enqueue(*queue.Run)                        {}
@@ -52,8 +52,8 @@ func (post) Edit(context.Context, *queue.Run, chats.Chat, []string, []receipts.P
 
 func (post) Check(chats.Message) error            { return nil }
 func (post) RoleOf(chats.Message) toolgroups.Role { return toolgroups.RoleUser }
-func (post) CardClosed(*interact.StoredCard)      {}
-func (post) CardLost(string)                      {}
+func (post) OnCardClosed(*interact.StoredCard)    {}
+func (post) OnCardLost(string)                    {}
 func (post) ScopeOf(context.Context, *queue.Run) (toolgroups.Scope, error) {
 	return toolgroups.Scope{}, nil
 }
@@ -167,7 +167,7 @@ func letInAndRemoved(t *testing.T) {
 	add := func(r replica, verb string) {
 		t.Helper()
 		tried(t, func() error {
-			_, err := r.people(t.Context(), from("1"), verb)
+			_, err := r.handlePeople(t.Context(), from("1"), verb)
 			return err
 		})
 	}
@@ -198,13 +198,13 @@ func TestWhoIsRemovedWhileNobodyWatchesIsExpelledThen(t *testing.T) {
 	store := openStore(t)
 	here, other := newReplica(t, store), newReplica(t, store)
 	owned(t, here)
-	if _, err := here.people(t.Context(), from("1"), "add fake:2"); err != nil {
+	if _, err := here.handlePeople(t.Context(), from("1"), "add fake:2"); err != nil {
 		t.Fatal(err)
 	}
 	if err := other.Load(t.Context()); err != nil || other.Role("fake:2") != toolgroups.RoleUser {
 		t.Fatal(err)
 	}
-	if _, err := here.people(t.Context(), from("1"), "remove fake:2"); err != nil {
+	if _, err := here.handlePeople(t.Context(), from("1"), "remove fake:2"); err != nil {
 		t.Fatal(err)
 	}
 	other.watch(t)
@@ -236,7 +236,7 @@ func TestOfTwoReplicasOneGivesTheBotAway(t *testing.T) {
 		}
 		wait.Wait()
 		last := newReplica(t, store)
-		if n := len(last.register.with(toolgroups.RoleOwner)); n != 1 || len(welcome) != 1 {
+		if n := len(last.register.withRole(toolgroups.RoleOwner)); n != 1 || len(welcome) != 1 {
 			t.Fatalf("%d owners, %d were welcomed", n, len(welcome))
 		}
 	}
@@ -273,7 +273,7 @@ func TestReplicasShowOneCodeThatAllKnow(t *testing.T) {
 	if _, err := NewClaim(t.Context(), store, now, true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := SharedClaim(t.Context(), store, now, secret); !errors.Is(err, ErrOffered) {
+	if _, err := SharedClaim(t.Context(), store, now, secret); !errors.Is(err, ErrClaimOpen) {
 		t.Errorf("in place of the operator's: %v", err)
 	}
 }
@@ -316,9 +316,9 @@ func TestTheOwnerIsAskedOnceAboutAStrangerWhoKnocksEverywhere(t *testing.T) {
 func TestStrangersAreToldOnceHoweverManyReplicasHearThem(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		b := &sharedStrangers{store: openStore(t)}
+		b := &sharedNotices{store: openStore(t)}
 		now := time.Now()
-		told := map[note]int{}
+		told := map[notice]int{}
 		replicas := rapid.IntRange(1, 3).Draw(rt, "replicas")
 		users := rapid.IntRange(1, 4).Draw(rt, "users")
 		skew := time.Duration(rapid.IntRange(-50, 50).Draw(rt, "skew")) * time.Minute
@@ -328,8 +328,8 @@ func TestStrangersAreToldOnceHoweverManyReplicasHearThem(t *testing.T) {
 			wait.Go(func() {
 				for u := range users {
 					for _, direct := range []bool{true, false} {
-						n := note{user: fmt.Sprint("fake:", u), direct: direct}
-						ok, err := b.tell(t.Context(), n, now.Add(time.Duration(r)*skew))
+						n := notice{user: fmt.Sprint("fake:", u), direct: direct}
+						ok, err := b.recordNotice(t.Context(), n, now.Add(time.Duration(r)*skew))
 						if err != nil {
 							t.Error(err)
 						}
@@ -349,15 +349,15 @@ func TestStrangersAreToldOnceHoweverManyReplicasHearThem(t *testing.T) {
 			}
 		}
 		for u := range users {
-			if told[note{user: fmt.Sprint("fake:", u), direct: true}] != 1 {
+			if told[notice{user: fmt.Sprint("fake:", u), direct: true}] != 1 {
 				rt.Fatalf("%d was not told", u)
 			}
 		}
 	})
-	b := &sharedStrangers{store: openStore(t)}
+	b := &sharedNotices{store: openStore(t)}
 	answers := 0
 	for n := range maxStrangersAnHour + 10 {
-		if ok, err := b.tell(t.Context(), note{user: fmt.Sprint("fake:", n)}, time.Now()); err != nil {
+		if ok, err := b.recordNotice(t.Context(), notice{user: fmt.Sprint("fake:", n)}, time.Now()); err != nil {
 			t.Fatal(err)
 		} else if ok {
 			answers++
@@ -369,7 +369,7 @@ func TestStrangersAreToldOnceHoweverManyReplicasHearThem(t *testing.T) {
 	if err := b.prune(t.Context(), time.Now().Add(strangerInterval)); err != nil {
 		t.Fatal(err)
 	}
-	for entry, err := range b.store.List(t.Context(), storage.Range{Prefix: toldPrefix}) {
+	for entry, err := range b.store.List(t.Context(), storage.Range{Prefix: notifiedPrefix}) {
 		t.Fatalf("%s is kept, %v", entry.Key, err)
 	}
 }
@@ -380,17 +380,17 @@ func TestARemovalSeesWhatAnotherReplicaHasMadeOfSomebody(t *testing.T) {
 	here, other := newReplica(t, store), newReplica(t, store)
 	owned(t, here)
 	for _, verb := range []string{"add fake:2", "admin fake:3"} {
-		if _, err := here.people(t.Context(), from("1"), verb); err != nil {
+		if _, err := here.handlePeople(t.Context(), from("1"), verb); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := other.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := here.people(t.Context(), from("1"), "admin fake:2"); err != nil {
+	if _, err := here.handlePeople(t.Context(), from("1"), "admin fake:2"); err != nil {
 		t.Fatal(err)
 	}
-	text, err := other.people(t.Context(), from("3"), "remove fake:2")
+	text, err := other.handlePeople(t.Context(), from("3"), "remove fake:2")
 	if err != nil || !strings.Contains(text, "Only my owner") || here.Role("fake:2") != toolgroups.RoleAdmin {
 		t.Errorf("an administrator removed another: %q, %v", text, err)
 	}

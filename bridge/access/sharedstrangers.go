@@ -11,38 +11,38 @@ import (
 	"oneclaw/storage"
 )
 
-// Key prefixes of a [sharedStrangers].
+// Key prefixes of [sharedNotices].
 const (
 	strangerPrefix = "stranger/"
-	toldPrefix     = strangerPrefix + "told/"
+	notifiedPrefix = strangerPrefix + "told/"
 	hourKey        = strangerPrefix + "hour"
 )
 
-// sharedStrangers implements strangers in the store, for processes that share it.
-type sharedStrangers struct{ store storage.Store }
+// sharedNotices implements strangerNotices in the store, for processes that share it.
+type sharedNotices struct{ store storage.Store }
 
-// hour counts the answers of one hour.
-type hour struct {
+// hourCount counts the notices of one hour.
+type hourCount struct {
 	Began   time.Time `json:"began"`
 	Answers int       `json:"answers"`
 }
 
-func (n note) key() string {
-	return toldPrefix + n.user + "/" + strconv.FormatBool(n.direct) + "/" + strconv.FormatBool(n.code)
+func (n notice) key() string {
+	return notifiedPrefix + n.user + "/" + strconv.FormatBool(n.direct) + "/" + strconv.FormatBool(n.aboutCode)
 }
 
-func (b *sharedStrangers) tell(ctx context.Context, n note, now time.Time) (bool, error) {
+func (b *sharedNotices) recordNotice(ctx context.Context, n notice, now time.Time) (bool, error) {
 	for {
-		told, err := b.try(ctx, n, now)
+		told, err := b.tryRecord(ctx, n, now)
 		if !errors.Is(err, storage.ErrConflict) {
 			return told, err
 		}
 	}
 }
 
-func (b *sharedStrangers) try(ctx context.Context, n note, now time.Time) (bool, error) {
+func (b *sharedNotices) tryRecord(ctx context.Context, n notice, now time.Time) (bool, error) {
 	var own storage.Revision
-	for _, known := range n.alike() {
+	for _, known := range n.suppressedBy() {
 		var at time.Time
 		rev, err := b.read(ctx, known.key(), &at)
 		if err != nil {
@@ -55,13 +55,13 @@ func (b *sharedStrangers) try(ctx context.Context, n note, now time.Time) (bool,
 			own = rev
 		}
 	}
-	var h hour
+	var h hourCount
 	rev, err := b.read(ctx, hourKey, &h)
 	if err != nil {
 		return false, err
 	}
 	if now.Sub(h.Began) >= time.Hour {
-		h = hour{Began: now}
+		h = hourCount{Began: now}
 	}
 	if h.Answers >= maxStrangersAnHour {
 		return false, nil
@@ -69,54 +69,54 @@ func (b *sharedStrangers) try(ctx context.Context, n note, now time.Time) (bool,
 	h.Answers++
 	at, err := json.Marshal(now)
 	if err != nil {
-		return false, fmt.Errorf("encode when a stranger is told: %w", err)
+		return false, fmt.Errorf("encode the time of a notice to a stranger: %w", err)
 	}
 	count, err := json.Marshal(h)
 	if err != nil {
-		return false, fmt.Errorf("encode how many strangers are told: %w", err)
+		return false, fmt.Errorf("encode the count of notices to strangers: %w", err)
 	}
 	if _, err = b.store.Write(ctx, storage.Put(n.key(), at, own), storage.Put(hourKey, count, rev)); err != nil {
-		return false, fmt.Errorf("note that a stranger is told: %w", err)
+		return false, fmt.Errorf("record a notice to a stranger: %w", err)
 	}
 	return true, nil
 }
 
-// read reads a record. One that does not decode counts as empty, and is overwritten.
-func (b *sharedStrangers) read(ctx context.Context, key string, v any) (storage.Revision, error) {
+// read reads a record. A record that does not decode counts as empty, and is overwritten.
+func (b *sharedNotices) read(ctx context.Context, key string, v any) (storage.Revision, error) {
 	entry, err := b.store.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return storage.Absent, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read which strangers were told: %w", err)
+		return 0, fmt.Errorf("read the record of a notice to a stranger: %w", err)
 	}
 	_ = json.Unmarshal(entry.Value, v)
 	return entry.Revision, nil
 }
 
-func (b *sharedStrangers) forget(ctx context.Context, user string) error {
+func (b *sharedNotices) forget(ctx context.Context, user string) error {
 	if user != "" {
 		user += "/"
 	}
-	return b.remove(ctx, toldPrefix+user, func(time.Time) bool { return true })
+	return b.removeNotices(ctx, notifiedPrefix+user, func(time.Time) bool { return true })
 }
 
-// prune deletes the records of strangers who may be told again.
-func (b *sharedStrangers) prune(ctx context.Context, now time.Time) error {
-	return b.remove(ctx, toldPrefix, func(at time.Time) bool { return now.Sub(at).Abs() >= strangerInterval })
+// prune deletes the records of strangers who may get a notice again.
+func (b *sharedNotices) prune(ctx context.Context, now time.Time) error {
+	return b.removeNotices(ctx, notifiedPrefix, func(at time.Time) bool { return now.Sub(at).Abs() >= strangerInterval })
 }
 
-func (b *sharedStrangers) remove(ctx context.Context, prefix string, pass func(at time.Time) bool) error {
+func (b *sharedNotices) removeNotices(ctx context.Context, prefix string, pass func(at time.Time) bool) error {
 	for entry, err := range b.store.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
-			return fmt.Errorf("list which strangers were told: %w", err)
+			return fmt.Errorf("list the notices to strangers: %w", err)
 		}
 		var at time.Time
 		if json.Unmarshal(entry.Value, &at) == nil && !pass(at) {
 			continue
 		}
 		if err := b.store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
-			return fmt.Errorf("forget that a stranger was told: %w", err)
+			return fmt.Errorf("delete the record of a notice to a stranger: %w", err)
 		}
 	}
 	return nil

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// DefaultAge is how long entries are kept if no setting says.
+	// DefaultAge is how long entries are kept unless a setting says otherwise.
 	DefaultAge = 365 * 24 * time.Hour
-	// Most bounds how many are kept.
-	Most = 50_000
-	// Page is the Chat of actions on the administrators' pages.
-	Page = "page"
-	// Terminal is the Chat of actions of the program's commands.
-	Terminal = "terminal"
+	// MaxEntries bounds how many entries are kept.
+	MaxEntries = 50_000
+	// PageChat is the Chat of actions on the administrators' pages.
+	PageChat = "page"
+	// TerminalChat is the Chat of actions by the program's commands.
+	TerminalChat = "terminal"
 	// prefix begins the keys of entries, the newest first.
 	prefix = "audit/"
 )
@@ -34,28 +34,29 @@ type Entry struct {
 	At time.Time `json:"at"`
 	// Action is the action: clear, undo, remove, sign-in and the like.
 	Action string `json:"action"`
-	// By is who did it, as platform:id, Name the platform's name of them.
+	// By is the person who acted, as platform:id, and Name that person's name on the platform.
 	By   string `json:"by"`
 	Name string `json:"name,omitempty"`
-	// Chat is where it was done: platform:id[:thread], [Page] or [Terminal].
+	// Chat is where the action took place: platform:id[:thread], [PageChat] or [TerminalChat].
 	Chat string `json:"chat,omitempty"`
-	// About is what it was done to: for a conversation the name of its log, for a sign-in the address
+	// About is the object of the action: the name of a conversation's log, or for a sign-in the address
 	// of the browser.
 	About string `json:"about,omitempty"`
 }
 
-// Author is who acts, when and where, before the action is known. The zero value records nothing.
+// Author describes who acts, when and where, before the action is known. The zero value records nothing.
 type Author struct {
 	// KV stores the entry.
 	KV storage.KV
-	// Event identifies the cause: an action repeated for the same event is recorded once.
+	// Event identifies the cause: an action repeated for the same event is recorded only once.
 	Event string
 	At    time.Time
 	// By, Name and Chat are as in [Entry].
 	By, Name, Chat string
 }
 
-// Record stores an action before it is done: a repetition after a crash may find nothing left to do.
+// Record stores an action before it is done, because a repetition after a crash may find nothing left to
+// do.
 func (a Author) Record(ctx context.Context, action, about string) error {
 	if a.KV == nil {
 		return nil
@@ -64,9 +65,9 @@ func (a Author) Record(ctx context.Context, action, about string) error {
 	return Append(ctx, a.KV, hex.EncodeToString(sum[:16]), Entry{At: a.At, Action: action, By: a.By, Name: a.Name, Chat: a.Chat, About: about})
 }
 
-// Op returns the write of an entry, for a [storage.Store.Write] together with the action. event
-// identifies it among the entries of its moment: a second write of it is a conflict.
-func Op(event string, e Entry) (storage.Op, error) {
+// AppendOp returns the write of an entry, for a [storage.Store.Write] together with the action. The
+// event identifies the entry among those of the same moment: a second write of it is a conflict.
+func AppendOp(event string, e Entry) (storage.Op, error) {
 	data, err := json.Marshal(e)
 	if err != nil {
 		return storage.Op{}, fmt.Errorf("encode an audit entry: %w", err)
@@ -76,7 +77,7 @@ func Op(event string, e Entry) (storage.Op, error) {
 
 // Append stores an entry. It is idempotent.
 func Append(ctx context.Context, kv storage.KV, event string, e Entry) error {
-	op, err := Op(event, e)
+	op, err := AppendOp(event, e)
 	if err != nil {
 		return err
 	}
@@ -86,15 +87,15 @@ func Append(ctx context.Context, kv storage.KV, event string, e Entry) error {
 	return nil
 }
 
-// List returns the newest entries, at most most; 0 is no bound.
+// List returns the newest entries, at most the given number; 0 means no limit.
 func List(ctx context.Context, kv storage.KV, most int) ([]Entry, error) {
-	all, _, err := After(ctx, kv, "", most)
+	all, _, err := ListAfter(ctx, kv, "", most)
 	return all, err
 }
 
-// After returns entries as [List] does, but those after a cursor, and the cursor of the older ones;
-// empty if there are none.
-func After(ctx context.Context, kv storage.KV, after string, most int) (all []Entry, next string, err error) {
+// ListAfter returns entries as [List] does, but only those after a cursor, and the cursor for the older
+// ones; empty if there are none.
+func ListAfter(ctx context.Context, kv storage.KV, after string, most int) (all []Entry, next string, err error) {
 	r, n := storage.Range{Prefix: prefix}, 0
 	if after != "" {
 		r.After = prefix + after
@@ -116,7 +117,7 @@ func After(ctx context.Context, kv storage.KV, after string, most int) (all []En
 	return all, "", nil
 }
 
-// Prune deletes entries that are older than before, and those beyond [Most].
+// Prune deletes entries older than before, and the oldest ones beyond [MaxEntries].
 func Prune(ctx context.Context, kv storage.KV, before time.Time) error {
 	oldest := fmt.Sprintf("%s%019d", prefix, math.MaxInt64-before.UnixNano())
 	n := 0
@@ -124,7 +125,7 @@ func Prune(ctx context.Context, kv storage.KV, before time.Time) error {
 		if err != nil {
 			return fmt.Errorf("list audit entries: %w", err)
 		}
-		if n++; n <= Most && entry.Key < oldest {
+		if n++; n <= MaxEntries && entry.Key < oldest {
 			continue
 		}
 		if err := kv.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// emoticon matches a smiley, or the name of an emoji, whose colon is not punctuation.
+// emoticon matches a smiley or the name of an emoji, whose colon is not punctuation.
 var emoticon = regexp.MustCompile(`^(?::[\pL\d_+'-]+:|[:;]['-]?[()DPpOo3/\\|*]+(?:\s|$))`)
 
 // TrimMention returns the text after a mention of the bot, without the space and the punctuation that

@@ -9,46 +9,47 @@ import (
 // The optional interfaces of a [Platform], found by type assertion, are all in this file.
 
 // Editor is a platform whose messages can have buttons and can be edited. It delivers presses as
-// messages of [KindPress]: Message.ID is the platform's id of the press, Message.User who pressed,
-// Message.On the message with the button.
+// messages of [KindPress]: Message.ID is the platform's id of the press, Message.User the user who
+// pressed, and Message.TargetID the message with the button.
 type Editor interface {
 	// Edit replaces the text and the buttons of the bot's message with this id; a part without buttons
-	// removes them. A repetition, or an edit without a change, is no error. Errors are *[SendError].
+	// removes them. Repeating an edit, or one that changes nothing, is no error. Errors are
+	// *[SendError].
 	Edit(ctx context.Context, to Address, id string, part Part) error
-	// AnswerPress confirms a press, which the platform shows as pending, and shows text, unless it is
-	// empty, only to the user who pressed. Plain text, at most 200 characters. It is best effort:
-	// presses are answered once and within seconds.
+	// AnswerPress confirms a press, which the platform shows as pending. Unless text is empty, it shows
+	// text, at most 200 characters of plain text, only to the user who pressed. It is best effort: each
+	// press is answered once and within seconds.
 	AnswerPress(ctx context.Context, press Message, text string) error
 }
 
 // ThreadReplier is a platform whose messages do not say which message they answer: users reply in its
 // thread.
 type ThreadReplier interface {
-	// RepliesInThreads marks the platform.
+	// RepliesInThreads marks the platform. It does nothing.
 	RepliesInThreads()
 }
 
 // EphemeralSender is a platform that can show a message in a shared chat to one user alone.
 type EphemeralSender interface {
-	// SendEphemeral is [Platform.Send] for one user. It cannot be checked afterwards whether the
+	// SendEphemeral is [Platform.Send] for one user. There is no way to check afterwards whether the
 	// message arrived.
 	SendEphemeral(ctx context.Context, to Address, user string, part Part) (string, error)
 }
 
-// Previewer is a platform that shows an answer while it is made, in a message that grows and finally
-// becomes the first message of the answer. Errors are *[SendError]. No caller waits for a preview:
-// after the outcome Later it is skipped, and the text is shown with the next one.
+// Previewer is a platform that shows an answer while it is being generated, in a message that grows and
+// finally becomes the first message of the answer. Errors are *[SendError]. No caller waits for a
+// preview: after the outcome Later it is skipped, and the text is shown with the next one.
 type Previewer interface {
-	// Room returns 0 if a preview may be shown in a chat now, or the message with this id edited, and
-	// reserves the rate for it. Otherwise it returns how long to wait before asking again. It reserves
-	// rate for the answers that the previews become, and never blocks.
+	// Room returns 0 if a preview may be shown in a chat now, or the message with this id may be edited,
+	// and reserves the rate for it. Otherwise it returns how long to wait before asking again. It keeps
+	// enough rate in reserve for the answers that the previews become, and never blocks.
 	Room(to Address, id string) time.Duration
 	// Begin shows the first state of a preview and returns the platform's id of its message.
 	Begin(ctx context.Context, to Address, show Preview) (string, error)
 	// Update replaces the message's content.
 	Update(ctx context.Context, to Address, id string, show Preview) error
-	// Finish turns the message into a part of an answer. It is idempotent. It is refused if the message
-	// is gone.
+	// Finish turns the message into a part of an answer. It is idempotent. The outcome is Refused if the
+	// message is gone.
 	Finish(ctx context.Context, to Address, id string, part Part) error
 }
 
@@ -56,8 +57,8 @@ type Previewer interface {
 // it.
 type Acknowledger interface {
 	// Acknowledge adds the reaction to a message, or removes it; it is idempotent. Errors are
-	// *[SendError]. No caller waits for it: if it would take the rate of an answer, it returns the
-	// outcome Later at once and does nothing.
+	// *[SendError]. No caller waits for it: if it would use the rate that an answer needs, it returns
+	// the outcome Later at once and does nothing.
 	Acknowledge(ctx context.Context, chat Chat, id string, on bool) error
 }
 
@@ -69,30 +70,31 @@ type TypingIndicator interface {
 
 // WaitIndicator is a platform that can show that a turn waits for a user's decision.
 type WaitIndicator interface {
-	// SetWaiting shows that in a chat, or clears it. It is best effort and does not block.
+	// SetWaiting shows in a chat that a turn waits, or clears that. It is best effort and does not
+	// block.
 	SetWaiting(ctx context.Context, chat Chat, on bool)
 }
 
 // FileFetcher is a platform whose messages can carry files.
 type FileFetcher interface {
-	// FetchFile writes the file to w. It returns [ErrTooLarge] if the platform does not hand out files
-	// of this size.
+	// FetchFile writes the file to w. It returns [ErrTooLarge] if the platform does not serve files of
+	// this size.
 	FetchFile(ctx context.Context, a Attachment, w io.Writer) error
 }
 
-// FileSender is a platform that can send files. On others a line names them.
+// FileSender is a platform that can send files. On other platforms a line names them.
 type FileSender interface {
 	// MaxFile returns the size limit of a file, in bytes.
 	MaxFile() int64
-	// SendFile sends a file as a message of its own and returns the platform's id of it. Errors are as
-	// for [Platform.Send]. A refused file is not tried again; a line replaces it.
+	// SendFile sends a file as a message of its own and returns the platform's id of the message. Errors
+	// are as for [Platform.Send]. A refused file is not retried; a line replaces it.
 	SendFile(ctx context.Context, to Address, file OutFile) (string, error)
 }
 
 // ThreadReader is a platform that can read a thread.
 type ThreadReader interface {
-	// ReadThread returns the messages of m's thread before m, and after the message with the id after
-	// unless that is empty: the last limit messages, the oldest first.
+	// ReadThread returns the messages of m's thread before m: the last limit messages, the oldest first.
+	// Unless after is empty, it returns only messages after the one with that id.
 	ReadThread(ctx context.Context, m Message, after string, limit int) ([]Quoted, error)
 }
 
@@ -102,7 +104,7 @@ type UserNamer interface {
 	UserName(ctx context.Context, user string) string
 }
 
-// UserIDChecker is a platform whose user ids have a form of their own.
+// UserIDChecker is a platform whose user ids have a recognizable form.
 type UserIDChecker interface {
 	// IsUserID reports whether id has the form of [Message.User].
 	IsUserID(id string) bool
@@ -118,7 +120,7 @@ type AdminChecker interface {
 // CommandLister is a platform that shows a list of the bot's commands.
 type CommandLister interface {
 	// ListCommands shows these commands, in this order, in place of those shown before. Commands for
-	// administrators are shown only to them: admins are their ids.
+	// administrators are shown only to the users whose ids are in admins.
 	ListCommands(ctx context.Context, commands []CommandInfo, admins []string) error
 }
 
@@ -128,43 +130,43 @@ type CommandPrefixer interface {
 	CommandPrefix() string
 }
 
-// ExclusiveReceiver is a platform from which one process at a time may receive, because its service
-// delivers each update to only one. On the others every process calls [Platform.Run].
+// ExclusiveReceiver is a platform from which only one process at a time may receive, because its service
+// delivers each update only once. On other platforms every process calls [Platform.Run].
 type ExclusiveReceiver interface {
-	// ReceivesExclusively reports whether only one process at a time may call [Platform.Run]. It does
-	// not change.
+	// ReceivesExclusively reports whether only one process at a time may call [Platform.Run]. The result
+	// does not change.
 	ReceivesExclusively() bool
 }
 
-// Pinger is a platform with a harmless call that shows whether the platform works. Without one, a send
-// has to find out.
+// Pinger is a platform with a harmless call that shows whether the platform works. On other platforms
+// only a send shows it.
 type Pinger interface {
 	// Ping returns nil if the platform works.
 	Ping(ctx context.Context) error
 }
 
-// HealthReporter is a platform that reports whether it receives.
+// HealthReporter is a platform that reports whether it receives messages.
 type HealthReporter interface {
-	// Health returns nil, or what is wrong in words for the operator.
+	// Health returns nil if the platform receives, or an error with a description for the operator.
 	Health() error
 }
 
-// AmbientInbox is an [Inbox] that may want messages that are not addressed to the bot.
+// AmbientInbox is an [Inbox] that may accept messages that are not addressed to the bot.
 type AmbientInbox interface {
 	// WantsAmbient reports whether messages of [KindAmbient] are wanted from a chat.
 	WantsAmbient(chat Chat) bool
 }
 
-// CommandInbox is an [Inbox] that knows its commands, for platforms without a slash.
+// CommandInbox is an [Inbox] that knows its commands, for platforms without slash commands.
 type CommandInbox interface {
-	// Command returns the command with a name, including hidden ones; false if there is none
-	// that users type.
+	// Command returns the command with a name, including hidden ones; false if there is none that users
+	// can type.
 	Command(name string) (CommandInfo, bool)
 }
 
 // Welcomer is an [Inbox] that introduces the bot before a user asks.
 type Welcomer interface {
-	// Welcome returns what a user sees on opening the chat with the bot. m holds only the user and the
-	// chat.
+	// Welcome returns what a user sees on opening the chat with the bot. Only the user and the chat of m
+	// are set.
 	Welcome(ctx context.Context, m Message) (Welcome, error)
 }

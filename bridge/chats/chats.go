@@ -15,8 +15,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Chat is where users talk to the bot, and the address of an answer. It is a comparable value that is
-// stored with each job and never looked up later.
+// Chat is a place where users talk to the bot, and the address of an answer. It is a comparable value
+// that is stored with each job and never looked up later.
 type Chat struct {
 	// Platform is the name of the platform: telegram, slack.
 	Platform string `json:"platform"`
@@ -59,7 +59,7 @@ const (
 	KindEdit Kind = "edit"
 	// KindPress is the press of a button under one of the bot's messages.
 	KindPress Kind = "press"
-	// KindAmbient is a message, or its edit, that is not addressed to the bot, in a chat where an
+	// KindAmbient is a message, or an edit of one, that is not addressed to the bot, in a chat where an
 	// [AmbientInbox] wants it. It gets no answer.
 	KindAmbient Kind = "heard"
 	// KindFeedback is a user's rating of one of the bot's messages; see [NewFeedback]. It gets no
@@ -67,8 +67,8 @@ const (
 	KindFeedback Kind = "feedback"
 )
 
-// Message is an event that a platform delivers: an action of a user addressed to the bot. Platforms
-// drop what is not for the bot, strip its mention and decode entities.
+// Message is an event that a platform delivers: an action of a user that is addressed to the bot.
+// Platforms drop everything else, strip the mention of the bot, and decode entities.
 type Message struct {
 	Chat Chat `json:"chat"`
 	// ID is the platform's id of the message, unique within Chat.Platform and
@@ -76,21 +76,21 @@ type Message struct {
 	// the same one is dropped.
 	ID   string `json:"id"`
 	Kind Kind   `json:"kind"`
-	// User is the sender: the platform's id without colons or slashes, and a display name. The id of a
-	// user of another workspace, on platforms that have them, is followed by "@" and the id of that
-	// workspace.
+	// User is the platform's id of the sender, without colons or slashes, and UserName a display name.
+	// The id of a user from another workspace, on platforms that have them, is followed by "@" and the
+	// id of that workspace.
 	User     string `json:"user"`
 	UserName string `json:"user_name,omitempty"`
 	// Direct is true in a chat with this user alone.
 	Direct bool `json:"direct,omitempty"`
-	// Opener is the user who began the thread, if the platform knows: that user may clear it.
+	// Opener is the user who began the thread, if the platform knows. That user may clear it.
 	Opener string `json:"opener,omitempty"`
-	// Text is the text; of a press, the [Button.Data] that the platform sent back, which any user can
-	// forge.
+	// Text is the text of the message. For a press it is the [Button.Data] that the platform sent back,
+	// which any user can forge.
 	Text string `json:"text,omitempty"`
-	// On is the platform's id of the message whose button was pressed; of a text that a button sends,
-	// the message it is about.
-	On string `json:"on,omitempty"`
+	// TargetID is the platform's id of the message whose button was pressed. For a text that a button
+	// sends, it is the message that the text is about.
+	TargetID string `json:"on,omitempty"`
 	// Files came with the message; they are fetched when the turn begins.
 	Files []Attachment `json:"files,omitempty"`
 	// Skipped says, in words for the user, which parts of the message could not be read (a voice note,
@@ -98,14 +98,14 @@ type Message struct {
 	Skipped []string `json:"skipped,omitempty"`
 	// Quoted are the messages that this one refers to. Text does not repeat them.
 	Quoted []Quoted `json:"quoted,omitempty"`
-	// Inside says that the message is in a thread that others began, Called that it mentions the bot: a
-	// [ThreadReader] can read what came before.
-	Inside bool `json:"inside,omitempty"`
-	Called bool `json:"called,omitempty"`
-	// Group, if not empty, is the same for all messages that the sender sent as one: the pictures of an
-	// album.
+	// InThread is set if the message is in a thread that others began, MentionsBot if it mentions the
+	// bot. A [ThreadReader] can then read the earlier messages.
+	InThread    bool `json:"inside,omitempty"`
+	MentionsBot bool `json:"called,omitempty"`
+	// Group, if not empty, is the same for all messages that the sender sent as one, such as the
+	// pictures of an album.
 	Group string `json:"group,omitempty"`
-	// Cut says that the sender's client may have cut the text here and sends the rest as the next
+	// Cut says whether the sender's client may have split the text here and sends the rest as the next
 	// message.
 	Cut Cut `json:"cut,omitempty"`
 	// Time is when it was sent, by the platform's clock.
@@ -119,15 +119,15 @@ type Cut string
 const (
 	// CutNowhere: the text is complete.
 	CutNowhere Cut = ""
-	// CutBetween: if it was cut, then between two words.
+	// CutBetween: if the text was cut, it was cut between two words.
 	CutBetween Cut = "between"
-	// CutWithin: it has the maximum length of a message, so it was cut there, perhaps in a word.
+	// CutWithin: it has the maximum length of a message, so it was cut there, perhaps within a word.
 	CutWithin Cut = "within"
 )
 
-// Attachment is a file of a message that can be fetched from the platform.
+// Attachment is a file in a message that can be fetched from the platform.
 type Attachment struct {
-	// Ref is the platform's reference to fetch it.
+	// Ref is the platform's reference for fetching it.
 	Ref string `json:"ref"`
 	// Name is the file name as the sender gave it; it may be empty or hostile.
 	Name string `json:"name,omitempty"`
@@ -138,14 +138,15 @@ type Attachment struct {
 	Sound Sound `json:"sound,omitzero"`
 }
 
-// Inbox takes what platforms receive. The bridge implements it.
+// Inbox takes the events that platforms receive. The bridge implements it.
 type Inbox interface {
-	// Accept returns nil once every message is on disk (or was known already, or needs no answer): only
-	// then may the platform confirm them. Messages of one chat are answered in the order given. After
+	// Accept returns nil once every message is on disk, was known already, or needs no answer. Only then
+	// may the platform confirm the messages. Messages of one chat are answered in the order given. After
 	// an error none of them may be confirmed; delivering them again is harmless.
 	Accept(ctx context.Context, messages ...Message) error
-	// Moved reports that a chat has a new id, with all its threads (a Telegram group that became a
-	// supergroup). It returns nil once that is on disk; it takes effect when no turn runs there.
+	// Moved reports that a chat and all its threads have a new id, such as a Telegram group that became
+	// a supergroup. It returns nil once the move is on disk. The move takes effect when no turn runs
+	// there.
 	Moved(ctx context.Context, from, to Chat) error
 }
 
@@ -153,41 +154,40 @@ type Inbox interface {
 type Platform interface {
 	// Name returns the Chat.Platform of its chats.
 	Name() string
-	// Run receives messages and gives them to in until ctx ends; then it returns nil once everything it
-	// started has ended. It survives outages by itself; it returns an error only if retrying is useless
-	// (a wrong token).
+	// Run receives messages and passes them to in until ctx ends. It returns nil once everything that it
+	// started has ended. It recovers from outages; it returns an error only if retrying is useless, for
+	// example because a token is wrong.
 	Run(ctx context.Context, in Inbox) error
-	// Render turns an answer in Markdown into the parts to send, each within the
-	// platform's limits with room left for [RepeatNotice].
+	// Render turns an answer in Markdown into the parts to send, each within the platform's limits and
+	// with room for [RepeatNotice].
 	Render(markdown string) []Part
-	// Send sends one part and returns the platform's id of the new message. Errors are
-	// *[SendError].
+	// Send sends one part and returns the platform's id of the new message. Errors are *[SendError].
 	Send(ctx context.Context, to Address, part Part) (string, error)
 }
 
 // Address is the destination of a part.
 type Address struct {
 	Chat Chat
-	// ReplyTo is the message that the part replies to, if it should show that; empty in direct chats.
+	// ReplyTo is the message to which the part is shown as a reply; empty in direct chats.
 	ReplyTo string
 }
 
 // Part is a piece of an answer, rendered for its platform. The texts of an answer come first, then the
-// files that tools made for it, in the order of their results.
+// files that tools made for it, in the order of the tools' results.
 type Part struct {
 	// Text is in the platform's own format.
 	Text string `json:"text"`
-	// Plain is the same without formatting, for when the platform refuses Text.
+	// Plain is the same text without formatting, for when the platform refuses Text.
 	Plain string `json:"plain,omitempty"`
-	// Layout, on platforms that have layouts, holds Text with formatting that a text cannot show.
-	// Render makes it, and only the platform reads it.
+	// Layout, on platforms that have layouts, holds Text with formatting that a plain text cannot show.
+	// Render sets it, and only the platform reads it.
 	Layout json.RawMessage `json:"layout,omitempty"`
 	// Repeat asks the platform to show [RepeatNotice] with the part.
 	Repeat bool `json:"repeat,omitempty"`
 	// Note is a line below the text: plain, at most 80 characters.
 	Note string `json:"note,omitempty"`
-	// FeedbackButtons asks a platform that has feedback buttons of its own to show them below this end
-	// of the answer; presses come back as [NewFeedback].
+	// FeedbackButtons asks a platform that has its own feedback buttons to show them below this part,
+	// the end of the answer. Presses come back as [NewFeedback].
 	FeedbackButtons bool `json:"judge,omitempty"`
 	// Buttons are below the text, in rows. Only an [Editor] gets parts with buttons.
 	Buttons [][]Button `json:"buttons,omitempty"`
@@ -205,8 +205,8 @@ type Button struct {
 	Data string `json:"data"`
 	// Style is the look of the button, if the platform has styles.
 	Style ButtonStyle `json:"style,omitempty"`
-	// URL, unless empty, is an https address that the button opens. Whether that also counts as a press
-	// depends on the platform.
+	// URL, unless empty, is an https address that the button opens. Whether opening it also counts as a
+	// press depends on the platform.
 	URL string `json:"url,omitempty"`
 }
 
@@ -220,8 +220,8 @@ const (
 	StyleDanger  ButtonStyle = "danger"
 )
 
-// RepeatNotice marks a part that may have been delivered before: the platform's answer to the first
-// attempt was lost. Plain text, at most 80 characters.
+// RepeatNotice marks a part that may have been delivered before, because the platform's response to the
+// first attempt was lost. It is plain text of at most 80 characters.
 const RepeatNotice = "↻ Possible repeat: the connection broke while this was being sent."
 
 // OutFile is a file on its way to a chat.
@@ -239,7 +239,7 @@ type OutFile struct {
 }
 
 // ErrTooLarge is returned by [FileFetcher.FetchFile].
-var ErrTooLarge = errors.New("chats: the file is larger than the platform hands out")
+var ErrTooLarge = errors.New("chats: the file is larger than the platform serves")
 
 // CommandInfo describes a command for the platform's list.
 type CommandInfo struct {
@@ -247,11 +247,11 @@ type CommandInfo struct {
 	Name string
 	// Description is one short line.
 	Description string
-	// Admin says that only administrators see it.
+	// Admin is set if only administrators see the command.
 	Admin bool
-	// OfThread says that it is about one conversation: where these are threads, it has to be
-	// given in the thread that is meant.
-	OfThread bool
+	// NeedsThread is set if the command is about one conversation. Where conversations are threads, it
+	// has to be given in the thread.
+	NeedsThread bool
 }
 
 // Outcome is the outcome of a failed send.
@@ -259,12 +259,13 @@ type Outcome int
 
 // The outcomes of a failed send.
 const (
-	// Unknown: it may have arrived. The response was lost, or the platform had an internal error and
-	// does not say what it did.
+	// Unknown: the message may have arrived. The response was lost, or the platform had an internal
+	// error and does not say whether it sent the message.
 	Unknown Outcome = iota
-	// Later: it has not arrived and can be retried, not before RetryAfter.
+	// Later: the message has not arrived. The send can be retried, but not before RetryAfter.
 	Later
-	// Refused: it has not arrived and never will (blocked, chat gone).
+	// Refused: the message has not arrived and never will, for example because the bot is blocked or the
+	// chat is gone.
 	Refused
 )
 
@@ -273,15 +274,15 @@ type SendError struct {
 	Outcome Outcome
 	// RetryAfter is the pause that the platform asks for; 0 leaves it to the caller.
 	RetryAfter time.Duration
-	// Outage says that the platform is down or unreachable, so that no other send would succeed. An
-	// Unknown outcome always counts as one.
+	// Outage is set if the platform is down or unreachable, so that no other send would succeed. An
+	// Unknown outcome always counts as an outage.
 	Outage bool
-	// Stands says that the message to be edited still exists unchanged, and cannot be edited any more
-	// (with Refused).
-	Stands bool
-	// MovedTo is the new id of the chat if the platform says it moved (with Later).
+	// MessageRemains is set, with Refused, if the message to be edited still exists unchanged but can no
+	// longer be edited.
+	MessageRemains bool
+	// MovedTo is the new id of the chat if the platform reports that it has moved (with Later).
 	MovedTo string
-	// Err is the cause, without secrets.
+	// Err is the cause. It contains no secrets.
 	Err error
 }
 
@@ -296,20 +297,20 @@ func (e *SendError) Error() string {
 // Unwrap returns the cause.
 func (e *SendError) Unwrap() error { return e.Err }
 
-// By returns the author of a message, as platform:id.
-func (m Message) By() string { return m.Chat.Platform + ":" + m.User }
+// SenderID returns the sender of a message, as platform:id.
+func (m Message) SenderID() string { return m.Chat.Platform + ":" + m.User }
 
 // ReplyTarget returns the platform's id of the message that an answer replies to.
-func (m Message) ReplyTarget() string { return cmp.Or(m.On, m.ID) }
+func (m Message) ReplyTarget() string { return cmp.Or(m.TargetID, m.ID) }
 
-// Owner returns the owner of the memory, files and history that a message may reach: the user in a
-// direct chat, the chat (with all its threads) in a shared one.
+// Owner returns the owner of the memory, files and history that a message can access: the user in a
+// direct chat, the chat with all its threads in a shared one.
 func (m Message) Owner() string {
 	if m.Direct {
-		return m.By()
+		return m.SenderID()
 	}
 	return Chat{Platform: m.Chat.Platform, ID: m.Chat.ID}.String()
 }
 
-// MaxFile bounds a file that is fetched from a chat, in bytes (Telegram hands out 20 MB, Slack more).
+// MaxFile bounds a file that is fetched from a chat, in bytes (Telegram serves 20 MB, Slack more).
 const MaxFile = 100 << 20

@@ -2,21 +2,21 @@ package chats
 
 import "time"
 
-// Feedback is a user's new rating of one of the bot's messages, or its withdrawal: the text of a
-// message of [KindFeedback].
+// Feedback is a user's new rating of one of the bot's messages, or the withdrawal of one. It is the text
+// of a message of [KindFeedback].
 type Feedback string
 
 // Values of [Feedback].
 const (
-	Good    Feedback = "good"
-	Bad     Feedback = "bad"
-	NotGood Feedback = "not good"
-	NotBad  Feedback = "not bad"
+	FeedbackGood    Feedback = "good"
+	FeedbackBad     Feedback = "bad"
+	FeedbackNotGood Feedback = "not good"
+	FeedbackNotBad  Feedback = "not bad"
 )
 
 // NewFeedback returns the message with which a platform reports a user's rating of the message with the
-// id on, and its time. Platforms need not know whose message that is, nor its thread; a repetition does
-// no harm.
+// id on, given at the time at. Platforms need not know whether the bot wrote that message, nor its
+// thread. Repeating a report is harmless.
 func NewFeedback(chat Chat, on, user string, what Feedback, at time.Time) Message {
-	return Message{Chat: chat, ID: on, Kind: KindFeedback, User: user, On: on, Text: string(what), Time: at}
+	return Message{Chat: chat, ID: on, Kind: KindFeedback, User: user, TargetID: on, Text: string(what), Time: at}
 }

@@ -7,59 +7,60 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Pointing is how a message refers to an earlier one.
-type Pointing string
+// ReferenceKind is how a message refers to an earlier one.
+type ReferenceKind string
 
-// Values of [Pointing].
+// Values of [ReferenceKind].
 const (
-	// PointReply: the message replies to it.
-	PointReply Pointing = "reply"
-	// PointForward: the sender forwards it, with or without words of their own.
-	PointForward Pointing = "forward"
-	// PointLink: the message links to it, and the platform shows it.
-	PointLink Pointing = "link"
-	// PointThread: it precedes the message in its thread.
-	PointThread Pointing = "thread"
-	// PointHeard: it was said in the chat before the message, not addressed to the bot.
-	PointHeard Pointing = "heard"
+	// RefReply: the message replies to the quoted one.
+	RefReply ReferenceKind = "reply"
+	// RefForward: the sender forwards it, with or without words of their own.
+	RefForward ReferenceKind = "forward"
+	// RefLink: the message links to it, and the platform shows it.
+	RefLink ReferenceKind = "link"
+	// RefThread: it precedes the message in its thread.
+	RefThread ReferenceKind = "thread"
+	// RefAmbient: it was written in the chat before the message and was not addressed to the bot.
+	RefAmbient ReferenceKind = "heard"
 )
 
-// Quoted is a message that another one refers to. Its author may be a user who may not talk to the bot:
-// it is never a command, and requests nothing.
+// Quoted is a message to which another one refers. Its author may be a user who may not talk to the bot,
+// so it is never treated as a command or a request.
 type Quoted struct {
-	How Pointing `json:"how"`
-	// ID is the platform's id of it, if it is a message of the same chat.
+	Kind ReferenceKind `json:"how"`
+	// ID is the platform's id of the quoted message, if that is in the same chat.
 	ID string `json:"id,omitempty"`
-	// By is the name of its author, if the platform gives it, From the name of the chat that it comes
-	// from, if that is another one. Users can choose any name.
+	// By is the name of its author, if the platform provides it. From is the name of the chat that it
+	// comes from, if that is another one. Users can choose any name.
 	By   string `json:"by,omitempty"`
 	From string `json:"from,omitempty"`
-	// Own says that the bot wrote it.
-	Own bool `json:"own,omitempty"`
-	// Addressed says that a [ThreadReader] returned a message that the bot receives on its own as well.
+	// FromBot is set if the bot wrote it.
+	FromBot bool `json:"own,omitempty"`
+	// Addressed is set if a [ThreadReader] returned a message that the bot also receives by itself.
 	Addressed bool `json:"-"`
-	// Part says that Text is a passage of it that the sender selected.
-	Part bool   `json:"part,omitempty"`
-	Text string `json:"text,omitempty"`
+	// Partial is set if Text is only a passage that the sender selected.
+	Partial bool   `json:"part,omitempty"`
+	Text    string `json:"text,omitempty"`
 	// Files and Skipped are as in [Message].
 	Files   []Attachment `json:"files,omitempty"`
 	Skipped []string     `json:"skipped,omitempty"`
-	// Time is when it was written; zero if the platform does not say.
+	// Time is when it was written; zero if unknown.
 	Time time.Time `json:"time,omitzero"`
 }
 
-// Bounds of what is kept of quoted messages.
+// Bounds of quoted messages.
 const (
-	// MaxQuoted bounds their number, MaxQuotedFiles the files of all.
+	// MaxQuoted bounds the quoted messages of one message, MaxQuotedFiles their files in total.
 	MaxQuoted      = 10
 	MaxQuotedFiles = 10
-	// MaxQuotedText bounds the text of one, and its names, in characters.
+	// MaxQuotedText bounds the text of a quoted message, in characters.
 	MaxQuotedText = 4096
 	maxQuotedName = 256
 )
 
-// Bound returns the quoted messages within the bounds: platforms call it before they deliver.
-func Bound(list []Quoted) []Quoted {
+// LimitQuotes returns the quoted messages within the bounds. Platforms call it before they deliver a
+// message.
+func LimitQuotes(list []Quoted) []Quoted {
 	list = list[:min(len(list), MaxQuoted)]
 	files := 0
 	for i := range list {
@@ -76,21 +77,21 @@ func Bound(list []Quoted) []Quoted {
 	return list
 }
 
-// Join merges the quotes of two pieces of one message: each picture of an album repeats the message
-// that the album replies to.
-func Join(list, more []Quoted) []Quoted {
+// MergeQuotes merges the quotes of two pieces of one message: each picture of an album repeats the
+// message to which the album replies.
+func MergeQuotes(list, more []Quoted) []Quoted {
 	list = slices.Clone(list)
 	for _, q := range more {
-		if q.ID == "" || !slices.ContainsFunc(list, func(known Quoted) bool { return known.How == q.How && known.ID == q.ID }) {
+		if q.ID == "" || !slices.ContainsFunc(list, func(known Quoted) bool { return known.Kind == q.Kind && known.ID == q.ID }) {
 			list = append(list, q)
 		}
 	}
-	return Bound(list)
+	return LimitQuotes(list)
 }
 
-// Forwards reports whether a message only forwards, without words of its own.
-func (m *Message) Forwards() bool {
-	isForward := func(q Quoted) bool { return q.How == PointForward }
+// IsForward reports whether a message only forwards others, without words of its own.
+func (m *Message) IsForward() bool {
+	isForward := func(q Quoted) bool { return q.Kind == RefForward }
 	return m.Kind == KindText && m.Text == "" && len(m.Files) == 0 && slices.ContainsFunc(m.Quoted, isForward)
 }
 

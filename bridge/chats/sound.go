@@ -15,8 +15,8 @@ type SoundKind string
 
 // Values of [SoundKind].
 const (
-	// SoundSpoken was recorded in the chat: a voice note, a round video, an audio clip. It is useless
-	// without its transcript.
+	// SoundSpoken was recorded in the chat: a voice note, a round video, or an audio clip. It is useless
+	// without a transcript.
 	SoundSpoken SoundKind = "spoken"
 	// SoundFile is an audio file, such as a song or a podcast.
 	SoundFile SoundKind = "file"

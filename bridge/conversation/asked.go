@@ -15,46 +15,46 @@ import (
 	"oneclaw/storage"
 )
 
-// askedPrefix begins the keys of an index: by user, the conversations of shared chats in which the user
+// askedPrefix begins the keys of an index by user: the conversations of shared chats in which the user
 // has asked something.
 const askedPrefix = "asked/"
 
-// Asked is a conversation of a shared chat in which a user has asked something.
-type Asked struct {
+// Participation is a conversation of a shared chat in which a user has asked something.
+type Participation struct {
 	Chat chats.Chat `json:"chat"`
 	Log  string     `json:"log"`
-	// Task says that it is the conversation of a task.
+	// Task is set for the conversation of a task.
 	Task bool   `json:"task,omitempty"`
 	By   string `json:"-"`
 }
 
 func askedKey(by, log string) string { return askedPrefix + by + "/" + log }
 
-// NoteAuthor records, with the question of a turn in a shared chat, who asked, unless earlier messages
-// show that this is recorded.
+// NoteAuthor stages a record of who asked, to be written with the question of a turn in a shared chat,
+// unless earlier messages show that there is one already.
 func (h *History) NoteAuthor(j *queue.Job) {
-	h.asked = nil
-	by := j.Message.By()
-	if len(askedKey(by, h.Log)) > storage.MaxKey || slices.ContainsFunc(h.Messages, func(m agent.Message) bool { return m.By == by }) {
+	h.authorOps = nil
+	by := j.Message.SenderID()
+	if len(askedKey(by, h.Log)) > storage.MaxKey || slices.ContainsFunc(h.Messages, func(m agent.Message) bool { return m.AuthorKey == by }) {
 		return
 	}
-	data, _ := json.Marshal(Asked{Chat: j.Message.Chat, Log: h.Log, Task: j.Message.Kind == receipts.KindTask}) // never fails
-	h.asked = []storage.Op{storage.Put(askedKey(by, h.Log), data, storage.Any)}                                 // the key is all that is read
+	data, _ := json.Marshal(Participation{Chat: j.Message.Chat, Log: h.Log, Task: j.Message.Kind == receipts.KindTask}) // never fails
+	h.authorOps = []storage.Op{storage.Put(askedKey(by, h.Log), data, storage.Any)}                                     // only the key is read
 }
 
-// AskedBy yields the conversations of shared chats in which a user, platform:id, has asked something;
-// those of all users if by is empty.
-func AskedBy(ctx context.Context, kv storage.KV, by string) iter.Seq2[Asked, error] {
-	return func(yield func(Asked, error) bool) {
+// AskedBy yields the conversations of shared chats in which a user, platform:id, has asked something; if
+// by is empty, those of all users.
+func AskedBy(ctx context.Context, kv storage.KV, by string) iter.Seq2[Participation, error] {
+	return func(yield func(Participation, error) bool) {
 		prefix := askedPrefix
 		if by != "" {
 			prefix = askedKey(by, "")
 		}
 		for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
-			var a Asked
+			var a Participation
 			switch {
 			case err != nil:
-				err = fmt.Errorf("list where %s has asked: %w", by, err)
+				err = fmt.Errorf("list the conversations in which %s has asked: %w", by, err)
 			case json.Unmarshal(entry.Value, &a) != nil:
 				continue
 			}
@@ -66,16 +66,16 @@ func AskedBy(ctx context.Context, kv storage.KV, by string) iter.Seq2[Asked, err
 	}
 }
 
-// Remove removes it from the index.
-func (a Asked) Remove(ctx context.Context, kv storage.KV) error {
+// Remove removes the entry from the index.
+func (a Participation) Remove(ctx context.Context, kv storage.KV) error {
 	if err := kv.Delete(ctx, askedKey(a.By, a.Log), storage.Any); err != nil {
-		return fmt.Errorf("forget who asked in %s: %w", a.Log, err)
+		return fmt.Errorf("remove %s from the index of users who asked: %w", a.Log, err)
 	}
 	return nil
 }
 
-// TurnsBy yields the turns of a conversation of a shared chat that a user, platform:id, has begun. It
-// skips damaged records and summaries, which also tell of others.
+// TurnsBy yields the turns that a user, platform:id, has begun in a conversation of a shared chat. It
+// skips damaged records and summaries, which also cover the turns of others.
 func TurnsBy(ctx context.Context, store storage.Log, log, by string) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		theirs := false
@@ -84,7 +84,7 @@ func TurnsBy(ctx context.Context, store storage.Log, log, by string) iter.Seq2[a
 				continue
 			}
 			if err == nil && m.BeginsTurn() {
-				theirs = m.By == by
+				theirs = m.AuthorKey == by
 			}
 			if (theirs || err != nil) && !yield(m, err) {
 				return
@@ -93,8 +93,8 @@ func TurnsBy(ctx context.Context, store storage.Log, log, by string) iter.Seq2[a
 	}
 }
 
-// ForgetAsked deletes index entries of conversations that have not begun or hold no text any more.
-func ForgetAsked(ctx context.Context, store storage.Store) error {
+// PruneAsked deletes the index entries of conversations that have not begun or no longer hold any text.
+func PruneAsked(ctx context.Context, store storage.Store) error {
 	for a, err := range AskedBy(ctx, store, "") {
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func ForgetAsked(ctx context.Context, store storage.Store) error {
 		said := false
 		for _, err := range Records(ctx, store, a.Log, storage.Query{}) {
 			if err != nil {
-				return fmt.Errorf("look for what is left of %s: %w", a.Log, err)
+				return fmt.Errorf("look for the records left in %s: %w", a.Log, err)
 			}
 			said = true
 			break

@@ -12,40 +12,40 @@ import (
 	"oneclaw/storage"
 )
 
-// begunPrefix begins the keys of an index: conversations by their start, the newest first.
+// begunPrefix begins the keys of an index of conversations by their start, the newest first.
 const begunPrefix = "begun/"
 
-// atOnce is how many conversations are read at once: a page of a list, and one more.
-const atOnce = 51
+// indexPageSize is how many conversations are read at a time: a page of a list, and one more.
+const indexPageSize = 51
 
-// IndexKey returns the conversation's key in the index, from which [Begun] can continue.
+// IndexKey returns the conversation's key in the index, after which [ByStart] can continue.
 func (c Conversation) IndexKey() string {
-	return fmt.Sprintf("%s%019d/%s", begunPrefix, math.MaxInt64-c.Begun.UnixNano(), strings.TrimPrefix(conversationKey(c.Owner, c.Log()), ConversationPrefix))
+	return fmt.Sprintf("%s%019d/%s", begunPrefix, math.MaxInt64-c.StartedAt.UnixNano(), strings.TrimPrefix(conversationKey(c.Owner, c.Log()), ConversationPrefix))
 }
 
-// begun returns the write of the index entry; none if its key would be too long. Any revision: the key
-// is all that is read.
-func (c Conversation) begun() []storage.Op {
+// indexOps returns the write of the index entry; none if its key would be too long. It accepts any
+// revision, because only the key is read.
+func (c Conversation) indexOps() []storage.Op {
 	if len(c.IndexKey()) > storage.MaxKey {
 		return nil
 	}
 	return []storage.Op{storage.Put(c.IndexKey(), nil, storage.Any)}
 }
 
-// Begun yields the conversations, the newest first, after a key of the index; empty for all. It skips
-// conversations that are no longer listed.
-func Begun(ctx context.Context, kv storage.KV, after string) iter.Seq2[Conversation, error] {
+// ByStart yields the conversations, the newest first, after a key of the index; all of them if the key
+// is empty. It skips conversations that are no longer listed.
+func ByStart(ctx context.Context, kv storage.KV, after string) iter.Seq2[Conversation, error] {
 	return func(yield func(Conversation, error) bool) {
 		for more := true; more; {
-			places := make([]string, 0, atOnce)
-			for entry, err := range kv.List(ctx, storage.Range{Prefix: begunPrefix, After: after, Limit: atOnce}) {
+			places := make([]string, 0, indexPageSize)
+			for entry, err := range kv.List(ctx, storage.Range{Prefix: begunPrefix, After: after, Limit: indexPageSize}) {
 				if err != nil {
 					yield(Conversation{}, fmt.Errorf("list conversations: %w", err))
 					return
 				}
 				places, after = append(places, entry.Key), entry.Key
 			}
-			more = len(places) == atOnce
+			more = len(places) == indexPageSize
 			all, err := conversationsAt(ctx, kv, places)
 			for _, c := range all {
 				if !yield(c, nil) {
@@ -60,7 +60,7 @@ func Begun(ctx context.Context, kv storage.KV, after string) iter.Seq2[Conversat
 	}
 }
 
-// conversationsAt returns the conversations at some keys of the index, in their order.
+// conversationsAt returns the conversations for some keys of the index, in their order.
 func conversationsAt(ctx context.Context, kv storage.KV, places []string) (all []Conversation, err error) {
 	keys := make([]string, len(places))
 	for i, place := range places {
@@ -80,7 +80,7 @@ func conversationsAt(ctx context.Context, kv storage.KV, places []string) (all [
 	return all, nil
 }
 
-func conversationAt(ctx context.Context, kv storage.KV, key string) (c Conversation, err error) {
+func readConversation(ctx context.Context, kv storage.KV, key string) (c Conversation, err error) {
 	entry, err := kv.Get(ctx, key)
 	if err != nil {
 		return c, fmt.Errorf("find %s: %w", key, err)
@@ -91,10 +91,10 @@ func conversationAt(ctx context.Context, kv storage.KV, key string) (c Conversat
 	return c, nil
 }
 
-// Remove removes a conversation from the lists, if its entry in its owner's list has a revision.
+// Remove removes a conversation from the lists, if its entry in its owner's list has the revision rev.
 func (c Conversation) Remove(ctx context.Context, store storage.Store, rev storage.Revision) error {
 	ops := []storage.Op{storage.Delete(conversationKey(c.Owner, c.Log()), rev)}
-	for _, listed := range c.begun() {
+	for _, listed := range c.indexOps() {
 		ops = append(ops, storage.Delete(listed.Key, storage.Any))
 	}
 	if c.By != "" {
@@ -107,9 +107,9 @@ func (c Conversation) Remove(ctx context.Context, store storage.Store, rev stora
 	return nil
 }
 
-// Owned yields the conversations of an owner in the order of their logs, after one of these; empty for
-// all.
-func Owned(ctx context.Context, kv storage.KV, owner, after string) iter.Seq2[Conversation, error] {
+// ByOwner yields the conversations of an owner, in the order of their logs, after one of these; all of
+// them if it is empty.
+func ByOwner(ctx context.Context, kv storage.KV, owner, after string) iter.Seq2[Conversation, error] {
 	return func(yield func(Conversation, error) bool) {
 		r := storage.Range{Prefix: conversationKey(owner, "")}
 		if after != "" {

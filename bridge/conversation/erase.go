@@ -13,18 +13,18 @@ import (
 	"oneclaw/storage"
 )
 
-// untitled replaces an erased title.
-const untitled = "…"
+// erasedTitle replaces an erased title.
+const erasedTitle = "…"
 
-// erasedAtOnce bounds how many records one write erases.
-const erasedAtOnce = 500
+// eraseBatch bounds how many records one write erases.
+const eraseBatch = 500
 
-// EraseBy erases what a user, platform:id, has asked in a conversation, which is listed under owners:
-// the turns that begin with a message of the user, and the summaries that may cover them. No process
-// may answer there meanwhile.
+// EraseBy erases what a user, platform:id, has asked in a conversation that is listed under owners: the
+// turns that begin with a message from the user, and the summaries that may cover them. No process may
+// answer in the conversation at the same time.
 func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ...string) error {
 	for record, err := range Records(ctx, store, log, storage.Query{Limit: 1}) {
-		if m, broken := Decode(log, record); err == nil && broken == nil && m.By == by {
+		if m, broken := Decode(log, record); err == nil && broken == nil && m.AuthorKey == by {
 			for _, owner := range owners {
 				err = errors.Join(err, eraseTitle(ctx, store, owner, log))
 			}
@@ -36,7 +36,7 @@ func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ..
 	gone := false
 	_, err := erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
 		if m.BeginsTurn() {
-			gone = m.By == by
+			gone = m.AuthorKey == by
 		}
 		return gone, true
 	})
@@ -51,17 +51,17 @@ func eraseTitle(ctx context.Context, kv storage.KV, owner, log string) error {
 		err = queue.Decode(entry, &c)
 	}
 	if err == nil {
-		c.Title = untitled
+		c.Title = erasedTitle
 		_, err = queue.Write(ctx, kv, entry.Key, c, entry.Revision)
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return fmt.Errorf("take the title of %s away: %w", log, err)
+		return fmt.Errorf("erase the title of %s: %w", log, err)
 	}
 	return nil
 }
 
 // eraseBefore erases the turns of a conversation from before a time, and the summaries that may cover
-// them. It returns the time of the oldest turn left; the zero time if there is none.
+// them. It returns the time of the oldest remaining turn; the zero time if there is none.
 func eraseBefore(ctx context.Context, store storage.Log, log string, t time.Time) (oldest time.Time, err error) {
 	return erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
 		left := m.BeginsTurn() && !m.Time.Before(t)
@@ -69,12 +69,12 @@ func eraseBefore(ctx context.Context, store storage.Log, log string, t time.Time
 	})
 }
 
-// erase erases the records that which names, and the summaries that may cover them. It calls which for
-// one record after the other until more is false, and returns the time of that last record. Summaries
-// are erased first and questions last, so that the rest can be found until the end.
+// erase erases the records that which selects, and the summaries that may cover them. It calls which for
+// one record after another until more is false, and returns the time of the record for which it was. It
+// erases summaries first and questions last, so that the remaining records can be found until the end.
 //
-// Of loads of groups, what restores them stays: the groups belong to the conversation until it is
-// cleared.
+// Records that load groups keep the data that restores the groups, which belong to the conversation
+// until it is cleared.
 func erase(ctx context.Context, store storage.Log, log string, which func(m *agent.Message) (gone, more bool)) (last time.Time, err error) {
 	groups, err := LoadedGroups(ctx, store, log)
 	if err != nil {
@@ -83,9 +83,9 @@ func erase(ctx context.Context, store storage.Log, log string, which func(m *age
 	var rest []storage.Record // their erased form
 	for record, err := range Records(ctx, store, log, storage.Query{}) {
 		if err != nil {
-			return last, fmt.Errorf("look for what is to be erased in %s: %w", log, err)
+			return last, fmt.Errorf("look for records to erase in %s: %w", log, err)
 		}
-		m, _ := Decode(log, record) // a damaged one is erased with its turn
+		m, _ := Decode(log, record) // a damaged record is erased with its turn
 		gone, more := which(&m)
 		if !more {
 			last = m.Time
@@ -106,21 +106,21 @@ func erase(ctx context.Context, store storage.Log, log string, which func(m *age
 	if len(rest) == 0 {
 		return last, nil
 	}
-	told, err := summariesOf(ctx, store, log, rest[0].Pos)
+	told, err := summariesCovering(ctx, store, log, rest[0].Pos)
 	if err != nil {
 		return last, err
 	}
 	slices.Reverse(rest)
-	for part := range slices.Chunk(slices.Concat(told, rest), erasedAtOnce) {
+	for part := range slices.Chunk(slices.Concat(told, rest), eraseBatch) {
 		if err := store.Erase(ctx, log, part...); err != nil {
-			return last, fmt.Errorf("erase what was said: %w", err)
+			return last, fmt.Errorf("erase records: %w", err)
 		}
 	}
 	return last, nil
 }
 
-// summariesOf returns the summaries that cover a record.
-func summariesOf(ctx context.Context, store storage.Log, log string, first storage.Position) (at []storage.Record, err error) {
+// summariesCovering returns the summaries that cover a record.
+func summariesCovering(ctx context.Context, store storage.Log, log string, first storage.Position) (at []storage.Record, err error) {
 	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelSummary, After: first}) {
 		if err != nil {
 			return nil, fmt.Errorf("look for summaries in %s: %w", log, err)
@@ -132,8 +132,8 @@ func summariesOf(ctx context.Context, store storage.Log, log string, first stora
 	return at, nil
 }
 
-// Delete deletes a conversation with its log, for good, if its entry has a revision. The entry is deleted
-// last: after a crash it finds the log again.
+// Delete permanently deletes a conversation and its log, if its entry has the revision rev. It deletes
+// the entry last: after a crash, the entry is needed to find the log again.
 func (c Conversation) Delete(ctx context.Context, store storage.Store, rev storage.Revision) error {
 	if err := store.Drop(ctx, c.Log()); err != nil {
 		return fmt.Errorf("remove %s: %w", c.Log(), err)
@@ -141,17 +141,17 @@ func (c Conversation) Delete(ctx context.Context, store storage.Store, rev stora
 	return c.Remove(ctx, store, rev)
 }
 
-// Oldest returns the time of the oldest turn left of a conversation.
+// Oldest returns the time of the oldest remaining turn of a conversation.
 func (c Conversation) Oldest() time.Time {
-	if c.Since.IsZero() {
-		return c.Begun
+	if c.OldestTurn.IsZero() {
+		return c.StartedAt
 	}
-	return c.Since
+	return c.OldestTurn
 }
 
-// EraseBefore erases what was said in a conversation before a time, and its title, which is a part of its
-// first message, if its entry has a revision. It reports whether nothing is left, not even a loaded
-// group of a conversation that is still in use.
+// EraseBefore erases the messages of a conversation from before a time, and its title, which is a part
+// of its first message, if its entry has the revision rev. It reports whether nothing is left, not even
+// a loaded group of a conversation that is still in use.
 func (c Conversation) EraseBefore(ctx context.Context, store storage.Store, before time.Time, rev storage.Revision) (empty bool, err error) {
 	oldest, err := eraseBefore(ctx, store, c.Log(), before)
 	if err != nil {
@@ -163,7 +163,7 @@ func (c Conversation) EraseBefore(ctx context.Context, store storage.Store, befo
 		}
 		oldest = before
 	}
-	c.Title, c.Since = untitled, oldest
+	c.Title, c.OldestTurn = erasedTitle, oldest
 	_, err = queue.Write(ctx, store, conversationKey(c.Owner, c.Log()), c, rev)
 	if errors.Is(err, storage.ErrConflict) {
 		err = nil // retry at the next pruning
@@ -181,20 +181,20 @@ func (c Conversation) keepsGroups(ctx context.Context, store storage.Store) (boo
 		return false, err
 	}
 	s, err := Current(ctx, store, c.Chat)
-	if queue.IsDamaged(err) { // its content is unknown until it is repaired
+	if queue.IsDamaged(err) { // the current session is unknown until its record is repaired
 		return true, nil
 	}
 	return s.Log() == c.Log(), err
 }
 
-// StartNew begins a new session at a job, without a way back to the previous one. It is idempotent for
-// a job that is run again.
+// StartNew begins a new session at a job, and the previous one cannot be restored with /undo. It is
+// idempotent for a job that runs again.
 func StartNew(ctx context.Context, store storage.Store, by *queue.Job) error {
 	s, err := Current(ctx, store, by.Message.Chat)
 	if err != nil || s.ClearedAt >= by.Seq {
 		return err
 	}
-	s.ClearedAt, s.After, s.Before, s.Of = by.Seq, "", nil, chats.Chat{} // the job is not a message of the chat
+	s.ClearedAt, s.AfterID, s.Previous, s.OriginChat = by.Seq, "", nil, chats.Chat{} // the job is not a message of the chat
 	s.Generation++
 	_, err = s.Save(ctx, store)
 	return err

@@ -16,39 +16,39 @@ import (
 	"oneclaw/storage"
 )
 
-// History is the end of a conversation, read from its log and compacted by [agent.Compacted]: enough
-// for the window of a turn. Appended messages are written to the log first. It belongs to one goroutine
-// at a time.
+// History is the end of a conversation, read from its log and compacted by [agent.CompactedHistory]: enough for
+// the window of a turn. Messages are appended to the log before they are added to it. It belongs to one
+// goroutine at a time.
 type History struct {
 	store storage.Store
 	Log   string
-	// Staged is the question of a turn, kept until the next write: the job holds it on disk, so one
-	// write for both is enough.
-	Staged   []agent.Message
-	asked    []storage.Op // that go with it
-	Messages []agent.Message
-	sizes    []int
-	at       []storage.Position
-	size     int
-	Last     storage.Position
-	Window   int
-	// Cut says that messages were dropped that no summary covers.
-	Cut bool
+	// Staged is the question of a turn, kept until the next write. The question is on disk in the job,
+	// so one write for both is enough.
+	Staged    []agent.Message
+	authorOps []storage.Op // written with Staged
+	Messages  []agent.Message
+	sizes     []int
+	positions []storage.Position
+	size      int
+	Last      storage.Position
+	Window    int
+	// Truncated is set if messages were dropped that no summary covers.
+	Truncated bool
 	// Damaged are the records that were skipped while reading.
 	Damaged []*queue.DamagedError
 	// groups are the loaded groups, if known.
 	groups      []string
 	groupsKnown bool
-	// Rest is the time until which no summary is attempted, after one that failed.
-	Rest time.Time
+	// NoSummaryUntil is the time until which no summary is attempted after a failed one.
+	NoSummaryUntil time.Time
 
-	read  time.Time
-	given int64 // when it was last given back to the cache
-	era   int64 // of the cache when it was read
+	readAt  time.Time
+	lastPut int64 // when it was last put into the cache
+	era     int64 // of the cache when it was read
 }
 
-// Append writes messages to the log, after the staged ones, with other operations in one write, whose
-// revision it returns; then it adds them to the window.
+// Append writes messages to the log, after the staged ones and together with other operations, and
+// returns the revision of the write. Then it adds the messages to the window.
 func (h *History) Append(ctx context.Context, others []storage.Op, messages ...agent.Message) (storage.Revision, error) {
 	messages = append(h.Staged, messages...)
 	if len(messages) == 0 {
@@ -63,7 +63,7 @@ func (h *History) Append(ctx context.Context, others []storage.Op, messages ...a
 		records = append(records, record)
 	}
 	if len(h.Staged) > 0 {
-		others = slices.Concat(h.asked, others)
+		others = slices.Concat(h.authorOps, others)
 	}
 	rev, err := h.store.Write(ctx, append(others, storage.Append(h.Log, h.Last, records...))...)
 	if err != nil {
@@ -76,14 +76,14 @@ func (h *History) Append(ctx context.Context, others []storage.Op, messages ...a
 		h.Last++
 		if m.Role == agent.RoleRefused {
 			from := firstRefused(&m, h.Last)
-			h.keep(func(i int) bool { return h.at[i] < from })
+			h.retain(func(i int) bool { return h.positions[i] < from })
 			continue
 		}
 		size := len(records[i].Data)
-		h.Messages, h.sizes, h.at = append(h.Messages, m), append(h.sizes, size), append(h.at, h.Last)
+		h.Messages, h.sizes, h.positions = append(h.Messages, m), append(h.sizes, size), append(h.positions, h.Last)
 		h.size += size
 		if m.Role == agent.RoleSummary {
-			h.fold(&m)
+			h.applySummary(&m)
 		} else if h.size > 2*h.Window { // so that this is rare
 			h.dropOldest()
 		}
@@ -91,7 +91,8 @@ func (h *History) Append(ctx context.Context, others []storage.Op, messages ...a
 	return rev, nil
 }
 
-// LoadedGroups returns [LoadedGroups] of the conversation, read once until another is loaded.
+// LoadedGroups returns the [LoadedGroups] of the conversation. They are read once until another group is
+// loaded.
 func (h *History) LoadedGroups(ctx context.Context) (groups []string, err error) {
 	if !h.groupsKnown {
 		if h.groups, err = LoadedGroups(ctx, h.store, h.Log); err != nil {
@@ -102,48 +103,49 @@ func (h *History) LoadedGroups(ctx context.Context) (groups []string, err error)
 	return slices.Clone(h.groups), nil
 }
 
-// fold puts the last message, a summary, in front of the messages that it keeps.
-func (h *History) fold(m *agent.Message) {
-	from, n := firstKept(m, h.Last), len(h.at)-1
-	h.keep(func(i int) bool { return i == n || h.Messages[i].Role != agent.RoleSummary && h.at[i] >= from })
+// applySummary moves the last message, a summary, in front of the messages that it keeps.
+func (h *History) applySummary(m *agent.Message) {
+	from, n := firstKept(m, h.Last), len(h.positions)-1
+	h.retain(func(i int) bool { return i == n || h.Messages[i].Role != agent.RoleSummary && h.positions[i] >= from })
 	n = len(h.Messages) - 1
 	h.Messages = slices.Insert(h.Messages[:n:n], 0, h.Messages[n])
 	h.sizes = slices.Insert(h.sizes[:n:n], 0, h.sizes[n])
-	h.at = slices.Insert(h.at[:n:n], 0, h.at[n])
+	h.positions = slices.Insert(h.positions[:n:n], 0, h.positions[n])
 }
 
-// dropOldest drops the oldest messages, which do not fit into the window.
+// dropOldest drops the oldest messages that do not fit into the window.
 func (h *History) dropOldest() {
 	excess, last := h.size-h.Window, len(h.Messages)-1
-	h.keep(func(i int) bool {
+	h.retain(func(i int) bool {
 		if excess <= 0 || i == last || h.Messages[i].Role == agent.RoleSummary {
 			return true
 		}
 		excess -= h.sizes[i]
-		h.Cut = true
+		h.Truncated = true
 		return false
 	})
 }
 
-// keep drops all messages but some, with a copy, so that views do not change.
-func (h *History) keep(which func(i int) bool) {
+// retain drops all messages except those for which which returns true. It copies the rest, so that views
+// do not change.
+func (h *History) retain(which func(i int) bool) {
 	var messages []agent.Message
 	var sizes []int
 	var at []storage.Position
 	size := 0
 	for i := range h.Messages {
 		if which(i) {
-			messages, sizes, at = append(messages, h.Messages[i]), append(sizes, h.sizes[i]), append(at, h.at[i])
+			messages, sizes, at = append(messages, h.Messages[i]), append(sizes, h.sizes[i]), append(at, h.positions[i])
 			size += h.sizes[i]
 		}
 	}
-	h.Messages, h.sizes, h.at, h.size = messages, sizes, at, size
+	h.Messages, h.sizes, h.positions, h.size = messages, sizes, at, size
 }
 
-// View returns the window for a turn. Later appends do not change it: the staged messages are where
-// Append will put them, so that a long history is not copied.
+// View returns the window for a turn. Later appends do not change it. Append stores staged messages in
+// the places that they have in a view, so that a long history is not copied.
 func (h *History) View() []agent.Message {
-	if !h.Shortened() {
+	if !h.IsShortened() {
 		return slices.Clip(append(h.Messages, h.Staged...))
 	}
 	head := h.Staged[0]
@@ -151,26 +153,26 @@ func (h *History) View() []agent.Message {
 	head.Kept = 0 // the messages that it counts are already in place
 	view := []agent.Message{head}
 	for i, m := range h.Messages {
-		if h.at[i] >= from && m.Role != agent.RoleSummary {
+		if h.positions[i] >= from && m.Role != agent.RoleSummary {
 			view = append(view, m)
 		}
 	}
 	return append(view, h.Staged[1:]...)
 }
 
-// textShortened replaces the messages that [History.DropOlderTurns] leaves out.
+// textShortened replaces the messages that [History.DropOlderTurns] drops.
 const textShortened = "[What was said before is left out here, because the provider of the language model refuses a part of it. It is on record: a search of the history finds it.]"
 
-// Shortened reports whether the staged messages begin with the record of [History.DropOlderTurns].
-func (h *History) Shortened() bool {
+// IsShortened reports whether the staged messages begin with the record of [History.DropOlderTurns].
+func (h *History) IsShortened() bool {
 	return len(h.Staged) > 1 && h.Staged[0].Role == agent.RoleSummary
 }
 
-// DropOlderTurns stages, in front of the staged question, a record that leaves out most of the earlier
-// turns that the model was shown last, the older ones. It returns false if none is left.
+// DropOlderTurns stages a record in front of the staged question that drops the older two thirds of the
+// earlier turns that the model was last shown. It returns false if none is left.
 func (h *History) DropOlderTurns(now time.Time) bool {
 	from := storage.Position(0)
-	if h.Shortened() {
+	if h.IsShortened() {
 		from = firstKept(&h.Staged[0], h.Last+1)
 	}
 	var turns []storage.Position
@@ -178,11 +180,11 @@ func (h *History) DropOlderTurns(now time.Time) bool {
 	for i := range h.Messages {
 		m := &h.Messages[i]
 		routing = cmp.Or(m.Routing, routing)
-		if h.at[i] < from {
+		if h.positions[i] < from {
 			continue
 		}
 		if shown = true; m.BeginsTurn() {
-			turns = append(turns, h.at[i])
+			turns = append(turns, h.positions[i])
 		}
 	}
 	if !shown {
@@ -196,7 +198,7 @@ func (h *History) DropOlderTurns(now time.Time) bool {
 	return true
 }
 
-// LastRefused reports whether the newest exchange was left out because a model refused it.
+// LastRefused reports whether the newest exchange was dropped because a model refused it.
 func (h *History) LastRefused(ctx context.Context) (bool, error) {
 	for record, err := range h.store.Records(ctx, h.Log, storage.Query{Label: agent.LabelRefused, Backward: true, Limit: 1}) {
 		if err != nil {
@@ -207,17 +209,17 @@ func (h *History) LastRefused(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// Turn returns a turn from its question, which has the given Ref; nil if the log does not have it. A
-// turn can be larger than the window.
+// Turn returns a turn, beginning with its question, which has the given Ref; nil if the log does not
+// have it. A turn can be larger than the window.
 func (h *History) Turn(ctx context.Context, ref string) ([]agent.Message, error) {
-	if indexOf(h.Staged, ref) >= 0 {
+	if indexOfRef(h.Staged, ref) >= 0 {
 		return nil, nil
 	}
-	at := indexOf(h.Messages, ref)
-	if at >= 0 && int(h.Last-h.at[at]) == len(h.at)-1-at {
+	at := indexOfRef(h.Messages, ref)
+	if at >= 0 && int(h.Last-h.positions[at]) == len(h.positions)-1-at {
 		return h.Messages[at:], nil
 	}
-	if at < 0 && int(h.Last) == len(h.at) {
+	if at < 0 && int(h.Last) == len(h.positions) {
 		return nil, nil // the log is shorter
 	}
 	var turn []agent.Message
@@ -240,11 +242,11 @@ func (h *History) Turn(ctx context.Context, ref string) ([]agent.Message, error)
 	return nil, nil
 }
 
-// EnsureQuestion puts the turn's question at the beginning of the window if it was dropped: a model has
-// to see what it works on.
+// EnsureQuestion puts the turn's question at the beginning of the window if it was dropped: the model
+// has to see the question that it works on.
 func (h *History) EnsureQuestion(turn []agent.Message) {
 	question := turn[0]
-	if indexOf(h.Messages, question.Ref) >= 0 {
+	if indexOfRef(h.Messages, question.Ref) >= 0 {
 		return
 	}
 	n := 0
@@ -253,35 +255,36 @@ func (h *History) EnsureQuestion(turn []agent.Message) {
 	}
 	h.Messages = slices.Insert(slices.Clone(h.Messages), n, question)
 	h.sizes = slices.Insert(slices.Clone(h.sizes), n, len(question.Text))
-	h.at = slices.Insert(slices.Clone(h.at), n, h.Last+1-storage.Position(len(turn)))
+	h.positions = slices.Insert(slices.Clone(h.positions), n, h.Last+1-storage.Position(len(turn)))
 	h.size += len(question.Text)
 }
 
-// Cache keeps the ends of conversations between turns. It is only a copy: an append to a log that has
-// grown meanwhile is a conflict, and the copy is dropped.
+// Cache keeps the ends of conversations between turns. It is only a copy: if a log has grown in the
+// meantime, an append to it is a conflict, and the copy is dropped.
 type Cache struct {
 	store  storage.Store
 	window int // bytes
 
 	mu    sync.Mutex
 	size  int
-	given int64 // counts histories given back
+	puts  int64 // counts calls of Put
 	era   int64 // counts calls of Clear
 	byLog map[string]*History
 }
 
-// maxCached bounds the bytes of all cached conversations.
+// maxCached bounds the total size of the cached conversations, in bytes.
 const maxCached = 32 << 20
 
-// maxCachedTime bounds how long one is cached: another process may have erased old messages in it.
+// maxCachedTime bounds how long a conversation is cached, because another process may have erased old
+// messages in it.
 const maxCachedTime = 24 * time.Hour
 
-// NewCache returns a cache of histories as long as a window.
+// NewCache returns a cache of histories that are as long as a window.
 func NewCache(store storage.Store, windowTokens int) *Cache {
 	return &Cache{store: store, window: 4 * windowTokens, byLog: make(map[string]*History)}
 }
 
-// Take returns the end of a conversation for the caller alone, who gives it back with Put.
+// Take returns the end of a conversation for exclusive use by the caller, who returns it with Put.
 func (c *Cache) Take(ctx context.Context, log string) (*History, error) {
 	c.mu.Lock()
 	h := c.byLog[log]
@@ -291,7 +294,7 @@ func (c *Cache) Take(ctx context.Context, log string) (*History, error) {
 	}
 	era := c.era
 	c.mu.Unlock()
-	if h != nil && time.Since(h.read) < maxCachedTime {
+	if h != nil && time.Since(h.readAt) < maxCachedTime {
 		return h, nil
 	}
 	h, err := readHistory(ctx, c.store, log, c.window)
@@ -301,8 +304,8 @@ func (c *Cache) Take(ctx context.Context, log string) (*History, error) {
 	return h, err
 }
 
-// Clear drops all that was read until now. It is called when chats return that another process may have
-// written to.
+// Clear drops everything that was read until now. It is called when this process takes over chats to
+// which another process may have written.
 func (c *Cache) Clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -311,8 +314,8 @@ func (c *Cache) Clear() {
 	clear(c.byLog)
 }
 
-// Put keeps a history for the next turn, unless Clear was called since it was read. A history whose
-// last append failed is not given back.
+// Put returns a history to the cache for the next turn, unless Clear was called since it was read. A
+// history whose last append failed must not be put back.
 func (c *Cache) Put(h *History) {
 	h.Staged = nil
 	c.mu.Lock()
@@ -320,8 +323,8 @@ func (c *Cache) Put(h *History) {
 	if h.era != c.era {
 		return
 	}
-	c.given++
-	h.given = c.given
+	c.puts++
+	h.lastPut = c.puts
 	c.byLog[h.Log] = h
 	c.size += h.size
 	if c.size > maxCached {
@@ -329,9 +332,9 @@ func (c *Cache) Put(h *History) {
 	}
 }
 
-// shrink drops a quarter, those given back first, so that this is rare.
+// shrink drops a quarter of the cache, the least recently put histories first, so that this is rare.
 func (c *Cache) shrink() {
-	all := slices.SortedFunc(maps.Values(c.byLog), func(a, b *History) int { return cmp.Compare(a.given, b.given) })
+	all := slices.SortedFunc(maps.Values(c.byLog), func(a, b *History) int { return cmp.Compare(a.lastPut, b.lastPut) })
 	for _, h := range all {
 		if c.size <= maxCached-maxCached/4 {
 			return
@@ -341,20 +344,20 @@ func (c *Cache) shrink() {
 	}
 }
 
-// readHistory reads a log backward until the window is full or the newest summary covers the rest. The
-// summary is read in any case.
+// readHistory reads a log backward until the window is full or the newest summary covers the rest. It
+// reads the summary in any case.
 func readHistory(ctx context.Context, store storage.Store, log string, window int) (*History, error) {
-	h := &History{store: store, Log: log, Window: window, read: time.Now()}
-	first := storage.Position(1)    // of those that no summary covers
+	h := &History{store: store, Log: log, Window: window, readAt: time.Now()}
+	first := storage.Position(1)    // of the records that no summary covers
 	refused := ^storage.Position(0) // start of the refused exchange read last
 	var summary *agent.Message
 	var at storage.Position
-	for record, err := range unerased(store.Records(ctx, log, storage.Query{Backward: true}), h.ends) {
+	for record, err := range skipErased(store.Records(ctx, log, storage.Query{Backward: true}), h.recordEnd) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", log, err)
 		}
 		if record.Pos < first || h.size > window {
-			h.Cut = record.Pos >= first
+			h.Truncated = record.Pos >= first
 			break
 		}
 		if record.Pos >= refused {
@@ -369,33 +372,33 @@ func readHistory(ctx context.Context, store storage.Store, log string, window in
 		case m.Role == agent.RoleRefused:
 			refused = firstRefused(&m, record.Pos)
 		case m.Role != agent.RoleSummary:
-			h.Messages, h.sizes, h.at = append(h.Messages, m), append(h.sizes, len(record.Data)), append(h.at, record.Pos)
+			h.Messages, h.sizes, h.positions = append(h.Messages, m), append(h.sizes, len(record.Data)), append(h.positions, record.Pos)
 			h.size += len(record.Data)
 		case summary == nil:
 			summary, at, first = &m, record.Pos, firstKept(&m, record.Pos)
 		}
 	}
-	if summary == nil && h.Cut {
+	if summary == nil && h.Truncated {
 		var err error
 		if summary, at, err = newestSummary(ctx, store, log); err != nil {
 			return nil, err
 		}
 	}
 	if summary != nil {
-		h.Cut = h.Cut && h.at[len(h.at)-1] > firstKept(summary, at)
-		h.Messages, h.sizes, h.at = append(h.Messages, *summary), append(h.sizes, len(summary.Text)), append(h.at, at)
+		h.Truncated = h.Truncated && h.positions[len(h.positions)-1] > firstKept(summary, at)
+		h.Messages, h.sizes, h.positions = append(h.Messages, *summary), append(h.sizes, len(summary.Text)), append(h.positions, at)
 		h.size += len(summary.Text)
 	}
 	slices.Reverse(h.Messages)
 	slices.Reverse(h.sizes)
-	slices.Reverse(h.at)
+	slices.Reverse(h.positions)
 	return h, nil
 }
 
-// ends records a position: the last one is the end of the log, even if it was erased.
-func (h *History) ends(r storage.Record) { h.Last = max(h.Last, r.Pos) }
+// recordEnd records a position: the last one is the end of the log, even if it was erased.
+func (h *History) recordEnd(r storage.Record) { h.Last = max(h.Last, r.Pos) }
 
-func indexOf(messages []agent.Message, ref string) int {
+func indexOfRef(messages []agent.Message, ref string) int {
 	for i, message := range slices.Backward(messages) {
 		if message.Ref == ref {
 			return i
@@ -408,7 +411,7 @@ func indexOf(messages []agent.Message, ref string) int {
 func (h *History) ReplyPosition() string {
 	for i, m := range slices.Backward(h.Messages) {
 		if m.Role == agent.RoleAssistant {
-			return strconv.FormatUint(uint64(h.at[i]), 10)
+			return strconv.FormatUint(uint64(h.positions[i]), 10)
 		}
 	}
 	return "0"

@@ -12,7 +12,7 @@ import (
 	"oneclaw/storage"
 )
 
-// Encode returns the record of a message. A message that is too large for a record is
+// Encode returns the record of a message. For a message that is too large for a record it returns
 // [storage.ErrInvalid]: retrying does not help.
 func Encode(m agent.Message) (storage.Record, error) {
 	data, err := json.Marshal(m)
@@ -34,25 +34,25 @@ func Decode(log string, r storage.Record) (agent.Message, error) {
 	return m, nil
 }
 
-// Messages yields a conversation, oldest first. It yields an error for a record that cannot be decoded,
-// and continues.
+// Messages yields the messages of a conversation, oldest first. It yields an error for a record that
+// does not decode, and continues.
 func Messages(ctx context.Context, store storage.Log, log string) iter.Seq2[agent.Message, error] {
 	return Read(ctx, store, log, storage.Query{})
 }
 
-// RecentMessages yields a conversation, newest first.
+// RecentMessages yields the messages of a conversation, newest first.
 func RecentMessages(ctx context.Context, store storage.Log, log string) iter.Seq2[agent.Message, error] {
 	return Read(ctx, store, log, storage.Query{Backward: true})
 }
 
-// RecentMatches is [RecentMessages] with only the messages whose record, as JSON, is wanted: the others
-// are not decoded.
+// RecentMatches is [RecentMessages] restricted to messages for whose record, as JSON, wanted returns
+// true. The other records are not decoded.
 func RecentMatches(ctx context.Context, store storage.Log, log string, wanted func(record []byte) bool) iter.Seq2[agent.Message, error] {
 	return read(ctx, store, log, storage.Query{Backward: true}, wanted)
 }
 
-// Read yields the messages that a query finds, in its order. It yields an error for a record that does
-// not decode, and continues.
+// Read yields the messages that a query finds, in the order of the query. It yields an error for a
+// record that does not decode, and continues.
 func Read(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[agent.Message, error] {
 	return read(ctx, store, log, q, func([]byte) bool { return true })
 }
@@ -74,13 +74,13 @@ func read(ctx context.Context, store storage.Log, log string, q storage.Query, w
 	}
 }
 
-// Records yields the records that a query finds, except erased ones: with a limit there may be fewer.
+// Records yields the records that a query finds, except erased ones. With a limit there may be fewer.
 func Records(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[storage.Record, error] {
-	return unerased(store.Records(ctx, log, q), func(storage.Record) {})
+	return skipErased(store.Records(ctx, log, q), func(storage.Record) {})
 }
 
-// erased reports whether the texts of a record were erased. Loads of groups keep a part.
-func erased(r storage.Record) bool {
+// isErased reports whether the texts of a record were erased. Records that load groups keep a part.
+func isErased(r storage.Record) bool {
 	if len(r.Data) == 0 {
 		return true
 	}
@@ -92,27 +92,27 @@ func erased(r storage.Record) bool {
 func HasBegun(ctx context.Context, store storage.Log, log string) (bool, error) {
 	for _, err := range store.Records(ctx, log, storage.Query{Limit: 1}) {
 		if err != nil {
-			return false, fmt.Errorf("look whether %s has begun: %w", log, err)
+			return false, fmt.Errorf("look for records in %s: %w", log, err)
 		}
 		return true, nil
 	}
 	return false, nil
 }
 
-// unerased yields the records that were not erased. It calls met with each record.
-func unerased(all iter.Seq2[storage.Record, error], met func(storage.Record)) iter.Seq2[storage.Record, error] {
+// skipErased yields the records that were not erased. It calls met with every record.
+func skipErased(all iter.Seq2[storage.Record, error], met func(storage.Record)) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		for record, err := range all {
 			met(record)
-			if (err != nil || !erased(record)) && !yield(record, err) {
+			if (err != nil || !isErased(record)) && !yield(record, err) {
 				return
 			}
 		}
 	}
 }
 
-// LoadedGroups returns the groups that a conversation has loaded, in first-load order, according to its
-// log. It reads only labelled records.
+// LoadedGroups returns the groups that a conversation has loaded, in the order in which they were first
+// loaded, according to its log. It reads only labelled records.
 func LoadedGroups(ctx context.Context, store storage.Log, log string) ([]string, error) {
 	var failure error
 	groups := agent.RestoreGroups(func(yield func(agent.Message) bool) {
@@ -121,7 +121,7 @@ func LoadedGroups(ctx context.Context, store storage.Log, log string) ([]string,
 				failure = errors.Join(failure, err)
 				continue
 			}
-			// Groups of a damaged record can be loaded again.
+			// A group whose record is damaged can be loaded again.
 			if m, err := Decode(log, record); err == nil && !yield(m) {
 				return
 			}

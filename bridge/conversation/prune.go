@@ -12,11 +12,12 @@ import (
 	"oneclaw/storage"
 )
 
-// Prune deletes the conversations of tasks that began before a time, and from all conversations what
-// was said before another. tell, if not nil, is called once before the first deletion, so that a crash
-// cannot skip it. Prune returns how many conversations were removed, and whether something was erased.
+// Prune deletes the conversations of tasks that began before tasksBefore, and the messages from before
+// saidBefore in all conversations. If tell is not nil, it is called once before the first deletion, so
+// that a crash cannot skip it. Prune returns how many conversations were removed, and whether anything
+// was erased.
 func Prune(ctx context.Context, store storage.Store, tasksBefore, saidBefore time.Time, tell func(context.Context) error) (removed int, erased bool, err error) {
-	for entry, err := range receipts.Throttled(ctx, store.List(ctx, storage.Range{Prefix: ConversationPrefix})) {
+	for entry, err := range receipts.Throttle(ctx, store.List(ctx, storage.Range{Prefix: ConversationPrefix})) {
 		if err != nil {
 			return removed, erased, fmt.Errorf("list conversations: %w", err)
 		}
@@ -24,7 +25,7 @@ func Prune(ctx context.Context, store storage.Store, tasksBefore, saidBefore tim
 		if json.Unmarshal(entry.Value, &c) != nil {
 			continue
 		}
-		old := c.Task != "" && c.Begun.Before(tasksBefore)
+		old := c.Task != "" && c.StartedAt.Before(tasksBefore)
 		if !old && c.Oldest().Before(saidBefore) {
 			if !erased && tell != nil {
 				if err := tell(ctx); err != nil {
@@ -50,13 +51,13 @@ func Prune(ctx context.Context, store storage.Store, tasksBefore, saidBefore tim
 		removed++
 	}
 	if erased {
-		err = ForgetAsked(ctx, store)
+		err = PruneAsked(ctx, store)
 	}
 	return removed, erased, err
 }
 
-// isOpen reports whether a job is open in the chat of a conversation, or, for that of a task, whether
-// the task is open. It asks the store, whichever process works on the job.
+// isOpen reports whether a job is open in the chat of a conversation, or, for the conversation of a
+// task, whether the task is open. It reads the store, because any process may work on the job.
 func (c Conversation) isOpen(ctx context.Context, store storage.Store) (bool, error) {
 	prefix := queue.OpenPrefix + c.Chat.WithoutThread().String() + "/"
 	if c.Task != "" {
@@ -64,7 +65,7 @@ func (c Conversation) isOpen(ctx context.Context, store storage.Store) (bool, er
 	}
 	for _, err := range store.List(ctx, storage.Range{Prefix: prefix, Limit: 1}) {
 		if err != nil {
-			return false, fmt.Errorf("look whether %s runs: %w", c.Log(), err)
+			return false, fmt.Errorf("look for open jobs of %s: %w", c.Log(), err)
 		}
 		return true, nil
 	}

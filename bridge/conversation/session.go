@@ -1,6 +1,6 @@
-// Package conversation keeps conversations: which one a chat has now, its log, and the end of it that a
-// turn is shown. [QuoteText] and its relatives write quoted messages for a model, so that the words of
-// others cannot be taken for those of the user who asks.
+// Package conversation keeps conversations: which one a chat has now, its log, and the end of the log
+// that the model is shown. [FormatQuotes] and related functions format quoted messages for a model, so
+// that the words of others cannot be mistaken for those of the user who asks.
 package conversation
 
 import (
@@ -17,30 +17,30 @@ import (
 	"oneclaw/storage"
 )
 
-// Session is the present conversation of a chat: a generation, which /clear increases. Each generation
-// has a log of its own, so nothing of a cleared one can reach the next.
+// Session is the current conversation of a chat: a generation, which /clear increases. Each generation
+// has a log of its own, so nothing from a cleared one can reach the next.
 type Session struct {
 	Chat       chats.Chat `json:"chat"`
 	Generation int        `json:"generation"`
-	// ClearedAt is the Seq of the /clear that began it. Messages accepted before that belong to the
-	// previous session.
+	// ClearedAt is the Seq of the /clear that began the session. Messages accepted before it belong to
+	// the previous session.
 	ClearedAt int64 `json:"cleared_at,omitempty"`
-	// After is the platform's id of the message that cleared it: earlier messages belong to the
-	// previous session.
-	After string `json:"after,omitempty"`
-	// StoppedAt is the Seq of the newest /stop that ended something. Messages accepted before it are
-	// not answered any more.
+	// AfterID is the platform's id of the message that cleared the previous session, to which earlier
+	// messages belong.
+	AfterID string `json:"after,omitempty"`
+	// StoppedAt is the Seq of the newest /stop that stopped something. Messages accepted before it are
+	// no longer answered.
 	StoppedAt int64 `json:"stopped_at,omitempty"`
-	// Halted is the Seq of the message whose answer was last stopped with a button, which stops only
+	// HaltedSeq is the Seq of the message whose answer was last stopped with a button, which stops only
 	// that answer.
-	Halted int64 `json:"halted,omitempty"`
-	// Before is the conversation that the newest /clear ended, while that can be undone; UndoneAt is
-	// the Seq of the newest /undo.
-	Before   *ClearedSession `json:"before,omitempty"`
+	HaltedSeq int64 `json:"halted,omitempty"`
+	// Previous is the conversation that the newest /clear ended, as long as that can be undone. UndoneAt
+	// is the Seq of the newest /undo.
+	Previous *ClearedSession `json:"before,omitempty"`
 	UndoneAt int64           `json:"undone_at,omitempty"`
-	// Of, if set, is the chat in which the conversation began, and under which its log is stored: that
-	// chat continues as this one.
-	Of chats.Chat `json:"of,omitzero"`
+	// OriginChat, if set, is the chat in which the conversation began and under whose name its log is
+	// stored. That chat has since become this one.
+	OriginChat chats.Chat `json:"of,omitzero"`
 	// Task is the id of a task, whose conversation is separate from the chat's.
 	Task string `json:"-"`
 
@@ -50,8 +50,8 @@ type Session struct {
 // ClearedSession is a conversation that a /clear has ended.
 type ClearedSession struct {
 	Generation int        `json:"generation"`
-	Of         chats.Chat `json:"of,omitzero"`
-	After      string     `json:"after,omitempty"`
+	OriginChat chats.Chat `json:"of,omitzero"`
+	AfterID    string     `json:"after,omitempty"`
 	// At is the time of the /clear.
 	At time.Time `json:"at"`
 }
@@ -59,12 +59,13 @@ type ClearedSession struct {
 // UndoTime is how long a /clear can be undone.
 const UndoTime = 10 * time.Minute
 
-// UndoUntil returns until when the newest /clear can be undone; the zero time if there is none.
+// UndoUntil returns the time until which the newest /clear can be undone; the zero time if there is
+// none.
 func (s Session) UndoUntil() time.Time {
-	if s.Before == nil {
+	if s.Previous == nil {
 		return time.Time{}
 	}
-	return s.Before.At.Add(UndoTime)
+	return s.Previous.At.Add(UndoTime)
 }
 
 // Log returns the name of the conversation's log.
@@ -73,8 +74,8 @@ func (s Session) Log() string {
 		return TaskLog(s.Chat, s.Task)
 	}
 	chat := s.Chat
-	if s.Of.ID != "" {
-		chat = s.Of
+	if s.OriginChat.ID != "" {
+		chat = s.OriginChat
 	}
 	return ChatLog(chat, s.Generation)
 }
@@ -82,15 +83,15 @@ func (s Session) Log() string {
 // SessionPrefix begins the keys of sessions.
 const SessionPrefix = "session/"
 
-// Current returns the session of a chat for new messages.
+// Current returns the session of a chat to which new messages belong.
 func Current(ctx context.Context, kv storage.KV, chat chats.Chat) (Session, error) {
-	return Of(ctx, kv, &queue.Job{Message: chats.Message{Chat: chat}, Seq: math.MaxInt64})
+	return SessionOf(ctx, kv, &queue.Job{Message: chats.Message{Chat: chat}, Seq: math.MaxInt64})
 }
 
-// Of returns the conversation that a job belongs to: its chat's, or for a task its own. One that was
-// never cleared has generation 1 and is not stored. The errors ErrCleared and ErrStopped say that a
-// command has ended the job.
-func Of(ctx context.Context, kv storage.KV, j *queue.Job) (Session, error) {
+// SessionOf returns the conversation that a job belongs to: its chat's, or a task's own. A session that
+// was never cleared has generation 1 and is not stored. It returns ErrCleared or ErrStopped if a command
+// has ended the job.
+func SessionOf(ctx context.Context, kv storage.KV, j *queue.Job) (Session, error) {
 	if j.Message.Kind == receipts.KindTask {
 		return Session{Chat: j.Origin(), Task: j.Message.ID}, nil
 	}
@@ -110,14 +111,14 @@ func Of(ctx context.Context, kv storage.KV, j *queue.Job) (Session, error) {
 	switch {
 	case j.Seq < s.ClearedAt:
 		return s, ErrCleared
-	case j.Seq < s.StoppedAt, j.Seq == s.Halted:
+	case j.Seq < s.StoppedAt, j.Seq == s.HaltedSeq:
 		return s, ErrStopped
 	}
 	return s, nil
 }
 
-// Answered returns the conversation in which a job was answered; false if its turn never began.
-func Answered(ctx context.Context, kv storage.KV, r *receipts.Receipt) (Session, bool) {
+// AnsweredSession returns the conversation in which a job was answered; false if its turn never began.
+func AnsweredSession(ctx context.Context, kv storage.KV, r *receipts.Receipt) (Session, bool) {
 	s := Session{Chat: r.Origin(), Generation: r.Turn.Generation}
 	if now, err := Current(ctx, kv, r.Message.Chat); err == nil && now.Generation == r.Turn.Generation && r.From == "" {
 		s = now // it may have begun in another chat
@@ -129,52 +130,53 @@ func Answered(ctx context.Context, kv storage.KV, r *receipts.Receipt) (Session,
 	return s, r.Turn.Generation > 0
 }
 
-// Clear begins a new session at a job. It is idempotent for a job that is run again. An empty session
-// is kept and only its start moves, so that repeated clears leave no trail of empty ones.
+// Clear begins a new session at a job. It is idempotent for a job that runs again. An empty session is
+// kept and only its start moves, so that repeated clears leave no trail of empty sessions.
 func (s Session) Clear(ctx context.Context, store storage.Store, by *queue.Job, empty bool) (Session, error) {
 	if s.ClearedAt >= by.Seq {
 		return s, nil
 	}
-	former := ClearedSession{Generation: s.Generation, Of: s.Of, After: s.After, At: by.Accepted}
-	s.ClearedAt, s.After = by.Seq, by.Message.ID
+	former := ClearedSession{Generation: s.Generation, OriginChat: s.OriginChat, AfterID: s.AfterID, At: by.Accepted}
+	s.ClearedAt, s.AfterID = by.Seq, by.Message.ID
 	if !empty {
-		s.Before = &former
+		s.Previous = &former
 		s.Generation++
-		s.Of = chats.Chat{}
+		s.OriginChat = chats.Chat{}
 	}
 	return s.Save(ctx, store)
 }
 
-// In returns the session of a generation, the present one for 0.
-func (s Session) In(generation int) Session {
+// AtGeneration returns the session with another generation, or s for 0.
+func (s Session) AtGeneration(generation int) Session {
 	if generation == 0 {
 		return s
 	}
 	s.Generation = generation
-	if s.Before != nil && s.Before.Generation == generation {
-		s.Of = s.Before.Of
+	if s.Previous != nil && s.Previous.Generation == generation {
+		s.OriginChat = s.Previous.OriginChat
 	}
 	return s
 }
 
-// EndedLog returns the log of the conversation that a /clear has ended; that of the present one if there
-// was none.
+// EndedLog returns the log of the conversation that a /clear has ended; the current log if it ended
+// none.
 func (s Session) EndedLog(by *queue.Job) string {
-	if former := s.Before; former != nil && former.At.Equal(by.Accepted) {
-		s = s.In(former.Generation)
+	if former := s.Previous; former != nil && former.At.Equal(by.Accepted) {
+		s = s.AtGeneration(former.Generation)
 	}
 	return s.Log()
 }
 
-// Undo makes the conversation that the newest /clear has ended the present one again. Jobs that the
-// /clear stopped or dropped stay so.
+// Undo makes the conversation that the newest /clear ended the current one again. Jobs that the /clear
+// stopped or dropped are not resumed.
 func (s Session) Undo(ctx context.Context, store storage.Store, by *queue.Job) (Session, error) {
-	s.Generation, s.Of, s.After = s.Before.Generation, s.Before.Of, s.Before.After
-	s.Before, s.UndoneAt = nil, by.Seq
+	s.Generation, s.OriginChat, s.AfterID = s.Previous.Generation, s.Previous.OriginChat, s.Previous.AfterID
+	s.Previous, s.UndoneAt = nil, by.Seq
 	return s.Save(ctx, store)
 }
 
-// Stop ends, for good, what was accepted before a job: it is stored, so that a restart knows.
+// Stop permanently stops the messages accepted before a job. This is stored, so that it holds after a
+// restart.
 func (s Session) Stop(ctx context.Context, store storage.Store, at int64) (Session, error) {
 	if s.StoppedAt >= at {
 		return s, nil
@@ -183,12 +185,13 @@ func (s Session) Stop(ctx context.Context, store storage.Store, at int64) (Sessi
 	return s.Save(ctx, store)
 }
 
-// StopOne ends, for good, the answer to one message: it is stored, so that a restart knows.
-func (s Session) StopOne(ctx context.Context, store storage.Store, seq int64) (Session, error) {
-	if s.Halted == seq {
+// StopAnswer permanently stops the answer to one message. This is stored, so that it holds after a
+// restart.
+func (s Session) StopAnswer(ctx context.Context, store storage.Store, seq int64) (Session, error) {
+	if s.HaltedSeq == seq {
 		return s, nil
 	}
-	s.Halted = seq
+	s.HaltedSeq = seq
 	return s.Save(ctx, store)
 }
 
@@ -198,16 +201,16 @@ var (
 	ErrStopped = errors.New("conversation: stopped")
 )
 
-// MovedPrefix begins the keys of chats that continue under another id, which is the value.
+// MovedPrefix begins the keys of chats that continue under another id. The value is the new chat.
 const MovedPrefix = "moved/"
 
-// ErrMoved says that the session belongs to a chat that continues under another id: a command there
-// concerns the conversation that moved along.
+// ErrMoved is returned for a session whose chat continues under another id. The conversation has moved
+// along, so a command in the old chat applies to the new one.
 var ErrMoved = errors.New("conversation: the chat has moved")
 
 // Save writes a session over the revision at which it was read, unless its chat has moved.
 func (s Session) Save(ctx context.Context, store storage.Store) (Session, error) {
-	op, err := s.record()
+	op, err := s.putOp()
 	if err != nil {
 		return s, err
 	}
@@ -225,7 +228,7 @@ func (s Session) Save(ctx context.Context, store storage.Store) (Session, error)
 	return s, nil
 }
 
-func (s Session) record() (storage.Op, error) {
+func (s Session) putOp() (storage.Op, error) {
 	data, err := json.Marshal(s)
 	if err != nil {
 		return storage.Op{}, fmt.Errorf("encode session of %s: %w", s.Chat, err)
@@ -233,9 +236,8 @@ func (s Session) record() (storage.Op, error) {
 	return storage.Put(SessionPrefix+s.Chat.String(), data, s.Rev), nil
 }
 
-// Move continues the conversation of a chat in another one, and records in the same write that the chat
-// has moved, so that no later command ends a conversation that was moved already, or one that no longer
-// belongs to a chat.
+// Move continues the conversation of a chat in another chat. The same write records that the chat has
+// moved, so that no later command in the old chat ends a conversation that has moved already.
 func Move(ctx context.Context, store storage.Store, from, to chats.Chat) error {
 	old, err := Current(ctx, store, from)
 	if err != nil {
@@ -245,10 +247,10 @@ func Move(ctx context.Context, store storage.Store, from, to chats.Chat) error {
 	if err != nil {
 		return err
 	}
-	if err := session.follow(ctx, store, old); err != nil {
+	if err := session.inherit(ctx, store, old); err != nil {
 		return err
 	}
-	op, err := session.record()
+	op, err := session.putOp()
 	if err != nil {
 		return err
 	}
@@ -263,9 +265,9 @@ func Move(ctx context.Context, store storage.Store, from, to chats.Chat) error {
 	return nil
 }
 
-// follow makes the conversation of a moved chat that of its new chat, unless that has one of its own:
-// something was asked or cleared there.
-func (s *Session) follow(ctx context.Context, store storage.Store, old Session) error {
+// inherit gives the new chat of a moved chat the old one's conversation, unless the new chat has a
+// conversation of its own: something was asked or cleared there.
+func (s *Session) inherit(ctx context.Context, store storage.Store, old Session) error {
 	has, err := HasBegun(ctx, store, s.Log())
 	if err != nil {
 		return err
@@ -274,14 +276,14 @@ func (s *Session) follow(ctx context.Context, store storage.Store, old Session) 
 	if err != nil {
 		return err
 	}
-	if s.Of.ID == "" && s.Generation == 1 && s.ClearedAt == 0 && !has && begun {
-		s.Of, s.Generation = old.Of, old.Generation
-		if s.Of.ID == "" {
-			s.Of = old.Chat
+	if s.OriginChat.ID == "" && s.Generation == 1 && s.ClearedAt == 0 && !has && begun {
+		s.OriginChat, s.Generation = old.OriginChat, old.Generation
+		if s.OriginChat.ID == "" {
+			s.OriginChat = old.Chat
 		}
 	}
 	s.ClearedAt, s.StoppedAt = max(s.ClearedAt, old.ClearedAt), max(s.StoppedAt, old.StoppedAt)
-	s.Halted = max(s.Halted, old.Halted)
+	s.HaltedSeq = max(s.HaltedSeq, old.HaltedSeq)
 	return nil
 }
 
@@ -292,11 +294,11 @@ type Conversation struct {
 	Generation int        `json:"generation"`
 	Task       string     `json:"task,omitempty"`
 	Title      string     `json:"title"`
-	Begun      time.Time  `json:"begun"`
+	StartedAt  time.Time  `json:"begun"`
 	// By is the user of a task in a shared chat.
 	By string `json:"by,omitempty"`
-	// Since is the time of its oldest turn left, if others were erased.
-	Since time.Time `json:"since,omitzero"`
+	// OldestTurn is the time of the oldest remaining turn, if older ones were erased.
+	OldestTurn time.Time `json:"since,omitzero"`
 }
 
 // Log returns the name of the conversation's log.
@@ -307,16 +309,16 @@ func (c Conversation) Log() string {
 // ConversationPrefix begins the keys of conversations.
 const ConversationPrefix = "conversation/"
 
-// conversationKey sorts by owner. A slash ends the owner, which contains none.
+// conversationKey returns a key that sorts by owner. A slash ends the owner, which contains none.
 func conversationKey(owner, log string) string { return ConversationPrefix + owner + "/" + log }
 
-// AddToLists adds a conversation to its owner's list, and to the index by start. It is idempotent.
+// AddToLists adds a conversation to its owner's list and to the index by start. It is idempotent.
 func (c Conversation) AddToLists(ctx context.Context, store storage.Store) error {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("encode conversation %s: %w", c.Log(), err)
 	}
-	_, err = store.Write(ctx, append(c.begun(), storage.Put(conversationKey(c.Owner, c.Log()), data, storage.Absent))...)
+	_, err = store.Write(ctx, append(c.indexOps(), storage.Put(conversationKey(c.Owner, c.Log()), data, storage.Absent))...)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("list conversation %s: %w", c.Log(), err)
 	}
@@ -339,10 +341,10 @@ func Conversations(ctx context.Context, kv storage.KV, owner string) ([]Conversa
 	return all, nil
 }
 
-// FindConversation returns a conversation of an owner by its log; storage.ErrNotFound if it has not
-// begun.
+// FindConversation returns the conversation of an owner with the given log; storage.ErrNotFound if it
+// has not begun.
 func FindConversation(ctx context.Context, kv storage.KV, owner, log string) (Conversation, error) {
-	return conversationAt(ctx, kv, conversationKey(owner, log))
+	return readConversation(ctx, kv, conversationKey(owner, log))
 }
 
 // ChatLog returns the name of the log of a conversation in a chat.

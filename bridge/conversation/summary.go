@@ -10,20 +10,20 @@ import (
 	"oneclaw/storage"
 )
 
-// span is a part of a conversation, after the newest summary if there is one, that no summary covers
-// yet.
+// span is the part of a conversation that no summary covers yet, after the newest summary if there is
+// one.
 type span struct {
-	Messages []agent.Message
-	At       []storage.Position
-	Size     int
-	Next     storage.Position // after its last message
+	Messages  []agent.Message
+	Positions []storage.Position
+	Size      int
+	Next      storage.Position // after its last message
 }
 
-// Unsummarized returns what a next summary could cover. If its beginning was dropped, it is read again,
-// as far as the window is wide and up to the next user message.
+// Unsummarized returns the messages that the next summary can cover. If the oldest of them were dropped,
+// they are read again, up to the size of the window and then to the next user message.
 func (h *History) Unsummarized(ctx context.Context) (span, error) {
-	s := span{Messages: h.Messages, At: h.at, Size: h.size, Next: h.Last + 1}
-	if !h.Cut {
+	s := span{Messages: h.Messages, Positions: h.positions, Size: h.size, Next: h.Last + 1}
+	if !h.Truncated {
 		return s, nil
 	}
 	s = span{}
@@ -37,7 +37,7 @@ func (h *History) Unsummarized(ctx context.Context) (span, error) {
 	}
 	after := storage.Position(0)
 	if head != nil {
-		s.Messages, s.At, after = []agent.Message{*head}, []storage.Position{pos}, firstKept(head, pos)-1
+		s.Messages, s.Positions, after = []agent.Message{*head}, []storage.Position{pos}, firstKept(head, pos)-1
 	}
 	for record, err := range Records(ctx, h.store, h.Log, storage.Query{After: after, Before: h.Last + 1}) {
 		if err != nil {
@@ -54,7 +54,7 @@ func (h *History) Unsummarized(ctx context.Context) (span, error) {
 		if full && m.Role == agent.RoleTool && len(m.Text) > clippedBytes {
 			m.Text = strings.ToValidUTF8(m.Text[:clippedBytes], "") + " […]"
 		}
-		s.Messages, s.At, s.Next = append(s.Messages, m), append(s.At, record.Pos), record.Pos+1
+		s.Messages, s.Positions, s.Next = append(s.Messages, m), append(s.Positions, record.Pos), record.Pos+1
 		s.Size += len(record.Data)
 		if full && m.Role == agent.RoleUser {
 			break
@@ -63,21 +63,21 @@ func (h *History) Unsummarized(ctx context.Context) (span, error) {
 	return s, nil
 }
 
-// Erased reports whether one of these records (at least one) was erased since it was read: another
-// process may have done so.
-func (h *History) Erased(ctx context.Context, at []storage.Position) (bool, error) {
+// AnyErased reports whether one of these records was erased since it was read, possibly by another
+// process. There must be at least one record.
+func (h *History) AnyErased(ctx context.Context, at []storage.Position) (bool, error) {
 	for record, err := range h.store.Records(ctx, h.Log, storage.Query{After: slices.Min(at) - 1, Before: slices.Max(at) + 1}) {
 		if err != nil {
-			return false, fmt.Errorf("look for what was erased in %s: %w", h.Log, err)
+			return false, fmt.Errorf("look for erased records in %s: %w", h.Log, err)
 		}
-		if erased(record) && slices.Contains(at, record.Pos) {
+		if isErased(record) && slices.Contains(at, record.Pos) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// clippedBytes is how much is read of results outside the window, in a larger turn.
+// clippedBytes is how much is read of a tool result beyond the window, in a larger turn.
 const clippedBytes = 1000
 
 // firstKept returns the position of the first record that a summary does not cover.
@@ -89,13 +89,13 @@ func firstKept(m *agent.Message, pos storage.Position) storage.Position {
 	return pos - min(kept, pos-1)
 }
 
-// firstRefused returns the position of the first record that a refusal hides.
+// firstRefused returns the position of the first record that a refusal drops.
 func firstRefused(m *agent.Message, pos storage.Position) storage.Position {
-	return pos - min(storage.Position(max(m.Left, 0)), pos-1)
+	return pos - min(storage.Position(max(m.Omitted, 0)), pos-1)
 }
 
-// refusals returns a function that reports which positions of a log belong to refused exchanges. Only
-// labelled records are read.
+// refusals returns a function that reports whether a position of a log belongs to a refused exchange.
+// Only labelled records are read.
 func refusals(ctx context.Context, store storage.Log, log string) (func(storage.Position) bool, error) {
 	out := make(map[storage.Position]bool)
 	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelRefused}) {
@@ -104,7 +104,7 @@ func refusals(ctx context.Context, store storage.Log, log string) (func(storage.
 		}
 		m, err := Decode(log, record)
 		if err != nil {
-			continue // a dead letter since the log was read
+			continue // the record was damaged after the log was read
 		}
 		for pos := firstRefused(&m, record.Pos); pos <= record.Pos; pos++ {
 			out[pos] = true

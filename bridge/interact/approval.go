@@ -49,7 +49,7 @@ const (
 // Rule is the verdict of a [Policy].
 type Rule string
 
-// Values of [Rule]. Every other value asks as Ask does, so that a call without a rule asks.
+// Values of [Rule]. Any other value is treated as Ask, so that a call without a rule requires approval.
 const (
 	Ask   Rule = "ask"
 	Allow Rule = "allow"
@@ -58,15 +58,15 @@ const (
 
 // GateConfig configures a [Gate].
 type GateConfig struct {
-	// Store keeps the audit.
+	// Store holds the audit log.
 	Store storage.KV
-	// Redact masks secrets in what goes out.
+	// Redact masks secrets in outgoing text.
 	Redact  func(text string) string
 	Measure queue.Counter
 	Now     func() time.Time
 	Log     *slog.Logger
 	// Policy returns whether a call needs approval. It gets the arguments that the tool would get. Nil
-	// means that no call does.
+	// means that no call needs approval.
 	Policy func(call toolgroups.Call, tool toolgroups.Tool) Policy
 	// Timeout is how long a call waits for a decision.
 	Timeout time.Duration
@@ -75,12 +75,12 @@ type GateConfig struct {
 	Queue   Queue
 }
 
-// Queue knows in which queues jobs wait.
+// Queue gives access to the queues of chats.
 type Queue interface {
-	// ChatOf returns the chat, or its sub-queue, that a job waits in.
+	// ChatOf returns the chat, or its sub-queue, in which a job waits.
 	ChatOf(j *queue.Run) chats.Chat
-	// Change changes what decides whether messages may join a running job.
-	Change(change func())
+	// WithLock runs change under the lock that guards whether messages may join a running job.
+	WithLock(change func())
 }
 
 // Roles returns users' roles.
@@ -95,17 +95,17 @@ type Gate struct{ cfg GateConfig }
 // NewGate returns a gate.
 func NewGate(cfg GateConfig) *Gate { return &Gate{cfg} }
 
-// Decide returns whether a call of a turn may run: first whether its user may make it now, whatever
-// their role was when the turn began, then whether it needs approval.
+// Decide returns whether a call of a turn may run. It first checks the user's current role, whatever it
+// was when the turn began, and then whether the call needs approval.
 func (g *Gate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
-	role := g.cfg.Roles.Role(j.Message.By())
+	role := g.cfg.Roles.Role(j.Message.SenderID())
 	switch {
 	case role == toolgroups.RoleStranger || role < tool.Role:
 		return deny("the user may not use this tool any more")
 	case g.cfg.Policy == nil:
 		return agent.Decision{}, nil
 	}
-	decision, err := g.decide(ctx, j, at, call, tool)
+	decision, err := g.applyPolicy(ctx, j, at, call, tool)
 	if err == nil && decision.Verdict == agent.Allow && tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly {
 		author := j.Author(g.cfg.Store)
 		author.Event += "/" + at.ReplyPosition() + "/" + call.ID
@@ -118,13 +118,13 @@ func deny(format string, args ...any) (agent.Decision, error) {
 	return agent.Decision{Verdict: agent.Deny, Reason: fmt.Sprintf(format, args...)}, nil
 }
 
-// decide asks the policy about a call, and an approver if the policy says so.
-func (g *Gate) decide(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+// applyPolicy applies the policy to a call, and requests approval if the policy requires it.
+func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 	shown := call.Arguments
-	if !tool.OwnArguments {
+	if !tool.ChecksArguments {
 		valid, fault := toolgroups.ValidateArguments(tool, call.Arguments)
 		if fault != nil {
-			return agent.Decision{}, nil // it is refused when it is run, and no approver need be asked
+			return agent.Decision{}, nil // the call fails when it runs, so it needs no approval
 		}
 		shown = valid
 	}
@@ -139,26 +139,26 @@ func (g *Gate) decide(ctx context.Context, j *queue.Run, at turn.Position, call 
 	}
 	asked := receipts.Approval{
 		Call: at.ReplyPosition() + "/" + call.ID, Tool: tool.Name,
-		Hash: agent.Hash(tool.Name, string(call.Arguments)), Shown: agent.Hash(tool.Name, string(shown)),
+		Hash: agent.Hash(tool.Name, string(call.Arguments)), ShownHash: agent.Hash(tool.Name, string(shown)),
 	}
-	i := slices.IndexFunc(turn.Of(j).Approvals, func(a receipts.Approval) bool {
-		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.Shown == asked.Shown
+	i := slices.IndexFunc(turn.WorkOf(j).Approvals, func(a receipts.Approval) bool {
+		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.ShownHash == asked.ShownHash
 	})
 	if i < 0 {
-		return g.ask(ctx, j, &asked, effective, tool, policy)
+		return g.requestApproval(ctx, j, &asked, effective, tool, policy)
 	}
-	return g.decided(ctx, j, &turn.Of(j).Approvals[i], policy)
+	return g.cardDecision(ctx, j, &turn.WorkOf(j).Approvals[i], policy)
 }
 
-func (g *Gate) ask(ctx context.Context, j *queue.Run, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
+func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
 	r := request{
 		Job: j.Key(), Chat: g.cfg.Queue.ChatOf(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
 	}
 	if r.Direct && !r.mayAllow(call.User, call.Role) {
 		return deny("only an administrator could approve it, and there is none in this chat")
 	}
-	if tool.Ready != nil {
-		if err := tool.Ready(ctx, call); err != nil {
+	if tool.CheckReady != nil {
+		if err := tool.CheckReady(ctx, call); err != nil {
 			fault, known := errors.AsType[*toolgroups.Error](err)
 			if !known {
 				return agent.Decision{}, err
@@ -166,7 +166,7 @@ func (g *Gate) ask(ctx context.Context, j *queue.Run, asked *receipts.Approval, 
 			return agent.Decision{Verdict: agent.Deny, Fault: fault}, nil
 		}
 	}
-	arguments, whole := showArguments(call.Arguments)
+	arguments, whole := formatArguments(call.Arguments)
 	if !whole {
 		return deny("its arguments are too long for a person to check; make it in smaller steps")
 	}
@@ -175,67 +175,68 @@ func (g *Gate) ask(ctx context.Context, j *queue.Run, asked *receipts.Approval, 
 		return agent.Decision{}, fmt.Errorf("encode request: %w", err)
 	}
 	expires := g.cfg.Now().Add(g.cfg.Timeout)
-	card := question(j, &r, tool, arguments, g.cfg.Timeout)
+	card := approvalCard(j, &r, tool, arguments, g.cfg.Timeout)
 	card.Data, card.Expires = data, expires
-	key := strings.Join([]string{ApprovalKind, call.Session, asked.Call, asked.Hash, asked.Shown}, "/")
-	asked.Card, err = g.cfg.Cards.Post(ctx, key, outbox.Address(j).Chat, card)
+	key := strings.Join([]string{ApprovalKind, call.Session, asked.Call, asked.Hash, asked.ShownHash}, "/")
+	asked.CardToken, err = g.cfg.Cards.Post(ctx, key, outbox.Address(j).Chat, card)
 	if errors.Is(err, ErrNoButtons) {
 		return deny("it needs the approval of a person, and this chat has no buttons to ask with")
 	}
 	if err != nil {
 		return agent.Decision{}, err
 	}
-	g.cfg.Log.Info("approval asked for", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
+	g.cfg.Log.Info("approval requested", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
 	g.cfg.Measure(j.Message.Chat.Platform, queue.MeasuredAsked)
-	w := turn.Of(j)
-	g.cfg.Queue.Change(func() { w.Approvals = append(w.Approvals, *asked) })
+	w := turn.WorkOf(j)
+	g.cfg.Queue.WithLock(func() { w.Approvals = append(w.Approvals, *asked) })
 	// A card that was posted before a crash may be decided already.
-	return g.decided(ctx, j, &w.Approvals[len(w.Approvals)-1], policy)
+	return g.cardDecision(ctx, j, &w.Approvals[len(w.Approvals)-1], policy)
 }
 
-// measured maps decisions to metrics.
-var measured = map[string]queue.Metric{
+// decisionMetrics maps decisions to metrics.
+var decisionMetrics = map[string]queue.Metric{
 	receipts.ChoiceAllow: queue.MeasuredAllowed, receipts.ChoiceDeny: queue.MeasuredDenied, receipts.ChoiceExpired: queue.MeasuredExpired,
 }
 
-// decided returns the decision on a request. It checks the approver's role again: they may have lost it
-// since.
-func (g *Gate) decided(ctx context.Context, j *queue.Run, a *receipts.Approval, policy Policy) (agent.Decision, error) {
-	kept, err := g.cfg.Cards.Get(ctx, a.Card)
+// cardDecision returns the decision on a request. It checks the approver's role again, which may have
+// changed since.
+func (g *Gate) cardDecision(ctx context.Context, j *queue.Run, a *receipts.Approval, policy Policy) (agent.Decision, error) {
+	kept, err := g.cfg.Cards.Get(ctx, a.CardToken)
 	if err != nil {
 		return agent.Decision{}, err
 	}
 	if kept == nil {
 		return deny("its request for approval is gone")
 	}
-	if kept.Open() {
+	if kept.IsOpen() {
 		return agent.Decision{Verdict: agent.Pending}, nil
 	}
-	r, err := requestOf(kept.Card)
+	r, err := decodeRequest(kept.Card)
 	if err != nil {
 		return agent.Decision{}, err
 	}
-	// The present settings count as well.
+	// The current settings apply as well.
 	strict := r
 	strict.Approvers = policy.Approvers
-	if err := g.note(ctx, j, a, kept); err != nil {
+	if err := g.recordDecision(ctx, j, a, kept); err != nil {
 		return agent.Decision{}, err
 	}
 	switch {
-	case kept.How == Unseen:
+	case kept.Reason == NotShown:
 		return deny("it could not be shown to a person")
 	case r.Decision == nil || r.Decision.Choice == receipts.ChoiceExpired:
-		return deny("nobody approved it within %s", wording.Minutes(g.cfg.Timeout))
+		return deny("nobody approved it within %s", wording.DurationInWords(g.cfg.Timeout))
 	case r.Decision.Choice != receipts.ChoiceAllow:
-		return deny("%s said no", decidedBy(r.Decision))
+		return deny("%s said no", deciderName(r.Decision))
 	case !g.mayAllow(r) || !g.mayAllow(strict):
-		return deny("%s approved it, and may not any more", decidedBy(r.Decision))
+		return deny("%s approved it, and may not any more", deciderName(r.Decision))
 	}
 	return agent.Decision{}, nil
 }
 
-// note stores the end of a closed card in its approval, once, and a user's decision in the audit.
-func (g *Gate) note(ctx context.Context, j *queue.Run, a *receipts.Approval, kept *StoredCard) error {
+// recordDecision stores the outcome of a closed card in its approval, once, and a user's decision in the
+// audit log.
+func (g *Gate) recordDecision(ctx context.Context, j *queue.Run, a *receipts.Approval, kept *StoredCard) error {
 	if a.Decision != nil {
 		return nil
 	}
@@ -243,7 +244,7 @@ func (g *Gate) note(ctx context.Context, j *queue.Run, a *receipts.Approval, kep
 		a.Decision = &receipts.Decision{Choice: receipts.ChoiceOver, At: g.cfg.Now()}
 		return nil
 	}
-	r, err := requestOf(kept.Card)
+	r, err := decodeRequest(kept.Card)
 	if err != nil {
 		return err
 	}
@@ -253,9 +254,9 @@ func (g *Gate) note(ctx context.Context, j *queue.Run, a *receipts.Approval, kep
 			return err
 		}
 	}
-	a.Decision = cmp.Or(r.Decision, &receipts.Decision{Choice: string(kept.How), At: g.cfg.Now()})
+	a.Decision = cmp.Or(r.Decision, &receipts.Decision{Choice: string(kept.Reason), At: g.cfg.Now()})
 	g.cfg.Log.Info("approval decided", "tool", a.Tool, "hash", a.Hash, "job", j.Key(), "decision", a.Decision.Choice, "by", a.Decision.By)
-	if what, counted := measured[a.Decision.Choice]; counted {
+	if what, counted := decisionMetrics[a.Decision.Choice]; counted {
 		g.cfg.Measure(j.Message.Chat.Platform, what)
 	}
 	return nil
@@ -266,40 +267,40 @@ func (g *Gate) mayAllow(r request) bool {
 	return r.mayAllow(r.Decision.By, g.cfg.Roles.Role(r.Decision.By))
 }
 
-// Decided reports whether one of the cards is closed, or there is none.
-func (g *Gate) Decided(ctx context.Context, cards []string) (bool, error) {
+// AnyDecided reports whether one of the cards is closed or gone. It returns true if there are no cards.
+func (g *Gate) AnyDecided(ctx context.Context, cards []string) (bool, error) {
 	for _, token := range cards {
 		kept, err := g.cfg.Cards.Get(ctx, token)
 		if err != nil {
 			return false, err
 		}
-		if kept == nil || !kept.Open() {
+		if kept == nil || !kept.IsOpen() {
 			return true, nil
 		}
 	}
 	return len(cards) == 0, nil
 }
 
-// Note adds to a job the decisions that were made while it waited, so that its next write has them, and
-// reports whether it can continue: there is a decision, or none is due.
-func (g *Gate) Note(ctx context.Context, j *queue.Run) (bool, error) {
+// ApplyDecisions adds to a job the decisions made while it waited, so that its next write includes
+// them. It reports whether the job can continue: there is a new decision, or none is pending.
+func (g *Gate) ApplyDecisions(ctx context.Context, j *queue.Run) (bool, error) {
 	due, noted := 0, 0
-	for i := range turn.Of(j).Approvals {
-		a := &turn.Of(j).Approvals[i]
+	for i := range turn.WorkOf(j).Approvals {
+		a := &turn.WorkOf(j).Approvals[i]
 		if a.Decision != nil {
 			continue
 		}
 		due++
-		kept, err := g.cfg.Cards.Get(ctx, a.Card)
+		kept, err := g.cfg.Cards.Get(ctx, a.CardToken)
 		switch {
 		case err != nil:
 			return false, err
 		case kept == nil:
 			a.Decision = &receipts.Decision{Choice: receipts.ChoiceOver, At: g.cfg.Now()}
-		case kept.Open():
+		case kept.IsOpen():
 			continue
 		default:
-			if err := g.note(ctx, j, a, kept); err != nil {
+			if err := g.recordDecision(ctx, j, a, kept); err != nil {
 				return false, err
 			}
 		}
@@ -308,9 +309,9 @@ func (g *Gate) Note(ctx context.Context, j *queue.Run) (bool, error) {
 	return noted > 0 || due == 0, nil
 }
 
-// Invalidate closes the cards of a turn that is over.
+// Invalidate closes the open cards of a turn that has ended.
 func (g *Gate) Invalidate(ctx context.Context, j *queue.Run) error {
-	for _, a := range turn.Of(j).Approvals {
+	for _, a := range turn.WorkOf(j).Approvals {
 		if a.Decision != nil {
 			continue
 		}
@@ -318,7 +319,7 @@ func (g *Gate) Invalidate(ctx context.Context, j *queue.Run) error {
 		if a.Question {
 			note = "⏹ **Over.** The request was ended, so no answer is needed any more."
 		}
-		if err := g.cfg.Cards.Invalidate(ctx, a.Card, note); err != nil {
+		if err := g.cfg.Cards.Invalidate(ctx, a.CardToken, note); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,7 @@
 // Package interact asks users: it posts messages with buttons, stores them until they are closed, and
-// calls handlers for presses ([Cards]). With cards [Gate] asks for approval of tool calls, and binds
-// each decision to the exact arguments that the card shows; [Elicitation] asks the questions of running
-// tools; [Panel] shows the groups of a conversation, their cost, and buttons to load one.
+// calls handlers for presses ([Cards]). [Gate] asks for approval of tool calls, and binds each decision
+// to the exact arguments that the card shows. [Elicitation] asks the questions of running tools. [Panel]
+// shows the tool groups of a conversation, their cost, and buttons to load one.
 package interact
 
 import (
@@ -24,9 +24,9 @@ const DefaultAge = 24 * time.Hour
 
 // Limits of a [Card].
 const (
-	// MaxChoices bounds its buttons.
+	// MaxChoices is the maximum number of buttons.
 	MaxChoices = 60
-	// MaxLabel bounds the label of a button, in characters.
+	// MaxLabel is the maximum length of a button's label, in characters.
 	MaxLabel = 40
 )
 
@@ -35,25 +35,26 @@ const (
 type Card struct {
 	// Kind names its handler in [CardsConfig.Handlers].
 	Kind string `json:"kind"`
-	// Lead is Markdown of any length in front of the card, in messages of its own that are never
-	// edited.
+	// Lead is Markdown of any length in front of the card. It is sent in separate messages that are
+	// never edited.
 	Lead string `json:"lead,omitempty"`
 	// Text is Markdown; it should fit into one message.
 	Text string `json:"text"`
-	// Foot is Markdown below the text until the card is closed.
-	Foot string `json:"foot,omitempty"`
-	// Exact says that the texts quote another user: commands in them are not rewritten for the
+	// Footer is Markdown below the text until the card is closed.
+	Footer string `json:"foot,omitempty"`
+	// KeepCommands is set if the texts quote another user: commands in them are not rewritten for the
 	// platform.
-	Exact bool `json:"exact,omitempty"`
+	KeepCommands bool `json:"exact,omitempty"`
 	// Choices are the rows of buttons.
 	Choices [][]Choice `json:"choices,omitempty"`
-	// Data is the handler's own.
+	// Data belongs to the handler.
 	Data json.RawMessage `json:"data,omitempty"`
-	// Expires is when it can no longer be pressed. The zero value means [DefaultAge] from now.
+	// Expires is when the buttons stop working. The zero value means [DefaultAge] from now.
 	Expires time.Time `json:"expires,omitzero"`
-	// Of is the user whose words it shows, as platform:id: if they want to be forgotten, it is deleted.
-	Of string `json:"of,omitempty"`
-	// ReplyTo is the message that the card replies to; shown in shared chats.
+	// QuotedUser is the user whose words the card shows, as platform:id. If this user asks to be
+	// forgotten, the card is deleted.
+	QuotedUser string `json:"of,omitempty"`
+	// ReplyTo is the message that the card replies to. Only shared chats show it.
 	ReplyTo string `json:"reply_to,omitempty"`
 }
 
@@ -70,19 +71,19 @@ type Choice struct {
 
 // Press is the press of a button, or the expiry of a card without a decision.
 type Press struct {
-	// Scope is that of the user who pressed, with their current role. For an expired card it has only
-	// the chat.
+	// Scope is the scope of the user who pressed, with their current role. For an expired card it has
+	// only the chat.
 	toolgroups.Scope
-	// Author is the user who pressed, for the audit.
+	// Author is the user who pressed, for the audit log.
 	Author audit.Author
-	// UserName is the platform's name of that user.
+	// UserName is that user's name on the platform.
 	UserName string
-	// Place is the chat as a value.
+	// Place is the chat of the scope as a [chats.Chat].
 	Place chats.Chat
 	// Choice is the value of the button; empty if the user answers with a message, which is in Text.
 	Choice string
 	Text   string
-	// Expired says that no user pressed in time: there is no Choice, and the card is closed whatever
+	// Expired is set if no user pressed in time. Choice is empty then, and the card is closed whatever
 	// the handler returns.
 	Expired bool
 	Card    Card
@@ -90,7 +91,7 @@ type Press struct {
 	Token string // of the card
 }
 
-// Message returns a message of a kind in the name of the user who pressed, in the chat of the card.
+// Message returns a message of the given kind from the user who pressed, in the chat of the card.
 func (p Press) Message(kind chats.Kind, id string, at time.Time) chats.Message {
 	return chats.Message{
 		Chat: p.Place, ID: id, Kind: kind, User: strings.TrimPrefix(p.User, p.Place.Platform+":"),
@@ -100,12 +101,12 @@ func (p Press) Message(kind chats.Kind, id string, at time.Time) chats.Message {
 
 // Result is a handler's result: the change of the card and the text for the user who pressed.
 type Result struct {
-	// Toast is shown only to the user who pressed: plain text of at most 200 characters. It answers a
-	// message, unless it is empty because the card says enough.
+	// Toast is shown only to the user who pressed: plain text of at most 200 characters. If the user
+	// answered with a message, it is the reply, unless it is empty because the card says enough.
 	Toast string
 	// Text replaces the card's text, unless it is empty.
 	Text string
-	// Close removes the buttons: nothing can be pressed any more.
+	// Close closes the card and removes its buttons.
 	Close bool
 	// Choices, if not nil, replace the buttons of a card that is not closed.
 	Choices [][]Choice
@@ -113,11 +114,11 @@ type Result struct {
 	Data json.RawMessage
 }
 
-// Handler handles a press. Any user in the chat can press: the handler checks who did. The same press
-// comes again after a crash, or if the store failed, and the expiry of a card may come together with a
-// press: the first result that is written counts, and the handler's other effects must be idempotent.
-// It should be quick. A press is retried for a few seconds after an error; an expired card is closed
-// all the same.
+// Handler handles a press. Any user in the chat can press a button, so the handler checks who did. It
+// may be called again for the same press after a crash or a failed write, and a card may expire while a
+// press of it is handled. Only the first result that is written counts, so the handler's other effects
+// must be idempotent. It should return quickly. A press is retried for a few seconds after an error. An
+// expired card is closed even if its handler fails.
 type Handler func(ctx context.Context, press Press) (Result, error)
 
 // ErrNoButtons is returned for a card with choices on a platform that is not a [chats.Editor].

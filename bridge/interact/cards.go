@@ -20,7 +20,7 @@ import (
 
 // Jobs inserts the jobs of cards.
 type Jobs interface {
-	// New makes the job of a message.
+	// New returns a new job for a message.
 	New(m chats.Message) *queue.Run
 	// Find returns the record of a job, open or closed; nil if there is none.
 	Find(ctx context.Context, key string) (*receipts.Receipt, error)
@@ -28,8 +28,8 @@ type Jobs interface {
 	Enqueue(j *queue.Run)
 	// Adopt queues the open job under a key, unless a worker has it already.
 	Adopt(ctx context.Context, key string) error
-	// Go runs f concurrently with the jobs; its context ends with theirs. While they are ending, it may
-	// do nothing.
+	// Go runs f concurrently with the jobs, with a context that ends with theirs. During shutdown it may
+	// not run f.
 	Go(f func(ctx context.Context))
 }
 
@@ -38,22 +38,22 @@ type Sender interface {
 	// Render returns the parts of a text whose secrets are masked.
 	Render(j *queue.Run, text string) []receipts.Part
 	// Edit edits messages of a chat to show other parts. It waits while the platform is down; after an
-	// error the job has to continue later.
+	// error the job has to be retried.
 	Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []string, parts []receipts.Part) error
 }
 
 // Host gives cards access to the bridge.
 type Host interface {
-	// Check rejects a message of an unknown platform, or with invalid ids.
+	// Check rejects a message from an unknown platform, or with invalid ids.
 	Check(m chats.Message) error
 	// RoleOf returns the current role of a message's sender.
 	RoleOf(m chats.Message) toolgroups.Role
-	// ScopeOf returns on whose behalf the handler of a press acts.
+	// ScopeOf returns the scope in which the handler of a press acts.
 	ScopeOf(ctx context.Context, press *queue.Run) (toolgroups.Scope, error)
-	// CardClosed is called when a card is closed, maybe more than once.
-	CardClosed(kept *StoredCard)
-	// CardLost is called when the record of an open card is gone.
-	CardLost(token string)
+	// OnCardClosed is called when a card is closed, possibly more than once.
+	OnCardClosed(kept *StoredCard)
+	// OnCardLost is called when the record of an open card is gone.
+	OnCardLost(token string)
 }
 
 // CardsConfig configures [Cards]. All fields are required.
@@ -62,13 +62,13 @@ type CardsConfig struct {
 	Platforms map[string]chats.Platform
 	// Owns reports whether this process owns a chat.
 	Owns func(chat chats.Chat) bool
-	// Redact masks secrets in what goes out.
+	// Redact masks secrets in outgoing text.
 	Redact func(text string) string
 	// FormatCommands rewrites the commands in a text for a platform.
 	FormatCommands func(platform, text string) string
 	Log            *slog.Logger
 	Now            func() time.Time
-	// Store keeps the cards.
+	// Store holds the cards.
 	Store storage.Store
 	// Handlers handle presses, by [Card.Kind].
 	Handlers map[string]Handler
@@ -79,29 +79,29 @@ type CardsConfig struct {
 	RedactCards func(text string) string
 }
 
-// Cards posts cards, handles presses and closes cards. The store holds its state; memory only says when
-// to read it.
+// Cards posts cards, handles presses and closes cards. The store holds all state; memory only tracks
+// which cards to check and when.
 type Cards struct {
 	cfg CardsConfig
-	// toasts bounds the presses that are being answered without a job.
-	toasts chan struct{}
+	// toastSlots bounds the presses that are being answered without a job.
+	toastSlots chan struct{}
 
-	mu   sync.Mutex
-	due  map[string]due // the open cards, by their tokens
-	more chan struct{}  // signals a new one
+	mu     sync.Mutex
+	due    map[string]dueCard // the open cards, by their tokens
+	opened chan struct{}      // signals a newly opened card
 }
 
 // NewCards returns cards; call Load next.
 func NewCards(cfg CardsConfig) *Cards {
-	return &Cards{cfg: cfg, toasts: make(chan struct{}, maxToasts), due: make(map[string]due), more: make(chan struct{}, 1)}
+	return &Cards{cfg: cfg, toastSlots: make(chan struct{}, maxToasts), due: make(map[string]dueCard), opened: make(chan struct{}, 1)}
 }
 
 // Post sends a card to a chat and returns its token. When it returns, the card is on disk and is
-// delivered like an answer, without waiting for a turn. The key identifies it in its chat: a second
-// card under the same key is dropped, for [receipts.Age] after the first was delivered, and the token
-// is that of the first.
+// delivered like an answer, without waiting for a turn. The key identifies it in its chat: within
+// [receipts.Age] of the delivery of a card, another one under the same key is dropped, and the token of
+// the first is returned.
 func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) (string, error) {
-	m := chats.Message{Chat: to, ID: queue.Hash(key), Kind: posted, User: "bot", On: card.ReplyTo, Time: d.cfg.Now()}
+	m := chats.Message{Chat: to, ID: queue.Hash(key), Kind: showPosted, User: "bot", TargetID: card.ReplyTo, Time: d.cfg.Now()}
 	if err := d.cfg.Host.Check(m); err != nil {
 		return "", err
 	}
@@ -111,16 +111,16 @@ func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) 
 			return "", err
 		}
 		if known != nil {
-			return known.Answer.Card, d.cfg.Jobs.Adopt(ctx, known.Key())
+			return known.Answer.CardToken, d.cfg.Jobs.Adopt(ctx, known.Key())
 		}
-		kept, err := d.keep(to, card)
+		kept, err := d.newStoredCard(to, card)
 		if err != nil {
 			return "", err
 		}
-		if err = d.put(ctx, kept, d.job(kept, m)); errors.Is(err, storage.ErrConflict) {
+		if err = d.put(ctx, kept, d.newJob(kept, m)); errors.Is(err, storage.ErrConflict) {
 			continue
 		}
-		d.await(kept) // after an error too: the write may have happened
+		d.track(kept) // after an error too: the write may have happened
 		return kept.Token, err
 	}
 }
@@ -128,26 +128,26 @@ func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) 
 // Answer makes a card the answer of a job. If the platform has no buttons, it returns the text of the
 // card.
 func (d *Cards) Answer(ctx context.Context, j *queue.Run, card Card) (string, error) {
-	kept, err := d.keep(j.Message.Chat, card)
+	kept, err := d.newStoredCard(j.Message.Chat, card)
 	if errors.Is(err, ErrNoButtons) {
 		return card.Lead + "\n\n" + card.Text, nil
 	}
 	if err != nil {
 		return "", err
 	}
-	outbox.Of(j).Card, err = kept.Token, d.put(ctx, kept, nil)
-	d.await(kept)
+	outbox.DeliveryOf(j).CardToken, err = kept.Token, d.put(ctx, kept, nil)
+	d.track(kept)
 	return "", err
 }
 
-func (d *Cards) keep(chat chats.Chat, card Card) (*StoredCard, error) {
+func (d *Cards) newStoredCard(chat chats.Chat, card Card) (*StoredCard, error) {
 	now := d.cfg.Now()
 	if card.Expires.IsZero() {
 		card.Expires = now.Add(DefaultAge)
 	}
 	kept := &StoredCard{Card: card, Token: newToken(), Chat: chat, Version: 1}
 	if len(card.Choices) == 0 {
-		kept.end(now, Closed)
+		kept.markClosed(now, Closed)
 		return kept, nil
 	}
 	if _, ok := d.cfg.Platforms[chat.Platform].(chats.Editor); !ok {
@@ -165,51 +165,51 @@ const (
 	KindRefresh chats.Kind = "card-refresh"
 )
 
-// How a change of a card reaches the chat: the kind of the job for it.
+// How a change of a card reaches the chat, as the kind of the job that shows it.
 const (
-	unseen chats.Kind = ""
-	edited            = KindRefresh
-	posted            = KindCard
+	showNone   chats.Kind = ""
+	showEdited            = KindRefresh
+	showPosted            = KindCard
 )
 
-// message returns the message of the job that shows the present version of a card.
+// message returns the message of the job that shows the current version of a card.
 func (d *Cards) message(kept *StoredCard, kind chats.Kind) chats.Message {
 	return chats.Message{Chat: kept.Chat, ID: kept.Token + "-" + strconv.Itoa(kept.Version), Kind: kind, User: "bot", Time: d.cfg.Now()}
 }
 
-func (d *Cards) job(kept *StoredCard, m chats.Message) *queue.Run {
+func (d *Cards) newJob(kept *StoredCard, m chats.Message) *queue.Run {
 	j := d.cfg.Jobs.New(m)
-	outbox.Of(j).Card = kept.Token
+	outbox.DeliveryOf(j).CardToken = kept.Token
 	return j
 }
 
-// Parts returns the messages of the card of a job. There are none if the card was closed before it was
-// sent, or is gone.
+// Parts returns the messages that show the card of a job. There are none if the card was closed before
+// it was sent, or is gone.
 func (d *Cards) Parts(ctx context.Context, j *queue.Run) ([]receipts.Part, error) {
-	kept, err := d.Get(ctx, outbox.Of(j).Card)
+	kept, err := d.Get(ctx, outbox.DeliveryOf(j).CardToken)
 	if err != nil {
 		return nil, err
 	}
-	if kept == nil || !kept.Open() && kept.Version > 1 {
+	if kept == nil || !kept.IsOpen() && kept.Version > 1 {
 		return []receipts.Part{}, nil
 	}
 	parts, _ := d.render(j, kept)
 	return parts, nil
 }
 
-// render returns the parts of a card: its lead, its text, and the buttons below the last part. lead is
-// how many of them belong to the lead. Only known secrets are masked: a text that merely looks like a
-// secret may be the subject of the decision.
+// render returns the parts of a card: its lead, its text, and the buttons below the last part. The
+// result lead is the number of parts that show the lead. Only known secrets are masked: a text that
+// merely looks like a secret may be the subject of the decision.
 func (d *Cards) render(j *queue.Run, kept *StoredCard) (parts []receipts.Part, lead int) {
 	if kept.Lead != "" {
 		parts = d.cfg.Sender.Render(j, d.cfg.RedactCards(kept.Lead))
 		lead = len(parts)
 	}
 	text := kept.Text
-	if kept.Open() && kept.Foot != "" {
-		text += "\n\n" + kept.Foot
+	if kept.IsOpen() && kept.Footer != "" {
+		text += "\n\n" + kept.Footer
 	}
-	if !kept.Exact {
+	if !kept.KeepCommands {
 		text = d.cfg.FormatCommands(kept.Chat.Platform, text)
 	}
 	parts = append(parts, d.cfg.Sender.Render(j, d.cfg.RedactCards(text))...)
@@ -222,45 +222,45 @@ func (d *Cards) render(j *queue.Run, kept *StoredCard) (parts []receipts.Part, l
 	return parts, lead
 }
 
-// Delivered records which messages show the card of a job, once all were sent. A card that could not be
-// shown whole is closed: users must not decide on what they have not seen.
-func (d *Cards) Delivered(ctx context.Context, j *queue.Run) error {
+// RecordDelivery records which messages show the card of a job, once all were sent. A card that could
+// not be shown completely is closed: users must not decide on what they have not seen.
+func (d *Cards) RecordDelivery(ctx context.Context, j *queue.Run) error {
 	var ids []string
-	failed, repeated := outbox.Of(j).DeadLetter != "", false
-	for _, p := range outbox.Of(j).Parts {
+	failed, repeated := outbox.DeliveryOf(j).DeadLetter != "", false
+	for _, p := range outbox.DeliveryOf(j).Parts {
 		ids = append(ids, p.ID)
 		failed = failed || p.State == receipts.PartFailed
 		repeated = repeated || p.Repeat
 	}
-	if outbox.Of(j).DeadLetter != "" {
+	if outbox.DeliveryOf(j).DeadLetter != "" {
 		ids = nil // the message says that the card is not shown
 	}
-	kept, err := d.change(ctx, outbox.Of(j).Card, func(kept *StoredCard) chats.Kind {
+	kept, err := d.change(ctx, outbox.DeliveryOf(j).CardToken, func(kept *StoredCard) chats.Kind {
 		now, lead := d.render(j, kept)
 		kept.IDs = ids[min(lead, len(ids)):]
-		kept.Chat, kept.Twice = outbox.Address(j).Chat, repeated
-		if slices.EqualFunc(now, outbox.Of(j).Parts, sameParts) {
-			return unseen
+		kept.Chat, kept.PossiblyDuplicated = outbox.Address(j).Chat, repeated
+		if slices.EqualFunc(now, outbox.DeliveryOf(j).Parts, equalPart) {
+			return showNone
 		}
-		return edited // it changed while it was being sent
+		return showEdited // the card changed while it was being sent
 	})
-	if err != nil || kept == nil || !failed || !kept.Open() {
+	if err != nil || kept == nil || !failed || !kept.IsOpen() {
 		return err
 	}
-	return d.closeUndecided(ctx, kept, Unseen)
+	return d.closeUndecided(ctx, kept, NotShown)
 }
 
-func sameParts(a, b receipts.Part) bool {
+func equalPart(a, b receipts.Part) bool {
 	return a.Text == b.Text && a.Plain == b.Plain && slices.EqualFunc(a.Buttons, b.Buttons, slices.Equal)
 }
 
-// Show changes what an open card shows.
-func (d *Cards) Show(ctx context.Context, token string, result Result) error {
+// Update changes what an open card shows.
+func (d *Cards) Update(ctx context.Context, token string, result Result) error {
 	_, err := d.change(ctx, token, func(kept *StoredCard) chats.Kind {
-		if kept.Open() && kept.take(result) {
-			return edited
+		if kept.IsOpen() && kept.applyResult(result) {
+			return showEdited
 		}
-		return unseen
+		return showNone
 	})
 	return err
 }
@@ -268,26 +268,28 @@ func (d *Cards) Show(ctx context.Context, token string, result Result) error {
 // Invalidate closes a card that is no longer needed, with a line that says why.
 func (d *Cards) Invalidate(ctx context.Context, token, note string) error {
 	_, err := d.change(ctx, token, func(kept *StoredCard) chats.Kind {
-		if !kept.Open() {
-			return unseen
+		if !kept.IsOpen() {
+			return showNone
 		}
 		kept.Text += "\n\n" + note
-		kept.end(d.cfg.Now(), Void)
-		return edited
+		kept.markClosed(d.cfg.Now(), Obsolete)
+		return showEdited
 	})
 	return err
 }
 
-// SendFailed closes a card that cannot be shown: users must not decide on what they have not seen.
-func (d *Cards) SendFailed(ctx context.Context, token string) error {
+// HandleSendFailure closes a card that cannot be shown: users must not decide on what they have not
+// seen.
+func (d *Cards) HandleSendFailure(ctx context.Context, token string) error {
 	kept, err := d.Get(ctx, token)
-	if err != nil || kept == nil || !kept.Open() {
+	if err != nil || kept == nil || !kept.IsOpen() {
 		return err
 	}
-	return d.closeUndecided(ctx, kept, Unseen)
+	return d.closeUndecided(ctx, kept, NotShown)
 }
 
-// Move shows the open cards of a moved chat in the new one. Unsent ones are sent there anyway.
+// Move shows the open cards of a moved chat in the new one. Cards that are still to be sent go there
+// anyway.
 func (d *Cards) Move(ctx context.Context, from, to chats.Chat) error {
 	for kept, err := range d.all(ctx) {
 		if queue.IsDamaged(err) {
@@ -296,15 +298,15 @@ func (d *Cards) Move(ctx context.Context, from, to chats.Chat) error {
 		if err != nil {
 			return err
 		}
-		if here := kept.Chat.WithoutThread(); !kept.Open() || here != from && here != to {
+		if here := kept.Chat.WithoutThread(); !kept.IsOpen() || here != from && here != to {
 			continue
 		}
 		_, err = d.change(ctx, kept.Token, func(kept *StoredCard) chats.Kind {
-			if !kept.Open() || kept.Chat.ID == to.ID || len(kept.IDs) == 0 {
-				return unseen
+			if !kept.IsOpen() || kept.Chat.ID == to.ID || len(kept.IDs) == 0 {
+				return showNone
 			}
 			kept.Chat.ID, kept.IDs = to.ID, nil
-			return posted
+			return showPosted
 		})
 		if err != nil {
 			return err
@@ -313,7 +315,7 @@ func (d *Cards) Move(ctx context.Context, from, to chats.Chat) error {
 	return nil
 }
 
-// change changes a card, retrying after conflicts, and returns the result; nil if there is no such
+// change changes a card, retrying after conflicts, and returns the changed card; nil if there is no such
 // card. The callback returns how the change reaches the chat.
 func (d *Cards) change(ctx context.Context, token string, change func(*StoredCard) chats.Kind) (*StoredCard, error) {
 	for {
@@ -328,30 +330,31 @@ func (d *Cards) change(ctx context.Context, token string, change func(*StoredCar
 }
 
 // save writes a changed card, together with the job that shows the change. A card that is still being
-// sent needs none: [Cards.Delivered] checks what it should show.
+// sent needs no job: [Cards.RecordDelivery] checks what it should show.
 func (d *Cards) save(ctx context.Context, kept *StoredCard, show chats.Kind) error {
 	var j *queue.Run
-	if show != unseen {
+	if show != showNone {
 		kept.Version++
 	}
-	if show == posted || show == edited && len(kept.IDs) > 0 {
-		j = d.job(kept, d.message(kept, show))
+	if show == showPosted || show == showEdited && len(kept.IDs) > 0 {
+		j = d.newJob(kept, d.message(kept, show))
 	}
 	if err := d.put(ctx, kept, j); err != nil {
 		return err
 	}
-	return d.settled(ctx, kept)
+	return d.finishChange(ctx, kept)
 }
 
-// settled does what follows from a stored change. It is idempotent.
-func (d *Cards) settled(ctx context.Context, kept *StoredCard) error {
-	if !kept.Open() {
-		d.forget(kept.Token)
-		d.cfg.Host.CardClosed(kept)
+// finishChange completes a stored change: it reports a closed card to the host, and makes sure that the
+// job that shows the change runs. It is idempotent.
+func (d *Cards) finishChange(ctx context.Context, kept *StoredCard) error {
+	if !kept.IsOpen() {
+		d.untrack(kept.Token)
+		d.cfg.Host.OnCardClosed(kept)
 	}
-	shows := edited
+	shows := showEdited
 	if len(kept.IDs) == 0 {
-		shows = posted
+		shows = showPosted
 	}
 	return d.cfg.Jobs.Adopt(ctx, queue.KeyOf(d.message(kept, shows)))
 }

@@ -45,19 +45,19 @@ type ElicitationConfig struct {
 type Turns interface {
 	// Park stores a job whose turn waits for a user, and frees its slot.
 	Park(ctx context.Context, j *queue.Run) error
-	// Unpark ends that: the turn continues.
+	// Unpark undoes Park: the turn continues.
 	Unpark(ctx context.Context, j *queue.Run)
 	// AwaitSlot waits until a job has a slot again.
 	AwaitSlot(ctx context.Context, j *queue.Run)
 }
 
-// Elicitation asks the questions of running tools. Memory holds only which calls wait here; questions
-// and answers are cards.
+// Elicitation asks the questions of running tools. Memory holds only the waiting calls; questions and
+// answers are stored as cards.
 type Elicitation struct {
 	cfg ElicitationConfig
 
 	mu      sync.Mutex
-	waiting map[string]chan struct{} // by card token: closed with its card
+	waiting map[string]chan struct{} // by card token; closed when the card is closed
 }
 
 // NewElicitation returns an Elicitation.
@@ -68,47 +68,50 @@ func NewElicitation(cfg ElicitationConfig) *Elicitation {
 // asker asks the questions of the calls of one run of a turn, one after another.
 type asker struct {
 	*Elicitation
-	job *queue.Run
-	at  turn.Position
-	one chan struct{}
+	job      *queue.Run
+	position turn.Position
+	sem      chan struct{}
 
-	mu    sync.Mutex
-	asked map[string]int // how often, by call, and by call and question
+	mu     sync.Mutex
+	counts map[string]int // how often a call, and a call with a question, has asked
 }
 
-// place identifies a call in its conversation. Only the goroutine of the turn may call it.
-func (a *asker) place(call toolgroups.Call) string { return a.at.ReplyPosition() + "/" + call.ID }
+// callKey identifies a call in its conversation. Only the goroutine of the turn may call it.
+func (a *asker) callKey(call toolgroups.Call) string {
+	return a.position.ReplyPosition() + "/" + call.ID
+}
 
-// For returns the [agent.Turn.Ask] of a job's turn. It is nil for a task, which no user attends.
-func (d *Elicitation) For(j *queue.Run, at turn.Position) func(context.Context, toolgroups.Call, toolgroups.Question, agent.InTurn) (toolgroups.Answer, error) {
+// AskFunc returns the [agent.Turn.Ask] of a job's turn. It is nil for a task, because no user attends
+// it.
+func (d *Elicitation) AskFunc(j *queue.Run, at turn.Position) func(context.Context, toolgroups.Call, toolgroups.Question, agent.InTurn) (toolgroups.Answer, error) {
 	if turn.TaskOf(j) != nil {
 		return nil
 	}
-	return (&asker{Elicitation: d, job: j, at: at, one: make(chan struct{}, 1), asked: make(map[string]int)}).ask
+	return (&asker{Elicitation: d, job: j, position: at, sem: make(chan struct{}, 1), counts: make(map[string]int)}).ask
 }
 
-func (a *asker) count(what string) int {
+func (a *asker) increment(what string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asked[what]++
-	return a.asked[what]
+	a.counts[what]++
+	return a.counts[what]
 }
 
-// ask asks, and waits for the answer. If a call is run again, the same question already has its card,
-// and perhaps its answer.
+// ask asks a question and waits for the answer. If a call runs again, its question already has a card,
+// and perhaps an answer.
 func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Question, inTurn agent.InTurn) (toolgroups.Answer, error) {
 	decline := toolgroups.Answer{Action: toolgroups.AnswerDecline}
-	fault := whyDeclined(&q)
-	if fault == "" && a.count(call.ID) > maxQuestions {
+	fault := declineReason(&q)
+	if fault == "" && a.increment(call.ID) > maxQuestions {
 		fault = "its call has asked too much"
 	}
 	if fault != "" {
-		a.cfg.Log.Warn("a question of a tool is declined", "tool", call.Name, "job", a.job.Key(), "why", fault)
-		return decline, inTurn(func() error { return a.refused(ctx, call, &q, fault) })
+		a.cfg.Log.Warn("a tool's question is declined", "tool", call.Name, "job", a.job.Key(), "why", fault)
+		return decline, inTurn(func() error { return a.reportDeclined(ctx, call, &q, fault) })
 	}
 	select {
-	case a.one <- struct{}{}:
-		defer func() { <-a.one }()
+	case a.sem <- struct{}{}:
+		defer func() { <-a.sem }()
 	case <-ctx.Done():
 		return decline, fmt.Errorf("ask: %w", context.Cause(ctx))
 	}
@@ -127,9 +130,9 @@ func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Ques
 	over := inTurn(func() error {
 		a.cfg.Turns.Unpark(ctx, a.job)
 		if err != nil { // the call continues, so the question is withdrawn
-			return a.Ended(context.WithoutCancel(ctx), a.job, call.ID)
+			return a.EndCall(context.WithoutCancel(ctx), a.job, call.ID)
 		}
-		a.close(token, receipts.Decision{Choice: string(answer.Action), By: call.User, At: a.cfg.Now()})
+		a.recordOutcome(token, receipts.Decision{Choice: string(answer.Action), By: call.User, At: a.cfg.Now()})
 		return nil
 	})
 	if over == nil {
@@ -138,13 +141,13 @@ func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Ques
 	if err = errors.Join(err, over); err != nil {
 		return decline, err
 	}
-	a.cfg.Log.Info("a question of a tool is answered", "tool", call.Name, "job", a.job.Key(), "answer", answer.Action)
+	a.cfg.Log.Info("a tool's question is answered", "tool", call.Name, "job", a.job.Key(), "answer", answer.Action)
 	return answer, nil
 }
 
-// postQuestion posts a question, unless it is posted, and records that the job waits for it.
+// postQuestion posts a question, unless it is posted already, and records that the job waits for it.
 func (a *asker) postQuestion(ctx context.Context, call toolgroups.Call, q *toolgroups.Question) (string, error) {
-	place := a.place(call)
+	place := a.callKey(call)
 	asked, err := json.Marshal(q)
 	if err != nil {
 		return "", fmt.Errorf("encode question: %w", err)
@@ -152,31 +155,31 @@ func (a *asker) postQuestion(ctx context.Context, call toolgroups.Call, q *toolg
 	hash := queue.Hash(string(asked))
 	j := a.job
 	f := &form{
-		Requester: j.Message.By(), Name: j.Message.UserName, Direct: j.Message.Direct, Tool: call.Name, Question: *q, Within: a.cfg.Timeout,
-		Threaded: a.threaded(j.Message.Chat.Platform),
+		Requester: j.Message.SenderID(), Name: j.Message.UserName, Direct: j.Message.Direct, Tool: call.Name, Question: *q, Timeout: a.cfg.Timeout,
+		Threaded: a.repliesInThreads(j.Message.Chat.Platform),
 	}
 	card, err := f.card()
 	if err != nil {
 		return "", err
 	}
-	card.Of, card.Expires = f.Requester, a.cfg.Now().Add(a.cfg.Timeout)
+	card.QuotedUser, card.Expires = f.Requester, a.cfg.Now().Add(a.cfg.Timeout)
 	if !j.Message.Direct {
 		card.ReplyTo = j.Message.ReplyTarget()
 	}
-	key := fmt.Sprintf("%s/%s/%s/%s/%d", ElicitationKind, call.Session, place, hash, a.count(place+"/"+hash))
+	key := fmt.Sprintf("%s/%s/%s/%s/%d", ElicitationKind, call.Session, place, hash, a.increment(place+"/"+hash))
 	token, err := a.cfg.Cards.Post(ctx, key, outbox.Address(j).Chat, card)
 	if err != nil {
 		return "", err
 	}
-	if w := turn.Of(j); !slices.ContainsFunc(w.Approvals, func(known receipts.Approval) bool { return known.Card == token }) {
-		asked := receipts.Approval{Call: place, Tool: call.Name, Hash: hash, Question: true, Card: token}
-		a.cfg.Queue.Change(func() { w.Approvals = append(w.Approvals, asked) })
+	if w := turn.WorkOf(j); !slices.ContainsFunc(w.Approvals, func(known receipts.Approval) bool { return known.CardToken == token }) {
+		asked := receipts.Approval{Call: place, Tool: call.Name, Hash: hash, Question: true, CardToken: token}
+		a.cfg.Queue.WithLock(func() { w.Approvals = append(w.Approvals, asked) })
 	}
-	a.cfg.Log.Info("a tool asks", "tool", call.Name, "job", j.Key(), "fields", len(q.Fields))
+	a.cfg.Log.Info("a tool asks a question", "tool", call.Name, "job", j.Key(), "fields", len(q.Fields))
 	return token, a.cfg.Turns.Park(ctx, j)
 }
 
-func (d *Elicitation) threaded(platform string) bool {
+func (d *Elicitation) repliesInThreads(platform string) bool {
 	_, threaded := d.cfg.Platforms[platform].(chats.ThreadReplier)
 	return threaded
 }
@@ -192,8 +195,8 @@ func (a *asker) await(ctx context.Context, token string, done <-chan struct{}) (
 		defer a.Elicitation.mu.Unlock()
 		delete(a.waiting, token)
 	}()
-	kept, err := a.cfg.Cards.Get(ctx, token) // it may have been closed before
-	if err == nil && kept != nil && kept.Open() {
+	kept, err := a.cfg.Cards.Get(ctx, token) // the card may have been closed before
+	if err == nil && kept != nil && kept.IsOpen() {
 		select {
 		case <-over:
 		case <-done:
@@ -207,15 +210,15 @@ func (a *asker) await(ctx context.Context, token string, done <-chan struct{}) (
 	if err != nil || kept == nil {
 		return toolgroups.Answer{Action: toolgroups.AnswerCancel}, err
 	}
-	f, err := formOf(kept.Card)
+	f, err := decodeForm(kept.Card)
 	if err != nil || f.Answer == nil {
 		return toolgroups.Answer{Action: toolgroups.AnswerCancel}, err
 	}
 	return *f.Answer, nil
 }
 
-// CardClosed wakes the call that waits for an answer to a card.
-func (d *Elicitation) CardClosed(token string) {
+// OnCardClosed wakes the call that waits for an answer to a card.
+func (d *Elicitation) OnCardClosed(token string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if over, waits := d.waiting[token]; waits {
@@ -224,24 +227,24 @@ func (d *Elicitation) CardClosed(token string) {
 	}
 }
 
-// close records the outcome of a question in the job.
-func (a *asker) close(token string, decision receipts.Decision) {
-	for i := range turn.Of(a.job).Approvals {
-		if entry := &turn.Of(a.job).Approvals[i]; entry.Card == token && entry.Decision == nil {
+// recordOutcome records the outcome of a question in the job.
+func (a *asker) recordOutcome(token string, decision receipts.Decision) {
+	for i := range turn.WorkOf(a.job).Approvals {
+		if entry := &turn.WorkOf(a.job).Approvals[i]; entry.CardToken == token && entry.Decision == nil {
 			entry.Decision = &decision
 		}
 	}
 }
 
-// Ended closes open questions of a call whose result is recorded: it was cut off, or its server no
-// longer wants the answer.
-func (d *Elicitation) Ended(ctx context.Context, j *queue.Run, call string) error {
-	for i := range turn.Of(j).Approvals {
-		a := &turn.Of(j).Approvals[i]
+// EndCall closes the open questions of a call whose result is recorded: the call was interrupted,
+// or its server no longer wants an answer.
+func (d *Elicitation) EndCall(ctx context.Context, j *queue.Run, call string) error {
+	for i := range turn.WorkOf(j).Approvals {
+		a := &turn.WorkOf(j).Approvals[i]
 		if !a.Question || a.Decision != nil || !strings.HasSuffix(a.Call, "/"+call) {
 			continue
 		}
-		if err := d.cfg.Cards.Invalidate(ctx, a.Card, "⏹ **Interrupted.** What asked this has ended, so no answer is needed any more."); err != nil {
+		if err := d.cfg.Cards.Invalidate(ctx, a.CardToken, "⏹ **Interrupted.** What asked this has ended, so no answer is needed any more."); err != nil {
 			return err
 		}
 		a.Decision = &receipts.Decision{Choice: receipts.ChoiceOver, At: d.cfg.Now()}
@@ -249,46 +252,46 @@ func (d *Elicitation) Ended(ctx context.Context, j *queue.Run, call string) erro
 	return nil
 }
 
-// Answers returns the card that a message answers; empty if none. Users answer with a reply to the
-// question, or in its thread on platforms without replies.
-func (d *Elicitation) Answers(ctx context.Context, m chats.Message) (string, error) {
+// AnsweredCard returns the token of the card that a message answers; empty if there is none. Users
+// answer with a reply to the question, or in its thread on platforms without replies.
+func (d *Elicitation) AnsweredCard(ctx context.Context, m chats.Message) (string, error) {
 	text := strings.TrimSpace(m.Text)
 	if m.Kind != chats.KindText || text == "" || strings.HasPrefix(text, "/") {
 		return "", nil
 	}
-	open, err := d.cfg.Cards.Waits(ctx, ElicitationKind, m.Chat)
+	open, err := d.cfg.Cards.OpenInChat(ctx, ElicitationKind, m.Chat)
 	for _, kept := range open {
-		f, err := formOf(kept.Card)
-		if err != nil || f.Requester != m.By() {
+		f, err := decodeForm(kept.Card)
+		if err != nil || f.Requester != m.SenderID() {
 			continue
 		}
-		points := func(q chats.Quoted) bool { // it may arrive before the message's id is stored
-			return q.How == chats.PointReply && (slices.Contains(kept.IDs, q.ID) || len(kept.IDs) == 0 && q.Own)
+		points := func(q chats.Quoted) bool { // the reply may arrive before the ids of the question are stored
+			return q.Kind == chats.RefReply && (slices.Contains(kept.IDs, q.ID) || len(kept.IDs) == 0 && q.FromBot)
 		}
-		if d.threaded(m.Chat.Platform) || slices.ContainsFunc(m.Quoted, points) {
+		if d.repliesInThreads(m.Chat.Platform) || slices.ContainsFunc(m.Quoted, points) {
 			return kept.Token, nil
 		}
 	}
 	return "", err
 }
 
-// Reply handles a message that answers a question.
-func (d *Elicitation) Reply(ctx context.Context, j *queue.Run) (string, error) {
-	text, err := d.cfg.Cards.Reply(ctx, j)
+// HandleReply handles a message that answers a question.
+func (d *Elicitation) HandleReply(ctx context.Context, j *queue.Run) (string, error) {
+	text, err := d.cfg.Cards.HandleReply(ctx, j)
 	if err == nil && text == "" {
-		outbox.Of(j).Parts = []receipts.Part{} // the card says it
+		outbox.DeliveryOf(j).Parts = []receipts.Part{} // the card shows the outcome
 	}
 	return text, err
 }
 
-// refused tells the user that a question was declined for them, if they should know.
-func (a *asker) refused(ctx context.Context, call toolgroups.Call, q *toolgroups.Question, fault string) error {
+// reportDeclined tells the user that a question was declined on their behalf, if it asked for a secret.
+func (a *asker) reportDeclined(ctx context.Context, call toolgroups.Call, q *toolgroups.Question, fault string) error {
 	if fault != faultSecret {
 		return nil
 	}
-	_, err := a.cfg.Cards.Post(ctx, "declined/"+call.Session+"/"+a.place(call), outbox.Address(a.job).Chat, Card{
-		Of: a.job.Message.By(), Exact: true,
-		Text: fmt.Sprintf("%s asked for something like a password. Such things do not belong into a chat, so I said no for you.", wording.Shown(q.From)),
+	_, err := a.cfg.Cards.Post(ctx, "declined/"+call.Session+"/"+a.callKey(call), outbox.Address(a.job).Chat, Card{
+		QuotedUser: a.job.Message.SenderID(), KeepCommands: true,
+		Text: fmt.Sprintf("%s asked for something like a password. Such things do not belong into a chat, so I said no for you.", wording.EscapeRevealed(q.From)),
 	})
 	return err
 }

@@ -19,29 +19,29 @@ const (
 	sweepPause = 10 * time.Second
 )
 
-// due is an open card and when to look at it.
-type due struct {
+// dueCard is an open card and the time of its next check.
+type dueCard struct {
 	at   time.Time
 	chat chats.Chat
 	kind string
 }
 
-// await makes the sweep look at an open card when it expires.
-func (d *Cards) await(kept *StoredCard) {
-	if !kept.Open() {
+// track makes the sweep check an open card when it expires.
+func (d *Cards) track(kept *StoredCard) {
+	if !kept.IsOpen() {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.due[kept.Token] = due{kept.Expires, kept.Chat, kept.Kind}
+	d.due[kept.Token] = dueCard{kept.Expires, kept.Chat, kept.Kind}
 	select {
-	case d.more <- struct{}{}:
+	case d.opened <- struct{}{}:
 	default:
 	}
 }
 
-// forget removes a card from the open ones, and reports whether it was one.
-func (d *Cards) forget(token string) (open bool) {
+// untrack removes a card from the open cards and reports whether it was open.
+func (d *Cards) untrack(token string) (open bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, open = d.due[token]
@@ -49,8 +49,8 @@ func (d *Cards) forget(token string) (open bool) {
 	return open
 }
 
-// Waits returns the open cards of a kind in a chat.
-func (d *Cards) Waits(ctx context.Context, kind string, in chats.Chat) ([]*StoredCard, error) {
+// OpenInChat returns the open cards of a kind in a chat.
+func (d *Cards) OpenInChat(ctx context.Context, kind string, in chats.Chat) ([]*StoredCard, error) {
 	var tokens []string
 	d.mu.Lock()
 	for token, card := range d.due {
@@ -65,20 +65,20 @@ func (d *Cards) Waits(ctx context.Context, kind string, in chats.Chat) ([]*Store
 		if err != nil {
 			return nil, err
 		}
-		if kept != nil && kept.Open() {
+		if kept != nil && kept.IsOpen() {
 			open = append(open, kept)
 		}
 	}
 	return open, nil
 }
 
-// Load reads the cards that a former run left open, and reports those that do not decode.
+// Load reads the cards that an earlier run left open, and reports those that do not decode.
 func (d *Cards) Load(ctx context.Context, damaged func(context.Context, *queue.DamagedError) error) error {
 	for kept, err := range d.all(ctx) {
 		if broken, is := errors.AsType[*queue.DamagedError](err); is {
 			err = damaged(ctx, broken)
 		} else if err == nil {
-			d.await(kept)
+			d.track(kept)
 		}
 		if err != nil {
 			return err
@@ -87,11 +87,11 @@ func (d *Cards) Load(ctx context.Context, damaged func(context.Context, *queue.D
 	return nil
 }
 
-// Watch follows the cards that other processes post and close, until ctx ends, beginning with what was
-// missed: a decision may free a turn here that waits in another chat, and the cards of a chat are known
-// when it is taken over. After an error it has to be called again.
+// Watch follows the cards that other processes post and close until ctx ends, including changes from
+// before the call. A decision in one chat may free a turn that waits in another, and a process that
+// takes over a chat has to know its cards. After an error it has to be called again.
 func (d *Cards) Watch(ctx context.Context) error {
-	changes := d.cfg.Store.Watch(ctx, prefix)
+	changes := d.cfg.Store.Watch(ctx, cardPrefix)
 	for kept, err := range d.all(ctx) {
 		if queue.IsDamaged(err) {
 			continue
@@ -99,45 +99,45 @@ func (d *Cards) Watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d.learn(kept)
+		d.applyRecord(kept)
 	}
 	for e, err := range changes {
 		switch {
 		case err != nil:
 			return fmt.Errorf("watch cards: %w", err)
 		case e.Deleted:
-			d.RecordLost(e.Key)
+			d.HandleLostRecord(e.Key)
 			continue
 		}
-		if kept, err := decode(e.Entry); err == nil {
-			d.learn(kept)
+		if kept, err := decodeCard(e.Entry); err == nil {
+			d.applyRecord(kept)
 		}
 	}
 	return nil
 }
 
-// RecordLost wakes what waits for a card if the record with this key was that of an open one. It has
-// been deleted or does not decode.
-func (d *Cards) RecordLost(key string) {
-	if token, is := strings.CutPrefix(key, prefix); is {
-		d.lost(token)
+// HandleLostRecord wakes the turn that waits for a card, if the record with this key was that of an open
+// card. The record has been deleted or does not decode.
+func (d *Cards) HandleLostRecord(key string) {
+	if token, is := strings.CutPrefix(key, cardPrefix); is {
+		d.handleLost(token)
 	}
 }
 
-func (d *Cards) lost(token string) {
-	if d.forget(token) {
-		d.cfg.Host.CardLost(token)
+func (d *Cards) handleLost(token string) {
+	if d.untrack(token) {
+		d.cfg.Host.OnCardLost(token)
 	}
 }
 
-// learn applies a card as it was written.
-func (d *Cards) learn(kept *StoredCard) {
-	if kept.Open() {
-		d.await(kept)
+// applyRecord applies a card as it was written.
+func (d *Cards) applyRecord(kept *StoredCard) {
+	if kept.IsOpen() {
+		d.track(kept)
 		return
 	}
-	d.forget(kept.Token)
-	d.cfg.Host.CardClosed(kept)
+	d.untrack(kept.Token)
+	d.cfg.Host.OnCardClosed(kept)
 }
 
 // Run closes expired cards, until ctx ends.
@@ -145,10 +145,10 @@ func (d *Cards) Run(ctx context.Context) {
 	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
 	for {
-		over, any := d.overdue(d.cfg.Now())
+		over, any := d.takeOverdue(d.cfg.Now())
 		for _, token := range over {
 			if err := rescue.Do(func() error { return d.expire(ctx, token) }); err != nil && ctx.Err() == nil {
-				d.cfg.Log.Warn("a card whose time is over cannot be ended yet", "err", err)
+				d.cfg.Log.Warn("an expired card cannot be closed yet", "err", err)
 			}
 		}
 		next := tick.C
@@ -158,21 +158,21 @@ func (d *Cards) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.more:
+		case <-d.opened:
 		case <-next:
 		}
 	}
 }
 
-// overdue returns the expired cards of the chats that this process owns, and whether any card is open.
-// It postpones the next look at them.
-func (d *Cards) overdue(now time.Time) (over []string, any bool) {
+// takeOverdue returns the expired cards of the chats that this process owns, and whether any card is
+// open. It postpones the next check of those cards.
+func (d *Cards) takeOverdue(now time.Time) (over []string, any bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for token, card := range d.due {
 		if !now.Before(card.at) && d.cfg.Owns(card.chat) {
 			over = append(over, token)
-			d.due[token] = due{now.Add(sweepPause), card.chat, card.kind}
+			d.due[token] = dueCard{now.Add(sweepPause), card.chat, card.kind}
 		}
 	}
 	return over, len(d.due) > 0
@@ -184,12 +184,12 @@ func (d *Cards) expire(ctx context.Context, token string) error {
 	kept, err := d.Get(ctx, token)
 	switch {
 	case kept == nil && err == nil, queue.IsDamaged(err):
-		d.lost(token)
+		d.handleLost(token)
 		return err
 	case err != nil:
 		return err
-	case !kept.Open():
-		return d.settled(ctx, kept)
+	case !kept.IsOpen():
+		return d.finishChange(ctx, kept)
 	}
 	return d.closeUndecided(ctx, kept, Expired)
 }

@@ -30,24 +30,25 @@ const (
 
 // form is the data of a question's card: the question, and the answer so far.
 type form struct {
-	// Requester, platform:id, is the user who may answer, Name the platform's name of them.
+	// Requester is the user who may answer, as platform:id, and Name is that user's name on the
+	// platform.
 	Requester string              `json:"requester"`
 	Name      string              `json:"name,omitempty"`
 	Direct    bool                `json:"direct,omitempty"`
 	Threaded  bool                `json:"threaded,omitempty"`
 	Tool      string              `json:"tool"`
-	Within    time.Duration       `json:"within"`
+	Timeout   time.Duration       `json:"within"`
 	Question  toolgroups.Question `json:"question"`
-	// At is the index of the field being asked; after the last field the answer is reviewed.
-	At     int            `json:"at,omitempty"`
-	Values map[string]any `json:"values,omitempty"`
-	// Picked are the indexes of the options chosen so far for the present field.
+	// FieldIndex is the index of the field being asked; after the last field the answer is reviewed.
+	FieldIndex int            `json:"at,omitempty"`
+	Values     map[string]any `json:"values,omitempty"`
+	// Picked are the indexes of the options chosen so far for the current field.
 	Picked []int `json:"picked,omitempty"`
 	// Answer is set once the question is answered.
 	Answer *toolgroups.Answer `json:"answer,omitempty"`
 }
 
-func formOf(card Card) (*form, error) {
+func decodeForm(card Card) (*form, error) {
 	f := &form{}
 	if err := json.Unmarshal(card.Data, f); err != nil {
 		return nil, fmt.Errorf("decode question: %w", err)
@@ -57,10 +58,10 @@ func formOf(card Card) (*form, error) {
 
 const faultSecret = "it asks for a secret"
 
-var secret = regexp.MustCompile(`(?i)pass(word|wd|phrase|code)|secret|token|api[ _-]?key|private[ _-]?key|credential|card[ _-]?number|\b(cvv|cvc|pin|otp)\b`)
+var secretPattern = regexp.MustCompile(`(?i)pass(word|wd|phrase|code)|secret|token|api[ _-]?key|private[ _-]?key|credential|card[ _-]?number|\b(cvv|cvc|pin|otp)\b`)
 
-// whyDeclined returns why a question cannot be asked; empty if it can.
-func whyDeclined(q *toolgroups.Question) string {
+// declineReason returns why a question cannot be asked; empty if it can.
+func declineReason(q *toolgroups.Question) string {
 	if len(q.Fields) > maxFields || utf8.RuneCountInString(q.Text) > maxText {
 		return "it is too long"
 	}
@@ -72,7 +73,7 @@ func whyDeclined(q *toolgroups.Question) string {
 	for _, f := range q.Fields {
 		choose := f.Type == toolgroups.FieldChooseOne || f.Type == toolgroups.FieldChooseMany
 		switch {
-		case secret.MatchString(f.Name + " " + f.Title):
+		case secretPattern.MatchString(f.Name + " " + f.Title):
 			return faultSecret
 		case choose && len(f.Choices) == 0 || len(f.Choices) > maxChoices:
 			return "it has no choices that fit under a message"
@@ -97,9 +98,9 @@ const (
 	pressCancel  = "cancel"
 )
 
-// Pressed handles the buttons of questions, and the messages that answer them.
-func (d *Elicitation) Pressed(_ context.Context, press Press) (Result, error) {
-	f, err := formOf(press.Card)
+// HandlePress handles the buttons of questions, and the messages that answer them.
+func (d *Elicitation) HandlePress(_ context.Context, press Press) (Result, error) {
+	f, err := decodeForm(press.Card)
 	if err != nil {
 		return Result{}, err
 	}
@@ -118,7 +119,7 @@ func (d *Elicitation) Pressed(_ context.Context, press Press) (Result, error) {
 		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerCancel}
 		return f.result("Cancelled.", "✖ **Cancelled.**")
 	case pressAgain:
-		f.At, f.Values, f.Picked = 0, nil, nil
+		f.FieldIndex, f.Values, f.Picked = 0, nil, nil
 		return f.result("", "")
 	case pressSend, pressDone:
 		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerAccept, Values: f.Values}
@@ -126,28 +127,28 @@ func (d *Elicitation) Pressed(_ context.Context, press Press) (Result, error) {
 	case pressOpen:
 		return Result{}, nil // the platform opens the link
 	}
-	if complaint := f.take(press); complaint != "" {
+	if complaint := f.setField(press); complaint != "" {
 		return Result{Toast: complaint}, nil
 	}
-	if f.At == len(f.Question.Fields) && f.At == 1 {
+	if f.FieldIndex == len(f.Question.Fields) && f.FieldIndex == 1 {
 		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerAccept, Values: f.Values}
 		return f.result("", "✅ **Answered.**")
 	}
 	return f.result("", "")
 }
 
-// take reads a press or a text as the value of the present field. It returns what is wrong with it, as
-// a sentence.
-func (f *form) take(press Press) string {
-	if f.At >= len(f.Question.Fields) {
+// setField sets the current field to the value of a press or a text. If the value is invalid, it returns
+// a complaint for the user, as a sentence.
+func (f *form) setField(press Press) string {
+	if f.FieldIndex >= len(f.Question.Fields) {
 		return "Please use the buttons under the question."
 	}
-	field := &f.Question.Fields[f.At]
+	field := &f.Question.Fields[f.FieldIndex]
 	var value any
 	switch number, isChoice := strings.CutPrefix(press.Choice, pressChoice); {
 	case press.Choice == "":
 		var complaint string
-		if value, complaint = read(field, press.Text); complaint != "" {
+		if value, complaint = parseValue(field, press.Text); complaint != "" {
 			return complaint + " Please answer the question once more."
 		}
 	case press.Choice == pressYes, press.Choice == pressNo:
@@ -157,7 +158,7 @@ func (f *form) take(press Press) string {
 	case press.Choice == pressSkip:
 	case press.Choice == pressPicked:
 		var complaint string
-		if value, complaint = picked(field, f.Picked); complaint != "" {
+		if value, complaint = pickedValues(field, f.Picked); complaint != "" {
 			return complaint
 		}
 	case isChoice:
@@ -183,20 +184,20 @@ func (f *form) take(press Press) string {
 		}
 		f.Values[field.Name] = value
 	}
-	f.At++
+	f.FieldIndex++
 	f.Picked = nil
 	return ""
 }
 
-// read parses a text as a value, or returns what is wrong with it.
-func read(field *toolgroups.Field, text string) (any, string) {
+// parseValue parses a text as the value of a field, or returns a complaint.
+func parseValue(field *toolgroups.Field, text string) (any, string) {
 	text = strings.TrimSpace(text)
 	if utf8.RuneCountInString(text) > maxAnswer {
 		return nil, fmt.Sprintf("That is longer than %d characters.", maxAnswer)
 	}
 	switch field.Type {
 	case toolgroups.FieldNumber, toolgroups.FieldInteger:
-		return number(field, text)
+		return parseNumber(field, text)
 	case toolgroups.FieldBoolean:
 		switch strings.ToLower(text) {
 		case "yes", "y", "true":
@@ -206,14 +207,14 @@ func read(field *toolgroups.Field, text string) (any, string) {
 		}
 		return nil, "I need a yes or a no."
 	case toolgroups.FieldChooseOne:
-		if i := named(field, text); i >= 0 {
+		if i := findChoice(field, text); i >= 0 {
 			return field.Choices[i].Value, ""
 		}
 		return nil, "That is not one of the choices."
 	case toolgroups.FieldChooseMany:
 		var numbers []int
 		for part := range strings.SplitSeq(text, ",") {
-			i := named(field, strings.TrimSpace(part))
+			i := findChoice(field, strings.TrimSpace(part))
 			if i < 0 {
 				return nil, "That is not one of the choices."
 			}
@@ -221,40 +222,40 @@ func read(field *toolgroups.Field, text string) (any, string) {
 				numbers = append(numbers, i)
 			}
 		}
-		return picked(field, numbers)
+		return pickedValues(field, numbers)
 	}
-	return text, wrong(field, text)
+	return text, checkText(field, text)
 }
 
-func named(field *toolgroups.Field, text string) int {
+func findChoice(field *toolgroups.Field, text string) int {
 	return slices.IndexFunc(field.Choices, func(c toolgroups.FieldChoice) bool {
 		return strings.EqualFold(c.Value, text) || strings.EqualFold(c.Title, text)
 	})
 }
 
-func number(field *toolgroups.Field, text string) (any, string) {
+func parseNumber(field *toolgroups.Field, text string) (any, string) {
 	n, err := strconv.ParseFloat(text, 64)
 	switch whole := field.Type == toolgroups.FieldInteger; {
 	case whole && (err != nil || n != float64(int64(n))):
 		return nil, "I need a whole number, such as 7."
 	case err != nil || n-n != 0: // not a number, or not one of JSON
 		return nil, "I need a number, such as 7 or 2.5."
-	case field.Least != nil && n < *field.Least:
-		return nil, "That is too small: it has to be " + show(*field.Least) + " or more."
-	case field.Most != nil && n > *field.Most:
-		return nil, "That is too large: it has to be " + show(*field.Most) + " or less."
+	case field.Min != nil && n < *field.Min:
+		return nil, "That is too small: it has to be " + formatValue(*field.Min) + " or more."
+	case field.Max != nil && n > *field.Max:
+		return nil, "That is too large: it has to be " + formatValue(*field.Max) + " or less."
 	}
 	return n, ""
 }
 
-// wrong returns what is wrong with a text.
-func wrong(field *toolgroups.Field, text string) string {
+// checkText returns a complaint about a text that is no valid value of a field; empty if it is valid.
+func checkText(field *toolgroups.Field, text string) string {
 	length := float64(utf8.RuneCountInString(text))
 	switch {
-	case field.Least != nil && length < *field.Least:
-		return "That is too short: it needs at least " + show(*field.Least) + " characters."
-	case field.Most != nil && length > *field.Most:
-		return "That is too long: it may have " + show(*field.Most) + " characters."
+	case field.Min != nil && length < *field.Min:
+		return "That is too short: it needs at least " + formatValue(*field.Min) + " characters."
+	case field.Max != nil && length > *field.Max:
+		return "That is too long: it may have " + formatValue(*field.Max) + " characters."
 	}
 	if pattern, err := regexp.Compile(field.Pattern); err == nil && !pattern.MatchString(text) {
 		return "That does not have the requested form."
@@ -277,25 +278,25 @@ func wrong(field *toolgroups.Field, text string) string {
 		_, err = time.Parse(time.RFC3339, text)
 	}
 	if err != nil {
-		return "I need " + examples[field.Format] + "."
+		return "I need " + formatExamples[field.Format] + "."
 	}
 	return ""
 }
 
-// examples describe the formats of texts.
-var examples = map[string]string{
+// formatExamples describe the formats of texts.
+var formatExamples = map[string]string{
 	"email": "an e-mail address, such as ann@example.com", "uri": "an address, such as https://example.com",
 	"date": "a date, such as 2026-01-31", "date-time": "a date with a time, such as 2026-01-31T18:30:00Z",
 }
 
-// picked returns the value for several chosen options.
-func picked(field *toolgroups.Field, numbers []int) (any, string) {
+// pickedValues returns the value for several chosen options, or a complaint.
+func pickedValues(field *toolgroups.Field, numbers []int) (any, string) {
 	n := float64(len(numbers))
 	switch {
-	case field.Least != nil && n < *field.Least:
-		return nil, "Please choose at least " + show(*field.Least) + "."
-	case field.Most != nil && n > *field.Most:
-		return nil, "Please choose at most " + show(*field.Most) + "."
+	case field.Min != nil && n < *field.Min:
+		return nil, "Please choose at least " + formatValue(*field.Min) + "."
+	case field.Max != nil && n > *field.Max:
+		return nil, "Please choose at most " + formatValue(*field.Max) + "."
 	}
 	values := []any{}
 	for _, i := range slices.Sorted(slices.Values(numbers)) {
@@ -304,8 +305,8 @@ func picked(field *toolgroups.Field, numbers []int) (any, string) {
 	return values, ""
 }
 
-// show returns a value as text for users.
-func show(value any) string {
+// formatValue formats a value for users.
+func formatValue(value any) string {
 	switch v := value.(type) {
 	case bool:
 		if v {
@@ -317,20 +318,20 @@ func show(value any) string {
 	case []any:
 		var all []string
 		for _, one := range v {
-			all = append(all, show(one))
+			all = append(all, formatValue(one))
 		}
-		return wording.ListOr(all, "none")
+		return wording.JoinOr(all, "none")
 	}
 	return fmt.Sprint(value)
 }
 
-// card returns the card of the question in its present state.
+// card returns the card of the question in its current state.
 func (f *form) card() (Card, error) {
 	data, err := json.Marshal(f)
 	if err != nil {
 		return Card{}, fmt.Errorf("encode question: %w", err)
 	}
-	return Card{Kind: ElicitationKind, Exact: true, Text: f.text(), Foot: f.foot(), Choices: f.choices(), Data: data}, nil
+	return Card{Kind: ElicitationKind, KeepCommands: true, Text: f.text(), Footer: f.footer(), Choices: f.choices(), Data: data}, nil
 }
 
 // result returns what the card shows after a press; with an outcome it is closed.
@@ -344,63 +345,63 @@ func (f *form) result(toast, outcome string) (Result, error) {
 	return result, err
 }
 
-// foot says who may answer.
-func (f *form) foot() string {
+// footer says who may answer.
+func (f *form) footer() string {
 	who := "You"
 	if !f.Direct {
-		who = "Only " + wording.Shown(wording.Clip(cmp.Or(f.Name, f.Requester), maxName))
+		who = "Only " + wording.EscapeRevealed(wording.Clip(cmp.Or(f.Name, f.Requester), maxName))
 	}
 	return fmt.Sprintf("%s can answer within %s; until then I wait. What you answer goes to %s: tell it no passwords.",
-		who, wording.Minutes(f.Within), wording.Shown(wording.Clip(f.Question.From, maxName)))
+		who, wording.DurationInWords(f.Timeout), wording.EscapeRevealed(wording.Clip(f.Question.From, maxName)))
 }
 
-// text returns the question, the answers so far, and the present field.
+// text returns the question, the answers so far, and the current field.
 func (f *form) text() string {
 	q := &f.Question
 	var text strings.Builder
-	fmt.Fprintf(&text, "**%s asks, for %s:**\n", wording.Shown(wording.Clip(q.From, maxName)), wording.Code(f.Tool))
+	fmt.Fprintf(&text, "**%s asks, for %s:**\n", wording.EscapeRevealed(wording.Clip(q.From, maxName)), wording.InlineCode(f.Tool))
 	for line := range strings.Lines(q.Text) {
-		fmt.Fprintf(&text, "\n> %s", wording.Shown(line))
+		fmt.Fprintf(&text, "\n> %s", wording.EscapeRevealed(line))
 	}
 	if q.URL != "" {
 		at, err := url.Parse(q.URL)
 		if err == nil {
-			fmt.Fprintf(&text, "\n\nIt wants you to open a page at %s:\n\n%s\n\nOpen it only if you trust it, and press **Done** when you have finished there.", wording.Code(at.Host), wording.Fence(q.URL))
+			fmt.Fprintf(&text, "\n\nIt wants you to open a page at %s:\n\n%s\n\nOpen it only if you trust it, and press **Done** when you have finished there.", wording.InlineCode(at.Host), wording.Fence(q.URL))
 		}
 		return text.String()
 	}
 	text.WriteString("\n")
-	for i := range q.Fields[:min(f.At, len(q.Fields))] {
+	for i := range q.Fields[:min(f.FieldIndex, len(q.Fields))] {
 		field, said := &q.Fields[i], "_left out_"
 		if value, has := f.Values[field.Name]; has {
-			said = wording.Shown(wording.Clip(show(value), maxName))
+			said = wording.EscapeRevealed(wording.Clip(formatValue(value), maxName))
 		}
-		fmt.Fprintf(&text, "\n- %s: %s", title(field), said)
+		fmt.Fprintf(&text, "\n- %s: %s", fieldTitle(field), said)
 	}
 	if f.Answer != nil || len(q.Fields) == 0 {
 		return text.String()
 	}
-	if f.At == len(q.Fields) {
+	if f.FieldIndex == len(q.Fields) {
 		return text.String() + "\n\nShall I send this?"
 	}
-	field := &q.Fields[f.At]
-	fmt.Fprintf(&text, "\n\n**%s**", title(field))
+	field := &q.Fields[f.FieldIndex]
+	fmt.Fprintf(&text, "\n\n**%s**", fieldTitle(field))
 	if len(q.Fields) > 1 {
-		fmt.Fprintf(&text, " (%d of %d)", f.At+1, len(q.Fields))
+		fmt.Fprintf(&text, " (%d of %d)", f.FieldIndex+1, len(q.Fields))
 	}
-	if field.About != "" {
-		fmt.Fprintf(&text, "\n\n> %s", wording.Shown(wording.Clip(field.About, maxFieldAbout)))
+	if field.Description != "" {
+		fmt.Fprintf(&text, "\n\n> %s", wording.EscapeRevealed(wording.Clip(field.Description, maxFieldAbout)))
 	}
-	fmt.Fprintf(&text, "\n\n%s", f.how(field))
+	fmt.Fprintf(&text, "\n\n%s", f.instruction(field))
 	return text.String()
 }
 
-func title(field *toolgroups.Field) string {
-	return wording.Shown(wording.Clip(cmp.Or(field.Title, field.Name), maxName))
+func fieldTitle(field *toolgroups.Field) string {
+	return wording.EscapeRevealed(wording.Clip(cmp.Or(field.Title, field.Name), maxName))
 }
 
-// how returns how a field is answered.
-func (f *form) how(field *toolgroups.Field) string {
+// instruction tells the user how to answer a field.
+func (f *form) instruction(field *toolgroups.Field) string {
 	var want string
 	switch field.Type {
 	case toolgroups.FieldBoolean, toolgroups.FieldChooseOne:
@@ -412,19 +413,19 @@ func (f *form) how(field *toolgroups.Field) string {
 	case toolgroups.FieldInteger:
 		want = "a whole number"
 	default:
-		want = cmp.Or(examples[field.Format], "text")
+		want = cmp.Or(formatExamples[field.Format], "text")
 	}
-	least, most, unit := field.Least, field.Most, ""
+	least, most, unit := field.Min, field.Max, ""
 	if field.Type == toolgroups.FieldText {
 		unit = " characters"
 	}
 	switch {
 	case least != nil && most != nil:
-		want += fmt.Sprintf(", %s to %s%s", show(*least), show(*most), unit)
+		want += fmt.Sprintf(", %s to %s%s", formatValue(*least), formatValue(*most), unit)
 	case least != nil:
-		want += fmt.Sprintf(", at least %s%s", show(*least), unit)
+		want += fmt.Sprintf(", at least %s%s", formatValue(*least), unit)
 	case most != nil:
-		want += fmt.Sprintf(", at most %s%s", show(*most), unit)
+		want += fmt.Sprintf(", at most %s%s", formatValue(*most), unit)
 	}
 	if f.Threaded {
 		return "Please write it here: " + want + "."
@@ -439,18 +440,18 @@ func (f *form) choices() [][]Choice {
 	var rows [][]Choice
 	switch {
 	case q.URL != "":
-		rows = [][]Choice{{{Label: wording.Clip("Open "+host(q.URL), MaxLabel), Value: pressOpen, URL: q.URL}, {Label: "Done", Value: pressDone, Style: chats.StylePrimary}}}
+		rows = [][]Choice{{{Label: wording.Clip("Open "+hostOf(q.URL), MaxLabel), Value: pressOpen, URL: q.URL}, {Label: "Done", Value: pressDone, Style: chats.StylePrimary}}}
 	case len(q.Fields) == 0:
 		rows = [][]Choice{{{Label: "Agree", Value: pressSend, Style: chats.StylePrimary}}}
-	case f.At >= len(q.Fields):
+	case f.FieldIndex >= len(q.Fields):
 		rows = [][]Choice{{{Label: "Send", Value: pressSend, Style: chats.StylePrimary}, {Label: "Start over", Value: pressAgain}}}
 	default:
-		rows = f.fieldChoices(&q.Fields[f.At])
+		rows = f.fieldChoices(&q.Fields[f.FieldIndex])
 	}
 	return append(rows, last)
 }
 
-func host(address string) string {
+func hostOf(address string) string {
 	at, err := url.Parse(address)
 	if err != nil {
 		return ""
@@ -476,7 +477,7 @@ func (f *form) fieldChoices(field *toolgroups.Field) (rows [][]Choice) {
 	}
 	var more []Choice
 	if field.Default != nil {
-		more = append(more, Choice{Label: wording.OneLine("As suggested: "+show(field.Default), MaxLabel), Value: pressDefault})
+		more = append(more, Choice{Label: wording.OneLine("As suggested: "+formatValue(field.Default), MaxLabel), Value: pressDefault})
 	}
 	if !field.Required {
 		more = append(more, Choice{Label: "Skip", Value: pressSkip})

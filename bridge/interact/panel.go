@@ -27,17 +27,17 @@ const (
 // message everywhere.
 const maxPanel = 2500
 
-// Prefixes of its button values.
+// Prefixes of the values of the panel's buttons.
 const (
 	choiceLoad = "load"
 	choicePage = "page"
 	choiceAll  = "all"
 )
 
-// Rounds computes what models are offered.
+// Rounds computes which tools a model is offered.
 type Rounds interface {
-	// Round returns what the next request of a conversation would offer its model, and the loaded
-	// groups.
+	// Round returns the tools that the next request of a conversation would offer its model, and the
+	// loaded groups.
 	Round(ctx context.Context, scope toolgroups.Scope) (*toolgroups.Round, []string, error)
 }
 
@@ -46,7 +46,7 @@ type Panel struct {
 	Rounds  Rounds
 	Tools   func() *toolgroups.Registry
 	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
-	// Scope returns on whose behalf a job asks.
+	// Scope returns the scope of a job's sender.
 	Scope func(ctx context.Context, j *queue.Run) (toolgroups.Scope, error)
 	// Answer answers a job with a card.
 	Answer func(ctx context.Context, j *queue.Run, card Card) (string, error)
@@ -55,8 +55,9 @@ type Panel struct {
 	Log  *slog.Logger
 }
 
-// Command shows what is loaded and its cost, with buttons to load a group and to show all.
-func (p Panel) Command(ctx context.Context, j *queue.Run, _ string) (string, error) {
+// HandleCommand answers /tools: it shows what is loaded and its cost, with buttons to load a group and
+// to show all.
+func (p Panel) HandleCommand(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	scope, err := p.Scope(ctx, j)
 	if err != nil {
 		return "", err
@@ -71,7 +72,7 @@ func (p Panel) Command(ctx context.Context, j *queue.Run, _ string) (string, err
 	return p.Answer(ctx, j, card)
 }
 
-// Card returns the card for the present state of a conversation.
+// Card returns the card for the current state of a conversation.
 func (p Panel) Card(ctx context.Context, scope toolgroups.Scope, page int) (Card, error) {
 	round, loaded, err := p.Rounds.Round(ctx, scope)
 	if err != nil {
@@ -80,7 +81,7 @@ func (p Panel) Card(ctx context.Context, scope toolgroups.Scope, page int) (Card
 	registry := p.Tools()
 	offered := round.Tools()
 	all := toolgroups.NewSet(p.Tools, registry.GroupNames()).Round().Tools()
-	text := fmt.Sprintf("Loaded: %s. I load tools as needed", wording.ListOr(loaded, "none"))
+	text := fmt.Sprintf("Loaded: %s. I load tools as needed", wording.JoinOr(loaded, "none"))
 	some, every := toolgroups.EstimateTokens(offered), toolgroups.EstimateTokens(all)
 	if cheaper := 100 * (every - some) / max(every, 1); cheaper > 0 {
 		text += fmt.Sprintf(" (%d %% cheaper)", cheaper)
@@ -92,8 +93,8 @@ func (p Panel) Card(ctx context.Context, scope toolgroups.Scope, page int) (Card
 	return card, nil
 }
 
-// all describes each group, and what loading them on demand saves.
-func (p Panel) all(ctx context.Context, scope toolgroups.Scope) (string, error) {
+// describeAll describes each group, and how much loading them on demand saves.
+func (p Panel) describeAll(ctx context.Context, scope toolgroups.Scope) (string, error) {
 	round, loaded, err := p.Rounds.Round(ctx, scope)
 	if err != nil {
 		return "", err
@@ -105,7 +106,7 @@ func (p Panel) all(ctx context.Context, scope toolgroups.Scope) (string, error) 
 	if p.Savings != nil {
 		saved, err := p.Savings(ctx, scope)
 		if err != nil {
-			p.Log.Warn("what was saved is not known", "chat", scope.Chat, "err", err)
+			p.Log.Warn("the savings cannot be computed", "chat", scope.Chat, "err", err)
 		} else if saved != "" {
 			text += " " + saved
 		}
@@ -131,8 +132,8 @@ func groupList(registry *toolgroups.Registry, loaded []string) string {
 	return text.String()
 }
 
-// loadable returns the groups that a user of this role could load and whose tools the model is not
-// offered yet.
+// loadable returns the groups that a user with this role could load and whose tools are not offered to
+// the model yet.
 func loadable(registry *toolgroups.Registry, loaded []string, offered []toolgroups.Tool, role toolgroups.Role) []toolgroups.Group {
 	return slices.DeleteFunc(registry.Groups(), func(g toolgroups.Group) bool {
 		return len(g.Tools) == 0 || role < g.Role || slices.Contains(loaded, g.Name) ||
@@ -148,7 +149,7 @@ func panelButtons(groups []toolgroups.Group, page int) [][]Choice {
 	for row := range slices.Chunk(shown, panelRow) {
 		var choices []Choice
 		for _, g := range row {
-			choices = append(choices, Choice{Label: Label(g), Value: choiceLoad + " " + g.Name})
+			choices = append(choices, Choice{Label: GroupLabel(g), Value: choiceLoad + " " + g.Name})
 		}
 		rows = append(rows, choices)
 	}
@@ -165,13 +166,13 @@ func panelButtons(groups []toolgroups.Group, page int) [][]Choice {
 	return rows
 }
 
-// Label returns the label of a group's button.
-func Label(g toolgroups.Group) string {
+// GroupLabel returns the label of a group's button.
+func GroupLabel(g toolgroups.Group) string {
 	return wording.Clip(cmp.Or(g.DisplayName, g.Name), MaxLabel)
 }
 
-// Pressed handles the buttons of the panel.
-func (p Panel) Pressed(ctx context.Context, press Press) (Result, error) {
+// HandlePress handles the buttons of the panel.
+func (p Panel) HandlePress(ctx context.Context, press Press) (Result, error) {
 	what, value, _ := strings.Cut(press.Choice, " ")
 	switch {
 	case press.Expired:
@@ -185,16 +186,16 @@ func (p Panel) Pressed(ctx context.Context, press Press) (Result, error) {
 		return Result{}, err
 	}
 	if what == choiceAll {
-		if card.Text, err = p.all(ctx, press.Scope); err != nil {
+		if card.Text, err = p.describeAll(ctx, press.Scope); err != nil {
 			return Result{}, err
 		}
 		card.Choices = card.Choices[:max(0, len(card.Choices)-1)]
 	}
-	return Result{Text: card.Text, Choices: KeepRows(card.Choices)}, nil
+	return Result{Text: card.Text, Choices: NonNilRows(card.Choices)}, nil
 }
 
-// KeepRows returns a non-nil slice, so that an empty one removes the buttons.
-func KeepRows(rows [][]Choice) [][]Choice {
+// NonNilRows returns rows as a non-nil slice, so that an empty one removes the buttons.
+func NonNilRows(rows [][]Choice) [][]Choice {
 	if rows == nil {
 		return [][]Choice{}
 	}

@@ -17,30 +17,30 @@ type ApprovalRequest struct {
 	Expires   time.Time
 	// Text is the question with the exact arguments, in Markdown, for the user who may decide.
 	Text string
-	// Allow and Deny are the data of the buttons that the user may press; empty if they may not. They
-	// belong to this question and these arguments only.
-	Allow, Deny string
+	// AllowData and DenyData are the data of the buttons; empty if the user may not press them. They are
+	// valid only for this question and these arguments.
+	AllowData, DenyData string
 }
 
 // ApprovalRequestOf returns the approval request of an open card, if it is one.
 func ApprovalRequestOf(kept *StoredCard, user string, role toolgroups.Role) (ApprovalRequest, bool) {
-	if kept.Kind != ApprovalKind || !kept.Open() {
+	if kept.Kind != ApprovalKind || !kept.IsOpen() {
 		return ApprovalRequest{}, false
 	}
-	r, err := requestOf(kept.Card)
+	r, err := decodeRequest(kept.Card)
 	if err != nil {
 		return ApprovalRequest{}, false
 	}
 	q := ApprovalRequest{Chat: kept.Chat, Direct: r.Direct, Tool: r.Tool, Requester: r.Requester, Expires: kept.Expires}
-	here := chats.Message{Chat: kept.Chat}.By() // the platform, without a user
+	here := chats.Message{Chat: kept.Chat}.SenderID() // the platform, without a user
 	if len(user) <= len(here) || user[:len(here)] != here {
 		return q, true // a user of another platform
 	}
 	if r.mayAllow(user, role) {
-		q.Allow = kept.ButtonOf(receipts.ChoiceAllow)
+		q.AllowData = kept.ButtonData(receipts.ChoiceAllow)
 	}
 	if r.mayAllow(user, role) || user == r.Requester {
-		q.Deny, q.Text = kept.ButtonOf(receipts.ChoiceDeny), kept.Text
+		q.DenyData, q.Text = kept.ButtonData(receipts.ChoiceDeny), kept.Text
 	}
 	return q, true
 }

@@ -41,7 +41,7 @@ func (r *request) mayAllow(user string, role toolgroups.Role) bool {
 	return own || admin
 }
 
-func requestOf(card Card) (request, error) {
+func decodeRequest(card Card) (request, error) {
 	var r request
 	if err := json.Unmarshal(card.Data, &r); err != nil {
 		return r, fmt.Errorf("decode request: %w", err)
@@ -49,21 +49,21 @@ func requestOf(card Card) (request, error) {
 	return r, nil
 }
 
-// TurnOf returns the key of the job that waits for a card, and the chat queue that it waits in.
-func TurnOf(kept *StoredCard) (job string, chat chats.Chat, ok bool) {
+// WaitingJob returns the key of the job that waits for a card, and the chat queue in which it waits.
+func WaitingJob(kept *StoredCard) (job string, chat chats.Chat, ok bool) {
 	if kept.Kind != ApprovalKind {
 		return "", chats.Chat{}, false
 	}
-	r, err := requestOf(kept.Card)
+	r, err := decodeRequest(kept.Card)
 	return r.Job, r.Chat, err == nil
 }
 
-// WaitingLine returns a line about a call that waits for an approval which the user has to give.
+// WaitingLine returns a line about a call that waits for approval, if the user has requested it.
 func WaitingLine(kept *StoredCard, user string) (line string, ok bool) {
 	if kept.Kind != ApprovalKind {
 		return "", false
 	}
-	r, err := requestOf(kept.Card)
+	r, err := decodeRequest(kept.Card)
 	if err != nil || r.Requester != user {
 		return "", false
 	}
@@ -74,18 +74,18 @@ func WaitingLine(kept *StoredCard, user string) (line string, ok bool) {
 	case !r.Direct:
 		who = "you, under the question in the chat where you asked"
 	}
-	return fmt.Sprintf("- %s, since you asked for it; it is decided by %s", wording.Code(r.Tool), who), true
+	return fmt.Sprintf("- %s, since you asked for it; it is decided by %s", wording.InlineCode(r.Tool), who), true
 }
 
 // ApprovalHandler handles the buttons of approval requests.
 func ApprovalHandler(now func() time.Time) Handler {
 	return func(_ context.Context, press Press) (Result, error) {
-		r, err := requestOf(press.Card)
+		r, err := decodeRequest(press.Card)
 		if err != nil {
 			return Result{}, err
 		}
 		d := receipts.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: now(), Where: press.Author.Chat}
-		by := " by " + wording.Shown(decidedBy(&d)) + "."
+		by := " by " + wording.EscapeRevealed(deciderName(&d)) + "."
 		if r.Direct {
 			by = ""
 		}
@@ -107,7 +107,7 @@ func ApprovalHandler(now func() time.Time) Handler {
 	}
 }
 
-// refusal tells a user that they may not decide.
+// refusal returns the text for a user who may not decide.
 func (r *request) refusal() string {
 	switch {
 	case r.Approvers == ApproversAdmins:
@@ -118,8 +118,8 @@ func (r *request) refusal() string {
 	return "Only the person who asked for this, or an administrator, can decide."
 }
 
-// decidedBy names the user who decided, for the model.
-func decidedBy(d *receipts.Decision) string {
+// deciderName returns the name of the user who decided, for the model.
+func deciderName(d *receipts.Decision) string {
 	if d.Name == "" {
 		return d.By
 	}

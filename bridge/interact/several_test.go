@@ -39,7 +39,7 @@ func (post) New(m chats.Message) *queue.Run { return &queue.Run{Job: queue.Job{M
 
 func (p post) Find(ctx context.Context, key string) (*receipts.Receipt, error) {
 	types := func(chats.Kind) (args, work any) { return nil, new(outbox.Delivery) }
-	return queue.Store{Store: p.store, Types: types}.Find(ctx, key)
+	return queue.Store{Store: p.store, NewData: types}.Find(ctx, key)
 }
 
 func (post) Enqueue(*queue.Run)                        {}
@@ -66,9 +66,9 @@ func (*replica) ScopeOf(context.Context, *queue.Run) (toolgroups.Scope, error) {
 	return toolgroups.Scope{}, nil
 }
 
-func (r *replica) CardLost(string) {}
+func (r *replica) OnCardLost(string) {}
 
-func (r *replica) CardClosed(kept *StoredCard) {
+func (r *replica) OnCardClosed(kept *StoredCard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = append(r.over, kept.Token)
@@ -149,12 +149,12 @@ func TestADecisionOnOneReplicaIsToldToAll(t *testing.T) {
 		kept := all[0].ask(t, "a")
 		if _, err := all[1].change(t.Context(), kept.Token, func(kept *StoredCard) chats.Kind {
 			kept.IDs = []string{"7"} // it was shown
-			return unseen
+			return showNone
 		}); err != nil {
 			t.Fatal(err)
 		}
-		j := &queue.Run{Job: queue.Job{Message: chats.Message{Chat: kept.Chat, ID: "p", Kind: chats.KindPress, User: "1", On: "7", Text: kept.data(0)}}}
-		if err := all[1].Press(t.Context(), j); err != nil {
+		j := &queue.Run{Job: queue.Job{Message: chats.Message{Chat: kept.Chat, ID: "p", Kind: chats.KindPress, User: "1", TargetID: "7", Text: kept.buttonDataAt(0)}}}
+		if err := all[1].HandlePress(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -182,13 +182,13 @@ func TestACardIsEndedByWhoAnswersInItsChat(t *testing.T) {
 		kept := all[0].ask(t, "a")
 		synctest.Wait()
 		after(time.Hour)
-		if now, err := all[0].Get(t.Context(), kept.Token); err != nil || !now.Open() || all[0].handled.Load()+all[1].handled.Load() != 0 {
+		if now, err := all[0].Get(t.Context(), kept.Token); err != nil || !now.IsOpen() || all[0].handled.Load()+all[1].handled.Load() != 0 {
 			t.Fatalf("it is ended where nobody answers: %v", err)
 		}
 		all[1].owns.Store(true)
 		after(2 * time.Second)
-		if now, err := all[0].Get(t.Context(), kept.Token); err != nil || now.How != Expired || all[0].handled.Load() != 0 || all[1].handled.Load() != 1 {
-			t.Errorf("it ends as %q (%v)", now.How, err)
+		if now, err := all[0].Get(t.Context(), kept.Token); err != nil || now.Reason != Expired || all[0].handled.Load() != 0 || all[1].handled.Load() != 1 {
+			t.Errorf("it ends as %q (%v)", now.Reason, err)
 		}
 		if !all[0].told(kept.Token) || !all[1].told(kept.Token) {
 			t.Error("not all were told")
@@ -206,8 +206,8 @@ func TestACardThatTwoReplicasEndIsWrittenOnce(t *testing.T) {
 		kept := all[0].ask(t, "a")
 		after(2 * time.Minute)
 		now, err := all[0].Get(t.Context(), kept.Token)
-		if err != nil || now.How != Expired || now.Version != kept.Version+1 {
-			t.Errorf("it ends as %q in version %d after %d (%v)", now.How, now.Version, kept.Version, err)
+		if err != nil || now.Reason != Expired || now.Version != kept.Version+1 {
+			t.Errorf("it ends as %q in version %d after %d (%v)", now.Reason, now.Version, kept.Version, err)
 		}
 	})
 }

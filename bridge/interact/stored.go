@@ -24,47 +24,49 @@ type StoredCard struct {
 	// Token is in the data of its buttons. Users cannot guess it.
 	Token string     `json:"token"`
 	Chat  chats.Chat `json:"chat"`
-	// Version counts the changes of what it shows. It is in the data of its buttons, so that a press of
-	// replaced buttons is recognized.
+	// Version counts the changes of what the card shows. It is in the data of its buttons, so that a
+	// press of replaced buttons is recognized.
 	Version int `json:"version"`
-	// IDs are the messages that show its text; the last one has the buttons. They are known once all
-	// were sent.
+	// IDs are the messages that show the card's text; the last one has the buttons. They are set once
+	// all were sent.
 	IDs []string `json:"ids,omitempty"`
-	// Twice says that there may be a copy whose id is not known.
-	Twice bool `json:"twice,omitempty"`
-	// Ended is when it was closed, How by what.
-	Ended time.Time `json:"ended,omitzero"`
-	How   End       `json:"how,omitempty"`
-	// Press is the job of the last handled press, Toast its answer.
-	Press string `json:"press,omitempty"`
-	Toast string `json:"toast,omitempty"`
+	// PossiblyDuplicated is set if there may be a copy of the card whose id is unknown.
+	PossiblyDuplicated bool `json:"twice,omitempty"`
+	// ClosedAt is when the card was closed, Reason why.
+	ClosedAt time.Time   `json:"ended,omitzero"`
+	Reason   CloseReason `json:"how,omitempty"`
+	// LastPress is the job of the last handled press, LastToast the answer to that press.
+	LastPress string `json:"press,omitempty"`
+	LastToast string `json:"toast,omitempty"`
 
 	rev storage.Revision
 }
 
-// End is how a card was closed.
-type End string
+// CloseReason is why a card was closed.
+type CloseReason string
 
-// Values of [End].
+// Values of [CloseReason].
 const (
-	open End = ""
-	// Closed: a user decided, or the bridge did.
-	Closed End = "closed"
+	open CloseReason = ""
+	// Closed: a user decided, or the bridge closed it.
+	Closed CloseReason = "closed"
 	// Expired: no user decided in time.
-	Expired End = "expired"
-	// Unseen: the platform refused a part of it.
-	Unseen End = "unseen"
-	// Void: its subject is obsolete.
-	Void End = "void"
+	Expired CloseReason = "expired"
+	// NotShown: the platform refused a part of it.
+	NotShown CloseReason = "unseen"
+	// Obsolete: it is no longer needed.
+	Obsolete CloseReason = "void"
 )
 
-// Open reports whether the card can still be decided.
-func (c *StoredCard) Open() bool { return c.Ended.IsZero() }
+// IsOpen reports whether the card can still be decided.
+func (c *StoredCard) IsOpen() bool { return c.ClosedAt.IsZero() }
 
-func (c *StoredCard) end(now time.Time, how End) { c.Ended, c.How, c.Choices = now, how, nil }
+func (c *StoredCard) markClosed(now time.Time, how CloseReason) {
+	c.ClosedAt, c.Reason, c.Choices = now, how, nil
+}
 
-// take applies a result to the card, and reports whether it changed what is shown.
-func (c *StoredCard) take(result Result) bool {
+// applyResult applies a result to the card, and reports whether it changed what is shown.
+func (c *StoredCard) applyResult(result Result) bool {
 	if result.Data != nil {
 		c.Data = result.Data
 	}
@@ -77,13 +79,15 @@ func (c *StoredCard) take(result Result) bool {
 	return result.Text != "" || result.Choices != nil
 }
 
-func (c *StoredCard) data(n int) string { return fmt.Sprintf("%s-%d-%d", c.Token, c.Version, n) }
+func (c *StoredCard) buttonDataAt(n int) string {
+	return fmt.Sprintf("%s-%d-%d", c.Token, c.Version, n)
+}
 
-// ButtonOf returns the data of the button with a value; empty if there is none.
-func (c *StoredCard) ButtonOf(value string) string {
+// ButtonData returns the data of the button with a value; empty if there is none.
+func (c *StoredCard) ButtonData(value string) string {
 	for n, choice := range slices.Concat(c.Choices...) {
 		if choice.Value == value {
-			return c.data(n)
+			return c.buttonDataAt(n)
 		}
 	}
 	return ""
@@ -95,7 +99,7 @@ func (c *StoredCard) buttons() [][]chats.Button {
 	for _, choices := range c.Choices {
 		var row []chats.Button
 		for _, choice := range choices {
-			row = append(row, chats.Button{Label: choice.Label, Style: choice.Style, Data: c.data(n), URL: choice.URL})
+			row = append(row, chats.Button{Label: choice.Label, Style: choice.Style, Data: c.buttonDataAt(n), URL: choice.URL})
 			n++
 		}
 		if row != nil {
@@ -105,8 +109,8 @@ func (c *StoredCard) buttons() [][]chats.Button {
 	return rows
 }
 
-// tokenOf returns the token in a button's data, if it can be one.
-func tokenOf(data string) (token string, ok bool) {
+// parseToken returns the token in a button's data, and whether it has the form of a token.
+func parseToken(data string) (token string, ok bool) {
 	token, _, ok = strings.Cut(data, "-")
 	return token, ok && len(token) == tokenLength
 }
@@ -120,30 +124,30 @@ func newToken() string {
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(random[:]))
 }
 
-const prefix = "card/"
+const cardPrefix = "card/"
 
 // Get returns a card; nil if there is none.
 func (d *Cards) Get(ctx context.Context, token string) (*StoredCard, error) {
-	entry, err := d.cfg.Store.Get(ctx, prefix+token)
+	entry, err := d.cfg.Store.Get(ctx, cardPrefix+token)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read card: %w", err)
 	}
-	return decode(entry)
+	return decodeCard(entry)
 }
 
-// Of returns the card of a button's data; nil if there is none.
-func (d *Cards) Of(ctx context.Context, data string) (*StoredCard, error) {
-	token, ok := tokenOf(data)
+// FindByButton returns the card of a button's data; nil if there is none.
+func (d *Cards) FindByButton(ctx context.Context, data string) (*StoredCard, error) {
+	token, ok := parseToken(data)
 	if !ok {
 		return nil, nil
 	}
 	return d.Get(ctx, token)
 }
 
-func decode(entry storage.Entry) (*StoredCard, error) {
+func decodeCard(entry storage.Entry) (*StoredCard, error) {
 	kept := &StoredCard{}
 	if err := queue.Decode(entry, kept); err != nil {
 		return nil, err
@@ -152,14 +156,14 @@ func decode(entry storage.Entry) (*StoredCard, error) {
 	return kept, nil
 }
 
-// put writes a changed card, and with it the job that brings the change to the chat, if any.
-// ErrConflict means that one of them exists already.
+// put writes a changed card, and with it the job that shows the change, if any. ErrConflict means that
+// the card has changed, or that the job exists already.
 func (d *Cards) put(ctx context.Context, kept *StoredCard, j *queue.Run) error {
 	data, err := json.Marshal(kept)
 	if err != nil {
 		return fmt.Errorf("encode card: %w", err)
 	}
-	ops := []storage.Op{storage.Put(prefix+kept.Token, data, kept.rev)}
+	ops := []storage.Op{storage.Put(cardPrefix+kept.Token, data, kept.rev)}
 	if j != nil {
 		record, err := j.Record()
 		if err != nil {
@@ -177,13 +181,13 @@ func (d *Cards) put(ctx context.Context, kept *StoredCard, j *queue.Run) error {
 	return nil
 }
 
-// all yields the cards; one that does not decode is a [queue.DamagedError].
+// all yields the cards; the error for a card that does not decode is a [queue.DamagedError].
 func (d *Cards) all(ctx context.Context) iter.Seq2[*StoredCard, error] {
 	return func(yield func(*StoredCard, error) bool) {
-		for entry, err := range d.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
+		for entry, err := range d.cfg.Store.List(ctx, storage.Range{Prefix: cardPrefix}) {
 			var kept *StoredCard
 			if err == nil {
-				kept, err = decode(entry)
+				kept, err = decodeCard(entry)
 			} else {
 				err = fmt.Errorf("list cards: %w", err)
 			}
@@ -194,14 +198,15 @@ func (d *Cards) all(ctx context.Context) iter.Seq2[*StoredCard, error] {
 	}
 }
 
-// Forget deletes the closed cards of a user, platform:id, and of some chats, except one.
+// Forget deletes the closed cards that quote a user, platform:id, or belong to the chats in the given
+// set, except the one with the token but.
 func (d *Cards) Forget(ctx context.Context, person string, of map[chats.Chat]bool, but string) error {
 	for kept, err := range d.all(ctx) {
 		if _, broken := errors.AsType[*queue.DamagedError](err); broken {
 			continue
 		}
-		if err == nil && !kept.Open() && (kept.Of == person || of[kept.Chat.WithoutThread()]) && kept.Token != but {
-			err = d.cfg.Store.Delete(ctx, prefix+kept.Token, storage.Any)
+		if err == nil && !kept.IsOpen() && (kept.QuotedUser == person || of[kept.Chat.WithoutThread()]) && kept.Token != but {
+			err = d.cfg.Store.Delete(ctx, cardPrefix+kept.Token, storage.Any)
 		}
 		if err != nil {
 			return fmt.Errorf("forget cards: %w", err)
@@ -210,11 +215,11 @@ func (d *Cards) Forget(ctx context.Context, person string, of map[chats.Chat]boo
 	return nil
 }
 
-// Waiting yields the open cards. It skips those that do not decode, which [Cards.Prune] handles.
-func (d *Cards) Waiting(ctx context.Context) iter.Seq2[*StoredCard, error] {
+// AllOpen yields the open cards. It skips those that do not decode, which [Cards.Prune] handles.
+func (d *Cards) AllOpen(ctx context.Context) iter.Seq2[*StoredCard, error] {
 	return func(yield func(*StoredCard, error) bool) {
 		for kept, err := range d.all(ctx) {
-			if _, broken := errors.AsType[*queue.DamagedError](err); broken || err == nil && (!kept.Open() || len(kept.Choices) == 0) {
+			if _, broken := errors.AsType[*queue.DamagedError](err); broken || err == nil && (!kept.IsOpen() || len(kept.Choices) == 0) {
 				continue
 			}
 			if !yield(kept, err) {
@@ -229,8 +234,8 @@ func (d *Cards) Prune(ctx context.Context, before time.Time, damaged func(contex
 	for kept, err := range d.all(ctx) {
 		if broken, is := errors.AsType[*queue.DamagedError](err); is {
 			err = damaged(ctx, broken)
-		} else if err == nil && !kept.Open() && kept.Ended.Before(before) {
-			err = d.cfg.Store.Delete(ctx, prefix+kept.Token, kept.rev)
+		} else if err == nil && !kept.IsOpen() && kept.ClosedAt.Before(before) {
+			err = d.cfg.Store.Delete(ctx, cardPrefix+kept.Token, kept.rev)
 		}
 		if err != nil && !errors.Is(err, storage.ErrConflict) {
 			return fmt.Errorf("prune cards: %w", err)

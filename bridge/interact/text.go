@@ -22,15 +22,15 @@ const (
 	// maxOnCard bounds the arguments on the card itself, in characters; longer ones are shown in full
 	// in messages above it.
 	maxOnCard = 2000
-	// maxArguments bounds what an approver is asked to check.
+	// maxArguments bounds the arguments that an approver has to check, in characters.
 	maxArguments = 30_000
-	// maxAbout bounds the description of the tool on the card, in characters.
-	maxAbout = 200
+	// maxDescription bounds the description of the tool on the card, in characters.
+	maxDescription = 200
 	// maxName bounds the name of a user or a task, in characters.
 	maxName = 60
 )
 
-// triggerName names the task's trigger: the approver has to know what comes from outside.
+// triggerName names what triggered a task: the approver has to know which requests come from outside.
 func triggerName(j *queue.Run) string {
 	if turn.TaskOf(j).Hook != "" {
 		return "a delivery to the webhook"
@@ -38,9 +38,9 @@ func triggerName(j *queue.Run) string {
 	return "the scheduled task"
 }
 
-// question returns the card that asks whether a call may run.
-func question(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) Card {
-	card := Card{Kind: ApprovalKind, Exact: true, Of: r.Requester, ReplyTo: j.Message.ReplyTarget(), Choices: [][]Choice{{
+// approvalCard returns the card that asks whether a call may run.
+func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) Card {
+	card := Card{Kind: ApprovalKind, KeepCommands: true, QuotedUser: r.Requester, ReplyTo: j.Message.ReplyTarget(), Choices: [][]Choice{{
 		{Label: "Allow once", Value: receipts.ChoiceAllow, Style: chats.StylePrimary},
 		{Label: "Deny", Value: receipts.ChoiceDeny, Style: chats.StyleDanger},
 	}}}
@@ -48,22 +48,22 @@ func question(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, 
 		card.ReplyTo = ""
 	}
 	var text strings.Builder
-	what := wording.Code(r.Tool)
+	what := wording.InlineCode(r.Tool)
 	if r.Tool == "exec" {
 		what = "this command"
 	}
 	fmt.Fprintf(&text, "**May I run %s?**", what)
 	if task := turn.TaskOf(j); task != nil {
-		fmt.Fprintf(&text, " It is for %s %s.", triggerName(j), wording.Shown(wording.Clip(task.Title, maxName)))
+		fmt.Fprintf(&text, " It is for %s %s.", triggerName(j), wording.EscapeRevealed(wording.Clip(task.Title, maxName)))
 	}
-	fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.Shown(firstSentence(tool.Description)))
+	fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.EscapeRevealed(firstSentence(tool.Description)))
 	if utf8.RuneCountInString(arguments) > maxOnCard {
-		card.Lead = fmt.Sprintf("**The arguments of %s:**\n\n%s", wording.Code(r.Tool), arguments)
+		card.Lead = fmt.Sprintf("**The arguments of %s:**\n\n%s", wording.InlineCode(r.Tool), arguments)
 		text.WriteString("Its arguments are in the messages above. Please read them to the end.")
 	} else {
 		text.WriteString(arguments)
 	}
-	requester := wording.Shown(wording.Clip(cmp.Or(j.Message.UserName, j.Message.User), maxName))
+	requester := wording.EscapeRevealed(wording.Clip(cmp.Or(j.Message.UserName, j.Message.User), maxName))
 	who := requester + " or an administrator"
 	switch {
 	case r.Approvers == ApproversAdmins:
@@ -74,7 +74,7 @@ func question(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, 
 		who = "Only " + requester
 	}
 	card.Text = text.String()
-	card.Foot = fmt.Sprintf("%s can allow it within %s; until then I wait.", who, wording.Minutes(timeout))
+	card.Footer = fmt.Sprintf("%s can allow it within %s; until then I wait.", who, wording.DurationInWords(timeout))
 	return card
 }
 
@@ -84,14 +84,14 @@ func firstSentence(text string) string {
 	if i := strings.Index(line, ". "); i >= 0 {
 		line = line[:i+1]
 	}
-	return wording.Clip(line, maxAbout)
+	return wording.Clip(line, maxDescription)
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+var plainNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// showArguments returns the arguments of a call in full and exactly, as Markdown: each under its name,
-// texts with their lines. It returns false if they are too long.
-func showArguments(raw json.RawMessage) (string, bool) {
+// formatArguments formats the arguments of a call completely and exactly, as Markdown: each under its
+// name, strings with their line breaks. It returns false if they are too long.
+func formatArguments(raw json.RawMessage) (string, bool) {
 	if utf8.RuneCount(raw) > maxArguments {
 		return "", false
 	}
@@ -104,27 +104,27 @@ func showArguments(raw json.RawMessage) (string, bool) {
 	}
 	var text strings.Builder
 	for _, f := range fields {
-		fmt.Fprintf(&text, "%s:\n\n%s\n\n", wording.Code(f.name), wording.Fence(f.value))
+		fmt.Fprintf(&text, "%s:\n\n%s\n\n", wording.InlineCode(f.name), wording.Fence(f.value))
 	}
 	shown := strings.TrimSpace(text.String())
 	return shown, utf8.RuneCountInString(shown) <= 2*maxArguments
 }
 
-type field struct{ name, value string }
+type argumentField struct{ name, value string }
 
 // argumentFields splits an object into its fields, in their order, including repeated keys. It returns
-// false for anything else, and for an object whose keys are not plain names.
-func argumentFields(raw json.RawMessage) ([]field, bool) {
+// false for any other value, and for an object whose keys are not plain names.
+func argumentFields(raw json.RawMessage) ([]argumentField, bool) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
 		return nil, false
 	}
-	var fields []field
+	var fields []argumentField
 	for decoder.More() {
 		key, err := decoder.Token()
 		name, _ := key.(string)
 		var value json.RawMessage
-		if err != nil || !plainName.MatchString(name) || decoder.Decode(&value) != nil {
+		if err != nil || !plainNamePattern.MatchString(name) || decoder.Decode(&value) != nil {
 			return nil, false
 		}
 		var text string
@@ -135,7 +135,7 @@ func argumentFields(raw json.RawMessage) ([]field, bool) {
 			}
 			text = indented.String()
 		}
-		fields = append(fields, field{name, text})
+		fields = append(fields, argumentField{name, text})
 	}
 	if _, err := decoder.Token(); err != nil || decoder.More() {
 		return nil, false

@@ -19,25 +19,25 @@ import (
 const (
 	// maxOutFiles bounds the files that are sent with one answer.
 	maxOutFiles = 10
-	// maxFileTries bounds the attempts at a file that the platform puts off: with the growing pauses
-	// about a quarter of an hour. A text waits longer; the file stays in the workspace.
+	// maxFileTries bounds the attempts to send a file that the platform does not accept yet. With the
+	// growing pauses they take about a quarter of an hour. The file stays in the workspace.
 	maxFileTries = 20
-	// maxFileUnknown bounds the attempts at a file with an unknown outcome each time, while the
-	// platform answers otherwise: with the growing pauses about two minutes. The file itself may break
-	// each upload.
+	// maxFileUnknown bounds the attempts to send a file that have an unknown outcome, although the
+	// platform answers other requests: the file itself may make each upload fail. With the growing
+	// pauses they take about two minutes.
 	maxFileUnknown = 8
 	// maxShownName bounds a file name in a notice, in characters.
 	maxShownName = 60
 )
 
-// Reasons why a file of the workspace cannot be sent, in addition to the errors of opening it.
+// Reasons why a file from the workspace cannot be sent, in addition to the errors from opening it.
 var (
 	errEmptyFile  = errors.New("outbox: the file is empty")
 	errFileBig    = errors.New("outbox: the file is larger than the platform takes")
 	errNoUploader = errors.New("outbox: the platform takes no files")
 )
 
-func names(files []toolgroups.File) string {
+func fileNames(files []toolgroups.File) string {
 	var list []string
 	for _, f := range files[:min(len(files), maxOutFiles)] {
 		list = append(list, shownName(f))
@@ -49,7 +49,7 @@ func names(files []toolgroups.File) string {
 }
 
 func shownName(f toolgroups.File) string {
-	return wording.Clip(wording.FileName(f.Path, 0), maxShownName)
+	return wording.Clip(wording.SafeFileName(f.Path, 0), maxShownName)
 }
 
 func (s *Sender) sendFile(ctx context.Context, j *queue.Run, to chats.Address, p chats.Part) (id string, err error) {
@@ -58,22 +58,22 @@ func (s *Sender) sendFile(ctx context.Context, j *queue.Run, to chats.Address, p
 		return "", &chats.SendError{Outcome: chats.Refused, Err: errNoUploader}
 	}
 	if err := queue.CheckOut(ctx, s.cfg.Files, j); err != nil {
-		return "", unreadable(err)
+		return "", newReadError(err)
 	}
-	root, err := workspace.Open(workspace.Folder(s.cfg.DataDir, j.Message.Owner()))
+	root, err := workspace.Open(workspace.OwnerDir(s.cfg.DataDir, j.Message.Owner()))
 	if err != nil {
-		return "", unreadable(err)
+		return "", newReadError(err)
 	}
 	defer func() { _ = root.Close() }()
 	f, err := root.Open(p.File.Path)
 	if err != nil {
-		return "", unreadable(err)
+		return "", newReadError(err)
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return "", unreadable(err)
+		return "", newReadError(err)
 	case info.Size() == 0:
 		return "", &chats.SendError{Outcome: chats.Refused, Err: errEmptyFile}
 	case info.Size() > uploader.MaxFile():
@@ -82,12 +82,12 @@ func (s *Sender) sendFile(ctx context.Context, j *queue.Run, to chats.Address, p
 	ctx, cancel := context.WithTimeout(ctx, fileTimeout)
 	defer cancel()
 	return uploader.SendFile(ctx, to, chats.OutFile{
-		Name: wording.FileName(p.File.Path, 0), Caption: p.File.Caption, Size: info.Size(), Content: f, Repeat: p.Repeat,
+		Name: wording.SafeFileName(p.File.Path, 0), Caption: p.File.Caption, Size: info.Size(), Content: f, Repeat: p.Repeat,
 	})
 }
 
-// unreadable returns the error for a file that cannot be opened: permanently, or for now.
-func unreadable(err error) *chats.SendError {
+// newReadError returns the error for a file that cannot be read, permanently or for now.
+func newReadError(err error) *chats.SendError {
 	for _, lasting := range []error{
 		fs.ErrNotExist, fs.ErrPermission, workspace.ErrOutside, workspace.ErrNotFile, workspace.ErrEmptyPath,
 	} {
@@ -98,21 +98,21 @@ func unreadable(err error) *chats.SendError {
 	return &chats.SendError{Outcome: chats.Later, Err: err}
 }
 
-// noticeInstead replaces a file that cannot be sent by a line.
-func (s *Sender) noticeInstead(j *queue.Run, p *receipts.Part, err error) {
+// replaceByNotice replaces a file that cannot be sent by a line of text that says why.
+func (s *Sender) replaceByNotice(j *queue.Run, p *receipts.Part, err error) {
 	s.cfg.Log.Warn("file not sent", "job", j.Key(), "file", p.File.Path, "err", err)
 	could := "could not be sent"
 	if p.Repeat || p.State == receipts.PartUnknown {
 		could = "may not have arrived"
 	}
 	*p = receipts.Part{
-		Part:  chats.Part{Plain: fmt.Sprintf("[%s %s: %s]", s.cfg.Redact(shownName(*p.File)), could, s.why(j, err))},
+		Part:  chats.Part{Plain: fmt.Sprintf("[%s %s: %s]", s.cfg.Redact(shownName(*p.File)), could, s.failureReason(j, err))},
 		State: receipts.PartPending, Error: cmp.Or(p.Error, s.cfg.Redact(err.Error())),
 	}
 }
 
-// why returns in words for the user why a file could not be sent.
-func (s *Sender) why(j *queue.Run, err error) string {
+// failureReason returns, in words for the user, why a file could not be sent.
+func (s *Sender) failureReason(j *queue.Run, err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "the file is gone"

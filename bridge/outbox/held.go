@@ -13,100 +13,100 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// deadLetterAfter is how long a part waits for a platform that is down before it becomes a dead letter:
-// by then a question is old, and a user who is told can ask again.
+// deadLetterAfter is how long a part waits for a platform that is down before its answer becomes a dead
+// letter. By then the question is old, and the user gets a notice and can ask again.
 const deadLetterAfter = 24 * time.Hour
 
-// lastChance is the time that a program, started again after more than deadLetterAfter, gets to find
-// the platform working.
+// lastChance is the minimum wait for the platform after a restart, even if deadLetterAfter has passed
+// already.
 const lastChance = time.Minute
 
-// errOverdue says that a part has waited for its platform for deadLetterAfter.
-var errOverdue = errors.New("outbox: the platform has not taken it for a day")
+// errOverdue is returned when a part has waited for its platform for deadLetterAfter.
+var errOverdue = errors.New("outbox: the platform has not accepted the message for a day")
 
-// Resume trips the breaker for a job of a former run that waits for its platform: the outage may
-// continue.
-func (s *Sender) Resume(j *queue.Run) {
-	if k := s.breakers[j.Message.Chat.Platform]; k != nil && !Of(j).OutageSince.IsZero() {
-		k.report(false, &chats.SendError{Outcome: chats.Later, Outage: true, Err: errors.New("it was when the program ended")})
+// RestoreOutage trips the breaker for a job from an earlier run that waits for its platform, because the
+// outage may continue.
+func (s *Sender) RestoreOutage(j *queue.Run) {
+	if k := s.breakers[j.Message.Chat.Platform]; k != nil && !DeliveryOf(j).OutageSince.IsZero() {
+		k.report(false, &chats.SendError{Outcome: chats.Later, Outage: true, Err: errors.New("the platform was down when the program ended")})
 	}
 }
 
-// waitInOrder waits until the platform of a job works, and returns the probe to report to the breaker
-// with the outcome of the request.
-func (s *Sender) waitInOrder(ctx context.Context, j *queue.Run, k *breaker) (probe bool, err error) {
-	if k.out.Load() {
-		if d := Of(j); d.ready {
-			d.Parts[0].State, d.ready = receipts.PartPending, false
+// awaitPlatform waits until the breaker allows a request to the platform of a job. The caller reports
+// probe to the breaker, with the outcome of the request.
+func (s *Sender) awaitPlatform(ctx context.Context, j *queue.Run, k *breaker) (probe bool, err error) {
+	if k.isTripped.Load() {
+		if d := DeliveryOf(j); d.firstRecorded {
+			d.Parts[0].State, d.firstRecorded = receipts.PartPending, false
 		}
 		if err := s.recordOutage(ctx, j); err != nil {
 			return false, err
 		}
 	}
-	bounded, cancel := s.bounded(ctx, j)
+	bounded, cancel := s.withOutageLimit(ctx, j)
 	defer cancel()
-	return k.pass(bounded)
+	return k.awaitPass(bounded)
 }
 
-// recordOutage records that the platform has not accepted the next part. It is stored, so that a restart
-// continues the same wait.
+// recordOutage stores the time since which the platform does not accept the next part, unless it is
+// stored already, so that the wait continues after a restart.
 func (s *Sender) recordOutage(ctx context.Context, j *queue.Run) error {
-	if !Of(j).OutageSince.IsZero() {
+	if !DeliveryOf(j).OutageSince.IsZero() {
 		return nil
 	}
-	Of(j).OutageSince = s.cfg.Now()
+	DeliveryOf(j).OutageSince = s.cfg.Now()
 	if err := s.cfg.Jobs.SaveAlways(ctx, j); err != nil {
-		Of(j).OutageSince = time.Time{}
-		return fmt.Errorf("record that a send waits: %w", err)
+		DeliveryOf(j).OutageSince = time.Time{}
+		return fmt.Errorf("record an outage: %w", err)
 	}
 	return nil
 }
 
-// waitAgain waits before a part that the platform did not accept is sent once more.
-func (s *Sender) waitAgain(ctx context.Context, j *queue.Run, d time.Duration) error {
+// waitBeforeRetry waits before a part that the platform did not accept is sent once more.
+func (s *Sender) waitBeforeRetry(ctx context.Context, j *queue.Run, d time.Duration) error {
 	if err := s.recordOutage(ctx, j); err != nil {
 		return err
 	}
-	bounded, cancel := s.bounded(ctx, j)
+	bounded, cancel := s.withOutageLimit(ctx, j)
 	defer cancel()
 	return retry.Wait(bounded, d)
 }
 
-// bounded limits how long a delayed job waits. A notice about a dead letter waits as long as it takes.
-func (s *Sender) bounded(ctx context.Context, j *queue.Run) (context.Context, context.CancelFunc) {
-	d := Of(j)
+// withOutageLimit bounds how long a delayed job waits. A notice about a dead letter waits indefinitely.
+func (s *Sender) withOutageLimit(ctx context.Context, j *queue.Run) (context.Context, context.CancelFunc) {
+	d := DeliveryOf(j)
 	if d.OutageSince.IsZero() || d.DeadLetter != "" {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeoutCause(ctx, max(lastChance, deadLetterAfter-s.cfg.Now().Sub(d.OutageSince)), errOverdue)
 }
 
-// giveUp makes the answer from a part on a dead letter, and puts a line that says so in its place.
+// giveUp stores a dead letter for a job, and replaces the parts from the index from on by a notice.
 func (s *Sender) giveUp(ctx context.Context, j *queue.Run, from int) error {
-	d := Of(j)
-	if d.Parts[from].Last {
-		d.Parts[from].State = receipts.PartSent // no user misses the removal of a button
+	d := DeliveryOf(j)
+	if d.Parts[from].RemovesButtons {
+		d.Parts[from].State = receipts.PartSent // a button that stays is no loss for users
 		return nil
 	}
 	incident, what, doubt := queue.NewIncident(), "this answer", ""
 	if from > 0 {
 		what = "the rest of this answer"
 	}
-	if err := s.keepDeadLetter(ctx, j, incident); err != nil {
+	if err := s.addDeadLetter(ctx, j, incident); err != nil {
 		return err
 	}
 	if p := d.Parts[from]; p.Repeat || p.State == receipts.PartUnknown || p.State == receipts.PartSending {
 		doubt = ", or was not told that it arrived"
 	}
 	d.DeadLetter = incident
-	instead := notice(
+	instead := newNotice(
 		"I could not send %s for a day%s, so I have stopped trying. Please ask me again if you still need it.\n\nIncident %s", what, doubt, incident)
-	instead.Edit = d.Parts[from].Edit
+	instead.ReplacesID = d.Parts[from].ReplacesID
 	d.Parts = append(d.Parts[:from:from], instead)
 	return s.cfg.Jobs.SaveAlways(ctx, j)
 }
 
-func (s *Sender) keepDeadLetter(ctx context.Context, j *queue.Run, incident string) error {
+func (s *Sender) addDeadLetter(ctx context.Context, j *queue.Run, incident string) error {
 	data, err := json.Marshal(&j.Job)
 	if err != nil {
 		return fmt.Errorf("encode job %s: %w", j.Key(), err)
@@ -115,6 +115,6 @@ func (s *Sender) keepDeadLetter(ctx context.Context, j *queue.Run, incident stri
 	defer cancel()
 	return s.cfg.DeadLetters.Add(writing, queue.DeadLetter{
 		Key: queue.OpenPrefix + j.Key(), Chat: Address(j).Chat.String(), Incident: incident, Data: data,
-		Reason: "not sent: " + j.Message.Chat.Platform + " has not taken it since " + Of(j).OutageSince.UTC().Format(time.DateTime),
+		Reason: "not sent: " + j.Message.Chat.Platform + " has not accepted it since " + DeliveryOf(j).OutageSince.UTC().Format(time.DateTime),
 	})
 }

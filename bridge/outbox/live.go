@@ -16,49 +16,49 @@ import (
 	"oneclaw/storage"
 )
 
-// maxRendered is more than one message holds, so that only the shown part of a long answer is rendered.
+// maxRendered bounds the rendered text, in bytes. One message holds less, and the rest is not shown.
 const maxRendered = 16 << 10
 
-// livePreview shows one turn.
+// livePreview shows one turn while it runs, in a goroutine.
 type livePreview struct {
-	previews *Previews
-	platform chats.Previewer
-	job      *queue.Run // a copy that identifies it; the turn owns the job
-	to       chats.Address
-	begun    time.Time
-	quiet    func() // clears the typing indicator; nil if there is none
+	previews    *PreviewTracker
+	platform    chats.Previewer
+	job         *queue.Run // a copy that identifies the job, which the turn owns
+	to          chats.Address
+	begun       time.Time
+	clearTyping func() // clears the typing indicator; nil if there is none
 
-	mu    sync.Mutex // guards the fields below
-	model string
-	text  []byte // of the current reply
-	again bool   // the next text begins another reply
-	doing progress
-	// begins says that something is shown or about to be, withheld that nothing may be shown.
-	begins, withheld bool
+	mu        sync.Mutex // guards the fields below
+	model     string
+	text      []byte // of the current reply
+	nextIsNew bool   // the next text begins another reply
+	activity  progress
+	// hasBegun says that a message is shown or about to be, isWithheld that none may be shown.
+	hasBegun, isWithheld bool
 
-	// Owned by the goroutine; End reads them when it is done.
-	kept  *Preview
-	rev   storage.Revision
-	shown string // the text that is shown
+	// Owned by the goroutine. End reads them after the goroutine has ended.
+	stored *Preview
+	rev    storage.Revision
+	shown  string // the text that is shown
 
 	changed    chan struct{} // holds a token after a new event
 	stop, done chan struct{}
 }
 
-// observe handles an event of the turn. It never waits for the platform.
+// observe handles an event of the turn. It does not wait for the platform.
 func (w *livePreview) observe(e agent.Event) {
 	w.mu.Lock()
-	w.doing.note(e)
+	w.activity.update(e)
 	switch {
 	case e.Request != nil:
-		w.model, w.again = e.Request.Model, true
+		w.model, w.nextIsNew = e.Request.Model, true
 	case e.Delta != nil:
-		if w.again || e.Delta.Restart {
-			w.text, w.again = w.text[:0], false
+		if w.nextIsNew || e.Delta.Restart {
+			w.text, w.nextIsNew = w.text[:0], false
 		}
 		w.text = append(w.text, e.Delta.Text...)
-	case e.Reply != nil && e.Reply.Err == nil && e.Reply.Text:
-		w.previews.learn(w.model, e.Reply.Aloud)
+	case e.Reply != nil && e.Reply.Err == nil && e.Reply.HasText:
+		w.previews.recordThinksAloud(w.model, e.Reply.BeganInThought)
 	}
 	w.mu.Unlock()
 	select {
@@ -67,18 +67,18 @@ func (w *livePreview) observe(e agent.Event) {
 	}
 }
 
-// run shows changes while the turn runs and the platform allows it.
+// run updates the preview until the turn ends, as often as the platform allows.
 func (w *livePreview) run() {
 	ctx := w.previews.cfg.Queue.Context()
 	for {
-		show, err := w.look()
+		show, err := w.render()
 		if err != nil {
 			w.previews.cfg.Log.Error("a preview cannot be rendered", "job", w.job.Key(), "err", err)
 			return
 		}
 		wait := time.Duration(-1)
 		if show != nil {
-			if wait = w.room(); wait == 0 {
+			if wait = w.platformWait(); wait == 0 {
 				wait = w.show(ctx, *show)
 			}
 			if wait == forever {
@@ -91,14 +91,14 @@ func (w *livePreview) run() {
 	}
 }
 
-// age returns for how long the turn has run; never negative, even if the clock is set back.
+// age returns how long the turn has run. It is never negative, even if the clock is set back.
 func (w *livePreview) age() time.Duration { return max(0, w.previews.cfg.Now().Sub(w.begun)) }
 
-// forever is the wait of a preview that shows nothing more.
+// forever is the wait of a preview that is not updated any more.
 const forever = time.Duration(1<<63 - 1)
 
-// wait waits for a time, or, if it is negative, for a change: that the turn takes long also counts as
-// one. It returns false at the end of the turn.
+// wait waits for the duration d. If d is negative, it waits for an event, or until the shown duration of
+// the turn changes. It returns false at the end of the turn.
 func (w *livePreview) wait(d time.Duration) bool {
 	select {
 	case <-w.stop:
@@ -107,7 +107,7 @@ func (w *livePreview) wait(d time.Duration) bool {
 	}
 	changed := w.changed
 	if d < 0 {
-		d = changes(w.age())
+		d = untilNextText(w.age())
 	} else {
 		changed = nil
 	}
@@ -123,31 +123,31 @@ func (w *livePreview) wait(d time.Duration) bool {
 	}
 }
 
-// room returns how long the platform makes the preview wait.
-func (w *livePreview) room() time.Duration {
+// platformWait returns how long the preview has to wait before the platform accepts an update.
+func (w *livePreview) platformWait() time.Duration {
 	if !w.previews.cfg.Sender.IsUp(w.to.Chat.Platform) {
-		return pause
+		return previewPause
 	}
 	id := ""
-	if w.kept != nil {
-		id = w.kept.ID
+	if w.stored != nil {
+		id = w.stored.ID
 	}
 	return w.platform.Room(w.to, id)
 }
 
-// look returns what to show now; nil if nothing is new.
-func (w *livePreview) look() (show *chats.Preview, err error) {
+// render returns the preview to show now; nil if it equals the one that is shown.
+func (w *livePreview) render() (show *chats.Preview, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
 	w.mu.Lock()
-	text, model, note := string(w.text), w.model, w.doing.says(w.age(), w.previews.cfg.Redact)
+	text, model, note := string(w.text), w.model, w.activity.line(w.age(), w.previews.cfg.Redact)
 	w.mu.Unlock()
-	growing := speaking(text, w.previews.thinks(model), w.previews.cfg.Growing)
-	show = &chats.Preview{Text: markdown.Unfinished(growing), Growing: growing}
-	if wording.Visible(show.Text) {
+	growing := spokenText(text, w.previews.thinksAloud(model), w.previews.cfg.RedactPartial)
+	show = &chats.Preview{Text: markdown.CloseUnfinished(growing), UnclosedText: growing}
+	if wording.HasVisible(show.Text) {
 		parts := w.previews.cfg.Platforms[w.to.Chat.Platform].Render(show.Text)
 		if len(parts) > 0 {
 			show.Part = parts[0]
@@ -165,32 +165,32 @@ func (w *livePreview) look() (show *chats.Preview, err error) {
 	return show, nil
 }
 
-// Shown returns the part of a growing reply that is shown, as Markdown. aloud is as in
-// [agent.Speaking]; growing masks secrets.
-func Shown(reply string, aloud bool, growing func(string) string) string {
-	return markdown.Unfinished(speaking(reply, aloud, growing))
+// ShownText returns the part of an unfinished reply that a preview shows, as Markdown. aloud is as in
+// [agent.VisiblePrefix]; growing masks secrets.
+func ShownText(reply string, aloud bool, growing func(string) string) string {
+	return markdown.CloseUnfinished(spokenText(reply, aloud, growing))
 }
 
-func speaking(reply string, aloud bool, growing func(string) string) string {
-	text := agent.Speaking(reply, aloud)
+func spokenText(reply string, aloud bool, growing func(string) string) string {
+	text := agent.VisiblePrefix(reply, aloud)
 	if len(text) > maxRendered {
 		text = strings.ToValidUTF8(text[:maxRendered], "")
 	}
 	return growing(text)
 }
 
-// show sends or edits the preview, and returns how long to wait before the next: until a change, for a
-// time, or forever.
+// show sends or edits the preview. It returns how long to wait before the next update: forever, a
+// duration, or, if negative, until a change.
 func (w *livePreview) show(ctx context.Context, show chats.Preview) time.Duration {
-	if w.kept == nil && (!w.begin() || !w.keep(ctx, &Preview{Token: newToken(), ChatID: w.to.Chat.ID})) {
+	if w.stored == nil && (!w.tryBegin() || !w.store(ctx, &Preview{Token: newToken(), ChatID: w.to.Chat.ID})) {
 		return forever
 	}
-	if safe := w.previews.cfg.Safe; safe != nil && !safe(w.job) {
-		return pause // another process may own the chat
+	if safe := w.previews.cfg.OwnsSafely; safe != nil && !safe(w.job) {
+		return previewPause // another process may own the chat
 	}
-	show.Part.Buttons = w.kept.StopButtons()
-	next := *w.kept
-	call, cancel := context.WithTimeout(ctx, timeout)
+	show.Part.Buttons = w.stored.StopButtons()
+	next := *w.stored
+	call, cancel := context.WithTimeout(ctx, previewTimeout)
 	defer cancel()
 	var err error
 	if next.ID == "" {
@@ -199,63 +199,63 @@ func (w *livePreview) show(ctx context.Context, show chats.Preview) time.Duratio
 		err = w.platform.Update(call, w.to, next.ID, show)
 	}
 	if err != nil {
-		return w.failed(ctx, err)
+		return w.handleError(ctx, err)
 	}
 	w.shown = show.Part.Text + show.Part.Plain + show.Part.Note
 	next.Shown = show.Text
-	if w.keep(ctx, &next); w.quiet != nil {
-		w.quiet()
-		w.quiet = nil
+	if w.store(ctx, &next); w.clearTyping != nil {
+		w.clearTyping()
+		w.clearTyping = nil
 	}
 	return -1
 }
 
-// begin reports whether a preview may be shown, which can no longer be withheld then.
-func (w *livePreview) begin() bool {
+// tryBegin reports whether a preview may be shown. If so, it can no longer be withheld.
+func (w *livePreview) tryBegin() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.begins = !w.withheld
-	return w.begins
+	w.hasBegun = !w.isWithheld
+	return w.hasBegun
 }
 
-// withhold prevents the preview, and reports whether nothing was shown. It does not block.
+// withhold prevents the preview unless it has begun, and reports whether it did. It does not block.
 func (w *livePreview) withhold() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.withheld = !w.begins
-	return w.withheld
+	w.isWithheld = !w.hasBegun
+	return w.isWithheld
 }
 
-// failed returns how long a preview waits after an error. A preview that did not arrive is forgotten;
-// one that may have arrived is already recorded.
-func (w *livePreview) failed(ctx context.Context, err error) time.Duration {
-	w.previews.cfg.Log.Debug("a preview is not shown", "job", w.job.Key(), "err", err)
+// handleError returns how long a preview waits after an error. If the preview certainly did not arrive,
+// its record is removed.
+func (w *livePreview) handleError(ctx context.Context, err error) time.Duration {
+	w.previews.cfg.Log.Debug("a preview cannot be sent", "job", w.job.Key(), "err", err)
 	failure, is := errors.AsType[*chats.SendError](err)
-	begins := w.kept.ID == ""
+	begins := w.stored.ID == ""
 	switch {
 	case !is || failure.Outcome == chats.Unknown:
 		if begins {
 			return forever
 		}
-		return pause
-	case begins && !w.keep(ctx, nil), failure.Outcome == chats.Refused, failure.MovedTo != "":
+		return previewPause
+	case begins && !w.store(ctx, nil), failure.Outcome == chats.Refused, failure.MovedTo != "":
 		return forever
 	}
-	return max(failure.RetryAfter, pause)
+	return max(failure.RetryAfter, previewPause)
 }
 
-// keep stores the state of the preview. If that fails, a preview that has not begun shows nothing.
-func (w *livePreview) keep(ctx context.Context, p *Preview) bool {
+// store stores the state of the preview, and reports whether it succeeded.
+func (w *livePreview) store(ctx context.Context, p *Preview) bool {
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
 	rev, err := setPreview(writing, w.previews.cfg.Jobs, w.job.Key(), w.job.LeaseToken, p)
 	if err != nil {
-		w.previews.cfg.Log.Warn("a preview cannot be kept", "job", w.job.Key(), "err", err)
+		w.previews.cfg.Log.Warn("the state of a preview cannot be stored", "job", w.job.Key(), "err", err)
 	} else {
 		w.rev = rev
 	}
 	if err == nil || p == nil || p.ID != "" {
-		w.kept = p
+		w.stored = p
 	}
 	return err == nil
 }

@@ -21,24 +21,24 @@ import (
 const (
 	// answersFolder is the folder of a workspace for answers that were too long for a chat.
 	answersFolder = "answers"
-	// partBytes is more than the Markdown of one message takes, so that only the shown part of an
-	// enormous answer is rendered.
+	// partBytes bounds the Markdown of one message. It serves to render only the shown part of an
+	// extremely long answer.
 	partBytes = 16 << 10
 	// captionAnswer is the caption of the file of a long answer.
 	captionAnswer = "My answer is too long for this chat. This file holds all of it."
 )
 
-func notice(format string, args ...any) receipts.Part {
+func newNotice(format string, args ...any) receipts.Part {
 	return receipts.Part{Part: chats.Part{Plain: fmt.Sprintf(format, args...)}, State: receipts.PartPending}
 }
 
-// Render returns the parts of a text that is masked already. If the platform's renderer fails, the text
-// is sent unformatted (B-04).
+// Render returns the parts of a text whose secrets are masked. If the platform's renderer panics, the
+// text is sent unformatted (B-04).
 func (s *Sender) Render(j *queue.Run, masked string) (parts []receipts.Part) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.cfg.Log.Error("answer cannot be rendered and goes out plain", "job", j.Key(), "panic", r)
-			parts = []receipts.Part{notice("%s", masked)}
+			s.cfg.Log.Error("answer cannot be rendered and is sent as plain text", "job", j.Key(), "panic", r)
+			parts = []receipts.Part{newNotice("%s", masked)}
 		}
 	}()
 	parts = []receipts.Part{}
@@ -48,11 +48,11 @@ func (s *Sender) Render(j *queue.Run, masked string) (parts []receipts.Part) {
 	return parts
 }
 
-// Prepare makes the parts of an answer and of the job's files, with secrets masked. If recorded, the
-// caller writes the job next, and the record marks the first part as being sent, if its platform works:
-// [Sender.Deliver] then begins with the request.
+// Prepare makes the parts of an answer and of the job's files, with secrets masked. If recorded is set,
+// the caller writes the job next. If the platform works, that record marks the first part as being sent,
+// so that [Sender.Deliver] begins with the request.
 func (s *Sender) Prepare(j *queue.Run, answer string, recorded bool) {
-	d := Of(j)
+	d := DeliveryOf(j)
 	answer = WithHeading(j, answer)
 	var parts []receipts.Part
 	if len(answer) <= s.cfg.MaxParts*partBytes {
@@ -67,43 +67,43 @@ func (s *Sender) Prepare(j *queue.Run, answer string, recorded bool) {
 	if len(d.Files) > 0 {
 		parts = append(parts, s.fileParts(j)...)
 	}
-	d.ready = false
+	d.firstRecorded = false
 	if d.Preview != nil {
-		parts = s.Adopt(j, parts)
+		parts = s.ReplacePreview(j, parts)
 	}
-	if recorded && len(parts) > 0 && parts[0].Edit == "" && !s.breakers[j.Message.Chat.Platform].out.Load() {
-		parts[0].State, d.ready = receipts.PartSending, true
+	if recorded && len(parts) > 0 && parts[0].ReplacesID == "" && !s.breakers[j.Message.Chat.Platform].isTripped.Load() {
+		parts[0].State, d.firstRecorded = receipts.PartSending, true
 	}
 	d.Parts = parts
-	j.Progressed()
-	if !j.Trace.Turn.IsZero() {
-		j.Trace.Answered = s.cfg.Now()
+	j.RecordProgress()
+	if !j.Trace.TurnStarted.IsZero() {
+		j.Trace.AnsweredAt = s.cfg.Now()
 	}
 }
 
-// waited says how long a message was delayed; empty if that is not to be said.
-func waited(d time.Duration) string {
+// delayText returns the notice about the delay of a message; empty if it was not delayed.
+func delayText(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	return "_I was away: this waited for " + wording.Roughly(d) + "._"
+	return "_I was away: this waited for " + wording.RoughDuration(d) + "._"
 }
 
-// longParts returns the parts of an answer with more than [AnswerLimits].MaxParts: the first of them,
-// and a file with all of it.
+// longParts returns the parts of an answer that needs more than [AnswerLimits].MaxParts: the first
+// messages, and a file with the whole answer.
 func (s *Sender) longParts(j *queue.Run, answer string) []receipts.Part {
-	file, err := s.keepAnswer(j, answer)
+	file, err := s.saveAnswer(j, answer)
 	if err != nil {
-		s.cfg.Log.Warn("a long answer cannot go as a file and is sent in messages", "job", j.Key(), "err", err)
+		s.cfg.Log.Warn("a long answer cannot be sent as a file and is sent in messages", "job", j.Key(), "err", err)
 		return s.Render(j, s.cfg.Redact(answer))
 	}
-	parts := s.Render(j, s.cfg.Redact(beginning(answer, s.cfg.MaxParts*partBytes)))
+	parts := s.Render(j, s.cfg.Redact(cutText(answer, s.cfg.MaxParts*partBytes)))
 	return append(parts[:min(len(parts), s.cfg.MaxParts)], receipts.Part{Part: chats.Part{File: &file}, State: receipts.PartPending})
 }
 
-// beginning returns at most most bytes of a text, up to the end of a line if there is one in the second
+// cutText cuts a text to a maximum number of bytes. It cuts at the end of a line if one is in the second
 // half.
-func beginning(text string, most int) string {
+func cutText(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -116,9 +116,9 @@ func beginning(text string, most int) string {
 	return text[:most]
 }
 
-// keepAnswer writes an answer into the workspace. When it returns, the file is on disk; it is recorded
-// with the first part that is sent. The same job writes the same file again.
-func (s *Sender) keepAnswer(j *queue.Run, answer string) (file toolgroups.File, err error) {
+// saveAnswer writes an answer into a file in the workspace. When it returns, the file is on disk. For
+// the same job it always writes the same file.
+func (s *Sender) saveAnswer(j *queue.Run, answer string) (file toolgroups.File, err error) {
 	content := []byte(s.cfg.Redact(answer))
 	uploader, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.FileSender)
 	switch {
@@ -132,7 +132,7 @@ func (s *Sender) keepAnswer(j *queue.Run, answer string) (file toolgroups.File, 
 	if err := queue.CheckOut(ctx, s.cfg.Files, j); err != nil {
 		return file, err
 	}
-	dir := workspace.Folder(s.cfg.DataDir, j.Message.Owner())
+	dir := workspace.OwnerDir(s.cfg.DataDir, j.Message.Owner())
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return file, fmt.Errorf("make workspace: %w", err)
 	}
@@ -156,19 +156,19 @@ func (s *Sender) keepAnswer(j *queue.Run, answer string) (file toolgroups.File, 
 	return file, s.cfg.Jobs.KeepFiles(ctx, s.cfg.Files, j)
 }
 
-// fileParts returns the parts after the text of an answer: its files, and notices for those that are
+// fileParts returns the parts after the text of an answer: its files, and a notice about files that are
 // not sent.
 func (s *Sender) fileParts(j *queue.Run) []receipts.Part {
-	files := Of(j).Files
+	files := DeliveryOf(j).Files
 	if _, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.FileSender); !ok {
-		return []receipts.Part{notice("I cannot send files here. They are in my workspace: %s", s.cfg.Redact(names(files)))}
+		return []receipts.Part{newNotice("I cannot send files here. They are in my workspace: %s", s.cfg.Redact(fileNames(files)))}
 	}
 	var parts []receipts.Part
 	for _, f := range files[:min(len(files), maxOutFiles)] {
 		parts = append(parts, receipts.Part{Part: chats.Part{File: &f}, State: receipts.PartPending})
 	}
 	if len(files) > maxOutFiles {
-		parts = append(parts, notice("I send at most %d files at once. These are in my workspace: %s", maxOutFiles, s.cfg.Redact(names(files[maxOutFiles:]))))
+		parts = append(parts, newNotice("I send at most %d files at once. These are in my workspace: %s", maxOutFiles, s.cfg.Redact(fileNames(files[maxOutFiles:]))))
 	}
 	return parts
 }

@@ -10,11 +10,11 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// Adopt makes the first message of an answer replace its preview. While more of the answer is to come,
-// the button stays. If it is unknown whether a preview arrived, the answer may follow a copy of its
-// beginning, and says so.
-func (s *Sender) Adopt(j *queue.Run, parts []receipts.Part) []receipts.Part {
-	d := Of(j)
+// ReplacePreview makes the first part of an answer replace its preview. The stop button stays until the
+// last part is sent. If it is unknown whether the preview arrived, the first part is marked as a
+// possible duplicate.
+func (s *Sender) ReplacePreview(j *queue.Run, parts []receipts.Part) []receipts.Part {
+	d := DeliveryOf(j)
 	p := d.Preview
 	if p == nil || len(parts) == 0 {
 		return parts
@@ -24,46 +24,46 @@ func (s *Sender) Adopt(j *queue.Run, parts []receipts.Part) []receipts.Part {
 	case p.ID == "":
 		first.Repeat = true
 	case first.File != nil || p.ChatID != Address(j).Chat.ID:
-	case len(parts) > 1 && d.Card == "":
-		first.Edit = p.ID
+	case len(parts) > 1 && d.CardToken == "":
+		first.ReplacesID = p.ID
 		last := *first
-		last.Last, first.Buttons = true, p.StopButtons()
+		last.RemovesButtons, first.Buttons = true, p.StopButtons()
 		return append(parts, last)
 	default:
-		first.Edit = p.ID
+		first.ReplacesID = p.ID
 	}
 	return parts
 }
 
-// finish turns the preview of a job into a part of its answer. If the preview is gone, the part is sent
-// like any other. Errors are as of try.
-func (s *Sender) finish(ctx, patience context.Context, j *queue.Run, p *receipts.Part) error {
-	s.follow(j)
+// finishPreview turns the preview of a job into a part of its answer. If the preview is gone, the part
+// is sent like any other. It returns the same errors as trySend.
+func (s *Sender) finishPreview(ctx, patience context.Context, j *queue.Run, p *receipts.Part) error {
+	s.updateDestination(j)
 	to := Address(j)
 	previewer, ok := s.cfg.Platforms[to.Chat.Platform].(chats.Previewer)
-	if shown := Of(j).Preview; !ok || shown == nil || shown.ChatID != to.Chat.ID {
+	if shown := DeliveryOf(j).Preview; !ok || shown == nil || shown.ChatID != to.Chat.ID {
 		sendAsNew(j, p)
 		return nil
 	}
 	k := s.breakers[to.Chat.Platform]
-	probe, err := s.waitInOrder(patience, j, k)
+	probe, err := s.awaitPlatform(patience, j, k)
 	if err != nil {
 		return err
 	}
 	if err = s.checkOwnership(j); err == nil {
 		call, cancel := context.WithTimeout(ctx, sendTimeout)
 		defer cancel()
-		err = rescue.Do(func() error { return previewer.Finish(call, to, p.Edit, p.Part) })
+		err = rescue.Do(func() error { return previewer.Finish(call, to, p.ReplacesID, p.Part) })
 	}
 	k.report(probe, err)
 	failure, is := errors.AsType[*chats.SendError](err)
 	switch {
 	case err == nil:
-		p.State, p.ID, p.Error = receipts.PartSent, p.Edit, ""
+		p.State, p.ID, p.Error = receipts.PartSent, p.ReplacesID, ""
 	case is && failure.Outcome == chats.Refused:
-		s.cfg.Log.Warn("a preview is gone, and what it should show is sent", "job", j.Key(), "err", err)
+		s.cfg.Log.Warn("a preview is gone, its part is sent as a new message", "job", j.Key(), "err", err)
 		sendAsNew(j, p)
-		p.Repeat = p.Repeat || failure.Stands
+		p.Repeat = p.Repeat || failure.MessageRemains
 		return nil
 	case is:
 		p.Error = s.cfg.Redact(failure.Error())
@@ -71,16 +71,16 @@ func (s *Sender) finish(ctx, patience context.Context, j *queue.Run, p *receipts
 	return err
 }
 
-// sendAsNew makes a part be sent as a new message, because the message it should replace is gone; a part
-// that would only have removed the button is dropped.
+// sendAsNew changes a part so that it is sent as a new message, because the message to replace is gone.
+// A part that would only have removed the button is dropped.
 func sendAsNew(j *queue.Run, p *receipts.Part) {
-	d := Of(j)
+	d := DeliveryOf(j)
 	for i := range d.Parts {
-		if q := &d.Parts[i]; q.Last && q.Edit == p.Edit {
+		if q := &d.Parts[i]; q.RemovesButtons && q.ReplacesID == p.ReplacesID {
 			q.State, p.Buttons = receipts.PartSent, nil
 		}
 	}
-	if p.Edit = ""; !p.Last {
+	if p.ReplacesID = ""; !p.RemovesButtons {
 		d.Preview = nil
 	}
 }

@@ -13,75 +13,75 @@ import (
 )
 
 const (
-	// delay is how long a turn runs before its preview begins: a short answer comes at once, complete.
-	delay = 700 * time.Millisecond
-	// timeout bounds one request. Later requests wait for it, to keep the order.
-	timeout = 10 * time.Second
-	// pause is how long a preview waits after an error without a duration.
-	pause = 5 * time.Second
-	// maxModels bounds how many models are remembered.
+	// previewDelay is how long a turn runs before its preview begins. A quick answer needs no preview.
+	previewDelay = 700 * time.Millisecond
+	// previewTimeout bounds one request. Later requests wait for its end, to keep the order.
+	previewTimeout = 10 * time.Second
+	// previewPause is how long a preview waits after an error that specifies no duration.
+	previewPause = 5 * time.Second
+	// maxModels bounds the models for which [PreviewTracker] remembers whether they think aloud.
 	maxModels = 1000
 )
 
-// PreviewsConfig configures [Previews]. All fields are required.
-type PreviewsConfig struct {
+// PreviewTrackerConfig configures [PreviewTracker]. All fields are required.
+type PreviewTrackerConfig struct {
 	// Platforms are all platforms, by name.
 	Platforms map[string]chats.Platform
-	// Safe reports whether certainly no other process owns the job now. Nil if this one works alone.
-	Safe func(j *queue.Run) bool
-	// Redact masks secrets in what goes out.
+	// OwnsSafely reports whether certainly no other process owns the job now. Nil without sharing.
+	OwnsSafely func(j *queue.Run) bool
+	// Redact masks secrets in outgoing text.
 	Redact func(text string) string
 	Log    *slog.Logger
 	Now    func() time.Time
 	// Jobs stores which message shows a preview.
 	Jobs queue.Store
-	// Growing masks secrets in a text that is still growing.
-	Growing func(text string) string
+	// RedactPartial masks secrets in an unfinished text.
+	RedactPartial func(text string) string
 	// Sender knows whether a platform accepts messages now.
 	Sender *Sender
 	// Queue provides the context of requests.
 	Queue Queue
 }
 
-// Previews shows previews. Each has one goroutine, from the time its turn has taken a while until the
-// turn ends.
-type Previews struct {
-	cfg PreviewsConfig
+// PreviewTracker shows previews of running turns. Each preview has one goroutine, from the time when its
+// turn has taken a while until the turn ends.
+type PreviewTracker struct {
+	cfg PreviewTrackerConfig
 
-	mu    sync.Mutex
-	aloud map[string]bool // by model, from its replies: see agent.Speaking
+	mu          sync.Mutex
+	aloudModels map[string]bool // by model; see agent.Speaking
 }
 
-// NewPreviews returns Previews.
-func NewPreviews(cfg PreviewsConfig) *Previews {
-	return &Previews{cfg: cfg, aloud: make(map[string]bool)}
+// NewPreviewTracker returns a tracker without previews.
+func NewPreviewTracker(cfg PreviewTrackerConfig) *PreviewTracker {
+	return &PreviewTracker{cfg: cfg, aloudModels: make(map[string]bool)}
 }
 
 // LivePreview shows one turn while it runs.
 type LivePreview struct {
 	// Observe receives the events of the turn, concurrently.
 	Observe func(agent.Event)
-	// Withhold prevents the preview if nothing was shown, and reports whether that is so. It does not
-	// block.
+	// Withhold prevents the preview unless a message is shown already, and reports whether it did. It
+	// does not block.
 	Withhold func() bool
-	// End ends the preview: the job then holds it.
+	// End ends the preview and sets the job's Preview.
 	End func()
 }
 
-// Start shows the turn of a job while it runs. A job with a preview whose fate is unknown gets no
-// other.
-func (d *Previews) Start(j *queue.Run) LivePreview {
+// Start shows the turn of a job while it runs. If it is unknown whether an earlier preview of the job
+// arrived, no other is shown.
+func (d *PreviewTracker) Start(j *queue.Run) LivePreview {
 	p, ok := d.cfg.Platforms[j.Message.Chat.Platform].(chats.Previewer)
-	shown := Of(j).Preview
+	shown := DeliveryOf(j).Preview
 	if !ok || shown != nil && (shown.ID == "" || shown.ChatID != Address(j).Chat.ID) {
 		return LivePreview{Observe: func(agent.Event) {}, Withhold: func() bool { return shown == nil }, End: func() {}}
 	}
 	w := &livePreview{
-		previews: d, platform: p, to: Address(j), begun: d.cfg.Now(), quiet: Of(j).StopTyping, kept: shown, begins: shown != nil,
+		previews: d, platform: p, to: Address(j), begun: d.cfg.Now(), clearTyping: DeliveryOf(j).StopTyping, stored: shown, hasBegun: shown != nil,
 		job:     &queue.Run{Job: queue.Job{Message: j.Message, From: j.From, LeaseToken: j.LeaseToken}},
 		changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	timer := time.AfterFunc(delay, func() {
+	timer := time.AfterFunc(previewDelay, func() {
 		defer close(w.done)
 		rescue.Go(d.cfg.Log, "a preview", w.run)
 	})
@@ -91,24 +91,24 @@ func (d *Previews) Start(j *queue.Run) LivePreview {
 		}
 		close(w.stop)
 		<-w.done
-		Of(j).Preview, j.Rev = w.kept, max(j.Rev, w.rev)
+		DeliveryOf(j).Preview, j.Rev = w.stored, max(j.Rev, w.rev)
 	})}
 }
 
-// learn records whether a model thinks aloud.
-func (d *Previews) learn(model string, aloud bool) {
+// recordThinksAloud records whether a model thinks aloud.
+func (d *PreviewTracker) recordThinksAloud(model string, aloud bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.aloud) < maxModels {
-		d.aloud[model] = aloud
+	if len(d.aloudModels) < maxModels {
+		d.aloudModels[model] = aloud
 	}
 }
 
-// thinks reports whether a model's replies may begin in the middle of a thought.
-func (d *Previews) thinks(model string) bool {
+// thinksAloud reports whether a model's replies may begin with reasoning that is not marked as such.
+func (d *PreviewTracker) thinksAloud(model string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if aloud, known := d.aloud[model]; known {
+	if aloud, known := d.aloudModels[model]; known {
 		return aloud
 	}
 	return agent.ThinksAloud(model)

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// silence is how long a turn must be silent before its progress is shown.
+	// silence is how long a turn runs without text before its progress is shown.
 	silence = 20 * time.Second
-	// maxNote bounds a note, in characters.
+	// maxNote bounds a line about the progress, in characters.
 	maxNote = 80
 	// noteThinking is shown while the model has not answered yet.
 	noteThinking = "💭 Thinking"
@@ -21,13 +21,13 @@ const (
 
 // progress is the current activity of a turn.
 type progress struct {
-	running  []agent.ToolEvent // calls, in the order of their start
-	thinking bool              // waiting for the model's first text
-	tools    bool              // a call has run
+	running    []agent.ToolEvent // calls, in the order of their start
+	thinking   bool              // waiting for the model's first text
+	hasRunTool bool              // a call has run
 }
 
-// note handles an event.
-func (p *progress) note(e agent.Event) {
+// update updates the activity after an event of the turn.
+func (p *progress) update(e agent.Event) {
 	same := func(of *agent.ToolEvent) int {
 		return slices.IndexFunc(p.running, func(r agent.ToolEvent) bool { return r.Call == of.Call && r.Tool == of.Tool })
 	}
@@ -38,47 +38,47 @@ func (p *progress) note(e agent.Event) {
 		p.thinking = p.thinking && e.Delta.Text == ""
 	case e.Reply != nil:
 		p.thinking = false
-	case e.Began != nil:
-		p.running, p.tools = append(p.running, *e.Began), true
-	case e.Step != nil && e.Step.Step != "":
-		if i := same(e.Step); i >= 0 {
-			p.running[i].Step = e.Step.Step
+	case e.ToolBegan != nil:
+		p.running, p.hasRunTool = append(p.running, *e.ToolBegan), true
+	case e.ToolProgress != nil && e.ToolProgress.Progress != "":
+		if i := same(e.ToolProgress); i >= 0 {
+			p.running[i].Progress = e.ToolProgress.Progress
 		}
-	case e.Ended != nil:
-		if i := same(e.Ended); i >= 0 {
+	case e.ToolEnded != nil:
+		if i := same(e.ToolEnded); i >= 0 {
 			p.running = slices.Delete(p.running, i, i+1)
 		}
 	}
 }
 
-// says returns the line about what a turn is doing after this time; empty if there is none.
-func (p *progress) says(age time.Duration, mask func(string) string) string {
+// line returns the line about the activity of a turn that has run for age; empty if there is none.
+func (p *progress) line(age time.Duration, mask func(string) string) string {
 	var line string
 	switch {
 	case len(p.running) > 0:
 		first := p.running[0]
-		if line = "⏳ " + first.Doing; first.Step != "" {
-			line += ", " + first.Step
+		if line = "⏳ " + first.Doing; first.Progress != "" {
+			line += ", " + first.Progress
 		}
 		if more := len(p.running) - 1; more > 0 {
 			line += fmt.Sprintf(", and %d more", more)
 		}
-	case p.thinking && (p.tools || age >= silence):
+	case p.thinking && (p.hasRunTool || age >= silence):
 		line = noteThinking
 	default:
 		return ""
 	}
-	since := lasting(age)
-	return wording.OneLine(harmless(mask(line)), maxNote-len(since)) + since
+	since := durationText(age)
+	return wording.OneLine(stripFormatting(mask(line)), maxNote-len(since)) + since
 }
 
-// harmless removes characters from a line with which platforms format text or mention users.
-func harmless(line string) string {
+// stripFormatting replaces the characters with which platforms format text or mention users.
+func stripFormatting(line string) string {
 	return strings.NewReplacer("*", "∗", "`", "'", "~", "∼", "@", "＠").Replace(line)
 }
 
-// lasting returns how long a turn has taken, in steps.
-func lasting(age time.Duration) string {
+// durationText returns the duration of a turn, rounded down; empty for a short one.
+func durationText(age time.Duration) string {
 	switch {
 	case age < silence:
 		return ""
@@ -88,8 +88,8 @@ func lasting(age time.Duration) string {
 	return fmt.Sprintf(" (%d min)", age/time.Minute)
 }
 
-// changes returns the time after which [lasting] returns another text.
-func changes(age time.Duration) time.Duration {
+// untilNextText returns the time after which [durationText] returns another text.
+func untilNextText(age time.Duration) time.Duration {
 	if age < time.Minute {
 		return silence - age%silence
 	}

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// prefix begins the keys of the records; the keys of jobs follow.
-	prefix = "sign/"
-	// patience is how long a message waits before it gets a reaction: one that is answered soon needs
-	// none, nor one that is joined from pieces.
-	patience = 1500 * time.Millisecond
-	// callTimeout bounds a request, minRetry and maxRetry the pauses between attempts.
+	// reactionPrefix begins the keys of the records of reactions; the keys of their jobs follow.
+	reactionPrefix = "sign/"
+	// reactionDelay is how long a message waits before it gets a reaction. A message that is answered
+	// soon, or joined with another, needs none.
+	reactionDelay = 1500 * time.Millisecond
+	// callTimeout bounds a request, minReactionRetry and maxReactionRetry the pauses between attempts.
 	callTimeout      = 10 * time.Second
 	minReactionRetry = time.Second
 	maxReactionRetry = 10 * time.Minute
 )
 
-// ReactionsConfig configures [Reactions]. All fields are required.
-type ReactionsConfig struct {
+// ReactionTrackerConfig configures [ReactionTracker]. All fields are required.
+type ReactionTrackerConfig struct {
 	// Platforms are all platforms, by name.
 	Platforms map[string]chats.Platform
 	// Owns reports whether this process owns a chat.
@@ -40,15 +40,15 @@ type ReactionsConfig struct {
 	Jobs queue.Store
 	// Sender knows whether a platform accepts messages now.
 	Sender *Sender
-	// Queue has the waiting messages.
+	// Queue knows which messages wait.
 	Queue Queue
 }
 
-// Reactions adds and removes reactions in the chats that this process owns.
-type Reactions struct {
-	cfg ReactionsConfig
-	// Any says that there may be a reaction to end: see [Reactions.End].
-	Any atomic.Bool
+// ReactionTracker adds and removes reactions to waiting messages in the chats that this process owns.
+type ReactionTracker struct {
+	cfg ReactionTrackerConfig
+	// HasAny says that there may be a reaction to remove; see [ReactionTracker.End].
+	HasAny atomic.Bool
 
 	mu    sync.Mutex // guards the rest; never held while waiting
 	known map[string]*reaction
@@ -57,23 +57,23 @@ type Reactions struct {
 // reaction is the reaction to one message.
 type reaction struct {
 	key    string
-	queue  chats.Chat // the queue of its job
+	queue  chats.Chat // the queue of the message's job
 	chat   chats.Chat // the chat of the message
 	id     string
 	timer  *time.Timer // next step; nil for none
-	pauses *retry.Pauses
-	// noted: there is a record. shown: the reaction may be there. busy: a goroutine handles it. over:
-	// it has to be removed.
-	noted, shown, busy, over bool
+	pauses *retry.Backoff
+	// isStored: there is a record. maybeShown: the reaction may be visible. isHandled: a goroutine
+	// handles the reaction. mustRemove: the reaction has to be removed.
+	isStored, maybeShown, isHandled, mustRemove bool
 }
 
-// NewReactions returns Reactions.
-func NewReactions(cfg ReactionsConfig) *Reactions {
-	return &Reactions{cfg: cfg, known: make(map[string]*reaction)}
+// NewReactionTracker returns a tracker without reactions.
+func NewReactionTracker(cfg ReactionTrackerConfig) *ReactionTracker {
+	return &ReactionTracker{cfg: cfg, known: make(map[string]*reaction)}
 }
 
-// Wait notes that a job waits for its turn. It does not block, and calls no function of the queue.
-func (s *Reactions) Wait(j *queue.Run) {
+// OnWaiting records that a job waits for its turn. It does not block or call the queue.
+func (s *ReactionTracker) OnWaiting(j *queue.Run) {
 	if _, can := s.cfg.Platforms[j.Message.Chat.Platform].(chats.Acknowledger); !can {
 		return
 	}
@@ -83,18 +83,18 @@ func (s *Reactions) Wait(j *queue.Run) {
 	if s.known[key] == nil {
 		one := &reaction{key: key, queue: j.Message.Chat, chat: j.Origin(), id: j.Message.ReplyTarget(), pauses: retry.New(minReactionRetry, maxReactionRetry)}
 		s.known[key] = one
-		s.later(one, patience)
+		s.scheduleStep(one, reactionDelay)
 	}
-	s.Any.Store(true)
+	s.HasAny.Store(true)
 }
 
-// later schedules the next step of a reaction. The lock is held.
-func (s *Reactions) later(one *reaction, in time.Duration) {
-	one.timer = time.AfterFunc(in, func() { s.look(one) })
+// scheduleStep schedules the next step of a reaction. The lock is held.
+func (s *ReactionTracker) scheduleStep(one *reaction, in time.Duration) {
+	one.timer = time.AfterFunc(in, func() { s.startSteps(one) })
 }
 
 // End removes the reactions to a job and to the messages that joined it. It does not block.
-func (s *Reactions) End(j *queue.Run) {
+func (s *ReactionTracker) End(j *queue.Run) {
 	var over []*reaction
 	s.mu.Lock()
 	for _, key := range append([]string{j.Key()}, j.Joined...) {
@@ -103,68 +103,68 @@ func (s *Reactions) End(j *queue.Run) {
 		}
 	}
 	s.mu.Unlock()
-	s.end(over)
+	s.endAll(over)
 }
 
-func (s *Reactions) end(over []*reaction) {
+func (s *ReactionTracker) endAll(over []*reaction) {
 	for _, one := range over {
 		s.mu.Lock()
-		one.over = true
+		one.mustRemove = true
 		if one.timer != nil {
 			one.timer.Stop()
 		}
-		if !one.noted && !one.busy {
+		if !one.isStored && !one.isHandled {
 			s.forget(one)
 		}
 		s.mu.Unlock()
-		s.look(one)
+		s.startSteps(one)
 	}
 }
 
-// look starts a goroutine for a reaction, unless it has one or the bridge is ending.
-func (s *Reactions) look(one *reaction) {
+// startSteps starts a goroutine for a reaction, unless the reaction has one or the bridge shuts down.
+func (s *ReactionTracker) startSteps(one *reaction) {
 	s.mu.Lock()
-	mine := s.known[one.key] == one && !one.busy
-	one.busy = one.busy || mine
+	mine := s.known[one.key] == one && !one.isHandled
+	one.isHandled = one.isHandled || mine
 	s.mu.Unlock()
 	if mine && !s.cfg.Queue.TryGo(func() {
-		if err := rescue.Do(func() error { s.work(one); return nil }); err != nil {
-			s.cfg.Log.Error("a reaction is left to the next start", "incident", queue.NewIncident(), "job", one.key, "err", err)
+		if err := rescue.Do(func() error { s.runSteps(one); return nil }); err != nil {
+			s.cfg.Log.Error("a reaction cannot be updated before the next start", "incident", queue.NewIncident(), "job", one.key, "err", err)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.forget(one)
 		}
 	}) {
 		s.mu.Lock()
-		one.busy = false // the next run finds the record
+		one.isHandled = false // the next run of the program reads the record
 		s.mu.Unlock()
 	}
 }
 
-// work does the steps of a reaction until there are none, or a pause is due.
-func (s *Reactions) work(one *reaction) {
+// runSteps adds or removes a reaction, and schedules the next attempt if that fails.
+func (s *ReactionTracker) runSteps(one *reaction) {
 	for {
 		s.mu.Lock()
-		over := one.over
+		over := one.mustRemove
 		s.mu.Unlock()
 		pause, gone := time.Duration(0), false
 		switch {
-		case s.cfg.Jobs.LeaseToken(one.chat) == "": // another process finds the record
+		case s.cfg.Jobs.LeaseToken(one.chat) == "": // another process handles the reaction
 			gone = true
-		case !s.cfg.Owns(one.chat): // not certainly this one's
+		case !s.cfg.Owns(one.chat): // another process may own the chat
 			pause = one.pauses.Next(0)
 		case over:
-			pause, gone = s.takeAway(one)
-		case !one.shown:
-			pause, gone = s.put(one)
+			pause, gone = s.removeReaction(one)
+		case !one.maybeShown:
+			pause, gone = s.addReaction(one)
 		}
 		s.mu.Lock()
-		again := one.over && !over && !gone // ended meanwhile
+		again := one.mustRemove && !over && !gone // the removal was requested meanwhile
 		if !again {
-			if one.busy = false; gone {
+			if one.isHandled = false; gone {
 				s.forget(one)
 			} else if pause > 0 && s.known[one.key] == one {
-				s.later(one, pause)
+				s.scheduleStep(one, pause)
 			}
 		}
 		s.mu.Unlock()
@@ -174,64 +174,64 @@ func (s *Reactions) work(one *reaction) {
 	}
 }
 
-// put adds a reaction to a message that still waits. It returns the pause before the next attempt, or
-// gone if nothing is left to do.
-func (s *Reactions) put(one *reaction) (pause time.Duration, gone bool) {
+// addReaction adds a reaction to a message if it still waits. It returns the pause before the next
+// attempt, or 0 if there is none. gone says that the reaction needs no further steps.
+func (s *ReactionTracker) addReaction(one *reaction) (pause time.Duration, gone bool) {
 	switch {
 	case !s.cfg.Queue.IsWaiting(one.queue, one.key):
-		return 0, s.drop(one)
+		return 0, s.deleteRecord(one)
 	case !s.cfg.Sender.IsUp(one.chat.Platform):
 		return one.pauses.Next(0), false
 	}
-	if !one.noted {
-		// Any process that works on the chat may write it: the key is all that is read.
-		if _, err := s.cfg.Store.Put(s.cfg.Queue.Context(), prefix+one.key, []byte("{}"), storage.Any); err != nil {
-			s.cfg.Log.Warn("a message that waits gets no reaction", "job", one.key, "err", err)
+	if !one.isStored {
+		// Any process that works on the chat may write the record, since only its key is read.
+		if _, err := s.cfg.Store.Put(s.cfg.Queue.Context(), reactionPrefix+one.key, []byte("{}"), storage.Any); err != nil {
+			s.cfg.Log.Warn("the record of a reaction cannot be stored", "job", one.key, "err", err)
 			return 0, true
 		}
 		s.mu.Lock()
-		one.noted = true
+		one.isStored = true
 		s.mu.Unlock()
 	}
-	failure := s.react(one, true)
+	failure := s.setReaction(one, true)
 	switch {
 	case failure == nil || failure.Outcome == chats.Unknown:
-		one.shown = true
+		one.maybeShown = true
 		return 0, false
 	case failure.Outcome == chats.Later:
-		return one.pause(failure), false
+		return one.retryDelay(failure), false
 	}
-	s.cfg.Log.Debug("a message that waits gets no reaction", "job", one.key, "err", failure)
-	return 0, s.drop(one)
+	s.cfg.Log.Debug("a reaction cannot be added", "job", one.key, "err", failure)
+	return 0, s.deleteRecord(one)
 }
 
-// takeAway removes a reaction. It returns as put does.
-func (s *Reactions) takeAway(one *reaction) (pause time.Duration, gone bool) {
-	if one.shown {
-		failure := s.react(one, false)
+// removeReaction removes a reaction. Its results are those of addReaction.
+func (s *ReactionTracker) removeReaction(one *reaction) (pause time.Duration, gone bool) {
+	if one.maybeShown {
+		failure := s.setReaction(one, false)
 		if failure != nil && failure.Outcome != chats.Refused {
-			s.cfg.Log.Debug("a reaction is not taken away yet", "job", one.key, "err", failure)
-			return one.pause(failure), false
+			s.cfg.Log.Debug("a reaction cannot be removed yet", "job", one.key, "err", failure)
+			return one.retryDelay(failure), false
 		}
 	}
-	if s.drop(one) {
+	if s.deleteRecord(one) {
 		return 0, true
 	}
 	return one.pauses.Next(0), false
 }
 
-// pause returns how long to wait before the next attempt: what the platform asks for, if it does.
-func (one *reaction) pause(failure *chats.SendError) time.Duration {
+// retryDelay returns the pause before the next attempt: the one that the platform requests, if it does.
+func (one *reaction) retryDelay(failure *chats.SendError) time.Duration {
 	if failure.RetryAfter > 0 {
 		return failure.RetryAfter
 	}
 	return one.pauses.Next(0)
 }
 
-func (s *Reactions) react(one *reaction, on bool) *chats.SendError {
+func (s *ReactionTracker) setReaction(one *reaction, on bool) *chats.SendError {
 	signer, can := s.cfg.Platforms[one.chat.Platform].(chats.Acknowledger)
 	if !can {
-		return &chats.SendError{Outcome: chats.Refused, Err: errors.New("outbox: the platform has none")}
+		return &chats.SendError{Outcome: chats.Refused, Err: errors.New("outbox: the platform has no reactions")}
 	}
 	ctx, cancel := context.WithTimeout(s.cfg.Queue.Context(), callTimeout)
 	defer cancel()
@@ -245,29 +245,29 @@ func (s *Reactions) react(one *reaction, on bool) *chats.SendError {
 	return &chats.SendError{Outcome: chats.Unknown, Err: err}
 }
 
-// drop deletes the record of a reaction that is not there. It reports whether it succeeded.
-func (s *Reactions) drop(one *reaction) bool {
-	if !one.noted {
+// deleteRecord deletes the record of a reaction, if there is one. It reports whether it succeeded.
+func (s *ReactionTracker) deleteRecord(one *reaction) bool {
+	if !one.isStored {
 		return true
 	}
-	// No other process writes other content.
-	err := s.cfg.Store.Delete(s.cfg.Queue.Context(), prefix+one.key, storage.Any)
+	// Any revision: all processes write the same content.
+	err := s.cfg.Store.Delete(s.cfg.Queue.Context(), reactionPrefix+one.key, storage.Any)
 	if err != nil {
-		s.cfg.Log.Warn("the record of a reaction is not removed yet", "job", one.key, "err", err)
+		s.cfg.Log.Warn("the record of a reaction cannot be deleted", "job", one.key, "err", err)
 	}
 	return err == nil
 }
 
-// forget forgets a reaction. The lock is held.
-func (s *Reactions) forget(one *reaction) {
+// forget removes a reaction from memory. The lock is held.
+func (s *ReactionTracker) forget(one *reaction) {
 	if s.known[one.key] == one {
 		delete(s.known, one.key)
-		s.Any.Store(len(s.known) > 0)
+		s.HasAny.Store(len(s.known) > 0)
 	}
 }
 
-// Drop forgets the reactions of chats that another process now owns.
-func (s *Reactions) Drop(in func(chats.Chat) bool) {
+// DropChats forgets the reactions in chats that another process now owns.
+func (s *ReactionTracker) DropChats(in func(chats.Chat) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.known {
@@ -280,21 +280,21 @@ func (s *Reactions) Drop(in func(chats.Chat) bool) {
 	}
 }
 
-// Load reads which reactions may be there in chats that this process is about to own, and which jobs
-// are open there. It returns a function that removes reactions without a job.
-func (s *Reactions) Load(ctx context.Context, in func(chats.Chat) bool, open []*queue.Run) (sweep func(), err error) {
-	s.Drop(in)
+// Load reads the records of reactions in chats that this process is about to own. open are the open jobs
+// there. It returns a function that removes the reactions to other messages.
+func (s *ReactionTracker) Load(ctx context.Context, in func(chats.Chat) bool, open []*queue.Run) (sweep func(), err error) {
+	s.DropChats(in)
 	var found, over []*reaction
-	for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
+	for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: reactionPrefix}) {
 		if err != nil {
 			return nil, fmt.Errorf("list reactions: %w", err)
 		}
-		m, ok := queue.MessageOf(entry.Key, prefix)
+		m, ok := queue.MessageOf(entry.Key, reactionPrefix)
 		if !ok || !in(m.Chat) {
 			continue
 		}
 		found = append(found, &reaction{
-			key: entry.Key[len(prefix):], queue: m.Chat, chat: m.Chat, id: m.ID, pauses: retry.New(minReactionRetry, maxReactionRetry), noted: true, shown: true,
+			key: entry.Key[len(reactionPrefix):], queue: m.Chat, chat: m.Chat, id: m.ID, pauses: retry.New(minReactionRetry, maxReactionRetry), isStored: true, maybeShown: true,
 		})
 	}
 	if len(found) == 0 {
@@ -308,12 +308,12 @@ func (s *Reactions) Load(ctx context.Context, in func(chats.Chat) bool, open []*
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.Any.Store(true)
+	s.HasAny.Store(true)
 	for _, one := range found {
 		s.known[one.key] = one
 		if !wanted[one.key] {
 			over = append(over, one)
 		}
 	}
-	return func() { s.end(over) }, nil
+	return func() { s.endAll(over) }, nil
 }

@@ -12,21 +12,21 @@ import (
 	"oneclaw/storage"
 )
 
-// Preview is the message that shows an answer while it is made. It is recorded before the message is
-// sent.
+// Preview describes the message that shows an answer while it is generated. It is recorded before the
+// message is sent.
 type Preview struct {
-	// Token is in the data of its button. Users cannot guess it.
+	// Token is part of the data of the stop button. Users cannot guess it.
 	Token string `json:"token"`
-	// ChatID is the id of its chat.
+	// ChatID is the id of the message's chat.
 	ChatID string `json:"in"`
-	// ID is the platform's id of the message; empty until that is known. A preview found without one
-	// after a crash may stay unfinished forever.
+	// ID is the platform's id of the message; empty until it is known. If it is still empty after a
+	// crash, the message may stay unfinished forever.
 	ID string `json:"id,omitempty"`
-	// Shown is the Markdown that it shows of the answer, with secrets masked.
+	// Shown is the shown part of the answer, as Markdown with secrets masked.
 	Shown string `json:"said,omitempty"`
 }
 
-// OpenPreview returns the preview of an answer that has not replaced it yet; nil if there is none that
+// OpenPreview returns the preview if the answer has not replaced it yet; nil if there is no preview that
 // could be edited.
 func (d *Delivery) OpenPreview() *Preview {
 	p := d.Preview
@@ -34,7 +34,7 @@ func (d *Delivery) OpenPreview() *Preview {
 		return nil
 	}
 	for _, part := range slices.Backward(d.Parts) {
-		if part.Edit == p.ID { // the last of them counts
+		if part.ReplacesID == p.ID { // the last part of the preview counts
 			if part.State == receipts.PartSent {
 				return nil
 			}
@@ -44,10 +44,10 @@ func (d *Delivery) OpenPreview() *Preview {
 	return p
 }
 
-// KindPreview is the kind of jobs that end a preview whose answer does not come.
+// KindPreview is the kind of jobs that mark a preview without an answer as ended.
 const KindPreview chats.Kind = "preview"
 
-// stopPrefix begins the data of the buttons of previews. Card data never begins so.
+// stopPrefix begins the data of the buttons of previews. The data of cards never begins with it.
 const stopPrefix = "stop:"
 
 // StopButtons returns the buttons of a preview.
@@ -63,8 +63,8 @@ func StopToken(m chats.Message) string {
 	return ""
 }
 
-// setPreview stores the preview of an open job while the turn runs, if holder still holds the job, and
-// returns the record's new revision. See [queue.Store.Check].
+// setPreview stores the preview of an open job while its turn runs, if the job still has the lease token
+// holder. It returns the record's new revision. See [queue.Store.Refresh].
 func setPreview(ctx context.Context, jobs queue.Store, key, holder string, p *Preview) (storage.Revision, error) {
 	for {
 		j, err := jobs.Load(ctx, key)
@@ -74,7 +74,7 @@ func setPreview(ctx context.Context, jobs queue.Store, key, holder string, p *Pr
 		case j == nil || j.LeaseToken != holder:
 			return 0, fmt.Errorf("%s: %w", key, queue.ErrLost)
 		}
-		Of(j).Preview = p
+		DeliveryOf(j).Preview = p
 		if err = jobs.Put(ctx, j); !errors.Is(err, storage.ErrConflict) {
 			return j.Rev, err
 		}

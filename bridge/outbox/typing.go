@@ -9,14 +9,14 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// typingDelay is how long an answer may take before the typing indicator is shown: an instant answer
-// needs none. typingInterval is how often it is refreshed (Telegram shows it for about five seconds).
+// typingDelay is how long a turn runs before the typing indicator is shown, because an instant answer
+// needs none. typingInterval is the time between refreshes (Telegram shows it for about five seconds).
 const (
 	typingDelay    = 200 * time.Millisecond
 	typingInterval = 4 * time.Second
 )
 
-// ShowTyping shows the typing indicator until stop is called, which clears it and waits until it is
+// ShowTyping shows the typing indicator until stop is called. stop returns when the indicator is
 // cleared.
 func (s *Sender) ShowTyping(ctx context.Context, to chats.Address) (stop func()) {
 	typer, ok := s.cfg.Platforms[to.Chat.Platform].(chats.TypingIndicator)
@@ -27,13 +27,13 @@ func (s *Sender) ShowTyping(ctx context.Context, to chats.Address) (stop func())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		rescue.Go(s.cfg.Log, "a sign of work", func() { keepTyping(ctx, typer, &s.breakers[to.Chat.Platform].out, to) })
+		rescue.Go(s.cfg.Log, "a typing indicator", func() { keepTyping(ctx, typer, &s.breakers[to.Chat.Platform].isTripped, to) })
 	}()
 	return func() { cancel(); <-done }
 }
 
-// keepTyping returns when ctx has ended and the indicator, if it was shown, is cleared. Errors change
-// nothing. While the platform is down nothing is shown.
+// keepTyping refreshes the typing indicator until ctx ends, and then clears it. It ignores errors. While
+// the platform is down, it does nothing.
 func keepTyping(ctx context.Context, typer chats.TypingIndicator, out *atomic.Bool, to chats.Address) {
 	timer := time.NewTimer(typingDelay)
 	defer timer.Stop()

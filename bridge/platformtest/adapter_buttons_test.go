@@ -26,7 +26,7 @@ func (m *memory) Press(in Place, by, message, data string) {
 		}
 		m.ids++
 		m.updates = append(m.updates, chats.Message{
-			Chat: chat, ID: fmt.Sprint(m.ids), Kind: chats.KindPress, User: by, UserName: by, Text: data, On: message,
+			Chat: chat, ID: fmt.Sprint(m.ids), Kind: chats.KindPress, User: by, UserName: by, Text: data, TargetID: message,
 			Direct: in == Place("memory:dm-"+by),
 		})
 	})

@@ -73,14 +73,14 @@ func (a *adapter) Finish(ctx context.Context, to chats.Address, id string, part 
 		_, err := a.Send(ctx, to, part)
 		return err
 	case a.has("leaves the button"):
-		part.Buttons = [][]chats.Button{later()}
+		part.Buttons = [][]chats.Button{laterButton()}
 	}
 	err := a.change(ctx, to, id, part)
 	if !a.has("leaves streams open") {
 		a.stream(id, false)
 	}
 	if failure, is := errors.AsType[*chats.SendError](err); is && failure.Outcome == chats.Refused {
-		failure.Stands = streams(to)
+		failure.MessageRemains = streams(to)
 	}
 	if failure, is := errors.AsType[*chats.SendError](err); is && failure.Outcome == chats.Refused && a.has("takes what is gone for shown") {
 		return nil

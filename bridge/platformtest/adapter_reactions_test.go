@@ -16,7 +16,7 @@ func (m *memory) React(in Place, by, message string, good, back bool) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	says := map[[2]bool]chats.Feedback{{true, false}: chats.Good, {true, true}: chats.NotGood, {false, false}: chats.Bad, {false, true}: chats.NotBad}
+	says := map[[2]bool]chats.Feedback{{true, false}: chats.FeedbackGood, {true, true}: chats.FeedbackNotGood, {false, false}: chats.FeedbackBad, {false, true}: chats.FeedbackNotBad}
 	m.change(func() {
 		m.updates = append(m.updates, chats.NewFeedback(chat.WithoutThread(), message, by, says[[2]bool{good, back}], time.Now()))
 	})
@@ -29,9 +29,9 @@ func (a *adapter) Acknowledge(_ context.Context, _ chats.Chat, id string, on boo
 		return nil
 	}
 	a.m.change(func() {
-		a.m.view.Signed = slices.DeleteFunc(slices.Clone(a.m.view.Signed), func(one string) bool { return one == id })
+		a.m.view.Acknowledged = slices.DeleteFunc(slices.Clone(a.m.view.Acknowledged), func(one string) bool { return one == id })
 		if on {
-			a.m.view.Signed = append(a.m.view.Signed, id)
+			a.m.view.Acknowledged = append(a.m.view.Acknowledged, id)
 		}
 	})
 	return nil

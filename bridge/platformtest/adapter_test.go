@@ -229,11 +229,11 @@ func (a *adapter) spoil(msg *chats.Message) {
 			msg.ID = "nobody's"
 		}
 	case "keeps feedback that is taken back":
-		if msg.Text == string(chats.NotGood) {
-			msg.Text = string(chats.Good)
+		if msg.Text == string(chats.FeedbackNotGood) {
+			msg.Text = string(chats.FeedbackGood)
 		}
 	case "gives the pressed message no id":
-		msg.On = ""
+		msg.TargetID = ""
 	case "drops threads of presses":
 		if msg.Kind == chats.KindPress {
 			msg.Chat.Thread = ""

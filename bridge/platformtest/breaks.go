@@ -16,18 +16,18 @@ import (
 
 func breakProperties() []property {
 	return []property{
-		{"BreaksAlone", "A call of the adapter that fails for ever, panics once or panics always ends its own message alone: that is answered, or a line names an incident; the next one of its chat, and other chats, are answered.", breaksAlone},
+		{"BreaksAlone", "If a call of the adapter fails permanently, panics once or panics always, only its own message is affected: it is answered, or a line names an incident. Later messages in the same chat, and other chats, are answered.", testBreaksAlone},
 	}
 }
 
-// The ways in which a call fails.
+// The ways in which a call can fail.
 const (
 	failsForEver = "fails for ever"
 	panicsOnce   = "panics once"
 	panicsAlways = "panics always"
 )
 
-// The calls that fail.
+// The calls that can fail.
 const (
 	stepSend   = "send"
 	stepBegin  = "begin"
@@ -44,15 +44,15 @@ const poison = "poison"
 
 var errBroken = errors.New("broken by the test")
 
-// breakage makes a call fail in one chat.
-type breakage struct {
+// callFault makes a call fail in one chat.
+type callFault struct {
 	step, way string
 	hits      int
-	met       chan struct{} // closed at the first hit
+	hit       chan struct{} // closed at the first hit
 }
 
-// complete is an adapter with all methods that are made to fail.
-type complete interface {
+// fullAdapter is an adapter with all the methods that can be made to fail.
+type fullAdapter interface {
 	chats.Platform
 	chats.Editor
 	chats.TypingIndicator
@@ -62,28 +62,28 @@ type complete interface {
 	chats.Pinger
 }
 
-// faultyAdapter is an adapter in which a call fails in each of some chats, and the first call of Run.
+// faultyAdapter is an adapter in which one call fails in each of some chats. Its first Run panics.
 type faultyAdapter struct {
-	complete
-	mu    sync.Mutex           // guards the fields below
-	chats map[string]*breakage // by the id of the chat
-	files map[string]*breakage // by the file's Ref
-	ways  []string             // of the files not fetched yet
-	runs  int
+	fullAdapter
+	mu         sync.Mutex            // guards the fields below
+	chats      map[string]*callFault // by the id of the chat
+	files      map[string]*callFault // by the file's Ref
+	unassigned []string              // for the files not fetched yet
+	runs       int
 }
 
-func (p *faultyAdapter) strike(step string, chat chats.Chat) error {
+func (p *faultyAdapter) injectFault(step string, chat chats.Chat) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if b := p.chats[chat.ID]; b != nil && b.step == step {
-		return b.strike()
+		return b.fail()
 	}
 	return nil
 }
 
-func (b *breakage) strike() error {
+func (b *callFault) fail() error {
 	if b.hits++; b.hits == 1 {
-		close(b.met)
+		close(b.hit)
 	}
 	switch {
 	case b.way == failsForEver:
@@ -94,112 +94,112 @@ func (b *breakage) strike() error {
 	return nil
 }
 
-func (p *faultyAdapter) strikeText(step string, to chats.Address, texts ...string) error {
+func (p *faultyAdapter) injectTextFault(step string, to chats.Address, texts ...string) error {
 	if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, poison) }) {
 		return nil
 	}
-	return p.strike(step, to.Chat)
+	return p.injectFault(step, to.Chat)
 }
 
-// Run panics the first time, once something has arrived that was not accepted.
+// Run panics the first time, after a message has arrived that is not accepted.
 func (p *faultyAdapter) Run(ctx context.Context, in chats.Inbox) error {
 	p.mu.Lock()
 	p.runs++
 	first := p.runs == 1
 	p.mu.Unlock()
 	if !first {
-		return p.complete.Run(ctx, in)
+		return p.fullAdapter.Run(ctx, in)
 	}
-	running, end := context.WithCancel(ctx)
-	defer end()
-	if err := p.complete.Run(running, refusing{in, end}); err != nil || ctx.Err() != nil {
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := p.fullAdapter.Run(running, refusingInbox{in, cancel}); err != nil || ctx.Err() != nil {
 		return err
 	}
 	panic("broken by the test: run")
 }
 
-// refusing is an inbox that accepts nothing, and calls end.
-type refusing struct {
+// refusingInbox is an inbox that accepts nothing, and calls cancel.
+type refusingInbox struct {
 	chats.Inbox
-	end func()
+	cancel func()
 }
 
-func (r refusing) Accept(context.Context, ...chats.Message) error {
-	r.end()
+func (r refusingInbox) Accept(context.Context, ...chats.Message) error {
+	r.cancel()
 	return errBroken
 }
 
 func (p *faultyAdapter) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
-	if err := p.strikeText(stepSend, to, part.Text, part.Plain); err != nil {
+	if err := p.injectTextFault(stepSend, to, part.Text, part.Plain); err != nil {
 		return "", err
 	}
-	return p.complete.Send(ctx, to, part)
+	return p.fullAdapter.Send(ctx, to, part)
 }
 
 func (p *faultyAdapter) Begin(ctx context.Context, to chats.Address, show chats.Preview) (string, error) {
-	if err := p.strikeText(stepBegin, to, show.Text, show.Part.Text); err != nil {
+	if err := p.injectTextFault(stepBegin, to, show.Text, show.Part.Text); err != nil {
 		return "", err
 	}
-	return p.complete.Begin(ctx, to, show)
+	return p.fullAdapter.Begin(ctx, to, show)
 }
 
 func (p *faultyAdapter) Update(ctx context.Context, to chats.Address, id string, show chats.Preview) error {
-	if err := p.strikeText(stepUpdate, to, show.Text, show.Part.Text); err != nil {
+	if err := p.injectTextFault(stepUpdate, to, show.Text, show.Part.Text); err != nil {
 		return err
 	}
-	return p.complete.Update(ctx, to, id, show)
+	return p.fullAdapter.Update(ctx, to, id, show)
 }
 
 func (p *faultyAdapter) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
-	if err := p.strikeText(stepFinish, to, part.Text, part.Plain); err != nil {
+	if err := p.injectTextFault(stepFinish, to, part.Text, part.Plain); err != nil {
 		return err
 	}
-	return p.complete.Finish(ctx, to, id, part)
+	return p.fullAdapter.Finish(ctx, to, id, part)
 }
 
 func (p *faultyAdapter) SetTyping(ctx context.Context, to chats.Address, on bool) error {
-	if err := p.strike(stepTyping, to.Chat); err != nil {
+	if err := p.injectFault(stepTyping, to.Chat); err != nil {
 		return err
 	}
-	return p.complete.SetTyping(ctx, to, on)
+	return p.fullAdapter.SetTyping(ctx, to, on)
 }
 
 func (p *faultyAdapter) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
-	if err := p.strike(stepEdit, to.Chat); err != nil {
+	if err := p.injectFault(stepEdit, to.Chat); err != nil {
 		return err
 	}
-	return p.complete.Edit(ctx, to, id, part)
+	return p.fullAdapter.Edit(ctx, to, id, part)
 }
 
 func (p *faultyAdapter) AnswerPress(ctx context.Context, press chats.Message, text string) error {
-	if err := p.strike(stepPress, press.Chat); err != nil {
+	if err := p.injectFault(stepPress, press.Chat); err != nil {
 		return err
 	}
-	return p.complete.AnswerPress(ctx, press, text)
+	return p.fullAdapter.AnswerPress(ctx, press, text)
 }
 
 func (p *faultyAdapter) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
-	if err := p.strikeFile(a.Ref); err != nil {
+	if err := p.injectFileFault(a.Ref); err != nil {
 		return err
 	}
-	return p.complete.FetchFile(ctx, a, w)
+	return p.fullAdapter.FetchFile(ctx, a, w)
 }
 
-// strikeFile assigns one of the ways to each file that is fetched.
-func (p *faultyAdapter) strikeFile(ref string) error {
+// injectFileFault assigns one of the ways to each file that is fetched.
+func (p *faultyAdapter) injectFileFault(ref string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.files[ref] == nil && len(p.ways) > 0 {
-		p.files[ref], p.ways = &breakage{step: stepFetch, way: p.ways[0], met: make(chan struct{})}, p.ways[1:]
+	if p.files[ref] == nil && len(p.unassigned) > 0 {
+		p.files[ref], p.unassigned = &callFault{step: stepFetch, way: p.unassigned[0], hit: make(chan struct{})}, p.unassigned[1:]
 	}
 	if b := p.files[ref]; b != nil {
-		return b.strike()
+		return b.fail()
 	}
 	return nil
 }
 
-// speak says in pieces what it is asked, so that it is shown while it is made; if an update is to fail,
-// until that has failed.
+// speak answers with the text of the message, in pieces, so that the answer is shown while it grows. If
+// an update is to fail, it continues until one has failed.
 func (p *faultyAdapter) speak(ctx context.Context, said []string, show func(string)) string {
 	last := said[len(said)-1]
 	if !strings.HasPrefix(last, poison) || strings.Contains(last, stepSend) {
@@ -207,7 +207,7 @@ func (p *faultyAdapter) speak(ctx context.Context, said []string, show func(stri
 	}
 	text := reply(last)
 	show(text)
-	for n := 0; n < 3 || n < 20 && !p.struck(last); n++ {
+	for n := 0; n < 3 || n < 20 && !p.hasFailed(last); n++ {
 		timer := time.NewTimer(900 * time.Millisecond)
 		select {
 		case <-timer.C:
@@ -222,8 +222,8 @@ func (p *faultyAdapter) speak(ctx context.Context, said []string, show func(stri
 	return text
 }
 
-// struck reports whether the update that a message is about has failed; true for others.
-func (p *faultyAdapter) struck(message string) bool {
+// hasFailed reports whether the update that a message names has failed; true for other messages.
+func (p *faultyAdapter) hasFailed(message string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.chats {
@@ -234,24 +234,24 @@ func (p *faultyAdapter) struck(message string) bool {
 	return true
 }
 
-func (b *breakage) String() string { return b.step + " " + b.way }
+func (b *callFault) String() string { return b.step + " " + b.way }
 
-func breaksAlone(t testing.TB, w *world) {
-	p := &faultyAdapter{chats: map[string]*breakage{}, files: map[string]*breakage{}}
+func testBreaksAlone(t testing.TB, w *world) {
+	p := &faultyAdapter{chats: map[string]*callFault{}, files: map[string]*callFault{}}
 	w.wrap = func(adapter chats.Platform) chats.Platform {
 		var has bool
-		if p.complete, has = adapter.(complete); !has {
+		if p.fullAdapter, has = adapter.(fullAdapter); !has {
 			t.Skip("the platform lacks calls that could break")
 		}
 		return p
 	}
-	w.speak = p.speak
+	w.stream = p.speak
 	w.cfg.Turns.RedactPartial = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
 	w.cfg.Limits.RetryFor, w.cfg.Limits.MaxWaitingMember = 50*time.Millisecond, 100
-	places := map[Place]string{} // the failure in each
+	places := map[Place]string{} // the fault in each place
 	breaks := func(step, way string) Place {
 		place := w.open(Shared, w.harness.Member)
-		b := &breakage{step: step, way: way, met: make(chan struct{})}
+		b := &callFault{step: step, way: way, hit: make(chan struct{})}
 		places[place] = b.String()
 		chat, err := chats.ParseChat(string(place))
 		if err != nil {
@@ -269,7 +269,7 @@ func breaksAlone(t testing.TB, w *world) {
 			cards = append(cards, breaks(step, way))
 		}
 		if _, sends := w.harness.Service.(Photographer); sends {
-			p.ways, photos = append(p.ways, way), append(photos, breaks(stepFetch, way))
+			p.unassigned, photos = append(p.unassigned, way), append(photos, breaks(stepFetch, way))
 		}
 	}
 	w.start()
@@ -279,19 +279,19 @@ func breaksAlone(t testing.TB, w *world) {
 	for _, place := range photos {
 		w.harness.Service.(Photographer).Photograph(place, w.harness.Member, poison+" "+places[place], []byte("no picture"))
 	}
-	w.pressAll(cards)
-	w.want(w.settled(w.open(Direct, w.harness.Member)))
+	w.pressUndo(cards)
+	w.want(w.awaitSettled(w.open(Direct, w.harness.Member)))
 	for _, place := range slices.Concat(said, photos) {
-		w.await("an answer where this breaks: "+places[place], func(v View) bool {
-			return slices.ContainsFunc(v.in(place), func(s Shown) bool {
-				return s.explains() || strings.Contains(s.Text, poison+" "+places[place])
+		w.await("an answer despite the fault: "+places[place], func(v View) bool {
+			return slices.ContainsFunc(v.inPlace(place), func(s Shown) bool {
+				return s.hasIncident() || strings.Contains(s.Text, poison+" "+places[place])
 			})
 		})
 	}
 	for place := range places {
-		w.settled(place)
+		w.awaitSettled(place)
 	}
-	// An edit of a card waits for no message of its chat.
+	// Edits of a card do not wait for messages in its chat.
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for _, b := range p.chats {
@@ -299,21 +299,21 @@ func breaksAlone(t testing.TB, w *world) {
 			continue
 		}
 		select {
-		case <-b.met:
+		case <-b.hit:
 		case <-ctx.Done():
-			t.Errorf("nothing has come to this step: %s", b)
+			t.Errorf("this call was never made: %s", b)
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.ways) > 0 {
-		t.Errorf("%d files were not fetched", len(p.ways))
+	if len(p.unassigned) > 0 {
+		t.Errorf("%d files were not fetched", len(p.unassigned))
 	}
 }
 
-// pressAll makes the administrator clear the conversations of places, and press the button that undoes
-// it.
-func (w *world) pressAll(places []Place) {
+// pressUndo makes the administrator clear the conversations of places, and then press the button that
+// undoes it.
+func (w *world) pressUndo(places []Place) {
 	w.t.Helper()
 	presser, presses := w.harness.Service.(Presser)
 	if !presses {
@@ -325,7 +325,7 @@ func (w *world) pressAll(places []Place) {
 	}
 	for _, place := range places {
 		buttons := func(s Shown) bool { return len(s.Buttons) > 0 }
-		all := w.await(fmt.Sprintf("a button in %s", place), func(v View) bool { return slices.ContainsFunc(v.in(place), buttons) }).in(place)
+		all := w.await(fmt.Sprintf("a button in %s", place), func(v View) bool { return slices.ContainsFunc(v.inPlace(place), buttons) }).inPlace(place)
 		card := all[slices.IndexFunc(all, buttons)]
 		presser.Press(place, w.harness.Admin, card.ID, card.Buttons[0][0].Data)
 	}

@@ -12,20 +12,20 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Growth holds what [CheckGrowth] needs of a platform.
+// Growth describes a platform for [CheckGrowth].
 type Growth struct {
 	chats.Platform
-	// Shows shows a part in a chat, as a new message or in place of the previous one, and returns what
+	// Show shows a part in a chat, as a new message or in place of the previous one, and returns what
 	// users then see. It fails if the service rejects the part.
-	Shows func(part chats.Part, anew bool) (string, error)
-	// Mask masks secrets, Growing those in a text that is still growing.
+	Show func(part chats.Part, anew bool) (string, error)
+	// Mask masks secrets; Growing masks those in a text that still grows.
 	Mask, Growing func(text string) string
-	// Secrets are secrets to be masked.
+	// Secrets are the secrets to mask.
 	Secrets []string
 }
 
-// CheckGrowth checks that any answer, cut into any chunks, is valid for the platform at each step,
-// shows no secret, no thought and no partial tag, and finally equals the ungrown answer.
+// CheckGrowth checks that an answer, split into arbitrary chunks, is valid for the platform at each
+// step, shows no secret, no reasoning and no partial tag, and finally equals the answer sent at once.
 func CheckGrowth(t *testing.T, g Growth) {
 	t.Helper()
 	pieces := []string{
@@ -41,22 +41,22 @@ func CheckGrowth(t *testing.T, g Growth) {
 			strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 12).Draw(t, "pieces"), "")
 		anew := true
 		show := func(part chats.Part) string {
-			shown, err := g.Shows(part, anew)
+			shown, err := g.Show(part, anew)
 			if err != nil {
-				t.Fatalf("%q is not taken: %v", part.Text, err)
+				t.Fatalf("%q is rejected: %v", part.Text, err)
 			}
 			anew = false
-			g.harmless(t, answer, shown)
+			g.checkShown(t, answer, shown)
 			return shown
 		}
 		for range rapid.IntRange(1, 3).Draw(t, "steps") {
-			said := outbox.Shown(answer[:rapid.IntRange(0, len(answer)).Draw(t, "so far")], false, g.Growing)
-			if parts := g.Render(said); wording.Visible(said) && len(parts) > 0 {
+			said := outbox.ShownText(answer[:rapid.IntRange(0, len(answer)).Draw(t, "so far")], false, g.Growing)
+			if parts := g.Render(said); wording.HasVisible(said) && len(parts) > 0 {
 				show(parts[0])
 			}
 		}
-		final := g.Mask(agent.Spoken(answer))
-		if parts := g.Render(final); wording.Visible(final) && len(parts) > 0 {
+		final := g.Mask(agent.VisibleText(answer))
+		if parts := g.Render(final); wording.HasVisible(final) && len(parts) > 0 {
 			grown := show(parts[0])
 			if anew = true; show(parts[0]) != grown {
 				t.Errorf("%q ends as %q", answer, grown)
@@ -65,12 +65,12 @@ func CheckGrowth(t *testing.T, g Growth) {
 	})
 }
 
-// harmless checks what users see of an answer.
-func (g Growth) harmless(t *rapid.T, answer, shown string) {
+// checkShown checks what users see of an answer.
+func (g Growth) checkShown(t *rapid.T, answer, shown string) {
 	for _, secret := range g.Secrets {
 		for _, half := range []string{secret[:len(secret)*2/3], secret[len(secret)/3:]} {
 			if strings.Contains(shown, half) {
-				t.Fatalf("of %q %q is shown", answer, shown)
+				t.Fatalf("answer %q: a secret is visible in %q", answer, shown)
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func (g Growth) harmless(t *rapid.T, answer, shown string) {
 	}
 	for _, sign := range []string{"THOUGHT", "<think", "<|", "channel|", "tool_call", "</"} {
 		if strings.Contains(shown, sign) {
-			t.Fatalf("of %q %q is shown", answer, shown)
+			t.Fatalf("answer %q: reasoning or markup is visible in %q", answer, shown)
 		}
 	}
 }

@@ -16,8 +16,8 @@ func TestAForwardedVoiceNoteIsHeard(t *testing.T) {
 	m := newMemory(t, "")
 	w := newWorld(t, Harness{Service: m, Member: "ann", Admin: "chief", Stranger: "eve", Limit: memoryLimit})
 	defer w.close()
-	_, e := w.speaker()
-	w.reads = func(m agent.Message) string {
+	_, e := w.startSpeaker()
+	w.textOf = func(m agent.Message) string {
 		if strings.Contains(m.Quoted, "\n> water the plants\n") && m.Text == "" {
 			return "forwarded"
 		}
@@ -25,16 +25,16 @@ func TestAForwardedVoiceNoteIsHeard(t *testing.T) {
 	}
 	w.start()
 	place := w.open(Direct, w.harness.Member)
-	point := func(how chats.Pointing, text string) {
-		m.tell(place, w.harness.Member, text, chats.Quoted{How: how, By: "bob", Files: []chats.Attachment{
+	point := func(how chats.ReferenceKind, text string) {
+		m.tell(place, w.harness.Member, text, chats.Quoted{Kind: how, By: "bob", Files: []chats.Attachment{
 			{Ref: m.keep([]byte(soundMark + "water the plants")), Name: "voice.ogg", Sound: chats.Sound{Kind: chats.SoundSpoken}},
 		}})
 	}
-	point(chats.PointForward, "")
+	point(chats.RefForward, "")
 	w.wantSpoken(place, "water the plants", "forwarded")
-	point(chats.PointReply, "thanks")
-	w.await("the answer to the reply", func(v View) bool { return slices.Contains(texts(v.in(place)), reply("thanks")) })
-	if n := e.heard.Load(); n != 1 {
+	point(chats.RefReply, "thanks")
+	w.await("the answer to the reply", func(v View) bool { return slices.Contains(texts(v.inPlace(place)), reply("thanks")) })
+	if n := e.count.Load(); n != 1 {
 		t.Errorf("%d notes were heard", n)
 	}
 }

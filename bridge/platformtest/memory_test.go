@@ -105,15 +105,15 @@ func (m *memory) say(in Place, by, text string, files ...chats.Attachment) {
 	m.send(in, by, text, func(msg *chats.Message) { msg.Files = files })
 }
 
-func (m *memory) Point(in Place, by, text string, at Original) {
-	q := chats.Quoted{How: chats.PointReply, By: at.Author, Text: at.Text}
+func (m *memory) Quote(in Place, by, text string, at Original) {
+	q := chats.Quoted{Kind: chats.RefReply, By: at.Author, Text: at.Text}
 	if text == "" {
-		q.How = chats.PointForward
+		q.Kind = chats.RefForward
 	}
 	if at.Own != "" {
 		m.mu.Lock()
 		i := slices.IndexFunc(m.view.Messages, func(s Shown) bool { return s.ID == at.Own })
-		q.Own, q.Text = true, m.view.Messages[i].Text
+		q.FromBot, q.Text = true, m.view.Messages[i].Text
 		m.mu.Unlock()
 	}
 	if at.File != "" {
@@ -135,7 +135,7 @@ func (m *memory) Ambient(in Place, by, text string) {
 			})
 			return
 		}
-		m.ambient[in] = append(m.ambient[in], chats.Quoted{How: chats.PointThread, ID: fmt.Sprint(m.ids), By: by, Text: text})
+		m.ambient[in] = append(m.ambient[in], chats.Quoted{Kind: chats.RefThread, ID: fmt.Sprint(m.ids), By: by, Text: text})
 	})
 }
 
@@ -172,7 +172,7 @@ func (m *memory) send(in Place, by, text string, change func(*chats.Message)) (i
 		msg := chats.Message{
 			Chat: chat, ID: id, Kind: chats.KindText, User: by, UserName: by, Text: text,
 			Direct: strings.HasPrefix(chat.ID, "dm-"), Opener: m.openers[string(in)],
-			Inside: chat.Thread != "", Called: chat.Thread != "",
+			InThread: chat.Thread != "", MentionsBot: chat.Thread != "",
 		}
 		change(&msg)
 		m.updates = append(m.updates, msg)
@@ -209,7 +209,7 @@ func (m *memory) Await(ctx context.Context, enough func(View) bool) error {
 	for {
 		m.mu.Lock()
 		v, changed := m.view, m.changed
-		v.Messages, v.Working, v.Toasts, v.Signed = slices.Clone(v.Messages), slices.Clone(v.Working), slices.Clone(v.Toasts), slices.Clone(v.Signed)
+		v.Messages, v.Working, v.Toasts, v.Acknowledged = slices.Clone(v.Messages), slices.Clone(v.Working), slices.Clone(v.Toasts), slices.Clone(v.Acknowledged)
 		m.mu.Unlock()
 		if enough(v) {
 			return nil
@@ -285,5 +285,5 @@ var (
 
 	_ Photographer = (*memory)(nil)
 	_ Reactor      = (*memory)(nil)
-	_ Pointer      = (*memory)(nil)
+	_ Quoter       = (*memory)(nil)
 )

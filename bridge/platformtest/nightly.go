@@ -12,7 +12,7 @@ const nightlyVariable = "TEST_ONECLAW_NIGHTLY"
 // Nightly reports whether tests run at full length.
 func Nightly() bool { return os.Getenv(nightlyVariable) != "" }
 
-// OnlyNightly skips a test that would delay each change.
+// OnlyNightly skips a test that is too slow to run for each change.
 func OnlyNightly(t testing.TB) {
 	t.Helper()
 	if !Nightly() {

@@ -9,17 +9,17 @@ import (
 
 func placeProperties() []property {
 	return []property{
-		{"Order", "Messages of one conversation are answered one after another in the order in which they were sent.", inOrder},
-		{"SideBySide", "While the model is busy in one conversation, all others are answered, also another thread of the same chat.", sideBySide},
-		{"Threads", "Answers stand where the question stands, never elsewhere, and reply to no other message than it.", staysInPlace},
-		{"Sessions", "Conversations share nothing: not those of two chats, of two threads, of two people.", sharesNothing},
-		{"Working", "People see that the bot is at work, and no longer once it has answered, was stopped or broke down.", showsWork},
+		{"Order", "Messages in one conversation are answered one after another, in the order in which they were sent.", testOrder},
+		{"SideBySide", "While the model is busy in one conversation, all others are answered, including another thread of the same chat.", testSideBySide},
+		{"Threads", "Answers appear in the place of their question, never elsewhere, and reply to no other message.", testThreads},
+		{"Sessions", "Conversations share nothing: neither those of two chats, nor of two threads, nor of two users.", testSessions},
+		{"Working", "Users see that the bot is working, and no longer see it once it has answered, was stopped or failed.", testWorking},
 	}
 }
 
-func inOrder(_ testing.TB, w *world) {
+func testOrder(_ testing.TB, w *world) {
 	w.start()
-	for _, place := range w.everywhere() {
+	for _, place := range w.openAll() {
 		var said, want []string
 		for i := range 8 {
 			text := fmt.Sprintf("message %d", i)
@@ -27,37 +27,37 @@ func inOrder(_ testing.TB, w *world) {
 			w.say(place, text)
 		}
 		w.say(place, recall)
-		w.want(w.shown(place, len(want)+1), append(want, recalled(said...))...)
+		w.want(w.awaitShown(place, len(want)+1), append(want, recallReply(said...))...)
 	}
 }
 
-func sideBySide(t testing.TB, w *world) {
+func testSideBySide(t testing.TB, w *world) {
 	g := newGate()
-	w.think = g.think
+	w.respond = g.think
 	w.start()
-	places := w.everywhere()
+	places := w.openAll()
 	for i, busy := range places {
 		slow := fmt.Sprintf("slow %d", i)
 		w.say(busy, slow)
-		until(t, slow+" to reach the model", g.reached)
+		waitFor(t, slow+" to reach the model", g.reached)
 		for _, other := range slices.Delete(slices.Clone(places), 0, i+1) {
 			text := fmt.Sprintf("beside %d", i)
 			w.say(other, text)
-			w.want(w.shown(other, i+1)[i:], reply(text))
+			w.want(w.awaitShown(other, i+1)[i:], reply(text))
 		}
 	}
 	close(g.open)
 	for i, place := range places {
-		got := w.shown(place, i+1)
+		got := w.awaitShown(place, i+1)
 		w.want(got[i:], reply(fmt.Sprintf("slow %d", i)))
 	}
 }
 
-func staysInPlace(t testing.TB, w *world) {
+func testThreads(t testing.TB, w *world) {
 	w.start()
-	places := append(w.everywhere(), w.open(Direct, w.harness.Admin))
+	places := append(w.openAll(), w.open(Direct, w.harness.Admin))
 	want := map[Place][]string{}
-	asked := map[string]string{} // the id of the question by its answer
+	asked := map[string]string{} // the id of the question, by its answer
 	for round := range 3 {
 		for i, place := range places {
 			by := w.harness.Member
@@ -70,7 +70,7 @@ func staysInPlace(t testing.TB, w *world) {
 		}
 	}
 	for _, place := range places {
-		got := w.shown(place, len(want[place]))
+		got := w.awaitShown(place, len(want[place]))
 		w.want(got, want[place]...)
 		for i, text := range texts(got) {
 			if to := got[i].ReplyTo; to != "" && to != asked[text] {
@@ -80,25 +80,25 @@ func staysInPlace(t testing.TB, w *world) {
 	}
 }
 
-func sharesNothing(t testing.TB, w *world) {
+func testSessions(t testing.TB, w *world) {
 	w.start()
-	places := append(w.everywhere(), w.open(Shared, w.harness.Member))
+	places := append(w.openAll(), w.open(Shared, w.harness.Member))
 	for i, place := range places {
 		w.say(place, fmt.Sprintf("secret %d", i))
 	}
 	other := w.open(Direct, w.harness.Admin)
 	w.harness.Say(other, w.harness.Admin, recall)
-	w.want(w.shown(other, 1), recalled())
+	w.want(w.awaitShown(other, 1), recallReply())
 	for i, place := range places {
 		secret := fmt.Sprintf("secret %d", i)
 		w.say(place, recall)
-		w.want(w.shown(place, 2), reply(secret), recalled(secret))
+		w.want(w.awaitShown(place, 2), reply(secret), recallReply(secret))
 	}
 }
 
-func showsWork(t testing.TB, w *world) {
+func testWorking(t testing.TB, w *world) {
 	g, breaks := newGate(), make(chan struct{})
-	w.think = func(ctx context.Context, said []string) string {
+	w.respond = func(ctx context.Context, said []string) string {
 		if said[len(said)-1] == "break down" {
 			<-breaks
 			panic("broken down")
@@ -123,11 +123,11 @@ func showsWork(t testing.TB, w *world) {
 	works(place, true)
 	close(breaks)
 	works(place, false)
-	w.shown(place, 1)
+	w.awaitShown(place, 1)
 	place = w.open(Thread, w.harness.Member)
 	w.say(place, "slow one to answer")
 	works(place, true)
 	close(g.open)
-	w.want(w.shown(place, 1), reply("slow one to answer"))
+	w.want(w.awaitShown(place, 1), reply("slow one to answer"))
 	works(place, false)
 }

@@ -13,12 +13,14 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// words is the number of words of each answer of [Streams]; one is said every fifth of a second.
-const words = 40
+// wordsPerAnswer is the number of words of each answer of [MeasureStreams]; the agent sends one every
+// fifth of a second.
+const wordsPerAnswer = 40
 
-// Streams makes this many answers grow at the same time and logs how long after the model's first words
-// users see some, and after its last words all. edits returns how many edits the service was asked for.
-func Streams(t *testing.T, harness Harness, number string, edits func() int) {
+// MeasureStreams makes this many answers grow at the same time. It logs the delay from the model's first
+// words until users see some, and from its last words until they see all. edits returns how many edits
+// the service was asked for.
+func MeasureStreams(t *testing.T, harness Harness, number string, edits func() int) {
 	streamed, err := strconv.Atoi(number)
 	if err != nil {
 		t.Skip("it measures, and runs where TEST_ONECLAW_STREAMS says how many answers grow")
@@ -29,7 +31,7 @@ func Streams(t *testing.T, harness Harness, number string, edits func() int) {
 		t.Skip("the platform shows no answers that grow")
 	}
 	var model stopwatch
-	w.speak = model.speak
+	w.stream = model.speak
 	w.cfg.Turns.RedactPartial = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
 	w.cfg.Limits.MaxWaitingMember = 2 * streamed
 	w.start()
@@ -55,8 +57,8 @@ func Streams(t *testing.T, harness Harness, number string, edits func() int) {
 	if err != nil {
 		t.Fatalf("%d of %d answers: %v", len(whole), streamed, err)
 	}
-	t.Logf("first words after the model's first: %s", spread(&model.begun, first))
-	t.Logf("whole answer after the model's last: %s", spread(&model.ended, whole))
+	t.Logf("first words after the model's first: %s", delaySummary(&model.begun, first))
+	t.Logf("whole answer after the model's last: %s", delaySummary(&model.ended, whole))
 	t.Logf("%d changes, %.1f for each answer", edits(), float64(edits())/float64(streamed))
 }
 
@@ -65,7 +67,7 @@ type stopwatch struct{ begun, ended sync.Map }
 
 func (s *stopwatch) speak(ctx context.Context, said []string, show func(string)) string {
 	asked := said[len(said)-1]
-	answer := strings.Repeat(asked+"word ", words) + "done."
+	answer := strings.Repeat(asked+"word ", wordsPerAnswer) + "done."
 	tick := time.NewTicker(time.Second / 5)
 	defer tick.Stop()
 	for piece := range strings.SplitAfterSeq(answer, " ") {
@@ -80,8 +82,8 @@ func (s *stopwatch) speak(ctx context.Context, said []string, show func(string))
 	return answer
 }
 
-// spread returns the median and maximum delay.
-func spread(from *sync.Map, to map[string]time.Time) string {
+// delaySummary returns the median, the 90th percentile and the maximum of the delays.
+func delaySummary(from *sync.Map, to map[string]time.Time) string {
 	var all []time.Duration
 	for key, at := range to {
 		if before, known := from.Load(key); known {

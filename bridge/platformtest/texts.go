@@ -10,12 +10,12 @@ import (
 
 func textProperties() []property {
 	return []property{
-		{"LongAnswers", "A long answer arrives whole, in order, in parts within the platform's limit.", arrivesWhole},
-		{"OddTexts", "Whatever the model answers, something is shown, its words are all there, and the platform refuses nothing.", showsAnything},
+		{"LongAnswers", "A long answer arrives complete and in order, in parts within the platform's limit.", testLongAnswers},
+		{"OddTexts", "Whatever the model answers, something is shown, all its words appear, and the platform refuses nothing.", testOddTexts},
 	}
 }
 
-func arrivesWhole(t testing.TB, w *world) {
+func testLongAnswers(t testing.TB, w *world) {
 	var words, code strings.Builder
 	var want []string
 	for i := range 1500 {
@@ -28,7 +28,7 @@ func arrivesWhole(t testing.TB, w *world) {
 		"words": words.String(), "code": "```go\n" + code.String() + "```", "bold": "**" + words.String() + "**",
 		"solid": solid,
 	}
-	w.think = func(ctx context.Context, said []string) string {
+	w.respond = func(ctx context.Context, said []string) string {
 		if text, ok := answers[said[len(said)-1]]; ok {
 			return text
 		}
@@ -40,35 +40,35 @@ func arrivesWhole(t testing.TB, w *world) {
 		before := 0
 		for _, name := range []string{"words", "code", "bold", "solid"} {
 			w.say(place, name)
-			all := w.settled(place)
+			all := w.awaitSettled(place)
 			got := all[before:]
 			before = len(all)
-			w.withinLimit(got)
+			w.wantWithinLimit(got)
 			if name == "solid" {
-				if n := strings.Count(joined(got), "x"); n != len(solid) {
+				if n := strings.Count(joinTexts(got), "x"); n != len(solid) {
 					t.Errorf("%d of %d characters arrived", n, len(solid))
 				}
 				continue
 			}
-			w.wordsInOrder(joined(got), want)
+			w.wantInOrder(joinTexts(got), want)
 		}
 	}
 }
 
-func (w *world) withinLimit(parts []Shown) {
+func (w *world) wantWithinLimit(parts []Shown) {
 	w.t.Helper()
 	for i, s := range parts {
 		if s.Length > w.harness.Limit {
 			w.t.Errorf("part %d has %d characters, more than %d", i, s.Length, w.harness.Limit)
 		}
-		if marked(s) {
-			w.t.Errorf("part %d is called a repeat", i)
+		if isMarked(s) {
+			w.t.Errorf("part %d is marked as a repeat", i)
 		}
 	}
 }
 
-// wordsInOrder checks that the words occur in this order.
-func (w *world) wordsInOrder(text string, words []string) {
+// wantInOrder checks that the words occur in this order.
+func (w *world) wantInOrder(text string, words []string) {
 	w.t.Helper()
 	rest := text
 	for _, word := range words {
@@ -81,9 +81,9 @@ func (w *world) wordsInOrder(text string, words []string) {
 	}
 }
 
-func joined(parts []Shown) string { return strings.Join(texts(parts), "\n") }
+func joinTexts(parts []Shown) string { return strings.Join(texts(parts), "\n") }
 
-// oddText is an answer with words that users must see, in this order.
+// oddText is an unusual answer, with words that users must see, in this order.
 type oddText struct {
 	name, text string
 	words      []string
@@ -139,9 +139,9 @@ func isVisible(r rune) bool {
 	return unicode.IsGraphic(r) && !unicode.IsSpace(r) && !unicode.In(r, unicode.Other, unicode.Mark)
 }
 
-func showsAnything(t testing.TB, w *world) {
+func testOddTexts(t testing.TB, w *world) {
 	odd := oddTexts()
-	w.think = func(ctx context.Context, said []string) string {
+	w.respond = func(ctx context.Context, said []string) string {
 		last := said[len(said)-1]
 		for _, o := range odd {
 			if o.name == last {
@@ -154,17 +154,17 @@ func showsAnything(t testing.TB, w *world) {
 	place := w.open(Direct, w.harness.Member)
 	before := 0
 	for _, o := range odd {
-		sends := w.look()
+		sends := w.view()
 		w.say(place, o.name)
-		all := w.settled(place)
+		all := w.awaitSettled(place)
 		got := all[before:]
 		before = len(all)
-		if !strings.ContainsFunc(joined(got), isVisible) {
+		if !strings.ContainsFunc(joinTexts(got), isVisible) {
 			t.Errorf("%s: nothing is shown", o.name)
 		}
-		w.withinLimit(got)
-		w.wordsInOrder(joined(got), o.words)
-		now := w.look()
+		w.wantWithinLimit(got)
+		w.wantInOrder(joinTexts(got), o.words)
+		now := w.view()
 		if tried, arrived := now.Sends-sends.Sends, len(now.Messages)-len(sends.Messages); tried != arrived {
 			t.Errorf("%s: %d sends for %d messages: the platform refused something", o.name, tried, arrived)
 		}

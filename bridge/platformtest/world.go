@@ -25,7 +25,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// patience bounds a wait; it only ends in a test that fails.
+// patience bounds a wait; only a failing test waits that long.
 const patience = 20 * time.Second
 
 // world is a harness with a bot in it that can be stopped and started.
@@ -34,20 +34,22 @@ type world struct {
 	harness Harness
 	store   *hookedStore
 	cfg     bridge.Config
-	// think is the agent: it gets what users said in the conversation and answers the last message. It
+	// respond is the agent: it gets what users said in the conversation and answers the last message. It
 	// is set before start.
-	think thought
-	// see, if not nil, is the agent instead of think, for tests that look at more than words.
-	see func(agent.Turn) string
-	// reads returns what the agent reads of a message.
-	reads func(agent.Message) string
-	// roams allows messages of the bot in places that were not opened.
-	roams bool
-	// speak, if not nil, is the agent, and its answer is shown while it is made.
-	speak func(ctx context.Context, said []string, show func(piece string)) string
+	respond responder
+	// respondToTurn, if not nil, is the agent instead of respond, for tests that look at more than
+	// words.
+	respondToTurn func(agent.Turn) string
+	// textOf returns the text of a message that the agent reads.
+	textOf func(agent.Message) string
+	// allowStrays allows messages from the bot in places that were not opened.
+	allowStrays bool
+	// stream, if not nil, is the agent instead of respond, and its answer is shown while it is
+	// generated.
+	stream func(ctx context.Context, said []string, show func(piece string)) string
 
-	// act, if not nil, runs before the agent answers.
-	act func(ctx context.Context, observe func(agent.Event))
+	// beforeAnswer, if not nil, runs before the agent answers.
+	beforeAnswer func(ctx context.Context, observe func(agent.Event))
 
 	// wrap, if not nil, wraps each adapter for the bridge.
 	wrap func(chats.Platform) chats.Platform
@@ -56,10 +58,10 @@ type world struct {
 	// received gets a value each time a bridge has stopped receiving.
 	received chan struct{}
 	stop     func()
-	fences   int
+	markers  int
 }
 
-type thought func(ctx context.Context, said []string) string
+type responder func(ctx context.Context, said []string) string
 
 func newWorld(t testing.TB, harness Harness) *world {
 	t.Helper()
@@ -71,21 +73,21 @@ func newWorld(t testing.TB, harness Harness) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, harness: harness, store: &hookedStore{Store: engine}, think: echo, reads: func(m agent.Message) string { return m.Text }, opened: map[Place]bool{}, received: make(chan struct{}, 1), stop: func() {}}
+	w := &world{t: t, harness: harness, store: &hookedStore{Store: engine}, respond: echo, textOf: func(m agent.Message) string { return m.Text }, opened: map[Place]bool{}, received: make(chan struct{}, 1), stop: func() {}}
 	w.cfg = bridge.Config{
 		Store: w.store, Turns: turn.Settings{Agent: w, SeparateTurns: true, Tools: func() *toolgroups.Registry { return registry }}, DataDir: t.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
-		Logger: slog.New(listener{slog.NewTextHandler(t.Output(), nil), w.received}),
+		Logger: slog.New(drainNotifier{slog.NewTextHandler(t.Output(), nil), w.received}),
 	}
 	return w
 }
 
-// listener is a log handler that notices when a bridge has stopped receiving.
-type listener struct {
+// drainNotifier is a log handler that notices when a bridge has stopped receiving.
+type drainNotifier struct {
 	slog.Handler
 	received chan<- struct{}
 }
 
-func (l listener) Handle(ctx context.Context, record slog.Record) error {
+func (l drainNotifier) Handle(ctx context.Context, record slog.Record) error {
 	if record.Message == bridge.NoMoreReceived {
 		select {
 		case l.received <- struct{}{}:
@@ -133,21 +135,21 @@ func (w *world) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Messag
 		var said []string
 		for _, m := range turn.History {
 			if m.Role == agent.RoleUser {
-				said = append(said, w.reads(m))
+				said = append(said, w.textOf(m))
 			}
 		}
 		text := ""
 		switch {
-		case w.see != nil:
-			text = w.see(turn)
-		case w.speak == nil:
-			text = w.think(ctx, said)
+		case w.respondToTurn != nil:
+			text = w.respondToTurn(turn)
+		case w.stream == nil:
+			text = w.respond(ctx, said)
 		default:
-			if w.act != nil {
-				w.act(ctx, turn.Observe)
+			if w.beforeAnswer != nil {
+				w.beforeAnswer(ctx, turn.Observe)
 			}
 			turn.Observe(agent.Event{Request: &agent.RequestEvent{}})
-			text = w.speak(ctx, said, func(piece string) { turn.Observe(agent.Event{Delta: &agent.Delta{Text: piece}}) })
+			text = w.stream(ctx, said, func(piece string) { turn.Observe(agent.Event{Delta: &agent.Delta{Text: piece}}) })
 		}
 		if err := context.Cause(ctx); err != nil {
 			yield(agent.Message{}, err)
@@ -157,20 +159,20 @@ func (w *world) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Messag
 	}
 }
 
-// recall is the message that asks for what was said before.
+// recall is the message that asks what the user has said before.
 const recall = "What did I say?"
 
 func echo(_ context.Context, said []string) string {
 	before, last := said[:len(said)-1], said[len(said)-1]
 	if last == recall {
-		return recalled(before...)
+		return recallReply(before...)
 	}
 	return reply(last)
 }
 
 func reply(text string) string { return "re: " + text }
 
-func recalled(texts ...string) string { return "You said: " + strings.Join(texts, "; ") + "." }
+func recallReply(texts ...string) string { return "You said: " + strings.Join(texts, "; ") + "." }
 
 // gate is an agent that holds back answers to messages that begin with "slow" until it is opened.
 type gate struct {
@@ -191,8 +193,8 @@ func (g *gate) think(ctx context.Context, said []string) string {
 	return echo(ctx, said)
 }
 
-// until waits for something that is not a change of the service.
-func until[T any](t testing.TB, what string, c <-chan T) {
+// waitFor waits for an event that is not a change of the service.
+func waitFor[T any](t testing.TB, what string, c <-chan T) {
 	t.Helper()
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
@@ -210,8 +212,8 @@ func (w *world) open(kind Kind, by string) Place {
 	return place
 }
 
-// everywhere opens one place of each kind, and a second thread.
-func (w *world) everywhere() []Place {
+// openAll opens one place of each kind, and a second thread.
+func (w *world) openAll() []Place {
 	w.t.Helper()
 	var places []Place
 	for _, kind := range []Kind{Direct, Shared, Thread, Thread} {
@@ -220,7 +222,7 @@ func (w *world) everywhere() []Place {
 	return places
 }
 
-// say sends a message of the member.
+// say sends a message from the member.
 func (w *world) say(in Place, text string) {
 	w.t.Helper()
 	w.harness.Say(in, w.harness.Member, text)
@@ -242,52 +244,52 @@ func (w *world) await(what string, enough func(View) bool) View {
 	return last
 }
 
-// look returns the present view.
-func (w *world) look() View {
+// view returns the current view.
+func (w *world) view() View {
 	w.t.Helper()
 	return w.await("a look", func(View) bool { return true })
 }
 
-func (v View) in(place Place) []Shown {
+func (v View) inPlace(place Place) []Shown {
 	return slices.DeleteFunc(slices.Clone(v.Messages), func(s Shown) bool { return s.Place != place })
 }
 
-// shown waits for n messages in a place and returns all.
-func (w *world) shown(place Place, n int) []Shown {
+// awaitShown waits for n messages in a place and returns all of them.
+func (w *world) awaitShown(place Place, n int) []Shown {
 	w.t.Helper()
-	return w.await(fmt.Sprintf("%d messages in %s", n, place), func(v View) bool { return len(v.in(place)) >= n }).in(place)
+	return w.await(fmt.Sprintf("%d messages in %s", n, place), func(v View) bool { return len(v.inPlace(place)) >= n }).inPlace(place)
 }
 
-// settled returns the messages of a place once everything said there is answered: it waits for the
-// answer to one more message, which is left out.
-func (w *world) settled(place Place) []Shown {
+// awaitSettled returns the messages of a place once all messages there are answered. It sends one more
+// message and waits for the answer to it, which is not included.
+func (w *world) awaitSettled(place Place) []Shown {
 	w.t.Helper()
-	w.fences++
-	text := fmt.Sprintf("fence %d", w.fences)
+	w.markers++
+	text := fmt.Sprintf("fence %d", w.markers)
 	w.say(place, text)
 	isFence := func(s Shown) bool { return strings.Contains(s.Text, reply(text)) }
-	all := w.await("the answer to "+text, func(v View) bool { return slices.ContainsFunc(v.in(place), isFence) }).in(place)
+	all := w.await("the answer to "+text, func(v View) bool { return slices.ContainsFunc(v.inPlace(place), isFence) }).inPlace(place)
 	return slices.DeleteFunc(all, func(s Shown) bool { return strings.Contains(s.Text, "fence ") })
 }
 
-// noStrays checks that the bot has written only where users did.
-func (w *world) noStrays() {
+// wantNoStrays checks that the bot has written only where users have.
+func (w *world) wantNoStrays() {
 	w.t.Helper()
-	if w.t.Failed() || w.roams {
+	if w.t.Failed() || w.allowStrays {
 		return
 	}
-	for _, s := range w.look().Messages {
+	for _, s := range w.view().Messages {
 		if !w.opened[s.Place] {
-			w.t.Errorf("nobody wrote in %s, yet there stands %q", s.Place, s.Text)
+			w.t.Errorf("no user wrote in %s, but the bot sent %q", s.Place, s.Text)
 		}
 	}
 }
 
-// want checks the messages of a place: each once, in this order, unmarked.
+// want checks the messages of a place: each appears once, in this order, unmarked.
 func (w *world) want(got []Shown, want ...string) {
 	w.t.Helper()
 	if got := texts(got); !slices.Equal(got, want) {
-		w.t.Errorf("there stands %q, want %q", got, want)
+		w.t.Errorf("shown: %q, want %q", got, want)
 	}
 }
 
@@ -299,10 +301,10 @@ func texts(shown []Shown) []string {
 	return list
 }
 
-func marked(s Shown) bool { return strings.Contains(s.Text, chats.RepeatNotice) }
+func isMarked(s Shown) bool { return strings.Contains(s.Text, chats.RepeatNotice) }
 
-// record is an open job as stored.
-type record struct {
+// jobRecord is an open job as stored.
+type jobRecord struct {
 	queue.Job
 
 	Work turn.Work `json:"work"`
@@ -313,11 +315,11 @@ type hookedStore struct {
 	storage.Store
 
 	mu   sync.Mutex // guards hook
-	hook func(ctx context.Context, j record, write func() error) error
+	hook func(ctx context.Context, j jobRecord, write func() error) error
 }
 
 // onJob sets the hook for writes of open jobs; nil for none.
-func (s *hookedStore) onJob(hook func(ctx context.Context, j record, write func() error) error) {
+func (s *hookedStore) onJob(hook func(ctx context.Context, j jobRecord, write func() error) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hook = hook
@@ -328,7 +330,7 @@ func (s *hookedStore) Put(ctx context.Context, key string, value []byte, rev sto
 	s.mu.Lock()
 	hook := s.hook
 	s.mu.Unlock()
-	var j record
+	var j jobRecord
 	if hook == nil || json.Unmarshal(value, &j) != nil || j.State != receipts.Open {
 		return s.Store.Put(ctx, key, value, rev)
 	}
@@ -349,7 +351,7 @@ func (s *hookedStore) Write(ctx context.Context, ops ...storage.Op) (got storage
 		return err
 	}
 	for _, op := range ops {
-		var j record
+		var j jobRecord
 		if hook != nil && json.Unmarshal(op.Value, &j) == nil && j.State == receipts.Open {
 			return got, hook(ctx, j, write)
 		}
@@ -358,6 +360,6 @@ func (s *hookedStore) Write(ctx context.Context, ops ...storage.Op) (got storage
 }
 
 // isSending reports whether a job is written because a part is being sent.
-func isSending(j record) bool {
+func isSending(j jobRecord) bool {
 	return slices.ContainsFunc(j.Work.Parts, func(p receipts.Part) bool { return p.State == receipts.PartSending })
 }

@@ -1,12 +1,8 @@
-// Package privacy deletes what the bot stores about users who want that ([Eraser]): /forget, its
-// question, and the jobs that do it. Each chat in which the user has asked something gets a job of its
-// own, which waits for its turn there like a message; so nothing is written to a conversation
-// meanwhile. The job in the chat of the question begins the others, and answers when everything that
-// belongs to the user alone is deleted.
-//
-// [Observer] stores what is said in a group and not to the bot, if administrators of the group ask for
-// it: the latest messages, for a while, as context for questions to the bot. They are used for nothing
-// else: they start nothing, and no search finds them.
+// Package privacy deletes what the bot stores about users who ask for it ([Eraser]): it implements
+// /forget, its confirmation, and the jobs that erase the data. Each chat in which the user has asked
+// something gets a job of its own, which waits for its turn there like a message, so that nothing is
+// written to a conversation at the same time. The job in the chat of the confirmation begins the others,
+// and answers when everything that belongs to the user alone is deleted.
 package privacy
 
 import (
@@ -49,15 +45,15 @@ const (
 	notYours = "Only the person who sent /forget can decide that."
 )
 
-// Kinds of the jobs of /forget: the user's request, and its jobs in each chat in which the user has
-// asked something, for the messages and for the tasks.
+// Kinds of the jobs of /forget: the user's request, and the jobs in each chat in which the user has
+// asked something, for its messages and for its tasks.
 const (
 	KindForget     chats.Kind = "forget"
 	KindErase      chats.Kind = "erase"
 	KindEraseTasks chats.Kind = "erase-tasks"
 )
 
-// EraserConfig configures an [Eraser]. All fields are required except Rest and Erased.
+// EraserConfig configures an [Eraser]. All fields are required except EraseRest and OnErased.
 type EraserConfig struct {
 	Now      func() time.Time
 	Store    storage.Store
@@ -66,18 +62,19 @@ type EraserConfig struct {
 	Jobs     Jobs
 	// Cache holds copies of conversations.
 	Cache interface{ Clear() }
-	// Rest deletes what the rest of the program stores about a user, platform:id, and about their
+	// EraseRest deletes what the rest of the program stores about a user, platform:id, and about their
 	// direct chat. It is idempotent.
-	Rest func(ctx context.Context, user string, direct chats.Chat) error
-	// Erased is called when something was removed, before the job reports success.
-	Erased func(ctx context.Context) error
+	EraseRest func(ctx context.Context, user string, direct chats.Chat) error
+	// OnErased is called when something was removed, before the job reports success.
+	OnErased func(ctx context.Context) error
 }
 
 // Cards posts and closes cards.
 type Cards interface {
 	// Answer answers a job with a card.
 	Answer(ctx context.Context, j *queue.Run, card interact.Card) (string, error)
-	// Forget deletes the closed cards about a user, or in some chats, except one message's.
+	// Forget deletes the closed cards that quote a user or belong to some chats, except the one with the
+	// token but.
 	Forget(ctx context.Context, person string, of map[chats.Chat]bool, but string) error
 }
 
@@ -87,13 +84,13 @@ type Jobs interface {
 	Put(ctx context.Context, m chats.Message) error
 }
 
-// Eraser confirms and carries out /forget.
+// Eraser asks for confirmation of /forget, and carries it out.
 type Eraser struct{ cfg EraserConfig }
 
 // NewEraser returns an eraser.
 func NewEraser(cfg EraserConfig) *Eraser { return &Eraser{cfg} }
 
-// Ask answers /forget with the question.
+// Ask answers /forget with a card that asks for confirmation.
 func (d *Eraser) Ask(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	if !j.Message.Direct {
 		outbox.MakeEphemeral(j)
@@ -104,8 +101,8 @@ func (d *Eraser) Ask(ctx context.Context, j *queue.Run, _ string) (string, error
 	}}})
 }
 
-// Pressed handles the answer. When it returns, the erasing job is on disk.
-func (d *Eraser) Pressed(ctx context.Context, press interact.Press) (interact.Result, error) {
+// HandlePress handles the buttons of the card. When it returns, the erasing job is on disk.
+func (d *Eraser) HandlePress(ctx context.Context, press interact.Press) (interact.Result, error) {
 	switch {
 	case press.Expired || press.Choice == choiceKeep:
 		return interact.Result{Text: keptText, Close: true}, nil
@@ -115,22 +112,22 @@ func (d *Eraser) Pressed(ctx context.Context, press interact.Press) (interact.Re
 	return interact.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Jobs.Put(ctx, press.Message(KindForget, press.Token, d.cfg.Now()))
 }
 
-// Forget runs the user's job: it deletes what belongs to the user alone, and begins the jobs of the
-// chats. It is idempotent; what finds the rest is deleted last.
+// Forget runs the job of the user's request: it deletes what belongs to the user alone, and enqueues the
+// jobs of the chats. It is idempotent. It deletes last what is needed to find the rest.
 func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
-	by := j.Message.By()
-	if err := allClosed(ctx, d.cfg.Store, j); err != nil { // before any deletion
+	by := j.Message.SenderID()
+	if err := checkAllClosed(ctx, d.cfg.Store, j); err != nil { // before any deletion
 		return "", err
 	}
 	if err := j.Author(d.cfg.Store).Record(ctx, ForgetCommand, ""); err != nil {
 		return "", err
 	}
-	direct, err := d.beginAll(ctx, j)
+	direct, err := d.enqueueAll(ctx, j)
 	if err != nil {
 		return "", err
 	}
-	if d.cfg.Rest != nil {
-		if err := d.cfg.Rest(ctx, by, j.Message.Chat.WithoutThread()); err != nil {
+	if d.cfg.EraseRest != nil {
+		if err := d.cfg.EraseRest(ctx, by, j.Message.Chat.WithoutThread()); err != nil {
 			return "", err
 		}
 	}
@@ -143,19 +140,19 @@ func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 	if err := d.cfg.Cards.Forget(ctx, by, direct, j.Message.ID); err != nil {
 		return "", err
 	}
-	if err := d.deadLetters(ctx, by, direct); err != nil {
+	if err := d.deleteDeadLetters(ctx, by, direct); err != nil {
 		return "", err
 	}
 	return goneText, d.erase(ctx, j)
 }
 
-// beginAll begins the jobs of the chats, and returns the direct ones.
-func (d *Eraser) beginAll(ctx context.Context, j *queue.Run) (direct map[chats.Chat]bool, err error) {
-	by := j.Message.By()
+// enqueueAll enqueues the jobs of the chats, and returns the direct chats.
+func (d *Eraser) enqueueAll(ctx context.Context, j *queue.Run) (direct map[chats.Chat]bool, err error) {
+	by := j.Message.SenderID()
 	// Unanswered messages may not be in a list of conversations yet.
-	for o, err := range openBy(ctx, d.cfg.Store, by) {
-		if err == nil && receipts.Says(o.Message) {
-			err = d.begin(ctx, j, o.Message.Chat, o.Message.Kind == receipts.KindTask, o.Message.Direct)
+	for o, err := range openJobsBy(ctx, d.cfg.Store, by) {
+		if err == nil && receipts.IsUserMessage(o.Message) {
+			err = d.enqueueErase(ctx, j, o.Message.Chat, o.Message.Kind == receipts.KindTask, o.Message.Direct)
 		}
 		if err != nil {
 			return nil, err
@@ -168,13 +165,13 @@ func (d *Eraser) beginAll(ctx context.Context, j *queue.Run) (direct map[chats.C
 	}
 	for _, c := range own {
 		direct[c.Chat.WithoutThread()] = true
-		if err := d.begin(ctx, j, c.Chat, c.Task != "", true); err != nil {
+		if err := d.enqueueErase(ctx, j, c.Chat, c.Task != "", true); err != nil {
 			return nil, err
 		}
 	}
 	for a, err := range conversation.AskedBy(ctx, d.cfg.Store, by) {
 		if err == nil {
-			err = d.begin(ctx, j, a.Chat, a.Task, false)
+			err = d.enqueueErase(ctx, j, a.Chat, a.Task, false)
 		}
 		if err != nil {
 			return nil, err
@@ -183,9 +180,9 @@ func (d *Eraser) beginAll(ctx context.Context, j *queue.Run) (direct map[chats.C
 	return direct, nil
 }
 
-// begin inserts the job that erases a chat's conversations in its turn there: those of its tasks or the
-// others. It does not insert one for the user's own job, which erases its own chat.
-func (d *Eraser) begin(ctx context.Context, j *queue.Run, chat chats.Chat, tasks, direct bool) error {
+// enqueueErase inserts the job that erases a chat's conversations in its turn there: those of its tasks,
+// or the others. It inserts none for the chat of the user's request, whose own job erases that chat.
+func (d *Eraser) enqueueErase(ctx context.Context, j *queue.Run, chat chats.Chat, tasks, direct bool) error {
 	kind := KindErase
 	switch {
 	case tasks:
@@ -199,46 +196,46 @@ func (d *Eraser) begin(ctx context.Context, j *queue.Run, chat chats.Chat, tasks
 
 // Erase runs the job of a chat.
 func (d *Eraser) Erase(ctx context.Context, j *queue.Run) error {
-	if err := allClosed(ctx, d.cfg.Store, j); err != nil {
+	if err := checkAllClosed(ctx, d.cfg.Store, j); err != nil {
 		return err
 	}
-	by := j.Message.By()
+	by := j.Message.SenderID()
 	if err := receipts.Erase(ctx, d.cfg.Store, by, j.Message.Chat); err != nil {
 		return err
 	}
 	if err := d.cfg.Cards.Forget(ctx, by, nil, ""); err != nil {
 		return err
 	}
-	if err := d.deadLetters(ctx, by, nil); err != nil {
+	if err := d.deleteDeadLetters(ctx, by, nil); err != nil {
 		return err
 	}
 	return d.erase(ctx, j)
 }
 
 func (d *Eraser) erase(ctx context.Context, j *queue.Run) error {
-	erase := d.asked
+	erase := d.eraseShared
 	if j.Message.Direct {
-		erase = d.own
+		erase = d.eraseDirect
 	}
 	if err := erase(ctx, j); err != nil {
 		return err
 	}
 	d.cfg.Cache.Clear()
-	if d.cfg.Erased == nil {
+	if d.cfg.OnErased == nil {
 		return nil
 	}
-	return d.cfg.Erased(ctx)
+	return d.cfg.OnErased(ctx)
 }
 
-// own deletes the conversations of a user in a direct chat.
-func (d *Eraser) own(ctx context.Context, j *queue.Run) error {
+// eraseDirect deletes the conversations of a user in a direct chat.
+func (d *Eraser) eraseDirect(ctx context.Context, j *queue.Run) error {
 	tasks := j.Message.Kind == KindEraseTasks
 	if !tasks {
 		if err := conversation.StartNew(ctx, d.cfg.Store, &j.Job); err != nil {
 			return err
 		}
 	}
-	all, err := conversation.Conversations(ctx, d.cfg.Store, j.Message.By())
+	all, err := conversation.Conversations(ctx, d.cfg.Store, j.Message.SenderID())
 	if err != nil {
 		return err
 	}
@@ -253,9 +250,9 @@ func (d *Eraser) own(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// asked erases what a user has asked in a shared chat from its conversations.
-func (d *Eraser) asked(ctx context.Context, j *queue.Run) error {
-	by := j.Message.By()
+// eraseShared erases what a user has asked from the conversations of a shared chat.
+func (d *Eraser) eraseShared(ctx context.Context, j *queue.Run) error {
+	by := j.Message.SenderID()
 	for a, err := range conversation.AskedBy(ctx, d.cfg.Store, by) {
 		if err != nil {
 			return err
@@ -273,43 +270,43 @@ func (d *Eraser) asked(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// deadLetters deletes the dead letters of a user's messages and of direct chats.
-func (d *Eraser) deadLetters(ctx context.Context, by string, direct map[chats.Chat]bool) error {
+// deleteDeadLetters deletes the dead letters of a user's messages and of direct chats.
+func (d *Eraser) deleteDeadLetters(ctx context.Context, by string, direct map[chats.Chat]bool) error {
 	all, err := queue.ListDeadLetters(ctx, d.cfg.Store)
 	if err != nil {
 		return err
 	}
 	for _, a := range all {
 		var j queue.Job // other records have no sender
-		theirs := json.Unmarshal(a.Data, &j) == nil && j.Message.By() == by
+		theirs := json.Unmarshal(a.Data, &j) == nil && j.Message.SenderID() == by
 		if chat, err := chats.ParseChat(a.Chat); !theirs && (err != nil || !direct[chat.WithoutThread()]) {
 			continue
 		}
 		if err := d.cfg.Store.Delete(ctx, queue.DeadLetterKey(a.Key), storage.Any); err != nil {
-			return fmt.Errorf("remove what was set aside: %w", err)
+			return fmt.Errorf("remove a dead letter: %w", err)
 		}
 	}
 	return nil
 }
 
-// openBy yields the open jobs of a user, platform:id.
-func openBy(ctx context.Context, store storage.Store, by string) iter.Seq2[*queue.Run, error] {
+// openJobsBy yields the open jobs of a user, platform:id.
+func openJobsBy(ctx context.Context, store storage.Store, by string) iter.Seq2[*queue.Run, error] {
 	platform, _, _ := strings.Cut(by, ":")
-	return queue.Store{Store: store}.OpenBy(ctx, platform+":", by)
+	return queue.Store{Store: store}.ListOpenBy(ctx, platform+":", by)
 }
 
-// allClosed returns an error unless everything that the job's sender has said in its chat before is
-// closed and has its receipt: their tasks for the job that erases tasks, else the rest. The user's own
-// job waits for all threads and tasks, whose tools may create more of the user's data; it delays no
-// other user.
-func allClosed(ctx context.Context, store storage.Store, by *queue.Run) error {
-	for j, err := range (queue.Store{Store: store}).OpenBy(ctx, by.Message.Chat.WithoutThread().String()+"/", by.Message.By()) {
+// checkAllClosed returns an error unless all earlier messages of the job's sender in its chat are closed
+// and have their receipts. For the job that erases tasks these are the tasks, otherwise the other
+// messages. The job of the user's request waits for all threads and tasks, whose tools may create more
+// of the user's data; it delays no other user.
+func checkAllClosed(ctx context.Context, store storage.Store, by *queue.Run) error {
+	for j, err := range (queue.Store{Store: store}).ListOpenBy(ctx, by.Message.Chat.WithoutThread().String()+"/", by.Message.SenderID()) {
 		if err != nil {
 			return err
 		}
 		here := j.Message.Chat == by.Message.Chat && (j.Message.Kind == receipts.KindTask) == (by.Message.Kind == KindEraseTasks)
-		if receipts.Says(j.Message) && (here || by.Message.Kind == KindForget) && j.Seq < by.Seq {
-			return fmt.Errorf("what was accepted before is still to be closed: %s", j.Key())
+		if receipts.IsUserMessage(j.Message) && (here || by.Message.Kind == KindForget) && j.Seq < by.Seq {
+			return fmt.Errorf("an earlier job is still open: %s", j.Key())
 		}
 	}
 	return nil

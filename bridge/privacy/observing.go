@@ -18,22 +18,22 @@ import (
 	"oneclaw/storage"
 )
 
-// Bounds of what is stored and shown of a group.
+// Bounds of the messages that are stored and shown for a group.
 const (
-	// Kept is how many messages of a place are stored; sometimes there are a few more.
-	Kept = 50
-	// Age is how long they are stored.
-	Age = 24 * time.Hour
-	// Shown bounds how many are shown at once, Tokens their size.
-	Shown  = 30
-	Tokens = 1000
+	// MaxKept is how many messages of a chat or thread are stored; sometimes there are a few more.
+	MaxKept = 50
+	// MaxAge is how long they are stored.
+	MaxAge = 24 * time.Hour
+	// MaxShown bounds how many are shown at once, MaxTokens their total size.
+	MaxShown  = 30
+	MaxTokens = 1000
 	// maxText bounds one message, in characters.
 	maxText = 500
-	// trimmed is after how many new messages a place is trimmed.
-	trimmed = 16
+	// trimInterval is the number of new messages in a chat or thread after which its surplus is deleted.
+	trimInterval = 16
 )
 
-// Key prefixes: of the groups in which the bot listens, and of the messages from there.
+// Key prefixes: of the groups in which the bot listens, and of the messages from these groups.
 const (
 	groupPrefix = "observe/"
 	heardPrefix = "heard/"
@@ -46,20 +46,20 @@ type ObserverConfig struct {
 	Now   func() time.Time
 }
 
-// Observer listens in groups. Which groups want it is also kept in memory, so that others cost nothing;
-// if processes share the store, they learn of changes by [Observer.Watch], and a message is not stored
-// if its group's setting has changed meanwhile.
+// Observer listens in groups. The groups that want it are also kept in memory, so that messages in other
+// groups cost nothing. If processes share the store, they learn of changes by [Observer.Watch], and a
+// message is not stored if its group's setting has changed in the meantime.
 type Observer struct {
 	cfg ObserverConfig
 
-	mu     sync.RWMutex
-	groups map[string]storage.Revision // groups in which it listens
-	heard  map[string]int              // messages of a place since it was trimmed
+	mu        sync.RWMutex
+	groups    map[string]storage.Revision // the groups in which the bot listens
+	sinceTrim map[string]int              // number of messages since the last trim, by message prefix
 }
 
 // NewObserver returns an observer that listens nowhere until [Observer.Load].
 func NewObserver(cfg ObserverConfig) *Observer {
-	return &Observer{cfg: cfg, groups: make(map[string]storage.Revision), heard: make(map[string]int)}
+	return &Observer{cfg: cfg, groups: make(map[string]storage.Revision), sinceTrim: make(map[string]int)}
 }
 
 // group is the record of a group in which the bot listens.
@@ -68,16 +68,16 @@ type group struct {
 	Since time.Time `json:"since"`
 }
 
-// heard is a stored message.
-type heard struct {
+// storedMessage is a stored message.
+type storedMessage struct {
 	User string       `json:"user"`
 	Said chats.Quoted `json:"said"`
 }
 
-func keyOf(chat chats.Chat) string { return groupPrefix + chat.WithoutThread().String() }
+func groupKey(chat chats.Chat) string { return groupPrefix + chat.WithoutThread().String() }
 
-// place returns the key prefix of what was heard in a chat, or in its thread.
-func place(chat chats.Chat, thread bool) string {
+// messagePrefix returns the key prefix of the messages stored for a chat, or for its thread.
+func messagePrefix(chat chats.Chat, thread bool) string {
 	prefix := heardPrefix + chat.WithoutThread().String() + "/"
 	if thread {
 		prefix += chat.Thread + "/"
@@ -85,12 +85,12 @@ func place(chat chats.Chat, thread bool) string {
 	return prefix
 }
 
-// Load reads in which groups it listens.
+// Load reads in which groups the bot listens.
 func (o *Observer) Load(ctx context.Context) error {
 	groups := make(map[string]storage.Revision)
 	for entry, err := range o.cfg.Store.List(ctx, storage.Range{Prefix: groupPrefix}) {
 		if err != nil {
-			return fmt.Errorf("read in which groups the bot listens: %w", err)
+			return fmt.Errorf("read the observed groups: %w", err)
 		}
 		groups[entry.Key] = entry.Revision
 	}
@@ -100,8 +100,7 @@ func (o *Observer) Load(ctx context.Context) error {
 	return nil
 }
 
-// Watch follows the changes of other processes, until ctx ends. After an error it has to be called
-// again.
+// Watch follows the changes by other processes until ctx ends. After an error it has to be called again.
 func (o *Observer) Watch(ctx context.Context) error {
 	changes := o.cfg.Store.Watch(ctx, groupPrefix)
 	if err := o.Load(ctx); err != nil {
@@ -109,14 +108,14 @@ func (o *Observer) Watch(ctx context.Context) error {
 	}
 	for e, err := range changes {
 		if err != nil {
-			return fmt.Errorf("watch in which groups the bot listens: %w", err)
+			return fmt.Errorf("watch the observed groups: %w", err)
 		}
-		o.learn(e.Key, e.Revision, !e.Deleted)
+		o.applySetting(e.Key, e.Revision, !e.Deleted)
 	}
 	return nil
 }
 
-func (o *Observer) learn(key string, rev storage.Revision, on bool) {
+func (o *Observer) applySetting(key string, rev storage.Revision, on bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if on {
@@ -126,29 +125,29 @@ func (o *Observer) learn(key string, rev storage.Revision, on bool) {
 	}
 }
 
-// WantsAmbient reports whether it listens in a chat.
+// WantsAmbient reports whether the bot listens in a chat.
 func (o *Observer) WantsAmbient(chat chats.Chat) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	if len(o.groups) == 0 {
 		return false
 	}
-	_, on := o.groups[keyOf(chat)]
+	_, on := o.groups[groupKey(chat)]
 	return on
 }
 
-// SetEnabled starts to listen in a group, or stops and deletes what was heard. It reports whether that
-// changes anything.
+// SetEnabled starts to listen in a group, or stops and deletes the stored messages. It reports whether
+// this changed anything.
 func (o *Observer) SetEnabled(ctx context.Context, chat chats.Chat, on bool, by string) (bool, error) {
-	key := keyOf(chat)
+	key := groupKey(chat)
 	entry, err := o.cfg.Store.Get(ctx, key)
 	known := err == nil
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return false, fmt.Errorf("look whether the bot listens in %s: %w", chat, err)
+		return false, fmt.Errorf("read the setting of %s: %w", chat, err)
 	}
 	switch {
 	case on && known:
-		o.learn(key, entry.Revision, true)
+		o.applySetting(key, entry.Revision, true)
 		return false, nil
 	case on:
 		value, err := json.Marshal(group{By: by, Since: o.cfg.Now()})
@@ -159,66 +158,67 @@ func (o *Observer) SetEnabled(ctx context.Context, chat chats.Chat, on bool, by 
 		if err != nil {
 			return false, fmt.Errorf("listen in %s: %w", chat, err)
 		}
-		o.learn(key, rev, true)
+		o.applySetting(key, rev, true)
 		return true, nil
 	case known:
 		if err := o.cfg.Store.Delete(ctx, key, entry.Revision); err != nil {
 			return false, fmt.Errorf("stop listening in %s: %w", chat, err)
 		}
-		o.learn(key, entry.Revision, false)
+		o.applySetting(key, entry.Revision, false)
 	}
 	return known, o.Drop(ctx, chat)
 }
 
-// Add stores a message that is not addressed to the bot. When it returns, the message is on disk,
-// unless the chat has turned listening off. A repeated message overwrites itself.
+// Add stores a message that is not addressed to the bot. When it returns, the message is on disk, unless
+// listening was turned off in the chat. A repeated message overwrites itself.
 func (o *Observer) Add(ctx context.Context, m chats.Message) error {
-	value, err := json.Marshal(heard{User: m.User, Said: said(m)})
+	value, err := json.Marshal(storedMessage{User: m.User, Said: toQuoted(m)})
 	if err != nil {
 		return err
 	}
 	for {
 		o.mu.RLock()
-		rev, on := o.groups[keyOf(m.Chat)]
+		rev, on := o.groups[groupKey(m.Chat)]
 		o.mu.RUnlock()
 		if !on {
 			return nil
 		}
-		_, err := o.cfg.Store.Write(ctx, storage.Check(keyOf(m.Chat), rev), storage.Put(place(m.Chat, true)+m.ID, value, storage.Any))
+		_, err := o.cfg.Store.Write(ctx, storage.Check(groupKey(m.Chat), rev), storage.Put(messagePrefix(m.Chat, true)+m.ID, value, storage.Any))
 		if errors.Is(err, storage.ErrConflict) {
 			if err = o.Load(ctx); err == nil {
 				continue
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("keep what was said in %s: %w", m.Chat, err)
+			return fmt.Errorf("store a message of %s: %w", m.Chat, err)
 		}
 		return o.trim(ctx, m.Chat)
 	}
 }
 
-// said returns what is stored of a message: its text, forwarded messages, and the names of its files.
-func said(m chats.Message) chats.Quoted {
+// toQuoted returns the parts of a message that are stored: its text, forwarded messages, and the names
+// of its files.
+func toQuoted(m chats.Message) chats.Quoted {
 	text := m.Text
 	for _, q := range m.Quoted {
-		if q.How != chats.PointReply {
+		if q.Kind != chats.RefReply {
 			text = strings.TrimSpace(text + "\n(passes on, by " + cmp.Or(q.By, "somebody") + ":) " + q.Text)
 		}
 	}
 	for _, f := range m.Files {
 		text = strings.TrimSpace(text + "\n(with a file: " + cmp.Or(f.Name, "without a name") + ")")
 	}
-	return chats.Quoted{How: chats.PointHeard, ID: m.ID, By: cmp.Or(m.UserName, m.User), Text: wording.Clip(text, maxText), Time: m.Time}
+	return chats.Quoted{Kind: chats.RefAmbient, ID: m.ID, By: cmp.Or(m.UserName, m.User), Text: wording.Clip(text, maxText), Time: m.Time}
 }
 
-// trim deletes surplus messages of a place, now and then.
+// trim deletes surplus messages of a chat or thread, once in a while.
 func (o *Observer) trim(ctx context.Context, chat chats.Chat) error {
-	where := place(chat, true)
+	where := messagePrefix(chat, true)
 	o.mu.Lock()
-	o.heard[where]++
-	due := o.heard[where] >= trimmed
+	o.sinceTrim[where]++
+	due := o.sinceTrim[where] >= trimInterval
 	if due {
-		delete(o.heard, where)
+		delete(o.sinceTrim, where)
 	}
 	o.mu.Unlock()
 	if !due {
@@ -228,59 +228,59 @@ func (o *Observer) trim(ctx context.Context, chat chats.Chat) error {
 	if err != nil {
 		return err
 	}
-	return o.remove(ctx, all[:max(0, len(all)-Kept)])
+	return o.remove(ctx, all[:max(0, len(all)-MaxKept)])
 }
 
-// Recent returns the latest messages of a chat and its thread, after the message with the id after
-// unless that is empty, the oldest first. name returns the name of a user.
+// Recent returns the latest stored messages of a chat and its thread, the oldest first; only those after
+// the message with the id after, unless that is empty. name returns the name of a user.
 func (o *Observer) Recent(ctx context.Context, chat chats.Chat, after string, name func(user string) string) ([]chats.Quoted, error) {
-	all, err := o.list(ctx, place(chat, true))
+	all, err := o.list(ctx, messagePrefix(chat, true))
 	if err != nil {
 		return nil, err
 	}
-	oldest := o.cfg.Now().Add(-Age)
+	oldest := o.cfg.Now().Add(-MaxAge)
 	var list []chats.Quoted
 	for _, one := range all {
-		if q := one.Said; q.Text != "" && (after == "" || compare(q.ID, after) > 0) && !q.Time.Before(oldest) {
+		if q := one.Said; q.Text != "" && (after == "" || compareIDs(q.ID, after) > 0) && !q.Time.Before(oldest) {
 			if q.By == one.User {
 				q.By = name(one.User)
 			}
 			list = append(list, q)
 		}
 	}
-	return conversation.LastQuotes(list[max(0, len(list)-Shown):], Tokens), nil
+	return conversation.LastQuotes(list[max(0, len(list)-MaxShown):], MaxTokens), nil
 }
 
 type record struct {
-	heard
+	storedMessage
 	key string
 	rev storage.Revision
 }
 
-// list returns what was heard, the oldest first.
+// list returns the stored messages, the oldest first.
 func (o *Observer) list(ctx context.Context, prefix string) (all []record, err error) {
 	for entry, err := range o.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
-			return nil, fmt.Errorf("list what was heard: %w", err)
+			return nil, fmt.Errorf("list stored messages: %w", err)
 		}
 		one := record{key: entry.Key, rev: entry.Revision}
-		if err := json.Unmarshal(entry.Value, &one.heard); err != nil {
-			o.cfg.Log.Error("what was heard cannot be read", "key", entry.Key, "err", err)
+		if err := json.Unmarshal(entry.Value, &one.storedMessage); err != nil {
+			o.cfg.Log.Error("a stored message cannot be read", "key", entry.Key, "err", err)
 		}
 		all = append(all, one)
 	}
 	slices.SortStableFunc(all, func(a, b record) int {
-		return cmp.Or(a.Said.Time.Compare(b.Said.Time), compare(a.Said.ID, b.Said.ID))
+		return cmp.Or(a.Said.Time.Compare(b.Said.Time), compareIDs(a.Said.ID, b.Said.ID))
 	})
 	return all, nil
 }
 
-// compare compares message ids of one chat: they are growing numbers.
-func compare(a, b string) int {
+// compareIDs compares message ids from one chat, which are increasing numbers.
+func compareIDs(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// Forget deletes what was heard of a user, platform:id.
+// Forget deletes the stored messages of a user, platform:id.
 func (o *Observer) Forget(ctx context.Context, by string) error {
 	platform, user, _ := strings.Cut(by, ":")
 	all, err := o.list(ctx, heardPrefix+platform+":")
@@ -290,14 +290,14 @@ func (o *Observer) Forget(ctx context.Context, by string) error {
 	return o.remove(ctx, slices.DeleteFunc(all, func(one record) bool { return one.User != user }))
 }
 
-// AmbientOf returns what is stored of a user, platform:id, by chat.
+// AmbientOf returns the stored messages of a user, platform:id, by chat.
 func AmbientOf(ctx context.Context, kv storage.KV, by string) (map[string][]chats.Quoted, error) {
 	platform, user, _ := strings.Cut(by, ":")
 	said := make(map[string][]chats.Quoted)
 	for entry, err := range kv.List(ctx, storage.Range{Prefix: heardPrefix + platform + ":"}) {
-		var one heard
+		var one storedMessage
 		if err != nil {
-			return nil, fmt.Errorf("list what was heard: %w", err)
+			return nil, fmt.Errorf("list stored messages: %w", err)
 		}
 		if json.Unmarshal(entry.Value, &one) == nil && one.User == user {
 			chat, _, _ := strings.Cut(strings.TrimPrefix(entry.Key, heardPrefix), "/")
@@ -307,9 +307,9 @@ func AmbientOf(ctx context.Context, kv storage.KV, by string) (map[string][]chat
 	return said, nil
 }
 
-// Drop deletes all that was heard in a chat.
+// Drop deletes all stored messages of a chat.
 func (o *Observer) Drop(ctx context.Context, chat chats.Chat) error {
-	all, err := o.list(ctx, place(chat, false))
+	all, err := o.list(ctx, messagePrefix(chat, false))
 	if err != nil {
 		return err
 	}
@@ -318,21 +318,21 @@ func (o *Observer) Drop(ctx context.Context, chat chats.Chat) error {
 
 func (o *Observer) remove(ctx context.Context, list []record) error {
 	for _, one := range list {
-		// A conflict means that another message was heard later.
+		// A conflict means that the message was replaced in the meantime.
 		if err := o.cfg.Store.Delete(ctx, one.key, one.rev); err != nil && !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrNotFound) {
-			return fmt.Errorf("forget what was heard: %w", err)
+			return fmt.Errorf("delete a stored message: %w", err)
 		}
 	}
 	return nil
 }
 
-// Move keeps the setting of a group that continues under another id. What was heard is deleted, because
-// message ids start again there.
+// Move keeps the setting of a group that continues under another id. The stored messages are deleted,
+// because message ids start again there.
 func (o *Observer) Move(ctx context.Context, from, to chats.Chat) error {
-	if _, err := o.cfg.Store.Get(ctx, keyOf(from)); errors.Is(err, storage.ErrNotFound) {
+	if _, err := o.cfg.Store.Get(ctx, groupKey(from)); errors.Is(err, storage.ErrNotFound) {
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("look whether the bot listens in %s: %w", from, err)
+		return fmt.Errorf("read the setting of %s: %w", from, err)
 	}
 	if _, err := o.SetEnabled(ctx, to, true, "move"); err != nil {
 		return err
@@ -347,6 +347,6 @@ func (o *Observer) Prune(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	oldest := o.cfg.Now().Add(-Age)
+	oldest := o.cfg.Now().Add(-MaxAge)
 	return o.remove(ctx, slices.DeleteFunc(all, func(one record) bool { return !one.Said.Time.Before(oldest) }))
 }

@@ -10,21 +10,21 @@ import (
 )
 
 // chatQueue holds the jobs of one chat. Messages are answered one after another in the order of their
-// Seq, and commands likewise, concurrently: a command waits for no message, but a message waits for the
-// commands before it.
+// Seq. Commands are run likewise, concurrently with messages: a command waits for no message, but a
+// message waits for the commands before it.
 type chatQueue struct {
 	chat               chats.Chat
 	messages, commands queue
-	// held waits for a decision: no message behind it is answered.
+	// held is the job that waits for a decision. No message behind it is answered.
 	held *Suspended
-	// parked waits for the user's answer to a question of the running turn's tool; nil if there is none.
-	// The sender of a message that comes meanwhile is told so.
+	// parked is the running job while one of its tools waits for a user's answer, otherwise nil. The
+	// sender of a message that comes meanwhile gets a notice.
 	parked *Suspended
-	// moving says that the chat is being moved: no message is answered meanwhile.
+	// moving says that the chat is being moved. No message is answered meanwhile.
 	moving bool
-	// evictions counts the callers that keep everything in it from beginning; see [Queue.Evict].
+	// evictions counts the callers of [Queue.Evict] that have not resumed. Until they do, no job begins.
 	evictions int
-	// request waits for a slot; nil if the messages need none now.
+	// request is the request for a slot that waits; nil if there is none.
 	request *slotRequest
 }
 
@@ -33,45 +33,45 @@ type queue struct {
 	waiting []*Run
 	running *Run
 	cancel  context.CancelCauseFunc
-	// burst is the Seq of the first job that waits since the list was last empty.
-	burst int64
-	// joined is how many messages became part of the running one.
-	joined int
-	// begun is when the running job began, backlog the Seq of the last one that waited then; added, if
-	// not nil, is called with later ones: see [Queue.Listen].
-	begun   time.Time
-	backlog int64
-	added   func(partial bool)
+	// burstStart is the Seq of the first job that was added when the list was last empty.
+	burstStart int64
+	// joinedCount is the number of messages that became part of the running job.
+	joinedCount int
+	// startedAt is when the running job began, backlogEnd the Seq of the last job that waited then.
+	// onAdded, if not nil, is called for later messages; see [Queue.OnAdded].
+	startedAt  time.Time
+	backlogEnd int64
+	onAdded    func(partial bool)
 }
 
-// Suspended is a job that waits for a decision, with what does not change meanwhile.
+// Suspended describes a job that waits for a decision. Its fields do not change during the wait.
 type Suspended struct {
 	job *Run
-	// Chat is the chat that it blocks.
+	// Chat is the chat that the job blocks.
 	Chat chats.Chat
-	// Cards ask for the decisions; Tools are the tools concerned.
+	// Cards are the tokens of the cards that ask for decisions, Tools the tools concerned.
 	Cards, Tools []string
 }
 
-func newHeld(s *Queue, l *chatQueue, j *Run) *Suspended {
+func newSuspended(s *Queue, l *chatQueue, j *Run) *Suspended {
 	h := &Suspended{job: j, Chat: l.chat}
-	h.Cards, h.Tools = s.cfg.Workers.Decisions(j)
+	h.Cards, h.Tools = s.cfg.Workers.PendingDecisions(j)
 	return h
 }
 
 // Key returns the key of its job.
 func (h *Suspended) Key() string { return h.job.Key() }
 
-func (l *chatQueue) at() *Run {
+func (l *chatQueue) current() *Run {
 	if l.held != nil {
 		return l.held.job
 	}
 	return l.messages.running
 }
 
-// unhold resumes the job that waits for a decision, if pass accepts it; with a cause it ends then. The
-// caller wakes the chat queue.
-func (l *chatQueue) unhold(pass func(*Run) bool, cause error) bool {
+// releaseHeld queues the job that waits for a decision again, if pass accepts it. With a cause, the job
+// ends when it runs. The caller wakes the chat queue.
+func (l *chatQueue) releaseHeld(pass func(*Run) bool, cause error) bool {
 	if l.held == nil || !pass(l.held.job) {
 		return false
 	}
@@ -79,45 +79,45 @@ func (l *chatQueue) unhold(pass func(*Run) bool, cause error) bool {
 	l.held = nil
 	j.Suspended, j.endCause = false, cause
 	l.messages.waiting = append(l.messages.waiting, j)
-	slices.SortFunc(l.messages.waiting, Order)
+	slices.SortFunc(l.messages.waiting, Compare)
 	return true
 }
 
 // Status is the state of a chat queue.
 type Status struct {
-	// Waiting counts the waiting messages; pieces of one count as one. Joined counts those that became
-	// part of the running one.
+	// Waiting counts the waiting messages; pieces of one count as one. Joined counts the messages that
+	// became part of the running one.
 	Waiting, Joined int
-	// Running says that a message is being answered or waits for a decision; Queues that the first
-	// waiting one waits for a slot. Held is the job that waits for a decision.
-	Running, Queues bool
-	Held            *Suspended
+	// Running says that a message is being answered or waits for a decision. AwaitsSlot says that the
+	// first waiting message waits for a slot. Held is the job that waits for a decision.
+	Running, AwaitsSlot bool
+	Held                *Suspended
 }
 
 // Status returns the state of a chat's queue.
-func (s *Queue) Status(chat chats.Chat) Status {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.byChat[chat]
+func (q *Queue) Status(chat chats.Chat) Status {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.byChat[chat]
 	if l == nil {
 		return Status{}
 	}
-	return Status{Waiting: s.Count(l.messages.waiting), Joined: l.messages.joined, Running: l.at() != nil, Queues: l.request != nil, Held: cmp.Or(l.held, l.parked)}
+	return Status{Waiting: q.CountMessages(l.messages.waiting), Joined: l.messages.joinedCount, Running: l.current() != nil, AwaitsSlot: l.request != nil, Held: cmp.Or(l.held, l.parked)}
 }
 
-// Park records that a running job waits for a user's answer, until Unpark, and returns the next message
-// behind it, if any. Another turn may run meanwhile.
-func (s *Queue) Park(j *Run) (h *Suspended, next *Run) {
-	s.ReleaseSlot(j)
-	chat := s.ChatOf(j)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.byChat[chat]
+// Park records that a running job waits for a user's answer, until Unpark is called, and frees its slot
+// for another turn. It returns the next message behind the job, if there is one.
+func (q *Queue) Park(j *Run) (h *Suspended, next *Run) {
+	q.ReleaseSlot(j)
+	chat := q.ChatOf(j)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.byChat[chat]
 	if l == nil || l.messages.running != j {
 		return nil, nil
 	}
-	l.parked = newHeld(s, l, j)
-	if s.closing {
+	l.parked = newSuspended(q, l, j)
+	if q.closing {
 		l.messages.cancel(ErrShutdown)
 	}
 	if len(l.messages.waiting) > 0 {
@@ -126,33 +126,33 @@ func (s *Queue) Park(j *Run) (h *Suspended, next *Run) {
 	return l.parked, next
 }
 
-// Unpark ends what Park began.
-func (s *Queue) Unpark(j *Run) {
-	chat := s.ChatOf(j)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l := s.byChat[chat]; l != nil {
+// Unpark records that a job no longer waits for a user's answer.
+func (q *Queue) Unpark(j *Run) {
+	chat := q.ChatOf(j)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l := q.byChat[chat]; l != nil {
 		l.parked = nil
 	}
 }
 
-// Pending reports whether a message of a chat between two numbers waits or is being answered.
-func (s *Queue) Pending(chat chats.Chat, after, before int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.byChat[chat]
+// HasPending reports whether a message of a chat with a number between two others is waiting or running.
+func (q *Queue) HasPending(chat chats.Chat, after, before int64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.byChat[chat]
 	between := func(j *Run) bool { return j.Seq > after && j.Seq < before }
-	waits := func(j *Run) bool { return between(j) && !s.cfg.Workers.Placement(j).Unknown }
-	// The running job is of a known kind, and only its worker may read it.
-	return l != nil && (l.at() != nil && between(l.at()) || slices.ContainsFunc(l.messages.waiting, waits))
+	waits := func(j *Run) bool { return between(j) && !q.cfg.Workers.Placement(j).UnknownKind }
+	// Placement must not read the running job, which its worker may change. Its kind is known.
+	return l != nil && (l.current() != nil && between(l.current()) || slices.ContainsFunc(l.messages.waiting, waits))
 }
 
-// Waiting returns a waiting message of a chat that pass accepts, nil if there is none, and a copy to
-// change: as soon as it returns, the job belongs to its worker.
-func (s *Queue) Waiting(chat chats.Chat, pass func(*Run) bool) (waiting, copied *Run) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l := s.byChat[chat]; l != nil {
+// FindWaiting returns a waiting message of a chat that pass accepts, or nil, and a copy of it to change.
+// As soon as FindWaiting returns, a worker may begin with the original.
+func (q *Queue) FindWaiting(chat chats.Chat, pass func(*Run) bool) (waiting, copied *Run) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l := q.byChat[chat]; l != nil {
 		if i := slices.IndexFunc(l.messages.waiting, pass); i >= 0 {
 			return l.messages.waiting[i], l.messages.waiting[i].Clone()
 		}
@@ -161,18 +161,18 @@ func (s *Queue) Waiting(chat chats.Chat, pass func(*Run) bool) (waiting, copied 
 }
 
 // IsWaiting reports whether the message with a key waits in a chat.
-func (s *Queue) IsWaiting(chat chats.Chat, key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.byChat[chat]
+func (q *Queue) IsWaiting(chat chats.Chat, key string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.byChat[chat]
 	return l != nil && slices.ContainsFunc(l.messages.waiting, func(j *Run) bool { return j.Key() == key })
 }
 
-// Replace replaces a waiting message by a changed copy. It returns false if it does not wait any more.
-func (s *Queue) Replace(chat chats.Chat, j, changed *Run) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.byChat[chat]
+// ReplaceWaiting replaces a waiting message by a changed copy. It returns false if it no longer waits.
+func (q *Queue) ReplaceWaiting(chat chats.Chat, j, changed *Run) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.byChat[chat]
 	if l == nil {
 		return false
 	}

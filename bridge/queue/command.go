@@ -6,8 +6,8 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// SecretPlaceholder stands for a secret in an answer that only its user may see: the records of the
-// answer hold the placeholder, the sent text holds the secret of the command.
+// SecretPlaceholder stands for a secret in an answer that only its user may see. The records of the
+// answer contain the placeholder, and the sent text contains the secret of the command.
 const SecretPlaceholder = "ONECLAW-VEIL"
 
 // Command is a command for the bot itself, not for the model.
@@ -15,17 +15,17 @@ type Command struct {
 	chats.CommandInfo
 	// Hidden commands work but are not listed.
 	Hidden bool
-	// Message says that what stands behind the command is a message for the model: Run only answers the
-	// command alone.
-	Message bool
-	// Open commands are for all users, including those who may not talk to the bot.
-	Open bool
-	// Alone says that only the user who gave the command sees the answer.
-	Alone bool
-	// Secret, if set, returns the secret for [SecretPlaceholder] in the answer. It is called whenever
-	// that is sent: no record holds what it returns.
+	// TakesMessage says that the text after the command is a message for the model. Run is called only
+	// if there is no such text.
+	TakesMessage bool
+	// Public commands are for all users, including those who may not talk to the bot.
+	Public bool
+	// Ephemeral says that only the user who gave the command sees the answer.
+	Ephemeral bool
+	// Secret, if set, returns the secret that replaces [SecretPlaceholder] in the answer. It is called
+	// at each attempt to send, and no record contains the secret.
 	Secret func(ctx context.Context, j *Run) (string, error)
-	// Run returns the answer in Markdown. An error is retried; a mistake of the user is explained in
-	// the answer.
+	// Run returns the answer in Markdown. After an error it is called again, so a mistake by the user is
+	// explained in the answer.
 	Run func(ctx context.Context, j *Run, args string) (string, error)
 }

@@ -11,16 +11,16 @@ import (
 	"oneclaw/storage"
 )
 
-// DamagedError is a record that does not decode. It becomes a dead letter and is never retried.
+// DamagedError is returned for a record that does not decode. The record becomes a dead letter.
 type DamagedError struct {
 	Key  string
 	Data []byte
-	// Pos is its position, if it is a record of the log that Key names.
+	// Pos is the position of the record if it is in a log, which Key names then; otherwise 0.
 	Pos storage.Position
 	Err error
 }
 
-// Error names the record and what is wrong with it.
+// Error names the record and the error of the decoder.
 func (e *DamagedError) Error() string {
 	if e.Pos > 0 {
 		return fmt.Sprintf("decode record %d of %s: %v", e.Pos, e.Key, e.Err)
@@ -37,7 +37,7 @@ func IsDamaged(err error) bool {
 	return is
 }
 
-// Name returns the key for its dead letter.
+// Name returns the key of the record's dead letter.
 func (e *DamagedError) Name() string {
 	if e.Pos > 0 {
 		return fmt.Sprintf("log/%s/%d", e.Key, e.Pos)
@@ -53,7 +53,7 @@ func Decode(entry storage.Entry, v any) error {
 	return nil
 }
 
-// Write writes a record of the KV over a revision.
+// Write encodes v as JSON and stores it under a key, if the key still has the given revision.
 func Write(ctx context.Context, kv storage.KV, key string, v any, rev storage.Revision) (storage.Revision, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -65,7 +65,7 @@ func Write(ctx context.Context, kv storage.KV, key string, v any, rev storage.Re
 	return rev, nil
 }
 
-// MessageOf returns what the key of a job says about its message.
+// MessageOf returns the chat, id and kind of a job's message from the job's key.
 func MessageOf(key, prefix string) (m chats.Message, ok bool) {
 	rest, ok := strings.CutPrefix(key, prefix)
 	parts := strings.Split(rest, "/")

@@ -8,17 +8,17 @@ import (
 	"oneclaw/storage"
 )
 
-// fenced returns the operations of a write that puts this process's token on a job, with its fence if
-// other processes use the store.
-func (s Store) fenced(j *Run, ops ...storage.Op) []storage.Op {
+// withFence adds the check of the job's lease to the operations of a write, unless the job has no lease
+// token.
+func (s Store) withFence(j *Run, ops ...storage.Op) []storage.Op {
 	if j.LeaseToken == "" {
 		return ops
 	}
 	return append(ops, s.Fence(j.LeaseToken))
 }
 
-// over reports whether the lease whose token a job was to get has ended.
-func (s Store) over(ctx context.Context, j *Run) (bool, error) {
+// leaseEnded reports whether the lease whose token a job has in memory has ended.
+func (s Store) leaseEnded(ctx context.Context, j *Run) (bool, error) {
 	if s.Fence == nil || j.LeaseToken == "" {
 		return false, nil
 	}
@@ -30,7 +30,7 @@ func (s Store) over(ctx context.Context, j *Run) (bool, error) {
 	return lease.Revision != check.Rev, nil
 }
 
-// writeClaimed writes a job of another lease with its new token.
+// writeClaimed writes a job that belonged to another lease with its new token.
 func (s Store) writeClaimed(ctx context.Context, j *Run) error {
 	if s.Fence == nil {
 		return s.Put(ctx, j)
@@ -39,7 +39,7 @@ func (s Store) writeClaimed(ctx context.Context, j *Run) error {
 	if err != nil {
 		return err
 	}
-	rev, err := s.Store.Write(ctx, s.fenced(j, op)...)
+	rev, err := s.Store.Write(ctx, s.withFence(j, op)...)
 	if err != nil {
 		return fmt.Errorf("store job %s: %w", j.Key(), err)
 	}

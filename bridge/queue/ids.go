@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Hash returns an id for parts that may be long or contain characters that ids must not.
+// Hash returns an id that is derived from parts, which may be long and contain any characters.
 func Hash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// NewIncident returns an id under which the log says more than users are told.
+// NewIncident returns an id that connects a notice to a user with the cause in the log.
 func NewIncident() string {
 	var id [4]byte
 	_, _ = rand.Read(id[:]) // never fails (crypto/rand)

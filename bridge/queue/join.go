@@ -11,10 +11,10 @@ import (
 	"oneclaw/storage"
 )
 
-// Joining returns the operations that make other messages part of a job: its record names them, and
-// each of them is closed with a receipt that names it. If the caller does all in one write, a crash
-// loses none of them, and none is answered twice.
-func (s Store) Joining(j *Run, others []*Run, now time.Time) ([]storage.Op, error) {
+// JoinOps returns the operations that make other messages part of a job. The job's record names them,
+// and each is closed with a receipt that names the job. If the caller does all operations in one write,
+// no message is lost in a crash, and none is answered twice.
+func (s Store) JoinOps(j *Run, others []*Run, now time.Time) ([]storage.Op, error) {
 	joined := *j
 	joined.Joined = slices.Clone(j.Joined)
 	ops := make([]storage.Op, 1, 1+2*len(others))
@@ -33,7 +33,7 @@ func (s Store) Joining(j *Run, others []*Run, now time.Time) ([]storage.Op, erro
 	return ops, err
 }
 
-// Reload reads jobs whose state is uncertain, and returns those of all that are still open.
+// Reload reads the jobs whose state is uncertain, and returns all that are still open, and those gone.
 func (s Store) Reload(ctx context.Context, some []*Run) (open, gone []*Run, err error) {
 	for i, j := range some {
 		if !j.PossiblyJoined {
@@ -48,14 +48,14 @@ func (s Store) Reload(ctx context.Context, some []*Run) (open, gone []*Run, err 
 			gone = append(gone, j)
 			continue
 		}
-		j.become(known)
+		j.update(known)
 		open = append(open, j)
 	}
 	return open, gone, nil
 }
 
-// Resolve is Reload for one job: if it is not this process's any more, the error is [ErrLost].
-func (s Store) Resolve(ctx context.Context, j *Run) error {
+// ReloadOne is Reload for one job. It returns [ErrLost] if the job no longer belongs to this process.
+func (s Store) ReloadOne(ctx context.Context, j *Run) error {
 	_, gone, err := s.Reload(ctx, []*Run{j})
 	if len(gone) > 0 {
 		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
@@ -63,22 +63,22 @@ func (s Store) Resolve(ctx context.Context, j *Run) error {
 	return err
 }
 
-// become takes over the record's state. The chat stays: it may have moved.
-func (j *Run) become(known *Run) {
+// update copies the state of a record into the job, except the chat, which may have moved.
+func (j *Run) update(known *Run) {
 	m, k := &j.Message, known.Message
 	m.Text, m.Files, m.Skipped, m.Quoted, m.Cut = k.Text, k.Files, k.Skipped, k.Quoted, k.Cut
 	j.Kind, j.Rev, j.Joined, j.PossiblyJoined = known.Kind, known.Rev, known.Joined, false
 	j.PieceCount, j.OwnLength = known.PieceCount, known.OwnLength
 }
 
-// tries bounds the attempts at a write that conflicts with edits.
-const tries = 3
+// maxJoinTries bounds the attempts at a write that conflicts with edits.
+const maxJoinTries = 3
 
-// Join makes other messages part of a job, within a write of the caller. It returns those that became
-// part of it; gone ones belong to no job here any more. After an error the state of the others is
-// uncertain: they may have become part of it all the same.
+// Join calls write to make other messages part of a job, and returns those that became part of it. Those
+// in gone no longer belong to this process. After an error the state of the others is uncertain, because
+// they may have become part of the job nevertheless.
 func (s Store) Join(ctx context.Context, j *Run, others []*Run, write func(others []*Run) error) (joined, gone []*Run, err error) {
-	for range tries {
+	for range maxJoinTries {
 		var lost []*Run
 		if others, lost, err = s.Reload(ctx, others); err != nil {
 			return nil, gone, err
@@ -94,7 +94,7 @@ func (s Store) Join(ctx context.Context, j *Run, others []*Run, write func(other
 		if !errors.Is(err, storage.ErrConflict) {
 			return nil, gone, err
 		}
-		if lost := s.Check(ctx, j); lost != nil {
+		if lost := s.Refresh(ctx, j); lost != nil {
 			return nil, gone, lost
 		}
 	}

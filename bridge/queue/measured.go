@@ -13,14 +13,14 @@ const (
 	MeasuredFailed    Metric = "failed"
 	// MeasuredRepeat: a part that may have arrived before was sent again, marked as a repeat.
 	MeasuredRepeat Metric = "repeat"
-	// MeasuredRefused, MeasuredDelayed, MeasuredPutOff and MeasuredUnknown: an attempt to send was
-	// refused for good, for a time that the platform named, for now, or its outcome is unknown.
+	// MeasuredRefused, MeasuredDelayed and MeasuredPutOff: the platform rejected a send permanently, for
+	// a time that it specified, or for now. MeasuredUnknown: the outcome of a send is unknown.
 	MeasuredRefused Metric = "send_refused"
 	MeasuredDelayed Metric = "send_delayed"
 	MeasuredPutOff  Metric = "send_put_off"
 	MeasuredUnknown Metric = "send_unknown"
-	// MeasuredAsked and the next: an approval was requested, and the decision that the waiting turn
-	// found.
+	// MeasuredAsked: an approval was requested. MeasuredAllowed, MeasuredDenied and MeasuredExpired: the
+	// decision that the waiting turn got.
 	MeasuredAsked   Metric = "approval_asked"
 	MeasuredAllowed Metric = "approval_allowed"
 	MeasuredDenied  Metric = "approval_denied"

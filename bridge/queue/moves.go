@@ -7,10 +7,10 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// home returns the chat to which a chat has moved, or the chat itself.
-func (s *Queue) home(chat chats.Chat) chats.Chat {
-	for range len(s.moved) {
-		next, moved := s.moved[chat.WithoutThread()]
+// currentChat returns the chat to which a chat has moved, or the chat itself.
+func (q *Queue) currentChat(chat chats.Chat) chats.Chat {
+	for range len(q.moved) {
+		next, moved := q.moved[chat.WithoutThread()]
 		if !moved {
 			break
 		}
@@ -19,42 +19,42 @@ func (s *Queue) home(chat chats.Chat) chats.Chat {
 	return chat
 }
 
-// RestoreMove records a move that a former run or another process has completed.
-func (s *Queue) RestoreMove(from, to chats.Chat) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.moved[from] = to
-	s.moves.Store(true)
+// RestoreMove records a move that an earlier run or another process has completed.
+func (q *Queue) RestoreMove(from, to chats.Chat) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.moved[from] = to
+	q.hasMoves.Store(true)
 }
 
-// Block keeps messages at both ends of a move from being answered, until Unblock. Commands may begin
-// while a message is being answered: it may depend on one of them, or be ended by it.
-func (s *Queue) Block(from, to chats.Chat) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.moving[from], s.moving[to] = to, to
-	s.moves.Store(true)
-	for _, l := range s.ofChats(from, to) {
+// BeginMove stops messages in the old and the new chat of a move from being answered, until EndMove.
+// Commands may still begin while a message is being answered, which may depend on them.
+func (q *Queue) BeginMove(from, to chats.Chat) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.moving[from], q.moving[to] = to, to
+	q.hasMoves.Store(true)
+	for _, l := range q.queuesOf(from, to) {
 		l.moving = true
 	}
 }
 
-// Unblock allows messages to be answered again.
-func (s *Queue) Unblock(from, to chats.Chat) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.moving, from)
-	delete(s.moving, to)
-	for _, l := range s.ofChats(from, to) {
+// EndMove allows messages in the two chats to be answered again.
+func (q *Queue) EndMove(from, to chats.Chat) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.moving, from)
+	delete(q.moving, to)
+	for _, l := range q.queuesOf(from, to) {
 		l.moving = false
-		s.wake(l)
+		q.wake(l)
 	}
 }
 
-// ofChats returns the queues of some chats, with those of their threads, tasks and cards.
-func (s *Queue) ofChats(some ...chats.Chat) []*chatQueue {
+// queuesOf returns the queues of some chats, including those of their threads, tasks and cards.
+func (q *Queue) queuesOf(some ...chats.Chat) []*chatQueue {
 	var all []*chatQueue
-	for at, l := range s.byChat {
+	for at, l := range q.byChat {
 		for _, chat := range some {
 			if at.WithoutThread() == chat {
 				all = append(all, l)
@@ -64,35 +64,35 @@ func (s *Queue) ofChats(some ...chats.Chat) []*chatQueue {
 	return all
 }
 
-// tellEnded wakes callers that wait for a job to end.
-func (s *Queue) tellEnded() {
-	close(s.ended)
-	s.ended = make(chan struct{})
+// notifyEnded wakes the callers that wait for a job to end. The queue is locked.
+func (q *Queue) notifyEnded() {
+	close(q.ended)
+	q.ended = make(chan struct{})
 }
 
-// blocks reports whether a command has to wait for the move of its chat; then it runs in the new one.
-func (s *Queue) blocks(l *chatQueue) bool {
-	if !l.moving || s.cfg.Workers.Placement(l.commands.waiting[0]).Pinned {
+// mustAwaitMove reports whether a command has to wait for the move of its chat, and run in the new chat.
+func (q *Queue) mustAwaitMove(l *chatQueue) bool {
+	if !l.moving || q.cfg.Workers.Placement(l.commands.waiting[0]).Pinned {
 		return false
 	}
-	to, answering := s.moving[l.chat.WithoutThread()], false
-	for end, target := range s.moving {
+	to, answering := q.moving[l.chat.WithoutThread()], false
+	for end, target := range q.moving {
 		if target == to {
-			answering = answering || slices.ContainsFunc(s.ofChats(end), func(l *chatQueue) bool { return l.messages.running != nil })
+			answering = answering || slices.ContainsFunc(q.queuesOf(end), func(l *chatQueue) bool { return l.messages.running != nil })
 		}
 	}
 	return !answering
 }
 
-// AwaitIdle waits until nothing runs in some blocked chats but the move itself.
-func (s *Queue) AwaitIdle(ctx context.Context, some ...chats.Chat) error {
+// AwaitIdle waits until no job runs in some chats except the job that moves them.
+func (q *Queue) AwaitIdle(ctx context.Context, some ...chats.Chat) error {
 	for {
-		s.mu.Lock()
-		ended, busy := s.ended, false
-		for _, l := range s.ofChats(some...) {
-			busy = busy || l.messages.running != nil || l.commands.running != nil && !s.cfg.Workers.Placement(l.commands.running).Pinned
+		q.mu.Lock()
+		ended, busy := q.ended, false
+		for _, l := range q.queuesOf(some...) {
+			busy = busy || l.messages.running != nil || l.commands.running != nil && !q.cfg.Workers.Placement(l.commands.running).Pinned
 		}
-		s.mu.Unlock()
+		q.mu.Unlock()
 		if !busy {
 			return nil
 		}
@@ -104,13 +104,13 @@ func (s *Queue) AwaitIdle(ctx context.Context, some ...chats.Chat) error {
 	}
 }
 
-// MoveChat records that a chat has moved, and puts its waiting jobs into the queues of the new chat. A
-// job that waits for a decision looks for it there.
-func (s *Queue) MoveChat(from, to chats.Chat) {
+// MoveChat records that a chat has moved, and puts its waiting jobs into the queues of the new chat,
+// including a job that waits for a decision.
+func (q *Queue) MoveChat(from, to chats.Chat) {
 	var along []*Run
-	s.mu.Lock()
-	s.moved[from] = to
-	for _, l := range s.ofChats(from) {
+	q.mu.Lock()
+	q.moved[from] = to
+	for _, l := range q.queuesOf(from) {
 		along = append(append(along, l.commands.waiting...), l.messages.waiting...)
 		l.commands.waiting, l.messages.waiting = nil, nil
 		if l.held != nil {
@@ -118,39 +118,39 @@ func (s *Queue) MoveChat(from, to chats.Chat) {
 			along = append(along, l.held.job)
 			l.held = nil
 		}
-		s.wake(l)
+		q.wake(l)
 	}
 	for _, j := range along {
-		delete(s.open, j.Key())
+		delete(q.open, j.Key())
 	}
-	s.mu.Unlock()
+	q.mu.Unlock()
 	for _, j := range along {
-		s.Enqueue(j.Clone()) // others may still read it
+		q.Enqueue(j.Clone()) // other goroutines may still read the job
 	}
 }
 
 // relocate moves a job to the new chat.
-func (s *Queue) relocate(j *Run) {
-	home := s.home(j.Message.Chat)
-	if home == j.Message.Chat || s.cfg.Workers.Placement(j).Pinned {
+func (q *Queue) relocate(j *Run) {
+	home := q.currentChat(j.Message.Chat)
+	if home == j.Message.Chat || q.cfg.Workers.Placement(j).Pinned {
 		return
 	}
 	if j.From == "" {
 		j.From = j.Message.Chat.ID
 	}
-	// Its order in the queue was another, so whether a command has ended it is checked again.
+	// Found makes the worker check again whether a command has ended the job.
 	j.Message.Chat, j.Found = home, true
 }
 
-// Forward returns the chat to which a chat has moved, or is moving; otherwise the chat itself.
-func (s *Queue) Forward(chat chats.Chat) chats.Chat {
-	if !s.moves.Load() {
+// TargetChat returns the chat to which a chat has moved or is moving, otherwise the chat itself.
+func (q *Queue) TargetChat(chat chats.Chat) chats.Chat {
+	if !q.hasMoves.Load() {
 		return chat.WithoutThread()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	home := s.home(chat.WithoutThread())
-	if next, moving := s.moving[home]; moving {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	home := q.currentChat(chat.WithoutThread())
+	if next, moving := q.moving[home]; moving {
 		return next
 	}
 	return home

@@ -14,52 +14,52 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// Placement says where a job waits, and for what.
+// Placement says in which queue a job waits, and which jobs it waits for.
 type Placement struct {
-	// SubQueue names a queue beside that of the chat; empty for none. It begins with a slash, unlike
-	// any thread of a platform.
+	// SubQueue names a queue of its own beside that of the chat; empty for none. It begins with a slash,
+	// so that it differs from all threads.
 	SubQueue string
-	// Barrier: it waits for no message, and later messages wait for it.
+	// Barrier: the job waits for no message, and later messages wait for it.
 	Barrier bool
-	// NeedsSlot: the agent runs for it.
+	// NeedsSlot: the job needs one of the slots for turns, because the agent runs for it.
 	NeedsSlot bool
-	// Pinned: it stays in its chat when that moves.
+	// Pinned: the job stays in its chat when the chat moves.
 	Pinned bool
-	// Joinable: it can become part of the turn that runs before it.
+	// Joinable: the job can become part of the turn that runs before it.
 	Joinable bool
-	// Partial: more pieces of it may come, for which its turn waits. Bare: the same for a message that
-	// only forwards, until a text comes with it.
+	// Partial: more pieces of the message may come, and its turn waits for them. ForwardOnly: the
+	// message only forwards others, and its turn waits for a comment.
 	Partial, ForwardOnly bool
-	// Overtakes: it waits only a moment for earlier commands that yield, and then ends them.
+	// Overtakes: the command waits only briefly for earlier commands with Yields, and then ends them.
 	Overtakes, Yields bool
-	// FromUser: a user said it. It counts among that user's waiting messages in shared chats, and if a turn
-	// is running, it may be added to its question.
+	// FromUser: a user wrote the message. It counts among that user's waiting messages in shared chats,
+	// and may be added to the question of a running turn.
 	FromUser bool
-	// Unknown: a later version of the program wrote it, and only that can run it: until then, later
-	// jobs wait.
-	Unknown bool
+	// UnknownKind: only a later version of the program, which wrote the job, can run it. Later jobs wait
+	// for it.
+	UnknownKind bool
 }
 
-// Workers place and run jobs. Their answers about a job may change with it: they are asked each time.
+// Workers place and run jobs. The placement of a job may change with the job, so it is not cached.
 type Workers interface {
 	// Placement returns where a job waits.
 	Placement(j *Run) Placement
-	// Pieces returns how many of some messages make up the first one.
-	Pieces(some []*Run) int
-	// Accepts reports whether a waiting message can become part of a running job.
-	Accepts(running, waiting *Run) bool
-	// Decisions returns the cards that a job waits for, and the tools concerned.
-	Decisions(j *Run) (cards, tools []string)
+	// CountPieces returns how many of some messages are pieces of the first one.
+	CountPieces(some []*Run) int
+	// CanJoin reports whether a waiting message can become part of a running job.
+	CanJoin(running, waiting *Run) bool
+	// PendingDecisions returns the cards that a job waits for, and the tools concerned.
+	PendingDecisions(j *Run) (cards, tools []string)
 	// Work runs a job to its end, or leaves it open when work ends. ctx also ends when a command ends
 	// the job.
 	Work(work, ctx context.Context, j *Run)
-	// Suspended is called when a job begins to wait for a decision, with the next message behind it, if
+	// OnSuspended is called when a job begins to wait for a decision, with the next message behind it, if
 	// any. The decision may have come meanwhile: see [Queue.Resume].
-	Suspended(h *Suspended, next *Run)
-	// Waits is called when a queued job has to wait for its slot. It must not block or call the queue.
-	Waits(j *Run)
-	// Superseded is called with the waiting commands that were ended; see [Placement].
-	Superseded(some []*Run)
+	OnSuspended(h *Suspended, next *Run)
+	// OnWaiting is called when a queued job has to wait for its slot. It must not block or call the queue.
+	OnWaiting(j *Run)
+	// OnSuperseded is called with waiting commands that a later one has ended; see [Placement].
+	OnSuperseded(some []*Run)
 }
 
 // Config configures a [Queue].
@@ -81,25 +81,25 @@ var ErrShutdown = errors.New("queue: shutting down")
 // command of a chat; [Queue.Close] waits for all.
 type Queue struct {
 	cfg Config
-	// work is the context of jobs: it outlives the call that queues them.
-	work context.Context //nolint:containedctx // Close ends it
-	end  context.CancelCauseFunc
-	// Running is waited for by Close. A running job may add to it.
+	// jobsContext is the context of jobs, which outlive the calls that queue them.
+	jobsContext context.Context //nolint:containedctx // Close ends it
+	cancelJobs  context.CancelCauseFunc
+	// Running counts the goroutines that Close waits for. A running job may add to it.
 	Running sync.WaitGroup
-	// moves says that a chat has moved or is moving.
-	moves atomic.Bool
+	// hasMoves says that a chat has moved or is moving.
+	hasMoves atomic.Bool
 
 	mu sync.Mutex // guards the rest and all chat queues; never held while waiting
 	// open maps the keys of queued and running jobs to the time of their acceptance.
-	open    map[string]time.Time
-	byChat  map[chats.Chat]*chatQueue
-	closing bool // no job begins any more
-	members members
-	free    int  // unused slots
-	line    line // empty while a slot is free
-	// moved maps the old ids of completed moves to the new ones, pending both ends of the others to the
-	// new one. ended is closed, and replaced, when a job ended for which a caller may wait: in a chat
-	// that is moving, or because it was cut short.
+	open      map[string]time.Time
+	byChat    map[chats.Chat]*chatQueue
+	closing   bool // no job begins any more
+	members   members
+	freeSlots int      // unused slots
+	slotLine  slotLine // empty while a slot is free
+	// moved maps the old chats of completed moves to the new ones; moving maps the old and the new chat
+	// of an unfinished move to the new one. ended is closed, and replaced, when a job ends that was
+	// cancelled, or whose chat is moving.
 	moved, moving map[chats.Chat]chats.Chat
 	ended         chan struct{}
 }
@@ -108,35 +108,35 @@ type Queue struct {
 func New(cfg Config) *Queue {
 	s := &Queue{
 		cfg: cfg, open: make(map[string]time.Time), byChat: make(map[chats.Chat]*chatQueue), members: make(members),
-		free:  cfg.MaxTurns,
-		moved: make(map[chats.Chat]chats.Chat), moving: make(map[chats.Chat]chats.Chat), ended: make(chan struct{}),
+		freeSlots: cfg.MaxTurns,
+		moved:     make(map[chats.Chat]chats.Chat), moving: make(map[chats.Chat]chats.Chat), ended: make(chan struct{}),
 	}
-	s.work, s.end = context.WithCancelCause(context.Background())
+	s.jobsContext, s.cancelJobs = context.WithCancelCause(context.Background())
 	return s
 }
 
 // Context returns the context of jobs.
-func (s *Queue) Context() context.Context { return s.work }
+func (q *Queue) Context() context.Context { return q.jobsContext }
 
-// WriteContext returns a context for one write that has to happen although its job, or all jobs, are
-// being ended. It lasts for [WriteTimeout].
-func (s *Queue) WriteContext() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(s.work), WriteTimeout)
+// WriteContext returns a context for one write that has to happen even if the jobs are cancelled. It
+// ends after [WriteTimeout].
+func (q *Queue) WriteContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(q.jobsContext), WriteTimeout)
 }
 
-// Close starts no more jobs. It waits drain for the running ones, then cancels them, and returns when
-// they have ended. It reports whether the time was enough.
-func (s *Queue) Close(drain time.Duration) bool {
-	s.mu.Lock()
-	s.closing = true
-	for _, l := range s.byChat {
+// Close stops starting jobs. It waits up to drain for the running jobs, then cancels them, and returns
+// when they have ended. It reports whether all ended in time.
+func (q *Queue) Close(drain time.Duration) bool {
+	q.mu.Lock()
+	q.closing = true
+	for _, l := range q.byChat {
 		if l.parked != nil {
-			l.messages.cancel(ErrShutdown) // no user answers soon enough
+			l.messages.cancel(ErrShutdown) // do not wait for the user's answer
 		}
 	}
-	s.mu.Unlock()
+	q.mu.Unlock()
 	done := make(chan struct{})
-	go func() { s.Running.Wait(); close(done) }()
+	go func() { q.Running.Wait(); close(done) }()
 	inTime := true
 	if drain > 0 {
 		timer := time.NewTimer(drain)
@@ -147,135 +147,135 @@ func (s *Queue) Close(drain time.Duration) bool {
 			inTime = false
 		}
 	}
-	s.end(ErrShutdown)
+	q.cancelJobs(ErrShutdown)
 	<-done
 	return inTime
 }
 
-// TryGo runs a function in a goroutine that Close waits for. If the queue is closing, it returns false,
-// and the caller runs it.
-func (s *Queue) TryGo(f func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closing {
-		s.Running.Go(func() { rescue.Go(s.cfg.Log, "work beside the jobs", f) })
+// TryGo calls f in a goroutine that Close waits for. If the queue is closing, it returns false without
+// calling f.
+func (q *Queue) TryGo(f func()) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closing {
+		q.Running.Go(func() { rescue.Go(q.cfg.Log, "background work", f) })
 	}
-	return !s.closing
+	return !q.closing
 }
 
-// ChatOf names the chat queue of a job: its chat, or a sub-queue of it.
-func (s *Queue) ChatOf(j *Run) chats.Chat {
+// ChatOf returns the chat whose queue holds a job, with the sub-queue in the Thread, if there is one.
+func (q *Queue) ChatOf(j *Run) chats.Chat {
 	chat := j.Message.Chat
-	chat.Thread += s.cfg.Workers.Placement(j).SubQueue
+	chat.Thread += q.cfg.Workers.Placement(j).SubQueue
 	return chat
 }
 
 // Has reports whether a job is queued or running.
-func (s *Queue) Has(key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, has := s.open[key]
+func (q *Queue) Has(key string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, has := q.open[key]
 	return has
 }
 
-// Change changes a running job under the lock under which workers are asked about it.
-func (s *Queue) Change(change func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// WithLock calls change, which may change a running job, with the queue locked.
+func (q *Queue) WithLock(change func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	change()
 }
 
 // IsAnswering reports whether the message of a job is being answered in a chat.
-func (s *Queue) IsAnswering(chat chats.Chat, key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.byChat[chat]
+func (q *Queue) IsAnswering(chat chats.Chat, key string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.byChat[chat]
 	return l != nil && l.messages.running != nil && l.messages.running.Key() == key
 }
 
 // Remove removes a closed job.
-func (s *Queue) Remove(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, key)
+func (q *Queue) Remove(key string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.open, key)
 }
 
-// Enqueue puts a job into the queue of its chat, which may have moved, once. It returns the job ahead
-// of it that waits for a decision; nil if there is none.
-func (s *Queue) Enqueue(j *Run) *Suspended {
+// Enqueue puts a job into the queue of its chat, unless it is queued already. If the chat has moved, the
+// job moves along. Enqueue returns the job ahead of it that waits for a decision; nil if there is none.
+func (q *Queue) Enqueue(j *Run) *Suspended {
 	key := j.Key()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, twice := s.open[key]; twice {
-		s.members.give(j)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, twice := q.open[key]; twice {
+		q.members.remove(j)
 		return nil
 	}
-	s.open[key] = j.Accepted
-	if len(s.moved) > 0 {
-		s.relocate(j)
+	q.open[key] = j.Accepted
+	if len(q.moved) > 0 {
+		q.relocate(j)
 	}
-	place, chat := s.cfg.Workers.Placement(j), j.Message.Chat
-	if place.FromUser && !j.Message.Direct && !j.waits {
-		s.members.take(j)
+	place, chat := q.cfg.Workers.Placement(j), j.Message.Chat
+	if place.FromUser && !j.Message.Direct && !j.isCounted {
+		q.members.add(j)
 	}
 	chat.Thread += place.SubQueue
-	l := s.byChat[chat]
+	l := q.byChat[chat]
 	if l == nil {
-		_, moving := s.moving[chats.Chat{Platform: chat.Platform, ID: chat.ID}]
+		_, moving := q.moving[chats.Chat{Platform: chat.Platform, ID: chat.ID}]
 		l = &chatQueue{chat: chat, moving: moving}
-		s.byChat[chat] = l
+		q.byChat[chat] = l
 	}
-	q := &l.messages
+	list := &l.messages
 	if place.Barrier {
-		q = &l.commands
+		list = &l.commands
 	}
-	if len(q.waiting) == 0 {
-		q.burst = j.Seq
+	if len(list.waiting) == 0 {
+		list.burstStart = j.Seq
 	}
-	at, _ := slices.BinarySearchFunc(q.waiting, j, Order)
-	q.waiting = slices.Insert(q.waiting, at, j)
+	at, _ := slices.BinarySearchFunc(list.waiting, j, Compare)
+	list.waiting = slices.Insert(list.waiting, at, j)
 	if (place.Partial || place.ForwardOnly) && !j.complete {
-		awaitPiece(s, l, j)
+		awaitPiece(q, l, j)
 	}
 	if place.Overtakes {
-		overtake(s, l, j)
+		overtake(q, l, j)
 	}
-	s.wake(l)
-	if place.NeedsSlot && slices.Contains(q.waiting, j) {
-		s.cfg.Workers.Waits(j)
+	q.wake(l)
+	if place.NeedsSlot && slices.Contains(list.waiting, j) {
+		q.cfg.Workers.OnWaiting(j)
 	}
-	if held := cmp.Or(l.held, l.parked); held != nil && !place.Barrier && Order(held.job, j) < 0 {
+	if held := cmp.Or(l.held, l.parked); held != nil && !place.Barrier && Compare(held.job, j) < 0 {
 		return held
 	}
 	return nil
 }
 
-// Occupancy is how many jobs wait; Burst identifies the backlog since the queue was last empty.
+// Occupancy is the number of waiting jobs. Burst identifies the period since none last waited.
 type Occupancy struct {
 	Waiting int
 	Burst   int64
 }
 
-// Reserve returns how many jobs wait in the job's queue, and how many of its sender wait in all shared
-// chats. It counts the job among these, unless there are bound of them already: other messages of that
-// sender may be on their way to other chats.
-func (s *Queue) Reserve(j *Run, bound int) (there, sender Occupancy) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	place, chat := s.cfg.Workers.Placement(j), j.Message.Chat
+// Reserve returns how many jobs wait in the job's queue, and how many jobs of its sender wait in shared
+// chats. It counts the job among the latter, unless there are at least bound of them, because other
+// messages from the sender may be accepted in other chats at the same time.
+func (q *Queue) Reserve(j *Run, bound int) (there, sender Occupancy) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	place, chat := q.cfg.Workers.Placement(j), j.Message.Chat
 	chat.Thread += place.SubQueue
-	if l := s.byChat[chat]; l != nil {
-		there = Occupancy{len(l.messages.waiting), l.messages.burst}
+	if l := q.byChat[chat]; l != nil {
+		there = Occupancy{len(l.messages.waiting), l.messages.burstStart}
 		if place.Barrier {
-			there = Occupancy{len(l.commands.waiting), l.commands.burst}
+			there = Occupancy{len(l.commands.waiting), l.commands.burstStart}
 		}
 	}
 	if place.FromUser && !j.Message.Direct {
-		if known := s.members[j.Message.By()]; known != nil {
+		if known := q.members[j.Message.SenderID()]; known != nil {
 			sender = *known
 		}
 		if sender.Waiting < bound {
-			s.members.take(j)
+			q.members.add(j)
 		}
 	}
 	return there, sender
@@ -284,52 +284,52 @@ func (s *Queue) Reserve(j *Run, bound int) (there, sender Occupancy) {
 // members counts waiting jobs in shared chats by sender.
 type members map[string]*Occupancy
 
-func (m members) take(j *Run) {
-	by := j.Message.By()
+func (m members) add(j *Run) {
+	by := j.Message.SenderID()
 	if m[by] == nil {
 		m[by] = &Occupancy{Burst: j.Accepted.UnixNano()}
 	}
 	m[by].Waiting++
-	j.waits = true
+	j.isCounted = true
 }
 
-func (m members) give(j *Run) {
-	if !j.waits {
+func (m members) remove(j *Run) {
+	if !j.isCounted {
 		return
 	}
-	j.waits = false
-	by := j.Message.By()
+	j.isCounted = false
+	by := j.Message.SenderID()
 	if m[by].Waiting--; m[by].Waiting == 0 {
 		delete(m, by)
 	}
 }
 
-// Release undoes the counting of Reserve or Enqueue.
-func (s *Queue) Release(j *Run) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.members.give(j)
+// Unreserve undoes the counting of Reserve or Enqueue.
+func (q *Queue) Unreserve(j *Run) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.members.remove(j)
 }
 
-// Load holds the numbers of open jobs.
-type Load struct {
-	// Open counts the jobs that are not closed, Waiting those of them that wait in queues.
+// Stats holds the numbers of open jobs.
+type Stats struct {
+	// Open counts the open jobs, Waiting the open jobs that wait in queues.
 	Open, Waiting int
 	// Oldest is when the oldest open job was accepted; zero if there is none.
 	Oldest time.Time
 }
 
-// Load counts the open jobs.
-func (s *Queue) Load() Load {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	load := Load{Open: len(s.open)}
-	for _, at := range s.open {
+// Stats counts the open jobs.
+func (q *Queue) Stats() Stats {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	load := Stats{Open: len(q.open)}
+	for _, at := range q.open {
 		if load.Oldest.IsZero() || at.Before(load.Oldest) {
 			load.Oldest = at
 		}
 	}
-	for _, l := range s.byChat {
+	for _, l := range q.byChat {
 		load.Waiting += len(l.messages.waiting) + len(l.commands.waiting)
 	}
 	return load

@@ -9,42 +9,42 @@ import (
 	"oneclaw/storage"
 )
 
-// Run is a job in the memory of the process that works on it. Only the Job is stored: a process that
-// takes the job over begins with an otherwise empty one.
+// Run is a job in the memory of the process that works on it. Only the Job is stored. A process that
+// takes the job over begins with zero values in the other fields.
 type Run struct {
 	Job
 	// Rev is the last known revision of the job's record.
 	Rev storage.Revision
-	// Since is when this process began to wait with it, for a slot or a decision; zero if an earlier
-	// process did.
-	Since time.Time
-	// Found says that a restart found the job: its turn may have begun.
+	// WaitingSince is when the job began to wait in this process, for a slot or a decision; zero if the
+	// wait began in an earlier process.
+	WaitingSince time.Time
+	// Found says that the job was read from the store, so its turn may have begun earlier.
 	Found bool
-	// Restarted says that a restart or a takeover found it, until that is counted.
+	// Restarted says that the job was taken over after a restart that is not counted yet.
 	Restarted bool
-	// HasSlot says that it counts among the running turns.
+	// HasSlot says that the job occupies one of the slots for turns.
 	HasSlot bool
-	// Suspended says that its last run ended with a wait for an approval.
+	// Suspended says that the job's last run ended because it waits for an approval.
 	Suspended bool
-	// Interrupted says that a /stop has ended a turn, dropped how many messages it removed from their
-	// queue.
+	// Interrupted says that this stop command has ended a turn. Dropped is the number of messages that
+	// it removed from their queue.
 	Interrupted bool
 	Dropped     int
-	// Pieces are the later messages that will become part of it before its turn.
+	// Pieces are the later messages that become part of the job's message before its turn begins.
 	Pieces []*Run
-	// PossiblyJoined says that it may have become part of another job although the write returned an
-	// error.
+	// PossiblyJoined says that the job may have become part of another one although the write returned
+	// an error.
 	PossiblyJoined bool
 
-	// State of the queue. waits: it counts among the waiting jobs of its sender. complete: no more
-	// pieces are awaited. endCause: why a command ended it while it waited for an approval.
-	waits, complete bool
-	endCause        error
+	// State of the queue. isCounted: the job counts among the waiting jobs of its sender. complete: no
+	// more pieces are awaited. endCause: why a command ended the job during its wait for an approval.
+	isCounted, complete bool
+	endCause            error
 }
 
-// Order compares jobs of a chat: a turn that has begun comes before all others, even those accepted
-// before it that were not known then.
-func Order(a, b *Run) int {
+// Compare compares jobs of a chat. A turn that has begun comes before all others, even before jobs that
+// were accepted earlier but were not known when it began.
+func Compare(a, b *Run) int {
 	if a.Unstarted != b.Unstarted {
 		if b.Unstarted {
 			return -1

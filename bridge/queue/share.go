@@ -7,15 +7,15 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// in returns the chats with a queue that passes selects. It calls passes without the lock, because
-// passes may call CurrentChat.
-func (s *Queue) in(passes func(chats.Chat) bool) []chats.Chat {
+// queuedChats returns the chats that have a queue and that passes selects. It calls passes without
+// holding the lock, because passes may call CurrentChat.
+func (q *Queue) queuedChats(passes func(chats.Chat) bool) []chats.Chat {
 	var all, some []chats.Chat
-	s.mu.Lock()
-	for chat := range s.byChat {
+	q.mu.Lock()
+	for chat := range q.byChat {
 		all = append(all, chat)
 	}
-	s.mu.Unlock()
+	q.mu.Unlock()
 	for _, chat := range all {
 		if passes(chat) {
 			some = append(some, chat)
@@ -25,26 +25,26 @@ func (s *Queue) in(passes func(chats.Chat) bool) []chats.Chat {
 }
 
 // AnyRunning reports whether a job runs in a selected chat.
-func (s *Queue) AnyRunning(passes func(chats.Chat) bool) bool {
-	some := s.in(passes)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (q *Queue) AnyRunning(passes func(chats.Chat) bool) bool {
+	some := q.queuedChats(passes)
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	for _, chat := range some {
-		if l := s.byChat[chat]; l != nil && (l.messages.running != nil || l.commands.running != nil) {
+		if l := q.byChat[chat]; l != nil && (l.messages.running != nil || l.commands.running != nil) {
 			return true
 		}
 	}
 	return false
 }
 
-// DropChats removes the waiting jobs of the selected chats, and ends the running ones with [ErrLost]:
-// another process has them now.
-func (s *Queue) DropChats(passes func(chats.Chat) bool) {
-	some := s.in(passes)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// DropChats removes the waiting jobs of the selected chats, and cancels the running ones with [ErrLost],
+// because another process has them now.
+func (q *Queue) DropChats(passes func(chats.Chat) bool) {
+	some := q.queuedChats(passes)
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	for _, chat := range some {
-		l := s.byChat[chat]
+		l := q.byChat[chat]
 		if l == nil {
 			continue
 		}
@@ -54,46 +54,46 @@ func (s *Queue) DropChats(passes func(chats.Chat) bool) {
 		}
 		l.commands.waiting, l.messages.waiting, l.held = nil, nil, nil
 		for _, j := range gone {
-			s.members.give(j)
-			delete(s.open, j.Key())
+			q.members.remove(j)
+			delete(q.open, j.Key())
 		}
-		for _, q := range []*queue{&l.commands, &l.messages} {
-			if q.running != nil {
-				q.cancel(ErrLost)
+		for _, list := range []*queue{&l.commands, &l.messages} {
+			if list.running != nil {
+				list.cancel(ErrLost)
 			}
 		}
-		s.wake(l)
+		q.wake(l)
 	}
 }
 
-// Evict is [Queue.DropChats] for one job, and returns when it does not run any more; an answered one
-// may still be about to be closed. Until resume is called nothing else begins in its chat: later jobs
-// must not overtake it when it is queued again.
-func (s *Queue) Evict(ctx context.Context, key string) (resume func(), err error) {
+// Evict is [Queue.DropChats] for one job. It returns when the job has stopped running, although its
+// receipt may still be written. Until resume is called, no other job begins in its chat, so that later
+// jobs do not overtake the job when it is queued again.
+func (q *Queue) Evict(ctx context.Context, key string) (resume func(), err error) {
 	var shut []*chatQueue
 	resume = func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		q.mu.Lock()
+		defer q.mu.Unlock()
 		for _, l := range shut {
 			l.evictions--
-			s.wake(l)
+			q.wake(l)
 		}
 	}
 	for {
-		s.mu.Lock()
-		ended, runs := s.ended, false
-		for _, l := range s.byChat {
-			has, running := l.cut(func(j *Run) bool { return j.Key() == key }, s.members)
+		q.mu.Lock()
+		ended, runs := q.ended, false
+		for _, l := range q.byChat {
+			has, running := l.evict(func(j *Run) bool { return j.Key() == key }, q.members)
 			if has && !slices.Contains(shut, l) {
 				shut = append(shut, l)
 				l.evictions++
 			}
 			if has && !running {
-				delete(s.open, key)
+				delete(q.open, key)
 			}
 			runs = runs || running
 		}
-		s.mu.Unlock()
+		q.mu.Unlock()
 		if !runs {
 			return resume, nil
 		}
@@ -106,34 +106,34 @@ func (s *Queue) Evict(ctx context.Context, key string) (resume func(), err error
 	}
 }
 
-// ReleaseUnknown removes the jobs of unknown kinds that a later version of the program has closed.
-func (s *Queue) ReleaseUnknown(closed func(*Run) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.byChat {
+// DropUnknown removes the jobs of unknown kinds for which closed returns true.
+func (q *Queue) DropUnknown(closed func(*Run) bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.byChat {
 		before := len(l.messages.waiting)
 		l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *Run) bool {
-			gone := s.cfg.Workers.Placement(j).Unknown && closed(j)
+			gone := q.cfg.Workers.Placement(j).UnknownKind && closed(j)
 			if gone {
-				delete(s.open, j.Key())
+				delete(q.open, j.Key())
 			}
 			return gone
 		})
 		if len(l.messages.waiting) < before {
-			s.wake(l)
+			q.wake(l)
 		}
 	}
 }
 
-// cut removes a job from a chat queue, or ends it if it runs.
-func (l *chatQueue) cut(its func(*Run) bool, members members) (has, runs bool) {
+// evict removes a job from a chat queue, or cancels the job if it runs.
+func (l *chatQueue) evict(its func(*Run) bool, members members) (has, runs bool) {
 	for _, q := range []*queue{&l.commands, &l.messages} {
 		if q.running != nil && its(q.running) {
 			q.cancel(ErrLost)
 			has, runs = true, true
 		}
 		if i := slices.IndexFunc(q.waiting, its); i >= 0 {
-			members.give(q.waiting[i])
+			members.remove(q.waiting[i])
 			q.waiting = slices.Delete(q.waiting, i, i+1)
 			has = true
 		}
@@ -146,11 +146,11 @@ func (l *chatQueue) cut(its func(*Run) bool, members members) (has, runs bool) {
 }
 
 // CurrentChat returns the chat to which a chat has moved, or the chat itself.
-func (s *Queue) CurrentChat(chat chats.Chat) chats.Chat {
-	if !s.moves.Load() {
+func (q *Queue) CurrentChat(chat chats.Chat) chats.Chat {
+	if !q.hasMoves.Load() {
 		return chat
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.home(chat)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.currentChat(chat)
 }

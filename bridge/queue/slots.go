@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// A turn needs a slot to run. The others wait in line, in the order in which their messages were
-// accepted, without a goroutine; a turn that waits for a decision or for its delivery needs no slot.
+// A turn needs a slot to run. Turns without a slot wait in line in the order in which their messages
+// were accepted, without a goroutine. A turn that waits for a decision, or for delivery, needs no slot.
 
-// slotRequest waits in line for a slot. grant is called once, with the queue locked, when a slot is
-// free; the job takes the slot then.
+// slotRequest is a request for a slot that waits in line. When a slot is free, grant is called once,
+// with the queue locked, and takes the slot.
 type slotRequest struct {
 	seq   int64
 	grant func()
 }
 
-// line holds the requests, ordered by seq.
-type line []*slotRequest
+// slotLine holds the waiting requests for slots, ordered by seq.
+type slotLine []*slotRequest
 
-func (l *line) add(seq int64, grant func()) *slotRequest {
+func (l *slotLine) add(seq int64, grant func()) *slotRequest {
 	p := &slotRequest{seq, grant}
 	at, _ := slices.BinarySearchFunc(*l, p, func(a, b *slotRequest) int { return cmp.Compare(a.seq, b.seq) })
 	*l = slices.Insert(*l, at, p)
@@ -27,40 +27,40 @@ func (l *line) add(seq int64, grant func()) *slotRequest {
 }
 
 // ReleaseSlot frees the slot of a job, if it has one.
-func (s *Queue) ReleaseSlot(j *Run) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (q *Queue) ReleaseSlot(j *Run) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if !j.HasSlot {
 		return
 	}
 	j.HasSlot = false
-	s.free++
-	for s.free > 0 && len(s.line) > 0 {
-		first := s.line[0]
-		s.line = slices.Delete(s.line, 0, 1)
+	q.freeSlots++
+	for q.freeSlots > 0 && len(q.slotLine) > 0 {
+		first := q.slotLine[0]
+		q.slotLine = slices.Delete(q.slotLine, 0, 1)
 		first.grant()
 	}
 }
 
-// AwaitSlot waits until a job with a goroutine has a slot, or ctx ends.
-func (s *Queue) AwaitSlot(ctx context.Context, j *Run) {
+// AwaitSlot waits until a running job gets a slot, or until ctx ends.
+func (q *Queue) AwaitSlot(ctx context.Context, j *Run) {
 	granted := make(chan struct{})
-	take := func() { s.free--; close(granted) }
-	s.mu.Lock()
+	take := func() { q.freeSlots--; close(granted) }
+	q.mu.Lock()
 	var p *slotRequest
-	if s.free > 0 {
+	if q.freeSlots > 0 {
 		take()
 	} else {
-		p = s.line.add(j.Seq, take)
+		p = q.slotLine.add(j.Seq, take)
 	}
-	s.mu.Unlock()
+	q.mu.Unlock()
 	select {
 	case <-granted:
 	case <-ctx.Done():
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if i := slices.Index(s.line, p); i >= 0 {
-			s.line = slices.Delete(s.line, i, i+1)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if i := slices.Index(q.slotLine, p); i >= 0 {
+			q.slotLine = slices.Delete(q.slotLine, i, i+1)
 			return
 		}
 	}

@@ -19,38 +19,38 @@ import (
 	"oneclaw/storage"
 )
 
-// takeWrites bounds how many jobs are claimed at the same time; the storage engine joins them into few
-// disk writes.
-const takeWrites = 128
+// claimWrites bounds the concurrent claims of jobs. The storage engine groups them into a few disk
+// writes.
+const claimWrites = 128
 
-// WriteTimeout bounds a write that must happen although its job was interrupted.
+// WriteTimeout bounds a write that must happen even if its job was interrupted.
 const WriteTimeout = 30 * time.Second
 
-// ErrLost says that another process has a job now, or that it is closed. The process that worked on it
-// stops without further writes, which are up to the other one.
+// ErrLost is returned for a job that another process has taken over or closed. The process that worked
+// on the job then stops without further writes.
 var ErrLost = errors.New("queue: another process has taken the job over")
 
-// Store stores jobs: open ones and receipts under different prefixes. Its writes succeed only while a
-// job has its holder's token, so that a process that was presumed dead changes nothing any more.
+// Store stores open jobs and receipts, under different prefixes. A write of a job succeeds only while
+// the job has the token of its process's lease, so that a process presumed dead changes nothing.
 type Store struct {
 	Store storage.Store
-	// LeaseToken returns the token of the lease under which this process works on the jobs of a chat;
-	// no other lease has the same. It is empty if another process owns the chat.
+	// LeaseToken returns the token of the lease under which this process works on the jobs of a chat.
+	// Each lease has its own. It is empty if another process owns the chat.
 	LeaseToken func(chat chats.Chat) string
 	// Fence returns the check that conflicts unless the lease with a token is in force. No job gets a
 	// token without it, so that a process that takes over a chat finds all jobs with an older one. Nil
 	// if no other process uses the store.
 	Fence func(token string) storage.Op
-	// Types provides the values to decode jobs into. Nil is for readers that need neither Args nor
-	// Work: receipts they derive lack these.
-	Types Types
+	// NewData returns the values to decode jobs into. Nil is for readers that need neither Args nor
+	// Work; receipts that they derive from open jobs lack these.
+	NewData DataFactory
 	// Base is the base of job numbers.
 	Base *atomic.Int64
 }
 
-// Add writes a new job, or an unclaimed one that this process has claimed: see [Job.Unclaimed]. It
-// returns false, and writes nothing, if the event is known or a process has claimed it. If another
-// process has taken over the chat, the job is unclaimed when it returns.
+// Add writes a new job, or an unclaimed job that this process claims; see [Job.Unclaimed]. It returns
+// false, and writes nothing, if the event is stored already or another process has claimed it. If
+// another process has taken over the chat, Add stores the job as unclaimed.
 func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
 	op, err := j.Record()
 	if err != nil {
@@ -58,17 +58,17 @@ func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
 	}
 	ops := []storage.Op{op, storage.Check(receipts.Prefix+j.Key(), storage.Absent)}
 	if s.Fence != nil {
-		ops = s.fenced(j, ops...)
+		ops = s.withFence(j, ops...)
 	}
 	rev, err := s.Store.Write(ctx, ops...)
 	if errors.Is(err, storage.ErrConflict) {
-		over, err := s.over(ctx, j)
+		over, err := s.leaseEnded(ctx, j)
 		if !over || err != nil {
 			return false, err
 		}
 		j.LeaseToken, j.Kind, j.Unclaimed = "", "", true
 		if j.Rev != storage.Absent {
-			return false, nil // it was unclaimed, and still is
+			return false, nil // the job was unclaimed, and still is
 		}
 		return s.Add(ctx, j)
 	}
@@ -81,7 +81,7 @@ func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
 	return true, nil
 }
 
-// Discard deletes an unclaimed job that is not needed; one that was never written needs nothing.
+// Discard deletes an unclaimed job. For a job that was never written, it does nothing.
 func (s Store) Discard(ctx context.Context, j *Run) error {
 	if j.Rev == storage.Absent {
 		return nil
@@ -94,14 +94,14 @@ func (s Store) Save(ctx context.Context, j *Run) error {
 	return s.WriteFenced(ctx, j, func() error { return s.Put(ctx, j) })
 }
 
-// SaveAlways is Save for a write that must happen although ctx may have ended.
+// SaveAlways is Save for a write that must happen even if ctx has ended.
 func (s Store) SaveAlways(ctx context.Context, j *Run) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WriteTimeout)
 	defer cancel()
 	return s.Save(ctx, j)
 }
 
-// Put writes a job over its revision.
+// Put writes a job if its record still has the revision j.Rev.
 func (s Store) Put(ctx context.Context, j *Run) error {
 	op, err := j.Record()
 	if err != nil {
@@ -115,9 +115,9 @@ func (s Store) Put(ctx context.Context, j *Run) error {
 	return nil
 }
 
-// WriteFenced makes a write that depends on the revision of a job. After a conflict because an earlier
-// write succeeded although it returned an error, it writes again; if the job belongs to another process
-// or is gone, the error is [ErrLost].
+// WriteFenced calls write, which depends on the revision of a job. If it conflicts because an earlier
+// write succeeded although that returned an error, WriteFenced calls it again. If the job belongs to
+// another process or is gone, it returns [ErrLost].
 func (s Store) WriteFenced(ctx context.Context, j *Run, write func() error) error {
 	for {
 		was := j.Rev
@@ -125,7 +125,7 @@ func (s Store) WriteFenced(ctx context.Context, j *Run, write func() error) erro
 		if !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
-		if lost := s.Check(ctx, j); lost != nil {
+		if lost := s.Refresh(ctx, j); lost != nil {
 			return lost
 		}
 		if j.Rev == was {
@@ -134,9 +134,9 @@ func (s Store) WriteFenced(ctx context.Context, j *Run, write func() error) erro
 	}
 }
 
-// Check returns nil if a job belongs to this process, and then updates its revision and what another
-// goroutine has written to it.
-func (s Store) Check(ctx context.Context, j *Run) error {
+// Refresh updates the revision of a job, and the fields that other goroutines store. It returns
+// [ErrLost] if the job no longer belongs to this process.
+func (s Store) Refresh(ctx context.Context, j *Run) error {
 	known, err := s.Load(ctx, j.Key())
 	switch {
 	case err != nil:
@@ -151,8 +151,8 @@ func (s Store) Check(ctx context.Context, j *Run) error {
 	return nil
 }
 
-// Claim moves a job from another lease to this one. It returns false if the job is gone, is this one's
-// already, or another process owns the chat now.
+// Claim moves a job from another lease to this process's lease of the chat. It returns false if the job
+// is gone or has that lease already, or if another process now owns the chat.
 func (s Store) Claim(ctx context.Context, j *Run) (bool, error) {
 	for {
 		holder := s.LeaseToken(j.Message.Chat)
@@ -162,11 +162,11 @@ func (s Store) Claim(ctx context.Context, j *Run) (bool, error) {
 		j.LeaseToken = holder
 		err := s.writeClaimed(ctx, j)
 		if !errors.Is(err, storage.ErrConflict) {
-			// If the disk is full, the first write that succeeds claims it.
+			// After another error, such as a full disk, the first write that succeeds claims the job.
 			s.AssignSeq(j)
 			return true, context.Cause(ctx)
 		}
-		// The other process is not dead, or another one owns the chat.
+		// Another process has written the job, or owns the chat now.
 		known, err := s.Load(ctx, j.Key())
 		if known == nil || err != nil || known.LeaseToken == j.LeaseToken || known.Rev == j.Rev {
 			return false, err
@@ -175,8 +175,8 @@ func (s Store) Claim(ctx context.Context, j *Run) (bool, error) {
 	}
 }
 
-// Touch rewrites the record of a job unchanged, to find out whether the store accepts writes of the
-// job. The error is [ErrLost] if another process has it, or it is closed.
+// Touch rewrites the record of a job unchanged, to find out whether the store accepts writes of this
+// job. It returns [ErrLost] if another process has taken over or closed the job.
 func (s Store) Touch(ctx context.Context, j *Run) error {
 	known, err := s.Store.Get(ctx, OpenPrefix+j.Key())
 	if errors.Is(err, storage.ErrNotFound) {
@@ -185,7 +185,7 @@ func (s Store) Touch(ctx context.Context, j *Run) error {
 	if err != nil {
 		return fmt.Errorf("read job %s: %w", j.Key(), err)
 	}
-	if its, err := s.Read(known); err == nil && its.LeaseToken != j.LeaseToken && its.Rev != j.Rev {
+	if its, err := s.DecodeJob(known); err == nil && its.LeaseToken != j.LeaseToken && its.Rev != j.Rev {
 		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
 	}
 	rev, err := s.Store.Put(ctx, known.Key, known.Value, known.Revision)
@@ -201,11 +201,11 @@ func (s Store) Touch(ctx context.Context, j *Run) error {
 	return nil
 }
 
-// Close replaces a job by its receipt. If the store supports it, it does so together with the next
-// write before due; nil means at once.
+// Close replaces a job by its receipt. If the store supports it, the write is deferred until the next
+// write, at most until due is closed. If due is nil, it is not deferred.
 func (s Store) Close(ctx context.Context, j *Run, due <-chan struct{}) error {
 	err := s.WriteFenced(ctx, j, func() error {
-		ops, err := j.Receipt().Ops(storage.Absent) // in its present state
+		ops, err := j.Receipt().Ops(storage.Absent) // for the current state
 		if err != nil {
 			return err
 		}
@@ -216,7 +216,7 @@ func (s Store) Close(ctx context.Context, j *Run, due <-chan struct{}) error {
 		}
 		return err
 	})
-	if errors.Is(err, ErrLost) && s.closed(ctx, j) {
+	if errors.Is(err, ErrLost) && s.closedByLease(ctx, j) {
 		return nil
 	}
 	if err != nil {
@@ -225,13 +225,13 @@ func (s Store) Close(ctx context.Context, j *Run, due <-chan struct{}) error {
 	return nil
 }
 
-// closed reports whether this lease has closed a job with a write that returned an error.
-func (s Store) closed(ctx context.Context, j *Run) bool {
-	known, err := s.receipt(ctx, j.Key())
+// closedByLease reports whether a write that returned an error has closed a job under its lease.
+func (s Store) closedByLease(ctx context.Context, j *Run) bool {
+	known, err := s.loadReceipt(ctx, j.Key())
 	return err == nil && known != nil && known.LeaseToken == j.LeaseToken
 }
 
-// WriteReceipt writes the receipt of a message that is not answered, over the revision rev.
+// WriteReceipt writes the receipt of a message that is not answered, if the receipt's revision is rev.
 func (s Store) WriteReceipt(ctx context.Context, j *Run, rev storage.Revision) error {
 	ops, err := j.Receipt().Ops(rev)
 	if err == nil {
@@ -246,8 +246,8 @@ func (s Store) WriteReceipt(ctx context.Context, j *Run, rev storage.Revision) e
 	return nil
 }
 
-// Closed reports whether there is a receipt under a key, intact or damaged.
-func (s Store) Closed(ctx context.Context, key string) (bool, error) {
+// HasReceipt reports whether there is a receipt under a key, intact or damaged.
+func (s Store) HasReceipt(ctx context.Context, key string) (bool, error) {
 	_, err := s.Store.Get(ctx, receipts.Prefix+key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
@@ -258,9 +258,9 @@ func (s Store) Closed(ctx context.Context, key string) (bool, error) {
 	return true, nil
 }
 
-// Open returns the open jobs in the selected chats, in their order, and the errors of records that do
-// not decode. under is a prefix of the keys; empty for all.
-func (s Store) Open(ctx context.Context, under string, passes func(chats.Chat) bool) (open []*Run, broken []error, err error) {
+// ListOpen returns the open jobs in the selected chats, in order, and the errors of records that do not
+// decode. Only keys with the prefix under are read.
+func (s Store) ListOpen(ctx context.Context, under string, passes func(chats.Chat) bool) (open []*Run, broken []error, err error) {
 	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: OpenPrefix + under}) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("list open jobs: %w", err)
@@ -269,18 +269,18 @@ func (s Store) Open(ctx context.Context, under string, passes func(chats.Chat) b
 		if ok && !passes(m.Chat) {
 			continue
 		}
-		if j, err := s.Read(entry); err != nil {
+		if j, err := s.DecodeJob(entry); err != nil {
 			broken = append(broken, err)
 		} else {
 			open = append(open, j)
 		}
 	}
-	slices.SortFunc(open, Order)
+	slices.SortFunc(open, Compare)
 	return open, broken, nil
 }
 
-// ClaimAll moves jobs from other leases to this one, and returns those that it got, in their order. In
-// each chat it begins with the last: a process that still works on the first then finds no next one.
+// ClaimAll moves jobs from other leases to this process's, and returns those that it claimed, in order.
+// In each chat it begins with the last, so that a process that still works on the first finds no next.
 func (s Store) ClaimAll(ctx context.Context, some []*Run) (taken []*Run, err error) {
 	byChat := make(map[chats.Chat][]*Run)
 	for _, j := range some {
@@ -288,7 +288,7 @@ func (s Store) ClaimAll(ctx context.Context, some []*Run) (taken []*Run, err err
 	}
 	var mu sync.Mutex
 	var group errgroup.Group
-	group.SetLimit(takeWrites)
+	group.SetLimit(claimWrites)
 	for _, line := range byChat {
 		group.Go(func() error {
 			return rescue.Do(func() error {
@@ -306,7 +306,7 @@ func (s Store) ClaimAll(ctx context.Context, some []*Run) (taken []*Run, err err
 		})
 	}
 	err = group.Wait()
-	slices.SortFunc(taken, Order)
+	slices.SortFunc(taken, Compare)
 	return taken, err
 }
 
@@ -319,11 +319,11 @@ func (s Store) Load(ctx context.Context, key string) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the job %s: %w", key, err)
 	}
-	return s.Read(entry)
+	return s.DecodeJob(entry)
 }
 
-// Find returns the receipt of a closed job, or that of an open job in its present state; nil if there
-// is none.
+// Find returns the receipt of a closed job, or one derived from the current state of an open job; nil if
+// there is no such job.
 func (s Store) Find(ctx context.Context, key string) (*receipts.Receipt, error) {
 	j, err := s.Load(ctx, key)
 	if err != nil {
@@ -332,10 +332,10 @@ func (s Store) Find(ctx context.Context, key string) (*receipts.Receipt, error) 
 	if j != nil {
 		return j.Receipt(), nil
 	}
-	return s.receipt(ctx, key)
+	return s.loadReceipt(ctx, key)
 }
 
-func (s Store) receipt(ctx context.Context, key string) (*receipts.Receipt, error) {
+func (s Store) loadReceipt(ctx context.Context, key string) (*receipts.Receipt, error) {
 	entry, err := s.Store.Get(ctx, receipts.Prefix+key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
@@ -343,11 +343,11 @@ func (s Store) receipt(ctx context.Context, key string) (*receipts.Receipt, erro
 	if err != nil {
 		return nil, fmt.Errorf("read the receipt of %s: %w", key, err)
 	}
-	return s.ReadReceipt(entry)
+	return s.DecodeReceipt(entry)
 }
 
-// ReadReceipt decodes a receipt. A message that was never a job has the number of the receipt's write.
-func (s Store) ReadReceipt(entry storage.Entry) (*receipts.Receipt, error) {
+// DecodeReceipt decodes a receipt. A receipt without a job's number gets the number of its own write.
+func (s Store) DecodeReceipt(entry storage.Entry) (*receipts.Receipt, error) {
 	r := new(receipts.Receipt)
 	if err := Decode(entry, r); err != nil {
 		return nil, err
@@ -358,11 +358,11 @@ func (s Store) ReadReceipt(entry storage.Entry) (*receipts.Receipt, error) {
 	return r, nil
 }
 
-// Read decodes the record of an open job.
-func (s Store) Read(entry storage.Entry) (*Run, error) {
+// DecodeJob decodes the record of an open job.
+func (s Store) DecodeJob(entry storage.Entry) (*Run, error) {
 	j := &Run{Rev: entry.Revision, Found: true}
-	if s.Types != nil {
-		j.Args, j.Work = s.Types(chats.Kind(entry.Key[strings.LastIndexByte(entry.Key, '/')+1:]))
+	if s.NewData != nil {
+		j.Args, j.Work = s.NewData(chats.Kind(entry.Key[strings.LastIndexByte(entry.Key, '/')+1:]))
 	}
 	if err := Decode(entry, &j.Job); err != nil {
 		return nil, err
@@ -371,16 +371,16 @@ func (s Store) Read(entry storage.Entry) (*Run, error) {
 	return j, nil
 }
 
-// OpenBy yields the open jobs of a user, platform:id, under a prefix of their keys. It skips damaged
-// ones.
-func (s Store) OpenBy(ctx context.Context, under, by string) iter.Seq2[*Run, error] {
+// ListOpenBy yields the open jobs of a user (platform:id) whose keys have the prefix under. It skips
+// damaged records.
+func (s Store) ListOpenBy(ctx context.Context, under, by string) iter.Seq2[*Run, error] {
 	return func(yield func(*Run, error) bool) {
 		for entry, err := range s.Store.List(ctx, storage.Range{Prefix: OpenPrefix + under}) {
 			if err != nil {
 				yield(nil, fmt.Errorf("list open jobs: %w", err))
 				return
 			}
-			if j, err := s.Read(entry); err == nil && j.Message.User != "" && j.Message.By() == by && !yield(j, nil) {
+			if j, err := s.DecodeJob(entry); err == nil && j.Message.User != "" && j.Message.SenderID() == by && !yield(j, nil) {
 				return
 			}
 		}

@@ -10,157 +10,157 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// wake starts the jobs that may run now, and drops an idle chat queue. It is called, with the queue
-// locked, whenever something has changed in one.
-func (s *Queue) wake(l *chatQueue) {
-	for _, q := range []*queue{&l.commands, &l.messages} {
-		if l.evictions > 0 || s.closing || !s.takes(l, q) {
+// wake starts the jobs of a chat queue that may run now, and removes the chat queue if it is idle. It is
+// called, with the queue locked, after each change of a chat queue.
+func (q *Queue) wake(l *chatQueue) {
+	for _, list := range []*queue{&l.commands, &l.messages} {
+		if l.evictions > 0 || q.closing || !q.tryStart(l, list) {
 			continue
 		}
-		j := q.waiting[0]
-		q.waiting = slices.Delete(q.waiting, 0, 1)
-		if j.waits {
-			s.members.give(j)
+		j := list.waiting[0]
+		list.waiting = slices.Delete(list.waiting, 0, 1)
+		if j.isCounted {
+			q.members.remove(j)
 		}
-		collect(s, q, j)
-		ctx, cancel := context.WithCancelCause(s.work)
+		collectPieces(q, list, j)
+		ctx, cancel := context.WithCancelCause(q.jobsContext)
 		if j.endCause != nil {
 			cancel(j.endCause)
 		}
-		q.running, q.cancel, q.joined, q.begun, q.backlog = j, cancel, len(j.Joined), s.cfg.Now(), 0
-		if n := len(q.waiting); n > 0 {
-			q.backlog = q.waiting[n-1].Seq
+		list.running, list.cancel, list.joinedCount, list.startedAt, list.backlogEnd = j, cancel, len(j.Joined), q.cfg.Now(), 0
+		if n := len(list.waiting); n > 0 {
+			list.backlogEnd = list.waiting[n-1].Seq
 		}
-		s.Running.Add(1)
-		go s.run(ctx, l, q)
+		q.Running.Add(1)
+		go q.run(ctx, l, list)
 	}
-	l.notifyListener(s)
+	l.notifyListener(q)
 	busy := l.commands.running != nil || l.messages.running != nil || l.held != nil
 	if !busy && len(l.commands.waiting)+len(l.messages.waiting) == 0 && l.request == nil && l.evictions == 0 {
-		delete(s.byChat, l.chat)
+		delete(q.byChat, l.chat)
 	}
 }
 
-// takes reports whether the first job of a queue may run now. If it needs a slot, it then has one, or
-// waits in line.
-func (s *Queue) takes(l *chatQueue, q *queue) bool {
-	if q.running != nil || len(q.waiting) == 0 {
+// tryStart reports whether the first job of a queue may run now. If the job needs a slot, tryStart takes
+// one, or requests one and returns false.
+func (q *Queue) tryStart(l *chatQueue, list *queue) bool {
+	if list.running != nil || len(list.waiting) == 0 {
 		return false
 	}
-	if q == &l.commands {
-		return !s.blocks(l)
+	if list == &l.commands {
+		return !q.mustAwaitMove(l)
 	}
-	j := q.waiting[0]
-	place := s.cfg.Workers.Placement(j)
-	if place.Unknown || l.moving || l.held != nil || l.commanded(j) || !isComplete(s, q.waiting) {
+	j := list.waiting[0]
+	place := q.cfg.Workers.Placement(j)
+	if place.UnknownKind || l.moving || l.held != nil || l.waitsForCommand(j) || !isComplete(q, list.waiting) {
 		return false
 	}
-	if j.HasSlot = place.NeedsSlot && s.free > 0; j.HasSlot {
-		s.free--
+	if j.HasSlot = place.NeedsSlot && q.freeSlots > 0; j.HasSlot {
+		q.freeSlots--
 	} else if place.NeedsSlot {
-		standInLine(s, l, j)
+		requestSlot(q, l, j)
 	}
 	return j.HasSlot == place.NeedsSlot
 }
 
-func standInLine(s *Queue, l *chatQueue, j *Run) {
+func requestSlot(q *Queue, l *chatQueue, j *Run) {
 	if l.request == nil {
-		l.request = s.line.add(j.Seq, func() { l.request = nil; s.wake(l) })
+		l.request = q.slotLine.add(j.Seq, func() { l.request = nil; q.wake(l) })
 	}
 }
 
 // run runs a job and then wakes its chat queue.
-func (s *Queue) run(ctx context.Context, l *chatQueue, q *queue) {
-	defer s.Running.Done()
-	j := q.running
-	rescue.Go(s.cfg.Log, "a job", func() { s.cfg.Workers.Work(s.work, ctx, j) })
+func (q *Queue) run(ctx context.Context, l *chatQueue, list *queue) {
+	defer q.Running.Done()
+	j := list.running
+	rescue.Go(q.cfg.Log, "a job", func() { q.cfg.Workers.Work(q.jobsContext, ctx, j) })
 	if j.HasSlot {
-		s.ReleaseSlot(j)
+		q.ReleaseSlot(j)
 	}
 	if j.Suspended {
-		rescue.Go(s.cfg.Log, "a job that waits for a decision", func() { s.hold(ctx, l, j) })
+		rescue.Go(q.cfg.Log, "a job that waits for a decision", func() { q.suspend(ctx, l, j) })
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if l.moving || ctx.Err() != nil {
-		s.tellEnded()
+		q.notifyEnded()
 	}
-	q.cancel(nil)
-	q.running, q.cancel, q.added = nil, nil, nil
-	if q == &l.messages {
+	list.cancel(nil)
+	list.running, list.cancel, list.onAdded = nil, nil, nil
+	if list == &l.messages {
 		l.parked = nil
 	}
-	s.wake(l)
+	q.wake(l)
 }
 
-// hold suspends the chat queue for a job that ran and now waits, without a goroutine. A command that
-// ends it may have come meanwhile.
-func (s *Queue) hold(ran context.Context, l *chatQueue, j *Run) {
-	h := newHeld(s, l, j)
+// suspend blocks a chat queue while a job that ran waits for a decision, without a goroutine. If a
+// command has ended the job meanwhile, the job is queued again at once.
+func (q *Queue) suspend(ran context.Context, l *chatQueue, j *Run) {
+	h := newSuspended(q, l, j)
 	var next *Run
-	s.mu.Lock()
+	q.mu.Lock()
 	l.held = h
 	cause := context.Cause(ran)
 	if cause != nil {
-		l.unhold(func(*Run) bool { return true }, cause)
+		l.releaseHeld(func(*Run) bool { return true }, cause)
 	} else if len(l.messages.waiting) > 0 {
 		next = l.messages.waiting[0]
 	}
-	s.mu.Unlock()
+	q.mu.Unlock()
 	if cause == nil {
-		s.cfg.Workers.Suspended(h, next)
+		q.cfg.Workers.OnSuspended(h, next)
 	}
 }
 
-// Resume continues a job that waits for a decision, if it still does. chat names its queue; it may have
-// moved.
-func (s *Queue) Resume(chat chats.Chat, key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l := s.byChat[s.home(chat)]; l != nil && l.unhold(func(j *Run) bool { return j.Key() == key }, nil) {
-		s.wake(l)
+// Resume continues a job if it waits for a decision. chat names the queue of the job, and may have moved
+// since.
+func (q *Queue) Resume(chat chats.Chat, key string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l := q.byChat[q.currentChat(chat)]; l != nil && l.releaseHeld(func(j *Run) bool { return j.Key() == key }, nil) {
+		q.wake(l)
 	}
 }
 
 // ResumeCard continues the job that waits for the decision of a card, if there is one, and returns the
 // chat that it blocked.
-func (s *Queue) ResumeCard(token string) (chats.Chat, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.byChat {
+func (q *Queue) ResumeCard(token string) (chats.Chat, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.byChat {
 		if l.held == nil || !slices.Contains(l.held.Cards, token) {
 			continue
 		}
 		chat := l.held.Chat
-		l.unhold(func(*Run) bool { return true }, nil)
-		s.wake(l)
+		l.releaseHeld(func(*Run) bool { return true }, nil)
+		q.wake(l)
 		return chat, true
 	}
 	return chats.Chat{}, false
 }
 
-// InterruptUser ends the turns of a user, platform:id, including suspended ones.
-func (s *Queue) InterruptUser(user string, cause error) {
-	theirs := func(j *Run) bool { return j.Message.By() == user }
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.byChat {
+// InterruptUser cancels the turns of a user (platform:id), including suspended ones.
+func (q *Queue) InterruptUser(user string, cause error) {
+	theirs := func(j *Run) bool { return j.Message.SenderID() == user }
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.byChat {
 		if r := l.messages.running; r != nil && theirs(r) {
 			l.messages.cancel(cause)
 		}
-		if l.unhold(theirs, cause) {
-			s.wake(l)
+		if l.releaseHeld(theirs, cause) {
+			q.wake(l)
 		}
 	}
 }
 
-// InterruptJob ends the turn of one message, running or suspended, and nothing else. It returns false
-// if there is none.
-func (s *Queue) InterruptJob(chat chats.Chat, key string, cause error) bool {
+// InterruptJob cancels the turn of one message, running or suspended, and no other job. It returns false
+// if the message has no turn.
+func (q *Queue) InterruptJob(chat chats.Chat, key string, cause error) bool {
 	its := func(j *Run) bool { return j.Key() == key }
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.byChat[chat]
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.byChat[chat]
 	if l == nil {
 		return false
 	}
@@ -172,18 +172,18 @@ func (s *Queue) InterruptJob(chat chats.Chat, key string, cause error) bool {
 		l.messages.waiting[i].endCause = cause
 		return true
 	}
-	ended := l.unhold(its, cause)
-	s.wake(l)
+	ended := l.releaseHeld(its, cause)
+	q.wake(l)
 	return ended
 }
 
-// ErrSuperseded ends a command that a later /stop or /clear has waited for.
-var ErrSuperseded = errors.New("queue: a later command has waited for it")
+// ErrSuperseded is the cause with which a command is cancelled that delays a later /stop or /clear.
+var ErrSuperseded = errors.New("queue: superseded by a later command")
 
-// yieldWait is how long a command waits for earlier ones that yield.
+// yieldWait is how long a command with Overtakes waits for earlier commands with Yields.
 const yieldWait = time.Second
 
-// overtake ends the commands of a chat queue that delay j for more than a moment. The queue is locked.
+// overtake cancels the commands with Yields that delay j for more than yieldWait. The queue is locked.
 func overtake(s *Queue, l *chatQueue, j *Run) {
 	time.AfterFunc(yieldWait, func() {
 		s.mu.Lock()
@@ -198,7 +198,7 @@ func overtake(s *Queue, l *chatQueue, j *Run) {
 			if !older(o) {
 				return false
 			}
-			s.members.give(o)
+			s.members.remove(o)
 			gone = append(gone, o)
 			return true
 		})
@@ -207,19 +207,19 @@ func overtake(s *Queue, l *chatQueue, j *Run) {
 			q.cancel(ErrSuperseded)
 		}
 		if len(gone) > 0 {
-			s.Running.Go(func() { rescue.Go(s.cfg.Log, "commands that were ended", func() { s.cfg.Workers.Superseded(gone) }) })
+			s.Running.Go(func() { rescue.Go(s.cfg.Log, "commands that were ended", func() { s.cfg.Workers.OnSuperseded(gone) }) })
 		}
 		s.wake(l)
 	})
 }
 
-// Interrupt ends the running or suspended turn of a chat, if it was accepted before the given number,
-// and removes earlier waiting messages from the queue.
-func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running bool, waiting []*Run) {
-	older := func(j *Run) bool { return j.Seq < before && !s.cfg.Workers.Placement(j).Unknown }
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.byChat[chat]
+// Interrupt cancels the running or suspended turn of a chat, if its number is lower than before, and
+// removes waiting messages with lower numbers from the queue. running reports whether there was a turn.
+func (q *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running bool, waiting []*Run) {
+	older := func(j *Run) bool { return j.Seq < before && !q.cfg.Workers.Placement(j).UnknownKind }
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.byChat[chat]
 	if l == nil {
 		return false, nil
 	}
@@ -232,15 +232,15 @@ func (s *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running b
 		case !older(j):
 			return false
 		case !j.Unstarted:
-			// Its approval was decided, and it has not resumed yet.
+			// The approval of the job was decided, and the job has not resumed yet.
 			j.endCause, running = cause, true
 			return false
 		}
-		s.members.give(j)
+		q.members.remove(j)
 		waiting = append(waiting, j)
 		return true
 	})
-	running = l.unhold(older, cause) || running
-	s.wake(l)
+	running = l.releaseHeld(older, cause) || running
+	q.wake(l)
 	return running, waiting
 }

@@ -12,12 +12,12 @@ import (
 	"oneclaw/storage"
 )
 
-// By yields the receipts of a user's messages; by is platform:id. It reads those of the whole platform,
-// and skips damaged ones.
-func By(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Receipt, error] {
+// ByUser yields the receipts of messages from a user (platform:id). It reads all receipts of the
+// platform, and skips damaged ones.
+func ByUser(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Receipt, error] {
 	platform, _, _ := strings.Cut(by, ":")
 	return func(yield func(*Receipt, error) bool) {
-		for r := range of(ctx, kv, Prefix+platform+":", by) {
+		for r := range listByUser(ctx, kv, Prefix+platform+":", by) {
 			if !yield(r.Receipt, r.err) {
 				return
 			}
@@ -25,37 +25,37 @@ func By(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Receipt, error
 	}
 }
 
-// found is a receipt, or the error of reading one.
-type found struct {
+// readResult is a receipt, or the error from reading one.
+type readResult struct {
 	*Receipt
 	rev storage.Revision
 	err error
 }
 
-func of(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq[found] {
-	return func(yield func(found) bool) {
+func listByUser(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq[readResult] {
+	return func(yield func(readResult) bool) {
 		for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
 			if err != nil {
-				yield(found{err: fmt.Errorf("list receipts: %w", err)})
+				yield(readResult{err: fmt.Errorf("list receipts: %w", err)})
 				return
 			}
 			r := new(Receipt)
-			if json.Unmarshal(entry.Value, r) != nil || r.Message.User == "" || r.Message.By() != by {
+			if json.Unmarshal(entry.Value, r) != nil || r.Message.User == "" || r.Message.SenderID() != by {
 				continue
 			}
-			if !yield(found{Receipt: r, rev: entry.Revision}) {
+			if !yield(readResult{Receipt: r, rev: entry.Revision}) {
 				return
 			}
 		}
 	}
 }
 
-// Erase erases what a user, platform:id, has said in a chat, and the answers, from its receipts.
+// Erase erases the messages of a user (platform:id), and their answers, from the receipts of a chat.
 func Erase(ctx context.Context, store storage.Store, by string, chat chats.Chat) error {
 	return eraseAll(ctx, store, Prefix+chat.WithoutThread().String()+"/", by)
 }
 
-// EraseEverywhere does the same in all chats.
+// EraseEverywhere is [Erase] for all chats of the user's platform.
 func EraseEverywhere(ctx context.Context, store storage.Store, by string) error {
 	platform, _, _ := strings.Cut(by, ":")
 	return eraseAll(ctx, store, Prefix+platform+":", by)
@@ -64,12 +64,12 @@ func EraseEverywhere(ctx context.Context, store storage.Store, by string) error 
 func eraseAll(ctx context.Context, store storage.Store, prefix, by string) error {
 	for changed := true; changed; {
 		changed = false
-		for r := range of(ctx, store, prefix, by) {
+		for r := range listByUser(ctx, store, prefix, by) {
 			err := r.err
 			if err == nil {
-				err = erase(ctx, store, r.Receipt, r.rev)
+				err = eraseReceipt(ctx, store, r.Receipt, r.rev)
 			}
-			if errors.Is(err, storage.ErrConflict) { // read again by the caller
+			if errors.Is(err, storage.ErrConflict) { // the receipt is read again
 				changed, err = true, nil
 			}
 			if err != nil {
@@ -80,13 +80,13 @@ func eraseAll(ctx context.Context, store storage.Store, prefix, by string) error
 	return nil
 }
 
-func erase(ctx context.Context, store storage.Store, r *Receipt, rev storage.Revision) error {
-	ops, err := r.Bare().Ops(rev)
+func eraseReceipt(ctx context.Context, store storage.Store, r *Receipt, rev storage.Revision) error {
+	ops, err := r.WithoutContent().Ops(rev)
 	if err != nil {
 		return err
 	}
 	if _, err := store.Write(ctx, ops...); err != nil {
-		return fmt.Errorf("erase what the receipt of %s says: %w", r.Key(), err)
+		return fmt.Errorf("erase the content of receipt %s: %w", r.Key(), err)
 	}
 	return nil
 }

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Feedback is a user's rating of an answer. A user has at most two: a platform may show both thumbs,
-// and the last one counts.
+// Feedback is a user's rating of an answer. A user has at most one good and one bad rating of an answer,
+// because platforms may allow both. The latest one counts.
 type Feedback struct {
 	// By is the user, as platform:id.
 	By   string `json:"by"`
 	Good bool   `json:"good,omitempty"`
-	// Given is false after a withdrawal, which is kept because events may overtake each other.
+	// Given is false if the rating was withdrawn. It is kept, because events may arrive out of order.
 	Given bool      `json:"given,omitempty"`
 	At    time.Time `json:"at"`
 }
@@ -19,9 +19,9 @@ type Feedback struct {
 // maxFeedback bounds the ratings of one answer.
 const maxFeedback = 200
 
-// Note records a rating unless it is older than the known one. It reports whether the receipt has to be
-// written, and whether the rating changed.
-func (t *Turn) Note(o Feedback) (write, changed bool) {
+// AddFeedback records a rating unless a newer one is recorded. write reports whether the receipt has to
+// be written, changed whether the rating changed.
+func (t *Turn) AddFeedback(o Feedback) (write, changed bool) {
 	i := slices.IndexFunc(t.Feedback, func(known Feedback) bool { return known.By == o.By && known.Good == o.Good })
 	switch {
 	case i < 0 && len(t.Feedback) >= maxFeedback, i >= 0 && o.At.Before(t.Feedback[i].At), i >= 0 && o == t.Feedback[i]:
@@ -32,12 +32,12 @@ func (t *Turn) Note(o Feedback) (write, changed bool) {
 		changed = o.Given != t.Feedback[i].Given
 		t.Feedback = slices.Delete(slices.Clone(t.Feedback), i, i+1)
 	}
-	t.Feedback = append(t.Feedback, o) // of two at the same time the later event counts
+	t.Feedback = append(t.Feedback, o) // of two ratings with the same time, the later event counts
 	return true, changed
 }
 
-// FeedbackCounts returns how many users rated an answer good, and bad.
-func FeedbackCounts(all []Feedback) (good, bad int) {
+// CountFeedback returns how many users rated an answer good, and how many rated it bad.
+func CountFeedback(all []Feedback) (good, bad int) {
 	counts := make(map[string]Feedback)
 	for _, o := range all {
 		if o.Given && !o.At.Before(counts[o.By].At) {

@@ -14,51 +14,51 @@ import (
 	"oneclaw/storage"
 )
 
-// finishedPrefix begins the keys of an index: messages and tasks by the time at which they were closed,
-// the newest first. (The keys of receipts sort by chat.)
-const finishedPrefix = "finished/"
+// indexPrefix begins the keys of an index of messages and tasks by the time at which they were closed,
+// the newest first. The keys of receipts sort by chat.
+const indexPrefix = "finished/"
 
-// Entry is a receipt's entry in the index: enough for lists and sums.
+// Entry is a receipt's entry in the index. It has the fields that lists and statistics need.
 type Entry struct {
-	// Key is the key of the job, At when it was closed.
+	// Key is the key of the job, At the time when the job was closed.
 	Key string    `json:"-"`
 	At  time.Time `json:"-"`
 
 	State State `json:"s"`
 	// User is the platform's id of the sender.
 	User string `json:"u,omitempty"`
-	// Took is how long it was open, in milliseconds; Asked says that it waited for a user.
-	Took  int64 `json:"t,omitempty"`
-	Asked bool  `json:"a,omitempty"`
-	// Notice says that no model was needed for the answer.
-	Notice bool `json:"c,omitempty"`
-	// Incident is the receipt's.
+	// TookMillis is how long the job was open. AskedUser says that it waited for a user.
+	TookMillis int64 `json:"t,omitempty"`
+	AskedUser  bool  `json:"a,omitempty"`
+	// IsNotice says that the answer needed no model.
+	IsNotice bool `json:"c,omitempty"`
+	// Incident is that of the receipt.
 	Incident string `json:"i,omitempty"`
 }
 
-// Says reports whether a message was said by its sender, directly or as a task.
-func Says(m chats.Message) bool { return m.Kind == chats.KindText || m.Kind == KindTask }
+// IsUserMessage reports whether a message was written by its user, directly or as a task.
+func IsUserMessage(m chats.Message) bool { return m.Kind == chats.KindText || m.Kind == KindTask }
 
-// entry returns the index entry of a receipt; false if it has none.
-func (r *Receipt) entry() (f Entry, listed bool) {
-	listed = Says(r.Message) && r.State != Joined && !r.Closed.IsZero()
+// indexEntry returns the index entry of a receipt; false if the receipt is not listed in the index.
+func (r *Receipt) indexEntry() (f Entry, listed bool) {
+	listed = IsUserMessage(r.Message) && r.State != Joined && !r.Closed.IsZero()
 	return Entry{
 		Key: r.Key(), At: r.Closed, State: r.State, User: r.Message.User,
-		Took: max(r.Closed.Sub(r.Accepted).Milliseconds(), 0), Asked: len(r.Turn.Approvals) > 0, Notice: r.Answer.Notice != "", Incident: r.Incident,
+		TookMillis: max(r.Closed.Sub(r.Accepted).Milliseconds(), 0), AskedUser: len(r.Turn.Approvals) > 0, IsNotice: r.Answer.Notice != "", Incident: r.Incident,
 	}, listed
 }
 
-// finishedBefore returns the index key after which entries are older than t.
-func finishedBefore(t time.Time) string {
-	return fmt.Sprintf("%s%019d/", finishedPrefix, math.MaxInt64-t.UnixNano())
+// indexKeyAt returns the index key for a time: entries after the key were closed before t.
+func indexKeyAt(t time.Time) string {
+	return fmt.Sprintf("%s%019d/", indexPrefix, math.MaxInt64-t.UnixNano())
 }
 
-// IndexKey returns the entry's key in the index, from which [List] can continue.
-func (f Entry) IndexKey() string { return finishedBefore(f.At) + f.Key }
+// IndexKey returns the entry's key in the index, from which [ListEntries] can continue.
+func (f Entry) IndexKey() string { return indexKeyAt(f.At) + f.Key }
 
-// list returns the operation that adds a receipt to the index; none if it is not listed.
-func (r *Receipt) list() ([]storage.Op, error) {
-	f, listed := r.entry()
+// indexOps returns the operation that adds a receipt to the index; none if the receipt is not listed.
+func (r *Receipt) indexOps() ([]storage.Op, error) {
+	f, listed := r.indexEntry()
 	if !listed || len(f.IndexKey()) > storage.MaxKey {
 		return nil, nil
 	}
@@ -70,25 +70,25 @@ func (r *Receipt) list() ([]storage.Op, error) {
 	return []storage.Op{storage.Put(f.IndexKey(), data, storage.Any)}, nil
 }
 
-// List yields the index, the newest first, after a key of it; empty for all. An entry's receipt may be
-// gone, or have another time.
-func List(ctx context.Context, kv storage.KV, after string) iter.Seq2[Entry, error] {
+// ListEntries yields the index entries after an index key, the newest first; all if the key is empty.
+// The receipt of an entry may be gone, or may have been closed at another time.
+func ListEntries(ctx context.Context, kv storage.KV, after string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		for entry, err := range kv.List(ctx, storage.Range{Prefix: finishedPrefix, After: after}) {
+		for entry, err := range kv.List(ctx, storage.Range{Prefix: indexPrefix, After: after}) {
 			if err != nil {
-				yield(Entry{}, fmt.Errorf("list what is finished: %w", err))
+				yield(Entry{}, fmt.Errorf("list the index of receipts: %w", err))
 				return
 			}
-			if f, ok := readEntry(entry); ok && !yield(f, nil) {
+			if f, ok := decodeEntry(entry); ok && !yield(f, nil) {
 				return
 			}
 		}
 	}
 }
 
-// Of returns the receipts of index entries, by key; without those that are damaged, or have another
-// time.
-func Of(ctx context.Context, kv storage.KV, of []Entry) (map[string]*Receipt, error) {
+// LoadReceipts returns the receipts of index entries, by key. It leaves out receipts that are damaged or
+// were closed at another time.
+func LoadReceipts(ctx context.Context, kv storage.KV, of []Entry) (map[string]*Receipt, error) {
 	keys := make([]string, len(of))
 	for i, f := range of {
 		keys[i] = Prefix + f.Key
@@ -107,8 +107,8 @@ func Of(ctx context.Context, kv storage.KV, of []Entry) (map[string]*Receipt, er
 	return all, nil
 }
 
-func readEntry(entry storage.Entry) (f Entry, ok bool) {
-	at, key, _ := strings.Cut(strings.TrimPrefix(entry.Key, finishedPrefix), "/")
+func decodeEntry(entry storage.Entry) (f Entry, ok bool) {
+	at, key, _ := strings.Cut(strings.TrimPrefix(entry.Key, indexPrefix), "/")
 	n, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || json.Unmarshal(entry.Value, &f) != nil {
 		return f, false
@@ -117,11 +117,11 @@ func readEntry(entry storage.Entry) (f Entry, ok bool) {
 	return f, true
 }
 
-// forgetFinished deletes index entries that are older than receipts are kept, or too far in the future
-// because of a wrong clock.
-func forgetFinished(ctx context.Context, store storage.Store, now time.Time) error {
-	ahead, old := finishedBefore(now.Add(Age)), remover{store: store}
-	for entry, err := range store.List(ctx, storage.Range{Prefix: finishedPrefix}) {
+// pruneIndex deletes index entries that are older than [Age], or too far in the future because of a
+// wrong clock.
+func pruneIndex(ctx context.Context, store storage.Store, now time.Time) error {
+	ahead, old := indexKeyAt(now.Add(Age)), remover{store: store}
+	for entry, err := range store.List(ctx, storage.Range{Prefix: indexPrefix}) {
 		if err == nil && entry.Key >= ahead {
 			break
 		}
@@ -129,15 +129,15 @@ func forgetFinished(ctx context.Context, store storage.Store, now time.Time) err
 			err = old.add(ctx, entry)
 		}
 		if err != nil {
-			return fmt.Errorf("tidy what is finished: %w", err)
+			return fmt.Errorf("prune the index of receipts: %w", err)
 		}
 	}
-	for entry, err := range Throttled(ctx, store.List(ctx, storage.Range{Prefix: finishedPrefix, After: finishedBefore(now.Add(-Age))})) {
+	for entry, err := range Throttle(ctx, store.List(ctx, storage.Range{Prefix: indexPrefix, After: indexKeyAt(now.Add(-Age))})) {
 		if err == nil {
 			err = old.add(ctx, entry)
 		}
 		if err != nil {
-			return fmt.Errorf("tidy what is finished: %w", err)
+			return fmt.Errorf("prune the index of receipts: %w", err)
 		}
 	}
 	return old.flush(ctx)

@@ -13,12 +13,12 @@ import (
 	"oneclaw/storage"
 )
 
-// Prune deletes receipts that were closed longer ago than [Age], and passes those that do not decode to
-// damaged. A receipt from the future was written with a wrong clock: its age counts from now on. The
-// remaining ones are summed up.
+// Prune deletes the receipts that were closed more than [Age] ago, and calls damaged with those that do
+// not decode. If a receipt was closed in the future, due to a wrong clock, its age counts from now on.
+// The tallies are computed from the others. Prune returns the number of deleted receipts.
 func Prune(ctx context.Context, store storage.Store, now time.Time, damaged func(entry storage.Entry, err error) error) (int, error) {
-	removed, all, old := 0, make(sums), remover{store: store}
-	for entry, err := range Throttled(ctx, store.List(ctx, storage.Range{Prefix: Prefix})) {
+	removed, all, old := 0, make(hourlyTallies), remover{store: store}
+	for entry, err := range Throttle(ctx, store.List(ctx, storage.Range{Prefix: Prefix})) {
 		if err != nil {
 			return removed, fmt.Errorf("list receipts: %w", err)
 		}
@@ -53,24 +53,24 @@ func Prune(ctx context.Context, store storage.Store, now time.Time, damaged func
 	if err := old.flush(ctx); err != nil {
 		return removed, err
 	}
-	return removed, errors.Join(all.keep(ctx, store, now), forgetFinished(ctx, store, now))
+	return removed, errors.Join(all.store(ctx, store, now), pruneIndex(ctx, store, now))
 }
 
 const (
-	// stretch is how many entries [Throttled] yields between rests, rest how long it rests. A receipt
-	// takes about 13 µs, so that is at most an eighth of one processor's time.
-	stretch = 256
-	rest    = 25 * time.Millisecond
+	// restEvery is the number of items that [Throttle] yields between two rests, restTime the duration
+	// of a rest. A receipt takes about 13 µs, so the scan uses at most an eighth of one processor.
+	restEvery = 256
+	restTime  = 25 * time.Millisecond
 )
 
-// Throttled yields what all yields, with regular rests, so that a scan of everything leaves the
-// processors to the chats.
-func Throttled[T any](ctx context.Context, all iter.Seq2[T, error]) iter.Seq2[T, error] {
+// Throttle yields the items of all, with regular rests, so that a scan of all records does not slow the
+// chats down.
+func Throttle[T any](ctx context.Context, all iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		n := 0
 		for item, err := range all {
-			if n++; n%stretch == 0 && err == nil {
-				err = retry.Wait(ctx, rest)
+			if n++; n%restEvery == 0 && err == nil {
+				err = retry.Wait(ctx, restTime)
 			}
 			if !yield(item, err) || err != nil {
 				return
@@ -79,11 +79,11 @@ func Throttled[T any](ctx context.Context, all iter.Seq2[T, error]) iter.Seq2[T,
 	}
 }
 
-// removeAtOnce is how many entries one write deletes.
+// removeAtOnce is the number of entries that one write deletes.
 const removeAtOnce = 100
 
-// remover deletes entries unless they have changed, many in one write: single writes would each wait
-// for the disk, and make the chats wait.
+// remover deletes entries unless they have changed. It deletes many in one write, because each write
+// waits for the disk and delays the chats.
 type remover struct {
 	store storage.Store
 	ops   []storage.Op
@@ -108,7 +108,7 @@ func (r *remover) flush(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("remove what is too old: %w", err)
+		return fmt.Errorf("remove old entries: %w", err)
 	}
 	r.ops = r.ops[:0]
 	return nil

@@ -1,5 +1,5 @@
-// Package receipts keeps the results of closed jobs. A [Receipt] stops duplicates for [Age], and is
-// read by /why, the administrators' pages, traces, exports and /forget, which know neither jobs nor
+// Package receipts keeps the results of closed jobs. A [Receipt] stops duplicates for [Age]. It is also
+// read by /why, the administrators' pages, traces, exports and /forget, which do not depend on jobs or
 // workers.
 package receipts
 
@@ -16,14 +16,14 @@ import (
 	"oneclaw/storage"
 )
 
-// Age is how long receipts are kept (a week): a message that a platform delivers again later would be
-// answered again.
+// Age is how long receipts are kept (a week). A message that a platform delivers again after that time
+// would be answered again.
 const Age = 7 * 24 * time.Hour
 
 // Prefix begins the keys of receipts in the store.
 const Prefix = "job/done/"
 
-// KindTask is the kind of tasks, which no platform delivers: a schedule or a webhook starts them.
+// KindTask is the kind of tasks, which a schedule or a webhook starts.
 const KindTask chats.Kind = "task"
 
 // State is the state of a job.
@@ -31,99 +31,99 @@ type State string
 
 // The states of a job. All but the first two are final and occur in receipts.
 const (
-	// Open: it waits, runs, or is being delivered.
+	// Open: the job waits or runs, or its answer is being delivered.
 	Open State = "open"
-	// Waiting: its turn waits for the approval of a call, and the messages of its chat wait behind it.
+	// Waiting: the job's turn waits for approval of a call, and the messages of its chat wait behind it.
 	Waiting State = "waiting"
 	// Done: the answer was delivered.
 	Done State = "done"
-	// Cleared: a /clear came before it was answered.
+	// Cleared: a /clear came before the message was answered.
 	Cleared State = "cleared"
-	// Stopped: a /stop came before it was answered.
+	// Stopped: a /stop came before the message was answered.
 	Stopped State = "stopped"
-	// Failed: a part of the answer was refused by the platform.
+	// Failed: the platform refused a part of the answer, or the job was given up.
 	Failed State = "failed"
-	// Revoked: its user may not talk to the bot any more.
+	// Revoked: the access of the user was revoked before the message was answered.
 	Revoked State = "barred"
-	// Refused: too many messages were waiting when it came.
+	// Refused: too many messages were waiting when the message came.
 	Refused State = "refused"
-	// Joined: it is part of another job and answered with it; see [Receipt.JoinedTo].
+	// Joined: the message became part of another job; see [Receipt.JoinedTo].
 	Joined State = "joined"
 )
 
 // Receipt is the record of a closed job.
 type Receipt struct {
 	Message chats.Message `json:"message"`
-	// Kind names the worker of its job, if that is not the one for the kind of its message.
+	// Kind is the kind of the job, if it differs from the kind of its message.
 	Kind chats.Kind `json:"as,omitempty"`
-	// From is the id of the chat that the message was sent in, if that has moved.
+	// From is the id of the chat in which the message was sent, if the chat has moved since.
 	From  string `json:"from,omitempty"`
 	Seq   int64  `json:"seq,omitempty"`
 	State State  `json:"state"`
-	// LeaseToken names the lease under which it was closed.
+	// LeaseToken is the token of the lease under which the job was closed.
 	LeaseToken string `json:"holder,omitempty"`
 	// Incident is the id under which the reason for a missing answer is logged.
 	Incident string `json:"incident,omitempty"`
-	// Joined are the keys of the messages that became part of this one, JoinedTo is the key of the job
-	// that this one is part of, PieceCount how many pieces it was joined from, OwnLength the length of
-	// the first piece's text, in bytes.
+	// Joined are the keys of the messages that became part of this one. JoinedTo is the key of the job
+	// of which this one became a part. PieceCount is the number of pieces that were joined, OwnLength
+	// the length of the first piece's text, in bytes.
 	Joined     []string `json:"joined,omitempty"`
 	JoinedTo   string   `json:"with,omitempty"`
 	PieceCount int      `json:"whole,omitempty"`
 	OwnLength  int      `json:"own_length,omitempty"`
-	// Resumes counts the restarts after which it was taken up again.
+	// Resumes counts the restarts after which the job was continued.
 	Resumes  int       `json:"resumes,omitempty"`
 	Accepted time.Time `json:"accepted"`
 	Closed   time.Time `json:"closed,omitzero"`
 
-	// Preview is the id of the message that showed the answer while it was made.
+	// Preview is the id of the message that showed the answer while it was generated.
 	Preview string `json:"preview,omitempty"`
-	// Task describes the task, if no platform delivered it.
+	// Task describes the task, if the job is one.
 	Task *Task `json:"task,omitempty"`
-	// Turn is the record of its turn.
+	// Turn is the record of the job's turn.
 	Turn Turn `json:"turn,omitzero"`
-	// Answer is what was sent.
+	// Answer is the record of the job's answer.
 	Answer Answer `json:"answer,omitzero"`
 }
 
-// Task describes a job that no platform delivered.
+// Task describes a job that a schedule or a webhook started.
 type Task struct {
 	// Title is shown above the answer.
 	Title string `json:"title,omitempty"`
 	Trigger
-	// Silent says that it ended without an answer.
+	// Silent says that the task ended without an answer.
 	Silent bool `json:"silent,omitempty"`
 }
 
 // Trigger is the origin of a task.
 type Trigger struct {
 	// Hook is the name of the webhook that submitted the task, with data from outside. It is empty if a
-	// schedule or a user began it.
+	// schedule or a user started the task.
 	Hook string `json:"hook,omitempty"`
-	// Note describes the trigger for users: when the task runs, which delivery it was.
+	// Note describes the trigger for users, such as when the task runs or which delivery started it.
 	Note string `json:"note,omitempty"`
-	// Quiet lets the task end without an answer, by [Silence].
+	// Quiet allows the task to end without an answer, by answering [Silence].
 	Quiet bool `json:"quiet,omitempty"`
 }
 
 // Report sets the receipt's Task.
 func (t *Task) Report(r *Receipt) { r.Task = t }
 
-// Silence is the whole answer of a task that has nothing to report. Then nothing is sent.
+// Silence is the answer of a task that has nothing to report. It is not sent.
 const Silence = "NO_REPLY"
 
-// Ends reports whether an answer says that there is nothing to report. Without a task it never does.
-func (t *Task) Ends(answer string) bool {
+// IsSilence reports whether an answer of the task is [Silence]. It returns false for a nil task.
+func (t *Task) IsSilence(answer string) bool {
 	return t != nil && t.Quiet && strings.TrimSpace(answer) == Silence
 }
 
 // Turn is the record of a turn.
 type Turn struct {
-	// Generation is the session that answered; 0 for none.
+	// Generation is the number of the chat's conversation in which the turn ran; 0 for none.
 	Generation int `json:"generation,omitempty"`
-	// Approvals are the calls that needed a user.
+	// Approvals are the calls that needed a user's decision or answer.
 	Approvals []Approval `json:"approvals,omitempty"`
-	// Transcripts are the texts of recordings in the message.
+	// Transcripts are the transcripts of recordings in the message.
 	Transcripts []Transcript `json:"heard,omitempty"`
 	// Refused says that a budget did not allow an answer.
 	Refused bool `json:"refused,omitempty"`
@@ -140,13 +140,13 @@ func (t Turn) IsZero() bool {
 
 // Answer is the record of an answer.
 type Answer struct {
-	// Notice is an answer that needed no model.
+	// Notice is the text of an answer that needed no model.
 	Notice string `json:"notice,omitempty"`
-	// Replies is the token of the card whose question the message answered, Card that of the card that
-	// the parts show.
-	Replies string `json:"replies,omitempty"`
-	Card    string `json:"card,omitempty"`
-	// Parts is the answer as it was sent.
+	// RepliesTo is the token of the card whose question the message answered. CardToken is the token of
+	// the card that the parts show.
+	RepliesTo string `json:"replies,omitempty"`
+	CardToken string `json:"card,omitempty"`
+	// Parts are the parts of the answer, as they were sent.
 	Parts []Part `json:"parts,omitempty"`
 	// DeadLetter is the incident under which the rest of the answer became a dead letter.
 	DeadLetter string `json:"aside,omitempty"`
@@ -154,7 +154,7 @@ type Answer struct {
 
 // IsZero reports whether nothing is recorded.
 func (a Answer) IsZero() bool {
-	return a.Notice == "" && a.Replies == "" && a.Card == "" && a.Parts == nil && a.DeadLetter == ""
+	return a.Notice == "" && a.RepliesTo == "" && a.CardToken == "" && a.Parts == nil && a.DeadLetter == ""
 }
 
 // PartState is the state of a part of an answer.
@@ -162,15 +162,15 @@ type PartState string
 
 // The states of a part.
 const (
-	// PartPending: not sent, or sent and certainly not arrived.
+	// PartPending: the part was not sent, or certainly did not arrive.
 	PartPending PartState = "pending"
-	// PartSending: the request was made, or is about to be. Found after a crash it means unknown.
+	// PartSending: the request was or is about to be made. After a crash, this means unknown.
 	PartSending PartState = "sending"
-	// PartSent: the platform has confirmed it.
+	// PartSent: the platform has confirmed the part.
 	PartSent PartState = "sent"
-	// PartUnknown: the request was complete, but its response was lost.
+	// PartUnknown: the response to the request was lost.
 	PartUnknown PartState = "unknown"
-	// PartFailed: the platform refuses it.
+	// PartFailed: the platform has refused the part.
 	PartFailed PartState = "failed"
 )
 
@@ -180,42 +180,42 @@ type Part struct {
 	State PartState `json:"state"`
 	// ID is the platform's id of the sent message.
 	ID string `json:"id,omitempty"`
-	// Error is why the last attempt failed.
+	// Error is the error of the last failed attempt.
 	Error string `json:"error,omitempty"`
-	// Edit is the id of the message that the part replaces: an edit can be repeated. If that message is
-	// gone, the part is sent; a part that is Last, which removes the buttons, is dropped.
-	Edit string `json:"edit,omitempty"`
-	Last bool   `json:"last,omitempty"`
+	// ReplacesID is the id of the message that the part replaces. If that message is gone, the part is
+	// sent as a new message. A part with RemovesButtons only removes buttons, and is dropped then.
+	ReplacesID     string `json:"edit,omitempty"`
+	RemovesButtons bool   `json:"last,omitempty"`
 }
 
-// Approval is the record of a call that needed a user: to approve it, or to answer its tool's question.
+// Approval is the record of a call that needed a user's approval, or an answer to its tool's question.
 type Approval struct {
-	// Call identifies the call in its conversation: the position of the reply that made it, and its id
-	// there.
+	// Call identifies the call in its conversation by the position of the reply that made the call, and
+	// the call's id.
 	Call string `json:"call"`
 	Tool string `json:"tool"`
-	// Hash is the hash of the call as the model made it, Shown that of the arguments on the card, which
-	// the tool gets. A call with others asks again.
-	Hash  string `json:"hash"`
-	Shown string `json:"shown,omitempty"`
+	// Hash is the hash of the call as the model made it. ShownHash is the hash of the arguments on the
+	// card, which the tool gets. A call with other arguments needs another approval.
+	Hash      string `json:"hash"`
+	ShownHash string `json:"shown,omitempty"`
 	// Question says that the tool of a running call asked a question. Then Hash is the hash of the
 	// question.
 	Question bool `json:"question,omitempty"`
-	// Card is the token of the card that asks.
-	Card string `json:"card"`
-	// Decision is set once a decision counts.
+	// CardToken is the token of the card that asks the user.
+	CardToken string `json:"card"`
+	// Decision is nil until the turn has got the decision.
 	Decision *Decision `json:"decision,omitempty"`
 }
 
 // Decision is the answer to a request for approval.
 type Decision struct {
-	// Choice is "allow", "deny" or "expired", or "void" for a card that ended without; of a question "accept", "decline", "cancel" or "over".
+	// Choice is allow, deny, expired, or void (undecided); for questions accept, decline, cancel, over.
 	Choice string `json:"choice"`
-	// By is the user who decided, as platform:id, Name the platform's name of them.
+	// By is the user who decided, as platform:id, and Name their name on the platform.
 	By   string    `json:"by,omitempty"`
 	Name string    `json:"name,omitempty"`
 	At   time.Time `json:"at"`
-	// Where is where they decided, as in an audit entry; empty for the chat of the question.
+	// Where is the place of the decision, as in an audit entry; empty for the chat of the card.
 	Where string `json:"where,omitempty"`
 }
 
@@ -228,26 +228,26 @@ const (
 	ChoiceOver = "over"
 )
 
-// Transcript is the text of a recording in a message, which is transcribed once.
+// Transcript is the transcript of a recording in a message, which is transcribed only once.
 type Transcript struct {
-	// Ref is the attachment's.
+	// Ref is the Ref of the attachment.
 	Ref string `json:"ref"`
-	// Text is the text; if it is empty, Why says why, in words for the user.
-	Text string `json:"text,omitempty"`
-	Why  string `json:"why,omitempty"`
+	// Text is the transcript. If it is empty, FailureReason says why, in words for the user.
+	Text          string `json:"text,omitempty"`
+	FailureReason string `json:"why,omitempty"`
 }
 
-// Key identifies the event behind a job: chat without thread, message id, kind. So the two events that
-// Slack sends for one mention have the same key, in whichever thread. from is the id of the chat that
-// the message was sent in, if it has moved since.
+// Key returns the key of a job, made of the chat without thread, the message id and the kind. So the two
+// events that Slack sends for one mention have the same key, even if their threads differ. from is the
+// id of the chat in which the message was sent, if the chat has moved since.
 func Key(m chats.Message, from string) string {
 	return m.Chat.Platform + ":" + cmp.Or(from, m.Chat.ID) + "/" + m.ID + "/" + string(m.Kind)
 }
 
-// Key returns the key of its job.
+// Key returns the key of the receipt's job.
 func (r *Receipt) Key() string { return Key(r.Message, r.From) }
 
-// Origin returns the chat that the message was sent in.
+// Origin returns the chat in which the message was sent.
 func (r *Receipt) Origin() chats.Chat {
 	chat := r.Message.Chat
 	chat.ID = cmp.Or(r.From, chat.ID)
@@ -262,13 +262,13 @@ func (r *Receipt) OwnText() string {
 	return r.Message.Text
 }
 
-// HasSent reports whether a message of the bot is part of the answer.
+// HasSent reports whether the message with an id is the preview or a part of the answer.
 func (r *Receipt) HasSent(id string) bool {
 	return r.Preview == id || slices.ContainsFunc(r.Answer.Parts, func(p Part) bool { return p.ID == id })
 }
 
-// Bare returns what stays of a receipt after /forget: what stops duplicates, and what sums are made of.
-func (r *Receipt) Bare() *Receipt {
+// WithoutContent returns a copy without texts and users: only the fields for duplicates and tallies.
+func (r *Receipt) WithoutContent() *Receipt {
 	m := r.Message
 	return &Receipt{
 		Message: chats.Message{Chat: m.Chat, ID: m.ID, Kind: m.Kind, Direct: m.Direct}, Kind: r.Kind, Seq: r.Seq, State: r.State, From: r.From, JoinedTo: r.JoinedTo,
@@ -276,17 +276,17 @@ func (r *Receipt) Bare() *Receipt {
 	}
 }
 
-// Ops returns the operations that write a receipt over a revision, with its index entry.
+// Ops returns the operations that write a receipt, if it has the revision rev, and its index entry.
 func (r *Receipt) Ops(rev storage.Revision) ([]storage.Op, error) {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("encode receipt %s: %w", r.Key(), err)
 	}
-	ops, err := r.list()
+	ops, err := r.indexOps()
 	return append(ops, storage.Put(Prefix+r.Key(), data, rev)), err
 }
 
-// Put writes a receipt over a revision.
+// Put writes a receipt, if it has the revision rev, and its index entry.
 func Put(ctx context.Context, store storage.Store, r *Receipt, rev storage.Revision) error {
 	ops, err := r.Ops(rev)
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 	"oneclaw/storage"
 )
 
-// Keys of the sums: one for each hour, kept for tallyAge, and the time up to which they count.
+// Keys of the tallies: one for each hour, kept for tallyAge, and the time up to which they are complete.
 const (
 	tallyPrefix = "tally/"
 	hourPrefix  = tallyPrefix + "hour/"
@@ -23,16 +23,16 @@ const (
 // tookBounds are the upper bounds of the histogram of response times, in milliseconds.
 var tookBounds = [...]int64{250, 500, 1000, 2000, 3000, 5000, 8000, 13_000, 20_000, 30_000, 60_000, 120_000, 300_000}
 
-// Tally sums up what was finished in some time.
+// Tally counts the messages and tasks that were closed in a period.
 type Tally struct {
-	// Messages counts messages and tasks; Answered those with an answer, Failed those without one
-	// because of an error, or with an undeliverable one.
+	// Messages counts all messages and tasks, Answered those with an answer, and Failed those whose
+	// answer failed or could not be delivered.
 	Messages int `json:"n"`
 	Answered int `json:"ok,omitempty"`
 	Failed   int `json:"bad,omitempty"`
-	// Took is a histogram of the response times of the model's answers that waited for no user; the
-	// last count is above all bounds.
-	Took [len(tookBounds) + 1]int `json:"took"`
+	// TookHistogram is a histogram of the response times of the model's answers, except those that
+	// waited for a user. The last count is for times above all bounds.
+	TookHistogram [len(tookBounds) + 1]int `json:"took"`
 }
 
 // Add counts an entry.
@@ -46,33 +46,33 @@ func (t *Tally) Add(f Entry) {
 		return
 	}
 	t.Answered++
-	if f.Asked || f.Notice {
+	if f.AskedUser || f.IsNotice {
 		return
 	}
 	i := 0
-	for i < len(tookBounds) && f.Took > tookBounds[i] {
+	for i < len(tookBounds) && f.TookMillis > tookBounds[i] {
 		i++
 	}
-	t.Took[i]++
+	t.TookHistogram[i]++
 }
 
-// Join adds another sum.
-func (t *Tally) Join(o Tally) {
+// Merge adds the counts of another tally.
+func (t *Tally) Merge(o Tally) {
 	t.Messages, t.Answered, t.Failed = t.Messages+o.Messages, t.Answered+o.Answered, t.Failed+o.Failed
-	for i, n := range o.Took {
-		t.Took[i] += n
+	for i, n := range o.TookHistogram {
+		t.TookHistogram[i] += n
 	}
 }
 
-// Percentile returns the time within which a share of the answers, such as 0.5, came; 0 if there are
-// none.
+// Percentile returns the response time that a share of the answers, such as 0.5, did not exceed; 0 if
+// there are none.
 func (t *Tally) Percentile(share float64) time.Duration {
 	all := 0
-	for _, n := range t.Took {
+	for _, n := range t.TookHistogram {
 		all += n
 	}
 	below, before := 0.0, int64(0)
-	for i, n := range t.Took {
+	for i, n := range t.TookHistogram {
 		bound := 2 * before
 		if i < len(tookBounds) {
 			bound = tookBounds[i]
@@ -86,8 +86,8 @@ func (t *Tally) Percentile(share float64) time.Duration {
 	return 0
 }
 
-// Tallies returns the sums of the hours since a time, by start of the hour, and the time up to which
-// they count.
+// Tallies returns the tallies of the hours since a time, by the start of the hour, and the time up to
+// which they are complete.
 func Tallies(ctx context.Context, kv storage.KV, since time.Time) (hours map[time.Time]Tally, until time.Time, err error) {
 	hours = make(map[time.Time]Tally)
 	entry, err := kv.Get(ctx, untilKey)
@@ -95,15 +95,15 @@ func Tallies(ctx context.Context, kv storage.KV, since time.Time) (hours map[tim
 		err = json.Unmarshal(entry.Value, &until)
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return nil, until, fmt.Errorf("read up to when sums were made: %w", err)
+		return nil, until, fmt.Errorf("read the time of the last tally: %w", err)
 	}
 	for entry, err := range kv.List(ctx, storage.Range{Prefix: hourPrefix, After: hourKey(since.Add(-time.Hour))}) {
 		if err != nil {
-			return nil, until, fmt.Errorf("read sums: %w", err)
+			return nil, until, fmt.Errorf("list tallies: %w", err)
 		}
 		var t Tally
 		hour, err := time.Parse(hourLayout, strings.TrimPrefix(entry.Key, hourPrefix))
-		if err == nil && json.Unmarshal(entry.Value, &t) == nil { // a damaged one is computed again
+		if err == nil && json.Unmarshal(entry.Value, &t) == nil { // a damaged tally is computed again
 			hours[hour] = t
 		}
 	}
@@ -112,11 +112,11 @@ func Tallies(ctx context.Context, kv storage.KV, since time.Time) (hours map[tim
 
 func hourKey(t time.Time) string { return hourPrefix + t.UTC().Format(hourLayout) }
 
-// sums are computed from all receipts at each pruning.
-type sums map[string]*Tally
+// hourlyTallies holds tallies by their keys. They are computed from all receipts at each pruning.
+type hourlyTallies map[string]*Tally
 
-func (all sums) add(r *Receipt) {
-	f, listed := r.entry()
+func (all hourlyTallies) add(r *Receipt) {
+	f, listed := r.indexEntry()
 	if !listed {
 		return
 	}
@@ -127,14 +127,14 @@ func (all sums) add(r *Receipt) {
 	all[key].Add(f)
 }
 
-// keep stores the sums of the hours whose receipts all exist, if they changed, and deletes those that
-// are too old.
-func (all sums) keep(ctx context.Context, kv storage.KV, now time.Time) error {
+// store stores the tallies that have changed, of hours whose receipts all exist, and deletes tallies
+// that are too old.
+func (all hourlyTallies) store(ctx context.Context, kv storage.KV, now time.Time) error {
 	known := make(map[string]string)
 	first := hourKey(now.Add(-Age)) // some of its receipts are gone
 	for entry, err := range kv.List(ctx, storage.Range{Prefix: hourPrefix}) {
 		if err != nil {
-			return fmt.Errorf("read sums: %w", err)
+			return fmt.Errorf("list tallies: %w", err)
 		}
 		known[entry.Key] = string(entry.Value)
 		if entry.Key < hourKey(now.Add(-tallyAge)) {
@@ -146,10 +146,10 @@ func (all sums) keep(ctx context.Context, kv storage.KV, now time.Time) error {
 	for key, t := range all {
 		data, err := json.Marshal(t)
 		if err == nil && key > first && known[key] != string(data) {
-			_, err = kv.Put(ctx, key, data, storage.Any) // it depends only on the receipts
+			_, err = kv.Put(ctx, key, data, storage.Any) // the tally depends only on the receipts
 		}
 		if err != nil {
-			return fmt.Errorf("keep the sums of %s: %w", key, err)
+			return fmt.Errorf("store tally %s: %w", key, err)
 		}
 	}
 	if len(all) == 0 {
@@ -160,7 +160,7 @@ func (all sums) keep(ctx context.Context, kv storage.KV, now time.Time) error {
 		_, err = kv.Put(ctx, untilKey, data, storage.Any) // as above
 	}
 	if err != nil {
-		return fmt.Errorf("keep up to when sums were made: %w", err)
+		return fmt.Errorf("store the time of the last tally: %w", err)
 	}
 	return nil
 }

@@ -12,10 +12,10 @@ import (
 func TestTheMedianIsThatOfAnswers(t *testing.T) {
 	var tally receipts.Tally
 	for range 9 {
-		tally.Add(receipts.Entry{State: receipts.Done, Took: 2, Notice: true})
-		tally.Add(receipts.Entry{State: receipts.Done, Took: 3_600_000, Asked: true})
+		tally.Add(receipts.Entry{State: receipts.Done, TookMillis: 2, IsNotice: true})
+		tally.Add(receipts.Entry{State: receipts.Done, TookMillis: 3_600_000, AskedUser: true})
 	}
-	tally.Add(receipts.Entry{State: receipts.Done, Took: 2500})
+	tally.Add(receipts.Entry{State: receipts.Done, TookMillis: 2500})
 	if got := tally.Percentile(0.5); got < 2*time.Second || got > 3*time.Second || tally.Answered != 19 {
 		t.Errorf("the median is %v, %d answered", got, tally.Answered)
 	}

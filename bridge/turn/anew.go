@@ -12,54 +12,54 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Users write one question in several messages. Until the first call of the model has shown something,
-// messages that the same user adds become part of the question, in the write of [Runner.steer]: the
-// call is cancelled, and the model asked again.
+// Users write one question in several messages. Messages that the same user adds before any text of the
+// first reply was shown become part of the question, in the write of [Runner.steer]: the call to the
+// model is cancelled, and the model is asked again.
 
 const (
-	// maxAskAgain bounds how often a question is asked again, anewWithin for how long after it was first
-	// asked.
+	// maxAskAgain bounds how often a question is asked again. askAgainWithin is the time after its first
+	// call in which it may be asked again.
 	maxAskAgain    = 2
 	askAgainWithin = 3 * time.Second
-	// addedPause is the pause after the last addition before a question is asked again; further pieces
-	// of a message are awaited as well. addedWait bounds both.
+	// addedPause is the pause after the last addition before a question is asked again. If more pieces
+	// of a message are expected, they are awaited, too. addedWait bounds the whole wait.
 	addedPause = 300 * time.Millisecond
 	addedWait  = 3 * time.Second
 )
 
-// errAskAgain ends a call of the model whose question is asked again.
+// errAskAgain is the cause with which a call to the model is cancelled to ask its question again.
 var errAskAgain = errors.New("turn: more was added to the question")
 
-// additions tracks messages that are added to a question while it is asked.
+// additions tracks the messages that are added to a question during the first call to the model.
 type additions struct {
 	changed chan struct{} // holds a token after an addition
 
 	mu sync.Mutex // guards the rest; never held while waiting
-	// some says that something was added, partial that further pieces of it may come.
-	some, partial bool
-	times         int       // number of cancelled calls
-	first         time.Time // first call of the model; zero before
-	// asked: the first call runs. replied: it has ended. broken: it was cancelled with cancel, after
-	// withhold agreed.
-	asked, replied, broken bool
-	withhold               func() bool
-	cancel                 context.CancelCauseFunc
+	// hasNew says that a message was added, partial that more pieces of it may come.
+	hasNew, partial bool
+	cancelledCalls  int       // number of cancelled calls
+	firstAskedAt    time.Time // time of the first call to the model; zero before
+	// isAsking: the first call runs. hasReplied: it has ended. callCancelled: it was cancelled with
+	// cancel, after withhold returned true.
+	isAsking, hasReplied, callCancelled bool
+	withhold                            func() bool
+	cancel                              context.CancelCauseFunc
 }
 
-// run lets the agent answer, again if something is added to the question.
+// run lets the agent answer, and asks it again if messages are added to the question.
 func (t *Runner) run(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (string, error) {
 	more := &additions{changed: make(chan struct{}, 1)}
-	if !t.cfg.SeparateTurns && len(h.Staged) > 0 { // else the turn began earlier
-		defer t.cfg.Queue.Listen(j, more.add)()
+	if !t.cfg.SeparateTurns && len(h.Staged) > 0 { // otherwise the turn began earlier
+		defer t.cfg.Queue.OnAdded(j, more.add)()
 	}
 	for {
-		if more.take() {
-			more.settle(ctx)
+		if more.hasPending() {
+			more.awaitAll(ctx)
 			if cause := context.Cause(ctx); cause != nil {
 				return "", cause
 			}
 			if _, err := t.steer(ctx, j, h, scope); err != nil {
-				return t.ended(ctx, j, h, scope, err)
+				return t.handleEnd(ctx, j, h, scope, err)
 			}
 		}
 		text, err := t.ask(ctx, j, h, scope, more)
@@ -73,33 +73,33 @@ func (t *Runner) run(ctx context.Context, j *queue.Run, h *conversation.History,
 func (a *additions) add(partial bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.some, a.partial = true, partial
-	a.breakOff()
+	a.hasNew, a.partial = true, partial
+	a.cancelCall()
 	select {
 	case a.changed <- struct{}{}:
 	default:
 	}
 }
 
-// breakOff cancels the first call of the model if something was added and nothing was shown. The lock
+// cancelCall cancels the first call to the model if a message was added and no text was shown. The lock
 // is held.
-func (a *additions) breakOff() {
-	if a.some && a.asked && a.times < maxAskAgain && time.Since(a.first) < askAgainWithin && a.withhold() {
-		a.asked, a.broken = false, true
-		a.times++
+func (a *additions) cancelCall() {
+	if a.hasNew && a.isAsking && a.cancelledCalls < maxAskAgain && time.Since(a.firstAskedAt) < askAgainWithin && a.withhold() {
+		a.isAsking, a.callCancelled = false, true
+		a.cancelledCalls++
 		a.cancel(errAskAgain)
 	}
 }
 
-// take reports whether something was added that may still become part of the question.
-func (a *additions) take() bool {
+// hasPending reports whether a message was added that may still become part of the question.
+func (a *additions) hasPending() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.some && (a.broken || a.times < maxAskAgain && (a.first.IsZero() || time.Since(a.first) < askAgainWithin))
+	return a.hasNew && (a.callCancelled || a.cancelledCalls < maxAskAgain && (a.firstAskedAt.IsZero() || time.Since(a.firstAskedAt) < askAgainWithin))
 }
 
-// settle waits until all additions are there.
-func (a *additions) settle(ctx context.Context) {
+// awaitAll waits until no more additions are expected, and resets the state of the additions.
+func (a *additions) awaitAll(ctx context.Context) {
 	bound := time.After(addedWait)
 	for done := false; !done; {
 		a.mu.Lock()
@@ -121,29 +121,29 @@ func (a *additions) settle(ctx context.Context) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.some, a.partial, a.broken = false, false, false
+	a.hasNew, a.partial, a.callCancelled = false, false, false
 }
 
-// ask returns the context of the model's calls; withhold prevents their preview.
-func (a *additions) ask(ctx context.Context, withhold func() bool) (context.Context, context.CancelCauseFunc) {
+// beginCall returns the context of the calls to the model. withhold prevents their preview.
+func (a *additions) beginCall(ctx context.Context, withhold func() bool) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asked, a.replied, a.broken, a.withhold, a.cancel = false, false, false, withhold, cancel
+	a.isAsking, a.hasReplied, a.callCancelled, a.withhold, a.cancel = false, false, false, withhold, cancel
 	return ctx, cancel
 }
 
-// observe handles an event and passes it to next.
+// observe handles an event of the turn, and calls next with it.
 func (a *additions) observe(e agent.Event, next func(agent.Event)) {
 	a.mu.Lock()
 	switch {
-	case e.Request != nil && !a.replied:
-		if a.asked = true; a.first.IsZero() {
-			a.first = time.Now()
+	case e.Request != nil && !a.hasReplied:
+		if a.isAsking = true; a.firstAskedAt.IsZero() {
+			a.firstAskedAt = time.Now()
 		}
-		a.breakOff() // additions from just before
+		a.cancelCall() // for additions from before the call
 	case e.Reply != nil:
-		a.asked, a.replied = false, true
+		a.isAsking, a.hasReplied = false, true
 	}
 	a.mu.Unlock()
 	if next != nil {
@@ -151,9 +151,9 @@ func (a *additions) observe(e agent.Event, next func(agent.Event)) {
 	}
 }
 
-// isBroken reports whether the call was cancelled: a reply that came all the same is not shown.
-func (a *additions) isBroken() bool {
+// isCallCancelled reports whether the call was cancelled. A reply that still arrives is not shown.
+func (a *additions) isCallCancelled() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.broken
+	return a.callCancelled
 }

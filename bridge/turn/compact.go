@@ -17,49 +17,49 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Compactor is an [Agent] that can summarize what no longer fits. *[agent.Agent] is one.
+// Compactor is an [Agent] that can summarize the beginning of a conversation. *[agent.Agent] is one.
 type Compactor interface {
-	// Compact returns a summary of the beginning of turn.History; its Kept counts the messages at the
-	// end that it does not cover. It returns false if the conversation still fits the model's context
-	// and bound tokens.
+	// Compact returns a summary of the beginning of turn.History. Kept in the summary is the number of
+	// messages at the end that it does not cover. Compact returns false if the conversation still fits
+	// into the model's context and into bound tokens.
 	Compact(ctx context.Context, turn agent.Turn, bound int) (agent.Message, bool, error)
 }
 
 const (
-	// compactTimeout bounds how long a chat waits for its summaries after an answer.
+	// compactTimeout bounds the time that the summaries after an answer may take.
 	compactTimeout = 4 * time.Minute
-	// compactRest is the pause after a failed summary of a conversation.
+	// compactRest is the pause before a failed summary of a conversation is retried.
 	compactRest = 10 * time.Minute
 	// maxCompactions bounds the summaries after one answer.
 	maxCompactions = 8
 )
 
-// NoticeCut follows an answer that was given without the beginning of its conversation, unless the
-// conversation already shows it.
+// NoticeCut follows an answer that was given without the beginning of its conversation, unless an
+// earlier answer ends with it already.
 const NoticeCut = "\n\n_This conversation has grown too long: I answered without its beginning. " +
 	"Nothing is deleted, and /new begins a new conversation._"
 
-// NoticeShortened follows an answer that was given without older turns, which the model refuses.
+// NoticeShortened follows an answer that was given without older turns because the model refused them.
 const NoticeShortened = "\n\n_The language model refuses a part of our earlier conversation, so I answered without it. " +
 	"Nothing is deleted, and /new begins a new conversation._"
 
-// cuts records what the requests of a turn left out.
-type cuts struct {
-	first   bool // the first request was cut already
-	context int  // apparent context size after a refusal
+// cutTracker records which messages the requests of a turn left out.
+type cutTracker struct {
+	firstWasCut   bool // the first request left out messages
+	contextTokens int  // context size, as estimated after a refusal
 }
 
-// watch prepares a turn for a conversation that may have outgrown the context, and its job for the
-// compaction after the answer. A task's prompt names its trigger.
-func (t *Runner) watch(j *queue.Run, h *conversation.History, turn *agent.Turn) *cuts {
-	c := &cuts{}
+// trackCuts makes a turn record the messages that its requests leave out, and schedules the compaction
+// of the conversation after the answer. For a task it extends the prompt.
+func (t *Runner) trackCuts(j *queue.Run, h *conversation.History, turn *agent.Turn) *cutTracker {
+	c := &cutTracker{}
 	if task := TaskOf(j); task != nil {
-		turn.Tail = tail(turn.Tail, task)
+		turn.PromptTail = taskTail(turn.PromptTail, task)
 	}
-	turn.Incomplete = h.Cut
-	turn.Cut = func(cut agent.Cut) {
-		c.first = c.first || cut.Round == 1 && (cut.Left > 0 || turn.Incomplete)
-		c.context = cmp.Or(cut.ContextTokens, c.context)
+	turn.Incomplete = h.Truncated
+	turn.OnCut = func(cut agent.Cut) {
+		c.firstWasCut = c.firstWasCut || cut.Round == 1 && (cut.Omitted > 0 || turn.Incomplete)
+		c.contextTokens = cmp.Or(cut.ContextTokens, c.contextTokens)
 	}
 	compactor, ok := t.cfg.Agent.(Compactor)
 	if !ok {
@@ -67,37 +67,37 @@ func (t *Runner) watch(j *queue.Run, h *conversation.History, turn *agent.Turn) 
 	}
 	later, log := *turn, h.Log
 	later.History = nil
-	Of(j).after = func(ctx context.Context) {
-		later.ContextTokens = cmp.Or(c.context, later.ContextTokens)
+	WorkOf(j).afterDelivery = func(ctx context.Context) {
+		later.ContextTokens = cmp.Or(c.contextTokens, later.ContextTokens)
 		t.compact(ctx, compactor, log, later)
 	}
 	return c
 }
 
-// addNotice adds to an answer, once, the notice that the model did not see everything.
-func (c *cuts) addNotice(h *conversation.History, answer string) string {
+// addNotice adds [NoticeCut] to an answer if the first request left out messages.
+func (c *cutTracker) addNotice(h *conversation.History, answer string) string {
 	told := func(m agent.Message) bool { return m.Final && strings.HasSuffix(m.Text, NoticeCut) }
-	if !c.first || strings.TrimSpace(answer) == "" || slices.ContainsFunc(h.Messages, told) {
+	if !c.firstWasCut || strings.TrimSpace(answer) == "" || slices.ContainsFunc(h.Messages, told) {
 		return answer
 	}
 	return answer + NoticeCut
 }
 
-// Afterwards does the work that a delivered answer did not wait for. The job is closed already, so a
-// failure here cannot fail it.
-func (t *Runner) Afterwards(ctx context.Context, j *queue.Run) {
+// RunDeferred does the work that was deferred until after the delivery of an answer. A failure of this
+// work does not fail the job.
+func (t *Runner) RunDeferred(ctx context.Context, j *queue.Run) {
 	w, ok := j.Work.(*Work)
-	if !ok || w.after == nil {
+	if !ok || w.afterDelivery == nil {
 		return
 	}
-	after := w.after
-	w.after = nil
+	after := w.afterDelivery
+	w.afterDelivery = nil
 	if len(w.Parts) == 0 || ctx.Err() != nil {
 		return
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			t.cfg.Log.Error("compaction broke off", "panic", r, "stack", string(debug.Stack()))
+			t.cfg.Log.Error("compaction panicked", "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
 	if t.cfg.Queue.AwaitSlot(ctx, j); ctx.Err() != nil {
@@ -106,27 +106,27 @@ func (t *Runner) Afterwards(ctx context.Context, j *queue.Run) {
 	after(ctx)
 }
 
-// compact summarizes a conversation until it fits again. If that fails the conversation is unchanged:
-// requests are cut at their beginning, and users are told.
+// compact summarizes a conversation until it fits again. If that fails, the conversation stays
+// unchanged, later requests leave out its beginning, and answers end with a notice.
 func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agent.Turn) {
 	ctx, cancel := context.WithTimeout(ctx, compactTimeout)
 	defer cancel()
 	for range maxCompactions {
-		if t.cfg.Keeper.Failing() {
+		if t.cfg.StoreMonitor.Failing() {
 			return // retried after the next answer
 		}
 		h, err := t.Cache.Take(ctx, log)
 		if err != nil {
-			t.cfg.Log.Warn("conversation cannot be read for its summary", "log", log, "err", err)
+			t.cfg.Log.Warn("conversation to summarize cannot be read", "log", log, "err", err)
 			return
 		}
-		// A copy that may be wrong or incomplete is read again.
-		more, keep, err := t.fold(ctx, c, h, turn)
+		// If the history in memory may be wrong or incomplete, it is read again.
+		more, keep, err := t.addSummary(ctx, c, h, turn)
 		if keep {
 			t.Cache.Put(h)
 		}
 		if err != nil && (ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded)) {
-			t.cfg.Log.Warn("conversation cannot be summed up", "log", log, "err", err)
+			t.cfg.Log.Warn("conversation cannot be summarized", "log", log, "err", err)
 		}
 		if !more {
 			return
@@ -134,13 +134,13 @@ func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agen
 	}
 }
 
-// fold adds one summary to a conversation, if it needs one. more says that it may need another, keep
-// that the history still equals the log.
-func (t *Runner) fold(ctx context.Context, c Compactor, h *conversation.History, turn agent.Turn) (more, keep bool, err error) {
+// addSummary adds one summary to a conversation, if it needs one. more says that the conversation may
+// need another, keep that the history in memory still equals the log.
+func (t *Runner) addSummary(ctx context.Context, c Compactor, h *conversation.History, turn agent.Turn) (more, keep bool, err error) {
 	if some, err := t.trimPictures(ctx, h); some || err != nil {
-		return some, !h.Cut, err
+		return some, !h.Truncated, err
 	}
-	if t.cfg.Now().Before(h.Rest) {
+	if t.cfg.Now().Before(h.NoSummaryUntil) {
 		return false, true, nil
 	}
 	s, err := h.Unsummarized(ctx)
@@ -153,48 +153,48 @@ func (t *Runner) fold(ctx context.Context, c Compactor, h *conversation.History,
 	summary, needed, err := c.Compact(ctx, turn, max(bound, 1))
 	if err != nil {
 		if ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			h.Rest = t.cfg.Now().Add(compactRest)
+			h.NoSummaryUntil = t.cfg.Now().Add(compactRest)
 		}
 		return false, true, err
 	}
 	if !needed {
 		return false, true, nil
 	}
-	covers, erased, err := covered(ctx, h, s.At, summary.Kept)
+	covers, erased, err := countCovered(ctx, h, s.Positions, summary.Kept)
 	if erased || err != nil {
 		return erased, false, err // a summary must not keep erased text
 	}
-	if err := t.flush(ctx, turn.Scope, turn.History[:covers:covers]); err != nil {
-		t.cfg.Log.Warn("what a summary will cover could not be looked through before", "log", h.Log, "err", err)
+	if err := t.callBeforeCompact(ctx, turn.Scope, turn.History[:covers:covers]); err != nil {
+		t.cfg.Log.Warn("the callback before a summary failed", "log", h.Log, "err", err)
 	}
 	from := s.Next
 	if covers < len(s.Messages) {
-		from = s.At[covers]
+		from = s.Positions[covers]
 	}
 	summary.Kept = int(h.Last + 1 - from)
-	whole := !h.Cut
+	whole := !h.Truncated
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
 	if _, err := h.Append(writing, nil, summary); err != nil {
 		return false, false, err
 	}
-	t.cfg.Log.Info("conversation summed up", "log", h.Log, "covered", covers, "kept", summary.Kept)
+	t.cfg.Log.Info("conversation summarized", "log", h.Log, "covered", covers, "kept", summary.Kept)
 	return true, whole, nil
 }
 
-// covered returns how many of the messages are covered by a summary that keeps the last kept ones, and
-// whether any of them was erased since they were read.
-func covered(ctx context.Context, h *conversation.History, at []storage.Position, kept int) (n int, erased bool, err error) {
+// countCovered returns how many messages a summary covers that does not cover the last kept ones. erased
+// says that a covered message was erased since it was read.
+func countCovered(ctx context.Context, h *conversation.History, at []storage.Position, kept int) (n int, erased bool, err error) {
 	n = len(at) - kept
 	if n < 1 || n > len(at) {
 		return 0, false, fmt.Errorf("a summary keeps %d of %d messages", kept, len(at))
 	}
-	erased, err = h.Erased(ctx, at[:n])
+	erased, err = h.AnyErased(ctx, at[:n])
 	return n, erased, err
 }
 
-// flush passes messages that a summary will cover to the tools that want to keep something.
-func (t *Runner) flush(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) (err error) {
+// callBeforeCompact calls the BeforeCompact hook with the messages that a summary will cover.
+func (t *Runner) callBeforeCompact(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) (err error) {
 	if t.cfg.BeforeCompact == nil {
 		return nil
 	}

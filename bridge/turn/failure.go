@@ -17,28 +17,28 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Failed logs why a job has no answer and returns the text for its sender: a sentence from a closed
-// set, and the incident under which the rest is logged. A used-up budget is not an incident.
-func (t *Runner) Failed(ctx context.Context, j *queue.Run, err error) string {
-	text, incident := t.explain(ctx, j, err)
+// ReportFailure logs why a job has no answer, and returns the text for the sender: a fixed sentence for
+// the kind of failure, and the incident under which the cause is logged. A used-up budget has none.
+func (t *Runner) ReportFailure(ctx context.Context, j *queue.Run, err error) string {
+	text, incident := t.explainFailure(ctx, j, err)
 	if !incident {
-		return text.told
+		return text.message
 	}
-	return WithIncident(text.told, j.Incident)
+	return WithIncident(text.message, j.Incident)
 }
 
-// WithIncident returns the text about a failure if no button shows its incident.
+// WithIncident adds the incident to the text about a failure, for texts without a details button.
 func WithIncident(told, incident string) string {
 	return fmt.Sprintf("%s\n\n_Incident %s_", told, incident)
 }
 
-// explain is [Runner.Failed] with the incident separate.
-func (t *Runner) explain(ctx context.Context, j *queue.Run, err error) (text failureText, incident bool) {
+// explainFailure is [Runner.ReportFailure], but returns the text without the incident.
+func (t *Runner) explainFailure(ctx context.Context, j *queue.Run, err error) (text failureText, incident bool) {
 	var failure *agent.ModelError
 	if errors.As(err, &failure) && failure.Kind == agent.KindBudget && failure.Notice != "" {
-		Of(j).Refused = true
+		WorkOf(j).Refused = true
 		t.cfg.Log.Info("no budget for an answer", "chat", j.Message.Chat.String(), "job", j.Key(), "err", err)
-		return failureText{told: failure.Notice}, false
+		return failureText{message: failure.Notice}, false
 	}
 	j.Incident = queue.NewIncident()
 	text = failureTextOf(err, t.cfg.Timeout)
@@ -46,50 +46,50 @@ func (t *Runner) explain(ctx context.Context, j *queue.Run, err error) (text fai
 	if text.remedy != "" && text.remedy != seeLog {
 		log = log.With("remedy", text.remedy)
 	}
-	log.Error("no answer", "incident", j.Incident, "chat", j.Message.Chat.String(), "job", j.Key(), "user", j.Message.By(), "err", err)
+	log.Error("no answer", "incident", j.Incident, "chat", j.Message.Chat.String(), "job", j.Key(), "user", j.Message.SenderID(), "err", err)
 	if text.remedy != "" {
-		text.told += " " + t.cfg.Host.Report(ctx, j, text.told, text.remedy)
+		text.message += " " + t.cfg.Host.Report(ctx, j, text.message, text.remedy)
 	}
-	text.told = t.cfg.FormatCommands(j.Message.Chat.Platform, text.told)
+	text.message = t.cfg.FormatCommands(j.Message.Chat.Platform, text.message)
 	return text, true
 }
 
-// failureAnswer returns the text for a failed turn: if there was no budget, the host's; else a card,
-// unless files are sent with it.
+// failureAnswer returns the answer of a failed turn, as a text or a card. If files are sent with the
+// answer, it is a text.
 func (t *Runner) failureAnswer(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, failure error) (string, error) {
-	Of(j).Refused = false
-	text, incident := t.explain(ctx, j, failure)
+	WorkOf(j).Refused = false
+	text, incident := t.explainFailure(ctx, j, failure)
 	switch {
-	case Of(j).Refused:
-		return t.cfg.Host.Refused(ctx, j, scope, failure, text.told)
+	case WorkOf(j).Refused:
+		return t.cfg.Host.RefusalAnswer(ctx, j, scope, failure, text.message)
 	case incident && len(t.createdFiles(ctx, h, j.Key())) == 0:
-		return t.cfg.Host.Failed(ctx, j, text.told, text.again), nil
+		return t.cfg.Host.FailureAnswer(ctx, j, text.message, text.retryHelps), nil
 	}
-	return WithIncident(text.told, j.Incident), nil
+	return WithIncident(text.message, j.Incident), nil
 }
 
-// failureText is the text about a failed turn; remedy is the advice to an administrator if the sender
-// can do nothing, and again says that asking once more may help.
+// failureText is the text about a failed turn. remedy is the advice to an administrator if the sender
+// can do nothing. retryHelps says that asking again may help.
 type failureText struct {
-	told, remedy string
-	again        bool
+	message, remedy string
+	retryHelps      bool
 }
 
-// seeLog is the remedy if only the logged cause tells one.
+// seeLog is the remedy if only the logged cause can suggest one.
 const seeLog = "The log and the admin pages say why."
 
-// filtered reports whether a provider refused the content of a message.
-func filtered(failure *agent.ModelError) bool {
+// isContentFiltered reports whether a provider's content filter refused a message.
+func isContentFiltered(failure *agent.ModelError) bool {
 	why := strings.ToLower(failure.Error())
 	return slices.ContainsFunc([]string{"content_filter", "content filter", "content_policy", "content policy", "content management policy", "moderation"}, func(word string) bool {
 		return strings.Contains(why, word)
 	})
 }
 
-// failureTextOf returns in words what a user can know and do about a failed turn.
+// failureTextOf returns the text about an error of a turn, with what the user can do.
 func failureTextOf(err error, timeout time.Duration) failureText {
-	told := func(text string) failureText { return failureText{told: text} }
-	again := func(text string) failureText { return failureText{told: text, again: true} }
+	told := func(text string) failureText { return failureText{message: text} }
+	again := func(text string) failureText { return failureText{message: text, retryHelps: true} }
 	if errors.Is(err, context.DeadlineExceeded) {
 		return again(fmt.Sprintf("I gave up on this after %s. My results so far are kept: ask again, or ask for a smaller step.", timeout))
 	}
@@ -98,14 +98,14 @@ func failureTextOf(err error, timeout time.Duration) failureText {
 	}
 	var failure *agent.ModelError
 	if !errors.As(err, &failure) {
-		return failureText{told: "Something went wrong inside me, and I could not answer. Please try again.", remedy: seeLog, again: true}
+		return failureText{message: "Something went wrong inside me, and I could not answer. Please try again.", remedy: seeLog, retryHelps: true}
 	}
 	switch failure.Kind {
 	case agent.KindAuth:
-		return failureText{told: "I can't answer right now.", remedy: cmp.Or(failure.Remedy, "The model's server rejects the key.")}
+		return failureText{message: "I can't answer right now.", remedy: cmp.Or(failure.Remedy, "The model's server rejects the key.")}
 	case agent.KindRateLimit:
 		if failure.Status == http.StatusPaymentRequired || strings.Contains(failure.Error(), "insufficient_quota") {
-			return failureText{told: "The model account has run out of credit.", remedy: "Top it up at the provider."}
+			return failureText{message: "The model account has run out of credit.", remedy: "Top it up at the provider."}
 		}
 		if failure.RetryAfter > 0 {
 			return again(fmt.Sprintf("The language model is busy. Please try again in %s.", failure.RetryAfter.Round(time.Second)))
@@ -119,13 +119,13 @@ func failureTextOf(err error, timeout time.Duration) failureText {
 	case agent.KindOverflow:
 		return told("This conversation has grown too long for the language model. /new begins a fresh one; files and memory are kept.")
 	case agent.KindRejected:
-		if refused(err) && filtered(failure) {
+		if isRefusal(err) && isContentFiltered(failure) {
 			return told("The provider's filter blocked your message. I removed it so that we can go on.")
 		}
-		if refused(err) {
+		if isRefusal(err) {
 			return told("The language model did not accept your message. I removed it so that we can go on.")
 		}
-		return failureText{told: "I can't answer right now.", remedy: "The model's server does not accept my requests: the admin pages say why, oneclaw doctor checks the settings."}
+		return failureText{message: "I can't answer right now.", remedy: "The model's server does not accept my requests: the admin pages say why, oneclaw doctor checks the settings."}
 	case agent.KindRounds:
 		return told("I went in circles and stopped without an answer. Please put it differently, or ask for a smaller step.")
 	case agent.KindBudget:

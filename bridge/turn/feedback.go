@@ -13,18 +13,18 @@ import (
 	"oneclaw/storage"
 )
 
-// SetFeedback stores a user's rating of the answer that contains the message with an id: in its
-// receipt, or in the job while that is open, concurrently with the turn; see [queue.Store.Check]. It
-// reports whether the rating changed: not if no answer of the chat that passes selects has sent the
-// message.
+// SetFeedback stores a user's rating of the answer that contains the message with an id. The rating is
+// stored in the receipt, or in the job if it is open, concurrently with its turn; see
+// [queue.Store.Refresh]. It reports whether the rating changed. If no answer in the chat that passes
+// accepts contains the message, it returns false.
 func SetFeedback(ctx context.Context, jobs queue.Store, chat chats.Chat, id string, o receipts.Feedback, passes func(*receipts.Receipt) bool) (changed bool, err error) {
-	o.At = o.At.UTC().Round(0) // as it is decoded
+	o.At = o.At.UTC().Round(0) // as after decoding
 	for {
-		found, err := sender(ctx, jobs, chat, id, passes)
+		found, err := findAnswer(ctx, jobs, chat, id, passes)
 		if found == nil || err != nil {
 			return false, err
 		}
-		write, changed := found.turn.Note(o)
+		write, changed := found.turn.AddFeedback(o)
 		if write {
 			_, err = queue.Write(ctx, jobs.Store, found.key, found.record, found.rev)
 		}
@@ -34,18 +34,18 @@ func SetFeedback(ctx context.Context, jobs queue.Store, chat chats.Chat, id stri
 	}
 }
 
-// answered is the record of a job or a receipt, and the turn in it.
-type answered struct {
+// answerRecord is the record of a job or a receipt, and the turn in the record.
+type answerRecord struct {
 	key    string
 	rev    storage.Revision
 	record any
 	turn   *receipts.Turn
 }
 
-// sender finds the record whose answer contains the message with an id.
-func sender(ctx context.Context, jobs queue.Store, chat chats.Chat, id string, passes func(*receipts.Receipt) bool) (*answered, error) {
+// findAnswer returns the record of the answer that contains the message with an id, or nil.
+func findAnswer(ctx context.Context, jobs queue.Store, chat chats.Chat, id string, passes func(*receipts.Receipt) bool) (*answerRecord, error) {
 	quoted := []byte(`"` + id + `"`)
-	// A job that is closed between the two is found in the second.
+	// If a job is closed between the two listings, its receipt is found in the second.
 	for _, prefix := range []string{queue.OpenPrefix, receipts.Prefix} {
 		for entry, err := range jobs.Store.List(ctx, storage.Range{Prefix: prefix + chat.WithoutThread().String() + "/"}) {
 			if err != nil {
@@ -54,12 +54,12 @@ func sender(ctx context.Context, jobs queue.Store, chat chats.Chat, id string, p
 			if !bytes.Contains(entry.Value, quoted) {
 				continue
 			}
-			found, r := &answered{key: entry.Key, rev: entry.Revision}, new(receipts.Receipt)
+			found, r := &answerRecord{key: entry.Key, rev: entry.Revision}, new(receipts.Receipt)
 			if prefix == receipts.Prefix {
 				err = json.Unmarshal(entry.Value, r)
 				found.record, found.turn = r, &r.Turn
-			} else if j, broken := jobs.Read(entry); broken == nil {
-				r, found.record, found.turn = j.Receipt(), &j.Job, &Of(j).Turn
+			} else if j, broken := jobs.DecodeJob(entry); broken == nil {
+				r, found.record, found.turn = j.Receipt(), &j.Job, &WorkOf(j).Turn
 			} else {
 				err = broken
 			}

@@ -29,24 +29,24 @@ const Inbox = "inbox"
 const fetchTimeout = 2 * time.Minute
 
 const (
-	// fetchTries bounds the attempts at a file, with these pauses.
+	// fetchTries bounds the attempts to fetch a file. The pauses are between them.
 	fetchTries    = 3
 	minFetchPause = 500 * time.Millisecond
 	maxFetchPause = 2 * time.Second
 )
 
-// fetchFiles saves the files of a message in the workspace. The text names those that failed, in words
-// for the user; the message is answered all the same.
+// fetchFiles saves the files of a message in the workspace. It adds a note about each file that could
+// not be saved to the message's text; the message is answered in any case.
 func (t *Runner) fetchFiles(ctx context.Context, j *queue.Run, files []chats.Attachment, scope toolgroups.Scope, message *agent.Message) error {
 	fetcher, ok := t.cfg.Platforms[j.Message.Chat.Platform].(chats.FileFetcher)
 	full := queue.CheckOut(ctx, t.cfg.Files, j)
-	if full != nil && !workspace.NoRoom(full) {
+	if full != nil && !workspace.IsFull(full) {
 		return full
 	}
 	for i, a := range files {
-		name := wording.FileName(a.Name, i)
+		name := wording.SafeFileName(a.Name, i)
 		if !ok {
-			message.Text += notReceived(name + ": files cannot be read here")
+			message.Text += notReceivedNote(name + ": files cannot be read here")
 			continue
 		}
 		saved, err := "", full
@@ -65,48 +65,48 @@ func (t *Runner) fetchFiles(ctx context.Context, j *queue.Run, files []chats.Att
 			}
 			message.Text += transcriptText(heard, name)
 		} else if err != nil {
-			message.Text += notReceived(fileNote(name, err))
+			message.Text += notReceivedNote(fileNote(name, err))
 		}
 	}
-	t.pictures(j, scope.Workspace, message.Files)
+	t.measurePictures(j, scope.Workspace, message.Files)
 	if full == nil && len(message.Files) > 0 {
-		if full = t.cfg.Jobs.KeepFiles(ctx, t.cfg.Files, recordOwner(j)); full != nil && !workspace.NoRoom(full) {
+		if full = t.cfg.Jobs.KeepFiles(ctx, t.cfg.Files, recordOwner(j)); full != nil && !workspace.IsFull(full) {
 			return full
 		} else if full != nil {
-			message.Text += "\n" + notKept(full)
+			message.Text += "\n" + notKeptNote(full)
 		}
 	}
 	message.Text = strings.TrimSpace(message.Text)
 	return nil
 }
 
-func notReceived(note string) string { return "\n[not received: " + note + "]" }
+func notReceivedNote(note string) string { return "\n[not received: " + note + "]" }
 
-// errFiles wraps a failure to load or store the files of a turn, which is retried.
+// errFiles wraps an error from loading or storing the files of a turn. The turn is retried.
 var errFiles = errors.New("turn: load or keep files")
 
-// checkout loads the files of a turn to the local disk when the first is needed.
+// checkout loads the files of a turn to the local disk when the first of them is needed.
 type checkout struct {
 	*Runner
-	job  *queue.Run
-	dir  string
-	done bool
+	job      *queue.Run
+	dir      string
+	isLoaded bool
 }
 
-func (c *checkout) here(ctx context.Context) error {
-	if c.done {
+func (c *checkout) load(ctx context.Context) error {
+	if c.isLoaded {
 		return nil
 	}
 	err := queue.CheckOut(ctx, c.cfg.Files, c.job)
-	if c.done = err == nil; c.done || workspace.NoRoom(err) {
+	if c.isLoaded = err == nil; c.isLoaded || workspace.IsFull(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errFiles, err)
 }
 
-// read reads a file for the model.
-func (c *checkout) read(ctx context.Context, name string, limit int64) (data []byte, err error) {
-	if err := c.here(ctx); err != nil {
+// readFile reads a file for the model.
+func (c *checkout) readFile(ctx context.Context, name string, limit int64) (data []byte, err error) {
+	if err := c.load(ctx); err != nil {
 		return nil, err
 	}
 	root, err := workspace.Open(c.dir)
@@ -117,18 +117,18 @@ func (c *checkout) read(ctx context.Context, name string, limit int64) (data []b
 	return root.ReadFile(name, limit)
 }
 
-// settle measures pictures that a call has made, and stores its files, before the result is recorded.
-// If some cannot be stored, the result says so.
-func (c *checkout) settle(ctx context.Context, result *agent.Message) error {
+// storeFiles measures the pictures in the result of a call, and stores the changed files, before the
+// result is recorded. If there is no room for the files, it adds a note to the result.
+func (c *checkout) storeFiles(ctx context.Context, result *agent.Message) error {
 	t, j := c.Runner, c.job
 	if len(result.Files) > 0 {
 		result.Files = slices.Clone(result.Files)
-		t.pictures(j, c.dir, result.Files)
+		t.measurePictures(j, c.dir, result.Files)
 	}
 	err := t.cfg.Jobs.KeepFiles(ctx, t.cfg.Files, j)
-	if workspace.NoRoom(err) {
-		t.cfg.Log.Warn("files that a tool has changed are not stored", "job", j.Key(), "tool", result.Tool, "err", err)
-		result.Text += "\n\n" + notKept(err)
+	if workspace.IsFull(err) {
+		t.cfg.Log.Warn("changed files of a tool cannot be stored", "job", j.Key(), "tool", result.Tool, "err", err)
+		result.Text += "\n\n" + notKeptNote(err)
 		return nil
 	}
 	if err != nil {
@@ -137,12 +137,12 @@ func (c *checkout) settle(ctx context.Context, result *agent.Message) error {
 	return nil
 }
 
-func notKept(err error) string {
-	return unkept + ", and what was changed may be lost: " + err.Error() + "]"
+func notKeptNote(err error) string {
+	return notKeptPrefix + ", and what was changed may be lost: " + err.Error() + "]"
 }
 
-// unkept begins the note about files that are not stored.
-const unkept = "[the files are not kept as they are now"
+// notKeptPrefix begins the note about files that are not stored.
+const notKeptPrefix = "[the files are not kept as they are now"
 
 func fileNote(name string, err error) string {
 	switch {
@@ -175,9 +175,9 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.FileFetcher, a chats.Att
 	}
 	defer func() { _ = limited.Close() }()
 	if err := limited.Sweep(Inbox); err != nil {
-		return "", fmt.Errorf("remove what was not fetched to its end: %w", err)
+		return "", fmt.Errorf("remove partial files: %w", err)
 	}
-	part, temp, err := limited.Part(Inbox)
+	part, temp, err := limited.CreatePart(Inbox)
 	if err != nil {
 		return "", fmt.Errorf("create file: %w", err)
 	}
@@ -188,12 +188,12 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.FileFetcher, a chats.Att
 			break
 		}
 		tries--
-		if tries == 0 || errors.Is(err, chats.ErrTooLarge) || workspace.NoRoom(err) || retry.Wait(ctx, pauses.Next(0)) != nil {
+		if tries == 0 || errors.Is(err, chats.ErrTooLarge) || workspace.IsFull(err) || retry.Wait(ctx, pauses.Next(0)) != nil {
 			return "", err
 		}
 	}
 	for n := 1; ; n++ {
-		target := path.Join(Inbox, numbered(name, n))
+		target := path.Join(Inbox, numberedName(name, n))
 		switch same, err := sameFile(root, temp, target); {
 		case errors.Is(err, os.ErrNotExist):
 			if err := root.Rename(temp, target); err != nil {
@@ -208,7 +208,7 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.FileFetcher, a chats.Att
 	}
 }
 
-// download fetches a file into an open one, from its beginning.
+// download replaces the content of the open file part by the content of an attachment.
 func download(ctx context.Context, f chats.FileFetcher, a chats.Attachment, files *workspace.Root, part *os.File) error {
 	if err := part.Truncate(0); err != nil {
 		return fmt.Errorf("empty file: %w", err)
@@ -216,10 +216,10 @@ func download(ctx context.Context, f chats.FileFetcher, a chats.Attachment, file
 	if _, err := part.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("empty file: %w", err)
 	}
-	return f.FetchFile(ctx, a, &limitWriter{w: files.Bound(part), left: chats.MaxFile})
+	return f.FetchFile(ctx, a, &limitWriter{w: files.BoundedWriter(part), left: chats.MaxFile})
 }
 
-// limitWriter fails once too much is written.
+// limitWriter returns an error for writes beyond a number of bytes.
 type limitWriter struct {
 	w    io.Writer
 	left int64
@@ -234,7 +234,7 @@ func (l *limitWriter) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// sameFile reports whether two files have the same bytes; fs.ErrNotExist if the second does not exist.
+// sameFile reports whether two files have the same content. A missing second file is an error.
 func sameFile(root *os.Root, a, b string) (bool, error) {
 	infoB, err := root.Stat(b)
 	if err != nil {
@@ -252,8 +252,8 @@ func sameFile(root *os.Root, a, b string) (bool, error) {
 	return bytes.Equal(dataA, dataB), err
 }
 
-// numbered returns report.pdf, report-2.pdf, report-3.pdf.
-func numbered(name string, n int) string {
+// numberedName returns the n-th variant of a file name: report.pdf, report-2.pdf, report-3.pdf.
+func numberedName(name string, n int) string {
 	if n == 1 {
 		return name
 	}
@@ -261,8 +261,8 @@ func numbered(name string, n int) string {
 	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
 }
 
-// createdFiles returns the files that the tools of a turn deliver, in the order of their results, each once.
-// They are read from the log, so that a turn that continued after a crash has the earlier ones too.
+// createdFiles returns the files in the results of a turn's tools, in order and without duplicates. It
+// reads the results from the log, so that those from before a crash are included.
 func (t *Runner) createdFiles(ctx context.Context, h *conversation.History, ref string) []toolgroups.File {
 	turn, err := h.Turn(ctx, ref)
 	if err != nil {

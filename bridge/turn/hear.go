@@ -23,27 +23,27 @@ import (
 // maxShownChars bounds the shown part of a transcript, in characters.
 const maxShownChars = 300
 
-// Recording is a sound to be transcribed.
+// Recording is an audio file to transcribe.
 type Recording struct {
-	// Name is its file name, which need not match the content.
+	// Name is the file name, whose extension need not match the content.
 	Name string
-	// Size is the length of Content in bytes, Length the duration; 0 if unknown.
+	// Size is the size of Content in bytes. Length is the duration; 0 if unknown.
 	Size   int64
 	Length time.Duration
 	// Content is open only until the call returns.
 	Content io.Reader
 }
 
-// TranscriptionError says why a recording has no transcript, as the rest of a sentence for users that
-// begins with the recording. A retry would not help.
+// TranscriptionError is a permanent failure to transcribe a recording. Reason completes a sentence for
+// users that begins with the recording.
 type TranscriptionError struct {
-	Why string
-	// Never says that no recording is transcribed here.
-	Never bool
+	Reason string
+	// NotConfigured says that no model for transcription is configured.
+	NotConfigured bool
 }
 
 // Error returns the reason.
-func (e *TranscriptionError) Error() string { return e.Why }
+func (e *TranscriptionError) Error() string { return e.Reason }
 
 // Reasons for a missing transcript if the transcriber gives none.
 const (
@@ -54,31 +54,31 @@ const (
 	whyLater = "could not be written down now: please send it again in a minute"
 )
 
-// addTranscript adds the transcript of a sound to a message. The job's record holds it before it is shown, so
-// that a sound is transcribed once; if the write fails, memory keeps it until one succeeds. saved is
-// the path of the file; fetched is the error if there is none.
+// addTranscript returns the transcript of a recording, and posts it in the chat. It first stores the
+// transcript in the job's record, so that a recording is transcribed only once. If the write fails, the
+// transcript is kept in memory. saved is the path of the file, fetched the error if there is no file.
 func (t *Runner) addTranscript(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (receipts.Transcript, error) {
 	keeper := recordOwner(j)
-	heard, known := Of(keeper).transcriptOf(a.Ref)
+	heard, known := WorkOf(keeper).transcriptOf(a.Ref)
 	if !known {
-		key := unheardKey(keeper, a)
-		unstored, kept := t.unheard.Get(key)
+		key := transcriptKey(keeper, a)
+		unstored, kept := t.unstoredTranscripts.Get(key)
 		if heard = unstored; !kept {
 			var err error
-			if heard, err = t.transcript(ctx, j, scope, a, saved, fetched); err != nil {
+			if heard, err = t.makeTranscript(ctx, j, scope, a, saved, fetched); err != nil {
 				return heard, err
 			}
 		}
-		if heard.Text == "" && heard.Why == "" {
-			return heard, nil // it is an ordinary file
+		if heard.Text == "" && heard.FailureReason == "" {
+			return heard, nil // the recording is treated as an ordinary file
 		}
-		Of(keeper).Transcripts = append(Of(keeper).Transcripts, heard)
+		WorkOf(keeper).Transcripts = append(WorkOf(keeper).Transcripts, heard)
 		if err := t.cfg.Jobs.Save(ctx, keeper); err != nil {
-			Of(keeper).Transcripts = Of(keeper).Transcripts[:len(Of(keeper).Transcripts)-1]
-			t.unheard.Put(key, heard, cache.Forever)
+			WorkOf(keeper).Transcripts = WorkOf(keeper).Transcripts[:len(WorkOf(keeper).Transcripts)-1]
+			t.unstoredTranscripts.Put(key, heard, cache.Forever)
 			return heard, err
 		}
-		t.unheard.Forget(key)
+		t.unstoredTranscripts.Forget(key)
 	}
 	if heard.Text == "" {
 		return heard, nil
@@ -87,26 +87,26 @@ func (t *Runner) addTranscript(ctx context.Context, j *queue.Run, scope toolgrou
 	if j.From != "" {
 		under = "" // that message is in the old chat
 	}
-	line := "🎤 “" + wording.Escape(wording.OneLine(t.cfg.Redact(heard.Text), maxShownChars)) + "”"
+	line := "🎤 “" + wording.EscapeMarkdown(wording.OneLine(t.cfg.Redact(heard.Text), maxShownChars)) + "”"
 	return heard, t.cfg.Host.PostLine(ctx, "heard/"+j.Key()+"/"+a.Ref, j, under, line)
 }
 
-func unheardKey(keeper *queue.Run, a chats.Attachment) string { return keeper.Key() + " " + a.Ref }
+func transcriptKey(keeper *queue.Run, a chats.Attachment) string { return keeper.Key() + " " + a.Ref }
 
-// transcript returns the transcript of a sound, or why there is none. No model is asked while the store is
-// down.
-func (t *Runner) transcript(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (receipts.Transcript, error) {
+// makeTranscript returns the transcript of a recording, or the reason why there is none. While the store
+// is down, it returns an error without asking a model.
+func (t *Runner) makeTranscript(ctx context.Context, j *queue.Run, scope toolgroups.Scope, a chats.Attachment, saved string, fetched error) (receipts.Transcript, error) {
 	heard := receipts.Transcript{Ref: a.Ref}
 	var err error
 	switch {
 	case errors.Is(fetched, chats.ErrTooLarge):
-		heard.Why = whyLarge
-	case workspace.NoRoom(fetched):
-		heard.Why = whyFull
+		heard.FailureReason = whyLarge
+	case workspace.IsFull(fetched):
+		heard.FailureReason = whyFull
 	case fetched != nil:
-		heard.Why = whyLost
+		heard.FailureReason = whyLost
 	default:
-		if err := t.writable(ctx, recordOwner(j)); err != nil {
+		if err := t.checkWritable(ctx, recordOwner(j)); err != nil {
 			return heard, err
 		}
 		heard.Text, err = t.transcribe(ctx, scope, a, saved)
@@ -115,30 +115,30 @@ func (t *Runner) transcript(ctx context.Context, j *queue.Run, scope toolgroups.
 		return heard, cause
 	}
 	if err != nil {
-		heard.Why = whyUnheard(t.cfg.Log, j, a, err)
+		heard.FailureReason = transcriptionFailure(t.cfg.Log, j, a, err)
 	}
 	return heard, nil
 }
 
-// whyUnheard returns why a sound has no transcript; empty if that does not matter.
-func whyUnheard(log *slog.Logger, j *queue.Run, a chats.Attachment, err error) string {
+// transcriptionFailure returns why a recording has no transcript; empty if the user need not know.
+func transcriptionFailure(log *slog.Logger, j *queue.Run, a chats.Attachment, err error) string {
 	why, told := errors.AsType[*TranscriptionError](err)
 	switch {
 	case !told:
-		log.Error("a recording could not be written down", "job", j.Key(), "err", err)
+		log.Error("a recording cannot be transcribed", "job", j.Key(), "err", err)
 		return whyLater
-	case !why.Never:
-		return why.Why
+	case !why.NotConfigured:
+		return why.Reason
 	case a.Sound.Kind == chats.SoundSpoken:
 		return whyNever
 	}
 	return ""
 }
 
-// transcribe transcribes a saved sound.
+// transcribe transcribes a recording that is saved in the workspace.
 func (t *Runner) transcribe(ctx context.Context, scope toolgroups.Scope, a chats.Attachment, saved string) (text string, err error) {
 	if t.cfg.Transcribe == nil {
-		return "", &TranscriptionError{Never: true}
+		return "", &TranscriptionError{NotConfigured: true}
 	}
 	root, err := workspace.Open(scope.Workspace)
 	if err != nil {
@@ -152,60 +152,60 @@ func (t *Runner) transcribe(ctx context.Context, scope toolgroups.Scope, a chats
 	defer func() { err = errors.Join(err, file.Close()) }()
 	info, err := file.Stat()
 	if err != nil {
-		return "", fmt.Errorf("size of a recording: %w", err)
+		return "", fmt.Errorf("get the size of a recording: %w", err)
 	}
 	text, err = t.cfg.Transcribe(ctx, scope, Recording{Name: saved, Size: info.Size(), Length: a.Sound.Length, Content: file})
-	if text = strings.TrimSpace(text); err == nil && !wording.Visible(text) {
-		err = &TranscriptionError{Why: "has no words in it that I could hear"}
+	if text = strings.TrimSpace(text); err == nil && !wording.HasVisible(text) {
+		err = &TranscriptionError{Reason: "has no words in it that I could hear"}
 	}
 	return text, err
 }
 
-// transcriptText returns the transcript as a message contains it.
+// transcriptText returns the text about a recording that is added to the message for the model.
 func transcriptText(heard receipts.Transcript, name string) string {
 	switch {
 	case heard.Text != "":
 		return "\n[spoken in " + name + ", as a machine wrote it down]\n" + heard.Text
-	case heard.Why != "":
-		return notReceived(name + ": it " + heard.Why)
+	case heard.FailureReason != "":
+		return notReceivedNote(name + ": it " + heard.FailureReason)
 	}
 	return ""
 }
 
-// unheardText tells the sender of a recording why it was not transcribed.
-func (t *Runner) unheardText(j *queue.Run, scope toolgroups.Scope, why string) string {
+// noTranscriptText returns the answer that says why a recording was not transcribed.
+func (t *Runner) noTranscriptText(j *queue.Run, scope toolgroups.Scope, why string) string {
 	switch {
 	case why != whyNever:
 		return "Your recording " + why + "."
 	case scope.Role >= toolgroups.RoleAdmin:
 		return "I can't hear voice notes yet. Set `voice.model`, and I can."
 	}
-	return "I can't hear voice notes yet; " + t.cfg.Host.Administrator(j.Message.By()) + " can switch that on (`voice.model`)."
+	return "I can't hear voice notes yet; " + t.cfg.Host.Administrator(j.Message.SenderID()) + " can switch that on (`voice.model`)."
 }
 
-// take gathers the attachments of a message. A message that holds only recordings without a transcript
-// is answered at once: the model would have nothing to answer.
-func (t *Runner) take(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, message *agent.Message) (string, error) {
-	if err := t.gather(ctx, j, h, scope, lastAsked(h.View(), j), message); err != nil {
+// gatherOrAnswer adds the attachments and the context to a message. If the message consists only of
+// recordings without a transcript, it stores and returns an answer that needs no model.
+func (t *Runner) gatherOrAnswer(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, message *agent.Message) (string, error) {
+	if err := t.gatherContext(ctx, j, h, scope, lastAsked(h.View(), j), message); err != nil {
 		return "", err
 	}
-	if asked(j) != "" || len(j.Message.Skipped) > 0 || len(j.Message.Files) == 0 {
+	if questionText(j) != "" || len(j.Message.Skipped) > 0 || len(j.Message.Files) == 0 {
 		return "", nil
 	}
 	answer := ""
 	for _, a := range j.Message.Files {
-		heard, known := Of(j).transcriptOf(a.Ref)
+		heard, known := WorkOf(j).transcriptOf(a.Ref)
 		if !known || heard.Text != "" {
 			return "", nil
 		}
-		answer += t.unheardText(j, scope, heard.Why) + "\n"
+		answer += t.noTranscriptText(j, scope, heard.FailureReason) + "\n"
 	}
 	answer = strings.TrimSpace(answer)
 	if h.Last == 0 {
-		if err := t.List(ctx, j, scope); err != nil {
+		if err := t.AddToList(ctx, j, scope); err != nil {
 			return "", err
 		}
 	}
 	h.Staged = []agent.Message{*message}
-	return answer, t.keep(context.WithoutCancel(ctx), j, h, agent.Message{Role: agent.RoleAssistant, Time: t.cfg.Now(), Text: answer, Final: true})
+	return answer, t.saveMessage(context.WithoutCancel(ctx), j, h, agent.Message{Role: agent.RoleAssistant, Time: t.cfg.Now(), Text: answer, Final: true})
 }

@@ -21,13 +21,13 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// DefaultPictureTokens is the cost of an album of ten photos.
+// DefaultPictureTokens is the default of [Options].PictureTokens, the cost of an album of ten photos.
 const DefaultPictureTokens = 16_000
 
-// pictures measures the pictures among files: the sizes are recorded with the message, so that what
-// models are shown stays the same. The files are the caller's own.
-func (t *Runner) pictures(j *queue.Run, dir string, files []toolgroups.File) {
-	if !slices.ContainsFunc(files, func(f toolgroups.File) bool { return maybePicture(f.Path) }) {
+// measurePictures sets the Picture of each file that is one. The properties are stored with the message,
+// so that later requests show the same pictures. It changes files in place.
+func (t *Runner) measurePictures(j *queue.Run, dir string, files []toolgroups.File) {
+	if !slices.ContainsFunc(files, func(f toolgroups.File) bool { return mayBePicture(f.Path) }) {
 		return
 	}
 	root, err := workspace.Open(dir)
@@ -37,7 +37,7 @@ func (t *Runner) pictures(j *queue.Run, dir string, files []toolgroups.File) {
 	}
 	defer func() { _ = root.Close() }() // read only
 	for i := range files {
-		if !maybePicture(files[i].Path) {
+		if !mayBePicture(files[i].Path) {
 			continue
 		}
 		data, err := root.ReadFile(files[i].Path, agent.MaxPicture)
@@ -49,8 +49,8 @@ func (t *Runner) pictures(j *queue.Run, dir string, files []toolgroups.File) {
 	}
 }
 
-// maybePicture reports whether a file can be a picture by its name, to avoid reading others.
-func maybePicture(name string) bool {
+// mayBePicture reports whether a file may be a picture, judged by its extension.
+func mayBePicture(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case "", ".png", ".jpg", ".jpeg", ".gif", ".webp":
 		return true
@@ -58,7 +58,7 @@ func maybePicture(name string) bool {
 	return false
 }
 
-// pictureOf returns the properties of a picture; nil if no model accepts it.
+// pictureOf returns the properties of a picture; nil if models do not accept its format.
 func pictureOf(data []byte) *toolgroups.Picture {
 	switch http.DetectContentType(data) {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -73,8 +73,8 @@ func pictureOf(data []byte) *toolgroups.Picture {
 	return p
 }
 
-// trimPictures hides pictures from models if they cost more than the settings allow. It reports whether it
-// did.
+// trimPictures drops the oldest pictures from later requests if all cost more than the settings allow.
+// It reports whether it dropped any.
 func (t *Runner) trimPictures(ctx context.Context, h *conversation.History) (bool, error) {
 	if !slices.ContainsFunc(h.Messages, func(m agent.Message) bool { return len(m.Files) > 0 }) {
 		return false, nil
@@ -89,6 +89,6 @@ func (t *Runner) trimPictures(ctx context.Context, h *conversation.History) (boo
 	if _, err := h.Append(writing, nil, record); err != nil {
 		return false, err
 	}
-	t.cfg.Log.Info("pictures are not shown any more", "log", h.Log, "stay", record.Pictures)
+	t.cfg.Log.Info("pictures dropped from later requests", "log", h.Log, "stay", record.Pictures)
 	return true, nil
 }

@@ -17,7 +17,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Bounds of what is added to a question from others' messages.
+// Bounds of the quoted messages that are added to a question.
 const (
 	quotedTokens = 2500
 	// threadTokens and threadMessages bound the text of a thread, threadFiles its files.
@@ -28,35 +28,35 @@ const (
 	threadTimeout = 10 * time.Second
 )
 
-// gather adds to a question its attachments and quotes, and what was said after the message with the id
-// after. All is stored with the question, once, so that what a model was shown stays the same.
-func (t *Runner) gather(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, after string, message *agent.Message) error {
+// gatherContext adds attachments, quotes and new messages in the thread to a question. New messages are
+// those since the message with the id after. All are stored with the question.
+func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, after string, message *agent.Message) error {
 	if len(j.Message.Files) > 0 {
 		if err := t.fetchFiles(ctx, j, j.Message.Files, scope, message); err != nil {
 			return err
 		}
 	}
 	var pointed []chats.Quoted
-	if j.Message.Inside {
-		said, err := t.said(ctx, j, h, after)
+	if j.Message.InThread {
+		said, err := t.readThread(ctx, j, h, after)
 		if err != nil {
-			t.cfg.Log.Warn("what was said in a thread is not known", "job", j.Key(), "err", err)
-			message.Text += notReceived("what was said in this thread before")
+			t.cfg.Log.Warn("messages of a thread cannot be read", "job", j.Key(), "err", err)
+			message.Text += notReceivedNote("what was said in this thread before")
 		}
 		pointed = append(pointed, said...)
 	}
 	pointed = append(pointed, j.Message.Quoted...)
 	list, known := make([]conversation.Quote, len(pointed)), lettersOf(h.View(), len(pointed) > 0)
 	for i, q := range pointed {
-		if q.Own {
-			q.Text = t.cfg.Redact(q.Text) // it may contain a [queue.SecretPlaceholder]
+		if q.FromBot {
+			q.Text = t.cfg.Redact(q.Text) // an answer may contain the secret for a [queue.SecretPlaceholder]
 		}
 		list[i] = conversation.Quote{Quoted: q, Known: isKnown(known, q.Text)}
 		if len(q.Files) == 0 {
 			continue
 		}
 		var with agent.Message
-		if err := t.fetchFiles(ctx, j, sounds(q), scope, &with); err != nil {
+		if err := t.fetchFiles(ctx, j, quotedFiles(q), scope, &with); err != nil {
 			return err
 		}
 		for _, f := range with.Files {
@@ -65,39 +65,39 @@ func (t *Runner) gather(ctx context.Context, j *queue.Run, h *conversation.Histo
 		message.Files = append(message.Files, with.Files...)
 		addNote(&list[i], with.Text)
 	}
-	message.Quoted = conversation.QuoteText(list, quotedTokens, message.Text != "")
-	t.overhear(ctx, j, h, after, message)
+	message.Quoted = conversation.FormatQuotes(list, quotedTokens, message.Text != "")
+	t.addOverheard(ctx, j, h, after, message)
 	return nil
 }
 
-// overhear shows the model what was said in a group, not to the bot, after the message with the id
-// after. No conversation stores it, so it is deleted with its source.
-func (t *Runner) overhear(ctx context.Context, j *queue.Run, h *conversation.History, after string, message *agent.Message) {
-	heard := t.cfg.Host.Heard(ctx, j, after)
+// addOverheard adds the ambient messages of a group since the message with the id after to a question.
+// They are not stored in the conversation, so they disappear when they are deleted.
+func (t *Runner) addOverheard(ctx context.Context, j *queue.Run, h *conversation.History, after string, message *agent.Message) {
+	heard := t.cfg.Host.AmbientMessages(ctx, j, after)
 	list, known := make([]conversation.Quote, len(heard)), lettersOf(h.View(), len(heard) > 0)
 	for i, q := range heard {
 		list[i] = conversation.Quote{Quoted: q, Known: isKnown(known, q.Text)}
 	}
-	message.Overheard = conversation.QuotedAhead(list, quotedTokens, message.Quoted, message.Text != "")
+	message.Overheard = conversation.PrependQuotes(list, quotedTokens, message.Quoted, message.Text != "")
 }
 
-// view returns the messages that a turn begins with. A turn that continues, whose question was stored
-// before, is shown the group's messages again.
-func (t *Runner) view(ctx context.Context, j *queue.Run, h *conversation.History) []agent.Message {
+// turnHistory returns the messages with which a turn begins. If the question was stored earlier, the
+// ambient messages of the group are added to it again.
+func (t *Runner) turnHistory(ctx context.Context, j *queue.Run, h *conversation.History) []agent.Message {
 	view := h.View()
 	at := slices.IndexFunc(view, func(m agent.Message) bool { return m.Ref == j.Key() })
 	if at < 0 || len(h.Staged) > 0 {
 		return view
 	}
 	view = slices.Clone(view)
-	t.overhear(ctx, j, h, "", &view[at])
+	t.addOverheard(ctx, j, h, "", &view[at])
 	return view
 }
 
-// sounds returns the sounds of a quoted message that are transcribed: only those that the user
-// forwards. The rest was said to others, or was transcribed when it was said.
-func sounds(q chats.Quoted) []chats.Attachment {
-	if q.How == chats.PointForward {
+// quotedFiles returns the files of a quoted message. Unless the user forwards the message, recordings
+// are not marked for transcription, because they were meant for others or are transcribed already.
+func quotedFiles(q chats.Quoted) []chats.Attachment {
+	if q.Kind == chats.RefForward {
 		return q.Files
 	}
 	files := slices.Clone(q.Files)
@@ -107,12 +107,12 @@ func sounds(q chats.Quoted) []chats.Attachment {
 	return files
 }
 
-// addNote adds to a quote the results of its files: transcripts, and failures.
+// addNote adds the transcripts of a quote's files, and the notes about missing files, to the quote.
 func addNote(q *conversation.Quote, text string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		note, skipped := strings.CutPrefix(line, "[not received: ")
-		if skipped || strings.HasPrefix(line, unkept) {
+		if skipped || strings.HasPrefix(line, notKeptPrefix) {
 			q.Skipped = append(q.Skipped, strings.TrimSuffix(note, "]"))
 			continue
 		}
@@ -120,19 +120,19 @@ func addNote(q *conversation.Quote, text string) {
 	}
 }
 
-// said returns what was said in a thread before a message: everything if the conversation begins, later
-// what is new. What a /clear has closed does not return.
-func (t *Runner) said(ctx context.Context, j *queue.Run, h *conversation.History, after string) ([]chats.Quoted, error) {
+// readThread returns the messages of a thread before a job's message: all at the beginning of a
+// conversation, later only new ones. Messages from before a /clear are left out.
+func (t *Runner) readThread(ctx context.Context, j *queue.Run, h *conversation.History, after string) ([]chats.Quoted, error) {
 	archive, ok := t.cfg.Platforms[j.Message.Chat.Platform].(chats.ThreadReader)
-	if !ok || h.Last > 0 && (after == "" || !j.Message.Called) {
+	if !ok || h.Last > 0 && (after == "" || !j.Message.MentionsBot) {
 		return nil, nil
 	}
-	session, err := conversation.Of(ctx, t.cfg.Store, &j.Job)
+	session, err := conversation.SessionOf(ctx, t.cfg.Store, &j.Job)
 	if err != nil {
 		return nil, err
 	}
 	if h.Last == 0 && session.ClearedAt > 0 {
-		if after = session.After; after == "" {
+		if after = session.AfterID; after == "" {
 			return nil, nil // a user was forgotten
 		}
 	}
@@ -140,8 +140,8 @@ func (t *Runner) said(ctx context.Context, j *queue.Run, h *conversation.History
 	defer cancel()
 	list, err := archive.ReadThread(ctx, j.Message, after, threadMessages)
 	said, failed := withoutTurn(ctx, t.cfg.Jobs, j, list)
-	if err = cmp.Or(err, failed); h.Last > 0 { // the conversation has the bot's answers
-		said = slices.DeleteFunc(said, func(q chats.Quoted) bool { return q.Own })
+	if err = cmp.Or(err, failed); h.Last > 0 { // the conversation contains the bot's answers
+		said = slices.DeleteFunc(said, func(q chats.Quoted) bool { return q.FromBot })
 	}
 	said = conversation.LastQuotes(said, threadTokens)
 	files := 0
@@ -157,12 +157,12 @@ func (t *Runner) said(ctx context.Context, j *queue.Run, h *conversation.History
 	return said, err
 }
 
-// withoutTurn returns the messages of a job's thread that have no turn of their own, and never will.
+// withoutTurn returns the messages of a thread that have no turn of their own, and will not get one.
 func withoutTurn(ctx context.Context, store queue.Store, j *queue.Run, list []chats.Quoted) (others []chats.Quoted, err error) {
-	const onItsWay = 5 * time.Minute // for a message accepted by a process that died
+	const onItsWay = 5 * time.Minute // for messages whose process crashed
 	asked := false
 	for _, q := range list {
-		if q.How == chats.PointThread { // else it belongs to the one before it
+		if q.Kind == chats.RefThread { // otherwise q belongs to the message before it
 			expected := q.Addressed && j.Message.Time.Sub(q.Time) < onItsWay
 			if asked, err = hasTurn(ctx, store, chats.Message{Chat: j.Origin(), ID: q.ID, Kind: chats.KindText}, expected); err != nil {
 				return others, err
@@ -175,7 +175,7 @@ func withoutTurn(ctx context.Context, store queue.Store, j *queue.Run, list []ch
 	return others, nil
 }
 
-// hasTurn reports whether a message has or had a turn; expected is the result if it has not arrived.
+// hasTurn reports whether a message has or had a turn. It returns expected for an unknown message.
 func hasTurn(ctx context.Context, store queue.Store, m chats.Message, expected bool) (bool, error) {
 	known, err := store.Find(ctx, queue.KeyOf(m))
 	switch {
@@ -195,27 +195,27 @@ func hasTurn(ctx context.Context, store queue.Store, m chats.Message, expected b
 	return false, nil
 }
 
-// lastAsked returns the id of the last message of the chat in the conversation; empty if there is none.
+// lastAsked returns the id of the chat's last message in a conversation; empty if there is none.
 func lastAsked(view []agent.Message, j *queue.Run) string {
 	for _, v := range slices.Backward(view) {
-		if m, ok := queue.MessageOf(cmp.Or(v.Ref, v.Joined), ""); ok && m.Chat == j.Origin().WithoutThread() && m.Kind == chats.KindText {
+		if m, ok := queue.MessageOf(cmp.Or(v.Ref, v.JoinedRef), ""); ok && m.Chat == j.Origin().WithoutThread() && m.Kind == chats.KindText {
 			return m.ID
 		}
 	}
 	return ""
 }
 
-// Bounds of the comparison that finds a text in a conversation: the letters compared, the least number
-// of them, and the messages searched.
+// Bounds of the search for a text in a conversation: the maximum and the minimum number of compared
+// letters, and the number of searched messages.
 const (
-	comparedLetters = 200
-	leastLetters    = 24
-	lookedThrough   = 30
+	comparedLetters  = 200
+	leastLetters     = 24
+	searchedMessages = 30
 )
 
-// lettersOf returns the letters of the last messages of a conversation, if wanted.
+// lettersOf returns the letters and digits of the last messages in a conversation, or nil if not wanted.
 func lettersOf(view []agent.Message, wanted bool) (all []string) {
-	for i := max(0, len(view)-lookedThrough); wanted && i < len(view); i++ {
+	for i := max(0, len(view)-searchedMessages); wanted && i < len(view); i++ {
 		if m := &view[i]; m.Role == agent.RoleUser || m.Role == agent.RoleAssistant {
 			all = append(all, letters(m.Text), letters(m.Quoted))
 		}
@@ -223,10 +223,10 @@ func lettersOf(view []agent.Message, wanted bool) (all []string) {
 	return all
 }
 
-// isKnown reports whether a text is among those with these letters. Other characters may differ: the
-// platform shows the text without markup.
+// isKnown reports whether one of the texts in said, reduced to letters, contains a text. Other
+// characters are ignored, because the platform returns texts without markup.
 func isKnown(said []string, text string) bool {
-	wanted, _ := wording.Split(letters(text), comparedLetters)
+	wanted, _ := wording.SplitAt(letters(text), comparedLetters)
 	return len(wanted) >= leastLetters && slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, wanted) })
 }
 
@@ -239,12 +239,12 @@ func letters(text string) string {
 	}, text)
 }
 
-func title(text string) string {
+func titleOf(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return wording.Clip(line, 60)
 }
 
-// quotedText returns the text of the first quoted message.
+// quotedText returns the text of the first quoted message that has one.
 func quotedText(m chats.Message) string {
 	for _, q := range m.Quoted {
 		if q.Text != "" {

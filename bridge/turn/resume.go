@@ -11,12 +11,12 @@ import (
 	"oneclaw/bridge/receipts"
 )
 
-// mendHistory makes records that were skipped in the conversation of a job dead letters. A turn that
-// has begun is not continued then: its actions may be in the lost records.
-func (t *Runner) mendHistory(ctx context.Context, j *queue.Run, h *conversation.History) (string, bool, error) {
+// deadLetterDamaged turns the damaged records of a job's conversation into dead letters. If the turn has
+// begun, it is stopped, because its calls may be in the lost records.
+func (t *Runner) deadLetterDamaged(ctx context.Context, j *queue.Run, h *conversation.History) (string, bool, error) {
 	lost := false
 	for _, d := range h.Damaged {
-		now, err := t.cfg.Keeper.Mend(ctx, d, j.Message.Chat)
+		now, err := t.cfg.StoreMonitor.DeadLetterRecord(ctx, d, j.Message.Chat)
 		if err != nil {
 			return "", false, err
 		}
@@ -26,29 +26,29 @@ func (t *Runner) mendHistory(ctx context.Context, j *queue.Run, h *conversation.
 	if !lost || j.Unstarted {
 		return "", false, nil
 	}
-	notes := agent.Stop(h.View(), agent.NoteGivenUp)
+	notes := agent.StopMessages(h.View(), agent.NoteGivenUp)
 	for i := range notes {
 		notes[i].Time = t.cfg.Now()
 	}
-	if err := t.append(ctx, j, h, notes...); err != nil {
+	if err := t.appendMessages(ctx, j, h, notes...); err != nil {
 		return "", false, err
 	}
-	return t.Failed(ctx, j, errors.New("a record of this turn does not decode")), true, nil
+	return t.ReportFailure(ctx, j, errors.New("a record of this turn does not decode")), true, nil
 }
 
-// awake returns nil if a job can continue: it does not wait for an approval, or has one.
-func (t *Runner) awake(ctx context.Context, j *queue.Run) error {
+// applyDecisions stores the decisions that a job got. It returns [agent.ErrSuspended] if it still waits.
+func (t *Runner) applyDecisions(ctx context.Context, j *queue.Run) error {
 	if j.State != receipts.Waiting {
 		return nil
 	}
-	w := Of(j)
+	w := WorkOf(j)
 	due := slices.Clone(w.Approvals)
-	decided, err := t.cfg.Gate.Note(ctx, j)
+	decided, err := t.cfg.Gate.ApplyDecisions(ctx, j)
 	switch {
 	case err == nil && !decided:
 		return agent.ErrSuspended
 	case err == nil:
-		// With the decisions, which must be on record before a call runs that they allow.
+		// The decisions must be stored before a call runs that they allow.
 		j.State = receipts.Open
 		err = t.cfg.Jobs.Save(ctx, j)
 	}

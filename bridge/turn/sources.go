@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// maxSources bounds the sources below an answer, maxSourceTitle the title of one.
+	// maxSources bounds the sources below an answer, maxSourceTitle the title of a source.
 	maxSources     = 5
 	maxSourceTitle = 60
 	// sourcesMark begins the line of sources.
 	sourcesMark = "Sources: "
 )
 
-// withSources returns an answer with a line of its sources, if results of the turn have pages: those whose
-// address the answer contains, else the first of each result. They are read from the log, so that a
-// turn that continued after a crash has the earlier ones too.
+// withSources adds a line with sources to an answer, if results of the turn have any: those whose URL
+// the answer contains, or else the first ones of each result. It reads the results from the log, so that
+// those from before a crash are included.
 func (t *Runner) withSources(ctx context.Context, j *queue.Run, h *conversation.History, answer string) string {
-	if TaskOf(j).Ends(answer) {
+	if TaskOf(j).IsSilence(answer) {
 		return answer // there is nothing to report
 	}
 	turn, err := h.Turn(ctx, j.Key())
@@ -33,17 +33,17 @@ func (t *Runner) withSources(ctx context.Context, j *queue.Run, h *conversation.
 	}
 	sources := pickSources(turn, answer)
 	// A model that sees such lines in the conversation may write its own.
-	if len(sources) == 0 || !wording.Visible(answer) || strings.Contains(answer, "\n"+sourcesMark) {
+	if len(sources) == 0 || !wording.HasVisible(answer) || strings.Contains(answer, "\n"+sourcesMark) {
 		return answer
 	}
 	links := make([]string, len(sources))
 	for i, s := range sources {
-		links[i] = "[" + wording.Escape(wording.OneLine(s.Title, maxSourceTitle)) + "](<" + s.URL + ">)"
+		links[i] = "[" + wording.EscapeMarkdown(wording.OneLine(s.Title, maxSourceTitle)) + "](<" + s.URL + ">)"
 	}
 	return answer + "\n\n" + sourcesMark + strings.Join(links, " · ")
 }
 
-// pickSources returns the sources of an answer.
+// pickSources returns the sources to show below an answer, from the results of its turn.
 func pickSources(turn []agent.Message, answer string) []toolgroups.Source {
 	var named, first []toolgroups.Source
 	known := map[string]bool{}

@@ -13,12 +13,12 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// errSteer wraps a failure to add messages to a turn, which is retried.
-var errSteer = errors.New("turn: read steering messages")
+// errSteer wraps an error from adding messages to a turn. The turn is retried.
+var errSteer = errors.New("turn: add steering messages")
 
-// steer adds the messages that were written since a turn began, and returns them. One write puts them
-// into the conversation, closes their jobs, and names these in the turn's job: so each is answered by
-// this turn or by its own, and by no other.
+// steer adds the messages that came since a turn began to the turn, and returns them. One write adds
+// them to the conversation, closes their jobs, and records the keys of these in the turn's job. So each
+// message is answered exactly once, by this turn or its own.
 func (t *Runner) steer(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (messages []agent.Message, err error) {
 	err = t.cfg.Queue.Join(ctx, j, func(some []*queue.Run) (joined, gone []*queue.Run, err error) {
 		return t.cfg.Jobs.Join(ctx, j, some, func(others []*queue.Run) error {
@@ -30,7 +30,7 @@ func (t *Runner) steer(ctx context.Context, j *queue.Run, h *conversation.Histor
 	})
 	switch {
 	case errors.Is(err, storage.ErrInvalid):
-		t.cfg.Log.Warn("what was written meanwhile is too large for this turn, and waits for its own", "job", j.Key(), "err", err)
+		t.cfg.Log.Warn("new messages are too large for the running turn and wait for their own", "job", j.Key(), "err", err)
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", errSteer, err)
@@ -38,11 +38,11 @@ func (t *Runner) steer(ctx context.Context, j *queue.Run, h *conversation.Histor
 	return messages, nil
 }
 
-// joinAll makes that write.
+// joinAll makes the write that adds the messages of other jobs to a turn; see steer.
 func (t *Runner) joinAll(ctx context.Context, j *queue.Run, h *conversation.History, others []*queue.Run, messages []agent.Message) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
-	ops, err := t.cfg.Jobs.Joining(j, others, t.cfg.Now())
+	ops, err := t.cfg.Jobs.JoinOps(j, others, t.cfg.Now())
 	if err != nil {
 		return err
 	}
@@ -57,22 +57,22 @@ func (t *Runner) joinAll(ctx context.Context, j *queue.Run, h *conversation.Hist
 	return nil
 }
 
-// toMessages returns messages as the conversation stores them, with their files in the workspace. Pieces
-// become one.
+// toMessages returns the messages of other jobs as the conversation stores them, and saves their files
+// in the workspace. Pieces are joined.
 func (t *Runner) toMessages(ctx context.Context, j *queue.Run, h *conversation.History, others []*queue.Run, scope toolgroups.Scope) ([]agent.Message, error) {
 	var messages []agent.Message
 	after := lastAsked(h.View(), j)
 	for n := 0; n < len(others); {
-		end := n + Pieces(others[n:])
+		end := n + CountPieces(others[n:])
 		one := *others[n]
 		one.Message, n = MergePieces(one.Message, others[n+1:end]), end
-		message := t.question(&one, h)
-		message.Joined, message.Ref = message.Ref, ""
+		message := t.newQuestion(&one, h)
+		message.JoinedRef, message.Ref = message.Ref, ""
 		if one.Message.Kind == KindEdited {
 			message.Text = editNote + message.Text
 		}
-		if m := &one.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {
-			if err := t.gather(ctx, withMessage(j, m), h, scope, after, &message); err != nil {
+		if m := &one.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.InThread {
+			if err := t.gatherContext(ctx, withMessage(j, m), h, scope, after, &message); err != nil {
 				return nil, err
 			}
 			if m.Kind == chats.KindText {

@@ -2,7 +2,7 @@ package turn
 
 import "oneclaw/bridge/receipts"
 
-// Prompts of tasks that were not begun by a waiting user, at the end of the system prompt.
+// Additions to the end of the system prompt, for tasks that no user waits for.
 const (
 	quietRule = "Nobody waits for the answer to this task: a schedule or a program has begun it. " +
 		"If the task is to tell about something only when it is there, and there is nothing to tell, answer with exactly " + receipts.Silence +
@@ -12,8 +12,8 @@ const (
 		"Only the task above those lines is what the user wants."
 )
 
-// tail returns the end of the system prompt of a task.
-func tail(rest string, t *receipts.Task) string {
+// taskTail returns the end of the system prompt of a task, which begins with rest.
+func taskTail(rest string, t *receipts.Task) string {
 	for _, rule := range []struct {
 		holds bool
 		text  string

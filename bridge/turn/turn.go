@@ -21,14 +21,14 @@ import (
 
 // Answer runs the turn of a message, or continues it where its log ends.
 func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err error) {
-	session, err := conversation.Of(ctx, t.cfg.Store, &j.Job)
+	session, err := conversation.SessionOf(ctx, t.cfg.Store, &j.Job)
 	if err == nil && j.State == receipts.Waiting {
-		err = t.awake(ctx, j)
+		err = t.applyDecisions(ctx, j)
 	}
 	if err != nil {
 		return "", err
 	}
-	Of(j).Generation = session.Generation
+	WorkOf(j).Generation = session.Generation
 	h, err := t.Cache.Take(ctx, session.Log())
 	if err != nil {
 		return "", err
@@ -38,11 +38,11 @@ func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err err
 			t.Cache.Put(h)
 		}
 	}()
-	if err := t.settle(ctx, j, h); err != nil {
+	if err := t.storeHeld(ctx, j, h); err != nil {
 		return "", err
 	}
 	if len(h.Damaged) > 0 {
-		if text, done, err := t.mendHistory(ctx, j, h); done || err != nil {
+		if text, done, err := t.deadLetterDamaged(ctx, j, h); done || err != nil {
 			return text, err
 		}
 	}
@@ -50,39 +50,39 @@ func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err err
 	if err != nil {
 		return "", err
 	}
-	text, done, err := t.begin(ctx, j, h, scope)
+	text, done, err := t.stageQuestion(ctx, j, h, scope)
 	if !done && err == nil {
 		text, err = t.run(ctx, j, h, scope)
 	}
-	if err == nil && Of(j).Parts == nil {
-		// A failed turn may have made files all the same; the log has them.
-		Of(j).Files = t.createdFiles(ctx, h, j.Key())
+	if err == nil && WorkOf(j).Parts == nil {
+		// Even a failed turn may have made files, which are in the log.
+		WorkOf(j).Files = t.createdFiles(ctx, h, j.Key())
 	}
 	return text, err
 }
 
-// begin stages the message, unless the log already has it. If the log even has its answer, nothing is
-// left to run.
-func (t *Runner) begin(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (string, bool, error) {
+// stageQuestion stages the message of a job for the next write, unless the log contains it already. If
+// the turn has an answer already, it returns that answer and true.
+func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (string, bool, error) {
 	if !j.Unstarted {
 		turn, err := h.Turn(ctx, j.Key())
 		if err != nil {
 			return "", false, err
 		}
 		if len(turn) > 0 {
-			answer, done := continued(h, turn)
+			answer, done := readContinued(h, turn)
 			return answer, done, nil
 		}
 	}
 	j.Unstarted = false
-	message := t.question(j, h)
-	if m := &j.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {
-		if answer, err := t.take(ctx, j, h, scope, &message); answer != "" || err != nil {
+	message := t.newQuestion(j, h)
+	if m := &j.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.InThread {
+		if answer, err := t.gatherOrAnswer(ctx, j, h, scope, &message); answer != "" || err != nil {
 			return answer, answer != "", err
 		}
 	}
 	if h.Last == 0 {
-		if err := t.List(ctx, j, scope); err != nil {
+		if err := t.AddToList(ctx, j, scope); err != nil {
 			return "", false, err
 		}
 	}
@@ -93,30 +93,30 @@ func (t *Runner) begin(ctx context.Context, j *queue.Run, h *conversation.Histor
 		message.Recalled = t.recall(ctx, j, scope)
 	}
 	if _, err := conversation.Encode(message); err != nil {
-		return t.Failed(ctx, j, err), true, nil
+		return t.ReportFailure(ctx, j, err), true, nil
 	}
 	h.Staged = []agent.Message{message}
 	return "", false, nil
 }
 
-// List adds the conversation of a job to its owner's list.
-func (t *Runner) List(ctx context.Context, j *queue.Run, scope toolgroups.Scope) error {
+// AddToList adds the conversation of a job to the list of its owner's conversations.
+func (t *Runner) AddToList(ctx context.Context, j *queue.Run, scope toolgroups.Scope) error {
 	entry := conversation.Conversation{
-		Owner: scope.Owner, Chat: j.Message.Chat, Generation: Of(j).Generation,
-		Title: title(cmp.Or(words(j), quotedText(j.Message))), Begun: t.cfg.Now(),
+		Owner: scope.Owner, Chat: j.Message.Chat, Generation: WorkOf(j).Generation,
+		Title: titleOf(cmp.Or(textOrTranscript(j), quotedText(j.Message))), StartedAt: t.cfg.Now(),
 	}
 	if task := TaskOf(j); task != nil {
-		entry.Task, entry.Chat, entry.Title = j.Message.ID, j.Origin(), title(cmp.Or(task.Title, entry.Title))
+		entry.Task, entry.Chat, entry.Title = j.Message.ID, j.Origin(), titleOf(cmp.Or(task.Title, entry.Title))
 		if !j.Message.Direct {
-			entry.By = j.Message.By()
+			entry.By = j.Message.SenderID()
 		}
 	}
 	return entry.AddToLists(ctx, t.cfg.Store)
 }
 
-// continued reads a turn that an earlier attempt or a former run of the program began: it may have its
-// answer already.
-func continued(h *conversation.History, turn []agent.Message) (answer string, done bool) {
+// readContinued returns the answer from the stored messages of a turn that an earlier attempt or run of
+// the program began. done is false if there is no answer yet.
+func readContinued(h *conversation.History, turn []agent.Message) (answer string, done bool) {
 	for i, m := range turn {
 		if i > 0 && m.Ref != "" {
 			break // the rest answers another question
@@ -129,31 +129,31 @@ func continued(h *conversation.History, turn []agent.Message) (answer string, do
 	return "", false
 }
 
-// recall searches the memory for a message. Errors are logged: the message is answered all the same.
+// recall searches the memory for a message. After an error, which is logged, it returns no result.
 func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scope) string {
-	found, err := t.cfg.Recall(ctx, scope, words(j))
+	found, err := t.cfg.Recall(ctx, scope, textOrTranscript(j))
 	if err != nil {
 		t.cfg.Log.Warn("memory cannot be searched", "job", j.Key(), "err", err)
 	}
 	return found
 }
 
-// question returns the message as the conversation stores it.
-func (t *Runner) question(j *queue.Run, h *conversation.History) agent.Message {
-	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: asked(j), Ref: j.Key()}
+// newQuestion returns the message of a job in the form that the conversation stores.
+func (t *Runner) newQuestion(j *queue.Run, h *conversation.History) agent.Message {
+	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: questionText(j), Ref: j.Key()}
 	if !j.Message.Direct {
-		message.Sender, message.By = j.Message.UserName, j.Message.By()
+		message.Sender, message.AuthorKey = j.Message.UserName, j.Message.SenderID()
 		h.NoteAuthor(&j.Job)
 	}
 	for _, note := range j.Message.Skipped {
-		message.Text += notReceived(note)
+		message.Text += notReceivedNote(note)
 	}
 	message.Text = strings.TrimSpace(message.Text)
 	return message
 }
 
-// ask lets the agent answer and stores each message before the agent acts on it. The error is [errAskAgain]
-// if the question grew.
+// ask lets the agent answer, and stores each message before the agent acts on it. It returns
+// [errAskAgain] if messages were added to the question.
 func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, more *additions) (string, error) {
 	groups, err := h.LoadedGroups(ctx)
 	if err != nil {
@@ -163,49 +163,49 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	defer cancel()
 	var persona Profile
 	if t.cfg.Profile != nil {
-		if persona, err = t.cfg.Profile(limited, scope, purpose(j)); err != nil {
-			if err := t.append(context.WithoutCancel(ctx), j, h); err != nil {
+		if persona, err = t.cfg.Profile(limited, scope, purposeOf(j)); err != nil {
+			if err := t.appendMessages(context.WithoutCancel(ctx), j, h); err != nil {
 				return "", err
 			}
 			return t.failureAnswer(ctx, j, h, scope, err)
 		}
 	}
-	if more.take() {
-		return "", errAskAgain // an earlier addition costs no call
+	if more.hasPending() {
+		return "", errAskAgain // before a call to the model is paid for
 	}
 	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
-		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, Summarizer: persona.Summarizer, History: t.view(ctx, j, h), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
+		Prompt: persona.Prompt, PromptTail: persona.Tail, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, Effort: persona.Effort, MaxRounds: persona.MaxRounds,
-		ReadFile: func(path string, limit int64) ([]byte, error) { return files.read(limited, path, limit) },
+		ReadFile: func(path string, limit int64) ([]byte, error) { return files.readFile(limited, path, limit) },
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 			return t.decide(ctx, j, h, call, tool, files)
 		},
-		Settle: files.settle,
-		Redact: t.cfg.Redact,
-		Ask:    t.cfg.Asker.For(j, h),
+		OnResult: files.storeFiles,
+		Redact:   t.cfg.Redact,
+		Ask:      t.cfg.Asker.AskFunc(j, h),
 	}
 	if !t.cfg.SeparateTurns {
 		turn.Steer = func(ctx context.Context) ([]agent.Message, error) { return t.steer(ctx, j, h, scope) }
 	}
 	observe, withhold, end := t.cfg.Watcher.Watch(j)
 	defer end()
-	asking, over := more.ask(limited, withhold)
+	asking, over := more.beginCall(limited, withhold)
 	defer over(nil)
 	turn.Observe = func(e agent.Event) { more.observe(e, observe) }
-	missing := t.watch(j, h, &turn)
-	answer, shortened := "", h.Shortened()
+	missing := t.trackCuts(j, h, &turn)
+	answer, shortened := "", h.IsShortened()
 	for m, err := range t.cfg.Agent.Run(asking, turn) {
-		if more.isBroken() {
+		if more.isCallCancelled() {
 			return "", errAskAgain
 		}
 		if err != nil {
 			end() // the question may be asked again
-			return t.ended(ctx, j, h, scope, errors.Join(err, context.Cause(limited)))
+			return t.handleEnd(ctx, j, h, scope, errors.Join(err, context.Cause(limited)))
 		}
 		if m.Final {
 			end()
-			if missing.first || len(h.Staged) == 0 { // else a tool has run
+			if missing.firstWasCut || len(h.Staged) == 0 { // otherwise a tool has run
 				m.Text = missing.addNotice(h, t.withSources(ctx, j, h, m.Text))
 			}
 			if shortened {
@@ -213,9 +213,9 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 			}
 			answer = m.Text
 		}
-		if err = t.proceed(context.WithoutCancel(ctx), j, h, m); errors.Is(err, storage.ErrInvalid) {
-			// The model is paid for already, and its next reply would be as large.
-			return t.ended(ctx, j, h, scope, err)
+		if err = t.storeAndCheck(context.WithoutCancel(ctx), j, h, m); errors.Is(err, storage.ErrInvalid) {
+			// A retry would be paid for again, and its reply would be as large.
+			return t.handleEnd(ctx, j, h, scope, err)
 		}
 		if err != nil {
 			return "", err
@@ -224,19 +224,19 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	if cause := context.Cause(ctx); cause != nil && answer == "" {
 		return "", cause
 	}
-	if !wording.Visible(answer) {
+	if !wording.HasVisible(answer) {
 		return t.failureAnswer(ctx, j, h, scope, errors.New("the agent ended without an answer"))
 	}
 	return answer, nil
 }
 
-// proceed stores a message, and returns an error if the agent must not act on it.
-func (t *Runner) proceed(ctx context.Context, j *queue.Run, h *conversation.History, m agent.Message) error {
-	if err := t.store(ctx, j, h, m); err != nil {
+// storeAndCheck stores a message, and returns an error if the agent must not act on the message.
+func (t *Runner) storeAndCheck(ctx context.Context, j *queue.Run, h *conversation.History, m agent.Message) error {
+	if err := t.saveOrHold(ctx, j, h, m); err != nil {
 		return err
 	}
 	if m.Role == agent.RoleTool {
-		if err := t.cfg.Asker.Ended(ctx, j, m.CallID); err != nil {
+		if err := t.cfg.Asker.EndCall(ctx, j, m.CallID); err != nil {
 			return err
 		}
 	}
@@ -246,50 +246,50 @@ func (t *Runner) proceed(ctx context.Context, j *queue.Run, h *conversation.Hist
 	return t.checkOwnership(j)
 }
 
-// errMaybeLost says that another process may own the chat.
-var errMaybeLost = errors.New("turn: this process has not proved for too long that it answers in this chat")
+// errMaybeLost is returned when another process may have taken over the chat.
+var errMaybeLost = errors.New("turn: cannot verify that this process still owns the chat")
 
-// checkOwnership returns an error if another process may own the chat: a process that was paused while it stored
-// a message must not act on it.
+// checkOwnership returns an error if another process may own the chat, because a process that was paused
+// after it stored a message must not act on the message.
 func (t *Runner) checkOwnership(j *queue.Run) error {
-	if t.cfg.Safe == nil || t.cfg.Safe(j) {
+	if t.cfg.OwnsSafely == nil || t.cfg.OwnsSafely(j) {
 		return nil
 	}
 	return errMaybeLost
 }
 
-// errGate wraps a failure of the gate: the turn is retried.
+// errGate wraps an error of the gate. The turn is retried.
 var errGate = errors.New("turn: cannot decide whether a call may run")
 
-// decide returns whether a call may run, and loads the files for one that may.
+// decide returns whether a call may run. If it may, decide loads the files of the turn.
 func (t *Runner) decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool, files *checkout) (agent.Decision, error) {
 	d, err := t.cfg.Gate.Decide(ctx, j, h, call, tool)
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", errGate, err)
 	}
 	if d.Verdict == agent.Allow {
-		err = files.here(ctx)
+		err = files.load(ctx)
 	}
-	if workspace.NoRoom(err) {
+	if workspace.IsFull(err) {
 		return agent.Decision{Verdict: agent.Deny, Reason: err.Error()}, nil
 	}
 	return d, err
 }
 
-// keep stores a message of a turn. The answer, and the record that its first part is being sent, are
-// one write: if the platform works, the request comes next.
-func (t *Runner) keep(ctx context.Context, j *queue.Run, h *conversation.History, m agent.Message) error {
+// saveMessage stores a message of a turn. One write stores the final answer and records that its first
+// part is being sent, so that the request can follow without another write.
+func (t *Runner) saveMessage(ctx context.Context, j *queue.Run, h *conversation.History, m agent.Message) error {
 	if m.Role == agent.RoleStarted {
-		m.Approved = Of(j).approvedBy(m)
+		m.ApprovedBy = WorkOf(j).approverOf(m)
 	}
-	if !m.Final || !wording.Visible(m.Text) || TaskOf(j).Ends(m.Text) {
-		return t.append(ctx, j, h, m)
+	if !m.Final || !wording.HasVisible(m.Text) || TaskOf(j).IsSilence(m.Text) {
+		return t.appendMessages(ctx, j, h, m)
 	}
 	ctx, cancel := context.WithTimeout(ctx, queue.WriteTimeout)
 	defer cancel()
-	Of(j).Files = nil
-	if len(h.Staged) == 0 { // else the question is unrecorded, and no tool has run
-		Of(j).Files = t.createdFiles(ctx, h, j.Key())
+	WorkOf(j).Files = nil
+	if len(h.Staged) == 0 { // otherwise the question is not stored yet, and no tool has run
+		WorkOf(j).Files = t.createdFiles(ctx, h, j.Key())
 	}
 	t.cfg.Sender.Prepare(j, m.Text, true)
 	err := t.cfg.Jobs.WriteFenced(ctx, j, func() error {
@@ -304,28 +304,28 @@ func (t *Runner) keep(ctx context.Context, j *queue.Run, h *conversation.History
 		return err
 	})
 	if err != nil {
-		Of(j).Drop(0)
+		WorkOf(j).DropParts(0)
 	}
 	if errors.Is(err, storage.ErrInvalid) {
-		return t.append(ctx, j, h, m) // the job may be too large; delivery saves it
+		return t.appendMessages(ctx, j, h, m) // the job may be too large; the delivery handles that
 	}
 	return err
 }
 
-// returned reports whether a message is the result that a call returned, and not one for a call that
-// the end of the program cut off.
-func returned(m agent.Message) bool {
+// isToolResult reports whether a message is the result that a call returned. It is false for the results
+// of calls that the end of the program interrupted.
+func isToolResult(m agent.Message) bool {
 	return m.Role == agent.RoleTool && m.Code != agent.CodeInterrupted && m.Code != agent.CodeCrashed
 }
 
-// append adds messages to the conversation of a job, while this process has it. Together with the
-// question it records that the turn has begun, and with the result of a call it resets the count of
-// restarts without progress.
-func (t *Runner) append(ctx context.Context, j *queue.Run, h *conversation.History, messages ...agent.Message) error {
+// appendMessages adds messages to the conversation of a job, if the job still belongs to this process.
+// If it adds the question, it also records that the turn has begun. If it adds the result of a call, it
+// also resets the count of restarts without progress.
+func (t *Runner) appendMessages(ctx context.Context, j *queue.Run, h *conversation.History, messages ...agent.Message) error {
 	return t.cfg.Jobs.WriteFenced(ctx, j, func() (err error) {
 		changes, of := len(h.Staged) > 0, storage.Check(queue.OpenPrefix+j.Key(), j.Rev)
-		if j.Stall.Restarts > 0 && slices.ContainsFunc(messages, returned) {
-			j.Progressed()
+		if j.Stall.Restarts > 0 && slices.ContainsFunc(messages, isToolResult) {
+			j.RecordProgress()
 			changes = true
 		}
 		if changes {
@@ -341,87 +341,87 @@ func (t *Runner) append(ctx context.Context, j *queue.Run, h *conversation.Histo
 	})
 }
 
-// ended handles an error with which the agent ended a turn: the turn continues later, or its answer
-// says so.
-func (t *Runner) ended(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, err error) (string, error) {
+// handleEnd handles an error with which the agent ended a turn. It returns an error if the turn is
+// continued later, otherwise the answer about the failure.
+func (t *Runner) handleEnd(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, err error) (string, error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return "", cause
 	}
 	if errors.Is(err, agent.ErrSuspended) || slices.ContainsFunc([]error{errGate, errFiles, errSteer}, func(again error) bool { return errors.Is(err, again) }) {
 		return "", err
 	}
-	if refused(err) {
-		if less, err := t.shorten(ctx, j, h, err); less || err != nil {
+	if isRefusal(err) {
+		if less, err := t.dropOlderTurns(ctx, j, h, err); less || err != nil {
 			if err != nil {
 				return "", err
 			}
 			return t.run(ctx, j, h, scope)
 		}
-		return t.leaveOut(context.WithoutCancel(ctx), j, h, err)
+		return t.excludeTurn(context.WithoutCancel(ctx), j, h, err)
 	}
-	// The question stays on record, so that "try again" has a meaning.
-	if err := t.append(context.WithoutCancel(ctx), j, h); err != nil {
+	// The question is stored, so that the user can ask to try again.
+	if err := t.appendMessages(context.WithoutCancel(ctx), j, h); err != nil {
 		return "", err
 	}
 	return t.failureAnswer(ctx, j, h, scope, err)
 }
 
-// refused reports whether the question itself causes the failure, so that the next message would fail
-// again: a provider rejects it, or the answer is too large to store. An unknown model or address does
-// not count.
-func refused(err error) bool {
+// isRefusal reports whether the question itself causes the failure, so that it must not be part of the
+// next request: the provider rejects it, or the answer is too large to store. An unknown model or URL
+// does not count.
+func isRefusal(err error) bool {
 	if failure, ok := errors.AsType[*agent.ModelError](err); ok {
 		return failure.Kind == agent.KindRejected && failure.Status != http.StatusNotFound && failure.Status != http.StatusMethodNotAllowed
 	}
 	return errors.Is(err, storage.ErrInvalid)
 }
 
-// shorten leaves out more of the history before a question that was refused if the previous one was
-// refused, too: then the cause lies further back, and every question would fail. It reports whether
-// there was anything to leave out. That is recorded with the answer.
-func (t *Runner) shorten(ctx context.Context, j *queue.Run, h *conversation.History, failure error) (bool, error) {
+// dropOlderTurns drops older turns from the history of a refused question if the previous question was
+// refused, too: then the cause is an older message, and every question would fail. It reports whether it
+// dropped any. The next write records the change.
+func (t *Runner) dropOlderTurns(ctx context.Context, j *queue.Run, h *conversation.History, failure error) (bool, error) {
 	if _, model := errors.AsType[*agent.ModelError](failure); !model || len(h.Staged) == 0 {
-		return false, nil // the turn's own messages may be the cause
+		return false, nil // the messages of this turn may be the cause
 	}
 	again, err := h.LastRefused(ctx)
 	if !again || err != nil {
 		return false, err
 	}
 	if h.DropOlderTurns(t.cfg.Now()) {
-		t.cfg.Log.Warn("the model refuses question after question: asking without the older turns", "job", j.Key(), "err", failure)
+		t.cfg.Log.Warn("the model refuses consecutive questions: asking without the older turns", "job", j.Key(), "err", failure)
 		return true, nil
 	}
-	h.Staged = h.Staged[len(h.Staged)-1:] // the question alone is refused
+	h.Staged = h.Staged[len(h.Staged)-1:] // even the question alone was refused
 	return false, nil
 }
 
-// leaveOut hides a failed turn from the model. It stays on record.
-func (t *Runner) leaveOut(ctx context.Context, j *queue.Run, h *conversation.History, failure error) (string, error) {
+// excludeTurn excludes a failed turn from later requests, and returns its answer. The log keeps it.
+func (t *Runner) excludeTurn(ctx context.Context, j *queue.Run, h *conversation.History, failure error) (string, error) {
 	turn, err := h.Turn(ctx, j.Key())
 	if err != nil {
 		return "", err
 	}
-	text, _ := t.explain(ctx, j, failure)
-	if err := t.append(ctx, j, h, agent.Message{
-		Role: agent.RoleRefused, Time: t.cfg.Now(), Text: text.told, Final: true, Left: len(turn) + len(h.Staged),
+	text, _ := t.explainFailure(ctx, j, failure)
+	if err := t.appendMessages(ctx, j, h, agent.Message{
+		Role: agent.RoleRefused, Time: t.cfg.Now(), Text: text.message, Final: true, Omitted: len(turn) + len(h.Staged),
 	}); err != nil {
 		return "", err
 	}
-	return t.cfg.Host.Failed(ctx, j, text.told, text.again), nil
+	return t.cfg.Host.FailureAnswer(ctx, j, text.message, text.retryHelps), nil
 }
 
 // StopTurn adds a note to the conversation that a turn was stopped, so that the model does not continue
-// it.
+// the turn.
 func (t *Runner) StopTurn(ctx context.Context, j *queue.Run, note string) error {
 	t.unstored.Forget(j.Key())
 	for _, a := range j.Message.Files {
-		t.unheard.Forget(unheardKey(j, a))
+		t.unstoredTranscripts.Forget(transcriptKey(j, a))
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
 	err := t.recordStop(ctx, j, note)
 	if err != nil {
-		t.cfg.Log.Error("a stopped turn cannot be recorded", "job", j.Key(), "err", err)
+		t.cfg.Log.Error("the end of a stopped turn cannot be stored", "job", j.Key(), "err", err)
 	}
 	if errors.Is(err, storage.ErrInvalid) {
 		return nil // a retry cannot succeed
@@ -430,14 +430,14 @@ func (t *Runner) StopTurn(ctx context.Context, j *queue.Run, note string) error 
 }
 
 func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err error) {
-	if Of(j).Generation == 0 && !j.Found {
-		return nil // never begun
+	if WorkOf(j).Generation == 0 && !j.Found {
+		return nil // the turn never began
 	}
-	session, err := conversation.Of(ctx, t.cfg.Store, &j.Job)
+	session, err := conversation.SessionOf(ctx, t.cfg.Store, &j.Job)
 	if err != nil && !errors.Is(err, conversation.ErrStopped) && !errors.Is(err, conversation.ErrCleared) {
 		return err
 	}
-	h, err := t.Cache.Take(ctx, session.In(Of(j).Generation).Log())
+	h, err := t.Cache.Take(ctx, session.AtGeneration(WorkOf(j).Generation).Log())
 	if err != nil {
 		return err
 	}
@@ -447,30 +447,30 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 		}
 	}()
 	turn, err := h.Turn(ctx, j.Key())
-	if err != nil || len(turn) == 0 && Of(j).Generation == 0 {
-		return err // a job that a restart found may not have begun
+	if err != nil || len(turn) == 0 && WorkOf(j).Generation == 0 {
+		return err // the turn of a job from an earlier run may not have begun
 	}
 	if len(turn) == 0 {
-		h.Staged = []agent.Message{t.question(j, h)}
+		h.Staged = []agent.Message{t.newQuestion(j, h)}
 	}
-	notes := agent.Stop(h.View(), note)
+	notes := agent.StopMessages(h.View(), note)
 	for i := range notes {
 		notes[i].Time = t.cfg.Now()
 	}
 	if len(notes) == 0 {
 		return nil
 	}
-	if Of(j).Preview != nil {
-		prependShown(Of(j).Preview.Shown, turn, &notes[len(notes)-1])
+	if WorkOf(j).Preview != nil {
+		prependShown(WorkOf(j).Preview.Shown, turn, &notes[len(notes)-1])
 	}
-	return t.append(ctx, j, h, notes...)
+	return t.appendMessages(ctx, j, h, notes...)
 }
 
-// prependShown puts the shown part of an answer in front of the note that it was stopped, unless the turn
-// has it.
+// prependShown puts the part of an answer that was shown in front of the note about the stop, unless the
+// turn contains that part already.
 func prependShown(said string, turn []agent.Message, note *agent.Message) {
 	has := func(m agent.Message) bool { return strings.Contains(m.Text, said) }
-	if wording.Visible(said) && !slices.ContainsFunc(turn, has) {
+	if wording.HasVisible(said) && !slices.ContainsFunc(turn, has) {
 		note.Text = said + "\n\n" + note.Text
 	}
 }

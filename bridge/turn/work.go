@@ -15,27 +15,27 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Work is the state of a message or a task: its turn, and its delivery.
+// Work is the state of the job of a message or a task: its turn and its delivery.
 type Work struct {
 	receipts.Turn
 	outbox.Delivery
-	// AskOwner says that the owner is asked about the sender, who is told so instead of the notice.
+	// AskOwner says that the owner has to be asked whether to admit the sender.
 	AskOwner bool `json:"knock,omitempty"`
 
-	// The fields below are not stored. after runs once the answer is delivered.
-	after func(context.Context)
-	// within is set only in a copy of a job with another message that is part of its turn: the job
-	// itself.
-	within *queue.Run
+	// The fields below are not stored. afterDelivery is called once the answer is delivered.
+	afterDelivery func(context.Context)
+	// original is set only in a copy of a job that has another message of the turn. It is the job from
+	// which the copy was made.
+	original *queue.Run
 }
 
-// Report adds how it was answered, and what was sent, to the receipt.
+// Report adds the records of the turn and the answer to the receipt.
 func (w *Work) Report(r *receipts.Receipt) {
 	r.Turn = w.Turn
 	w.Delivery.Report(r)
 }
 
-// Adopt takes over the preview and the feedback, which other goroutines store.
+// Adopt copies the preview and the feedback from the stored work, because other goroutines store them.
 func (w *Work) Adopt(stored any) {
 	if known, ok := stored.(*Work); ok {
 		w.Preview, w.Feedback = known.Preview, known.Feedback
@@ -48,8 +48,8 @@ func (w *Work) Clone() any {
 	return &copied
 }
 
-// Of returns the work of a turn's job; for another kind of job an empty one that is not stored.
-func Of(j *queue.Run) *Work {
+// WorkOf returns the work of a job with a turn. For another kind of job it is empty and not stored.
+func WorkOf(j *queue.Run) *Work {
 	w, ok := j.Work.(*Work)
 	if !ok {
 		w = new(Work)
@@ -60,18 +60,18 @@ func Of(j *queue.Run) *Work {
 	return w
 }
 
-// withMessage returns a copy of a job with a message that became part of its turn.
+// withMessage returns a copy of a job that has another message, which became part of the job's turn.
 func withMessage(j *queue.Run, m *chats.Message) *queue.Run {
-	copied, work := *j, *Of(j)
-	work.within = j
+	copied, work := *j, *WorkOf(j)
+	work.original = j
 	copied.Work = &work
 	to := &copied.Message
-	to.ID, to.Files, to.Quoted, to.Inside, to.Called, to.Time = m.ID, m.Files, m.Quoted, m.Inside, m.Called, m.Time
+	to.ID, to.Files, to.Quoted, to.InThread, to.MentionsBot, to.Time = m.ID, m.Files, m.Quoted, m.InThread, m.MentionsBot, m.Time
 	return &copied
 }
 
-// recordOwner returns the job whose record stores the results for a message.
-func recordOwner(j *queue.Run) *queue.Run { return cmp.Or(Of(j).within, j) }
+// recordOwner returns the job whose record stores transcripts: j, or the job of which j is a copy.
+func recordOwner(j *queue.Run) *queue.Run { return cmp.Or(WorkOf(j).original, j) }
 
 // TaskOf returns the task of a job; nil if it is not a task.
 func TaskOf(j *queue.Run) *receipts.Task {
@@ -79,8 +79,8 @@ func TaskOf(j *queue.Run) *receipts.Task {
 	return task
 }
 
-// Decisions returns the cards of a job that may still be open, and the tools concerned.
-func Decisions(j *queue.Run) (cards, tools []string) {
+// PendingDecisions returns the cards of a job that may still be open, and the tools concerned.
+func PendingDecisions(j *queue.Run) (cards, tools []string) {
 	w, ok := j.Work.(*Work)
 	if !ok {
 		return nil, nil
@@ -89,16 +89,16 @@ func Decisions(j *queue.Run) (cards, tools []string) {
 		if a.Decision != nil {
 			continue
 		}
-		cards = append(cards, a.Card)
-		if name := wording.Code(a.Tool); !slices.Contains(tools, name) {
+		cards = append(cards, a.CardToken)
+		if name := wording.InlineCode(a.Tool); !slices.Contains(tools, name) {
 			tools = append(tools, name)
 		}
 	}
 	return cards, tools
 }
 
-// approvedBy returns who approved a call that begins; empty if no user was asked.
-func (w *Work) approvedBy(started agent.Message) string {
+// approverOf returns the user who approved a call that begins; empty if no approval was needed.
+func (w *Work) approverOf(started agent.Message) string {
 	for _, a := range slices.Backward(w.Approvals) {
 		if a.Hash == started.Hash && strings.HasSuffix(a.Call, "/"+started.CallID) && a.Decision != nil && a.Decision.Choice == receipts.ChoiceAllow {
 			return a.Decision.By
@@ -107,7 +107,7 @@ func (w *Work) approvedBy(started agent.Message) string {
 	return ""
 }
 
-// transcriptOf returns the transcript of a sound, if there is one.
+// transcriptOf returns the transcript of the recording with a Ref, if there is one.
 func (w *Work) transcriptOf(ref string) (receipts.Transcript, bool) {
 	for _, h := range w.Transcripts {
 		if h.Ref == ref {
@@ -117,10 +117,10 @@ func (w *Work) transcriptOf(ref string) (receipts.Transcript, bool) {
 	return receipts.Transcript{}, false
 }
 
-// purpose returns what the turn of a job is for.
-func purpose(j *queue.Run) Purpose {
+// purposeOf returns the purpose of a job's turn.
+func purposeOf(j *queue.Run) Purpose {
 	switch task := TaskOf(j); {
-	case task == nil && Of(j).Deep:
+	case task == nil && WorkOf(j).Deep:
 		return ForDeep
 	case task == nil:
 		return ForMessage
@@ -130,9 +130,9 @@ func purpose(j *queue.Run) Purpose {
 	return ForSchedule
 }
 
-// asked returns the text of a message, without the word that asks for the strong model.
-func asked(j *queue.Run) string {
-	if !Of(j).Deep {
+// questionText returns the text of a job's message, without the command for the strong model.
+func questionText(j *queue.Run) string {
+	if !WorkOf(j).Deep {
 		return j.Message.Text
 	}
 	text := strings.TrimSpace(j.Message.Text)
@@ -143,12 +143,12 @@ func asked(j *queue.Run) string {
 	return strings.TrimSpace(text[end:])
 }
 
-// words returns the text of the message, or else the transcript of its first sound.
-func words(j *queue.Run) string {
-	if text := asked(j); text != "" {
+// textOrTranscript returns the text of a job's message, or else the transcript of its first recording.
+func textOrTranscript(j *queue.Run) string {
+	if text := questionText(j); text != "" {
 		return text
 	}
-	for _, h := range Of(j).Transcripts {
+	for _, h := range WorkOf(j).Transcripts {
 		if h.Text != "" {
 			return h.Text
 		}

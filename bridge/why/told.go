@@ -7,17 +7,17 @@ import (
 	"oneclaw/bridge/receipts"
 )
 
-// Explanation explains to an administrator outside of the chat how a message was handled.
+// Explanation explains to an administrator outside the chat how a message was handled.
 type Explanation struct {
 	Receipt *receipts.Receipt
 	// Lines are the lines of [Explainer.Explain], in Markdown, without texts of users.
 	Lines []string
-	// Turn is its turn in the conversation, with the full texts.
+	// Turn is the message's turn in the conversation, with the full texts.
 	Turn []agent.Message
 }
 
-// Tell explains a job, or the one that it became part of; nil if there is none.
-func (e Explainer) Tell(ctx context.Context, key string) (*Explanation, error) {
+// ExplainJob explains a job, or the one to which it was joined; nil if there is none.
+func (e Explainer) ExplainJob(ctx context.Context, key string) (*Explanation, error) {
 	j, err := e.Jobs.Find(ctx, key)
 	if err == nil && j != nil && j.JoinedTo != "" {
 		j, err = e.Jobs.Find(ctx, j.JoinedTo)
@@ -29,6 +29,6 @@ func (e Explainer) Tell(ctx context.Context, key string) (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := story{job: j, turn: turn, whole: true, silent: true, zone: e.zone(), running: e.Answering(j.Message.Chat, j.Key())}
+	s := story{job: j, turn: turn, forAdmin: true, omitTexts: true, zone: e.zone(), running: e.IsAnswering(j.Message.Chat, j.Key())}
 	return &Explanation{Receipt: j, Lines: s.facts(), Turn: turn}, nil
 }

@@ -31,21 +31,21 @@ const (
 
 // Explainer explains how messages were handled.
 type Explainer struct {
-	// Store holds the jobs and the conversations, Jobs reads the jobs.
+	// Store holds the jobs and the conversations; Jobs reads the jobs.
 	Store storage.Store
 	Jobs  queue.Store
 	// Explains reports whether to explain a job.
 	Explains func(*receipts.Receipt) bool
-	// Admin reports whether a user is also told how to find it in the log.
-	Admin func(chats.Message) bool
+	// IsAdmin reports whether the sender of a message is also shown how to find it in the log.
+	IsAdmin func(chats.Message) bool
 	// Zone is the time zone of displayed times; nil means UTC.
 	Zone *time.Location
-	// Answering reports whether a job of this chat is being answered.
-	Answering func(chat chats.Chat, key string) bool
+	// IsAnswering reports whether a job of this chat is being answered.
+	IsAnswering func(chat chats.Chat, key string) bool
 }
 
 // Explain explains how the last message of a chat was handled, from its receipt and its turn in the
-// conversation. It tells names and outcomes, which everybody in the chat could see, and neither the
+// conversation. It shows names and outcomes, which all users of the chat could see, but neither the
 // arguments nor the results of tools.
 func (e Explainer) Explain(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	last, err := e.last(ctx, j)
@@ -59,7 +59,7 @@ func (e Explainer) Explain(ctx context.Context, j *queue.Run, _ string) (string,
 		}
 		return text, nil
 	}
-	w := story{job: last, whole: e.Admin(j.Message), zone: e.zone()}
+	w := story{job: last, forAdmin: e.IsAdmin(j.Message), zone: e.zone()}
 	if last.JoinedTo != "" {
 		if with, err := e.Jobs.Find(ctx, last.JoinedTo); err != nil {
 			return "", err
@@ -70,7 +70,7 @@ func (e Explainer) Explain(ctx context.Context, j *queue.Run, _ string) (string,
 	if w.turn, err = e.turn(ctx, w.job); err != nil {
 		return "", err
 	}
-	w.running = e.Answering(j.Message.Chat, w.job.Key())
+	w.running = e.IsAnswering(j.Message.Chat, w.job.Key())
 	return w.text(), nil
 }
 
@@ -95,22 +95,22 @@ func (e Explainer) last(ctx context.Context, before *queue.Run) (*receipts.Recei
 	return last, nil
 }
 
-// read decodes a record under one of the prefixes of jobs as a receipt.
+// read decodes a record under one of the key prefixes of jobs as a receipt.
 func (e Explainer) read(prefix string, entry storage.Entry) (*receipts.Receipt, error) {
 	if prefix == receipts.Prefix {
-		return e.Jobs.ReadReceipt(entry)
+		return e.Jobs.DecodeReceipt(entry)
 	}
-	j, err := e.Jobs.Read(entry)
+	j, err := e.Jobs.DecodeJob(entry)
 	if err != nil {
 		return nil, err
 	}
 	return j.Receipt(), nil
 }
 
-// turn reads the turn of a job from the conversation: its question and what follows, up to the next
+// turn reads the turn of a job from the conversation: its question and the messages up to the next
 // question. It is empty if the turn never began.
 func (e Explainer) turn(ctx context.Context, j *receipts.Receipt) ([]agent.Message, error) {
-	session, begun := conversation.Answered(ctx, e.Store, j)
+	session, begun := conversation.AnsweredSession(ctx, e.Store, j)
 	if !begun {
 		return nil, nil
 	}
@@ -121,7 +121,7 @@ func (e Explainer) turn(ctx context.Context, j *receipts.Receipt) ([]agent.Messa
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read what %s was answered with: %w", j.Key(), err)
+			return nil, fmt.Errorf("read the turn of %s: %w", j.Key(), err)
 		}
 		if read++; read > maxWhyMessages {
 			return nil, nil
@@ -149,15 +149,15 @@ func (e Explainer) zone() *time.Location {
 type story struct {
 	job  *receipts.Receipt
 	turn []agent.Message
-	// part is the message that was asked about, if it is only a part of the job.
-	part  *receipts.Receipt
-	whole bool // for administrators: also how to find it in the log
+	// part is the message that the user asked about, if it is only a part of the job.
+	part     *receipts.Receipt
+	forAdmin bool // for administrators: also how to find it in the log
 	// zone is the time zone of displayed times.
 	zone *time.Location
-	// running says that it is being answered now.
+	// running is set while the job is being answered.
 	running bool
-	// silent says that no text of a user is quoted.
-	silent bool
+	// omitTexts is set if no text of a user may be quoted.
+	omitTexts bool
 }
 
 func (s story) text() string {
@@ -175,10 +175,10 @@ func (s story) text() string {
 	if s.job.Task != nil {
 		title = s.job.Task.Title
 	}
-	first := fmt.Sprintf("**%s** “%s”", whose, wording.Escape(quoted(firstOf(title, m.Text))))
+	first := fmt.Sprintf("**%s** “%s”", whose, wording.EscapeMarkdown(excerpt(firstNonEmpty(title, m.Text))))
 	if s.part != nil && s.job.PieceCount <= 1 {
 		first = fmt.Sprintf("**%s** “%s” came while I worked on “%s”, and is answered with that", whose,
-			wording.Escape(quoted(firstOf(s.part.Message.Text))), wording.Escape(quoted(firstOf(m.Text))))
+			wording.EscapeMarkdown(excerpt(firstNonEmpty(s.part.Message.Text))), wording.EscapeMarkdown(excerpt(firstNonEmpty(m.Text))))
 	}
 	lines := []string{first, ""}
 	for _, line := range s.facts() {
@@ -189,11 +189,11 @@ func (s story) text() string {
 
 // facts returns the lines below the first.
 func (s story) facts() []string {
-	lines := slices.Concat([]string{s.outcome(), s.begunBy(), s.received(), s.joined()}, s.answering(), s.tools(), s.delivered(), s.forAdministrators())
+	lines := slices.Concat([]string{s.outcome(), s.triggerText(), s.receivedText(), s.joinedText()}, s.modelLines(), s.toolLines(), s.deliveryLines(), s.adminLines())
 	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
-func firstOf(texts ...string) string {
+func firstNonEmpty(texts ...string) string {
 	for _, t := range texts {
 		if strings.TrimSpace(t) != "" {
 			return t
@@ -202,7 +202,7 @@ func firstOf(texts ...string) string {
 	return "(no text)"
 }
 
-func quoted(text string) string {
+func excerpt(text string) string {
 	line, more, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	if short := wording.Clip(line, maxQuoted); short != line {
 		return short
@@ -223,14 +223,14 @@ func (s story) outcome() string {
 	case j.State == receipts.Revoked:
 		return "Not run: the owner of this task may no longer talk to me."
 	case j.Answer.Notice != "":
-		return s.noticed()
+		return s.noticeText()
 	case j.State == receipts.Failed && j.Incident == "":
 		return "Answered, but a part of the answer could not be delivered."
 	case j.Turn.Refused:
 		return "Not answered: a budget is used up. /usage shows it."
 	case j.Incident != "":
 		line := fmt.Sprintf("No answer because of an error: incident `%s`.", j.Incident)
-		if s.whole && !s.silent {
+		if s.forAdmin && !s.omitTexts {
 			line += " The admin pages show its cause."
 		}
 		return line
@@ -243,32 +243,32 @@ func (s story) outcome() string {
 	case j.State == receipts.Open:
 		return "It waits for its turn."
 	}
-	return s.answered()
+	return s.answeredText()
 }
 
-func (s story) noticed() string {
-	if s.silent {
+func (s story) noticeText() string {
+	if s.omitTexts {
 		return "Not sent to the model; I answered with a notice."
 	}
-	return "Not sent to the model; I answered: “" + wording.Escape(quoted(s.job.Answer.Notice)) + "”"
+	return "Not sent to the model; I answered: “" + wording.EscapeMarkdown(excerpt(s.job.Answer.Notice)) + "”"
 }
 
-func (s story) answered() string {
+func (s story) answeredText() string {
 	if t := s.job.Task; t != nil && t.Silent {
 		return "Ended in silence: there was nothing to tell."
 	}
 	return "Answered."
 }
 
-func (s story) begun() time.Time {
+func (s story) startedAt() time.Time {
 	if len(s.turn) == 0 {
 		return time.Time{}
 	}
 	return s.turn[0].Time
 }
 
-// answering returns which model answered, in how many rounds and for how many tokens.
-func (s story) answering() []string {
+// modelLines says which model answered, in how many rounds and for how many tokens.
+func (s story) modelLines() []string {
 	rounds, used, kept := 0, agent.Usage{}, time.Duration(0)
 	models := map[string]bool{}
 	var end time.Time
@@ -289,17 +289,17 @@ func (s story) answering() []string {
 		return nil
 	}
 	text := []string{
-		fmt.Sprintf("Model: %s, %s in %s.", wording.ListOr(slices.Sorted(maps.Keys(models)), "not named"), wording.Count(rounds, "reply", "replies"), wording.Short(end.Sub(s.begun()))),
+		fmt.Sprintf("Model: %s, %s in %s.", wording.JoinOr(slices.Sorted(maps.Keys(models)), "not named"), wording.Plural(rounds, "reply", "replies"), wording.ShortDuration(end.Sub(s.startedAt()))),
 		fmt.Sprintf("Tokens: %d in (%d of them from the provider's cache), %d out.", used.Input, used.Cached, used.Output),
 	}
 	if kept > 0 {
-		text = append(text, fmt.Sprintf("Because of the pauses in this conversation, I asked the provider to cache it for %s.", wording.Short(kept)))
+		text = append(text, fmt.Sprintf("Because of the pauses in this conversation, I asked the provider to cache it for %s.", wording.ShortDuration(kept)))
 	}
 	return text
 }
 
-// tools lists the calls with their outcomes, and the loaded groups.
-func (s story) tools() []string {
+// toolLines lists the calls with their outcomes, and the loaded groups.
+func (s story) toolLines() []string {
 	var ran, loaded []string
 	asked := time.Time{}
 	loads, approved := map[string]string{}, map[string]string{}
@@ -308,13 +308,13 @@ func (s story) tools() []string {
 		case agent.RoleAssistant:
 			asked = m.Time
 			for _, call := range m.Calls {
-				if group := groupOf(call); group != "" {
+				if group := loadedGroup(call); group != "" {
 					loads[call.ID] = group
 				}
 			}
 		case agent.RoleStarted:
-			if m.Approved != "" {
-				approved[m.CallID] = ", approved by " + m.Approved
+			if m.ApprovedBy != "" {
+				approved[m.CallID] = ", approved by " + m.ApprovedBy
 			}
 		case agent.RoleTool:
 			if group := loads[m.CallID]; group != "" && m.Tool == toolgroups.LoadToolGroup && m.Status == agent.StatusOK {
@@ -325,7 +325,7 @@ func (s story) tools() []string {
 			if m.Status != agent.StatusOK {
 				outcome = "failed: " + m.Code
 			}
-			ran = append(ran, fmt.Sprintf("`%s` (%s, %s%s)", m.Tool, outcome, wording.Short(m.Time.Sub(asked)), approved[m.CallID]))
+			ran = append(ran, fmt.Sprintf("`%s` (%s, %s%s)", m.Tool, outcome, wording.ShortDuration(m.Time.Sub(asked)), approved[m.CallID]))
 			delete(approved, m.CallID)
 		}
 	}
@@ -334,39 +334,39 @@ func (s story) tools() []string {
 		lines = append(lines, "Tool groups loaded: "+strings.Join(loaded, ", ")+".")
 	}
 	if len(ran) > 0 {
-		lines = append(lines, "Tools: "+bounded(ran)+".")
+		lines = append(lines, "Tools: "+joinBounded(ran)+".")
 	}
 	return lines
 }
 
-func groupOf(call agent.Call) string {
-	if call.Runs() != toolgroups.LoadToolGroup {
+func loadedGroup(call agent.Call) string {
+	if call.EffectiveTool() != toolgroups.LoadToolGroup {
 		return ""
 	}
 	var arguments struct {
 		Group string `json:"group_name"`
 	}
-	if json.Unmarshal([]byte(call.Arg()), &arguments) != nil {
+	if json.Unmarshal([]byte(call.EffectiveArguments()), &arguments) != nil {
 		return ""
 	}
 	return arguments.Group
 }
 
-func (s story) delivered() []string {
+func (s story) deliveryLines() []string {
 	words := map[receipts.PartState]string{
 		receipts.PartSent: "sent", receipts.PartPending: "waits to be sent", receipts.PartSending: "is being sent",
 		receipts.PartUnknown: "may have arrived", receipts.PartFailed: "refused by the platform",
 	}
 	var parts []string
 	for _, p := range s.job.Answer.Parts {
-		if p.Last {
+		if p.RemovesButtons {
 			continue
 		}
 		text := words[p.State]
 		if p.Repeat {
 			text += ", marked as a possible repeat"
 		}
-		if p.ID != "" && s.silent {
+		if p.ID != "" && s.omitTexts {
 			text += " as `" + p.ID + "`"
 		}
 		parts = append(parts, text)
@@ -374,18 +374,18 @@ func (s story) delivered() []string {
 	if len(parts) == 0 {
 		return nil
 	}
-	line := fmt.Sprintf("Answer in %s: %s", wording.Count(len(parts), "part", "parts"), bounded(tallied(parts)))
+	line := fmt.Sprintf("Answer in %s: %s", wording.Plural(len(parts), "part", "parts"), joinBounded(countRepeats(parts)))
 	if !s.job.Closed.IsZero() {
-		line += ", finished " + wording.Clock(s.job.Closed.In(s.zone))
+		line += ", finished " + wording.ClockTime(s.job.Closed.In(s.zone))
 	}
 	if s.job.Answer.DeadLetter != "" {
 		line += ". The platform was out of order for a day: the rest was set aside, incident " + s.job.Answer.DeadLetter
 	}
-	return []string{line + ".", s.judged()}
+	return []string{line + ".", s.ratingLine()}
 }
 
-// tallied returns each text with the number of its occurrences.
-func tallied(texts []string) []string {
+// countRepeats returns each distinct text, with the number of its occurrences.
+func countRepeats(texts []string) []string {
 	var lines []string
 	for rest := texts; len(rest) > 0; {
 		others := slices.DeleteFunc(slices.Clone(rest), func(text string) bool { return text == rest[0] })
@@ -399,36 +399,36 @@ func tallied(texts []string) []string {
 	return lines
 }
 
-// judged returns the ratings of the answer.
-func (s story) judged() string {
-	good, bad := receipts.FeedbackCounts(s.job.Turn.Feedback)
+// ratingLine returns the ratings of the answer.
+func (s story) ratingLine() string {
+	good, bad := receipts.CountFeedback(s.job.Turn.Feedback)
 	if good+bad == 0 {
 		return ""
 	}
 	return fmt.Sprintf("Ratings: 👍 %d, 👎 %d.", good, bad)
 }
 
-// forAdministrators returns, on the administrators' pages, the names of the job and its session in the
-// log, which quote no user; elsewhere the error of a failed send.
-func (s story) forAdministrators() []string {
+// adminLines returns, on the administrators' pages, the names of the job and its session in the log,
+// which quote no user. In a chat it returns the error of a failed send.
+func (s story) adminLines() []string {
 	switch {
-	case s.silent:
+	case s.omitTexts:
 		line := "In the log: `" + s.job.Key() + "`"
 		if s.job.Turn.Generation > 0 && s.job.Message.Kind != receipts.KindTask {
 			line += fmt.Sprintf(", session `%s`", conversation.ChatLog(s.job.Message.Chat, s.job.Turn.Generation))
 		}
 		return []string{line}
-	case s.whole:
+	case s.forAdmin:
 		for _, p := range s.job.Answer.Parts {
 			if p.Error != "" {
-				return []string{"Last problem while sending: " + wording.Escape(quoted(p.Error))}
+				return []string{"Last problem while sending: " + wording.EscapeMarkdown(excerpt(p.Error))}
 			}
 		}
 	}
 	return nil
 }
 
-func bounded(list []string) string {
+func joinBounded(list []string) string {
 	text := strings.Join(list[:min(len(list), maxWhyLines)], ", ")
 	if more := len(list) - maxWhyLines; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)

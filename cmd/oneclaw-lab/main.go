@@ -1,5 +1,5 @@
-// Command oneclaw-lab tries and measures the bot without any service: its commands are in
-// internal/lab.
+// Command oneclaw-lab tests and measures the bot without using any external service. Its commands are in
+// package internal/lab.
 package main
 
 import (

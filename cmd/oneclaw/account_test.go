@@ -29,7 +29,7 @@ func TestAServerIsAddedAndAnAccountConnectedInAChat(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = em.Close() })
 	t.Run("telegram", func(t *testing.T) {
-		w := newTown(t, openai.BrainFunc(notesReader))
+		w := newTown(t, openai.ResponderFunc(notesReader))
 		ann := w.person("Ann")
 		w.env["ONECLAW_ADMINS"], w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = fmt.Sprintf("telegram:%d", ann), "127.0.0.0/8"
 		bot := w.run()
@@ -50,7 +50,7 @@ func TestAServerIsAddedAndAnAccountConnectedInAChat(t *testing.T) {
 		})
 	})
 	t.Run("slack", func(t *testing.T) {
-		w := newTown(t, openai.BrainFunc(notesReader))
+		w := newTown(t, openai.ResponderFunc(notesReader))
 		workspace, _, people := w.withSlack(t, "ann")
 		dm, err := workspace.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: people})
 		if err != nil {

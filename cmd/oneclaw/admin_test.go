@@ -38,7 +38,7 @@ func configurer(_ context.Context, req openai.Request) (openai.Reply, error) {
 // administrator may, everybody else is refused, and the change acts at once.
 func TestAdministratorsConfigureInTheChat(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(configurer))
+	w := newTown(t, openai.ResponderFunc(configurer))
 	ann, bob := w.person("Ann"), w.person("Bob")
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", ann)
 	bot := w.run()
@@ -120,8 +120,8 @@ func (w *harness) pointsAt(bot *process, who int64, secret string) {
 	}
 	for text, points := range map[string]telegram.SayOptions{
 		"what is this link?":  {ReplyTo: shown.ID},
-		"what is this quote?": {ReplyTo: shown.ID, Pointers: telegram.Pointers{Quote: link}},
-		shown.Text:            {Pointers: telegram.Pointers{Forward: &telegram.Origin{Kind: telegram.OriginUser, User: w.telegram.Bot().ID}}},
+		"what is this quote?": {ReplyTo: shown.ID, References: telegram.References{Quote: link}},
+		shown.Text:            {References: telegram.References{Forward: &telegram.Origin{Kind: telegram.OriginUser, User: w.telegram.Bot().ID}}},
 	} {
 		before, asked := 0, len(w.model.Requests())
 		w.telegram.View(func(s telegram.State) { before = s.CountAnswers(who) })

@@ -113,8 +113,8 @@ func TestSlackNewcomersAreLetInByAButton(t *testing.T) {
 	sayTo(t, server, rooms[1], people[1], "hello <!channel>", "")
 	shown(rooms[1], "I have asked my owner")
 	card := shown(rooms[0], "They wrote: ")
-	if len(card.Calls) > 0 {
-		t.Errorf("what a stranger wrote calls %v", card.Calls)
+	if len(card.Mentions) > 0 {
+		t.Errorf("what a stranger wrote calls %v", card.Mentions)
 	}
 	all := slices.Concat(card.Buttons...)
 	i := slices.IndexFunc(all, func(b slack.Button) bool { return b.Label == "Let in" })

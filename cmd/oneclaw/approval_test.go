@@ -30,7 +30,7 @@ func (w *harness) settings(yaml string) {
 
 // doing is a model that makes one call for what it is asked, then says what came of it.
 func doing(name string, arguments func(req openai.Request) map[string]any) openai.Responder {
-	return openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	return openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == "user" && strings.Contains(last.Content, "do it") {
 			data, err := json.Marshal(arguments(req))
@@ -230,7 +230,7 @@ func TestToolCallIsNoWayAroundAnApproval(t *testing.T) {
 	t.Parallel()
 	for _, routing := range []string{"search", "bridge"} {
 		t.Run(routing, func(t *testing.T) {
-			w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+			w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 				last := req.Messages[len(req.Messages)-1]
 				call := openai.ToolCall{ID: "t", Name: "tool_call", Arguments: `{"name":"delete_scheduled_task","arguments":{"task_id":"abc"}}`}
 				switch {
@@ -256,7 +256,7 @@ func TestToolCallIsNoWayAroundAnApproval(t *testing.T) {
 func TestMailFromASharedChatIsSentByWhoAskedAlone(t *testing.T) {
 	t.Parallel()
 	letter := map[string]any{"to": "grace@example.com", "subject": "Hi", "body": "Line one\nLine two"}
-	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == "user" && strings.Contains(last.Content, "do it") && !slices.Contains(req.ToolNames(), "gmail_send") {
 			return openai.Reply{Calls: []openai.ToolCall{{ID: "l", Name: "load_tool_group", Arguments: `{"group_name":"google_gmail"}`}}}, nil
@@ -272,7 +272,7 @@ func TestMailFromASharedChatIsSentByWhoAskedAlone(t *testing.T) {
 	w.env["ONECLAW_ADMINS"] = s.users[2]
 	bot := s.start()
 	connectGoogle(t, w, bot, server, s.users[0])
-	server.Forget()
+	server.ClearRequests()
 	s.say(0, "do it")
 	card := s.card("May I run", "gmail_send", "Line one\nLine two", "Only Ann can allow it")
 	for _, other := range []int{1, 2} {
@@ -295,7 +295,7 @@ func TestMailFromASharedChatIsSentByWhoAskedAlone(t *testing.T) {
 		t.Errorf("%d letters were sent", sent)
 	}
 	// Bob has no account: that is said before anybody is asked, and nothing is sent.
-	server.Forget()
+	server.ClearRequests()
 	s.say(1, "do it again")
 	s.one("Then: ", "connect")
 	if n := len(server.Requests()); n != 0 {

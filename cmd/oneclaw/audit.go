@@ -23,11 +23,11 @@ func auditCommand(load cli.Loader) *cobra.Command {
 		Use:   "audit",
 		Short: "Show who did what, the newest first: let in, removed, approved, cleared, switched, connected, signed in",
 		Args:  cobra.NoArgs,
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			var all []audit.Entry
-			running, err := app.Order(cmd.Context(), cfg, fmt.Sprintf("audit?most=%d", most), nil, func(body io.Reader) error { return json.NewDecoder(body).Decode(&all) })
+			running, err := app.SendOrder(cmd.Context(), cfg, fmt.Sprintf("audit?most=%d", most), nil, func(body io.Reader) error { return json.NewDecoder(body).Decode(&all) })
 			if err == nil && !running {
-				err = database.Look(cmd.Context(), cfg.Place(), func(store *database.Store) error {
+				err = database.View(cmd.Context(), cfg.Place(), func(store *database.Store) error {
 					all, err = audit.List(cmd.Context(), store, most)
 					return err
 				})

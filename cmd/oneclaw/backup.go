@@ -12,8 +12,8 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// beside says what a backup leaves out.
-const beside = "Not in it, so copy them as well: the folders workspaces, skills and tools, " +
+// notInBackup names what a backup does not contain.
+const notInBackup = "Not in it, so copy them as well: the folders workspaces, skills and tools, " +
 	"the settings in oneclaw.yaml, and secret.key, without which stored keys and accounts cannot be read."
 
 func backupCommand(load cli.Loader) *cobra.Command {
@@ -23,9 +23,9 @@ func backupCommand(load cli.Loader) *cobra.Command {
 		Short: "Write the database to a file, also while the bot runs",
 		Long: "Write the database to a file and check it, also while the bot runs. The file holds conversations, " +
 			"memory, tasks, what was set up in chats, and accounts (keys and tokens encrypted), all as it was at one moment. " +
-			"It is the same from a file and from PostgreSQL, and can be restored into either. With --recipient, or the setting backup_recipients, it is encrypted with age: only one of the secret keys can open it. " + beside,
+			"It is the same from a file and from PostgreSQL, and can be restored into either. With --recipient, or the setting backup_recipients, it is encrypted with age: only one of the secret keys can open it. " + notInBackup,
 		Args: cli.OneArgument,
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			if len(o.Recipients) == 0 {
 				o.Recipients = cfg.BackupRecipients
 			}
@@ -38,7 +38,7 @@ func backupCommand(load cli.Loader) *cobra.Command {
 				sealed = fmt.Sprintf(", and sealed for %d key(s)", n)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Backup written to %s and checked (%s)%s.\nIt holds the database in %s as it was at one moment. %s\n",
-				args[0], wording.Bytes(size), sealed, cfg.Place(), beside)
+				args[0], wording.FormatSize(size), sealed, cfg.Place(), notInBackup)
 			return err
 		}),
 	}
@@ -55,10 +55,10 @@ func restoreCommand(load cli.Loader) *cobra.Command {
 		Long: "Check a backup and put it in the place of the database, which is kept beside it under another name. " +
 			"A database in PostgreSQL is written to a file in the data directory first, and then replaced: where that breaks off, restore again; " +
 			"no bot starts before. Stop the bot first. What the backup says is still unanswered is answered at the next start. " +
-			"A backup that is sealed wants the file with its secret key (--identity). " + beside,
+			"A backup that is sealed wants the file with its secret key (--identity). " + notInBackup,
 		Args: cli.OneArgument,
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
-			kept, err := database.Restore(cmd.Context(), cfg.Place(), args[0], identities, database.Newest(cfg.Outside.Migrations))
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+			kept, err := database.Restore(cmd.Context(), cfg.Place(), args[0], identities, database.NewestFormat(cfg.Runtime.Migrations))
 			if err != nil {
 				return err
 			}

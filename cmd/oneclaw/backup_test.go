@@ -25,7 +25,7 @@ import (
 func oneclaw(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = cli.Execute(rootCommand, config.Standard(), args, strings.NewReader(""), &out, &errs)
+	code = cli.Execute(rootCommand, config.DefaultRuntime(), args, strings.NewReader(""), &out, &errs)
 	return code, out.String(), errs.String()
 }
 
@@ -261,7 +261,7 @@ func TestAFormatFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, store, "format", map[string]int{"version": database.Lowest - 1})
+	put(t, store, "format", map[string]int{"version": database.LowestFormat - 1})
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func TestAFormatFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"history", "telegram:1"}, {"restore", old}} {
-		wantRefusal(t, []string{fmt.Sprintf("format %d, this oneclaw reads %d and above", database.Lowest-1, database.Lowest), "the program of commit"}, args...)
+		wantRefusal(t, []string{fmt.Sprintf("format %d, this oneclaw reads %d and above", database.LowestFormat-1, database.LowestFormat), "the program of commit"}, args...)
 	}
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("a refusal has changed the database (%v)", err)

@@ -46,7 +46,7 @@ func newCrowd(b *testing.B, size int, latency time.Duration) *crowd {
 func gather(b *testing.B, size int, latency time.Duration) *crowd {
 	b.Helper()
 	c := &crowd{next: map[int64]chan struct{}{}}
-	w := newTown(b, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newTown(b, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if call := c.brain.Load(); call != nil && last.Role == "user" && last.Content == "message 1" {
 			return openai.Reply{Calls: []openai.ToolCall{*call}}, nil

@@ -35,7 +35,7 @@ func bigStore(b testing.TB, w *harness, fill func(ctx context.Context, store sto
 	if err := group.Wait(); err != nil {
 		b.Fatal(err)
 	}
-	put(b, store, "format", map[string]int{"version": database.Lowest})
+	put(b, store, "format", map[string]int{"version": database.LowestFormat})
 	if err := store.Close(); err != nil {
 		b.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func fillChats(n int) func(context.Context, storage.Store, *errgroup.Group) {
 		for i := range n {
 			group.Go(func() error {
 				chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(1_000_000 + i)}
-				c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: 2, Title: "question 0", Begun: time.Now()}
+				c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: 2, Title: "question 0", StartedAt: time.Now()}
 				values := map[string]any{
 					"session/" + chat.String():                conversation.Session{Chat: chat, Generation: 2, ClearedAt: int64(i)},
 					"conversation/" + c.Owner + "/" + c.Log(): c,
@@ -140,7 +140,7 @@ func BenchmarkManyChats(b *testing.B) {
 func BenchmarkManyRecords(b *testing.B) {
 	for _, records := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(records), func(b *testing.B) {
-			w := newTown(b, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+			w := newTown(b, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 				last := req.Messages[len(req.Messages)-1]
 				if query, search := strings.CutPrefix(last.Content, "search "); search && last.Role == "user" {
 					return openai.Reply{Calls: []openai.ToolCall{{ID: "1", Name: "search_history", Arguments: fmt.Sprintf(`{"query":%q}`, query)}}}, nil
@@ -149,7 +149,7 @@ func BenchmarkManyRecords(b *testing.B) {
 			}))
 			ann := w.person("Ann")
 			chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(ann)}
-			c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: 1, Title: "question 0", Begun: time.Now()}
+			c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: 1, Title: "question 0", StartedAt: time.Now()}
 			bigStore(b, w, func(ctx context.Context, store storage.Store, group *errgroup.Group) {
 				put(b, store, "conversation/"+c.Owner+"/"+c.Log(), c)
 				group.Go(func() error {

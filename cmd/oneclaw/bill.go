@@ -11,7 +11,7 @@ import (
 
 func billCommand(load cli.Loader) *cobra.Command {
 	var chat string
-	var form bill.Form
+	var form bill.Format
 	command := &cobra.Command{
 		Use:   "bill --chat CHAT",
 		Short: "Compare what the present conversation of a chat costs under each way of routing tools",
@@ -19,12 +19,12 @@ func billCommand(load cli.Loader) *cobra.Command {
 			"tokens cost at the prices of several providers' caches. Nothing is sent anywhere. oneclaw-lab bill plays " +
 			"conversations that come with it.",
 		Args: cobra.NoArgs,
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
-			return app.ChatBill(cmd.Context(), cfg, chat, form, cmd.OutOrStdout())
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+			return app.WriteChatBill(cmd.Context(), cfg, chat, form, cmd.OutOrStdout())
 		}),
 	}
 	command.Flags().StringVar(&chat, "chat", "", "the chat, such as telegram:123")
 	_ = command.MarkFlagRequired("chat") // the flag exists
-	form.Flags(command)
+	form.AddFlags(command)
 	return command
 }

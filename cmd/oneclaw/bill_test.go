@@ -28,7 +28,7 @@ func TestBillOfAChatSaysWhatItWants(t *testing.T) {
 		"two forms":   {[]string{"bill", "--chat", "telegram:1", "--json", "--markdown"}, "json"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := cli.Execute(rootCommand, config.Standard(), tc.args, nil, &stdout, &stderr); code == 0 || !strings.Contains(stderr.String(), tc.want) {
+		if code := cli.Execute(rootCommand, config.DefaultRuntime(), tc.args, nil, &stdout, &stderr); code == 0 || !strings.Contains(stderr.String(), tc.want) {
 			t.Errorf("%s: exit %d, %s", name, code, stderr.String())
 		}
 	}
@@ -46,7 +46,7 @@ func TestBillOfAChat(t *testing.T) {
 
 	t.Setenv("ONECLAW_DATA_DIR", w.env["ONECLAW_DATA_DIR"])
 	var stdout, stderr bytes.Buffer
-	if code := cli.Execute(rootCommand, config.Standard(), []string{"bill", "--json", "--chat", fmt.Sprintf("telegram:%d", ann)}, nil, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+	if code := cli.Execute(rootCommand, config.DefaultRuntime(), []string{"bill", "--json", "--chat", fmt.Sprintf("telegram:%d", ann)}, nil, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
 	requests := map[search.Routing]int{}

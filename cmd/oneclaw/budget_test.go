@@ -124,7 +124,7 @@ func TestCrashWhileTheModelThinks(t *testing.T) {
 	t.Parallel()
 	began := make(chan struct{}, 10)
 	hang := true
-	w := newTown(t, openai.BrainFunc(func(ctx context.Context, _ openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, _ openai.Request) (openai.Reply, error) {
 		began <- struct{}{}
 		if hang {
 			hang = false
@@ -149,7 +149,7 @@ func TestCrashWhileTheModelThinks(t *testing.T) {
 func TestAForwardJoinsItsCommentAndBothCallsAreCharged(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)
-	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1].Content
 		asked <- last
 		if !strings.Contains(last, "> Guten Tag") {
@@ -163,7 +163,7 @@ func TestAForwardJoinsItsCommentAndBothCallsAreCharged(t *testing.T) {
 	bot := w.run()
 	w.say(ann, "what does this mean?", nil)
 	<-asked
-	if _, err := w.telegram.Say(ann, ann, "Guten Tag", &telegram.SayOptions{Pointers: telegram.Pointers{Forward: &telegram.Origin{Kind: telegram.OriginUser, User: bob}}}); err != nil {
+	if _, err := w.telegram.Say(ann, ann, "Guten Tag", &telegram.SayOptions{References: telegram.References{Forward: &telegram.Origin{Kind: telegram.OriginUser, User: bob}}}); err != nil {
 		t.Fatal(err)
 	}
 	w.shows(bot, ann, "Good day")

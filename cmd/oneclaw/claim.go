@@ -23,16 +23,16 @@ func claimCommand(load cli.Loader) *cobra.Command {
 		Long: "Print a new link and code that make you the owner of a bot without an owner. " +
 			"The code can be used once, within an hour. A bot without users prints one itself when it starts.",
 		Args: cobra.NoArgs,
-		RunE: load.Run(newClaim),
+		RunE: load.WithConfig(printClaim),
 	}
 }
 
-func newClaim(cmd *cobra.Command, cfg config.Config, _ []string) error {
+func printClaim(cmd *cobra.Command, cfg config.Config, _ []string) error {
 	if err := cfg.Platforms.Check(); err != nil {
 		return err
 	}
 	var claim access.Claim
-	running, err := app.Order(cmd.Context(), cfg, "claim", nil, func(body io.Reader) error {
+	running, err := app.SendOrder(cmd.Context(), cfg, "claim", nil, func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, 1000)).Decode(&claim)
 	})
 	if !running {
@@ -50,10 +50,10 @@ func newClaim(cmd *cobra.Command, cfg config.Config, _ []string) error {
 	return err
 }
 
-// storeClaim makes a claim in the data directory of a bot that is not running.
+// storeClaim creates a claim in the database of a bot that is not running.
 func storeClaim(ctx context.Context, cfg config.Config) (claim access.Claim, err error) {
 	err = app.WithStore(cfg, cli.NewLogger(io.Discard, cfg), func(store *database.Store) error {
-		claim, err = access.NewClaim(ctx, store, cfg.Outside.Now(), true)
+		claim, err = access.NewClaim(ctx, store, cfg.Runtime.Now(), true)
 		return app.ClaimRefusal(err)
 	})
 	return claim, err

@@ -228,9 +228,9 @@ func (c *cluster) strike(e event) (took time.Duration, sending int) {
 	c.t.Helper()
 	victim := c.replicas[rand.IntN(len(c.replicas))]
 	sent, answers := 0, rand.IntN(perRound*len(c.people))
-	c.telegram.View(func(s telegram.State) { sent = s.Calls("sendmessage") })
+	c.telegram.View(func(s telegram.State) { sent = s.CallCount("sendmessage") })
 	c.say(perRound)
-	c.until(nil, "answers before the event", func(s telegram.State) bool { return s.Calls("sendmessage") >= sent+answers })
+	c.until(nil, "answers before the event", func(s telegram.State) bool { return s.CallCount("sendmessage") >= sent+answers })
 	c.t.Logf("%s of %s", e.name, victim.name)
 	begun, end := e.happen(c, victim)
 	sending = c.sending()

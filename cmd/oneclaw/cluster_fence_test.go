@@ -96,9 +96,9 @@ func TestClusterWithoutFencesIsCaught(t *testing.T) {
 	for n := range 10 {
 		victim := c.replicas[n%len(c.replicas)]
 		sent := 0
-		c.telegram.View(func(s telegram.State) { sent = s.Calls("sendmessage") })
+		c.telegram.View(func(s telegram.State) { sent = s.CallCount("sendmessage") })
 		c.say(3)
-		c.until(nil, "an answer before the pause", func(s telegram.State) bool { return s.Calls("sendmessage") > sent })
+		c.until(nil, "an answer before the pause", func(s telegram.State) bool { return s.CallCount("sendmessage") > sent })
 		victim.signal(syscall.SIGSTOP)
 		c.say(1)
 		lost := c.answeredWithin(10 * ttlOfTest)

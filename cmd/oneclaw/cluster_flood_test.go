@@ -38,7 +38,7 @@ func (c *cluster) write(r *room, text string) {
 	}
 	free := true
 	if len(r.sent) > 0 {
-		c.slack.View(func(s slack.State) { free = s.Acked(r.sent[len(r.sent)-1]...) })
+		c.slack.View(func(s slack.State) { free = s.AllAcked(r.sent[len(r.sent)-1]...) })
 	}
 	sent, err := c.slack.Say(r.channel, r.who, text, &slack.SayOptions{Thread: r.root})
 	if err != nil {

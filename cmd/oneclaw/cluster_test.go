@@ -90,7 +90,7 @@ func newPostbox(t *testing.T) *postbox {
 
 // flooded is a model like repeating which posts every fourth message to a service.
 func flooded(service *string) openai.Responder {
-	return openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	return openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		n, err := strconv.Atoi(last.Content[strings.LastIndex(last.Content, " ")+1:])
 		if last.Role != "user" || err != nil || n%4 != 0 {

@@ -103,7 +103,7 @@ func TestConversationAboutAPDF(t *testing.T) {
 // Attack 12: /clear says what it does.
 func TestClearSaysWhatItDoes(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		switch {
 		case last.Role == "tool":
@@ -124,7 +124,7 @@ func TestClearSaysWhatItDoes(t *testing.T) {
 // registryOf is the registry of the program as it is built.
 func registryOf(t *testing.T) (registry *toolgroups.Registry) {
 	t.Helper()
-	err := app.Empty(t.Context(), config.Default(), func(b *app.Bot) error {
+	err := app.WithEmptyBot(t.Context(), config.Default(), func(b *app.Bot) error {
 		registry = b.Registry()
 		return nil
 	})

@@ -78,7 +78,7 @@ func looking(_ context.Context, req openai.Request) (openai.Reply, error) {
 // Attack 04.
 func TestACallThatKillsTheProgramRunsTwice(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(looking))
+	w := newTown(t, openai.ResponderFunc(looking))
 	ann := w.person("Ann")
 	traces := newTraces(w)
 	self, err := os.Executable()

@@ -234,7 +234,7 @@ func served(t *testing.T, path string) (is bool) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err = app.With(ended, cfg, slog.New(slog.DiscardHandler), func(b *app.Bot) error {
+	err = app.WithBot(ended, cfg, slog.New(slog.DiscardHandler), func(b *app.Bot) error {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			_, pattern := b.Handler().(*http.ServeMux).Handler(httptest.NewRequestWithContext(t.Context(), method, path, nil))
 			is = is || pattern != ""

@@ -84,7 +84,7 @@ func TestDocsNameEveryCommand(t *testing.T) {
 	// An administrator's menu has all commands, that of others none for administrators.
 	var registered, open []struct{ Command string }
 	w.until(nil, "the commands", func(s telegram.State) bool {
-		return json.Unmarshal(s.CommandsIn(ann), &registered) == nil && len(registered) > 0 && json.Unmarshal(s.Commands(), &open) == nil
+		return json.Unmarshal(s.ChatCommands(ann), &registered) == nil && len(registered) > 0 && json.Unmarshal(s.Commands(), &open) == nil
 	})
 	for _, c := range open {
 		if c.Command == "people" || c.Command == "admin" || c.Command == "mcp" {

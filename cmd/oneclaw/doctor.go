@@ -23,7 +23,7 @@ func doctorCommand(load cli.Loader) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if live {
-				return load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error { return tryLive(cmd, cfg, chosen) })(cmd, nil)
+				return load.WithConfig(func(cmd *cobra.Command, cfg config.Config, _ []string) error { return runLive(cmd, cfg, chosen) })(cmd, nil)
 			}
 			return examine(cmd.Context(), load, asJSON, cmd.OutOrStdout())
 		},
@@ -47,7 +47,7 @@ func examine(ctx context.Context, load cli.Loader, asJSON bool, w io.Writer) err
 		}
 		return doctor.OK("valid; oneclaw config prints them")
 	}}}
-	if cfg.DataDir != "" && cfg.LogLevel != nil { // they were read
+	if cfg.DataDir != "" && cfg.LogLevel != nil { // the settings are complete
 		checks = append(checks, app.Checks(cfg)...)
 	}
 	return doctor.Examine(ctx, checks, cfg.Redact.Text, asJSON, w)

@@ -29,7 +29,7 @@ func TestDoctorListsWhatWasSetAside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, store, "format", map[string]int{"version": database.Lowest})
+	put(t, store, "format", map[string]int{"version": database.LowestFormat})
 	for n := range app.MaxDeadLetters + 3 {
 		data, err := json.Marshal(queue.DeadLetter{
 			Key: fmt.Sprintf("job/open/telegram:7/%d/text", n), Chat: "telegram:7", Reason: "not sent", Incident: fmt.Sprintf("INC%d", n),

@@ -18,19 +18,19 @@ import (
 	"oneclaw/storage"
 )
 
-// tryLive sends one message of each kind, asks the model for one call, and prints what the
-// services did beside what their emulators do.
-func tryLive(cmd *cobra.Command, cfg config.Config, chosen []string) error {
+// runLive sends one message of each kind, asks the model for one tool call, and prints what the services
+// did next to what their emulators do.
+func runLive(cmd *cobra.Command, cfg config.Config, chosen []string) error {
 	ctx, w := cmd.Context(), cmd.OutOrStdout()
 	if err := cfg.Platforms.Check(); err != nil {
 		return err
 	}
-	places, err := livePlaces(ctx, cfg, chosen)
+	places, err := findTestChats(ctx, cfg, chosen)
 	if err != nil {
 		return err
 	}
-	var seen record.Lines
-	cfg.Taps = &record.Recorder{Keep: seen.Keep, Redact: cfg.Redact.Text, Now: cfg.Outside.Now}
+	var seen record.LineBuffer
+	cfg.Taps = &record.Recorder{OnLine: seen.Add, Redact: cfg.Redact.Text, Now: cfg.Runtime.Now}
 	cfg.TapPlatforms()
 	var tries []iter.Seq[live.Row]
 	for name, one := range cfg.All {
@@ -42,12 +42,12 @@ func tryLive(cmd *cobra.Command, cfg config.Config, chosen []string) error {
 			_, _ = fmt.Fprintf(w, "Left out: %s. The owner's chat there is not known; name one with --chat %[1]s:ID.\n", name)
 			continue
 		}
-		platform, err := one.Open(nil, cli.NewLogger(cmd.ErrOrStderr(), cfg)) // what is kept is of no use without Run
+		platform, err := one.Open(nil, cli.NewLogger(cmd.ErrOrStderr(), cfg)) // needs no store, because Run is not called
 		if err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintf(w, "To %s go %s.\n", place, live.Messages)
-		tries = append(tries, live.Platform(ctx, platform, place, seen.Take))
+		tries = append(tries, live.TryPlatform(ctx, platform, place, seen.Take))
 	}
 	if m := cfg.Model; m.APIKey == "" && m.BaseURL == config.Default().Model.BaseURL {
 		_, _ = fmt.Fprintln(w, "Left out: the model. There is no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none.")
@@ -57,16 +57,16 @@ func tryLive(cmd *cobra.Command, cfg config.Config, chosen []string) error {
 			return err
 		}
 		_, _ = fmt.Fprintf(w, "%s is asked twice, for one call of a tool; that costs less than a message of a chat.\n", m.Name)
-		tries = append(tries, live.Model(ctx, model))
+		tries = append(tries, live.TryModel(ctx, model))
 	}
 	_, _ = fmt.Fprint(w, "No messages are fetched: a bot that runs elsewhere with these tokens goes on.\n\n")
 	return live.Print(ctx, w, cfg.Redact.Text, tries)
 }
 
-// livePlaces finds the chat to try on each platform: the one that is named, else the owner's.
-func livePlaces(ctx context.Context, cfg config.Config, chosen []string) (map[string]chats.Chat, error) {
+// findTestChats finds the chat to test on each platform: the one that is named, or else the owner's.
+func findTestChats(ctx context.Context, cfg config.Config, chosen []string) (map[string]chats.Chat, error) {
 	places := map[string]chats.Chat{}
-	err := database.Look(ctx, cfg.Place(), func(store *database.Store) error {
+	err := database.View(ctx, cfg.Place(), func(store *database.Store) error {
 		if err := store.CheckUnserved(ctx); err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func livePlaces(ctx context.Context, cfg config.Config, chosen []string) (map[st
 		places[chat.Platform] = chat
 	}
 	if delete(places, ""); len(places) == 0 {
-		return nil, errors.New("no chat to send to: start the bot and claim it (oneclaw claim prints how), stop it and come again; or name your chat with --chat, such as --chat telegram:123")
+		return nil, errors.New("no chat to send to: start the bot, claim it (oneclaw claim prints how), stop it and try again; or name your chat with --chat, such as --chat telegram:123")
 	}
 	return places, nil
 }

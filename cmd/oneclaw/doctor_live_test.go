@@ -49,7 +49,7 @@ func TestEveryPlatformCanBeTriedLive(t *testing.T) {
 // alone, and with both, in the chat of the owner or in one that is named.
 func TestDoctorLiveTellsWhatTheEmulatorsDo(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(adding))
+	w := newTown(t, openai.ResponderFunc(adding))
 	delete(w.env, "ONECLAW_ALLOW")
 	if out, ok := tried(t, w.env); ok || !strings.Contains(out, "--chat telegram:123") {
 		t.Errorf("before somebody owns the bot: %t, %s", ok, out)
@@ -65,15 +65,15 @@ func TestDoctorLiveTellsWhatTheEmulatorsDo(t *testing.T) {
 	bot.kill(syscall.SIGTERM)
 	w.say(ann, "wait for the bot", nil)
 	before := 0
-	w.telegram.View(func(s telegram.State) { before = s.Polls() })
+	w.telegram.View(func(s telegram.State) { before = s.PollCount() })
 
 	out, ok = tried(t, w.env)
 	if wantIn(t, out, fmt.Sprint("To telegram:", ann, " go 9 messages"), "emulator is asked twice", "12 as the emulator does, 0 other, 0 failed"); !ok || strings.Contains(out, "slack") {
 		t.Errorf("telegram alone: %t, %s", ok, out)
 	}
 	w.telegram.View(func(s telegram.State) {
-		if s.Polls() != before || s.Pending() != 1 || s.CountAnswers(ann) != 1+9 {
-			t.Errorf("%d polls, %d pending, %d messages", s.Polls()-before, s.Pending(), s.CountAnswers(ann))
+		if s.PollCount() != before || s.PendingCount() != 1 || s.CountAnswers(ann) != 1+9 {
+			t.Errorf("%d polls, %d pending, %d messages", s.PollCount()-before, s.PendingCount(), s.CountAnswers(ann))
 		}
 	})
 
@@ -100,7 +100,7 @@ func TestDoctorLiveTellsWhatTheEmulatorsDo(t *testing.T) {
 // same.
 func TestDoctorLiveSaysWhatIsOther(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(func(context.Context, openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(context.Context, openai.Request) (openai.Reply, error) {
 		return openai.Reply{Text: "6912\nof course"}, nil
 	}))
 	ann := w.person("Ann")

@@ -63,7 +63,7 @@ func TestDocumentsOnSlack(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	server, channel, members := w.withSlack(t, "Ann")
 	bot := start(t, w.env, "run")
-	waitSlack(t, server, "socket", func(s slack.State) bool { return s.Sockets() > 0 })
+	waitSlack(t, server, "socket", func(s slack.State) bool { return s.ActiveSockets() > 0 })
 	root, err := server.Say(channel, members[0], "<@U0BOT> what is this about?", &slack.SayOptions{
 		Files: []slack.Attachment{{Name: "costs.xlsx", MIME: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", Data: officeSample(t, "costs.xlsx")}},
 	})

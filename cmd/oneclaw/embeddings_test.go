@@ -18,7 +18,7 @@ func TestToolSearchByMeaning(t *testing.T) {
 		some  bool
 	}{{"preset/" + openai.DefaultModel, true}, {"preset/no-such-model", false}} {
 		t.Run(tt.model, func(t *testing.T) {
-			w := newTown(t, openai.BrainFunc(searcher))
+			w := newTown(t, openai.ResponderFunc(searcher))
 			w.env["ONECLAW_ROUTING"] = "search"
 			file := "tools:\n  tool_search:\n    embeddings: " + tt.model + "\n"
 			if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], "oneclaw.yaml"), []byte(file), 0o600); err != nil {
@@ -26,7 +26,7 @@ func TestToolSearchByMeaning(t *testing.T) {
 			}
 			bot := w.run()
 			wantIn(t, w.ask(bot, w.person("Ann"), "what can you do with mail?", nil), "gmail_")
-			if n := w.model.Embedded(); n > 100 != tt.some {
+			if n := w.model.EmbeddedCount(); n > 100 != tt.some {
 				t.Errorf("%d texts became vectors", n)
 			}
 			if !tt.some {

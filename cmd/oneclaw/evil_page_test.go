@@ -34,7 +34,7 @@ func browsing(_ context.Context, req openai.Request) (openai.Reply, error) {
 // Attack 05: A page cannot take the memory of the host.
 func TestAPageIsClosedThatTakesTooMuchMemory(t *testing.T) {
 	t.Parallel()
-	if _, err := browser.Find(""); err != nil {
+	if _, err := browser.FindChromium(""); err != nil {
 		t.Skip("Chromium is not installed")
 	}
 	site := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
@@ -50,7 +50,7 @@ func TestAPageIsClosedThatTakesTooMuchMemory(t *testing.T) {
 		_, _ = io.WriteString(out, page)
 	}))
 	defer site.Close()
-	w := newTown(t, openai.BrainFunc(browsing))
+	w := newTown(t, openai.ResponderFunc(browsing))
 	w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = "127.0.0.1/32"
 	w.env["ONECLAW_TOOLS_BROWSER_MEMORY_MIB"] = "700"
 	ann := w.person("Ann")

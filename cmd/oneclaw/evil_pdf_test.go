@@ -74,7 +74,7 @@ func (p *process) peak(t *testing.T) uint64 {
 // Attack 04.
 func TestADocumentCannotTakeTheMemoryOfTheBot(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(readingPDFs))
+	w := newTown(t, openai.ResponderFunc(readingPDFs))
 	ann := w.person("Ann")
 	bot := w.run()
 	wantIn(t, w.ask(bot, ann, "what does it say?", samplePDF(t)), "told: File: ")

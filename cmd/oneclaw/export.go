@@ -16,15 +16,15 @@ import (
 )
 
 func exportCommand(load cli.Loader) *cobra.Command {
-	all, force := cli.Parent("export", "Export data of the bot to files"), false
+	all, force := cli.ParentCommand("export", "Export data of the bot to files"), false
 	command := &cobra.Command{
 		Use: "eval FILE", Short: "Write the conversations that people rated with 👍 or 👎 as cases for oneclaw-lab eval replay", Args: cli.OneArgument,
 		Long: "Write the conversations that people rated with 👍 or 👎, also while the bot runs. Secrets, names and ids are replaced. The setting export_judged has to allow it. Ratings in chats that were not told, and conversations of people who said /learning no, are left out.",
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
-			counts, err := learning.File{
-				Off: !cfg.ExportJudged, Path: args[0], Force: force, At: cfg.Place(),
-				Ask: func(ctx context.Context, read func(io.Reader) error) (bool, error) {
-					return app.Order(ctx, cfg, "export", nil, read)
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+			counts, err := learning.ExportFile{
+				Disabled: !cfg.ExportJudged, Path: args[0], Force: force, At: cfg.Place(),
+				AskBot: func(ctx context.Context, read func(io.Reader) error) (bool, error) {
+					return app.SendOrder(ctx, cfg, "export", nil, read)
 				},
 				Exporter: func(store *database.Store) (learning.Exporter, error) {
 					log := slog.New(slog.DiscardHandler)

@@ -19,7 +19,7 @@ func TestFeedbackOutlivesAKill(t *testing.T) {
 	t.Parallel()
 	reached := make(chan struct{}, 2)
 	var asked atomic.Int32
-	brain := openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	brain := openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		if strings.Contains(req.Messages[0].Content, "a prompt of a test") {
 			return openai.Reply{Text: "again: feed the cat"}, nil
 		}
@@ -62,7 +62,7 @@ func TestFeedbackOutlivesAKill(t *testing.T) {
 		if strings.Count(said, line)+strings.Count(said, answer) != 2+marks {
 			s.t.Errorf("there stands %q", said)
 		}
-		if n := s.w.model.Heard(); n != 1 {
+		if n := s.w.model.TranscriptionCount(); n != 1 {
 			s.t.Errorf("it was heard %d times", n)
 		}
 		last := s.one("re: feed the cat")

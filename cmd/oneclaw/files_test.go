@@ -47,7 +47,7 @@ func TestAFileCutOffByAKillComesAgainMarked(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.say(ann, "show page 2 as a picture", samplePDF(t))
-	w.until(bot, "upload", func(s telegram.State) bool { return s.Calls("sendphoto") == 1 })
+	w.until(bot, "upload", func(s telegram.State) bool { return s.CallCount("sendphoto") == 1 })
 	bot.kill(syscall.SIGKILL)
 	bot = w.run()
 	w.until(bot, "photo", func(s telegram.State) bool { return s.CountAnswers(ann) == 2 })
@@ -69,7 +69,7 @@ func TestAPageIsSeenOnSlack(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	server, channel, members := w.withSlack(t, "Ann")
 	bot := start(t, w.env, "run")
-	waitSlack(t, server, "socket", func(s slack.State) bool { return s.Sockets() > 0 })
+	waitSlack(t, server, "socket", func(s slack.State) bool { return s.ActiveSockets() > 0 })
 	root, err := server.Say(channel, members[0], "<@U0BOT> show page 2 as a picture", &slack.SayOptions{
 		Files: []slack.Attachment{{Name: "report.pdf", MIME: "application/pdf", Data: samplePDF(t).Data}},
 	})
@@ -117,7 +117,7 @@ func TestAPhotoReachesAModelThatSees(t *testing.T) {
 	t.Parallel()
 	const model = "gpt-5-emulated"
 	w := newTown(t, openai.Offline{})
-	seeing, err := openai.New(openai.Config{Brain: openai.Offline{}, Models: []string{model}, MaxTools: 200})
+	seeing, err := openai.New(openai.Config{Responder: openai.Offline{}, Models: []string{model}, MaxTools: 200})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,12 +14,12 @@ import (
 )
 
 func googleCommand(load cli.Loader) *cobra.Command {
-	command := cli.Parent("google", "Google accounts")
+	command := cli.ParentCommand("google", "Google accounts")
 	command.AddCommand(&cobra.Command{
 		Use:   "login USER [SERVICE…]",
 		Short: "Connect the Google account of a user, such as telegram:123, on this machine (with the database in a file, stop the bot first)",
 		Args:  cobra.MinimumNArgs(1),
-		RunE:  load.Run(loginGoogle),
+		RunE:  load.WithConfig(loginGoogle),
 	})
 	return command
 }
@@ -27,7 +27,7 @@ func googleCommand(load cli.Loader) *cobra.Command {
 func loginGoogle(cmd *cobra.Command, cfg config.Config, args []string) error {
 	user, services := args[0], args[1:]
 	if _, err := chats.ParseChat(user); err != nil {
-		return fmt.Errorf("%q is no user: want platform:id, such as telegram:123; /whoami tells it", user)
+		return fmt.Errorf("%q is not a user: want platform:id, such as telegram:123; /whoami shows it", user)
 	}
 	log := cli.NewLogger(io.Discard, cfg)
 	return app.WithStore(cfg, log, func(store *database.Store) error {

@@ -21,7 +21,7 @@ func historyCommand(load cli.Loader) *cobra.Command {
 		Use:   "history CHAT",
 		Short: "Print the conversation of a chat, such as telegram:123",
 		Args:  cli.OneArgument,
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			return printHistory(cmd, cfg, args[0], asJSON)
 		}),
 	}

@@ -43,7 +43,7 @@ type poster struct {
 // hooking is a model that tells the number of what a webhook brings, and nothing of every
 // fourth; what else it is asked another one answers.
 func hooking(otherwise openai.Responder) openai.Responder {
-	return openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	return openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		_, received, ok := strings.Cut(req.Messages[len(req.Messages)-1].Content, "data from outside ---\n")
 		if !ok {
 			return otherwise.Reply(ctx, req)

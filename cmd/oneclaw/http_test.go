@@ -37,9 +37,9 @@ func TestSlowBodiesLeaveThePlatformsAlone(t *testing.T) {
 	w.env["ONECLAW_LISTEN"] = freeAddress(t)
 	ann := w.person("Ann")
 	before := 0
-	w.telegram.View(func(s telegram.State) { before = s.Polls() })
+	w.telegram.View(func(s telegram.State) { before = s.PollCount() })
 	bot := startLimited(t, w.env, 256)
-	w.until(bot, "a poll", func(s telegram.State) bool { return s.Polls() > before })
+	w.until(bot, "a poll", func(s telegram.State) bool { return s.PollCount() > before })
 	var slow []net.Conn
 	for range 300 {
 		slow = append(slow, slowBody(t, w.env["ONECLAW_LISTEN"]))

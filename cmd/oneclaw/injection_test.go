@@ -69,16 +69,16 @@ func obeyAPage(t *testing.T, routing string) {
 	}))
 	t.Cleanup(page.Close)
 	model := &obedient{}
-	w := newTown(t, openai.BrainFunc(model.Reply))
+	w := newTown(t, openai.ResponderFunc(model.Reply))
 	ann, bob, root := w.person("Ann"), w.person("Bob"), w.person("Root")
 	w.env["ONECLAW_ADMINS"], w.env["ONECLAW_ROUTING"] = fmt.Sprint("telegram:", root), routing
 	// Only the page may be reached of what is inside.
 	w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = "127.0.0.1/32"
 	dir := w.env["ONECLAW_DATA_DIR"]
-	bobs := workspace.Folder(dir, fmt.Sprint("telegram:", bob))
+	bobs := workspace.OwnerDir(dir, fmt.Sprint("telegram:", bob))
 	plant(t, bobs, "diary.txt", "BOBS DIARY")
-	plant(t, workspace.Folder(dir, fmt.Sprint("telegram:", ann)), "own.txt", "my own")
-	if err := os.Symlink(bobs, filepath.Join(workspace.Folder(dir, fmt.Sprint("telegram:", ann)), "link")); err != nil {
+	plant(t, workspace.OwnerDir(dir, fmt.Sprint("telegram:", ann)), "own.txt", "my own")
+	if err := os.Symlink(bobs, filepath.Join(workspace.OwnerDir(dir, fmt.Sprint("telegram:", ann)), "link")); err != nil {
 		t.Fatal(err)
 	}
 	foreign := filepath.Base(bobs)

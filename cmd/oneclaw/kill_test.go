@@ -106,7 +106,7 @@ func (w *harness) caughtUp(bot *process, people []int64, said int) {
 func TestKilledInAFlood(t *testing.T) {
 	t.Parallel()
 	const chats, perRound = 8, 3
-	w := newTown(t, hooking(openai.BrainFunc(repeating)))
+	w := newTown(t, hooking(openai.ResponderFunc(repeating)))
 	w.env["ONECLAW_LISTEN"], w.env["ONECLAW_PUBLIC_URL"] = freeAddress(t), hookAddress
 	var people []int64
 	for n := range chats {
@@ -125,7 +125,7 @@ func TestKilledInAFlood(t *testing.T) {
 		}
 		// The moment of the kill is random: some of what was said is answered by then.
 		// On a slow machine answers are edits of their previews.
-		answered := func(s telegram.State) int { return s.Calls("sendmessage") + s.Calls("editmessagetext") }
+		answered := func(s telegram.State) int { return s.CallCount("sendmessage") + s.CallCount("editmessagetext") }
 		sent, answers := 0, w.some(chats, perRound)
 		w.telegram.View(func(s telegram.State) { sent = answered(s) })
 		w.until(nil, "answers before the kill", func(s telegram.State) bool { return answered(s) >= sent+answers })

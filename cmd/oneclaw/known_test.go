@@ -11,11 +11,11 @@ import (
 // served starts a model server with the manners of a service and sends the bot there.
 func (w *harness) served(name string, context int) openai.Profile {
 	w.t.Helper()
-	p, ok := openai.PersonalityOf(name)
+	p, ok := openai.ProfileByName(name)
 	if !ok {
 		w.t.Fatal(name)
 	}
-	srv, err := openai.New(openai.Config{Personality: p, Context: context, MaxTools: 200})
+	srv, err := openai.New(openai.Config{Profile: p, Context: context, MaxTools: 200})
 	if err != nil {
 		w.t.Fatal(err)
 	}

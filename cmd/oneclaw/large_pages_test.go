@@ -33,7 +33,7 @@ func underRace() bool {
 }
 
 // fetching fetches as many pages as the user says, in one reply.
-func fetching(site string) openai.BrainFunc {
+func fetching(site string) openai.ResponderFunc {
 	return func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == "tool" {
@@ -84,7 +84,7 @@ func TestLargePagesOfManyChatsFitIntoTheMemory(t *testing.T) {
 		people = append(people, w.person(fmt.Sprint("P", n)))
 	}
 	bot := w.run()
-	idle, err := sandbox.Memory(bot.cmd.Process.Pid)
+	idle, err := sandbox.TreeMemory(bot.cmd.Process.Pid)
 	if err != nil {
 		t.Skip("memory is read from /proc")
 	}

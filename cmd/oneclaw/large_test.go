@@ -18,7 +18,7 @@ import (
 func TestAReplyLargerThanARecordIsPaidForOnce(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("<", 1_500_000)
-	w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		if last := req.Messages[len(req.Messages)-1].Content; last != "much" {
 			return openai.Reply{Text: "re: " + last}, nil
 		}
@@ -60,7 +60,7 @@ func TestAnEnormousAnswerIsAFewMessagesAndAFile(t *testing.T) {
 		w := newTown(t, openai.NewScript(openai.Reply{Text: large}))
 		server, channel, members := w.withSlack(t, "Ann")
 		bot := start(t, w.env, "run")
-		waitSlack(t, server, "socket", func(s slack.State) bool { return s.Sockets() > 0 })
+		waitSlack(t, server, "socket", func(s slack.State) bool { return s.ActiveSockets() > 0 })
 		sayTo(t, server, channel, members[0], "<@"+server.BotUser()+"> much", "")
 		waitSlack(t, server, "file", func(s slack.State) bool { return s.CountAnswers(channel) >= 11 })
 		server.View(func(s slack.State) {

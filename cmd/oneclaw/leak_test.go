@@ -40,7 +40,7 @@ func vault(w *harness) map[string]string {
 // babbler is a model that reads what it is told to read, tells all that it was shown,
 // and makes up secrets of its own.
 func babbler(secrets string, reads []openai.ToolCall) openai.Responder {
-	return openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	return openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		switch {
 		case last.Role == "user" && strings.Contains(last.Content, "break"):
@@ -91,7 +91,7 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 		{ID: "a", Name: "read_file", Arguments: `{"path":"settings.env"}`},
 		{ID: "c", Name: "http_request", Arguments: fmt.Sprintf(`{"url":%q}`, leaky.URL)},
 	}
-	model, err := openai.New(openai.Config{Brain: babbler(all, reads), Key: "sk-emulated"})
+	model, err := openai.New(openai.Config{Responder: babbler(all, reads), Key: "sk-emulated"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 	plant(t, dir, "oneclaw.yaml", "mcp:\n  servers:\n    leaky:\n      command: /bin/sh\n"+
 		"      args: [-c, 'read line; echo \"$SERVER_KEY\" >&2; echo \"no JSON: $SERVER_KEY\"; exit 3']\n      env: {SERVER_KEY: '${HOST_KEY}'}\n")
 	for _, owner := range []string{fmt.Sprint("telegram:", ann), "slack:" + channel} {
-		files := workspace.Folder(dir, owner)
+		files := workspace.OwnerDir(dir, owner)
 		plant(t, files, "settings.env", all+forms)
 	}
 
@@ -228,7 +228,7 @@ func get(t testing.TB, address string) string {
 
 // TestFilesOfTheBotAreForItsUserAlone looks at what a run leaves on the disk.
 func TestFilesOfTheBotAreForItsUserAlone(t *testing.T) {
-	w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		if req.Messages[len(req.Messages)-1].Role == "user" {
 			return openai.Reply{Calls: []openai.ToolCall{
 				{ID: "1", Name: "write_file", Arguments: `{"path":"deep/note.txt","content":"x"}`},

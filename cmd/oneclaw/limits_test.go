@@ -27,7 +27,7 @@ import (
 func TestAMemberFloodsAGroup(t *testing.T) {
 	t.Parallel()
 	begun, free := make(chan struct{}, 1), make(chan struct{})
-	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		select {
 		case begun <- struct{}{}:
 		default:
@@ -90,10 +90,10 @@ func TestFewDescriptorsMakeFewTurns(t *testing.T) {
 	var mu sync.Mutex
 	now, worst := 0, 0
 	full, free := make(chan struct{}), make(chan struct{})
-	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		mu.Lock()
 		now++
-		if worst = max(worst, now); now == (descriptors-config.KeptDescriptors)/config.TurnDescriptors {
+		if worst = max(worst, now); now == (descriptors-config.ReservedDescriptors)/config.TurnDescriptors {
 			select {
 			case <-full:
 			default:
@@ -128,7 +128,7 @@ func TestFewDescriptorsMakeFewTurns(t *testing.T) {
 			t.Errorf("chat %d got %q", who, got)
 		}
 	}
-	if most := (descriptors - config.KeptDescriptors) / config.TurnDescriptors; worst > most {
+	if most := (descriptors - config.ReservedDescriptors) / config.TurnDescriptors; worst > most {
 		t.Errorf("%d turns ran at the same time, want at most %d", worst, most)
 	}
 }
@@ -149,7 +149,7 @@ func (w *harness) runUnder(shell, script string) *process {
 	p.cmd = command(context.Background(), w.t, w.env)
 	p.cmd.Path, p.cmd.Args = shell, []string{shell, "-c", script, named, "run"}
 	p.begin()
-	w.until(p, "a poll", func(s telegram.State) bool { return s.Polls() > 0 })
+	w.until(p, "a poll", func(s telegram.State) bool { return s.PollCount() > 0 })
 	return p
 }
 

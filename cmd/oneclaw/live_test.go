@@ -71,7 +71,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Live C01.
 func TestThroughAProxyWithACertificateOfOnesOwn(t *testing.T) {
 	t.Parallel()
-	config, root, err := wire.Certificate("telegram.test", "slack.test")
+	config, root, err := wire.NewCertificate("telegram.test", "slack.test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestThroughAProxyWithACertificateOfOnesOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	workspace, err := slack.New(slack.Config{TLS: config, Public: "https://slack.test", Delivery: slack.Delivery{AckTimeout: patience}})
+	workspace, err := slack.New(slack.Config{TLS: config, PublicURL: "https://slack.test", Delivery: slack.Delivery{AckTimeout: patience}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func (c *lookout) fill(b *testing.B, receipts int) {
 		store, err = bolt.Open(bolt.Config{Path: filepath.Join(c.w.env["ONECLAW_DATA_DIR"], databaseName), NoSync: true})
 	}
 	if err == nil {
-		err = filled.Week(b.Context(), store, time.Now(), receipts)
+		err = filled.WriteWeek(b.Context(), store, time.Now(), receipts)
 	}
 	if err == nil {
 		err = store.Close()

@@ -64,7 +64,7 @@ func mailReader(_ context.Context, req openai.Request) (openai.Reply, error) {
 func TestDeleteTheSpamOnes(t *testing.T) {
 	t.Parallel()
 	t.Run("telegram", func(t *testing.T) {
-		w := newTown(t, openai.BrainFunc(mailReader))
+		w := newTown(t, openai.ResponderFunc(mailReader))
 		server := w.withGoogle(t)
 		ann := w.person("Ann")
 		bot := w.run()
@@ -78,7 +78,7 @@ func TestDeleteTheSpamOnes(t *testing.T) {
 		})
 	})
 	t.Run("slack", func(t *testing.T) {
-		w := newTown(t, openai.BrainFunc(mailReader))
+		w := newTown(t, openai.ResponderFunc(mailReader))
 		server := w.withGoogle(t)
 		workspace, _, people := w.withSlack(t, "ann")
 		dm, err := workspace.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: people})
@@ -114,7 +114,7 @@ func deleteSpam(t *testing.T, w *harness, server *google.Server, ask func(string
 	}
 	wantIn(t, ask("/connect google "+back), google.DefaultAccount)
 	wantIn(t, ask("check my email again"), "s-61")
-	server.Forget()
+	server.ClearRequests()
 	asked := w.model.Count()
 	ask("delete the spam ones")
 	batches := 0

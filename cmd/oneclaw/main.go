@@ -1,5 +1,5 @@
-// Command oneclaw is a bot for Telegram and Slack that gets things done with tools: this package
-// has its commands, their flags and their output.
+// Command oneclaw is a bot for Telegram and Slack that gets things done with tools. This package has its
+// commands, their flags and their output.
 package main
 
 import (

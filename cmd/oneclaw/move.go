@@ -27,7 +27,7 @@ func moveCommand(load cli.Loader) *cobra.Command {
 			"Stop the bot first. Where a move breaks off, run it again: it goes on from there, and nothing serves a database that is half filled. " +
 			"The former database stays as it was.",
 		Args: cobra.NoArgs,
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			return move(cmd, cfg, database.Address(from), database.Address(to))
 		}),
 	}
@@ -48,13 +48,13 @@ func move(cmd *cobra.Command, cfg config.Config, from, to database.Address) erro
 		}
 	}
 	if places[0].Address == places[1].Address {
-		return errors.New("both ends are the same: name the other one with --from or --to, such as --to postgres://user@host/database")
+		return errors.New("--from and --to are the same database: name another one, such as --to postgres://user@host/database")
 	}
-	last := cfg.Outside.Now()
+	last := cfg.Runtime.Now()
 	progress := func(so database.RecordCount) {
-		if now := cfg.Outside.Now(); now.Sub(last) >= progressEvery {
+		if now := cfg.Runtime.Now(); now.Sub(last) >= progressEvery {
 			last = now
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s …\n", counted(so))
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s …\n", describeCount(so))
 		}
 	}
 	moved, err := database.Move(cmd.Context(), places[0], places[1], progress)
@@ -66,11 +66,11 @@ func move(cmd *cobra.Command, cfg config.Config, from, to database.Address) erro
 		also = fmt.Sprintf(", and ONECLAW_SECRET_KEY to what %s holds, if that is there", filepath.Join(cfg.DataDir, database.SecretName))
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "Moved and compared: %s.\nNow set ONECLAW_STORE=%s%s. The former database is as it was; delete it when you do not need it.\n",
-		counted(moved), places[1].Address, also)
+		describeCount(moved), places[1].Address, also)
 	return err
 }
 
-// counted says what was moved.
-func counted(n database.RecordCount) string {
-	return fmt.Sprintf("%d entries and %d conversations with %d records, %s", n.Keys, n.Logs, n.Records, wording.Bytes(n.Bytes))
+// describeCount describes how much was moved.
+func describeCount(n database.RecordCount) string {
+	return fmt.Sprintf("%d entries and %d conversations with %d records, %s", n.Keys, n.Logs, n.Records, wording.FormatSize(n.Bytes))
 }

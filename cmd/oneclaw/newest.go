@@ -17,71 +17,71 @@ import (
 )
 
 const (
-	// releasePatience bounds the request.
-	releasePatience = 10 * time.Second
-	// maxAnswer bounds the response, in bytes.
-	maxAnswer = 256 << 10
-	// maxRedirects bounds the redirects.
+	// releaseTimeout bounds the request for the newest release.
+	releaseTimeout = 10 * time.Second
+	// maxReleaseBytes bounds the response.
+	maxReleaseBytes = 256 << 10
+	// maxRedirects bounds how many redirects are followed.
 	maxRedirects = 3
 )
 
-// errReleases is returned for an address that may not be used.
-var errReleases = errors.New("the address of releases has to begin with https://")
+// errReleaseAddress is returned for an address of releases that is not secure.
+var errReleaseAddress = errors.New("the address of releases must begin with https://")
 
-// checkReleases refuses an address that may not be used: the server has to authenticate itself,
-// unless it is on this machine.
-func checkReleases(address string) error {
+// checkReleaseAddress refuses an address of releases without TLS, unless the server is on this machine,
+// and an address with a user name.
+func checkReleaseAddress(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil {
-		return errReleases
+		return errReleaseAddress
 	}
-	return mayAsk(u)
+	return checkReleaseURL(u)
 }
 
-func mayAsk(u *url.URL) error {
+func checkReleaseURL(u *url.URL) error {
 	if ip := net.ParseIP(u.Hostname()); u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()) {
 		return nil
 	}
-	return errReleases
+	return errReleaseAddress
 }
 
-// newestRelease makes one request, which tells nothing of the program, and returns the version in the
-// answer: the first line of a text, or "tag_name" of an object, as GitHub, GitLab, Gitea and
-// Forgejo describe a release.
-func newestRelease(ctx context.Context, address string) (string, error) {
-	if err := checkReleases(address); err != nil {
+// fetchNewestRelease sends one request, which contains nothing about this program's version, and returns
+// the version in the response: the first line of a text, or "tag_name" of an object, which is the format
+// of GitHub, GitLab, Gitea and Forgejo.
+func fetchNewestRelease(ctx context.Context, address string) (string, error) {
+	if err := checkReleaseAddress(address); err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, releasePatience)
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return "", errReleases
+		return "", errReleaseAddress
 	}
 	request.Header.Set("User-Agent", "oneclaw")
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects {
-			return errors.New("it sends on too often")
+			return errors.New("too many redirects")
 		}
-		return mayAsk(r.URL)
+		return checkReleaseURL(r.URL)
 	}}
 	response, err := client.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("ask for the newest version: %w", withoutAddress(err))
+		return "", fmt.Errorf("fetch the newest version: %w", withoutAddress(err))
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("the address of releases answers %s", response.Status)
+		return "", fmt.Errorf("the address of releases returns the status %s", response.Status)
 	}
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxReleaseBytes))
 	if err != nil {
-		return "", fmt.Errorf("ask for the newest version: %w", err)
+		return "", fmt.Errorf("fetch the newest version: %w", err)
 	}
-	return versionIn(data)
+	return parseRelease(data)
 }
 
-// withoutAddress removes the address from an error: it may contain a token.
+// withoutAddress removes the URL from an error, because a URL may contain a token.
 func withoutAddress(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
@@ -89,34 +89,34 @@ func withoutAddress(err error) error {
 	return err
 }
 
-func versionIn(data []byte) (string, error) {
+func parseRelease(data []byte) (string, error) {
 	text := strings.TrimSpace(string(data))
 	if bytes.HasPrefix(data, []byte("{")) {
 		var release struct {
-			Tag string `json:"tag_name"`
+			TagName string `json:"tag_name"`
 		}
 		if err := json.Unmarshal(data, &release); err != nil {
-			return "", fmt.Errorf("the address of releases answers what is no release: %w", err)
+			return "", fmt.Errorf("the address of releases does not return a release: %w", err)
 		}
-		text = release.Tag
+		text = release.TagName
 	}
 	line, _, _ := strings.Cut(text, "\n")
 	line = strings.TrimSpace(line)
-	if !semver.IsValid(canonical(line)) {
-		return "", errors.New("the address of releases names no version such as v1.2.3")
+	if !semver.IsValid(withV(line)) {
+		return "", errors.New("the address of releases returns no version such as v1.2.3")
 	}
 	return line, nil
 }
 
-// canonical adds a missing v.
-func canonical(version string) string { return "v" + strings.TrimPrefix(version, "v") }
+// withV returns the version with a leading v.
+func withV(version string) string { return "v" + strings.TrimPrefix(version, "v") }
 
-// compareReleases compares the running version with the newest one.
+// compareReleases describes how the running version compares with the newest one.
 func compareReleases(runs, newest string) string {
 	switch {
-	case !semver.IsValid(canonical(runs)):
+	case !semver.IsValid(withV(runs)):
 		return fmt.Sprintf("The newest release is %s; this is %s, which is none.", newest, runs)
-	case semver.Compare(canonical(runs), canonical(newest)) < 0:
+	case semver.Compare(withV(runs), withV(newest)) < 0:
 		return fmt.Sprintf("The newest release is %s; this is %s.", newest, runs)
 	}
 	return fmt.Sprintf("This is %s, and no release is newer (%s).", runs, newest)

@@ -32,17 +32,17 @@ func TestTheNewestVersionIsAsked(t *testing.T) {
 		"v1.4.0\n":                        "v1.4.0",
 		"1.4.0\nmore":                     "1.4.0",
 		`{"tag_name":"v1.4.0","id":7}`:    "v1.4.0",
-		`{"tag_name":"nightly"}`:          "names no version",
-		`{"tag_name":`:                    "no release",
-		"<html>sign in</html>":            "names no version",
-		"\x1b[31mv1.0.0":                  "names no version",
-		strings.Repeat("v", 1<<20):        "names no version",
+		`{"tag_name":"nightly"}`:          "returns no version",
+		`{"tag_name":`:                    "not return a release",
+		"<html>sign in</html>":            "returns no version",
+		"\x1b[31mv1.0.0":                  "returns no version",
+		strings.Repeat("v", 1<<20):        "returns no version",
 		"":                                "404",
 		"v1.4.0-rc.1":                     "v1.4.0-rc.1",
-		"v1.4.0 <script>alert(1)</script": "names no version",
+		"v1.4.0 <script>alert(1)</script": "returns no version",
 	} {
 		answer = text
-		got, err := newestRelease(t.Context(), server.URL+"/latest")
+		got, err := fetchNewestRelease(t.Context(), server.URL+"/latest")
 		if err != nil {
 			got = err.Error()
 		}
@@ -50,15 +50,15 @@ func TestTheNewestVersionIsAsked(t *testing.T) {
 			t.Errorf("%.40q: %q, want %q", text, got, want)
 		}
 	}
-	if _, err := newestRelease(t.Context(), server.URL+"/away"); !errors.Is(err, errReleases) {
+	if _, err := fetchNewestRelease(t.Context(), server.URL+"/away"); !errors.Is(err, errReleaseAddress) {
 		t.Errorf("sent away to http: %v", err)
 	}
-	if _, err := newestRelease(t.Context(), server.URL+"/round"); err == nil || strings.Contains(err.Error(), server.URL) {
+	if _, err := fetchNewestRelease(t.Context(), server.URL+"/round"); err == nil || strings.Contains(err.Error(), server.URL) {
 		t.Errorf("sent round: %v", err)
 	}
 	before := requests
 	for _, address := range []string{"", "ftp://example.com/x", "http://example.com/latest", "https://", "https://user:word@example.com/", "%%"} {
-		if _, err := newestRelease(t.Context(), address); !errors.Is(err, errReleases) {
+		if _, err := fetchNewestRelease(t.Context(), address); !errors.Is(err, errReleaseAddress) {
 			t.Errorf("%q: %v", address, err)
 		}
 	}

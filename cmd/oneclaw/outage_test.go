@@ -35,7 +35,7 @@ func telegramExchange(t *testing.T, w *harness) *exchange {
 	for n := range callers {
 		people = append(people, w.person(fmt.Sprint("person ", n)))
 	}
-	x := &exchange{start: func() *process { return start(t, w.env, "run") }, down: w.telegram.Down, up: w.telegram.Up}
+	x := &exchange{start: func() *process { return start(t, w.env, "run") }, down: w.telegram.Suspend, up: w.telegram.Resume}
 	x.say = func(n int) { w.say(people[n], fmt.Sprint("question ", n), nil) }
 	x.until = func(what string, cond func([][]string) bool) {
 		w.until(nil, what, func(s telegram.State) bool {
@@ -61,9 +61,9 @@ func telegramExchange(t *testing.T, w *harness) *exchange {
 				before := -1
 				w.until(nil, "question whether it is back", func(s telegram.State) bool {
 					if before < 0 {
-						before = s.Calls("getme")
+						before = s.CallCount("getme")
 					}
-					return s.Calls("getme") >= before+n
+					return s.CallCount("getme") >= before+n
 				})
 			}, func() int {
 				w.telegram.Remove(rest)
@@ -85,7 +85,7 @@ func slackExchange(t *testing.T, w *harness) *exchange {
 		}
 		people, rooms = append(people, who), append(rooms, room)
 	}
-	x := &exchange{start: func() *process { return start(t, w.env, "run") }, down: server.Down, up: server.Up}
+	x := &exchange{start: func() *process { return start(t, w.env, "run") }, down: server.Suspend, up: server.Resume}
 	x.say = func(n int) { sayTo(t, server, rooms[n], people[n], fmt.Sprint("question ", n), "") }
 	x.until = func(what string, cond func([][]string) bool) {
 		waitSlack(t, server, what, func(s slack.State) bool {
@@ -111,9 +111,9 @@ func slackExchange(t *testing.T, w *harness) *exchange {
 				before := -1
 				waitSlack(t, server, "question whether it is back", func(s slack.State) bool {
 					if before < 0 {
-						before = s.Calls("auth.test")
+						before = s.CallCount("auth.test")
 					}
-					return s.Calls("auth.test") >= before+n
+					return s.CallCount("auth.test") >= before+n
 				})
 			}, func() int {
 				server.Remove(rest)

@@ -159,7 +159,7 @@ func TestASmallMachine(t *testing.T) {
 	if program == "" {
 		t.Skip("TEST_ONECLAW_SMALL names no program")
 	}
-	w := newTown(t, openai.BrainFunc(func(ctx context.Context, r openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, r openai.Request) (openai.Reply, error) {
 		switch last := r.Messages[len(r.Messages)-1]; {
 		case last.Role == "user" && strings.Contains(last.Content, "script"):
 			return openai.Reply{Calls: []openai.ToolCall{{ID: "call_0", Name: "js_eval", Arguments: `{"code": "[...Array(100000).keys()].map(String).sort().length"}`}}}, nil
@@ -173,7 +173,7 @@ func TestASmallMachine(t *testing.T) {
 	cmd := command(t.Context(), t, w.env, "run")
 	cmd.Path = program
 	bot := startCommand(t, cmd)
-	w.until(bot, "a poll", func(s telegram.State) bool { return s.Polls() > 0 })
+	w.until(bot, "a poll", func(s telegram.State) bool { return s.PollCount() > 0 })
 	together, ended := uint64(0), make(chan struct{})
 	go func() { // it looks at least ten times a second, and at once after it has found more
 		defer close(ended)

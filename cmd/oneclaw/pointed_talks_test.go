@@ -227,7 +227,7 @@ func (b *booth) say(s saying) {
 	case s.picture:
 		opts.Files = []slack.Attachment{{Name: "photo.png", MIME: "image/png", Data: b.q.tiny()}}
 	case s.voice:
-		opts.Files, text = []slack.Attachment{{Name: "audio_message.webm", MIME: "audio/webm", Data: openai.Speech(text), Clip: 2}}, ""
+		opts.Files, text = []slack.Attachment{{Name: "audio_message.webm", MIME: "audio/webm", Data: openai.Speech(text), ClipSeconds: 2}}, ""
 	case s.of != nil:
 		// What is passed on was said where the bot is not, and commands begin otherwise there.
 		elsewhere := b.channel(slack.ChannelSpec{Members: []string{b.ann, b.bob}, WithoutBot: true})

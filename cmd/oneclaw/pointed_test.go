@@ -250,7 +250,7 @@ func TestWhatPeoplePointAtOutlivesAKill(t *testing.T) {
 		k.check(t)
 		q.checkGiven(k)
 	}
-	if n := q.model.Heard(); n != 2 {
+	if n := q.model.TranscriptionCount(); n != 2 {
 		t.Errorf("two recordings were heard %d times", n)
 	}
 }
@@ -259,7 +259,7 @@ func newQuarter(t *testing.T) *quarter {
 	q := &quarter{t: t, brain: &keeper{kept: map[string]bool{}, changed: make(chan struct{})}}
 	q.harness = newTown(t, q.brain)
 	const model = "gpt-5-emulated" // which sees
-	seeing, err := openai.New(openai.Config{Brain: q.brain, Models: []string{model, openai.DefaultModel}, MaxTools: 200})
+	seeing, err := openai.New(openai.Config{Responder: q.brain, Models: []string{model, openai.DefaultModel}, MaxTools: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,9 +287,9 @@ func newQuarter(t *testing.T) *quarter {
 // begin starts the program and returns once it hears both platforms.
 func (q *quarter) begin() *process {
 	before := 0
-	q.slack.View(func(s slack.State) { before = s.Opened() })
+	q.slack.View(func(s slack.State) { before = s.OpenedSockets() })
 	p := q.run()
-	waitSlack(q.t, q.slack, "socket", func(s slack.State) bool { return s.Opened() > before && s.Sockets() > 0 })
+	waitSlack(q.t, q.slack, "socket", func(s slack.State) bool { return s.OpenedSockets() > before && s.ActiveSockets() > 0 })
 	return p
 }
 
@@ -312,8 +312,8 @@ func (q *quarter) said(m moment) {
 // delivered waits until all that was said is on disk, and the model has what it was asked.
 func (q *quarter) delivered(m moment) {
 	q.t.Helper()
-	q.until(nil, "confirmation of all that was said", func(s telegram.State) bool { return s.Pending() == 0 })
-	waitSlack(q.t, q.slack, "confirmation of all that was said", func(s slack.State) bool { return s.Undelivered() == 0 })
+	q.until(nil, "confirmation of all that was said", func(s telegram.State) bool { return s.PendingCount() == 0 })
+	waitSlack(q.t, q.slack, "confirmation of all that was said", func(s slack.State) bool { return s.UnackedCount() == 0 })
 	ctx, cancel := context.WithTimeout(q.t.Context(), patience)
 	defer cancel()
 	for _, k := range q.talks {

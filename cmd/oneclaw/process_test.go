@@ -44,7 +44,7 @@ const programName = "oneclaw"
 const labName = "oneclaw-lab"
 
 func TestMain(m *testing.M) {
-	if serve := cli.Child(os.Args); serve != nil {
+	if serve := cli.ChildMain(os.Args); serve != nil {
 		if serve(os.Stdin, os.Stdout) != nil {
 			os.Exit(1)
 		}
@@ -246,7 +246,7 @@ func newTown(t testing.TB, brain openai.Responder) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := openai.New(openai.Config{Brain: brain, Key: "sk-emulated", MaxTools: 200})
+	model, err := openai.New(openai.Config{Responder: brain, Key: "sk-emulated", MaxTools: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,9 +267,9 @@ func newTown(t testing.TB, brain openai.Responder) *harness {
 func (w *harness) run() *process {
 	w.t.Helper()
 	before := 0
-	w.telegram.View(func(s telegram.State) { before = s.Polls() })
+	w.telegram.View(func(s telegram.State) { before = s.PollCount() })
 	p := start(w.t, w.env, "run")
-	w.until(p, "a poll", func(s telegram.State) bool { return s.Polls() > before })
+	w.until(p, "a poll", func(s telegram.State) bool { return s.PollCount() > before })
 	return p
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func providerCommand(load cli.Loader) *cobra.Command {
-	command := cli.Parent("provider", "Keys of model providers")
+	command := cli.ParentCommand("provider", "Keys of model providers")
 	command.AddCommand(&cobra.Command{
 		Use:   "key ID",
 		Short: "Store the API key of a provider, read from standard input",
@@ -17,7 +17,7 @@ func providerCommand(load cli.Loader) *cobra.Command {
 			"so that it stands in no chat, no history of commands and no list of processes. " +
 			"An empty line says that the provider wants no key. A bot that runs uses it at once.",
 		Args: cli.OneArgument,
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			return app.SendKey(cmd.Context(), cfg, args[0], cmd.InOrStdin(), cmd.OutOrStdout())
 		}),
 	})

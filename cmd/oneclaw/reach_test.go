@@ -130,9 +130,9 @@ func ranTools(t *testing.T, builtin *toolgroups.Registry, server *toolgroups.Gro
 		tools = slices.Clone(tools)
 		for i := range tools {
 			tools[i].Run = func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-				return toolgroups.Text("%s ran", call.Name)
+				return toolgroups.TextResult("%s ran", call.Name)
 			}
-			tools[i].OwnArguments = true
+			tools[i].ChecksArguments = true
 		}
 		return tools
 	}
@@ -182,7 +182,7 @@ func (s shaped) Profile() agent.Profile { return s.profile }
 // with one whose provider has a search for tools of its own.
 func newReach(t *testing.T, registry *toolgroups.Registry, mode search.Routing, tools, contextTokens int) *reach {
 	r := &reach{t: t, registry: registry, mode: mode, role: toolgroups.RoleAdmin}
-	brain := emulator.BrainFunc(func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
+	brain := emulator.ResponderFunc(func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
 		if len(req.Tools) > 0 { // else it is asked for a summary
 			r.sent = req
 		}
@@ -205,12 +205,12 @@ func newReach(t *testing.T, registry *toolgroups.Registry, mode search.Routing, 
 	if mode == search.RoutingNative {
 		var client *anthropic.Client
 		client, err = anthropic.New(anthropic.Config{
-			BaseURL: serve(claude.New(claude.Config{Brain: brain, Find: withName})), APIKey: "key", Model: claude.DefaultModel,
+			BaseURL: serve(claude.New(claude.Config{Responder: brain, FindTools: withName})), APIKey: "key", Model: claude.DefaultModel,
 		})
-		r.model = shaped{client, agent.Profile{Name: claude.DefaultModel, Native: true, ContextTokens: contextTokens}}
+		r.model = shaped{client, agent.Profile{Name: claude.DefaultModel, NativeSearch: true, ContextTokens: contextTokens}}
 	} else {
 		var client *openai.Client
-		client, err = openai.New(openai.Config{BaseURL: serve(emulator.New(emulator.Config{Brain: brain})), Model: emulator.DefaultModel})
+		client, err = openai.New(openai.Config{BaseURL: serve(emulator.New(emulator.Config{Responder: brain})), Model: emulator.DefaultModel})
 		r.model = shaped{client, agent.Profile{Name: emulator.DefaultModel, MaxTools: tools, ContextTokens: contextTokens}}
 	}
 	if err != nil {

@@ -86,7 +86,7 @@ func TestRecordedConversationsAreReplayed(t *testing.T) {
 func startRecorded(s *stage, file string) *process {
 	p := start(s.t, s.w.env, "run", "--record", file)
 	p.out.await(s.t, `"started"`)
-	p.out.await(s.t, "is recorded")
+	p.out.await(s.t, "recording all messages")
 	return p
 }
 

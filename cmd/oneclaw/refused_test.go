@@ -16,7 +16,7 @@ import (
 // Attack 25: A refused question is not sent again.
 func TestARefusedQuestionIsNotSentAgain(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		if strings.Contains(string(req.MessagesJSON), "forbidden") {
 			return openai.Reply{Err: &openai.Error{Status: 400, Type: "invalid_request_error", Code: "content_filter", Message: "The prompt was filtered."}}, nil
 		}

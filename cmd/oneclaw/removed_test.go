@@ -25,7 +25,7 @@ func TestATaskOfARemovedPlatformIsGivenUpAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, store, "format", map[string]int{"version": database.Lowest})
+	put(t, store, "format", map[string]int{"version": database.LowestFormat})
 	due := time.Now().UTC().Add(-time.Hour)
 	s, err := schedule.New(schedule.Config{
 		Store: store, Submit: func(context.Context, schedule.Run) error { return nil },
@@ -46,5 +46,5 @@ func TestATaskOfARemovedPlatformIsGivenUpAtOnce(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w.run().out.await(t, "run given up: it cannot be submitted")
+	w.run().out.await(t, "giving up on a run that cannot be submitted")
 }

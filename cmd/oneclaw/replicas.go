@@ -24,7 +24,7 @@ func replicasCommand(load cli.Loader) *cobra.Command {
 		Long: "Show which replicas share the database, since when by their own clocks, and what each owns: shares of the chats, and tasks that only one may do at a time. " +
 			"A replica that has died is in the list until another has noticed, and a line lists shares without an owner.",
 		Args: cobra.NoArgs,
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			members, err := listReplicas(cmd.Context(), cfg)
 			if err != nil {
 				return err
@@ -38,9 +38,9 @@ func replicasCommand(load cli.Loader) *cobra.Command {
 
 func listReplicas(ctx context.Context, cfg config.Config) (members []replicas.Member, err error) {
 	if !cfg.Store.Shared() {
-		return nil, fmt.Errorf("the database is a file in %s, which one bot serves alone: several share one in PostgreSQL (ONECLAW_STORE)", cfg.DataDir)
+		return nil, fmt.Errorf("the database is a file in %s, which only one bot can use: replicas share a database in PostgreSQL (ONECLAW_STORE)", cfg.DataDir)
 	}
-	err = database.Look(ctx, cfg.Place(), func(store *database.Store) error {
+	err = database.View(ctx, cfg.Place(), func(store *database.Store) error {
 		members, err = replicas.List(ctx, store)
 		return err
 	})

@@ -95,7 +95,7 @@ func TestAMessageThatEndsTheProgramEachTimeIsGivenUp(t *testing.T) {
 // second starts another model, and returns its address.
 func (w *harness) second(brain openai.Responder) string {
 	w.t.Helper()
-	model, err := openai.New(openai.Config{Brain: brain, Key: "sk-emulated", MaxTools: 200})
+	model, err := openai.New(openai.Config{Responder: brain, Key: "sk-emulated", MaxTools: 200})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func writers() openai.Responder {
 		"command": {"exec", `{"command": "head -c 3000000 /dev/zero > c; echo done"}`},
 		"delete":  {"exec", `{"command": "rm -f fill c; echo gone"}`},
 	}
-	return openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	return openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		for word, call := range calls {
 			if last.Role == "user" && strings.HasSuffix(strings.TrimSpace(last.Content), "by "+word) {
@@ -74,7 +74,7 @@ func TestFilesOfOneOwnerKeepToTheQuota(t *testing.T) {
 	bot := w.run()
 	defer bot.kill(syscall.SIGTERM)
 	wantIn(t, w.ask(bot, ann, "hello", nil), "Then: ")
-	fill := filepath.Join(workspace.Folder(w.env["ONECLAW_DATA_DIR"], fmt.Sprint("telegram:", ann)), "fill")
+	fill := filepath.Join(workspace.OwnerDir(w.env["ONECLAW_DATA_DIR"], fmt.Sprint("telegram:", ann)), "fill")
 	if err := os.WriteFile(fill, make([]byte, 1<<20-60<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}

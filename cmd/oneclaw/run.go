@@ -26,20 +26,20 @@ func runCommand(load cli.Loader) *cobra.Command {
 		Use:   "run",
 		Short: "Serve the configured platforms until stopped",
 		Args:  cobra.NoArgs,
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			log := cli.NewLogger(cmd.ErrOrStderr(), cfg)
 			if out, ok := cmd.OutOrStdout().(*os.File); ok && term.IsTerminal(int(out.Fd())) {
-				cfg.Outside.Terminal = out
+				cfg.Runtime.Terminal = out
 			}
-			return recorded(file, cfg, log, func(cfg config.Config) error { return app.Run(cmd.Context(), cfg, log, telling(log)) })
+			return withRecording(file, cfg, log, func(cfg config.Config) error { return app.Run(cmd.Context(), cfg, log, systemdNotifier(log)) })
 		}),
 	}
 	command.Flags().StringVar(&file, "record", "", "keep what is exchanged with platforms and models in this new file, with secrets masked")
 	return command
 }
 
-// recorded runs do with the traffic recorded to a file, if path is not empty.
-func recorded(path string, cfg config.Config, log *slog.Logger, do func(config.Config) error) error {
+// withRecording calls do, and records the traffic to a file if path is not empty.
+func withRecording(path string, cfg config.Config, log *slog.Logger, do func(config.Config) error) error {
 	if path == "" {
 		return do(cfg)
 	}
@@ -47,20 +47,20 @@ func recorded(path string, cfg config.Config, log *slog.Logger, do func(config.C
 	if err != nil {
 		return err
 	}
-	log.Warn("what people write and the bot answers is recorded", "file", path, "at_most", wording.Bytes(record.MaxFile))
-	cfg.Taps = &record.Recorder{Keep: file.Keep, Redact: cfg.Redact.Text, Now: cfg.Outside.Now}
+	log.Warn("recording all messages and answers to a file", "file", path, "at_most", wording.FormatSize(record.MaxFile))
+	cfg.Taps = &record.Recorder{OnLine: file.Append, Redact: cfg.Redact.Text, Now: cfg.Runtime.Now}
 	return errors.Join(do(cfg), file.Close())
 }
 
-// healthCommand asks a running bot whether it is alive: the health check of the container image,
-// which contains no other program.
+// healthCommand asks a running bot whether it is alive. It is the health check of the container image,
+// which contains no other program that could do so.
 func healthCommand(load cli.Loader) *cobra.Command {
 	return &cobra.Command{
 		Use:    "health",
 		Short:  "Ask the running bot whether it is alive",
 		Hidden: true,
 		Args:   cobra.NoArgs,
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			host, port, err := net.SplitHostPort(cfg.Listen)
 			if err != nil {
 				return fmt.Errorf("setting listen: %w", err)
@@ -72,15 +72,15 @@ func healthCommand(load cli.Loader) *cobra.Command {
 			defer cancel()
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/healthz", nil)
 			if err != nil {
-				return fmt.Errorf("ask for health: %w", err)
+				return fmt.Errorf("check health: %w", err)
 			}
 			response, err := http.DefaultClient.Do(request)
 			if err != nil {
-				return fmt.Errorf("the bot does not answer: %w", err)
+				return fmt.Errorf("the bot does not respond: %w", err)
 			}
 			defer func() { _ = response.Body.Close() }()
 			if response.StatusCode != http.StatusOK {
-				return fmt.Errorf("the bot answers %s", response.Status)
+				return fmt.Errorf("the bot's health check returns the status %s", response.Status)
 			}
 			return nil
 		}),

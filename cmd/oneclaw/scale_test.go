@@ -14,7 +14,7 @@ import (
 // C06.
 func TestTwentyMessagesAtOnceAreAnsweredInOrder(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(repeating))
+	w := newTown(t, openai.ResponderFunc(repeating))
 	ann := w.person("Ann")
 	for n := range 20 {
 		w.say(ann, fmt.Sprint("message ", n+1), nil)
@@ -30,7 +30,7 @@ func TestFiveHundredChatsAtOnceAreServedSideBySide(t *testing.T) {
 	// after another, not even two would ever meet.
 	const chats = 500
 	meeting := newMeeting(chats)
-	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		meeting.join(ctx)
 		return openai.Reply{Text: "re: " + req.Messages[len(req.Messages)-1].Content}, nil
 	}))
@@ -74,7 +74,7 @@ func (m *meeting) join(ctx context.Context) {
 func TestAModelThatHangsInOneChatDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	free := make(chan struct{})
-	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		text := req.Messages[len(req.Messages)-1].Content
 		if strings.HasPrefix(text, "hang") {
 			select {
@@ -104,7 +104,7 @@ func TestAModelThatHangsInOneChatDelaysNoOther(t *testing.T) {
 // C07.
 func TestFloodControlLosesNothing(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(repeating))
+	w := newTown(t, openai.ResponderFunc(repeating))
 	ann, bob := w.person("Ann"), w.person("Bob")
 	for _, f := range []telegram.Fault{
 		{Method: "sendMessage", Chat: ann, Nth: 1, Effect: telegram.TooManyRequests, RetryAfter: 1},

@@ -82,7 +82,7 @@ func namesIn(t *testing.T, registry *toolgroups.Registry, groups ...string) []st
 // Acceptance 1, 2, 12, 30, 50.
 func TestToolsOfTheFirstRequestOnTheWire(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(toldToCall))
+	w := newTown(t, openai.ResponderFunc(toldToCall))
 	w.env["ONECLAW_ADMINS"] = "telegram:*"
 	ann, registry := w.person("Ann"), registryOf(t)
 	bot := w.run()
@@ -131,7 +131,7 @@ func (w *harness) wantCapped(t *testing.T, bot *process, who int64, all []string
 // Acceptance 43, 64.
 func TestRoutingAllSendsEveryTool(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(toldToCall))
+	w := newTown(t, openai.ResponderFunc(toldToCall))
 	w.env["ONECLAW_ROUTING"], w.env["ONECLAW_ADMINS"] = "all", "telegram:*"
 	ann, registry := w.person("Ann"), registryOf(t)
 	bot := w.run()
@@ -157,7 +157,7 @@ func TestRoutingAllSendsEveryTool(t *testing.T) {
 // Acceptance 22, 68, 73.
 func TestEachConversationItsGroups(t *testing.T) {
 	t.Parallel()
-	onBothPlatforms(t, false, openai.BrainFunc(toldToCall), func(s *stage) {
+	onBothPlatforms(t, false, openai.ResponderFunc(toldToCall), func(s *stage) {
 		s.start()
 		answered := 0
 		say := func(text, want string) []string {
@@ -187,7 +187,7 @@ func TestEachConversationItsGroups(t *testing.T) {
 // Acceptance 22: Groups of one conversation are not active in another, or after /clear.
 func TestAnotherChatHasNoneOfIt(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(toldToCall))
+	w := newTown(t, openai.ResponderFunc(toldToCall))
 	ann, bob := w.person("Ann"), w.person("Bob")
 	bot := w.run()
 	wantIn(t, w.ask(bot, ann, loadCall("pdf"), nil), "Loaded 3 tools")
@@ -259,7 +259,7 @@ func TestTheGroupsOfTheContract(t *testing.T) {
 //
 // Acceptance 118.
 func TestTheRealSchemasAtTheThreshold(t *testing.T) {
-	deferrable := search.Tools(search.Deferrable(registryOf(t), toolgroups.RoleOwner))
+	deferrable := search.Tools(search.DeferrableEntries(registryOf(t), toolgroups.RoleOwner))
 	tokens := utf8.RuneCount(toolgroups.EncodeTools(deferrable)) / 4
 	for context, want := range map[int]bool{10 * tokens: true, 10*tokens + 1000: false, 200_000: false, 64_000: true} {
 		if got := search.DefaultConfig().Decide(len(deferrable), toolgroups.EstimateTokens(deferrable), context).Active; got != want {
@@ -274,7 +274,7 @@ func TestTheRealSchemasAtTheThreshold(t *testing.T) {
 // Acceptance 111: Twenty more tools are found, described and called from end to end.
 func TestTwentyToolsOfAServer(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(toldToCall))
+	w := newTown(t, openai.ResponderFunc(toldToCall))
 	w.env["ONECLAW_ROUTING"], w.env["ONECLAW_ADMINS"] = "search", "telegram:*"
 	ann := w.person("Ann")
 	names, _ := w.withServers()

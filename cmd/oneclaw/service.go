@@ -15,8 +15,8 @@ import (
 
 func serviceCommand() *cobra.Command {
 	i := service.Installer{}
-	command := cli.Parent("service", "Install the bot as a service of systemd")
-	command.PersistentFlags().BoolVar(&i.User, "user", false, "the service of your user, not of the system")
+	command := cli.ParentCommand("service", "Install the bot as a service of systemd")
+	command.PersistentFlags().BoolVar(&i.UserService, "user", false, "the service of your user, not of the system")
 	add := func(use, short string, do func(ctx context.Context) error) *cobra.Command {
 		sub := &cobra.Command{
 			Use: use, Short: short, Args: cobra.NoArgs,
@@ -48,11 +48,11 @@ func serviceCommand() *cobra.Command {
 	return command
 }
 
-// telling notifies systemd that the bot serves, and when it begins to stop.
-func telling(log *slog.Logger) func(context.Context) error {
+// systemdNotifier returns a function that notifies systemd when the bot is ready and when it stops.
+func systemdNotifier(log *slog.Logger) func(context.Context) error {
 	tell := func(ctx context.Context, state string) {
 		if err := service.Notify(ctx, state); err != nil {
-			log.Warn("systemd is not told how the bot is", "err", err)
+			log.Warn("cannot notify systemd of the bot's state", "err", err)
 		}
 	}
 	return func(ctx context.Context) error {

@@ -34,15 +34,15 @@ func setupCommand(load cli.Loader) *cobra.Command {
 			config.ConfigName + " in the data directory. Tokens and keys are not shown while they are typed. From a pipe each " +
 			"answer is a line, and an empty one takes the default. What the environment sets already is not asked for.",
 		Args: cobra.NoArgs,
-		RunE: load.Run(setup),
+		RunE: load.WithConfig(setup),
 	}
 }
 
-// modelService is where a model can be had.
+// modelService is a service that offers language models.
 type modelService struct {
 	name, address, model string
-	// key says where a key is made; it is empty where none is wanted.
-	key string
+	// keySource says where to create a key; empty if the service needs none.
+	keySource string
 }
 
 const otherAddress = "another address"
@@ -61,32 +61,32 @@ func modelServices() []modelService {
 func setup(cmd *cobra.Command, cfg config.Config, _ []string) error {
 	path := filepath.Join(cfg.DataDir, config.ConfigName)
 	if _, err := os.Stat(path); err == nil {
-		return fmt.Errorf("there are settings in %s already: change them there, or move the file away", path)
+		return fmt.Errorf("there are settings in %s already: edit the file, or move it away", path)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("settings file: %w", err)
 	}
 	q := newQuestioner(cmd.InOrStdin(), cmd.OutOrStdout())
 	file := map[string]map[string]string{} // the answers by section and key
-	if err := q.platforms(cmd.Context(), &cfg, file); err != nil {
+	if err := q.askPlatforms(cmd.Context(), &cfg, file); err != nil {
 		return err
 	}
 	if cfg.Model.APIKey == "" {
-		if err := q.model(cmd.Context(), &cfg, file); err != nil {
+		if err := q.askModel(cmd.Context(), &cfg, file); err != nil {
 			return err
 		}
 	}
 	if len(file) == 0 {
-		return errors.New("the environment sets already what setup asks for: oneclaw doctor checks it, oneclaw run starts the bot")
+		return errors.New("the environment already has all settings that setup asks for: oneclaw doctor checks them, oneclaw run starts the bot")
 	}
 	if err := writeSettings(path, file); err != nil {
 		return err
 	}
-	q.say("Saved in %s, which only you can read. Start the bot:\n\n  %s\n\nIt prints a link: open it, and the bot is yours.\n", path, runCommandLine(os.Args[0], cfg.DataDir))
-	return q.err
+	q.printf("Saved in %s, which only you can read. Start the bot:\n\n  %s\n\nIt prints a link: open it, and the bot is yours.\n", path, runCommandLine(os.Args[0], cfg.DataDir))
+	return q.writeErr
 }
 
-// runCommandLine is how the bot is started by who has typed program: from the PATH, from a folder,
-// or with go run.
+// runCommandLine returns the command that starts the bot, for a user who started this process as
+// program: from the PATH, from a folder, or with go run.
 func runCommandLine(program, dataDir string) string {
 	command := program
 	if strings.Contains(program, "go-build") {
@@ -99,8 +99,8 @@ func runCommandLine(program, dataDir string) string {
 	return command
 }
 
-// platforms asks where people reach the bot, unless the environment says so, and for the tokens.
-func (q *questioner) platforms(ctx context.Context, cfg *config.Config, file map[string]map[string]string) error {
+// askPlatforms asks which platforms to use and for their tokens, unless one is configured already.
+func (q *questioner) askPlatforms(ctx context.Context, cfg *config.Config, file map[string]map[string]string) error {
 	if cfg.Platforms.Check() == nil {
 		return nil
 	}
@@ -118,8 +118,8 @@ func (q *questioner) platforms(ctx context.Context, cfg *config.Config, file map
 			continue
 		}
 		for _, question := range platform.Questions() {
-			q.say("%s\n", question.Explanation)
-			given, err := q.ask(ctx, question.What, true, question.Check)
+			q.printf("%s\n", question.Explanation)
+			given, err := q.ask(ctx, question.Prompt, true, question.Check)
 			if err != nil {
 				return err
 			}
@@ -132,9 +132,9 @@ func (q *questioner) platforms(ctx context.Context, cfg *config.Config, file map
 	return nil
 }
 
-// model asks for a service, its key and a model of it.
-func (q *questioner) model(ctx context.Context, cfg *config.Config, file map[string]map[string]string) error {
-	at := modelService{address: cfg.Model.BaseURL, model: cfg.Model.Name, key: otherKey}
+// askModel asks for a model service, its key and one of its models.
+func (q *questioner) askModel(ctx context.Context, cfg *config.Config, file map[string]map[string]string) error {
+	at := modelService{address: cfg.Model.BaseURL, model: cfg.Model.Name, keySource: otherKey}
 	if cfg.Model.BaseURL == config.Default().Model.BaseURL {
 		var names []string
 		for _, s := range modelServices() {
@@ -149,12 +149,12 @@ func (q *questioner) model(ctx context.Context, cfg *config.Config, file map[str
 			at.model = cfg.Model.Name
 		}
 	} else {
-		q.say("The language model is at %s (OPENAI_BASE_URL).\n", at.address)
+		q.printf("The language model is at %s (OPENAI_BASE_URL).\n", at.address)
 	}
 	key, offered, err := "", []string(nil), error(nil)
 	if at.name == otherAddress {
 		if at.address, err = q.ask(ctx, "Address, such as http://127.0.0.1:8080/v1", false, func(ctx context.Context, address string) (string, error) {
-			_, err := offers(ctx, address, "")
+			_, err := listModels(ctx, address, "")
 			if refused, ok := errors.AsType[*agent.ModelError](err); ok && refused.Kind == agent.KindAuth {
 				return "The server answers.", nil
 			}
@@ -163,17 +163,17 @@ func (q *questioner) model(ctx context.Context, cfg *config.Config, file map[str
 			return err
 		}
 	}
-	if at.key != "" {
-		q.say("Make a key at %s.\n", at.key)
+	if at.keySource != "" {
+		q.printf("Make a key at %s.\n", at.keySource)
 		key, err = q.ask(ctx, "Key of the model", true, func(ctx context.Context, key string) (news string, err error) {
-			offered, err = offers(ctx, at.address, key)
+			offered, err = listModels(ctx, at.address, key)
 			return "The key works.", err
 		})
 	} else {
-		q.say("Looking for %s at %s …\n", at.name, at.address)
-		offered, err = offers(ctx, at.address, "")
+		q.printf("Looking for %s at %s …\n", at.name, at.address)
+		offered, err = listModels(ctx, at.address, "")
 		if err == nil && len(offered) == 0 {
-			err = errors.New("it has no model yet: run ollama pull qwen3, then setup again")
+			err = errors.New("the server has no model yet: run ollama pull qwen3, then setup again")
 		}
 	}
 	if err != nil {
@@ -185,8 +185,8 @@ func (q *questioner) model(ctx context.Context, cfg *config.Config, file map[str
 	name, err := q.ask(ctx, fmt.Sprintf("Model [%s]", at.model), false, func(_ context.Context, name string) (string, error) {
 		name = cmp.Or(name, at.model)
 		if len(offered) > 0 && !slices.Contains(offered, name) {
-			near := cmp.Or(wording.Nearest(name, offered), offered[0])
-			return "", fmt.Errorf("no model %q there; the nearest is %s (%d in all)", name, near, len(offered))
+			near := cmp.Or(wording.NearestName(name, offered), offered[0])
+			return "", fmt.Errorf("the service has no model %q; the nearest is %s (of %d)", name, near, len(offered))
 		}
 		return "", nil
 	})
@@ -200,23 +200,23 @@ func (q *questioner) model(ctx context.Context, cfg *config.Config, file map[str
 	return nil
 }
 
-// otherKey says where the key of an address that the environment gave is made.
+// otherKey says where to create a key for an address that is not in the list of services.
 const otherKey = "the server; an empty line if it wants none"
 
-// offers asks a service for its models. A service that has no list is taken as it is.
-func offers(ctx context.Context, address, key string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, doctor.Patience)
+// listModels asks a service for its models. It returns none for a service without a list.
+func listModels(ctx context.Context, address, key string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, doctor.Timeout)
 	defer cancel()
 	listed, err := openai.ListModels(ctx, openai.Config{BaseURL: address, APIKey: key, Model: "any"})
 	refused, ok := errors.AsType[*agent.ModelError](err)
 	switch {
 	case err == nil:
 	case ok && refused.Kind == agent.KindAuth && key == "":
-		return nil, fmt.Errorf("the server wants a key: %w", err)
+		return nil, fmt.Errorf("the server requires a key: %w", err)
 	case ok && refused.Kind == agent.KindAuth:
 		return nil, fmt.Errorf("the server refuses the key: %w", err)
 	case ok && refused.Status != 0 && refused.Status != 404:
-		return nil, fmt.Errorf("the server answers, and cannot be used: %w", err)
+		return nil, fmt.Errorf("the server responds, but cannot be used: %w", err)
 	case ok && refused.Status == 404:
 		return nil, nil
 	default:
@@ -229,7 +229,7 @@ func offers(ctx context.Context, address, key string) ([]string, error) {
 	return names, nil
 }
 
-// writeSettings makes a file that only its owner can read.
+// writeSettings writes the settings to a new file that only its owner can read.
 func writeSettings(path string, file map[string]map[string]string) error {
 	data, err := yaml.Marshal(file)
 	if err != nil {
@@ -249,12 +249,12 @@ func writeSettings(path string, file map[string]map[string]string) error {
 	return nil
 }
 
-// questioner asks on a terminal, secrets without showing them, or reads lines from a pipe.
+// questioner asks questions on a terminal, without echoing secrets, or reads answers from a pipe.
 type questioner struct {
 	lines    *bufio.Reader
 	terminal *os.File // nil for a pipe
 	out      io.Writer
-	err      error // the first of out
+	writeErr error // the first error of writing to out
 }
 
 func newQuestioner(in io.Reader, out io.Writer) *questioner {
@@ -265,16 +265,16 @@ func newQuestioner(in io.Reader, out io.Writer) *questioner {
 	return q
 }
 
-func (q *questioner) say(format string, args ...any) {
+func (q *questioner) printf(format string, args ...any) {
 	_, err := fmt.Fprintf(q.out, format, args...)
-	q.err = cmp.Or(q.err, err)
+	q.writeErr = cmp.Or(q.writeErr, err)
 }
 
-// choose asks for one of a list, by number or name; an empty answer is the first.
+// choose asks for a choice from a list, by number or name. An empty answer selects the first.
 func (q *questioner) choose(ctx context.Context, what string, names []string) (string, error) {
-	q.say("%s\n", what)
+	q.printf("%s\n", what)
 	for i, name := range names {
-		q.say("  %d  %s\n", i+1, name)
+		q.printf("  %d  %s\n", i+1, name)
 	}
 	chosen := names[0]
 	_, err := q.ask(ctx, fmt.Sprintf("1 to %d [1]", len(names)), false, func(_ context.Context, answer string) (string, error) {
@@ -292,39 +292,39 @@ func (q *questioner) choose(ctx context.Context, what string, names []string) (s
 	return chosen, err
 }
 
-// ask asks until the answer is good, and returns it; what comes from a pipe has one try.
+// ask asks until the answer is valid, and returns it. An invalid answer from a pipe is an error.
 func (q *questioner) ask(ctx context.Context, what string, secret bool, check func(context.Context, string) (string, error)) (string, error) {
 	for {
-		q.say("%s: ", what)
+		q.printf("%s: ", what)
 		answer, err := q.read(ctx, secret)
 		if secret || q.terminal == nil {
-			q.say("\n")
+			q.printf("\n")
 		}
 		if err != nil {
 			if errors.Is(err, io.EOF) {
-				return "", fmt.Errorf("no answer to %q: run oneclaw setup in a terminal, or give it each answer as a line", what)
+				return "", fmt.Errorf("no answer to %q: run oneclaw setup in a terminal, or pipe one line per answer into it", what)
 			}
 			return "", fmt.Errorf("read the answer to %q: %w", what, err)
 		}
-		limited, cancel := context.WithTimeout(ctx, doctor.Patience)
+		limited, cancel := context.WithTimeout(ctx, doctor.Timeout)
 		news, err := check(limited, answer)
 		cancel()
 		if err == nil {
 			if news != "" {
 				news += "\n"
 			}
-			q.say("%s\n", news)
-			return answer, q.err
+			q.printf("%s\n", news)
+			return answer, q.writeErr
 		}
 		if q.terminal == nil || ctx.Err() != nil {
 			return "", err
 		}
-		q.say("That did not work: %v\n\n", err)
+		q.printf("That did not work: %v\n\n", err)
 	}
 }
 
-// read reads an answer. Where ctx ends first, the terminal shows again what is typed, and the
-// read is left behind: the program ends.
+// read reads an answer. If ctx ends first, it restores the terminal's echo and leaves the reading
+// goroutine behind, because the program is about to exit.
 func (q *questioner) read(ctx context.Context, secret bool) (string, error) {
 	type read struct {
 		line string

@@ -38,7 +38,7 @@ func TestSetupMakesABot(t *testing.T) {
 		"a wrong token":   {"\n12345:wrong\n" + key + "\n", "token is refused"},
 		"no Slack token":  {"Slack\nhello\n", "xoxb-"},
 		"a wrong key":     {"1\n" + token + "\nsk-wrong\n", "refuses the key"},
-		"no key":          {"1\n" + token + "\n\n", "wants a key"},
+		"no key":          {"1\n" + token + "\n\n", "requires a key"},
 		"a mistyped name": {"1\n" + token + "\n" + key + "\nemulater\n", "the nearest is emulator"},
 	} {
 		out, err := set(c.input)

@@ -15,10 +15,10 @@ func configCommand(load cli.Loader) *cobra.Command {
 		Use:   "config",
 		Short: "Print the settings in effect, with secrets masked",
 		Args:  cobra.NoArgs,
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			encoder := yaml.NewEncoder(cmd.OutOrStdout())
 			encoder.SetIndent(2)
-			if err := encoder.Encode(cfg.Shown()); err != nil {
+			if err := encoder.Encode(cfg.ForDisplay()); err != nil {
 				return fmt.Errorf("print settings: %w", err)
 			}
 			return encoder.Close()

@@ -10,7 +10,7 @@ import (
 )
 
 func slackCommand() *cobra.Command {
-	command := cli.Parent("slack", "Help with the Slack app")
+	command := cli.ParentCommand("slack", "Help with the Slack app")
 	link, public := false, ""
 	show := &cobra.Command{
 		Use:   "manifest",

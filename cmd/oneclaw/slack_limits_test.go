@@ -11,7 +11,7 @@ import (
 
 func TestSlackIsLimitedToItsChannels(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(repeating))
+	w := newTown(t, openai.ResponderFunc(repeating))
 	server, channel, people := w.withSlack(t, "ann")
 	other, err := server.AddChannel(slack.ChannelSpec{Members: people})
 	if err != nil {
@@ -19,9 +19,9 @@ func TestSlackIsLimitedToItsChannels(t *testing.T) {
 	}
 	w.env["SLACK_CHANNELS"] = other
 	start(t, w.env, "run")
-	waitSlack(t, server, "socket", func(s slack.State) bool { return s.Sockets() > 0 })
+	waitSlack(t, server, "socket", func(s slack.State) bool { return s.ActiveSockets() > 0 })
 	outside := sayTo(t, server, channel, people[0], "<@"+server.BotUser()+"> message 1", "")
-	waitSlack(t, server, "acknowledgement", func(s slack.State) bool { return s.Acked(outside.Envelopes...) })
+	waitSlack(t, server, "acknowledgement", func(s slack.State) bool { return s.AllAcked(outside.Envelopes...) })
 	sayTo(t, server, other, people[0], "<@"+server.BotUser()+"> message 2", "")
 	waitSlack(t, server, "answer", func(s slack.State) bool { return s.CountAnswers(other) == 1 })
 	server.View(func(s slack.State) {
@@ -37,11 +37,11 @@ func TestSlackIsLimitedToItsChannels(t *testing.T) {
 // C03.
 func TestWhatWasSaidMeanwhileOnSlackIsAnswered(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(repeating))
+	w := newTown(t, openai.ResponderFunc(repeating))
 	server, channel, people := w.withSlack(t, "ann")
 	bot := start(t, w.env, "run")
 	root := sayTo(t, server, channel, people[0], "<@"+server.BotUser()+"> message 1", "")
-	waitSlack(t, server, "answer", func(s slack.State) bool { return s.CountAnswers(channel) == 1 && s.Acked(root.Envelopes...) })
+	waitSlack(t, server, "answer", func(s slack.State) bool { return s.CountAnswers(channel) == 1 && s.AllAcked(root.Envelopes...) })
 	bot.kill(syscall.SIGTERM)
 	if _, err := server.Inject(slack.Fault{Method: "envelope", Effect: slack.Hang, Delay: time.Millisecond}); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func (w *harness) withSlack(t *testing.T, people ...string) (server *slack.Serve
 // withSlackThatWaits is withSlack with how long Slack waits before it delivers again.
 func (w *harness) withSlackThatWaits(t *testing.T, ack time.Duration, people ...string) (server *slack.Server, channel string, members []string) {
 	t.Helper()
-	server, err := slack.New(slack.Config{MaxMessages: 100_000, Delivery: slack.Delivery{AckTimeout: ack, Retry: []time.Duration{0, 0, 0, 0, 0, 0, 0, 0}}})
+	server, err := slack.New(slack.Config{MaxMessages: 100_000, Delivery: slack.Delivery{AckTimeout: ack, RetryDelays: []time.Duration{0, 0, 0, 0, 0, 0, 0, 0}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func sayTo(t *testing.T, server *slack.Server, channel, who, text, thread string
 func TestThreePeopleAtOnceGetThreeThreads(t *testing.T) {
 	t.Parallel()
 	meeting := newMeeting(3)
-	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		meeting.join(ctx)
 		return openai.Reply{Text: "re: " + req.Messages[len(req.Messages)-1].Content}, nil
 	}))
@@ -100,7 +100,7 @@ func TestThreePeopleAtOnceGetThreeThreads(t *testing.T) {
 // itself, so a text that tells people to write /help would lead nowhere.
 func TestSlackNamesCommandsAsTheyAreWrittenThere(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(repeating))
+	w := newTown(t, openai.ResponderFunc(repeating))
 	server, channel, people := w.withSlack(t, "ann")
 	start(t, w.env, "run")
 	root := sayTo(t, server, channel, people[0], "<@"+server.BotUser()+"> !help", "").TS
@@ -119,7 +119,7 @@ func TestSlackNamesCommandsAsTheyAreWrittenThere(t *testing.T) {
 func TestKilledInAFloodOnSlack(t *testing.T) {
 	t.Parallel()
 	const perRound = 3
-	w := newTown(t, openai.BrainFunc(repeating))
+	w := newTown(t, openai.ResponderFunc(repeating))
 	server, channel, people := w.withSlack(t, "ann", "bob", "cleo", "dan")
 	bot := start(t, w.env, "run")
 	roots := make([]string, len(people))
@@ -133,11 +133,11 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 				answers[n] = botSaid(s.Thread(channel, root))
 				done = done && different(answers[n]) == said
 			}
-			return done && s.Undelivered() == 0
+			return done && s.UnackedCount() == 0
 		})
 	}
 	for round := range rounds() {
-		waitSlack(t, server, "socket", func(s slack.State) bool { return s.Sockets() > 0 })
+		waitSlack(t, server, "socket", func(s slack.State) bool { return s.ActiveSockets() > 0 })
 		for range perRound {
 			said++
 			for n, who := range people {
@@ -151,7 +151,7 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 		}
 		// The moment of the kill is random: some of what was said is answered by then.
 		// On a slow machine answers are edits of their previews.
-		answered := func(s slack.State) int { return s.Calls("chat.postMessage") + s.Calls("chat.update") }
+		answered := func(s slack.State) int { return s.CallCount("chat.postMessage") + s.CallCount("chat.update") }
 		sent, answers := 0, w.some(len(people), perRound)
 		server.View(func(s slack.State) { sent = answered(s) })
 		waitSlack(t, server, "answers before the kill", func(s slack.State) bool { return answered(s) >= sent+answers })

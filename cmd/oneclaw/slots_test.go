@@ -24,7 +24,7 @@ func TestFourLoopsFailNobodyElse(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.Close()
-	brain := openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	brain := openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role != "user" {
 			return openai.Reply{Text: "Then: " + last.Content}, nil

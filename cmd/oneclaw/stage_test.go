@@ -156,9 +156,9 @@ func slackStage(t *testing.T, shared bool, brain openai.Responder) *stage {
 	}
 	s := &stage{t: t, w: w, sign: "!", start: func() *process {
 		before := 0
-		server.View(func(s slack.State) { before = s.Opened() })
+		server.View(func(s slack.State) { before = s.OpenedSockets() })
 		p := start(t, w.env, "run")
-		waitSlack(t, server, "socket", func(s slack.State) bool { return s.Opened() > before && s.Sockets() > 0 })
+		waitSlack(t, server, "socket", func(s slack.State) bool { return s.OpenedSockets() > before && s.ActiveSockets() > 0 })
 		return p
 	}}
 	for _, id := range people {
@@ -175,7 +175,7 @@ func slackStage(t *testing.T, shared bool, brain openai.Responder) *stage {
 		waitSlack(t, server, "session that is "+status, func(s slack.State) bool { return s.Session(chat, thread) == status })
 	}
 	s.speak = func(who int, sound []byte) {
-		clip := slack.Attachment{Name: "audio_message.webm", MIME: "audio/webm", Data: sound, Clip: 2}
+		clip := slack.Attachment{Name: "audio_message.webm", MIME: "audio/webm", Data: sound, ClipSeconds: 2}
 		sent, err := server.Say(chat, people[who], "", &slack.SayOptions{Thread: thread, Files: []slack.Attachment{clip}})
 		if err != nil {
 			t.Fatal(err)

@@ -23,13 +23,13 @@ func toolsCommand(load cli.Loader) *cobra.Command {
 		Long: "List all tool groups, or the tools of one, with what their schemas cost. Google's are marked where the bot does not " +
 			"offer them, because neither a client nor a service account is set up (google.listed).",
 		Args: cobra.MaximumNArgs(1),
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			group := strings.Join(args, "")
-			return app.Empty(cmd.Context(), cfg, func(b *app.Bot) error {
+			return app.WithEmptyBot(cmd.Context(), cfg, func(b *app.Bot) error {
 				if asJSON {
 					return printToolsJSON(cmd.OutOrStdout(), b.Registry(), group)
 				}
-				return printTools(cmd.OutOrStdout(), b.Registry(), group, cfg.Google.Shown())
+				return printTools(cmd.OutOrStdout(), b.Registry(), group, cfg.Google.IsListed())
 			})
 		}),
 	}
@@ -37,7 +37,7 @@ func toolsCommand(load cli.Loader) *cobra.Command {
 	return command
 }
 
-// googlePrefix begins the names of Google's groups.
+// googlePrefix begins the names of Google's tool groups.
 const googlePrefix = "google_"
 
 // coreTools returns the core tools, including load_tool_group.

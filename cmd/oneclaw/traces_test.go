@@ -23,7 +23,7 @@ type received struct {
 
 // newTraces has the program of a town tell a collector what it does.
 func newTraces(w *harness) *received {
-	r := &received{t: w.t.(*testing.T), collector: collector.Collector{Header: "Bearer collectors-own-secret"}}
+	r := &received{t: w.t.(*testing.T), collector: collector.Collector{Authorization: "Bearer collectors-own-secret"}}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/traces", &r.collector)
 	mux.HandleFunc("/gate", func(_ http.ResponseWriter, request *http.Request) {
@@ -58,13 +58,13 @@ func (r *received) check(who int64, want map[string]int) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
 	spans, ok := r.collector.Await(ctx.Done(), func(spans []collector.Span) bool { return named(spans)["message"] > 0 })
-	if err := collector.Whole(spans); err != nil || !ok {
+	if err := collector.CheckTrees(spans); err != nil || !ok {
 		r.t.Errorf("received: %v, %v", ok, err)
 	}
 	traces, lives, counts := make(map[string]bool), make(map[string]bool), named(spans)
 	user := regexp.MustCompile(fmt.Sprintf(`\b%d\b`, who)) // durations and counts may hold these digits
 	for _, s := range spans {
-		traces[s.Trace], lives[s.Resource["service.instance.id"]] = true, true
+		traces[s.TraceID], lives[s.Resource["service.instance.id"]] = true, true
 		if text := fmt.Sprint(s.Name, s.Attributes); user.MatchString(text) || strings.Contains(text, "secret") {
 			r.t.Errorf("a span says more than it may: %s", text)
 		}

@@ -24,7 +24,7 @@ var waitedNotice = regexp.MustCompile(`^I was away: this waited for [a-z0-9 ]+\.
 // Nothing is lost, nothing comes twice, each chat keeps its order.
 func TestTrialClockJumpsInAFlood(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(repeating))
+	w := newTown(t, openai.ResponderFunc(repeating))
 	clock := newOffClock(t, w)
 	var people []int64
 	for n := range 6 {
@@ -83,7 +83,7 @@ func TestTrialClockJumpsInAFlood(t *testing.T) {
 // when it is right again, and after a kill, is answered in the new conversation.
 func TestTrialClockBehindAClear(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(repeating))
+	w := newTown(t, openai.ResponderFunc(repeating))
 	clock := newOffClock(t, w)
 	ann := w.person("Ann")
 	bot := w.run()
@@ -136,7 +136,7 @@ func TestTrialClockBehindAClear(t *testing.T) {
 // answer in the middle of its sending.
 func TestTrialClockRingsTasksOnce(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if _, rest, ok := strings.Cut(last.Content, "RING "); ok && last.Role == "user" && !strings.HasPrefix(last.Content, "schedule_task") {
 			name, _, _ := strings.Cut(rest, "\n")

@@ -68,7 +68,7 @@ func TestTrialDowngradeIsRefusedAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	polls := func() (n int) {
-		w.telegram.View(func(s telegram.State) { n = s.Polls() })
+		w.telegram.View(func(s telegram.State) { n = s.PollCount() })
 		return n
 	}
 	asked := polls()
@@ -78,7 +78,7 @@ func TestTrialDowngradeIsRefusedAndComesBack(t *testing.T) {
 	}
 	chat := fmt.Sprint("telegram:", ann)
 	for _, args := range [][]string{{"run"}, {"claim"}, {"history", chat}, {"restore", copied}} {
-		wantIn(t, w.refused(older, args...), fmt.Sprintf("newer oneclaw (format %d, this one knows %d)", database.Lowest+1, database.Lowest), "update oneclaw")
+		wantIn(t, w.refused(older, args...), fmt.Sprintf("newer oneclaw (format %d, this one knows %d)", database.LowestFormat+1, database.LowestFormat), "update oneclaw")
 	}
 	after, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(before, after) {

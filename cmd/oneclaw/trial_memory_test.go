@@ -67,7 +67,7 @@ func TestTrialMemoryHoldsNoTokensOfThoseWhoAreAway(t *testing.T) {
 	ann, bob := w.person("Ann"), w.person("Bob")
 	bot := w.run()
 	connectGoogle(t, w, bot, server, fmt.Sprint("telegram:", ann))
-	if server.SignIns() == 0 {
+	if server.IssuedTokens() == 0 {
 		t.Fatal("nobody has signed in")
 	}
 	bot.kill(syscall.SIGTERM)

@@ -27,8 +27,8 @@ const newerVariable = "TEST_NEWER"
 const ttlVariable = "TEST_TTL"
 
 // fromTest is what the program is run with where a test starts it.
-func fromTest() config.Outside {
-	o := config.Standard()
+func fromTest() config.Runtime {
+	o := config.DefaultRuntime()
 	newer, _ := strconv.Atoi(os.Getenv(newerVariable))
 	for range newer {
 		o.Migrations = append(o.Migrations, func(ctx context.Context, store storage.Store) error {
@@ -36,9 +36,9 @@ func fromTest() config.Outside {
 			return err
 		})
 	}
-	o.TTL, _ = time.ParseDuration(os.Getenv(ttlVariable))
+	o.ReplicaTTL, _ = time.ParseDuration(os.Getenv(ttlVariable))
 	if os.Getenv(unfencedVariable) != "" {
-		o.Engine = func(store storage.Store) storage.Store { return unfenced{store} }
+		o.WrapStore = func(store storage.Store) storage.Store { return unfenced{store} }
 	}
 	if address := os.Getenv(namesVariable); address != "" {
 		o.Resolver = dns.Resolver(address)

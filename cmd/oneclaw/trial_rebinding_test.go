@@ -90,7 +90,7 @@ func TestTrialRebindingReachesNothingInside(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = names.Close() })
 	sites := newTwoSites(t)
-	w := newTown(t, openai.BrainFunc(calling))
+	w := newTown(t, openai.ResponderFunc(calling))
 	// The site stands for a public one.
 	w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"], w.env[namesVariable] = "127.0.0.1/32", names.Addr()
 	ann := w.person("Ann")
@@ -125,13 +125,13 @@ func TestTrialRebindingReachesNothingInside(t *testing.T) {
 		for how, turns := range answers {
 			host := strings.ReplaceAll(tool, "_", "-") + "." + how + ".example"
 			address := "http://" + net.JoinHostPort(host, sites.port)
-			names.Set(host, turns...)
+			names.SetAnswers(host, turns...)
 			if got := ask(address + "/"); !strings.Contains(got, "public page") {
 				t.Errorf("%s %s: the public site gave %q", tool, how, got)
 			}
 			for _, path := range []string{"/", "/again", "/page"} {
 				if path != "/" {
-					names.Set(host, turns...) // the redirect and the script ask again
+					names.SetAnswers(host, turns...) // the redirect and the script ask again
 				}
 				if got := ask(address + path); strings.Contains(got, "INNER SECRET") || path == "/" && !strings.Contains(got, "internal or reserved") {
 					t.Errorf("%s %s: %s gave %q", tool, how, path, got)
@@ -139,11 +139,11 @@ func TestTrialRebindingReachesNothingInside(t *testing.T) {
 			}
 		}
 		host := strings.ReplaceAll(tool, "_", "-") + ".both.example"
-		names.Set(host, []netip.Addr{inner, outer})
+		names.SetAnswers(host, []netip.Addr{inner, outer})
 		if got := ask("http://" + net.JoinHostPort(host, sites.port) + "/"); strings.Contains(got, "INNER SECRET") {
 			t.Errorf("%s: of both addresses it took the inner one", tool)
 		}
-		if names.Asked(host) == 0 {
+		if names.QueryCount(host) == 0 {
 			t.Errorf("%s does not ask the name server of this test", tool)
 		}
 	}

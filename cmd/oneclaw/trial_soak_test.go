@@ -59,7 +59,7 @@ type soak struct {
 }
 
 func newSoak(t *testing.T) *soak {
-	w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		return openai.Reply{Text: "re: " + req.Messages[len(req.Messages)-1].Content, Delay: 20 * time.Millisecond}, nil
 	}))
 	s := &soak{t: t, w: w, address: freeAddress(t), each: map[any]int{}}
@@ -81,7 +81,7 @@ func newSoak(t *testing.T) *soak {
 	}
 	w.env["TELEGRAM_BOT_TOKEN"], w.env["ONECLAW_ALLOW"], w.env["ONECLAW_LISTEN"] = token, "*", s.address
 	s.bot = w.run()
-	waitSlack(t, s.slack, "socket", func(s slack.State) bool { return s.Sockets() > 0 })
+	waitSlack(t, s.slack, "socket", func(s slack.State) bool { return s.ActiveSockets() > 0 })
 	return s
 }
 

@@ -33,10 +33,10 @@ func versionCommand(load cli.Loader) *cobra.Command {
 					return err
 				}
 				if from = cfg.ReleaseURL; from == "" {
-					return errors.New("no address of releases is set, so nothing is asked: give one with --from or ONECLAW_RELEASE_URL")
+					return errors.New("no address of releases is set: give one with --from or ONECLAW_RELEASE_URL")
 				}
 			}
-			found, err := newestRelease(cmd.Context(), from)
+			found, err := fetchNewestRelease(cmd.Context(), from)
 			if err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ func TestTelegramPostsToTheProgram(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	address := freeAddress(t)
-	service, err := telegram.New(telegram.Config{Webhooks: &http.Client{Transport: frontDoor{address}}, WebhookRetry: 10 * time.Millisecond})
+	service, err := telegram.New(telegram.Config{WebhookClient: &http.Client{Transport: frontDoor{address}}, WebhookRetryDelay: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +47,6 @@ func TestTelegramPostsToTheProgram(t *testing.T) {
 	w.until(nil, "try to post", func(s telegram.State) bool { _, why := s.Webhook(); return why != "" })
 	bot = start(t, w.env, "run")
 	w.until(bot, "answer to what was said meanwhile", func(s telegram.State) bool {
-		return s.CountAnswers(ann) == 2 && s.Pending() == 0 && s.Polls() == 0
+		return s.CountAnswers(ann) == 2 && s.PendingCount() == 0 && s.PollCount() == 0
 	})
 }

@@ -31,24 +31,24 @@ import (
 )
 
 const (
-	// maxLooked bounds the index entries that a search reads for one page.
-	maxLooked = 5000
-	// maxRead bounds those that need a read of their own.
-	maxRead = 1000
-	// maxExported bounds the audit's description of a file, in characters.
-	maxExported = 300
-	// rowsAtOnce is how many receipts are read at once: one page. For more rows an administrator's
-	// request pauses between batches, so that an export does not take time from the chats.
-	rowsAtOnce = 50
-	restsFor   = 5 * time.Millisecond
+	// maxScanned bounds the index entries that a search reads for one page.
+	maxScanned = 5000
+	// maxRecordReads bounds the entries of a search that need another read each.
+	maxRecordReads = 1000
+	// maxExportAbout bounds the description of an exported file in the audit, in characters.
+	maxExportAbout = 300
+	// rowsPerBatch is how many receipts are read at once: one page. For more rows an
+	// administrator's request pauses between batches, so that an export does not slow the chats.
+	rowsPerBatch = 50
+	batchPause   = 5 * time.Millisecond
 )
 
 // Config configures the page. Nil parts are left out.
 type Config struct {
 	Store storage.Store
-	// Tell explains what happened to a message.
-	Tell func(ctx context.Context, key string) (*why.Explanation, error)
-	// Texts says which texts may be read.
+	// Explain returns what happened to a message.
+	Explain func(ctx context.Context, key string) (*why.Explanation, error)
+	// Texts configures whether administrators may read texts.
 	Texts Texts
 	// People returns the users whose names are known; nil if there are none.
 	People func() []access.Person
@@ -60,8 +60,8 @@ type Config struct {
 	Tools Tools
 	// Program has the settings and logged errors.
 	Program Program
-	// More are views of other packages, after those of this one.
-	More []frame.View
+	// ExtraViews are views of other packages, after those of this one.
+	ExtraViews []frame.View
 	// Visitor and SignOut are as in [frame.Config].
 	Visitor func(*http.Request) (frame.Visitor, bool)
 	SignOut string
@@ -74,26 +74,26 @@ type Config struct {
 
 // Texts are texts of users and models.
 type Texts struct {
-	// Shown permits administrators to read them.
-	Shown bool
+	// Allowed permits administrators to read them.
+	Allowed bool
 	// Announce sends a message to a chat, once per key.
 	Announce func(ctx context.Context, chat chats.Chat, key, text string) error
 }
 
-// page has what the views share.
+// page is the state that the views share.
 type page struct {
 	Config
 
-	jobs     queue.Store
-	examined atomic.Pointer[examined]
-	played   *cache.Cache[string, costResult]
-	recent   atomic.Pointer[recent]
+	jobs        queue.Store
+	lastCheck   atomic.Pointer[checkResult]
+	costResults *cache.Cache[string, costResult]
+	activity    atomic.Pointer[recentActivity]
 }
 
 // New returns the handler of the page. The caller must admit only administrators.
 func New(cfg Config) (http.Handler, error) {
-	if cfg.Store == nil || cfg.Tell == nil || cfg.Bot.Ready == nil || cfg.Bot.Open == nil || cfg.Texts.Shown && cfg.Texts.Announce == nil {
-		return nil, errors.New("admin: a store, what tells of messages, and what announces are needed")
+	if cfg.Store == nil || cfg.Explain == nil || cfg.Bot.ReceiveErrors == nil || cfg.Bot.OpenJobs == nil || cfg.Texts.Allowed && cfg.Texts.Announce == nil {
+		return nil, errors.New("admin: Store, Explain, Bot and Announce are required")
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
@@ -102,39 +102,39 @@ func New(cfg Config) (http.Handler, error) {
 	if cfg.Zone == nil {
 		cfg.Zone = func() *time.Location { return time.UTC }
 	}
-	p := &page{Config: cfg, jobs: queue.Store{Store: cfg.Store, Base: new(atomic.Int64)}, played: cache.New[string, costResult](maxPlayed)}
+	p := &page{Config: cfg, jobs: queue.Store{Store: cfg.Store, Base: new(atomic.Int64)}, costResults: cache.New[string, costResult](maxCostResults)}
 	return frame.New(frame.Config{
-		Views: append(p.views(), cfg.More...), Visitor: cfg.Visitor, SignOut: cfg.SignOut, Exported: p.exported, Redact: cfg.Redact, Zone: cfg.Zone, Log: cfg.Log, Now: cfg.Now,
+		Views: append(p.views(), cfg.ExtraViews...), Visitor: cfg.Visitor, SignOut: cfg.SignOut, OnExport: p.recordExport, Redact: cfg.Redact, Zone: cfg.Zone, Log: cfg.Log, Now: cfg.Now,
 	})
 }
 
-// exported records that an administrator exports a table.
-func (p *page) exported(ctx context.Context, v frame.Visitor, what string) error {
-	entry := audit.Entry{At: p.Now(), Action: "export", By: v.Person, Name: v.Name, Chat: audit.Page, About: wording.Clip(what, maxExported)}
+// recordExport records that an administrator exports a table.
+func (p *page) recordExport(ctx context.Context, v frame.Visitor, what string) error {
+	entry := audit.Entry{At: p.Now(), Action: "export", By: v.Person, Name: v.Name, Chat: audit.PageChat, About: wording.Clip(what, maxExportAbout)}
 	return audit.Append(ctx, p.Store, "page-"+rand.Text(), entry)
 }
 
 func (p *page) views() []frame.View {
 	return []frame.View{
-		{Path: "", Title: "Overview", Show: p.overview, Do: p.examine},
+		{Path: "", Title: "Overview", Show: p.overview, HandleForm: p.runChecks},
 		{Path: "messages", Title: "Messages", Show: p.messages},
-		{Path: messageView, Title: "A message", Inner: true, Under: "messages", Show: p.message, Do: p.readMessage},
+		{Path: messageView, Title: "A message", Hidden: true, Parent: "messages", Show: p.message, HandleForm: p.readMessage},
 		{Path: "conversations", Title: "Conversations", Show: p.conversations},
-		{Path: conversationView, Title: "A conversation", Inner: true, Under: "conversations", Show: p.conversation, Apart: asksForCosts, Do: p.readConversation},
+		{Path: conversationView, Title: "A conversation", Hidden: true, Parent: "conversations", Show: p.conversation, RunsConcurrently: asksForCosts, HandleForm: p.readConversation},
 		{Path: "spending", Title: "Spending", Show: p.spending},
 		{Path: "tools", Title: "Tools", Show: p.tools},
-		{Path: "schedules", Title: "Schedules and hooks", Show: p.planned},
+		{Path: "schedules", Title: "Schedules and hooks", Show: p.schedulesPage},
 		{Path: "settings", Title: "Settings", Show: p.settings},
 		{Path: errorsView, Title: "Recent errors", Show: p.errors},
 	}
 }
 
-// pauseBetweenRows is called between the rows of a table, with the number of rows so far.
+// pauseBetweenRows pauses before a further batch of a table; rows is the number of rows so far.
 func pauseBetweenRows(ctx context.Context, rows int) error {
-	if rows < rowsAtOnce {
+	if rows < rowsPerBatch {
 		return nil
 	}
-	return retry.Wait(ctx, restsFor)
+	return retry.Wait(ctx, batchPause)
 }
 
 // durationText formats a duration.
@@ -148,16 +148,16 @@ func durationText(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// withUnit formats a number with its unit.
-func withUnit(n int, one, many string) string {
+// formatCount formats a number with its unit.
+func formatCount(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return withThousands(int64(n)) + " " + many
+	return formatThousands(int64(n)) + " " + many
 }
 
-// withThousands formats a number with thousands separators.
-func withThousands(n int64) string {
+// formatThousands formats a number with thousands separators.
+func formatThousands(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	digits := strings.TrimPrefix(text, "-")
 	var out strings.Builder
@@ -171,8 +171,8 @@ func withThousands(n int64) string {
 	return out.String()
 }
 
-// plain returns a line of the bridge's Markdown as text, without marks and escapes.
-func plain(line string) string {
+// stripMarkdown returns a line of the bridge's Markdown as text, without marks and escapes.
+func stripMarkdown(line string) string {
 	var out strings.Builder
 	escaped := false
 	for _, r := range strings.ReplaceAll(line, "**", "") {
@@ -189,22 +189,22 @@ func plain(line string) string {
 	return out.String()
 }
 
-// searchedText says how far a search looked.
-func searchedText(n, found int, what string, back time.Time, zone *time.Location, whole bool) string {
+// searchNote describes how far back a search looked.
+func searchNote(n, found int, what string, back time.Time, zone *time.Location, whole bool) string {
 	switch {
 	case n == 0:
 		return ""
 	case whole:
-		return fmt.Sprintf("Looked at %s, to the last: %s here.", withUnit(n, what, what+"s"), withThousands(int64(found)))
+		return fmt.Sprintf("Looked at %s, to the last: %s here.", formatCount(n, what, what+"s"), formatThousands(int64(found)))
 	}
-	return fmt.Sprintf("Looked at %s, back to %s: %s here.", withUnit(n, what, what+"s"), back.In(zone).Format(time.DateTime), withThousands(int64(found)))
+	return fmt.Sprintf("Looked at %s, back to %s: %s here.", formatCount(n, what, what+"s"), back.In(zone).Format(time.DateTime), formatThousands(int64(found)))
 }
 
-// sorted returns the keys of a map, sorted.
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// sortedKeys returns the keys of a map, sorted.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// position parses a position in a query; 0 if it is invalid.
-func position(text string) storage.Position {
+// parsePosition parses a position in a query; it returns 0 if the position is invalid.
+func parsePosition(text string) storage.Position {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		return 0

@@ -64,14 +64,14 @@ func newRigOver(t testing.TB, store storage.Store, change ...func(*admin.Config)
 	t.Cleanup(func() { _ = store.Close() })
 	r := &harness{TB: t, store: store, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 	r.jobs = queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return "me" }, Base: new(atomic.Int64)}
-	explainer := why.Explainer{Store: store, Jobs: r.jobs, Answering: func(chats.Chat, string) bool { return false }}
+	explainer := why.Explainer{Store: store, Jobs: r.jobs, IsAnswering: func(chats.Chat, string) bool { return false }}
 	r.cfg = admin.Config{
-		Store: store, Tell: explainer.Tell, Now: func() time.Time { return r.now },
+		Store: store, Explain: explainer.ExplainJob, Now: func() time.Time { return r.now },
 		Texts: admin.Texts{Announce: func(_ context.Context, chat chats.Chat, _, text string) error {
 			r.announced = append(r.announced, chat.String()+" "+text)
 			return nil
 		}},
-		Bot: admin.Bot{Ready: func() map[string]error { return map[string]error{"telegram": errors.New("no route <b>")} }, Open: func() (int, int, time.Time) { return 2, 1, r.now }},
+		Bot: admin.Bot{ReceiveErrors: func() map[string]error { return map[string]error{"telegram": errors.New("no route <b>")} }, OpenJobs: func() (int, int, time.Time) { return 2, 1, r.now }},
 		Visitor: func(*http.Request) (frame.Visitor, bool) {
 			return frame.Visitor{Person: "telegram:1", Name: "Ann <i>", CSRF: "token"}, true
 		},
@@ -166,19 +166,19 @@ func (r *harness) finish(s said) *queue.Run {
 	}
 	m := chats.Message{Chat: chat, ID: s.id, Kind: chats.KindText, User: s.user, UserName: s.name, Text: s.text, Direct: true, Time: s.at.Add(-3 * time.Second)}
 	j := &queue.Run{Job: queue.Job{Message: m, State: receipts.Open, Accepted: s.at, LeaseToken: "me"}}
-	turn.Of(j).Generation = 1
+	turn.WorkOf(j).Generation = 1
 	if added, err := r.jobs.Add(r.Context(), j); !added || err != nil {
 		r.Fatal(added, err)
 	}
 	if len(s.turn) > 0 {
 		r.append(conversation.Session{Chat: chat, Generation: 1}.Log(), s.turn)
-		c := conversation.Conversation{Owner: m.Owner(), Chat: chat, Generation: 1, Title: s.text, Begun: s.at}
+		c := conversation.Conversation{Owner: m.Owner(), Chat: chat, Generation: 1, Title: s.text, StartedAt: s.at}
 		if err := c.AddToLists(r.Context(), r.store); err != nil {
 			r.Fatal(err)
 		}
 	}
 	j.State, j.Incident, j.Closed = s.state, s.incident, s.at.Add(s.took)
-	turn.Of(j).Parts = []receipts.Part{{State: receipts.PartSent, ID: "p" + s.id}}
+	turn.WorkOf(j).Parts = []receipts.Part{{State: receipts.PartSent, ID: "p" + s.id}}
 	if err := r.jobs.Close(r.Context(), j, nil); err != nil {
 		r.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func (r *harness) turn(ref, text string, at time.Time) []agent.Message {
 			Calls: []agent.Call{{ID: "a", Name: "read_pdf", Arguments: text}, {ID: "b", Name: "send_mail", Arguments: text}},
 		},
 		{Role: agent.RoleTool, Time: after(1400), CallID: "a", Tool: "read_pdf", Status: agent.StatusOK, Text: text},
-		{Role: agent.RoleStarted, Time: after(1500), CallID: "b", Tool: "send_mail", Approved: "telegram:1"},
+		{Role: agent.RoleStarted, Time: after(1500), CallID: "b", Tool: "send_mail", ApprovedBy: "telegram:1"},
 		{Role: agent.RoleTool, Time: after(1900), CallID: "b", Tool: "send_mail", Status: agent.StatusError, Code: "refused", Text: text},
 		{Role: agent.RoleAssistant, Time: after(2900), Text: text, Final: true, Model: "gpt-x", Usage: &agent.Usage{Input: 1100, Output: 30}},
 	}
@@ -303,7 +303,7 @@ func TestMessage(t *testing.T) {
 	text := "my words <script>alert(1)</script> hunter2"
 	ref := "telegram:7/1/text"
 	r.finish(said{chat: "telegram:7", id: "1", user: "5", name: "Bob", text: text, at: at, took: 3400 * time.Millisecond, state: receipts.Done, turn: r.turn(ref, text, at)})
-	address := frame.To("message", "key", ref)
+	address := frame.ViewURL("message", "key", ref)
 	page := r.get(address)
 	for _, want := range []string{"Answered.", "gpt-x", "read_pdf (done, ", "send_mail (failed: refused", "approved by telegram:1", "Bob (telegram:5)", "telegram:7/1"} {
 		if !strings.Contains(page, want) {
@@ -326,7 +326,7 @@ func TestMessage(t *testing.T) {
 	if response := r.serve(http.MethodPost, frame.Root+"message", form); response.StatusCode != http.StatusNotFound || len(r.announced) > 0 {
 		t.Errorf("without the setting: %s, announced %q", response.Status, r.announced)
 	}
-	r.cfg.Texts.Shown = true
+	r.cfg.Texts.Allowed = true
 	if page := r.get(address + "&texts=1"); strings.Contains(page, "words") {
 		t.Error("texts are shown to somebody who has not said so")
 	}
@@ -343,7 +343,7 @@ func TestMessage(t *testing.T) {
 	if err != nil || len(entries) != 1 || entries[0].Action != "read" || entries[0].About != "telegram:7/1" || entries[0].By != "telegram:1" {
 		t.Errorf("the audit has %+v, %v", entries, err)
 	}
-	if page := r.get(frame.To("conversation", "log", "telegram:7/1", "texts", "1")); !strings.Contains(page, "my words") {
+	if page := r.get(frame.ViewURL("conversation", "log", "telegram:7/1", "texts", "1")); !strings.Contains(page, "my words") {
 		t.Error("the conversation is not shown")
 	}
 	r.now = r.now.Add(2 * time.Hour)
@@ -368,7 +368,7 @@ func TestSums(t *testing.T) {
 			closed := r.now.Add(-time.Duration(random.IntN(30)) * time.Second)
 			state := []receipts.State{receipts.Done, receipts.Failed, receipts.Stopped}[random.IntN(3)]
 			j := r.finish(said{chat: "slack:C", id: fmt.Sprint(i), user: "U", at: closed.Add(-took), took: took, state: state})
-			want.Add(receipts.Entry{State: j.State, Took: took.Milliseconds()})
+			want.Add(receipts.Entry{State: j.State, TookMillis: took.Milliseconds()})
 		}
 		rows := r.file(frame.Root, "days")
 		if len(rows) != 2 || rows[1][1] != fmt.Sprint(want.Messages) || rows[1][2] != fmt.Sprint(want.Answered) || rows[1][3] != fmt.Sprint(want.Failed) {
@@ -382,7 +382,7 @@ func TestConversationsByBeginning(t *testing.T) {
 	r := newRig(t)
 	for i := range 120 {
 		chat := chats.Chat{Platform: "slack", ID: fmt.Sprint("C", i%40)}
-		c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: i/40 + 1, Begun: r.now.Add(-time.Duration(i*7919%120) * time.Minute)}
+		c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: i/40 + 1, StartedAt: r.now.Add(-time.Duration(i*7919%120) * time.Minute)}
 		if err := c.AddToLists(t.Context(), r.store); err != nil {
 			t.Fatal(err)
 		}
@@ -423,7 +423,7 @@ func TestTurnsOfAConversation(t *testing.T) {
 		r.append("telegram:9/1", r.turn(fmt.Sprint("telegram:9/", i, "/text"), "words", r.now.Add(time.Duration(i)*time.Minute)))
 	}
 	var times []string
-	for target := frame.To("conversation", "log", "telegram:9/1"); target != ""; {
+	for target := frame.ViewURL("conversation", "log", "telegram:9/1"); target != ""; {
 		for _, row := range r.file(target, "turns")[1:] {
 			times = append(times, row[0])
 			if got := strings.Join(row[1:7], " "); got != "gpt-x 2 2 2,100 400 50" {

@@ -43,7 +43,7 @@ func BenchmarkPage(b *testing.B) {
 
 // askAll fills a store and asks for each page.
 func askAll(b *testing.B, r *harness, n int) {
-	if err := errors.Join(filled.Week(b.Context(), r.store, r.now, n), hourly(r)); err != nil {
+	if err := errors.Join(filled.WriteWeek(b.Context(), r.store, r.now, n), hourly(r)); err != nil {
 		b.Fatal(err)
 	}
 	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
@@ -58,16 +58,16 @@ func askAll(b *testing.B, r *harness, n int) {
 	for _, c := range []struct{ name, target string }{
 		{"overview", frame.Root},
 		{"messages", frame.Root + "messages"},
-		{"messages, next page", frame.To("messages", "after", deep(r, n/2))},
-		{"messages, file of 1000", frame.To("messages", "csv", "messages")},
-		{"messages, one chat", frame.To("messages", "find", "telegram:77")},
-		{"messages, nothing found", frame.To("messages", "find", "telegram:none")},
-		{"message", frame.To("message", "key", filled.Key(n/2, n))},
+		{"messages, next page", frame.ViewURL("messages", "after", deep(r, n/2))},
+		{"messages, file of 1000", frame.ViewURL("messages", "csv", "messages")},
+		{"messages, one chat", frame.ViewURL("messages", "find", "telegram:77")},
+		{"messages, nothing found", frame.ViewURL("messages", "find", "telegram:none")},
+		{"message", frame.ViewURL("message", "key", filled.ReceiptKey(n/2, n))},
 		{"conversations", frame.Root + "conversations"},
-		{"conversations, file of 1000", frame.To("conversations", "csv", "conversations")},
-		{"conversations, none of the kind", frame.To("conversations", "kind", "task")},
-		{"conversations of one", frame.To("conversations", "owner", "telegram:77")},
-		{"conversation", frame.To("conversation", "log", "telegram:77/1", "owner", "telegram:77")},
+		{"conversations, file of 1000", frame.ViewURL("conversations", "csv", "conversations")},
+		{"conversations, none of the kind", frame.ViewURL("conversations", "kind", "task")},
+		{"conversations of one", frame.ViewURL("conversations", "owner", "telegram:77")},
+		{"conversation", frame.ViewURL("conversation", "log", "telegram:77/1", "owner", "telegram:77")},
 		{"spending of all people", frame.Root + "spending"},
 		{"tools", frame.Root + "tools"},
 	} {
@@ -109,7 +109,7 @@ func hourly(r *harness) error {
 // deep is a place in the middle of the index.
 func deep(r *harness, n int) string {
 	i, last := 0, receipts.Entry{}
-	for f, err := range receipts.List(r.Context(), r.store, "") {
+	for f, err := range receipts.ListEntries(r.Context(), r.store, "") {
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -19,7 +19,7 @@ import (
 
 const (
 	conversationView = "conversation"
-	// turnsOnPage and maxRecords bound what is read of a conversation for one page.
+	// turnsOnPage and maxRecords bound the turns and records that are read for one page.
 	turnsOnPage, maxRecords = 25, 2000
 )
 
@@ -27,24 +27,24 @@ const (
 func (p *page) conversations(ctx context.Context, r frame.Request) (frame.Page, error) {
 	owner, kind, after := strings.TrimSpace(r.Query.Get("owner")), r.Query.Get("kind"), r.Query.Get("after")
 	t := &frame.Table{Name: "conversations", Caption: "Conversations, the newest first", Columns: frame.Columns("Begun", "Chat", "Whose", "Kind"), Empty: "None was found."}
-	all := conversation.Begun(ctx, p.Store, after)
+	all := conversation.ByStart(ctx, p.Store, after)
 	next := conversation.Conversation.IndexKey
 	if owner != "" {
 		t.Caption = "Conversations of " + owner + ", by their names"
-		all, next = conversation.Owned(ctx, p.Store, owner, after), conversation.Conversation.Log
+		all, next = conversation.ByOwner(ctx, p.Store, owner, after), conversation.Conversation.Log
 	}
 	if after != "" {
 		t.First = r.Link("after", "")
 	}
-	n, last, whole, err := p.listed(ctx, all, t, kind, r.Limit)
+	n, last, whole, err := p.addConversationRows(ctx, all, t, kind, r.Limit)
 	if err != nil {
 		return frame.Page{}, err
 	}
 	if !whole {
 		t.Next = r.Link("after", next(last))
 	}
-	t.Looked = searchedText(n, len(t.Rows), "conversation", last.Begun, p.Zone(), whole || owner != "")
-	search := frame.Form{View: "conversations", Get: true, Submit: "Search", Fields: []frame.Field{
+	t.SearchNote = searchNote(n, len(t.Rows), "conversation", last.StartedAt, p.Zone(), whole || owner != "")
+	search := frame.Form{View: "conversations", IsSearch: true, Submit: "Search", Fields: []frame.Field{
 		{Name: "owner", Label: "Whose: a person, or a group", Value: owner, Hint: "telegram:123"},
 		{Name: "kind", Label: "Kind", Value: kind, Options: []frame.Option{{Value: "", Label: "all"}, {Value: "chat", Label: "of chats"}, {Value: "task", Label: "of tasks"}}},
 	}}
@@ -54,16 +54,16 @@ func (p *page) conversations(ctx context.Context, r frame.Request) (frame.Page, 
 	}, nil
 }
 
-// listed fills a table with conversations.
-func (p *page) listed(ctx context.Context, all iter.Seq2[conversation.Conversation, error], t *frame.Table, kind string, limit int) (n int, last conversation.Conversation, whole bool, err error) {
+// addConversationRows adds the conversations of a kind to a table.
+func (p *page) addConversationRows(ctx context.Context, all iter.Seq2[conversation.Conversation, error], t *frame.Table, kind string, limit int) (n int, last conversation.Conversation, whole bool, err error) {
 	for c, err := range all {
 		if err != nil {
 			return n, last, false, err
 		}
-		if len(t.Rows) == limit || n == maxRead+limit {
+		if len(t.Rows) == limit || n == maxRecordReads+limit {
 			return n, last, false, nil
 		}
-		if n%rowsAtOnce == 0 {
+		if n%rowsPerBatch == 0 {
 			if err := pauseBetweenRows(ctx, n); err != nil {
 				return n, last, false, err
 			}
@@ -77,7 +77,7 @@ func (p *page) listed(ctx context.Context, all iter.Seq2[conversation.Conversati
 			continue
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			{Time: c.Begun, Link: frame.To(conversationView, "owner", c.Owner, "log", c.Log())},
+			{Time: c.StartedAt, Link: frame.ViewURL(conversationView, "owner", c.Owner, "log", c.Log())},
 			frame.Text(c.Chat.String()), frame.Text(c.Owner), frame.Text(of),
 		})
 	}
@@ -86,18 +86,18 @@ func (p *page) listed(ctx context.Context, all iter.Seq2[conversation.Conversati
 
 // turnRow is a turn in the table of a conversation.
 type turnRow struct {
-	at       storage.Position
+	pos      storage.Position
 	messages []agent.Message // from the question on
 }
 
 // conversation shows the turns of a conversation, the newest first, without their texts.
 func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, error) {
 	log := r.Query.Get("log")
-	turns, next, err := p.turns(ctx, log, position(r.Query.Get("before")))
+	turns, next, err := p.turns(ctx, log, parsePosition(r.Query.Get("before")))
 	if err != nil {
 		return frame.Page{}, err
 	}
-	facts, err := p.facts(ctx, r.Query.Get("owner"), log)
+	facts, err := p.conversationFacts(ctx, r.Query.Get("owner"), log)
 	if err != nil {
 		return frame.Page{}, err
 	}
@@ -107,7 +107,7 @@ func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, e
 	}
 	var texts []agent.Message
 	for _, turn := range turns {
-		row, err := p.turn(ctx, turn.messages)
+		row, err := p.turnCells(ctx, turn.messages)
 		if err != nil {
 			return frame.Page{}, err
 		}
@@ -132,15 +132,15 @@ func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, e
 		}
 		at := 2
 		if r.Query.Get(costsField) != "" {
-			at = 1 // that is what they came for
+			at = 1 // the administrator has asked for the costs
 		}
 		sections = slices.Insert(sections, at, costs...)
 	}
 	return frame.Page{Sections: sections}, nil
 }
 
-// facts identify the conversation; owner is whose list it is in.
-func (p *page) facts(ctx context.Context, owner, log string) ([]frame.Fact, error) {
+// conversationFacts returns facts about a conversation; owner is the one in whose list it is.
+func (p *page) conversationFacts(ctx context.Context, owner, log string) ([]frame.Fact, error) {
 	groups, err := conversation.LoadedGroups(ctx, p.Store, log)
 	if err != nil {
 		return nil, err
@@ -160,11 +160,11 @@ func (p *page) facts(ctx context.Context, owner, log string) ([]frame.Fact, erro
 	case err != nil:
 		return nil, err
 	}
-	return append(facts, frame.Fact{Name: "Whose", Value: frame.Text(c.Owner)}, frame.Fact{Name: "Begun", Value: frame.At(c.Begun)}), nil
+	return append(facts, frame.Fact{Name: "Whose", Value: frame.Text(c.Owner)}, frame.Fact{Name: "Begun", Value: frame.Time(c.StartedAt)}), nil
 }
 
 // turns reads a log backward, and returns the position of older turns; 0 for none.
-func (p *page) turns(ctx context.Context, log string, before storage.Position) (turns []turnRow, next storage.Position, err error) {
+func (p *page) turns(ctx context.Context, log string, before storage.Position) (readTurns []turnRow, next storage.Position, err error) {
 	if log == "" || len(log) > storage.MaxKey {
 		return nil, 0, frame.ErrNotFound
 	}
@@ -183,33 +183,33 @@ func (p *page) turns(ctx context.Context, log string, before storage.Position) (
 		next = record.Pos
 		if m.BeginsTurn() {
 			slices.Reverse(part)
-			turns, part = append(turns, turnRow{record.Pos, part}), nil
+			readTurns, part = append(readTurns, turnRow{record.Pos, part}), nil
 		}
-		if (len(turns) == turnsOnPage || n >= maxRecords) && record.Pos > 1 {
-			return turns, next, nil
+		if (len(readTurns) == turnsOnPage || n >= maxRecords) && record.Pos > 1 {
+			return readTurns, next, nil
 		}
 	}
 	if n == 0 && before == 0 {
 		return nil, 0, frame.ErrNotFound
 	}
-	return turns, 0, nil
+	return readTurns, 0, nil
 }
 
-// turn returns the row of a turn, linked to its receipt if there is one.
-func (p *page) turn(ctx context.Context, messages []agent.Message) ([]frame.Cell, error) {
-	first := frame.At(messages[0].Time)
+// turnCells returns the row of a turn, linked to its receipt if there is one.
+func (p *page) turnCells(ctx context.Context, messages []agent.Message) ([]frame.Cell, error) {
+	first := frame.Time(messages[0].Time)
 	if key := messages[0].Ref; key != "" {
 		j, err := p.jobs.Find(ctx, key)
 		if err != nil && !queue.IsDamaged(err) {
 			return nil, err
 		}
-		if j != nil && explained(j) {
-			first.Link = frame.To(messageView, "key", key)
+		if j != nil && isExplainable(j) {
+			first.Link = frame.ViewURL(messageView, "key", key)
 		}
 	}
 	replies, tools, model, end, used := 0, 0, "", messages[0].Time, agent.Usage{}
 	for _, m := range messages {
-		end = later(end, m.Time)
+		end = latest(end, m.Time)
 		switch {
 		case m.Role == agent.RoleTool:
 			tools++
@@ -219,7 +219,7 @@ func (p *page) turn(ctx context.Context, messages []agent.Message) ([]frame.Cell
 			used.Input, used.Cached, used.Output = used.Input+m.Usage.Input, used.Cached+m.Usage.Cached, used.Output+m.Usage.Output
 		}
 	}
-	number := func(n int) frame.Cell { return frame.Number(withThousands(int64(n))) }
+	number := func(n int) frame.Cell { return frame.Number(formatThousands(int64(n))) }
 	return []frame.Cell{
 		first, frame.Text(model), number(replies), number(tools), number(used.Input), number(used.Cached), number(used.Output),
 		frame.Number(durationText(end.Sub(messages[0].Time).Round(time.Millisecond))),
@@ -236,5 +236,5 @@ func (p *page) readConversation(ctx context.Context, r frame.Request) (string, e
 	if err != nil {
 		return "", errors.Join(frame.ErrNotFound, err)
 	}
-	return p.recordReading(ctx, r, chat, textPage{view: conversationView, name: "log", value: log, log: log})
+	return p.announceReading(ctx, r, chat, textPage{view: conversationView, name: "log", value: log, log: log})
 }

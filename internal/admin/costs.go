@@ -19,37 +19,37 @@ import (
 
 // Costs estimates what conversations would have cost: [learning.Costs].
 type Costs interface {
-	// Of compares models for the conversation of a log.
-	Of(ctx context.Context, log string, with learning.With) (learning.Comparison, error)
+	// Compare compares models for the conversation of a log.
+	Compare(ctx context.Context, log string, with learning.Selection) (learning.Comparison, error)
 	// Tables returns the models that can be compared.
-	Tables() []bill.Table
+	Tables() []bill.Provider
 }
 
 const (
-	// playTime bounds the simulation of a conversation: it must fit into the frame's time for a
-	// page.
-	playTime = 8 * time.Second
-	// playedAge and maxPlayed bound the cached results, so that a page that reloads itself
-	// simulates nothing again.
-	playedAge, maxPlayed = 30 * time.Minute, 50
-	// maxFault bounds the description of a request that cannot be met, in characters.
-	maxFault = 200
+	// simulationTimeout bounds the simulation of a conversation:
+	// it must end within the frame's time for a page.
+	simulationTimeout = 8 * time.Second
+	// costResultAge and maxCostResults bound the cached results,
+	// so that a page that reloads itself repeats no simulation.
+	costResultAge, maxCostResults = 30 * time.Minute, 50
+	// maxProblem bounds the description of a request that cannot be met, in characters.
+	maxProblem = 200
 )
 
-// The fields of the form. The first says that the administrator wants the figures, and which
-// ones are shown already, by their time.
+// The fields of the form. The first one is set if the administrator wants
+// the figures; its value is the time of the figures that are shown already.
 const (
 	costsField, modelsField, routingsField = "costs", "models", "routings"
 )
 
-var errSlow = errors.New("admin: a conversation was played for too long")
+var errSimulationTimeout = errors.New("admin: the simulation of a conversation took too long")
 
 // costResult is the result of simulating a conversation.
 type costResult struct {
 	at time.Time
 	learning.Comparison
-	// fault says why there is nothing to compare.
-	fault string
+	// problem is why there is nothing to compare.
+	problem string
 }
 
 // costs returns the sections about what a conversation would have cost: the form, and the
@@ -62,7 +62,7 @@ func (p *page) costs(ctx context.Context, r frame.Request, log string) ([]frame.
 		ask.Forms = []frame.Form{p.costsForm(r.Query, log, 0)}
 		return []frame.Section{ask}, nil
 	}
-	one, err := p.play(ctx, r.Query, log)
+	one, err := p.simulate(ctx, r.Query, log)
 	if err != nil {
 		return nil, err
 	}
@@ -76,11 +76,11 @@ func asksForCosts(r frame.Request) bool { return r.Query.Has(costsField) }
 
 // costsForm returns the form for an administrator who has seen the figures of the given time.
 func (p *page) costsForm(query url.Values, log string, seen int64) frame.Form {
-	models := frame.Field{Name: modelsField, Label: "Models; all of them if you choose none", Many: true, Values: query[modelsField]}
+	models := frame.Field{Name: modelsField, Label: "Models; all of them if you choose none", Multiple: true, Values: query[modelsField]}
 	for _, t := range p.Costs.Tables() {
-		models.Options = append(models.Options, frame.Option{Value: t.Name, Label: modelOf(t.Name, t.Model)})
+		models.Options = append(models.Options, frame.Option{Value: t.Name, Label: modelLabel(t.Name, t.Model)})
 	}
-	routings := frame.Field{Name: routingsField, Label: "Ways of routing tools; all of them if you choose none", Many: true, Values: query[routingsField]}
+	routings := frame.Field{Name: routingsField, Label: "Ways of routing tools; all of them if you choose none", Multiple: true, Values: query[routingsField]}
 	for _, one := range search.Routings() {
 		routings.Options = append(routings.Options, frame.Option{Value: string(one), Label: string(one)})
 	}
@@ -88,67 +88,67 @@ func (p *page) costsForm(query url.Values, log string, seen int64) frame.Form {
 	if owner := query.Get("owner"); owner != "" {
 		fields = append(fields, frame.Field{Name: "owner", Value: owner})
 	}
-	return frame.Form{View: conversationView, Get: true, Submit: "Work it out", Fields: append(fields, models, routings)}
+	return frame.Form{View: conversationView, IsSearch: true, Submit: "Work it out", Fields: append(fields, models, routings)}
 }
 
-// play returns what a conversation would have cost: the cached result, unless an administrator
-// has seen that and asks again.
-func (p *page) play(ctx context.Context, query url.Values, log string) (costResult, error) {
-	with := learning.With{Models: query[modelsField]}
+// simulate returns what a conversation would have cost: the cached
+// result, unless the administrator has seen it and asks again.
+func (p *page) simulate(ctx context.Context, query url.Values, log string) (costResult, error) {
+	with := learning.Selection{Models: query[modelsField]}
 	for _, one := range query[routingsField] {
 		with.Routings = append(with.Routings, search.Routing(one))
 	}
 	key := url.Values{"log": {log}, modelsField: query[modelsField], routingsField: query[routingsField]}.Encode()
 	seen, _ := strconv.ParseInt(query.Get(costsField), 10, 64)
-	if known, ok := p.played.Get(key); ok && known.at.UnixMilli() > seen {
+	if known, ok := p.costResults.Get(key); ok && known.at.UnixMilli() > seen {
 		return known, nil
 	}
-	soon, cancel := context.WithTimeoutCause(ctx, playTime, errSlow)
+	soon, cancel := context.WithTimeoutCause(ctx, simulationTimeout, errSimulationTimeout)
 	defer cancel()
 	one := costResult{}
 	var err error
-	one.Comparison, err = p.Costs.Of(soon, log, with)
+	one.Comparison, err = p.Costs.Compare(soon, log, with)
 	one.at = p.Now()
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
 		return one, err // the request has ended
 	case errors.Is(err, learning.ErrBusy):
-		one.at, one.fault = time.Time{}, "Another conversation is being played, and only one is at a time. This page asks again by itself, or reload it."
+		one.at, one.problem = time.Time{}, "Another conversation is being played, and only one is at a time. This page asks again by itself, or reload it."
 		return one, nil
 	case errors.Is(err, learning.ErrUnknown):
-		one.fault = "Nothing was played: " + wording.Clip(err.Error(), maxFault) + "."
+		one.problem = "Nothing was played: " + wording.Clip(err.Error(), maxProblem) + "."
 	case errors.Is(err, learning.ErrTooLong):
-		one.fault = "That cannot be said: " + learning.ErrTooLong.Error() + "."
+		one.problem = "That cannot be said: " + learning.ErrTooLong.Error() + "."
 	case errors.Is(err, bill.ErrEmpty):
-		one.fault = "That cannot be said: the conversation has no answered message."
-	case errors.Is(context.Cause(soon), errSlow):
-		one.fault = fmt.Sprintf("It ran for %s, and then it was stopped. Choose fewer models and ways of routing.", playTime)
+		one.problem = "That cannot be said: the conversation has no answered message."
+	case errors.Is(context.Cause(soon), errSimulationTimeout):
+		one.problem = fmt.Sprintf("It ran for %s, and then it was stopped. Choose fewer models and ways of routing.", simulationTimeout)
 	default:
-		p.Log.Warn("a conversation cannot be played", "log", log, "err", err)
-		one.fault = "That cannot be said: the conversation cannot be played with the tools of now. The log says why."
+		p.Log.Warn("the costs of a conversation cannot be simulated", "log", log, "err", err)
+		one.problem = "That cannot be said: the conversation cannot be played with the tools of now. The log says why."
 	}
-	p.played.Put(key, one, playedAge)
+	p.costResults.Put(key, one, costResultAge)
 	return one, nil
 }
 
 // section shows the result.
 func (one costResult) section() frame.Section {
-	if one.fault != "" {
-		return frame.Section{Text: []string{one.fault}}
+	if one.problem != "" {
+		return frame.Section{Text: []string{one.problem}}
 	}
-	s := frame.Section{Facts: []frame.Fact{{Name: "Worked out", Value: frame.At(one.at)}}, Text: []string{
+	s := frame.Section{Facts: []frame.Fact{{Name: "Worked out", Value: frame.Time(one.at)}}, Text: []string{
 		"Compare these lines with each other: one tokenizer counts the tokens of all, their caches are simulated by what the providers document, and their prices are those that the bot knows. " +
 			"The first line is what the replies have really used, with pictures, reasoning, and the tools and the routing of that time. Calls that sum a conversation up are in none.",
 	}, Table: costsTable(one.Comparison)}
 	if one.Left > 0 {
-		s.Text = append(s.Text, withUnit(one.Left, "call is", "calls are")+" left out: the tools are not there any more, or switched off.")
+		s.Text = append(s.Text, formatCount(one.Left, "call is", "calls are")+" left out: the tools are not there any more, or switched off.")
 	}
 	return s
 }
 
 func costsTable(c learning.Comparison) *frame.Table {
-	was := c.Was
+	was := c.Actual
 	known := was.Unpriced == 0 && was.USD > 0
 	t := &frame.Table{Name: "costs", Caption: "What it has cost, and would have cost", Columns: frame.Columns("Model", "Routing", "#Cost")}
 	if known {
@@ -161,11 +161,11 @@ func costsTable(c learning.Comparison) *frame.Table {
 			cells = append(cells, frame.Number(differenceText(usd, was.USD)))
 		}
 		for _, n := range counts {
-			cells = append(cells, frame.Number(withThousands(int64(n))))
+			cells = append(cells, frame.Number(formatThousands(int64(n))))
 		}
 		t.Rows = append(t.Rows, cells)
 	}
-	row("As it was", "", frame.Number(wasText(was)), 0, was.Rounds, was.Input, was.Cached, was.Written, was.Output)
+	row("As it was", "", frame.Number(actualCostText(was)), 0, was.Rounds, was.Input, was.Cached, was.Written, was.Output)
 	least := math.Inf(1)
 	for _, l := range c.Lines {
 		if l.USD > 0 {
@@ -174,29 +174,29 @@ func costsTable(c learning.Comparison) *frame.Table {
 	}
 	for _, l := range c.Lines {
 		routing := string(l.Routing)
-		if l.Routed != l.Routing {
-			routing += ": " + string(l.Routed)
+		if l.UsedRouting != l.Routing {
+			routing += ": " + string(l.UsedRouting)
 		}
-		cost := frame.Number(dollars(l.USD))
+		cost := frame.Number(formatDollars(l.USD))
 		if l.USD == least {
 			cost.Text, cost.Mood = cost.Text+", the least", frame.Good
 		}
-		row(modelOf(l.Table, l.Model), routing, cost, l.USD, l.Requests, l.Input, l.Read, l.Written, l.Output)
+		row(modelLabel(l.Provider, l.Model), routing, cost, l.USD, l.Requests, l.Input, l.Read, l.Written, l.Output)
 	}
 	return t
 }
 
-// modelOf returns the name of a table, with the model that has its prices.
-func modelOf(table, model string) string {
+// modelLabel returns the name of a table, with the model whose prices it has.
+func modelLabel(table, model string) string {
 	if table == model {
 		return table
 	}
 	return table + " (" + model + ")"
 }
 
-// dollars formats an amount with more digits than elsewhere: amounts to compare may differ only
+// formatDollars formats an amount with more digits than elsewhere: amounts to compare may differ only
 // below a cent.
-func dollars(usd float64) string {
+func formatDollars(usd float64) string {
 	switch amount := budget.Dollars(usd); {
 	case amount == 0:
 		return "not known"
@@ -207,24 +207,24 @@ func dollars(usd float64) string {
 	}
 }
 
-func wasText(was learning.Used) string {
+func actualCostText(was learning.Usage) string {
 	if was.Unpriced > 0 && was.Unpriced < was.Rounds {
-		return dollars(was.USD) + ", without " + withUnit(was.Unpriced, "reply", "replies") + " of no known price"
+		return formatDollars(was.USD) + ", without " + formatCount(was.Unpriced, "reply", "replies") + " of no known price"
 	}
-	return dollars(was.USD)
+	return formatDollars(was.USD)
 }
 
-// differenceText says how much more or less an amount is, without a sign, which a spreadsheet would
-// take for a formula.
+// differenceText describes how much more or less an amount is,
+// without a sign, which a spreadsheet would take for a formula.
 func differenceText(usd, was float64) string {
 	if usd == 0 {
 		return ""
 	}
 	switch percent := int64(math.Round((usd/was - 1) * 100)); {
 	case percent > 0:
-		return withThousands(percent) + " % more"
+		return formatThousands(percent) + " % more"
 	case percent < 0:
-		return withThousands(-percent) + " % less"
+		return formatThousands(-percent) + " % less"
 	}
 	return "the same"
 }

@@ -27,14 +27,14 @@ import (
 
 // reckoner stands for what plays conversations.
 type reckoner struct {
-	tables []bill.Table
-	of     func(ctx context.Context, log string, with learning.With) (learning.Comparison, error)
+	tables []bill.Provider
+	of     func(ctx context.Context, log string, with learning.Selection) (learning.Comparison, error)
 	asked  int
 }
 
-func (c *reckoner) Tables() []bill.Table { return c.tables }
+func (c *reckoner) Tables() []bill.Provider { return c.tables }
 
-func (c *reckoner) Of(ctx context.Context, log string, with learning.With) (learning.Comparison, error) {
+func (c *reckoner) Compare(ctx context.Context, log string, with learning.Selection) (learning.Comparison, error) {
 	c.asked++
 	return c.of(ctx, log, with)
 }
@@ -52,14 +52,14 @@ func (r *harness) real() *reckoner {
 	if err != nil {
 		r.Fatal(err)
 	}
-	prices := func(string) search.Prices { return search.Prices{Write: 1, Read: .1, Min: 1024} }
+	prices := func(string) search.Prices { return search.Prices{Write: 1, Read: .1, MinTokens: 1024} }
 	money := func(model string) (budget.Price, bool) {
 		return budget.Price{Input: 1, Output: 2}, model != "local-model"
 	}
-	costs := learning.NewCosts(learning.CostsConfig{Store: r.store, Money: money, Bill: func() bill.Config {
-		return bill.Config{Registry: reg, Prompt: "You help.", Prices: prices, Money: money, Tables: bill.Tables(prices, func(string) int { return 0 })}
+	costs := learning.NewCosts(learning.CostsConfig{Store: r.store, Price: money, BillConfig: func() bill.Config {
+		return bill.Config{Registry: reg, Prompt: "You help.", Prices: prices, DollarPrice: money, Providers: bill.Providers(prices, func(string) int { return 0 })}
 	}})
-	return &reckoner{tables: costs.Tables(), of: costs.Of}
+	return &reckoner{tables: costs.Tables(), of: costs.Compare}
 }
 
 // What a conversation would have cost stands beside what it did, for the models and ways of
@@ -76,11 +76,11 @@ func TestCosts(t *testing.T) {
 	}
 	r.handler = handler
 	form := []string{"log", "telegram:7/1", "costs", "0"}
-	plain := r.get(frame.To("conversation", "log", "telegram:7/1"))
+	plain := r.get(frame.ViewURL("conversation", "log", "telegram:7/1"))
 	if costs.asked != 0 || !strings.Contains(plain, `value="Claude, OpenRouter"`) || !strings.Contains(plain, `value="search"`) {
 		t.Errorf("before it is asked for, it is played %d times:\n%s", costs.asked, plain)
 	}
-	address := frame.To("conversation", form...) + "&models=gpt-5.6&models=no+cache&routings=groups&routings=auto"
+	address := frame.ViewURL("conversation", form...) + "&models=gpt-5.6&models=no+cache&routings=groups&routings=auto"
 	page := r.get(address)
 	for _, want := range []string{"1 call is left out", "As it was", `value="no cache" checked`, `value="auto" checked`, "Nothing is sent anywhere"} {
 		if !strings.Contains(page, want) {
@@ -113,7 +113,7 @@ func TestCosts(t *testing.T) {
 		t.Errorf("who has seen it and asks again is told what was: played %d times", costs.asked)
 	}
 	entries, err := audit.List(t.Context(), r.store, 10)
-	if err != nil || len(entries) != 1 || entries[0].Action != "export" || entries[0].By != "telegram:1" || entries[0].Chat != audit.Page || !entries[0].At.Equal(r.now.Add(-time.Minute)) ||
+	if err != nil || len(entries) != 1 || entries[0].Action != "export" || entries[0].By != "telegram:1" || entries[0].Chat != audit.PageChat || !entries[0].At.Equal(r.now.Add(-time.Minute)) ||
 		!strings.HasPrefix(entries[0].About, "costs.csv of /admin/conversation?") {
 		t.Errorf("the audit has %+v, %v", entries, err)
 	}
@@ -132,7 +132,7 @@ func TestCostsThatCannotBeSaid(t *testing.T) {
 		"another goes": {learning.ErrBusy, "only one is at a time", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			costs := &reckoner{of: func(context.Context, string, learning.With) (learning.Comparison, error) {
+			costs := &reckoner{of: func(context.Context, string, learning.Selection) (learning.Comparison, error) {
 				return learning.Comparison{}, c.err
 			}}
 			r := newRig(t, func(cfg *admin.Config) { cfg.Costs = costs })
@@ -142,13 +142,13 @@ func TestCostsThatCannotBeSaid(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.handler = handler
-			address := frame.To("conversation", "log", "telegram:7/1", "costs", "0", "models", script, "routings", script)
+			address := frame.ViewURL("conversation", "log", "telegram:7/1", "costs", "0", "models", script, "routings", script)
 			r.get(address)
 			page := r.get(address)
 			if !strings.Contains(page, c.want) || strings.Contains(page, "words") || strings.Contains(page, "<script>a") || (costs.asked == 1) != c.kept {
 				t.Errorf("played %d times, the page is\n%s", costs.asked, page)
 			}
-			if response := r.serve(http.MethodGet, frame.To("conversation", "log", "telegram:8/1", "costs", "0"), ""); response.StatusCode != http.StatusNotFound {
+			if response := r.serve(http.MethodGet, frame.ViewURL("conversation", "log", "telegram:8/1", "costs", "0"), ""); response.StatusCode != http.StatusNotFound {
 				t.Errorf("a conversation that there is not: %s", response.Status)
 			}
 		})
@@ -158,7 +158,7 @@ func TestCostsThatCannotBeSaid(t *testing.T) {
 // Playing ends before the page does, and when nobody waits for it.
 func TestCostsThatTakeLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		costs := &reckoner{of: func(ctx context.Context, _ string, _ learning.With) (learning.Comparison, error) {
+		costs := &reckoner{of: func(ctx context.Context, _ string, _ learning.Selection) (learning.Comparison, error) {
 			<-ctx.Done()
 			return learning.Comparison{}, ctx.Err()
 		}}

@@ -28,15 +28,15 @@ const (
 	MaxErrors = 1000
 	// ErrorAge is how long errors are stored.
 	ErrorAge = 30 * 24 * time.Hour
-	// errorPause is the pause between two writes: a flood of errors costs one write a second.
-	errorPause = time.Second
+	// errorFlushInterval is the pause between two writes: a flood of errors costs one write a second.
+	errorFlushInterval = time.Second
 	// errorPruneInterval is how often old errors are deleted.
 	errorPruneInterval = time.Hour
 )
 
-// Errors stores the errors of the log, so that the pages show them after a restart and for all
+// ErrorStore stores the errors of the log, so that the pages show them after a restart and for all
 // replicas.
-type Errors struct {
+type ErrorStore struct {
 	Store storage.Store
 	// Ring has the logged errors, with secrets masked.
 	Ring *telemetry.Ring
@@ -45,15 +45,15 @@ type Errors struct {
 }
 
 // Run stores new errors until ctx ends. An error that cannot be stored remains in the log.
-func (e *Errors) Run(ctx context.Context) error {
+func (e *ErrorStore) Run(ctx context.Context) error {
 	if e.Ring == nil {
 		return nil
 	}
 	tick := time.NewTicker(errorPruneInterval)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		e.try(ctx)
-		if retry.Wait(ctx, errorPause) == nil {
+		e.flushAndPrune(ctx)
+		if retry.Wait(ctx, errorFlushInterval) == nil {
 			select {
 			case <-ctx.Done():
 			case <-e.Ring.Arrived():
@@ -63,22 +63,22 @@ func (e *Errors) Run(ctx context.Context) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
-	e.try(last)
+	e.flushAndPrune(last)
 	return nil
 }
 
-func (e *Errors) try(ctx context.Context) {
+func (e *ErrorStore) flushAndPrune(ctx context.Context) {
 	err := e.flush(ctx)
 	if err == nil {
 		err = e.prune(ctx)
 	}
 	if err != nil {
-		e.Log.Warn("recent errors could not be kept", "err", err) // a warning, so that it is not stored itself
+		e.Log.Warn("recent errors could not be stored", "err", err) // a warning, which is not stored itself
 	}
 }
 
 // flush stores the errors that are new in the ring.
-func (e *Errors) flush(ctx context.Context) error {
+func (e *ErrorStore) flush(ctx context.Context) error {
 	var ops []storage.Op
 	for _, one := range e.Ring.Take() {
 		if one.User == "" && one.Job != "" {
@@ -94,29 +94,29 @@ func (e *Errors) flush(ctx context.Context) error {
 		return nil
 	}
 	if _, err := e.Store.Write(ctx, ops...); err != nil {
-		return fmt.Errorf("keep %d errors: %w", len(ops), err)
+		return fmt.Errorf("store %d errors: %w", len(ops), err)
 	}
 	return nil
 }
 
-// userOf returns the sender of a job's message, as platform:id, or "" if no longer known. With
-// it /forget can find the error.
-func (e *Errors) userOf(ctx context.Context, job string) string {
+// userOf returns the sender of a job's message, as platform:id, or ""
+// if the sender is no longer known. /forget finds the error by it.
+func (e *ErrorStore) userOf(ctx context.Context, job string) string {
 	for _, prefix := range []string{queue.OpenPrefix, receipts.Prefix} {
 		entry, err := e.Store.Get(ctx, prefix+job)
 		var of struct {
 			Message chats.Message `json:"message"`
 		}
 		if err == nil && json.Unmarshal(entry.Value, &of) == nil && of.Message.User != "" {
-			return of.Message.By()
+			return of.Message.SenderID()
 		}
 	}
 	return ""
 }
 
-// list calls do for each stored error, the newest first, until it returns false. A nil receiver
-// has none.
-func (e *Errors) list(ctx context.Context, do func(key string, one telemetry.Error) bool) error {
+// list calls do for each stored error, the newest first,
+// until do returns false. A nil receiver has no errors.
+func (e *ErrorStore) list(ctx context.Context, do func(key string, one telemetry.Error) bool) error {
 	if e == nil {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (e *Errors) list(ctx context.Context, do func(key string, one telemetry.Err
 			return fmt.Errorf("list recent errors: %w", err)
 		}
 		var one telemetry.Error
-		_ = json.Unmarshal(entry.Value, &one) // a damaged one is empty, and expires
+		_ = json.Unmarshal(entry.Value, &one) // a damaged error is empty, and expires
 		if !do(entry.Key, one) {
 			break
 		}
@@ -134,7 +134,7 @@ func (e *Errors) list(ctx context.Context, do func(key string, one telemetry.Err
 }
 
 // remove deletes the named errors.
-func (e *Errors) remove(ctx context.Context, keys []string) error {
+func (e *ErrorStore) remove(ctx context.Context, keys []string) error {
 	for _, key := range keys {
 		if err := e.Store.Delete(ctx, key, storage.Any); err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return fmt.Errorf("remove an error: %w", err)
@@ -144,7 +144,7 @@ func (e *Errors) remove(ctx context.Context, keys []string) error {
 }
 
 // prune deletes errors that are too old or too many.
-func (e *Errors) prune(ctx context.Context) error {
+func (e *ErrorStore) prune(ctx context.Context) error {
 	oldest := fmt.Sprintf("%s%019d", errorPrefix, math.MaxInt64-e.Now().Add(-ErrorAge).UnixNano())
 	n, gone := 0, []string(nil)
 	err := e.list(ctx, func(key string, _ telemetry.Error) bool {
@@ -157,7 +157,7 @@ func (e *Errors) prune(ctx context.Context) error {
 }
 
 // Forget deletes the errors of a user, as platform:id, and of their direct chat.
-func (e *Errors) Forget(ctx context.Context, user string, direct chats.Chat) error {
+func (e *ErrorStore) Forget(ctx context.Context, user string, direct chats.Chat) error {
 	theirs := func(one telemetry.Error) bool {
 		chat, err := chats.ParseChat(one.Chat)
 		if one.Chat == "" {
@@ -177,20 +177,20 @@ func (e *Errors) Forget(ctx context.Context, user string, direct chats.Chat) err
 	return errors.Join(err, e.remove(ctx, gone))
 }
 
-// byIncident returns the stored errors by the incident ids that chats were told.
-func (e *Errors) byIncident(ctx context.Context) (map[string]telemetry.Error, error) {
+// byIncident returns the stored errors by the incident ids that were shown in chats.
+func (e *ErrorStore) byIncident(ctx context.Context) (map[string]telemetry.Error, error) {
 	all := map[string]telemetry.Error{}
 	err := e.list(ctx, func(_ string, one telemetry.Error) bool {
 		if one.Incident != "" {
-			all[one.Incident] = one // the oldest of them is the cause
+			all[one.Incident] = one // the oldest one, which comes last, is the cause
 		}
 		return true
 	})
 	return all, err
 }
 
-// since returns the newest stored error, unless it is older than t.
-func (e *Errors) since(ctx context.Context, t time.Time) (newest telemetry.Error, found bool, err error) {
+// newestSince returns the newest stored error, unless it is older than t.
+func (e *ErrorStore) newestSince(ctx context.Context, t time.Time) (newest telemetry.Error, found bool, err error) {
 	err = e.list(ctx, func(_ string, one telemetry.Error) bool {
 		newest, found = one, one.At.After(t)
 		return false
@@ -198,8 +198,8 @@ func (e *Errors) since(ctx context.Context, t time.Time) (newest telemetry.Error
 	return newest, found, err
 }
 
-// logged returns the last warnings and errors of this process.
-func (e *Errors) logged() []telemetry.Error {
+// lastLogged returns the last warnings and errors of this process.
+func (e *ErrorStore) lastLogged() []telemetry.Error {
 	if e == nil {
 		return nil
 	}
@@ -225,12 +225,12 @@ func (p *page) errors(ctx context.Context, r frame.Request) (frame.Page, error) 
 		return frame.Page{}, err
 	}
 	warnings := &frame.Table{Name: "warnings", Caption: "Warnings of this process, the newest first", Columns: frame.Columns("When", "What", "Why", "Details"), Empty: "No warning since the program began."}
-	for _, one := range p.Program.Errors.logged() {
+	for _, one := range p.Program.Errors.lastLogged() {
 		if one.Level < slog.LevelError && len(warnings.Rows) < r.Limit {
 			warnings.Rows = append(warnings.Rows, []frame.Cell{{Time: one.At, Link: messageLink(one.Job)}, frame.Text(one.Text), frame.Text(one.Cause), frame.Text(one.Details)})
 		}
 	}
-	search := frame.Form{View: errorsView, Get: true, Submit: "Search", Fields: []frame.Field{{Name: "find", Label: "Chat, person or id", Value: find, Hint: "telegram:123"}}}
+	search := frame.Form{View: errorsView, IsSearch: true, Submit: "Search", Fields: []frame.Field{{Name: "find", Label: "Chat, person or id", Value: find, Hint: "telegram:123"}}}
 	return frame.Page{
 		Lead:     "What was tried again and worked is a warning. A time leads to the message. No text of a message is here.",
 		Sections: []frame.Section{{Title: "Errors", Forms: []frame.Form{search}, Table: t}, {Title: "Warnings", Table: warnings}},
@@ -242,5 +242,5 @@ func messageLink(job string) string {
 	if !strings.HasSuffix(job, "/"+string(chats.KindText)) && !strings.HasSuffix(job, "/"+string(receipts.KindTask)) {
 		return ""
 	}
-	return frame.To(messageView, "key", job)
+	return frame.ViewURL(messageView, "key", job)
 }

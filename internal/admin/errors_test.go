@@ -21,7 +21,7 @@ import (
 )
 
 // keepErrors writes what was logged until now to the store.
-func keepErrors(t *testing.T, kept *admin.Errors) {
+func keepErrors(t *testing.T, kept *admin.ErrorStore) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -35,8 +35,8 @@ func keepErrors(t *testing.T, kept *admin.Errors) {
 func TestAnErrorAndItsMessageLeadToEachOther(t *testing.T) {
 	r := newRig(t)
 	ring := telemetry.NewRing(r.cfg.Redact)
-	log := slog.New(ring.Handler(slog.DiscardHandler))
-	kept := &admin.Errors{Store: r.store, Ring: ring, Log: log, Now: func() time.Time { return r.now }}
+	log := slog.New(ring.WrapHandler(slog.DiscardHandler))
+	kept := &admin.ErrorStore{Store: r.store, Ring: ring, Log: log, Now: func() time.Time { return r.now }}
 	log.Warn("slow disk")
 	log.Error("no answer", "incident", "830E5118", "chat", "telegram:7", "job", "telegram:7/1/text", "remedy", "Check the key.", "err", errors.New("openai: status 401: invalid key hunter2"))
 	keepErrors(t, kept)
@@ -45,7 +45,7 @@ func TestAnErrorAndItsMessageLeadToEachOther(t *testing.T) {
 		turn: []agent.Message{{Role: agent.RoleUser, Text: "hello", Ref: "telegram:7/1/text", Time: time.Now()}},
 	})
 
-	r.cfg.Program.Errors = &admin.Errors{Store: r.store, Now: kept.Now} // a new process
+	r.cfg.Program.Errors = &admin.ErrorStore{Store: r.store, Now: kept.Now} // a new process
 	r.now = time.Now().Add(time.Minute)
 	message := frame.Root + "message?key=" + url.QueryEscape("telegram:7/1/text")
 	for address, wants := range map[string][]string{
@@ -70,9 +70,9 @@ func TestAnErrorAndItsMessageLeadToEachOther(t *testing.T) {
 func TestErrorsGo(t *testing.T) {
 	r := newRig(t)
 	ring := telemetry.NewRing(func(s string) string { return s })
-	log := slog.New(ring.Handler(slog.DiscardHandler))
+	log := slog.New(ring.WrapHandler(slog.DiscardHandler))
 	now := time.Now()
-	kept := &admin.Errors{Store: r.store, Ring: ring, Log: log, Now: func() time.Time { return now }}
+	kept := &admin.ErrorStore{Store: r.store, Ring: ring, Log: log, Now: func() time.Time { return now }}
 	count := func() (n int, all string) {
 		for entry, err := range r.store.List(t.Context(), storage.Range{Prefix: "error/"}) {
 			if err != nil {
@@ -119,11 +119,11 @@ func TestAnErrorIsWrittenSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		ring := telemetry.NewRing(func(s string) string { return s })
-		log := slog.New(ring.Handler(slog.DiscardHandler))
+		log := slog.New(ring.WrapHandler(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			done <- (&admin.Errors{Store: r.store, Ring: ring, Log: log, Now: time.Now}).Run(ctx)
+			done <- (&admin.ErrorStore{Store: r.store, Ring: ring, Log: log, Now: time.Now}).Run(ctx)
 		}()
 		synctest.Wait()
 		log.Error("now")

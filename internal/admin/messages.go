@@ -25,15 +25,15 @@ const (
 
 // messages lists open messages, and finished ones, the newest first.
 func (p *page) messages(ctx context.Context, r frame.Request) (frame.Page, error) {
-	open, err := p.open(ctx)
+	open, err := p.openTable(ctx)
 	if err != nil {
 		return frame.Page{}, err
 	}
-	done, err := p.finished(ctx, r)
+	done, err := p.finishedTable(ctx, r)
 	if err != nil {
 		return frame.Page{}, err
 	}
-	search := frame.Form{View: "messages", Get: true, Submit: "Search", Fields: []frame.Field{
+	search := frame.Form{View: "messages", IsSearch: true, Submit: "Search", Fields: []frame.Field{
 		{Name: "find", Label: "Chat, person or id of an error", Value: r.Query.Get("find"), Hint: "telegram:123"},
 		{Name: "state", Label: "Outcome", Value: r.Query.Get("state"), Options: []frame.Option{
 			{Value: "", Label: "anything"},
@@ -50,22 +50,22 @@ func (p *page) messages(ctx context.Context, r frame.Request) (frame.Page, error
 	}, nil
 }
 
-func (p *page) open(ctx context.Context) (*frame.Table, error) {
+func (p *page) openTable(ctx context.Context) (*frame.Table, error) {
 	t := &frame.Table{Name: "open", Caption: "Messages that wait or are being answered", Columns: frame.Columns("Message", "Chat", "From", "State", "Accepted"), Empty: "Nothing is open."}
 	for entry, err := range p.Store.List(ctx, storage.Range{Prefix: queue.OpenPrefix, Limit: 10 * maxOpen}) {
 		if err != nil {
 			return nil, fmt.Errorf("list open messages: %w", err)
 		}
-		run, err := p.jobs.Read(entry)
+		run, err := p.jobs.DecodeJob(entry)
 		if err != nil {
-			continue // a damaged one does not hide others
+			continue // a damaged job must not hide the others
 		}
 		j := run.Receipt()
-		if !explained(j) {
+		if !isExplainable(j) {
 			continue
 		}
 		if len(t.Rows) == maxOpen {
-			t.Looked = fmt.Sprintf("There are more than these %d.", maxOpen)
+			t.SearchNote = fmt.Sprintf("There are more than these %d.", maxOpen)
 			break
 		}
 		state := "waits or is being answered"
@@ -73,30 +73,30 @@ func (p *page) open(ctx context.Context) (*frame.Table, error) {
 			state = "waits for an approval"
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			{Text: kindOf(j.Key()), Link: frame.To(messageView, "key", j.Key())},
+			{Text: kindLabel(j.Key()), Link: frame.ViewURL(messageView, "key", j.Key())},
 			frame.Text(j.Message.Chat.String()),
-			frame.Text(p.personOf(j)), frame.Text(state), frame.At(j.Accepted),
+			frame.Text(p.senderLabel(j)), frame.Text(state), frame.Time(j.Accepted),
 		})
 	}
 	return t, nil
 }
 
-// explained reports whether a job is a message or a task.
-func explained(j *receipts.Receipt) bool {
+// isExplainable reports whether a job is a message or a task.
+func isExplainable(j *receipts.Receipt) bool {
 	return j.Message.Kind == chats.KindText || j.Message.Kind == receipts.KindTask
 }
 
-// kindOf returns the kind of the job with a key.
-func kindOf(key string) string {
+// kindLabel returns the kind of the job with a key.
+func kindLabel(key string) string {
 	if strings.HasSuffix(key, "/"+string(receipts.KindTask)) {
 		return "Task"
 	}
 	return "Message"
 }
 
-// personOf returns the sender's name and id. A scheduled task knows the id alone.
-func (p *page) personOf(j *receipts.Receipt) string {
-	by, name := j.Message.By(), j.Message.UserName
+// senderLabel returns the sender's name and id. Of a scheduled task only the id is known.
+func (p *page) senderLabel(j *receipts.Receipt) string {
+	by, name := j.Message.SenderID(), j.Message.UserName
 	if name == "" && p.People != nil {
 		people := p.People()
 		if i := slices.IndexFunc(people, func(one access.Person) bool { return one.User == by }); i >= 0 {
@@ -109,8 +109,8 @@ func (p *page) personOf(j *receipts.Receipt) string {
 	return name + " (" + by + ")"
 }
 
-// finished lists a page of the index entries that match a search.
-func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, error) {
+// finishedTable lists a page of the index entries that match a search.
+func (p *page) finishedTable(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{
 		Name: "messages", Caption: "Finished messages, the newest first",
 		Columns: frame.Columns("Finished", "Outcome", "#Took", "Chat", "From", "Why"), Empty: "None was found.",
@@ -126,23 +126,23 @@ func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, err
 	}
 	var found []receipts.Entry
 	n, last, whole := 0, receipts.Entry{}, true
-	for f, err := range receipts.List(ctx, p.Store, after) {
+	for f, err := range receipts.ListEntries(ctx, p.Store, after) {
 		if err != nil {
 			return nil, err
 		}
-		if len(found) == r.Limit || n == maxLooked {
+		if len(found) == r.Limit || n == maxScanned {
 			whole = false
 			break
 		}
-		if n, last = n+1, f; fits(f, find, state) {
+		if n, last = n+1, f; matchesSearch(f, find, state) {
 			found = append(found, f)
 		}
 	}
-	for some := range slices.Chunk(found, rowsAtOnce) {
+	for some := range slices.Chunk(found, rowsPerBatch) {
 		if err := pauseBetweenRows(ctx, len(t.Rows)); err != nil {
 			return nil, err
 		}
-		known, err := receipts.Of(ctx, p.Store, some)
+		known, err := receipts.LoadReceipts(ctx, p.Store, some)
 		if err != nil {
 			return nil, err
 		}
@@ -155,12 +155,12 @@ func (p *page) finished(ctx context.Context, r frame.Request) (*frame.Table, err
 	if !whole {
 		t.Next = r.Link("after", last.IndexKey())
 	}
-	t.Looked = searchedText(n, len(t.Rows), "message", last.At, p.Zone(), whole)
+	t.SearchNote = searchNote(n, len(t.Rows), "message", last.At, p.Zone(), whole)
 	return t, nil
 }
 
-// fits reports whether an entry matches a chat, a user or an incident, and a state.
-func fits(f receipts.Entry, find, state string) bool {
+// matchesSearch reports whether an entry matches a chat, a user or an incident, and a state.
+func matchesSearch(f receipts.Entry, find, state string) bool {
 	switch {
 	case state == string(receipts.Failed) && f.State != receipts.Failed && f.Incident == "":
 		return false
@@ -182,23 +182,23 @@ func (p *page) receiptRow(j *receipts.Receipt, failed map[string]telemetry.Error
 		mood = frame.Bad
 	}
 	return []frame.Cell{
-		{Time: j.Closed, Link: frame.To(messageView, "key", j.Key())},
+		{Time: j.Closed, Link: frame.ViewURL(messageView, "key", j.Key())},
 		{Text: text, Mood: mood}, frame.Number(durationText(j.Closed.Sub(j.Accepted))),
-		frame.Text(j.Message.Chat.String()), frame.Text(p.personOf(j)), reason(j, failed),
+		frame.Text(j.Message.Chat.String()), frame.Text(p.senderLabel(j)), reasonCell(j, failed),
 	}
 }
 
-// reason says why a message has no answer, linked to the error; only the incident id if that is
-// no longer stored.
-func reason(j *receipts.Receipt, failed map[string]telemetry.Error) frame.Cell {
+// reasonCell returns why a message has no answer, linked to the error.
+// If the error is no longer stored, it returns only the incident id.
+func reasonCell(j *receipts.Receipt, failed map[string]telemetry.Error) frame.Cell {
 	one, kept := failed[j.Incident]
 	if j.Incident == "" || !kept {
 		return frame.Text(j.Incident)
 	}
-	return frame.Cell{Text: wording.Clip(cmp.Or(one.Why(), one.Text), maxVerdict), Link: frame.To(errorsView, "find", j.Incident)}
+	return frame.Cell{Text: wording.Clip(cmp.Or(one.Why(), one.Text), maxErrorText), Link: frame.ViewURL(errorsView, "find", j.Incident)}
 }
 
-// outcome says briefly what happened to a message.
+// outcome describes briefly what happened to a message.
 func outcome(j *receipts.Receipt) string {
 	switch {
 	case j.Turn.Refused:

@@ -20,24 +20,24 @@ import (
 
 // People manages who may talk to the bot: [access.Registry].
 type People interface {
-	// ListPeople returns each user who was let in, has asked or was refused.
+	// ListPeople returns each user who was let in, has asked for access or was refused.
 	ListPeople() []access.Person
 	// Settings returns the access that the settings give.
 	Settings() access.Access
 	// Admit lets a user in, and describes the result.
 	Admit(ctx context.Context, author audit.Author, user string, admin bool) (string, error)
-	// Revoke undoes that, and describes the result.
+	// Revoke takes a user's access away, and describes the result.
 	Revoke(ctx context.Context, author audit.Author, user string) (string, error)
 }
 
-// Approvals are the calls that wait for approval, from the bridge.
+// Approvals lists and decides the tool calls that wait for approval.
 type Approvals interface {
-	// Waiting returns at most most of them, as a user sees them.
+	// Waiting returns the calls that wait, as a user sees them, but no more than most.
 	Waiting(ctx context.Context, user string, most int) ([]interact.ApprovalRequest, error)
 	// Press presses a button for a user, and reports whether it was accepted.
 	Press(ctx context.Context, user, name, data string) (bool, error)
-	// Told returns the answer to the last press of a question's button, once that is over.
-	Told(ctx context.Context, data string) (string, error)
+	// PressResult returns the answer to the last press of a button, once its question is decided.
+	PressResult(ctx context.Context, data string) (string, error)
 }
 
 // OperationsConfig configures the views.
@@ -45,33 +45,33 @@ type OperationsConfig struct {
 	People    People
 	Approvals Approvals
 	Store     storage.KV
-	// Redact masks texts on the page, and RedactCards those on cards: if they differ, a question is
-	// not shown completely.
+	// Redact masks texts on the page, and RedactCards texts on cards. If
+	// the results differ, the page does not show a question completely.
 	Redact, RedactCards func(string) string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// operations has what the views share.
+// operations is the state that the views share.
 type operations struct {
 	OperationsConfig
 
-	// said holds messages for administrators after a form, by a random name.
-	said *cache.Cache[string, string]
+	// messages holds messages for administrators after a form, by a random name.
+	messages *cache.Cache[string, string]
 }
 
 // OperationsViews returns the views.
 func OperationsViews(cfg OperationsConfig) ([]frame.View, error) {
 	if cfg.People == nil || cfg.Approvals == nil || cfg.Store == nil || cfg.Redact == nil || cfg.RedactCards == nil {
-		return nil, errors.New("admin: people, approvals, a store and what masks secrets are needed")
+		return nil, errors.New("admin: people, approvals, a store and functions that mask secrets are required")
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	d := &operations{OperationsConfig: cfg, said: cache.New[string, string](100)}
+	d := &operations{OperationsConfig: cfg, messages: cache.New[string, string](100)}
 	return []frame.View{
-		{Path: peopleView, Title: "People", Show: d.people, Do: d.change},
-		{Path: approvalsView, Title: "Approvals", Show: d.approvals, Do: d.decide},
+		{Path: peopleView, Title: "People", Show: d.people, HandleForm: d.changeAccess},
+		{Path: approvalsView, Title: "Approvals", Show: d.approvals, HandleForm: d.decide},
 		{Path: auditView, Title: "Audit", Show: d.audit},
 	}, nil
 }
@@ -80,25 +80,25 @@ const (
 	peopleView    = "people"
 	approvalsView = "approvals"
 	auditView     = "audit"
-	// saidAge is how long such a message is kept.
-	saidAge = 10 * time.Minute
+	// messageAge is how long such a message is stored.
+	messageAge = 10 * time.Minute
 )
 
 // author returns a visitor as the author of audit entries.
 func (d *operations) author(v frame.Visitor) audit.Author {
-	return audit.Author{Event: "page-" + rand.Text(), At: d.Now(), By: v.Person, Name: v.Name, Chat: audit.Page}
+	return audit.Author{Event: "page-" + rand.Text(), At: d.Now(), By: v.Person, Name: v.Name, Chat: audit.PageChat}
 }
 
-// tell returns the address of a view that shows a text, without Markdown marks.
-func (d *operations) tell(view, text string) string {
+// messageURL stores a text, without code marks, and returns the address of a view that shows it.
+func (d *operations) messageURL(view, text string) string {
 	name := rand.Text()
-	d.said.Put(name, strings.ReplaceAll(text, "`", ""), saidAge)
-	return frame.To(view, "said", name)
+	d.messages.Put(name, strings.ReplaceAll(text, "`", ""), messageAge)
+	return frame.ViewURL(view, "said", name)
 }
 
-// told returns the message for a view.
-func (d *operations) told(r frame.Request) []string {
-	if text, ok := d.said.Get(r.Query.Get("said")); ok {
+// message returns the stored message that a request names.
+func (d *operations) message(r frame.Request) []string {
+	if text, ok := d.messages.Get(r.Query.Get("said")); ok {
 		return []string{text}
 	}
 	return nil
@@ -121,10 +121,10 @@ func (d *operations) people(_ context.Context, r frame.Request) (frame.Page, err
 	for _, one := range all[from:min(from+r.Limit, len(all))] {
 		standing := frame.Cell{Text: one.Standing}
 		if one.Role < toolgroups.RoleUser {
-			standing.Mood = frame.Soft
+			standing.Mood = frame.Muted
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(one.User), frame.Text(one.Name), standing, frame.At(one.Since), frame.Text(one.By), {Forms: personButtons(one)},
+			frame.Text(one.User), frame.Text(one.Name), standing, frame.Time(one.Since), frame.Text(one.By), {Forms: personButtons(one)},
 		})
 	}
 	settings := &frame.Table{Name: "settings", Caption: "Allowed by the settings", Columns: frame.Columns("Entry", "May"), Empty: "Nobody."}
@@ -140,7 +140,7 @@ func (d *operations) people(_ context.Context, r frame.Request) (frame.Page, err
 	}}
 	return frame.Page{
 		Lead:     "Only the owner makes and removes administrators. A removed person loses access at once, and their running work is stopped.",
-		Sections: []frame.Section{{Text: d.told(r), Forms: []frame.Form{add}, Table: t}, {Title: "By the settings", Table: settings}},
+		Sections: []frame.Section{{Text: d.message(r), Forms: []frame.Form{add}, Table: t}, {Title: "By the settings", Table: settings}},
 	}, nil
 }
 
@@ -163,7 +163,7 @@ func personButtons(one access.Person) []frame.Form {
 	return []frame.Form{form("user", "Let in", false)}
 }
 
-func (d *operations) change(ctx context.Context, r frame.Request) (string, error) {
+func (d *operations) changeAccess(ctx context.Context, r frame.Request) (string, error) {
 	user := strings.TrimSpace(r.Form.Get("user"))
 	var text string
 	var err error
@@ -180,5 +180,5 @@ func (d *operations) change(ctx context.Context, r frame.Request) (string, error
 	if errors.Is(err, storage.ErrConflict) {
 		text, err = "That has just changed. Please look again.", nil
 	}
-	return d.tell(peopleView, text), err
+	return d.messageURL(peopleView, text), err
 }

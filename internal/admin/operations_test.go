@@ -58,7 +58,7 @@ func (h *house) Press(_ context.Context, user, name, data string) (bool, error) 
 	return data == "data-allow", nil
 }
 
-func (h *house) Told(context.Context, string) (string, error) { return "", nil }
+func (h *house) PressResult(context.Context, string) (string, error) { return "", nil }
 
 // ask makes a request and returns where it leads, or the page.
 func (h *house) ask(path string, form url.Values) string {
@@ -104,8 +104,8 @@ func TestAdministratorsDecideOnThePage(t *testing.T) {
 	}
 	mask := func(text string) string { return strings.ReplaceAll(text, "sk-secret", "••••") }
 	h := &house{t: t, asked: []interact.ApprovalRequest{
-		{Chat: chats.Chat{Platform: "telegram", ID: "9"}, Tool: "exec", Text: "May I run <script>?", Allow: "data-allow", Deny: "data-deny"},
-		{Chat: chats.Chat{Platform: "telegram", ID: "9"}, Tool: "mail", Text: "May I send sk-secret?", Allow: "hidden-allow", Deny: "hidden-deny"},
+		{Chat: chats.Chat{Platform: "telegram", ID: "9"}, Tool: "exec", Text: "May I run <script>?", AllowData: "data-allow", DenyData: "data-deny"},
+		{Chat: chats.Chat{Platform: "telegram", ID: "9"}, Tool: "mail", Text: "May I send sk-secret?", AllowData: "hidden-allow", DenyData: "hidden-deny"},
 		{Chat: chats.Chat{Platform: "slack", ID: "C1"}, Tool: "others", Requester: "slack:U2"},
 	}}
 	views, err := admin.OperationsViews(admin.OperationsConfig{People: h, Approvals: h, Store: store, Redact: mask, RedactCards: func(text string) string { return text }, Now: func() time.Time { return now }})

@@ -21,19 +21,19 @@ const overviewDays = 30
 // Bot reports the bot's state.
 type Bot struct {
 	Version string
-	// Ready returns, per platform, why it does not receive.
-	Ready func() map[string]error
-	// Open counts the open jobs and the waiting ones among them, and returns since when the oldest
-	// is open.
-	Open func() (open, waiting int, oldest time.Time)
-	// Replicas returns those that share the store; nil if none can.
+	// ReceiveErrors returns, per platform, why it receives no updates; nil for one that does.
+	ReceiveErrors func() map[string]error
+	// OpenJobs counts the open jobs and the waiting ones among
+	// them, and returns since when the oldest one has been open.
+	OpenJobs func() (open, waiting int, oldest time.Time)
+	// Replicas returns the replicas that share the store; nil if the store cannot be shared.
 	Replicas func(ctx context.Context) ([]replicas.Member, error)
 	// Examine runs the checks of doctor.
 	Examine func(ctx context.Context) ([]doctor.Finding, error)
 }
 
-// examined is the last result of doctor's checks.
-type examined struct {
+// checkResult is the last result of doctor's checks.
+type checkResult struct {
 	at       time.Time
 	findings []doctor.Finding
 }
@@ -42,32 +42,32 @@ type examined struct {
 type day struct {
 	name  string
 	tally receipts.Tally
-	used  budget.Day
+	usage budget.Day
 }
 
-// recent is the activity of the last days, cached for all visitors.
-type recent struct {
+// recentActivity is the activity of the last days, cached for all visitors.
+type recentActivity struct {
 	days []day
 	note string
 	due  time.Time
 }
 
 func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error) {
-	last := p.recent.Load()
+	last := p.activity.Load()
 	if begun := p.Now(); last == nil || !begun.Before(last.due) {
 		days, note, err := p.days(ctx, overviewDays)
 		if err != nil {
 			return frame.Page{}, err
 		}
-		last = &recent{days: days, note: note, due: frame.Due(p.Now(), p.Now().Sub(begun))}
-		p.recent.Store(last)
+		last = &recentActivity{days: days, note: note, due: frame.NextRefresh(p.Now(), p.Now().Sub(begun))}
+		p.activity.Store(last)
 	}
-	health, err := p.health(ctx)
+	health, err := p.healthSections(ctx)
 	if err != nil {
 		return frame.Page{}, err
 	}
 	plot := func(title string, value func(day) float64, say func(float64) string) frame.Section {
-		bars := &frame.Bars{Title: title, Say: say}
+		bars := &frame.Bars{Title: title, Format: say}
 		for _, d := range last.days {
 			bars.Labels, bars.Values = append(bars.Labels, strings.TrimPrefix(d.name, d.name[:5])), append(bars.Values, value(d))
 		}
@@ -75,10 +75,10 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 	}
 	used := make([]budget.Day, len(last.days))
 	for i, d := range last.days {
-		used[i] = d.used
+		used[i] = d.usage
 	}
-	whole := func(v float64) string { return withThousands(int64(v)) }
-	verdict, err := p.verdict(ctx, last.days[len(last.days)-1])
+	whole := func(v float64) string { return formatThousands(int64(v)) }
+	verdict, err := p.verdictSection(ctx, last.days[len(last.days)-1])
 	if err != nil {
 		return frame.Page{}, err
 	}
@@ -87,24 +87,24 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 		plot("Messages by day", func(d day) float64 { return float64(d.tally.Messages) }, whole),
 		plot("Median response time by day", func(d day) float64 { return d.tally.Percentile(0.5).Seconds() }, func(v float64) string { return durationText(time.Duration(v * float64(time.Second))) }),
 		costByDay(used),
-		plot("Tool tokens saved by day (estimate)", func(d day) float64 { return float64(d.used.Saved()) }, whole),
+		plot("Tool tokens saved by day (estimate)", func(d day) float64 { return float64(d.usage.SavedTokens()) }, whole),
 		frame.Section{Title: "By day", Text: []string{last.note}, Table: daysTable(last.days)},
 	)
 	return frame.Page{Sections: sections}, nil
 }
 
 // days returns the last days in the page's time zone, the oldest first.
-func (p *page) days(ctx context.Context, n int) (days []day, note string, err error) {
+func (p *page) days(ctx context.Context, n int) (loadDays []day, note string, err error) {
 	now := p.Now().In(p.Zone())
 	used, err := budget.Days(ctx, p.Store, now, n)
 	if err != nil {
 		return nil, "", err
 	}
-	days = make([]day, n)
+	loadDays = make([]day, n)
 	at := make(map[string]*day, n)
 	for i, d := range used {
-		days[i] = day{name: d.Day, used: d}
-		at[d.Day] = &days[i]
+		loadDays[i] = day{name: d.Day, usage: d}
+		at[d.Day] = &loadDays[i]
 	}
 	hours, until, err := receipts.Tallies(ctx, p.Store, now.AddDate(0, 0, -n))
 	if err != nil {
@@ -112,27 +112,27 @@ func (p *page) days(ctx context.Context, n int) (days []day, note string, err er
 	}
 	for hour, t := range hours {
 		if d := at[hour.In(p.Zone()).Format(time.DateOnly)]; d != nil {
-			d.tally.Join(t)
+			d.tally.Merge(t)
 		}
 	}
 	note = "Messages and times are counted until now."
 	looked := 0
-	for f, err := range receipts.List(ctx, p.Store, "") {
+	for f, err := range receipts.ListEntries(ctx, p.Store, "") {
 		if err != nil {
 			return nil, "", err
 		}
 		if !f.At.After(until) {
 			break
 		}
-		if looked++; looked > maxLooked {
-			note = fmt.Sprintf("Messages and times are counted until %s, and the last %s since: sums are made each hour.", until.In(p.Zone()).Format(time.DateTime), withThousands(maxLooked))
+		if looked++; looked > maxScanned {
+			note = fmt.Sprintf("Messages and times are counted until %s, and the last %s since: sums are made each hour.", until.In(p.Zone()).Format(time.DateTime), formatThousands(maxScanned))
 			break
 		}
 		if d := at[f.At.In(p.Zone()).Format(time.DateOnly)]; d != nil {
 			d.tally.Add(f)
 		}
 	}
-	return days, note, nil
+	return loadDays, note, nil
 }
 
 func daysTable(days []day) *frame.Table {
@@ -142,10 +142,10 @@ func daysTable(days []day) *frame.Table {
 	}
 	for _, d := range slices.Backward(days) {
 
-		if d.tally.Messages == 0 && d.used.Calls == 0 {
+		if d.tally.Messages == 0 && d.usage.Calls == 0 {
 			continue
 		}
-		number := func(n int64) frame.Cell { return frame.Number(withThousands(n)) }
+		number := func(n int64) frame.Cell { return frame.Number(formatThousands(n)) }
 		failed := number(int64(d.tally.Failed))
 		if d.tally.Failed > 0 {
 			failed.Mood = frame.Bad
@@ -153,44 +153,44 @@ func daysTable(days []day) *frame.Table {
 		t.Rows = append(t.Rows, []frame.Cell{
 			frame.Text(d.name), number(int64(d.tally.Messages)), number(int64(d.tally.Answered)), failed,
 			frame.Number(durationText(d.tally.Percentile(0.5))), frame.Number(durationText(d.tally.Percentile(0.95))),
-			number(d.used.Calls), number(d.used.Tokens()), frame.Number(costOf(d.used.Sum)), number(d.used.Saved()),
+			number(d.usage.Calls), number(d.usage.Tokens()), frame.Number(costText(d.usage.Usage)), number(d.usage.SavedTokens()),
 		})
 	}
 	return t
 }
 
-// Bounds of trouble that an administrator has to look at now.
+// Thresholds from which a problem needs an administrator's attention.
 const (
-	recentTrouble = time.Hour
-	longWait      = 10 * time.Minute
+	recentErrorAge = time.Hour
+	longWait       = 10 * time.Minute
 )
 
-// verdict says whether the bot is well, or what is wrong and where to look.
-func (p *page) verdict(ctx context.Context, today day) (frame.Section, error) {
+// verdictSection reports that the bot is well, or what is wrong and where to look.
+func (p *page) verdictSection(ctx context.Context, today day) (frame.Section, error) {
 	var facts []frame.Fact
 	bad := func(name, what, link string) {
 		facts = append(facts, frame.Fact{Name: name, Value: frame.Cell{Text: what, Mood: frame.Bad, Link: link}})
 	}
-	ready := p.Bot.Ready()
-	for _, name := range sorted(ready) {
+	ready := p.Bot.ReceiveErrors()
+	for _, name := range sortedKeys(ready) {
 		if err := ready[name]; err != nil {
 			bad(name, "receives nothing: "+err.Error(), "")
 		}
 	}
 	if n := today.tally.Failed; n > 0 {
-		bad("Today", fmt.Sprintf("%d of %d messages failed: see which", n, today.tally.Messages), frame.To("messages", "state", "failed"))
+		bad("Today", fmt.Sprintf("%d of %d messages failed: see which", n, today.tally.Messages), frame.ViewURL("messages", "state", "failed"))
 	}
-	last, found, err := p.Program.Errors.since(ctx, p.Now().Add(-recentTrouble))
+	last, found, err := p.Program.Errors.newestSince(ctx, p.Now().Add(-recentErrorAge))
 	if err != nil {
 		return frame.Section{}, err
 	}
 	if found {
-		bad("Last error", wording.Clip(last.At.In(p.Zone()).Format("15:04")+" "+strings.Trim(last.Text+": "+last.Why(), ": "), maxVerdict), frame.To(errorsView))
+		bad("Last error", wording.Clip(last.At.In(p.Zone()).Format("15:04")+" "+strings.Trim(last.Text+": "+last.Why(), ": "), maxErrorText), frame.ViewURL(errorsView))
 	}
-	if _, waiting, oldest := p.Bot.Open(); !oldest.IsZero() && waiting == 0 && p.Now().Sub(oldest) > longWait {
-		bad("Waiting", "a message has been open since "+oldest.In(p.Zone()).Format("2 January 15:04"), frame.To("messages"))
+	if _, waiting, oldest := p.Bot.OpenJobs(); !oldest.IsZero() && waiting == 0 && p.Now().Sub(oldest) > longWait {
+		bad("Waiting", "a message has been open since "+oldest.In(p.Zone()).Format("2 January 15:04"), frame.ViewURL("messages"))
 	}
-	if last := p.examined.Load(); last != nil {
+	if last := p.lastCheck.Load(); last != nil {
 		for _, f := range last.findings {
 			if f.Status == doctor.VerdictFail {
 				bad(f.Check, f.Text, "")
@@ -203,21 +203,21 @@ func (p *page) verdict(ctx context.Context, today day) (frame.Section, error) {
 	return frame.Section{Title: "Something needs you", Facts: facts}, nil
 }
 
-// maxVerdict bounds the repeated part of an error, in characters.
-const maxVerdict = 200
+// maxErrorText bounds the quoted text of an error, in characters.
+const maxErrorText = 200
 
-// health describes the bot's state, with reasons.
-func (p *page) health(ctx context.Context) ([]frame.Section, error) {
-	open, waiting, oldest := p.Bot.Open()
+// healthSections describes the bot's state, with reasons.
+func (p *page) healthSections(ctx context.Context) ([]frame.Section, error) {
+	open, waiting, oldest := p.Bot.OpenJobs()
 	facts := []frame.Fact{
-		{Name: "Version", Value: frame.Text(p.Bot.Version)}, {Name: "Open", Value: frame.Text(withThousands(int64(open)))}, {Name: "Waiting for approval", Value: frame.Text(withThousands(int64(waiting)))},
+		{Name: "Version", Value: frame.Text(p.Bot.Version)}, {Name: "Open", Value: frame.Text(formatThousands(int64(open)))}, {Name: "Waiting for approval", Value: frame.Text(formatThousands(int64(waiting)))},
 	}
 	if !oldest.IsZero() {
-		facts = append(facts, frame.Fact{Name: "Oldest since", Value: frame.At(oldest)})
+		facts = append(facts, frame.Fact{Name: "Oldest since", Value: frame.Time(oldest)})
 	}
 	t := &frame.Table{Name: "health", Caption: "Platforms and checks", Columns: frame.Columns("What", "State", "Why")}
-	ready := p.Bot.Ready()
-	for _, name := range sorted(ready) {
+	ready := p.Bot.ReceiveErrors()
+	for _, name := range sortedKeys(ready) {
 		row := []frame.Cell{frame.Text(name), {Text: "receives", Mood: frame.Good}, frame.Text("")}
 		if err := ready[name]; err != nil {
 			row = []frame.Cell{frame.Text(name), {Text: "does not receive", Mood: frame.Bad}, frame.Text(err.Error())}
@@ -227,8 +227,8 @@ func (p *page) health(ctx context.Context) ([]frame.Section, error) {
 	health := frame.Section{Title: "Health", Facts: facts, Table: t}
 	if p.Bot.Examine != nil {
 		health.Forms = []frame.Form{{View: "", Submit: "Check everything now"}}
-		if last := p.examined.Load(); last != nil {
-			health.Facts = append(health.Facts, frame.Fact{Name: "Checked", Value: frame.At(last.at)})
+		if last := p.lastCheck.Load(); last != nil {
+			health.Facts = append(health.Facts, frame.Fact{Name: "Checked", Value: frame.Time(last.at)})
 			for _, f := range last.findings {
 				mood := map[doctor.Verdict]frame.Mood{doctor.VerdictOK: frame.Good, doctor.VerdictFail: frame.Bad}[f.Status]
 				t.Rows = append(t.Rows, []frame.Cell{frame.Text(f.Check), {Text: string(f.Status), Mood: mood}, frame.Text(f.Text)})
@@ -246,18 +246,18 @@ func (p *page) health(ctx context.Context) ([]frame.Section, error) {
 	shared := &frame.Table{Name: "replicas", Caption: "Replicas that share the database", Columns: frame.Columns("Host", "Id", "Version", "Since", "#Holds", "State"), Empty: "Nobody."}
 	for _, m := range members {
 		state := "works"
-		if m.Retires {
+		if m.Retiring {
 			state = "gives away what it holds"
 		}
 		shared.Rows = append(shared.Rows, []frame.Cell{
-			frame.Text(m.Host), frame.Text(m.ID[:min(8, len(m.ID))]), frame.Text(m.Version), frame.At(m.Since), frame.Number(withThousands(int64(len(m.Leases)))), frame.Text(state),
+			frame.Text(m.Host), frame.Text(m.ID[:min(8, len(m.ID))]), frame.Text(m.Version), frame.Time(m.Since), frame.Number(formatThousands(int64(len(m.Leases)))), frame.Text(state),
 		})
 	}
 	return append(sections, frame.Section{Title: "Replicas", Table: shared}), nil
 }
 
-// examine runs the checks of doctor. The findings are shown until the next run.
-func (p *page) examine(ctx context.Context, _ frame.Request) (string, error) {
+// runChecks runs the checks of doctor. The findings are shown until the next run.
+func (p *page) runChecks(ctx context.Context, _ frame.Request) (string, error) {
 	if p.Bot.Examine == nil {
 		return "", frame.ErrNotFound
 	}
@@ -265,6 +265,6 @@ func (p *page) examine(ctx context.Context, _ frame.Request) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("check everything: %w", err)
 	}
-	p.examined.Store(&examined{at: p.Now(), findings: findings})
+	p.lastCheck.Store(&checkResult{at: p.Now(), findings: findings})
 	return frame.Root, nil
 }

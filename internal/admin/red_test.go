@@ -37,18 +37,18 @@ const script = `<script>alert(1)</script><img src=x onerror=alert(2)>"'><svg onl
 func everywhere(t *testing.T, text string) *harness {
 	t.Helper()
 	ring := telemetry.NewRing(func(s string) string { return s })
-	slog.New(ring.Handler(slog.DiscardHandler)).With("of", text).WithGroup("g").Warn(text, "err", text)              //nolint:sloglint // Any text can become a message.
-	slog.New(ring.Handler(slog.DiscardHandler)).Error(text, "err", text, "incident", text, "chat", text, "of", text) //nolint:sloglint // As above.
-	kept := &admin.Errors{Ring: ring, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	slog.New(ring.WrapHandler(slog.DiscardHandler)).With("of", text).WithGroup("g").Warn(text, "err", text)              //nolint:sloglint // Any text can become a message.
+	slog.New(ring.WrapHandler(slog.DiscardHandler)).Error(text, "err", text, "incident", text, "chat", text, "of", text) //nolint:sloglint // As above.
+	kept := &admin.ErrorStore{Ring: ring, Log: slog.New(slog.DiscardHandler), Now: time.Now}
 	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "evil", Source: "mcp:" + text, Description: text}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := newRig(t, func(cfg *admin.Config) {
-		cfg.Texts.Shown = true
+		cfg.Texts.Allowed = true
 		cfg.Bot = admin.Bot{
-			Version: text, Open: func() (int, int, time.Time) { return 1, 1, time.Time{} },
-			Ready: func() map[string]error { return map[string]error{"slack": fmt.Errorf("%s", text)} },
+			Version: text, OpenJobs: func() (int, int, time.Time) { return 1, 1, time.Time{} },
+			ReceiveErrors: func() map[string]error { return map[string]error{"slack": fmt.Errorf("%s", text)} },
 			Replicas: func(context.Context) ([]replicas.Member, error) {
 				return []replicas.Member{{ID: text, Host: text}}, nil
 			},
@@ -58,14 +58,14 @@ func everywhere(t *testing.T, text string) *harness {
 		}
 		cfg.Tools = admin.Tools{Registry: func() *toolgroups.Registry { return registry }, Servers: func() []mcp.Status { return []mcp.Status{{Name: text, Problem: text}} }}
 		cfg.Costs = &reckoner{
-			tables: []bill.Table{{Name: text, Model: text}},
-			of: func(context.Context, string, learning.With) (learning.Comparison, error) {
-				return learning.Comparison{Lines: []bill.Line{{Conversation: text, Table: text, Model: text, Routing: search.Routing(text), USD: 1}}}, nil
+			tables: []bill.Provider{{Name: text, Model: text}},
+			of: func(context.Context, string, learning.Selection) (learning.Comparison, error) {
+				return learning.Comparison{Lines: []bill.Line{{Conversation: text, Provider: text, Model: text, Routing: search.Routing(text), USD: 1}}}, nil
 			},
 		}
 		cfg.Program = admin.Program{
 			Settings: func(context.Context) ([]admin.Setting, error) {
-				return []admin.Setting{{Name: text, Value: text, From: text}}, nil
+				return []admin.Setting{{Name: text, Value: text, Source: text}}, nil
 			},
 			Errors: kept,
 		}
@@ -123,10 +123,10 @@ func pages(r *harness) []string {
 		}
 	}
 	all := []string{
-		frame.To("message", "key", "telegram:7/1/text", "texts", "1"), frame.To("conversation", "log", "telegram:7/1", "owner", "telegram:x", "texts", "1"),
-		frame.To("messages", "find", script, "state", script), frame.To("conversations", "owner", script), frame.To("conversation", "log", "telegram:7/1", "owner", script),
-		frame.To("conversation", "log", "telegram:7/1", "costs", script, "models", script, "routings", script),
-		frame.To("spending", "day", script), frame.To("messages", "after", script), frame.To("tools", "server", script, "user", script),
+		frame.ViewURL("message", "key", "telegram:7/1/text", "texts", "1"), frame.ViewURL("conversation", "log", "telegram:7/1", "owner", "telegram:x", "texts", "1"),
+		frame.ViewURL("messages", "find", script, "state", script), frame.ViewURL("conversations", "owner", script), frame.ViewURL("conversation", "log", "telegram:7/1", "owner", script),
+		frame.ViewURL("conversation", "log", "telegram:7/1", "costs", script, "models", script, "routings", script),
+		frame.ViewURL("spending", "day", script), frame.ViewURL("messages", "after", script), frame.ViewURL("tools", "server", script, "user", script),
 	}
 	return append(all, views(r)...)
 }
@@ -273,7 +273,7 @@ func TestNoTextsBeforeTheChatIsTold(t *testing.T) {
 	reader := "telegram:1"
 	r := newRig(t, func(cfg *admin.Config) {
 		cfg.Visitor = func(*http.Request) (frame.Visitor, bool) { return frame.Visitor{Person: reader, CSRF: "token"}, true }
-		cfg.Texts = admin.Texts{Shown: true, Announce: func(_ context.Context, _ chats.Chat, key, _ string) error {
+		cfg.Texts = admin.Texts{Allowed: true, Announce: func(_ context.Context, _ chats.Chat, key, _ string) error {
 			if broken {
 				return errors.New("no such platform")
 			}
@@ -283,7 +283,7 @@ func TestNoTextsBeforeTheChatIsTold(t *testing.T) {
 	})
 	at, ref := r.now.Add(-time.Hour), "telegram:7/1/text"
 	r.finish(said{chat: "telegram:7", id: "1", user: "5", text: "my words", at: at, state: receipts.Done, turn: r.turn(ref, "my words", at)})
-	form, address := url.Values{"key": {ref}}.Encode(), frame.To("message", "key", ref, "texts", "1")
+	form, address := url.Values{"key": {ref}}.Encode(), frame.ViewURL("message", "key", ref, "texts", "1")
 	if response := r.serve(http.MethodPost, frame.Root+"message", form); response.StatusCode != http.StatusInternalServerError {
 		t.Errorf("where the chat cannot be told: %s", response.Status)
 	}

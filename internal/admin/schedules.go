@@ -11,13 +11,13 @@ import (
 	"oneclaw/toolgroups/schedule"
 )
 
-// planned shows schedules and webhooks.
-func (p *page) planned(ctx context.Context, r frame.Request) (frame.Page, error) {
-	tasks, err := p.schedules(ctx, r)
+// schedulesPage shows schedules and webhooks.
+func (p *page) schedulesPage(ctx context.Context, r frame.Request) (frame.Page, error) {
+	tasks, err := p.schedulesTable(ctx, r)
 	if err != nil {
 		return frame.Page{}, err
 	}
-	hooked, err := p.hooks(ctx, r)
+	hooked, err := p.hooksTable(ctx, r)
 	if err != nil {
 		return frame.Page{}, err
 	}
@@ -27,8 +27,8 @@ func (p *page) planned(ctx context.Context, r frame.Request) (frame.Page, error)
 	}, nil
 }
 
-// schedules lists scheduled tasks by owner.
-func (p *page) schedules(ctx context.Context, r frame.Request) (*frame.Table, error) {
+// schedulesTable lists scheduled tasks by owner.
+func (p *page) schedulesTable(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{
 		Name: "schedules", Caption: "Scheduled tasks, by their owners", Columns: frame.Columns("Owner", "Plan", "State", "Next run", "Last run", "Outcome", "Task", "Chat", "Made by"),
 		Empty: "Nothing is scheduled.",
@@ -49,24 +49,24 @@ func (p *page) schedules(ctx context.Context, r frame.Request) (*frame.Table, er
 		last = one
 		state, ran, outcome := frame.Cell{Text: "on", Mood: frame.Good}, frame.Cell{}, frame.Cell{}
 		if !one.Enabled {
-			state = frame.Cell{Text: "off", Mood: frame.Soft}
+			state = frame.Cell{Text: "off", Mood: frame.Muted}
 		}
 		if n := len(one.History); n > 0 {
 			e := one.History[n-1]
-			ran, outcome = frame.At(e.Due), frame.Text(string(e.State))
+			ran, outcome = frame.Time(e.Due), frame.Text(string(e.State))
 			if e.State == schedule.Failed {
 				outcome.Mood = frame.Bad
 			}
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(one.Owner), frame.Text(one.Plan.String()), state, frame.At(one.Due), ran, outcome, frame.Text(one.ID), frame.Text(one.Chat), frame.Text(one.User),
+			frame.Text(one.Owner), frame.Text(one.Plan.String()), state, frame.Time(one.Due), ran, outcome, frame.Text(one.ID), frame.Text(one.Chat), frame.Text(one.User),
 		})
 	}
 	return t, nil
 }
 
-// hooks lists the webhooks, the newest first.
-func (p *page) hooks(ctx context.Context, r frame.Request) (*frame.Table, error) {
+// hooksTable lists the webhooks, the newest first.
+func (p *page) hooksTable(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{
 		Name: "webhooks", Caption: "Webhooks, the newest first", Columns: frame.Columns("Made", "Name", "Chat", "Made by", "#Deliveries", "Last", "Outcome"), Empty: "There are none.",
 	}
@@ -75,19 +75,19 @@ func (p *page) hooks(ctx context.Context, r frame.Request) (*frame.Table, error)
 		if err != nil {
 			return nil, err
 		}
-		if all = append(all, one); len(all) == maxLooked {
-			t.Looked = "There may be more than the " + withThousands(maxLooked) + " that were looked at."
+		if all = append(all, one); len(all) == maxScanned {
+			t.SearchNote = "There may be more than the " + formatThousands(maxScanned) + " that were looked at."
 			break
 		}
 	}
 	slices.SortFunc(all, func(a, b hooks.Hook) int { return b.Created.Compare(a.Created) })
 	if len(all) > r.Limit {
-		t.Looked = fmt.Sprintf("Looked at %s: these are the newest %d. ", withUnit(len(all), "webhook", "webhooks"), r.Limit) + t.Looked
+		t.SearchNote = fmt.Sprintf("Looked at %s: these are the newest %d. ", formatCount(len(all), "webhook", "webhooks"), r.Limit) + t.SearchNote
 		all = all[:r.Limit]
 	}
 	for _, one := range all {
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.At(one.Created), frame.Text(one.Name), frame.Text(one.Chat), frame.Text(one.User), frame.Number(withThousands(int64(one.Deliveries))), frame.At(one.Last), frame.Text(one.Outcome),
+			frame.Time(one.Created), frame.Text(one.Name), frame.Text(one.Chat), frame.Text(one.User), frame.Number(formatThousands(int64(one.Deliveries))), frame.Time(one.LastDelivery), frame.Text(one.Outcome),
 		})
 	}
 	return t, nil

@@ -17,7 +17,7 @@ func TestTheToolsPageShowsServersWhoseChangesWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.Tools = admin.Tools{Registry: func() *toolgroups.Registry { return registry }, Servers: func() []mcp.Status {
-			return []mcp.Status{{Name: "notes", Waiting: []mcp.Change{{Tool: "send", What: "says now that it only reads"}}, Code: "abc"}}
+			return []mcp.Status{{Name: "notes", PendingChanges: []mcp.Change{{Tool: "send", Description: "says now that it only reads"}}, ChangesCode: "abc"}}
 		}}
 	})
 	if page := r.get(frame.Root + "tools"); !strings.Contains(page, "describes tools otherwise than when it was allowed: /mcp notes shows how") {

@@ -9,9 +9,9 @@ import (
 // Setting is a setting in effect.
 type Setting struct {
 	Name string
-	// Value is without secrets, From is its source.
-	Value, From string
-	// Changed says that it differs from its default.
+	// Value contains no secrets. Source is where the value was set.
+	Value, Source string
+	// Changed reports whether the value differs from the default.
 	Changed bool
 }
 
@@ -19,8 +19,8 @@ type Setting struct {
 type Program struct {
 	// Settings returns the settings in effect.
 	Settings func(ctx context.Context) ([]Setting, error)
-	// Errors are the stored errors; nil if none are.
-	Errors *Errors
+	// Errors are the stored errors; nil if errors are not stored.
+	Errors *ErrorStore
 }
 
 func (p *page) settings(ctx context.Context, _ frame.Request) (frame.Page, error) {
@@ -36,7 +36,7 @@ func (p *page) settings(ctx context.Context, _ frame.Request) (frame.Page, error
 		if s.Changed {
 			t = set
 		}
-		t.Rows = append(t.Rows, []frame.Cell{frame.Text(s.Name), frame.Text(s.Value), frame.Text(s.From)})
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(s.Name), frame.Text(s.Value), frame.Text(s.Source)})
 	}
 	return frame.Page{
 		Lead:     "What this process runs with. Secrets are masked.",

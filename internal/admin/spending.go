@@ -13,8 +13,8 @@ import (
 	"oneclaw/internal/budget"
 )
 
-// spenders are the kinds of accounts by which spending is shown.
-var spenders = []struct {
+// accountKinds are the kinds of accounts for which spending is shown.
+var accountKinds = []struct {
 	kind          budget.Kind
 	title, column string
 }{
@@ -31,7 +31,7 @@ func (p *page) spending(ctx context.Context, r frame.Request) (frame.Page, error
 	if _, err := time.Parse(time.DateOnly, shown); err != nil {
 		shown = today
 	}
-	choose := frame.Form{View: "spending", Get: true, Submit: "Show", Fields: []frame.Field{{Name: "day", Label: "Day", Value: shown, Hint: today}}}
+	choose := frame.Form{View: "spending", IsSearch: true, Submit: "Show", Fields: []frame.Field{{Name: "day", Label: "Day", Value: shown, Hint: today}}}
 	sections := []frame.Section{{Forms: []frame.Form{choose}}}
 	if p.Ledger != nil {
 		report, err := p.Ledger.Report(ctx, budget.Payer{})
@@ -42,15 +42,15 @@ func (p *page) spending(ctx context.Context, r frame.Request) (frame.Page, error
 		if err != nil {
 			return frame.Page{}, err
 		}
-		sections = append(sections, frame.Section{Title: "Budgets", Table: budgets(report, limits)})
+		sections = append(sections, frame.Section{Title: "Budgets", Table: budgetsTable(report, limits)})
 	}
 	days, err := budget.Days(ctx, p.Store, p.Now().In(p.Zone()), overviewDays)
 	if err != nil {
 		return frame.Page{}, err
 	}
 	sections = append(sections, costByDay(days))
-	for _, s := range spenders {
-		t, err := p.spent(ctx, r, shown, s.kind, s.column)
+	for _, s := range accountKinds {
+		t, err := p.spendingTable(ctx, r, shown, s.kind, s.column)
 		if err != nil {
 			return frame.Page{}, err
 		}
@@ -62,7 +62,7 @@ func (p *page) spending(ctx context.Context, r frame.Request) (frame.Page, error
 // costByDay plots the costs, as far as prices are known.
 func costByDay(days []budget.Day) frame.Section {
 	const title = "Cost by day"
-	bars := &frame.Bars{Title: title, Say: func(v float64) string { return budget.USD(v).String() }}
+	bars := &frame.Bars{Title: title, Format: func(v float64) string { return budget.USD(v).String() }}
 	unpriced := int64(0)
 	for _, d := range days {
 		bars.Labels, bars.Values = append(bars.Labels, d.Day[5:]), append(bars.Values, float64(d.Money))
@@ -70,21 +70,21 @@ func costByDay(days []budget.Day) frame.Section {
 	}
 	section := frame.Section{Title: title, Bars: bars}
 	if unpriced > 0 {
-		section.Text = []string{withUnit(int(unpriced), "call", "calls") + " without a known price: add prices to the settings."}
+		section.Text = []string{formatCount(int(unpriced), "call", "calls") + " without a known price: add prices to the settings."}
 	}
 	return section
 }
 
-func budgets(r budget.Report, limits budget.Limits) *frame.Table {
+func budgetsTable(r budget.Report, limits budget.Limits) *frame.Table {
 	t := &frame.Table{Name: "budgets", Caption: "Budgets now", Columns: frame.Columns("Of", "Limit", "#Tokens used", "#Cost")}
-	row := func(of string, limit budget.Limit, spent *budget.Sum) {
+	row := func(of string, limit budget.Limit, spent *budget.Usage) {
 		text := "none"
 		if limit != (budget.Limit{}) {
 			text = limitText(limit)
 		}
 		cells := []frame.Cell{frame.Text(of), frame.Text(text), frame.Number(""), frame.Number("")}
 		if spent != nil {
-			cells[2], cells[3] = frame.Number(withThousands(spent.Tokens())), frame.Number(costOf(*spent))
+			cells[2], cells[3] = frame.Number(formatThousands(spent.Tokens())), frame.Number(costText(*spent))
 		}
 		t.Rows = append(t.Rows, cells)
 	}
@@ -98,7 +98,7 @@ func budgets(r budget.Report, limits budget.Limits) *frame.Table {
 func limitText(l budget.Limit) string {
 	var parts []string
 	if l.Tokens > 0 {
-		parts = append(parts, withThousands(l.Tokens)+" tokens")
+		parts = append(parts, formatThousands(l.Tokens)+" tokens")
 	}
 	if l.Money > 0 {
 		parts = append(parts, l.Money.String())
@@ -106,8 +106,8 @@ func limitText(l budget.Limit) string {
 	return strings.Join(parts, ", ")
 }
 
-// spent lists the largest accounts of a kind, from a bounded number.
-func (p *page) spent(ctx context.Context, r frame.Request, day string, kind budget.Kind, column string) (*frame.Table, error) {
+// spendingTable lists the largest accounts of a kind among a bounded number.
+func (p *page) spendingTable(ctx context.Context, r frame.Request, day string, kind budget.Kind, column string) (*frame.Table, error) {
 	t := &frame.Table{
 		Name: string(kind), Caption: "Spending of " + day + " by " + strings.ToLower(column), Empty: "Nothing was used on that day.",
 		Columns: frame.Columns(column, "#Calls", "#Tokens in", "#From the cache", "#Tokens out", "#Cost", "#Tool tokens (est.)", "#Saved (est.)"),
@@ -117,13 +117,13 @@ func (p *page) spent(ctx context.Context, r frame.Request, day string, kind budg
 	if after != "" {
 		t.First = r.Link(parameter, "")
 	}
-	var lines []budget.Line
+	var lines []budget.AccountStatus
 	whole := true
-	for line, err := range budget.Spent(ctx, p.Store, day, kind, after) {
+	for line, err := range budget.ListAccounts(ctx, p.Store, day, kind, after) {
 		if err != nil {
 			return nil, err
 		}
-		if len(lines) == maxLooked {
+		if len(lines) == maxScanned {
 			whole = false
 			break
 		}
@@ -132,38 +132,38 @@ func (p *page) spent(ctx context.Context, r frame.Request, day string, kind budg
 	if !whole {
 		t.Next = r.Link(parameter, lines[len(lines)-1].Account.Name)
 	}
-	slices.SortStableFunc(lines, func(a, b budget.Line) int {
-		return int(min(max(b.Spent.Tokens()+b.Spent.Tools-a.Spent.Tokens()-a.Spent.Tools, -1), 1))
+	slices.SortStableFunc(lines, func(a, b budget.AccountStatus) int {
+		return int(min(max(b.Spent.Tokens()+b.Spent.ToolTokens-a.Spent.Tokens()-a.Spent.ToolTokens, -1), 1))
 	})
 	if n := min(len(lines), r.Limit); n < len(lines) || !whole {
-		t.Looked = fmt.Sprintf("Looked at %s: these %d used most of them.", withUnit(len(lines), "account", "accounts"), n)
+		t.SearchNote = fmt.Sprintf("Looked at %s: these %d used most of them.", formatCount(len(lines), "account", "accounts"), n)
 		lines = lines[:n]
 	}
-	names, err := p.names(ctx, kind, lines)
+	names, err := p.displayNames(ctx, kind, lines)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range lines {
 		s := l.Spent
-		number := func(n int64) frame.Cell { return frame.Number(withThousands(n)) }
+		number := func(n int64) frame.Cell { return frame.Number(formatThousands(n)) }
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(names[l.Account.Name]), number(s.Calls), number(s.Input), number(s.Cached), number(s.Output), frame.Number(costOf(s)), number(s.Tools), number(s.Saved()),
+			frame.Text(names[l.Account.Name]), number(s.Calls), number(s.Input), number(s.Cached), number(s.Output), frame.Number(costText(s)), number(s.ToolTokens), number(s.SavedTokens()),
 		})
 	}
 	return t, nil
 }
 
-// costOf formats a cost, or says that it is not known.
-func costOf(s budget.Sum) string {
+// costText formats a cost; it returns "unknown" if no price is known.
+func costText(s budget.Usage) string {
 	if s.Money == 0 && s.Unpriced > 0 {
 		return "unknown"
 	}
 	return s.Money.String()
 }
 
-// names returns the display names of accounts: users and chats with their names on the platform,
+// displayNames returns the display names of accounts: users and chats with their names on the platform,
 // if they were let in or have written in the last week.
-func (p *page) names(ctx context.Context, kind budget.Kind, lines []budget.Line) (map[string]string, error) {
+func (p *page) displayNames(ctx context.Context, kind budget.Kind, lines []budget.AccountStatus) (map[string]string, error) {
 	shown, wanted := map[string]string{}, map[string]bool{}
 	for _, l := range lines {
 		shown[l.Account.Name] = l.Account.Name
@@ -180,11 +180,11 @@ func (p *page) names(ctx context.Context, kind budget.Kind, lines []budget.Line)
 	maps.DeleteFunc(wanted, func(_ string, is bool) bool { return !is })
 	var last []receipts.Entry
 	n := 0
-	for f, err := range receipts.List(ctx, p.Store, "") {
+	for f, err := range receipts.ListEntries(ctx, p.Store, "") {
 		if err != nil {
 			return nil, err
 		}
-		if n++; n > maxLooked || len(wanted) == 0 {
+		if n++; n > maxScanned || len(wanted) == 0 {
 			break
 		}
 		chat, _, _ := strings.Cut(f.Key, "/")
@@ -198,12 +198,12 @@ func (p *page) names(ctx context.Context, kind budget.Kind, lines []budget.Line)
 			last = append(last, f)
 		}
 	}
-	known, err := receipts.Of(ctx, p.Store, last)
+	known, err := receipts.LoadReceipts(ctx, p.Store, last)
 	if err != nil {
 		return nil, err
 	}
 	for _, j := range known {
-		account, by := j.Message.By(), j.Message.UserName
+		account, by := j.Message.SenderID(), j.Message.UserName
 		if kind == budget.KindChat {
 			if account = j.Message.Chat.String(); !j.Message.Direct {
 				by = "group"

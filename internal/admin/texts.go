@@ -16,28 +16,28 @@ import (
 )
 
 const (
-	// lookTime is how long an administrator who has announced it may read a conversation.
-	lookTime = time.Hour
-	// read is the audit's action.
-	read = "read"
-	// maxEntries bounds the audit entries that are searched for a look.
-	maxEntries = 500
+	// readingWindow is how long an administrator may read a conversation after announcing it.
+	readingWindow = time.Hour
+	// readAction is the action of the audit entries.
+	readAction = "read"
+	// maxAuditEntries bounds the audit entries that are searched for an announcement.
+	maxAuditEntries = 500
 	// maxQuote bounds a quoted text, in characters.
 	maxQuote = 4000
 )
 
-// textPage is a page that can show texts: a view with a query, and their log.
+// textPage is a page that can show texts: a view with a query value, and the log of the texts.
 type textPage struct{ view, name, value, log string }
 
-// textSection returns the section with the texts if the administrator has asked for them, else with the
-// form that asks.
+// textSection returns a section with the texts if the administrator
+// has asked for them, else with the form to ask for them.
 func (p *page) textSection(ctx context.Context, r frame.Request, at textPage, texts func() []frame.Quote) (frame.Section, error) {
 	s := frame.Section{Title: "What was said"}
 	switch {
 	case at.log == "":
 		s.Text = []string{"It is part of no conversation."}
 		return s, nil
-	case !p.Texts.Shown:
+	case !p.Texts.Allowed:
 		s.Text = []string{"Texts, titles and names of files are not shown. The setting admin_texts (ONECLAW_ADMIN_TEXTS) allows it."}
 		return s, nil
 	}
@@ -59,39 +59,39 @@ func (p *page) textSection(ctx context.Context, r frame.Request, at textPage, te
 
 // mayRead reports whether an administrator has recently announced reading a conversation.
 func (p *page) mayRead(ctx context.Context, person, log string) (bool, error) {
-	entries, err := audit.List(ctx, p.Store, maxEntries)
+	entries, err := audit.List(ctx, p.Store, maxAuditEntries)
 	if err != nil {
 		return false, err
 	}
 	for _, e := range entries {
-		if e.Action == read && e.By == person && e.About == log {
-			return p.Now().Sub(e.At) < lookTime, nil
+		if e.Action == readAction && e.By == person && e.About == log {
+			return p.Now().Sub(e.At) < readingWindow, nil
 		}
 	}
 	return false, nil
 }
 
-// recordReading records, and tells the chat, that an administrator reads a conversation.
-func (p *page) recordReading(ctx context.Context, r frame.Request, chat chats.Chat, at textPage) (string, error) {
-	if !p.Texts.Shown {
+// announceReading announces to the chat, and records, that an administrator reads a conversation.
+func (p *page) announceReading(ctx context.Context, r frame.Request, chat chats.Chat, at textPage) (string, error) {
+	if !p.Texts.Allowed {
 		return "", frame.ErrNotFound
 	}
 	v := r.Visitor
 	// A name must not contain Markdown.
-	name := plainName(cmp.Or(v.Name, v.Person))
+	name := removeMarkup(cmp.Or(v.Name, v.Person))
 	text := fmt.Sprintf("%s, an administrator, reads this conversation on the administrators' page.", name)
 	if err := p.Texts.Announce(ctx, chat, "look/"+v.Person+"/"+at.log, text); err != nil {
-		return "", fmt.Errorf("say in %s that somebody reads it: %w", chat, err)
+		return "", fmt.Errorf("announce in %s that an administrator reads it: %w", chat, err)
 	}
-	// The entry is what permits reading, so it comes last.
-	entry := audit.Entry{At: p.Now(), Action: read, By: v.Person, Name: v.Name, Chat: audit.Page, About: at.log}
+	// The entry permits reading, so it comes last.
+	entry := audit.Entry{At: p.Now(), Action: readAction, By: v.Person, Name: v.Name, Chat: audit.PageChat, About: at.log}
 	if err := audit.Append(ctx, p.Store, queue.Hash(v.Person, at.log), entry); err != nil {
 		return "", err
 	}
-	return frame.To(at.view, at.name, at.value, "texts", "1"), nil
+	return frame.ViewURL(at.view, at.name, at.value, "texts", "1"), nil
 }
 
-func plainName(name string) string {
+func removeMarkup(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("\\`*_[]<>~|&!@", r) {
 			return ' '
@@ -102,15 +102,15 @@ func plainName(name string) string {
 
 func (p *page) readMessage(ctx context.Context, r frame.Request) (string, error) {
 	key := r.Form.Get("key")
-	told, err := p.told(ctx, key)
+	told, err := p.explain(ctx, key)
 	if err != nil {
 		return "", err
 	}
-	log := logOf(told.Receipt)
+	log := conversationLog(told.Receipt)
 	if log == "" {
 		return "", frame.ErrNotFound
 	}
-	return p.recordReading(ctx, r, told.Receipt.Message.Chat, textPage{view: messageView, name: "key", value: key, log: log})
+	return p.announceReading(ctx, r, told.Receipt.Message.Chat, textPage{view: messageView, name: "key", value: key, log: log})
 }
 
 // quotes returns the texts of a conversation's messages.
@@ -132,7 +132,7 @@ func quotes(turn []agent.Message) []frame.Quote {
 		case agent.RoleAssistant:
 			add(cmp.Or(m.Model, "Model"), m.Text)
 			for _, call := range m.Calls {
-				add("Calls "+call.Runs(), call.Arg())
+				add("Calls "+call.EffectiveTool(), call.EffectiveArguments())
 			}
 		case agent.RoleTool:
 			add("Result of "+m.Tool, m.Text)

@@ -24,37 +24,37 @@ type Tools struct {
 }
 
 func (p *page) tools(ctx context.Context, r frame.Request) (frame.Page, error) {
-	loaded, err := p.loaded(ctx, r)
+	loaded, err := p.loadedTable(ctx, r)
 	if err != nil {
 		return frame.Page{}, err
 	}
-	connected, err := p.connected(ctx, r)
+	connected, err := p.connectionsTable(ctx, r)
 	if err != nil {
 		return frame.Page{}, err
 	}
 	registry := p.Tools.Registry()
 	sections := []frame.Section{
-		{Title: "Groups", Table: groups(registry)},
-		{Title: "MCP servers", Table: servers(p.Tools.Servers())},
+		{Title: "Groups", Table: groupsTable(registry)},
+		{Title: "MCP servers", Table: serversTable(p.Tools.Servers())},
 		{Title: "Loaded where", Table: loaded},
 		{Title: "Connections", Table: connected},
 	}
-	if off, _ := registry.Switches(); len(off) > 0 {
+	if off, _ := registry.DisabledNames(); len(off) > 0 {
 		sections[0].Text = []string{"Tools that are switched off: " + strings.Join(off, ", ") + "."}
 	}
 	return frame.Page{Lead: "The tokens are estimates of what the schemas cost in each request that has them.", Sections: sections}, nil
 }
 
-func groups(registry *toolgroups.Registry) *frame.Table {
+func groupsTable(registry *toolgroups.Registry) *frame.Table {
 	t := &frame.Table{Name: "groups", Caption: "Tool groups", Columns: frame.Columns("Group", "From", "#Tools", "#Tokens", "For", "State")}
 	core := registry.Core()
 	row := func(name, from, role string, tools []toolgroups.Tool, off bool) {
 		state := frame.Cell{Text: "on", Mood: frame.Good}
 		if off {
-			state = frame.Cell{Text: "switched off", Mood: frame.Soft}
+			state = frame.Cell{Text: "switched off", Mood: frame.Muted}
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(name), frame.Text(from), frame.Number(withThousands(int64(len(tools)))), frame.Number(withThousands(int64(toolgroups.EstimateTokens(tools)))), frame.Text(role), state,
+			frame.Text(name), frame.Text(from), frame.Number(formatThousands(int64(len(tools)))), frame.Number(formatThousands(int64(toolgroups.EstimateTokens(tools)))), frame.Text(role), state,
 		})
 	}
 	row("core", "the program, always offered", "everybody", core, false)
@@ -74,7 +74,7 @@ func roleName(r toolgroups.Role) string {
 	return "everybody"
 }
 
-func servers(all []mcp.Status) *frame.Table {
+func serversTable(all []mcp.Status) *frame.Table {
 	t := &frame.Table{Name: "servers", Caption: "MCP servers", Columns: frame.Columns("Server", "How", "Added", "#Tools", "State", "Why", "Tried again"), Empty: "There are none."}
 	for _, s := range all {
 		how, added, state := "program", "in the settings", frame.Cell{Text: "not in use"}
@@ -91,70 +91,70 @@ func servers(all []mcp.Status) *frame.Table {
 			state = frame.Cell{Text: "works", Mood: frame.Good}
 		}
 		why := s.Problem
-		if len(s.Waiting) > 0 && why == "" {
+		if len(s.PendingChanges) > 0 && why == "" {
 			state, why = frame.Cell{Text: "changed", Mood: frame.Bad}, "describes tools otherwise than when it was allowed: /mcp "+s.Name+" shows how"
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(s.Name), frame.Text(how), frame.Text(added), frame.Number(withThousands(int64(s.Tools))), state, frame.Text(why), frame.At(s.Retry),
+			frame.Text(s.Name), frame.Text(how), frame.Text(added), frame.Number(formatThousands(int64(s.Tools))), state, frame.Text(why), frame.Time(s.NextRetry),
 		})
 	}
 	return t
 }
 
-// loaded lists the groups that recently active conversations have loaded.
-func (p *page) loaded(ctx context.Context, r frame.Request) (*frame.Table, error) {
+// loadedTable lists the groups that recently active conversations have loaded.
+func (p *page) loadedTable(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{Name: "loaded", Caption: "Conversations that were active last, with the groups that they have loaded", Columns: frame.Columns("Conversation", "Groups"), Empty: "None has loaded a group."}
 	n, last, whole, seen := 0, receipts.Entry{}, true, make(map[string]bool)
 	var some []receipts.Entry
-	for f, err := range receipts.List(ctx, p.Store, "") {
+	for f, err := range receipts.ListEntries(ctx, p.Store, "") {
 		if err != nil {
 			return nil, err
 		}
-		if n == maxRead || len(seen) == r.Limit {
+		if n == maxRecordReads || len(seen) == r.Limit {
 			whole = false
 			break
 		}
 		n, last = n+1, f
-		if some = append(some, f); len(some) == rowsAtOnce {
-			if err := p.active(ctx, some, seen, r.Limit, t); err != nil {
+		if some = append(some, f); len(some) == rowsPerBatch {
+			if err := p.addActive(ctx, some, seen, r.Limit, t); err != nil {
 				return nil, err
 			}
 			some = some[:0]
 		}
 	}
-	if err := p.active(ctx, some, seen, r.Limit, t); err != nil {
+	if err := p.addActive(ctx, some, seen, r.Limit, t); err != nil {
 		return nil, err
 	}
-	t.Looked = searchedText(n, len(t.Rows), "message", last.At, p.Zone(), whole)
+	t.SearchNote = searchNote(n, len(t.Rows), "message", last.At, p.Zone(), whole)
 	return t, nil
 }
 
-// active adds the conversations of some messages to a table, unless seen already.
-func (p *page) active(ctx context.Context, some []receipts.Entry, seen map[string]bool, most int, t *frame.Table) error {
-	known, err := receipts.Of(ctx, p.Store, some)
+// addActive adds the conversations of some messages to a table, unless they were added before.
+func (p *page) addActive(ctx context.Context, some []receipts.Entry, seen map[string]bool, most int, t *frame.Table) error {
+	known, err := receipts.LoadReceipts(ctx, p.Store, some)
 	if err != nil {
 		return err
 	}
 	for _, f := range some {
 		j := known[f.Key]
-		if j == nil || logOf(j) == "" || seen[logOf(j)] || len(seen) == most {
+		if j == nil || conversationLog(j) == "" || seen[conversationLog(j)] || len(seen) == most {
 			continue
 		}
-		log := logOf(j)
+		log := conversationLog(j)
 		seen[log] = true
 		groups, err := conversation.LoadedGroups(ctx, p.Store, log)
 		if err != nil {
 			return err
 		}
 		if len(groups) > 0 {
-			t.Rows = append(t.Rows, []frame.Cell{{Text: log, Link: frame.To(conversationView, "log", log)}, frame.Text(strings.Join(groups, ", "))})
+			t.Rows = append(t.Rows, []frame.Cell{{Text: log, Link: frame.ViewURL(conversationView, "log", log)}, frame.Text(strings.Join(groups, ", "))})
 		}
 	}
 	return nil
 }
 
-// connected lists which users have connected which services. The accounts' names are encrypted.
-func (p *page) connected(ctx context.Context, r frame.Request) (*frame.Table, error) {
+// connectionsTable lists which users have connected which services. The accounts' names are encrypted.
+func (p *page) connectionsTable(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{Name: "connections", Caption: "Connected accounts", Columns: frame.Columns("Person", "At"), Empty: "No accounts are connected."}
 	at, user := r.Query.Get("server"), r.Query.Get("user")
 	if at != "" {
@@ -171,7 +171,7 @@ func (p *page) connected(ctx context.Context, r frame.Request) (*frame.Table, er
 	}
 	const ours = "google" // no MCP server has the name of a built-in service
 	if at == "" || at == ours {
-		for person, err := range google.People(ctx, p.Store, user) {
+		for person, err := range google.ConnectedUsers(ctx, p.Store, user) {
 			if err != nil {
 				return nil, fmt.Errorf("list connections: %w", err)
 			}

@@ -13,26 +13,26 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// openDoor creates the sign-in of the administrators' pages.
-func (b *Bot) openDoor(cfg config.Config, store storage.Store, log *slog.Logger) (err error) {
-	b.door, err = signin.New(signin.Config{
-		Store: store, PublicURL: cfg.PublicURL, Listen: cfg.Listen, Now: cfg.Outside.Now, Logger: log,
-		Admin: func(user string) bool { return b.bridge.People().Role(user) >= toolgroups.RoleAdmin },
+// openSignIn creates the sign-in for the administrators' pages.
+func (b *Bot) openSignIn(cfg config.Config, store storage.Store, log *slog.Logger) (err error) {
+	b.signIn, err = signin.New(signin.Config{
+		Store: store, PublicURL: cfg.PublicURL, Listen: cfg.Listen, Now: cfg.Runtime.Now, Logger: log,
+		IsAdmin: func(user string) bool { return b.bridge.People().Role(user) >= toolgroups.RoleAdmin },
 	})
 	return err
 }
 
-// duties returns the approvals and people views.
-func (b *Bot) duties(cfg config.Config) ([]frame.View, error) {
+// operationsViews returns the approvals and people views.
+func (b *Bot) operationsViews(cfg config.Config) ([]frame.View, error) {
 	return admin.OperationsViews(admin.OperationsConfig{
 		People: b.bridge.People(), Approvals: bridge.ApprovalsOf(b.bridge), Store: b.store,
-		Redact: cfg.Redact.Text, RedactCards: cfg.Redact.Known, Now: cfg.Outside.Now,
+		Redact: cfg.Redact.Text, RedactCards: cfg.Redact.MaskKnown, Now: cfg.Runtime.Now,
 	})
 }
 
-// pages serves the administrators' pages.
-func (b *Bot) pages(mux *http.ServeMux) {
-	pages := b.door.Handler(b.inside)
+// mountPages adds the administrators' pages to mux.
+func (b *Bot) mountPages(mux *http.ServeMux) {
+	pages := b.signIn.Handler(b.adminPages)
 	mux.Handle("/admin", pages)
 	mux.Handle(signin.Path, pages)
 }

@@ -15,17 +15,17 @@ import (
 func openLedger(cfg config.Config, store storage.Store, s *settings.Settings, groupOf func(tool string) string, log *slog.Logger) (*budget.Ledger, error) {
 	return budget.Open(budget.Config{
 		Store: store, Limits: limitsOf(cfg.Budget, s), Prices: budget.KnownPrices().With(cfg.Prices),
-		Location: zoneOf(s, cfg.Zone()), Now: cfg.Outside.Now, ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: !cfg.Store.Shared(), GroupOf: groupOf, Logger: log,
-		Damaged: asidesIn(cfg, store, log).Damaged,
+		Location: zoneOf(s, cfg.Zone()), Now: cfg.Runtime.Now, ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: !cfg.Store.Shared(), GroupOf: groupOf, Logger: log,
+		OnDamaged: newDeadLetters(cfg, store, log).AddDamaged,
 	})
 }
 
-// asidesIn returns the dead letters of a store, for code outside of the bridge.
-func asidesIn(cfg config.Config, store storage.KV, log *slog.Logger) queue.DeadLetters {
-	return queue.DeadLetters{KV: store, Log: log, Now: cfg.Outside.Now}
+// newDeadLetters returns access to the dead letters in a store, for code outside of the bridge.
+func newDeadLetters(cfg config.Config, store storage.KV, log *slog.Logger) queue.DeadLetterStore {
+	return queue.DeadLetterStore{KV: store, Log: log, Now: cfg.Runtime.Now}
 }
 
-// limitsOf returns the current limits.
+// limitsOf returns a function that returns the current limits.
 func limitsOf(cfg config.BudgetConfig, s *settings.Settings) func(context.Context) (budget.Limits, error) {
 	limits := budget.Limits{
 		User:  budget.Limit{Money: budget.Dollars(cfg.UserUSD)},
@@ -40,7 +40,7 @@ func limitsOf(cfg config.BudgetConfig, s *settings.Settings) func(context.Contex
 			return now, err
 		}
 		total, err := s.Values.Get(ctx, settings.SettingTotalBudget)
-		// The settings accept only whole numbers; an empty one is no bound.
+		// The settings accept only whole numbers. An empty value means no bound.
 		now.User.Tokens, _ = strconv.ParseInt(user, 10, 64)
 		now.Total.Tokens, _ = strconv.ParseInt(total, 10, 64)
 		return now, err

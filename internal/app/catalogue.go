@@ -35,17 +35,17 @@ import (
 	"oneclaw/toolgroups/skills"
 )
 
-// catalogue owns the tools of the program, and is the only one that replaces the registry, when
-// a switch, a user tool or an MCP server changes the tools.
+// catalogue owns the program's tools. Only the catalogue replaces the registry, when a switch, a user
+// tool or an MCP server changes the tools.
 type catalogue struct {
-	log      *slog.Logger
-	settings *settings.Settings
-	core     []toolgroups.Tool
-	groups   []toolgroups.Group
-	pdf      *pdf.PDF
-	user     *jstools.Tools
-	mcp      *mcp.Client
-	// connections has the commands for accounts, and the servers added in chats.
+	log       *slog.Logger
+	settings  *settings.Settings
+	core      []toolgroups.Tool
+	groups    []toolgroups.Group
+	pdf       *pdf.PDF
+	userTools *jstools.Tools
+	mcp       *mcp.Client
+	// connections has the commands for accounts, and the MCP servers added in chats.
 	connections *connections.Handler
 	google      *google.Google
 	skills      *skills.Library
@@ -56,13 +56,13 @@ type catalogue struct {
 
 	logLevel *slog.LevelVar
 
-	building sync.Mutex
+	buildMu  sync.Mutex
 	registry atomic.Pointer[toolgroups.Registry]
 }
 
-// newCatalogue builds every tool; expensive parts start with their first call. submit gets the
-// runs of scheduled tasks, tell what administrators have to know.
-func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *models.Models, submit func(context.Context, schedule.Run) error, tell func(ctx context.Context, key, text string) error, log *slog.Logger) (*catalogue, error) {
+// newCatalogue builds all tools. Expensive components start with their first call. submit is called with
+// the runs of scheduled tasks, tell with notices to administrators.
+func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m *models.Models, submit func(context.Context, schedule.Run) error, tell func(ctx context.Context, key, text string) error, log *slog.Logger) (*catalogue, error) {
 	private, err := cfg.AllowPrivate()
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *m
 	exec := cfg.Tools.Exec
 	exec.MaxTotalMemory = cfg.Tools.ExecMemoryMiB << 20
 	basics, err := core.New(core.Config{
-		Location: cfg.Zone(), Now: cfg.Outside.Now, AllowPrivate: private, Resolver: cfg.Outside.Resolver, History: History{Store: store, Memory: c.memory}, Logger: log,
+		Location: cfg.Zone(), Now: cfg.Runtime.Now, AllowPrivate: private, Resolver: cfg.Runtime.Resolver, History: History{Store: store, Memory: c.memory}, Logger: log,
 		Reader: c.reader, CacheDir: cfg.CachePath(),
 		Exec: exec,
 	})
@@ -89,7 +89,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *m
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
 	if c.schedule, err = schedule.New(schedule.Config{
-		Store: store, Submit: submit, Location: zoneOf(m.Settings, cfg.Zone()), Now: cfg.Outside.Now, Logger: log,
+		Store: store, Submit: submit, Location: zoneOf(m.Settings, cfg.Zone()), Now: cfg.Runtime.Now, Logger: log,
 	}); err != nil {
 		return nil, fmt.Errorf("scheduled tasks: %w", err)
 	}
@@ -100,7 +100,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *m
 		return nil, err
 	}
 	c.groups = append(c.groups, c.schedule.Group())
-	if err := c.addUserTools(cfg, files.syncTools(), m.Vault, private); err != nil {
+	if err := c.addUserTools(cfg, files.toolSync(), m.Vault, private); err != nil {
 		return nil, err
 	}
 	if err := c.addGoogle(cfg, store); err != nil {
@@ -115,15 +115,15 @@ func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *m
 	return c, c.rebuild(context.Background())
 }
 
-// addKnowledge adds memory, history and the tools that look things up.
+// addKnowledge adds the tools for skills, memory and the browser.
 func (c *catalogue) addKnowledge(cfg config.Config, store storage.KV, private []netip.Prefix) (err error) {
 	if c.skills, err = skills.New(skills.Config{Dir: filepath.Join(cfg.FilesDir(), "skills"), Logger: c.log}); err != nil {
 		return fmt.Errorf("skills: %w", err)
 	}
-	if c.memory, err = memory.New(memory.Config{Store: store, Now: cfg.Outside.Now, Logger: c.log, Damaged: asidesIn(cfg, store, c.log).Damaged}); err != nil {
+	if c.memory, err = memory.New(memory.Config{Store: store, Now: cfg.Runtime.Now, Logger: c.log, HandleDamaged: newDeadLetters(cfg, store, c.log).AddDamaged}); err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
-	if c.browser, err = browser.New(browser.Config{AllowPrivate: private, Resolver: cfg.Outside.Resolver, Now: cfg.Outside.Now, MaxMemory: cfg.Tools.BrowserMemoryMiB << 20, Reader: c.reader, Logger: c.log}); err != nil {
+	if c.browser, err = browser.New(browser.Config{AllowPrivate: private, Resolver: cfg.Runtime.Resolver, Now: cfg.Runtime.Now, MaxMemory: cfg.Tools.BrowserMemoryMiB << 20, Reader: c.reader, Logger: c.log}); err != nil {
 		return fmt.Errorf("browser: %w", err)
 	}
 	for _, build := range []func() (toolgroups.Tool, error){c.skills.Tool, c.memory.Tool, c.browser.Tool} {
@@ -138,7 +138,7 @@ func (c *catalogue) addKnowledge(cfg config.Config, store storage.KV, private []
 
 func (c *catalogue) addConfig(m *models.Models) error {
 	family, err := configtools.New(configtools.Config{
-		Settings: c.settings, Registry: c.Registry, Models: m.List, Switched: c.rebuild,
+		Settings: c.settings, Registry: c.Registry, FetchModels: m.List, OnSwitch: c.rebuild,
 	})
 	if err != nil {
 		return fmt.Errorf("config tools: %w", err)
@@ -166,23 +166,23 @@ func (c *catalogue) addUserTools(cfg config.Config, sync func(context.Context) e
 	if err != nil {
 		return fmt.Errorf("javascript: %w", err)
 	}
-	c.user, err = jstools.New(jstools.Config{
-		Dir: filepath.Join(cfg.FilesDir(), "tools"), Sync: sync, Engine: engine, Reserved: c.reserved, Changed: c.changed,
+	c.userTools, err = jstools.New(jstools.Config{
+		Dir: filepath.Join(cfg.FilesDir(), "tools"), Sync: sync, Engine: engine, ReservedNames: c.reservedNames, OnChange: c.handleChange,
 		Env: func(ctx context.Context, _ toolgroups.Scope, name string) (string, bool, error) {
 			values, err := vault.Variables(ctx, []string{name})
 			value, ok := values[name]
 			return value, ok, err
 		},
-		AllowPrivate: private, Resolver: cfg.Outside.Resolver, Location: cfg.Zone(), Now: cfg.Outside.Now, Logger: c.log,
+		AllowPrivate: private, Resolver: cfg.Runtime.Resolver, Location: cfg.Zone(), Now: cfg.Runtime.Now, Logger: c.log,
 	})
 	if err != nil {
 		return fmt.Errorf("user tools: %w", err)
 	}
-	eval, err := c.user.Eval()
+	eval, err := c.userTools.EvalTool()
 	if err != nil {
 		return fmt.Errorf("user tools: %w", err)
 	}
-	group, err := c.user.Group()
+	group, err := c.userTools.ManagementGroup()
 	if err != nil {
 		return fmt.Errorf("user tools: %w", err)
 	}
@@ -195,7 +195,7 @@ func (c *catalogue) addGoogle(cfg config.Config, store storage.KV) (err error) {
 	if c.google, err = OpenGoogle(cfg, store, c.reader, c.log); err != nil {
 		return err
 	}
-	if !cfg.Google.Shown() {
+	if !cfg.Google.IsListed() {
 		return nil
 	}
 	groups, err := c.google.Groups()
@@ -212,18 +212,18 @@ func (c *catalogue) addServers(cfg config.Config, store storage.KV, private []ne
 		return err
 	}
 	servers := cfg.MCP
-	servers.Resolver, servers.Now, servers.AllowPrivate = cfg.Outside.Resolver, cfg.Outside.Now, private
-	servers.DataDir, servers.Taken, servers.Changed, servers.Logger = cfg.DataDir, c.reserved(), c.changed, c.log
+	servers.Resolver, servers.Now, servers.AllowPrivate = cfg.Runtime.Resolver, cfg.Runtime.Now, private
+	servers.DataDir, servers.TakenNames, servers.OnChange, servers.Logger = cfg.DataDir, c.reservedNames(), c.handleChange, c.log
 	servers.Accounts = mcp.AccountsConfig{KV: store, SecretKey: key, PublicURL: cfg.PublicURL, LocalURL: "http://" + cfg.Listen}
 	if c.mcp, err = mcp.New(servers); err != nil {
 		return fmt.Errorf("mcp: %w", err)
 	}
-	c.connections = connections.New(connections.Config{Google: c.google, Servers: c.mcp, Store: store, Tell: tell, Now: cfg.Outside.Now, Logger: c.log})
+	c.connections = connections.New(connections.Config{Google: c.google, Servers: c.mcp, Store: store, NotifyAdmins: tell, Now: cfg.Runtime.Now, Logger: c.log})
 	return c.connections.Load(context.Background())
 }
 
-// reserved returns the names of built-in tools.
-func (c *catalogue) reserved() []string {
+// reservedNames returns the names of built-in tools and groups, which other tools may not use.
+func (c *catalogue) reservedNames() []string {
 	names := append(toolgroups.ReservedNames(), toolgroups.LoadToolGroup)
 	for _, t := range c.core {
 		names = append(names, t.Name)
@@ -240,28 +240,28 @@ func (c *catalogue) reserved() []string {
 // Registry returns the current registry.
 func (c *catalogue) Registry() *toolgroups.Registry { return c.registry.Load() }
 
-// changed rebuilds the registry after a change for which no caller waits.
-func (c *catalogue) changed() {
+// handleChange rebuilds the registry after a change in the background, and logs errors.
+func (c *catalogue) handleChange() {
 	if c.registry.Load() == nil {
 		return // the first build is in progress
 	}
 	if err := c.rebuild(context.Background()); err != nil {
-		c.log.Error("tools are left as they were", "err", err)
+		c.log.Error("cannot rebuild the tool registry, keeping the old one", "err", err)
 	}
 }
 
-// rebuild makes a new registry of the current tools. A group from outside that conflicts with
-// others is left out; the built-in ones never conflict.
+// rebuild builds a new registry from the current tools. A user's group or an MCP server's that conflicts
+// with other groups is left out. Built-in groups never conflict.
 func (c *catalogue) rebuild(ctx context.Context) error {
-	c.building.Lock()
-	defer c.building.Unlock()
-	tools, groups, err := c.settings.Switches.Off(ctx)
+	c.buildMu.Lock()
+	defer c.buildMu.Unlock()
+	tools, groups, err := c.settings.Switches.ListOff(ctx)
 	if err != nil {
 		return fmt.Errorf("read switches: %w", err)
 	}
-	userCore, userGroups := c.user.Tools()
+	userCore, userGroups := c.userTools.Tools()
 	cfg := toolgroups.RegistryConfig{Core: slices.Concat(c.core, userCore), Groups: c.groups, DisabledTools: tools, DisabledGroups: groups}
-	registry, err := c.extend(cfg, append(userGroups, c.mcp.Groups()...))
+	registry, err := c.buildRegistry(cfg, append(userGroups, c.mcp.Groups()...))
 	if err != nil {
 		return err
 	}
@@ -269,9 +269,9 @@ func (c *catalogue) rebuild(ctx context.Context) error {
 	return nil
 }
 
-// extend makes a registry with groups from outside: with all of them or, only if that fails
-// (because building takes time), by adding one after the other.
-func (c *catalogue) extend(cfg toolgroups.RegistryConfig, outside []toolgroups.Group) (*toolgroups.Registry, error) {
+// buildRegistry builds a registry that includes groups of users and MCP servers. Only if building with
+// all of them fails, it adds them one by one, which takes longer.
+func (c *catalogue) buildRegistry(cfg toolgroups.RegistryConfig, outside []toolgroups.Group) (*toolgroups.Registry, error) {
 	all := cfg
 	all.Groups = slices.Concat(cfg.Groups, outside)
 	if registry, err := toolgroups.NewRegistry(all); err == nil {
@@ -294,32 +294,32 @@ func (c *catalogue) extend(cfg toolgroups.RegistryConfig, outside []toolgroups.G
 	return registry, nil
 }
 
-// run watches the sources of tools from outside until ctx ends. A change that cannot be read is
-// tried again; the tools stay unchanged meanwhile.
+// run watches user tools, MCP servers and the settings until ctx ends. If a change cannot be applied, it
+// retries, and the tools stay unchanged meanwhile.
 func (c *catalogue) run(ctx context.Context) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	for what, run := range map[string]func(context.Context){
-		"the tools of users": c.user.Watch, "looking for MCP servers": c.mcp.Discover, "MCP servers that are added": c.connections.Run,
+		"the tools of users": c.userTools.Watch, "looking for MCP servers": c.mcp.Discover, "MCP servers that are added": c.connections.Run,
 	} {
 		work.Go(func() {
 			_ = rescue.Loop(ctx, c.log, what, func(ctx context.Context) error { run(ctx); return nil }) // it returns no error
 		})
 	}
 	for ctx.Err() == nil {
-		err := c.settings.Follow(ctx, c.follow)
+		err := c.settings.Follow(ctx, c.applyChange)
 		if err == nil {
 			return nil
 		}
-		c.log.Error("settings cannot be followed, trying again", "err", err)
+		c.log.Error("cannot watch the settings, retrying", "err", err)
 		_ = retry.Wait(ctx, 10*time.Second) // the loop checks ctx
 	}
 	return nil
 }
 
-func (c *catalogue) follow(ctx context.Context, area settings.Area) error {
+func (c *catalogue) applyChange(ctx context.Context, area settings.Area) error {
 	if area == settings.AreaValues || area == settings.AreaAll {
-		c.setLevel(ctx)
+		c.applyLogLevel(ctx)
 	}
 	if area == settings.AreaSwitches || area == settings.AreaAll {
 		return c.rebuild(ctx)
@@ -327,15 +327,15 @@ func (c *catalogue) follow(ctx context.Context, area settings.Area) error {
 	return nil
 }
 
-// setLevel applies the log level of the settings.
-func (c *catalogue) setLevel(ctx context.Context) {
+// applyLogLevel applies the log level in the settings.
+func (c *catalogue) applyLogLevel(ctx context.Context) {
 	name, err := c.settings.Values.Get(ctx, settings.SettingLogLevel)
 	if err == nil && name != "" && c.logLevel != nil {
-		c.logLevel.Set(config.Level(name))
+		c.logLevel.Set(config.ParseLevel(name))
 	}
 }
 
-// Close ends what tools have started.
+// Close stops the processes and connections that tools have started.
 func (c *catalogue) Close() error {
 	return errors.Join(c.pdf.Close(), c.mcp.Close(), c.browser.Close())
 }

@@ -12,30 +12,30 @@ import (
 	"oneclaw/storage"
 )
 
-// linkPatience bounds the wait for a platform to tell the bot's name.
-const linkPatience = 15 * time.Second
+// linkTimeout bounds the wait for a platform to return the bot's name.
+const linkTimeout = 15 * time.Second
 
-// offer makes a claim if no user is configured and the bot has no owner, and shows it on the
-// terminal or, without one, logs it once: the reader can own the bot. Its errors do not keep the
-// bot from running.
-func offer(ctx context.Context, cfg config.Config, kv storage.KV, log *slog.Logger) {
+// offerClaim creates a claim if no user is configured and the bot has no owner. It prints the claim to
+// the terminal or, without a terminal, logs it, so that the reader can become the owner. It logs errors,
+// because the bot can run without a claim.
+func offerClaim(ctx context.Context, cfg config.Config, kv storage.KV, log *slog.Logger) {
 	if !access.Access(cfg.Access).Empty() {
 		return
 	}
-	owned, err := access.Owned(ctx, kv)
+	owned, err := access.HasOwner(ctx, kv)
 	if owned {
 		return
 	}
 	link := ClaimLink(ctx, cfg, log)
 	var claim access.Claim
 	if err == nil {
-		claim, err = ownClaim(ctx, cfg, kv)
+		claim, err = makeClaim(ctx, cfg, kv)
 	}
 	until := slog.String("until", claim.Until.Format(time.RFC3339))
 	switch {
-	case err == nil && cfg.Outside.Terminal != nil:
-		if _, err := io.WriteString(cfg.Outside.Terminal, "\nThe bot runs, and nobody may talk to it yet. "+ClaimText(claim, link)+"\n"); err != nil {
-			log.Warn("the link that claims the bot cannot be shown: oneclaw claim prints another", "err", err)
+	case err == nil && cfg.Runtime.Terminal != nil:
+		if _, err := io.WriteString(cfg.Runtime.Terminal, "\nThe bot runs, and nobody may talk to it yet. "+ClaimText(claim, link)+"\n"); err != nil {
+			log.Warn("cannot print the link that claims the bot; oneclaw claim prints another", "err", err)
 		}
 	case err == nil:
 		attrs := []any{"send", "claim " + claim.Code, until}
@@ -43,7 +43,7 @@ func offer(ctx context.Context, cfg config.Config, kv storage.KV, log *slog.Logg
 			attrs = append([]any{"link", link(claim.Code)}, attrs...)
 		}
 		log.Info("nobody may talk to the bot yet: open the link, or send it the code in a direct chat, and it is yours (or set ONECLAW_ALLOW)", attrs...)
-	case errors.Is(err, access.ErrOffered):
+	case errors.Is(err, access.ErrClaimOpen):
 		log.Info("nobody may talk to the bot yet: it waits for the code that oneclaw claim has printed (or set ONECLAW_ALLOW)", until)
 	case errors.Is(err, access.ErrOwned):
 	case ctx.Err() == nil:
@@ -51,32 +51,32 @@ func offer(ctx context.Context, cfg config.Config, kv storage.KV, log *slog.Logg
 	}
 }
 
-// ownClaim makes a claim, or returns that of another replica.
-func ownClaim(ctx context.Context, cfg config.Config, kv storage.KV) (access.Claim, error) {
+// makeClaim creates a claim, or returns the one that another replica has created.
+func makeClaim(ctx context.Context, cfg config.Config, kv storage.KV) (access.Claim, error) {
 	if !cfg.Store.Shared() {
-		return access.NewClaim(ctx, kv, cfg.Outside.Now(), false)
+		return access.NewClaim(ctx, kv, cfg.Runtime.Now(), false)
 	}
 	secret, err := cfg.Place().SecretKey(ctx, kv)
 	if err != nil {
 		return access.Claim{}, err
 	}
-	return access.SharedClaim(ctx, kv, cfg.Outside.Now(), secret)
+	return access.SharedClaim(ctx, kv, cfg.Runtime.Now(), secret)
 }
 
-// ClaimLink returns a function that makes links to claim the bot; nil if no platform has such
-// links.
+// ClaimLink returns a function that returns a link to claim the bot with a code; nil if no platform
+// has such links.
 func ClaimLink(ctx context.Context, cfg config.Config, log *slog.Logger) func(code string) string {
-	ctx, cancel := context.WithTimeout(ctx, linkPatience)
+	ctx, cancel := context.WithTimeout(ctx, linkTimeout)
 	defer cancel()
 	for _, platform := range cfg.All {
-		if p, ok := platform.(config.Linking); ok && platform.Missing() == "" {
+		if p, ok := platform.(config.ClaimLinker); ok && platform.Missing() == "" {
 			return p.Link(ctx, log)
 		}
 	}
 	return nil
 }
 
-// ClaimText says how to claim the bot, with the link on its own line.
+// ClaimText returns instructions for claiming the bot, with the link on its own line.
 func ClaimText(claim access.Claim, link func(code string) string) string {
 	text := "Until " + claim.Until.Format("15:04") + ", "
 	if link != nil {
@@ -85,7 +85,7 @@ func ClaimText(claim access.Claim, link func(code string) string) string {
 	return text + "send the bot this line in a direct chat:\n\n  claim " + claim.Code + "\n\nWhoever does so first owns the bot.\n"
 }
 
-// ClaimRefusal says what to do if a claim is refused.
+// ClaimRefusal adds instructions to the error of a refused claim.
 func ClaimRefusal(err error) error {
 	if errors.Is(err, access.ErrOwned) {
 		return errors.New("the bot has an owner; /people in a chat with the bot shows who, and ONECLAW_ADMINS names administrators without it")

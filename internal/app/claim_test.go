@@ -21,8 +21,8 @@ func TestTheTerminalShowsTheClaim(t *testing.T) {
 	defer func() { _ = store.Close() }()
 	var terminal, log strings.Builder
 	cfg := config.Default()
-	cfg.Outside.Now, cfg.Outside.Terminal = time.Now, io.Writer(&terminal)
-	offer(t.Context(), cfg, store, slog.New(slog.NewTextHandler(&log, nil)))
+	cfg.Runtime.Now, cfg.Runtime.Terminal = time.Now, io.Writer(&terminal)
+	offerClaim(t.Context(), cfg, store, slog.New(slog.NewTextHandler(&log, nil)))
 	if !regexp.MustCompile(`(?m)^  claim \S+$`).MatchString(terminal.String()) || !strings.Contains(terminal.String(), "nobody may talk to it yet") || log.Len() > 0 {
 		t.Errorf("the terminal shows\n%s\nand the log has\n%s", &terminal, &log)
 	}

@@ -19,21 +19,21 @@ import (
 	"oneclaw/internal/database"
 )
 
-// control creates the socket and returns a function that serves orders on it until its context
-// ends, so that a running bot accepts orders. Without a socket the bot runs too.
-func (b *Bot) control(ctx context.Context, cfg config.Config) func(context.Context) error {
-	if b.shared {
+// openControl creates the control socket and returns a function that serves orders on it until its
+// context ends. If the socket cannot be created, the function does nothing.
+func (b *Bot) openControl(ctx context.Context, cfg config.Config) func(context.Context) error {
+	if b.sharedStore {
 		return func(context.Context) error { return nil }
 	}
 	l, err := database.ListenControl(ctx, b.dataDir)
 	if err != nil {
-		b.log.Warn("the running bot takes no orders, such as to make a backup: there is no control socket", "err", err)
+		b.log.Warn("no control socket, so commands such as backup fail while the bot runs", "err", err)
 		return func(context.Context) error { return nil }
 	}
 	return func(ctx context.Context) error {
 		defer func() { _ = l.Close() }()
 		mux := http.NewServeMux()
-		mux.Handle("POST /export", b.cases)
+		mux.Handle("POST /export", b.exporter)
 		mux.HandleFunc("POST /history", answerOrder(func(w io.Writer, r *http.Request) error {
 			return writeMessages(r.Context(), b.store, r.FormValue("chat"), w)
 		}))
@@ -41,20 +41,20 @@ func (b *Bot) control(ctx context.Context, cfg config.Config) func(context.Conte
 			return storeKey(r.Context(), cfg, b.store, r.URL.Query().Get("id"), r.Body, w)
 		}))
 		mux.HandleFunc("POST /bill", answerOrder(func(w io.Writer, r *http.Request) error {
-			return b.billChat(r.Context(), cfg, r.FormValue("chat"), bill.FormOf(r.FormValue("form")), w)
+			return b.writeBill(r.Context(), cfg, r.FormValue("chat"), bill.NewFormat(r.FormValue("form")), w)
 		}))
 		mux.Handle("/", controlHandler(b.store, b.now, b.log))
-		return serve(ctx, l, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}) // orders end by themselves
+		return serve(ctx, l, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}) // orders have no timeout
 	}
 }
 
-// Order sends an order, with a body unless it is nil, to the bot that has the database locked. A
-// database on a server is open to all processes, so none has to be asked.
-func Order(ctx context.Context, cfg config.Config, what string, body io.Reader, read func(io.Reader) error) (bool, error) {
+// SendOrder sends an order to the running bot that has locked the database, and reports whether there is
+// one. It sends nothing for a database on a server, which all processes can open.
+func SendOrder(ctx context.Context, cfg config.Config, what string, body io.Reader, read func(io.Reader) error) (bool, error) {
 	if cfg.Store.Shared() {
 		return false, nil
 	}
-	return database.Order(ctx, cfg.DataDir, what, body, read)
+	return database.SendOrder(ctx, cfg.DataDir, what, body, read)
 }
 
 // answerOrder answers an order with the output of do, or with its error.
@@ -65,13 +65,13 @@ func answerOrder(do func(io.Writer, *http.Request) error) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusConflict)
 			return
 		}
-		_, _ = out.WriteTo(w) // the client sees that it broke off
+		_, _ = out.WriteTo(w) // the client notices a truncated response
 	}
 }
 
-// running returns the process of a bot that already serves the data directory, if any.
-func running(ctx context.Context, cfg config.Config) (process int, yes bool) {
-	yes, err := Order(ctx, cfg, "process", nil, func(body io.Reader) error {
+// runningProcess returns the process id of a bot that already uses the data directory, if any.
+func runningProcess(ctx context.Context, cfg config.Config) (process int, yes bool) {
+	yes, err := SendOrder(ctx, cfg, "process", nil, func(body io.Reader) error {
 		_, err := fmt.Fscan(body, &process)
 		return err
 	})
@@ -80,7 +80,7 @@ func running(ctx context.Context, cfg config.Config) (process int, yes bool) {
 
 func controlHandler(store *database.Store, now func() time.Time, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /backup", store.Backups(log))
+	mux.Handle("POST /backup", store.BackupHandler(log))
 	mux.HandleFunc("POST /process", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, os.Getpid()) })
 	mux.HandleFunc("POST /claim", func(w http.ResponseWriter, r *http.Request) {
 		claim, err := access.NewClaim(r.Context(), store, now(), true)
@@ -88,7 +88,7 @@ func controlHandler(store *database.Store, now func() time.Time, log *slog.Logge
 			http.Error(w, ClaimRefusal(err).Error(), http.StatusConflict)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(claim) // the client sees that it broke off
+		_ = json.NewEncoder(w).Encode(claim) // the client notices a truncated response
 	})
 	mux.HandleFunc("POST /audit", func(w http.ResponseWriter, r *http.Request) {
 		most, err := strconv.Atoi(r.FormValue("most"))
@@ -100,7 +100,7 @@ func controlHandler(store *database.Store, now func() time.Time, log *slog.Logge
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(all) // the client sees that it broke off
+		_ = json.NewEncoder(w).Encode(all) // the client notices a truncated response
 	})
 	mux.HandleFunc("POST /deadletters", func(w http.ResponseWriter, r *http.Request) {
 		all, err := deadLettersOf(r.Context(), store)
@@ -108,7 +108,7 @@ func controlHandler(store *database.Store, now func() time.Time, log *slog.Logge
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(all) // the client sees that it broke off
+		_ = json.NewEncoder(w).Encode(all) // the client notices a truncated response
 	})
 	return mux
 }

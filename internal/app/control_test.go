@@ -33,7 +33,7 @@ func TestTheControlSocketOfALongPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
-	if asked, err := database.Order(t.Context(), dir, "backup", nil, func(io.Reader) error { return nil }); asked || err != nil {
+	if asked, err := database.SendOrder(t.Context(), dir, "backup", nil, func(io.Reader) error { return nil }); asked || err != nil {
 		t.Fatalf("a bot that does not run was asked: %v", err)
 	}
 	b := &Bot{store: &database.Store{Store: store}, dataDir: dir, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
@@ -49,7 +49,7 @@ func TestTheControlSocketOfALongPath(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, l, controlHandler(b.store, time.Now, b.log)) }()
 	var copied bytes.Buffer
-	asked, err := database.Order(t.Context(), dir, "backup", nil, func(body io.Reader) error {
+	asked, err := database.SendOrder(t.Context(), dir, "backup", nil, func(body io.Reader) error {
 		_, err := io.Copy(&copied, body)
 		return err
 	})

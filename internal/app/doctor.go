@@ -6,10 +6,10 @@ import (
 	"oneclaw/storage/replicas"
 )
 
-// Checks returns doctor's checks for readable settings.
-func Checks(cfg config.Config) []doctor.Check { return (&patient{cfg: cfg}).checks() }
+// Checks returns doctor's checks for a bot whose settings could be read.
+func Checks(cfg config.Config) []doctor.Check { return (&checker{cfg: cfg}).checks() }
 
-func (d *patient) checks() []doctor.Check {
+func (d *checker) checks() []doctor.Check {
 	checks := []doctor.Check{
 		{Name: "data directory", Run: d.checkDataDir},
 		{Name: "disk", Run: d.checkDisk},
@@ -35,10 +35,10 @@ func (d *patient) checks() []doctor.Check {
 	}...)
 }
 
-// patient is the subject of the checks, and what earlier checks have found.
-type patient struct {
+// checker runs the checks, and stores what later checks need from earlier ones.
+type checker struct {
 	cfg config.Config
-	// running is set if a bot has the database open.
+	// running is set if a running bot has the database open.
 	running bool
 	// replicas are the replicas that share the database.
 	replicas []replicas.Member

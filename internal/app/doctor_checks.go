@@ -28,7 +28,7 @@ import (
 	"oneclaw/toolgroups/jstools"
 )
 
-func (d *patient) checkDataDir(_ context.Context) *doctor.Finding {
+func (d *checker) checkDataDir(_ context.Context) *doctor.Finding {
 	dir := d.cfg.DataDir
 	info, err := os.Stat(dir)
 	switch {
@@ -53,12 +53,12 @@ func (d *patient) checkDataDir(_ context.Context) *doctor.Finding {
 	return doctor.OK("%s", dir)
 }
 
-// checkDisk checks whether tools can still write.
-func (d *patient) checkDisk(_ context.Context) *doctor.Finding {
+// checkDisk checks whether there is disk space for files of tools.
+func (d *checker) checkDisk(_ context.Context) *doctor.Finding {
 	if _, err := os.Stat(d.cfg.DataDir); err != nil {
 		return nil // created at the first start
 	}
-	spare, err := workspace.Spare(d.cfg.DataDir, d.cfg.Tools.DiskReserveMiB<<20)
+	spare, err := workspace.SpareBytes(d.cfg.DataDir, d.cfg.Tools.DiskReserveMiB<<20)
 	if err != nil {
 		return doctor.Warn("%v", err)
 	}
@@ -68,8 +68,8 @@ func (d *patient) checkDisk(_ context.Context) *doctor.Finding {
 	return doctor.OK("%d MiB are free for files of tools", spare>>20)
 }
 
-// checkFiles checks who can read the files with secrets.
-func (d *patient) checkFiles(_ context.Context) *doctor.Finding {
+// checkFiles checks whether other users of the machine can read files with secrets.
+func (d *checker) checkFiles(_ context.Context) *doctor.Finding {
 	var open []string
 	for _, name := range []string{config.ConfigName, database.SecretName, database.Name} {
 		path := filepath.Join(d.cfg.DataDir, name)
@@ -83,15 +83,15 @@ func (d *patient) checkFiles(_ context.Context) *doctor.Finding {
 	return doctor.OK("nobody else can read the settings, the secret key and the database")
 }
 
-// checkUser warns about root: whatever escapes from a sandbox controls the whole host then.
-func (d *patient) checkUser(_ context.Context) *doctor.Finding {
+// checkUser warns if the bot runs as root: code that escapes from a sandbox would then control the host.
+func (d *checker) checkUser(_ context.Context) *doctor.Finding {
 	if os.Geteuid() == 0 {
 		return doctor.Warn("the bot runs as root, so a fault in a sandbox gives away the whole host: run it as a user of its own, who owns %s and nothing else", d.cfg.DataDir)
 	}
 	return doctor.OK("the bot does not run as root")
 }
 
-func (d *patient) checkDatabase(ctx context.Context) *doctor.Finding {
+func (d *checker) checkDatabase(ctx context.Context) *doctor.Finding {
 	if d.cfg.Store.Shared() {
 		return d.checkServer(ctx)
 	}
@@ -105,17 +105,17 @@ func (d *patient) checkDatabase(ctx context.Context) *doctor.Finding {
 		d.running = true
 		return doctor.OK("in use by a running bot; stop it for a full check")
 	case errors.Is(err, context.DeadlineExceeded):
-		return doctor.Warn("too large to be checked within %s", doctor.Patience)
+		return doctor.Warn("too large to be checked within %s", doctor.Timeout)
 	}
 	return doctor.Fail("%v", err)
 }
 
-// slowWrite is the time of a write from which doctor warns: a message waits for a few.
+// slowWrite is the duration of a write above which doctor warns. Each message waits for several writes.
 const slowWrite = 100 * time.Millisecond
 
-// checkServer checks a database that bots share.
-func (d *patient) checkServer(ctx context.Context) *doctor.Finding {
-	h, err := database.Examine(ctx, d.cfg.Place(), d.cfg.Outside.Migrations)
+// checkServer checks a database that replicas share.
+func (d *checker) checkServer(ctx context.Context) *doctor.Finding {
+	h, err := database.ReadHealth(ctx, d.cfg.Place(), d.cfg.Runtime.Migrations)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return doctor.OK("%s can be reached; the tables are made at the first start", d.cfg.Place())
@@ -125,8 +125,8 @@ func (d *patient) checkServer(ctx context.Context) *doctor.Finding {
 	d.replicas = h.Replicas
 	d.running = slices.ContainsFunc(h.Replicas, func(m replicas.Member) bool { return m.Host == Hostname() })
 	facts := fmt.Sprintf("PostgreSQL %s, %s, format %d of %d, a write takes %s, the server's clock is %s ahead (nothing depends on that)",
-		h.Version, wording.Bytes(h.Size), h.Format, h.Known, h.Write.Round(10*time.Microsecond), h.Ahead)
-	if h.Write > slowWrite {
+		h.Version, wording.FormatSize(h.Size), h.Format, h.NewestKnown, h.WriteTime.Round(10*time.Microsecond), h.ClockAhead)
+	if h.WriteTime > slowWrite {
 		h.Warnings = append(h.Warnings, "writes are slow, and each message waits for a few: bring the bots nearer to the server, or give it a faster disk")
 	}
 	if len(h.Warnings) > 0 {
@@ -135,7 +135,7 @@ func (d *patient) checkServer(ctx context.Context) *doctor.Finding {
 	return doctor.OK("%s", facts)
 }
 
-func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
+func (d *checker) checkAccess(ctx context.Context) *doctor.Finding {
 	who := access.Access(d.cfg.Access)
 	if slices.ContainsFunc(slices.Concat(who.Allow, who.Admins), func(entry string) bool { return strings.HasSuffix(entry, "*") }) {
 		return doctor.Warn("everybody on a platform may talk to the bot, at your cost: name people in ONECLAW_ALLOW and ONECLAW_ADMINS")
@@ -147,8 +147,8 @@ func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
 		return doctor.OK("nobody in the settings; /people shows who may talk to the bot")
 	}
 	owned := false
-	err := database.Look(ctx, d.cfg.Place(), func(store *database.Store) (err error) {
-		owned, err = access.Owned(ctx, store)
+	err := database.View(ctx, d.cfg.Place(), func(store *database.Store) (err error) {
+		owned, err = access.HasOwner(ctx, store)
 		return err
 	})
 	switch {
@@ -160,8 +160,8 @@ func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
 	return doctor.OK("the bot has an owner; /people shows who else may talk to it")
 }
 
-// checkModel lists the models, which costs nothing.
-func (d *patient) checkModel(ctx context.Context) *doctor.Finding {
+// checkModel asks the server for its models, which is free of charge.
+func (d *checker) checkModel(ctx context.Context) *doctor.Finding {
 	m := d.cfg.Model
 	if m.APIKey == "" && m.BaseURL == config.Default().Model.BaseURL {
 		return doctor.Warn("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none")
@@ -184,25 +184,25 @@ func (d *patient) checkModel(ctx context.Context) *doctor.Finding {
 	if err != nil {
 		return doctor.Fail("%v", err)
 	}
-	facts, err := client.Ask(ctx)
+	facts, err := client.CurrentFacts(ctx)
 	if err != nil {
 		return doctor.Warn("%s: what it can do could not be asked: %v", m.Name, err)
 	}
-	if advice := models.Advice(m.Name, facts); advice != "" {
+	if advice := models.ContextAdvice(m.Name, facts); advice != "" {
 		return doctor.Warn("%s", advice)
 	}
-	return doctor.OK("%s: %s", m.Name, models.Known(facts))
+	return doctor.OK("%s: %s", m.Name, models.DescribeFacts(facts))
 }
 
-func (d *patient) checkBrowser(context.Context) *doctor.Finding {
-	path, err := browser.Find("")
+func (d *checker) checkBrowser(context.Context) *doctor.Finding {
+	path, err := browser.FindChromium("")
 	if err != nil {
 		return doctor.Warn("pages cannot be shown in a browser: %v", err)
 	}
 	return doctor.OK("%s", path)
 }
 
-func (d *patient) checkExec(ctx context.Context) *doctor.Finding {
+func (d *checker) checkExec(ctx context.Context) *doctor.Finding {
 	if d.cfg.Tools.Exec.UnsafeExec {
 		return doctor.Warn("ONECLAW_TOOLS_UNSAFE_EXEC lets administrators run commands without a sandbox, which can read the bot's secrets")
 	}
@@ -212,19 +212,19 @@ func (d *patient) checkExec(ctx context.Context) *doctor.Finding {
 	return doctor.OK("commands run in the sandbox")
 }
 
-// checkUserTools names the tools of the folder that are left out.
-func (d *patient) checkUserTools(_ context.Context) *doctor.Finding {
+// checkUserTools lists the user tools that are left out because of mistakes.
+func (d *checker) checkUserTools(_ context.Context) *doctor.Finding {
 	dir := filepath.Join(d.cfg.FilesDir(), "tools")
 	if _, err := os.Stat(dir); err != nil {
 		return nil // created at the first start
 	}
-	if mistakes := jstools.Mistakes(dir); len(mistakes) > 0 {
+	if mistakes := jstools.FolderErrors(dir); len(mistakes) > 0 {
 		return doctor.Warn("some user tools are left out: %s", strings.ReplaceAll(errors.Join(mistakes...).Error(), "\n", "; "))
 	}
 	return doctor.OK("all of them can be used")
 }
 
-func (d *patient) checkGoogle(_ context.Context) *doctor.Finding {
+func (d *checker) checkGoogle(_ context.Context) *doctor.Finding {
 	g := d.cfg.Google
 	if g.ServiceAccount != "" {
 		if _, err := os.Stat(g.ServiceAccount); err != nil {
@@ -242,7 +242,7 @@ func (d *patient) checkGoogle(_ context.Context) *doctor.Finding {
 	return doctor.OK("set up")
 }
 
-func (d *patient) checkListen(ctx context.Context) *doctor.Finding {
+func (d *checker) checkListen(ctx context.Context) *doctor.Finding {
 	if d.running {
 		return doctor.OK("%s, if that is where the running bot listens", d.cfg.Listen)
 	}
@@ -258,7 +258,7 @@ func (d *patient) checkListen(ctx context.Context) *doctor.Finding {
 	return doctor.OK("%s is free", d.cfg.Listen)
 }
 
-func (d *patient) checkCluster(_ context.Context) *doctor.Finding {
+func (d *checker) checkCluster(_ context.Context) *doctor.Finding {
 	if !d.cfg.Store.Shared() {
 		return doctor.OK("one process: nothing else may use the data directory")
 	}

@@ -23,7 +23,7 @@ const (
 )
 
 // checkDeadLetters lists the dead letters.
-func (d *patient) checkDeadLetters(ctx context.Context) *doctor.Finding {
+func (d *checker) checkDeadLetters(ctx context.Context) *doctor.Finding {
 	all, err := deadLetters(ctx, d.cfg)
 	switch {
 	case err != nil:
@@ -46,23 +46,23 @@ func (d *patient) checkDeadLetters(ctx context.Context) *doctor.Finding {
 		len(all), int(queue.DeadLetterAge.Hours()/24), strings.Join(lines, "; "))
 }
 
-// deadLetters asks the running bot for the dead letters, or reads the database if none is
+// deadLetters asks the running bot for the dead letters, or reads them from the database if no bot is
 // running.
 func deadLetters(ctx context.Context, cfg config.Config) (all []queue.DeadLetter, err error) {
-	running, err := Order(ctx, cfg, "deadletters", nil, func(body io.Reader) error {
+	running, err := SendOrder(ctx, cfg, "deadletters", nil, func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, maxDeadLetterList)).Decode(&all)
 	})
 	if running || err != nil {
 		return all, err
 	}
-	err = database.Look(ctx, cfg.Place(), func(store *database.Store) error {
+	err = database.View(ctx, cfg.Place(), func(store *database.Store) error {
 		all, err = deadLettersOf(ctx, store)
 		return err
 	})
 	return all, err
 }
 
-// deadLettersOf lists the dead letters, without texts of users.
+// deadLettersOf lists the dead letters in a store, without their data, which has texts of users.
 func deadLettersOf(ctx context.Context, store storage.KV) ([]queue.DeadLetter, error) {
 	all, err := queue.ListDeadLetters(ctx, store)
 	for i := range all {

@@ -12,29 +12,29 @@ import (
 	"oneclaw/storage"
 )
 
-// keptFiles are files that are kept in the store.
-type keptFiles struct {
+// storedFiles are workspaces, skills and user tools that are kept in the store.
+type storedFiles struct {
 	*workspace.Store
 	skills, tools *workspace.SharedFolder
 }
 
-// openFiles checks out skills and user tools, and imports into the store what the disk has from
-// earlier. It returns nil if files are not kept in the store.
-func openFiles(ctx context.Context, cfg config.Config, store storage.Store, log *slog.Logger) (*keptFiles, error) {
-	if !cfg.FilesStored() {
-		if unused, err := workspace.Any(ctx, store); err != nil {
+// openFiles checks out skills and user tools, and imports older files from the disk into the store. It
+// returns nil if files are not kept in the store.
+func openFiles(ctx context.Context, cfg config.Config, store storage.Store, log *slog.Logger) (*storedFiles, error) {
+	if !cfg.FilesInStore() {
+		if unused, err := workspace.HasFiles(ctx, store); err != nil {
 			return nil, err
 		} else if unused {
 			log.Warn("files in the database are not used: set tools.files (ONECLAW_TOOLS_FILES) to store")
 		}
-		return nil, nil //nolint:nilnil // there are none
+		return nil, nil //nolint:nilnil // no files are kept in the store
 	}
 	kept := workspace.NewStore(workspace.StoreConfig{
 		Store: store, Dir: cfg.FilesDir(), Quota: cfg.Tools.WorkspaceMiB << 20, Reserve: cfg.Tools.DiskReserveMiB << 20, Logger: log,
 	})
-	files := &keptFiles{kept, kept.Folder("skills"), kept.Folder("tools")}
+	files := &storedFiles{kept, kept.SharedFolder("skills"), kept.SharedFolder("tools")}
 	if err := kept.Import(ctx); err != nil {
-		return nil, fmt.Errorf("store files: %w", err)
+		return nil, fmt.Errorf("import files into the store: %w", err)
 	}
 	for _, folder := range []*workspace.SharedFolder{files.skills, files.tools} {
 		err := folder.Sync(ctx)
@@ -47,8 +47,8 @@ func openFiles(ctx context.Context, cfg config.Config, store storage.Store, log 
 	return files, nil
 }
 
-// hook returns the files for the bridge; nil if they are only on this disk.
-func (f *keptFiles) hook() queue.Files {
+// bridgeFiles returns the files for the bridge; nil if they are only on this disk.
+func (f *storedFiles) bridgeFiles() queue.FileStore {
 	if f == nil {
 		return nil
 	}
@@ -56,16 +56,16 @@ func (f *keptFiles) hook() queue.Files {
 }
 
 // run keeps skills and user tools in sync with the store until ctx ends.
-func (f *keptFiles) run(ctx context.Context) error {
+func (f *storedFiles) run(ctx context.Context) error {
 	if f != nil {
 		f.Follow(ctx, 0, f.skills, f.tools)
 	}
 	return nil
 }
 
-// syncTools returns the function for user tools to call around a change; nil if no other process
-// has them.
-func (f *keptFiles) syncTools() func(context.Context) error {
+// toolSync returns the function that user tools call before and after a change; nil if no other process
+// shares them.
+func (f *storedFiles) toolSync() func(context.Context) error {
 	if f == nil {
 		return nil
 	}

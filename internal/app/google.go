@@ -12,7 +12,7 @@ import (
 	"oneclaw/toolgroups/google"
 )
 
-// OpenGoogle opens the accounts at Google. reader may be nil if no mail is read.
+// OpenGoogle opens the users' Google accounts. reader may be nil if no mail is read.
 func OpenGoogle(cfg config.Config, store storage.KV, reader *readable.Reader, log *slog.Logger) (*google.Google, error) {
 	key, err := cfg.Place().SecretKey(context.Background(), store)
 	if err != nil {
@@ -27,7 +27,7 @@ func OpenGoogle(cfg config.Config, store storage.KV, reader *readable.Reader, lo
 	g, err := google.New(google.Config{
 		ClientID: cfg.Google.ClientID, ClientSecret: string(cfg.Google.ClientSecret), APIURL: cfg.Google.APIURL,
 		PublicURL: cfg.PublicURL, LocalURL: "http://" + cfg.Listen, KV: store, SecretKey: key,
-		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: cfg.Zone(), Now: cfg.Outside.Now, Reader: reader, Logger: log,
+		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: cfg.Zone(), Now: cfg.Runtime.Now, Reader: reader, Logger: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("google: %w", err)

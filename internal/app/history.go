@@ -13,16 +13,16 @@ import (
 	"oneclaw/toolgroups/memory"
 )
 
-// History is the recorded history of an owner.
+// History gives the history tool access to stored conversations and memory.
 type History struct {
 	Store  storage.Store
 	Memory *memory.Memory
 }
 
-// Passages implements core.History: the newest conversations first, each from its end.
+// Passages implements core.History. It yields the newest conversations first, each from its end.
 func (h History) Passages(ctx context.Context, owner string, q core.HistoryQuery) iter.Seq2[core.Passage, error] {
 	return func(yield func(core.Passage, error) bool) {
-		if slices.Contains(q.Kinds, core.KindMemory) && !h.notes(ctx, owner, q, yield) {
+		if slices.Contains(q.Kinds, core.KindMemory) && !h.yieldNotes(ctx, owner, q, yield) {
 			return
 		}
 		conversations, err := conversation.Conversations(ctx, h.Store, owner)
@@ -30,39 +30,39 @@ func (h History) Passages(ctx context.Context, owner string, q core.HistoryQuery
 			yield(core.Passage{}, err)
 			return
 		}
-		slices.SortFunc(conversations, func(a, b conversation.Conversation) int { return b.Begun.Compare(a.Begun) })
+		slices.SortFunc(conversations, func(a, b conversation.Conversation) int { return b.StartedAt.Compare(a.StartedAt) })
 		for _, c := range conversations {
-			if !q.Until.IsZero() && !c.Begun.Before(q.Until) {
+			if !q.Until.IsZero() && !c.StartedAt.Before(q.Until) {
 				continue
 			}
-			if !h.conversation(ctx, c, q, yield) {
+			if !h.yieldConversation(ctx, c, q, yield) {
 				return
 			}
 		}
 	}
 }
 
-func (h History) notes(ctx context.Context, owner string, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
+func (h History) yieldNotes(ctx context.Context, owner string, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
 	notes, err := h.Memory.Notes(ctx, owner)
 	if err != nil {
 		return yield(core.Passage{}, err)
 	}
 	for _, n := range notes {
-		if n.Saved.Before(q.From) || (!q.Until.IsZero() && !n.Saved.Before(q.Until)) {
+		if n.SavedAt.Before(q.From) || (!q.Until.IsZero() && !n.SavedAt.Before(q.Until)) {
 			continue
 		}
-		if !yield(core.Passage{Kind: core.KindMemory, Time: n.Saved, Title: n.Section, Text: n.Text}, nil) {
+		if !yield(core.Passage{Kind: core.KindMemory, Time: n.SavedAt, Title: n.Section, Text: n.Text}, nil) {
 			return false
 		}
 	}
 	return true
 }
 
-// conversation yields the messages of one conversation, from the end to the query's first
-// moment, and results that its model no longer sees.
-func (h History) conversation(ctx context.Context, c conversation.Conversation, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
-	if slices.Contains(q.Kinds, core.KindSession) && !c.Begun.Before(q.From) {
-		if !yield(core.Passage{Kind: core.KindSession, Time: c.Begun, Title: c.Title, Text: c.Title}, nil) {
+// yieldConversation yields the messages of one conversation, from its end back to the query's From, and
+// tool results that were cleared from requests.
+func (h History) yieldConversation(ctx context.Context, c conversation.Conversation, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
+	if slices.Contains(q.Kinds, core.KindSession) && !c.StartedAt.Before(q.From) {
+		if !yield(core.Passage{Kind: core.KindSession, Time: c.StartedAt, Title: c.Title, Text: c.Title}, nil) {
 			return false
 		}
 	}
@@ -70,21 +70,21 @@ func (h History) conversation(ctx context.Context, c conversation.Conversation, 
 		return true
 	}
 	cleared := false
-	for m, err := range conversation.RecentMatches(ctx, h.Store, c.Log(), mayMatch(q)) {
+	for m, err := range conversation.RecentMatches(ctx, h.Store, c.Log(), recordFilter(q)) {
 		if err != nil {
 			if !yield(core.Passage{}, err) {
 				return false
 			}
 			continue
 		}
-		if !m.Time.IsZero() && (m.Time.Before(q.From) || q.Enough != nil && q.Enough(m.Time)) {
+		if !m.Time.IsZero() && (m.Time.Before(q.From) || q.CanStop != nil && q.CanStop(m.Time)) {
 			return true
 		}
 		cleared = cleared || m.Role == agent.RoleCleared
 		if cleared && m.Clearable() {
 			m.Role, m.Text = agent.RoleAssistant, "Result of "+m.Tool+": "+m.Text
 		}
-		if !wanted(m, q) {
+		if !isWanted(m, q) {
 			continue
 		}
 		if !yield(core.Passage{Kind: core.KindMessage, Time: m.Time, Title: c.Title, Text: m.Text}, nil) {
@@ -94,9 +94,9 @@ func (h History) conversation(ctx context.Context, c conversation.Conversation, 
 	return true
 }
 
-// mayMatch looks for the words of a query in stored records: JSON does not change letters and
-// digits. A query with a first day reads everything back to that day.
-func mayMatch(q core.HistoryQuery) func(record []byte) bool {
+// recordFilter returns a function that looks for the words of a query in stored records, whose JSON does
+// not escape letters and digits. A query with From accepts all records.
+func recordFilter(q core.HistoryQuery) func(record []byte) bool {
 	if len(q.Words) == 0 || !q.From.IsZero() {
 		return func([]byte) bool { return true }
 	}
@@ -116,8 +116,8 @@ func mayMatch(q core.HistoryQuery) func(record []byte) bool {
 	}
 }
 
-// wanted reports whether a message was said before the query's end.
-func wanted(m agent.Message, q core.HistoryQuery) bool {
+// isWanted reports whether a message has a text by a user or the assistant and precedes the query's end.
+func isWanted(m agent.Message, q core.HistoryQuery) bool {
 	said := m.Text != "" && (m.Role == agent.RoleUser || m.Role == agent.RoleAssistant)
 	return said && (q.Until.IsZero() || m.Time.Before(q.Until))
 }

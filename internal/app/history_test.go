@@ -24,7 +24,7 @@ import (
 type unhurried struct{ core.History }
 
 func (u unhurried) Passages(ctx context.Context, owner string, q core.HistoryQuery) iter.Seq2[core.Passage, error] {
-	q.Words, q.Enough = nil, nil
+	q.Words, q.CanStop = nil, nil
 	return u.History.Passages(ctx, owner, q)
 }
 
@@ -37,7 +37,7 @@ func TestSearchFindsWhatAFullScanFinds(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	begun := time.Now().Add(-time.Hour)
-	c := conversation.Conversation{Owner: "telegram:1", Chat: chats.Chat{Platform: "telegram", ID: "1"}, Generation: 1, Title: "talk", Begun: begun}
+	c := conversation.Conversation{Owner: "telegram:1", Chat: chats.Chat{Platform: "telegram", ID: "1"}, Generation: 1, Title: "talk", StartedAt: begun}
 	put(t, store, "conversation/telegram:1/"+c.Log(), c)
 	var records []storage.Record
 	for _, text := range []string{
@@ -94,7 +94,7 @@ func TestSearchFindsResultsThatWereLeftOut(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	begun := time.Now().Add(-time.Hour)
-	c := conversation.Conversation{Owner: "telegram:1", Chat: chats.Chat{Platform: "telegram", ID: "1"}, Generation: 1, Title: "talk", Begun: begun}
+	c := conversation.Conversation{Owner: "telegram:1", Chat: chats.Chat{Platform: "telegram", ID: "1"}, Generation: 1, Title: "talk", StartedAt: begun}
 	put(t, store, "conversation/telegram:1/"+c.Log(), c)
 	notes, err := memory.New(memory.Config{Store: store})
 	if err != nil {

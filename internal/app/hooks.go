@@ -12,26 +12,26 @@ import (
 	"oneclaw/storage"
 )
 
-// openHooks creates the webhooks of chats, whose deliveries are tasks of the bot's bridge.
+// openHooks creates the webhooks of chats, which submit their deliveries to the bridge as tasks.
 func (b *Bot) openHooks(cfg config.Config, store storage.KV, log *slog.Logger) error {
 	key, err := cfg.Place().SecretKey(context.Background(), store)
 	if err != nil {
 		return err
 	}
 	b.hooks, err = hooks.New(hooks.Config{
-		Store: store, SecretKey: key, PublicURL: cfg.PublicURL, Redact: cfg.Redact.Text, Now: cfg.Outside.Now, Logger: log,
+		Store: store, SecretKey: key, PublicURL: cfg.PublicURL, Redact: cfg.Redact.Text, Now: cfg.Runtime.Now, Logger: log,
 		Submit: func(ctx context.Context, s bridge.Submission) error { return b.bridge.Submit(ctx, s) },
 	})
 	return err
 }
 
-// both calls both functions about a task's result, the second even if the first fails.
-func both(one, other func(context.Context, bridge.TaskResult) error) func(context.Context, bridge.TaskResult) error {
+// callBoth returns a function that calls both functions, the second even if the first fails.
+func callBoth(one, other func(context.Context, bridge.TaskResult) error) func(context.Context, bridge.TaskResult) error {
 	return func(ctx context.Context, r bridge.TaskResult) error { return errors.Join(one(ctx, r), other(ctx, r)) }
 }
 
-// hooksToo adds webhooks to what is moved with a chat.
-func (b *Bot) hooksToo(move func(ctx context.Context, from, to chats.Chat) error) func(ctx context.Context, from, to chats.Chat) error {
+// withHooks returns a function that moves the webhooks of a chat as well as what move moves.
+func (b *Bot) withHooks(move func(ctx context.Context, from, to chats.Chat) error) func(ctx context.Context, from, to chats.Chat) error {
 	return func(ctx context.Context, from, to chats.Chat) error {
 		before, after := chats.Message{Chat: from}.Owner(), chats.Message{Chat: to}.Owner()
 		return errors.Join(move(ctx, from, to), b.hooks.Move(ctx, before, after, to))

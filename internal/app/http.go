@@ -17,10 +17,10 @@ import (
 	"oneclaw/internal/config"
 )
 
-// chatName matches the name of a chat or a user: the port has no password.
+// chatName matches the id of a chat or a user, which the port must not reveal, since it has no password.
 var chatName = regexp.MustCompile(`\b(` + strings.Join(config.PlatformNames(), "|") + `):[-\w@.:/]*[\w]`)
 
-// healthHandler serves liveness and readiness.
+// healthHandler returns a mux with the liveness and readiness checks.
 func healthHandler(health func() error) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -36,7 +36,7 @@ func healthHandler(health func() error) *http.ServeMux {
 	return mux
 }
 
-// Listen opens a port. The error names the setting.
+// Listen opens a port. Its error names the setting to change.
 func Listen(ctx context.Context, address, setting string) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
@@ -53,12 +53,12 @@ func Listen(ctx context.Context, address, setting string) (net.Listener, error) 
 const (
 	// portTimeout bounds reading a request, and writing its response.
 	portTimeout = 15 * time.Second
-	// maxConnections bounds the open connections, together with a quarter of the descriptors. More
-	// wait in the system's queue.
+	// maxConnections bounds the open connections; a quarter of the process's descriptors does too. More
+	// connections wait in the system's queue.
 	maxConnections = 256
 )
 
-// servePort serves the port until ctx ends, within bounds.
+// servePort serves the port until ctx ends, with at most most connections and with timeouts.
 func servePort(ctx context.Context, l net.Listener, handler http.Handler, most int, timeout time.Duration) error {
 	return serve(ctx, netutil.LimitListener(l, most), &http.Server{
 		Handler: handler, ReadHeaderTimeout: timeout / 3, ReadTimeout: timeout, WriteTimeout: 2 * timeout, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
@@ -82,7 +82,7 @@ func serve(ctx context.Context, l net.Listener, server *http.Server) error {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		if server.Shutdown(closing) != nil {
-			_ = server.Close() // what still runs must not outlive the caller
+			_ = server.Close() // running requests must not outlive the caller
 		}
 	}()
 	err := server.Serve(l)

@@ -14,15 +14,15 @@ import (
 
 // Exporter returns the exporter of conversations with feedback.
 func Exporter(cfg config.Config, store storage.Store, log *slog.Logger) learning.Exporter {
-	return learning.Exporter{Store: store, Redact: cfg.Redact.Text, Money: cfg.Money(), WindowTokens: turn.DefaultWindowTokens, Log: log, Now: cfg.Outside.Now}
+	return learning.Exporter{Store: store, Redact: cfg.Redact.Text, Price: cfg.PriceLookup(), WindowTokens: turn.DefaultWindowTokens, Log: log, Now: cfg.Runtime.Now}
 }
 
-// learns returns the functions that tell users about exports, if the settings allow exports.
-func (b *Bot) learns(cfg config.Config, log *slog.Logger) (judged func(context.Context, chats.Chat) (string, func(context.Context) error, error), commands []bridge.Command) {
+// consentHooks returns the notice about exports and the commands for it; nil if exports are not allowed.
+func (b *Bot) consentHooks(cfg config.Config, log *slog.Logger) (judged func(context.Context, chats.Chat) (string, func(context.Context) error, error), commands []bridge.Command) {
 	if !cfg.ExportJudged {
 		return nil, nil
 	}
-	b.cases = Exporter(cfg, b.store, log)
-	consent := learning.Consent{Store: b.store, Now: cfg.Outside.Now}
-	return consent.Judged, consent.Commands()
+	b.exporter = Exporter(cfg, b.store, log)
+	consent := learning.Consent{Store: b.store, Now: cfg.Runtime.Now}
+	return consent.FeedbackNotice, consent.Commands()
 }

@@ -24,7 +24,7 @@ import (
 // C20.
 func TestScheduledTurnsCountForTheirAuthor(t *testing.T) {
 	t.Parallel()
-	model, err := openai.New(openai.Config{Brain: openai.Offline{}, Key: "sk-emulated"})
+	model, err := openai.New(openai.Config{Responder: openai.Offline{}, Key: "sk-emulated"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestScheduledTurnsCountForTheirAuthor(t *testing.T) {
 	}
 	cfg := config.Default()
 	cfg.DataDir = t.TempDir()
-	cfg.Model = models.Own{APIKey: "sk-emulated", BaseURL: address, Name: openai.DefaultModel}
+	cfg.Model = models.OwnModel{APIKey: "sk-emulated", BaseURL: address, Name: openai.DefaultModel}
 	log := slog.New(slog.DiscardHandler)
 	store, err := OpenStore(cfg, log)
 	if err != nil {
@@ -51,10 +51,10 @@ func TestScheduledTurnsCountForTheirAuthor(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ledger.Close() })
-	m := models.New(models.Config{Own: cfg.Model, HTTP: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: ledger, Logger: log})
+	m := models.New(models.Config{Own: cfg.Model, HTTPClient: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: ledger, Logger: log})
 	for _, scheduled := range []bool{false, true} {
 		scope := toolgroups.Scope{User: "telegram:1", Chat: "telegram:-5", Owner: "telegram:-5", Scheduled: scheduled}
-		persona, err := m.Persona(t.Context(), scope, turn.ForMessage)
+		persona, err := m.Profile(t.Context(), scope, turn.ForMessage)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestScheduledTurnsCountForTheirAuthor(t *testing.T) {
 	if err := changing.Values.Set(t.Context(), settings.SettingUserBudget, "1"); err != nil {
 		t.Fatal(err)
 	}
-	persona, err := m.Persona(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"}, turn.ForMessage)
+	persona, err := m.Profile(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"}, turn.ForMessage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestNumbersAreChecked(t *testing.T) {
 		"tools.browser_memory_mib (ONECLAW_TOOLS_BROWSER_MEMORY_MIB)": func(c *config.Config) { c.Tools.BrowserMemoryMiB = 100 },
 		"approval_timeout (ONECLAW_APPROVAL_TIMEOUT)":                 func(c *config.Config) { c.ApprovalTimeout = -1 },
 		"store (ONECLAW_STORE): want bolt, or postgres://":            func(c *config.Config) { c.Store = "postgres" },
-		"prices: x": func(c *config.Config) { c.Prices = budget.Table{"x": {Input: -1}} },
+		"prices: x": func(c *config.Config) { c.Prices = budget.PriceTable{"x": {Input: -1}} },
 	} {
 		cfg := config.Default()
 		change(&cfg)

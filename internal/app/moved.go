@@ -17,18 +17,18 @@ import (
 	"oneclaw/toolgroups/schedule"
 )
 
-// movedFolder gets the files of a chat that has moved to one with files of its own.
+// movedFolder is where the files of a chat are put if the chat that continues it has files already.
 const movedFolder = "before-the-move"
 
-// mover gives what belongs to a chat to the chat as which it goes on: Telegram gives a
-// group another id when it becomes a supergroup. Each step does nothing where it was
-// done before. What would fail each time is logged: it must not hold up what follows.
-func mover(dir string, kept *keptFiles, m *memory.Memory, s *schedule.Schedule, choices *settings.Settings, ledger *budget.Ledger, log *slog.Logger) func(ctx context.Context, from, to chats.Chat) error {
+// mover returns a function that moves the data of a chat to the chat that continues it. Telegram gives a
+// group another id when it becomes a supergroup. Each step is idempotent. Errors that would recur on
+// every attempt are logged, so that they do not block the steps that follow.
+func mover(dir string, kept *storedFiles, m *memory.Memory, s *schedule.Schedule, choices *settings.Settings, ledger *budget.Ledger, log *slog.Logger) func(ctx context.Context, from, to chats.Chat) error {
 	return func(ctx context.Context, from, to chats.Chat) error {
 		before, after := chats.Message{Chat: from}.Owner(), chats.Message{Chat: to}.Owner()
 		err := m.Move(ctx, before, after)
 		if errors.Is(err, memory.ErrFull) {
-			log.Warn("the memory of a chat that moved stays behind: there is no room for it", "from", before, "to", after)
+			log.Warn("cannot move the memory of a chat: the new chat's memory is full", "from", before, "to", after)
 		} else if err != nil {
 			return err
 		}
@@ -41,23 +41,23 @@ func mover(dir string, kept *keptFiles, m *memory.Memory, s *schedule.Schedule, 
 		if err := ledger.Move(ctx, from.String(), to.String()); err != nil {
 			return err
 		}
-		move := func() error { return moveFiles(workspace.Folder(dir, before), workspace.Folder(dir, after)) }
+		move := func() error { return moveFiles(workspace.OwnerDir(dir, before), workspace.OwnerDir(dir, after)) }
 		if kept != nil {
 			move = func() error { return kept.Move(ctx, before, after, movedFolder) }
 		}
 		if err := move(); err != nil {
-			log.Error("the files of a chat that moved stay behind", "from", before, "to", after, "err", err)
+			log.Error("cannot move the files of a chat", "from", before, "to", after, "err", err)
 		}
 		return nil
 	}
 }
 
-// moveFiles renames a workspace, or puts it into an existing one.
+// moveFiles renames a workspace, or moves it into the existing one.
 func moveFiles(from, to string) error {
 	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	// Remove an empty folder, which need not keep the files apart.
+	// Remove the target if it is an empty folder, so that the files need no folder of their own.
 	_ = os.Remove(to)
 	if _, err := os.Stat(to); err == nil {
 		to = filepath.Join(to, movedFolder)

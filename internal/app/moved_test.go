@@ -50,7 +50,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 	if err := changing.Chats.SetAgent(ctx, from.String(), owner, agent.ID); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(workspace.Folder(dir, from.String()), "notes.txt")
+	file := filepath.Join(workspace.OwnerDir(dir, from.String()), "notes.txt")
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 	if err != nil || answer.Agent.ID != agent.ID {
 		t.Errorf("answered by %q (%v), want %q", answer.Agent.ID, err, agent.ID)
 	}
-	data, err := os.ReadFile(filepath.Join(workspace.Folder(dir, to.String()), "notes.txt"))
+	data, err := os.ReadFile(filepath.Join(workspace.OwnerDir(dir, to.String()), "notes.txt"))
 	if err != nil || string(data) != "tea" {
 		t.Errorf("the file: %q (%v)", data, err)
 	}

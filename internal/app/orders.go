@@ -29,8 +29,8 @@ func ReadChat(ctx context.Context, cfg config.Config, name string, read func(ite
 	if err := checkChat(cfg, name); err != nil {
 		return err
 	}
-	running, err := Order(ctx, cfg, "history?chat="+url.QueryEscape(name), nil, func(body io.Reader) error {
-		return read(decoded(json.NewDecoder(body)))
+	running, err := SendOrder(ctx, cfg, "history?chat="+url.QueryEscape(name), nil, func(body io.Reader) error {
+		return read(decodeMessages(json.NewDecoder(body)))
 	})
 	if running {
 		return err
@@ -44,7 +44,7 @@ func ReadChat(ctx context.Context, cfg config.Config, name string, read func(ite
 	})
 }
 
-// checkChat refuses an invalid chat, and a data directory without a database.
+// checkChat returns an error for an invalid chat, or if the data directory has no database.
 func checkChat(cfg config.Config, name string) error {
 	if _, err := chats.ParseChat(name); err != nil {
 		return err
@@ -68,7 +68,7 @@ func messagesOf(ctx context.Context, store storage.Store, name string) (iter.Seq
 	return conversation.Messages(ctx, store, session.Log()), nil
 }
 
-// writeMessages writes them as JSON, one per line.
+// writeMessages writes the messages of a chat's current conversation as JSON, one per line.
 func writeMessages(ctx context.Context, store storage.Store, name string, w io.Writer) error {
 	messages, err := messagesOf(ctx, store, name)
 	if err != nil {
@@ -86,8 +86,8 @@ func writeMessages(ctx context.Context, store storage.Store, name string, w io.W
 	return nil
 }
 
-// decoded decodes the output of writeMessages.
-func decoded(decoder *json.Decoder) iter.Seq2[agent.Message, error] {
+// decodeMessages yields the messages in the output of writeMessages.
+func decodeMessages(decoder *json.Decoder) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		for {
 			var m agent.Message
@@ -99,36 +99,36 @@ func decoded(decoder *json.Decoder) iter.Seq2[agent.Message, error] {
 	}
 }
 
-// ChatBill writes the cost of a chat's current conversation, through the running bot if there is
+// WriteChatBill writes the cost of a chat's current conversation. It asks the running bot if there is
 // one.
-func ChatBill(ctx context.Context, cfg config.Config, chat string, form bill.Form, w io.Writer) error {
+func WriteChatBill(ctx context.Context, cfg config.Config, chat string, form bill.Format, w io.Writer) error {
 	if err := checkChat(cfg, chat); err != nil {
 		return err
 	}
 	query := url.Values{"chat": {chat}, "form": {form.Name()}}
-	running, err := Order(ctx, cfg, "bill?"+query.Encode(), nil, func(body io.Reader) error {
+	running, err := SendOrder(ctx, cfg, "bill?"+query.Encode(), nil, func(body io.Reader) error {
 		_, err := io.Copy(w, body)
 		return err
 	})
 	if running {
 		return err
 	}
-	// Build the bot with its real data, for its own tools and servers, without running it.
-	return With(ctx, cfg, slog.New(slog.DiscardHandler), func(b *Bot) error { return b.billChat(ctx, cfg, chat, form, w) })
+	// Build the bot with its real data, so that it has its own tools and servers, but do not run it.
+	return WithBot(ctx, cfg, slog.New(slog.DiscardHandler), func(b *Bot) error { return b.writeBill(ctx, cfg, chat, form, w) })
 }
 
-// billChat plays the current conversation of a chat and writes its cost.
-func (b *Bot) billChat(ctx context.Context, cfg config.Config, chat string, form bill.Form, w io.Writer) error {
+// writeBill replays the current conversation of a chat and writes its cost.
+func (b *Bot) writeBill(ctx context.Context, cfg config.Config, chat string, form bill.Format, w io.Writer) error {
 	messages, err := messagesOf(ctx, b.store, chat)
 	if err != nil {
 		return err
 	}
-	played, err := bill.Recorded(chat, messages)
+	played, err := bill.FromLog(chat, messages)
 	if err != nil {
 		return err
 	}
-	as, left := b.Bill(cfg), 0
-	as.Left = func(calls int) { left += calls }
+	as, left := b.BillConfig(cfg), 0
+	as.OnOmitted = func(calls int) { left += calls }
 	if err := form.Print(ctx, w, as, played); err != nil || left == 0 || form.Name() != "" {
 		return err
 	}
@@ -141,11 +141,11 @@ const maxKey = 16 << 10
 
 // SendKey sends the key of a provider to the running bot, or stores it if none is running.
 func SendKey(ctx context.Context, cfg config.Config, id string, from io.Reader, w io.Writer) error {
-	key, err := firstLine(from)
+	key, err := readLine(from)
 	if err != nil {
 		return err
 	}
-	running, err := Order(ctx, cfg, "key?id="+url.QueryEscape(id), strings.NewReader(key), func(body io.Reader) error {
+	running, err := SendOrder(ctx, cfg, "key?id="+url.QueryEscape(id), strings.NewReader(key), func(body io.Reader) error {
 		_, err := io.Copy(w, body)
 		return err
 	})
@@ -157,8 +157,8 @@ func SendKey(ctx context.Context, cfg config.Config, id string, from io.Reader, 
 	})
 }
 
-// firstLine reads one line and nothing more: a terminal stays open.
-func firstLine(from io.Reader) (string, error) {
+// readLine reads one line, at most maxKey bytes, without waiting for the end of the input.
+func readLine(from io.Reader) (string, error) {
 	line, err := bufio.NewReader(io.LimitReader(from, maxKey)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("read the key: %w", err)
@@ -174,12 +174,12 @@ func storeKey(ctx context.Context, cfg config.Config, store storage.KV, id strin
 	}
 	provider, err := changing.Providers.Get(ctx, id)
 	if settings.Is(err, settings.NotFound) {
-		return fmt.Errorf("there is no provider %q: ask the bot in a chat which there are", id)
+		return fmt.Errorf("there is no provider %q: ask the bot in a chat for its providers", id)
 	}
 	if err != nil {
 		return err
 	}
-	key, err := firstLine(from)
+	key, err := readLine(from)
 	if err != nil {
 		return err
 	}

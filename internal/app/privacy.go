@@ -17,8 +17,8 @@ import (
 	"oneclaw/internal/workspace"
 )
 
-// personal returns the list of personal data.
-func (b *Bot) personal(cfg config.Config) []personal.Part {
+// personalData returns the kinds of personal data, with functions that export and delete each.
+func (b *Bot) personalData(cfg config.Config) []personal.Part {
 	type person = personal.Person
 	owner := func(of func(context.Context, string) error) func(context.Context, person) error {
 		return func(ctx context.Context, p person) error { return of(ctx, p.User) }
@@ -26,32 +26,34 @@ func (b *Bot) personal(cfg config.Config) []personal.Part {
 	return []personal.Part{
 		{
 			Name: "memory", About: "What I remember of you.", Forget: owner(b.tools.memory.Forget),
-			Of: func(ctx context.Context, p person) (any, error) { return b.tools.memory.Notes(ctx, p.User) },
+			Data: func(ctx context.Context, p person) (any, error) { return b.tools.memory.Notes(ctx, p.User) },
 		},
 		{
 			Name: "schedules", About: "Your scheduled tasks, also those in groups.", Forget: owner(b.tools.schedule.Forget),
-			Of: func(ctx context.Context, p person) (any, error) { return b.tools.schedule.TasksOf(ctx, p.User) },
+			Data: func(ctx context.Context, p person) (any, error) { return b.tools.schedule.TasksOf(ctx, p.User) },
 		},
 		{
 			Name: "webhooks", About: "Your webhooks.", Forget: owner(b.hooks.Forget),
-			Of: func(ctx context.Context, p person) (any, error) { return b.hooks.Of(ctx, p.User) },
+			Data: func(ctx context.Context, p person) (any, error) { return b.hooks.ByUser(ctx, p.User) },
 		},
 		{
 			Name: "accounts", About: "What you have connected an account at.", Forget: owner(b.tools.connections.Forget),
-			Of: func(ctx context.Context, p person) (any, error) { return b.tools.connections.Of(ctx, p.User) },
+			Data: func(ctx context.Context, p person) (any, error) {
+				return b.tools.connections.ConnectedServices(ctx, p.User)
+			},
 		},
 		{
 			Name: "choices", About: "What was chosen in our chat: model, agent.",
-			Of: func(ctx context.Context, p person) (any, error) {
-				return b.tools.settings.Chats.Chosen(ctx, p.Direct.String())
+			Data: func(ctx context.Context, p person) (any, error) {
+				return b.tools.settings.Chats.ListChoices(ctx, p.DirectChat.String())
 			},
 			Forget: func(ctx context.Context, p person) error {
-				return b.tools.settings.Chats.Forget(ctx, p.Direct.String(), p.User)
+				return b.tools.settings.Chats.Forget(ctx, p.DirectChat.String(), p.User)
 			},
 		},
 		{
 			Name: "agents", About: "The agents that you have made.",
-			Of: func(ctx context.Context, p person) (any, error) {
+			Data: func(ctx context.Context, p person) (any, error) {
 				all, err := b.tools.settings.Agents.List(ctx)
 				return slices.DeleteFunc(all, func(a settings.Agent) bool { return a.Owner != p.User }), err
 			},
@@ -59,43 +61,43 @@ func (b *Bot) personal(cfg config.Config) []personal.Part {
 		{Name: "files", Forget: func(ctx context.Context, p person) error { return b.forgetFiles(ctx, cfg, p.User) }},
 		{
 			Name: "heard", About: "What I overheard of you in groups where I listen along; a day.",
-			Of: func(ctx context.Context, p person) (any, error) { return privacy.AmbientOf(ctx, b.store, p.User) },
+			Data: func(ctx context.Context, p person) (any, error) { return privacy.AmbientOf(ctx, b.store, p.User) },
 		},
 		{
 			Name: "person", About: "What you may do, and who let you in.",
-			Of: func(_ context.Context, p person) (any, error) {
+			Data: func(_ context.Context, p person) (any, error) {
 				return slices.DeleteFunc(b.bridge.People().ListPeople(), func(one access.Person) bool { return one.User != p.User }), nil
 			},
 		},
 		{
 			Name: "usage", About: "What models have used for you, by day; two months.",
-			Of: func(ctx context.Context, p person) (any, error) {
+			Data: func(ctx context.Context, p person) (any, error) {
 				if _, err := b.ledger.Report(ctx, budget.Payer{User: p.User}); err != nil { // writes pending charges
 					return nil, err
 				}
-				return budget.Used(ctx, b.store, p.User, cfg.Outside.Now())
+				return budget.UserUsage(ctx, b.store, p.User, cfg.Runtime.Now())
 			},
 		},
 		{
-			Name: "errors", Forget: func(ctx context.Context, p person) error { return b.errors.Forget(ctx, p.User, p.Direct) },
+			Name: "errors", Forget: func(ctx context.Context, p person) error { return b.errors.Forget(ctx, p.User, p.DirectChat) },
 		},
-		{Name: "audit", About: "What you have done that administrators may have to know later.", Of: b.auditOf},
+		{Name: "audit", About: "What you have done that administrators may have to know later.", Data: b.auditEntries},
 	}
 }
 
-func (b *Bot) auditOf(ctx context.Context, p personal.Person) (any, error) {
+func (b *Bot) auditEntries(ctx context.Context, p personal.Person) (any, error) {
 	all, err := audit.List(ctx, b.store, 0)
 	return slices.DeleteFunc(all, func(e audit.Entry) bool { return e.By != p.User }), err
 }
 
-// forgetFiles deletes the files of an owner, here and in the store.
+// forgetFiles deletes the files of an owner, on this disk and in the store.
 func (b *Bot) forgetFiles(ctx context.Context, cfg config.Config, owner string) error {
 	if b.files != nil {
 		if err := b.files.Prepare(ctx, owner); err != nil {
 			return err
 		}
 	}
-	dir := workspace.Folder(cfg.FilesDir(), owner)
+	dir := workspace.OwnerDir(cfg.FilesDir(), owner)
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove workspace: %w", err)
 	}
@@ -105,10 +107,10 @@ func (b *Bot) forgetFiles(ctx context.Context, cfg config.Config, owner string) 
 	if err := errors.Join(os.MkdirAll(dir, 0o700), b.files.Keep(context.WithoutCancel(ctx), owner)); err != nil {
 		return err
 	}
-	return b.files.SweepAll(ctx) // the files' content is still there
+	return b.files.SweepAll(ctx) // deletes the content of the files from the store
 }
 
-// privacy returns the exporter of users' own data.
-func (b *Bot) privacy(cfg config.Config) *personal.Exporter {
-	return personal.New(personal.Config{Store: b.store, Parts: b.personal(cfg), Now: cfg.Outside.Now, Log: b.log})
+// newExporter returns the exporter of users' personal data.
+func (b *Bot) newExporter(cfg config.Config) *personal.Exporter {
+	return personal.New(personal.Config{Store: b.store, Parts: b.personalData(cfg), Now: cfg.Runtime.Now, Logger: b.log})
 }

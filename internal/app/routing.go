@@ -15,30 +15,30 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// routers has a router for each mode and uses the one in the current settings.
-type routers struct {
-	settings *settings.Settings
-	byMode   map[string]toolgroups.Router
-	start    string
-	log      *slog.Logger
+// modeRouter has a router for each mode and uses the one selected in the current settings.
+type modeRouter struct {
+	settings  *settings.Settings
+	byMode    map[string]toolgroups.Router
+	startMode string
+	log       *slog.Logger
 }
 
-func newRouters(cfg config.Config, s *settings.Settings, m *models.Models, servers *mcp.Client, log *slog.Logger) (*routers, error) {
+func newModeRouter(cfg config.Config, s *settings.Settings, m *models.Models, servers *mcp.Client, log *slog.Logger) (*modeRouter, error) {
 	for _, warning := range cfg.Tools.ToolSearch.Warnings {
 		log.Warn("setting tools.tool_search", "warning", warning)
 	}
-	if said := cfg.SearchSaid(); said != "" {
+	if said := cfg.ToolSearchNote(); said != "" {
 		log.Info("setting tools.tool_search", "routing", cfg.Tools.Routing, "effect", said)
 	}
-	r := &routers{settings: s, byMode: map[string]toolgroups.Router{}, start: cfg.Tools.Routing, log: log}
-	ranker, err := m.Ranker(cfg.Tools.ToolSearch.Embeddings)
+	r := &modeRouter{settings: s, byMode: map[string]toolgroups.Router{}, startMode: cfg.Tools.Routing, log: log}
+	ranker, err := m.Ranker(cfg.Tools.ToolSearch.EmbeddingModel)
 	if err != nil {
 		return nil, err
 	}
 	for _, mode := range search.Routings() {
 		router, err := search.NewRouter(search.RouterConfig{
 			Routing: mode, Config: cfg.Tools.ToolSearch, Prices: CachePrices(cfg),
-			Unavailable: func() []search.Unavailable { return unavailable(servers) }, Ranker: ranker, Logger: log,
+			Unavailable: func() []search.UnavailableSource { return unavailableServers(servers) }, Ranker: ranker, Logger: log,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("routing of tools: %w", err)
@@ -48,37 +48,37 @@ func newRouters(cfg config.Config, s *settings.Settings, m *models.Models, serve
 	return r, nil
 }
 
-// CachePrices returns the cache prices of a model, from its tokens' prices or, if unknown, those
-// of a similar model.
+// CachePrices returns a function that returns the cache prices of a model. They are derived from the
+// model's token prices or, if these are unknown, those of a similar model.
 func CachePrices(cfg config.Config) func(model string) search.Prices {
 	table := budget.KnownPrices().With(cfg.Prices)
 	return func(model string) search.Prices {
 		prices := search.Prices{Write: 1, Read: 1}
-		p := table.Like(model)
+		p := table.LookupSimilar(model)
 		if p.Input > 0 && p.CachedInput > 0 {
 			prices.Read = p.CachedInput / p.Input
 			prices.Write = cmp.Or(p.CacheWrite, p.Input) / p.Input
-			prices.Min, prices.MaxAge = budget.MinCacheable(model), budget.CacheTTL(model)
+			prices.MinTokens, prices.MaxAge = budget.MinCacheable(model), budget.CacheTTL(model)
 		}
 		return prices
 	}
 }
 
 // Route implements toolgroups.Router.
-func (r *routers) Route(facts toolgroups.Facts) toolgroups.Route {
+func (r *modeRouter) Route(facts toolgroups.RouteInput) toolgroups.Route {
 	mode, err := r.settings.Values.Get(context.Background(), settings.SettingRouting)
 	if err != nil || r.byMode[mode] == nil {
-		r.log.Warn("routing cannot be read, using that of the start", "mode", mode, "err", err)
-		mode = r.start
+		r.log.Warn("cannot read the routing setting, using the configured one", "mode", mode, "err", err)
+		mode = r.startMode
 	}
 	return r.byMode[mode].Route(facts)
 }
 
-func unavailable(servers *mcp.Client) []search.Unavailable {
-	var down []search.Unavailable
+func unavailableServers(servers *mcp.Client) []search.UnavailableSource {
+	var down []search.UnavailableSource
 	for _, s := range servers.Status() {
 		if s.Problem != "" {
-			down = append(down, search.Unavailable{Name: s.Group, Reason: s.Problem})
+			down = append(down, search.UnavailableSource{Name: s.Group, Reason: s.Problem})
 		}
 	}
 	return down

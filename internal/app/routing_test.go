@@ -11,7 +11,7 @@ import (
 // What the routing decides by follows the prices that an operator has set.
 func TestCachePrices(t *testing.T) {
 	cfg := config.Default()
-	cfg.Prices = budget.Table{
+	cfg.Prices = budget.PriceTable{
 		"house-model": {Input: 2, CachedInput: 0.5, CacheWrite: 3, Output: 8},
 		"gpt-4.1":     {Input: 2, CachedInput: 1, Output: 8},
 		"plain-model": {Input: 2, Output: 8},

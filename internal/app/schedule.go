@@ -16,7 +16,7 @@ import (
 	"oneclaw/toolgroups/schedule"
 )
 
-// submit passes a scheduled run to the bridge, which answers it in its chat.
+// submit submits a scheduled run to the bridge, which answers it in the task's chat.
 func (b *Bot) submit(ctx context.Context, run schedule.Run) error {
 	chat, err := chats.ParseChat(run.Chat)
 	if err != nil {
@@ -32,8 +32,8 @@ func (b *Bot) submit(ctx context.Context, run schedule.Run) error {
 	return err
 }
 
-// taskDone reports the outcome of a run to the schedule.
-func taskDone(s *schedule.Schedule) func(context.Context, bridge.TaskResult) error {
+// taskReporter returns a function that reports the result of a run to the schedule.
+func taskReporter(s *schedule.Schedule) func(context.Context, bridge.TaskResult) error {
 	return func(ctx context.Context, r bridge.TaskResult) error {
 		outcome := schedule.Outcome{Owner: r.Owner, Key: r.Key, Session: r.Session, MessageID: r.MessageID, Silent: r.Silent}
 		switch {
@@ -46,7 +46,7 @@ func taskDone(s *schedule.Schedule) func(context.Context, bridge.TaskResult) err
 		case r.MessageID == "" && !r.Silent:
 			outcome.Fault = fmt.Sprintf("not delivered (%s)", r.State)
 		}
-		return s.Settled(ctx, outcome)
+		return s.RecordOutcome(ctx, outcome)
 	}
 }
 
@@ -64,7 +64,7 @@ func hostZone() string {
 	return "UTC"
 }
 
-// zoneOf returns the current time zone of schedules.
+// zoneOf returns a function that returns the time zone in the settings, or else otherwise.
 func zoneOf(s *settings.Settings, otherwise *time.Location) func() *time.Location {
 	return func() *time.Location {
 		name, err := s.Values.Get(context.Background(), settings.SettingTimeZone)

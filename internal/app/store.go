@@ -18,9 +18,9 @@ import (
 
 // OpenStore opens the database and upgrades it to the newest format.
 func OpenStore(cfg config.Config, log *slog.Logger) (*database.Store, error) {
-	store, err := database.Open(context.Background(), database.Config{Place: cfg.Place(), Migrations: cfg.Outside.Migrations, TTL: cfg.Outside.TTL, Logger: log})
-	if err == nil && cfg.Outside.Engine != nil {
-		store.Store = cfg.Outside.Engine(store.Store)
+	store, err := database.Open(context.Background(), database.Config{Place: cfg.Place(), Migrations: cfg.Runtime.Migrations, TTL: cfg.Runtime.ReplicaTTL, Logger: log})
+	if err == nil && cfg.Runtime.WrapStore != nil {
+		store.Store = cfg.Runtime.WrapStore(store.Store)
 	}
 	return store, err
 }
@@ -34,15 +34,15 @@ func WithStore(cfg config.Config, log *slog.Logger, do func(*database.Store) err
 	return errors.Join(do(store), store.Close())
 }
 
-// sharing returns how the bridge shares a store with other replicas; the zero value for a file.
-func sharing(cfg config.Config, store *database.Store) queue.Sharing {
+// sharingConfig configures how the bridge shares a store with other replicas; zero for a file.
+func sharingConfig(cfg config.Config, store *database.Store) queue.Sharing {
 	if !store.Shared() {
 		return queue.Sharing{}
 	}
-	return queue.Sharing{On: true, Host: Hostname(), Version: cfg.Outside.Version, Format: store.Known(), Check: store.Check, TTL: cfg.Outside.TTL}
+	return queue.Sharing{Enabled: true, Host: Hostname(), Version: cfg.Runtime.Version, Format: store.NewestKnown(), Check: store.CheckFormat, TTL: cfg.Runtime.ReplicaTTL}
 }
 
-// Hostname returns the host's name for display, or "".
+// Hostname returns the host's name for display, or "" if it is unknown.
 func Hostname() string {
 	host, _ := os.Hostname()
 	return host
@@ -55,7 +55,7 @@ func OpenSettings(cfg config.Config, kv storage.KV, log *slog.Logger) (*settings
 		return nil, nil, err
 	}
 	changing, vault, err := settings.Open(settings.Config{
-		KV: kv, SecretKey: key, Revealed: func(secret string) { cfg.Redact.Add(secret) }, Routings: config.Routings(), Now: cfg.Outside.Now, Logger: log,
+		KV: kv, SecretKey: key, OnSecret: func(secret string) { cfg.Redact.Add(secret) }, Routings: config.Routings(), Now: cfg.Runtime.Now, Logger: log,
 		Agents: []settings.Agent{{ID: "general", Name: "General", Description: "The assistant that everybody starts with", Prompt: Prompt}},
 		Defaults: map[string]string{
 			settings.SettingTimeZone: cmp.Or(cfg.Timezone, hostZone()),
@@ -70,7 +70,7 @@ func OpenSettings(cfg config.Config, kv storage.KV, log *slog.Logger) (*settings
 		},
 	})
 	if err == nil {
-		err = vault.Reveal(context.Background())
+		err = vault.ReportSecrets(context.Background())
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the stored settings: %w", err)

@@ -21,39 +21,39 @@ import (
 	"oneclaw/storage/replicas"
 )
 
-// views creates the administrators' pages, which need a sign-in.
-func (b *Bot) views(cfg config.Config) (http.Handler, error) {
+// newAdminPages creates the administrators' pages, which require signing in.
+func (b *Bot) newAdminPages(cfg config.Config) (http.Handler, error) {
 	bot := admin.Bot{
-		Version: cfg.Outside.Version, Ready: b.bridge.Ready, Examine: func(ctx context.Context) ([]doctor.Finding, error) { return findings(ctx, cfg) },
-		Open: func() (open, waiting int, oldest time.Time) {
-			load := b.bridge.Load()
+		Version: cfg.Runtime.Version, ReceiveErrors: b.bridge.PlatformErrors, Examine: func(ctx context.Context) ([]doctor.Finding, error) { return runChecks(ctx, cfg) },
+		OpenJobs: func() (open, waiting int, oldest time.Time) {
+			load := b.bridge.QueueStats()
 			return load.Open, load.Waiting, load.Oldest
 		},
 	}
 	if b.store.Shared() {
 		bot.Replicas = func(ctx context.Context) ([]replicas.Member, error) { return replicas.List(ctx, b.store) }
 	}
-	more, err := b.duties(cfg)
+	more, err := b.operationsViews(cfg)
 	if err != nil {
 		return nil, err
 	}
 	return admin.New(admin.Config{
-		More: more, Store: b.store, People: b.bridge.People().ListPeople, Tell: b.bridge.Tell, Bot: bot, Ledger: b.ledger,
-		Costs: learning.NewCosts(learning.CostsConfig{Store: b.store, Bill: func() bill.Config { return b.Bill(cfg) }, Money: cfg.Money()}),
-		Texts: admin.Texts{Shown: cfg.AdminTexts, Announce: func(ctx context.Context, chat chats.Chat, key, text string) error {
+		ExtraViews: more, Store: b.store, People: b.bridge.People().ListPeople, Explain: b.bridge.Explain, Bot: bot, Ledger: b.ledger,
+		Costs: learning.NewCosts(learning.CostsConfig{Store: b.store, BillConfig: func() bill.Config { return b.BillConfig(cfg) }, Price: cfg.PriceLookup()}),
+		Texts: admin.Texts{Allowed: cfg.AdminTexts, Announce: func(ctx context.Context, chat chats.Chat, key, text string) error {
 			return b.bridge.Post(ctx, key, chat, interact.Card{Text: text})
 		}},
 		Visitor: func(r *http.Request) (frame.Visitor, bool) {
-			s, ok := signin.From(r.Context())
+			s, ok := signin.FromContext(r.Context())
 			return frame.Visitor{Person: s.User, Name: s.Name, CSRF: s.CSRF}, ok
 		},
 		Tools:   admin.Tools{Registry: b.tools.Registry, Servers: b.tools.mcp.Status},
-		Program: admin.Program{Settings: b.effective(cfg), Errors: b.errors},
-		SignOut: "leave", Redact: cfg.Redact.Text, Zone: zoneOf(b.tools.settings, cfg.Zone()), Log: b.log, Now: cfg.Outside.Now,
+		Program: admin.Program{Settings: b.effectiveSettings(cfg), Errors: b.errors},
+		SignOut: "leave", Redact: cfg.Redact.Text, Zone: zoneOf(b.tools.settings, cfg.Zone()), Log: b.log, Now: cfg.Runtime.Now,
 	})
 }
 
-// groupOf returns the group of a tool for the accounts: core for core tools.
+// groupOf returns the group of a tool for the ledger: core for core tools, "" for unknown ones.
 func (b *Bot) groupOf(tool string) string {
 	registry := b.tools.Registry()
 	if group, grouped := registry.GroupOf(tool); grouped {
@@ -65,38 +65,38 @@ func (b *Bot) groupOf(tool string) string {
 	return ""
 }
 
-// findings returns doctor's findings about the running program.
-func findings(ctx context.Context, cfg config.Config) (all []doctor.Finding, err error) {
+// runChecks returns doctor's findings about the running program.
+func runChecks(ctx context.Context, cfg config.Config) (all []doctor.Finding, err error) {
 	var out bytes.Buffer
-	d := &patient{cfg: cfg, running: true}
+	d := &checker{cfg: cfg, running: true}
 	if err := doctor.Examine(ctx, d.checks(), cfg.Redact.Text, true, &out); err != nil && out.Len() == 0 {
 		return nil, err
 	}
 	if err := json.NewDecoder(&out).Decode(&all); err != nil {
-		return nil, errors.Join(ctx.Err(), fmt.Errorf("read what was found: %w", err))
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("decode findings: %w", err))
 	}
 	return all, nil
 }
 
-// effective returns the settings of the file and the environment, and those changed at run time.
-func (b *Bot) effective(cfg config.Config) func(context.Context) ([]admin.Setting, error) {
+// effectiveSettings returns a function that lists the current settings, wherever they are set.
+func (b *Bot) effectiveSettings(cfg config.Config) func(context.Context) ([]admin.Setting, error) {
 	return func(ctx context.Context) ([]admin.Setting, error) {
-		began, err := cfg.Effective()
+		began, err := cfg.EffectiveSettings()
 		if err != nil {
 			return nil, err
 		}
 		var all []admin.Setting
 		for _, name := range b.tools.settings.Values.Names() {
-			value, changed, err := b.tools.settings.Values.Changed(ctx, name)
+			value, changed, err := b.tools.settings.Values.GetStored(ctx, name)
 			if err != nil {
 				return nil, err
 			}
 			if changed {
-				all = append(all, admin.Setting{Name: name, Value: value, From: "changed in a chat; it counts instead of the setting below", Changed: true})
+				all = append(all, admin.Setting{Name: name, Value: value, Source: "changed in a chat; it counts instead of the setting below", Changed: true})
 			}
 		}
 		for _, s := range began {
-			all = append(all, admin.Setting{Name: s.Key, Value: s.Value, From: s.From, Changed: s.Set})
+			all = append(all, admin.Setting{Name: s.Key, Value: s.Value, Source: s.From, Changed: s.Changed})
 		}
 		return all, nil
 	}

@@ -21,8 +21,8 @@ func (c *catalogue) addWebSearch(cfg config.Config, m *models.Models, private []
 		return err
 	}
 	family, err := websearch.New(websearch.Config{
-		Services: services, AllowPrivate: private, Resolver: cfg.Outside.Resolver, Pay: payFrom(m.Ledger, cfg.Guest),
-		Now: cfg.Outside.Now, Logger: c.log,
+		Services: services, AllowPrivate: private, Resolver: cfg.Runtime.Resolver, ReserveCost: searchCharger(m.Ledger, cfg.GuestLimit),
+		Now: cfg.Runtime.Now, Logger: c.log,
 	})
 	if err != nil {
 		return err
@@ -35,8 +35,8 @@ func (c *catalogue) addWebSearch(cfg config.Config, m *models.Models, private []
 	return nil
 }
 
-// payFrom charges searches to the user who asks.
-func payFrom(ledger *budget.Ledger, guest func(toolgroups.Scope) budget.Limit) func(context.Context, toolgroups.Scope, float64) (func(bool), error) {
+// searchCharger returns a function that charges a search to the user who requested it.
+func searchCharger(ledger *budget.Ledger, guest func(toolgroups.Scope) budget.Limit) func(context.Context, toolgroups.Scope, float64) (func(bool), error) {
 	return func(ctx context.Context, scope toolgroups.Scope, dollars float64) (func(bool), error) {
 		settle, err := ledger.Buy(ctx, budget.Payer{User: scope.User, Chat: scope.Chat, Limit: guest(scope)}, budget.Dollars(dollars))
 		if refusal, ok := errors.AsType[*agent.ModelError](err); ok {

@@ -12,20 +12,20 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Table is a provider's model with its billing rules.
-type Table struct {
-	// Name is its name in tables, Model a model that has its prices.
+// Provider is a provider's model with its billing rules.
+type Provider struct {
+	// Name is its name in the output. Model is a model that has its prices.
 	Name, Model string
 	// Context is the size of the model's context in tokens, 0 if unknown.
 	Context int
-	// Messages says that it uses Anthropic's own API.
-	Messages bool
+	// MessagesAPI is set if it is called through Anthropic's Messages API.
+	MessagesAPI bool
 	Cache
 }
 
-// How long caches keep unused entries: Anthropic's documented five minutes; OpenAI's day up to
-// gpt-5.5, and the minimum of half an hour from gpt-5.6 on (openai-openapi, August 2026); for
-// Gemini assumed.
+// Lifetimes of unused cache entries. Anthropic documents five minutes. OpenAI keeps entries for a
+// day up to gpt-5.5, and for at least half an hour from gpt-5.6 on (openai-openapi, August 2026).
+// The value for Gemini is assumed.
 const (
 	fiveMinutes = 5 * time.Minute
 	tenMinutes  = 10 * time.Minute
@@ -33,20 +33,20 @@ const (
 	day         = 24 * time.Hour
 )
 
-// Tables returns the providers to compare, with the prices that the routing "auto" uses. context
-// returns the size of a model's context.
-func Tables(prices func(model string) search.Prices, context func(model string) int) []Table {
-	all := []Table{
+// Providers returns the providers to compare, with the prices that the routing "auto" uses. The
+// function context returns the size of a model's context.
+func Providers(prices func(model string) search.Prices, context func(model string) int) []Provider {
+	all := []Provider{
 		{Name: "no cache", Model: "local-model"},
-		{Name: "gpt-4o", Model: "gpt-4o", Cache: Cache{Min: 1024, Step: 128, Lives: day}},
-		{Name: "gpt-4.1", Model: "gpt-4.1", Cache: Cache{Min: 1024, Step: 128, Lives: day}},
-		{Name: "gpt-5", Model: "gpt-5-mini", Cache: Cache{Min: 1024, Step: 128, Lives: day}},
-		{Name: "gpt-5.6", Model: "gpt-5.6", Cache: Cache{Min: 1024, Whole: true, Lives: halfHour}},
-		{Name: "Claude", Model: "claude-sonnet-5", Messages: true, Cache: Cache{Min: 1024, Marks: true, Back: 20, Lives: fiveMinutes}},
-		{Name: "Claude, OpenRouter", Model: "anthropic/claude-sonnet-5", Cache: Cache{Min: 1024, Whole: true, Back: 20, Lives: fiveMinutes}},
-		{Name: "Gemini 2.5", Model: "gemini-2.5-flash", Cache: Cache{Min: 2048, Lives: tenMinutes}},
-		{Name: "Gemini 3", Model: "gemini-3.8-flash", Cache: Cache{Min: 4096, Lives: tenMinutes}},
-		{Name: "DeepSeek", Model: "deepseek-v4-flash", Cache: Cache{Whole: true}},
+		{Name: "gpt-4o", Model: "gpt-4o", Cache: Cache{Min: 1024, Step: 128, TTL: day}},
+		{Name: "gpt-4.1", Model: "gpt-4.1", Cache: Cache{Min: 1024, Step: 128, TTL: day}},
+		{Name: "gpt-5", Model: "gpt-5-mini", Cache: Cache{Min: 1024, Step: 128, TTL: day}},
+		{Name: "gpt-5.6", Model: "gpt-5.6", Cache: Cache{Min: 1024, WholeRequests: true, TTL: halfHour}},
+		{Name: "Claude", Model: "claude-sonnet-5", MessagesAPI: true, Cache: Cache{Min: 1024, MarkedOnly: true, Lookback: 20, TTL: fiveMinutes}},
+		{Name: "Claude, OpenRouter", Model: "anthropic/claude-sonnet-5", Cache: Cache{Min: 1024, WholeRequests: true, Lookback: 20, TTL: fiveMinutes}},
+		{Name: "Gemini 2.5", Model: "gemini-2.5-flash", Cache: Cache{Min: 2048, TTL: tenMinutes}},
+		{Name: "Gemini 3", Model: "gemini-3.8-flash", Cache: Cache{Min: 4096, TTL: tenMinutes}},
+		{Name: "DeepSeek", Model: "deepseek-v4-flash", Cache: Cache{WholeRequests: true}},
 	}
 	for i := range all {
 		all[i].Prices = prices(all[i].Model)
@@ -57,23 +57,23 @@ func Tables(prices func(model string) search.Prices, context func(model string) 
 
 // Config configures a [Bill].
 type Config struct {
-	// Registry has the tools of the program, which are not run.
+	// Registry has the program's tools. None of them is run.
 	Registry *toolgroups.Registry
-	// Prompt begins every conversation: agent prompt and skills.
+	// Prompt is the system prompt of every conversation: agent prompt and skills.
 	Prompt string
 	// ToolSearch is the block tools.tool_search. The zero value means its defaults.
 	ToolSearch search.Config
-	// Prices are for the routing "auto", Tables are the providers to compare.
-	Prices func(model string) search.Prices
-	Tables []Table
-	// Routings are compared; nil means all but [search.RoutingThreshold], which always equals one
-	// of the others.
+	// Prices returns the prices that the routing "auto" uses. Providers are the ones to compare.
+	Prices    func(model string) search.Prices
+	Providers []Provider
+	// Routings are the routings to compare. Nil means all but [search.RoutingThreshold], which
+	// always equals one of the others.
 	Routings []search.Routing
-	// Money returns the prices of a model, if known.
-	Money func(model string) (budget.Price, bool)
-	// Left, if not nil, is called with the number of calls of a recorded conversation that are left
-	// out because their tools no longer exist.
-	Left func(calls int)
+	// DollarPrice returns the price of a model, and false if it is unknown.
+	DollarPrice func(model string) (budget.Price, bool)
+	// OnOmitted is called with the number of calls that are left out of a recorded conversation
+	// because their tools no longer exist. It must be set if recorded conversations are compared.
+	OnOmitted func(calls int)
 }
 
 // Bill compares the routings. It must not be used concurrently.
@@ -81,13 +81,13 @@ type Bill struct {
 	cfg     Config
 	servers []toolgroups.Group
 	meter   *meter
-	// catalogues are the tools without and with those of the servers.
+	// catalogues are the tools, by whether they include those of the servers.
 	catalogues map[bool]*catalogue
 }
 
 // New makes a bill.
 func New(cfg Config) (*Bill, error) {
-	if cfg.Registry == nil || len(cfg.Tables) == 0 {
+	if cfg.Registry == nil || len(cfg.Providers) == 0 {
 		return nil, errors.New("bill: no registry or no price tables")
 	}
 	if cfg.Routings == nil {
@@ -95,7 +95,7 @@ func New(cfg Config) (*Bill, error) {
 	}
 	b := &Bill{cfg: cfg, catalogues: map[bool]*catalogue{}}
 	var err error
-	if b.servers, err = Servers(); err != nil {
+	if b.servers, err = ServerGroups(); err != nil {
 		return nil, err
 	}
 	b.meter, err = newMeter()
@@ -105,28 +105,28 @@ func New(cfg Config) (*Bill, error) {
 // Line is the cost of a conversation under one routing with one provider.
 type Line struct {
 	Conversation string         `json:"conversation"`
-	Table        string         `json:"table"`
+	Provider     string         `json:"table"`
 	Model        string         `json:"model"`
 	Routing      search.Routing `json:"routing"`
-	// Routed is the routing used: for "auto" the one that it chose.
-	Routed search.Routing `json:"routed"`
+	// UsedRouting is the routing that was used: for "auto", the chosen one.
+	UsedRouting search.Routing `json:"routed"`
 	Cost
 	// USD is the cost of input and output in dollars; 0 if unknown.
 	USD float64 `json:"usd,omitempty"`
 }
 
-// Compare plays a conversation under every routing and returns its cost with every provider: the
-// tables in their order, and for each the routings in theirs.
+// Compare plays a conversation under every routing and returns its cost at every provider, ordered
+// by provider and then by routing.
 func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
-	c, left := b.fit(c)
+	c, left := b.dropUnknownCalls(c)
 	if left > 0 {
-		b.cfg.Left(left)
+		b.cfg.OnOmitted(left)
 	}
 	var lines []Line
-	played := map[form]recording{}
-	for _, table := range b.cfg.Tables {
+	played := map[recordingKey]recording{}
+	for _, table := range b.cfg.Providers {
 		for _, routing := range b.cfg.Routings {
-			f := table.form(routing)
+			f := table.recordingKey(routing)
 			if _, ok := played[f]; ok || routing == search.RoutingAuto {
 				continue
 			}
@@ -138,12 +138,12 @@ func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 			}
 			played[f] = rec
 		}
-		auto, err := b.auto(ctx, c, table, played)
+		auto, err := b.playAuto(ctx, c, table, played)
 		if err != nil {
 			return nil, err
 		}
 		for _, routing := range b.cfg.Routings {
-			rec := played[table.form(routing)]
+			rec := played[table.recordingKey(routing)]
 			if routing == search.RoutingAuto {
 				rec = auto
 			}
@@ -152,25 +152,25 @@ func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 				return nil, fmt.Errorf("%s by %s: %w", c.Name, routing, err)
 			}
 			lines = append(lines, Line{
-				Conversation: c.Name, Table: table.Name, Model: table.Model, Routing: routing, Routed: rec.mode, Cost: cost,
-				USD: b.money(table, cost),
+				Conversation: c.Name, Provider: table.Name, Model: table.Model, Routing: routing, UsedRouting: rec.mode, Cost: cost,
+				USD: b.dollars(table, cost),
 			})
 		}
 	}
 	return lines, nil
 }
 
-// auto plays a conversation with the routing that "auto" chooses for a table. The first two
-// turns tell: if their requests equal those of the chosen routing, so does the rest. The first
-// request may be shorter than later ones.
-func (b *Bill) auto(ctx context.Context, c Conversation, table Table, played map[form]recording) (recording, error) {
+// playAuto plays a conversation with the routing that "auto" chooses for a provider. It first plays
+// two turns. If their requests equal those of the chosen routing, all others do too. One turn is
+// not enough, as the first request may be shorter than later ones.
+func (b *Bill) playAuto(ctx context.Context, c Conversation, table Provider, played map[recordingKey]recording) (recording, error) {
 	beginning := c
 	beginning.Turns = c.Turns[:min(2, len(c.Turns))]
 	first, err := b.play(ctx, beginning, search.RoutingAuto, table)
 	if err != nil {
 		return first, err
 	}
-	rec := played[table.form(first.mode)]
+	rec := played[table.recordingKey(first.mode)]
 	if len(first.requests) <= len(rec.requests) && slices.EqualFunc(first.requests, rec.requests[:len(first.requests)], func(a, b request) bool {
 		return slices.Equal(a.segments, b.segments)
 	}) {
@@ -179,27 +179,27 @@ func (b *Bill) auto(ctx context.Context, c Conversation, table Table, played map
 	return b.play(ctx, c, search.RoutingAuto, table)
 }
 
-// form is what a recording depends on.
-type form struct {
-	routing  search.Routing
-	messages bool
-	// none says that there is no cache; kept is how long it keeps a prompt, as old results are
-	// dropped while it is cold.
-	none bool
-	kept time.Duration
+// recordingKey has the properties that a recording depends on.
+type recordingKey struct {
+	routing     search.Routing
+	messagesAPI bool
+	// noCache is set if the provider has no cache. maxAge is how long it keeps a prompt: old results
+	// are dropped once the cache is cold.
+	noCache bool
+	maxAge  time.Duration
 }
 
-func (t Table) form(routing search.Routing) form {
-	return form{routing, t.Messages, t.Read >= 1, t.MaxAge}
+func (t Provider) recordingKey(routing search.Routing) recordingKey {
+	return recordingKey{routing, t.MessagesAPI, t.Read >= 1, t.MaxAge}
 }
 
-// money returns a cost in dollars; 0 if unknown.
-func (b *Bill) money(t Table, c Cost) float64 {
-	p, ok := b.cfg.Money(t.Model)
+// dollars returns a cost in dollars, or 0 if the price is unknown.
+func (b *Bill) dollars(t Provider, c Cost) float64 {
+	p, ok := b.cfg.DollarPrice(t.Model)
 	if !ok {
 		return 0
 	}
-	return p.Of(budget.Tokens{
-		Input: int64(c.Input), Cached: int64(c.Read), Written: int64(c.Written), Hour: int64(c.Hour), Output: int64(c.Output),
+	return p.Cost(budget.Tokens{
+		Input: int64(c.Input), Cached: int64(c.Read), Written: int64(c.Written), WrittenForHour: int64(c.WrittenForHour), Output: int64(c.Output),
 	}).Float()
 }

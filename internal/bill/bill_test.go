@@ -83,7 +83,7 @@ func trip(t testing.TB) bill.Conversation {
 
 // cached is what the caches of models cost.
 func cached(model string) search.Prices {
-	p, ok := budget.KnownPrices().For("", model)
+	p, ok := budget.KnownPrices().Lookup("", model)
 	if !ok {
 		return search.Prices{Write: 1, Read: 1}
 	}
@@ -93,8 +93,8 @@ func cached(model string) search.Prices {
 func calculator(t testing.TB, reg *toolgroups.Registry) *bill.Bill {
 	t.Helper()
 	b, err := bill.New(bill.Config{
-		Registry: reg, Prompt: "You help.", Prices: cached, Tables: bill.Tables(cached, noContext),
-		Money: func(model string) (budget.Price, bool) {
+		Registry: reg, Prompt: "You help.", Prices: cached, Providers: bill.Providers(cached, noContext),
+		DollarPrice: func(model string) (budget.Price, bool) {
 			return budget.Price{Input: 10, CachedInput: 1, Output: 50}, model == "gpt-5-mini"
 		},
 	})
@@ -125,7 +125,7 @@ func TestConversationUnderEachRouting(t *testing.T) {
 			var names []string
 			for _, c := range m.Calls {
 				name := c.Name
-				if group, ok := toolgroups.LoadArgument(json.RawMessage(c.Arguments)); ok {
+				if group, ok := toolgroups.ParseLoadArgument(json.RawMessage(c.Arguments)); ok {
 					name += " " + group
 				}
 				names = append(names, name)
@@ -147,7 +147,7 @@ func TestRecordedIsWhatWasPlayed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := bill.Recorded("trip", func(yield func(agent.Message, error) bool) {
+		got, err := bill.FromLog("trip", func(yield func(agent.Message, error) bool) {
 			for _, m := range log {
 				if !yield(m, nil) {
 					return
@@ -157,7 +157,7 @@ func TestRecordedIsWhatWasPlayed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(c.Turns, got.Turns, cmpopts.IgnoreFields(bill.Call{}, "Find")); diff != "" {
+		if diff := cmp.Diff(c.Turns, got.Turns, cmpopts.IgnoreFields(bill.Call{}, "Query")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", routing, diff)
 		}
 		b := calculator(t, town(t))
@@ -182,7 +182,7 @@ func TestRecordedTakesWhatFits(t *testing.T) {
 		{Role: agent.RoleAssistant, Text: "ok", Final: true},
 		{Role: agent.RoleUser, Text: "never answered"},
 	}
-	c, err := bill.Recorded("telegram:1", func(yield func(agent.Message, error) bool) {
+	c, err := bill.FromLog("telegram:1", func(yield func(agent.Message, error) bool) {
 		for _, m := range log {
 			if !yield(m, nil) {
 				return
@@ -193,14 +193,14 @@ func TestRecordedTakesWhatFits(t *testing.T) {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	left := 0
-	b, err := bill.New(bill.Config{Registry: town(t), Tables: bill.Tables(cached, noContext)[:1], Money: noPrice, Left: func(n int) { left = n }})
+	b, err := bill.New(bill.Config{Registry: town(t), Providers: bill.Providers(cached, noContext)[:1], DollarPrice: noPrice, OnOmitted: func(n int) { left = n }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if lines, err := b.Compare(t.Context(), c); err != nil || len(lines) != 6 || left != 1 {
 		t.Errorf("%d lines, %d calls left out, %v", len(lines), left, err)
 	}
-	if _, err := bill.Recorded("telegram:2", func(func(agent.Message, error) bool) {}); err == nil {
+	if _, err := bill.FromLog("telegram:2", func(func(agent.Message, error) bool) {}); err == nil {
 		t.Error("an empty chat is played")
 	}
 }
@@ -222,10 +222,10 @@ func TestCaches(t *testing.T) {
 		"a common beginning":        {cache: bill.Cache{Prices: half}, requests: [][]string{{a, c}, {a, a}}, read: 700, written: 1200 - 700 + 700},
 		"in steps":                  {cache: bill.Cache{Prices: half, Min: 1024, Step: 128}, requests: [][]string{{a, a}, {a, a, c}}, read: 1152, written: 1200 + 148},
 		"shorter than the minimum":  {cache: bill.Cache{Prices: half, Min: 1024}, requests: [][]string{{a, b}, {a, c, c, c, c, c}}, written: 1201 + 1100},
-		"whole, and it is":          {cache: bill.Cache{Prices: half, Whole: true}, requests: [][]string{{a, c}, {a, c, c}}, read: 700, written: 700 + 100},
-		"whole, and it is not":      {cache: bill.Cache{Prices: half, Whole: true}, requests: [][]string{{a, c}, {a, b, c}}, written: 700 + 1301},
-		"whole, but too far behind": {cache: bill.Cache{Prices: half, Whole: true, Back: 2}, requests: [][]string{{a}, {a, c, c, c}}, written: 600 + 900},
-		"the best of several":       {cache: bill.Cache{Prices: half, Whole: true}, requests: [][]string{{a}, {a, c}, {a, c, c}}, read: 600 + 700, written: 600 + 100 + 100},
+		"whole, and it is":          {cache: bill.Cache{Prices: half, WholeRequests: true}, requests: [][]string{{a, c}, {a, c, c}}, read: 700, written: 700 + 100},
+		"whole, and it is not":      {cache: bill.Cache{Prices: half, WholeRequests: true}, requests: [][]string{{a, c}, {a, b, c}}, written: 700 + 1301},
+		"whole, but too far behind": {cache: bill.Cache{Prices: half, WholeRequests: true, Lookback: 2}, requests: [][]string{{a}, {a, c, c, c}}, written: 600 + 900},
+		"the best of several":       {cache: bill.Cache{Prices: half, WholeRequests: true}, requests: [][]string{{a}, {a, c}, {a, c, c}}, read: 600 + 700, written: 600 + 100 + 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := bill.Simulate(tc.cache, tc.requests...)
@@ -259,7 +259,7 @@ func TestWhatIsPrinted(t *testing.T) {
 			t.Fatalf("%d bytes, %v", w.Len(), err)
 		}
 	}
-	if n := strings.Count(rows.String(), "\n"); n != len(lines) || n != len(bill.Tables(cached, noContext))*(len(search.Routings())-1) { // all but threshold
+	if n := strings.Count(rows.String(), "\n"); n != len(lines) || n != len(bill.Providers(cached, noContext))*(len(search.Routings())-1) { // all but threshold
 		t.Errorf("%d rows of %d", n, len(lines))
 	}
 	for _, want := range []string{"**trip**: a trip\n", "| cache | groups | bridge | search | all | native | auto | auto, all in money |\n", "|---|"} {
@@ -267,7 +267,7 @@ func TestWhatIsPrinted(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, markdown.String())
 		}
 	}
-	i := slices.IndexFunc(lines, func(l bill.Line) bool { return l.Table == "gpt-5" && l.Routing == search.RoutingAll })
+	i := slices.IndexFunc(lines, func(l bill.Line) bool { return l.Provider == "gpt-5" && l.Routing == search.RoutingAll })
 	l := lines[i]
 	want := (float64(l.Input-l.Read)*10 + float64(l.Read) + float64(l.Output)*50) / 1e6
 	if diff := l.USD - want; diff > 1e-8 || diff < -1e-8 {
@@ -283,7 +283,7 @@ func TestWhatIsPrinted(t *testing.T) {
 func TestArraysOnTheWireOnlyGrow(t *testing.T) {
 	t.Parallel()
 	c := trip(t)
-	c.Servers = true
+	c.WithServers = true
 	c.Turns = append(c.Turns, bill.Turn{User: "Open issues?", Answer: "None.", Steps: []bill.Step{{Calls: []bill.Call{
 		{Tool: "tracker_list_issues", Result: "[]"}, {Tool: "wiki_list_pages", Result: "[]"},
 	}}}})
@@ -308,7 +308,7 @@ func TestArraysOnTheWireOnlyGrow(t *testing.T) {
 }
 
 func TestServersAreTenWithFiftyTools(t *testing.T) {
-	groups, err := bill.Servers()
+	groups, err := bill.ServerGroups()
 	if err != nil || len(groups) != 10 {
 		t.Fatalf("%d servers, %v", len(groups), err)
 	}

@@ -19,15 +19,15 @@ type Cache struct {
 	search.Prices
 	// Min is the shortest cached prefix, Step the granularity above it; 0 means every length.
 	Min, Step int
-	// Whole says that only whole requests are found again, instead of any common prefix.
-	Whole bool
-	// Back is how many messages after such an entry it is still found; 0 means any number.
-	Back int
-	// Marks says that only what precedes the marks of a request is cached, and found again from a
-	// mark at most Back segments behind it, its own included.
-	Marks bool
-	// Lives is how long an unused entry is kept; 0 means forever.
-	Lives time.Duration
+	// WholeRequests is set if a cache entry matches only as a whole, not by any common prefix.
+	WholeRequests bool
+	// Lookback is how many messages may follow such an entry in a request; 0 means any number.
+	Lookback int
+	// MarkedOnly is set if only the part of a request before a cache mark is cached. A later mark
+	// finds it again within Lookback segments, counting the mark's own.
+	MarkedOnly bool
+	// TTL is how long an unused entry is kept; 0 means forever.
+	TTL time.Duration
 }
 
 // Cost is the cost of a conversation.
@@ -38,18 +38,18 @@ type Cost struct {
 	Input   int `json:"input"`
 	Read    int `json:"read"`
 	Written int `json:"written"`
-	// Hour counts those of Written that Anthropic keeps for an hour.
-	Hour   int `json:"hour,omitempty"`
-	Output int `json:"output"`
+	// WrittenForHour counts the Written tokens that Anthropic keeps for an hour.
+	WrittenForHour int `json:"hour,omitempty"`
+	Output         int `json:"output"`
 	// Billed is the input in tokens at the plain price.
 	Billed float64 `json:"billed"`
 }
 
-// segment is a part of a request: the number of its text in a [meter]. Each request repeats
-// earlier ones, so their texts are stored once.
+// segment is a part of a request: the index of its text in a [meter]. Requests repeat the text of
+// earlier ones, so each text is stored once.
 type segment int
 
-// measuredRequest is a request with the cost of its parts.
+// measuredRequest is a request with its size in tokens.
 type measuredRequest struct {
 	at       time.Duration
 	segments []segment
@@ -58,13 +58,13 @@ type measuredRequest struct {
 
 // meter counts tokens, and caches the counts.
 type meter struct {
-	codec tokenizer.Codec
-	known map[string]segment
-	texts []string
-	sizes []int // -1 if not counted yet
-	// alike are the common leading tokens of two segments.
-	alike map[[2]segment]int
-	err   error // the first one
+	codec         tokenizer.Codec
+	segmentByText map[string]segment
+	texts         []string
+	sizes         []int // -1 if not counted yet
+	// commonCache counts the common leading tokens of two segments.
+	commonCache map[[2]segment]int
+	err         error // the first one
 }
 
 func newMeter() (*meter, error) {
@@ -72,14 +72,14 @@ func newMeter() (*meter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bill: tokenizer: %w", err)
 	}
-	return &meter{codec: codec, known: map[string]segment{}, alike: map[[2]segment]int{}}, nil
+	return &meter{codec: codec, segmentByText: map[string]segment{}, commonCache: map[[2]segment]int{}}, nil
 }
 
-func (m *meter) segment(text string) segment {
-	s, ok := m.known[text]
+func (m *meter) intern(text string) segment {
+	s, ok := m.segmentByText[text]
 	if !ok {
 		s = segment(len(m.texts))
-		m.known[text], m.texts, m.sizes = s, append(m.texts, text), append(m.sizes, -1)
+		m.segmentByText[text], m.texts, m.sizes = s, append(m.texts, text), append(m.sizes, -1)
 	}
 	return s
 }
@@ -102,11 +102,11 @@ func (m *meter) count(text string) int {
 	return n
 }
 
-// cost sends a recording to a provider with this cache.
+// cost returns the cost of requests at a provider with this cache.
 func (m *meter) cost(ctx context.Context, requests []request, cache Cache) (Cost, error) {
 	c := Cost{Requests: len(requests)}
 	var past []measuredRequest
-	kept := map[[sha256.Size]byte]lease{}
+	kept := map[[sha256.Size]byte]cacheEntry{}
 	for _, r := range requests {
 		if ctx.Err() != nil {
 			return c, context.Cause(ctx)
@@ -118,10 +118,10 @@ func (m *meter) cost(ctx context.Context, requests []request, cache Cache) (Cost
 		var read, written int
 		switch {
 		case cache.Read == 1:
-		case cache.Marks:
-			read, written = m.marked(now, r, kept, cache)
+		case cache.MarkedOnly:
+			read, written = m.applyMarks(now, r, kept, cache)
 		default:
-			read = m.found(past, now, cache)
+			read = m.cachedTokens(past, now, cache)
 			past = append(past, now)
 			if now.total >= cache.Min {
 				written = now.total - read
@@ -130,10 +130,10 @@ func (m *meter) cost(ctx context.Context, requests []request, cache Cache) (Cost
 		c.Input += now.total
 		c.Read += read
 		c.Written += written
-		c.Output += m.size(m.segment(r.output))
+		c.Output += m.size(m.intern(r.output))
 		write := cache.Write
-		if r.hour {
-			c.Hour += written
+		if r.cachedForHour {
+			c.WrittenForHour += written
 			write = hourWrite
 		}
 		c.Billed += float64(read)*cache.Read + float64(written)*write + float64(now.total-read-written)
@@ -144,12 +144,12 @@ func (m *meter) cost(ctx context.Context, requests []request, cache Cache) (Cost
 // hourWrite is the price of a token that Anthropic keeps for an hour.
 const hourWrite = 2
 
-// lease is until when an entry is kept, and for how long after each use.
-type lease struct{ until, lives time.Duration }
+// cacheEntry is a cached prefix: when it expires, and by how long each use extends it.
+type cacheEntry struct{ expires, ttl time.Duration }
 
-// marked returns how much of a request is found in the cache from its marks, and how much is
-// newly cached.
-func (m *meter) marked(now measuredRequest, r request, kept map[[sha256.Size]byte]lease, cache Cache) (read, written int) {
+// applyMarks looks a request up in the cache from its marks, and caches it up to each mark. It
+// returns the number of tokens read from the cache, and of tokens newly written to it.
+func (m *meter) applyMarks(now measuredRequest, r request, kept map[[sha256.Size]byte]cacheEntry, cache Cache) (read, written int) {
 	sums, keys := make([]int, len(now.segments)), make([][sha256.Size]byte, len(now.segments))
 	var key [sha256.Size]byte
 	total := 0
@@ -159,35 +159,35 @@ func (m *meter) marked(now measuredRequest, r request, kept map[[sha256.Size]byt
 		sums[i], keys[i] = total, key
 	}
 	for i := range r.marks {
-		for j := i; r.marks[i] && j >= 0 && j > i-cache.Back; j-- {
-			if l, ok := kept[keys[j]]; ok && now.at <= l.until {
-				kept[keys[j]] = lease{now.at + l.lives, l.lives}
+		for j := i; r.marks[i] && j >= 0 && j > i-cache.Lookback; j-- {
+			if l, ok := kept[keys[j]]; ok && now.at <= l.expires {
+				kept[keys[j]] = cacheEntry{now.at + l.ttl, l.ttl}
 				read = max(read, sums[j])
 				break
 			}
 		}
 	}
-	lives := cache.Lives
-	if r.hour {
+	lives := cache.TTL
+	if r.cachedForHour {
 		lives = time.Hour
 	}
 	for i := range r.marks {
 		if r.marks[i] && sums[i] >= cache.Min {
-			kept[keys[i]] = lease{now.at + lives, lives}
+			kept[keys[i]] = cacheEntry{now.at + lives, lives}
 			written = max(written, sums[i]-read)
 		}
 	}
 	return read, written
 }
 
-// found returns how much of a request is in a cache that has seen the earlier ones.
-func (m *meter) found(past []measuredRequest, now measuredRequest, cache Cache) int {
+// cachedTokens returns how many tokens of a request are in a cache that has seen the past ones.
+func (m *meter) cachedTokens(past []measuredRequest, now measuredRequest, cache Cache) int {
 	best := 0
 	for _, p := range past {
-		if p.total < cache.Min || cache.Lives > 0 && now.at-p.at > cache.Lives {
+		if p.total < cache.Min || cache.TTL > 0 && now.at-p.at > cache.TTL {
 			continue
 		}
-		n := m.common(p, now, cache)
+		n := m.commonTokens(p, now, cache)
 		if n < cache.Min {
 			continue
 		}
@@ -199,29 +199,29 @@ func (m *meter) found(past []measuredRequest, now measuredRequest, cache Cache) 
 	return best
 }
 
-// common returns the number of common leading tokens of two requests.
-func (m *meter) common(p, now measuredRequest, cache Cache) int {
+// commonTokens returns the number of common leading tokens of two requests.
+func (m *meter) commonTokens(p, now measuredRequest, cache Cache) int {
 	n, i := 0, 0
 	for i < len(p.segments) && i < len(now.segments) && p.segments[i] == now.segments[i] {
 		n += m.size(now.segments[i])
 		i++
 	}
 	switch {
-	case cache.Whole && (i < len(p.segments) || cache.Back > 0 && len(now.segments)-i > cache.Back):
+	case cache.WholeRequests && (i < len(p.segments) || cache.Lookback > 0 && len(now.segments)-i > cache.Lookback):
 		return 0
-	case cache.Whole, i == len(p.segments), i == len(now.segments):
+	case cache.WholeRequests, i == len(p.segments), i == len(now.segments):
 		return n
 	}
 	pair := [2]segment{p.segments[i], now.segments[i]}
-	more, known := m.alike[pair]
+	more, known := m.commonCache[pair]
 	if !known {
-		more = m.count(alike(m.texts[pair[0]], m.texts[pair[1]]))
-		m.alike[pair] = more
+		more = m.count(commonPrefix(m.texts[pair[0]], m.texts[pair[1]]))
+		m.commonCache[pair] = more
 	}
 	return n + more
 }
 
-func alike(a, b string) string {
+func commonPrefix(a, b string) string {
 	i := 0
 	for i < len(a) && i < len(b) && a[i] == b[i] {
 		i++

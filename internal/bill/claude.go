@@ -24,8 +24,8 @@ type claudeRequest struct {
 
 // claudeTool is a tool of the array.
 type claudeTool struct {
-	Name  string `json:"name"`
-	Defer bool   `json:"defer_loading"`
+	Name         string `json:"name"`
+	DeferLoading bool   `json:"defer_loading"`
 }
 
 // claudeBlock is a block of a message.
@@ -34,34 +34,34 @@ type claudeBlock struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// claudeMark matches a cache mark, which is not part of the cached content.
-var claudeMark = regexp.MustCompile(`,?"cache_control":\{[^}]*\}`)
+// cacheControlPattern matches a cache mark, which is not part of the cached content.
+var cacheControlPattern = regexp.MustCompile(`,?"cache_control":\{[^}]*\}`)
 
-// claudeCut is a request in segments: the tools that are not deferred, the prompt, and the
-// blocks of the messages, with the definitions of found tools in their place.
-type claudeCut struct {
+// splitClaudeRequest is a request in segments: the tools that are not deferred, the prompt, and the
+// blocks of the messages, each followed by the definitions of the tools that it references.
+type splitClaudeRequest struct {
 	request
 	toolView
 	definitions map[string]string
 	found       map[string]bool
 }
 
-func (c *claudeCut) add(meter *meter, raw json.RawMessage, more string) {
+func (c *splitClaudeRequest) add(meter *meter, raw json.RawMessage, more string) {
 	text := string(raw)
 	if strings.Contains(text, "cache_control") {
-		c.hour = c.hour || strings.Contains(text, `"ttl":"1h"`)
-		text = claudeMark.ReplaceAllString(text, "")
+		c.cachedForHour = c.cachedForHour || strings.Contains(text, `"ttl":"1h"`)
+		text = cacheControlPattern.ReplaceAllString(text, "")
 	}
-	c.segments, c.marks = append(c.segments, meter.segment(text+more+",")), append(c.marks, len(text) != len(raw))
+	c.segments, c.marks = append(c.segments, meter.intern(text+more+",")), append(c.marks, len(text) != len(raw))
 }
 
-func (p *player) cutClaude(body []byte) (*claudeCut, error) {
+func (p *player) splitClaude(body []byte) (*splitClaudeRequest, error) {
 	var r claudeRequest
 	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, fmt.Errorf("bill: decode the request: %w", err)
 	}
-	c := &claudeCut{
-		request: request{at: p.at}, toolView: toolView{direct: map[string]bool{}, deferred: map[string]bool{}},
+	c := &splitClaudeRequest{
+		request: request{at: p.elapsed}, toolView: toolView{direct: map[string]bool{}, deferred: map[string]bool{}},
 		definitions: map[string]string{}, found: map[string]bool{},
 	}
 	for _, raw := range r.Tools {
@@ -72,7 +72,7 @@ func (p *player) cutClaude(body []byte) (*claudeCut, error) {
 			}
 			p.claudeTools[string(raw)] = t
 		}
-		if t.Defer {
+		if t.DeferLoading {
 			c.deferred[t.Name], c.definitions[t.Name] = true, string(raw)
 			continue
 		}
@@ -88,7 +88,7 @@ func (p *player) cutClaude(body []byte) (*claudeCut, error) {
 			if err := json.Unmarshal(raw, &b); err != nil {
 				return nil, fmt.Errorf("bill: decode a block: %w", err)
 			}
-			c.add(p.meter, raw, c.references(b))
+			c.add(p.meter, raw, c.resolveReferences(b))
 			if b.Type == "tool_result" {
 				c.texts = append(c.texts, textOf(b.Content))
 			}
@@ -97,15 +97,15 @@ func (p *player) cutClaude(body []byte) (*claudeCut, error) {
 	return c, nil
 }
 
-// reference matches the name of a found tool.
-var reference = regexp.MustCompile(`"tool_name":"([^"]+)"`)
+// referencePattern matches the name of a found tool.
+var referencePattern = regexp.MustCompile(`"tool_name":"([^"]+)"`)
 
-// references returns the definitions that a block brings into the conversation.
-func (c *claudeCut) references(b claudeBlock) (definitions string) {
+// resolveReferences returns the definitions of the tools that a block references.
+func (c *splitClaudeRequest) resolveReferences(b claudeBlock) (definitions string) {
 	if b.Type != "tool_result" && b.Type != "tool_search_tool_result" {
 		return ""
 	}
-	for _, m := range reference.FindAllStringSubmatch(string(b.Content), -1) {
+	for _, m := range referencePattern.FindAllStringSubmatch(string(b.Content), -1) {
 		c.found[m[1]] = true
 		definitions += c.definitions[m[1]]
 	}
@@ -114,7 +114,7 @@ func (c *claudeCut) references(b claudeBlock) (definitions string) {
 
 func textOf(content json.RawMessage) string {
 	var parts []struct{ Text string }
-	_ = json.Unmarshal(content, &parts) // another form has no text
+	_ = json.Unmarshal(content, &parts) // other content has no text
 	var all strings.Builder
 	for _, p := range parts {
 		all.WriteString(p.Text)
@@ -122,15 +122,15 @@ func textOf(content json.RawMessage) string {
 	return all.String()
 }
 
-// messages answers a request to the Messages API. If a tool has to be found first, the provider
+// answerMessages answers a request to the Messages API. If a tool has to be found first, the provider
 // searches within the same reply; we assume that it then reads the request once more, with the
 // found tools.
-func (p *player) messages(body []byte) (string, error) {
-	c, err := p.cutClaude(body)
+func (p *player) answerMessages(body []byte) (string, error) {
+	c, err := p.splitClaude(body)
 	if err != nil {
 		return "", err
 	}
-	text, calls := p.reply(c.toolView)
+	text, calls := p.nextReply(c.toolView)
 	if p.err != nil {
 		return "", p.err
 	}
@@ -155,7 +155,7 @@ func (p *player) messages(body []byte) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		searched.segments = append(searched.segments, p.meter.segment(string(raw)+c.references(claudeBlock{Type: "tool_result", Content: raw})))
+		searched.segments = append(searched.segments, p.meter.intern(string(raw)+c.resolveReferences(claudeBlock{Type: "tool_result", Content: raw})))
 		searched.marks = append(searched.marks, false)
 	}
 	for _, call := range calls {
@@ -173,15 +173,15 @@ func (p *player) messages(body []byte) (string, error) {
 	return encodeClaude(blocks, len(calls) > 0, total)
 }
 
-// searchFinds is the assumed number of tools that a search finds.
-const searchFinds = 5
+// toolsPerSearch is the assumed number of tools that a search finds.
+const toolsPerSearch = 5
 
-// search finds a tool with others of its group that were not found yet.
-func (c *claudeCut) search(tool string, groups map[string]string) []map[string]string {
+// search finds a tool, along with others from its group that were not found yet.
+func (c *splitClaudeRequest) search(tool string, groups map[string]string) []map[string]string {
 	names := []string{tool}
 	c.found[tool] = true
 	for _, name := range slices.Sorted(maps.Keys(c.deferred)) {
-		if len(names) < searchFinds && groups[name] == groups[tool] && !c.found[name] {
+		if len(names) < toolsPerSearch && groups[name] == groups[tool] && !c.found[name] {
 			names = append(names, name)
 		}
 	}
@@ -192,7 +192,7 @@ func (c *claudeCut) search(tool string, groups map[string]string) []map[string]s
 	return refs
 }
 
-// encodeClaude encodes a reply as events.
+// encodeClaude encodes a reply as server-sent events.
 func encodeClaude(blocks []map[string]any, calls bool, input int) (string, error) {
 	var b strings.Builder
 	var failed error

@@ -18,22 +18,22 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Conversation is what users asked for and what a model did about it, without the loads and
-// searches, which depend on the routing.
+// Conversation has a user's messages and a model's replies, without loads and searches of tools,
+// which depend on the routing.
 type Conversation struct {
-	// Name is its name in tables and flags, Title describes it.
+	// Name is its name in the output and in flags. Title describes it.
 	Name  string `yaml:"name"`
 	Title string `yaml:"title"`
-	// Servers adds the tools of [Servers] to those of the program.
-	Servers bool `yaml:"servers"`
-	// Turns are in order.
+	// WithServers adds the tools of [ServerGroups] to those of the program.
+	WithServers bool `yaml:"servers"`
+	// Turns are in chronological order.
 	Turns []Turn `yaml:"turns"`
 
-	// Recorded says that it is a real conversation, some of which may not fit.
+	// Recorded is set for a real conversation, whose tools may no longer exist.
 	Recorded bool `yaml:"-"`
 }
 
-// Turn is a message and what followed.
+// Turn is a user's message with the model's replies.
 type Turn struct {
 	// After is the time since the previous turn.
 	After  time.Duration `yaml:"after"`
@@ -44,8 +44,8 @@ type Turn struct {
 
 // Step is a reply of the model with parallel calls.
 type Step struct {
-	// Say is the text of the reply.
-	Say   string `yaml:"say"`
+	// Text is the text of the reply.
+	Text  string `yaml:"say"`
 	Calls []Call `yaml:"calls"`
 }
 
@@ -53,9 +53,9 @@ type Step struct {
 type Call struct {
 	Tool      string         `yaml:"tool"`
 	Arguments map[string]any `yaml:"with"`
-	// Find is the model's search query if it has to find the tool. Empty means the words of its
-	// name.
-	Find string `yaml:"find"`
+	// Query is the model's search query if it has to find the tool. Empty means the words of the
+	// tool's name.
+	Query string `yaml:"find"`
 	// Result is the tool's result. Each {{rows}} in it stands for Rows, formatted with Row, in
 	// which $1, $2 … are the fields.
 	Result string     `yaml:"result"`
@@ -65,8 +65,8 @@ type Call struct {
 	Code string `yaml:"code"`
 }
 
-// Paused returns the conversation with a longer pause before each turn.
-func (c Conversation) Paused(more time.Duration) Conversation {
+// WithPauses returns the conversation with a longer pause before each turn.
+func (c Conversation) WithPauses(more time.Duration) Conversation {
 	c.Turns = slices.Clone(c.Turns)
 	for i := range c.Turns {
 		c.Turns[i].After += more
@@ -74,7 +74,7 @@ func (c Conversation) Paused(more time.Duration) Conversation {
 	return c
 }
 
-// arguments returns the arguments of the call, an empty object for none.
+// arguments returns the arguments of the call, or an empty object if there are none.
 func (c Call) arguments() map[string]any {
 	if c.Arguments == nil {
 		return map[string]any{}
@@ -91,7 +91,7 @@ func (c Call) matches(tool string, arguments json.RawMessage) bool {
 	return json.Unmarshal(own, &x) == nil && json.Unmarshal(arguments, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-func (c *Call) fill() {
+func (c *Call) fillRows() {
 	rows := make([]string, len(c.Rows))
 	for i, fields := range c.Rows {
 		rows[i] = strings.TrimSpace(c.Row)
@@ -114,7 +114,7 @@ func Read(r io.Reader) (Conversation, error) {
 	for t := range c.Turns {
 		for s := range c.Turns[t].Steps {
 			for n := range c.Turns[t].Steps[s].Calls {
-				c.Turns[t].Steps[s].Calls[n].fill()
+				c.Turns[t].Steps[s].Calls[n].fillRows()
 			}
 		}
 	}
@@ -125,7 +125,7 @@ func Read(r io.Reader) (Conversation, error) {
 }
 
 //go:embed conversations
-var scripts embed.FS
+var conversationFiles embed.FS
 
 // Conversations returns the built-in conversations with these names, or all.
 func Conversations(names []string) ([]Conversation, error) {
@@ -138,7 +138,7 @@ func Conversations(names []string) ([]Conversation, error) {
 		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("there is no conversation %q; there are %s", name, strings.Join(known, ", "))
 		}
-		file, err := fs.ReadFile(scripts, "conversations/"+name+".yaml")
+		file, err := fs.ReadFile(conversationFiles, "conversations/"+name+".yaml")
 		if err != nil {
 			return nil, fmt.Errorf("bill: %w", err)
 		}

@@ -10,7 +10,7 @@ import (
 
 // Log plays a conversation and returns what a bot would have stored of it.
 func (b *Bill) Log(ctx context.Context, c Conversation, mode search.Routing) ([]agent.Message, error) {
-	rec, err := b.play(ctx, c, mode, Table{Model: "any"})
+	rec, err := b.play(ctx, c, mode, Provider{Model: "any"})
 	return rec.log, err
 }
 
@@ -24,7 +24,7 @@ func Simulate(cache Cache, requests ...[]string) (Cost, error) {
 	for _, segments := range requests {
 		var r request
 		for _, text := range segments {
-			r.segments = append(r.segments, m.segment(text))
+			r.segments = append(r.segments, m.intern(text))
 		}
 		all = append(all, r)
 	}
@@ -33,7 +33,7 @@ func Simulate(cache Cache, requests ...[]string) (Cost, error) {
 
 // Arrays plays a conversation and returns the tools of each request as they were sent.
 func (b *Bill) Arrays(ctx context.Context, c Conversation, mode search.Routing) ([]string, error) {
-	rec, err := b.play(ctx, c, mode, Table{Model: "gpt-5"})
+	rec, err := b.play(ctx, c, mode, Provider{Model: "gpt-5"})
 	if err != nil {
 		return nil, err
 	}

@@ -16,14 +16,14 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// recording is a conversation as it was sent under one routing.
+// recording has the requests of a conversation under one routing.
 type recording struct {
 	mode     search.Routing // the routing used
 	requests []request
 	log      []agent.Message
 }
 
-type stage struct {
+type playback struct {
 	player *player
 	agent  *agent.Agent
 	client client
@@ -32,7 +32,7 @@ type stage struct {
 
 	catalogue *catalogue
 	mu        sync.Mutex
-	results   []Call // of the conversation, in order, not returned yet
+	results   []Call // calls of the conversation whose results were not returned yet, in order
 }
 
 // client is a model with a profile.
@@ -41,34 +41,34 @@ type client interface {
 	Profile() agent.Profile
 }
 
-// scripted is a client with the model and context of a price table.
-type scripted struct {
+// scriptedClient is a client with the model name and context size of a provider.
+type scriptedClient struct {
 	client
-	table Table
+	provider Provider
 }
 
-// Profile returns the table's profile.
-func (s scripted) Profile() agent.Profile {
+// Profile returns the client's profile with the provider's model and context.
+func (s scriptedClient) Profile() agent.Profile {
 	p := s.client.Profile()
-	p.Name, p.ContextTokens = s.table.Model, s.table.Context
+	p.Name, p.ContextTokens = s.provider.Model, s.provider.Context
 	return p
 }
 
-func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, table Table) (recording, error) {
-	s, err := b.stage(c, mode, table.Messages)
+func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, table Provider) (recording, error) {
+	s, err := b.newPlayback(c, mode, table.MessagesAPI)
 	if err != nil {
 		return recording{}, err
 	}
 	var history []agent.Message
 	for i, turn := range c.Turns {
 		s.player.turn, s.player.step = i, 0
-		s.player.at += turn.After
+		s.player.elapsed += turn.After
 		history = append(history, agent.Message{Role: agent.RoleUser, Text: turn.User, Time: s.player.now()})
 		set := toolgroups.NewSet(func() *toolgroups.Registry { return s.catalogue.registry }, agent.RestoreGroups(slices.Values(history)))
 		for m, err := range s.agent.Run(ctx, agent.Turn{
 			Prompt: s.prompt, History: slices.Clone(history), Set: set, Router: s.router, CacheKey: c.Name,
 			Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Direct: true, Owner: "telegram:1", Session: c.Name, Role: toolgroups.RoleOwner},
-			Model: scripted{s.client, table},
+			Model: scriptedClient{s.client, table},
 		}) {
 			if err != nil {
 				return recording{}, fmt.Errorf("bill: %s by %s, turn %d: %w", c.Name, mode, i+1, errors.Join(s.player.err, err))
@@ -81,7 +81,7 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 	}
 	rec := recording{mode: mode, requests: s.player.requests, log: history}
 	if mode == search.RoutingAuto {
-		rec.mode = search.Recorded(history[len(history)-1].Routing)
+		rec.mode = search.RecordedRouting(history[len(history)-1].Routing)
 	}
 	return rec, nil
 }
@@ -111,16 +111,16 @@ func (b *Bill) catalogue(servers bool) (*catalogue, error) {
 		}
 	}
 	var err error
-	if k.registry, err = Emulated(b.cfg.Registry.Core(), groups, func(t *toolgroups.Tool) { t.Run = run }); err != nil {
+	if k.registry, err = NewStandInRegistry(b.cfg.Registry.Core(), groups, func(t *toolgroups.Tool) { t.Run = run }); err != nil {
 		return nil, fmt.Errorf("bill: %w", err)
 	}
 	b.catalogues[servers] = k
 	return k, nil
 }
 
-// Emulated makes a registry in which each tool is replaced by a stand-in, except the one that
-// loads groups.
-func Emulated(core []toolgroups.Tool, groups []toolgroups.Group, stand func(*toolgroups.Tool)) (*toolgroups.Registry, error) {
+// NewStandInRegistry makes a registry in which stand turns each tool into a stand-in, except the
+// one that loads groups.
+func NewStandInRegistry(core []toolgroups.Tool, groups []toolgroups.Group, stand func(*toolgroups.Tool)) (*toolgroups.Registry, error) {
 	cfg := toolgroups.RegistryConfig{}
 	for _, g := range groups {
 		g.Tools = slices.Clone(g.Tools)
@@ -138,15 +138,15 @@ func Emulated(core []toolgroups.Tool, groups []toolgroups.Group, stand func(*too
 	return toolgroups.NewRegistry(cfg)
 }
 
-func (b *Bill) stage(c Conversation, mode search.Routing, messages bool) (*stage, error) {
-	s := &stage{prompt: b.cfg.Prompt, player: &player{conversation: c, meter: b.meter, claudeTools: map[string]claudeTool{}}}
+func (b *Bill) newPlayback(c Conversation, mode search.Routing, messages bool) (*playback, error) {
+	s := &playback{prompt: b.cfg.Prompt, player: &player{conversation: c, meter: b.meter, claudeTools: map[string]claudeTool{}}}
 	for _, turn := range c.Turns {
 		for _, step := range turn.Steps {
 			s.results = append(s.results, step.Calls...)
 		}
 	}
 	var err error
-	if s.catalogue, err = b.catalogue(c.Servers); err != nil {
+	if s.catalogue, err = b.catalogue(c.WithServers); err != nil {
 		return nil, err
 	}
 	s.catalogue.run, s.player.groups = s.run, s.catalogue.groups
@@ -165,12 +165,12 @@ func (b *Bill) stage(c Conversation, mode search.Routing, messages bool) (*stage
 }
 
 // run returns the result that the conversation has for the call.
-func (s *stage) run(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+func (s *playback) run(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.results, func(c Call) bool { return c.matches(call.Name, call.Arguments) })
 	if i < 0 {
-		return toolgroups.Result{}, fmt.Errorf("no result is written down for %s %s", call.Name, call.Arguments)
+		return toolgroups.Result{}, fmt.Errorf("the conversation has no result for %s %s", call.Name, call.Arguments)
 	}
 	c := s.results[i]
 	s.results = slices.Delete(s.results, i, i+1)

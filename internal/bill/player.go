@@ -22,30 +22,30 @@ type player struct {
 	groups       map[string]string     // by tool
 	claudeTools  map[string]claudeTool // as sent
 	turn, step   int
-	// described, sought and loaded say that the tools of this step were described, searched for, or
-	// loaded with their groups.
+	// described, sought and loaded are set once the tools of this step were described, searched for,
+	// or loaded with their groups.
 	described, sought, loaded bool
-	ids                       int
-	// at is the time of the next request since the beginning.
-	at time.Duration
+	lastID                    int
+	// elapsed is the time from the beginning to the next request.
+	elapsed time.Duration
 
 	requests []request
 	err      error
 }
 
 type request struct {
-	at       time.Duration
-	segments []segment // the tools, then the messages
-	marks    []bool    // Anthropic's cache marks, by segment
-	hour     bool      // cached for an hour
-	output   string
+	at            time.Duration
+	segments      []segment // the tools, then the messages
+	marks         []bool    // Anthropic's cache marks, by segment
+	cachedForHour bool      // cached for an hour
+	output        string
 }
 
 // now returns the time in the conversation.
-func (p *player) now() time.Time { return time.Unix(0, 0).UTC().Add(time.Hour + p.at) }
+func (p *player) now() time.Time { return time.Unix(0, 0).UTC().Add(time.Hour + p.elapsed) }
 
-// between is the time between two requests of a turn.
-const between = 10 * time.Second
+// requestInterval is the time between two requests of a turn.
+const requestInterval = 10 * time.Second
 
 // RoundTrip implements http.RoundTripper.
 func (p *player) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -53,12 +53,12 @@ func (p *player) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bill: read the request: %w", err)
 	}
-	p.at += between
+	p.elapsed += requestInterval
 	var stream string
 	if strings.HasSuffix(r.URL.Path, "/messages") {
-		stream, err = p.messages(body)
+		stream, err = p.answerMessages(body)
 	} else {
-		stream, err = p.chat(body)
+		stream, err = p.answerChat(body)
 	}
 	if err != nil {
 		return nil, err
@@ -69,30 +69,30 @@ func (p *player) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// chat answers a request to Chat Completions.
-func (p *player) chat(body []byte) (string, error) {
-	segments, view, err := p.cut(body)
+// answerChat answers a request to Chat Completions.
+func (p *player) answerChat(body []byte) (string, error) {
+	segments, view, err := p.splitChat(body)
 	if err != nil {
 		return "", err
 	}
-	text, calls := p.reply(view)
+	text, calls := p.nextReply(view)
 	if p.err != nil {
 		return "", p.err
 	}
-	stream, output, err := encode(text, calls)
-	p.requests = append(p.requests, request{at: p.at, segments: segments, output: output})
+	stream, output, err := encodeChat(text, calls)
+	p.requests = append(p.requests, request{at: p.elapsed, segments: segments, output: output})
 	return stream, err
 }
 
-// cut splits a request into its tools and messages, byte for byte.
-func (p *player) cut(body []byte) (segments []segment, seen toolView, err error) {
+// splitChat splits a request into its tools and messages, byte for byte.
+func (p *player) splitChat(body []byte) (segments []segment, seen toolView, err error) {
 	var parts struct{ Tools, Messages []json.RawMessage }
 	if err := json.Unmarshal(body, &parts); err != nil {
 		return nil, seen, fmt.Errorf("bill: decode the request: %w", err)
 	}
 	seen.direct = map[string]bool{}
 	for _, raw := range slices.Concat(parts.Tools, parts.Messages) {
-		segments = append(segments, p.meter.segment(string(raw)+","))
+		segments = append(segments, p.meter.intern(string(raw)+","))
 		var part struct {
 			Role, Content string
 			Function      struct{ Name string }
@@ -113,9 +113,9 @@ func (p *player) cut(body []byte) (segments []segment, seen toolView, err error)
 // plannedCall is a call as the model writes it.
 type plannedCall struct{ id, name, arguments string }
 
-// reply returns the model's next reply: the answer, the calls of the step, or what makes the
-// tools of the step callable.
-func (p *player) reply(view toolView) (string, []plannedCall) {
+// nextReply returns the model's next reply: the answer, the calls of the step, or the calls that
+// make the tools of the step callable.
+func (p *player) nextReply(view toolView) (string, []plannedCall) {
 	turn := p.conversation.Turns[p.turn]
 	if p.step == len(turn.Steps) {
 		return turn.Answer, nil
@@ -126,9 +126,9 @@ func (p *player) reply(view toolView) (string, []plannedCall) {
 	for _, c := range step.Calls {
 		switch {
 		case view.direct[c.Tool], view.deferred[c.Tool]:
-			calls = append(calls, p.call(c.Tool, c.arguments()))
+			calls = append(calls, p.encodeCall(c.Tool, c.arguments()))
 		case view.direct[toolgroups.ToolCall] && view.knows(c.Tool):
-			calls = append(calls, p.call(toolgroups.ToolCall, map[string]any{"name": c.Tool, "arguments": c.arguments()}))
+			calls = append(calls, p.encodeCall(toolgroups.ToolCall, map[string]any{"name": c.Tool, "arguments": c.arguments()}))
 		default:
 			missing = append(missing, c)
 		}
@@ -138,7 +138,7 @@ func (p *player) reply(view toolView) (string, []plannedCall) {
 	}
 	p.step++
 	p.described, p.sought, p.loaded = false, false, false
-	return step.Say, calls
+	return step.Text, calls
 }
 
 // obtain searches for tools if that is offered, and otherwise loads their groups.
@@ -149,22 +149,22 @@ func (p *player) obtain(missing []Call, view toolView) []plannedCall {
 			wanted = append(wanted, text)
 		}
 	}
-	if view.direct[toolgroups.ToolSearch] && !p.described && !slices.ContainsFunc(missing, func(c Call) bool { return !view.names(c.Tool) }) {
+	if view.direct[toolgroups.ToolSearch] && !p.described && !slices.ContainsFunc(missing, func(c Call) bool { return !view.mentions(c.Tool) }) {
 		p.described = true
 		for _, c := range missing {
 			want(c.Tool)
 		}
-		return []plannedCall{p.call(toolgroups.ToolDescribe, map[string]any{"names": wanted})}
+		return []plannedCall{p.encodeCall(toolgroups.ToolDescribe, map[string]any{"names": wanted})}
 	}
 	if view.direct[toolgroups.ToolSearch] && !p.sought {
 		p.sought = true
 		for _, c := range missing {
-			want(cmp.Or(c.Find, strings.ReplaceAll(c.Tool, "_", " ")))
+			want(cmp.Or(c.Query, strings.ReplaceAll(c.Tool, "_", " ")))
 		}
 		if len(wanted) > 1 {
-			return []plannedCall{p.call(toolgroups.ToolSearch, map[string]any{"queries": wanted})}
+			return []plannedCall{p.encodeCall(toolgroups.ToolSearch, map[string]any{"queries": wanted})}
 		}
-		return []plannedCall{p.call(toolgroups.ToolSearch, map[string]any{"query": wanted[0]})}
+		return []plannedCall{p.encodeCall(toolgroups.ToolSearch, map[string]any{"query": wanted[0]})}
 	}
 	if p.loaded {
 		p.err = fmt.Errorf("bill: %s, turn %d: the model cannot reach %s", p.conversation.Name, p.turn+1, missing[0].Tool)
@@ -176,25 +176,25 @@ func (p *player) obtain(missing []Call, view toolView) []plannedCall {
 	}
 	var calls []plannedCall
 	for _, group := range wanted {
-		calls = append(calls, p.call(toolgroups.LoadToolGroup, map[string]any{"group_name": group}))
+		calls = append(calls, p.encodeCall(toolgroups.LoadToolGroup, map[string]any{"group_name": group}))
 	}
 	return calls
 }
 
-// call encodes a call; an encoding error is recorded in the player.
-func (p *player) call(name string, arguments map[string]any) plannedCall {
-	p.ids++
+// encodeCall encodes a call. It records an encoding error in the player.
+func (p *player) encodeCall(name string, arguments map[string]any) plannedCall {
+	p.lastID++
 	text, err := toolgroups.EncodeJSON(arguments)
 	p.err = errors.Join(p.err, err)
-	return plannedCall{id: fmt.Sprintf("call_%03d", p.ids), name: name, arguments: string(text)}
+	return plannedCall{id: fmt.Sprintf("call_%03d", p.lastID), name: name, arguments: string(text)}
 }
 
-// toolView is what a request tells the model about its tools.
+// toolView describes the tools that a request offers, and the tool results that it contains.
 type toolView struct {
 	direct map[string]bool
 	// deferred are the tools that the provider's search can find.
 	deferred map[string]bool
-	texts    []string // results that it still sees
+	texts    []string // tool results in the request
 }
 
 // knows reports whether a load or a search has shown the parameters of a tool.
@@ -205,13 +205,13 @@ func (v toolView) knows(tool string) bool {
 	})
 }
 
-// names reports whether a search has named a tool.
-func (v toolView) names(tool string) bool {
+// mentions reports whether a search result names a tool.
+func (v toolView) mentions(tool string) bool {
 	return slices.ContainsFunc(v.texts, func(text string) bool { return strings.Contains(text, `"`+tool+`"`) })
 }
 
-// encode encodes a reply as a server streams it, and returns the billed output.
-func encode(text string, calls []plannedCall) (stream, output string, err error) {
+// encodeChat encodes a reply as server-sent events, and returns the billed output.
+func encodeChat(text string, calls []plannedCall) (stream, output string, err error) {
 	finish, pieces := "stop", []any{}
 	output = text
 	for i, c := range calls {

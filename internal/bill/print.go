@@ -15,22 +15,22 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Form is the output format: tables, Markdown, or JSON.
-type Form struct {
+// Format is the output format: tables, Markdown, or JSON.
+type Format struct {
 	json, markdown bool
 	pause          time.Duration
 }
 
-// Flags adds flags for the format to a command.
-func (f *Form) Flags(command *cobra.Command) {
+// AddFlags adds flags for the format to a command.
+func (f *Format) AddFlags(command *cobra.Command) {
 	command.Flags().BoolVar(&f.json, "json", false, "print one JSON object for each line")
 	command.Flags().BoolVar(&f.markdown, "markdown", false, "print tables in Markdown")
 	command.Flags().DurationVar(&f.pause, "pause", 0, "how much later than written each turn comes, for example 20m")
 	command.MarkFlagsMutuallyExclusive("json", "markdown")
 }
 
-// Name returns the name of the format, for [FormOf]; empty for text.
-func (f *Form) Name() string {
+// Name returns the name of the format for [NewFormat], which is empty for text.
+func (f *Format) Name() string {
 	switch {
 	case f.json:
 		return "json"
@@ -40,18 +40,18 @@ func (f *Form) Name() string {
 	return ""
 }
 
-// FormOf returns the format with a name.
-func FormOf(name string) Form { return Form{json: name == "json", markdown: name == "markdown"} }
+// NewFormat returns the format with a name.
+func NewFormat(name string) Format { return Format{json: name == "json", markdown: name == "markdown"} }
 
 // Print plays conversations and prints their costs.
-func (f *Form) Print(ctx context.Context, w io.Writer, as Config, conversations ...Conversation) error {
+func (f *Format) Print(ctx context.Context, w io.Writer, as Config, conversations ...Conversation) error {
 	b, err := New(as)
 	if err != nil {
 		return err
 	}
 	var lines []Line
 	for _, c := range conversations {
-		more, err := b.Compare(ctx, c.Paused(f.pause))
+		more, err := b.Compare(ctx, c.WithPauses(f.pause))
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (f *Form) Print(ctx context.Context, w io.Writer, as Config, conversations 
 // WriteText writes a table for each conversation.
 func WriteText(w io.Writer, conversations []Conversation, lines []Line) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if err := write(table, conversations, lines, "", func(b *strings.Builder, cells []string, _ bool) {
+	if err := writeTables(table, conversations, lines, "", func(b *strings.Builder, cells []string, _ bool) {
 		b.WriteString(strings.Join(cells, "\t") + "\n")
 	}); err != nil {
 		return err
@@ -77,9 +77,9 @@ func WriteText(w io.Writer, conversations []Conversation, lines []Line) error {
 	return table.Flush()
 }
 
-// WriteMarkdown writes the same as Markdown.
+// WriteMarkdown writes the same tables in Markdown.
 func WriteMarkdown(w io.Writer, conversations []Conversation, lines []Line) error {
-	return write(w, conversations, lines, "**", func(b *strings.Builder, cells []string, head bool) {
+	return writeTables(w, conversations, lines, "**", func(b *strings.Builder, cells []string, head bool) {
 		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 		if head {
 			b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
@@ -87,7 +87,7 @@ func WriteMarkdown(w io.Writer, conversations []Conversation, lines []Line) erro
 	})
 }
 
-func write(w io.Writer, conversations []Conversation, lines []Line, strong string, row func(b *strings.Builder, cells []string, head bool)) error {
+func writeTables(w io.Writer, conversations []Conversation, lines []Line, strong string, row func(b *strings.Builder, cells []string, head bool)) error {
 	var b strings.Builder
 	for i, c := range conversations {
 		if i > 0 {
@@ -95,12 +95,12 @@ func write(w io.Writer, conversations []Conversation, lines []Line, strong strin
 		}
 		fmt.Fprintf(&b, "%s%s%s: %s\n\n", strong, c.Name, strong, c.Title)
 		head := []string{"cache"}
-		for _, l := range tables(lines, c.Name)[0] {
+		for _, l := range groupByProvider(lines, c.Name)[0] {
 			head = append(head, string(l.Routing))
 		}
 		row(&b, append(head, "auto, all in money"), true)
-		for _, t := range tables(lines, c.Name) {
-			row(&b, append(append([]string{t[0].Table}, cells(t)...), money(t)), false)
+		for _, t := range groupByProvider(lines, c.Name) {
+			row(&b, append(append([]string{t[0].Provider}, costCells(t)...), formatDollars(t)), false)
 		}
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
@@ -109,8 +109,8 @@ func write(w io.Writer, conversations []Conversation, lines []Line, strong strin
 	return nil
 }
 
-// money returns the dollars of the chosen routing and of everything at once, output included.
-func money(lines []Line) string {
+// formatDollars returns the cost in dollars of "auto" and of sending all tools, output included.
+func formatDollars(lines []Line) string {
 	var auto, all float64
 	for _, l := range lines {
 		switch l.Routing {
@@ -126,14 +126,14 @@ func money(lines []Line) string {
 	return fmt.Sprintf("$%.4f, $%.4f", auto, all)
 }
 
-// tables groups the lines of a conversation by table.
-func tables(lines []Line, conversation string) [][]Line {
+// groupByProvider groups the lines of a conversation by provider.
+func groupByProvider(lines []Line, conversation string) [][]Line {
 	var all [][]Line
 	for _, l := range lines {
 		if l.Conversation != conversation {
 			continue
 		}
-		if n := len(all); n > 0 && all[n-1][0].Table == l.Table {
+		if n := len(all); n > 0 && all[n-1][0].Provider == l.Provider {
 			all[n-1] = append(all[n-1], l)
 			continue
 		}
@@ -142,20 +142,20 @@ func tables(lines []Line, conversation string) [][]Line {
 	return all
 }
 
-// cells returns the costs of a row, with their excess over the cheapest.
-func cells(lines []Line) []string {
+// costCells returns the costs in a row, each with its excess over the cheapest.
+func costCells(lines []Line) []string {
 	best := math.Inf(1)
 	for _, l := range lines {
 		best = min(best, l.Billed)
 	}
 	out := make([]string, len(lines))
 	for i, l := range lines {
-		out[i] = fmt.Sprintf("%s (+%.0f %%)", budget.Count(int64(math.RoundToEven(l.Billed))), math.Round((l.Billed/best-1)*100))
+		out[i] = fmt.Sprintf("%s (+%.0f %%)", budget.FormatCount(int64(math.RoundToEven(l.Billed))), math.Round((l.Billed/best-1)*100))
 		if l.Billed == best {
-			out[i] = budget.Count(int64(math.RoundToEven(l.Billed)))
+			out[i] = budget.FormatCount(int64(math.RoundToEven(l.Billed)))
 		}
 		if l.Routing == search.RoutingAuto {
-			out[i] += " " + string(l.Routed)
+			out[i] += " " + string(l.UsedRouting)
 		}
 	}
 	return out

@@ -13,13 +13,13 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// ErrEmpty is returned for a conversation without anything to play.
+// ErrEmpty is returned for a conversation without answered messages.
 var ErrEmpty = errors.New("no answered messages since it began or was cleared")
 
-// Recorded makes a conversation from the log of a chat: users' messages, tool results, and
+// FromLog makes a conversation from the log of a chat: users' messages, tool results, and
 // answers. It leaves out loads and searches, since each routing has its own, and calls without a
-// result; turns without an answer are joined to the next. Summarised parts count as they were.
-func Recorded(name string, log iter.Seq2[agent.Message, error]) (Conversation, error) {
+// result. Turns without an answer are joined to the next. Summarised parts are included in full.
+func FromLog(name string, log iter.Seq2[agent.Message, error]) (Conversation, error) {
 	c := Conversation{Name: name, Title: "as it was recorded", Recorded: true}
 	var r recorder
 	for m, err := range log {
@@ -30,11 +30,11 @@ func Recorded(name string, log iter.Seq2[agent.Message, error]) (Conversation, e
 		case m.Role == agent.RoleUser:
 			r.turn.User = strings.TrimPrefix(r.turn.User+"\n"+provider.UserText(&m, false), "\n")
 		case m.Role == agent.RoleTool:
-			r.result(m)
+			r.addResult(m)
 		case m.Role == agent.RoleAssistant && !m.Final && len(m.Calls) > 0:
-			r.step(m)
+			r.beginStep(m)
 		case m.Role == agent.RoleAssistant:
-			r.close()
+			r.endStep()
 			r.turn.Answer = m.Text
 			if r.turn.User != "" && r.turn.Answer != "" {
 				c.Turns = append(c.Turns, r.turn)
@@ -50,21 +50,21 @@ func Recorded(name string, log iter.Seq2[agent.Message, error]) (Conversation, e
 
 type recorder struct {
 	turn Turn
-	// ids are the ids of the calls of the last step, empty for those with a result.
+	// ids are the ids of the calls in the last step, empty for those with a result.
 	ids []string
 }
 
-// step begins a step with the calls of a reply, except those that find tools.
-func (r *recorder) step(m agent.Message) {
-	r.close()
-	s := Step{Say: m.Text}
+// beginStep begins a step with the calls of a reply, except those that find tools.
+func (r *recorder) beginStep(m agent.Message) {
+	r.endStep()
+	s := Step{Text: m.Text}
 	for _, call := range m.Calls {
-		name := call.Runs()
+		name := call.EffectiveTool()
 		if name == toolgroups.LoadToolGroup || toolgroups.Reserved(name) {
 			continue
 		}
 		c := Call{Tool: name}
-		if json.Unmarshal([]byte(call.Arg()), &c.Arguments) != nil {
+		if json.Unmarshal([]byte(call.EffectiveArguments()), &c.Arguments) != nil {
 			c.Arguments = nil
 		}
 		s.Calls = append(s.Calls, c)
@@ -73,7 +73,7 @@ func (r *recorder) step(m agent.Message) {
 	r.turn.Steps = append(r.turn.Steps, s)
 }
 
-func (r *recorder) result(m agent.Message) {
+func (r *recorder) addResult(m agent.Message) {
 	i := slices.Index(r.ids, m.CallID)
 	if i < 0 || m.CallID == "" {
 		return
@@ -83,8 +83,8 @@ func (r *recorder) result(m agent.Message) {
 	c.Result, c.Code = m.Text, m.Code
 }
 
-// close ends the last step, and drops calls without a result, and an empty step.
-func (r *recorder) close() {
+// endStep ends the last step. It drops calls without a result, and a step without calls.
+func (r *recorder) endStep() {
 	n := len(r.turn.Steps)
 	if n == 0 {
 		return
@@ -102,13 +102,13 @@ func (r *recorder) close() {
 	r.ids = nil
 }
 
-// fit leaves out the calls of unknown tools, and returns their number.
-func (b *Bill) fit(c Conversation) (Conversation, int) {
+// dropUnknownCalls leaves out the calls of unknown tools, and returns their number.
+func (b *Bill) dropUnknownCalls(c Conversation) (Conversation, int) {
 	if !c.Recorded {
 		return c, 0
 	}
 	known := func(name string) bool {
-		if c.Servers && slices.ContainsFunc(b.servers, func(g toolgroups.Group) bool { return strings.HasPrefix(name, strings.TrimPrefix(g.Name, "mcp_")+"_") }) {
+		if c.WithServers && slices.ContainsFunc(b.servers, func(g toolgroups.Group) bool { return strings.HasPrefix(name, strings.TrimPrefix(g.Name, "mcp_")+"_") }) {
 			return true
 		}
 		_, ok := b.cfg.Registry.Tool(name)

@@ -13,22 +13,22 @@ import (
 )
 
 //go:embed servers.yaml
-var serversFile []byte
+var serversYAML []byte
 
-// Server is a realistic MCP server of the third conversation.
+// Server is a realistic MCP server in the third conversation.
 type Server struct {
-	Name        string        `yaml:"name"`
-	Title       string        `yaml:"title"`
-	Description string        `yaml:"about"`
-	Things      []serverThing `yaml:"things"`
+	Name        string         `yaml:"name"`
+	Title       string         `yaml:"title"`
+	Description string         `yaml:"about"`
+	Objects     []serverObject `yaml:"things"`
 }
 
-// serverThing is a kind of object of a server; each gets five tools.
-type serverThing struct {
-	One    string   `yaml:"one"`
-	Many   string   `yaml:"many"`
-	Is     string   `yaml:"is"`
-	Fields []string `yaml:"fields"` // "name: meaning", the required ones with a star
+// serverObject is a kind of object on a server. Each kind gets five tools.
+type serverObject struct {
+	Singular    string   `yaml:"one"`
+	Plural      string   `yaml:"many"`
+	Description string   `yaml:"is"`
+	Fields      []string `yaml:"fields"` // "name: meaning", the required ones with a star
 }
 
 // ServerTool is a tool as a server lists it.
@@ -41,7 +41,7 @@ type ServerTool struct {
 // ServerList returns the ten servers with fifty tools each.
 func ServerList() ([]Server, error) {
 	var all []Server
-	decoder := yaml.NewDecoder(bytes.NewReader(serversFile))
+	decoder := yaml.NewDecoder(bytes.NewReader(serversYAML))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&all); err != nil {
 		return nil, fmt.Errorf("bill: servers: %w", err)
@@ -49,8 +49,8 @@ func ServerList() ([]Server, error) {
 	return all, nil
 }
 
-// Servers returns the groups of [ServerList].
-func Servers() ([]toolgroups.Group, error) {
+// ServerGroups returns the tool groups of the servers in [ServerList].
+func ServerGroups() ([]toolgroups.Group, error) {
 	list, err := ServerList()
 	if err != nil {
 		return nil, err
@@ -75,36 +75,36 @@ func Servers() ([]toolgroups.Group, error) {
 // Tools returns the tools of a server.
 func (s Server) Tools() []ServerTool {
 	var tools []ServerTool
-	for _, t := range s.Things {
-		id := map[string]any{"type": "string", "description": "The id of the " + t.One}
+	for _, t := range s.Objects {
+		id := map[string]any{"type": "string", "description": "The id of the " + t.Singular}
 		fields, required := t.properties()
 		identified := maps.Clone(fields)
 		identified["id"] = id
 		tools = append(tools,
 			ServerTool{
-				"list_" + t.Many, "List " + t.Many + ": " + t.Is + ". Returns one page, newest first, with a cursor for the next.",
-				object(map[string]any{
+				"list_" + t.Plural, "List " + t.Plural + ": " + t.Description + ". Returns one page, newest first, with a cursor for the next.",
+				objectSchema(map[string]any{
 					"filter": map[string]any{"type": "string", "description": "Only those whose fields match, as in status:open owner:me"},
 					"limit":  map[string]any{"type": "integer", "minimum": 1, "maximum": 100},
 					"cursor": map[string]any{"type": "string"},
 				}), true,
 			},
 			ServerTool{
-				"get_" + t.One, "Get one " + t.One + " with all its fields and its recent changes.",
-				object(map[string]any{"id": id}, "id"), true,
+				"get_" + t.Singular, "Get one " + t.Singular + " with all its fields and its recent changes.",
+				objectSchema(map[string]any{"id": id}, "id"), true,
 			},
-			ServerTool{"create_" + t.One, "Create a " + t.One + ": " + t.Is + ". Returns it with its id.", object(fields, required...), false},
+			ServerTool{"create_" + t.Singular, "Create a " + t.Singular + ": " + t.Description + ". Returns it with its id.", objectSchema(fields, required...), false},
 			ServerTool{
-				"update_" + t.One, "Change fields of a " + t.One + ". Fields that are not given stay as they are.",
-				object(identified, "id"), false,
+				"update_" + t.Singular, "Change fields of a " + t.Singular + ". Fields that are not given stay as they are.",
+				objectSchema(identified, "id"), false,
 			},
-			ServerTool{"delete_" + t.One, "Delete a " + t.One + ". This can not be undone.", object(map[string]any{"id": id}, "id"), false},
+			ServerTool{"delete_" + t.Singular, "Delete a " + t.Singular + ". This can not be undone.", objectSchema(map[string]any{"id": id}, "id"), false},
 		)
 	}
 	return tools
 }
 
-func (t serverThing) properties() (map[string]any, []string) {
+func (t serverObject) properties() (map[string]any, []string) {
 	fields := map[string]any{}
 	var required []string
 	for _, f := range t.Fields {
@@ -118,7 +118,7 @@ func (t serverThing) properties() (map[string]any, []string) {
 	return fields, required
 }
 
-func object(properties map[string]any, required ...string) map[string]any {
+func objectSchema(properties map[string]any, required ...string) map[string]any {
 	o := map[string]any{"type": "object", "properties": properties}
 	if len(required) > 0 {
 		o["required"] = required

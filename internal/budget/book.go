@@ -15,17 +15,17 @@ import (
 	"oneclaw/storage"
 )
 
-// Keys: an account of a day or month is under its period and name, the total of a chat under its
-// name.
+// Keys. An account of a day or month is stored under its period and name, the total of a chat under
+// the chat's name.
 const (
-	prefix    = "account/"
-	everKey   = prefix + "ever/"
-	heldKey   = prefix + "held"   // the reservations
-	newestKey = prefix + "newest" // the newest day
+	prefix          = "account/"
+	chatTotalPrefix = prefix + "ever/"
+	reservationsKey = prefix + "held"   // the reservations
+	dayKey          = prefix + "newest" // the newest day
 )
 
-// Retention: records of users and chats for this month and the previous one, those of all for
-// more than a year, and totals of unused chats likewise.
+// Retention. Records of users and chats are kept for this month and the previous one. Records of all
+// users, and the totals of unused chats, are kept for more than a year.
 const (
 	KeepDays      = 400
 	keepNamedDays = 62
@@ -33,53 +33,53 @@ const (
 
 // record is a stored record: the sum of an account with its raises, or the reservations.
 type record struct {
-	Sum
+	Usage
 	Raises []Raise `json:"raises,omitempty"`
-	// Last is the day on which a total last grew.
-	Last string `json:"last,omitempty"`
-	// Held are the reservations by id.
-	Held map[string]hold `json:"held,omitempty"`
-	// Marks has, for each process, the number of its last write that changed this record. They are
-	// stored with the total of a day, which every charge changes.
-	Marks map[string]mark `json:"marks,omitempty"`
+	// LastDay is the day on which a total last grew.
+	LastDay string `json:"last,omitempty"`
+	// Reservations are the reservations by id.
+	Reservations map[string]reservation `json:"held,omitempty"`
+	// LastWrites has the last write of each process that changed this record. It is stored with the
+	// total of a day, which every charge changes.
+	LastWrites map[string]lastWrite `json:"marks,omitempty"`
 
 	rev     storage.Revision
 	changed bool
 }
 
-// mark identifies the last write of a process: its number and time.
-type mark struct {
+// lastWrite identifies the last write of a process.
+type lastWrite struct {
 	Number int64     `json:"number"`
 	At     time.Time `json:"at"`
 }
 
-// maxMarks bounds the marks in a record, and so the processes that write at the same time.
-const maxMarks = 128
+// maxLastWrites bounds LastWrites, and so the number of processes that write at the same time.
+const maxLastWrites = 128
 
-type hold struct {
+type reservation struct {
 	User    string    `json:"user"`
 	Chat    string    `json:"chat"`
 	Limit             // the reserved amount
 	Expires time.Time `json:"expires"`
 }
 
-// accountBook is a batch's view of the accounts. Each is read on first use.
+// accountBook is a batch's view of the accounts. Each record is read on first use.
 type accountBook struct {
-	store   storage.Store
-	day     string
-	begun   storage.Revision // of the day's record
-	own     string           // prefix of the ids of reservations that count; empty for all
-	longest time.Duration    // the longest remaining time of a reservation
-	damaged func(context.Context, storage.Entry) error
-	records map[string]*record
-	used    map[string]bool // by the current batch; true if it was read before
-	err     error           // of the first failed read: then nothing may be decided
+	store        storage.Store
+	day          string
+	dayRev       storage.Revision // revision of the day's record
+	ownPrefix    string           // prefix of the ids of reservations that count; empty for all
+	maxRemaining time.Duration    // the longest remaining time of a reservation
+	onDamaged    func(context.Context, storage.Entry) error
+	records      map[string]*record
+	used         map[string]bool // by the current batch; true if it was read before
+	err          error           // errors of failed reads, after which no decision is possible
 }
 
 // maxRecords bounds the records cached between batches.
 const maxRecords = 10_000
 
-func (b *accountBook) at(ctx context.Context, key string) *record {
+func (b *accountBook) recordAt(ctx context.Context, key string) *record {
 	if r := b.records[key]; r != nil {
 		if _, again := b.used[key]; !again {
 			b.used[key] = true
@@ -113,7 +113,7 @@ func (b *accountBook) read(ctx context.Context, key string) (*record, error) {
 
 // readDay reads the current day and its revision. An invalid record is moved aside and replaced.
 func (b *accountBook) readDay(ctx context.Context) (day string, begun storage.Revision, err error) {
-	entry, err := b.store.Get(ctx, newestKey)
+	entry, err := b.store.Get(ctx, dayKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return "", storage.Absent, fmt.Errorf("read the day: %w", err)
 	}
@@ -121,8 +121,8 @@ func (b *accountBook) readDay(ctx context.Context) (day string, begun storage.Re
 	if _, err := time.Parse(time.DateOnly, day); err == nil || begun == storage.Absent {
 		return day, begun, nil
 	}
-	if err := b.damaged(ctx, entry); err != nil {
-		return "", storage.Absent, fmt.Errorf("set %s aside: %w", newestKey, err)
+	if err := b.onDamaged(ctx, entry); err != nil {
+		return "", storage.Absent, fmt.Errorf("move %s aside: %w", dayKey, err)
 	}
 	return "", begun, nil
 }
@@ -131,7 +131,7 @@ func (b *accountBook) readDay(ctx context.Context) (day string, begun storage.Re
 const readsAtOnce = 16
 
 // reread reads the day and some records again, and reports whether another process has changed
-// one.
+// any of them.
 func (b *accountBook) reread(ctx context.Context, keys []string) (bool, error) {
 	var group errgroup.Group
 	group.SetLimit(readsAtOnce)
@@ -151,8 +151,8 @@ func (b *accountBook) reread(ctx context.Context, keys []string) (bool, error) {
 	if err := group.Wait(); err != nil {
 		return false, err
 	}
-	changed := b.begun != begun
-	b.day, b.begun = day, begun
+	changed := b.dayRev != begun
+	b.day, b.dayRev = day, begun
 	for i, key := range keys {
 		known := b.records[key]
 		changed = changed || known == nil || known.rev != fresh[i].rev
@@ -161,9 +161,9 @@ func (b *accountBook) reread(ctx context.Context, keys []string) (bool, error) {
 	return changed, nil
 }
 
-// common returns the keys of the records that every process writes.
-func (b *accountBook) common() []string {
-	return []string{heldKey, keyOf(b.day, Account{Kind: KindTotal}), keyOf(b.day, Account{Kind: KindMonth})}
+// sharedKeys returns the keys of the records that every process writes.
+func (b *accountBook) sharedKeys() []string {
+	return []string{reservationsKey, keyOf(b.day, Account{Kind: KindTotal}), keyOf(b.day, Account{Kind: KindMonth})}
 }
 
 // keyOf returns the key of an account of a day, or of its month.
@@ -177,28 +177,28 @@ func keyOf(day string, a Account) string {
 func month(day string) string { return day[:min(len(day), len("2006-01"))] }
 
 func (b *accountBook) account(ctx context.Context, a Account) *record {
-	return b.at(ctx, keyOf(b.day, a))
+	return b.recordAt(ctx, keyOf(b.day, a))
 }
 
 // limit returns the current limit of an account, with its raises.
 func (b *accountBook) limit(ctx context.Context, limits Limits, a Account) Limit {
-	l := limits.of(a.Kind)
+	l := limits.forKind(a.Kind)
 	for _, r := range b.account(ctx, a).Raises {
 		if l.Tokens > 0 {
-			l.Tokens += r.By.Tokens
+			l.Tokens += r.Amount.Tokens
 		}
 		if l.Money > 0 {
-			l.Money += r.By.Money
+			l.Money += r.Amount.Money
 		}
 	}
 	return l
 }
 
-func (b *accountBook) held(ctx context.Context, a Account, now time.Time) Limit {
+func (b *accountBook) reservedAmount(ctx context.Context, a Account, now time.Time) Limit {
 	var sum Limit
-	for id, h := range b.at(ctx, heldKey).Held {
+	for id, h := range b.recordAt(ctx, reservationsKey).Reservations {
 		theirs := Payer{User: h.User, Chat: h.Chat}.account(a.Kind)
-		if theirs == a && b.holds(h, now) && strings.HasPrefix(id, b.own) {
+		if theirs == a && b.isActive(h, now) && strings.HasPrefix(id, b.ownPrefix) {
 			sum.Tokens += h.Tokens
 			sum.Money += h.Money
 		}
@@ -214,40 +214,40 @@ func (b *accountBook) admit(ctx context.Context, limits Limits, payer Payer, now
 		if limit == (Limit{}) {
 			continue
 		}
-		spent, held := b.account(ctx, a).Sum, b.held(ctx, a, now)
+		spent, held := b.account(ctx, a).Usage, b.reservedAmount(ctx, a, now)
 		tokens := limit.Tokens > 0 && spent.Tokens()+held.Tokens >= limit.Tokens
 		money := limit.Money > 0 && spent.Money+held.Money >= limit.Money
 		if tokens || money {
 			return &Refusal{
-				Account: a, Spent: spent, Limit: limit, Base: limits.of(k), Money: money,
-				Held: money && spent.Money < limit.Money || !money && spent.Tokens() < limit.Tokens,
+				Account: a, Spent: spent, Limit: limit, Base: limits.forKind(k), IsMoney: money,
+				PartlyReserved: money && spent.Money < limit.Money || !money && spent.Tokens() < limit.Tokens,
 			}
 		}
 	}
 	return nil
 }
 
-// holds reports whether a reservation is valid. One that ends later than any new one comes from
-// a clock that was ahead.
-func (b *accountBook) holds(h hold, now time.Time) bool {
-	return now.Before(h.Expires) && h.Expires.Before(now.Add(b.longest))
+// isActive reports whether a reservation counts. One that expires later than a new one would was
+// made by a clock that was ahead.
+func (b *accountBook) isActive(h reservation, now time.Time) bool {
+	return now.Before(h.Expires) && h.Expires.Before(now.Add(b.maxRemaining))
 }
 
 // reserve reserves the possible cost of a call, and drops expired reservations.
-func (b *accountBook) reserve(ctx context.Context, id string, h hold, now time.Time) {
-	r := b.at(ctx, heldKey)
-	maps.DeleteFunc(r.Held, func(_ string, old hold) bool { return !b.holds(old, now) })
-	if r.Held == nil {
-		r.Held = map[string]hold{}
+func (b *accountBook) reserve(ctx context.Context, id string, h reservation, now time.Time) {
+	r := b.recordAt(ctx, reservationsKey)
+	maps.DeleteFunc(r.Reservations, func(_ string, old reservation) bool { return !b.isActive(old, now) })
+	if r.Reservations == nil {
+		r.Reservations = map[string]reservation{}
 	}
-	r.Held[id], r.changed = h, true
+	r.Reservations[id], r.changed = h, true
 }
 
 // release ends a reservation, and reports whether it existed.
 func (b *accountBook) release(ctx context.Context, id string) bool {
-	r := b.at(ctx, heldKey)
-	_, open := r.Held[id]
-	delete(r.Held, id)
+	r := b.recordAt(ctx, reservationsKey)
+	_, open := r.Reservations[id]
+	delete(r.Reservations, id)
 	r.changed = r.changed || open
 	return open
 }
@@ -255,35 +255,35 @@ func (b *accountBook) release(ctx context.Context, id string) bool {
 // charge adds charges to the accounts of their day.
 func (b *accountBook) charge(ctx context.Context, c charges) {
 	for _, one := range c.Sums {
-		b.add(b.at(ctx, keyOf(c.Day, one.Account)), one.Sum)
+		b.add(b.recordAt(ctx, keyOf(c.Day, one.Account)), one.Sum)
 		if one.Account.Kind == KindChat {
-			ever := b.at(ctx, everKey+one.Account.Name)
+			ever := b.recordAt(ctx, chatTotalPrefix+one.Account.Name)
 			b.add(ever, one.Sum)
-			ever.Last = max(ever.Last, c.Day)
+			ever.LastDay = max(ever.LastDay, c.Day)
 		}
 	}
 }
 
-func (b *accountBook) add(r *record, sum Sum) { r.Sum, r.changed = r.plus(sum), true }
+func (b *accountBook) add(r *record, sum Usage) { r.Usage, r.changed = r.plus(sum), true }
 
 // total returns the account of all on a day.
 func (b *accountBook) total(ctx context.Context, day string) *record {
-	return b.at(ctx, keyOf(day, Account{Kind: KindTotal}))
+	return b.recordAt(ctx, keyOf(day, Account{Kind: KindTotal}))
 }
 
-// sign records a write of a process if the write charges anything. It drops the marks of the
-// processes that have not written for the longest time.
-func (b *accountBook) sign(process string, number int64, now time.Time) {
+// markWrite records this process's write in the day's total, if the write charges anything. It
+// drops the entries of the processes that have gone longest without a write.
+func (b *accountBook) markWrite(process string, number int64, now time.Time) {
 	r := b.records[keyOf(b.day, Account{Kind: KindTotal})]
 	if r == nil || !r.changed {
 		return
 	}
-	if r.Marks == nil || b.own != "" {
-		r.Marks = map[string]mark{}
+	if r.LastWrites == nil || b.ownPrefix != "" {
+		r.LastWrites = map[string]lastWrite{}
 	}
-	r.Marks[process] = mark{number, now}
-	for len(r.Marks) > maxMarks {
-		delete(r.Marks, slices.MinFunc(slices.Collect(maps.Keys(r.Marks)), func(a, b string) int { return r.Marks[a].At.Compare(r.Marks[b].At) }))
+	r.LastWrites[process] = lastWrite{number, now}
+	for len(r.LastWrites) > maxLastWrites {
+		delete(r.LastWrites, slices.MinFunc(slices.Collect(maps.Keys(r.LastWrites)), func(a, b string) int { return r.LastWrites[a].At.Compare(r.LastWrites[b].At) }))
 	}
 }
 
@@ -294,7 +294,7 @@ func (b *accountBook) changes() ([]storage.Op, error) {
 		if !r.changed {
 			continue
 		}
-		if r.empty() {
+		if r.isEmpty() {
 			ops = append(ops, storage.Delete(key, r.rev))
 			continue
 		}
@@ -308,9 +308,9 @@ func (b *accountBook) changes() ([]storage.Op, error) {
 }
 
 // checks returns operations that fail if another process has changed a record that the batch
-// depends on, or has begun another day, which is common to all.
+// depends on, or has begun another day.
 func (b *accountBook) checks() []storage.Op {
-	ops := []storage.Op{storage.Check(newestKey, b.begun)}
+	ops := []storage.Op{storage.Check(dayKey, b.dayRev)}
 	for key := range b.used {
 		if r := b.records[key]; !r.changed {
 			ops = append(ops, storage.Check(key, r.rev))
@@ -319,15 +319,15 @@ func (b *accountBook) checks() []storage.Op {
 	return ops
 }
 
-// empty reports whether a record has no content, as after a chat has moved.
-func (r *record) empty() bool {
-	return r.Sum == Sum{} && r.Raises == nil && len(r.Held) == 0
+// isEmpty reports whether a record has no content, as after a chat has moved.
+func (r *record) isEmpty() bool {
+	return r.Usage == Usage{} && r.Raises == nil && len(r.Reservations) == 0
 }
 
-func (b *accountBook) written(rev storage.Revision) {
+func (b *accountBook) markStored(rev storage.Revision) {
 	for key, r := range b.records {
 		switch {
-		case r.changed && r.empty():
+		case r.changed && r.isEmpty():
 			delete(b.records, key)
 		case r.changed:
 			r.rev, r.changed = rev, false
@@ -335,9 +335,9 @@ func (b *accountBook) written(rev storage.Revision) {
 	}
 }
 
-// move moves the accounts of a chat and its threads to another one. It can be repeated.
+// move moves the accounts of a chat and its threads to another chat. It may be repeated.
 func (b *accountBook) move(ctx context.Context, from, to string) {
-	for _, beginning := range []string{keyOf(b.day, Account{Kind: KindChat}), everKey} {
+	for _, beginning := range []string{keyOf(b.day, Account{Kind: KindChat}), chatTotalPrefix} {
 		for entry, err := range b.store.List(ctx, storage.Range{Prefix: beginning + from}) {
 			thread := strings.TrimPrefix(entry.Key, beginning+from)
 			switch {
@@ -347,21 +347,21 @@ func (b *accountBook) move(ctx context.Context, from, to string) {
 			case thread != "" && thread[0] != ':':
 				continue
 			}
-			old, next := b.at(ctx, entry.Key), b.at(ctx, beginning+to+thread)
+			old, next := b.recordAt(ctx, entry.Key), b.recordAt(ctx, beginning+to+thread)
 			for _, r := range old.Raises {
 				r.Account.Name = to + thread
 				next.Raises = append(next.Raises, r)
 			}
-			b.add(next, old.Sum)
-			next.Last = max(next.Last, old.Last)
+			b.add(next, old.Usage)
+			next.LastDay = max(next.LastDay, old.LastDay)
 			*old = record{rev: old.rev, changed: true}
 		}
 	}
-	held := b.at(ctx, heldKey)
-	for id, h := range held.Held {
+	held := b.recordAt(ctx, reservationsKey)
+	for id, h := range held.Reservations {
 		if thread, ok := strings.CutPrefix(h.Chat, from); ok && (thread == "" || thread[0] == ':') {
 			h.Chat, held.changed = to+thread, true
-			held.Held[id] = h
+			held.Reservations[id] = h
 		}
 	}
 }

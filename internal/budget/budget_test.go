@@ -21,7 +21,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func prices() budget.Table { return budget.Table{"m": {Input: 1000, CachedInput: 100, Output: 10_000}} }
+func prices() budget.PriceTable {
+	return budget.PriceTable{"m": {Input: 1000, CachedInput: 100, Output: 10_000}}
+}
 
 // fake is a model that reports a usage.
 type fake struct {
@@ -127,7 +129,7 @@ func refusal(t testing.TB, err error) *budget.Refusal {
 	t.Helper()
 	var failure *agent.ModelError
 	var r *budget.Refusal
-	if !errors.As(err, &failure) || failure.Kind != agent.KindBudget || !errors.As(err, &r) || failure.Notice != r.Sentence() {
+	if !errors.As(err, &failure) || failure.Kind != agent.KindBudget || !errors.As(err, &r) || failure.Notice != r.UserText() {
 		t.Fatalf("not a refusal: %v", err)
 	}
 	return r
@@ -149,26 +151,26 @@ func report(t testing.TB, l *budget.Ledger, p budget.Payer) budget.Report {
 func TestReserveCallSettle(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1000}})
-	m := &fake{usage: agent.Usage{Input: 300, Cached: 200, Written: 50, Output: 50}}
+	m := &fake{usage: agent.Usage{Input: 300, Cached: 200, CacheWritten: 50, Output: 50}}
 	var err error
 	calls := 0
 	for ; err == nil && calls < 10; calls++ {
 		err = ask(t, b.Ledger, ann(), m, request(300))
 	}
 	r := refusal(t, err)
-	if calls != 4 || r.Spent.Tokens() != 1050 || r.Held || r.Money {
+	if calls != 4 || r.Spent.Tokens() != 1050 || r.PartlyReserved || r.IsMoney {
 		t.Errorf("after %d calls: %+v", calls, r)
 	}
-	if want := "Today's budget is used up: you have used 1,050 of 1,000 tokens. It is free again at 00:00 (UTC)."; r.Sentence() != want {
-		t.Errorf("told %q", r.Sentence())
+	if want := "Today's budget is used up: you have used 1,050 of 1,000 tokens. It is free again at 00:00 (UTC)."; r.UserText() != want {
+		t.Errorf("told %q", r.UserText())
 	}
 	if err := ask(t, b.Ledger, budget.Payer{User: "slack:U2", Chat: "slack:C"}, m, request(300)); err != nil {
 		t.Errorf("another user: %v", err)
 	}
 	got := report(t, b.Ledger, ann())
-	cost := prices()["m"].Of(budget.Tokens{Input: 900, Cached: 600, Written: 150, Output: 150})
-	want := budget.Sum{Calls: 3, Input: 900, Cached: 600, Written: 150, Output: 150, Tools: 900, All: 9000, Money: cost}
-	if got.User.Spent != want || got.Chat.Spent != want || got.ChatEver != want || want.Saved() != 8100 {
+	cost := prices()["m"].Cost(budget.Tokens{Input: 900, Cached: 600, Written: 150, Output: 150})
+	want := budget.Usage{Calls: 3, Input: 900, Cached: 600, Written: 150, Output: 150, ToolTokens: 900, AllToolTokens: 9000, Money: cost}
+	if got.User.Spent != want || got.Chat.Spent != want || got.ChatTotal != want || want.SavedTokens() != 8100 {
 		t.Errorf("report %+v, want %+v", got, want)
 	}
 	if got.Total.Spent.Calls != 4 || got.Month.Spent.Calls != 4 || got.User.Limit.Tokens != 1000 {
@@ -198,7 +200,7 @@ func TestEveryAccountBounds(t *testing.T) {
 			if err := ask(t, b.Ledger, ann(), m, request(1)); err != nil {
 				t.Fatal(err)
 			}
-			if got := refusal(t, ask(t, b.Ledger, ann(), m, request(1))).Sentence(); got != c.want {
+			if got := refusal(t, ask(t, b.Ledger, ann(), m, request(1))).UserText(); got != c.want {
 				t.Errorf("told %q", got)
 			}
 			err := ask(t, b.Ledger, budget.Payer{User: "x:2", Chat: "x:2"}, m, request(1))
@@ -242,7 +244,7 @@ func TestConcurrentCallsOvershootByOneReservation(t *testing.T) {
 		}
 		wait.Wait()
 		reserved := int64(input + 100)
-		cost := prices()["m"].Of(budget.Tokens{Input: int64(input), Output: 100})
+		cost := prices()["m"].Cost(budget.Tokens{Input: int64(input), Output: 100})
 		r := report(t, b.Ledger, budget.Payer{User: "x:0", Chat: "x:c"})
 		if got := r.User.Spent.Tokens(); got >= b.limits.User.Tokens+reserved {
 			rt.Fatalf("user spent %d of %d, a call reserves %d", got, b.limits.User.Tokens, reserved)
@@ -265,8 +267,8 @@ func TestHeldWhileRunning(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- ask(t, b.Ledger, ann(), running, request(100)) }()
 	<-running.began
-	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(100))); !r.Held || !strings.Contains(r.Sentence(), "(you have used 0 of 150 tokens). Please send this again in a minute.") {
-		t.Errorf("told %q", r.Sentence())
+	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(100))); !r.PartlyReserved || !strings.Contains(r.UserText(), "(you have used 0 of 150 tokens). Please send this again in a minute.") {
+		t.Errorf("told %q", r.UserText())
 	}
 	close(running.goOn)
 	if err := <-done; !errors.Is(err, running.err) {
@@ -291,10 +293,10 @@ func TestCrashBetweenReserveAndSettle(t *testing.T) {
 	}()
 	<-crashed.began
 	after := b.another()
-	if r := refusal(t, ask(t, after, ann(), &fake{}, request(1))); !r.Held {
+	if r := refusal(t, ask(t, after, ann(), &fake{}, request(1))); !r.PartlyReserved {
 		t.Errorf("after a restart: %+v", r)
 	}
-	b.clock.set(noon().Add(budget.DefaultHold))
+	b.clock.set(noon().Add(budget.DefaultReservationTTL))
 	if err := ask(t, after, ann(), &fake{usage: agent.Usage{Input: 7}}, request(1)); err != nil {
 		t.Errorf("when the reservation has expired: %v", err)
 	}
@@ -310,7 +312,7 @@ func TestCrashBetweenReserveAndSettle(t *testing.T) {
 // C20.
 func TestCrashOfTheOnlyProcess(t *testing.T) {
 	b := newBench(t, budget.Limits{Total: budget.Limit{Tokens: 150}})
-	b.cfg.Exclusive, b.cfg.Hold = true, 24*time.Hour
+	b.cfg.Exclusive, b.cfg.ReservationTTL = true, 24*time.Hour
 	b.Ledger = b.another()
 	crashed := &fake{began: make(chan struct{}), goOn: make(chan struct{})}
 	ctx, kill := context.WithCancel(t.Context())
@@ -320,11 +322,11 @@ func TestCrashOfTheOnlyProcess(t *testing.T) {
 		_, _ = b.Model(crashed, ann(), "OPENAI", "m").Complete(ctx, request(100), nil)
 	}()
 	<-crashed.began
-	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(1))); !r.Held {
+	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(1))); !r.PartlyReserved {
 		t.Errorf("while it runs: %+v", r)
 	}
 	b.clock.set(noon().Add(13 * time.Hour)) // the next day
-	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(1))); !r.Held {
+	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(1))); !r.PartlyReserved {
 		t.Errorf("while it runs, the next day: %+v", r)
 	}
 	if err := ask(t, b.another(), ann(), &fake{usage: agent.Usage{Input: 7}}, request(1)); err != nil {
@@ -403,7 +405,7 @@ func TestASearchIsBought(t *testing.T) {
 			settle(false)
 			continue
 		}
-		if r := refusal(t, err); !r.Money || r.Account.Kind != budget.KindUser {
+		if r := refusal(t, err); !r.IsMoney || r.Account.Kind != budget.KindUser {
 			t.Errorf("refused %+v", r)
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Card is the kind of the card about a refused turn.
-const Card = "budget"
+// CardKind is the kind of the card about a refused turn.
+const CardKind = "budget"
 
 // The buttons of a budget card.
 const (
@@ -28,8 +28,8 @@ const (
 	choiceAsk   = "ask"
 )
 
-// Cards handles the buttons of budget cards.
-type Cards struct {
+// CardHandler handles the buttons of budget cards.
+type CardHandler struct {
 	// Bridge returns the bridge, which posts cards and is created later.
 	Bridge func() *bridge.Bridge
 	Ledger *Ledger
@@ -41,7 +41,7 @@ type Cards struct {
 type budgetRequest struct {
 	// ID is the same in all cards about one refusal.
 	ID string `json:"id"`
-	// Chat and User were refused.
+	// Chat and User are those of the refused call.
 	Chat    chats.Chat `json:"chat"`
 	User    string     `json:"user"`
 	Refusal Refusal    `json:"refusal"`
@@ -54,8 +54,8 @@ func (p budgetRequest) period() string {
 	return "for today"
 }
 
-// once returns the key under which administrators are asked once about a limit.
-func (p budgetRequest) once() string {
+// askKey returns the key under which administrators are asked once about a limit.
+func (p budgetRequest) askKey() string {
 	r := p.Refusal
 	return fmt.Sprintf("budget/ask/%s/%s/%s/%s", r.Account.Kind, r.Account.Name, r.Limit, r.Until.Format(time.DateOnly))
 }
@@ -66,38 +66,38 @@ func (p budgetRequest) raiseButton() []interact.Choice {
 	}}
 }
 
-func (p budgetRequest) card(text string, rows ...[]interact.Choice) (interact.Card, error) {
+func (p budgetRequest) newCard(text string, rows ...[]interact.Choice) (interact.Card, error) {
 	data, err := json.Marshal(p)
 	if err != nil {
 		return interact.Card{}, fmt.Errorf("encode budget card: %w", err)
 	}
-	return interact.Card{Kind: Card, Text: text, Choices: rows, Data: data, Expires: p.Refusal.Until}, nil
+	return interact.Card{Kind: CardKind, Text: text, Choices: rows, Data: data, Expires: p.Refusal.Until}, nil
 }
 
-// Refused implements bridge.Config.Refused.
-func (d *Cards) Refused(_ context.Context, scope toolgroups.Scope, failure error) (interact.Card, error) {
+// RefusalCard implements bridge.Config.Refused.
+func (d *CardHandler) RefusalCard(_ context.Context, scope toolgroups.Scope, failure error) (interact.Card, error) {
 	var refusal *Refusal
 	if !errors.As(failure, &refusal) {
-		return interact.Card{}, errors.New("the failure names no budget")
+		return interact.Card{}, errors.New("the error is not a budget refusal")
 	}
 	chat, err := chats.ParseChat(scope.Chat)
 	if err != nil {
 		return interact.Card{}, err
 	}
 	p := budgetRequest{ID: rand.Text(), Chat: chat, User: scope.User, Refusal: *refusal}
-	if refusal.Held {
-		return p.card(refusal.Sentence()) // a minute is faster than an administrator
+	if refusal.PartlyReserved {
+		return p.newCard(refusal.UserText()) // waiting a minute is faster than asking an administrator
 	}
-	text := refusal.Sentence()
+	text := refusal.UserText()
 	if scope.Role >= toolgroups.RoleAdmin {
-		return p.card(text+" You may raise it.", p.raiseButton())
+		return p.newCard(text+" You may raise it.", p.raiseButton())
 	}
-	return p.card(text+" An administrator can raise it.",
+	return p.newCard(text+" An administrator can raise it.",
 		[]interact.Choice{{Label: "Ask an administrator", Value: choiceAsk}}, p.raiseButton())
 }
 
 // Pressed implements bridge.CardHandler.
-func (d *Cards) Pressed(ctx context.Context, press interact.Press) (interact.Result, error) {
+func (d *CardHandler) Pressed(ctx context.Context, press interact.Press) (interact.Result, error) {
 	var p budgetRequest
 	if err := json.Unmarshal(press.Card.Data, &p); err != nil {
 		return interact.Result{}, fmt.Errorf("decode budget card: %w", err)
@@ -110,7 +110,7 @@ func (d *Cards) Pressed(ctx context.Context, press interact.Press) (interact.Res
 	case press.Role < toolgroups.RoleAdmin:
 		return interact.Result{Toast: "Only an administrator can raise a budget."}, nil
 	}
-	raise := Raise{Account: p.Refusal.Account, By: p.Refusal.SuggestedRaise(), Who: press.User, Key: p.ID}
+	raise := Raise{Account: p.Refusal.Account, Amount: p.Refusal.SuggestedRaise(), User: press.User, Key: p.ID}
 	if err := press.Author.Record(ctx, "raise a budget", p.Refusal.Account.Name); err != nil {
 		return interact.Result{}, err
 	}
@@ -119,7 +119,7 @@ func (d *Cards) Pressed(ctx context.Context, press interact.Press) (interact.Res
 		return interact.Result{}, err
 	}
 	now := Limit{Tokens: limit.Tokens}
-	if p.Refusal.Money {
+	if p.Refusal.IsMoney {
 		now = Limit{Money: limit.Money}
 	}
 	told := fmt.Sprintf("The budget was raised to %s %s.", now, p.period())
@@ -133,23 +133,23 @@ func (d *Cards) Pressed(ctx context.Context, press interact.Press) (interact.Res
 	return interact.Result{Toast: "Raised.", Text: told + " I have told them.", Close: true}, nil
 }
 
-// maxAsked bounds the administrators who are asked.
+// maxAsked bounds the number of administrators who are asked.
 const maxAsked = 10
 
 // askAdministrators asks administrators in their direct chats.
-func (d *Cards) askAdministrators(ctx context.Context, press interact.Press, p budgetRequest) (interact.Result, error) {
+func (d *CardHandler) askAdministrators(ctx context.Context, press interact.Press, p budgetRequest) (interact.Result, error) {
 	places, err := d.adminChats(ctx)
 	if err != nil {
 		return interact.Result{}, err
 	}
 	asked := 0
 	for _, chat := range places {
-		card, err := p.card(fmt.Sprintf("%s`%s` asks for more budget in `%s`.\n\nUsed by %s: %s.",
-			plainName(press.UserName), press.User, p.Chat, p.Refusal.Account.Whose(p.User), p.Refusal.State()), p.raiseButton())
+		card, err := p.newCard(fmt.Sprintf("%s`%s` asks for more budget in `%s`.\n\nUsed by %s: %s.",
+			plainName(press.UserName), press.User, p.Chat, p.Refusal.Account.DescribeOwner(p.User), p.Refusal.SpentOfLimit()), p.raiseButton())
 		if err != nil {
 			return interact.Result{}, err
 		}
-		err = d.Bridge().Post(ctx, p.once(), chat, card)
+		err = d.Bridge().Post(ctx, p.askKey(), chat, card)
 		switch {
 		case errors.Is(err, interact.ErrNoButtons), errors.Is(err, queue.ErrInvalid):
 			continue
@@ -162,20 +162,20 @@ func (d *Cards) askAdministrators(ctx context.Context, press interact.Press, p b
 		return interact.Result{Toast: "I do not know where to reach an administrator. Show them this message: they can press the other button."}, nil
 	}
 	return interact.Result{
-		Toast: "Asked.", Text: p.Refusal.Sentence() + " I have asked an administrator, and tell you here when it is raised.",
+		Toast: "Asked.", Text: p.Refusal.UserText() + " I have asked an administrator, and tell you here when it is raised.",
 		Choices: [][]interact.Choice{p.raiseButton()},
 	}, nil
 }
 
-// Tell is [Cards.Report] without the number of administrators.
-func (d *Cards) Tell(ctx context.Context, key, text string) error {
-	_, err := d.Report(ctx, key, text)
+// NotifyAdmins is [CardHandler.SendToAdmins] without the number of administrators.
+func (d *CardHandler) NotifyAdmins(ctx context.Context, key, text string) error {
+	_, err := d.SendToAdmins(ctx, key, text)
 	return err
 }
 
-// Report sends a text to administrators in their direct chats, once per key, and returns their
-// number.
-func (d *Cards) Report(ctx context.Context, key, text string) (told int, err error) {
+// SendToAdmins sends a text to administrators in their direct chats, once per key, and returns
+// their number.
+func (d *CardHandler) SendToAdmins(ctx context.Context, key, text string) (told int, err error) {
 	places, err := d.adminChats(ctx)
 	if err != nil {
 		return 0, err
@@ -192,7 +192,7 @@ func (d *Cards) Report(ctx context.Context, key, text string) (told int, err err
 }
 
 // adminChats returns the direct chats with administrators.
-func (d *Cards) adminChats(ctx context.Context) ([]chats.Chat, error) {
+func (d *CardHandler) adminChats(ctx context.Context) ([]chats.Chat, error) {
 	places := d.Bridge().People().AdminChats()
 	for _, user := range d.Admins {
 		if strings.Contains(user, "*") {
@@ -205,7 +205,7 @@ func (d *Cards) adminChats(ctx context.Context) ([]chats.Chat, error) {
 		if len(conversations) == 0 {
 			continue // they have no direct chat
 		}
-		newest := slices.MaxFunc(conversations, func(a, b conversation.Conversation) int { return a.Begun.Compare(b.Begun) })
+		newest := slices.MaxFunc(conversations, func(a, b conversation.Conversation) int { return a.StartedAt.Compare(b.StartedAt) })
 		chat := chats.Chat{Platform: newest.Chat.Platform, ID: newest.Chat.ID}
 		if !slices.Contains(places, chat) {
 			places = append(places, chat)
@@ -214,7 +214,7 @@ func (d *Cards) adminChats(ctx context.Context) ([]chats.Chat, error) {
 	return places[:min(len(places), maxAsked)], nil
 }
 
-// plainName returns a name before an id, without Markdown.
+// plainName returns a name without Markdown, followed by a space, to stand before an id.
 func plainName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if strings.ContainsRune("\\`*_[]<>~|&!#", r) || r < ' ' {

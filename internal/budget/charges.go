@@ -10,28 +10,28 @@ import (
 	"oneclaw/storage"
 )
 
-// Unlimited usage is first written as charges: a record per write of a process, which no other
-// process writes, so that processes do not contend. From time to time they are added to the
-// accounts, in the write that deletes them. So each counts once, and charges left by a killed
-// process are added by another, or at the next start.
+// Unlimited usage is first written as charges: one record per write of a process, which no other
+// process writes, so that processes do not contend. From time to time the charges are added to the
+// accounts, in the write that deletes them. So each counts once. Charges left by a killed process
+// are added by another process, or at the next start.
 
-// chargesKey begins the keys of charges, followed by the id of the process and the number of its
-// write.
+// chargesKey begins the keys of charges. The id of the process and the number of its write follow
+// it.
 const chargesKey = prefix + "charges/"
 
 const (
-	// addAfter is after how many rounds of [lazyTime] charges are added to the accounts, and
-	// maxSums about how many sums they may have until then, as one write names as many accounts.
-	addAfter = 50
-	maxSums  = 200
-	// lookAfter is after how many rounds with charges those of other processes are searched.
-	// Charges that are found twice belong to a process that has ended, or whose store does not
-	// answer.
-	lookAfter = 3000
+	// addAfterRounds is the number of rounds of [lazyDelay] after which charges are added to the
+	// accounts. maxSums is about how many sums they may have by then, as each sum is one account.
+	addAfterRounds = 50
+	maxSums        = 200
+	// searchAfterRounds is the number of rounds with charges after which those of other processes
+	// are searched for. Charges that are found twice belong to a process that has ended, or whose
+	// store does not answer.
+	searchAfterRounds = 3000
 )
 
-// charges is the usage of some calls, by account. Without sums it was added to the accounts
-// already: the process that wrote it may still check that.
+// charges is the usage of some calls, by account. A record without sums was already added to the
+// accounts, and is kept so that the process that wrote it can still check that.
 type charges struct {
 	Day  string   `json:"day"`
 	Sums []charge `json:"sums,omitempty"`
@@ -42,10 +42,10 @@ type charges struct {
 
 type charge struct {
 	Account Account `json:"account"`
-	Sum     Sum     `json:"sum"`
+	Sum     Usage   `json:"sum"`
 }
 
-func (c *charges) add(a Account, sum Sum) {
+func (c *charges) add(a Account, sum Usage) {
 	for i := range c.Sums {
 		if c.Sums[i].Account == a {
 			c.Sums[i].Sum = c.Sums[i].Sum.plus(sum)
@@ -55,8 +55,8 @@ func (c *charges) add(a Account, sum Sum) {
 	c.Sums = append(c.Sums, charge{a, sum})
 }
 
-// crowded reports whether charges have to be added before others are written.
-func (l *Ledger) crowded() bool {
+// chargesFull reports whether the charges have to be added to the accounts before others are written.
+func (l *Ledger) chargesFull() bool {
 	sums := 0
 	for _, c := range l.charges {
 		sums += len(c.Sums)
@@ -64,8 +64,8 @@ func (l *Ledger) crowded() bool {
 	return sums >= maxSums
 }
 
-// put returns the operation that writes charges.
-func (c *charges) put() (storage.Op, error) {
+// writeOp returns the operation that writes charges.
+func (c *charges) writeOp() (storage.Op, error) {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return storage.Op{}, fmt.Errorf("encode charges: %w", err)
@@ -73,19 +73,19 @@ func (c *charges) put() (storage.Op, error) {
 	return storage.Put(c.key, data, c.rev), nil
 }
 
-func (l *Ledger) chargesOf(number int64) string {
+func (l *Ledger) ownChargesKey(number int64) string {
 	return fmt.Sprintf("%s%s/%d", chargesKey, l.self, number)
 }
 
-// addUp adds the charges to the accounts of a book, and returns the operations that clear them.
-func (l *Ledger) addUp(ctx context.Context, b *accountBook) (ops []storage.Op, err error) {
+// addCharges adds the charges to the accounts of a book, and returns the operations that clear them.
+func (l *Ledger) addCharges(ctx context.Context, b *accountBook) (ops []storage.Op, err error) {
 	for _, c := range l.charges {
 		b.charge(ctx, c)
 		if l.cfg.Exclusive || strings.HasPrefix(c.key, chargesKey+l.self) {
 			ops = append(ops, storage.Delete(c.key, c.rev))
 			continue
 		}
-		op, err := (&charges{Day: c.Day, key: c.key, rev: c.rev}).put()
+		op, err := (&charges{Day: c.Day, key: c.key, rev: c.rev}).writeOp()
 		if err != nil {
 			return nil, err
 		}
@@ -94,8 +94,8 @@ func (l *Ledger) addUp(ctx context.Context, b *accountBook) (ops []storage.Op, e
 	return ops, nil
 }
 
-// recall reads again which charges are still to be added.
-func (l *Ledger) recall(ctx context.Context) error {
+// refreshCharges reads the charges again, and keeps those that are still to be added.
+func (l *Ledger) refreshCharges(ctx context.Context) error {
 	var left []charges
 	for _, c := range l.charges {
 		again, err := l.readCharges(ctx, c.key)
@@ -110,7 +110,7 @@ func (l *Ledger) recall(ctx context.Context) error {
 	return nil
 }
 
-// readCharges reads charges; without sums if there are none.
+// readCharges reads the charges with a key. They have no sums if there is no record.
 func (l *Ledger) readCharges(ctx context.Context, key string) (charges, error) {
 	entry, err := l.cfg.Store.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -128,8 +128,8 @@ func (l *Ledger) decodeCharges(ctx context.Context, entry storage.Entry) (charge
 	if json.Unmarshal(entry.Value, &c) == nil {
 		return c, nil
 	}
-	if err := l.cfg.Damaged(ctx, entry); err != nil {
-		return charges{}, fmt.Errorf("set %s aside: %w", entry.Key, err)
+	if err := l.cfg.OnDamaged(ctx, entry); err != nil {
+		return charges{}, fmt.Errorf("move %s aside: %w", entry.Key, err)
 	}
 	err := l.cfg.Store.Delete(ctx, entry.Key, entry.Revision)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
@@ -138,9 +138,9 @@ func (l *Ledger) decodeCharges(ctx context.Context, entry storage.Entry) (charge
 	return charges{}, nil
 }
 
-// adopt takes over the charges of processes that have ended: if others may use the store, those
-// that it has found before.
-func (l *Ledger) adopt(ctx context.Context) error {
+// adoptCharges takes over the charges of processes that have ended. If other processes may use the
+// store, it takes only charges that an earlier call has found and that have not changed since.
+func (l *Ledger) adoptCharges(ctx context.Context) error {
 	found := map[string]storage.Revision{}
 	for entry, err := range l.cfg.Store.List(ctx, storage.Range{Prefix: chargesKey}) {
 		if err != nil {
@@ -150,7 +150,7 @@ func (l *Ledger) adopt(ctx context.Context) error {
 			continue
 		}
 		found[entry.Key] = entry.Revision
-		if !l.cfg.Exclusive && l.foreign[entry.Key] != entry.Revision {
+		if !l.cfg.Exclusive && l.foreignCharges[entry.Key] != entry.Revision {
 			continue
 		}
 		c, err := l.decodeCharges(ctx, entry)
@@ -161,6 +161,6 @@ func (l *Ledger) adopt(ctx context.Context) error {
 			l.charges = append(l.charges, c)
 		}
 	}
-	l.foreign, l.looked = found, true
+	l.foreignCharges, l.searched = found, true
 	return nil
 }

@@ -28,7 +28,7 @@ func TestADamagedAccountBeginsAnewFromTheOthers(t *testing.T) {
 				b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 500}, Total: budget.Limit{Tokens: 5000}, Month: budget.Limit{Tokens: 50_000}})
 				b.cfg.GroupOf = func(string) string { return "core" }
 				var damaged []string
-				b.cfg.Damaged = func(_ context.Context, e storage.Entry) error {
+				b.cfg.OnDamaged = func(_ context.Context, e storage.Entry) error {
 					damaged = append(damaged, e.Key)
 					if string(e.Value) != "{" {
 						t.Errorf("set damaged: %s", e.Value)
@@ -55,7 +55,7 @@ func TestADamagedAccountBeginsAnewFromTheOthers(t *testing.T) {
 				if err := ask(t, l, ann(), m, request(1)); err != nil {
 					t.Fatalf("who it is about: %v", err)
 				}
-				if got := report(t, l, ann()); restored && (got.User.Spent.Calls != 3 || got.Chat.Spent.Calls != 3 || got.ChatEver.Calls != 3 ||
+				if got := report(t, l, ann()); restored && (got.User.Spent.Calls != 3 || got.Chat.Spent.Calls != 3 || got.ChatTotal.Calls != 3 ||
 					got.Total.Spent.Calls != 5 || got.Month.Spent.Calls != 5 || got.Until != before.Until) {
 					t.Errorf("the accounts say %+v", got)
 				}
@@ -87,7 +87,7 @@ func TestADamagedAccountHidesNoOther(t *testing.T) {
 	if err != nil || days[0].Input != 100 || days[1].Input != 200 {
 		t.Errorf("days: %+v, %v", days, err)
 	}
-	used, err := budget.Used(t.Context(), b.store, ann().User, b.clock.Now())
+	used, err := budget.UserUsage(t.Context(), b.store, ann().User, b.clock.Now())
 	if err != nil || used["2026-11-21"].Input != 100 || used["2026-11-22"].Input != 200 {
 		t.Errorf("used: %+v, %v", used, err)
 	}

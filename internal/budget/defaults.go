@@ -7,13 +7,13 @@ import (
 )
 
 // KnownPrices returns list prices of common models in dollars per million tokens, as of November
-// 2026: providers change them without notice. They are for standard requests, and the higher
-// ones if a price depends on the hour.
-func KnownPrices() Table { return openAI().With(others()) }
+// 2026. Providers change them without notice. They are for standard requests. If a price depends on
+// the hour, it is the higher one.
+func KnownPrices() PriceTable { return openAIPrices().With(otherPrices()) }
 
-// openAI is from developers.openai.com/api/docs/pricing.
-func openAI() Table {
-	return Table{
+// openAIPrices is from developers.openai.com/api/docs/pricing.
+func openAIPrices() PriceTable {
+	return PriceTable{
 		"gpt-4o":        {Input: 2.5, CachedInput: 1.25, Output: 10},
 		"gpt-4o-mini":   {Input: 0.15, CachedInput: 0.075, Output: 0.6},
 		"gpt-4.1":       {Input: 2, CachedInput: 0.5, Output: 8},
@@ -44,11 +44,11 @@ func openAI() Table {
 	}
 }
 
-// others is from platform.claude.com/docs/en/about-claude/pricing (caches of five
+// otherPrices is from platform.claude.com/docs/en/about-claude/pricing (caches of five
 // minutes), ai.google.dev/gemini-api/docs/pricing (the half prices of 3.8 Flash end with
 // 2026) and api-docs.deepseek.com/quick_start/pricing (at peak hours).
-func others() Table {
-	return Table{
+func otherPrices() PriceTable {
+	return PriceTable{
 		"claude-fable-5.1":      {Input: 10, CachedInput: 0.25, CacheWrite: 12.5, Output: 50},
 		"claude-fable-5":        {Input: 10, CachedInput: 1, CacheWrite: 12.5, Output: 50},
 		"claude-opus-5.5":       {Input: 4, CachedInput: 0.2, CacheWrite: 5, Output: 20},
@@ -73,7 +73,7 @@ func others() Table {
 	}
 }
 
-// minCacheable are the least tokens of a prompt that providers cache; the first match counts:
+// minCacheable has the shortest prompts that providers cache, in tokens. The first match counts. From
 // platform.claude.com/docs/en/build-with-claude/prompt-caching,
 // developers.openai.com/api/docs/guides/prompt-caching, ai.google.dev/gemini-api/docs/caching,
 // as of November 2026.
@@ -92,10 +92,10 @@ var minCacheable = []struct {
 	{"gpt-*", 1024},
 }
 
-// MinCacheable returns the least tokens of a prompt that a model's provider caches; 0 if
-// unknown.
+// MinCacheable returns the length in tokens of the shortest prompt that a model's provider caches; 0
+// if unknown.
 func MinCacheable(model string) int {
-	name := normal(model[strings.LastIndexByte(model, '/')+1:])
+	name := normalize(model[strings.LastIndexByte(model, '/')+1:])
 	for _, m := range minCacheable {
 		if ok, err := path.Match(m.models, name); ok && err == nil {
 			return m.tokens
@@ -105,14 +105,14 @@ func MinCacheable(model string) int {
 }
 
 // CacheTTL returns how long a model's provider caches a prompt by default: five minutes at
-// Anthropic, and at others at most the day that OpenAI documents (the sources of
-// [MinCacheable]); 0 for models of which OpenAI only says that it is at least half an hour, from
-// gpt-5.6 on.
+// Anthropic, and at others the day that OpenAI documents as its maximum (for sources see
+// [MinCacheable]). It returns 0 for OpenAI's models from gpt-5.6 on, for which only a minimum of
+// half an hour is documented.
 func CacheTTL(model string) time.Duration {
-	if ok, err := path.Match("gpt-5.[6-9]*", normal(model[strings.LastIndexByte(model, '/')+1:])); ok && err == nil {
+	if ok, err := path.Match("gpt-5.[6-9]*", normalize(model[strings.LastIndexByte(model, '/')+1:])); ok && err == nil {
 		return 0
 	}
-	if ok, err := path.Match("claude-*", normal(model[strings.LastIndexByte(model, '/')+1:])); ok && err == nil {
+	if ok, err := path.Match("claude-*", normalize(model[strings.LastIndexByte(model, '/')+1:])); ok && err == nil {
 		return 5 * time.Minute
 	}
 	return 24 * time.Hour

@@ -10,55 +10,55 @@ import (
 	"oneclaw/agent"
 )
 
-// Buy reserves the price of a search or similar if anything is limited. settle says whether the
-// price was incurred, and has to be called. The error wraps a *[Refusal] if there is no budget
-// left.
+// Buy reserves the price of a paid service, such as a search, if there is any limit. The caller
+// must call settle and pass whether the price was incurred. The error wraps a *[Refusal] if there
+// is no budget left.
 func (l *Ledger) Buy(ctx context.Context, payer Payer, cost USD) (settle func(had bool), err error) {
-	if err := l.full(); err != nil {
+	if err := l.checkCapacity(); err != nil {
 		return nil, err
 	}
 	limits, err := l.cfg.Limits(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("budget: read the limits: %w", err)
 	}
-	limits.User = limits.User.lower(payer.Limit)
+	limits.User = limits.User.lowerOf(payer.Limit)
 	id, limited := "", limits != (Limits{})
 	if limited {
-		if id, err = l.hold(ctx, limits, payer, hold{User: payer.User, Chat: payer.Chat, Limit: Limit{Money: cost}}); err != nil {
+		if id, err = l.reserve(ctx, limits, payer, reservation{User: payer.User, Chat: payer.Chat, Limit: Limit{Money: cost}}); err != nil {
 			return nil, err
 		}
 	}
 	return func(had bool) {
-		var used *Sum
+		var used *Usage
 		if had {
-			used = &Sum{Searches: 1, Money: cost}
+			used = &Usage{Searches: 1, Money: cost}
 		}
 		l.settle(id, payer, limited, used)
 	}, nil
 }
 
-// hold makes a reservation for a payer.
-func (l *Ledger) hold(ctx context.Context, limits Limits, payer Payer, h hold) (id string, err error) {
+// reserve makes a reservation for a payer.
+func (l *Ledger) reserve(ctx context.Context, limits Limits, payer Payer, h reservation) (id string, err error) {
 	id = l.self + rand.Text()
-	done := l.do(operation{}, func(ctx context.Context, b *accountBook, now time.Time) (bool, error) {
+	done := l.enqueue(operation{}, func(ctx context.Context, b *accountBook, now time.Time) (bool, error) {
 		if refusal := b.admit(ctx, limits, payer, now); refusal != nil {
-			refusal.complete(b.day, now, l.cfg.Location())
+			refusal.setUntil(b.day, now, l.cfg.Location())
 			return false, refusal
 		}
-		h.Expires = now.Add(l.cfg.Hold)
+		h.Expires = now.Add(l.cfg.ReservationTTL)
 		b.reserve(ctx, id, h, now)
 		return true, nil
 	})
 	select {
 	case err = <-done:
 	case <-ctx.Done():
-		// It may still be written; then release it at once.
+		// The reservation may still be written: release it.
 		l.settle(id, payer, true, nil)
 		return "", fmt.Errorf("budget: %w", context.Cause(ctx))
 	}
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		l.log.Info("no budget left", "account", refusal.Account.key(), "user", payer.User, "chat", payer.Chat)
-		return "", &agent.ModelError{Kind: agent.KindBudget, Notice: refusal.Sentence(), Err: refusal}
+		return "", &agent.ModelError{Kind: agent.KindBudget, Notice: refusal.UserText(), Err: refusal}
 	}
 	if err != nil {
 		l.settle(id, payer, true, nil) // the store may have accepted it
@@ -67,14 +67,14 @@ func (l *Ledger) hold(ctx context.Context, limits Limits, payer Payer, h hold) (
 	return id, nil
 }
 
-// settle replaces a reservation by the usage; no caller waits for it. Without limits, writes
-// that users wait for come first. Besides the payer's accounts, shares are charged to accounts
-// of their own.
-func (l *Ledger) settle(id string, payer Payer, limited bool, used *Sum, shares ...share) {
+// settle replaces a reservation with the usage. Callers do not wait for the write. Without limits,
+// writes that users wait for come first. The shares are charged to their own accounts, in addition
+// to the payer's.
+func (l *Ledger) settle(id string, payer Payer, limited bool, used *Usage, shares ...share) {
 	if id == "" && used == nil {
 		return
 	}
-	op := operation{patient: true}
+	op := operation{durable: true}
 	if used != nil {
 		op.used = *used
 	}
@@ -92,7 +92,7 @@ func (l *Ledger) settle(id string, payer Payer, limited bool, used *Sum, shares 
 	if !limited {
 		op.lazy = charge
 	}
-	l.do(op, func(ctx context.Context, b *accountBook, _ time.Time) (bool, error) {
+	l.enqueue(op, func(ctx context.Context, b *accountBook, _ time.Time) (bool, error) {
 		open := b.release(ctx, id)
 		c := charges{Day: b.day}
 		charge(&c)

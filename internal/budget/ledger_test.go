@@ -36,9 +36,9 @@ func TestDayAndMonthBegin(t *testing.T) {
 	b.Ledger = b.another()
 	b.clock.set(time.Date(2026, 11, 29, 22, 59, 0, 0, time.UTC))
 	b.spend(100, ann())
-	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(1))); !strings.HasSuffix(r.Sentence(), "free again at 00:00 (CET).") ||
+	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(1))); !strings.HasSuffix(r.UserText(), "free again at 00:00 (CET).") ||
 		!r.Until.Equal(time.Date(2026, 11, 29, 23, 0, 0, 0, time.UTC)) {
-		t.Errorf("told %q, until %v", r.Sentence(), r.Until)
+		t.Errorf("told %q, until %v", r.UserText(), r.Until)
 	}
 	b.clock.set(time.Date(2026, 11, 29, 23, 0, 0, 0, time.UTC))
 	b.spend(100, ann())
@@ -49,7 +49,7 @@ func TestDayAndMonthBegin(t *testing.T) {
 	b.clock.set(time.Date(2026, 11, 30, 23, 0, 0, 0, time.UTC))
 	b.spend(10, ann())
 	got := report(t, b.Ledger, ann())
-	if got.Until.Format(time.DateOnly) != "2026-12-02" || got.User.Spent.Input != 10 || got.Month.Spent.Input != 10 || got.ChatEver.Input != 210 {
+	if got.Until.Format(time.DateOnly) != "2026-12-02" || got.User.Spent.Input != 10 || got.Month.Spent.Input != 10 || got.ChatTotal.Input != 210 {
 		t.Errorf("report %+v", got)
 	}
 	for key, want := range map[string]int64{"2026-11-30/total/": 160, "2026-11-30/user/x:2": 60, "2026-11-29/chat/telegram:1": 100, "2026-11/month": 260} {
@@ -67,7 +67,7 @@ func TestDayAndMonthBegin(t *testing.T) {
 
 // kept is a record of a day or month, as the store has it.
 func (b *bench) kept(key string) (kept struct {
-	budget.Sum
+	budget.Usage
 	Raises []budget.Raise
 },
 ) {
@@ -106,7 +106,7 @@ func TestDaysAreForgotten(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
-	if got := report(t, b.Ledger, ann()).ChatEver.Input; got != 5 {
+	if got := report(t, b.Ledger, ann()).ChatTotal.Input; got != 5 {
 		t.Errorf("the chat has used %d since it began, want 5", got)
 	}
 }
@@ -138,7 +138,7 @@ func TestARaisedBudgetHolds(t *testing.T) {
 	}
 	r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1)))
 	for range 2 {
-		limit, err := b.Raise(t.Context(), budget.Raise{Account: r.Account, By: r.SuggestedRaise(), Who: "telegram:9", Key: "card-1"})
+		limit, err := b.Raise(t.Context(), budget.Raise{Account: r.Account, Amount: r.SuggestedRaise(), User: "telegram:9", Key: "card-1"})
 		if err != nil || limit.Money != budget.Dollar {
 			t.Fatalf("raised to %v, %v", limit, err)
 		}
@@ -157,7 +157,7 @@ func TestARaisedBudgetHolds(t *testing.T) {
 	if r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1))); r.Limit.Money != budget.Dollars(0.5) {
 		t.Errorf("the next day: %+v", r)
 	}
-	if raises := b.kept("2026-11-21/user/telegram:1").Raises; len(raises) != 1 || raises[0].Who != "telegram:9" {
+	if raises := b.kept("2026-11-21/user/telegram:1").Raises; len(raises) != 1 || raises[0].User != "telegram:9" {
 		t.Errorf("on record: %+v", raises)
 	}
 }
@@ -210,7 +210,7 @@ func TestACallThatIsBrokenOffIsCharged(t *testing.T) {
 	if err := ask(t, b.Ledger, ann(), &fake{err: broken}, request(100)); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
-	if got := report(t, b.Ledger, ann()).User.Spent; got != (budget.Sum{}) {
+	if got := report(t, b.Ledger, ann()).User.Spent; got != (budget.Usage{}) {
 		t.Errorf("for nothing: %+v", got)
 	}
 	if err := ask(t, b.Ledger, ann(), &fake{err: broken, says: strings.Repeat("word ", 80)}, request(100)); !errors.Is(err, broken) {
@@ -247,7 +247,7 @@ func TestAChatMoves(t *testing.T) {
 	for _, p := range []budget.Payer{old, thread, other} {
 		b.spend(10, p)
 	}
-	if _, err := b.Raise(t.Context(), budget.Raise{Account: budget.Account{Kind: budget.KindChat, Name: old.Chat}, By: budget.Limit{Tokens: 5}}); err != nil {
+	if _, err := b.Raise(t.Context(), budget.Raise{Account: budget.Account{Kind: budget.KindChat, Name: old.Chat}, Amount: budget.Limit{Tokens: 5}}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -257,7 +257,7 @@ func TestAChatMoves(t *testing.T) {
 	}
 	for chat, want := range map[string]int64{"telegram:-5": 0, "telegram:-5:7": 0, "telegram:-55": 10, "telegram:-100": 10, "telegram:-100:7": 10} {
 		r := report(t, b.another(), budget.Payer{User: "telegram:1", Chat: chat})
-		if r.Chat.Spent.Input != want || r.ChatEver.Input != want || r.User.Spent.Input != 30 || (chat == "telegram:-100") != (r.Chat.Limit.Tokens == 15) {
+		if r.Chat.Spent.Input != want || r.ChatTotal.Input != want || r.User.Spent.Input != 30 || (chat == "telegram:-100") != (r.Chat.Limit.Tokens == 15) {
 			t.Errorf("%s: %+v", chat, r)
 		}
 	}
@@ -357,7 +357,7 @@ func TestOpenChecks(t *testing.T) {
 	for name, cfg := range map[string]budget.Config{
 		"no store": {},
 		"reply":    {Store: b.store, ReplyTokens: -1},
-		"prices":   {Store: b.store, Prices: budget.Table{"x": {Input: -1}}},
+		"prices":   {Store: b.store, Prices: budget.PriceTable{"x": {Input: -1}}},
 	} {
 		if _, err := budget.Open(cfg); err == nil {
 			t.Errorf("%s: no error", name)

@@ -11,19 +11,19 @@ import (
 	"oneclaw/storage"
 )
 
-// mend moves a record that cannot be decoded aside, and replaces it by what follows from other
-// records.
+// mend moves a record that cannot be decoded aside, and replaces it with the usage that can be
+// recomputed from other records.
 func (b *accountBook) mend(ctx context.Context, entry storage.Entry) (*record, error) {
-	if err := b.damaged(ctx, entry); err != nil {
-		return nil, fmt.Errorf("set %s aside: %w", entry.Key, err)
+	if err := b.onDamaged(ctx, entry); err != nil {
+		return nil, fmt.Errorf("move %s aside: %w", entry.Key, err)
 	}
 	sum, err := recompute(ctx, b.store, entry.Key)
 	if err != nil {
 		return nil, err
 	}
-	r := &record{Sum: sum}
-	if strings.HasPrefix(entry.Key, everKey) {
-		r.Last = b.day
+	r := &record{Usage: sum}
+	if strings.HasPrefix(entry.Key, chatTotalPrefix) {
+		r.LastDay = b.day
 	}
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -42,48 +42,48 @@ func (b *accountBook) mend(ctx context.Context, entry storage.Entry) (*record, e
 // recompute recomputes the sum of a damaged account. Each call is charged to one user, to one chat
 // and to all, so each of them follows from the others. Reservations, raises, and the usage of
 // models and groups cannot be recomputed.
-func recompute(ctx context.Context, kv storage.KV, key string) (Sum, error) {
+func recompute(ctx context.Context, kv storage.KV, key string) (Usage, error) {
 	period, rest, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
 	kind, _, _ := strings.Cut(rest, "/")
 	of := func(k Kind) string { return keyOf(period, Account{Kind: k}) }
-	switch chat, ever := strings.CutPrefix(key, everKey); {
+	switch chat, ever := strings.CutPrefix(key, chatTotalPrefix); {
 	case ever:
-		newest, err := kv.Get(ctx, newestKey)
+		newest, err := kv.Get(ctx, dayKey)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
-			return Sum{}, fmt.Errorf("read the day: %w", err)
+			return Usage{}, fmt.Errorf("read the day: %w", err)
 		}
 		last, err := time.Parse(time.DateOnly, string(newest.Value))
 		if err != nil {
-			return Sum{}, nil // no day has begun
+			return Usage{}, nil // no day has begun
 		}
 		return sumOfDays(ctx, kv, last, keepNamedDays, Account{KindChat, chat})
 	case Kind(kind) == KindMonth:
 		first, err := time.Parse("2006-01", period)
 		if err != nil {
-			return Sum{}, nil // it is not used any more
+			return Usage{}, nil // it is not used any more
 		}
 		return sumOfDays(ctx, kv, first.AddDate(0, 1, -1), 31, Account{Kind: KindTotal})
 	case Kind(kind) == KindTotal:
-		return sumOf(ctx, kv, of(KindUser), "")
+		return sumUnder(ctx, kv, of(KindUser), "")
 	case Kind(kind) == KindUser, Kind(kind) == KindChat:
 		across := map[Kind]Kind{KindUser: KindChat, KindChat: KindUser}[Kind(kind)]
-		all, err := sumOf(ctx, kv, of(across), "")
+		all, err := sumUnder(ctx, kv, of(across), "")
 		if err != nil {
-			return Sum{}, err
+			return Usage{}, err
 		}
-		others, err := sumOf(ctx, kv, of(Kind(kind)), key)
+		others, err := sumUnder(ctx, kv, of(Kind(kind)), key)
 		return all.minus(others), err
 	}
-	return Sum{}, nil
+	return Usage{}, nil
 }
 
-// sumOf adds up the records below a prefix, except one and damaged ones.
-func sumOf(ctx context.Context, kv storage.KV, prefix, but string) (all Sum, err error) {
+// sumUnder adds up the records below a prefix, except damaged ones and the one with the key but.
+func sumUnder(ctx context.Context, kv storage.KV, prefix, but string) (all Usage, err error) {
 	for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
-			return Sum{}, fmt.Errorf("list the accounts of %s: %w", prefix, err)
+			return Usage{}, fmt.Errorf("list the accounts of %s: %w", prefix, err)
 		}
-		var one Sum
+		var one Usage
 		if entry.Key != but && json.Unmarshal(entry.Value, &one) == nil {
 			all = all.plus(one)
 		}
@@ -91,12 +91,12 @@ func sumOf(ctx context.Context, kv storage.KV, prefix, but string) (all Sum, err
 	return all, nil
 }
 
-// sumOfDays adds up the usage of an account on the n days up to one.
-func sumOfDays(ctx context.Context, kv storage.KV, last time.Time, n int, a Account) (all Sum, err error) {
+// sumOfDays adds up the usage of an account on the n days that end with last.
+func sumOfDays(ctx context.Context, kv storage.KV, last time.Time, n int, a Account) (all Usage, err error) {
 	for i := range n {
 		one, _, err := readSum(ctx, kv, keyOf(last.AddDate(0, 0, -i).Format(time.DateOnly), a))
 		if err != nil {
-			return Sum{}, err
+			return Usage{}, err
 		}
 		all = all.plus(one)
 	}
@@ -104,13 +104,13 @@ func sumOfDays(ctx context.Context, kv storage.KV, last time.Time, n int, a Acco
 }
 
 // readSum reads the usage of an account; for a damaged record it recomputes it.
-func readSum(ctx context.Context, kv storage.KV, key string) (sum Sum, found bool, err error) {
+func readSum(ctx context.Context, kv storage.KV, key string) (sum Usage, found bool, err error) {
 	entry, err := kv.Get(ctx, key)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return Sum{}, false, nil
+		return Usage{}, false, nil
 	case err != nil:
-		return Sum{}, false, fmt.Errorf("read %s: %w", key, err)
+		return Usage{}, false, fmt.Errorf("read %s: %w", key, err)
 	case json.Unmarshal(entry.Value, &sum) != nil:
 		sum, err = recompute(ctx, kv, key)
 	}

@@ -10,17 +10,17 @@ import (
 )
 
 // Model returns a model whose calls are charged to a payer. Its price depends on the type of the
-// provider and its name there. The error of a refused call wraps a *[Refusal].
+// provider and the model's name there. The error of a refused call wraps a *[Refusal].
 func (l *Ledger) Model(inner agent.Model, payer Payer, provider, name string) agent.Model {
 	m := &model{inner: inner, ledger: l, payer: payer, name: name}
-	m.price, m.priced = l.cfg.Prices.For(provider, name)
+	m.price, m.priced = l.cfg.Prices.Lookup(provider, name)
 	return m
 }
 
 // Cost returns the cost of tokens, and whether the model's price is known.
 func (l *Ledger) Cost(provider, name string, u agent.Usage) (USD, bool) {
-	p, priced := l.cfg.Prices.For(provider, name)
-	return p.Of(Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Hour: int64(u.Hour), Output: int64(u.Output)}), priced
+	p, priced := l.cfg.Prices.Lookup(provider, name)
+	return p.Cost(Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.CacheWritten), WrittenForHour: int64(u.CacheWrittenHour), Output: int64(u.Output)}), priced
 }
 
 type model struct {
@@ -32,13 +32,13 @@ type model struct {
 	priced bool
 }
 
-// Complete reserves, calls and settles.
+// Complete reserves the possible cost, calls the model, and settles the real usage.
 func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
 	id, limited, err := m.reserve(ctx, req)
 	if err != nil {
 		return agent.Reply{}, err
 	}
-	var used *Sum
+	var used *Usage
 	var calls []agent.Call
 	// Also if the model panics: an unsettled reservation is held until it expires.
 	defer func() { m.settle(id, limited, used, req.Tools, calls) }()
@@ -53,38 +53,38 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 	if err != nil && (streamed > 0 || ctx.Err() != nil) {
 		// The provider bills interrupted replies, too, without saying how much.
 		u.Output = max(u.Output, streamed/bytesPerToken)
-		used = m.sum(u, req)
+		used = m.usage(u, req)
 	}
 	if err == nil {
 		if u.Input == 0 && u.Output == 0 { // a provider that reports nothing
 			u.Output = agent.EstimateTokens([]agent.Message{{Text: reply.Text, Calls: reply.Calls}})
 		}
-		used, calls = m.sum(u, req), reply.Calls
+		used, calls = m.usage(u, req), reply.Calls
 	}
 	return reply, err
 }
 
-// reserve reserves the possible cost of the call if anything is limited.
+// reserve reserves the possible cost of the call if there is any limit.
 func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limited bool, err error) {
-	if err := m.ledger.full(); err != nil {
+	if err := m.ledger.checkCapacity(); err != nil {
 		return "", false, err
 	}
 	limits, err := m.ledger.cfg.Limits(ctx)
 	if err != nil {
 		return "", false, fmt.Errorf("budget: read the limits: %w", err)
 	}
-	limits.User = limits.User.lower(m.payer.Limit)
+	limits.User = limits.User.lowerOf(m.payer.Limit)
 	if limits == (Limits{}) {
 		return "", false, nil
 	}
-	m.warn(limits)
-	input := estimate(req)
+	m.warnUnpriced(limits)
+	input := estimateInput(req)
 	output := m.ledger.cfg.ReplyTokens + reasoningTokens(cmp.Or(req.Effort, agent.ProfileOf(m.inner).Effort))
-	h := hold{User: m.payer.User, Chat: m.payer.Chat, Limit: Limit{Tokens: input + output}}
+	h := reservation{User: m.payer.User, Chat: m.payer.Chat, Limit: Limit{Tokens: input + output}}
 	if m.priced {
-		h.Money = m.price.Of(Tokens{Input: input, Output: output})
+		h.Money = m.price.Cost(Tokens{Input: input, Output: output})
 	}
-	id, err = m.ledger.hold(ctx, limits, m.payer, h)
+	id, err = m.ledger.reserve(ctx, limits, m.payer, h)
 	return id, true, err
 }
 
@@ -101,21 +101,21 @@ func reasoningTokens(effort string) int64 {
 	return 16_000
 }
 
-func estimate(req agent.Request) int64 {
+func estimateInput(req agent.Request) int64 {
 	return int64(len(req.System)/bytesPerToken + agent.EstimateTokens(req.Messages) + req.ToolTokens)
 }
 
 // bytesPerToken is a rule of thumb, as in package agent.
 const bytesPerToken = 4
 
-// warn logs once that a limit of money does not bound a model without a price.
-func (m *model) warn(limits Limits) {
+// warnUnpriced logs once that a limit in dollars does not bound a model without a price.
+func (m *model) warnUnpriced(limits Limits) {
 	if m.priced {
 		return
 	}
 	for _, k := range kinds() {
-		if limits.of(k).Money > 0 {
-			if _, told := m.ledger.warned.LoadOrStore(m.name, true); !told {
+		if limits.forKind(k).Money > 0 {
+			if _, told := m.ledger.warnedModels.LoadOrStore(m.name, true); !told {
 				m.ledger.log.Warn("a budget in dollars does not bound this model, because its price is not known: set it under prices",
 					"model", m.name)
 			}
@@ -124,25 +124,25 @@ func (m *model) warn(limits Limits) {
 	}
 }
 
-// sum returns the usage of a reply. If the provider reports none, it is estimated: a budget must
-// not count nothing.
-func (m *model) sum(u agent.Usage, req agent.Request) *Sum {
-	s := &Sum{
-		Calls: 1, Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output),
-		Tools: int64(req.ToolTokens), All: int64(req.AllTokens),
+// usage returns the usage of a reply. If the provider reports none, it is estimated, so that no
+// call is free.
+func (m *model) usage(u agent.Usage, req agent.Request) *Usage {
+	s := &Usage{
+		Calls: 1, Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.CacheWritten), Output: int64(u.Output),
+		ToolTokens: int64(req.ToolTokens), AllToolTokens: int64(req.AllTokens),
 	}
 	if u.Input == 0 {
-		s.Input = estimate(req)
+		s.Input = estimateInput(req)
 	}
 	if !m.priced {
 		s.Unpriced = 1
 		return s
 	}
-	s.Money = m.price.Of(Tokens{Input: s.Input, Cached: s.Cached, Written: s.Written, Output: s.Output})
+	s.Money = m.price.Cost(Tokens{Input: s.Input, Cached: s.Cached, Written: s.Written, Output: s.Output})
 	return s
 }
 
-func (m *model) settle(id string, limited bool, used *Sum, tools []toolgroups.Tool, calls []agent.Call) {
+func (m *model) settle(id string, limited bool, used *Usage, tools []toolgroups.Tool, calls []agent.Call) {
 	if used == nil {
 		m.ledger.settle(id, m.payer, limited, nil)
 		return
@@ -157,8 +157,8 @@ func (m *model) Profile() agent.Profile {
 	return p
 }
 
-// lower returns the smaller of two limits, of which zero is none.
-func (l Limit) lower(other Limit) Limit {
+// lowerOf returns the smaller of two limits, where zero means no limit.
+func (l Limit) lowerOf(other Limit) Limit {
 	if other.Tokens > 0 && (l.Tokens == 0 || other.Tokens < l.Tokens) {
 		l.Tokens = other.Tokens
 	}

@@ -139,7 +139,7 @@ func TestAWriteOfUnknownOutcomeIsChargedOnce(t *testing.T) {
 				if entry, err := b.store.Get(t.Context(), "account/2026-11-22/user/telegram:1"); err == nil {
 					t.Errorf("charged on the next day, too: %s", entry.Value)
 				}
-				if ever := report(t, b.another(), ann()).ChatEver; got != want || ever.Input != want {
+				if ever := report(t, b.another(), ann()).ChatTotal; got != want || ever.Input != want {
 					t.Errorf("charged %d today and %d ever, want %d", got, ever.Input, want)
 				}
 			})
@@ -161,7 +161,7 @@ func TestAClockThatWasAheadOnceShutsAndDeletesNothing(t *testing.T) {
 		report(t, b.Ledger, ann())
 		b.clock.set(noon().AddDate(0, 0, 2))
 		r := refusal(t, ask(t, b.another(), ann(), &fake{}, request(1)))
-		if r.Until.Format(time.DateOnly) != "2026-11-24" || r.Far {
+		if r.Until.Format(time.DateOnly) != "2026-11-24" || r.BeyondDay {
 			t.Errorf("%d days: refused until %v", ahead, r.Until)
 		}
 		b.clock.set(noon().AddDate(0, 0, 3))
@@ -206,8 +206,8 @@ func TestARefusalOfAnotherDayNamesTheDay(t *testing.T) {
 		report(t, b.Ledger, ann()) // so that all is written
 	}
 	b.clock.set(noon())
-	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(1))); !strings.Contains(r.Sentence(), "00:00 (UTC) on 28 November 2026.") {
-		t.Errorf("told %q", r.Sentence())
+	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(1))); !strings.Contains(r.UserText(), "00:00 (UTC) on 28 November 2026.") {
+		t.Errorf("told %q", r.UserText())
 	}
 }
 

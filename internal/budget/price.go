@@ -34,8 +34,8 @@ func (u USD) String() string {
 	return fmt.Sprintf("%s$%.*f", sign, digits, amount)
 }
 
-// Count formats a number with thousands separators.
-func Count(n int64) string {
+// FormatCount formats a number with thousands separators.
+func FormatCount(n int64) string {
 	digits := strconv.FormatInt(max(n, -n), 10)
 	for at := len(digits) - 3; at > 0; at -= 3 {
 		digits = digits[:at] + "," + digits[at:]
@@ -63,22 +63,22 @@ type Tokens struct {
 	// Input counts all input tokens, of which Cached were read from the provider's cache and
 	// Written written to it.
 	Input, Cached, Written int64
-	// Hour counts those of Written that are kept for an hour, for which Anthropic charges more.
-	Hour   int64
-	Output int64
+	// WrittenForHour counts the Written tokens that Anthropic keeps for an hour, at a higher price.
+	WrittenForHour int64
+	Output         int64
 }
 
-// hourPercent is the extra price of a token written for an hour, in percent of the price of
-// input: 2 instead of 1.25 times of it.
+// hourPercent is the surcharge for a token cached for an hour, in percent of the input price: twice
+// that price instead of 1.25 times.
 const hourPercent = 75
 
-// Of returns the cost of tokens.
-func (p Price) Of(t Tokens) USD {
+// Cost returns the cost of tokens.
+func (p Price) Cost(t Tokens) USD {
 	cached := min(max(t.Cached, 0), max(t.Input, 0))
 	written := min(max(t.Written, 0), max(t.Input, 0)-cached)
 	plain := max(t.Input, 0) - cached - written
 	if p.CacheWrite > 0 {
-		plain += min(max(t.Hour, 0), written) * hourPercent / 100
+		plain += min(max(t.WrittenForHour, 0), written) * hourPercent / 100
 	}
 	millionths := float64(plain)*p.Input + float64(cached)*cmp.Or(p.CachedInput, p.Input) +
 		float64(written)*cmp.Or(p.CacheWrite, p.Input) + float64(max(t.Output, 0))*p.Output
@@ -94,13 +94,13 @@ func (p Price) check() error {
 	return nil
 }
 
-// Table has prices by the provider's name of a model, such as gpt-5-mini. A name may contain
-// stars (qwen3-*), and may follow a type of provider and a slash (anthropic/claude-haiku-4.5) to
-// apply only to that type.
-type Table map[string]Price
+// PriceTable has the prices of models by their names at the provider, such as gpt-5-mini. A name may
+// contain stars (qwen3-*). It may follow a type of provider and a slash
+// (anthropic/claude-haiku-4.5) to apply only to that type.
+type PriceTable map[string]Price
 
 // Check returns an error for the first invalid entry.
-func (t Table) Check() error {
+func (t PriceTable) Check() error {
 	for name, p := range t {
 		if _, err := path.Match(name, ""); err != nil || strings.TrimSpace(name) == "" {
 			return fmt.Errorf("prices: %q is no name of a model", name)
@@ -112,11 +112,11 @@ func (t Table) Check() error {
 	return nil
 }
 
-// For returns the price of a model at a type of provider; false if unknown. It ignores a date at
+// Lookup returns the price of a model at a type of provider; false if unknown. It ignores a date at
 // the end of the name, a router's prefix, and the difference between dot and dash. The most
 // specific entry counts.
-func (t Table) For(provider, model string) (Price, bool) {
-	name, prefix := normal(model), normal(provider)+"/"
+func (t PriceTable) Lookup(provider, model string) (Price, bool) {
+	name, prefix := normalize(model), normalize(provider)+"/"
 	names := append(make([]string, 0, 4), prefix+name, name)
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
 		names = append(names, prefix+name[i+1:], name[i+1:])
@@ -124,7 +124,7 @@ func (t Table) For(provider, model string) (Price, bool) {
 	var found Price
 	best := -1
 	for pattern, p := range t {
-		pattern = normal(pattern)
+		pattern = normalize(pattern)
 		for i, n := range names {
 			if rank := rank(pattern, n) - i; rank > best {
 				best, found = rank, p
@@ -134,16 +134,16 @@ func (t Table) For(provider, model string) (Price, bool) {
 	return found, best >= 0
 }
 
-// Like is [Table.For] for any type of provider. For an unknown model it returns the first price,
-// in the order of names, among those with the longest common prefix: a new version costs about
-// as much as its family. For a model of no family it returns the zero value.
-func (t Table) Like(model string) Price {
-	p, ok := t.For("", model)
-	name := normal(model[strings.LastIndexByte(model, '/')+1:])
+// LookupSimilar is [PriceTable.Lookup] for any type of provider. For an unknown model it returns the
+// first price, in the order of names, among those with the longest common prefix: a new version costs
+// about as much as its family. For a model of no family it returns the zero value.
+func (t PriceTable) LookupSimilar(model string) Price {
+	p, ok := t.Lookup("", model)
+	name := normalize(model[strings.LastIndexByte(model, '/')+1:])
 	for cut := len(name); !ok && cut > 0; cut = strings.LastIndexByte(name[:cut], '-') {
 		first := ""
 		for other := range t {
-			if (!ok || other < first) && begins(normal(other), name[:cut]) {
+			if (!ok || other < first) && hasNamePrefix(normalize(other), name[:cut]) {
 				p, ok, first = t[other], true, other
 			}
 		}
@@ -151,8 +151,8 @@ func (t Table) Like(model string) Price {
 	return p
 }
 
-// begins reports whether a name begins with another one, followed by its end or a dash.
-func begins(name, with string) bool {
+// hasNamePrefix reports whether a name equals another one, or begins with it and a dash.
+func hasNamePrefix(name, with string) bool {
 	rest, ok := strings.CutPrefix(name, with)
 	return ok && (rest == "" || rest[0] == '-')
 }
@@ -171,13 +171,13 @@ func rank(pattern, name string) int {
 	return len(pattern) * 8
 }
 
-// dates are the suffixes of fixed versions; 0 stands for any digit.
-var dates = [...]string{"-00000000", "-0000-00-00", "-latest"}
+// versionSuffixes are the suffixes of fixed versions; 0 stands for any digit.
+var versionSuffixes = [...]string{"-00000000", "-0000-00-00", "-latest"}
 
-// normal normalizes a name for comparing. It does not allocate for a normal name.
-func normal(name string) string {
+// normalize makes names comparable. It does not allocate if the name is already normalized.
+func normalize(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
-	for _, date := range dates {
+	for _, date := range versionSuffixes {
 		if beginning := len(name) - len(date); beginning >= 0 && hasDateForm(name[beginning:], date) {
 			name = name[:beginning]
 			break
@@ -186,7 +186,7 @@ func normal(name string) string {
 	return strings.ReplaceAll(name, ".", "-")
 }
 
-// hasDateForm reports whether a suffix has the form of one of [dates], which is as long.
+// hasDateForm reports whether a suffix matches one of [versionSuffixes], which has the same length.
 func hasDateForm(ending, date string) bool {
 	for i := range len(date) {
 		digit := date[i] == '0' && ending[i] >= '0' && ending[i] <= '9'
@@ -198,11 +198,11 @@ func hasDateForm(ending, date string) bool {
 }
 
 // With returns the table with the entries of another one, which take precedence.
-func (t Table) With(other Table) Table {
-	all := make(Table, len(t)+len(other))
-	for _, table := range []Table{t, other} {
+func (t PriceTable) With(other PriceTable) PriceTable {
+	all := make(PriceTable, len(t)+len(other))
+	for _, table := range []PriceTable{t, other} {
 		for name, p := range table {
-			all[normal(name)] = p
+			all[normalize(name)] = p
 		}
 	}
 	return all

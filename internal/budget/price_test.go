@@ -10,7 +10,7 @@ import (
 )
 
 func TestFor(t *testing.T) {
-	table := budget.Table{
+	table := budget.PriceTable{
 		"gpt-5":                     {Input: 1},
 		"gpt-5-mini":                {Input: 2},
 		"qwen3-*":                   {Input: 3},
@@ -43,7 +43,7 @@ func TestFor(t *testing.T) {
 		{"OPENAI", "llama", 0},
 		{"OPENAI", "", 0},
 	} {
-		got, known := table.For(c.provider, c.model)
+		got, known := table.Lookup(c.provider, c.model)
 		if got.Input != c.want || known != (c.want != 0) {
 			t.Errorf("For(%q, %q) = %v, %v, want %v", c.provider, c.model, got.Input, known, c.want)
 		}
@@ -51,11 +51,11 @@ func TestFor(t *testing.T) {
 }
 
 func TestLike(t *testing.T) {
-	table := budget.Table{"gpt-5": {Input: 1}, "gpt-5-pro": {Input: 2}, "claude-opus-5.5": {Input: 3}, "claude-opus-4.5": {Input: 4}}
+	table := budget.PriceTable{"gpt-5": {Input: 1}, "gpt-5-pro": {Input: 2}, "claude-opus-5.5": {Input: 3}, "claude-opus-4.5": {Input: 4}}
 	for model, want := range map[string]float64{
 		"gpt-5-pro": 2, "gpt-5.9": 1, "openai/GPT-5.9-mini": 1, "claude-opus-5.7": 3, "claude-sonnet-6": 4, "claudette": 0, "llama": 0, "": 0,
 	} {
-		if got := table.Like(model).Input; got != want {
+		if got := table.LookupSimilar(model).Input; got != want {
 			t.Errorf("Like(%q) = %v, want %v", model, got, want)
 		}
 	}
@@ -75,7 +75,7 @@ func TestOf(t *testing.T) {
 		{budget.Tokens{Input: 1500, Output: 10}, p, "$0.0031"},
 		{budget.Tokens{}, p, "$0.00"},
 	} {
-		if got := c.price.Of(c.tokens).String(); got != c.want {
+		if got := c.price.Cost(c.tokens).String(); got != c.want {
 			t.Errorf("%+v costs %s, want %s", c.tokens, got, c.want)
 		}
 	}
@@ -87,22 +87,22 @@ func TestDefaultsCanBeUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name := range table {
-		p, known := table.For("OPENAI", name)
+		p, known := table.Lookup("OPENAI", name)
 		if !known || p != table[name] || p.Input <= 0 || p.Output <= p.Input || p.CachedInput >= p.Input {
 			t.Errorf("%s has price %+v", name, p)
 		}
 	}
-	if _, known := table.For("OPENAI", "gpt-5-mini"); !known {
+	if _, known := table.Lookup("OPENAI", "gpt-5-mini"); !known {
 		t.Error("the default model has no price")
 	}
-	own := table.With(budget.Table{"GPT-5-mini": {Input: 9}, "mine": {Input: 8}})
-	if p, _ := own.For("OPENAI", "gpt-5-mini"); p.Input != 9 || own["mine"].Input != 8 || len(own) != len(table)+1 {
+	own := table.With(budget.PriceTable{"GPT-5-mini": {Input: 9}, "mine": {Input: 8}})
+	if p, _ := own.Lookup("OPENAI", "gpt-5-mini"); p.Input != 9 || own["mine"].Input != 8 || len(own) != len(table)+1 {
 		t.Errorf("own entries do not count: %+v", own)
 	}
 }
 
 func TestCheckNamesTheEntry(t *testing.T) {
-	for _, table := range []budget.Table{{"": {}}, {"x[": {}}, {"x": {Input: -1}}} {
+	for _, table := range []budget.PriceTable{{"": {}}, {"x[": {}}, {"x": {Input: -1}}} {
 		if err := table.Check(); err == nil || !strings.HasPrefix(err.Error(), "prices: ") {
 			t.Errorf("%v: %v", table, err)
 		}
@@ -116,8 +116,8 @@ func BenchmarkLookup(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				table.For("OPENAI", model)
-				table.Like(model)
+				table.Lookup("OPENAI", model)
+				table.LookupSimilar(model)
 			}
 		})
 	}
@@ -136,8 +136,8 @@ func TestOfGrows(t *testing.T) {
 		b.Input += n.Draw(t, "more")
 		c := a
 		c.Cached = n.Draw(t, "cached")
-		if p.Of(b) < p.Of(a) || p.Of(c) > p.Of(a) || p.Of(a) < 0 {
-			t.Fatalf("%v %v %v", p.Of(a), p.Of(b), p.Of(c))
+		if p.Cost(b) < p.Cost(a) || p.Cost(c) > p.Cost(a) || p.Cost(a) < 0 {
+			t.Fatalf("%v %v %v", p.Cost(a), p.Cost(b), p.Cost(c))
 		}
 	})
 }

@@ -33,16 +33,16 @@ func TestSharesOfModelsAndGroups(t *testing.T) {
 		}
 	}
 	report(t, b.Ledger, ann()) // what was used before is written
-	got := map[string]budget.Sum{}
+	got := map[string]budget.Usage{}
 	for _, kind := range []budget.Kind{budget.KindModel, budget.KindGroup, budget.KindUser} {
-		for line, err := range budget.Spent(t.Context(), b.store, noon().Format(time.DateOnly), kind, "") {
+		for line, err := range budget.ListAccounts(t.Context(), b.store, noon().Format(time.DateOnly), kind, "") {
 			if err != nil {
 				t.Fatal(err)
 			}
 			got[line.Account.Name] = line.Spent
 		}
 	}
-	if len(got) != 4 || got["m"].Input != 200 || got["m"].Calls != 2 || got["mail"] != (budget.Sum{Calls: 2, Tools: 40}) || got["pdf"] != (budget.Sum{Calls: 4, Tools: 80}) {
+	if len(got) != 4 || got["m"].Input != 200 || got["m"].Calls != 2 || got["mail"] != (budget.Usage{Calls: 2, ToolTokens: 40}) || got["pdf"] != (budget.Usage{Calls: 4, ToolTokens: 80}) {
 		t.Errorf("accounts %+v", got)
 	}
 	days, err := budget.Days(t.Context(), b.store, noon(), 3)
@@ -65,8 +65,8 @@ func TestUsedTellsWhatAPersonHasUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := budget.Used(t.Context(), store, "telegram:7", time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	want := map[string]budget.Sum{"2026-03-01": {Calls: 2, Input: 10}, "2026-02-27": {Calls: 1}}
+	got, err := budget.UserUsage(t.Context(), store, "telegram:7", time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	want := map[string]budget.Usage{"2026-03-01": {Calls: 2, Input: 10}, "2026-02-27": {Calls: 1}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("used %v, %v", got, err)
 	}

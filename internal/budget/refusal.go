@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Refusal says why a call was refused.
+// Refusal explains why a call was refused.
 type Refusal struct {
-	// Account has reached its limit.
+	// Account is the account that has reached its limit.
 	Account Account `json:"account"`
-	// Spent is its usage, Limit its limit with all raises, Base without.
-	Spent Sum   `json:"spent"`
+	// Spent is its usage, Limit its limit with all raises, and Base the limit without raises.
+	Spent Usage `json:"spent"`
 	Limit Limit `json:"limit"`
 	Base  Limit `json:"base"`
-	// Money is true for the limit of money, false for that of tokens.
-	Money bool `json:"money,omitempty"`
-	// Held is true if part of it is only reserved, for answers in progress.
-	Held bool `json:"held,omitempty"`
-	// Until is when the account resets; Far is true if that is not within a day.
-	Until time.Time `json:"until"`
-	Far   bool      `json:"far,omitempty"`
+	// IsMoney is true if the limit is in money, and false if it is in tokens.
+	IsMoney bool `json:"money,omitempty"`
+	// PartlyReserved is true if part of the budget is only reserved, for answers in progress.
+	PartlyReserved bool `json:"held,omitempty"`
+	// Until is when the account resets. BeyondDay is true if that is more than a day away.
+	Until     time.Time `json:"until"`
+	BeyondDay bool      `json:"far,omitempty"`
 }
 
-// complete sets Until, in the time zone of the accounts.
-func (r *Refusal) complete(today string, now time.Time, zone *time.Location) {
+// setUntil sets Until and BeyondDay, in the time zone of the accounts.
+func (r *Refusal) setUntil(today string, now time.Time, zone *time.Location) {
 	day, err := time.ParseInLocation(time.DateOnly, today, zone)
 	if err != nil {
 		day = now.In(zone)
@@ -35,42 +35,42 @@ func (r *Refusal) complete(today string, now time.Time, zone *time.Location) {
 	if r.Account.Kind == KindMonth {
 		r.Until = time.Date(day.Year(), day.Month()+1, 1, 0, 0, 0, 0, zone)
 	}
-	r.Far = r.Until.After(now.Add(25 * time.Hour)) // as long as a day may be
+	r.BeyondDay = r.Until.After(now.Add(25 * time.Hour)) // as long as a day may be
 }
 
-// Error is for the log.
+// Error returns the text for the log.
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("budget: %s has used %s", r.Account.key(), r.State())
+	return fmt.Sprintf("budget: %s has used %s", r.Account.key(), r.SpentOfLimit())
 }
 
-// State returns "spent of limit".
-func (r *Refusal) State() string {
-	if r.Money {
+// SpentOfLimit returns "spent of limit".
+func (r *Refusal) SpentOfLimit() string {
+	if r.IsMoney {
 		return fmt.Sprintf("%s of %s", r.Spent.Money, r.Limit.Money)
 	}
-	return fmt.Sprintf("%s of %s tokens", Count(r.Spent.Tokens()), Count(r.Limit.Tokens))
+	return fmt.Sprintf("%s of %s tokens", FormatCount(r.Spent.Tokens()), FormatCount(r.Limit.Tokens))
 }
 
-// Sentence is the answer to the refused user, in Markdown.
-func (r *Refusal) Sentence() string {
+// UserText returns the answer to the refused user, in Markdown.
+func (r *Refusal) UserText() string {
 	who := map[Kind]string{KindUser: "you have", KindChat: "this chat has", KindTotal: "everybody together has", KindMonth: "everybody together has"}[r.Account.Kind]
-	if r.Held {
+	if r.PartlyReserved {
 		return fmt.Sprintf("The rest of the budget is reserved for answers in progress (%s used %s). Please send this again in a minute.",
-			who, r.State())
+			who, r.SpentOfLimit())
 	}
 	if r.Account.Kind == KindMonth {
-		return fmt.Sprintf("This month's budget is used up: %s used %s. It is free again on %s.", who, r.State(), r.Until.Format("2 January"))
+		return fmt.Sprintf("This month's budget is used up: %s used %s. It is free again on %s.", who, r.SpentOfLimit(), r.Until.Format("2 January"))
 	}
 	until := r.Until.Format("15:04 (MST)")
-	if r.Far {
+	if r.BeyondDay {
 		until += r.Until.Format(" on 2 January 2006")
 	}
-	return fmt.Sprintf("Today's budget is used up: %s used %s. It is free again at %s.", who, r.State(), until)
+	return fmt.Sprintf("Today's budget is used up: %s used %s. It is free again at %s.", who, r.SpentOfLimit(), until)
 }
 
-// SuggestedRaise returns the raise that an administrator is offered: as much again.
+// SuggestedRaise returns the raise that an administrator is offered: the limit without raises.
 func (r *Refusal) SuggestedRaise() Limit {
-	if r.Money {
+	if r.IsMoney {
 		return Limit{Money: r.Base.Money}
 	}
 	return Limit{Tokens: r.Base.Tokens}
@@ -80,22 +80,22 @@ func (r *Refusal) SuggestedRaise() Limit {
 func (l Limit) String() string {
 	switch {
 	case l.Money != 0 && l.Tokens != 0:
-		return fmt.Sprintf("%s and %s tokens", l.Money, Count(l.Tokens))
+		return fmt.Sprintf("%s and %s tokens", l.Money, FormatCount(l.Tokens))
 	case l.Money != 0:
 		return l.Money.String()
 	}
-	return Count(l.Tokens) + " tokens"
+	return FormatCount(l.Tokens) + " tokens"
 }
 
-// Raise raises an account's limit until its day or month ends, and returns the new limit. The
-// same raise again, by its key, has no effect. It is stored with the day.
+// Raise raises an account's limit until its day or month ends, and returns the new limit. A second
+// raise with the same key has no effect. The raise is stored with the day.
 func (l *Ledger) Raise(ctx context.Context, raise Raise) (Limit, error) {
 	limits, err := l.cfg.Limits(ctx)
 	if err != nil {
 		return Limit{}, fmt.Errorf("budget: read the limits: %w", err)
 	}
 	raised := new(Limit)
-	err = l.wait(ctx, l.do(operation{}, func(ctx context.Context, b *accountBook, now time.Time) (changed bool, _ error) {
+	err = l.wait(ctx, l.enqueue(operation{}, func(ctx context.Context, b *accountBook, now time.Time) (changed bool, _ error) {
 		account := b.account(ctx, raise.Account)
 		same := func(r Raise) bool { return r.Key != "" && r.Key == raise.Key }
 		if changed = !slices.ContainsFunc(account.Raises, same); changed {
@@ -108,22 +108,22 @@ func (l *Ledger) Raise(ctx context.Context, raise Raise) (Limit, error) {
 	if err != nil {
 		return Limit{}, err
 	}
-	l.log.Info("budget raised", "account", raise.Account.key(), "by", raise.By.String(), "who", raise.Who)
+	l.log.Info("budget raised", "account", raise.Account.key(), "by", raise.Amount.String(), "who", raise.User)
 	return *raised, nil
 }
 
 // Move moves the accounts of a chat and its threads to another. It may be repeated.
 func (l *Ledger) Move(ctx context.Context, from, to string) error {
-	return l.wait(ctx, l.do(operation{}, func(ctx context.Context, b *accountBook, _ time.Time) (bool, error) {
+	return l.wait(ctx, l.enqueue(operation{}, func(ctx context.Context, b *accountBook, _ time.Time) (bool, error) {
 		b.move(ctx, from, to)
 		return true, nil
 	}))
 }
 
-// Line is an account with its limit.
-type Line struct {
+// AccountStatus is the usage of an account with its limit.
+type AccountStatus struct {
 	Account Account
-	Spent   Sum
+	Spent   Usage
 	Limit   Limit
 }
 
@@ -131,10 +131,10 @@ type Line struct {
 type Report struct {
 	// Until is when the next day begins.
 	Until time.Time
-	// User, Chat and Total are today's, Month this month's.
-	User, Chat, Total, Month Line
-	// ChatEver is the chat's total usage.
-	ChatEver Sum
+	// User, Chat and Total are today's usage, Month is this month's.
+	User, Chat, Total, Month AccountStatus
+	// ChatTotal is the chat's total usage.
+	ChatTotal Usage
 }
 
 // Report returns the accounts of a payer.
@@ -144,16 +144,16 @@ func (l *Ledger) Report(ctx context.Context, payer Payer) (Report, error) {
 		return Report{}, fmt.Errorf("budget: read the limits: %w", err)
 	}
 	r := new(Report)
-	err = l.wait(ctx, l.do(operation{}, func(ctx context.Context, b *accountBook, now time.Time) (bool, error) {
-		line := func(k Kind) Line {
+	err = l.wait(ctx, l.enqueue(operation{}, func(ctx context.Context, b *accountBook, now time.Time) (bool, error) {
+		line := func(k Kind) AccountStatus {
 			a := payer.account(k)
-			return Line{Account: a, Spent: b.account(ctx, a).Sum, Limit: b.limit(ctx, limits, a)}
+			return AccountStatus{Account: a, Spent: b.account(ctx, a).Usage, Limit: b.limit(ctx, limits, a)}
 		}
 		var end Refusal
-		end.complete(b.day, now, l.cfg.Location())
+		end.setUntil(b.day, now, l.cfg.Location())
 		*r = Report{
 			Until: end.Until, User: line(KindUser), Chat: line(KindChat), Total: line(KindTotal), Month: line(KindMonth),
-			ChatEver: b.at(ctx, everKey+payer.Chat).Sum,
+			ChatTotal: b.recordAt(ctx, chatTotalPrefix+payer.Chat).Usage,
 		}
 		return false, nil
 	}))

@@ -13,7 +13,7 @@ import (
 // Commands returns the chat commands that report usage.
 func Commands(l *Ledger) []bridge.Command {
 	info := chats.CommandInfo{Name: "usage", Description: "Today's usage, and the rest of the budget"}
-	return []bridge.Command{{CommandInfo: info, Alone: true, Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
+	return []bridge.Command{{CommandInfo: info, Ephemeral: true, Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
 		r, err := l.Report(ctx, Payer{User: call.User, Chat: call.Chat})
 		if err != nil {
 			return "", err
@@ -25,7 +25,7 @@ func Commands(l *Ledger) []bridge.Command {
 func usageText(r Report, scope toolgroups.Scope) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "**Today**, until %s:\n\n", r.Until.Format("15:04 (MST)"))
-	line := func(who string, l Line) { fmt.Fprintf(&text, "- %s: %s\n", who, usageLine(l)) }
+	line := func(who string, l AccountStatus) { fmt.Fprintf(&text, "- %s: %s\n", who, usageLine(l)) }
 	line("you", r.User)
 	if !scope.Direct || r.Chat.Limit != (Limit{}) {
 		line("this chat", r.Chat)
@@ -34,38 +34,38 @@ func usageText(r Report, scope toolgroups.Scope) string {
 		line("everybody", r.Total)
 		line("everybody this month", r.Month)
 		if n := r.Month.Spent.Unpriced; n > 0 {
-			fmt.Fprintf(&text, "\nThe price of %s this month is unknown: add `prices` to the settings.\n", calls(n))
+			fmt.Fprintf(&text, "\nThe price of %s this month is unknown: add `prices` to the settings.\n", formatCalls(n))
 		}
 	}
-	ever := r.ChatEver
-	fmt.Fprintf(&text, "\n**This chat since it began**: %s tokens in %s", Count(ever.Tokens()), calls(ever.Calls))
+	ever := r.ChatTotal
+	fmt.Fprintf(&text, "\n**This chat since it began**: %s tokens in %s", FormatCount(ever.Tokens()), formatCalls(ever.Calls))
 	if ever.Money > 0 {
 		fmt.Fprintf(&text, ", %s", ever.Money)
 	}
 	text.WriteString(".")
-	if s := savings(ever, "Tools took about %s tokens of that; sending all of them with every call would have taken about %s"); s != "" {
+	if s := savingsText(ever, "Tools took about %s tokens of that; sending all of them with every call would have taken about %s"); s != "" {
 		text.WriteString(" " + s)
 	}
 	return text.String()
 }
 
-// usageLine describes the usage of an account, and what is left.
-func usageLine(l Line) string {
+// usageLine describes the usage of an account, and the rest of its limit.
+func usageLine(l AccountStatus) string {
 	s := l.Spent
-	text := Count(s.Tokens())
+	text := FormatCount(s.Tokens())
 	switch {
 	case l.Limit.Tokens > 0:
-		text += fmt.Sprintf(" of %s tokens (%s left)", Count(l.Limit.Tokens), Count(max(l.Limit.Tokens-s.Tokens(), 0)))
+		text += fmt.Sprintf(" of %s tokens (%s left)", FormatCount(l.Limit.Tokens), FormatCount(max(l.Limit.Tokens-s.Tokens(), 0)))
 	case s.Calls == 0:
 		text = "nothing"
 	default:
 		text += " tokens"
 	}
 	if s.Calls > 0 {
-		text += " in " + calls(s.Calls)
+		text += " in " + formatCalls(s.Calls)
 	}
 	if s.Searches > 0 {
-		text += fmt.Sprintf(", %s", searches(s.Searches))
+		text += fmt.Sprintf(", %s", formatSearches(s.Searches))
 	}
 	if s.Input > 0 && s.Cached > 0 {
 		text += fmt.Sprintf(", %d %% of the input from the cache", 100*s.Cached/s.Input)
@@ -79,37 +79,37 @@ func usageLine(l Line) string {
 	if s.Unpriced > 0 && s.Unpriced == s.Calls {
 		return text + ", price unknown"
 	} else if s.Unpriced > 0 {
-		text += fmt.Sprintf(", price of %s unknown", calls(s.Unpriced))
+		text += fmt.Sprintf(", price of %s unknown", formatCalls(s.Unpriced))
 	}
 	return text
 }
 
-func calls(n int64) string {
+func formatCalls(n int64) string {
 	if n == 1 {
 		return "1 call"
 	}
-	return Count(n) + " calls"
+	return FormatCount(n) + " calls"
 }
 
-func searches(n int64) string {
+func formatSearches(n int64) string {
 	if n == 1 {
 		return "1 search of the web"
 	}
-	return Count(n) + " searches of the web"
+	return FormatCount(n) + " searches of the web"
 }
 
 // SavingsOf implements bridge.Config.Savings.
 func SavingsOf(l *Ledger) func(context.Context, toolgroups.Scope) (string, error) {
 	return func(ctx context.Context, scope toolgroups.Scope) (string, error) {
 		r, err := l.Report(ctx, Payer{User: scope.User, Chat: scope.Chat})
-		return savings(r.ChatEver, "So far in this chat: about %s tokens of tools instead of %s"), err
+		return savingsText(r.ChatTotal, "So far in this chat: about %s tokens of tools instead of %s"), err
 	}
 }
 
-// savings says what loading tools on demand has saved; empty before the first call.
-func savings(s Sum, told string) string {
-	if s.All == 0 {
+// savingsText describes the tokens that loading tools on demand has saved; empty before the first call.
+func savingsText(s Usage, told string) string {
+	if s.AllToolTokens == 0 {
 		return ""
 	}
-	return fmt.Sprintf(told+", so %s were saved (%d %%).", Count(s.Tools), Count(s.All), Count(s.Saved()), 100*s.Saved()/s.All)
+	return fmt.Sprintf(told+", so %s were saved (%d %%).", FormatCount(s.ToolTokens), FormatCount(s.AllToolTokens), FormatCount(s.SavedTokens()), 100*s.SavedTokens()/s.AllToolTokens)
 }

@@ -10,18 +10,18 @@ import (
 
 func TestUsageLine(t *testing.T) {
 	for _, c := range []struct {
-		line Line
+		line AccountStatus
 		want string
 	}{
-		{Line{}, "nothing"},
-		{Line{Limit: Limit{Tokens: 10_000}}, "0 of 10,000 tokens (10,000 left)"},
-		{Line{Limit: Limit{Money: Dollar}}, "nothing, $0.00 of $1.00 ($1.00 left)"},
+		{AccountStatus{}, "nothing"},
+		{AccountStatus{Limit: Limit{Tokens: 10_000}}, "0 of 10,000 tokens (10,000 left)"},
+		{AccountStatus{Limit: Limit{Money: Dollar}}, "nothing, $0.00 of $1.00 ($1.00 left)"},
 		{
-			Line{Spent: Sum{Calls: 1, Input: 1000, Cached: 250, Output: 234, Money: Dollars(0.0042)}},
+			AccountStatus{Spent: Usage{Calls: 1, Input: 1000, Cached: 250, Output: 234, Money: Dollars(0.0042)}},
 			"1,234 tokens in 1 call, 25 % of the input from the cache, $0.0042",
 		},
 		{
-			Line{Spent: Sum{Calls: 1200, Input: 5000, Output: 7000, Unpriced: 2}, Limit: Limit{Tokens: 10_000, Money: Dollar}},
+			AccountStatus{Spent: Usage{Calls: 1200, Input: 5000, Output: 7000, Unpriced: 2}, Limit: Limit{Tokens: 10_000, Money: Dollar}},
 			"12,000 of 10,000 tokens (0 left) in 1,200 calls, $0.00 of $1.00 ($1.00 left), price of 2 calls unknown",
 		},
 	} {
@@ -35,9 +35,9 @@ func TestUsageLine(t *testing.T) {
 //
 // C20.
 func TestUsageNamesTokensAndCost(t *testing.T) {
-	used := Sum{Calls: 2, Input: 3000, Output: 100, Tools: 2000, All: 20_000, Money: Dollars(0.5)}
+	used := Usage{Calls: 2, Input: 3000, Output: 100, ToolTokens: 2000, AllToolTokens: 20_000, Money: Dollars(0.5)}
 	r := Report{
-		Until: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), User: Line{Spent: used}, Total: Line{Spent: used}, ChatEver: used,
+		Until: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), User: AccountStatus{Spent: used}, Total: AccountStatus{Spent: used}, ChatTotal: used,
 	}
 	alone := usageText(r, toolgroups.Scope{Direct: true, Role: toolgroups.RoleUser})
 	want := "**Today**, until 00:00 (UTC):\n\n- you: 3,100 tokens in 2 calls, $0.50\n\n" +

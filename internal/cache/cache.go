@@ -1,4 +1,4 @@
-// Package cache is an LRU cache whose values expire.
+// Package cache provides an LRU cache whose values expire.
 package cache
 
 import (
@@ -14,8 +14,8 @@ type Cache[K comparable, V any] struct {
 }
 
 type entry[V any] struct {
-	value V
-	until time.Time
+	value   V
+	expires time.Time
 }
 
 // Forever is the age of a value that does not expire.
@@ -30,11 +30,11 @@ func New[K comparable, V any](size int) *Cache[K, V] {
 	return &Cache[K, V]{values}
 }
 
-// Put stores a value until it has reached the age.
+// Put stores a value, which expires after age unless age is [Forever].
 func (c *Cache[K, V]) Put(key K, value V, age time.Duration) {
 	e := entry[V]{value: value}
 	if age != Forever {
-		e.until = time.Now().Add(age)
+		e.expires = time.Now().Add(age)
 	}
 	c.values.Add(key, e)
 }
@@ -42,16 +42,16 @@ func (c *Cache[K, V]) Put(key K, value V, age time.Duration) {
 // Forget removes a value.
 func (c *Cache[K, V]) Forget(key K) { c.values.Remove(key) }
 
-// Has reports whether there is a current value.
+// Has reports whether there is a value that has not expired.
 func (c *Cache[K, V]) Has(key K) bool {
 	_, ok := c.Get(key)
 	return ok
 }
 
-// Get returns a current value.
+// Get returns a value that has not expired.
 func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	e, ok := c.values.Get(key)
-	if !ok || !e.until.IsZero() && !time.Now().Before(e.until) {
+	if !ok || !e.expires.IsZero() && !time.Now().Before(e.expires) {
 		return value, false
 	}
 	return e.value, true

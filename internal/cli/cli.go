@@ -1,5 +1,5 @@
-// Package cli has what the programs of this module share on the command line: settings, one-line
-// errors, signals, and child processes.
+// Package cli has the command-line code that the programs in this module share: loading settings,
+// one-line errors, signals, and sandboxed child processes.
 package cli
 
 import (
@@ -21,42 +21,42 @@ import (
 	"oneclaw/toolgroups/pdf"
 )
 
-// Main runs a program: as a child if this process was started as one, else its commands.
+// Main runs a program. It runs a sandboxed child if this process was started as one, or else a command.
 func Main(root func(Loader) *cobra.Command, version string) {
-	if serve := Child(os.Args); serve != nil {
+	if serve := ChildMain(os.Args); serve != nil {
 		if serve(os.Stdin, os.Stdout) != nil {
 			os.Exit(1)
 		}
 		return
 	}
-	outside := config.Standard()
+	outside := config.DefaultRuntime()
 	outside.Version = version
 	os.Exit(Execute(root, outside, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// Child returns the function of a child process with these arguments, which runs a script, or
-// reads a page or a document. It is nil for the program itself.
-func Child(args []string) func(io.Reader, io.Writer) error {
+// ChildMain returns the main function of a sandboxed child process with these arguments, which runs a
+// script, or reads a page or a document. It returns nil if the process is not a child.
+func ChildMain(args []string) func(io.Reader, io.Writer) error {
 	if len(args) != 2 {
 		return nil
 	}
 	switch args[1] {
 	case sandbox.ScriptArgument:
 		return sandbox.ServeScript
-	case pdf.Argument:
+	case pdf.ChildArgument:
 		return pdf.Serve
 	case readable.Argument:
 		return readable.Serve
-	case documents.Argument:
+	case documents.ChildArgument:
 		return documents.Serve
 	}
 	return nil
 }
 
-// Execute runs commands and returns the exit code. An error is one line on standard error, with
-// suggestions below for a mistyped command or flag. The first SIGINT or SIGTERM shuts down
-// gracefully, a second one at once.
-func Execute(root func(Loader) *cobra.Command, o config.Outside, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+// Execute runs a command and returns the exit code. It prints an error as one line on standard error,
+// followed by suggestions if a command or flag is mistyped. The first SIGINT or SIGTERM shuts down
+// gracefully; the second ends the process at once.
+func Execute(root func(Loader) *cobra.Command, o config.Runtime, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
@@ -65,7 +65,7 @@ func Execute(root func(Loader) *cobra.Command, o config.Outside, args []string, 
 	command := root(func() (config.Config, error) {
 		cfg, err := config.Load(file, os.Environ())
 		known = cfg.Redact
-		cfg.Outside = o
+		cfg.Runtime = o
 		return cfg, err
 	})
 	command.SilenceErrors, command.SilenceUsage = true, true
@@ -94,11 +94,11 @@ func errorText(program, text string) string {
 	return fmt.Sprintf("%s\n\nRun '%s --help' for usage.", line, program)
 }
 
-// Loader reads the settings.
+// Loader loads the settings.
 type Loader func() (config.Config, error)
 
-// Run makes a command's function from one that needs the settings.
-func (load Loader) Run(do func(cmd *cobra.Command, cfg config.Config, args []string) error) func(*cobra.Command, []string) error {
+// WithConfig returns a RunE function for a command that loads the settings and calls do with them.
+func (load Loader) WithConfig(do func(cmd *cobra.Command, cfg config.Config, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := load()
 		if err != nil {
@@ -108,15 +108,15 @@ func (load Loader) Run(do func(cmd *cobra.Command, cfg config.Config, args []str
 	}
 }
 
-// Parent makes a command that only has subcommands.
-func Parent(use, short string) *cobra.Command {
+// ParentCommand returns a command that only has subcommands.
+func ParentCommand(use, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 }
 
-// OneArgument requires one argument, or explains the usage.
+// OneArgument returns an error with the usage unless there is exactly one argument.
 func OneArgument(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil

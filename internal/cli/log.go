@@ -11,10 +11,10 @@ import (
 	"oneclaw/internal/config"
 )
 
-// NewLogger logs text to a terminal and JSON elsewhere. Secrets are masked in the finished line,
-// wherever they are.
+// NewLogger returns a logger that by default writes text to a terminal and JSON elsewhere. Secrets are
+// masked anywhere in the finished line.
 func NewLogger(w io.Writer, cfg config.Config) *slog.Logger {
-	var at slog.Leveler = config.Level(cfg.Log.Level)
+	var at slog.Leveler = config.ParseLevel(cfg.Log.Level)
 	if cfg.LogLevel != nil {
 		at = cfg.LogLevel
 	}
@@ -28,13 +28,13 @@ func NewLogger(w io.Writer, cfg config.Config) *slog.Logger {
 	}
 	w = cfg.Redact.Writer(w)
 	if format == "text" {
-		return slog.New(cfg.Errors.Handler(slog.NewTextHandler(w, options)))
+		return slog.New(cfg.Errors.WrapHandler(slog.NewTextHandler(w, options)))
 	}
 	options.ReplaceAttr = readableDuration
-	return slog.New(cfg.Errors.Handler(slog.NewJSONHandler(w, options)))
+	return slog.New(cfg.Errors.WrapHandler(slog.NewJSONHandler(w, options)))
 }
 
-// readableDuration writes durations as in text (1.5s) instead of nanoseconds.
+// readableDuration formats durations as text (1.5s) instead of nanoseconds.
 func readableDuration(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().Round(time.Millisecond).String())

@@ -8,8 +8,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// BudgetConfig bounds model usage: per user and per chat a day, and of all a day and a month, in
-// tokens and in dollars. 0 is no bound. The tokens of a user and of all can be changed in the
+// BudgetConfig bounds model usage in tokens and in dollars: per user and day, per chat and day, and in
+// total per day and per month. 0 means no bound. UserTokens and TotalTokens can also be changed in a
 // chat (set_config).
 type BudgetConfig struct {
 	UserTokens  int64   `yaml:"user_tokens" env:"ONECLAW_BUDGET_USER_TOKENS"`
@@ -20,36 +20,36 @@ type BudgetConfig struct {
 	TotalUSD    float64 `yaml:"total_usd" env:"ONECLAW_BUDGET_TOTAL_USD"`
 	MonthTokens int64   `yaml:"month_tokens" env:"ONECLAW_BUDGET_MONTH_TOKENS"`
 	MonthUSD    float64 `yaml:"month_usd" env:"ONECLAW_BUDGET_MONTH_USD"`
-	// GuestTokens bounds users who were let in by a button or /people and are not administrators.
+	// GuestTokens bounds users who were given access in a chat, except administrators.
 	GuestTokens int64 `yaml:"guest_tokens" env:"ONECLAW_BUDGET_GUEST_TOKENS"`
-	// ReplyTokens are reserved for a reply in advance.
+	// ReplyTokens is the number of tokens that are reserved for a reply in advance.
 	ReplyTokens int64 `yaml:"reply_tokens" env:"ONECLAW_BUDGET_REPLY_TOKENS"`
 }
 
-// Money returns the function that returns the prices of a model.
-func (c Config) Money() func(model string) (budget.Price, bool) {
+// PriceLookup returns a function that returns the prices of a model.
+func (c Config) PriceLookup() func(model string) (budget.Price, bool) {
 	known := budget.KnownPrices().With(c.Prices)
-	return func(model string) (budget.Price, bool) { return known.For("", model) }
+	return func(model string) (budget.Price, bool) { return known.Lookup("", model) }
 }
 
-// defaultGuestTokens is about sixty answers a day.
+// defaultGuestTokens is enough for about sixty answers a day.
 const defaultGuestTokens = 300_000
 
-// Allowance describes what a new guest may use, in money if the price of the model is known;
-// empty without a bound.
+// Allowance describes how much a guest may use, in dollars if the price of the model is known. It is
+// empty if there is no bound.
 func (c Config) Allowance() string {
 	tokens := c.Budget.GuestTokens
 	if tokens <= 0 {
 		return ""
 	}
-	if p, ok := c.Money()(c.Model.Name); ok && p.Input > 0 {
+	if p, ok := c.PriceLookup()(c.Model.Name); ok && p.Input > 0 {
 		return fmt.Sprintf("They may use about $%.2f a day.", float64(tokens)*p.Input/1e6)
 	}
-	return fmt.Sprintf("They may use %s tokens a day (budget.guest_tokens).", budget.Count(tokens))
+	return fmt.Sprintf("They may use %s tokens a day (budget.guest_tokens).", budget.FormatCount(tokens))
 }
 
-// Guest returns the limit of users who are not in the settings: those who were let in.
-func (c Config) Guest(scope toolgroups.Scope) budget.Limit {
+// GuestLimit returns the limit for users who are not in the settings but were given access in a chat.
+func (c Config) GuestLimit(scope toolgroups.Scope) budget.Limit {
 	if scope.Role != toolgroups.RoleUser || access.Access(c.Access).Role(scope.User) != toolgroups.RoleStranger {
 		return budget.Limit{}
 	}

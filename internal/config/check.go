@@ -16,7 +16,7 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Check returns an error that lists invalid settings, for the operator.
+// Check returns an error for the operator that names the first invalid setting.
 func (c Config) Check() error {
 	if err := access.Access(c.Access).Validate(); err != nil {
 		return fmt.Errorf("setting access (ONECLAW_ALLOW, ONECLAW_ADMINS): %w", err)
@@ -24,7 +24,7 @@ func (c Config) Check() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("setting listen (ONECLAW_LISTEN): %w", err)
 	}
-	if _, err := c.location(); err != nil {
+	if _, err := c.loadLocation(); err != nil {
 		return fmt.Errorf("setting timezone (ONECLAW_TIMEZONE): %q is no time zone such as Europe/Berlin", c.Timezone)
 	}
 	if err := c.Store.Check(); err != nil {
@@ -51,7 +51,7 @@ func (c Config) Check() error {
 		return fmt.Errorf("setting %w", err)
 	}
 	if err := c.MCP.Validate(); err != nil {
-		return fmt.Errorf("setting mcp: %s", strings.ReplaceAll(err.Error(), "\n", "; ")) // one line for several faults
+		return fmt.Errorf("setting mcp: %s", strings.ReplaceAll(err.Error(), "\n", "; ")) // several errors on one line
 	}
 	return nil
 }
@@ -96,28 +96,28 @@ func (c Config) checkApprovals() error {
 }
 
 const (
-	// leastBrowserMiB is what the browser needs for a plain page.
-	leastBrowserMiB = 256
-	// maxMiB keeps a number of bytes from overflowing.
+	// minBrowserMiB is the memory that the browser needs for a plain page.
+	minBrowserMiB = 256
+	// maxMiB keeps the number of bytes from overflowing an int64.
 	maxMiB = 1 << 40
 	// maxDays is a century.
 	maxDays = 36_500
-	// maxNumber bounds every other number: a higher one is a mistake.
+	// maxNumber bounds all other numbers. A higher number is certainly a mistake.
 	maxNumber = 1e15
 	// maxUSD bounds a budget in dollars.
 	maxUSD = 1e9
 )
 
-// checkNumbers refuses negative or absurd bounds, and memory of 0.
+// checkNumbers returns an error for numbers that are negative or implausibly large, or 0 for memory.
 func (c Config) checkNumbers() error {
 	for _, s := range c.Settings() {
 		number, least, most, what := 0.0, 0.0, maxNumber, "number"
 		switch {
 		case s.value.CanFloat():
 			number, most, what = s.value.Float(), maxUSD, "number of dollars"
-		case s.value.CanInt() && !s.duration():
+		case s.value.CanInt() && !s.isDuration():
 			number = float64(s.value.Int())
-		case s.duration() && s.value.Int() < 0:
+		case s.isDuration() && s.value.Int() < 0:
 			return fmt.Errorf("setting %s (%s): want a time above 0, such as 5m", s.Key, s.variable)
 		default:
 			continue
@@ -132,7 +132,7 @@ func (c Config) checkNumbers() error {
 			least = 1
 		}
 		if s.Key == "tools.browser_memory_mib" {
-			least = leastBrowserMiB
+			least = minBrowserMiB
 		}
 		if !(number >= least && number <= most) {
 			return fmt.Errorf("setting %s (%s): want a %s of at least %.0f and at most %.0f", s.Key, s.variable, what, least, most)
@@ -141,7 +141,7 @@ func (c Config) checkNumbers() error {
 	return nil
 }
 
-// checkAddresses refuses invalid addresses of services; those that are empty by default may be
+// checkAddresses returns an error for an invalid URL. Only settings that are empty by default may be
 // empty.
 func (c Config) checkAddresses() error {
 	otherwise, present := Default(), c.Settings()

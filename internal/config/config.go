@@ -1,5 +1,5 @@
-// Package config has the settings of the program: it reads them from the file and the
-// environment, and validates them.
+// Package config has the program's settings. It reads them from the settings file and the environment,
+// and validates them.
 package config
 
 import (
@@ -35,20 +35,20 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Config has all settings. The environment overrides the YAML file; the rest keeps its default.
+// Config has all settings. The environment overrides the YAML file; other settings have their defaults.
 type Config struct {
 	DataConfig `yaml:",inline"`
 	PortConfig `yaml:",inline"`
 	Timezone   string `yaml:"timezone" env:"ONECLAW_TIMEZONE"`
 
 	Platforms      `yaml:",inline"`
-	Model          models.Own   `yaml:"model"`
-	Models         ModelsConfig `yaml:"models"`
-	Access         AccessConfig `yaml:"access"`
-	Tools          ToolsConfig  `yaml:"tools"`
-	Log            LogConfig    `yaml:"log"`
-	Google         GoogleConfig `yaml:"google"`
-	MCP            mcp.Config   `yaml:"mcp"`
+	Model          models.OwnModel `yaml:"model"`
+	Models         ModelsConfig    `yaml:"models"`
+	Access         AccessConfig    `yaml:"access"`
+	Tools          ToolsConfig     `yaml:"tools"`
+	Log            LogConfig       `yaml:"log"`
+	Google         GoogleConfig    `yaml:"google"`
+	MCP            mcp.Config      `yaml:"mcp"`
 	SpendingConfig `yaml:",inline"`
 	Limits         bridge.Concurrency `yaml:"limits"`
 	ApprovalConfig `yaml:",inline"`
@@ -58,25 +58,25 @@ type Config struct {
 	program `yaml:"-"`
 }
 
-// program is shared by all parts of a running program.
+// program has values that all components of a running program share.
 type program struct {
 	// LogLevel is the current log level, which may change while the program runs.
 	LogLevel *slog.LevelVar
-	Outside  Outside
-	Taps     taps // nil without a tap
-	// Redact masks the secrets of all settings, and those that are added later.
+	Runtime  Runtime
+	Taps     tapper // nil if nothing is recorded
+	// Redact masks the secrets in all settings, and secrets that are added later.
 	Redact *redact.Redactor
-	// Errors has the last warnings and errors of the log.
-	Errors *telemetry.Ring
-	from   origins
+	// Errors has the most recent warnings and errors from the log.
+	Errors         *telemetry.Ring
+	settingOrigins origins
 }
 
-// ModelsConfig configures other models than the program's own.
+// ModelsConfig configures models in addition to the program's own.
 type ModelsConfig struct {
 	ByKind models.ByKind `yaml:"by_kind"`
 }
 
-// DataConfig says where data is stored, and has the key that encrypts tokens in it.
+// DataConfig configures where data is stored, and the key that encrypts tokens in it.
 type DataConfig struct {
 	DataDir  string           `yaml:"data_dir" env:"ONECLAW_DATA_DIR"`
 	CacheDir string           `yaml:"cache_dir" env:"ONECLAW_CACHE_DIR"`
@@ -86,9 +86,9 @@ type DataConfig struct {
 	// StorePasswordFile is read for each connection, so that it can change.
 	StorePasswordFile string        `yaml:"-"`
 	SecretKey         redact.Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
-	// ExportJudged lets the operator export conversations with feedback. Users are told.
+	// ExportJudged lets the operator export conversations with feedback. Users are notified.
 	ExportJudged bool `yaml:"export_judged" env:"ONECLAW_EXPORT_JUDGED"`
-	// BackupRecipients are public keys of age for which backups are encrypted.
+	// BackupRecipients are the age public keys for which backups are encrypted.
 	BackupRecipients []string `yaml:"backup_recipients" env:"ONECLAW_BACKUP_RECIPIENTS"`
 	bridge.Retention `yaml:",inline"`
 }
@@ -98,33 +98,33 @@ type PortConfig struct {
 	Listen     string `yaml:"listen" env:"ONECLAW_LISTEN"`
 	PublicURL  string `yaml:"public_url" env:"ONECLAW_PUBLIC_URL"`
 	ReleaseURL string `yaml:"release_url" env:"ONECLAW_RELEASE_URL"`
-	// AdminTexts lets administrators read messages on their page. Doing so is announced in the chat
-	// and recorded in the audit.
+	// AdminTexts lets administrators read messages on their pages. Each access is announced in the chat
+	// and recorded in the audit log.
 	AdminTexts bool `yaml:"admin_texts" env:"ONECLAW_ADMIN_TEXTS"`
 }
 
 // SpendingConfig has the budgets and prices.
 type SpendingConfig struct {
 	Budget BudgetConfig `yaml:"budget"`
-	// Prices are dollars per million tokens by model, which add to and override the built-in ones;
-	// see package budget.
-	Prices budget.Table `yaml:"prices"`
+	// Prices are prices in dollars per million tokens, by model. They extend and override the built-in
+	// prices; see package budget.
+	Prices budget.PriceTable `yaml:"prices"`
 }
 
-// ApprovalConfig says which calls need approval.
+// ApprovalConfig configures which calls need approval.
 type ApprovalConfig struct {
 	Approvals []Rule `yaml:"approvals,omitempty"`
 	// ApprovalTimeout is how long a call waits for approval.
 	ApprovalTimeout time.Duration `yaml:"approval_timeout" env:"ONECLAW_APPROVAL_TIMEOUT"`
 }
 
-// AccessConfig says who may talk to the bot.
+// AccessConfig configures who may talk to the bot.
 type AccessConfig struct {
 	Allow  []string `yaml:"allow" env:"ONECLAW_ALLOW"`
 	Admins []string `yaml:"admins" env:"ONECLAW_ADMINS"`
 }
 
-// ToolsConfig says how tools reach the model and what they may do.
+// ToolsConfig configures how tools are offered to the model and what they may do.
 type ToolsConfig struct {
 	Routing string `yaml:"routing" env:"ONECLAW_ROUTING"`
 	// ToolSearch configures the modes search and auto.
@@ -132,17 +132,17 @@ type ToolsConfig struct {
 	WebSearch  WebSearchConfig `yaml:"web_search"`
 	// AllowPrivate lists private address ranges that http tools may reach, such as 192.168.1.0/24.
 	AllowPrivate []string `yaml:"allow_private" env:"ONECLAW_TOOLS_ALLOW_PRIVATE"`
-	// Exec configures commands.
+	// Exec configures the exec tool, which runs commands.
 	Exec core.ExecConfig `yaml:",inline"`
 	// BrowserMemoryMiB bounds the memory of all processes of the browser.
 	BrowserMemoryMiB int64 `yaml:"browser_memory_mib" env:"ONECLAW_TOOLS_BROWSER_MEMORY_MIB"`
 	// ExecMemoryMiB bounds the memory of all processes of a command, WorkspaceMiB the files of one
-	// owner; DiskReserveMiB is how much of the disk tools leave free.
+	// owner. DiskReserveMiB is the disk space that tools must leave free.
 	ExecMemoryMiB  int64 `yaml:"exec_memory_mib" env:"ONECLAW_TOOLS_EXEC_MEMORY_MIB"`
 	WorkspaceMiB   int64 `yaml:"workspace_mib" env:"ONECLAW_TOOLS_WORKSPACE_MIB"`
 	DiskReserveMiB int64 `yaml:"disk_reserve_mib" env:"ONECLAW_TOOLS_DISK_RESERVE_MIB"`
-	// Files says where workspaces, skills and user tools are stored: in the data directory
-	// ("local"), in the store ("store"), or in a folder that replicas share (its path).
+	// Files is where workspaces, skills and user tools are stored: in the data directory ("local"), in
+	// the store ("store"), or in a folder that replicas share (its path).
 	Files string `yaml:"files" env:"ONECLAW_TOOLS_FILES"`
 }
 
@@ -159,35 +159,35 @@ type GoogleConfig struct {
 	ClientID     string        `yaml:"client_id" env:"GOOGLE_CLIENT_ID"`
 	ClientSecret redact.Secret `yaml:"client_secret" env:"GOOGLE_CLIENT_SECRET"`
 	APIURL       string        `yaml:"api_url" env:"GOOGLE_API_URL"`
-	// ServiceAccount is the key file of a service account with domain-wide delegation; Subjects are
-	// the addresses that it impersonates, by user (telegram:123).
+	// ServiceAccount is the key file of a service account with domain-wide delegation. Subjects are the
+	// addresses that the account impersonates, by user (telegram:123).
 	ServiceAccount string            `yaml:"service_account" env:"GOOGLE_SERVICE_ACCOUNT"`
 	Subjects       map[string]string `yaml:"subjects"`
-	// Listed says when the groups of Google are in the listing: configured or always.
+	// Listed is when Google's tool groups are listed: "configured" or "always".
 	Listed string `yaml:"listed" env:"ONECLAW_GOOGLE_LISTED"`
 }
 
-// ListedAlways lists the groups of Google even without a client; the default lists them with a
-// client or a service account.
+// ListedAlways lists Google's tool groups even if no client is set. The default, listedConfigured,
+// lists them if a client or a service account is set.
 const (
 	ListedAlways     = "always"
 	listedConfigured = "configured"
 )
 
-// Shown reports whether the groups of Google are listed.
-func (c GoogleConfig) Shown() bool {
+// IsListed reports whether Google's tool groups are listed.
+func (c GoogleConfig) IsListed() bool {
 	return c.Listed == ListedAlways || c.ClientID != "" || c.ServiceAccount != ""
 }
 
 // Default returns the default settings.
 func Default() Config {
 	cfg := Config{
-		program:        program{Outside: Standard()},
+		program:        program{Runtime: DefaultRuntime()},
 		DataConfig:     DataConfig{DataDir: "./data", Store: database.Bolt, Retention: bridge.Retention{AuditDays: bridge.DefaultAuditDays}},
 		PortConfig:     PortConfig{Listen: "127.0.0.1:8787"},
 		SpendingConfig: SpendingConfig{Budget: BudgetConfig{GuestTokens: defaultGuestTokens}},
 		Google:         GoogleConfig{Listed: listedConfigured},
-		Model:          models.Own{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
+		Model:          models.OwnModel{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
 		Tools: ToolsConfig{
 			Routing: "groups", BrowserMemoryMiB: browser.DefaultMaxMemory >> 20, ExecMemoryMiB: core.DefaultMaxTotalMemory >> 20,
 			WorkspaceMiB: workspace.DefaultQuota >> 20, DiskReserveMiB: workspace.DefaultReserve >> 20,
@@ -205,19 +205,19 @@ func Default() Config {
 	return cfg
 }
 
-// ConfigName is the settings file in the data directory.
+// ConfigName is the name of the settings file in the data directory.
 const ConfigName = "oneclaw.yaml"
 
-// Load reads the file, then the environment. If file is empty, the one in the data directory is
-// read if it exists. Secrets are masked in the error.
+// Load reads the file, then the environment. If file is empty, Load reads the one in the data directory,
+// if it exists. Secrets are masked in the error.
 func Load(file string, environ []string) (Config, error) {
 	cfg, err := load(file, environ)
-	return cfg, cfg.Redact.Error(redact.AddressesIn(err))
+	return cfg, cfg.Redact.Error(redact.MaskAddressesIn(err))
 }
 
 func load(file string, environ []string) (Config, error) {
 	cfg := Default()
-	environment, err := secretsFromFiles(env.ToMap(environ))
+	environment, err := readSecretFiles(env.ToMap(environ))
 	if err != nil {
 		return cfg, err
 	}
@@ -239,21 +239,21 @@ func load(file string, environ []string) (Config, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return cfg, fmt.Errorf("settings file in the data directory (ONECLAW_DATA_DIR) cannot be read: %w", err)
 	}
-	// An empty variable counts as missing: compose files and units leave them behind.
+	// An empty variable counts as missing, because compose files and units often set empty ones.
 	for name, value := range environment {
 		if value == "" {
 			delete(environment, name)
 		}
 	}
-	if err := unknownVariable(environment); err != nil {
+	if err := checkVariables(environment); err != nil {
 		return cfg, err
 	}
 	if err := env.ParseWithOptions(&cfg, env.Options{Environment: environment}); err != nil {
 		return cfg, environmentError(err)
 	}
-	cfg.note(data, environment)
-	if cfg.from["tools.routing"] == "" {
-		cfg.Tools.Routing = string(cfg.Tools.ToolSearch.Default())
+	cfg.recordOrigins(data, environment)
+	if cfg.settingOrigins["tools.routing"] == "" {
+		cfg.Tools.Routing = string(cfg.Tools.ToolSearch.DefaultRouting())
 	}
 	cfg.publish()
 	cfg.Redact = redact.New(cfg.secrets()...)
@@ -263,27 +263,27 @@ func load(file string, environ []string) (Config, error) {
 	cfg.StorePasswordFile = environment["ONECLAW_STORE_PASSWORD_FILE"]
 	cfg.Errors = telemetry.NewRing(cfg.Redact.Text)
 	cfg.LogLevel = new(slog.LevelVar)
-	cfg.LogLevel.Set(Level(cfg.Log.Level))
+	cfg.LogLevel.Set(ParseLevel(cfg.Log.Level))
 	return cfg, nil
 }
 
 type setting struct {
-	Key, variable string // in the file, and in the environment if it has one
+	Key, variable string // the names in the file and in the environment; variable may be empty
 	field         string
 	value         reflect.Value
 }
 
-// secret reports whether a setting may contain a secret, which is masked and may be in a file.
-func (s setting) secret() bool {
+// isSecret reports whether a setting may contain a secret, which is masked and may be read from a file.
+func (s setting) isSecret() bool {
 	return s.value.Type() == reflect.TypeFor[redact.Secret]() || s.value.Type() == reflect.TypeFor[database.Address]()
 }
 
 // Type returns the type of the value.
 func (s setting) Type() reflect.Type { return s.value.Type() }
 
-func (s setting) duration() bool { return s.value.Type() == reflect.TypeFor[time.Duration]() }
+func (s setting) isDuration() bool { return s.value.Type() == reflect.TypeFor[time.Duration]() }
 
-// Settings returns all settings in order.
+// Settings returns all settings, in the order of the fields.
 func (c *Config) Settings() []setting {
 	var all []setting
 	var walk func(v reflect.Value, prefix string)
@@ -323,23 +323,23 @@ func (c Config) AllowPrivate() ([]netip.Prefix, error) {
 	return prefixes, nil
 }
 
-// CachePath returns the folder for what can be made again, such as compiled code.
+// CachePath returns the folder for files that can be recreated, such as compiled code.
 func (c Config) CachePath() string { return cmp.Or(c.CacheDir, filepath.Join(c.DataDir, "cache")) }
 
-// secrets lists the values that must never be shown: settings of type [redact.Secret], values
-// for MCP servers, and possible secrets in addresses.
+// secrets returns the values that must be masked: settings of type [redact.Secret], values for MCP
+// servers, and possible secrets in addresses.
 func (c *Config) secrets() []string {
 	var values []string
 	for _, s := range c.Settings() {
-		// Of what servers are given, not all is secret: they say which.
+		// Not all values for MCP servers are secret; c.MCP.Secrets returns those that are.
 		if s.value.Type() != reflect.TypeOf(c.MCP.Servers) {
 			values = append(values, secretsIn(s.value)...)
 		}
 	}
-	return slices.Concat(values, []string{c.Store.Password()}, c.MCP.Secrets(), c.inAddresses())
+	return slices.Concat(values, []string{c.Store.Password()}, c.MCP.Secrets(), c.addressSecrets())
 }
 
-// Place returns where the database is.
+// Place returns the location of the database.
 func (c DataConfig) Place() database.Place {
 	return database.Place{Dir: c.DataDir, Address: c.Store, Password: string(c.StorePassword), PasswordFile: c.StorePasswordFile, Secret: string(c.SecretKey)}
 }

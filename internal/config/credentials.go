@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// credential begins the names of systemd's credential files.
-const credential = "oneclaw_"
+// credentialPrefix begins the names of the bot's systemd credential files.
+const credentialPrefix = "oneclaw_"
 
-// credentials sets NAME_FILE for each of systemd's credential files, unless a variable is set
-// already.
-func credentials(environment map[string]string) error {
+// addCredentials sets NAME_FILE for each systemd credential file, unless NAME or NAME_FILE is already
+// set.
+func addCredentials(environment map[string]string) error {
 	dir := environment["CREDENTIALS_DIRECTORY"]
 	if dir == "" {
 		return nil
@@ -23,12 +23,12 @@ func credentials(environment map[string]string) error {
 		return fmt.Errorf("environment: CREDENTIALS_DIRECTORY: %w", err)
 	}
 	for _, file := range files {
-		name, ours := strings.CutPrefix(file.Name(), credential)
+		name, ours := strings.CutPrefix(file.Name(), credentialPrefix)
 		if !ours {
 			continue
 		}
 		if !slices.Contains(Variables(true), name) {
-			return fmt.Errorf("the folder of secrets has a file %s, which is no secret of the settings: it is named like one, such as TELEGRAM_BOT_TOKEN", name)
+			return fmt.Errorf("the credentials directory has a file for %s, which is not the variable of a secret, such as TELEGRAM_BOT_TOKEN", name)
 		}
 		if environment[name] == "" && environment[name+"_FILE"] == "" {
 			environment[name+"_FILE"] = filepath.Join(dir, file.Name())

@@ -18,11 +18,11 @@ import (
 var (
 	unknownKey = regexp.MustCompile(`^line (\d+): field (.+) not found in type `)
 	wrongValue = regexp.MustCompile("(?s)^line (\\d+): cannot unmarshal (!!\\w+)(?: `(.*)`)? into (.+)$")
-	// goPackage matches the Go type in an error, which is useless to an operator.
+	// goPackage matches the package of a Go type in an error, which does not help an operator.
 	goPackage = regexp.MustCompile(` in type \w+\.`)
 )
 
-// DecodeConfig refuses unknown keys and invalid values, with line, key and what is expected.
+// DecodeConfig decodes a settings file. An error names the line, the key, and the expected value.
 func DecodeConfig(data []byte, cfg *Config) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
@@ -35,23 +35,23 @@ func DecodeConfig(data []byte, cfg *Config) error {
 		for _, text := range wrong.Errors {
 			lines = append(lines, explain(text, data))
 		}
-		return oneLine(strings.Join(lines, "; "))
+		return oneLineError(strings.Join(lines, "; "))
 	}
 	if err != nil {
-		return oneLine(err.Error())
+		return oneLineError(err.Error())
 	}
 	return nil
 }
 
-// oneLine makes an error without line breaks.
-func oneLine(text string) error { return errors.New(strings.Join(strings.Fields(text), " ")) }
+// oneLineError returns an error with the text on one line.
+func oneLineError(text string) error { return errors.New(strings.Join(strings.Fields(text), " ")) }
 
-// explain rewords an error of the YAML library for an operator.
+// explain rewords an error from the YAML library for an operator.
 func explain(text string, data []byte) string {
 	if m := unknownKey.FindStringSubmatch(text); m != nil {
 		path := keyAt(data, m[1], m[2])
 		section := path[:strings.LastIndexByte(path, '.')+1]
-		if near := wording.Nearest(path, keysBelow(section)); near != "" {
+		if near := wording.NearestName(path, keysBelow(section)); near != "" {
 			return fmt.Sprintf("line %s: there is no setting %s; did you mean %s?", m[1], path, near)
 		}
 		return fmt.Sprintf("line %s: there is no setting %s; docs/settings.md lists them", m[1], path)
@@ -61,13 +61,13 @@ func explain(text string, data []byte) string {
 		if m[3] == "" {
 			have = map[string]string{"!!seq": "a list", "!!map": "a section"}[m[2]]
 		}
-		return fmt.Sprintf("line %s: %s: want %s, not %s", m[1], path, expected(m[4]), have)
+		return fmt.Sprintf("line %s: %s: want %s, not %s", m[1], path, describeType(m[4]), have)
 	}
 	return goPackage.ReplaceAllString(text, " in ")
 }
 
-// expected describes the values of a Go type.
-func expected(goType string) string {
+// describeType describes the values of a Go type for an operator.
+func describeType(goType string) string {
 	switch {
 	case goType == "bool":
 		return "true or false"
@@ -85,7 +85,7 @@ func expected(goType string) string {
 	return "a section of settings"
 }
 
-// keyAt returns the path of the key in a line, or of the key whose value is there.
+// keyAt returns the path of the given key on a line or, if key is empty, of the key or value there.
 func keyAt(data []byte, line, key string) string {
 	var root yaml.Node
 	number, err := strconv.Atoi(line)
@@ -116,7 +116,7 @@ func keyAt(data []byte, line, key string) string {
 	return found
 }
 
-// keysBelow returns the settings and sections below a section.
+// keysBelow returns the paths of the settings and sections directly below a section.
 func keysBelow(section string) []string {
 	var keys []string
 	for _, s := range new(Config).Settings() {

@@ -11,18 +11,18 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Variables lists the environment variables of all settings, or of the secret ones.
+// Variables returns the environment variables of all settings, or only of those with secrets.
 func Variables(secretOnly bool) []string {
 	var names []string
 	for _, s := range new(Config).Settings() {
-		if s.variable != "" && (!secretOnly || s.secret()) {
+		if s.variable != "" && (!secretOnly || s.isSecret()) {
 			names = append(names, s.variable)
 		}
 	}
 	return names
 }
 
-// environmentError names the variable with an invalid value.
+// environmentError returns an error that names the variable with an invalid value.
 func environmentError(err error) error {
 	wrong, ok := errors.AsType[env.ParseError](err)
 	if !ok {
@@ -33,7 +33,7 @@ func environmentError(err error) error {
 		case s.field != wrong.Name:
 		case s.value.Kind() == reflect.Bool:
 			return fmt.Errorf("environment: %s: want true or false", s.variable)
-		case s.value.CanInt() && !s.duration():
+		case s.value.CanInt() && !s.isDuration():
 			return fmt.Errorf("environment: %s: want a whole number", s.variable)
 		default:
 			return fmt.Errorf("environment: %s: %w", s.variable, wrong.Err)
@@ -42,8 +42,8 @@ func environmentError(err error) error {
 	return fmt.Errorf("environment: the value of %s does not fit: %w", wrong.Name, wrong.Err)
 }
 
-// unknownVariable refuses unknown variables that begin with ONECLAW_, which are likely mistyped.
-func unknownVariable(environment map[string]string) error {
+// checkVariables returns an error for an unknown variable that begins with ONECLAW_: a likely typo.
+func checkVariables(environment map[string]string) error {
 	known, secrets := Variables(false), Variables(true)
 	for name := range environment {
 		secret := slices.Contains(secrets, strings.TrimSuffix(name, "_FILE"))
@@ -55,9 +55,9 @@ func unknownVariable(environment map[string]string) error {
 	return nil
 }
 
-// secretsFromFiles sets NAME from the file that NAME_FILE names.
-func secretsFromFiles(environment map[string]string) (map[string]string, error) {
-	if err := credentials(environment); err != nil {
+// readSecretFiles sets the variable NAME of each secret from the file that NAME_FILE names.
+func readSecretFiles(environment map[string]string) (map[string]string, error) {
+	if err := addCredentials(environment); err != nil {
 		return nil, err
 	}
 	for _, name := range Variables(true) {

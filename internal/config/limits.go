@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// KeptDescriptors are reserved for the platforms, the store and the port.
-	KeptDescriptors = 128
-	// TurnDescriptors are reserved per turn: for the model, tools, a send.
+	// ReservedDescriptors is the number of descriptors for the platforms, the store and the port.
+	ReservedDescriptors = 128
+	// TurnDescriptors is the number of descriptors for a turn: for the model, tools and a send.
 	TurnDescriptors = 4
 	minTurns        = 4
 )
 
-// Descriptors returns the limit of open files and connections of the process.
+// Descriptors returns the process's limit of open files and connections.
 func Descriptors() int {
 	const many = 1 << 20
 	var limit syscall.Rlimit
@@ -25,10 +25,10 @@ func Descriptors() int {
 	return int(min(limit.Cur, many))
 }
 
-// Concurrency bounds concurrent work. By default as many turns may run as the process has descriptors
-// for.
+// Concurrency returns the bounds of concurrent work. By default, the number of turns is bounded by the
+// process's descriptors.
 func (c Config) Concurrency() bridge.Concurrency {
 	l := c.Limits
-	l.MaxTurns = cmp.Or(l.MaxTurns, min(max((Descriptors()-KeptDescriptors)/TurnDescriptors, minTurns), bridge.DefaultMaxTurns))
+	l.MaxTurns = cmp.Or(l.MaxTurns, min(max((Descriptors()-ReservedDescriptors)/TurnDescriptors, minTurns), bridge.DefaultMaxTurns))
 	return l
 }

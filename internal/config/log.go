@@ -2,8 +2,8 @@ package config
 
 import "log/slog"
 
-// Level returns the level with a name, which has been checked.
-func Level(name string) slog.Level {
+// ParseLevel returns the log level with a name, which must be valid.
+func ParseLevel(name string) slog.Level {
 	var l slog.Level
 	_ = l.UnmarshalText([]byte(name)) // checked with the settings
 	return l

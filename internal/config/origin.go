@@ -16,39 +16,39 @@ const (
 	fromFile    = "settings file"
 )
 
-// Effective is a setting in effect.
-type Effective struct {
-	// Key is the key in the file, Value the value in effect, with secrets masked, and From its
-	// source.
+// EffectiveSetting is a setting with the value that is in effect.
+type EffectiveSetting struct {
+	// Key is the key in the file, Value the value in effect, with secrets masked, and From the source of
+	// the value.
 	Key, Value, From string
-	// Set says that it differs from the default.
-	Set bool
+	// Changed is set if the value is set in the file or the environment.
+	Changed bool
 }
 
-// origins maps the settings that are set to their sources.
+// origins maps settings to their sources. Settings with their default value are not in the map.
 type origins map[string]string
 
-// note records which settings the file and the environment set.
-func (c *Config) note(file []byte, environment map[string]string) {
-	c.from = origins{}
+// recordOrigins records which settings are set in the file and the environment.
+func (c *Config) recordOrigins(file []byte, environment map[string]string) {
+	c.settingOrigins = origins{}
 	var written map[string]any
-	_ = yaml.Unmarshal(file, &written) // it was decoded before
+	_ = yaml.Unmarshal(file, &written) // cannot fail: the file was decoded before
 	for _, s := range c.Settings() {
 		if environment[s.variable] != "" {
-			c.from[s.Key] = s.variable
+			c.settingOrigins[s.Key] = s.variable
 			if environment[s.variable+"_FILE"] != "" {
-				c.from[s.Key] += "_FILE"
+				c.settingOrigins[s.Key] += "_FILE"
 			}
-		} else if has(written, strings.Split(s.Key, ".")) {
-			c.from[s.Key] = fromFile
+		} else if hasPath(written, strings.Split(s.Key, ".")) {
+			c.settingOrigins[s.Key] = fromFile
 		}
 	}
 }
 
-// SearchSaid says what the block tools.tool_search does beside tools.routing if both are set;
-// otherwise it is empty.
-func (c *Config) SearchSaid() string {
-	if c.from["tools.routing"] == "" || c.from["tools.tool_search"] == "" {
+// ToolSearchNote describes the effect of the section tools.tool_search if tools.routing is set too. It
+// returns "" if only one of them is set.
+func (c *Config) ToolSearchNote() string {
+	if c.settingOrigins["tools.routing"] == "" || c.settingOrigins["tools.tool_search"] == "" {
 		return ""
 	}
 	switch search.Routing(c.Tools.Routing) {
@@ -60,8 +60,8 @@ func (c *Config) SearchSaid() string {
 	return "tools.routing rules: tools.tool_search does nothing in this mode"
 }
 
-// has reports whether a path exists in a tree.
-func has(tree any, path []string) bool {
+// hasPath reports whether a path of keys exists in a tree of maps.
+func hasPath(tree any, path []string) bool {
 	for _, name := range path {
 		branch, ok := tree.(map[string]any)
 		if !ok {
@@ -74,21 +74,21 @@ func has(tree any, path []string) bool {
 	return true
 }
 
-// Effective returns all settings as of the start of the program.
-func (c *Config) Effective() ([]Effective, error) {
-	var all []Effective
+// EffectiveSettings returns all settings with which the program was started.
+func (c *Config) EffectiveSettings() ([]EffectiveSetting, error) {
+	var all []EffectiveSetting
 	for _, s := range c.Settings() {
-		value := mapTexts(s.value, shown)
+		value := mapTexts(s.value, maskAddresses)
 		data, err := yaml.Marshal(value.Interface())
 		if err != nil {
 			return nil, fmt.Errorf("setting %s: %w", s.Key, err)
 		}
-		e := Effective{Key: s.Key, Value: strings.TrimSpace(string(data)), From: fromDefault}
+		e := EffectiveSetting{Key: s.Key, Value: strings.TrimSpace(string(data)), From: fromDefault}
 		if list, ok := reflect.TypeAssert[[]string](value); ok {
 			e.Value = strings.Join(list, ", ")
 		}
-		if from := c.from[s.Key]; from != "" {
-			e.From, e.Set = from, true
+		if from := c.settingOrigins[s.Key]; from != "" {
+			e.From, e.Changed = from, true
 		}
 		if e.Value == `""` || e.Value == "[]" || e.Value == "{}" || e.Value == "null" {
 			e.Value = ""

@@ -9,21 +9,21 @@ import (
 	"oneclaw/storage"
 )
 
-// Outside has what the program takes neither from settings nor from files, mostly for tests.
-type Outside struct {
+// Runtime has dependencies and values that are not settings. Most of them are set only in tests.
+type Runtime struct {
 	Now func() time.Time
 	// Version is the program's version, set by the linker.
 	Version string
-	// Migrations upgrade from [database.Lowest] to the newest format; there are none yet.
+	// Migrations upgrade from [database.LowestFormat] to the newest format; there are none yet.
 	Migrations []database.Migration
-	Resolver   *net.Resolver // for the model and servers; nil means the host's
-	// TTL is how long a replica may be silent; 0 means the default.
-	TTL time.Duration
-	// Terminal is where a person is shown what to do next; nil if only the log is read.
+	Resolver   *net.Resolver // for tools and MCP servers; nil means the host's
+	// ReplicaTTL is how long a replica may be silent before it counts as dead; 0 means the default.
+	ReplicaTTL time.Duration
+	// Terminal, if not nil, is the terminal on which the next steps are printed.
 	Terminal io.Writer
-	// Engine, if not nil, wraps the store.
-	Engine func(storage.Store) storage.Store
+	// WrapStore, if not nil, wraps the store.
+	WrapStore func(storage.Store) storage.Store
 }
 
-// Standard returns the values outside of tests.
-func Standard() Outside { return Outside{Now: time.Now, Version: "devel"} }
+// DefaultRuntime returns the values used outside of tests.
+func DefaultRuntime() Runtime { return Runtime{Now: time.Now, Version: "devel"} }

@@ -14,7 +14,7 @@ import (
 	"oneclaw/telegram"
 )
 
-// Platforms are the settings of all platforms. A new platform is a package and a line here.
+// Platforms has the settings of all platforms. To add a platform, write a package and add a field here.
 type Platforms struct {
 	Telegram telegram.Settings `yaml:"telegram"`
 	Slack    slack.Settings    `yaml:"slack"`
@@ -31,13 +31,13 @@ type platform interface {
 	Questions() []doctor.Question
 }
 
-// Linking is a platform with links that claim the bot.
-type Linking interface {
-	// Link returns a function that makes a link from a code, or nil if the bot's name is unknown.
+// ClaimLinker is implemented by platforms that have links for claiming the bot.
+type ClaimLinker interface {
+	// Link returns a function that returns the link for a code, or nil if the bot's name is unknown.
 	Link(ctx context.Context, log *slog.Logger) func(code string) string
 }
 
-// All yields each platform with its name in the settings.
+// All yields the name and the settings of each platform.
 func (p *Platforms) All(yield func(string, platform) bool) {
 	for field, value := range reflect.ValueOf(p).Elem().Fields() {
 		if !yield(field.Tag.Get("yaml"), value.Addr().Interface().(platform)) {
@@ -46,7 +46,7 @@ func (p *Platforms) All(yield func(string, platform) bool) {
 	}
 }
 
-// PlatformNames are the names of all platforms, configured or not.
+// PlatformNames returns the names of all platforms, configured or not.
 func PlatformNames() []string {
 	var names []string
 	for name := range new(Platforms).All {
@@ -55,7 +55,7 @@ func PlatformNames() []string {
 	return names
 }
 
-// publish tells platforms the bot's external address.
+// publish passes the bot's external address to the platforms that need it.
 func (c *Config) publish() {
 	for _, one := range c.All {
 		if p, ok := one.(interface{ Publish(address string) }); ok {
@@ -64,7 +64,7 @@ func (c *Config) publish() {
 	}
 }
 
-// Check says what to set if no platform is configured.
+// Check returns an error that says what to set if no platform is configured.
 func (p *Platforms) Check() error {
 	var hints []string
 	for _, one := range p.All {

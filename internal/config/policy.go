@@ -12,26 +12,26 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Rule says whether calls need approval. It applies to calls that match everything that it
-// names; among several rules the most specific counts: tool before group, then chat, then role.
+// Rule configures whether calls need approval. It applies to calls that match all of its fields. Of the
+// rules that apply, the most specific wins: tool before group, then chat, then role.
 type Rule struct {
 	// Tool is the name of a tool, or a prefix followed by *.
 	Tool string `yaml:"tool,omitempty"`
 	// Group is the name of a tool group; "core" means the core tools.
 	Group string `yaml:"group,omitempty"`
-	// Role is the least role of the requester: user, admin or owner.
+	// Role is the minimum role of the requester: user, admin or owner.
 	Role string `yaml:"role,omitempty"`
-	// Chat is a chat such as telegram:-100123 with all its threads, one thread, all chats of a
+	// Chat is a chat such as telegram:-100123 with all its threads, a single thread, all chats on a
 	// platform (telegram:*), or direct, shared or scheduled.
 	Chat string `yaml:"chat,omitempty"`
 	// Policy is allow, ask or deny.
 	Policy interact.Rule `yaml:"policy"`
-	// Approvers says who may approve: requester, admins, or both. If empty, the tool decides: both,
-	// or only the requester for tools that use a personal account.
+	// Approvers is who may approve: requester, admins, or both. Empty means only the requester for tools
+	// that use a personal account, and both for other tools.
 	Approvers string `yaml:"approvers,omitempty"`
 }
 
-// groupCore is the rules' name for tools without a group.
+// groupCore is the group of the core tools in rules.
 const groupCore = "core"
 
 var roleNames = map[string]toolgroups.Role{"user": toolgroups.RoleUser, "admin": toolgroups.RoleAdmin, "owner": toolgroups.RoleOwner}
@@ -40,7 +40,7 @@ var approverNames = map[string]interact.Approvers{
 	"": "", "both": interact.ApproversBoth, "requester": interact.ApproversRequester, "admins": interact.ApproversAdmins,
 }
 
-// String names the rule in messages about it.
+// String returns the rule's conditions, for log messages and errors.
 func (r Rule) String() string {
 	var parts []string
 	for _, p := range [][2]string{{"tool", r.Tool}, {"group", r.Group}, {"role", r.Role}, {"chat", r.Chat}} {
@@ -80,7 +80,7 @@ func (r Rule) check() error {
 	return nil
 }
 
-// weight orders rules: the heavier one counts.
+// weight returns how specific the rule is; the rule with the greatest weight wins.
 func (r Rule) weight() []int {
 	tool, chat := len(r.Tool), 0
 	if r.Tool != "" && !strings.HasSuffix(r.Tool, "*") {
@@ -101,13 +101,13 @@ func (r Rule) weight() []int {
 	return []int{tool, min(len(r.Group), 1), chat, int(roleNames[r.Role])}
 }
 
-func (r Rule) fits(call toolgroups.Call, group string) bool {
+func (r Rule) matches(call toolgroups.Call, group string) bool {
 	start, all := strings.CutSuffix(r.Tool, "*")
 	tool := r.Tool == "" || r.Tool == call.Name || all && strings.HasPrefix(call.Name, start)
-	return tool && (r.Group == "" || r.Group == group) && call.Role >= roleNames[r.Role] && r.fitsChat(call)
+	return tool && (r.Group == "" || r.Group == group) && call.Role >= roleNames[r.Role] && r.matchesChat(call)
 }
 
-func (r Rule) fitsChat(call toolgroups.Call) bool {
+func (r Rule) matchesChat(call toolgroups.Call) bool {
 	switch r.Chat {
 	case "":
 		return true
@@ -122,7 +122,7 @@ func (r Rule) fitsChat(call toolgroups.Call) bool {
 	return r.Chat == call.Chat || strings.HasPrefix(call.Chat, r.Chat+":") || all && strings.HasPrefix(call.Chat, platform)
 }
 
-// CheckRules refuses rules that cannot work.
+// CheckRules returns an error for an invalid rule, or for two rules with the same conditions.
 func CheckRules(rules []Rule) error {
 	seen := make(map[string]int)
 	for n, r := range rules {
@@ -143,7 +143,7 @@ type Policies struct {
 	registry func() *toolgroups.Registry
 }
 
-// NewPolicies makes policies from rules that [CheckRules] accepts.
+// NewPolicies returns the policies for rules that [CheckRules] accepts.
 func NewPolicies(rules []Rule, registry func() *toolgroups.Registry, log *slog.Logger) *Policies {
 	p := &Policies{rules: slices.Clone(rules), registry: registry}
 	slices.SortStableFunc(p.rules, func(x, y Rule) int { return slices.Compare(y.weight(), x.weight()) })
@@ -151,21 +151,21 @@ func NewPolicies(rules []Rule, registry func() *toolgroups.Registry, log *slog.L
 		_, tool := registry().Tool(r.Tool)
 		_, group := registry().Group(r.Group)
 		if r.Tool != "" && !tool && !strings.HasSuffix(r.Tool, "*") || r.Group != "" && r.Group != groupCore && !group {
-			log.Warn("an approval rule is for what is not there now", "rule", r.String())
+			log.Warn("approval rule for an unknown tool or group", "rule", r.String())
 		}
 	}
 	return p
 }
 
-// Of returns the policy of the rules for a call, or else the tool's.
-func (p *Policies) Of(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+// PolicyFor returns the policy for a call according to the rules, or else the tool's default.
+func (p *Policies) PolicyFor(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 	group, grouped := p.registry().GroupOf(tool.Name)
 	if !grouped {
 		group = groupCore
 	}
-	policy := otherwise(call, tool)
+	policy := defaultPolicy(call, tool)
 	for _, r := range p.rules {
-		if !r.fits(call, group) {
+		if !r.matches(call, group) {
 			continue
 		}
 		policy.Rule = r.Policy
@@ -177,12 +177,12 @@ func (p *Policies) Of(call toolgroups.Call, tool toolgroups.Tool) interact.Polic
 	return policy
 }
 
-// otherwise returns the policy of a call without a rule.
-func otherwise(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+// defaultPolicy returns the policy for a call to which no rule applies.
+func defaultPolicy(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 	policy := interact.Policy{Rule: interact.Allow}
 	asks := tool.Effect == toolgroups.Consequential
-	if tool.Asks != nil {
-		asks = tool.Asks(call.Arguments)
+	if tool.NeedsApproval != nil {
+		asks = tool.NeedsApproval(call.Arguments)
 	}
 	if asks && tool.Effect != toolgroups.ReadOnly {
 		policy.Rule = interact.Ask

@@ -14,12 +14,15 @@ import (
 
 func policiesOf(t *testing.T, rules ...Rule) *Policies {
 	t.Helper()
-	run := func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.Text("") }
+	run := func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.TextResult("") }
 	tool := func(name string, effect toolgroups.Effect) toolgroups.Tool {
 		return toolgroups.Tool{Name: name, Effect: effect, Run: run}
 	}
 	personal := func(t toolgroups.Tool) toolgroups.Tool { t.Personal = true; return t }
-	asking := func(t toolgroups.Tool, asks func(json.RawMessage) bool) toolgroups.Tool { t.Asks = asks; return t }
+	asking := func(t toolgroups.Tool, asks func(json.RawMessage) bool) toolgroups.Tool {
+		t.NeedsApproval = asks
+		return t
+	}
 	always, never := func(json.RawMessage) bool { return true }, func(json.RawMessage) bool { return false }
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{
 		Core: []toolgroups.Tool{tool("exec", toolgroups.Consequential), asking(tool("http_request", toolgroups.Consequential), func(arguments json.RawMessage) bool { return strings.Contains(string(arguments), "POST") }), tool("write_file", toolgroups.Changes)},
@@ -46,7 +49,7 @@ func of(t *testing.T, a *Policies, tool, arguments string, scope toolgroups.Scop
 	if !ok {
 		t.Fatalf("no tool %s", tool)
 	}
-	return a.Of(toolgroups.Call{Name: tool, Arguments: json.RawMessage(arguments), Scope: scope}, found)
+	return a.PolicyFor(toolgroups.Call{Name: tool, Arguments: json.RawMessage(arguments), Scope: scope}, found)
 }
 
 func TestPoliciesWithoutRules(t *testing.T) {

@@ -12,6 +12,6 @@ import (
 // Transcriber returns the client that transcribes recordings, or nil if no model is set.
 func (c Config) Transcriber(through *http.Client, charge func(toolgroups.Scope, agent.Model, string) agent.Model, log *slog.Logger) (*models.Transcriber, error) {
 	return models.NewTranscriber(models.TranscriberConfig{
-		Settings: c.Voice, BaseURL: c.Model.BaseURL, APIKey: string(c.Model.APIKey), HTTP: through, Charge: charge, Logger: log,
+		Settings: c.Voice, BaseURL: c.Model.BaseURL, APIKey: string(c.Model.APIKey), HTTPClient: through, Charge: charge, Logger: log,
 	})
 }

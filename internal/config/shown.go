@@ -9,31 +9,31 @@ import (
 	"oneclaw/internal/redact"
 )
 
-// Shown returns the settings for an operator, without possible secrets in addresses. Settings of
-// type [redact.Secret] mask themselves.
-func (c Config) Shown() Config {
+// ForDisplay returns the settings with possible secrets in addresses masked. Settings of type
+// [redact.Secret] mask themselves when they are encoded.
+func (c Config) ForDisplay() Config {
 	for _, s := range c.Settings() {
-		s.value.Set(mapTexts(s.value, shown))
+		s.value.Set(mapTexts(s.value, maskAddresses))
 	}
 	return c
 }
 
-// shown returns a text without possible secrets in addresses. Values with their own marshalling
-// stay unchanged.
-func shown(text reflect.Value) string {
-	if showsItself(text) {
+// maskAddresses returns a text with possible secrets in addresses masked. Values that have their own
+// marshaller are unchanged.
+func maskAddresses(text reflect.Value) string {
+	if marshalsItself(text) {
 		return text.String()
 	}
-	return redact.Addresses(text.String())
+	return redact.MaskAddresses(text.String())
 }
 
-func showsItself(text reflect.Value) bool {
+func marshalsItself(text reflect.Value) bool {
 	_, own := reflect.TypeAssert[yaml.Marshaler](text)
 	return own
 }
 
-// mapTexts returns a copy of a value in which each text has passed f, those of blocks, lists and
-// tables included.
+// mapTexts returns a copy of a value in which f is applied to each text, including those in sections,
+// lists and maps.
 func mapTexts(v reflect.Value, f func(text reflect.Value) string) reflect.Value {
 	switch v.Kind() {
 	case reflect.String:
@@ -77,14 +77,14 @@ func mapTexts(v reflect.Value, f func(text reflect.Value) string) reflect.Value 
 	}
 }
 
-// inAddresses lists possible secrets in the addresses of all settings.
-func (c *Config) inAddresses() []string {
+// addressSecrets returns the possible secrets in addresses in all settings.
+func (c *Config) addressSecrets() []string {
 	var all []string
 	for _, s := range c.Settings() {
 		if s.value.Type() != reflect.TypeFor[database.Address]() {
 			mapTexts(s.value, func(text reflect.Value) string {
-				if !showsItself(text) {
-					all = append(all, redact.InAddresses(text.String())...)
+				if !marshalsItself(text) {
+					all = append(all, redact.SecretsInAddresses(text.String())...)
 				}
 				return text.String()
 			})
@@ -93,7 +93,7 @@ func (c *Config) inAddresses() []string {
 	return all
 }
 
-// secretsIn lists the texts of a value that are secrets, those of blocks, lists and tables included.
+// secretsIn returns the secrets in a value, including those in sections, lists and maps.
 func secretsIn(v reflect.Value) []string {
 	var all []string
 	mapTexts(v, func(text reflect.Value) string {

@@ -98,7 +98,7 @@ func TestArgumentsOfServersAreNotShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		shown(t, args, got)
-		hidden(t, args, got.Redact.Known("the server "+planted+" ended"))
+		hidden(t, args, got.Redact.MaskKnown("the server "+planted+" ended"))
 	}
 }
 
@@ -106,11 +106,11 @@ func TestArgumentsOfServersAreNotShown(t *testing.T) {
 func shown(t *testing.T, what string, cfg config.Config) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := yaml.NewEncoder(&out).Encode(cfg.Shown()); err != nil {
+	if err := yaml.NewEncoder(&out).Encode(cfg.ForDisplay()); err != nil {
 		t.Fatal(err)
 	}
 	hidden(t, what, out.String())
-	all, err := cfg.Effective()
+	all, err := cfg.EffectiveSettings()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func shown(t *testing.T, what string, cfg config.Config) {
 		hidden(t, what, one.Value)
 	}
 	if strings.Contains(out.String(), "@host.example") { // it is an address; the log and errors know what was in it
-		hidden(t, what, cfg.Redact.Known("dial: in-"+planted+", query-"+planted+", another-"+planted+" and behind-"+planted+" were refused"))
+		hidden(t, what, cfg.Redact.MaskKnown("dial: in-"+planted+", query-"+planted+", another-"+planted+" and behind-"+planted+" were refused"))
 	}
 }
 

@@ -8,12 +8,12 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// taps record the requests to each service.
-type taps interface {
+// tapper returns a tap for each service, which records the requests to that service.
+type tapper interface {
 	Tap(service string) retry.Tap
 }
 
-// TapPlatforms connects the taps with the platforms.
+// TapPlatforms gives each platform its tap, if requests are recorded.
 func (c *Config) TapPlatforms() {
 	for name, one := range c.All {
 		if p, ok := one.(interface{ Tap(tap retry.Tap) }); ok && c.Taps != nil {
@@ -22,11 +22,11 @@ func (c *Config) TapPlatforms() {
 	}
 }
 
-// ModelClient returns the client for requests to models.
+// ModelClient returns the HTTP client for requests to models.
 func (c Config) ModelClient() *http.Client {
-	client := &http.Client{Transport: models.Transport()}
+	client := &http.Client{Transport: models.NewTransport()}
 	if c.Taps != nil {
-		client.Transport = c.Taps.Tap(record.Model).Transport(client.Transport)
+		client.Transport = c.Taps.Tap(record.ModelService).Transport(client.Transport)
 	}
 	return client
 }

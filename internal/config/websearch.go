@@ -7,10 +7,10 @@ import (
 	"oneclaw/toolgroups/websearch"
 )
 
-// WebSearchConfig has the search services. The group exists if one is configured.
+// WebSearchConfig configures the search services. The group web_search exists if one is configured.
 type WebSearchConfig struct {
-	// Order names the services, the first asked first. Empty means all configured ones, in the
-	// order below.
+	// Order lists the services in the order in which they are tried. Empty means all configured
+	// services, in the order of the fields.
 	Order []string `yaml:"order" env:"ONECLAW_WEB_SEARCH"`
 
 	BraveKey   redact.Secret `yaml:"brave_key" env:"BRAVE_API_KEY"`
@@ -39,23 +39,23 @@ func defaultWebSearch() WebSearchConfig {
 	}
 }
 
-// all returns all services, configured or not, in a fixed order.
-func (w WebSearchConfig) all() []websearch.Service {
+// allServices returns all services, configured or not, in a fixed order.
+func (w WebSearchConfig) allServices() []websearch.Service {
 	return []websearch.Service{
-		{Name: websearch.Brave, URL: w.BraveURL, Key: w.BraveKey, USDPerThousand: w.BraveUSD},
-		{Name: websearch.Tavily, URL: w.TavilyURL, Key: w.TavilyKey, USDPerThousand: w.TavilyUSD},
-		{Name: websearch.Exa, URL: w.ExaURL, Key: w.ExaKey, USDPerThousand: w.ExaUSD},
-		{Name: websearch.SearXNG, URL: w.SearXNGURL, USDPerThousand: w.SearXNGUSD},
+		{Name: websearch.Brave, BaseURL: w.BraveURL, Key: w.BraveKey, USDPerThousand: w.BraveUSD},
+		{Name: websearch.Tavily, BaseURL: w.TavilyURL, Key: w.TavilyKey, USDPerThousand: w.TavilyUSD},
+		{Name: websearch.Exa, BaseURL: w.ExaURL, Key: w.ExaKey, USDPerThousand: w.ExaUSD},
+		{Name: websearch.SearXNG, BaseURL: w.SearXNGURL, USDPerThousand: w.SearXNGUSD},
 	}
 }
 
-// Services returns the configured services in their order.
+// Services returns the configured services in the order in which they are tried.
 func (w WebSearchConfig) Services() ([]websearch.Service, error) {
 	usable := map[string]websearch.Service{}
 	var names, ready []string
-	for _, s := range w.all() {
+	for _, s := range w.allServices() {
 		names = append(names, s.Name)
-		if s.Key != "" || s.Name == websearch.SearXNG && s.URL != "" {
+		if s.Key != "" || s.Name == websearch.SearXNG && s.BaseURL != "" {
 			usable[s.Name] = s
 			ready = append(ready, s.Name)
 		}

@@ -35,31 +35,31 @@ func (d *Handler) Commands() []bridge.Command {
 	}
 }
 
-// word splits off the first word of a text.
-func word(text string) (first, rest string) {
+// cutWord splits a text after its first word.
+func cutWord(text string) (first, rest string) {
 	first, rest, _ = strings.Cut(strings.TrimSpace(text), " ")
 	return first, strings.TrimSpace(rest)
 }
 
 func (d *Handler) connect(ctx context.Context, call bridge.CommandCall) (string, error) {
-	name, args := word(call.Args)
+	name, args := cutWord(call.Args)
 	confirmed := func(ctx context.Context) error { return call.Author.Record(ctx, "connect", strings.ToLower(name)) }
 	switch {
 	case strings.EqualFold(name, googleName):
 		return d.cfg.Google.Connect(ctx, google.ConnectRequest{
-			User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Admin: call.Role >= toolgroups.RoleAdmin, Args: args, Confirmed: confirmed,
+			User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Admin: call.Role >= toolgroups.RoleAdmin, Args: args, OnConfirm: confirmed,
 		})
 	case name == "" || !d.cfg.Servers.HasServer(name):
-		connected, err := d.connected(ctx, call)
-		return connected + d.connectable(call), err
+		connected, err := d.connectedText(ctx, call)
+		return connected + d.connectableText(call), err
 	}
 	return d.cfg.Servers.ConnectAccount(ctx, name, call.Role, oauth.Request{
-		User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args, Confirmed: confirmed,
+		User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args, OnConfirm: confirmed,
 	})
 }
 
-// connected lists the accounts that the requester has connected, and no others.
-func (d *Handler) connected(ctx context.Context, call bridge.CommandCall) (string, error) {
+// connectedText lists the accounts that the requester has connected. In a shared chat it is empty.
+func (d *Handler) connectedText(ctx context.Context, call bridge.CommandCall) (string, error) {
 	if !call.Direct {
 		return "", nil
 	}
@@ -69,7 +69,7 @@ func (d *Handler) connected(ctx context.Context, call bridge.CommandCall) (strin
 	case err != nil:
 		return "", err
 	case has && email != "":
-		out = append(out, "Google ("+wording.Escape(email)+")")
+		out = append(out, "Google ("+wording.EscapeMarkdown(email)+")")
 	case has:
 		out = append(out, "Google")
 	}
@@ -77,12 +77,12 @@ func (d *Handler) connected(ctx context.Context, call bridge.CommandCall) (strin
 		if st.Server.Auth != mcp.AuthOAuth {
 			continue
 		}
-		has, err := d.cfg.Servers.Connected(ctx, st.Name, call.User)
+		has, err := d.cfg.Servers.IsConnected(ctx, st.Name, call.User)
 		if err != nil {
 			return "", err
 		}
 		if has {
-			out = append(out, wording.Escape(st.Name))
+			out = append(out, wording.EscapeMarkdown(st.Name))
 		}
 	}
 	if len(out) == 0 {
@@ -91,10 +91,10 @@ func (d *Handler) connected(ctx context.Context, call bridge.CommandCall) (strin
 	return "Connected: " + strings.Join(out, ", ") + ". ", nil
 }
 
-// connectable lists the services at which the requester can connect an account.
-func (d *Handler) connectable(call bridge.CommandCall) string {
+// connectableText lists the services at which the requester can connect an account.
+func (d *Handler) connectableText(call bridge.CommandCall) string {
 	var out []string
-	if d.cfg.Google.SetUp() {
+	if d.cfg.Google.IsConfigured() {
 		out = append(out, "your Google account: `/connect google`")
 	}
 	for _, st := range d.cfg.Servers.Status() {
@@ -113,7 +113,7 @@ func (d *Handler) connectable(call bridge.CommandCall) string {
 }
 
 func (d *Handler) disconnect(ctx context.Context, call bridge.CommandCall) (string, error) {
-	name, _ := word(call.Args)
+	name, _ := cutWord(call.Args)
 	isGoogle := strings.EqualFold(name, googleName)
 	if isGoogle || mcp.ValidName(name) {
 		if err := call.Author.Record(ctx, "disconnect", strings.ToLower(name)); err != nil {
@@ -129,8 +129,8 @@ func (d *Handler) disconnect(ctx context.Context, call bridge.CommandCall) (stri
 	return d.cfg.Servers.Disconnect(ctx, name, call.User)
 }
 
-// Of returns the names of the services at which a user, as platform:id, has connected accounts.
-func (d *Handler) Of(ctx context.Context, user string) (names []string, err error) {
+// ConnectedServices returns the names of the services at which a user (platform:id) has an account.
+func (d *Handler) ConnectedServices(ctx context.Context, user string) (names []string, err error) {
 	if _, has, err := d.cfg.Google.Account(ctx, user); err != nil {
 		return nil, err
 	} else if has {
@@ -148,12 +148,12 @@ func (d *Handler) Of(ctx context.Context, user string) (names []string, err erro
 }
 
 // Forget disconnects a user's accounts, and ends sign-ins in progress. If a service cannot be
-// reached, the tokens are deleted all the same.
+// reached, its tokens are deleted nevertheless.
 func (d *Handler) Forget(ctx context.Context, user string) error {
 	if _, err := d.cfg.Google.Disconnect(ctx, user); err != nil {
 		return err
 	}
-	for c, err := range oauth.OfUser(ctx, d.cfg.Store, user) {
+	for c, err := range oauth.UserConnections(ctx, d.cfg.Store, user) {
 		if err == nil {
 			_, err = d.cfg.Servers.Disconnect(ctx, c.Server, user)
 		}
@@ -170,7 +170,7 @@ const usage = "`/mcp` lists the servers, `/mcp NAME` tries one, `/mcp add NAME A
 	"`/mcp remove NAME` removes one."
 
 func (d *Handler) mcp(ctx context.Context, call bridge.CommandCall) (string, error) {
-	verb, args := word(call.Args)
+	verb, args := cutWord(call.Args)
 	switch {
 	case verb == "" || strings.EqualFold(verb, "list"):
 		return d.list(), nil
@@ -182,12 +182,12 @@ func (d *Handler) mcp(ctx context.Context, call bridge.CommandCall) (string, err
 		return d.allow(ctx, call, args)
 	case args == "" && d.cfg.Servers.HasServer(verb):
 		text, err := d.cfg.Servers.Check(ctx, verb, call.User)
-		return text + d.waiting(verb), err
+		return text + d.waitingNotice(verb), err
 	}
 	return usage, nil
 }
 
-// list shows the servers with their states.
+// list returns the servers with their states, and the usage of /mcp.
 func (d *Handler) list() string {
 	all := d.cfg.Servers.Status()
 	if len(all) == 0 {
@@ -195,20 +195,20 @@ func (d *Handler) list() string {
 	}
 	var out strings.Builder
 	for _, st := range all {
-		health := d.health(st)
-		if len(st.Waiting) > 0 {
+		health := d.healthText(st)
+		if len(st.PendingChanges) > 0 {
 			health += fmt.Sprintf("; **describes tools otherwise than when it was allowed**, `/mcp %s` shows how", st.Name)
 		}
-		fmt.Fprintf(&out, "- **%s** (%s): %s\n", wording.Escape(st.Name), strings.Join(about(st), ", "), health)
+		fmt.Fprintf(&out, "- **%s** (%s): %s\n", wording.EscapeMarkdown(st.Name), strings.Join(serverDetails(st), ", "), health)
 	}
 	return out.String() + "\n" + usage
 }
 
-// about describes a server.
-func about(st mcp.Status) []string {
+// serverDetails describes the configuration of a server.
+func serverDetails(st mcp.Status) []string {
 	where := "a program"
 	if u, err := url.Parse(st.Server.URL); err == nil && u.Host != "" {
-		where = wording.Code(u.Host)
+		where = wording.InlineCode(u.Host)
 	}
 	out := []string{where}
 	if st.Server.Auth == mcp.AuthOAuth {
@@ -223,45 +223,45 @@ func about(st mcp.Status) []string {
 	return append(out, "from the settings")
 }
 
-// health describes the state of a server.
-func (d *Handler) health(st mcp.Status) string {
+// healthText describes the state of a server.
+func (d *Handler) healthText(st mcp.Status) string {
 	tools := "its tools are not known yet"
 	if st.Tools > 0 {
-		tools = wording.Count(st.Tools, "tool", "tools")
+		tools = wording.Plural(st.Tools, "tool", "tools")
 	}
 	switch {
 	case st.Problem != "":
-		wait := max(st.Retry.Sub(d.cfg.Now()), 0)
-		return fmt.Sprintf("does not work: %s; next try in %s (%s)", wording.Code(st.Problem), wording.Short(wait), tools)
+		wait := max(st.NextRetry.Sub(d.cfg.Now()), 0)
+		return fmt.Sprintf("does not work: %s; next try in %s (%s)", wording.InlineCode(st.Problem), wording.ShortDuration(wait), tools)
 	case st.Connected:
 		return "works, " + tools
 	}
 	return "not in use, " + tools
 }
 
-// maxChanges bounds the changes shown at once.
-const maxChanges = 20
+// maxShownChanges bounds the changes shown at once.
+const maxShownChanges = 20
 
-// changed tells administrators what a server says differently since it was allowed, and how to
-// allow that.
-func changed(st mcp.Status, texts bool) string {
-	if len(st.Waiting) == 0 {
+// changeNotice lists the changes of a server's descriptions since it was allowed, and how to allow
+// them, for administrators. If texts is true, it contains the new descriptions.
+func changeNotice(st mcp.Status, texts bool) string {
+	if len(st.PendingChanges) == 0 {
 		return ""
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "The MCP server **%s** has changed since it was allowed:\n\n", wording.Escape(st.Name))
-	for i, change := range st.Waiting {
-		if i == maxChanges {
-			fmt.Fprintf(&out, "- and %s more\n", wording.Count(len(st.Waiting)-i, "change", "changes"))
+	fmt.Fprintf(&out, "The MCP server **%s** has changed since it was allowed:\n\n", wording.EscapeMarkdown(st.Name))
+	for i, change := range st.PendingChanges {
+		if i == maxShownChanges {
+			fmt.Fprintf(&out, "- and %s more\n", wording.Plural(len(st.PendingChanges)-i, "change", "changes"))
 			break
 		}
 		what := "it"
 		if change.Tool != "" {
-			what = wording.Code(change.Tool)
+			what = wording.InlineCode(change.Tool)
 		}
-		out.WriteString("- " + what + " " + change.What)
-		if texts && change.Is != "" {
-			out.WriteString(": " + wording.Code(strings.Join(strings.Fields(change.Is), " ")))
+		out.WriteString("- " + what + " " + change.Description)
+		if texts && change.NewText != "" {
+			out.WriteString(": " + wording.InlineCode(strings.Join(strings.Fields(change.NewText), " ")))
 		}
 		out.WriteString("\n")
 	}
@@ -269,15 +269,15 @@ func changed(st mcp.Status, texts bool) string {
 	if !texts {
 		fmt.Fprintf(&out, "`/mcp %s` shows the new words. ", st.Name)
 	}
-	fmt.Fprintf(&out, "`/mcp allow %s %s` takes the changes over.", st.Name, st.Code)
+	fmt.Fprintf(&out, "`/mcp allow %s %s` takes the changes over.", st.Name, st.ChangesCode)
 	return out.String()
 }
 
-// waiting returns the note about a server's changes that wait to be allowed.
-func (d *Handler) waiting(name string) string {
+// waitingNotice returns the notice about a server's changes that wait to be allowed.
+func (d *Handler) waitingNotice(name string) string {
 	for _, st := range d.cfg.Servers.Status() {
-		if strings.EqualFold(st.Name, name) && len(st.Waiting) > 0 {
-			return "\n\n" + changed(st, true)
+		if strings.EqualFold(st.Name, name) && len(st.PendingChanges) > 0 {
+			return "\n\n" + changeNotice(st, true)
 		}
 	}
 	return ""
@@ -285,31 +285,31 @@ func (d *Handler) waiting(name string) string {
 
 // allow allows a server's changes.
 func (d *Handler) allow(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
-	name, code := word(args)
+	name, code := cutWord(args)
 	if !d.cfg.Servers.HasServer(name) {
 		return usage, nil
 	}
 	if code == "" {
-		return cmp.Or(strings.TrimSpace(d.waiting(name)), fmt.Sprintf("No change of %s waits to be allowed.", name)), nil
+		return cmp.Or(strings.TrimSpace(d.waitingNotice(name)), fmt.Sprintf("No change of %s waits to be allowed.", name)), nil
 	}
 	if err := call.Author.Record(ctx, "mcp allow", name); err != nil {
 		return "", err
 	}
-	done, err := d.cfg.Servers.Allow(ctx, name, code)
+	done, err := d.cfg.Servers.AllowChanges(ctx, name, code)
 	switch {
 	case err != nil:
 		return "", err
 	case !done:
 		return "That code does not match the waiting change, so nothing was allowed. " +
-			cmp.Or(strings.TrimSpace(d.waiting(name)), fmt.Sprintf("No change of %s waits to be allowed.", name)), nil
+			cmp.Or(strings.TrimSpace(d.waitingNotice(name)), fmt.Sprintf("No change of %s waits to be allowed.", name)), nil
 	}
 	d.cfg.Logger.Info("change of an MCP server allowed", "mcp_server", name, "user", call.User)
 	return fmt.Sprintf("Allowed: %s now uses its new descriptions.", name), nil
 }
 
-// add adds a server, after trying it.
+// add adds a server after testing the connection.
 func (d *Handler) add(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
-	name, one, fault := read(args)
+	name, one, fault := parseAdd(args)
 	switch {
 	case fault != "":
 		return fault, nil
@@ -322,7 +322,7 @@ func (d *Handler) add(ctx context.Context, call bridge.CommandCall, args string)
 	if err != nil {
 		return "Nothing was added: " + strings.TrimSuffix(err.Error(), ".") + ".", nil
 	}
-	one.Auth, one.By, one.At = tried.Server.Auth, call.User, d.cfg.Now()
+	one.Auth, one.AddedBy, one.AddedAt = tried.Server.Auth, call.User, d.cfg.Now()
 	data, err := json.Marshal(one)
 	if err != nil {
 		return "", err
@@ -341,7 +341,7 @@ func (d *Handler) add(ctx context.Context, call bridge.CommandCall, args string)
 		return "", err
 	}
 	d.cfg.Logger.Info("MCP server added", "mcp_server", name, "user", call.User)
-	text := fmt.Sprintf("Added %s with %s.", name, wording.Count(tried.Tools, "tool", "tools"))
+	text := fmt.Sprintf("Added %s with %s.", name, wording.Plural(tried.Tools, "tool", "tools"))
 	if one.Auth == mcp.AuthOAuth {
 		text = fmt.Sprintf("Added %s. Each person connects their own account with `/connect %s`; I know its tools once the first person has done so.", name, name)
 	}
@@ -351,11 +351,11 @@ func (d *Handler) add(ctx context.Context, call bridge.CommandCall, args string)
 	return text + " Every call asks before it runs (`trust=hints` behind the address lets those run at once of which the server says that they only read).", nil
 }
 
-// read parses the arguments of /mcp add.
-func read(args string) (name string, one added, fault string) {
+// parseAdd parses the arguments of /mcp add. fault is the answer to invalid ones.
+func parseAdd(args string) (name string, one addedServer, fault string) {
 	words := strings.Fields(args)
 	if len(words) < 2 {
-		return "", added{}, usage
+		return "", addedServer{}, usage
 	}
 	one.URL, one.Trust = strings.Trim(words[1], "<>"), mcp.TrustNone
 	if before, _, ok := strings.Cut(one.URL, "|"); ok {
@@ -369,15 +369,15 @@ func read(args string) (name string, one added, fault string) {
 		case ok && key == "trust" && (value == mcp.TrustNone || value == mcp.TrustHints):
 			one.Trust = value
 		default:
-			return "", added{}, "I do not understand " + wording.Code(w) + ". " + usage
+			return "", addedServer{}, "I do not understand " + wording.InlineCode(w) + ". " + usage
 		}
 	}
 	return words[0], one, ""
 }
 
-// remove removes a server with the accounts connected there. It may be repeated.
+// remove removes a server and the accounts connected there. It may be repeated.
 func (d *Handler) remove(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
-	name, _ := word(args)
+	name, _ := cutWord(args)
 	if !mcp.ValidName(name) {
 		return usage, nil
 	}
@@ -390,7 +390,7 @@ func (d *Handler) remove(ctx context.Context, call bridge.CommandCall, args stri
 	}
 	_, err := d.cfg.Store.Get(ctx, serverPrefix+name)
 	if errors.Is(err, storage.ErrNotFound) && i < 0 {
-		return fmt.Sprintf("There is no server %s.", wording.Code(name)), nil
+		return fmt.Sprintf("There is no server %s.", wording.InlineCode(name)), nil
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return "", fmt.Errorf("read the MCP server: %w", err)
@@ -412,7 +412,7 @@ func (d *Handler) remove(ctx context.Context, call bridge.CommandCall, args stri
 	text := fmt.Sprintf("Removed %s.", name)
 	if people > 0 {
 		text += fmt.Sprintf(" %s had connected an account there; I have forgotten the tokens and withdrawn the permissions where that could be told.",
-			wording.Count(people, "person", "people"))
+			wording.Plural(people, "person", "people"))
 	}
 	return text, nil
 }

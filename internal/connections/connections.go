@@ -34,11 +34,11 @@ type Config struct {
 	Servers *mcp.Client
 	// Store stores the added servers.
 	Store storage.KV
-	// Tell sends a text to administrators, once per key. If nil, only /mcp shows it.
-	Tell func(ctx context.Context, key, text string) error
-	// Now is the clock. nil means time.Now.
+	// NotifyAdmins sends a text to administrators, once per key. If nil, only /mcp shows changes.
+	NotifyAdmins func(ctx context.Context, key, text string) error
+	// Now returns the current time. nil means time.Now.
 	Now func() time.Time
-	// Logger gets the details that users do not see. nil discards them.
+	// Logger receives details that are not shown to users. nil discards them.
 	Logger *slog.Logger
 }
 
@@ -54,18 +54,18 @@ func New(cfg Config) *Handler {
 	return &Handler{cfg: cfg}
 }
 
-// added is a server that an administrator has added.
-type added struct {
+// addedServer is a server that an administrator has added.
+type addedServer struct {
 	URL   string `json:"url"`
 	Auth  string `json:"auth,omitempty"`
 	Role  string `json:"role,omitempty"`
 	Trust string `json:"trust,omitempty"`
-	// By and At say who added it and when.
-	By string    `json:"by"`
-	At time.Time `json:"at"`
+	// AddedBy is the administrator who added the server, AddedAt the time.
+	AddedBy string    `json:"by"`
+	AddedAt time.Time `json:"at"`
 }
 
-func (a added) server() mcp.Server {
+func (a addedServer) server() mcp.Server {
 	return mcp.Server{URL: a.URL, Auth: a.Auth, Role: a.Role, Trust: cmp.Or(a.Trust, mcp.TrustNone)}
 }
 
@@ -75,31 +75,31 @@ func (d *Handler) Load(ctx context.Context) error {
 	servers := map[string]mcp.Server{}
 	for entry, err := range d.cfg.Store.List(ctx, storage.Range{Prefix: serverPrefix}) {
 		if err != nil {
-			return fmt.Errorf("read the MCP servers that were added: %w", err)
+			return fmt.Errorf("list the added MCP servers: %w", err)
 		}
-		var one added
+		var one addedServer
 		if err := json.Unmarshal(entry.Value, &one); err != nil {
-			d.cfg.Logger.Error("MCP server that was added is left out", "key", entry.Key, "err", err)
+			d.cfg.Logger.Error("cannot decode an added MCP server, ignoring it", "key", entry.Key, "err", err)
 			continue
 		}
 		servers[strings.TrimPrefix(entry.Key, serverPrefix)] = one.server()
 	}
-	if err := d.cfg.Servers.SetAdded(servers); err != nil {
-		d.cfg.Logger.Error("MCP servers that were added are left out", "err", err)
+	if err := d.cfg.Servers.SetAddedServers(servers); err != nil {
+		d.cfg.Logger.Error("ignoring added MCP servers that are invalid or conflict with the settings", "err", err)
 	}
 	return nil
 }
 
-// Run follows changes by other replicas, and tells administrators about changes to allow, until
-// ctx ends.
+// Run applies changes made by other replicas, and notifies administrators of changes to allow,
+// until ctx ends.
 func (d *Handler) Run(ctx context.Context) {
 	var both sync.WaitGroup
 	defer both.Wait()
 	both.Go(func() { d.follow(ctx, serverPrefix, d.Load) })
-	both.Go(func() { d.follow(ctx, mcp.PinPrefix, d.repin) })
+	both.Go(func() { d.follow(ctx, mcp.PinPrefix, d.refreshPins) })
 }
 
-// follow calls read after each change below a prefix, and again after an error.
+// follow calls read at once and after each change of a key with the prefix. After an error it tries again.
 func (d *Handler) follow(ctx context.Context, prefix string, read func(context.Context) error) {
 	for ctx.Err() == nil {
 		err := d.watch(ctx, prefix, read)
@@ -107,13 +107,13 @@ func (d *Handler) follow(ctx context.Context, prefix string, read func(context.C
 			break
 		}
 		if !errors.Is(err, storage.ErrLagged) {
-			d.cfg.Logger.Error("MCP servers that were added or allowed cannot be followed, trying again", "err", err)
+			d.cfg.Logger.Error("cannot watch the added or allowed MCP servers, trying again", "err", err)
 			_ = retry.Wait(ctx, 10*time.Second) // the loop checks ctx
 		}
 	}
 }
 
-// watch starts watching before it reads, so that it misses no change.
+// watch watches a prefix until an error. It starts to watch before the first read, to miss no change.
 func (d *Handler) watch(ctx context.Context, prefix string, read func(context.Context) error) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -129,25 +129,25 @@ func (d *Handler) watch(ctx context.Context, prefix string, read func(context.Co
 			return err
 		}
 	}
-	return errors.New("the watch ended by itself")
+	return errors.New("the watch ended unexpectedly")
 }
 
-// repin reads what servers may say, and tells administrators about changes. A server whose texts
-// keep changing is reported once.
-func (d *Handler) repin(ctx context.Context) error {
-	if err := d.cfg.Servers.Repin(ctx); err != nil {
+// refreshPins reads the pins of servers, and notifies administrators of changes to allow. It
+// reports the same changes of a server once, even if their texts keep changing.
+func (d *Handler) refreshPins(ctx context.Context) error {
+	if err := d.cfg.Servers.ReloadPins(ctx); err != nil {
 		return err
 	}
 	for _, st := range d.cfg.Servers.Status() {
-		if len(st.Waiting) == 0 || d.cfg.Tell == nil {
+		if len(st.PendingChanges) == 0 || d.cfg.NotifyAdmins == nil {
 			continue
 		}
 		sum := sha256.New()
-		for _, change := range st.Waiting {
-			_, _ = fmt.Fprintf(sum, "%q %q\n", change.Tool, change.What)
+		for _, change := range st.PendingChanges {
+			_, _ = fmt.Fprintf(sum, "%q %q\n", change.Tool, change.Description)
 		}
-		if err := d.cfg.Tell(ctx, fmt.Sprintf("mcp/waits/%s/%x", st.Name, sum.Sum(nil)[:8]), changed(st, false)); err != nil {
-			return fmt.Errorf("tell administrators of %s: %w", st.Name, err)
+		if err := d.cfg.NotifyAdmins(ctx, fmt.Sprintf("mcp/waits/%s/%x", st.Name, sum.Sum(nil)[:8]), changeNotice(st, false)); err != nil {
+			return fmt.Errorf("notify administrators of changes of %s: %w", st.Name, err)
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func newReplica(t *testing.T, store storage.KV) *replica {
 		Servers:      map[string]mcp.Server{"fixed": {Command: "/bin/false", Role: "owner"}},
 		Accounts:     mcp.AccountsConfig{KV: store, SecretKey: []byte("0123456789abcdef")},
 		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
-		Taken:        []string{"mcp_taken"}, Changed: func() { r.changed <- struct{}{} },
+		TakenNames:   []string{"mcp_taken"}, OnChange: func() { r.changed <- struct{}{} },
 	})
 	must(t, err)
 	t.Cleanup(func() { must(t, r.servers.Close()) })

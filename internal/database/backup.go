@@ -20,19 +20,19 @@ import (
 	"oneclaw/storage/folder"
 )
 
-// Backup writes a complete, checked copy of a database to a file. It is a snapshot of one
-// moment, whatever bots write meanwhile. A sealed backup exists unencrypted only beside the
-// database.
+// Backup writes a complete, checked copy of a database to a
+// file. It is a snapshot of one moment, even while bots write.
+// A sealed backup exists unencrypted only beside the database.
 func Backup(ctx context.Context, at Place, file string, o Options) (size int64, err error) {
-	to, err := recipients(o.Recipients)
+	to, err := parseRecipients(o.Recipients)
 	if err != nil {
 		return 0, err
 	}
 	database := filepath.Join(at.Dir, Name)
 	if _, err := os.Stat(database); err != nil && !at.Address.Shared() {
-		return 0, noDatabase(at)
+		return 0, noDatabaseError(at)
 	}
-	if err := mayWrite(file, database, o.Force); err != nil {
+	if err := checkWritable(file, database, o.Force); err != nil {
 		return 0, err
 	}
 	write := backupFile
@@ -51,7 +51,7 @@ func Backup(ctx context.Context, at Place, file string, o Options) (size int64, 
 	if len(to) == 0 {
 		return size, publish(copied, file, o.Force)
 	}
-	sealed, size, err := spool(filepath.Dir(file), backupPattern, func(w io.Writer) error { return seal(w, copied, to) })
+	sealed, size, err := writeTemp(filepath.Dir(file), backupPattern, func(w io.Writer) error { return seal(w, copied, to) })
 	if err != nil {
 		return 0, fmt.Errorf("seal the backup: %w", err)
 	}
@@ -59,13 +59,13 @@ func Backup(ctx context.Context, at Place, file string, o Options) (size int64, 
 	return size, publish(sealed, file, o.Force)
 }
 
-func noDatabase(at Place) error {
+func noDatabaseError(at Place) error {
 	return fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", at.Dir)
 }
 
 // backupFile writes the database of a data directory to a new file in a folder.
 func backupFile(ctx context.Context, at Place, dir string) (name string, size int64, err error) {
-	name, _, err = spool(dir, backupPattern, func(w io.Writer) error { return copyDatabase(ctx, at.Dir, w) })
+	name, _, err = writeTemp(dir, backupPattern, func(w io.Writer) error { return copyDatabase(ctx, at.Dir, w) })
 	if err != nil {
 		return "", 0, err
 	}
@@ -75,10 +75,10 @@ func backupFile(ctx context.Context, at Place, dir string) (name string, size in
 		_, err = bolt.Compact(ctx, bolt.Config{Path: name}, true)
 	}
 	if err == nil {
-		err = sign(name)
+		err = appendChecksum(name)
 	}
 	if err != nil {
-		return "", 0, errors.Join(fmt.Errorf("the copy is not good, so it was not kept: %w", err), os.Remove(name))
+		return "", 0, errors.Join(fmt.Errorf("the copy cannot be used and was deleted: %w", err), os.Remove(name))
 	}
 	info, err := os.Stat(name)
 	if err != nil {
@@ -87,8 +87,8 @@ func backupFile(ctx context.Context, at Place, dir string) (name string, size in
 	return name, info.Size(), nil
 }
 
-// spool writes a new file in a folder, and deletes it on an error.
-func spool(dir, pattern string, fill func(io.Writer) error) (name string, size int64, err error) {
+// writeTemp writes a new file in a folder, and deletes it on an error.
+func writeTemp(dir, pattern string, fill func(io.Writer) error) (name string, size int64, err error) {
 	f, err := os.CreateTemp(dir, pattern)
 	if err != nil {
 		return "", 0, err
@@ -106,10 +106,10 @@ func spool(dir, pattern string, fill func(io.Writer) error) (name string, size i
 // WriteFile writes a file that appears complete under its name or not at all. Only this user can
 // read it. It replaces an existing file only with force, and never the database.
 func (p Place) WriteFile(file string, force bool, fill func(io.Writer) error) error {
-	if err := mayWrite(file, filepath.Join(p.Dir, Name), force); err != nil {
+	if err := checkWritable(file, filepath.Join(p.Dir, Name), force); err != nil {
 		return err
 	}
-	spooled, _, err := spool(filepath.Dir(file), exportPattern, fill)
+	spooled, _, err := writeTemp(filepath.Dir(file), exportPattern, fill)
 	if err != nil {
 		return err
 	}
@@ -117,8 +117,8 @@ func (p Place) WriteFile(file string, force bool, fill func(io.Writer) error) er
 	return publish(spooled, file, force)
 }
 
-// mayWrite refuses to overwrite.
-func mayWrite(file, database string, force bool) error {
+// checkWritable refuses to overwrite a file without force, and to write to a folder or the database.
+func checkWritable(file, database string, force bool) error {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -139,18 +139,18 @@ func mayWrite(file, database string, force bool) error {
 
 // copyDatabase copies the current database: from a running bot, if there is one.
 func copyDatabase(ctx context.Context, dir string, w io.Writer) error {
-	asked, err := Order(ctx, dir, "backup", nil, func(body io.Reader) error {
+	asked, err := SendOrder(ctx, dir, "backup", nil, func(body io.Reader) error {
 		_, err := io.Copy(w, body)
 		return err
 	})
 	if asked || err != nil {
 		return err
 	}
-	err = Look(ctx, Place{Dir: dir}, func(store *Store) error { return store.backup(ctx, w) })
+	err = View(ctx, Place{Dir: dir}, func(store *Store) error { return store.writeBackup(ctx, w) })
 	if errors.Is(err, storage.ErrLocked) {
 		return fmt.Errorf("%w, which does not answer on %s: stop it and try again", err, filepath.Join(dir, ControlName))
 	}
-	return damaged(err)
+	return withRepairHint(err)
 }
 
 func publish(from, to string, force bool) error {
@@ -173,11 +173,11 @@ func publish(from, to string, force bool) error {
 
 // Restore replaces the database by a backup atomically, and returns where the old one is kept,
 // which is a file for a database on a server, too. A backup in a format above known, or below
-// [Lowest], is refused. A sealed one is decrypted with the keys in a file.
+// [LowestFormat], is refused. A sealed one is decrypted with the keys in a file.
 func Restore(ctx context.Context, at Place, file, identities string, known int) (kept string, err error) {
 	dir := at.Dir
 	database := filepath.Join(dir, Name)
-	if err := mayRead(file, database); err != nil {
+	if err := checkReadable(file, database); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -202,16 +202,16 @@ func Restore(ctx context.Context, at Place, file, identities string, known int) 
 	if err == nil {
 		defer func() { err = errors.Join(err, store.Close()) }()
 	}
-	if kept, err = keep(database, database, "before-restore"); err != nil {
+	if kept, err = keepCopy(database, database, "before-restore"); err != nil {
 		return "", err
 	}
 	if err = publish(copied, database, true); err != nil {
 		return kept, err
 	}
-	return kept, sign(kept) // no process serves this database now
+	return kept, appendChecksum(kept) // no process serves this database now
 }
 
-func mayRead(file, database string) error {
+func checkReadable(file, database string) error {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -222,7 +222,7 @@ func mayRead(file, database string) error {
 	return checkRegular(file, info, database)
 }
 
-// checkRegular refuses what is not a file, or is the database itself.
+// checkRegular refuses a path that is not a regular file, or is the database itself.
 func checkRegular(file string, info fs.FileInfo, database string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file: name a file", file)
@@ -234,7 +234,7 @@ func checkRegular(file string, info fs.FileInfo, database string) error {
 }
 
 func copyBackup(ctx context.Context, dir, file, identities string, known int) (string, error) {
-	name, _, err := spool(dir, restorePattern, func(w io.Writer) error { return unseal(file, identities, w) })
+	name, _, err := writeTemp(dir, restorePattern, func(w io.Writer) error { return unseal(file, identities, w) })
 	if err != nil {
 		return "", fmt.Errorf("copy the backup: %w", err)
 	}
@@ -244,7 +244,7 @@ func copyBackup(ctx context.Context, dir, file, identities string, known int) (s
 	return name, nil
 }
 
-func readFile(name string, w io.Writer) error {
+func copyFileTo(name string, w io.Writer) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
@@ -254,10 +254,10 @@ func readFile(name string, w io.Writer) error {
 	return err
 }
 
-// checkBackup refuses a backup that the bot could not be started with, or that differs from what
-// was written. The reasons that an operator can do something about come first.
+// checkBackup refuses a backup with which the bot could not start, or that differs
+// from what was written. Errors that an operator can do something about come first.
 func checkBackup(ctx context.Context, path string, known int) (err error) {
-	changed := unsign(path)
+	changed := removeChecksum(path)
 	if err := bolt.Verify(ctx, path); errors.Is(err, bolt.ErrDamaged) {
 		return fmt.Errorf("it is no whole backup of oneclaw (%w)", errors.Unwrap(err))
 	} else if err != nil {
@@ -275,10 +275,10 @@ func checkBackup(ctx context.Context, path string, known int) (err error) {
 	return cmp.Or(checkFormat(f, known), changed)
 }
 
-// keep gives a file a second, free name beside the database that says why and when, or copies it
-// if links are not supported.
-func keep(file, database, why string) (string, error) {
-	return keepAs(database, why, func(name string) error {
+// keepCopy gives a file a second, free name beside the database that contains
+// the reason and the time, or copies the file if links are not supported.
+func keepCopy(file, database, why string) (string, error) {
+	return writeBeside(database, why, func(name string) error {
 		err := os.Link(file, name)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			err = copyFile(file, name)
@@ -287,8 +287,8 @@ func keep(file, database, why string) (string, error) {
 	})
 }
 
-// keepAs writes a file beside the database, under a free name.
-func keepAs(database, why string, write func(name string) error) (string, error) {
+// writeBeside writes a file beside the database, under a free name.
+func writeBeside(database, why string, write func(name string) error) (string, error) {
 	begin := database + "." + why + time.Now().Format("-20060102-150405")
 	name := begin
 	for n := 2; ; n++ {
@@ -305,12 +305,12 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	err = readFile(from, out)
+	err = copyFileTo(from, out)
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// Backups serves a copy of the current database, one request at a time.
-func (s *Store) Backups(log *slog.Logger) http.Handler {
+// BackupHandler serves a copy of the current database, one request at a time.
+func (s *Store) BackupHandler(log *slog.Logger) http.Handler {
 	var one sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !one.TryLock() {
@@ -318,13 +318,13 @@ func (s *Store) Backups(log *slog.Logger) http.Handler {
 			return
 		}
 		defer one.Unlock()
-		if err := s.send(w, r); err != nil && r.Context().Err() == nil {
+		if err := s.serveBackup(w, r); err != nil && r.Context().Err() == nil {
 			log.Error("backup failed", "err", err)
 		}
 	})
 }
 
-func (s *Store) backup(ctx context.Context, w io.Writer) error {
+func (s *Store) writeBackup(ctx context.Context, w io.Writer) error {
 	file, ok := s.Store.(*bolt.Store)
 	if !ok {
 		return errors.ErrUnsupported // the server is asked instead
@@ -332,8 +332,8 @@ func (s *Store) backup(ctx context.Context, w io.Writer) error {
 	return file.Backup(ctx, w)
 }
 
-// send copies the store beside itself first: slow readers must not hold up its writes.
-func (s *Store) send(w http.ResponseWriter, r *http.Request) (err error) {
+// serveBackup copies the store to a file first: slow readers must not hold up writes.
+func (s *Store) serveBackup(w http.ResponseWriter, r *http.Request) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(s.Path()), spoolPattern)
 	if err != nil {
 		http.Error(w, "there is no room for a copy in the data directory: "+err.Error(), http.StatusInsufficientStorage)
@@ -344,7 +344,7 @@ func (s *Store) send(w http.ResponseWriter, r *http.Request) (err error) {
 	if os.Remove(f.Name()) != nil {
 		defer func() { _ = os.Remove(f.Name()) }()
 	}
-	if err := s.backup(r.Context(), f); err != nil {
+	if err := s.writeBackup(r.Context(), f); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return err
 	}

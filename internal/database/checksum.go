@@ -21,8 +21,8 @@ const (
 // restored.
 var errChecksum = errors.New("it is no whole backup of oneclaw: it does not end with the checksum of what is in it, so it was changed or cut off, or is a database that oneclaw did not copy")
 
-// checksum returns the checksum line for the content of a reader.
-func checksum(r io.Reader) ([]byte, error) {
+// checksumLine returns the checksum line for the content of a reader.
+func checksumLine(r io.Reader) ([]byte, error) {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, r); err != nil {
 		return nil, err
@@ -30,13 +30,13 @@ func checksum(r io.Reader) ([]byte, error) {
 	return []byte(checksumBegin + hex.EncodeToString(sum.Sum(nil)) + checksumEnd), nil
 }
 
-// sign appends the checksum to a complete database.
-func sign(name string) error {
+// appendChecksum appends the checksum to a complete database.
+func appendChecksum(name string) error {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return fmt.Errorf("add the checksum: %w", err)
 	}
-	line, err := checksum(f)
+	line, err := checksumLine(f)
 	if err == nil {
 		_, err = f.Write(line)
 	}
@@ -49,9 +49,9 @@ func sign(name string) error {
 	return nil
 }
 
-// unsign removes the checksum from the copy of a backup. If it does not match, the error is
+// removeChecksum removes the checksum from the copy of a backup. If it does not match, the error is
 // [errChecksum] and the file stays unchanged.
-func unsign(name string) error {
+func removeChecksum(name string) error {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func unsign(name string) error {
 	if size < 0 {
 		return errChecksum
 	}
-	line, err := checksum(io.LimitReader(f, size))
+	line, err := checksumLine(io.LimitReader(f, size))
 	if err != nil {
 		return err
 	}

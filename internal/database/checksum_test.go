@@ -44,7 +44,7 @@ func TestABackupWithAFlippedByteIsRefused(t *testing.T) {
 		if err := os.WriteFile(file, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		kept, err := database.Restore(t.Context(), place, file, "", database.Lowest)
+		kept, err := database.Restore(t.Context(), place, file, "", database.LowestFormat)
 		if err == nil || kept != "" || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "no whole backup") {
 			t.Errorf("%s: %v (kept %q)", what, err, kept)
 		}
@@ -69,7 +69,7 @@ func TestABackupWithAFlippedByteIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time what the first has kept
-		if file, err = database.Restore(t.Context(), place, file, "", database.Lowest); err != nil || file == "" {
+		if file, err = database.Restore(t.Context(), place, file, "", database.LowestFormat); err != nil || file == "" {
 			t.Fatalf("the backup as it was written: %v (kept %q)", err, file)
 		}
 	}

@@ -21,7 +21,7 @@ const ControlName = "control.sock"
 // maxSocketPath bounds the path of a socket on all systems, in bytes.
 const maxSocketPath = 100
 
-// socketPath returns a short path of the socket, and what must stay open meanwhile.
+// socketPath returns a short path of the socket; hold must stay open while the path is used.
 func socketPath(dir string) (path string, hold io.Closer, err error) {
 	path = filepath.Join(dir, ControlName)
 	if len(path) <= maxSocketPath || runtime.GOOS != "linux" {
@@ -34,7 +34,7 @@ func socketPath(dir string) (path string, hold io.Closer, err error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), ControlName), d, nil
 }
 
-// heldListener keeps the folder open through which its socket is named.
+// heldListener keeps open the folder through which its socket is addressed.
 type heldListener struct {
 	net.Listener
 	hold io.Closer
@@ -61,9 +61,9 @@ func ListenControl(ctx context.Context, dir string) (net.Listener, error) {
 	return heldListener{l, hold}, nil
 }
 
-// Order sends an order to a running bot, with a body unless it is nil, and reads the response;
-// false if none is running.
-func Order(ctx context.Context, dir, what string, body io.Reader, read func(io.Reader) error) (bool, error) {
+// SendOrder sends an order to a running bot, with a body unless it is
+// nil, and reads the response. It returns false if no bot is running.
+func SendOrder(ctx context.Context, dir, what string, body io.Reader, read func(io.Reader) error) (bool, error) {
 	path, hold, err := socketPath(dir)
 	if err != nil {
 		return false, nil

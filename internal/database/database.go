@@ -30,21 +30,21 @@ const (
 )
 
 const (
-	// startCheck bounds the check of the database at the start.
-	startCheck = 30 * time.Millisecond
-	// compactAbove is the size from which a database is compacted at the start if more than half of
-	// it is free.
-	compactAbove = 64 << 20
+	// startCheckTime bounds the check of the database at the start.
+	startCheckTime = 30 * time.Millisecond
+	// minCompactSize is the size from which a database is
+	// compacted at the start if more than half of it is free.
+	minCompactSize = 64 << 20
 )
 
 // Store is an open database.
 type Store struct {
 	storage.Store
 	// shared is set for a database on a server.
-	shared *shared
+	shared *sharedDatabase
 }
 
-// GetMany implements [storage.Many].
+// GetMany implements [storage.ManyGetter].
 func (s *Store) GetMany(ctx context.Context, keys []string) (map[string]storage.Entry, error) {
 	return storage.GetMany(ctx, s.Store, keys)
 }
@@ -85,9 +85,9 @@ func (p Place) String() string {
 // Config configures [Open].
 type Config struct {
 	Place
-	// Migrations are all steps: the first upgrades from format [Lowest] to the next, and so on.
+	// Migrations are all steps: the first upgrades from format [LowestFormat] to the next, and so on.
 	Migrations []Migration
-	// TTL is how long a replica may be silent; 0 means replicas.DefaultTTL.
+	// TTL is how long a replica may miss heartbeats; 0 means replicas.DefaultTTL.
 	TTL    time.Duration
 	Logger *slog.Logger
 }
@@ -106,23 +106,23 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 // openFile opens the database of a data directory.
 func openFile(ctx context.Context, cfg Config) (*Store, error) {
 	log, path := cfg.Logger, filepath.Join(cfg.Dir, Name)
-	if err := checkEmptied(path); err != nil {
+	if err := checkNotTruncated(path); err != nil {
 		return nil, err
 	}
-	_ = compactWaste(ctx, path, compactAbove, false, log) // opening it reports what is wrong
+	_ = compactLarge(ctx, path, minCompactSize, false, log) // opening it reports the reason
 	store, err := openBolt(path, log)
 	if errors.Is(err, storage.ErrLocked) {
 		return nil, fmt.Errorf("%w: another oneclaw runs with this data directory; stop it, or set ONECLAW_DATA_DIR to another folder", err)
 	}
 	if err != nil {
-		return nil, damaged(err)
+		return nil, withRepairHint(err)
 	}
-	sweep(cfg.Dir)
-	if store, err = wipe(ctx, store, log); err != nil {
+	removeTemporary(cfg.Dir)
+	if store, err = rewriteIfErased(ctx, store, log); err != nil {
 		return nil, err
 	}
-	if err = CheckEmpty(ctx, store); err == nil {
-		err = upgrade(ctx, store, cfg.Migrations, func() (string, error) { return keepFormat(ctx, store) }, log)
+	if err = CheckFinished(ctx, store); err == nil {
+		err = upgrade(ctx, store, cfg.Migrations, func() (string, error) { return backUpBeforeUpgrade(ctx, store) }, log)
 	}
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
@@ -131,28 +131,28 @@ func openFile(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func openBolt(path string, log *slog.Logger) (*bolt.Store, error) {
-	return bolt.Open(bolt.Config{Path: path, CheckTime: startCheck, Logger: log})
+	return bolt.Open(bolt.Config{Path: path, CheckTime: startCheckTime, Logger: log})
 }
 
 // wipeKey exists while the unused space of the database file may contain data that a user wanted
 // deleted.
 const wipeKey = "wipe"
 
-// Erased records that a user's data was deleted. The next start rewrites the file without it; a
-// server does that itself.
-func (s *Store) Erased(ctx context.Context) error {
+// RecordErasure records that a user's data was deleted. The next start
+// rewrites the file without the data; a server reclaims its space itself.
+func (s *Store) RecordErasure(ctx context.Context) error {
 	if s.Shared() {
 		return nil
 	}
 	if _, err := s.Put(ctx, wipeKey, nil, storage.Any); err != nil {
-		return fmt.Errorf("note that the file is to be written anew: %w", err)
+		return fmt.Errorf("record that the file has to be rewritten: %w", err)
 	}
 	return nil
 }
 
-// wipe rewrites the file of a database if that was recorded. It returns the store of the new
-// file.
-func wipe(ctx context.Context, store *bolt.Store, log *slog.Logger) (*bolt.Store, error) {
+// rewriteIfErased rewrites the file of a database if an
+// erasure was recorded. It returns the store of the new file.
+func rewriteIfErased(ctx context.Context, store *bolt.Store, log *slog.Logger) (*bolt.Store, error) {
 	_, err := store.Get(ctx, wipeKey)
 	if errors.Is(err, storage.ErrNotFound) {
 		return store, nil
@@ -161,9 +161,9 @@ func wipe(ctx context.Context, store *bolt.Store, log *slog.Logger) (*bolt.Store
 	if err = errors.Join(err, store.Close()); err != nil {
 		return nil, err
 	}
-	left := compactWaste(ctx, path, 0, true, log)
+	left := compactLarge(ctx, path, 0, true, log)
 	if store, err = openBolt(path, log); err != nil {
-		return nil, damaged(err)
+		return nil, withRepairHint(err)
 	}
 	if left != nil {
 		return store, nil //nolint:nilerr // the next start tries again
@@ -174,12 +174,12 @@ func wipe(ctx context.Context, store *bolt.Store, log *slog.Logger) (*bolt.Store
 	return store, nil
 }
 
-// checkEmptied refuses a database of 0 bytes beside workspaces. The engine would silently make a
-// new one of it: the bot would have no owner, and could be claimed by anyone.
-func checkEmptied(path string) error {
+// checkNotTruncated refuses a database of 0 bytes beside workspaces. The engine would
+// silently create a new one: the bot would have no owner, and could be claimed by anyone.
+func checkNotTruncated(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() > 0 {
-		return nil //nolint:nilerr // opening it reports what is wrong
+		return nil //nolint:nilerr // opening it reports the reason
 	}
 	workspaces, err := os.ReadDir(filepath.Join(filepath.Dir(path), "workspaces"))
 	if err != nil || len(workspaces) == 0 {
@@ -189,8 +189,8 @@ func checkEmptied(path string) error {
 		"or remove the empty file to begin anew without an owner and without conversations", path)
 }
 
-// sweep deletes what a crash left of a backup or a restore.
-func sweep(dir string) {
+// removeTemporary deletes the files that an interrupted backup or restore left.
+func removeTemporary(dir string) {
 	for _, pattern := range []string{spoolPattern, restorePattern} {
 		names, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is valid
 		for _, name := range names {
@@ -199,17 +199,17 @@ func sweep(dir string) {
 	}
 }
 
-// damaged says how to repair a damaged file.
-func damaged(err error) error {
+// withRepairHint adds to an error about a damaged file how to repair it.
+func withRepairHint(err error) error {
 	if errors.Is(err, bolt.ErrDamaged) {
 		return fmt.Errorf("%w; to restore a backup: 'oneclaw restore FILE', which keeps the damaged file", err)
 	}
 	return err
 }
 
-// compactWaste compacts a database that is large and mostly free; with always, any large one. On
-// failure the database is unchanged, and opening it reports what is wrong.
-func compactWaste(ctx context.Context, path string, large int64, always bool, log *slog.Logger) error {
+// compactLarge compacts a database of at least large bytes that is mostly free; with
+// always, any. On failure the database is unchanged, and opening it reports the reason.
+func compactLarge(ctx context.Context, path string, large int64, always bool, log *slog.Logger) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() < large {
 		return err
@@ -225,34 +225,34 @@ func compactWaste(ctx context.Context, path string, large int64, always bool, lo
 	return err
 }
 
-// keepFormat backs a database up before it gets a new format.
-func keepFormat(ctx context.Context, store *bolt.Store) (string, error) {
-	copied, _, err := spool(filepath.Dir(store.Path()), spoolPattern, func(w io.Writer) error { return store.Backup(ctx, w) })
+// backUpBeforeUpgrade backs up a database before its format changes.
+func backUpBeforeUpgrade(ctx context.Context, store *bolt.Store) (string, error) {
+	copied, _, err := writeTemp(filepath.Dir(store.Path()), spoolPattern, func(w io.Writer) error { return store.Backup(ctx, w) })
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = os.Remove(copied) }()
-	if err := cmp.Or(bolt.Verify(ctx, copied), sign(copied)); err != nil {
+	if err := cmp.Or(bolt.Verify(ctx, copied), appendChecksum(copied)); err != nil {
 		return "", err
 	}
-	return keep(copied, store.Path(), "before-update")
+	return keepCopy(copied, store.Path(), "before-update")
 }
 
-// Verify checks the whole database of a data directory that no process uses, or that a server's
-// can be used.
+// Verify checks the whole database in a data directory that
+// no process uses, or that the one on a server can be opened.
 func Verify(ctx context.Context, at Place) error {
 	if at.Address.Shared() {
-		return Look(ctx, at, func(*Store) error { return nil })
+		return View(ctx, at, func(*Store) error { return nil })
 	}
 	path := filepath.Join(at.Dir, Name)
-	if err := checkEmptied(path); err != nil {
+	if err := checkNotTruncated(path); err != nil {
 		return err
 	}
-	return damaged(bolt.Verify(ctx, path))
+	return withRepairHint(bolt.Verify(ctx, path))
 }
 
-// Look calls read with a database without changing it; if there is none, it does nothing.
-func Look(ctx context.Context, at Place, read func(*Store) error) (err error) {
+// View calls read with a database without changing it. If there is no database, it does nothing.
+func View(ctx context.Context, at Place, read func(*Store) error) (err error) {
 	if at.Address.Shared() {
 		store, err := at.connect(ctx, true, nil)
 		if errors.Is(err, storage.ErrNotFound) {
@@ -267,7 +267,7 @@ func Look(ctx context.Context, at Place, read func(*Store) error) (err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := checkEmptied(path); err != nil {
+	if err := checkNotTruncated(path); err != nil {
 		return err
 	}
 	store, err := bolt.Open(bolt.Config{Path: path})

@@ -51,7 +51,7 @@ func TestMigrationsRunInOrderWhereverACrashCutsThemOff(t *testing.T) {
 		if _, err := store.Put(t.Context(), "k", []byte("0"), storage.Absent); err != nil {
 			t.Fatal(err)
 		}
-		if err := writeFormat(t.Context(), store, &format{Version: Lowest}); err != nil {
+		if err := writeFormat(t.Context(), store, &format{Version: LowestFormat}); err != nil {
 			t.Fatal(err)
 		}
 		backups := []string{}
@@ -69,7 +69,7 @@ func TestMigrationsRunInOrderWhereverACrashCutsThemOff(t *testing.T) {
 		}
 		entry, err := store.Get(t.Context(), "k")
 		f, formatErr := readFormat(t.Context(), store)
-		if string(entry.Value) != "0abc" || f.Version != Lowest+3 || f.Backup != "" || err != nil || formatErr != nil {
+		if string(entry.Value) != "0abc" || f.Version != LowestFormat+3 || f.Backup != "" || err != nil || formatErr != nil {
 			t.Errorf("after a crash at write %d: %q, format %v (%v, %v)", writes, entry.Value, f, err, formatErr)
 		}
 		for _, b := range backups {
@@ -113,13 +113,13 @@ func TestALargeDatabaseThatIsMostlyFreeIsCompacted(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	if err := compactWaste(t.Context(), database, before.Size()+1, false, log); err != nil {
+	if err := compactLarge(t.Context(), database, before.Size()+1, false, log); err != nil {
 		t.Fatal(err)
 	}
 	if same, err := os.Stat(database); err != nil || same.Size() != before.Size() {
 		t.Errorf("a small file was compacted (%v)", err)
 	}
-	if err := compactWaste(t.Context(), database, before.Size(), false, log); err != nil {
+	if err := compactLarge(t.Context(), database, before.Size(), false, log); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := os.Stat(database); err != nil || after.Size() > before.Size()/4 {
@@ -145,7 +145,7 @@ func TestBackupsOfOneSecondAreKept(t *testing.T) {
 	defer func() { _ = store.Close() }()
 	kept := map[string]bool{}
 	for range 5 {
-		name, err := keepFormat(ctx, store)
+		name, err := backUpBeforeUpgrade(ctx, store)
 		if err == nil {
 			err = bolt.Verify(ctx, name)
 		}

@@ -18,53 +18,53 @@ type Health struct {
 	postgres.Server
 
 	// Format is the format of the data, Known the newest that this program knows.
-	Format, Known int
-	// Write is the median time of a few writes.
-	Write time.Duration
-	// Ahead is how far the server's clock is ahead of this machine's. Nothing depends on it.
-	Ahead time.Duration
+	Format, NewestKnown int
+	// WriteTime is the median time of a few writes.
+	WriteTime time.Duration
+	// ClockAhead is how far the server's clock is ahead of this machine's. Nothing depends on it.
+	ClockAhead time.Duration
 	// Replicas are the replicas that serve it.
 	Replicas []replicas.Member
 }
 
-// probes is how many writes [Examine] times.
-const probes = 5
+// probeWrites is how many writes [ReadHealth] times.
+const probeWrites = 5
 
-// probeKey is written and deleted again.
+// probeKey is the key that is written and deleted again.
 const probeKey = "doctor/probe"
 
-// Examine reads the state of a database on a server, which bots may serve meanwhile. If it does
+// ReadHealth reads the state of a database on a server, which bots may serve meanwhile. If it does
 // not exist, the error is storage.ErrNotFound.
-func Examine(ctx context.Context, at Place, steps []Migration) (h Health, err error) {
+func ReadHealth(ctx context.Context, at Place, steps []Migration) (h Health, err error) {
 	store, err := at.connect(ctx, true, nil)
 	if err != nil {
 		return h, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := CheckEmpty(ctx, store); err != nil {
+	if err := CheckFinished(ctx, store); err != nil {
 		return h, err
 	}
 	asked := time.Now()
 	if h.Server, err = store.Server(ctx); err != nil {
 		return h, err
 	}
-	h.Ahead = h.Time.Sub(asked.Add(time.Since(asked) / 2)).Round(time.Millisecond)
+	h.ClockAhead = h.Time.Sub(asked.Add(time.Since(asked) / 2)).Round(time.Millisecond)
 	f, err := readFormat(ctx, store)
-	if h.Format, h.Known = f.Version, Newest(steps); err == nil {
-		err = checkFormat(f, h.Known)
+	if h.Format, h.NewestKnown = f.Version, NewestFormat(steps); err == nil {
+		err = checkFormat(f, h.NewestKnown)
 	}
 	if err == nil {
 		h.Replicas, err = replicas.List(ctx, store)
 	}
 	if err == nil {
-		h.Write, err = timeWrites(ctx, store)
+		h.WriteTime, err = timeWrites(ctx, store)
 	}
 	return h, err
 }
 
 func timeWrites(ctx context.Context, store storage.KV) (time.Duration, error) {
 	var took []time.Duration
-	for range probes {
+	for range probeWrites {
 		begun := time.Now()
 		if _, err := store.Put(ctx, probeKey, nil, storage.Any); err != nil {
 			return 0, fmt.Errorf("try to write: %w", err)

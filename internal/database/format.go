@@ -25,19 +25,19 @@ import (
 //	tally/        sums of them; one for each hour of 400 days, and one that says up to when
 //	card/         cards with buttons; they expire, and are deleted a week after they were closed
 //	access/       who was let in, one for each; a refusal expires
-//	stranger/     users who were told that the bot does not know them, if replicas share the
+//	stranger/     users to whom the notice to unknown users was sent, if replicas share the
 //	              store; a day, and at most 200 new ones an hour
 //	aside/        dead letters; 30 days, pruned each hour
 //	moved/        the new ids of chats that moved; one for each
 //	session/      the current conversation; one for each chat
-//	learning/     which chats know of exports, which users opted out; one for each; the key
+//	learning/     chats notified of exports, and users who opted out; one for each; the key
 //	              of the pseudonyms
 //	audit/        audit entries; at most 50,000, for a year unless the settings say otherwise
 //	error/        errors of the log; at most 1,000, for 30 days
 //	admin/        sessions of administrators on their pages, one record for each of them
 //	conversation/ a line for each conversation; those of tasks are deleted after 90 days
 //	begun/        an index entry for each of them
-//	asked/        in which group conversations a user has asked something; one for each of
+//	asked/        group conversations in which a user has asked something; one for each of
 //	              both
 //	memory/       one for each owner, of a bounded size
 //	schedule/     tasks, bounded for each owner, with a bounded history; two entries of
@@ -63,35 +63,35 @@ import (
 // which are deleted with their lines.
 const formatKey = "format"
 
-// Lowest is the lowest format that is read; lastReader is the commit whose program reads lower
-// ones, which no release wrote.
+// LowestFormat is the lowest format that is read. lastReaderCommit is
+// the commit whose program reads lower ones, which no release wrote.
 const (
-	Lowest     = 4
-	lastReader = "86754647"
+	LowestFormat     = 4
+	lastReaderCommit = "86754647"
 )
 
-// Newest returns the format that the steps lead to.
-func Newest(steps []Migration) int { return Lowest + len(steps) }
+// NewestFormat returns the format that the steps lead to.
+func NewestFormat(steps []Migration) int { return LowestFormat + len(steps) }
 
 type format struct {
 	Version int `json:"version"`
 	// Backup names the backup written before the steps in progress, until all are done.
 	Backup string `json:"backup,omitempty"`
-	// Next is the format that the data is about to get, set before it is certain that all replicas
-	// know it.
+	// Next is the format to which the data is about to be upgraded,
+	// set before it is certain that all replicas know it.
 	Next int `json:"next,omitempty"`
 
 	// rev is the revision of the record, for conditional writes.
 	rev storage.Revision
-	// empty says that there is no data.
+	// empty is true if there is no data.
 	empty bool
 }
 
 // Migration upgrades data from one format to the next. After a crash it runs again, so it must
 // accept what it has changed already.
 //
-// Replicas keep running meanwhile. A program with a new format reads the previous one, too, and
-// writes that until [Store.Format] says that all know the new one.
+// Replicas keep running meanwhile. A program with a new format also reads the previous
+// one, and writes that until [Store.Format] reports that all replicas know the new one.
 type Migration func(ctx context.Context, store storage.Store) error
 
 // readFormat returns the format of the data: 0 if there is no record.
@@ -102,7 +102,7 @@ func readFormat(ctx context.Context, store storage.KV) (format, error) {
 		f.empty = true
 		for _, err := range store.List(ctx, storage.Range{Limit: 1}) {
 			if err != nil {
-				return f, fmt.Errorf("look for data: %w", err)
+				return f, fmt.Errorf("list the database: %w", err)
 			}
 			f.empty = false
 		}
@@ -118,44 +118,44 @@ func readFormat(ctx context.Context, store storage.KV) (format, error) {
 	return f, nil
 }
 
-// checkFormat refuses a format outside of [Lowest] to known.
+// checkFormat refuses a format outside of [LowestFormat] to known.
 func checkFormat(f format, known int) error {
 	if newest := max(f.Version, f.Next); newest > known {
 		return fmt.Errorf("the database was written by a newer oneclaw (format %d, this one knows %d): update oneclaw, "+
 			"or restore the backup that the newer one made before it changed the format", newest, known)
 	}
-	if f.Version < Lowest && !f.empty {
+	if f.Version < LowestFormat && !f.empty {
 		return fmt.Errorf("the database was written before the first release (format %d, this oneclaw reads %d and above): "+
-			"the program of commit %s reads it; to begin anew, name another place for the data", f.Version, Lowest, lastReader)
+			"the program of commit %s reads it; to begin anew, name another place for the data", f.Version, LowestFormat, lastReaderCommit)
 	}
 	return nil
 }
 
-// upgrade upgrades the data to the newest format. It calls backup before the first step, which
-// returns the name of the file.
+// upgrade upgrades the data to the newest format. Before the
+// first step it calls backup, which returns the name of the file.
 func upgrade(ctx context.Context, store storage.Store, steps []Migration, backup func() (string, error), log *slog.Logger) error {
 	f, err := readFormat(ctx, store)
 	if err == nil {
-		err = checkFormat(f, Newest(steps))
+		err = checkFormat(f, NewestFormat(steps))
 	}
-	if err != nil || f.Version == Newest(steps) && f.Backup == "" {
+	if err != nil || f.Version == NewestFormat(steps) && f.Backup == "" {
 		return err
 	}
 	if f.empty {
-		return writeFormat(ctx, store, &format{Version: Newest(steps)})
+		return writeFormat(ctx, store, &format{Version: NewestFormat(steps)})
 	}
 	if f.Backup == "" {
 		if f.Backup, err = backup(); err != nil {
-			return fmt.Errorf("back the database up before its format is changed: %w", err)
+			return fmt.Errorf("back up the database before its format changes: %w", err)
 		}
 		if err := writeFormat(ctx, store, &f); err != nil {
 			return err
 		}
 	}
 	begun := time.Now()
-	for f.Version < Newest(steps) {
-		if err := steps[f.Version-Lowest](ctx, store); err != nil {
-			return fmt.Errorf("bring the database from format %d to %d (as it was it is in %s): %w", f.Version, f.Version+1, f.Backup, err)
+	for f.Version < NewestFormat(steps) {
+		if err := steps[f.Version-LowestFormat](ctx, store); err != nil {
+			return fmt.Errorf("upgrade the database from format %d to %d (its backup is %s): %w", f.Version, f.Version+1, f.Backup, err)
 		}
 		f.Version++
 		if err := writeFormat(ctx, store, &f); err != nil {

@@ -40,12 +40,12 @@ func TestAFormatBelowTheLowestIsRefusedUnchanged(t *testing.T) {
 					_, err := s.Put(ctx, formatKey, []byte(version), storage.Any)
 					return err
 				}
-				if err := Look(ctx, at, write); err != nil {
+				if err := View(ctx, at, write); err != nil {
 					t.Fatal(err)
 				}
 				contents := func() (all string) {
 					t.Helper()
-					err := Look(ctx, at, func(s *Store) error {
+					err := View(ctx, at, func(s *Store) error {
 						for e, err := range s.List(ctx, storage.Range{}) {
 							if err != nil {
 								return err
@@ -65,9 +65,9 @@ func TestAFormatBelowTheLowestIsRefusedUnchanged(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, opened := Open(ctx, cfg)
-				_, restored := Restore(ctx, at, old, "", Lowest)
+				_, restored := Restore(ctx, at, old, "", LowestFormat)
 				for _, err := range []error{opened, restored} {
-					if err == nil || !strings.Contains(err.Error(), "the program of commit "+lastReader+" reads it") || strings.Contains(err.Error(), "\n") {
+					if err == nil || !strings.Contains(err.Error(), "the program of commit "+lastReaderCommit+" reads it") || strings.Contains(err.Error(), "\n") {
 						t.Errorf("refused with %v", err)
 					}
 				}
@@ -77,7 +77,7 @@ func TestAFormatBelowTheLowestIsRefusedUnchanged(t *testing.T) {
 				if files, err := os.ReadDir(at.Dir); err != nil || len(files) > 1 {
 					t.Errorf("a refusal leaves %v, %v", files, err)
 				}
-				if _, err := Restore(ctx, at, good, "", Lowest); err != nil {
+				if _, err := Restore(ctx, at, good, "", LowestFormat); err != nil {
 					t.Error(err)
 				}
 				if store, err = Open(ctx, cfg); err != nil {

@@ -19,21 +19,21 @@ func Move(ctx context.Context, from, to Place, progress func(RecordCount)) (move
 	if err := from.checkKeys(to); err != nil {
 		return moved, err
 	}
-	source, err := openEnd(ctx, from, true)
+	source, err := openForMove(ctx, from, true)
 	if err != nil {
 		return moved, fmt.Errorf("the database to move: %w", err)
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	target, err := openEnd(ctx, to, false)
+	target, err := openForMove(ctx, to, false)
 	if err != nil {
-		return moved, fmt.Errorf("where to move it: %w", err)
+		return moved, fmt.Errorf("the target of the move: %w", err)
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
-	err = exclusivelyIn(ctx, source, func(ctx context.Context) error {
-		return exclusivelyIn(ctx, target, func(ctx context.Context) error {
+	err = runExclusively(ctx, source, func(ctx context.Context) error {
+		return runExclusively(ctx, target, func(ctx context.Context) error {
 			moved, err = MoveStore(ctx, withoutReplicas{source}, target, progress)
 			if err == nil && to.Address.Shared() {
-				err = from.leaveKey(ctx, target)
+				err = from.recordKey(ctx, target)
 			}
 			return err
 		})
@@ -44,8 +44,8 @@ func Move(ctx context.Context, from, to Place, progress func(RecordCount)) (move
 	return moved, err
 }
 
-// checkKeys refuses a move to a server with another key than that of the data directory:
-// encrypted data could not be read any more.
+// checkKeys refuses a move to a server if its key is not that of
+// the data directory: encrypted data could no longer be read.
 func (p Place) checkKeys(to Place) error {
 	if !to.Address.Shared() || p.Address.Shared() || p.Secret == "" {
 		return nil
@@ -63,8 +63,8 @@ func (p Place) checkKeys(to Place) error {
 	return fmt.Errorf("setting secret_key (ONECLAW_SECRET_KEY): it is not the key in %s: set it to that, or remove the file if the bot has always run with the setting", path)
 }
 
-// leaveKey records on a server the key with which a database was begun.
-func (p Place) leaveKey(ctx context.Context, target storage.KV) error {
+// recordKey records on a server the fingerprint of the key with which a database was begun.
+func (p Place) recordKey(ctx context.Context, target storage.KV) error {
 	key, err := p.localKey()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // nothing was ever encrypted
@@ -72,17 +72,17 @@ func (p Place) leaveKey(ctx context.Context, target storage.KV) error {
 	if err != nil {
 		return err
 	}
-	return sameKey(ctx, target, key)
+	return checkKey(ctx, target, key)
 }
 
-// openEnd opens one end of a move without upgrading it.
-func openEnd(ctx context.Context, at Place, existing bool) (Target, error) {
+// openForMove opens the source or the target of a move without upgrading it.
+func openForMove(ctx context.Context, at Place, existing bool) (Target, error) {
 	if at.Address.Shared() {
 		return at.connect(ctx, existing, nil)
 	}
 	path := filepath.Join(at.Dir, Name)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && existing {
-		return nil, noDatabase(at)
+		return nil, noDatabaseError(at)
 	}
 	if err := os.MkdirAll(at.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
@@ -92,15 +92,15 @@ func openEnd(ctx context.Context, at Place, existing bool) (Target, error) {
 		return nil, fmt.Errorf("the bot is running with %s: stop it first", at.Dir)
 	}
 	if err != nil {
-		return nil, damaged(err)
+		return nil, withRepairHint(err)
 	}
 	return store, nil
 }
 
-// exclusivelyIn runs do while no other process uses a store. A file has been locked since it was opened.
-func exclusivelyIn(ctx context.Context, store storage.Store, do func(context.Context) error) error {
+// runExclusively runs do while no other process uses a store. An open database file is locked.
+func runExclusively(ctx context.Context, store storage.Store, do func(context.Context) error) error {
 	if server, ok := store.(*postgres.Store); ok {
-		return exclusively(ctx, server, do)
+		return runExclusivelyOn(ctx, server, do)
 	}
 	return do(ctx)
 }

@@ -46,13 +46,13 @@ func joined(t *testing.T, at Place, formats int) *build {
 	var once sync.Once
 	in := make(chan struct{})
 	r := replicas.New(replicas.Config{
-		Store: store, Leases: []string{"one"}, Format: Lowest + formats, TTL: shortTTL,
+		Store: store, Leases: []string{"one"}, Format: LowestFormat + formats, TTL: shortTTL,
 		Check: func(ctx context.Context) error {
 			once.Do(func() { close(in) })
-			return store.Check(ctx)
+			return store.CheckFormat(ctx)
 		},
-		Taken: func(context.Context, map[string]storage.Op) error { b.lease <- "one"; return nil },
-		Lost:  func(string) {},
+		OnTaken: func(context.Context, map[string]storage.Op) error { b.lease <- "one"; return nil },
+		OnLost:  func(string) {},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -87,8 +87,8 @@ func TestANewFormatWaitsForTheLastOldReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second := joined(t, at, 2), joined(t, at, 2)
-	if first.Format() != Lowest+1 || first.Known() != Lowest+2 {
-		t.Errorf("beside an old replica the format is %d of %d", first.Format(), first.Known())
+	if first.Format() != LowestFormat+1 || first.NewestKnown() != LowestFormat+2 {
+		t.Errorf("beside an old replica the format is %d of %d", first.Format(), first.NewestKnown())
 	}
 	one, two := first.upgraded(t), second.upgraded(t)
 	if _, err := opened(t, at, 3); err == nil || !strings.Contains(err.Error(), "older replicas are running") {
@@ -101,10 +101,10 @@ func TestANewFormatWaitsForTheLastOldReplica(t *testing.T) {
 	if err := errors.Join(old.stop(), again.stop(), <-one, <-two); err != nil {
 		t.Fatal(err)
 	}
-	if first.Format() != Lowest+2 || second.Format() != Lowest+2 {
+	if first.Format() != LowestFormat+2 || second.Format() != LowestFormat+2 {
 		t.Errorf("at the end the formats are %d and %d", first.Format(), second.Format())
 	}
-	if _, err := opened(t, at, 1); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("newer oneclaw (format %d, this one knows %d)", Lowest+2, Lowest+1)) {
+	if _, err := opened(t, at, 1); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("newer oneclaw (format %d, this one knows %d)", LowestFormat+2, LowestFormat+1)) {
 		t.Errorf("an old program opens the new format: %v", err)
 	}
 	if err := errors.Join(first.stop(), second.stop()); err != nil {
@@ -124,13 +124,13 @@ func TestAnOldProgramThatOpenedBeforeTheChangeIsRefused(t *testing.T) {
 	defer func() { _ = old.Close() }()
 	newer := joined(t, at, 2)
 	<-newer.lease
-	if err := old.Check(t.Context()); !errors.Is(err, replicas.ErrRefused) || strings.Contains(err.Error(), "\n") {
+	if err := old.CheckFormat(t.Context()); !errors.Is(err, replicas.ErrRefused) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("refused with %v", err)
 	}
 	r := replicas.New(replicas.Config{
-		Store: old, Leases: []string{"one"}, Format: Lowest + 1, Check: old.Check, TTL: shortTTL,
-		Taken: func(context.Context, map[string]storage.Op) error { t.Error("it took a lease"); return nil },
-		Lost:  func(string) {},
+		Store: old, Leases: []string{"one"}, Format: LowestFormat + 1, Check: old.CheckFormat, TTL: shortTTL,
+		OnTaken: func(context.Context, map[string]storage.Op) error { t.Error("it took a lease"); return nil },
+		OnLost:  func(string) {},
 	})
 	if err := r.Run(t.Context()); !errors.Is(err, replicas.ErrRefused) {
 		t.Errorf("Run ends with %v", err)
@@ -150,15 +150,15 @@ func TestADeadReplicaDoesNotHoldUpTheFormat(t *testing.T) {
 	at := onServer(t)
 	old := joined(t, at, 1)
 	<-old.lease
-	err := Look(t.Context(), at, func(s *Store) error {
-		_, err := s.Put(t.Context(), "replicas/member/dead", fmt.Appendf(nil, `{"id":"dead","format":%d}`, Lowest+1), storage.Absent)
+	err := View(t.Context(), at, func(s *Store) error {
+		_, err := s.Put(t.Context(), "replicas/member/dead", fmt.Appendf(nil, `{"id":"dead","format":%d}`, LowestFormat+1), storage.Absent)
 		return err
 	})
 	if err = errors.Join(err, old.stop()); err != nil {
 		t.Fatal(err)
 	}
 	farAhead, err := opened(t, at, 3)
-	if err != nil || farAhead.Format() != Lowest+3 {
+	if err != nil || farAhead.Format() != LowestFormat+3 {
 		t.Fatalf("beside a dead one: %v", err)
 	}
 	if err := farAhead.Close(); err != nil {

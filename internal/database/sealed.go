@@ -25,11 +25,11 @@ type Options struct {
 
 // CheckRecipients refuses invalid public keys.
 func CheckRecipients(keys []string) error {
-	_, err := recipients(keys)
+	_, err := parseRecipients(keys)
 	return err
 }
 
-func recipients(keys []string) ([]age.Recipient, error) {
+func parseRecipients(keys []string) ([]age.Recipient, error) {
 	var all []age.Recipient
 	for _, key := range keys {
 		if strings.HasPrefix(strings.ToUpper(key), "AGE-SECRET-KEY-") {
@@ -50,7 +50,7 @@ func seal(w io.Writer, file string, to []age.Recipient) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(readFile(file, sealed), sealed.Close())
+	return errors.Join(copyFileTo(file, sealed), sealed.Close())
 }
 
 // unseal decrypts a backup if it is sealed. The identities are in a file, one per line.
@@ -71,7 +71,7 @@ func unseal(backup, identities string, w io.Writer) error {
 	case identities == "":
 		return fmt.Errorf("%s is sealed: name the file with its key (--identity FILE)", backup)
 	}
-	keys, err := identitiesIn(identities)
+	keys, err := readIdentities(identities)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func unseal(backup, identities string, w io.Writer) error {
 	return nil
 }
 
-func identitiesIn(file string) ([]age.Identity, error) {
+func readIdentities(file string) ([]age.Identity, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("the file with the key: %w", err)

@@ -45,14 +45,14 @@ func (p Place) SecretKey(ctx context.Context, kv storage.KV) ([]byte, error) {
 		}
 		return key, err
 	}
-	return []byte(p.Secret), sameKey(ctx, kv, []byte(p.Secret))
+	return []byte(p.Secret), checkKey(ctx, kv, []byte(p.Secret))
 }
 
 // secretRecord is the record of the key's fingerprint on a server.
 const secretRecord = "secret"
 
-// sameKey compares a key with the one with which a database was begun, or records it.
-func sameKey(ctx context.Context, kv storage.KV, key []byte) error {
+// checkKey compares a key with the one with which a database was begun, or records it.
+func checkKey(ctx context.Context, kv storage.KV, key []byte) error {
 	hash := hmac.New(sha256.New, key)
 	_, _ = hash.Write([]byte("oneclaw: fingerprint of the secret key")) // never fails
 	fingerprint := hex.AppendEncode(nil, hash.Sum(nil)[:8])

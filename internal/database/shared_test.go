@@ -40,7 +40,7 @@ func TestProcessesThatStartTogetherMigrateOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = old.Put(t.Context(), "k", []byte("kept"), storage.Absent)
-	if err = errors.Join(err, writeFormat(t.Context(), old, &format{Version: Lowest}), old.Close()); err != nil {
+	if err = errors.Join(err, writeFormat(t.Context(), old, &format{Version: LowestFormat}), old.Close()); err != nil {
 		t.Fatal(err)
 	}
 	var runs atomic.Int32
@@ -57,7 +57,7 @@ func TestProcessesThatStartTogetherMigrateOnce(t *testing.T) {
 				return err
 			}
 			f, err := readFormat(t.Context(), store)
-			if err == nil && (f.Version != Lowest+1 || f.Backup != "") {
+			if err == nil && (f.Version != LowestFormat+1 || f.Backup != "") {
 				err = errors.New("it was opened in another format")
 			}
 			return errors.Join(err, store.Close())
@@ -113,8 +113,8 @@ func TestABotThatRunsKeepsItsDatabase(t *testing.T) {
 	serving, stop := context.WithCancel(ctx)
 	joined, taken := make(chan error, 1), make(chan struct{})
 	replica := replicas.New(replicas.Config{
-		Store: store, Leases: []string{"l"}, Host: "box-1", Lost: func(string) {},
-		Taken: func(context.Context, map[string]storage.Op) error { close(taken); return nil },
+		Store: store, Leases: []string{"l"}, Host: "box-1", OnLost: func(string) {},
+		OnTaken: func(context.Context, map[string]storage.Op) error { close(taken); return nil },
 	})
 	go func() { joined <- replica.Run(serving) }()
 	<-taken
@@ -124,7 +124,7 @@ func TestABotThatRunsKeepsItsDatabase(t *testing.T) {
 	}
 	elsewhere := Place{Dir: t.TempDir(), Address: Bolt}
 	_, moved := Move(ctx, at, elsewhere, nil)
-	_, restored := Restore(ctx, at, file, "", Lowest)
+	_, restored := Restore(ctx, at, file, "", LowestFormat)
 	for _, err := range []error{moved, restored, store.CheckUnserved(ctx)} {
 		if err == nil || !strings.Contains(err.Error(), "bots run with this database (box-1): stop them first") {
 			t.Errorf("beside a bot: %v", err)
@@ -137,7 +137,7 @@ func TestABotThatRunsKeepsItsDatabase(t *testing.T) {
 	if _, err := Move(ctx, at, elsewhere, nil); err != nil {
 		t.Error(err)
 	}
-	if kept, err := Restore(ctx, at, file, "", Lowest); err != nil || kept == "" {
+	if kept, err := Restore(ctx, at, file, "", LowestFormat); err != nil || kept == "" {
 		t.Errorf("kept %q: %v", kept, err)
 	}
 	for _, name := range []string{file, filepath.Join(elsewhere.Dir, Name)} {
@@ -180,7 +180,7 @@ func TestARestoreThatBrokeOffServesNobody(t *testing.T) {
 	if _, err := open(); !errors.Is(err, ErrUnfinished) {
 		t.Errorf("half a database was opened: %v", err)
 	}
-	if kept, err := Restore(ctx, at, file, "", Lowest); err != nil || kept != "" {
+	if kept, err := Restore(ctx, at, file, "", LowestFormat); err != nil || kept != "" {
 		t.Fatalf("kept %q: %v", kept, err)
 	}
 	if store, err = open(); err != nil {

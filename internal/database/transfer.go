@@ -10,9 +10,9 @@ import (
 	"oneclaw/storage"
 )
 
-// Marker is the key of a store that a move has begun to fill and not finished. A store that has
-// it must not be served.
-const Marker = "transfer/unfinished"
+// UnfinishedKey is a key that a store has while a move
+// into it is unfinished. Such a store must not be served.
+const UnfinishedKey = "transfer/unfinished"
 
 // Bounds of one write to the target.
 const (
@@ -20,10 +20,10 @@ const (
 	maxBytes = 4 << 20
 )
 
-// ErrNotEmpty is returned if the target has data that no move has left there.
+// ErrNotEmpty is returned if the target has data that does not come from a move.
 var ErrNotEmpty = errors.New("database: the target is not empty")
 
-// ErrUnfinished is returned by [Check].
+// ErrUnfinished is returned by [CheckFinished].
 var ErrUnfinished = errors.New("database: a move into this store has not been finished: run it again")
 
 // Source is a store, or a snapshot of one, to read from.
@@ -36,26 +36,26 @@ type Source interface {
 	Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error]
 	// Logs is as in storage.Log.
 	Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error]
-	// Newest returns an upper bound of the revisions of keys.
-	Newest(ctx context.Context) (storage.Revision, error)
+	// NewestRevision returns an upper bound of the revisions of keys.
+	NewestRevision(ctx context.Context) (storage.Revision, error)
 }
 
 // Target is a store that can be filled.
 type Target interface {
 	storage.Store
 
-	// Newest is as in [Source].
-	Newest(ctx context.Context) (storage.Revision, error)
-	// Raise makes later writes get higher revisions than rev.
-	Raise(ctx context.Context, rev storage.Revision) error
+	// NewestRevision is as in [Source].
+	NewestRevision(ctx context.Context) (storage.Revision, error)
+	// RaiseRevisions makes later writes get higher revisions than rev.
+	RaiseRevisions(ctx context.Context, rev storage.Revision) error
 }
 
-// CheckEmpty returns [ErrUnfinished] for a store that a move has left incomplete.
-func CheckEmpty(ctx context.Context, store interface {
+// CheckFinished returns [ErrUnfinished] for a store that a move has left incomplete.
+func CheckFinished(ctx context.Context, store interface {
 	Get(ctx context.Context, key string) (storage.Entry, error)
 },
 ) error {
-	_, err := store.Get(ctx, Marker)
+	_, err := store.Get(ctx, UnfinishedKey)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil
@@ -77,43 +77,43 @@ type RecordCount struct {
 // to either store meanwhile: a difference is an error, and the target stays marked as
 // unfinished. Its revisions continue above those of the source, because they number jobs.
 func MoveStore(ctx context.Context, from Source, to Target, progress func(RecordCount)) (RecordCount, error) {
-	if err := CheckEmpty(ctx, from); err != nil {
+	if err := CheckFinished(ctx, from); err != nil {
 		return RecordCount{}, fmt.Errorf("the store to move: %w", err)
 	}
-	if err := claim(ctx, to); err != nil {
+	if err := markTarget(ctx, to); err != nil {
 		return RecordCount{}, err
 	}
-	w := &writer{to: to, progress: progress}
-	if err := w.logs(ctx, from); err != nil {
+	w := &targetWriter{to: to, progress: progress}
+	if err := w.copyLogs(ctx, from); err != nil {
 		return w.done, err
 	}
-	if err := w.keys(ctx, from); err != nil {
+	if err := w.copyKeys(ctx, from); err != nil {
 		return w.done, err
 	}
 	total, err := CompareStores(ctx, from, to)
 	if err != nil {
 		return total, err
 	}
-	if err := raise(ctx, from, to); err != nil {
+	if err := raiseRevisions(ctx, from, to); err != nil {
 		return total, err
 	}
-	if err := to.Delete(ctx, Marker, storage.Any); err != nil {
+	if err := to.Delete(ctx, UnfinishedKey, storage.Any); err != nil {
 		return total, fmt.Errorf("finish the move: %w", err)
 	}
 	return total, nil
 }
 
-func raise(ctx context.Context, from Source, to Target) error {
-	newest, err := from.Newest(ctx)
+func raiseRevisions(ctx context.Context, from Source, to Target) error {
+	newest, err := from.NewestRevision(ctx)
 	if err == nil {
-		err = to.Raise(ctx, newest)
+		err = to.RaiseRevisions(ctx, newest)
 	}
 	return err
 }
 
-// ClearStore empties a store for a move into it, which removes the marker that this sets.
+// ClearStore empties a store for a move, and sets the mark that the move removes.
 func ClearStore(ctx context.Context, store storage.Store) error {
-	if _, err := store.Put(ctx, Marker, nil, storage.Any); err != nil {
+	if _, err := store.Put(ctx, UnfinishedKey, nil, storage.Any); err != nil {
 		return fmt.Errorf("mark the target: %w", err)
 	}
 	for name, err := range store.Logs(ctx, storage.Range{}) {
@@ -127,17 +127,17 @@ func ClearStore(ctx context.Context, store storage.Store) error {
 	return nil
 }
 
-// claim marks a store as being filled, and accepts one that is marked already.
-func claim(ctx context.Context, to Target) error {
-	err := CheckEmpty(ctx, to)
+// markTarget marks a store as being filled. It accepts a store that is already marked.
+func markTarget(ctx context.Context, to Target) error {
+	err := CheckFinished(ctx, to)
 	if err == nil {
 		for _, err := range to.List(ctx, storage.Range{Limit: 1}) {
-			return cause("look into the target", err, ErrNotEmpty)
+			return wrapOr("list the target", err, ErrNotEmpty)
 		}
 		for _, err := range to.Logs(ctx, storage.Range{Limit: 1}) {
-			return cause("look into the target", err, ErrNotEmpty)
+			return wrapOr("list the target", err, ErrNotEmpty)
 		}
-		_, err = to.Put(ctx, Marker, nil, storage.Absent)
+		_, err = to.Put(ctx, UnfinishedKey, nil, storage.Absent)
 	}
 	if err != nil && !errors.Is(err, ErrUnfinished) {
 		return fmt.Errorf("mark the target: %w", err)
@@ -145,15 +145,15 @@ func claim(ctx context.Context, to Target) error {
 	return nil
 }
 
-func cause(doing string, err, otherwise error) error {
+func wrapOr(doing string, err, otherwise error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return otherwise
 }
 
-// writer fills the target.
-type writer struct {
+// targetWriter fills the target.
+type targetWriter struct {
 	to       Target
 	progress func(RecordCount)
 	done     RecordCount
@@ -162,7 +162,7 @@ type writer struct {
 }
 
 // add collects an operation, and writes a full batch.
-func (w *writer) add(ctx context.Context, op storage.Op) error {
+func (w *targetWriter) add(ctx context.Context, op storage.Op) error {
 	if len(w.ops) == maxOps || w.size > 0 && w.size+len(op.Value) > maxBytes {
 		if err := w.flush(ctx); err != nil {
 			return err
@@ -172,7 +172,7 @@ func (w *writer) add(ctx context.Context, op storage.Op) error {
 	return nil
 }
 
-func (w *writer) flush(ctx context.Context) error {
+func (w *targetWriter) flush(ctx context.Context) error {
 	if len(w.ops) == 0 {
 		return nil
 	}
@@ -182,22 +182,22 @@ func (w *writer) flush(ctx context.Context) error {
 	w.done.Keys += len(w.ops)
 	w.done.Bytes += int64(w.size)
 	w.ops, w.size = nil, 0
-	w.tell()
+	w.reportProgress()
 	return nil
 }
 
-func (w *writer) tell() {
+func (w *targetWriter) reportProgress() {
 	if w.progress != nil {
 		w.progress(w.done)
 	}
 }
 
-func (w *writer) logs(ctx context.Context, from Source) error {
+func (w *targetWriter) copyLogs(ctx context.Context, from Source) error {
 	for name, err := range from.Logs(ctx, storage.Range{}) {
 		if err != nil {
 			return fmt.Errorf("list the conversations: %w", err)
 		}
-		if err := w.log(ctx, from, name); err != nil {
+		if err := w.copyLog(ctx, from, name); err != nil {
 			return fmt.Errorf("move the log %q: %w", name, err)
 		}
 		w.done.Logs++
@@ -205,8 +205,8 @@ func (w *writer) logs(ctx context.Context, from Source) error {
 	return nil
 }
 
-// log appends the records of a log that the target lacks.
-func (w *writer) log(ctx context.Context, from Source, name string) error {
+// copyLog appends the records of a log that the target lacks.
+func (w *targetWriter) copyLog(ctx context.Context, from Source, name string) error {
 	var end storage.Position
 	for r, err := range w.to.Records(ctx, name, storage.Query{Backward: true, Limit: 1}) {
 		if err != nil {
@@ -226,7 +226,7 @@ func (w *writer) log(ctx context.Context, from Source, name string) error {
 		w.done.Records += len(batch)
 		w.done.Bytes += int64(size)
 		batch, size = nil, 0
-		w.tell()
+		w.reportProgress()
 		return nil
 	}
 	for r, err := range from.Records(ctx, name, storage.Query{After: end}) {
@@ -243,18 +243,18 @@ func (w *writer) log(ctx context.Context, from Source, name string) error {
 	return write()
 }
 
-// keys writes what is missing or different in the target, and deletes what an earlier move wrote
+// copyKeys writes what is missing or different in the target, and deletes what an earlier move wrote
 // and the source no longer has.
-func (w *writer) keys(ctx context.Context, from Source) error {
-	for pair, err := range pairs(ctx, from, w.to) {
+func (w *targetWriter) copyKeys(ctx context.Context, from Source) error {
+	for pair, err := range mergeKeys(ctx, from, w.to) {
 		if err != nil {
 			return err
 		}
 		switch {
-		case pair.in == nil:
-			err = w.add(ctx, storage.Delete(pair.out.Key, storage.Any))
-		case pair.out == nil || !bytes.Equal(pair.in.Value, pair.out.Value):
-			err = w.add(ctx, storage.Put(pair.in.Key, pair.in.Value, storage.Any))
+		case pair.source == nil:
+			err = w.add(ctx, storage.Delete(pair.target.Key, storage.Any))
+		case pair.target == nil || !bytes.Equal(pair.source.Value, pair.target.Value):
+			err = w.add(ctx, storage.Put(pair.source.Key, pair.source.Value, storage.Any))
 		}
 		if err != nil {
 			return err
@@ -263,12 +263,12 @@ func (w *writer) keys(ctx context.Context, from Source) error {
 	return w.flush(ctx)
 }
 
-// pair is a key of either store, or of both.
-type pair struct{ in, out *storage.Entry }
+// keyPair is a key of either store, or of both.
+type keyPair struct{ source, target *storage.Entry }
 
-// pairs merges the keys of two stores, without the marker.
-func pairs(ctx context.Context, from, to Source) iter.Seq2[pair, error] {
-	return func(yield func(pair, error) bool) {
+// mergeKeys merges the keys of two stores, without the marker.
+func mergeKeys(ctx context.Context, from, to Source) iter.Seq2[keyPair, error] {
+	return func(yield func(keyPair, error) bool) {
 		nextIn, stopIn := iter.Pull2(from.List(ctx, storage.Range{}))
 		defer stopIn()
 		nextOut, stopOut := iter.Pull2(to.List(ctx, storage.Range{}))
@@ -277,25 +277,25 @@ func pairs(ctx context.Context, from, to Source) iter.Seq2[pair, error] {
 		out, errOut, moreOut := nextOut()
 		for moreIn || moreOut {
 			if err := errors.Join(errIn, errOut); err != nil {
-				yield(pair{}, fmt.Errorf("list the keys: %w", err))
+				yield(keyPair{}, fmt.Errorf("list the keys: %w", err))
 				return
 			}
-			var p pair
+			var p keyPair
 			if moreIn && (!moreOut || in.Key <= out.Key) {
 				entry := in
-				p.in = &entry
+				p.source = &entry
 			}
 			if moreOut && (!moreIn || out.Key <= in.Key) {
 				entry := out
-				p.out = &entry
+				p.target = &entry
 			}
-			if p.in != nil {
+			if p.source != nil {
 				in, errIn, moreIn = nextIn()
 			}
-			if p.out != nil {
+			if p.target != nil {
 				out, errOut, moreOut = nextOut()
 			}
-			if p.out != nil && p.out.Key == Marker {
+			if p.target != nil && p.target.Key == UnfinishedKey {
 				continue
 			}
 			if !yield(p, nil) {
@@ -309,21 +309,21 @@ func pairs(ctx context.Context, from, to Source) iter.Seq2[pair, error] {
 // record that differs.
 func CompareStores(ctx context.Context, a, b Source) (RecordCount, error) {
 	var n RecordCount
-	for p, err := range pairs(ctx, a, b) {
+	for p, err := range mergeKeys(ctx, a, b) {
 		switch {
 		case err != nil:
 			return n, err
-		case p.in == nil:
-			return n, fmt.Errorf("database: the key %q is in the target alone", p.out.Key)
-		case p.out == nil:
-			return n, fmt.Errorf("database: the key %q is not in the target", p.in.Key)
-		case !bytes.Equal(p.in.Value, p.out.Value):
-			return n, fmt.Errorf("database: the value of the key %q is another in the target", p.in.Key)
+		case p.source == nil:
+			return n, fmt.Errorf("database: the key %q is in the target alone", p.target.Key)
+		case p.target == nil:
+			return n, fmt.Errorf("database: the key %q is not in the target", p.source.Key)
+		case !bytes.Equal(p.source.Value, p.target.Value):
+			return n, fmt.Errorf("database: the value of the key %q is another in the target", p.source.Key)
 		}
 		n.Keys++
-		n.Bytes += int64(len(p.in.Value))
+		n.Bytes += int64(len(p.source.Value))
 	}
-	if err := sameNames(ctx, a, b); err != nil {
+	if err := compareLogNames(ctx, a, b); err != nil {
 		return n, err
 	}
 	for name, err := range a.Logs(ctx, storage.Range{}) {
@@ -338,8 +338,8 @@ func CompareStores(ctx context.Context, a, b Source) (RecordCount, error) {
 	return n, nil
 }
 
-// sameNames finds logs that only one of two stores has.
-func sameNames(ctx context.Context, a, b Source) error {
+// compareLogNames returns an error if only one of two stores has a log.
+func compareLogNames(ctx context.Context, a, b Source) error {
 	next, stop := iter.Pull2(b.Logs(ctx, storage.Range{}))
 	defer stop()
 	for name, err := range a.Logs(ctx, storage.Range{}) {
@@ -352,7 +352,7 @@ func sameNames(ctx context.Context, a, b Source) error {
 		}
 	}
 	if name, err, more := next(); more {
-		return cause("list the conversations", err, fmt.Errorf("database: the log %q is in the target alone", name))
+		return wrapOr("list the conversations", err, fmt.Errorf("database: the log %q is in the target alone", name))
 	}
 	return nil
 }
@@ -372,7 +372,7 @@ func compareLog(ctx context.Context, a, b Source, name string, n *RecordCount) e
 		n.Bytes += int64(len(r.Data))
 	}
 	if r, err, more := next(); more {
-		return cause("compare the log", err, fmt.Errorf("database: record %d of the log %q is in the target alone", r.Pos, name))
+		return wrapOr("compare the log", err, fmt.Errorf("database: record %d of the log %q is in the target alone", r.Pos, name))
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func TestMoveIsWholeWhereverItBreaksOff(t *testing.T) {
 			if moved = err == nil; moved {
 				break
 			}
-			if !errors.Is(err, errBroken) || !errors.Is(database.CheckEmpty(t.Context(), to), database.ErrUnfinished) {
+			if !errors.Is(err, errBroken) || !errors.Is(database.CheckFinished(t.Context(), to), database.ErrUnfinished) {
 				t.Fatalf("half of a store passes as a whole one: %v", err)
 			}
 			// Between two tries the source may go on.
@@ -104,7 +104,7 @@ func TestMoveIsWholeWhereverItBreaksOff(t *testing.T) {
 			}
 		}
 		count, err := database.CompareStores(t.Context(), from, to)
-		if err != nil || database.CheckEmpty(t.Context(), to) != nil {
+		if err != nil || database.CheckFinished(t.Context(), to) != nil {
 			t.Fatalf("moved, but %v", err)
 		}
 		if _, err := database.MoveStore(t.Context(), from, to, nil); count.Keys+count.Logs > 0 && !errors.Is(err, database.ErrNotEmpty) {

@@ -1,4 +1,4 @@
-// Package doctor runs checks and prints what each found, and what to do about it.
+// Package doctor runs checks and prints their findings, with advice on how to fix problems.
 package doctor
 
 import (
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Patience bounds each check.
-const Patience = 20 * time.Second
+// Timeout bounds each check.
+const Timeout = 20 * time.Second
 
 // Verdict is the result of a check.
 type Verdict string
@@ -26,15 +26,15 @@ const (
 
 // Question is a question during the setup of the bot.
 type Question struct {
-	// Explanation says where the answer comes from, What is asked for.
-	Explanation, What string
-	// Key is the setting for the answer, in its section.
+	// Explanation says where to find the answer. Prompt names the value to enter.
+	Explanation, Prompt string
+	// Key is the name of the setting in the platform's section.
 	Key string
-	// Check validates an answer and describes what it found; its error says what is wrong.
+	// Check validates an answer and returns a description of what it found, or why the answer is wrong.
 	Check func(ctx context.Context, answer string) (string, error)
 }
 
-// Finding is the result of a check, and what to do about it.
+// Finding is the result of a check, with advice if there is a problem.
 type Finding struct {
 	Check  string  `json:"check"`
 	Status Verdict `json:"status"`
@@ -46,31 +46,31 @@ func OK(format string, args ...any) *Finding {
 	return &Finding{Status: VerdictOK, Text: fmt.Sprintf(format, args...)}
 }
 
-// Warn returns a finding of a problem that does not keep the bot from running.
+// Warn returns a finding about a problem that does not prevent the bot from running.
 func Warn(format string, args ...any) *Finding {
 	return &Finding{Status: VerdictWarn, Text: fmt.Sprintf(format, args...)}
 }
 
-// Fail returns a finding of something that does not work.
+// Fail returns a finding about something that does not work.
 func Fail(format string, args ...any) *Finding {
 	return &Finding{Status: VerdictFail, Text: fmt.Sprintf(format, args...)}
 }
 
-// Check is one check. A nil finding means that it does not apply.
+// Check is one check. Run returns nil if the check does not apply.
 type Check struct {
 	Name string
 	Run  func(ctx context.Context) *Finding
 }
 
-// Examine runs the checks in order and prints a line for each as it ends, or all as JSON. The
-// error names the failed checks.
+// Examine runs the checks in order and prints a line for each as soon as it is done, or all findings as
+// JSON. The error names the failed checks.
 func Examine(ctx context.Context, checks []Check, redact func(string) string, asJSON bool, w io.Writer) error {
 	all, failed := []Finding{}, error(nil)
 	for _, c := range checks {
 		if ctx.Err() != nil || failed != nil {
 			break
 		}
-		limited, cancel := context.WithTimeout(ctx, Patience)
+		limited, cancel := context.WithTimeout(ctx, Timeout)
 		f := c.Run(limited)
 		cancel()
 		if f == nil {
@@ -87,10 +87,10 @@ func Examine(ctx context.Context, checks []Check, redact func(string) string, as
 		encoder.SetIndent("", "  ")
 		failed = encoder.Encode(all)
 	}
-	return errors.Join(failed, ctx.Err(), verdictOf(all))
+	return errors.Join(failed, ctx.Err(), failedError(all))
 }
 
-func verdictOf(all []Finding) error {
+func failedError(all []Finding) error {
 	var names []string
 	for _, f := range all {
 		if f.Status == VerdictFail {
@@ -100,5 +100,5 @@ func verdictOf(all []Finding) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("not in order: %s", strings.Join(names, ", "))
+	return fmt.Errorf("checks failed: %s", strings.Join(names, ", "))
 }

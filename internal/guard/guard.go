@@ -27,9 +27,9 @@ var (
 	ErrURL = errors.New("not a usable URL")
 	// ErrRedirects is returned for more redirects than allowed.
 	ErrRedirects = errors.New("too many redirects")
-	// ErrElsewhere is returned if a redirect would make another host do what was approved for the
-	// first.
-	ErrElsewhere = errors.New("it redirects to another host, which is followed only to read; send it there if that is meant")
+	// ErrOtherHost is returned if a request that may change something is redirected to a host that
+	// it was not approved for.
+	ErrOtherHost = errors.New("it redirects to another host, which is followed only to read; send it there if that is meant")
 )
 
 // DialTimeout bounds resolving and connecting.
@@ -45,7 +45,7 @@ const (
 type Config struct {
 	// AllowPrivate are private ranges that may be reached. The zero value allows none.
 	AllowPrivate []netip.Prefix
-	// Resolver looks names up. nil means the host's.
+	// Resolver resolves host names. Nil means the system's resolver.
 	Resolver *net.Resolver
 }
 
@@ -64,12 +64,12 @@ func NewClient(cfg Config) *http.Client {
 			if len(via) > maxRedirects {
 				return fmt.Errorf("%w (more than %d)", ErrRedirects, maxRedirects)
 			}
-			if err := check(req.URL); err != nil {
+			if err := checkURL(req.URL); err != nil {
 				return err
 			}
 			if first := via[0].URL; req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
-				if upgrade := first.Scheme == "http" && req.URL.Scheme == "https" && req.URL.Hostname() == first.Hostname(); !upgrade && !reads(req.Method) {
-					return ErrElsewhere
+				if upgrade := first.Scheme == "http" && req.URL.Scheme == "https" && req.URL.Hostname() == first.Hostname(); !upgrade && !isReadOnly(req.Method) {
+					return ErrOtherHost
 				}
 				keepPublicHeaders(req.Header)
 			}
@@ -106,10 +106,10 @@ func ParseURL(text string) (*url.URL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrURL, Reason(err))
 	}
-	return u, check(u)
+	return u, checkURL(u)
 }
 
-func check(u *url.URL) error {
+func checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("%w: it must begin with http:// or https://", ErrURL)
@@ -121,10 +121,10 @@ func check(u *url.URL) error {
 	return nil
 }
 
-func reads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
+func isReadOnly(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// keepPublicHeaders drops all headers that may be a secret for another host: net/http drops only
-// the best-known ones.
+// keepPublicHeaders drops all headers that may hold a secret meant for another host: net/http drops
+// only the best-known ones.
 func keepPublicHeaders(h http.Header) {
 	for name := range h {
 		switch name {
@@ -135,10 +135,10 @@ func keepPublicHeaders(h http.Header) {
 	}
 }
 
-// Reason returns the cause of a failed request without the URL, which may contain secrets;
+// Reason returns the cause of a failed request without the URL, which may contain secrets. It is
 // [ErrAddress] for an address that is not public.
 func Reason(err error) error {
-	if prohibited(err) {
+	if isProhibited(err) {
 		return ErrAddress
 	}
 	if outer, ok := errors.AsType[*url.Error](err); ok {
@@ -156,7 +156,7 @@ func Reason(err error) error {
 	return err
 }
 
-func prohibited(err error) bool {
+func isProhibited(err error) bool {
 	return errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) ||
 		errors.Is(err, ssrf.ErrInvalidHostPort)
 }

@@ -280,7 +280,7 @@ func TestWhatIsSentStaysWithItsHost(t *testing.T) {
 	}
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
 		status = http.StatusTemporaryRedirect
-		if err := send(method, other.URL); !errors.Is(err, guard.ErrElsewhere) || len(got) > 0 {
+		if err := send(method, other.URL); !errors.Is(err, guard.ErrOtherHost) || len(got) > 0 {
 			t.Errorf("%s: %v, and the other host got %v", method, err, got)
 		}
 		if err := send(method, first.URL+"/new"); err != nil {

@@ -45,7 +45,7 @@ func NewRequest(ctx context.Context, method, address, body string, headers map[s
 	size := 0
 	for name, value := range headers {
 		size += len(name) + len(value)
-		if reserved(name) {
+		if isReservedHeader(name) {
 			return nil, fmt.Errorf("%w: the header '%s' cannot be set", ErrRequest, textproto.CanonicalMIMEHeaderKey(name))
 		}
 		req.Header.Set(name, value)
@@ -66,9 +66,9 @@ func NewRequest(ctx context.Context, method, address, body string, headers map[s
 // Reply is a server's response.
 type Reply struct {
 	*http.Response
-	// Data is the beginning of the body; Cut says that there is more.
-	Data []byte
-	Cut  bool
+	// Data is the beginning of the body. Truncated is set if there is more.
+	Data      []byte
+	Truncated bool
 }
 
 // Fetch sends a request and reads at most limit bytes of the body. See [Reason] for errors.
@@ -95,12 +95,12 @@ func FetchTo(client *http.Client, req *http.Request, limit int, w io.Writer) (Re
 	if err != nil && !errors.Is(err, io.EOF) {
 		return Reply{}, Reason(err)
 	}
-	return Reply{Response: res, Cut: n > 0}, nil
+	return Reply{Response: res, Truncated: n > 0}, nil
 }
 
-// reserved reports whether a header belongs to the connection or a proxy and must not be set,
-// ignoring case.
-func reserved(name string) bool {
+// isReservedHeader reports whether a header, in any case, belongs to the connection or a proxy and
+// must not be set.
+func isReservedHeader(name string) bool {
 	switch textproto.CanonicalMIMEHeaderKey(name) {
 	case "Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Te", "Trailer",
 		"Keep-Alive", "Accept-Encoding", "Proxy-Authorization", "Proxy-Connection":

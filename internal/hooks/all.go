@@ -13,10 +13,10 @@ type Hook struct {
 	Name              string
 	Owner, Chat, User string
 	Created           time.Time
-	// Deliveries counts completed ones, Last is the time of the last one, and Outcome its outcome.
-	Deliveries int
-	Last       time.Time
-	Outcome    string
+	// Deliveries counts completed deliveries. LastDelivery is the time of the last, Outcome its outcome.
+	Deliveries   int
+	LastDelivery time.Time
+	Outcome      string
 }
 
 // All yields the webhooks of all chats, in no particular order.
@@ -25,8 +25,8 @@ func All(ctx context.Context, kv storage.KV) iter.Seq2[Hook, error] {
 		for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
 			var one hook
 			if err == nil {
-				if one, err = decode(entry); err != nil {
-					continue // a damaged one does not hide others
+				if one, err = decodeHook(entry); err != nil {
+					continue // a damaged record does not hide others
 				}
 			}
 			if !yield(one.public(), err) || err != nil {
@@ -36,9 +36,9 @@ func All(ctx context.Context, kv storage.KV) iter.Seq2[Hook, error] {
 	}
 }
 
-// Of returns the hooks that a user, as platform:id, has made or owns.
-func (h *Hooks) Of(ctx context.Context, user string) (all []Hook, err error) {
-	some, err := h.those(ctx, madeBy(user))
+// ByUser returns the hooks that a user, as platform:id, has made or owns.
+func (h *Hooks) ByUser(ctx context.Context, user string) (all []Hook, err error) {
+	some, err := h.filter(ctx, madeBy(user))
 	for _, one := range some {
 		all = append(all, one.public())
 	}
@@ -52,6 +52,6 @@ func madeBy(user string) func(hook) bool {
 func (one hook) public() Hook {
 	return Hook{
 		Name: one.Name, Owner: one.Owner, Chat: one.Chat, User: one.User, Created: one.Created,
-		Deliveries: one.Count, Last: one.Last, Outcome: one.Outcome,
+		Deliveries: one.Deliveries, LastDelivery: one.LastDelivery, Outcome: one.Outcome,
 	}
 }

@@ -32,11 +32,11 @@ const usage = "`/hook new NAME WHAT TO DO` makes a webhook for this chat, `/hook
 func (h *Hooks) Commands() []bridge.Command {
 	return []bridge.Command{{
 		CommandInfo: chats.CommandInfo{Name: "hook", Description: "Webhooks of this chat: other programs can give me tasks"},
-		Run:         h.command,
+		Run:         h.runCommand,
 	}}
 }
 
-func (h *Hooks) command(ctx context.Context, call bridge.CommandCall) (string, error) {
+func (h *Hooks) runCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(call.Args), " ")
 	rest = strings.TrimSpace(rest)
 	switch {
@@ -67,7 +67,7 @@ func (h *Hooks) create(ctx context.Context, call bridge.CommandCall, args string
 	if n := utf8.RuneCountInString(task); n > maxTask {
 		return fmt.Sprintf("The instructions have %d characters; at most %d are allowed.", n, maxTask), nil
 	}
-	all, err := h.of(ctx, call.Owner)
+	all, err := h.ownedBy(ctx, call.Owner)
 	if err != nil {
 		return "", err
 	}
@@ -85,7 +85,7 @@ func (h *Hooks) create(ctx context.Context, call bridge.CommandCall, args string
 		Created: h.cfg.Now(), PageUntil: h.cfg.Now().Add(pageAge), rev: storage.Absent,
 	}
 	token := newID()
-	one.Page, one.Secret = hashOf(token), h.sealer.Seal(keyOf(one.ID), []byte(newSecret()))
+	one.PageTokenHash, one.Secret = hashOf(token), h.sealer.Seal(keyOf(one.ID), []byte(newSecret()))
 	if err := call.Author.Record(ctx, "hook new", name); err != nil {
 		return "", err
 	}
@@ -113,7 +113,7 @@ func plainText(text string) string {
 }
 
 func (h *Hooks) list(ctx context.Context, call bridge.CommandCall) (string, error) {
-	all, err := h.of(ctx, call.Owner)
+	all, err := h.ownedBy(ctx, call.Owner)
 	if err != nil {
 		return "", err
 	}
@@ -124,8 +124,8 @@ func (h *Hooks) list(ctx context.Context, call bridge.CommandCall) (string, erro
 	text.WriteString("Webhooks:\n\n")
 	for _, one := range all {
 		fmt.Fprintf(&text, "- **%s**: “%s” Made by `%s` on %s.", one.Name, plainText(one.Task), one.User, one.Created.UTC().Format("2 January 2006"))
-		if one.Count > 0 {
-			fmt.Fprintf(&text, " %d taken, the last on %s: %s.", one.Count, one.Last.UTC().Format("2 January 15:04 (MST)"), one.Outcome)
+		if one.Deliveries > 0 {
+			fmt.Fprintf(&text, " %d taken, the last on %s: %s.", one.Deliveries, one.LastDelivery.UTC().Format("2 January 15:04 (MST)"), one.Outcome)
 		} else {
 			text.WriteString(" Nothing has come yet.")
 		}
@@ -136,7 +136,7 @@ func (h *Hooks) list(ctx context.Context, call bridge.CommandCall) (string, erro
 }
 
 func (h *Hooks) remove(ctx context.Context, call bridge.CommandCall, name string) (string, error) {
-	all, err := h.of(ctx, call.Owner)
+	all, err := h.ownedBy(ctx, call.Owner)
 	if err != nil {
 		return "", err
 	}
@@ -147,7 +147,7 @@ func (h *Hooks) remove(ctx context.Context, call bridge.CommandCall, name string
 	if err := call.Author.Record(ctx, "hook remove", all[i].Name); err != nil {
 		return "", err
 	}
-	err = h.change(ctx, all[i].ID, func(*hook) error { return errRemoved })
+	err = h.update(ctx, all[i].ID, func(*hook) error { return errRemoved })
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return "", err
 	}

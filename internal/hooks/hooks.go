@@ -31,7 +31,7 @@ import (
 type Config struct {
 	// Store stores the hooks.
 	Store storage.KV
-	// SecretKey encrypts their secrets.
+	// SecretKey encrypts the hooks' secrets.
 	SecretKey []byte
 	// PublicURL is the external address. Without one there are no hooks.
 	PublicURL string
@@ -53,14 +53,14 @@ type Config struct {
 type Hooks struct {
 	cfg    Config
 	sealer *redact.Sealer
-	// warned are the hooks that were logged recently; see seldom.
+	// warned has the hooks that were logged recently; see logSeldom.
 	warned *cache.Cache[string, struct{}]
 }
 
 // New checks the configuration.
 func New(cfg Config) (*Hooks, error) {
 	if cfg.Store == nil || cfg.Submit == nil {
-		return nil, errors.New("hooks: a store and a place to submit tasks to are needed")
+		return nil, errors.New("hooks: no store or no Submit function")
 	}
 	sealer, err := redact.NewSealer(cfg.SecretKey, "webhooks")
 	if err != nil {
@@ -83,7 +83,7 @@ func New(cfg Config) (*Hooks, error) {
 type hook struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Task says what to do with deliveries.
+	// Task is the instruction for each delivery.
 	Task string `json:"task"`
 	// Owner, Chat, User and Direct are from the scope of the command that made it.
 	Owner   string    `json:"owner"`
@@ -93,16 +93,16 @@ type hook struct {
 	Created time.Time `json:"created"`
 	// Secret is encrypted, bound to the key of the record.
 	Secret []byte `json:"secret"`
-	// Page is the hash of the token of the page with the secret, until it was shown, and PageUntil
-	// its expiry.
-	Page      string    `json:"page,omitempty"`
-	PageUntil time.Time `json:"page_until,omitzero"`
-	// Count counts completed deliveries, Last is the time of the last one, LastKey its key, and
-	// Outcome its outcome.
-	Count   int       `json:"count,omitempty"`
-	Last    time.Time `json:"last,omitzero"`
-	LastKey string    `json:"last_key,omitempty"`
-	Outcome string    `json:"outcome,omitempty"`
+	// PageTokenHash is the hash of the token in the link to the secret, until the secret was shown.
+	// PageUntil is when the link expires.
+	PageTokenHash string    `json:"page,omitempty"`
+	PageUntil     time.Time `json:"page_until,omitzero"`
+	// Deliveries counts completed deliveries. LastDelivery is the time of the last one, LastKey its
+	// key, and Outcome its outcome.
+	Deliveries   int       `json:"count,omitempty"`
+	LastDelivery time.Time `json:"last,omitzero"`
+	LastKey      string    `json:"last_key,omitempty"`
+	Outcome      string    `json:"outcome,omitempty"`
 
 	rev storage.Revision
 }
@@ -129,10 +129,10 @@ func (h *Hooks) find(ctx context.Context, id string) (hook, error) {
 	if err != nil {
 		return hook{}, fmt.Errorf("read hook: %w", err)
 	}
-	return decode(entry)
+	return decodeHook(entry)
 }
 
-func decode(entry storage.Entry) (hook, error) {
+func decodeHook(entry storage.Entry) (hook, error) {
 	one := hook{rev: entry.Revision}
 	if err := json.Unmarshal(entry.Value, &one); err != nil {
 		return hook{}, fmt.Errorf("%w: %s: %w", errDamaged, entry.Key, err)
@@ -152,17 +152,17 @@ func (h *Hooks) write(ctx context.Context, one hook) error {
 }
 
 var (
-	// errUnchanged tells change to write nothing, errRemoved to delete the hook.
+	// errUnchanged makes update write nothing, errRemoved makes it delete the hook.
 	errUnchanged = errors.New("hooks: unchanged")
 	errRemoved   = errors.New("hooks: removed")
 )
 
-// maxConflicts bounds the tries of a change that meets other writers.
+// maxConflicts bounds the tries of an update that conflicts with other writers.
 const maxConflicts = 20
 
-// change reads a hook, changes it with f and writes it; it tries again if another writer was
+// update reads a hook, changes it with f and writes it. It tries again if another writer was
 // faster.
-func (h *Hooks) change(ctx context.Context, id string, f func(*hook) error) error {
+func (h *Hooks) update(ctx context.Context, id string, f func(*hook) error) error {
 	for range maxConflicts {
 		one, err := h.find(ctx, id)
 		if err != nil {
@@ -180,23 +180,23 @@ func (h *Hooks) change(ctx context.Context, id string, f func(*hook) error) erro
 			return err
 		}
 	}
-	return errors.New("change hook: others change it all the time")
+	return errors.New("update hook: too many conflicting writes")
 }
 
-// of returns the hooks of an owner, the oldest first.
-func (h *Hooks) of(ctx context.Context, owner string) ([]hook, error) {
-	return h.those(ctx, func(one hook) bool { return one.Owner == owner })
+// ownedBy returns the hooks of an owner, the oldest first.
+func (h *Hooks) ownedBy(ctx context.Context, owner string) ([]hook, error) {
+	return h.filter(ctx, func(one hook) bool { return one.Owner == owner })
 }
 
-func (h *Hooks) those(ctx context.Context, which func(hook) bool) ([]hook, error) {
+func (h *Hooks) filter(ctx context.Context, which func(hook) bool) ([]hook, error) {
 	var all []hook
 	for entry, err := range h.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
 			return nil, fmt.Errorf("list hooks: %w", err)
 		}
-		one, err := decode(entry)
+		one, err := decodeHook(entry)
 		if err != nil {
-			h.cfg.Logger.Error("webhook cannot be read and is left alone", "err", err)
+			h.cfg.Logger.Error("webhook cannot be decoded and is skipped", "err", err)
 		} else if which(one) {
 			all = append(all, one)
 		}
@@ -205,14 +205,14 @@ func (h *Hooks) those(ctx context.Context, which func(hook) bool) ([]hook, error
 	return all, nil
 }
 
-// Move moves the hooks of a chat to the one that continues it.
+// Move moves the hooks of a chat to the chat that continues it.
 func (h *Hooks) Move(ctx context.Context, from, owner string, to chats.Chat) error {
-	all, err := h.of(ctx, from)
+	all, err := h.ownedBy(ctx, from)
 	if err != nil {
 		return err
 	}
 	for _, one := range all {
-		err := h.change(ctx, one.ID, func(one *hook) error {
+		err := h.update(ctx, one.ID, func(one *hook) error {
 			chat, err := chats.ParseChat(one.Chat)
 			if err != nil {
 				return err
@@ -230,22 +230,22 @@ func (h *Hooks) Move(ctx context.Context, from, owner string, to chats.Chat) err
 
 // Forget deletes the hooks that a user, as platform:id, has made or owns.
 func (h *Hooks) Forget(ctx context.Context, user string) error {
-	all, err := h.those(ctx, madeBy(user))
+	all, err := h.filter(ctx, madeBy(user))
 	if err != nil {
 		return err
 	}
 	for _, one := range all {
-		if err := h.change(ctx, one.ID, func(*hook) error { return errRemoved }); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		if err := h.update(ctx, one.ID, func(*hook) error { return errRemoved }); err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
 	}
 	return nil
 }
 
-// Done records the outcome of a delivery, and ignores other tasks. After a crash it may be
-// called again.
-func (h *Hooks) Done(ctx context.Context, r bridge.TaskResult) error {
-	id, ok := hookOf(r.Key)
+// RecordOutcome records the outcome of a delivery, and ignores other tasks. After a crash it may be
+// called again for the same delivery.
+func (h *Hooks) RecordOutcome(ctx context.Context, r bridge.TaskResult) error {
+	id, ok := hookID(r.Key)
 	if !ok {
 		return nil
 	}
@@ -262,16 +262,16 @@ func (h *Hooks) Done(ctx context.Context, r bridge.TaskResult) error {
 	case r.MessageID == "":
 		outcome = "not delivered"
 	}
-	err := h.change(ctx, id, func(one *hook) error {
+	err := h.update(ctx, id, func(one *hook) error {
 		if one.LastKey == r.Key {
 			return errUnchanged
 		}
-		one.Count++
-		one.Last, one.LastKey, one.Outcome = h.cfg.Now(), r.Key, outcome
+		one.Deliveries++
+		one.LastDelivery, one.LastKey, one.Outcome = h.cfg.Now(), r.Key, outcome
 		return nil
 	})
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, errDamaged) {
-		return nil // it must not keep the task from being closed
+		return nil // a missing hook must not keep the task open
 	}
 	return err
 }

@@ -327,7 +327,7 @@ func TestWhatBecameOfDeliveriesIsListed(t *testing.T) {
 		d.post(one, "standard", fmt.Sprint(n), "x")
 		c.result.Key = d.taken()[0].Key
 		for range 2 { // it may be told again
-			if err := d.Done(t.Context(), c.result); err != nil {
+			if err := d.RecordOutcome(t.Context(), c.result); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -336,7 +336,7 @@ func TestWhatBecameOfDeliveriesIsListed(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"abc.20260610T0800", "hook.nobody.x", "hook.", "hook"} {
-		if err := d.Done(t.Context(), bridge.TaskResult{Key: key}); err != nil {
+		if err := d.RecordOutcome(t.Context(), bridge.TaskResult{Key: key}); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
@@ -350,7 +350,7 @@ func TestADamagedHookHoldsNothingUp(t *testing.T) {
 	if _, err := d.store.Put(t.Context(), "hook"+strings.TrimPrefix(one.path, "/hook"), []byte("{"), storage.Any); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Done(t.Context(), bridge.TaskResult{Key: d.taken()[0].Key}); err != nil {
+	if err := d.RecordOutcome(t.Context(), bridge.TaskResult{Key: d.taken()[0].Key}); err != nil {
 		t.Error(err)
 	}
 	if status, text := d.post(one, "bearer", "d2", "x"); status != http.StatusServiceUnavailable || !strings.Contains(text, "I cannot store this now") {

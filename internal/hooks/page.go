@@ -30,43 +30,43 @@ var secretPage = template.Must(template.New("secret").Parse(`<!doctype html>
 </body></html>
 `))
 
-// view is the data of secretPage.
-type view struct {
+// pageData is the data of secretPage.
+type pageData struct {
 	Title, Text, Name, Address, Secret string
 	Ask                                bool
 }
 
 // errPage is returned for an invalid link to a secret.
-var errPage = errors.New("hooks: the link does not count")
+var errPage = errors.New("hooks: invalid link to a secret")
 
 func hashOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// opens returns nil if the token opens the page of a hook.
-func (h *Hooks) opens(one *hook, token string) error {
+// checkToken returns [errPage] unless the token opens the secret page of a hook.
+func (h *Hooks) checkToken(one *hook, token string) error {
 	hash := hashOf(token)
-	if one.Page == "" || subtle.ConstantTimeCompare([]byte(one.Page), []byte(hash)) != 1 || h.cfg.Now().After(one.PageUntil) {
+	if one.PageTokenHash == "" || subtle.ConstantTimeCompare([]byte(one.PageTokenHash), []byte(hash)) != 1 || h.cfg.Now().After(one.PageUntil) {
 		return errPage
 	}
 	return nil
 }
 
-// offer shows the page with the button.
-func (h *Hooks) offer(w http.ResponseWriter, r *http.Request) {
+// serveButton serves the page with the button.
+func (h *Hooks) serveButton(w http.ResponseWriter, r *http.Request) {
 	one, err := h.find(r.Context(), r.PathValue("id"))
 	if err == nil {
-		err = h.opens(&one, r.PathValue("token"))
+		err = h.checkToken(&one, r.PathValue("token"))
 	}
-	h.show(w, view{Title: "A webhook", Name: one.Name, Ask: true}, err)
+	h.writePage(w, pageData{Title: "A webhook", Name: one.Name, Ask: true}, err)
 }
 
-// reveal shows the secret to the first request.
-func (h *Hooks) reveal(w http.ResponseWriter, r *http.Request) {
-	v := view{Title: "The secret of the webhook"}
-	err := h.change(r.Context(), r.PathValue("id"), func(one *hook) error {
-		if err := h.opens(one, r.PathValue("token")); err != nil {
+// serveSecret serves the secret to the first request.
+func (h *Hooks) serveSecret(w http.ResponseWriter, r *http.Request) {
+	v := pageData{Title: "The secret of the webhook"}
+	err := h.update(r.Context(), r.PathValue("id"), func(one *hook) error {
+		if err := h.checkToken(one, r.PathValue("token")); err != nil {
 			return err
 		}
 		secret, err := h.sealer.Open(keyOf(one.ID), one.Secret)
@@ -74,14 +74,14 @@ func (h *Hooks) reveal(w http.ResponseWriter, r *http.Request) {
 			return err
 		}
 		v.Name, v.Address, v.Secret = one.Name, h.address(one.ID), string(secret)
-		one.Page, one.PageUntil = "", time.Time{}
+		one.PageTokenHash, one.PageUntil = "", time.Time{}
 		return nil
 	})
-	h.show(w, v, err)
+	h.writePage(w, v, err)
 }
 
-// show writes a page, or the page of an error.
-func (h *Hooks) show(w http.ResponseWriter, v view, err error) {
+// writePage writes a page, or an error page if err is not nil.
+func (h *Hooks) writePage(w http.ResponseWriter, v pageData, err error) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Cache-Control", "no-store")
@@ -90,11 +90,11 @@ func (h *Hooks) show(w http.ResponseWriter, v view, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, errPage), errors.Is(err, storage.ErrNotFound):
-		v = view{Title: "This link no longer works", Text: "This link has been used, is older than 15 minutes, or is wrong. In the chat, /hook remove removes the webhook, and /hook new makes another one."}
+		v = pageData{Title: "This link no longer works", Text: "This link has been used, is older than 15 minutes, or is wrong. In the chat, /hook remove removes the webhook, and /hook new makes another one."}
 		w.WriteHeader(http.StatusNotFound)
 	default:
 		h.cfg.Logger.Error("the secret of a webhook cannot be shown", "err", err)
-		v = view{Title: "Not now", Text: "Something went wrong here. Please try again."}
+		v = pageData{Title: "Not now", Text: "Something went wrong here. Please try again."}
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	if err := secretPage.Execute(w, v); err != nil {

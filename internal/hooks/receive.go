@@ -31,8 +31,8 @@ import (
 const Path = "/hook/"
 
 const (
-	// takeTimeout bounds how long a sender waits until its delivery is stored.
-	takeTimeout = 10 * time.Second
+	// storeTimeout bounds how long a sender waits until its delivery is stored.
+	storeTimeout = 10 * time.Second
 	// maxDrained bounds the part of a too large body that is read and dropped, so that its sender
 	// reads the response.
 	maxDrained = 16 << 20
@@ -43,25 +43,25 @@ const (
 // Handler serves deliveries, and the pages with secrets, under [Path].
 func (h *Hooks) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+Path+"{id}", h.receive)
-	mux.HandleFunc("GET "+Path+"{id}/secret/{token}", h.offer)
-	mux.HandleFunc("POST "+Path+"{id}/secret/{token}", h.reveal)
+	mux.HandleFunc("POST "+Path+"{id}", h.handleDelivery)
+	mux.HandleFunc("GET "+Path+"{id}/secret/{token}", h.serveButton)
+	mux.HandleFunc("POST "+Path+"{id}/secret/{token}", h.serveSecret)
 	return mux
 }
 
 // refusedDelivery is the response to a refused delivery.
 type refusedDelivery struct {
 	status int
-	// after is when it may try again; 0 if that is useless.
-	after time.Duration
-	text  string
+	// retryAfter is when the sender may try again; 0 if that is useless.
+	retryAfter time.Duration
+	text       string
 }
 
 func (r *refusedDelivery) Error() string { return r.text }
 
-// receive handles a delivery, which is acknowledged once it is stored.
-func (h *Hooks) receive(w http.ResponseWriter, r *http.Request) {
-	err := h.take(r)
+// handleDelivery handles a delivery, which is acknowledged once it is stored.
+func (h *Hooks) handleDelivery(w http.ResponseWriter, r *http.Request) {
+	err := h.accept(r)
 	if err == nil {
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = io.WriteString(w, "accepted\n") // a sender that has gone posts again
@@ -69,11 +69,11 @@ func (h *Hooks) receive(w http.ResponseWriter, r *http.Request) {
 	}
 	told, is := errors.AsType[*refusedDelivery](err)
 	if !is {
-		h.logSeldom("", func() { h.cfg.Logger.Error("deliveries to webhooks cannot be taken", "err", err) })
+		h.logSeldom("", func() { h.cfg.Logger.Error("deliveries to webhooks cannot be stored", "err", err) })
 		told = &refusedDelivery{http.StatusServiceUnavailable, 30 * time.Second, "I cannot store this now. Please post it again."}
 	}
-	if told.after > 0 {
-		w.Header().Set("Retry-After", fmt.Sprint(int(told.after.Seconds())))
+	if told.retryAfter > 0 {
+		w.Header().Set("Retry-After", fmt.Sprint(int(told.retryAfter.Seconds())))
 	}
 	if told.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -81,8 +81,8 @@ func (h *Hooks) receive(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, told.text, told.status)
 }
 
-func (h *Hooks) take(r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), takeTimeout)
+func (h *Hooks) accept(r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
 	defer cancel()
 	one, err := h.find(ctx, r.PathValue("id"))
 	if errors.Is(err, storage.ErrNotFound) {
@@ -91,7 +91,7 @@ func (h *Hooks) take(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := h.read(r)
+	body, err := h.readBody(r)
 	if err != nil {
 		return err
 	}
@@ -104,12 +104,12 @@ func (h *Hooks) take(r *http.Request) error {
 		h.logSeldom(one.ID, func() {
 			h.cfg.Logger.Warn("a delivery to a webhook was turned away", "hook", one.ID, "name", one.Name, "why", err)
 		})
-		return &refusedDelivery{status: http.StatusUnauthorized, text: sentence(err)}
+		return &refusedDelivery{status: http.StatusUnauthorized, text: asSentence(err)}
 	}
 	if !utf8.Valid(body) {
 		return &refusedDelivery{status: http.StatusUnsupportedMediaType, text: "I read only text, such as JSON, in UTF-8."}
 	}
-	s, err := h.submission(one, name, known, r.Header, body)
+	s, err := h.newSubmission(one, name, known, r.Header, body)
 	if err != nil {
 		return err
 	}
@@ -117,14 +117,14 @@ func (h *Hooks) take(r *http.Request) error {
 	case errors.Is(err, bridge.ErrBusy):
 		return &refusedDelivery{http.StatusTooManyRequests, time.Minute, "Too many deliveries wait in this chat. Please post it again in a minute."}
 	case errors.Is(err, queue.ErrInvalid):
-		h.cfg.Logger.Error("a webhook's chat is out of reach", "hook", one.ID, "chat", one.Chat, "err", err)
+		h.cfg.Logger.Error("a webhook's chat cannot be reached", "hook", one.ID, "chat", one.Chat, "err", err)
 		return &refusedDelivery{status: http.StatusGone, text: "The chat of this webhook cannot be reached."}
 	}
 	return err
 }
 
-// read reads a body of bounded size.
-func (h *Hooks) read(r *http.Request) ([]byte, error) {
+// readBody reads a body of bounded size.
+func (h *Hooks) readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, h.cfg.MaxBody+1))
 	if err != nil {
 		return nil, &refusedDelivery{status: http.StatusBadRequest, text: "The body did not arrive completely."}
@@ -139,8 +139,8 @@ func (h *Hooks) read(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// logSeldom logs at most once in a while about one hook, or about all, because any sender can cause
-// the line.
+// logSeldom logs at most once per [warnEvery] about one hook, or about all, because any sender can
+// cause the line.
 func (h *Hooks) logSeldom(about string, write func()) {
 	if _, told := h.warned.Get(about); told {
 		return
@@ -149,29 +149,29 @@ func (h *Hooks) logSeldom(about string, write func()) {
 	write()
 }
 
-func sentence(err error) string {
+func asSentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// keyStart begins the keys of deliveries, followed by the hook and the delivery's id.
-const keyStart = "hook."
+// keyPrefix begins the keys of deliveries. The ids of the hook and of the delivery follow.
+const keyPrefix = "hook."
 
-// hookOf returns the hook of a delivery.
-func hookOf(key string) (string, bool) {
-	rest, ok := strings.CutPrefix(key, keyStart)
+// hookID returns the id of the hook from the key of a delivery.
+func hookID(key string) (string, bool) {
+	rest, ok := strings.CutPrefix(key, keyPrefix)
 	id, _, two := strings.Cut(rest, ".")
 	return id, ok && two
 }
 
-// submission returns the task for a delivery.
-func (h *Hooks) submission(one hook, name, known string, header http.Header, body []byte) (bridge.Submission, error) {
+// newSubmission returns the task for a delivery.
+func (h *Hooks) newSubmission(one hook, name, known string, header http.Header, body []byte) (bridge.Submission, error) {
 	chat, err := chats.ParseChat(one.Chat)
 	if err != nil {
 		return bridge.Submission{}, fmt.Errorf("%w: %w", queue.ErrInvalid, err)
 	}
 	sum := sha256.Sum256([]byte(known))
-	key, note := hex.EncodeToString(sum[:16]), "delivery "+plain(name)
+	key, note := hex.EncodeToString(sum[:16]), "delivery "+shortLine(name)
 	if known == "" {
 		key = newID()
 	}
@@ -181,14 +181,14 @@ func (h *Hooks) submission(one hook, name, known string, header http.Header, bod
 	event, media := "", header.Get("Content-Type")
 	for _, kind := range []string{"X-Github-Event", "X-Gitlab-Event", "X-Gitea-Event"} {
 		if value := header.Get(kind); value != "" {
-			event = plain(value) + ", "
+			event = shortLine(value) + ", "
 		}
 	}
 	mark := rand.Text()[:10] // unknown to the author of the body
 	text := fmt.Sprintf("%s\n\n--- received %s: %s%s, %d bytes; data from outside ---\n%s\n--- end of what was received %s ---",
-		one.Task, mark, event, plain(media), len(body), h.cfg.Redact(shown(media, body)), mark)
+		one.Task, mark, event, shortLine(media), len(body), h.cfg.Redact(formatBody(media, body)), mark)
 	return bridge.Submission{
-		Key: keyStart + one.ID + "." + key, Chat: chat, User: strings.TrimPrefix(one.User, chat.Platform+":"), Direct: one.Direct,
+		Key: keyPrefix + one.ID + "." + key, Chat: chat, User: strings.TrimPrefix(one.User, chat.Platform+":"), Direct: one.Direct,
 		Title: one.Name, Text: text, Trigger: receipts.Trigger{Hook: one.Name, Note: note, Quiet: true},
 	}, nil
 }
@@ -196,8 +196,8 @@ func (h *Hooks) submission(one hook, name, known string, header http.Header, bod
 // maxPlain bounds a shown header, in characters.
 const maxPlain = 80
 
-// plain returns a header as a short line.
-func plain(text string) string {
+// shortLine returns a header as one short line.
+func shortLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -210,8 +210,8 @@ func plain(text string) string {
 	return text
 }
 
-// shown returns a body for the model: a form in lines, anything else unchanged.
-func shown(media string, body []byte) string {
+// formatBody returns a body for the model: a form as lines, anything else unchanged.
+func formatBody(media string, body []byte) string {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return "(nothing)"
 	}

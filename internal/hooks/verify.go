@@ -33,45 +33,45 @@ var (
 		"or send its secret as \"Authorization: Bearer …\" or X-Gitlab-Token")
 	errSignature = errors.New("the signature does not fit the body and the secret of this webhook")
 	errToken     = errors.New("this is not the secret of this webhook")
-	errForm      = errors.New("a delivery that is signed as Standard Webhooks has Webhook-Id and Webhook-Timestamp, in seconds since 1970")
+	errFormat    = errors.New("a delivery that is signed as Standard Webhooks has Webhook-Id and Webhook-Timestamp, in seconds since 1970")
 )
 
-// verify returns the sender's name for a delivery, if any, and the id by which a repeated
-// delivery is recognised, or why it is refused. If only the body is signed, the id is derived
-// from it: the name in the header could differ each time. One proof has to be valid; a valid one
-// does not make up for an invalid one.
+// verify returns the sender's name for a delivery, if any, and the id by which a repeated delivery
+// is recognised. It returns an error if the delivery is refused. If only the body is signed, the id
+// is derived from it, because the name in the header could differ each time. If there are several
+// proofs, only the first one counts: a valid one does not make up for an invalid one.
 func verify(secret string, header http.Header, body []byte, now time.Time) (name, known string, err error) {
 	for _, kind := range []string{"Webhook-", "Svix-"} { // standardwebhooks.com, and its model
 		if signatures := header.Get(kind + "Signature"); signatures != "" {
-			name, err := standard(secret, header.Get(kind+"Id"), header.Get(kind+"Timestamp"), signatures, body, now)
+			name, err := verifyStandard(secret, header.Get(kind+"Id"), header.Get(kind+"Timestamp"), signatures, body, now)
 			return name, name, err
 		}
 	}
-	bearer, isBearer := bearerOf(header.Get("Authorization"))
+	bearer, isBearer := bearerToken(header.Get("Authorization"))
 	switch signature, gitlab := header.Get("X-Hub-Signature-256"), header.Get("X-Gitlab-Token"); {
 	case signature != "": // docs.github.com/webhooks, "Validating webhook deliveries"
-		if err = github(secret, signature, body); err == nil {
+		if err = verifyGitHub(secret, signature, body); err == nil {
 			sum := sha256.Sum256(body)
-			return named(header), "body " + hex.EncodeToString(sum[:]), nil
+			return deliveryName(header), "body " + hex.EncodeToString(sum[:]), nil
 		}
 	case isBearer: // RFC 6750
-		err = token(secret, bearer)
+		err = verifyToken(secret, bearer)
 	case gitlab != "": // docs.gitlab.com/user/project/integrations/webhooks
-		err = token(secret, gitlab)
+		err = verifyToken(secret, gitlab)
 	default:
 		err = errUnsigned
 	}
 	if err != nil {
 		return "", "", err
 	}
-	return named(header), named(header), nil
+	return deliveryName(header), deliveryName(header), nil
 }
 
-// standard checks a signature of Standard Webhooks: of name, time and body.
-func standard(secret, name, at, signatures string, body []byte, now time.Time) (string, error) {
+// verifyStandard checks a signature of Standard Webhooks, which covers name, time and body.
+func verifyStandard(secret, name, at, signatures string, body []byte, now time.Time) (string, error) {
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || name == "" || len(name) > maxName {
-		return "", errForm
+		return "", errFormat
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 	if err != nil {
@@ -92,8 +92,8 @@ func standard(secret, name, at, signatures string, body []byte, now time.Time) (
 	return "", errSignature
 }
 
-// github checks the signature of a body.
-func github(secret, signature string, body []byte) error {
+// verifyGitHub checks the signature of a body.
+func verifyGitHub(secret, signature string, body []byte) error {
 	sum, err := hex.DecodeString(strings.TrimPrefix(signature, "sha256="))
 	mac := hmac.New(sha256.New, []byte(secret))
 	_, _ = mac.Write(body) // never fails
@@ -103,12 +103,12 @@ func github(secret, signature string, body []byte) error {
 	return nil
 }
 
-func bearerOf(authorization string) (string, bool) {
+func bearerToken(authorization string) (string, bool) {
 	kind, token, ok := strings.Cut(authorization, " ")
 	return strings.TrimSpace(token), ok && strings.EqualFold(kind, "Bearer")
 }
 
-func token(secret, got string) error {
+func verifyToken(secret, got string) error {
 	if subtle.ConstantTimeCompare([]byte(secret), []byte(got)) != 1 {
 		return errToken
 	}
@@ -118,13 +118,13 @@ func token(secret, got string) error {
 // maxName bounds the name of a delivery, in bytes.
 const maxName = 200
 
-// names are the headers with a sender's name for a delivery.
-var names = []string{"X-Github-Delivery", "X-Gitea-Delivery", "X-Gitlab-Event-Uuid", "Idempotency-Key", "Webhook-Id"}
+// deliveryHeaders are the headers with a sender's name for a delivery.
+var deliveryHeaders = []string{"X-Github-Delivery", "X-Gitea-Delivery", "X-Gitlab-Event-Uuid", "Idempotency-Key", "Webhook-Id"}
 
-// named returns the name of a delivery, which is the same when it is repeated; empty if the
-// sender has none.
-func named(header http.Header) string {
-	for _, name := range names {
+// deliveryName returns the sender's name for a delivery, which is the same when it is repeated. It is
+// empty if the sender has none.
+func deliveryName(header http.Header) string {
+	for _, name := range deliveryHeaders {
 		if value := strings.TrimSpace(header.Get(name)); value != "" && len(value) <= maxName {
 			return value
 		}

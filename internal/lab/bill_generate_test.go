@@ -16,7 +16,7 @@ import (
 // four groups of tools, those of servers among them, results short and long, and pauses of
 // seconds to hours.
 func generate(reg *toolgroups.Registry, n int, seed uint64) ([]bill.Conversation, error) {
-	servers, err := bill.Servers()
+	servers, err := bill.ServerGroups()
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func generate(reg *toolgroups.Registry, n int, seed uint64) ([]bill.Conversation
 	for i := range n {
 		c := bill.Conversation{Name: fmt.Sprintf("generated %d", i+1), Title: "generated", Recorded: true}
 		groups := reg.Groups()
-		if c.Servers = g.one(4); c.Servers {
+		if c.WithServers = g.one(4); c.WithServers {
 			groups = append(groups, servers...)
 		}
 		groups = slices.DeleteFunc(groups, func(g toolgroups.Group) bool { return len(g.Tools) == 0 || g.Role > toolgroups.RoleUser })
@@ -131,7 +131,7 @@ func (g *generator) value(s *schema) any {
 func cheapestOfEach(lines []bill.Line, table string) []bill.Line {
 	var best []bill.Line
 	for _, l := range lines {
-		if l.Table != table {
+		if l.Provider != table {
 			continue
 		}
 		i := slices.IndexFunc(best, func(b bill.Line) bool { return b.Conversation == l.Conversation })

@@ -30,31 +30,31 @@ type addition struct {
 
 func additions() []addition {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	others := func(how chats.Pointing, n int) string {
+	others := func(how chats.ReferenceKind, n int) string {
 		var list []conversation.Quote
 		for i := range n {
-			list = append(list, conversation.Quote{Quoted: chats.Quoted{How: how, By: []string{"Ann Lee", "Bob"}[i%2], Time: at, Text: strings.Repeat("We could do it on Monday. ", 6)}})
+			list = append(list, conversation.Quote{Quoted: chats.Quoted{Kind: how, By: []string{"Ann Lee", "Bob"}[i%2], Time: at, Text: strings.Repeat("We could do it on Monday. ", 6)}})
 		}
-		return conversation.QuoteText(list, 1500, true)
+		return conversation.FormatQuotes(list, 1500, true)
 	}
 	return []addition{
 		{"each question replies to the answer before it", func(_ int, before string) string {
 			if before == "" {
 				return ""
 			}
-			return conversation.QuoteText([]conversation.Quote{{Quoted: chats.Quoted{How: chats.PointReply, Own: true, Text: before, Time: at}, Known: true}}, 2500, true)
+			return conversation.FormatQuotes([]conversation.Quote{{Quoted: chats.Quoted{Kind: chats.RefReply, FromBot: true, Text: before, Time: at}, Known: true}}, 2500, true)
 		}},
 		{"every fourth passes on a text of 2,000 characters", func(turn int, _ string) string {
 			if turn%4 != 0 {
 				return ""
 			}
-			return conversation.QuoteText([]conversation.Quote{{Quoted: chats.Quoted{How: chats.PointForward, By: "Ann Lee", Time: at, Text: strings.Repeat("We could do it on Monday. ", 77)}}}, 2500, true)
+			return conversation.FormatQuotes([]conversation.Quote{{Quoted: chats.Quoted{Kind: chats.RefForward, By: "Ann Lee", Time: at, Text: strings.Repeat("We could do it on Monday. ", 77)}}}, 2500, true)
 		}},
 		{"a thread: its last 20 messages, then 2 new ones with each question", func(turn int, _ string) string {
 			if turn == 0 {
-				return others(chats.PointThread, 20)
+				return others(chats.RefThread, 20)
 			}
-			return others(chats.PointThread, 2)
+			return others(chats.RefThread, 2)
 		}},
 		{"a photo with the first question, kept", func(turn int, _ string) string {
 			if turn > 0 {
@@ -82,12 +82,12 @@ func TestBillDocsOfWhatIsPointedAt(t *testing.T) {
 		b.WriteString("| conversation | what comes with its messages | tokens | billed |\n|---|---|---|---|\n")
 	}
 	cfg := config.Default()
-	err = app.Empty(t.Context(), cfg, func(bot *app.Bot) error {
+	err = app.WithEmptyBot(t.Context(), cfg, func(bot *app.Bot) error {
 		prices := app.CachePrices(cfg)
-		tables := slices.DeleteFunc(bill.Tables(prices, settings.ContextTokens), func(table bill.Table) bool { return table.Name != "gpt-5" })
+		tables := slices.DeleteFunc(bill.Providers(prices, settings.ContextTokens), func(table bill.Provider) bool { return table.Name != "gpt-5" })
 		comparison, err := bill.New(bill.Config{
 			Registry: bot.Registry(), Prompt: bot.Prompt(), ToolSearch: cfg.Tools.ToolSearch,
-			Prices: prices, Tables: tables, Money: func(string) (budget.Price, bool) { return budget.Price{}, false }, Routings: []search.Routing{search.RoutingAuto},
+			Prices: prices, Providers: tables, DollarPrice: func(string) (budget.Price, bool) { return budget.Price{}, false }, Routings: []search.Routing{search.RoutingAuto},
 		})
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ func TestBillDocsOfWhatIsPointedAt(t *testing.T) {
 				}
 				sent, billed := lines[0].Input-plain[0].Input, lines[0].Billed-plain[0].Billed
 				fmt.Fprintf(&b, "| %s | %s | %s (+%.0f %%) | %s (+%.0f %%) |\n", c.Name, a.name,
-					budget.Count(int64(sent)), float64(sent)/float64(plain[0].Input)*100, budget.Count(int64(math.RoundToEven(billed))), billed/plain[0].Billed*100)
+					budget.FormatCount(int64(sent)), float64(sent)/float64(plain[0].Input)*100, budget.FormatCount(int64(math.RoundToEven(billed))), billed/plain[0].Billed*100)
 			}
 		}
 		return nil

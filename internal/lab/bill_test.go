@@ -38,8 +38,8 @@ var billed = sync.OnceValues(func() (comparison, error) {
 
 // compared plays conversations with the tools of a bot that has no others.
 func compared(cfg config.Config, conversations []bill.Conversation) (lines []bill.Line, err error) {
-	err = app.Empty(context.Background(), cfg, func(b *app.Bot) error {
-		comparison, err := bill.New(b.Bill(cfg))
+	err = app.WithEmptyBot(context.Background(), cfg, func(b *app.Bot) error {
+		comparison, err := bill.New(b.BillConfig(cfg))
 		for _, c := range conversations {
 			if err != nil {
 				return err
@@ -96,7 +96,7 @@ func TestAutoIsNearTheBestOnAverage(t *testing.T) {
 		t.Skip("TEST_ONECLAW_GENERATED=200 plays 200 conversations")
 	}
 	var made []bill.Conversation
-	err = app.Empty(t.Context(), config.Default(), func(b *app.Bot) (err error) {
+	err = app.WithEmptyBot(t.Context(), config.Default(), func(b *app.Bot) (err error) {
 		made, err = generate(b.Registry(), n, 7)
 		return err
 	})
@@ -133,8 +133,8 @@ func cheapest(lines []bill.Line, table string, conversations []string) float64 {
 func tableNames(lines []bill.Line) []string {
 	var names []string
 	for _, l := range lines {
-		if !slices.Contains(names, l.Table) {
-			names = append(names, l.Table)
+		if !slices.Contains(names, l.Provider) {
+			names = append(names, l.Provider)
 		}
 	}
 	return names
@@ -158,7 +158,7 @@ func within(lines []bill.Line, table string, conversations []string, r search.Ro
 // a few: half a step a request.
 func rounding(lines []bill.Line, table, conversation string) float64 {
 	for _, l := range lines {
-		if l.Table == table && l.Conversation == conversation && slices.Contains([]string{"gpt-4o", "gpt-4.1", "gpt-5"}, table) {
+		if l.Provider == table && l.Conversation == conversation && slices.Contains([]string{"gpt-4o", "gpt-4.1", "gpt-5"}, table) {
 			return 64 * float64(l.Requests)
 		}
 	}
@@ -169,7 +169,7 @@ func rounding(lines []bill.Line, table, conversation string) float64 {
 func sum(lines []bill.Line, table string, conversations []string, r search.Routing) float64 {
 	all := 0.0
 	for _, l := range lines {
-		if l.Table == table && l.Routing == r && slices.Contains(conversations, l.Conversation) {
+		if l.Provider == table && l.Routing == r && slices.Contains(conversations, l.Conversation) {
 			all += l.Billed
 		}
 	}
@@ -179,8 +179,8 @@ func sum(lines []bill.Line, table string, conversations []string, r search.Routi
 func rows(lines []bill.Line, table string, conversations []string) string {
 	var b strings.Builder
 	for _, l := range lines {
-		if l.Table == table && slices.Contains(conversations, l.Conversation) {
-			b.WriteString("\n" + l.Conversation + " " + string(l.Routing) + " (" + string(l.Routed) + ") " + strconv.Itoa(int(l.Billed)))
+		if l.Provider == table && slices.Contains(conversations, l.Conversation) {
+			b.WriteString("\n" + l.Conversation + " " + string(l.Routing) + " (" + string(l.UsedRouting) + ") " + strconv.Itoa(int(l.Billed)))
 		}
 	}
 	return b.String()
@@ -278,12 +278,12 @@ func TestBillCommand(t *testing.T) {
 		"two forms":            {[]string{"bill", "--json", "--markdown"}, "json"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := cli.Execute(Root, config.Standard(), tc.args, nil, &stdout, &stderr); code == 0 || !strings.Contains(stderr.String(), tc.want) {
+		if code := cli.Execute(Root, config.DefaultRuntime(), tc.args, nil, &stdout, &stderr); code == 0 || !strings.Contains(stderr.String(), tc.want) {
 			t.Errorf("%s: exit %d, %s", name, code, stderr.String())
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	if code := cli.Execute(Root, config.Standard(), []string{"bill", "chat", "--json"}, nil, &stdout, &stderr); code != 0 {
+	if code := cli.Execute(Root, config.DefaultRuntime(), []string{"bill", "chat", "--json"}, nil, &stdout, &stderr); code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
 	var line bill.Line

@@ -23,7 +23,7 @@ import (
 	"oneclaw/telegram"
 )
 
-// demoPace is the pause of the demo's offline model between some words and the next.
+// demoPace is the pause of the demo's offline model between groups of words.
 const demoPace = 100 * time.Millisecond
 
 func demoCommand(load cli.Loader) *cobra.Command {
@@ -32,7 +32,7 @@ func demoCommand(load cli.Loader) *cobra.Command {
 		Use:   "demo",
 		Short: "Try the bot in a local page: no keys, no accounts",
 		Args:  cobra.NoArgs,
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			return runDemo(cmd, cfg, address)
 		}),
 	}
@@ -61,8 +61,8 @@ func runDemo(cmd *cobra.Command, cfg config.Config, address string) (err error) 
 	d, err := demo.New(demo.Config{
 		DataDir: dir, Logger: log, Model: demoModel(cfg), Manifest: manifest.YAML(), Pace: demoPace,
 		Bot: func(ctx context.Context, env demo.Environment) error {
-			return app.With(ctx, demoConfig(cfg, env), log, func(b *app.Bot) error {
-				env.Ready(controls(b, commands))
+			return app.WithBot(ctx, demoConfig(cfg, env), log, func(b *app.Bot) error {
+				env.Ready(newControls(b, commands))
 				return b.Run(ctx)
 			}, env.Observe)
 		},
@@ -77,10 +77,10 @@ func runDemo(cmd *cobra.Command, cfg config.Config, address string) (err error) 
 	return d.Run(ctx, listener)
 }
 
-func controls(b *app.Bot, commands bool) demo.Controls {
+func newControls(b *app.Bot, commands bool) demo.Controls {
 	return demo.Controls{
-		Commands: commands,
-		Web:      b.Handler(), Routings: config.Routings(),
+		CanRunCommands: commands,
+		Web:            b.Handler(), Routings: config.Routings(),
 		Routing: func(ctx context.Context) (string, error) {
 			return b.Settings().Values.Get(ctx, settings.SettingRouting)
 		},
@@ -94,7 +94,7 @@ func demoModel(cfg config.Config) demo.Model {
 	if cfg.Model.APIKey == "" && cfg.Model.BaseURL == config.Default().Model.BaseURL {
 		return demo.Model{}
 	}
-	return demo.Model{BaseURL: cfg.Model.BaseURL, Key: string(cfg.Model.APIKey), Name: cfg.Model.Name}
+	return demo.Model{BaseURL: cfg.Model.BaseURL, APIKey: string(cfg.Model.APIKey), Name: cfg.Model.Name}
 }
 
 // demoConfig configures a bot connected to the emulators, for the one user of the page.
@@ -102,7 +102,7 @@ func demoConfig(cfg config.Config, env demo.Environment) config.Config {
 	demo := config.Default()
 	demo.LogLevel, demo.Redact = cfg.LogLevel, cfg.Redact
 	if demo.CacheDir = cfg.CacheDir; demo.CacheDir == "" {
-		// The data of a demo is deleted; keep what takes time to compile.
+		// The data of a demo is deleted. Keep the cache, which takes time to compile.
 		if dir, err := os.UserCacheDir(); err == nil {
 			demo.CacheDir = filepath.Join(dir, "oneclaw")
 		}
@@ -111,7 +111,7 @@ func demoConfig(cfg config.Config, env demo.Environment) config.Config {
 	demo.Tools.Files = config.FilesLocal
 	demo.Telegram = telegram.Settings{Token: redact.Secret(env.TelegramToken), APIURL: env.TelegramURL}
 	demo.Slack = slack.Settings{BotToken: redact.Secret(env.SlackBotToken), AppToken: redact.Secret(env.SlackAppToken), APIURL: env.SlackURL}
-	demo.Model = models.Own{APIKey: redact.Secret(env.Model.Key), BaseURL: env.Model.BaseURL, Name: env.Model.Name}
+	demo.Model = models.OwnModel{APIKey: redact.Secret(env.Model.APIKey), BaseURL: env.Model.BaseURL, Name: env.Model.Name}
 	demo.Google = config.GoogleConfig{ClientID: env.GoogleID, ClientSecret: redact.Secret(env.GoogleSecret), APIURL: env.GoogleURL}
 	if demo.Voice = cfg.Voice; env.VoiceModel != "" {
 		demo.Voice.BaseURL, demo.Voice.Model = "", env.VoiceModel

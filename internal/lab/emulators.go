@@ -41,10 +41,10 @@ func emulatorsCommand() *cobra.Command {
 	return command
 }
 
-// profiles returns the names of the provider profiles of the model.
+// profiles returns the names of the model's provider profiles.
 func profiles() []string {
 	var names []string
-	for _, p := range openai.Personalities() {
+	for _, p := range openai.Profiles() {
 		names = append(names, p.Name)
 	}
 	return names
@@ -58,7 +58,7 @@ const (
 )
 
 func runEmulators(ctx context.Context, w io.Writer, port int, profile string) (err error) { //nolint:funlen // One service after another, in the order in which they need each other.
-	served, ok := openai.PersonalityOf(profile)
+	served, ok := openai.ProfileByName(profile)
 	if !ok {
 		return fmt.Errorf("--profile: there is no provider profile %q; there are %s", profile, strings.Join(profiles(), ", "))
 	}
@@ -112,7 +112,7 @@ func runEmulators(ctx context.Context, w io.Writer, port int, profile string) (e
 	if err != nil {
 		return err
 	}
-	model, err := openai.New(openai.Config{Personality: served, MaxTools: 1000})
+	model, err := openai.New(openai.Config{Profile: served, MaxTools: 1000})
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 func evalCommand(load cli.Loader) *cobra.Command {
-	command := cli.Parent("eval", "Measure parts of the bot")
+	command := cli.ParentCommand("eval", "Measure parts of the bot")
 	var asJSON bool
 	var half, queries string
 	retrieval := &cobra.Command{
@@ -31,7 +31,7 @@ func evalCommand(load cli.Loader) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			asked, err := search.ParseQueries(queries)
+			asked, err := search.ParseQuerySource(queries)
 			if err != nil {
 				return err
 			}
@@ -56,13 +56,13 @@ func evalCommand(load cli.Loader) *cobra.Command {
 	return command
 }
 
-func evalFile(ctx context.Context, name string, half search.Half, asked search.Queries) ([]search.Report, error) {
+func evalFile(ctx context.Context, name string, half search.Half, asked search.QuerySource) ([]search.Report, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("eval retrieval: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	return search.Eval(ctx, search.Words{}, f, name, half, asked)
+	return search.Eval(ctx, search.WordRanker{}, f, name, half, asked)
 }
 
 func evalReplayCommand(load cli.Loader) *cobra.Command {
@@ -70,22 +70,22 @@ func evalReplayCommand(load cli.Loader) *cobra.Command {
 	command := &cobra.Command{
 		Use: "replay FILE", Short: "Run exported cases with another model, routing or prompt and show what is different", Args: cli.OneArgument,
 		Long: "Run the cases of oneclaw export eval with the model of the settings, or another one at the same address, and print what is different. Tools answer with what is on record and have no effect; nothing but the model is asked.",
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			o.Out, o.Progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			cfg.Model.Name, cfg.Store = cmp.Or(o.Model, cfg.Model.Name), database.Bolt
-			return app.Empty(cmd.Context(), cfg, func(b *app.Bot) error {
+			return app.WithEmptyBot(cmd.Context(), cfg, func(b *app.Bot) error {
 				client, err := cfg.Model.Client(cfg.ModelClient())
 				if err != nil {
 					return err
 				}
 				o.Base = eval.Config{
-					Model: client, Name: cfg.Model.Name, Effort: cfg.Model.Effort, Prompt: app.Prompt, Registry: b.Registry(), Now: cfg.Outside.Now,
-					Routing: search.Routing(cfg.Tools.Routing), Search: cfg.Tools.ToolSearch, Prices: app.CachePrices(cfg), Money: cfg.Money(), Budget: o.Base.Budget,
+					Model: client, Name: cfg.Model.Name, Effort: cfg.Model.Effort, Prompt: app.Prompt, Registry: b.Registry(), Now: cfg.Runtime.Now,
+					Routing: search.Routing(cfg.Tools.Routing), Search: cfg.Tools.ToolSearch, Prices: app.CachePrices(cfg), DollarPrice: cfg.PriceLookup(), Budget: o.Base.Budget,
 				}
-				return eval.File(cmd.Context(), args[0], o)
+				return eval.RunFile(cmd.Context(), args[0], o)
 			})
 		}),
 	}
-	o.Flags(command.Flags())
+	o.AddFlags(command.Flags())
 	return command
 }

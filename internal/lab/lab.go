@@ -1,6 +1,6 @@
-// Package lab has the commands of oneclaw-lab: a demo page, replaying recordings, computing the
-// cost of conversations, measurements, and the emulators alone. They run the real bot with
-// emulated services.
+// Package lab has the commands of oneclaw-lab: a demo page, replays of recordings, the cost of
+// conversations, measurements, and the emulators alone. They run the real bot with emulated
+// services.
 package lab
 
 import (

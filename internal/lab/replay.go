@@ -32,7 +32,7 @@ func replayCommand(load cli.Loader) *cobra.Command {
 		Long: "Play a recording to a bot with the present settings and an empty data directory: what people wrote comes through the emulators, " +
 			"what the model answered from the recording. Tools run, without names of hosts, MCP servers and accounts. The exit code is 1 where the bot does something else.",
 		Args: cli.OneArgument,
-		RunE: load.Run(func(cmd *cobra.Command, cfg config.Config, args []string) error { return replay(cmd, cfg, args[0]) }),
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error { return replay(cmd, cfg, args[0]) }),
 	}
 }
 
@@ -51,8 +51,8 @@ func replay(cmd *cobra.Command, cfg config.Config, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	log := cli.NewLogger(cmd.ErrOrStderr(), cfg)
-	other, err := play.Replay{Redact: cfg.Redact.Text, Now: cfg.Outside.Now, Bot: func(ctx context.Context, env play.Environment) error {
-		return app.With(ctx, replayConfig(cfg, env, dir), log, func(b *app.Bot) error { return b.Run(ctx) })
+	other, err := play.Replay{Redact: cfg.Redact.Text, Now: cfg.Runtime.Now, Bot: func(ctx context.Context, env play.Environment) error {
+		return app.WithBot(ctx, replayConfig(cfg, env, dir), log, func(b *app.Bot) error { return b.Run(ctx) })
 	}}.Play(cmd.Context(), lines)
 	if err != nil {
 		return fmt.Errorf("replay %s: %w", path, err)
@@ -69,13 +69,13 @@ func replay(cmd *cobra.Command, cfg config.Config, path string) (err error) {
 func replayConfig(cfg config.Config, env play.Environment, dir string) config.Config {
 	cfg.CacheDir, cfg.DataDir = cfg.CachePath(), filepath.Join(dir, "data")
 	cfg.Tools.Files = config.FilesLocal
-	cfg.Taps, cfg.Outside.Now = env.Taps, env.Now
-	cfg.Outside.Resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		return nil, errors.New("a replay looks up no names")
+	cfg.Taps, cfg.Runtime.Now = env.Taps, env.Now
+	cfg.Runtime.Resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("host names are not resolved in a replay")
 	}}
 	cfg.Telegram = telegram.Settings{Token: redact.Secret(env.TelegramToken), APIURL: env.TelegramURL}
 	cfg.Slack = slack.Settings{BotToken: redact.Secret(env.SlackBotToken), AppToken: redact.Secret(env.SlackAppToken), APIURL: env.SlackURL, Channels: cfg.Slack.Channels}
-	cfg.Model = models.Own{APIKey: "replayed", BaseURL: env.ModelURL, Name: env.ModelName}
+	cfg.Model = models.OwnModel{APIKey: "replayed", BaseURL: env.ModelURL, Name: env.ModelName}
 	cfg.Google, cfg.MCP, cfg.PublicURL = config.GoogleConfig{}, mcp.Config{}, ""
 	cfg.Tools.Exec, cfg.Tools.AllowPrivate = core.ExecConfig{}, nil
 	if access.Access(cfg.Access).Empty() {

@@ -18,10 +18,10 @@ import (
 // Version is the version of the files that this program reads and writes.
 const Version = 1
 
-// Directions of lines in a file of cases, besides [record.End], which ends it.
+// Directions of lines in a file of cases. The last line has [record.End].
 const (
-	begin = "begin"
-	one   = "case"
+	directionBegin = "begin"
+	directionCase  = "case"
 )
 
 // MaxLine bounds a case in bytes. Exports leave out larger ones.
@@ -45,7 +45,7 @@ type Seen struct {
 	Direct bool   `json:"direct,omitempty"`
 	// Messages are the conversation at that time; the last is the question.
 	Messages []Message `json:"messages"`
-	// Incomplete says that earlier messages were not shown, and not summarised.
+	// Incomplete reports whether earlier messages were neither shown nor summarised.
 	Incomplete bool `json:"incomplete,omitempty"`
 	// Groups are the loaded tool groups.
 	Groups []string `json:"groups,omitempty"`
@@ -62,11 +62,11 @@ type Outcome struct {
 	// Model is the model of the last reply, Routing the routing of tools, if recorded.
 	Model   string `json:"model,omitempty"`
 	Routing string `json:"routing,omitempty"`
-	Used    Used   `json:"used"`
+	Used    Usage  `json:"used"`
 }
 
-// Used is the usage of replies.
-type Used struct {
+// Usage is the usage of replies.
+type Usage struct {
 	Rounds int `json:"rounds"`
 	Input  int `json:"input"`
 	// Cached and Written are parts of Input.
@@ -79,7 +79,7 @@ type Used struct {
 }
 
 // Add adds the usage of other replies.
-func (u *Used) Add(v Used) {
+func (u *Usage) Add(v Usage) {
 	u.Rounds, u.Input, u.Cached = u.Rounds+v.Rounds, u.Input+v.Input, u.Cached+v.Cached
 	u.Written, u.Output, u.USD = u.Written+v.Written, u.Output+v.Output, u.USD+v.USD
 	u.Unpriced += v.Unpriced
@@ -97,9 +97,9 @@ type Message struct {
 	Recalled string   `json:"recalled,omitempty"`
 	Calls    []Call   `json:"calls,omitempty"`
 	Final    bool     `json:"final,omitempty"`
-	// Meanwhile says that a user wrote it while the question was being answered.
+	// Meanwhile reports whether a user wrote it while the question was being answered.
 	Meanwhile bool `json:"meanwhile,omitempty"`
-	// CallID, Tool and Code belong to results; a Code means that the call failed.
+	// CallID, Tool and Code belong to results; Code is set if the call failed.
 	CallID string `json:"call_id,omitempty"`
 	Tool   string `json:"tool,omitempty"`
 	Code   string `json:"code,omitempty"`
@@ -114,22 +114,22 @@ type Call struct {
 	Input     string `json:"input,omitempty"`
 }
 
-// Call converts to the agent's type.
-func (c Call) Call() agent.Call { return agent.Call(c) }
+// ToAgent converts to the agent's type.
+func (c Call) ToAgent() agent.Call { return agent.Call(c) }
 
-// Message converts to the agent's type.
-func (m Message) Message() agent.Message {
+// ToAgent converts to the agent's type.
+func (m Message) ToAgent() agent.Message {
 	out := agent.Message{
 		Role: m.Role, Text: m.Text, Sender: m.Sender, Recalled: m.Recalled, Final: m.Final, CallID: m.CallID, Tool: m.Tool, Code: m.Code,
 	}
 	if m.Meanwhile {
-		out.Joined = "meanwhile"
+		out.JoinedRef = "meanwhile"
 	}
 	for _, path := range m.Files {
 		out.Files = append(out.Files, toolgroups.File{Path: path})
 	}
 	for _, c := range m.Calls {
-		out.Calls = append(out.Calls, c.Call())
+		out.Calls = append(out.Calls, c.ToAgent())
 	}
 	if m.Role == agent.RoleTool {
 		out.Status = agent.StatusOK
@@ -143,16 +143,16 @@ func (m Message) Message() agent.Message {
 // Counts is the summary of an export.
 type Counts struct {
 	Cases int `json:"cases"`
-	// Refused cases were left out because a user has opted out, Untold because their chat was not
-	// told of exports, Unfit because the conversation is damaged, gone or too large.
-	Refused int `json:"refused,omitempty"`
-	Untold  int `json:"untold,omitempty"`
-	Unfit   int `json:"unfit,omitempty"`
+	// OptedOut counts cases left out because a user has opted out, NotNotified because their chat
+	// was not notified of exports, Unusable because the conversation is damaged, gone or too large.
+	OptedOut    int `json:"refused,omitempty"`
+	NotNotified int `json:"untold,omitempty"`
+	Unusable    int `json:"unfit,omitempty"`
 }
 
-// String formats it for the beginning of a sentence.
+// String formats the counts for the beginning of a sentence.
 func (c Counts) String() string {
-	return fmt.Sprintf("%d cases (left out: %d because a person said no, %d whose chat was not told, %d that cannot be exported)", c.Cases, c.Refused, c.Untold, c.Unfit)
+	return fmt.Sprintf("%d cases (left out: %d because a person said no, %d whose chat was not told, %d that cannot be exported)", c.Cases, c.OptedOut, c.NotNotified, c.Unusable)
 }
 
 // line is a line of a file: as in a recording, with more fields in the first and last.
@@ -169,11 +169,11 @@ type Writer struct{ w *bufio.Writer }
 // NewWriter begins a file.
 func NewWriter(w io.Writer, now time.Time) (*Writer, error) {
 	out := &Writer{bufio.NewWriter(w)}
-	_, err := out.line(line{Line: record.Line{Time: now.UTC(), Direction: begin}, Version: Version})
+	_, err := out.writeLine(line{Line: record.Line{Time: now.UTC(), Direction: directionBegin}, Version: Version})
 	return out, err
 }
 
-func (w *Writer) line(l line) (bool, error) {
+func (w *Writer) writeLine(l line) (bool, error) {
 	data, err := json.Marshal(l)
 	if err != nil {
 		return false, fmt.Errorf("encode a line: %w", err)
@@ -185,8 +185,8 @@ func (w *Writer) line(l line) (bool, error) {
 	return true, err
 }
 
-// Case adds a case. It returns false for one larger than [MaxLine], which is left out.
-func (w *Writer) Case(c Case) (bool, error) {
+// WriteCase adds a case. It returns false for a case larger than [MaxLine], which is left out.
+func (w *Writer) WriteCase(c Case) (bool, error) {
 	seen, err := toolgroups.EncodeJSON(c.Seen)
 	if err != nil {
 		return false, fmt.Errorf("encode a case: %w", err)
@@ -195,24 +195,24 @@ func (w *Writer) Case(c Case) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("encode a case: %w", err)
 	}
-	return w.line(line{Line: record.Line{
-		Time: c.Asked.UTC(), Ended: c.Ended.UTC(), Direction: one, Service: record.Model, Request: seen, Response: outcome,
+	return w.writeLine(line{Line: record.Line{
+		Time: c.Asked.UTC(), EndedAt: c.Ended.UTC(), Direction: directionCase, Service: record.ModelService, Request: seen, Response: outcome,
 	}})
 }
 
 // Close ends the file.
 func (w *Writer) Close(counts Counts, now time.Time) error {
-	if _, err := w.line(line{Line: record.Line{Time: now.UTC(), Direction: record.End}, Counts: &counts}); err != nil {
+	if _, err := w.writeLine(line{Line: record.Line{Time: now.UTC(), Direction: record.End}, Counts: &counts}); err != nil {
 		return err
 	}
 	return w.w.Flush()
 }
 
-// ErrCut is returned for a file without its last line.
-var ErrCut = errors.New("the file is cut off: it has no last line")
+// ErrTruncated is returned for a file without its last line.
+var ErrTruncated = errors.New("the file is cut off: it has no last line")
 
-// Read yields the cases of a file, up to the first error.
-func Read(r io.Reader) iter.Seq2[Case, error] {
+// ReadCases yields the cases of a file, up to the first error.
+func ReadCases(r io.Reader) iter.Seq2[Case, error] {
 	return func(yield func(Case, error) bool) {
 		if _, err := read(r, func(c Case) bool { return yield(c, nil) }); err != nil {
 			yield(Case{}, err)
@@ -220,8 +220,8 @@ func Read(r io.Reader) iter.Seq2[Case, error] {
 	}
 }
 
-// Copy copies a file of cases if it is complete, and returns the counts of its last line.
-func Copy(w io.Writer, r io.Reader) (Counts, error) {
+// CopyCases copies a file of cases if it is complete, and returns the counts of its last line.
+func CopyCases(w io.Writer, r io.Reader) (Counts, error) {
 	return read(io.TeeReader(r, w), func(Case) bool { return true })
 }
 
@@ -232,7 +232,7 @@ func read(r io.Reader, each func(Case) bool) (counts Counts, err error) {
 	number, cases, ended := 0, 0, false
 	for lines.Scan() {
 		if number++; ended {
-			return counts, fmt.Errorf("line %d: something stands behind the last line", number)
+			return counts, fmt.Errorf("line %d: unexpected data after the last line", number)
 		}
 		c, last, err := readLine(lines.Bytes(), number, cases)
 		if err != nil {
@@ -252,26 +252,26 @@ func read(r io.Reader, each func(Case) bool) (counts Counts, err error) {
 	case err != nil:
 		return counts, fmt.Errorf("read the cases: %w", err)
 	case !ended:
-		return counts, ErrCut
+		return counts, ErrTruncated
 	}
 	return counts, nil
 }
 
-// readLine decodes a line. It returns the zero case for the first, and the counts of the last.
+// readLine decodes a line. It returns the zero case for the first line, and the counts of the last.
 func readLine(data []byte, number, cases int) (c Case, last *Counts, err error) {
 	var l line
 	if number == 1 {
-		return c, nil, readFirst(data, &l)
+		return c, nil, readHeader(data, &l)
 	}
 	err = decodeStrict(data, &l)
 	switch {
 	case err != nil && !json.Valid(data):
-		err = ErrCut
+		err = ErrTruncated
 	case err != nil:
-	case l.Version != 0 || l.Direction != one && l.Direction != record.End:
+	case l.Version != 0 || l.Direction != directionCase && l.Direction != record.End:
 		err = fmt.Errorf("%q is no direction of a case", l.Direction)
-	case l.Direction == one:
-		c, err = l.read()
+	case l.Direction == directionCase:
+		c, err = l.decodeCase()
 	case l.Counts == nil || l.Counts.Cases != cases:
 		err = fmt.Errorf("the file has %d cases, and was written with another number", cases)
 	default:
@@ -283,8 +283,8 @@ func readLine(data []byte, number, cases int) (c Case, last *Counts, err error) 
 	return c, last, err
 }
 
-// readFirst decodes the header line.
-func readFirst(data []byte, l *line) error {
+// readHeader decodes the header line.
+func readHeader(data []byte, l *line) error {
 	var head struct{ Version int }
 	switch {
 	case json.Unmarshal(data, &head) != nil || head.Version == 0:
@@ -292,15 +292,15 @@ func readFirst(data []byte, l *line) error {
 	case head.Version != Version:
 		return fmt.Errorf("the file is of version %d, this oneclaw reads version %d: export it again", head.Version, Version)
 	}
-	if err := decodeStrict(data, l); err != nil || l.Direction != begin {
-		return errors.Join(errors.New("line 1: it is no beginning of a file of cases"), err)
+	if err := decodeStrict(data, l); err != nil || l.Direction != directionBegin {
+		return errors.Join(errors.New("line 1 does not begin a file of cases"), err)
 	}
 	return nil
 }
 
-// read decodes the case of a line.
-func (l *line) read() (Case, error) {
-	c := Case{Asked: l.Time, Ended: l.Ended}
+// decodeCase decodes the case of a line.
+func (l *line) decodeCase() (Case, error) {
+	c := Case{Asked: l.Time, Ended: l.EndedAt}
 	if err := errors.Join(decodeStrict(l.Request, &c.Seen), decodeStrict(l.Response, &c.Outcome)); err != nil {
 		return c, err
 	}
@@ -315,7 +315,7 @@ func decodeStrict(data []byte, v any) error {
 		return err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something stands behind it")
+		return errors.New("unexpected data after the value")
 	}
 	return nil
 }

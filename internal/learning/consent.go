@@ -12,56 +12,56 @@ import (
 	"oneclaw/storage"
 )
 
-// Keys: one record for each chat that was told and for each user who opted out, and the key of
-// the pseudonyms.
+// Keys: one record for each notified chat and for each
+// user who opted out, and the key of the pseudonyms.
 const (
-	prefix     = "learning/"
-	toldPrefix = prefix + "told/"
-	noPrefix   = prefix + "no/"
-	saltKey    = prefix + "salt"
+	prefix         = "learning/"
+	notifiedPrefix = prefix + "told/"
+	optOutPrefix   = prefix + "no/"
+	saltKey        = prefix + "salt"
 )
 
 // notice is sent to a chat with the first feedback there.
 const notice = "Thank you. Please note: my operator may export conversations that were rated here with 👍 or 👎, to test how I answer. Names, ids and secrets are replaced first, and quotes of other people are left out. If you do not want that for your messages, send /learning no."
 
-// Consent records which chats were told of exports, and which users opted out, in the store that
-// all replicas share.
+// Consent records which chats were notified of exports, and
+// which users opted out, in the store that all replicas share.
 type Consent struct {
 	Store storage.KV
 	Now   func() time.Time
 }
 
-// Judged is called when a user gives feedback in a chat. It returns the notice for the chat and
-// a function that records it as sent; empty if the chat knows.
-func (c Consent) Judged(ctx context.Context, chat chats.Chat) (text string, told func(context.Context) error, err error) {
-	key := toldPrefix + chat.WithoutThread().String()
+// FeedbackNotice is called when a user gives feedback in a chat. It returns the notice for the
+// chat and a function that records the notice as sent; empty if the chat was notified before.
+func (c Consent) FeedbackNotice(ctx context.Context, chat chats.Chat) (text string, told func(context.Context) error, err error) {
+	key := notifiedPrefix + chat.WithoutThread().String()
 	if known, err := c.has(ctx, key); known || err != nil {
 		return "", nil, err
 	}
-	return notice, func(ctx context.Context) error { return c.note(ctx, key) }, nil
+	return notice, func(ctx context.Context) error { return c.recordOnce(ctx, key) }, nil
 }
 
 // Commands returns the command to opt out, and in again.
 func (c Consent) Commands() []bridge.Command {
 	return []bridge.Command{{
 		CommandInfo: chats.CommandInfo{Name: "learning", Description: "Whether your conversations may be exported for tests: yes or no"},
-		Alone:       true, Run: c.command,
+		Ephemeral:   true, Run: c.runCommand,
 	}}
 }
 
-func (c Consent) command(ctx context.Context, call bridge.CommandCall) (string, error) {
+func (c Consent) runCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
 	switch strings.ToLower(strings.TrimSpace(call.Args)) {
 	case "no":
-		if err := c.note(ctx, noPrefix+call.User); err != nil {
+		if err := c.recordOnce(ctx, optOutPrefix+call.User); err != nil {
 			return "", err
 		}
 		return "Your conversations will not be exported, here or elsewhere. I cannot take back earlier exports. `/learning yes` allows it again.", nil
 	case "yes":
-		if err := c.Store.Delete(ctx, noPrefix+call.User, storage.Any); err != nil {
-			return "", fmt.Errorf("note a consent: %w", err)
+		if err := c.Store.Delete(ctx, optOutPrefix+call.User, storage.Any); err != nil {
+			return "", fmt.Errorf("record a consent: %w", err)
 		}
 	}
-	no, err := c.Refused(ctx, call.User)
+	no, err := c.HasOptedOut(ctx, call.User)
 	if err != nil {
 		return "", err
 	}
@@ -71,16 +71,16 @@ func (c Consent) command(ctx context.Context, call bridge.CommandCall) (string, 
 	return "My operator may export conversations with answers that were rated 👍 or 👎, to test how I answer. Names, ids and secrets are replaced first. `/learning no` keeps your conversations out of it.", nil
 }
 
-// Refused reports whether a user, as platform:id, has opted out.
-func (c Consent) Refused(ctx context.Context, user string) (bool, error) {
-	return c.has(ctx, noPrefix+user)
+// HasOptedOut reports whether a user, as platform:id, has opted out.
+func (c Consent) HasOptedOut(ctx context.Context, user string) (bool, error) {
+	return c.has(ctx, optOutPrefix+user)
 }
 
-// anyRefused reports whether any user of a platform has opted out.
-func (c Consent) anyRefused(ctx context.Context, platform string) (bool, error) {
-	for _, err := range c.Store.List(ctx, storage.Range{Prefix: noPrefix + platform + ":", Limit: 1}) {
+// anyOptedOut reports whether any user of a platform has opted out.
+func (c Consent) anyOptedOut(ctx context.Context, platform string) (bool, error) {
+	for _, err := range c.Store.List(ctx, storage.Range{Prefix: optOutPrefix + platform + ":", Limit: 1}) {
 		if err != nil {
-			return false, fmt.Errorf("look for who said no: %w", err)
+			return false, fmt.Errorf("look for users who opted out: %w", err)
 		}
 		return true, nil
 	}
@@ -98,11 +98,11 @@ func (c Consent) has(ctx context.Context, key string) (bool, error) {
 	return true, nil
 }
 
-// note records that something was said, and when. Repeating it changes nothing.
-func (c Consent) note(ctx context.Context, key string) error {
+// recordOnce stores a key with the current time. Repeating it changes nothing.
+func (c Consent) recordOnce(ctx context.Context, key string) error {
 	_, err := c.Store.Put(ctx, key, []byte(c.Now().UTC().Format(time.RFC3339)), storage.Absent)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
-		return fmt.Errorf("note a consent: %w", err)
+		return fmt.Errorf("record a consent: %w", err)
 	}
 	return nil
 }

@@ -24,70 +24,70 @@ const (
 
 // Errors of [Costs].
 var (
-	// ErrTooLong is returned for a conversation beyond these bounds.
+	// ErrTooLong is returned for a conversation that exceeds these bounds.
 	ErrTooLong = errors.New("the conversation is too long to be played")
-	// ErrBusy is returned while another one is played.
+	// ErrBusy is returned while another conversation is played.
 	ErrBusy = errors.New("another conversation is being played")
 	// ErrUnknown is returned for unknown routings, and for models whose caches are unknown.
-	ErrUnknown = errors.New("not known is")
+	ErrUnknown = errors.New("unknown")
 )
 
 // CostsConfig configures [Costs].
 type CostsConfig struct {
 	Store storage.Store
-	// Bill returns how conversations are played now; its Routings and Left are not used.
-	Bill func() bill.Config
-	// Money returns the prices of a model, if known.
-	Money func(model string) (budget.Price, bool)
+	// BillConfig returns how conversations are played now; its Routings and Left are not used.
+	BillConfig func() bill.Config
+	// Price returns the prices of a model, if known.
+	Price func(model string) (budget.Price, bool)
 }
 
 // Costs estimates what conversations would have cost with other models and routings. Nothing is
 // sent anywhere: the conversation is played to a script, with simulated caches. One conversation
 // is played at a time. It may be used concurrently.
 type Costs struct {
-	cfg  CostsConfig
-	turn sync.Mutex
+	cfg     CostsConfig
+	running sync.Mutex
 }
 
-// NewCosts returns costs that are ready.
+// NewCosts makes a [Costs].
 func NewCosts(cfg CostsConfig) *Costs { return &Costs{cfg: cfg} }
 
 // Tables returns the models that can be compared.
-func (c *Costs) Tables() []bill.Table { return c.cfg.Bill().Tables }
+func (c *Costs) Tables() []bill.Provider { return c.cfg.BillConfig().Providers }
 
-// With selects what is compared. The zero value compares everything.
-type With struct {
-	// Models are names of providers or models of [bill.Tables], Routings are routings.
+// Selection selects what is compared. The zero value compares everything.
+type Selection struct {
+	// Models are names of providers or models of [bill.Providers], Routings are routings.
 	Models   []string
 	Routings []search.Routing
 }
 
-// Comparison is what a conversation has cost and would have cost.
+// Comparison is what a conversation has cost, and what it would have cost.
 type Comparison struct {
-	// Was is the usage of its replies.
-	Was Used `json:"was"`
+	// Actual is the usage of the conversation's replies.
+	Actual Usage `json:"was"`
 	// Lines are the estimated costs, for each model the routings in order.
 	Lines []bill.Line `json:"lines"`
 	// Left counts the calls left out because their tools no longer exist.
 	Left int `json:"left,omitempty"`
 }
 
-// Of compares for the conversation of a log. While another one is played it returns [ErrBusy] at
-// once.
-func (c *Costs) Of(ctx context.Context, log string, with With) (out Comparison, err error) {
-	if !c.turn.TryLock() {
+// Compare estimates the costs of the conversation in a log. While
+// another conversation is played, it returns [ErrBusy] at once.
+func (c *Costs) Compare(ctx context.Context, log string, with Selection) (out Comparison, err error) {
+	if !c.running.TryLock() {
 		return out, ErrBusy
 	}
-	defer c.turn.Unlock()
-	cfg, err := with.narrow(c.cfg.Bill())
+	defer c.running.Unlock()
+	cfg, err := with.applyTo(c.cfg.BillConfig())
 	if err != nil {
 		return out, err
 	}
-	conversation, err := bill.Recorded(log, c.read(ctx, log, &out.Was))
+	conversation, err := bill.FromLog(log, c.readMessages(ctx, log, &out.Actual))
 	if err != nil {
 		return Comparison{}, err
 	}
-	cfg.Left = func(calls int) { out.Left += calls }
+	cfg.OnOmitted = func(calls int) { out.Left += calls }
 	b, err := bill.New(cfg)
 	if err != nil {
 		return out, err
@@ -96,34 +96,34 @@ func (c *Costs) Of(ctx context.Context, log string, with With) (out Comparison, 
 	return out, err
 }
 
-// narrow selects what is compared.
-func (w With) narrow(cfg bill.Config) (bill.Config, error) {
+// applyTo narrows a configuration to the selection.
+func (w Selection) applyTo(cfg bill.Config) (bill.Config, error) {
 	cfg.Routings = w.Routings
 	for _, r := range w.Routings {
 		if !slices.Contains(search.Routings(), r) {
-			return cfg, fmt.Errorf("%w the routing %q", ErrUnknown, r)
+			return cfg, fmt.Errorf("%w routing %q", ErrUnknown, r)
 		}
 	}
 	if len(w.Models) == 0 {
 		return cfg, nil
 	}
-	all := cfg.Tables
-	cfg.Tables = nil
+	all := cfg.Providers
+	cfg.Providers = nil
 	for _, name := range w.Models {
-		if !slices.ContainsFunc(all, func(t bill.Table) bool { return name == t.Name || name == t.Model }) {
-			return cfg, fmt.Errorf("%w the cache of the model %q", ErrUnknown, name)
+		if !slices.ContainsFunc(all, func(t bill.Provider) bool { return name == t.Name || name == t.Model }) {
+			return cfg, fmt.Errorf("%w cache of the model %q", ErrUnknown, name)
 		}
 	}
 	for _, t := range all {
 		if slices.Contains(w.Models, t.Name) || slices.Contains(w.Models, t.Model) {
-			cfg.Tables = append(cfg.Tables, t)
+			cfg.Providers = append(cfg.Providers, t)
 		}
 	}
 	return cfg, nil
 }
 
-// read reads a conversation within the bounds, and adds up the usage of its replies.
-func (c *Costs) read(ctx context.Context, log string, was *Used) iter.Seq2[agent.Message, error] {
+// readMessages reads a conversation within the bounds, and adds up the usage of its replies.
+func (c *Costs) readMessages(ctx context.Context, log string, was *Usage) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		messages, size := 0, 0
 		for record, err := range conversation.Records(ctx, c.cfg.Store, log, storage.Query{}) {
@@ -136,7 +136,7 @@ func (c *Costs) read(ctx context.Context, log string, was *Used) iter.Seq2[agent
 				err = ErrTooLong
 			}
 			if err == nil && m.Role == agent.RoleAssistant && m.Usage != nil {
-				was.Add(UsedBy(*m.Usage, m.Model, c.cfg.Money))
+				was.Add(UsageOf(*m.Usage, m.Model, c.cfg.Price))
 			}
 			if !yield(m, err) || err != nil {
 				return

@@ -36,21 +36,21 @@ func TestWhatAConversationWouldHaveCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	money := func(model string) (budget.Price, bool) { return budget.Price{Input: 1, Output: 2}, true }
-	prices := func(string) search.Prices { return search.Prices{Write: 1, Read: .1, Min: 1024} }
-	costs := learning.NewCosts(learning.CostsConfig{Store: k.Store, Money: money, Bill: func() bill.Config {
-		return bill.Config{Registry: reg, Prompt: "You help.", Prices: prices, Money: money, Tables: bill.Tables(prices, func(string) int { return 0 })}
+	prices := func(string) search.Prices { return search.Prices{Write: 1, Read: .1, MinTokens: 1024} }
+	costs := learning.NewCosts(learning.CostsConfig{Store: k.Store, Price: money, BillConfig: func() bill.Config {
+		return bill.Config{Registry: reg, Prompt: "You help.", Prices: prices, DollarPrice: money, Providers: bill.Providers(prices, func(string) int { return 0 })}
 	}})
-	with := learning.With{Models: []string{"gpt-5.6", "Claude"}, Routings: []search.Routing{search.RoutingGroups, search.RoutingAll}}
-	got, err := costs.Of(t.Context(), log, with)
+	with := learning.Selection{Models: []string{"gpt-5.6", "Claude"}, Routings: []search.Routing{search.RoutingGroups, search.RoutingAll}}
+	got, err := costs.Compare(t.Context(), log, with)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (learning.Used{Rounds: 2, Input: 1_100_000, Cached: 10, Output: 50_000, USD: 1.2}); got.Was != want || got.Left != 1 {
-		t.Errorf("it was %+v, %d left, want %+v, 1", got.Was, got.Left, want)
+	if want := (learning.Usage{Rounds: 2, Input: 1_100_000, Cached: 10, Output: 50_000, USD: 1.2}); got.Actual != want || got.Left != 1 {
+		t.Errorf("it was %+v, %d left, want %+v, 1", got.Actual, got.Left, want)
 	}
 	var lines []string
 	for _, l := range got.Lines {
-		lines = append(lines, l.Table+" "+string(l.Routing))
+		lines = append(lines, l.Provider+" "+string(l.Routing))
 		if l.Input == 0 || l.USD <= 0 {
 			t.Errorf("%+v costs nothing", l)
 		}
@@ -58,39 +58,39 @@ func TestWhatAConversationWouldHaveCost(t *testing.T) {
 	if want := []string{"gpt-5.6 groups", "gpt-5.6 all", "Claude groups", "Claude all"}; !slices.Equal(lines, want) {
 		t.Errorf("compared are %q, want %q", lines, want)
 	}
-	for _, odd := range []learning.With{{Models: []string{"Claude", "nobody's"}}, {Routings: []search.Routing{search.RoutingAll, "nobody's"}}} {
-		if _, err := costs.Of(t.Context(), log, odd); !errors.Is(err, learning.ErrUnknown) || !strings.Contains(err.Error(), "nobody's") {
+	for _, odd := range []learning.Selection{{Models: []string{"Claude", "nobody's"}}, {Routings: []search.Routing{search.RoutingAll, "nobody's"}}} {
+		if _, err := costs.Compare(t.Context(), log, odd); !errors.Is(err, learning.ErrUnknown) || !strings.Contains(err.Error(), "nobody's") {
 			t.Errorf("%v: %v", odd, err)
 		}
 	}
-	if _, err := costs.Of(t.Context(), "telegram:12345678/7", with); !errors.Is(err, bill.ErrEmpty) {
+	if _, err := costs.Compare(t.Context(), "telegram:12345678/7", with); !errors.Is(err, bill.ErrEmpty) {
 		t.Errorf("a conversation that there is not: %v", err)
 	}
 	k.say(here, "12345678", "Ann", strings.Repeat("long ", 1<<20), nil, answer("fine"))
-	if _, err := costs.Of(t.Context(), log, with); !errors.Is(err, learning.ErrTooLong) {
+	if _, err := costs.Compare(t.Context(), log, with); !errors.Is(err, learning.ErrTooLong) {
 		t.Errorf("a long conversation: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := costs.Of(ended, log, with); err == nil {
+	if _, err := costs.Compare(ended, log, with); err == nil {
 		t.Error("nobody waits any more, and it is played")
 	}
 }
 
 func TestOneConversationIsPlayedAtATime(t *testing.T) {
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	costs := learning.NewCosts(learning.CostsConfig{Store: newKept(t), Bill: func() bill.Config {
+	costs := learning.NewCosts(learning.CostsConfig{Store: newKept(t), BillConfig: func() bill.Config {
 		close(begun)
 		<-goOn
 		return bill.Config{}
 	}})
 	done := make(chan error)
 	go func() {
-		_, err := costs.Of(t.Context(), "telegram:1/1", learning.With{})
+		_, err := costs.Compare(t.Context(), "telegram:1/1", learning.Selection{})
 		done <- err
 	}()
 	<-begun
-	if _, err := costs.Of(t.Context(), "telegram:2/1", learning.With{}); !errors.Is(err, learning.ErrBusy) {
+	if _, err := costs.Compare(t.Context(), "telegram:2/1", learning.Selection{}); !errors.Is(err, learning.ErrBusy) {
 		t.Errorf("a second one: %v", err)
 	}
 	close(goOn)

@@ -29,49 +29,49 @@ type Exporter struct {
 	Store storage.Store
 	// Redact masks secrets.
 	Redact func(text string) string
-	// Money returns the prices of a model, if known.
-	Money func(model string) (budget.Price, bool)
+	// Price returns the prices of a model, if known.
+	Price func(model string) (budget.Price, bool)
 	// WindowTokens is the context window of turns.
 	WindowTokens int
 	Log          *slog.Logger
 	Now          func() time.Time
 }
 
-// Write writes the cases of all chats, after an audit entry. It keeps the names of users in
-// memory, and one case.
+// Write writes the cases of all chats, after an audit entry.
+// It holds the names of users and one case in memory.
 func (e Exporter) Write(ctx context.Context, w io.Writer) (counts Counts, err error) {
 	now := e.Now()
-	if err := audit.Append(ctx, e.Store, rand.Text(), audit.Entry{At: now, Action: "export", By: "operator", Chat: audit.Terminal, About: "judged conversations (eval)"}); err != nil {
+	if err := audit.Append(ctx, e.Store, rand.Text(), audit.Entry{At: now, Action: "export", By: "operator", Chat: audit.TerminalChat, About: "judged conversations (eval)"}); err != nil {
 		return counts, err
 	}
 	x := &export{Exporter: e, consent: Consent{e.Store, e.Now}, counts: &counts}
-	if x.stands.key, err = salt(ctx, e.Store); err != nil {
+	if x.pseudonyms.key, err = pseudonymKey(ctx, e.Store); err != nil {
 		return counts, err
 	}
 	if x.out, err = NewWriter(w, now); err != nil {
 		return counts, err
 	}
-	x.everybody = newNames(nil)
+	x.allNames = newNameIndex(nil)
 	everybody := newGroup()
-	if err := x.receipts(ctx, func(_ string, who person, _ storage.Entry) error { return everybody.add(who) }); err != nil {
+	if err := x.eachReceipt(ctx, func(_ string, who person, _ storage.Entry) error { return everybody.addAuthor(who) }); err != nil {
 		return counts, err
 	}
-	everybody.name(x.everybody, x.stands, false)
+	everybody.addNames(x.allNames, x.pseudonyms, false)
 	here, place := newGroup(), ""
-	err = x.receipts(ctx, func(chat string, who person, entry storage.Entry) error {
+	err = x.eachReceipt(ctx, func(chat string, who person, entry storage.Entry) error {
 		if chat != place {
-			if err := x.chat(ctx, here); err != nil {
+			if err := x.exportChat(ctx, here); err != nil {
 				return err
 			}
 			here, place = newGroup(), chat
 		}
 		if bytes.Contains(entry.Value, []byte(`"feedback"`)) {
-			here.judged = append(here.judged, entry.Key)
+			here.ratedKeys = append(here.ratedKeys, entry.Key)
 		}
-		return here.add(who)
+		return here.addAuthor(who)
 	})
 	if err == nil {
-		err = x.chat(ctx, here)
+		err = x.exportChat(ctx, here)
 	}
 	if err != nil {
 		return counts, err
@@ -80,7 +80,7 @@ func (e Exporter) Write(ctx context.Context, w io.Writer) (counts Counts, err er
 }
 
 // ErrOff is returned if the settings do not permit exports.
-var ErrOff = errors.New("conversations are not exported: export_judged (ONECLAW_EXPORT_JUDGED) allows it; from then on people are told, and what is judged where they know can be exported")
+var ErrOff = errors.New("conversations are not exported: export_judged (ONECLAW_EXPORT_JUDGED) allows it; from then on chats are notified, and conversations rated in notified chats can be exported")
 
 // ServeHTTP writes the cases for a command that asks the running bot. On an error it aborts the
 // connection.
@@ -95,8 +95,8 @@ func (e Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// salt returns the key of the pseudonyms, which is created on first use.
-func salt(ctx context.Context, kv storage.KV) ([]byte, error) {
+// pseudonymKey returns the key of the pseudonyms, which is created on first use.
+func pseudonymKey(ctx context.Context, kv storage.KV) ([]byte, error) {
 	_, err := kv.Put(ctx, saltKey, []byte(rand.Text()), storage.Absent)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
 		return nil, fmt.Errorf("make the key of the pseudonyms: %w", err)
@@ -112,11 +112,11 @@ func salt(ctx context.Context, kv storage.KV) ([]byte, error) {
 type export struct {
 	Exporter
 
-	consent   Consent
-	stands    pseudonyms
-	out       *Writer
-	counts    *Counts
-	everybody *names
+	consent    Consent
+	pseudonyms pseudonyms
+	out        *Writer
+	counts     *Counts
+	allNames   *nameIndex
 }
 
 // person is the sender of a message, as far as known.
@@ -128,15 +128,15 @@ type person struct {
 	} `json:"message"`
 }
 
-// receipts reads all receipts, grouped by chat.
-func (x *export) receipts(ctx context.Context, each func(chat string, who person, entry storage.Entry) error) error {
+// eachReceipt reads all receipts, grouped by chat.
+func (x *export) eachReceipt(ctx context.Context, each func(chat string, who person, entry storage.Entry) error) error {
 	for entry, err := range x.Store.List(ctx, storage.Range{Prefix: receipts.Prefix}) {
 		if err != nil {
 			return fmt.Errorf("read the receipts: %w", err)
 		}
 		var who person
 		if json.Unmarshal(entry.Value, &who) != nil {
-			continue // a damaged one is moved aside elsewhere
+			continue // damaged receipts become dead letters elsewhere
 		}
 		chat, _, _ := strings.Cut(strings.TrimPrefix(entry.Key, receipts.Prefix), "/")
 		if err := each(chat, who, entry); err != nil {
@@ -146,20 +146,20 @@ func (x *export) receipts(ctx context.Context, each func(chat string, who person
 	return nil
 }
 
-// group is the authors in some chats, and the answers with feedback there.
+// group collects the authors in some chats, and the answers with feedback there.
 type group struct {
 	// people are names, in their first spelling, by user.
-	people map[string]map[string]bool
-	size   int
-	chats  map[string]bool
-	judged []string
+	people    map[string]map[string]bool
+	size      int
+	chats     map[string]bool
+	ratedKeys []string
 }
 
 func newGroup() *group {
 	return &group{people: map[string]map[string]bool{}, chats: map[string]bool{}}
 }
 
-func (g *group) add(who person) error {
+func (g *group) addAuthor(who person) error {
 	m := who.Message
 	g.chats[m.Chat.Platform+":"+m.Chat.ID] = true
 	id := m.Chat.Platform + ":" + m.User
@@ -178,8 +178,8 @@ func (g *group) add(who person) error {
 // minID is the length from which ids are searched in texts.
 const minID = 4
 
-// name adds users and chats to names, with parts also the parts of their names.
-func (g *group) name(n *names, stands pseudonyms, parts bool) {
+// addNames adds users and chats to an index and, with parts, also the parts of their names.
+func (g *group) addNames(n *nameIndex, stands pseudonyms, parts bool) {
 	id := func(whole, stand string) {
 		if _, text, _ := strings.Cut(whole, ":"); len(text) >= minID {
 			n.add(text, stand, false)
@@ -196,59 +196,59 @@ func (g *group) name(n *names, stands pseudonyms, parts bool) {
 	}
 }
 
-// chat writes the cases of a chat.
-func (x *export) chat(ctx context.Context, g *group) error {
-	if len(g.judged) == 0 {
+// exportChat writes the cases of a chat.
+func (x *export) exportChat(ctx context.Context, g *group) error {
+	if len(g.ratedKeys) == 0 {
 		return nil
 	}
-	here := newNames(x.everybody)
-	g.name(here, x.stands, true)
-	for _, key := range g.judged {
+	here := newNameIndex(x.allNames)
+	g.addNames(here, x.pseudonyms, true)
+	for _, key := range g.ratedKeys {
 		entry, err := x.Store.Get(ctx, key)
 		if errors.Is(err, storage.ErrNotFound) {
-			continue // it was too old meanwhile
+			continue // it was pruned meanwhile
 		}
 		if err != nil {
 			return fmt.Errorf("read a receipt: %w", err)
 		}
 		j := new(receipts.Receipt)
 		if queue.Decode(entry, j) != nil {
-			x.counts.Unfit++
+			x.counts.Unusable++
 			continue
 		}
-		if err := x.job(ctx, j, here); err != nil {
+		if err := x.exportReceipt(ctx, j, here); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// job writes the case of a receipt, or counts why there is none.
-func (x *export) job(ctx context.Context, j *receipts.Receipt, here *names) error {
-	if good, bad := receipts.FeedbackCounts(j.Turn.Feedback); good+bad == 0 || j.State != receipts.Done {
+// exportReceipt writes the case of a receipt, or counts why there is none.
+func (x *export) exportReceipt(ctx context.Context, j *receipts.Receipt, here *nameIndex) error {
+	if good, bad := receipts.CountFeedback(j.Turn.Feedback); good+bad == 0 || j.State != receipts.Done {
 		return nil
 	}
-	told, err := x.consent.has(ctx, toldPrefix+j.Message.Chat.WithoutThread().String())
+	told, err := x.consent.has(ctx, notifiedPrefix+j.Message.Chat.WithoutThread().String())
 	if err != nil {
 		return err
 	}
 	if !told {
-		x.counts.Untold++
+		x.counts.NotNotified++
 		return nil
 	}
-	c := maker{export: x, job: j, names: here}
-	made, err := c.make(ctx)
+	c := caseBuilder{export: x, job: j, names: here}
+	made, err := c.build(ctx)
 	if err == nil {
 		written := false
-		if written, err = x.out.Case(made); err == nil && !written {
-			err = errUnfit
+		if written, err = x.out.WriteCase(made); err == nil && !written {
+			err = errNotExportable
 		}
 	}
 	switch {
-	case errors.Is(err, errRefused):
-		x.counts.Refused++
-	case errors.Is(err, errUnfit):
-		x.counts.Unfit++
+	case errors.Is(err, errOptedOut):
+		x.counts.OptedOut++
+	case errors.Is(err, errNotExportable):
+		x.counts.Unusable++
 	case err != nil:
 		return err
 	default:

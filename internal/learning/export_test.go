@@ -122,7 +122,7 @@ func (k *kept) consent() learning.Consent {
 // tell has a chat told.
 func (k *kept) tell(in place) string {
 	k.t.Helper()
-	text, told, err := k.consent().Judged(k.t.Context(), in.chat)
+	text, told, err := k.consent().FeedbackNotice(k.t.Context(), in.chat)
 	if err == nil && told != nil {
 		err = told(k.t.Context())
 	}
@@ -145,7 +145,7 @@ func (k *kept) command(user, args string) string {
 func (k *kept) exporter() learning.Exporter {
 	return learning.Exporter{
 		Store: k.Store, Redact: redact.New(k.secrets...).Text, WindowTokens: 1000, Now: func() time.Time { return clock },
-		Money: func(model string) (budget.Price, bool) { return budget.Price{Input: 1, Output: 2}, model == "priced" },
+		Price: func(model string) (budget.Price, bool) { return budget.Price{Input: 1, Output: 2}, model == "priced" },
 	}
 }
 
@@ -157,7 +157,7 @@ func (k *kept) export() (string, []learning.Case, learning.Counts) {
 		k.t.Fatal(err)
 	}
 	var cases []learning.Case
-	for c, err := range learning.Read(bytes.NewReader(file.Bytes())) {
+	for c, err := range learning.ReadCases(bytes.NewReader(file.Bytes())) {
 		if err != nil {
 			k.t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func TestACaseIsWhatTheModelSaw(t *testing.T) {
 	k.say(here, "12345678", "Ann Lee", "what is in it?", append(good("telegram:12345678"), receipts.Feedback{By: "telegram:12345678", Good: false, Given: false, At: clock}),
 		agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{read}, Reasoning: "secret thought", Model: "priced", Usage: &agent.Usage{Input: 1}},
 		agent.Message{Role: agent.RoleStarted, CallID: "y", Tool: "read_file"},
-		agent.Message{Role: agent.RoleUser, Text: "quick", Joined: "telegram:12345678/9/text"},
+		agent.Message{Role: agent.RoleUser, Text: "quick", JoinedRef: "telegram:12345678/9/text"},
 		agent.Message{Role: agent.RoleTool, CallID: "y", Tool: "read_file", Status: agent.StatusError, Code: "not_found", Text: "no such file of 12345678"}, answer("It is gone."))
 	k.say(here, "12345678", "Ann Lee", "later", nil, answer("after"))
 	k.log(here, agent.Message{Role: agent.RoleSummary, Text: "All of it."})
@@ -213,7 +213,7 @@ func TestACaseIsWhatTheModelSaw(t *testing.T) {
 			{Role: agent.RoleAssistant, Text: "still, " + who, Final: true},
 			{Role: agent.RoleUser, Text: "what is in it?"},
 		},
-	}, Outcome: learning.Outcome{Good: 1, Model: "priced", Used: learning.Used{Rounds: 2, Input: 100_001, Cached: 10, Output: 50_000, USD: .200001}, Messages: []learning.Message{
+	}, Outcome: learning.Outcome{Good: 1, Model: "priced", Used: learning.Usage{Rounds: 2, Input: 100_001, Cached: 10, Output: 50_000, USD: .200001}, Messages: []learning.Message{
 		{Role: agent.RoleAssistant, Calls: []learning.Call{{
 			ID: "call_1", Name: toolgroups.ToolCall, Arguments: `{"name":"read_file","arguments":{"path":"` + who + `.txt"}}`, Tool: "read_file", Input: `{"path":"` + who + `.txt"}`,
 		}}},
@@ -231,7 +231,7 @@ func TestACaseIsWhatTheModelSaw(t *testing.T) {
 		t.Error("a second export is other")
 	}
 	entries, err := audit.List(t.Context(), k.Store, 10)
-	if e := entries; err != nil || len(e) != 2 || e[0].Action != "export" || e[0].By != "operator" || e[0].Chat != audit.Terminal || !e[0].At.Equal(clock) {
+	if e := entries; err != nil || len(e) != 2 || e[0].Action != "export" || e[0].By != "operator" || e[0].Chat != audit.TerminalChat || !e[0].At.Equal(clock) {
 		t.Errorf("the audit has %+v, %v", entries, err)
 	}
 }
@@ -248,7 +248,7 @@ func TestWhoSaidNoIsInNoCase(t *testing.T) {
 	k.say(group, "87654321", "Bob", "two", good(ann), answer("2"))
 	gone := k.say(group, "12345678", "Ann", "gone", good(ann))
 	_, cases, counts := k.export()
-	if want := (learning.Counts{Cases: 3, Untold: 1, Unfit: 1}); counts != want || len(cases) != 3 {
+	if want := (learning.Counts{Cases: 3, NotNotified: 1, Unusable: 1}); counts != want || len(cases) != 3 {
 		t.Fatalf("before anybody says no: %+v", counts)
 	}
 	if sender := cases[1].Seen.Messages[0].Sender; sender == "" || sender == "Ann" || sender == cases[1].Seen.Person {
@@ -258,7 +258,7 @@ func TestWhoSaidNoIsInNoCase(t *testing.T) {
 		t.Errorf("told %q", text)
 	}
 	// The first of Ann in the group was judged by Bob alone, the second of Bob is his.
-	if _, _, counts = k.export(); counts != (learning.Counts{Cases: 1, Untold: 1, Unfit: 1, Refused: 2}) {
+	if _, _, counts = k.export(); counts != (learning.Counts{Cases: 1, NotNotified: 1, Unusable: 1, OptedOut: 2}) {
 		t.Errorf("after Bob said no: %+v", counts)
 	}
 	// A message whose author nobody knows any more may be Bob's; and so may what stands in a summary.
@@ -267,7 +267,7 @@ func TestWhoSaidNoIsInNoCase(t *testing.T) {
 	}
 	k.say(group, "12345678", "Ann", "three", good(ann), answer("3"))
 	k.say(group, "12345678", "Ann", "four", good(ann), answer("4"))
-	if _, _, counts = k.export(); counts != (learning.Counts{Cases: 1, Untold: 1, Refused: 4}) {
+	if _, _, counts = k.export(); counts != (learning.Counts{Cases: 1, NotNotified: 1, OptedOut: 4}) {
 		t.Errorf("with unknown authors: %+v", counts)
 	}
 	if text := k.command(bob, ""); !strings.Contains(text, "You have said no") {
@@ -276,7 +276,7 @@ func TestWhoSaidNoIsInNoCase(t *testing.T) {
 	if text := k.command(bob, "yes"); !strings.Contains(text, "may export") {
 		t.Errorf("told %q", text)
 	}
-	if _, _, counts = k.export(); counts != (learning.Counts{Cases: 5, Untold: 1}) {
+	if _, _, counts = k.export(); counts != (learning.Counts{Cases: 5, NotNotified: 1}) {
 		t.Errorf("after Bob said yes again: %+v", counts)
 	}
 	k.say(private("12345678"), "12345678", "Ann", "taken back", []receipts.Feedback{{By: ann, Good: true, At: clock}}, answer("5"))
@@ -294,13 +294,13 @@ func TestWhoSaidNoAndIsForgottenIsInNoCase(t *testing.T) {
 	k.say(team(), "12345678", "Ann", "one", nil, answer("1"))
 	k.say(team(), "87654321", "Bob", "two", good(bob), answer("2"))
 	k.command(ann, "no")
-	if _, _, counts := k.export(); counts != (learning.Counts{Refused: 1}) {
+	if _, _, counts := k.export(); counts != (learning.Counts{OptedOut: 1}) {
 		t.Fatalf("before: %+v", counts)
 	}
 	if err := receipts.EraseEverywhere(t.Context(), k, ann); err != nil {
 		t.Fatal(err)
 	}
-	if file, _, counts := k.export(); counts != (learning.Counts{Refused: 1}) {
+	if file, _, counts := k.export(); counts != (learning.Counts{OptedOut: 1}) {
 		t.Errorf("exported %+v: %s", counts, file)
 	}
 }
@@ -339,7 +339,7 @@ func TestNoNameAndNoSecretIsExported(t *testing.T) {
 		k.say(in, user, name, text(), good("telegram:"+user),
 			agent.Message{Role: agent.RoleAssistant, Text: text(), Calls: []agent.Call{{ID: name, Name: "send", Arguments: arguments()}}},
 			agent.Message{Role: agent.RoleTool, CallID: name, Tool: "send", Status: agent.StatusOK, Text: arguments()},
-			agent.Message{Role: agent.RoleUser, Text: text(), Sender: name, Joined: "telegram:1/2/text", Quoted: text(), Recalled: text(), Files: []toolgroups.File{{Path: text() + ".pdf", Caption: text()}}},
+			agent.Message{Role: agent.RoleUser, Text: text(), Sender: name, JoinedRef: "telegram:1/2/text", Quoted: text(), Recalled: text(), Files: []toolgroups.File{{Path: text() + ".pdf", Caption: text()}}},
 			answer(text()))
 		k.tell(in)
 		file, cases, counts := k.export()
@@ -390,26 +390,26 @@ func TestAFileIsReadStrictly(t *testing.T) {
 		"cut at a line":     {strings.Join(lines[:3], ""), "cut off"},
 		"cut within a line": {file[:len(lines[0])+50], "line 2: the file is cut off"},
 		"a case too few":    {lines[0] + lines[1] + lines[3], "line 3: the file has 1 cases"},
-		"more behind":       {file + lines[1], "line 5: something stands behind"},
+		"more behind":       {file + lines[1], "line 5: unexpected data after the last line"},
 		"an unknown field":  {strings.Replace(file, `"direct":true`, `"direct":true,"phone":"1"`, 1), `line 2: json: unknown field "phone"`},
 		"an unknown role":   {strings.Replace(file, `"role":"assistant"`, `"role":"system"`, 1), `line 2: "system" is no role`},
 		"no answer":         {strings.Replace(file, `,"final":true`, "", 1), "line 2: a case without an answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var failure error
-			for _, err := range learning.Read(strings.NewReader(test.file)) {
+			for _, err := range learning.ReadCases(strings.NewReader(test.file)) {
 				failure = errors.Join(failure, err)
 			}
 			if failure == nil || !strings.Contains(failure.Error(), test.want) {
 				t.Errorf("got %v, want %q in it", failure, test.want)
 			}
-			if _, err := learning.Copy(&bytes.Buffer{}, strings.NewReader(test.file)); err == nil {
+			if _, err := learning.CopyCases(&bytes.Buffer{}, strings.NewReader(test.file)); err == nil {
 				t.Error("it is copied all the same")
 			}
 		})
 	}
 	var copied bytes.Buffer
-	if counts, err := learning.Copy(&copied, strings.NewReader(file)); err != nil || copied.String() != file || counts.Cases != 2 {
+	if counts, err := learning.CopyCases(&copied, strings.NewReader(file)); err != nil || copied.String() != file || counts.Cases != 2 {
 		t.Errorf("a whole file: %+v, %v", counts, err)
 	}
 }
@@ -426,7 +426,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 		var cases []learning.Case
-		for c, err := range learning.Read(bytes.NewReader(data)) {
+		for c, err := range learning.ReadCases(bytes.NewReader(data)) {
 			if err != nil {
 				return
 			}
@@ -434,7 +434,7 @@ func FuzzRead(f *testing.F) {
 				t.Fatalf("%+v is no case", c)
 			}
 			cases = append(cases, c)
-			if ok, err := w.Case(c); !ok || err != nil {
+			if ok, err := w.WriteCase(c); !ok || err != nil {
 				t.Fatal(ok, err)
 			}
 		}
@@ -442,7 +442,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 		n := 0
-		for c, err := range learning.Read(&out) {
+		for c, err := range learning.ReadCases(&out) {
 			if err != nil || c.Seen.ID != cases[n].Seen.ID {
 				t.Fatalf("written again: %+v, %v", c, err)
 			}

@@ -31,14 +31,14 @@ func TestTheFileAppearsWhole(t *testing.T) {
 
 func appears(t *testing.T, at database.Place) {
 	dir := t.TempDir()
-	file := learning.File{Path: filepath.Join(dir, "cases.jsonl"), At: at, Ask: nobody, Exporter: func(store *database.Store) (learning.Exporter, error) {
+	file := learning.ExportFile{Path: filepath.Join(dir, "cases.jsonl"), At: at, AskBot: nobody, Exporter: func(store *database.Store) (learning.Exporter, error) {
 		return (&kept{Store: store, t: t}).exporter(), nil
 	}}
 	if _, err := file.Write(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no database") {
 		t.Errorf("without a database: %v", err)
 	}
 	off := file
-	off.Off = true
+	off.Disabled = true
 	if _, err := off.Write(t.Context()); !errors.Is(err, learning.ErrOff) {
 		t.Errorf("where it is off: %v", err)
 	}
@@ -57,10 +57,10 @@ func appears(t *testing.T, at database.Place) {
 		t.Fatal(err)
 	}
 	broken := file
-	broken.Ask = func(_ context.Context, read func(io.Reader) error) (bool, error) {
+	broken.AskBot = func(_ context.Context, read func(io.Reader) error) (bool, error) {
 		return true, read(strings.NewReader(`{"time":"2026-11-20T12:00:00Z","direction":"begin","version":1}` + "\n"))
 	}
-	if _, err := broken.Write(t.Context()); !errors.Is(err, learning.ErrCut) {
+	if _, err := broken.Write(t.Context()); !errors.Is(err, learning.ErrTruncated) {
 		t.Errorf("a running bot that breaks off: %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
@@ -86,7 +86,7 @@ func appears(t *testing.T, at database.Place) {
 	// A running bot writes the same for a command, unless the settings do not allow it.
 	w := httptest.NewRecorder()
 	k.exporter().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/export", nil))
-	if counts, err := learning.Copy(io.Discard, w.Body); err != nil || counts.Cases != 1 {
+	if counts, err := learning.CopyCases(io.Discard, w.Body); err != nil || counts.Cases != 1 {
 		t.Errorf("from a running bot: %+v, %v", counts, err)
 	}
 	w = httptest.NewRecorder()

@@ -17,84 +17,84 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Why a receipt has no case.
+// Reasons why a receipt has no case.
 var (
-	errRefused = errors.New("learning: somebody has said no")
-	errUnfit   = errors.New("learning: the conversation cannot be exported")
+	errOptedOut      = errors.New("learning: a user has opted out")
+	errNotExportable = errors.New("learning: the conversation cannot be exported")
 )
 
-// leftOut replaces quoted messages: others wrote them, and were not asked.
-const leftOut = "[What this message points at is left out: others wrote it.]\n"
+// quoteNotice replaces quoted messages: others wrote them, and were not asked.
+const quoteNotice = "[What this message points at is left out: others wrote it.]\n"
 
-// maker makes the case of a receipt.
-type maker struct {
+// caseBuilder makes the case of a receipt.
+type caseBuilder struct {
 	*export
 
 	job   *receipts.Receipt
-	names *names
+	names *nameIndex
 	calls int
 	ids   map[string]string // of the calls of the last reply
 }
 
-func (m *maker) make(ctx context.Context) (c Case, err error) {
-	session, begun := conversation.Answered(ctx, m.Store, m.job)
+func (m *caseBuilder) build(ctx context.Context) (c Case, err error) {
+	session, begun := conversation.AnsweredSession(ctx, m.Store, m.job)
 	if !begun {
-		return c, errUnfit
+		return c, errNotExportable
 	}
-	good, bad, err := m.judged(ctx)
+	good, bad, err := m.countFeedback(ctx)
 	if err != nil {
 		return c, err
 	}
 	log := session.Log()
-	at, err := m.find(ctx, log)
+	at, err := m.findQuestion(ctx, log)
 	if err != nil {
 		return c, err
 	}
-	turn, err := m.turn(ctx, log, at)
+	turn, err := m.readTurn(ctx, log, at)
 	if err != nil {
 		return c, err
 	}
-	past, err := conversation.Before(ctx, m.Store, log, at, m.WindowTokens)
+	past, err := conversation.ReadPast(ctx, m.Store, log, at, m.WindowTokens)
 	if err != nil {
 		return c, err
 	}
 	asked := agent.Arrange(append(slices.Clip(past.Messages), turn[0]))
 	answered := agent.Arrange(turn[1:])
-	if err := m.authors(ctx, slices.Concat(asked, answered)); err != nil {
+	if err := m.checkAuthors(ctx, slices.Concat(asked, answered)); err != nil {
 		return c, err
 	}
 	c = Case{Asked: turn[0].Time, Ended: turn[len(turn)-1].Time, Seen: Seen{
-		ID: m.stands.of("Case", m.job.Key()), Person: m.stands.person(m.job.Message.By()), Chat: m.stands.chat(m.job.Message.Chat.WithoutThread().String()),
-		Direct: m.job.Message.Direct, Messages: m.messages(asked), Incomplete: past.Cut, Groups: past.Groups,
-	}, Outcome: Outcome{Messages: m.messages(answered), Good: good, Bad: bad}}
-	m.measure(&c.Outcome, turn)
+		ID: m.pseudonyms.derive("Case", m.job.Key()), Person: m.pseudonyms.person(m.job.Message.SenderID()), Chat: m.pseudonyms.chat(m.job.Message.Chat.WithoutThread().String()),
+		Direct: m.job.Message.Direct, Messages: m.exportMessages(asked), Incomplete: past.Truncated, Groups: past.Groups,
+	}, Outcome: Outcome{Messages: m.exportMessages(answered), Good: good, Bad: bad}}
+	m.addUsage(&c.Outcome, turn)
 	if c.check() != nil {
-		return c, errUnfit
+		return c, errNotExportable
 	}
 	return c, nil
 }
 
-// judged counts the feedback of users who have not opted out. The author of the question must
-// not have, either.
-func (m *maker) judged(ctx context.Context) (good, bad int, err error) {
-	no := map[string]bool{m.job.Message.By(): false}
+// countFeedback counts the feedback of users who have not
+// opted out. It refuses a question whose author has opted out.
+func (m *caseBuilder) countFeedback(ctx context.Context) (good, bad int, err error) {
+	no := map[string]bool{m.job.Message.SenderID(): false}
 	for _, o := range m.job.Turn.Feedback {
 		no[o.By] = false
 	}
 	for user := range no {
-		if no[user], err = m.consent.Refused(ctx, user); err != nil {
+		if no[user], err = m.consent.HasOptedOut(ctx, user); err != nil {
 			return 0, 0, err
 		}
 	}
 	kept := slices.DeleteFunc(slices.Clone(m.job.Turn.Feedback), func(o receipts.Feedback) bool { return no[o.By] })
-	if good, bad = receipts.FeedbackCounts(kept); no[m.job.Message.By()] || good+bad == 0 {
-		return 0, 0, errRefused
+	if good, bad = receipts.CountFeedback(kept); no[m.job.Message.SenderID()] || good+bad == 0 {
+		return 0, 0, errOptedOut
 	}
 	return good, bad, nil
 }
 
-// find returns the position of the question.
-func (m *maker) find(ctx context.Context, log string) (storage.Position, error) {
+// findQuestion returns the position of the question.
+func (m *caseBuilder) findQuestion(ctx context.Context, log string) (storage.Position, error) {
 	key := []byte(m.job.Key())
 	for record, err := range m.Store.Records(ctx, log, storage.Query{Backward: true}) {
 		if err != nil {
@@ -107,11 +107,11 @@ func (m *maker) find(ctx context.Context, log string) (storage.Position, error) 
 			return record.Pos, nil
 		}
 	}
-	return 0, errUnfit
+	return 0, errNotExportable
 }
 
-// turn reads the question and what follows, up to the answer.
-func (m *maker) turn(ctx context.Context, log string, at storage.Position) (turn []agent.Message, err error) {
+// readTurn reads the question and what follows, up to the answer.
+func (m *caseBuilder) readTurn(ctx context.Context, log string, at storage.Position) (turn []agent.Message, err error) {
 	size := 0
 	for record, err := range conversation.Records(ctx, m.Store, log, storage.Query{After: at - 1}) {
 		if err != nil {
@@ -119,25 +119,25 @@ func (m *maker) turn(ctx context.Context, log string, at storage.Position) (turn
 		}
 		one, err := conversation.Decode(log, record)
 		if size += len(record.Data); err != nil || size > MaxLine || len(turn) > 0 && one.BeginsTurn() {
-			return nil, errUnfit
+			return nil, errNotExportable
 		}
 		turn = append(turn, one)
 		if one.Final {
 			return turn, nil
 		}
 	}
-	return nil, errUnfit
+	return nil, errNotExportable
 }
 
-// authors refuses messages of users who have, or may have, opted out. It names the authors.
-func (m *maker) authors(ctx context.Context, messages []agent.Message) error {
-	here := newNames(m.names)
+// checkAuthors names the authors. It refuses messages of users who may have opted out.
+func (m *caseBuilder) checkAuthors(ctx context.Context, messages []agent.Message) error {
+	here := newNameIndex(m.names)
 	for i := range messages {
 		one := &messages[i]
 		if one.Role != agent.RoleUser && one.Role != agent.RoleSummary || m.job.Message.Direct {
 			continue
 		}
-		by, err := m.author(ctx, one)
+		by, err := m.findAuthor(ctx, one)
 		if err != nil {
 			return err
 		}
@@ -147,58 +147,58 @@ func (m *maker) authors(ctx context.Context, messages []agent.Message) error {
 		if by == "" {
 			by = "name:" + one.Sender
 		}
-		here.add(one.Sender, m.stands.person(by), true)
+		here.add(one.Sender, m.pseudonyms.person(by), true)
 	}
 	m.names = here
 	return nil
 }
 
-// author returns the author of a message in a shared chat; empty if the author is unknown or to
+// findAuthor returns the author of a message in a shared chat; empty if the author is unknown or to
 // be forgotten, and no user of the platform has opted out.
-func (m *maker) author(ctx context.Context, one *agent.Message) (string, error) {
-	key := one.Ref + one.Joined // it has at most one of them
+func (m *caseBuilder) findAuthor(ctx context.Context, one *agent.Message) (string, error) {
+	key := one.Ref + one.JoinedRef // it has at most one of them
 	entry, err := m.Store.Get(ctx, receipts.Prefix+key)
 	var j receipts.Receipt
 	if key == "" || errors.Is(err, storage.ErrNotFound) || err == nil && (queue.Decode(entry, &j) != nil || j.Message.User == "") {
-		no, err := m.consent.anyRefused(ctx, m.job.Message.Chat.Platform)
+		no, err := m.consent.anyOptedOut(ctx, m.job.Message.Chat.Platform)
 		if no {
-			err = errRefused
+			err = errOptedOut
 		}
 		return "", err
 	}
 	if err != nil {
 		return "", fmt.Errorf("look for an author: %w", err)
 	}
-	no, err := m.consent.Refused(ctx, j.Message.By())
+	no, err := m.consent.HasOptedOut(ctx, j.Message.SenderID())
 	if no {
-		err = errRefused
+		err = errOptedOut
 	}
-	return j.Message.By(), err
+	return j.Message.SenderID(), err
 }
 
-// messages makes exportable messages.
-func (m *maker) messages(all []agent.Message) []Message {
+// exportMessages converts messages for an export.
+func (m *caseBuilder) exportMessages(all []agent.Message) []Message {
 	out := make([]Message, 0, len(all))
 	for i := range all {
-		out = append(out, m.message(&all[i]))
+		out = append(out, m.exportMessage(&all[i]))
 	}
 	return out
 }
 
-func (m *maker) message(from *agent.Message) Message {
+func (m *caseBuilder) exportMessage(from *agent.Message) Message {
 	to := Message{
-		Role: from.Role, Text: m.text(from.Text), Recalled: m.text(from.Recalled), Final: from.Final, Meanwhile: from.Joined != "",
+		Role: from.Role, Text: m.anonymize(from.Text), Recalled: m.anonymize(from.Recalled), Final: from.Final, Meanwhile: from.JoinedRef != "",
 		Tool: from.Tool, Code: from.Code,
 	}
 	if from.Quoted != "" {
-		to.Text = leftOut + to.Text
+		to.Text = quoteNotice + to.Text
 	}
 	if from.Sender != "" {
-		to.Sender = m.names.known(from.Sender)
+		to.Sender = m.names.pseudonymOf(from.Sender)
 	}
 	if from.Role == agent.RoleUser {
 		for _, f := range from.Files {
-			to.Files = append(to.Files, m.text(f.Path))
+			to.Files = append(to.Files, m.anonymize(f.Path))
 		}
 	}
 	if from.Role == agent.RoleAssistant {
@@ -208,7 +208,7 @@ func (m *maker) message(from *agent.Message) Message {
 		m.calls++
 		m.ids[call.ID] = "call_" + strconv.Itoa(m.calls)
 		to.Calls = append(to.Calls, Call{
-			ID: m.ids[call.ID], Name: call.Name, Arguments: m.text(call.Arguments), Tool: call.Tool, Input: m.text(call.Input),
+			ID: m.ids[call.ID], Name: call.Name, Arguments: m.anonymize(call.Arguments), Tool: call.Tool, Input: m.anonymize(call.Input),
 		})
 	}
 	if from.Role == agent.RoleTool {
@@ -217,45 +217,45 @@ func (m *maker) message(from *agent.Message) Message {
 	return to
 }
 
-// text removes secrets, names, ids and contact data from a text.
-func (m *maker) text(text string) string {
+// anonymize removes secrets, names, ids and contact data from a text.
+func (m *caseBuilder) anonymize(text string) string {
 	masked := m.Redact(text)
 	if plain := unescape(masked); plain != masked {
 		masked = m.Redact(plain)
 	}
-	return m.stands.handles(m.names.text(m.stands.contacts(masked)))
+	return m.pseudonyms.replaceHandles(m.names.text(m.pseudonyms.replaceContacts(masked)))
 }
 
-// measure adds up the usage of a turn's replies.
-func (m *maker) measure(out *Outcome, turn []agent.Message) {
+// addUsage adds up the usage of a turn's replies.
+func (m *caseBuilder) addUsage(out *Outcome, turn []agent.Message) {
 	for i := range turn {
 		one := &turn[i]
 		if one.Role != agent.RoleAssistant {
 			continue
 		}
-		out.Model, out.Routing = one.Model, string(search.Recorded(one.Routing))
+		out.Model, out.Routing = one.Model, string(search.RecordedRouting(one.Routing))
 		if one.Usage != nil {
-			out.Used.Add(UsedBy(*one.Usage, one.Model, m.Money))
+			out.Used.Add(UsageOf(*one.Usage, one.Model, m.Price))
 		}
 	}
 }
 
-// UsedBy returns the usage of a reply.
-func UsedBy(u agent.Usage, model string, money func(model string) (budget.Price, bool)) Used {
-	used := Used{Rounds: 1, Input: u.Input, Cached: u.Cached, Written: u.Written, Output: u.Output}
+// UsageOf returns the usage of a reply.
+func UsageOf(u agent.Usage, model string, money func(model string) (budget.Price, bool)) Usage {
+	used := Usage{Rounds: 1, Input: u.Input, Cached: u.Cached, Written: u.CacheWritten, Output: u.Output}
 	p, ok := money(model)
 	if !ok {
 		used.Unpriced = 1
 		return used
 	}
-	used.USD = p.Of(budget.Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output)}).Float()
+	used.USD = p.Cost(budget.Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.CacheWritten), Output: int64(u.Output)}).Float()
 	return used
 }
 
-// known returns the pseudonym of a whole name.
-func (n *names) known(text string) string {
-	for all := n; all != nil; all = all.wider {
-		if stand := all.whole[normal(text)]; stand != "" {
+// pseudonymOf returns the pseudonym of a whole name.
+func (n *nameIndex) pseudonymOf(text string) string {
+	for all := n; all != nil; all = all.parent {
+		if stand := all.fullNames[normalizeName(text)]; stand != "" {
 			return stand
 		}
 	}

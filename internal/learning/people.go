@@ -19,11 +19,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// minPart is the length from which a part of a name is searched alone, in letters.
+// minPart is the length in letters from which a part of a name is searched on its own.
 const minPart = 3
 
-// common reports whether a word is part of many names.
-func common(word string) bool {
+// isCommonWord reports whether a word is part of many names.
+func isCommonWord(word string) bool {
 	return slices.Contains([]string{"the", "and", "von", "van", "der", "den", "del", "bot"}, word)
 }
 
@@ -31,79 +31,79 @@ func common(word string) bool {
 // reversed without the key.
 type pseudonyms struct{ key []byte }
 
-func (p pseudonyms) of(kind, what string) string {
+func (p pseudonyms) derive(kind, what string) string {
 	hash := hmac.New(sha256.New, p.key)
 	_, _ = hash.Write([]byte(kind + "\x00" + what)) // never fails
 	return kind + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(hash.Sum(nil)[:5]))
 }
 
-func (p pseudonyms) person(id string) string { return p.of("Person", id) }
-func (p pseudonyms) chat(id string) string   { return p.of("Chat", id) }
+func (p pseudonyms) person(id string) string { return p.derive("Person", id) }
+func (p pseudonyms) chat(id string) string   { return p.derive("Chat", id) }
 
-// names maps names of users and chats in texts to pseudonyms.
-type names struct {
-	// wider, if not nil, has more of them.
-	wider *names
-	// byFirst has names that match whole words, by their first word; the longest first.
-	byFirst map[string][]name
-	// anywhere has names that also match within words.
-	anywhere map[string]string
-	replacer *strings.Replacer
-	// whole are the pseudonyms of whole names.
-	whole map[string]string
+// nameIndex maps names of users and chats in texts to pseudonyms.
+type nameIndex struct {
+	// parent, if not nil, has further names.
+	parent *nameIndex
+	// byFirstWord has names that match whole words, by their first word; the longest first.
+	byFirstWord map[string][]name
+	// substrings has names that also match within words.
+	substrings map[string]string
+	replacer   *strings.Replacer
+	// fullNames are the pseudonyms of whole names.
+	fullNames map[string]string
 }
 
 type name struct {
-	words []string
-	stand string
+	words     []string
+	pseudonym string
 }
 
-func newNames(wider *names) *names {
-	return &names{wider: wider, byFirst: map[string][]name{}, anywhere: map[string]string{}, whole: map[string]string{}}
+func newNameIndex(wider *nameIndex) *nameIndex {
+	return &nameIndex{parent: wider, byFirstWord: map[string][]name{}, substrings: map[string]string{}, fullNames: map[string]string{}}
 }
 
-// add adds a name: as a whole, and with parts also each word of it that is long enough.
-func (n *names) add(text, stand string, parts bool) {
-	text = normal(text)
-	words := wordsOf(text)
+// add adds a name: as a whole and, with parts, also each of its words that is long enough.
+func (n *nameIndex) add(text, stand string, parts bool) {
+	text = normalizeName(text)
+	words := splitWords(text)
 	if len(words) == 0 {
 		return
 	}
-	if n.whole[text] == "" {
-		n.whole[text] = stand
+	if n.fullNames[text] == "" {
+		n.fullNames[text] = stand
 	}
 	if utf8.RuneCountInString(text) > 1 {
-		n.put(name{words, stand})
-		n.encoded(text, stand, parts)
+		n.insert(name{words, stand})
+		n.addEncodings(text, stand, parts)
 	}
 	if !parts {
 		return
 	}
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !inWord(r) }) {
-		if lower := strings.ToLower(word); utf8.RuneCountInString(word) >= minPart && !common(lower) {
-			n.put(name{[]string{lower}, stand})
-			n.encoded(word, stand, true)
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !isWordRune(r) }) {
+		if lower := strings.ToLower(word); utf8.RuneCountInString(word) >= minPart && !isCommonWord(lower) {
+			n.insert(name{[]string{lower}, stand})
+			n.addEncodings(word, stand, true)
 		}
 	}
 }
 
-// normal normalizes a name for searching.
-func normal(text string) string { return norm.NFC.String(strings.TrimSpace(text)) }
+// normalizeName normalizes a name for searching.
+func normalizeName(text string) string { return norm.NFC.String(strings.TrimSpace(text)) }
 
-func (n *names) put(one name) {
-	known := n.byFirst[one.words[0]]
+func (n *nameIndex) insert(one name) {
+	known := n.byFirstWord[one.words[0]]
 	if slices.ContainsFunc(known, func(k name) bool { return slices.Equal(k.words, one.words) }) {
 		return
 	}
 	known = append(slices.Clone(known), one)
 	slices.SortStableFunc(known, func(a, b name) int { return cmp.Compare(len(b.words), len(a.words)) })
-	n.byFirst[one.words[0]] = known
+	n.byFirstWord[one.words[0]] = known
 }
 
-// encoded adds the encodings of a name, and a name written without spaces.
-func (n *names) encoded(text, stand string, near bool) {
-	if strings.ContainsFunc(text, unspaced) {
-		n.anywhere[text] = stand
+// addEncodings adds encodings of a name, and a name that is written without spaces.
+func (n *nameIndex) addEncodings(text, stand string, near bool) {
+	if strings.ContainsFunc(text, isUnspaced) {
+		n.substrings[text] = stand
 	}
 	if !near {
 		return
@@ -111,37 +111,37 @@ func (n *names) encoded(text, stand string, near bool) {
 	ascii := strconv.QuoteToASCII(text)
 	for _, form := range []string{url.QueryEscape(text), url.PathEscape(text), html.EscapeString(text), ascii[1 : len(ascii)-1]} {
 		if form != text {
-			n.anywhere[form] = stand
+			n.substrings[form] = stand
 		}
 	}
 	n.replacer = nil
 }
 
-// unspaced reports whether a letter belongs to a script without spaces.
-func unspaced(r rune) bool {
+// isUnspaced reports whether a letter belongs to a script without spaces.
+func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 
-func wordsOf(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !inWord(r) })
+func splitWords(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !isWordRune(r) })
 }
 
-// escaped matches a letter as JSON may escape it.
-var escaped = regexp.MustCompile(`\\u[0-9a-fA-F]{4}`)
+// escapedLetter matches a letter as JSON may escape it.
+var escapedLetter = regexp.MustCompile(`\\u[0-9a-fA-F]{4}`)
 
 // unescape decodes letters that JSON has escaped, so that names are found.
 func unescape(text string) string {
 	if !strings.Contains(text, `\u`) {
 		return text
 	}
-	return escaped.ReplaceAllStringFunc(text, func(code string) string {
+	return escapedLetter.ReplaceAllStringFunc(text, func(code string) string {
 		var letter string
 		if json.Unmarshal([]byte(`"`+code+`"`), &letter) != nil {
 			return code
 		}
-		if r, _ := utf8.DecodeRuneInString(letter); r < utf8.RuneSelf || !inWord(r) {
+		if r, _ := utf8.DecodeRuneInString(letter); r < utf8.RuneSelf || !isWordRune(r) {
 			return code
 		}
 		return letter
@@ -149,47 +149,47 @@ func unescape(text string) string {
 }
 
 // text returns a text, with escaped letters decoded and names replaced.
-func (n *names) text(text string) string {
-	if text == "" {
-		return text
+func (n *nameIndex) text(replace string) string {
+	if replace == "" {
+		return replace
 	}
-	text = norm.NFC.String(text)
-	for all := n; all != nil; all = all.wider {
-		text = all.replaceAnywhere(text)
+	replace = norm.NFC.String(replace)
+	for all := n; all != nil; all = all.parent {
+		replace = all.replaceSubstrings(replace)
 	}
 	var out strings.Builder
 	done := 0
-	for at := 0; at < len(text); {
-		end := wordEnd(text, at)
+	for at := 0; at < len(replace); {
+		end := wordEnd(replace, at)
 		if end == at {
-			_, size := utf8.DecodeRuneInString(text[at:])
+			_, size := utf8.DecodeRuneInString(replace[at:])
 			at += size
 			continue
 		}
-		to, stand := n.at(text, at, end)
-		if behind := wordBegin(text, at); to < 0 && behind > at && behind < end {
+		to, stand := n.longestMatch(replace, at, end)
+		if behind := wordBegin(replace, at); to < 0 && behind > at && behind < end {
 			at = behind
-			to, stand = n.at(text, at, end)
+			to, stand = n.longestMatch(replace, at, end)
 		}
 		if to > at {
-			out.WriteString(text[done:at])
+			out.WriteString(replace[done:at])
 			out.WriteString(stand)
 			done, end = to, to
 		}
 		at = end
 	}
 	if done == 0 {
-		return text
+		return replace
 	}
-	out.WriteString(text[done:])
+	out.WriteString(replace[done:])
 	return out.String()
 }
 
-func (n *names) replaceAnywhere(text string) string {
+func (n *nameIndex) replaceSubstrings(text string) string {
 	if n.replacer == nil {
 		var pairs []string
-		for _, form := range slices.SortedFunc(maps.Keys(n.anywhere), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) {
-			pairs = append(pairs, form, n.anywhere[form])
+		for _, form := range slices.SortedFunc(maps.Keys(n.substrings), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) {
+			pairs = append(pairs, form, n.substrings[form])
 		}
 		n.replacer = strings.NewReplacer(pairs...)
 	}
@@ -199,7 +199,7 @@ func (n *names) replaceAnywhere(text string) string {
 func wordEnd(text string, at int) int {
 	for at < len(text) {
 		r, size := utf8.DecodeRuneInString(text[at:])
-		if !inWord(r) {
+		if !isWordRune(r) {
 			break
 		}
 		at += size
@@ -207,37 +207,37 @@ func wordEnd(text string, at int) int {
 	return at
 }
 
-// code matches a code that may precede a word and look like its beginning: the rest of a JSON or
-// URL escape.
-var code = regexp.MustCompile(`^(?:%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[nrtbf])`)
+// escapeCode matches an escape that may precede a word and
+// look like its beginning: the rest of a JSON or URL escape.
+var escapeCode = regexp.MustCompile(`^(?:%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[nrtbf])`)
 
-// wordBegin returns where a word begins after such a code.
+// wordBegin returns where a word begins after such an escape.
 func wordBegin(text string, at int) int {
 	if at == 0 || text[at-1] != '%' && text[at-1] != '\\' {
 		return at
 	}
-	return at - 1 + max(1, len(code.FindString(text[at-1:])))
+	return at - 1 + max(1, len(escapeCode.FindString(text[at-1:])))
 }
 
 // maxBetween bounds the bytes between the words of a name.
 const maxBetween = 3
 
-// at returns the end of the longest name that begins with a word, and its pseudonym; -1 if there
+// longestMatch returns the end of the longest name that begins with a word, and its pseudonym; -1 if there
 // is none.
-func (n *names) at(text string, from, end int) (longest int, stand string) {
+func (n *nameIndex) longestMatch(text string, from, end int) (longest int, stand string) {
 	first := strings.ToLower(text[from:end])
 	longest = -1
-	for all := n; all != nil; all = all.wider {
-		for _, one := range all.byFirst[first] {
+	for all := n; all != nil; all = all.parent {
+		for _, one := range all.byFirstWord[first] {
 			if to := endOfWords(text, end, one.words[1:]); to > longest {
-				longest, stand = to, one.stand
+				longest, stand = to, one.pseudonym
 			}
 		}
 	}
 	return longest, stand
 }
 
-// endOfWords returns the end of consecutive words from a position; -1 if they do not follow.
+// endOfWords returns the end of consecutive words from an offset on; -1 if other text follows.
 func endOfWords(text string, at int, words []string) int {
 	for _, word := range words {
 		next := at

@@ -22,16 +22,16 @@ const (
 	maxNesting    = 32
 )
 
-// costly reports whether text is too expensive to parse as Markdown.
-func costly(s string) bool {
+// isCostly reports whether text is too expensive to parse as Markdown.
+func isCostly(s string) bool {
 	if len(s) > MaxInput {
 		return true
 	}
 	run := 0
 	for line := range strings.Lines(s) {
-		containers, rest := containers(line)
+		containers, rest := countContainers(line)
 		rest = strings.TrimSpace(rest)
-		n := delimiters(rest)
+		n := countDelimiters(rest)
 		if containers > maxContainers || n > maxDelimiters {
 			return true
 		}
@@ -47,12 +47,12 @@ func costly(s string) bool {
 	return false
 }
 
-// containers counts the quote and list markers that begin a line and returns the rest.
-func containers(line string) (int, string) {
+// countContainers counts the quote and list markers that begin a line and returns the rest.
+func countContainers(line string) (int, string) {
 	n := 0
 	for {
 		line = strings.TrimLeft(line, " \t")
-		size := marker(line)
+		size := markerLen(line)
 		if size == 0 {
 			return n, line
 		}
@@ -61,8 +61,8 @@ func containers(line string) (int, string) {
 	}
 }
 
-// marker returns the length of the container marker that begins line.
-func marker(line string) int {
+// markerLen returns the length of the container marker that begins line.
+func markerLen(line string) int {
 	digits := 0
 	for digits < len(line) && digits < 9 && line[digits] >= '0' && line[digits] <= '9' {
 		digits++
@@ -83,8 +83,8 @@ func marker(line string) int {
 	return digits + 1
 }
 
-// delimiters counts characters that may open or close an inline element.
-func delimiters(s string) int {
+// countDelimiters counts characters that may open or close an inline element.
+func countDelimiters(s string) int {
 	n := 0
 	for i := range len(s) {
 		switch s[i] {
@@ -99,19 +99,19 @@ func delimiters(s string) int {
 	return n
 }
 
-// guard replaces paragraphs beyond the limits by verbatim text before their inline content is
-// parsed.
-type guard struct{}
+// costGuard replaces paragraphs that exceed the limits by
+// verbatim text before their inline content is parsed.
+type costGuard struct{}
 
-var _ parser.ParagraphTransformer = guard{}
+var _ parser.ParagraphTransformer = costGuard{}
 
-// Transform replaces the paragraph if it is beyond the limits.
-func (guard) Transform(n *ast.Paragraph, reader text.Reader, _ parser.Context) {
+// Transform replaces the paragraph if it exceeds the limits.
+func (costGuard) Transform(n *ast.Paragraph, reader text.Reader, _ parser.Context) {
 	lines, delims, cells := n.Lines(), 0, 0
 	for i := range lines.Len() {
 		segment := lines.At(i)
 		line := segment.Value(reader.Source())
-		delims += delimiters(string(line))
+		delims += countDelimiters(string(line))
 		if trimmed := strings.Trim(string(line), "|:- \t\n"); trimmed == "" {
 			cells = max(cells, (strings.Count(string(line), "|")+1)*lines.Len())
 		}

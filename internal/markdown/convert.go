@@ -22,9 +22,9 @@ import (
 
 // converter converts the parser's tree into ours.
 type converter struct {
-	source []byte
-	used   map[string]bool // labels of link definitions in use
-	depth  int
+	source     []byte
+	usedLabels map[string]bool // labels of link definitions in use
+	depth      int
 }
 
 // sharedParser parses all texts. It keeps no state, and creating one takes longer than parsing
@@ -32,14 +32,14 @@ type converter struct {
 var sharedParser = sync.OnceValue(func() parser.Parser {
 	return goldmark.New(
 		goldmark.WithExtensions(extension.Strikethrough, extension.Table, extension.Linkify, extension.TaskList),
-		goldmark.WithParserOptions(parser.WithParagraphTransformers(util.Prioritized(guard{}, 1))),
+		goldmark.WithParserOptions(parser.WithParagraphTransformers(util.Prioritized(costGuard{}, 1))),
 	).Parser()
 })
 
 func parseTree(s string) *node {
 	source := []byte(s)
 	root := sharedParser().Parse(text.NewReader(source))
-	c := &converter{source: source, used: map[string]bool{}}
+	c := &converter{source: source, usedLabels: map[string]bool{}}
 	c.collectReferences(root)
 	return &node{kind: kindDocument, children: c.blocks(root)}
 }
@@ -48,18 +48,18 @@ func parseTree(s string) *node {
 func (c *converter) collectReferences(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.Link:
-		c.use(n.Reference)
+		c.recordUse(n.Reference)
 	case *ast.Image:
-		c.use(n.Reference)
+		c.recordUse(n.Reference)
 	}
 	for child := n.FirstChild(); child != nil; child = child.NextSibling() {
 		c.collectReferences(child)
 	}
 }
 
-func (c *converter) use(r *ast.ReferenceLink) {
+func (c *converter) recordUse(r *ast.ReferenceLink) {
 	if r != nil {
-		c.used[util.ToLinkReference(r.Value)] = true
+		c.usedLabels[util.ToLinkReference(r.Value)] = true
 	}
 }
 
@@ -72,7 +72,7 @@ func (c *converter) blocks(n ast.Node) []*node {
 	for child := n.FirstChild(); child != nil; child = child.NextSibling() {
 		switch child := child.(type) {
 		case *ast.LinkReferenceDefinition:
-			out = c.definition(out, child)
+			out = c.appendDefinition(out, child)
 		case *ast.Blockquote:
 			if inner := c.blocks(child); c.depth > maxNesting {
 				out = append(out, inner...)
@@ -91,7 +91,7 @@ func (c *converter) block(n ast.Node) *node {
 	case *ast.Heading:
 		return &node{kind: kindHeading, level: n.Level, children: c.inlines(n)}
 	case *ast.FencedCodeBlock:
-		return &node{kind: kindCodeBlock, text: c.lines(n), lang: language.FindString(string(n.Language(c.source)))}
+		return &node{kind: kindCodeBlock, text: c.lines(n), lang: languageName.FindString(string(n.Language(c.source)))}
 	case *ast.CodeBlock:
 		return &node{kind: kindCodeBlock, text: c.lines(n)}
 	case *ast.HTMLBlock:
@@ -99,7 +99,7 @@ func (c *converter) block(n ast.Node) *node {
 		if n.HasClosure() {
 			s += string(n.ClosureLine.Value(c.source))
 		}
-		return verbatim(s)
+		return verbatimParagraph(s)
 	case *ast.ThematicBreak:
 		return &node{kind: kindRule}
 	case *ast.List:
@@ -112,8 +112,8 @@ func (c *converter) block(n ast.Node) *node {
 
 func (c *converter) lines(n ast.Node) string { return string(n.Lines().Value(c.source)) }
 
-// verbatim makes one paragraph of s.
-func verbatim(s string) *node {
+// verbatimParagraph makes one paragraph of s.
+func verbatimParagraph(s string) *node {
 	p := &node{kind: kindParagraph}
 	for _, paragraph := range plainTree(s).children {
 		if len(p.children) > 0 {
@@ -124,19 +124,19 @@ func verbatim(s string) *node {
 	return p
 }
 
-// definition keeps a link definition that no link uses: the parser drops it from the text, but a
-// model that lists its sources in this way wants it to be read.
-func (c *converter) definition(out []*node, n *ast.LinkReferenceDefinition) []*node {
-	if c.used[util.ToLinkReference(n.Label)] {
+// appendDefinition keeps a link definition that no link uses. The parser
+// drops it from the text, but a model may list its sources in this way.
+func (c *converter) appendDefinition(out []*node, n *ast.LinkReferenceDefinition) []*node {
+	if c.usedLabels[util.ToLinkReference(n.Label)] {
 		return out
 	}
-	url := address(n.Destination)
+	url := linkURL(n.Destination)
 	line := []*node{
 		{kind: kindText, text: "[" + string(n.Label) + "]: "},
-		{kind: kindLink, url: url, bare: true, children: []*node{{kind: kindText, text: url}}},
+		{kind: kindLink, url: url, isAutolink: true, children: []*node{{kind: kindText, text: url}}},
 	}
 	if len(n.Title) > 0 {
-		line = append(line, &node{kind: kindText, text: ` "` + c.resolve(n.Title) + `"`})
+		line = append(line, &node{kind: kindText, text: ` "` + c.unescape(n.Title) + `"`})
 	}
 	if _, after := n.PreviousSibling().(*ast.LinkReferenceDefinition); after && len(out) > 0 {
 		last := out[len(out)-1]
@@ -150,8 +150,8 @@ func (c *converter) list(n *ast.List) *node {
 	list := &node{kind: kindList, ordered: n.IsOrdered()}
 	same := true // all items have the same number, as lists are often written
 	for i, child := 0, n.FirstChild(); child != nil; i, child = i+1, child.NextSibling() {
-		item := &node{kind: kindItem, box: box(child), number: n.Start + i}
-		if own, ok := c.number(child); ok {
+		item := &node{kind: kindItem, checkBox: checkBox(child), number: n.Start + i}
+		if own, ok := c.writtenNumber(child); ok {
 			item.number, same = own, same && own == n.Start
 		}
 		item.children = c.blocks(child)
@@ -165,9 +165,9 @@ func (c *converter) list(n *ast.List) *node {
 	return list
 }
 
-// number returns the number written before an item. The parser counts from the first, which
-// would reverse a list that counts down, and lose the numbers of a partial list.
-func (c *converter) number(item ast.Node) (int, bool) {
+// writtenNumber returns the number written before an item. The parser counts from the first
+// number, which would reverse a list that counts down, and lose the numbers of a partial list.
+func (c *converter) writtenNumber(item ast.Node) (int, bool) {
 	at := item.Pos()
 	if at < 0 || at >= len(c.source) {
 		return 0, false
@@ -181,7 +181,7 @@ const maxDigits = 9
 
 var itemNumber = regexp.MustCompile(`^[0-9]+`)
 
-func box(item ast.Node) string {
+func checkBox(item ast.Node) string {
 	first := item.FirstChild()
 	if first == nil {
 		return ""
@@ -243,7 +243,7 @@ func (c *converter) inlines(n ast.Node) []*node {
 	for child := n.FirstChild(); child != nil; child = child.NextSibling() {
 		switch child := child.(type) {
 		case *ast.Text:
-			pending.WriteString(c.resolve(child.Segment.Value(c.source)))
+			pending.WriteString(c.unescape(child.Segment.Value(c.source)))
 			if child.SoftLineBreak() || child.HardLineBreak() {
 				flush()
 				out = append(out, &node{kind: kindBreak})
@@ -262,7 +262,7 @@ func (c *converter) inlines(n ast.Node) []*node {
 	return out
 }
 
-// inline converts one inline node with a structure.
+// inline converts an inline node that has a structure.
 func (c *converter) inline(n ast.Node) []*node {
 	out := &node{}
 	switch n := n.(type) {
@@ -278,9 +278,9 @@ func (c *converter) inline(n ast.Node) []*node {
 	case *east.Strikethrough:
 		out.kind = kindStrike
 	case *ast.Link:
-		out.kind, out.url = kindLink, address(n.Destination)
+		out.kind, out.url = kindLink, linkURL(n.Destination)
 	case *ast.Image:
-		out.kind, out.url = kindLink, address(n.Destination)
+		out.kind, out.url = kindLink, linkURL(n.Destination)
 		if out.children = c.inlines(n); len(out.children) == 0 {
 			out.children = []*node{{kind: kindText, text: "image"}}
 		}
@@ -289,8 +289,8 @@ func (c *converter) inline(n ast.Node) []*node {
 		return c.inlines(n)
 	}
 	out.children = c.inlines(n)
-	if out.kind == kindLink && blank(out.flat(false)) {
-		out.children, out.bare = []*node{{kind: kindText, text: out.url}}, true
+	if out.kind == kindLink && isBlank(out.flatText(false)) {
+		out.children, out.isAutolink = []*node{{kind: kindText, text: out.url}}, true
 	}
 	if c.depth > maxNesting && out.kind != kindLink {
 		return out.children
@@ -315,14 +315,14 @@ func autoLink(n *ast.AutoLink, source []byte) *node {
 		url = "mailto:" + url
 	}
 	return &node{
-		kind: kindLink, url: clean(string(util.URLEscape([]byte(url), false))), bare: true,
+		kind: kindLink, url: normalize(string(util.URLEscape([]byte(url), false))), isAutolink: true,
 		children: []*node{{kind: kindText, text: label}},
 	}
 }
 
-// resolve replaces backslash escapes and character references. The HTML renderer's writer does
+// unescape replaces backslash escapes and character references. The HTML renderer's writer does
 // both, so its escaping is reverted.
-func (c *converter) resolve(raw []byte) string {
+func (c *converter) unescape(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') < 0 && bytes.IndexByte(raw, '&') < 0 {
 		return string(raw)
 	}
@@ -330,13 +330,13 @@ func (c *converter) resolve(raw []byte) string {
 	w := bufio.NewWriter(&b)
 	ghtml.DefaultWriter.Write(w, raw)
 	_ = w.Flush() // a strings.Builder does not fail
-	return clean(html.UnescapeString(b.String()))
+	return normalize(html.UnescapeString(b.String()))
 }
 
-// address returns a link's destination, percent-encoded if necessary.
-func address(destination []byte) string {
-	return clean(string(util.URLEscape(destination, true)))
+// linkURL returns a link's destination, percent-encoded if necessary.
+func linkURL(destination []byte) string {
+	return normalize(string(util.URLEscape(destination, true)))
 }
 
-// language matches names of languages that are safe in an attribute.
-var language = regexp.MustCompile(`^[A-Za-z0-9+#_.-]{1,32}$`)
+// languageName matches names of languages that are safe in an attribute.
+var languageName = regexp.MustCompile(`^[A-Za-z0-9+#_.-]{1,32}$`)

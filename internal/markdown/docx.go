@@ -14,7 +14,7 @@ import (
 )
 
 //go:embed parts
-var parts embed.FS
+var embeddedParts embed.FS
 
 const (
 	xmlHead = `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` + "\n"
@@ -25,8 +25,8 @@ const (
 	maxLevel = 8
 )
 
-// docx writes the body of a Word document.
-type docx struct {
+// docxWriter writes the body of a Word document.
+type docxWriter struct {
 	body  strings.Builder
 	links []string // targets by id
 	lists []int    // first numbers of ordered lists, by id
@@ -37,23 +37,23 @@ type textStyle struct{ strong, emphasis, strike, code, link bool }
 
 // blockContext is the context of a block.
 type blockContext struct {
-	level int    // of lists
-	list  int    // the id of the list of the next paragraph; 0 for none
-	mark  string // a mark before the item's text instead
-	quote bool
+	level   int    // of lists
+	list    int    // the id of the list of the next paragraph; 0 for none
+	mark    string // a mark before the item's text, instead of a list number
+	inQuote bool
 }
 
 // DOCX returns the document as a Word document. Pictures become links; nothing is fetched.
 func (d *Document) DOCX() ([]byte, error) {
-	w := &docx{}
-	w.blocks(d.root.children, blockContext{})
+	w := &docxWriter{}
+	w.writeBlocks(d.root.children, blockContext{})
 	document := xmlHead + `<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="` + officeRelations + `"><w:body>` +
 		w.body.String() + `<w:sectPr><w:pgSz w:w="11906" w:h="16838"/><w:pgMar w:top="1134" w:right="1134" w:bottom="1134" w:left="1134" w:header="708" w:footer="708" w:gutter="0"/></w:sectPr></w:body></w:document>`
-	related := relation("s", "styles", "styles.xml", false) + relation("n", "numbering", "numbering.xml", false)
+	related := relationshipXML("s", "styles", "styles.xml", false) + relationshipXML("n", "numbering", "numbering.xml", false)
 	for i, to := range w.links {
-		related += relation(fmt.Sprintf("l%d", i), "hyperlink", to, true)
+		related += relationshipXML(fmt.Sprintf("l%d", i), "hyperlink", to, true)
 	}
-	numbering := part("numbering.docx.xml")
+	numbering := embeddedPart("numbering.docx.xml")
 	for i, first := range w.lists {
 		numbering += fmt.Sprintf(`<w:num w:numId="%d"><w:abstractNumId w:val="1"/>`, i+firstList)
 		for level := range maxLevel + 1 {
@@ -61,12 +61,12 @@ func (d *Document) DOCX() ([]byte, error) {
 		}
 		numbering += "</w:num>\n"
 	}
-	return packed([][2]string{
-		{"[Content_Types].xml", part("types.docx.xml")},
-		{"_rels/.rels", relations(relation("d", "officeDocument", "word/document.xml", false))},
+	return zipFiles([][2]string{
+		{"[Content_Types].xml", embeddedPart("types.docx.xml")},
+		{"_rels/.rels", relationshipsXML(relationshipXML("d", "officeDocument", "word/document.xml", false))},
 		{"word/document.xml", document},
-		{"word/_rels/document.xml.rels", relations(related)},
-		{"word/styles.xml", part("styles.docx.xml")},
+		{"word/_rels/document.xml.rels", relationshipsXML(related)},
+		{"word/styles.xml", embeddedPart("styles.docx.xml")},
 		{"word/numbering.xml", numbering + "</w:numbering>"},
 	})
 }
@@ -74,17 +74,17 @@ func (d *Document) DOCX() ([]byte, error) {
 // bulletList is the id of all unordered lists, and firstList that of the first ordered one.
 const bulletList, firstList = 1, 2
 
-// part returns a file that every document contains.
-func part(name string) string {
-	data, err := parts.ReadFile("parts/" + name)
+// embeddedPart returns a file that every document contains.
+func embeddedPart(name string) string {
+	data, err := embeddedParts.ReadFile("parts/" + name)
 	if err != nil {
 		panic(err) // the file is embedded
 	}
 	return string(data)
 }
 
-// packed returns a ZIP archive of names and contents.
-func packed(files [][2]string) ([]byte, error) {
+// zipFiles returns a ZIP archive of names and contents.
+func zipFiles(files [][2]string) ([]byte, error) {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	for _, f := range files {
@@ -102,73 +102,73 @@ func packed(files [][2]string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func relations(inner string) string {
+func relationshipsXML(inner string) string {
 	return xmlHead + `<Relationships xmlns="` + relationships + `">` + inner + `</Relationships>`
 }
 
-func relation(id, kind, target string, external bool) string {
+func relationshipXML(id, kind, target string, external bool) string {
 	mode := ""
 	if external {
 		mode = ` TargetMode="External"`
 	}
-	return fmt.Sprintf(`<Relationship Id="%s" Type="%s/%s" Target="%s"%s/>`, id, officeRelations, kind, escaped(target), mode)
+	return fmt.Sprintf(`<Relationship Id="%s" Type="%s/%s" Target="%s"%s/>`, id, officeRelations, kind, escapeXML(target), mode)
 }
 
-// escaped escapes a text for XML.
-func escaped(text string) string {
+// escapeXML escapes a text for XML.
+func escapeXML(text string) string {
 	var b bytes.Buffer
 	_ = xml.EscapeText(&b, []byte(text)) // a buffer does not fail
 	return b.String()
 }
 
-func (w *docx) blocks(nodes []*node, in blockContext) {
+func (w *docxWriter) writeBlocks(nodes []*node, in blockContext) {
 	for _, n := range nodes {
-		w.block(n, in)
+		w.writeBlock(n, in)
 		in.list, in.mark = 0, "" // only the first block of an item has its mark
 	}
 }
 
-func (w *docx) block(n *node, in blockContext) {
+func (w *docxWriter) writeBlock(n *node, in blockContext) {
 	switch n.kind {
 	case kindHeading:
-		w.paragraph(fmt.Sprintf(`<w:pStyle w:val="Heading%d"/>`, min(max(n.level, 1), 6)), func() { w.inlines(n.children, textStyle{}) })
+		w.writeParagraph(fmt.Sprintf(`<w:pStyle w:val="Heading%d"/>`, min(max(n.level, 1), 6)), func() { w.writeInlines(n.children, textStyle{}) })
 	case kindCodeBlock:
-		w.paragraph(`<w:pStyle w:val="Code"/>`+indent(in), func() { w.text(strings.TrimRight(n.text, "\n"), textStyle{}) })
+		w.writeParagraph(`<w:pStyle w:val="Code"/>`+indentXML(in), func() { w.writeText(strings.TrimRight(n.text, "\n"), textStyle{}) })
 	case kindQuote:
-		in.quote = true
-		w.blocks(n.children, in)
+		in.inQuote = true
+		w.writeBlocks(n.children, in)
 	case kindList:
-		w.list(n, in)
+		w.writeList(n, in)
 	case kindTable:
-		w.table(n)
+		w.writeTable(n)
 	case kindRule:
-		w.paragraph(`<w:pBdr><w:bottom w:val="single" w:sz="6" w:space="1" w:color="A6A6A6"/></w:pBdr>`, func() {})
+		w.writeParagraph(`<w:pBdr><w:bottom w:val="single" w:sz="6" w:space="1" w:color="A6A6A6"/></w:pBdr>`, func() {})
 	default:
 		style := ""
 		switch {
 		case in.list > 0:
 			style = fmt.Sprintf(`<w:pStyle w:val="ListParagraph"/><w:numPr><w:ilvl w:val="%d"/><w:numId w:val="%d"/></w:numPr>`, in.level-1, in.list)
 		case in.level > 0:
-			style = `<w:pStyle w:val="ListParagraph"/>` + indent(in)
-		case in.quote:
+			style = `<w:pStyle w:val="ListParagraph"/>` + indentXML(in)
+		case in.inQuote:
 			style = `<w:pStyle w:val="Quote"/>`
 		}
-		w.paragraph(style, func() {
-			w.text(in.mark, textStyle{})
-			w.inlines(n.children, textStyle{})
+		w.writeParagraph(style, func() {
+			w.writeText(in.mark, textStyle{})
+			w.writeInlines(n.children, textStyle{})
 		})
 	}
 }
 
-// indent indents a block below the text of an item.
-func indent(in blockContext) string {
+// indentXML returns the indentation of a block below the text of an item.
+func indentXML(in blockContext) string {
 	if in.level == 0 {
 		return ""
 	}
 	return fmt.Sprintf(`<w:ind w:left="%d"/>`, 360*in.level)
 }
 
-func (w *docx) list(n *node, in blockContext) {
+func (w *docxWriter) writeList(n *node, in blockContext) {
 	in.level = min(in.level+1, maxLevel+1)
 	id := bulletList
 	counts := true
@@ -184,19 +184,19 @@ func (w *docx) list(n *node, in blockContext) {
 		switch {
 		case n.ordered && !counts:
 			in.list, in.mark = 0, fmt.Sprintf("%d. ", item.number)
-		case item.box != "":
-			in.list, in.mark = 0, item.box+" "
+		case item.checkBox != "":
+			in.list, in.mark = 0, item.checkBox+" "
 		}
 		children := item.children
 		if len(children) == 0 || children[0].kind != kindParagraph {
 			// Only a paragraph can have a mark.
 			children = append([]*node{{kind: kindParagraph}}, children...)
 		}
-		w.blocks(children, in)
+		w.writeBlocks(children, in)
 	}
 }
 
-func (w *docx) table(n *node) {
+func (w *docxWriter) writeTable(n *node) {
 	w.body.WriteString(`<w:tbl><w:tblPr><w:tblStyle w:val="TableGrid"/><w:tblW w:w="0" w:type="auto"/></w:tblPr><w:tblGrid>`)
 	for range n.align {
 		w.body.WriteString(`<w:gridCol/>`)
@@ -209,7 +209,7 @@ func (w *docx) table(n *node) {
 		}
 		for at, cell := range row.children {
 			w.body.WriteString(`<w:tc><w:tcPr><w:tcW w:w="0" w:type="auto"/></w:tcPr>`)
-			w.paragraph(aligned(n.align, at), func() { w.inlines(cell.children, textStyle{strong: i == 0}) })
+			w.writeParagraph(alignmentXML(n.align, at), func() { w.writeInlines(cell.children, textStyle{strong: i == 0}) })
 			w.body.WriteString(`</w:tc>`)
 		}
 		w.body.WriteString(`</w:tr>`)
@@ -217,7 +217,7 @@ func (w *docx) table(n *node) {
 	w.body.WriteString(`</w:tbl><w:p/>`) // adjacent tables would merge
 }
 
-func aligned(all []east.Alignment, at int) string {
+func alignmentXML(all []east.Alignment, at int) string {
 	if at < len(all) && all[at] == east.AlignRight {
 		return `<w:jc w:val="right"/>`
 	}
@@ -227,7 +227,7 @@ func aligned(all []east.Alignment, at int) string {
 	return ""
 }
 
-func (w *docx) paragraph(properties string, content func()) {
+func (w *docxWriter) writeParagraph(properties string, content func()) {
 	w.body.WriteString(`<w:p>`)
 	if properties != "" {
 		w.body.WriteString(`<w:pPr>` + properties + `</w:pPr>`)
@@ -236,19 +236,19 @@ func (w *docx) paragraph(properties string, content func()) {
 	w.body.WriteString(`</w:p>`)
 }
 
-func (w *docx) inlines(nodes []*node, l textStyle) {
+func (w *docxWriter) writeInlines(nodes []*node, l textStyle) {
 	for _, n := range nodes {
 		with := l
 		switch n.kind {
 		case kindText:
-			w.text(n.text, l)
+			w.writeText(n.text, l)
 			continue
 		case kindBreak:
-			w.text("\n", l)
+			w.writeText("\n", l)
 			continue
 		case kindCode:
 			with.code = true
-			w.text(n.text, with)
+			w.writeText(n.text, with)
 			continue
 		case kindStrong:
 			with.strong = true
@@ -257,39 +257,39 @@ func (w *docx) inlines(nodes []*node, l textStyle) {
 		case kindStrike:
 			with.strike = true
 		case kindLink:
-			w.link(n, l)
+			w.writeLink(n, l)
 			continue
 		}
-		w.inlines(n.children, with)
+		w.writeInlines(n.children, with)
 	}
 }
 
 // linkScheme matches the schemes of links.
 var linkScheme = regexp.MustCompile(`^(?i:https?|mailto):`)
 
-// link writes a web or mail link; others become text.
-func (w *docx) link(n *node, l textStyle) {
+// writeLink writes a web or mail link. Any other link becomes text.
+func (w *docxWriter) writeLink(n *node, l textStyle) {
 	if !linkScheme.MatchString(n.url) {
-		w.inlines(n.children, l)
-		w.text(n.suffix(), l)
+		w.writeInlines(n.children, l)
+		w.writeText(n.urlSuffix(), l)
 		return
 	}
 	l.link = true
 	fmt.Fprintf(&w.body, `<w:hyperlink r:id="l%d">`, len(w.links))
 	w.links = append(w.links, n.url)
-	w.inlines(n.children, l)
+	w.writeInlines(n.children, l)
 	w.body.WriteString(`</w:hyperlink>`)
 }
 
 // lineBreak matches a line break in a cell.
 var lineBreak = regexp.MustCompile(`(?i)<br\s*/?>`)
 
-// text writes a run of text.
-func (w *docx) text(text string, l textStyle) {
+// writeText writes a run of text.
+func (w *docxWriter) writeText(text string, l textStyle) {
 	if text == "" {
 		return
 	}
-	w.body.WriteString(`<w:r>` + l.properties())
+	w.body.WriteString(`<w:r>` + l.propertiesXML())
 	if !l.code {
 		text = lineBreak.ReplaceAllString(text, "\n")
 	}
@@ -302,14 +302,14 @@ func (w *docx) text(text string, l textStyle) {
 				w.body.WriteString(`<w:tab/>`)
 			}
 			if piece != "" {
-				w.body.WriteString(`<w:t xml:space="preserve">` + escaped(piece) + `</w:t>`)
+				w.body.WriteString(`<w:t xml:space="preserve">` + escapeXML(piece) + `</w:t>`)
 			}
 		}
 	}
 	w.body.WriteString(`</w:r>`)
 }
 
-func (l textStyle) properties() string {
+func (l textStyle) propertiesXML() string {
 	var b strings.Builder
 	for _, p := range []struct {
 		on   bool

@@ -5,12 +5,12 @@ import "strings"
 // Visible returns the text that all parts for Telegram have together, before
 // it is split, and the headers of tables, which parts may repeat.
 func (d *Document) Visible(limit int) (string, []string) {
-	return visible(d.lay(telegram{limit: max(limit, MinLimit)}))
+	return visible(d.layOut(telegram{limit: max(limit, MinLimit)}))
 }
 
 // VisibleSlack is Visible for Slack.
 func (d *Document) VisibleSlack(limit int) (string, []string) {
-	return visible(d.lay(slack{limit: max(limit, MinLimit)}))
+	return visible(d.layOut(slack{limit: max(limit, MinLimit)}))
 }
 
 func visible(atoms []atom) (string, []string) {
@@ -19,10 +19,10 @@ func visible(atoms []atom) (string, []string) {
 	var last *span
 	for _, a := range atoms {
 		text.WriteString(a.text)
-		if pre := a.span.find(stylePre); pre != nil && pre != last && len(pre.head) > 0 {
+		if pre := a.span.enclosing(stylePre); pre != nil && pre != last && len(pre.tableHead) > 0 {
 			last = pre
 			var head strings.Builder
-			for _, h := range pre.head {
+			for _, h := range pre.tableHead {
 				head.WriteString(h.text)
 			}
 			heads = append(heads, head.String())
@@ -33,7 +33,7 @@ func visible(atoms []atom) (string, []string) {
 
 // ParseWith is Parse with another reader of Markdown that fails.
 func ParseWith(text string, fail func()) *Document {
-	return &Document{root: parse(clean(text), func(string) *node { fail(); return nil })}
+	return &Document{root: parse(normalize(text), func(string) *node { fail(); return nil })}
 }
 
 // Broken returns a document of text whose tree cannot be rendered.
@@ -57,7 +57,7 @@ type counting struct {
 	written *int
 }
 
-func (c counting) needsMentionGuard(p place) bool {
+func (c counting) needsMentionGuard(p position) bool {
 	*c.written++
 	return c.rules.needsMentionGuard(p)
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// cutLevel is the quality of a place for a cut.
+// cutLevel rates a place for a cut; a higher level is a better place.
 type cutLevel uint8
 
 const (
@@ -36,18 +36,18 @@ const (
 
 // span is a formatting context with its parent; the nil span is unformatted text.
 type span struct {
-	parent *span
-	style  style
-	depth  int
-	href   string // link: the address as in the markup
-	shown  string // link: appended to its text in plain text, may be empty
-	lang   string // pre
-	ticks  bool   // code: contains a backtick
-	head   []atom // pre of a table: its header, repeated in each part
+	parent      *span
+	style       style
+	depth       int
+	href        string // link: the address as in the markup
+	plainSuffix string // link: appended to its text in plain text, may be empty
+	lang        string // pre
+	hasBacktick bool   // code: contains a backtick
+	tableHead   []atom // pre of a table: its header, repeated in each part
 }
 
-// find returns the innermost span of the style that is or contains s.
-func (s *span) find(want style) *span {
+// enclosing returns the innermost span of the style that is or contains s.
+func (s *span) enclosing(want style) *span {
 	for ; s != nil; s = s.parent {
 		if s.style == want {
 			return s
@@ -56,13 +56,13 @@ func (s *span) find(want style) *span {
 	return nil
 }
 
-// code reports whether text in s is verbatim.
-func (s *span) code() bool {
+// isCode reports whether text in s is verbatim.
+func (s *span) isCode() bool {
 	return s != nil && (s.style == styleCode || s.style == stylePre)
 }
 
-// common returns the innermost span that contains both a and b.
-func common(a, b *span) *span {
+// commonSpan returns the innermost span that contains both a and b.
+func commonSpan(a, b *span) *span {
 	for a != b {
 		switch {
 		case b == nil || a != nil && a.depth >= b.depth:
@@ -87,27 +87,27 @@ type atom struct {
 	gap  gap
 	text string
 	span *span
-	// marks says that the text belongs to a run with several characters that Slack could take for a
-	// pair of formatting marks.
-	marks bool
-	// body says that the atom is in a table below the header.
-	body bool
+	// ambiguousMarks reports whether the text belongs to a run with several
+	// characters that Slack could take for a pair of formatting marks.
+	ambiguousMarks bool
+	// inTableBody reports whether the atom is below the header of a table.
+	inTableBody bool
 }
 
-// maxIndent bounds the indentation of deep lists.
+// maxIndent bounds the indentation of deep lists; listIndent is that of one level.
 const maxIndent, listIndent = 16, 4
 
 // layout turns the tree into atoms. All platforms use it.
 type layout struct {
-	rules  rules
-	atoms  []atom
-	gap    gap
-	indent int
-	lists  int  // open lists
-	body   bool // below the header of a table
+	rules       rules
+	atoms       []atom
+	gap         gap
+	indent      int
+	lists       int  // open lists
+	inTableBody bool // below the header of a table
 }
 
-func (d *Document) lay(r rules) []atom {
+func (d *Document) layOut(r rules) []atom {
 	l := &layout{rules: r}
 	l.blocks(d.root.children, nil, 2, cutBlock)
 	return l.atoms
@@ -125,34 +125,34 @@ func (l *layout) add(text string, s *span, marks bool) {
 	if g.newlines > 0 {
 		g.space, g.indent = "", l.indent
 	}
-	l.atoms = append(l.atoms, atom{gap: g, text: text, span: s, marks: marks, body: l.body})
+	l.atoms = append(l.atoms, atom{gap: g, text: text, span: s, ambiguousMarks: marks, inTableBody: l.inTableBody})
 	l.gap = gap{}
 }
 
 // blocks lays out blocks with separators.
-func (l *layout) blocks(blocks []*node, s *span, newlines int, cut cutLevel) {
-	for i, n := range blocks {
+func (l *layout) blocks(addBlocks []*node, s *span, newlines int, cut cutLevel) {
+	for i, n := range addBlocks {
 		if i > 0 {
 			level := cut
-			if blocks[i-1].kind == kindHeading {
+			if addBlocks[i-1].kind == kindHeading {
 				level = min(cut, cutSentence) // a heading stays with its text
 			}
 			l.separate(newlines, level)
 		}
-		l.block(n, s)
+		l.addBlock(n, s)
 	}
 }
 
-func (l *layout) block(n *node, s *span) {
+func (l *layout) addBlock(n *node, s *span) {
 	switch n.kind {
 	case kindHeading:
-		l.inlines(n.children, l.nest(s, span{style: styleBold}))
+		l.addInlines(n.children, l.nest(s, span{style: styleBold}))
 	case kindCodeBlock:
 		l.outdent(func() {
 			l.lines(strings.Split(n.text, "\n"), l.nest(s, span{style: stylePre, lang: n.lang}))
 		})
 	case kindTable:
-		l.outdent(func() { l.table(n, s) })
+		l.outdent(func() { l.addTable(n, s) })
 	case kindQuote:
 		l.outdent(func() {
 			newlines := 2
@@ -162,11 +162,11 @@ func (l *layout) block(n *node, s *span) {
 			l.blocks(n.children, l.nest(s, span{style: styleQuote}), newlines, cutItem)
 		})
 	case kindList:
-		l.list(n, s)
+		l.addList(n, s)
 	case kindRule:
 		l.add("────────", s, false)
 	default:
-		l.inlines(n.children, s)
+		l.addInlines(n.children, s)
 	}
 }
 
@@ -181,7 +181,7 @@ func (l *layout) outdent(do func()) {
 	l.indent = indent
 }
 
-func (l *layout) list(n *node, s *span) {
+func (l *layout) addList(n *node, s *span) {
 	base := l.indent
 	l.lists++
 	for _, item := range n.children {
@@ -192,10 +192,10 @@ func (l *layout) list(n *node, s *span) {
 			marker = strconv.Itoa(item.number) + "."
 		}
 		switch {
-		case item.box != "" && n.ordered:
-			marker += " " + item.box
-		case item.box != "":
-			marker = item.box
+		case item.checkBox != "" && n.ordered:
+			marker += " " + item.checkBox
+		case item.checkBox != "":
+			marker = item.checkBox
 		}
 		l.add(marker, s, false)
 		l.gap.space = " "
@@ -207,9 +207,9 @@ func (l *layout) list(n *node, s *span) {
 }
 
 // lines lays out preformatted lines, without leading and trailing blank ones.
-func (l *layout) lines(lines []string, s *span) {
+func (l *layout) lines(addLines []string, s *span) {
 	newlines := 0
-	for _, line := range lines {
+	for _, line := range addLines {
 		if line = strings.TrimRightFunc(line, unicode.IsSpace); line == "" {
 			newlines++
 			continue
@@ -221,54 +221,54 @@ func (l *layout) lines(lines []string, s *span) {
 		lead := len(line) - len(strings.TrimLeftFunc(line, unicode.IsSpace))
 		first := lead + wordLen(line[lead:])
 		l.add(line[:first], s, false)
-		l.text(line[first:], s)
+		l.addText(line[first:], s)
 	}
 }
 
-func (l *layout) inlines(nodes []*node, s *span) {
+func (l *layout) addInlines(nodes []*node, s *span) {
 	for _, n := range nodes {
 		switch n.kind {
 		case kindText:
-			l.text(n.text, s)
+			l.addText(n.text, s)
 		case kindBreak:
 			l.separate(1, cutLine)
 		case kindCode:
-			l.text(n.text, l.nest(s, span{style: styleCode, ticks: strings.Contains(n.text, "`")}))
+			l.addText(n.text, l.nest(s, span{style: styleCode, hasBacktick: strings.Contains(n.text, "`")}))
 		case kindStrong:
-			l.inlines(n.children, l.nest(s, span{style: styleBold}))
+			l.addInlines(n.children, l.nest(s, span{style: styleBold}))
 		case kindEmphasis:
-			l.inlines(n.children, l.nest(s, span{style: styleItalic}))
+			l.addInlines(n.children, l.nest(s, span{style: styleItalic}))
 		case kindStrike:
-			l.inlines(n.children, l.nest(s, span{style: styleStrike}))
+			l.addInlines(n.children, l.nest(s, span{style: styleStrike}))
 		case kindLink:
-			l.link(n, s)
+			l.addLink(n, s)
 		default:
-			l.inlines(n.children, s)
+			l.addInlines(n.children, s)
 		}
 	}
 }
 
-// link lays out a link, or text and address if a link is not possible.
-func (l *layout) link(n *node, s *span) {
-	if s.find(styleLink) != nil {
-		l.inlines(n.children, s)
+// addLink lays out a link, or its text and address where no link is possible.
+func (l *layout) addLink(n *node, s *span) {
+	if s.enclosing(styleLink) != nil {
+		l.addInlines(n.children, s)
 		return
 	}
 	href, ok := l.rules.href(n.url)
 	if !ok {
-		l.inlines(n.children, s)
-		l.text(n.suffix(), s)
+		l.addInlines(n.children, s)
+		l.addText(n.urlSuffix(), s)
 		return
 	}
-	l.inlines(n.children, l.nest(s, span{style: styleLink, href: href, shown: n.suffix()}))
+	l.addInlines(n.children, l.nest(s, span{style: styleLink, href: href, plainSuffix: n.urlSuffix()}))
 }
 
 // nest returns s as a span inside parent, or parent if s is not allowed there.
 func (l *layout) nest(parent *span, s span) *span {
-	if parent.find(s.style) != nil {
+	if parent.enclosing(s.style) != nil {
 		return parent
 	}
-	within, ok := l.rules.within(parent, s.style)
+	within, ok := l.rules.allowedParent(parent, s.style)
 	if !ok {
 		return parent
 	}
@@ -279,8 +279,8 @@ func (l *layout) nest(parent *span, s span) *span {
 	return &s
 }
 
-func (l *layout) text(s string, sp *span) {
-	marks := !sp.code() && markPairs(s)
+func (l *layout) addText(s string, sp *span) {
+	marks := !sp.isCode() && hasMarkPair(s)
 	for s != "" {
 		if n := spaceLen(s); n > 0 {
 			l.addSpace(s[:n])
@@ -318,8 +318,8 @@ func (l *layout) cutQuality() cutLevel {
 	return cutWord
 }
 
-// markPairs reports whether s contains a character twice that Slack pairs.
-func markPairs(s string) bool {
+// hasMarkPair reports whether s contains a formatting mark of Slack twice.
+func hasMarkPair(s string) bool {
 	return slices.ContainsFunc([]string{"*", "_", "~", "`"}, func(mark string) bool {
 		return strings.Count(s, mark) > 1
 	})
@@ -330,7 +330,7 @@ func markPairs(s string) bool {
 func spaceLen(s string) int {
 	n := 0
 	for i, r := range s {
-		if extends(r) {
+		if isCombining(r) {
 			return n
 		}
 		if !unicode.IsSpace(r) || r == '\u00a0' || r == '\u202f' {
@@ -346,7 +346,7 @@ func spaceLen(s string) int {
 func wordLen(s string) int {
 	var last rune
 	for i, r := range s {
-		if i > 0 && !extends(r) {
+		if i > 0 && !isCombining(r) {
 			if strings.ContainsRune("。！？；，、", last) && unicode.IsLetter(r) {
 				return i
 			}
@@ -359,7 +359,7 @@ func wordLen(s string) int {
 	return len(s)
 }
 
-// extends reports whether r combines with the character before it.
-func extends(r rune) bool {
+// isCombining reports whether r combines with the character before it.
+func isCombining(r rune) bool {
 	return r >= 0x300 && (unicode.In(r, unicode.M) || r == '\u200d' || r >= 0x1F3FB && r <= 0x1F3FF)
 }

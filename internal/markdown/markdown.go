@@ -34,20 +34,20 @@ type Part struct {
 	Plain string
 }
 
-// Parse parses Markdown with tables, strikethrough, task lists and bare links. A text of nothing
-// but markup becomes plain text.
+// Parse parses Markdown with tables, strikethrough, task lists and
+// bare links. A text that consists only of markup becomes plain text.
 func Parse(text string) *Document {
-	text = clean(text)
+	text = normalize(text)
 	root := parse(text, parseTree)
-	if blank(root.flat(false)) {
+	if isBlank(root.flatText(false)) {
 		root = plainTree(text)
 	}
 	return &Document{source: text, root: root}
 }
 
-// parse parses text with read, or else into plain paragraphs.
+// parse parses text with read or, if that fails or is too expensive, into plain paragraphs.
 func parse(text string, read func(string) *node) (root *node) {
-	if costly(text) {
+	if isCostly(text) {
 		return plainTree(text)
 	}
 	defer func() {
@@ -58,9 +58,9 @@ func parse(text string, read func(string) *node) (root *node) {
 	return read(text)
 }
 
-// clean makes text valid UTF-8 with \n as the only line end and without control characters,
+// normalize makes text valid UTF-8 with \n as the only line end and without control characters,
 // which platforms refuse or replace by spaces.
-func clean(text string) string {
+func normalize(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
@@ -76,7 +76,7 @@ func clean(text string) string {
 	}, text)
 }
 
-// blank reports whether s has no visible character.
-func blank(s string) bool {
+// isBlank reports whether s has no visible character.
+func isBlank(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsSpace(r) && !unicode.Is(unicode.Cf, r) })
 }

@@ -26,15 +26,15 @@ type Table struct {
 // Code is a block of code.
 type Code struct{ Lang, Text string }
 
-// Pieces splits a document. Tables and code in lists and quotes stay there.
+// Pieces splits a document. Tables and code inside lists and quotes stay there.
 func (d *Document) Pieces() (pieces []Piece) {
 	joins := false // the next block may join the last piece
 	for _, n := range d.root.children {
-		alone := documentOf([]*node{n})
+		alone := newDocument([]*node{n})
 		switch {
 		case n.kind == kindTable && len(n.children) > 0:
-			rows, _ := cells(n)
-			pieces = append(pieces, Piece{Text: alone, Table: &Table{Rows: rows, Align: alignments(n.align)}})
+			rows, _ := cellTexts(n)
+			pieces = append(pieces, Piece{Text: alone, Table: &Table{Rows: rows, Align: alignmentNames(n.align)}})
 		case n.kind == kindCodeBlock && strings.TrimSpace(n.text) != "":
 			pieces = append(pieces, Piece{Text: alone, Code: &Code{Lang: n.lang, Text: strings.TrimRight(n.text, "\n")}})
 		case joins:
@@ -50,20 +50,20 @@ func (d *Document) Pieces() (pieces []Piece) {
 	return pieces
 }
 
-// Cut splits a document between its blocks into documents of about limit characters, with at
+// SplitBlocks splits a document between its blocks into documents of about limit characters, with at
 // most one table each. A longer block stays with what precedes it, and a heading with what
 // follows.
-func (d *Document) Cut(limit int) (stretches []*Document) {
+func (d *Document) SplitBlocks(limit int) (stretches []*Document) {
 	var at []*node
 	size, tables := 0, 0
 	end := func() {
 		if len(at) > 0 {
-			stretches = append(stretches, documentOf(at))
+			stretches = append(stretches, newDocument(at))
 		}
 		at, size, tables = nil, 0, 0
 	}
 	for _, n := range d.root.children {
-		long, table := len(n.flat(true)), 0
+		long, table := len(n.flatText(true)), 0
 		if n.kind == kindTable {
 			table = 1
 		}
@@ -76,7 +76,7 @@ func (d *Document) Cut(limit int) (stretches []*Document) {
 			at = at[:last]
 			end()
 			for _, h := range heads {
-				at, size = append(at, h), size+len(h.flat(true))
+				at, size = append(at, h), size+len(h.flatText(true))
 			}
 		}
 		at, size, tables = append(at, n), size+long, tables+table
@@ -85,19 +85,19 @@ func (d *Document) Cut(limit int) (stretches []*Document) {
 	return stretches
 }
 
-// documentOf makes a document of some blocks of another one.
-func documentOf(blocks []*node) *Document {
+// newDocument makes a document from blocks of another one.
+func newDocument(blocks []*node) *Document {
 	d := &Document{root: &node{kind: kindDocument, children: blocks}}
 	for i, n := range blocks {
 		if i > 0 {
 			d.source += "\n\n"
 		}
-		d.source += n.flat(true)
+		d.source += n.flatText(true)
 	}
 	return d
 }
 
-func alignments(list []east.Alignment) []string {
+func alignmentNames(list []east.Alignment) []string {
 	names := make([]string, len(list))
 	for i, a := range list {
 		if names[i] = a.String(); a == east.AlignNone {

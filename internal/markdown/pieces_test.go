@@ -17,17 +17,17 @@ func TestCutKeepsAllBlocks(t *testing.T) {
 		}), 0, 30).Draw(t, "blocks"), "\n\n")
 		d := Parse(text)
 		var all []*node
-		for _, s := range d.Cut(limit) {
+		for _, s := range d.SplitBlocks(limit) {
 			blocks := s.root.children
 			size, tables := 0, 0
 			for _, n := range blocks {
-				size += len(n.flat(true))
+				size += len(n.flatText(true))
 				if n.kind == kindTable {
 					tables++
 				}
 			}
 			last := blocks[len(blocks)-1]
-			if rest := size - len(last.flat(true)); tables > 1 || rest > limit {
+			if rest := size - len(last.flatText(true)); tables > 1 || rest > limit {
 				t.Fatalf("a stretch of %d characters with %d tables", size, tables)
 			}
 			if all = append(all, blocks...); last.kind == kindHeading && blocks[0].kind != kindHeading && len(all) < len(d.root.children) {

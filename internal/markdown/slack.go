@@ -19,24 +19,24 @@ type slack struct {
 }
 
 func (slack) traits() traits {
-	return traits{markupCounts: true, lineBound: true, wordMarks: true, quoteMark: '>', plainEscaped: true}
+	return traits{markupCounts: true, inlineEndsAtLine: true, wordMarks: true, quoteMark: '>', plainEscaped: true}
 }
 
-// within keeps markup out of link labels, and code blocks out of quotes, which do not support
-// fences.
-func (slack) within(parent *span, s style) (*span, bool) {
+// allowedParent keeps markup out of link labels, and code
+// blocks out of quotes, which do not support fences.
+func (slack) allowedParent(parent *span, s style) (*span, bool) {
 	if s == stylePre {
 		return nil, true
 	}
-	return parent, parent.find(styleLink) == nil
+	return parent, parent.enclosing(styleLink) == nil
 }
 
 func (s slack) href(url string) (string, bool) {
-	if !web(url) && scheme(url) != "mailto" {
+	if !isWebURL(url) && urlScheme(url) != "mailto" {
 		return "", false
 	}
 	escaped := strings.NewReplacer("&", "&amp;", "<", "%3C", ">", "%3E", "|", "%7C", "`", "%60", " ", "%20").Replace(url)
-	return escaped, Units(escaped) <= s.limit/2
+	return escaped, UTF16Len(escaped) <= s.limit/2
 }
 
 func (slack) markup(s *span) (open, shut string) {
@@ -54,36 +54,36 @@ func (slack) markup(s *span) (open, shut string) {
 	case stylePre:
 		return "```\n", "\n```"
 	}
-	if s.ticks { // only a fence may contain a backtick
+	if s.hasBacktick { // only a fence may contain a backtick
 		return "``` ", " ```"
 	}
 	return "`", "`"
 }
 
 // needsMentionGuard keeps text from being read as markup or as a broadcast mention.
-func (slack) needsMentionGuard(p place) bool {
+func (slack) needsMentionGuard(p position) bool {
 	next := p.next()
 	switch {
-	case p.plain || !p.code && broadcast(p):
-		return broadcast(p)
+	case p.inPlainText || !p.inCode && isBroadcast(p):
+		return isBroadcast(p)
 	case p.last == '`' && next == '`':
 		return true // three would be a fence
-	case p.code:
+	case p.inCode:
 		return false
 	case next == '>' && (p.last == 0 || p.last == '\n'):
 		return true // an escaped one begins a quote too
 	}
-	return p.marks && mark(p.last) && (border(p.prev) || mark(p.prev)) && !unicode.IsSpace(next)
+	return p.ambiguousMarks && isMark(p.last) && (isBorder(p.prev) || isMark(p.prev)) && !unicode.IsSpace(next)
 }
 
-// broadcast reports whether a broadcast mention follows an @, or may follow: an incomplete word
+// isBroadcast reports whether a broadcast mention follows an @, or may follow: an incomplete word
 // at the end of the atom counts.
-func broadcast(p place) bool {
-	if p.last != '@' || wordRune(p.prev) {
+func isBroadcast(p position) bool {
+	if p.last != '@' || isWordRune(p.prev) {
 		return false
 	}
-	if p.first {
-		return wordRune(p.next())
+	if p.atomStart {
+		return isWordRune(p.next())
 	}
 	rest := strings.ToLower(p.rest[:min(len(p.rest), len("everyone"))])
 	return slices.ContainsFunc([]string{"channel", "here", "everyone"}, func(word string) bool {
@@ -91,12 +91,12 @@ func broadcast(p place) bool {
 	})
 }
 
-// mark reports whether Slack formats text between two of r.
-func mark(r rune) bool {
+// isMark reports whether Slack formats text between two of r.
+func isMark(r rune) bool {
 	return r == '*' || r == '_' || r == '~' || r == '`'
 }
 
-// border reports whether Slack recognises a formatting mark next to r.
-func border(r rune) bool {
+// isBorder reports whether Slack recognises a formatting mark next to r.
+func isBorder(r rune) bool {
 	return r == 0 || unicode.IsSpace(r) || strings.ContainsRune(`.,;:!?()[]{}"'-/`, r)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// cutPoint is a place where a part can end: before atom at.
+// cutPoint is a place where a part can end: before the atom with the index at.
 type cutPoint struct {
 	writer writer
 	at     int
@@ -24,35 +24,35 @@ func split(d *Document, r rules, limit int) (parts []Part) {
 	defer func() {
 		if recover() != nil {
 			plain := &Document{root: plainTree(d.source)}
-			parts = pack(&splitter{rules: r, limit: limit, atoms: plain.lay(r)})
+			parts = packParts(&splitter{rules: r, limit: limit, atoms: plain.layOut(r)})
 		}
 	}()
-	return pack(&splitter{rules: r, limit: limit, atoms: d.lay(r)})
+	return packParts(&splitter{rules: r, limit: limit, atoms: d.layOut(r)})
 }
 
-// pack distributes all atoms over parts.
-func pack(s *splitter) []Part {
+// packParts distributes all atoms over parts.
+func packParts(s *splitter) []Part {
 	var parts []Part
 	for at := 0; at < len(s.atoms); {
-		c := s.next(at)
+		c := s.nextCut(at)
 		at = c.at
 		var next *span
 		if at < len(s.atoms) {
 			next = s.atoms[at].span
 		}
-		if p := c.writer.part(next); !blank(p.Plain) {
+		if p := c.writer.finishPart(next); !isBlank(p.Plain) {
 			parts = append(parts, p)
 		}
 	}
 	return parts
 }
 
-// begin starts a part with the atom, after the table's header if the atom is in its body.
-func (s *splitter) begin(a atom) writer {
+// startPart starts a part with the atom a. If a is in the body of a table, the header precedes it.
+func (s *splitter) startPart(a atom) writer {
 	w := writer{rules: s.rules, traits: s.rules.traits(), limit: s.limit}
-	if pre := a.span.find(stylePre); a.body && pre != nil && len(pre.head) > 0 {
+	if pre := a.span.enclosing(stylePre); a.inTableBody && pre != nil && len(pre.tableHead) > 0 {
 		headed := w
-		for _, h := range pre.head {
+		for _, h := range pre.tableHead {
 			headed.write(h)
 		}
 		if headed.fits() && headed.size() <= s.limit/2 && headed.plain.raw <= s.limit/2 {
@@ -64,15 +64,15 @@ func (s *splitter) begin(a atom) writer {
 	return w
 }
 
-// next finds the end of the part that begins with the atom at start.
-func (s *splitter) next(start int) cutPoint {
+// nextCut finds the end of the part that begins with the atom at start.
+func (s *splitter) nextCut(start int) cutPoint {
 	var best [cutLevels]cutPoint
-	w := s.begin(s.atoms[start])
+	w := s.startPart(s.atoms[start])
 	if !w.fits() {
 		empty := s.atoms[start]
 		empty.text = ""
 		s.atoms[start].gap = gap{}
-		return s.cutAtom(s.begin(empty), start, true)
+		return s.cutAtom(s.startPart(empty), start, true)
 	}
 	for i := start + 1; i < len(s.atoms); i++ {
 		if level := s.atoms[i].gap.cut; level != cutNever {
@@ -82,7 +82,7 @@ func (s *splitter) next(start int) cutPoint {
 		if w.write(s.atoms[i]); w.fits() {
 			continue
 		}
-		if c, ok := s.choose(best, i); ok {
+		if c, ok := s.bestCut(best, i); ok {
 			return c
 		}
 		return s.cutAtom(before, i, false)
@@ -90,9 +90,9 @@ func (s *splitter) next(start int) cutPoint {
 	return cutPoint{writer: w, at: len(s.atoms)}
 }
 
-// choose takes the best cut that leaves a part reasonably full. If there is none, an atom that
-// fits into the next part is not split.
-func (s *splitter) choose(best [cutLevels]cutPoint, overflow int) (cutPoint, bool) {
+// bestCut returns the best cut that leaves a part reasonably full. If there is none, it
+// returns the latest cut, but only if the atom that did not fit would fit into the next part.
+func (s *splitter) bestCut(best [cutLevels]cutPoint, overflow int) (cutPoint, bool) {
 	for level := cutBlock; level > cutNever; level-- {
 		enough := s.limit / 2
 		if level == cutBlock {
@@ -111,18 +111,18 @@ func (s *splitter) choose(best [cutLevels]cutPoint, overflow int) (cutPoint, boo
 	if latest.at == 0 {
 		return latest, false
 	}
-	alone := s.begin(s.atoms[overflow])
+	alone := s.startPart(s.atoms[overflow])
 	return latest, alone.fits()
 }
 
-// cutAtom cuts the atom at i, which does not fit after w, between grapheme clusters. If it must,
-// it takes some of the atom in any case.
+// cutAtom cuts the atom at i, which does not fit after w, between grapheme
+// clusters. If must is set, it takes some of the atom in any case.
 func (s *splitter) cutAtom(w writer, i int, must bool) cutPoint {
 	a := s.atoms[i]
-	n, fitting := longest(w, a, clusterEnds(a.text, s.limit))
+	n, fitting := writeLongest(w, a, clusterEnds(a.text, s.limit))
 	if n == 0 && must {
 		// A cluster longer than a part is not readable text: at least keep code points whole.
-		if n, fitting = longest(w, a, runeEnds(a.text, s.limit)); n == 0 {
+		if n, fitting = writeLongest(w, a, runeEnds(a.text, s.limit)); n == 0 {
 			n = runeEnds(a.text, 1)[0]
 			a.text = a.text[:n]
 			fitting.write(a)
@@ -135,8 +135,8 @@ func (s *splitter) cutAtom(w writer, i int, must bool) cutPoint {
 	return cutPoint{writer: fitting, at: i}
 }
 
-// longest writes as much of the atom as fits, up to one of the ends.
-func longest(w writer, a atom, ends []int) (int, writer) {
+// writeLongest writes as much of the atom as fits, up to one of ends, and returns that end.
+func writeLongest(w writer, a atom, ends []int) (int, writer) {
 	write := func(end int) writer {
 		out, piece := w, a
 		piece.text = a.text[:end]

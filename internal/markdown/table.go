@@ -11,8 +11,8 @@ import (
 // shifts the rest of its row.
 const maxColumn = 40
 
-func (l *layout) table(n *node, s *span) {
-	rows, widths := cells(n)
+func (l *layout) addTable(n *node, s *span) {
+	rows, widths := cellTexts(n)
 	if len(rows) == 0 {
 		return
 	}
@@ -21,34 +21,34 @@ func (l *layout) table(n *node, s *span) {
 	for i, w := range widths {
 		rules[i] = strings.Repeat("-", max(w, 1))
 	}
-	head := []string{row(rows[0], widths, n.align), strings.Join(rules, "-+-")}
+	head := []string{formatRow(rows[0], widths, n.align), strings.Join(rules, "-+-")}
 	l.lines(head, pre)
 	for i, line := range head {
 		if strings.TrimSpace(line) != "" {
-			pre.head = append(pre.head, atom{gap: gap{newlines: min(i, 1)}, text: line, span: pre})
+			pre.tableHead = append(pre.tableHead, atom{gap: gap{newlines: min(i, 1)}, text: line, span: pre})
 		}
 	}
 	body := make([]string, 0, len(rows))
 	for _, r := range rows[1:] {
-		body = append(body, row(r, widths, n.align))
+		body = append(body, formatRow(r, widths, n.align))
 	}
-	l.body = true
+	l.inTableBody = true
 	if len(body) > 0 {
 		l.separate(1, cutNever)
 	}
 	l.lines(body, pre)
-	l.body = false
+	l.inTableBody = false
 }
 
-// cells returns the texts of the cells and the widths of the columns. Preformatted text has no
+// cellTexts returns the texts of the cells and the widths of the columns. Preformatted text has no
 // links, so their addresses are written out.
-func cells(n *node) ([][]string, []int) {
+func cellTexts(n *node) ([][]string, []int) {
 	var rows [][]string
 	var widths []int
 	for _, r := range n.children {
 		var texts []string
 		for i, c := range r.children {
-			text := strings.Join(strings.Fields(c.flat(true)), " ")
+			text := strings.Join(strings.Fields(c.flatText(true)), " ")
 			texts = append(texts, text)
 			if i == len(widths) {
 				widths = append(widths, 0)
@@ -62,7 +62,7 @@ func cells(n *node) ([][]string, []int) {
 	return rows, widths
 }
 
-func row(texts []string, widths []int, align []east.Alignment) string {
+func formatRow(texts []string, widths []int, align []east.Alignment) string {
 	var b strings.Builder
 	for i, text := range texts {
 		if i > 0 {

@@ -17,32 +17,32 @@ type telegram struct {
 	limit int
 }
 
-// maxEntities bounds the formatting of a part. Telegram keeps 100 entities of a message and
-// silently drops the rest; some are reserved for lines added when sending.
+// maxEntities bounds the formatting of a part. Telegram keeps 100 entities per message
+// and silently drops the rest; some are reserved for lines that are added when sending.
 const maxEntities = 96
 
 func (telegram) traits() traits { return traits{maxSpans: maxEntities} }
 
-func (telegram) within(parent *span, s style) (*span, bool) {
+func (telegram) allowedParent(parent *span, s style) (*span, bool) {
 	// Code and a link cannot cover the same text, and the link is more useful.
-	return parent, s != styleCode || parent.find(styleLink) == nil
+	return parent, s != styleCode || parent.enclosing(styleLink) == nil
 }
 
 // href accepts web addresses and Telegram's own. A mailto address would be read as a web address
 // with a password, whereas a bare one becomes a link by itself.
 func (t telegram) href(url string) (string, bool) {
 	switch {
-	case web(url):
-	case scheme(url) == "tg" && !toUser(url) && !strings.Contains(url, "@"): // may be a name in plain text
+	case isWebURL(url):
+	case urlScheme(url) == "tg" && !mentionsUser(url) && !strings.Contains(url, "@"): // may be a name in plain text
 	default:
 		return "", false
 	}
 	escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(url)
-	return escaped, Units(escaped) <= min(t.limit, maxTelegramHref)
+	return escaped, UTF16Len(escaped) <= min(t.limit, maxTelegramHref)
 }
 
-// toUser reports whether a tg address mentions a user.
-func toUser(url string) bool {
+// mentionsUser reports whether a tg address mentions a user.
+func mentionsUser(url string) bool {
 	_, rest, _ := strings.Cut(strings.ToLower(url), ":")
 	return strings.HasPrefix(strings.TrimLeft(rest, "/"), "user")
 }
@@ -70,6 +70,6 @@ func (telegram) markup(s *span) (open, shut string) {
 
 // needsMentionGuard keeps names from being mentions. Code has no mentions, but plain text has no
 // code.
-func (telegram) needsMentionGuard(p place) bool {
-	return p.last == '@' && !wordRune(p.prev) && (p.plain || !p.code) && wordRune(p.next())
+func (telegram) needsMentionGuard(p position) bool {
+	return p.last == '@' && !isWordRune(p.prev) && (p.inPlainText || !p.inCode) && isWordRune(p.next())
 }

@@ -33,21 +33,21 @@ const (
 
 // node is a part of the tree. Only the fields of its kind are set.
 type node struct {
-	kind     kind
-	text     string           // text, code, code block
-	url      string           // link
-	bare     bool             // link: its text is its address
-	lang     string           // code block
-	level    int              // heading
-	ordered  bool             // list
-	number   int              // item of an ordered list
-	box      string           // item: its check box, empty if it has none
-	align    []east.Alignment // table
-	children []*node
+	kind       kind
+	text       string           // text, code, code block
+	url        string           // link
+	isAutolink bool             // link: its text is its address
+	lang       string           // code block
+	level      int              // heading
+	ordered    bool             // list
+	number     int              // item of an ordered list
+	checkBox   string           // item: its check box, empty if it has none
+	align      []east.Alignment // table
+	children   []*node
 }
 
-// flat returns the text in n without structure, optionally with addresses.
-func (n *node) flat(addresses bool) string {
+// flatText returns the text in n without structure, optionally with the addresses of links.
+func (n *node) flatText(addresses bool) string {
 	if len(n.children) == 0 {
 		if n.kind == kindBreak {
 			return " "
@@ -56,17 +56,17 @@ func (n *node) flat(addresses bool) string {
 	}
 	var b strings.Builder
 	for _, c := range n.children {
-		b.WriteString(c.flat(addresses))
+		b.WriteString(c.flatText(addresses))
 	}
 	if addresses {
-		b.WriteString(n.suffix())
+		b.WriteString(n.urlSuffix())
 	}
 	return b.String()
 }
 
-// suffix returns the address of a link as a suffix of its text, if they differ.
-func (n *node) suffix() string {
-	if n.kind != kindLink || n.bare || n.url == "" || strings.TrimPrefix(n.url, "mailto:") == n.flat(false) {
+// urlSuffix returns the address of a link as a suffix of its text, if they differ.
+func (n *node) urlSuffix() string {
+	if n.kind != kindLink || n.isAutolink || n.url == "" || strings.TrimPrefix(n.url, "mailto:") == n.flatText(false) {
 		return ""
 	}
 	return " (" + strings.TrimPrefix(n.url, "mailto:") + ")"

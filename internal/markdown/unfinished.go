@@ -10,31 +10,31 @@ import (
 
 var (
 	fenceLine = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})([^\n]*)$")
-	// halfLine matches a line that has only a mark so far: of a list, a heading, a quotation, a
-	// fence, or a heading's underline.
-	halfLine = regexp.MustCompile("^\\s*(?:[-*+]|\\d{1,9}[.)]?|#{1,6}|(?:>\\s*)+|`{1,2}|~{1,2}|[-=*_]{2,}|[-*+]\\s\\[[ xX]?\\]?)?\\s*$")
+	// partialLine matches a line that consists only of a mark so far: that of
+	// a list, a heading, a quotation or a fence, or a heading's underline.
+	partialLine = regexp.MustCompile("^\\s*(?:[-*+]|\\d{1,9}[.)]?|#{1,6}|(?:>\\s*)+|`{1,2}|~{1,2}|[-=*_]{2,}|[-*+]\\s\\[[ xX]?\\]?)?\\s*$")
 	// blockMark matches the mark that begins a block on a paragraph's line.
 	blockMark = regexp.MustCompile(`^\s*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6}|>)\s+)+`)
 	tableRule = regexp.MustCompile(`^\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?$`)
 )
 
-// Unfinished prepares a growing text for display: it closes what is open at the end, and leaves
-// out a link or table row that is not recognisable yet.
-func Unfinished(text string) string {
+// CloseUnfinished prepares a growing text for display. It closes formatting that is
+// open at the end, and leaves out a link or table row that is not recognisable yet.
+func CloseUnfinished(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	if last := len(lines) - 1; lines[last] == "" {
 		lines = lines[:last]
 	}
 	var at blockTracker
 	for i, line := range lines {
-		if half := at.pass(i, strings.TrimRight(line, "\r\n"), strings.HasSuffix(line, "\n")); half {
+		if half := at.addLine(i, strings.TrimRight(line, "\r\n"), strings.HasSuffix(line, "\n")); half {
 			lines = lines[:i]
 		}
 	}
 	if at.fence != "" {
 		return strings.Join(lines, "")
 	}
-	return finish(lines, at.begin)
+	return closeLastBlock(lines, at.begin)
 }
 
 // blockTracker tracks where the last block of a text begins, and the open fence.
@@ -43,8 +43,8 @@ type blockTracker struct {
 	fence string
 }
 
-// pass handles the next line. It reports whether that is the last one and a partial fence.
-func (b *blockTracker) pass(i int, line string, whole bool) (half bool) {
+// addLine handles the next line. It reports whether that line is the unfinished beginning of a fence.
+func (b *blockTracker) addLine(i int, line string, whole bool) (half bool) {
 	m := fenceLine.FindStringSubmatch(line)
 	opens := m != nil && (m[1][0] == '~' || !strings.Contains(m[2], "`"))
 	if b.fence != "" {
@@ -64,9 +64,9 @@ func (b *blockTracker) pass(i int, line string, whole bool) (half bool) {
 	return opens && !whole
 }
 
-// finish closes what is open in the last block of a text, outside of fences.
-func finish(lines []string, block int) string {
-	for len(lines) > 0 && !strings.HasSuffix(lines[len(lines)-1], "\n") && halfLine.MatchString(lines[len(lines)-1]) {
+// closeLastBlock closes formatting that is open in the last block of a text, outside of fences.
+func closeLastBlock(lines []string, block int) string {
+	for len(lines) > 0 && !strings.HasSuffix(lines[len(lines)-1], "\n") && partialLine.MatchString(lines[len(lines)-1]) {
 		lines = lines[:len(lines)-1]
 	}
 	if lines = unfinishedTable(lines, block); len(lines) <= block {
@@ -80,7 +80,7 @@ func finish(lines []string, block int) string {
 	}
 	last := strings.Join(lines[block:], "")
 	mark := blockMark.FindString(last)
-	return strings.Join(lines[:block], "") + mark + closed(last[len(mark):])
+	return strings.Join(lines[:block], "") + mark + closeInline(last[len(mark):])
 }
 
 // unfinishedTable drops the lines of a table that is not recognisable yet, and an incomplete
@@ -102,24 +102,24 @@ func unfinishedTable(lines []string, block int) []string {
 	return lines
 }
 
-// inline closes what is open at the end of a paragraph. It is simpler than the parser: what it
-// gets wrong is shown with its marks.
-type inline struct {
+// inlineCloser closes formatting that is open at the end of a paragraph.
+// It is simpler than the parser; marks that it misjudges are shown.
+type inlineCloser struct {
 	out  strings.Builder
 	open []string // the open marks
 }
 
-func closed(text string) string {
+func closeInline(text string) string {
 	text = strings.TrimRightFunc(text, unicode.IsSpace)
-	var in inline
+	var in inlineCloser
 	for at := 0; at < len(text); {
-		at += in.take(text, at)
+		at += in.consume(text, at)
 	}
 	// Marks do not close after white space.
 	end := strings.TrimRightFunc(in.out.String(), unicode.IsSpace)
 	for _, mark := range slices.Backward(in.open) {
 		if bare, found := strings.CutSuffix(end, mark); found {
-			end = strings.TrimRightFunc(bare, unicode.IsSpace) // nothing in it yet
+			end = strings.TrimRightFunc(bare, unicode.IsSpace) // it encloses nothing yet
 			continue
 		}
 		end += mark
@@ -127,8 +127,8 @@ func closed(text string) string {
 	return end
 }
 
-// take handles the text at a position and returns its length.
-func (in *inline) take(text string, at int) int {
+// consume handles the text from an offset on, and returns how many bytes it handled.
+func (in *inlineCloser) consume(text string, at int) int {
 	rest := text[at:]
 	switch c := rest[0]; c {
 	case '\\':
@@ -139,9 +139,9 @@ func (in *inline) take(text string, at int) int {
 		in.out.WriteString(rest[:1+size])
 		return 1 + size
 	case '`':
-		return in.code(rest)
+		return in.consumeCode(rest)
 	case '[':
-		return in.link(rest)
+		return in.consumeLink(rest)
 	case '!':
 		if strings.HasPrefix(rest, "![") && !strings.Contains(rest, ")") {
 			return 1 // a picture shows only its label, too
@@ -150,7 +150,7 @@ func (in *inline) take(text string, at int) int {
 		return 1
 	case '*', '_', '~':
 		n := len(rest) - len(strings.TrimLeft(rest, string(c)))
-		in.marks(text, at, n)
+		in.consumeMarks(text, at, n)
 		return n
 	}
 	next := strings.IndexAny(rest[1:], "\\`[!*_~") + 1
@@ -161,8 +161,8 @@ func (in *inline) take(text string, at int) int {
 	return next
 }
 
-// code handles a code span, and closes an open one.
-func (in *inline) code(rest string) int {
+// consumeCode handles a code span, which it closes if necessary, and returns its length.
+func (in *inlineCloser) consumeCode(rest string) int {
 	n := len(rest) - len(strings.TrimLeft(rest, "`"))
 	ticks := rest[:n]
 	for at := n; ; {
@@ -184,8 +184,8 @@ func (in *inline) code(rest string) int {
 	return len(rest)
 }
 
-// link handles a link; of an incomplete one only the label is kept.
-func (in *inline) link(rest string) int {
+// consumeLink handles a link, and returns its length. Only the label of an incomplete link is kept.
+func (in *inlineCloser) consumeLink(rest string) int {
 	label := strings.IndexByte(rest, ']')
 	switch {
 	case label < 0:
@@ -195,22 +195,22 @@ func (in *inline) link(rest string) int {
 		in.out.WriteByte('[')
 		return 1
 	}
-	in.out.WriteString(closed(rest[1:label]))
+	in.out.WriteString(closeInline(rest[1:label]))
 	return len(rest)
 }
 
-// marks handles a run of emphasis marks.
-func (in *inline) marks(text string, at, n int) {
+// consumeMarks handles a run of emphasis marks.
+func (in *inlineCloser) consumeMarks(text string, at, n int) {
 	mark := text[at : at+n]
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
 	after, _ := utf8.DecodeRuneInString(text[at+n:])
 	first, last := at == 0 || unicode.IsSpace(before), at+n == len(text) || unicode.IsSpace(after)
-	if literal(mark, before, after, first, last) && at+n < len(text) {
+	if isLiteral(mark, before, after, first, last) && at+n < len(text) {
 		in.out.WriteString(mark)
 		return
 	}
 	if !first {
-		mark = in.shut(mark, at+n == len(text))
+		mark = in.closeMarks(mark, at+n == len(text))
 	}
 	if mark == "" || at+n == len(text) {
 		return // half of a mark, or one followed by nothing yet
@@ -221,20 +221,20 @@ func (in *inline) marks(text string, at, n int) {
 	}
 }
 
-// literal reports whether a run of marks is literal, by its context.
-func literal(mark string, before, after rune, first, last bool) bool {
+// isLiteral reports whether the context makes a run of marks literal.
+func isLiteral(mark string, before, after rune, first, last bool) bool {
 	switch {
 	case mark[0] == '_' && !first && !last:
-		return wordRune(before) && wordRune(after)
+		return isWordRune(before) && isWordRune(after)
 	case mark[0] == '~' && len(mark) > 2:
 		return true
 	}
 	return first && last
 }
 
-// shut closes what a run of marks closes, and returns the rest of it. The last run of a text may
-// be incomplete.
-func (in *inline) shut(mark string, end bool) string {
+// closeMarks closes the formatting that a run of marks ends, and returns
+// the rest of the run. The last run of a text may be incomplete.
+func (in *inlineCloser) closeMarks(mark string, end bool) string {
 	for mark != "" && len(in.open) > 0 {
 		top := in.open[len(in.open)-1]
 		if top[0] != mark[0] {

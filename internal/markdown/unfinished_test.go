@@ -47,7 +47,7 @@ func TestUnfinishedTextsAreClosed(t *testing.T) {
 		"\\*no":                                "\\*no",
 		"> a **q":                              "> a **q**",
 	} {
-		if got := markdown.Unfinished(text); strings.TrimSpace(got) != strings.TrimSpace(want) {
+		if got := markdown.CloseUnfinished(text); strings.TrimSpace(got) != strings.TrimSpace(want) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
@@ -62,7 +62,7 @@ func TestNoMarkIsSeenWhileATextGrows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := "Begin. " + strings.Join(rapid.SliceOfN(rapid.SampledFrom(forms), 1, 8).Draw(t, "forms"), "")
 		so := text[:rapid.IntRange(0, len(text)).Draw(t, "so far")]
-		for _, part := range markdown.Parse(markdown.Unfinished(so)).TelegramHTML(4000) {
+		for _, part := range markdown.Parse(markdown.CloseUnfinished(so)).TelegramHTML(4000) {
 			visible, err := checkTelegram(part.Text)
 			if err != nil {
 				t.Fatal(err)
@@ -82,10 +82,10 @@ func TestUnfinishedAddsNoWords(t *testing.T) {
 			return strings.Join(strings.FieldsFunc(s, func(c rune) bool { return 'a' > c || c > 'z' }), "")
 		}
 		rest := letters(text)
-		for _, c := range letters(markdown.Unfinished(text)) {
+		for _, c := range letters(markdown.CloseUnfinished(text)) {
 			at := strings.IndexRune(rest, c)
 			if at < 0 {
-				t.Fatalf("%q becomes %q", text, markdown.Unfinished(text))
+				t.Fatalf("%q becomes %q", text, markdown.CloseUnfinished(text))
 			}
 			rest = rest[at+1:]
 		}

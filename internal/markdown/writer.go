@@ -10,24 +10,24 @@ type stream struct {
 	prev, last rune
 }
 
-// put appends a visible character, escaped if escape is set.
-func (s *stream) put(r rune, escape bool) {
+// writeRune appends a visible character, escaped if escape is set.
+func (s *stream) writeRune(r rune, escape bool) {
 	text := string(r)
-	s.units += Units(text)
+	s.units += UTF16Len(text)
 	s.prev, s.last = s.last, r
 	if escape {
 		text = escapes.Replace(text)
 	}
-	s.markup(text)
+	s.writeMarkup(text)
 }
 
 // escapes are the references for special characters.
 var escapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// markup appends invisible text.
-func (s *stream) markup(text string) {
+// writeMarkup appends text that is not shown.
+func (s *stream) writeMarkup(text string) {
 	s.buf = append(s.buf, text...)
-	s.raw += Units(text)
+	s.raw += UTF16Len(text)
 }
 
 // lastOutput is the kind of the last output of the formatted stream.
@@ -48,98 +48,98 @@ type insertion struct {
 // writer renders atoms into one part. A copy of it is a restore point: its slices are only
 // appended to, by one copy at a time.
 type writer struct {
-	rules  rules
-	traits traits
-	limit  int
-	text   stream
-	plain  stream
-	links  []insertion
-	span   *span
-	spans  int // counted for traits.maxSpans
-	ends   lastOutput
-	begun  bool
+	rules      rules
+	traits     traits
+	limit      int
+	text       stream
+	plain      stream
+	links      []insertion
+	span       *span
+	spans      int // counted for traits.maxSpans
+	lastOutput lastOutput
+	begun      bool
 }
 
-// write appends an atom, without its gap at the start of a part. It stops once the part is too
-// long to be used.
+// write appends an atom; at the start of a part, without
+// its gap. It stops once the part is too long to be used.
 func (w *writer) write(a atom) {
 	if w.begun {
-		w.gap(a.gap, common(w.span, a.span))
+		w.writeGap(a.gap, commonSpan(w.span, a.span))
 	}
-	w.enter(a.span)
+	w.enterSpan(a.span)
 	w.begun = true
 	for i := range a.text {
 		if w.plain.raw > w.limit {
 			break
 		}
-		p := place{rest: a.text[i:], first: i == 0, code: a.span.code(), marks: a.marks}
-		w.rune(p)
+		p := position{rest: a.text[i:], atomStart: i == 0, inCode: a.span.isCode(), ambiguousMarks: a.ambiguousMarks}
+		w.writeRune(p)
 	}
-	w.ends = endsInText
+	w.lastOutput = endsInText
 }
 
-// rune appends the character at p to both streams.
-func (w *writer) rune(p place) {
+// writeRune appends the character at p to both streams.
+func (w *writer) writeRune(p position) {
 	r := p.next()
 	p.prev, p.last = w.text.prev, w.text.last
-	loose := w.traits.wordMarks && w.ends == endsInClosing && !border(r)
+	loose := w.traits.wordMarks && w.lastOutput == endsInClosing && !isBorder(r)
 	if loose || w.rules.needsMentionGuard(p) {
-		w.text.put(invisible, false)
+		w.text.writeRune(zeroWidthSpace, false)
 	}
-	w.ends = endsInText
-	w.text.put(r, true)
-	p.prev, p.last, p.plain = w.plain.prev, w.plain.last, true
+	w.lastOutput = endsInText
+	w.text.writeRune(r, true)
+	p.prev, p.last, p.inPlainText = w.plain.prev, w.plain.last, true
 	if w.rules.needsMentionGuard(p) {
-		w.plain.put(invisible, false)
+		w.plain.writeRune(zeroWidthSpace, false)
 	}
-	w.plain.put(r, w.traits.plainEscaped)
+	w.plain.writeRune(r, w.traits.plainEscaped)
 }
 
-// gap appends white space inside the span that both sides share.
-func (w *writer) gap(g gap, within *span) {
+// writeGap appends white space inside the span that contains both sides.
+func (w *writer) writeGap(g gap, within *span) {
 	if g.newlines == 0 {
 		if g.space != "" {
-			w.leave(within)
-			w.space(g.space)
+			w.closeSpans(within)
+			w.writeSpace(g.space)
 		}
 		return
 	}
-	if w.traits.lineBound {
+	if w.traits.inlineEndsAtLine {
 		for within != nil && within.style != styleQuote && within.style != stylePre {
 			within = within.parent
 		}
 	}
-	w.leave(within)
+	w.closeSpans(within)
 	quoted := w.traits.quoteMark != 0 && within != nil && within.style == styleQuote
 	for i := range g.newlines {
-		w.space("\n")
+		w.writeSpace("\n")
 		if quoted {
-			w.text.markup(string(rune(w.traits.quoteMark)))
+			w.text.writeMarkup(string(rune(w.traits.quoteMark)))
 		}
 		if quoted && i == g.newlines-1 {
-			w.text.markup(" ")
+			w.text.writeMarkup(" ")
 		}
 	}
 	for range g.indent {
-		w.space(" ")
+		w.writeSpace(" ")
 	}
 }
 
-func (w *writer) space(s string) {
+func (w *writer) writeSpace(s string) {
 	for _, r := range s {
-		w.text.put(r, false)
-		w.plain.put(r, false)
+		w.text.writeRune(r, false)
+		w.plain.writeRune(r, false)
 	}
-	w.ends = endsInText
+	w.lastOutput = endsInText
 }
 
-// leave closes spans until target, which contains the current one.
-func (w *writer) leave(target *span) {
+// closeSpans closes spans until target, which contains the current one.
+func (w *writer) closeSpans(target *span) {
 	for w.span != target {
 		_, shut := w.rules.markup(w.span)
-		w.text.markup(shut)
-		if w.span.shown != "" {
-			shown := w.span.shown
+		w.text.writeMarkup(shut)
+		if w.span.plainSuffix != "" {
+			shown := w.span.plainSuffix
 			if w.traits.plainEscaped {
 				shown = escapes.Replace(shown)
 			}
@@ -149,39 +149,39 @@ func (w *writer) leave(target *span) {
 			}
 		}
 		if w.span.style != styleQuote {
-			w.ends = endsInClosing
+			w.lastOutput = endsInClosing
 		}
 		w.span = w.span.parent
 	}
 }
 
-// enter closes and opens spans so that the current one is s.
-func (w *writer) enter(s *span) {
-	shared := common(w.span, s)
-	w.leave(shared)
-	w.open(s, shared)
+// enterSpan closes and opens spans so that the current one is s.
+func (w *writer) enterSpan(s *span) {
+	shared := commonSpan(w.span, s)
+	w.closeSpans(shared)
+	w.openSpans(s, shared)
 }
 
-// open opens the spans from below shared down to s.
-func (w *writer) open(s, shared *span) {
+// openSpans opens the spans from below shared down to s.
+func (w *writer) openSpans(s, shared *span) {
 	if s == shared {
 		return
 	}
-	w.open(s.parent, shared)
+	w.openSpans(s.parent, shared)
 	inline := s.style != styleQuote && s.style != stylePre
-	if w.traits.wordMarks && inline && w.ends != endsInOpening &&
-		(w.ends == endsInClosing || !border(w.text.last)) {
-		w.text.put(invisible, false)
+	if w.traits.wordMarks && inline && w.lastOutput != endsInOpening &&
+		(w.lastOutput == endsInClosing || !isBorder(w.text.last)) {
+		w.text.writeRune(zeroWidthSpace, false)
 	}
 	open, _ := w.rules.markup(s)
-	w.text.markup(open)
+	w.text.writeMarkup(open)
 	w.spans++
 	if w.span != nil && w.span.style != styleQuote {
 		w.spans += 2 // it splits the surrounding one
 	}
 	w.span = s
 	if inline {
-		w.ends = endsInOpening
+		w.lastOutput = endsInOpening
 	}
 }
 
@@ -198,7 +198,7 @@ func (w *writer) rawSize() int {
 	n := w.text.raw
 	for s := w.span; s != nil; s = s.parent {
 		_, shut := w.rules.markup(s)
-		n += Units(shut)
+		n += UTF16Len(shut)
 	}
 	return n
 }
@@ -209,12 +209,12 @@ func (w *writer) fits() bool {
 		(w.traits.maxSpans == 0 || w.spans <= w.traits.maxSpans)
 }
 
-// part ends the part; next is the span in which the following part continues.
-func (w *writer) part(next *span) Part {
-	w.leave(common(w.span, next))
-	for ; w.span != nil; w.span = w.span.parent { // these continue: a link adds its address at its end
+// finishPart ends the part; next is the span in which the following part continues.
+func (w *writer) finishPart(next *span) Part {
+	w.closeSpans(commonSpan(w.span, next))
+	for ; w.span != nil; w.span = w.span.parent { // these spans continue; a link adds its address where it ends
 		_, shut := w.rules.markup(w.span)
-		w.text.markup(shut)
+		w.text.writeMarkup(shut)
 	}
 	return Part{Text: string(w.text.buf), Plain: w.plainText()}
 }
@@ -223,7 +223,7 @@ func (w *writer) part(next *span) Part {
 func (w *writer) plainText() string {
 	total := w.plain.raw
 	for _, l := range w.links {
-		total += Units(l.text)
+		total += UTF16Len(l.text)
 	}
 	if total > w.limit {
 		return string(w.plain.buf)

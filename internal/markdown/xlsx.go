@@ -51,10 +51,10 @@ func (d *Document) XLSX() (data []byte, left int, err error) {
 		for _, n := range nodes {
 			switch {
 			case n.kind == kindHeading:
-				heading = n.flat(false)
+				heading = n.flatText(false)
 			case n.kind == kindTable && len(sheets) < maxSheets:
 				names = append(names, sheetName(heading, used))
-				sheets = append(sheets, sheet(n))
+				sheets = append(sheets, sheetXML(n))
 			case n.kind == kindQuote || n.kind == kindList || n.kind == kindItem:
 				visit(n.children)
 			case n.kind != kindRule:
@@ -67,40 +67,40 @@ func (d *Document) XLSX() (data []byte, left int, err error) {
 		return nil, left, ErrNoTable
 	}
 	var types, list strings.Builder
-	related := relation("s", "styles", "styles.xml", false)
+	related := relationshipXML("s", "styles", "styles.xml", false)
 	files := make([][2]string, 0, len(sheets)+5)
 	for i, content := range sheets {
 		file := fmt.Sprintf("sheet%d.xml", i+1)
 		files = append(files, [2]string{"xl/worksheets/" + file, content})
-		fmt.Fprintf(&list, `<sheet name="%s" sheetId="%d" r:id="t%d"/>`, escaped(names[i]), i+1, i+1)
-		related += relation(fmt.Sprintf("t%d", i+1), "worksheet", "worksheets/"+file, false)
+		fmt.Fprintf(&list, `<sheet name="%s" sheetId="%d" r:id="t%d"/>`, escapeXML(names[i]), i+1, i+1)
+		related += relationshipXML(fmt.Sprintf("t%d", i+1), "worksheet", "worksheets/"+file, false)
 		fmt.Fprintf(&types, `<Override PartName="/xl/worksheets/%s" ContentType="%s.worksheet+xml"/>`, file, spreadsheetML)
 	}
-	data, err = packed(append([][2]string{
+	data, err = zipFiles(append([][2]string{
 		{"[Content_Types].xml", xmlHead + `<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">` +
 			`<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>` +
 			`<Override PartName="/xl/workbook.xml" ContentType="` + spreadsheetML + `.sheet.main+xml"/>` +
 			`<Override PartName="/xl/styles.xml" ContentType="` + spreadsheetML + `.styles+xml"/>` + types.String() + `</Types>`},
-		{"_rels/.rels", relations(relation("d", "officeDocument", "xl/workbook.xml", false))},
-		{"xl/workbook.xml", xmlHead + `<workbook xmlns="` + inSheets + `" xmlns:r="` + officeRelations + `"><sheets>` + list.String() + `</sheets></workbook>`},
-		{"xl/_rels/workbook.xml.rels", relations(related)},
-		{"xl/styles.xml", part("styles.xlsx.xml")},
+		{"_rels/.rels", relationshipsXML(relationshipXML("d", "officeDocument", "xl/workbook.xml", false))},
+		{"xl/workbook.xml", xmlHead + `<workbook xmlns="` + sheetNamespace + `" xmlns:r="` + officeRelations + `"><sheets>` + list.String() + `</sheets></workbook>`},
+		{"xl/_rels/workbook.xml.rels", relationshipsXML(related)},
+		{"xl/styles.xml", embeddedPart("styles.xlsx.xml")},
 	}, files...))
 	return data, left, err
 }
 
 // Types of a workbook's parts.
 const (
-	spreadsheetML = "application/vnd.openxmlformats-officedocument.spreadsheetml"
-	inSheets      = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+	spreadsheetML  = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+	sheetNamespace = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 )
 
-// notInNames matches characters that sheet names cannot have.
-var notInNames = regexp.MustCompile(`[\[\]:*?/\\]+`)
+// invalidNameChars matches characters that sheet names cannot have.
+var invalidNameChars = regexp.MustCompile(`[\[\]:*?/\\]+`)
 
 // sheetName returns a unique name for a sheet.
 func sheetName(heading string, used map[string]bool) string {
-	name := strings.Trim(strings.Join(strings.Fields(notInNames.ReplaceAllString(heading, " ")), " "), "'")
+	name := strings.Trim(strings.Join(strings.Fields(invalidNameChars.ReplaceAllString(heading, " ")), " "), "'")
 	if name == "" {
 		name = "Sheet"
 	}
@@ -110,7 +110,7 @@ func sheetName(heading string, used map[string]bool) string {
 			end = " " + strconv.Itoa(n)
 		}
 		units := []rune(name) // Excel counts UTF-16; other planes are rare in names, and shortened below
-		whole := strings.TrimSpace(string(units[:min(len(units), (maxSheetName-len(end))/unitsOf(units))])) + end
+		whole := strings.TrimSpace(string(units[:min(len(units), (maxSheetName-len(end))/maxUnits(units))])) + end
 		if key := strings.ToLower(whole); !used[key] {
 			used[key] = true
 			return whole
@@ -118,8 +118,8 @@ func sheetName(heading string, used map[string]bool) string {
 	}
 }
 
-// unitsOf returns the most UTF-16 units of a character.
-func unitsOf(text []rune) int {
+// maxUnits returns the most UTF-16 units of a character.
+func maxUnits(text []rune) int {
 	for _, r := range text {
 		if r > 0xffff {
 			return 2
@@ -128,20 +128,20 @@ func unitsOf(text []rune) int {
 	return 1
 }
 
-// sheet writes a table as a sheet with a frozen first row.
-func sheet(n *node) string {
+// sheetXML writes a table as a sheet with a frozen first row.
+func sheetXML(n *node) string {
 	var rows strings.Builder
 	widths := make([]int, len(n.align))
 	for i, row := range n.children {
 		fmt.Fprintf(&rows, `<row r="%d">`, i+1)
 		for at, c := range row.children {
-			text := strings.TrimSpace(lineBreak.ReplaceAllString(c.flat(true), "\n"))
+			text := strings.TrimSpace(lineBreak.ReplaceAllString(c.flatText(true), "\n"))
 			for line := range strings.Lines(text) {
 				if at < len(widths) {
 					widths[at] = max(widths[at], uniseg.StringWidth(line))
 				}
 			}
-			rows.WriteString(`<c r="` + wording.Column(at) + strconv.Itoa(i+1) + `"` + cell(text, i == 0))
+			rows.WriteString(`<c r="` + wording.ColumnName(at) + strconv.Itoa(i+1) + `"` + cellXML(text, i == 0))
 		}
 		rows.WriteString(`</row>`)
 	}
@@ -149,7 +149,7 @@ func sheet(n *node) string {
 	for at, width := range widths {
 		fmt.Fprintf(&columns, `<col min="%d" max="%d" width="%d" customWidth="1"/>`, at+1, at+1, min(max(width, minWidth), maxWidth)+2)
 	}
-	return xmlHead + `<worksheet xmlns="` + inSheets + `"><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews>` +
+	return xmlHead + `<worksheet xmlns="` + sheetNamespace + `"><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews>` +
 		`<cols>` + columns.String() + `</cols><sheetData>` + rows.String() + `</sheetData></worksheet>`
 }
 
@@ -159,10 +159,10 @@ var (
 	percentage  = regexp.MustCompile(`^-?[0-9]{1,9}(\.[0-9]{1,9})? ?%$`)
 )
 
-// cell writes a text with its type, after the reference of its cell.
-func cell(text string, head bool) string {
+// cellXML returns the rest of a cell's element, after the reference: its type and text.
+func cellXML(text string, head bool) string {
 	if !head {
-		if value, style, ok := typed(text); ok {
+		if value, style, ok := typedValue(text); ok {
 			return fmt.Sprintf(` s="%d"><v>%s</v></c>`, style, value)
 		}
 		if value, ok := map[string]int{"FALSE": 0, "TRUE": 1}[text]; ok {
@@ -181,11 +181,11 @@ func cell(text string, head bool) string {
 	if units := []rune(text); len(units) > maxCellText {
 		text = string(units[:maxCellText]) + "…"
 	}
-	return fmt.Sprintf(` s="%d" t="inlineStr"><is><t xml:space="preserve">%s</t></is></c>`, style, strings.ReplaceAll(escaped(text), "&#xA;", "\n"))
+	return fmt.Sprintf(` s="%d" t="inlineStr"><is><t xml:space="preserve">%s</t></is></c>`, style, strings.ReplaceAll(escapeXML(text), "&#xA;", "\n"))
 }
 
-// typed returns a number as a workbook stores it, and its style.
-func typed(text string) (value string, style int, ok bool) {
+// typedValue returns a number, percentage or date as a workbook stores it, and its style.
+func typedValue(text string) (value string, style int, ok bool) {
 	switch {
 	case plainNumber.MatchString(text):
 		return text, styleNone, true

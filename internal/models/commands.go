@@ -15,19 +15,19 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Commands returns the chat commands that choose the model and agent.
+// Commands returns the chat commands for choosing the model and the agent.
 func (m *Models) Commands() []bridge.Command {
 	return []bridge.Command{
 		{CommandInfo: chats.CommandInfo{Name: "agent", Description: "Show the agents, or switch to one"}, Run: m.agentCommand},
-		{CommandInfo: chats.CommandInfo{Name: "model", Description: "Show the models, or switch to one"}, Ask: m.modelCommand},
+		{CommandInfo: chats.CommandInfo{Name: "model", Description: "Show the models, or switch to one"}, RunCard: m.modelCommand},
 		{
 			CommandInfo: chats.CommandInfo{Name: bridge.DeepCommand, Description: "Ask the strong model one question"},
-			Hidden:      m.ByKind.Deep == "", Message: m.ByKind.Deep != "", Run: m.deepCommand,
+			Hidden:      m.ByKind.Deep == "", TakesMessage: m.ByKind.Deep != "", Run: m.deepCommand,
 		},
 	}
 }
 
-// deepCommand answers a /deep without a question, or where there is no model for it.
+// deepCommand answers /deep if there is no question, or if no model is set for it.
 func (m *Models) deepCommand(_ context.Context, call bridge.CommandCall) (string, error) {
 	switch {
 	case m.ByKind.Deep != "":
@@ -39,7 +39,7 @@ func (m *Models) deepCommand(_ context.Context, call bridge.CommandCall) (string
 }
 
 func (m *Models) agentCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
-	agents, err := m.Settings.Agents.For(ctx, call.Owner)
+	agents, err := m.Settings.Agents.ListFor(ctx, call.Owner)
 	if err != nil {
 		return "", err
 	}
@@ -53,7 +53,7 @@ func (m *Models) agentCommand(ctx context.Context, call bridge.CommandCall) (str
 				return "", err
 			}
 			if err := m.Settings.Chats.SetAgent(ctx, call.Chat, call.Owner, a.ID); err != nil {
-				return refusal(err)
+				return refusalText(err)
 			}
 			return fmt.Sprintf("**%s** answers here from now on.", a.Name), nil
 		}
@@ -82,75 +82,75 @@ func (m *Models) listAgents(ctx context.Context, call bridge.CommandCall, agents
 	return text.String(), nil
 }
 
-// Card is the kind of /model's card.
+// Card is the kind of the card that /model shows.
 const Card = "model"
 
-// modelCommand answers /model with a card with buttons, or runs it with its arguments.
+// modelCommand answers /model with a card if it has no arguments, or else switches the model.
 func (m *Models) modelCommand(ctx context.Context, call bridge.CommandCall) (interact.Card, error) {
 	if strings.TrimSpace(call.Args) == "" {
-		return m.card(ctx, call.Scope)
+		return m.modelCard(ctx, call.Scope)
 	}
-	text, err := m.change(ctx, call)
+	text, err := m.switchModel(ctx, call)
 	return interact.Card{Text: text}, err
 }
 
-// Pressed handles the buttons of the card.
-func (m *Models) Pressed(ctx context.Context, press interact.Press) (interact.Result, error) {
+// HandlePress handles a press of a button on the card.
+func (m *Models) HandlePress(ctx context.Context, press interact.Press) (interact.Result, error) {
 	if press.Expired {
 		return interact.Result{Text: press.Card.Text}, nil
 	}
-	if _, err := m.change(ctx, bridge.CommandCall{Scope: press.Scope, Author: press.Author, Args: press.Choice}); err != nil {
+	if _, err := m.switchModel(ctx, bridge.CommandCall{Scope: press.Scope, Author: press.Author, Args: press.Choice}); err != nil {
 		return interact.Result{}, err
 	}
-	card, err := m.card(ctx, press.Scope)
-	return interact.Result{Text: card.Text, Choices: interact.KeepRows(card.Choices)}, err
+	card, err := m.modelCard(ctx, press.Scope)
+	return interact.Result{Text: card.Text, Choices: interact.NonNilRows(card.Choices)}, err
 }
 
-// change runs /model with arguments, and describes the result.
-func (m *Models) change(ctx context.Context, call bridge.CommandCall) (string, error) {
+// switchModel runs /model with arguments, and returns the answer.
+func (m *Models) switchModel(ctx context.Context, call bridge.CommandCall) (string, error) {
 	wanted := strings.TrimSpace(call.Args)
 	if strings.EqualFold(wanted, "default") {
 		if err := call.Author.Record(ctx, "model", "default"); err != nil {
 			return "", err
 		}
 		if err := m.Settings.Chats.SetModel(ctx, call.Chat, settings.Ref{}); err != nil {
-			return refusal(err)
+			return refusalText(err)
 		}
 		return "The default model answers here again.", nil
 	}
 	if effort, ok := strings.CutPrefix(wanted, "effort"); ok && (effort == "" || effort[0] == ' ') {
 		return m.setEffort(ctx, call, strings.ToLower(strings.TrimSpace(effort)))
 	}
-	all, err := m.offered(ctx)
+	all, err := m.listOffered(ctx)
 	if err != nil {
 		return "", err
 	}
-	i := slices.IndexFunc(all, func(ref settings.Ref) bool { return wanted == name(ref) || wanted == ref.String() })
+	i := slices.IndexFunc(all, func(ref settings.Ref) bool { return wanted == displayName(ref) || wanted == ref.String() })
 	if i < 0 {
 		i = slices.IndexFunc(all, func(ref settings.Ref) bool { return wanted == ref.Model })
 	}
 	if i < 0 {
-		return fmt.Sprintf("There is no model %s here. /model lists them.", wording.Code(wording.OneLine(wanted, maxNamed))), nil
+		return fmt.Sprintf("There is no model %s here. /model lists them.", wording.InlineCode(wording.OneLine(wanted, maxNamed))), nil
 	}
 	if err := call.Author.Record(ctx, "model", all[i].String()); err != nil {
 		return "", err
 	}
 	if err := m.Settings.Chats.SetModel(ctx, call.Chat, all[i]); err != nil {
-		return refusal(err)
+		return refusalText(err)
 	}
-	return fmt.Sprintf("`%s` answers here from now on. `/model default` takes that back.", name(all[i])), nil
+	return fmt.Sprintf("`%s` answers here from now on. `/model default` takes that back.", displayName(all[i])), nil
 }
 
-// name returns a model's name for people: without the provider if that is the program's own.
-func name(ref settings.Ref) string {
+// displayName returns a model's name for users, without the provider if it is the program's own.
+func displayName(ref settings.Ref) string {
 	if ref.Provider == settings.PresetID {
 		return ref.Model
 	}
 	return ref.String()
 }
 
-// offered returns the models of all active providers, the program's own first.
-func (m *Models) offered(ctx context.Context) ([]settings.Ref, error) {
+// listOffered lists the models of all active providers, the program's own first.
+func (m *Models) listOffered(ctx context.Context) ([]settings.Ref, error) {
 	providers, err := m.Settings.Providers.List(ctx)
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (m *Models) setEffort(ctx context.Context, call bridge.CommandCall, effort 
 		return "", err
 	}
 	if err := m.Settings.Chats.SetEffort(ctx, call.Chat, effort); err != nil {
-		return refusal(err)
+		return refusalText(err)
 	}
 	if effort == "" {
 		return "Models think here with their default effort again, or with that of the agent.", nil
@@ -194,20 +194,20 @@ func (m *Models) setEffort(ctx context.Context, call bridge.CommandCall, effort 
 }
 
 const (
-	// maxButtons bounds the models with a button, maxListed those that are also listed.
+	// maxButtons bounds the models with a button, maxListed the other models that are listed.
 	maxButtons = 8
 	maxListed  = 40
-	// maxNamed bounds an unknown name that is repeated, in characters.
+	// maxNamed bounds an unknown name that is repeated in an answer, in characters.
 	maxNamed = 60
 )
 
-// card shows the model of a chat, with buttons for others.
-func (m *Models) card(ctx context.Context, scope toolgroups.Scope) (interact.Card, error) {
+// modelCard returns a card with the model of a chat and buttons for other models.
+func (m *Models) modelCard(ctx context.Context, scope toolgroups.Scope) (interact.Card, error) {
 	answer, err := m.Settings.Chats.Resolve(ctx, scope.Chat, scope.Owner)
 	if err != nil {
 		return interact.Card{}, err
 	}
-	others, err := m.offered(ctx)
+	others, err := m.listOffered(ctx)
 	if err != nil {
 		return interact.Card{}, err
 	}
@@ -216,9 +216,9 @@ func (m *Models) card(ctx context.Context, scope toolgroups.Scope) (interact.Car
 		first := answer.Routes[0]
 		ref := settings.Ref{Provider: first.Provider.ID, Model: first.Model.ID}
 		others = slices.DeleteFunc(others, func(other settings.Ref) bool { return other == ref })
-		text = "Model: `" + name(ref) + "`"
-		if client, err := m.client(ctx, first, false); err == nil {
-			m.ask(ctx, client)
+		text = "Model: `" + displayName(ref) + "`"
+		if client, err := m.newClient(ctx, first, false); err == nil {
+			m.refreshFacts(ctx, client)
 			if known := shortFacts(client.Facts()); known != "" {
 				text += " (" + known + ")"
 			}
@@ -230,12 +230,12 @@ func (m *Models) card(ctx context.Context, scope toolgroups.Scope) (interact.Car
 	}
 	card := interact.Card{Kind: Card}
 	for _, ref := range others[:min(len(others), maxButtons)] {
-		card.Choices = append(card.Choices, []interact.Choice{{Label: wording.Clip(name(ref), interact.MaxLabel), Value: ref.String()}})
+		card.Choices = append(card.Choices, []interact.Choice{{Label: wording.Clip(displayName(ref), interact.MaxLabel), Value: ref.String()}})
 	}
 	if more := others[len(card.Choices):]; len(more) > 0 {
 		var names []string
 		for _, ref := range more[:min(len(more), maxListed)] {
-			names = append(names, "`"+name(ref)+"`")
+			names = append(names, "`"+displayName(ref)+"`")
 		}
 		text += "\n\nAlso: " + strings.Join(names, ", ")
 		if n := len(more) - len(names); n > 0 {
@@ -247,8 +247,8 @@ func (m *Models) card(ctx context.Context, scope toolgroups.Scope) (interact.Car
 	return card, nil
 }
 
-// refusal returns the answer to a refusal of the settings; other errors stay errors.
-func refusal(err error) (string, error) {
+// refusalText returns the text of a refusal by the settings; other errors are returned as they are.
+func refusalText(err error) (string, error) {
 	if refused, ok := errors.AsType[*settings.Error](err); ok {
 		return refused.Message, nil
 	}

@@ -9,11 +9,11 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Ranker returns the ranking by words and by the vectors of an embedding model, named as
-// provider_id/model_id; by words alone for an empty name.
+// Ranker returns a ranker that uses words and the embeddings of a model, named as provider_id/model_id.
+// If name is empty, the ranker uses only words.
 func (m *Models) Ranker(name string) (search.Ranker, error) {
 	if name == "" {
-		return search.Words{}, nil
+		return search.WordRanker{}, nil
 	}
 	ref, err := settings.ParseRef(name)
 	if err != nil {
@@ -22,7 +22,7 @@ func (m *Models) Ranker(name string) (search.Ranker, error) {
 	return search.NewHybrid(embedder{m, ref}, m.Logger), nil
 }
 
-// embedder implements search.Embedder with a provider's model, as configured at the time.
+// embedder implements search.Embedder with a provider's model. It reads the provider on every call.
 type embedder struct {
 	models *Models
 	ref    settings.Ref
@@ -32,9 +32,9 @@ type embedder struct {
 func (e embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	provider, err := e.models.Settings.Providers.Get(ctx, e.ref.Provider)
 	if err != nil {
-		return nil, fmt.Errorf("find the provider of vectors: %w", err)
+		return nil, fmt.Errorf("find the provider of embeddings: %w", err)
 	}
-	cfg, err := e.models.config(ctx, provider)
+	cfg, err := e.models.clientConfig(ctx, provider)
 	if err != nil {
 		return nil, err
 	}

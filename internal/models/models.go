@@ -26,35 +26,35 @@ import (
 // Config configures [Models].
 type Config struct {
 	// Own is the program's own model.
-	Own Own
-	// ByKind are the models of some kinds of work.
+	Own OwnModel
+	// ByKind names the models for some kinds of work.
 	ByKind   ByKind
 	Settings *settings.Settings
 	Vault    *settings.Vault
-	// HTTP sends the requests; see [Transport].
-	HTTP   *http.Client
-	Ledger *budget.Ledger
-	// Guest returns a user's own daily limit besides the common ones; nil for none.
-	Guest   func(scope toolgroups.Scope) budget.Limit
-	Metrics *telemetry.Metrics // nil without metrics
-	Traces  *telemetry.Tracer  // nil without tracing
-	Logger  *slog.Logger
+	// HTTPClient sends the requests; see [NewTransport].
+	HTTPClient *http.Client
+	Ledger     *budget.Ledger
+	// GuestLimit returns a user's own daily limit, in addition to the common ones; nil means none.
+	GuestLimit func(scope toolgroups.Scope) budget.Limit
+	Metrics    *telemetry.Metrics // nil without metrics
+	Traces     *telemetry.Tracer  // nil without tracing
+	Logger     *slog.Logger
 }
 
-// ByKind names the models of some kinds of work, each as provider_id/model_id. Empty means the model of
-// the chat, which also stands in where the named one fails.
+// ByKind names the models for some kinds of work, each as provider_id/model_id. Empty means the model of
+// the chat, which is also the fallback if the named model fails.
 type ByKind struct {
-	// Deep answers a message that begins with /deep; no other model stands in for it.
+	// Deep answers messages that begin with /deep. It has no fallback.
 	Deep string `yaml:"deep" env:"ONECLAW_MODELS_DEEP"`
-	// Schedules and Webhooks run the tasks that these begin.
+	// Schedules and Webhooks answer the tasks that schedules and webhooks start.
 	Schedules string `yaml:"schedules" env:"ONECLAW_MODELS_SCHEDULES"`
 	Webhooks  string `yaml:"webhooks" env:"ONECLAW_MODELS_WEBHOOKS"`
-	// Summaries writes the summaries of conversations that have grown too long.
+	// Summaries summarizes conversations that have grown too long.
 	Summaries string `yaml:"summaries" env:"ONECLAW_MODELS_SUMMARIES"`
 }
 
-// of returns the model of the turns for a purpose.
-func (k ByKind) of(purpose turn.Purpose) string {
+// modelFor returns the name of the model for turns with a purpose; "" means the chat's model.
+func (k ByKind) modelFor(purpose turn.Purpose) string {
 	switch purpose {
 	case turn.ForDeep:
 		return k.Deep
@@ -67,7 +67,7 @@ func (k ByKind) of(purpose turn.Purpose) string {
 	return ""
 }
 
-// Validate returns an error that names the first setting that is no name of a model.
+// Validate returns an error for the first setting that is not a valid name of a model.
 func (k ByKind) Validate() error {
 	for _, one := range []struct{ name, model string }{{"deep", k.Deep}, {"schedules", k.Schedules}, {"webhooks", k.Webhooks}, {"summaries", k.Summaries}} {
 		if _, err := settings.ParseRef(one.model); one.model != "" && err != nil {
@@ -77,65 +77,65 @@ func (k ByKind) Validate() error {
 	return nil
 }
 
-// Models finds the models of each turn: the chat's choice, its agent's preference, the default,
-// the program's own, tried in this order if one fails.
+// Models finds the models for each turn: the chat's choice, its agent's preference, the default, and the
+// program's own. If one fails, the next is tried.
 type Models struct {
 	Config
 
 	outages *agent.Outages
-	// known and claude cache what is learnt about models.
-	known  *openai.Known
-	claude *anthropic.Known
+	// openaiCache and anthropicCache hold what is known about models, for all clients.
+	openaiCache    *openai.ModelCache
+	anthropicCache *anthropic.ModelCache
 }
 
-// Client is a model behind one of the APIs.
+// Client is a client for one model over one of the APIs.
 type Client interface {
 	agent.Model
-	// Profile returns what is known about the model now.
+	// Profile returns what is currently known about the model.
 	Profile() agent.Profile
-	// Facts returns the same with its sources.
+	// Facts returns what is currently known about the model, with the sources.
 	Facts() provider.Facts
-	// Learn asks the provider about the model, unless it has recently.
-	Learn(ctx context.Context) error
-	// Ask returns the facts behind Learn.
-	Ask(ctx context.Context) (provider.Facts, error)
+	// RefreshFacts asks the provider about the model, unless it was asked recently.
+	RefreshFacts(ctx context.Context) error
+	// CurrentFacts calls RefreshFacts and returns the facts.
+	CurrentFacts(ctx context.Context) (provider.Facts, error)
 }
 
-// New returns the models.
+// New returns the models. It sends no requests.
 func New(cfg Config) *Models {
-	return &Models{Config: cfg, known: openai.NewKnown(), claude: anthropic.NewKnown(), outages: agent.NewOutages()}
+	return &Models{Config: cfg, openaiCache: openai.NewModelCache(), anthropicCache: anthropic.NewModelCache(), outages: agent.NewOutages()}
 }
 
-// payer returns whom a turn is charged to.
+// payer returns the payer that a turn is charged to.
 func (m *Models) payer(scope toolgroups.Scope) budget.Payer {
 	payer := budget.Payer{User: scope.User, Chat: scope.Chat}
-	if m.Guest != nil {
-		payer.Limit = m.Guest(scope)
+	if m.GuestLimit != nil {
+		payer.Limit = m.GuestLimit(scope)
 	}
 	return payer
 }
 
-// Charge charges the calls of another model to the user of a turn.
+// Charge returns a model that charges the calls of another model to the user of a turn.
 func (m *Models) Charge(scope toolgroups.Scope, model agent.Model, name string) agent.Model {
-	return m.Ledger.Model(m.traced(model, settings.TypeOpenAI, name), m.payer(scope), string(settings.TypeOpenAI), name)
+	return m.Ledger.Model(m.withTracing(model, settings.TypeOpenAI, name), m.payer(scope), string(settings.TypeOpenAI), name)
 }
 
-// traced adds tracing to a model, if enabled.
-func (m *Models) traced(model agent.Model, provider settings.Type, name string) agent.Model {
-	return m.Traces.Model(model, string(provider), name, func(u agent.Usage) (float64, bool) {
+// withTracing adds tracing to a model, if tracing is enabled.
+func (m *Models) withTracing(model agent.Model, provider settings.Type, name string) agent.Model {
+	return m.Traces.WrapModel(model, string(provider), name, func(u agent.Usage) (float64, bool) {
 		cost, known := m.Ledger.Cost(string(provider), name, u)
 		return float64(cost) / float64(budget.Dollar), known
 	})
 }
 
-// Patience with a model that has a successor: it should not be tried for minutes first.
+// Bounds of the retries of a model that has a fallback, so that the fallback is tried soon.
 const (
 	attemptsBeforeNext = 2
 	waitBeforeNext     = 5 * time.Second
 )
 
-// Persona implements turn.Settings.Profile.
-func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope, purpose turn.Purpose) (turn.Profile, error) {
+// Profile implements turn.Settings.Profile.
+func (m *Models) Profile(ctx context.Context, scope toolgroups.Scope, purpose turn.Purpose) (turn.Profile, error) {
 	answer, err := m.Settings.Chats.Resolve(ctx, scope.Chat, scope.Owner)
 	if err != nil {
 		return turn.Profile{}, fmt.Errorf("find the model of the turn: %w", err)
@@ -146,26 +146,26 @@ func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope, purpose tu
 	}
 	routes := answer.Routes
 	if purpose == turn.ForDeep {
-		deep, err := m.route(ctx, m.ByKind.Deep)
+		deep, err := m.findRoute(ctx, m.ByKind.Deep)
 		if err != nil {
 			return persona, &agent.ModelError{
 				Kind: agent.KindAuth, Err: fmt.Errorf("the model of /deep cannot be asked: %w", err),
 				Remedy: fmt.Sprintf("The model of /deep, `%s`, cannot be asked: %v Check models.by_kind.deep.", m.ByKind.Deep, err),
 			}
 		}
-		routes = []settings.Route{deep} // a weaker one is not what was asked for
+		routes = []settings.Route{deep} // no fallback: the user asked for the strong model
 	} else {
-		routes = m.preferring(ctx, m.ByKind.of(purpose), routes)
+		routes = m.prefer(ctx, m.ByKind.modelFor(purpose), routes)
 	}
-	if persona.Model, err = m.failover(ctx, scope, routes); err != nil || m.ByKind.Summaries == "" {
+	if persona.Model, err = m.newFailover(ctx, scope, routes); err != nil || m.ByKind.Summaries == "" {
 		return persona, err
 	}
-	persona.Summarizer, err = m.failover(ctx, scope, m.preferring(ctx, m.ByKind.Summaries, answer.Routes))
+	persona.Summarizer, err = m.newFailover(ctx, scope, m.prefer(ctx, m.ByKind.Summaries, answer.Routes))
 	return persona, err
 }
 
-// route returns the model with a name; an empty one is an error. Its provider may not list it.
-func (m *Models) route(ctx context.Context, name string) (settings.Route, error) {
+// findRoute returns the named model, even if its provider does not list it. An empty name is an error.
+func (m *Models) findRoute(ctx context.Context, name string) (settings.Route, error) {
 	ref, err := settings.ParseRef(name)
 	if err != nil {
 		return settings.Route{}, err
@@ -173,12 +173,12 @@ func (m *Models) route(ctx context.Context, name string) (settings.Route, error)
 	return m.Settings.Chats.Route(ctx, ref)
 }
 
-// preferring puts the model with a name, if it is not empty, in front of the others.
-func (m *Models) preferring(ctx context.Context, name string, others []settings.Route) []settings.Route {
+// prefer puts the named model in front of the others. An empty name changes nothing.
+func (m *Models) prefer(ctx context.Context, name string, others []settings.Route) []settings.Route {
 	if name == "" {
 		return others
 	}
-	first, err := m.route(ctx, name)
+	first, err := m.findRoute(ctx, name)
 	if err != nil {
 		m.Logger.Warn("model of models.by_kind left out", "model", name, "err", err)
 		return others
@@ -187,22 +187,22 @@ func (m *Models) preferring(ctx context.Context, name string, others []settings.
 	return append([]settings.Route{first}, slices.DeleteFunc(slices.Clone(others), same)...)
 }
 
-// failover returns a model that asks those of the routes in their order.
-func (m *Models) failover(ctx context.Context, scope toolgroups.Scope, routes []settings.Route) (agent.Model, error) {
+// newFailover returns a model that tries the models of the routes in order.
+func (m *Models) newFailover(ctx context.Context, scope toolgroups.Scope, routes []settings.Route) (agent.Model, error) {
 	var candidates []agent.Candidate
 	for i, route := range routes {
-		client, err := m.client(ctx, route, i < len(routes)-1)
+		client, err := m.newClient(ctx, route, i < len(routes)-1)
 		if err != nil {
 			m.Logger.Warn("model left out", "model", route.Model.ID, "provider", route.Provider.ID, "err", err)
 			continue
 		}
 		if i == 0 {
-			m.ask(ctx, client)
+			m.refreshFacts(ctx, client)
 		}
 		payer := m.payer(scope)
 		candidates = append(candidates, agent.Candidate{
 			Name: route.Provider.ID + "/" + route.Model.ID, KeyRemedy: keyRemedy(route.Provider),
-			Model: m.Ledger.Model(m.traced(m.Metrics.Model(client, route.Provider.ID+"/"+route.Model.ID), route.Provider.Type, route.Model.ID),
+			Model: m.Ledger.Model(m.withTracing(m.Metrics.WrapModel(client, route.Provider.ID+"/"+route.Model.ID), route.Provider.Type, route.Model.ID),
 				payer, string(route.Provider.Type), route.Model.ID),
 		})
 	}
@@ -215,7 +215,7 @@ func (m *Models) failover(ctx context.Context, scope toolgroups.Scope, routes []
 	return agent.NewFailover(agent.FailoverConfig{Candidates: candidates, Outages: m.outages, Logger: m.Logger})
 }
 
-// keyRemedy says which provider refuses its key, and where to set it.
+// keyRemedy returns a text that says which provider refuses its key, and how to set another.
 func keyRemedy(p settings.Provider) string {
 	if !p.Preset {
 		return fmt.Sprintf("The provider `%s` rejects the key: `oneclaw provider key %s` stores another.", p.ID, p.ID)
@@ -227,15 +227,15 @@ func keyRemedy(p settings.Provider) string {
 	return name + " rejects the key: check OPENAI_API_KEY."
 }
 
-// ask learns about a model from its provider, which is done rarely.
-func (m *Models) ask(ctx context.Context, client Client) {
-	if err := client.Learn(ctx); err != nil && ctx.Err() == nil {
-		m.Logger.Info("the provider does not say what its model can do", "model", client.Profile().Name, "err", err)
+// refreshFacts asks the provider about a model, unless it was asked recently, and logs errors.
+func (m *Models) refreshFacts(ctx context.Context, client Client) {
+	if err := client.RefreshFacts(ctx); err != nil && ctx.Err() == nil {
+		m.Logger.Info("cannot fetch facts about the model from its provider", "model", client.Profile().Name, "err", err)
 	}
 }
 
-func (m *Models) client(ctx context.Context, route settings.Route, hasSuccessor bool) (Client, error) {
-	cfg, err := m.config(ctx, route.Provider)
+func (m *Models) newClient(ctx context.Context, route settings.Route, hasSuccessor bool) (Client, error) {
+	cfg, err := m.clientConfig(ctx, route.Provider)
 	if err != nil {
 		return nil, err
 	}
@@ -246,37 +246,37 @@ func (m *Models) client(ctx context.Context, route settings.Route, hasSuccessor 
 	if hasSuccessor {
 		cfg.Retry = provider.Retry{MaxAttempts: attemptsBeforeNext, MaxWait: waitBeforeNext}
 	}
-	if messages(cfg) {
-		return claude(cfg, m.claude)
+	if usesMessagesAPI(cfg) {
+		return newAnthropic(cfg, m.anthropicCache)
 	}
 	return openai.New(cfg)
 }
 
-// APIMessages is Anthropic's own API, besides those of agent/openai.
+// APIMessages selects Anthropic's own API; package agent/openai has the other values.
 const APIMessages = "messages"
 
-// messages reports whether a model uses the Messages API: its provider is Anthropic by type or
-// address, or the operator says so.
-func messages(cfg openai.Config) bool {
+// usesMessagesAPI reports whether to call a model over the Messages API, because its provider is
+// Anthropic by type or address, or because the operator has set so.
+func usesMessagesAPI(cfg openai.Config) bool {
 	u, err := url.Parse(cfg.BaseURL)
 	return cfg.API == APIMessages ||
 		cfg.API == "" && (cfg.Dialect == openai.DialectAnthropic || err == nil && strings.EqualFold(u.Hostname(), "api.anthropic.com"))
 }
 
-// claude makes a client of the Messages API.
-func claude(cfg openai.Config, known *anthropic.Known) (Client, error) {
+// newAnthropic returns a client for the Messages API.
+func newAnthropic(cfg openai.Config, known *anthropic.ModelCache) (Client, error) {
 	return anthropic.New(anthropic.Config{
-		BaseURL: cfg.BaseURL, APIKey: cfg.APIKey, Model: cfg.Model, HTTPClient: cfg.HTTPClient, Retry: cfg.Retry, Known: known,
-		ContextTokens: cfg.ContextTokens, Set: cfg.Set, Effort: cfg.Effort, FirstByte: cfg.FirstByte, Logger: cfg.Logger,
+		BaseURL: cfg.BaseURL, APIKey: cfg.APIKey, Model: cfg.Model, HTTPClient: cfg.HTTPClient, Retry: cfg.Retry, ModelCache: known,
+		ContextTokens: cfg.ContextTokens, Settings: cfg.Settings, Effort: cfg.Effort, FirstByteTimeout: cfg.FirstByteTimeout, Logger: cfg.Logger,
 	})
 }
 
-func (m *Models) config(ctx context.Context, p settings.Provider) (openai.Config, error) {
+func (m *Models) clientConfig(ctx context.Context, p settings.Provider) (openai.Config, error) {
 	key, err := m.Vault.Key(ctx, p)
 	if err != nil {
 		return openai.Config{}, err
 	}
-	cfg := openai.Config{BaseURL: p.BaseURL, APIKey: key, HTTPClient: m.HTTP, Logger: m.Logger, Known: m.known, FirstByte: m.Own.FirstByteTimeout}
+	cfg := openai.Config{BaseURL: p.BaseURL, APIKey: key, HTTPClient: m.HTTPClient, Logger: m.Logger, ModelCache: m.openaiCache, FirstByteTimeout: m.Own.FirstByteTimeout}
 	if !p.Preset {
 		cfg.Dialect = openai.Dialect(strings.ToLower(string(p.Type)))
 	}
@@ -285,7 +285,7 @@ func (m *Models) config(ctx context.Context, p settings.Provider) (openai.Config
 
 // List lists the models of a provider.
 func (m *Models) List(ctx context.Context, p settings.Provider) ([]settings.Model, error) {
-	cfg, err := m.config(ctx, p)
+	cfg, err := m.clientConfig(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -300,9 +300,9 @@ func (m *Models) List(ctx context.Context, p settings.Provider) ([]settings.Mode
 	return found, nil
 }
 
-// Transport returns a transport that keeps as many connections to a model as there are active
+// NewTransport returns a transport that keeps enough idle connections to a model for many active
 // chats.
-func Transport() *http.Transport {
+func NewTransport() *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 256
 	transport.MaxIdleConns = 256

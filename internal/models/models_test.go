@@ -28,7 +28,7 @@ type world struct {
 	claude *emulator.Server
 }
 
-func newWorld(t testing.TB, own models.Own) *world {
+func newWorld(t testing.TB, own models.OwnModel) *world {
 	t.Helper()
 	server, err := emulator.New(emulator.Config{})
 	if err != nil {
@@ -58,7 +58,7 @@ func newWorld(t testing.TB, own models.Own) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := models.Transport()
+	transport := models.NewTransport()
 	t.Cleanup(func() {
 		if err := ledger.Close(); err != nil {
 			t.Error(err)
@@ -72,7 +72,7 @@ func newWorld(t testing.TB, own models.Own) *world {
 		}
 	})
 	return &world{models.New(models.Config{
-		Own: own, Settings: s, Vault: vault, HTTP: &http.Client{Transport: transport}, Ledger: ledger, Logger: slog.New(slog.DiscardHandler),
+		Own: own, Settings: s, Vault: vault, HTTPClient: &http.Client{Transport: transport}, Ledger: ledger, Logger: slog.New(slog.DiscardHandler),
 	}), server}
 }
 
@@ -83,7 +83,7 @@ func (w *world) command(t testing.TB, args string) string {
 		if c.Name != "model" {
 			continue
 		}
-		card, err := c.Ask(t.Context(), bridge.CommandCall{Scope: toolgroups.Scope{Chat: "telegram:1", Owner: "telegram:1"}, Args: args})
+		card, err := c.RunCard(t.Context(), bridge.CommandCall{Scope: toolgroups.Scope{Chat: "telegram:1", Owner: "telegram:1"}, Args: args})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func (w *world) command(t testing.TB, args string) string {
 // ask has the model of the chat answer as hard as the chat says, and returns the request.
 func (w *world) ask(t testing.TB) string {
 	t.Helper()
-	p, err := w.Persona(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"}, turn.ForMessage)
+	p, err := w.Profile(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"}, turn.ForMessage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func (w *world) ask(t testing.TB) string {
 
 // How hard a model thinks is chosen in the chat, told to the model and shown.
 func TestModelEffort(t *testing.T) {
-	w := newWorld(t, models.Own{Name: emulator.DefaultModel, API: models.APIMessages})
+	w := newWorld(t, models.OwnModel{Name: emulator.DefaultModel, API: models.APIMessages})
 	if body := w.ask(t); strings.Contains(body, `"effort"`) {
 		t.Errorf("effort that nobody has chosen: %s", body)
 	}
@@ -146,7 +146,7 @@ func TestModelEffort(t *testing.T) {
 func TestEachKindOfWorkHasItsModel(t *testing.T) {
 	scope := toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"}
 	first := func(m agent.Model) string { return agent.ProfileOf(m).Name }
-	own := models.Own{Name: emulator.DefaultModel, API: models.APIMessages}
+	own := models.OwnModel{Name: emulator.DefaultModel, API: models.APIMessages}
 	named := models.ByKind{Deep: "preset/claude-deep", Schedules: "preset/claude-schedules", Webhooks: "preset/claude-webhooks", Summaries: "preset/claude-summaries"}
 	lost := models.ByKind{Deep: "gone/a", Schedules: "gone/b", Webhooks: "gone/c", Summaries: "gone/d"}
 	for name, c := range map[string]struct {
@@ -165,7 +165,7 @@ func TestEachKindOfWorkHasItsModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, own)
 			w.ByKind = c.byKind
-			p, err := w.Persona(t.Context(), scope, c.purpose)
+			p, err := w.Profile(t.Context(), scope, c.purpose)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +190,7 @@ func TestEachKindOfWorkHasItsModel(t *testing.T) {
 	}
 	w := newWorld(t, own)
 	w.ByKind = lost
-	_, err := w.Persona(t.Context(), scope, turn.ForDeep)
+	_, err := w.Profile(t.Context(), scope, turn.ForDeep)
 	if failure, ok := errors.AsType[*agent.ModelError](err); !ok || !strings.Contains(failure.Remedy, "`gone/a`") || !strings.Contains(failure.Remedy, "models.by_kind.deep") {
 		t.Errorf("a deep question without its model: %v", err)
 	}
@@ -217,7 +217,7 @@ func TestNamesOfModelsByKindAreChecked(t *testing.T) {
 
 // /deep alone says how to use it, and where it has no model, who can name one.
 func TestDeepSaysWhatItNeeds(t *testing.T) {
-	w := newWorld(t, models.Own{Name: emulator.DefaultModel, API: models.APIMessages})
+	w := newWorld(t, models.OwnModel{Name: emulator.DefaultModel, API: models.APIMessages})
 	says := func(role toolgroups.Role) (string, bridge.Command) {
 		for _, c := range w.Commands() {
 			if c.Name == bridge.DeepCommand {
@@ -231,14 +231,14 @@ func TestDeepSaysWhatItNeeds(t *testing.T) {
 		t.Fatal("there is no /deep")
 		return "", bridge.Command{}
 	}
-	if text, c := says(toolgroups.RoleUser); !strings.Contains(text, "without /deep") || !c.Hidden || c.Message {
+	if text, c := says(toolgroups.RoleUser); !strings.Contains(text, "without /deep") || !c.Hidden || c.TakesMessage {
 		t.Errorf("without a model it is %+v and says %q", c, text)
 	}
 	if text, _ := says(toolgroups.RoleAdmin); !strings.Contains(text, "`models.by_kind.deep`") {
 		t.Errorf("an administrator is told %q", text)
 	}
 	w.ByKind.Deep = "preset/claude-deep"
-	if text, c := says(toolgroups.RoleUser); !strings.Contains(text, "`preset/claude-deep`") || c.Hidden || !c.Message {
+	if text, c := says(toolgroups.RoleUser); !strings.Contains(text, "`preset/claude-deep`") || c.Hidden || !c.TakesMessage {
 		t.Errorf("with a model it is %+v and says %q", c, text)
 	}
 }
@@ -258,7 +258,7 @@ func TestWhichAPI(t *testing.T) {
 		"Anthropic over Chat Completions": {"https://api.anthropic.com/v1", openai.APIChat, false},
 		"OpenAI":                          {"https://api.openai.com/v1", "", false},
 	} {
-		client, err := models.Own{BaseURL: c.base, API: c.api, APIKey: "k", Name: "claude-sonnet-5"}.Client(http.DefaultClient)
+		client, err := models.OwnModel{BaseURL: c.base, API: c.api, APIKey: "k", Name: "claude-sonnet-5"}.Client(http.DefaultClient)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		} else if _, ok := client.(*anthropic.Client); ok != c.messages {
@@ -269,7 +269,7 @@ func TestWhichAPI(t *testing.T) {
 
 // A provider of the type ANTHROPIC is spoken to over its own API, wherever it stands.
 func TestProvidersOfAnthropic(t *testing.T) {
-	w := newWorld(t, models.Own{Name: emulator.DefaultModel, API: models.APIMessages})
+	w := newWorld(t, models.OwnModel{Name: emulator.DefaultModel, API: models.APIMessages})
 	ctx := t.Context()
 	base := w.Own.BaseURL
 	p, err := w.Settings.Providers.Add(ctx, "Claude", settings.TypeAnthropic, base)
@@ -299,7 +299,7 @@ func TestProvidersOfAnthropic(t *testing.T) {
 // /model shows a button for each other model, which a press switches to; a model is named with its
 // provider, or alone.
 func TestModelsAreSwitchedWithButtons(t *testing.T) {
-	w := newWorld(t, models.Own{Name: emulator.DefaultModel, API: models.APIMessages})
+	w := newWorld(t, models.OwnModel{Name: emulator.DefaultModel, API: models.APIMessages})
 	ctx, scope := t.Context(), toolgroups.Scope{Chat: "telegram:1", Owner: "telegram:1"}
 	if _, err := w.Settings.Models.Add(ctx, settings.Ref{Provider: settings.PresetID, Model: "vendor/other"}, ""); err != nil {
 		t.Fatal(err)
@@ -309,7 +309,7 @@ func TestModelsAreSwitchedWithButtons(t *testing.T) {
 	}
 	press := func(choice string) interact.Result {
 		t.Helper()
-		result, err := w.Pressed(ctx, interact.Press{Scope: scope, Choice: choice})
+		result, err := w.HandlePress(ctx, interact.Press{Scope: scope, Choice: choice})
 		if err != nil || len(result.Choices) != 1 {
 			t.Fatalf("%+v, %v", result, err)
 		}

@@ -20,15 +20,15 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// VoiceSettings name the transcription model, on any server with /audio/transcriptions.
+// VoiceSettings configures the transcription model, on any server with /audio/transcriptions.
 type VoiceSettings struct {
-	// BaseURL is its server. Empty means that of the program's own model, with its key.
+	// BaseURL is the model's server. Empty means the server of the program's own model, with its key.
 	BaseURL string `yaml:"base_url" env:"ONECLAW_VOICE_BASE_URL"`
-	// Model is its name; "off" disables transcription. Empty means [DefaultVoiceModel] at OpenAI,
-	// and off elsewhere.
+	// Model is the model's name; "off" disables transcription. Empty means [DefaultVoiceModel] at
+	// OpenAI, and "off" elsewhere.
 	Model  string        `yaml:"model" env:"ONECLAW_VOICE_MODEL"`
 	APIKey redact.Secret `yaml:"api_key" env:"ONECLAW_VOICE_API_KEY"`
-	// MaxLength bounds a recording. 0 means [DefaultVoiceLength].
+	// MaxLength bounds the length of a recording. 0 means [DefaultVoiceLength].
 	MaxLength time.Duration `yaml:"max_length" env:"ONECLAW_VOICE_MAX_LENGTH"`
 }
 
@@ -37,25 +37,25 @@ const (
 	DefaultVoiceModel = "gpt-4o-mini-transcribe"
 	// DefaultVoiceLength is below the 25 minutes that OpenAI's models accept.
 	DefaultVoiceLength = 20 * time.Minute
-	// VoiceOff as a model disables transcription.
+	// VoiceOff is the model name that disables transcription.
 	VoiceOff = "off"
-	// maxSize bounds a recording at OpenAI, in bytes
+	// maxRecordingBytes is OpenAI's limit for a recording
 	// (developers.openai.com/api/docs/guides/speech-to-text).
-	maxSize = 25 << 20
-	// tokensPerSecond is the cost of sound for audio models (the same guide).
+	maxRecordingBytes = 25 << 20
+	// tokensPerSecond is the cost of a recording for audio models (the same guide).
 	tokensPerSecond = 10
-	// bytesPerSecond is a low bit rate, to estimate an unknown length.
+	// bytesPerSecond is a low data rate, used to estimate the length of a recording.
 	bytesPerSecond = 4000
 )
 
 // TranscriberConfig configures a [Transcriber].
 type TranscriberConfig struct {
 	Settings VoiceSettings
-	// BaseURL and APIKey belong to the program's own model.
+	// BaseURL and APIKey are those of the program's own model.
 	BaseURL, APIKey string
-	// HTTP sends the requests.
-	HTTP *http.Client
-	// Charge charges the calls of a model to the speaker.
+	// HTTPClient sends the requests.
+	HTTPClient *http.Client
+	// Charge returns a model that charges its calls to the user who sent the recording.
 	Charge func(scope toolgroups.Scope, model agent.Model, name string) agent.Model
 	Logger *slog.Logger
 }
@@ -66,7 +66,7 @@ type Transcriber struct {
 	client *openai.Client
 }
 
-// NewTranscriber returns a transcriber, or nil if no model is set. It sends nothing.
+// NewTranscriber returns a transcriber, or nil if no model is set. It sends no requests.
 func NewTranscriber(cfg TranscriberConfig) (*Transcriber, error) {
 	s := &cfg.Settings
 	if s.MaxLength < 0 {
@@ -76,7 +76,7 @@ func NewTranscriber(cfg TranscriberConfig) (*Transcriber, error) {
 	own := s.BaseURL == "" || s.BaseURL == cfg.BaseURL
 	if own {
 		s.BaseURL = cfg.BaseURL
-		s.APIKey = cmp.Or(s.APIKey, redact.Secret(cfg.APIKey)) // only sent to that server
+		s.APIKey = cmp.Or(s.APIKey, redact.Secret(cfg.APIKey)) // sent only to the model's own server
 	}
 	if s.Model == "" && isOpenAI(s.BaseURL) {
 		s.Model = DefaultVoiceModel
@@ -87,7 +87,7 @@ func NewTranscriber(cfg TranscriberConfig) (*Transcriber, error) {
 	if s.Model == "" || s.Model == VoiceOff {
 		return nil, nil
 	}
-	client, err := openai.New(openai.Config{BaseURL: s.BaseURL, APIKey: string(s.APIKey), Model: s.Model, HTTPClient: cfg.HTTP, Logger: cfg.Logger})
+	client, err := openai.New(openai.Config{BaseURL: s.BaseURL, APIKey: string(s.APIKey), Model: s.Model, HTTPClient: cfg.HTTPClient, Logger: cfg.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("setting voice: %w", err)
 	}
@@ -100,46 +100,46 @@ func isOpenAI(address string) bool {
 	return err == nil && u.Hostname() == "api.openai.com"
 }
 
-// Hear implements turn.Settings.Transcribe, also on nil.
-func (l *Transcriber) Hear(ctx context.Context, scope toolgroups.Scope, r turn.Recording) (string, error) {
+// Transcribe implements turn.Settings.Transcribe. It may be called on a nil Transcriber.
+func (l *Transcriber) Transcribe(ctx context.Context, scope toolgroups.Scope, r turn.Recording) (string, error) {
 	switch {
 	case l == nil:
-		return "", &turn.TranscriptionError{Never: true}
+		return "", &turn.TranscriptionError{NotConfigured: true}
 	case r.Length > l.cfg.Settings.MaxLength:
-		return "", &turn.TranscriptionError{Why: fmt.Sprintf("is longer than the %v that I listen to", minutes(l.cfg.Settings.MaxLength))}
-	case r.Size > maxSize:
-		return "", &turn.TranscriptionError{Why: fmt.Sprintf("is larger than the %d MB that I listen to", maxSize>>20)}
+		return "", &turn.TranscriptionError{Reason: fmt.Sprintf("is longer than the %v that I listen to", formatMinutes(l.cfg.Settings.MaxLength))}
+	case r.Size > maxRecordingBytes:
+		return "", &turn.TranscriptionError{Reason: fmt.Sprintf("is larger than the %d MB that I listen to", maxRecordingBytes>>20)}
 	}
-	sound, err := io.ReadAll(io.LimitReader(r.Content, maxSize))
+	sound, err := io.ReadAll(io.LimitReader(r.Content, maxRecordingBytes))
 	if err != nil {
 		return "", fmt.Errorf("read a recording: %w", err)
 	}
-	name := nameOf(sound)
+	name := fileName(sound)
 	if name == "" {
-		return "", unreadable()
+		return "", unreadableError()
 	}
 	length := cmp.Or(r.Length, time.Duration(len(sound))*time.Second/bytesPerSecond)
 	s := &audioModel{client: l.client, name: name, sound: sound, tokens: int(math.Ceil(length.Seconds() * tokensPerSecond))}
 	// The estimate of a request counts ToolTokens.
 	reply, err := l.cfg.Charge(scope, s, l.cfg.Settings.Model).Complete(ctx, agent.Request{ToolTokens: s.tokens}, nil)
 	if err != nil {
-		l.cfg.Logger.Warn("a recording was not written down", "model", l.cfg.Settings.Model, "err", err)
+		l.cfg.Logger.Warn("cannot transcribe a recording", "model", l.cfg.Settings.Model, "err", err)
 	}
 	return reply.Text, userError(err)
 }
 
-func minutes(d time.Duration) string {
+func formatMinutes(d time.Duration) string {
 	if d == time.Minute {
 		return "minute"
 	}
 	return fmt.Sprintf("%v minutes", math.Round(d.Minutes()*10)/10)
 }
 
-func unreadable() error {
-	return &turn.TranscriptionError{Why: "is of a kind that I cannot listen to, or damaged"}
+func unreadableError() error {
+	return &turn.TranscriptionError{Reason: "is of a kind that I cannot listen to, or damaged"}
 }
 
-// userError returns the error for the user if trying again would not help.
+// userError returns a [turn.TranscriptionError] if retrying would not help, otherwise err.
 func userError(err error) error {
 	failure, ok := errors.AsType[*agent.ModelError](err)
 	if !ok {
@@ -147,18 +147,18 @@ func userError(err error) error {
 	}
 	switch failure.Kind {
 	case agent.KindBudget:
-		return &turn.TranscriptionError{Why: "was not listened to: " + failure.Notice}
+		return &turn.TranscriptionError{Reason: "was not listened to: " + failure.Notice}
 	case agent.KindOverflow:
-		return &turn.TranscriptionError{Why: "is larger than what the server that listens takes"}
+		return &turn.TranscriptionError{Reason: "is larger than what the server that listens takes"}
 	case agent.KindRejected:
 		if failure.Status == http.StatusBadRequest || failure.Status == http.StatusUnsupportedMediaType || failure.Status == http.StatusUnprocessableEntity {
-			return unreadable()
+			return unreadableError()
 		}
 	}
 	return err
 }
 
-// audioModel is the model that a recording is charged as.
+// audioModel presents a transcription as a call of a model, so that it can be charged.
 type audioModel struct {
 	client *openai.Client
 	name   string
@@ -171,15 +171,15 @@ func (s *audioModel) Complete(ctx context.Context, _ agent.Request, _ func(agent
 	heard, err := s.client.Transcribe(ctx, s.name, s.sound)
 	said := heard.Usage
 	return agent.Reply{Text: heard.Text, Usage: agent.Usage{
-		// Before the reply, use what the sender's metadata says.
+		// If the server reports no usage, use the estimate from the recording's length.
 		Input:  cmp.Or(said.Input, int(math.Ceil(said.Seconds*tokensPerSecond)), s.tokens),
 		Output: cmp.Or(said.Output, len(heard.Text)/4+1),
 	}}, err
 }
 
-// nameOf returns a file name with the extension for a sound's first bytes, from OpenAI's list;
-// empty for formats that no model is known to accept.
-func nameOf(sound []byte) string {
+// fileName returns a file name with the extension for a recording's format, which it detects from the
+// first bytes. It returns "" for formats that no model is known to accept.
+func fileName(sound []byte) string {
 	has := func(at int, magic string) bool {
 		return len(sound) >= at+len(magic) && bytes.Equal(sound[at:at+len(magic)], []byte(magic))
 	}

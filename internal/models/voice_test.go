@@ -34,7 +34,7 @@ func listener(t *testing.T, cfg models.TranscriberConfig) (*models.Transcriber, 
 	}
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	cfg.APIKey, cfg.HTTP, cfg.Logger = "k", &http.Client{Transport: transport}, slog.New(slog.DiscardHandler)
+	cfg.APIKey, cfg.HTTPClient, cfg.Logger = "k", &http.Client{Transport: transport}, slog.New(slog.DiscardHandler)
 	if cfg.Charge == nil {
 		cfg.Charge = func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return m }
 	}
@@ -60,7 +60,7 @@ func TestRecordingsAreWrittenDown(t *testing.T) {
 			return counted{m, &charged}
 		},
 	})
-	text, err := l.Hear(t.Context(), toolgroups.Scope{User: "ann"}, recording(openai.Speech("Buy milk, é")))
+	text, err := l.Transcribe(t.Context(), toolgroups.Scope{User: "ann"}, recording(openai.Speech("Buy milk, é")))
 	if text != "Buy milk, é" || err != nil || charged != 30 {
 		t.Errorf("%q, %v, %d tokens", text, err, charged)
 	}
@@ -97,13 +97,13 @@ func TestWhatIsNotHeardIsSaid(t *testing.T) {
 		"no budget":      {broke, recording(openai.Speech("x")), "was not listened to: Nothing is left."},
 		"not configured": {off, recording(openai.Speech("x")), ""},
 	} {
-		text, err := c.l.Hear(t.Context(), toolgroups.Scope{}, c.r)
+		text, err := c.l.Transcribe(t.Context(), toolgroups.Scope{}, c.r)
 		told, ok := errors.AsType[*turn.TranscriptionError](err)
-		if text != "" || !ok || told.Why != c.want || told.Never != (c.want == "") {
+		if text != "" || !ok || told.Reason != c.want || told.NotConfigured != (c.want == "") {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 	}
-	if n := server.Heard(); n != 0 {
+	if n := server.TranscriptionCount(); n != 0 {
 		t.Errorf("%d recordings were sent", n)
 	}
 }
@@ -140,13 +140,13 @@ func TestVoiceSettings(t *testing.T) {
 	got := ""
 	web := &http.Client{Transport: answers(func(r *http.Request) { got = r.Header.Get("Authorization") })}
 	l, err := models.NewTranscriber(models.TranscriberConfig{
-		Settings: models.VoiceSettings{BaseURL: other, Model: "whisper"}, BaseURL: own, APIKey: "secret", HTTP: web, Logger: slog.New(slog.DiscardHandler),
+		Settings: models.VoiceSettings{BaseURL: other, Model: "whisper"}, BaseURL: own, APIKey: "secret", HTTPClient: web, Logger: slog.New(slog.DiscardHandler),
 		Charge: func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return m },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Hear(t.Context(), toolgroups.Scope{}, recording(openai.Speech("x"))); err == nil || got != "" {
+	if _, err := l.Transcribe(t.Context(), toolgroups.Scope{}, recording(openai.Speech("x"))); err == nil || got != "" {
 		t.Errorf("%v, sent with %q", err, got)
 	}
 }
@@ -169,13 +169,13 @@ func TestARecordingIsChargedAsItWasHeard(t *testing.T) {
 		var used agent.Usage
 		l, err := models.NewTranscriber(models.TranscriberConfig{
 			Settings: models.VoiceSettings{Model: "ears"}, BaseURL: "http://ears.example/v1", Logger: slog.New(slog.DiscardHandler),
-			HTTP:   &http.Client{Transport: says(`{"text":"a long story","usage":` + usage + `}`)},
-			Charge: func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return noting{m, &used} },
+			HTTPClient: &http.Client{Transport: says(`{"text":"a long story","usage":` + usage + `}`)},
+			Charge:     func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return noting{m, &used} },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := l.Hear(t.Context(), toolgroups.Scope{}, recording(openai.Speech("x")))
+		text, err := l.Transcribe(t.Context(), toolgroups.Scope{}, recording(openai.Speech("x")))
 		if text != "a long story" || err != nil || used.Input != want || used.Output < 4 {
 			t.Errorf("%s: %q, %v, charged %+v", usage, text, err, used)
 		}

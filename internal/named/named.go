@@ -1,4 +1,4 @@
-// Package named has semaphores by name, which exist only while they are used.
+// Package named provides semaphores by name, which exist only while they are in use.
 package named
 
 import (
@@ -6,32 +6,32 @@ import (
 	"sync"
 )
 
-// Semaphores are semaphores by name. They may be used concurrently.
+// Semaphores is a set of semaphores by name. It may be used concurrently.
 type Semaphores struct {
-	width int
+	limit int
 
-	mu   sync.Mutex
-	held map[string]*semaphore
+	mu     sync.Mutex
+	byName map[string]*semaphore
 }
 
 type semaphore struct {
-	places chan struct{}
-	users  int // includes those that wait
+	slots chan struct{}
+	users int // callers that hold a slot or wait for one
 }
 
-// New returns semaphores with width places for each name.
+// New returns semaphores that each have width slots.
 func New(width int) *Semaphores {
-	return &Semaphores{width: width, held: map[string]*semaphore{}}
+	return &Semaphores{limit: width, byName: map[string]*semaphore{}}
 }
 
-// Acquire waits for a place, first come first served, until ctx ends. Calling release returns
-// the place.
+// Acquire waits for a slot, in the order of the calls, until ctx ends. The caller must call release to
+// return the slot.
 func (s *Semaphores) Acquire(ctx context.Context, name string) (release func(), err error) {
 	s.mu.Lock()
-	one := s.held[name]
+	one := s.byName[name]
 	if one == nil {
-		one = &semaphore{places: make(chan struct{}, s.width)}
-		s.held[name] = one
+		one = &semaphore{slots: make(chan struct{}, s.limit)}
+		s.byName[name] = one
 	}
 	one.users++
 	s.mu.Unlock()
@@ -39,18 +39,18 @@ func (s *Semaphores) Acquire(ctx context.Context, name string) (release func(), 
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if one.users--; one.users == 0 {
-			delete(s.held, name)
+			delete(s.byName, name)
 		}
 	}
-	if err := Take(ctx, one.places); err != nil {
+	if err := AcquireSlot(ctx, one.slots); err != nil {
 		leave()
 		return nil, err
 	}
-	return func() { <-one.places; leave() }, nil
+	return func() { <-one.slots; leave() }, nil
 }
 
-// Take takes a place in a channel: a free one, even if ctx has ended, or else the next.
-func Take(ctx context.Context, places chan struct{}) error {
+// AcquireSlot acquires a slot of places: a free one, even if ctx has ended, or else the next one freed.
+func AcquireSlot(ctx context.Context, places chan struct{}) error {
 	select {
 	case places <- struct{}{}:
 		return nil

@@ -9,14 +9,14 @@ import (
 	"unicode"
 )
 
-// book reads an XLSX.
-type book struct {
-	*pack
-	out    *emitter
-	rels   map[string]relation
-	shared sharedTexts
-	looks  []numberFormat // number formats by cell style
-	since  int            // the days between Excel's two calendars, for the later one
+// xlsxReader reads an XLSX file.
+type xlsxReader struct {
+	*zipDocument
+	out       *emitter
+	rels      map[string]relation
+	shared    sharedTexts
+	formats   []numberFormat // number formats by cell style
+	dayOffset int            // days by which the calendar begins later than Excel's first
 }
 
 // numberFormat is how a cell's number is shown.
@@ -31,21 +31,21 @@ const (
 	duration
 )
 
-func (p *pack) readBook(main string, s *scanner, out *emitter) error {
-	b := &book{pack: p, out: out}
+func (p *zipDocument) readBook(main string, s *scanner, out *emitter) error {
+	b := &xlsxReader{zipDocument: p, out: out}
 	type sheet struct {
 		name, id string
 		hidden   bool
 	}
 	var sheets []sheet
-	err := s.children(func(el xml.StartElement) error {
+	err := s.eachChild(func(el xml.StartElement) error {
 		switch el.Name.Local {
 		case "workbookPr":
 			if v := attr(el, "date1904"); v == "1" || v == "true" {
-				b.since = 1462
+				b.dayOffset = 1462
 			}
 		case "sheets":
-			return s.children(func(el xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
 				state := attr(el, "state")
 				sheets = append(sheets, sheet{attr(el, "name"), relationID(el), state == "hidden" || state == "veryHidden"})
 				return nil
@@ -56,18 +56,18 @@ func (p *pack) readBook(main string, s *scanner, out *emitter) error {
 	if err != nil {
 		return err
 	}
-	if b.rels, err = p.relations(main); err != nil {
+	if b.rels, err = p.readRelations(main); err != nil {
 		return err
 	}
-	if err := b.readLooks(related(b.rels, "styles")); err != nil {
+	if err := b.readFormats(relatedFile(b.rels, "styles")); err != nil {
 		return err
 	}
-	if err := p.scanAny(related(b.rels, "sharedStrings"), b.shared.read); err != nil {
+	if err := p.scanOptional(relatedFile(b.rels, "sharedStrings"), b.shared.read); err != nil {
 		return err
 	}
 	for _, sh := range sheets {
 		r := b.rels[sh.id]
-		if !out.begin(sh.name, sh.hidden) || r.kind != "worksheet" {
+		if !out.beginPart(sh.name, sh.hidden) || r.kind != "worksheet" {
 			continue
 		}
 		if err := b.readSheet(r.target); err != nil {
@@ -77,8 +77,8 @@ func (p *pack) readBook(main string, s *scanner, out *emitter) error {
 	return nil
 }
 
-// relationID returns the id by which an element refers to another file. Some have their own id,
-// too.
+// relationID returns the id by which an element refers to
+// another file. Some elements also have an id of their own.
 func relationID(el xml.StartElement) string {
 	for _, a := range el.Attr {
 		if a.Name.Local == "id" && strings.HasSuffix(a.Name.Space, "/relationships") {
@@ -88,19 +88,19 @@ func relationID(el xml.StartElement) string {
 	return ""
 }
 
-// sharedTexts are the texts of cells, each stored once, concatenated.
+// sharedTexts are the texts of cells, each stored once, in one buffer.
 type sharedTexts struct {
 	text []byte
 	ends []int
 }
 
-// maxShared bounds them, in bytes.
+// maxShared bounds the shared texts, in bytes.
 const maxShared = 48 << 20
 
 func (t *sharedTexts) read(s *scanner) error {
-	return s.children(func(xml.StartElement) error {
-		return s.children(func(xml.StartElement) error {
-			text, err := richText(s)
+	return s.eachChild(func(xml.StartElement) error {
+		return s.eachChild(func(xml.StartElement) error {
+			text, err := readRichText(s)
 			t.text = append(t.text, text...)
 			t.ends = append(t.ends, len(t.text))
 			if len(t.text)+8*len(t.ends) > maxShared {
@@ -122,43 +122,43 @@ func (t *sharedTexts) at(i int) string {
 	return string(t.text[begin:t.ends[i]])
 }
 
-// richText returns the text of an element that may consist of runs, without phonetic hints.
-func richText(s *scanner) (string, error) {
+// readRichText returns the text of an element that may consist of runs, without phonetic hints.
+func readRichText(s *scanner) (string, error) {
 	var b strings.Builder
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
 		case "t":
-			text, err := s.text()
+			text, err := s.readText()
 			b.WriteString(text)
 			return err
 		case "r":
-			return s.children(read)
+			return s.eachChild(read)
 		}
 		return nil
 	}
-	err := s.children(read)
+	err := s.eachChild(read)
 	return b.String(), err
 }
 
-// readLooks reads which styles format a number as a date.
-func (b *book) readLooks(name string) error {
+// readFormats reads how styles format numbers.
+func (b *xlsxReader) readFormats(name string) error {
 	codes := map[string]numberFormat{}
-	return b.scanAny(name, func(s *scanner) error {
-		return s.children(func(xml.StartElement) error {
-			return s.children(func(el xml.StartElement) error {
+	return b.scanOptional(name, func(s *scanner) error {
+		return s.eachChild(func(xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
 				part := el.Name.Local
-				return s.children(func(el xml.StartElement) error {
+				return s.eachChild(func(el xml.StartElement) error {
 					switch {
 					case part == "numFmts":
-						codes[attr(el, "numFmtId")] = lookOf(attr(el, "formatCode"))
+						codes[attr(el, "numFmtId")] = parseFormatCode(attr(el, "formatCode"))
 					case part == "cellXfs":
 						id := attr(el, "numFmtId")
 						is, ok := codes[id]
 						if !ok {
-							is = builtinLook(id)
+							is = builtinFormat(id)
 						}
-						b.looks = append(b.looks, is)
+						b.formats = append(b.formats, is)
 					}
 					return nil
 				})
@@ -167,8 +167,8 @@ func (b *book) readLooks(name string) error {
 	})
 }
 
-// builtinLook returns the look of a built-in number format (ECMA-376, 18.8.30).
-func builtinLook(id string) numberFormat {
+// builtinFormat returns the meaning of a built-in number format (ECMA-376, 18.8.30).
+func builtinFormat(id string) numberFormat {
 	n, err := strconv.Atoi(id)
 	switch {
 	case err != nil:
@@ -189,18 +189,18 @@ func builtinLook(id string) numberFormat {
 // literal matches literal text in a format code, and elapsed a count of hours, minutes or
 // seconds.
 var (
-	literal = regexp.MustCompile(`"[^"]*"|\\.|_.|\*.|\[[^hms\]][^\]]*\]`)
-	elapsed = regexp.MustCompile(`\[(h+|m+|s+)\]`)
+	literalText = regexp.MustCompile(`"[^"]*"|\\.|_.|\*.|\[[^hms\]][^\]]*\]`)
+	elapsedTime = regexp.MustCompile(`\[(h+|m+|s+)\]`)
 )
 
-// lookOf returns the look of a format code.
-func lookOf(code string) numberFormat {
-	code, _, _ = strings.Cut(strings.ToLower(literal.ReplaceAllString(strings.ToLower(code), "")), ";")
+// parseFormatCode returns how a format code shows a number.
+func parseFormatCode(code string) numberFormat {
+	code, _, _ = strings.Cut(strings.ToLower(literalText.ReplaceAllString(strings.ToLower(code), "")), ";")
 	day, hour := strings.ContainsAny(code, "yd"), strings.ContainsAny(code, "hs")
 	switch {
 	case strings.Contains(code, "general"):
 		return plainNumber
-	case elapsed.MatchString(code):
+	case elapsedTime.MatchString(code):
 		return duration
 	case day && hour:
 		return dateAndTime
@@ -215,19 +215,19 @@ func lookOf(code string) numberFormat {
 }
 
 // readSheet reads the rows of a sheet, one after the other.
-func (b *book) readSheet(name string) error {
-	comments, err := b.comments(name)
+func (b *xlsxReader) readSheet(name string) error {
+	comments, err := b.readComments(name)
 	if err != nil {
 		return err
 	}
 	above, number := formulas{}, 0
 	return b.scan(name, func(s *scanner) error {
-		return s.children(func(xml.StartElement) error {
-			return s.children(func(el xml.StartElement) error {
+		return s.eachChild(func(xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
 				if el.Name.Local != "sheetData" {
 					return nil
 				}
-				return s.children(func(el xml.StartElement) error {
+				return s.eachChild(func(el xml.StartElement) error {
 					number++
 					if n, err := strconv.Atoi(attr(el, "r")); err == nil && n > 0 {
 						number = n
@@ -240,18 +240,18 @@ func (b *book) readSheet(name string) error {
 }
 
 // readRow reads a row.
-func (b *book) readRow(s *scanner, number int, above formulas, comments map[int]string) error {
+func (b *xlsxReader) readRow(s *scanner, number int, above formulas, comments map[int]string) error {
 	cells, column := map[int]string{}, -1
-	err := s.children(func(el xml.StartElement) error {
+	err := s.eachChild(func(el xml.StartElement) error {
 		column++
-		if at, _ := position(attr(el, "r")); at >= 0 {
+		if at, _ := parseReference(attr(el, "r")); at >= 0 {
 			column = at
 		}
 		if column >= maxColumns {
 			return nil
 		}
 		value, formula, err := b.readCell(s, el)
-		value = above.shown(value, formula, number, column)
+		value = above.withFormula(value, formula, number, column)
 		if said := comments[number<<16|column]; said != "" {
 			value = strings.TrimSpace(value + " [comment: " + said + "]")
 		}
@@ -261,15 +261,15 @@ func (b *book) readRow(s *scanner, number int, above formulas, comments map[int]
 	if err != nil {
 		return err
 	}
-	return b.out.row(number, cells)
+	return b.out.addRow(number, cells)
 }
 
 // maxColumns bounds the columns of a sheet.
 const maxColumns = 16_384
 
-// position returns the column, from 0, and the row, from 1, of a reference such as B7; negative
+// parseReference returns the column, from 0, and the row, from 1, of a reference such as B7; negative
 // if it is invalid.
-func position(ref string) (column, row int) {
+func parseReference(ref string) (column, row int) {
 	letters := strings.IndexFunc(ref, unicode.IsDigit)
 	if letters < 1 || letters > 3 {
 		return -1, -1
@@ -288,17 +288,17 @@ func position(ref string) (column, row int) {
 }
 
 // readCell returns a cell's shown value, and its own formula, if any.
-func (b *book) readCell(s *scanner, el xml.StartElement) (value, formula string, err error) {
+func (b *xlsxReader) readCell(s *scanner, el xml.StartElement) (value, formula string, err error) {
 	kind := attr(el, "t")
 	var raw string
-	err = s.children(func(el xml.StartElement) (err error) {
+	err = s.eachChild(func(el xml.StartElement) (err error) {
 		switch el.Name.Local {
 		case "v":
-			raw, err = s.text()
+			raw, err = s.readText()
 		case "f":
-			formula, err = s.text() // empty if it is shared with an earlier cell
+			formula, err = s.readText() // empty if it is shared with an earlier cell
 		case "is":
-			raw, err = richText(s)
+			raw, err = readRichText(s)
 		}
 		return err
 	})
@@ -314,10 +314,10 @@ func (b *book) readCell(s *scanner, el xml.StartElement) (value, formula string,
 	case "", "n":
 		style, _ := strconv.Atoi(attr(el, "s"))
 		is := plainNumber
-		if style >= 0 && style < len(b.looks) {
-			is = b.looks[style]
+		if style >= 0 && style < len(b.formats) {
+			is = b.formats[style]
 		}
-		return number(strings.TrimSpace(raw), is, b.since), formula, err
+		return formatNumber(strings.TrimSpace(raw), is, b.dayOffset), formula, err
 	}
 	return raw, formula, err
 }
@@ -328,10 +328,10 @@ var reference = regexp.MustCompile(`(\$?[A-Z]{1,3})(\$?)(\d{1,7})\b`)
 // formulas are the relative formulas of the row above, by column.
 type formulas map[int]string
 
-// shown returns the value of a cell with its formula, unless the formula continues from the cell
-// above.
-func (above formulas) shown(value, formula string, row, column int) string {
-	pattern := relative(formula, row)
+// withFormula returns the value of a cell with its formula,
+// unless the formula only continues that of the cell above.
+func (above formulas) withFormula(value, formula string, row, column int) string {
+	pattern := relativeFormula(formula, row)
 	if formula != "" && (value == "" || pattern != above[column]) {
 		value = strings.TrimSpace(value + " (=" + formula + ")")
 	}
@@ -339,8 +339,8 @@ func (above formulas) shown(value, formula string, row, column int) string {
 	return value
 }
 
-// relative returns a formula in the form that stays the same in the cells below.
-func relative(formula string, row int) string {
+// relativeFormula returns a formula in a form that is the same in the cells below.
+func relativeFormula(formula string, row int) string {
 	if formula == "" || len(formula) > 1_000 {
 		return formula
 	}
@@ -354,23 +354,23 @@ func relative(formula string, row int) string {
 	})
 }
 
-// comments returns the comments of a sheet, by row and column.
-func (b *book) comments(of string) (map[int]string, error) {
-	rels, err := b.relations(of)
+// readComments returns the comments of a sheet, by row and column.
+func (b *xlsxReader) readComments(of string) (map[int]string, error) {
+	rels, err := b.readRelations(of)
 	if err != nil {
 		return nil, err
 	}
 	said := map[int]string{}
-	err = b.scanAny(related(rels, "comments"), func(s *scanner) error {
-		return s.children(func(xml.StartElement) error {
-			return s.children(func(xml.StartElement) error {
-				return s.children(func(el xml.StartElement) error {
-					column, row := position(attr(el, "ref"))
+	err = b.scanOptional(relatedFile(rels, "comments"), func(s *scanner) error {
+		return s.eachChild(func(xml.StartElement) error {
+			return s.eachChild(func(xml.StartElement) error {
+				return s.eachChild(func(el xml.StartElement) error {
+					column, row := parseReference(attr(el, "ref"))
 					if el.Name.Local != "comment" || column < 0 {
 						return nil
 					}
-					text, err := s.text()
-					said[row<<16|column] = line(text)
+					text, err := s.readText()
+					said[row<<16|column] = oneLine(text)
 					return err
 				})
 			})

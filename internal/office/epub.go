@@ -12,7 +12,7 @@ import (
 )
 
 // readEPUB reads the chapters of a book in their order.
-func (p *pack) readEPUB(out *emitter) error {
+func (p *zipDocument) readEPUB(out *emitter) error {
 	if p.has("META-INF/rights.xml") || p.has("META-INF/sinf.xml") {
 		return Refusal("is protected against copying. Ask for a copy without protection")
 	}
@@ -23,14 +23,14 @@ func (p *pack) readEPUB(out *emitter) error {
 			if el.Name.Local == "rootfile" && main == "" {
 				main = attr(el, "full-path")
 			}
-			return s.children(read)
+			return s.eachChild(read)
 		}
-		return s.children(read)
+		return s.eachChild(read)
 	})
 	if err != nil {
 		return err
 	}
-	chapters, err := p.spine(main)
+	chapters, err := p.readSpine(main)
 	if err != nil {
 		return err
 	}
@@ -50,10 +50,10 @@ func (p *pack) readEPUB(out *emitter) error {
 		if m := headline.FindStringSubmatch(text); m != nil {
 			title = m[1]
 		}
-		if !out.begin(title, false) {
+		if !out.beginPart(title, false) {
 			continue
 		}
-		if err := markdown(text, out); err != nil {
+		if err := addMarkdown(text, out); err != nil {
 			return err
 		}
 	}
@@ -63,14 +63,14 @@ func (p *pack) readEPUB(out *emitter) error {
 // headline matches a Markdown heading.
 var headline = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
 
-// spine returns the files of the chapters in the book's order.
-func (p *pack) spine(main string) ([]string, error) {
+// readSpine returns the files of the chapters in the book's order.
+func (p *zipDocument) readSpine(main string) ([]string, error) {
 	files := map[string]string{}
 	var chapters []string
 	err := p.scan(main, func(s *scanner) error {
-		return s.children(func(xml.StartElement) error {
-			return s.children(func(el xml.StartElement) error {
-				return s.children(func(el xml.StartElement) error {
+		return s.eachChild(func(xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
+				return s.eachChild(func(el xml.StartElement) error {
 					switch el.Name.Local {
 					case "item":
 						if href, err := url.PathUnescape(attr(el, "href")); err == nil {
@@ -89,8 +89,8 @@ func (p *pack) spine(main string) ([]string, error) {
 	return chapters, err
 }
 
-// markdown passes a Markdown text to the sink: paragraphs, items and table rows are blocks.
-func markdown(text string, out *emitter) error {
+// addMarkdown passes a Markdown text to the sink in blocks: paragraphs, items and table rows.
+func addMarkdown(text string, out *emitter) error {
 	var block []string
 	tight := false
 	flush := func(next bool) error {
@@ -135,10 +135,10 @@ func markdown(text string, out *emitter) error {
 	return flush(false)
 }
 
-// starts matches the beginning of an item, a table row or a heading.
-var starts = regexp.MustCompile(`^([-*+] |\d+[.)] |\||#{1,6} )`)
+// blockStart matches the beginning of an item, a table row or a heading.
+var blockStart = regexp.MustCompile(`^([-*+] |\d+[.)] |\||#{1,6} )`)
 
-func startsBlock(line string) bool { return starts.MatchString(line) }
+func startsBlock(line string) bool { return blockStart.MatchString(line) }
 
 // tidyLine returns a line without control characters, keeping leading blanks.
 func tidyLine(text string) string {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// number formats the value of a cell. since are the days by which its calendar begins later.
-func number(raw string, is numberFormat, since int) string {
+// formatNumber formats the value of a cell; since is how many days later its calendar begins.
+func formatNumber(raw string, is numberFormat, since int) string {
 	value, err := strconv.ParseFloat(raw, 64)
 	if err != nil || math.IsInf(value, 0) || math.IsNaN(value) {
 		return raw
@@ -19,18 +19,18 @@ func number(raw string, is numberFormat, since int) string {
 	}
 	switch is {
 	case percentage:
-		return digits(value*100) + "%"
+		return formatDigits(value*100) + "%"
 	case duration:
 		seconds := int64(math.Round(value * 86_400))
 		return fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
 	case date, timeOfDay, dateAndTime:
-		return moment(value, is, since)
+		return formatTime(value, is, since)
 	}
-	return digits(value)
+	return formatDigits(value)
 }
 
-// digits formats a number with a spreadsheet's 15 digits.
-func digits(value float64) string {
+// formatDigits formats a number with a spreadsheet's 15 digits.
+func formatDigits(value float64) string {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(value, 'e', 14, 64), 64)
 	if err != nil {
 		rounded = value
@@ -42,8 +42,8 @@ func digits(value float64) string {
 	return strconv.FormatFloat(rounded, format, -1, 64)
 }
 
-// moment formats a day, a time of day or both. A look that hides a part does not drop it.
-func moment(value float64, is numberFormat, since int) string {
+// formatTime formats a day, a time of day or both. It keeps a part even if the format hides that.
+func formatTime(value float64, is numberFormat, since int) string {
 	days := int(math.Floor(value))
 	seconds := int(math.Round((value - float64(days)) * 86_400))
 	// 29 February 1900 did not exist, but Excel counts it.

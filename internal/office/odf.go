@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// odf reads a document in OpenDocument's format. Its pages are those recorded when the file was
-// saved, if any, and those of page breaks.
-type odf struct {
-	out      *emitter
-	breaks   map[string]bool // paragraph styles that begin a page
-	numbered map[string]bool // list styles with numbers
-	hidden   map[string]bool // styles of hidden sheets
-	notes    []string
-	listed   bool
+// odfReader reads a document in OpenDocument's format. Pages begin at page
+// breaks, and where they began when the file was saved, if that is recorded.
+type odfReader struct {
+	out        *emitter
+	pageBreaks map[string]bool // paragraph styles that begin a page
+	numbered   map[string]bool // list styles with numbers
+	hidden     map[string]bool // styles of hidden sheets
+	notes      []string
+	afterItem  bool
 }
 
-func (p *pack) readODF(out *emitter) (format Format, err error) {
-	err = p.scanAny("META-INF/manifest.xml", func(s *scanner) error {
-		return s.children(func(root xml.StartElement) error {
-			return s.children(func(el xml.StartElement) error {
-				return s.children(func(el xml.StartElement) error {
+func (p *zipDocument) readODF(out *emitter) (format Format, err error) {
+	err = p.scanOptional("META-INF/manifest.xml", func(s *scanner) error {
+		return s.eachChild(func(root xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
+				return s.eachChild(func(el xml.StartElement) error {
 					if el.Name.Local == "encryption-data" {
 						return errPassword
 					}
@@ -35,25 +35,25 @@ func (p *pack) readODF(out *emitter) (format Format, err error) {
 	if err != nil {
 		return Format{}, err
 	}
-	d := &odf{out: out, breaks: map[string]bool{}, numbered: map[string]bool{}, hidden: map[string]bool{}}
+	d := &odfReader{out: out, pageBreaks: map[string]bool{}, numbered: map[string]bool{}, hidden: map[string]bool{}}
 	err = p.scan("content.xml", func(s *scanner) error {
-		return s.children(func(root xml.StartElement) error {
-			return s.children(func(el xml.StartElement) error {
+		return s.eachChild(func(root xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
 				switch el.Name.Local {
 				case "automatic-styles":
 					return d.readStyles(s)
 				case "body":
-					return s.children(func(el xml.StartElement) error {
+					return s.eachChild(func(el xml.StartElement) error {
 						switch el.Name.Local {
 						case "text":
 							format = odtFormat
-							return s.children(d.block(s, 0))
+							return s.eachChild(d.blockReader(s, 0))
 						case "spreadsheet":
 							format = odsFormat
-							return d.sheets(s)
+							return d.readSheets(s)
 						case "presentation", "drawing":
 							format = odpFormat
-							return d.slides(s)
+							return d.readSlides(s)
 						}
 						return Refusal("holds no text, no sheets and no slides. Ask for it as PDF")
 					})
@@ -65,16 +65,16 @@ func (p *pack) readODF(out *emitter) (format Format, err error) {
 	if err != nil {
 		return format, err
 	}
-	return format, out.footnotes(d.notes)
+	return format, out.addFootnotes(d.notes)
 }
 
-func (d *odf) readStyles(s *scanner) error {
-	return s.children(func(el xml.StartElement) error {
+func (d *odfReader) readStyles(s *scanner) error {
+	return s.eachChild(func(el xml.StartElement) error {
 		name := attr(el, "name")
-		return s.children(func(el xml.StartElement) error {
+		return s.eachChild(func(el xml.StartElement) error {
 			switch el.Name.Local {
 			case "paragraph-properties":
-				d.breaks[name] = d.breaks[name] || attr(el, "break-before") == "page"
+				d.pageBreaks[name] = d.pageBreaks[name] || attr(el, "break-before") == "page"
 			case "list-level-style-number":
 				d.numbered[name] = true
 			case "table-properties":
@@ -85,35 +85,35 @@ func (d *odf) readStyles(s *scanner) error {
 	})
 }
 
-// block reads the content of a text, depth lists deep.
-func (d *odf) block(s *scanner, depth int) func(xml.StartElement) error {
+// blockReader returns a function that reads the content of a text inside depth lists.
+func (d *odfReader) blockReader(s *scanner, depth int) func(xml.StartElement) error {
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
 		case "h", "p":
-			return d.paragraph(s, el)
+			return d.readParagraph(s, el)
 		case "list":
-			return d.list(s, el, depth)
+			return d.readList(s, el, depth)
 		case "table":
-			d.listed = false
-			return d.table(s)
+			d.afterItem = false
+			return d.readTable(s)
 		case "soft-page-break":
 			d.out.breakPage()
 		case "tracked-changes", "forms", "table-of-content-source", "sequence-decls":
 		default:
-			return s.children(read)
+			return s.eachChild(read)
 		}
 		return nil
 	}
 	return read
 }
 
-// paragraph reads a paragraph or a heading of a text.
-func (d *odf) paragraph(s *scanner, el xml.StartElement) error {
-	if d.breaks[attr(el, "style-name")] {
+// readParagraph reads a paragraph or a heading of a text.
+func (d *odfReader) readParagraph(s *scanner, el xml.StartElement) error {
+	if d.pageBreaks[attr(el, "style-name")] {
 		d.out.breakPage()
 	}
-	d.listed = false
+	d.afterItem = false
 	level := 0
 	if el.Name.Local == "h" {
 		level, _ = strconv.Atoi(attr(el, "outline-level"))
@@ -123,9 +123,9 @@ func (d *odf) paragraph(s *scanner, el xml.StartElement) error {
 	switch {
 	case err != nil:
 	case level > 0:
-		err = d.out.heading(level, text)
+		err = d.out.addHeading(level, text)
 	default:
-		err = d.out.paragraph(text, false)
+		err = d.out.addParagraph(text, false)
 	}
 	if late {
 		d.out.breakPage()
@@ -133,11 +133,13 @@ func (d *odf) paragraph(s *scanner, el xml.StartElement) error {
 	return err
 }
 
-// text returns the text of a paragraph, and whether a page ends in it.
-func (d *odf) text(s *scanner) (text string, late bool, err error) {
+// readText returns the text of a paragraph, and whether a page ends within it.
+func (d *odfReader) text(s *scanner) (readText string, late bool, err error) {
 	var b strings.Builder
 	var read func(el xml.StartElement) error
-	say := func(text string) { b.WriteString(collapse(text, b.Len() == 0 || strings.HasSuffix(b.String(), " "))) }
+	say := func(text string) {
+		b.WriteString(collapseSpace(text, b.Len() == 0 || strings.HasSuffix(b.String(), " ")))
+	}
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
 		case "s":
@@ -154,79 +156,79 @@ func (d *odf) text(s *scanner) (text string, late bool, err error) {
 			late = true
 		case "a":
 			before := b.Len()
-			if err := s.content(read, say); err != nil {
+			if err := s.eachChildAndText(read, say); err != nil {
 				return err
 			}
-			to := line(attr(el, "href"))
+			to := oneLine(attr(el, "href"))
 			if words := b.String()[before:]; strings.TrimSpace(words) != "" && words != to && !strings.HasPrefix(to, "#") {
 				fmt.Fprintf(&b, " (%s)", to)
 			}
 		case "note", "annotation":
-			return d.note(s, el, &b)
+			return d.readNote(s, el, &b)
 		case "p", "h": // in a frame
 			b.WriteByte('\n')
-			return s.content(read, say)
+			return s.eachChildAndText(read, say)
 		case "title", "desc": // of a picture
-			said, err := s.text()
-			fmt.Fprintf(&b, "[picture: %s]", line(said))
+			said, err := s.readText()
+			fmt.Fprintf(&b, "[picture: %s]", oneLine(said))
 			return err
 		case "note-citation", "annotation-end", "binary-data":
 		default:
-			return s.content(read, say)
+			return s.eachChildAndText(read, say)
 		}
 		return nil
 	}
-	err = s.content(read, say)
+	err = s.eachChildAndText(read, say)
 	return b.String(), late, err
 }
 
-// blanks matches white space that XML collapses.
-var blanks = regexp.MustCompile(`[ \t\r\n]+`)
+// blankRun matches white space that XML collapses.
+var blankRun = regexp.MustCompile(`[ \t\r\n]+`)
 
-// collapse replaces each run of blanks by one space, and drops it after another space.
-func collapse(text string, behindSpace bool) string {
-	text = blanks.ReplaceAllString(text, " ")
+// collapseSpace replaces each run of blanks by one space, and drops the space if another precedes it.
+func collapseSpace(text string, behindSpace bool) string {
+	text = blankRun.ReplaceAllString(text, " ")
 	if behindSpace {
 		text = strings.TrimPrefix(text, " ")
 	}
 	return text
 }
 
-// note marks a note or a comment, whose text is written at the end.
-func (d *odf) note(s *scanner, el xml.StartElement, b *strings.Builder) error {
+// readNote writes a reference to a note or a comment, whose text is written at the end.
+func (d *odfReader) readNote(s *scanner, el xml.StartElement, b *strings.Builder) error {
 	var lines []string
 	author := ""
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) (err error) {
 		switch el.Name.Local {
 		case "creator":
-			author, err = s.text()
+			author, err = s.readText()
 		case "p":
 			var text string
 			text, _, err = d.text(s)
 			lines = append(lines, text)
 		case "note-citation", "date", "date-string", "creator-initials", "initials":
 		default:
-			return s.children(read)
+			return s.eachChild(read)
 		}
 		return err
 	}
-	if err := s.children(read); err != nil || len(d.notes) >= maxNotes {
+	if err := s.eachChild(read); err != nil || len(d.notes) >= maxNotes {
 		return err
 	}
-	text := line(strings.Join(lines, " "))
+	text := oneLine(strings.Join(lines, " "))
 	if el.Name.Local == "annotation" {
-		text = strings.Replace("comment of "+line(author)+": "+text, " of :", ":", 1)
+		text = strings.Replace("comment of "+oneLine(author)+": "+text, " of :", ":", 1)
 	}
 	d.notes = append(d.notes, text)
 	fmt.Fprintf(b, "[^%d]", len(d.notes))
 	return nil
 }
 
-// list reads a list, depth others deep.
-func (d *odf) list(s *scanner, el xml.StartElement, depth int) error {
+// readList reads a list inside depth others.
+func (d *odfReader) readList(s *scanner, el xml.StartElement, depth int) error {
 	numbered, n := d.numbered[attr(el, "style-name")], 0
-	return s.children(func(el xml.StartElement) error {
+	return s.eachChild(func(el xml.StartElement) error {
 		mark := bullet
 		if n++; numbered {
 			mark = strconv.Itoa(n) + "."
@@ -235,18 +237,18 @@ func (d *odf) list(s *scanner, el xml.StartElement, depth int) error {
 			mark = ""
 		}
 		first := true
-		return s.children(func(el xml.StartElement) error {
+		return s.eachChild(func(el xml.StartElement) error {
 			if el.Name.Local != "p" || !first {
-				return d.block(s, depth+1)(el)
+				return d.blockReader(s, depth+1)(el)
 			}
 			first = false
 			text, late, err := d.text(s)
 			if err != nil {
 				return err
 			}
-			tight := d.listed
-			d.listed = true
-			err = d.out.item(depth, mark, text, tight)
+			tight := d.afterItem
+			d.afterItem = true
+			err = d.out.addItem(depth, mark, text, tight)
 			if late {
 				d.out.breakPage()
 			}
@@ -255,23 +257,23 @@ func (d *odf) list(s *scanner, el xml.StartElement, depth int) error {
 	})
 }
 
-// rowsOf calls do with each row of a table, grouped or not.
-func rowsOf(s *scanner, do func(xml.StartElement) error) error {
+// eachRow calls do with each row of a table, also with rows in groups.
+func eachRow(s *scanner, do func(xml.StartElement) error) error {
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
 		case "table-row":
 			return do(el)
 		case "table-rows", "table-header-rows", "table-row-group", "named-expressions":
-			return s.children(read)
+			return s.eachChild(read)
 		}
 		return nil
 	}
-	return s.children(read)
+	return s.eachChild(read)
 }
 
-// repeated returns how often an element counts.
-func repeated(el xml.StartElement, what string) int {
+// repeatCount returns how many rows or columns an element stands for.
+func repeatCount(el xml.StartElement, what string) int {
 	n, err := strconv.Atoi(attr(el, "number-"+what+"-repeated"))
 	if err != nil {
 		return 1
@@ -279,16 +281,16 @@ func repeated(el xml.StartElement, what string) int {
 	return max(n, 1)
 }
 
-// table reads a table of a text.
-func (d *odf) table(s *scanner) error {
+// readTable reads a table of a text.
+func (d *odfReader) readTable(s *scanner) error {
 	t := table{out: d.out}
-	return rowsOf(s, func(xml.StartElement) error {
+	return eachRow(s, func(xml.StartElement) error {
 		var cells []string
 		late := false
-		err := s.children(func(el xml.StartElement) error {
-			text, broke, err := d.cell(s)
+		err := s.eachChild(func(el xml.StartElement) error {
+			text, broke, err := d.readCell(s)
 			late = late || broke
-			for range min(repeated(el, "columns"), maxCells-len(cells)) {
+			for range min(repeatCount(el, "columns"), maxCells-len(cells)) {
 				cells = append(cells, cellText(text))
 			}
 			return err
@@ -296,7 +298,7 @@ func (d *odf) table(s *scanner) error {
 		if err != nil {
 			return err
 		}
-		err = t.row(cells)
+		err = t.addRow(cells)
 		if late {
 			d.out.breakPage()
 		}
@@ -304,8 +306,8 @@ func (d *odf) table(s *scanner) error {
 	})
 }
 
-// cell returns the text of a cell, its paragraphs as lines.
-func (d *odf) cell(s *scanner) (text string, late bool, err error) {
+// readCell returns the text of a cell, its paragraphs as lines.
+func (d *odfReader) readCell(s *scanner) (text string, late bool, err error) {
 	var lines []string
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
@@ -317,28 +319,28 @@ func (d *odf) cell(s *scanner) (text string, late bool, err error) {
 			return err
 		case "annotation":
 			var b strings.Builder
-			err := d.note(s, el, &b)
+			err := d.readNote(s, el, &b)
 			lines = append(lines, b.String())
 			return err
 		}
-		return s.children(read)
+		return s.eachChild(read)
 	}
-	err = s.children(read)
+	err = s.eachChild(read)
 	return strings.Join(lines, "\n"), late, err
 }
 
-// sheets reads the tables of a spreadsheet.
-func (d *odf) sheets(s *scanner) error {
-	return s.children(func(el xml.StartElement) error {
-		if el.Name.Local != "table" || !d.out.begin(attr(el, "name"), d.hidden[attr(el, "style-name")]) {
+// readSheets reads the tables of a spreadsheet.
+func (d *odfReader) readSheets(s *scanner) error {
+	return s.eachChild(func(el xml.StartElement) error {
+		if el.Name.Local != "table" || !d.out.beginPart(attr(el, "name"), d.hidden[attr(el, "style-name")]) {
 			return nil
 		}
 		number, above := 0, formulas{}
-		return rowsOf(s, func(el xml.StartElement) error {
-			times := repeated(el, "rows")
+		return eachRow(s, func(el xml.StartElement) error {
+			times := repeatCount(el, "rows")
 			first := number + 1
 			number += times
-			cells, err := d.row(s, first, above)
+			cells, err := d.readRow(s, first, above)
 			if err != nil || len(cells) == 0 {
 				return err
 			}
@@ -349,23 +351,23 @@ func (d *odf) sheets(s *scanner) error {
 				}
 				cells[last] += fmt.Sprintf(" [the same down to row %d]", number)
 			}
-			return d.out.row(first, cells)
+			return d.out.addRow(first, cells)
 		})
 	})
 }
 
-// row reads the non-empty cells of a row.
-func (d *odf) row(s *scanner, number int, above formulas) (map[int]string, error) {
+// readRow reads the non-empty cells of a row.
+func (d *odfReader) readRow(s *scanner, number int, above formulas) (map[int]string, error) {
 	cells, column := map[int]string{}, 0
-	err := s.children(func(el xml.StartElement) error {
+	err := s.eachChild(func(el xml.StartElement) error {
 		at := column
-		column += repeated(el, "columns")
+		column += repeatCount(el, "columns")
 		if el.Name.Local != "table-cell" {
 			return nil
 		}
-		shown, _, err := d.cell(s)
+		shown, _, err := d.readCell(s)
 		value := cellValue(el, shown)
-		value = above.shown(value, cleanFormula(attr(el, "formula")), number, at)
+		value = above.withFormula(value, cleanFormula(attr(el, "formula")), number, at)
 		if value == "" {
 			return err
 		}
@@ -385,9 +387,9 @@ func (d *odf) row(s *scanner, number int, above formulas) (map[int]string, error
 func cellValue(el xml.StartElement, shown string) string {
 	switch attr(el, "value-type") {
 	case "float", "currency":
-		return number(attr(el, "value"), plainNumber, 0)
+		return formatNumber(attr(el, "value"), plainNumber, 0)
 	case "percentage":
-		return number(attr(el, "value"), percentage, 0)
+		return formatNumber(attr(el, "value"), percentage, 0)
 	case "date":
 		return strings.TrimSuffix(strings.Replace(attr(el, "date-value"), "T", " ", 1), " 00:00:00")
 	case "boolean":
@@ -396,32 +398,32 @@ func cellValue(el xml.StartElement, shown string) string {
 	return shown
 }
 
-// spelled matches OpenDocument's references: [.B2], [.B2:.B5], ['Old'.A1].
-var spelled = regexp.MustCompile(`\[([^\[\]]*)\]`)
+// odfReference matches OpenDocument's references: [.B2], [.B2:.B5], ['Old'.A1].
+var odfReference = regexp.MustCompile(`\[([^\[\]]*)\]`)
 
 // cleanFormula formats a formula as users write it.
 func cleanFormula(formula string) string {
 	if at := strings.Index(formula, "="); at >= 0 {
 		formula = formula[at+1:]
 	}
-	return spelled.ReplaceAllStringFunc(formula, func(ref string) string {
+	return odfReference.ReplaceAllStringFunc(formula, func(ref string) string {
 		ref = strings.ReplaceAll(ref[1:len(ref)-1], ":.", ":")
 		return strings.Replace(strings.TrimPrefix(ref, "."), ".", "!", 1)
 	})
 }
 
-// slides reads the pages of a presentation.
-func (d *odf) slides(s *scanner) error {
-	return s.children(func(el xml.StartElement) error {
-		if el.Name.Local != "page" || !d.out.begin(attr(el, "name"), false) {
+// readSlides reads the pages of a presentation.
+func (d *odfReader) readSlides(s *scanner) error {
+	return s.eachChild(func(el xml.StartElement) error {
+		if el.Name.Local != "page" || !d.out.beginPart(attr(el, "name"), false) {
 			return nil
 		}
-		return s.children(d.shape(s, ""))
+		return s.eachChild(d.shapeReader(s, ""))
 	})
 }
 
-// shape reads a shape on a slide; kind is the purpose of its frame.
-func (d *odf) shape(s *scanner, kind string) func(xml.StartElement) error {
+// shapeReader returns a function that reads a shape on a slide; kind is the purpose of the frame.
+func (d *odfReader) shapeReader(s *scanner, kind string) func(xml.StartElement) error {
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
@@ -432,31 +434,31 @@ func (d *odf) shape(s *scanner, kind string) func(xml.StartElement) error {
 			}
 			switch kind {
 			case "title":
-				return d.out.heading(1, text)
+				return d.out.addHeading(1, text)
 			case "notes":
 				text = "Notes: " + text
 			}
-			return d.out.paragraph(text, false)
+			return d.out.addParagraph(text, false)
 		case "list":
-			d.listed = false
-			return d.list(s, el, 0)
+			d.afterItem = false
+			return d.readList(s, el, 0)
 		case "table":
-			return d.table(s)
+			return d.readTable(s)
 		case "frame":
 			if kind == "notes" {
-				return s.children(read)
+				return s.eachChild(read)
 			}
-			return s.children(d.shape(s, attr(el, "class")))
+			return s.eachChild(d.shapeReader(s, attr(el, "class")))
 		case "notes":
-			return s.children(d.shape(s, "notes"))
+			return s.eachChild(d.shapeReader(s, "notes"))
 		case "title", "desc":
-			said, err := s.text()
-			if err == nil && line(said) != "" {
-				err = d.out.paragraph("[picture: "+line(said)+"]", false)
+			said, err := s.readText()
+			if err == nil && oneLine(said) != "" {
+				err = d.out.addParagraph("[picture: "+oneLine(said)+"]", false)
 			}
 			return err
 		}
-		return s.children(read)
+		return s.eachChild(read)
 	}
 	return read
 }

@@ -59,7 +59,7 @@ type Block struct {
 	Text string
 	// Level is the level of a heading, else 0.
 	Level int
-	// Tight says that no empty line precedes it.
+	// Tight reports whether no empty line precedes the block.
 	Tight bool
 	// Cells are the cells of a sheet's row from column A on, escaped for a Markdown table.
 	Cells []string
@@ -107,7 +107,7 @@ func Read(file io.ReaderAt, size int64, name string, sink Sink) (Format, error) 
 	case err == nil || errors.As(err, &known):
 		return format, err
 	}
-	return format, Refusal(fmt.Sprintf("is damaged or incomplete (%s). Ask for it once more", wording.Clip(line(err.Error()), 200)))
+	return format, Refusal(fmt.Sprintf("is damaged or incomplete (%s). Ask for it once more", wording.Clip(oneLine(err.Error()), 200)))
 }
 
 func read(file io.ReaderAt, size int64, name string, out *emitter) (Format, error) {
@@ -121,21 +121,21 @@ func read(file io.ReaderAt, size int64, name string, out *emitter) (Format, erro
 	case len(head) == 0:
 		return Format{}, Refusal("is empty")
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
-		return readPack(file, size, out)
+		return readZip(file, size, out)
 	case bytes.HasPrefix(head, []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")):
 		return Format{}, refuseOLE(whole)
 	case bytes.HasPrefix(head, []byte(`{\rtf`)):
 		return rtfFormat, readRTF(whole, out)
 	case bytes.HasPrefix(head, []byte("%PDF")):
 		return Format{}, Refusal("is a PDF. Load the group pdf")
-	case zipped(extension):
+	case isArchive(extension):
 		return Format{}, errDamaged
 	}
 	return readText(whole, head, extension, out)
 }
 
-// zipped reports whether a file with such an extension has to be an archive.
-func zipped(extension string) bool {
+// isArchive reports whether a file with such an extension has to be an archive.
+func isArchive(extension string) bool {
 	switch extension {
 	case ".docx", ".docm", ".xlsx", ".xlsm", ".pptx", ".pptm", ".odt", ".ods", ".odp", ".epub":
 		return true
@@ -191,24 +191,24 @@ func utf16Text(text string) []byte {
 type emitter struct {
 	sink   Sink
 	parts  int
-	begun  bool // a part has begun
-	wanted bool // its blocks are wanted
+	inPart bool // a part has begun
+	wanted bool // the sink wants the blocks of the part
 	blocks int  // of the part
 	err    error
 }
 
-// begin begins a part and reports whether it is wanted.
-func (e *emitter) begin(name string, hidden bool) bool {
+// beginPart begins a part and reports whether it is wanted.
+func (e *emitter) beginPart(name string, hidden bool) bool {
 	e.parts++
-	e.begun, e.blocks = true, 0
-	e.wanted = e.sink.Begin(Part{Number: e.parts, Name: line(name), Hidden: hidden})
+	e.inPart, e.blocks = true, 0
+	e.wanted = e.sink.Begin(Part{Number: e.parts, Name: oneLine(name), Hidden: hidden})
 	return e.wanted
 }
 
-// breakPage makes the next block begin a page, if this page has any block.
+// breakPage makes the next block begin a new page, unless the current page is empty.
 func (e *emitter) breakPage() {
 	if e.blocks > 0 {
-		e.begun = false
+		e.inPart = false
 	}
 }
 
@@ -217,12 +217,12 @@ func (e *emitter) add(b Block) error {
 	if e.err != nil {
 		return e.err
 	}
-	if !e.begun {
-		e.begin("", false)
+	if !e.inPart {
+		e.beginPart("", false)
 	}
 	for whole := b.Text; e.err == nil; {
 		var rest string
-		if b.Text, rest = wording.Split(whole, maxBlock); rest != "" {
+		if b.Text, rest = wording.SplitAt(whole, maxBlock); rest != "" {
 			if at := strings.LastIndexAny(b.Text, " \n"); at > len(b.Text)/2 {
 				b.Text, rest = whole[:at+1], whole[at+1:]
 			}
@@ -240,35 +240,35 @@ func (e *emitter) add(b Block) error {
 	return e.err
 }
 
-// paragraph passes a text to the sink, if it is not empty.
-func (e *emitter) paragraph(text string, tight bool) error {
+// addParagraph passes a text to the sink, if it is not empty.
+func (e *emitter) addParagraph(text string, tight bool) error {
 	if text = tidy(text); text == "" {
 		return nil
 	}
 	return e.add(Block{Text: text, Tight: tight})
 }
 
-// heading passes a heading to the sink. Markdown has six levels.
-func (e *emitter) heading(level int, text string) error {
-	if text = line(text); text == "" {
+// addHeading passes a heading to the sink. Markdown has six levels.
+func (e *emitter) addHeading(level int, text string) error {
+	if text = oneLine(text); text == "" {
 		return nil
 	}
 	level = min(max(level, 1), 6)
 	return e.add(Block{Text: strings.Repeat("#", level) + " " + text, Level: level})
 }
 
-// footnotes passes the texts of notes to the sink, with their numbers.
-func (e *emitter) footnotes(texts []string) error {
+// addFootnotes passes the texts of notes to the sink, with their numbers.
+func (e *emitter) addFootnotes(texts []string) error {
 	for i, text := range texts {
-		if err := e.paragraph(fmt.Sprintf("[^%d]: %s", i+1, text), i > 0); err != nil {
+		if err := e.addParagraph(fmt.Sprintf("[^%d]: %s", i+1, text), i > 0); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// item passes a list item to the sink.
-func (e *emitter) item(depth int, mark, text string, tight bool) error {
+// addItem passes a list item to the sink.
+func (e *emitter) addItem(depth int, mark, text string, tight bool) error {
 	if text = tidy(text); text == "" {
 		return nil
 	}
@@ -280,9 +280,9 @@ func (e *emitter) item(depth int, mark, text string, tight bool) error {
 // maxCells bounds the columns of a sheet's table.
 const maxCells = 100
 
-// row passes a row of a sheet to the sink. Cells after the last column are listed with their
+// addRow passes a row of a sheet to the sink. Cells after the last column are listed with their
 // positions.
-func (e *emitter) row(number int, cells map[int]string) error {
+func (e *emitter) addRow(number int, cells map[int]string) error {
 	last, far := 0, []int{}
 	for at, text := range cells {
 		switch {
@@ -303,18 +303,18 @@ func (e *emitter) row(number int, cells map[int]string) error {
 	slices.Sort(far)
 	for _, at := range far {
 		if room > 0 {
-			row = append(row, clipCell(wording.Column(at)+": "+cellText(cells[at]), &room))
+			row = append(row, clipCell(wording.ColumnName(at)+": "+cellText(cells[at]), &room))
 		}
 	}
 	return e.add(Block{Number: number, Cells: row})
 }
 
-// clipCell bounds the length of a row.
+// clipCell cuts the text of a cell to the room that is left in its row.
 func clipCell(text string, room *int) string {
 	if *room <= 0 {
 		return "…"
 	}
-	if head, rest := wording.Split(text, *room); rest != "" {
+	if head, rest := wording.SplitAt(text, *room); rest != "" {
 		text = head + "…"
 	}
 	*room -= len(text)
@@ -323,18 +323,18 @@ func clipCell(text string, room *int) string {
 
 // table writes the rows of a table, each as a block.
 type table struct {
-	out  *emitter
-	rows int
-	wide bool // it has columns
+	out         *emitter
+	rows        int
+	multiColumn bool // the first row has several cells
 }
 
-// row passes a row to the sink: a single cell is a paragraph.
-func (t *table) row(cells []string) error {
+// addRow passes a row to the sink: a single cell is a paragraph.
+func (t *table) addRow(cells []string) error {
 	if t.rows++; t.rows == 1 {
-		t.wide = len(cells) > 1
+		t.multiColumn = len(cells) > 1
 	}
-	if !t.wide {
-		return t.out.paragraph(strings.ReplaceAll(strings.Join(cells, "\n"), "<br>", "\n"), false)
+	if !t.multiColumn {
+		return t.out.addParagraph(strings.ReplaceAll(strings.Join(cells, "\n"), "<br>", "\n"), false)
 	}
 	text := "| " + strings.Join(cells, " | ") + " |"
 	if t.rows == 1 {
@@ -371,5 +371,5 @@ func tidy(text string) string {
 	return strings.Trim(text, " \n\t")
 }
 
-// line returns a text on one line.
-func line(text string) string { return strings.Join(strings.Fields(tidy(text)), " ") }
+// oneLine returns a text on one line.
+func oneLine(text string) string { return strings.Join(strings.Fields(tidy(text)), " ") }

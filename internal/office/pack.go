@@ -18,14 +18,14 @@ const (
 	maxUnpacked = 256 << 20
 )
 
-// pack is a document in the form of an archive.
-type pack struct {
-	files map[string]*zip.File
-	left  int64
+// zipDocument is a document in a ZIP archive.
+type zipDocument struct {
+	files     map[string]*zip.File
+	bytesLeft int64
 }
 
-// readPack reads a document in the form of an archive.
-func readPack(file io.ReaderAt, size int64, out *emitter) (Format, error) {
+// readZip reads a document in a ZIP archive.
+func readZip(file io.ReaderAt, size int64, out *emitter) (Format, error) {
 	archive, err := zip.NewReader(file, size)
 	if err != nil {
 		return Format{}, err
@@ -33,7 +33,7 @@ func readPack(file io.ReaderAt, size int64, out *emitter) (Format, error) {
 	if n := len(archive.File); n > maxEntries {
 		return Format{}, Refusal(fmt.Sprintf("holds %d files, more than the limit of %d, and is not read", n, maxEntries))
 	}
-	p := &pack{files: make(map[string]*zip.File), left: maxUnpacked}
+	p := &zipDocument{files: make(map[string]*zip.File), bytesLeft: maxUnpacked}
 	for _, f := range archive.File {
 		if key := partName(f.Name); p.files[key] == nil {
 			p.files[key] = f
@@ -57,15 +57,15 @@ func partName(name string) string {
 	return strings.ToLower(strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(name, `\`, "/")), "/"))
 }
 
-func (p *pack) has(name string) bool { return p.files[partName(name)] != nil }
+func (p *zipDocument) has(name string) bool { return p.files[partName(name)] != nil }
 
 // scan reads a file of the archive as XML.
-func (p *pack) scan(name string, read func(*scanner) error) error {
+func (p *zipDocument) scan(name string, read func(*scanner) error) error {
 	return p.open(name, func(from io.Reader) error { return read(newScanner(from)) })
 }
 
-// scanAny is scan for an optional file.
-func (p *pack) scanAny(name string, read func(*scanner) error) error {
+// scanOptional is scan for an optional file.
+func (p *zipDocument) scanOptional(name string, read func(*scanner) error) error {
 	if !p.has(name) {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (p *pack) scanAny(name string, read func(*scanner) error) error {
 }
 
 // open unpacks a file of the archive.
-func (p *pack) open(name string, read func(io.Reader) error) error {
+func (p *zipDocument) open(name string, read func(io.Reader) error) error {
 	f := p.files[partName(name)]
 	if f == nil {
 		return fmt.Errorf("%.100q is missing", name)
@@ -86,7 +86,7 @@ func (p *pack) open(name string, read func(io.Reader) error) error {
 		return err
 	}
 	defer func() { _ = from.Close() }() // it was only read
-	return read(&limitedUnpacker{from: from, left: &p.left})
+	return read(&limitedUnpacker{from: from, left: &p.bytesLeft})
 }
 
 // limitedUnpacker bounds the unpacked bytes.
@@ -104,19 +104,19 @@ func (u *limitedUnpacker) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// relation is a reference of a file to another one.
+// relation is a reference from one file to another.
 type relation struct {
 	kind, target string
 	external     bool
 }
 
-// relations returns the references of a file, by id.
-func (p *pack) relations(of string) (map[string]relation, error) {
+// readRelations returns the references of a file, by id.
+func (p *zipDocument) readRelations(of string) (map[string]relation, error) {
 	found := map[string]relation{}
 	dir, base := path.Split(of)
-	err := p.scanAny(dir+"_rels/"+base+".rels", func(s *scanner) error {
-		return s.children(func(root xml.StartElement) error {
-			return s.children(func(el xml.StartElement) error {
+	err := p.scanOptional(dir+"_rels/"+base+".rels", func(s *scanner) error {
+		return s.eachChild(func(root xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
 				r := relation{kind: path.Base(attr(el, "Type")), target: attr(el, "Target"), external: attr(el, "TargetMode") == "External"}
 				if !r.external && !strings.HasPrefix(r.target, "/") {
 					r.target = dir + r.target
@@ -129,8 +129,8 @@ func (p *pack) relations(of string) (map[string]relation, error) {
 	return found, err
 }
 
-// related returns the file of a kind that a file refers to, always the same of several, or "".
-func related(relations map[string]relation, kind string) string {
+// relatedFile returns the first file of a kind to which another file refers, by id, or "".
+func relatedFile(relations map[string]relation, kind string) string {
 	for _, id := range slices.Sorted(maps.Keys(relations)) {
 		if r := relations[id]; r.kind == kind && !r.external {
 			return r.target
@@ -140,17 +140,17 @@ func related(relations map[string]relation, kind string) string {
 }
 
 // readOffice reads a document of Microsoft Office. Macros are in files that are not opened.
-func (p *pack) readOffice(out *emitter) (format Format, err error) {
-	relations, err := p.relations("")
+func (p *zipDocument) readOffice(out *emitter) (format Format, err error) {
+	relations, err := p.readRelations("")
 	if err != nil {
 		return Format{}, err
 	}
-	main := related(relations, "officeDocument")
+	main := relatedFile(relations, "officeDocument")
 	if strings.HasSuffix(main, ".bin") {
 		return Format{}, Refusal("is a binary workbook (.xlsb), which is not read. Ask for it as XLSX or CSV")
 	}
 	err = p.scan(main, func(s *scanner) error {
-		return s.children(func(root xml.StartElement) error {
+		return s.eachChild(func(root xml.StartElement) error {
 			switch root.Name.Local {
 			case "document":
 				format = wordFormat

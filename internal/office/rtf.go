@@ -16,36 +16,36 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 )
 
-// rtf reads an RTF document as a stream of control words, groups and text.
-type rtf struct {
-	in    *bufio.Reader
-	out   *emitter
-	state rtfState
-	stack []rtfState
-	page  encoding.Encoding // of characters given as bytes
-	fonts map[int]int       // code pages by font
-	heads map[int]int       // heading levels by style
-	bytes []byte            // characters that wait for their encoding
-	text  strings.Builder   // of the paragraph
-	cells []string          // of the row
-	table *table            // the current table, or nil
-	notes []string          // the text of footnotes
-	field string            // the instruction of the last field
-	depth int               // of the item
-	level int               // of the paragraph
-	inRow bool              // the paragraph is in a table
-	high  rune              // a surrogate, or the first half of a pair
-	skip  int               // replacement characters to skip
+// rtfReader reads an RTF document as a stream of control words, groups and text.
+type rtfReader struct {
+	in            *bufio.Reader
+	out           *emitter
+	state         rtfState
+	stack         []rtfState
+	codePage      encoding.Encoding // of characters given as bytes
+	fonts         map[int]int       // code pages by font
+	headingLevels map[int]int       // heading levels by style
+	bytes         []byte            // characters that are not decoded yet
+	text          strings.Builder   // of the paragraph
+	cells         []string          // of the row
+	table         *table            // the current table, or nil
+	notes         []string          // the text of footnotes
+	field         string            // the instruction of the last field
+	depth         int               // of the item
+	level         int               // of the paragraph
+	inRow         bool              // the paragraph is in a table
+	highSurrogate rune              // the last UTF-16 unit, perhaps the first of a pair
+	skip          int               // replacement characters to skip
 }
 
 // rtfState is the state of a group.
 type rtfState struct {
-	into   destination
-	font   int
-	ucSkip int
-	style  int  // the style being defined
-	hidden bool // invisible text
-	field  bool
+	into    destination
+	font    int
+	ucSkip  int
+	style   int  // the style being defined
+	hidden  bool // invisible text
+	inField bool
 }
 
 // destination is the use of a group's text.
@@ -61,7 +61,7 @@ const (
 	intoField // the instruction of a field
 )
 
-// groupDestinations are the groups without document text, or with another kind of text.
+// groupDestinations maps the names of groups to the use of their text.
 var groupDestinations = map[string]destination{
 	"fonttbl": intoFonts, "stylesheet": intoStyles, "listtext": intoMark, "pntext": intoMark, "footnote": intoNote,
 	"colortbl": intoNothing, "info": intoNothing, "pict": intoNothing, "object": intoNothing, "header": intoNothing,
@@ -80,15 +80,15 @@ var controlChars = map[string]string{
 }
 
 func readRTF(from io.Reader, out *emitter) error {
-	r := &rtf{
-		in: bufio.NewReaderSize(from, 64<<10), out: out, page: charmap.Windows1252,
-		fonts: map[int]int{}, heads: map[int]int{}, state: rtfState{ucSkip: 1},
+	r := &rtfReader{
+		in: bufio.NewReaderSize(from, 64<<10), out: out, codePage: charmap.Windows1252,
+		fonts: map[int]int{}, headingLevels: map[int]int{}, state: rtfState{ucSkip: 1},
 	}
 	for {
 		c, err := r.in.ReadByte()
 		switch {
 		case err == io.EOF:
-			return r.end()
+			return r.finish()
 		case err != nil:
 			return err
 		case c == '{':
@@ -98,16 +98,16 @@ func readRTF(from io.Reader, out *emitter) error {
 			r.decode()
 			r.stack, r.skip = append(r.stack, r.state), 0
 		case c == '}':
-			if err := r.leave(); err != nil {
+			if err := r.endGroup(); err != nil {
 				return err
 			}
 		case c == '\\':
-			if err := r.control(); err != nil {
+			if err := r.readControl(); err != nil {
 				return err
 			}
 		case c == '\r', c == '\n', c == 0:
 		default:
-			r.byte(c)
+			r.addByte(c)
 		}
 		if r.text.Len()+len(r.bytes) > maxToken {
 			return errLong
@@ -115,19 +115,19 @@ func readRTF(from io.Reader, out *emitter) error {
 	}
 }
 
-// end writes the rest. A truncated document has open groups.
-func (r *rtf) end() error {
-	if err := r.row(); err != nil {
+// finish writes what is pending. A truncated document has open groups.
+func (r *rtfReader) finish() error {
+	if err := r.endRow(); err != nil {
 		return err
 	}
 	r.inRow = false
-	if err := r.paragraph(); err != nil {
+	if err := r.endParagraph(); err != nil {
 		return err
 	}
 	for i, text := range r.notes {
-		r.notes[i] = line(text)
+		r.notes[i] = oneLine(text)
 	}
-	if err := r.out.footnotes(r.notes); err != nil {
+	if err := r.out.addFootnotes(r.notes); err != nil {
 		return err
 	}
 	if len(r.stack) > 0 {
@@ -136,8 +136,8 @@ func (r *rtf) end() error {
 	return nil
 }
 
-// leave ends a group.
-func (r *rtf) leave() error {
+// endGroup ends a group.
+func (r *rtfReader) endGroup() error {
 	r.decode()
 	if len(r.stack) == 0 {
 		return nil
@@ -146,26 +146,26 @@ func (r *rtf) leave() error {
 	r.state, r.stack = r.stack[len(r.stack)-1], r.stack[:len(r.stack)-1]
 	r.skip = 0
 	if was.into == intoNote && r.state.into != intoNote && len(r.notes) > 0 {
-		r.write(fmt.Sprintf("[^%d]", len(r.notes)))
+		r.addText(fmt.Sprintf("[^%d]", len(r.notes)))
 	}
-	if m := linked.FindStringSubmatch(r.field); m != nil && was.field && !r.state.field {
-		r.write(" (" + m[1] + ")")
+	if m := linkField.FindStringSubmatch(r.field); m != nil && was.inField && !r.state.inField {
+		r.addText(" (" + m[1] + ")")
 	}
 	return nil
 }
 
-// linked matches a field with a link.
-var linked = regexp.MustCompile(`HYPERLINK\s+"([^"#][^"]*)"`)
+// linkField matches a field with a link.
+var linkField = regexp.MustCompile(`HYPERLINK\s+"([^"#][^"]*)"`)
 
-// control reads a control word or symbol after a backslash.
-func (r *rtf) control() error {
+// readControl reads a control word or symbol after a backslash.
+func (r *rtfReader) readControl() error {
 	c, err := r.in.ReadByte()
 	if err != nil {
 		return nil // the caller sees the end
 	}
 	if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
 		_ = r.in.UnreadByte() // it was just read
-		return r.word()
+		return r.readControlWord()
 	}
 	switch c {
 	case '\'':
@@ -174,18 +174,18 @@ func (r *rtf) control() error {
 			return nil
 		}
 		if n, err := strconv.ParseUint(string(hex[:]), 16, 8); err == nil {
-			r.byte(byte(n))
+			r.addByte(byte(n))
 		}
 	case '*':
-		r.state.into = intoNothing // an extension: the known ones are in intoOf
+		r.state.into = intoNothing // an extension: the known ones are in groupDestinations
 	case '~':
-		r.write(" ")
+		r.addText(" ")
 	case '_':
-		r.write("-")
+		r.addText("-")
 	case '\r', '\n':
-		return r.paragraph()
+		return r.endParagraph()
 	case '\\', '{', '}':
-		r.byte(c)
+		r.addByte(c)
 	}
 	return nil
 }
@@ -193,8 +193,8 @@ func (r *rtf) control() error {
 // maxWord bounds a control word, in bytes.
 const maxWord = 40
 
-// word reads a control word, its number, and the following space.
-func (r *rtf) word() error {
+// readControlWord reads a control word, its number, and the following space.
+func (r *rtfReader) readControlWord() error {
 	var name, digits []byte
 	for {
 		c, err := r.in.ReadByte()
@@ -214,17 +214,17 @@ func (r *rtf) word() error {
 		break
 	}
 	n, err := strconv.Atoi(string(digits))
-	return r.apply(string(name), n, err == nil)
+	return r.applyControlWord(string(name), n, err == nil)
 }
 
-// apply executes a control word.
-func (r *rtf) apply(name string, n int, given bool) error {
+// applyControlWord executes a control word.
+func (r *rtfReader) applyControlWord(name string, n int, given bool) error {
 	if text, ok := controlChars[name]; ok {
-		r.write(text)
+		r.addText(text)
 		return nil
 	}
 	if into, ok := groupDestinations[name]; ok {
-		return r.enter(into)
+		return r.setDestination(into)
 	}
 	switch name {
 	case "bin":
@@ -232,16 +232,16 @@ func (r *rtf) apply(name string, n int, given bool) error {
 	case "u":
 		r.decode()
 		unit := rune(uint16(n))
-		if pair := utf16.DecodeRune(r.high, unit); pair != utf8.RuneError {
-			r.write(string(pair))
+		if pair := utf16.DecodeRune(r.highSurrogate, unit); pair != utf8.RuneError {
+			r.addText(string(pair))
 		} else if !utf16.IsSurrogate(unit) {
-			r.write(string(unit))
+			r.addText(string(unit))
 		}
-		r.high, r.skip = unit, r.state.ucSkip
+		r.highSurrogate, r.skip = unit, r.state.ucSkip
 	case "uc":
 		r.state.ucSkip = min(max(n, 0), 10)
 	case "ansicpg":
-		r.page = codepage(n)
+		r.codePage = encodingForCodePage(n)
 	case "f":
 		r.decode()
 		r.state.font = n
@@ -252,12 +252,12 @@ func (r *rtf) apply(name string, n int, given bool) error {
 	case "s":
 		r.state.style = n
 		if r.state.into == intoBody {
-			r.level = cmp.Or(r.heads[n], r.level) // a character style has none
+			r.level = cmp.Or(r.headingLevels[n], r.level) // a character style has none
 		}
 	case "ilvl":
 		r.depth = n
 	case "field":
-		r.state.field, r.field = true, ""
+		r.state.inField, r.field = true, ""
 	case "outlinelevel":
 		if n >= 0 && n < 9 && r.state.into == intoBody {
 			r.level = n + 1
@@ -269,29 +269,29 @@ func (r *rtf) apply(name string, n int, given bool) error {
 		r.decode()
 		r.state.hidden, r.state.font = false, 0
 	default:
-		return r.structure(name)
+		return r.applyStructure(name)
 	}
 	return nil
 }
 
-// structure executes a control word that begins or ends something.
-func (r *rtf) structure(name string) error {
+// applyStructure executes a control word that begins or ends a paragraph, cell, row or page.
+func (r *rtfReader) applyStructure(name string) error {
 	r.decode()
 	if r.state.into != intoBody {
 		if name == "par" {
-			r.write(" ")
+			r.addText(" ")
 		}
 		return nil
 	}
 	switch name {
 	case "par", "sect":
-		return r.paragraph()
+		return r.endParagraph()
 	case "pard":
 		r.level, r.depth, r.inRow = 0, 0, false
 	case "intbl":
 		r.inRow = true
 	case "page":
-		if err := r.paragraph(); err != nil {
+		if err := r.endParagraph(); err != nil {
 			return err
 		}
 		r.out.breakPage()
@@ -299,18 +299,18 @@ func (r *rtf) structure(name string) error {
 		r.cells = append(r.cells, cellText(r.text.String()))
 		r.text.Reset()
 		if len(r.cells) > maxCells {
-			return r.row()
+			return r.endRow()
 		}
 	case "row", "nestrow":
-		return r.row()
+		return r.endRow()
 	}
 	return nil
 }
 
-// enter sets the destination of a group's text.
-func (r *rtf) enter(into destination) error {
+// setDestination sets the destination of a group's text.
+func (r *rtfReader) setDestination(into destination) error {
 	r.decode()
-	// A group that may be skipped is marked so before its name; known ones are read.
+	// Groups that readers may skip are marked before their name; known ones are read.
 	outer := intoBody
 	if len(r.stack) > 0 {
 		outer = r.stack[len(r.stack)-1].into
@@ -328,8 +328,8 @@ func (r *rtf) enter(into destination) error {
 	return nil
 }
 
-// byte handles a byte of text.
-func (r *rtf) byte(c byte) {
+// addByte handles a byte of text.
+func (r *rtfReader) addByte(c byte) {
 	if r.skip > 0 {
 		r.skip--
 		return
@@ -340,24 +340,24 @@ func (r *rtf) byte(c byte) {
 }
 
 // decode decodes the pending bytes.
-func (r *rtf) decode() {
+func (r *rtfReader) decode() {
 	if len(r.bytes) == 0 {
 		return
 	}
-	e := r.page
+	e := r.codePage
 	if of := r.fonts[r.state.font]; of != 0 {
-		e = codepage(of)
+		e = encodingForCodePage(of)
 	}
 	text, err := e.NewDecoder().Bytes(r.bytes)
 	if err != nil {
 		text = r.bytes
 	}
 	r.bytes = r.bytes[:0]
-	r.write(string(text))
+	r.addText(string(text))
 }
 
-// write adds a text to the destination of its group.
-func (r *rtf) write(text string) {
+// addText adds a text to the destination of its group.
+func (r *rtfReader) addText(text string) {
 	if len(r.bytes) > 0 {
 		r.decode()
 	}
@@ -377,7 +377,7 @@ func (r *rtf) write(text string) {
 		}
 	case intoStyles:
 		if level := headingLevel(strings.TrimSuffix(strings.TrimSpace(text), ";")); level > 0 {
-			r.heads[r.state.style] = level
+			r.headingLevels[r.state.style] = level
 		}
 	}
 }
@@ -385,8 +385,8 @@ func (r *rtf) write(text string) {
 // itemMark matches the number or bullet before an item's text.
 var itemMark = regexp.MustCompile(`^\s*([•·●○▪◦\x{f0b7}o§-]|\(?[0-9]{1,4}[.)]|\(?[a-zA-Z][.)]|[ivxIVX]{1,6}[.)])\t\s*`)
 
-// paragraph passes the paragraph to the sink. In a table it becomes a line of its cell.
-func (r *rtf) paragraph() error {
+// endParagraph passes the paragraph to the sink. In a table it becomes a line of its cell.
+func (r *rtfReader) endParagraph() error {
 	r.decode()
 	if r.inRow || len(r.cells) > 0 {
 		r.text.WriteByte('\n')
@@ -399,20 +399,20 @@ func (r *rtf) paragraph() error {
 	}
 	r.table = nil
 	if r.level > 0 {
-		return r.out.heading(r.level, text)
+		return r.out.addHeading(r.level, text)
 	}
 	if m := itemMark.FindStringSubmatch(text); m != nil {
 		mark := m[1]
 		if len(mark) == 1 || []rune(mark)[0] > 0x7f {
 			mark = bullet
 		}
-		return r.out.item(r.depth, mark, text[len(m[0]):], true)
+		return r.out.addItem(r.depth, mark, text[len(m[0]):], true)
 	}
-	return r.out.paragraph(text, false)
+	return r.out.addParagraph(text, false)
 }
 
-// row ends a row of a table.
-func (r *rtf) row() error {
+// endRow ends a row of a table.
+func (r *rtfReader) endRow() error {
 	if len(r.cells) == 0 {
 		return nil
 	}
@@ -421,11 +421,11 @@ func (r *rtf) row() error {
 	}
 	cells := r.cells
 	r.cells = nil
-	return r.table.row(cells)
+	return r.table.addRow(cells)
 }
 
-// codepage returns a Windows code page.
-func codepage(n int) encoding.Encoding {
+// encodingForCodePage returns the encoding of a code page.
+func encodingForCodePage(n int) encoding.Encoding {
 	switch n {
 	case 437:
 		return charmap.CodePage437
@@ -436,29 +436,29 @@ func codepage(n int) encoding.Encoding {
 	case 10000:
 		return charmap.Macintosh
 	case 932:
-		return encodingNamed("shift_jis")
+		return encodingByName("shift_jis")
 	case 936:
-		return encodingNamed("gbk")
+		return encodingByName("gbk")
 	case 949:
-		return encodingNamed("euc-kr")
+		return encodingByName("euc-kr")
 	case 950:
-		return encodingNamed("big5")
+		return encodingByName("big5")
 	case 65001:
 		return encoding.Nop
 	}
-	return encodingNamed(fmt.Sprintf("windows-%d", n))
+	return encodingByName(fmt.Sprintf("windows-%d", n))
 }
 
-// encodingNamed returns an encoding by its name on the web.
-func encodingNamed(name string) encoding.Encoding {
+// encodingByName returns an encoding by its name on the web.
+func encodingByName(name string) encoding.Encoding {
 	if e, err := htmlindex.Get(name); err == nil {
 		return e
 	}
 	return charmap.Windows1252
 }
 
-// charsets are the code pages of fonts, by number (RTF 1.9.1, \fcharset). Others use the
-// document's.
+// charsets are the code pages of fonts, by charset number (RTF
+// 1.9.1, \fcharset). Other fonts use the document's code page.
 var charsets = map[int]int{
 	77: 10000, 128: 932, 129: 949, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258, 177: 1255, 178: 1256, 186: 1257,
 	204: 1251, 222: 874, 238: 1250,

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// slides reads a PPTX.
-type slides struct {
-	*pack
+// pptxReader reads a PPTX file.
+type pptxReader struct {
+	*zipDocument
 	out  *emitter
 	rels map[string]relation // of the current slide
 }
 
-func (p *pack) readSlides(main string, s *scanner, out *emitter) error {
+func (p *zipDocument) readSlides(main string, s *scanner, out *emitter) error {
 	var ids []string
-	err := s.children(func(el xml.StartElement) error {
+	err := s.eachChild(func(el xml.StartElement) error {
 		if el.Name.Local != "sldIdLst" {
 			return nil
 		}
-		return s.children(func(el xml.StartElement) error {
+		return s.eachChild(func(el xml.StartElement) error {
 			ids = append(ids, relationID(el))
 			return nil
 		})
@@ -28,33 +28,33 @@ func (p *pack) readSlides(main string, s *scanner, out *emitter) error {
 	if err != nil {
 		return err
 	}
-	all, err := p.relations(main)
+	all, err := p.readRelations(main)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		if err := (&slides{pack: p, out: out}).readSlide(all[id].target); err != nil {
+		if err := (&pptxReader{zipDocument: p, out: out}).readSlide(all[id].target); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *slides) readSlide(name string) (err error) {
-	if d.rels, err = d.relations(name); err != nil {
+func (d *pptxReader) readSlide(name string) (err error) {
+	if d.rels, err = d.readRelations(name); err != nil {
 		return err
 	}
 	wanted := false
 	err = d.scan(name, func(s *scanner) error {
-		return s.children(func(root xml.StartElement) error {
-			wanted = d.out.begin("", attr(root, "show") == "0")
+		return s.eachChild(func(root xml.StartElement) error {
+			wanted = d.out.beginPart("", attr(root, "show") == "0")
 			if !wanted {
 				return nil
 			}
-			return s.children(d.shape(s, &shape{}))
+			return s.eachChild(d.shapeReader(s, &shape{}))
 		})
 	})
-	if notes := related(d.rels, "notesSlide"); err == nil && wanted && notes != "" {
+	if notes := relatedFile(d.rels, "notesSlide"); err == nil && wanted && notes != "" {
 		return d.readNotes(notes)
 	}
 	return err
@@ -62,116 +62,116 @@ func (d *slides) readSlide(name string) (err error) {
 
 // shape is the state of a shape while it is read.
 type shape struct {
-	holds  bool   // it is a placeholder
-	kind   string // of the placeholder
-	notes  bool   // it is on the notes page
-	listed bool   // the last paragraph was an item
+	isPlaceholder bool   // it is a placeholder
+	kind          string // of the placeholder
+	onNotesPage   bool   // it is on the notes page
+	afterItem     bool   // the last paragraph was an item
 }
 
-// shape reads the shapes of a slide in drawing order.
-func (d *slides) shape(s *scanner, in *shape) func(xml.StartElement) error {
+// shapeReader returns a function that reads the shapes of a slide in drawing order.
+func (d *pptxReader) shapeReader(s *scanner, in *shape) func(xml.StartElement) error {
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
 		case "sp":
-			return s.children(d.shape(s, &shape{notes: in.notes}))
+			return s.eachChild(d.shapeReader(s, &shape{onNotesPage: in.onNotesPage}))
 		case "ph":
-			in.holds, in.kind = true, attr(el, "type")
+			in.isPlaceholder, in.kind = true, attr(el, "type")
 		case "cNvPr":
-			if said := line(attr(el, "descr")); said != "" && !in.notes {
-				return d.out.paragraph(fmt.Sprintf("[picture: %s]", said), false)
+			if said := oneLine(attr(el, "descr")); said != "" && !in.onNotesPage {
+				return d.out.addParagraph(fmt.Sprintf("[picture: %s]", said), false)
 			}
 		case "p":
-			return d.paragraph(s, in)
+			return d.readParagraph(s, in)
 		case "tbl":
-			return d.table(s)
+			return d.readTable(s)
 		case "chart":
-			return d.chart(d.rels[relationID(el)].target)
+			return d.readChart(d.rels[relationID(el)].target)
 		case "relIds": // of a diagram
-			return d.scanAny(d.rels[attr(el, "dm")].target, func(s *scanner) error {
-				return s.children(d.shape(s, &shape{}))
+			return d.scanOptional(d.rels[attr(el, "dm")].target, func(s *scanner) error {
+				return s.eachChild(d.shapeReader(s, &shape{}))
 			})
 		case "Fallback":
 		default:
-			return s.children(read)
+			return s.eachChild(read)
 		}
 		return nil
 	}
 	return read
 }
 
-// paragraph reads a paragraph of a shape.
-func (d *slides) paragraph(s *scanner, in *shape) error {
-	text, depth, mark, err := drawingText(s)
+// readParagraph reads a paragraph of a shape.
+func (d *pptxReader) readParagraph(s *scanner, in *shape) error {
+	text, depth, mark, err := readDrawingText(s)
 	if err != nil || tidy(text) == "" {
 		return err
 	}
-	tight := in.listed
-	in.listed = false
+	tight := in.afterItem
+	in.afterItem = false
 	switch in.kind {
 	case "title", "ctrTitle":
-		return d.out.heading(1, text)
+		return d.out.addHeading(1, text)
 	case "sldNum", "dt", "ftr", "hdr", "sldImg":
 		return nil
 	}
 	switch {
-	case in.notes:
-		return d.out.paragraph("Notes: "+text, false)
-	case mark == marked, mark == inherited && in.holds && (in.kind == "" || in.kind == "body" || in.kind == "obj"):
-		in.listed = true
-		return d.out.item(depth, bullet, text, tight)
+	case in.onNotesPage:
+		return d.out.addParagraph("Notes: "+text, false)
+	case mark == bulletSet, mark == bulletInherited && in.isPlaceholder && (in.kind == "" || in.kind == "body" || in.kind == "obj"):
+		in.afterItem = true
+		return d.out.addItem(depth, bullet, text, tight)
 	}
-	return d.out.paragraph(text, false)
+	return d.out.addParagraph(text, false)
 }
 
 // Whether a paragraph has a bullet.
 const (
-	inherited = iota
-	marked
-	unmarked
+	bulletInherited = iota
+	bulletSet
+	bulletNone
 )
 
-// drawingText returns the text of a DrawingML paragraph, its depth and bullet.
-func drawingText(s *scanner) (text string, depth, mark int, err error) {
+// readDrawingText returns the text of a DrawingML paragraph, its depth, and whether it has a bullet.
+func readDrawingText(s *scanner) (text string, depth, mark int, err error) {
 	var b strings.Builder
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
 		case "t":
-			text, err := s.text()
+			text, err := s.readText()
 			b.WriteString(text)
 			return err
 		case "br":
 			b.WriteByte('\n')
 		case "pPr":
 			depth, _ = strconv.Atoi(attr(el, "lvl"))
-			return s.children(func(el xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
 				switch el.Name.Local {
 				case "buChar", "buAutoNum", "buBlip":
-					mark = marked
+					mark = bulletSet
 				case "buNone":
-					mark = unmarked
+					mark = bulletNone
 				}
 				return nil
 			})
 		case "rPr", "endParaRPr":
 		default:
-			return s.children(read)
+			return s.eachChild(read)
 		}
 		return nil
 	}
-	err = s.children(read)
+	err = s.eachChild(read)
 	return b.String(), depth, mark, err
 }
 
-func (d *slides) table(s *scanner) error {
+func (d *pptxReader) readTable(s *scanner) error {
 	t := table{out: d.out}
-	return s.children(func(el xml.StartElement) error {
+	return s.eachChild(func(el xml.StartElement) error {
 		if el.Name.Local != "tr" {
 			return nil
 		}
 		var cells []string
-		err := s.children(func(el xml.StartElement) error {
+		err := s.eachChild(func(el xml.StartElement) error {
 			if el.Name.Local != "tc" {
 				return nil
 			}
@@ -179,60 +179,60 @@ func (d *slides) table(s *scanner) error {
 			var read func(el xml.StartElement) error
 			read = func(el xml.StartElement) error {
 				if el.Name.Local != "p" {
-					return s.children(read)
+					return s.eachChild(read)
 				}
-				text, _, _, err := drawingText(s)
+				text, _, _, err := readDrawingText(s)
 				lines = append(lines, text)
 				return err
 			}
-			err := s.children(read)
+			err := s.eachChild(read)
 			cells = append(cells, cellText(strings.Join(lines, "\n")))
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		return t.row(cells)
+		return t.addRow(cells)
 	})
 }
 
-// chart writes the values saved with a chart.
-func (d *slides) chart(name string) error {
-	return d.scanAny(name, func(s *scanner) error {
+// readChart writes the values saved with a chart.
+func (d *pptxReader) readChart(name string) error {
+	return d.scanOptional(name, func(s *scanner) error {
 		var series []string
 		var read func(el xml.StartElement) error
 		read = func(el xml.StartElement) error {
 			if el.Name.Local != "ser" {
-				return s.children(read)
+				return s.eachChild(read)
 			}
 			text, err := readSeries(s)
 			series = append(series, text)
 			return err
 		}
-		if err := s.children(read); err != nil || len(series) == 0 {
+		if err := s.eachChild(read); err != nil || len(series) == 0 {
 			return err
 		}
-		return d.out.paragraph("[chart: "+strings.Join(series, "; ")+"]", false)
+		return d.out.addParagraph("[chart: "+strings.Join(series, "; ")+"]", false)
 	})
 }
 
 // readSeries reads the points of a chart's series.
 func readSeries(s *scanner) (string, error) {
 	found := map[string][]string{}
-	err := s.children(func(el xml.StartElement) error {
+	err := s.eachChild(func(el xml.StartElement) error {
 		part := el.Name.Local
 		var read func(el xml.StartElement) error
 		read = func(el xml.StartElement) error {
 			if el.Name.Local != "v" {
-				return s.children(read)
+				return s.eachChild(read)
 			}
-			text, err := s.text()
-			found[part] = append(found[part], line(text))
+			text, err := s.readText()
+			found[part] = append(found[part], oneLine(text))
 			return err
 		}
 		switch part {
 		case "tx", "cat", "val", "xVal", "yVal":
-			return s.children(read)
+			return s.eachChild(read)
 		}
 		return nil
 	})
@@ -246,8 +246,8 @@ func readSeries(s *scanner) (string, error) {
 }
 
 // readNotes reads the speaker notes.
-func (d *slides) readNotes(name string) error {
-	return d.scanAny(name, func(s *scanner) error {
-		return s.children(d.shape(s, &shape{notes: true}))
+func (d *pptxReader) readNotes(name string) error {
+	return d.scanOptional(name, func(s *scanner) error {
+		return s.eachChild(d.shapeReader(s, &shape{onNotesPage: true}))
 	})
 }

@@ -26,7 +26,7 @@ func readText(file *io.SectionReader, head []byte, extension string, out *emitte
 	if (strings.HasPrefix(kind, "image/") && !bytes.HasPrefix(head, []byte("BM"))) || strings.HasPrefix(kind, "video/") || strings.HasPrefix(kind, "audio/") {
 		return Format{}, Refusal("is no document but " + kind)
 	}
-	from, err := decoded(file, head)
+	from, err := decodeText(file, head)
 	if err != nil {
 		return Format{}, err
 	}
@@ -41,20 +41,20 @@ func readText(file *io.SectionReader, head []byte, extension string, out *emitte
 		if err != nil {
 			return htmlFormat, Refusal("cannot be read as HTML: " + err.Error())
 		}
-		return htmlFormat, markdown(text, out)
+		return htmlFormat, addMarkdown(text, out)
 	}
 	return textFormat, readLines(from, out)
 }
 
-// decoded converts a text to UTF-8. Binary data is refused.
-func decoded(file io.Reader, head []byte) (io.Reader, error) {
+// decodeText converts a text to UTF-8. It refuses binary data.
+func decodeText(file io.Reader, head []byte) (io.Reader, error) {
 	whole := head
 	for n := 0; n < utf8.UTFMax && len(whole) > 0 && !utf8.Valid(whole); n++ {
 		whole = whole[:len(whole)-1] // the head may end within a character
 	}
 	wide := bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
 	switch {
-	case !wide && (bytes.IndexByte(head, 0) >= 0 || controls(head)*20 > len(head)):
+	case !wide && (bytes.IndexByte(head, 0) >= 0 || countControls(head)*20 > len(head)):
 		return nil, Refusal("is no document that can be read: it is in a binary format. DOCX, XLSX, PPTX, ODT, ODS, EPUB, RTF, CSV, HTML and text are read")
 	case !wide && len(whole) > 0 && utf8.Valid(whole):
 		return file, nil
@@ -63,8 +63,8 @@ func decoded(file io.Reader, head []byte) (io.Reader, error) {
 	return transform.NewReader(file, e.NewDecoder()), nil
 }
 
-// controls counts characters that texts do not have.
-func controls(head []byte) (n int) {
+// countControls counts control characters, except tab, newline, carriage return, form feed and escape.
+func countControls(head []byte) (n int) {
 	for _, c := range head {
 		if c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != '\x1b' {
 			n++
@@ -108,7 +108,7 @@ func readCSV(from io.Reader, extension string, out *emitter) error {
 	}
 	limited := &tokenReader{from: in}
 	rows := csv.NewReader(limited)
-	rows.Comma, rows.FieldsPerRecord, rows.LazyQuotes, rows.ReuseRecord = separator(head, extension), -1, true, true
+	rows.Comma, rows.FieldsPerRecord, rows.LazyQuotes, rows.ReuseRecord = detectSeparator(head, extension), -1, true, true
 	for {
 		limited.used = 0
 		record, err := rows.Read()
@@ -123,14 +123,14 @@ func readCSV(from io.Reader, extension string, out *emitter) error {
 			cells[i] = text
 		}
 		number, _ := rows.FieldPos(0)
-		if err := out.row(number, cells); err != nil {
+		if err := out.addRow(number, cells); err != nil {
 			return err
 		}
 	}
 }
 
-// separator returns the separator of a CSV file.
-func separator(head []byte, extension string) rune {
+// detectSeparator returns the separator of a CSV file.
+func detectSeparator(head []byte, extension string) rune {
 	best, most := ',', 0
 	if extension != ".csv" {
 		return '\t'

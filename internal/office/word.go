@@ -10,24 +10,24 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// word reads a DOCX. Its pages are those recorded when Word saved the file, and those of page
-// breaks.
-type word struct {
-	*pack
-	out    *emitter
-	rels   map[string]relation
-	styles map[string]style
-	lists  numbering
-	notes  []note // in the order of their marks
-	listed bool   // the last block was a list item
+// docxReader reads a DOCX file. Pages begin at page
+// breaks, and where they began when Word saved the file.
+type docxReader struct {
+	*zipDocument
+	out       *emitter
+	rels      map[string]relation
+	styles    map[string]style
+	lists     numbering
+	notes     []note // in the order of their marks
+	afterItem bool   // the last block was a list item
 }
 
 // style is a paragraph style.
 type style struct {
-	level int // of a heading
-	list  string
-	depth int
-	based string
+	level   int // of a heading
+	list    string
+	depth   int
+	basedOn string
 }
 
 // note is a footnote, an endnote or a comment.
@@ -35,55 +35,55 @@ type note struct{ kind, id, mark string }
 
 // paragraph is the state of a paragraph while it is read.
 type paragraph struct {
-	text  strings.Builder
-	style string
-	level int    // of a heading
-	list  string // the id of its list, "0" for none
-	depth int
-	mark  string // the number or bullet of an item
-	early bool   // a page begins before it
-	begun bool   // its beginning was passed to the sink
-	cell  bool   // it is in a table cell, in which pages do not break
-	late  bool   // a page begins after the row
+	text        strings.Builder
+	style       string
+	level       int    // of a heading
+	list        string // the id of its list, "0" for none
+	depth       int
+	mark        string // the number or bullet of an item
+	breakBefore bool   // a page begins before it
+	emitted     bool   // its beginning was passed to the sink
+	inCell      bool   // it is in a table cell, in which pages do not break
+	breakAfter  bool   // a page begins after the row
 }
 
-func (p *pack) readWord(main string, s *scanner, out *emitter) error {
-	w := &word{pack: p, out: out, lists: numbering{}}
+func (p *zipDocument) readWord(main string, s *scanner, out *emitter) error {
+	w := &docxReader{zipDocument: p, out: out, lists: numbering{}}
 	var err error
-	if w.rels, err = p.relations(main); err != nil {
+	if w.rels, err = p.readRelations(main); err != nil {
 		return err
 	}
-	if err := w.readStyles(related(w.rels, "styles")); err != nil {
+	if err := w.readStyles(relatedFile(w.rels, "styles")); err != nil {
 		return err
 	}
-	if err := w.lists.read(p, related(w.rels, "numbering")); err != nil {
+	if err := w.lists.read(p, relatedFile(w.rels, "numbering")); err != nil {
 		return err
 	}
-	if err := s.children(w.block(s)); err != nil {
+	if err := s.eachChild(w.blockReader(s)); err != nil {
 		return err
 	}
 	return w.readNotes()
 }
 
-func (w *word) readStyles(name string) error {
+func (w *docxReader) readStyles(name string) error {
 	w.styles = map[string]style{}
-	err := w.scanAny(name, func(s *scanner) error {
-		return s.children(func(xml.StartElement) error {
-			return s.children(func(el xml.StartElement) error {
+	err := w.scanOptional(name, func(s *scanner) error {
+		return s.eachChild(func(xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
 				if el.Name.Local != "style" || attr(el, "type") != "paragraph" {
 					return nil
 				}
 				var is style
 				id := attr(el, "styleId")
-				err := s.children(func(el xml.StartElement) error {
+				err := s.eachChild(func(el xml.StartElement) error {
 					switch el.Name.Local {
 					case "name":
 						is.level = headingLevel(attr(el, "val"))
 					case "basedOn":
-						is.based = attr(el, "val")
+						is.basedOn = attr(el, "val")
 					case "pPr":
 						var p paragraph
-						err := properties(s, &p)
+						err := readProperties(s, &p)
 						is.level, is.list, is.depth = cmp.Or(is.level, p.level), p.list, p.depth
 						return err
 					}
@@ -110,8 +110,8 @@ func headingLevel(name string) int {
 	return 0
 }
 
-// styled applies a style to a paragraph.
-func (w *word) styled(p *paragraph, id string) {
+// applyStyle applies a style to a paragraph.
+func (w *docxReader) applyStyle(p *paragraph, id string) {
 	for range 16 { // a longer chain is a cycle
 		is, ok := w.styles[id]
 		if !ok {
@@ -121,25 +121,25 @@ func (w *word) styled(p *paragraph, id string) {
 		if p.list == "" && is.list != "" {
 			p.list, p.depth = is.list, is.depth
 		}
-		id = is.based
+		id = is.basedOn
 	}
 }
 
-// properties reads pPr into p, without its style.
-func properties(s *scanner, p *paragraph) error {
-	return s.children(func(el xml.StartElement) error {
+// readProperties reads the element pPr into p, but does not apply the style.
+func readProperties(s *scanner, p *paragraph) error {
+	return s.eachChild(func(el xml.StartElement) error {
 		value := attr(el, "val")
 		switch el.Name.Local {
 		case "pStyle":
 			p.style = value
 		case "pageBreakBefore":
-			p.early = !isOff(el)
+			p.breakBefore = !isOff(el)
 		case "outlineLvl":
 			if n, err := strconv.Atoi(value); err == nil && n >= 0 && n < 9 {
 				p.level = n + 1
 			}
 		case "numPr":
-			return s.children(func(el xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
 				switch el.Name.Local {
 				case "numId":
 					p.list = attr(el, "val")
@@ -153,52 +153,52 @@ func properties(s *scanner, p *paragraph) error {
 	})
 }
 
-// block reads the content of the body. The content of unknown elements is read too.
-func (w *word) block(s *scanner) func(xml.StartElement) error {
+// blockReader returns a function that reads the content of the body, also that of unknown elements.
+func (w *docxReader) blockReader(s *scanner) func(xml.StartElement) error {
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
 		case "p":
 			var p paragraph
-			if err := s.children(w.inline(s, &p)); err != nil {
+			if err := s.eachChild(w.inlineReader(s, &p)); err != nil {
 				return err
 			}
 			return w.flush(&p)
 		case "tbl":
-			w.listed = false
-			return w.table(s)
+			w.afterItem = false
+			return w.readTable(s)
 		}
-		return unlessLeftOut(el, s, read)
+		return readUnlessSkipped(el, s, read)
 	}
 	return read
 }
 
-// unlessLeftOut reads the content of an element, except deleted text, fallbacks for older
+// readUnlessSkipped reads the content of an element, except deleted text, fallbacks for older
 // programs, and settings.
-func unlessLeftOut(el xml.StartElement, s *scanner, read func(xml.StartElement) error) error {
+func readUnlessSkipped(el xml.StartElement, s *scanner, read func(xml.StartElement) error) error {
 	switch el.Name.Local {
 	case "del", "moveFrom", "Fallback", "instrText", "sectPr", "sdtPr", "rPr", "tblPr", "trPr", "tblGrid":
 		return nil
 	}
-	return s.children(read)
+	return s.eachChild(read)
 }
 
-// inline reads the content of a paragraph into p.
-func (w *word) inline(s *scanner, p *paragraph) func(xml.StartElement) error {
+// inlineReader returns a function that reads the content of a paragraph into p.
+func (w *docxReader) inlineReader(s *scanner, p *paragraph) func(xml.StartElement) error {
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
 		case "pPr":
-			if err := properties(s, p); err != nil {
+			if err := readProperties(s, p); err != nil {
 				return err
 			}
-			w.styled(p, p.style)
-			if p.early {
+			w.applyStyle(p, p.style)
+			if p.breakBefore {
 				return w.breakPage(p)
 			}
 			return nil
 		case "t":
-			text, err := s.text()
+			text, err := s.readText()
 			p.text.WriteString(text)
 			return err
 		case "tab", "ptab":
@@ -215,30 +215,30 @@ func (w *word) inline(s *scanner, p *paragraph) func(xml.StartElement) error {
 		case "lastRenderedPageBreak":
 			return w.breakPage(p)
 		case "p": // in a text box
-			in := paragraph{cell: true}
-			err := s.children(w.inline(s, &in))
+			in := paragraph{inCell: true}
+			err := s.eachChild(w.inlineReader(s, &in))
 			p.text.WriteString("\n" + in.text.String())
 			return err
 		case "hyperlink":
-			return w.link(s, el, p, read)
+			return w.readLink(s, el, p, read)
 		case "docPr":
-			if said := line(attr(el, "descr")); said != "" {
+			if said := oneLine(attr(el, "descr")); said != "" {
 				fmt.Fprintf(&p.text, "[picture: %s]", said)
 			}
 		case "footnoteReference", "endnoteReference", "commentReference":
-			w.note(strings.TrimSuffix(el.Name.Local, "Reference"), attr(el, "id"), p)
+			w.addNote(strings.TrimSuffix(el.Name.Local, "Reference"), attr(el, "id"), p)
 		default:
-			return unlessLeftOut(el, s, read)
+			return readUnlessSkipped(el, s, read)
 		}
 		return nil
 	}
 	return read
 }
 
-// breakPage begins a page, in a table after the row.
-func (w *word) breakPage(p *paragraph) error {
-	if p.cell {
-		p.late = true
+// breakPage begins a page; in a table, the page begins after the row.
+func (w *docxReader) breakPage(p *paragraph) error {
+	if p.inCell {
+		p.breakAfter = true
 		return nil
 	}
 	err := w.flush(p)
@@ -246,19 +246,19 @@ func (w *word) breakPage(p *paragraph) error {
 	return err
 }
 
-// link writes the target of a link.
-func (w *word) link(s *scanner, el xml.StartElement, p *paragraph, read func(xml.StartElement) error) error {
+// readLink writes the target of a link.
+func (w *docxReader) readLink(s *scanner, el xml.StartElement, p *paragraph, read func(xml.StartElement) error) error {
 	before := p.text.Len()
-	err := s.children(read)
+	err := s.eachChild(read)
 	to := w.rels[attr(el, "id")]
 	if words := p.text.String()[min(before, p.text.Len()):]; to.external && strings.TrimSpace(words) != "" && words != to.target {
-		fmt.Fprintf(&p.text, " (%s)", line(to.target))
+		fmt.Fprintf(&p.text, " (%s)", oneLine(to.target))
 	}
 	return err
 }
 
-// note marks a note, whose text is written at the end.
-func (w *word) note(kind, id string, p *paragraph) {
+// addNote writes a reference to a note, whose text is written at the end.
+func (w *docxReader) addNote(kind, id string, p *paragraph) {
 	n := note{kind, id, fmt.Sprintf("[^%d]", len(w.notes)+1)}
 	if len(w.notes) < maxNotes {
 		w.notes = append(w.notes, n)
@@ -270,58 +270,58 @@ func (w *word) note(kind, id string, p *paragraph) {
 const maxNotes = 10_000
 
 // flush passes the paragraph so far to the sink.
-func (w *word) flush(p *paragraph) error {
+func (w *docxReader) flush(p *paragraph) error {
 	text := p.text.String()
 	p.text.Reset()
 	if tidy(text) == "" {
 		return nil
 	}
-	if p.list != "" && p.list != "0" && !p.begun {
-		p.mark = w.lists.mark(p.list, p.depth)
+	if p.list != "" && p.list != "0" && !p.emitted {
+		p.mark = w.lists.nextMark(p.list, p.depth)
 	}
-	tight := w.listed
-	w.listed = false
-	defer func() { p.begun = true }()
+	tight := w.afterItem
+	w.afterItem = false
+	defer func() { p.emitted = true }()
 	switch {
-	case p.begun:
-		return w.out.paragraph(text, false)
+	case p.emitted:
+		return w.out.addParagraph(text, false)
 	case p.level > 0:
 		if p.mark != "" && p.mark != bullet {
 			text = p.mark + " " + text
 		}
-		return w.out.heading(p.level, text)
+		return w.out.addHeading(p.level, text)
 	case p.mark != "":
-		w.listed = true
-		return w.out.item(p.depth, p.mark, text, tight)
+		w.afterItem = true
+		return w.out.addItem(p.depth, p.mark, text, tight)
 	}
-	return w.out.paragraph(text, false)
+	return w.out.addParagraph(text, false)
 }
 
-// table reads a table. The content of a cell, including nested tables, becomes lines.
-func (w *word) table(s *scanner) error {
+// readTable reads a table. The content of a cell, including nested tables, becomes lines.
+func (w *docxReader) readTable(s *scanner) error {
 	t := table{out: w.out}
 	var rows func(el xml.StartElement) error
 	rows = func(el xml.StartElement) error {
 		if el.Name.Local != "tr" {
-			return unlessLeftOut(el, s, rows)
+			return readUnlessSkipped(el, s, rows)
 		}
 		var cells []string
 		late := false
 		var row func(el xml.StartElement) error
 		row = func(el xml.StartElement) error {
 			if el.Name.Local != "tc" {
-				return unlessLeftOut(el, s, row)
+				return readUnlessSkipped(el, s, row)
 			}
-			text, span, broke, err := w.cell(s)
+			text, span, broke, err := w.readCell(s)
 			late = late || broke
 			cells = append(cells, text)
 			cells = append(cells, make([]string, span-1)...)
 			return err
 		}
-		if err := s.children(row); err != nil {
+		if err := s.eachChild(row); err != nil {
 			return err
 		}
-		if err := t.row(cells); err != nil {
+		if err := t.addRow(cells); err != nil {
 			return err
 		}
 		if late {
@@ -329,19 +329,19 @@ func (w *word) table(s *scanner) error {
 		}
 		return nil
 	}
-	return s.children(rows)
+	return s.eachChild(rows)
 }
 
-// cell returns a cell's text, its column span, and whether a page ends in it.
-func (w *word) cell(s *scanner) (text string, span int, late bool, err error) {
+// readCell returns a cell's text, its column span, and whether a page ends in it.
+func (w *docxReader) readCell(s *scanner) (text string, span int, late bool, err error) {
 	span = 1
-	p := paragraph{cell: true}
+	p := paragraph{inCell: true}
 	covered := false
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
 		case "tcPr":
-			return s.children(func(el xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
 				switch el.Name.Local {
 				case "gridSpan":
 					n, _ := strconv.Atoi(attr(el, "val"))
@@ -352,25 +352,25 @@ func (w *word) cell(s *scanner) (text string, span int, late bool, err error) {
 				return nil
 			})
 		case "p":
-			in := paragraph{cell: true}
-			if err := s.children(w.inline(s, &in)); err != nil {
+			in := paragraph{inCell: true}
+			if err := s.eachChild(w.inlineReader(s, &in)); err != nil {
 				return err
 			}
-			p.late = p.late || in.late
+			p.breakAfter = p.breakAfter || in.breakAfter
 			p.text.WriteString(in.text.String() + "\n")
 			return nil
 		}
-		return unlessLeftOut(el, s, read)
+		return readUnlessSkipped(el, s, read)
 	}
-	err = s.children(read)
+	err = s.eachChild(read)
 	if covered {
-		return "", span, p.late, err
+		return "", span, p.breakAfter, err
 	}
-	return cellText(p.text.String()), span, p.late, err
+	return cellText(p.text.String()), span, p.breakAfter, err
 }
 
-// readNotes writes the notes in use.
-func (w *word) readNotes() error {
+// readNotes writes the texts of the notes to which the document refers.
+func (w *docxReader) readNotes() error {
 	texts := map[note]string{}
 	for _, kind := range []string{"footnote", "endnote", "comment"} {
 		if err := w.readNotesOf(kind, texts); err != nil {
@@ -382,7 +382,7 @@ func (w *word) readNotes() error {
 		if text == "" {
 			continue
 		}
-		if err := w.out.paragraph(n.mark+": "+text, i > 0); err != nil {
+		if err := w.out.addParagraph(n.mark+": "+text, i > 0); err != nil {
 			return err
 		}
 	}
@@ -390,16 +390,16 @@ func (w *word) readNotes() error {
 }
 
 // readNotesOf reads the notes of a kind.
-func (w *word) readNotesOf(kind string, texts map[note]string) error {
-	return w.scanAny(related(w.rels, kind+"s"), func(s *scanner) error {
-		return s.children(func(xml.StartElement) error {
-			return s.children(func(el xml.StartElement) error {
-				p := paragraph{cell: true}
-				if author := line(attr(el, "author")); author != "" {
+func (w *docxReader) readNotesOf(kind string, texts map[note]string) error {
+	return w.scanOptional(relatedFile(w.rels, kind+"s"), func(s *scanner) error {
+		return s.eachChild(func(xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
+				p := paragraph{inCell: true}
+				if author := oneLine(attr(el, "author")); author != "" {
 					fmt.Fprintf(&p.text, "comment of %s:", author)
 				}
-				err := s.children(w.inline(s, &p))
-				texts[note{kind: kind, id: attr(el, "id")}] = line(p.text.String())
+				err := s.eachChild(w.inlineReader(s, &p))
+				texts[note{kind: kind, id: attr(el, "id")}] = oneLine(p.text.String())
 				return err
 			})
 		})
@@ -421,11 +421,11 @@ type list struct {
 }
 
 // read reads the definitions of lists.
-func (n numbering) read(p *pack, name string) error {
+func (n numbering) read(p *zipDocument, name string) error {
 	kinds := map[string]*list{}
-	return p.scanAny(name, func(s *scanner) error {
-		return s.children(func(xml.StartElement) error {
-			return s.children(func(el xml.StartElement) error {
+	return p.scanOptional(name, func(s *scanner) error {
+		return s.eachChild(func(xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
 				switch el.Name.Local {
 				case "abstractNum":
 					l := &list{}
@@ -433,7 +433,7 @@ func (n numbering) read(p *pack, name string) error {
 					return l.read(s)
 				case "num":
 					id := attr(el, "numId")
-					return s.children(func(el xml.StartElement) error {
+					return s.eachChild(func(el xml.StartElement) error {
 						if l := kinds[attr(el, "val")]; el.Name.Local == "abstractNumId" && l != nil {
 							n[id] = l
 						}
@@ -447,14 +447,14 @@ func (n numbering) read(p *pack, name string) error {
 }
 
 func (l *list) read(s *scanner) error {
-	return s.children(func(el xml.StartElement) error {
+	return s.eachChild(func(el xml.StartElement) error {
 		at, err := strconv.Atoi(attr(el, "ilvl"))
 		if el.Name.Local != "lvl" || err != nil || at < 0 || at >= len(l.levels) {
 			return nil
 		}
 		level := &l.levels[at]
 		level.start = 1
-		return s.children(func(el xml.StartElement) error {
+		return s.eachChild(func(el xml.StartElement) error {
 			switch value := attr(el, "val"); el.Name.Local {
 			case "numFmt":
 				level.format = value
@@ -470,8 +470,8 @@ func (l *list) read(s *scanner) error {
 	})
 }
 
-// mark counts an item of a list and returns its formatted number, or a bullet.
-func (n numbering) mark(id string, depth int) string {
+// nextMark counts an item of a list and returns its formatted number, or a bullet.
+func (n numbering) nextMark(id string, depth int) string {
 	l := n[id]
 	if l == nil || depth < 0 || depth >= len(l.levels) {
 		return bullet
@@ -488,29 +488,29 @@ func (n numbering) mark(id string, depth int) string {
 	}
 	text := at.text
 	for i, level := range l.levels[:depth+1] {
-		text = strings.ReplaceAll(text, "%"+strconv.Itoa(i+1), ordinal(level.format, max(level.count, level.start)))
+		text = strings.ReplaceAll(text, "%"+strconv.Itoa(i+1), formatOrdinal(level.format, max(level.count, level.start)))
 	}
-	return line(text)
+	return oneLine(text)
 }
 
-// ordinal formats a number in one of Word's formats.
-func ordinal(format string, n int) string {
+// formatOrdinal formats a number in one of Word's formats.
+func formatOrdinal(format string, n int) string {
 	switch {
 	case n < 1 || n > 3_999:
 	case format == "lowerLetter":
-		return strings.ToLower(wording.Column(n - 1))
+		return strings.ToLower(wording.ColumnName(n - 1))
 	case format == "upperLetter":
-		return wording.Column(n - 1)
+		return wording.ColumnName(n - 1)
 	case format == "lowerRoman":
-		return strings.ToLower(roman(n))
+		return strings.ToLower(formatRoman(n))
 	case format == "upperRoman":
-		return roman(n)
+		return formatRoman(n)
 	}
 	return strconv.Itoa(n)
 }
 
-// roman formats a number in Roman numerals.
-func roman(n int) string {
+// formatRoman formats a number in Roman numerals.
+func formatRoman(n int) string {
 	var b strings.Builder
 	for _, r := range []struct {
 		value int

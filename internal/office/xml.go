@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// maxDepth bounds the nesting of elements, with which readers recurse.
+	// maxDepth bounds the nesting of elements, because readers recurse.
 	maxDepth = 256
 	// maxToken bounds an element's own text or attributes, in bytes.
 	maxToken = 8 << 20
 )
 
-// scanner reads XML within limits. It ignores namespaces of names.
+// scanner reads XML within limits. It ignores namespaces.
 type scanner struct {
 	decoder *xml.Decoder
 	input   *tokenReader
@@ -46,7 +46,7 @@ func newScanner(from io.Reader) *scanner {
 	return &scanner{decoder: d, input: g}
 }
 
-// next returns the next token, io.EOF at the end.
+// next returns the next token, or io.EOF at the end.
 func (s *scanner) next() (xml.Token, error) {
 	s.input.used = 0
 	token, err := s.decoder.Token()
@@ -68,14 +68,14 @@ func (s *scanner) next() (xml.Token, error) {
 	return token, nil
 }
 
-// children calls do with each child element of the current one. do may read the element; the
-// rest is skipped.
-func (s *scanner) children(do func(xml.StartElement) error) error {
-	return s.content(do, nil)
+// eachChild calls do with each child element of the current
+// one. do may read the element; what it leaves is skipped.
+func (s *scanner) eachChild(do func(xml.StartElement) error) error {
+	return s.eachChildAndText(do, nil)
 }
 
-// content is [scanner.children] with the text between elements.
-func (s *scanner) content(do func(xml.StartElement) error, said func(string)) error {
+// eachChildAndText is [scanner.eachChild], but also calls said with the text between elements.
+func (s *scanner) eachChildAndText(do func(xml.StartElement) error, said func(string)) error {
 	within := s.depth
 	for {
 		token, err := s.next()
@@ -109,13 +109,13 @@ func (s *scanner) content(do func(xml.StartElement) error, said func(string)) er
 	}
 }
 
-// text returns all text in the current element.
-func (s *scanner) text() (string, error) {
+// readText returns all text in the current element.
+func (s *scanner) readText() (string, error) {
 	var b strings.Builder
 	var within func(xml.StartElement) error
 	say := func(text string) { b.WriteString(text) }
-	within = func(xml.StartElement) error { return s.content(within, say) }
-	err := s.content(within, say)
+	within = func(xml.StartElement) error { return s.eachChildAndText(within, say) }
+	err := s.eachChildAndText(within, say)
 	return b.String(), err
 }
 

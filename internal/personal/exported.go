@@ -21,7 +21,7 @@ import (
 	"oneclaw/storage"
 )
 
-// exportCopy is a copy in progress.
+// exportCopy is an export in progress.
 type exportCopy struct {
 	store  storage.Store
 	root   *workspace.Root
@@ -29,121 +29,123 @@ type exportCopy struct {
 	log    *slog.Logger
 	now    time.Time
 
-	zip           *zip.Writer
-	conversations int
-	files         int
-	left          []string // files that did not fit
-	unread        []string // what could not be read
-	failed        error    // why the copy cannot be written
-	about         []string // lines of README.txt
+	zip               *zip.Writer
+	conversationCount int
+	fileCount         int
+	omitted           []string // files that did not fit
+	unreadable        []string // pieces that could not be read
+	writeErr          error    // error of writing the copy
+	readmeLines       []string // lines of README.txt
 }
 
-// sink is the output of a copy. It records its error, after which reading is pointless.
-type sink struct {
+// errorRecorder is the output of a copy. It records write errors, after which the copy is given up.
+type errorRecorder struct {
 	io.Writer
 	c *exportCopy
 }
 
 // Write implements io.Writer.
-func (s sink) Write(data []byte) (int, error) {
+func (s errorRecorder) Write(data []byte) (int, error) {
 	n, err := s.Writer.Write(data)
-	s.c.failed = errors.Join(s.c.failed, err)
+	s.c.writeErr = errors.Join(s.c.writeErr, err)
 	return n, err
 }
 
-// write writes the whole copy, without what cannot be read.
+// write writes the whole copy. It leaves out pieces that cannot be read.
 func (c *exportCopy) write(ctx context.Context, w io.Writer, parts []Part) error {
-	c.zip = zip.NewWriter(sink{w, c})
+	c.zip = zip.NewWriter(errorRecorder{w, c})
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
-	}{{"conversations", c.own}, {"what you have asked in groups", c.asked}, {"receipts", c.receipts}} {
+	}{{"conversations", c.copyConversations}, {"what you have asked in groups", c.copyAskedTurns}, {"receipts", c.copyReceipts}} {
 		if err := c.skipUnreadable(ctx, step.name, func() error { return step.do(ctx) }); err != nil {
 			return err
 		}
 	}
 	for _, part := range parts {
-		if err := c.skipUnreadable(ctx, part.Name, func() error { return c.part(ctx, part) }); err != nil {
+		if err := c.skipUnreadable(ctx, part.Name, func() error { return c.copyPart(ctx, part) }); err != nil {
 			return fmt.Errorf("copy %s: %w", part.Name, err)
 		}
 	}
-	if err := c.skipUnreadable(ctx, "files", func() error { return c.workspace(ctx) }); err != nil {
+	if err := c.skipUnreadable(ctx, "files", func() error { return c.copyWorkspace(ctx) }); err != nil {
 		return err
 	}
-	if err := c.readme(); err != nil {
+	if err := c.writeReadme(); err != nil {
 		return err
 	}
 	return c.zip.Close()
 }
 
-// skipUnreadable copies a part, and records if it could not be read. It returns errors that may be
-// temporary: the store does not answer, or the copy cannot be written.
+// skipUnreadable copies a piece, and records its name if it could not be read. It returns an error if
+// the store does not answer or the copy cannot be written, because these may be temporary.
 func (c *exportCopy) skipUnreadable(ctx context.Context, name string, copyPiece func() error) error {
 	err := rescue.Do(copyPiece)
-	if err == nil || c.failed != nil || ctx.Err() != nil {
+	if err == nil || c.writeErr != nil || ctx.Err() != nil {
 		return err
 	}
 	if _, store := c.store.Get(ctx, "export"); store != nil && !errors.Is(store, storage.ErrNotFound) {
 		return err
 	}
-	c.log.Debug("left out of an export", "what", name, "of", c.person.User, "err", err)
-	c.unread = append(c.unread, strings.ToValidUTF8(name, "?"))
+	c.log.Debug("unreadable piece left out of an export", "what", name, "of", c.person.User, "err", err)
+	c.unreadable = append(c.unreadable, strings.ToValidUTF8(name, "?"))
 	return nil
 }
 
-func (c *exportCopy) create(name string) (io.Writer, error) {
+func (c *exportCopy) createEntry(name string) (io.Writer, error) {
 	return c.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: c.now})
 }
 
-// put writes a file with this content.
-func (c *exportCopy) put(name string, data []byte) error {
-	w, err := c.create(name)
+// writeEntry adds a file with this content to the archive.
+func (c *exportCopy) writeEntry(name string, data []byte) error {
+	w, err := c.createEntry(name)
 	if err == nil {
 		_, err = w.Write(data)
 	}
 	return err
 }
 
-func (c *exportCopy) say(name, about string) { c.about = append(c.about, name+"\n    "+about) }
+func (c *exportCopy) addReadmeLine(name, about string) {
+	c.readmeLines = append(c.readmeLines, name+"\n    "+about)
+}
 
-// own copies the conversations of direct chats, and those of tasks there.
-func (c *exportCopy) own(ctx context.Context) error {
+// copyConversations copies the conversations in direct chats, including those of tasks.
+func (c *exportCopy) copyConversations(ctx context.Context) error {
 	all, err := conversation.Conversations(ctx, c.store, c.person.User)
 	if err != nil {
 		return err
 	}
 	for _, one := range all {
-		if err := c.skipUnreadable(ctx, "conversation "+one.Title, func() error { return c.conversation(one, conversation.Messages(ctx, c.store, one.Log())) }); err != nil {
+		if err := c.skipUnreadable(ctx, "conversation "+one.Title, func() error { return c.copyConversation(one, conversation.Messages(ctx, c.store, one.Log())) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// asked copies what the user asked in shared chats.
-func (c *exportCopy) asked(ctx context.Context) error {
+// copyAskedTurns copies the user's questions in shared chats, with the answers.
+func (c *exportCopy) copyAskedTurns(ctx context.Context) error {
 	for a, err := range conversation.AskedBy(ctx, c.store, c.person.User) {
 		if err != nil {
 			return err
 		}
 		one := conversation.Conversation{Chat: a.Chat, Title: "What you asked in " + a.Chat.String()}
-		if err := c.skipUnreadable(ctx, one.Title, func() error { return c.conversation(one, conversation.TurnsBy(ctx, c.store, a.Log, c.person.User)) }); err != nil {
+		if err := c.skipUnreadable(ctx, one.Title, func() error { return c.copyConversation(one, conversation.TurnsBy(ctx, c.store, a.Log, c.person.User)) }); err != nil {
 			return err
 		}
 	}
-	if c.conversations > 0 {
-		c.say("conversations/", "Our conversations: the .md files for reading, the .jsonl files with everything that is stored. From groups they have your questions and my answers.")
+	if c.conversationCount > 0 {
+		c.addReadmeLine("conversations/", "Our conversations: the .md files for reading, the .jsonl files with everything that is stored. From groups they have your questions and my answers.")
 	}
 	return nil
 }
 
-// receipts copies the receipts of messages, which are kept for a week.
-func (c *exportCopy) receipts(ctx context.Context) error {
+// copyReceipts copies the receipts of messages, which are kept for a week.
+func (c *exportCopy) copyReceipts(ctx context.Context) error {
 	var w io.Writer
-	for j, err := range receipts.By(ctx, c.store, c.person.User) {
+	for j, err := range receipts.ByUser(ctx, c.store, c.person.User) {
 		if err == nil && w == nil {
-			c.say("receipts.jsonl", "The outcome of each of your messages of the last week.")
-			w, err = c.create("receipts.jsonl")
+			c.addReadmeLine("receipts.jsonl", "The outcome of each of your messages of the last week.")
+			w, err = c.createEntry("receipts.jsonl")
 		}
 		if err == nil {
 			err = json.NewEncoder(w).Encode(j)
@@ -155,11 +157,11 @@ func (c *exportCopy) receipts(ctx context.Context) error {
 	return nil
 }
 
-func (c *exportCopy) part(ctx context.Context, p Part) error {
-	if p.Of == nil {
+func (c *exportCopy) copyPart(ctx context.Context, p Part) error {
+	if p.Data == nil {
 		return nil
 	}
-	value, err := p.Of(ctx, c.person)
+	value, err := p.Data(ctx, c.person)
 	if err != nil || value == nil {
 		return err
 	}
@@ -167,25 +169,25 @@ func (c *exportCopy) part(ctx context.Context, p Part) error {
 	if err != nil || string(data) == "null" || string(data) == "{}" || string(data) == "[]" {
 		return err
 	}
-	c.say(p.Name+".json", p.About)
-	return c.put(p.Name+".json", append(data, '\n'))
+	c.addReadmeLine(p.Name+".json", p.About)
+	return c.writeEntry(p.Name+".json", append(data, '\n'))
 }
 
-// workspace copies files while there is room.
-func (c *exportCopy) workspace(ctx context.Context) error {
+// copyWorkspace copies the files that fit into MaxFileBytes.
+func (c *exportCopy) copyWorkspace(ctx context.Context) error {
 	dir, err := os.OpenRoot(c.root.Dir())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = dir.Close() }()
-	room := int64(MaxFiles)
+	room := int64(MaxFileBytes)
 	err = fs.WalkDir(dir.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil && name == "." {
 			return err
 		} else if err != nil {
-			return c.skipUnreadable(ctx, name, func() error { return err }) // the walk continues after it
+			return c.skipUnreadable(ctx, name, func() error { return err }) // continue with the next file
 		}
-		if name == folder {
+		if name == exportFolder {
 			return fs.SkipDir
 		}
 		if !entry.Type().IsRegular() {
@@ -197,41 +199,41 @@ func (c *exportCopy) workspace(ctx context.Context) error {
 		}
 		if room -= info.Size(); room < 0 {
 			room += info.Size()
-			c.left = append(c.left, name)
+			c.omitted = append(c.omitted, name)
 			return nil
 		}
-		return c.skipUnreadable(ctx, name, func() error { return c.file(dir, name, info.Size()) })
+		return c.skipUnreadable(ctx, name, func() error { return c.copyFile(dir, name, info.Size()) })
 	})
-	if c.files > 0 {
-		c.say("files/", "The files that you sent me, and that I made for you.")
+	if c.fileCount > 0 {
+		c.addReadmeLine("files/", "The files that you sent me, and that I made for you.")
 	}
 	return err
 }
 
-func (c *exportCopy) file(dir *os.Root, name string, size int64) error {
+func (c *exportCopy) copyFile(dir *os.Root, name string, size int64) error {
 	f, err := dir.Open(name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	w, err := c.create(path.Join("files", name))
+	w, err := c.createEntry(path.Join("files", name))
 	if err != nil {
 		return err
 	}
-	c.files++
-	_, err = io.Copy(w, io.LimitReader(f, size)) // it may grow meanwhile
+	c.fileCount++
+	_, err = io.Copy(w, io.LimitReader(f, size)) // the file may grow meanwhile
 	return err
 }
 
-func (c *exportCopy) readme() error {
+func (c *exportCopy) writeReadme() error {
 	text := fmt.Sprintf("The data that OneClaw stores about %s, as of %s.\n\n%s\n\n"+
 		"Not included: the tokens of connected accounts, which are never shown; messages of others, unless yours pointed at them; older group messages, which have no recorded author.\n",
-		c.person.User, c.now.Format(time.RFC1123), strings.Join(c.about, "\n\n"))
-	if len(c.left) > 0 {
-		text += "\nFiles that did not fit:\n  " + strings.Join(c.left, "\n  ") + "\n"
+		c.person.User, c.now.Format(time.RFC1123), strings.Join(c.readmeLines, "\n\n"))
+	if len(c.omitted) > 0 {
+		text += "\nFiles that did not fit:\n  " + strings.Join(c.omitted, "\n  ") + "\n"
 	}
-	if len(c.unread) > 0 {
-		text += "\nCould not be read:\n  " + strings.Join(c.unread, "\n  ") + "\n"
+	if len(c.unreadable) > 0 {
+		text += "\nCould not be read:\n  " + strings.Join(c.unreadable, "\n  ") + "\n"
 	}
-	return c.put("README.txt", []byte(text))
+	return c.writeEntry("README.txt", []byte(text))
 }

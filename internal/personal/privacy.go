@@ -1,6 +1,6 @@
-// Package personal gives users a copy of their data (/export), and deletes the data of the rest
-// of the program when they want to be forgotten; the bridge deletes its own (bridge/privacy).
-// One list of parts has all data.
+// Package personal gives users a copy of their data (/export), and deletes their data when they
+// ask for it. The bridge deletes its own data (bridge/privacy). A list of parts names the data of
+// all other packages.
 package personal
 
 import (
@@ -24,29 +24,29 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// folder has the copies in a workspace, which are not copied themselves.
-const folder = "export"
+// exportFolder is the folder of the copies in a workspace. It is not part of a copy itself.
+const exportFolder = "export"
 
-// MaxFiles bounds the files in a copy, in bytes: Telegram accepts at most 50 MB from bots
-// (https://core.telegram.org/bots/api#senddocument), and the rest needs room, too.
-const MaxFiles = 40 << 20
+// MaxFileBytes bounds the files in a copy: Telegram accepts at most 50 MB from bots
+// (https://core.telegram.org/bots/api#senddocument), and the other data needs room, too.
+const MaxFileBytes = 40 << 20
 
-// Person is the user whose data it is.
+// Person is the user to whom data belongs.
 type Person struct {
-	// User is platform:id, and the owner of data from direct chats.
+	// User is platform:id. It is also the owner of data from direct chats.
 	User string
-	// Direct is their direct chat.
-	Direct chats.Chat
+	// DirectChat is the user's direct chat.
+	DirectChat chats.Chat
 }
 
 // Part is one kind of personal data.
 type Part struct {
-	// Name is the name of its file in a copy, without .json; About describes it in a line.
+	// Name is the name of the data's file in a copy, without .json. About describes the data in a line.
 	Name, About string
-	// Of returns the data for JSON; nil for none. Of is nil for data that is copied otherwise.
-	Of func(ctx context.Context, p Person) (any, error)
-	// Forget deletes the data, and may be repeated. It is nil if the bridge does that, or the data
-	// stays.
+	// Data returns the data to encode as JSON, nil if there is none. Data itself may be nil.
+	Data func(ctx context.Context, p Person) (any, error)
+	// Forget deletes the data, and may be repeated. It is nil if the bridge deletes the data, or if
+	// the data is kept.
 	Forget func(ctx context.Context, p Person) error
 }
 
@@ -56,8 +56,8 @@ type Config struct {
 	// Parts are the data besides conversations, receipts and files.
 	Parts []Part
 	Now   func() time.Time
-	// Log may be nil.
-	Log *slog.Logger
+	// Logger may be nil.
+	Logger *slog.Logger
 }
 
 // Exporter runs /export. It may be used concurrently.
@@ -69,7 +69,7 @@ func New(cfg Config) *Exporter { return &Exporter{cfg} }
 // Commands returns /export.
 func (d *Exporter) Commands() []bridge.Command {
 	return []bridge.Command{{
-		CommandInfo: chats.CommandInfo{Name: "export", Description: "Get a copy of your data"}, Alone: true, Files: true, Run: d.export,
+		CommandInfo: chats.CommandInfo{Name: "export", Description: "Get a copy of your data"}, Ephemeral: true, UsesFiles: true, Run: d.export,
 	}}
 }
 
@@ -80,7 +80,7 @@ func (d *Exporter) Forget(ctx context.Context, user string, direct chats.Chat) e
 			continue
 		}
 		if err := part.Forget(ctx, Person{user, direct}); err != nil {
-			return fmt.Errorf("forget the %s of %s: %w", part.Name, user, err)
+			return fmt.Errorf("delete the %s of %s: %w", part.Name, user, err)
 		}
 	}
 	return nil
@@ -102,27 +102,27 @@ func (d *Exporter) export(ctx context.Context, call bridge.CommandCall) (string,
 		return "", err
 	}
 	defer func() { _ = root.Close() }()
-	name := path.Join(folder, "oneclaw-"+d.cfg.Now().UTC().Format(time.DateOnly)+".zip")
-	c := &exportCopy{store: d.cfg.Store, root: root, person: Person{call.User, chat.WithoutThread()}, now: d.cfg.Now().UTC(), log: cmp.Or(d.cfg.Log, slog.New(slog.DiscardHandler))}
-	if err := c.writeTo(ctx, d.cfg.Parts, name); workspace.NoRoom(err) {
+	name := path.Join(exportFolder, "oneclaw-"+d.cfg.Now().UTC().Format(time.DateOnly)+".zip")
+	c := &exportCopy{store: d.cfg.Store, root: root, person: Person{call.User, chat.WithoutThread()}, now: d.cfg.Now().UTC(), log: cmp.Or(d.cfg.Logger, slog.New(slog.DiscardHandler))}
+	if err := c.writeTo(ctx, d.cfg.Parts, name); workspace.IsFull(err) {
 		return "I could not write the copy: " + workspace.Cause(err).Error() + ".", nil
 	} else if err != nil {
-		return "", fmt.Errorf("export what is kept of %s: %w", call.User, err)
+		return "", fmt.Errorf("export the data of %s: %w", call.User, err)
 	}
 	call.Attach(toolgroups.File{Path: name})
 	text := fmt.Sprintf("This is your data: %s and %s, what I remember, and more. `README.txt` in it explains the files.",
-		wording.Count(c.conversations, "conversation", "conversations"), wording.Count(c.files, "file", "files"))
-	if len(c.left) > 0 {
-		text += fmt.Sprintf(" %s did not fit; ask me for them one by one.", wording.Count(len(c.left), "file", "files"))
+		wording.Plural(c.conversationCount, "conversation", "conversations"), wording.Plural(c.fileCount, "file", "files"))
+	if len(c.omitted) > 0 {
+		text += fmt.Sprintf(" %s did not fit; ask me for them one by one.", wording.Plural(len(c.omitted), "file", "files"))
 	}
-	if len(c.unread) > 0 {
-		c.log.Error("an export lacks what cannot be read: the log says more at the level debug", "of", call.User, "pieces", len(c.unread))
-		text += fmt.Sprintf(" I could not read %s of it; `README.txt` says which.", wording.Count(len(c.unread), "piece", "pieces"))
+	if len(c.unreadable) > 0 {
+		c.log.Error("an export is incomplete: pieces are unreadable, see the log at level debug", "of", call.User, "pieces", len(c.unreadable))
+		text += fmt.Sprintf(" I could not read %s of it; `README.txt` says which.", wording.Plural(len(c.unreadable), "piece", "pieces"))
 	}
-	return text + " It is in my workspace as " + wording.Code(name) + ".", nil
+	return text + " It is in my workspace as " + wording.InlineCode(name) + ".", nil
 }
 
-// writeTo writes a copy to a file of the workspace.
+// writeTo writes a copy to a file in the workspace.
 func (c *exportCopy) writeTo(ctx context.Context, parts []Part, name string) error {
 	r, w := io.Pipe()
 	group, ctx := errgroup.WithContext(ctx)

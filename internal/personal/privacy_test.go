@@ -86,11 +86,11 @@ func TestACopyHasAllThatThereIs(t *testing.T) {
 	if err := talk.AddToLists(t.Context(), store); err != nil {
 		t.Fatal(err)
 	}
-	log("fake:g/1", agent.Message{Role: agent.RoleUser, Text: "in company", By: "fake:1"}, answer, agent.Message{Role: agent.RoleSummary, Text: "A summary of another."}, agent.Message{Role: agent.RoleUser, Text: "of another", By: "fake:2"}, answer)
+	log("fake:g/1", agent.Message{Role: agent.RoleUser, Text: "in company", AuthorKey: "fake:1"}, answer, agent.Message{Role: agent.RoleSummary, Text: "A summary of another."}, agent.Message{Role: agent.RoleUser, Text: "of another", AuthorKey: "fake:2"}, answer)
 	if _, err := store.Put(t.Context(), "asked/fake:1/fake:g/1", []byte(`{"chat":{"platform":"fake","id":"g"},"log":"fake:g/1"}`), storage.Absent); err != nil {
 		t.Fatal(err)
 	}
-	for name, size := range map[string]int64{"small.txt": 5, "folder/large.bin": personal.MaxFiles + 1, "export/oneclaw-2026-02-01.zip": 9} {
+	for name, size := range map[string]int64{"small.txt": 5, "folder/large.bin": personal.MaxFileBytes + 1, "export/oneclaw-2026-02-01.zip": 9} {
 		path := filepath.Join(scope.Workspace, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600), os.Truncate(path, size)); err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestACopyHasAllThatThereIs(t *testing.T) {
 		return func(context.Context, personal.Person) (any, error) { return value, nil }
 	}
 	text, copied, err := ask(t, store, scope,
-		personal.Part{Name: "notes", About: "What is noted.", Of: one([]string{"tall"})}, personal.Part{Name: "none", Of: one([]string{})}, personal.Part{Name: "gone"})
+		personal.Part{Name: "notes", About: "What is noted.", Data: one([]string{"tall"})}, personal.Part{Name: "none", Data: one([]string{})}, personal.Part{Name: "gone"})
 	if err != nil || !strings.Contains(text, "2 conversations and 1 file") || !strings.Contains(text, "1 file did not fit") {
 		t.Fatalf("%q, %v", text, err)
 	}
@@ -142,7 +142,7 @@ func TestACopyThatIsNotMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken")
-	part := personal.Part{Name: "notes", Of: func(context.Context, personal.Person) (any, error) { return nil, broken }}
+	part := personal.Part{Name: "notes", Data: func(context.Context, personal.Person) (any, error) { return nil, broken }}
 	if _, copied, err := ask(t, store, ann(t), part); err == nil || copied != nil {
 		t.Errorf("without a store: %v", err)
 	}
@@ -169,8 +169,8 @@ func TestACopyLeavesOutWhatCannotBeReadAndSaysSo(t *testing.T) {
 		want++
 	}
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(scope.Workspace, "shut"), 0o700) }) //nolint:gosec // so that it can be removed
-	part := personal.Part{Name: "notes", Of: func(context.Context, personal.Person) (any, error) { return nil, errors.New("damaged") }}
-	broken := personal.Part{Name: "schedules", Of: func(context.Context, personal.Person) (any, error) { panic("broken by the test") }}
+	part := personal.Part{Name: "notes", Data: func(context.Context, personal.Person) (any, error) { return nil, errors.New("damaged") }}
+	broken := personal.Part{Name: "schedules", Data: func(context.Context, personal.Person) (any, error) { panic("broken by the test") }}
 	text, copied, err := ask(t, store, scope, part, broken)
 	if err != nil {
 		t.Fatal(err)

@@ -13,10 +13,10 @@ import (
 	"oneclaw/bridge/queue"
 )
 
-// conversation copies a conversation: readable, and as it is stored.
-func (c *exportCopy) conversation(of conversation.Conversation, messages iter.Seq2[agent.Message, error]) error {
+// copyConversation copies a conversation twice: as Markdown, and as the stored JSON.
+func (c *exportCopy) copyConversation(of conversation.Conversation, messages iter.Seq2[agent.Message, error]) error {
 	var text, stored bytes.Buffer
-	begun := of.Begun
+	begun := of.StartedAt
 	for m, err := range messages {
 		if queue.IsDamaged(err) {
 			continue
@@ -30,22 +30,22 @@ func (c *exportCopy) conversation(of conversation.Conversation, messages iter.Se
 		if begun.IsZero() {
 			begun = m.Time
 		}
-		tell(&text, m)
+		writeMessage(&text, m)
 	}
 	if stored.Len() == 0 {
 		return nil
 	}
-	c.conversations++
-	name := fmt.Sprintf("conversations/%04d-%s", c.conversations, begun.UTC().Format(time.DateOnly))
+	c.conversationCount++
+	name := fmt.Sprintf("conversations/%04d-%s", c.conversationCount, begun.UTC().Format(time.DateOnly))
 	heading := fmt.Sprintf("# %s\n\n%s\n", of.Title, of.Chat)
-	if err := c.put(name+".md", []byte(heading+text.String())); err != nil {
+	if err := c.writeEntry(name+".md", []byte(heading+text.String())); err != nil {
 		return err
 	}
-	return c.put(name+".jsonl", stored.Bytes())
+	return c.writeEntry(name+".jsonl", stored.Bytes())
 }
 
-// tell writes a message readably.
-func tell(text *bytes.Buffer, m agent.Message) {
+// writeMessage writes a message as Markdown.
+func writeMessage(text *bytes.Buffer, m agent.Message) {
 	at := ""
 	if !m.Time.IsZero() {
 		at = ", " + m.Time.UTC().Format(time.RFC1123)

@@ -13,22 +13,22 @@ import (
 const (
 	// maxDeclaration bounds the search for an encoding declared in a text, in bytes.
 	maxDeclaration = 64 << 10
-	// escaped is an encoding of only ASCII bytes, which looks like UTF-8.
-	escaped = "iso-2022-jp"
+	// asciiEncoding is an encoding of only ASCII bytes, which looks like UTF-8.
+	asciiEncoding = "iso-2022-jp"
 )
 
-// declaration matches the declared encoding of a page or a feed.
-var declaration = regexp.MustCompile(`(?i)<(?:\?xml|meta)\b[^>]*?\b(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)`)
+// declaredEncoding matches the declared encoding of a page or a feed.
+var declaredEncoding = regexp.MustCompile(`(?i)<(?:\?xml|meta)\b[^>]*?\b(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)`)
 
 // Decode converts a text to UTF-8. It uses the content type, else the bytes, else the
 // declaration; the library looks only at the first 1,024 bytes for these.
 func Decode(data []byte, contentType string) string {
 	e, name, certain := charset.DetermineEncoding(data, contentType)
-	whole := wording.Whole(data)
-	if utf8.Valid(whole) && (name == "utf-8" || !certain && name != escaped) {
+	whole := wording.TrimPartialRune(data)
+	if utf8.Valid(whole) && (name == "utf-8" || !certain && name != asciiEncoding) {
 		return strings.TrimPrefix(string(whole), "\uFEFF")
 	}
-	if m := declaration.FindSubmatch(data[:min(len(data), maxDeclaration)]); m != nil && !certain {
+	if m := declaredEncoding.FindSubmatch(data[:min(len(data), maxDeclaration)]); m != nil && !certain {
 		if said, _ := charset.Lookup(string(m[1])); said != nil {
 			e = said
 		}

@@ -28,7 +28,7 @@ const (
 	// maxNodes bounds the nodes of a page: the steps after parsing take time in proportion to them
 	// and cannot be interrupted.
 	maxNodes = 200_000
-	// minArticleChars and share decide when the article found is too small a part of the page.
+	// minArticleChars and minArticleShare decide when an article is too small a part of its page.
 	minArticleChars = 200
 	minArticleShare = 10
 	// maxLists bounds the nesting of lists and quotes, and maxCells the columns that a table cell
@@ -41,15 +41,15 @@ const (
 	maxEffort = 200_000_000
 )
 
-// markdown returns the main content of a page in UTF-8, which was found at an
-// address; "" if it has no text. The error says why the page cannot be converted.
-func markdown(page io.Reader, at *url.URL) (string, error) {
+// convertPage returns the main content of a page in UTF-8 as Markdown, with links relative to
+// its address; "" if the page has no text. The error says why the page cannot be converted.
+func convertPage(page io.Reader, at *url.URL) (string, error) {
 	doc, err := parse(page, isClutter)
 	if err != nil {
 		return "", err
 	}
-	title := strings.Join(strings.Fields(text(find(doc, func(n *html.Node) bool { return n.DataAtom == atom.Title }))), " ")
-	out, err := convert(article(doc, at))
+	title := strings.Join(strings.Fields(textOf(find(doc, func(n *html.Node) bool { return n.DataAtom == atom.Title }))), " ")
+	out, err := convert(findArticle(doc, at))
 	if out != "" && title != "" && !strings.HasPrefix(out, "# ") {
 		out = "# " + title + "\n\n" + out
 	}
@@ -85,7 +85,7 @@ func parse(document io.Reader, unwanted func(*html.Node) bool) (*html.Node, erro
 	return doc, nil
 }
 
-// convert converts the rest of a document to Markdown.
+// convert converts what is left of a document to Markdown.
 func convert(content *html.Node) (string, error) {
 	convertTables(content)
 	md, err := newConverter().ConvertNode(content)
@@ -107,20 +107,20 @@ func newConverter() *converter.Converter {
 	c.Register.TextTransformer(func(_ converter.Context, s string) string { return strings.ReplaceAll(s, "&", "&amp;") }, converter.PriorityEarly)
 	c.Register.TextTransformer(func(_ converter.Context, s string) string { return html.UnescapeString(s) }, converter.PriorityLate)
 	c.Register.TagType(atom.Summary.String(), converter.TagTypeBlock, converter.PriorityEarly)
-	c.Register.RendererFor(atom.Td.String(), converter.TagTypeBlock, cell, converter.PriorityEarly)
-	c.Register.RendererFor(atom.Th.String(), converter.TagTypeBlock, cell, converter.PriorityEarly)
-	c.Register.RendererFor(atom.Blockquote.String(), converter.TagTypeBlock, quote, converter.PriorityEarly)
+	c.Register.RendererFor(atom.Td.String(), converter.TagTypeBlock, renderCell, converter.PriorityEarly)
+	c.Register.RendererFor(atom.Th.String(), converter.TagTypeBlock, renderCell, converter.PriorityEarly)
+	c.Register.RendererFor(atom.Blockquote.String(), converter.TagTypeBlock, renderQuote, converter.PriorityEarly)
 	for i, tag := range headings {
-		c.Register.RendererFor(tag.String(), converter.TagTypeBlock, heading(i+1), converter.PriorityEarly)
+		c.Register.RendererFor(tag.String(), converter.TagTypeBlock, headingRenderer(i+1), converter.PriorityEarly)
 	}
 	return c
 }
 
 var headings = [...]atom.Atom{atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6}
 
-// heading writes a heading. The library's own takes the character before a # at the end for an
-// escape, which does not exist without escaping: "C#" loses its C, "#" alone panics.
-func heading(level int) converter.HandleRenderFunc {
+// headingRenderer returns a renderer of headings. The library's own takes the character before a
+// final # for an escape, which does not exist without escaping: "C#" loses its C, "#" alone panics.
+func headingRenderer(level int) converter.HandleRenderFunc {
 	return func(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
 		var content bytes.Buffer
 		ctx.RenderChildNodes(ctx, &content, n)
@@ -131,14 +131,14 @@ func heading(level int) converter.HandleRenderFunc {
 	}
 }
 
-// blank matches more than one empty line.
-var blank = regexp.MustCompile(`\n{3,}`)
+// blankLines matches more than one empty line.
+var blankLines = regexp.MustCompile(`\n{3,}`)
 
-// quote writes a quote. The library's own leaves lines of code in it unmarked.
-func quote(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
+// renderQuote writes a quote. The library's own leaves lines of code in it unmarked.
+func renderQuote(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
 	var content bytes.Buffer
 	ctx.RenderChildNodes(ctx, &content, n)
-	if lines := bytes.TrimSpace(blank.ReplaceAll(content.Bytes(), []byte("\n\n"))); len(lines) > 0 {
+	if lines := bytes.TrimSpace(blankLines.ReplaceAll(content.Bytes(), []byte("\n\n"))); len(lines) > 0 {
 		within := marker.BytesMarkerCodeBlockNewline
 		lines = bytes.ReplaceAll(lines, within, append(bytes.Clone(within), "> "...))
 		_, _ = fmt.Fprintf(w, "\n\n> %s\n\n", bytes.ReplaceAll(lines, []byte("\n"), []byte("\n> ")))
@@ -146,8 +146,8 @@ func quote(ctx converter.Context, w converter.Writer, n *html.Node) converter.Re
 	return converter.RenderSuccess
 }
 
-// cell writes the content of a cell on one line.
-func cell(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
+// renderCell writes the content of a cell on one line.
+func renderCell(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
 	var content bytes.Buffer
 	ctx.RenderChildNodes(ctx, &content, n)
 	var lines []string
@@ -160,8 +160,8 @@ func cell(ctx converter.Context, w converter.Writer, n *html.Node) converter.Ren
 	return converter.RenderSuccess
 }
 
-// boundCosts bounds what makes converting a page expensive. depth counts the lists and quotes around
-// n.
+// boundCosts dissolves lists and quotes that are nested
+// too deeply. depth counts the lists and quotes around n.
 func boundCosts(n *html.Node, depth int) {
 	switch n.DataAtom {
 	case atom.Ul, atom.Ol, atom.Blockquote:
@@ -185,10 +185,10 @@ func escapeCells(n *html.Node, inCell bool) {
 	}
 }
 
-// article finds the main content of a page or, if that is unclear or very small, the page
+// findArticle finds the main content of a page or, if that is unclear or very small, the page
 // without its surroundings.
-func article(doc *html.Node, at *url.URL) *html.Node {
-	if effort(doc, 0) > maxEffort {
+func findArticle(doc *html.Node, at *url.URL) *html.Node {
+	if searchCost(doc, 0) > maxEffort {
 		return mainPart(doc, at)
 	}
 	parser := readability.NewParser()
@@ -199,7 +199,7 @@ func article(doc *html.Node, at *url.URL) *html.Node {
 	if err != nil || found.Node == nil {
 		return rest
 	}
-	if n := len(text(found.Node)); n < minArticleChars && n*minArticleShare < len(text(rest)) {
+	if n := len(textOf(found.Node)); n < minArticleChars && n*minArticleShare < len(textOf(rest)) {
 		return rest
 	}
 	return found.Node
@@ -215,12 +215,12 @@ func mainPart(doc *html.Node, at *url.URL) *html.Node {
 		func(n *html.Node) bool { return attribute(n, "role") == "main" },
 		func(n *html.Node) bool { return n.DataAtom == atom.Body },
 	} {
-		if found := find(doc, is); found != nil && strings.TrimSpace(text(found)) != "" {
+		if found := find(doc, is); found != nil && strings.TrimSpace(textOf(found)) != "" {
 			node = found
 			break
 		}
 	}
-	resolve(node, at)
+	resolveLinks(node, at)
 	return node
 }
 
@@ -240,7 +240,7 @@ func isHidden(n *html.Node) bool {
 		atom.Input, atom.Select, atom.Textarea:
 		return true
 	case atom.Img, atom.Source:
-		return isData(n)
+		return isDataURI(n)
 	}
 	return n.Type == html.CommentNode
 }
@@ -266,8 +266,8 @@ func find(n *html.Node, is func(*html.Node) bool) *html.Node {
 	return nil
 }
 
-// text returns the text below a node, which may be nil.
-func text(n *html.Node) string {
+// textOf returns the text below a node, which may be nil.
+func textOf(n *html.Node) string {
 	if n == nil {
 		return ""
 	}
@@ -280,13 +280,13 @@ func text(n *html.Node) string {
 	return b.String()
 }
 
-func effort(n *html.Node, depth int) int {
+func searchCost(n *html.Node, depth int) int {
 	if n.Type == html.TextNode {
 		return depth * len(n.Data)
 	}
 	total := 0
 	for c := range n.ChildNodes() {
-		total += effort(c, depth+1)
+		total += searchCost(c, depth+1)
 	}
 	return total
 }
@@ -300,8 +300,8 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// resolve makes links and picture addresses absolute.
-func resolve(n *html.Node, at *url.URL) {
+// resolveLinks makes links and picture addresses absolute.
+func resolveLinks(n *html.Node, at *url.URL) {
 	for d := range n.Descendants() {
 		for i, a := range d.Attr {
 			if a.Key != "href" && a.Key != "src" {

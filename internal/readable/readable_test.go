@@ -34,7 +34,7 @@ func newReader(t testing.TB) *readable.Reader {
 func markdown(t testing.TB, page string) (text string, err error) {
 	t.Helper()
 	at := &url.URL{Scheme: "https", Host: "example.org", Path: "/a/b"}
-	err = newReader(t).Markdown(t.Context(), readable.Page{Body: strings.NewReader(page), ContentType: readable.UTF8, URL: at}, readable.Into(&text))
+	err = newReader(t).Markdown(t.Context(), readable.Page{Body: strings.NewReader(page), ContentType: readable.UTF8, URL: at}, readable.StoreIn(&text))
 	return text, err
 }
 

@@ -61,17 +61,17 @@ func (r *Reader) Text(ctx context.Context, p Page, use func(io.Reader) error) er
 	return r.read(ctx, task{Form: formText, ContentType: p.ContentType}, p.Body, use)
 }
 
-// Whole returns the visible text of a document in UTF-8, such as a mail, as Markdown.
-func (r *Reader) Whole(ctx context.Context, document string) (text string, err error) {
-	err = r.read(ctx, task{Form: formWhole, ContentType: UTF8}, strings.NewReader(document), Into(&text))
+// VisibleText returns the visible text of a document in UTF-8, such as a mail, as Markdown.
+func (r *Reader) VisibleText(ctx context.Context, document string) (text string, err error) {
+	err = r.read(ctx, task{Form: formWhole, ContentType: UTF8}, strings.NewReader(document), StoreIn(&text))
 	return text, err
 }
 
 // UTF8 is the content type for strings of this program.
 const UTF8 = "text/html; charset=utf-8"
 
-// Into returns a function for [Reader.Markdown] that stores the text.
-func Into(text *string) func(io.Reader) error {
+// StoreIn returns a function for [Reader.Markdown] that stores the text.
+func StoreIn(text *string) func(io.Reader) error {
 	return func(content io.Reader) error {
 		data, err := io.ReadAll(content)
 		*text = string(data)
@@ -80,7 +80,7 @@ func Into(text *string) func(io.Reader) error {
 }
 
 func (r *Reader) read(ctx context.Context, t task, document io.Reader, use func(io.Reader) error) error {
-	if err := named.Take(ctx, r.slots); err != nil {
+	if err := named.AcquireSlot(ctx, r.slots); err != nil {
 		return err
 	}
 	defer func() { <-r.slots }()
@@ -100,7 +100,7 @@ func (r *Reader) read(ctx context.Context, t task, document io.Reader, use func(
 	})
 	err = errNoAnswer
 	if c.Send(t) == nil {
-		err = use(&answer{child: c})
+		err = use(&answerReader{child: c})
 	}
 	exit := c.End()
 	sending.Wait()
@@ -115,15 +115,15 @@ func (r *Reader) read(ctx context.Context, t task, document io.Reader, use func(
 	return err
 }
 
-// answer is the text that a child sends, in parts.
-type answer struct {
+// answerReader is the text that a child sends, in parts.
+type answerReader struct {
 	child *sandbox.Process
 	part  []byte
 	err   error
 }
 
 // Read returns parts of the text, io.EOF at its end, or why there is none.
-func (a *answer) Read(p []byte) (int, error) {
+func (a *answerReader) Read(p []byte) (int, error) {
 	for len(a.part) == 0 && a.err == nil {
 		var r reply
 		switch err := a.child.Receive(&r); {

@@ -32,7 +32,7 @@ func TestAPageThatSwellsEndsAlone(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "memory") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := newReader(t).Whole(t.Context(), swelling()); err == nil || !strings.Contains(err.Error(), "memory") {
+	if _, err := newReader(t).VisibleText(t.Context(), swelling()); err == nil || !strings.Contains(err.Error(), "memory") {
 		t.Errorf("as a mail: %v", err)
 	}
 	if got, err := markdown(t, "<p>a</p>"); err != nil || got != "a" {
@@ -65,7 +65,7 @@ func TestTwoDocumentsAreReadAtATime(t *testing.T) {
 	close(release)
 	readers.Wait()
 	var text string
-	if err := read(t.Context(), readable.Into(&text)); err != nil || text != "a" {
+	if err := read(t.Context(), readable.StoreIn(&text)); err != nil || text != "a" {
 		t.Errorf("%q, %v", text, err)
 	}
 }
@@ -88,7 +88,7 @@ func TestADocumentWithoutEndEndsWithItsCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	err := newReader(t).Text(ctx, readable.Page{Body: endless{}}, func(text io.Reader) error {
 		cancel()
-		return readable.Into(new(string))(text)
+		return readable.StoreIn(new(string))(text)
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)

@@ -61,7 +61,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	sandbox.LimitMemory(gcMemory, maxMemory, func() {
 		_ = parent.Send(reply{Fault: fmt.Sprintf("reading it takes more memory than the limit of %d MiB", maxMemory>>20)})
 	})
-	text, err := t.read(os.NewFile(documentFile, "document"))
+	text, err := t.convert(os.NewFile(documentFile, "document"))
 	if err != nil {
 		return parent.Send(reply{Fault: err.Error()})
 	}
@@ -73,7 +73,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	return parent.Send(reply{})
 }
 
-func (t task) read(document io.Reader) (string, error) {
+func (t task) convert(document io.Reader) (string, error) {
 	data, err := io.ReadAll(document)
 	if err != nil {
 		return "", err
@@ -85,7 +85,7 @@ func (t task) read(document io.Reader) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return markdown(strings.NewReader(text), at)
+		return convertPage(strings.NewReader(text), at)
 	case formWhole:
 		return Convert(strings.NewReader(text))
 	}

@@ -31,25 +31,25 @@ func spellOut(doc *html.Node) {
 			}
 			*n = html.Node{Type: html.TextNode, Data: box, Parent: n.Parent, PrevSibling: n.PrevSibling, NextSibling: n.NextSibling}
 		case atom.Img:
-			if later := cmp.Or(attribute(n, "data-src"), attribute(n, "data-original")); later != "" && isData(n) {
+			if later := cmp.Or(attribute(n, "data-src"), attribute(n, "data-original")); later != "" && isDataURI(n) {
 				n.Attr = append(slices.DeleteFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "src" }), html.Attribute{Key: "src", Val: later})
 			}
 		case atom.Sup:
-			raise(n)
+			markExponent(n)
 		case atom.Ol:
-			number(n)
+			numberItems(n)
 		}
 	}
 }
 
-// isData reports whether a picture is embedded in the page, as placeholders often are.
-func isData(img *html.Node) bool {
+// isDataURI reports whether a picture is embedded in the page, as placeholders often are.
+func isDataURI(img *html.Node) bool {
 	return strings.HasPrefix(strings.TrimSpace(attribute(img, "src")), "data:")
 }
 
-// raise marks an exponent. Notes are links, and ordinals read well unmarked.
-func raise(sup *html.Node) {
-	words := strings.TrimSpace(text(sup))
+// markExponent marks an exponent. Footnotes, which are links, and ordinals stay unmarked.
+func markExponent(sup *html.Node) {
+	words := strings.TrimSpace(textOf(sup))
 	letters := strings.TrimLeft(words, "+-−")
 	odd := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	switch {
@@ -65,8 +65,8 @@ func raise(sup *html.Node) {
 
 func isLink(n *html.Node) bool { return n.DataAtom == atom.A }
 
-// number writes numbers to the items of a list that does not count up from the first.
-func number(list *html.Node) {
+// numberItems writes numbers to the items of a list that does not count up from the first.
+func numberItems(list *html.Node) {
 	var items []*html.Node
 	own := false
 	for n := range list.ChildNodes() {
@@ -117,25 +117,25 @@ func convertTables(doc *html.Node) {
 			continue
 		}
 		rows := rowsOf(table)
-		if !fits(table, rows) {
+		if !isConvertible(table, rows) {
 			dissolve(table)
 			continue
 		}
-		headless := find(table, isHead) == nil
+		headless := find(table, isTableHead) == nil
 		for i, row := range rows {
 			for _, cell := range cellsOf(row) {
 				if i > 0 && headless && cell.DataAtom == atom.Th {
 					cell.DataAtom, cell.Data = atom.Td, "td" // the library takes its row for the first
 				}
-				enumerate(cell)
+				flattenLists(cell)
 			}
 		}
-		room = fill(rows, room)
+		room = fillSpans(rows, room)
 		escapeCells(table, false)
 	}
 }
 
-func isHead(n *html.Node) bool { return n.DataAtom == atom.Thead }
+func isTableHead(n *html.Node) bool { return n.DataAtom == atom.Thead }
 
 // rowsOf returns the rows of a table, without those of nested tables.
 func rowsOf(n *html.Node) (rows []*html.Node) {
@@ -159,8 +159,8 @@ func cellsOf(row *html.Node) (cells []*html.Node) {
 	return cells
 }
 
-// fits reports whether Markdown supports such a table.
-func fits(table *html.Node, rows []*html.Node) bool {
+// isConvertible reports whether Markdown supports such a table.
+func isConvertible(table *html.Node, rows []*html.Node) bool {
 	for p := table.Parent; p != nil; p = p.Parent {
 		switch p.DataAtom {
 		case atom.A, atom.B, atom.Strong, atom.I, atom.Em:
@@ -186,8 +186,8 @@ func dissolve(n *html.Node) {
 	}
 }
 
-// enumerate turns the lists in a cell into lines.
-func enumerate(cell *html.Node) {
+// flattenLists turns the lists in a cell into lines.
+func flattenLists(cell *html.Node) {
 	for list := range cell.Descendants() {
 		if list.DataAtom != atom.Ul && list.DataAtom != atom.Ol {
 			continue
@@ -209,26 +209,26 @@ func enumerate(cell *html.Node) {
 	}
 }
 
-// fill adds empty cells for spanning cells, up to room, and returns the rest of it. The library
+// fillSpans adds empty cells for spanning cells, up to room, and returns the rest of it. The library
 // would put the following cells into the wrong columns.
-func fill(rows []*html.Node, room int) int {
+func fillSpans(rows []*html.Node, room int) int {
 	var covered []int // how many more rows a column is covered in
 	for i, row := range rows {
 		at := 0
 		cells := cellsOf(row)
 		for _, cell := range cells {
 			for ; at < len(covered) && covered[at] > 0 && room > 0; at++ {
-				row.InsertBefore(empty(), cell)
+				row.InsertBefore(newEmptyCell(), cell)
 				covered[at]--
 				room--
 			}
-			wide, tall := spans(cell, len(rows)-i)
+			wide, tall := cellSpan(cell, len(rows)-i)
 			if len(cells) == 1 {
 				wide = 1 // to the end of its row
 			}
 			for w := range min(wide, room+1) {
 				if w > 0 {
-					row.InsertBefore(empty(), cell.NextSibling)
+					row.InsertBefore(newEmptyCell(), cell.NextSibling)
 					room--
 				}
 				if at == len(covered) {
@@ -245,8 +245,8 @@ func fill(rows []*html.Node, room int) int {
 	return room
 }
 
-// spans returns how many columns and rows a cell spans; rest is how many rows are left.
-func spans(cell *html.Node, rest int) (wide, tall int) {
+// cellSpan returns how many columns and rows a cell spans; rest is how many rows are left.
+func cellSpan(cell *html.Node, rest int) (wide, tall int) {
 	wide, tall = 1, 1
 	cell.Attr = slices.DeleteFunc(cell.Attr, func(a html.Attribute) bool {
 		n, err := strconv.Atoi(strings.TrimSpace(a.Val))
@@ -263,4 +263,6 @@ func spans(cell *html.Node, rest int) (wide, tall int) {
 	return wide, tall
 }
 
-func empty() *html.Node { return &html.Node{Type: html.ElementNode, DataAtom: atom.Td, Data: "td"} }
+func newEmptyCell() *html.Node {
+	return &html.Node{Type: html.ElementNode, DataAtom: atom.Td, Data: "td"}
+}

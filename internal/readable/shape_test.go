@@ -50,7 +50,7 @@ func TestTablesStaySmall(t *testing.T) {
 		"one long cell":          "<tr><td>a<td>" + strings.Repeat("x", 10_000) + strings.Repeat("<tr><td>a<td>b", 1000),
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := newReader(t).Whole(t.Context(), "<table>"+page+"</table>")
+			got, err := newReader(t).VisibleText(t.Context(), "<table>"+page+"</table>")
 			if err != nil || len(got) > 300_000 {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
@@ -61,7 +61,7 @@ func TestTablesStaySmall(t *testing.T) {
 func TestWholeLeavesNothingOut(t *testing.T) {
 	mail := `<head><title>t</title><style>p{}</style></head><table role=presentation><tr><td><h1>Shop</h1><td><a href="/x">Log in</a></table>
 <table><tr><td>Total<td>12,50 €</table><footer>Imprint &lt;a@b.example></footer>`
-	got, err := newReader(t).Whole(t.Context(), mail)
+	got, err := newReader(t).VisibleText(t.Context(), mail)
 	if want := "# Shop\n\n[Log in](/x)\n\n|  |  |\n|---|---|\n| Total | 12,50 € |\n\nImprint <a@b.example>"; err != nil || got != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}

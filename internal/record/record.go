@@ -18,41 +18,41 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// Model is the service name of a language model. Platforms use their own names.
-const Model = "model"
+// ModelService is the service name of language models. Platforms use their own names.
+const ModelService = "model"
 
 // Directions of a line.
 const (
-	// Call is a request of the bot and its response.
+	// Call is a request from the bot and the response to it.
 	Call = "call"
-	// In is a message received over a socket, Out one that was sent.
+	// In is a message received over a WebSocket, Out a message sent.
 	In  = "in"
 	Out = "out"
-	// End says, in Error, why the recording ends.
+	// End is the last line of a recording that ended early. Error has the reason.
 	End = "end"
 )
 
-// Line is one exchange. JSON is embedded, other content is a string.
+// Line is one exchange. JSON bodies are embedded, other bodies are strings.
 type Line struct {
-	// Time is when it was sent or received, Ended when the response was complete.
+	// Time is the time of sending or receiving, Ended the time at which the response was complete.
 	Time      time.Time `json:"time"`
-	Ended     time.Time `json:"ended,omitzero"`
+	EndedAt   time.Time `json:"ended,omitzero"`
 	Direction string    `json:"direction"`
 	Service   string    `json:"service,omitempty"`
 	Method    string    `json:"method,omitempty"`
 	URL       string    `json:"url,omitempty"`
 	Status    int       `json:"status,omitempty"`
-	// Type is the media type of the response, Scopes are Slack's OAuth scopes in the answer to
+	// MediaType is the media type of the response. Scopes are the OAuth scopes in Slack's response to
 	// auth.test.
-	Type     string          `json:"type,omitempty"`
-	Scopes   string          `json:"scopes,omitempty"`
-	Request  json.RawMessage `json:"request,omitempty"`
-	Response json.RawMessage `json:"response,omitempty"`
-	// Error says why there is no response, or only a part of it.
+	MediaType   string          `json:"type,omitempty"`
+	OAuthScopes string          `json:"scopes,omitempty"`
+	Request     json.RawMessage `json:"request,omitempty"`
+	Response    json.RawMessage `json:"response,omitempty"`
+	// Error is the error because of which the response is missing or incomplete.
 	Error string `json:"error,omitempty"`
 }
 
-// Name returns the name of the called method: the end of its address.
+// Name returns the name of the called method: the last element of the URL's path.
 func (l Line) Name() string {
 	address, _, _ := strings.Cut(l.URL, "?")
 	return path.Base(address)
@@ -60,11 +60,11 @@ func (l Line) Name() string {
 
 // Recorder records traffic. It may be used concurrently.
 type Recorder struct {
-	// Keep is called with each line when its exchange has ended, one at a time.
-	Keep func(Line)
+	// OnLine is called with each line when the exchange has ended, one call at a time.
+	OnLine func(Line)
 	// Redact masks secrets.
 	Redact func(string) string
-	// Now is the clock.
+	// Now returns the current time.
 	Now func() time.Time
 
 	mu sync.Mutex
@@ -73,10 +73,10 @@ type Recorder struct {
 // Tap returns the tap for a service.
 func (r *Recorder) Tap(service string) retry.Tap { return tap{r, service} }
 
-func (r *Recorder) keep(l Line) {
+func (r *Recorder) record(l Line) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.Keep(l)
+	r.OnLine(l)
 }
 
 type tap struct {
@@ -91,86 +91,86 @@ func (t tap) Transport(next http.RoundTripper) http.RoundTripper { return transp
 func (t tap) Frame(sent bool, data []byte) {
 	l := Line{Time: t.Now(), Direction: In, Service: t.service}
 	if sent {
-		l.Direction, l.Request = Out, t.Body("", data)
+		l.Direction, l.Request = Out, t.EncodeBody("", data)
 	} else {
-		l.Response = t.Body("", data)
+		l.Response = t.EncodeBody("", data)
 	}
-	t.keep(l)
+	t.record(l)
 }
 
-// Lines stores lines in memory. It may be used concurrently.
-type Lines struct {
-	mu  sync.Mutex
-	all []Line
+// LineBuffer stores lines in memory. It may be used concurrently.
+type LineBuffer struct {
+	mu    sync.Mutex
+	lines []Line
 }
 
-// Keep adds a line.
-func (k *Lines) Keep(l Line) {
+// Add adds a line.
+func (k *LineBuffer) Add(l Line) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.all = append(k.all, l)
+	k.lines = append(k.lines, l)
 }
 
 // Take returns the lines and removes them.
-func (k *Lines) Take() []Line {
+func (k *LineBuffer) Take() []Line {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := k.all
-	k.all = nil
+	all := k.lines
+	k.lines = nil
 	return all
 }
 
-// MaxFile is the default limit of a recording's file, in bytes.
+// MaxFile is the default limit of a recording file, in bytes.
 const MaxFile = 64 << 20
 
 // File is a recording on disk.
 type File struct {
-	file *os.File
-	left int64
-	log  *slog.Logger
-	err  error
+	file      *os.File
+	bytesLeft int64
+	log       *slog.Logger
+	err       error
 }
 
-// Create creates the file, which must not exist, of at most limit bytes. Only this user can read
-// it.
+// Create creates a file for a recording of at most limit bytes. The file must not exist. Only the
+// current user can read it.
 func Create(path string, limit int64, log *slog.Logger) (*File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return nil, fmt.Errorf("record to %s: it is there already; name a new file", path)
+		return nil, fmt.Errorf("record to %s: the file already exists; name a new file", path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	return &File{file: f, left: limit - endSize, log: log}, nil
+	return &File{file: f, bytesLeft: limit - endLineSize, log: log}, nil
 }
 
-// endSize is reserved for the last line.
-const endSize = 300
+// endLineSize is the number of bytes reserved for the last line.
+const endLineSize = 300
 
-// Keep writes a line. If the file is full or cannot be written, that is logged and written as
-// the last line, and nothing more is recorded; the bot keeps running.
-func (f *File) Keep(l Line) {
+// Append writes a line. If the file is full or cannot be written, Append logs that and records
+// nothing more; the bot keeps running. In a full file the last line gives the reason.
+func (f *File) Append(l Line) {
 	if f.err != nil {
 		return
 	}
 	data, err := json.Marshal(l)
-	if err == nil && int64(len(data)) >= f.left {
-		err = errors.New("the recording is full, nothing more is kept")
+	if err == nil && int64(len(data)) >= f.bytesLeft {
+		err = errors.New("the recording is full")
 		end, _ := json.Marshal(Line{Time: l.Time, Direction: End, Error: err.Error()}) // it always can
 		_, _ = f.file.Write(append(end, '\n'))                                         // the log says the same
 	} else if err == nil {
-		f.left -= int64(len(data)) + 1
+		f.bytesLeft -= int64(len(data)) + 1
 		_, err = f.file.Write(append(data, '\n'))
 	}
 	if f.err = err; err != nil {
-		f.log.Warn("recording ends", "file", f.file.Name(), "err", err)
+		f.log.Warn("recording stopped", "file", f.file.Name(), "err", err)
 	}
 }
 
-// Close ends the recording.
+// Close closes the file.
 func (f *File) Close() error { return f.file.Close() }
 
-// Read returns the lines of a recording, without a last line that a crash has cut off.
+// Read returns the lines of a recording. It ignores an incomplete last line, which a crash may leave.
 func Read(r io.Reader) (all []Line, _ error) {
 	for lines := json.NewDecoder(io.LimitReader(r, 4*MaxFile)); ; {
 		var l Line
@@ -179,11 +179,11 @@ func Read(r io.Reader) (all []Line, _ error) {
 		case err == nil:
 			all = append(all, l)
 		case len(all) == 0:
-			return nil, errors.New("the file holds no recording")
+			return nil, errors.New("the file is not a recording")
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 			return all, nil
 		default:
-			return nil, fmt.Errorf("line %d is none of a recording: %w", len(all)+1, err)
+			return nil, fmt.Errorf("line %d of the recording is invalid: %w", len(all)+1, err)
 		}
 	}
 }

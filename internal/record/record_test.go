@@ -25,7 +25,7 @@ const secret = "correct-horse-battery-9"
 func recorder() (*record.Recorder, *[]record.Line) {
 	var lines []record.Line
 	return &record.Recorder{
-		Keep: func(l record.Line) { lines = append(lines, l) }, Redact: redact.New(secret).Text,
+		OnLine: func(l record.Line) { lines = append(lines, l) }, Redact: redact.New(secret).Text,
 		Now: func() time.Time { return time.Unix(1_800_000_000, 0).UTC() },
 	}, &lines
 }
@@ -67,8 +67,8 @@ func TestExchangesAreKeptWithoutSecrets(t *testing.T) {
 		"application/x-www-form-urlencoded", "token=abc&text=hi+"+secret)
 	l := (*lines)[0]
 	want := record.Line{
-		Time: time.Unix(1_800_000_000, 0).UTC(), Ended: time.Unix(1_800_000_000, 0).UTC(), Direction: record.Call, Service: "slack", Method: "POST", URL: base + "/bot••••/x?ticket=••••&n=1", Status: 200,
-		Type: "application/x-www-form-urlencoded", Request: json.RawMessage(`{"a":"••••","token":"••••","response_url":"••••"}`),
+		Time: time.Unix(1_800_000_000, 0).UTC(), EndedAt: time.Unix(1_800_000_000, 0).UTC(), Direction: record.Call, Service: "slack", Method: "POST", URL: base + "/bot••••/x?ticket=••••&n=1", Status: 200,
+		MediaType: "application/x-www-form-urlencoded", Request: json.RawMessage(`{"a":"••••","token":"••••","response_url":"••••"}`),
 		Response: json.RawMessage(`{"text":"hi ••••","token":"••••"}`),
 	}
 	if fmt.Sprintf("%+v", l) != fmt.Sprintf("%+v", want) {
@@ -123,7 +123,7 @@ func TestARecordingIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 100 {
-		f.Keep(record.Line{Direction: record.Call, URL: "https://example.com/" + strings.Repeat("x", 100)})
+		f.Append(record.Line{Direction: record.Call, URL: "https://example.com/" + strings.Repeat("x", 100)})
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestARecordingIsBounded(t *testing.T) {
 func TestReadTellsWhatIsNoRecording(t *testing.T) {
 	whole := `{"direction":"in"}` + "\n"
 	for text, want := range map[string]string{
-		"": "no recording", "x\n": "no recording", "x\n" + whole: "no recording", whole + "{\n" + whole: "line 2", whole: "", whole + `{"dir`: "",
+		"": "not a recording", "x\n": "not a recording", "x\n" + whole: "not a recording", whole + "{\n" + whole: "line 2", whole: "", whole + `{"dir`: "",
 	} {
 		lines, err := record.Read(strings.NewReader(text))
 		if want == "" && (err != nil || len(lines) != 1) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

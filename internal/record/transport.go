@@ -34,34 +34,34 @@ func (t transport) CloseIdleConnections() {
 	}
 }
 
-// RoundTrip makes a request. Its line is recorded when the response's body is closed.
+// RoundTrip implements [http.RoundTripper]. It records the exchange when the response's body is closed.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	e := &exchange{tap: t.tap, line: Line{
 		Time: t.Now(), Direction: Call, Service: t.service, Method: req.Method, URL: t.mask(req.URL.Redacted()),
-	}, kind: req.Header.Get("Content-Type")}
+	}, contentType: req.Header.Get("Content-Type")}
 	if req.Body != nil && req.Body != http.NoBody {
 		again := req.GetBody
 		req = req.Clone(req.Context())
-		req.Body = &watchedBody{ReadCloser: req.Body, kept: &e.request}
+		req.Body = &recordedBody{ReadCloser: req.Body, prefix: &e.request}
 		if again != nil {
 			req.GetBody = func() (io.ReadCloser, error) {
 				e.request.reset()
 				body, err := again()
-				return &watchedBody{ReadCloser: body, kept: &e.request}, err
+				return &recordedBody{ReadCloser: body, prefix: &e.request}, err
 			}
 		}
 	}
 	resp, err := t.next.RoundTrip(req)
 	if err != nil {
-		e.end(err)
+		e.finish(err)
 		return nil, err
 	}
 	e.line.Status = resp.StatusCode
-	e.line.Type, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	e.line.MediaType, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if e.line.Name() == "auth.test" {
-		e.line.Scopes = resp.Header.Get("X-OAuth-Scopes")
+		e.line.OAuthScopes = resp.Header.Get("X-OAuth-Scopes")
 	}
-	resp.Body = &watchedBody{ReadCloser: resp.Body, kept: &e.response, end: e.end}
+	resp.Body = &recordedBody{ReadCloser: resp.Body, prefix: &e.response, onClose: e.finish}
 	return resp, nil
 }
 
@@ -69,57 +69,57 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 type exchange struct {
 	tap
 	line              Line
-	kind              string
-	request, response bodyStart
+	contentType       string
+	request, response bodyPrefix
 }
 
-// end records the line.
-func (e *exchange) end(err error) {
+// finish records the exchange. err is the error with which it ended, or nil.
+func (e *exchange) finish(err error) {
 	l := e.line
-	l.Ended, l.Request, l.Response = e.Now(), e.Body(e.kind, e.request.bytes()), e.Body(l.Type, e.response.bytes())
+	l.EndedAt, l.Request, l.Response = e.Now(), e.EncodeBody(e.contentType, e.request.bytes()), e.EncodeBody(l.MediaType, e.response.bytes())
 	if err != nil {
 		l.Error = e.mask(err.Error())
 	}
-	e.keep(l)
+	e.record(l)
 }
 
-// bodyStart is the beginning of a body.
-type bodyStart struct {
+// bodyPrefix is the recorded beginning of a body.
+type bodyPrefix struct {
 	mu   sync.Mutex
 	data []byte
 }
 
-func (k *bodyStart) add(p []byte) {
+func (k *bodyPrefix) add(p []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.data = append(k.data, p[:min(len(p), maxBody+1-len(k.data))]...)
 }
 
-func (k *bodyStart) reset() {
+func (k *bodyPrefix) reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.data = nil
 }
 
-func (k *bodyStart) bytes() []byte {
+func (k *bodyPrefix) bytes() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.data
 }
 
-// watchedBody records what is read of a body, and reports its end once.
-type watchedBody struct {
+// recordedBody records the data read from a body. The first Close calls onClose with the read error.
+type recordedBody struct {
 	io.ReadCloser
-	kept *bodyStart
-	end  func(error)
-	once sync.Once
-	err  error
+	prefix  *bodyPrefix
+	onClose func(error)
+	once    sync.Once
+	err     error
 }
 
 // Read implements io.Reader.
-func (w *watchedBody) Read(p []byte) (int, error) {
+func (w *recordedBody) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
-	w.kept.add(p[:n])
+	w.prefix.add(p[:n])
 	if err != nil && !errors.Is(err, io.EOF) {
 		w.err = err
 	}
@@ -127,17 +127,17 @@ func (w *watchedBody) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (w *watchedBody) Close() error {
+func (w *recordedBody) Close() error {
 	err := w.ReadCloser.Close()
-	if w.end != nil {
-		w.once.Do(func() { w.end(w.err) })
+	if w.onClose != nil {
+		w.once.Do(func() { w.onClose(w.err) })
 	}
 	return err
 }
 
-// Body returns a body for a line: JSON unchanged, forms as objects, texts as strings; of
-// everything else only the length.
-func (r *Recorder) Body(kind string, data []byte) json.RawMessage {
+// EncodeBody returns a body for a line, with secrets masked: JSON as it is, forms as objects, texts
+// as strings. For other bodies it returns the length.
+func (r *Recorder) EncodeBody(kind string, data []byte) json.RawMessage {
 	if len(data) == 0 {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (r *Recorder) Body(kind string, data []byte) json.RawMessage {
 		}
 	}
 	var shown any
-	if fields := fieldsOf(kind, data); fields != nil {
+	if fields := formFields(kind, data); fields != nil {
 		for name, value := range fields {
 			if fields[name] = r.mask(value); name == "token" {
 				fields[name] = redact.Mask
@@ -156,29 +156,29 @@ func (r *Recorder) Body(kind string, data []byte) json.RawMessage {
 		}
 		shown = fields
 	} else {
-		shown = r.mask(r.textOf(kind, data))
+		shown = r.mask(r.bodyText(kind, data))
 	}
 	out, _ := json.Marshal(shown) // strings always can
 	return out
 }
 
-// fieldsOf returns the fields of a form, with the names of files instead of their content; nil
-// if the body is not a form.
-func fieldsOf(kind string, data []byte) map[string]string {
+// formFields returns the fields of a form, with the names of files instead of their content. It
+// returns nil if the body is not a form.
+func formFields(kind string, data []byte) map[string]string {
 	switch media, params, _ := mime.ParseMediaType(kind); {
 	case media == "application/x-www-form-urlencoded" && len(data) <= maxBody:
-		return formOf(string(data))
+		return urlencodedFields(string(data))
 	case media == "multipart/form-data":
-		return partsOf(data, params["boundary"])
+		return multipartFields(data, params["boundary"])
 	}
 	return nil
 }
 
-// textOf returns a body that is not a form.
-func (r *Recorder) textOf(kind string, data []byte) string {
+// bodyText returns the text of a body that is not a form.
+func (r *Recorder) bodyText(kind string, data []byte) string {
 	media, _, _ := mime.ParseMediaType(kind)
 	switch {
-	case media == "text/event-stream" && r.scattered(string(data)):
+	case media == "text/event-stream" && r.hasSplitSecret(string(data)):
 		return "[left out: a secret goes through its pieces]"
 	case media != "" && media != "application/json" && !strings.HasPrefix(media, "text/"):
 		return fmt.Sprintf("[%d bytes of %s]", len(data), media)
@@ -188,18 +188,18 @@ func (r *Recorder) textOf(kind string, data []byte) string {
 	return strings.ToValidUTF8(string(data), "\uFFFD")
 }
 
-func formOf(text string) map[string]string {
+func urlencodedFields(text string) map[string]string {
 	fields := map[string]string{}
-	values, _ := url.ParseQuery(text) // undecodable fields are left out
+	values, _ := url.ParseQuery(text) // ignores invalid fields
 	for name := range values {
 		fields[name] = values.Get(name)
 	}
 	return fields
 }
 
-// partsOf returns the fields of a multipart form, with the names of files instead of their
+// multipartFields returns the fields of a multipart form, with the names of files instead of their
 // content.
-func partsOf(data []byte, boundary string) map[string]string {
+func multipartFields(data []byte, boundary string) map[string]string {
 	fields := map[string]string{}
 	parts := multipart.NewReader(bytes.NewReader(data), boundary)
 	for {
@@ -207,31 +207,31 @@ func partsOf(data []byte, boundary string) map[string]string {
 		if err != nil {
 			return fields
 		}
-		value, _ := io.ReadAll(part) // of a truncated body, what there is
+		value, _ := io.ReadAll(part) // the body may be truncated
 		if fields[part.FormName()] = string(value); part.FileName() != "" {
 			fields[part.FormName()] = "[file " + part.FileName() + "]"
 		}
 	}
 }
 
-// secretURLs matches Slack's addresses that are secrets themselves: to open a socket, answer a
-// command, upload a file; and the verification token of old apps.
-var secretURLs = regexp.MustCompile(`(ticket(?:=|%3D)|"(?:response_url|upload_url|token)" ?: ?"|hooks\.slack\.com/[a-z]+/|/upload/v1/)[^"&\s\\]+`)
+// secretPattern matches Slack's URLs that are secrets themselves (to open a WebSocket, answer a
+// command, or upload a file), and the verification tokens of old apps.
+var secretPattern = regexp.MustCompile(`(ticket(?:=|%3D)|"(?:response_url|upload_url|token)" ?: ?"|hooks\.slack\.com/[a-z]+/|/upload/v1/)[^"&\s\\]+`)
 
-// mask removes secrets from a text.
+// mask masks secrets in a text.
 func (r *Recorder) mask(text string) string {
 	text = r.Redact(text)
 	for _, hint := range []string{"ticket", `_url"`, `"token"`, "hooks.", "/upload/"} { // faster than the pattern
 		if strings.Contains(text, hint) {
-			return secretURLs.ReplaceAllString(text, "${1}"+redact.Mask)
+			return secretPattern.ReplaceAllString(text, "${1}"+redact.Mask)
 		}
 	}
 	return text
 }
 
-// scattered reports whether a secret spans pieces of a stream, each of which is too short to be
-// masked.
-func (r *Recorder) scattered(stream string) bool {
+// hasSplitSecret reports whether a secret is split over several events of a stream, so that masking
+// each event does not find it.
+func (r *Recorder) hasSplitSecret(stream string) bool {
 	pieces := map[string]*strings.Builder{}
 	var walk func(path string, v any)
 	walk = func(path string, v any) {
@@ -265,7 +265,7 @@ func (r *Recorder) scattered(stream string) bool {
 	return false
 }
 
-// eventType distinguishes events of the Responses API, whose pieces are interleaved.
+// eventType returns the type of an event. Texts of different types are interleaved in the Responses API.
 func eventType(v any) string {
 	fields, _ := v.(map[string]any)
 	kind, _ := fields["type"].(string)

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// address matches addresses in a text, up to a character that none can have.
-var address = regexp.MustCompile("[A-Za-z][A-Za-z0-9+.-]*://[^\\s\"'<>`]+")
+// addressPattern matches addresses in a text, up to a character that none can have.
+var addressPattern = regexp.MustCompile("[A-Za-z][A-Za-z0-9+.-]*://[^\\s\"'<>`]+")
 
-// version matches the name of a query value that is not secret, although Addresses masks it:
-// masking a date everywhere would tear holes into texts.
-var version = regexp.MustCompile(`(?i)^(api[-_]?)?version$`)
+// versionParam matches the name of a query value that is not secret, although
+// MaskAddresses masks it: masking a date everywhere would tear holes into texts.
+var versionParam = regexp.MustCompile(`(?i)^(api[-_]?)?version$`)
 
-// Addresses masks what may be secret in the addresses in a text: user and password, query
+// MaskAddresses masks what may be secret in the addresses in a text: user and password, query
 // values, and the fragment.
-func Addresses(text string) string {
-	return address.ReplaceAllStringFunc(text, func(whole string) string {
+func MaskAddresses(text string) string {
+	return addressPattern.ReplaceAllStringFunc(text, func(whole string) string {
 		var out strings.Builder
-		cut(whole, func(part string, secret bool, _ string) {
+		splitAddress(whole, func(part string, secret bool, _ string) {
 			if secret && part != "" {
 				part = Mask
 			}
@@ -28,13 +28,13 @@ func Addresses(text string) string {
 	})
 }
 
-// InAddresses returns what [Addresses] masks, for [New] and [Redactor.Add], except a user name
-// with a password.
-func InAddresses(text string) []string {
+// SecretsInAddresses returns what [MaskAddresses] masks, for
+// [New] and [Redactor.Add], except a user name with a password.
+func SecretsInAddresses(text string) []string {
 	var all []string
-	for _, whole := range address.FindAllString(text, -1) {
-		cut(whole, func(part string, secret bool, name string) {
-			if !secret || version.MatchString(name) {
+	for _, whole := range addressPattern.FindAllString(text, -1) {
+		splitAddress(whole, func(part string, secret bool, name string) {
+			if !secret || versionParam.MatchString(name) {
 				return
 			}
 			if _, password, ok := strings.Cut(part, ":"); ok && name == userinfo {
@@ -49,11 +49,11 @@ func InAddresses(text string) []string {
 	return all
 }
 
-// userinfo is the name under which cut yields user and password.
+// userinfo is the name under which splitAddress yields user and password.
 const userinfo = "@"
 
-// cut yields the parts of an address in order, and whether each may be secret.
-func cut(whole string, yield func(part string, secret bool, name string)) {
+// splitAddress yields the parts of an address in order, and whether each may be secret.
+func splitAddress(whole string, yield func(part string, secret bool, name string)) {
 	rest, fragment, hasFragment := strings.Cut(whole, "#")
 	rest, query, hasQuery := strings.Cut(rest, "?")
 	scheme := strings.Index(rest, "://") + len("://")
@@ -87,10 +87,10 @@ func cut(whole string, yield func(part string, secret bool, name string)) {
 	}
 }
 
-// AddressesIn returns an error with masked addresses, like [Redactor.Error].
-func AddressesIn(err error) error {
-	if err == nil || Addresses(err.Error()) == err.Error() {
+// MaskAddressesIn returns an error with masked addresses, like [Redactor.Error].
+func MaskAddressesIn(err error) error {
+	if err == nil || MaskAddresses(err.Error()) == err.Error() {
 		return err
 	}
-	return &maskedError{Addresses(err.Error()), err}
+	return &maskedError{MaskAddresses(err.Error()), err}
 }

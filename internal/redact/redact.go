@@ -58,7 +58,7 @@ func New(secrets ...string) *Redactor {
 	return &Redactor{given: slices.Clone(secrets)}
 }
 
-// Add makes more values be masked from now on.
+// Add adds values that are masked from now on.
 func (r *Redactor) Add(secrets ...string) {
 	if r == nil {
 		return
@@ -78,24 +78,24 @@ func (r *Redactor) Add(secrets ...string) {
 	r.values.Store(nil)
 }
 
-// prepared returns the prepared values. They are prepared on use, because many may be added at
+// matcher returns the prepared values. They are prepared on use, because many may be added at
 // once.
-func (r *Redactor) prepared() *matcher {
+func (r *Redactor) matcher() *matcher {
 	if v := r.values.Load(); v != nil {
 		return v
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v := prepare(slices.Concat(r.given, r.added))
+	v := newMatcher(slices.Concat(r.given, r.added))
 	r.values.Store(v)
 	return v
 }
 
-func prepare(secrets []string) *matcher {
+func newMatcher(secrets []string) *matcher {
 	known := map[string]bool{}
 	for _, s := range secrets {
 		if len(s) >= MinKnown {
-			for _, form := range forms(s) {
+			for _, form := range encodings(s) {
 				known[form] = true
 			}
 		}
@@ -109,8 +109,8 @@ func prepare(secrets []string) *matcher {
 	return &matcher{strings.NewReplacer(pairs...), all}
 }
 
-// forms returns a value and its encodings.
-func forms(secret string) []string {
+// encodings returns a value and its encodings.
+func encodings(secret string) []string {
 	if len(secret) > maxEncoded {
 		return []string{secret, strings.Trim(strconv.Quote(secret), `"`)}
 	}
@@ -142,8 +142,8 @@ func lowerEscapes(s string) string {
 	return string(out)
 }
 
-// base64Within returns the characters that any base64 contains whose data has the secret at an
-// offset of lead modulo three.
+// base64Within returns the characters that the base64 encoding of data
+// contains if the secret is in the data at an offset of lead modulo three.
 func base64Within(secret string, lead int) string {
 	data := append(make([]byte, lead), secret...)
 	encoded := base64.StdEncoding.EncodeToString(data)
@@ -156,8 +156,8 @@ func (r *Redactor) Text(text string) string {
 	if r == nil {
 		return maskAll(text, func(string) bool { return false })
 	}
-	known := r.prepared()
-	return maskAll(known.replacer.Replace(text), known.begins)
+	known := r.matcher()
+	return maskAll(known.replacer.Replace(text), known.isPrefix)
 }
 
 // maskAll masks repeatedly: a masked part, such as a key over several lines within an address,
@@ -172,39 +172,39 @@ func maskAll(text string, begins func(word string) bool) string {
 	}
 }
 
-// Known masks only known values: for readers who have to see what a text does, since any author
+// MaskKnown masks only known values: for readers who have to see what a text does, since any author
 // can give a text the shape of a secret.
-func (r *Redactor) Known(text string) string {
+func (r *Redactor) MaskKnown(text string) string {
 	if r == nil {
 		return text
 	}
-	return r.prepared().replacer.Replace(text)
+	return r.matcher().replacer.Replace(text)
 }
 
-// begins reports whether a known value begins with a word, if the word is long enough.
-func (v *matcher) begins(word string) bool {
+// isPrefix reports whether a word is long enough and the beginning of a known value.
+func (v *matcher) isPrefix(word string) bool {
 	return len(word) >= MinKnown && slices.ContainsFunc(v.forms, func(form string) bool { return strings.HasPrefix(form, word) })
 }
 
-// Unfinished masks a growing text: its end is left out while it may be the beginning of a
+// MaskUnfinished masks a growing text: its end is left out while it may be the beginning of a
 // secret.
-func (r *Redactor) Unfinished(text string) string {
+func (r *Redactor) MaskUnfinished(text string) string {
 	text = text[:lastBreak(text)]
 	if at := strings.LastIndex(text, pemBegin); at >= 0 && endOfKey(text[at:]) < 0 {
 		text = text[:at]
 	}
 	if r != nil {
-		text = r.prepared().unbegun(text)
+		text = r.matcher().trimPartial(text)
 	}
 	return r.Text(text)
 }
 
-// endsSecret reports whether a character ends anything with the shape of a secret.
-func endsSecret(c rune) bool { return unicode.IsSpace(c) || c >= utf8.RuneSelf && c != utf8.RuneError }
+// isSecretEnd reports whether a character ends anything with the shape of a secret.
+func isSecretEnd(c rune) bool { return unicode.IsSpace(c) || c >= utf8.RuneSelf && c != utf8.RuneError }
 
 // lastBreak returns the offset after the last character that ends a secret.
 func lastBreak(text string) int {
-	at := strings.LastIndexFunc(text, endsSecret)
+	at := strings.LastIndexFunc(text, isSecretEnd)
 	if at < 0 {
 		return 0
 	}
@@ -212,11 +212,11 @@ func lastBreak(text string) int {
 	return at + size
 }
 
-// unbegun drops the end of a text if a known value with such characters may continue there.
-func (v *matcher) unbegun(text string) string {
+// trimPartial drops the end of a text if a known value with spaces may continue there.
+func (v *matcher) trimPartial(text string) string {
 	end := len(text)
 	for _, form := range v.forms {
-		if !strings.ContainsFunc(form, endsSecret) {
+		if !strings.ContainsFunc(form, isSecretEnd) {
 			continue
 		}
 		for n := min(len(form)-1, len(text)); n > 0; n-- {
@@ -232,7 +232,7 @@ func (v *matcher) unbegun(text string) string {
 // Error returns an error whose text is masked. [errors.Is] and [errors.As] still find what it
 // wraps. It returns nil for nil.
 func (r *Redactor) Error(err error) error {
-	if err == nil || !r.Has(err.Error()) {
+	if err == nil || !r.HasSecret(err.Error()) {
 		return err
 	}
 	return &maskedError{r.Text(err.Error()), err}
@@ -249,8 +249,8 @@ func (e *maskedError) Error() string { return e.text }
 // Unwrap returns the error that was masked.
 func (e *maskedError) Unwrap() error { return e.err }
 
-// Has reports whether a text has something to mask.
-func (r *Redactor) Has(text string) bool { return r.Text(text) != text }
+// HasSecret reports whether a text has something to mask.
+func (r *Redactor) HasSecret(text string) bool { return r.Text(text) != text }
 
 // Writer returns a writer that masks whole records, such as those of log handlers.
 func (r *Redactor) Writer(w io.Writer) io.Writer { return writer{r, w} }

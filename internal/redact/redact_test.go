@@ -281,12 +281,12 @@ func TestUnfinishedTextsShowNoBeginnings(t *testing.T) {
 	for name, secret := range planted() {
 		text := "Here it is: " + secret + " and " + known + " done"
 		for i := range len(text) {
-			got := strings.ReplaceAll(r.Unfinished(text[:i]), redact.Mask, "")
+			got := strings.ReplaceAll(r.MaskUnfinished(text[:i]), redact.Mask, "")
 			if left := strings.TrimSpace(strings.NewReplacer("Here", "", "it", "", "is:", "", "and", "", "done", "").Replace(got)); left != "" {
 				t.Fatalf("%s: after %d bytes: %q", name, i, got)
 			}
 		}
-		if got := r.Unfinished(text + "\n"); name != "half a key" && got != "Here it is: •••• and •••• done\n" {
+		if got := r.MaskUnfinished(text + "\n"); name != "half a key" && got != "Here it is: •••• and •••• done\n" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -298,12 +298,12 @@ func TestUnfinishedPassphraseIsNotShownByItsWords(t *testing.T) {
 		r := redact.New(secret)
 		text := "It is: " + secret + ". All " + secret[:7] + " \n"
 		for i := range len(text) {
-			got := r.Unfinished(text[:i])
+			got := r.MaskUnfinished(text[:i])
 			if strings.Contains(got, secret[8:13]) || i < len(secret)+12 && strings.Contains(got, secret[:7]) {
 				t.Errorf("after %d bytes: %q", i, got)
 			}
 		}
-		if got := r.Unfinished(text); got != "It is: ••••. All "+secret[:7]+" \n" {
+		if got := r.MaskUnfinished(text); got != "It is: ••••. All "+secret[:7]+" \n" {
 			t.Errorf("whole: %q", got)
 		}
 	}
@@ -312,7 +312,7 @@ func TestUnfinishedPassphraseIsNotShownByItsWords(t *testing.T) {
 // What is written without spaces is shown as it grows, up to what may go on as a secret.
 func TestUnfinishedTextsWithoutSpacesAreShown(t *testing.T) {
 	for text, want := range map[string]string{"你好，世界": "你好，世界", "你好 sk-": "你好 ", "héllo wör": "héllo wö", "\xe4\xbd": "", "": ""} {
-		if got := redact.New("a known value").Unfinished(text); got != want {
+		if got := redact.New("a known value").MaskUnfinished(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
@@ -379,7 +379,7 @@ func FuzzText(f *testing.F) {
 		if strings.Contains(once, "a known value") {
 			t.Errorf("%q: %q", text, once)
 		}
-		_ = r.Unfinished(text)
+		_ = r.MaskUnfinished(text)
 	})
 }
 
@@ -426,10 +426,10 @@ func FuzzKnownMasksValuesAlone(f *testing.F) {
 				t.Skip("the value stands there in base64")
 			}
 		}
-		if got, want := r.Known(text), strings.ReplaceAll(text, secret, redact.Mask); got != want {
+		if got, want := r.MaskKnown(text), strings.ReplaceAll(text, secret, redact.Mask); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
-		if got := (*redact.Redactor)(nil).Known(text); got != text {
+		if got := (*redact.Redactor)(nil).MaskKnown(text); got != text {
 			t.Errorf("without values %q became %q", text, got)
 		}
 	})

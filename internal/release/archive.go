@@ -16,45 +16,45 @@ import (
 	"oneclaw/internal/service"
 )
 
-// name returns the name of a platform's archive and of the folder in it.
-func (r release) name(p platform) string {
+// archiveName returns the name of a platform's archive, without extension, and of the folder in it.
+func (r release) archiveName(p platform) string {
 	return fmt.Sprintf("oneclaw_%s_%s_%s", strings.TrimPrefix(r.version, "v"), p.os, p.arch)
 }
 
-// archive writes the archive of a platform.
-func (r release) archive(p platform, programs string) error {
-	name := r.name(p)
-	files := []entry{{name: name + "/", mode: 0o755}}
-	for _, program := range names() {
-		files = append(files, entry{name: name + "/" + program, mode: 0o755, file: filepath.Join(programs, program)})
+// writeArchive writes the archive for a platform. programs is the folder with its programs.
+func (r release) writeArchive(p platform, programs string) error {
+	name := r.archiveName(p)
+	files := []tarEntry{{name: name + "/", mode: 0o755}}
+	for _, program := range programNames() {
+		files = append(files, tarEntry{name: name + "/" + program, mode: 0o755, path: filepath.Join(programs, program)})
 	}
 	for _, text := range []string{"LICENSE", "README.md"} {
-		files = append(files, entry{name: name + "/" + text, mode: 0o644, file: filepath.Join(r.source, text)})
+		files = append(files, tarEntry{name: name + "/" + text, mode: 0o644, path: filepath.Join(r.sourceDir, text)})
 	}
 	if p.os == "linux" {
-		unit, err := service.Unit(service.Options{Program: service.Program})
+		unit, err := service.Unit(service.Options{Program: service.ProgramPath})
 		if err != nil {
 			return err
 		}
-		files = append(files, entry{name: name + "/" + service.Name, mode: 0o644, data: []byte(unit)})
+		files = append(files, tarEntry{name: name + "/" + service.Name, mode: 0o644, data: []byte(unit)})
 	}
-	return create(filepath.Join(r.out, name+".tar.gz"), func(w io.Writer) error {
-		z := gzip.NewWriter(w) // its header has neither name nor time
-		return errors.Join(pack(z, r.at, files), z.Close())
+	return writeFile(filepath.Join(r.outDir, name+".tar.gz"), func(w io.Writer) error {
+		z := gzip.NewWriter(w) // without name and time in the header
+		return errors.Join(writeTar(z, r.modTime, files), z.Close())
 	})
 }
 
-// entry is a file or, with a trailing slash, a folder.
-type entry struct {
-	name  string
-	mode  int64
-	owner int    // user and group
-	file  string // the file with the content; otherwise data
-	data  []byte
+// tarEntry is a file or, with a trailing slash, a folder.
+type tarEntry struct {
+	name    string
+	mode    int64
+	ownerID int    // user and group ID
+	path    string // path of the file with the content; if empty, data is the content
+	data    []byte
 }
 
-// pack writes entries in order, with no trace of the machine.
-func pack(w io.Writer, at time.Time, entries []entry) error {
+// writeTar writes entries in order as a tar archive that does not depend on the machine.
+func writeTar(w io.Writer, at time.Time, entries []tarEntry) error {
 	archive := tar.NewWriter(w)
 	for _, e := range entries {
 		if err := e.write(archive, at); err != nil {
@@ -64,15 +64,15 @@ func pack(w io.Writer, at time.Time, entries []entry) error {
 	return archive.Close()
 }
 
-func (e entry) write(archive *tar.Writer, at time.Time) error {
-	header := &tar.Header{Name: e.name, Mode: e.mode, Uid: e.owner, Gid: e.owner, ModTime: at, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
+func (e tarEntry) write(archive *tar.Writer, at time.Time) error {
+	header := &tar.Header{Name: e.name, Mode: e.mode, Uid: e.ownerID, Gid: e.ownerID, ModTime: at, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
 	var content io.Reader = bytes.NewReader(e.data)
 	header.Size = int64(len(e.data))
 	switch {
 	case strings.HasSuffix(e.name, "/"):
 		header.Typeflag = tar.TypeDir
-	case e.file != "":
-		f, err := os.Open(e.file)
+	case e.path != "":
+		f, err := os.Open(e.path)
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (e entry) write(archive *tar.Writer, at time.Time) error {
 	return err
 }
 
-func create(name string, write func(io.Writer) error) error {
+func writeFile(name string, write func(io.Writer) error) error {
 	f, err := os.Create(name)
 	if err != nil {
 		return err
@@ -98,15 +98,15 @@ func create(name string, write func(io.Writer) error) error {
 	return errors.Join(write(f), f.Close())
 }
 
-// sums writes the checksums of the files in the folder, in sha256sum's format.
-func (r release) sums() error {
-	entries, err := os.ReadDir(r.out)
+// writeChecksums writes the checksums of the files in the output folder, in the format of sha256sum.
+func (r release) writeChecksums() error {
+	entries, err := os.ReadDir(r.outDir)
 	if err != nil {
 		return err
 	}
 	var lines strings.Builder
-	for _, e := range entries { // they are sorted
-		f, err := os.Open(filepath.Join(r.out, e.Name()))
+	for _, e := range entries { // sorted by ReadDir
+		f, err := os.Open(filepath.Join(r.outDir, e.Name()))
 		if err != nil {
 			return err
 		}
@@ -117,5 +117,5 @@ func (r release) sums() error {
 		}
 		fmt.Fprintf(&lines, "%x  %s\n", sum.Sum(nil), e.Name())
 	}
-	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(lines.String()), 0o644)
+	return os.WriteFile(filepath.Join(r.outDir, "SHA256SUMS"), []byte(lines.String()), 0o644)
 }

@@ -17,16 +17,16 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the user and group of the image.
-const nobody = 65532
+// nonrootID is the ID of the image's user and group.
+const nonrootID = 65532
 
-// imageName is the archive of the image.
+// imageName is the file name of the image's archive.
 const imageName = "oneclaw_image.tar"
 
-// image writes the image of all Linux platforms as an OCI archive, for "docker load" and "skopeo
-// copy oci-archive:…".
-func (r release) image(programs map[platform]string, dir string) error {
-	below, err := r.layer(base())
+// writeImage writes the image for all Linux platforms as an OCI archive, for "docker load" and
+// "skopeo copy oci-archive:…".
+func (r release) writeImage(programs map[platform]string, dir string) error {
+	below, err := r.newLayer(baseEntries())
 	if err != nil {
 		return err
 	}
@@ -35,15 +35,15 @@ func (r release) image(programs map[platform]string, dir string) error {
 		if p.os != "linux" {
 			continue
 		}
-		var files []entry
-		for _, name := range names() {
-			files = append(files, entry{name: name, mode: 0o755, file: filepath.Join(programs[p], name)})
+		var files []tarEntry
+		for _, name := range programNames() {
+			files = append(files, tarEntry{name: name, mode: 0o755, path: filepath.Join(programs[p], name)})
 		}
-		above, err := r.layer(files)
+		above, err := r.newLayer(files)
 		if err != nil {
 			return err
 		}
-		image, err := r.configured(p, below, above)
+		image, err := r.newImage(p, below, above)
 		if err != nil {
 			return err
 		}
@@ -60,18 +60,18 @@ func (r release) image(programs map[platform]string, dir string) error {
 	})); err != nil {
 		return err
 	}
-	files, err := tree(dir)
+	files, err := listTree(dir)
 	if err != nil {
 		return err
 	}
-	return create(filepath.Join(r.out, imageName), func(w io.Writer) error { return pack(w, r.at, files) })
+	return writeFile(filepath.Join(r.outDir, imageName), func(w io.Writer) error { return writeTar(w, r.modTime, files) })
 }
 
-// base returns the files besides the program: certificates, a temporary folder, and the data
-// folder.
-func base() []entry {
-	return []entry{
-		{name: "data/", mode: 0o700, owner: nobody},
+// baseEntries returns the image's files other than the programs: certificates, a temporary folder,
+// and the data folder.
+func baseEntries() []tarEntry {
+	return []tarEntry{
+		{name: "data/", mode: 0o700, ownerID: nonrootID},
 		{name: "etc/", mode: 0o755},
 		{name: "etc/ssl/", mode: 0o755},
 		{name: "etc/ssl/certs/", mode: 0o755},
@@ -80,31 +80,31 @@ func base() []entry {
 	}
 }
 
-// certificates returns Mozilla's root certificates, as the Go project publishes them: their
-// version is in go.mod, so builds are reproducible, and govulncheck reports old ones. Roots with
-// constraints are left out, because a file cannot express these.
+// certificates returns Mozilla's root certificates as published by the Go project: go.mod has their
+// version, so builds are reproducible, and govulncheck reports old versions. Roots with constraints
+// are left out, because a PEM file cannot express the constraints.
 func certificates() []byte {
 	var all bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&all, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer does not fail
+			_ = pem.Encode(&all, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // writing to a buffer cannot fail
 		}
 	}
 	return all.Bytes()
 }
 
-// layer packs files into a layer.
-func (r release) layer(files []entry) (v1.Layer, error) {
+// newLayer makes an image layer from files.
+func (r release) newLayer(files []tarEntry) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		in, out := io.Pipe()
-		go func() { out.CloseWithError(pack(out, r.at, files)) }()
+		go func() { out.CloseWithError(writeTar(out, r.modTime, files)) }()
 		return in, nil
 	}, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 }
 
-// configured returns the image of a platform, configured as in the Dockerfile.
-func (r release) configured(p platform, layers ...v1.Layer) (v1.Image, error) {
-	created := v1.Time{Time: r.at}
+// newImage makes the image for a platform, configured as in the Dockerfile.
+func (r release) newImage(p platform, layers ...v1.Layer) (v1.Image, error) {
+	created := v1.Time{Time: r.modTime}
 	var adds []mutate.Addendum
 	for _, layer := range layers {
 		adds = append(adds, mutate.Addendum{Layer: layer, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "internal/release"}})
@@ -134,17 +134,17 @@ func (r release) configured(p platform, layers ...v1.Layer) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// tree lists the files below a folder, sorted.
-func tree(dir string) ([]entry, error) {
-	var files []entry
+// listTree lists the files and folders below a folder, sorted.
+func listTree(dir string) ([]tarEntry, error) {
+	var files []tarEntry
 	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil || name == ".":
 			return err
 		case d.IsDir():
-			files = append(files, entry{name: name + "/", mode: 0o755})
+			files = append(files, tarEntry{name: name + "/", mode: 0o755})
 		default:
-			files = append(files, entry{name: name, mode: 0o644, file: filepath.Join(dir, name)})
+			files = append(files, tarEntry{name: name, mode: 0o644, path: filepath.Join(dir, name)})
 		}
 		return nil
 	})

@@ -37,14 +37,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func stubs(t *testing.T) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "dist")
-	at, err := epoch("")
+	at, err := parseEpoch("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := release{version: "v1.2.3", source: "../..", out: out, at: at}
-	err = r.make(t.Context(), func(_ context.Context, p platform, to string) error {
+	r := release{version: "v1.2.3", sourceDir: "../..", outDir: out, modTime: at}
+	err = r.buildAll(t.Context(), func(_ context.Context, p platform, to string) error {
 		err := os.Mkdir(to, 0o700)
-		for _, name := range names() {
+		for _, name := range programNames() {
 			err = errors.Join(err, os.WriteFile(filepath.Join(to, name), []byte(name+" for "+p.os+"/"+p.arch), 0o700))
 		}
 		return err
@@ -64,7 +64,7 @@ func TestTheSameInputMakesTheSameBytes(t *testing.T) {
 	}
 	checked(t, first)
 	for _, p := range platforms() {
-		name := (release{version: "v1.2.3"}).name(p)
+		name := (release{version: "v1.2.3"}).archiveName(p)
 		dir := unpacked(t, gunzipped(t, filepath.Join(first, name+".tar.gz")))
 		want := "LICENSE README.md oneclaw oneclaw-lab"
 		if p.os == "linux" {
@@ -73,14 +73,14 @@ func TestTheSameInputMakesTheSameBytes(t *testing.T) {
 		if got := listed(t, filepath.Join(dir, name)); got != want {
 			t.Errorf("%s has %s, want %s", name, got, want)
 		}
-		for _, program := range names() {
+		for _, program := range programNames() {
 			if got := string(read(t, dir, name, program)); got != program+" for "+p.os+"/"+p.arch {
 				t.Errorf("%s has the %s", name, got)
 			}
 		}
 	}
 	for arch, root := range roots(t, first) {
-		for _, program := range names() {
+		for _, program := range programNames() {
 			if got := string(read(t, root, program)); got != program+" for linux/"+arch {
 				t.Errorf("the image for %s has the %s", arch, got)
 			}
@@ -119,8 +119,8 @@ func TestTheReleaseThatWasMade(t *testing.T) {
 	version := strings.TrimSpace(string(read(t, out, "VERSION")))
 	r := release{version: version}
 	for _, p := range platforms() {
-		dir := unpacked(t, gunzipped(t, filepath.Join(out, r.name(p)+".tar.gz")))
-		program := filepath.Join(dir, r.name(p), "oneclaw")
+		dir := unpacked(t, gunzipped(t, filepath.Join(out, r.archiveName(p)+".tar.gz")))
+		program := filepath.Join(dir, r.archiveName(p), "oneclaw")
 		inspected(t, p, program, version)
 		inspected(t, p, program+"-lab", version)
 		if p == (platform{"linux", "amd64"}) {
@@ -196,7 +196,7 @@ func runs(t *testing.T, version string, command ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := openai.New(openai.Config{Brain: openai.Offline{}, Key: "sk-emulated"})
+	model, err := openai.New(openai.Config{Responder: openai.Offline{}, Key: "sk-emulated"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package rescue keeps a panic from ending the process: it becomes an error, or a line in the
-// log.
+// Package rescue keeps a panic from ending the process. It turns the panic into an error or a line in
+// the log.
 package rescue
 
 import (
@@ -30,7 +30,7 @@ type PanicError struct {
 // Error returns the value of the panic and its stack, for the log.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
 
-// Do calls f and returns its error; a panic of f is a [PanicError].
+// Do calls f and returns its error. If f panics, Do returns a *[PanicError].
 func Do(f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -40,13 +40,13 @@ func Do(f func() error) (err error) {
 	return f()
 }
 
-// Go calls f, and logs a panic with an incident id. what describes f.
+// Go calls f in the same goroutine, and logs a panic with an incident id. what describes f in the log.
 func Go(log *slog.Logger, what string, f func()) {
-	tell(log, what, Do(func() error { f(); return nil }))
+	logPanic(log, what, Do(func() error { f(); return nil }))
 }
 
-// Loop calls f, which works until ctx ends, and calls it again after a pause if it panics. It
-// returns f's result, or nil if ctx ends during a pause. what describes f.
+// Loop calls f, which should run until ctx ends, and calls it again after a pause if it panics. It
+// returns the error of f, or nil if ctx ends during a pause. what describes f in the log.
 func Loop(ctx context.Context, log *slog.Logger, what string, f func(context.Context) error) error {
 	for pauses := retry.New(minPause, maxPause); ; {
 		var failure error
@@ -54,14 +54,14 @@ func Loop(ctx context.Context, log *slog.Logger, what string, f func(context.Con
 		if broken == nil {
 			return failure
 		}
-		tell(log, what, broken)
+		logPanic(log, what, broken)
 		if retry.Wait(ctx, pauses.Next(0)) != nil {
 			return nil
 		}
 	}
 }
 
-func tell(log *slog.Logger, what string, err error) {
+func logPanic(log *slog.Logger, what string, err error) {
 	if err == nil || log == nil {
 		return
 	}

@@ -13,23 +13,23 @@ import (
 
 // Caller makes HTTP requests.
 type Caller struct {
-	http   atomic.Pointer[http.Client]
-	own    bool
-	redact func(string) string
-	tap    Tap
+	http       atomic.Pointer[http.Client]
+	ownsClient bool
+	redact     func(string) string
+	tap        Tap
 }
 
-// Tap sees the traffic between a client and its service.
+// Tap observes the traffic between a client and its service.
 type Tap interface {
 	// Transport returns a transport that wraps next.
 	Transport(next http.RoundTripper) http.RoundTripper
-	// Frame gets a socket's message, received or sent.
+	// Frame is called with each message of a socket, received or sent.
 	Frame(sent bool, data []byte)
 }
 
-// NewCaller returns a caller that uses the given client, or a new one. redact masks errors.
+// NewCaller returns a caller that uses the given client or, if nil, a new one. redact masks errors.
 func NewCaller(given *http.Client, redact func(string) string) *Caller {
-	c := &Caller{own: given == nil, redact: redact}
+	c := &Caller{ownsClient: given == nil, redact: redact}
 	hc := http.Client{Transport: newTransport()}
 	if given != nil {
 		hc = *given
@@ -40,8 +40,8 @@ func NewCaller(given *http.Client, redact func(string) string) *Caller {
 	return c
 }
 
-// Watch sets the tap; nil is none. Call it before the first request.
-func (c *Caller) Watch(tap Tap) {
+// SetTap sets the tap; nil means none. Call it before the first request.
+func (c *Caller) SetTap(tap Tap) {
 	if c.tap = tap; tap != nil {
 		hc := *c.http.Load()
 		hc.Transport = tap.Transport(cmp.Or(hc.Transport, http.DefaultTransport))
@@ -56,9 +56,9 @@ func (c *Caller) Frame(sent bool, data []byte) {
 	}
 }
 
-// newTransport returns a transport that detects dead connections, and closes idle ones before
-// the server does: a send on a connection that the other side has just closed has an unknown
-// outcome.
+// newTransport returns a transport that detects dead connections, and closes idle ones before the
+// server does: if a request is sent on a connection that the server has just closed, its outcome is
+// unknown.
 func newTransport() http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -76,15 +76,15 @@ func (c *Caller) Do(req *http.Request) (*http.Response, error) { return c.http.L
 
 // Close closes idle connections unless they are shared.
 func (c *Caller) Close() {
-	if c.own {
+	if c.ownsClient {
 		c.http.Load().CloseIdleConnections()
 	}
 }
 
-// Renew makes later calls use new connections, unless they are shared. Running calls keep
+// RenewConnections makes later calls use new connections, unless they are shared. Running calls keep
 // theirs, which are closed afterwards.
-func (c *Caller) Renew() {
-	if !c.own {
+func (c *Caller) RenewConnections() {
+	if !c.ownsClient {
 		return
 	}
 	hc := *c.http.Load()
@@ -94,9 +94,9 @@ func (c *Caller) Renew() {
 	c.http.Swap(&hc).CloseIdleConnections()
 }
 
-// Clean removes the address from an error of net/http, and everything but the text if an error
-// still contains a secret.
-func (c *Caller) Clean(err error) error {
+// CleanError removes the address from an error of net/http. If the error still contains a secret, it
+// returns an error with only the redacted text.
+func (c *Caller) CleanError(err error) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err
 	}
@@ -108,8 +108,8 @@ func (c *Caller) Clean(err error) error {
 	return err
 }
 
-// Save copies a body of at most limit bytes to w. For a longer one it returns tooLong.
-func (c *Caller) Save(w io.Writer, resp *http.Response, limit int64, tooLong error) error {
+// CopyBody copies a body of at most limit bytes to w. For a longer one it returns tooLong.
+func (c *Caller) CopyBody(w io.Writer, resp *http.Response, limit int64, tooLong error) error {
 	if resp.ContentLength > limit {
 		return tooLong
 	}
@@ -121,23 +121,23 @@ func (c *Caller) Save(w io.Writer, resp *http.Response, limit int64, tooLong err
 		}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("after %d bytes: %w", n, c.Clean(err))
+		return fmt.Errorf("after %d bytes: %w", n, c.CleanError(err))
 	}
 	return nil
 }
 
-// Func is a client that is one function.
-type Func func(*http.Request) (*http.Response, error)
+// ClientFunc is a client that consists of one function.
+type ClientFunc func(*http.Request) (*http.Response, error)
 
-// Do makes the request.
-func (f Func) Do(req *http.Request) (*http.Response, error) { return f(req) }
+// Do calls f(req).
+func (f ClientFunc) Do(req *http.Request) (*http.Response, error) { return f(req) }
 
-// Bounded returns a body that ends after limit bytes.
-func Bounded(body io.ReadCloser, limit int64) io.ReadCloser {
-	return bounded{io.LimitReader(body, limit), body}
+// LimitBody returns a body that ends after limit bytes.
+func LimitBody(body io.ReadCloser, limit int64) io.ReadCloser {
+	return limitedBody{io.LimitReader(body, limit), body}
 }
 
-type bounded struct {
+type limitedBody struct {
 	io.Reader
 	io.Closer
 }

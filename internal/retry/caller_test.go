@@ -66,7 +66,7 @@ func TestSaveTakesNoMoreThanAsked(t *testing.T) {
 			c := retry.NewCaller(nil, masked)
 			defer c.Close()
 			var to strings.Builder
-			err := c.Save(&to, get(t, c, serve(t, tt.body, tt.told).URL), 5, tooLong) //nolint:bodyclose // get has it closed
+			err := c.CopyBody(&to, get(t, c, serve(t, tt.body, tt.told).URL), 5, tooLong) //nolint:bodyclose // get has it closed
 			if !errors.Is(err, tt.want) || err == nil && to.String() != tt.body || to.Len() > 5 {
 				t.Errorf("%v, %d bytes", err, to.Len())
 			}
@@ -78,7 +78,7 @@ func TestSaveTakesNoMoreThanAsked(t *testing.T) {
 func TestSaveTellsOfWhatBreaksOff(t *testing.T) {
 	c := retry.NewCaller(nil, masked)
 	broken := &http.Response{ContentLength: -1, Body: io.NopCloser(io.MultiReader(strings.NewReader("12"), failing{}))}
-	err := c.Save(io.Discard, broken, 5, errors.New("too long"))
+	err := c.CopyBody(io.Discard, broken, 5, errors.New("too long"))
 	if err == nil || err.Error() != "after 2 bytes: reset by <token>" {
 		t.Errorf("got %v", err)
 	}
@@ -101,7 +101,7 @@ func TestCleanErrorsTellNoSecret(t *testing.T) {
 		"an address and one":  {&url.Error{Op: "Get", URL: "https://x/", Err: within}, "dial <token>", false},
 		"neither":             {io.ErrUnexpectedEOF, "unexpected EOF", true},
 	} {
-		got := retry.NewCaller(nil, masked).Clean(tt.err)
+		got := retry.NewCaller(nil, masked).CleanError(tt.err)
 		if got.Error() != tt.want || errors.Is(got, io.ErrUnexpectedEOF) != tt.same || errors.Is(got, within) {
 			t.Errorf("%s: %v", name, got)
 		}
@@ -143,7 +143,7 @@ func TestRenewTakesNewConnections(t *testing.T) {
 			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 				t.Fatal(err)
 			}
-			c.Renew()
+			c.RenewConnections()
 		}
 		if s.Close(); len(from) != tt.want {
 			t.Errorf("%s: %d connections", name, len(from))
@@ -153,7 +153,7 @@ func TestRenewTakesNewConnections(t *testing.T) {
 }
 
 func TestBoundedEndsABody(t *testing.T) {
-	body := retry.Bounded(io.NopCloser(strings.NewReader("123456")), 4)
+	body := retry.LimitBody(io.NopCloser(strings.NewReader("123456")), 4)
 	got, err := io.ReadAll(body)
 	if string(got) != "1234" || err != nil {
 		t.Errorf("%q, %v", got, err)
@@ -188,9 +188,9 @@ func TestATapSeesEverything(t *testing.T) {
 	s, p := serve(t, "", true), &tap{}
 	c := retry.NewCaller(nil, masked)
 	c.Frame(false, []byte("before"))
-	c.Watch(p)
+	c.SetTap(p)
 	get(t, c, s.URL) //nolint:bodyclose // get has it closed
-	c.Renew()
+	c.RenewConnections()
 	get(t, c, s.URL) //nolint:bodyclose // get has it closed
 	c.Frame(true, []byte("frame"))
 	if p.transports != 2 || p.requests != 2 || len(p.frames) != 1 || p.frames[0] != "frame" {

@@ -7,45 +7,47 @@ import (
 )
 
 const (
-	// minGap is the gap below which there is no limit any more.
+	// minGap is the gap below which a limit no longer applies.
 	minGap = 10 * time.Millisecond
-	// halveAfter is how long nothing may be refused before a gap is halved.
+	// halveAfter is how long no request may be refused before a gap is halved.
 	halveAfter = time.Minute
-	// maxKeys bounds the limits that are kept.
+	// maxKeys bounds the number of limits in memory.
 	maxKeys = 4096
 )
 
-// Pacer holds rate limits by key: a chat, a method, everything.
+// Pacer holds rate limits by key, such as a chat, a method, or all requests.
 type Pacer struct {
-	hold time.Duration
+	maxHold time.Duration
 
-	mu     sync.Mutex
-	limits map[string]*rateLimit
-	looked time.Time // time of the last forget
+	mu        sync.Mutex
+	limits    map[string]*rateLimit
+	lastPrune time.Time // time of the last prune
 }
 
-// NewPacer returns a pacer that holds a request for at most hold. For a longer wait the caller
-// is told the time instead.
-func NewPacer(hold time.Duration) *Pacer { return &Pacer{hold: hold, limits: map[string]*rateLimit{}} }
+// NewPacer returns a pacer that delays a request for at most hold. For a longer wait, the caller gets
+// the duration instead.
+func NewPacer(hold time.Duration) *Pacer {
+	return &Pacer{maxHold: hold, limits: map[string]*rateLimit{}}
+}
 
 // rateLimit is the rate limit of a key.
 type rateLimit struct {
-	shut  time.Time     // no requests before: trying would extend it
-	gap   time.Duration // between requests
-	next  time.Time     // end of the gap after the last request
-	relax time.Time     // when the gap is halved
+	blockedUntil time.Time     // no requests before this time: trying would extend it
+	gap          time.Duration // between requests
+	next         time.Time     // end of the gap after the last request
+	halveAt      time.Time     // when the gap is halved
 }
 
 // nextStart returns when the next request may begin.
 func (l *rateLimit) nextStart(now time.Time) time.Time {
-	for l.gap > 0 && now.After(l.relax) {
-		l.relax = l.relax.Add(halveAfter)
-		l.narrow(l.gap / 2)
+	for l.gap > 0 && now.After(l.halveAt) {
+		l.halveAt = l.halveAt.Add(halveAfter)
+		l.setGap(l.gap / 2)
 	}
-	return later(later(now, l.shut), l.next)
+	return later(later(now, l.blockedUntil), l.next)
 }
 
-func (l *rateLimit) narrow(gap time.Duration) {
+func (l *rateLimit) setGap(gap time.Duration) {
 	if l.gap = gap; gap < minGap {
 		l.gap, l.next = 0, time.Time{}
 	}
@@ -58,8 +60,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Wait waits until a request may begin and returns 0, or returns how long it would have to wait
-// if that is more than hold. The keys apply to the request, the widest first.
+// Wait waits until a request may begin and returns 0. If it would have to wait longer than hold, it
+// returns the duration instead. The keys apply to the request, the widest first.
 func (p *Pacer) Wait(ctx context.Context, keys ...string) time.Duration {
 	for {
 		at, held := p.reserve(ctx, keys)
@@ -70,7 +72,7 @@ func (p *Pacer) Wait(ctx context.Context, keys ...string) time.Duration {
 		if !held || Wait(ctx, d) != nil {
 			return max(time.Until(at), minGap)
 		}
-		if !p.any(keys, func(l *rateLimit, now time.Time) bool { return now.Before(l.shut) }) {
+		if !p.anyLimit(keys, func(l *rateLimit, now time.Time) bool { return now.Before(l.blockedUntil) }) {
 			return 0
 		}
 	}
@@ -92,7 +94,7 @@ func (p *Pacer) reserve(ctx context.Context, keys []string) (at time.Time, held 
 		}
 	}
 	deadline, ok := ctx.Deadline()
-	if at.Sub(now) > p.hold || ok && at.After(deadline) {
+	if at.Sub(now) > p.maxHold || ok && at.After(deadline) {
 		return at, false
 	}
 	for _, keep := range gaps {
@@ -103,10 +105,10 @@ func (p *Pacer) reserve(ctx context.Context, keys []string) (at time.Time, held 
 
 // Busy reports whether a request would have to wait.
 func (p *Pacer) Busy(keys ...string) bool {
-	return p.any(keys, func(l *rateLimit, now time.Time) bool { return l.nextStart(now).After(now) })
+	return p.anyLimit(keys, func(l *rateLimit, now time.Time) bool { return l.nextStart(now).After(now) })
 }
 
-func (p *Pacer) any(keys []string, is func(*rateLimit, time.Time) bool) bool {
+func (p *Pacer) anyLimit(keys []string, is func(*rateLimit, time.Time) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, key := range keys {
@@ -117,48 +119,48 @@ func (p *Pacer) any(keys []string, is func(*rateLimit, time.Time) bool) bool {
 	return false
 }
 
-// Refused records that nothing is accepted for a time, and the gap to keep then. The gap
-// doubles, up to longest, if it was too small, but only once for requests that ran in parallel.
-func (p *Pacer) Refused(key string, wait, gap, longest time.Duration) {
+// RecordRefusal records that no request is accepted for a time, and the gap to keep afterwards. If the
+// gap was too small, it doubles, up to longest, but only once for requests that ran in parallel.
+func (p *Pacer) RecordRefusal(key string, wait, gap, longest time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	l := p.limits[key]
 	if l == nil {
-		if p.forget(now); len(p.limits) >= maxKeys {
-			return // the other side then tells each request itself
+		if p.prune(now); len(p.limits) >= maxKeys {
+			return // the server then refuses each request itself
 		}
 		l = &rateLimit{}
 		p.limits[key] = l
 	}
-	if !now.Before(l.shut) {
+	if !now.Before(l.blockedUntil) {
 		l.gap = max(gap, min(2*l.gap, longest))
 	}
-	l.shut = later(l.shut, now.Add(wait))
-	l.relax, l.next = l.shut.Add(halveAfter), l.shut
+	l.blockedUntil = later(l.blockedUntil, now.Add(wait))
+	l.halveAt, l.next = l.blockedUntil.Add(halveAfter), l.blockedUntil
 }
 
-// forget drops unused limits if there are many: at most once a second, because it checks all of
-// them.
-func (p *Pacer) forget(now time.Time) {
-	if len(p.limits) < maxKeys || now.Sub(p.looked) < time.Second {
+// prune drops unused limits if there are many. It runs at most once a second, because it checks all
+// limits.
+func (p *Pacer) prune(now time.Time) {
+	if len(p.limits) < maxKeys || now.Sub(p.lastPrune) < time.Second {
 		return
 	}
-	p.looked = now
+	p.lastPrune = now
 	for key, l := range p.limits {
-		if now.Sub(later(l.shut, l.next)) > halveAfter {
+		if now.Sub(later(l.blockedUntil, l.next)) > halveAfter {
 			delete(p.limits, key)
 		}
 	}
 }
 
-// Passed records an accepted request, which makes the gap a tenth smaller, in case the other
-// side accepts a higher rate than it promises.
-func (p *Pacer) Passed(key string) {
+// RecordSuccess records an accepted request, which makes the gap a tenth smaller, in case the server
+// accepts a higher rate than it promises.
+func (p *Pacer) RecordSuccess(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l := p.limits[key]; l != nil {
-		if l.narrow(l.gap * 9 / 10); l.gap == 0 && time.Now().After(l.shut) {
+		if l.setGap(l.gap * 9 / 10); l.gap == 0 && time.Now().After(l.blockedUntil) {
 			delete(p.limits, key)
 		}
 	}

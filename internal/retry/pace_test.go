@@ -20,9 +20,9 @@ func TestPaces(t *testing.T) {
 			if wait := p.Wait(t.Context(), "a"); wait != 0 || at() != 0 {
 				t.Fatalf("%v at %v", wait, at())
 			}
-			p.Passed("a")
+			p.RecordSuccess("a")
 		}
-		p.Refused("a", 3*time.Second, time.Second, time.Second)
+		p.RecordRefusal("a", 3*time.Second, time.Second, time.Second)
 		if p.Wait(t.Context(), "b") != 0 || at() != 0 || p.Busy("b") || !p.Busy("a") {
 			t.Errorf("another place waits, at %v", at())
 		}
@@ -44,7 +44,7 @@ func TestPaces(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		for range 50 {
-			p.Passed("a")
+			p.RecordSuccess("a")
 		}
 		for range 2 {
 			if begin := time.Now(); p.Wait(t.Context(), "a") != 0 || time.Now() != begin {
@@ -57,7 +57,7 @@ func TestPaces(t *testing.T) {
 func TestPacesEndWithTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPacer(5 * time.Second)
-		p.Refused("a", 4*time.Second, time.Second, time.Second)
+		p.RecordRefusal("a", 4*time.Second, time.Second, time.Second)
 		short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		begin := time.Now()
@@ -70,18 +70,18 @@ func TestPacesEndWithTheirContext(t *testing.T) {
 			t.Errorf("wait %v after %v", wait, time.Since(begin))
 		}
 		// A limit told meanwhile holds for those that wait already.
-		time.AfterFunc(time.Second, func() { p.Refused("a", 4*time.Second, time.Second, time.Second) })
+		time.AfterFunc(time.Second, func() { p.RecordRefusal("a", 4*time.Second, time.Second, time.Second) })
 		if wait := p.Wait(t.Context(), "a"); wait != 0 || time.Since(begin) != 6*time.Second {
 			t.Errorf("wait %v after %v", wait, time.Since(begin))
 		}
 		for i := range 2 * maxKeys {
-			p.Refused(strconv.Itoa(i), time.Second, time.Second, time.Second)
+			p.RecordRefusal(strconv.Itoa(i), time.Second, time.Second, time.Second)
 		}
 		if len(p.limits) > maxKeys {
 			t.Errorf("%d paces are kept", len(p.limits))
 		}
 		time.Sleep(2 * halveAfter)
-		p.Refused("b", time.Second, time.Second, time.Second)
+		p.RecordRefusal("b", time.Second, time.Second, time.Second)
 		if len(p.limits) != 1 {
 			t.Errorf("%d paces are kept", len(p.limits))
 		}

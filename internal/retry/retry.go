@@ -1,9 +1,9 @@
-// Package retry is the common policy for retries: growing pauses with a random part, so that
-// many clients that failed together do not retry together, and never shorter than the other side
-// asks for. [Pacer] spaces requests after the other side has reported too many.
+// Package retry is the common policy for retries. Pauses grow and have a random part, so that many
+// clients that failed together do not retry together. They are never shorter than the server asks
+// for. [Pacer] spaces requests after the server has reported too many.
 //
-// Callers decide what may be repeated, and how often: calls of models are repeated in agent/provider,
-// jobs in bridge/attempts.go.
+// Callers decide which calls may be repeated, and how often: calls of models are repeated in
+// agent/provider, jobs in bridge/attempts.go.
 package retry
 
 import (
@@ -16,27 +16,27 @@ import (
 // randomPart is the jitter, as a fraction of a pause.
 const randomPart = 1.0 / 3
 
-// Pauses are the pauses between tries. They are used by one goroutine.
-type Pauses struct {
+// Backoff computes the pauses between tries. It must not be used concurrently.
+type Backoff struct {
 	first, longest time.Duration
 	steps          *backoff.ExponentialBackOff
 }
 
-// New returns pauses that begin near first and double up to longest. With jitter, a pause stays
-// between first and longest; [Pauses.Next] waits longer only if asked to.
-func New(first, longest time.Duration) *Pauses {
-	return &Pauses{first: first, longest: longest, steps: &backoff.ExponentialBackOff{
+// New returns a backoff whose pauses begin near first and double up to longest. With jitter, a pause
+// stays between first and longest; [Backoff.Next] waits longer only if asked to.
+func New(first, longest time.Duration) *Backoff {
+	return &Backoff{first: first, longest: longest, steps: &backoff.ExponentialBackOff{
 		InitialInterval: first * 3 / 2, RandomizationFactor: randomPart, Multiplier: 2, MaxInterval: longest * 3 / 4,
 	}}
 }
 
-// Next returns how long to wait, at least asked, which is the other side's request.
-func (p *Pauses) Next(asked time.Duration) time.Duration {
+// Next returns how long to wait. It is at least asked, the pause that the server has requested.
+func (p *Backoff) Next(asked time.Duration) time.Duration {
 	return max(min(max(p.steps.NextBackOff(), p.first), p.longest), asked)
 }
 
 // Reset starts over after a success.
-func (p *Pauses) Reset() { p.steps.Reset() }
+func (p *Backoff) Reset() { p.steps.Reset() }
 
 // Wait waits for d. If ctx ends first, it returns the cause.
 func Wait(ctx context.Context, d time.Duration) error {

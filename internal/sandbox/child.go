@@ -10,11 +10,11 @@ import (
 	"modernc.org/quickjs"
 )
 
-// maxStarted bounds the concurrent calls of host functions; the prelude queues more.
-const maxStarted = 16
+// maxConcurrentCalls bounds the concurrent calls of host functions; the prelude queues further ones.
+const maxConcurrentCalls = 16
 
-// addressSpace bounds what a child may map beyond its start: the heap of the script, copies of
-// results, and Go's own reserve.
+// addressSpace bounds the memory that a child may map after its start:
+// the heap of the script, copies of results, and Go's own reserve.
 const addressSpace = 1 << 30
 
 // ServeScript runs one script that the parent sends over in and reports its result over out. It
@@ -24,7 +24,7 @@ func ServeScript(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("javascript: %w", err)
 	}
 	parent := NewConn(in, out)
-	c := &runner{parent: parent, replies: make(chan reply, maxStarted+1), timers: map[int]timerDue{}}
+	c := &runner{parent: parent, replies: make(chan reply, maxConcurrentCalls+1), timers: map[int]timerDue{}}
 	var t task
 	if err := parent.Receive(&t); err != nil {
 		return err
@@ -44,24 +44,24 @@ func ServeScript(in io.Reader, out io.Writer) error {
 	if c.done {
 		return nil
 	}
-	return parent.Send(report{Done: true, Failed: true, Text: failure.Error()})
+	return parent.Send(childMessage{Done: true, Failed: true, Text: failure.Error()})
 }
 
 // runner runs a script and its event loop.
 type runner struct {
-	vm      *quickjs.VM
-	parent  *Conn
-	replies chan reply
-	late    []reply // received while waiting for another one
-	asked   int     // the last call id
-	started int     // calls without a reply
-	timers  map[int]timerDue
-	armed   int // counts timers: those due at the same time fire in this order
+	vm             *quickjs.VM
+	parent         *Conn
+	replies        chan reply
+	pendingReplies []reply // replies received while waiting for another one
+	lastCall       int     // the last call id
+	openCalls      int     // calls without a reply
+	timers         map[int]timerDue
+	timerCount     int // counts timers: those due at the same time fire in this order
 	// now is when the script was last resumed: timers that it sets until it waits begin at the same
 	// time, so that a slow machine does not reorder them.
-	now    time.Time
-	done   bool
-	failed error // sending the result failed
+	now     time.Time
+	done    bool
+	sendErr error // sending the result failed
 }
 
 // timerDue is when a timer fires. Timers fire in the order of their times, however late: a busy
@@ -95,7 +95,7 @@ func (c *runner) run(t task) error {
 	}
 	c.vm, c.now = vm, time.Now()
 	vm.SetMemoryLimit(MaxHeap)
-	settle, err := c.begin(t)
+	settle, err := c.startTask(t)
 	if err != nil {
 		return err
 	}
@@ -105,15 +105,15 @@ func (c *runner) run(t task) error {
 			trouble = err
 		}
 		switch {
-		case c.done || c.failed != nil:
-			return c.failed
-		case c.started == 0 && len(c.timers) == 0:
+		case c.done || c.sendErr != nil:
+			return c.sendErr
+		case c.openCalls == 0 && len(c.timers) == 0:
 			if trouble != nil {
 				return trouble
 			}
 			return errUnsettled
 		}
-		if err := c.next(settle); err != nil {
+		if err := c.handleEvent(settle); err != nil {
 			return err
 		}
 	}
@@ -124,7 +124,7 @@ func (c *runner) drain() error {
 	for {
 		n, err := c.vm.ExecutePendingJobs()
 		if err != nil {
-			return explain(err)
+			return readableError(err)
 		}
 		if n == 0 || c.done {
 			return nil
@@ -132,13 +132,13 @@ func (c *runner) drain() error {
 	}
 }
 
-// next waits for an event and passes it to the script.
-func (c *runner) next(settle quickjs.Value) error {
+// handleEvent waits for an event and passes it to the script.
+func (c *runner) handleEvent(settle quickjs.Value) error {
 	kind, id, text := "reply", 0, ""
-	if len(c.late) > 0 {
-		id, text = c.late[0].ID, result(c.late[0])
-		c.late = c.late[1:]
-		c.started--
+	if len(c.pendingReplies) > 0 {
+		id, text = c.pendingReplies[0].ID, encodeReply(c.pendingReplies[0])
+		c.pendingReplies = c.pendingReplies[1:]
+		c.openCalls--
 	} else {
 		var ring <-chan time.Time
 		timer, at := c.nextTimer()
@@ -149,8 +149,8 @@ func (c *runner) next(settle quickjs.Value) error {
 		}
 		select {
 		case r := <-c.replies:
-			id, text = r.ID, result(r)
-			c.started--
+			id, text = r.ID, encodeReply(r)
+			c.openCalls--
 		case <-ring:
 			kind, id = "timer", timer
 			delete(c.timers, id)
@@ -158,70 +158,70 @@ func (c *runner) next(settle quickjs.Value) error {
 	}
 	c.now = time.Now()
 	if _, err := settle.Call(quickjs.UndefinedValue, kind, id, text); err != nil {
-		return explain(err)
+		return readableError(err)
 	}
 	return nil
 }
 
 func (c *runner) call(name, argument string) (string, error) {
-	id, err := c.ask(name, argument)
+	id, err := c.sendCall(name, argument)
 	if err != nil {
 		return "", err
 	}
 	for {
 		r := <-c.replies
 		if r.ID == id {
-			return result(r), nil
+			return encodeReply(r), nil
 		}
-		c.late = append(c.late, r)
+		c.pendingReplies = append(c.pendingReplies, r)
 	}
 }
 
-func (c *runner) start(name, argument string) (int, error) {
-	id, err := c.ask(name, argument)
+func (c *runner) startCall(name, argument string) (int, error) {
+	id, err := c.sendCall(name, argument)
 	if err == nil {
-		c.started++
+		c.openCalls++
 	}
 	return id, err
 }
 
-func (c *runner) ask(name, argument string) (int, error) {
+func (c *runner) sendCall(name, argument string) (int, error) {
 	if len(argument) > maxValue {
 		return 0, errors.New("the arguments are too large")
 	}
-	c.asked++
-	return c.asked, c.parent.Send(report{ID: c.asked, Call: name, Argument: []byte(argument)})
+	c.lastCall++
+	return c.lastCall, c.parent.Send(childMessage{ID: c.lastCall, Call: name, Argument: []byte(argument)})
 }
 
-// timer starts a timer, or stops it if the time is negative.
-func (c *runner) timer(id, milliseconds int) {
+// setTimer starts a timer, or stops it if the time is negative.
+func (c *runner) setTimer(id, milliseconds int) {
 	delete(c.timers, id)
 	if milliseconds < 0 {
 		return
 	}
-	c.armed++
-	c.timers[id] = timerDue{c.now.Add(time.Duration(milliseconds) * time.Millisecond), c.armed}
+	c.timerCount++
+	c.timers[id] = timerDue{c.now.Add(time.Duration(milliseconds) * time.Millisecond), c.timerCount}
 }
 
 func (c *runner) finish(failed bool, text string) {
 	if c.done {
 		return
 	}
-	if err := c.parent.Send(report{Done: true, Failed: failed, Text: shorten(text)}); err != nil {
-		c.failed = err
+	if err := c.parent.Send(childMessage{Done: true, Failed: failed, Text: truncate(text)}); err != nil {
+		c.sendErr = err
 		return
 	}
 	c.done = true
 }
 
-// explain makes an error of the engine readable.
-func explain(err error) error {
+// readableError makes an error of the engine readable.
+func readableError(err error) error {
 	var e *quickjs.Error
 	switch {
 	case !errors.As(err, &e):
 		return err
 	case e.Message == "out of memory", e.Error() == "null":
-		// The error is null if there was no memory even for it.
+		// The error is null if there was no memory left to create it.
 		return fmt.Errorf("%w (the limit is %d MiB)", errMemory, MaxHeap>>20)
 	case e.LineNumber > 0:
 		return fmt.Errorf("%w (line %d)", err, e.LineNumber)

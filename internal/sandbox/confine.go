@@ -23,9 +23,9 @@ type Limits struct {
 // maxFiles bounds the open files of a child.
 const maxFiles = 16
 
-// Confine limits this process for good: no core dumps, which could contain secrets, no writing
-// of files, few open ones, and l. If the machine runs out of memory, the system kills this
-// process first.
+// Confine limits this process for good: no core dumps, which could
+// contain secrets, no writing of files, few open files, and the limits l.
+// If the machine runs out of memory, the system kills this process first.
 func Confine(l Limits) error {
 	type limit struct {
 		name  string
@@ -35,7 +35,7 @@ func Confine(l Limits) error {
 	limits := []limit{
 		{"core", syscall.RLIMIT_CORE, 0}, {"fsize", syscall.RLIMIT_FSIZE, 0}, {"nofile", syscall.RLIMIT_NOFILE, maxFiles},
 	}
-	if size, ok := mapped(); ok {
+	if size, ok := mappedBytes(); ok {
 		limits = append(limits, limit{"as", syscall.RLIMIT_AS, size + l.Memory})
 	}
 	if l.CPU > 0 {
@@ -84,7 +84,7 @@ func LimitMemory(frugal, limit int64, say func()) {
 	debug.SetMemoryLimit(frugal)
 	go func() {
 		for range time.Tick(memoryPollInterval) {
-			if memory() > limit {
+			if goMemory() > limit {
 				say()
 				os.Exit(1)
 			}
@@ -92,14 +92,14 @@ func LimitMemory(frugal, limit int64, say func()) {
 	}()
 }
 
-// memory returns how many bytes Go has taken from the system.
-func memory() int64 {
+// goMemory returns how many bytes Go has taken from the system.
+func goMemory() int64 {
 	sizes := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(sizes)
 	return int64(sizes[0].Value.Uint64() - sizes[1].Value.Uint64())
 }
 
-func mapped() (uint64, bool) {
+func mappedBytes() (uint64, bool) {
 	data, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		return 0, false

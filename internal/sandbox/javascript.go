@@ -70,8 +70,8 @@ type Script struct {
 	Functions map[string]Function
 	// Log receives the script's console output. nil discards it.
 	Log func(level slog.Level, text string)
-	// Check ends the run before Entry is called.
-	Check bool
+	// CheckOnly ends the run before Entry is called.
+	CheckOnly bool
 	// Owner is the user or chat that the script runs for.
 	Owner string
 	// MaxWait bounds the wait for other scripts, and Timeout the run. 0 means that only the context
@@ -113,7 +113,7 @@ func NewEngine(cfg EngineConfig) (*Engine, error) {
 		command: command,
 		slots: &slots{
 			owners: named.New(cmp.Or(cfg.OwnerRuns, DefaultOwnerRuns)),
-			all:    make(chan struct{}, cmp.Or(cfg.Runs, DefaultRuns)),
+			global: make(chan struct{}, cmp.Or(cfg.Runs, DefaultRuns)),
 		},
 		log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}, nil
@@ -126,8 +126,8 @@ func (e *Engine) Run(ctx context.Context, s Script) (string, error) {
 	if len(s.Source) > MaxSource {
 		return "", ErrScriptTooLong
 	}
-	waiting, cancel := limited(ctx, s.MaxWait)
-	release, err := e.slots.take(waiting, s.Owner)
+	waiting, cancel := withLimit(ctx, s.MaxWait)
+	release, err := e.slots.acquire(waiting, s.Owner)
 	cancel()
 	switch {
 	case ctx.Err() != nil && err != nil:
@@ -136,7 +136,7 @@ func (e *Engine) Run(ctx context.Context, s Script) (string, error) {
 		return "", ErrBusy
 	}
 	defer release()
-	running, cancel := limited(ctx, s.Timeout)
+	running, cancel := withLimit(ctx, s.Timeout)
 	defer cancel()
 	text, err := e.run(running, s)
 	switch {
@@ -148,7 +148,7 @@ func (e *Engine) Run(ctx context.Context, s Script) (string, error) {
 	return "", ErrTimeout
 }
 
-func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+func withLimit(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if limit == 0 {
 		return ctx, func() {}
 	}

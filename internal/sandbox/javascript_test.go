@@ -308,7 +308,7 @@ func TestConsole(t *testing.T) {
 }
 
 func TestCheckDoesNotCall(t *testing.T) {
-	s := sandbox.Script{Source: `function execute() { throw new Error("called") }`, Entry: "execute", Check: true}
+	s := sandbox.Script{Source: `function execute() { throw new Error("called") }`, Entry: "execute", CheckOnly: true}
 	if got, err := run(t, s); err != nil || got != "" {
 		t.Errorf("%q, %v", got, err)
 	}

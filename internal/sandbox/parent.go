@@ -17,20 +17,20 @@ import (
 
 const (
 	// maxCalls bounds the concurrent calls of a script. Only a compromised child exceeds it.
-	maxCalls = 2 * maxStarted
+	maxCalls = 2 * maxConcurrentCalls
 	// maxLines and maxLine bound the console output, in lines and bytes.
 	maxLines = 100
 	maxLine  = 2_000
 )
 
-// process is a child with its session.
-type process struct {
-	script Script
-	child  *Process
-	lines  int
+// scriptSession is a child that runs a script, with the state of its requests.
+type scriptSession struct {
+	script    Script
+	child     *Process
+	lineCount int
 
-	open  atomic.Int32
-	calls sync.WaitGroup
+	openCalls atomic.Int32
+	calls     sync.WaitGroup
 }
 
 func (e *Engine) run(ctx context.Context, s Script) (string, error) {
@@ -40,7 +40,7 @@ func (e *Engine) run(ctx context.Context, s Script) (string, error) {
 		cancel()
 		return "", fmt.Errorf("javascript: start the engine: %w", err)
 	}
-	p := &process{script: s, child: started}
+	p := &scriptSession{script: s, child: started}
 	text, err := p.runSession(running)
 	// Whatever the child still does is no longer wanted.
 	cancel()
@@ -57,10 +57,10 @@ func (e *Engine) run(ctx context.Context, s Script) (string, error) {
 var errNoResult = errors.New("the child ended without a result")
 
 // runSession sends the child its task and serves it until it is done.
-func (p *process) runSession(ctx context.Context) (string, error) {
+func (p *scriptSession) runSession(ctx context.Context) (string, error) {
 	first := task{
 		Source: p.script.Source, Entry: p.script.Entry, Params: p.script.Params, Prelude: p.script.Prelude,
-		Functions: slices.Sorted(maps.Keys(p.script.Functions)), Check: p.script.Check,
+		Functions: slices.Sorted(maps.Keys(p.script.Functions)), Check: p.script.CheckOnly,
 	}
 	if err := p.child.Send(first); err != nil {
 		if errors.Is(err, ErrTooLong) {
@@ -69,7 +69,7 @@ func (p *process) runSession(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%w: %w", errNoResult, err)
 	}
 	for {
-		var m report
+		var m childMessage
 		if err := p.child.Receive(&m); err != nil {
 			return "", fmt.Errorf("%w: %w", errNoResult, err)
 		}
@@ -79,22 +79,22 @@ func (p *process) runSession(ctx context.Context) (string, error) {
 		case m.Done:
 			return m.Text, nil
 		case m.Call != "":
-			p.serve(ctx, m)
+			p.serveCall(ctx, m)
 		default:
-			p.console(m)
+			p.logConsole(m)
 		}
 	}
 }
 
-// serve handles a call of the child, concurrently with others.
-func (p *process) serve(ctx context.Context, m report) {
-	if p.open.Add(1) > maxCalls {
-		p.open.Add(-1)
+// serveCall handles a call of the child, concurrently with others.
+func (p *scriptSession) serveCall(ctx context.Context, m childMessage) {
+	if p.openCalls.Add(1) > maxCalls {
+		p.openCalls.Add(-1)
 		p.answer(m.ID, nil, errors.New("too many calls at once"))
 		return
 	}
 	p.calls.Go(func() {
-		defer p.open.Add(-1)
+		defer p.openCalls.Add(-1)
 		f, ok := p.script.Functions[m.Call]
 		if !ok {
 			p.answer(m.ID, nil, fmt.Errorf("there is no function %.64q", m.Call))
@@ -106,9 +106,9 @@ func (p *process) serve(ctx context.Context, m report) {
 	})
 }
 
-// answer sends the result of a call. If the child does not read it, it has ended, which the
-// reading side notices.
-func (p *process) answer(id int, value any, err error) {
+// answer sends the result of a call. If the child does not read
+// it, the child has ended, and the reading side notices that.
+func (p *scriptSession) answer(id int, value any, err error) {
 	if err == nil {
 		var data json.RawMessage
 		if data, err = json.Marshal(value); err == nil && len(data) > maxValue {
@@ -124,9 +124,9 @@ func (p *process) answer(id int, value any, err error) {
 	}
 }
 
-// console passes on console output, up to the limits.
-func (p *process) console(m report) {
-	if p.lines++; p.script.Log == nil || p.lines > maxLines {
+// logConsole passes on console output, up to the limits.
+func (p *scriptSession) logConsole(m childMessage) {
+	if p.lineCount++; p.script.Log == nil || p.lineCount > maxLines {
 		return
 	}
 	level := slog.LevelInfo
@@ -140,7 +140,7 @@ func (p *process) console(m report) {
 	if len(text) > maxLine {
 		text = strings.ToValidUTF8(text[:maxLine], "") + "…"
 	}
-	if p.lines == maxLines {
+	if p.lineCount == maxLines {
 		text = "the rest of the console is left out"
 	}
 	p.script.Log(level, text)

@@ -2,8 +2,8 @@ package sandbox
 
 // A limit of the system (RLIMIT_AS, RLIMIT_DATA) counts per process, so a program that starts
 // others needs a bound on the memory of all. Memory means private and shared pages, in RAM or
-// swap. Pages of files do not count, because the kernel drops them when necessary. It is read
-// from /proc of Linux; other systems are not bounded.
+// swap. Pages of files do not count, because the kernel drops them when necessary. The sizes
+// are read from /proc on Linux; on other systems the memory is not bounded.
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func WatchMemory(ctx context.Context, root int, limit uint64) error {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
 	for {
-		used, err := measure(root, limit)
+		used, err := treeMemory(root, limit)
 		switch {
 		case err != nil:
 			return nil //nolint:nilerr // unreadable memory is not bounded
@@ -47,7 +47,7 @@ func WatchMemory(ctx context.Context, root int, limit uint64) error {
 
 // KillTree kills a process and its descendants, ignoring those that have ended.
 func KillTree(root int) error {
-	pids, err := tree(root)
+	pids, err := processTree(root)
 	if err != nil {
 		return nil //nolint:nilerr // there is nothing to kill, or nothing that can be found
 	}
@@ -59,14 +59,14 @@ func KillTree(root int) error {
 	return err
 }
 
-// Memory returns the bytes that a process and its descendants use.
-func Memory(root int) (uint64, error) { return measure(root, 0) }
+// TreeMemory returns the bytes that a process and its descendants use.
+func TreeMemory(root int) (uint64, error) { return treeMemory(root, 0) }
 
-// measure returns the memory of a tree, with shared memory counted once as far as the kernel
+// treeMemory returns the memory of a tree, with shared memory counted once as far as the kernel
 // lets this process see that. Up to enough bytes, a cheaper upper bound is sufficient, which
 // counts shared memory for each process.
-func measure(root int, enough uint64) (uint64, error) {
-	pids, err := tree(root)
+func treeMemory(root int, enough uint64) (uint64, error) {
+	pids, err := processTree(root)
 	if err != nil {
 		return 0, err
 	}
@@ -74,7 +74,7 @@ func measure(root int, enough uint64) (uint64, error) {
 	resident := make([]uint64, len(pids))
 	for i, pid := range pids {
 		// With all shared memory; 0 for a process that has ended.
-		resident[i], _ = sizes(pid, "status", "RssAnon:", "RssShmem:", "VmSwap:")
+		resident[i], _ = sumFields(pid, "status", "RssAnon:", "RssShmem:", "VmSwap:")
 		bound += resident[i]
 	}
 	if bound <= enough {
@@ -82,7 +82,7 @@ func measure(root int, enough uint64) (uint64, error) {
 	}
 	for i, pid := range pids {
 		// With its share of shared memory, which the kernel shows to processes that may trace it.
-		if share, ok := sizes(pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:", "SwapPss:"); ok {
+		if share, ok := sumFields(pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:", "SwapPss:"); ok {
 			exact += share
 		} else {
 			exact += resident[i]
@@ -91,8 +91,8 @@ func measure(root int, enough uint64) (uint64, error) {
 	return exact, nil
 }
 
-func tree(root int) ([]int, error) {
-	if _, ok := parent(root); !ok {
+func processTree(root int) ([]int, error) {
+	if _, ok := parentPID(root); !ok {
 		return nil, fmt.Errorf("sandbox: process %d: %w", root, os.ErrNotExist)
 	}
 	names, err := filepath.Glob("/proc/[0-9]*")
@@ -105,7 +105,7 @@ func tree(root int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		if above, ok := parent(pid); ok && pid != root {
+		if above, ok := parentPID(pid); ok && pid != root {
 			children[above] = append(children[above], pid)
 		}
 	}
@@ -116,7 +116,7 @@ func tree(root int) ([]int, error) {
 	return pids, nil
 }
 
-func parent(pid int) (int, bool) {
+func parentPID(pid int) (int, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, false
@@ -130,8 +130,8 @@ func parent(pid int) (int, bool) {
 	return above, err == nil
 }
 
-// sizes sums lines of a file of a process, and reports whether any was found.
-func sizes(pid int, file string, names ...string) (sum uint64, found bool) {
+// sumFields adds up lines of a file about a process, and reports whether it found any.
+func sumFields(pid int, file string, names ...string) (sum uint64, found bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {
 		return 0, false

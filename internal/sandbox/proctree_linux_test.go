@@ -85,7 +85,7 @@ const (
 func TestMemoryIsThatOfAllDescendants(t *testing.T) {
 	pid, stop := grow([]string{"16", "32", "64"}, os.Stdin)
 	defer stop()
-	used, err := sandbox.Memory(pid)
+	used, err := sandbox.TreeMemory(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestMemoryIsThatOfAllDescendants(t *testing.T) {
 func TestSharedMemoryCountsOnce(t *testing.T) {
 	pid, stop := grow([]string{"-64", "-64", "-64"}, sharedMemory(t))
 	defer stop()
-	used, err := sandbox.Memory(pid)
+	used, err := sandbox.TreeMemory(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestWatchEndsWithTheProcess(t *testing.T) {
 	if err := sandbox.WatchMemory(t.Context(), pid, 1); err != nil {
 		t.Errorf("got %v", err)
 	}
-	if _, err := sandbox.Memory(pid); err == nil {
+	if _, err := sandbox.TreeMemory(pid); err == nil {
 		t.Error("a process that has ended has memory")
 	}
 }

@@ -46,12 +46,12 @@ func Command(argument string) ([]string, error) {
 type Process struct {
 	*Conn
 
-	cmd     *exec.Cmd
-	cancel  context.CancelFunc
-	stderr  tail
-	measure func(limit uint64) error // returns when the child exceeds limit, or must end
-	watches sync.WaitGroup
-	over    error // the result of the watch
+	cmd      *exec.Cmd
+	cancel   context.CancelFunc
+	stderr   headBuffer
+	measure  func(limit uint64) error // returns when the child exceeds limit, or must end
+	watches  sync.WaitGroup
+	watchErr error // the result of the watch
 }
 
 // Start starts a child, which is killed when ctx ends. The files are its descriptors from 3 on.
@@ -85,29 +85,29 @@ func Start(ctx context.Context, command []string, files ...*os.File) (*Process, 
 // it at most once.
 func (p *Process) Watch(limit uint64) {
 	p.watches.Go(func() {
-		if p.over = p.measure(limit); p.over != nil {
+		if p.watchErr = p.measure(limit); p.watchErr != nil {
 			p.cancel()
 		}
 	})
 }
 
-// End kills the child, if it is still running, and waits for it. Its error says how the child
-// ended, for cases in which that was too early.
+// End kills the child, if it is still running, and waits for it. The
+// error describes how the child ended, in case that was too early.
 func (p *Process) End() error {
 	p.cancel()
 	p.watches.Wait()
-	err := errors.Join(p.over, p.cmd.Wait())
+	err := errors.Join(p.watchErr, p.cmd.Wait())
 	if said := string(p.stderr.kept); err != nil && said != "" {
 		err = fmt.Errorf("%w; it said: %s", err, said)
 	}
 	return err
 }
 
-// tail keeps the beginning of what is written.
-type tail struct{ kept []byte }
+// headBuffer keeps the beginning of the text that is written to it.
+type headBuffer struct{ kept []byte }
 
-// Write accepts everything and keeps what fits.
-func (t *tail) Write(data []byte) (int, error) {
+// Write accepts all data and keeps what fits.
+func (t *headBuffer) Write(data []byte) (int, error) {
 	t.kept = append(t.kept, data[:min(len(data), maxStderr-len(t.kept))]...)
 	return len(data), nil
 }

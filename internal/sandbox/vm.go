@@ -16,32 +16,34 @@ import (
 //go:embed prelude.js
 var prelude string
 
-// async allows await at the top level of a script (JS_EVAL_FLAG_ASYNC of quickjs.h). Its value
+// evalAsync allows await at the top level of a script (JS_EVAL_FLAG_ASYNC of quickjs.h). Its value
 // is then a promise of {value}.
-const async = quickjs.EvalGlobal | 1<<7
+const evalAsync = quickjs.EvalGlobal | 1<<7
 
-// begin runs the task until it waits, and returns the function that delivers events.
-func (c *runner) begin(t task) (settle quickjs.Value, err error) {
+// startTask runs the task until it waits, and returns the function that delivers events.
+func (c *runner) startTask(t task) (settle quickjs.Value, err error) {
 	natives := map[string]quickjs.HostFunc{
 		"__call": func(args []any) (any, error) {
-			text, err := c.call(text(args, 0), text(args, 1))
+			text, err := c.call(stringArg(args, 0), stringArg(args, 1))
 			return encodeResult(text, err), nil
 		},
-		"__start": func(args []any) (any, error) { return c.start(text(args, 0), text(args, 1)) },
+		"__start": func(args []any) (any, error) { return c.startCall(stringArg(args, 0), stringArg(args, 1)) },
 		"__timer": func(args []any) (any, error) {
-			c.timer(integer(args, 0), integer(args, 1))
+			c.setTimer(intArg(args, 0), intArg(args, 1))
 			return nil, nil
 		},
 		"__log": func(args []any) (any, error) {
-			return nil, c.parent.Send(report{Level: text(args, 0), Text: shorten(text(args, 1))})
+			return nil, c.parent.Send(childMessage{Level: stringArg(args, 0), Text: truncate(stringArg(args, 1))})
 		},
 		"__finish": func(args []any) (any, error) {
 			failed, _ := args[0].(bool)
-			c.finish(failed, text(args, 1))
+			c.finish(failed, stringArg(args, 1))
 			return nil, nil
 		},
-		"__url":    func(args []any) (any, error) { return encodeResult(parseURL(text(args, 0), text(args, 1))), nil },
-		"__random": func(args []any) (any, error) { return random(integer(args, 0)) },
+		"__url": func(args []any) (any, error) {
+			return encodeResult(parseURL(stringArg(args, 0), stringArg(args, 1))), nil
+		},
+		"__random": func(args []any) (any, error) { return randomBytes(intArg(args, 0)) },
 	}
 	for name, f := range natives {
 		if err := c.vm.RegisterHostFunc(name, f); err != nil {
@@ -50,41 +52,41 @@ func (c *runner) begin(t task) (settle quickjs.Value, err error) {
 	}
 	setUp, err := c.vm.EvalValue(prelude, quickjs.EvalGlobal)
 	if err != nil {
-		return settle, fmt.Errorf("prelude: %w", explain(err))
+		return settle, fmt.Errorf("prelude: %w", readableError(err))
 	}
-	host, err := setUp.CallValue(quickjs.UndefinedValue, maxStarted, append([]string{}, t.Functions...))
+	host, err := setUp.CallValue(quickjs.UndefinedValue, maxConcurrentCalls, append([]string{}, t.Functions...))
 	if err != nil {
-		return settle, fmt.Errorf("prelude: %w", explain(err))
+		return settle, fmt.Errorf("prelude: %w", readableError(err))
 	}
-	if settle, err = c.member(host, "settle"); err != nil {
+	if settle, err = c.property(host, "settle"); err != nil {
 		return settle, err
 	}
 	if t.Prelude != "" {
-		if err := c.define(host, t.Prelude); err != nil {
-			return settle, fmt.Errorf("prelude: %w", explain(err))
+		if err := c.defineGlobals(host, t.Prelude); err != nil {
+			return settle, fmt.Errorf("prelude: %w", readableError(err))
 		}
 	}
-	run, err := c.member(host, "run")
+	run, err := c.property(host, "run")
 	if err != nil {
 		return settle, err
 	}
 	value, err := c.eval(t)
 	if err != nil {
-		return settle, explain(err)
+		return settle, readableError(err)
 	}
 	if _, err := run.Call(quickjs.UndefinedValue, value, t.Entry, cmp.Or(string(t.Params), "{}"), t.Check); err != nil {
-		return settle, explain(err)
+		return settle, readableError(err)
 	}
 	return settle, nil
 }
 
-// define passes the host functions to the code that makes globals of them.
-func (c *runner) define(host quickjs.Value, code string) error {
+// defineGlobals calls code that turns the host functions into globals.
+func (c *runner) defineGlobals(host quickjs.Value, code string) error {
 	f, err := c.vm.EvalValue(code, quickjs.EvalGlobal)
 	if err != nil {
 		return err
 	}
-	functions, err := c.member(host, "functions")
+	functions, err := c.property(host, "functions")
 	if err != nil {
 		return err
 	}
@@ -92,7 +94,7 @@ func (c *runner) define(host quickjs.Value, code string) error {
 	return err
 }
 
-func (c *runner) member(of quickjs.Value, name string) (quickjs.Value, error) {
+func (c *runner) property(of quickjs.Value, name string) (quickjs.Value, error) {
 	atom, err := c.vm.NewAtom(name)
 	if err != nil {
 		return quickjs.Value{}, err
@@ -103,25 +105,25 @@ func (c *runner) member(of quickjs.Value, name string) (quickjs.Value, error) {
 // eval evaluates the source. If no function is named, code with a return at its top level is
 // evaluated as the body of a function.
 func (c *runner) eval(t task) (quickjs.Value, error) {
-	value, err := c.vm.EvalValue(t.Source, async)
+	value, err := c.vm.EvalValue(t.Source, evalAsync)
 	var e *quickjs.Error
 	if err == nil || t.Entry != "" || !errors.As(err, &e) || e.Name != "SyntaxError" {
 		return value, err
 	}
-	body, bodyErr := c.vm.EvalValue("(async () => {"+t.Source+"\n})()", async)
+	body, bodyErr := c.vm.EvalValue("(async () => {"+t.Source+"\n})()", evalAsync)
 	if bodyErr != nil {
 		return value, err
 	}
 	return body, nil
 }
 
-// text and integer read an argument, whose type the prelude ensures.
-func text(args []any, i int) string {
+// stringArg and intArg return an argument, whose type the prelude ensures.
+func stringArg(args []any, i int) string {
 	s, _ := args[i].(string)
 	return s
 }
 
-func integer(args []any, i int) int {
+func intArg(args []any, i int) int {
 	switch n := args[i].(type) {
 	case int:
 		return n
@@ -143,8 +145,8 @@ func encodeResult(value string, err error) string {
 	return `{"error":` + string(quoted) + `}`
 }
 
-// result encodes a reply for the prelude.
-func result(r reply) string {
+// encodeReply encodes a reply for the prelude.
+func encodeReply(r reply) string {
 	switch {
 	case r.Error != nil:
 		return encodeResult("", errors.New(*r.Error))
@@ -154,15 +156,15 @@ func result(r reply) string {
 	return `{"value":` + string(r.Value) + `}`
 }
 
-func shorten(s string) string {
+func truncate(s string) string {
 	if len(s) <= MaxResult {
 		return s
 	}
 	return strings.ToValidUTF8(s[:MaxResult], "") + fmt.Sprintf("\n[cut: the first %d of %d bytes]", MaxResult, len(s))
 }
 
-// random returns bytes as a number array.
-func random(n int) ([]int, error) {
+// randomBytes returns bytes as a number array.
+func randomBytes(n int) ([]int, error) {
 	data := make([]byte, max(0, min(n, 65_536)))
 	if _, err := rand.Read(data); err != nil {
 		return nil, err
@@ -201,12 +203,12 @@ func parseURL(input, base string) (string, error) {
 	data, err := json.Marshal(map[string]any{"value": map[string]any{
 		"protocol": u.Scheme + ":", "username": u.User.Username(), "password": password,
 		"hostname": strings.ToLower(u.Hostname()), "port": port, "pathname": path,
-		"search": sign("?", u.RawQuery), "hash": sign("#", u.EscapedFragment()), "slashes": u.Opaque == "",
+		"search": withPrefix("?", u.RawQuery), "hash": withPrefix("#", u.EscapedFragment()), "slashes": u.Opaque == "",
 	}})
 	return string(data), err
 }
 
-func sign(prefix, s string) string {
+func withPrefix(prefix, s string) string {
 	if s == "" {
 		return ""
 	}

@@ -24,8 +24,8 @@ type reply struct {
 	Error *string         `json:"error,omitempty"`
 }
 
-// report is a message from the child: a call, a console line, or the end.
-type report struct {
+// childMessage is a message from the child: a call, a console line, or the end.
+type childMessage struct {
 	ID       int             `json:"id,omitempty"`
 	Call     string          `json:"call,omitempty"`
 	Argument json.RawMessage `json:"argument,omitempty"`

@@ -7,14 +7,14 @@ import (
 	"os"
 )
 
-// States for systemd.
+// States that are reported to systemd.
 const (
 	Ready    = "READY=1"
 	Stopping = "STOPPING=1"
 )
 
-// Notify sends a state to systemd, if that started the program. Only systemd's start timeout
-// depends on it.
+// Notify sends a state to systemd, if systemd has started the program. Only systemd's start timeout
+// depends on the states.
 func Notify(ctx context.Context, state string) error {
 	address := os.Getenv("NOTIFY_SOCKET")
 	if address == "" {

@@ -24,7 +24,7 @@ func TestSystemdTakesTheUnit(t *testing.T) {
 		t.Skip("systemd-analyze is not installed")
 	}
 	for _, user := range []bool{false, true} {
-		text, err := service.Unit(service.Options{User: user, Program: "/bin/true"})
+		text, err := service.Unit(service.Options{UserService: user, Program: "/bin/true"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestAServiceIsInstalledAndRemoved(t *testing.T) {
 			"systemctl disable --now oneclaw.service\nsystemctl daemon-reload\n",
 		},
 		"user": {
-			service.Installer{Options: service.Options{Program: "/home/ann/bin/oneclaw", User: true}},
+			service.Installer{Options: service.Options{Program: "/home/ann/bin/oneclaw", UserService: true}},
 			filepath.Join(dir, "config/systemd/user/oneclaw.service"),
 			"systemctl --user daemon-reload\nsystemctl --user enable oneclaw.service\n",
 			"systemctl --user disable --now oneclaw.service\nsystemctl --user daemon-reload\n",
@@ -106,7 +106,7 @@ func TestAServiceIsInstalledAndRemoved(t *testing.T) {
 			if data, readErr := os.ReadFile(c.file); err != nil || readErr != nil || string(data) != text {
 				t.Errorf("the unit: %v, %v\n%s", err, readErr, data)
 			}
-			for folder, mode := range map[string]fs.FileMode{filepath.Dir(service.Settings): 0o755, service.Secrets: 0o700} {
+			for folder, mode := range map[string]fs.FileMode{filepath.Dir(service.SettingsFile): 0o755, service.SecretsDir: 0o700} {
 				if info, err := os.Stat(filepath.Join(dir, folder)); name == "system" && (err != nil || info.Mode().Perm() != mode) {
 					t.Errorf("%s: %v, %v", folder, info, err)
 				}
@@ -148,7 +148,7 @@ func TestWhatIsNotInstalled(t *testing.T) {
 	if err := os.WriteFile(file, []byte("[Service]\nExecStart=/opt/mine\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(system, "somebody else")
+	refused(system, "not written by oneclaw")
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

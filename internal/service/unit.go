@@ -12,25 +12,25 @@ import (
 const (
 	// Name is the name of the unit.
 	Name = "oneclaw.service"
-	// Settings is the environment file of the system's service.
-	Settings = "/etc/oneclaw/oneclaw.env"
-	// Secrets is the folder with the secrets of the system's service.
-	Secrets = "/etc/oneclaw/secrets"
-	// Program is the usual path of a program for all users.
-	Program = "/usr/local/bin/oneclaw"
-	// StopTimeout bounds stopping the service.
+	// SettingsFile is the environment file of the system's service.
+	SettingsFile = "/etc/oneclaw/oneclaw.env"
+	// SecretsDir is the folder with the secrets of the system's service.
+	SecretsDir = "/etc/oneclaw/secrets"
+	// ProgramPath is the path to which the program is usually copied for all users.
+	ProgramPath = "/usr/local/bin/oneclaw"
+	// StopTimeout is how long systemd waits for the service to stop.
 	StopTimeout = time.Minute
 )
 
 //go:embed oneclaw.service.tmpl
-var source string
+var unitSource string
 
-var unit = template.Must(template.New(Name).Parse(source))
+var unitTemplate = template.Must(template.New(Name).Parse(unitSource))
 
-// Options select the unit.
+// Options configures the unit.
 type Options struct {
-	// User makes it a user's service, which can be sandboxed less.
-	User bool
+	// UserService selects a service of the user, for which systemd offers less sandboxing.
+	UserService bool
 	// Program is the absolute path of the program.
 	Program string
 }
@@ -38,15 +38,15 @@ type Options struct {
 // Unit returns the text of the unit.
 func Unit(o Options) (string, error) {
 	if !filepath.IsAbs(o.Program) || strings.ContainsFunc(o.Program, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`"'\%$;`, r) }) {
-		return "", fmt.Errorf("the program's path %q cannot stand in a unit: put it at %s", o.Program, Program)
+		return "", fmt.Errorf("the program's path %q cannot stand in a unit: put it at %s", o.Program, ProgramPath)
 	}
-	settings := Settings
-	if o.User {
+	settings := SettingsFile
+	if o.UserService {
 		settings = "%E/oneclaw/oneclaw.env"
 	}
 	var text strings.Builder
-	err := unit.Execute(&text, map[string]any{
-		"User": o.User, "Program": o.Program, "Name": Name, "Settings": settings, "Secrets": Secrets, "Stop": int(StopTimeout.Seconds()),
+	err := unitTemplate.Execute(&text, map[string]any{
+		"User": o.UserService, "Program": o.Program, "Name": Name, "Settings": settings, "Secrets": SecretsDir, "Stop": int(StopTimeout.Seconds()),
 	})
 	return text.String(), err
 }

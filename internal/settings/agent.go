@@ -25,18 +25,18 @@ type Agent struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Prompt      string `json:"prompt"`
-	// Prefers is the preferred model; the zero value leaves it to the settings. An incomplete one
-	// is stored but has no effect.
-	Prefers Ref `json:"prefers,omitzero"`
-	// Temperature, if not nil, is the temperature of its requests.
+	// PreferredModel is tried before the default model. If it is incomplete, it is stored but has no
+	// effect.
+	PreferredModel Ref `json:"prefers,omitzero"`
+	// Temperature, if not nil, is the temperature of the agent's requests.
 	Temperature *float64 `json:"temperature,omitempty"`
 	// Effort is the reasoning effort; empty leaves it to the models.
 	Effort string `json:"effort,omitempty"`
 	// MaxIterations bounds the rounds of a turn; 0 means the program's own limit.
 	MaxIterations int `json:"max_iterations,omitempty"`
-	// Owner is the user or chat for which it was made. Empty means that everybody may use it.
+	// Owner is the user or chat for which the agent was created; if empty, everyone may use the agent.
 	Owner string `json:"owner,omitempty"`
-	// BuiltIn agents come with the program and never change.
+	// BuiltIn is set for agents that come with the program, which cannot be changed.
 	BuiltIn bool      `json:"-"`
 	Created time.Time `json:"created,omitzero"`
 }
@@ -66,7 +66,7 @@ func (a *Agent) check() error {
 	return nil
 }
 
-// Agents are the built-in and the added agents.
+// Agents stores agents, and lists them together with the built-in ones.
 type Agents struct{ *records }
 
 func (s Agents) builtIn(id string) (Agent, bool) {
@@ -79,24 +79,24 @@ func (s Agents) builtIn(id string) (Agent, bool) {
 	return Agent{}, false
 }
 
-func noAgent(id string) error {
+func agentNotFound(id string) error {
 	return refuse(NotFound, "There is no agent '%s'. list_agents shows those there are.", shorten(id))
 }
 
-// Get returns an agent; an unknown one is a [NotFound] error.
+// Get returns an agent, or a [NotFound] error if there is none with the id.
 func (s Agents) Get(ctx context.Context, id string) (Agent, error) {
 	if a, ok := s.builtIn(id); ok {
 		return a, nil
 	}
-	if !usable(id) {
-		return Agent{}, noAgent(id)
+	if !isValidID(id) {
+		return Agent{}, agentNotFound(id)
 	}
 	a, exists, err := get[Agent](ctx, s.records, agentPrefix+id)
 	if err != nil {
 		return Agent{}, err
 	}
-	if !exists || !s.logInvalid(agentPrefix+id, a.check()) {
-		return Agent{}, noAgent(id)
+	if !exists || !s.logIfInvalid(agentPrefix+id, a.check()) {
+		return Agent{}, agentNotFound(id)
 	}
 	a.ID = id
 	return a, nil
@@ -118,12 +118,12 @@ func (s Agents) List(ctx context.Context) ([]Agent, error) {
 		a.ID = id
 		stored[id] = a
 	}
-	maps.DeleteFunc(stored, func(id string, a Agent) bool { return !s.logInvalid(agentPrefix+id, a.check()) })
-	return append(all, sorted(stored, func(a Agent) (name, id string) { return a.Name, a.ID })...), nil
+	maps.DeleteFunc(stored, func(id string, a Agent) bool { return !s.logIfInvalid(agentPrefix+id, a.check()) })
+	return append(all, sortByName(stored, func(a Agent) (name, id string) { return a.Name, a.ID })...), nil
 }
 
-// For returns the agents that an owner may use.
-func (s Agents) For(ctx context.Context, owner string) ([]Agent, error) {
+// ListFor returns the agents that an owner may use.
+func (s Agents) ListFor(ctx context.Context, owner string) ([]Agent, error) {
 	all, err := s.List(ctx)
 	return slices.DeleteFunc(all, func(a Agent) bool { return !a.usableBy(owner) }), err
 }
@@ -148,8 +148,8 @@ func (s Agents) Add(ctx context.Context, a Agent) (Agent, error) {
 	return a, s.put(ctx, agentPrefix+a.ID, a, storage.Absent)
 }
 
-// Change changes an agent with f, checks it, and stores it. f may be called more than once. Id,
-// owner and origin stay.
+// Change changes an agent with f, checks it, and stores it. f may be called more than once. It cannot
+// change the id, the owner and the time of creation.
 func (s Agents) Change(ctx context.Context, id string, f func(a *Agent)) (before, after Agent, err error) {
 	if before, err = s.Get(ctx, id); err != nil {
 		return before, before, err
@@ -157,9 +157,9 @@ func (s Agents) Change(ctx context.Context, id string, f func(a *Agent)) (before
 	if before.BuiltIn {
 		return before, before, refuse(Protected, "Agent '%s' is built in and cannot be changed. create_agent makes one of your own.", before.Name)
 	}
-	err = change(ctx, s.records, agentPrefix+id, func(value *Agent, exists bool) error {
+	err = update(ctx, s.records, agentPrefix+id, func(value *Agent, exists bool) error {
 		if !exists {
-			return noAgent(id)
+			return agentNotFound(id)
 		}
 		value.ID = id
 		before, after = *value, *value
@@ -172,7 +172,7 @@ func (s Agents) Change(ctx context.Context, id string, f func(a *Agent)) (before
 	return before, after, err
 }
 
-// Delete deletes an agent. Chats that use it return to the default one.
+// Delete deletes an agent. Chats that use the agent return to the default agent.
 func (s Agents) Delete(ctx context.Context, id string) (Agent, error) {
 	a, err := s.Get(ctx, id)
 	if err != nil {

@@ -2,28 +2,28 @@ package settings
 
 import "sync"
 
-// Bounds of the cache. When one is reached, the cache is cleared.
+// Bounds of the cache. When one of them is reached, the cache is cleared.
 const (
 	maxCached      = 4096
 	maxCachedBytes = 8 << 20
 )
 
-// cache caches read values while a watch follows changes. It never returns a value older than a
-// completed write of this process; values that others write are dropped when the watch reports
-// them. Lists and secrets are never cached.
+// cache caches values while a watch reports changes. It never returns a value older than a completed
+// write by this process. When the watch reports a write by another process, it drops the old value.
+// Lists and secrets are never cached.
 type cache struct {
 	mu sync.Mutex
-	// followers counts the watches that report every change. Without one nothing is cached.
+	// followers is the number of watches that report every change. If there is none, nothing is cached.
 	followers int
-	// changes counts what was dropped: a read that began before is not cached, because it may be
-	// old.
+	// changes counts dropped values. A read that began before the last drop is not cached, because its
+	// value may be outdated.
 	changes uint64
 	values  map[string]any
 	size    int
 }
 
-// follow adds a follower, or removes one. A change may have been missed before.
-func (c *cache) follow(n int) {
+// addFollowers adds n followers and clears the cache, because a change may have been missed.
+func (c *cache) addFollowers(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.followers += n
@@ -31,15 +31,15 @@ func (c *cache) follow(n int) {
 	c.values, c.size = nil, 0
 }
 
-// get returns the cached value of a key, nil for none, and the count for keep.
+// get returns the cached value of a key, or nil, and the count of changes to pass to put.
 func (c *cache) get(key string) (value any, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.values[key], c.changes
 }
 
-// keep caches a value of size bytes that was read after get had returned changes.
-func (c *cache) keep(key string, value any, size int, changes uint64) {
+// put caches a value of size bytes, unless a value was dropped since get returned changes.
+func (c *cache) put(key string, value any, size int, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.followers == 0 || c.changes != changes || c.values[key] != nil {

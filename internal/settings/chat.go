@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Choice is a chat's choice. Empty fields leave it to the settings.
+// Choice is a chat's choice of agent, model and effort. Empty fields mean the defaults.
 type Choice struct {
 	Agent string `json:"agent,omitempty"`
 	Model Ref    `json:"model,omitzero"`
-	// Effort is the reasoning effort of models here.
+	// Effort is the reasoning effort of models in the chat.
 	Effort string `json:"effort,omitempty"`
 }
 
-// efforts are the possible reasoning efforts, as in agent.Efforts.
+// efforts are the valid reasoning efforts, as returned by agent.Efforts.
 var efforts = [...]string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
 func checkEffort(effort string) error {
@@ -27,7 +27,7 @@ func checkEffort(effort string) error {
 	return refuse(Invalid, "The effort must be one of %s, or empty to leave it to the model.", strings.Join(efforts[:], ", "))
 }
 
-// Chats are the choices of chats.
+// Chats stores the choices of chats.
 type Chats struct {
 	*records
 	providers Providers
@@ -43,7 +43,7 @@ func chatKey(chat string) (string, error) {
 	return chatPrefix + chat, nil
 }
 
-// Get returns the choice of a chat.
+// Get returns the choice of a chat; the zero value if there is none.
 func (s Chats) Get(ctx context.Context, chat string) (Choice, error) {
 	key, err := chatKey(chat)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s Chats) Get(ctx context.Context, chat string) (Choice, error) {
 	return choice, err
 }
 
-// SetAgent makes a chat use an agent of its owner's; "" resets it.
+// SetAgent makes a chat use an agent that its owner may use; "" resets the choice.
 func (s Chats) SetAgent(ctx context.Context, chat, owner, agent string) error {
 	if agent != "" {
 		a, err := s.agents.Get(ctx, agent)
@@ -61,43 +61,43 @@ func (s Chats) SetAgent(ctx context.Context, chat, owner, agent string) error {
 			return err
 		}
 		if !a.usableBy(owner) {
-			return noAgent(agent)
+			return agentNotFound(agent)
 		}
 	}
-	return s.choose(ctx, chat, func(c *Choice) { c.Agent = agent })
+	return s.updateChoice(ctx, chat, func(c *Choice) { c.Agent = agent })
 }
 
-// SetModel makes a chat use a model; the zero value resets it.
+// SetModel makes a chat use a model; the zero value resets the choice.
 func (s Chats) SetModel(ctx context.Context, chat string, ref Ref) error {
 	if ref != (Ref{}) {
 		if _, err := s.route(ctx, ref); err != nil {
 			return err
 		}
 	}
-	return s.choose(ctx, chat, func(c *Choice) { c.Model = ref })
+	return s.updateChoice(ctx, chat, func(c *Choice) { c.Model = ref })
 }
 
-// SetEffort sets the reasoning effort in a chat; "" resets it.
+// SetEffort sets the reasoning effort in a chat; "" resets the choice.
 func (s Chats) SetEffort(ctx context.Context, chat, effort string) error {
 	if err := checkEffort(effort); err != nil {
 		return err
 	}
-	return s.choose(ctx, chat, func(c *Choice) { c.Effort = effort })
+	return s.updateChoice(ctx, chat, func(c *Choice) { c.Effort = effort })
 }
 
-func (s Chats) choose(ctx context.Context, chat string, f func(*Choice)) error {
+func (s Chats) updateChoice(ctx context.Context, chat string, f func(*Choice)) error {
 	key, err := chatKey(chat)
 	if err != nil {
 		return err
 	}
-	return change(ctx, s.records, key, func(c *Choice, _ bool) error {
+	return update(ctx, s.records, key, func(c *Choice, _ bool) error {
 		f(c)
 		return nil
 	})
 }
 
-// Move moves the choice of a chat, and the agents of its owner, to the chat that continues it.
-// The new chat's own choices stay.
+// Move moves the choice of a chat, and the agents of its owner, to the chat that continues it. A choice
+// that the new chat already has is kept.
 func (s Chats) Move(ctx context.Context, from, fromOwner, to, toOwner string) error {
 	agents, err := s.agents.List(ctx)
 	if err != nil {
@@ -107,9 +107,9 @@ func (s Chats) Move(ctx context.Context, from, fromOwner, to, toOwner string) er
 		if fromOwner == "" || a.Owner != fromOwner {
 			continue
 		}
-		err := change(ctx, s.records, agentPrefix+a.ID, func(value *Agent, exists bool) error {
+		err := update(ctx, s.records, agentPrefix+a.ID, func(value *Agent, exists bool) error {
 			if !exists {
-				return noAgent(a.ID) // deleted meanwhile
+				return agentNotFound(a.ID) // deleted meanwhile
 			}
 			value.Owner = toOwner
 			return nil
@@ -122,7 +122,7 @@ func (s Chats) Move(ctx context.Context, from, fromOwner, to, toOwner string) er
 	if err != nil || choice == (Choice{}) {
 		return err
 	}
-	err = s.choose(ctx, to, func(c *Choice) {
+	err = s.updateChoice(ctx, to, func(c *Choice) {
 		if *c == (Choice{}) {
 			*c = choice
 		}
@@ -133,7 +133,7 @@ func (s Chats) Move(ctx context.Context, from, fromOwner, to, toOwner string) er
 	return s.remove(ctx, chatPrefix+from)
 }
 
-// Forget deletes the choices of a chat and its threads, and the agents of an owner.
+// Forget deletes the choices of a chat and its threads, and all agents of an owner.
 func (s Chats) Forget(ctx context.Context, chat, owner string) error {
 	agents, err := s.agents.List(ctx)
 	if err != nil {
@@ -147,15 +147,15 @@ func (s Chats) Forget(ctx context.Context, chat, owner string) error {
 			return err
 		}
 	}
-	chosen, err := s.Chosen(ctx, chat)
+	chosen, err := s.ListChoices(ctx, chat)
 	for name := range chosen {
 		err = errors.Join(err, s.remove(ctx, chatPrefix+name))
 	}
 	return err
 }
 
-// Chosen returns the choices of a chat and its threads, by name.
-func (s Chats) Chosen(ctx context.Context, chat string) (map[string]Choice, error) {
+// ListChoices returns the choices of a chat and its threads, by the chat's or thread's name.
+func (s Chats) ListChoices(ctx context.Context, chat string) (map[string]Choice, error) {
 	all, err := list[Choice](ctx, s.records, chatPrefix)
 	maps.DeleteFunc(all, func(name string, _ Choice) bool { return name != chat && !strings.HasPrefix(name, chat+":") })
 	return all, err
@@ -167,38 +167,38 @@ type Route struct {
 	Model    Model
 }
 
-// Answer says how the next turn of a chat is answered.
-type Answer struct {
+// Resolution is the agent, effort and models with which the next turn of a chat is answered.
+type Resolution struct {
 	Agent Agent
 	// Effort is the reasoning effort of the chat, or of its agent.
 	Effort string
-	// Routes are the models to try, in order: the chat's choice, the agent's preference, the
-	// default, the program's own. Unusable ones are left out.
+	// Routes are the models to try, in order: the chat's choice, the agent's preference, the default,
+	// the program's own. Unusable models are left out.
 	Routes []Route
 }
 
-// Resolve returns how a chat is answered. Choices that no longer exist are skipped; owner's
-// agents may be used.
-func (s Chats) Resolve(ctx context.Context, chat, owner string) (Answer, error) {
+// Resolve returns the agent, effort and models for the next turn of a chat. It skips choices that no
+// longer exist, and agents that owner may not use.
+func (s Chats) Resolve(ctx context.Context, chat, owner string) (Resolution, error) {
 	choice, err := s.Get(ctx, chat)
 	if err != nil {
-		return Answer{}, err
+		return Resolution{}, err
 	}
 	agent, err := s.values.Get(ctx, SettingDefaultAgent)
 	if err != nil {
-		return Answer{}, err
+		return Resolution{}, err
 	}
 	model, err := s.values.Get(ctx, SettingDefaultModel)
 	if err != nil {
-		return Answer{}, err
+		return Resolution{}, err
 	}
-	var answer Answer
-	if answer.Agent, err = s.agentOf(ctx, owner, choice.Agent, agent); err != nil {
-		return Answer{}, err
+	var answer Resolution
+	if answer.Agent, err = s.firstUsableAgent(ctx, owner, choice.Agent, agent); err != nil {
+		return Resolution{}, err
 	}
 	answer.Effort = cmp.Or(choice.Effort, answer.Agent.Effort)
-	byDefault, _ := ParseRef(model) // is checked, and empty if there is none
-	refs := []Ref{choice.Model, answer.Agent.Prefers, byDefault}
+	byDefault, _ := ParseRef(model) // the setting was validated; the zero value if it is empty
+	refs := []Ref{choice.Model, answer.Agent.PreferredModel, byDefault}
 	if s.cfg.Preset.Type != "" {
 		refs = append(refs, Ref{PresetID, s.cfg.Preset.Model})
 	}
@@ -208,19 +208,19 @@ func (s Chats) Resolve(ctx context.Context, chat, owner string) (Answer, error) 
 		}
 		route, err := s.route(ctx, ref)
 		if refusal := (*Error)(nil); errors.As(err, &refusal) {
-			s.log.Debug("model is passed over", "chat", chat, "model", ref, "reason", refusal.Message)
+			s.log.Debug("skipping an unusable model", "chat", chat, "model", ref, "reason", refusal.Message)
 			continue
 		}
 		if err != nil {
-			return Answer{}, err
+			return Resolution{}, err
 		}
 		answer.Routes = append(answer.Routes, route)
 	}
 	return answer, nil
 }
 
-// agentOf returns the first agent that exists and may be used.
-func (s Chats) agentOf(ctx context.Context, owner string, ids ...string) (Agent, error) {
+// firstUsableAgent returns the first agent that exists and that owner may use, or else the default one.
+func (s Chats) firstUsableAgent(ctx context.Context, owner string, ids ...string) (Agent, error) {
 	for _, id := range append(ids, s.cfg.Agents[0].ID) {
 		if id == "" {
 			continue
@@ -233,11 +233,11 @@ func (s Chats) agentOf(ctx context.Context, owner string, ids ...string) (Agent,
 			return Agent{}, err
 		}
 	}
-	return Agent{}, noAgent(cmp.Or(ids...))
+	return Agent{}, agentNotFound(cmp.Or(ids...))
 }
 
-// Route returns a model with its provider if that is usable. It may be one that the provider does not
-// list.
+// Route returns a model with its provider, if the provider is usable. The provider need not list the
+// model.
 func (s Chats) Route(ctx context.Context, ref Ref) (Route, error) {
 	route, err := s.route(ctx, ref)
 	if Is(err, NotFound) && route.Provider.ID != "" {
@@ -246,7 +246,7 @@ func (s Chats) Route(ctx context.Context, ref Ref) (Route, error) {
 	return route, err
 }
 
-// route returns a model with its provider if it is usable.
+// route returns a listed model with its provider, if the provider is active and has a key.
 func (s Chats) route(ctx context.Context, ref Ref) (Route, error) {
 	p, err := s.providers.Get(ctx, ref.Provider)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"unicode"
 )
 
-// Source says where a model is known from.
+// Source is the origin of a model in the list.
 type Source string
 
 // The sources.
 const (
 	// SourceDynamic: the provider's API lists it.
 	SourceDynamic Source = "DYNAMIC"
-	// SourcePreset: the program was started with it.
+	// SourcePreset: the model is the program's own.
 	SourcePreset Source = "PRESET"
-	// SourceManual: an administrator has added it.
+	// SourceManual: an administrator has added the model.
 	SourceManual Source = "MANUAL"
 )
 
@@ -31,7 +31,7 @@ type Model struct {
 	Source        Source `json:"source"`
 }
 
-// Ref names a model of a provider.
+// Ref identifies a model by its provider's id and its own.
 type Ref struct {
 	Provider string `json:"provider,omitempty"`
 	Model    string `json:"model,omitempty"`
@@ -66,7 +66,7 @@ func checkModelID(id string) error {
 	return nil
 }
 
-// Models are the models of all providers.
+// Models stores the models of all providers.
 type Models struct {
 	*records
 	providers Providers
@@ -77,10 +77,10 @@ func (s Models) List(ctx context.Context, provider string) ([]Model, error) {
 	if _, err := s.providers.Get(ctx, provider); err != nil {
 		return nil, err
 	}
-	return s.models(ctx, provider)
+	return s.listModels(ctx, provider)
 }
 
-func (s Models) models(ctx context.Context, provider string) ([]Model, error) {
+func (s Models) listModels(ctx context.Context, provider string) ([]Model, error) {
 	kept, _, err := get[[]Model](ctx, s.records, modelsPrefix+provider)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (s Models) Add(ctx context.Context, ref Ref, name string) (Model, error) {
 	if _, err := s.providers.Get(ctx, ref.Provider); err != nil {
 		return m, err
 	}
-	return m, change(ctx, s.records, modelsPrefix+ref.Provider, func(models *[]Model, _ bool) error {
+	return m, update(ctx, s.records, modelsPrefix+ref.Provider, func(models *[]Model, _ bool) error {
 		preset := ref.Provider == PresetID && m.ID == s.cfg.Preset.Model
 		if preset || slices.ContainsFunc(*models, func(o Model) bool { return o.ID == m.ID }) {
 			return refuse(Exists, "Provider '%s' already has a model '%s'.", ref.Provider, m.ID)
@@ -149,21 +149,21 @@ func (s Models) Delete(ctx context.Context, ref Ref) error {
 	if m.Source != SourceManual {
 		return refuse(Protected, "Model '%s' is %s; only models added by hand can be deleted.", m.ID, m.Source)
 	}
-	return change(ctx, s.records, modelsPrefix+ref.Provider, func(models *[]Model, _ bool) error {
+	return update(ctx, s.records, modelsPrefix+ref.Provider, func(models *[]Model, _ bool) error {
 		*models = slices.DeleteFunc(*models, func(o Model) bool { return o.ID == ref.Model })
 		return nil
 	})
 }
 
-// Replace replaces the models that the provider's API listed before, and keeps those added
-// manually. Models without a usable id, and those beyond [MaxModels], are left out. It returns
-// how many were stored.
+// Replace replaces the models that were fetched from the provider's API before, and keeps those added
+// manually. It leaves out models with an invalid id, and those beyond [MaxModels]. It returns the number
+// of fetched models that were stored.
 func (s Models) Replace(ctx context.Context, provider string, fetched []Model) (int, error) {
 	if _, err := s.providers.Get(ctx, provider); err != nil {
 		return 0, err
 	}
 	kept := 0
-	err := change(ctx, s.records, modelsPrefix+provider, func(models *[]Model, _ bool) error {
+	err := update(ctx, s.records, modelsPrefix+provider, func(models *[]Model, _ bool) error {
 		all := slices.DeleteFunc(*models, func(m Model) bool { return m.Source != SourceManual })
 		seen := map[string]bool{}
 		for _, m := range all {
@@ -172,7 +172,7 @@ func (s Models) Replace(ctx context.Context, provider string, fetched []Model) (
 		kept = 0
 		for _, m := range fetched {
 			if len(all) >= MaxModels {
-				s.log.Warn("models behind the limit are left out", "provider", provider, "limit", MaxModels, "models", len(fetched))
+				s.log.Warn("too many models, leaving out those beyond the limit", "provider", provider, "limit", MaxModels, "models", len(fetched))
 				break
 			}
 			if seen[m.ID] || checkModelID(m.ID) != nil {
@@ -191,10 +191,10 @@ func (s Models) Replace(ctx context.Context, provider string, fetched []Model) (
 	return kept, err
 }
 
-// contextSizes are the context sizes of models by prefixes of their names, as published; the longest
-// prefix counts.
+// contextSizes are the published context sizes of models, by prefixes of their names. The longest prefix
+// wins.
 var contextSizes = []struct {
-	begins string
+	prefix string
 	tokens int
 }{
 	{"gpt-4.1", 1_047_576},
@@ -215,14 +215,14 @@ var contextSizes = []struct {
 	{"deepseek-reasoner", 128_000},
 }
 
-// ContextTokens returns the size of a model's context if its name tells, else 0. It ignores a
-// vendor prefix (openai/gpt-4o).
+// ContextTokens returns the context size of a model with a known name, otherwise 0. It ignores a vendor
+// prefix (openai/gpt-4o).
 func ContextTokens(model string) int {
 	name := model[strings.LastIndexByte(model, '/')+1:]
 	longest, tokens := -1, 0
 	for _, w := range contextSizes {
-		if strings.HasPrefix(name, w.begins) && len(w.begins) > longest {
-			longest, tokens = len(w.begins), w.tokens
+		if strings.HasPrefix(name, w.prefix) && len(w.prefix) > longest {
+			longest, tokens = len(w.prefix), w.tokens
 		}
 	}
 	return tokens

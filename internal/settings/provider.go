@@ -23,7 +23,7 @@ const (
 	TypeGemini    Type = "GEMINI"
 )
 
-// PresetID is the id of the provider that the program was started with.
+// PresetID is the id of the program's own provider.
 const PresetID = "preset"
 
 // maxURL bounds an address in bytes.
@@ -35,11 +35,11 @@ type Provider struct {
 	Name    string `json:"name"`
 	Type    Type   `json:"type"`
 	BaseURL string `json:"base_url"`
-	// Active providers are used; the models of others are not.
+	// Active is set if the provider's models may be used.
 	Active bool `json:"active"`
-	// Preset is true for the provider that the program was started with.
+	// Preset is set for the program's own provider.
 	Preset bool `json:"-"`
-	// HasKey says whether there is an API key.
+	// HasKey is set if an API key was entered.
 	HasKey bool `json:"-"`
 }
 
@@ -52,12 +52,12 @@ func (p *Provider) check() error {
 	default:
 		return refuse(Invalid, "The type must be one of %s, %s, %s.", TypeOpenAI, TypeAnthropic, TypeGemini)
 	}
-	_, err := origin(p.BaseURL)
+	_, err := parseOrigin(p.BaseURL)
 	return err
 }
 
-// origin returns scheme, host and port of a base URL, which the key is bound to.
-func origin(address string) (string, error) {
+// parseOrigin returns the scheme, host and port of a base URL, to which the key is bound.
+func parseOrigin(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || len(address) > maxURL || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" ||
 		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -66,10 +66,10 @@ func origin(address string) (string, error) {
 	return u.Scheme + "://" + strings.ToLower(u.Host), nil
 }
 
-// Providers are the provider that the program was started with, and the added ones.
+// Providers stores providers, and lists them together with the program's own.
 type Providers struct{ *records }
 
-// preset returns the program's own provider without stored changes.
+// preset returns the program's own provider as configured, without stored changes.
 func (r *records) preset() Provider {
 	p := r.cfg.Preset
 	return Provider{ID: PresetID, Name: "Configured at start", Type: p.Type, BaseURL: p.BaseURL, Active: true, Preset: true, HasKey: true}
@@ -80,35 +80,35 @@ func (s Providers) readPreset(ctx context.Context) (Provider, error) {
 	p := s.preset()
 	r, exists, err := get[Provider](ctx, s.records, providerPrefix+PresetID)
 	if exists {
-		p.keep(r)
+		p.applyStored(r)
 	}
 	return p, err
 }
 
-// keep applies the stored changes of the program's own provider.
-func (p *Provider) keep(r Provider) { p.Name, p.Active = cmp.Or(r.Name, p.Name), r.Active }
+// applyStored applies stored changes to the program's own provider.
+func (p *Provider) applyStored(r Provider) { p.Name, p.Active = cmp.Or(r.Name, p.Name), r.Active }
 
-func noProvider(id string) error {
+func providerNotFound(id string) error {
 	return refuse(NotFound, "There is no provider '%s'. list_providers shows those there are.", shorten(id))
 }
 
-// shorten clips a text that is repeated to its sender.
+// shorten clips a user's text for use in an error message.
 func shorten(text string) string { return wording.Clip(text, 64) }
 
-// Get returns a provider; an unknown one is a [NotFound] error.
+// Get returns a provider, or a [NotFound] error if there is none with the id.
 func (s Providers) Get(ctx context.Context, id string) (Provider, error) {
 	if id == PresetID && s.cfg.Preset.Type != "" {
 		return s.readPreset(ctx)
 	}
-	if !usable(id) || id == PresetID {
-		return Provider{}, noProvider(id)
+	if !isValidID(id) || id == PresetID {
+		return Provider{}, providerNotFound(id)
 	}
 	p, exists, err := get[Provider](ctx, s.records, providerPrefix+id)
 	if err != nil {
 		return Provider{}, err
 	}
-	if !exists || !s.logInvalid(providerPrefix+id, p.check()) {
-		return Provider{}, noProvider(id)
+	if !exists || !s.logIfInvalid(providerPrefix+id, p.check()) {
+		return Provider{}, providerNotFound(id)
 	}
 	p.ID = id
 	_, p.HasKey, err = s.read(ctx, keyPrefix+id)
@@ -122,7 +122,7 @@ func (s Providers) List(ctx context.Context) ([]Provider, error) {
 		return nil, err
 	}
 	delete(stored, PresetID)
-	maps.DeleteFunc(stored, func(id string, p Provider) bool { return !s.logInvalid(providerPrefix+id, p.check()) })
+	maps.DeleteFunc(stored, func(id string, p Provider) bool { return !s.logIfInvalid(providerPrefix+id, p.check()) })
 	for id, p := range stored {
 		p.ID = id
 		if _, p.HasKey, err = s.read(ctx, keyPrefix+id); err != nil {
@@ -130,7 +130,7 @@ func (s Providers) List(ctx context.Context) ([]Provider, error) {
 		}
 		stored[id] = p
 	}
-	all := sorted(stored, func(p Provider) (name, id string) { return p.Name, p.ID })
+	all := sortByName(stored, func(p Provider) (name, id string) { return p.Name, p.ID })
 	if s.cfg.Preset.Type == "" {
 		return all, nil
 	}
@@ -144,7 +144,7 @@ func (s Providers) Add(ctx context.Context, name string, kind Type, baseURL stri
 	if err := p.check(); err != nil {
 		return Provider{}, err
 	}
-	names, err := s.names(ctx, providerPrefix)
+	names, err := s.listNames(ctx, providerPrefix)
 	if err != nil {
 		return Provider{}, err
 	}
@@ -163,9 +163,9 @@ type ProviderChange struct {
 	Active  *bool
 }
 
-// Change changes a provider and returns it before and after. If the base URL moves to another
-// server, the key is deleted, so that it is never sent to a server that it was not entered for.
-// The program's own provider keeps its base URL.
+// Change changes a provider and returns it as it was before and after. If the base URL moves to another
+// server, the key is deleted, so that it is never sent to a server for which it was not entered. For the
+// program's own provider, the base URL cannot be changed.
 func (s Providers) Change(ctx context.Context, id string, c ProviderChange) (before, after Provider, err error) {
 	if before, err = s.Get(ctx, id); err != nil {
 		return before, before, err
@@ -174,9 +174,9 @@ func (s Providers) Change(ctx context.Context, id string, c ProviderChange) (bef
 		return s.changePreset(ctx, c)
 	}
 	moved := false
-	err = change(ctx, s.records, providerPrefix+id, func(value *Provider, exists bool) error {
+	err = update(ctx, s.records, providerPrefix+id, func(value *Provider, exists bool) error {
 		if !exists {
-			return noProvider(id)
+			return providerNotFound(id)
 		}
 		value.ID, value.HasKey = id, before.HasKey
 		before, after = *value, *value
@@ -184,10 +184,10 @@ func (s Providers) Change(ctx context.Context, id string, c ProviderChange) (bef
 		if err := after.check(); err != nil {
 			return err
 		}
-		from, _ := origin(before.BaseURL)
-		to, err := origin(after.BaseURL)
+		from, _ := parseOrigin(before.BaseURL)
+		to, err := parseOrigin(after.BaseURL)
 		if moved = from != to; moved && before.HasKey {
-			// Delete the key first: if it came last, a crash would leave it with the new address.
+			// Delete the key first, so that a crash cannot leave the key with the new address.
 			after.HasKey = false
 			err = errors.Join(err, s.remove(ctx, keyPrefix+id))
 		}
@@ -210,9 +210,9 @@ func (p *Provider) apply(c ProviderChange) {
 }
 
 func (s Providers) changePreset(ctx context.Context, c ProviderChange) (before, after Provider, err error) {
-	err = change(ctx, s.records, providerPrefix+PresetID, func(kept *Provider, exists bool) error {
+	err = update(ctx, s.records, providerPrefix+PresetID, func(kept *Provider, exists bool) error {
 		if before = s.preset(); exists {
-			before.keep(*kept)
+			before.applyStored(*kept)
 		}
 		after = before
 		after.apply(c)

@@ -17,50 +17,50 @@ import (
 	"oneclaw/storage"
 )
 
-// records accesses the store.
+// records reads and writes the settings in the store.
 type records struct {
-	cfg  Config
-	kv   storage.KV
-	seal *redact.Sealer
-	log  *slog.Logger
+	cfg    Config
+	kv     storage.KV
+	sealer *redact.Sealer
+	log    *slog.Logger
 
 	cache cache
 }
 
-// newID makes an id that is easy to read out.
+// newID returns a random id that is easy to read aloud.
 func newID(kind string) string { return kind + "_" + strings.ToLower(rand.Text()[:10]) }
 
-// maxKeyLength bounds what becomes part of a key in the store.
+// maxKeyLength bounds the length of an id or name in a key of the store.
 const maxKeyLength = storage.MaxKey - len(groupOffPrefix)
 
-// usable reports whether an id can be part of a key; other ids do not exist.
-func usable(id string) bool {
+// isValidID reports whether an id can be part of a key. There are no records with other ids.
+func isValidID(id string) bool {
 	return id != "" && len(id) <= maxKeyLength && utf8.ValidString(id) && !strings.ContainsRune(id, '/')
 }
 
-type found[T any] struct {
+type cachedValue[T any] struct {
 	value  T
 	exists bool
 }
 
-// get reads a value; false if there is none. An unreadable one is logged and counts as missing,
-// so that it can be replaced. The value is shared, so what it refers to must not be changed.
+// get reads a value; false if there is none. An invalid value is logged and counts as missing, so that
+// it can be replaced. The value is shared with the cache, so callers must not change what it points to.
 func get[T any](ctx context.Context, r *records, key string) (T, bool, error) {
 	kept, changes := r.cache.get(key)
-	if f, ok := kept.(found[T]); ok {
+	if f, ok := kept.(cachedValue[T]); ok {
 		return f.value, f.exists, nil
 	}
 	f, entry, err := fetch[T](ctx, r, key)
 	if err == nil {
-		r.cache.keep(key, f, len(key)+len(entry.Value), changes)
+		r.cache.put(key, f, len(key)+len(entry.Value), changes)
 	}
 	return f.value, f.exists, err
 }
 
-// fetch is get without the cache.
-func fetch[T any](ctx context.Context, r *records, key string) (f found[T], entry storage.Entry, err error) {
-	if entry, f.exists, err = r.read(ctx, key); f.exists && !r.logInvalid(key, json.Unmarshal(entry.Value, &f.value)) {
-		f = found[T]{}
+// fetch reads a value from the store like get, without the cache.
+func fetch[T any](ctx context.Context, r *records, key string) (f cachedValue[T], entry storage.Entry, err error) {
+	if entry, f.exists, err = r.read(ctx, key); f.exists && !r.logIfInvalid(key, json.Unmarshal(entry.Value, &f.value)) {
+		f = cachedValue[T]{}
 	}
 	return f, entry, err
 }
@@ -76,15 +76,15 @@ func (r *records) read(ctx context.Context, key string) (storage.Entry, bool, er
 	return entry, true, nil
 }
 
-// logInvalid logs an invalid record, which then counts as missing.
-func (r *records) logInvalid(key string, fault error) bool {
+// logIfInvalid logs the fault of an invalid record. It reports whether the record is valid.
+func (r *records) logIfInvalid(key string, fault error) bool {
 	if fault != nil {
-		r.log.Warn("setting is ignored", "key", key, "err", fault)
+		r.log.Warn("ignoring an invalid setting", "key", key, "err", fault)
 	}
 	return fault == nil
 }
 
-// list reads all values below a key. Unreadable ones are logged and left out.
+// list reads all values with a key prefix. Invalid values are logged and left out.
 func list[T any](ctx context.Context, r *records, below string) (map[string]T, error) {
 	values := map[string]T{}
 	for entry, err := range r.kv.List(ctx, storage.Range{Prefix: below}) {
@@ -92,14 +92,14 @@ func list[T any](ctx context.Context, r *records, below string) (map[string]T, e
 			return nil, fmt.Errorf("settings: list %s: %w", below, err)
 		}
 		var value T
-		if r.logInvalid(entry.Key, json.Unmarshal(entry.Value, &value)) {
+		if r.logIfInvalid(entry.Key, json.Unmarshal(entry.Value, &value)) {
 			values[strings.TrimPrefix(entry.Key, below)] = value
 		}
 	}
 	return values, nil
 }
 
-func (r *records) names(ctx context.Context, below string) ([]string, error) {
+func (r *records) listNames(ctx context.Context, below string) ([]string, error) {
 	var names []string
 	for entry, err := range r.kv.List(ctx, storage.Range{Prefix: below}) {
 		if err != nil {
@@ -110,9 +110,9 @@ func (r *records) names(ctx context.Context, below string) ([]string, error) {
 	return names, nil
 }
 
-// change reads a value, changes it with f, and writes it if no other writer did meanwhile, else
-// tries again. An error of f ends it.
-func change[T any](ctx context.Context, r *records, key string, f func(value *T, exists bool) error) error {
+// update reads a value, changes it with f, and writes it. If another writer has changed the value in the
+// meantime, it tries again. An error from f is returned, and nothing is written.
+func update[T any](ctx context.Context, r *records, key string, f func(value *T, exists bool) error) error {
 	for {
 		present, entry, err := fetch[T](ctx, r, key)
 		if err != nil {
@@ -143,7 +143,7 @@ func (r *records) write(ctx context.Context, key string, data []byte, revision s
 	return nil
 }
 
-// remove deletes a value unconditionally: nothing depends on its content.
+// remove deletes a value, whatever its revision.
 func (r *records) remove(ctx context.Context, key string) error {
 	defer r.cache.forget(key)
 	if err := r.kv.Delete(ctx, key, storage.Any); err != nil {
@@ -152,8 +152,8 @@ func (r *records) remove(ctx context.Context, key string) error {
 	return nil
 }
 
-// sorted returns the values of a map sorted by name and id.
-func sorted[T any](values map[string]T, names func(T) (name, id string)) []T {
+// sortByName returns the values of a map, sorted by name and id.
+func sortByName[T any](values map[string]T, names func(T) (name, id string)) []T {
 	return slices.SortedFunc(maps.Values(values), func(a, b T) int {
 		nameA, idA := names(a)
 		nameB, idB := names(b)

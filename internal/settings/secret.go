@@ -11,28 +11,28 @@ import (
 	"oneclaw/storage"
 )
 
-// sealPurpose separates what is sealed here from other uses of the secret.
+// sealPurpose separates the keys derived for settings from other uses of the secret key.
 const sealPurpose = "oneclaw settings v1"
 
-// Vault reads secrets. It is for code that calls providers and runs user tools, and for the
-// command line; no tool gets it.
+// Vault reads and stores secrets. It is used by code that calls providers or runs user tools, and by the
+// command line. Tools have no access to it.
 type Vault struct {
 	*records
 	providers Providers
 	variables Variables
 }
 
-// Variables are named values for user tools. Only the [Vault] reads them.
+// Variables stores named values for user tools. Only the [Vault] can read the values.
 type Variables struct{ *records }
 
-// keyPlace binds a key to the server that it was entered for.
-func keyPlace(p Provider) (string, error) {
-	server, err := origin(p.BaseURL)
+// keyContext returns the context with which a key is sealed, which binds the key to its server.
+func keyContext(p Provider) (string, error) {
+	server, err := parseOrigin(p.BaseURL)
 	return keyPrefix + p.ID + "\n" + server, err
 }
 
-// Key returns the API key of a provider, which may be empty for a server without authentication;
-// if none was entered it is a [NotFound] error.
+// Key returns the API key of a provider, which may be empty for a server without authentication. If no
+// key was entered, it returns a [NotFound] error.
 func (v *Vault) Key(ctx context.Context, p Provider) (string, error) {
 	if p.ID == PresetID && v.cfg.Preset.Type != "" {
 		return v.cfg.Preset.Key, nil
@@ -44,27 +44,27 @@ func (v *Vault) Key(ctx context.Context, p Provider) (string, error) {
 	if !exists {
 		return "", refuse(NotFound, "Provider '%s' has no API key. An administrator enters it with: oneclaw provider key %s", p.Name, p.ID)
 	}
-	place, err := keyPlace(p)
+	place, err := keyContext(p)
 	if err != nil {
 		return "", err
 	}
-	key, err := v.seal.Open(place, entry.Value)
+	key, err := v.sealer.Open(place, entry.Value)
 	if err != nil {
-		return "", fmt.Errorf("settings: key of provider %s, bound to its server: %w; enter it again with: oneclaw provider key %s", p.ID, err, p.ID)
+		return "", fmt.Errorf("settings: decrypt the key of provider %s: %w; enter it again with: oneclaw provider key %s", p.ID, err, p.ID)
 	}
-	v.reveal(string(key))
+	v.reportSecret(string(key))
 	return string(key), nil
 }
 
-// Reveal passes all readable keys and variables to [Config.Revealed].
-func (v *Vault) Reveal(ctx context.Context) error {
+// ReportSecrets passes all readable keys and variables to [Config.OnSecret].
+func (v *Vault) ReportSecrets(ctx context.Context) error {
 	providers, err := v.providers.List(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range providers {
 		if _, err := v.Key(ctx, p); err != nil && !Is(err, NotFound) {
-			v.log.Warn("key of a provider cannot be read", "provider", p.ID, "err", err)
+			v.log.Warn("cannot read the key of a provider", "provider", p.ID, "err", err)
 		}
 	}
 	names, err := v.variables.Names(ctx)
@@ -73,19 +73,19 @@ func (v *Vault) Reveal(ctx context.Context) error {
 	}
 	for _, name := range names {
 		if _, err := v.Variables(ctx, []string{name}); err != nil {
-			v.log.Warn("variable cannot be read", "variable", name, "err", err)
+			v.log.Warn("cannot read a variable", "variable", name, "err", err)
 		}
 	}
 	return nil
 }
 
-func (r *records) reveal(secret string) {
-	if r.cfg.Revealed != nil && secret != "" {
-		r.cfg.Revealed(secret)
+func (r *records) reportSecret(secret string) {
+	if r.cfg.OnSecret != nil && secret != "" {
+		r.cfg.OnSecret(secret)
 	}
 }
 
-// SetKey stores the API key of a provider; an empty one means that none is required.
+// SetKey stores the API key of a provider. An empty key means that the provider requires none.
 func (v *Vault) SetKey(ctx context.Context, provider, key string) error {
 	p, err := v.providers.Get(ctx, provider)
 	if err != nil {
@@ -98,13 +98,13 @@ func (v *Vault) SetKey(ctx context.Context, provider, key string) error {
 	if len(key) > MaxKey || strings.ContainsFunc(key, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
 		return refuse(Invalid, "This is no API key: it is longer than %d bytes, or has spaces or line breaks in it.", MaxKey)
 	}
-	place, err := keyPlace(p)
+	place, err := keyContext(p)
 	if err != nil {
 		return err
 	}
-	v.reveal(key)
-	// Any: the key that was entered last counts.
-	return v.write(ctx, keyPrefix+p.ID, v.seal.Seal(place, []byte(key)), storage.Any)
+	v.reportSecret(key)
+	// Any: the key that was entered last wins.
+	return v.write(ctx, keyPrefix+p.ID, v.sealer.Seal(place, []byte(key)), storage.Any)
 }
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
@@ -123,19 +123,19 @@ func (v *Vault) Variables(ctx context.Context, names []string) (map[string]strin
 		if !exists {
 			continue
 		}
-		value, err := v.seal.Open(variablePrefix+name, entry.Value)
+		value, err := v.sealer.Open(variablePrefix+name, entry.Value)
 		if err != nil {
 			return nil, fmt.Errorf("settings: variable %s: %w; set it again", name, err)
 		}
 		values[name] = string(value)
-		v.reveal(string(value))
+		v.reportSecret(string(value))
 	}
 	return values, nil
 }
 
 // Names returns the names of all variables, sorted.
 func (v Variables) Names(ctx context.Context) ([]string, error) {
-	return v.names(ctx, variablePrefix)
+	return v.listNames(ctx, variablePrefix)
 }
 
 // Set stores a variable.
@@ -153,9 +153,9 @@ func (v Variables) Set(ctx context.Context, name, value string) error {
 	if len(names) >= MaxVariables && !slices.Contains(names, name) {
 		return refuse(Full, "There are %d variables, no more are possible. Delete one first.", len(names))
 	}
-	v.reveal(value)
-	// Any: the value that was set last counts. Two concurrent calls can exceed the limit by one.
-	return v.write(ctx, variablePrefix+name, v.seal.Seal(variablePrefix+name, []byte(value)), storage.Any)
+	v.reportSecret(value)
+	// Any: the value that was set last wins. Two concurrent calls can exceed MaxVariables by one.
+	return v.write(ctx, variablePrefix+name, v.sealer.Seal(variablePrefix+name, []byte(value)), storage.Any)
 }
 
 // Delete deletes a variable, if it exists.

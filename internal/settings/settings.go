@@ -1,13 +1,13 @@
-// Package settings stores what administrators change while the bot runs: model providers and
-// their models, agents, a few settings, variables of user tools, switches of tools, and the
-// choices of chats.
+// Package settings stores the settings that can be changed while the bot runs: model providers and their
+// models, agents, a few named values, variables for user tools, switches of tools, and the choices of
+// chats.
 //
-// Everything is a small JSON value in the key-value store under one prefix. While
-// [Settings.Follow] runs, read values are cached until they change. What the program was started
-// with comes from [Config], is never stored, and can be switched off but not deleted.
+// Each setting is a small JSON value in the key-value store, under a common prefix. While
+// [Settings.Follow] runs, values are cached until they change. The provider and the agents in [Config]
+// are not stored and cannot be deleted.
 //
-// API keys and variables are encrypted at rest. [Settings] cannot read them; only the [Vault]
-// can, which no tool gets.
+// API keys and variables are encrypted at rest. [Settings] cannot read them; only the [Vault] can, to
+// which tools have no access.
 package settings
 
 import (
@@ -59,26 +59,26 @@ const (
 
 // Config configures [Settings].
 type Config struct {
-	// KV stores them.
+	// KV is the store for the settings.
 	KV storage.KV
 	// SecretKey encrypts API keys and variables, at least 16 bytes.
 	SecretKey []byte
-	// Preset is the provider that the program was started with. The zero value means none.
+	// Preset is the program's own provider. The zero value means none.
 	Preset Preset
-	// Agents are built in; the first is the default. At least one is required; ids and prompts must
-	// be set.
+	// Agents are the built-in agents; the first is the default. At least one is required. Their ids and
+	// prompts must be set.
 	Agents []Agent
-	// Defaults are the defaults of the settings by name, besides [SettingDefaultModel] and
+	// Defaults are the default values by name, except those of [SettingDefaultModel] and
 	// [SettingDefaultAgent].
 	Defaults map[string]string
-	// Routings are the values of [SettingRouting]. Empty means groups and all.
+	// Routings are the allowed values of [SettingRouting]. Empty means "groups" and "all".
 	Routings []string
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Revealed, if not nil, is called with each key and variable that is read or stored, so that it
-	// can be masked.
-	Revealed func(secret string)
-	// Logger gets unreadable records. Nil discards them.
+	// OnSecret, if not nil, is called with each key and variable that is read or stored, so that the
+	// caller can mask it.
+	OnSecret func(secret string)
+	// Logger logs invalid records. Nil discards the messages.
 	Logger *slog.Logger
 }
 
@@ -89,11 +89,11 @@ type Preset struct {
 	BaseURL string
 	// Key may be empty for a server without authentication.
 	Key string
-	// Model is the name of its model.
+	// Model is the name of the program's own model.
 	Model string
 }
 
-// Settings reads and changes everything but secrets. It may be used concurrently.
+// Settings reads and changes all settings except secrets. It may be used concurrently.
 type Settings struct {
 	*records
 	Providers Providers
@@ -120,7 +120,7 @@ func Open(cfg Config) (*Settings, *Vault, error) {
 	if len(cfg.Routings) == 0 {
 		cfg.Routings = []string{"groups", "all"}
 	}
-	r := &records{cfg: cfg, kv: cfg.KV, seal: sealer, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
+	r := &records{cfg: cfg, kv: cfg.KV, sealer: sealer, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
 	if err := r.check(); err != nil {
 		return nil, nil, fmt.Errorf("settings: %w", err)
 	}
@@ -155,7 +155,7 @@ func (r *records) check() error {
 		}
 	}
 	for name, value := range r.cfg.Defaults {
-		kind, ok := r.kinds()[name]
+		kind, ok := r.valueRules()[name]
 		if !ok {
 			return fmt.Errorf("there is no setting %q", name)
 		}
@@ -166,24 +166,24 @@ func (r *records) check() error {
 	return nil
 }
 
-// Reason is the reason of a refusal.
+// Reason is the reason for a refusal.
 type Reason string
 
 // The reasons.
 const (
 	// Invalid: the value is not valid.
 	Invalid Reason = "invalid"
-	// NotFound: no such id.
+	// NotFound: there is no record with the id.
 	NotFound Reason = "not_found"
-	// Protected: it comes with the program.
+	// Protected: the record comes with the program and cannot be changed.
 	Protected Reason = "protected"
-	// Exists: it exists already.
+	// Exists: the record exists already.
 	Exists Reason = "exists"
 	// Full: a limit is reached.
 	Full Reason = "full"
 )
 
-// Error is a refusal. Its text is a sentence for the requester, without secrets.
+// Error is a refused change or read. Its text is a sentence for the requester, without secrets.
 type Error struct {
 	Reason  Reason
 	Message string
@@ -196,13 +196,13 @@ func refuse(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Is reports whether an error is a refusal for a reason.
+// Is reports whether an error is an *[Error] with the given reason.
 func Is(err error, reason Reason) bool {
 	var refusal *Error
 	return errors.As(err, &refusal) && refusal.Reason == reason
 }
 
-// checkName accepts one line of text within the limit.
+// checkName returns an error unless the name is one line of text of at most MaxName characters.
 func checkName(what, name string) error {
 	switch {
 	case strings.TrimSpace(name) == "":

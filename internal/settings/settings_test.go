@@ -295,7 +295,7 @@ func TestAgents(t *testing.T) {
 		t.Errorf("ids %s, %s", a.ID, twin.ID)
 	}
 	for owner, want := range map[string]int{"telegram:1": 3, "telegram:2": 2} {
-		if got, err := s.Agents.For(ctx, owner); err != nil || len(got) != want {
+		if got, err := s.Agents.ListFor(ctx, owner); err != nil || len(got) != want {
 			t.Errorf("%s sees %d agents, %v", owner, len(got), err)
 		}
 	}
@@ -426,7 +426,7 @@ func TestSecretsAreRevealedToWhoMasksThem(t *testing.T) {
 	kv := openKV(t)
 	var seen []string
 	cfg := config(kv)
-	cfg.Revealed = func(secret string) { seen = append(seen, secret) }
+	cfg.OnSecret = func(secret string) { seen = append(seen, secret) }
 	s, v, err := settings.Open(cfg)
 	must(t, err)
 	must(t, s.Variables.Set(t.Context(), "A", "value of A"))
@@ -439,7 +439,7 @@ func TestSecretsAreRevealedToWhoMasksThem(t *testing.T) {
 	seen = nil
 	_, v, err = settings.Open(cfg)
 	must(t, err)
-	must(t, v.Reveal(t.Context()))
+	must(t, v.ReportSecrets(t.Context()))
 	slices.Sort(seen)
 	if want := []string{"key-of-mine", "value of A"}; !slices.Equal(slices.DeleteFunc(seen, func(s string) bool { return s == cfg.Preset.Key }), want) {
 		t.Errorf("at the next start told %q, want %q", seen, want)
@@ -456,7 +456,7 @@ func TestForgetTakesTheChoicesOfAChatAndTheAgentsOfItsOwner(t *testing.T) {
 	for _, chat := range []string{"fake:1", "fake:1:thread", "fake:10"} {
 		must(t, s.Chats.SetEffort(ctx, chat, "low"))
 	}
-	chosen, err := s.Chats.Chosen(ctx, "fake:1")
+	chosen, err := s.Chats.ListChoices(ctx, "fake:1")
 	if err != nil || len(chosen) != 2 {
 		t.Fatalf("chosen: %v, %v", chosen, err)
 	}

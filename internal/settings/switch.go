@@ -6,36 +6,36 @@ import (
 	"oneclaw/storage"
 )
 
-// Switches turn tools and groups off.
+// Switches stores which tools and groups are switched off.
 type Switches struct{ *records }
 
-// Off returns the sorted names of the tools and groups that are switched off.
-func (s Switches) Off(ctx context.Context) (tools, groups []string, err error) {
-	if tools, err = s.names(ctx, toolOffPrefix); err != nil {
+// ListOff returns the sorted names of the tools and groups that are switched off.
+func (s Switches) ListOff(ctx context.Context) (tools, groups []string, err error) {
+	if tools, err = s.listNames(ctx, toolOffPrefix); err != nil {
 		return nil, nil, err
 	}
-	groups, err = s.names(ctx, groupOffPrefix)
+	groups, err = s.listNames(ctx, groupOffPrefix)
 	return tools, groups, err
 }
 
 // SetTool switches a tool on or off.
 func (s Switches) SetTool(ctx context.Context, name string, on bool) error {
-	return s.turn(ctx, toolOffPrefix, name, on)
+	return s.setSwitch(ctx, toolOffPrefix, name, on)
 }
 
-// SetGroup switches a group on or off. The switches of its tools are kept and apply again once
-// it is on.
+// SetGroup switches a group on or off. The switches of its tools are kept, and apply again when the
+// group is switched on.
 func (s Switches) SetGroup(ctx context.Context, name string, on bool) error {
-	return s.turn(ctx, groupOffPrefix, name, on)
+	return s.setSwitch(ctx, groupOffPrefix, name, on)
 }
 
-func (s Switches) turn(ctx context.Context, below, name string, on bool) error {
-	if !usable(name) {
+func (s Switches) setSwitch(ctx context.Context, below, name string, on bool) error {
+	if !isValidID(name) {
 		return refuse(Invalid, "'%s' is no name of a tool or group.", shorten(name))
 	}
 	if on {
 		return s.remove(ctx, below+name)
 	}
-	// Any: a concurrent call writes the same.
+	// Any: a concurrent call writes the same value.
 	return s.put(ctx, below+name, true, storage.Any)
 }

@@ -12,7 +12,7 @@ import (
 	"oneclaw/storage"
 )
 
-// The settings that may change while the program runs.
+// The names of the settings in [Values].
 const (
 	// SettingDefaultModel is the default model, as provider/model.
 	SettingDefaultModel = "default_model"
@@ -20,44 +20,44 @@ const (
 	SettingDefaultAgent = "default_agent"
 	// SettingRouting is the routing of tools.
 	SettingRouting = "routing"
-	// SettingUserBudget bounds the tokens that one user may use a day; 0 is no bound.
+	// SettingUserBudget bounds the tokens that one user may use per day; 0 means no bound.
 	SettingUserBudget = "budget_user_tokens_per_day"
-	// SettingTotalBudget bounds the tokens of all users a day; 0 is no bound.
+	// SettingTotalBudget bounds the tokens that all users may use per day; 0 means no bound.
 	SettingTotalBudget = "budget_total_tokens_per_day"
-	// SettingTimeZone is the time zone of schedules and of get_current_time.
+	// SettingTimeZone is the time zone for schedules and get_current_time.
 	SettingTimeZone = "time_zone"
 	// SettingLogLevel is the log level.
 	SettingLogLevel = "log_level"
 )
 
-// kind describes the valid values of a setting.
-type kind struct {
+// valueRule describes the valid values of a setting.
+type valueRule struct {
 	allowed string
 	valid   func(value string) bool
 }
 
-func (k kind) check(value string) error {
+func (k valueRule) check(value string) error {
 	if k.valid(value) {
 		return nil
 	}
 	return refuse(Invalid, "'%s' is not possible here. Allowed: %s.", shorten(value), k.allowed)
 }
 
-func oneOf(values ...string) kind {
-	return kind{strings.Join(values, ", "), func(value string) bool { return slices.Contains(values, value) }}
+func oneOf(values ...string) valueRule {
+	return valueRule{strings.Join(values, ", "), func(value string) bool { return slices.Contains(values, value) }}
 }
 
-func (r *records) kinds() map[string]kind {
-	budget := kind{"a whole number of tokens, 0 for no bound", func(v string) bool {
+func (r *records) valueRules() map[string]valueRule {
+	budget := valueRule{"a whole number of tokens, 0 for no bound", func(v string) bool {
 		n, err := strconv.ParseInt(v, 10, 64)
 		return err == nil && n >= 0
 	}}
-	return map[string]kind{
+	return map[string]valueRule{
 		SettingDefaultModel: {"provider_id/model_id of a known model", func(v string) bool {
 			_, err := ParseRef(v)
 			return err == nil
 		}},
-		SettingDefaultAgent: {"the id of an agent", usable},
+		SettingDefaultAgent: {"the id of an agent", isValidID},
 		SettingRouting:      oneOf(r.cfg.Routings...),
 		SettingUserBudget:   budget,
 		SettingTotalBudget:  budget,
@@ -69,7 +69,7 @@ func (r *records) kinds() map[string]kind {
 	}
 }
 
-// Values are the settings with a name and a value.
+// Values stores the settings that have a name and a value.
 type Values struct {
 	*records
 	models Models
@@ -83,17 +83,17 @@ func (s Values) Names() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-func (s Values) known(name string) error {
+func (s Values) checkKnown(name string) error {
 	if _, known := s.cfg.Defaults[name]; known || name == SettingDefaultModel || name == SettingDefaultAgent {
 		return nil
 	}
 	return refuse(NotFound, "There is no setting '%s'. Settings: %s.", shorten(name), strings.Join(s.Names(), ", "))
 }
 
-// Get returns a setting: the stored value, else the default; empty if it is not set. A stored
-// value that is no longer valid is ignored.
+// Get returns the stored value of a setting, or else its default, which may be empty. A stored value
+// that is no longer valid is ignored.
 func (s Values) Get(ctx context.Context, name string) (string, error) {
-	if err := s.known(name); err != nil {
+	if err := s.checkKnown(name); err != nil {
 		return "", err
 	}
 	value, exists, err := get[string](ctx, s.records, valuePrefix+name)
@@ -103,16 +103,16 @@ func (s Values) Get(ctx context.Context, name string) (string, error) {
 	if !exists {
 		return s.cfg.Defaults[name], nil
 	}
-	if err := s.kinds()[name].check(value); err != nil {
-		s.log.Warn("setting is ignored", "name", name, "err", err)
+	if err := s.valueRules()[name].check(value); err != nil {
+		s.log.Warn("ignoring an invalid setting", "name", name, "err", err)
 		return s.cfg.Defaults[name], nil
 	}
 	return value, nil
 }
 
-// Changed returns the stored value of a setting, if any.
-func (s Values) Changed(ctx context.Context, name string) (value string, changed bool, err error) {
-	if err := s.known(name); err != nil {
+// GetStored returns the stored value of a setting; changed is false if it has its default value.
+func (s Values) GetStored(ctx context.Context, name string) (value string, changed bool, err error) {
+	if err := s.checkKnown(name); err != nil {
 		return "", false, err
 	}
 	value, changed, err = get[string](ctx, s.records, valuePrefix+name)
@@ -121,22 +121,22 @@ func (s Values) Changed(ctx context.Context, name string) (value string, changed
 
 // Set changes a setting.
 func (s Values) Set(ctx context.Context, name, value string) error {
-	if err := s.known(name); err != nil {
+	if err := s.checkKnown(name); err != nil {
 		return err
 	}
 	value = strings.TrimSpace(value)
-	if err := s.kinds()[name].check(value); err != nil {
+	if err := s.valueRules()[name].check(value); err != nil {
 		return err
 	}
-	if err := s.exists(ctx, name, value); err != nil {
+	if err := s.checkExists(ctx, name, value); err != nil {
 		return err
 	}
-	// Any: the last value counts.
+	// Any: the last write wins.
 	return s.put(ctx, valuePrefix+name, value, storage.Any)
 }
 
-// exists refuses an unknown model or agent.
-func (s Values) exists(ctx context.Context, name, value string) error {
+// checkExists returns an error for a default model or agent that does not exist, or that is not shared.
+func (s Values) checkExists(ctx context.Context, name, value string) error {
 	var err error
 	switch name {
 	case SettingDefaultModel:

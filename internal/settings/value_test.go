@@ -91,7 +91,7 @@ func TestResolve(t *testing.T) {
 	step("without a key", "Assistant: Own/gpt-5-mini")
 	must(t, v.SetKey(ctx, p.ID, ""))
 	step("default", "Assistant: Other/a/b Own/gpt-5-mini")
-	poet, err := s.Agents.Add(ctx, settings.Agent{Name: "Poet", Prompt: "p", Owner: owner, Prefers: settings.Ref{Provider: settings.PresetID, Model: "gpt-5-mini"}})
+	poet, err := s.Agents.Add(ctx, settings.Agent{Name: "Poet", Prompt: "p", Owner: owner, PreferredModel: settings.Ref{Provider: settings.PresetID, Model: "gpt-5-mini"}})
 	must(t, err)
 	wants(t, "another's agent", s.Chats.SetAgent(ctx, chat, "telegram:8", poet.ID), settings.NotFound)
 	must(t, s.Chats.SetAgent(ctx, chat, owner, poet.ID))
@@ -129,7 +129,7 @@ func TestSwitches(t *testing.T) {
 	must(t, s.Switches.SetTool(ctx, "exec", false))
 	must(t, s.Switches.SetTool(ctx, "exec", true))
 	must(t, s.Switches.SetTool(ctx, "exec", true))
-	tools, groups, err := s.Switches.Off(ctx)
+	tools, groups, err := s.Switches.ListOff(ctx)
 	must(t, err)
 	if diff := cmp.Diff([][]string{{"pdf_info"}, {"pdf"}}, [][]string{tools, groups}); diff != "" {
 		t.Errorf("switches (-want +got):\n%s", diff)

@@ -29,7 +29,7 @@ var scraped = []string{"instance", "job"}
 func shownNames(t *testing.T) shown {
 	t.Helper()
 	m := everything(t)
-	m.WatchProcess()
+	m.RegisterProcess()
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

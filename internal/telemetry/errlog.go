@@ -14,8 +14,8 @@ import (
 const (
 	// MaxErrors bounds the errors that are kept.
 	MaxErrors = 200
-	// maxError bounds the text of one, in characters.
-	maxError = 2000
+	// maxErrorText bounds the text of an error, in characters.
+	maxErrorText = 2000
 )
 
 // Error is a warning or an error of the log.
@@ -25,10 +25,10 @@ type Error struct {
 	// Text is the message, Cause the attribute err, Details the other attributes as name=value.
 	// Secrets are masked.
 	Text, Cause, Details string
-	// Remedy is what an administrator has to do about it, if the log says so.
+	// Remedy is what an administrator has to do about the error, if the log names it.
 	Remedy string `json:",omitempty"`
-	// Incident is the id that a chat was told, Job the key of the job, Chat its chat and User its
-	// user, as platform:id; unknown ones are empty.
+	// Incident is the id shown in the chat, Job the key of the job, Chat
+	// its chat and User its user, as platform:id. Unknown ones are empty.
 	Incident, Job, Chat, User string
 }
 
@@ -57,7 +57,7 @@ func NewRing(mask func(string) string) *Ring {
 	return &Ring{mask: mask, arrived: make(chan struct{}, 1)}
 }
 
-// Arrived returns a channel that receives when there are errors for Take.
+// Arrived returns a channel that receives a value when there are errors for Take.
 func (r *Ring) Arrived() <-chan struct{} { return r.arrived }
 
 // Take returns the errors, without warnings, since the last call, the oldest first, at most the
@@ -97,7 +97,7 @@ func (r *Ring) Last() []Error {
 
 func (r *Ring) add(one Error) {
 	for _, text := range []*string{&one.Text, &one.Cause, &one.Details, &one.Remedy, &one.Incident, &one.Job, &one.Chat, &one.User} {
-		*text = wording.Clip(r.mask(*text), maxError)
+		*text = wording.Clip(r.mask(*text), maxErrorText)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,8 +116,8 @@ func (r *Ring) add(one Error) {
 	r.next = (r.next + 1) % MaxErrors
 }
 
-// Handler returns a handler that keeps warnings and errors, and passes everything on to inner.
-func (r *Ring) Handler(inner slog.Handler) slog.Handler {
+// WrapHandler returns a handler that keeps warnings and errors, and passes everything on to inner.
+func (r *Ring) WrapHandler(inner slog.Handler) slog.Handler {
 	if r == nil {
 		return inner
 	}
@@ -128,12 +128,12 @@ type errorHandler struct {
 	slog.Handler
 
 	ring *Ring
-	// of has the attributes of the logger, group is the prefix of further ones.
-	of    Error
+	// attrs has the attributes of the logger, group is the prefix of further ones.
+	attrs Error
 	group string
 }
 
-// Enabled implements [slog.Handler]: warnings and errors are kept whatever is logged.
+// Enabled implements [slog.Handler]. Warnings and errors are kept at any log level.
 func (h errorHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn || h.Handler.Enabled(ctx, level)
 }
@@ -141,9 +141,9 @@ func (h errorHandler) Enabled(ctx context.Context, level slog.Level) bool {
 // Handle implements [slog.Handler].
 func (h errorHandler) Handle(ctx context.Context, record slog.Record) error {
 	if record.Level >= slog.LevelWarn {
-		one := h.of
+		one := h.attrs
 		record.Attrs(func(a slog.Attr) bool {
-			h.add(&one, a)
+			h.setField(&one, a)
 			return true
 		})
 		one.At, one.Level, one.Text, one.Details = record.Time, record.Level, record.Message, strings.TrimSpace(one.Details)
@@ -158,7 +158,7 @@ func (h errorHandler) Handle(ctx context.Context, record slog.Record) error {
 // WithAttrs implements [slog.Handler].
 func (h errorHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
-		h.add(&h.of, a)
+		h.setField(&h.attrs, a)
 	}
 	h.Handler = h.Handler.WithAttrs(attrs)
 	return h
@@ -170,8 +170,8 @@ func (h errorHandler) WithGroup(name string) slog.Handler {
 	return h
 }
 
-// add sets the field of an error for an attribute.
-func (h errorHandler) add(to *Error, a slog.Attr) {
+// setField sets the field of an error for an attribute.
+func (h errorHandler) setField(to *Error, a slog.Attr) {
 	if a.Equal(slog.Attr{}) {
 		return
 	}

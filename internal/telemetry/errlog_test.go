@@ -13,7 +13,7 @@ import (
 func TestTheLastAreKept(t *testing.T) {
 	ring := telemetry.NewRing(func(s string) string { return strings.ReplaceAll(s, "secret", "•••") })
 	var out strings.Builder
-	log := slog.New(ring.Handler(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelError})))
+	log := slog.New(ring.WrapHandler(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelError})))
 	for i := range telemetry.MaxErrors + 50 {
 		log.Info("no incident")
 		log.With("chat", "secret").WithGroup("g").Warn(fmt.Sprint("warning ", i), "n", i, "long", strings.Repeat("x", 5000)) //nolint:sloglint // Each has to be told apart.
@@ -32,7 +32,7 @@ func TestTheLastAreKept(t *testing.T) {
 		t.Errorf("the log has %q", out.String())
 	}
 	var none *telemetry.Ring
-	if none.Last() != nil || none.Handler(slog.DiscardHandler) != slog.DiscardHandler {
+	if none.Last() != nil || none.WrapHandler(slog.DiscardHandler) != slog.DiscardHandler {
 		t.Error("no ring keeps something")
 	}
 }

@@ -39,7 +39,7 @@ type harness struct {
 
 func newOffice(t *testing.T, texts bool, refuse int) *harness {
 	t.Helper()
-	o := &harness{collector: &collector.Collector{Refuse: refuse, Header: "Basic " + header}, log: &bytes.Buffer{}}
+	o := &harness{collector: &collector.Collector{RefuseStatus: refuse, Authorization: "Basic " + header}, log: &bytes.Buffer{}}
 	server := httptest.NewServer(o.collector)
 	t.Cleanup(func() {
 		server.Close()
@@ -54,7 +54,7 @@ func newOffice(t *testing.T, texts bool, refuse int) *harness {
 func (o *harness) config(texts bool) TracesConfig {
 	known := redact.New()
 	return TracesConfig{
-		Version: "devel", Texts: texts, Redact: known, Now: time.Now, Logger: slog.New(slog.NewJSONHandler(known.Writer(o.log), nil)),
+		Version: "devel", IncludeTexts: texts, Redact: known, Now: time.Now, Logger: slog.New(slog.NewJSONHandler(known.Writer(o.log), nil)),
 		Group: func(tool string) string {
 			if tool == "files_look" {
 				return "mcp:files"
@@ -69,23 +69,23 @@ func (o *harness) answer(t testing.TB, text string) *queue.Run {
 	t.Helper()
 	j := &queue.Run{Job: queue.Job{Message: chats.Message{Chat: chats.Chat{Platform: "slack", ID: "C77"}, ID: "1.2", User: "U99", Kind: chats.KindText, Text: text}, Accepted: time.Now()}}
 	o.Begin(j)
-	j.Since, j.HasSlot = time.Now(), true
-	ctx := o.Started(t.Context(), j)
+	j.WaitingSince, j.HasSlot = time.Now(), true
+	ctx := o.StartRun(t.Context(), j)
 	if c := trace.SpanContextFromContext(ctx); c.IsValid() {
 		t.Errorf("a client that knows OpenTelemetry would pass on %v", c)
 	}
-	model := o.Model(silent{}, "GEMINI", "m", func(u agent.Usage) (float64, bool) { return float64(u.Input) / 4, true })
+	model := o.WrapModel(silent{}, "GEMINI", "m", func(u agent.Usage) (float64, bool) { return float64(u.Input) / 4, true })
 	if _, err := model.Complete(ctx, agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: text}}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	watch := o.WrapObserver(j, func(agent.Event) {})
-	watch(agent.Event{Began: &agent.ToolEvent{Call: "1", Tool: "files_look"}})
-	watch(agent.Event{Ended: &agent.ToolEvent{Call: "1", Tool: "files_look", Status: agent.StatusError}})
-	j.Trace.Answered, outbox.Of(j).Parts = time.Now(), []receipts.Part{{}}
-	o.Sending(j, &outbox.Of(j).Parts[0])(&chats.SendError{Outcome: chats.Later, Err: errors.New("wait")})
-	o.Sending(j, &outbox.Of(j).Parts[0])(nil)
+	watch(agent.Event{ToolBegan: &agent.ToolEvent{Call: "1", Tool: "files_look"}})
+	watch(agent.Event{ToolEnded: &agent.ToolEvent{Call: "1", Tool: "files_look", Status: agent.StatusError}})
+	j.Trace.AnsweredAt, outbox.DeliveryOf(j).Parts = time.Now(), []receipts.Part{{}}
+	o.StartSend(j, &outbox.DeliveryOf(j).Parts[0])(&chats.SendError{Outcome: chats.Later, Err: errors.New("wait")})
+	o.StartSend(j, &outbox.DeliveryOf(j).Parts[0])(nil)
 	j.State, j.Closed = receipts.Done, time.Now()
-	o.Closed(j)
+	o.End(j)
 	return j
 }
 
@@ -95,10 +95,10 @@ func TestWhatATraceTells(t *testing.T) {
 	for _, texts := range []bool{false, true} {
 		o := newOffice(t, texts, 0)
 		j := o.answer(t, "good morning "+written)
-		o.Logger(slog.New(slog.NewJSONHandler(o.log, nil))).Warn("part not sent yet", "job", j.Key())
+		o.WrapLogger(slog.New(slog.NewJSONHandler(o.log, nil))).Warn("part not sent yet", "job", j.Key())
 		o.Close()
 		spans := o.collector.Spans()
-		if err := collector.Whole(spans); err != nil || len(spans) != 8 {
+		if err := collector.CheckTrees(spans); err != nil || len(spans) != 8 {
 			t.Fatalf("%d spans, %v: %s", len(spans), err, o.log)
 		}
 		byName := make(map[string]collector.Span)
@@ -129,11 +129,11 @@ func TestWhatATraceTells(t *testing.T) {
 					t.Errorf("%s: %s is %q, want %q", name, key, s.Attributes[key], value)
 				}
 			}
-			if s.Parent != "" && s.Parent != turn.ID || s.Resource["service.name"] != "oneclaw" {
-				t.Errorf("%s hangs on %s of %s", name, s.Parent, s.Resource)
+			if s.ParentID != "" && s.ParentID != turn.ID || s.Resource["service.name"] != "oneclaw" {
+				t.Errorf("%s hangs on %s of %s", name, s.ParentID, s.Resource)
 			}
 		}
-		if !strings.Contains(o.log.String(), `"trace_id":"`+turn.Trace+`","span_id":"`+byName["message"].ID) {
+		if !strings.Contains(o.log.String(), `"trace_id":"`+turn.TraceID+`","span_id":"`+byName["message"].ID) {
 			t.Errorf("the log names no trace: %s", o.log)
 		}
 	}
@@ -177,11 +177,11 @@ func TestNothingIsMadeUnlessACollectorIsNamed(t *testing.T) {
 			}
 			o := &harness{log: &bytes.Buffer{}}
 			tracer := NewTraces(o.config(false))
-			if tracer != nil || tracer.Hook() != nil || !strings.Contains(o.log.String(), c.told) || c.told == "" && o.log.Len() > 0 {
+			if tracer != nil || tracer.QueueTracer() != nil || !strings.Contains(o.log.String(), c.told) || c.told == "" && o.log.Len() > 0 {
 				t.Errorf("%v: %v, %q", c.env, tracer, o.log)
 			}
 			tracer.Close()
-			if log := slog.Default(); tracer.Logger(log) != log || tracer.Model(silent{}, "", "", nil) != (silent{}) {
+			if log := slog.Default(); tracer.WrapLogger(log) != log || tracer.WrapModel(silent{}, "", "", nil) != (silent{}) {
 				t.Error("a tracer that is none changes something")
 			}
 		})

@@ -30,7 +30,7 @@ func (o *exported) ExportSpans(_ context.Context, spans []sdk.ReadOnlySpan) erro
 			parent = s.Parent().SpanID().String()
 		}
 		c := s.SpanContext()
-		o.queue = append(o.queue, collector.Span{Trace: c.TraceID().String(), ID: c.SpanID().String(), Parent: parent, Name: s.Name()})
+		o.queue = append(o.queue, collector.Span{TraceID: c.TraceID().String(), ID: c.SpanID().String(), ParentID: parent, Name: s.Name()})
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (p *process) step(out *exported, do func()) {
 
 // live brings a job as far as the process lives. Disk is its record.
 func (p *process) live(out *exported, disk *[]byte, found bool) (closed bool) {
-	ok := p.Model(silent{}, "OPENAI", "m", func(agent.Usage) (float64, bool) { return 0, false })
+	ok := p.WrapModel(silent{}, "OPENAI", "m", func(agent.Usage) (float64, bool) { return 0, false })
 	var j queue.Run
 	if err := json.Unmarshal(*disk, &j.Job); err != nil {
 		p.t.Fatal(err)
@@ -72,29 +72,29 @@ func (p *process) live(out *exported, disk *[]byte, found bool) (closed bool) {
 		}
 		*disk = data
 	}
-	j.Found, j.HasSlot = found, outbox.Of(&j).Parts == nil
+	j.Found, j.HasSlot = found, outbox.DeliveryOf(&j).Parts == nil
 	ctx := p.t.Context()
 	stopped := rapid.Bool().Draw(p.t, "stopped") // before it ran here
 	if !stopped {
-		p.step(out, func() { ctx = p.Started(ctx, &j) })
+		p.step(out, func() { ctx = p.StartRun(ctx, &j) })
 	}
 	for range rapid.IntRange(0, 3).Draw(p.t, "rounds") {
-		if stopped || outbox.Of(&j).Parts != nil {
+		if stopped || outbox.DeliveryOf(&j).Parts != nil {
 			break
 		}
 		p.step(out, func() { _, _ = ok.Complete(ctx, agent.Request{}, nil) })
 		p.step(out, func() { j.Resumes++; write() })
 		watch := p.WrapObserver(&j, func(agent.Event) {})
-		watch(agent.Event{Began: &agent.ToolEvent{Call: "1", Tool: "look"}})
-		p.step(out, func() { watch(agent.Event{Ended: &agent.ToolEvent{Call: "1", Tool: "look"}}) })
+		watch(agent.Event{ToolBegan: &agent.ToolEvent{Call: "1", Tool: "look"}})
+		p.step(out, func() { watch(agent.Event{ToolEnded: &agent.ToolEvent{Call: "1", Tool: "look"}}) })
 	}
-	if !stopped && outbox.Of(&j).Parts == nil {
-		p.step(out, func() { j.Trace.Answered = p.cfg.Now(); outbox.Of(&j).Parts = []receipts.Part{{}}; write() })
+	if !stopped && outbox.DeliveryOf(&j).Parts == nil {
+		p.step(out, func() { j.Trace.AnsweredAt = p.cfg.Now(); outbox.DeliveryOf(&j).Parts = []receipts.Part{{}}; write() })
 	}
-	for i := range outbox.Of(&j).Parts {
-		p.step(out, func() { p.Sending(&j, &outbox.Of(&j).Parts[i])(nil) })
+	for i := range outbox.DeliveryOf(&j).Parts {
+		p.step(out, func() { p.StartSend(&j, &outbox.DeliveryOf(&j).Parts[i])(nil) })
 	}
-	p.step(out, func() { j.State, j.Closed, closed = receipts.Done, p.cfg.Now(), true; p.Closed(&j) })
+	p.step(out, func() { j.State, j.Closed, closed = receipts.Done, p.cfg.Now(), true; p.End(&j) })
 	return closed
 }
 
@@ -127,7 +127,7 @@ func TestATraceIsOneTreeWhoeverIsKilled(t *testing.T) {
 			}
 			out.queue = nil
 		}
-		if err := collector.Whole(out.sent); err != nil {
+		if err := collector.CheckTrees(out.sent); err != nil {
 			t.Fatalf("%v in %s", err, fmt.Sprint(out.sent))
 		}
 	})

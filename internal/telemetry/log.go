@@ -7,16 +7,16 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Logger returns a logger that adds trace ids: from the context, else from the job that a line
+// WrapLogger returns a logger that adds trace ids: from the context, else from the job that a line
 // names. A nil tracer returns the logger itself.
-func (t *Tracer) Logger(log *slog.Logger) *slog.Logger {
+func (t *Tracer) WrapLogger(log *slog.Logger) *slog.Logger {
 	if t == nil {
 		return log
 	}
-	return slog.New(&handler{Handler: log.Handler(), tracer: t})
+	return slog.New(&traceHandler{Handler: log.Handler(), tracer: t})
 }
 
-type handler struct {
+type traceHandler struct {
 	slog.Handler
 
 	tracer *Tracer
@@ -25,16 +25,16 @@ type handler struct {
 }
 
 // Handle implements slog.Handler.
-func (h *handler) Handle(ctx context.Context, line slog.Record) error {
-	if c := h.spanOf(ctx, line); c.IsValid() {
+func (h *traceHandler) Handle(ctx context.Context, line slog.Record) error {
+	if c := h.spanContext(ctx, line); c.IsValid() {
 		line = line.Clone()
 		line.AddAttrs(slog.String("trace_id", c.TraceID().String()), slog.String("span_id", c.SpanID().String()))
 	}
 	return h.Handler.Handle(ctx, line)
 }
 
-func (h *handler) spanOf(ctx context.Context, line slog.Record) trace.SpanContext {
-	if r, ok := ctx.Value(rootsKey{}).(jobSpans); ok {
+func (h *traceHandler) spanContext(ctx context.Context, line slog.Record) trace.SpanContext {
+	if r, ok := ctx.Value(spansKey{}).(jobSpans); ok {
 		return r.turn
 	}
 	job := h.job
@@ -47,7 +47,7 @@ func (h *handler) spanOf(ctx context.Context, line slog.Record) trace.SpanContex
 	if job == "" {
 		return trace.SpanContext{}
 	}
-	r, _ := h.tracer.known.Get(job)
+	r, _ := h.tracer.spansByJob.Get(job)
 	return r.message
 }
 
@@ -55,8 +55,8 @@ func (h *handler) spanOf(ctx context.Context, line slog.Record) trace.SpanContex
 const jobKey = "job"
 
 // WithAttrs implements slog.Handler.
-func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	with := &handler{h.Handler.WithAttrs(attrs), h.tracer, h.job}
+func (h *traceHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := &traceHandler{h.Handler.WithAttrs(attrs), h.tracer, h.job}
 	for _, a := range attrs {
 		if a.Key == jobKey {
 			with.job = a.Value.String()
@@ -66,6 +66,6 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 // WithGroup implements slog.Handler.
-func (h *handler) WithGroup(name string) slog.Handler {
-	return &handler{h.Handler.WithGroup(name), h.tracer, h.job}
+func (h *traceHandler) WithGroup(name string) slog.Handler {
+	return &traceHandler{h.Handler.WithGroup(name), h.tracer, h.job}
 }

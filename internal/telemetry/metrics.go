@@ -108,8 +108,8 @@ func (m *Metrics) Observe(tools *toolgroups.Registry, e agent.Event) {
 		if errors.As(e.Reply.Err, &failure) && failure.Kind == agent.KindBudget {
 			m.budget.Inc()
 		}
-	case e.Ended != nil:
-		m.tools.WithLabelValues(m.groups.of(GroupOf(tools, e.Ended.Tool)), string(e.Ended.Status)).Inc()
+	case e.ToolEnded != nil:
+		m.tools.WithLabelValues(m.groups.labelFor(GroupOf(tools, e.ToolEnded.Tool)), string(e.ToolEnded.Status)).Inc()
 	}
 }
 
@@ -133,12 +133,12 @@ type Client interface {
 	Profile() agent.Profile
 }
 
-// Model returns a client whose calls are counted. A nil receiver counts nothing.
-func (m *Metrics) Model(client Client, name string) agent.Model {
+// WrapModel returns a client whose calls are counted. A nil receiver counts nothing.
+func (m *Metrics) WrapModel(client Client, name string) agent.Model {
 	if m == nil {
 		return client
 	}
-	return &measuredModel{Client: client, metrics: m, label: m.models.of(name)}
+	return &measuredModel{Client: client, metrics: m, label: m.models.labelFor(name)}
 }
 
 type measuredModel struct {
@@ -152,11 +152,11 @@ type measuredModel struct {
 func (c *measuredModel) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
 	began := time.Now()
 	reply, err := c.Client.Complete(ctx, req, onDelta)
-	c.metrics.count(ctx, c.label, time.Since(began), reply.Usage, err)
+	c.metrics.recordCall(ctx, c.label, time.Since(began), reply.Usage, err)
 	return reply, err
 }
 
-func (m *Metrics) count(ctx context.Context, model string, took time.Duration, used agent.Usage, err error) {
+func (m *Metrics) recordCall(ctx context.Context, model string, took time.Duration, used agent.Usage, err error) {
 	m.seconds.WithLabelValues(model).Observe(took.Seconds())
 	m.calls.WithLabelValues(model, modelOutcome(ctx, err)).Inc()
 	m.tokens.WithLabelValues(model, "input").Add(float64(max(used.Input, 0)))
@@ -177,30 +177,30 @@ func modelOutcome(ctx context.Context, err error) string {
 	return "error"
 }
 
-// Watch adds gauges that are read on request.
-func (m *Metrics) Watch(b Worker, size func(context.Context) (int64, error), now func() time.Time) {
+// RegisterGauges adds gauges that are read on request.
+func (m *Metrics) RegisterGauges(b Bridge, size func(context.Context) (int64, error), now func() time.Time) {
 	gauge := func(name, help string, labels prometheus.Labels, value func() float64) {
 		opts := prometheus.GaugeOpts{Name: "oneclaw_" + name, Help: help, ConstLabels: labels}
 		m.registry.MustRegister(prometheus.NewGaugeFunc(opts, value))
 	}
-	gauge("jobs_open", "Jobs that are not closed: waiting, running or being delivered.", nil, func() float64 { return float64(b.Load().Open) })
-	gauge("jobs_waiting", "Jobs that wait in the queues of their chats.", nil, func() float64 { return float64(b.Load().Waiting) })
+	gauge("jobs_open", "Jobs that are not closed: waiting, running or being delivered.", nil, func() float64 { return float64(b.QueueStats().Open) })
+	gauge("jobs_waiting", "Jobs that wait in the queues of their chats.", nil, func() float64 { return float64(b.QueueStats().Waiting) })
 	gauge("oldest_job_age_seconds", "How long ago the oldest open job was accepted; 0 without one.", nil, func() float64 {
-		if oldest := b.Load().Oldest; !oldest.IsZero() {
+		if oldest := b.QueueStats().Oldest; !oldest.IsZero() {
 			return max(now().Sub(oldest).Seconds(), 0)
 		}
 		return 0
 	})
-	for name := range b.Ready() {
+	for name := range b.PlatformErrors() {
 		gauge("platform_ready", "1 where the platform receives, else 0.", prometheus.Labels{"platform": name}, func() float64 {
-			if b.Ready()[name] != nil {
+			if b.PlatformErrors()[name] != nil {
 				return 0
 			}
 			return 1
 		})
 	}
 	gauge("database_size_bytes", "Size of the database: of its file, or of its tables on a server.", nil, func() float64 {
-		ctx, cancel := context.WithTimeout(context.Background(), sizePatience)
+		ctx, cancel := context.WithTimeout(context.Background(), sizeTimeout)
 		defer cancel()
 		n, err := size(ctx)
 		if err != nil {
@@ -210,17 +210,17 @@ func (m *Metrics) Watch(b Worker, size func(context.Context) (int64, error), now
 	})
 }
 
-// sizePatience bounds reading the size of a database.
-const sizePatience = 2 * time.Second
+// sizeTimeout bounds reading the size of a database.
+const sizeTimeout = 2 * time.Second
 
 // Replica is this process among those that share a store.
 type Replica interface {
-	// Replica returns the id under which it has joined, "" before, and the number of its leases.
+	// Replica returns the id under which this process has joined, if it has, and its number of leases.
 	Replica() (id string, leases int)
 }
 
-// WatchReplica adds the identity of this replica.
-func (m *Metrics) WatchReplica(r Replica, host string) {
+// RegisterReplica adds the identity of this replica.
+func (m *Metrics) RegisterReplica(r Replica, host string) {
 	m.registry.MustRegister(replica{
 		Replica: r, host: host,
 		info:   prometheus.NewDesc("oneclaw_replica_info", "Always 1; the labels say under which id this process has joined the others, and where it runs.", []string{"id", "host"}, nil),
@@ -228,7 +228,7 @@ func (m *Metrics) WatchReplica(r Replica, host string) {
 	})
 }
 
-// replica implements prometheus.Collector: the id changes if others took it for dead.
+// replica implements prometheus.Collector, because the id of a process can change.
 type replica struct {
 	Replica
 
@@ -246,17 +246,17 @@ func (r replica) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(r.info, prometheus.GaugeValue, 1, id, r.host)
 }
 
-// WatchProcess adds the resources of the process: goroutines, memory, descriptors.
-func (m *Metrics) WatchProcess() {
+// RegisterProcess adds the resources of the process: goroutines, memory, descriptors.
+func (m *Metrics) RegisterProcess() {
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
-// Worker is the bridge.
-type Worker interface {
-	// Load returns how much work there is.
-	Load() queue.Load
-	// Ready returns, per platform, why it does not receive.
-	Ready() map[string]error
+// Bridge is the bridge.
+type Bridge interface {
+	// QueueStats returns how much work there is.
+	QueueStats() queue.Stats
+	// PlatformErrors returns, per platform, why it receives no updates; nil for one that does.
+	PlatformErrors() map[string]error
 }
 
 // labels are label values that people choose: without secrets, and bounded in number.
@@ -270,8 +270,8 @@ func newLabels(redact func(string) string) labels {
 	return labels{redact: redact, mu: new(sync.Mutex), known: map[string]string{}}
 }
 
-// of returns the label value for a name.
-func (l labels) of(name string) string {
+// labelFor returns the label value for a name.
+func (l labels) labelFor(name string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	value, ok := l.known[name]
@@ -281,7 +281,7 @@ func (l labels) of(name string) string {
 	case len(l.known) >= maxLabelValues:
 		return "other"
 	}
-	value, _ = wording.Split(strings.ToValidUTF8(l.redact(name), "?"), 80)
+	value, _ = wording.SplitAt(strings.ToValidUTF8(l.redact(name), "?"), 80)
 	l.known[name] = value
 	return value
 }

@@ -29,11 +29,11 @@ func wantIn(t *testing.T, text string, parts ...string) {
 // metricsHarness is a bridge with one job and a platform that does not receive.
 type metricsHarness struct{}
 
-func (metricsHarness) Load() queue.Load {
-	return queue.Load{Open: 3, Waiting: 2, Oldest: time.Now().Add(-time.Hour)}
+func (metricsHarness) QueueStats() queue.Stats {
+	return queue.Stats{Open: 3, Waiting: 2, Oldest: time.Now().Add(-time.Hour)}
 }
 
-func (metricsHarness) Ready() map[string]error {
+func (metricsHarness) PlatformErrors() map[string]error {
 	return map[string]error{"telegram": nil, "slack": errors.New("no socket")}
 }
 
@@ -66,11 +66,11 @@ func everything(t *testing.T) *Metrics {
 		t.Fatal(err)
 	}
 	m.Observe(tools, agent.Event{Reply: &agent.ReplyEvent{Err: fmt.Errorf("ask: %w", &agent.ModelError{Kind: agent.KindBudget, Err: errors.New("spent")})}})
-	m.Observe(tools, agent.Event{Ended: &agent.ToolEvent{Tool: "read_file", Status: agent.StatusOK}})
-	m.Observe(tools, agent.Event{Ended: &agent.ToolEvent{Tool: "read_file", Status: agent.StatusError}})
-	m.count(t.Context(), "preset/m-1", time.Second, agent.Usage{Input: 10, Cached: 4, Output: 2}, nil)
-	m.Watch(metricsHarness{}, func(context.Context) (int64, error) { return 4096, nil }, time.Now)
-	m.WatchReplica(metricsHarness{}, "box-1")
+	m.Observe(tools, agent.Event{ToolEnded: &agent.ToolEvent{Tool: "read_file", Status: agent.StatusOK}})
+	m.Observe(tools, agent.Event{ToolEnded: &agent.ToolEvent{Tool: "read_file", Status: agent.StatusError}})
+	m.recordCall(t.Context(), "preset/m-1", time.Second, agent.Usage{Input: 10, Cached: 4, Output: 2}, nil)
+	m.RegisterGauges(metricsHarness{}, func(context.Context) (int64, error) { return 4096, nil }, time.Now)
+	m.RegisterReplica(metricsHarness{}, "box-1")
 	return m
 }
 
@@ -98,7 +98,7 @@ func TestM18LabelsAreFewAndWithoutSecrets(t *testing.T) {
 	m := NewMetrics("devel", redact.New())
 	for i := range 10 * maxLabelValues {
 		for _, name := range []string{secret, fmt.Sprint("model-", i), "bad\xff" + strings.Repeat("ü", 500)} {
-			m.count(t.Context(), m.models.of(name), time.Second, agent.Usage{}, nil)
+			m.recordCall(t.Context(), m.models.labelFor(name), time.Second, agent.Usage{}, nil)
 		}
 	}
 	page := shownBy(t, m)

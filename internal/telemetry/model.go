@@ -16,16 +16,16 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Model returns a model whose calls are traced, with the type of its provider and its name
+// WrapModel returns a model whose calls are traced, with the type of its provider and its name
 // there. cost returns the dollars of a call, if known. A nil tracer returns the model itself.
-func (t *Tracer) Model(inner agent.Model, provider, name string, cost func(agent.Usage) (dollars float64, known bool)) agent.Model {
+func (t *Tracer) WrapModel(inner agent.Model, provider, name string, cost func(agent.Usage) (dollars float64, known bool)) agent.Model {
 	if t == nil {
 		return inner
 	}
-	return &model{Model: inner, tracer: t, provider: system(provider), name: t.cfg.Redact.Text(name), cost: cost}
+	return &tracedModel{Model: inner, tracer: t, provider: providerName(provider), name: t.cfg.Redact.Text(name), cost: cost}
 }
 
-type model struct {
+type tracedModel struct {
 	agent.Model
 
 	tracer         *Tracer
@@ -33,8 +33,8 @@ type model struct {
 	cost           func(agent.Usage) (float64, bool)
 }
 
-// system returns the OpenTelemetry name of the provider.
-func system(provider string) string {
+// providerName returns the OpenTelemetry name of the provider.
+func providerName(provider string) string {
 	if provider = strings.ToLower(provider); provider == "gemini" {
 		return "gcp.gemini"
 	}
@@ -42,11 +42,11 @@ func system(provider string) string {
 }
 
 // Profile returns the profile of the model.
-func (m *model) Profile() agent.Profile { return agent.ProfileOf(m.Model) }
+func (m *tracedModel) Profile() agent.Profile { return agent.ProfileOf(m.Model) }
 
 // Complete implements agent.Model.
-func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
-	r, ok := ctx.Value(rootsKey{}).(jobSpans)
+func (m *tracedModel) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
+	r, ok := ctx.Value(spansKey{}).(jobSpans)
 	if !ok {
 		return m.Model.Complete(ctx, req, onDelta)
 	}
@@ -71,17 +71,17 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 		about = append(about, attribute.Float64("gen_ai.response.time_to_first_chunk", waited.Seconds()))
 	}
 	if err == nil {
-		about = append(about, m.replied(reply)...)
+		about = append(about, m.replyAttributes(reply)...)
 	}
-	if m.tracer.cfg.Texts {
-		about = append(about, m.tracer.texts(req, reply, err == nil)...)
+	if m.tracer.cfg.IncludeTexts {
+		about = append(about, m.tracer.messageAttributes(req, reply, err == nil)...)
 	}
-	m.tracer.leaf(r.turn, "chat "+m.name, trace.SpanKindClient, began, m.tracer.cfg.Now(), append(about, errorType(failureOf(ctx, err))...)...)
+	m.tracer.recordLeaf(r.turn, "chat "+m.name, trace.SpanKindClient, began, m.tracer.cfg.Now(), append(about, errorType(failureType(ctx, err))...)...)
 	return reply, err
 }
 
-// replied returns attributes of a reply and its cost.
-func (m *model) replied(reply agent.Reply) []attribute.KeyValue {
+// replyAttributes returns attributes of a reply and its cost.
+func (m *tracedModel) replyAttributes(reply agent.Reply) []attribute.KeyValue {
 	u, reason := reply.Usage, "stop"
 	switch {
 	case reply.Truncated:
@@ -92,7 +92,7 @@ func (m *model) replied(reply agent.Reply) []attribute.KeyValue {
 	about := []attribute.KeyValue{
 		attribute.StringSlice("gen_ai.response.finish_reasons", []string{reason}),
 		attribute.Int("gen_ai.usage.input_tokens", u.Input), attribute.Int("gen_ai.usage.output_tokens", u.Output),
-		attribute.Int("gen_ai.usage.cache_read.input_tokens", u.Cached), attribute.Int("gen_ai.usage.cache_creation.input_tokens", u.Written),
+		attribute.Int("gen_ai.usage.cache_read.input_tokens", u.Cached), attribute.Int("gen_ai.usage.cache_creation.input_tokens", u.CacheWritten),
 	}
 	if reply.Model != "" {
 		about = append(about, attribute.String("gen_ai.response.model", m.tracer.cfg.Redact.Text(reply.Model)))
@@ -103,8 +103,8 @@ func (m *model) replied(reply agent.Reply) []attribute.KeyValue {
 	return about
 }
 
-// failureOf returns the error type of a call.
-func failureOf(ctx context.Context, err error) string {
+// failureType returns the error type of a call.
+func failureType(ctx context.Context, err error) string {
 	var failure *agent.ModelError
 	switch {
 	case err == nil:
@@ -124,8 +124,8 @@ const (
 )
 
 type (
-	// said is a message in the format of the conventions.
-	said struct {
+	// spanMessage is a message in the format of the conventions.
+	spanMessage struct {
 		Role  string `json:"role"`
 		Parts []part `json:"parts"`
 	}
@@ -139,42 +139,42 @@ type (
 	}
 )
 
-// texts returns the new messages of a request, and its reply.
-func (t *Tracer) texts(req agent.Request, reply agent.Reply, replied bool) []attribute.KeyValue {
-	var fresh []said
+// messageAttributes returns the new messages of a request, and its reply.
+func (t *Tracer) messageAttributes(req agent.Request, reply agent.Reply, replied bool) []attribute.KeyValue {
+	var fresh []spanMessage
 	for i := len(req.Messages) - 1; i >= 0 && len(fresh) < maxTexts; i-- {
 		m := &req.Messages[i]
 		if m.Role == agent.RoleAssistant {
 			break
 		}
-		p := part{Type: "text", Content: t.short(m.Text)}
+		p := part{Type: "text", Content: t.maskAndClip(m.Text)}
 		if m.Role == agent.RoleTool {
-			p = part{Type: "tool_call_response", ID: m.CallID, Response: t.short(m.Text)}
+			p = part{Type: "tool_call_response", ID: m.CallID, Response: t.maskAndClip(m.Text)}
 		}
-		fresh = append(fresh, said{string(m.Role), []part{p}})
+		fresh = append(fresh, spanMessage{string(m.Role), []part{p}})
 	}
 	slices.Reverse(fresh)
-	about := []attribute.KeyValue{attribute.String("gen_ai.input.messages", encoded(fresh))}
+	about := []attribute.KeyValue{attribute.String("gen_ai.input.messages", encodeMessages(fresh))}
 	if !replied {
 		return about
 	}
-	answer := said{Role: "assistant"}
+	answer := spanMessage{Role: "assistant"}
 	if reply.Text != "" {
-		answer.Parts = append(answer.Parts, part{Type: "text", Content: t.short(reply.Text)})
+		answer.Parts = append(answer.Parts, part{Type: "text", Content: t.maskAndClip(reply.Text)})
 	}
 	for _, c := range reply.Calls[:min(len(reply.Calls), maxTexts)] {
-		answer.Parts = append(answer.Parts, part{Type: "tool_call", ID: c.ID, Name: t.short(c.Name), Arguments: t.short(c.Arguments)})
+		answer.Parts = append(answer.Parts, part{Type: "tool_call", ID: c.ID, Name: t.maskAndClip(c.Name), Arguments: t.maskAndClip(c.Arguments)})
 	}
-	return append(about, attribute.String("gen_ai.output.messages", encoded([]said{answer})))
+	return append(about, attribute.String("gen_ai.output.messages", encodeMessages([]spanMessage{answer})))
 }
 
-// short masks secrets in a text and cuts it. It masks first, so that no part of a secret stays.
-func (t *Tracer) short(text string) string {
-	begin, _ := wording.Split(strings.ToValidUTF8(t.cfg.Redact.Text(text), "?"), maxText)
+// maskAndClip masks secrets in a text and cuts it. It masks first, so that no part of a secret stays.
+func (t *Tracer) maskAndClip(text string) string {
+	begin, _ := wording.SplitAt(strings.ToValidUTF8(t.cfg.Redact.Text(text), "?"), maxText)
 	return begin
 }
 
-func encoded(messages []said) string {
+func encodeMessages(messages []spanMessage) string {
 	data, _ := json.Marshal(messages) // only strings
 	return string(data)
 }

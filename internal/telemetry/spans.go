@@ -25,8 +25,8 @@ import (
 // jobSpans are the spans of a job that have children: the message, and its turn.
 type jobSpans struct{ message, turn trace.SpanContext }
 
-// follow returns the roots of a job; false if it is not traced or not sampled.
-func (t *Tracer) follow(j *queue.Run) (jobSpans, bool) {
+// spansOf returns the spans of a job; false if the job is not traced or not sampled.
+func (t *Tracer) spansOf(j *queue.Run) (jobSpans, bool) {
 	fields := strings.Split(j.Trace.Parent, "-")
 	if len(fields) != 4 || fields[3] != "01" {
 		return jobSpans{}, false
@@ -41,24 +41,24 @@ func (t *Tracer) follow(j *queue.Run) (jobSpans, bool) {
 	return jobSpans{message, message.WithSpanID(trace.SpanID(turn[:8]))}, true
 }
 
-// Hook returns the tracer for the bridge, nil if there is none.
-func (t *Tracer) Hook() queue.Tracer {
+// QueueTracer returns the tracer for the bridge; nil if there is none.
+func (t *Tracer) QueueTracer() queue.Tracer {
 	if t == nil {
 		return nil
 	}
 	return t
 }
 
-// followed reports whether jobs of a kind are traced: messages and scheduled tasks, but not
-// internal work.
-func followed(j *queue.Run) bool {
+// isTraced reports whether a job is traced: messages
+// and scheduled tasks are, internal work is not.
+func isTraced(j *queue.Run) bool {
 	return j.Message.Kind == chats.KindText || j.Message.Kind == receipts.KindTask
 }
 
-// Begin implements [queue.Tracer]. The ids are derived from the job, so that they survive a
-// program that does not know them and rewrites its record.
+// Begin implements [queue.Tracer]. The ids are derived from the job, so that
+// they survive even if an older program rewrites its record without them.
 func (t *Tracer) Begin(j *queue.Run) {
-	if !followed(j) || j.Trace.Parent != "" {
+	if !isTraced(j) || j.Trace.Parent != "" {
 		return
 	}
 	sum := sha256.Sum256([]byte("trace of " + j.Key() + " " + j.Accepted.UTC().Format(time.RFC3339Nano)))
@@ -71,33 +71,33 @@ func (t *Tracer) Begin(j *queue.Run) {
 	j.Trace.Parent = "00-" + hex.EncodeToString(sum[:16]) + "-" + hex.EncodeToString(sum[16:24]) + "-" + flags
 }
 
-// Started implements [queue.Tracer].
-func (t *Tracer) Started(ctx context.Context, j *queue.Run) context.Context {
+// StartRun implements [queue.Tracer].
+func (t *Tracer) StartRun(ctx context.Context, j *queue.Run) context.Context {
 	t.Begin(j)
-	r, ok := t.follow(j)
+	r, ok := t.spansOf(j)
 	if !ok {
 		return ctx
 	}
-	now, since := t.cfg.Now(), j.Since
-	switch first := j.Trace.Turn.IsZero() && outbox.Of(j).Parts == nil; {
+	now, since := t.cfg.Now(), j.WaitingSince
+	switch first := j.Trace.TurnStarted.IsZero() && outbox.DeliveryOf(j).Parts == nil; {
 	case first && !since.IsZero():
-		t.leaf(r.message, "accept", trace.SpanKindInternal, j.Accepted, since)
-		t.leaf(r.message, "wait", trace.SpanKindInternal, since, now, attribute.String("oneclaw.wait.for", "queue"))
+		t.recordLeaf(r.message, "accept", trace.SpanKindInternal, j.Accepted, since)
+		t.recordLeaf(r.message, "wait", trace.SpanKindInternal, since, now, attribute.String("oneclaw.wait.for", "queue"))
 	case first:
-		t.leaf(r.message, "wait", trace.SpanKindInternal, j.Accepted, now, attribute.String("oneclaw.wait.for", "queue"))
+		t.recordLeaf(r.message, "wait", trace.SpanKindInternal, j.Accepted, now, attribute.String("oneclaw.wait.for", "queue"))
 	case !since.IsZero():
-		t.leaf(r.message, "wait", trace.SpanKindInternal, since, now, attribute.String("oneclaw.wait.for", "approval"))
+		t.recordLeaf(r.message, "wait", trace.SpanKindInternal, since, now, attribute.String("oneclaw.wait.for", "approval"))
 	}
-	if j.HasSlot && j.Trace.Turn.IsZero() {
-		j.Trace.Turn = now
+	if j.HasSlot && j.Trace.TurnStarted.IsZero() {
+		j.Trace.TurnStarted = now
 	}
-	t.known.Put(j.Key(), r, cache.Forever)
-	return context.WithValue(ctx, rootsKey{}, r)
+	t.spansByJob.Put(j.Key(), r, cache.Forever)
+	return context.WithValue(ctx, spansKey{}, r)
 }
 
 // WrapObserver implements [queue.Tracer].
 func (t *Tracer) WrapObserver(j *queue.Run, observe func(agent.Event)) func(agent.Event) {
-	r, ok := t.follow(j)
+	r, ok := t.spansOf(j)
 	if !ok {
 		return observe
 	}
@@ -105,26 +105,26 @@ func (t *Tracer) WrapObserver(j *queue.Run, observe func(agent.Event)) func(agen
 	began := make(map[string]time.Time)
 	return func(e agent.Event) {
 		switch {
-		case e.Began != nil:
+		case e.ToolBegan != nil:
 			mu.Lock()
-			began[e.Began.Call] = t.cfg.Now()
+			began[e.ToolBegan.Call] = t.cfg.Now()
 			mu.Unlock()
-		case e.Ended != nil:
+		case e.ToolEnded != nil:
 			mu.Lock()
-			at, ok := began[e.Ended.Call]
-			delete(began, e.Ended.Call)
+			at, ok := began[e.ToolEnded.Call]
+			delete(began, e.ToolEnded.Call)
 			mu.Unlock()
 			if ok {
-				t.tool(r, e.Ended, at)
+				t.recordTool(r, e.ToolEnded, at)
 			}
 		}
 		observe(e)
 	}
 }
 
-// tool records a tool call. For an MCP server this is its span, too, as the conventions have it
-// if the tool's span exists already.
-func (t *Tracer) tool(r jobSpans, e *agent.ToolEvent, began time.Time) {
+// recordTool records a tool call. For an MCP server the span
+// also stands for its request, as the conventions allow.
+func (t *Tracer) recordTool(r jobSpans, e *agent.ToolEvent, began time.Time) {
 	name := t.cfg.Redact.Text(e.Tool)
 	group := t.cfg.Redact.Text(t.cfg.Group(e.Tool))
 	about := []attribute.KeyValue{
@@ -141,27 +141,27 @@ func (t *Tracer) tool(r jobSpans, e *agent.ToolEvent, began time.Time) {
 	if e.Status == agent.StatusError {
 		failure = "tool_error"
 	}
-	t.leaf(r.turn, "execute_tool "+name, kind, began, t.cfg.Now(), append(about, errorType(failure)...)...)
+	t.recordLeaf(r.turn, "execute_tool "+name, kind, began, t.cfg.Now(), append(about, errorType(failure)...)...)
 }
 
-// Sending implements [queue.Tracer].
-func (t *Tracer) Sending(j *queue.Run, p *receipts.Part) func(error) {
-	r, ok := t.follow(j)
+// StartSend implements [queue.Tracer].
+func (t *Tracer) StartSend(j *queue.Run, p *receipts.Part) func(error) {
+	r, ok := t.spansOf(j)
 	if !ok {
 		return func(error) {}
 	}
 	began := t.cfg.Now()
 	about := []attribute.KeyValue{
 		attribute.String("oneclaw.platform", j.Message.Chat.Platform), attribute.Bool("oneclaw.part.file", p.File != nil),
-		attribute.Bool("oneclaw.part.edit", p.Edit != ""),
+		attribute.Bool("oneclaw.part.edit", p.ReplacesID != ""),
 	}
 	return func(err error) {
-		t.leaf(r.message, "deliver", trace.SpanKindClient, began, t.cfg.Now(), append(about, errorType(outcome(err))...)...)
+		t.recordLeaf(r.message, "deliver", trace.SpanKindClient, began, t.cfg.Now(), append(about, errorType(sendFailure(err))...)...)
 	}
 }
 
-// outcome says why something was not sent.
-func outcome(err error) string {
+// sendFailure returns why a part was not sent.
+func sendFailure(err error) string {
 	var failure *chats.SendError
 	switch {
 	case err == nil:
@@ -176,24 +176,24 @@ func outcome(err error) string {
 	return "unknown"
 }
 
-// Closed implements [queue.Tracer].
-func (t *Tracer) Closed(j *queue.Run) {
+// End implements [queue.Tracer].
+func (t *Tracer) End(j *queue.Run) {
 	t.Begin(j)
-	r, ok := t.follow(j)
+	r, ok := t.spansOf(j)
 	if !ok {
 		return
 	}
 	command := strings.HasPrefix(strings.TrimSpace(j.Message.Text), "/")
-	turn := j.Trace.Turn
+	turn := j.Trace.TurnStarted
 	if turn.IsZero() && j.Found && !command {
-		turn = j.Closed // a former process may have begun it, and recorded calls
+		turn = j.Closed // an earlier process may have begun the turn and recorded calls
 	}
 	if !turn.IsZero() {
-		ended := j.Trace.Answered
+		ended := j.Trace.AnsweredAt
 		if ended.IsZero() {
 			ended = j.Closed
 		}
-		t.span(withIDs(trace.ContextWithSpanContext(context.Background(), r.message), r.turn), "invoke_agent oneclaw", trace.SpanKindInternal, turn, ended,
+		t.recordSpan(withIDs(trace.ContextWithSpanContext(context.Background(), r.message), r.turn), "invoke_agent oneclaw", trace.SpanKindInternal, turn, ended,
 			attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.agent.name", "oneclaw"),
 			attribute.Int("oneclaw.resumes", j.Resumes), attribute.Int("oneclaw.joined", len(j.Joined)))
 	}
@@ -206,7 +206,7 @@ func (t *Tracer) Closed(j *queue.Run) {
 	}
 	about := []attribute.KeyValue{
 		attribute.String("oneclaw.platform", j.Message.Chat.Platform), attribute.Bool("oneclaw.direct", j.Message.Direct),
-		attribute.String("oneclaw.state", string(j.State)), attribute.Int("oneclaw.parts", len(outbox.Of(j).Parts)),
+		attribute.String("oneclaw.state", string(j.State)), attribute.Int("oneclaw.parts", len(outbox.DeliveryOf(j).Parts)),
 	}
 	failure := ""
 	if j.State == receipts.Failed {
@@ -216,16 +216,16 @@ func (t *Tracer) Closed(j *queue.Run) {
 		failure = "incident"
 		about = append(about, attribute.String("oneclaw.incident", j.Incident))
 	}
-	t.span(withIDs(context.Background(), r.message), name, trace.SpanKindServer, j.Accepted, j.Closed, append(about, errorType(failure)...)...)
+	t.recordSpan(withIDs(context.Background(), r.message), name, trace.SpanKindServer, j.Accepted, j.Closed, append(about, errorType(failure)...)...)
 }
 
-// leaf records a span without children.
-func (t *Tracer) leaf(parent trace.SpanContext, name string, kind trace.SpanKind, began, ended time.Time, about ...attribute.KeyValue) {
-	t.span(trace.ContextWithRemoteSpanContext(context.Background(), parent), name, kind, began, ended, about...)
+// recordLeaf records a span without children.
+func (t *Tracer) recordLeaf(parent trace.SpanContext, name string, kind trace.SpanKind, began, ended time.Time, about ...attribute.KeyValue) {
+	t.recordSpan(trace.ContextWithRemoteSpanContext(context.Background(), parent), name, kind, began, ended, about...)
 }
 
-// span records a completed span. One with an error.type is an error.
-func (t *Tracer) span(ctx context.Context, name string, kind trace.SpanKind, began, ended time.Time, about ...attribute.KeyValue) {
+// recordSpan records a completed span. One with an error.type is an error.
+func (t *Tracer) recordSpan(ctx context.Context, name string, kind trace.SpanKind, began, ended time.Time, about ...attribute.KeyValue) {
 	if ended.Before(began) {
 		ended = began // the clock was set, or another machine's is slow
 	}
@@ -249,20 +249,20 @@ func errorType(failure string) []attribute.KeyValue {
 }
 
 type (
-	rootsKey struct{}
+	spansKey struct{}
 	idsKey   struct{}
 )
 
-// withIDs makes the next span use known ids.
+// withIDs makes the next span use the given ids.
 func withIDs(ctx context.Context, c trace.SpanContext) context.Context {
 	return context.WithValue(ctx, idsKey{}, c)
 }
 
-// idsOfContext implements sdk.IDGenerator: ids are those in the context, else random.
-type idsOfContext struct{}
+// contextIDs implements sdk.IDGenerator: ids are those in the context, else random.
+type contextIDs struct{}
 
-// NewIDs returns the ids of a root.
-func (idsOfContext) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+// NewIDs returns the ids of a root span.
+func (contextIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	if c, ok := ctx.Value(idsKey{}).(trace.SpanContext); ok {
 		return c.TraceID(), c.SpanID()
 	}
@@ -271,8 +271,8 @@ func (idsOfContext) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	return id, randomSpanID()
 }
 
-// NewSpanID returns the id of a child.
-func (idsOfContext) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+// NewSpanID returns the id of a child span.
+func (contextIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	if c, ok := ctx.Value(idsKey{}).(trace.SpanContext); ok {
 		return c.SpanID()
 	}

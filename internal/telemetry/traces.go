@@ -24,18 +24,18 @@ import (
 )
 
 const (
-	// flushPatience bounds the wait for a collector at the end of the program.
-	flushPatience = 3 * time.Second
+	// flushTimeout bounds the wait for a collector at the end of the program.
+	flushTimeout = 3 * time.Second
 	// maxKnown bounds the jobs whose log lines get their trace id.
 	maxKnown = 4096
 )
 
 // TracesConfig configures a [Tracer].
 type TracesConfig struct {
-	// Version is the program's.
+	// Version is the version of the program.
 	Version string
-	// Texts adds messages to spans of model calls, with secrets masked.
-	Texts bool
+	// IncludeTexts adds messages to spans of model calls, with secrets masked.
+	IncludeTexts bool
 	// Group returns the group of a tool, "core" without one, or the group's source if that is not
 	// built in.
 	Group func(tool string) string
@@ -48,25 +48,25 @@ type TracesConfig struct {
 
 // Tracer traces jobs. A nil one, which [NewTraces] returns without a collector, traces none.
 type Tracer struct {
-	cfg      TracesConfig
-	provider *sdk.TracerProvider
-	tracer   trace.Tracer
-	known    *cache.Cache[string, jobSpans]
+	cfg        TracesConfig
+	provider   *sdk.TracerProvider
+	tracer     trace.Tracer
+	spansByJob *cache.Cache[string, jobSpans]
 }
 
 // NewTraces returns a tracer, nil if the environment names no collector or disables it. Invalid
 // variables are logged: they are no reason not to answer.
 func NewTraces(cfg TracesConfig) *Tracer {
-	endpoint := setting("ENDPOINT")
+	endpoint := otlpEnv("ENDPOINT")
 	if endpoint == "" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil
 	}
-	maskSecretsOf(cfg.Redact, endpoint)
+	maskSecrets(cfg.Redact, endpoint)
 	if err := checkEndpoint(endpoint); err != nil {
 		cfg.Logger.Warn("traces are not exported", "err", err)
 		return nil
 	}
-	faults := &faults{log: cfg.Logger, now: cfg.Now, redact: cfg.Redact.Error}
+	faults := &faultLog{log: cfg.Logger, now: cfg.Now, redact: cfg.Redact.Error}
 	otel.SetLogger(logr.FromSlogHandler(cfg.Logger.Handler()))
 	otel.SetErrorHandler(faults)
 	sender, err := otlptracehttp.New(context.Background())
@@ -84,12 +84,12 @@ func NewTraces(cfg TracesConfig) *Tracer {
 }
 
 func newTracer(cfg TracesConfig, options ...sdk.TracerProviderOption) *Tracer {
-	provider := sdk.NewTracerProvider(append(options, sdk.WithIDGenerator(idsOfContext{}))...)
-	return &Tracer{cfg: cfg, provider: provider, tracer: provider.Tracer("oneclaw"), known: cache.New[string, jobSpans](maxKnown)}
+	provider := sdk.NewTracerProvider(append(options, sdk.WithIDGenerator(contextIDs{}))...)
+	return &Tracer{cfg: cfg, provider: provider, tracer: provider.Tracer("oneclaw"), spansByJob: cache.New[string, jobSpans](maxKnown)}
 }
 
-// setting returns the variable for traces, else the one for all signals.
-func setting(name string) string {
+// otlpEnv returns the variable for traces, else the one for all signals.
+func otlpEnv(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
 
@@ -98,7 +98,7 @@ func checkEndpoint(endpoint string) error {
 	if kind := os.Getenv("OTEL_TRACES_EXPORTER"); kind != "" && kind != "otlp" {
 		return errors.New("OTEL_TRACES_EXPORTER has to be otlp or none")
 	}
-	if protocol := setting("PROTOCOL"); protocol != "" && protocol != "http/protobuf" {
+	if protocol := otlpEnv("PROTOCOL"); protocol != "" && protocol != "http/protobuf" {
 		return errors.New("OTEL_EXPORTER_OTLP_PROTOCOL has to be http/protobuf, which collectors take on port 4318")
 	}
 	if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -110,8 +110,8 @@ func checkEndpoint(endpoint string) error {
 // secretHeader matches headers whose values are secrets.
 var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret|pass|cookie|credential`)
 
-// maskSecretsOf masks the secrets of an address and of headers wherever they appear.
-func maskSecretsOf(known *redact.Redactor, endpoint string) {
+// maskSecrets masks the secrets of an address and of headers wherever they appear.
+func maskSecrets(known *redact.Redactor, endpoint string) {
 	if known == nil {
 		return
 	}
@@ -126,7 +126,7 @@ func maskSecretsOf(known *redact.Redactor, endpoint string) {
 		for pair := range strings.SplitSeq(os.Getenv(name), ",") {
 			header, value, ok := strings.Cut(pair, "=")
 			if !ok {
-				value = pair // the exporter complains about it, and shows it
+				value = pair // the exporter reports the invalid pair, and shows it
 			} else if !secretHeader.MatchString(header) {
 				continue // a tenant or a stage: words that answers may contain, too
 			}
@@ -145,7 +145,7 @@ func (t *Tracer) Close() {
 	if t == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), flushPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
 		t.cfg.Logger.Warn("some traces were not exported", "err", t.cfg.Redact.Error(err))

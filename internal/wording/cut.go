@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Split cuts a text after n characters.
-func Split(text string, n int) (head, tail string) {
+// SplitAt splits a text after n characters.
+func SplitAt(text string, n int) (head, tail string) {
 	for i := range text {
 		if n <= 0 {
 			return text[:i], text[i:]
@@ -17,17 +17,17 @@ func Split(text string, n int) (head, tail string) {
 	return text, ""
 }
 
-// Clip returns a text of at most n characters. A longer one ends in "…" instead.
+// Clip shortens a text to at most n characters. A shortened text ends in "…".
 func Clip(text string, n int) string {
-	if _, tail := Split(text, n); tail == "" {
+	if _, tail := SplitAt(text, n); tail == "" {
 		return text
 	}
-	head, _ := Split(text, n-1)
+	head, _ := SplitAt(text, n-1)
 	return strings.TrimRightFunc(head, unicode.IsSpace) + "…"
 }
 
-// Whole drops an incomplete character at the end of cut data.
-func Whole(data []byte) []byte {
+// TrimPartialRune removes an incomplete UTF-8 character from the end of data.
+func TrimPartialRune(data []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
 		if tail := data[len(data)-n:]; utf8.RuneStart(tail[0]) {
 			if !utf8.FullRune(tail) {

@@ -19,7 +19,7 @@ func TestSplit(t *testing.T) {
 		{"añb", 3, "añb", ""},
 		{"a\xffb", 2, "a\xff", "b"},
 	} {
-		if head, tail := wording.Split(tt.text, tt.n); head != tt.head || tail != tt.tail {
+		if head, tail := wording.SplitAt(tt.text, tt.n); head != tt.head || tail != tt.tail {
 			t.Errorf("%q behind %d: %q, %q", tt.text, tt.n, head, tail)
 		}
 	}

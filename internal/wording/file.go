@@ -7,11 +7,11 @@ import (
 	"unicode"
 )
 
-// maxName bounds a file name in bytes, with room for a number (most systems allow 255).
-const maxName = 120
+// maxFileName bounds a file name in bytes. It leaves room for a number; most systems allow 255.
+const maxFileName = 120
 
-// FileName makes a plain file name from a sender's name for the file.
-func FileName(name string, index int) string {
+// SafeFileName makes a safe file name from a sender's name. It numbers a file without a usable name.
+func SafeFileName(name string, index int) string {
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
 	name = strings.Map(func(r rune) rune {
 		if r == '/' || r == unicode.ReplacementChar || !unicode.IsPrint(r) || strings.ContainsRune(`<>:"|?*`, r) {
@@ -21,10 +21,10 @@ func FileName(name string, index int) string {
 	}, name)
 	name = strings.TrimLeft(name, ". ")
 	ext := path.Ext(name)
-	for len(name) > maxName {
+	for len(name) > maxFileName {
 		stem := []rune(strings.TrimSuffix(name, ext))
 		if len(stem) < 2 {
-			name, _ = Split(name, maxName/4)
+			name, _ = SplitAt(name, maxFileName/4)
 			break
 		}
 		name = string(stem[:len(stem)-1]) + ext

@@ -6,9 +6,9 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Nearest returns the known name nearest to a mistyped one: at most two letters or a third of
-// them differ, or it begins with what was typed. It is empty if none is near.
-func Nearest(typed string, known []string) string {
+// NearestName returns the known name nearest to a mistyped one, or else one that begins with typed.
+// The edit distance must be at most 2 or a third of the length. It returns "" if none is near.
+func NearestName(typed string, known []string) string {
 	best, fewest := "", max(2, len(typed)/3)+1
 	if len(typed) < 4 {
 		fewest = 2

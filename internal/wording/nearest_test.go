@@ -11,7 +11,7 @@ func TestTheNearestNameIsFound(t *testing.T) {
 	for typed, want := range map[string]string{
 		"claer": "clear", "hlep": "help", "HELP": "help", "hist": "history", "un": "undo", "xyzzy": "", "": "", "q": "",
 	} {
-		if got := wording.Nearest(typed, known); got != want {
+		if got := wording.NearestName(typed, known); got != want {
 			t.Errorf("%q: %q, want %q", typed, got, want)
 		}
 	}

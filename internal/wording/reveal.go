@@ -7,26 +7,26 @@ import (
 )
 
 const (
-	// maxBlank is the number of columns of spaces and tabs from which they are replaced by their
-	// count, and maxLines that of line breaks.
+	// A run of spaces and tabs wider than maxBlank columns, or with more than maxLines line breaks, is
+	// replaced by a count.
 	maxBlank = 32
 	maxLines = 5
-	// tab is the width of a tab, in columns.
-	tab = 4
+	// tabWidth is the width of a tab, in columns.
+	tabWidth = 4
 	// lookalikes are letters that look like Latin ones in most typefaces.
 	lookalikes = "аеорсухіјѕһԁԛԝӏАВЕКМНОРСТУХІЈЅԀԚԜӀονιαρυκΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"
 )
 
-// reveal makes visible what a person would not see, or would misread: control and bidirectional
-// characters, characters without a width, letters of another script in a word, and long runs of
-// blanks that push text out of sight. The mark that makes a picture of a symbol (❤️) stays.
-func reveal(text string) string {
+// revealHidden makes characters visible that a reader would not see or would misread: control and
+// bidirectional characters, zero-width characters, letters of another script in a word, and long
+// runs of blanks that push text out of sight. It keeps variation selectors after symbols (❤️).
+func revealHidden(text string) string {
 	var out strings.Builder
 	for text != "" {
-		blank := runOf(text, isBlank)
+		blank := prefixLength(text, isBlank)
 		writeBlank(&out, text[:blank])
 		text = text[blank:]
-		word := runOf(text, func(r rune) bool { return !isBlank(r) })
+		word := prefixLength(text, func(r rune) bool { return !isBlank(r) })
 		writeWord(&out, text[:word])
 		text = text[word:]
 	}
@@ -35,18 +35,18 @@ func reveal(text string) string {
 
 func isBlank(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }
 
-// runOf returns the length of the prefix whose characters satisfy is, in bytes.
-func runOf(text string, is func(rune) bool) int {
+// prefixLength returns the length in bytes of the longest prefix whose characters satisfy is.
+func prefixLength(text string, is func(rune) bool) int {
 	if end := strings.IndexFunc(text, func(r rune) bool { return !is(r) }); end >= 0 {
 		return end
 	}
 	return len(text)
 }
 
-// writeBlank writes spaces, tabs and line breaks, or their number.
+// writeBlank writes a run of spaces, tabs and line breaks, or a count instead of a long run.
 func writeBlank(out *strings.Builder, run string) {
 	spaces, tabs, lines := strings.Count(run, " "), strings.Count(run, "\t"), strings.Count(run, "\n")
-	if spaces+tab*tabs <= maxBlank && lines <= maxLines {
+	if spaces+tabWidth*tabs <= maxBlank && lines <= maxLines {
 		out.WriteString(run)
 		return
 	}
@@ -56,7 +56,7 @@ func writeBlank(out *strings.Builder, run string) {
 		name string
 	}{{spaces, "space"}, {tabs, "tab"}, {lines, "line break"}} {
 		if c.n > 0 {
-			counts = append(counts, Count(c.n, c.name, c.name+"s"))
+			counts = append(counts, Plural(c.n, c.name, c.name+"s"))
 		}
 	}
 	fmt.Fprintf(out, "⟨%s⟩", strings.Join(counts, ", "))
@@ -65,18 +65,18 @@ func writeBlank(out *strings.Builder, run string) {
 	}
 }
 
-// writeWord writes a word.
+// writeWord writes a word, with code points instead of characters that a reader would misread.
 func writeWord(out *strings.Builder, word string) {
 	latin := strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(unicode.Latin, r) })
 	var before rune
 	for word != "" {
-		n := runOf(word, inWord)
+		n := prefixLength(word, isWordRune)
 		if n == 0 {
-			n = runOf(word, func(r rune) bool { return !inWord(r) })
+			n = prefixLength(word, func(r rune) bool { return !isWordRune(r) })
 		}
-		strange := foreign(word[:n], latin)
+		strange := foreignLetters(word[:n], latin)
 		for _, r := range word[:n] {
-			if !strange(r) && (unicode.IsPrint(r) && Visible(string(r)) || r == '\ufe0f' && unicode.IsSymbol(before)) {
+			if !strange(r) && (unicode.IsPrint(r) && HasVisible(string(r)) || r == '\ufe0f' && unicode.IsSymbol(before)) {
 				out.WriteRune(r)
 			} else {
 				fmt.Fprintf(out, "⟨U+%04X⟩", r)
@@ -87,21 +87,21 @@ func writeWord(out *strings.Builder, word string) {
 	}
 }
 
-// inWord reports whether names contain such a character.
-func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) }
+// isWordRune reports whether a character is a letter, mark or digit.
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) }
 
-// foreign returns which letters of a run to mark: those of a script that shares look-alikes with
-// another one in the run, and a run of only letters that look Latin, if there are Latin ones
-// beside it.
-func foreign(run string, latin bool) func(rune) bool {
-	keep, mixed, alike := none, false, true // keep is the unmarked script: Latin, or else the first
+// foreignLetters returns a predicate for the letters in a run that must be marked: letters of a
+// second script, and all letters of a run that looks Latin but is not, if the word has Latin
+// letters (latin).
+func foreignLetters(run string, latin bool) func(rune) bool {
+	keep, mixed, alike := noScript, false, true // keep is the script not to mark: Latin, or else the first
 	for _, r := range run {
 		s := scriptOf(r)
-		if s == none {
+		if s == noScript {
 			continue
 		}
-		mixed = mixed || keep != none && s != keep
-		if keep == none || s == latinScript {
+		mixed = mixed || keep != noScript && s != keep
+		if keep == noScript || s == latinScript {
 			keep = s
 		}
 		alike = alike && strings.ContainsRune(lookalikes, r)
@@ -109,25 +109,28 @@ func foreign(run string, latin bool) func(rune) bool {
 	if !mixed && latin && alike {
 		keep = latinScript
 	}
-	return func(r rune) bool { s := scriptOf(r); return (mixed || keep == latinScript) && s != none && s != keep }
+	return func(r rune) bool {
+		s := scriptOf(r)
+		return (mixed || keep == latinScript) && s != noScript && s != keep
+	}
 }
 
-// script is a script whose letters resemble those of another one.
+// script is a script whose letters can be mistaken for those of another script.
 type script int
 
 const (
-	none script = iota // all other letters and signs, which mix with any
+	noScript script = iota // all other characters, which may be mixed with any script
 	latinScript
 )
 
 func scriptOf(r rune) script {
 	if r < 0x80 && !unicode.IsLetter(r) {
-		return none
+		return noScript
 	}
 	for i, table := range []*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic} {
 		if unicode.Is(table, r) {
 			return script(i + 1)
 		}
 	}
-	return none
+	return noScript
 }

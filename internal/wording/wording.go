@@ -1,5 +1,5 @@
-// Package wording cuts texts, embeds foreign texts safely in those of the bot, formats numbers
-// and times for people, and finds the name that a mistyped one means.
+// Package wording shortens texts, embeds texts by others safely in those of the bot, formats numbers
+// and times for people, and finds the known name nearest to a mistyped one.
 package wording
 
 import (
@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// Escape escapes a text of one line, so that it is shown as it is.
-func Escape(text string) string {
+// EscapeMarkdown escapes a text of one line for Markdown, so that it is shown literally.
+func EscapeMarkdown(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		if strings.ContainsRune("\\`*_[]<>~|&!", r) {
@@ -22,25 +22,25 @@ func Escape(text string) string {
 	return b.String()
 }
 
-// Visible reports whether a text has a visible character: platforms refuse messages without one.
-func Visible(text string) bool {
+// HasVisible reports whether a text has a visible character. Platforms refuse messages without one.
+func HasVisible(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && r != '\u2800' &&
 			!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 	})
 }
 
-// Shown returns a text of one line as Markdown that shows it as it is.
-func Shown(text string) string {
-	return Escape(strings.Join(strings.Fields(reveal(text)), " "))
+// EscapeRevealed joins the lines of a text, makes hidden characters visible, and escapes the result.
+func EscapeRevealed(text string) string {
+	return EscapeMarkdown(strings.Join(strings.Fields(revealHidden(text)), " "))
 }
 
-// Code formats a name as code.
-func Code(name string) string {
-	return "`" + strings.ReplaceAll(strings.Join(strings.Fields(reveal(name)), " "), "`", "'") + "`"
+// InlineCode formats a name as inline code. It makes hidden characters visible.
+func InlineCode(name string) string {
+	return "`" + strings.ReplaceAll(strings.Join(strings.Fields(revealHidden(name)), " "), "`", "'") + "`"
 }
 
-// Fence puts a text into a block of code, which it cannot close.
+// Fence puts a text into a fenced code block that the text cannot close.
 func Fence(text string) string {
 	longest, run := 0, 0
 	for _, r := range text {
@@ -52,11 +52,11 @@ func Fence(text string) string {
 		}
 	}
 	marks := strings.Repeat("`", max(3, longest+1))
-	return marks + "\n" + reveal(text) + "\n" + marks
+	return marks + "\n" + revealHidden(text) + "\n" + marks
 }
 
-// OneLine returns a foreign text as one line of at most limit characters, without invisible and
-// bidirectional control characters.
+// OneLine joins the lines of a text, removes invisible and bidirectional control characters, and
+// shortens it to at most limit characters.
 func OneLine(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -70,8 +70,8 @@ func OneLine(text string, limit int) string {
 	return Clip(strings.Join(strings.Fields(text), " "), limit)
 }
 
-// Roughly formats a time of more than a minute in words.
-func Roughly(d time.Duration) string {
+// RoughDuration formats a duration of at least a minute in words, rounded to one unit.
+func RoughDuration(d time.Duration) string {
 	unit, name := time.Minute, "minute"
 	switch {
 	case d >= 36*time.Hour:
@@ -86,16 +86,16 @@ func Roughly(d time.Duration) string {
 	return fmt.Sprintf("%d %ss", n, name)
 }
 
-// Count formats a number with its noun.
-func Count(n int, one, many string) string {
+// Plural formats a number with its noun, which is one for 1 and many otherwise.
+func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Column returns a spreadsheet's name of a column, the first being 0.
-func Column(at int) string {
+// ColumnName returns the name of a column in a spreadsheet. Columns count from 0, which is A.
+func ColumnName(at int) string {
 	name := ""
 	for at++; at > 0; at = (at - 1) / 26 {
 		name = string(rune('A'+(at-1)%26)) + name
@@ -103,11 +103,11 @@ func Column(at int) string {
 	return name
 }
 
-// Clock formats a time of day with its zone.
-func Clock(t time.Time) string { return t.Format("15:04:05 MST") }
+// ClockTime formats a time of day with its time zone.
+func ClockTime(t time.Time) string { return t.Format("15:04:05 MST") }
 
-// Short rounds a duration for display.
-func Short(d time.Duration) string {
+// ShortDuration formats a duration, rounded for display.
+func ShortDuration(d time.Duration) string {
 	switch {
 	case d < 0:
 		return "0s"
@@ -119,16 +119,16 @@ func Short(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// ListOr lists names, or returns none if there are none.
-func ListOr(names []string, none string) string {
+// JoinOr joins names with commas. It returns none if there are no names.
+func JoinOr(names []string, none string) string {
 	if len(names) == 0 {
 		return none
 	}
 	return strings.Join(names, ", ")
 }
 
-// Minutes formats a duration in words.
-func Minutes(d time.Duration) string {
+// DurationInWords formats a duration, in words if it is a whole number of minutes.
+func DurationInWords(d time.Duration) string {
 	if d >= time.Minute && d%time.Minute == 0 {
 		if d == time.Minute {
 			return "a minute"
@@ -138,8 +138,8 @@ func Minutes(d time.Duration) string {
 	return d.String()
 }
 
-// Bytes formats a size.
-func Bytes(n int64) string {
+// FormatSize formats a size in bytes, KB or MB.
+func FormatSize(n int64) string {
 	switch {
 	case n < 10<<10:
 		return fmt.Sprintf("%d bytes", n)

@@ -2,5 +2,5 @@ package workspace
 
 import "syscall"
 
-// changed returns the time of a file's last change, by the clock of its disk.
-func changed(sys *syscall.Stat_t) int64 { return sys.Ctimespec.Nano() }
+// changeTime returns the time of a file's last change, by the clock of its disk.
+func changeTime(sys *syscall.Stat_t) int64 { return sys.Ctimespec.Nano() }

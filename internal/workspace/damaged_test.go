@@ -42,7 +42,7 @@ func TestFilesThatCannotBeCheckedOutAreAnErrorForTheirOwnerAlone(t *testing.T) {
 			if err := before.Prepare(t.Context(), owner); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(workspace.Folder(dir, owner), "a.txt"), []byte("kept"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(workspace.OwnerDir(dir, owner), "a.txt"), []byte("kept"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if err := before.Keep(t.Context(), owner); err != nil {

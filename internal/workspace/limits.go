@@ -13,20 +13,20 @@ import (
 const (
 	// DefaultQuota bounds the bytes of a workspace.
 	DefaultQuota int64 = 1 << 30
-	// DefaultReserve is how many bytes of the disk stay free for the bot itself.
+	// DefaultReserve is the number of bytes that stay free on the disk for the bot itself.
 	DefaultReserve int64 = 256 << 20
 )
 
 const (
-	// minEntrySize is the least size that a file or folder counts as, in bytes: empty ones fill a
-	// disk as well.
+	// minEntrySize is the minimum size with which a file or folder is counted, in bytes, because
+	// empty files fill a disk as well.
 	minEntrySize = 4 << 10
 	// maxDepth bounds the nesting of folders whose files are counted.
 	maxDepth = 64
-	// stride is how many bytes of a stream are written between two checks of the room.
-	stride = 16 << 20
-	// batch is how many names of a folder are read at once.
-	batch = 256
+	// reserveStep is the number of bytes of a stream that are reserved at once.
+	reserveStep = 16 << 20
+	// namesPerRead is the number of names that are read from a folder at once.
+	namesPerRead = 256
 )
 
 var (
@@ -34,15 +34,15 @@ var (
 	ErrFull = errors.New("the workspace is full; delete files that are not needed")
 	// ErrDiskFull is returned for a write that would use the bot's reserve.
 	ErrDiskFull = errors.New("the disk of the bot is nearly full; its operator has to make room")
-	// ErrTooMany is returned if a workspace has more files than can be kept.
+	// ErrTooMany is returned if a workspace has more files than can be stored.
 	ErrTooMany = errors.New("the workspace has too many files and folders; delete some, or pack them into one")
 	// ErrUncounted is returned for a write to a workspace with folders that are unreadable or
 	// nested too deeply, so that their size is unknown.
 	ErrUncounted = errors.New("a folder of the workspace is unreadable or too deeply nested; delete it or make it readable")
 )
 
-// NoRoom reports whether an error means that a workspace is full.
-func NoRoom(err error) bool {
+// IsFull reports whether an error means that a workspace is full.
+func IsFull(err error) bool {
 	for _, full := range []error{ErrFull, ErrDiskFull, ErrTooMany, ErrUncounted} {
 		if errors.Is(err, full) {
 			return true
@@ -51,13 +51,13 @@ func NoRoom(err error) bool {
 	return false
 }
 
-// FreeBytes returns how many bytes may still be written, or why none.
+// FreeBytes returns the number of bytes that may still be written, or an error if there are none.
 func (r *Root) FreeBytes() (int64, error) {
-	used, err := usage(r.root, 0)
+	used, err := folderSize(r.root, 0)
 	if err != nil {
 		return 0, err
 	}
-	free, err := r.Spare()
+	free, err := r.SpareBytes()
 	if err != nil {
 		return 0, err
 	}
@@ -71,28 +71,28 @@ func (r *Root) FreeBytes() (int64, error) {
 	}
 }
 
-// Used returns the size of the workspace in bytes. A sparse file counts with its full length,
+// UsedBytes returns the size of the workspace in bytes. A sparse file counts with its full length,
 // and every file and folder with at least 4 KiB.
-func (r *Root) Used() (int64, error) { return usage(r.root, 0) }
+func (r *Root) UsedBytes() (int64, error) { return folderSize(r.root, 0) }
 
-// Spare returns how many bytes are free beyond the reserve; negative if it is used.
-func (r *Root) Spare() (int64, error) { return Spare(r.dir, r.reserve) }
+// SpareBytes returns the number of free bytes beyond the reserve. It is negative if the reserve is used.
+func (r *Root) SpareBytes() (int64, error) { return SpareBytes(r.dir, r.reserve) }
 
-// Spare returns how many bytes of the disk of dir are free beyond a reserve.
-func Spare(dir string, reserve int64) (int64, error) {
+// SpareBytes returns the number of bytes beyond a reserve that are free on the disk of dir.
+func SpareBytes(dir string, reserve int64) (int64, error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
-		return 0, fmt.Errorf("look at the disk: %w", err)
+		return 0, fmt.Errorf("read the free space of the disk: %w", err)
 	}
 	return int64(disk.Bavail)*int64(disk.Bsize) - reserve, nil
 }
 
-// take reserves room: most bytes, or what is left if that is at least least. Files are counted
-// once per Root, and again when the estimate says that there is no room.
-func (r *Root) take(least, most int64) (int64, error) {
+// reserveRoom reserves up to most bytes, and returns their number. It fails if fewer than least are
+// left. Files are counted once per Root, and again when the estimate exceeds the quota.
+func (r *Root) reserveRoom(least, most int64) (int64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	spare, err := r.Spare()
+	spare, err := r.SpareBytes()
 	if err != nil {
 		return 0, err
 	}
@@ -100,11 +100,11 @@ func (r *Root) take(least, most int64) (int64, error) {
 		return 0, ErrDiskFull
 	}
 	most = min(most, spare)
-	if !r.counted || r.used+most > r.quota {
-		if r.used, err = usage(r.root, 0); err != nil {
+	if !r.isCounted || r.used+most > r.quota {
+		if r.used, err = folderSize(r.root, 0); err != nil {
 			return 0, err
 		}
-		r.counted = true
+		r.isCounted = true
 	}
 	left := r.quota - r.used
 	if left < least {
@@ -115,32 +115,32 @@ func (r *Root) take(least, most int64) (int64, error) {
 	return most, nil
 }
 
-// Bound returns a writer for a file of the workspace that writes what there is room for, and
-// then fails with [ErrFull] or [ErrDiskFull].
-func (r *Root) Bound(w io.Writer) io.Writer { return &boundWriter{root: r, to: w} }
+// BoundedWriter returns a writer for a file in the workspace. When there is no room left, it fails
+// with [ErrFull] or [ErrDiskFull].
+func (r *Root) BoundedWriter(w io.Writer) io.Writer { return &boundedWriter{root: r, to: w} }
 
-type boundWriter struct {
-	root *Root
-	to   io.Writer
-	left int64 // reserved and not yet written
+type boundedWriter struct {
+	root         *Root
+	to           io.Writer
+	reservedLeft int64 // reserved and not yet written
 }
 
 // Write implements [io.Writer].
-func (b *boundWriter) Write(p []byte) (int, error) {
-	if need := int64(len(p)); need > b.left {
-		var err error // unused room is not written, so a new count does not include it
-		if b.left, err = b.root.take(need, max(need, stride)); err != nil {
+func (b *boundedWriter) Write(p []byte) (int, error) {
+	if need := int64(len(p)); need > b.reservedLeft {
+		var err error // unused room need not be returned: a new count does not include it
+		if b.reservedLeft, err = b.root.reserveRoom(need, max(need, reserveStep)); err != nil {
 			return 0, err
 		}
 	}
 	n, err := b.to.Write(p)
-	b.left -= int64(n)
+	b.reservedLeft -= int64(n)
 	return n, err
 }
 
-// usage returns the size of a folder with everything below it. Files that vanish meanwhile do
-// not count; it deletes partial files of dead processes.
-func usage(dir *os.Root, depth int) (sum int64, err error) {
+// folderSize returns the size of a folder with all files below it. Files that vanish meanwhile do
+// not count. It deletes partial files left by processes that have ended.
+func folderSize(dir *os.Root, depth int) (sum int64, err error) {
 	if depth > maxDepth {
 		return 0, ErrUncounted
 	}
@@ -150,7 +150,7 @@ func usage(dir *os.Root, depth int) (sum int64, err error) {
 	}
 	defer func() { err = errors.Join(err, list.Close()) }()
 	for {
-		names, err := list.Readdirnames(batch)
+		names, err := list.Readdirnames(namesPerRead)
 		for _, name := range names {
 			size, err := entrySize(dir, name, depth)
 			if err != nil {
@@ -167,14 +167,14 @@ func usage(dir *os.Root, depth int) (sum int64, err error) {
 	}
 }
 
-// entrySize returns the size of a file, or of a folder with everything below it. A link counts
-// as itself.
+// entrySize returns the size of a file, or of a folder with all files below it. A symbolic link
+// counts as itself, not as its target.
 func entrySize(dir *os.Root, name string, depth int) (int64, error) {
 	info, err := dir.Lstat(name)
 	if err != nil {
 		return 0, countError(err)
 	}
-	if info.Mode().IsRegular() && abandoned(dir, name) {
+	if info.Mode().IsRegular() && removeAbandoned(dir, name) {
 		return 0, nil
 	}
 	if !info.IsDir() {
@@ -184,12 +184,12 @@ func entrySize(dir *os.Root, name string, depth int) (int64, error) {
 	if err != nil {
 		return 0, countError(err)
 	}
-	sum, err := usage(below, depth+1)
+	sum, err := folderSize(below, depth+1)
 	return minEntrySize + sum, errors.Join(err, below.Close())
 }
 
-// countError turns an error into one for people; nil for a file that vanished or changed its
-// type meanwhile.
+// countError converts an error of counting files into one for people. It returns nil for a file that
+// vanished or changed its type meanwhile.
 func countError(err error) error {
 	switch err = mapError(err); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrNotFile), errors.Is(err, ErrOutside):

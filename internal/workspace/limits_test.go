@@ -58,7 +58,7 @@ func TestWhatCountsAgainstTheQuota(t *testing.T) {
 	root := within(t, dir, mib, 1)
 	used := func(want int64) {
 		t.Helper()
-		if got, err := root.Used(); err != nil || got != want {
+		if got, err := root.UsedBytes(); err != nil || got != want {
 			t.Errorf("counts %d, %v; want %d", got, err, want)
 		}
 	}
@@ -122,7 +122,7 @@ func TestTheReserveStaysFree(t *testing.T) {
 	if room, err := root.FreeBytes(); room != 0 || !errors.Is(err, workspace.ErrDiskFull) {
 		t.Errorf("there is room for %d, %v", room, err)
 	}
-	if _, err := root.Bound(io.Discard).Write([]byte("x")); !errors.Is(err, workspace.ErrDiskFull) {
+	if _, err := root.BoundedWriter(io.Discard).Write([]byte("x")); !errors.Is(err, workspace.ErrDiskFull) {
 		t.Errorf("a stream into the reserve: %v", err)
 	}
 }
@@ -143,7 +143,7 @@ func TestAStreamIsBounded(t *testing.T) {
 	must(t, root.WriteFile("a", make([]byte, 200*kib), false))
 	part, err := os.Create(filepath.Join(dir, "part"))
 	must(t, err)
-	n, err := io.Copy(root.Bound(part), io.LimitReader(zeros{}, 2*mib))
+	n, err := io.Copy(root.BoundedWriter(part), io.LimitReader(zeros{}, 2*mib))
 	if must(t, part.Close()); !errors.Is(err, workspace.ErrFull) || n > mib-200*kib || n < mib-300*kib {
 		t.Errorf("%d bytes went through, %v", n, err)
 	}

@@ -10,11 +10,11 @@ import (
 	"oneclaw/storage"
 )
 
-// Move moves the files of one owner to another atomically. If that one has files, it gets the
-// new ones in a folder. Without files it does nothing.
+// Move moves the files of one owner to another, atomically. If the other owner has files, the moved
+// files go into the named folder. If the first owner has no files, Move does nothing.
 func (s *Store) Move(ctx context.Context, from, to, folder string) error {
 	for _, owner := range []string{from, to} {
-		// Include files that are only here, from before they were stored.
+		// Include local files that are not stored yet.
 		if err := s.Prepare(ctx, owner); err != nil {
 			return err
 		}
@@ -22,7 +22,7 @@ func (s *Store) Move(ctx context.Context, from, to, folder string) error {
 			return err
 		}
 	}
-	for range maxTries {
+	for range maxAttempts {
 		again, err := s.tryMove(ctx, ownerPrefix+from, ownerPrefix+to, folder)
 		if !again {
 			return errors.Join(err, s.Prepare(ctx, from))
@@ -32,19 +32,19 @@ func (s *Store) Move(ctx context.Context, from, to, folder string) error {
 }
 
 func (s *Store) tryMove(ctx context.Context, from, to, folder string) (again bool, err error) {
-	source, err := s.get(ctx, from)
+	source, err := s.getEntry(ctx, from)
 	if err != nil {
 		return false, err
 	}
-	target, err := s.get(ctx, to)
+	target, err := s.getEntry(ctx, to)
 	if err != nil {
 		return false, err
 	}
-	moving, err := decode(source.Value)
+	moving, err := decodeTree(source.Value)
 	if err != nil || len(moving) == 0 {
 		return false, err
 	}
-	merged, err := decode(target.Value)
+	merged, err := decodeTree(target.Value)
 	if err != nil {
 		return false, err
 	}
@@ -62,11 +62,11 @@ func (s *Store) tryMove(ctx context.Context, from, to, folder string) (again boo
 	if err != nil {
 		return false, err
 	}
-	// A sweep may have read one manifest before this and read the other after it.
-	if err := s.touch(ctx, moving); err != nil {
+	// A running sweep may read the manifest of to before this write and that of from after it.
+	if err := s.protectChunks(ctx, moving); err != nil {
 		return false, err
 	}
-	_, err = s.write(ctx, storage.Put(to, value, target.Revision), storage.Put(from, empty, source.Revision))
+	_, err = s.writeOps(ctx, storage.Put(to, value, target.Revision), storage.Put(from, empty, source.Revision))
 	if errors.Is(err, storage.ErrConflict) {
 		return true, nil
 	}
@@ -76,13 +76,13 @@ func (s *Store) tryMove(ctx context.Context, from, to, folder string) (again boo
 	return false, nil
 }
 
-// touch keeps a running sweep from deleting the chunks of a tree.
-func (s *Store) touch(ctx context.Context, t tree) error {
+// protectChunks gives the chunks of a tree a new revision, so that a running sweep keeps them.
+func (s *Store) protectChunks(ctx context.Context, t tree) error {
 	var ops []storage.Op
-	for name := range t.chunks() {
+	for name := range t.chunkHashes() {
 		ops = append(ops, storage.Put(namePrefix+name, nil, storage.Any))
-		if len(ops) == batchBlobs {
-			if _, err := s.write(ctx, ops...); err != nil {
+		if len(ops) == maxBatchChunks {
+			if _, err := s.writeOps(ctx, ops...); err != nil {
 				return fmt.Errorf("workspace: %w", err)
 			}
 			ops = nil
@@ -91,6 +91,6 @@ func (s *Store) touch(ctx context.Context, t tree) error {
 	if len(ops) == 0 {
 		return nil
 	}
-	_, err := s.write(ctx, ops...)
+	_, err := s.writeOps(ctx, ops...)
 	return err
 }

@@ -9,33 +9,33 @@ import (
 	"syscall"
 )
 
-// partName matches the names of files that are still being written.
-var partName = regexp.MustCompile(`^\.part-[A-Z2-7]{26}$`)
+// partNamePattern matches the names of files that are still being written.
+var partNamePattern = regexp.MustCompile(`^\.part-[A-Z2-7]{26}$`)
 
-// Part creates a temporary file in a folder of the workspace, and returns its path there. The
-// caller renames it while it is open, and closes it. It is locked while it is open: the partial
-// file of a dead process is deleted when files are counted, or by [Root.Sweep].
-func (r *Root) Part(folder string) (*os.File, string, error) {
+// CreatePart creates a temporary file in a folder of the workspace, and returns its path in the
+// workspace. The caller renames it while it is open, and closes it. It is locked while it is open. If
+// the process ends early, the file is deleted when files are counted, or by [Root.Sweep].
+func (r *Root) CreatePart(folder string) (*os.File, string, error) {
 	rel, err := r.Rel(folder)
 	if err != nil {
 		return nil, "", err
 	}
-	f, part, err := NewPart(r.root, rel)
+	f, part, err := CreatePartIn(r.root, rel)
 	if err != nil {
 		return nil, "", mapError(err)
 	}
 	return f, part, nil
 }
 
-// NewPart is [Root.Part] for any root.
-func NewPart(root *os.Root, folder string) (*os.File, string, error) {
+// CreatePartIn is like [Root.CreatePart], but for any root.
+func CreatePartIn(root *os.Root, folder string) (*os.File, string, error) {
 	for {
 		part := filepath.Join(folder, ".part-"+rand.Text())
 		f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 		if err != nil {
 			return nil, "", err
 		}
-		// If the file system does not support locks, nothing is deleted either.
+		// If the file system does not support locks, removeAbandoned deletes no file either.
 		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
 		here, err := f.Stat()
 		if err == nil {
@@ -44,13 +44,13 @@ func NewPart(root *os.Root, folder string) (*os.File, string, error) {
 				return f, part, nil
 			}
 		}
-		if err := errors.Join(err, f.Close()); err != nil { // otherwise it was deleted before it was locked
+		if err := errors.Join(err, f.Close()); err != nil { // if nil, the file was deleted before it was locked
 			return nil, "", err
 		}
 	}
 }
 
-// Sweep deletes the partial files of dead processes in a folder of the workspace.
+// Sweep deletes the partial files that ended processes have left in a folder of the workspace.
 func (r *Root) Sweep(folder string) error {
 	dir, err := r.root.OpenRoot(folder)
 	if err != nil {
@@ -64,14 +64,14 @@ func (r *Root) Sweep(folder string) error {
 	defer func() { _ = list.Close() }()
 	names, err := list.Readdirnames(-1)
 	for _, name := range names {
-		abandoned(dir, name)
+		removeAbandoned(dir, name)
 	}
 	return err
 }
 
-// abandoned deletes a part that no process writes to, and reports whether it did.
-func abandoned(dir *os.Root, name string) bool {
-	if !partName.MatchString(name) {
+// removeAbandoned deletes a partial file that no process writes to, and reports whether it did.
+func removeAbandoned(dir *os.Root, name string) bool {
+	if !partNamePattern.MatchString(name) {
 		return false
 	}
 	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)

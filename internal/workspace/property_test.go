@@ -179,7 +179,7 @@ func TestPropertyTwoReplicasOnOneStore(t *testing.T) {
 		w := &world{t: t, store: openStore(t), stored: files{}}
 		for range 2 {
 			s := &side{replica: newReplica(t, w.store)}
-			must(t, os.MkdirAll(workspace.Folder(s.dir, owner), 0o700))
+			must(t, os.MkdirAll(workspace.OwnerDir(s.dir, owner), 0o700))
 			w.restart(s)
 			w.sides = append(w.sides, s)
 		}

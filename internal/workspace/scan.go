@@ -19,43 +19,43 @@ const clockTick = time.Second
 // fileStamp identifies the version of a file without reading it. No program can set the time of a
 // file's last status change.
 type fileStamp struct {
-	size, changed int64
-	inode         uint64
+	size, changedAt int64
+	inode           uint64
 }
 
-// scanResult is the result of scanning names. Files have no chunks yet.
+// scanResult is the result of scanning a folder. Files have no chunks until readChunks.
 type scanResult struct {
-	tree   tree
-	stamps map[string]fileStamp
-	used   int64 // as limits.go counts
+	tree      tree
+	stamps    map[string]fileStamp
+	usedBytes int64 // counted as in folderSize
 
-	hidden bool
-	most   int // bound of the entries
+	includeHidden bool
+	maxEntries    int // bound of the entries
 }
 
-// scan scans a folder. It leaves out pipes, sockets and devices, and unless hidden is set names
-// that begin with a dot; files that vanish meanwhile do not count.
+// scan scans a folder. It leaves out pipes, sockets, devices, files that vanish meanwhile and, unless
+// hidden is set, names that begin with a dot.
 func (s *Store) scan(root *os.Root, hidden bool) (scanResult, error) {
-	f := scanResult{tree: tree{}, stamps: make(map[string]fileStamp), hidden: hidden, most: s.cfg.MaxEntries}
-	return f, f.walk(root, "", 0)
+	f := scanResult{tree: tree{}, stamps: make(map[string]fileStamp), includeHidden: hidden, maxEntries: s.cfg.MaxEntries}
+	return f, f.scanDir(root, "", 0)
 }
 
-func (f *scanResult) walk(dir *os.Root, path string, depth int) (err error) {
+func (f *scanResult) scanDir(dir *os.Root, path string, depth int) (err error) {
 	if depth > maxDepth {
 		return ErrUncounted
 	}
 	list, err := dir.Open(".")
 	if err != nil {
-		return lookError(err)
+		return scanError(err)
 	}
 	defer func() { err = errors.Join(err, list.Close()) }()
 	for {
-		names, err := list.Readdirnames(batch)
+		names, err := list.Readdirnames(namesPerRead)
 		for _, name := range names {
-			if name[0] == '.' && !f.hidden {
+			if name[0] == '.' && !f.includeHidden {
 				continue
 			}
-			if err := f.add(dir, name, filepath.Join(path, name), depth); err != nil {
+			if err := f.addEntry(dir, name, filepath.Join(path, name), depth); err != nil {
 				return err
 			}
 		}
@@ -63,40 +63,40 @@ func (f *scanResult) walk(dir *os.Root, path string, depth int) (err error) {
 			return nil
 		}
 		if err != nil {
-			return lookError(err)
+			return scanError(err)
 		}
 	}
 }
 
-func (f *scanResult) add(dir *os.Root, name, path string, depth int) error {
+func (f *scanResult) addEntry(dir *os.Root, name, path string, depth int) error {
 	info, err := dir.Lstat(name)
 	if err != nil {
-		return lookError(err)
+		return scanError(err)
 	}
-	if len(f.tree) >= f.most {
+	if len(f.tree) >= f.maxEntries {
 		return ErrTooMany
 	}
 	switch info.Mode().Type() {
 	case fs.ModeDir:
 		below, err := dir.OpenRoot(name)
 		if err != nil {
-			return lookError(err)
+			return scanError(err)
 		}
 		f.tree[path] = entry{Dir: true}
-		f.used += minEntrySize
-		return errors.Join(f.walk(below, path, depth+1), below.Close())
+		f.usedBytes += minEntrySize
+		return errors.Join(f.scanDir(below, path, depth+1), below.Close())
 	case fs.ModeSymlink:
 		to, err := dir.Readlink(name)
 		if err != nil || to == "" {
-			return lookError(err)
+			return scanError(err)
 		}
 		f.tree[path] = entry{Link: []byte(to)}
-		f.used += minEntrySize
+		f.usedBytes += minEntrySize
 	case 0:
-		// What the owner cannot read or write cannot be used either.
-		f.tree[path] = entry{Mode: info.Mode().Perm() | 0o600, Time: info.ModTime().UnixNano(), Size: info.Size()}
+		// Make the file readable and writable for the bot.
+		f.tree[path] = entry{Mode: info.Mode().Perm() | 0o600, ModTime: info.ModTime().UnixNano(), Size: info.Size()}
 		f.stamps[path] = stampOf(info)
-		f.used += max(info.Size(), minEntrySize)
+		f.usedBytes += max(info.Size(), minEntrySize)
 	}
 	return nil
 }
@@ -104,36 +104,36 @@ func (f *scanResult) add(dir *os.Root, name, path string, depth int) error {
 func stampOf(info fs.FileInfo) fileStamp {
 	s := fileStamp{size: info.Size()}
 	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.changed, s.inode = changed(sys), sys.Ino
+		s.changedAt, s.inode = changeTime(sys), sys.Ino
 	}
 	return s
 }
 
-// lookError returns nil for a file that vanished or changed its type meanwhile.
-func lookError(err error) error {
+// scanError converts an error. It returns nil for a file that vanished or changed its type meanwhile.
+func scanError(err error) error {
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EINVAL):
 		return nil
 	case errors.Is(err, fs.ErrPermission):
 		return ErrUncounted
 	}
-	return fmt.Errorf("workspace: look through the files: %w", Cause(err))
+	return fmt.Errorf("workspace: scan the files: %w", Cause(err))
 }
 
-// read completes what was found: unchanged files keep their chunks, the others are read, up to
-// the length found. put gets each chunk. A file that is being written is kept as it was read,
-// and read again the next time.
-func (f *scanResult) read(ctx context.Context, root *os.Root, before folderDetails, put func(ctx context.Context, hash [sha256.Size]byte, data []byte) error) error {
-	var buffer []byte // no larger than needed: there may be many folders at once
+// readChunks completes the files of a scan. Unchanged files keep their chunks from before; the others
+// are read, up to the scanned length, and put is called with each chunk. A file that may still be
+// changing is read again the next time.
+func (f *scanResult) readChunks(ctx context.Context, root *os.Root, before folderDetails, put func(ctx context.Context, hash [sha256.Size]byte, data []byte) error) error {
+	var buffer []byte // only as large as needed, because many folders may be read at once
 	for path, look := range f.stamps {
 		e := f.tree[path]
-		if old, ok := before.tree[path]; ok && before.seen[path] == look && old.Size == e.Size {
+		if old, ok := before.tree[path]; ok && before.stamps[path] == look && old.Size == e.Size {
 			e.Chunks = old.Chunks
 			f.tree[path] = e
 			continue
 		}
-		// The clock of the disk may not distinguish a change now from the last one.
-		if time.Since(time.Unix(0, look.changed)) < clockTick {
+		// The clock of the disk may not distinguish a change made now from the last one.
+		if time.Since(time.Unix(0, look.changedAt)) < clockTick {
 			delete(f.stamps, path)
 		}
 		if need := min(e.Size, ChunkSize); int64(len(buffer)) < need {
@@ -153,14 +153,14 @@ func (f *scanResult) read(ctx context.Context, root *os.Root, before folderDetai
 	return nil
 }
 
-// readFile reads at most most bytes of a file. A file whose type has changed counts as gone.
+// readFile reads a file up to most bytes. For a file whose type has changed it returns fs.ErrNotExist.
 func readFile(ctx context.Context, root *os.Root, path string, most int64, buffer []byte, put func(context.Context, [sha256.Size]byte, []byte) error) (size int64, chunks []byte, err error) {
 	file, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
-		if lookError(err) == nil || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENXIO) {
+		if scanError(err) == nil || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENXIO) {
 			return 0, nil, fs.ErrNotExist
 		}
-		return 0, nil, lookError(err)
+		return 0, nil, scanError(err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {

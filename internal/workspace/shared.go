@@ -14,25 +14,25 @@ import (
 	"oneclaw/storage/folder"
 )
 
-// DefaultEvery is the default interval of [Store.Follow].
-const DefaultEvery = 2 * time.Second
+// DefaultFollowInterval is the default interval of [Store.Follow].
+const DefaultFollowInterval = 2 * time.Second
 
 // SharedFolder is a folder without an owner that people edit on any replica: skills or user
 // tools. Names that begin with a dot are ignored. Local changes are stored and stored changes
-// are checked out, each file by itself; if both have changed a file, the stored version wins.
-// The last stored state is recorded beside the folder, so that changes made while no replica ran
-// are found.
+// are checked out, file by file. If a file has changed in both places, the stored version wins. A
+// file beside the folder records the last synchronized state, so that changes made while no
+// replica runs are found.
 type SharedFolder struct {
-	s *Store
-	f *localFolder
+	store *Store
+	local *localFolder
 }
 
-// Folder returns a folder by its name, which is also its name on the disk.
-func (s *Store) Folder(name string) *SharedFolder {
-	return &SharedFolder{s, s.place(folderPrefix+name, filepath.Join(s.cfg.Dir, name))}
+// SharedFolder returns a shared folder by its name. The name on disk is the same.
+func (s *Store) SharedFolder(name string) *SharedFolder {
+	return &SharedFolder{s, s.folderAt(folderPrefix+name, filepath.Join(s.cfg.Dir, name))}
 }
 
-// LostError names files that were changed here and elsewhere, and whose local changes are lost.
+// LostError lists files that were changed here and elsewhere, and whose local changes are lost.
 type LostError struct{ Paths []string }
 
 // Error implements error.
@@ -40,21 +40,21 @@ func (e *LostError) Error() string {
 	return "changed elsewhere at the same time: " + strings.Join(e.Paths, ", ")
 }
 
-// Sync makes folder and store equal. A [LostError] means that it succeeded, and which changes
-// were lost.
+// Sync synchronizes the folder with the store. A [LostError] means that it succeeded, but that local
+// changes were lost.
 func (d *SharedFolder) Sync(ctx context.Context) (err error) {
-	d.f.mu.Lock()
-	defer d.f.mu.Unlock()
-	if err := os.MkdirAll(d.f.dir, dirMode); err != nil {
+	d.local.mu.Lock()
+	defer d.local.mu.Unlock()
+	if err := os.MkdirAll(d.local.dir, dirMode); err != nil {
 		return fmt.Errorf("workspace: make the folder: %w", err)
 	}
-	root, err := os.OpenRoot(d.f.dir)
+	root, err := os.OpenRoot(d.local.dir)
 	if err != nil {
 		return fmt.Errorf("workspace: %w", err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	for range maxTries {
-		again, err := d.try(ctx, root)
+	for range maxAttempts {
+		again, err := d.trySync(ctx, root)
 		if !again {
 			return err
 		}
@@ -62,85 +62,85 @@ func (d *SharedFolder) Sync(ctx context.Context) (err error) {
 	return fmt.Errorf("workspace: the folder changes too fast: %w", storage.ErrConflict)
 }
 
-func (d *SharedFolder) try(ctx context.Context, root *os.Root) (again bool, err error) {
-	base, err := d.base()
+func (d *SharedFolder) trySync(ctx context.Context, root *os.Root) (again bool, err error) {
+	base, err := d.lastSynced()
 	if err != nil {
 		return false, err
 	}
-	value, err := d.s.get(ctx, d.f.key)
+	value, err := d.store.getEntry(ctx, d.local.key)
 	if err != nil {
 		return false, err
 	}
-	stored, err := decode(value.Value)
+	stored, err := decodeTree(value.Value)
 	if err != nil {
 		return false, err
 	}
-	w, err := d.s.writer(ctx, stored)
+	w, err := d.store.newChunkWriter(ctx, stored)
 	if err != nil {
 		return false, err
 	}
-	here, err := d.read(ctx, root, base, w)
+	here, err := d.readChanges(ctx, root, base, w)
 	if err != nil {
 		return false, err
 	}
-	merged, lost := merge(base.tree, here.tree, stored)
-	d.f.rev = value.Revision
-	if !merged.sameAs(stored) {
-		d.f.tried = nil // nothing here matches a tried write
-		again, err := d.s.commit(ctx, d.f, w, merged, nil)
+	merged, lost := mergeTrees(base.tree, here.tree, stored)
+	d.local.revision = value.Revision
+	if !merged.equalIgnoringTimes(stored) {
+		d.local.triedHashes = nil // earlier writes do not matter here
+		again, err := d.store.commitManifest(ctx, d.local, w, merged, nil)
 		if again || err != nil {
 			return again || errors.Is(err, storage.ErrConflict), err
 		}
 	}
-	if !merged.sameAs(here.tree) {
-		if err := d.s.applyTree(ctx, root, d.f.dir, here, merged); err != nil {
+	if !merged.equalIgnoringTimes(here.tree) {
+		if err := d.store.applyTree(ctx, root, d.local.dir, here, merged); err != nil {
 			return errors.Is(err, errChunkDeleted), err
 		}
 	}
-	if err := d.remember(base.tree, merged); err != nil {
+	if err := d.recordSynced(base.tree, merged); err != nil {
 		return false, err
 	}
-	d.s.know(d.f, d.f.rev, folderDetails{merged, here.stamps})
+	d.store.setDetails(d.local, d.local.revision, folderDetails{merged, here.stamps})
 	if len(lost) > 0 {
 		return false, &LostError{lost}
 	}
 	return false, nil
 }
 
-// read scans the folder, and passes new chunks on.
-func (d *SharedFolder) read(ctx context.Context, root *os.Root, base folderDetails, w *writer) (scanResult, error) {
-	here, err := d.s.scan(root, false)
-	if err == nil && here.used > d.s.cfg.Quota {
+// readChanges scans the folder, and writes new chunks to w.
+func (d *SharedFolder) readChanges(ctx context.Context, root *os.Root, base folderDetails, w *chunkWriter) (scanResult, error) {
+	here, err := d.store.scan(root, false)
+	if err == nil && here.usedBytes > d.store.cfg.Quota {
 		err = ErrFull
 	}
 	if err == nil {
-		err = here.read(ctx, root, base, w.put)
+		err = here.readChunks(ctx, root, base, w.putChunk)
 	}
 	return here, err
 }
 
-// marker returns the file that records the last stored state.
-func (d *SharedFolder) marker() string {
-	return filepath.Join(filepath.Dir(d.f.dir), "."+filepath.Base(d.f.dir)+".stored")
+// markerPath returns the path of the file that records the last synchronized state.
+func (d *SharedFolder) markerPath() string {
+	return filepath.Join(filepath.Dir(d.local.dir), "."+filepath.Base(d.local.dir)+".stored")
 }
 
-// base returns the state in which folder and store were last equal.
-func (d *SharedFolder) base() (folderDetails, error) {
-	if known, ok := d.s.details.Get(d.f.key); ok {
+// lastSynced returns the last synchronized state.
+func (d *SharedFolder) lastSynced() (folderDetails, error) {
+	if known, ok := d.store.details.Get(d.local.key); ok {
 		return known, nil
 	}
-	data, err := os.ReadFile(d.marker())
+	data, err := os.ReadFile(d.markerPath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return folderDetails{}, fmt.Errorf("workspace: %w", err)
 	}
-	t, err := decode(data)
+	t, err := decodeTree(data)
 	if err != nil {
-		d.s.log.Warn("what was stored last cannot be read: where files differ, those of the store count", "file", d.marker(), "err", err)
+		d.store.log.Warn("cannot decode the last synchronized state: where files differ, the stored version wins", "file", d.markerPath(), "err", err)
 	}
 	return folderDetails{tree: t}, nil
 }
 
-func (d *SharedFolder) remember(base, now tree) error {
+func (d *SharedFolder) recordSynced(base, now tree) error {
 	if now.equal(base) {
 		return nil
 	}
@@ -148,18 +148,18 @@ func (d *SharedFolder) remember(base, now tree) error {
 	if err != nil {
 		return err
 	}
-	return folder.Replace(d.marker(), value)
+	return folder.Replace(d.markerPath(), value)
 }
 
-// Follow keeps folders in sync with the store until ctx ends. It polls at the interval every; 0
-// means [DefaultEvery].
+// Follow keeps folders in sync with the store until ctx ends. It synchronizes them at an interval of
+// every. 0 means [DefaultFollowInterval].
 func (s *Store) Follow(ctx context.Context, every time.Duration, folders ...*SharedFolder) {
 	if every == 0 {
-		every = DefaultEvery
+		every = DefaultFollowInterval
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	last := make(map[*SharedFolder]string) // so that a lasting error is logged once
+	last := make(map[*SharedFolder]string) // last errors, so that a lasting error is logged once
 	for {
 		for _, d := range folders {
 			text := ""
@@ -167,7 +167,7 @@ func (s *Store) Follow(ctx context.Context, every time.Duration, folders ...*Sha
 				text = err.Error()
 			}
 			if text != "" && text != last[d] {
-				s.log.Warn("a folder is not as the store has it", "folder", d.f.dir, "err", text)
+				s.log.Warn("cannot synchronize a folder with the store", "folder", d.local.dir, "err", text)
 			}
 			last[d] = text
 		}

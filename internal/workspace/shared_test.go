@@ -22,7 +22,7 @@ type replicaHarness struct {
 
 func newDesk(t *testing.T, store storage.Store, dir string) replicaHarness {
 	t.Helper()
-	return replicaHarness{workspace.NewStore(workspace.StoreConfig{Store: store, Dir: dir, Reserve: 1}).Folder("skills"), t, dir}
+	return replicaHarness{workspace.NewStore(workspace.StoreConfig{Store: store, Dir: dir, Reserve: 1}).SharedFolder("skills"), t, dir}
 }
 
 func (d replicaHarness) path(name string) string { return filepath.Join(d.dir, "skills", name) }
@@ -163,7 +163,7 @@ func TestFollowSeesWhatOthersChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, dir := openStore(t), t.TempDir()
 		s := workspace.NewStore(workspace.StoreConfig{Store: store, Dir: dir, Reserve: 1})
-		b := replicaHarness{s.Folder("skills"), t, dir}
+		b := replicaHarness{s.SharedFolder("skills"), t, dir}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go s.Follow(ctx, 0, b.SharedFolder)
@@ -171,7 +171,7 @@ func TestFollowSeesWhatOthersChange(t *testing.T) {
 		a := newDesk(t, store, t.TempDir())
 		a.write("one", "1")
 		a.sync()
-		pass(t, workspace.DefaultEvery)
+		pass(t, workspace.DefaultFollowInterval)
 		synctest.Wait()
 		b.want("one", "1")
 	})

@@ -60,7 +60,7 @@ func replicaIn(t testing.TB, store storage.Store, dir string) *replica {
 }
 
 func (r *replica) path(name string) string {
-	return filepath.Join(workspace.Folder(r.dir, owner), name)
+	return filepath.Join(workspace.OwnerDir(r.dir, owner), name)
 }
 
 func (r *replica) write(name, content string) {
@@ -124,7 +124,7 @@ func sum(data []byte) string {
 
 func (r *replica) dump() files {
 	r.t.Helper()
-	return dump(r.t, workspace.Folder(r.dir, owner))
+	return dump(r.t, workspace.OwnerDir(r.dir, owner))
 }
 
 func wantSame(t testing.TB, got, want files) {
@@ -170,13 +170,13 @@ func TestFilesAreCountedWhileTheyAreCheckedOut(t *testing.T) {
 	store := &paused{Store: base}
 	b := newReplica(t, store)
 	store.act = func() {
-		folder := workspace.Folder(b.dir, owner)
+		folder := workspace.OwnerDir(b.dir, owner)
 		if _, err := os.Stat(folder); err != nil {
 			return // it is not made yet
 		}
 		root, err := workspace.Open(folder)
 		must(t, err)
-		_, err = root.Used()
+		_, err = root.UsedBytes()
 		must(t, errors.Join(err, root.Close()))
 	}
 	b.prepare()
@@ -306,14 +306,14 @@ func TestAMoveIsOneStep(t *testing.T) {
 		must(t, b.Move(t.Context(), owner, "telegram:8", "before"))
 	}
 	must(t, b.Prepare(t.Context(), "telegram:8"))
-	wantSame(t, dump(t, workspace.Folder(b.dir, "telegram:8")), a.dump())
+	wantSame(t, dump(t, workspace.OwnerDir(b.dir, "telegram:8")), a.dump())
 	a.prepare()
 	wantSame(t, a.dump(), files{})
 	a.write("more", "2")
 	a.keep()
 	must(t, b.Move(t.Context(), owner, "telegram:8", "before"))
 	must(t, b.Prepare(t.Context(), "telegram:8"))
-	got := dump(t, workspace.Folder(b.dir, "telegram:8"))
+	got := dump(t, workspace.OwnerDir(b.dir, "telegram:8"))
 	for _, name := range []string{"docs/a", "before/more"} {
 		if got[name] == "" {
 			t.Errorf("there is no %s: %v", name, got)

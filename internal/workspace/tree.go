@@ -15,24 +15,24 @@ import (
 	"strings"
 )
 
-// tree is the content of a folder by path: files, folders and symbolic links. A path is any
-// bytes that the system accepts.
+// tree is the content of a folder by path: files, folders and symbolic links. A path can have any
+// bytes that the operating system accepts.
 type tree map[string]entry
 
-// entry is a file, folder or link. Without chunks and link it may be an empty file.
+// entry is a file, folder or symbolic link. An empty file has no chunks.
 type entry struct {
-	Dir  bool        `json:"d,omitempty"`
-	Mode fs.FileMode `json:"m,omitempty"` // permissions of a file
-	Time int64       `json:"t,omitempty"` // time of a file's last change, in nanoseconds
-	Size int64       `json:"s,omitempty"`
+	Dir     bool        `json:"d,omitempty"`
+	Mode    fs.FileMode `json:"m,omitempty"` // permissions of a file
+	ModTime int64       `json:"t,omitempty"` // time of a file's last change, in nanoseconds
+	Size    int64       `json:"s,omitempty"`
 	// Chunks are the concatenated hashes of a file's chunks. All chunks but the last have
 	// [ChunkSize] bytes.
 	Chunks []byte `json:"c,omitempty"`
 	Link   []byte `json:"l,omitempty"` // target of a symbolic link; never empty
 }
 
-// kind returns the type bits of an entry.
-func (e entry) kind() fs.FileMode {
+// fileType returns the type bits of an entry.
+func (e entry) fileType() fs.FileMode {
 	switch {
 	case e.Dir:
 		return fs.ModeDir
@@ -42,9 +42,9 @@ func (e entry) kind() fs.FileMode {
 	return 0
 }
 
-// same reports whether two entries are equal except for their times.
-func (e entry) same(o entry) bool {
-	return e.kind() == o.kind() && e.Mode == o.Mode && e.Size == o.Size && bytes.Equal(e.Chunks, o.Chunks) && bytes.Equal(e.Link, o.Link)
+// equalIgnoringTime reports whether two entries are equal except for their times.
+func (e entry) equalIgnoringTime(o entry) bool {
+	return e.fileType() == o.fileType() && e.Mode == o.Mode && e.Size == o.Size && bytes.Equal(e.Chunks, o.Chunks) && bytes.Equal(e.Link, o.Link)
 }
 
 // hashes yields the hashes of a file's chunks in order.
@@ -58,8 +58,8 @@ func (e entry) hashes() iter.Seq[string] {
 	}
 }
 
-// chunks returns the hashes of all chunks.
-func (t tree) chunks() map[string]bool {
+// chunkHashes returns the hashes of all chunks in a tree.
+func (t tree) chunkHashes() map[string]bool {
 	all := make(map[string]bool)
 	for _, e := range t {
 		for name := range e.hashes() {
@@ -70,26 +70,26 @@ func (t tree) chunks() map[string]bool {
 }
 
 func (t tree) equal(o tree) bool {
-	return maps.EqualFunc(t, o, func(a, b entry) bool { return a.same(b) && a.Time == b.Time })
+	return maps.EqualFunc(t, o, func(a, b entry) bool { return a.equalIgnoringTime(b) && a.ModTime == b.ModTime })
 }
 
-// sameAs is equal, ignoring times.
-func (t tree) sameAs(o tree) bool { return maps.EqualFunc(t, o, entry.same) }
+// equalIgnoringTimes reports whether two trees are equal except for their times.
+func (t tree) equalIgnoringTimes(o tree) bool { return maps.EqualFunc(t, o, entry.equalIgnoringTime) }
 
-// paths returns the paths, folders before their content.
+// paths returns the paths in a tree, folders before their content.
 func (t tree) paths() []string { return slices.Sorted(maps.Keys(t)) }
 
-// line is an entry as it is stored.
-type line struct {
+// manifestLine is an entry as it is stored in a manifest.
+type manifestLine struct {
 	Path []byte `json:"p"`
 	entry
 }
 
 // encode encodes a tree deterministically.
 func (t tree) encode() ([]byte, error) {
-	lines := make([]line, 0, len(t))
+	lines := make([]manifestLine, 0, len(t))
 	for _, path := range t.paths() {
-		lines = append(lines, line{[]byte(path), t[path]})
+		lines = append(lines, manifestLine{[]byte(path), t[path]})
 	}
 	data, err := json.Marshal(lines)
 	if err != nil {
@@ -102,15 +102,15 @@ func (t tree) encode() ([]byte, error) {
 }
 
 // errManifest is returned for a manifest that cannot be decoded.
-var errManifest = errors.New("workspace: a manifest does not decode")
+var errManifest = errors.New("workspace: invalid manifest")
 
-// decode decodes a tree; no bytes are an empty tree.
-func decode(data []byte) (tree, error) {
+// decodeTree decodes a tree. Empty data is an empty tree.
+func decodeTree(data []byte) (tree, error) {
 	t := tree{}
 	if len(data) == 0 {
 		return t, nil
 	}
-	var lines []line
+	var lines []manifestLine
 	if err := json.Unmarshal(data, &lines); err != nil {
 		return nil, fmt.Errorf("%w: %w", errManifest, err)
 	}
@@ -130,9 +130,9 @@ func decode(data []byte) (tree, error) {
 	return t, nil
 }
 
-// merge returns the three-way merge of a folder: for each path the change, and the stored
-// version if both have changed it. lost are the paths whose local change is dropped for that.
-func merge(base, here, stored tree) (merged tree, lost []string) {
+// mergeTrees returns the three-way merge of a folder. If a path has changed both here and in the
+// store, it takes the stored version. lost are the paths whose local change is dropped.
+func mergeTrees(base, here, stored tree) (merged tree, lost []string) {
 	merged = tree{}
 	all := maps.Clone(here)
 	maps.Copy(all, stored)
@@ -140,13 +140,13 @@ func merge(base, here, stored tree) (merged tree, lost []string) {
 		b, inBase := base[path]
 		h, isHere := here[path]
 		s, isStored := stored[path]
-		changedHere := isHere != inBase || !h.same(b)
-		changedThere := isStored != inBase || !s.same(b)
+		changedHere := isHere != inBase || !h.equalIgnoringTime(b)
+		changedThere := isStored != inBase || !s.equalIgnoringTime(b)
 		take, is := s, isStored
 		switch {
 		case changedHere && !changedThere:
 			take, is = h, isHere
-		case changedHere && (isHere != isStored || !h.same(s)):
+		case changedHere && (isHere != isStored || !h.equalIgnoringTime(s)):
 			lost = append(lost, path)
 		}
 		if is {
@@ -156,7 +156,7 @@ func merge(base, here, stored tree) (merged tree, lost []string) {
 	return merged, lost
 }
 
-// add adds an entry and the folders above it, unless one of those is a file. Entries are added
+// add adds an entry and the folders above it, unless one of these is a file. Entries must be added
 // in the order of their paths.
 func (t tree) add(path string, e entry) {
 	var above []string

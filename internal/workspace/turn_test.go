@@ -162,7 +162,7 @@ func (o *turnHarness) file(name string) string {
 	if err := fresh.Prepare(context.Background(), "fake:1"); err != nil {
 		o.t.Error(err)
 	}
-	data, _ := os.ReadFile(filepath.Join(workspace.Folder(fresh.dir, "fake:1"), name))
+	data, _ := os.ReadFile(filepath.Join(workspace.OwnerDir(fresh.dir, "fake:1"), name))
 	return string(data)
 }
 
@@ -187,7 +187,7 @@ func (o *turnHarness) bot(life *life) (b *bridge.Bridge, stop func()) {
 	type args struct{ Name string }
 	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{{
 		Name: "make", Description: "Makes a file.", Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}}}`),
-		Run: toolgroups.Typed(func(_ context.Context, call toolgroups.Call, in args) (toolgroups.Result, error) {
+		Run: toolgroups.TypedHandler(func(_ context.Context, call toolgroups.Call, in args) (toolgroups.Result, error) {
 			o.mu.Lock()
 			o.runs[in.Name]++
 			o.mu.Unlock()

@@ -1,10 +1,10 @@
 // Package workspace confines the paths that the model names to the folder of one owner's files.
 //
-// Nothing outside can be reached: not with "..", not through a symbolic link, not by a link that
-// is swapped in between a check and its use, because every file is opened through an [os.Root].
+// A path cannot leave the folder: not with "..", not through a symbolic link, and not through a link
+// that replaces a file between check and use, because every file is opened through an [os.Root].
 //
-// A workspace has a quota, and leaves a reserve of the disk to the bot itself. Concurrent writes
-// can exceed both by what each writes at once.
+// A workspace has a quota, and leaves a reserve of the disk for the bot itself. Concurrent writes
+// can exceed both by the size of the writes.
 //
 // If several replicas share a store, a [Store] keeps workspaces, skills and user tools in it.
 package workspace
@@ -23,12 +23,12 @@ import (
 	"syscall"
 )
 
-// Errors that callers distinguish, besides [fs.ErrNotExist] and [fs.ErrPermission].
+// Errors that callers distinguish, in addition to [fs.ErrNotExist] and [fs.ErrPermission].
 var (
 	// ErrOutside is returned for a path that leaves the workspace.
 	ErrOutside = errors.New("path is outside the workspace")
-	// ErrNotFile is returned if a regular file is required and the path names something else: a
-	// directory, a pipe, a device.
+	// ErrNotFile is returned if a regular file is required but the path names a directory, a pipe or
+	// a device.
 	ErrNotFile = errors.New("not a regular file")
 	// ErrTooLarge is returned by [Root.ReadFile] for a file above the limit.
 	ErrTooLarge = errors.New("file is too large")
@@ -48,16 +48,16 @@ type Root struct {
 	root           *os.Root
 	quota, reserve int64
 
-	mu      sync.Mutex // guards what follows
-	used    int64      // an upper bound, once the files were counted
-	counted bool
+	mu        sync.Mutex // guards the fields below
+	used      int64      // upper bound of the size, valid if counted is set
+	isCounted bool
 }
 
 // Open opens the workspace in dir, which must exist, with the default limits.
 func Open(dir string) (*Root, error) { return OpenWithin(dir, 0, 0) }
 
-// OpenWithin opens the workspace in dir, which must exist. It may hold quota bytes, and writes
-// leave reserve bytes of the disk free. 0 means [DefaultQuota] and [DefaultReserve].
+// OpenWithin opens the workspace in dir, which must exist. The workspace may have quota bytes, and
+// writes leave reserve bytes of the disk free. 0 means [DefaultQuota] and [DefaultReserve].
 func OpenWithin(dir string, quota, reserve int64) (*Root, error) {
 	if dir == "" {
 		return nil, fmt.Errorf("workspace: %w", ErrEmptyPath)
@@ -79,8 +79,8 @@ func (r *Root) Close() error { return r.root.Close() }
 // Dir returns the absolute path of the folder.
 func (r *Root) Dir() string { return r.dir }
 
-// Rel returns path relative to the workspace, lexically: symbolic links are checked when the
-// path is opened.
+// Rel returns path relative to the workspace. It does not resolve symbolic links; these are checked
+// when the path is opened.
 func (r *Root) Rel(path string) (string, error) {
 	if path == "" {
 		return "", ErrEmptyPath
@@ -89,7 +89,7 @@ func (r *Root) Rel(path string) (string, error) {
 		return "", ErrOutside
 	}
 	if filepath.IsAbs(path) {
-		rel, ok := r.inside(path)
+		rel, ok := r.relInside(path)
 		if !ok {
 			return "", ErrOutside
 		}
@@ -102,8 +102,8 @@ func (r *Root) Rel(path string) (string, error) {
 	return path, nil
 }
 
-// inside accepts the folder's given path and its resolved one.
-func (r *Root) inside(path string) (string, bool) {
+// relInside returns an absolute path relative to the folder, whose own links may be resolved in path.
+func (r *Root) relInside(path string) (string, bool) {
 	dirs := []string{r.dir}
 	if real, err := filepath.EvalSymlinks(r.dir); err == nil && real != r.dir {
 		dirs = append(dirs, real)
@@ -171,7 +171,7 @@ func (r *Root) WriteFile(path string, data []byte, extend bool) (err error) {
 		return err
 	}
 	need := max(int64(len(data)), minEntrySize)
-	if _, err := r.take(need, need); err != nil {
+	if _, err := r.reserveRoom(need, need); err != nil {
 		return err
 	}
 	if err := r.root.MkdirAll(filepath.Dir(rel), dirMode); err != nil {
@@ -188,9 +188,9 @@ func (r *Root) WriteFile(path string, data []byte, extend bool) (err error) {
 	return nil
 }
 
-// Creatable returns path relative to the workspace, ready for writing a file: it creates the
-// folders above, and refuses anything but a regular file.
-func (r *Root) Creatable(path string) (string, error) {
+// PrepareFile prepares path for writing a file, and returns it relative to the workspace. It creates
+// the folders above it, and returns an error if path names anything but a regular file.
+func (r *Root) PrepareFile(path string) (string, error) {
 	rel, err := r.Rel(path)
 	if err != nil {
 		return "", err
@@ -207,18 +207,18 @@ func (r *Root) Creatable(path string) (string, error) {
 	return rel, nil
 }
 
-// WriteFrom replaces a file by the content of a stream atomically. It returns an error of the
+// WriteFrom atomically replaces a file by the content of a stream. It returns an error from the
 // stream unchanged.
 func (r *Root) WriteFrom(path string, from io.Reader) (size int64, err error) {
-	rel, err := r.Creatable(path)
+	rel, err := r.PrepareFile(path)
 	if err != nil {
 		return 0, err
 	}
-	f, part, err := r.Part(filepath.Dir(rel))
+	f, part, err := r.CreatePart(filepath.Dir(rel))
 	if err != nil {
 		return 0, err
 	}
-	if size, err = io.Copy(r.Bound(f), from); err == nil {
+	if size, err = io.Copy(r.BoundedWriter(f), from); err == nil {
 		err = r.root.Rename(part, rel)
 	}
 	if err != nil {
@@ -230,7 +230,7 @@ func (r *Root) WriteFrom(path string, from io.Reader) (size int64, err error) {
 	return size, nil
 }
 
-// Stat describes what path names, following links inside the workspace.
+// Stat describes the file at path. It follows symbolic links inside the workspace.
 func (r *Root) Stat(path string) (fs.FileInfo, error) {
 	rel, err := r.Rel(path)
 	if err != nil {
@@ -243,7 +243,7 @@ func (r *Root) Stat(path string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// Cause returns an error without the host's path.
+// Cause returns the cause of an error, without the host's path.
 func Cause(err error) error {
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err
@@ -254,7 +254,7 @@ func Cause(err error) error {
 	return err
 }
 
-// mapError removes the host's paths from errors and maps them to the errors above.
+// mapError removes the host's path from an error and maps it to one of the errors above, if possible.
 func mapError(err error) error {
 	err = Cause(err)
 	switch {
@@ -262,18 +262,18 @@ func mapError(err error) error {
 		return ErrNotFile
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EEXIST):
 		return fmt.Errorf("a part of the path is a file, not a folder: %w", ErrNotFile)
-	case errors.Is(err, syscall.ELOOP), escapes(err):
+	case errors.Is(err, syscall.ELOOP), isEscapeError(err):
 		return ErrOutside
 	}
 	return err
 }
 
-// escapes recognises the refusal of os.Root, which is not exported.
-func escapes(err error) bool {
+// isEscapeError reports whether os.Root has refused a path. That error is not exported.
+func isEscapeError(err error) bool {
 	return strings.Contains(err.Error(), "path escapes from parent")
 }
 
-// Folder returns the folder with the files of an owner in a data directory.
-func Folder(dataDir, owner string) string {
+// OwnerDir returns the folder with the files of an owner in a data directory.
+func OwnerDir(dataDir, owner string) string {
 	return filepath.Join(dataDir, "workspaces", url.PathEscape(owner))
 }

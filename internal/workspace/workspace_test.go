@@ -198,7 +198,7 @@ func TestPartsStayAsLongAsTheyAreWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := open()
-	if used, err := other.Used(); err != nil || used != 4<<10 {
+	if used, err := other.UsedBytes(); err != nil || used != 4<<10 {
 		t.Errorf("the part that is written counts %d bytes, %v", used, err)
 	}
 	if _, err := os.Stat(dead); err == nil {

@@ -1,5 +1,5 @@
-// Package blocks lays out texts in Slack's blocks: in sections, with tables and code in blocks of their
-// own, and with buttons below.
+// Package blocks lays out texts in Slack's blocks: in sections, with tables and code in their own
+// blocks, and with buttons below.
 package blocks
 
 import (
@@ -29,22 +29,22 @@ const (
 // fence encloses code.
 const fence = "```"
 
-// ErrLayout is the error for a part that does not fit into a message.
+// ErrLayout is returned for a part that does not fit into a message.
 var ErrLayout = errors.New("slack: the part does not fit a message")
 
-// Of appends a text in sections to the blocks, and each row of buttons below it.
-func Of(all []slack.Block, text string, plain bool, buttons [][]chats.Button) ([]slack.Block, error) {
+// Append appends a text to the blocks, in sections, followed by the rows of buttons.
+func Append(all []slack.Block, text string, plain bool, buttons [][]chats.Button) ([]slack.Block, error) {
 	kind := slack.MarkdownType
 	if plain {
 		kind = slack.PlainTextType
 	}
-	for _, piece := range sections(text, plain) {
+	for _, piece := range splitSections(text, plain) {
 		// Verbatim: text that only looks like a mention notifies no user.
 		object := &slack.TextBlockObject{Type: kind, Text: piece, Verbatim: !plain}
 		all = append(all, slack.NewSectionBlock(object, nil, nil, slack.SectionBlockOptionExpand(true)))
 	}
 	for i, row := range buttons {
-		elements, err := elements(row, i)
+		elements, err := buttonElements(row, i)
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +60,7 @@ func Of(all []slack.Block, text string, plain bool, buttons [][]chats.Button) ([
 	return all, nil
 }
 
-func elements(row []chats.Button, number int) ([]slack.BlockElement, error) {
+func buttonElements(row []chats.Button, number int) ([]slack.BlockElement, error) {
 	var list []slack.BlockElement
 	for i, b := range row {
 		if b.Label == "" || b.Data == "" || len(b.Data) > maxValue {
@@ -69,19 +69,19 @@ func elements(row []chats.Button, number int) ([]slack.BlockElement, error) {
 		label := wording.Clip(b.Label, maxLabel)
 		id := "row" + strconv.Itoa(number) + "-" + strconv.Itoa(i)
 		button := slack.NewButtonBlockElement(id, b.Data, slack.NewTextBlockObject(slack.PlainTextType, label, true, false))
-		button.Style = slack.Style(b.Style) // of the same names
+		button.Style = slack.Style(b.Style) // the names are the same
 		button.URL = b.URL
 		list = append(list, button)
 	}
 	return list, nil
 }
 
-// sections splits a text into sections, at the end of a line if there is one. Code that is split is
+// splitSections splits a text into sections, at the end of a line if possible. Code that is split is
 // closed and opened again, unless the text is plain.
-func sections(body string, plain bool) []string {
+func splitSections(body string, plain bool) []string {
 	var pieces []string
 	for utf8.RuneCountInString(body) > MaxSection {
-		first, _ := wording.Split(body, MaxSection-2*(len(fence)+1))
+		first, _ := wording.SplitAt(body, MaxSection-2*(len(fence)+1))
 		at := lastBreak(first)
 		piece, rest := strings.TrimRight(body[:at], "\n"), strings.TrimLeft(body[at:], "\n")
 		if !plain && strings.Count(piece, fence)%2 == 1 {
@@ -99,7 +99,7 @@ func sections(body string, plain bool) []string {
 	return pieces
 }
 
-// lastBreak returns the index after the last line or word of a text, but not 0.
+// lastBreak returns the index after the last complete line or word of a text, and never 0.
 func lastBreak(s string) int {
 	for _, sep := range []string{"\n\n", "\n", " "} {
 		if i := strings.LastIndex(s, sep); i >= len(s)/4 {

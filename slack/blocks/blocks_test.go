@@ -13,7 +13,7 @@ func TestSectionsKeepTheText(t *testing.T) {
 		words := rapid.SliceOfN(rapid.SampledFrom([]string{"word", " ", "\n", "\n\n", "&amp;", "é🙂", "```\n", strings.Repeat("long", 50)}), 1, 900).Draw(t, "words")
 		body := strings.Join(words, "")
 		var b strings.Builder
-		for _, piece := range sections(body, false) {
+		for _, piece := range splitSections(body, false) {
 			if n := utf8.RuneCountInString(piece); n == 0 || n > MaxSection {
 				t.Fatalf("a section of %d characters", n)
 			}

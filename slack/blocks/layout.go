@@ -13,24 +13,24 @@ import (
 )
 
 // Limits of the blocks (docs.slack.dev/reference/block-kit/blocks, table-block and markdown-block). A
-// message takes one table (only_one_table_allowed).
+// message can have one table (only_one_table_allowed).
 const (
 	maxRows     = 100
 	maxCells    = 20
 	maxMarkdown = 12_000 // characters of all markdown blocks together
-	// maxLaid leaves room for the other blocks of a message.
-	maxLaid = maxBlocks - 10
+	// maxLayoutBlocks leaves room for the other blocks of a message.
+	maxLayoutBlocks = maxBlocks - 10
 )
 
-// Layout returns a document in blocks, if that shows more than a text: its first table, and code. It
-// returns nil for a document with neither, or if it does not fit.
+// Layout returns a document as blocks, with its first table and its code in their own. It returns nil
+// for a document with neither, or if it does not fit.
 func Layout(d *markdown.Document) json.RawMessage {
 	var all []slack.Block
 	tabled, code, more := false, 0, false
 	text := func(d *markdown.Document) bool {
 		parts := d.SlackMrkdwn(MaxSection)
 		for _, part := range parts {
-			laid, err := Of(nil, part.Text, false, nil)
+			laid, err := Append(nil, part.Text, false, nil)
 			if err != nil {
 				return false
 			}
@@ -40,17 +40,17 @@ func Layout(d *markdown.Document) json.RawMessage {
 	}
 	for _, piece := range d.Pieces() {
 		switch {
-		case piece.Code != nil && !calling.MatchString(piece.Code.Text):
+		case piece.Code != nil && !mentionPattern.MatchString(piece.Code.Text):
 			block := codeBlock(piece.Code)
 			code += utf8.RuneCountInString(block.Text)
 			all, more = append(all, block), true
 		case piece.Table != nil && !tabled && len(piece.Table.Rows) <= maxRows && len(piece.Table.Rows[0]) <= maxCells:
-			all, tabled, more = append(all, table(piece.Table)), true, true
+			all, tabled, more = append(all, tableBlock(piece.Table)), true, true
 		case !text(piece.Text):
 			return nil
 		}
 	}
-	if !more || code > maxMarkdown || len(all) > maxLaid {
+	if !more || code > maxMarkdown || len(all) > maxLayoutBlocks {
 		return nil
 	}
 	body, err := json.Marshal(slack.Blocks{BlockSet: all})
@@ -60,8 +60,8 @@ func Layout(d *markdown.Document) json.RawMessage {
 	return body
 }
 
-// Lays reports whether blocks show something in a document better than a text.
-func Lays(d *markdown.Document) bool {
+// HasTableOrCode reports whether a document has parts that blocks show better than text does.
+func HasTableOrCode(d *markdown.Document) bool {
 	return slices.ContainsFunc(d.Pieces(), func(p markdown.Piece) bool { return p.Table != nil || p.Code != nil })
 }
 
@@ -74,10 +74,10 @@ func Decode(layout json.RawMessage) []slack.Block {
 	return laid.BlockSet
 }
 
-// calling matches mentions: no page says that they do not notify users in a Markdown block.
-var calling = regexp.MustCompile(`<[!@#]`)
+// mentionPattern matches mentions, which might notify users in Markdown blocks: no page says otherwise.
+var mentionPattern = regexp.MustCompile(`<[!@#]`)
 
-// codeBlock returns code that Slack highlights.
+// codeBlock returns a block with code, which Slack highlights.
 func codeBlock(c *markdown.Code) *slack.MarkdownBlock {
 	mark := fence
 	for strings.Contains(c.Text, mark) {
@@ -86,7 +86,7 @@ func codeBlock(c *markdown.Code) *slack.MarkdownBlock {
 	return slack.NewMarkdownBlock("", mark+c.Lang+"\n"+c.Text+"\n"+mark)
 }
 
-func table(t *markdown.Table) *slack.TableBlock {
+func tableBlock(t *markdown.Table) *slack.TableBlock {
 	block := slack.NewTableBlock("")
 	for _, row := range t.Rows {
 		cells := make([]slack.TableCell, len(row))

@@ -46,7 +46,7 @@ func HTTP(public string) ([]byte, error) {
 	return data, nil
 }
 
-// section returns a part of a manifest, and creates it if it does not exist.
+// section returns a part of a manifest. It creates the part if it does not exist.
 func section(m map[string]any, name string) map[string]any {
 	part, ok := m[name].(map[string]any)
 	if !ok {

@@ -16,65 +16,65 @@ import (
 )
 
 const (
-	// invitationPrefix begins the keys of the lists, one for each channel, encrypted: whoever has an
-	// address can post there.
+	// invitationPrefix begins the keys of the lists, one for each channel. They are encrypted, because
+	// anyone who has an address can post there.
 	invitationPrefix = "slack/response/"
-	// MaxResponses is how many responses Slack accepts to one command or press, invitationAge for how
-	// long.
+	// MaxResponses is how many responses Slack accepts to one command or press, invitationAge is for
+	// how long.
 	MaxResponses  = 5
 	invitationAge = 30 * time.Minute
 	// maxChannels bounds the lists in memory.
 	maxChannels = 4096
-	// maxInvitations bounds the list of a channel, maxTries the attempts at a conflicting write.
+	// maxInvitations bounds the list of a channel, maxTries the tries of a conflicting write.
 	maxInvitations = 50
 	maxTries       = 20
 )
 
-// Invitation is an address to respond to a command or a press, a limited number of times.
+// Invitation is an address to which a limited number of responses to a command or a press can be sent.
 type Invitation struct {
-	// ID is the id of the command or press, On the message that it alone can reach.
-	ID      string    `json:"id"`
-	On      string    `json:"on,omitempty"`
-	Command bool      `json:"command,omitempty"`
-	Address string    `json:"address"`
-	Used    int       `json:"used,omitempty"`
-	Until   time.Time `json:"until"`
+	// ID is the id of the command or press. MessageID is that of a message that only it can reach.
+	ID        string    `json:"id"`
+	MessageID string    `json:"on,omitempty"`
+	Command   bool      `json:"command,omitempty"`
+	Address   string    `json:"address"`
+	Used      int       `json:"used,omitempty"`
+	Expires   time.Time `json:"until"`
 }
 
 // Invitations stores invitations, because another process may answer.
 type Invitations struct {
-	kv    storage.KV // nil: in memory
-	seal  *redact.Sealer
-	clock *Clock
+	kv     storage.KV // if nil, they are kept in memory
+	sealer *redact.Sealer
+	clock  *Clock
 
 	mu     sync.Mutex // held while memory changes
 	memory *cache.Cache[string, []Invitation]
 }
 
 // NewInvitations returns the invitations of the bot with this token. Their encryption key is derived
-// from it: only the processes of the bot have it. kv may be nil.
+// from the token, which only the bot's processes have. kv may be nil.
 func NewInvitations(kv storage.KV, token string, clock *Clock) (*Invitations, error) {
 	secret := sha256.Sum256([]byte(token))
 	sealer, err := redact.NewSealer(secret[:], "oneclaw slack responses v1")
 	if err != nil {
 		return nil, fmt.Errorf("slack: key for response_urls: %w", err)
 	}
-	return &Invitations{kv: kv, seal: sealer, clock: clock, memory: cache.New[string, []Invitation](maxChannels)}, nil
+	return &Invitations{kv: kv, sealer: sealer, clock: clock, memory: cache.New[string, []Invitation](maxChannels)}, nil
 }
 
 // Add stores an invitation to a channel.
 func (v *Invitations) Add(ctx context.Context, channel string, in Invitation) error {
-	in.Until = v.clock.Now().Add(invitationAge)
-	return v.change(ctx, channel, func(list []Invitation) []Invitation {
+	in.Expires = v.clock.Now().Add(invitationAge)
+	return v.update(ctx, channel, func(list []Invitation) []Invitation {
 		list = append(list, in)
 		return list[max(0, len(list)-maxInvitations):]
 	})
 }
 
-// Take uses one response of the newest invitation that fits, and returns how many are left: left is
-// negative if all were used already; address is empty if no invitation fits.
+// Take uses one response of the newest invitation that fits, and returns how many are left. left is
+// negative if all were used already. address is empty if no invitation fits.
 func (v *Invitations) Take(ctx context.Context, channel string, fits func(Invitation) bool) (address string, left int, err error) {
-	err = v.change(ctx, channel, func(list []Invitation) []Invitation {
+	err = v.update(ctx, channel, func(list []Invitation) []Invitation {
 		address = ""
 		for i, in := range slices.Backward(list) {
 			if fits(in) {
@@ -88,13 +88,13 @@ func (v *Invitations) Take(ctx context.Context, channel string, fits func(Invita
 	return address, left, err
 }
 
-// change replaces the list of a channel by the result of change, unless that is nil.
-func (v *Invitations) change(ctx context.Context, channel string, change func([]Invitation) []Invitation) error {
+// update replaces the list of a channel with the result of change, unless that is nil.
+func (v *Invitations) update(ctx context.Context, channel string, change func([]Invitation) []Invitation) error {
 	if v.kv == nil {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		known, _ := v.memory.Get(channel)
-		if list := change(v.current(slices.Clone(known))); list != nil {
+		if list := change(v.dropExpired(slices.Clone(known))); list != nil {
 			v.memory.Put(channel, list, invitationAge)
 		}
 		return nil
@@ -114,37 +114,37 @@ func (v *Invitations) rewrite(ctx context.Context, key string, change func([]Inv
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}
-	list := change(v.current(v.decode(entry)))
+	list := change(v.dropExpired(v.decode(entry)))
 	if list == nil {
 		return nil
 	}
 	body, err := json.Marshal(list)
 	if err == nil {
-		_, err = v.kv.Put(ctx, key, v.seal.Seal(key, body), entry.Revision)
+		_, err = v.kv.Put(ctx, key, v.sealer.Seal(key, body), entry.Revision)
 	}
 	return err
 }
 
-// decode returns the list in a record; empty if it was encrypted with another token.
+// decode returns the list in a record, which is empty if it was encrypted with another token.
 func (v *Invitations) decode(entry storage.Entry) (list []Invitation) {
-	if body, err := v.seal.Open(entry.Key, entry.Value); err == nil {
+	if body, err := v.sealer.Open(entry.Key, entry.Value); err == nil {
 		_ = json.Unmarshal(body, &list) // then it is empty
 	}
 	return list
 }
 
-// current drops expired invitations.
-func (v *Invitations) current(list []Invitation) []Invitation {
-	return slices.DeleteFunc(list, func(in Invitation) bool { return !v.clock.Now().Before(in.Until) })
+// dropExpired drops expired invitations.
+func (v *Invitations) dropExpired(list []Invitation) []Invitation {
+	return slices.DeleteFunc(list, func(in Invitation) bool { return !v.clock.Now().Before(in.Expires) })
 }
 
-// Prune deletes lists with only expired invitations.
+// Prune deletes lists that have only expired invitations.
 func (v *Invitations) Prune(ctx context.Context) error {
 	if v.kv == nil {
 		return nil
 	}
 	for entry, err := range v.kv.List(ctx, storage.Range{Prefix: invitationPrefix}) {
-		if err == nil && len(v.current(v.decode(entry))) == 0 {
+		if err == nil && len(v.dropExpired(v.decode(entry))) == 0 {
 			err = v.kv.Delete(ctx, entry.Key, entry.Revision)
 		}
 		if err != nil && !errors.Is(err, storage.ErrConflict) {

@@ -12,22 +12,22 @@ import (
 	"oneclaw/storage"
 )
 
-// marksKey is the key of the marks: up to when messages have arrived at any process of the bot, and in
-// which threads it participates.
+// marksKey is the key of the marks: up to which time messages have arrived at any process of the bot,
+// and in which threads it participates.
 const marksKey = "slack/marks"
 
 // marks is the state that all processes share.
 type marks struct {
-	Alive time.Time `json:"alive"`
-	// Gap names a gap, Missing is since when something may be missing; both are zero if there is no
-	// gap.
-	Gap     string               `json:"gap,omitempty"`
-	Missing time.Time            `json:"missing,omitzero"`
-	Threads map[string]time.Time `json:"threads,omitempty"`
+	LastAlive time.Time `json:"alive"`
+	// GapName names a gap. MissingSince is when it began. Both are zero if there is
+	// no gap.
+	GapName      string               `json:"gap,omitempty"`
+	MissingSince time.Time            `json:"missing,omitzero"`
+	Threads      map[string]time.Time `json:"threads,omitempty"`
 }
 
 // Load loads the saved state, if it can be read.
-func (r *Reach) Load(ctx context.Context) error {
+func (r *Progress) Load(ctx context.Context) error {
 	if r.kv == nil {
 		return nil
 	}
@@ -36,14 +36,14 @@ func (r *Reach) Load(ctx context.Context) error {
 		return err
 	}
 	r.mu.Lock()
-	closed := r.closed
+	closed := r.filledGap
 	r.mu.Unlock()
 	r.adopt(saved, closed)
 	return r.LoadPostponed(ctx)
 }
 
-// Save merges this process's state with that of the others.
-func (r *Reach) Save(ctx context.Context) error {
+// Save merges this process's state with that of the others, and stores it.
+func (r *Progress) Save(ctx context.Context) error {
 	if r.kv == nil {
 		return nil
 	}
@@ -51,12 +51,12 @@ func (r *Reach) Save(ctx context.Context) error {
 	defer r.saving.Unlock()
 	err := storage.ErrConflict
 	for try := 0; errors.Is(err, storage.ErrConflict) && try < maxTries; try++ {
-		err = r.join(ctx)
+		err = r.saveMerged(ctx)
 	}
 	return err
 }
 
-func (r *Reach) join(ctx context.Context) error {
+func (r *Progress) saveMerged(ctx context.Context) error {
 	theirs, entry, err := r.read(ctx)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (r *Reach) join(ctx context.Context) error {
 	return nil
 }
 
-func (r *Reach) read(ctx context.Context) (m marks, entry storage.Entry, err error) {
+func (r *Progress) read(ctx context.Context) (m marks, entry storage.Entry, err error) {
 	entry, err = r.kv.Get(ctx, marksKey)
 	if errors.Is(err, storage.ErrNotFound) {
 		return m, storage.Entry{}, nil
@@ -86,63 +86,63 @@ func (r *Reach) read(ctx context.Context) (m marks, entry storage.Entry, err err
 	return m, entry, err
 }
 
-// decode decodes marks. It moves times in the future, of a clock that was set back, to now.
-func (r *Reach) decode(state []byte) (m marks, err error) {
+// decode decodes marks. It moves a time in the future, left by a clock that was set back, to now.
+func (r *Progress) decode(state []byte) (m marks, err error) {
 	if err := json.Unmarshal(state, &m); err != nil {
 		return m, fmt.Errorf("decode marks: %w", err)
 	}
-	if now := r.clock.Now(); m.Alive.After(now) {
-		m.Alive = now
+	if now := r.clock.Now(); m.LastAlive.After(now) {
+		m.LastAlive = now
 	}
 	return m, nil
 }
 
-// merge returns the combined state of this process and the others, and the name of the gap that this
-// one has filled.
-func (r *Reach) merge(theirs marks) (m marks, closed string) {
+// merge returns the combined state of this process and the others, and the name of the last gap that
+// this process has filled.
+func (r *Progress) merge(theirs marks) (m marks, closed string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m = marks{Alive: later(theirs.Alive, r.alive), Gap: theirs.Gap, Missing: theirs.Missing, Threads: map[string]time.Time{}}
-	if m.Gap == r.closed {
-		m.Gap, m.Missing = "", time.Time{}
+	m = marks{LastAlive: later(theirs.LastAlive, r.lastAlive), GapName: theirs.GapName, MissingSince: theirs.MissingSince, Threads: map[string]time.Time{}}
+	if m.GapName == r.filledGap {
+		m.GapName, m.MissingSince = "", time.Time{}
 	}
-	if r.opened {
-		if m.Missing.IsZero() || r.missing.Before(m.Missing) {
-			m.Missing = r.missing
+	if r.gapUnsaved {
+		if m.MissingSince.IsZero() || r.missingSince.Before(m.MissingSince) {
+			m.MissingSince = r.missingSince
 		}
-		m.Gap = r.gap
+		m.GapName = r.gapName
 	}
-	r.know(theirs.Threads)
-	maps.DeleteFunc(r.live, func(_ chats.Chat, at time.Time) bool { return r.clock.Now().Sub(at) > maxIdle })
-	for chat, at := range r.live {
+	r.addThreads(theirs.Threads)
+	maps.DeleteFunc(r.threads, func(_ chats.Chat, at time.Time) bool { return r.clock.Now().Sub(at) > maxIdle })
+	for chat, at := range r.threads {
 		m.Threads[chat.String()] = at
 	}
-	return m, r.closed
+	return m, r.filledGap
 }
 
-// adopt takes over the stored state, unless something has happened since it was merged.
-func (r *Reach) adopt(m marks, closed string) {
+// adopt takes over the stored state, unless this process's state has changed since it was merged.
+func (r *Progress) adopt(m marks, closed string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.alive = later(r.alive, m.Alive)
-	r.know(m.Threads)
-	if r.opened && r.gap != m.Gap || r.closed != closed {
+	r.lastAlive = later(r.lastAlive, m.LastAlive)
+	r.addThreads(m.Threads)
+	if r.gapUnsaved && r.gapName != m.GapName || r.filledGap != closed {
 		return
 	}
-	r.opened, r.gap, r.missing = false, m.Gap, m.Missing
+	r.gapUnsaved, r.gapName, r.missingSince = false, m.GapName, m.MissingSince
 }
 
-// know adds threads that others know.
-func (r *Reach) know(threads map[string]time.Time) {
+// addThreads adds the threads of other processes.
+func (r *Progress) addThreads(threads map[string]time.Time) {
 	for name, at := range threads {
-		if chat, ok := threadOf(name); ok && at.After(r.live[chat]) {
-			r.live[chat] = at
+		if chat, ok := parseThread(name); ok && at.After(r.threads[chat]) {
+			r.threads[chat] = at
 		}
 	}
 	r.trim()
 }
 
-func threadOf(name string) (chats.Chat, bool) {
+func parseThread(name string) (chats.Chat, bool) {
 	chat, err := chats.ParseChat(name)
 	return chat, err == nil && chat.Platform == platform && chat.Thread != ""
 }

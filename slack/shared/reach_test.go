@@ -17,14 +17,14 @@ func chatOf(channel, thread string) chats.Chat {
 
 func TestReachIsBounded(t *testing.T) {
 	store := openStore(t)
-	r := NewReach(store, &Clock{})
+	r := NewProgress(store, &Clock{})
 	for i := range MaxLive + 50 {
 		r.Touch(chatOf("C1", strconv.Itoa(i)))
 	}
 	if n := len(r.Threads()["C1"]); n != MaxLive {
 		t.Errorf("%d threads", n)
 	}
-	r.live[chatOf("C1", "old")] = time.Now().Add(-2 * maxIdle)
+	r.threads[chatOf("C1", "old")] = time.Now().Add(-2 * maxIdle)
 	if err := r.Save(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestReachIsBounded(t *testing.T) {
 	if after, err := store.Get(t.Context(), marksKey); err != nil || after.Revision != before.Revision {
 		t.Errorf("written although nothing has changed: %v", err)
 	}
-	again := NewReach(store, &Clock{})
+	again := NewProgress(store, &Clock{})
 	if err := again.Load(t.Context()); err != nil || len(again.Threads()["C1"]) != MaxLive {
 		t.Errorf("%v, %d threads", err, len(again.Threads()["C1"]))
 	}
@@ -49,9 +49,9 @@ func TestReachIsBounded(t *testing.T) {
 //
 // Live C06.
 func TestTheLatestThreadsAreSearchedFirst(t *testing.T) {
-	r := NewReach(nil, &Clock{})
+	r := NewProgress(nil, &Clock{})
 	for i := range 50 {
-		r.live[chatOf("D1", fmt.Sprint(i))] = time.Unix(int64(i), 0)
+		r.threads[chatOf("D1", fmt.Sprint(i))] = time.Unix(int64(i), 0)
 	}
 	if got := r.Threads()["D1"]; len(got) != 50 || got[0] != "49" || got[49] != "0" {
 		t.Errorf("got %v", got)
@@ -59,22 +59,22 @@ func TestTheLatestThreadsAreSearchedFirst(t *testing.T) {
 }
 
 // several are processes that share a store, at a time that the test moves.
-func several(t *testing.T, n int) (all []*Reach, store storage.Store, pass func(time.Duration)) {
+func several(t *testing.T, n int) (all []*Progress, store storage.Store, pass func(time.Duration)) {
 	t.Helper()
 	store = openStore(t)
 	now := time.Now()
-	at := &Clock{at: now, heard: now}
+	at := &Clock{date: now, receivedAt: now}
 	for range n {
-		r := NewReach(store, at)
+		r := NewProgress(store, at)
 		if err := r.Load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, r)
 	}
-	return all, store, func(d time.Duration) { at.at = at.at.Add(d) }
+	return all, store, func(d time.Duration) { at.date = at.date.Add(d) }
 }
 
-func save(t *testing.T, all ...*Reach) {
+func save(t *testing.T, all ...*Progress) {
 	t.Helper()
 	for _, r := range all {
 		if err := r.Save(t.Context()); err != nil {
@@ -88,19 +88,19 @@ func TestMarksOfSeveral(t *testing.T) {
 	all, store, pass := several(t, 3)
 	for i, r := range all {
 		pass(time.Second)
-		r.Connected(true)
+		r.RecordConnection(true)
 		r.Touch(chatOf("C1", strconv.Itoa(i)))
 		save(t, r)
 	}
-	seen := all[2].alive
+	seen := all[2].lastAlive
 	save(t, all...)
-	next := NewReach(store, all[0].clock)
+	next := NewProgress(store, all[0].clock)
 	if err := next.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range append(all, next) {
-		if got := r.Threads()["C1"]; len(got) != 3 || !r.alive.Equal(seen) {
-			t.Errorf("%d knows %v, alive %v; want %v", i, got, r.alive, seen)
+		if got := r.Threads()["C1"]; len(got) != 3 || !r.lastAlive.Equal(seen) {
+			t.Errorf("%d knows %v, alive %v; want %v", i, got, r.lastAlive, seen)
 		}
 	}
 }
@@ -110,15 +110,15 @@ func TestMarksOfSeveral(t *testing.T) {
 func TestAGapIsFilledOnceForAll(t *testing.T) {
 	all, store, pass := several(t, 3)
 	for _, r := range all {
-		r.Connected(true)
+		r.RecordConnection(true)
 	}
 	save(t, all...)
 	save(t, all...)
-	begin := all[0].alive
+	begin := all[0].lastAlive
 	pass(time.Hour) // nobody is connected
-	all[0].Connected(true)
+	all[0].RecordConnection(true)
 	pass(time.Minute)
-	all[1].Connected(true)
+	all[1].RecordConnection(true)
 	save(t, all...)
 	save(t, all...)
 	for i, r := range all {
@@ -127,7 +127,7 @@ func TestAGapIsFilledOnceForAll(t *testing.T) {
 		}
 	}
 	// A process that comes now, after all others were killed, knows of it too.
-	next := NewReach(store, all[0].clock)
+	next := NewProgress(store, all[0].clock)
 	if err := next.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -135,15 +135,15 @@ func TestAGapIsFilledOnceForAll(t *testing.T) {
 	if !since.Equal(begin) {
 		t.Errorf("the next knows of a gap since %v, want %v", since, begin)
 	}
-	all[0].Connected(true) // what came before this is fetched, what comes now may not be
+	all[0].RecordConnection(true) // what came before this is fetched, what comes now may not be
 	save(t, all[0])
-	next.Filled(name)
+	next.CloseGap(name)
 	save(t, next)
 	if again, other := next.Gap(); !again.Equal(begin) || other == name {
 		t.Errorf("a gap that came meanwhile: since %v", again)
 	}
 	_, name = next.Gap()
-	next.Filled(name)
+	next.CloseGap(name)
 	save(t, next)
 	save(t, all...)
 	for i, r := range append(all, next) {
@@ -170,15 +170,15 @@ func TestDebtsOfSeveral(t *testing.T) {
 		t.Errorf("of three is known %+v", got)
 	}
 	// A younger one is settled here, the older one stays.
-	if err := all[2].Resolved(t.Context(), thread, all[2].Postponed()[thread]); err != nil || len(stored(t, store, owedPrefix)) != 1 {
-		t.Errorf("%v, kept %v", err, stored(t, store, owedPrefix))
+	if err := all[2].Resolve(t.Context(), thread, all[2].Postponed()[thread]); err != nil || len(stored(t, store, postponedPrefix)) != 1 {
+		t.Errorf("%v, kept %v", err, stored(t, store, postponedPrefix))
 	}
-	for _, r := range []*Reach{all[0], all[1]} {
-		if err := r.Resolved(t.Context(), thread, oldest); err != nil || len(r.Postponed()) != 0 {
+	for _, r := range []*Progress{all[0], all[1]} {
+		if err := r.Resolve(t.Context(), thread, oldest); err != nil || len(r.Postponed()) != 0 {
 			t.Errorf("%v, debts %v", err, r.Postponed())
 		}
 	}
-	if kept := stored(t, store, owedPrefix); len(kept) != 0 {
+	if kept := stored(t, store, postponedPrefix); len(kept) != 0 {
 		t.Errorf("kept %v", kept)
 	}
 }
@@ -212,16 +212,16 @@ func FuzzMarks(f *testing.F) {
 	f.Add([]byte(`{"missing":"2026-11-01T10:00:00Z","alive":"2026-11-01T11:00:00Z","gap":"X"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, state []byte) {
-		r := NewReach(nil, &Clock{})
+		r := NewProgress(nil, &Clock{})
 		m, err := r.decode(state)
 		if err != nil {
 			return
 		}
 		r.adopt(m, "")
-		if r.alive.After(time.Now()) || len(r.live) > MaxLive {
-			t.Errorf("got %v, %d threads", r.alive, len(r.live))
+		if r.lastAlive.After(time.Now()) || len(r.threads) > MaxLive {
+			t.Errorf("got %v, %d threads", r.lastAlive, len(r.threads))
 		}
-		for chat := range r.live {
+		for chat := range r.threads {
 			if chat.Platform != platform || chat.ID == "" || chat.Thread == "" {
 				t.Errorf("got %+v", chat)
 			}

@@ -49,7 +49,7 @@ func named(id string) func(Invitation) bool {
 func TestInvitationsAreBounded(t *testing.T) {
 	store := openStore(t)
 	now := time.Now()
-	at := &Clock{at: now, heard: now}
+	at := &Clock{date: now, receivedAt: now}
 	v, err := NewInvitations(store, "xoxb-1", at)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 	if err := v.Prune(t.Context()); err != nil || len(stored(t, store, invitationPrefix)) != 1 {
 		t.Errorf("pruned what is not over: %v", err)
 	}
-	at.at = now.Add(invitationAge)
+	at.date = now.Add(invitationAge)
 	if got, _, err := v.Take(t.Context(), "C1", named("1")); err != nil || got != "" {
 		t.Errorf("half an hour later: %q, %v", got, err)
 	}

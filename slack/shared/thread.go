@@ -14,7 +14,7 @@ const (
 	// threadPrefix begins the keys of the threads in which the bot participates, if there are several
 	// processes.
 	threadPrefix = "slack/thread/"
-	// threadAge is how long these are kept: later Slack is asked.
+	// threadAge is how long they are kept. Afterwards Slack is asked.
 	threadAge = 24 * time.Hour
 )
 
@@ -24,9 +24,9 @@ type participation struct {
 	At     time.Time `json:"at"`
 }
 
-// Join stores for the bot's other processes that it participates in a thread, and who began that, if
-// known.
-func (r *Reach) Join(ctx context.Context, chat chats.Chat, opener string) error {
+// Join tells the bot's other processes, through the store, that it participates in a thread, and who
+// opened the thread, if known.
+func (r *Progress) Join(ctx context.Context, chat chats.Chat, opener string) error {
 	if r.kv == nil {
 		return nil
 	}
@@ -37,8 +37,8 @@ func (r *Reach) Join(ctx context.Context, chat chats.Chat, opener string) error 
 	return err
 }
 
-// Joined reports whether a process of the bot participates in a thread.
-func (r *Reach) Joined(ctx context.Context, chat chats.Chat) (opener string, joined bool, err error) {
+// Joined reports whether any process of the bot participates in a thread, and who opened it.
+func (r *Progress) Joined(ctx context.Context, chat chats.Chat) (opener string, joined bool, err error) {
 	if r.kv == nil {
 		return "", false, nil
 	}
@@ -53,8 +53,8 @@ func (r *Reach) Joined(ctx context.Context, chat chats.Chat) (opener string, joi
 	return t.Opener, err == nil, err
 }
 
-// Prune deletes threads that were joined long ago.
-func (r *Reach) Prune(ctx context.Context) error {
+// Prune deletes threads that the bot joined long ago.
+func (r *Progress) Prune(ctx context.Context) error {
 	if r.kv == nil {
 		return nil
 	}

@@ -11,37 +11,37 @@ import (
 	"oneclaw/storage"
 )
 
-// owedPrefix begins the keys of unresolved threads.
-const owedPrefix = "slack/owed/"
+// postponedPrefix begins the keys of postponed threads.
+const postponedPrefix = "slack/owed/"
 
-// Postponement is a thread with a message for which Slack did not tell in time whether the bot
-// participates there. It is acknowledged all the same, because Slack gives up soon, and fetched again,
-// from Since on.
+// Postponement is a thread with a message for which Slack did not report in time whether the bot
+// participates there. The message is acknowledged anyway, because Slack soon gives up, and the thread is
+// fetched later, from Since on.
 type Postponement struct {
 	Since  string `json:"since"`
 	Kind   string `json:"kind"`
 	Shared bool   `json:"shared,omitempty"`
 }
 
-// maxPostponed bounds the unresolved threads. Messages of further ones are not acknowledged.
+// maxPostponed bounds the postponed threads. Messages in further ones are not acknowledged.
 const maxPostponed = 200
 
-// Postpone stores an unresolved thread; of two entries for a thread the older one counts.
-func (r *Reach) Postpone(ctx context.Context, chat chats.Chat, d Postponement) error {
+// Postpone stores a postponed thread. Of two entries for a thread, the older one counts.
+func (r *Progress) Postpone(ctx context.Context, chat chats.Chat, d Postponement) error {
 	if r.kv == nil {
-		return errors.New("slack: nothing is kept across restarts")
+		return errors.New("slack: there is no store for postponed messages")
 	}
 	if !r.postpone(chat, d) {
-		return errors.New("slack: too many threads are still to be looked at")
+		return errors.New("slack: too many postponed threads")
 	}
 	if err := r.storePostponed(ctx, chat, d); err != nil {
-		return fmt.Errorf("slack: note a message to look at: %w", err)
+		return fmt.Errorf("slack: store a postponed message: %w", err)
 	}
 	r.WakeUp()
 	return nil
 }
 
-func (r *Reach) postpone(chat chats.Chat, d Postponement) bool {
+func (r *Progress) postpone(chat chats.Chat, d Postponement) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	have, known := r.postponed[chat]
@@ -54,12 +54,12 @@ func (r *Reach) postpone(chat chats.Chat, d Postponement) bool {
 	return true
 }
 
-func (r *Reach) storePostponed(ctx context.Context, chat chats.Chat, d Postponement) error {
+func (r *Progress) storePostponed(ctx context.Context, chat chats.Chat, d Postponement) error {
 	body, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}
-	key := owedPrefix + chat.String()
+	key := postponedPrefix + chat.String()
 	err = storage.ErrConflict
 	for try := 0; errors.Is(err, storage.ErrConflict) && try < maxTries; try++ {
 		var have Postponement
@@ -76,25 +76,25 @@ func (r *Reach) storePostponed(ctx context.Context, chat chats.Chat, d Postponem
 	return err
 }
 
-// LoadPostponed loads the entries of all processes of the bot.
-func (r *Reach) LoadPostponed(ctx context.Context) error {
+// LoadPostponed loads the postponed threads of all processes of the bot.
+func (r *Progress) LoadPostponed(ctx context.Context) error {
 	if r.kv == nil {
 		return nil
 	}
-	for entry, err := range r.kv.List(ctx, storage.Range{Prefix: owedPrefix}) {
+	for entry, err := range r.kv.List(ctx, storage.Range{Prefix: postponedPrefix}) {
 		if err != nil {
-			return fmt.Errorf("slack: read what is still to be looked at: %w", err)
+			return fmt.Errorf("slack: read postponed messages: %w", err)
 		}
 		var d Postponement
-		if chat, ok := threadOf(entry.Key[len(owedPrefix):]); ok && json.Unmarshal(entry.Value, &d) == nil {
+		if chat, ok := parseThread(entry.Key[len(postponedPrefix):]); ok && json.Unmarshal(entry.Value, &d) == nil {
 			r.postpone(chat, d)
 		}
 	}
 	return nil
 }
 
-// Resolved deletes an entry, unless there is an older one meanwhile.
-func (r *Reach) Resolved(ctx context.Context, chat chats.Chat, d Postponement) error {
+// Resolve deletes an entry, unless an older one was stored since.
+func (r *Progress) Resolve(ctx context.Context, chat chats.Chat, d Postponement) error {
 	r.mu.Lock()
 	if r.postponed[chat] == d {
 		delete(r.postponed, chat)
@@ -103,20 +103,20 @@ func (r *Reach) Resolved(ctx context.Context, chat chats.Chat, d Postponement) e
 	if r.kv == nil {
 		return nil
 	}
-	key := owedPrefix + chat.String()
+	key := postponedPrefix + chat.String()
 	entry, err := r.kv.Get(ctx, key)
 	var have Postponement
 	if err == nil && (json.Unmarshal(entry.Value, &have) != nil || have == d) {
 		err = r.kv.Delete(ctx, key, entry.Revision)
 	}
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrConflict) {
-		return nil // another process has settled it, or stored an older one
+		return nil // another process has resolved it, or stored an older one
 	}
 	return err
 }
 
-// Postponed returns the unresolved threads.
-func (r *Reach) Postponed() map[chats.Chat]Postponement {
+// Postponed returns the postponed threads.
+func (r *Progress) Postponed() map[chats.Chat]Postponement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.postponed)

@@ -11,7 +11,7 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Methods of what users see before they write.
+// Methods for the things that users see before they write.
 const (
 	setPrompts  = "assistant.threads.setSuggestedPrompts"
 	setTitle    = "assistant.threads.setTitle"
@@ -25,21 +25,21 @@ const (
 	maxTitle, maxHeader = 80, 150
 )
 
-// Opened says what a user has opened: the chat with the bot, or the app's Home tab.
-type Opened struct {
+// OpenEvent is the opening, by a user, of the chat with the bot, or of the app's Home tab.
+type OpenEvent struct {
 	Home bool
 	// User and Channel are the user and their chat with the bot. Thread is set in the assistant view,
 	// the predecessor of the agent view.
 	User, Channel, Thread string
 }
 
-// Greet shows a user who has opened the bot what it can do.
-func (s *Surface) Greet(ctx context.Context, host chats.Welcomer, m chats.Message, at Opened) error {
+// Greet shows a user who has opened the app what the bot can do.
+func (s *Surface) Greet(ctx context.Context, host chats.Welcomer, m chats.Message, at OpenEvent) error {
 	method := setPrompts
 	if at.Home {
 		method = publishView
 	}
-	if !s.may(method) {
+	if !s.canUse(method) {
 		return nil
 	}
 	w, err := host.Welcome(ctx, m)
@@ -47,7 +47,7 @@ func (s *Surface) Greet(ctx context.Context, host chats.Welcomer, m chats.Messag
 	case err != nil:
 		return fmt.Errorf("slack: %w", err)
 	case at.Home:
-		return s.publish(ctx, at.User, w.Sections)
+		return s.publishHome(ctx, at.User, w.Sections)
 	case len(w.Prompts) == 0:
 		return nil
 	}
@@ -60,12 +60,12 @@ func (s *Surface) Greet(ctx context.Context, host chats.Welcomer, m chats.Messag
 	})
 }
 
-// publish shows sections in a user's Home tab.
-func (s *Surface) publish(ctx context.Context, user string, sections []chats.Section) error {
+// publishHome shows sections in a user's Home tab.
+func (s *Surface) publishHome(ctx context.Context, user string, sections []chats.Section) error {
 	var blocks []slack.Block
 	for _, section := range sections {
 		title := slack.NewTextBlockObject(slack.PlainTextType, wording.Clip(section.Title, maxHeader), false, false)
-		blocks = append(append(blocks, slack.NewHeaderBlock(title)), s.cfg.Blocks(section.Text)...)
+		blocks = append(append(blocks, slack.NewHeaderBlock(title)), s.cfg.RenderBlocks(section.Text)...)
 	}
 	view := slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: blocks[:min(len(blocks), maxHome)]}}
 	return s.call(ctx, publishView, func(ctx context.Context, api *slack.Client) error {
@@ -74,20 +74,20 @@ func (s *Surface) publish(ctx context.Context, user string, sections []chats.Sec
 	})
 }
 
-// Begun sets the title of a thread that a message begins, in a direct chat.
-func (s *Surface) Begun(ctx context.Context, m chats.Message) {
+// SetThreadTitle sets the title of a thread in a direct chat if the message begins it.
+func (s *Surface) SetThreadTitle(ctx context.Context, m chats.Message) {
 	title := titleOf(m.Text)
-	if !m.Direct || m.Kind != chats.KindText || m.Chat.Thread != m.ID || title == "" || !s.may(setTitle) {
+	if !m.Direct || m.Kind != chats.KindText || m.Chat.Thread != m.ID || title == "" || !s.canUse(setTitle) {
 		return
 	}
-	s.Background(ctx, "a thread has no title", func(ctx context.Context) error {
+	s.RunInBackground(ctx, "a thread has no title", func(ctx context.Context) error {
 		return s.call(ctx, setTitle, func(ctx context.Context, api *slack.Client) error {
 			return api.SetAssistantThreadsTitleContext(ctx, slack.AssistantThreadsSetTitleParameters{ChannelID: m.Chat.ID, ThreadTS: m.Chat.Thread, Title: title})
 		})
 	})
 }
 
-// titleOf returns the first line of a text; empty for a command.
+// titleOf returns the first line of a text, or an empty string for a command.
 func titleOf(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	if strings.HasPrefix(line, "/") {

@@ -12,30 +12,30 @@ import (
 // (docs.slack.dev/reference/block-kit/block-elements/feedback-buttons-element).
 const FeedbackButtons = "feedback_buttons"
 
-// Thanks answers a rating.
-const Thanks = "Thank you, I keep that with the answer."
+// FeedbackThanks is the answer to a rating.
+const FeedbackThanks = "Thank you, I keep that with the answer."
 
 // Values of the buttons.
 const good, bad = "good", "bad"
 
-// Names for what Slack may refuse: Feedback for the buttons, Layouts for tables and code in blocks of
-// their own.
+// Names of features that Slack may refuse: FeatureFeedback for the feedback buttons, FeatureLayouts for
+// tables and code in their own blocks.
 const (
-	Feedback = "context_actions"
-	Layouts  = "table and markdown blocks"
+	FeatureFeedback = "context_actions"
+	FeatureLayouts  = "table and markdown blocks"
 )
 
-// Judges reports whether feedback buttons may follow a text, which has to fit into one section.
-func (s *Surface) Judges(text string, section int) bool {
-	return s.may(Feedback) && text != "" && utf8.RuneCountInString(text) <= section
+// CanRate reports whether feedback buttons may follow a text, which has to fit into one section.
+func (s *Surface) CanRate(text string, section int) bool {
+	return s.canUse(FeatureFeedback) && text != "" && utf8.RuneCountInString(text) <= section
 }
 
-// LaysOut reports whether tables and code may be in blocks of their own: in any app, until Slack
+// CanUseLayouts reports whether tables and code may be in their own blocks: in any app, until Slack
 // refuses them.
-func (s *Surface) LaysOut() bool { return s.may(Layouts) }
+func (s *Surface) CanUseLayouts() bool { return s.canUse(FeatureLayouts) }
 
-// Judging returns the block with the buttons.
-func Judging() slack.Block {
+// FeedbackBlock returns the block with the feedback buttons.
+func FeedbackBlock() slack.Block {
 	button := func(label, value, about string) *slack.FeedbackButton {
 		return &slack.FeedbackButton{
 			Text: slack.NewTextBlockObject(slack.PlainTextType, label, false, false), Value: value, AccessibilityLabel: about,
@@ -45,13 +45,13 @@ func Judging() slack.Block {
 		"judge", button("Good", good, "This answer was good"), button("Bad", bad, "This answer was bad")))
 }
 
-// Says returns the meaning of a button's value.
-func Says(value string) (chats.Feedback, bool) {
+// ParseFeedback returns the meaning of a button's value.
+func ParseFeedback(value string) (chats.Feedback, bool) {
 	switch value {
 	case good:
-		return chats.Good, true
+		return chats.FeedbackGood, true
 	case bad:
-		return chats.Bad, true
+		return chats.FeedbackBad, true
 	}
 	return "", false
 }

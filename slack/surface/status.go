@@ -17,20 +17,20 @@ const (
 // Statuses tracks the statuses that may be shown. While one is shown, users cannot write in the thread,
 // so none may be left behind.
 type Statuses struct {
-	mu    sync.Mutex
-	off   bool // the app may not show any
-	shown map[chats.Chat]*shown
+	mu       sync.Mutex
+	disabled bool // the app may not show statuses
+	shown    map[chats.Chat]*shownStatus
 }
 
 // NewStatuses returns an empty set.
-func NewStatuses() *Statuses { return &Statuses{shown: make(map[chats.Chat]*shown)} }
+func NewStatuses() *Statuses { return &Statuses{shown: make(map[chats.Chat]*shownStatus)} }
 
-// shown is a status that may be shown.
-type shown struct {
-	at    time.Time // last set; due again after statusRefresh
-	busy  int       // running calls that set it
-	ended time.Time // when the last of them ended
-	left  bool      // it should be cleared, and may still be shown
+// shownStatus is a status that may be shown.
+type shownStatus struct {
+	setAt        time.Time // when it was last set; it is due again after statusRefresh
+	runningCalls int       // running calls that set it
+	endedAt      time.Time // when the last of these calls ended
+	stale        bool      // it should be cleared, but may still be shown
 }
 
 // Begin records that a status is about to be set, and reports whether to set it.
@@ -38,44 +38,44 @@ func (s *Statuses) Begin(chat chats.Chat) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.shown[chat]
-	if s.off || st == nil && len(s.shown) >= maxStatuses || st != nil && time.Since(st.at) < statusRefresh {
+	if s.disabled || st == nil && len(s.shown) >= maxStatuses || st != nil && time.Since(st.setAt) < statusRefresh {
 		return false
 	}
 	if st == nil {
-		st = &shown{}
+		st = &shownStatus{}
 		s.shown[chat] = st
 	}
-	st.at, st.left = time.Now(), false
-	st.busy++
+	st.setAt, st.stale = time.Now(), false
+	st.runningCalls++
 	return true
 }
 
-// End records that the call after Begin has ended.
+// End records that the call after [Statuses.Begin] has ended.
 func (s *Statuses) End(chat chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.shown[chat]; st != nil {
-		st.busy--
-		st.ended = time.Now()
+		st.runningCalls--
+		st.endedAt = time.Now()
 	}
 }
 
-// Answered records that an answer, begun at a time, has arrived: that clears the status, but not one
-// that was set while the answer was being sent.
-func (s *Statuses) Answered(chat chats.Chat, begun time.Time) {
+// RecordAnswer records that an answer, begun at a time, has arrived. That clears the status, but not
+// one that was set while the answer was being sent.
+func (s *Statuses) RecordAnswer(chat chats.Chat, begun time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.shown[chat]
 	switch {
 	case st == nil:
-	case st.busy == 0 && st.ended.Before(begun):
+	case st.runningCalls == 0 && st.endedAt.Before(begun):
 		delete(s.shown, chat)
 	default:
-		st.at = time.Time{}
+		st.setAt = time.Time{}
 	}
 }
 
-// Forget reports whether a status may be shown, and forgets it.
+// Forget removes a status, and reports whether it may have been shown.
 func (s *Statuses) Forget(chat chats.Chat) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,31 +84,31 @@ func (s *Statuses) Forget(chat chats.Chat) bool {
 	return known
 }
 
-// Remember records a stale status.
-func (s *Statuses) Remember(chat chats.Chat) {
+// AddStale records a status that should be cleared.
+func (s *Statuses) AddStale(chat chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shown[chat] != nil || s.off || len(s.shown) >= maxStatuses {
+	if s.shown[chat] != nil || s.disabled || len(s.shown) >= maxStatuses {
 		return
 	}
-	s.shown[chat] = &shown{ended: time.Now(), left: true}
+	s.shown[chat] = &shownStatus{endedAt: time.Now(), stale: true}
 }
 
 // TurnOff disables statuses.
 func (s *Statuses) TurnOff() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.off = true
+	s.disabled = true
 	clear(s.shown)
 }
 
-// List returns the chats where a status may be shown: all, or only the stale ones.
+// List returns the chats where a status may be shown: all, or only those with a stale status.
 func (s *Statuses) List(leftAlone bool) []chats.Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var chats []chats.Chat
 	for chat, st := range s.shown {
-		if st.left || !leftAlone {
+		if st.stale || !leftAlone {
 			chats = append(chats, chat)
 		}
 	}

@@ -24,62 +24,62 @@ const (
 )
 
 const (
-	// maxStreams bounds how many streams, and ended ones, are remembered.
+	// maxStreams bounds the open and ended streams in memory.
 	maxStreams = 1000
-	// maxStreamed bounds the text of a stream, in bytes: Slack takes 12,000 characters.
+	// maxStreamed bounds the text of a stream, in bytes. Slack allows 12,000 characters.
 	maxStreamed = 11_000
 	// maxTask bounds the title of a task, in characters.
 	maxTask = 200
 )
 
-// stream is the state of a streamed message. Slack takes only additions.
+// stream is the state of a streamed message. Slack accepts only additions.
 type stream struct {
-	reply string // the shown part of the current reply
-	size  int    // of all that is shown
-	task  int    // number of the last task
-	doing string // its title; empty if it is over
-	in    chats.Chat
+	reply      string // the shown part of the current reply
+	size       int    // of all shown text, in bytes
+	taskNumber int    // number of the last task
+	taskTitle  string // title of the current task; empty if it has ended
+	chat       chats.Chat
 }
 
-// Room returns when more of a stream may be shown, as [chats.Previewer] says.
+// Room returns when more of a stream may be shown; see [chats.Previewer].
 func (s *Surface) Room(chat, id string) (wait time.Duration, streams bool) {
-	if !s.Open(id) {
+	if !s.IsOpen(id) {
 		return 0, false
 	}
 	if s.cfg.Busy(appendStream) {
 		return time.Second, true
 	}
-	return s.more.Take(chat+"/"+id, appendGap, 0), true
+	return s.appendLimiter.Take(chat+"/"+id, appendGap, 0), true
 }
 
-// Open reports whether a message is an open stream of this process.
-func (s *Surface) Open(id string) bool {
+// IsOpen reports whether a message is an open stream of this process.
+func (s *Surface) IsOpen(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.streams[id] != nil
 }
 
-// Was reports whether a message was a stream that this process has ended.
-func (s *Surface) Was(id string) bool {
+// WasStream reports whether a message was a stream that this process has ended.
+func (s *Surface) WasStream(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, was := s.ended[id]
 	return was
 }
 
-// Streams reports whether an answer can be streamed in a chat now. In channels all but one user would
-// only see the finished text (agentconnect-md/agentconnect issue 1494), so there messages are edited
+// CanStream reports whether an answer can be streamed in a chat now. In channels all but one user would
+// only see the finished text (agentconnect-md/agentconnect issue 1494), so messages are edited there
 // instead.
-func (s *Surface) Streams(chat chats.Chat) bool {
+func (s *Surface) CanStream(chat chats.Chat) bool {
 	s.mu.Lock()
 	many := len(s.streams) >= maxStreams
 	s.mu.Unlock()
-	return strings.HasPrefix(chat.ID, "D") && chat.Thread != "" && !many && s.may(startStream) && !s.cfg.Busy(startStream) && s.begins.Take(chat.String(), 0, 0) == 0
+	return strings.HasPrefix(chat.ID, "D") && chat.Thread != "" && !many && s.canUse(startStream) && !s.cfg.Busy(startStream) && s.startLimiter.Take(chat.String(), 0, 0) == 0
 }
 
 // Begin begins a stream and returns the id of its message.
 func (s *Surface) Begin(ctx context.Context, chat chats.Chat, show chats.Preview) (ts string, err error) {
-	st := &stream{in: chat}
+	st := &stream{chat: chat}
 	next, chunks := st.grow(show)
 	if len(chunks) == 0 {
 		chunks = append(chunks, slack.NewMarkdownTextChunk(" "))
@@ -114,7 +114,7 @@ func (s *Surface) Append(ctx context.Context, channel, id string, show chats.Pre
 		return err
 	})
 	if code := s.cfg.Code(err); code == "message_not_in_streaming_state" || permanentRefusals[code] {
-		s.forget(id)
+		s.markEnded(id)
 		return false, nil
 	}
 	if err == nil {
@@ -123,14 +123,14 @@ func (s *Surface) Append(ctx context.Context, channel, id string, show chats.Pre
 	return true, err
 }
 
-// End ends a stream with what it shows, including one of a former process. It is idempotent.
+// End ends a stream with the content that it shows, even one of an earlier process. It is idempotent.
 func (s *Surface) End(ctx context.Context, channel, id string) error {
 	s.mu.Lock()
 	st := s.streams[id]
 	s.mu.Unlock()
 	var options []slack.MsgOption
-	if st != nil && st.doing != "" {
-		options = append(options, slack.MsgOptionChunks(st.over()))
+	if st != nil && st.taskTitle != "" {
+		options = append(options, slack.MsgOptionChunks(st.completionChunk()))
 	}
 	err := s.cfg.Call(ctx, stopStream, func(ctx context.Context, api *slack.Client) error {
 		_, _, err := api.StopStreamContext(ctx, channel, id, options...)
@@ -138,8 +138,8 @@ func (s *Surface) End(ctx context.Context, channel, id string) error {
 	})
 	switch code := s.cfg.Code(err); {
 	case err == nil, st != nil && code != "" && !transientRefusals[code]:
-		if s.forget(id); st != nil && s.waits(st.in) {
-			s.SetWaiting(ctx, st.in, true) // the end of a stream has reset the session's status
+		if s.markEnded(id); st != nil && s.isWaiting(st.chat) {
+			s.SetWaiting(ctx, st.chat, true) // the end of a stream has reset the session's status
 		}
 		return nil
 	case code == "message_not_in_streaming_state", code == "message_not_found":
@@ -148,12 +148,12 @@ func (s *Surface) End(ctx context.Context, channel, id string) error {
 	return err
 }
 
-// transientRefusals lists refusals that do not last.
+// transientRefusals lists the error codes of refusals that do not last.
 var transientRefusals = map[string]bool{
 	"ratelimited": true, "rate_limited": true, "internal_error": true, "fatal_error": true, "service_unavailable": true, "request_timeout": true,
 }
 
-func (s *Surface) forget(id string) {
+func (s *Surface) markEnded(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.streams, id)
@@ -163,13 +163,13 @@ func (s *Surface) forget(id string) {
 	s.ended[id] = struct{}{}
 }
 
-// Stopped tells Slack, after its stop button was pressed, that nothing runs in a thread: Slack itself
+// MarkIdle tells Slack, after its stop button was pressed, that nothing runs in a thread: Slack itself
 // ends the stream, and then the session.
-func (s *Surface) Stopped(ctx context.Context, channel, thread string) error {
-	if !s.may(sessionStatus) {
+func (s *Surface) MarkIdle(ctx context.Context, channel, thread string) error {
+	if !s.canUse(sessionStatus) {
 		return nil
 	}
-	return s.setSession(ctx, channel, thread, slack.AgentSessionStatusActive)
+	return s.setSessionStatus(ctx, channel, thread, slack.AgentSessionStatusActive)
 }
 
 // grow returns the next state of a stream, and the chunks to send.
@@ -179,18 +179,18 @@ func (st stream) grow(show chats.Preview) (stream, []slack.StreamChunk) {
 	if show.Part.Note != chats.NoteMore {
 		doing = wording.Clip(show.Part.Note, maxTask)
 	}
-	if doing != st.doing && st.doing != "" {
-		chunks = append(chunks, st.over())
+	if doing != st.taskTitle && st.taskTitle != "" {
+		chunks = append(chunks, st.completionChunk())
 	}
-	if doing != st.doing && doing != "" {
-		st.task++
-		chunks = append(chunks, st.card(doing, slack.TaskCardStatusInProgress))
+	if doing != st.taskTitle && doing != "" {
+		st.taskNumber++
+		chunks = append(chunks, st.taskChunk(doing, slack.TaskCardStatusInProgress))
 	}
-	st.doing = doing
-	reply, begin := settled(show.Growing), ""
+	st.taskTitle = doing
+	reply, begin := stablePrefix(show.UnclosedText), ""
 	if !strings.HasPrefix(reply, st.reply) {
 		if strings.HasPrefix(st.reply, reply) {
-			return st, chunks // less is settled than before
+			return st, chunks // less of the text is stable than before
 		}
 		st.reply, begin = "", "\n\n" // another reply begins
 	}
@@ -201,19 +201,21 @@ func (st stream) grow(show chats.Preview) (stream, []slack.StreamChunk) {
 	return st, chunks
 }
 
-func (st stream) card(title string, status slack.TaskCardStatus) slack.StreamChunk {
-	card := slack.NewTaskUpdateChunk(strconv.Itoa(st.task), title)
+func (st stream) taskChunk(title string, status slack.TaskCardStatus) slack.StreamChunk {
+	card := slack.NewTaskUpdateChunk(strconv.Itoa(st.taskNumber), title)
 	card.Status = status
 	return card
 }
 
-// over returns the chunk that completes the current task.
-func (st stream) over() slack.StreamChunk { return st.card(st.doing, slack.TaskCardStatusComplete) }
+// completionChunk returns the chunk that completes the current task.
+func (st stream) completionChunk() slack.StreamChunk {
+	return st.taskChunk(st.taskTitle, slack.TaskCardStatusComplete)
+}
 
-// settled returns the length of the part of a growing text that no longer changes, excluding an
-// unfinished link or table row.
-func settled(growing string) string {
-	shown := markdown.Unfinished(growing)
+// stablePrefix returns the part of a growing text that no longer changes, without an unfinished link or
+// table row.
+func stablePrefix(growing string) string {
+	shown := markdown.CloseUnfinished(growing)
 	n := 0
 	for n < len(shown) && n < len(growing) && shown[n] == growing[n] {
 		n++
@@ -224,8 +226,8 @@ func settled(growing string) string {
 	return strings.TrimRight(growing[:n], "<")
 }
 
-// calling matches mentions.
-var calling = regexp.MustCompile(`<([!@#])`)
+// mentionPattern matches mentions.
+var mentionPattern = regexp.MustCompile(`<([!@#])`)
 
 // breakMentions disables mentions: a growing text must not notify users.
-func breakMentions(text string) string { return calling.ReplaceAllString(text, "<\u2060$1") }
+func breakMentions(text string) string { return mentionPattern.ReplaceAllString(text, "<\u2060$1") }

@@ -21,13 +21,13 @@ func TestWhatIsStreamedStays(t *testing.T) {
 		shown := ""
 		for at := 0; at < len(whole); {
 			at = min(len(whole), at+rapid.IntRange(1, 9).Draw(t, "step"))
-			next, chunks := st.grow(chats.Preview{Growing: strings.ToValidUTF8(whole[:at], "")})
+			next, chunks := st.grow(chats.Preview{UnclosedText: strings.ToValidUTF8(whole[:at], "")})
 			for _, chunk := range chunks {
 				shown += chunk.(slack.MarkdownTextChunk).Text
 			}
 			st = next
 		}
-		if said := strings.ReplaceAll(shown, "\u2060", ""); !strings.HasPrefix(whole, said) || calling.MatchString(shown) {
+		if said := strings.ReplaceAll(shown, "\u2060", ""); !strings.HasPrefix(whole, said) || mentionPattern.MatchString(shown) {
 			t.Fatalf("%q is streamed of %q", shown, whole)
 		}
 	})
@@ -39,9 +39,9 @@ func TestTasks(t *testing.T) {
 	for _, show := range []chats.Preview{
 		{Part: chats.Part{Note: "reading a.pdf"}},
 		{Part: chats.Part{Note: "reading a.pdf"}},
-		{Part: chats.Part{Note: "searching"}, Growing: "It says"},
-		{Growing: "Another reply"},
-		{Part: chats.Part{Note: chats.NoteMore}, Growing: "Another reply " + strings.Repeat("x", maxStreamed)},
+		{Part: chats.Part{Note: "searching"}, UnclosedText: "It says"},
+		{UnclosedText: "Another reply"},
+		{Part: chats.Part{Note: chats.NoteMore}, UnclosedText: "Another reply " + strings.Repeat("x", maxStreamed)},
 	} {
 		next, chunks := st.grow(show)
 		for _, chunk := range chunks {

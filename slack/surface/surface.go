@@ -1,6 +1,6 @@
 // Package surface implements Slack's features for agent apps: streamed answers, with Slack's own stop
-// button. A feature that Slack refuses is not used again while the process lives, and the app behaves
-// as a plain one there.
+// button. A feature that Slack refuses is not used again while the process runs, and the app behaves as
+// a plain one in that respect.
 package surface
 
 import (
@@ -18,18 +18,18 @@ import (
 
 // Config configures a [Surface]. All fields are required.
 type Config struct {
-	// Call calls a method through the library, and Code returns Slack's error code of an error; empty
-	// for others.
+	// Call calls a method through the library. Code returns Slack's error code of an error, or an empty
+	// string for other errors.
 	Call func(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error
 	Code func(error) string
 	// Busy reports whether a call of a method would have to wait.
 	Busy func(method string) bool
-	// Blocks lays out a Markdown text.
-	Blocks func(markdown string) []slack.Block
-	Log    *slog.Logger
+	// RenderBlocks renders a Markdown text as blocks.
+	RenderBlocks func(markdown string) []slack.Block
+	Log          *slog.Logger
 }
 
-// Slack takes 20 chat.startStream a minute and as many chat.stopStream, and 100 chat.appendStream
+// Slack allows 20 chat.startStream a minute and as many chat.stopStream, and 100 chat.appendStream
 // (docs.slack.dev, rate limits, tiers 2 and 4).
 const (
 	beginRate, beginBurst   = 0.3, 10
@@ -38,85 +38,85 @@ const (
 )
 
 const (
-	// maxBackground bounds concurrent background work, backgroundTimeout its duration.
+	// maxBackground bounds the concurrent background work, backgroundTimeout its duration.
 	maxBackground     = 8
 	backgroundTimeout = 10 * time.Second
 )
 
 // Surface is the surface of one app. Its methods may be called concurrently.
 type Surface struct {
-	cfg          Config
-	begins, more *retry.OptionalLimiter
+	cfg                         Config
+	startLimiter, appendLimiter *retry.OptionalLimiter
 
 	background sync.WaitGroup
 
-	mu      sync.Mutex
-	works   bool                // between Work and Rest
-	busy    int                 // running background work
-	agent   bool                // the app is an agent
-	refused map[string]struct{} // methods that Slack refuses
-	streams map[string]*stream  // open ones, by message id
-	ended   map[string]struct{} // messages that were streams
-	waiting map[chats.Chat]bool // threads in which a turn waits for a decision
+	mu        sync.Mutex
+	accepting bool                // between Start and Stop
+	running   int                 // running background work
+	isAgent   bool                // the app is an agent
+	refused   map[string]struct{} // methods that Slack refuses
+	streams   map[string]*stream  // open ones, by message id
+	ended     map[string]struct{} // messages that were streams
+	waiting   map[chats.Chat]bool // threads in which a turn waits for a decision
 
-	// telling is held while Slack is told of that, so that the last state wins.
-	telling sync.Mutex
+	// sessionMu is held while a session's status is sent to Slack, so that the last status wins.
+	sessionMu sync.Mutex
 }
 
 // New returns the surface of a plain app.
 func New(cfg Config) *Surface {
 	return &Surface{
-		cfg: cfg, begins: retry.NewOptionalLimiter(beginRate, beginBurst), more: retry.NewOptionalLimiter(appendRate, appendBurst),
+		cfg: cfg, startLimiter: retry.NewOptionalLimiter(beginRate, beginBurst), appendLimiter: retry.NewOptionalLimiter(appendRate, appendBurst),
 		refused: make(map[string]struct{}), streams: make(map[string]*stream), ended: make(map[string]struct{}), waiting: make(map[chats.Chat]bool),
 	}
 }
 
-// Work allows background work. agent says whether the app is an agent, according to the scopes of its
+// Start allows background work. agent is set if the app is an agent, according to the scopes of its
 // token.
-func (s *Surface) Work(agent bool) {
+func (s *Surface) Start(agent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.agent, s.works = agent, true
+	s.isAgent, s.accepting = agent, true
 }
 
-// Rest stops background work, and waits for what is running.
-func (s *Surface) Rest() {
+// Stop stops background work, and waits for the work in progress.
+func (s *Surface) Stop() {
 	s.mu.Lock()
-	s.works = false
+	s.accepting = false
 	s.mu.Unlock()
 	s.background.Wait()
 }
 
-// Background runs do in the background, unless too much runs already. A failure is logged with the text
-// failed.
-func (s *Surface) Background(ctx context.Context, failed string, do func(context.Context) error) {
+// RunInBackground runs do in the background, unless too much runs already. If do fails, the text failed
+// is logged.
+func (s *Surface) RunInBackground(ctx context.Context, failed string, do func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.works || s.busy >= maxBackground {
+	if !s.accepting || s.running >= maxBackground {
 		return
 	}
-	s.busy++
+	s.running++
 	s.background.Go(func() {
 		defer func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.busy--
+			s.running--
 		}()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backgroundTimeout)
 		defer cancel()
 		if err := rescue.Do(func() error { return do(ctx) }); err != nil {
-			s.cfg.Log.Warn("not done beside the messages", "so", failed, "err", err)
+			s.cfg.Log.Warn("background work failed", "so", failed, "err", err)
 		}
 	})
 }
 
-// may reports whether the app may call a method, as far as is known. All apps may use the Home tab and
-// blocks.
-func (s *Surface) may(method string) bool {
+// canUse reports whether the app may use a method or feature, as far as is known. All apps may use the
+// Home tab and blocks.
+func (s *Surface) canUse(method string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, refused := s.refused[method]
-	return (s.agent || method == publishView || method == Layouts) && !refused
+	return (s.isAgent || method == publishView || method == FeatureLayouts) && !refused
 }
 
 // permanentRefusals lists permanent refusals: the app or its workspace lacks what the method needs.
@@ -129,18 +129,18 @@ var permanentRefusals = map[string]bool{
 func (s *Surface) call(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error {
 	err := s.cfg.Call(ctx, method, with)
 	if permanentRefusals[s.cfg.Code(err)] {
-		s.Lacks(method, err)
+		s.RecordRefusal(method, err)
 	}
 	return err
 }
 
-// Lacks records that Slack refuses the app something, and logs it once.
-func (s *Surface) Lacks(what string, err error) {
+// RecordRefusal records that Slack refuses the app a method or feature, and logs it once.
+func (s *Surface) RecordRefusal(what string, err error) {
 	s.mu.Lock()
 	_, known := s.refused[what]
 	s.refused[what] = struct{}{}
 	s.mu.Unlock()
 	if !known {
-		s.cfg.Log.Info("slack refuses this app a part of its surface: it goes on without", "part", what, "err", err)
+		s.cfg.Log.Info("slack refuses the app a feature: continuing without it", "part", what, "err", err)
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// maxWaiting bounds the remembered threads in which a turn waits.
+// maxWaiting bounds the threads in memory in which a turn waits.
 const maxWaiting = 1000
 
-// SetWaiting shows that a turn in a thread waits for a decision, or no longer does: then the session is
-// idle until the next activity.
+// SetWaiting shows that a turn in a thread waits for a decision, or no longer does. In the second case
+// the session is idle until the next activity.
 func (s *Surface) SetWaiting(ctx context.Context, chat chats.Chat, on bool) {
-	if chat.Thread == "" || !s.may(sessionStatus) {
+	if chat.Thread == "" || !s.canUse(sessionStatus) {
 		return
 	}
 	s.mu.Lock()
@@ -22,24 +22,24 @@ func (s *Surface) SetWaiting(ctx context.Context, chat chats.Chat, on bool) {
 		s.waiting[chat] = true
 	}
 	s.mu.Unlock()
-	s.Background(ctx, "slack does not show whether a decision is due", func(ctx context.Context) error {
-		s.telling.Lock()
-		defer s.telling.Unlock()
+	s.RunInBackground(ctx, "slack may not show whether a turn waits for a decision", func(ctx context.Context) error {
+		s.sessionMu.Lock()
+		defer s.sessionMu.Unlock()
 		status := slack.AgentSessionStatusActive
-		if s.waits(chat) {
+		if s.isWaiting(chat) {
 			status = slack.AgentSessionStatusSuspended
 		}
-		return s.setSession(ctx, chat.ID, chat.Thread, status)
+		return s.setSessionStatus(ctx, chat.ID, chat.Thread, status)
 	})
 }
 
-func (s *Surface) waits(chat chats.Chat) bool {
+func (s *Surface) isWaiting(chat chats.Chat) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiting[chat]
 }
 
-func (s *Surface) setSession(ctx context.Context, channel, thread, status string) error {
+func (s *Surface) setSessionStatus(ctx context.Context, channel, thread, status string) error {
 	return s.call(ctx, sessionStatus, func(ctx context.Context, api *slack.Client) error {
 		_, err := api.SetAgentSessionStatusContext(ctx, slack.AgentSessionSetStatusParameters{ChannelID: channel, ThreadTS: thread, Status: status})
 		return err

@@ -12,8 +12,8 @@ import (
 	"oneclaw/storage"
 )
 
-// Backup writes a snapshot of the whole store to w. Writes continue meanwhile, but the file cannot
-// reuse space and a write that must enlarge its map waits: give it a file or a buffer rather than a
+// Backup writes a snapshot of the whole store to w. Writes continue in the meantime, but the file cannot
+// reuse space, and a write that must enlarge the memory map waits: pass a file or a buffer rather than a
 // slow connection.
 func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 	if err := s.enter(ctx); err != nil {
@@ -32,8 +32,8 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// Newest returns a revision that is at least as high as all in the store.
-func (s *Store) Newest(ctx context.Context) (rev storage.Revision, err error) {
+// NewestRevision returns a revision that is at least as high as all revisions in the store.
+func (s *Store) NewestRevision(ctx context.Context) (rev storage.Revision, err error) {
 	if err = s.enter(ctx); err == nil {
 		defer s.leave()
 		err = s.db.View(func(tx *bbolt.Tx) error {
@@ -47,8 +47,8 @@ func (s *Store) Newest(ctx context.Context) (rev storage.Revision, err error) {
 	return rev, nil
 }
 
-// Raise makes all later revisions higher than rev.
-func (s *Store) Raise(ctx context.Context, rev storage.Revision) error {
+// RaiseRevisions makes all later revisions higher than rev.
+func (s *Store) RaiseRevisions(ctx context.Context, rev storage.Revision) error {
 	err := s.submit(ctx, 0, func(b *batch) error {
 		kv := b.tx.Bucket(bucketKV)
 		b.dirty = true
@@ -60,8 +60,8 @@ func (s *Store) Raise(ctx context.Context, rev storage.Revision) error {
 	return nil
 }
 
-// cancelWriter ends a copy when its context ends. It lives no longer than the call whose context it
-// holds, because io.Writer takes none.
+// cancelWriter stops a copy when its context ends. It holds that context because io.Writer takes none,
+// and it lives no longer than the call.
 type cancelWriter struct {
 	ctx context.Context //nolint:containedctx // see above
 	w   io.Writer
@@ -77,10 +77,10 @@ func (c *cancelWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Verify reads a whole file that no process has open and checks it: the pages with their references,
-// the positions of each log, the index of labels against the records, the values. It returns the first
-// fault it finds and does not change the file. An error that wraps [ErrDamaged] says that the store is
-// damaged.
+// Verify reads a whole file that no process has open and checks it: the pages with their references, the
+// positions of each log, the label index against the records, and the values. It returns the first fault
+// that it finds and does not change the file. An error that wraps [ErrDamaged] is returned if the store
+// is damaged.
 func Verify(ctx context.Context, path string) error {
 	if err := verify(ctx, Config{Path: path}); err != nil {
 		return fmt.Errorf("bolt: check %s: %w", path, err)
@@ -92,15 +92,15 @@ func verify(ctx context.Context, cfg Config) error {
 	info, err := os.Stat(cfg.Path)
 	switch {
 	case err != nil:
-		return openError(err)
+		return explainOpen(err)
 	case !info.Mode().IsRegular():
-		return damaged("not a regular file")
+		return damagef("not a regular file")
 	case info.Size() == 0:
-		return damaged("the file is empty")
+		return damagef("the file is empty")
 	}
 	return inspect(cfg, func(db *bbolt.DB) error {
 		if fresh, err := checkLayout(db); fresh || err != nil {
-			return cmp.Or(err, damaged("there is nothing in the file"))
+			return cmp.Or(err, damagef("the file contains no store"))
 		}
 		return db.View(func(tx *bbolt.Tx) error { return checkAll(ctx, tx) })
 	})
@@ -108,19 +108,19 @@ func verify(ctx context.Context, cfg Config) error {
 
 func checkAll(ctx context.Context, tx *bbolt.Tx) error {
 	var fault error
-	for err := range tx.Check() { // to its end, because it has a goroutine
+	for err := range tx.Check() { // drain the channel, because a goroutine sends to it
 		if fault == nil {
 			fault = err
 		}
 	}
 	if fault != nil {
-		return damage{fault}
+		return damageError{fault}
 	}
 	return checkContent(tx, func(int) error { return ctx.Err() })
 }
 
 // checkContent checks the values and the logs. It calls read with the length of each value and record,
-// and returns its error.
+// and stops at an error from read.
 func checkContent(tx *bbolt.Tx, read func(n int) error) error {
 	err := tx.Bucket(bucketKV).ForEach(func(_, b []byte) error {
 		_, _, err := decodeValue(b)
@@ -137,7 +137,7 @@ func checkContent(tx *bbolt.Tx, read func(n int) error) error {
 	})
 }
 
-// checkLog checks the records of a log against its index of labels.
+// checkLog checks the records of a log against its label index.
 func checkLog(bucket *bbolt.Bucket, read func(n int) error) error {
 	if _, err := lastPosition(bucket); err != nil {
 		return err
@@ -148,7 +148,7 @@ func checkLog(bucket *bbolt.Bucket, read func(n int) error) error {
 	err := bucket.Bucket(bucketRecords).ForEach(func(key, b []byte) error {
 		pos++
 		if at, err := decodePosition(key, 0); err != nil || at != pos {
-			return damaged("no record at position %d", pos)
+			return damagef("no record at position %d", pos)
 		}
 		r, err := decodeRecord(b)
 		if err != nil {
@@ -157,7 +157,7 @@ func checkLog(bucket *bbolt.Bucket, read func(n int) error) error {
 		if r.Label != "" {
 			labelled++
 			if labels.Get(labelKey(r.Label, pos)) == nil {
-				return damaged("the label at position %d is not in the index", pos)
+				return damagef("the label at position %d is not in the index", pos)
 			}
 		}
 		return read(len(b))
@@ -168,7 +168,7 @@ func checkLog(bucket *bbolt.Bucket, read func(n int) error) error {
 	n := 0
 	err = labels.ForEach(func(_, _ []byte) error { n++; return nil })
 	if err == nil && n != labelled {
-		return damaged("%d labels in the index, %d in the records", n, labelled)
+		return damagef("%d labels in the index, %d in the records", n, labelled)
 	}
 	return err
 }

@@ -1,8 +1,8 @@
 // Package bolt implements a [storage.Store] in one bbolt file.
 //
 // One goroutine writes. It takes all waiting writes, applies them in one transaction, and answers each
-// by itself: a conflict of one does not affect the others, and a single write does not wait for more.
-// Reads copy pages of a bounded size out of short transactions, so that no consumer, however slow,
+// separately: a conflict of one write does not affect the others, and a single write does not wait for
+// more. Reads copy pages of a bounded size out of short transactions, so that no consumer, however slow,
 // keeps the file from reusing its space or blocks a writer.
 //
 // The file has three buckets: meta (the version of this layout), kv (key to revision and value) and
@@ -46,46 +46,46 @@ var (
 type Config struct {
 	// Path names the file. It is created if it does not exist; its directory is not.
 	Path string
-	// CheckTime bounds the check of the file on opening, which finds most damage; the rest is found
-	// when it is read. 0 means no check.
+	// CheckTime bounds the check of the file on opening, which finds most damage. The rest is found when
+	// the damaged part is read. 0 means no check.
 	CheckTime time.Duration
-	// NoSync does not wait for the disk. A crash of the machine may then destroy the file: for tests,
-	// and for a file that is synced as a whole afterwards.
+	// NoSync does not wait for the disk. A crash of the machine may then destroy the file. It is meant
+	// for tests, and for a file that is synced as a whole afterwards.
 	NoSync bool
-	// counted makes bbolt count the free pages.
-	counted bool
-	// resident bounds how much of the file stays in memory, in bytes; 0 means maxResident.
-	resident int64
-	// Logger logs for administrators; nil discards.
+	// countFree makes bbolt count the free pages.
+	countFree bool
+	// residentLimit bounds how much of the file stays in memory, in bytes; 0 means maxResident.
+	residentLimit int64
+	// Logger receives messages for administrators; nil discards them.
 	Logger *slog.Logger
 }
 
-// Store is an open file. Its one goroutine, the writer, ends with Close.
+// Store is an open file. Its only goroutine, the writer, ends with Close.
 type Store struct {
 	db     *bbolt.DB
 	path   string
 	log    *slog.Logger
 	close  func() error
 	writes chan *write
-	// deferred are writes that wait for others, until closing is closed.
+	// deferred receives writes that wait for others, until closing is closed.
 	deferred chan *write
 	closing  chan struct{}
 	writer   sync.WaitGroup
 	hub      hub
 
-	// touched estimates how many bytes of the mapped file were read since it was last released, which
-	// happens beyond resident.
-	touched  atomic.Int64
-	resident int64
+	// touched estimates how many bytes of the mapped file were read since its pages were last released.
+	// They are released when it exceeds residentLimit.
+	touched       atomic.Int64
+	residentLimit int64
 
 	mu      sync.Mutex // guards closed, and running against an Add after closed
 	closed  bool
 	running sync.WaitGroup
 }
 
-// Open opens the file of cfg and creates it if there is none. If another process has it open, the error
-// is storage.ErrLocked. It rejects a file that is damaged, made by a newer version of the program, or
-// not a store.
+// Open opens the file named by cfg, and creates it if it does not exist. If another process has it open,
+// the error is storage.ErrLocked. Open rejects a file that is damaged, was made by a newer version of
+// the program, or is not a store.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Path == "" {
 		return nil, errors.New("bolt: open: no path")
@@ -94,9 +94,9 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bolt: open %s: %w", cfg.Path, err)
 	}
-	resident := cmp.Or(cfg.resident, maxResident)
+	resident := cmp.Or(cfg.residentLimit, maxResident)
 	err = recoverFaults(func() error {
-		if err := prepare(db); err != nil {
+		if err := createBuckets(db); err != nil {
 			return err
 		}
 		return quickCheck(db, cfg.CheckTime, resident)
@@ -112,21 +112,21 @@ func Open(cfg Config) (*Store, error) {
 		deferred: make(chan *write), closing: make(chan struct{}),
 		hub: hub{watchers: map[*watcher]struct{}{}},
 
-		resident: resident,
+		residentLimit: resident,
 	}
 	s.close = sync.OnceValue(s.shutdown)
 	s.writer.Go(s.writeAll)
 	return s, nil
 }
 
-// openFile opens the database and returns understandable errors.
+// openFile opens the database. Its errors are meant for administrators.
 func openFile(cfg Config) (*bbolt.DB, error) {
 	info, err := os.Stat(cfg.Path)
 	fresh := errors.Is(err, fs.ErrNotExist)
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, errors.New("not a regular file")
 	}
-	// A file is inspected before it is opened for writing: a rejected one is not changed, and a
+	// A file is inspected before it is opened for writing, so that a rejected file is not changed, and a
 	// truncated one is found before bbolt faults on it.
 	if err == nil && info.Size() > 0 {
 		err := inspect(cfg, func(db *bbolt.DB) error {
@@ -164,7 +164,7 @@ func inspect(cfg Config, read func(*bbolt.DB) error) error {
 	return cmp.Or(err, db.Close())
 }
 
-func prepare(db *bbolt.DB) error {
+func createBuckets(db *bbolt.DB) error {
 	fresh, err := checkLayout(db)
 	if err != nil || !fresh {
 		return err
@@ -179,33 +179,33 @@ func prepare(db *bbolt.DB) error {
 	})
 }
 
-// checkLayout rejects an unknown layout. It reports whether the file has none yet.
+// checkLayout rejects an unknown layout. It reports whether the file has no layout yet.
 func checkLayout(db *bbolt.DB) (fresh bool, err error) {
 	err = db.View(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket(bucketMeta)
 		if meta == nil {
 			if name, _ := tx.Cursor().First(); name != nil {
-				return damaged("a bbolt database, but not one of this program")
+				return damagef("a bbolt database, but not one of this program")
 			}
 			fresh = true
 			return nil
 		}
 		v := meta.Get(keyVersion)
 		if len(v) != 8 {
-			return damaged("the version of the layout cannot be read: the file is damaged")
+			return damagef("the version of the layout cannot be read: the file is damaged")
 		}
 		if n := binary.BigEndian.Uint64(v); n > formatVersion {
 			return fmt.Errorf("made by a newer version of the program (layout %d, this one knows %d): update the program", n, formatVersion)
 		}
 		if tx.Bucket(bucketKV) == nil || tx.Bucket(bucketLogs) == nil {
-			return damaged("a bucket is missing: the file is damaged")
+			return damagef("a bucket is missing: the file is damaged")
 		}
 		return nil
 	})
 	return fresh, err
 }
 
-// checkSize finds a truncated file: bbolt would only notice, by a fault, when it reads a missing page.
+// checkSize finds a truncated file. Otherwise bbolt would fault when it reads a missing page.
 func checkSize(db *bbolt.DB) error {
 	info, err := os.Stat(db.Path())
 	if err != nil {
@@ -213,7 +213,7 @@ func checkSize(db *bbolt.DB) error {
 	}
 	return db.View(func(tx *bbolt.Tx) error {
 		if tx.Size() > info.Size() {
-			return damaged("the file is cut off: %d of %d bytes are there; restore a backup", info.Size(), tx.Size())
+			return damagef("the file is cut off after %d of %d bytes; restore a backup", info.Size(), tx.Size())
 		}
 		return nil
 	})
@@ -222,8 +222,8 @@ func checkSize(db *bbolt.DB) error {
 // Path returns the name of the file.
 func (s *Store) Path() string { return s.path }
 
-// Close implements storage.Store. An iteration between two pages is not a running call: it ends with
-// storage.ErrClosed.
+// Close implements storage.Store. An iteration that is between two pages is not a running call: it ends
+// with storage.ErrClosed.
 func (s *Store) Close() error { return s.close() }
 
 func (s *Store) shutdown() error {
@@ -241,7 +241,7 @@ func (s *Store) shutdown() error {
 	return nil
 }
 
-// enter begins a call, which ends with leave.
+// enter begins a call, which the caller ends with leave.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -6,9 +6,9 @@ import (
 	"oneclaw/storage"
 )
 
-func errDamaged() error { return damaged("the file is damaged: an entry cannot be decoded") }
+func errUndecodable() error { return damagef("the file is damaged: an entry cannot be decoded") }
 
-// An entry of the KV is its revision in 8 bytes, big-endian, and the value.
+// An entry of the KV is the revision in 8 bytes, big-endian, followed by the value.
 
 func encodeValue(rev storage.Revision, value []byte) []byte {
 	b := make([]byte, 0, 8+len(value))
@@ -18,13 +18,13 @@ func encodeValue(rev storage.Revision, value []byte) []byte {
 // decodeValue returns the revision and the value, which shares the memory of b.
 func decodeValue(b []byte) (storage.Revision, []byte, error) {
 	if len(b) < 8 {
-		return 0, nil, errDamaged()
+		return 0, nil, errUndecodable()
 	}
 	return storage.Revision(binary.BigEndian.Uint64(b)), b[8:], nil
 }
 
-// A record is the length of its label as a uvarint, the label, and the data. Its
-// key is the position in 8 bytes, big-endian.
+// A record is the length of its label as a uvarint, the label, and the data. Its key is the position in
+// 8 bytes, big-endian.
 
 func encodeRecord(r storage.Record) []byte {
 	b := make([]byte, 0, binary.MaxVarintLen16+len(r.Label)+len(r.Data))
@@ -33,11 +33,11 @@ func encodeRecord(r storage.Record) []byte {
 	return append(b, r.Data...)
 }
 
-// decodeRecord returns a record without its position. It copies what it returns.
+// decodeRecord returns a record without its position. It copies the label and the data.
 func decodeRecord(b []byte) (storage.Record, error) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > storage.MaxKey || n > uint64(len(b)-size) {
-		return storage.Record{}, errDamaged()
+		return storage.Record{}, errUndecodable()
 	}
 	label, data := b[size:size+int(n)], b[size+int(n):]
 	return storage.Record{Label: string(label), Data: append([]byte{}, data...)}, nil
@@ -47,8 +47,8 @@ func positionKey(pos storage.Position) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(pos))
 }
 
-// labelPrefix begins the keys of a label in the index: its length first, so that no label is a prefix
-// of another. The position follows.
+// labelPrefix begins the keys of a label in the index. It contains the length of the label first, so
+// that no label is a prefix of another. The position follows.
 func labelPrefix(label string) []byte {
 	b := make([]byte, 0, 2+len(label)+8)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(label)))
@@ -62,7 +62,7 @@ func labelKey(label string, pos storage.Position) []byte {
 // decodePosition returns the position at the end of a key, after a prefix of n bytes.
 func decodePosition(key []byte, n int) (storage.Position, error) {
 	if len(key) != n+8 {
-		return 0, errDamaged()
+		return 0, errUndecodable()
 	}
 	return storage.Position(binary.BigEndian.Uint64(key[n:])), nil
 }

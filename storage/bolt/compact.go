@@ -13,13 +13,13 @@ import (
 	"oneclaw/storage/folder"
 )
 
-// compactBytes is about how much one transaction of a compaction writes.
+// compactBytes is about how many bytes one transaction of a compaction writes.
 const compactBytes = 16 << 20
 
-// Compact rewrites a file that no process has open, without its unused space, and returns how much that
-// was: if it is more than half of the file, or, with always, in any case, because unused space may hold
-// deleted data. The new file is complete, checked and on disk before it atomically replaces the old
-// one: a crash leaves either.
+// Compact rewrites a file that no process has open, without its unused space, and returns the size of
+// that space. It does so if more than half of the file is unused, or, if always is true, in any case,
+// because unused space may hold deleted data. The new file is complete, checked and on disk before it
+// atomically replaces the old one: after a crash, one of the two is there.
 func Compact(ctx context.Context, cfg Config, always bool) (freed int64, err error) {
 	if freed, err = compact(ctx, cfg, always, func() {}); err != nil {
 		return 0, fmt.Errorf("bolt: compact %s: %w", cfg.Path, err)
@@ -27,26 +27,26 @@ func Compact(ctx context.Context, cfg Config, always bool) (freed int64, err err
 	return freed, nil
 }
 
-// compact calls step between its steps.
+// compact calls step between its steps, for tests.
 func compact(ctx context.Context, cfg Config, always bool, step func()) (freed int64, err error) {
 	counting := cfg
-	counting.counted = true
+	counting.countFree = true
 	src, err := openDB(counting, false)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, src.Close()) }() // other processes are locked out until then
-	size, free, err := waste(src)
+	defer func() { err = errors.Join(err, src.Close()) }() // other processes are locked out until src is closed
+	size, free, err := measureFree(src)
 	if err != nil || free <= size/2 && !always {
 		return 0, err
 	}
 	next := cfg
 	next.Path = cfg.Path + ".compact"
 	if err := os.Remove(next.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, fmt.Errorf("remove what an earlier try left: %w", err)
+		return 0, fmt.Errorf("remove the file of an earlier attempt: %w", err)
 	}
 	step()
-	if err = copyTo(next, src, step); err == nil {
+	if err = compactInto(next, src, step); err == nil {
 		step()
 		err = verify(ctx, next)
 	}
@@ -67,7 +67,7 @@ func compact(ctx context.Context, cfg Config, always bool, step func()) (freed i
 	return free, folder.Sync(filepath.Dir(cfg.Path))
 }
 
-func waste(db *bbolt.DB) (size, free int64, err error) {
+func measureFree(db *bbolt.DB) (size, free int64, err error) {
 	err = recoverFaults(func() error {
 		if err := checkSize(db); err != nil {
 			return err
@@ -83,13 +83,13 @@ func waste(db *bbolt.DB) (size, free int64, err error) {
 	return size, int64(db.Stats().FreePageN) * int64(db.Info().PageSize), err
 }
 
-func copyTo(next Config, src *bbolt.DB, step func()) (err error) {
+func compactInto(next Config, src *bbolt.DB, step func()) (err error) {
 	dst, err := openDB(next, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
-	dst.NoSync = true // once at the end is enough
+	dst.NoSync = true // one sync at the end is enough
 	if err := recoverFaults(func() error { return bbolt.Compact(dst, src, compactBytes) }); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func TestWaitingWritesShareADiskWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = db.Close() }()
-		if err := prepare(db); err != nil {
+		if err := createBuckets(db); err != nil {
 			t.Fatal(err)
 		}
 		s := &Store{db: db, log: slog.New(slog.DiscardHandler), writes: make(chan *write)}

@@ -10,7 +10,7 @@ import (
 	"oneclaw/storage"
 )
 
-// Errors of the KV do not contain the key: some keys are secrets of the caller.
+// Errors of the KV do not contain the key, because some keys are secrets.
 
 // Get implements storage.KV.
 func (s *Store) Get(ctx context.Context, key string) (storage.Entry, error) {
@@ -43,8 +43,8 @@ func (s *Store) Delete(ctx context.Context, key string, rev storage.Revision) er
 	return err
 }
 
-// revision returns the present revision of a key, Absent if it does not exist.
-func revision(kv *bbolt.Bucket, key string) (storage.Revision, error) {
+// currentRevision returns the current revision of a key, Absent if it does not exist.
+func currentRevision(kv *bbolt.Bucket, key string) (storage.Revision, error) {
 	b := kv.Get([]byte(key))
 	if b == nil {
 		return storage.Absent, nil
@@ -53,7 +53,7 @@ func revision(kv *bbolt.Bucket, key string) (storage.Revision, error) {
 	return rev, err
 }
 
-// List implements storage.KV. The entries are read in pages of at most 256 entries; each page is a
+// List implements storage.KV. It reads the entries in pages of at most 256 entries; each page is a
 // snapshot.
 func (s *Store) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
 	return list(ctx, s, "list", listing[storage.Entry]{bucket: bucketKV, r: r, decode: decodeEntry})

@@ -30,7 +30,7 @@ func list[T any](ctx context.Context, s *Store, what string, l listing[T]) iter.
 	}
 }
 
-// listing is the state of one list between its pages.
+// listing is the state of an iteration over a range between its pages.
 type listing[T any] struct {
 	bucket []byte
 	r      storage.Range

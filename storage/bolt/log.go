@@ -13,14 +13,14 @@ import (
 	"oneclaw/storage"
 )
 
-// The buckets of a log. The sequence number of the log's own bucket distinguishes logs of the same name
-// before and after a Drop.
+// The buckets of a log. The sequence number of the log's own bucket distinguishes logs with the same
+// name before and after a Drop.
 var (
 	bucketRecords = []byte("records")
 	bucketLabels  = []byte("labels")
 )
 
-// appendFill is the fill of pages that only grow at their end.
+// appendFill is the fill ratio of pages that only grow at their end.
 const appendFill = 0.95
 
 // Append implements storage.Log.
@@ -80,7 +80,7 @@ func lastPosition(bucket *bbolt.Bucket) (storage.Position, error) {
 	}
 	data := bucket.Bucket(bucketRecords)
 	if data == nil || bucket.Bucket(bucketLabels) == nil {
-		return 0, errDamaged()
+		return 0, errUndecodable()
 	}
 	key, _ := data.Cursor().Last()
 	return decodePosition(key, 0)
@@ -149,15 +149,15 @@ func (b *batch) erase(log string, left []storage.Record) error {
 	return nil
 }
 
-// Logs implements storage.Log. The names are read in pages, as in List.
+// Logs implements storage.Log. It reads the names in pages, as List does.
 func (s *Store) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error] {
 	name := func(name, _ []byte) (string, error) { return string(name), nil }
 	return list(ctx, s, "list logs", listing[string]{bucket: bucketLogs, r: r, decode: name})
 }
 
-// Records implements storage.Log. The log is read in pages, up to the last record when the iteration
-// began. A Drop between two pages ends it with storage.ErrNotFound, whatever has been appended under
-// the name since.
+// Records implements storage.Log. It reads the log in pages, up to the record that was the last one when
+// the iteration began. A Drop between two pages ends the iteration with storage.ErrNotFound, even if
+// records have been appended under the same name since.
 func (s *Store) Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		if err := errors.Join(storage.CheckName("log name", log), storage.CheckLimit(q.Limit)); err != nil {
@@ -174,27 +174,27 @@ func (s *Store) Records(ctx context.Context, log string, q storage.Query) iter.S
 	}
 }
 
-// scan is the state of one iteration over a log between its pages.
+// scan is the state of an iteration over a log between its pages.
 type scan struct {
 	log []byte
 	q   storage.Query
 	// prefix is the part of the keys before the position.
 	prefix []byte
 	begun  bool
-	life   uint64
-	lo     storage.Position // first position that may still come
-	hi     storage.Position // last position that may still come
+	logID  uint64
+	lo     storage.Position // first position that may still be yielded
+	hi     storage.Position // last position that may still be yielded
 	count  int
 }
 
-// page continues where the last page ended.
+// page reads the next page, from where the previous one ended.
 func (sc *scan) page(tx *bbolt.Tx) (records []storage.Record, done bool, err error) {
 	bucket := tx.Bucket(bucketLogs).Bucket(sc.log)
 	if !sc.begun {
 		if err := sc.begin(bucket); err != nil {
 			return nil, true, err
 		}
-	} else if bucket == nil || bucket.Sequence() != sc.life {
+	} else if bucket == nil || bucket.Sequence() != sc.logID {
 		return nil, true, fmt.Errorf("%w: the log was dropped while it was read", storage.ErrNotFound)
 	}
 	if sc.lo > sc.hi {
@@ -217,7 +217,7 @@ func (sc *scan) page(tx *bbolt.Tx) (records []storage.Record, done bool, err err
 		records = append(records, r)
 		size += len(r.Data)
 		sc.count++
-		if sc.passed(pos) {
+		if sc.advance(pos) {
 			return records, true, nil
 		}
 		if size >= pageBytes || len(records) == pageEntries {
@@ -227,7 +227,7 @@ func (sc *scan) page(tx *bbolt.Tx) (records []storage.Record, done bool, err err
 	return records, true, nil
 }
 
-// begin bounds what the iteration will yield.
+// begin computes the positions that the iteration will yield.
 func (sc *scan) begin(bucket *bbolt.Bucket) error {
 	last, err := lastPosition(bucket)
 	if err != nil {
@@ -238,7 +238,7 @@ func (sc *scan) begin(bucket *bbolt.Bucket) error {
 		sc.prefix = labelPrefix(sc.q.Label)
 	}
 	if bucket != nil {
-		sc.life = bucket.Sequence()
+		sc.logID = bucket.Sequence()
 	}
 	if sc.q.Before != 0 {
 		sc.hi = min(sc.hi, sc.q.Before-1)
@@ -251,8 +251,8 @@ func (sc *scan) begin(bucket *bbolt.Bucket) error {
 	return nil
 }
 
-// passed records that pos has been read and reports whether it was the last.
-func (sc *scan) passed(pos storage.Position) bool {
+// advance records that pos has been read, and reports whether it was the last position.
+func (sc *scan) advance(pos storage.Position) bool {
 	if sc.q.Backward {
 		sc.hi = pos - 1
 	} else {
@@ -261,8 +261,8 @@ func (sc *scan) passed(pos storage.Position) bool {
 	return sc.lo > sc.hi || sc.count == sc.q.Limit
 }
 
-// entries yields the keys that consist of the prefix and a position, with their values, from the first
-// that may still come.
+// entries yields the keys that consist of the prefix and a position, with their values, beginning with
+// the first position that may still be yielded.
 func (sc *scan) entries(bucket *bbolt.Bucket) iter.Seq2[[]byte, []byte] {
 	cursor := bucket.Bucket(bucketRecords).Cursor()
 	if sc.q.Label != "" {
@@ -280,7 +280,7 @@ func (sc *scan) entries(bucket *bbolt.Bucket) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// seek returns the entry of a key, or the next one in the direction.
+// seek returns the entry of a key, or the next entry in the direction of the iteration.
 func seek(cursor *bbolt.Cursor, target []byte, backward bool) (key, value []byte) {
 	key, value = cursor.Seek(target)
 	switch {

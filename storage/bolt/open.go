@@ -14,22 +14,22 @@ import (
 	"oneclaw/storage"
 )
 
-// ErrDamaged is wrapped by errors for a file that is damaged, or not a database: only a backup helps.
+// ErrDamaged is wrapped by the error for a file that is damaged or not a database: only a backup helps.
 var ErrDamaged = errors.New("bolt: damaged")
 
-// damage is an ErrDamaged with a self-contained text.
-type damage struct{ error }
+// damageError is an error that matches ErrDamaged. Its text stands alone.
+type damageError struct{ error }
 
 // Is implements errors.Is.
-func (damage) Is(target error) bool { return target == ErrDamaged }
+func (damageError) Is(target error) bool { return target == ErrDamaged }
 
 // Unwrap implements errors.Unwrap.
-func (d damage) Unwrap() error { return d.error }
+func (d damageError) Unwrap() error { return d.error }
 
-func damaged(format string, args ...any) error { return damage{fmt.Errorf(format, args...)} }
+func damagef(format string, args ...any) error { return damageError{fmt.Errorf(format, args...)} }
 
-// openDB opens the file with bbolt. If bbolt panics on a damaged page, the file stays locked until the
-// process ends, because it stays mapped.
+// openDB opens the file with bbolt. If bbolt panics on a damaged page, the file stays mapped, and so it
+// stays locked until the process ends.
 func openDB(cfg Config, readOnly bool) (db *bbolt.DB, err error) {
 	var file *os.File
 	err = recoverFaults(func() (err error) {
@@ -37,7 +37,7 @@ func openDB(cfg Config, readOnly bool) (db *bbolt.DB, err error) {
 			Timeout:      lockTimeout,
 			FreelistType: bbolt.FreelistMapType,
 			NoSync:       cfg.NoSync,
-			NoStatistics: !cfg.counted,
+			NoStatistics: !cfg.countFree,
 			ReadOnly:     readOnly,
 			OpenFile: func(name string, flag int, mode fs.FileMode) (f *os.File, err error) {
 				f, err = os.OpenFile(name, flag, mode)
@@ -48,17 +48,17 @@ func openDB(cfg Config, readOnly bool) (db *bbolt.DB, err error) {
 		return err
 	})
 	if err != nil {
-		return nil, openError(err)
+		return nil, explainOpen(err)
 	}
-	if replaced(file, cfg.Path) {
+	if isReplaced(file, cfg.Path) {
 		return nil, errors.Join(storage.ErrLocked, db.Close())
 	}
 	return db, nil
 }
 
-// replaced reports whether a path names another file than the one that was opened and locked: the
-// previous holder of the lock has replaced it.
-func replaced(f *os.File, path string) bool {
+// isReplaced reports whether a path no longer names the file that was opened and locked, because the
+// previous holder of the lock has replaced the file.
+func isReplaced(f *os.File, path string) bool {
 	ours, err := f.Stat()
 	if err != nil {
 		return true
@@ -67,13 +67,13 @@ func replaced(f *os.File, path string) bool {
 	return err != nil || !os.SameFile(ours, present)
 }
 
-func openError(err error) error {
+func explainOpen(err error) error {
 	var pathErr *fs.PathError
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
 		return storage.ErrLocked
 	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch):
-		return damaged("not a database or damaged (%w): restore a backup or move the file away", err)
+		return damagef("not a database or damaged (%w): restore a backup or move the file away", err)
 	case errors.As(err, &pathErr):
 		return pathErr.Err // the caller names the path
 	}
@@ -85,16 +85,16 @@ func recoverFaults(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = damaged("the file is damaged: %v", p)
+			err = damagef("the file is damaged: %v", p)
 		}
 	}()
 	return f()
 }
 
-// errTimeUp ends a check whose time is over.
-var errTimeUp = errors.New("bolt: looked long enough")
+// errTimeUp ends a check whose time is up.
+var errTimeUp = errors.New("bolt: time for the check is up")
 
-// quickCheck checks the values and the logs, as [Verify] does, for a limited time. It keeps no more than
+// quickCheck checks the values and the logs, as [Verify] does, for a limited time. It keeps at most
 // resident bytes of the file in memory.
 func quickCheck(db *bbolt.DB, limit time.Duration, resident int64) error {
 	if limit <= 0 {

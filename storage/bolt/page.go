@@ -7,13 +7,13 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Bounds of a page, which one read transaction copies, give or take the last entry.
+// Bounds of a page, which one read transaction copies. The last entry may exceed them.
 const (
 	pageEntries = 256
 	pageBytes   = 1 << 20
 )
 
-// yieldPages yields the items that next reads page by page, outside of any transaction.
+// yieldPages yields the items that next reads page by page. It holds no transaction while it yields.
 func yieldPages[T any](ctx context.Context, s *Store, next func(*bbolt.Tx) (page []T, done bool, err error), yield func(T, error) bool) {
 	var zero T
 	for done := false; !done; {

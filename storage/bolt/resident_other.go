@@ -4,5 +4,5 @@ package bolt
 
 import "go.etcd.io/bbolt"
 
-// release does nothing: the system decides what stays resident.
+// release does nothing: the system decides which pages stay resident.
 func release(*bbolt.Tx) {}

@@ -18,7 +18,7 @@ import (
 func TestReadingKeepsLittleResident(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "db")
-	s, err := Open(Config{Path: path, NoSync: true, resident: 1 << 20})
+	s, err := Open(Config{Path: path, NoSync: true, residentLimit: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

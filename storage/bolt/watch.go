@@ -29,7 +29,7 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Even
 		s.hub.add(w)
 		s.leave()
 	}
-	// The caller may never iterate: the end of ctx alone must free the watcher.
+	// The caller may never iterate, so the end of ctx alone must free the watcher.
 	stop := context.AfterFunc(ctx, func() { s.hub.remove(w) })
 	return func(yield func(storage.Event, error) bool) {
 		defer s.hub.remove(w)
@@ -85,7 +85,7 @@ func (h *hub) publish(events []storage.Event) {
 	}
 }
 
-// end ends all watchers: with ErrLagged if they may have missed changes.
+// end ends all watchers with err; ErrLagged means that they may have missed changes.
 func (h *hub) end(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +95,7 @@ func (h *hub) end(err error) {
 	clear(h.watchers)
 }
 
-// watcher is the queue between the writer and the consumer of one Watch.
+// watcher is the queue between the writer and the consumer of a Watch.
 type watcher struct {
 	prefix string
 	used   atomic.Bool
@@ -104,10 +104,10 @@ type watcher struct {
 	mu    sync.Mutex // guards the fields below
 	queue []storage.Event
 	bytes int
-	err   error // how the sequence ends after the queue
+	err   error // the error that ends the sequence after the queue
 }
 
-// put adds an event. If it does not fit, it and all later ones are lost.
+// put adds an event. If the queue is full, this event and all later ones are lost.
 func (w *watcher) put(e storage.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,7 +139,7 @@ func (w *watcher) signal() {
 	}
 }
 
-// take waits for events and returns all. An error comes with the last.
+// take waits for events and returns all of them. An error comes with the last events.
 func (w *watcher) take(ctx context.Context) ([]storage.Event, error) {
 	select {
 	case <-w.wake:

@@ -10,7 +10,7 @@ import (
 	"oneclaw/storage"
 )
 
-// Bounds of one transaction, which bound its memory; the rest goes into the next.
+// Bounds of one transaction, which bound its memory. The remaining writes go into the next transaction.
 const (
 	maxGroup      = 4096
 	maxGroupBytes = 32 << 20
@@ -39,15 +39,15 @@ func (s *Store) Write(ctx context.Context, ops ...storage.Op) (storage.Revision,
 
 // WriteDeferred implements storage.Deferrer.
 func (s *Store) WriteDeferred(ctx context.Context, due <-chan struct{}, ops ...storage.Op) (storage.Revision, error) {
-	return s.writeBy(ctx, due, "write", ops...)
+	return s.writeBefore(ctx, due, "write", ops...)
 }
 
 func (s *Store) write(ctx context.Context, what string, ops ...storage.Op) (storage.Revision, error) {
-	return s.writeBy(ctx, nil, what, ops...)
+	return s.writeBefore(ctx, nil, what, ops...)
 }
 
-// writeBy writes together with others before due; nil means at once.
-func (s *Store) writeBy(ctx context.Context, due <-chan struct{}, what string, ops ...storage.Op) (rev storage.Revision, err error) {
+// writeBefore does a write together with others before due is closed; if due is nil, at once.
+func (s *Store) writeBefore(ctx context.Context, due <-chan struct{}, what string, ops ...storage.Op) (rev storage.Revision, err error) {
 	if err = storage.CheckOps(ops); err == nil {
 		apply := func(b *batch) (err error) {
 			rev, err = b.apply(ops)
@@ -56,7 +56,7 @@ func (s *Store) writeBy(ctx context.Context, due <-chan struct{}, what string, o
 		if due == nil {
 			err = s.submit(ctx, sizeOf(ops), apply)
 		} else {
-			err = s.submitBy(ctx, due, sizeOf(ops), apply)
+			err = s.submitBefore(ctx, due, sizeOf(ops), apply)
 		}
 	}
 	if err != nil {
@@ -76,11 +76,11 @@ func sizeOf(ops []storage.Op) int {
 	return size
 }
 
-// apply does the operations of one write, after it has checked all of them.
+// apply applies the operations of one write, after it has checked all of them.
 func (b *batch) apply(ops []storage.Op) (rev storage.Revision, err error) {
 	kv, logs := b.tx.Bucket(bucketKV), b.tx.Bucket(bucketLogs)
 	for _, op := range ops {
-		if err := compare(kv, logs, op); err != nil {
+		if err := checkExpected(kv, logs, op); err != nil {
 			return 0, err
 		}
 	}
@@ -91,9 +91,9 @@ func (b *batch) apply(ops []storage.Op) (rev storage.Revision, err error) {
 		case op.Kind == storage.KindAppend:
 			err = appendRecords(logs, op.Log, op.After, op.Records)
 		case op.Kind == storage.KindDelete && kv.Get([]byte(op.Key)) == nil:
-			continue // matches Any
+			continue // with Any this is no conflict
 		default:
-			rev, err = b.change(kv, op, rev)
+			rev, err = b.applyChange(kv, op, rev)
 		}
 		if err != nil {
 			return 0, err
@@ -103,8 +103,8 @@ func (b *batch) apply(ops []storage.Op) (rev storage.Revision, err error) {
 	return rev, nil
 }
 
-// compare returns storage.ErrConflict if an operation expects another state.
-func compare(kv, logs *bbolt.Bucket, op storage.Op) error {
+// checkExpected returns storage.ErrConflict if an operation expects another revision or position.
+func checkExpected(kv, logs *bbolt.Bucket, op storage.Op) error {
 	if op.Kind == storage.KindAppend {
 		last, err := lastPosition(logs.Bucket([]byte(op.Log)))
 		if err == nil && last != op.After {
@@ -112,7 +112,7 @@ func compare(kv, logs *bbolt.Bucket, op storage.Op) error {
 		}
 		return err
 	}
-	present, err := revision(kv, op.Key)
+	present, err := currentRevision(kv, op.Key)
 	missing := op.Kind == storage.KindDelete && present == storage.Absent
 	if err == nil && op.Rev != storage.Any && (op.Rev != present || missing) {
 		err = storage.ErrConflict
@@ -120,9 +120,9 @@ func compare(kv, logs *bbolt.Bucket, op storage.Op) error {
 	return err
 }
 
-// change puts or deletes a key, with the revision of the write if it has one yet. A deletion also takes
-// a revision, so that the next version of the key has a higher one.
-func (b *batch) change(kv *bbolt.Bucket, op storage.Op, rev storage.Revision) (storage.Revision, error) {
+// applyChange puts or deletes a key, with the revision of the write if that is already assigned. A
+// deletion also gets a revision, so that the next version of the key has a higher one.
+func (b *batch) applyChange(kv *bbolt.Bucket, op storage.Op, rev storage.Revision) (storage.Revision, error) {
 	if rev == storage.Absent {
 		seq, err := kv.NextSequence()
 		if err != nil {
@@ -138,8 +138,9 @@ func (b *batch) change(kv *bbolt.Bucket, op storage.Op, rev storage.Revision) (s
 	return rev, kv.Put([]byte(op.Key), encodeValue(rev, op.Value))
 }
 
-// submit passes a change to the writer and waits for the answer. Once the writer has taken it ctx no
-// longer matters: the answer needs only one commit, and it is the only way to know the outcome.
+// submit passes a change to the writer and waits for the result. Once the writer has taken the change,
+// ctx no longer matters: the result needs only one commit, and waiting is the only way to know the
+// outcome.
 func (s *Store) submit(ctx context.Context, size int, apply func(*batch) error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -154,9 +155,9 @@ func (s *Store) submit(ctx context.Context, size int, apply func(*batch) error) 
 	return <-w.done
 }
 
-// submitBy is submit for a change that waits for others. When it is due, the writer gets an empty
-// write.
-func (s *Store) submitBy(ctx context.Context, due <-chan struct{}, size int, apply func(*batch) error) error {
+// submitBefore is submit for a change that waits for others. When the change is due, it wakes the writer
+// with an empty write.
+func (s *Store) submitBefore(ctx context.Context, due <-chan struct{}, size int, apply func(*batch) error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func (s *Store) gather(group []*write) []*write {
 	return group
 }
 
-// commit applies a group and answers each of its writes.
+// commit applies a group and returns its result to each write.
 func (s *Store) commit(group []*write) {
 	answers := make([]error, len(group))
 	b, committing, err := s.attempt(group, answers)
@@ -233,19 +234,19 @@ func (s *Store) commit(group []*write) {
 	case err == nil:
 		s.hub.publish(b.events)
 	case !committing && len(group) > 1:
-		// One of them could not be applied; retry each alone.
+		// One of the writes could not be applied; retry each alone.
 		for _, w := range group {
 			s.commit([]*write{w})
 		}
 		return
 	default:
-		s.log.Error("nothing could be written", "file", s.path, "writes", len(group), "err", err)
+		s.log.Error("a group of writes failed", "file", s.path, "writes", len(group), "err", err)
 		if committing {
-			// The new state may be in the file all the same.
+			// The new state may be in the file nevertheless.
 			s.hub.end(storage.ErrLagged)
 		}
-		// A conflict may be due to a write of this group, so its outcome is as unknown as that of the
-		// rest.
+		// A conflict may be caused by another write of this group, so its outcome is as unknown as that
+		// of the rest.
 		for i := range answers {
 			answers[i] = err
 		}
@@ -255,8 +256,8 @@ func (s *Store) commit(group []*write) {
 	}
 }
 
-// attempt runs a group in one transaction. committing reports whether it got as far as the commit. A
-// group that changes nothing needs no commit.
+// attempt runs a group in one transaction. The result committing reports whether the commit was reached.
+// A group that changes nothing needs no commit.
 func (s *Store) attempt(group []*write, answers []error) (b batch, committing bool, err error) {
 	err = recoverFaults(func() error {
 		tx, err := s.db.Begin(true)

@@ -1,4 +1,4 @@
-// Package folder makes directory entries durable, and file changes atomic.
+// Package folder makes directory entries durable and file changes atomic.
 package folder
 
 import (
@@ -20,8 +20,8 @@ func Sync(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Replace atomically replaces the content of a file: after a crash it has the old or the new one. Only
-// its owner may read it.
+// Replace atomically replaces the content of a file: after a crash the file has the old or the new
+// content. Only the owner of the file may read it.
 func Replace(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

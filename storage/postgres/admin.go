@@ -10,24 +10,24 @@ import (
 	"oneclaw/storage"
 )
 
-// Snapshot is the content of a store at one moment. It is read like the store.
+// Snapshot is the content of a store at one moment. It has the store's methods for reading.
 type Snapshot struct{ reader }
 
-// Snapshot calls read with the present state of the store, unaffected by later writes. The server keeps
-// replaced versions meanwhile.
+// Snapshot calls read with the current state of the store, unaffected by later writes. Until read
+// returns, the server keeps replaced versions.
 func (s *Store) Snapshot(ctx context.Context, read func(*Snapshot) error) error {
 	return s.inTransaction(ctx, "take a snapshot", pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		return read(&Snapshot{reader{db: tx, request: s.ask}})
+		return read(&Snapshot{reader{db: tx, request: s.withTimeout}})
 	})
 }
 
-// aloneLock is held by [Store.Alone].
+// aloneLock is held during [Store.RunAlone].
 const aloneLock = schemaLock + 1
 
-// Alone runs do while no other process, on any machine, does so on this database. If one does, it calls
-// waiting, and waits unless that returns an error. If the connection is lost meanwhile, another process
-// may begin, so do must write conditionally on revisions.
-func (s *Store) Alone(ctx context.Context, waiting func() error, do func(context.Context) error) error {
+// RunAlone runs do while no other process, on any machine, is in RunAlone on this database. If one is,
+// RunAlone calls waiting, and waits unless that returns an error. If the connection is lost, another
+// process may begin before do has returned, so do must make its writes conditional on revisions.
+func (s *Store) RunAlone(ctx context.Context, waiting func() error, do func(context.Context) error) error {
 	return s.inTransaction(ctx, "wait to be alone", pgx.TxOptions{}, func(tx pgx.Tx) error {
 		free := false
 		err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1::bigint)", int64(aloneLock)).Scan(&free)
@@ -61,14 +61,14 @@ func (s *Store) inTransaction(ctx context.Context, what string, options pgx.TxOp
 	return do(tx)
 }
 
-// Server describes the server of a store for administrators.
+// Server describes the server of a store to administrators.
 type Server struct {
 	Version string
 	// Size is the size of the tables, in bytes.
 	Size int64
 	// Time is the server's time.
 	Time time.Time
-	// Warnings say what should be changed, and how.
+	// Warnings say which settings should be changed, and how.
 	Warnings []string
 }
 
@@ -96,7 +96,7 @@ func (s *Store) Server(ctx context.Context) (v Server, err error) {
 	}{
 		{noSync, "fsync is off: a crash of the server's machine destroys the data; turn it on"},
 		{noPages, "full_page_writes is off: a crash of the server's machine can destroy the data; turn it on"},
-		{standbys && (commit == "local" || commit == "remote_write"), "synchronous_commit is " + commit + ": the change to a standby can lose what was confirmed; set it to on"},
+		{standbys && (commit == "local" || commit == "remote_write"), "synchronous_commit is " + commit + ": a failover to a standby can lose confirmed writes; set it to on"},
 		{connections*10 >= most*9, fmt.Sprintf("%d of %d connections are in use: raise max_connections, or put a pooler in front", connections, most)},
 		{plain, "the connection is not encrypted: set sslmode=verify-full in ONECLAW_STORE"},
 	} {
@@ -120,8 +120,8 @@ func (s *Store) Size(ctx context.Context) (size int64, err error) {
 	return size, nil
 }
 
-// Newest returns a revision that is at least as high as all that can be read here.
-func (s reader) Newest(ctx context.Context) (storage.Revision, error) {
+// NewestRevision returns a revision that is at least as high as all revisions that can be read here.
+func (s reader) NewestRevision(ctx context.Context) (storage.Revision, error) {
 	var last int64
 	err := s.request(ctx, func(ctx context.Context) error {
 		return s.db.QueryRow(ctx, "SELECT last_value FROM oneclaw_revision").Scan(&last)
@@ -132,8 +132,8 @@ func (s reader) Newest(ctx context.Context) (storage.Revision, error) {
 	return storage.Revision(last), nil
 }
 
-// Raise makes all later revisions higher than rev. No process may write meanwhile.
-func (s *Store) Raise(ctx context.Context, rev storage.Revision) error {
+// RaiseRevisions makes all later revisions higher than rev. No process may write at the same time.
+func (s *Store) RaiseRevisions(ctx context.Context, rev storage.Revision) error {
 	err := s.read(ctx, func(ctx context.Context) error {
 		_, err := s.pool.Exec(ctx, "SELECT setval('oneclaw_revision', greatest(last_value, $1::bigint)) FROM oneclaw_revision", int64(rev))
 		return err

@@ -30,7 +30,7 @@ func TestSnapshotIsOfOneMoment(t *testing.T) {
 	if _, err := s.Append(ctx, "log", 0, storage.Record{Data: []byte("old")}); err != nil {
 		t.Fatal(err)
 	}
-	before, err := s.Newest(ctx)
+	before, err := s.NewestRevision(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,13 +84,13 @@ func TestAloneIsOneAfterAnother(t *testing.T) {
 	one, two := open(t, postgres.Config{URL: at}), open(t, postgres.Config{URL: at})
 	var order []string
 	begun, ended := make(chan struct{}), make(chan error, 1)
-	err := one.Alone(ctx, func() error { return errors.New("nobody else is there") }, func(ctx context.Context) error {
+	err := one.RunAlone(ctx, func() error { return errors.New("nobody else is there") }, func(ctx context.Context) error {
 		busy := errors.New("busy")
-		if err := two.Alone(ctx, func() error { return busy }, func(context.Context) error { return nil }); !errors.Is(err, busy) {
+		if err := two.RunAlone(ctx, func() error { return busy }, func(context.Context) error { return nil }); !errors.Is(err, busy) {
 			t.Errorf("beside another: %v", err)
 		}
 		go func() {
-			err := two.Alone(ctx, func() error { close(begun); return nil }, func(context.Context) error {
+			err := two.RunAlone(ctx, func() error { close(begun); return nil }, func(context.Context) error {
 				order = append(order, "two")
 				return nil
 			})
@@ -111,7 +111,7 @@ func TestRaisedRevisions(t *testing.T) {
 	ctx := t.Context()
 	s := open(t, postgres.Config{URL: (&schemas{base: server.Database(t)}).next(t)})
 	for _, c := range []struct{ raise, want storage.Revision }{{1 << 60, 1<<60 + 1}, {5, 1<<60 + 2}} {
-		if err := s.Raise(ctx, c.raise); err != nil {
+		if err := s.RaiseRevisions(ctx, c.raise); err != nil {
 			t.Fatal(err)
 		}
 		if rev, err := s.Put(ctx, "k", nil, storage.Any); err != nil || rev != c.want {

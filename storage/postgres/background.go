@@ -14,14 +14,14 @@ import (
 // channel is the channel on which stores notify each other of changed keys.
 const channel = "oneclaw"
 
-// sweepEvery is the interval at which tombstones are removed, and their least age.
+// sweepEvery is the interval at which tombstones are removed, and their minimum age.
 const sweepEvery = 15 * time.Second
 
 func newID() string { return rand.Text() }
 
-// changed makes the watchers look and notifies other stores, after a group that changed keys.
-func (s *Store) changed(g *group) {
-	signal(s.told)
+// notifyWatchers wakes the watchers and notifies other stores, after a group that changed keys.
+func (s *Store) notifyWatchers(g *group) {
+	signal(s.notifyNeeded)
 	for _, prefix := range s.hub.prefixes() {
 		for _, w := range g.writes {
 			for _, op := range w.ops {
@@ -34,31 +34,32 @@ func (s *Store) changed(g *group) {
 	}
 }
 
-// follow looks for changes until ctx ends, on notifications and at an interval.
-func (s *Store) follow(ctx context.Context, every time.Duration) {
+// pollChanges passes changes to the watchers until ctx ends, on notifications and at an interval.
+func (s *Store) pollChanges(ctx context.Context, every time.Duration) {
 	poll := time.NewTicker(every)
 	defer poll.Stop()
-	health := health{log: s.log, what: "changes are not seen"}
-	for wait(ctx, lookPause) {
+	health := health{log: s.log, what: "changes are not found"}
+	for sleep(ctx, lookPause) {
 		select {
 		case <-s.hub.changed:
 		case <-poll.C:
 		case <-ctx.Done():
 			return
 		}
-		health.note(ctx, s.ask(ctx, func(ctx context.Context) error { return s.look(ctx, nil) }))
+		health.record(ctx, s.withTimeout(ctx, func(ctx context.Context) error { return s.publishChanges(ctx, nil) }))
 	}
 }
 
-// notify notifies other stores until ctx ends. If that fails, their poll finds the change.
+// notify notifies other stores until ctx ends. If a notification fails, the other stores find the change
+// when they poll.
 func (s *Store) notify(ctx context.Context) {
-	for wait(ctx, tellPause) {
+	for sleep(ctx, tellPause) {
 		select {
-		case <-s.told:
+		case <-s.notifyNeeded:
 		case <-ctx.Done():
 			return
 		}
-		_ = s.ask(ctx, func(ctx context.Context) error {
+		_ = s.withTimeout(ctx, func(ctx context.Context) error {
 			_, err := s.pool.Exec(ctx, "SELECT pg_notify($1::text, $2::text)", channel, s.id)
 			return err
 		})
@@ -67,14 +68,14 @@ func (s *Store) notify(ctx context.Context) {
 
 // listen receives notifications until ctx ends, on a connection of its own.
 func (s *Store) listen(ctx context.Context, pc *pgxpool.Config) {
-	health := health{log: s.log, what: "changes of others are seen by the poll alone"}
+	health := health{log: s.log, what: "changes by other processes are found only by polling"}
 	for ctx.Err() == nil {
-		health.note(ctx, s.listenOnce(ctx, pc, func() { health.note(ctx, nil) }))
-		wait(ctx, pollEvery)
+		health.record(ctx, s.listenOnce(ctx, pc, func() { health.record(ctx, nil) }))
+		sleep(ctx, pollEvery)
 	}
 }
 
-// listenOnce listens on one connection until that ends. It calls begun once it listens.
+// listenOnce listens on one connection until the connection ends. It calls begun once it listens.
 func (s *Store) listenOnce(ctx context.Context, pc *pgxpool.Config, begun func()) error {
 	cc := pc.ConnConfig.Copy()
 	if pc.BeforeConnect != nil {
@@ -103,12 +104,12 @@ func (s *Store) listenOnce(ctx context.Context, pc *pgxpool.Config, begun func()
 	}
 }
 
-// sweepAll removes tombstones until ctx ends.
-func (s *Store) sweepAll(ctx context.Context) {
+// sweepLoop removes tombstones until ctx ends.
+func (s *Store) sweepLoop(ctx context.Context) {
 	before := ""
-	health := health{log: s.log, what: "traces of deletions stay"}
-	for wait(ctx, sweepEvery) {
-		health.note(ctx, s.ask(ctx, func(ctx context.Context) (err error) {
+	health := health{log: s.log, what: "tombstones are not removed"}
+	for sleep(ctx, sweepEvery) {
+		health.record(ctx, s.withTimeout(ctx, func(ctx context.Context) (err error) {
 			before, err = s.sweep(ctx, before)
 			return err
 		}))
@@ -125,9 +126,9 @@ const sweepQuery = `WITH gone AS (
 		UPDATE oneclaw_meta SET swept = greatest(swept, $1::text::xid8) WHERE one AND EXISTS (SELECT FROM gone))
 	SELECT count(*) FROM gone`
 
-// sweep removes the tombstones from before a transaction, if before is set, and returns the oldest
-// transaction that still runs: earlier tombstones can be removed the next time, when every working
-// watcher has seen them. A watcher that has not notices by the column swept.
+// sweep removes the tombstones from before a transaction, if before is set. It returns the oldest
+// running transaction: the next sweep can remove tombstones from before that one, because by then every
+// working watcher has seen them. A watcher that has not notices this by the column swept.
 func (s *Store) sweep(ctx context.Context, before string) (oldest string, err error) {
 	for count := sweepAtOnce; before != "" && count == sweepAtOnce; {
 		if err := s.pool.QueryRow(ctx, sweepQuery, before, sweepAtOnce).Scan(&count); err != nil {
@@ -138,26 +139,26 @@ func (s *Store) sweep(ctx context.Context, before string) (oldest string, err er
 	return oldest, err
 }
 
-// health logs when something stops working, and when it works again.
+// health logs when a part of the store stops working, and when it works again.
 type health struct {
 	log  *slog.Logger
 	what string // describes the failing part
 	bad  bool
 }
 
-func (h *health) note(ctx context.Context, err error) {
+func (h *health) record(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil && !h.bad:
-		h.log.Warn("the database does not answer as it should", "so", h.what, "err", explain(err))
+		h.log.Warn("requests to the database fail", "so", h.what, "err", explain(err))
 	case err == nil && h.bad:
-		h.log.Info("the database answers again", "before", h.what)
+		h.log.Info("requests to the database succeed again", "before", h.what)
 	}
 	h.bad = err != nil
 }
 
-// wait waits and reports whether ctx is still alive.
-func wait(ctx context.Context, d time.Duration) bool {
+// sleep waits for d and reports whether ctx is still alive.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

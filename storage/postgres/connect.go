@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// sessionSettings are set on each connection, without a pooler. All queries can use an index; a plan
-// that was made while a table was small must not scan it when it has grown.
+// sessionSettings are set on each connection if there is no pooler. All queries can use an index, and a
+// plan that was made while a table was small must not scan the table after it has grown.
 var sessionSettings = map[string]string{"enable_seqscan": "off", "jit": "off"}
 
 func poolConfig(cfg *Config) (*pgxpool.Config, error) {
@@ -26,13 +26,13 @@ func poolConfig(cfg *Config) (*pgxpool.Config, error) {
 	}
 	pc, err := pgxpool.ParseConfig(cfg.URL)
 	if err != nil {
-		return nil, badURL(err)
+		return nil, urlError(err)
 	}
 	if cfg.MaxConns > 0 || !strings.Contains(cfg.URL, "pool_max_conns=") {
 		pc.MaxConns = int32(cmp.Or(cfg.MaxConns, DefaultMaxConns))
 	}
 	cc := pc.ConnConfig
-	if cfg.Pooler, err = pooled(cc, cfg.Pooler); err != nil {
+	if cfg.Pooler, err = poolerSetting(cc, cfg.Pooler); err != nil {
 		return nil, err
 	}
 	if cc.RuntimeParams["application_name"] == "" {
@@ -44,7 +44,7 @@ func poolConfig(cfg *Config) (*pgxpool.Config, error) {
 	} else {
 		maps.Copy(cc.RuntimeParams, sessionSettings)
 	}
-	if severalServers(cc) && cc.ValidateConnect == nil {
+	if namesSeveralServers(cc) && cc.ValidateConnect == nil {
 		cc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	if cfg.Password != "" {
@@ -58,9 +58,9 @@ func poolConfig(cfg *Config) (*pgxpool.Config, error) {
 	return pc, nil
 }
 
-// pooled reports whether a pooler is configured or named in the URL, and removes the parameter from
-// what is sent to the server.
-func pooled(cc *pgx.ConnConfig, configured bool) (bool, error) {
+// poolerSetting reports whether a pooler is configured or named in the URL. It removes the parameter
+// from the ones that are sent to the server.
+func poolerSetting(cc *pgx.ConnConfig, configured bool) (bool, error) {
 	value, named := cc.RuntimeParams["pooler"]
 	delete(cc.RuntimeParams, "pooler")
 	if !named {
@@ -73,16 +73,17 @@ func pooled(cc *pgx.ConnConfig, configured bool) (bool, error) {
 	return pooler, nil
 }
 
-// badURL describes an invalid URL without repeating any of it: it may hold a password.
-func badURL(err error) error {
+// urlError describes an invalid URL without repeating any of it, because it may contain a password.
+func urlError(err error) error {
 	if file, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("the URL names a file that cannot be read: %w", file)
 	}
 	return errors.New("the URL cannot be read: it has the form postgres://user@host:port/database?sslmode=verify-full, and special characters of a password are written as %40 and the like")
 }
 
-// severalServers reports whether the URL names more than one: then the one that takes writes is used.
-func severalServers(cc *pgx.ConnConfig) bool {
+// namesSeveralServers reports whether the URL names several servers, of which the one that accepts
+// writes is used.
+func namesSeveralServers(cc *pgx.ConnConfig) bool {
 	for _, f := range cc.Fallbacks {
 		if f.Host != cc.Host || f.Port != cc.Port {
 			return true

@@ -10,19 +10,19 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-var errTimeout = errors.New("the server has not answered in time; whether anything was written is not known")
+var errTimeout = errors.New("the server did not answer in time; it is unknown whether anything was written")
 
-// problem is an error with a text for users.
-type problem struct {
+// describedError is an error with a text for users.
+type describedError struct {
 	words string
 	err   error
 }
 
 // Error implements error.
-func (p problem) Error() string { return p.words }
+func (p describedError) Error() string { return p.words }
 
 // Unwrap implements errors.Unwrap.
-func (p problem) Unwrap() error { return p.err }
+func (p describedError) Unwrap() error { return p.err }
 
 // Codes of PostgreSQL (SQLSTATE), and their meaning to the operator.
 const (
@@ -41,7 +41,7 @@ const (
 	codeNoTable    = "42P01"
 )
 
-var meanings = map[string]string{
+var codeMeanings = map[string]string{
 	codePassword:   "the password is wrong, or there is no such user",
 	codeAuth:       "the server does not let this user in from here",
 	codeDatabase:   "there is no such database: create it first",
@@ -57,31 +57,31 @@ var meanings = map[string]string{
 	codeNoTable:    "a table of the database is missing: it has been changed by hand",
 }
 
-// explain returns an error of one line. Texts of the server do not contain the values of a request, but
-// some name a key: only those about the server itself are repeated.
+// explain returns an error of one line. Texts from the server do not contain the values of a request,
+// but some name a key, so only those about the server itself are repeated.
 func explain(err error) error {
 	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
-		words := meanings[answer.Code]
+		words := codeMeanings[answer.Code]
 		if words == "" {
-			return problem{fmt.Sprintf("the server says: %s (%s)", answer.Message, answer.Code), err}
+			return describedError{fmt.Sprintf("the server says: %s (%s)", answer.Message, answer.Code), err}
 		}
-		return problem{fmt.Sprintf("%s (the server says: %s)", words, answer.Message), err}
+		return describedError{fmt.Sprintf("%s (the server says: %s)", words, answer.Message), err}
 	}
 	var dial *pgconn.ConnectError
 	var network *net.OpError
 	switch {
 	case errors.As(err, &network) && network.Op == "dial":
-		return problem{fmt.Sprintf("the server cannot be reached: %v", network), err}
+		return describedError{fmt.Sprintf("the server cannot be reached: %v", network), err}
 	case errors.As(err, &dial):
-		return problem{fmt.Sprintf("the server cannot be reached: %v", errors.Unwrap(dial)), err}
-	case lost(err):
-		return problem{fmt.Sprintf("the connection to the server was lost, so whether anything was written is not known: %v", err), err}
+		return describedError{fmt.Sprintf("the server cannot be reached: %v", errors.Unwrap(dial)), err}
+	case isConnectionLost(err):
+		return describedError{fmt.Sprintf("the connection to the server was lost, so it is unknown whether anything was written: %v", err), err}
 	}
 	return err
 }
 
-// lost reports whether a connection ended without a response.
-func lost(err error) bool {
+// isConnectionLost reports whether a connection ended without a response.
+func isConnectionLost(err error) bool {
 	var network *net.OpError
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) || errors.Is(err, net.ErrClosed)
 }
@@ -95,5 +95,5 @@ func affectsAll(err error) bool {
 		}
 		return false
 	}
-	return lost(err) && !errors.Is(err, context.Canceled)
+	return isConnectionLost(err) && !errors.Is(err, context.Canceled)
 }

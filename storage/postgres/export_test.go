@@ -6,7 +6,7 @@ import (
 )
 
 // Layout is the version of the tables.
-const Layout = layout
+const Layout = layoutVersion
 
 // OpenPolling is Open with another time between two polls.
 func OpenPolling(ctx context.Context, cfg Config, poll time.Duration) (*Store, error) {
@@ -21,11 +21,11 @@ func (s *Store) Sweep(ctx context.Context, before string) (string, error) {
 }
 
 // Look looks for changes once.
-func (s *Store) Look(ctx context.Context) error { return s.look(ctx, nil) }
+func (s *Store) Look(ctx context.Context) error { return s.publishChanges(ctx, nil) }
 
 // CheckServer is the judgement of a server by its version alone.
 func CheckServer(number int, version, name string) error {
-	return facts{number: number, version: version, name: name, isolation: "read committed", commit: "on"}.check()
+	return serverFacts{number: number, version: version, name: name, isolation: "read committed", commit: "on"}.check()
 }
 
 // MaxConns is how many connections are open at most.

@@ -127,7 +127,7 @@ func TestFailover(t *testing.T) {
 	own := ownServer(t)
 	at := own.Database(t)
 	standby := own.Standby(t)
-	s := open(t, postgres.Config{URL: own.Both(at, standby)})
+	s := open(t, postgres.Config{URL: own.BothURL(at, standby)})
 	changes := s.Watch(t.Context(), "")
 	var c counting
 	c.write(t, s, 300, own.Kill)

@@ -15,9 +15,9 @@ import (
 	"oneclaw/storage"
 )
 
-// Errors of the KV do not contain the key: some keys are secrets of the caller.
+// Errors of the KV do not contain the key, because some keys are secrets.
 
-// querier is the connections of a store, or the transaction of a snapshot.
+// querier is the connection pool of a store, or the transaction of a snapshot.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
@@ -26,7 +26,7 @@ type querier interface {
 // reader reads keys and logs.
 type reader struct {
 	db querier
-	// request runs ask, which sends a request to the server.
+	// request calls ask, which sends a request to the server.
 	request func(ctx context.Context, ask func(context.Context) error) error
 }
 
@@ -51,7 +51,7 @@ func (s reader) Get(ctx context.Context, key string) (storage.Entry, error) {
 	return e, nil
 }
 
-// GetMany implements storage.Many.
+// GetMany implements storage.ManyGetter.
 func (s reader) GetMany(ctx context.Context, keys []string) (map[string]storage.Entry, error) {
 	all := make(map[string]storage.Entry, len(keys))
 	for some := range slices.Chunk(keys, pageItems) {
@@ -96,13 +96,13 @@ func (s *Store) Delete(ctx context.Context, key string, rev storage.Revision) er
 	return err
 }
 
-// Bounds of a page, which one request reads, give or take the last item.
+// Bounds of a page, which one request reads. The last item may exceed them.
 const (
 	pageItems = 256
 	pageBytes = 1 << 20
 )
 
-// The sum ends a page of large values early; a value's length is known without reading it.
+// The sum ends a page of large values early. The length of a value is known without reading the value.
 const (
 	listQuery = `SELECT key, value, revision FROM (
 		SELECT key, value, revision, sum(octet_length(value)) OVER (ORDER BY key ROWS UNBOUNDED PRECEDING) - octet_length(value) AS size FROM (
@@ -113,7 +113,7 @@ const (
 		WHERE name > $1::bytea AND name >= $2::bytea AND name < $3::bytea ORDER BY name LIMIT $4::int`
 )
 
-// List implements storage.KV. The entries are read in pages; each is a snapshot.
+// List implements storage.KV. It reads the entries in pages; each page is a snapshot.
 func (s reader) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
 	page := func(ctx context.Context, r storage.Range) (entries []storage.Entry, done bool, err error) {
 		rows, _ := s.db.Query(ctx, listQuery, []byte(r.After), []byte(r.Prefix), afterPrefix(r.Prefix), r.Limit, pageBytes)
@@ -127,7 +127,7 @@ func (s reader) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Ent
 	return list(ctx, s, r, "list", page, func(e storage.Entry) string { return e.Key })
 }
 
-// Logs implements storage.Log. The names are read in pages, as in List.
+// Logs implements storage.Log. It reads the names in pages, as List does.
 func (s reader) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error] {
 	page := func(ctx context.Context, r storage.Range) (names []string, done bool, err error) {
 		rows, _ := s.db.Query(ctx, logsQuery, []byte(r.After), []byte(r.Prefix), afterPrefix(r.Prefix), r.Limit)
@@ -141,8 +141,8 @@ func (s reader) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, err
 	return list(ctx, s, r, "list logs", page, func(name string) string { return name })
 }
 
-// list yields the items of a range page by page. page gets the rest of the range and reports whether it
-// is the last.
+// list yields the items of a range page by page. The function page gets the remaining range, and reports
+// whether the page is the last one.
 func list[T any](ctx context.Context, s reader, r storage.Range, what string, page func(context.Context, storage.Range) ([]T, bool, error), name func(T) string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -176,7 +176,7 @@ func list[T any](ctx context.Context, s reader, r storage.Range, what string, pa
 	}
 }
 
-// yieldAll yields a page until ctx ends, and reports whether the consumer wants more.
+// yieldAll yields the items of a page until ctx ends, and reports whether the consumer wants more.
 func yieldAll[T any](ctx context.Context, items []T, yield func(T, error) bool) (more bool, err error) {
 	for _, item := range items {
 		if err := ctx.Err(); err != nil {
@@ -189,7 +189,8 @@ func yieldAll[T any](ctx context.Context, items []T, yield func(T, error) bool) 
 	return true, nil
 }
 
-// afterPrefix returns a name after all that begin with prefix, and before all others.
+// afterPrefix returns the end of the range of names that begin with prefix: it sorts after all of these,
+// and not after any other.
 func afterPrefix(prefix string) []byte {
 	b := []byte(prefix)
 	for len(b) > 0 && b[len(b)-1] == 0xff {

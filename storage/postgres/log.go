@@ -54,9 +54,9 @@ func (s *Store) Erase(ctx context.Context, log string, left ...storage.Record) e
 	return nil
 }
 
-// Records implements storage.Log. The log is read in pages, up to the last record when the iteration
-// began. A Drop between two pages ends it with storage.ErrNotFound, whatever has been appended under
-// the name since.
+// Records implements storage.Log. It reads the log in pages, up to the record that was the last one when
+// the iteration began. A Drop between two pages ends the iteration with storage.ErrNotFound, even if
+// records have been appended under the same name since.
 func (s reader) Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		if err := errors.Join(storage.CheckName("log name", log), storage.CheckLimit(q.Limit)); err != nil {
@@ -84,15 +84,15 @@ func (s reader) Records(ctx context.Context, log string, q storage.Query) iter.S
 	}
 }
 
-// scan is the state of one iteration over a log between its pages.
+// scan is the state of an iteration over a log between its pages.
 type scan struct {
 	log   []byte
 	q     storage.Query
 	query string
 	id    int64 // id of the log, 0 before the first page
-	lo    int64 // first position that may still come
-	hi    int64 // last position that may still come
-	left  int   // maximum of records that may still come
+	lo    int64 // first position that may still be yielded
+	hi    int64 // last position that may still be yielded
+	left  int   // number of records that may still be yielded
 	done  bool
 }
 
@@ -112,8 +112,8 @@ func newScan(log string, q storage.Query) *scan {
 	return sc
 }
 
-// recordsQuery reads a page of a log together with the log itself: an existing log returns at least one
-// row, and all rows are of one snapshot.
+// recordsQuery returns the query that reads a page of a log together with the log's own row. An existing
+// log yields at least one row, and all rows are from one snapshot.
 func recordsQuery(q storage.Query) string {
 	order, label := "position", ""
 	if q.Backward {
@@ -131,7 +131,7 @@ func recordsQuery(q storage.Query) string {
 		WHERE l.name = $1::bytea ORDER BY p.%[1]s`, order, label)
 }
 
-// page continues where the last page ended.
+// page reads the next page, from where the previous one ended.
 func (sc *scan) page(ctx context.Context, db querier) ([]storage.Record, error) {
 	limit := min(sc.left, pageItems)
 	args := []any{sc.log, sc.lo, sc.hi, limit, pageBytes}
@@ -154,11 +154,11 @@ func (sc *scan) page(ctx context.Context, db querier) ([]storage.Record, error) 
 	if err != nil {
 		return nil, err
 	}
-	return records, sc.passed(records, id, last, len(records) < limit && size < pageBytes)
+	return records, sc.advance(records, id, last, len(records) < limit && size < pageBytes)
 }
 
-// passed records what a page has returned.
-func (sc *scan) passed(records []storage.Record, id, last int64, end bool) error {
+// advance updates the scan after a page.
+func (sc *scan) advance(records []storage.Record, id, last int64, end bool) error {
 	if sc.id != 0 && sc.id != id {
 		return fmt.Errorf("%w: the log was dropped while it was read", storage.ErrNotFound)
 	}

@@ -26,7 +26,7 @@ func TestKilledServerIsLinearizable(t *testing.T) {
 		own := ownServer(t)
 		at := own.Database(t)
 		standby := own.Standby(t)
-		s := open(t, postgres.Config{URL: own.Both(at, standby)})
+		s := open(t, postgres.Config{URL: own.BothURL(at, standby)})
 		storetest.LinearizableOver(t, s, func() error {
 			err := errors.Join(own.Kill(), standby.Promote())
 			soonWrites(t, s)

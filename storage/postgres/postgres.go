@@ -1,13 +1,14 @@
 // Package postgres implements a [storage.Store] in a PostgreSQL database, which any number of processes
 // share.
 //
-// A few goroutines write. Each takes the waiting writes, as long as no two name the same key or log,
-// and the server does them in one step: one call of a function of the database (schema.sql), so one
-// round trip and one wait for the disk. A single write does not wait for more. Reads take pages of a
-// bounded size; no transaction is open while a consumer takes its time.
+// A few goroutines write. Each takes the waiting writes, as long as no two name the same key or log, and
+// the server applies them in one call of a database function (schema.sql): one round trip and one wait
+// for the disk. A single write does not wait for more. Reads take pages of a bounded size, and no
+// transaction is open while a consumer processes a page.
 //
-// A watch looks for what has become visible since its last look: when this process has written, when
-// another one notifies, and every second anyway. Notifications only make it faster.
+// A watch looks for changes that have become visible since it last looked: when this process has
+// written, when another one notifies it, and every second in any case. Notifications only make it
+// faster.
 package postgres
 
 import (
@@ -27,8 +28,8 @@ import (
 
 // Defaults of [Config].
 const (
-	// DefaultMaxConns bounds the connections, except the listening one: two write, one looks for
-	// changes, and one is left for reads. A server takes a hundred.
+	// DefaultMaxConns bounds the connections, except the listening one: two for writes, one for finding
+	// changes, and one for reads. A server accepts a hundred by default.
 	DefaultMaxConns = 4
 	// DefaultTimeout bounds a request to the server.
 	DefaultTimeout = 15 * time.Second
@@ -38,29 +39,28 @@ const (
 type Config struct {
 	// URL names the database, for example postgres://user@host:port/database?sslmode=verify-full.
 	// Missing parts come from the usual variables (PGHOST, PGSSLROOTCERT, …). The tables are created in
-	// the first schema of search_path. Its parameters pooler=true and pool_max_conns=N stand for Pooler
-	// and MaxConns.
+	// the first schema of search_path. The parameters pooler=true and pool_max_conns=N set Pooler and
+	// MaxConns.
 	URL string
-	// Password, if not empty, replaces the URL's.
+	// Password, if not empty, replaces the password in the URL.
 	Password string
-	// PasswordFile, if not empty, names a file with the password, which is read for each new
-	// connection.
+	// PasswordFile, if not empty, names a file with the password. It is read for each new connection.
 	PasswordFile string
-	// Existing makes Open change nothing, and reject a database without tables with
-	// storage.ErrNotFound.
+	// Existing makes Open change nothing, and reject a database without tables with storage.ErrNotFound.
 	Existing bool
 	// MaxConns bounds the connections; 0 means DefaultMaxConns.
 	MaxConns int
 	// Timeout bounds each request; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Pooler says that a transaction pooler is in front of the server: nothing is prepared, and nothing
-	// is set for a session.
+	// Pooler is set if a transaction pooler is in front of the server: no statements are prepared, and
+	// no session settings are used.
 	Pooler bool
-	// PollOnly finds changes only by polling, as Pooler does: for servers and poolers without LISTEN.
+	// PollOnly finds changes only by polling, as Pooler does. It is meant for servers and poolers
+	// without LISTEN.
 	PollOnly bool
-	// Logger logs for administrators; nil discards.
+	// Logger receives messages for administrators; nil discards them.
 	Logger *slog.Logger
-	// poll is the interval at which changes are looked for without a notification; 0 means pollEvery.
+	// poll is the interval at which changes are polled; 0 means pollEvery.
 	poll time.Duration
 }
 
@@ -71,15 +71,15 @@ type Store struct {
 	pool    *pgxpool.Pool
 	timeout time.Duration
 	log     *slog.Logger
-	id      string // distinguishes our notifications from others
+	id      string // distinguishes this store's notifications from others
 	close   func()
 
-	writes  chan *write
-	writers sync.WaitGroup
-	told    chan struct{} // has a token when others have to be notified
-	hub     hub
+	writes       chan *write
+	writers      sync.WaitGroup
+	notifyNeeded chan struct{} // has a token when other stores have to be notified
+	hub          hub
 
-	end        context.CancelFunc // ends background
+	cancel     context.CancelFunc // ends background
 	background sync.WaitGroup
 
 	mu      sync.Mutex // guards closed, and running against an Add after closed
@@ -88,13 +88,13 @@ type Store struct {
 }
 
 var (
-	_ storage.Store = (*Store)(nil)
-	_ storage.Many  = (*Store)(nil)
+	_ storage.Store      = (*Store)(nil)
+	_ storage.ManyGetter = (*Store)(nil)
 )
 
-// Open connects to the database of cfg and creates or upgrades the tables. Obstacles (a wrong password,
-// a missing database or right, a standby, an old server, tables of a newer version of the program) are
-// errors of one line.
+// Open connects to the database named by cfg, and creates or upgrades the tables. For obstacles (a wrong
+// password, a missing database or right, a standby, an old server, tables of a newer version of the
+// program) it returns errors of one line.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s, err := open(ctx, cfg)
 	if err != nil {
@@ -113,27 +113,27 @@ func open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, explain(err)
 	}
 	s := &Store{
-		pool:    pool,
-		timeout: cmp.Or(cfg.Timeout, DefaultTimeout),
-		log:     cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		id:      newID(),
-		writes:  make(chan *write),
-		told:    make(chan struct{}, 1),
-		hub:     newHub(),
+		pool:         pool,
+		timeout:      cmp.Or(cfg.Timeout, DefaultTimeout),
+		log:          cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		id:           newID(),
+		writes:       make(chan *write),
+		notifyNeeded: make(chan struct{}, 1),
+		hub:          newHub(),
 	}
 	s.reader = reader{db: pool, request: s.read}
 	s.close = sync.OnceFunc(s.shutdown)
-	if err := s.ask(ctx, func(ctx context.Context) error { return s.prepare(ctx, cfg.Existing) }); err != nil {
+	if err := s.withTimeout(ctx, func(ctx context.Context) error { return s.prepare(ctx, cfg.Existing) }); err != nil {
 		pool.Close()
 		return nil, err
 	}
 	for range writers {
 		s.writers.Go(s.writeAll)
 	}
-	background, end := context.WithCancel(context.Background())
-	s.end = end
-	s.background.Go(func() { s.follow(background, cmp.Or(cfg.poll, pollEvery)) })
-	s.background.Go(func() { s.sweepAll(background) })
+	background, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.background.Go(func() { s.pollChanges(background, cmp.Or(cfg.poll, pollEvery)) })
+	s.background.Go(func() { s.sweepLoop(background) })
 	if !cfg.Pooler && !cfg.PollOnly {
 		s.background.Go(func() { s.listen(background, pc) })
 	}
@@ -143,9 +143,8 @@ func open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close waits for running calls, ends every Watch with storage.ErrClosed and closes the
-// connections. An iteration between two pages is not a running call: it ends with
-// storage.ErrClosed.
+// Close waits for running calls, ends every Watch with storage.ErrClosed, and closes the connections. An
+// iteration that is between two pages is not a running call: it ends with storage.ErrClosed.
 func (s *Store) Close() error {
 	s.close()
 	return nil
@@ -158,13 +157,13 @@ func (s *Store) shutdown() {
 	s.running.Wait()
 	close(s.writes)
 	s.writers.Wait()
-	s.end()
+	s.cancel()
 	s.background.Wait()
 	s.hub.end(storage.ErrClosed)
 	s.pool.Close()
 }
 
-// enter begins a call, which ends with leave.
+// enter begins a call, which the caller ends with leave.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -180,18 +179,18 @@ func (s *Store) enter(ctx context.Context) error {
 
 func (s *Store) leave() { s.running.Done() }
 
-// read runs f, which sends a request to the server.
+// read calls f, which sends a request to the server.
 func (s *Store) read(ctx context.Context, f func(context.Context) error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
 	defer s.leave()
-	return s.ask(ctx, f)
+	return s.withTimeout(ctx, f)
 }
 
-// ask runs f with a timeout, and explains its error; if the connection is lost, or the server is no
-// longer the primary, the idle connections are closed as well.
-func (s *Store) ask(ctx context.Context, f func(context.Context) error) error {
+// withTimeout calls f with a timeout, and explains its error. If the connection is lost, or the server
+// is no longer the primary, it also closes the idle connections.
+func (s *Store) withTimeout(ctx context.Context, f func(context.Context) error) error {
 	bounded, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
 	defer cancel()
 	err := f(bounded)

@@ -13,24 +13,25 @@ import (
 	"oneclaw/storage"
 )
 
-// layout is the version of the tables that this package reads and writes, minServer the oldest
+// layoutVersion is the version of the tables that this package reads and writes, minServer the oldest
 // supported server, as server_version_num.
 const (
-	layout    = 1
-	minServer = 140000
+	layoutVersion = 1
+	minServer     = 140000
 )
 
 //go:embed schema.sql
 var schema string
 
-// upgrades holds at n the statements that turn layout n into n+1; 0 means no tables.
-var upgrades = [layout]string{schema}
+// upgrades holds at index n the statements that turn layout n into n+1; 0 means no tables.
+var upgrades = [layoutVersion]string{schema}
 
-// schemaLock is held while tables are created or upgraded, so that processes which start at the same
-// time do so one after another.
+// schemaLock is held while tables are created or upgraded, so that processes that start at the same time
+// do so one after another.
 const schemaLock = 0x6f6e65636c6177 // "oneclaw"
 
-// prepare checks the server, and creates or upgrades the tables unless they have to exist.
+// prepare checks the server, and creates or upgrades the tables. If existing is true, the tables have to
+// exist.
 func (s *Store) prepare(ctx context.Context, existing bool) error {
 	if err := s.inspect(ctx); err != nil {
 		return err
@@ -49,12 +50,12 @@ func (s *Store) prepare(ctx context.Context, existing bool) error {
 		if err := upgrade(ctx, tx); err != nil {
 			return err
 		}
-		return adopt(ctx, tx)
+		return repairRestored(ctx, tx)
 	})
 }
 
-// facts decide whether a server can keep the contract of a store.
-type facts struct {
+// serverFacts are the properties that decide whether a server is suitable for a store.
+type serverFacts struct {
 	number            int // server_version_num
 	version, name     string
 	standby, readOnly bool
@@ -64,7 +65,7 @@ type facts struct {
 
 // inspect rejects an unsuitable server.
 func (s *Store) inspect(ctx context.Context) error {
-	var f facts
+	var f serverFacts
 	err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'), version(),
 		pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool, current_setting('default_transaction_isolation'),
 		current_setting('synchronous_commit'), current_setting('fsync')`).
@@ -73,12 +74,12 @@ func (s *Store) inspect(ctx context.Context) error {
 		return err
 	}
 	if f.fsync == "off" {
-		s.log.Warn("fsync is off: a crash of the database's machine destroys the data")
+		s.log.Warn("fsync is off: a crash of the server's machine destroys the data")
 	}
 	return f.check()
 }
 
-func (f facts) check() error {
+func (f serverFacts) check() error {
 	switch {
 	case strings.Contains(f.name, "CockroachDB") || strings.Contains(f.name, "-YB-"):
 		return fmt.Errorf("the server (%.60s) is not PostgreSQL: it lacks the locks and snapshots that the store needs", f.name)
@@ -91,7 +92,7 @@ func (f facts) check() error {
 	case f.isolation != "read committed":
 		return fmt.Errorf("default_transaction_isolation is %q for this user or database, it must be \"read committed\"", f.isolation)
 	case f.commit == "off":
-		return errors.New("synchronous_commit is off for this user or database: what was confirmed could be lost; turn it on")
+		return errors.New("synchronous_commit is off for this user or database: confirmed writes could be lost; turn it on")
 	}
 	return nil
 }
@@ -99,15 +100,15 @@ func (f facts) check() error {
 // upgrade upgrades the tables to the layout of this package.
 func upgrade(ctx context.Context, tx pgx.Tx) error {
 	version, err := tableVersion(ctx, tx)
-	if err = cmp.Or(err, checkLayout(version)); err != nil || version == layout {
+	if err = cmp.Or(err, checkLayout(version)); err != nil || version == layoutVersion {
 		return err
 	}
-	for ; version < layout; version++ {
+	for ; version < layoutVersion; version++ {
 		if _, err := tx.Conn().PgConn().Exec(ctx, upgrades[version]).ReadAll(); err != nil {
 			return err
 		}
 	}
-	_, err = tx.Exec(ctx, "UPDATE oneclaw_meta SET version = $1::int WHERE one", layout)
+	_, err = tx.Exec(ctx, "UPDATE oneclaw_meta SET version = $1::int WHERE one", layoutVersion)
 	return err
 }
 
@@ -122,15 +123,15 @@ func tableVersion(ctx context.Context, db querier) (version int, err error) {
 }
 
 func checkLayout(version int) error {
-	if version > layout {
-		return fmt.Errorf("made by a newer version of the program (layout %d, this one knows %d): update the program", version, layout)
+	if version > layoutVersion {
+		return fmt.Errorf("made by a newer version of the program (layout %d, this one knows %d): update the program", version, layoutVersion)
 	}
 	return nil
 }
 
-// adopt repairs a dump that was restored on another server: transaction numbers that this server has
-// not reached yet.
-func adopt(ctx context.Context, tx pgx.Tx) error {
+// repairRestored repairs tables that were restored from a dump of another server, if they contain
+// transaction numbers that this server has not reached yet.
+func repairRestored(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `UPDATE oneclaw_kv SET tx = pg_current_xact_id() WHERE tx >= pg_snapshot_xmax(pg_current_snapshot())`)
 	if err != nil {
 		return err

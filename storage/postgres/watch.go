@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// pollEvery is the interval at which changes are looked for without a notification.
+	// pollEvery is the interval at which changes are polled.
 	pollEvery = time.Second
-	// lookPause is the least time between two looks, tellPause between two notifications, each of which
-	// makes all other processes look.
+	// lookPause is the minimum time between two looks, tellPause between two notifications, each of
+	// which makes all other processes look.
 	lookPause = 5 * time.Millisecond
 	tellPause = 20 * time.Millisecond
-	// maxQueued bounds what is kept for a slow watcher, and what one look may find, in bytes.
+	// maxQueued bounds the events queued for a slow watcher, and those that one look may find, in bytes.
 	maxQueued = 16 << 20
 	// eventSize is the overhead of an event in addition to its key and value, in bytes.
 	eventSize = 128
@@ -36,8 +36,8 @@ var errWatchUsed = errors.New("a watch can be iterated only once")
 // Watch implements storage.KV. The sequence can be iterated once.
 func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Event, error] {
 	w := &watcher{prefix: []byte(prefix), wake: make(chan struct{}, 1)}
-	err := s.read(ctx, func(ctx context.Context) error { return s.look(ctx, w) })
-	// The caller may never iterate: the end of ctx alone must free the watcher.
+	err := s.read(ctx, func(ctx context.Context) error { return s.publishChanges(ctx, w) })
+	// The caller may never iterate, so the end of ctx alone must free the watcher.
 	stop := context.AfterFunc(ctx, func() { s.hub.remove(w) })
 	return func(yield func(storage.Event, error) bool) {
 		defer s.hub.remove(w)
@@ -64,8 +64,8 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Even
 // hub holds the watchers and their state.
 type hub struct {
 	changed chan struct{} // has a token when something may have changed
-	looking chan struct{} // holds a token during a look, which owns snapshot and server
-	// snapshot is what the last look saw, server identifies the server and its start.
+	looking chan struct{} // holds a token during a look; its holder owns snapshot and server
+	// snapshot is the snapshot of the last look, server identifies the server and its start.
 	snapshot, server string
 
 	mu       sync.Mutex // guards watchers
@@ -118,9 +118,9 @@ func (h *hub) publish(events []storage.Event) {
 
 const nowQuery = "SELECT pg_current_snapshot()::text, pg_postmaster_start_time()::text"
 
-// changesQuery finds the keys whose newest version the snapshot $1 does not show, under the prefixes
-// $2; at least one row has the present snapshot. A transaction of the future comes from a dump of
-// another server and does not count.
+// changesQuery finds the keys whose newest version the snapshot $1 does not show, under the prefixes $2.
+// At least one row has the current snapshot. A transaction of the future comes from a dump of another
+// server and is ignored.
 const changesQuery = `SELECT pg_current_snapshot()::text, pg_postmaster_start_time()::text,
 		m.swept > pg_snapshot_xmin($1::text::pg_snapshot), c.key, c.value, c.revision
 	FROM oneclaw_meta m LEFT JOIN LATERAL (
@@ -130,8 +130,9 @@ const changesQuery = `SELECT pg_current_snapshot()::text, pg_postmaster_start_ti
 			AND EXISTS (SELECT FROM unnest($2::bytea[]) AS p WHERE substr(key, 1, length(p)) = p)) AS c ON true
 	WHERE m.one`
 
-// look passes changes since the last look to the watchers. If w is not nil, it becomes a watcher.
-func (s *Store) look(ctx context.Context, w *watcher) error {
+// publishChanges passes the changes since the last look to the watchers. If w is not nil, it becomes a
+// watcher.
+func (s *Store) publishChanges(ctx context.Context, w *watcher) error {
 	h := &s.hub
 	select {
 	case h.looking <- struct{}{}:
@@ -153,7 +154,7 @@ func (s *Store) look(ctx context.Context, w *watcher) error {
 	if err != nil {
 		return err
 	}
-	// Visibility on another server says nothing about this one.
+	// What was visible on another server says nothing about this one.
 	if len(prefixes) > 0 && (found.lost || found.server != h.server) {
 		h.end(storage.ErrLagged)
 	} else {
@@ -191,12 +192,12 @@ func (c *changes) read(ctx context.Context, s *Store, since string, prefixes [][
 		value = nil
 		return nil
 	})
-	// A write that begins after another has returned comes after it.
+	// A write that begins after another has returned must come after it.
 	slices.SortFunc(c.events, func(a, b storage.Event) int { return cmp.Compare(a.Revision, b.Revision) })
 	return err
 }
 
-// watcher is the queue between the looks and the consumer of one Watch.
+// watcher is the queue between the looks and the consumer of a Watch.
 type watcher struct {
 	prefix []byte
 	used   atomic.Bool
@@ -205,10 +206,10 @@ type watcher struct {
 	mu    sync.Mutex // guards the fields below
 	queue []storage.Event
 	size  int
-	err   error // how the sequence ends after the queue
+	err   error // the error that ends the sequence after the queue
 }
 
-// put adds an event. If it does not fit, it and all later ones are lost.
+// put adds an event. If the queue is full, this event and all later ones are lost.
 func (w *watcher) put(e storage.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -233,7 +234,7 @@ func (w *watcher) end(err error) {
 	signal(w.wake)
 }
 
-// take waits for events and returns all. An error comes with the last.
+// take waits for events and returns all of them. An error comes with the last events.
 func (w *watcher) take(ctx context.Context) ([]storage.Event, error) {
 	select {
 	case <-w.wake:

@@ -59,14 +59,14 @@ func (s *Store) write(ctx context.Context, what string, ops ...storage.Op) (rev 
 	return rev, nil
 }
 
-// submit passes a write to a writer and waits for the answer, or for the end of ctx: then its outcome
-// is unknown.
+// submit passes a write to a writer and waits for the result, or for the end of ctx, after which the
+// outcome is unknown.
 func (s *Store) submit(ctx context.Context, ops []storage.Op) (storage.Revision, error) {
 	if err := s.enter(ctx); err != nil {
 		return 0, err
 	}
 	defer s.leave()
-	w := &write{ops: owned(ops), done: make(chan answer, 1)}
+	w := &write{ops: copyOps(ops), done: make(chan answer, 1)}
 	select {
 	case s.writes <- w:
 	case <-ctx.Done():
@@ -80,9 +80,9 @@ func (s *Store) submit(ctx context.Context, ops []storage.Op) (storage.Revision,
 	}
 }
 
-// owned copies operations, because the caller may return before they are written. It replaces nil
+// copyOps copies operations, because the caller may return before they are written. It replaces nil
 // values and data, which would be NULL.
-func owned(ops []storage.Op) []storage.Op {
+func copyOps(ops []storage.Op) []storage.Op {
 	ops = slices.Clone(ops)
 	for i, op := range ops {
 		if op.Kind == storage.KindPut {
@@ -113,7 +113,7 @@ func (s *Store) writeAll() {
 	}
 }
 
-// gather adds waiting writes. It returns the first that does not fit.
+// gather adds waiting writes to a group. It returns the first write that does not fit.
 func (s *Store) gather(g *group) (next *write) {
 	for len(g.kinds) < maxGroup && g.size < maxGroupBytes {
 		select {
@@ -131,14 +131,14 @@ func (s *Store) gather(g *group) (next *write) {
 	return nil
 }
 
-// commit sends a group to the server and answers each of its writes.
+// commit sends a group to the server and returns its result to each write.
 func (s *Store) commit(g *group) {
 	var revs []int64
-	err := s.ask(context.Background(), func(ctx context.Context) error {
+	err := s.withTimeout(context.Background(), func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, writeQuery, g.args()...).Scan(&revs)
 	})
-	if len(g.writes) > 1 && refused(err) {
-		// One of them could not be done; retry each alone.
+	if len(g.writes) > 1 && isRefused(err) {
+		// One of the writes could not be applied; retry each alone.
 		for _, w := range g.writes {
 			var alone group
 			alone.add(w)
@@ -150,9 +150,9 @@ func (s *Store) commit(g *group) {
 		err = fmt.Errorf("%d answers to %d writes", len(revs), len(g.writes))
 	}
 	if err != nil {
-		s.log.Error("nothing could be written", "writes", len(g.writes), "err", err)
+		s.log.Error("a group of writes failed", "writes", len(g.writes), "err", err)
 	} else if slices.Max(revs) > 0 {
-		s.changed(g)
+		s.notifyWatchers(g)
 	}
 	for i, w := range g.writes {
 		switch {
@@ -166,20 +166,20 @@ func (s *Store) commit(g *group) {
 	}
 }
 
-// refused reports whether a running server refused a request: then nothing of it was done. A server
-// that is shutting down may have done it.
-func refused(err error) bool {
+// isRefused reports whether a running server refused a request, so that nothing was written. A server
+// that is shutting down may have written it.
+func isRefused(err error) bool {
 	var answer *pgconn.PgError
 	return errors.As(err, &answer) && answer.SeverityUnlocalized == "ERROR"
 }
 
 const writeQuery = "SELECT oneclaw_write($1::bigint[], $2::boolean[], $3::int[], $4::int[], $5::bytea[], $6::bigint[], $7::bytea[], $8::int[], $9::bytea[], $10::bytea[])"
 
-// group is the writes of one call. No two name the same key or log, unless both only check it.
+// group is the writes of one call. No two of them name the same key or log, unless both only check it.
 type group struct {
 	writes   []*write
 	size     int
-	locks    map[int64]bool // by name: whether shared
+	locks    map[int64]bool // by lock number: whether the lock is shared
 	ends     []int32
 	kinds    []int32
 	names    [][]byte
@@ -204,7 +204,7 @@ func (g *group) add(w *write) bool {
 	g.writes = append(g.writes, w)
 	for _, op := range w.ops {
 		lock := lockOf(op)
-		shared, taken := g.locks[lock] // possibly by another name of this write
+		shared, taken := g.locks[lock] // another name in this write may have the same lock
 		g.locks[lock] = op.Kind == storage.KindCheck && (shared || !taken)
 		g.addOp(op)
 	}
@@ -213,7 +213,7 @@ func (g *group) add(w *write) bool {
 }
 
 func (g *group) addOp(op storage.Op) {
-	kind, name, expected := int32(op.Kind), op.Key, expect(op)
+	kind, name, expected := int32(op.Kind), op.Key, expectedState(op)
 	switch op.Kind {
 	case storage.KindAppend:
 		name = op.Log
@@ -233,9 +233,9 @@ func (g *group) addOp(op storage.Op) {
 	}
 }
 
-// expect returns the revision or position that an operation expects, as oneclaw_write takes it: -1 for
-// any. Impossible ones conflict by themselves.
-func expect(op storage.Op) int64 {
+// expectedState returns the revision or position that an operation expects, in the form of
+// oneclaw_write: -1 for any. Impossible ones always conflict.
+func expectedState(op storage.Op) int64 {
 	switch {
 	case op.Kind == kindDrop:
 		return -1
@@ -249,8 +249,8 @@ func expect(op storage.Op) int64 {
 	return int64(min(op.Rev, math.MaxInt64))
 }
 
-// args returns the arguments of writeQuery. A server has room for some thousand locks, so a large group
-// takes one that all others share.
+// args returns the arguments of writeQuery. A server has room for a few thousand locks, so a large group
+// takes the lock that all other groups share.
 func (g *group) args() []any {
 	locks, shared := []int64{lockAll}, []bool{len(g.locks) <= maxLocks}
 	if shared[0] {

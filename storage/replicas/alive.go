@@ -11,13 +11,12 @@ import (
 // Prefix begins the keys of all records of replicas.
 const Prefix = prefix
 
-// aliveEvery is the polling interval of [Alive].
-const aliveEvery = 200 * time.Millisecond
+// aliveInterval is the polling interval of [FindAlive].
+const aliveInterval = 200 * time.Millisecond
 
-// Alive returns replicas that give a sign of life, as soon as one does, or none if none has
-// done so within the time to live; 0 means [DefaultTTL]. Where no replica is on record it
-// does not wait.
-func Alive(ctx context.Context, kv storage.KV, ttl time.Duration) ([]Member, error) {
+// FindAlive returns the replicas that have given a sign of life, as soon as one does, or none if none
+// does within the time to live; 0 means [DefaultTTL]. If no replica is on record, it does not wait.
+func FindAlive(ctx context.Context, kv storage.KV, ttl time.Duration) ([]Member, error) {
 	first, err := List(ctx, kv)
 	if err != nil || len(first) == 0 {
 		return nil, err
@@ -28,7 +27,7 @@ func Alive(ctx context.Context, kv storage.KV, ttl time.Duration) ([]Member, err
 	}
 	end := time.NewTimer(cmp.Or(ttl, DefaultTTL))
 	defer end.Stop()
-	every := time.NewTicker(aliveEvery)
+	every := time.NewTicker(aliveInterval)
 	defer every.Stop()
 	for {
 		select {

@@ -11,38 +11,39 @@ import (
 	"oneclaw/storage"
 )
 
-// busyAgain is the interval at which a retiring replica checks whether a lease is busy.
-const busyAgain = 100 * time.Millisecond
+// busyInterval is the interval at which a retiring replica checks whether a lease is busy.
+const busyInterval = 100 * time.Millisecond
 
-// life is a replica under one id. It has two goroutines: the beats, which own self and rev, and the
-// watch, which owns the rest.
-type life struct {
+// membership is a replica under one id. It has two goroutines: the beats, which own self and rev, and
+// the watch, which owns the rest.
+type membership struct {
 	r    *Replica
 	self Member
 	rev  storage.Revision
 
-	seen   map[string]sight // the other members
-	leases map[string]ownership
+	seen   map[string]sighting // the other members
+	leases map[string]leaseState
 }
 
-// ownership is the newest version of a lease's record.
-type ownership struct {
+// leaseState is the newest known version of a lease's record.
+type leaseState struct {
 	owner string // empty if no replica holds it
 	rev   storage.Revision
 }
 
-// sight is the newest version of a member record and when it was first seen.
-type sight struct {
-	rev     storage.Revision
-	at      time.Time
-	retires bool
+// sighting is the newest known version of a member record, and when it was first seen.
+type sighting struct {
+	rev      storage.Revision
+	at       time.Time
+	retiring bool
 }
 
-// beat writes the member record. If another replica has changed it, this one is dead.
-func (l *life) beat(ctx context.Context) error {
+// beat writes the member record. If another replica has removed the record, this replica is presumed
+// dead.
+func (l *membership) beat(ctx context.Context) error {
 	begun := time.Now()
 	l.self.Beat++
-	l.self.Retires = l.r.retires()
+	l.self.Retiring = l.r.isRetiring()
 	value, err := json.Marshal(l.self)
 	if err != nil {
 		return fmt.Errorf("encode the record of this replica: %w", err)
@@ -53,7 +54,7 @@ func (l *life) beat(ctx context.Context) error {
 		entry, getErr := l.r.cfg.Store.Get(ctx, memberPrefix+l.self.ID)
 		if getErr == nil {
 			l.rev = entry.Revision
-			return errAgain
+			return errRetryBeat
 		}
 		if errors.Is(getErr, storage.ErrNotFound) && l.rev != storage.Absent {
 			return errDead
@@ -65,18 +66,18 @@ func (l *life) beat(ctx context.Context) error {
 	}
 	l.rev = rev
 	l.r.mu.Lock()
-	l.r.beaten = begun
+	l.r.lastBeat = begun
 	l.r.mu.Unlock()
 	return nil
 }
 
-// errAgain makes a beat retry at once.
-var errAgain = errors.New("replicas: the record had another revision")
+// errRetryBeat is returned for a beat that should be retried at once.
+var errRetryBeat = errors.New("replicas: the record had another revision")
 
 // keepBeating beats until ctx ends or the replica is presumed dead. If the store does not answer, it
-// retries; [Replica.Holds] returns false meanwhile.
-func (l *life) keepBeating(ctx context.Context) error {
-	every := time.NewTicker(l.r.cfg.TTL / beats)
+// retries; in the meantime [Replica.Holds] returns false.
+func (l *membership) keepBeating(ctx context.Context) error {
+	every := time.NewTicker(l.r.cfg.TTL / beatsPerTTL)
 	defer every.Stop()
 	retiring := l.r.retiring
 	for {
@@ -89,7 +90,7 @@ func (l *life) keepBeating(ctx context.Context) error {
 		}
 		limited, cancel := context.WithTimeout(ctx, l.r.cfg.TTL/2)
 		err := l.beat(limited)
-		if errors.Is(err, errAgain) {
+		if errors.Is(err, errRetryBeat) {
 			err = l.beat(limited)
 		}
 		cancel()
@@ -102,9 +103,9 @@ func (l *life) keepBeating(ctx context.Context) error {
 	}
 }
 
-// keepWatching is watch until ctx ends: an unavailable store, or lost events, are no reason to release
+// keepWatching watches until ctx ends. An unavailable store or lost events are no reason to release
 // leases that the beats still prove to be held.
-func (l *life) keepWatching(ctx context.Context) error {
+func (l *membership) keepWatching(ctx context.Context) error {
 	for {
 		err := l.watch(ctx)
 		if ctx.Err() != nil {
@@ -116,16 +117,16 @@ func (l *life) keepWatching(ctx context.Context) error {
 		if errors.Is(err, storage.ErrLagged) {
 			continue
 		}
-		l.r.log.Warn("the store cannot be asked who else is there; trying again", "err", err)
+		l.r.log.Warn("the other replicas cannot be read; trying again", "err", err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(l.r.cfg.TTL / beats):
+		case <-time.After(l.r.cfg.TTL / beatsPerTTL):
 		}
 	}
 }
 
-// watch observes the others, removes dead ones, and takes and releases leases.
-func (l *life) watch(ctx context.Context) error {
+// watch observes the other replicas, removes dead ones, and takes and releases leases.
+func (l *membership) watch(ctx context.Context) error {
 	events := make(chan storage.Event)
 	failed := make(chan error, 1)
 	watching, stop := context.WithCancel(ctx)
@@ -146,11 +147,12 @@ func (l *life) watch(ctx context.Context) error {
 		}
 	}()
 	defer func() { stop(); <-done }()
-	if err := l.look(ctx); err != nil {
+	if err := l.readAll(ctx); err != nil {
 		return err
 	}
-	// The beats of others come as events; other work is done at the interval of our own.
-	every := time.NewTicker(l.r.cfg.TTL / beats)
+	// The beats of other replicas arrive as events; other work is done at the interval of this replica's
+	// beats.
+	every := time.NewTicker(l.r.cfg.TTL / beatsPerTTL)
 	defer every.Stop()
 	retiring := l.r.retiring
 	for {
@@ -163,37 +165,37 @@ func (l *life) watch(ctx context.Context) error {
 			deadline.Stop()
 			return fmt.Errorf("watch the other replicas: %w", err)
 		case e := <-events:
-			l.note(e)
+			l.applyEvent(e)
 		case <-deadline.C:
 			l.removeDead(ctx)
 		case <-every.C:
 		case <-retiring:
 			retiring = nil
-			every.Reset(busyAgain)
+			every.Reset(busyInterval)
 		}
 		deadline.Stop()
 		l.share(ctx)
 	}
 }
 
-// look reads all records. A member counts as seen now.
-func (l *life) look(ctx context.Context) error {
-	l.leases = map[string]ownership{}
+// readAll reads all records. Each member counts as seen now.
+func (l *membership) readAll(ctx context.Context) error {
+	l.leases = map[string]leaseState{}
 	for entry, err := range l.r.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
 			return fmt.Errorf("list replicas: %w", err)
 		}
-		l.note(storage.Event{Entry: entry})
+		l.applyEvent(storage.Event{Entry: entry})
 	}
 	l.share(ctx)
 	return nil
 }
 
-// note applies a change.
-func (l *life) note(e storage.Event) {
+// applyEvent applies a change of a record.
+func (l *membership) applyEvent(e storage.Event) {
 	if name, ok := cutPrefix(e.Key, leasePrefix); ok {
 		if e.Revision >= l.leases[name].rev {
-			l.leases[name] = ownershipOf(e.Entry)
+			l.leases[name] = decodeLeaseState(e.Entry)
 		}
 		return
 	}
@@ -203,20 +205,20 @@ func (l *life) note(e storage.Event) {
 	case e.Deleted:
 		delete(l.seen, id)
 	case e.Revision > l.seen[id].rev:
-		l.seen[id] = sightOf(e.Entry)
+		l.seen[id] = newSighting(e.Entry)
 	}
 }
 
-// sightOf returns the sight of a member record, seen now.
-func sightOf(entry storage.Entry) sight {
+// newSighting returns the sighting of a member record, seen now.
+func newSighting(entry storage.Entry) sighting {
 	var m Member
-	// Changes of a record that does not decode are signs of life all the same.
+	// Changes of a record that does not decode are nevertheless signs of life.
 	_ = json.Unmarshal(entry.Value, &m)
-	return sight{rev: entry.Revision, at: time.Now(), retires: m.Retires}
+	return sighting{rev: entry.Revision, at: time.Now(), retiring: m.Retiring}
 }
 
 // nextDeath returns the time until the next silent member counts as dead.
-func (l *life) nextDeath() time.Duration {
+func (l *membership) nextDeath() time.Duration {
 	next := l.r.cfg.TTL
 	for _, s := range l.seen {
 		next = min(next, time.Until(s.at.Add(l.r.cfg.TTL)))
@@ -224,9 +226,9 @@ func (l *life) nextDeath() time.Duration {
 	return max(next, 0)
 }
 
-// removeDead removes the records of members that gave no sign of life for the time to live. A conflict is a
-// sign of life.
-func (l *life) removeDead(ctx context.Context) {
+// removeDead removes the records of members that gave no sign of life for the time to live. A conflict
+// is a sign of life.
+func (l *membership) removeDead(ctx context.Context) {
 	for id, s := range l.seen {
 		if time.Since(s.at) < l.r.cfg.TTL {
 			continue
@@ -234,25 +236,27 @@ func (l *life) removeDead(ctx context.Context) {
 		err := l.r.cfg.Store.Delete(ctx, memberPrefix+id, s.rev)
 		switch {
 		case err == nil:
-			l.r.log.Warn("another replica is dead, its chats are taken over", "id", id)
+			l.r.log.Warn("another replica is presumed dead; its chats are taken over", "id", id)
 			delete(l.seen, id)
 		case errors.Is(err, storage.ErrConflict):
 			entry, err := l.r.cfg.Store.Get(ctx, memberPrefix+id)
 			if errors.Is(err, storage.ErrNotFound) {
 				delete(l.seen, id)
 			} else if err == nil {
-				l.seen[id] = sightOf(entry)
+				l.seen[id] = newSighting(entry)
 			}
 		default:
-			// The store does not answer: dead and silent replicas cannot be distinguished.
-			l.seen[id] = sight{rev: s.rev, at: time.Now(), retires: s.retires}
+			// The store does not answer, so dead and silent replicas cannot be distinguished.
+			l.seen[id] = sighting{rev: s.rev, at: time.Now(), retiring: s.retiring}
 		}
 	}
 }
 
 func cutPrefix(key, prefix string) (string, bool) { return strings.CutPrefix(key, prefix) }
 
-func ownershipOf(e storage.Entry) ownership { return ownership{decodeLease(e.Value).Owner, e.Revision} }
+func decodeLeaseState(e storage.Entry) leaseState {
+	return leaseState{decodeLease(e.Value).Owner, e.Revision}
+}
 
 func decodeLease(value []byte) (l lease) {
 	// A record that does not decode belongs to no replica.

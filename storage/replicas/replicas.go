@@ -1,15 +1,16 @@
 // Package replicas tracks which processes share a store and which of them holds which lease, without
-// comparing clocks of different machines. A lease is a name that one replica holds at a time, such as a
-// share of the chats or the right to poll a platform.
+// comparing the clocks of different machines. A lease is a name that one replica holds at a time, such
+// as a share of the chats or the right to poll a platform.
 //
-// Each replica rewrites its member record regularly. A replica that sees a record unchanged for the
-// time to live, by its own clock, removes it; the leases of its owner are free then. A replica that was
-// presumed dead finds its record gone, drops everything, and joins again under another id.
+// Each replica regularly rewrites its member record. A replica that sees a record unchanged for the time
+// to live, by its own clock, removes the record, and the leases of its owner are free. A replica that
+// was presumed dead finds its record gone, drops all its leases, and joins again under another id.
 //
-// A lease is not a lock: a replica that was paused may believe for a moment that it holds what another
-// has. A write under a lease has to fail then: by the revisions of what is written, or with the check
-// that [Config].Taken gets, which covers the record of the lease. That record changes when the lease
-// changes hands, and not with signs of life. [Replica.Alive] is for effects that no store can reject.
+// A lease is not a lock: a replica that was paused may believe for a moment that it holds a lease that
+// another one has. A write under a lease then has to fail: by the revisions of the written records, or
+// with the check that [Config].OnTaken gets, which covers the record of the lease. That record changes
+// when the lease changes hands, and not with signs of life. [Replica.IsAlive] is for effects that no
+// store can reject.
 package replicas
 
 import (
@@ -32,8 +33,8 @@ import (
 // Defaults of [Config].
 const (
 	DefaultTTL = 10 * time.Second
-	// beats is how often a member record is written within a time to live.
-	beats = 4
+	// beatsPerTTL is how often a member record is written within a time to live.
+	beatsPerTTL = 4
 )
 
 // Key prefixes.
@@ -52,23 +53,23 @@ type Config struct {
 	Host, Version string
 	// Format is the newest data format that this replica knows.
 	Format int
-	// Check, if not nil, is called after joining, before the replica takes a lease. After [ErrRefused]
-	// the replica leaves and Run returns that; another error is retried.
+	// Check, if not nil, is called after joining, before the replica takes a lease. If it returns
+	// [ErrRefused], the replica leaves and Run returns that error; any other error is retried.
 	Check func(ctx context.Context) error
 	// TTL is how long a member record may stay unchanged. 0 means [DefaultTTL].
 	TTL time.Duration
-	// Begin is called with the id under which the replica joins, before it takes a lease, and again
+	// OnJoin is called with the id under which the replica joins, before it takes a lease, and again
 	// after it was presumed dead.
-	Begin func(id string)
-	// Taken is called when leases were taken, before they count as held, with a check for each that
-	// conflicts once it is not held any more. After an error all of them are released.
-	Taken func(ctx context.Context, leases map[string]storage.Op) error
-	// Lost is called when a lease is no longer held: all work under it has to end.
-	Lost func(lease string)
-	// Busy reports whether a lease should not be released just now, to a replica that joins or because
-	// this one retires. Nil means never.
-	Busy   func(lease string) bool
-	Logger *slog.Logger // nil discards
+	OnJoin func(id string)
+	// OnTaken is called when leases were taken, before they count as held. It gets a check for each
+	// lease that conflicts once the lease is no longer held. After an error all of them are released.
+	OnTaken func(ctx context.Context, leases map[string]storage.Op) error
+	// OnLost is called when a lease is no longer held: all work under it has to end.
+	OnLost func(lease string)
+	// IsBusy reports whether a lease should not be released at the moment, to a replica that joins or
+	// because this one retires. Nil means never.
+	IsBusy func(lease string) bool
+	Logger *slog.Logger // nil discards messages
 }
 
 // Member is a replica as others see it.
@@ -76,17 +77,17 @@ type Member struct {
 	ID      string `json:"id"`
 	Host    string `json:"host,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Format is the newest data format that it knows.
+	// Format is the newest data format that the replica knows.
 	Format int       `json:"format,omitempty"`
 	Since  time.Time `json:"since"` // by its own clock, for display
 	Beat   uint64    `json:"beat"`
-	// Retires says that it is releasing its leases.
-	Retires bool `json:"retires,omitempty"`
+	// Retiring is set while it is releasing its leases.
+	Retiring bool `json:"retires,omitempty"`
 	// Leases are the leases that it holds, sorted. They are not in its record.
 	Leases []string `json:"-"`
 }
 
-// Holdings returns in a line what the replica holds: numbered leases as a count.
+// Holdings describes in one line the leases that the replica holds: numbered leases as a count.
 func (m Member) Holdings() string {
 	var list []string
 	count := map[string]int{}
@@ -101,7 +102,7 @@ func (m Member) Holdings() string {
 	for kind, n := range count {
 		list = append(list, fmt.Sprintf("%d shares of %s", n, kind))
 	}
-	if slices.Sort(list); m.Retires {
+	if slices.Sort(list); m.Retiring {
 		list = append(list, "and gives it away")
 	}
 	if len(list) == 0 {
@@ -115,7 +116,7 @@ type lease struct {
 	Owner string `json:"owner,omitempty"`
 }
 
-// Replica is this process as a replica.
+// Replica represents this process as a replica.
 type Replica struct {
 	cfg Config
 	log *slog.Logger
@@ -123,41 +124,41 @@ type Replica struct {
 	retiring chan struct{}
 	retire   sync.Once
 
-	mu     sync.Mutex
-	id     string
-	held   map[string]storage.Revision
-	beaten time.Time // start of the last successful beat
-	// had are the leases that it holds or has held; only its loop uses it.
-	had map[string]bool
+	mu       sync.Mutex
+	id       string
+	held     map[string]storage.Revision
+	lastBeat time.Time // start of the last successful beat
+	// everHeld are the leases that it holds or has held; only its loop uses it.
+	everHeld map[string]bool
 }
 
 // New returns a replica that has not joined.
 func New(cfg Config) *Replica {
 	cfg.TTL = cmp.Or(cfg.TTL, DefaultTTL)
 	return &Replica{
-		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), retiring: make(chan struct{}), held: map[string]storage.Revision{}, had: map[string]bool{},
+		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), retiring: make(chan struct{}), held: map[string]storage.Revision{}, everHeld: map[string]bool{},
 	}
 }
 
-// Holds reports whether this replica may act under a lease now: it holds it, and is alive.
-func (r *Replica) Holds(name string) bool { return r.holds(name) && r.Alive() }
+// Holds reports whether this replica may act under a lease now: it holds the lease and is alive.
+func (r *Replica) Holds(name string) bool { return r.holds(name) && r.IsAlive() }
 
-// Alive reports whether this replica has proved recently enough to be alive, so that no other can
-// presume it dead.
-func (r *Replica) Alive() bool {
+// IsAlive reports whether this replica has given a sign of life recently enough that no other replica
+// can presume it dead.
+func (r *Replica) IsAlive() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// The monotonic clock stops while a machine sleeps, and the wall clock can be set back: the longer
-	// time counts.
+	// The monotonic clock stops while a machine sleeps, and the wall clock can be set back, so the
+	// longer duration counts.
 	now := time.Now()
-	return max(now.Sub(r.beaten), now.Round(0).Sub(r.beaten.Round(0))) < r.cfg.TTL
+	return max(now.Sub(r.lastBeat), now.Round(0).Sub(r.lastBeat.Round(0))) < r.cfg.TTL
 }
 
-// Retire makes the replica take no more leases and release those it holds, each as soon as it is not
-// busy. It continues its signs of life.
+// Retire makes the replica take no more leases and release those that it holds, each as soon as it is
+// not busy. It continues to give signs of life.
 func (r *Replica) Retire() { r.retire.Do(func() { close(r.retiring) }) }
 
-func (r *Replica) retires() bool {
+func (r *Replica) isRetiring() bool {
 	select {
 	case <-r.retiring:
 		return true
@@ -166,17 +167,17 @@ func (r *Replica) retires() bool {
 	}
 }
 
-// ID returns the id under which the replica has joined; empty before.
+// ID returns the id under which the replica has joined; empty before that.
 func (r *Replica) ID() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.id
 }
 
-// Run joins the others and holds leases until ctx ends; then it releases them.
+// Run joins the other replicas and holds leases until ctx ends; then it releases them.
 func (r *Replica) Run(ctx context.Context) error {
 	for {
-		err := r.live(ctx)
+		err := r.runMembership(ctx)
 		r.dropAll()
 		if ctx.Err() != nil {
 			return nil
@@ -185,35 +186,35 @@ func (r *Replica) Run(ctx context.Context) error {
 			return err
 		}
 		if !errors.Is(err, errDead) {
-			r.log.Warn("the store cannot be asked who else is there; trying again", "err", err)
+			r.log.Warn("the other replicas cannot be read; trying again", "err", err)
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-time.After(r.cfg.TTL / beats):
+			case <-time.After(r.cfg.TTL / beatsPerTTL):
 			}
 			continue
 		}
-		r.log.Warn("other replicas took this one for dead, so it joins anew", "id", r.ID())
+		r.log.Warn("other replicas presumed this one dead, so it joins again", "id", r.ID())
 	}
 }
 
-// ErrRefused says that a replica may not join, because it does not know the data format.
+// ErrRefused is returned for a replica that may not join, because it does not know the data format.
 var ErrRefused = errors.New("this replica may not join the others")
 
-// errDead says that others have removed the record of this replica.
-var errDead = errors.New("replicas: taken for dead")
+// errDead is returned when other replicas have removed the record of this one.
+var errDead = errors.New("replicas: presumed dead")
 
-// live is one life of a replica: from joining until ctx ends, the store fails, or others presume it
-// dead.
-func (r *Replica) live(ctx context.Context) error {
+// runMembership runs one membership of the replica: from joining until ctx ends, the store fails, or
+// other replicas presume it dead.
+func (r *Replica) runMembership(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	l := &life{r: r, self: Member{ID: rand.Text(), Host: r.cfg.Host, Version: r.cfg.Version, Format: r.cfg.Format, Since: time.Now()}, seen: map[string]sight{}}
+	l := &membership{r: r, self: Member{ID: rand.Text(), Host: r.cfg.Host, Version: r.cfg.Version, Format: r.cfg.Format, Since: time.Now()}, seen: map[string]sighting{}}
 	r.mu.Lock()
 	r.id = l.self.ID
 	r.mu.Unlock()
-	if r.cfg.Begin != nil {
-		r.cfg.Begin(l.self.ID)
+	if r.cfg.OnJoin != nil {
+		r.cfg.OnJoin(l.self.ID)
 	}
 	if err := l.beat(ctx); err != nil {
 		return err
@@ -244,12 +245,12 @@ func (r *Replica) dropAll() {
 	r.held = map[string]storage.Revision{}
 	r.mu.Unlock()
 	for name := range held {
-		r.cfg.Lost(name)
+		r.cfg.OnLost(name)
 	}
 }
 
-// List returns the replicas, in the order of their ids, for display: a dead one is included until
-// another notices.
+// List returns the replicas, in the order of their ids, for display. It includes a dead one until
+// another replica has noticed.
 func List(ctx context.Context, kv storage.KV) ([]Member, error) {
 	var members []Member
 	leases := map[string][]string{}
@@ -274,8 +275,8 @@ func List(ctx context.Context, kv storage.KV) ([]Member, error) {
 	return members, nil
 }
 
-// RemoveDead removes the replicas that give no sign of life within the time to live, for which it waits. 0
-// means [DefaultTTL].
+// RemoveDead removes the replicas that give no sign of life within the time to live, and waits that
+// long. 0 means [DefaultTTL].
 func RemoveDead(ctx context.Context, kv storage.KV, ttl time.Duration) error {
 	seen := map[string]storage.Revision{}
 	for entry, err := range kv.List(ctx, storage.Range{Prefix: memberPrefix}) {
@@ -294,7 +295,7 @@ func RemoveDead(ctx context.Context, kv storage.KV, ttl time.Duration) error {
 	}
 	for key, rev := range seen {
 		if err := kv.Delete(ctx, key, rev); err != nil && !errors.Is(err, storage.ErrConflict) {
-			return fmt.Errorf("remove a replica that is dead: %w", err)
+			return fmt.Errorf("remove the record of a dead replica: %w", err)
 		}
 	}
 	return nil

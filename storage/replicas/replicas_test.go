@@ -139,13 +139,13 @@ func (n *node) end() {
 func (c *cluster) join() *node {
 	n := &node{line: &line{Store: c.store}, done: make(chan struct{}), active: map[string]bool{}}
 	n.Replica = replicas.New(replicas.Config{
-		Store: n.line, Leases: c.leases, TTL: ttl, Host: fmt.Sprint("host ", len(c.nodes)), Busy: c.busy,
-		Begin: func(string) {
+		Store: n.line, Leases: c.leases, TTL: ttl, Host: fmt.Sprint("host ", len(c.nodes)), IsBusy: c.busy,
+		OnJoin: func(string) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.begun++
 		},
-		Taken: func(_ context.Context, names map[string]storage.Op) error {
+		OnTaken: func(_ context.Context, names map[string]storage.Op) error {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			for name := range names {
@@ -153,7 +153,7 @@ func (c *cluster) join() *node {
 			}
 			return nil
 		},
-		Lost: func(name string) {
+		OnLost: func(name string) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			if !n.active[name] {
@@ -294,8 +294,8 @@ func TestALeaseThatCannotBeUsedIsGivenBack(t *testing.T) {
 		defer func() { _ = s.store.Close() }()
 		tries := 0
 		r := replicas.New(replicas.Config{
-			Store: s.store, Leases: s.leases, TTL: ttl, Lost: func(string) {},
-			Taken: func(context.Context, map[string]storage.Op) error {
+			Store: s.store, Leases: s.leases, TTL: ttl, OnLost: func(string) {},
+			OnTaken: func(context.Context, map[string]storage.Op) error {
 				if tries++; tries < 3 {
 					return errors.New("not yet")
 				}

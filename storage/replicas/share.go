@@ -13,8 +13,8 @@ import (
 )
 
 // share takes free leases up to a fair share, and releases those above it.
-func (l *life) share(ctx context.Context) {
-	fair := l.fair()
+func (l *membership) share(ctx context.Context) {
+	fair := l.fairShare()
 	own := 0
 	var free []string
 	dead := map[string]bool{}
@@ -22,8 +22,8 @@ func (l *life) share(ctx context.Context) {
 		switch owner := l.leases[name].owner; {
 		case l.r.holds(name):
 			own++
-		case owner == "" || owner == l.self.ID || l.dead(ctx, owner, dead):
-			if l.r.cfg.Busy == nil || !l.r.had[name] || !l.r.cfg.Busy(name) { // else former work under it has not ended
+		case owner == "" || owner == l.self.ID || l.isDead(ctx, owner, dead):
+			if l.r.cfg.IsBusy == nil || !l.r.everHeld[name] || !l.r.cfg.IsBusy(name) { // otherwise earlier work under it has not ended
 				free = append(free, name)
 			}
 		}
@@ -34,7 +34,7 @@ func (l *life) share(ctx context.Context) {
 		switch {
 		case !l.r.holds(name) && l.leases[name].owner == l.self.ID:
 			l.release(ctx, name, l.leases[name].rev) // an earlier release failed
-		case own > fair && l.spare(name):
+		case own > fair && l.canRelease(name):
 			given[name] = l.drop(name)
 			own--
 		}
@@ -42,14 +42,14 @@ func (l *life) share(ctx context.Context) {
 	l.releaseAll(ctx, given)
 }
 
-// fair returns this replica's number of leases. The remainder goes to the first ones.
-func (l *life) fair() int {
-	if l.r.retires() {
+// fairShare returns this replica's number of leases. The first replicas share the remainder.
+func (l *membership) fairShare() int {
+	if l.r.isRetiring() {
 		return 0
 	}
 	all := 1
 	for _, s := range l.seen {
-		if !s.retires {
+		if !s.retiring {
 			all++
 		}
 	}
@@ -61,31 +61,31 @@ func (l *life) fair() int {
 }
 
 // rank returns how many of the replicas that do not retire come before this one.
-func (l *life) rank() int {
+func (l *membership) rank() int {
 	place := 0
 	for id, s := range l.seen {
-		if !s.retires && id < l.self.ID {
+		if !s.retiring && id < l.self.ID {
 			place++
 		}
 	}
 	return place
 }
 
-// pick returns at most count of the free leases. Replicas that find the same ones free at the same
-// moment begin at different ones.
-func (l *life) pick(free []string, count int) []string {
+// pick returns at most count of the free leases. Replicas that find the same leases free at the same
+// moment begin with different ones.
+func (l *membership) pick(free []string, count int) []string {
 	begin := l.rank() * len(free) / (len(l.seen) + 1)
 	return slices.Concat(free[begin:], free[:begin])[:min(len(free), count)]
 }
 
-// spare reports whether a lease is held and may be released.
-func (l *life) spare(name string) bool {
-	return l.r.holds(name) && (l.r.cfg.Busy == nil || !l.r.cfg.Busy(name))
+// canRelease reports whether a lease is held and may be released.
+func (l *membership) canRelease(name string) bool {
+	return l.r.holds(name) && (l.r.cfg.IsBusy == nil || !l.r.cfg.IsBusy(name))
 }
 
-// dead reports whether no member has an id. The event of a joined member may come after that of its
-// lease, so the store is asked, once for all leases: known holds its answers.
-func (l *life) dead(ctx context.Context, id string, known map[string]bool) bool {
+// isDead reports whether no member has an id. The event of a joined member may arrive after that of its
+// lease, so this reads the store, once for all leases: known caches the answers.
+func (l *membership) isDead(ctx context.Context, id string, known map[string]bool) bool {
 	if _, seen := l.seen[id]; seen {
 		return false
 	}
@@ -94,25 +94,25 @@ func (l *life) dead(ctx context.Context, id string, known map[string]bool) bool 
 	}
 	entry, err := l.r.cfg.Store.Get(ctx, memberPrefix+id)
 	if err == nil {
-		l.seen[id] = sightOf(entry)
+		l.seen[id] = newSighting(entry)
 	}
 	known[id] = errors.Is(err, storage.ErrNotFound)
 	return known[id]
 }
 
 // take claims leases, over the versions that were seen of them, and returns how many it got.
-func (l *life) take(ctx context.Context, free []string) int {
+func (l *membership) take(ctx context.Context, free []string) int {
 	taken := l.claim(ctx, free)
 	if len(taken) == 0 {
 		return 0
 	}
-	if l.r.cfg.Taken != nil {
+	if l.r.cfg.OnTaken != nil {
 		fences := make(map[string]storage.Op, len(taken))
 		for _, name := range taken {
 			fences[name] = storage.Check(leasePrefix+name, l.leases[name].rev)
 		}
-		if err := l.r.cfg.Taken(ctx, fences); err != nil {
-			l.r.log.Warn("leases were taken and cannot be used, so they are given back", "leases", len(taken), "err", err)
+		if err := l.r.cfg.OnTaken(ctx, fences); err != nil {
+			l.r.log.Warn("leases were taken but cannot be used, so they are released", "leases", len(taken), "err", err)
 			for _, name := range taken {
 				l.release(context.WithoutCancel(ctx), name, l.leases[name].rev)
 			}
@@ -122,14 +122,14 @@ func (l *life) take(ctx context.Context, free []string) int {
 	l.r.mu.Lock()
 	defer l.r.mu.Unlock()
 	for _, name := range taken {
-		l.r.held[name], l.r.had[name] = l.leases[name].rev, true
+		l.r.held[name], l.r.everHeld[name] = l.leases[name].rev, true
 	}
 	return len(taken)
 }
 
-// claim writes this replica into leases, all in one step if no other replica was faster, and returns
-// those that it got.
-func (l *life) claim(ctx context.Context, free []string) (got []string) {
+// claim writes this replica into leases, in one step if no other replica was faster, and returns the
+// leases that it got.
+func (l *membership) claim(ctx context.Context, free []string) (got []string) {
 	if len(free) == 0 {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (l *life) claim(ctx context.Context, free []string) (got []string) {
 	rev, err := l.r.cfg.Store.Write(ctx, ops...)
 	if err == nil {
 		for _, name := range free {
-			l.leases[name] = ownership{l.self.ID, rev}
+			l.leases[name] = leaseState{l.self.ID, rev}
 		}
 		return free
 	}
@@ -156,18 +156,18 @@ func (l *life) claim(ctx context.Context, free []string) (got []string) {
 	return got
 }
 
-// drop ends the work under a lease, and returns the version of it that this replica wrote.
-func (l *life) drop(name string) storage.Revision {
+// drop ends the work under a lease, and returns the revision of the lease that this replica wrote.
+func (l *membership) drop(name string) storage.Revision {
 	l.r.mu.Lock()
 	own := l.r.held[name]
 	delete(l.r.held, name)
 	l.r.mu.Unlock()
-	l.r.cfg.Lost(name)
+	l.r.cfg.OnLost(name)
 	return own
 }
 
 // releaseAll releases leases, in one step if no other replica was faster.
-func (l *life) releaseAll(ctx context.Context, given map[string]storage.Revision) {
+func (l *membership) releaseAll(ctx context.Context, given map[string]storage.Revision) {
 	if len(given) == 0 {
 		return
 	}
@@ -185,40 +185,41 @@ func (l *life) releaseAll(ctx context.Context, given map[string]storage.Revision
 			l.release(ctx, name, own)
 			continue
 		}
-		l.leases[name] = ownership{rev: rev}
+		l.leases[name] = leaseState{rev: rev}
 	}
 }
 
-// release releases a lease, over the version that this replica wrote: another may have it by now.
-func (l *life) release(ctx context.Context, name string, own storage.Revision) {
+// release releases a lease over the revision that this replica wrote, because another replica may hold
+// it by now.
+func (l *membership) release(ctx context.Context, name string, own storage.Revision) {
 	if err := l.write(ctx, name, "", own); err != nil && ctx.Err() == nil {
-		l.r.log.Warn("a lease cannot be given back", "lease", name, "err", err)
+		l.r.log.Warn("a lease cannot be released", "lease", name, "err", err)
 	}
 }
 
-// write writes the record of a lease over a version of it.
-func (l *life) write(ctx context.Context, name, owner string, over storage.Revision) error {
+// write writes the record of a lease over a revision of it.
+func (l *membership) write(ctx context.Context, name, owner string, over storage.Revision) error {
 	value, err := json.Marshal(lease{Owner: owner})
 	if err != nil {
 		return fmt.Errorf("encode a lease: %w", err)
 	}
 	rev, err := l.r.cfg.Store.Put(ctx, leasePrefix+name, value, over)
 	if errors.Is(err, storage.ErrConflict) {
-		// The event about it is still to come; a deleted record has none.
+		// The event for the change is still to come, but there is none for a deleted record.
 		if entry, getErr := l.r.cfg.Store.Get(ctx, leasePrefix+name); getErr == nil {
-			l.leases[name] = ownershipOf(entry)
+			l.leases[name] = decodeLeaseState(entry)
 		}
 		return err
 	}
 	if err != nil {
 		return fmt.Errorf("write the lease %s: %w", name, err)
 	}
-	l.leases[name] = ownership{owner, rev}
+	l.leases[name] = leaseState{owner, rev}
 	return nil
 }
 
 // leave releases all leases and removes the member record, so that others need not wait.
-func (l *life) leave() {
+func (l *membership) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), l.r.cfg.TTL)
 	defer cancel()
 	l.r.mu.Lock()
@@ -228,14 +229,14 @@ func (l *life) leave() {
 		held[name] = l.drop(name)
 	}
 	l.releaseAll(ctx, held)
-	// Any revision: no other replica has the id, and the last beat may have been cut off and written
-	// all the same.
+	// Accept any revision, because no other replica has the id, and the last beat may have been
+	// interrupted after it was written.
 	if err := l.r.cfg.Store.Delete(ctx, memberPrefix+l.self.ID, storage.Any); err != nil {
-		l.r.log.Warn("the record of this replica cannot be removed; others notice in a while", "err", err, "after", l.r.cfg.TTL.Round(time.Second))
+		l.r.log.Warn("the record of this replica cannot be removed; other replicas will presume it dead", "err", err, "after", l.r.cfg.TTL.Round(time.Second))
 	}
 }
 
-// holds is [Replica.Holds] without the check of the clock.
+// holds is [Replica.Holds] without the check that the replica is alive.
 func (r *Replica) holds(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

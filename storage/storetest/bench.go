@@ -13,21 +13,21 @@ import (
 	"oneclaw/storage"
 )
 
-// Benchmark measures an engine by the program's most frequent calls, so that engines can be compared: a
-// write with compare-and-set, an append of two records, and jobs of five writes and three reads by
-// concurrent workers. open returns a new, empty store.
+// Benchmark measures the program's most frequent calls, so that engines can be compared: a write with
+// compare-and-set, an append of two records, and jobs of five writes and three reads by concurrent
+// workers. open returns a new, empty store.
 func Benchmark(b *testing.B, open func(b *testing.B) storage.Store) {
 	value := make([]byte, 300)
 	b.Run("CompareAndSet", func(b *testing.B) {
 		s, rev := open(b), storage.Absent
-		times(b, 1, func(ctx context.Context, _ int) (err error) {
+		measureCalls(b, 1, func(ctx context.Context, _ int) (err error) {
 			rev, err = s.Put(ctx, "key", value, rev)
 			return err
 		})
 	})
 	b.Run("AppendTwo", func(b *testing.B) {
 		s, pos := open(b), storage.Position(0)
-		times(b, 1, func(ctx context.Context, _ int) (err error) {
+		measureCalls(b, 1, func(ctx context.Context, _ int) (err error) {
 			pos, err = s.Append(ctx, "log", pos, storage.Record{Data: value}, storage.Record{Label: "l", Data: value})
 			return err
 		})
@@ -35,7 +35,7 @@ func Benchmark(b *testing.B, open func(b *testing.B) storage.Store) {
 	b.Run("Get", func(b *testing.B) {
 		s := open(b)
 		mustPut(b, s, "key", string(value), storage.Absent)
-		times(b, 1, func(ctx context.Context, _ int) error {
+		measureCalls(b, 1, func(ctx context.Context, _ int) error {
 			_, err := s.Get(ctx, "key")
 			return err
 		})
@@ -43,14 +43,14 @@ func Benchmark(b *testing.B, open func(b *testing.B) storage.Store) {
 	for _, workers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprint("Jobs/workers=", workers), func(b *testing.B) {
 			s := open(b)
-			times(b, workers, func(ctx context.Context, n int) error { return job(ctx, s, n, value) })
+			measureCalls(b, workers, func(ctx context.Context, n int) error { return runJob(ctx, s, n, value) })
 		})
 	}
 }
 
-// times calls f with consecutive numbers, in as many goroutines as there are workers, and reports the
-// rate and the duration of calls.
-func times(b *testing.B, workers int, f func(ctx context.Context, n int) error) {
+// measureCalls calls f with consecutive numbers, in as many goroutines as there are workers, and reports
+// the rate and the duration of the calls.
+func measureCalls(b *testing.B, workers int, f func(ctx context.Context, n int) error) {
 	b.Helper()
 	var next atomic.Int64
 	took := make([]time.Duration, b.N)
@@ -77,8 +77,8 @@ func times(b *testing.B, workers int, f func(ctx context.Context, n int) error) 
 	b.ReportMetric(float64(took[b.N*99/100].Microseconds())/1000, "p99-ms")
 }
 
-// job takes a message, answers it with records of its own log, and leaves a receipt.
-func job(ctx context.Context, s storage.Store, n int, value []byte) error {
+// runJob accepts a message, answers it with records in its own log, and leaves a receipt.
+func runJob(ctx context.Context, s storage.Store, n int, value []byte) error {
 	open, done, log := fmt.Sprint("job/open/", n), fmt.Sprint("job/done/", n), fmt.Sprint("log/", n)
 	rev, err := s.Put(ctx, open, value, storage.Absent)
 	if err != nil {

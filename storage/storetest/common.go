@@ -14,21 +14,21 @@ import (
 
 func commonProperties() []property {
 	return []property{
-		{name: "Limits", sentence: "What is empty, too long or negative is refused with ErrInvalid, what is just within the limits is taken.", check: limits},
-		{name: "ConcurrentAppends", sentence: "Many goroutines that append with compare-and-set lose nothing and leave no gap.", check: concurrentAppends, shared: true},
-		{name: "ConcurrentPuts", sentence: "Many goroutines that count up one key with compare-and-set lose no step.", check: concurrentPuts, shared: true},
-		{name: "ConflictsStayAlone", sentence: "Of many concurrent writes those without a conflict succeed, and of those over one version exactly one.", check: conflictsStayAlone, shared: true},
-		{name: "Linearizable", sentence: "What concurrent calls return can be explained by some order of them that keeps that of calls one after another.", check: linearizable, shared: true},
-		{name: "Cancelled", sentence: "With an ended context nothing is written and the error is that of the context.", check: cancelled},
-		{name: "CancelledWhileReading", sentence: "An iteration ends with the error of its context when that ends.", check: cancelledWhileReading},
-		{name: "Closed", sentence: "After Close every call returns ErrClosed, and another Close does nothing.", check: closed},
-		{name: "ClosedWhileReading", sentence: "A Close during an iteration lets it end, with ErrClosed if there was more to read.", check: closedWhileReading},
-		{name: "LargeRecords", sentence: "Records of the largest size are kept and read whole.", check: largeRecords},
+		{name: "Limits", sentence: "Empty, too long and negative arguments are rejected with ErrInvalid; arguments just within the limits are accepted.", check: testLimits},
+		{name: "ConcurrentAppends", sentence: "Goroutines that append concurrently with compare-and-set lose nothing and leave no gap.", check: testConcurrentAppends, shared: true},
+		{name: "ConcurrentPuts", sentence: "Goroutines that count up one key concurrently with compare-and-set lose no step.", check: testConcurrentPuts, shared: true},
+		{name: "ConflictsStayAlone", sentence: "Of many concurrent writes all without a conflict succeed, and of those over the same version exactly one.", check: testConflictsStayAlone, shared: true},
+		{name: "Linearizable", sentence: "The results of concurrent calls can be explained by some order of the calls that keeps the order of consecutive ones.", check: testLinearizable, shared: true},
+		{name: "Cancelled", sentence: "With an ended context nothing is written, and the error is that of the context.", check: testCancelled},
+		{name: "CancelledWhileReading", sentence: "An iteration ends with the error of its context when the context ends.", check: testCancelledWhileReading},
+		{name: "Closed", sentence: "After Close every call returns ErrClosed, and another Close does nothing.", check: testClosed},
+		{name: "ClosedWhileReading", sentence: "Close lets a running iteration end, with ErrClosed if there was more to read.", check: testClosedWhileReading},
+		{name: "LargeRecords", sentence: "Records of the maximum size are stored and read completely.", check: testLargeRecords},
 	}
 }
 
-// calls runs every method once, with valid arguments, and returns the errors.
-func calls(ctx context.Context, s storage.Store) map[string]error {
+// callAll calls every method once, with valid arguments, and returns the errors.
+func callAll(ctx context.Context, s storage.Store) map[string]error {
 	errs := map[string]error{}
 	_, errs["Append"] = s.Append(ctx, "calls", 0, record("l", "x"))
 	_, errs["Put"] = s.Put(ctx, "calls", []byte("x"), storage.Any)
@@ -56,7 +56,7 @@ func firstError[T any](seq func(func(T, error) bool)) (first error) {
 	return first
 }
 
-func limits(t testing.TB, s storage.Store) {
+func testLimits(t testing.TB, s storage.Store) {
 	long, longer := strings.Repeat("n", storage.MaxKey), strings.Repeat("n", storage.MaxKey+1)
 	big := make([]byte, storage.MaxValue+1)
 	ctx := t.Context()
@@ -88,12 +88,12 @@ func limits(t testing.TB, s storage.Store) {
 		t.Errorf("Records with the longest name and label: %d records", len(got))
 	}
 	mustPut(t, s, long, "v", storage.Absent)
-	equal(t, "keys with the longest prefix", keys(listEntries(t, s, storage.Range{Prefix: long})), []string{long})
+	wantEqual(t, "keys with the longest prefix", keysOf(listEntries(t, s, storage.Range{Prefix: long})), []string{long})
 }
 
-func concurrentAppends(t testing.TB, s storage.Store) {
+func testConcurrentAppends(t testing.TB, s storage.Store) {
 	const writers, writes = 8, 10
-	ctx, cancel := within(t)
+	ctx, cancel := withPatience(t)
 	defer cancel()
 	var g errgroup.Group
 	for w := range writers {
@@ -125,11 +125,11 @@ func concurrentAppends(t testing.TB, s storage.Store) {
 		for _, r := range readRecords(t, s, "log", storage.Query{Label: fmt.Sprint(w)}) {
 			got = append(got, string(r.Data))
 		}
-		equal(t, fmt.Sprint("records of writer ", w), got, want)
+		wantEqual(t, fmt.Sprint("records of writer ", w), got, want)
 	}
 }
 
-// appendAnywhere appends after the present last record.
+// appendAnywhere appends a record after the current last one.
 func appendAnywhere(ctx context.Context, s storage.Store, after storage.Position, r storage.Record) (storage.Position, error) {
 	for {
 		pos, err := s.Append(ctx, "log", after, r)
@@ -145,9 +145,9 @@ func appendAnywhere(ctx context.Context, s storage.Store, after storage.Position
 	}
 }
 
-func concurrentPuts(t testing.TB, s storage.Store) {
+func testConcurrentPuts(t testing.TB, s storage.Store) {
 	const writers, writes = 8, 10
-	ctx, cancel := within(t)
+	ctx, cancel := withPatience(t)
 	defer cancel()
 	mustPut(t, s, "count", "0", storage.Absent)
 	var g errgroup.Group
@@ -180,9 +180,9 @@ func concurrentPuts(t testing.TB, s storage.Store) {
 	}
 }
 
-func conflictsStayAlone(t testing.TB, s storage.Store) {
+func testConflictsStayAlone(t testing.TB, s storage.Store) {
 	const n = 30
-	ctx, cancel := within(t)
+	ctx, cancel := withPatience(t)
 	defer cancel()
 	won := make([]bool, n)
 	var g errgroup.Group
@@ -213,7 +213,7 @@ func conflictsStayAlone(t testing.TB, s storage.Store) {
 	}
 	for i, w := range won {
 		if w != (string(e.Value) == fmt.Sprint(i)) {
-			t.Errorf("writer %d was told %t, but the value is that of writer %s", i, w, e.Value)
+			t.Errorf("the result for writer %d was %t, but the value is that of writer %s", i, w, e.Value)
 		}
 	}
 	if got := len(listEntries(t, s, storage.Range{Prefix: "own "})); got != n {
@@ -221,19 +221,19 @@ func conflictsStayAlone(t testing.TB, s storage.Store) {
 	}
 }
 
-func cancelled(t testing.TB, s storage.Store) {
+func testCancelled(t testing.TB, s storage.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for what, err := range calls(ctx, s) {
+	for what, err := range callAll(ctx, s) {
 		wantError(t, what+" with an ended context", err, context.Canceled)
 	}
 	if got := listEntries(t, s, storage.Range{}); len(got) != 0 {
-		t.Errorf("keys %q were written", keys(got))
+		t.Errorf("keys %q were written", keysOf(got))
 	}
 	mustAppend(t, s, "calls", 0, record("", "x"))
 }
 
-func cancelledWhileReading(t testing.TB, s storage.Store) {
+func testCancelledWhileReading(t testing.TB, s storage.Store) {
 	mustAppend(t, s, "a", 0, record("", "1"), record("", "2"), record("", "3"))
 	mustPut(t, s, "k1", "", storage.Any)
 	mustPut(t, s, "k2", "", storage.Any)
@@ -257,15 +257,15 @@ func cancelledWhileReading(t testing.TB, s storage.Store) {
 	wantError(t, "cancelled List", errs[3], context.Canceled)
 }
 
-func closed(t testing.TB, s storage.Store) {
-	for what, err := range calls(t.Context(), s) {
+func testClosed(t testing.TB, s storage.Store) {
+	for what, err := range callAll(t.Context(), s) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
 	closeStore(t, s)
 	closeStore(t, s)
-	got := calls(t.Context(), s)
+	got := callAll(t.Context(), s)
 	if len(got) != 9 {
 		t.Fatalf("after Close only these calls have an error: %v", got)
 	}
@@ -274,7 +274,7 @@ func closed(t testing.TB, s storage.Store) {
 	}
 }
 
-func closedWhileReading(t testing.TB, s storage.Store) {
+func testClosedWhileReading(t testing.TB, s storage.Store) {
 	mustAppend(t, s, "a", 0, manyRecords("", "x")...)
 	n := 0
 	var last error
@@ -286,7 +286,7 @@ func closedWhileReading(t testing.TB, s storage.Store) {
 			closeStore(t, s)
 		}
 	}
-	if n != many || last != nil {
-		wantError(t, fmt.Sprintf("Records over a Close, after %d of %d records", n, many), last, storage.ErrClosed)
+	if n != manyItems || last != nil {
+		wantError(t, fmt.Sprintf("Records over a Close, after %d of %d records", n, manyItems), last, storage.ErrClosed)
 	}
 }

@@ -14,19 +14,19 @@ import (
 
 func kvProperties() []property {
 	return []property{
-		{name: "PutGet", sentence: "Get returns what Put wrote, with the revision that Put returned, empty values too.", check: putGet, reopened: putGetOn},
-		{name: "GetMany", sentence: "GetMany returns of many keys those that exist, each as Get does.", check: getMany},
-		{name: "PutCompares", sentence: "Put writes only over the revision it names.", check: putCompares},
-		{name: "DeleteCompares", sentence: "Delete removes only the revision it names.", check: deleteCompares},
-		{name: "RevisionsGrow", sentence: "The revisions of a key grow with each write, also across a deletion.", check: revisionsGrow, reopened: revisionsGrowOn},
-		{name: "KVModel", sentence: "Any sequence of Put, Delete, Get and List behaves as a sorted map with revisions does.", check: kvModel},
-		{name: "ListRanges", sentence: "List yields the keys of a range in byte order.", check: listRanges},
-		{name: "ListManyWhileWriting", sentence: "List yields, in order, each key once that is not touched meanwhile, though the consumer writes.", check: listManyWhileWriting},
-		{name: "ValuesOwnBytes", sentence: "No value shares memory with the store.", check: valuesOwnBytes},
+		{name: "PutGet", sentence: "Get returns the value that Put wrote, with the revision that Put returned, including empty values.", check: testPutGet, reopened: testPutGetReopened},
+		{name: "GetMany", sentence: "GetMany returns those of the keys that exist, each as Get does.", check: testGetMany},
+		{name: "PutCompares", sentence: "Put writes only over the revision that it names.", check: testPutCompares},
+		{name: "DeleteCompares", sentence: "Delete removes only the revision that it names.", check: testDeleteCompares},
+		{name: "RevisionsGrow", sentence: "The revisions of a key increase with each write, also across a deletion.", check: testRevisionsGrow, reopened: testRevisionsGrowReopened},
+		{name: "KVModel", sentence: "Any sequence of Put, Delete, Get and List behaves like a sorted map with revisions.", check: testKVModel},
+		{name: "ListRanges", sentence: "List yields the keys of a range in byte order.", check: testListRanges},
+		{name: "ListManyWhileWriting", sentence: "List yields in order, exactly once, each key that is not changed during the iteration, even if the consumer writes.", check: testListManyWhileWriting},
+		{name: "ValuesOwnBytes", sentence: "No value shares memory with the store.", check: testValuesOwnBytes},
 	}
 }
 
-func putGet(t testing.TB, s storage.Store) {
+func testPutGet(t testing.TB, s storage.Store) {
 	_, err := s.Get(t.Context(), "a")
 	wantError(t, "Get of a missing key", err, storage.ErrNotFound)
 	for _, key := range []string{"a", "a\x00", "\xff", "ä/ö", " ", "a.*.>", strings.Repeat("k", storage.MaxKey)} {
@@ -36,13 +36,13 @@ func putGet(t testing.TB, s storage.Store) {
 			if err != nil {
 				t.Fatalf("Get(%q): %v", key, err)
 			}
-			equal(t, "entry", got, storage.Entry{Key: key, Value: []byte(value), Revision: rev})
+			wantEqual(t, "entry", got, storage.Entry{Key: key, Value: []byte(value), Revision: rev})
 		}
 	}
 	mustPut(t, s, "large", strings.Repeat("v", storage.MaxValue), storage.Absent)
 }
 
-func getMany(t testing.TB, s storage.Store) {
+func testGetMany(t testing.TB, s storage.Store) {
 	keys, want := []string{"missing", "a", "a"}, make(map[string]storage.Entry)
 	for i := range 600 {
 		key := fmt.Sprint("k", i)
@@ -65,7 +65,7 @@ func getMany(t testing.TB, s storage.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "entries", got, want)
+	wantEqual(t, "entries", got, want)
 	if got, err = storage.GetMany(t.Context(), s, nil); err != nil || len(got) != 0 {
 		t.Errorf("of no keys: %v, %v", got, err)
 	}
@@ -73,7 +73,7 @@ func getMany(t testing.TB, s storage.Store) {
 	wantError(t, "GetMany of an empty key", err, storage.ErrInvalid)
 }
 
-func putGetOn(t testing.TB, s storage.Store) {
+func testPutGetReopened(t testing.TB, s storage.Store) {
 	got, err := s.Get(t.Context(), "ä/ö")
 	if err != nil || string(got.Value) != "\x00\xff" {
 		t.Fatalf("Get after reopening = %q, %v", got.Value, err)
@@ -85,7 +85,7 @@ func putGetOn(t testing.TB, s storage.Store) {
 	mustPut(t, s, "ä/ö", "on", got.Revision)
 }
 
-func putCompares(t testing.TB, s storage.Store) {
+func testPutCompares(t testing.TB, s storage.Store) {
 	conflict := func(rev storage.Revision, when string) {
 		t.Helper()
 		_, err := s.Put(t.Context(), "k", []byte("no"), rev)
@@ -110,7 +110,7 @@ func putCompares(t testing.TB, s storage.Store) {
 	mustPut(t, s, "k", "4", second)
 }
 
-func deleteCompares(t testing.TB, s storage.Store) {
+func testDeleteCompares(t testing.TB, s storage.Store) {
 	conflict := func(rev storage.Revision, when string) {
 		t.Helper()
 		wantError(t, fmt.Sprintf("Delete of %d %s", rev, when), s.Delete(t.Context(), "k", rev), storage.ErrConflict)
@@ -131,13 +131,13 @@ func deleteCompares(t testing.TB, s storage.Store) {
 	wantError(t, "Get of a deleted key", err, storage.ErrNotFound)
 	conflict(second, "which is deleted")
 	if got := listEntries(t, s, storage.Range{}); len(got) != 0 {
-		t.Errorf("List after the deletion yields %q", keys(got))
+		t.Errorf("List after the deletion yields %q", keysOf(got))
 	}
 	mustPut(t, s, "k", "3", storage.Absent)
 	mustDelete(t, s, "k", storage.Any)
 }
 
-func revisionsGrow(t testing.TB, s storage.Store) {
+func testRevisionsGrow(t testing.TB, s storage.Store) {
 	var last storage.Revision
 	for round := range 4 {
 		for _, put := range []string{"1", "2"} {
@@ -154,7 +154,7 @@ func revisionsGrow(t testing.TB, s storage.Store) {
 	mustPut(t, s, "highest", fmt.Sprint(last), storage.Any)
 }
 
-func revisionsGrowOn(t testing.TB, s storage.Store) {
+func testRevisionsGrowReopened(t testing.TB, s storage.Store) {
 	highest, err := s.Get(t.Context(), "highest")
 	if err != nil {
 		t.Fatalf("Get: %v", err)
@@ -168,7 +168,7 @@ func revisionsGrowOn(t testing.TB, s storage.Store) {
 
 var someKeys = []string{"a", "a/", "a/b", "a/\xff", "a0", "b", "\xff", "\xff\xff"}
 
-func kvModel(t testing.TB, s storage.Store) {
+func testKVModel(t testing.TB, s storage.Store) {
 	model := map[string]storage.Entry{}
 	rapid.Check(t, func(rt *rapid.T) {
 		for range rapid.IntRange(1, 10).Draw(rt, "steps") {
@@ -185,7 +185,7 @@ func kvModel(t testing.TB, s storage.Store) {
 			After:  rapid.SampledFrom(append(someKeys, "")).Draw(rt, "after"),
 			Limit:  rapid.IntRange(0, len(someKeys)).Draw(rt, "limit"),
 		}
-		equal(t, fmt.Sprintf("List(%+v)", r), listEntries(t, s, r), listModel(model, r))
+		wantEqual(t, fmt.Sprintf("List(%+v)", r), listEntries(t, s, r), listModel(model, r))
 	})
 }
 
@@ -209,7 +209,7 @@ func stepPut(t testing.TB, s storage.Store, model map[string]storage.Entry, key,
 	if err != nil {
 		t.Fatalf("Get(%q): %v", key, err)
 	}
-	equal(t, "entry", e, model[key])
+	wantEqual(t, "entry", e, model[key])
 }
 
 func stepDelete(t testing.TB, s storage.Store, model map[string]storage.Entry, key string, rev storage.Revision) {
@@ -240,22 +240,22 @@ func listModel(model map[string]storage.Entry, r storage.Range) []storage.Entry 
 	return out
 }
 
-func listRanges(t testing.TB, s storage.Store) {
+func testListRanges(t testing.TB, s storage.Store) {
 	for _, i := range []int{3, 0, 7, 5, 1, 6, 2, 4} {
 		mustPut(t, s, someKeys[i], "v", storage.Absent)
 	}
-	for _, c := range ranges() {
-		equal(t, fmt.Sprintf("List(%+v)", c.r), keys(listEntries(t, s, c.r)), c.want)
+	for _, c := range rangeCases() {
+		wantEqual(t, fmt.Sprintf("List(%+v)", c.r), keysOf(listEntries(t, s, c.r)), c.want)
 	}
 }
 
-// rangeCase is a range with the keys of someKeys in it.
+// rangeCase is a range, and the keys of someKeys in it.
 type rangeCase struct {
 	r    storage.Range
 	want []string
 }
 
-func ranges() []rangeCase {
+func rangeCases() []rangeCase {
 	return []rangeCase{
 		{storage.Range{}, someKeys},
 		{storage.Range{Prefix: "a"}, someKeys[:5]},
@@ -276,8 +276,8 @@ func ranges() []rangeCase {
 	}
 }
 
-func listManyWhileWriting(t testing.TB, s storage.Store) {
-	for i := range many {
+func testListManyWhileWriting(t testing.TB, s storage.Store) {
+	for i := range manyItems {
 		mustPut(t, s, fmt.Sprintf("k%04d", i), "old", storage.Absent)
 	}
 	var seen []string
@@ -299,10 +299,10 @@ func listManyWhileWriting(t testing.TB, s storage.Store) {
 			mustPut(t, s, "l", "new", storage.Absent)
 		}
 	}
-	for i := range many {
+	for i := range manyItems {
 		key := fmt.Sprintf("k%04d", i)
 		if key != "k0650" && key != "k0660" && !slices.Contains(seen, key) {
-			t.Fatalf("%s is missing though nobody touched it", key)
+			t.Fatalf("%s is missing although it was not changed", key)
 		}
 	}
 	if slices.Contains(seen, "k0000x") || slices.Contains(seen, "l") {
@@ -310,7 +310,7 @@ func listManyWhileWriting(t testing.TB, s storage.Store) {
 	}
 }
 
-func valuesOwnBytes(t testing.TB, s storage.Store) {
+func testValuesOwnBytes(t testing.TB, s storage.Store) {
 	value := []byte("data")
 	if _, err := s.Put(t.Context(), "k", value, storage.Absent); err != nil {
 		t.Fatalf("Put: %v", err)

@@ -17,16 +17,16 @@ import (
 	"oneclaw/storage"
 )
 
-// call is one call for a key or a log, or for both keys. For a log rev is a position.
+// call is one call for a key, for both keys, or for a log. For a log, rev is a position.
 type call struct {
 	method string
 	name   string
 	value  string
 	rev    storage.Revision
-	second storage.Revision // expected of the second key
+	second storage.Revision // expected revision of the second key
 }
 
-// answer is what a call returned.
+// answer is the result of a call.
 type answer struct {
 	value string
 	rev   storage.Revision
@@ -43,26 +43,26 @@ type modelState struct {
 	value   string
 	rev     storage.Revision // Absent if there is none
 	highest storage.Revision // highest so far
-	// hidden says that no client knows rev, because the answer to the write was lost.
+	// hidden is set if no client knows rev, because the result of the write was lost.
 	hidden bool
 }
 
 // twoKeys are the keys in calls.
 var twoKeys = []string{"one", "two"}
 
-// both is the state of the keys.
-type both [2]modelState
+// bothKeys is the state of the two keys. For the log it is the first element alone.
+type bothKeys [2]modelState
 
-func linearizable(t testing.TB, s storage.Store) {
+func testLinearizable(t testing.TB, s storage.Store) {
 	LinearizableOver(t, s, nil)
 }
 
-// LinearizableOver calls a store concurrently, injects a fault meanwhile, and checks that some order of
-// the calls explains their results. A call that returned an error may have been done or not. fault
-// returns when the store works again.
+// LinearizableOver calls a store concurrently, injects a fault in the meantime, and checks that some
+// order of the calls explains their results. A call that returned an error may have taken effect or not.
+// fault returns when the store works again.
 func LinearizableOver(t testing.TB, s storage.Store, fault func() error) {
 	const clients, calls = 4, 60
-	ctx, cancel := within(t)
+	ctx, cancel := withPatience(t)
 	defer cancel()
 	var clock, count atomic.Int64
 	var mu sync.Mutex // guards history
@@ -79,7 +79,7 @@ func LinearizableOver(t testing.TB, s storage.Store, fault func() error) {
 			for n := range calls {
 				in := drawCall(random, seen, fmt.Sprint(client, "/", n))
 				op := porcupine.Operation{ClientId: client, Input: in, Call: clock.Add(1)}
-				out := in.do(ctx, s)
+				out := in.run(ctx, s)
 				if op.Output, op.Return = out, clock.Add(1); out.unknown() {
 					if fault == nil {
 						return out.err
@@ -118,10 +118,10 @@ func LinearizableOver(t testing.TB, s storage.Store, fault func() error) {
 // wantOrder checks that some order explains a history.
 func wantOrder(t testing.TB, history []porcupine.Operation) {
 	model := porcupine.Model{
-		Partition: byState,
-		Init:      func() any { return both{} },
+		Partition: partitionByState,
+		Init:      func() any { return bothKeys{} },
 		Step: func(state, in, out any) (bool, any) {
-			return state.(both).step(in.(call), out.(answer))
+			return state.(bothKeys).step(in.(call), out.(answer))
 		},
 	}
 	if !porcupine.CheckOperations(model, history) {
@@ -129,7 +129,8 @@ func wantOrder(t testing.TB, history []porcupine.Operation) {
 	}
 }
 
-// drawCall draws a call. A write expects what its client has seen last, or something else.
+// drawCall draws a random call. A write expects the revision that its client has last seen, or another
+// one.
 func drawCall(random *rand.Rand, seen map[string]storage.Revision, value string) call {
 	c := call{name: []string{"one", "two", "log"}[random.IntN(3)], value: value}
 	c.rev = seen[c.name]
@@ -158,7 +159,7 @@ func (c call) names() []string {
 	return []string{c.name}
 }
 
-func (c call) do(ctx context.Context, s storage.Store) (a answer) {
+func (c call) run(ctx context.Context, s storage.Store) (a answer) {
 	switch c.method {
 	case "Get":
 		var e storage.Entry
@@ -183,26 +184,26 @@ func (c call) do(ctx context.Context, s storage.Store) (a answer) {
 	return a
 }
 
-// step reports whether a call in this state can return an answer, and returns the state after it.
-func (b both) step(c call, a answer) (bool, both) {
+// step reports whether a call in this state can have this result, and returns the state after the call.
+func (b bothKeys) step(c call, a answer) (bool, bothKeys) {
 	if c.method != "Both" {
-		n := slices.Index(twoKeys[1:], c.name) + 1 // a log is the only part of its state
+		n := slices.Index(twoKeys[1:], c.name) + 1 // the log has its state to itself
 		ok, v := b[n].step(c, a)
 		b[n] = v
 		return ok, b
 	}
 	first, second := c, c
 	first.method, second.method, second.rev = "Put", "Put", c.second
-	if !first.fits(b[0]) || !second.fits(b[1]) {
+	if !first.matchesState(b[0]) || !second.matchesState(b[1]) {
 		return a.unknown() || errors.Is(a.err, storage.ErrConflict), b
 	}
 	one, v := b[0].step(first, a)
 	two, w := b[1].step(second, a)
-	return one && two, both{v, w}
+	return one && two, bothKeys{v, w}
 }
 
-// fits reports whether a write expects this state.
-func (c call) fits(v modelState) bool {
+// matchesState reports whether a write expects this state.
+func (c call) matchesState(v modelState) bool {
 	return c.rev == storage.Any || c.rev == v.rev && !v.hidden && (c.method != "Delete" || v.rev != storage.Absent)
 }
 
@@ -210,7 +211,7 @@ func (v modelState) step(c call, a answer) (bool, modelState) {
 	if c.method == "Get" || c.method == "Last" {
 		return v.checkRead(a)
 	}
-	if !c.fits(v) {
+	if !c.matchesState(v) {
 		return a.unknown() || errors.Is(a.err, storage.ErrConflict), v
 	}
 	if a.err != nil && !a.unknown() {
@@ -222,7 +223,7 @@ func (v modelState) step(c call, a answer) (bool, modelState) {
 	case c.method == "Append":
 		return a.unknown() || a.rev == c.rev+1, modelState{value: c.value, rev: c.rev + 1}
 	case a.unknown():
-		// A client that expects a revision knows it from a call, which then precedes this one.
+		// A client that expects this revision knows it from a call, which then precedes this one.
 		return true, modelState{value: c.value, rev: v.highest + 1, highest: v.highest, hidden: true}
 	}
 	return a.rev > v.highest, modelState{value: c.value, rev: a.rev, highest: a.rev}
@@ -240,8 +241,9 @@ func (v modelState) checkRead(a answer) (bool, modelState) {
 	return a.err == nil && a.rev == v.rev && a.value == v.value, v
 }
 
-// byState divides a history into the calls for keys and those for the log, which are independent.
-func byState(history []porcupine.Operation) [][]porcupine.Operation {
+// partitionByState divides a history into the calls for keys and those for the log, which are
+// independent.
+func partitionByState(history []porcupine.Operation) [][]porcupine.Operation {
 	var parts [2][]porcupine.Operation
 	for _, op := range history {
 		part := 0

@@ -13,22 +13,22 @@ import (
 
 func logProperties() []property {
 	return []property{
-		{name: "AppendCounts", sentence: "Append numbers the records of each log from 1 without gaps and returns the last position.", check: appendCounts, reopened: appendCountsOn},
-		{name: "AppendConflicts", sentence: "Append behind any position but the last is a conflict and writes nothing.", check: appendConflicts},
-		{name: "AppendAtomic", sentence: "Append writes all records or none.", check: appendAtomic},
-		{name: "LogsApart", sentence: "Logs with similar names have nothing in common.", check: logsApart},
-		{name: "LabelsApart", sentence: "A label yields its own records and no others, however similar the labels.", check: labelsApart},
-		{name: "DropRemovesAll", sentence: "Drop removes records and labels, and the log begins again at 1.", check: dropRemovesAll},
-		{name: "EraseEmpties", sentence: "Erase takes labels and data of records away, leaves what it is given in their place, and all others as they are.", check: eraseEmpties, reopened: erased},
-		{name: "Logs", sentence: "Logs yields the names of the logs that exist, and no keys, by range and in byte order.", check: logs, shared: true},
-		{name: "LogsManyWhileWriting", sentence: "Logs yields each log once that is not touched meanwhile, though the consumer writes.", check: logsManyWhileWriting},
-		{name: "DropWhileReading", sentence: "Records never yields what was appended after a Drop.", check: dropWhileReading},
-		{name: "RecordsOfTheBeginning", sentence: "Records yields what was there when the iteration began, though the consumer appends.", check: recordsOfTheBeginning},
-		{name: "RecordsOwnBytes", sentence: "Neither data given to Append nor data from Records shares memory with the store.", check: recordsOwnBytes},
+		{name: "AppendCounts", sentence: "Append numbers the records of each log from 1 without gaps and returns the last position.", check: testAppendCounts, reopened: testAppendCountsReopened},
+		{name: "AppendConflicts", sentence: "Append after any position but the last is a conflict and writes nothing.", check: testAppendConflicts},
+		{name: "AppendAtomic", sentence: "Append writes all records or none.", check: testAppendAtomic},
+		{name: "LogsApart", sentence: "Logs with similar names share nothing.", check: testLogsApart},
+		{name: "LabelsApart", sentence: "A query for a label yields only the records with this label, however similar other labels are.", check: testLabelsApart},
+		{name: "DropRemovesAll", sentence: "Drop removes records and labels, and the log begins again at 1.", check: testDropRemovesAll},
+		{name: "EraseEmpties", sentence: "Erase replaces the labels and data of records by the given ones and leaves all other records unchanged.", check: testEraseEmpties, reopened: testEraseEmptiesReopened},
+		{name: "Logs", sentence: "Logs yields the names of the existing logs, and no keys, by range and in byte order.", check: testLogs, shared: true},
+		{name: "LogsManyWhileWriting", sentence: "Logs yields exactly once each log that is not changed during the iteration, even if the consumer writes.", check: testLogsManyWhileWriting},
+		{name: "DropWhileReading", sentence: "Records never yields records that were appended after a Drop.", check: testDropWhileReading},
+		{name: "RecordsOfTheBeginning", sentence: "Records yields the records from when the iteration began, even if the consumer appends.", check: testRecordsOfTheBeginning},
+		{name: "RecordsOwnBytes", sentence: "Neither data passed to Append nor data from Records shares memory with the store.", check: testRecordsOwnBytes},
 	}
 }
 
-func appendCounts(t testing.TB, s storage.Store) {
+func testAppendCounts(t testing.TB, s storage.Store) {
 	mustAppend(t, s, "a", 0, record("", "1"))
 	mustAppend(t, s, "a", 1, record("x", "2"), record("", ""), record("y", "4"))
 	mustAppend(t, s, "b", 0, record("", "other"))
@@ -37,26 +37,26 @@ func appendCounts(t testing.TB, s storage.Store) {
 }
 
 func appendCountsRead(t testing.TB, s storage.Store) {
-	equal(t, "records of a", readRecords(t, s, "a", storage.Query{}), []storage.Record{
+	wantEqual(t, "records of a", readRecords(t, s, "a", storage.Query{}), []storage.Record{
 		{Pos: 1, Data: []byte("1")},
 		{Pos: 2, Label: "x", Data: []byte("2")},
 		{Pos: 3},
 		{Pos: 4, Label: "y", Data: []byte("4")},
 		{Pos: 5, Data: []byte("5")},
 	})
-	equal(t, "records of b", readRecords(t, s, "b", storage.Query{}), []storage.Record{{Pos: 1, Data: []byte("other")}})
-	equal(t, "records of a log that does not exist", readRecords(t, s, "c", storage.Query{}), []storage.Record{})
+	wantEqual(t, "records of b", readRecords(t, s, "b", storage.Query{}), []storage.Record{{Pos: 1, Data: []byte("other")}})
+	wantEqual(t, "records of a log that does not exist", readRecords(t, s, "c", storage.Query{}), []storage.Record{})
 }
 
-func appendCountsOn(t testing.TB, s storage.Store) {
+func testAppendCountsReopened(t testing.TB, s storage.Store) {
 	appendCountsRead(t, s)
 	mustAppend(t, s, "a", 5, record("x", "6"))
-	equal(t, "records labelled x", readRecords(t, s, "a", storage.Query{Label: "x"}), []storage.Record{
+	wantEqual(t, "records labelled x", readRecords(t, s, "a", storage.Query{Label: "x"}), []storage.Record{
 		{Pos: 2, Label: "x", Data: []byte("2")}, {Pos: 6, Label: "x", Data: []byte("6")},
 	})
 }
 
-func appendConflicts(t testing.TB, s storage.Store) {
+func testAppendConflicts(t testing.TB, s storage.Store) {
 	mustAppend(t, s, "a", 0, record("", "1"), record("", "2"))
 	for _, c := range []struct {
 		log   string
@@ -68,24 +68,24 @@ func appendConflicts(t testing.TB, s storage.Store) {
 	if n := len(readRecords(t, s, "a", storage.Query{})); n != 2 {
 		t.Errorf("%d records after conflicts, want 2", n)
 	}
-	equal(t, "labelled records", readRecords(t, s, "a", storage.Query{Label: "l"}), []storage.Record{})
-	equal(t, "records of new", readRecords(t, s, "new", storage.Query{}), []storage.Record{})
+	wantEqual(t, "labelled records", readRecords(t, s, "a", storage.Query{Label: "l"}), []storage.Record{})
+	wantEqual(t, "records of new", readRecords(t, s, "new", storage.Query{}), []storage.Record{})
 	mustAppend(t, s, "new", 0, record("", "1"))
 }
 
-func appendAtomic(t testing.TB, s storage.Store) {
+func testAppendAtomic(t testing.TB, s storage.Store) {
 	tooLarge := storage.Record{Data: make([]byte, storage.MaxValue+1)}
 	_, err := s.Append(t.Context(), "a", 0, record("l", "1"), tooLarge)
 	wantError(t, "Append with one record too large", err, storage.ErrInvalid)
-	equal(t, "records", readRecords(t, s, "a", storage.Query{}), []storage.Record{})
-	equal(t, "labelled records", readRecords(t, s, "a", storage.Query{Label: "l"}), []storage.Record{})
+	wantEqual(t, "records", readRecords(t, s, "a", storage.Query{}), []storage.Record{})
+	wantEqual(t, "labelled records", readRecords(t, s, "a", storage.Query{Label: "l"}), []storage.Record{})
 	mustAppend(t, s, "a", 0, record("l", "1"), record("l", "2"))
 
 	_, err = s.Append(t.Context(), "a", 2)
 	wantError(t, "Append of no records", err, storage.ErrInvalid)
 }
 
-func logsApart(t testing.TB, s storage.Store) {
+func testLogsApart(t testing.TB, s storage.Store) {
 	names := []string{"a", "a/", "a/b", "a\x00", "a\xff", "A", "ä", "a b", "a.*", "a.>", "\x00", "\xff\xff", "…"}
 	for i, name := range names {
 		mustAppend(t, s, name, 0, record("l", fmt.Sprint(i)))
@@ -94,13 +94,13 @@ func logsApart(t testing.TB, s storage.Store) {
 		t.Fatalf("Drop: %v", err)
 	}
 	for i, name := range names[1:] {
-		equal(t, fmt.Sprintf("records of %q", name), readRecords(t, s, name, storage.Query{Label: "l"}),
+		wantEqual(t, fmt.Sprintf("records of %q", name), readRecords(t, s, name, storage.Query{Label: "l"}),
 			[]storage.Record{{Pos: 1, Label: "l", Data: []byte(fmt.Sprint(i + 1))}})
 	}
-	equal(t, "records of the dropped log", readRecords(t, s, "a", storage.Query{}), []storage.Record{})
+	wantEqual(t, "records of the dropped log", readRecords(t, s, "a", storage.Query{}), []storage.Record{})
 }
 
-func labelsApart(t testing.TB, s storage.Store) {
+func testLabelsApart(t testing.TB, s storage.Store) {
 	labels := []string{"a", "ab", "a\x00", "a\x00\x00\x00\x00\x00\x00\x00\x00", "\x00", "\x00a", "\xff", "\xff\xff", "", "a.b", "a.*"}
 	var pos storage.Position
 	for round := range 3 {
@@ -123,10 +123,10 @@ func labelsApart(t testing.TB, s storage.Store) {
 			}
 		}
 	}
-	equal(t, "records of an unused label", readRecords(t, s, "log", storage.Query{Label: "b"}), []storage.Record{})
+	wantEqual(t, "records of an unused label", readRecords(t, s, "log", storage.Query{Label: "b"}), []storage.Record{})
 }
 
-func dropRemovesAll(t testing.TB, s storage.Store) {
+func testDropRemovesAll(t testing.TB, s storage.Store) {
 	drop := func(log string) {
 		t.Helper()
 		if err := s.Drop(t.Context(), log); err != nil {
@@ -137,17 +137,17 @@ func dropRemovesAll(t testing.TB, s storage.Store) {
 	mustAppend(t, s, "a", 0, record("l", "1"), record("l", "2"), record("m", "3"))
 	drop("a")
 	drop("a")
-	equal(t, "records", readRecords(t, s, "a", storage.Query{}), []storage.Record{})
-	equal(t, "labelled records", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{})
+	wantEqual(t, "records", readRecords(t, s, "a", storage.Query{}), []storage.Record{})
+	wantEqual(t, "labelled records", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{})
 	_, err := s.Append(t.Context(), "a", 3, record("", "4"))
 	wantError(t, "Append where the dropped log ended", err, storage.ErrConflict)
 	mustAppend(t, s, "a", 0, record("m", "again"))
-	equal(t, "new records", readRecords(t, s, "a", storage.Query{}), []storage.Record{{Pos: 1, Label: "m", Data: []byte("again")}})
-	equal(t, "old label", readRecords(t, s, "a", storage.Query{Label: "l"}), []storage.Record{})
-	equal(t, "new label", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{{Pos: 1, Label: "m", Data: []byte("again")}})
+	wantEqual(t, "new records", readRecords(t, s, "a", storage.Query{}), []storage.Record{{Pos: 1, Label: "m", Data: []byte("again")}})
+	wantEqual(t, "old label", readRecords(t, s, "a", storage.Query{Label: "l"}), []storage.Record{})
+	wantEqual(t, "new label", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{{Pos: 1, Label: "m", Data: []byte("again")}})
 }
 
-func eraseEmpties(t testing.TB, s storage.Store) {
+func testEraseEmpties(t testing.TB, s storage.Store) {
 	erase := func(log string, at ...storage.Position) {
 		t.Helper()
 		left := make([]storage.Record, len(at))
@@ -167,11 +167,11 @@ func eraseEmpties(t testing.TB, s storage.Store) {
 	long := storage.Record{Pos: 1, Label: strings.Repeat("l", storage.MaxKey+1)}
 	wantError(t, "Erase that leaves a label that is too long", s.Erase(t.Context(), "a", long), storage.ErrInvalid)
 	wantError(t, "Erase in a log without a name", s.Erase(t.Context(), "", storage.Record{Pos: 1}), storage.ErrInvalid)
-	erased(t, s)
+	testEraseEmptiesReopened(t, s)
 	_, err := s.Append(t.Context(), "a", 3, record("", "5"))
-	wantError(t, "Append in front of what is erased", err, storage.ErrConflict)
+	wantError(t, "Append before an erased record", err, storage.ErrConflict)
 	mustAppend(t, s, "a", 4, record("m", "5"))
-	equal(t, "a label of what is erased", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{{Pos: 5, Label: "m", Data: []byte("5")}})
+	wantEqual(t, "a label of an erased record", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{{Pos: 5, Label: "m", Data: []byte("5")}})
 	erase("a", 5)
 	mustAppend(t, s, "c", 0, record("l", "1"), record("l", "2"), record("", "3"))
 	left := []storage.Record{{Pos: 2, Label: "l", Data: []byte("left")}, {Pos: 1, Label: "m", Data: []byte("other")}, {Pos: 3}, {Pos: 4, Label: "l"}}
@@ -179,17 +179,17 @@ func eraseEmpties(t testing.TB, s storage.Store) {
 		if err := s.Erase(t.Context(), "c", left...); err != nil {
 			t.Fatalf("Erase that leaves something: %v", err)
 		}
-		equal(t, "what is left", readRecords(t, s, "c", storage.Query{}), []storage.Record{left[1], left[0], {Pos: 3}})
-		equal(t, "what is left under its label", readRecords(t, s, "c", storage.Query{Label: "l"}), left[:1])
+		wantEqual(t, "what is left", readRecords(t, s, "c", storage.Query{}), []storage.Record{left[1], left[0], {Pos: 3}})
+		wantEqual(t, "what is left under its label", readRecords(t, s, "c", storage.Query{Label: "l"}), left[:1])
 	}
 }
 
-func erased(t testing.TB, s storage.Store) {
+func testEraseEmptiesReopened(t testing.TB, s storage.Store) {
 	all := readRecords(t, s, "a", storage.Query{Before: 5})
-	equal(t, "records", all, []storage.Record{{Pos: 1}, {Pos: 2, Data: []byte("2")}, {Pos: 3, Label: "l", Data: []byte("3")}, {Pos: 4}})
-	equal(t, "a label", readRecords(t, s, "a", storage.Query{Label: "l"}), []storage.Record{{Pos: 3, Label: "l", Data: []byte("3")}})
-	equal(t, "another label", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{})
-	equal(t, "another log", readRecords(t, s, "b", storage.Query{}), []storage.Record{{Pos: 1, Label: "l", Data: []byte("other")}})
+	wantEqual(t, "records", all, []storage.Record{{Pos: 1}, {Pos: 2, Data: []byte("2")}, {Pos: 3, Label: "l", Data: []byte("3")}, {Pos: 4}})
+	wantEqual(t, "a label", readRecords(t, s, "a", storage.Query{Label: "l"}), []storage.Record{{Pos: 3, Label: "l", Data: []byte("3")}})
+	wantEqual(t, "another label", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{})
+	wantEqual(t, "another log", readRecords(t, s, "b", storage.Query{}), []storage.Record{{Pos: 1, Label: "l", Data: []byte("other")}})
 }
 
 // readLogs returns the names of the logs in a range.
@@ -205,25 +205,25 @@ func readLogs(t testing.TB, s storage.Store, r storage.Range) []string {
 	return names
 }
 
-func logs(t testing.TB, s storage.Store) {
+func testLogs(t testing.TB, s storage.Store) {
 	mustPut(t, s, "a key", "", storage.Absent)
 	mustAppend(t, s, "a dropped log", 0, record("", "x"))
 	if err := s.Drop(t.Context(), "a dropped log"); err != nil {
 		t.Fatalf("Drop: %v", err)
 	}
-	equal(t, "logs", readLogs(t, s, storage.Range{}), []string{})
+	wantEqual(t, "logs", readLogs(t, s, storage.Range{}), []string{})
 	for _, i := range []int{3, 0, 7, 5, 1, 6, 2, 4} {
 		mustAppend(t, s, someKeys[i], 0, record("", "x"))
 	}
-	for _, c := range ranges() {
-		equal(t, fmt.Sprintf("Logs(%+v)", c.r), readLogs(t, s, c.r), c.want)
+	for _, c := range rangeCases() {
+		wantEqual(t, fmt.Sprintf("Logs(%+v)", c.r), readLogs(t, s, c.r), c.want)
 	}
 }
 
-func logsManyWhileWriting(t testing.TB, s storage.Store) {
+func testLogsManyWhileWriting(t testing.TB, s storage.Store) {
 	const dropped, made = "l0650", "l0000x"
 	var want []string
-	for i := range many {
+	for i := range manyItems {
 		name := fmt.Sprintf("l%04d", i)
 		mustAppend(t, s, name, 0, record("", "x"))
 		if name != dropped {
@@ -245,21 +245,21 @@ func logsManyWhileWriting(t testing.TB, s storage.Store) {
 			mustAppend(t, s, made, 0, record("", "x"))
 		}
 	}
-	equal(t, "logs that nobody touched", got, want)
+	wantEqual(t, "unchanged logs", got, want)
 }
 
-// many is more than an engine may be expected to read at once.
-const many = 700
+// manyItems is more than an engine reads at once.
+const manyItems = 700
 
 func manyRecords(label, data string) []storage.Record {
-	records := make([]storage.Record, many)
+	records := make([]storage.Record, manyItems)
 	for i := range records {
 		records[i] = record(label, data)
 	}
 	return records
 }
 
-func dropWhileReading(t testing.TB, s storage.Store) {
+func testDropWhileReading(t testing.TB, s storage.Store) {
 	for i, q := range []storage.Query{{}, {Label: "l"}, {Backward: true}, {Label: "l", Backward: true}} {
 		log := fmt.Sprint("log", i)
 		mustAppend(t, s, log, 0, manyRecords("l", "old")...)
@@ -267,7 +267,7 @@ func dropWhileReading(t testing.TB, s storage.Store) {
 		for r, err := range s.Records(t.Context(), log, q) {
 			if err != nil {
 				wantError(t, "Records of a log dropped meanwhile", err, storage.ErrNotFound)
-				n = many
+				n = manyItems
 				break
 			}
 			if string(r.Data) != "old" {
@@ -280,15 +280,15 @@ func dropWhileReading(t testing.TB, s storage.Store) {
 				mustAppend(t, s, log, 0, append(manyRecords("l", "new"), record("l", "new"))...)
 			}
 		}
-		if n != many {
-			t.Fatalf("%+v: ended without an error after %d of %d records", q, n, many)
+		if n != manyItems {
+			t.Fatalf("%+v: ended without an error after %d of %d records", q, n, manyItems)
 		}
 	}
 }
 
-func recordsOfTheBeginning(t testing.TB, s storage.Store) {
+func testRecordsOfTheBeginning(t testing.TB, s storage.Store) {
 	mustAppend(t, s, "a", 0, manyRecords("l", "old")...)
-	last := storage.Position(many)
+	last := storage.Position(manyItems)
 	for _, q := range []storage.Query{{}, {Label: "l"}, {Backward: true}, {Label: "l", Backward: true}} {
 		want, n := int(last), 0
 		for r, err := range s.Records(t.Context(), "a", q) {
@@ -316,19 +316,19 @@ func recordsOfTheBeginning(t testing.TB, s storage.Store) {
 	mustAppend(t, s, "a", last, record("", "on"))
 }
 
-func recordsOwnBytes(t testing.TB, s storage.Store) {
+func testRecordsOwnBytes(t testing.TB, s storage.Store) {
 	data := []byte("data")
 	mustAppend(t, s, "a", 0, storage.Record{Data: data})
 	copy(data, "XXXX")
 	for range 2 {
 		got := readRecords(t, s, "a", storage.Query{})
-		equal(t, "records", got, []storage.Record{{Pos: 1, Data: []byte("data")}})
+		wantEqual(t, "records", got, []storage.Record{{Pos: 1, Data: []byte("data")}})
 		copy(got[0].Data, "YYYY")
 		_ = append(got[0].Data[:0], "ZZZZZZZZ"...)
 	}
 }
 
-func largeRecords(t testing.TB, s storage.Store) {
+func testLargeRecords(t testing.TB, s storage.Store) {
 	large := make([]byte, storage.MaxValue)
 	for i := range large {
 		large[i] = byte(i * 7)
@@ -354,7 +354,7 @@ func largeRecords(t testing.TB, s storage.Store) {
 	}
 }
 
-// sameRecord compares data too large for a readable difference.
+// sameRecord compares records whose data is too large for a readable diff.
 func sameRecord(a, b storage.Record) bool {
 	return a.Pos == b.Pos && a.Label == b.Label && bytes.Equal(a.Data, b.Data)
 }

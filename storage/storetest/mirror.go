@@ -11,9 +11,9 @@ import (
 	"oneclaw/storage"
 )
 
-func watchMirrors(t testing.TB, s storage.Store) {
+func testWatchMirrors(t testing.TB, s storage.Store) {
 	const writers, writes = 6, 30
-	ctx, cancel := within(t)
+	ctx, cancel := withPatience(t)
 	defer cancel()
 	for i := range 4 {
 		mustPut(t, s, fmt.Sprint("m/", i), "before", storage.Absent)
@@ -24,7 +24,7 @@ func watchMirrors(t testing.TB, s storage.Store) {
 		g.Go(func() error {
 			random := rand.New(rand.NewPCG(2, uint64(w)))
 			for n := range writes {
-				if err := mirrored(ctx, s, random, fmt.Sprint(w, "/", n)); err != nil {
+				if err := writeRandom(ctx, s, random, fmt.Sprint(w, "/", n)); err != nil {
 					return err
 				}
 			}
@@ -54,11 +54,11 @@ func watchMirrors(t testing.TB, s storage.Store) {
 	for _, e := range listEntries(t, s, storage.Range{Prefix: "m/"}) {
 		want[e.Key] = e
 	}
-	equal(t, "what the watch has told", got, want)
+	wantEqual(t, "the state according to the watch", got, want)
 }
 
-// mirrored changes one or two of a few keys.
-func mirrored(ctx context.Context, s storage.Store, random *rand.Rand, value string) error {
+// writeRandom changes one or two of a few keys.
+func writeRandom(ctx context.Context, s storage.Store, random *rand.Rand, value string) error {
 	one := random.IntN(8)
 	var ops []storage.Op
 	for _, n := range []int{one, (one + 1 + random.IntN(7)) % 8}[:1+random.IntN(2)] {

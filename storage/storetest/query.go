@@ -12,13 +12,13 @@ import (
 
 func queryProperties() []property {
 	return []property{
-		{name: "Queries", sentence: "Every combination of After, Before, Label, Limit and Backward yields what a filter over all records yields.", check: queries},
-		{name: "QueriesOverManyRecords", sentence: "The same holds where the answer is long.", check: queriesOverManyRecords},
-		{name: "LabelIndex", sentence: "The index of labels is the one that can be built from the records, after any appends and drops.", check: labelIndex},
+		{name: "Queries", sentence: "Every combination of After, Before, Label, Limit and Backward yields the same records as a filter over all records.", check: testQueries},
+		{name: "QueriesOverManyRecords", sentence: "Queries also yield the correct records if there are many of them.", check: testQueriesOverManyRecords},
+		{name: "LabelIndex", sentence: "After any appends and drops, the label index equals the one that can be built from the records.", check: testLabelIndex},
 	}
 }
 
-// filter is the model of Records.
+// filter is a model of Records.
 func filter(all []storage.Record, q storage.Query) []storage.Record {
 	all = slices.Clone(all)
 	if q.Backward {
@@ -49,7 +49,7 @@ func drawQuery(t *rapid.T, last int) storage.Query {
 	}
 }
 
-func queries(t testing.TB, s storage.Store) {
+func testQueries(t testing.TB, s storage.Store) {
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
@@ -57,10 +57,10 @@ func queries(t testing.TB, s storage.Store) {
 		all := drawLog(t, rt, s, log)
 		for range 5 {
 			q := drawQuery(rt, len(all))
-			equal(t, fmt.Sprintf("%d records, %+v", len(all), q), readRecords(t, s, log, q), filter(all, q))
+			wantEqual(t, fmt.Sprintf("%d records, %+v", len(all), q), readRecords(t, s, log, q), filter(all, q))
 		}
 		end := storage.Query{After: ^storage.Position(0), Backward: run%2 == 0}
-		equal(t, "records behind the last possible position", readRecords(t, s, log, end), []storage.Record{})
+		wantEqual(t, "records behind the last possible position", readRecords(t, s, log, end), []storage.Record{})
 	})
 }
 
@@ -85,9 +85,9 @@ func drawLog(t testing.TB, rt *rapid.T, s storage.Store, log string) []storage.R
 	return all
 }
 
-func queriesOverManyRecords(t testing.TB, s storage.Store) {
+func testQueriesOverManyRecords(t testing.TB, s storage.Store) {
 	var all []storage.Record
-	for i := range 3 * many {
+	for i := range 3 * manyItems {
 		r := record(someLabels[i%len(someLabels)], fmt.Sprint("data ", i))
 		r.Pos = storage.Position(i + 1)
 		all = append(all, r)
@@ -98,19 +98,19 @@ func queriesOverManyRecords(t testing.TB, s storage.Store) {
 		{Backward: true},
 		{Label: "a"},
 		{Label: "ab", Backward: true},
-		{Limit: many},
-		{Limit: many, Backward: true},
-		{After: 5, Before: 3*many - 5},
-		{After: 5, Before: 3*many - 5, Backward: true, Label: "b", Limit: 300},
+		{Limit: manyItems},
+		{Limit: manyItems, Backward: true},
+		{After: 5, Before: 3*manyItems - 5},
+		{After: 5, Before: 3*manyItems - 5, Backward: true, Label: "b", Limit: 300},
 		{Limit: 256},
 		{Limit: 257},
 		{Limit: 1, Backward: true},
 	} {
-		equal(t, fmt.Sprintf("%+v", q), readRecords(t, s, "a", q), filter(all, q))
+		wantEqual(t, fmt.Sprintf("%+v", q), readRecords(t, s, "a", q), filter(all, q))
 	}
 }
 
-func labelIndex(t testing.TB, s storage.Store) {
+func testLabelIndex(t testing.TB, s storage.Store) {
 	last := map[string]storage.Position{}
 	rapid.Check(t, func(rt *rapid.T) {
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
@@ -135,7 +135,7 @@ func labelIndex(t testing.TB, s storage.Store) {
 	})
 }
 
-// compareIndex rebuilds the index of a log from its records.
+// compareIndex compares the label index of a log with one that is built from its records.
 func compareIndex(t testing.TB, s storage.Store, log string) {
 	t.Helper()
 	index := map[string][]storage.Record{}
@@ -143,6 +143,6 @@ func compareIndex(t testing.TB, s storage.Store, log string) {
 		index[r.Label] = append(index[r.Label], r)
 	}
 	for _, label := range someLabels[1:] {
-		equal(t, fmt.Sprintf("label %q of log %q", label, log), readRecords(t, s, log, storage.Query{Label: label}), index[label])
+		wantEqual(t, fmt.Sprintf("label %q of log %q", label, log), readRecords(t, s, log, storage.Query{Label: label}), index[label])
 	}
 }

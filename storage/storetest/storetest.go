@@ -1,8 +1,8 @@
-// Package storetest is the suite that every engine of [storage.Store] passes.
+// Package storetest is the test suite that every implementation of [storage.Store] passes.
 //
-// It is a table of properties. Each has a sentence that states the property, and a function that shows
-// it on a new, empty store. The suite is itself tested: it passes for a simple engine in memory and
-// fails for each of many mutants of it.
+// The suite is a table of properties. Each has a sentence that states the property, and a function that
+// checks it on a new, empty store. The suite itself is tested: it passes for a simple engine in memory
+// and fails for each of many mutants of it.
 package storetest
 
 import (
@@ -19,15 +19,15 @@ import (
 	"oneclaw/storage"
 )
 
-// Config provides the stores of the suite.
+// Config provides the stores for the suite.
 type Config struct {
 	// Open returns a new, empty store. The suite closes it; other clean-up is left to t.Cleanup.
 	Open func(t testing.TB) storage.Store
-	// Reopen returns a store with the data of s, which the suite has closed. If it is nil, durability
-	// is not tested.
+	// Reopen returns a store with the data of s, which the suite has closed. If Reopen is nil,
+	// durability is not tested.
 	Reopen func(t testing.TB, s storage.Store) storage.Store
-	// Second returns another handle on the data of s, as in a second process. An engine for one process
-	// alone returns s. The suite closes it before s.
+	// Second returns another handle on the data of s, as a second process would have. An engine for a
+	// single process returns s. The suite closes the second handle before s.
 	Second func(t testing.TB, s storage.Store) storage.Store
 }
 
@@ -41,14 +41,14 @@ func Run(t *testing.T, cfg Config) {
 	}
 }
 
-// property is one sentence of the contract.
+// property is one statement of the contract.
 type property struct {
 	name     string
 	sentence string
 	check    func(t testing.TB, s storage.Store)
-	// reopened, if set, is checked on the same data after the store was closed and opened again.
+	// reopened, if set, is called with the same data after the store was closed and opened again.
 	reopened func(t testing.TB, s storage.Store)
-	// shared says that the property is also checked with two handles on one store.
+	// shared is set if the property is also checked with two handles on one store.
 	shared bool
 	// twoHandles makes the calls alternate between two handles.
 	twoHandles bool
@@ -70,7 +70,7 @@ func runProperty(t testing.TB, cfg Config, p property) {
 	t.Helper()
 	s := cfg.Open(t)
 	if p.twoHandles {
-		s = &turns{handles: [2]storage.Store{s, cfg.Second(t, s)}}
+		s = &alternatingStore{handles: [2]storage.Store{s, cfg.Second(t, s)}}
 	}
 	defer func() { closeStore(t, s) }()
 	p.check(t, s)
@@ -80,7 +80,7 @@ func runProperty(t testing.TB, cfg Config, p property) {
 		p.reopened(t, s)
 	}
 	if t.Failed() {
-		t.Logf("what does not hold: %s", p.sentence)
+		t.Logf("violated property: %s", p.sentence)
 	}
 }
 
@@ -91,10 +91,10 @@ func closeStore(t testing.TB, s storage.Store) {
 	}
 }
 
-// patience bounds a wait; it only ends in a test that fails.
+// patience bounds a wait; only a failing test waits that long.
 const patience = 20 * time.Second
 
-func within(t testing.TB) (context.Context, context.CancelFunc) {
+func withPatience(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), patience)
 }
 
@@ -103,7 +103,7 @@ func record(label, data string) storage.Record {
 	return storage.Record{Label: label, Data: []byte(data)}
 }
 
-// mustAppend appends and fails the test on an error or a wrong position.
+// mustAppend appends records and fails the test on an error or a wrong position.
 func mustAppend(t testing.TB, s storage.Store, log string, after storage.Position, records ...storage.Record) {
 	t.Helper()
 	got, err := s.Append(t.Context(), log, after, records...)
@@ -131,7 +131,7 @@ func mustDelete(t testing.TB, s storage.Store, key string, rev storage.Revision)
 	}
 }
 
-// readRecords returns the records of a query.
+// readRecords returns the records that a query finds.
 func readRecords(t testing.TB, s storage.Store, log string, q storage.Query) []storage.Record {
 	t.Helper()
 	var records []storage.Record
@@ -156,7 +156,7 @@ func listEntries(t testing.TB, s storage.Store, r storage.Range) []storage.Entry
 	return entries
 }
 
-func keys(entries []storage.Entry) []string {
+func keysOf(entries []storage.Entry) []string {
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Key)
@@ -164,8 +164,8 @@ func keys(entries []storage.Entry) []string {
 	return names
 }
 
-// equal fails the test if got is not want; nil and empty are the same.
-func equal(t testing.TB, what string, got, want any) {
+// wantEqual fails the test if got is not want; nil and empty slices count as equal.
+func wantEqual(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if reflect.DeepEqual(got, want) {
 		return // the usual case, and much faster

@@ -9,54 +9,58 @@ import (
 	"oneclaw/storage"
 )
 
-// turns is a store whose calls alternate between two handles.
-type turns struct {
+// alternatingStore is a store whose calls alternate between two handles.
+type alternatingStore struct {
 	handles [2]storage.Store
 	calls   atomic.Uint64
 }
 
-func (t *turns) next() storage.Store { return t.handles[t.calls.Add(1)%2] }
+func (t *alternatingStore) next() storage.Store { return t.handles[t.calls.Add(1)%2] }
 
-func (t *turns) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (storage.Position, error) {
+func (t *alternatingStore) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (storage.Position, error) {
 	return t.next().Append(ctx, log, after, records...)
 }
 
-func (t *turns) Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error] {
+func (t *alternatingStore) Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error] {
 	return t.next().Records(ctx, log, q)
 }
 
-func (t *turns) Drop(ctx context.Context, log string) error { return t.next().Drop(ctx, log) }
+func (t *alternatingStore) Drop(ctx context.Context, log string) error {
+	return t.next().Drop(ctx, log)
+}
 
-func (t *turns) Erase(ctx context.Context, log string, left ...storage.Record) error {
+func (t *alternatingStore) Erase(ctx context.Context, log string, left ...storage.Record) error {
 	return t.next().Erase(ctx, log, left...)
 }
 
-func (t *turns) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error] {
+func (t *alternatingStore) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error] {
 	return t.next().Logs(ctx, r)
 }
 
-func (t *turns) Get(ctx context.Context, key string) (storage.Entry, error) {
+func (t *alternatingStore) Get(ctx context.Context, key string) (storage.Entry, error) {
 	return t.next().Get(ctx, key)
 }
 
-func (t *turns) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+func (t *alternatingStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
 	return t.next().Put(ctx, key, value, rev)
 }
 
-func (t *turns) Delete(ctx context.Context, key string, rev storage.Revision) error {
+func (t *alternatingStore) Delete(ctx context.Context, key string, rev storage.Revision) error {
 	return t.next().Delete(ctx, key, rev)
 }
 
-func (t *turns) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
+func (t *alternatingStore) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
 	return t.next().List(ctx, r)
 }
 
-func (t *turns) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Event, error] {
+func (t *alternatingStore) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Event, error] {
 	return t.next().Watch(ctx, prefix)
 }
 
-func (t *turns) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+func (t *alternatingStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
 	return t.next().Write(ctx, ops...)
 }
 
-func (t *turns) Close() error { return errors.Join(t.handles[1].Close(), t.handles[0].Close()) }
+func (t *alternatingStore) Close() error {
+	return errors.Join(t.handles[1].Close(), t.handles[0].Close())
+}

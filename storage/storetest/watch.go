@@ -16,17 +16,17 @@ import (
 
 func watchProperties() []property {
 	return []property{
-		{name: "WatchNewest", sentence: "Watch follows each change of a key with its prefix by that version or a newer one, and yields nothing that was not written.", check: watchNewest, shared: true},
-		{name: "WatchConcurrentWrites", sentence: "Watch yields the newest version of each key that is written concurrently, and the versions of a key in order.", check: watchConcurrentWrites, shared: true},
-		{name: "WatchMirrors", sentence: "Who watches, then lists, and then follows the watch knows what is there, though others write and delete all the time.", check: watchMirrors, shared: true},
-		{name: "WatchCancelled", sentence: "Watch ends without an error when its context ends.", check: watchCancelled},
-		{name: "WatchClosed", sentence: "Watch yields ErrClosed when the store is closed.", check: watchClosed},
-		{name: "WatchLagged", sentence: "A slow consumer gets the newest version of each key that has changed, or ErrLagged.", check: watchLagged},
-		{name: "WatchOwnBytes", sentence: "No two consumers share the memory of a value.", check: watchOwnBytes},
+		{name: "WatchNewest", sentence: "Watch yields, for each change of a key with its prefix, an event with that version or a newer one, and no version that was not written.", check: testWatchNewest, shared: true},
+		{name: "WatchConcurrentWrites", sentence: "Watch yields the newest version of each key that is written concurrently, and the versions of a key in order.", check: testWatchConcurrentWrites, shared: true},
+		{name: "WatchMirrors", sentence: "A client that watches, then lists, and then follows the watch knows the current state, even during concurrent writes and deletions.", check: testWatchMirrors, shared: true},
+		{name: "WatchCancelled", sentence: "Watch ends without an error when its context ends.", check: testWatchCancelled},
+		{name: "WatchClosed", sentence: "Watch yields ErrClosed when the store is closed.", check: testWatchClosed},
+		{name: "WatchLagged", sentence: "A slow consumer gets the newest version of each key that has changed, or ErrLagged.", check: testWatchLagged},
+		{name: "WatchOwnBytes", sentence: "Two consumers never share the memory of a value.", check: testWatchOwnBytes},
 	}
 }
 
-// watchUntil returns the events up to that of the key last.
+// watchUntil returns the events up to the first one for the key last.
 func watchUntil(t testing.TB, what string, seq func(func(storage.Event, error) bool), last string) []storage.Event {
 	t.Helper()
 	var events []storage.Event
@@ -46,7 +46,7 @@ func watchUntil(t testing.TB, what string, seq func(func(storage.Event, error) b
 // versions are the versions of some keys, in the order in which they were written.
 type versions map[string][]storage.Event
 
-// put and remove write a key and record the version.
+// put writes a key and records the version.
 func (v versions) put(t testing.TB, s storage.Store, key, value string) {
 	t.Helper()
 	e := storage.Entry{Key: key, Value: []byte(value), Revision: mustPut(t, s, key, value, storage.Any)}
@@ -60,7 +60,7 @@ func (v versions) remove(t testing.TB, s storage.Store, key string) {
 }
 
 // check checks that events are versions of keys with the prefix, in order, and include the last version
-// of each.
+// of each key.
 func (v versions) check(t testing.TB, prefix string, events []storage.Event) {
 	t.Helper()
 	for key, all := range v {
@@ -84,13 +84,13 @@ func (v versions) check(t testing.TB, prefix string, events []storage.Event) {
 	}
 	for _, e := range events {
 		if v[e.Key] == nil {
-			t.Fatalf("watch of %q: the event %+v tells of what has not changed", prefix, e)
+			t.Fatalf("watch of %q: the event %+v is for a key that has not changed", prefix, e)
 		}
 	}
 }
 
-func watchNewest(t testing.TB, s storage.Store) {
-	ctx, cancel := within(t)
+func testWatchNewest(t testing.TB, s storage.Store) {
+	ctx, cancel := withPatience(t)
 	defer cancel()
 	before := mustPut(t, s, "job/before", "", storage.Absent)
 	seq, all := s.Watch(ctx, "job/"), s.Watch(ctx, "")
@@ -111,9 +111,9 @@ func watchNewest(t testing.TB, s storage.Store) {
 	written.check(t, "job/", watchUntil(t, "job/", seq, "job/\xff"))
 }
 
-func watchConcurrentWrites(t testing.TB, s storage.Store) {
+func testWatchConcurrentWrites(t testing.TB, s storage.Store) {
 	const writers, writes = 8, 20
-	ctx, cancel := within(t)
+	ctx, cancel := withPatience(t)
 	defer cancel()
 	seq := s.Watch(ctx, "w/")
 	var g errgroup.Group
@@ -145,8 +145,8 @@ func watchConcurrentWrites(t testing.TB, s storage.Store) {
 	}
 }
 
-// consume ranges over a watch in another goroutine. It sends each key, then the
-// error (or nil) with which the watch ended.
+// consume ranges over a watch in another goroutine. It sends each key, then the error (or nil) with
+// which the watch ended.
 func consume(seq func(func(storage.Event, error) bool)) (keys chan string, end chan error) {
 	keys, end = make(chan string, 100), make(chan error, 1)
 	go func() {
@@ -163,10 +163,10 @@ func consume(seq func(func(storage.Event, error) bool)) (keys chan string, end c
 	return keys, end
 }
 
-// await receives from c and fails the test if nothing comes.
+// await receives from c and fails the test if nothing arrives.
 func await[T any](t testing.TB, what string, c <-chan T) T {
 	t.Helper()
-	ctx, cancel := within(t)
+	ctx, cancel := withPatience(t)
 	defer cancel()
 	select {
 	case v := <-c:
@@ -177,7 +177,7 @@ func await[T any](t testing.TB, what string, c <-chan T) T {
 	}
 }
 
-func watchCancelled(t testing.TB, s storage.Store) {
+func testWatchCancelled(t testing.TB, s storage.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	got, end := consume(s.Watch(ctx, ""))
@@ -199,8 +199,8 @@ func watchCancelled(t testing.TB, s storage.Store) {
 	}
 }
 
-func watchClosed(t testing.TB, s storage.Store) {
-	ctx, cancel := within(t)
+func testWatchClosed(t testing.TB, s storage.Store) {
+	ctx, cancel := withPatience(t)
 	defer cancel()
 	got, end := consume(s.Watch(ctx, ""))
 	mustPut(t, s, "k", "", storage.Any)
@@ -217,9 +217,9 @@ func watchClosed(t testing.TB, s storage.Store) {
 	}
 }
 
-func watchLagged(t testing.TB, s storage.Store) {
+func testWatchLagged(t testing.TB, s storage.Store) {
 	const writes = 1500
-	ctx, cancel := within(t)
+	ctx, cancel := withPatience(t)
 	defer cancel()
 	seq := s.Watch(ctx, "")
 	missing := map[string]bool{}
@@ -242,8 +242,8 @@ func watchLagged(t testing.TB, s storage.Store) {
 	t.Fatalf("no events of %d of %d keys, and no ErrLagged", len(missing), writes)
 }
 
-func watchOwnBytes(t testing.TB, s storage.Store) {
-	ctx, cancel := within(t)
+func testWatchOwnBytes(t testing.TB, s storage.Store) {
+	ctx, cancel := withPatience(t)
 	defer cancel()
 	one, two := s.Watch(ctx, ""), s.Watch(ctx, "")
 	value := []byte("data")

@@ -13,11 +13,11 @@ import (
 
 func writeProperties() []property {
 	return []property{
-		{name: "WriteAtomic", sentence: "Write does all its operations with one revision, or none where one of them is in conflict or invalid.", check: writeAtomic, reopened: writeAtomicOn},
-		{name: "WriteConcurrently", sentence: "Concurrent writes of several keys and a log with compare-and-set never mix.", check: writeConcurrently, shared: true},
-		{name: "CheckConflicts", sentence: "A check is a conflict unless the key has the revision, and writes nothing.", check: checkConflicts},
-		{name: "ChecksExclude", sentence: "Of two concurrent writes that each check what the other one writes at most one succeeds.", check: checksExclude, shared: true},
-		{name: "RevisionsOrderAcrossKeys", sentence: "A write that begins after another returned has the higher revision, whichever keys they name.", check: revisionsOrderAcrossKeys, shared: true},
+		{name: "WriteAtomic", sentence: "Write applies all its operations with one revision, or none if one of them is in conflict or invalid.", check: testWriteAtomic, reopened: testWriteAtomicReopened},
+		{name: "WriteConcurrently", sentence: "Concurrent writes of several keys and a log with compare-and-set never interleave.", check: testWriteConcurrently, shared: true},
+		{name: "CheckConflicts", sentence: "A check is a conflict unless the key has the revision, and writes nothing.", check: testCheckConflicts},
+		{name: "ChecksExclude", sentence: "Of two concurrent writes that each check the key that the other one writes, at most one succeeds.", check: testChecksExclude, shared: true},
+		{name: "RevisionsOrderAcrossKeys", sentence: "A write that begins after another has returned has the higher revision, whichever keys they name.", check: testRevisionsOrderAcrossKeys, shared: true},
 	}
 }
 
@@ -30,8 +30,8 @@ func mustWrite(t testing.TB, s storage.Store, ops ...storage.Op) storage.Revisio
 	return rev
 }
 
-// content returns all keys and records.
-func content(t testing.TB, s storage.Store) (entries []storage.Entry, logs map[string][]storage.Record) {
+// readContent returns all keys and records.
+func readContent(t testing.TB, s storage.Store) (entries []storage.Entry, logs map[string][]storage.Record) {
 	t.Helper()
 	logs = map[string][]storage.Record{}
 	for name, err := range s.Logs(t.Context(), storage.Range{}) {
@@ -43,7 +43,7 @@ func content(t testing.TB, s storage.Store) (entries []storage.Entry, logs map[s
 	return listEntries(t, s, storage.Range{}), logs
 }
 
-func writeAtomic(t testing.TB, s storage.Store) {
+func testWriteAtomic(t testing.TB, s storage.Store) {
 	kept, gone := mustPut(t, s, "kept", "1", storage.Absent), mustPut(t, s, "gone", "1", storage.Absent)
 	mustAppend(t, s, "log", 0, record("l", "1"))
 	rev := mustWrite(t, s,
@@ -54,7 +54,7 @@ func writeAtomic(t testing.TB, s storage.Store) {
 		storage.Delete("never was", storage.Any),
 		storage.Append("new", 0, record("l", "a log may have the name of a key")),
 		storage.Put("any", []byte("1"), storage.Any))
-	writeAtomicOn(t, s)
+	testWriteAtomicReopened(t, s)
 	for _, key := range []string{"new", "any"} {
 		if e, err := s.Get(t.Context(), key); err != nil || e.Revision != rev {
 			t.Fatalf("%s has the revision %d (%v), the write returned %d", key, e.Revision, err, rev)
@@ -67,17 +67,17 @@ func writeAtomic(t testing.TB, s storage.Store) {
 			t.Errorf("a write that changes no key returns the revision %d, want 0", rev)
 		}
 	}
-	neverInPart(t, s, kept)
+	wantAllOrNothing(t, s, kept)
 	mustPut(t, s, "gone", "", storage.Absent)
 	mustDelete(t, s, "gone", storage.Any)
 	mustWrite(t, s, storage.Append("log", 4, record("", "5")), storage.Put("new", []byte("2"), rev))
 }
 
-// writeAtomicOn checks what the first write of writeAtomic left.
-func writeAtomicOn(t testing.TB, s storage.Store) {
-	entries, logs := content(t, s)
-	equal(t, "keys", keys(entries), []string{"any", "kept", "new"})
-	equal(t, "records of new", logs["new"], []storage.Record{{Pos: 1, Label: "l", Data: []byte("a log may have the name of a key")}})
+// testWriteAtomicReopened checks the state after the first write of testWriteAtomic.
+func testWriteAtomicReopened(t testing.TB, s storage.Store) {
+	entries, logs := readContent(t, s)
+	wantEqual(t, "keys", keysOf(entries), []string{"any", "kept", "new"})
+	wantEqual(t, "records of new", logs["new"], []storage.Record{{Pos: 1, Label: "l", Data: []byte("a log may have the name of a key")}})
 	for i, r := range logs["log"] {
 		if string(r.Data) != fmt.Sprint(i+1) {
 			t.Fatalf("record %d is %q", i+1, r.Data)
@@ -88,9 +88,10 @@ func writeAtomicOn(t testing.TB, s storage.Store) {
 	}
 }
 
-// neverInPart puts a failing operation before, between and after others.
-func neverInPart(t testing.TB, s storage.Store, kept storage.Revision) {
-	entries, logs := content(t, s)
+// wantAllOrNothing puts a failing operation before, between and after others, and checks that none is
+// applied.
+func wantAllOrNothing(t testing.TB, s storage.Store, kept storage.Revision) {
+	entries, logs := readContent(t, s)
 	good := []storage.Op{
 		storage.Append("log", 4, record("l", "no")), storage.Append("other log", 0, record("l", "no")),
 		storage.Put("kept", []byte("no"), kept), storage.Put("other", nil, storage.Absent), storage.Delete("any", storage.Any),
@@ -117,14 +118,14 @@ func neverInPart(t testing.TB, s storage.Store, kept storage.Revision) {
 	}
 	_, err := s.Write(t.Context())
 	wantError(t, "Write of nothing", err, storage.ErrInvalid)
-	nowEntries, nowLogs := content(t, s)
-	equal(t, "keys after writes that failed", nowEntries, entries)
-	equal(t, "logs after writes that failed", nowLogs, logs)
+	nowEntries, nowLogs := readContent(t, s)
+	wantEqual(t, "keys after writes that failed", nowEntries, entries)
+	wantEqual(t, "logs after writes that failed", nowLogs, logs)
 }
 
-func writeConcurrently(t testing.TB, s storage.Store) {
+func testWriteConcurrently(t testing.TB, s storage.Store) {
 	const writers, writes = 6, 10
-	ctx, cancel := within(t)
+	ctx, cancel := withPatience(t)
 	defer cancel()
 	one := mustWrite(t, s, storage.Put("a", []byte("0"), storage.Absent), storage.Put("b", []byte("0"), storage.Absent))
 	if one == 0 {
@@ -158,7 +159,7 @@ func writeConcurrently(t testing.TB, s storage.Store) {
 	if err := g.Wait(); err != nil {
 		t.Fatalf("counting: %v", err)
 	}
-	entries, logs := content(t, s)
+	entries, logs := readContent(t, s)
 	want := fmt.Sprint(writers * writes)
 	for _, e := range entries {
 		if string(e.Value) != want {
@@ -170,7 +171,7 @@ func writeConcurrently(t testing.TB, s storage.Store) {
 	}
 }
 
-func checkConflicts(t testing.TB, s storage.Store) {
+func testCheckConflicts(t testing.TB, s storage.Store) {
 	conflict := func(rev storage.Revision, when string) {
 		t.Helper()
 		_, err := s.Write(t.Context(), storage.Put("other", nil, storage.Any), storage.Check("k", rev))
@@ -184,7 +185,7 @@ func checkConflicts(t testing.TB, s storage.Store) {
 	conflict(rev+1, "which is to come")
 	conflict(storage.Absent, "where there is a version")
 	mustWrite(t, s, storage.Check("k", rev), storage.Put("second", nil, storage.Any))
-	equal(t, "keys", keys(listEntries(t, s, storage.Range{})), []string{"first", "k", "second"})
+	wantEqual(t, "keys", keysOf(listEntries(t, s, storage.Range{})), []string{"first", "k", "second"})
 	if e, err := s.Get(t.Context(), "k"); err != nil || string(e.Value) != "2" || e.Revision != rev {
 		t.Errorf("Get after checks = %+v, %v; want the value 2 of revision %d", e, err, rev)
 	}
@@ -193,8 +194,8 @@ func checkConflicts(t testing.TB, s storage.Store) {
 	mustWrite(t, s, storage.Check("k", storage.Absent))
 }
 
-func checksExclude(t testing.TB, s storage.Store) {
-	ctx, cancel := within(t)
+func testChecksExclude(t testing.TB, s storage.Store) {
+	ctx, cancel := withPatience(t)
 	defer cancel()
 	for round := range 30 {
 		a, b := fmt.Sprint("a", round), fmt.Sprint("b", round)
@@ -217,9 +218,9 @@ func checksExclude(t testing.TB, s storage.Store) {
 	}
 }
 
-func revisionsOrderAcrossKeys(t testing.TB, s storage.Store) {
+func testRevisionsOrderAcrossKeys(t testing.TB, s storage.Store) {
 	const writers, writes = 6, 20
-	ctx, cancel := within(t)
+	ctx, cancel := withPatience(t)
 	defer cancel()
 	var highest atomic.Uint64 // of the completed writes
 	var g errgroup.Group

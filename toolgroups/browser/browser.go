@@ -16,65 +16,65 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// DefaultMaxMemory is three times what a heavy page usually takes, in bytes.
+// DefaultMaxMemory is the default of [Config].MaxMemory: three times the usual size of a heavy page.
 const DefaultMaxMemory = 1 << 30
 
 // Config configures a [Browser].
 type Config struct {
-	// Path is the executable of Chromium. "" means the first on the PATH.
+	// Path is the executable of Chromium. "" means the first one found in PATH.
 	Path string
 	// AllowPrivate are ranges of addresses that pages may reach although they are not
 	// public. The zero value allows none.
 	AllowPrivate []netip.Prefix
 	// Resolver looks up the names of hosts. nil means the host's.
 	Resolver *net.Resolver
-	// Idle is how long an unused Chromium is kept. 0 means five minutes.
-	Idle time.Duration
-	// Load bounds the loading of a page, which is then used as it is. 0 means 25 seconds.
-	Load time.Duration
-	// Tabs bounds the calls that run in parallel; others wait. 0 means two.
-	Tabs int
-	// MaxMemory bounds the bytes of all processes of Chromium while a page is open; above it
-	// Chromium is killed. 0 means [DefaultMaxMemory]. Without /proc there is no bound.
+	// IdleTimeout is the time after which an unused Chromium is ended. 0 means five minutes.
+	IdleTimeout time.Duration
+	// LoadTimeout bounds the loading of a page, which is then used as it is. 0 means 25 seconds.
+	LoadTimeout time.Duration
+	// MaxTabs bounds the calls that run in parallel; others wait. 0 means two.
+	MaxTabs int
+	// MaxMemory bounds the memory of all Chromium processes while a page is open, in bytes. Above
+	// it Chromium is killed. 0 means [DefaultMaxMemory]. Without /proc it has no effect.
 	MaxMemory int64
 	// Reader reads the text of pages. nil means a new one.
 	Reader *readable.Reader
-	// Now tells the time. nil means [time.Now].
+	// Now returns the current time. nil means [time.Now].
 	Now func() time.Time
-	// Logger gets what the model is not told. nil discards it.
+	// Logger receives errors that are not shown to the model. nil discards them.
 	Logger *slog.Logger
 }
 
 var (
 	// errClosed is returned after [Browser.Close].
 	errClosed = errors.New("the browser is closed")
-	// errMemory is returned by calls in a browser that exceeded its memory.
-	errMemory = errors.New("the browser took more memory than it may")
+	// errMemory is returned by calls in a browser that exceeded its memory limit.
+	errMemory = errors.New("the browser exceeded its memory limit")
 )
 
-// Browser runs at most one Chromium, and only while it is used. It must be closed.
+// Browser runs at most one Chromium, and only while it is in use. It must be closed.
 type Browser struct {
-	cfg    Config
-	dialer *net.Dialer
-	tabs   chan struct{} // one per running call
-	launch chan struct{} // held while Chromium starts or is replaced
-	done   chan struct{}
+	cfg        Config
+	dialer     *net.Dialer
+	tabSlots   chan struct{} // one per running call
+	launchSlot chan struct{} // held while Chromium starts or is replaced
+	done       chan struct{}
 
-	mu      sync.Mutex
-	running *chromium
-	users   int
-	idle    *time.Timer
-	closed  bool
-	closing sync.WaitGroup
+	mu          sync.Mutex
+	running     *chromium
+	activeCalls int
+	idleTimer   *time.Timer
+	closed      bool
+	closers     sync.WaitGroup
 }
 
-// New makes a browser and starts nothing.
+// New makes a browser. Chromium starts with the first call.
 func New(cfg Config) (*Browser, error) {
-	if cfg.Idle < 0 || cfg.Tabs < 0 || cfg.Load < 0 || cfg.MaxMemory < 0 {
-		return nil, errors.New("browser: Idle, Load, Tabs and MaxMemory must not be negative")
+	if cfg.IdleTimeout < 0 || cfg.MaxTabs < 0 || cfg.LoadTimeout < 0 || cfg.MaxMemory < 0 {
+		return nil, errors.New("browser: IdleTimeout, LoadTimeout, MaxTabs and MaxMemory must not be negative")
 	}
-	cfg.Idle = cmp.Or(cfg.Idle, 5*time.Minute)
-	cfg.Load = cmp.Or(cfg.Load, 25*time.Second)
+	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, 5*time.Minute)
+	cfg.LoadTimeout = cmp.Or(cfg.LoadTimeout, 25*time.Second)
 	cfg.MaxMemory = cmp.Or(cfg.MaxMemory, DefaultMaxMemory)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Reader == nil {
@@ -87,15 +87,15 @@ func New(cfg Config) (*Browser, error) {
 		cfg.Now = time.Now
 	}
 	return &Browser{
-		cfg:    cfg,
-		dialer: guard.NewDialer(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),
-		tabs:   make(chan struct{}, cmp.Or(cfg.Tabs, 2)),
-		launch: make(chan struct{}, 1),
-		done:   make(chan struct{}),
+		cfg:        cfg,
+		dialer:     guard.NewDialer(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),
+		tabSlots:   make(chan struct{}, cmp.Or(cfg.MaxTabs, 2)),
+		launchSlot: make(chan struct{}, 1),
+		done:       make(chan struct{}),
 	}, nil
 }
 
-// Close ends Chromium and waits for the calls, which fail.
+// Close ends Chromium. Running calls fail, and Close waits for them.
 func (b *Browser) Close() error {
 	b.mu.Lock()
 	if b.closed {
@@ -106,29 +106,29 @@ func (b *Browser) Close() error {
 	close(b.done)
 	c := b.running
 	b.running = nil
-	if b.idle != nil {
-		b.idle.Stop()
+	if b.idleTimer != nil {
+		b.idleTimer.Stop()
 	}
 	b.mu.Unlock()
 	var err error
 	if c != nil {
 		err = c.close()
 	}
-	for range cap(b.tabs) {
-		b.tabs <- struct{}{}
+	for range cap(b.tabSlots) {
+		b.tabSlots <- struct{}{}
 	}
-	b.closing.Wait()
+	b.closers.Wait()
 	return err
 }
 
-// acquire waits for a tab and a running Chromium, which must be released.
+// acquire waits for a free tab and a running Chromium. The caller must call release.
 func (b *Browser) acquire(ctx context.Context) (*chromium, error) {
-	if err := b.takeSlot(ctx, b.tabs); err != nil {
+	if err := b.takeSlot(ctx, b.tabSlots); err != nil {
 		return nil, err
 	}
-	c, err := b.chromium(ctx)
+	c, err := b.ensureChromium(ctx)
 	if err != nil {
-		<-b.tabs
+		<-b.tabSlots
 	}
 	return c, err
 }
@@ -149,16 +149,16 @@ func (b *Browser) takeSlot(ctx context.Context, from chan struct{}) error {
 	}
 }
 
-// chromium returns the running browser, or starts one.
-func (b *Browser) chromium(ctx context.Context) (*chromium, error) {
-	if err := b.takeSlot(ctx, b.launch); err != nil {
+// ensureChromium returns the running browser, or starts one.
+func (b *Browser) ensureChromium(ctx context.Context) (*chromium, error) {
+	if err := b.takeSlot(ctx, b.launchSlot); err != nil {
 		return nil, err
 	}
-	defer func() { <-b.launch }()
-	c, dead := b.join()
+	defer func() { <-b.launchSlot }()
+	c, dead := b.joinRunning()
 	if dead != nil {
-		b.cfg.Logger.Warn("browser ended by itself")
-		b.end(dead)
+		b.cfg.Logger.Warn("browser ended unexpectedly")
+		b.closeChromium(dead)
 	}
 	if c != nil {
 		return c, nil
@@ -173,77 +173,77 @@ func (b *Browser) chromium(ctx context.Context) (*chromium, error) {
 		return nil, errors.Join(errClosed, c.close())
 	}
 	b.running = c
-	b.users++
+	b.activeCalls++
 	return c, nil
 }
 
-// join registers a call with a running Chromium, and removes one that has ended.
-func (b *Browser) join() (c, dead *chromium) {
+// joinRunning registers a call with the running Chromium. If that has ended, it is returned as dead.
+func (b *Browser) joinRunning() (c, dead *chromium) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.running == nil {
 		return nil, nil
 	}
-	if b.running.lost() {
-		dead, b.running, b.users = b.running, nil, 0
+	if b.running.hasEnded() {
+		dead, b.running, b.activeCalls = b.running, nil, 0
 		return nil, dead
 	}
-	b.users++
-	if b.idle != nil {
-		b.idle.Stop()
+	b.activeCalls++
+	if b.idleTimer != nil {
+		b.idleTimer.Stop()
 	}
 	return b.running, nil
 }
 
-// release frees a tab. After the last one Chromium is ended when Idle is over.
+// release frees a tab. When no tab is left in use, Chromium is ended after IdleTimeout.
 func (b *Browser) release(c *chromium) {
 	b.mu.Lock()
 	if c == b.running {
-		if b.users--; b.users == 0 && !b.closed {
-			b.idle = time.AfterFunc(b.cfg.Idle, b.expire)
+		if b.activeCalls--; b.activeCalls == 0 && !b.closed {
+			b.idleTimer = time.AfterFunc(b.cfg.IdleTimeout, b.closeIdle)
 		}
 	}
 	b.mu.Unlock()
-	<-b.tabs
+	<-b.tabSlots
 }
 
-// watch bounds the memory of Chromium until the returned function is called, which replaces the
-// call's error by the reason for which Chromium was ended.
-func (b *Browser) watch(ctx context.Context, c *chromium) func(*error) {
+// watchMemory limits the memory of Chromium until the returned function is called. If Chromium was
+// killed, that function replaces the error of the call by errMemory.
+func (b *Browser) watchMemory(ctx context.Context, c *chromium) func(*error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := rescue.Do(func() error { return c.guard(ctx, uint64(b.cfg.MaxMemory)) }); err != nil {
+		if err := rescue.Do(func() error { return c.limitMemory(ctx, uint64(b.cfg.MaxMemory)) }); err != nil {
 			b.cfg.Logger.Warn("browser killed", "err", err)
 		}
 	}()
 	return func(err *error) {
 		cancel()
 		<-ended
-		if *err != nil && c.swollen.Load() {
+		if *err != nil && c.exceededMemory.Load() {
 			*err = errMemory
 		}
 	}
 }
 
-// expire ends an unused Chromium.
-func (b *Browser) expire() {
+// closeIdle ends Chromium if no call uses it.
+func (b *Browser) closeIdle() {
 	b.mu.Lock()
 	c := b.running
-	if c == nil || b.users > 0 || b.closed {
+	if c == nil || b.activeCalls > 0 || b.closed {
 		b.mu.Unlock()
 		return
 	}
 	b.running = nil
-	b.closing.Add(1)
+	b.closers.Add(1)
 	b.mu.Unlock()
-	defer b.closing.Done()
-	b.end(c)
-	b.cfg.Logger.Debug("browser ended: it was idle")
+	defer b.closers.Done()
+	b.closeChromium(c)
+	b.cfg.Logger.Debug("idle browser ended")
 }
 
-func (b *Browser) end(c *chromium) {
+func (b *Browser) closeChromium(c *chromium) {
 	if err := c.close(); err != nil {
 		b.cfg.Logger.Warn("browser was not ended cleanly", "err", err)
 	}

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	_ = flag.Set("test.parallel", "4") // they wait more than they compute
-	b, err := browser.New(browser.Config{AllowPrivate: loopback(), Tabs: 4})
+	b, err := browser.New(browser.Config{AllowPrivate: loopback(), MaxTabs: 4})
 	if err == nil {
 		shared, err = b.Tool()
 	}
@@ -267,7 +267,7 @@ func TestLongTextsAreCutAndKept(t *testing.T) {
 func TestPagesThatNeverFinishLoading(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.tool = newTool(t, browser.Config{AllowPrivate: loopback(), Load: 1500 * time.Millisecond})
+	d.tool = newTool(t, browser.Config{AllowPrivate: loopback(), LoadTimeout: 1500 * time.Millisecond})
 	d.mux.HandleFunc("/never", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	address := d.page("/", `<p>There is text.</p><img src="/never">`)
 	if got := d.extract(t, address, nil); !strings.HasPrefix(got, "[the page was still loading]\n\nThere is text.") {

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// startPatience bounds the start of Chromium.
-	startPatience = 20 * time.Second
-	// deadProxy is the proxy for the browser's own services, which so reach nothing: nothing listens
-	// there.
+	// startTimeout bounds the start of Chromium.
+	startTimeout = 20 * time.Second
+	// deadProxy is the proxy for the browser's own services. Nothing listens on it, so they reach no
+	// server.
 	deadProxy = "http://127.0.0.1:1"
 	// proxyLoopback sends requests to loopback addresses through the proxy too.
 	proxyLoopback = "<-loopback>"
@@ -29,20 +29,20 @@ var errMissing = errors.New("there is no Chromium on the bot's machine; the oper
 
 // chromium is a running browser.
 type chromium struct {
-	// newTab makes the context of a tab, which ends with the browser.
+	// newTab makes the context of a tab. It ends with the browser.
 	newTab func(...chromedp.ContextOption) (context.Context, context.CancelFunc)
-	// ended is closed when the process ends, cut when its connection does.
-	ended, cut <-chan struct{}
-	stop       func()
-	home       string
-	process    *os.Process
-	swollen    atomic.Bool // it exceeded its memory
+	// ended is closed when the process ends, disconnected when the connection to it is lost.
+	ended, disconnected <-chan struct{}
+	stop                func()
+	homeDir             string
+	process             *os.Process
+	exceededMemory      atomic.Bool // set when Chromium is killed for that
 }
 
-// guard kills the browser if its processes together exceed limit bytes, until ctx ends.
-func (c *chromium) guard(ctx context.Context, limit uint64) error {
+// limitMemory kills the browser if its processes together exceed limit bytes. It returns when ctx ends.
+func (c *chromium) limitMemory(ctx context.Context, limit uint64) error {
 	err := sandbox.WatchMemory(ctx, c.process.Pid, limit)
-	if err == nil || c.swollen.Swap(true) {
+	if err == nil || c.exceededMemory.Swap(true) {
 		return nil
 	}
 	// Child processes would briefly outlive the main process.
@@ -51,8 +51,8 @@ func (c *chromium) guard(ctx context.Context, limit uint64) error {
 	return err
 }
 
-// Find returns the path of the Chromium that a browser with this [Config].Path starts.
-func Find(path string) (string, error) {
+// FindChromium returns the path of the Chromium that a browser with this [Config].Path starts.
+func FindChromium(path string) (string, error) {
 	if path != "" {
 		return exec.LookPath(path)
 	}
@@ -66,7 +66,7 @@ func Find(path string) (string, error) {
 
 // launch starts Chromium. The process outlives ctx, which only bounds the start.
 func launch(ctx context.Context, path string) (*chromium, error) {
-	path, err := Find(path)
+	path, err := FindChromium(path)
 	if err != nil {
 		return nil, errMissing
 	}
@@ -75,12 +75,12 @@ func launch(ctx context.Context, path string) (*chromium, error) {
 		return nil, fmt.Errorf("start Chromium: %w", err)
 	}
 	base, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	limited, done := context.WithTimeout(ctx, startPatience)
+	limited, done := context.WithTimeout(ctx, startTimeout)
 	defer done()
 	awaited := context.AfterFunc(limited, giveUp)
-	allocator, stop := chromedp.NewExecAllocator(base, options(path, home)...)
-	first, cancel := chromedp.NewContext(allocator, chromedp.WithLogf(quiet), chromedp.WithErrorf(quiet))
-	c := &chromium{home: home, ended: first.Done(), stop: func() { giveUp(); stop(); cancel() }}
+	allocator, stop := chromedp.NewExecAllocator(base, launchOptions(path, home)...)
+	first, cancel := chromedp.NewContext(allocator, chromedp.WithLogf(discardLog), chromedp.WithErrorf(discardLog))
+	c := &chromium{homeDir: home, ended: first.Done(), stop: func() { giveUp(); stop(); cancel() }}
 	if err = chromedp.Do(first); !awaited() {
 		err = fmt.Errorf("start Chromium: %w", limited.Err())
 	}
@@ -88,24 +88,24 @@ func launch(ctx context.Context, path string) (*chromium, error) {
 		return nil, errors.Join(err, c.close())
 	}
 	browser := chromedp.FromContext(first).Browser
-	c.cut, c.process = browser.LostConnection, browser.Process()
+	c.disconnected, c.process = browser.LostConnection, browser.Process()
 	c.newTab = func(options ...chromedp.ContextOption) (context.Context, context.CancelFunc) {
 		return chromedp.NewContext(first, options...)
 	}
 	return c, nil
 }
 
-func quiet(string, ...any) {}
+func discardLog(string, ...any) {}
 
-// options returns the flags of Chromium and its environment, which has nothing of the bot's.
-func options(path, home string) []chromedp.ExecAllocatorOption {
+// launchOptions returns the flags and the environment of Chromium, without the bot's own variables.
+func launchOptions(path, home string) []chromedp.ExecAllocatorOption {
 	return append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
 		chromedp.NoInheritEnv,
 		chromedp.Env("HOME="+home, "PATH="+os.Getenv("PATH"), "LANG=C.UTF-8", "TZ="+os.Getenv("TZ")),
 		chromedp.ProxyServer(deadProxy),
 		chromedp.Flag("proxy-bypass-list", proxyLoopback),
-		// The proxy resolves names, and only the proxy can be dialled.
+		// The proxy resolves host names. Chromium itself can only connect to the proxy.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 		chromedp.Flag("webrtc-ip-handling-policy", "disable_non_proxied_udp"),
 		chromedp.Flag("force-webrtc-ip-handling-policy", "disable_non_proxied_udp"),
@@ -118,15 +118,15 @@ func options(path, home string) []chromedp.ExecAllocatorOption {
 	)
 }
 
-// lost reports whether the process has ended or is about to.
-func (c *chromium) lost() bool {
-	if c.swollen.Load() {
+// hasEnded reports whether the process has ended or is being killed.
+func (c *chromium) hasEnded() bool {
+	if c.exceededMemory.Load() {
 		return true
 	}
 	select {
 	case <-c.ended:
 		return true
-	case <-c.cut:
+	case <-c.disconnected:
 		return true
 	default:
 		return false
@@ -136,7 +136,7 @@ func (c *chromium) lost() bool {
 // close ends the process and deletes its files.
 func (c *chromium) close() error {
 	c.stop()
-	if err := os.RemoveAll(c.home); err != nil {
+	if err := os.RemoveAll(c.homeDir); err != nil {
 		return fmt.Errorf("remove the browser's files: %w", err)
 	}
 	return nil

@@ -107,13 +107,13 @@ func (l lines) Write(line []byte) (int, error) {
 func TestIdleChromiumIsEnded(t *testing.T) {
 	d, before, log := newDesk(t), children(t), make(lines, 10)
 	d.tool = newTool(t, browser.Config{
-		AllowPrivate: loopback(), Idle: time.Millisecond,
+		AllowPrivate: loopback(), IdleTimeout: time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	address := d.page("/", "<p>x</p>")
 	for range 2 {
 		d.extract(t, address, nil)
-		if line := <-log; !strings.Contains(line, "it was idle") {
+		if line := <-log; !strings.Contains(line, "idle browser ended") {
 			t.Errorf("logged %s", line)
 		}
 		if n := len(started(t, before)); n != 0 {

@@ -24,27 +24,27 @@ const (
 	maxTraffic = 64 << 20
 	// maxConns bounds the open connections of a page.
 	maxConns       = 128
-	maxHeader      = 64 << 10
-	headerPatience = 10 * time.Second
+	maxHeaderBytes = 64 << 10
+	headerTimeout  = 10 * time.Second
 )
 
 var errTraffic = fmt.Errorf("the page has loaded more than %d MiB", maxTraffic>>20)
 
-// proxy is the only connection of a call to the network. It has a goroutine that accepts
-// connections and one or more for each; close ends them all.
+// proxy is the only way from a page to the network. It has a goroutine that accepts connections
+// and one or more for each connection; close ends them all.
 type proxy struct {
 	dialer   *net.Dialer
 	listener net.Listener
 	server   *http.Server
 	forward  *httputil.ReverseProxy
 	cancel   context.CancelFunc
-	work     sync.WaitGroup
+	handlers sync.WaitGroup
 
-	mu     sync.Mutex
-	closed bool
-	conns  map[net.Conn]bool
-	left   int64
-	failed error
+	mu        sync.Mutex
+	closed    bool
+	conns     map[net.Conn]bool
+	bytesLeft int64
+	lastErr   error
 }
 
 // newProxy starts a proxy that connects with dialer.
@@ -53,34 +53,34 @@ func newProxy(ctx context.Context, dialer *net.Dialer) (*proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the proxy of a page: %w", err)
 	}
-	p := &proxy{dialer: dialer, listener: listener, conns: map[net.Conn]bool{}, left: maxTraffic}
+	p := &proxy{dialer: dialer, listener: listener, conns: map[net.Conn]bool{}, bytesLeft: maxTraffic}
 	quiet := log.New(io.Discard, "", 0)
 	p.forward = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL, r.Out.Host = r.In.URL, r.In.Host },
 		Transport: &http.Transport{
-			DialContext: p.dial, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
-			MaxIdleConnsPerHost: 4, IdleConnTimeout: headerPatience,
+			DialContext: p.dial, DisableCompression: true, MaxResponseHeaderBytes: maxHeaderBytes,
+			MaxIdleConnsPerHost: 4, IdleConnTimeout: headerTimeout,
 		},
 		FlushInterval: -1,
 		ErrorLog:      quiet,
-		// An error page of ours would look like the requested page.
+		// An error page from the proxy would look like the requested page.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.cancel = cancel
 	p.server = &http.Server{
-		Handler: p, ErrorLog: quiet, ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader,
+		Handler: p, ErrorLog: quiet, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeaderBytes,
 		BaseContext: func(net.Listener) context.Context { return base },
 	}
-	p.work.Go(func() { _ = p.server.Serve(netutil.LimitListener(listener, maxConns)) })
+	p.handlers.Go(func() { _ = p.server.Serve(netutil.LimitListener(listener, maxConns)) })
 	return p, nil
 }
 
-// failure returns why the latest connection failed, or nil.
-func (p *proxy) failure() error {
+// lastFailure returns the error of the latest failed connection, or nil.
+func (p *proxy) lastFailure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.failed
+	return p.lastErr
 }
 
 // close closes all connections and waits for their goroutines.
@@ -94,24 +94,24 @@ func (p *proxy) close() {
 	}
 	p.cancel()
 	_ = p.server.Close()
-	p.work.Wait()
+	p.handlers.Wait()
 }
 
-// enter registers a handler, unless the proxy is closed.
-func (p *proxy) enter() bool {
+// beginRequest adds a request to work. It returns false if the proxy is closed.
+func (p *proxy) beginRequest() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
-		p.work.Add(1)
+		p.handlers.Add(1)
 	}
 	return !p.closed
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !p.enter() {
+	if !p.beginRequest() {
 		panic(http.ErrAbortHandler)
 	}
-	defer p.work.Done()
+	defer p.handlers.Done()
 	switch {
 	case r.Method == http.MethodConnect:
 		p.tunnel(w, r)
@@ -122,7 +122,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tunnel connects the browser with the requested host.
+// tunnel connects the browser to the requested host.
 func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	there, err := p.dial(r.Context(), "tcp", r.Host)
 	if err != nil {
@@ -140,16 +140,16 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { _ = here.Close() }()
-	if !p.keep(here) {
+	if !p.trackConn(here) {
 		return
 	}
-	defer p.forget(here)
+	defer p.untrackConn(here)
 	if _, err := io.WriteString(here, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
 	var up sync.WaitGroup
 	up.Go(func() {
-		_, _ = io.Copy(there, buffered) // data that the browser sent early
+		_, _ = io.Copy(there, buffered) // including data sent before the hijack
 		_ = there.Close()
 	})
 	_, _ = io.Copy(here, there)
@@ -162,24 +162,24 @@ func (p *proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 	conn, err := p.dialer.DialContext(ctx, network, address)
 	if err == nil {
 		counted := &countedConn{Conn: conn, proxy: p}
-		if p.keep(counted) {
+		if p.trackConn(counted) {
 			return counted, nil
 		}
 		err = errors.Join(net.ErrClosed, conn.Close())
 	}
-	p.fail(guard.Reason(err))
+	p.recordFailure(guard.Reason(err))
 	return nil, err
 }
 
-func (p *proxy) fail(err error) {
+func (p *proxy) recordFailure(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
-		p.failed = err
+		p.lastErr = err
 	}
 }
 
-func (p *proxy) keep(c net.Conn) bool {
+func (p *proxy) trackConn(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -189,24 +189,24 @@ func (p *proxy) keep(c net.Conn) bool {
 	return true
 }
 
-func (p *proxy) forget(c net.Conn) {
+func (p *proxy) untrackConn(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)
 }
 
-// spend subtracts n received bytes from the call's limit.
-func (p *proxy) spend(n int) error {
+// countReceived subtracts n received bytes from the limit of the call.
+func (p *proxy) countReceived(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.left -= int64(n); p.left < 0 {
-		p.failed = errTraffic
+	if p.bytesLeft -= int64(n); p.bytesLeft < 0 {
+		p.lastErr = errTraffic
 		return errTraffic
 	}
 	return nil
 }
 
-// countedConn is a connection to a server.
+// countedConn is a connection to a server. It counts the received bytes.
 type countedConn struct {
 	net.Conn
 	proxy *proxy
@@ -214,13 +214,13 @@ type countedConn struct {
 
 func (c *countedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if over := c.proxy.spend(n); over != nil {
+	if over := c.proxy.countReceived(n); over != nil {
 		return 0, over
 	}
 	return n, err
 }
 
 func (c *countedConn) Close() error {
-	c.proxy.forget(c)
+	c.proxy.untrackConn(c)
 	return c.Conn.Close()
 }

@@ -15,7 +15,7 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// Codes of errors of the browser tool.
+// Error codes of the browser tool.
 const (
 	CodeScreenshot = "screenshot_error"
 	CodeExtraction = "extraction_error"
@@ -37,23 +37,23 @@ const (
 //go:embed browser.json
 var manifests embed.FS
 
-// Tool makes the core tool browser.
+// Tool returns the core tool browser.
 func (b *Browser) Tool() (toolgroups.Tool, error) {
-	return toolgroups.ToolOf(manifests, "browser", toolgroups.Typed(b.run))
+	return toolgroups.ReadTool(manifests, "browser", toolgroups.TypedHandler(b.runTool))
 }
 
-type args struct {
-	URL       string   `json:"url"`
-	Mode      string   `json:"mode"`
-	Width     int64    `json:"width"`
-	Height    int64    `json:"height"`
-	Wait      *float64 `json:"wait_seconds"`
-	FullPage  bool     `json:"full_page"`
-	MaxLength int      `json:"max_length"`
-	Script    string   `json:"javascript"`
+type browserArgs struct {
+	URL         string   `json:"url"`
+	Mode        string   `json:"mode"`
+	Width       int64    `json:"width"`
+	Height      int64    `json:"height"`
+	WaitSeconds *float64 `json:"wait_seconds"`
+	FullPage    bool     `json:"full_page"`
+	MaxLength   int      `json:"max_length"`
+	JavaScript  string   `json:"javascript"`
 }
 
-// clampSide clamps a length of the viewport.
+// clampSide clamps a side of the viewport. It returns otherwise if asked is 0.
 func clampSide(asked, otherwise int64) int64 {
 	if asked == 0 {
 		return otherwise
@@ -61,22 +61,22 @@ func clampSide(asked, otherwise int64) int64 {
 	return min(max(asked, minSide), maxSide)
 }
 
-func (a *args) wait() time.Duration {
-	if a.Wait == nil {
+func (a *browserArgs) waitTime() time.Duration {
+	if a.WaitSeconds == nil {
 		return defaultWait
 	}
-	seconds := min(max(*a.Wait, 0), maxWait.Seconds())
+	seconds := min(max(*a.WaitSeconds, 0), maxWait.Seconds())
 	return time.Duration(seconds * float64(time.Second))
 }
 
-func (b *Browser) run(ctx context.Context, call toolgroups.Call, in args) (toolgroups.Result, error) {
+func (b *Browser) runTool(ctx context.Context, call toolgroups.Call, in browserArgs) (toolgroups.Result, error) {
 	u, err := guard.ParseURL(strings.TrimSpace(in.URL))
 	switch {
 	case err != nil:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "The page was not opened: %v.", err)
 	case in.Mode != "screenshot" && in.Mode != "extract":
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'mode' must be screenshot or extract.")
-	case len(in.Script) > maxScript:
+	case len(in.JavaScript) > maxScript:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'javascript' is longer than %d bytes.", maxScript)
 	}
 	code := CodeExtraction
@@ -84,11 +84,11 @@ func (b *Browser) run(ctx context.Context, call toolgroups.Call, in args) (toolg
 		code = CodeScreenshot
 	}
 	result, err := b.visitPage(ctx, call, u.String(), in)
-	return result, b.explain(ctx, code, err)
+	return result, b.toolError(ctx, code, err)
 }
 
-// explain turns a failure into an error for the model.
-func (b *Browser) explain(ctx context.Context, code string, err error) error {
+// toolError converts an error into one for the model. code is the error code for the rest.
+func (b *Browser) toolError(ctx context.Context, code string, err error) error {
 	fault := (*toolgroups.Error)(nil)
 	switch {
 	case err == nil:
@@ -111,28 +111,28 @@ func (b *Browser) explain(ctx context.Context, code string, err error) error {
 }
 
 // visitPage opens the page and runs the requested actions.
-func (b *Browser) visitPage(ctx context.Context, call toolgroups.Call, address string, in args) (result toolgroups.Result, err error) {
+func (b *Browser) visitPage(ctx context.Context, call toolgroups.Call, address string, in browserArgs) (result toolgroups.Result, err error) {
 	c, err := b.acquire(ctx)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	defer b.release(c)
-	defer b.watch(ctx, c)(&err)
+	defer b.watchMemory(ctx, c)(&err)
 	width, height := clampSide(in.Width, defaultWidth), clampSide(in.Height, defaultHeight)
-	tab, v, err := b.visit(ctx, c, address, width, height)
+	tab, v, err := b.openPage(ctx, c, address, width, height)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	defer v.close()
-	if err := v.wait(tab, in.wait()); err != nil {
+	if err := v.waitForScripts(tab, in.waitTime()); err != nil {
 		return toolgroups.Result{}, err
 	}
 	if in.Mode == "screenshot" {
 		return b.screenshot(tab, call, v, width, height, in.FullPage)
 	}
 	text, err := "", error(nil)
-	if strings.TrimSpace(in.Script) != "" {
-		text, err = v.script(tab, in.Script)
+	if strings.TrimSpace(in.JavaScript) != "" {
+		text, err = v.runScript(tab, in.JavaScript)
 	} else if text, err = v.text(tab, b.cfg.Reader); err == nil && strings.TrimSpace(text) == "" {
 		err = toolgroups.Errorf(CodeExtraction, "The page has no text. A screenshot may show what it has.")
 	}
@@ -146,19 +146,19 @@ func (b *Browser) visitPage(ctx context.Context, call toolgroups.Call, address s
 	return toolgroups.Result{Text: v.notes() + files.Shorten(call.Scope, "browser", text, limit, b.cfg.Now())}, nil
 }
 
-// picture is the result of a screenshot.
-type picture struct {
-	Path   string `json:"image_path"`
-	URL    string `json:"url"`
-	Width  int64  `json:"width"`
-	Height int64  `json:"height"`
-	Status int    `json:"http_status,omitempty"`
-	Note   string `json:"note"`
+// screenshotResult is the result of a screenshot.
+type screenshotResult struct {
+	ImagePath  string `json:"image_path"`
+	URL        string `json:"url"`
+	Width      int64  `json:"width"`
+	Height     int64  `json:"height"`
+	HTTPStatus int    `json:"http_status,omitempty"`
+	Note       string `json:"note"`
 }
 
 // screenshot saves a picture of the page and sends it to the chat.
 func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit, width, height int64, full bool) (toolgroups.Result, error) {
-	data, height, err := v.picture(tab, width, height, full)
+	data, height, err := v.captureScreenshot(tab, width, height, full)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
@@ -167,14 +167,14 @@ func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit
 	}
 	name, err := files.SaveNew(call.Scope, "screenshots/page", ".png", b.cfg.Now(), data)
 	if err != nil {
-		return toolgroups.Result{}, fmt.Errorf("keep the picture in the workspace: %w", err)
+		return toolgroups.Result{}, fmt.Errorf("save the picture in the workspace: %w", err)
 	}
-	shown := picture{
-		Path: name, URL: wording.Clip(v.url.Redacted(), maxScriptError), Width: width, Height: height,
+	shown := screenshotResult{
+		ImagePath: name, URL: wording.Clip(v.url.Redacted(), maxScriptError), Width: width, Height: height,
 		Note: "The picture is sent to the chat with your answer.",
 	}
 	if v.status >= 400 {
-		shown.Status = v.status
+		shown.HTTPStatus = v.status
 	}
 	text, err := json.Marshal(shown)
 	if err != nil {

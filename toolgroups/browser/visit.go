@@ -23,26 +23,26 @@ import (
 )
 
 const (
-	// maxHTML bounds the converted part of a page, in characters.
+	// maxHTML bounds the HTML that is read from a page, in characters.
 	maxHTML = 5 << 20
 	// maxScriptError bounds the text of an exception, in characters.
 	maxScriptError = 1_000
 )
 
-// visit is one page in its own browser context.
+// visit is an open page in its own browser context.
 type visit struct {
 	proxy   *proxy
 	cancel  context.CancelFunc
 	dialogs sync.WaitGroup
-	// unfinished is true if the page was still loading when it was used.
+	// unfinished is set if loading the page timed out.
 	unfinished bool
 	status     int
 	url        *url.URL
 }
 
-// visit opens a page. The returned context is the tab's, and ends with ctx: all actions on the
-// page need it. close deletes everything of the page.
-func (b *Browser) visit(ctx context.Context, c *chromium, address string, width, height int64) (context.Context, *visit, error) {
+// openPage opens a page. The returned context is the context of the tab, for all actions on the
+// page; it ends with ctx. The caller must close the visit.
+func (b *Browser) openPage(ctx context.Context, c *chromium, address string, width, height int64) (context.Context, *visit, error) {
 	way, err := newProxy(ctx, b.dialer)
 	if err != nil {
 		return nil, nil, err
@@ -54,7 +54,7 @@ func (b *Browser) visit(ctx context.Context, c *chromium, address string, width,
 	stop := context.AfterFunc(ctx, leave)
 	v := &visit{proxy: way, cancel: func() { stop(); leave(); closeTab() }}
 	if err = v.prepare(work, width, height); err == nil {
-		err = v.open(work, address, b.cfg.Load)
+		err = v.navigate(work, address, b.cfg.LoadTimeout)
 	}
 	if err != nil {
 		v.close()
@@ -70,7 +70,7 @@ func (v *visit) close() {
 	v.proxy.close()
 }
 
-// prepare configures the tab before it loads anything.
+// prepare configures the tab before it loads the page. Dialogs are dismissed, downloads denied.
 func (v *visit) prepare(tab context.Context, width, height int64) error {
 	if err := chromedp.Do(tab, chromedp.EmulateViewport(width, height)); err != nil {
 		return err
@@ -91,29 +91,29 @@ func (v *visit) prepare(tab context.Context, width, height int64) error {
 	return err
 }
 
-// open navigates to an address and waits until the page has loaded.
-func (v *visit) open(tab context.Context, address string, patience time.Duration) error {
+// navigate navigates to an address and waits until the page has loaded.
+func (v *visit) navigate(tab context.Context, address string, patience time.Duration) error {
 	limited, cancel := context.WithTimeout(tab, patience)
 	defer cancel()
 	response, err := chromedp.Run(limited, chromedp.NavigateResponse(address))
 	if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) && tab.Err() == nil {
-		if err = v.locate(tab); err == nil {
+		if err = v.updateURL(tab); err == nil {
 			v.unfinished = true
 			return nil
 		}
 		return fmt.Errorf("it did not load within %s", patience)
 	}
 	if err != nil {
-		return v.reason(err)
+		return v.loadError(err)
 	}
 	if response != nil {
 		v.status = int(response.Status)
 	}
-	return v.locate(tab)
+	return v.updateURL(tab)
 }
 
-// locate asks the browser, not the page, for the page's address.
-func (v *visit) locate(tab context.Context) error {
+// updateURL reads the page's address from the browser, because the page could report a false one.
+func (v *visit) updateURL(tab context.Context) error {
 	history, err := chromedp.Call(tab, page.GetNavigationHistory, cdp.Empty{})
 	if err != nil {
 		return err
@@ -124,19 +124,19 @@ func (v *visit) locate(tab context.Context) error {
 	}
 	u, err := url.Parse(history.Entries[at].URL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
-		return errors.New("it led to something that is no web page")
+		return errors.New("the address leads to something other than a web page")
 	}
 	v.url = u
 	return nil
 }
 
-// reason says why a page did not load, if the proxy knows.
-func (v *visit) reason(err error) error {
+// loadError returns the reason why a page did not load, from the proxy if that had an error.
+func (v *visit) loadError(err error) error {
 	load, ok := errors.AsType[*chromedp.LoadError](err)
 	if !ok {
 		return err
 	}
-	if cause := v.proxy.failure(); cause != nil {
+	if cause := v.proxy.lastFailure(); cause != nil {
 		return cause
 	}
 	if strings.Contains(load.ErrorText, "ERR_ABORTED") {
@@ -145,21 +145,21 @@ func (v *visit) reason(err error) error {
 	return fmt.Errorf("the browser says %s", strings.TrimPrefix(load.ErrorText, "net::"))
 }
 
-// wait lets the scripts of the page run, and then updates its address.
-func (v *visit) wait(tab context.Context, d time.Duration) error {
+// waitForScripts lets the page's scripts run for d, and then updates the page's address.
+func (v *visit) waitForScripts(tab context.Context, d time.Duration) error {
 	if err := chromedp.Do(tab, chromedp.Sleep(d)); err != nil {
 		return err
 	}
-	return v.locate(tab)
+	return v.updateURL(tab)
 }
 
-// text returns the page's main content as Markdown, or all its text if it has none.
-func (v *visit) text(tab context.Context, reader *readable.Reader) (text string, err error) {
+// extractText returns the page's main content as Markdown, or all text of a page without main content.
+func (v *visit) text(tab context.Context, reader *readable.Reader) (extractText string, err error) {
 	tree, err := chromedp.Call(tab, page.GetFrameTree, cdp.Empty{})
 	if err != nil {
 		return "", err
 	}
-	// In an isolated world the page's scripts cannot replace what is called.
+	// In an isolated world the page's scripts cannot replace the called functions.
 	world, err := chromedp.Call(tab, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{
 		FrameID: tree.FrameTree.Frame.ID, WorldName: "reader",
 	})
@@ -176,16 +176,16 @@ func (v *visit) text(tab context.Context, reader *readable.Reader) (text string,
 	if err != nil {
 		return "", err
 	}
-	err = reader.Markdown(tab, readable.Page{Body: strings.NewReader(source), ContentType: readable.UTF8, URL: v.url}, readable.Into(&text))
-	if err != nil || strings.TrimSpace(text) != "" {
-		return text, err
+	err = reader.Markdown(tab, readable.Page{Body: strings.NewReader(source), ContentType: readable.UTF8, URL: v.url}, readable.StoreIn(&extractText))
+	if err != nil || strings.TrimSpace(extractText) != "" {
+		return extractText, err
 	}
 	return read("document.body && document.body.innerText")
 }
 
-// script runs the body of a function in the page. It returns text or JSON, cut by functions that
-// the page cannot replace; an exception is returned as text.
-func (v *visit) script(tab context.Context, body string) (string, error) {
+// runScript runs body as an async function in the page. It returns the result as text or JSON, and
+// shortens it without calling functions that the page could replace. It returns an exception as text.
+func (v *visit) runScript(tab context.Context, body string) (string, error) {
 	source, err := json.Marshal(body)
 	if err != nil {
 		return "", fmt.Errorf("encode the script: %w", err)
@@ -213,8 +213,8 @@ func (v *visit) script(tab context.Context, body string) (string, error) {
 	return text, err
 }
 
-// picture takes a screenshot of the viewport, or of the whole page.
-func (v *visit) picture(tab context.Context, width, height int64, full bool) ([]byte, int64, error) {
+// captureScreenshot captures the viewport, or the whole page if full is true. It returns its height.
+func (v *visit) captureScreenshot(tab context.Context, width, height int64, full bool) ([]byte, int64, error) {
 	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
 	if full {
 		layout, err := chromedp.Call(tab, page.GetLayoutMetrics, cdp.Empty{})
@@ -231,7 +231,7 @@ func (v *visit) picture(tab context.Context, width, height int64, full bool) ([]
 	return res.Data, height, err
 }
 
-// notes says what is unusual about the page.
+// notes returns remarks about an HTTP error or an incomplete page.
 func (v *visit) notes() string {
 	notes := ""
 	if v.status >= http.StatusBadRequest {

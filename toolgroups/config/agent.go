@@ -11,25 +11,25 @@ import (
 	"oneclaw/toolgroups"
 )
 
-type createAgent struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	Prompt      string `json:"system_prompt"`
+type createAgentArgs struct {
+	Name         string `json:"name"`
+	Description  string `json:"description"`
+	SystemPrompt string `json:"system_prompt"`
 }
 
-// createAgent stores an agent that belongs to the owner of the chat. It changes no conversation.
-func (f *Family) createAgent(ctx context.Context, call toolgroups.Call, in createAgent) (string, error) {
+// createAgent stores an agent that belongs to the owner of the chat. No conversation switches to it.
+func (f *Tools) createAgent(ctx context.Context, call toolgroups.Call, in createAgentArgs) (string, error) {
 	a, err := f.cfg.Settings.Agents.Add(ctx, settings.Agent{
-		Name: in.Name, Description: in.Description, Prompt: in.Prompt, Owner: call.Owner,
+		Name: in.Name, Description: in.Description, Prompt: in.SystemPrompt, Owner: call.Owner,
 	})
 	return fmt.Sprintf("Agent '%s' was created with the id %s. The conversation goes on as it was; the user can switch to the new agent with /agent %s.",
 		a.Name, a.ID, a.ID), err
 }
 
-// maxExcerpt bounds a prompt in the list, in characters.
-const maxExcerpt = 100
+// maxPromptExcerpt bounds a prompt in the list of agents, in characters.
+const maxPromptExcerpt = 100
 
-func (f *Family) listAgents(ctx context.Context, _ toolgroups.Call, _ none) (string, error) {
+func (f *Tools) listAgents(ctx context.Context, _ toolgroups.Call, _ noArgs) (string, error) {
 	agents, err := f.cfg.Settings.Agents.List(ctx)
 	if err != nil {
 		return "", err
@@ -47,9 +47,9 @@ func (f *Family) listAgents(ctx context.Context, _ toolgroups.Call, _ none) (str
 		if a.Description != "" {
 			b.WriteString("\n  description: " + singleLine(a.Description))
 		}
-		b.WriteString("\n  prompt: " + wording.Clip(singleLine(a.Prompt), maxExcerpt))
-		if a.Prefers.Provider != "" || a.Prefers.Model != "" {
-			fmt.Fprintf(&b, "\n  preferred provider: %s, model: %s", cmp.Or(a.Prefers.Provider, "none"), cmp.Or(a.Prefers.Model, "none"))
+		b.WriteString("\n  prompt: " + wording.Clip(singleLine(a.Prompt), maxPromptExcerpt))
+		if a.PreferredModel.Provider != "" || a.PreferredModel.Model != "" {
+			fmt.Fprintf(&b, "\n  preferred provider: %s, model: %s", cmp.Or(a.PreferredModel.Provider, "none"), cmp.Or(a.PreferredModel.Model, "none"))
 		}
 	}
 	return b.String(), nil
@@ -57,26 +57,26 @@ func (f *Family) listAgents(ctx context.Context, _ toolgroups.Call, _ none) (str
 
 func singleLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-type updateAgent struct {
-	ID          string  `json:"agent_id"`
-	Name        *string `json:"name"`
-	Description *string `json:"description"`
-	Prompt      *string `json:"system_prompt"`
-	Provider    *string `json:"preferred_provider_id"`
-	Model       *string `json:"preferred_model_id"`
-	Effort      *string `json:"effort"`
+type updateAgentArgs struct {
+	ID                string  `json:"agent_id"`
+	Name              *string `json:"name"`
+	Description       *string `json:"description"`
+	SystemPrompt      *string `json:"system_prompt"`
+	PreferredProvider *string `json:"preferred_provider_id"`
+	PreferredModel    *string `json:"preferred_model_id"`
+	Effort            *string `json:"effort"`
 }
 
-func (in updateAgent) apply(a *settings.Agent) {
+func (in updateAgentArgs) apply(a *settings.Agent) {
 	toolgroups.Assign(&a.Name, in.Name)
 	toolgroups.Assign(&a.Description, in.Description)
-	toolgroups.Assign(&a.Prompt, in.Prompt)
-	toolgroups.Assign(&a.Prefers.Provider, in.Provider)
-	toolgroups.Assign(&a.Prefers.Model, in.Model)
+	toolgroups.Assign(&a.Prompt, in.SystemPrompt)
+	toolgroups.Assign(&a.PreferredModel.Provider, in.PreferredProvider)
+	toolgroups.Assign(&a.PreferredModel.Model, in.PreferredModel)
 	toolgroups.Assign(&a.Effort, in.Effort)
 }
 
-func (f *Family) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAgent) (string, error) {
+func (f *Tools) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAgentArgs) (string, error) {
 	if err := f.checkPreference(ctx, in); err != nil {
 		return "", err
 	}
@@ -89,8 +89,8 @@ func (f *Family) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAg
 		{"name", before.Name, after.Name},
 		{"description", before.Description, after.Description},
 		{"system_prompt", before.Prompt, after.Prompt},
-		{"preferred_provider_id", before.Prefers.Provider, after.Prefers.Provider},
-		{"preferred_model_id", before.Prefers.Model, after.Prefers.Model},
+		{"preferred_provider_id", before.PreferredModel.Provider, after.PreferredModel.Provider},
+		{"preferred_model_id", before.PreferredModel.Model, after.PreferredModel.Model},
 		{"effort", before.Effort, after.Effort},
 	} {
 		if field.from != field.to {
@@ -103,9 +103,9 @@ func (f *Family) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAg
 	return fmt.Sprintf("Agent '%s' was changed: %s.", after.Name, strings.Join(changed, ", ")), nil
 }
 
-// checkPreference refuses an unknown model, which would otherwise be ignored silently.
-func (f *Family) checkPreference(ctx context.Context, in updateAgent) error {
-	if in.Provider == nil && in.Model == nil {
+// checkPreference returns an error for an unknown model, which would otherwise be silently ignored.
+func (f *Tools) checkPreference(ctx context.Context, in updateAgentArgs) error {
+	if in.PreferredProvider == nil && in.PreferredModel == nil {
 		return nil
 	}
 	a, err := f.cfg.Settings.Agents.Get(ctx, in.ID)
@@ -113,22 +113,22 @@ func (f *Family) checkPreference(ctx context.Context, in updateAgent) error {
 		return err
 	}
 	in.apply(&a)
-	if a.Prefers.Provider == "" {
+	if a.PreferredModel.Provider == "" {
 		return nil
 	}
-	if a.Prefers.Model == "" {
-		_, err = f.cfg.Settings.Providers.Get(ctx, a.Prefers.Provider)
+	if a.PreferredModel.Model == "" {
+		_, err = f.cfg.Settings.Providers.Get(ctx, a.PreferredModel.Provider)
 		return err
 	}
-	_, err = f.cfg.Settings.Models.Get(ctx, a.Prefers)
+	_, err = f.cfg.Settings.Models.Get(ctx, a.PreferredModel)
 	return err
 }
 
-type agentID struct {
+type agentIDArgs struct {
 	ID string `json:"agent_id"`
 }
 
-func (f *Family) deleteAgent(ctx context.Context, _ toolgroups.Call, in agentID) (string, error) {
+func (f *Tools) deleteAgent(ctx context.Context, _ toolgroups.Call, in agentIDArgs) (string, error) {
 	a, err := f.cfg.Settings.Agents.Delete(ctx, in.ID)
 	return fmt.Sprintf("Agent '%s' was deleted. Chats that used it go back to the default agent.", a.Name), err
 }

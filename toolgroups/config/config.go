@@ -3,8 +3,8 @@
 // create_agent, which every user may call.
 //
 // The tools change [settings.Settings]. They can neither read nor write API keys, and cannot
-// read the values of variables: the package has no access to them. No switch can turn off what
-// is needed to turn it on again.
+// read the values of variables: the package has no access to them. The tools that switch tools on
+// cannot be switched off.
 package config
 
 import (
@@ -19,7 +19,7 @@ import (
 //go:embed *.json
 var manifests embed.FS
 
-// Codes of errors besides those of package toolgroups.
+// Error codes in addition to those of package toolgroups.
 const (
 	CodeNotFound       = "not_found"
 	CodeKeyRequired    = "api_key_required"
@@ -30,80 +30,80 @@ const (
 	CodeCreationFailed = "creation_failed"
 )
 
-// Config configures a [Family].
+// Config configures a [Tools].
 type Config struct {
-	// Settings are what the tools change. Required.
+	// Settings are the settings that the tools change. Required.
 	Settings *settings.Settings
-	// Registry returns the current registry, for the names and states of tools. Required; called
-	// only when a tool runs.
+	// Registry returns the current registry, for the names and states of tools. It is called only
+	// when a tool runs. Required.
 	Registry func() *toolgroups.Registry
-	// Models lists the models of a provider's API. Its error is shown to the model and must contain
-	// no secret. Nil means that listing is not available.
-	Models func(ctx context.Context, p settings.Provider) ([]settings.Model, error)
-	// Switched is called after a switch has changed and before the tool answers, so that the
-	// registry is rebuilt. Nil if that happens by itself.
-	Switched func(ctx context.Context) error
+	// FetchModels fetches the models from a provider's API. Its error is shown to the model and must
+	// not contain secrets. Nil means that fetching is not available.
+	FetchModels func(ctx context.Context, p settings.Provider) ([]settings.Model, error)
+	// OnSwitch is called after a switch has changed and before the tool returns, to rebuild the
+	// registry. Nil means that the registry is rebuilt without it.
+	OnSwitch func(ctx context.Context) error
 }
 
-// Family holds the tools. It may be used concurrently.
-type Family struct {
-	cfg   Config
-	group toolgroups.Group
-	agent toolgroups.Tool
+// Tools holds the tools. It may be used concurrently.
+type Tools struct {
+	cfg             Config
+	group           toolgroups.Group
+	createAgentTool toolgroups.Tool
 }
 
-// New makes the tools. It reads nothing.
-func New(cfg Config) (*Family, error) {
+// New makes the tools. It does not read the settings.
+func New(cfg Config) (*Tools, error) {
 	if cfg.Settings == nil || cfg.Registry == nil {
 		return nil, errors.New("config: settings and registry are required")
 	}
-	f := &Family{cfg: cfg}
+	f := &Tools{cfg: cfg}
 	var err, agentErr error
-	f.group, err = toolgroups.GroupOf(manifests, "config", f.handlers())
-	f.agent, agentErr = toolgroups.ToolOf(manifests, "create_agent", handler(CodeCreationFailed, f.createAgent))
+	f.group, err = toolgroups.ReadGroup(manifests, "config", f.handlers())
+	f.createAgentTool, agentErr = toolgroups.ReadTool(manifests, "create_agent", newHandler(CodeCreationFailed, f.createAgent))
 	return f, errors.Join(err, agentErr)
 }
 
 // Group returns the seventeen tools for administrators.
-func (f *Family) Group() toolgroups.Group { return f.group }
+func (f *Tools) Group() toolgroups.Group { return f.group }
 
 // CreateAgent returns the core tool create_agent.
-func (f *Family) CreateAgent() toolgroups.Tool { return f.agent }
+func (f *Tools) CreateAgent() toolgroups.Tool { return f.createAgentTool }
 
-func (f *Family) handlers() map[string]toolgroups.Handler {
+func (f *Tools) handlers() map[string]toolgroups.Handler {
 	return map[string]toolgroups.Handler{
-		"list_providers":    handler(toolgroups.CodeExecution, f.listProviders),
-		"create_provider":   handler(toolgroups.CodeExecution, f.createProvider),
-		"update_provider":   handler(CodeUpdateFailed, f.updateProvider),
-		"delete_provider":   handler(CodeDeletionFailed, f.deleteProvider),
-		"list_models":       handler(toolgroups.CodeExecution, f.listModels),
-		"fetch_models":      handler(CodeFetchFailed, f.fetchModels),
-		"set_default_model": handler(CodeUpdateFailed, f.setDefaultModel),
-		"add_model":         handler(CodeAddFailed, f.addModel),
-		"delete_model":      handler(CodeDeletionFailed, f.deleteModel),
-		"list_agents":       handler(toolgroups.CodeExecution, f.listAgents),
-		"update_agent":      handler(CodeUpdateFailed, f.updateAgent),
-		"delete_agent":      handler(CodeDeletionFailed, f.deleteAgent),
-		"get_config":        handler(toolgroups.CodeExecution, f.getConfig),
-		"set_config":        handler(CodeUpdateFailed, f.setConfig),
-		"manage_env_var":    handler(toolgroups.CodeExecution, f.manageVariable),
-		"list_tool_states":  handler(toolgroups.CodeExecution, f.listToolStates),
-		"set_tool_enabled":  handler(CodeUpdateFailed, f.setToolEnabled),
+		"list_providers":    newHandler(toolgroups.CodeExecution, f.listProviders),
+		"create_provider":   newHandler(toolgroups.CodeExecution, f.createProvider),
+		"update_provider":   newHandler(CodeUpdateFailed, f.updateProvider),
+		"delete_provider":   newHandler(CodeDeletionFailed, f.deleteProvider),
+		"list_models":       newHandler(toolgroups.CodeExecution, f.listModels),
+		"fetch_models":      newHandler(CodeFetchFailed, f.fetchModels),
+		"set_default_model": newHandler(CodeUpdateFailed, f.setDefaultModel),
+		"add_model":         newHandler(CodeAddFailed, f.addModel),
+		"delete_model":      newHandler(CodeDeletionFailed, f.deleteModel),
+		"list_agents":       newHandler(toolgroups.CodeExecution, f.listAgents),
+		"update_agent":      newHandler(CodeUpdateFailed, f.updateAgent),
+		"delete_agent":      newHandler(CodeDeletionFailed, f.deleteAgent),
+		"get_config":        newHandler(toolgroups.CodeExecution, f.getConfig),
+		"set_config":        newHandler(CodeUpdateFailed, f.setConfig),
+		"manage_env_var":    newHandler(toolgroups.CodeExecution, f.manageVariable),
+		"list_tool_states":  newHandler(toolgroups.CodeExecution, f.listToolStates),
+		"set_tool_enabled":  newHandler(CodeUpdateFailed, f.setToolEnabled),
 	}
 }
 
-// handler makes a tool of a function. failed is the error code if the store fails.
-func handler[In any](failed string, run func(context.Context, toolgroups.Call, In) (string, error)) toolgroups.Handler {
-	return toolgroups.Typed(func(ctx context.Context, call toolgroups.Call, in In) (toolgroups.Result, error) {
+// newHandler makes a handler from a function. failed is the error code if the store fails.
+func newHandler[In any](failed string, run func(context.Context, toolgroups.Call, In) (string, error)) toolgroups.Handler {
+	return toolgroups.TypedHandler(func(ctx context.Context, call toolgroups.Call, in In) (toolgroups.Result, error) {
 		text, err := run(ctx, call, in)
 		return toolgroups.Result{Text: text}, toolError(ctx, failed, err)
 	})
 }
 
-// none is for tools without parameters.
-type none struct{}
+// noArgs are the arguments of tools without parameters.
+type noArgs struct{}
 
-// toolError turns an error of the settings into one for the model.
+// toolError converts an error from the settings into one for the model.
 func toolError(ctx context.Context, failed string, err error) error {
 	var refusal *settings.Error
 	var told *toolgroups.Error
@@ -111,7 +111,7 @@ func toolError(ctx context.Context, failed string, err error) error {
 		if err == nil || ctx.Err() != nil || errors.As(err, &told) {
 			return err
 		}
-		// An error of the store may name its files; it is only logged.
+		// An error from the store may contain file names, so the model does not get it.
 		return toolgroups.Errorf(failed, "The bot's store could not do this now. Tell the user to try again later, or to look at the log.")
 	}
 	switch refusal.Reason {

@@ -59,7 +59,7 @@ type harness struct {
 	vault    *settings.Vault
 	kv       *broken
 	registry atomic.Pointer[toolgroups.Registry]
-	family   *config.Family
+	family   *config.Tools
 	fetched  []settings.Model
 	fails    error
 	log      bytes.Buffer
@@ -90,8 +90,8 @@ func newDesk(t testing.TB) *harness {
 		t.Fatal(err)
 	}
 	d.family, err = config.New(config.Config{
-		Settings: d.settings, Registry: d.registry.Load, Switched: d.rebuild,
-		Models: func(context.Context, settings.Provider) ([]settings.Model, error) { return d.fetched, d.fails },
+		Settings: d.settings, Registry: d.registry.Load, OnSwitch: d.rebuild,
+		FetchModels: func(context.Context, settings.Provider) ([]settings.Model, error) { return d.fetched, d.fails },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func newDesk(t testing.TB) *harness {
 
 // rebuild is what a catalogue does: the same tools with the switches of now.
 func (d *harness) rebuild(ctx context.Context) error {
-	offTools, offGroups, err := d.settings.Switches.Off(ctx)
+	offTools, offGroups, err := d.settings.Switches.ListOff(ctx)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (d *harness) rebuild(ctx context.Context) error {
 
 func fake(name string) toolgroups.Tool {
 	return toolgroups.Tool{Name: name, Description: "Does " + name, Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-		return toolgroups.Text("ran %s", call.Name)
+		return toolgroups.TextResult("ran %s", call.Name)
 	}}
 }
 

@@ -10,7 +10,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-func (f *Family) listProviders(ctx context.Context, _ toolgroups.Call, _ none) (string, error) {
+func (f *Tools) listProviders(ctx context.Context, _ toolgroups.Call, _ noArgs) (string, error) {
 	providers, err := f.cfg.Settings.Providers.List(ctx)
 	if err != nil {
 		return "", err
@@ -27,29 +27,29 @@ func (f *Family) listProviders(ctx context.Context, _ toolgroups.Call, _ none) (
 	return b.String(), nil
 }
 
-type createProvider struct {
-	Name string        `json:"name"`
-	Type settings.Type `json:"type"`
-	URL  string        `json:"api_base_url"`
+type createProviderArgs struct {
+	Name    string        `json:"name"`
+	Type    settings.Type `json:"type"`
+	BaseURL string        `json:"api_base_url"`
 }
 
-func (f *Family) createProvider(ctx context.Context, _ toolgroups.Call, in createProvider) (string, error) {
-	p, err := f.cfg.Settings.Providers.Add(ctx, in.Name, in.Type, in.URL)
+func (f *Tools) createProvider(ctx context.Context, _ toolgroups.Call, in createProviderArgs) (string, error) {
+	p, err := f.cfg.Settings.Providers.Add(ctx, in.Name, in.Type, in.BaseURL)
 	return fmt.Sprintf("Provider '%s' was added with the id %s. It is inactive and has no API key yet: "+
 		"an administrator of the machine enters the key with `oneclaw provider key %s` (never in the chat); "+
 		"then update_provider activates it.", p.Name, p.ID, p.ID), err
 }
 
-type updateProvider struct {
-	ID     string  `json:"provider_id"`
-	Name   *string `json:"name"`
-	URL    *string `json:"api_base_url"`
-	Active *bool   `json:"is_active"`
+type updateProviderArgs struct {
+	ID      string  `json:"provider_id"`
+	Name    *string `json:"name"`
+	BaseURL *string `json:"api_base_url"`
+	Active  *bool   `json:"is_active"`
 }
 
-func (f *Family) updateProvider(ctx context.Context, _ toolgroups.Call, in updateProvider) (string, error) {
+func (f *Tools) updateProvider(ctx context.Context, _ toolgroups.Call, in updateProviderArgs) (string, error) {
 	before, after, err := f.cfg.Settings.Providers.Change(ctx, in.ID,
-		settings.ProviderChange{Name: in.Name, BaseURL: in.URL, Active: in.Active})
+		settings.ProviderChange{Name: in.Name, BaseURL: in.BaseURL, Active: in.Active})
 	if err != nil {
 		return "", err
 	}
@@ -75,16 +75,16 @@ func (f *Family) updateProvider(ctx context.Context, _ toolgroups.Call, in updat
 	return text, nil
 }
 
-type providerID struct {
+type providerIDArgs struct {
 	ID string `json:"provider_id"`
 }
 
-func (f *Family) deleteProvider(ctx context.Context, _ toolgroups.Call, in providerID) (string, error) {
+func (f *Tools) deleteProvider(ctx context.Context, _ toolgroups.Call, in providerIDArgs) (string, error) {
 	p, err := f.cfg.Settings.Providers.Delete(ctx, in.ID)
 	return fmt.Sprintf("Provider '%s' was deleted with its models and its key.", p.Name), err
 }
 
-func (f *Family) listModels(ctx context.Context, _ toolgroups.Call, in providerID) (string, error) {
+func (f *Tools) listModels(ctx context.Context, _ toolgroups.Call, in providerIDArgs) (string, error) {
 	p, err := f.cfg.Settings.Providers.Get(ctx, in.ID)
 	if err != nil {
 		return "", err
@@ -118,10 +118,10 @@ func (f *Family) listModels(ctx context.Context, _ toolgroups.Call, in providerI
 	return b.String(), nil
 }
 
-// maxNamed bounds the fetched models in a result.
-const maxNamed = 200
+// maxListedModels bounds the fetched models listed in a result.
+const maxListedModels = 200
 
-func (f *Family) fetchModels(ctx context.Context, _ toolgroups.Call, in providerID) (string, error) {
+func (f *Tools) fetchModels(ctx context.Context, _ toolgroups.Call, in providerIDArgs) (string, error) {
 	p, err := f.cfg.Settings.Providers.Get(ctx, in.ID)
 	if err != nil {
 		return "", err
@@ -130,10 +130,10 @@ func (f *Family) fetchModels(ctx context.Context, _ toolgroups.Call, in provider
 		return "", toolgroups.Errorf(CodeKeyRequired,
 			"Provider '%s' has no API key. An administrator of the machine enters it with `oneclaw provider key %s`; it cannot be done in the chat.", p.Name, p.ID)
 	}
-	if f.cfg.Models == nil {
+	if f.cfg.FetchModels == nil {
 		return "", toolgroups.Errorf(CodeFetchFailed, "This bot cannot ask providers for their models. Use add_model.")
 	}
-	fetched, err := f.cfg.Models(ctx, p)
+	fetched, err := f.cfg.FetchModels(ctx, p)
 	if err != nil {
 		if ctx.Err() != nil {
 			return "", err
@@ -152,7 +152,7 @@ func (f *Family) fetchModels(ctx context.Context, _ toolgroups.Call, in provider
 	var b strings.Builder
 	fmt.Fprintf(&b, "Provider '%s' has %d models:", p.Name, n)
 	for i, m := range models {
-		if i == maxNamed {
+		if i == maxListedModels {
 			fmt.Fprintf(&b, "\n… and %d more, see list_models", len(models)-i)
 			break
 		}
@@ -161,18 +161,18 @@ func (f *Family) fetchModels(ctx context.Context, _ toolgroups.Call, in provider
 	return b.String(), nil
 }
 
-type modelID struct {
-	Provider string `json:"provider_id"`
-	Model    string `json:"model_id"`
-	Name     string `json:"display_name"`
+type modelArgs struct {
+	Provider    string `json:"provider_id"`
+	Model       string `json:"model_id"`
+	DisplayName string `json:"display_name"`
 }
 
-func (in modelID) ref() settings.Ref {
+func (in modelArgs) ref() settings.Ref {
 	return settings.Ref{Provider: in.Provider, Model: strings.TrimSpace(in.Model)}
 }
 
-func (f *Family) setDefaultModel(ctx context.Context, _ toolgroups.Call, in modelID) (string, error) {
-	// Checked first, so that an unknown model is not_found instead of an invalid value.
+func (f *Tools) setDefaultModel(ctx context.Context, _ toolgroups.Call, in modelArgs) (string, error) {
+	// Get the model first, so that the error for an unknown model is not_found.
 	m, err := f.cfg.Settings.Models.Get(ctx, in.ref())
 	if err == nil {
 		err = f.cfg.Settings.Values.Set(ctx, settings.SettingDefaultModel, in.ref().String())
@@ -191,12 +191,12 @@ func (f *Family) setDefaultModel(ctx context.Context, _ toolgroups.Call, in mode
 	return text, nil
 }
 
-func (f *Family) addModel(ctx context.Context, _ toolgroups.Call, in modelID) (string, error) {
-	m, err := f.cfg.Settings.Models.Add(ctx, in.ref(), in.Name)
+func (f *Tools) addModel(ctx context.Context, _ toolgroups.Call, in modelArgs) (string, error) {
+	m, err := f.cfg.Settings.Models.Add(ctx, in.ref(), in.DisplayName)
 	return fmt.Sprintf("Model '%s' was added.", m.ID), err
 }
 
-func (f *Family) deleteModel(ctx context.Context, _ toolgroups.Call, in modelID) (string, error) {
+func (f *Tools) deleteModel(ctx context.Context, _ toolgroups.Call, in modelArgs) (string, error) {
 	err := f.cfg.Settings.Models.Delete(ctx, in.ref())
 	return fmt.Sprintf("Model '%s' was deleted.", in.ref().Model), err
 }

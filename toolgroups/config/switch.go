@@ -11,23 +11,23 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// alwaysOn reports whether a tool or group is needed to turn others on again.
-func alwaysOn(in toolSwitch) bool {
+// isAlwaysOn reports whether a tool or group is needed to switch others on again.
+func isAlwaysOn(in switchArgs) bool {
 	if in.Type == "group" {
 		return in.Name == "config"
 	}
 	return slices.Contains([]string{toolgroups.LoadToolGroup, "set_tool_enabled", "list_tool_states"}, in.Name)
 }
 
-func (f *Family) listToolStates(context.Context, toolgroups.Call, none) (string, error) {
+func (f *Tools) listToolStates(context.Context, toolgroups.Call, noArgs) (string, error) {
 	reg := f.cfg.Registry()
 	groups := reg.Groups()
 	slices.SortFunc(groups, func(a, b toolgroups.Group) int { return cmp.Compare(a.Name, b.Name) })
-	off, _ := reg.Switches()
+	off, _ := reg.DisabledNames()
 	var b strings.Builder
 	for _, g := range groups {
 		closed := reg.GroupDisabled(g.Name)
-		fmt.Fprintf(&b, "%s: %s\n", g.Name, state(!closed))
+		fmt.Fprintf(&b, "%s: %s\n", g.Name, onOff(!closed))
 		writeStates(&b, g.Tools, off, closed)
 		b.WriteByte('\n')
 	}
@@ -39,7 +39,7 @@ func (f *Family) listToolStates(context.Context, toolgroups.Call, none) (string,
 func writeStates(b *strings.Builder, tools []toolgroups.Tool, off []string, closed bool) {
 	slices.SortFunc(tools, func(a, b toolgroups.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	for _, t := range tools {
-		fmt.Fprintf(b, "- %s: %s", t.Name, state(!slices.Contains(off, t.Name)))
+		fmt.Fprintf(b, "- %s: %s", t.Name, onOff(!slices.Contains(off, t.Name)))
 		if closed {
 			b.WriteString(" (its group is off)")
 		}
@@ -47,44 +47,44 @@ func writeStates(b *strings.Builder, tools []toolgroups.Tool, off []string, clos
 	}
 }
 
-func state(on bool) string {
+func onOff(on bool) string {
 	if on {
 		return "on"
 	}
 	return "off"
 }
 
-type toolSwitch struct {
+type switchArgs struct {
 	Name    string `json:"name"`
 	Enabled bool   `json:"enabled"`
 	Type    string `json:"type"`
 }
 
-func (f *Family) setToolEnabled(ctx context.Context, _ toolgroups.Call, in toolSwitch) (string, error) {
+func (f *Tools) setToolEnabled(ctx context.Context, _ toolgroups.Call, in switchArgs) (string, error) {
 	set, what := f.cfg.Settings.Switches.SetTool, "Tool"
 	if in.Type == "group" {
 		set, what = f.cfg.Settings.Switches.SetGroup, "Group"
 	}
-	if err := f.maySwitch(in); err != nil {
+	if err := f.checkSwitch(in); err != nil {
 		return "", err
 	}
 	if err := set(ctx, in.Name, in.Enabled); err != nil {
 		return "", err
 	}
-	if f.cfg.Switched != nil {
-		if err := f.cfg.Switched(ctx); err != nil {
+	if f.cfg.OnSwitch != nil {
+		if err := f.cfg.OnSwitch(ctx); err != nil {
 			return "", err
 		}
 	}
-	text := fmt.Sprintf("%s '%s' is now %s.", what, in.Name, state(in.Enabled))
+	text := fmt.Sprintf("%s '%s' is now %s.", what, in.Name, onOff(in.Enabled))
 	if group, ok := f.cfg.Registry().GroupOf(in.Name); ok && in.Enabled && what == "Tool" && f.cfg.Registry().GroupDisabled(group) {
 		text += " Its group '" + group + "' is off, so that it cannot be used before that is on."
 	}
 	return text, nil
 }
 
-// maySwitch refuses unknown names and switches that would lock all administrators out.
-func (f *Family) maySwitch(in toolSwitch) error {
+// checkSwitch returns an error for an unknown name, and for a tool that must stay on.
+func (f *Tools) checkSwitch(in switchArgs) error {
 	reg := f.cfg.Registry()
 	if in.Type == "group" {
 		if _, ok := reg.Group(in.Name); !ok {
@@ -93,11 +93,11 @@ func (f *Family) maySwitch(in toolSwitch) error {
 	} else if _, ok := reg.Tool(in.Name); !ok {
 		return toolgroups.Errorf(CodeNotFound, "There is no tool '%s'. list_tool_states shows all.", clipName(in.Name))
 	}
-	if !in.Enabled && alwaysOn(in) {
+	if !in.Enabled && isAlwaysOn(in) {
 		return toolgroups.Errorf(toolgroups.CodeDenied, "'%s' cannot be switched off: it is needed to switch things on again.", in.Name)
 	}
 	return nil
 }
 
-// clipName clips a name that is repeated to the model.
+// clipName shortens a name for an error message.
 func clipName(name string) string { return wording.Clip(name, 64) }

@@ -8,12 +8,12 @@ import (
 	"oneclaw/toolgroups"
 )
 
-type setting struct {
+type settingArgs struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
 
-func (f *Family) getConfig(ctx context.Context, _ toolgroups.Call, in setting) (string, error) {
+func (f *Tools) getConfig(ctx context.Context, _ toolgroups.Call, in settingArgs) (string, error) {
 	value, err := f.cfg.Settings.Values.Get(ctx, in.Key)
 	if err != nil {
 		return "", err
@@ -24,7 +24,7 @@ func (f *Family) getConfig(ctx context.Context, _ toolgroups.Call, in setting) (
 	return fmt.Sprintf("%s = %s", in.Key, value), nil
 }
 
-func (f *Family) setConfig(ctx context.Context, _ toolgroups.Call, in setting) (string, error) {
+func (f *Tools) setConfig(ctx context.Context, _ toolgroups.Call, in settingArgs) (string, error) {
 	if strings.TrimSpace(in.Key) == "" || strings.TrimSpace(in.Value) == "" {
 		return "", toolgroups.Errorf(toolgroups.CodeInvalid, "Key and value must not be blank. Settings: %s.",
 			strings.Join(f.cfg.Settings.Values.Names(), ", "))
@@ -36,13 +36,13 @@ func (f *Family) setConfig(ctx context.Context, _ toolgroups.Call, in setting) (
 	return fmt.Sprintf("%s is now %s.", in.Key, value), err
 }
 
-type variable struct {
+type variableArgs struct {
 	Action string  `json:"action"`
 	Key    string  `json:"key"`
 	Value  *string `json:"value"`
 }
 
-func (f *Family) manageVariable(ctx context.Context, _ toolgroups.Call, in variable) (string, error) {
+func (f *Tools) manageVariable(ctx context.Context, _ toolgroups.Call, in variableArgs) (string, error) {
 	if in.Action == "list" {
 		return f.listVariables(ctx)
 	}
@@ -63,7 +63,7 @@ func (f *Family) manageVariable(ctx context.Context, _ toolgroups.Call, in varia
 	return "", toolgroups.Errorf(toolgroups.CodeInvalid, "The action must be list, set or delete.")
 }
 
-func (f *Family) listVariables(ctx context.Context) (string, error) {
+func (f *Tools) listVariables(ctx context.Context) (string, error) {
 	names, err := f.cfg.Settings.Variables.Names(ctx)
 	if err != nil {
 		return "", err

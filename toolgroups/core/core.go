@@ -1,7 +1,7 @@
 // Package core holds the core tools for files, time, HTTP requests, web pages, commands and the
 // history.
 //
-// No tool reaches beyond the folder of the user or chat that it runs for, none connects to
+// No tool reaches beyond the folder of the user or chat that it runs for, no tool connects to
 // addresses that are not public, and no command sees the bot's environment. The registry orders
 // the core tools.
 package core
@@ -31,31 +31,31 @@ var manifests embed.FS
 type Config struct {
 	// Location is the default time zone. nil means the host's.
 	Location *time.Location
-	// Now tells the time. nil means [time.Now].
+	// Now is the clock. nil means [time.Now].
 	Now func() time.Time
-	// History is searched by search_history. nil means an empty one.
+	// History is searched by search_history. nil means an empty history.
 	History History
-	// AllowPrivate are ranges of addresses that http_request and webfetch may reach
-	// although they are not public. The zero value allows none.
+	// AllowPrivate are the ranges of private addresses that http_request and webfetch may reach.
+	// The zero value allows none.
 	AllowPrivate []netip.Prefix
-	// Resolver looks up the names of hosts. nil means the host's.
+	// Resolver looks up host names. nil means the system's resolver.
 	Resolver *net.Resolver
 	// Reader reads pages. nil means a new one.
 	Reader *readable.Reader
-	// CacheDir is where downloaded pages wait to be read. Empty means the host's folder for
-	// temporary files.
+	// CacheDir is the folder for downloaded pages until they are read. Empty means the host's folder
+	// for temporary files.
 	CacheDir string
 	// Exec configures commands.
 	Exec ExecConfig
-	// Logger gets what the model is not told. nil discards it.
+	// Logger gets the details that the model does not see. nil discards them.
 	Logger *slog.Logger
 }
 
 type tools struct {
-	cfg    Config
-	client *http.Client
-	owners *named.Semaphores // limits pages per owner
-	pages  chan struct{}     // one per page that is fetched or read
+	cfg        Config
+	client     *http.Client
+	ownerSlots *named.Semaphores // limit the pages per owner
+	pageSlots  chan struct{}     // holds one element per page being fetched or read
 }
 
 // New returns the tools of this package, which [toolgroups.CoreOrder] orders. It starts nothing,
@@ -74,39 +74,39 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 		}
 	}
 	t := &tools{
-		cfg: cfg, owners: named.New(ownerPages), pages: make(chan struct{}, maxPages),
+		cfg: cfg, ownerSlots: named.New(maxOwnerPages), pageSlots: make(chan struct{}, maxPages),
 		client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),
 	}
 	if cfg.Exec.MaxProcesses < 0 || cfg.Exec.MaxMemory < 0 || cfg.Exec.MaxTotalMemory < 0 {
-		return nil, errors.New("core: a limit of exec is negative")
+		return nil, errors.New("core: an exec limit is negative")
 	}
 	var out []toolgroups.Tool
 	for _, one := range []struct {
 		name string
 		run  toolgroups.Handler
 	}{
-		{"search_history", toolgroups.Typed(t.searchHistory)},
-		{"exec", toolgroups.Typed(t.runCommand)},
-		{"webfetch", toolgroups.Typed(t.webfetch)},
-		{"read_file", toolgroups.Typed(t.readFile)},
-		{"write_file", toolgroups.Typed(t.writeFile)},
-		{"get_current_time", toolgroups.Typed(t.currentTime)},
-		{"http_request", toolgroups.Typed(t.httpRequest)},
+		{"search_history", toolgroups.TypedHandler(t.searchHistory)},
+		{"exec", toolgroups.TypedHandler(t.runCommand)},
+		{"webfetch", toolgroups.TypedHandler(t.webfetch)},
+		{"read_file", toolgroups.TypedHandler(t.readFile)},
+		{"write_file", toolgroups.TypedHandler(t.writeFile)},
+		{"get_current_time", toolgroups.TypedHandler(t.currentTime)},
+		{"http_request", toolgroups.TypedHandler(t.httpRequest)},
 	} {
-		tool, err := toolgroups.ToolOf(manifests, one.name, one.run)
+		tool, err := toolgroups.ReadTool(manifests, one.name, one.run)
 		if err != nil {
 			return nil, fmt.Errorf("core: %w", err)
 		}
 		switch one.name {
 		case "exec":
-			tool.Role, tool.Ready = toolgroups.RoleUser, t.canRun
+			tool.Role, tool.CheckReady = toolgroups.RoleUser, t.checkReady
 			if cfg.Exec.UnsafeExec {
 				tool.Role = toolgroups.RoleAdmin
 			}
 		case "http_request":
-			tool.Asks = requestNeedsApproval
+			tool.NeedsApproval = requestNeedsApproval
 		case "webfetch":
-			tool.Wait = waitForOthers
+			tool.Wait = maxPageWait
 		}
 		out = append(out, tool)
 	}

@@ -30,9 +30,9 @@ const (
 	maxCommandTime     = 120
 	// killGrace bounds the wait for a killed command.
 	killGrace = 5 * time.Second
-	// maxKept bounds the kept part of a stream, in bytes. The rest is read and dropped, so that a
+	// maxStream bounds the kept part of a stream, in bytes. The rest is read and dropped, so that a
 	// command never blocks on a full pipe.
-	maxKept = 1 << 20
+	maxStream = 1 << 20
 )
 
 type execArgs struct {
@@ -44,18 +44,18 @@ type execArgs struct {
 
 // output is the output of a command.
 type output struct {
-	code           int
+	exitCode       int
 	stdout, stderr stream
-	stopped        string // why it was killed, "" if it ended by itself
-	note           string // for the model, after the rest
+	killReason     string // why the command was killed; "" if it ended by itself
+	note           string // for the model, after the output
 }
 
-// canRun returns why no command can run, so that no approval is requested.
-func (t *tools) canRun(context.Context, toolgroups.Call) error {
+// checkReady returns an error if no command can run, so that no approval is requested.
+func (t *tools) checkReady(context.Context, toolgroups.Call) error {
 	if t.cfg.Exec.UnsafeExec {
 		return nil
 	}
-	_, err := t.cfg.Exec.bwrap()
+	_, err := t.cfg.Exec.bwrapPath()
 	return err
 }
 
@@ -67,18 +67,18 @@ func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArg
 	if in.Timeout != nil {
 		seconds = min(max(*in.Timeout, 1), maxCommandTime)
 	}
-	place, err := newPlace(call, in.Directory)
+	place, err := newExecPlace(call, in.Directory)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	defer func() { _ = place.files.Close() }()
-	argv, err := t.cfg.Exec.argv(in.Command, place.files.Dir(), place.dir, place.room)
+	defer func() { _ = place.root.Close() }()
+	argv, err := t.cfg.Exec.argv(in.Command, place.root.Dir(), place.dir, place.freeBytes)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	timed, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 	defer cancel()
-	out, err := t.start(timed, argv, place)
+	out, err := t.execute(timed, argv, place)
 	switch {
 	case ctx.Err() != nil:
 		return toolgroups.Result{}, ctx.Err()
@@ -86,30 +86,30 @@ func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArg
 		return toolgroups.Result{}, toolgroups.Errorf(CodePermission, "The system does not allow commands to start.")
 	case err != nil:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution, "The command did not start: %v.", err)
-	case !t.cfg.Exec.UnsafeExec && out.code == 1 && out.stdout.total == 0 && strings.HasPrefix(out.stderr.text(), "bwrap: "):
+	case !t.cfg.Exec.UnsafeExec && out.exitCode == 1 && out.stdout.total == 0 && strings.HasPrefix(out.stderr.text(), "bwrap: "):
 		t.cfg.Logger.Error("sandbox did not start", "stderr", out.stderr.text())
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
 			"Commands cannot run: the sandbox did not start on this host (%s).", files.SingleLine(out.stderr.text()))
 	case timed.Err() != nil:
-		out.stopped = fmt.Sprintf("the time limit of %d s was over", seconds)
+		out.killReason = fmt.Sprintf("the time limit of %d s was over", seconds)
 	}
-	if place.full != nil {
-		out.note = fmt.Sprintf("[nothing could be written to files: %v]", place.full)
+	if place.fullErr != nil {
+		out.note = fmt.Sprintf("[nothing could be written to files: %v]", place.fullErr)
 	}
-	return t.present(call, out, in.MaxLength)
+	return t.formatOutput(call, out, in.MaxLength)
 }
 
 // execPlace is the workspace and folder of a command.
 type execPlace struct {
-	files *workspace.Root
-	dir   string
-	room  int64 // that files may take
-	full  error // why there is no room
+	root      *workspace.Root
+	dir       string
+	freeBytes int64 // bytes that files may take
+	fullErr   error // why no bytes are free
 }
 
-// newPlace opens the workspace of a call and the folder in it. Without room a command still
-// runs: it may delete files.
-func newPlace(call toolgroups.Call, asked string) (*execPlace, error) {
+// newExecPlace opens the workspace of a call and finds the requested folder in it. If the workspace
+// is full, a command still runs because it may delete files.
+func newExecPlace(call toolgroups.Call, asked string) (*execPlace, error) {
 	root, err := workspace.OpenWithin(call.Workspace, call.Quota, call.Reserve)
 	if err != nil {
 		return nil, err
@@ -125,21 +125,21 @@ func newPlace(call toolgroups.Call, asked string) (*execPlace, error) {
 		return nil, errors.Join(toolgroups.Errorf(toolgroups.CodeInvalid,
 			"'working_directory' must be a folder in the workspace; '%s' is not.", files.SingleLine(asked)), root.Close())
 	}
-	p := &execPlace{files: root, dir: filepath.Join(root.Dir(), rel)}
-	p.room, p.full = root.FreeBytes()
+	p := &execPlace{root: root, dir: filepath.Join(root.Dir(), rel)}
+	p.freeBytes, p.fullErr = root.FreeBytes()
 	return p, nil
 }
 
-// start runs a command until it or ctx ends, and then kills its children.
-func (t *tools) start(ctx context.Context, argv []string, at *execPlace) (*output, error) {
+// execute runs a command until it or ctx ends, and then kills its children.
+func (t *tools) execute(ctx context.Context, argv []string, at *execPlace) (*output, error) {
 	// The sandbox dies with the thread that started it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	out := &output{stdout: stream{limit: maxKept}, stderr: stream{limit: maxKept}}
+	out := &output{stdout: stream{limit: maxStream}, stderr: stream{limit: maxStream}}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = environment(at.files.Dir())
+	cmd.Env = environment(at.root.Dir())
 	cmd.Dir = at.dir
 	cmd.Stdout, cmd.Stderr = &out.stdout, &out.stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -154,7 +154,7 @@ func (t *tools) start(ctx context.Context, argv []string, at *execPlace) (*outpu
 		return nil, err
 	}
 	var watchers sync.WaitGroup
-	for _, watch := range []func(context.Context, int) error{t.cfg.Exec.watchProcesses, t.cfg.Exec.watchMemory, at.watch} {
+	for _, watch := range []func(context.Context, int) error{t.cfg.Exec.watchProcesses, t.cfg.Exec.watchMemory, at.watchDisk} {
 		watchers.Go(func() {
 			if err := rescue.Do(func() error { return watch(ctx, cmd.Process.Pid) }); err != nil {
 				stop(err)
@@ -165,52 +165,52 @@ func (t *tools) start(ctx context.Context, argv []string, at *execPlace) (*outpu
 	killed := ctx.Err() != nil
 	stop(nil)
 	watchers.Wait()
-	if reason, ok := errors.AsType[exceeded](context.Cause(ctx)); ok {
-		out.stopped = string(reason)
+	if reason, ok := errors.AsType[limitError](context.Cause(ctx)); ok {
+		out.killReason = string(reason)
 	}
-	// Kill what the shell has left in its group.
+	// Kill the processes that the shell has left in its group.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) && !killed {
 		return nil, err
 	}
-	out.code = cmd.ProcessState.ExitCode()
+	out.exitCode = cmd.ProcessState.ExitCode()
 	return out, nil
 }
 
-// present formats the output; what does not fit is saved to a file.
-func (t *tools) present(call toolgroups.Call, out *output, asked int) (toolgroups.Result, error) {
-	head := fmt.Sprintf("[Exit Code: %d]", out.code)
+// formatOutput formats the output of a command. If that is too long, it is saved to a file as well.
+func (t *tools) formatOutput(call toolgroups.Call, out *output, asked int) (toolgroups.Result, error) {
+	head := fmt.Sprintf("[Exit Code: %d]", out.exitCode)
 	stderr := out.stderr.text()
-	if out.stopped != "" {
-		head = fmt.Sprintf("[Exit Code: -1] (%s)", out.stopped)
-		stderr = strings.TrimLeft(stderr+"\n[killed: "+out.stopped+"]", "\n")
+	if out.killReason != "" {
+		head = fmt.Sprintf("[Exit Code: -1] (%s)", out.killReason)
+		stderr = strings.TrimLeft(stderr+"\n[killed: "+out.killReason+"]", "\n")
 	}
 	stdout := out.stdout.text()
 	limit := files.MaxInline
 	if asked > 0 {
 		limit = min(asked, files.MaxInline)
 	}
-	// Errors matter most: they get what output leaves free, at least a quarter.
+	// Errors matter most: stderr gets the space that stdout leaves free, and at least a quarter.
 	errLimit := min(limit, max(files.MaxInline-utf8.RuneCountInString(stdout), files.MaxInline/4))
-	shownErr, cutErr := lines(stderr, errLimit)
-	shownOut, cutOut := lines(stdout, min(limit, files.MaxInline-utf8.RuneCountInString(shownErr)))
+	shownErr, cutErr := cutLines(stderr, errLimit)
+	shownOut, cutOut := cutLines(stdout, min(limit, files.MaxInline-utf8.RuneCountInString(shownErr)))
 	note := ""
-	if cutErr || cutOut || out.stdout.dropped() || out.stderr.dropped() {
+	if cutErr || cutOut || out.stdout.isTruncated() || out.stderr.isTruncated() {
 		where := "the rest was not kept"
-		whole := []byte(head + "\n\n" + sections(stdout, stderr))
+		whole := []byte(head + "\n\n" + joinOutput(stdout, stderr))
 		if name, err := files.SaveNew(call.Scope, "tool-output/exec", ".txt", t.cfg.Now(), whole); err == nil {
-			where = fmt.Sprintf("the first %d of each are in the file %s", maxKept, name)
+			where = fmt.Sprintf("the first %d of each are in the file %s", maxStream, name)
 		}
 		note = fmt.Sprintf("\n[cut: stdout had %d bytes, stderr %d; %s]", out.stdout.total, out.stderr.total, where)
 	}
 	if out.note != "" {
 		note += "\n" + out.note
 	}
-	return toolgroups.Result{Text: head + "\n\n" + sections(shownOut, shownErr) + note}, nil
+	return toolgroups.Result{Text: head + "\n\n" + joinOutput(shownOut, shownErr) + note}, nil
 }
 
-func sections(stdout, stderr string) string {
+func joinOutput(stdout, stderr string) string {
 	switch {
 	case stdout == "" && stderr == "":
 		return "(no output)"
@@ -222,9 +222,9 @@ func sections(stdout, stderr string) string {
 	return strings.TrimRight(stdout, "\n") + "\n[stderr]\n" + stderr
 }
 
-// lines cuts a text after the last whole line that fits, or within the first line.
-func lines(s string, limit int) (shown string, cut bool) {
-	first, rest := wording.Split(s, limit)
+// cutLines cuts a text after the last whole line that fits, or within the first line.
+func cutLines(s string, limit int) (shown string, cut bool) {
+	first, rest := wording.SplitAt(s, limit)
 	if rest == "" {
 		return s, false
 	}
@@ -234,23 +234,23 @@ func lines(s string, limit int) (shown string, cut bool) {
 	return first, true
 }
 
-// stream keeps the beginning of what is written. It supports one writer.
+// stream keeps the beginning of the data written to it. It supports one writer.
 type stream struct {
 	limit int
 	kept  []byte
 	total int64
 }
 
-// Write accepts everything and keeps what fits.
+// Write accepts all data and keeps the part within the limit.
 func (s *stream) Write(p []byte) (int, error) {
 	s.total += int64(len(p))
 	s.kept = append(s.kept, p[:min(len(p), s.limit-len(s.kept))]...)
 	return len(p), nil
 }
 
-func (s *stream) dropped() bool { return s.total > int64(len(s.kept)) }
+func (s *stream) isTruncated() bool { return s.total > int64(len(s.kept)) }
 
 // text returns the kept bytes as text, dropping an incomplete character at the end.
 func (s *stream) text() string {
-	return strings.ToValidUTF8(string(wording.Whole(s.kept)), "\uFFFD")
+	return strings.ToValidUTF8(string(wording.TrimPartialRune(s.kept)), "\uFFFD")
 }

@@ -161,7 +161,9 @@ func TestExecNeedsASandbox(t *testing.T) {
 	d := newDesk(t, core.Config{Exec: core.ExecConfig{Sandbox: "/nonexistent/bwrap"}})
 	d.fails(t, "exec", args{"command": "true"}, "execution_error", "not installed")
 	// No person is asked to approve a command that cannot run.
-	ready := func(d *harness) error { return d.tools["exec"].Ready(t.Context(), toolgroups.Call{Scope: d.scope()}) }
+	ready := func(d *harness) error {
+		return d.tools["exec"].CheckReady(t.Context(), toolgroups.Call{Scope: d.scope()})
+	}
 	if fault, ok := errors.AsType[*toolgroups.Error](ready(d)); !ok || !strings.Contains(fault.Message, "not installed") {
 		t.Errorf("ready: %v", fault)
 	}

@@ -16,7 +16,7 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// maxFile bounds what one call reads or writes, in bytes.
+// maxFile bounds the data that one call reads or writes, in bytes.
 const maxFile = 1 << 20
 
 type readArgs struct {
@@ -50,7 +50,7 @@ func (t *tools) readFile(_ context.Context, call toolgroups.Call, in readArgs) (
 	return toolgroups.Result{Text: string(data)}, nil
 }
 
-// decoderOf returns the decoder for an encoding named as on web pages; nil for UTF-8.
+// decoderOf returns the decoder for an encoding by its name on web pages; nil for UTF-8.
 func decoderOf(name string) (*encoding.Decoder, error) {
 	name = strings.TrimSpace(name)
 	if name == "" || strings.EqualFold(name, "utf-8") || strings.EqualFold(name, "utf8") {

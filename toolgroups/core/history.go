@@ -17,10 +17,10 @@ import (
 // CodeSearch is the code of a failed search.
 const CodeSearch = "search_error"
 
-// History is what search_history searches. It only filters; the tool ranks.
+// History holds the passages that search_history searches. It only filters them; the tool ranks them.
 type History interface {
-	// Passages yields the passages of an owner of the kinds and days of the query, the newest
-	// first. It stops with the error of ctx when that ends. It may be called concurrently.
+	// Passages yields the passages of an owner that have the kinds and days of the query, newest
+	// first. It stops with the error of ctx when ctx ends. It may be called concurrently.
 	Passages(ctx context.Context, owner string, query HistoryQuery) iter.Seq2[Passage, error]
 }
 
@@ -28,14 +28,14 @@ type History interface {
 type HistoryQuery struct {
 	// Kinds are the wanted kinds; never empty.
 	Kinds []PassageKind
-	// From is the first moment, Until the first one after the last. Zero means no bound. If From is
-	// set, passages without a time are left out.
+	// From is the inclusive start and Until the exclusive end. Zero means no bound. If From is set,
+	// passages without a time are left out.
 	From, Until time.Time
-	// Words are lower-case words of letters and digits. A message with less than half of them may
-	// be left out.
+	// Words are lower-case words of letters and digits. A message that has fewer than half of the
+	// words may be left out.
 	Words []string
-	// Enough, if not nil, reports that messages this old are no longer wanted.
-	Enough func(time.Time) bool
+	// CanStop, if not nil, reports whether messages of this time and older are no longer needed.
+	CanStop func(time.Time) bool
 }
 
 // PassageKind is the source of a passage.
@@ -56,7 +56,7 @@ const (
 // Passage is a recorded text.
 type Passage struct {
 	Kind PassageKind
-	// Time is when it was said; zero if unknown (memory).
+	// Time is when the text was recorded; zero if unknown (memory).
 	Time time.Time
 	// Title is the title of its conversation, if any.
 	Title string
@@ -69,11 +69,11 @@ const (
 	maxHits      = 50
 	excerptChars = 500
 	maxQuery     = 1_000
-	// minMessageAge is the age from which messages are found without date_to: the question being
-	// answered is recorded already.
+	// minMessageAge is the age from which messages are found without date_to. It excludes the question
+	// being answered, which is already recorded.
 	minMessageAge = 5 * time.Second
-	// alike is the share of common words from which two hits count as one.
-	alike = 0.8
+	// duplicateSimilarity is the share of common words from which two hits count as one.
+	duplicateSimilarity = 0.8
 )
 
 type historyArgs struct {
@@ -86,7 +86,7 @@ type historyArgs struct {
 
 func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in historyArgs) (toolgroups.Result, error) {
 	now := t.cfg.Now()
-	query, err := t.historyQuery(in)
+	query, err := t.newHistoryQuery(in)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
@@ -94,14 +94,14 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 		return toolgroups.Result{}, toolgroups.Errorf(CodeSearch, "There is no history here.")
 	}
 	s := newSearch(in.Query, now)
-	query.Words, query.Enough = s.words, s.enough
+	query.Words, query.CanStop = s.words, s.canStop
 	if t.cfg.History != nil {
 		for p, err := range t.cfg.History.Passages(ctx, call.Owner, query) {
 			if err != nil {
 				if ctx.Err() != nil {
 					return toolgroups.Result{}, ctx.Err()
 				}
-				t.cfg.Logger.Error("history was not read", "err", err)
+				t.cfg.Logger.Error("cannot read the history", "err", err)
 				return toolgroups.Result{}, toolgroups.Errorf(CodeSearch, "The history could not be searched. Try again later.")
 			}
 			if in.DateTo == "" && p.Kind == KindMessage && now.Sub(p.Time) < minMessageAge {
@@ -114,11 +114,11 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 	if in.MaxResults != 0 {
 		limit = min(max(in.MaxResults, 1), maxHits)
 	}
-	return toolgroups.Result{Text: s.report(in, s.best(limit), t.cfg.Location)}, nil
+	return toolgroups.Result{Text: s.formatHits(in, s.bestHits(limit), t.cfg.Location)}, nil
 }
 
-// historyQuery checks the arguments.
-func (t *tools) historyQuery(in historyArgs) (HistoryQuery, error) {
+// newHistoryQuery checks the arguments and makes a query from them.
+func (t *tools) newHistoryQuery(in historyArgs) (HistoryQuery, error) {
 	var q HistoryQuery
 	if strings.TrimSpace(in.Query) == "" {
 		return q, toolgroups.Errorf(toolgroups.CodeInvalid, "'query' is blank. Give words to look for.")
@@ -126,11 +126,11 @@ func (t *tools) historyQuery(in historyArgs) (HistoryQuery, error) {
 	if len(in.Query) > maxQuery {
 		return q, toolgroups.Errorf(toolgroups.CodeInvalid, "'query' is longer than %d bytes. Give a few words.", maxQuery)
 	}
-	from, err := t.day("date_from", in.DateFrom)
+	from, err := t.parseDate("date_from", in.DateFrom)
 	if err != nil {
 		return q, err
 	}
-	to, err := t.day("date_to", in.DateTo)
+	to, err := t.parseDate("date_to", in.DateTo)
 	if err != nil {
 		return q, err
 	}
@@ -159,8 +159,8 @@ func (t *tools) historyQuery(in historyArgs) (HistoryQuery, error) {
 	return q, nil
 }
 
-// day parses a date in the bot's time zone.
-func (t *tools) day(name, text string) (time.Time, error) {
+// parseDate parses a date in the bot's time zone.
+func (t *tools) parseDate(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -176,9 +176,9 @@ func (t *tools) day(name, text string) (time.Time, error) {
 //
 //	weight of its kind × match × recency
 //
-// with the weights memory and daily log 1, message 0.6, session 0.5; match 1 for
-// the whole query and up to 0.8 for words; recency 1 for memory, and for messages
-// and sessions falling from 1 to 0.1 over a year.
+// where the weight is 1 for memory and daily logs, 0.6 for messages and 0.5 for sessions; the match
+// is 1 for the whole query and up to 0.8 for words; and the recency is 1 for memory and daily logs,
+// and falls from 1 to 0.1 over a year for messages and sessions.
 type search struct {
 	phrase string
 	words  []string
@@ -189,8 +189,8 @@ type search struct {
 // hit is a passage with its score.
 type hit struct {
 	Passage
-	score float64
-	at    int // offset of the match in the text
+	score  float64
+	offset int // offset of the match in the text
 }
 
 func newSearch(query string, now time.Time) *search {
@@ -206,8 +206,8 @@ func wordsOf(text string) []string {
 	return slices.Compact(words)
 }
 
-// candidates bounds the hits of a kind that are kept while searching.
-func candidates(kind PassageKind) int {
+// maxCandidates bounds the hits of a kind that are kept while searching.
+func maxCandidates(kind PassageKind) int {
 	if kind == KindSession {
 		return 20
 	}
@@ -223,9 +223,9 @@ func (s *search) consider(p Passage) {
 	if match == 0 {
 		return
 	}
-	h := hit{Passage: p, score: weight(p.Kind) * match * s.recency(p), at: at}
+	h := hit{Passage: p, score: weight(p.Kind) * match * s.recency(p), offset: at}
 	kept := append(s.found[p.Kind], h)
-	if len(kept) > candidates(p.Kind) {
+	if len(kept) > maxCandidates(p.Kind) {
 		worst := 0
 		for i := range kept {
 			if kept[i].score <= kept[worst].score {
@@ -237,14 +237,14 @@ func (s *search) consider(p Passage) {
 	s.found[p.Kind] = kept
 }
 
-// enough reports whether no message of this time or older would be kept.
-func (s *search) enough(t time.Time) bool {
+// canStop reports whether no message of this time or older would be kept.
+func (s *search) canStop(t time.Time) bool {
 	kept := s.found[KindMessage]
 	best := weight(KindMessage) * s.recency(Passage{Kind: KindMessage, Time: t})
-	return len(kept) >= candidates(KindMessage) && !slices.ContainsFunc(kept, func(h hit) bool { return h.score < best })
+	return len(kept) >= maxCandidates(KindMessage) && !slices.ContainsFunc(kept, func(h hit) bool { return h.score < best })
 }
 
-// match returns how well a lower-case text matches, 0 if not at all, and the offset.
+// match returns how well a lower-case text matches, 0 if not at all, and the offset of the match.
 func (s *search) match(text string) (float64, int) {
 	if at := strings.Index(text, s.phrase); at >= 0 {
 		return 1, at
@@ -281,8 +281,8 @@ func (s *search) recency(p Passage) float64 {
 	return 1 - 0.9*min(max(age, 0), 1)
 }
 
-// best returns the best hits, the newer first if equal, without those similar to a better one.
-func (s *search) best(limit int) []hit {
+// bestHits returns the best hits, newer ones first if equal, without those similar to a better hit.
+func (s *search) bestHits(limit int) []hit {
 	var all []hit
 	for _, kind := range []PassageKind{KindMemory, KindDailyLog, KindMessage, KindSession} {
 		all = append(all, s.found[kind]...)
@@ -294,7 +294,7 @@ func (s *search) best(limit int) []hit {
 	var seen [][]string
 	for _, h := range all {
 		words := wordsOf(strings.ToLower(h.Text))
-		if slices.ContainsFunc(seen, func(other []string) bool { return similarity(words, other) >= alike }) {
+		if slices.ContainsFunc(seen, func(other []string) bool { return similarity(words, other) >= duplicateSimilarity }) {
 			continue
 		}
 		seen = append(seen, words)
@@ -320,8 +320,8 @@ func similarity(a, b []string) float64 {
 	return float64(common) / float64(union)
 }
 
-// report formats the hits for the model.
-func (s *search) report(in historyArgs, hits []hit, location *time.Location) string {
+// formatHits formats the hits for the model.
+func (s *search) formatHits(in historyArgs, hits []hit, location *time.Location) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Search for '%s' in %s: %d found", files.SingleLine(in.Query), cmp.Or(in.Scope, "all"), len(hits))
 	if len(hits) == 0 {
@@ -340,7 +340,7 @@ func (s *search) report(in historyArgs, hits []hit, location *time.Location) str
 		if h.Title != "" {
 			fmt.Fprintf(&b, " | %s", files.SingleLine(h.Title))
 		}
-		b.WriteString(" ---\n" + excerpt(h.Text, h.at))
+		b.WriteString(" ---\n" + excerpt(h.Text, h.offset))
 	}
 	return b.String()
 }

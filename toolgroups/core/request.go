@@ -47,7 +47,7 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 	}
 	b.WriteString("\n")
 	note := ""
-	if res.Cut {
+	if res.Truncated {
 		note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
 	body := textOf(res.Data, res.Header.Get("Content-Type"))
@@ -55,7 +55,7 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 	return toolgroups.Result{Text: b.String()}, nil
 }
 
-// requestError says why there is no reply, without the URL, which may contain secrets.
+// requestError returns the error for a request without a reply. It omits the URL and its secrets.
 func requestError(ctx context.Context, err error) error {
 	err = guard.Reason(err)
 	switch {
@@ -75,15 +75,15 @@ func textOf(data []byte, contentType string) string {
 	if len(data) == 0 {
 		return ""
 	}
-	if binary(data, contentType) {
+	if isBinary(data, contentType) {
 		return fmt.Sprintf("[%d bytes that are not text]", len(data))
 	}
 	return readable.Decode(data, contentType)
 }
 
-// binary reports whether a body is not text: by its type, or because it contains a zero byte and
+// isBinary reports whether a body is not text: by its type, or because it contains a zero byte and
 // has no text type.
-func binary(data []byte, contentType string) bool {
+func isBinary(data []byte, contentType string) bool {
 	if kind, _, err := mime.ParseMediaType(contentType); err == nil && kind != "application/octet-stream" {
 		major, minor, _ := strings.Cut(kind, "/")
 		switch {

@@ -48,24 +48,24 @@ type ExecConfig struct {
 	MaxTotalMemory int64 `yaml:"-"`
 }
 
-// limits returns a shell script that sets the limits of its process and then executes its first
-// argument. Shells name the process limit differently. Without room the file size limit is 0:
+// limitScript returns a shell script that sets the limits of its process and then executes its first
+// argument. Shells name the process limit differently. If room is 0, so is the file size limit:
 // existing files cannot grow, but can be deleted.
-func (c ExecConfig) limits(room int64) string {
+func (c ExecConfig) limitScript(room int64) string {
 	processes := cmp.Or(c.MaxProcesses, defaultProcesses)
 	memory := cmp.Or(c.MaxMemory, 2<<30)
 	return fmt.Sprintf(`{ ulimit -p %d || ulimit -u %d; } 2>/dev/null; ulimit -v %d && ulimit -f %d && ulimit -n %d && `+
 		`ulimit -c 0 && exec /bin/sh -c "$1"`, processes, processes, memory>>10, min(maxFileSize, room)/512, maxOpenFiles)
 }
 
-// argv returns the command line for a command in dir, a folder of workspace, with room for so
-// many bytes.
+// argv returns the command line that runs a command in dir, a folder in workspace. room is the number
+// of bytes that the command may write.
 func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, error) {
-	shell := []string{"/bin/sh", "-c", c.limits(room), "sh", command}
+	shell := []string{"/bin/sh", "-c", c.limitScript(room), "sh", command}
 	if c.UnsafeExec {
 		return shell, nil
 	}
-	bwrap, err := c.bwrap()
+	bwrap, err := c.bwrapPath()
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, 
 		name, value, _ := strings.Cut(env, "=")
 		args = append(args, "--setenv", name, value)
 	}
-	// Programs and what they need, but no settings, homes or data of the host.
+	// Programs and the files that they need, but no settings, homes or data of the host.
 	for _, p := range []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store",
 		"/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs", "/etc/localtime",
@@ -87,19 +87,19 @@ func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, 
 	if c.Network {
 		args = append(args, "--share-net", "--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
 	}
-	if filter() != nil {
+	if seccompFilter() != nil {
 		args = append(args, "--seccomp", filterFD)
 	}
 	args = append(args, procMounts()...)
-	// The folders of the mounts are in memory: made read-only, so that no command fills it.
+	// The folders of the mounts are in memory. They are read-only, so that no command fills the memory.
 	args = append(args, "--dev", "/dev", "--size", strconv.Itoa(tmpSize), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
 		"--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp",
 		"--bind", workspace, workspace, "--remount-ro", "/", "--chdir", dir, "--")
 	return append(args, shell...), nil
 }
 
-// bwrap returns the path of bubblewrap.
-func (c ExecConfig) bwrap() (string, error) {
+// bwrapPath returns the path of bubblewrap.
+func (c ExecConfig) bwrapPath() (string, error) {
 	path, err := exec.LookPath(cmp.Or(c.Sandbox, "bwrap"))
 	if err != nil {
 		return "", toolgroups.Errorf(toolgroups.CodeExecution,
@@ -108,12 +108,12 @@ func (c ExecConfig) bwrap() (string, error) {
 	return path, nil
 }
 
-// procMounts returns the arguments for /proc. All of it is read-only: bubblewrap leaves
-// /proc/sys writable if the bot is root. What only root may read, and what container runtimes
-// hide, is covered.
+// procMounts returns the arguments for /proc. All of /proc is read-only: bubblewrap leaves
+// /proc/sys writable if the bot is root. The files that only root may read, and those that container
+// runtimes hide, are covered.
 func procMounts() []string {
 	args := []string{"--proc", "/proc"}
-	// World-readable files about the host: its keys, its kernel's state.
+	// World-readable files about the host: its keys and the state of its kernel.
 	covered := []string{"cmdline", "interrupts", "kcore", "key-users", "keys", "latency_stats", "sched_debug", "timer_list", "timer_stats"}
 	entries, _ := os.ReadDir("/proc") // without /proc there is nothing to cover
 	for _, entry := range entries {
@@ -135,11 +135,11 @@ func procMounts() []string {
 	return append(args, "--remount-ro", "/proc")
 }
 
-// Check tries the sandbox, and returns what the host does not permit.
+// Check tries the sandbox and returns an error if the host does not permit it.
 func (c ExecConfig) Check(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "oneclaw-exec-")
 	if err != nil {
-		return fmt.Errorf("core: make a folder to try exec in: %w", err)
+		return fmt.Errorf("core: make a folder for trying the sandbox: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	argv, err := c.argv("true", dir, dir, 0)
@@ -166,9 +166,9 @@ func environment(home string) []string {
 	}
 }
 
-// descendants counts the processes below pid, up to limit + 1. The kernel's process limit does
-// not apply to root, which a bot in a container may be.
-func descendants(pid, limit int) int {
+// countDescendants counts the descendants of pid and stops once there are more than limit. The
+// kernel's process limit does not apply to root, and a bot in a container may run as root.
+func countDescendants(pid, limit int) int {
 	total := 0
 	queue := []string{strconv.Itoa(pid)}
 	for len(queue) > 0 && total <= limit {

@@ -12,14 +12,14 @@ import (
 type refusedSyscalls struct {
 	arch      uint32
 	fallocate uint32
-	missing   []uint32
+	enosys    []uint32
 }
 
-// refusedCalls returns the forbidden system calls of this architecture; false if unknown.
-// fallocate allocates disk space beyond every limit on files, and programs write zeros if it is
-// not supported. The others make memory that belongs to no process (memfd_create, memfd_secret,
-// shmget), reach the keys of the bot's session (add_key, request_key, keyctl), or circumvent
-// this list (io_uring_setup).
+// refusedCalls returns the forbidden system calls of this architecture; false if it is unknown.
+// fallocate allocates disk space beyond every limit on files, and programs write zeros instead if it
+// is not supported. The others allocate memory that belongs to no process (memfd_create,
+// memfd_secret, shmget), reach the keys of the bot's session (add_key, request_key, keyctl), or
+// circumvent this list (io_uring_setup).
 func refusedCalls() (refusedSyscalls, bool) {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -30,9 +30,9 @@ func refusedCalls() (refusedSyscalls, bool) {
 	return refusedSyscalls{}, false
 }
 
-// filter returns the BPF program that filters the system calls of a command (seccomp(2)), or nil
-// for an unknown architecture. It refuses calls of other architectures, whose numbers differ.
-func filter() []byte {
+// seccompFilter returns the BPF program that filters the system calls of a command (seccomp(2)), or
+// nil for an unknown architecture. It refuses calls with other ABIs, whose numbers differ.
+func seccompFilter() []byte {
 	const (
 		load, jumpEqual, jumpAtLeast, ret = 0x20, 0x15, 0x35, 0x06
 		allow, fail                       = 0x7fff0000, 0x00050000
@@ -57,7 +57,7 @@ func filter() []byte {
 	add(ret, 0, 0, fail|uint32(syscall.ENOSYS))
 	add(jumpEqual, 0, 1, calls.fallocate)
 	add(ret, 0, 0, fail|uint32(syscall.EOPNOTSUPP))
-	for _, call := range calls.missing {
+	for _, call := range calls.enosys {
 		add(jumpEqual, 0, 1, call)
 		add(ret, 0, 0, fail|uint32(syscall.ENOSYS))
 	}
@@ -70,7 +70,7 @@ const filterFD = "3"
 
 // filterFile returns a pipe that contains the filter, or nil.
 func (c ExecConfig) filterFile() ([]*os.File, error) {
-	program := filter()
+	program := seccompFilter()
 	if program == nil || c.UnsafeExec {
 		return nil, nil
 	}

@@ -13,20 +13,20 @@ import (
 const (
 	// watchEvery is the polling interval.
 	watchEvery = 50 * time.Millisecond
-	// countPause is the pause between two counts of a workspace's files: as a multiple of the time
-	// that a count takes, and at least so many polls.
+	// countPause is the pause between two counts of a workspace's files, as a multiple of the time
+	// that a count takes, and at least of the polling interval.
 	countPause = 5
-	// growth bounds how much a full workspace may grow while a command runs: names take space, and
-	// other tools write as well.
-	growth = 1 << 20
+	// maxGrowth is how many bytes a full workspace may grow while a command runs: names take space,
+	// and other tools write as well.
+	maxGrowth = 1 << 20
 )
 
-// exceeded is the reason for killing a command.
-type exceeded string
+// limitError is the limit for which a command is killed.
+type limitError string
 
-func (e exceeded) Error() string { return string(e) }
+func (e limitError) Error() string { return string(e) }
 
-// poll polls at until it returns an error; it returns nil when ctx ends.
+// poll calls a function at each tick until it returns an error. It returns nil when ctx ends.
 func poll(ctx context.Context, at func() error) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -43,62 +43,62 @@ func poll(ctx context.Context, at func() error) error {
 }
 
 // watchProcesses waits until a command has too many processes. The kernel's limit does not apply
-// to root, which a bot in a container may be.
+// to root, and a bot in a container may run as root.
 func (c ExecConfig) watchProcesses(ctx context.Context, pid int) error {
 	limit := cmp.Or(c.MaxProcesses, defaultProcesses)
 	return poll(ctx, func() error {
-		if descendants(pid, limit) > limit {
-			return exceeded("it started too many processes")
+		if countDescendants(pid, limit) > limit {
+			return limitError("it started too many processes")
 		}
 		return nil
 	})
 }
 
-// watchMemory waits until the processes of a command take too much memory together.
+// watchMemory waits until the processes of a command together take too much memory.
 func (c ExecConfig) watchMemory(ctx context.Context, pid int) error {
 	limit := cmp.Or(c.MaxTotalMemory, DefaultMaxTotalMemory)
 	if err := sandbox.WatchMemory(ctx, pid, uint64(limit)); err != nil {
-		return exceeded(fmt.Sprintf("its processes took more than the limit of %d MiB of memory", limit>>20))
+		return limitError(fmt.Sprintf("its processes took more than the limit of %d MiB of memory", limit>>20))
 	}
 	return nil
 }
 
-// watch waits until a command has written more than there is room for. It checks the disk each
-// time, the files less often if there are many.
-func (p *execPlace) watch(ctx context.Context, _ int) error {
-	most := int64(0) // bound of a full workspace
-	if p.full != nil {
-		used, err := p.files.Used()
+// watchDisk waits until a command has written more than the disk or the workspace permits. It checks
+// the disk at each poll, and the workspace less often if it has many files.
+func (p *execPlace) watchDisk(ctx context.Context, _ int) error {
+	most := int64(0) // limit of a full workspace, in bytes
+	if p.fullErr != nil {
+		used, err := p.root.UsedBytes()
 		if err != nil {
 			return nil //nolint:nilerr // files that cannot be counted can still be deleted
 		}
-		most = used + growth
+		most = used + maxGrowth
 	}
 	next := time.Now()
 	return poll(ctx, func() error {
-		if spare, err := p.files.Spare(); p.full == nil && (err != nil || spare <= 0) {
-			return exceeded(workspace.ErrDiskFull.Error())
+		if spare, err := p.root.SpareBytes(); p.fullErr == nil && (err != nil || spare <= 0) {
+			return limitError(workspace.ErrDiskFull.Error())
 		}
 		begun := time.Now()
 		if begun.Before(next) {
 			return nil
 		}
-		err := p.count(most)
+		err := p.checkUsage(most)
 		next = time.Now().Add(countPause * max(time.Since(begun), watchEvery))
 		return err
 	})
 }
 
-// count returns why a command must end, or nil.
-func (p *execPlace) count(most int64) error {
-	if p.full == nil {
-		if _, err := p.files.FreeBytes(); err != nil {
-			return exceeded(err.Error())
+// checkUsage returns an error if a command has filled the workspace and must end.
+func (p *execPlace) checkUsage(most int64) error {
+	if p.fullErr == nil {
+		if _, err := p.root.FreeBytes(); err != nil {
+			return limitError(err.Error())
 		}
 		return nil
 	}
-	if used, err := p.files.Used(); err == nil && used > most {
-		return exceeded(p.full.Error())
+	if used, err := p.root.UsedBytes(); err == nil && used > most {
+		return limitError(p.fullErr.Error())
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// Codes of errors of webfetch.
+// Error codes of webfetch.
 const (
 	CodeInvalidURL    = "invalid_url"
 	CodeHTTP          = "http_error"
@@ -38,17 +38,17 @@ const (
 const (
 	// maxPage bounds a page, in bytes.
 	maxPage = 5 << 20
-	// maxHead bounds the bytes from which the type of a page is guessed, maxErrorBody the repeated
-	// part of an error's body, in characters.
+	// maxHead bounds the bytes from which the type of a page is guessed; maxErrorBody bounds the part
+	// of an error's body that is repeated to the model, in characters.
 	maxHead      = 4 << 10
 	maxErrorBody = 1_000
-	// maxPages bounds the pages that are fetched or on disk at a time, ownerPages those of one
+	// maxPages bounds the pages that are fetched or on disk at a time, maxOwnerPages those of one
 	// owner.
-	maxPages   = 32
-	ownerPages = 8
-	// waitForOthers extends the time of a call that waits for other pages.
-	waitForOthers = time.Minute
-	// browserAgent is for sites that serve only browsers.
+	maxPages      = 32
+	maxOwnerPages = 8
+	// maxPageWait extends the timeout of a call that waits for other pages.
+	maxPageWait = time.Minute
+	// browserAgent is the user agent for sites that serve only browsers.
 	browserAgent = "Mozilla/5.0 (compatible; OneClaw/1.0)"
 )
 
@@ -57,14 +57,14 @@ type fetchArgs struct {
 	MaxLength int    `json:"max_length"`
 }
 
-// page is a response.
+// page is a downloaded page.
 type page struct {
 	url         *url.URL // after redirects
 	contentType string
 	body        *os.File
 	size        int64
 	head        []byte // the beginning of the body
-	cut         bool
+	truncated   bool
 }
 
 func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs) (toolgroups.Result, error) {
@@ -72,16 +72,16 @@ func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs
 		return toolgroups.Result{}, toolgroups.Errorf(CodeInvalidURL,
 			"The page was not fetched: its address asks the server to take the request for another than GET. Use http_request, which a person approves.")
 	}
-	release, err := t.owners.Acquire(ctx, call.Owner)
+	release, err := t.ownerSlots.Acquire(ctx, call.Owner)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	defer release()
-	if err := named.Take(ctx, t.pages); err != nil {
+	if err := named.AcquireSlot(ctx, t.pageSlots); err != nil {
 		return toolgroups.Result{}, err
 	}
-	defer func() { <-t.pages }()
-	body, err := t.spool()
+	defer func() { <-t.pageSlots }()
+	body, err := t.newSpoolFile()
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
@@ -90,16 +90,16 @@ func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	kind := p.kind()
+	kind := p.mediaType()
 	read := t.cfg.Reader.Text
 	switch {
 	case kind == "text/html" || kind == "application/xhtml+xml":
 		read = t.cfg.Reader.Markdown
-	case binary(p.head, p.contentType):
-		return t.download(call, p, kind)
+	case isBinary(p.head, p.contentType):
+		return t.saveDownload(call, p, kind)
 	}
 	note := ""
-	if p.cut {
+	if p.truncated {
 		note = fmt.Sprintf("\n\n[cut: only the first %d bytes of the page were read]", maxPage)
 	}
 	var text string
@@ -123,9 +123,9 @@ func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs
 	return toolgroups.Result{Text: text}, nil
 }
 
-// spool creates an unlinked file, in which a page waits to be read: pages fetched in parallel
-// would fill the memory.
-func (t *tools) spool() (*os.File, error) {
+// newSpoolFile creates an unlinked file for a page until it is read, because pages fetched in
+// parallel would fill the memory.
+func (t *tools) newSpoolFile() (*os.File, error) {
 	if err := os.MkdirAll(t.cfg.CacheDir, 0o700); err != nil {
 		return nil, fmt.Errorf("keep the page: %w", workspace.Cause(err))
 	}
@@ -153,7 +153,7 @@ func (t *tools) fetch(ctx context.Context, address string, body *os.File) (page,
 	if err != nil {
 		return page{}, fetchError(ctx, err)
 	}
-	p := page{url: res.Request.URL, contentType: res.Header.Get("Content-Type"), body: body, cut: res.Cut}
+	p := page{url: res.Request.URL, contentType: res.Header.Get("Content-Type"), body: body, truncated: res.Truncated}
 	if p.size, err = body.Seek(0, io.SeekEnd); err != nil {
 		return page{}, fmt.Errorf("keep the page: %w", workspace.Cause(err))
 	}
@@ -187,8 +187,8 @@ func fetchError(ctx context.Context, err error) error {
 	return toolgroups.Errorf(CodeNetwork, "The page was not fetched: %v.", err)
 }
 
-// kind returns the media type, guessed if the server names none.
-func (p page) kind() string {
+// mediaType returns the media type of a page, guessed if the server names none.
+func (p page) mediaType() string {
 	kind, _, err := mime.ParseMediaType(cmp.Or(p.contentType, http.DetectContentType(p.head)))
 	if err != nil {
 		kind, _, _ = mime.ParseMediaType(http.DetectContentType(p.head))
@@ -196,9 +196,9 @@ func (p page) kind() string {
 	return kind
 }
 
-// download saves what is not text to the workspace, for other tools.
-func (t *tools) download(call toolgroups.Call, p page, kind string) (toolgroups.Result, error) {
-	if p.cut {
+// saveDownload saves a page that is not text to the workspace, for other tools.
+func (t *tools) saveDownload(call toolgroups.Call, p page, kind string) (toolgroups.Result, error) {
+	if p.truncated {
 		return toolgroups.Result{}, toolgroups.Errorf(CodeWebfetch,
 			"The address holds a file (%s) of more than the limit of %d bytes.", files.SingleLine(kind), maxPage)
 	}
@@ -208,9 +208,9 @@ func (t *tools) download(call toolgroups.Call, p page, kind string) (toolgroups.
 		return err
 	})
 	if err != nil {
-		return toolgroups.Result{}, fmt.Errorf("keep the download: %w", err)
+		return toolgroups.Result{}, fmt.Errorf("save the download: %w", err)
 	}
-	return toolgroups.Text("The address holds no text but a file (%s, %d bytes). It is now %s in the workspace.",
+	return toolgroups.TextResult("The address holds no text but a file (%s, %d bytes). It is now %s in the workspace.",
 		files.SingleLine(kind), p.size, name)
 }
 

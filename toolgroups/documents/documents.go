@@ -1,10 +1,10 @@
-// Package documents is the group of tools for office files: it reads them in parts, searches
-// them, and writes DOCX and XLSX.
+// Package documents is the group of tools for office files: they read documents in parts, search
+// them, and write DOCX and XLSX.
 //
-// Each file is read in a process of its own (see package sandbox): the program starts itself again
-// with [Argument], and that child runs [Serve]. A damaged or malicious file can at worst end the
-// child that reads it, which sees no file but this one and no network, has bounded memory, and is
-// killed when the time of the call is over.
+// Each file is read in a child process (see package sandbox): the program starts itself with
+// [ChildArgument], and the child runs [Serve]. A damaged or malicious file can at worst crash the
+// child that reads it. The child has no access to the network or to other files, has bounded
+// memory, and is killed when the call times out.
 package documents
 
 import (
@@ -24,15 +24,15 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// Codes of errors of these tools.
+// Error codes of these tools.
 const (
 	CodeDocument    = "document_error"
 	CodeInvalidPart = "invalid_part"
 )
 
 const (
-	// maxFile bounds a file that is read, in bytes.
-	maxFile = 50 << 20
+	// maxFileSize bounds a file that is read, in bytes.
+	maxFileSize = 50 << 20
 	// maxParallel bounds the documents read in parallel; other calls wait.
 	maxParallel = 2
 )
@@ -47,10 +47,10 @@ type Documents struct {
 	log     *slog.Logger
 }
 
-// New makes the tools. If a child ends without an answer, the reason is logged; a nil log
-// discards it. New starts nothing.
+// New makes the tools and starts no process. If a child ends without an answer, the reason is
+// logged. A nil log discards it.
 func New(log *slog.Logger) (*Documents, error) {
-	command, err := sandbox.Command(Argument)
+	command, err := sandbox.Command(ChildArgument)
 	if err != nil {
 		return nil, fmt.Errorf("documents: %w", err)
 	}
@@ -59,10 +59,10 @@ func New(log *slog.Logger) (*Documents, error) {
 
 // Group returns the three tools.
 func (d *Documents) Group() (toolgroups.Group, error) {
-	return toolgroups.GroupOf(manifests, "documents", map[string]toolgroups.Handler{
-		"read_document":   toolgroups.Typed(d.read),
-		"search_document": toolgroups.Typed(d.search),
-		"write_document":  toolgroups.Typed(d.write),
+	return toolgroups.ReadGroup(manifests, "documents", map[string]toolgroups.Handler{
+		"read_document":   toolgroups.TypedHandler(d.read),
+		"search_document": toolgroups.TypedHandler(d.search),
+		"write_document":  toolgroups.TypedHandler(d.write),
 	})
 }
 
@@ -72,7 +72,7 @@ type readArgs struct {
 }
 
 func (d *Documents) read(ctx context.Context, call toolgroups.Call, in readArgs) (toolgroups.Result, error) {
-	return d.ask(ctx, call, in.Path, task{Part: in.Part})
+	return d.runTask(ctx, call, in.Path, task{Part: in.Part})
 }
 
 type searchArgs struct {
@@ -84,17 +84,17 @@ func (d *Documents) search(ctx context.Context, call toolgroups.Call, in searchA
 	if strings.TrimSpace(in.Query) == "" {
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'query' is blank. Give words to look for.")
 	}
-	return d.ask(ctx, call, in.Path, task{Query: in.Query})
+	return d.runTask(ctx, call, in.Path, task{Query: in.Query})
 }
 
-// ask runs a task on a file in a child.
-func (d *Documents) ask(ctx context.Context, call toolgroups.Call, name string, t task) (toolgroups.Result, error) {
-	f, rel, _, err := files.Open(call.Scope, name, maxFile)
+// runTask runs a task on a file in a child process.
+func (d *Documents) runTask(ctx context.Context, call toolgroups.Call, name string, t task) (toolgroups.Result, error) {
+	f, rel, _, err := files.Open(call.Scope, name, maxFileSize)
 	if err != nil {
-		return toolgroups.Result{}, files.ToolError(name, err, maxFile, CodeDocument)
+		return toolgroups.Result{}, files.ToolError(name, err, maxFileSize, CodeDocument)
 	}
-	defer func() { _ = f.Close() }() // It is read only.
-	if err := named.Take(ctx, d.slots); err != nil {
+	defer func() { _ = f.Close() }() // The file is only read.
+	if err := named.AcquireSlot(ctx, d.slots); err != nil {
 		return toolgroups.Result{}, err
 	}
 	defer func() { <-d.slots }()
@@ -150,7 +150,7 @@ func (d *Documents) write(_ context.Context, call toolgroups.Call, in writeArgs)
 	}
 	rel, err := files.Save(call.Scope, in.Path, data)
 	if err != nil {
-		return toolgroups.Result{}, files.ToolError(in.Path, err, maxFile, CodeDocument)
+		return toolgroups.Result{}, files.ToolError(in.Path, err, maxFileSize, CodeDocument)
 	}
 	return toolgroups.Result{
 		Text:  fmt.Sprintf("Saved and sent: %s\nFile size: %d bytes%s", rel, len(data), note),

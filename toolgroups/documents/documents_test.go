@@ -25,7 +25,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == documents.Argument {
+	if len(os.Args) == 2 && os.Args[1] == documents.ChildArgument {
 		if err := documents.Serve(os.Stdin, os.Stdout); err != nil {
 			os.Exit(1)
 		}

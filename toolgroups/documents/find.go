@@ -13,55 +13,57 @@ import (
 )
 
 const (
-	// Bounds of a search: hits, and characters of each.
+	// Bounds of a search: hits, and characters of each hit.
 	maxHits  = 25
 	hitChars = 400
 )
 
-// search is a sink that looks for the exact phrase, and for blocks that have all the words.
-type search struct {
-	over   func() error
-	phrase string
-	words  []string
+// blockSearch implements [office.Sink]. It finds blocks with the exact phrase, and blocks with all words.
+type blockSearch struct {
+	checkTime func() error
+	phrase    string
+	words     []string
 
-	part    office.Part
-	heading string
-	exact   hits
-	loose   hits
+	currentPart office.Part
+	heading     string
+	phraseHits  hits
+	wordHits    hits
 }
 
-// hits are the places found.
+// hits are the found blocks: their number, and the first maxHits.
 type hits struct {
 	total int
-	shown []hit
+	kept  []hit
 }
 
 type hit struct {
 	part          office.Part
-	number        int
+	block         int
 	heading, text string
 }
 
 // newSearch makes a case-insensitive search.
-func newSearch(query string, over func() error) *search {
-	phrase := fold(query)
-	return &search{over: over, phrase: phrase, words: strings.FieldsFunc(phrase, func(r rune) bool {
+func newSearch(query string, over func() error) *blockSearch {
+	phrase := normalizeText(query)
+	return &blockSearch{checkTime: over, phrase: phrase, words: strings.FieldsFunc(phrase, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r)
 	})}
 }
 
-// fold returns a text in lower case with single spaces.
-func fold(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
+// normalizeText returns a text in lower case with single spaces.
+func normalizeText(text string) string {
+	return strings.ToLower(strings.Join(strings.Fields(text), " "))
+}
 
 // Begin starts a part.
-func (s *search) Begin(p office.Part) bool {
-	s.part, s.heading = p, ""
+func (s *blockSearch) Begin(p office.Part) bool {
+	s.currentPart, s.heading = p, ""
 	return true
 }
 
 // Add searches a block.
-func (s *search) Add(b office.Block) error {
-	if err := s.over(); err != nil {
+func (s *blockSearch) Add(b office.Block) error {
+	if err := s.checkTime(); err != nil {
 		return err
 	}
 	text := b.Text
@@ -74,7 +76,7 @@ func (s *search) Add(b office.Block) error {
 	}
 	lower := strings.ToLower(text)
 	if at := strings.Index(lower, s.phrase); at >= 0 {
-		s.exact.add(hit{s.part, b.Number, s.heading, snippet(text, at)})
+		s.phraseHits.add(hit{s.currentPart, b.Number, s.heading, snippet(text, at)})
 		return nil
 	}
 	at := len(lower)
@@ -86,19 +88,19 @@ func (s *search) Add(b office.Block) error {
 		at = min(at, found)
 	}
 	if len(s.words) > 1 {
-		s.loose.add(hit{s.part, b.Number, s.heading, snippet(text, at)})
+		s.wordHits.add(hit{s.currentPart, b.Number, s.heading, snippet(text, at)})
 	}
 	return nil
 }
 
 func (h *hits) add(found hit) {
-	if h.total++; len(h.shown) < maxHits {
-		h.shown = append(h.shown, found)
+	if h.total++; len(h.kept) < maxHits {
+		h.kept = append(h.kept, found)
 	}
 }
 
-// snippet returns the text around a match. at is its offset in the lower-case text, whose length
-// may differ a little, so it is only a hint.
+// snippet returns the text around a match. at is the offset of the match in the lower-case text. It
+// is approximate, because the length of that text may differ.
 func snippet(text string, at int) string {
 	start := max(0, min(at, len(text))-hitChars/3)
 	for start > 0 && start < len(text) && text[start]&0xc0 == 0x80 {
@@ -116,30 +118,30 @@ func (t task) find(ctx context.Context, file io.ReaderAt, size int64) report {
 	s := newSearch(t.Query, ctx.Err)
 	format, err := office.Read(file, size, t.Name, s)
 	late := ctx.Err() != nil
-	if err != nil && !late && s.part.Number == 0 {
-		return t.refuse(err.Error())
+	if err != nil && !late && s.currentPart.Number == 0 {
+		return t.errorReport(err.Error())
 	}
 	var b strings.Builder
-	found, what := s.exact, ""
+	found, what := s.phraseHits, ""
 	if found.total == 0 {
-		found, what = s.loose, "the words "
+		found, what = s.wordHits, "the words "
 	}
 	query := wording.Clip(strings.Join(strings.Fields(t.Query), " "), maxTitle)
 	switch {
 	case found.total == 0:
 		fmt.Fprintf(&b, "'%s' does not hold %q, nor a %s with all of its words. Try other or fewer words.", t.Name, query, format.Block)
 	default:
-		fmt.Fprintf(&b, "Found %s%q in %s of '%s':\n", what, query, wording.Count(found.total, format.Block, format.Block+"s"), t.Name)
+		fmt.Fprintf(&b, "Found %s%q in %s of '%s':\n", what, query, wording.Plural(found.total, format.Block, format.Block+"s"), t.Name)
 	}
-	for _, h := range found.shown {
-		fmt.Fprintf(&b, "\n- %d:%d (%s): %s", h.part.Number, h.number, h.location(format), h.text)
+	for _, h := range found.kept {
+		fmt.Fprintf(&b, "\n- %d:%d (%s): %s", h.part.Number, h.block, h.location(format), h.text)
 	}
-	if more := found.total - len(found.shown); more > 0 {
+	if more := found.total - len(found.kept); more > 0 {
 		fmt.Fprintf(&b, "\n[%d more are not shown; search for something narrower.]", more)
 	}
-	if len(found.shown) > 0 {
-		h := found.shown[0]
-		fmt.Fprintf(&b, "\n\n[To read around a place: read_document with a part such as \"%d:%d-%d:%d\".]", h.part.Number, max(1, h.number-5), h.part.Number, h.number+15)
+	if len(found.kept) > 0 {
+		h := found.kept[0]
+		fmt.Fprintf(&b, "\n\n[To read around a place: read_document with a part such as \"%d:%d-%d:%d\".]", h.part.Number, max(1, h.block-5), h.part.Number, h.block+15)
 	}
 	switch {
 	case late:
@@ -156,7 +158,7 @@ func (h hit) location(format office.Format) string {
 	if h.part.Name != "" && h.part.Name != h.heading {
 		text += " " + wording.Clip(h.part.Name, maxTitle)
 	}
-	text += fmt.Sprintf(", %s %d", format.Block, h.number)
+	text += fmt.Sprintf(", %s %d", format.Block, h.block)
 	if h.heading != "" {
 		text += ", under " + wording.Clip(h.heading, maxTitle)
 	}

@@ -14,7 +14,7 @@ func TestWhatWasReadInTimeIsShown(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	x := &excerpt{want: selection{all: true, to: place{9, 9}}, limit: 1_000}
 	lines := 0
-	x.over = func() error {
+	x.checkTime = func() error {
 		if lines++; lines == 4 {
 			cancel()
 		}
@@ -24,8 +24,8 @@ func TestWhatWasReadInTimeIsShown(t *testing.T) {
 	if err != context.Canceled {
 		t.Fatal(err)
 	}
-	x.late = true
-	if got := x.report(task{Name: "x.txt"}, format).Text; !strings.Contains(got, "1 text or more\n") || !strings.Contains(got, "line\nline\nline\n\n[Reading took too long") || strings.Count(got, "line\n") != 3 {
+	x.timedOut = true
+	if got := x.buildReport(task{Name: "x.txt"}, format).Text; !strings.Contains(got, "1 text or more\n") || !strings.Contains(got, "line\nline\nline\n\n[Reading took too long") || strings.Count(got, "line\n") != 3 {
 		t.Errorf("got %q", got)
 	}
 	if got := (task{Name: "x.txt", Query: "line"}).answer(ctx, strings.NewReader(text), int64(len(text))); !strings.Contains(got.Text, "took too long") {

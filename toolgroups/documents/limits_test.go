@@ -103,13 +103,13 @@ func TestTheChildIsConfinedAndEndsWithItsParent(t *testing.T) {
 	if err := os.WriteFile(path, endless(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	child := sandboxtest.Start(t, documents.Argument, path)
+	child := sandboxtest.Start(t, documents.ChildArgument, path)
 	// A task is read after the limits are set.
-	child.Say(t, `{"name":"bomb.docx"}`)
-	for len(child.Loose(t)) > 0 {
+	child.Send(t, `{"name":"bomb.docx"}`)
+	for len(child.WrongLimits(t)) > 0 {
 		if t.Context().Err() != nil {
 			t.Fatal("the child is not confined")
 		}
 	}
-	child.EndsWithItsParent(t) // it is busy
+	child.CheckEndsWithParent(t) // it is busy
 }

@@ -10,8 +10,8 @@ import (
 	"oneclaw/internal/office"
 )
 
-// end stands for the last part or block.
-const end = math.MaxInt
+// lastNumber stands for the number of the last part or block.
+const lastNumber = math.MaxInt
 
 // place is a block in a part. Both count from 1.
 type place struct{ part, block int }
@@ -19,7 +19,7 @@ type place struct{ part, block int }
 // before reports whether p precedes q.
 func (p place) before(q place) bool { return p.part < q.part || p.part == q.part && p.block < q.block }
 
-// selection is the wanted part of a document: a range of places, both ends included, or a part
+// selection is the requested part of a document: a range of places, both ends included, or a part
 // by its name.
 type selection struct {
 	all      bool
@@ -28,10 +28,10 @@ type selection struct {
 }
 
 var (
-	// byNumber matches 3, 2-5, 3:40, 3:40-, 3:40-3:60 and the like.
-	byNumber = regexp.MustCompile(`^(\d{1,7})(?::(\d{1,8}))?(?:(-)(?:(\d{1,7})(?::(\d{1,8}))?)?)?$`)
-	// byName matches a name, optionally with rows, as in Costs:5-20 or Costs!A5:F20.
-	byName = regexp.MustCompile(`^(.*?)(?::(\d{1,8})(-)?(\d{1,8})?|!\$?[A-Za-z]{1,3}\$?(\d{1,8})(?:(:)\$?[A-Za-z]{1,3}\$?(\d{1,8}))?)?$`)
+	// numberPattern matches 3, 2-5, 3:40, 3:40-, 3:40-3:60 and the like.
+	numberPattern = regexp.MustCompile(`^(\d{1,7})(?::(\d{1,8}))?(?:(-)(?:(\d{1,7})(?::(\d{1,8}))?)?)?$`)
+	// namePattern matches a name, optionally with rows, as in Costs:5-20 or Costs!A5:F20.
+	namePattern = regexp.MustCompile(`^(.*?)(?::(\d{1,8})(-)?(\d{1,8})?|!\$?[A-Za-z]{1,3}\$?(\d{1,8})(?:(:)\$?[A-Za-z]{1,3}\$?(\d{1,8}))?)?$`)
 )
 
 var errSelection = errors.New("'part' is no valid selection. Write it like 3, 2-5, 3:40- or the name of a sheet")
@@ -40,59 +40,59 @@ var errSelection = errors.New("'part' is no valid selection. Write it like 3, 2-
 func parseSelection(text string) (selection, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
-		return selection{all: true, to: place{end, end}}, nil
+		return selection{all: true, to: place{lastNumber, lastNumber}}, nil
 	}
-	if m := byNumber.FindStringSubmatch(text); m != nil {
-		from, to := place{number(m[1], 1), number(m[2], 1)}, place{number(m[4], end), number(m[5], end)}
+	if m := numberPattern.FindStringSubmatch(text); m != nil {
+		from, to := place{parseNumber(m[1], 1), parseNumber(m[2], 1)}, place{parseNumber(m[4], lastNumber), parseNumber(m[5], lastNumber)}
 		if m[3] == "" {
-			to = place{from.part, number(m[2], end)}
+			to = place{from.part, parseNumber(m[2], lastNumber)}
 		}
 		if to.before(from) {
 			return selection{}, errSelection
 		}
 		return selection{from: from, to: to, name: text}, nil
 	}
-	m := byName.FindStringSubmatch(text)
+	m := namePattern.FindStringSubmatch(text)
 	if m == nil || strings.Contains(text, "\n") {
 		return selection{}, errSelection
 	}
 	first, to := m[2]+m[5], m[4]+m[7]
-	last := number(to, end)
+	last := parseNumber(to, lastNumber)
 	if to == "" && first != "" && m[3]+m[6] == "" {
-		last = number(first, end)
+		last = parseNumber(first, lastNumber)
 	}
-	s := selection{from: place{0, number(first, 1)}, to: place{0, last}, name: strings.Trim(m[1], "'\" ")}
+	s := selection{from: place{0, parseNumber(first, 1)}, to: place{0, last}, name: strings.Trim(m[1], "'\" ")}
 	if s.to.before(s.from) {
 		return selection{}, errSelection
 	}
 	return s, nil
 }
 
-// number parses digits; otherwise is the value of none.
-func number(digits string, otherwise int) int {
+// parseNumber parses digits. It returns otherwise if there are none.
+func parseNumber(digits string, otherwise int) int {
 	if n, err := strconv.Atoi(digits); err == nil {
 		return n
 	}
 	return otherwise
 }
 
-// part reports whether some of a part is selected.
-func (s selection) part(p office.Part) bool {
-	if s.all || s.named(p) {
+// includesPart reports whether a part is selected, at least partly.
+func (s selection) includesPart(p office.Part) bool {
+	if s.all || s.matchesName(p) {
 		return true
 	}
 	return s.from.part > 0 && p.Number >= s.from.part && p.Number <= s.to.part
 }
 
-// named reports whether a part is selected by its name: a sheet may be called 2026.
-func (s selection) named(p office.Part) bool {
+// matchesName reports whether a part is selected by its name. A name may be a number, such as 2026.
+func (s selection) matchesName(p office.Part) bool {
 	return s.name != "" && strings.EqualFold(strings.TrimSpace(p.Name), s.name)
 }
 
-// block reports whether a block is selected, if its part is.
-func (s selection) block(p office.Part, number int) bool {
+// includesBlock reports whether a block is selected, provided that its part is.
+func (s selection) includesBlock(p office.Part, number int) bool {
 	switch {
-	case s.all, s.named(p) && s.from.part > 0:
+	case s.all, s.matchesName(p) && s.from.part > 0:
 		return true
 	case s.from.part == 0:
 		return number >= s.from.block && number <= s.to.block

@@ -11,21 +11,21 @@ func TestSelections(t *testing.T) {
 		text string
 		want selection
 	}{
-		{"", selection{all: true, to: place{end, end}}},
-		{" 3 ", selection{from: place{3, 1}, to: place{3, end}, name: "3"}},
-		{"2-5", selection{from: place{2, 1}, to: place{5, end}, name: "2-5"}},
-		{"2-", selection{from: place{2, 1}, to: place{end, end}, name: "2-"}},
+		{"", selection{all: true, to: place{lastNumber, lastNumber}}},
+		{" 3 ", selection{from: place{3, 1}, to: place{3, lastNumber}, name: "3"}},
+		{"2-5", selection{from: place{2, 1}, to: place{5, lastNumber}, name: "2-5"}},
+		{"2-", selection{from: place{2, 1}, to: place{lastNumber, lastNumber}, name: "2-"}},
 		{"3:40", selection{from: place{3, 40}, to: place{3, 40}, name: "3:40"}},
-		{"3:40-", selection{from: place{3, 40}, to: place{end, end}, name: "3:40-"}},
-		{"3:40-5", selection{from: place{3, 40}, to: place{5, end}, name: "3:40-5"}},
+		{"3:40-", selection{from: place{3, 40}, to: place{lastNumber, lastNumber}, name: "3:40-"}},
+		{"3:40-5", selection{from: place{3, 40}, to: place{5, lastNumber}, name: "3:40-5"}},
 		{"3:40-3:60", selection{from: place{3, 40}, to: place{3, 60}, name: "3:40-3:60"}},
-		{"Costs", selection{from: place{0, 1}, to: place{0, end}, name: "Costs"}},
+		{"Costs", selection{from: place{0, 1}, to: place{0, lastNumber}, name: "Costs"}},
 		{"Costs:5-20", selection{from: place{0, 5}, to: place{0, 20}, name: "Costs"}},
 		{"Costs:5", selection{from: place{0, 5}, to: place{0, 5}, name: "Costs"}},
-		{"Costs:5-", selection{from: place{0, 5}, to: place{0, end}, name: "Costs"}},
+		{"Costs:5-", selection{from: place{0, 5}, to: place{0, lastNumber}, name: "Costs"}},
 		{"'My Costs'!A5:$F$20", selection{from: place{0, 5}, to: place{0, 20}, name: "My Costs"}},
 		{"Costs!B7", selection{from: place{0, 7}, to: place{0, 7}, name: "Costs"}},
-		{"Part 1: Spring", selection{from: place{0, 1}, to: place{0, end}, name: "Part 1: Spring"}},
+		{"Part 1: Spring", selection{from: place{0, 1}, to: place{0, lastNumber}, name: "Part 1: Spring"}},
 	} {
 		if got, err := parseSelection(tc.text); err != nil || got != tc.want {
 			t.Errorf("%q: %+v, %v; want %+v", tc.text, got, err, tc.want)
@@ -60,8 +60,8 @@ func TestWhatASelectionHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if whole := s.part(tc.part); whole != tc.whole || whole && s.block(tc.part, tc.block) != tc.wants {
-			t.Errorf("%q of %+v, %d: part %t, block %t", tc.text, tc.part, tc.block, whole, s.block(tc.part, tc.block))
+		if whole := s.includesPart(tc.part); whole != tc.whole || whole && s.includesBlock(tc.part, tc.block) != tc.wants {
+			t.Errorf("%q of %+v, %d: part %t, block %t", tc.text, tc.part, tc.block, whole, s.includesBlock(tc.part, tc.block))
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package files has what tools share about files of the workspace: opening and saving them,
-// errors for the model, and keeping texts in a file that are too long for a result.
+// Package files has functions that tools share for files in the workspace: they open and save
+// files, explain errors to the model, and save texts that are too long for a result.
 package files
 
 import (
@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// MaxInline bounds the text of a result besides notices, in characters.
+	// MaxInline bounds the text of a result without its notices, in characters.
 	MaxInline = toolgroups.MaxText - 1_000
-	// maxLine bounds a text on one line, in characters.
+	// maxLine bounds the result of SingleLine, in characters.
 	maxLine = 200
 )
 
@@ -71,8 +71,8 @@ func Save(scope toolgroups.Scope, name string, data []byte) (rel string, err err
 	return filepath.ToSlash(rel), err
 }
 
-// ReadHost reads a regular file of at most limit bytes, anywhere on the host.
-func ReadHost(path string, limit int64) (data []byte, err error) {
+// ReadHostFile reads a regular file of at most limit bytes, anywhere on the host.
+func ReadHostFile(path string, limit int64) (data []byte, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, workspace.Cause(err)
@@ -96,16 +96,16 @@ func ReadHost(path string, limit int64) (data []byte, err error) {
 
 // SaveNew writes a file under a new name that contains the time, and returns its path.
 func SaveNew(scope toolgroups.Scope, prefix, suffix string, now time.Time, data []byte) (string, error) {
-	return Save(scope, newName(prefix, suffix, now), data)
+	return Save(scope, timestampedName(prefix, suffix, now), data)
 }
 
-func newName(prefix, suffix string, now time.Time) string {
+func timestampedName(prefix, suffix string, now time.Time) string {
 	return fmt.Sprintf("%s-%s-%s%s", prefix, now.UTC().Format("20060102-150405"), rand.Text()[:6], suffix)
 }
 
-// Shorten returns a text of at most limit characters, or as many as a result holds. A longer
+// Shorten shortens a text to limit characters, or to the limit of a result if limit is 0. A longer
 // text is cut, after a paragraph if one ends in its second half, and ends with a line that names
-// the file with the whole text. kind names that file.
+// the file with the whole text. kind is part of the name of that file.
 func Shorten(scope toolgroups.Scope, kind, text string, limit int, now time.Time) string {
 	short, _ := ShortenReader(scope, kind, strings.NewReader(text), limit, now) // a string is read without errors
 	return short
@@ -116,22 +116,22 @@ func ShortenReader(scope toolgroups.Scope, kind string, text io.Reader, limit in
 	if limit <= 0 || limit > toolgroups.MaxText {
 		limit = toolgroups.MaxText
 	}
-	// So many bytes hold more than limit characters, if there are more.
+	// This many bytes have more than limit characters if the text does.
 	head, err := io.ReadAll(io.LimitReader(text, int64(limit+1)*utf8.UTFMax))
 	if err != nil {
 		return "", err
 	}
-	if _, rest := wording.Split(string(head), limit); rest == "" {
+	if _, rest := wording.SplitAt(string(head), limit); rest == "" {
 		return string(head), nil
 	}
 	limit = min(limit, MaxInline)
-	first, _ := wording.Split(string(head), limit)
+	first, _ := wording.SplitAt(string(head), limit)
 	if end := strings.LastIndex(first, "\n\n"); end > len(first)/2 {
 		first = first[:end]
 	}
-	var total characters
+	var total charCounter
 	whole := io.TeeReader(io.MultiReader(bytes.NewReader(head), text), &total)
-	name := newName("tool-output/"+kind, ".txt", now)
+	name := timestampedName("tool-output/"+kind, ".txt", now)
 	where := "the rest was not kept"
 	err = WithWorkspace(scope, func(root *workspace.Root) error {
 		_, err := root.WriteFrom(name, whole)
@@ -148,11 +148,11 @@ func ShortenReader(scope toolgroups.Scope, kind string, text io.Reader, limit in
 	return fmt.Sprintf("%s\n\n[cut: the limit is %d of %d characters; %s]", strings.TrimRight(first, "\n"), limit, total, where), nil
 }
 
-// characters counts the characters of the UTF-8 written to it.
-type characters int
+// charCounter counts the characters of the UTF-8 written to it.
+type charCounter int
 
 // Write counts the bytes that begin a character.
-func (c *characters) Write(data []byte) (int, error) {
+func (c *charCounter) Write(data []byte) (int, error) {
 	for _, b := range data {
 		if utf8.RuneStart(b) {
 			*c++
@@ -161,7 +161,7 @@ func (c *characters) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Explain says for the model what is wrong with a file that it named; limit is in bytes.
+// Explain explains an error about a file to the model that named it. limit is in bytes.
 func Explain(name string, err error, limit int64) string {
 	name = SingleLine(name)
 	switch {
@@ -184,8 +184,8 @@ func Explain(name string, err error, limit int64) string {
 // CodeNotFound is the code for a missing file.
 const CodeNotFound = "file_not_found"
 
-// ToolError returns [Explain] as an error. A path that is empty, not allowed or without a file has
-// codes of its own; otherwise is the code for the rest.
+// ToolError returns the text of [Explain] as an error. The code is specific for a path that is empty,
+// not allowed, or names no file, and otherwise for all other errors.
 func ToolError(name string, err error, limit int64, otherwise string) *toolgroups.Error {
 	code := otherwise
 	switch {
@@ -199,7 +199,7 @@ func ToolError(name string, err error, limit int64, otherwise string) *toolgroup
 	return toolgroups.Errorf(code, "%s", Explain(name, err, limit))
 }
 
-// SingleLine makes a text safe for one line of a result.
+// SingleLine joins the lines of a text, removes control characters, and shortens it to maxLine.
 func SingleLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -102,7 +102,7 @@ func TestSomebodyElseConsents(t *testing.T) {
 	_, second := r.visit(t, back)
 	named(second)
 	proof := proof.FindStringSubmatch(second)[1]
-	if r.em.SignIns() != 0 {
+	if r.em.IssuedTokens() != 0 {
 		t.Error("tokens were fetched before the code was sent")
 	}
 	// Not with the address of the page, in another chat, by somebody else, nor by guessing.
@@ -120,7 +120,7 @@ func TestSomebodyElseConsents(t *testing.T) {
 			t.Errorf("%s: %+v", user, fault)
 		}
 	}
-	if r.em.SignIns() != 0 {
+	if r.em.IssuedTokens() != 0 {
 		t.Error("tokens were fetched")
 	}
 }
@@ -263,12 +263,12 @@ func TestAPastedCodeConnects(t *testing.T) {
 			if err != nil || !strings.Contains(back.RawQuery, "%2F") {
 				t.Fatalf("%s, %v", back, err)
 			}
-			before := r.em.SignIns()
+			before := r.em.IssuedTokens()
 			text, err := r.g.Connect(t.Context(), ConnectRequest{User: ada, Chat: "chat of " + ada, Direct: true, Args: tc.args(back)})
 			if err != nil || !strings.Contains(text, adaMail+" is connected") {
 				t.Errorf("%q, %v", text, err)
 			}
-			if n := r.em.SignIns() - before; n != 1 {
+			if n := r.em.IssuedTokens() - before; n != 1 {
 				t.Errorf("the code was exchanged %d times", n)
 			}
 			if _, err := r.g.Disconnect(t.Context(), ada); err != nil {
@@ -312,7 +312,7 @@ func TestExchangeIsRetried(t *testing.T) {
 	r := newRig(t, Config{})
 	r.em.Inject(google.Fault{Method: "auth.token", Status: 503, Times: 2})
 	r.connect(t, ada, adaMail, "tasks")
-	if n := r.em.SignIns(); n != 1 {
+	if n := r.em.IssuedTokens(); n != 1 {
 		t.Errorf("%d tokens", n)
 	}
 }
@@ -354,8 +354,8 @@ func TestDisconnect(t *testing.T) {
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "tasks")
 	text, err := r.g.Disconnect(t.Context(), ada)
-	if err != nil || !strings.Contains(text, "withdrawn") || r.em.Granted(adaMail) {
-		t.Errorf("%q, %v, still granted: %v", text, err, r.em.Granted(adaMail))
+	if err != nil || !strings.Contains(text, "withdrawn") || r.em.HasConsent(adaMail) {
+		t.Errorf("%q, %v, still granted: %v", text, err, r.em.HasConsent(adaMail))
 	}
 	if fault := r.list(t, ada); codeOf(fault) != service.CodeNotConnected {
 		t.Errorf("%+v", fault)
@@ -456,7 +456,7 @@ func TestServiceAccount(t *testing.T) {
 			t.Errorf("%+v", fault)
 		}
 	}
-	if n := r.em.SignIns(); n != 1 {
+	if n := r.em.IssuedTokens(); n != 1 {
 		t.Errorf("%d tokens for three calls", n)
 	}
 	_, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_settings_add_forwarding", json.RawMessage(`{"forwarding_email":"a@b.example"}`))

@@ -14,14 +14,14 @@ import (
 
 // Paths of [Google.Pages] under the public address.
 const (
-	// StartPath is the path of a link: its page says whom the account is for.
+	// StartPath is the path of a link. Its page names the user whom the account is for.
 	StartPath = "/google/connect"
 	// CallbackPath is where Google redirects the browser after the consent.
 	CallbackPath = "/google/callback"
 )
 
-// view returns the common part of all pages.
-func view(title, text string) signin.View {
+// newView returns the common part of all pages.
+func newView(title, text string) signin.View {
 	return signin.View{Service: "Google", Title: title, Text: text, Where: "direct chat", NextName: "Google", Harm: "read your mail and files"}
 }
 
@@ -30,9 +30,9 @@ func (g *Google) Pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+StartPath, func(w http.ResponseWriter, r *http.Request) {
 		user, p, err := g.signIns.FindByState(r.Context(), r.URL.Query().Get("state"))
-		v := view("Connect a Google account", "")
+		v := newView("Connect a Google account", "")
 		v.Next = g.consentURL(p)
-		g.show(w, user, v.WithUser(user, p), err)
+		g.writePage(w, user, v.WithUser(user, p), err)
 	})
 	mux.HandleFunc("GET "+CallbackPath, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet { // a HEAD would consume the code and show nothing
@@ -40,15 +40,15 @@ func (g *Google) Pages() http.Handler {
 			return
 		}
 		user, p, err := g.storeCode(r)
-		v := view("One more step", "Nothing is connected yet.")
+		v := newView("One more step", "Nothing is connected yet.")
 		v.Proof = p.Proof
-		g.show(w, user, v.WithUser(user, p), err)
+		g.writePage(w, user, v.WithUser(user, p), err)
 	})
 	return mux
 }
 
-// show writes a page, or the page of an error.
-func (g *Google) show(w http.ResponseWriter, user string, v signin.View, err error) {
+// writePage writes a page, or an error page if err is not nil.
+func (g *Google) writePage(w http.ResponseWriter, user string, v signin.View, err error) {
 	status := http.StatusOK
 	if err != nil {
 		text, other := answerToMistake(err)
@@ -56,19 +56,19 @@ func (g *Google) show(w http.ResponseWriter, user string, v signin.View, err err
 			g.cfg.Logger.Error("google sign-in not finished", "user", user, "err", err)
 			text = "Something went wrong here. Send " + command + " again."
 		}
-		v, status = view("Not connected", text), http.StatusBadRequest
+		v, status = newView("Not connected", text), http.StatusBadRequest
 	}
-	if err := signin.Show(w, status, v); err != nil {
+	if err := signin.WritePage(w, status, v); err != nil {
 		g.cfg.Logger.Debug("sign-in page not sent", "err", err)
 	}
 }
 
-// storeCode stores the code with which a browser returns.
+// storeCode stores the code in the request with which a browser returns from Google.
 func (g *Google) storeCode(r *http.Request) (string, signin.Pending, error) {
 	q := r.URL.Query()
 	user, ok := g.signIns.NameOfState(q.Get("state"))
 	if !ok {
-		return "", signin.Pending{}, signin.ErrLink
+		return "", signin.Pending{}, signin.ErrInvalidLink
 	}
 	code := q.Get("code")
 	if q.Get("error") != "" {
@@ -78,12 +78,12 @@ func (g *Google) storeCode(r *http.Request) (string, signin.Pending, error) {
 	return user, p, err
 }
 
-// loginTime bounds how long [Google.Login] waits for the browser.
-const loginTime = 2 * time.Minute
+// loginTimeout bounds how long [Google.Login] waits for the browser.
+const loginTimeout = 2 * time.Minute
 
 // Login connects the account of a user from the machine that the bot runs on. It calls show with
-// the address that the operator opens in a browser there. It asks for the given services; none
-// means all.
+// the address that the operator opens in a browser there. It requests access to the given services;
+// none means all.
 func (g *Google) Login(ctx context.Context, user string, services []string, show func(link string)) (email string, err error) {
 	if g.cfg.ClientID == "" {
 		return "", fmt.Errorf("google: %w", errNoOAuth)
@@ -92,14 +92,14 @@ func (g *Google) Login(ctx context.Context, user string, services []string, show
 	if err != nil {
 		return "", fmt.Errorf("google: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, loginTime)
+	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
 	defer cancel()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("google: listen for the browser: %w", err)
 	}
 	redirect := "http://" + listener.Addr().String() + CallbackPath
-	p, err := g.signIns.Begin(ctx, user, signin.Pending{Redirect: redirect, Scopes: scopes})
+	p, err := g.signIns.Begin(ctx, user, signin.Pending{RedirectURL: redirect, Scopes: scopes})
 	if err != nil {
 		return "", errors.Join(err, listener.Close())
 	}
@@ -107,7 +107,7 @@ func (g *Google) Login(ctx context.Context, user string, services []string, show
 	mux := http.NewServeMux()
 	mux.HandleFunc(CallbackPath, func(w http.ResponseWriter, r *http.Request) {
 		err := g.completeLocalLogin(w, r, p.State)
-		if errors.Is(err, signin.ErrLink) {
+		if errors.Is(err, signin.ErrInvalidLink) {
 			return // not the expected request
 		}
 		select {
@@ -134,18 +134,18 @@ func (g *Google) Login(ctx context.Context, user string, services []string, show
 	case err := <-served:
 		return "", fmt.Errorf("google: serve the browser: %w", err)
 	case <-ctx.Done():
-		return "", fmt.Errorf("google: the browser did not come back: %w", ctx.Err())
+		return "", fmt.Errorf("google: the browser did not return: %w", ctx.Err())
 	}
 	a, _, err := g.load(ctx, user)
 	return a.Email, err
 }
 
-// completeLocalLogin completes a sign-in begun by Login, which has no chat to confirm it in. One begun in a
-// chat is refused.
+// completeLocalLogin completes a sign-in begun by Login, which needs no confirmation in a chat. It
+// refuses a sign-in begun in a chat.
 func (g *Google) completeLocalLogin(w http.ResponseWriter, r *http.Request, state string) error {
 	if r.URL.Query().Get("state") != state {
-		g.show(w, "", signin.View{}, signin.ErrLink)
-		return signin.ErrLink
+		g.writePage(w, "", signin.View{}, signin.ErrInvalidLink)
+		return signin.ErrInvalidLink
 	}
 	user, p, err := g.storeCode(r)
 	if err == nil {
@@ -153,13 +153,13 @@ func (g *Google) completeLocalLogin(w http.ResponseWriter, r *http.Request, stat
 	}
 	var a account
 	if err == nil {
-		a, err = g.finish(r.Context(), user, p, p.Code)
+		a, err = g.connectAccount(r.Context(), user, p, p.Code)
 	}
-	g.show(w, user, view("Connected", fmt.Sprintf("The Google account%s now serves %s. You can close this page.", ofEmail(a.Email), user)), err)
+	g.writePage(w, user, newView("Connected", fmt.Sprintf("The Google account%s now serves %s. You can close this page.", emailSuffix(a.Email), user)), err)
 	return err
 }
 
-// loginScopes returns the scopes that a login asks for.
+// loginScopes returns the scopes that a login requests.
 func (g *Google) loginScopes(ctx context.Context, user string, services []string) ([]string, error) {
 	if len(services) == 0 {
 		services = serviceNames()

@@ -19,13 +19,13 @@ import (
 	"oneclaw/toolgroups/signin"
 )
 
-// command requests a new link.
+// command is the command that requests a new link.
 const command = "/connect google"
 
 const (
-	errLasting = signin.Mistake("Google gave no lasting permission; remove the app at https://myaccount.google.com/permissions and try again")
-	errNoOAuth = signin.Mistake("Google isn't set up here. An administrator can do that: /connect google tells them how")
-	errShared  = signin.Mistake("accounts are connected in a direct chat with me; send {command} there")
+	errNoRefreshToken = signin.UserError("Google gave no lasting permission; remove the app at https://myaccount.google.com/permissions and try again")
+	errNoOAuth        = signin.UserError("Google isn't set up here. An administrator can do that: /connect google tells them how")
+	errNotDirect      = signin.UserError("accounts are connected in a direct chat with me; send {command} there")
 )
 
 // ConnectRequest is a /connect google command.
@@ -34,30 +34,30 @@ type ConnectRequest struct {
 	User   string
 	Chat   string
 	Direct bool
-	// Admin says that the user is an administrator, who gets instructions to set Google up.
+	// Admin is true if the user is an administrator, who gets instructions to set Google up.
 	Admin bool
 	// UserName is the user's name on the platform, which the sign-in pages show.
 	UserName string
 	// Args is the text after "google": nothing, names of services, or the code or address at the
 	// end of a sign-in.
 	Args string
-	// Confirmed, if not nil, is called before the account of a confirmed sign-in is stored.
-	Confirmed func(ctx context.Context) error
+	// OnConfirm, if not nil, is called before the account of a confirmed sign-in is stored.
+	OnConfirm func(ctx context.Context) error
 }
 
-// Connect answers /connect google in Markdown: with a link, or with the result for a code. A
-// user's mistake is an answer, not an error.
+// Connect answers /connect google in Markdown, with a link or the result of a code. A user's mistake
+// is an answer, not an error.
 func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error) {
 	if !req.Direct {
-		return sentence(errShared), nil
+		return mistakeText(errNotDirect), nil
 	}
 	if g.cfg.ClientID == "" && req.Admin {
-		return g.steps(), nil
+		return g.setupInstructions(), nil
 	} else if g.cfg.ClientID == "" {
-		return sentence(errNoOAuth), nil
+		return mistakeText(errNoOAuth), nil
 	}
-	if code, state, ok := pasted(req.Args); ok {
-		return g.paste(ctx, req, code, state)
+	if code, state, ok := parsePasted(req.Args); ok {
+		return g.completePasted(ctx, req, code, state)
 	}
 	if signin.IsProof(req.Args) {
 		return g.confirm(ctx, req)
@@ -72,10 +72,10 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 	}
 	if current != nil && len(missingScopes(scopes, current.Scopes)) == 0 {
 		return fmt.Sprintf("Your Google account%s is connected, with everything that was needed so far. "+
-			"`/connect google calendar` adds a service, `/disconnect google` ends it.", ofEmail(current.Email)), nil
+			"`/connect google calendar` adds a service, `/disconnect google` ends it.", emailSuffix(current.Email)), nil
 	}
 	p, err := g.signIns.Begin(ctx, req.User, signin.Pending{
-		Chat: req.Chat, Name: req.UserName, Redirect: cmp.Or(g.cfg.PublicURL, g.cfg.LocalURL, "http://127.0.0.1:8787") + CallbackPath, Scopes: scopes,
+		Chat: req.Chat, Name: req.UserName, RedirectURL: cmp.Or(g.cfg.PublicURL, g.cfg.LocalURL, "http://127.0.0.1:8787") + CallbackPath, Scopes: scopes,
 	})
 	if err != nil {
 		return "", err
@@ -93,11 +93,11 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 	return text, nil
 }
 
-// SetUp reports whether users can connect accounts.
-func (g *Google) SetUp() bool { return g.cfg.ClientID != "" }
+// IsConfigured reports whether users can connect accounts.
+func (g *Google) IsConfigured() bool { return g.cfg.ClientID != "" }
 
-// steps returns the administrator's instructions to set Google up.
-func (g *Google) steps() string {
+// setupInstructions returns the administrator's instructions to set Google up.
+func (g *Google) setupInstructions() string {
 	kind := "type *Desktop app*"
 	if g.cfg.PublicURL != "" {
 		kind = "type *Web application* with the redirect `" + g.cfg.PublicURL + CallbackPath + "`"
@@ -109,10 +109,10 @@ func (g *Google) steps() string {
 		"docs/google.md says more."
 }
 
-// sentence returns the answer to a mistake.
-func sentence(m signin.Mistake) string { return m.Sentence(command) }
+// mistakeText returns the answer to a mistake.
+func mistakeText(m signin.UserError) string { return m.Sentence(command) }
 
-func ofEmail(email string) string {
+func emailSuffix(email string) string {
 	if email == "" {
 		return ""
 	}
@@ -141,12 +141,12 @@ func scopesOf(args string) (scopes, unknown []string) {
 	return scopes, unknown
 }
 
-// scopesToRequest returns the scopes of a link: the granted ones, so that they are not lost, those that
-// tools lacked, and those of the named services.
+// scopesToRequest returns the scopes for a link: those granted before, so that they are not lost,
+// those that tools lacked, and those of the named services.
 func (g *Google) scopesToRequest(ctx context.Context, user string, named []string) ([]string, *account, error) {
-	wanted, _, err := g.loadWanted(ctx, user)
+	wanted, _, err := g.loadMissingScopes(ctx, user)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read what the tools need: %w", err)
+		return nil, nil, fmt.Errorf("read the missing scopes: %w", err)
 	}
 	scopes := []string{scopeEmail}
 	a, _, err := g.load(ctx, user)
@@ -158,7 +158,7 @@ func (g *Google) scopesToRequest(ctx context.Context, user string, named []strin
 		g.cfg.Logger.Warn("stored google account not readable", "err", err)
 	}
 	scopes = append(scopes, missingScopes(append(named, wanted...), scopes)...)
-	if err != nil || a.Lost {
+	if err != nil || a.ConsentEnded {
 		return scopes, nil, nil
 	}
 	return scopes, &a, nil
@@ -166,8 +166,8 @@ func (g *Google) scopesToRequest(ctx context.Context, user string, named []strin
 
 // answerToMistake returns the answer to a user's mistake; other errors stay errors.
 func answerToMistake(err error) (string, error) {
-	if known, ok := errors.AsType[signin.Mistake](err); ok {
-		return sentence(known), nil
+	if known, ok := errors.AsType[signin.UserError](err); ok {
+		return mistakeText(known), nil
 	}
 	if service.IsToolError(err) {
 		return err.Error(), nil
@@ -175,61 +175,61 @@ func answerToMistake(err error) (string, error) {
 	return "", err
 }
 
-// finish exchanges a code for an account. It retries only if there was no response.
-func (g *Google) finish(ctx context.Context, user string, p signin.Pending, code string) (account, error) {
+// connectAccount exchanges a code for an account and stores it.
+func (g *Google) connectAccount(ctx context.Context, user string, p signin.Pending, code string) (account, error) {
 	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
 		return account{}, err
 	}
 	defer unlock()
-	withClient := context.WithValue(ctx, oauth2.HTTPClient, g.direct)
-	token, err := g.oauth(p.Redirect).Exchange(withClient, code, oauth2.VerifierOption(p.Verifier))
+	withClient := context.WithValue(ctx, oauth2.HTTPClient, g.oauthClient)
+	token, err := g.oauthConfig(p.RedirectURL).Exchange(withClient, code, oauth2.VerifierOption(p.Verifier))
 	var answer *oauth2.RetrieveError
 	if errors.As(err, &answer) && answer.ErrorCode == "invalid_grant" {
-		return account{}, signin.ErrLink
+		return account{}, signin.ErrInvalidLink
 	}
 	if err != nil {
-		return account{}, g.refreshFault(ctx, err)
+		return account{}, g.refreshError(ctx, err)
 	}
 	if token.RefreshToken == "" {
-		return account{}, errLasting
+		return account{}, errNoRefreshToken
 	}
 	a := account{
-		Scopes: p.Scopes, Access: token.AccessToken, Expiry: token.Expiry, Life: token.Expiry.Sub(g.cfg.Now()),
-		Refresh: token.RefreshToken, Connected: g.cfg.Now(),
+		Scopes: p.Scopes, AccessToken: token.AccessToken, Expiry: token.Expiry, Lifetime: token.Expiry.Sub(g.cfg.Now()),
+		RefreshToken: token.RefreshToken, ConnectedAt: g.cfg.Now(),
 	}
 	if granted, ok := token.Extra("scope").(string); ok && granted != "" {
 		a.Scopes = strings.Fields(granted)
 	}
-	// Any: the latest consent replaces whatever there is.
+	// Any: the latest consent replaces the stored account.
 	rev, err := g.store(ctx, user, a, storage.Any)
 	if err != nil {
 		return account{}, fmt.Errorf("store the Google account: %w", err)
 	}
-	// It is connected now; the address is only for display. If the account was refreshed or
-	// disconnected meanwhile, keep that.
-	if a.Email = g.address(ctx, a.Access); a.Email != "" {
+	// The account is connected now; the address is only for display. If the account was refreshed or
+	// disconnected meanwhile, keep the stored state.
+	if a.Email = g.lookupEmail(ctx, a.AccessToken); a.Email != "" {
 		if _, err := g.store(ctx, user, a, rev); err != nil {
 			g.cfg.Logger.Warn("address of google account not stored", "user", user, "err", err)
 		}
 	}
 	// Any: scopes that a tool stores at this moment are stored again by its next call.
-	if err := g.cfg.KV.Delete(ctx, wantedPrefix+user, storage.Any); err != nil {
-		g.cfg.Logger.Warn("needs of google tools not forgotten", "user", user, "err", err)
+	if err := g.cfg.KV.Delete(ctx, missingPrefix+user, storage.Any); err != nil {
+		g.cfg.Logger.Warn("cannot delete the missing scopes of google tools", "user", user, "err", err)
 	}
 	g.cfg.Logger.Info("google account connected", "user", user, "scopes", service.ScopeNames(a.Scopes))
 	return a, nil
 }
 
-// address looks up the address of the account; empty on any error.
-func (g *Google) address(ctx context.Context, access string) string {
+// lookupEmail looks up the address of the account; it returns "" on any error.
+func (g *Google) lookupEmail(ctx context.Context, access string) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, userinfoURL, nil)
 	if err != nil {
 		return ""
 	}
-	resp, err := g.direct.Do(withBearer(req, access)) //nolint:bodyclose // discard does
+	resp, err := g.oauthClient.Do(withBearer(req, access)) //nolint:bodyclose // discard does
 	if err != nil {
 		g.cfg.Logger.Warn("address of google account not found", "err", service.PlainLine(err.Error()))
 		return ""
@@ -254,12 +254,12 @@ func (g *Google) Disconnect(ctx context.Context, user string) (string, error) {
 	defer unlock()
 	a, _, err := g.load(ctx, user)
 	none := errors.Is(err, storage.ErrNotFound)
-	withdrawn := err == nil && g.withdraw(ctx, a)
+	withdrawn := err == nil && g.revoke(ctx, a)
 	// Any: delete everything, including what another process has just written and a sign-in in
 	// progress.
-	for _, key := range []string{accountPrefix + user, wantedPrefix + user, pendingPrefix + user} {
+	for _, key := range []string{accountPrefix + user, missingPrefix + user, pendingPrefix + user} {
 		if err := g.cfg.KV.Delete(ctx, key, storage.Any); err != nil {
-			return "", fmt.Errorf("forget the Google account: %w", err)
+			return "", fmt.Errorf("delete the Google account: %w", err)
 		}
 	}
 	if none {
@@ -270,18 +270,18 @@ func (g *Google) Disconnect(ctx context.Context, user string) (string, error) {
 		return "Your Google account is disconnected and I have forgotten its tokens, but Google could not be told. " +
 			"Please remove the app at https://myaccount.google.com/permissions as well.", nil
 	}
-	return fmt.Sprintf("Your Google account%s is disconnected, and the permission is withdrawn.", ofEmail(a.Email)), nil
+	return fmt.Sprintf("Your Google account%s is disconnected, and the permission is withdrawn.", emailSuffix(a.Email)), nil
 }
 
-// withdraw revokes the consent. An earlier revocation counts as success.
-func (g *Google) withdraw(ctx context.Context, a account) bool {
-	form := url.Values{"token": {a.Refresh}}
+// revoke revokes the consent. An earlier revocation counts as success.
+func (g *Google) revoke(ctx context.Context, a account) bool {
+	form := url.Values{"token": {a.RefreshToken}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, revokeURL, strings.NewReader(form.Encode()))
 	if err != nil {
 		return false
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := g.direct.Do(req) //nolint:bodyclose // discard does
+	resp, err := g.oauthClient.Do(req) //nolint:bodyclose // discard does
 	if err != nil {
 		g.cfg.Logger.Warn("google consent not withdrawn", "err", service.PlainLine(err.Error()))
 		return false

@@ -129,7 +129,7 @@ func scenes() []scene {
 		{name: "429 for a moment", before: fails(google.Fault{Status: 429, RetryAfter: &soon, Times: 2})},
 		{name: "403 that is a limit", before: fails(google.Fault{Status: 403, Reason: "userRateLimitExceeded", Times: 1})},
 		{name: "503", before: fails(google.Fault{Status: 503}), code: service.CodeUnavailable, after: func(r *harness) string {
-			if n := len(r.em.Requests()); n < attempts {
+			if n := len(r.em.Requests()); n < maxAttempts {
 				return fmt.Sprintf("%d requests", n)
 			}
 			return ""
@@ -232,7 +232,7 @@ func grantSharing(t *testing.T, r *harness) {
 	if _, err := r.g.store(t.Context(), ada, a, rev); err != nil {
 		t.Fatal(err)
 	}
-	r.em.Grant(adaMail, scopeSharing)
+	r.em.AddScopes(adaMail, scopeSharing)
 }
 
 // checkShape checks that a result has the fields of the contract. "a[].b" wants a

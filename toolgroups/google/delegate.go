@@ -15,7 +15,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// scopeSharing is for forwarding and delegates. Google grants it only to domain-wide delegation.
+// scopeSharing is for forwarding and delegates. Google grants it only for domain-wide delegation.
 const scopeSharing = scopePrefix + "gmail.settings.sharing"
 
 // grantable returns the scopes that a user can grant.
@@ -23,7 +23,7 @@ func grantable(scopes []string) []string {
 	return slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return s == scopeSharing })
 }
 
-// delegate acts for the users of a domain with a service account.
+// delegate gets tokens for the users of a domain with a service account.
 type delegate struct {
 	key      *jwt.Config // nil without a service account
 	subjects map[string]string
@@ -51,8 +51,8 @@ func (d *delegate) subject(user string) (string, bool) {
 	return email, d.key != nil && email != ""
 }
 
-// delegated returns the service account's token source for a user.
-func (g *Google) delegated(user, email string, scopes []string) tokenSource {
+// serviceAccountSource returns the service account's token source for a user.
+func (g *Google) serviceAccountSource(user, email string, scopes []string) tokenSource {
 	name := user + "\x00" + strings.Join(scopes, " ")
 	d := g.delegate
 	return func(ctx context.Context, rejected string) (string, error) {
@@ -62,23 +62,23 @@ func (g *Google) delegated(user, email string, scopes []string) tokenSource {
 		}
 		defer unlock()
 		kept, _ := d.tokens.Load(name)
-		if a, ok := kept.(account); ok && a.valid(g.cfg.Now(), rejected) {
-			return a.Access, nil
+		if a, ok := kept.(account); ok && a.isValid(g.cfg.Now(), rejected) {
+			return a.AccessToken, nil
 		}
 		key := *d.key
 		key.Subject, key.Scopes = email, scopes
-		token, err := key.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, g.direct)).Token()
+		token, err := key.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, g.oauthClient)).Token()
 		if err != nil {
-			return "", g.delegateFault(ctx, err)
+			return "", g.delegateError(ctx, err)
 		}
-		d.tokens.Store(name, account{Access: token.AccessToken, Expiry: token.Expiry, Life: token.Expiry.Sub(g.cfg.Now())})
+		d.tokens.Store(name, account{AccessToken: token.AccessToken, Expiry: token.Expiry, Lifetime: token.Expiry.Sub(g.cfg.Now())})
 		return token.AccessToken, nil
 	}
 }
 
-// delegateFault says what the administrator of the domain has to do. The library leaves the
-// error code in the body, which could contain more.
-func (g *Google) delegateFault(ctx context.Context, err error) error {
+// delegateError returns an error that says what the administrator of the domain has to do. It omits
+// the body with the error code, which could contain secrets.
+func (g *Google) delegateError(ctx context.Context, err error) error {
 	var answer *oauth2.RetrieveError
 	if errors.As(err, &answer) && answer.Response.StatusCode < http.StatusInternalServerError &&
 		answer.Response.StatusCode != http.StatusTooManyRequests {
@@ -86,5 +86,5 @@ func (g *Google) delegateFault(ctx context.Context, err error) error {
 		return toolgroups.Errorf(toolgroups.CodeDenied,
 			"The service account may not act for this user. The administrator of the domain has to allow its client the scopes.")
 	}
-	return g.refreshFault(ctx, err)
+	return g.refreshError(ctx, err)
 }

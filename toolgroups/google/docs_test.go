@@ -61,7 +61,7 @@ func TestDocsChanges(t *testing.T) {
 		{
 			name: "answer that is no JSON", tool: "docs_append_text", args: `{"document_id":"d1","text":"x"}`,
 			replies: map[string][]string{post: {"<html>"}},
-			result: `{"success":true,"note":"Google has done it, but the answer could not be read (the answer of docs.googleapis.com is no JSON). ` +
+			result: `{"success":true,"note":"Google has done it, but the answer could not be read (the response from docs.googleapis.com is not JSON). ` +
 				`Do not make this call again; read what is there now if something of the answer is needed."}`,
 		},
 	})

@@ -115,7 +115,7 @@ func TestErrorsOfEveryTool(t *testing.T) {
 // one who did not grant what the tool needs.
 func TestToolsWithoutAnAccount(t *testing.T) {
 	d := newDesk(t)
-	d.connect(t, "telegram:3", account{Access: "good", Expiry: time.Now().Add(time.Hour), Refresh: "r", Scopes: []string{scopeEmail}})
+	d.connect(t, "telegram:3", account{AccessToken: "good", Expiry: time.Now().Add(time.Hour), RefreshToken: "r", Scopes: []string{scopeEmail}})
 	for tool, args := range examples(t) {
 		for user, want := range map[string]string{"telegram:2": service.CodeNotConnected, "telegram:3": "permission_denied"} {
 			_, fault := d.runAs(t.Context(), toolgroups.Scope{User: user, Owner: user, Direct: true, Workspace: d.dir}, tool, args)

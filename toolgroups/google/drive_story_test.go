@@ -48,7 +48,7 @@ func (d *driveHarness) before(t *testing.T, server *emulator.Server, email strin
 		return w.Result(), nil
 	})
 	d.connect(t, testUser, account{
-		Access: storyToken(t, server, email), Expiry: time.Now().Add(time.Hour), Refresh: "r", Scopes: everyScope(),
+		AccessToken: storyToken(t, server, email), Expiry: time.Now().Add(time.Hour), RefreshToken: "r", Scopes: everyScope(),
 	})
 	return d
 }

@@ -265,7 +265,7 @@ func TestReadFindsTheText(t *testing.T) {
 		},
 		"m-letters": {"text/plain; charset=windows-1251", "\xcf\xf0\xe8", "При"},
 	} {
-		if err := r.em.Receive(adaMail, id, "To: a@b.example\r\nContent-Type: "+c.kind+"\r\n\r\n"+c.body); err != nil {
+		if err := r.em.DeliverMail(adaMail, id, "To: a@b.example\r\nContent-Type: "+c.kind+"\r\n\r\n"+c.body); err != nil {
 			t.Fatal(err)
 		}
 		if m := read(id); strings.TrimSpace(m.Body) != c.want {
@@ -287,7 +287,7 @@ func TestLongAnswersAndAttachments(t *testing.T) {
 	file := base64.StdEncoding.EncodeToString([]byte(long))
 	raw := "To: a@b.example\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n" + long +
 		"\r\n--b\r\nContent-Disposition: attachment; filename=x.txt\r\nContent-Transfer-Encoding: base64\r\n\r\n" + file + "\r\n--b--\r\n"
-	if err := r.em.Receive(adaMail, "m-long", raw); err != nil {
+	if err := r.em.DeliverMail(adaMail, "m-long", raw); err != nil {
 		t.Fatal(err)
 	}
 	res, fault := r.run(t.Context(), ada, dir, "gmail_read", json.RawMessage(`{"message_id":"m-long"}`))
@@ -343,7 +343,7 @@ func TestBatchesAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.em.Inject(google.Fault{Method: "gmail.users.messages.batchModify", Status: 400, Skip: 1, Times: 1, Message: "bad ids"})
+	r.em.Inject(google.Fault{Method: "gmail.users.messages.batchModify", Status: 400, SkipFirst: 1, Times: 1, Message: "bad ids"})
 	res, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_batch_modify", args)
 	var done gmailBatchDone
 	if fault != nil || json.Unmarshal([]byte(res.Text), &done) != nil {

@@ -26,10 +26,10 @@ import (
 // Config configures [Google].
 type Config struct {
 	// ClientID and ClientSecret are the operator's OAuth client. If empty, users cannot connect
-	// accounts, which the tools then say.
+	// accounts, and the tools return an error that says so.
 	ClientID     string
 	ClientSecret string
-	// APIURL replaces scheme and host of all Google addresses. Empty means Google.
+	// APIURL replaces the scheme and host of all Google addresses. Empty means Google.
 	APIURL string
 	// PublicURL is the external address of [Google.Pages], without the path. If empty, users paste
 	// the code.
@@ -57,26 +57,26 @@ type Config struct {
 	Location *time.Location
 	// Now is the clock. nil means time.Now.
 	Now func() time.Time
-	// Logger gets what the model is not told. nil discards it.
+	// Logger gets the details that the model does not see. nil discards them.
 	Logger *slog.Logger
 }
 
 // Google holds the tools and accounts. It may be used concurrently.
 type Google struct {
-	cfg      Config
-	seal     *redact.Sealer
-	signIns  *signin.Flows
-	locks    *named.Semaphores // one token request at a time per user
-	delegate *delegate
-	target   *url.URL     // [Config].APIURL; nil means Google
-	direct   *http.Client // for OAuth, whose requests contain their own secrets
-	base     http.RoundTripper
+	cfg         Config
+	sealer      *redact.Sealer
+	signIns     *signin.FlowStore
+	locks       *named.Semaphores // one token request at a time per user
+	delegate    *delegate
+	apiURL      *url.URL     // [Config].APIURL; nil means Google
+	oauthClient *http.Client // for OAuth, whose requests contain their own secrets
+	base        http.RoundTripper
 }
 
 // New checks the configuration and connects to nothing.
 func New(cfg Config) (*Google, error) {
 	if cfg.KV == nil {
-		return nil, errors.New("google: no store for the accounts")
+		return nil, errors.New("google: KV is required")
 	}
 	sealer, err := redact.NewSealer(cfg.SecretKey, "oneclaw google accounts v1")
 	if err != nil {
@@ -110,18 +110,18 @@ func New(cfg Config) (*Google, error) {
 	moved := &hostRewriter{target: target, base: cfg.Transport}
 	cfg.Pause = cmp.Or(cfg.Pause, 500*time.Millisecond)
 	return &Google{
-		cfg:      cfg,
-		seal:     sealer,
-		signIns:  signin.New(signin.Config{KV: cfg.KV, Seal: sealer, Prefix: pendingPrefix, StatePlace: statePlace, Now: cfg.Now}),
-		locks:    named.New(1),
-		delegate: agent,
-		target:   target,
-		direct:   &http.Client{Transport: &retryTransport{base: moved, pause: cfg.Pause, always: true, now: cfg.Now}, CheckRedirect: neverRedirect},
-		base:     &retryTransport{base: moved, pause: cfg.Pause, now: cfg.Now},
+		cfg:         cfg,
+		sealer:      sealer,
+		signIns:     signin.New(signin.Config{KV: cfg.KV, Sealer: sealer, Prefix: pendingPrefix, StateContext: stateKey, Now: cfg.Now}),
+		locks:       named.New(1),
+		delegate:    agent,
+		apiURL:      target,
+		oauthClient: &http.Client{Transport: &retryTransport{base: moved, pause: cfg.Pause, alwaysRepeat: true, now: cfg.Now}, CheckRedirect: neverRedirect},
+		base:        &retryTransport{base: moved, pause: cfg.Pause, now: cfg.Now},
 	}, nil
 }
 
-// parseURL accepts an empty text, or scheme and host.
+// parseURL parses an address that has only a scheme and a host; it returns nil for an empty text.
 func parseURL(s string) (*url.URL, error) {
 	if s == "" {
 		return nil, nil
@@ -148,7 +148,7 @@ func groups() []service.Group {
 func (g *Google) Groups() ([]toolgroups.Group, error) {
 	var out []toolgroups.Group
 	for _, group := range groups() {
-		built, err := group.Build(g.conn)
+		built, err := group.Build(g.newConn)
 		if err != nil {
 			return nil, fmt.Errorf("google: %w", err)
 		}
@@ -160,12 +160,12 @@ func (g *Google) Groups() ([]toolgroups.Group, error) {
 	return out, nil
 }
 
-// conn implements [service.Connect].
-func (g *Google) conn(ctx context.Context, call toolgroups.Call, scopes []string) (*service.Conn, error) {
+// newConn implements [service.Connect].
+func (g *Google) newConn(ctx context.Context, call toolgroups.Call, scopes []string) (*service.Conn, error) {
 	if call.User == "" {
 		return nil, toolgroups.Errorf(service.CodeNotConnected, "It is not known who asks, so no Google account can be used.")
 	}
-	tokens, err := g.tokens(ctx, call.User, scopes)
+	tokens, err := g.newTokenSource(ctx, call.User, scopes)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (g *Google) conn(ctx context.Context, call toolgroups.Call, scopes []string
 	return &service.Conn{
 		Call: call, Writes: writes, Scopes: scopes, Reader: g.cfg.Reader, Location: g.cfg.Location, Pause: g.cfg.Pause, Now: g.cfg.Now,
 		Client: &http.Client{
-			Transport:     &authTransport{tokens: tokens, base: g.base, note: writes.Note},
+			Transport:     &authTransport{tokens: tokens, base: g.base, onResponse: writes.Record},
 			CheckRedirect: neverRedirect,
 		},
 	}, nil

@@ -73,7 +73,7 @@ func newDesk(t *testing.T) *driveHarness {
 			d.tools[tool.Name] = tool
 		}
 	}
-	d.connect(t, testUser, account{Access: "good", Expiry: time.Now().Add(time.Hour), Refresh: "refresh", Scopes: everyScope()})
+	d.connect(t, testUser, account{AccessToken: "good", Expiry: time.Now().Add(time.Hour), RefreshToken: "refresh", Scopes: everyScope()})
 	return d
 }
 

@@ -10,12 +10,12 @@ const (
 	userinfoURL = "https://www.googleapis.com/oauth2/v2/userinfo"
 )
 
-// oauth returns the operator's client. A browser opens the consent page, so its address has to
-// be replaced here; the transport replaces the others.
-func (g *Google) oauth(redirect string, scopes ...string) *oauth2.Config {
+// oauthConfig returns the configuration of the operator's client. A browser opens the consent page,
+// so its address has to be replaced here; the transport replaces the other addresses.
+func (g *Google) oauthConfig(redirect string, scopes ...string) *oauth2.Config {
 	page := authURL
-	if g.target != nil {
-		page = g.target.JoinPath("/o/oauth2/v2/auth").String()
+	if g.apiURL != nil {
+		page = g.apiURL.JoinPath("/o/oauth2/v2/auth").String()
 	}
 	return &oauth2.Config{
 		ClientID:     g.cfg.ClientID,

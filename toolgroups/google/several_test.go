@@ -54,12 +54,12 @@ func twoProcesses(t *testing.T) (here, other *harness, kv *racing) {
 func TestARefreshThatIsRefusedDoesNotUndoASignInElsewhere(t *testing.T) {
 	here, other, kv := twoProcesses(t)
 	here.connect(t, ada, adaMail, "tasks")
-	here.em.Revoke(adaMail)
+	here.em.RevokeConsent(adaMail)
 	kv.before = func() { other.connect(t, ada, adaMail, "tasks", "forms") }
 	if fault := here.list(t, ada); fault != nil {
 		t.Errorf("the user has connected anew, and is told: %+v", fault)
 	}
-	if a, _, err := here.g.load(t.Context(), ada); err != nil || a.Lost {
+	if a, _, err := here.g.load(t.Context(), ada); err != nil || a.ConsentEnded {
 		t.Errorf("the account is lost: %v", err)
 	}
 }

@@ -14,18 +14,18 @@ import (
 
 const (
 	pendingPrefix = "google/pending/"
-	// statePlace binds a sealed state to its purpose.
-	statePlace = "google/state"
+	// stateKey binds a sealed state to its purpose.
+	stateKey = "google/state"
 )
 
-// consentURL returns the address of Google's page.
+// consentURL returns the address of Google's consent page.
 func (g *Google) consentURL(p signin.Pending) string {
-	return g.oauth(p.Redirect, p.Scopes...).AuthCodeURL(p.State, oauth2.AccessTypeOffline, oauth2.ApprovalForce,
+	return g.oauthConfig(p.RedirectURL, p.Scopes...).AuthCodeURL(p.State, oauth2.AccessTypeOffline, oauth2.ApprovalForce,
 		oauth2.SetAuthURLParam("include_granted_scopes", "true"), oauth2.S256ChallengeOption(p.Verifier))
 }
 
-// pasted finds the code in an address, a query, or alone with its slash encoded.
-func pasted(args string) (code, state string, ok bool) {
+// parsePasted finds the code in a pasted address or query, or parses a pasted code.
+func parsePasted(args string) (code, state string, ok bool) {
 	if answer, ok := signin.ParsePastedAnswer(args); ok {
 		return answer.Get("code"), answer.Get("state"), true
 	}
@@ -35,15 +35,15 @@ func pasted(args string) (code, state string, ok bool) {
 	return "", "", false
 }
 
-// paste ends a sign-in with the code that the user sent. If the bot has pages of its own, the
-// user has to go through them first: they say whom the account is for.
-func (g *Google) paste(ctx context.Context, req ConnectRequest, code, state string) (string, error) {
+// completePasted completes a sign-in with the code that the user sent. If the bot has its own pages,
+// the user has to go through them instead: they name the user whom the account is for.
+func (g *Google) completePasted(ctx context.Context, req ConnectRequest, code, state string) (string, error) {
 	if g.cfg.PublicURL != "" {
-		return sentence(signin.ErrPage), nil
+		return mistakeText(signin.ErrAddressInsteadOfCode), nil
 	}
 	p, err := g.signIns.Take(ctx, req.User, state)
 	if err == nil && p.Chat != req.Chat {
-		err = signin.ErrLink
+		err = signin.ErrInvalidLink
 	}
 	if err == nil && code == "" {
 		err = signin.ErrDenied
@@ -51,28 +51,28 @@ func (g *Google) paste(ctx context.Context, req ConnectRequest, code, state stri
 	if err != nil {
 		return answerToMistake(err)
 	}
-	return g.connected(ctx, req, p, code)
+	return g.completeSignIn(ctx, req, p, code)
 }
 
-// connected exchanges a code and returns the answer for the user.
-func (g *Google) connected(ctx context.Context, req ConnectRequest, p signin.Pending, code string) (string, error) {
-	if req.Confirmed != nil {
-		if err := req.Confirmed(ctx); err != nil {
+// completeSignIn exchanges a code and returns the answer for the user.
+func (g *Google) completeSignIn(ctx context.Context, req ConnectRequest, p signin.Pending, code string) (string, error) {
+	if req.OnConfirm != nil {
+		if err := req.OnConfirm(ctx); err != nil {
 			return "", err
 		}
 	}
-	a, err := g.finish(ctx, req.User, p, code)
+	a, err := g.connectAccount(ctx, req.User, p, code)
 	if err != nil {
 		return answerToMistake(err)
 	}
-	return fmt.Sprintf("Your Google account%s is connected. I may use: %s.", ofEmail(a.Email), service.ScopeNames(a.Scopes)), nil
+	return fmt.Sprintf("Your Google account%s is connected. I may use: %s.", emailSuffix(a.Email), service.ScopeNames(a.Scopes)), nil
 }
 
-// confirm ends a sign-in with the code of its page.
+// confirm completes a sign-in with the code from its page.
 func (g *Google) confirm(ctx context.Context, req ConnectRequest) (string, error) {
 	p, err := g.signIns.Confirm(ctx, req.User, req.Chat, req.Args, nil)
 	if err != nil {
 		return answerToMistake(err)
 	}
-	return g.connected(ctx, req, p, p.Code)
+	return g.completeSignIn(ctx, req, p, p.Code)
 }

@@ -41,7 +41,7 @@ func TestTroubleWhileRefreshingSignsNobodyOut(t *testing.T) {
 			t.Errorf("after %s: %+v", name, fault)
 		}
 	}
-	r.em.Revoke(adaMail)
+	r.em.RevokeConsent(adaMail)
 	if fault := r.list(t, ada); codeOf(fault) != service.CodeNotConnected || !strings.Contains(fault.Message, "withdrawn") {
 		t.Errorf("after the consent was withdrawn: %+v", fault)
 	}
@@ -68,7 +68,7 @@ func TestRefreshIsShared(t *testing.T) {
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "tasks")
 	r.em.ExpireTokens()
-	before := r.em.SignIns()
+	before := r.em.IssuedTokens()
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
@@ -78,7 +78,7 @@ func TestRefreshIsShared(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := r.em.SignIns() - before; n != 1 {
+	if n := r.em.IssuedTokens() - before; n != 1 {
 		t.Errorf("%d new tokens", n)
 	}
 }
@@ -152,7 +152,7 @@ func TestTokensAreNotLogged(t *testing.T) {
 	}
 	var said []string
 	for _, f := range []google.Fault{
-		{Status: 403, Message: "token " + a.Access + " is bad"}, {Status: 500, Message: a.Refresh}, {Method: "auth.token", Status: 400, Message: a.Refresh},
+		{Status: 403, Message: "token " + a.AccessToken + " is bad"}, {Status: 500, Message: a.RefreshToken}, {Method: "auth.token", Status: 400, Message: a.RefreshToken},
 	} {
 		r.em.Reset()
 		r.em.ExpireTokens()
@@ -170,7 +170,7 @@ func TestTokensAreNotLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := r.logs.String() + strings.Join(said, "\n") + text
-	for _, secret := range []string{a.Access, a.Refresh, "top-secret", "ya29.", "4/0"} {
+	for _, secret := range []string{a.AccessToken, a.RefreshToken, "top-secret", "ya29.", "4/0"} {
 		if strings.Contains(all, secret) {
 			t.Errorf("%q is shown in:\n%s", secret, all)
 		}
@@ -201,13 +201,13 @@ func TestShortLivedTokensAreUsedMoreThanOnce(t *testing.T) {
 	r := newRig(t, Config{Transport: shortLived{base}})
 	r.connect(t, ada, adaMail, "tasks")
 	r.em.ExpireTokens()
-	before := r.em.SignIns()
+	before := r.em.IssuedTokens()
 	for range 5 {
 		if fault := r.list(t, ada); fault != nil {
 			t.Fatalf("%+v", fault)
 		}
 	}
-	if n := r.em.SignIns() - before; n != 1 {
+	if n := r.em.IssuedTokens() - before; n != 1 {
 		t.Errorf("%d new tokens for five calls", n)
 	}
 }

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// attempts bounds the tries of a request.
-	attempts = 4
-	// maxPause bounds the wait before the next try; if Google asks for more, the model is told
-	// instead.
+	// maxAttempts bounds the attempts at a request.
+	maxAttempts = 4
+	// maxPause bounds the wait before the next attempt. If Google asks for a longer one, the model
+	// gets the error instead.
 	maxPause = 8 * time.Second
 	// maxBody bounds a response in bytes.
 	maxBody = 96 << 20
-	// maxErrorBody bounds the body of an error.
+	// maxErrorBody bounds the body of an error response, in bytes.
 	maxErrorBody = 64 << 10
 )
 
@@ -53,7 +53,7 @@ func (t *hostRewriter) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.base.RoundTrip(req)
 	if err == nil {
-		// The reader fails if the body is longer, so that a cut one is not taken for complete.
+		// The reader fails if the body is longer, so that a truncated body is not taken for complete.
 		resp.Body = http.MaxBytesReader(nil, resp.Body, maxBody)
 	}
 	return resp, err
@@ -62,17 +62,17 @@ func (t *hostRewriter) RoundTrip(req *http.Request) (*http.Response, error) {
 // retryTransport repeats a request if that is safe: Google did not accept it (429, 503, no
 // connection), or it is idempotent.
 type retryTransport struct {
-	base   http.RoundTripper
-	pause  time.Duration
-	always bool // every request may be repeated
-	now    func() time.Time
+	base         http.RoundTripper
+	pause        time.Duration
+	alwaysRepeat bool // every request may be repeated
+	now          func() time.Time
 }
 
 func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	pauses := retry.New(t.pause, maxPause)
 	for attempt := 1; ; attempt++ {
 		resp, err := t.base.RoundTrip(req)
-		if attempt == attempts || !t.worthwhile(req, resp, err) {
+		if attempt == maxAttempts || !t.shouldRetry(req, resp, err) {
 			return resp, err
 		}
 		next, ok := rewindBody(req)
@@ -94,9 +94,9 @@ func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// worthwhile reports whether to repeat the request. It may replace the body of an error.
-func (t *retryTransport) worthwhile(req *http.Request, resp *http.Response, err error) bool {
-	idempotent := t.always || req.Method == http.MethodGet || req.Method == http.MethodHead ||
+// shouldRetry reports whether to repeat the request. It may replace the body of an error response.
+func (t *retryTransport) shouldRetry(req *http.Request, resp *http.Response, err error) bool {
+	idempotent := t.alwaysRepeat || req.Method == http.MethodGet || req.Method == http.MethodHead ||
 		req.Method == http.MethodPut || req.Method == http.MethodDelete
 	if err != nil {
 		var dial *net.OpError
@@ -107,14 +107,14 @@ func (t *retryTransport) worthwhile(req *http.Request, resp *http.Response, err 
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return true
 	case http.StatusForbidden:
-		return service.LimitsRate(code, peek(resp))
+		return service.IsRateLimit(code, peekBody(resp))
 	default:
 		return idempotent && code >= http.StatusInternalServerError && code != http.StatusNotImplemented
 	}
 }
 
-// peek reads the body of an error and puts it back.
-func peek(resp *http.Response) []byte {
+// peekBody reads the body of an error response and puts it back.
+func peekBody(resp *http.Response) []byte {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	discard(resp.Body)
 	if err != nil {
@@ -147,9 +147,9 @@ func rewindBody(req *http.Request) (*http.Request, bool) {
 	return next, true
 }
 
-// repeatable makes the body of a request repeatable: methods of the library that can carry media
-// do not. Uploads are bounded by [service.MaxFile].
-func repeatable(req *http.Request) (*http.Request, error) {
+// makeRepeatable makes the body of a request repeatable, which the library does not do for methods
+// that can carry media. Uploads are bounded by [service.MaxFile].
+func makeRepeatable(req *http.Request) (*http.Request, error) {
 	if req.Body == nil || req.Body == http.NoBody || req.GetBody != nil {
 		return req, nil
 	}
@@ -166,23 +166,23 @@ func repeatable(req *http.Request) (*http.Request, error) {
 // tokenSource returns a token of one account other than the rejected one.
 type tokenSource func(ctx context.Context, rejected string) (string, error)
 
-// authTransport adds a token, and tries once more with a new one after a 401.
+// authTransport adds a token to requests, and repeats a request once with a new token after a 401.
 type authTransport struct {
-	tokens tokenSource
-	base   http.RoundTripper
-	note   func(*http.Request, *http.Response) // called for each request sent
+	tokens     tokenSource
+	base       http.RoundTripper
+	onResponse func(*http.Request, *http.Response) // called for each request sent
 
 	mu    sync.Mutex
 	token string
 }
 
 func (t *authTransport) RoundTrip(req *http.Request) (resp *http.Response, err error) {
-	defer func() { t.note(req, resp) }()
-	token, err := t.current(req.Context(), "")
+	defer func() { t.onResponse(req, resp) }()
+	token, err := t.currentToken(req.Context(), "")
 	if err != nil {
 		return nil, err
 	}
-	if req, err = repeatable(req); err != nil {
+	if req, err = makeRepeatable(req); err != nil {
 		return nil, err
 	}
 	resp, err = t.base.RoundTrip(withBearer(req, token))
@@ -194,14 +194,14 @@ func (t *authTransport) RoundTrip(req *http.Request) (resp *http.Response, err e
 		return resp, nil
 	}
 	discard(resp.Body)
-	if token, err = t.current(req.Context(), token); err != nil {
+	if token, err = t.currentToken(req.Context(), token); err != nil {
 		return nil, err
 	}
 	return t.base.RoundTrip(withBearer(next, token))
 }
 
-// current returns the token of this call, or a new one if that is the rejected one.
-func (t *authTransport) current(ctx context.Context, rejected string) (string, error) {
+// currentToken returns the token of this call, or a new token if that one was rejected.
+func (t *authTransport) currentToken(ctx context.Context, rejected string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.token != "" && t.token != rejected {

@@ -84,7 +84,7 @@ func TestUnreachable(t *testing.T) {
 		if codeOf(fault) != service.CodeUnavailable || strings.Contains(fault.Message, "googleapis.com/tasks") {
 			t.Errorf("%s: %+v", name, fault)
 		}
-		if want := map[string]int{"refused": attempts, "cut": 1}[name]; tries != want {
+		if want := map[string]int{"refused": maxAttempts, "cut": 1}[name]; tries != want {
 			t.Errorf("%s: tried %d times, want %d", name, tries, want)
 		}
 	}
@@ -166,7 +166,7 @@ func alone(t *testing.T, transport http.RoundTripper) lone {
 		t.Fatal(err)
 	}
 	d := &driveHarness{g: g}
-	d.connect(t, testUser, account{Access: "good", Expiry: time.Now().Add(time.Hour), Refresh: "refresh", Scopes: everyScope()})
+	d.connect(t, testUser, account{AccessToken: "good", Expiry: time.Now().Add(time.Hour), RefreshToken: "refresh", Scopes: everyScope()})
 	groups, err := g.Groups()
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func FuzzPasted(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if code, state, ok := pasted(s); !ok && code+state != "" {
+		if code, state, ok := parsePasted(s); !ok && code+state != "" {
 			t.Errorf("%q: %q %q without ok", s, code, state)
 		}
 	})

@@ -48,7 +48,7 @@ func TestWhatIsMissingIsKnownBeforeACall(t *testing.T) {
 		"gmail_settings_list_delegates": {"telegram:9", toolgroups.CodeDenied, "domain-wide delegation"},
 	} {
 		requests := len(r.em.Requests())
-		err := r.tools[tool].Ready(t.Context(), toolgroups.Call{Name: tool, Arguments: json.RawMessage(`{}`), Scope: toolgroups.Scope{User: c.user}})
+		err := r.tools[tool].CheckReady(t.Context(), toolgroups.Call{Name: tool, Arguments: json.RawMessage(`{}`), Scope: toolgroups.Scope{User: c.user}})
 		fault, _ := errors.AsType[*toolgroups.Error](err)
 		if codeOf(fault) != c.code || !strings.Contains(fault.Message, c.text) {
 			t.Errorf("%s: %v", tool, err)
@@ -57,7 +57,7 @@ func TestWhatIsMissingIsKnownBeforeACall(t *testing.T) {
 			t.Errorf("%s: Google was asked", tool)
 		}
 	}
-	if err := r.tools["tasks_delete_task"].Ready(t.Context(), toolgroups.Call{Scope: toolgroups.Scope{User: ada}}); err != nil {
+	if err := r.tools["tasks_delete_task"].CheckReady(t.Context(), toolgroups.Call{Scope: toolgroups.Scope{User: ada}}); err != nil {
 		t.Errorf("what was granted: %v", err)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// checkTime bounds checking new code.
-const checkTime = 10 * time.Second
+// checkTimeout bounds the check of new code.
+const checkTimeout = 10 * time.Second
 
-// checkCode runs code up to the call of its function, without access to anything outside.
+// checkCode runs code without calling its function. Until then it may not use any host function.
 func (t *Tools) checkCode(ctx context.Context, call toolgroups.Call, code, source, function string) error {
 	if strings.TrimSpace(source) == "" {
 		return toolgroups.Errorf(code, "'js_code' is blank.")
@@ -28,8 +28,8 @@ func (t *Tools) checkCode(ctx context.Context, call toolgroups.Call, code, sourc
 		}
 	}
 	_, err := t.cfg.Engine.Run(ctx, sandbox.Script{
-		Source: source, Entry: function, Check: true, Prelude: hostPrelude, Functions: functions,
-		Owner: call.Owner, Timeout: checkTime,
+		Source: source, Entry: function, CheckOnly: true, Prelude: hostPrelude, Functions: functions,
+		Owner: call.Owner, Timeout: checkTimeout,
 	})
 	switch fault, ok := errors.AsType[*sandbox.ScriptError](err); {
 	case err == nil:

@@ -16,41 +16,41 @@ import (
 )
 
 const (
-	defaultEvalTime = 30
-	maxEvalTime     = 120
+	defaultEvalSeconds = 30
+	maxEvalSeconds     = 120
 )
 
 type evalArgs struct {
-	Code    string `json:"code"`
-	Timeout *int   `json:"timeout_seconds"`
+	Code           string `json:"code"`
+	TimeoutSeconds *int   `json:"timeout_seconds"`
 }
 
 func (t *Tools) eval(ctx context.Context, call toolgroups.Call, in evalArgs) (toolgroups.Result, error) {
 	if strings.TrimSpace(in.Code) == "" {
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'code' is blank. Give JavaScript source text.")
 	}
-	seconds := defaultEvalTime
-	if in.Timeout != nil {
-		seconds = min(max(*in.Timeout, 1), maxEvalTime)
+	seconds := defaultEvalSeconds
+	if in.TimeoutSeconds != nil {
+		seconds = min(max(*in.TimeoutSeconds, 1), maxEvalSeconds)
 	}
-	res, err := t.run(ctx, call, sandbox.Script{Source: in.Code, Timeout: time.Duration(seconds) * time.Second}, false)
+	res, err := t.runScript(ctx, call, sandbox.Script{Source: in.Code, Timeout: time.Duration(seconds) * time.Second}, false)
 	if errors.Is(err, sandbox.ErrTimeout) {
 		return res, toolgroups.Errorf(toolgroups.CodeTimeout,
 			"The script did not end within %d s and was stopped. Make it do less, or raise timeout_seconds (up to %d).",
-			seconds, maxEvalTime)
+			seconds, maxEvalSeconds)
 	}
 	return res, err
 }
 
-// handler runs a user tool.
-func (t *Tools) handler(e entry) toolgroups.Handler {
+// newHandler returns the handler that runs a user tool.
+func (t *Tools) newHandler(e scriptSpec) toolgroups.Handler {
 	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-		params, err := t.params(ctx, call, e.env)
+		params, err := t.paramsWithEnv(ctx, call, e.env)
 		if err != nil {
 			return toolgroups.Result{}, err
 		}
 		script := sandbox.Script{Source: e.source, Entry: e.function, Params: params, Timeout: e.timeout}
-		res, err := t.run(ctx, call, script, e.google)
+		res, err := t.runScript(ctx, call, script, e.usesGoogle)
 		if errors.Is(err, sandbox.ErrTimeout) {
 			return res, toolgroups.Errorf(toolgroups.CodeTimeout, "Tool '%s' did not end within %s.", call.Name, e.timeout)
 		}
@@ -58,8 +58,8 @@ func (t *Tools) handler(e entry) toolgroups.Handler {
 	}
 }
 
-// params returns the arguments with the manifest's variables as _env.
-func (t *Tools) params(ctx context.Context, call toolgroups.Call, names []string) (json.RawMessage, error) {
+// paramsWithEnv returns the arguments of a call, with the values of the variables names as _env.
+func (t *Tools) paramsWithEnv(ctx context.Context, call toolgroups.Call, names []string) (json.RawMessage, error) {
 	params := map[string]json.RawMessage{}
 	if len(call.Arguments) > 0 {
 		if err := json.Unmarshal(call.Arguments, &params); err != nil {
@@ -87,8 +87,8 @@ func (t *Tools) params(ctx context.Context, call toolgroups.Call, names []string
 	return json.Marshal(params)
 }
 
-// run runs a script for a call. google says that it may use the user's account.
-func (t *Tools) run(ctx context.Context, call toolgroups.Call, s sandbox.Script, google bool) (toolgroups.Result, error) {
+// runScript runs a script for a call. If google is true, the script may use the user's Google account.
+func (t *Tools) runScript(ctx context.Context, call toolgroups.Call, s sandbox.Script, google bool) (toolgroups.Result, error) {
 	text := ""
 	err := files.WithWorkspace(call.Scope, func(root *workspace.Root) (err error) {
 		h := &host{tools: t, root: root, scope: call.Scope}
@@ -106,7 +106,7 @@ func (t *Tools) run(ctx context.Context, call toolgroups.Call, s sandbox.Script,
 	return toolgroups.Result{Text: files.Shorten(call.Scope, "js", text, 0, t.cfg.Now())}, nil
 }
 
-// scriptError says for the model what is wrong with a script.
+// scriptError converts an error from the sandbox into one for the model.
 func scriptError(err error) error {
 	if fault, ok := errors.AsType[*sandbox.ScriptError](err); ok {
 		return toolgroups.Errorf(toolgroups.CodeExecution, "%s", fault.Message)

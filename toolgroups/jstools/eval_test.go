@@ -79,7 +79,7 @@ func TestLongResultsAreKept(t *testing.T) {
 }
 
 func TestJsEvalIsSmall(t *testing.T) {
-	eval, err := newHouse(t).Eval()
+	eval, err := newHouse(t).EvalTool()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,31 +16,31 @@ import (
 // maxFiles bounds the manifests that are read.
 const maxFiles = 500
 
-// content is the content of the folder, sorted by file.
-type content struct {
-	print string // fingerprint of the folder, from [Tools.list]
-	files []file
-	err   error // why it is incomplete
+// folderContent is the content of the folder, sorted by file.
+type folderContent struct {
+	fingerprint string // fingerprint of the folder, from [Tools.list]
+	files       []manifestFile
+	err         error // set if files are missing from it
 }
 
-// file is a manifest with its code.
-type file struct {
-	base  string
-	tool  *toolgroups.Tool  // of an object
-	group *toolgroups.Group // of a list
-	// list says that the manifest is a list, if readable; function names the code of a single tool.
+// manifestFile is a manifest with its code.
+type manifestFile struct {
+	baseName string
+	tool     *toolgroups.Tool  // if the manifest is an object
+	group    *toolgroups.Group // if the manifest is a list
+	// isList reports whether the manifest is a list. function is the function that a single tool calls.
 	// Both are set even if the tool is invalid.
-	list     bool
+	isList   bool
 	function string
 	errs     []error
 }
 
-// MaxCoreTokens bounds the schemas of all tools from files with one tool, in estimated tokens,
-// up to which they are in every request; above it they are the group [UserTools].
+// MaxCoreTokens is the estimated size of the tools from files with one tool, in tokens, from which
+// they form the group [UserTools]. Below it they are core tools, which are in every request.
 const MaxCoreTokens = 2_000
 
 // tools returns the tools that are in every request, and the groups.
-func (c content) tools() (core []toolgroups.Tool, groups []toolgroups.Group) {
+func (c folderContent) tools() (core []toolgroups.Tool, groups []toolgroups.Group) {
 	single := toolgroups.Group{Name: UserTools, DisplayName: "User Tools", Source: Source}
 	var out []toolgroups.Group
 	for _, f := range c.files {
@@ -62,7 +62,7 @@ func (c content) tools() (core []toolgroups.Tool, groups []toolgroups.Group) {
 	return nil, slices.Insert(out, 0, single)
 }
 
-func (c content) errors() []error {
+func (c folderContent) errors() []error {
 	var out []error
 	for _, f := range c.files {
 		out = append(out, f.errs...)
@@ -73,27 +73,27 @@ func (c content) errors() []error {
 	return out
 }
 
-// owner returns the file of a tool.
-func (c content) owner(tool string) (file, bool) {
+// fileOfTool returns the file that defines a tool.
+func (c folderContent) fileOfTool(tool string) (manifestFile, bool) {
 	for _, f := range c.files {
 		if f.tool != nil && f.tool.Name == tool || f.group != nil && slices.Contains(toolgroups.Names(f.group.Tools), tool) {
 			return f, true
 		}
 	}
-	return file{}, false
+	return manifestFile{}, false
 }
 
-// rescan reads the folder if it has changed, and reports that. The write lock must be held.
+// rescan reads the folder if it has changed, and reports whether it has. writeMu must be held.
 func (t *Tools) rescan() (bool, error) {
 	names, print, err := t.scan()
 	if err != nil {
 		return false, fmt.Errorf("jstools: %w", err)
 	}
-	if print == t.content.Load().print {
+	if print == t.content.Load().fingerprint {
 		return false, nil
 	}
 	c := t.load(names)
-	c.print = print
+	c.fingerprint = print
 	for _, err := range c.errors() {
 		t.cfg.Logger.Warn("user tool left out", "error", err)
 	}
@@ -101,7 +101,7 @@ func (t *Tools) rescan() (bool, error) {
 	return true, nil
 }
 
-// scan returns the manifests, and a fingerprint of the files.
+// scan returns the names of the manifests without extension, and a fingerprint of the folder.
 func (t *Tools) scan() (names []string, print string, err error) {
 	list, err := os.ReadDir(t.cfg.Dir)
 	if err != nil {
@@ -110,7 +110,7 @@ func (t *Tools) scan() (names []string, print string, err error) {
 	var b strings.Builder
 	b.WriteString("read\n") // not empty even for an empty folder
 	for _, entry := range list {
-		base, ext := split(entry.Name())
+		base, ext := splitExt(entry.Name())
 		if ext != ".json" && ext != ".js" || strings.HasPrefix(base, ".") {
 			continue
 		}
@@ -126,27 +126,27 @@ func (t *Tools) scan() (names []string, print string, err error) {
 	return names, b.String(), nil
 }
 
-func split(name string) (base, ext string) {
+func splitExt(name string) (base, ext string) {
 	ext = filepath.Ext(name)
 	return strings.TrimSuffix(name, ext), ext
 }
 
-// load reads files. A mistake in one does not affect the others.
-func (t *Tools) load(names []string) content {
-	var c content
+// load reads manifests and their code. An error in one does not affect the others.
+func (t *Tools) load(names []string) folderContent {
+	var c folderContent
 	slices.Sort(names)
 	if len(names) > maxFiles {
 		c.err = fmt.Errorf("%s: only the first %d of %d manifests are read", t.cfg.Dir, maxFiles, len(names))
 		names = names[:maxFiles]
 	}
-	taken := t.reserved()
+	taken := t.reservedNames()
 	single := 0
 	for _, base := range names {
-		f := t.read(base)
-		f.claim(taken)
+		f := t.readManifest(base)
+		f.claimNames(taken)
 		if f.tool != nil {
 			if single++; single > toolgroups.MaxGroupTools {
-				f.fail(fmt.Errorf("there are %d tools of single files already, and no more are taken", toolgroups.MaxGroupTools))
+				f.addError(fmt.Errorf("there are %d tools of single files already, and no more are taken", toolgroups.MaxGroupTools))
 				f.tool = nil
 			}
 		}
@@ -155,8 +155,8 @@ func (t *Tools) load(names []string) content {
 	return c
 }
 
-// reserved maps the names that files cannot use to their owners.
-func (t *Tools) reserved() map[string]string {
+// reservedNames maps the names that files cannot use to a description of their owners.
+func (t *Tools) reservedNames() map[string]string {
 	taken := map[string]string{}
 	for _, name := range []string{
 		"js_eval", "create_js_tool", "list_user_tools", "update_js_tool", "delete_js_tool",
@@ -164,21 +164,23 @@ func (t *Tools) reserved() map[string]string {
 	} {
 		taken[name] = "the program"
 	}
-	if t.cfg.Reserved != nil {
-		for _, name := range t.cfg.Reserved() {
+	if t.cfg.ReservedNames != nil {
+		for _, name := range t.cfg.ReservedNames() {
 			taken[name] = "the program"
 		}
 	}
 	return taken
 }
 
-func (f *file) fail(err error) { f.errs = append(f.errs, fmt.Errorf("%s.json: %w", f.base, err)) }
+func (f *manifestFile) addError(err error) {
+	f.errs = append(f.errs, fmt.Errorf("%s.json: %w", f.baseName, err))
+}
 
-// claim registers the names of a file, and leaves out tools whose names are taken.
-func (f *file) claim(taken map[string]string) {
+// claimNames adds the names in a file to taken, and removes its tools whose names are taken.
+func (f *manifestFile) claimNames(taken map[string]string) {
 	free := func(what, name string) bool {
 		if by, ok := taken[name]; ok {
-			f.fail(fmt.Errorf("the name of the %s %q is taken by %s", what, name, by))
+			f.addError(fmt.Errorf("the name of the %s %q is taken by %s", what, name, by))
 			return false
 		}
 		return true
@@ -189,7 +191,7 @@ func (f *file) claim(taken map[string]string) {
 			f.tool = nil
 			return
 		}
-		taken[f.tool.Name] = f.base + ".json"
+		taken[f.tool.Name] = f.baseName + ".json"
 	case f.group != nil:
 		if !free("group", f.group.Name) {
 			f.group = nil
@@ -197,43 +199,43 @@ func (f *file) claim(taken map[string]string) {
 		}
 		f.group.Tools = slices.DeleteFunc(f.group.Tools, func(tool toolgroups.Tool) bool { return !free("tool", tool.Name) })
 		for _, tool := range f.group.Tools {
-			taken[tool.Name] = f.base + ".json"
+			taken[tool.Name] = f.baseName + ".json"
 		}
 	}
 }
 
-// read reads one manifest and its code.
-func (t *Tools) read(base string) file {
-	f := file{base: base}
-	data, err := readLimited(t.path(base, ".json"))
+// readManifest reads one manifest and its code.
+func (t *Tools) readManifest(base string) manifestFile {
+	f := manifestFile{baseName: base}
+	data, err := readLimited(t.filePath(base, ".json"))
 	if err != nil {
-		f.fail(err)
+		f.addError(err)
 		return f
 	}
-	source, err := readLimited(t.path(base, ".js"))
-	f = t.parse(base, data, string(source))
+	source, err := readLimited(t.filePath(base, ".js"))
+	f = t.parseManifest(base, data, string(source))
 	if err != nil {
 		f.tool, f.group = nil, nil
-		f.fail(fmt.Errorf("its code: %w", err))
+		f.addError(fmt.Errorf("its code: %w", err))
 	}
 	return f
 }
 
-func (t *Tools) path(base, ext string) string { return filepath.Join(t.cfg.Dir, base+ext) }
+func (t *Tools) filePath(base, ext string) string { return filepath.Join(t.cfg.Dir, base+ext) }
 
 // readLimited reads a manifest or its code.
 func readLimited(path string) ([]byte, error) {
-	data, err := files.ReadHost(path, max(sandbox.MaxSource, toolgroups.MaxManifest))
+	data, err := files.ReadHostFile(path, max(sandbox.MaxSource, toolgroups.MaxManifest))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	return data, nil
 }
 
-// raw has the fields of a manifest beyond those of every tool.
-type raw struct {
-	Name        string          `json:"name"`
-	Function    string          `json:"function"`
-	Env         json.RawMessage `json:"env"`
-	Permissions json.RawMessage `json:"requiredPermissions"`
+// manifestEntry has the name and the fields of a manifest that only this package reads.
+type manifestEntry struct {
+	Name                string          `json:"name"`
+	Function            string          `json:"function"`
+	Env                 json.RawMessage `json:"env"`
+	RequiredPermissions json.RawMessage `json:"requiredPermissions"`
 }

@@ -51,11 +51,11 @@ func newHouse(t testing.TB, change ...func(*jstools.Config)) *house {
 	h := &house{dir: filepath.Join(t.TempDir(), "tools"), workspace: t.TempDir()}
 	cfg := jstools.Config{
 		Dir: h.dir, Engine: engine, Location: time.UTC,
-		Now:          func() time.Time { return time.Date(2026, 11, 21, 9, 5, 7, 0, time.UTC) },
-		Changed:      func() { h.changes.Add(1) },
-		Reserved:     func() []string { return []string{"exec", "pdf", "pdf_info"} },
-		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
-		Logger:       slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Now:           func() time.Time { return time.Date(2026, 11, 21, 9, 5, 7, 0, time.UTC) },
+		OnChange:      func() { h.changes.Add(1) },
+		ReservedNames: func() []string { return []string{"exec", "pdf", "pdf_info"} },
+		AllowPrivate:  []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
+		Logger:        slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -68,11 +68,11 @@ func newHouse(t testing.TB, change ...func(*jstools.Config)) *house {
 
 func (h *house) registry(t testing.TB) *toolgroups.Registry {
 	t.Helper()
-	eval, err := h.Eval()
+	eval, err := h.EvalTool()
 	if err != nil {
 		t.Fatal(err)
 	}
-	group, err := h.Group()
+	group, err := h.ManagementGroup()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// maxFile bounds a file that a script reads or writes at once, in bytes.
-	maxFile = 1 << 20
-	// maxWritten bounds what one run writes to files, downloads included.
+	// maxFileSize bounds a file that a script reads or writes at once, in bytes.
+	maxFileSize = 1 << 20
+	// maxWritten bounds the bytes that one run writes to files, downloads included.
 	maxWritten = 64 << 20
 )
 
-// host has what one run of a script can reach.
+// host provides the host functions for one run of a script.
 type host struct {
-	tools   *Tools
-	root    *workspace.Root
-	scope   toolgroups.Scope
-	written atomic.Int64
+	tools        *Tools
+	root         *workspace.Root
+	scope        toolgroups.Scope
+	bytesWritten atomic.Int64
 }
 
 func (h *host) functions(google bool) map[string]sandbox.Function {
 	functions := map[string]sandbox.Function{
-		"fetch":           typed(h.fetch),
-		"downloadToFile":  typed(h.download),
-		"uploadMultipart": typed(h.upload),
-		"readFile":        typed(h.readFile),
-		"writeFile":       typed(h.writeFile),
-		"exists":          typed(h.exists),
-		"time":            typed(h.time),
+		"fetch":           decodeArgument(h.fetch),
+		"downloadToFile":  decodeArgument(h.download),
+		"uploadMultipart": decodeArgument(h.upload),
+		"readFile":        decodeArgument(h.readFile),
+		"writeFile":       decodeArgument(h.writeFile),
+		"exists":          decodeArgument(h.exists),
+		"time":            decodeArgument(h.currentTime),
 	}
 	if account := h.tools.cfg.Google; google && account != nil {
 		functions["googleToken"] = func(ctx context.Context, _ json.RawMessage) (any, error) {
@@ -49,8 +49,8 @@ func (h *host) functions(google bool) map[string]sandbox.Function {
 	return functions
 }
 
-// typed makes a host function of one that takes its argument as a struct.
-func typed[In any](f func(context.Context, In) (any, error)) sandbox.Function {
+// decodeArgument makes a host function from one that takes its argument as a struct.
+func decodeArgument[In any](f func(context.Context, In) (any, error)) sandbox.Function {
 	return func(ctx context.Context, argument json.RawMessage) (any, error) {
 		var in In
 		if err := json.Unmarshal(argument, &in); err != nil {
@@ -67,7 +67,7 @@ type fileArgs struct {
 }
 
 func (h *host) readFile(_ context.Context, in fileArgs) (any, error) {
-	data, err := h.root.ReadFile(in.Path, maxFile)
+	data, err := h.root.ReadFile(in.Path, maxFileSize)
 	if err != nil {
 		return nil, fileError(in.Path, err)
 	}
@@ -75,10 +75,10 @@ func (h *host) readFile(_ context.Context, in fileArgs) (any, error) {
 }
 
 func (h *host) writeFile(_ context.Context, in fileArgs) (any, error) {
-	if len(in.Content) > maxFile {
-		return nil, fmt.Errorf("the content for %.200q is larger than the limit of %d bytes", in.Path, maxFile)
+	if len(in.Content) > maxFileSize {
+		return nil, fmt.Errorf("the content for %.200q is larger than the limit of %d bytes", in.Path, maxFileSize)
 	}
-	if err := h.spend(int64(len(in.Content))); err != nil {
+	if err := h.countWritten(int64(len(in.Content))); err != nil {
 		return nil, err
 	}
 	if err := h.root.WriteFile(in.Path, []byte(in.Content), in.Append); err != nil {
@@ -92,16 +92,16 @@ func (h *host) exists(_ context.Context, in fileArgs) (any, error) {
 	return err == nil, nil
 }
 
-// spend counts what a run writes.
-func (h *host) spend(n int64) error {
-	if h.written.Add(n) > maxWritten {
+// countWritten adds n to the bytes written by the run. It returns an error above the limit.
+func (h *host) countWritten(n int64) error {
+	if h.bytesWritten.Add(n) > maxWritten {
 		return fmt.Errorf("this run has written more than the limit of %d MiB", maxWritten>>20)
 	}
 	return nil
 }
 
 func fileError(path string, err error) error {
-	return errors.New(files.Explain(path, err, maxFile))
+	return errors.New(files.Explain(path, err, maxFileSize))
 }
 
 type timeArgs struct {
@@ -109,7 +109,7 @@ type timeArgs struct {
 	Format   string `json:"format"`
 }
 
-func (h *host) time(_ context.Context, in timeArgs) (any, error) {
+func (h *host) currentTime(_ context.Context, in timeArgs) (any, error) {
 	text, ok := toolgroups.FormatTime(h.tools.cfg.Now().In(h.tools.cfg.Location), in.Timezone, in.Format)
 	if !ok {
 		return nil, fmt.Errorf("unknown time zone %.64q: use an IANA name such as Europe/Berlin", in.Timezone)

@@ -27,7 +27,7 @@ type response struct {
 	URL        string            `json:"url"`
 	Headers    map[string]string `json:"headers"`
 	Body       string            `json:"body"`
-	// Note says that the body was cut.
+	// Note is set if the body was cut.
 	Note string `json:"note"`
 }
 
@@ -50,22 +50,22 @@ func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
 		return nil, requestError(ctx, err)
 	}
 	out := response{
-		OK: ok(res.Response), Status: res.StatusCode, StatusText: http.StatusText(res.StatusCode),
-		URL: res.Request.URL.String(), Headers: map[string]string{}, Body: textOf(res),
+		OK: isSuccess(res.Response), Status: res.StatusCode, StatusText: http.StatusText(res.StatusCode),
+		URL: res.Request.URL.String(), Headers: map[string]string{}, Body: bodyText(res),
 	}
 	for name, values := range res.Header {
 		out.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
 	}
-	if res.Cut {
+	if res.Truncated {
 		out.Note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read; downloadToFile keeps all of it]", guard.MaxReply)
 	}
 	return out, nil
 }
 
-func ok(res *http.Response) bool { return res.StatusCode >= 200 && res.StatusCode <= 299 }
+func isSuccess(res *http.Response) bool { return res.StatusCode >= 200 && res.StatusCode <= 299 }
 
-// textOf returns the body of a reply as text.
-func textOf(res guard.Reply) string {
+// bodyText returns the body of a reply as UTF-8 text.
+func bodyText(res guard.Reply) string {
 	data := res.Data
 	if encoding, name, certain := charset.DetermineEncoding(data, res.Header.Get("Content-Type")); certain && name != "utf-8" {
 		if decoded, err := encoding.NewDecoder().Bytes(data); err == nil {
@@ -75,7 +75,7 @@ func textOf(res guard.Reply) string {
 	return strings.ToValidUTF8(string(data), "\uFFFD")
 }
 
-// requestError says why there is no reply, without the URL, which may contain secrets.
+// requestError returns the reason for a missing reply, without the URL, which may contain secrets.
 func requestError(ctx context.Context, err error) error {
 	err = guard.Reason(err)
 	switch {

@@ -1,14 +1,14 @@
-// Package jstools has the tools that run JavaScript: js_eval, user-defined tools, and the group
-// with which administrators manage those.
+// Package jstools has the tools that run JavaScript: js_eval, user-defined tools, and the group of
+// tools with which administrators manage the user-defined ones.
 //
 // A user tool is a pair of files in one folder, which can also be edited by hand: name.json with
 // its description and name.js with its code. An object in name.json is one tool and joins the
-// group [UserTools]; a list is a group of its own. The folder is the only record: the management
+// group [UserTools]; a list is a group of its own. All state is in the folder: the management
 // tools write nowhere else, and a broken file does not keep the others from loading.
 //
-// Scripts run in a separate process (package internal/sandbox). This package provides what they
-// may do outside: files stay in the workspace of the call, requests go to public addresses only,
-// and a script sees only the variables and accounts that its manifest names, js_eval none.
+// Scripts run in a separate process (package internal/sandbox). This package provides their host
+// functions: files stay in the workspace of the call, requests go to public addresses only, and a
+// script sees only the variables and accounts that its manifest names. js_eval sees none.
 package jstools
 
 import (
@@ -32,10 +32,10 @@ import (
 )
 
 const (
-	// UserTools is the group of the tools from files with one tool, if these are too large to be
-	// core tools.
+	// UserTools is the name of the group of the tools from files with one tool, if these are too
+	// large to be core tools.
 	UserTools = "user_tools"
-	// Management is the group of the tools that create, list, update and delete user tools.
+	// Management is the name of the group of tools that create, list, update and delete user tools.
 	Management = "js_tool_management"
 	// Source is the source of all groups from the folder.
 	Source = "user"
@@ -67,31 +67,31 @@ type Config struct {
 	Sync func(ctx context.Context) error
 	// Engine runs the scripts.
 	Engine *sandbox.Engine
-	// Reserved returns the names of tools and groups that user tools cannot use. It is called while
-	// files are read or written and must not call these tools. nil means only the names of this
-	// package.
-	Reserved func() []string
-	// Changed, if not nil, is called when the tools of the folder have changed, without a lock.
-	Changed func()
-	// Env returns a variable that a manifest names; false if it does not exist. nil means that
-	// there are none.
+	// ReservedNames returns the names of tools and groups that user tools cannot use. It is called
+	// while files are read or written and must not call methods of [Tools]. If nil, only the names of
+	// this package are reserved.
+	ReservedNames func() []string
+	// OnChange, if not nil, is called when the tools in the folder have changed, without a lock held.
+	OnChange func()
+	// Env returns the value of a variable that a manifest names, and false if it does not exist. nil
+	// means that there are no variables.
 	Env func(ctx context.Context, scope toolgroups.Scope, name string) (string, bool, error)
-	// Google is the account for scripts that ask for it. nil means none.
+	// Google provides the user's account to scripts that have the permission. nil means none.
 	Google Google
 	// AllowPrivate are ranges of addresses that scripts may reach although they
 	// are not public. The zero value allows none.
 	AllowPrivate []netip.Prefix
 	// Resolver looks up the names of hosts. nil means the host's.
 	Resolver *net.Resolver
-	// Location is the time zone of _time by default. nil means the host's.
+	// Location is the default time zone of _time. nil means the host's.
 	Location *time.Location
-	// Now tells the time. nil means [time.Now].
+	// Now returns the current time. nil means [time.Now].
 	Now func() time.Time
-	// Rescan is the interval of [Tools.Watch]. 0 means [DefaultRescan].
-	Rescan time.Duration
-	// MaxWait bounds how long a script waits for others. 0 means five minutes.
+	// RescanInterval is the interval of [Tools.Watch]. 0 means [DefaultRescan].
+	RescanInterval time.Duration
+	// MaxWait bounds how long a script waits for other scripts to end. 0 means five minutes.
 	MaxWait time.Duration
-	// Logger gets the console of scripts and mistakes in the folder. nil discards them.
+	// Logger receives the console output of scripts and errors in the folder. nil discards them.
 	Logger *slog.Logger
 }
 
@@ -100,13 +100,13 @@ type Tools struct {
 	cfg    Config
 	client *http.Client
 
-	// write is held while files are read or written, so that no reader sees half of a change;
-	// content is the result.
-	write   sync.Mutex
-	content atomic.Pointer[content]
+	// writeMu is held while files are read or written, so that no reader sees half of a change.
+	// content is the folder as last read.
+	writeMu sync.Mutex
+	content atomic.Pointer[folderContent]
 }
 
-// New reads the folder. It starts nothing, and nothing has to be closed.
+// New makes the tools and reads the folder. It starts no goroutine, and nothing has to be closed.
 func New(cfg Config) (*Tools, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("jstools: Dir is empty")
@@ -118,47 +118,47 @@ func New(cfg Config) (*Tools, error) {
 		return nil, fmt.Errorf("jstools: %w", err)
 	}
 	cfg.Location = cmp.Or(cfg.Location, time.Local)
-	cfg.Rescan = cmp.Or(cfg.Rescan, DefaultRescan)
+	cfg.RescanInterval = cmp.Or(cfg.RescanInterval, DefaultRescan)
 	cfg.MaxWait = cmp.Or(cfg.MaxWait, 5*time.Minute)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	t := &Tools{cfg: cfg, client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver})}
-	t.content.Store(&content{})
-	t.write.Lock()
-	defer t.write.Unlock()
+	t.content.Store(&folderContent{})
+	t.writeMu.Lock()
+	defer t.writeMu.Unlock()
 	if _, err := t.rescan(); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-// Eval returns the core tool js_eval.
-func (t *Tools) Eval() (toolgroups.Tool, error) {
-	tool, err := toolgroups.ToolOf(manifests, "js_eval", toolgroups.Typed(t.eval))
+// EvalTool returns the core tool js_eval.
+func (t *Tools) EvalTool() (toolgroups.Tool, error) {
+	tool, err := toolgroups.ReadTool(manifests, "js_eval", toolgroups.TypedHandler(t.eval))
 	tool.Wait = t.cfg.MaxWait
 	return tool, err
 }
 
-// Group returns the group [Management].
-func (t *Tools) Group() (toolgroups.Group, error) {
-	return toolgroups.GroupOf(manifests, Management, map[string]toolgroups.Handler{
-		"create_js_tool":  toolgroups.Typed(t.create),
+// ManagementGroup returns the group [Management].
+func (t *Tools) ManagementGroup() (toolgroups.Group, error) {
+	return toolgroups.ReadGroup(manifests, Management, map[string]toolgroups.Handler{
+		"create_js_tool":  toolgroups.TypedHandler(t.create),
 		"list_user_tools": t.list,
-		"update_js_tool":  toolgroups.Typed(t.update),
-		"delete_js_tool":  toolgroups.Typed(t.remove),
+		"update_js_tool":  toolgroups.TypedHandler(t.update),
+		"delete_js_tool":  toolgroups.TypedHandler(t.remove),
 	})
 }
 
-// Tools returns the tools of the folder: those from files with one tool as core tools, or, above
-// [MaxCoreTokens], as the group [UserTools], and the other groups by name.
+// Tools returns the tools in the folder: those from files with one tool as core tools or, from
+// [MaxCoreTokens] on, as the group [UserTools], and the other groups, sorted by file.
 func (t *Tools) Tools() (core []toolgroups.Tool, groups []toolgroups.Group) {
 	return t.content.Load().tools()
 }
 
-// Mistakes returns the errors of the files in a folder that are left out.
-func Mistakes(dir string) []error {
+// FolderErrors returns the errors for which tools in a folder are left out.
+func FolderErrors(dir string) []error {
 	t := &Tools{cfg: Config{Dir: dir}}
 	names, _, err := t.scan()
 	if err != nil {
@@ -167,9 +167,9 @@ func Mistakes(dir string) []error {
 	return t.load(names).errors()
 }
 
-// Watch reloads the folder when files have changed, until ctx ends.
+// Watch reloads the folder whenever files have changed, until ctx ends.
 func (t *Tools) Watch(ctx context.Context) {
-	tick := time.NewTicker(t.cfg.Rescan)
+	tick := time.NewTicker(t.cfg.RescanInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -185,16 +185,16 @@ func (t *Tools) Watch(ctx context.Context) {
 
 // Reload reads the folder if files have changed since it was read.
 func (t *Tools) Reload() error {
-	t.write.Lock()
+	t.writeMu.Lock()
 	changed, err := t.rescan()
-	t.write.Unlock()
+	t.writeMu.Unlock()
 	if changed {
 		t.notify()
 	}
 	return err
 }
 
-// sync synchronizes the tools with other processes.
+// sync synchronizes the folder with other processes.
 func (t *Tools) sync(ctx context.Context, code string) error {
 	if t.cfg.Sync == nil {
 		return nil
@@ -205,9 +205,9 @@ func (t *Tools) sync(ctx context.Context, code string) error {
 	return nil
 }
 
-// notify calls Changed. No lock may be held.
+// notify calls OnChange. No lock may be held.
 func (t *Tools) notify() {
-	if t.cfg.Changed != nil {
-		t.cfg.Changed()
+	if t.cfg.OnChange != nil {
+		t.cfg.OnChange()
 	}
 }

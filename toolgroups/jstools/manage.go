@@ -14,7 +14,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Codes of errors of the management tools.
+// Error codes of the management tools.
 const (
 	CodeCreate = "create_failed"
 	CodeUpdate = "update_failed"
@@ -25,20 +25,20 @@ const (
 const defaultTimeout = 30
 
 type toolArgs struct {
-	Name        string  `json:"name"`
-	Description string  `json:"description"`
-	Schema      string  `json:"parameters_schema"`
-	Code        string  `json:"js_code"`
-	Permissions *string `json:"required_permissions"`
-	Timeout     *int    `json:"timeout_seconds"`
+	Name                string  `json:"name"`
+	Description         string  `json:"description"`
+	ParametersSchema    string  `json:"parameters_schema"`
+	JSCode              string  `json:"js_code"`
+	RequiredPermissions *string `json:"required_permissions"`
+	TimeoutSeconds      *int    `json:"timeout_seconds"`
 }
 
-// check refuses invalid values.
-func (a toolArgs) check() error {
+// validate returns an error for a missing name or an invalid timeout.
+func (a toolArgs) validate() error {
 	if a.Name == "" {
 		return toolgroups.Errorf(toolgroups.CodeInvalid, "'name' is blank. Give the name of the tool.")
 	}
-	if limit := int(toolgroups.MaxTimeout.Seconds()); a.Timeout != nil && (*a.Timeout < 1 || *a.Timeout > limit) {
+	if limit := int(toolgroups.MaxTimeout.Seconds()); a.TimeoutSeconds != nil && (*a.TimeoutSeconds < 1 || *a.TimeoutSeconds > limit) {
 		return toolgroups.Errorf(toolgroups.CodeInvalid, "'timeout_seconds' must be from 1 to %d.", limit)
 	}
 	return nil
@@ -47,29 +47,29 @@ func (a toolArgs) check() error {
 // apply sets the given values in a manifest and leaves the rest unchanged.
 func (a toolArgs) apply(ms []toolgroups.Member) ([]toolgroups.Member, error) {
 	if strings.TrimSpace(a.Description) != "" {
-		ms = set(ms, "description", encode(strings.TrimSpace(a.Description)))
+		ms = setMember(ms, "description", encode(strings.TrimSpace(a.Description)))
 	}
-	if strings.TrimSpace(a.Schema) != "" {
-		parameters, err := schema(a.Schema)
+	if strings.TrimSpace(a.ParametersSchema) != "" {
+		parameters, err := parseSchema(a.ParametersSchema)
 		if err != nil {
 			return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "'parameters_schema' cannot be used: %v.", err)
 		}
-		ms = set(ms, "parameters", parameters)
+		ms = setMember(ms, "parameters", parameters)
 	}
-	if a.Timeout != nil {
-		ms = set(drop(ms, "timeout_s"), "timeoutSeconds", encode(*a.Timeout))
+	if a.TimeoutSeconds != nil {
+		ms = setMember(dropMembers(ms, "timeout_s"), "timeoutSeconds", encode(*a.TimeoutSeconds))
 	}
-	if a.Permissions != nil {
-		names, env, err := permissions(*a.Permissions)
+	if a.RequiredPermissions != nil {
+		names, env, err := parsePermissions(*a.RequiredPermissions)
 		if err != nil {
 			return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "'required_permissions' cannot be used: %v.", err)
 		}
-		ms = drop(ms, "requiredPermissions", "env")
+		ms = dropMembers(ms, "requiredPermissions", "env")
 		if len(names) > 0 {
-			ms = set(ms, "requiredPermissions", encode(names))
+			ms = setMember(ms, "requiredPermissions", encode(names))
 		}
 		if len(env) > 0 {
-			ms = set(ms, "env", encode(env))
+			ms = setMember(ms, "env", encode(env))
 		}
 	}
 	return ms, nil
@@ -77,10 +77,10 @@ func (a toolArgs) apply(ms []toolgroups.Member) ([]toolgroups.Member, error) {
 
 func (t *Tools) create(ctx context.Context, call toolgroups.Call, in toolArgs) (toolgroups.Result, error) {
 	in.Name = strings.TrimSpace(in.Name)
-	if err := in.check(); err != nil {
+	if err := in.validate(); err != nil {
 		return toolgroups.Result{}, err
 	}
-	for field, value := range map[string]string{"description": in.Description, "parameters_schema": in.Schema} {
+	for field, value := range map[string]string{"description": in.Description, "parameters_schema": in.ParametersSchema} {
 		if strings.TrimSpace(value) == "" {
 			return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'%s' is blank.", field)
 		}
@@ -89,27 +89,27 @@ func (t *Tools) create(ctx context.Context, call toolgroups.Call, in toolArgs) (
 		return toolgroups.Result{}, toolgroups.Errorf(CodeCreate,
 			"The name '%.100s' does not fit: 2 to 50 lower-case letters, digits and underscores, a letter first and no underscore last.", in.Name)
 	}
-	if in.Timeout == nil {
-		in.Timeout = new(defaultTimeout)
+	if in.TimeoutSeconds == nil {
+		in.TimeoutSeconds = new(defaultTimeout)
 	}
-	manifest, err := in.apply(set(nil, "name", encode(in.Name)))
+	manifest, err := in.apply(setMember(nil, "name", encode(in.Name)))
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	if err := t.checkCode(ctx, call, CodeCreate, in.Code, execute); err != nil {
+	if err := t.checkCode(ctx, call, CodeCreate, in.JSCode, defaultFunction); err != nil {
 		return toolgroups.Result{}, err
 	}
-	if err := t.change(ctx, CodeCreate, func() error { return t.createFiles(in.Name, toolgroups.EncodeObject(manifest), in.Code) }); err != nil {
+	if err := t.changeFolder(ctx, CodeCreate, func() error { return t.createFiles(in.Name, toolgroups.EncodeObject(manifest), in.JSCode) }); err != nil {
 		return toolgroups.Result{}, err
 	}
 	if core, _ := t.Tools(); slices.Contains(toolgroups.Names(core), in.Name) {
-		return toolgroups.Text("Created the tool '%s'. It can be used from the next step on.", in.Name)
+		return toolgroups.TextResult("Created the tool '%s'. It can be used from the next step on.", in.Name)
 	}
-	return toolgroups.Text("Created the tool '%s'. It is in the group %s, because the tools made here are too large to be in every request: load that to use it from the next step on.", in.Name, UserTools)
+	return toolgroups.TextResult("Created the tool '%s'. It is in the group %s, because the tools made here are too large to be in every request: load that to use it from the next step on.", in.Name, UserTools)
 }
 
-// change changes the folder, here and for other processes.
-func (t *Tools) change(ctx context.Context, code string, do func() error) error {
+// changeFolder calls do to change the folder, and synchronizes it with other processes.
+func (t *Tools) changeFolder(ctx context.Context, code string, do func() error) error {
 	if err := t.sync(ctx, code); err != nil {
 		return err
 	}
@@ -120,41 +120,41 @@ func (t *Tools) change(ctx context.Context, code string, do func() error) error 
 	return t.sync(ctx, code)
 }
 
-// createFiles writes a new tool completely or not at all.
+// createFiles writes the files of a new tool, all or none.
 func (t *Tools) createFiles(name string, manifest []byte, code string) error {
-	t.write.Lock()
-	defer t.write.Unlock()
-	if err := t.forceRead(); err != nil {
+	t.writeMu.Lock()
+	defer t.writeMu.Unlock()
+	if err := t.forceRescan(); err != nil {
 		return toolgroups.Errorf(CodeCreate, "The folder of user tools cannot be read: %v.", err)
 	}
-	if err := t.mayCreate(name); err != nil {
+	if err := t.checkCreatable(name); err != nil {
 		return err
 	}
-	return t.store(CodeCreate, name, manifest, code, &code)
+	return t.storeTool(CodeCreate, name, manifest, code, &code)
 }
 
-// store writes a tool, or nothing if it could not be used. source is its code, and code the new
-// code, if any. The write lock must be held.
-func (t *Tools) store(kind, name string, manifest []byte, source string, code *string) error {
-	if f := t.parse(name, manifest, source); f.tool == nil {
+// storeTool writes the files of a tool if it is valid. source is its current code, and code the new
+// code, nil if unchanged. kind is the error code. writeMu must be held.
+func (t *Tools) storeTool(kind, name string, manifest []byte, source string, code *string) error {
+	if f := t.parseManifest(name, manifest, source); f.tool == nil {
 		return toolgroups.Errorf(kind, "The tool cannot be used like that: %v.", errors.Join(f.errs...))
 	}
-	if err := t.put(name, manifest, code); err != nil {
+	if err := t.writeFiles(name, manifest, code); err != nil {
 		return toolgroups.Errorf(kind, "The files of '%s' could not be written: %v. Nothing has changed.", name, err)
 	}
-	return t.confirm(name, kind)
+	return t.checkUsable(name, kind)
 }
 
-// mayCreate refuses a name that is taken.
-func (t *Tools) mayCreate(name string) error {
+// checkCreatable returns an error if the name is taken or there are too many tools.
+func (t *Tools) checkCreatable(name string) error {
 	c := t.content.Load()
-	if f, ok := c.owner(name); ok {
-		return toolgroups.Errorf(CodeCreate, "There is a user tool '%s' already (%s.json). Change it with update_js_tool, or take another name.", name, f.base)
+	if f, ok := c.fileOfTool(name); ok {
+		return toolgroups.Errorf(CodeCreate, "There is a user tool '%s' already (%s.json). Change it with update_js_tool, or take another name.", name, f.baseName)
 	}
-	if _, ok := t.reserved()[name]; ok {
+	if _, ok := t.reservedNames()[name]; ok {
 		return toolgroups.Errorf(CodeCreate, "The name '%s' is taken by the program. Take another.", name)
 	}
-	if _, err := os.Lstat(t.path(name, ".json")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(t.filePath(name, ".json")); !errors.Is(err, fs.ErrNotExist) {
 		return toolgroups.Errorf(CodeCreate, "There is a file %s.json already. Take another name, or delete that first.", name)
 	}
 	single := 0
@@ -185,7 +185,7 @@ func (t *Tools) list(context.Context, toolgroups.Call) (toolgroups.Result, error
 		}
 		for _, tool := range tools {
 			lines = append(lines, fmt.Sprintf("- %s: %s (%s%s)", tool.Name, strings.Join(strings.Fields(tool.Description), " "),
-				t.path(f.base, ".json"), in))
+				t.filePath(f.baseName, ".json"), in))
 		}
 	}
 	slices.Sort(lines)
@@ -204,36 +204,36 @@ func (t *Tools) list(context.Context, toolgroups.Call) (toolgroups.Result, error
 
 func (t *Tools) update(ctx context.Context, call toolgroups.Call, in toolArgs) (toolgroups.Result, error) {
 	in.Name = strings.TrimSpace(in.Name)
-	if err := in.check(); err != nil {
+	if err := in.validate(); err != nil {
 		return toolgroups.Result{}, err
 	}
-	code := strings.TrimSpace(in.Code) != ""
-	if !code && strings.TrimSpace(in.Description+in.Schema) == "" && in.Permissions == nil && in.Timeout == nil {
+	code := strings.TrimSpace(in.JSCode) != ""
+	if !code && strings.TrimSpace(in.Description+in.ParametersSchema) == "" && in.RequiredPermissions == nil && in.TimeoutSeconds == nil {
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "There is nothing to change: give at least one field besides 'name'.")
 	}
 	if _, err := in.apply(nil); err != nil {
 		return toolgroups.Result{}, err
 	}
-	f, err := t.mayChange(in.Name, CodeUpdate)
+	f, err := t.changeableFile(in.Name, CodeUpdate)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	if code {
-		if err := t.checkCode(ctx, call, CodeUpdate, in.Code, cmp.Or(f.function, execute)); err != nil {
+		if err := t.checkCode(ctx, call, CodeUpdate, in.JSCode, cmp.Or(f.function, defaultFunction)); err != nil {
 			return toolgroups.Result{}, err
 		}
 	}
-	if err := t.change(ctx, CodeUpdate, func() error { return t.updateFiles(f.base, in) }); err != nil {
+	if err := t.changeFolder(ctx, CodeUpdate, func() error { return t.updateFiles(f.baseName, in) }); err != nil {
 		return toolgroups.Result{}, err
 	}
-	return toolgroups.Text("Updated the tool '%s'. The change counts from the next step on.", in.Name)
+	return toolgroups.TextResult("Updated the tool '%s'. The change counts from the next step on.", in.Name)
 }
 
-// updateFiles changes a tool completely or not at all.
+// updateFiles changes the files of a tool, all or none.
 func (t *Tools) updateFiles(base string, in toolArgs) error {
-	t.write.Lock()
-	defer t.write.Unlock()
-	data, err := readLimited(t.path(base, ".json"))
+	t.writeMu.Lock()
+	defer t.writeMu.Unlock()
+	data, err := readLimited(t.filePath(base, ".json"))
 	if err != nil {
 		return toolgroups.Errorf(CodeUpdate, "The tool '%s' cannot be read: %v.", in.Name, err)
 	}
@@ -244,50 +244,50 @@ func (t *Tools) updateFiles(base string, in toolArgs) error {
 	if ms, err = in.apply(ms); err != nil {
 		return err
 	}
-	old, err := readLimited(t.path(base, ".js"))
+	old, err := readLimited(t.filePath(base, ".js"))
 	var code *string
-	if strings.TrimSpace(in.Code) != "" {
-		code = &in.Code
+	if strings.TrimSpace(in.JSCode) != "" {
+		code = &in.JSCode
 	} else if err != nil {
 		return toolgroups.Errorf(CodeUpdate, "The code of '%s' cannot be read: %v. Give it anew as js_code.", in.Name, err)
 	}
-	return t.store(CodeUpdate, base, toolgroups.EncodeObject(ms), string(old), code)
+	return t.storeTool(CodeUpdate, base, toolgroups.EncodeObject(ms), string(old), code)
 }
 
 func (t *Tools) remove(ctx context.Context, _ toolgroups.Call, in toolArgs) (toolgroups.Result, error) {
 	in.Name = strings.TrimSpace(in.Name)
-	if err := in.check(); err != nil {
+	if err := in.validate(); err != nil {
 		return toolgroups.Result{}, err
 	}
-	f, err := t.mayChange(in.Name, CodeDelete)
+	f, err := t.changeableFile(in.Name, CodeDelete)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	if err := t.change(ctx, CodeDelete, func() error { return t.removeFiles(f.base) }); err != nil {
+	if err := t.changeFolder(ctx, CodeDelete, func() error { return t.removeFiles(f.baseName) }); err != nil {
 		return toolgroups.Result{}, err
 	}
-	return toolgroups.Text("Deleted the tool '%s' with its files.", in.Name)
+	return toolgroups.TextResult("Deleted the tool '%s' with its files.", in.Name)
 }
 
-// mayChange refuses tools that are not alone in their file. A broken file may be changed, to
-// repair it.
-func (t *Tools) mayChange(name, code string) (file, error) {
+// changeableFile returns the file of a tool. It returns an error if the file has several tools. A
+// broken file is returned, so that it can be repaired.
+func (t *Tools) changeableFile(name, code string) (manifestFile, error) {
 	if err := t.Reload(); err != nil {
-		return file{}, toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)
+		return manifestFile{}, toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)
 	}
 	c := t.content.Load()
-	if f, ok := c.owner(name); ok && f.group != nil {
-		return f, toolgroups.Errorf(code, "The tool '%s' is part of the group '%s'. Whoever runs this bot changes it in %s.", name, f.base, t.path(f.base, ".json"))
+	if f, ok := c.fileOfTool(name); ok && f.group != nil {
+		return f, toolgroups.Errorf(code, "The tool '%s' is part of the group '%s'. Whoever runs this bot changes it in %s.", name, f.baseName, t.filePath(f.baseName, ".json"))
 	}
-	var f file
-	if i := slices.IndexFunc(c.files, func(f file) bool { return f.base == name || f.tool != nil && f.tool.Name == name }); i >= 0 {
+	var f manifestFile
+	if i := slices.IndexFunc(c.files, func(f manifestFile) bool { return f.baseName == name || f.tool != nil && f.tool.Name == name }); i >= 0 {
 		f = c.files[i]
-		if f.list {
-			return f, toolgroups.Errorf(code, "'%s' is a group and no tool. Whoever runs this bot changes it in %s.", name, t.path(f.base, ".json"))
+		if f.isList {
+			return f, toolgroups.Errorf(code, "'%s' is a group and no tool. Whoever runs this bot changes it in %s.", name, t.filePath(f.baseName, ".json"))
 		}
 		return f, nil
 	}
-	if _, ok := t.reserved()[name]; ok {
+	if _, ok := t.reservedNames()[name]; ok {
 		return f, toolgroups.Errorf(code, "The tool '%s' comes with the program and is protected.", name)
 	}
 	return f, toolgroups.Errorf(code, "There is no user tool '%.100s'. list_user_tools shows those that there are.", name)

@@ -328,7 +328,7 @@ func TestOnlyNamedVariablesAndAccounts(t *testing.T) {
 
 func TestManagementIsForAdministrators(t *testing.T) {
 	h := newHouse(t)
-	group, err := h.Group()
+	group, err := h.ManagementGroup()
 	if err != nil {
 		t.Fatal(err)
 	}

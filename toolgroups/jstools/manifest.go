@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// execute is the function of a tool that is alone in its file.
-	execute = "execute"
-	// permitGoogle is the permission for the user's account.
-	permitGoogle = "google"
+	// defaultFunction is the default function of a tool that is alone in its file.
+	defaultFunction = "execute"
+	// googlePermission is the permission to use the user's Google account.
+	googlePermission = "google"
 	// envPrefix marks the name of a variable among the permissions of a tool.
 	envPrefix = "env:"
 	// maxEnv bounds the variables of a tool.
@@ -31,19 +31,19 @@ var (
 	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)
 )
 
-// entry says how a user tool runs.
-type entry struct {
-	source   string
-	function string
-	env      []string
-	google   bool
-	timeout  time.Duration
+// scriptSpec describes how a user tool runs.
+type scriptSpec struct {
+	source     string
+	function   string
+	env        []string
+	usesGoogle bool
+	timeout    time.Duration
 }
 
-// parse makes tools from a manifest and its code.
-func (t *Tools) parse(base string, data []byte, source string) file {
-	entries, list := rawEntries(data)
-	f := file{base: base, list: list}
+// parseManifest parses a manifest and combines it with its code.
+func (t *Tools) parseManifest(base string, data []byte, source string) manifestFile {
+	entries, list := parseEntries(data)
+	f := manifestFile{baseName: base, isList: list}
 	if !list && len(entries) == 1 {
 		f.function = strings.TrimSpace(entries[0].Function)
 	}
@@ -51,40 +51,40 @@ func (t *Tools) parse(base string, data []byte, source string) file {
 	f.errs = errs
 	switch {
 	case m.Tool != nil:
-		tools := t.bind(&f, []toolgroups.Tool{*m.Tool}, entries, list, source)
+		tools := t.bindFunctions(&f, []toolgroups.Tool{*m.Tool}, entries, list, source)
 		if len(tools) == 1 {
 			f.tool = &tools[0]
 		}
 	case m.Group != nil:
-		m.Group.Tools = t.bind(&f, m.Group.Tools, entries, list, source)
+		m.Group.Tools = t.bindFunctions(&f, m.Group.Tools, entries, list, source)
 		f.group = m.Group
 	}
 	return f
 }
 
-// bind sets the functions of tools, and leaves out tools whose permissions are invalid.
-func (t *Tools) bind(f *file, tools []toolgroups.Tool, entries []raw, list bool, source string) []toolgroups.Tool {
+// bindFunctions sets the handlers of tools, and leaves out tools whose permissions are invalid.
+func (t *Tools) bindFunctions(f *manifestFile, tools []toolgroups.Tool, entries []manifestEntry, list bool, source string) []toolgroups.Tool {
 	var out []toolgroups.Tool
 	for _, tool := range tools {
-		i := slices.IndexFunc(entries, func(r raw) bool { return toolgroups.WireName(r.Name) == tool.Name })
+		i := slices.IndexFunc(entries, func(r manifestEntry) bool { return toolgroups.WireName(r.Name) == tool.Name })
 		if i < 0 {
-			f.fail(fmt.Errorf("%s: the entry cannot be read", tool.Name))
+			f.addError(fmt.Errorf("%s: the entry cannot be read", tool.Name))
 			continue
 		}
-		e, err := newEntry(entries[i], list, source)
+		e, err := newScriptSpec(entries[i], list, source)
 		if err != nil {
-			f.fail(fmt.Errorf("%s: %w", tool.Name, err))
+			f.addError(fmt.Errorf("%s: %w", tool.Name, err))
 			continue
 		}
 		e.timeout = cmp.Or(tool.Timeout, toolgroups.DefaultTimeout)
-		tool.Run, tool.Wait = t.handler(e), t.cfg.MaxWait
+		tool.Run, tool.Wait = t.newHandler(e), t.cfg.MaxWait
 		out = append(out, tool)
 	}
 	return out
 }
 
-// rawEntries reads the readable entries, and reports whether it is a list.
-func rawEntries(data []byte) ([]raw, bool) {
+// parseEntries returns the valid entries of a manifest, and reports whether the manifest is a list.
+func parseEntries(data []byte) ([]manifestEntry, bool) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
 	var parts []json.RawMessage
 	list := len(data) > 0 && data[0] == '['
@@ -93,9 +93,9 @@ func rawEntries(data []byte) ([]raw, bool) {
 	} else if json.Unmarshal(data, &parts) != nil {
 		return nil, true
 	}
-	var out []raw
+	var out []manifestEntry
 	for _, part := range parts {
-		var r raw
+		var r manifestEntry
 		if json.Unmarshal(part, &r) == nil {
 			out = append(out, r)
 		}
@@ -103,20 +103,20 @@ func rawEntries(data []byte) ([]raw, bool) {
 	return out, list
 }
 
-// newEntry reads how a tool runs. In a list its function is by default named like the tool.
-func newEntry(r raw, list bool, source string) (entry, error) {
-	e := entry{source: source, function: strings.TrimSpace(r.Function)}
+// newScriptSpec reads how a tool runs. In a list, the default function has the name of the tool.
+func newScriptSpec(r manifestEntry, list bool, source string) (scriptSpec, error) {
+	e := scriptSpec{source: source, function: strings.TrimSpace(r.Function)}
 	if e.function == "" {
-		e.function = execute
+		e.function = defaultFunction
 		if list {
 			e.function = strings.ReplaceAll(toolgroups.WireName(r.Name), "-", "_")
 		}
 	}
 	var permissions []string
-	if len(r.Permissions) > 0 && json.Unmarshal(r.Permissions, &permissions) != nil {
+	if len(r.RequiredPermissions) > 0 && json.Unmarshal(r.RequiredPermissions, &permissions) != nil {
 		return e, errors.New("requiredPermissions must be a list of names")
 	}
-	e.google = slices.Contains(permissions, permitGoogle)
+	e.usesGoogle = slices.Contains(permissions, googlePermission)
 	if len(r.Env) > 0 && json.Unmarshal(r.Env, &e.env) != nil {
 		return e, errors.New("env must be a list of names of variables")
 	}
@@ -135,8 +135,8 @@ func checkEnv(names []string) error {
 	return nil
 }
 
-// permissions splits the permissions in the management tools' arguments.
-func permissions(text string) (names, env []string, err error) {
+// parsePermissions parses required_permissions from a call of a management tool.
+func parsePermissions(text string) (names, env []string, err error) {
 	names, env = []string{}, []string{}
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
@@ -149,9 +149,9 @@ func permissions(text string) (names, env []string, err error) {
 	return names, env, checkEnv(env)
 }
 
-// schema makes parameters from the JSON text in the management tools' arguments. It keeps
-// everything, including items and default.
-func schema(text string) (json.RawMessage, error) {
+// parseSchema parses parameters_schema from a call of a management tool. It keeps all keywords,
+// including items and default.
+func parseSchema(text string) (json.RawMessage, error) {
 	data := json.RawMessage(strings.TrimSpace(text))
 	var top struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -181,8 +181,8 @@ func schema(text string) (json.RawMessage, error) {
 	return data, nil
 }
 
-// set replaces a member, or appends it.
-func set(ms []toolgroups.Member, key string, value json.RawMessage) []toolgroups.Member {
+// setMember replaces a member of an object, or appends it.
+func setMember(ms []toolgroups.Member, key string, value json.RawMessage) []toolgroups.Member {
 	for i := range ms {
 		if ms[i].Key == key {
 			ms[i].Value = value
@@ -192,16 +192,16 @@ func set(ms []toolgroups.Member, key string, value json.RawMessage) []toolgroups
 	return append(ms, toolgroups.Member{Key: key, Value: value})
 }
 
-// drop removes members.
-func drop(ms []toolgroups.Member, keys ...string) []toolgroups.Member {
+// dropMembers removes members from an object.
+func dropMembers(ms []toolgroups.Member, keys ...string) []toolgroups.Member {
 	return slices.DeleteFunc(ms, func(m toolgroups.Member) bool { return slices.Contains(keys, m.Key) })
 }
 
-// encode encodes strings, numbers and lists of them without HTML escapes.
+// encode encodes strings, numbers and lists of strings without HTML escapes.
 func encode(v any) json.RawMessage {
 	data, err := toolgroups.EncodeJSON(v)
 	if err != nil {
-		return json.RawMessage("null") // these always encode
+		return json.RawMessage("null") // cannot happen for these types
 	}
 	return data
 }

@@ -31,9 +31,9 @@ type downloadArgs struct {
 	Headers map[string]string `json:"headers"`
 }
 
-// download streams a reply to a file, which appears when it is complete.
+// download streams a reply to a file. The file appears only when it is complete.
 func (h *host) download(ctx context.Context, in downloadArgs) (any, error) {
-	rel, err := h.root.Creatable(in.Path)
+	rel, err := h.root.PrepareFile(in.Path)
 	if err != nil {
 		return nil, fileError(in.Path, err)
 	}
@@ -46,30 +46,30 @@ func (h *host) download(ctx context.Context, in downloadArgs) (any, error) {
 		return nil, requestError(ctx, err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	if !ok(res) {
+	if !isSuccess(res) {
 		return nil, fmt.Errorf("the server answered HTTP %d %s", res.StatusCode, http.StatusText(res.StatusCode))
 	}
-	size, err := h.root.WriteFrom(rel, &meteredReader{from: res.Body, left: maxTransfer, spend: h.spend})
+	size, err := h.root.WriteFrom(rel, &meteredReader{source: res.Body, bytesLeft: maxTransfer, countWritten: h.countWritten})
 	if err != nil {
 		return nil, requestError(ctx, err)
 	}
 	return map[string]any{"success": true, "path": filepath.ToSlash(rel), "size": size}, nil
 }
 
-// meteredReader reads up to a limit and counts the bytes for the run.
+// meteredReader reads up to left bytes and counts them for the run.
 type meteredReader struct {
-	from  io.Reader
-	left  int64
-	spend func(int64) error
+	source       io.Reader
+	bytesLeft    int64
+	countWritten func(int64) error
 }
 
 // Read fails beyond the limit.
 func (m *meteredReader) Read(p []byte) (int, error) {
-	n, err := m.from.Read(p)
-	if m.left -= int64(n); m.left < 0 {
+	n, err := m.source.Read(p)
+	if m.bytesLeft -= int64(n); m.bytesLeft < 0 {
 		return n, fmt.Errorf("the file is larger than the limit of %d MiB", maxTransfer>>20)
 	}
-	if over := m.spend(int64(n)); over != nil {
+	if over := m.countWritten(int64(n)); over != nil {
 		return n, over
 	}
 	return n, err
@@ -101,7 +101,7 @@ func (h *host) upload(ctx context.Context, in uploadArgs) (any, error) {
 	if len(in.Parts) == 0 || len(in.Parts) > maxParts {
 		return nil, fmt.Errorf("an upload has 1 to %d parts", maxParts)
 	}
-	body, err := h.assemble(in.Parts)
+	body, err := h.assembleBody(in.Parts)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (h *host) upload(ctx context.Context, in uploadArgs) (any, error) {
 	}
 	req.Body, req.GetBody, req.ContentLength = io.NopCloser(io.MultiReader(body.readers...)), nil, body.size
 	kind := "multipart/related"
-	if body.form || strings.HasPrefix(strings.ToLower(req.Header.Get("Content-Type")), "multipart/form-data") {
+	if body.isForm || strings.HasPrefix(strings.ToLower(req.Header.Get("Content-Type")), "multipart/form-data") {
 		kind = "multipart/form-data"
 	}
 	req.Header.Set("Content-Type", mime.FormatMediaType(kind, map[string]string{"boundary": body.boundary}))
@@ -120,11 +120,11 @@ func (h *host) upload(ctx context.Context, in uploadArgs) (any, error) {
 	if err != nil {
 		return nil, requestError(ctx, err)
 	}
-	text := textOf(res)
-	if res.Cut {
+	text := bodyText(res)
+	if res.Truncated {
 		text += fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
-	return uploadResult{OK: ok(res.Response), Status: res.StatusCode, Body: text}, nil
+	return uploadResult{OK: isSuccess(res.Response), Status: res.StatusCode, Body: text}, nil
 }
 
 // multipartBody is a body of several parts that are read from files while it is sent.
@@ -133,7 +133,7 @@ type multipartBody struct {
 	readers  []io.Reader
 	files    []*os.File
 	size     int64
-	form     bool
+	isForm   bool
 }
 
 func (a *multipartBody) close() {
@@ -142,8 +142,8 @@ func (a *multipartBody) close() {
 	}
 }
 
-// add appends a piece of known length.
-func (a *multipartBody) add(r io.Reader, size int64) error {
+// addPiece appends a piece of the given size.
+func (a *multipartBody) addPiece(r io.Reader, size int64) error {
 	a.readers = append(a.readers, r)
 	if a.size += size; a.size > maxTransfer {
 		return fmt.Errorf("the upload is larger than the limit of %d MiB", maxTransfer>>20)
@@ -151,13 +151,13 @@ func (a *multipartBody) add(r io.Reader, size int64) error {
 	return nil
 }
 
-func (h *host) assemble(parts []uploadPart) (*multipartBody, error) {
+func (h *host) assembleBody(parts []uploadPart) (*multipartBody, error) {
 	var frame bytes.Buffer
 	w := multipart.NewWriter(&frame)
 	a := &multipartBody{boundary: w.Boundary()}
-	// text moves the writer's text between parts to the body.
+	// text moves the boundary and header that w has written to the body.
 	text := func() error {
-		err := a.add(strings.NewReader(frame.String()), int64(frame.Len()))
+		err := a.addPiece(strings.NewReader(frame.String()), int64(frame.Len()))
 		frame.Reset()
 		return err
 	}
@@ -166,7 +166,7 @@ func (h *host) assemble(parts []uploadPart) (*multipartBody, error) {
 			a.close()
 			return nil, err
 		}
-		a.form = a.form || p.Name != ""
+		a.isForm = a.isForm || p.Name != ""
 		if err := errors.Join(text(), h.addContent(a, p)); err != nil {
 			a.close()
 			return nil, err
@@ -182,7 +182,7 @@ func (h *host) assemble(parts []uploadPart) (*multipartBody, error) {
 // addContent appends the content of a part.
 func (h *host) addContent(a *multipartBody, p uploadPart) error {
 	if p.Type != "file" {
-		return a.add(strings.NewReader(p.Body), int64(len(p.Body)))
+		return a.addPiece(strings.NewReader(p.Body), int64(len(p.Body)))
 	}
 	f, err := h.root.Open(p.Path)
 	if err != nil {
@@ -193,7 +193,7 @@ func (h *host) addContent(a *multipartBody, p uploadPart) error {
 	if err != nil {
 		return fileError(p.Path, workspace.Cause(err))
 	}
-	return a.add(io.LimitReader(f, info.Size()), info.Size())
+	return a.addPiece(io.LimitReader(f, info.Size()), info.Size())
 }
 
 // header returns the header of a part. It cannot contain line breaks: FormatMediaType encodes

@@ -12,29 +12,29 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// forceRead reads the folder even if it seems unchanged. The write lock must be held.
-func (t *Tools) forceRead() error {
+// forceRescan reads the folder even if it seems unchanged. writeMu must be held.
+func (t *Tools) forceRescan() error {
 	old := *t.content.Load()
-	old.print = ""
+	old.fingerprint = ""
 	t.content.Store(&old)
 	_, err := t.rescan()
 	return err
 }
 
-// confirm checks that a tool exists. The write lock must be held.
-func (t *Tools) confirm(name, code string) error {
-	if err := t.forceRead(); err != nil {
+// checkUsable returns an error if a written tool is not in the folder. writeMu must be held.
+func (t *Tools) checkUsable(name, code string) error {
+	if err := t.forceRescan(); err != nil {
 		return toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)
 	}
-	if f, ok := t.content.Load().owner(toolgroups.WireName(name)); !ok || f.base != name {
+	if f, ok := t.content.Load().fileOfTool(toolgroups.WireName(name)); !ok || f.baseName != name {
 		return toolgroups.Errorf(code, "The tool '%s' was written but cannot be used; list_user_tools says why.", name)
 	}
 	return nil
 }
 
-// put writes the files of a tool atomically: the code first, because code without a manifest is
-// not a tool. If writing the manifest fails, the code is restored.
-func (t *Tools) put(name string, manifest []byte, code *string) error {
+// writeFiles writes the files of a tool: the code first, because code without a manifest is not a
+// tool. If writing the manifest fails, it restores the code.
+func (t *Tools) writeFiles(name string, manifest []byte, code *string) error {
 	var pretty bytes.Buffer
 	if err := json.Indent(&pretty, manifest, "", "  "); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (t *Tools) put(name string, manifest []byte, code *string) error {
 	pretty.WriteByte('\n')
 	undo := func() error { return nil }
 	if code != nil {
-		path := t.path(name, ".js")
+		path := t.filePath(name, ".js")
 		old, err := readLimited(path)
 		switch {
 		case err == nil:
@@ -56,7 +56,7 @@ func (t *Tools) put(name string, manifest []byte, code *string) error {
 			return workspace.Cause(err)
 		}
 	}
-	if err := folder.Replace(t.path(name, ".json"), pretty.Bytes()); err != nil {
+	if err := folder.Replace(t.filePath(name, ".json"), pretty.Bytes()); err != nil {
 		return errors.Join(workspace.Cause(err), undo())
 	}
 	return nil
@@ -64,14 +64,14 @@ func (t *Tools) put(name string, manifest []byte, code *string) error {
 
 // removeFiles deletes the manifest first: code without one is not a tool.
 func (t *Tools) removeFiles(name string) error {
-	t.write.Lock()
-	defer t.write.Unlock()
+	t.writeMu.Lock()
+	defer t.writeMu.Unlock()
 	for _, ext := range []string{".json", ".js"} {
-		if err := os.Remove(t.path(name, ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(t.filePath(name, ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return toolgroups.Errorf(CodeDelete, "The files of '%s' could not be deleted: %v.", name, workspace.Cause(err))
 		}
 	}
-	if err := t.forceRead(); err != nil {
+	if err := t.forceRescan(); err != nil {
 		return toolgroups.Errorf(CodeDelete, "The folder of user tools cannot be read: %v.", err)
 	}
 	return nil

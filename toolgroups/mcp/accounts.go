@@ -26,23 +26,23 @@ func (c *Client) openAccounts() (err error) {
 	}
 	c.cfg.accounts, err = oauth.New(oauth.Config{
 		KV: c.cfg.Accounts.KV, SecretKey: c.cfg.Accounts.SecretKey, PublicURL: c.cfg.Accounts.PublicURL, LocalURL: c.cfg.Accounts.LocalURL,
-		Server: c.target, Now: c.cfg.Now, Logger: c.cfg.Logger,
+		Server: c.oauthServer, Now: c.cfg.Now, Logger: c.cfg.Logger,
 	})
 	return err
 }
 
-// target returns a server to which users sign in.
-func (c *Client) target(name string) (oauth.Server, bool) {
+// oauthServer returns a server to which users sign in, by its name.
+func (c *Client) oauthServer(name string) (oauth.Server, bool) {
 	s, ok := c.find(name)
-	if !ok || !s.personal() {
+	if !ok || !s.isPersonal() {
 		return oauth.Server{}, false
 	}
-	return s.target(), true
+	return s.oauthServer(), true
 }
 
 // find returns a server by its name, ignoring case.
 func (c *Client) find(name string) (*server, bool) {
-	servers := c.all()
+	servers := c.currentServers()
 	i := slices.IndexFunc(servers, func(s *server) bool { return strings.EqualFold(s.name, name) })
 	if i < 0 {
 		return nil, false
@@ -58,7 +58,7 @@ func (c *Client) Pages() http.Handler {
 	return c.cfg.accounts.Pages()
 }
 
-// learnTime bounds reading the tools after a sign-in.
+// learnTime bounds connecting to a server to read its tools.
 const learnTime = 20 * time.Second
 
 // ConnectAccount answers /connect for a server in Markdown.
@@ -69,16 +69,16 @@ func (c *Client) ConnectAccount(ctx context.Context, name string, role toolgroup
 		return "", fmt.Errorf("mcp: there is no server %q", name)
 	case role < s.role:
 		return fmt.Sprintf("Sorry, %s is not for everybody here: ask an administrator.", s.name), nil
-	case !s.personal():
+	case !s.isPersonal():
 		return fmt.Sprintf("%s needs no account of yours: it is used with the one that it was set up with, if any.", s.name), nil
 	case c.cfg.accounts == nil:
 		return fmt.Sprintf("Accounts at %s cannot be connected here.", s.name), nil
 	}
-	text, done, err := c.cfg.accounts.Connect(ctx, s.target(), req)
+	text, done, err := c.cfg.accounts.Connect(ctx, s.oauthServer(), req)
 	if err != nil || !done {
 		return text, err
 	}
-	s.people.leave(req.User) // close the connection with the previous account
+	s.userServers.closeUser(req.User) // close the connection with the previous account
 	ctx, cancel := context.WithTimeout(ctx, learnTime)
 	defer cancel()
 	if err := s.connectOnce(ctx, req.User); err != nil {
@@ -96,11 +96,11 @@ func (c *Client) Disconnect(ctx context.Context, name, user string) (string, err
 	if !ok {
 		return c.cfg.accounts.Disconnect(ctx, c.removedServer(name), user)
 	}
-	defer s.people.leave(user)
-	return c.cfg.accounts.Disconnect(ctx, oauth.Server{Name: s.name, HTTP: cmp.Or(s.signIn, c.removedServer(name).HTTP)}, user)
+	defer s.userServers.closeUser(user)
+	return c.cfg.accounts.Disconnect(ctx, oauth.Server{Name: s.name, HTTP: cmp.Or(s.authClient, c.removedServer(name).HTTP)}, user)
 }
 
-// removedServer returns a removed server, to revoke consents at its sign-in.
+// removedServer returns a removed server, for revoking the consents given to it.
 func (c *Client) removedServer(name string) oauth.Server {
 	return oauth.Server{Name: name, HTTP: guard.NewClient(guard.Config{AllowPrivate: c.cfg.AllowPrivate, Resolver: c.cfg.Resolver})}
 }
@@ -111,26 +111,26 @@ func (c *Client) Forget(ctx context.Context, name string) (int, error) {
 		return 0, nil
 	}
 	if err := c.cfg.Accounts.KV.Delete(ctx, PinPrefix+name, storage.Any); err != nil {
-		return 0, fmt.Errorf("mcp: forget what was allowed: %w", err)
+		return 0, fmt.Errorf("mcp: delete the pins: %w", err)
 	}
 	target := c.removedServer(name)
-	if s, ok := c.find(name); ok && s.signIn != nil {
-		target = s.target()
+	if s, ok := c.find(name); ok && s.authClient != nil {
+		target = s.oauthServer()
 	}
 	return c.cfg.accounts.Forget(ctx, target)
 }
 
-// Connected reports whether a user has connected an account at a server.
-func (c *Client) Connected(ctx context.Context, name, user string) (bool, error) {
-	target, ok := c.target(name)
+// IsConnected reports whether a user has connected an account at a server.
+func (c *Client) IsConnected(ctx context.Context, name, user string) (bool, error) {
+	target, ok := c.oauthServer(name)
 	if !ok || c.cfg.accounts == nil {
 		return false, nil
 	}
-	return c.cfg.accounts.Connected(ctx, target, user)
+	return c.cfg.accounts.IsConnected(ctx, target, user)
 }
 
-// ValidName reports whether a server can have the name.
-func ValidName(name string) bool { return serverName.MatchString(name) }
+// ValidName reports whether a name is valid for a server.
+func ValidName(name string) bool { return serverNamePattern.MatchString(name) }
 
 // Check contacts a server and describes its state in Markdown, for an administrator.
 func (c *Client) Check(ctx context.Context, name, user string) (string, error) {
@@ -145,8 +145,8 @@ func (c *Client) Check(ctx context.Context, name, user string) (string, error) {
 	switch {
 	case err == nil:
 		return fmt.Sprintf("%s works: it has %d tools.", s.name, s.status().Tools), nil
-	case s.personal() && errors.As(err, &known) && known.Code == oauth.CodeNotConnected:
-		wants, err := oauth.RequiresSignIn(ctx, s.target())
+	case s.isPersonal() && errors.As(err, &known) && known.Code == oauth.CodeNotConnected:
+		wants, err := oauth.RequiresSignIn(ctx, s.oauthServer())
 		if err != nil {
 			return fmt.Sprintf("%s does not work: %s.", s.name, err), nil
 		}
@@ -158,7 +158,7 @@ func (c *Client) Check(ctx context.Context, name, user string) (string, error) {
 	return fmt.Sprintf("%s does not work: %s.", s.name, strings.TrimSuffix(s.contactError(err).Error(), ".")), nil
 }
 
-// contactError tells an administrator why a server could not be contacted.
+// contactError returns the error that tells an administrator why a server could not be contacted.
 func (s *server) contactError(err error) error {
 	if problem := s.status().Problem; problem != "" {
 		return errors.New(problem)
@@ -176,21 +176,21 @@ func (c *Client) HasServer(name string) bool {
 type Trial struct {
 	// Server is the configuration to add.
 	Server Server
-	// Tools is the number of tools, 0 if they are only shown after a sign-in.
+	// Tools is the number of tools, 0 if the server shows them only after a sign-in.
 	Tools int
 
 	pins pins
 }
 
-// Try contacts a server that an administrator wants to add, without adding it: it asks whether
-// users have to sign in, or else reads the tools. The error is for the administrator.
+// Try contacts a server that an administrator wants to add, without adding it. It finds out whether
+// users have to sign in, and otherwise reads the tools. The error is for the administrator.
 func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error) {
-	if err := c.checkNew(name, cfg); err != nil {
+	if err := c.checkAddedServer(name, cfg); err != nil {
 		return Trial{}, err
 	}
-	cfg.added = true
+	cfg.addedInChat = true
 	family := c.cfg
-	family.DataDir, family.Changed, family.Accounts.KV = "", nil, nil
+	family.DataDir, family.OnChange, family.Accounts.KV = "", nil, nil
 	s, err := newServer(family, name, cfg)
 	if err != nil {
 		return Trial{}, err
@@ -208,7 +208,7 @@ func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error
 		}
 	}
 	if cfg.Auth == AuthOAuth {
-		return Trial{Server: cfg}, nil // its tools are only shown after a sign-in
+		return Trial{Server: cfg}, nil // the server shows its tools only after a sign-in
 	}
 	if err := s.connectOnce(ctx, ""); err != nil {
 		return Trial{}, s.contactError(err)
@@ -221,8 +221,8 @@ func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error
 	return Trial{Server: cfg, Tools: len(s.group.Tools), pins: s.pins}, nil
 }
 
-// Pin records what a tried server said about its tools: that is what it is allowed to say. If
-// its tools are only shown after a sign-in, the first user's list is recorded.
+// Pin pins the descriptions of a tried server's tools: later changes need approval. If the server
+// shows its tools only after a sign-in, the first user's list is pinned.
 func (c *Client) Pin(ctx context.Context, name string, tried Trial) (err error) {
 	switch {
 	case c.cfg.Accounts.KV == nil:
@@ -235,14 +235,14 @@ func (c *Client) Pin(ctx context.Context, name string, tried Trial) (err error) 
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("mcp: keep what was allowed: %w", err)
+		return fmt.Errorf("mcp: store the pins: %w", err)
 	}
 	return nil
 }
 
-// checkNew checks a server to be added. Its tools must not use the names of others'.
-func (c *Client) checkNew(name string, cfg Server) error {
-	if !serverName.MatchString(name) {
+// checkAddedServer checks a server to be added. Its tools must not take the names of other tools.
+func (c *Client) checkAddedServer(name string, cfg Server) error {
+	if !serverNamePattern.MatchString(name) {
 		return errors.New("the name has letters, digits, - and _, at most 32, and begins with a letter")
 	}
 	if cfg.Command != "" || len(cfg.Headers) > 0 || cfg.ClientSecret != "" || cfg.AllowPrivate {
@@ -252,23 +252,23 @@ func (c *Client) checkNew(name string, cfg Server) error {
 		return errors.Join(faults...)
 	}
 	lower := strings.ToLower(name)
-	for _, s := range c.all() {
+	for _, s := range c.currentServers() {
 		other := strings.ToLower(s.name)
 		if other == lower || strings.HasPrefix(other, lower+"_") || strings.HasPrefix(lower, other+"_") {
 			return fmt.Errorf("the name is too close to that of the server %s", s.name)
 		}
 	}
-	if slices.ContainsFunc(c.cfg.Taken, func(taken string) bool { return taken == GroupPrefix+name || taken == name+"_connect" }) {
+	if slices.ContainsFunc(c.cfg.TakenNames, func(taken string) bool { return taken == GroupPrefix+name || taken == name+"_connect" }) {
 		return errors.New("the name is taken by a tool")
 	}
 	return nil
 }
 
-// SetAdded sets the servers that were added in chats, besides those of the configuration. The error
-// says what is left out, and why; the rest is used.
-func (c *Client) SetAdded(servers map[string]Server) error {
-	c.adding.Lock()
-	defer c.adding.Unlock()
+// SetAddedServers sets the servers that were added in chats, besides those of the configuration. The
+// error names the servers that are left out, and why; the others are used.
+func (c *Client) SetAddedServers(servers map[string]Server) error {
+	c.addMu.Lock()
+	defer c.addMu.Unlock()
 	if c.closed {
 		return errClosed
 	}
@@ -278,12 +278,12 @@ func (c *Client) SetAdded(servers map[string]Server) error {
 	kept := map[string]bool{}
 	for _, s := range c.servers {
 		want, ok := servers[s.name]
-		want.added = true
-		if s.cfg.added && (!ok || !reflect.DeepEqual(withDefaults(want), s.cfg)) {
+		want.addedInChat = true
+		if s.cfg.addedInChat && (!ok || !reflect.DeepEqual(withDefaults(want), s.cfg)) {
 			old = append(old, s)
 			continue
 		}
-		kept[s.name] = s.cfg.added
+		kept[s.name] = s.cfg.addedInChat
 		now = append(now, s)
 	}
 	c.servers = now
@@ -293,7 +293,7 @@ func (c *Client) SetAdded(servers map[string]Server) error {
 		if kept[name] {
 			continue
 		}
-		s, err := c.newAdded(name, servers[name])
+		s, err := c.newAddedServer(name, servers[name])
 		if err != nil {
 			errs = append(errs, fmt.Errorf("server %q: %w", name, err))
 			continue
@@ -307,17 +307,17 @@ func (c *Client) SetAdded(servers map[string]Server) error {
 	for _, s := range old {
 		c.closing.Go(s.close)
 	}
-	if changed && c.cfg.Changed != nil {
-		c.cfg.Changed()
+	if changed && c.cfg.OnChange != nil {
+		c.cfg.OnChange()
 	}
 	return errors.Join(errs...)
 }
 
-// newAdded creates a server that was added in a chat.
-func (c *Client) newAdded(name string, cfg Server) (*server, error) {
-	if err := c.checkNew(name, cfg); err != nil {
+// newAddedServer creates a server that was added in a chat.
+func (c *Client) newAddedServer(name string, cfg Server) (*server, error) {
+	if err := c.checkAddedServer(name, cfg); err != nil {
 		return nil, err
 	}
-	cfg.added = true
+	cfg.addedInChat = true
 	return newServer(c.cfg, name, cfg)
 }

@@ -36,7 +36,7 @@ func theIssuerChanges(t *testing.T, em *emulator.Server) {
 		})
 	}))
 	t.Cleanup(other.Close)
-	em.Lie(emulator.Misbehavior{Resource: func(said map[string]any) { said["authorization_servers"] = []string{other.URL} }})
+	em.Misbehave(emulator.Misbehavior{Resource: func(said map[string]any) { said["authorization_servers"] = []string{other.URL} }})
 	d.offset.Add(int64(10 * time.Minute))
 	d.is(t, ada, emulator.Ada)
 	said(t, d.send(t, ada, "again"), "was at `"+em.Issuer+"` before and is at `"+other.URL+"` now")
@@ -49,7 +49,7 @@ func theIssuerChanges(t *testing.T, em *emulator.Server) {
 	}
 	// An answer that says it comes from elsewhere, or does not say where from.
 	for _, issuer := range []string{other.URL, "-"} {
-		em.Lie(emulator.Misbehavior{Issuer: issuer})
+		em.Misbehave(emulator.Misbehavior{Issuer: issuer})
 		start := part(t, linkPattern, d.send(t, ada, ""))
 		before := em.Count("token")
 		_, body := d.visit(t, d.consent(t, start, emulator.Ada))
@@ -59,7 +59,7 @@ func theIssuerChanges(t *testing.T, em *emulator.Server) {
 		}
 	}
 	// It calls itself something else than what the server calls it.
-	em.Lie(emulator.Misbehavior{Metadata: func(said map[string]any) { said["issuer"] = other.URL }})
+	em.Misbehave(emulator.Misbehavior{Metadata: func(said map[string]any) { said["issuer"] = other.URL }})
 	said(t, d.send(t, ada, ""), "cannot be trusted", "nothing was connected")
 }
 
@@ -90,9 +90,9 @@ func theAddressChanges(t *testing.T, em *emulator.Server) {
 func aPermissionIsMissing(t *testing.T, em *emulator.Server) {
 	d := openDesk(t, em, nil, nil)
 	d.connect(t, ada, emulator.Ada)
-	em.Lie(emulator.Misbehavior{Lacks: "profile phone"})
+	em.Misbehave(emulator.Misbehavior{MissingScope: "profile phone"})
 	d.refuses(t, ada, "permission_denied", "has not granted notes the permission `profile phone`")
-	em.Lie(emulator.Misbehavior{})
+	em.Misbehave(emulator.Misbehavior{})
 	d.is(t, ada, emulator.Ada)
 	_, body := d.visit(t, part(t, linkPattern, d.send(t, ada, "")))
 	if got := param(t, part(t, nextPattern, body), "scope"); got != "openid email profile phone offline_access" {
@@ -104,11 +104,11 @@ func theSignInIsOutOfOrder(t *testing.T, em *emulator.Server) {
 	d := openDesk(t, em, nil, nil)
 	d.connect(t, ada, emulator.Ada)
 	d.offset.Add(int64(10 * time.Minute))
-	em.Lie(emulator.Misbehavior{Down: true})
+	em.Misbehave(emulator.Misbehavior{TokenEndpointDown: true})
 	d.refuses(t, ada, oauth.CodeSignIn, "stays connected")
-	em.Lie(emulator.Misbehavior{Refuse: true})
+	em.Misbehave(emulator.Misbehavior{RejectTokens: true})
 	d.refuses(t, ada, oauth.CodeNotConnected, "does not take the user's sign-in any more")
-	em.Lie(emulator.Misbehavior{}) // Nobody waits for a pause: no fault of the server was noted.
+	em.Misbehave(emulator.Misbehavior{}) // Nobody waits for a pause: no fault of the server was noted.
 	d.is(t, ada, emulator.Ada)
 }
 
@@ -198,7 +198,7 @@ func clients(t *testing.T, em *emulator.Server) {
 	confidential := func(said map[string]any) {
 		said["token_endpoint_auth_methods_supported"] = []string{"client_secret_basic"}
 	}
-	em.Lie(emulator.Misbehavior{Metadata: confidential})
+	em.Misbehave(emulator.Misbehavior{Metadata: confidential})
 	before := em.Count("register")
 	d.connect(t, ada, emulator.Ada)
 	d.connect(t, grace, emulator.Grace)
@@ -219,14 +219,14 @@ func clients(t *testing.T, em *emulator.Server) {
 		cfg.LookupEnv = func(string) (string, bool) { return "secret of " + id, true }
 		s.ClientID, s.ClientSecret, s.Scopes = id, "${NOTES_SECRET}", []string{"openid"}
 	})
-	em.Lie(emulator.Misbehavior{Metadata: confidential})
+	em.Misbehave(emulator.Misbehavior{Metadata: confidential})
 	before = em.Count("register")
 	byHand.connect(t, ada, emulator.Ada)
 	if em.Count("register") != before {
 		t.Error("a client was registered beside the one of the settings")
 	}
 	// A description at an address of the bot, where the sign-in reads those.
-	em.Lie(emulator.Misbehavior{Metadata: func(said map[string]any) { said["client_id_metadata_document_supported"] = true }})
+	em.Misbehave(emulator.Misbehavior{Metadata: func(said map[string]any) { said["client_id_metadata_document_supported"] = true }})
 	_, body := d.visit(t, part(t, linkPattern, d.send(t, ada, "")))
 	document := param(t, part(t, nextPattern, body), "client_id")
 	status, about := d.visit(t, document)
@@ -236,7 +236,7 @@ func clients(t *testing.T, em *emulator.Server) {
 	said(t, about, `"client_id":"`+document+`"`, publicURL+"/mcp/callback/notes")
 	// None of all that.
 	fresh := openDesk(t, em, nil, nil)
-	em.Lie(emulator.Misbehavior{Metadata: func(said map[string]any) { delete(said, "registration_endpoint") }})
+	em.Misbehave(emulator.Misbehavior{Metadata: func(said map[string]any) { delete(said, "registration_endpoint") }})
 	said(t, fresh.send(t, ada, ""), "client_id", publicURL+"/mcp/callback/notes")
 }
 
@@ -252,22 +252,22 @@ func metadataThatIsNoGood(t *testing.T, em *emulator.Server) {
 		"inside":       {emulator.Misbehavior{Resource: func(m map[string]any) { m["authorization_servers"] = []string{"https://10.0.0.1"} }}, "does not say how it works"},
 		"nobody":       {emulator.Misbehavior{Resource: func(m map[string]any) { m["authorization_servers"] = []string{} }}, "names no place"},
 		"another":      {emulator.Misbehavior{Resource: func(m map[string]any) { m["resource"] = "https://bank.example/mcp" }}, "does not say how it works"},
-		"open":         {emulator.Misbehavior{Open: true}, "does not ask anybody to sign in"},
+		"open":         {emulator.Misbehavior{NoSignIn: true}, "does not ask anybody to sign in"},
 		"no client":    {emulator.Misbehavior{Metadata: func(m map[string]any) { m["registration_endpoint"] = em.Issuer + "/nowhere" }}, "does not take this bot as a client"},
 	} {
-		em.Lie(c.lies)
+		em.Misbehave(c.lies)
 		if text := d.send(t, ada, ""); !strings.Contains(text, c.want) || strings.Contains(text, "](") {
 			t.Errorf("%s: %q, want %q", name, text, c.want)
 		}
 	}
-	em.Lie(emulator.Misbehavior{})
+	em.Misbehave(emulator.Misbehavior{})
 	d.connect(t, ada, emulator.Ada)
 }
 
 func aServerIsAddedAndLeaves(t *testing.T, em *emulator.Server) {
 	changes := atomic.Int64{}
 	d := openDesk(t, em, nil, func(cfg *mcp.Config, _ *mcp.Server) {
-		cfg.Changed = func() { changes.Add(1) }
+		cfg.OnChange = func() { changes.Add(1) }
 	})
 	// An administrator's address reaches what the operator lets it reach, and this is inside.
 	if _, err := d.c.Try(t.Context(), "more", mcp.Server{URL: em.URL}); err == nil || !strings.Contains(err.Error(), "internal or reserved") {
@@ -284,7 +284,7 @@ func aServerIsAddedAndLeaves(t *testing.T, em *emulator.Server) {
 	before := changes.Load()
 	more := map[string]mcp.Server{"more": {URL: "https://more.example/mcp", Role: "admin"}}
 	for range 2 {
-		must(t, d.c.SetAdded(more))
+		must(t, d.c.SetAddedServers(more))
 	}
 	if n := changes.Load() - before; n != 1 || !d.c.HasServer("more") || len(d.c.Groups()) != 2 {
 		t.Errorf("%d changes, groups %d", n, len(d.c.Groups()))
@@ -292,7 +292,7 @@ func aServerIsAddedAndLeaves(t *testing.T, em *emulator.Server) {
 	if text, err := d.c.ConnectAccount(t.Context(), "more", 1, oauth.Request{}); err != nil || !strings.Contains(text, "not for everybody") {
 		t.Errorf("%q, %v", text, err)
 	}
-	if err := d.c.SetAdded(map[string]mcp.Server{"notes": {URL: "https://evil.example/mcp"}}); err == nil || d.c.HasServer("more") {
+	if err := d.c.SetAddedServers(map[string]mcp.Server{"notes": {URL: "https://evil.example/mcp"}}); err == nil || d.c.HasServer("more") {
 		t.Errorf("the place of one from the settings was taken: %v", err)
 	}
 	if st := d.c.Status(); len(st) != 1 || st[0].Server.URL != em.URL {

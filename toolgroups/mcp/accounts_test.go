@@ -43,7 +43,7 @@ type harness struct {
 // openDesk makes a desk on a store; nil means a new one.
 func openDesk(t *testing.T, em *emulator.Server, kv storage.KV, change func(*mcp.Config, *mcp.Server)) *harness {
 	t.Helper()
-	em.Lie(emulator.Misbehavior{})
+	em.Misbehave(emulator.Misbehavior{})
 	if kv == nil {
 		store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db")})
 		must(t, err)
@@ -54,7 +54,7 @@ func openDesk(t *testing.T, em *emulator.Server, kv storage.KV, change func(*mcp
 	server := mcp.Server{URL: em.URL, Auth: mcp.AuthOAuth}
 	d.cfg = mcp.Config{
 		Accounts: mcp.AccountsConfig{KV: kv, SecretKey: []byte("0123456789abcdef"), PublicURL: publicURL},
-		Logger:   d.logs.logger(), Retry: time.Hour, MaxRetry: time.Hour,
+		Logger:   d.logs.logger(), RetryDelay: time.Hour, MaxRetryDelay: time.Hour,
 		Now: func() time.Time { return time.Now().Add(time.Duration(d.offset.Load())) },
 	}
 	if change != nil {
@@ -253,7 +253,7 @@ func eachHasTheirOwn(t *testing.T, em *emulator.Server) {
 	d.refuses(t, grace, oauth.CodeNotConnected, "/connect notes")
 	// No person is asked to approve what cannot succeed.
 	ready := func(user string) error {
-		return find(t, d.c, "notes_erase").Ready(t.Context(), toolgroups.Call{Scope: toolgroups.Scope{User: user}})
+		return find(t, d.c, "notes_erase").CheckReady(t.Context(), toolgroups.Call{Scope: toolgroups.Scope{User: user}})
 	}
 	if fault, ok := errors.AsType[*toolgroups.Error](ready(grace)); !ok || fault.Code != oauth.CodeNotConnected || ready(ada) != nil {
 		t.Errorf("ready: %v for who has not connected, %v for who has", fault, ready(ada))
@@ -264,7 +264,7 @@ func eachHasTheirOwn(t *testing.T, em *emulator.Server) {
 	}
 	d.is(t, ada, emulator.Ada)
 	d.is(t, grace, emulator.Grace)
-	if tool := find(t, d.c, "notes_erase"); !tool.Personal || tool.Effect != toolgroups.Consequential || !tool.Asks(nil) {
+	if tool := find(t, d.c, "notes_erase"); !tool.Personal || tool.Effect != toolgroups.Consequential || !tool.NeedsApproval(nil) {
 		t.Errorf("the tool asks nobody, or everybody: %+v", tool)
 	}
 	if strings.Contains(d.logs.String(), param(t, back, "code")) {
@@ -308,7 +308,7 @@ func tokensRunOut(t *testing.T, em *emulator.Server) {
 // Tokens that live shorter than a minute are used for half of that, not renewed for each call.
 func tokensLiveAMinute(t *testing.T, em *emulator.Server) {
 	d := openDesk(t, em, nil, nil)
-	em.Lie(emulator.Misbehavior{Life: time.Minute})
+	em.Misbehave(emulator.Misbehavior{TokenLifetime: time.Minute})
 	d.connect(t, ada, emulator.Ada)
 	before := em.Count("token")
 	for range 5 {
@@ -328,7 +328,7 @@ func consentIsWithdrawn(t *testing.T, em *emulator.Server) {
 	d := openDesk(t, em, nil, nil)
 	d.connect(t, ada, emulator.Ada)
 	d.connect(t, grace, emulator.Grace)
-	em.Withdraw(emulator.Ada)
+	em.WithdrawConsents(emulator.Ada)
 	for range 2 {
 		d.refuses(t, ada, oauth.CodeNotConnected, "withdrawn")
 	}

@@ -74,7 +74,7 @@ func BenchmarkCall(b *testing.B) {
 
 // BenchmarkConnect is what the first call costs more than the others.
 func BenchmarkConnect(b *testing.B) {
-	c := discovered(b, mcp.Config{Idle: 1}, child(b, "fake"))
+	c := discovered(b, mcp.Config{IdleTimeout: 1}, child(b, "fake"))
 	tool := find(b, c, "x_echo")
 	for b.Loop() {
 		if _, fault := toolgroups.Run(b.Context(), nil, tool, toolgroups.Call{Scope: toolgroups.Scope{Role: toolgroups.RoleUser}}); fault != nil {

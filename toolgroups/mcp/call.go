@@ -16,7 +16,7 @@ import (
 // handler returns the function behind a tool of the server.
 func (s *server) handler(tool string) toolgroups.Handler {
 	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-		own, leave, err := s.asUser(ctx, call.User)
+		own, leave, err := s.forUser(ctx, call.User)
 		if err != nil {
 			return toolgroups.Result{}, s.callError(tool, err)
 		}
@@ -29,7 +29,7 @@ func (s *server) handler(tool string) toolgroups.Handler {
 		if err != nil {
 			return toolgroups.Result{}, s.callError(tool, err)
 		}
-		return s.result(tool, call, res)
+		return s.convertResult(tool, call, res)
 	}
 }
 
@@ -42,14 +42,14 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 	defer s.release(l, false)
 	timed, cancel := toolgroups.WithPausableTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	defer l.askers.enter(timed, call)()
+	defer l.askers.addCall(timed, call)()
 	params := &sdk.CallToolParams{Name: tool}
 	if len(call.Arguments) > 0 {
 		params.Arguments = call.Arguments
 	}
-	defer l.steps.watch(ctx, params, s.redact)()
+	defer l.progress.watch(ctx, params, s.redactor)()
 	res, err := l.session.CallTool(timed, params)
-	if err != nil && l.askers.opened(timed, err) {
+	if err != nil && l.askers.askToOpenURLs(timed, err) {
 		res, err = l.session.CallTool(timed, params)
 	}
 	switch {
@@ -63,17 +63,17 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 		return nil, context.Cause(timed)
 	}
 	if errors.Is(err, sdk.ErrSessionMissing) {
-		s.drop(l, nil) // the server has forgotten it, which is no failure
+		s.dropConn(l, nil) // the server has forgotten the session, which is no failure
 		return nil, err
 	}
-	if known := userFixable(err); known != nil {
+	if known := userFixableError(err); known != nil {
 		return nil, known
 	}
 	cause := l.cause(err)
-	s.drop(l, cause)
-	if unsent(err) {
+	s.dropConn(l, cause)
+	if isUnsent(err) {
 		return nil, toolgroups.Errorf(CodeUnavailable, "MCP server '%s' is unavailable: %s. The call of '%s' did not reach it.",
-			s.name, s.redact.line(reason(err).Error()), clean(tool, maxName))
+			s.name, s.redactor.line(withoutURL(err).Error()), clean(tool, maxName))
 	}
 	return nil, cause
 }
@@ -91,34 +91,34 @@ func errorResponse(err error) *jsonrpc.Error {
 	return refused
 }
 
-// unsent reports whether an HTTP request failed before it was sent.
-func unsent(err error) bool {
+// isUnsent reports whether an HTTP request failed before it was sent.
+func isUnsent(err error) bool {
 	dial, ok := errors.AsType[*net.OpError](err)
 	return ok && dial.Op == "dial" || errors.Is(guard.Reason(err), guard.ErrAddress)
 }
 
-// markServed records that the server answers.
-func (s *server) markServed(l *link) {
+// markServed records that the server has answered a call.
+func (s *server) markServed(l *serverConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.served, l.hangs = true, 0
-	if s.link == l {
-		s.recovered()
+	if s.conn == l {
+		s.resetFailures()
 	}
 }
 
 // countHang drops the connection after several unanswered calls in a row.
-func (s *server) countHang(l *link) {
+func (s *server) countHang(l *serverConn) {
 	s.mu.Lock()
 	l.hangs++
 	hangs := l.hangs
 	s.mu.Unlock()
 	if hangs >= maxHangs {
-		s.drop(l, fmt.Errorf("it left %d calls in a row without an answer", hangs))
+		s.dropConn(l, fmt.Errorf("it left %d calls in a row without an answer", hangs))
 	}
 }
 
-// callError returns the error for the model.
+// callError returns the error of a call for the model.
 func (s *server) callError(tool string, err error) error {
 	var known *toolgroups.Error
 	refused := errorResponse(err)
@@ -133,30 +133,30 @@ func (s *server) callError(tool string, err error) error {
 			"MCP server '%s' did not answer the call of '%s' within %s. Whether it had its effect is unknown.", s.name, name, s.cfg.Timeout)
 	case refused != nil:
 		return toolgroups.Errorf(toolgroups.CodeExecution, "MCP server '%s' refused the call of '%s': %s",
-			s.name, name, s.redact.line(refused.Message))
+			s.name, name, s.redactor.line(refused.Message))
 	}
 	return toolgroups.Errorf(CodeUnavailable,
 		"MCP server '%s' failed in the middle of the call of '%s': %s. Whether it had its effect is unknown.",
-		s.name, name, s.redact.line(reason(err).Error()))
+		s.name, name, s.redactor.line(withoutURL(err).Error()))
 }
 
-// runConnect is the function of the placeholder for unknown tools.
+// runConnect is the handler of the placeholder for unknown tools.
 func (s *server) runConnect(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 	err := s.connectOnce(ctx, call.User)
 	if errors.Is(err, errClosed) {
-		err = s.callError(s.naming.connect(), err)
+		err = s.callError(s.naming.connectName(), err)
 	}
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	g := s.snapshot()
-	return toolgroups.Text("Connected to MCP server '%s': it has %d tools. Load the group %s again to see them.",
+	return toolgroups.TextResult("Connected to MCP server '%s': it has %d tools. Load the group %s again to see them.",
 		s.name, len(g.Tools), g.Name)
 }
 
-// connectOnce connects, for personal servers as the user, and so learns the tools.
+// connectOnce connects, as the user for a personal server, and thereby learns the tools.
 func (s *server) connectOnce(ctx context.Context, user string) error {
-	own, leave, err := s.asUser(ctx, user)
+	own, leave, err := s.forUser(ctx, user)
 	if err != nil {
 		return err
 	}

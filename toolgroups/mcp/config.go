@@ -18,16 +18,16 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Server configures one server, reached by Command or by URL, and what it offers.
+// Server configures one server, reached by Command or by URL, and the tools that it offers.
 type Server struct {
 	// Command starts a server that uses its standard input and output.
 	Command string `yaml:"command,omitempty"`
 	// Args are the arguments of Command.
 	Args Arguments `yaml:"args,omitempty"`
-	// Env are variables for Command. "${NAME}" in a value stands for a variable of the bot. Besides
-	// these and PassEnv it sees only PATH and HOME.
+	// Env are environment variables for Command. "${NAME}" in a value stands for a variable of the bot.
+	// Besides Env and PassEnv, Command sees only PATH and HOME.
 	Env map[string]redact.Secret `yaml:"env,omitempty"`
-	// PassEnv names variables of the bot that Command sees too.
+	// PassEnv names the variables of the bot that Command sees too.
 	PassEnv []string `yaml:"pass_env,omitempty"`
 	// Dir is the working directory of Command. Empty means the bot's.
 	Dir string `yaml:"dir,omitempty"`
@@ -36,17 +36,17 @@ type Server struct {
 	URL string `yaml:"url,omitempty"`
 	// Headers are sent with each request to URL, with "${NAME}" as in Env.
 	Headers map[string]redact.Secret `yaml:"headers,omitempty"`
-	// Auth is "oauth" if each user signs in with a personal account, with /connect. If empty, only
+	// Auth is "oauth" if each user signs in to a personal account with /connect. If empty, only
 	// Headers authenticate.
 	Auth string `yaml:"auth,omitempty"`
-	// ClientID and ClientSecret belong to a client that was registered by hand, for servers that do
-	// not let the bot do that. ClientSecret may contain "${NAME}".
+	// ClientID and ClientSecret belong to a client that was registered by hand, for servers at which
+	// the bot cannot register itself. ClientSecret may contain "${NAME}".
 	ClientID     string        `yaml:"client_id,omitempty"`
 	ClientSecret redact.Secret `yaml:"client_secret,omitempty"`
-	// Issuer is the authorisation server at which ClientID was registered; they are sent to no
+	// Issuer is the authorisation server at which ClientID was registered. The client is used at no
 	// other. Empty means the one that the server named first.
 	Issuer string `yaml:"issuer,omitempty"`
-	// Scopes are the permissions to ask for. None means those that the server names.
+	// Scopes are the permissions to request. None means those that the server names.
 	Scopes []string `yaml:"scopes,omitempty"`
 	// AllowPrivate permits a private address for the host of URL. It is not needed for private
 	// addresses themselves and for names such as mcp or mcp.internal.
@@ -54,12 +54,12 @@ type Server struct {
 
 	// Include are patterns (path.Match) of the tools to offer. None means all.
 	Include []string `yaml:"include,omitempty"`
-	// Exclude are patterns of tools not to offer, whatever Include says.
+	// Exclude are patterns of tools not to offer, even if Include matches them.
 	Exclude []string `yaml:"exclude,omitempty"`
 	// Description is the group's line in the prompt. Empty means the first sentence of the server's
 	// own instructions.
 	Description string `yaml:"description,omitempty"`
-	// Role is the least role that may load the group: "user" (or empty), "admin" or "owner".
+	// Role is the lowest role that may load the group: "user" (or empty), "admin" or "owner".
 	Role string `yaml:"role,omitempty"`
 	// Trust says how far to trust the server's annotations: with "hints" (the default) a tool is
 	// Consequential unless it is read-only or marked as not destructive; with "none" every tool is
@@ -73,8 +73,8 @@ type Server struct {
 	// StartTimeout bounds starting the server and reading its tools. 0 means 30 seconds.
 	StartTimeout time.Duration `yaml:"start_timeout,omitempty"`
 
-	// added says that an administrator added it in a chat: the operator did not choose its host.
-	added bool
+	// addedInChat is true for a server that an administrator, not the operator, added in a chat.
+	addedInChat bool
 }
 
 // Arguments are the arguments of a program. Marshalling leaves out possible secrets.
@@ -94,7 +94,7 @@ func (a Arguments) MarshalYAML() (any, error) {
 	return all, nil
 }
 
-// secrets returns the arguments that are secret by the flag before them or by their look.
+// secrets returns the arguments that look secret, by their flag or their value.
 func (a Arguments) secrets() []string {
 	var out []string
 	flag := ""
@@ -109,7 +109,7 @@ func (a Arguments) secrets() []string {
 			name, value = flag, arg
 		}
 		flag = ""
-		if secretName.MatchString(name) || looksSecret(value) {
+		if secretNamePattern.MatchString(name) || looksSecret(value) {
 			out = append(out, value)
 		}
 	}
@@ -126,13 +126,13 @@ const (
 	TrustFull  = "full"
 )
 
-// maxTime bounds the times in settings.
-const maxTime = 10 * time.Minute
+// maxTimeout bounds the times in settings.
+const maxTimeout = 10 * time.Minute
 
 var (
-	serverName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,31}$`)
-	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	serverNamePattern = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,31}$`)
+	envNamePattern    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	headerNamePattern = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
 // Secrets returns the values that must never be shown: headers, and variables whose name or
@@ -152,12 +152,12 @@ func (c Config) Secrets() []string {
 		secret, _ := expandVariables(s.ClientSecret, lookup)
 		out = append(append(out, secret), s.Args.secrets()...)
 		for key, value := range s.Env {
-			if value, _ := expandVariables(value, lookup); secretName.MatchString(key) || looksSecret(value) {
+			if value, _ := expandVariables(value, lookup); secretNamePattern.MatchString(key) || looksSecret(value) {
 				out = append(out, value)
 			}
 		}
 		for _, key := range s.PassEnv {
-			if value, ok := lookup(key); ok && secretName.MatchString(key) {
+			if value, ok := lookup(key); ok && secretNamePattern.MatchString(key) {
 				out = append(out, value)
 			}
 		}
@@ -166,8 +166,8 @@ func (c Config) Secrets() []string {
 	return slices.Compact(slices.DeleteFunc(out, func(v string) bool { return v == "" }))
 }
 
-// secretName matches names of variables that contain a secret, and not a mode or a folder.
-var secretName = regexp.MustCompile(`(?i)key|token|secret|pass|auth|cred|dsn|cookie|session|webhook|private`)
+// secretNamePattern matches the names of variables that are likely to contain a secret.
+var secretNamePattern = regexp.MustCompile(`(?i)key|token|secret|pass|auth|cred|dsn|cookie|session|webhook|private`)
 
 // looksSecret reports whether a value is long, has no separators and looks random.
 func looksSecret(value string) bool {
@@ -175,9 +175,9 @@ func looksSecret(value string) bool {
 		strings.ContainsFunc(value, unicode.IsLetter)
 }
 
-// expandVariables replaces ${NAME} from the environment; missing is a name that it lacks.
+// expandVariables replaces ${NAME} with variables of the environment; missing is one that is not set.
 func expandVariables(value redact.Secret, lookup func(string) (string, bool)) (text, missing string) {
-	text = reference.ReplaceAllStringFunc(string(value), func(ref string) string {
+	text = variablePattern.ReplaceAllStringFunc(string(value), func(ref string) string {
 		found, ok := lookup(ref[2 : len(ref)-1])
 		if !ok {
 			missing = ref
@@ -193,8 +193,8 @@ func (c Config) Validate() error {
 	var errs []error
 	folded := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
-		if !serverName.MatchString(name) {
-			errs = append(errs, fmt.Errorf("mcp: server %q: the name must match %s", name, serverName))
+		if !serverNamePattern.MatchString(name) {
+			errs = append(errs, fmt.Errorf("mcp: server %q: the name must match %s", name, serverNamePattern))
 		}
 		if other, ok := folded[strings.ToLower(name)]; ok {
 			errs = append(errs, fmt.Errorf("mcp: server %q: the name differs from %q only in case", name, other))
@@ -207,13 +207,13 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("mcp: server %q: %w", name, err))
 		}
 	}
-	if c.Idle < 0 || c.Retry < 0 || c.MaxRetry < 0 || c.MaxMessage < 0 {
-		errs = append(errs, errors.New("mcp: a limit is negative"))
+	if c.IdleTimeout < 0 || c.RetryDelay < 0 || c.MaxRetryDelay < 0 || c.MaxMessage < 0 {
+		errs = append(errs, errors.New("mcp: a timeout or limit is negative"))
 	}
 	return errors.Join(errs...)
 }
 
-// faults returns the mistakes in a server, each beginning with the field.
+// faults returns the mistakes in the configuration of a server, each beginning with the field.
 func (s Server) faults() []error {
 	var errs []error
 	switch {
@@ -228,29 +228,29 @@ func (s Server) faults() []error {
 	}
 	errs = append(errs, s.offerFaults()...)
 	for field, d := range map[string]time.Duration{"timeout": s.Timeout, "start_timeout": s.StartTimeout} {
-		if d < 0 || d > maxTime {
-			errs = append(errs, fmt.Errorf("%s: %s is not between 0 and %s", field, d, maxTime))
+		if d < 0 || d > maxTimeout {
+			errs = append(errs, fmt.Errorf("%s: %s is not between 0 and %s", field, d, maxTimeout))
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errs
 }
 
-// offerFaults checks what is offered to whom.
+// offerFaults checks the fields that decide which tools are offered to which users.
 func (s Server) offerFaults() []error {
 	var errs []error
 	for field, patterns := range map[string][]string{"include": s.Include, "exclude": s.Exclude, "read_only": s.ReadOnly} {
 		for _, p := range patterns {
 			if _, err := path.Match(p, ""); err != nil || p == "" {
-				errs = append(errs, fmt.Errorf("%s: %q is no pattern such as get_*", field, p))
+				errs = append(errs, fmt.Errorf("%s: %q is not a pattern such as get_*", field, p))
 			}
 		}
 	}
 	if _, ok := toolgroups.ParseRole(cmp.Or(s.Role, "user")); !ok {
-		errs = append(errs, fmt.Errorf("role: %q is none of user, admin, owner", s.Role))
+		errs = append(errs, fmt.Errorf("role: %q is not user, admin or owner", s.Role))
 	}
 	if !slices.Contains([]string{"", TrustHints, TrustNone, TrustFull}, s.Trust) {
-		errs = append(errs, fmt.Errorf("trust: %q is none of hints, none, full", s.Trust))
+		errs = append(errs, fmt.Errorf("trust: %q is not hints, none or full", s.Trust))
 	}
 	return errs
 }
@@ -264,8 +264,8 @@ func (s Server) commandFaults() []error {
 		errs = append(errs, errors.New("auth: it needs url"))
 	}
 	for _, name := range slices.Concat(s.PassEnv, slices.Sorted(maps.Keys(s.Env))) {
-		if !envName.MatchString(name) {
-			errs = append(errs, fmt.Errorf("env and pass_env: %q is no name of a variable", name))
+		if !envNamePattern.MatchString(name) {
+			errs = append(errs, fmt.Errorf("env and pass_env: %q is not a variable name", name))
 		}
 	}
 	for _, text := range slices.Concat([]string{s.Command, s.Dir}, s.Args) {
@@ -276,7 +276,7 @@ func (s Server) commandFaults() []error {
 	return errs
 }
 
-// authFaults checks the sign-in.
+// authFaults checks the fields of the sign-in.
 func (s Server) authFaults() []error {
 	var errs []error
 	switch {
@@ -291,7 +291,7 @@ func (s Server) authFaults() []error {
 	}
 	for name := range s.Headers {
 		if s.Auth != "" && strings.EqualFold(name, "Authorization") {
-			errs = append(errs, errors.New("headers: Authorization is that of the person with auth: oauth"))
+			errs = append(errs, errors.New("headers: with auth: oauth, Authorization is set for each user"))
 		}
 	}
 	return errs
@@ -306,8 +306,8 @@ func (s Server) urlFaults() []error {
 		errs = append(errs, fmt.Errorf("url: %w", err))
 	}
 	for name, value := range s.Headers {
-		if !headerName.MatchString(name) {
-			errs = append(errs, fmt.Errorf("headers: %q is no name of a header", name))
+		if !headerNamePattern.MatchString(name) {
+			errs = append(errs, fmt.Errorf("headers: %q is not a header name", name))
 		}
 		if strings.ContainsAny(string(value), "\r\n\x00") {
 			errs = append(errs, fmt.Errorf("headers: the value of %s must be one line", name))
@@ -316,8 +316,8 @@ func (s Server) urlFaults() []error {
 	return errs
 }
 
-// matches reports whether a name matches one of the patterns, which are valid.
-func matches(patterns []string, name string) bool {
+// matchesAny reports whether a name matches one of the patterns, which must be valid.
+func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		ok, err := path.Match(p, name)
 		return ok && err == nil
@@ -326,5 +326,5 @@ func matches(patterns []string, name string) bool {
 
 // offers reports whether a tool of the server is offered.
 func (s Server) offers(tool string) bool {
-	return (len(s.Include) == 0 || matches(s.Include, tool)) && !matches(s.Exclude, tool)
+	return (len(s.Include) == 0 || matchesAny(s.Include, tool)) && !matchesAny(s.Exclude, tool)
 }

@@ -28,12 +28,12 @@ func TestConfigurationOfServers(t *testing.T) {
 		{"password in url", "x", "{url: 'http://u:p@a'}", "url: not a usable URL: a user name or password must not stand in it"},
 		{"args for url", "x", "{url: 'http://a', args: [b]}", "args, env, pass_env and dir: they need command"},
 		{"headers for command", "x", "{command: a, headers: {A: b}}", "headers and allow_private: they need url"},
-		{"header name", "x", "{url: 'http://a', headers: {'A B': b}}", `headers: "A B" is no name of a header`},
+		{"header name", "x", "{url: 'http://a', headers: {'A B': b}}", `headers: "A B" is not a header name`},
 		{"header value", "x", `{url: 'http://a', headers: {A: "b\nC: d"}}`, "headers: the value of A must be one line"},
-		{"variable", "x", "{command: a, pass_env: ['A=B']}", `env and pass_env: "A=B" is no name of a variable`},
-		{"pattern", "x", "{command: a, include: ['[']}", `include: "[" is no pattern such as get_*`},
-		{"role", "x", "{command: a, role: boss}", `role: "boss" is none of user, admin, owner`},
-		{"trust", "x", "{command: a, trust: some}", `trust: "some" is none of hints, none, full`},
+		{"variable", "x", "{command: a, pass_env: ['A=B']}", `env and pass_env: "A=B" is not a variable name`},
+		{"pattern", "x", "{command: a, include: ['[']}", `include: "[" is not a pattern such as get_*`},
+		{"role", "x", "{command: a, role: boss}", `role: "boss" is not user, admin or owner`},
+		{"trust", "x", "{command: a, trust: some}", `trust: "some" is not hints, none or full`},
 		{"timeout", "x", "{command: a, timeout: 1h}", "timeout: 1h0m0s is not between 0 and 10m0s"},
 		{"start timeout", "x", "{command: a, start_timeout: -1s}", "start_timeout: -1s is not between 0 and 10m0s"},
 		{"unset variable", "x", "{command: a, env: {A: '${ONECLAW_TEST_NOT_SET}'}}", `mcp: server "x": env: A names ${ONECLAW_TEST_NOT_SET}, which is not set`},
@@ -60,9 +60,9 @@ func TestEveryFaultIsNamed(t *testing.T) {
 	}}.Validate()
 	want := `mcp: server "a": command or url: give one of them
 mcp: server "b": the name differs from "B" only in case
-mcp: server "b": role: "y" is none of user, admin, owner
+mcp: server "b": role: "y" is not user, admin or owner
 mcp: server "b": timeout: -1s is not between 0 and 10m0s
-mcp: server "b": trust: "z" is none of hints, none, full`
+mcp: server "b": trust: "z" is not hints, none or full`
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

@@ -18,33 +18,33 @@ import (
 )
 
 const (
-	// maxOpened bounds the addresses that a server may have opened before one call.
-	maxOpened = 3
-	// maxAsking extends a call while people are asked: its own timeout is paused meanwhile.
+	// maxURLs bounds the addresses that a server may have opened before one call.
+	maxURLs = 3
+	// maxAsking extends the time of a call whose own timeout is paused while a user is asked.
 	maxAsking = 24 * time.Hour
 )
 
-// askers are the users who can be asked on a connection: those for whom its calls run. The
-// protocol does not say which call a question belongs to, so an ambiguous question is declined.
+// askers holds the running calls on a connection, whose users can be asked questions. The protocol
+// does not say which call a question belongs to, so an ambiguous question is declined.
 type askers struct {
-	from string // the server's name for people
+	serverName string // the server's name, shown to users
 
-	mu    sync.Mutex
-	calls map[*asker]bool
-	opens map[string]chan struct{} // by elicitation id; closed when the server reports completion
+	mu          sync.Mutex
+	calls       map[*asker]bool
+	pendingURLs map[string]chan struct{} // by elicitation id; closed when the server reports its completion
 }
 
-// asker is a running call.
+// asker is a running call whose user can be asked.
 type asker struct {
 	user, chat string
-	// within returns the context of the call, which also ends with a request of the server.
-	within func(request context.Context) (context.Context, context.CancelFunc)
-	asks   bool // it waits for an answer
+	// newContext returns a context that ends with the call or with a request from the server.
+	newContext func(request context.Context) (context.Context, context.CancelFunc)
+	isAsking   bool // the user is being asked
 }
 
-// enter registers a call; leave removes it.
-func (a *askers) enter(ctx context.Context, call toolgroups.Call) (leave func()) {
-	one := &asker{user: call.User, chat: call.Chat, within: func(request context.Context) (context.Context, context.CancelFunc) {
+// addCall registers a call; leave removes it.
+func (a *askers) addCall(ctx context.Context, call toolgroups.Call) (leave func()) {
+	one := &asker{user: call.User, chat: call.Chat, newContext: func(request context.Context) (context.Context, context.CancelFunc) {
 		asking, cancel := context.WithCancelCause(ctx)
 		stop := context.AfterFunc(request, func() { cancel(context.Cause(request)) })
 		return asking, func() { stop(); cancel(nil) }
@@ -62,14 +62,14 @@ func (a *askers) enter(ctx context.Context, call toolgroups.Call) (leave func())
 	}
 }
 
-// callOfQuestion returns the call to which a question belongs: one that waits for no answer. It is nil
-// if calls for different users or in different chats qualify.
-func (a *askers) callOfQuestion() *asker {
+// takeCallForQuestion returns the call to which a question belongs, and marks it as being asked. It
+// returns nil if no call is free, or free calls run for different users or in different chats.
+func (a *askers) takeCallForQuestion() *asker {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var one *asker
 	for c := range a.calls {
-		if c.asks {
+		if c.isAsking {
 			continue
 		}
 		if one != nil && (one.user != c.user || one.chat != c.chat) {
@@ -78,27 +78,27 @@ func (a *askers) callOfQuestion() *asker {
 		one = c
 	}
 	if one != nil {
-		one.asks = true
+		one.isAsking = true
 	}
 	return one
 }
 
-func (a *askers) answered(one *asker) {
+func (a *askers) releaseCall(one *asker) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	one.asks = false
+	one.isAsking = false
 }
 
-// elicit answers a question of the server.
+// elicit answers a question from the server.
 func (a *askers) elicit(ctx context.Context, req *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-	if !toolgroups.CanAsk(ctx) { // else it is the context of the call
-		one := a.callOfQuestion()
+	if !toolgroups.CanAsk(ctx) { // otherwise ctx is the context of the call
+		one := a.takeCallForQuestion()
 		if one == nil {
 			return &sdk.ElicitResult{Action: string(toolgroups.AnswerDecline)}, nil
 		}
-		defer a.answered(one)
-		asking, end := one.within(ctx)
-		defer end()
+		defer a.releaseCall(one)
+		asking, cancel := one.newContext(ctx)
+		defer cancel()
 		ctx = asking
 	}
 	answer, err := a.ask(ctx, req.Params)
@@ -109,13 +109,13 @@ func (a *askers) elicit(ctx context.Context, req *sdk.ElicitRequest) (*sdk.Elici
 }
 
 func (a *askers) ask(ctx context.Context, p *sdk.ElicitParams) (toolgroups.Answer, error) {
-	q := toolgroups.Question{From: a.from, Text: p.Message, URL: p.URL}
+	q := toolgroups.Question{From: a.serverName, Text: p.Message, URL: p.URL}
 	if p.URL != "" {
-		done, end := a.open(p.ElicitationID)
+		done, end := a.registerURL(p.ElicitationID)
 		defer end()
 		q.Done = done
 	} else {
-		fields, err := fieldsOf(p.RequestedSchema)
+		fields, err := parseFields(p.RequestedSchema)
 		if err != nil {
 			return toolgroups.Answer{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 		}
@@ -128,43 +128,43 @@ func (a *askers) ask(ctx context.Context, p *sdk.ElicitParams) (toolgroups.Answe
 	return answer, err
 }
 
-// open registers an elicitation whose completion the server will report.
-func (a *askers) open(id string) (done <-chan struct{}, end func()) {
+// registerURL registers an elicitation whose completion the server will report; end removes it.
+func (a *askers) registerURL(id string) (done <-chan struct{}, end func()) {
 	if id == "" {
 		return nil, func() {}
 	}
 	c := make(chan struct{})
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.opens == nil {
-		a.opens = make(map[string]chan struct{})
+	if a.pendingURLs == nil {
+		a.pendingURLs = make(map[string]chan struct{})
 	}
-	a.opens[id] = c
+	a.pendingURLs[id] = c
 	return c, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.opens[id] == c {
-			delete(a.opens, id)
+		if a.pendingURLs[id] == c {
+			delete(a.pendingURLs, id)
 		}
 	}
 }
 
-// completed handles that report.
-func (a *askers) completed(_ context.Context, req *sdk.ElicitationCompleteNotificationRequest) {
+// handleComplete handles the report that an elicitation is complete.
+func (a *askers) handleComplete(_ context.Context, req *sdk.ElicitationCompleteNotificationRequest) {
 	if req.Params == nil {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c, waits := a.opens[req.Params.ElicitationID]; waits {
+	if c, waits := a.pendingURLs[req.Params.ElicitationID]; waits {
 		close(c)
-		delete(a.opens, req.Params.ElicitationID)
+		delete(a.pendingURLs, req.Params.ElicitationID)
 	}
 }
 
-// opened asks the user of a call to open the address that the server requires, and reports
+// askToOpenURLs asks the user of a call to open the addresses that the server requires, and reports
 // whether to repeat the call.
-func (a *askers) opened(ctx context.Context, err error) bool {
+func (a *askers) askToOpenURLs(ctx context.Context, err error) bool {
 	refused, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok || refused.Code != sdk.CodeURLElicitationRequired {
 		return false
@@ -172,7 +172,7 @@ func (a *askers) opened(ctx context.Context, err error) bool {
 	var wanted struct {
 		Elicitations []*sdk.ElicitParams `json:"elicitations"`
 	}
-	if json.Unmarshal(refused.Data, &wanted) != nil || len(wanted.Elicitations) == 0 || len(wanted.Elicitations) > maxOpened {
+	if json.Unmarshal(refused.Data, &wanted) != nil || len(wanted.Elicitations) == 0 || len(wanted.Elicitations) > maxURLs {
 		return false
 	}
 	for _, p := range wanted.Elicitations {
@@ -214,9 +214,9 @@ type choice struct {
 	Title string `json:"title"`
 }
 
-// fieldsOf reads the schema of a form. The library loses the order of the fields: the required
-// ones come first, in the order in which they are listed, then the others by name.
-func fieldsOf(schema any) ([]toolgroups.Field, error) {
+// parseFields parses the schema of a form. Because the library loses the order of the fields, the
+// required ones come first, in the order in which they are listed, then the others by name.
+func parseFields(schema any) ([]toolgroups.Field, error) {
 	data, err := json.Marshal(schema)
 	if err != nil {
 		return nil, fmt.Errorf("mcp: encode the schema of a form: %w", err)
@@ -226,7 +226,7 @@ func fieldsOf(schema any) ([]toolgroups.Field, error) {
 		Required   []string            `json:"required"`
 	}
 	if err := json.Unmarshal(data, &form); err != nil {
-		return nil, fmt.Errorf("mcp: the schema of a form does not decode: %w", err)
+		return nil, fmt.Errorf("mcp: decode the schema of a form: %w", err)
 	}
 	names := slices.Sorted(maps.Keys(form.Properties))
 	rank := func(name string) int {
@@ -238,30 +238,30 @@ func fieldsOf(schema any) ([]toolgroups.Field, error) {
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	var fields []toolgroups.Field
 	for _, name := range names {
-		f := form.Properties[name].field()
+		f := form.Properties[name].toField()
 		f.Name, f.Required = name, slices.Contains(form.Required, name)
 		fields = append(fields, f)
 	}
 	return fields, nil
 }
 
-func (p property) field() toolgroups.Field {
-	f := toolgroups.Field{Title: p.Title, About: p.Description, Default: p.Default, Format: p.Format, Pattern: p.Pattern}
+func (p property) toField() toolgroups.Field {
+	f := toolgroups.Field{Title: p.Title, Description: p.Description, Default: p.Default, Format: p.Format, Pattern: p.Pattern}
 	values, titles, choices := p.Enum, p.EnumNames, p.OneOf
 	switch p.Type {
 	case "boolean":
 		f.Type = toolgroups.FieldBoolean
 	case "integer":
-		f.Type, f.Least, f.Most = toolgroups.FieldInteger, p.Minimum, p.Maximum
+		f.Type, f.Min, f.Max = toolgroups.FieldInteger, p.Minimum, p.Maximum
 	case "number":
-		f.Type, f.Least, f.Most = toolgroups.FieldNumber, p.Minimum, p.Maximum
+		f.Type, f.Min, f.Max = toolgroups.FieldNumber, p.Minimum, p.Maximum
 	case "array":
-		f.Type, f.Least, f.Most = toolgroups.FieldChooseMany, p.MinItems, p.MaxItems
+		f.Type, f.Min, f.Max = toolgroups.FieldChooseMany, p.MinItems, p.MaxItems
 		if p.Items != nil {
 			values, titles, choices = p.Items.Enum, nil, p.Items.AnyOf
 		}
 	default:
-		f.Type, f.Least, f.Most = toolgroups.FieldText, p.MinLength, p.MaxLength
+		f.Type, f.Min, f.Max = toolgroups.FieldText, p.MinLength, p.MaxLength
 		if len(values)+len(choices) > 0 {
 			f.Type = toolgroups.FieldChooseOne
 		}

@@ -104,7 +104,7 @@ func TestAServerAsksThePersonOfTheCall(t *testing.T) {
 	if want := []string{"size integer", "name text", "kind choose", "many pick", "ok boolean"}; !slices.Equal(got, want) {
 		t.Errorf("fields %q, want %q", got, want)
 	}
-	if f := q.Fields[1]; f.Title != "Name" || f.About != "Yours" || f.Format != "email" || !f.Required {
+	if f := q.Fields[1]; f.Title != "Name" || f.Description != "Yours" || f.Format != "email" || !f.Required {
 		t.Errorf("field %+v", f)
 	}
 	if f := q.Fields[4]; f.Default != true || f.Required {

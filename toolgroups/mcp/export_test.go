@@ -12,9 +12,9 @@ import (
 func PrivateRanges(host string, allowed bool) []netip.Prefix { return privateRanges(host, allowed) }
 
 // Parameters is parameters.
-func Parameters(raw json.RawMessage) (json.RawMessage, error) { return parameters(raw) }
+func Parameters(raw json.RawMessage) (json.RawMessage, error) { return normalizeSchema(raw) }
 
 // Messages is what of a server's output is taken for messages.
 func Messages(r io.Reader, limit int) io.Reader {
-	return &lineReader{in: bufio.NewReaderSize(r, 16), max: limit, log: slog.New(slog.DiscardHandler)}
+	return &lineReader{in: bufio.NewReaderSize(r, 16), maxLine: limit, log: slog.New(slog.DiscardHandler)}
 }

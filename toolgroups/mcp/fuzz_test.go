@@ -33,7 +33,7 @@ func FuzzParameters(f *testing.F) {
 		if err != nil || json.Unmarshal(out, &first) != nil || json.Unmarshal(again, &second) != nil || !cmp.Equal(first, second) {
 			t.Errorf("%s\nbecame %s\nand then %s, %v", schema, out, again, err)
 		}
-		nothing := func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.Text("") }
+		nothing := func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.TextResult("") }
 		_, err = toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: []toolgroups.Group{{
 			Name: "g", Tools: []toolgroups.Tool{{Name: "t", Parameters: out, Run: nothing}},
 		}}})

@@ -69,7 +69,7 @@ func TestASecretGoesToTheSignInWhereItWasRegistered(t *testing.T) {
 	said(t, d.send(t, ada, ""), "Connect notes", strings.TrimPrefix(em.Issuer, "http://"))
 	leads := emulator.Misbehavior{Resource: func(m map[string]any) { m["authorization_servers"] = []string{other} }}
 	for range 2 { // also after a restart
-		em.Lie(leads)
+		em.Misbehave(leads)
 		text := d.send(t, ada, "")
 		said(t, text, "leads to the sign-in `"+other+"` now", "registered at `"+em.Issuer+"`", "nothing was sent there", "sets issuer")
 		if strings.Contains(text, "](") {
@@ -79,7 +79,7 @@ func TestASecretGoesToTheSignInWhereItWasRegistered(t *testing.T) {
 	}
 	// The operator says so.
 	moved := open(d, other)
-	em.Lie(leads)
+	em.Misbehave(leads)
 	said(t, moved.send(t, ada, ""), "Connect notes", strings.TrimPrefix(other, "http://"))
 	if n := reached.Load(); n != 0 {
 		t.Errorf("the other sign-in was posted %d times", n)

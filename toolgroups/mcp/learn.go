@@ -9,22 +9,22 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// reload reads the list again.
-func (s *server) reload(l *link) {
+// reloadTools reads the server's list of tools again.
+func (s *server) reloadTools(l *serverConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.StartTimeout)
 	defer cancel()
-	known, err := fetch(ctx, l.session)
+	known, err := fetchTools(ctx, l.session)
 	if err != nil {
-		s.log.Warn("changed tool list of an MCP server was not read", "err", s.redact.line(reason(err).Error()))
+		s.log.Warn("cannot read the changed tool list of an MCP server", "err", s.redactor.line(withoutURL(err).Error()))
 		return
 	}
-	s.learn(known)
+	s.updateTools(known)
 }
 
-// learn stores a list, and reports it if the group has changed.
-func (s *server) learn(l list) {
-	if s.host != nil {
-		s.host.learn(l)
+// updateTools stores a list of tools, and calls the change handler if the group has changed.
+func (s *server) updateTools(l toolList) {
+	if s.parent != nil {
+		s.parent.updateTools(l)
 		return
 	}
 	l.Fingerprint = s.cache.fingerprint
@@ -35,29 +35,29 @@ func (s *server) learn(l list) {
 	}
 	sum := digest(sha256.Sum256(data))
 	s.mu.Lock()
-	same := s.known && s.listed == sum
+	same := s.hasList && s.listDigest == sum
 	s.mu.Unlock()
 	if same {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), pinTime)
 	defer cancel()
-	p, err := s.pin(ctx, l)
+	p, err := s.updatePins(ctx, l)
 	if err != nil {
-		s.log.Error("new tools of an MCP server ask for now", "err", err)
-		sum = digest{} // check it again at the next connection
+		s.log.Error("cannot update the pins of an MCP server: its new tools need approval for now", "err", err)
+		sum = digest{} // check the list again at the next connection
 	}
 	s.mu.Lock()
 	if err == nil {
 		s.pins = p
 	}
-	g := s.build(pinned(l, s.pins.Allowed), true)
-	differs := !s.known || !sameTools(s.group, g)
-	s.listed, s.seen, s.known, s.group, s.old = sum, l, true, g, l.Old
-	changes, _ := s.waiting()
+	g := s.buildGroup(applyPins(l, s.pins.Allowed), true)
+	differs := !s.hasList || !sameTools(s.group, g)
+	s.listDigest, s.lastList, s.hasList, s.group, s.useOldProtocol = sum, l, true, g, l.OldProtocol
+	changes, _ := s.pendingChanges()
 	s.mu.Unlock()
 	for _, change := range changes {
-		s.log.Warn("a change of an MCP server waits for an administrator, see /mcp", "tool", s.redact.line(change.Tool), "change", change.What)
+		s.log.Warn("a change of an MCP server waits for an administrator, see /mcp", "tool", s.redactor.line(change.Tool), "change", change.Description)
 	}
 	if err := s.cache.write(data); err != nil {
 		s.log.Warn("tool list of an MCP server was not kept", "err", err)
@@ -65,13 +65,13 @@ func (s *server) learn(l list) {
 	if !differs {
 		return
 	}
-	if s.family.Changed != nil {
-		s.family.Changed()
+	if s.clientCfg.OnChange != nil {
+		s.clientCfg.OnChange()
 	}
 	s.log.Info("tools of an MCP server changed", "group", g.Name, "tools", len(g.Tools)) // the next request uses them
 }
 
-// discover connects until the list is known.
+// discover tries to connect until the list of tools is known.
 func (s *server) discover(ctx context.Context, slots chan struct{}) {
 	for range discoverTries {
 		select {
@@ -84,10 +84,10 @@ func (s *server) discover(ctx context.Context, slots chan struct{}) {
 			s.release(l, true)
 		}
 		<-slots
-		if err == nil || errors.Is(err, errClosed) || !s.unknown() {
+		if err == nil || errors.Is(err, errClosed) || !s.lacksList() {
 			return
 		}
-		if retry.Wait(ctx, s.status().Retry.Sub(s.family.Now())) != nil {
+		if retry.Wait(ctx, s.status().NextRetry.Sub(s.clientCfg.Now())) != nil {
 			return
 		}
 	}

@@ -14,45 +14,45 @@ import (
 	"oneclaw/internal/guard"
 )
 
-// oldProtocol is the last version that begins with "initialize". It is tried at once if the
-// newest failed: some servers neither answer nor survive an unknown request.
+// oldProtocol is the last protocol version that begins with "initialize". It is tried after a failed
+// attempt with the newest: some servers neither answer nor survive an unknown request.
 const oldProtocol = "2025-11-25"
 
 // dialer makes transports to one server.
 type dialer interface {
-	// open starts or contacts the server. The second result says why an ended connection has ended,
-	// if the transport knows.
+	// open starts or contacts the server. The returned function says why the connection has ended, if
+	// the transport knows.
 	open(ctx context.Context) (sdk.Transport, func() error, error)
-	// rest frees what is kept between connections.
-	rest()
+	// closeIdle closes the resources that are kept between connections.
+	closeIdle()
 }
 
-// link is one connection to a server.
-type link struct {
-	session *sdk.ClientSession
-	tap     *connTap
-	why     func() error
-	refresh chan struct{} // the server's list has changed
-	once    sync.Once
-	steps   progress
-	askers  askers
+// serverConn is one connection to a server.
+type serverConn struct {
+	session     *sdk.ClientSession
+	transport   *trackedTransport
+	closeReason func() error
+	listChanged chan struct{} // the server's list has changed
+	once        sync.Once
+	progress    progress
+	askers      askers
 
 	// Guarded by the server's lock.
-	users  int
-	hangs  int  // unanswered calls in a row
-	served bool // a call was answered
-	ended  bool // closed by us
+	uses       int
+	hangs      int  // unanswered calls in a row
+	served     bool // a call was answered
+	closedByUs bool // closed by us
 }
 
-// connTap remembers the connection of a transport, so that it can always be closed.
-type connTap struct {
+// trackedTransport remembers its connection, so that the connection can always be closed.
+type trackedTransport struct {
 	sdk.Transport
 
 	mu   sync.Mutex
 	conn sdk.Connection
 }
 
-func (t *connTap) Connect(ctx context.Context) (sdk.Connection, error) {
+func (t *trackedTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	conn, err := t.Transport.Connect(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +61,7 @@ func (t *connTap) Connect(ctx context.Context) (sdk.Connection, error) {
 }
 
 // close closes the connection, if any.
-func (t *connTap) close() {
+func (t *trackedTransport) close() {
 	t.mu.Lock()
 	conn := t.conn
 	t.mu.Unlock()
@@ -71,60 +71,60 @@ func (t *connTap) close() {
 }
 
 // connect connects and reads the list of tools.
-func connect(ctx context.Context, d dialer, from string, old bool) (*link, list, error) {
+func connect(ctx context.Context, d dialer, from string, old bool) (*serverConn, toolList, error) {
 	transport, why, err := d.open(ctx)
 	if err != nil {
-		return nil, list{}, err
+		return nil, toolList{}, err
 	}
-	l := &link{why: why, refresh: make(chan struct{}, 1), askers: askers{from: from}}
+	l := &serverConn{closeReason: why, listChanged: make(chan struct{}, 1), askers: askers{serverName: from}}
 	client := sdk.NewClient(&sdk.Implementation{Name: "oneclaw", Version: "1"}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{
 			Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}},
 		},
-		ElicitationHandler: l.askers.elicit, ElicitationCompleteHandler: l.askers.completed,
+		ElicitationHandler: l.askers.elicit, ElicitationCompleteHandler: l.askers.handleComplete,
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			select {
-			case l.refresh <- struct{}{}:
+			case l.listChanged <- struct{}{}:
 			default: // one pending refresh covers both
 			}
 		},
-		ProgressNotificationHandler: l.steps.notified,
+		ProgressNotificationHandler: l.progress.handleNotification,
 	})
-	t := &connTap{Transport: transport}
+	t := &trackedTransport{Transport: transport}
 	options := &sdk.ClientSessionOptions{}
 	if old {
 		options.ProtocolVersion = oldProtocol
 	}
-	// The session waits for its writes, which end with the connection.
+	// The session waits for its writes, which end when the connection is closed.
 	stop := context.AfterFunc(ctx, t.close)
 	defer stop()
 	session, err := client.Connect(ctx, t, options)
 	if err != nil {
 		t.close()
-		return nil, list{}, cmp.Or(why(), err)
+		return nil, toolList{}, cmp.Or(why(), err)
 	}
-	l.session, l.tap = session, t
-	known, err := fetch(ctx, session)
-	known.Old = old
+	l.session, l.transport = session, t
+	known, err := fetchTools(ctx, session)
+	known.OldProtocol = old
 	if err != nil {
 		l.close()
-		return nil, list{}, cmp.Or(why(), err)
+		return nil, toolList{}, cmp.Or(why(), err)
 	}
 	return l, known, nil
 }
 
 // close ends the connection, its running calls, and the server's processes.
-func (l *link) close() {
+func (l *serverConn) close() {
 	l.once.Do(func() {
-		// Errors while closing are of no use.
-		l.tap.close()
+		// No caller needs the errors of closing.
+		l.transport.close()
 		_ = l.session.Close()
 	})
 }
 
 // cause returns why a connection has ended.
-func (l *link) cause(err error) error {
-	if why := l.why(); why != nil {
+func (l *serverConn) cause(err error) error {
+	if why := l.closeReason(); why != nil {
 		return why
 	}
 	if err == nil || errors.Is(err, io.EOF) {
@@ -133,8 +133,8 @@ func (l *link) cause(err error) error {
 	return fmt.Errorf("the connection broke: %w", err)
 }
 
-// reason returns an error without addresses, which may contain secrets.
-func reason(err error) error {
+// withoutURL returns an error without addresses, which may contain secrets.
+func withoutURL(err error) error {
 	if errors.Is(guard.Reason(err), guard.ErrAddress) {
 		return fmt.Errorf("%w; if that is meant, set allow_private for the server", guard.ErrAddress)
 	}

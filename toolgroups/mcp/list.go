@@ -27,15 +27,15 @@ const (
 	maxCache   = 8 << 20
 )
 
-// list is what a server said about itself when last connected.
-type list struct {
-	// Fingerprint identifies the server: the list is useless for another one.
+// toolList is a server's description of itself and its tools, from the last connection.
+type toolList struct {
+	// Fingerprint identifies the server. The list is not used for another one.
 	Fingerprint  string `json:"fingerprint"`
 	Title        string `json:"title,omitempty"`
 	Instructions string `json:"instructions,omitempty"`
-	// Old says that the server was connected with [oldProtocol].
-	Old   bool    `json:"old_protocol,omitempty"`
-	Tools []entry `json:"tools"`
+	// OldProtocol is true if the server was connected with [oldProtocol].
+	OldProtocol bool    `json:"old_protocol,omitempty"`
+	Tools       []entry `json:"tools"`
 }
 
 // entry is a tool as the server describes it.
@@ -46,33 +46,33 @@ type entry struct {
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	Fault      string          `json:"fault,omitempty"`
 	ReadOnly   bool            `json:"read_only,omitempty"`
-	// Harmless is the server's hint that the tool is not destructive.
-	Harmless bool `json:"harmless,omitempty"`
+	// NonDestructive is the server's hint that the tool is not destructive.
+	NonDestructive bool `json:"harmless,omitempty"`
 }
 
-// format is increased when older lists become unusable.
-const format = "1"
+// listFormat is increased when lists in the older format become unusable.
+const listFormat = "1"
 
-// fingerprint identifies a server by what is started or contacted, not by secrets.
+// fingerprint identifies a server by its URL or command line, without secrets.
 func fingerprint(s Server) string {
 	h := sha256.New()
-	_, _ = h.Write([]byte(format))
+	_, _ = h.Write([]byte(listFormat))
 	for _, part := range append([]string{s.URL, s.Command, s.Dir}, s.Args...) {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:32]
 }
 
-// fetch reads the tools of a connected server.
-func fetch(ctx context.Context, session *sdk.ClientSession) (list, error) {
-	var l list
+// fetchTools reads the tools of a connected server.
+func fetchTools(ctx context.Context, session *sdk.ClientSession) (toolList, error) {
+	var l toolList
 	if init := session.InitializeResult(); init != nil {
 		l.Instructions = clean(init.Instructions, 2000)
 		if info := init.ServerInfo; info != nil {
 			l.Title = clean(info.Title, 60)
 		}
 		if init.Capabilities != nil && init.Capabilities.Tools == nil {
-			return l, nil // it declares no tools, and may not know the request
+			return l, nil // the server declares no tools, and may not know the request
 		}
 	}
 	cursor := ""
@@ -98,22 +98,22 @@ func newEntry(t *sdk.Tool) entry {
 	e := entry{Name: t.Name, Description: clean(cmp.Or(t.Description, t.Title), maxDescription)}
 	raw, err := json.Marshal(t.InputSchema)
 	if len(t.Name) > maxOwnName || !utf8.ValidString(t.Name) {
-		e.Name, err = clean(t.Name, maxName), fmt.Errorf("its name is no text of at most %d bytes", maxOwnName)
+		e.Name, err = clean(t.Name, maxName), fmt.Errorf("its name is not valid text of at most %d bytes", maxOwnName)
 	}
 	if err == nil {
-		e.Parameters, err = parameters(raw)
+		e.Parameters, err = normalizeSchema(raw)
 	}
 	if err != nil {
 		e.Fault = clean(err.Error(), maxReason)
 	}
 	if a := t.Annotations; a != nil {
 		e.ReadOnly = a.ReadOnlyHint
-		e.Harmless = a.DestructiveHint != nil && !*a.DestructiveHint
+		e.NonDestructive = a.DestructiveHint != nil && !*a.DestructiveHint
 	}
 	return e
 }
 
-// digest compares lists without keeping them.
+// digest is the hash of a list, for comparing lists without keeping them.
 type digest [sha256.Size]byte
 
 // cache stores the list of one server in a file.
@@ -122,8 +122,8 @@ type cache struct {
 	fingerprint string
 }
 
-// read returns the stored list of the server as configured, and its digest.
-func (c cache) read() (l list, sum digest, ok bool, err error) {
+// read returns the stored list and its digest; false if it belongs to another configuration.
+func (c cache) read() (l toolList, sum digest, ok bool, err error) {
 	data, err := os.ReadFile(c.path)
 	if c.path == "" || errors.Is(err, fs.ErrNotExist) {
 		return l, sum, false, nil
@@ -132,10 +132,10 @@ func (c cache) read() (l list, sum digest, ok bool, err error) {
 		err = json.Unmarshal(data, &l)
 	}
 	if err != nil {
-		return list{}, sum, false, fmt.Errorf("read the tool list %s: %w", filepath.Base(c.path), err)
+		return toolList{}, sum, false, fmt.Errorf("read the tool list %s: %w", filepath.Base(c.path), err)
 	}
 	if l.Fingerprint != c.fingerprint {
-		return list{}, sum, false, nil
+		return toolList{}, sum, false, nil
 	}
 	return l, sha256.Sum256(data), true, nil
 }

@@ -1,21 +1,21 @@
 // Package mcp offers the tools of MCP servers (Model Context Protocol) as groups, one group
 // mcp_<server> for each configured server.
 //
-// An unused server is not running. The groups are built from the last lists of tools, each
-// stored in a file; a server is started, or contacted over HTTP, by the first call of one of its
-// tools, and ended when it has been idle for a while. Each connection reads the list again, as
-// does a server's notification that it has changed; if it has, [Config].Changed is called, and
+// Unused servers do not run. The groups are built from the last lists of tools, each stored in a
+// file. A server is started, or contacted over HTTP, by the first call of one of its tools, and
+// ended when it has been idle for a while. The list is read again with each connection, and when the
+// server notifies the client of a change. If the list has changed, [Config].OnChange is called, and
 // the owner of the registry builds the next one from [Client.Groups]. [Client.Discover] contacts
-// servers whose tools are unknown, in the background after the start; until that has worked the
-// group has one tool, <server>_connect, which tries again.
+// servers whose tools are unknown, in the background after the start. Until that succeeds, the group
+// has a single tool, <server>_connect, which tries again.
 //
-// After a failure a server is not contacted for a time that doubles with each failure; until
-// then its tools return at once that it is unavailable, and why. Only calls of its own tools
-// wait for a server, with a time limit.
+// After a failure a server is not contacted for a time that doubles with each failure. Until then
+// its tools return at once an error that says why the server is unavailable. Only calls of its own
+// tools wait for a server, with a time limit.
 //
-// A server uses one configured identity for all users who may load its group: Role says who may.
-// With auth: oauth it acts for each user with a personal account instead, over a personal
-// connection (package oauth); its tools are those shown to the user who connected last.
+// A server uses one configured identity for all users whose role permits loading its group. With
+// auth: oauth it acts for each user with a personal account instead, over a personal connection
+// (package oauth); its tools are those shown to the user who connected last.
 package mcp
 
 import (
@@ -49,38 +49,38 @@ type Config struct {
 	Servers map[string]Server `yaml:"servers"`
 	// DataDir is the folder for the tool lists. Empty keeps them only in memory.
 	DataDir string `yaml:"-"`
-	// Idle is how long an unused server is kept. 0 means five minutes.
-	Idle time.Duration `yaml:"-"`
-	// Retry is how long a server is not contacted after its first failure; the time doubles with
-	// each further one up to MaxRetry. 0 means a second and five minutes.
-	Retry, MaxRetry time.Duration `yaml:"-"`
-	// MaxMessage bounds a message of a server, in bytes. 0 means 16 MiB.
+	// IdleTimeout is how long an unused server is kept. 0 means five minutes.
+	IdleTimeout time.Duration `yaml:"-"`
+	// RetryDelay is how long a server is not contacted after its first failure. The delay doubles with
+	// each further failure up to MaxRetryDelay. 0 means a second and five minutes.
+	RetryDelay, MaxRetryDelay time.Duration `yaml:"-"`
+	// MaxMessage bounds a message from a server, in bytes. 0 means 16 MiB.
 	MaxMessage int `yaml:"-"`
 	// Accounts configures users' accounts for servers with auth: oauth.
 	Accounts AccountsConfig `yaml:"-"`
 	// AllowPrivate are the private addresses permitted for servers added in a chat, and for
 	// authorisation servers.
 	AllowPrivate []netip.Prefix `yaml:"-"`
-	// Taken are the names of other tools.
-	Taken []string `yaml:"-"`
-	// Changed, if not nil, is called when the result of Groups has changed. It may call Groups: no
+	// TakenNames are the names of other tools.
+	TakenNames []string `yaml:"-"`
+	// OnChange, if not nil, is called when the result of Groups has changed. It may call Groups: no
 	// lock is held.
-	Changed func() `yaml:"-"`
-	// Resolver looks up the names of hosts. nil means the host's.
+	OnChange func() `yaml:"-"`
+	// Resolver looks up host names. nil means the system's resolver.
 	Resolver *net.Resolver `yaml:"-"`
 	// LookupEnv finds variables of the environment. nil means [os.LookupEnv].
 	LookupEnv func(name string) (string, bool) `yaml:"-"`
 	// Now is the clock. nil means time.Now.
 	Now func() time.Time `yaml:"-"`
-	// Logger gets what the model is not told. nil discards it.
+	// Logger gets the details that the model does not see. nil discards them.
 	Logger *slog.Logger `yaml:"-"`
 
-	accounts *oauth.Accounts // nil if nothing stores them
+	accounts *oauth.Accounts // nil if there is no store for accounts
 }
 
 // AccountsConfig configures users' accounts.
 type AccountsConfig struct {
-	// KV stores them, encrypted with SecretKey. nil means that there are none.
+	// KV stores the accounts, encrypted with SecretKey. nil means that there are no accounts.
 	KV        storage.KV
 	SecretKey []byte
 	// PublicURL and LocalURL are as in oauth.Config.
@@ -89,16 +89,16 @@ type AccountsConfig struct {
 
 // Client manages the servers. It must be closed.
 //
-// It has goroutines for each connecting or connected server, and for calls of Discover; Close
+// A client has goroutines for each connecting or connected server, and for calls of Discover. Close
 // waits for them.
 type Client struct {
 	cfg Config
 
-	adding  sync.Mutex // held while servers are added, and by Close; guards closed
+	addMu   sync.Mutex // held while servers are added, and by Close; guards closed
 	closed  bool
 	mu      sync.Mutex
 	servers []*server      // sorted by name; replaced, never changed
-	closing sync.WaitGroup // of removed servers
+	closing sync.WaitGroup // removed servers being closed
 }
 
 // New checks the configuration and reads the lists. It starts nothing.
@@ -109,9 +109,9 @@ func New(cfg Config) (*Client, error) {
 	if cfg.DataDir != "" {
 		cfg.DataDir = filepath.Join(cfg.DataDir, "mcp")
 	}
-	cfg.Idle = cmp.Or(cfg.Idle, 5*time.Minute)
-	cfg.Retry = cmp.Or(cfg.Retry, time.Second)
-	cfg.MaxRetry = max(cmp.Or(cfg.MaxRetry, 5*time.Minute), cfg.Retry)
+	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, 5*time.Minute)
+	cfg.RetryDelay = cmp.Or(cfg.RetryDelay, time.Second)
+	cfg.MaxRetryDelay = max(cmp.Or(cfg.MaxRetryDelay, 5*time.Minute), cfg.RetryDelay)
 	cfg.MaxMessage = cmp.Or(cfg.MaxMessage, 16<<20)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.LookupEnv == nil {
@@ -136,10 +136,10 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Groups returns the group of each server, sorted by name, with the tools of its last list, even
-// if it cannot be reached.
+// Groups returns the group of each server, sorted by name, with the tools in its last list, even if
+// the server cannot be reached.
 func (c *Client) Groups() []toolgroups.Group {
-	servers := c.all()
+	servers := c.currentServers()
 	groups := make([]toolgroups.Group, len(servers))
 	for i, s := range servers {
 		groups[i] = s.snapshot()
@@ -147,20 +147,20 @@ func (c *Client) Groups() []toolgroups.Group {
 	return groups
 }
 
-// Bounds of Discover: servers at a time, and tries of each.
+// Bounds of Discover: the servers contacted at a time, and the attempts for each.
 const (
-	discoverers   = 2
-	discoverTries = 5
+	maxDiscoverers = 2
+	discoverTries  = 5
 )
 
-// Discover contacts the servers whose tools are unknown, a few at a time, and ends them again.
-// It tries unreachable ones a few more times. It returns when all is done or ctx ends, and is
-// meant to run in the background.
+// Discover contacts the servers whose tools are unknown, a few at a time, and closes the connections.
+// It retries unreachable servers a few times. It returns when all servers have been tried or ctx
+// ends, and is meant to run in the background.
 func (c *Client) Discover(ctx context.Context) {
-	slots := make(chan struct{}, discoverers)
+	slots := make(chan struct{}, maxDiscoverers)
 	var wg sync.WaitGroup
-	for _, s := range c.all() {
-		if !s.unknown() || s.personal() {
+	for _, s := range c.currentServers() {
+		if !s.lacksList() || s.isPersonal() {
 			continue // no user could sign in
 		}
 		wg.Go(func() { s.discover(ctx, slots) })
@@ -170,28 +170,28 @@ func (c *Client) Discover(ctx context.Context) {
 
 // Status is the state of a server.
 type Status struct {
-	// Name is the server's name, Group its group's.
+	// Name is the name of the server, Group the name of its group.
 	Name, Group string
-	// Server is its configuration; Added says that it was added in a chat.
+	// Server is the configuration; Added is true for a server that was added in a chat.
 	Server Server
 	Added  bool
-	// Connected says that it is running or connected.
+	// Connected is true if the server is running or connected.
 	Connected bool
-	// Tools is the number of tools in its group, 0 if unknown.
+	// Tools is the number of tools in the group, 0 if unknown.
 	Tools int
-	// Problem is why it cannot be used now, or empty.
+	// Problem says why the server cannot be used now; empty if it can.
 	Problem string
-	// Retry is the time of the next try after a problem.
-	Retry time.Time
-	// Waiting are the changes since the server was allowed; its tools stay unchanged until
-	// [Client.Allow] is called with Code.
-	Waiting []Change
-	Code    string
+	// NextRetry is the time of the next attempt after a problem.
+	NextRetry time.Time
+	// PendingChanges are the changes since the server was allowed. They take effect when
+	// [Client.AllowChanges] is called with ChangesCode.
+	PendingChanges []Change
+	ChangesCode    string
 }
 
 // Status returns the state of each server, sorted by name, without contacting them.
 func (c *Client) Status() []Status {
-	servers := c.all()
+	servers := c.currentServers()
 	out := make([]Status, len(servers))
 	for i, s := range servers {
 		out[i] = s.status()
@@ -199,13 +199,13 @@ func (c *Client) Status() []Status {
 	return out
 }
 
-// Close ends all servers with all their processes, and waits for them. Later calls fail.
+// Close ends all servers and their processes, and waits for them. Later calls fail.
 func (c *Client) Close() error {
-	c.adding.Lock()
-	defer c.adding.Unlock()
+	c.addMu.Lock()
+	defer c.addMu.Unlock()
 	c.closed = true
 	var wg sync.WaitGroup
-	for _, s := range c.all() {
+	for _, s := range c.currentServers() {
 		wg.Go(s.close)
 	}
 	wg.Wait()
@@ -213,8 +213,8 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// all returns the current servers.
-func (c *Client) all() []*server {
+// currentServers returns the current servers.
+func (c *Client) currentServers() []*server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.servers

@@ -13,145 +13,145 @@ import (
 	"oneclaw/toolgroups/mcp/oauth"
 )
 
-// maxPeople bounds the users of a server that are kept without a connection.
-const maxPeople = 100
+// maxIdleUsers bounds the users of a server that are kept without a connection.
+const maxIdleUsers = 100
 
-// personalServers are the connections of a server of which each user has a personal one.
+// personalServers holds the personal connections of users to a server.
 type personalServers struct {
 	mu     sync.Mutex
-	by     map[string]*personalServer
+	byUser map[string]*personalServer
 	closed bool
 }
 
-// personalServer is a server as one user uses it.
+// personalServer is a server with the personal connection of one user.
 type personalServer struct {
 	*server
-	users int // running calls, guarded by people's lock
+	activeCalls int // running calls, guarded by personalServers.mu
 }
 
-// personal reports whether each user has a personal connection.
-func (s *server) personal() bool { return s.cfg.Auth == AuthOAuth }
+// isPersonal reports whether each user has a personal connection.
+func (s *server) isPersonal() bool { return s.cfg.Auth == AuthOAuth }
 
-// target returns the server as package oauth needs it.
-func (s *server) target() oauth.Server {
+// oauthServer returns the server as package oauth needs it.
+func (s *server) oauthServer() oauth.Server {
 	return oauth.Server{
-		Name: s.name, URL: s.cfg.URL, ClientID: s.cfg.ClientID, ClientSecret: s.secret, Issuer: s.cfg.Issuer, Scopes: s.cfg.Scopes, HTTP: s.signIn,
+		Name: s.name, URL: s.cfg.URL, ClientID: s.cfg.ClientID, ClientSecret: s.clientSecret, Issuer: s.cfg.Issuer, Scopes: s.cfg.Scopes, HTTP: s.authClient,
 	}
 }
 
-// asUser returns the server as the user of a call uses it, and a function to call at the end. It
-// checks the user's sign-in first, before it contacts anything.
-func (s *server) asUser(ctx context.Context, user string) (*server, func(), error) {
-	if !s.personal() {
+// forUser returns the server that the user of a call has to use, and a function to call at the end.
+// It checks the user's sign-in before it contacts anything.
+func (s *server) forUser(ctx context.Context, user string) (*server, func(), error) {
+	if !s.isPersonal() {
 		return s, func() {}, nil
 	}
-	if s.family.accounts == nil {
-		return nil, nil, s.noSignIn()
+	if s.clientCfg.accounts == nil {
+		return nil, nil, s.noSignInError()
 	}
-	if _, err := s.family.accounts.Token(ctx, s.target(), user, ""); err != nil {
+	if _, err := s.clientCfg.accounts.Token(ctx, s.oauthServer(), user, ""); err != nil {
 		return nil, nil, err
 	}
-	v, err := s.visit(user)
+	v, err := s.acquirePersonal(user)
 	if err != nil {
 		return nil, nil, err
 	}
 	return v.server, func() {
-		s.people.mu.Lock()
-		defer s.people.mu.Unlock()
-		v.users--
+		s.userServers.mu.Lock()
+		defer s.userServers.mu.Unlock()
+		v.activeCalls--
 	}, nil
 }
 
-func (s *server) noSignIn() error {
+func (s *server) noSignInError() error {
 	return toolgroups.Errorf(CodeUnavailable, "MCP server '%s' wants people to sign in, which this bot cannot do here.", s.name)
 }
 
-// ready returns why the user of a call cannot use the server, without contacting it.
-func (s *server) ready(ctx context.Context, call toolgroups.Call) error {
+// checkReady returns an error if the user of a call cannot use the server, without contacting it.
+func (s *server) checkReady(ctx context.Context, call toolgroups.Call) error {
 	switch {
-	case !s.personal():
+	case !s.isPersonal():
 		return nil
-	case s.family.accounts == nil:
-		return s.noSignIn()
+	case s.clientCfg.accounts == nil:
+		return s.noSignInError()
 	}
-	return s.family.accounts.Ready(ctx, s.target(), call.User)
+	return s.clientCfg.accounts.CheckConnected(ctx, s.oauthServer(), call.User)
 }
 
-// visit returns the connection of a user, new if necessary, and counts its use.
-func (s *server) visit(user string) (*personalServer, error) {
-	s.people.mu.Lock()
-	defer s.people.mu.Unlock()
-	if s.people.closed {
+// acquirePersonal returns the personal server of a user, new if necessary, and counts its use.
+func (s *server) acquirePersonal(user string) (*personalServer, error) {
+	s.userServers.mu.Lock()
+	defer s.userServers.mu.Unlock()
+	if s.userServers.closed {
 		return nil, errClosed
 	}
-	v := s.people.by[user]
+	v := s.userServers.byUser[user]
 	if v == nil {
-		s.people.sweep()
+		s.userServers.dropIdle()
 		one, err := s.newPersonal(user)
 		if err != nil {
 			return nil, err
 		}
 		v = &personalServer{server: one}
-		if s.people.by == nil {
-			s.people.by = map[string]*personalServer{}
+		if s.userServers.byUser == nil {
+			s.userServers.byUser = map[string]*personalServer{}
 		}
-		s.people.by[user] = v
+		s.userServers.byUser[user] = v
 	}
-	v.users++
+	v.activeCalls++
 	return v, nil
 }
 
-// newPersonal makes the server of one user. The list that it learns is shared by all.
+// newPersonal makes the server of one user. All users share the list of tools that it learns.
 func (s *server) newPersonal(user string) (*server, error) {
-	family := s.family
+	family := s.clientCfg
 	family.DataDir, family.Accounts.KV = "", nil
 	one, err := newServer(family, s.name, s.cfg)
 	if err != nil {
 		return nil, err
 	}
-	one.host = s
+	one.parent = s
 	reach := one.dial.(*httpDialer)
-	reach.client.Transport = &oauth.Transport{Accounts: s.family.accounts, Server: s.target(), User: user, Base: reach.client.Transport}
+	reach.client.Transport = &oauth.Transport{Accounts: s.clientCfg.accounts, Server: s.oauthServer(), User: user, Base: reach.client.Transport}
 	return one, nil
 }
 
-// sweep drops users without a connection if there are many. The lock must be held.
-func (p *personalServers) sweep() {
-	if len(p.by) < maxPeople {
+// dropIdle drops users without a connection if there are many users. The lock must be held.
+func (p *personalServers) dropIdle() {
+	if len(p.byUser) < maxIdleUsers {
 		return
 	}
-	for user, v := range p.by {
-		if v.users == 0 && v.idle() {
-			v.close() // it has nothing to wait for
-			delete(p.by, user)
+	for user, v := range p.byUser {
+		if v.activeCalls == 0 && v.isIdle() {
+			v.close() // does not block: nothing is connected
+			delete(p.byUser, user)
 		}
 	}
 }
 
-// idle reports whether nothing is connected or connecting.
-func (s *server) idle() bool {
+// isIdle reports whether the server is neither connected nor connecting.
+func (s *server) isIdle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.link == nil && s.attempt == nil
+	return s.conn == nil && s.attempt == nil
 }
 
-// leave ends the connection of a user.
-func (p *personalServers) leave(user string) {
+// closeUser closes the connection of a user.
+func (p *personalServers) closeUser(user string) {
 	p.mu.Lock()
-	v := p.by[user]
-	delete(p.by, user)
+	v := p.byUser[user]
+	delete(p.byUser, user)
 	p.mu.Unlock()
 	if v != nil {
 		v.close()
 	}
 }
 
-// close ends all connections.
+// close closes all connections.
 func (p *personalServers) close() {
 	p.mu.Lock()
 	p.closed = true
-	all := p.by
-	p.by = nil
+	all := p.byUser
+	p.byUser = nil
 	p.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, v := range all {
@@ -160,15 +160,15 @@ func (p *personalServers) close() {
 	wg.Wait()
 }
 
-// status adds up the states of all connections.
-func (p *personalServers) status(st *Status) {
+// addStatus adds the states of all personal connections to st.
+func (p *personalServers) addStatus(st *Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, v := range p.by {
+	for _, v := range p.byUser {
 		one := v.status()
 		st.Connected = st.Connected || one.Connected
 		if one.Problem != "" {
-			st.Problem, st.Retry = one.Problem, one.Retry
+			st.Problem, st.NextRetry = one.Problem, one.NextRetry
 		}
 	}
 	if st.Connected {
@@ -176,22 +176,22 @@ func (p *personalServers) status(st *Status) {
 	}
 }
 
-// signInClient returns the client for a server's sign-in, which reaches public addresses and
-// those that the operator permits for the server.
+// signInClient returns the HTTP client for a server's sign-in, which reaches public addresses and
+// the private ones that the operator permits for the server.
 func signInClient(ranges []netip.Prefix, family Config) *http.Client {
 	client := guard.NewClient(guard.Config{AllowPrivate: append(slices.Clip(ranges), family.AllowPrivate...), Resolver: family.Resolver})
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects || req.Method != http.MethodGet || !sameOrigin(req.URL, via[0].URL) {
-			return errors.New("it redirects to another place, which is not followed")
+			return errors.New("it redirects to another host, which is not followed")
 		}
 		return nil
 	}
 	return client
 }
 
-// userFixable returns the part of an error that the user can fix and that is no fault of the
-// server; nil for other errors.
-func userFixable(err error) error {
+// userFixableError returns the error for the model within err if the user can fix it and the server
+// is not at fault; nil for other errors.
+func userFixableError(err error) error {
 	known, ok := errors.AsType[*toolgroups.Error](err)
 	if !ok || known.Code != oauth.CodeNotConnected && known.Code != oauth.CodeSignIn && known.Code != toolgroups.CodeDenied {
 		return nil

@@ -15,40 +15,40 @@ import (
 	"oneclaw/storage"
 )
 
-// PinPrefix begins the keys of the records of what servers said about their tools when they were
-// allowed, one record per server.
+// PinPrefix begins the keys of the pins, one record per server: the descriptions of its tools when
+// the server was allowed.
 const PinPrefix = "mcp/pin/"
 
 const (
-	// maxPinned bounds either half of a record, in bytes. Tools beyond it count as new ones.
+	// maxPinned bounds either half of a record, in bytes. Tools beyond it count as new.
 	maxPinned = 3 << 20
 	// pinTime bounds reading and writing a record.
 	pinTime = 10 * time.Second
-	// maxShown bounds a server's text that is shown to an administrator, in characters.
+	// maxShown bounds a text from a server that is shown to an administrator, in characters.
 	maxShown = 500
 )
 
-// pins is what an administrator allowed a server to say about its tools, by adding or allowing
-// it, and what it says differently now. For a server of the settings the first list counts as
+// pins holds the descriptions of tools that an administrator allowed by adding the server or allowing
+// its changes, and the changes since then. For a server in the settings the first list counts as
 // allowed.
 type pins struct {
-	Allowed list `json:"allowed"`
-	// Waiting has the tools whose description has changed, and the server's new description of
+	Allowed toolList `json:"allowed"`
+	// Pending has the tools whose description has changed, and the server's new description of
 	// itself.
-	Waiting list `json:"waiting,omitzero"`
+	Pending toolList `json:"waiting,omitzero"`
 }
 
-// Change is a change in what a server says since it was allowed.
+// Change is a change in a server's descriptions since they were allowed.
 type Change struct {
 	// Tool is the server's name for the tool; empty for a change of the server itself.
 	Tool string
-	// What describes the change. Is is the new text, if any, bounded.
-	What, Is string
+	// Description describes the change. NewText is the new text, if any, shortened.
+	Description, NewText string
 }
 
-// pinned returns a list as it is offered: with the allowed texts, and with a permission only if
-// it was both allowed and is claimed now. A tool that was not allowed has none.
-func pinned(l, allowed list) list {
+// applyPins returns a list as it is offered: with the allowed texts, and with only those permissions
+// that were allowed and are still claimed. A tool that was not allowed has no permissions.
+func applyPins(l, allowed toolList) toolList {
 	known := byName(allowed.Tools)
 	l.Title, l.Instructions = allowed.Title, allowed.Instructions
 	l.Tools = slices.Clone(l.Tools)
@@ -57,7 +57,7 @@ func pinned(l, allowed list) list {
 		if ok {
 			e.Description, e.Parameters = p.Description, p.Parameters
 		}
-		e.ReadOnly, e.Harmless = ok && p.ReadOnly && e.ReadOnly, ok && p.Harmless && e.Harmless
+		e.ReadOnly, e.NonDestructive = ok && p.ReadOnly && e.ReadOnly, ok && p.NonDestructive && e.NonDestructive
 		l.Tools[i] = e
 	}
 	return l
@@ -71,11 +71,11 @@ func byName(entries []entry) map[string]entry {
 	return m
 }
 
-// withList returns the record after the server has sent this list. New tools are recorded as
+// withList returns the pins updated for a list that the server has sent. New tools are pinned as
 // needing approval.
-func (p pins) withList(s *server, l list) pins {
+func (p pins) withList(s *server, l toolList) pins {
 	if p.Allowed.Fingerprint != l.Fingerprint {
-		l.Tools = bounded(slices.DeleteFunc(slices.Clone(l.Tools), func(e entry) bool { return e.Fault != "" }))
+		l.Tools = limitSize(slices.DeleteFunc(slices.Clone(l.Tools), func(e entry) bool { return e.Fault != "" }))
 		return pins{Allowed: l}
 	}
 	known := byName(p.Allowed.Tools)
@@ -88,7 +88,7 @@ func (p pins) withList(s *server, l list) pins {
 		}
 		if !ok {
 			was = e
-			was.ReadOnly, was.Harmless = false, false
+			was.ReadOnly, was.NonDestructive = false, false
 			known[e.Name] = was
 			p.Allowed.Tools = append(p.Allowed.Tools, was)
 		}
@@ -96,15 +96,15 @@ func (p pins) withList(s *server, l list) pins {
 			waiting = append(waiting, e)
 		}
 	}
-	p.Allowed.Tools, p.Waiting = bounded(p.Allowed.Tools), list{}
+	p.Allowed.Tools, p.Pending = limitSize(p.Allowed.Tools), toolList{}
 	if len(waiting) > 0 || l.Title != p.Allowed.Title || firstSentence(l.Instructions) != firstSentence(p.Allowed.Instructions) {
-		p.Waiting = list{Fingerprint: l.Fingerprint, Title: l.Title, Instructions: l.Instructions, Tools: bounded(waiting)}
+		p.Pending = toolList{Fingerprint: l.Fingerprint, Title: l.Title, Instructions: l.Instructions, Tools: limitSize(waiting)}
 	}
 	return p
 }
 
-// bounded drops the entries beyond [maxPinned].
-func bounded(entries []entry) []entry {
+// limitSize drops the entries beyond [maxPinned].
+func limitSize(entries []entry) []entry {
 	total := 0
 	for i, e := range entries {
 		if total += len(e.Name) + len(e.Description) + len(e.Parameters) + 100; total > maxPinned {
@@ -114,14 +114,14 @@ func bounded(entries []entry) []entry {
 	return entries
 }
 
-// changes describes the changes of a tool that loosen its rules or may mislead.
+// changes describes those changes of a tool that loosen its rules or may mislead.
 func (s *server) changes(was, now entry) []Change {
 	var all []Change
 	say := func(what, is string) {
-		all = append(all, Change{Tool: clean(now.Name, maxName), What: what, Is: clean(is, maxShown)})
+		all = append(all, Change{Tool: clean(now.Name, maxName), Description: what, NewText: clean(is, maxShown)})
 	}
 	both := now
-	both.ReadOnly, both.Harmless = now.ReadOnly && was.ReadOnly, now.Harmless && was.Harmless
+	both.ReadOnly, both.NonDestructive = now.ReadOnly && was.ReadOnly, now.NonDestructive && was.NonDestructive
 	if s.effect(now) != s.effect(both) {
 		if now.ReadOnly {
 			say("says now that it only reads, so that it would run without asking", "")
@@ -138,24 +138,24 @@ func (s *server) changes(was, now entry) []Change {
 	return all
 }
 
-// sameJSON compares values regardless of escapes.
+// sameJSON reports whether two values are equal regardless of white space and HTML escapes.
 func sameJSON(a, b json.RawMessage) bool {
 	one, errOne := json.Marshal(a)
 	other, errOther := json.Marshal(b)
 	return errOne == nil && errOther == nil && bytes.Equal(one, other)
 }
 
-// waiting returns the changes that wait for an administrator, and their code.
-func (s *server) waiting() (all []Change, code string) {
-	w, allowed := s.pins.Waiting, s.pins.Allowed
+// pendingChanges returns the changes that wait for an administrator, and the code that allows them.
+func (s *server) pendingChanges() (all []Change, code string) {
+	w, allowed := s.pins.Pending, s.pins.Allowed
 	if w.Fingerprint == "" {
 		return nil, ""
 	}
 	if w.Title != allowed.Title {
-		all = append(all, Change{What: "calls itself otherwise", Is: clean(w.Title, maxShown)})
+		all = append(all, Change{Description: "calls itself otherwise", NewText: clean(w.Title, maxShown)})
 	}
 	if text := firstSentence(w.Instructions); text != firstSentence(allowed.Instructions) {
-		all = append(all, Change{What: "describes itself otherwise", Is: text})
+		all = append(all, Change{Description: "describes itself otherwise", NewText: text})
 	}
 	known := byName(allowed.Tools)
 	for _, e := range w.Tools {
@@ -164,15 +164,15 @@ func (s *server) waiting() (all []Change, code string) {
 	if len(all) == 0 {
 		return nil, ""
 	}
-	data, _ := json.Marshal(w) // strings and raw JSON that was encoded before
+	data, _ := json.Marshal(w) // never fails: strings, and raw JSON that was encoded before
 	sum := sha256.Sum256(data)
 	return all, hex.EncodeToString(sum[:4])
 }
 
-// loadPins reads the record. An unreadable one is an error; a missing one, or one of another
-// server of the same name, is not.
+// loadPins reads the pins of the server. Unreadable pins are an error. Missing pins, and those of
+// another server of the same name, are returned as empty.
 func (s *server) loadPins(ctx context.Context) (p pins, data []byte, rev storage.Revision, err error) {
-	entry, err := s.family.Accounts.KV.Get(ctx, PinPrefix+s.name)
+	entry, err := s.clientCfg.Accounts.KV.Get(ctx, PinPrefix+s.name)
 	if errors.Is(err, storage.ErrNotFound) {
 		return pins{}, nil, storage.Absent, nil
 	}
@@ -180,7 +180,7 @@ func (s *server) loadPins(ctx context.Context) (p pins, data []byte, rev storage
 		err = json.Unmarshal(entry.Value, &p)
 	}
 	if err != nil {
-		return pins{}, nil, 0, fmt.Errorf("read what was allowed: %w", err)
+		return pins{}, nil, 0, fmt.Errorf("read the pins: %w", err)
 	}
 	if p.Allowed.Fingerprint != s.cache.fingerprint {
 		p = pins{}
@@ -188,10 +188,10 @@ func (s *server) loadPins(ctx context.Context) (p pins, data []byte, rev storage
 	return p, entry.Value, entry.Revision, nil
 }
 
-// pin compares a list with the allowed one and stores changes in the record, which other
+// updatePins compares a list with the allowed one and stores the changes in the pins, which other
 // processes may write concurrently.
-func (s *server) pin(ctx context.Context, l list) (pins, error) {
-	if s.family.Accounts.KV == nil {
+func (s *server) updatePins(ctx context.Context, l toolList) (pins, error) {
+	if s.clientCfg.Accounts.KV == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.pins.withList(s, l), nil
@@ -206,15 +206,15 @@ func (s *server) pin(ctx context.Context, l list) (pins, error) {
 		if err != nil || bytes.Equal(now, data) {
 			return p, err
 		}
-		_, err = s.family.Accounts.KV.Put(ctx, PinPrefix+s.name, now, rev)
+		_, err = s.clientCfg.Accounts.KV.Put(ctx, PinPrefix+s.name, now, rev)
 		if !errors.Is(err, storage.ErrConflict) {
 			return p, err
 		}
 	}
 }
 
-// repin reads the record again and reports whether that has changed the group.
-func (s *server) repin(ctx context.Context) (bool, error) {
+// reloadPins reads the pins again and reports whether that has changed the group.
+func (s *server) reloadPins(ctx context.Context) (bool, error) {
 	p, _, _, err := s.loadPins(ctx)
 	if err != nil {
 		return false, err
@@ -222,38 +222,38 @@ func (s *server) repin(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pins = p
-	if !s.known {
+	if !s.hasList {
 		return false, nil
 	}
-	g := s.build(pinned(s.seen, p.Allowed), true)
+	g := s.buildGroup(applyPins(s.lastList, p.Allowed), true)
 	differs := !sameTools(s.group, g)
 	s.group = g
 	return differs, nil
 }
 
-// Repin reads the records again, which other processes may have changed.
-func (c *Client) Repin(ctx context.Context) error {
+// ReloadPins reads the pins again, which other processes may have changed.
+func (c *Client) ReloadPins(ctx context.Context) error {
 	if c.cfg.Accounts.KV == nil {
 		return nil
 	}
 	var errs []error
 	changed := false
-	for _, s := range c.all() {
-		differs, err := s.repin(ctx)
+	for _, s := range c.currentServers() {
+		differs, err := s.reloadPins(ctx)
 		changed = changed || differs
 		if err != nil {
 			errs = append(errs, fmt.Errorf("mcp: server %q: %w", s.name, err))
 		}
 	}
-	if changed && c.cfg.Changed != nil {
-		c.cfg.Changed()
+	if changed && c.cfg.OnChange != nil {
+		c.cfg.OnChange()
 	}
 	return errors.Join(errs...)
 }
 
-// Allow allows the changes that wait under the code, and reports whether there were any: later
-// changes have another code.
-func (c *Client) Allow(ctx context.Context, name, code string) (bool, error) {
+// AllowChanges allows the pending changes that have this code, and reports whether there were any.
+// Later changes have another code.
+func (c *Client) AllowChanges(ctx context.Context, name, code string) (bool, error) {
 	s, ok := c.find(name)
 	if !ok || c.cfg.Accounts.KV == nil {
 		return false, nil
@@ -265,19 +265,19 @@ func (c *Client) Allow(ctx context.Context, name, code string) (bool, error) {
 		}
 		s.mu.Lock()
 		s.pins = p
-		_, waits := s.waiting()
+		_, waits := s.pendingChanges()
 		s.mu.Unlock()
 		if waits == "" || !strings.EqualFold(waits, code) {
 			return false, nil
 		}
-		now := byName(p.Waiting.Tools)
+		now := byName(p.Pending.Tools)
 		for i, e := range p.Allowed.Tools {
 			if other, ok := now[e.Name]; ok {
 				p.Allowed.Tools[i] = other
 			}
 		}
-		p.Allowed.Title, p.Allowed.Instructions = p.Waiting.Title, p.Waiting.Instructions
-		p.Allowed.Tools, p.Waiting = bounded(p.Allowed.Tools), list{}
+		p.Allowed.Title, p.Allowed.Instructions = p.Pending.Title, p.Pending.Instructions
+		p.Allowed.Tools, p.Pending = limitSize(p.Allowed.Tools), toolList{}
 		data, err := json.Marshal(p)
 		if err == nil {
 			_, err = c.cfg.Accounts.KV.Put(ctx, PinPrefix+s.name, data, rev)
@@ -286,8 +286,8 @@ func (c *Client) Allow(ctx context.Context, name, code string) (bool, error) {
 			continue
 		}
 		if err != nil {
-			return false, fmt.Errorf("mcp: server %q: keep what was allowed: %w", s.name, err)
+			return false, fmt.Errorf("mcp: server %q: store the pins: %w", s.name, err)
 		}
-		return true, c.Repin(ctx)
+		return true, c.ReloadPins(ctx)
 	}
 }

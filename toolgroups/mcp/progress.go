@@ -12,47 +12,47 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// progress forwards progress of the calls on a connection, by their progress tokens.
+// progress forwards the progress of the calls on a connection to their reporters.
 type progress struct {
-	mu   sync.Mutex
-	last int
-	told map[string]func(step string)
+	mu        sync.Mutex
+	lastToken int
+	reporters map[string]func(step string)
 }
 
 // watch forwards the server's progress notifications for a call until end is called. It does
-// nothing if the call is not watched.
+// nothing if ctx has no reporter.
 func (p *progress) watch(ctx context.Context, params *sdk.CallToolParams, redact redactor) (end func()) {
 	if !toolgroups.HasReporter(ctx) {
 		return func() {}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.last++
-	token := strconv.Itoa(p.last)
-	if p.told == nil {
-		p.told = make(map[string]func(string))
+	p.lastToken++
+	token := strconv.Itoa(p.lastToken)
+	if p.reporters == nil {
+		p.reporters = make(map[string]func(string))
 	}
-	p.told[token] = func(step string) { toolgroups.Report(ctx, redact.line(step)) }
+	p.reporters[token] = func(step string) { toolgroups.Report(ctx, redact.line(step)) }
 	params.SetProgressToken(token)
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		delete(p.told, token)
+		delete(p.reporters, token)
 	}
 }
 
-// notified handles a notification of the server.
-func (p *progress) notified(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
+// handleNotification handles a progress notification from the server.
+func (p *progress) handleNotification(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
 	token, _ := req.Params.ProgressToken.(string)
 	p.mu.Lock()
-	tell := p.told[token]
+	tell := p.reporters[token]
 	p.mu.Unlock()
 	if tell != nil {
 		tell(cmp.Or(req.Params.Message, progressText(req.Params.Progress, req.Params.Total)))
 	}
 }
 
-// progressText says how much of something is done; the total may be unknown.
+// progressText formats a progress; it returns "" if the total is unknown.
 func progressText(done, total float64) string {
 	switch {
 	case total <= 0:

@@ -27,24 +27,24 @@ const (
 	maxFileBytes = 20 << 20
 )
 
-// answer collects a result.
-type answer struct {
+// resultBuilder collects the parts of a result.
+type resultBuilder struct {
 	server, tool string
 	scope        toolgroups.Scope
 	texts        []string
-	said         []string                     // the content's own text, without placeholders
-	kept         map[[sha256.Size]byte]string // placeholders of saved data, which may be repeated
+	contentTexts []string                     // texts of the content itself, without placeholders
+	placeholders map[[sha256.Size]byte]string // placeholders of saved data, which may be repeated
 	files        []toolgroups.File
-	bytes        int
+	savedBytes   int
 }
 
-// result converts the server's response into text and files.
-func (s *server) result(tool string, call toolgroups.Call, res *sdk.CallToolResult) (toolgroups.Result, error) {
-	a := &answer{server: s.name, tool: tool, scope: call.Scope, kept: map[[sha256.Size]byte]string{}}
+// convertResult converts the server's response into text and files.
+func (s *server) convertResult(tool string, call toolgroups.Call, res *sdk.CallToolResult) (toolgroups.Result, error) {
+	a := &resultBuilder{server: s.name, tool: tool, scope: call.Scope, placeholders: map[[sha256.Size]byte]string{}}
 	for _, c := range res.Content {
 		a.add(c)
 	}
-	a.structured(res.StructuredContent)
+	a.addStructured(res.StructuredContent)
 	text := strings.Join(a.texts, "\n\n")
 	if res.IsError {
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution, "%s",
@@ -53,24 +53,24 @@ func (s *server) result(tool string, call toolgroups.Call, res *sdk.CallToolResu
 	if text == "" {
 		text = "Done. The server returned nothing."
 	}
-	return toolgroups.Result{Text: files.Shorten(call.Scope, "mcp-"+s.name, strings.ToValidUTF8(text, "\uFFFD"), 0, s.family.Now()), Files: a.files}, nil
+	return toolgroups.Result{Text: files.Shorten(call.Scope, "mcp-"+s.name, strings.ToValidUTF8(text, "\uFFFD"), 0, s.clientCfg.Now()), Files: a.files}, nil
 }
 
 // add adds one piece of content.
-func (a *answer) add(c sdk.Content) {
+func (a *resultBuilder) add(c sdk.Content) {
 	switch c := c.(type) {
 	case *sdk.TextContent:
-		text := a.withDataSaved(c.Text)
+		text := a.saveDataInText(c.Text)
 		a.texts = append(a.texts, text)
-		a.said = append(a.said, text)
+		a.contentTexts = append(a.contentTexts, text)
 	case *sdk.ImageContent:
 		a.texts = append(a.texts, a.saveFile("picture", c.MIMEType, c.Data))
-		a.said = append(a.said, "image", c.MIMEType)
+		a.contentTexts = append(a.contentTexts, "image", c.MIMEType)
 	case *sdk.AudioContent:
 		a.texts = append(a.texts, a.saveFile("audio", c.MIMEType, c.Data))
-		a.said = append(a.said, "audio", c.MIMEType)
+		a.contentTexts = append(a.contentTexts, "audio", c.MIMEType)
 	case *sdk.EmbeddedResource:
-		a.resource(c.Resource)
+		a.addResource(c.Resource)
 	case *sdk.ResourceLink:
 		a.texts = append(a.texts, fmt.Sprintf("[resource %s: %s %s]", cmp.Or(c.Title, c.Name), c.URI, c.Description))
 	default:
@@ -78,27 +78,27 @@ func (a *answer) add(c sdk.Content) {
 	}
 }
 
-func (a *answer) resource(r *sdk.ResourceContents) {
+func (a *resultBuilder) addResource(r *sdk.ResourceContents) {
 	switch {
 	case r == nil:
 	case len(r.Blob) > 0:
 		a.texts = append(a.texts, a.saveFile("resource "+r.URI, r.MIMEType, r.Blob))
-		a.said = append(a.said, "resource", r.URI, r.MIMEType)
+		a.contentTexts = append(a.contentTexts, "resource", r.URI, r.MIMEType)
 	default:
-		text := a.withDataSaved(r.Text)
+		text := a.saveDataInText(r.Text)
 		a.texts = append(a.texts, fmt.Sprintf("[resource %s]\n%s", r.URI, text))
-		a.said = append(a.said, "resource", r.URI, r.MIMEType, text)
+		a.contentTexts = append(a.contentTexts, "resource", r.URI, r.MIMEType, text)
 	}
 }
 
-// structured adds structured content unless the content already says the same: servers send
-// both, for clients that know one of them.
-func (a *answer) structured(v any) {
+// addStructured adds structured content unless the other content already contains it: servers send
+// both, for clients that know only one of them.
+func (a *resultBuilder) addStructured(v any) {
 	if v == nil {
 		return
 	}
-	v = a.savedLeaf(v)
-	all, holds := strings.Join(a.said, "\n"), false
+	v = a.saveDataInValue(v)
+	all, holds := strings.Join(a.contentTexts, "\n"), false
 	numbers := strings.FieldsFunc(all, func(r rune) bool { return !strings.ContainsRune("0123456789.+-eE", r) })
 	if walk(v, func(leaf any) bool {
 		holds = true
@@ -115,7 +115,7 @@ func (a *answer) structured(v any) {
 	}) && holds {
 		return
 	}
-	for _, text := range a.said {
+	for _, text := range a.contentTexts {
 		var same any
 		if json.Unmarshal([]byte(text), &same) == nil && reflect.DeepEqual(same, v) {
 			return
@@ -145,21 +145,21 @@ func walk(v any, look func(leaf any) bool) bool {
 	return look(v)
 }
 
-// savedLeaf returns a JSON value with data in its strings saved as files.
-func (a *answer) savedLeaf(v any) any {
+// saveDataInValue saves the data in the strings of a JSON value as files and returns the new value.
+func (a *resultBuilder) saveDataInValue(v any) any {
 	switch v := v.(type) {
 	case string:
-		return a.withDataSaved(v)
+		return a.saveDataInText(v)
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = a.savedLeaf(v[i])
+			out[i] = a.saveDataInValue(v[i])
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, one := range v {
-			out[key] = a.savedLeaf(one)
+			out[key] = a.saveDataInValue(one)
 		}
 		for _, key := range []string{"data", "blob"} {
 			kind, named := v["mimeType"].(string)
@@ -173,20 +173,20 @@ func (a *answer) savedLeaf(v any) any {
 	return v
 }
 
-// minPacked is the length from which base64 counts as data instead of a word.
-const minPacked = 200
+// minBase64 is the length from which base64 counts as data instead of a word.
+const minBase64 = 200
 
-// packedData matches possible data in a text, with its type if it is a data URL.
-var packedData = regexp.MustCompile(`(?:data:([a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+);base64,)?[A-Za-z0-9+/]+={0,2}`)
+// base64Pattern matches possible data in a text, with its type if it is a data URL.
+var base64Pattern = regexp.MustCompile(`(?:data:([a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+);base64,)?[A-Za-z0-9+/]+={0,2}`)
 
-// withDataSaved returns a text in which pictures, sounds and the like are replaced by files: in
-// base64 they tell a model nothing, and cost more than all the rest.
-func (a *answer) withDataSaved(text string) string {
-	return packedData.ReplaceAllStringFunc(text, func(found string) string {
-		if len(found) < minPacked {
+// saveDataInText saves base64 data in a text as files and returns the text with placeholders: in
+// base64, pictures and sounds mean nothing to a model and cost more than all other content.
+func (a *resultBuilder) saveDataInText(text string) string {
+	return base64Pattern.ReplaceAllStringFunc(text, func(found string) string {
+		if len(found) < minBase64 {
 			return found
 		}
-		kind := packedData.FindStringSubmatch(found)[1]
+		kind := base64Pattern.FindStringSubmatch(found)[1]
 		data, err := base64.StdEncoding.DecodeString(found[strings.IndexByte(found, ',')+1:])
 		seen, _, _ := mime.ParseMediaType(http.DetectContentType(data))
 		if err != nil || kind == "" && (strings.HasPrefix(seen, "text/") || seen == "application/octet-stream") {
@@ -197,24 +197,24 @@ func (a *answer) withDataSaved(text string) string {
 }
 
 // saveFile saves a file to the workspace and returns its placeholder in the text.
-func (a *answer) saveFile(what, kind string, data []byte) string {
+func (a *resultBuilder) saveFile(what, kind string, data []byte) string {
 	sum := sha256.Sum256(data)
-	if before, ok := a.kept[sum]; ok {
+	if before, ok := a.placeholders[sum]; ok {
 		return before
 	}
-	name, err := a.write(extension(kind, data), data)
+	name, err := a.writeFile(extension(kind, data), data)
 	said := fmt.Sprintf("[%s saved as %s, %d bytes]", what, name, len(data))
 	if err != nil {
 		said = fmt.Sprintf("[%s, %d bytes, not kept: %v]", what, len(data), err)
 	} else {
 		a.files = append(a.files, toolgroups.File{Path: name})
 	}
-	a.kept[sum] = said
+	a.placeholders[sum] = said
 	return said
 }
 
-// write saves data under a name derived from it, so that equal results make one file.
-func (a *answer) write(ext string, data []byte) (name string, err error) {
+// writeFile saves data under a name derived from the data, so that equal results make one file.
+func (a *resultBuilder) writeFile(ext string, data []byte) (name string, err error) {
 	switch {
 	case a.scope.Workspace == "":
 		return "", errors.New("there is no workspace")
@@ -222,20 +222,20 @@ func (a *answer) write(ext string, data []byte) (name string, err error) {
 		return "", errors.New("it is empty")
 	case len(a.files) == maxFiles:
 		return "", fmt.Errorf("only %d files of a result are kept", maxFiles)
-	case a.bytes+len(data) > maxFileBytes:
+	case a.savedBytes+len(data) > maxFileBytes:
 		return "", fmt.Errorf("only %d bytes of a result are kept", maxFileBytes)
 	}
 	sum := sha256.Sum256(data)
-	tool := notInName.ReplaceAllString(a.tool, "_")
+	tool := invalidNameChars.ReplaceAllString(a.tool, "_")
 	name = fmt.Sprintf("mcp/%s/%s-%s%s", a.server, tool[:min(len(tool), maxName)], hex.EncodeToString(sum[:])[:8], ext)
 	if _, err := files.Save(a.scope, name, data); err != nil {
 		return "", fmt.Errorf("it could not be written: %w", err)
 	}
-	a.bytes += len(data)
+	a.savedBytes += len(data)
 	return name, nil
 }
 
-// extensions are fixed: the system's table differs between hosts.
+// extensions maps media types to file extensions; the system's table differs between hosts.
 var extensions = map[string]string{
 	"image/png": ".png", "image/jpeg": ".jpg", "image/jpg": ".jpg", "image/gif": ".gif", "image/webp": ".webp",
 	"audio/mpeg": ".mp3", "audio/mp3": ".mp3", "audio/wav": ".wav", "audio/wave": ".wav", "audio/x-wav": ".wav",
@@ -245,7 +245,7 @@ var extensions = map[string]string{
 	"text/csv": ".csv", "text/html": ".html", "text/plain": ".txt", "text/markdown": ".txt",
 }
 
-// extension returns the extension for the type that the server names, or that the data shows.
+// extension returns the extension for the type that the server names, or else for the detected type.
 func extension(kind string, data []byte) string {
 	named, _, _ := mime.ParseMediaType(kind)
 	found, _, _ := mime.ParseMediaType(http.DetectContentType(data))

@@ -18,10 +18,10 @@ const maxSchema = 32 << 10
 // maxRefs bounds the references that are followed at the top of a schema.
 const maxRefs = 8
 
-// parameters turns a server's schema into one that every provider accepts. Servers leave out the
-// type, write [] for no properties, or put a choice at the top, for which a provider refuses the
+// normalizeSchema turns a server's schema into one that every provider accepts. Servers leave out
+// the type, write [] for no properties, or put a choice at the top level. A provider then refuses the
 // whole request.
-func parameters(raw json.RawMessage) (json.RawMessage, error) {
+func normalizeSchema(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) > maxSchema {
 		return nil, fmt.Errorf("its schema has more than %d bytes", maxSchema)
 	}
@@ -32,7 +32,7 @@ func parameters(raw json.RawMessage) (json.RawMessage, error) {
 	dec.UseNumber()
 	var top map[string]any
 	if err := dec.Decode(&top); err != nil || top == nil {
-		return nil, errors.New("its schema is no object")
+		return nil, errors.New("its schema is not an object")
 	}
 	top, err := dereference(top)
 	if err != nil {
@@ -53,7 +53,7 @@ func parameters(raw json.RawMessage) (json.RawMessage, error) {
 	return toolgroups.NormalizeParameters(flat)
 }
 
-// dereference replaces a reference at the top by its definition.
+// dereference replaces a reference at the top level with its definition.
 func dereference(top map[string]any) (map[string]any, error) {
 	for range maxRefs {
 		ref, ok := top["$ref"].(string)
@@ -73,8 +73,8 @@ func dereference(top map[string]any) (map[string]any, error) {
 	return nil, fmt.Errorf("its schema refers to itself")
 }
 
-// flatten removes what must not be at the top. It offers the properties of all alternatives; the
-// server checks which belong together.
+// flatten removes the keywords that must not be at the top level. It offers the properties of all
+// alternatives; the server checks which belong together.
 func flatten(top map[string]any) {
 	properties := map[string]any{}
 	if own, ok := top["properties"].(map[string]any); ok {
@@ -105,7 +105,7 @@ func flatten(top map[string]any) {
 	}
 }
 
-// isObject accepts the type object, no type, and object among others.
+// isObject reports whether a type is object, missing, or a list that contains object.
 func isObject(t any) bool {
 	several, _ := t.([]any)
 	return t == nil || t == "object" || slices.Contains(several, any("object"))

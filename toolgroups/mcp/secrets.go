@@ -15,17 +15,17 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// minRedacted is the length in bytes from which a value is redacted: "true" or "8080" would tear
-// holes into every message.
+// minRedacted is the length in bytes from which a value is redacted: redacting "true" or "8080" would
+// make every message unreadable.
 const minRedacted = 6
 
 // maxReason bounds the reason of a failure in an error, in characters.
 const maxReason = 300
 
-var reference = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
+var variablePattern = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
 
-// expand replaces ${NAME} by variables of the environment.
-func expand(field string, values map[string]redact.Secret, lookup func(string) (string, bool)) (map[string]string, error) {
+// expandAll replaces ${NAME} in values with variables of the environment.
+func expandAll(field string, values map[string]redact.Secret, lookup func(string) (string, bool)) (map[string]string, error) {
 	out := make(map[string]string, len(values))
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		text, missing := expandVariables(values[name], lookup)
@@ -41,7 +41,7 @@ func expand(field string, values map[string]redact.Secret, lookup func(string) (
 
 // environment returns the environment of a server's process.
 func environment(s Server, lookup func(string) (string, bool)) ([]string, error) {
-	explicit, err := expand("env", s.Env, lookup)
+	explicit, err := expandAll("env", s.Env, lookup)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func environment(s Server, lookup func(string) (string, bool)) ([]string, error)
 // redactor removes secrets from messages.
 type redactor struct{ replacer *strings.Replacer }
 
-// newRedactor redacts the values of environment (but PATH and HOME), headers and query.
+// newRedactor redacts the values of the environment (except PATH and HOME), headers and query.
 func newRedactor(env []string, headers map[string]string, address string) redactor {
 	var values []string
 	for _, pair := range env {
@@ -81,7 +81,7 @@ func newRedactor(env []string, headers map[string]string, address string) redact
 		}
 	}
 	values = slices.DeleteFunc(values, func(v string) bool { return len(v) < minRedacted })
-	// The longest first: one may be part of another.
+	// The longest first: a value may be part of another.
 	slices.SortFunc(values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
 	for _, v := range slices.Compact(values) {
@@ -90,13 +90,13 @@ func newRedactor(env []string, headers map[string]string, address string) redact
 	return redactor{strings.NewReplacer(pairs...)}
 }
 
-// line returns a text on one line, bounded, without secrets.
+// line returns a text as one shortened line without secrets.
 func (r redactor) line(text string) string {
 	return clean(strings.Join(strings.Fields(r.replacer.Replace(text)), " "), maxReason)
 }
 
-// clean prepares a server's text for a prompt: valid, without invisible and bidirectional
-// control characters, and bounded.
+// clean prepares a server's text for a prompt: valid UTF-8 of at most limit characters, without
+// invisible characters and control characters.
 func clean(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

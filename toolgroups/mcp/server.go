@@ -28,43 +28,43 @@ const maxHangs = 2
 
 // server is one configured server, connected or not.
 //
-// While connecting it has one goroutine, while connected two; the idle timer's function is a
-// third.
+// While connecting, a server has one goroutine; while connected, it has two. The function of the idle
+// timer is a third.
 type server struct {
-	name   string
-	cfg    Server
-	role   toolgroups.Role
-	naming toolNames
-	cache  cache
-	redact redactor
-	log    *slog.Logger
-	family Config
-	pauses *retry.Pauses // guarded by mu, as the failures
-	dial   dialer
+	name      string
+	cfg       Server
+	role      toolgroups.Role
+	naming    toolNames
+	cache     cache
+	redactor  redactor
+	log       *slog.Logger
+	clientCfg Config
+	backoff   *retry.Backoff // guarded by mu, like failures
+	dial      dialer
 
-	secret string          // of the OAuth client
-	signIn *http.Client    // for the authorisation server
-	people personalServers // personal connections
-	host   *server         // set for a personal connection: the server whose list it updates
+	clientSecret string          // of the OAuth client
+	authClient   *http.Client    // for the authorisation server
+	userServers  personalServers // personal connections
+	parent       *server         // set for a personal connection: the server whose list it updates
 
-	mu       sync.Mutex
-	known    bool   // group comes from a list of the server
-	listed   digest // of that list
-	seen     list   // that list
-	pins     pins   // what it is allowed to say
-	old      bool   // use oldProtocol for the next attempt
-	group    toolgroups.Group
-	link     *link
-	attempt  *attempt
-	failures int
-	next     time.Time // no attempt before this time
-	reason   string    // of the last failure
-	timer    *time.Timer
-	closed   bool
-	running  sync.WaitGroup
+	mu             sync.Mutex
+	hasList        bool     // group is built from a list of the server
+	listDigest     digest   // digest of the last list
+	lastList       toolList // the last list
+	pins           pins     // the allowed descriptions
+	useOldProtocol bool     // use oldProtocol for the next attempt
+	group          toolgroups.Group
+	conn           *serverConn
+	attempt        *attempt
+	failures       int
+	nextAttempt    time.Time // no attempt before this time
+	lastFailure    string    // the reason for the last failure
+	timer          *time.Timer
+	closed         bool
+	running        sync.WaitGroup
 }
 
-// attempt is one attempt to connect, which all calls that need it wait for.
+// attempt is an attempt to connect. All calls that need the connection wait for it.
 type attempt struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -73,8 +73,8 @@ type attempt struct {
 
 func newServer(cfg Config, name string, own Server) (*server, error) {
 	s := &server{
-		name: name, cfg: withDefaults(own), naming: newNaming(cfg, name),
-		log: cfg.Logger.With("mcp_server", name), family: cfg, pauses: retry.New(cfg.Retry, cfg.MaxRetry),
+		name: name, cfg: withDefaults(own), naming: newToolNames(cfg, name),
+		log: cfg.Logger.With("mcp_server", name), clientCfg: cfg, backoff: retry.New(cfg.RetryDelay, cfg.MaxRetryDelay),
 	}
 	s.role, _ = toolgroups.ParseRole(cmp.Or(s.cfg.Role, "user"))
 	s.cache.fingerprint = fingerprint(s.cfg)
@@ -86,26 +86,26 @@ func newServer(cfg Config, name string, own Server) (*server, error) {
 	}
 	l, sum, ok, err := s.cache.read()
 	if err != nil {
-		s.log.Warn("tool list of an MCP server is asked for anew", "err", err)
+		s.log.Warn("cannot read the stored tool list of an MCP server", "err", err)
 	}
-	s.known, s.listed, s.seen, s.old = ok, sum, l, l.Old
+	s.hasList, s.listDigest, s.lastList, s.useOldProtocol = ok, sum, l, l.OldProtocol
 	ctx, cancel := context.WithTimeout(context.Background(), pinTime)
 	defer cancel()
 	switch {
 	case ok:
-		s.pins, err = s.pin(ctx, l)
+		s.pins, err = s.updatePins(ctx, l)
 	case cfg.Accounts.KV != nil:
 		s.pins, _, _, err = s.loadPins(ctx)
 	}
 	if err != nil {
-		s.listed = digest{} // checked again at the next connection
-		s.log.Error("all tools of an MCP server ask for now", "err", err)
+		s.listDigest = digest{} // checked again at the next connection
+		s.log.Error("cannot read the pins of an MCP server: all its tools need approval for now", "err", err)
 	}
-	s.group = s.build(pinned(l, s.pins.Allowed), ok)
+	s.group = s.buildGroup(applyPins(l, s.pins.Allowed), ok)
 	return s, nil
 }
 
-// withDefaults fills in defaults.
+// withDefaults returns a configuration with the default timeouts filled in.
 func withDefaults(s Server) Server {
 	s.Timeout = cmp.Or(s.Timeout, time.Minute)
 	s.StartTimeout = cmp.Or(s.StartTimeout, 30*time.Second)
@@ -119,22 +119,22 @@ func (s *server) prepare(cfg Config) error {
 		if err != nil {
 			return err
 		}
-		s.redact = newRedactor(env, nil, "")
-		s.dial = stdioDialer{cfg: s.cfg, env: env, max: cfg.MaxMessage, log: s.log, redact: s.redact}
+		s.redactor = newRedactor(env, nil, "")
+		s.dial = stdioDialer{cfg: s.cfg, env: env, maxMessage: cfg.MaxMessage, log: s.log, redactor: s.redactor}
 		return nil
 	}
-	headers, err := expand("headers", s.cfg.Headers, cfg.LookupEnv)
+	headers, err := expandAll("headers", s.cfg.Headers, cfg.LookupEnv)
 	if err != nil {
 		return err
 	}
-	s.redact = newRedactor(nil, headers, s.cfg.URL)
-	reach, err := newWeb(s.cfg, headers, cfg)
-	if err != nil || !s.personal() {
+	s.redactor = newRedactor(nil, headers, s.cfg.URL)
+	reach, err := newHTTPDialer(s.cfg, headers, cfg)
+	if err != nil || !s.isPersonal() {
 		s.dial = reach
 		return err
 	}
-	secret, err := expand("client_secret", map[string]redact.Secret{"": s.cfg.ClientSecret}, cfg.LookupEnv)
-	s.dial, s.secret, s.signIn = reach, secret[""], signInClient(reach.private, cfg)
+	secret, err := expandAll("client_secret", map[string]redact.Secret{"": s.cfg.ClientSecret}, cfg.LookupEnv)
+	s.dial, s.clientSecret, s.authClient = reach, secret[""], signInClient(reach.private, cfg)
 	return err
 }
 
@@ -146,48 +146,48 @@ func (s *server) snapshot() toolgroups.Group {
 	return g
 }
 
-func (s *server) unknown() bool {
+func (s *server) lacksList() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.known
+	return !s.hasList
 }
 
 func (s *server) status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Status{Name: s.name, Group: s.group.Name, Connected: s.link != nil, Server: s.cfg, Added: s.cfg.added}
-	if s.host == nil {
-		s.people.status(&st)
+	st := Status{Name: s.name, Group: s.group.Name, Connected: s.conn != nil, Server: s.cfg, Added: s.cfg.addedInChat}
+	if s.parent == nil {
+		s.userServers.addStatus(&st)
 	}
-	if s.known {
+	if s.hasList {
 		st.Tools = len(s.group.Tools)
 	}
-	st.Waiting, st.Code = s.waiting()
-	if s.link == nil && s.failures > 0 {
-		st.Problem, st.Retry = s.reason, s.next
+	st.PendingChanges, st.ChangesCode = s.pendingChanges()
+	if s.conn == nil && s.failures > 0 {
+		st.Problem, st.NextRetry = s.lastFailure, s.nextAttempt
 	}
 	return st
 }
 
-// acquire returns the connection, new if necessary, and counts its use.
-func (s *server) acquire(ctx context.Context) (*link, error) {
+// acquire returns the connection, making one if necessary, and counts its use.
+func (s *server) acquire(ctx context.Context) (*serverConn, error) {
 	for {
 		s.mu.Lock()
 		switch {
 		case s.closed:
 			s.mu.Unlock()
 			return nil, errClosed
-		case s.link != nil:
-			l := s.link
-			l.users++
+		case s.conn != nil:
+			l := s.conn
+			l.uses++
 			s.stopTimer()
 			s.mu.Unlock()
 			return l, nil
-		case s.attempt == nil && s.next.After(s.family.Now()):
+		case s.attempt == nil && s.nextAttempt.After(s.clientCfg.Now()):
 			defer s.mu.Unlock()
-			return nil, s.unavailable()
+			return nil, s.unavailableError()
 		case s.attempt == nil:
-			s.begin()
+			s.startAttempt()
 		}
 		a := s.attempt
 		s.mu.Unlock()
@@ -202,85 +202,85 @@ func (s *server) acquire(ctx context.Context) (*link, error) {
 	}
 }
 
-// release ends a use; the last one sets the idle timer, or with rest ends the connection.
-func (s *server) release(l *link, rest bool) {
+// release ends a use. The last use starts the idle timer or, with rest, closes the connection.
+func (s *server) release(l *serverConn, rest bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.users--
-	if l.users > 0 || s.link != l || s.closed {
+	l.uses--
+	if l.uses > 0 || s.conn != l || s.closed {
 		return
 	}
 	if rest {
-		s.end(l)
+		s.endConn(l)
 		return
 	}
-	s.arm(l)
+	s.armIdleTimer(l)
 }
 
-// arm ends a connection that stays unused.
-func (s *server) arm(l *link) {
+// armIdleTimer sets the timer that closes a connection if it stays unused.
+func (s *server) armIdleTimer(l *serverConn) {
 	s.stopTimer()
-	s.timer = time.AfterFunc(s.family.Idle, func() {
+	s.timer = time.AfterFunc(s.clientCfg.IdleTimeout, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.link == l && l.users == 0 && !s.closed {
-			s.recovered()
-			s.end(l)
+		if s.conn == l && l.uses == 0 && !s.closed {
+			s.resetFailures()
+			s.endConn(l)
 		}
 	})
 }
 
-// stopTimer needs the lock, as do arm, unavailable, begin, end and fail.
+// stopTimer, armIdleTimer, unavailableError, startAttempt, endConn and recordFailure need the lock.
 func (s *server) stopTimer() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
 }
 
-// unavailable returns the error until the next attempt.
-func (s *server) unavailable() error {
-	wait := max(s.next.Sub(s.family.Now()), 0).Round(100 * time.Millisecond)
+// unavailableError returns the error for calls until the next attempt.
+func (s *server) unavailableError() error {
+	wait := max(s.nextAttempt.Sub(s.clientCfg.Now()), 0).Round(100 * time.Millisecond)
 	if wait > 10*time.Second {
 		wait = wait.Round(time.Second)
 	}
 	return toolgroups.Errorf(CodeUnavailable,
-		"MCP server '%s' is unavailable: %s; next try in %s. Go on without it, or tell the user.", s.name, s.reason, wait)
+		"MCP server '%s' is unavailable: %s; next try in %s. Go on without it, or tell the user.", s.name, s.lastFailure, wait)
 }
 
-// begin starts an attempt, which completes even if no caller waits.
-func (s *server) begin() {
+// startAttempt starts an attempt to connect, which completes even if no caller waits.
+func (s *server) startAttempt() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.StartTimeout)
 	a := &attempt{cancel: cancel, done: make(chan struct{})}
 	s.attempt = a
-	old := s.old
+	old := s.useOldProtocol
 	s.running.Go(func() {
 		defer cancel()
 		defer close(a.done)
 		l, err := s.attemptOnce(ctx, old)
-		a.err = s.connected(l, err)
+		a.err = s.finishAttempt(l, err)
 	})
 }
 
 // errFault is returned if a server's message made this program panic; the log has the details.
-var errFault = errors.New("what it says cannot be read")
+var errFault = errors.New("its messages cannot be read")
 
-// attemptOnce connects and reads what the server says about itself.
-func (s *server) attemptOnce(ctx context.Context, old bool) (l *link, err error) {
+// attemptOnce connects and learns the server's tools.
+func (s *server) attemptOnce(ctx context.Context, old bool) (l *serverConn, err error) {
 	err = rescue.Do(func() (err error) {
-		var said list
+		var said toolList
 		l, said, err = connect(ctx, s.dial, s.name, old)
-		if reach, ok := s.dial.(*httpDialer); ok && err != nil && ctx.Err() == nil && reach.mayBeOlder() {
+		if reach, ok := s.dial.(*httpDialer); ok && err != nil && ctx.Err() == nil && reach.mayUseSSE() {
 			if older, more, otherwise := connect(ctx, sseDialer{reach}, s.name, true); otherwise == nil {
 				l, said, err = older, more, nil
 			}
 		}
 		if err == nil {
-			s.learn(said) // before others see the connection, and say how many tools there are
+			s.updateTools(said) // before other calls see the connection and report the number of tools
 		}
 		return err
 	})
 	if _, panicked := errors.AsType[*rescue.PanicError](err); panicked {
-		s.log.Error("an MCP server was not survived", "err", err)
+		s.log.Error("panic while connecting to an MCP server", "err", err)
 		if l != nil {
 			l.close()
 		}
@@ -292,98 +292,98 @@ func (s *server) attemptOnce(ctx context.Context, old bool) (l *link, err error)
 	return l, err
 }
 
-// connected handles the result of an attempt.
-func (s *server) connected(l *link, err error) error {
+// finishAttempt handles the result of an attempt.
+func (s *server) finishAttempt(l *serverConn, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempt = nil
 	switch {
-	case err != nil && !s.closed && userFixable(err) != nil:
-		return userFixable(err)
+	case err != nil && !s.closed && userFixableError(err) != nil:
+		return userFixableError(err)
 	case err != nil && !s.closed:
-		s.fail(err)
-		s.old = !s.old
-		return s.unavailable()
+		s.recordFailure(err)
+		s.useOldProtocol = !s.useOldProtocol
+		return s.unavailableError()
 	case err != nil:
 		return errClosed
 	case s.closed:
 		s.running.Go(l.close)
 		return errClosed
 	}
-	s.link = l
-	s.arm(l)
-	s.running.Go(func() { s.watch(l) })
+	s.conn = l
+	s.armIdleTimer(l)
+	s.running.Go(func() { s.watchConn(l) })
 	return nil
 }
 
-// fail records a failure and the time of the next try.
-func (s *server) fail(err error) {
+// recordFailure records a failure and the time of the next attempt.
+func (s *server) recordFailure(err error) {
 	s.failures++
-	wait := s.pauses.Next(0)
-	s.next = s.family.Now().Add(wait)
-	s.reason = s.redact.line(reason(err).Error())
-	s.log.Warn("MCP server is unavailable", "err", s.reason, "failures", s.failures, "retry_in", wait)
+	wait := s.backoff.Next(0)
+	s.nextAttempt = s.clientCfg.Now().Add(wait)
+	s.lastFailure = s.redactor.line(withoutURL(err).Error())
+	s.log.Warn("MCP server is unavailable", "err", s.lastFailure, "failures", s.failures, "retry_in", wait)
 }
 
-// recovered records that the server works again.
-func (s *server) recovered() {
+// resetFailures records that the server works again.
+func (s *server) resetFailures() {
 	s.failures = 0
-	s.pauses.Reset()
+	s.backoff.Reset()
 }
 
-// end removes the connection and closes it in the background.
-func (s *server) end(l *link) {
-	s.link = nil
-	l.ended = true
+// endConn removes the connection and closes it in the background.
+func (s *server) endConn(l *serverConn) {
+	s.conn = nil
+	l.closedByUs = true
 	s.running.Go(l.close)
 }
 
-// drop gives up a broken connection. Without an error a new one may be made at once.
-func (s *server) drop(l *link, err error) {
+// dropConn gives up a broken connection. If err is nil, a new one may be made at once.
+func (s *server) dropConn(l *serverConn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.link != l || s.closed {
+	if s.conn != l || s.closed {
 		return
 	}
 	if err != nil {
-		s.fail(err)
+		s.recordFailure(err)
 	}
-	s.end(l)
+	s.endConn(l)
 }
 
-// watch waits for the end of a connection, and reads a changed list.
-func (s *server) watch(l *link) {
+// watchConn waits for the end of a connection, and reads the list of tools again if it changes.
+func (s *server) watchConn(l *serverConn) {
 	dead := make(chan error, 1)
 	s.running.Go(func() { dead <- l.session.Wait() })
 	for {
 		select {
-		case <-l.refresh:
-			rescue.Go(s.log, "reading the tools of an MCP server", func() { s.reload(l) })
+		case <-l.listChanged:
+			rescue.Go(s.log, "reading the tools of an MCP server", func() { s.reloadTools(l) })
 		case err := <-dead:
 			l.close()
-			s.lost(l, err)
+			s.handleLostConn(l, err)
 			return
 		}
 	}
 }
 
-// lost handles an end that we did not cause. If a call was served before, a new connection may
-// be made at once.
-func (s *server) lost(l *link, err error) {
+// handleLostConn handles a connection that ended without our closing it. If it has served a call, a
+// new connection may be made at once.
+func (s *server) handleLostConn(l *serverConn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.ended || s.closed || s.link != l {
+	if l.closedByUs || s.closed || s.conn != l {
 		return
 	}
-	s.link = nil
-	s.fail(l.cause(err))
+	s.conn = nil
+	s.recordFailure(l.cause(err))
 	if l.served || errors.Is(err, sdk.ErrSessionMissing) {
-		s.recovered()
-		s.next = time.Time{}
+		s.resetFailures()
+		s.nextAttempt = time.Time{}
 	}
 }
 
-// close ends all activity and waits for it.
+// close ends all activity and waits until it has ended.
 func (s *server) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -391,13 +391,13 @@ func (s *server) close() {
 	if s.attempt != nil {
 		s.attempt.cancel()
 	}
-	l := s.link
-	s.link = nil
+	l := s.conn
+	s.conn = nil
 	s.mu.Unlock()
 	if l != nil {
 		l.close()
 	}
-	s.people.close()
+	s.userServers.close()
 	s.running.Wait()
-	s.dial.rest()
+	s.dial.closeIdle()
 }

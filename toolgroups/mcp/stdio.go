@@ -20,33 +20,33 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Times for a server's process.
+// Time limits for a server's process.
 const (
-	// grace is how long a process has to end by itself, and again when asked to.
+	// grace is how long a process has to end after its input is closed, and again after SIGTERM.
 	grace = time.Second
 	// writeTime bounds how long a process may leave its input unread.
 	writeTime = 5 * time.Second
 )
 
-// maxTail bounds the part of a server's error output that is kept for the log.
+// maxTail bounds the part of a server's error output that is kept for the log, in bytes.
 const maxTail = 2 << 10
 
 // errTooLarge is returned for a message above the limit.
-var errTooLarge = errors.New("a message of the server is too large")
+var errTooLarge = errors.New("a message from the server is too large")
 
 // stdioDialer starts servers that use their standard input and output.
 type stdioDialer struct {
-	cfg    Server
-	env    []string
-	max    int
-	log    *slog.Logger
-	redact redactor
+	cfg        Server
+	env        []string
+	maxMessage int
+	log        *slog.Logger
+	redactor   redactor
 }
 
-// rest does nothing: a process ends with its connection.
-func (d stdioDialer) rest() {}
+// closeIdle does nothing: a process ends with its connection.
+func (d stdioDialer) closeIdle() {}
 
-// open starts the process in its own process group. It lives until its connection is closed.
+// open starts the process in its own process group. The process lives until its connection is closed.
 func (d stdioDialer) open(ctx context.Context) (sdk.Transport, func() error, error) {
 	inRead, inWrite, err := os.Pipe()
 	if err != nil {
@@ -71,15 +71,15 @@ func (d stdioDialer) open(ctx context.Context) (sdk.Transport, func() error, err
 		return nil, nil, errors.Join(fmt.Errorf("start it: %w", err), inWrite.Close(), outRead.Close())
 	}
 	go p.wait(d)
-	lines := &lineReader{in: bufio.NewReaderSize(outRead, 64<<10), max: d.max, log: d.log}
+	lines := &lineReader{in: bufio.NewReaderSize(outRead, 64<<10), maxLine: d.maxMessage, log: d.log}
 	return &sdk.IOTransport{
 		Reader: struct {
 			io.Reader
 			io.Closer
 		}{lines, p},
 		Writer:        p,
-		MaxLineLength: d.max + 64<<10, // includes the decoder's read-ahead
-	}, func() error { return p.reason(lines) }, nil
+		MaxLineLength: d.maxMessage + 64<<10, // includes the decoder's read-ahead
+	}, func() error { return p.exitReason(lines) }, nil
 }
 
 // process is a running server. Close waits for its goroutine.
@@ -90,7 +90,7 @@ type process struct {
 	out    *os.File
 	tail   tail
 	exited chan struct{}
-	err    error // of the end; valid once exited is closed
+	err    error // from waiting for the process; valid once exited is closed
 	once   sync.Once
 }
 
@@ -100,12 +100,12 @@ func (p *process) wait(d stdioDialer) {
 	defer p.kill()
 	p.err = p.cmd.Wait()
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
-	// A process that has left the group may hold the output open for ever.
+	// A process that has left the group may hold the output open forever.
 	_ = p.out.SetReadDeadline(time.Now().Add(grace))
-	d.log.Debug("MCP server ended", "state", p.cmd.ProcessState.String(), "stderr", d.redact.line(p.tail.String()))
+	d.log.Debug("MCP server ended", "state", p.cmd.ProcessState.String(), "stderr", d.redactor.line(p.tail.String()))
 }
 
-// Write sends to the server, which must read in time.
+// Write sends data to the server, which must read it in time.
 func (p *process) Write(data []byte) (int, error) {
 	if err := p.in.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
 		return 0, err
@@ -128,7 +128,7 @@ func (p *process) Close() error {
 	return nil
 }
 
-// endsWithin reports whether the process ends in time.
+// endsWithin reports whether the process ends within a time.
 func (p *process) endsWithin(limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -140,14 +140,14 @@ func (p *process) endsWithin(limit time.Duration) bool {
 	}
 }
 
-// reason says why the process has stopped serving, or nil.
-func (p *process) reason(lines *lineReader) error {
-	if err := lines.fault.why(); err != nil {
+// exitReason returns why the process has stopped serving, or nil if that is unknown.
+func (p *process) exitReason(lines *lineReader) error {
+	if err := lines.fault.cause(); err != nil {
 		return err
 	}
 	wait := grace / 10
-	if lines.ended.Load() {
-		wait = 3 * grace // to be reaped, which its children or a busy machine delay; Close has ended it by then
+	if lines.sawEOF.Load() {
+		wait = 3 * grace // children or a busy machine may delay reaping; Close has ended it by then
 	}
 	if !p.endsWithin(wait) {
 		return nil
@@ -158,55 +158,55 @@ func (p *process) reason(lines *lineReader) error {
 	return fmt.Errorf("its process ended (%w)", p.err)
 }
 
-// lineReader passes on lines of JSON; many servers print others too.
+// lineReader passes on the lines that are JSON; many servers print other lines too.
 type lineReader struct {
-	in    *bufio.Reader
-	max   int
-	log   *slog.Logger
-	rest  []byte
-	fault messageFault // a malformed line
-	ended atomic.Bool  // the server has closed its output
+	in      *bufio.Reader
+	maxLine int
+	log     *slog.Logger
+	pending []byte
+	fault   messageFault // why a line was refused
+	sawEOF  atomic.Bool  // the server has closed its output
 }
 
 func (r *lineReader) Read(p []byte) (int, error) {
-	for len(r.rest) == 0 {
-		line, err := r.line()
+	for len(r.pending) == 0 {
+		line, err := r.readLine()
 		if err != nil {
 			return 0, err
 		}
 		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) {
 			if !new(valueCounter).add(trimmed) {
-				return 0, r.fault.note(errTooMany)
+				return 0, r.fault.record(errTooMany)
 			}
-			r.rest = line
+			r.pending = line
 		} else if len(trimmed) > 0 {
-			r.log.Debug("line of an MCP server is no message", "bytes", len(trimmed))
+			r.log.Debug("skipped a line of an MCP server that is not a message", "bytes", len(trimmed))
 		}
 	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
+	n := copy(p, r.pending)
+	r.pending = r.pending[n:]
 	return n, nil
 }
 
-// line reads one line including its end.
-func (r *lineReader) line() ([]byte, error) {
+// readLine reads one line including its newline.
+func (r *lineReader) readLine() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.in.ReadSlice('\n')
 		line = append(line, part...)
 		switch {
-		case len(line) > r.max:
-			return nil, r.fault.note(errTooLarge)
+		case len(line) > r.maxLine:
+			return nil, r.fault.record(errTooLarge)
 		case err == nil:
 			return line, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
-			r.ended.Store(errors.Is(err, io.EOF))
-			return nil, err // a line without an end is not a message
+			r.sawEOF.Store(errors.Is(err, io.EOF))
+			return nil, err // a line without a newline is not a message
 		}
 	}
 }
 
-// tail keeps the end of what is written.
+// tail keeps the end of the data written to it.
 type tail struct {
 	mu   sync.Mutex
 	data []byte

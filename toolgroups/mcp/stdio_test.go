@@ -98,8 +98,8 @@ func TestADamagedListIsAskedForAnew(t *testing.T) {
 func TestAServerNeverSeenHasAToolThatConnects(t *testing.T) {
 	changes := make(chan struct{}, 10)
 	c := client(t, mcp.Config{
-		Servers: map[string]mcp.Server{"x": child(t, "fake")},
-		Changed: func() { changes <- struct{}{} },
+		Servers:  map[string]mcp.Server{"x": child(t, "fake")},
+		OnChange: func() { changes <- struct{}{} },
 	})
 	if got := call(t, c, "x_connect", nil); got != "Connected to MCP server 'x': it has 22 tools. Load the group mcp_x again to see them." {
 		t.Errorf("connect answered %q", got)
@@ -114,7 +114,7 @@ func TestAServerNeverSeenHasAToolThatConnects(t *testing.T) {
 func TestAChangedListIsReadAgain(t *testing.T) {
 	var c *mcp.Client
 	changes := make(chan []string, 10)
-	c = discovered(t, mcp.Config{Changed: func() {
+	c = discovered(t, mcp.Config{OnChange: func() {
 		if c != nil {
 			changes <- naming(c.Groups()[0])
 		}
@@ -131,14 +131,14 @@ func TestAPanicWhileAServerIsReadEndsThatAttemptAlone(t *testing.T) {
 	var l logs
 	var taken atomic.Int32
 	c := client(t, mcp.Config{
-		Servers: map[string]mcp.Server{"x": child(t, "fake")}, Retry: time.Millisecond, Logger: l.logger(),
-		Changed: func() {
+		Servers: map[string]mcp.Server{"x": child(t, "fake")}, RetryDelay: time.Millisecond, Logger: l.logger(),
+		OnChange: func() {
 			if taken.Add(1) == 1 {
 				panic("broken by the test")
 			}
 		},
 	})
-	fails(t, c, "x_connect", mcp.CodeUnavailable, "MCP server 'x' is unavailable: what it says cannot be read")
+	fails(t, c, "x_connect", mcp.CodeUnavailable, "MCP server 'x' is unavailable: its messages cannot be read")
 	for _, fault := run(t, t.Context(), c, "x_echo", nil, t.TempDir()); fault != nil; {
 		_, fault = run(t, t.Context(), c, "x_echo", nil, t.TempDir()) // its pause is a moment
 	}
@@ -151,7 +151,7 @@ func TestADeathInTheMiddleOfACall(t *testing.T) {
 	var l logs
 	s := child(t, "fake")
 	s.Env["X"] = "secret-value-of-x"
-	c := discovered(t, mcp.Config{Logger: l.logger(), Retry: time.Hour, MaxRetry: time.Hour}, s)
+	c := discovered(t, mcp.Config{Logger: l.logger(), RetryDelay: time.Hour, MaxRetryDelay: time.Hour}, s)
 	call(t, c, "x_echo", nil)
 	fails(t, c, "x_die", mcp.CodeUnavailable, "MCP server 'x' failed in the middle of the call of 'die': its process ended (exit status 3)")
 	if st := c.Status()[0]; st.Connected {
@@ -166,24 +166,24 @@ func TestADeathInTheMiddleOfACall(t *testing.T) {
 // error output open, so that it is reaped a second after its end.
 func TestADeathIsToldThoughAChildHoldsItsErrors(t *testing.T) {
 	t.Parallel()
-	c := discovered(t, mcp.Config{Retry: time.Hour, MaxRetry: time.Hour}, child(t, "fake"))
+	c := discovered(t, mcp.Config{RetryDelay: time.Hour, MaxRetryDelay: time.Hour}, child(t, "fake"))
 	fails(t, c, "x_bequeath", mcp.CodeUnavailable, "MCP server 'x' failed in the middle of the call of 'bequeath': its process ended (exit status 3)")
 }
 
 func TestBackOffGrowsAndEnds(t *testing.T) {
 	var now clock
 	c := client(t, mcp.Config{
-		Servers: map[string]mcp.Server{"x": child(t, "exit")}, Retry: time.Minute, MaxRetry: 10 * time.Minute, Now: now.now,
+		Servers: map[string]mcp.Server{"x": child(t, "exit")}, RetryDelay: time.Minute, MaxRetryDelay: 10 * time.Minute, Now: now.now,
 	})
 	var waits []time.Duration
 	for range 5 {
 		fails(t, c, "x_connect", mcp.CodeUnavailable, "'x'", "exit status 7", "next try in")
 		st := c.Status()[0]
 		fails(t, c, "x_connect", mcp.CodeUnavailable, "exit status 7") // and does not try before
-		if again := c.Status()[0]; again.Retry != st.Retry {
-			t.Errorf("tried before its time: %s, then %s", st.Retry, again.Retry)
+		if again := c.Status()[0]; again.NextRetry != st.NextRetry {
+			t.Errorf("tried before its time: %s, then %s", st.NextRetry, again.NextRetry)
 		}
-		waits = append(waits, st.Retry.Sub(now.now()))
+		waits = append(waits, st.NextRetry.Sub(now.now()))
 		now.pass(waits[len(waits)-1])
 	}
 	if first, last := waits[0], waits[4]; first < time.Minute || last < 5*time.Minute || slices.Max(waits) > 10*time.Minute {
@@ -194,7 +194,7 @@ func TestBackOffGrowsAndEnds(t *testing.T) {
 func TestUnavailableIsSaidAtOnce(t *testing.T) {
 	c := client(t, mcp.Config{Servers: map[string]mcp.Server{
 		"x": {Command: "/no/such/program"}, "y": child(t, "fake"),
-	}, Retry: time.Hour, MaxRetry: time.Hour})
+	}, RetryDelay: time.Hour, MaxRetryDelay: time.Hour})
 	fails(t, c, "x_connect", mcp.CodeUnavailable, "no such file or directory", "next try in 1h0m0s")
 	fails(t, c, "x_connect", mcp.CodeUnavailable, "no such file or directory", "next try in")
 	call(t, c, "y_connect", nil) // The others know nothing of it.
@@ -209,7 +209,7 @@ func TestAServerThatNeverAnswersDelaysNobody(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			s := child(t, mode)
 			s.StartTimeout = 500 * time.Millisecond // a busy machine takes a while until the process is there
-			c := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": s, "y": child(t, "fake")}, Retry: time.Hour, MaxRetry: time.Hour})
+			c := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": s, "y": child(t, "fake")}, RetryDelay: time.Hour, MaxRetryDelay: time.Hour})
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -223,7 +223,7 @@ func TestAServerThatNeverAnswersDelaysNobody(t *testing.T) {
 
 func TestACallThatHangs(t *testing.T) {
 	s := child(t, "fake")
-	c := discovered(t, mcp.Config{Retry: time.Hour, MaxRetry: time.Hour}, s)
+	c := discovered(t, mcp.Config{RetryDelay: time.Hour, MaxRetryDelay: time.Hour}, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancelled := make(chan *toolgroups.Error)
 	go func() {
@@ -237,7 +237,7 @@ func TestACallThatHangs(t *testing.T) {
 	}
 
 	s.Timeout = 50 * time.Millisecond
-	quick := discovered(t, mcp.Config{Retry: time.Hour, MaxRetry: time.Hour}, s)
+	quick := discovered(t, mcp.Config{RetryDelay: time.Hour, MaxRetryDelay: time.Hour}, s)
 	fails(t, quick, "x_hang", toolgroups.CodeTimeout, "MCP server 'x' did not answer the call of 'hang' within 50ms")
 	if !quick.Status()[0].Connected {
 		t.Error("one call without an answer ended the connection")
@@ -248,7 +248,7 @@ func TestACallThatHangs(t *testing.T) {
 
 func TestIdleServersEnd(t *testing.T) {
 	t.Parallel()
-	c := discovered(t, mcp.Config{Idle: 10 * time.Millisecond}, child(t, "fake"))
+	c := discovered(t, mcp.Config{IdleTimeout: 10 * time.Millisecond}, child(t, "fake"))
 	pid, _, _ := strings.Cut(call(t, c, "x_spawn", nil), " ")
 	gone(t, pid)
 	if st := c.Status()[0]; st.Connected || st.Problem != "" {
@@ -287,11 +287,11 @@ func TestCloseEndsTheWholeGroup(t *testing.T) {
 
 func TestOldServers(t *testing.T) {
 	dir := t.TempDir()
-	c := discovered(t, mcp.Config{DataDir: dir, Retry: time.Millisecond}, child(t, "old"))
+	c := discovered(t, mcp.Config{DataDir: dir, RetryDelay: time.Millisecond}, child(t, "old"))
 	call(t, c, "x_echo", nil)
 	must(t, c.Close())
 	// The next start knows what to speak.
-	again := client(t, mcp.Config{DataDir: dir, Servers: map[string]mcp.Server{"x": child(t, "old")}, Retry: time.Hour, MaxRetry: time.Hour})
+	again := client(t, mcp.Config{DataDir: dir, Servers: map[string]mcp.Server{"x": child(t, "old")}, RetryDelay: time.Hour, MaxRetryDelay: time.Hour})
 	call(t, again, "x_echo", nil)
 }
 

@@ -14,34 +14,34 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// maxName bounds the name of a tool, as providers do.
+// maxName bounds the name of a tool, as providers do, in bytes.
 const maxName = 64
 
 // maxDescription bounds the description of a tool, in characters.
 const maxDescription = 2000
 
-// slack is added to the timeout of a tool, so that the server's own limit is reported first.
-const slack = 5 * time.Second
+// timeoutSlack is added to the timeout of a tool, so that the server's own limit is reported first.
+const timeoutSlack = 5 * time.Second
 
-var notInName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+var invalidNameChars = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
 // toolNames makes the names of one server's tools. They depend only on the configuration and the
 // tool, so that a tool keeps its name whatever else changes.
 type toolNames struct {
 	server string
 	taken  map[string]bool
-	// foreign are prefixes that belong to servers with a longer name.
-	foreign []string
+	// foreignPrefixes are the prefixes that belong to servers with a longer name.
+	foreignPrefixes []string
 }
 
-func newNaming(cfg Config, server string) toolNames {
+func newToolNames(cfg Config, server string) toolNames {
 	n := toolNames{server: server, taken: map[string]bool{toolgroups.LoadToolGroup: true}}
-	for _, name := range cfg.Taken {
+	for _, name := range cfg.TakenNames {
 		n.taken[name] = true
 	}
 	for other := range cfg.Servers {
 		if strings.HasPrefix(other, server+"_") {
-			n.foreign = append(n.foreign, other+"_")
+			n.foreignPrefixes = append(n.foreignPrefixes, other+"_")
 		}
 	}
 	return n
@@ -50,9 +50,9 @@ func newNaming(cfg Config, server string) toolNames {
 // name returns <server>_<tool>, with a hash of the tool's name if it is too long, has other
 // characters, or could be another tool's name.
 func (n toolNames) name(tool string) string {
-	plain := n.server + "_" + notInName.ReplaceAllString(tool, "_")
-	foreign := slices.ContainsFunc(n.foreign, func(p string) bool { return strings.HasPrefix(plain, p) })
-	if plain == n.server+"_"+tool && len(plain) <= maxName && !n.taken[plain] && !foreign && plain != n.connect() {
+	plain := n.server + "_" + invalidNameChars.ReplaceAllString(tool, "_")
+	foreign := slices.ContainsFunc(n.foreignPrefixes, func(p string) bool { return strings.HasPrefix(plain, p) })
+	if plain == n.server+"_"+tool && len(plain) <= maxName && !n.taken[plain] && !foreign && plain != n.connectName() {
 		return plain
 	}
 	sum := sha256.Sum256([]byte(n.server + "\x00" + tool))
@@ -60,11 +60,11 @@ func (n toolNames) name(tool string) string {
 	return plain[:min(len(plain), maxName-len(suffix))] + suffix
 }
 
-// connect returns the name of the placeholder for unknown tools.
-func (n toolNames) connect() string { return n.server + "_connect" }
+// connectName returns the name of the placeholder for unknown tools.
+func (n toolNames) connectName() string { return n.server + "_connect" }
 
-// build makes the group from a list; known is false if there is no list yet.
-func (s *server) build(l list, known bool) toolgroups.Group {
+// buildGroup makes the group from a list; known is false if there is no list yet.
+func (s *server) buildGroup(l toolList, known bool) toolgroups.Group {
 	g := toolgroups.Group{
 		Name:        GroupPrefix + s.name,
 		DisplayName: cmp.Or(l.Title, s.name+" (MCP)"),
@@ -74,7 +74,7 @@ func (s *server) build(l list, known bool) toolgroups.Group {
 	}
 	if !known {
 		g.Description = cmp.Or(g.Description, "Tools of the MCP server "+s.name)
-		g.Tools = []toolgroups.Tool{s.connectTool()}
+		g.Tools = []toolgroups.Tool{s.newConnectTool()}
 		return g
 	}
 	seen := map[string]bool{}
@@ -84,12 +84,12 @@ func (s *server) build(l list, known bool) toolgroups.Group {
 			continue
 		}
 		names = append(names, clean(e.Name, maxName))
-		t, err := s.tool(e)
+		t, err := s.newTool(e)
 		switch {
 		case err != nil:
-			s.log.Warn("tool of an MCP server left out", "tool", s.redact.line(e.Name), "reason", s.redact.line(err.Error()))
+			s.log.Warn("tool of an MCP server left out", "tool", s.redactor.line(e.Name), "reason", s.redactor.line(err.Error()))
 		case seen[t.Name]:
-			s.log.Warn("tool of an MCP server left out", "tool", s.redact.line(e.Name), "reason", "it is listed twice")
+			s.log.Warn("tool of an MCP server left out", "tool", s.redactor.line(e.Name), "reason", "it is listed twice")
 		default:
 			seen[t.Name] = true
 			g.Tools = append(g.Tools, t)
@@ -101,44 +101,44 @@ func (s *server) build(l list, known bool) toolgroups.Group {
 	return g
 }
 
-// tool makes one tool from an entry.
-func (s *server) tool(e entry) (toolgroups.Tool, error) {
+// newTool makes a tool from an entry.
+func (s *server) newTool(e entry) (toolgroups.Tool, error) {
 	if e.Fault != "" {
 		return toolgroups.Tool{}, errors.New(e.Fault)
 	}
 	return toolgroups.Tool{
-		Name:        s.naming.name(e.Name),
-		Description: cmp.Or(e.Description, "The tool "+clean(e.Name, maxName)+" of the MCP server "+s.name),
-		Parameters:  e.Parameters,
-		Timeout:     s.cfg.StartTimeout + s.cfg.Timeout + slack,
-		Wait:        maxAsking,
-		Effect:      s.effect(e),
-		Personal:    s.personal(),
-		Asks:        func(json.RawMessage) bool { return s.cfg.Trust != TrustFull },
-		Ready:       s.ready,
-		Run:         s.handler(e.Name),
+		Name:          s.naming.name(e.Name),
+		Description:   cmp.Or(e.Description, "The tool "+clean(e.Name, maxName)+" of the MCP server "+s.name),
+		Parameters:    e.Parameters,
+		Timeout:       s.cfg.StartTimeout + s.cfg.Timeout + timeoutSlack,
+		Wait:          maxAsking,
+		Effect:        s.effect(e),
+		Personal:      s.isPersonal(),
+		NeedsApproval: func(json.RawMessage) bool { return s.cfg.Trust != TrustFull },
+		CheckReady:    s.checkReady,
+		Run:           s.handler(e.Name),
 	}, nil
 }
 
-// effect derives the effect of a tool from what the server says.
+// effect derives the effect of a tool from the server's hints and the configuration.
 func (s *server) effect(e entry) toolgroups.Effect {
 	hints := s.cfg.Trust != TrustNone
 	switch {
-	case matches(s.cfg.ReadOnly, e.Name), hints && e.ReadOnly:
+	case matchesAny(s.cfg.ReadOnly, e.Name), hints && e.ReadOnly:
 		return toolgroups.ReadOnly
-	case hints && e.Harmless, s.cfg.Trust == TrustFull:
+	case hints && e.NonDestructive, s.cfg.Trust == TrustFull:
 		return toolgroups.Changes
 	}
 	return toolgroups.Consequential
 }
 
-// connectTool is the placeholder in a group whose tools are unknown.
-func (s *server) connectTool() toolgroups.Tool {
+// newConnectTool makes the placeholder in a group whose tools are unknown.
+func (s *server) newConnectTool() toolgroups.Tool {
 	return toolgroups.Tool{
-		Name: s.naming.connect(),
+		Name: s.naming.connectName(),
 		Description: "Connect to the MCP server " + s.name + ", whose tools are not known yet. " +
 			"Once it is connected, its own tools take the place of this one.",
-		Timeout: s.cfg.StartTimeout + slack,
+		Timeout: s.cfg.StartTimeout + timeoutSlack,
 		Effect:  toolgroups.ReadOnly,
 		Run:     s.runConnect,
 	}

@@ -48,7 +48,7 @@ func TestIncludeExcludeAndTrust(t *testing.T) {
 			got := map[string]toolgroups.Effect{}
 			for _, tool := range discovered(t, mcp.Config{}, s).Groups()[0].Tools {
 				got[tool.Name] = tool.Effect
-				if asks := tool.Asks(nil); asks != (s.Trust != mcp.TrustFull) {
+				if asks := tool.NeedsApproval(nil); asks != (s.Trust != mcp.TrustFull) {
 					t.Errorf("%s asks %t with trust %q", tool.Name, asks, s.Trust)
 				}
 			}
@@ -65,7 +65,7 @@ func TestNamesNeverClash(t *testing.T) {
 			"x":   raw(t, `[{"name":"a_b","inputSchema":{}},{"name":"info","inputSchema":{}},{"name":"connect","inputSchema":{}},{"name":"a.c","inputSchema":{}},{"name":"a c","inputSchema":{}},{"name":"info","inputSchema":{}}]`),
 			"x_a": raw(t, `[{"name":"b","inputSchema":{}}]`),
 		},
-		Taken: []string{"x_info"},
+		TakenNames: []string{"x_info"},
 	})
 	registry(t, c) // Both are unknown yet.
 	c.Discover(t.Context())

@@ -181,7 +181,7 @@ func TestTrialMCPOverHTTPLies(t *testing.T) {
 			t.Cleanup(srv.CloseClientConnections)
 			s := mcp.Server{URL: srv.URL + "/mcp", Timeout: time.Second}
 			var now clock
-			c := discovered(t, mcp.Config{MaxMessage: 100_000, Retry: time.Minute, MaxRetry: time.Minute, Now: now.now}, s)
+			c := discovered(t, mcp.Config{MaxMessage: 100_000, RetryDelay: time.Minute, MaxRetryDelay: time.Minute, Now: now.now}, s)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			res, fault := run(t, t.Context(), c, "x_echo", nil, t.TempDir())
@@ -218,7 +218,7 @@ func TestTrialMCPListsChangeTheirMind(t *testing.T) {
 	srv := httptest.NewServer(l)
 	t.Cleanup(srv.Close)
 	s := mcp.Server{URL: srv.URL + "/mcp"}
-	cfg := mcp.Config{DataDir: t.TempDir(), Idle: time.Millisecond}
+	cfg := mcp.Config{DataDir: t.TempDir(), IdleTimeout: time.Millisecond}
 	c := discovered(t, cfg, s)
 	first := find(t, c, "x_echo")
 	for _, text := range []string{first.Description, c.Groups()[0].Description} {

@@ -32,11 +32,11 @@ func TestTrialRebindingOfAServer(t *testing.T) {
 	s.AllowPrivate = true
 	outer := []netip.Addr{netip.MustParseAddr("127.0.0.1")}
 	for _, inner := range []string{"169.254.169.254", "0.0.0.0", "::", "fe80::1"} {
-		names.Set("mcp.example", outer)
+		names.SetAnswers("mcp.example", outer)
 		s.URL = "http://" + net.JoinHostPort("mcp.example", at.Port()) + "/mcp"
-		c := discovered(t, mcp.Config{Resolver: dns.Resolver(names.Addr()), Retry: time.Hour, MaxRetry: time.Hour}, s)
+		c := discovered(t, mcp.Config{Resolver: dns.Resolver(names.Addr()), RetryDelay: time.Hour, MaxRetryDelay: time.Hour}, s)
 		call(t, c, "x_echo", nil)
-		names.Set("mcp.example", []netip.Addr{netip.MustParseAddr(inner)})
+		names.SetAnswers("mcp.example", []netip.Addr{netip.MustParseAddr(inner)})
 		var fault *toolgroups.Error
 		for tries := 0; fault == nil && tries < 10; tries++ { // over connections to where it was, which are used up
 			_, fault = run(t, t.Context(), c, "x_echo", nil, t.TempDir())
@@ -48,7 +48,7 @@ func TestTrialRebindingOfAServer(t *testing.T) {
 	}
 	// Without allow_private the loopback is no address for it either.
 	s.AllowPrivate = false
-	names.Set("mcp.example", outer)
+	names.SetAnswers("mcp.example", outer)
 	c := client(t, mcp.Config{Resolver: dns.Resolver(names.Addr()), Servers: map[string]mcp.Server{"x": s}})
 	fails(t, c, "x_connect", mcp.CodeUnavailable, "internal or reserved")
 }

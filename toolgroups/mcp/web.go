@@ -23,24 +23,24 @@ const maxRedirects = 5
 
 // httpDialer reaches servers that use streamable HTTP.
 type httpDialer struct {
-	endpoint string
-	client   *http.Client
-	base     *http.Transport
-	private  []netip.Prefix // permitted private addresses
-	max      int
-	posted   *atomic.Int32 // the status of the last response to a POST
-	fault    *messageFault
+	endpoint       string
+	client         *http.Client
+	base           *http.Transport
+	private        []netip.Prefix // permitted private addresses
+	maxMessage     int
+	lastPostStatus *atomic.Int32 // the status of the last response to a POST
+	fault          *messageFault
 }
 
-// newWeb makes the client of one server. It connects only to the host of the configured address,
-// so that neither a redirect nor the headers can leave it.
-func newWeb(cfg Server, headers map[string]string, family Config) (*httpDialer, error) {
+// newHTTPDialer makes the dialer for one server. It connects only to the host in the configured
+// address: it follows no redirects to other hosts and sends them no headers.
+func newHTTPDialer(cfg Server, headers map[string]string, family Config) (*httpDialer, error) {
 	origin, err := guard.ParseURL(cfg.URL)
 	if err != nil {
 		return nil, err
 	}
 	private := family.AllowPrivate
-	if !cfg.added {
+	if !cfg.addedInChat {
 		private = privateRanges(origin.Hostname(), cfg.AllowPrivate)
 	}
 	base := &http.Transport{
@@ -53,13 +53,13 @@ func newWeb(cfg Server, headers map[string]string, family Config) (*httpDialer, 
 	}
 	posted, wrong := &atomic.Int32{}, &messageFault{}
 	return &httpDialer{
-		posted: posted, fault: wrong,
-		endpoint: cfg.URL,
-		base:     base,
-		private:  private,
-		max:      family.MaxMessage,
+		lastPostStatus: posted, fault: wrong,
+		endpoint:   cfg.URL,
+		base:       base,
+		private:    private,
+		maxMessage: family.MaxMessage,
 		client: &http.Client{
-			Transport: headerTransport{base: base, origin: origin, headers: headers, max: int64(family.MaxMessage), posted: posted, fault: wrong},
+			Transport: headerTransport{base: base, origin: origin, headers: headers, maxBody: int64(family.MaxMessage), lastPostStatus: posted, fault: wrong},
 			CheckRedirect: func(req *http.Request, via []*http.Request) error {
 				if len(via) > maxRedirects {
 					return guard.ErrRedirects
@@ -75,8 +75,8 @@ func newWeb(cfg Server, headers map[string]string, family Config) (*httpDialer, 
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// privateRanges returns the private addresses that a host may have. A host that is such an
-// address, or whose name is only valid internally, was chosen by the operator.
+// privateRanges returns the private addresses that a host may have. An operator who configures such
+// an address, or a name that is only valid internally, has chosen a private host.
 func privateRanges(host string, allowed bool) []netip.Prefix {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		addr = addr.Unmap().WithZone("")
@@ -99,85 +99,85 @@ func privateRanges(host string, allowed bool) []netip.Prefix {
 	return out
 }
 
-// open implements dialer. It contacts nothing before the transport is used.
+// open implements dialer. It contacts the server only when the transport is used.
 func (d *httpDialer) open(context.Context) (sdk.Transport, func() error, error) {
 	return &sdk.StreamableClientTransport{
 		Endpoint:     d.endpoint,
 		HTTPClient:   d.client,
 		MaxRetries:   2,
-		MaxEventSize: d.max,
+		MaxEventSize: d.maxMessage,
 	}, d.trackFault(), nil
 }
 
-// trackFault begins a connection, and returns a function that returns the malformed message that ended
-// it.
+// trackFault begins a connection, and returns a function that says why a message that ended the
+// connection was refused.
 func (d *httpDialer) trackFault() func() error {
 	d.fault.last.Store(nil)
-	return d.fault.why
+	return d.fault.cause
 }
 
-// mayBeOlder reports whether the last response is that of a server with HTTP+SSE, as before
-// version 2025-03-26.
-func (d *httpDialer) mayBeOlder() bool {
-	return slices.Contains([]int32{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, d.posted.Load())
+// mayUseSSE reports whether the last response may come from a server with HTTP+SSE, the transport
+// before version 2025-03-26.
+func (d *httpDialer) mayUseSSE() bool {
+	return slices.Contains([]int32{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, d.lastPostStatus.Load())
 }
 
-// sseDialer reaches servers that use HTTP+SSE: responses come in one stream of events, which names
+// sseDialer reaches servers that use HTTP+SSE: responses arrive in one stream of events, which names
 // the address for requests.
 type sseDialer struct{ *httpDialer }
 
 // open implements dialer.
 func (d sseDialer) open(context.Context) (sdk.Transport, func() error, error) {
-	return longTransport{&sdk.SSEClientTransport{Endpoint: d.endpoint, HTTPClient: d.client, MaxEventSize: d.max}}, d.trackFault(), nil
+	return detachedTransport{&sdk.SSEClientTransport{Endpoint: d.endpoint, HTTPClient: d.client, MaxEventSize: d.maxMessage}}, d.trackFault(), nil
 }
 
-// longTransport is a transport whose connection outlives the context that it is made with, unlike the
-// library's.
-type longTransport struct{ sdk.Transport }
+// detachedTransport is a transport whose connection, unlike the library's, outlives the context with
+// which it was made.
+type detachedTransport struct{ sdk.Transport }
 
-func (s longTransport) Connect(ctx context.Context) (sdk.Connection, error) {
-	open, end := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, end)
+func (s detachedTransport) Connect(ctx context.Context) (sdk.Connection, error) {
+	open, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
 	conn, err := s.Transport.Connect(open)
 	if err != nil {
-		end()
+		cancel()
 		return nil, err
 	}
 	if !stop() {
-		_ = conn.Close() // it has ended with its context
+		_ = conn.Close() // the connection has ended with ctx
 		return nil, ctx.Err()
 	}
-	return endingConn{conn, end}, nil
+	return cancelOnCloseConn{conn, cancel}, nil
 }
 
-// endingConn is a connection that also ends its context.
-type endingConn struct {
+// cancelOnCloseConn is a connection whose Close also cancels its context.
+type cancelOnCloseConn struct {
 	sdk.Connection
-	end context.CancelFunc
+	cancel context.CancelFunc
 }
 
-func (c endingConn) Close() error {
-	defer c.end()
+func (c cancelOnCloseConn) Close() error {
+	defer c.cancel()
 	return c.Connection.Close()
 }
 
-// rest closes idle connections.
-func (d *httpDialer) rest() { d.base.CloseIdleConnections() }
+// closeIdle closes idle connections.
+func (d *httpDialer) closeIdle() { d.base.CloseIdleConnections() }
 
-// headerTransport adds the headers, and bounds responses that are read as a whole. A stream is bounded
-// event by event by its reader.
+// headerTransport adds the headers, and bounds responses that are read as a whole. The reader of a
+// stream bounds its events.
 type headerTransport struct {
-	base    http.RoundTripper
-	origin  *url.URL
-	headers map[string]string
-	max     int64
-	posted  *atomic.Int32
-	fault   *messageFault
+	base           http.RoundTripper
+	origin         *url.URL
+	headers        map[string]string
+	maxBody        int64
+	lastPostStatus *atomic.Int32
+	fault          *messageFault
 }
 
 func (c headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !sameOrigin(req.URL, c.origin) {
-		return nil, fmt.Errorf("%w: it is not that of the server", guard.ErrURL)
+		return nil, fmt.Errorf("%w: it is not the address of the server", guard.ErrURL)
 	}
 	req = req.Clone(req.Context())
 	for name, value := range c.headers {
@@ -188,13 +188,13 @@ func (c headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if req.Method == http.MethodPost {
-		c.posted.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
+		c.lastPostStatus.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
 	}
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	stream := err == nil && kind == "text/event-stream"
 	if !stream {
-		resp.Body = http.MaxBytesReader(nil, resp.Body, c.max)
+		resp.Body = http.MaxBytesReader(nil, resp.Body, c.maxBody)
 	}
-	resp.Body = &countedBody{ReadCloser: resp.Body, density: valueCounter{lines: stream}, fault: c.fault}
+	resp.Body = &countedBody{ReadCloser: resp.Body, counter: valueCounter{sse: stream}, fault: c.fault}
 	return resp, nil
 }

@@ -51,7 +51,7 @@ func TestHTTPServers(t *testing.T) {
 func TestHTTPListChanges(t *testing.T) {
 	changes := make(chan struct{}, 10)
 	_, s := served(t, newFake(), nil, nil)
-	c := discovered(t, mcp.Config{Changed: func() { changes <- struct{}{} }}, s)
+	c := discovered(t, mcp.Config{OnChange: func() { changes <- struct{}{} }}, s)
 	<-changes
 	call(t, c, "x_grow", nil)
 	<-changes
@@ -87,7 +87,7 @@ func TestHeadersAreSentAndNotShown(t *testing.T) {
 	}, nil)
 	s.URL += "?api_key=query-secret"
 	s.Headers = map[string]redact.Secret{"Authorization": "Bearer ${HEADER_TOKEN}"}
-	c := discovered(t, mcp.Config{Logger: l.logger(), Retry: time.Hour, MaxRetry: time.Hour}, s)
+	c := discovered(t, mcp.Config{Logger: l.logger(), RetryDelay: time.Hour, MaxRetryDelay: time.Hour}, s)
 	call(t, c, "x_echo", nil)
 	refuse.Store(true)
 	fails(t, c, "x_echo", mcp.CodeUnavailable, "Unauthorized")
@@ -113,7 +113,7 @@ func TestAForgottenSessionIsMadeAgain(t *testing.T) {
 	_, s := served(t, newFake(), func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*inner.Load()).ServeHTTP(w, r) })
 	}, nil)
-	c := discovered(t, mcp.Config{Retry: time.Hour, MaxRetry: time.Hour}, s)
+	c := discovered(t, mcp.Config{RetryDelay: time.Hour, MaxRetryDelay: time.Hour}, s)
 	call(t, c, "x_echo", nil)
 	fresh() // The server restarts.
 	call(t, c, "x_echo", nil)
@@ -132,7 +132,7 @@ func TestHTTPServerGoesAndComes(t *testing.T) {
 		})
 	}, nil)
 	var now clock
-	c := discovered(t, mcp.Config{Retry: time.Minute, MaxRetry: time.Minute, Now: now.now}, s)
+	c := discovered(t, mcp.Config{RetryDelay: time.Minute, MaxRetryDelay: time.Minute, Now: now.now}, s)
 	down.Store(true)
 	fails(t, c, "x_echo", mcp.CodeUnavailable, "Bad Gateway")
 	down.Store(false)
@@ -168,7 +168,7 @@ func TestHugeMessages(t *testing.T) {
 	_, stream := served(t, newFake(), nil, nil)
 	for name, server := range map[string]mcp.Server{"json": s, "stream": stream, "stdio": child(t, "fake")} {
 		t.Run(name, func(t *testing.T) {
-			c := discovered(t, mcp.Config{MaxMessage: 100_000, Retry: time.Hour, MaxRetry: time.Hour}, server)
+			c := discovered(t, mcp.Config{MaxMessage: 100_000, RetryDelay: time.Hour, MaxRetryDelay: time.Hour}, server)
 			ws := t.TempDir()
 			if res, fault := run(t, t.Context(), c, "x_huge", map[string]any{"n": 50_000}, ws); fault != nil || !strings.Contains(res.Text, "[cut: the limit is 29000 of 50000 characters; the whole is in the file tool-output/mcp-x-") {
 				t.Errorf("a long text: %.200s…, %v", res.Text, fault)

@@ -1,7 +1,7 @@
-// Package memory keeps facts about a person or a shared chat beyond a conversation.
+// Package memory keeps facts about a person or a shared chat across conversations.
 //
-// Facts are notes in six sections, one document for each owner; no call can reach those of
-// another owner. The model adds them with save_memory. A conversation carries the memory as it
-// was at its beginning ([Memory.Snapshot]): later notes are in the conversation itself, and its
-// prompt stays the same bytes.
+// Facts are notes in six sections. Each owner has one document, and no call can access the notes
+// of another owner. The model adds notes with save_memory. The prompt of a conversation has the
+// notes from before it began ([Memory.Snapshot]), so that it stays the same, byte for byte. Later
+// notes are in the conversation itself.
 package memory

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// The sections: a default, and old names.
+// Sections that other code refers to.
 const (
 	SectionProfile = "User Profile"
 	SectionHabits  = "Habits/Routines"
@@ -17,9 +17,9 @@ func Sections() []string {
 	return []string{SectionProfile, "Preferences", "Interests", SectionHabits, "Projects", SectionNotes}
 }
 
-// sectionOf returns the section for a category.
+// sectionOf returns the section for a category, Notes for an unknown one.
 func sectionOf(name string) string {
-	name = folded(name)
+	name = foldText(name)
 	switch name {
 	case "profile":
 		return SectionProfile
@@ -27,16 +27,16 @@ func sectionOf(name string) string {
 		return SectionHabits
 	}
 	for _, s := range Sections() {
-		if folded(s) == name {
+		if foldText(s) == name {
 			return s
 		}
 	}
 	return SectionNotes
 }
 
-// clean drops control characters other than line breaks, trailing spaces and blank lines: a note
-// is one list item.
-func clean(text string) string {
+// cleanText removes trailing spaces, blank lines, and control characters other than line breaks, so
+// that a note is one list item.
+func cleanText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n':
@@ -57,17 +57,17 @@ func clean(text string) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// item formats a note as a list item, its further lines indented.
-func item(text string) string { return "- " + strings.ReplaceAll(text, "\n", "\n  ") }
+// listItem formats a note as a list item, with all lines but the first indented.
+func listItem(text string) string { return "- " + strings.ReplaceAll(text, "\n", "\n  ") }
 
-// render formats notes as Markdown, section by section.
-func render(notes []Note) string {
+// renderMarkdown formats notes as Markdown, section by section.
+func renderMarkdown(notes []Note) string {
 	var parts []string
 	for _, section := range Sections() {
 		var lines []string
 		for _, n := range notes {
 			if n.Section == section {
-				lines = append(lines, item(n.Text))
+				lines = append(lines, listItem(n.Text))
 			}
 		}
 		if len(lines) > 0 {

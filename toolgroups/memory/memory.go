@@ -19,25 +19,25 @@ import (
 
 // Errors that callers distinguish.
 var (
-	// ErrDuplicate is returned for a note that is saved already.
+	// ErrDuplicate is returned for a note that is already saved.
 	ErrDuplicate = errors.New("memory already holds this")
 	// ErrFull is returned if the owner's memory has reached its limits.
 	ErrFull = errors.New("memory is full")
 	// ErrInvalid is returned for a note that is empty or too long, or without an owner.
-	ErrInvalid = errors.New("not a usable note")
+	ErrInvalid = errors.New("invalid note")
 )
 
 // Limits of a memory.
 const (
-	// MaxNote bounds a note, in characters.
-	MaxNote = 5_000
+	// MaxNoteLength bounds a note, in characters.
+	MaxNoteLength = 5_000
 	// MaxNotes and MaxText bound the number and the characters of all notes of an owner.
 	MaxNotes = 1_000
 	MaxText  = 200_000
-	// short is the length up to which only equal notes are duplicates.
-	short = 20
-	// attempts bounds the tries of a write that meets other writers.
-	attempts = 10
+	// shortNote is the length up to which only an equal note is a duplicate, not one that contains it.
+	shortNote = 20
+	// maxAttempts bounds the attempts of a write that conflicts with others.
+	maxAttempts = 10
 
 	keyPrefix = "memory/"
 )
@@ -46,26 +46,26 @@ const (
 type Config struct {
 	// Store keeps the notes. Required.
 	Store storage.KV
-	// Now tells the time. nil means [time.Now].
+	// Now returns the current time. nil means [time.Now].
 	Now func() time.Time
-	// Logger gets what the model is not told. nil discards it.
+	// Logger receives errors that are not shown to the model. nil discards them.
 	Logger *slog.Logger
-	// Damaged moves a memory that cannot be decoded aside and notifies administrators; the memory
-	// then starts empty. If nil, reading it is an error.
-	Damaged func(ctx context.Context, entry storage.Entry) error
+	// HandleDamaged keeps a copy of a memory that cannot be decoded and notifies administrators. The
+	// memory is then deleted and starts empty. If nil, reading a damaged memory is an error.
+	HandleDamaged func(ctx context.Context, entry storage.Entry) error
 }
 
-// Memory keeps the notes of all owners, each apart. It can be used concurrently.
+// Memory keeps the notes of all owners, separately for each. It can be used concurrently.
 type Memory struct {
 	cfg Config
-	// recent caches the notes read last: a turn reads them twice.
-	recent *cache.Cache[string, []Note]
+	// recentNotes caches recently read notes, because a turn reads them twice.
+	recentNotes *cache.Cache[string, []Note]
 }
 
-// Bounds of the cache: owners and age.
+// Bounds of the cache of notes.
 const (
-	maxRecent = 128
-	recentAge = time.Second
+	maxCachedOwners = 128
+	cacheAge        = time.Second
 )
 
 // New makes a memory on a store.
@@ -77,7 +77,7 @@ func New(cfg Config) (*Memory, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Memory{cfg: cfg, recent: cache.New[string, []Note](maxRecent)}, nil
+	return &Memory{cfg: cfg, recentNotes: cache.New[string, []Note](maxCachedOwners)}, nil
 }
 
 // Note is one fact.
@@ -85,11 +85,11 @@ type Note struct {
 	// Section is one of [Sections].
 	Section string `json:"section"`
 	Text    string `json:"text"`
-	// Saved is the time of saving.
-	Saved time.Time `json:"saved"`
+	// SavedAt is the time of saving.
+	SavedAt time.Time `json:"saved"`
 }
 
-// document is what is stored for an owner: the notes in the order of saving.
+// document is the stored value of an owner: the notes in the order of saving.
 type document struct {
 	Notes []Note `json:"notes"`
 }
@@ -97,48 +97,48 @@ type document struct {
 // Notes returns the notes of an owner, the newest first. Notes that another process saved within
 // the last second may be missing.
 func (m *Memory) Notes(ctx context.Context, owner string) ([]Note, error) {
-	if notes, ok := m.recent.Get(owner); ok {
+	if notes, ok := m.recentNotes.Get(owner); ok {
 		return slices.Clone(notes), nil
 	}
 	doc, _, err := m.read(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(doc.Notes, func(a, b Note) int { return b.Saved.Compare(a.Saved) })
-	m.recent.Put(owner, slices.Clone(doc.Notes), recentAge)
+	slices.SortStableFunc(doc.Notes, func(a, b Note) int { return b.SavedAt.Compare(a.SavedAt) })
+	m.recentNotes.Put(owner, slices.Clone(doc.Notes), cacheAge)
 	return doc.Notes, nil
 }
 
 // Save adds a note to the named section, or to Notes if there is no such section. It returns the
-// memory before the change, as Markdown, and the section.
+// memory before the change as Markdown, and the section used.
 func (m *Memory) Save(ctx context.Context, owner, section, text string) (before, at string, err error) {
-	text = clean(text)
-	if n := utf8.RuneCountInString(text); n == 0 || n > MaxNote {
-		return "", "", fmt.Errorf("%w: it must have 1 to %d characters", ErrInvalid, MaxNote)
+	text = cleanText(text)
+	if n := utf8.RuneCountInString(text); n == 0 || n > MaxNoteLength {
+		return "", "", fmt.Errorf("%w: it must have 1 to %d characters", ErrInvalid, MaxNoteLength)
 	}
 	at = sectionOf(section)
 	err = m.update(ctx, owner, func(doc *document) error {
-		if alreadySaved(doc.Notes, text) {
+		if isSaved(doc.Notes, text) {
 			return ErrDuplicate
 		}
-		before = render(doc.Notes)
-		doc.Notes = append(doc.Notes, Note{Section: at, Text: text, Saved: m.cfg.Now().UTC()})
-		return check(doc.Notes)
+		before = renderMarkdown(doc.Notes)
+		doc.Notes = append(doc.Notes, Note{Section: at, Text: text, SavedAt: m.cfg.Now().UTC()})
+		return checkLimits(doc.Notes)
 	})
 	return before, at, err
 }
 
 // Forget deletes all notes of an owner.
 func (m *Memory) Forget(ctx context.Context, owner string) error {
-	defer m.recent.Forget(owner)
+	defer m.recentNotes.Forget(owner)
 	if err := m.cfg.Store.Delete(ctx, keyPrefix+owner, storage.Any); err != nil {
-		return fmt.Errorf("forget the notes of %s: %w", owner, err)
+		return fmt.Errorf("delete the memory of %s: %w", owner, err)
 	}
 	return nil
 }
 
-// Move appends the notes of one owner to another's: a chat that continues under another id keeps
-// its memory. Notes saved meanwhile are moved too.
+// Move moves the notes of one owner to another, for a chat that continues under another ID. Notes
+// saved meanwhile are moved too.
 func (m *Memory) Move(ctx context.Context, from, to string) error {
 	if from == to {
 		return nil
@@ -168,7 +168,7 @@ func (m *Memory) Move(ctx context.Context, from, to string) error {
 	}
 }
 
-func check(notes []Note) error {
+func checkLimits(notes []Note) error {
 	total := 0
 	for _, n := range notes {
 		total += utf8.RuneCountInString(n.Text)
@@ -179,19 +179,19 @@ func check(notes []Note) error {
 	return nil
 }
 
-// alreadySaved reports whether the memory already has a text, ignoring case.
-func alreadySaved(notes []Note, text string) bool {
-	text = folded(text)
-	long := utf8.RuneCountInString(text) > short
+// isSaved reports whether a note already has the text, ignoring case. A long text may be part of a note.
+func isSaved(notes []Note, text string) bool {
+	text = foldText(text)
+	long := utf8.RuneCountInString(text) > shortNote
 	return slices.ContainsFunc(notes, func(n Note) bool {
-		have := folded(n.Text)
-		return have == text || long && contains(have, text)
+		have := foldText(n.Text)
+		return have == text || long && containsWords(have, text)
 	})
 }
 
-// contains reports whether a text contains another one as whole words and numbers: Maximilian
-// does not contain Max, and 10:30 not 10.
-func contains(have, text string) bool {
+// containsWords reports whether have contains text as whole words and numbers: Maximilian does not
+// contain Max, and 10:30 does not contain 10.
+func containsWords(have, text string) bool {
 	const joins = ".,:/-'"
 	for {
 		before, rest, ok := strings.Cut(have, text)
@@ -211,12 +211,12 @@ func isWordRune(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
-func folded(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
+func foldText(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
 func (m *Memory) read(ctx context.Context, owner string) (document, storage.Revision, error) {
 	var doc document
 	if owner == "" {
-		return doc, 0, fmt.Errorf("%w: nobody's memory", ErrInvalid)
+		return doc, 0, fmt.Errorf("%w: the owner is missing", ErrInvalid)
 	}
 	entry, err := m.cfg.Store.Get(ctx, keyPrefix+owner)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -225,30 +225,30 @@ func (m *Memory) read(ctx context.Context, owner string) (document, storage.Revi
 	if err != nil {
 		return doc, 0, fmt.Errorf("read memory of %s: %w", owner, err)
 	}
-	if err := json.Unmarshal(entry.Value, &doc); err != nil && m.cfg.Damaged != nil {
-		return m.setAside(ctx, owner, entry)
+	if err := json.Unmarshal(entry.Value, &doc); err != nil && m.cfg.HandleDamaged != nil {
+		return m.replaceDamaged(ctx, owner, entry)
 	} else if err != nil {
 		return doc, 0, fmt.Errorf("decode memory of %s: %w", owner, err)
 	}
 	return doc, entry.Revision, nil
 }
 
-// setAside moves a damaged memory aside, and reads again.
-func (m *Memory) setAside(ctx context.Context, owner string, entry storage.Entry) (document, storage.Revision, error) {
-	err := m.cfg.Damaged(ctx, entry)
+// replaceDamaged handles a damaged memory, deletes it, and reads the memory again.
+func (m *Memory) replaceDamaged(ctx context.Context, owner string, entry storage.Entry) (document, storage.Revision, error) {
+	err := m.cfg.HandleDamaged(ctx, entry)
 	if err == nil {
 		err = m.cfg.Store.Delete(ctx, entry.Key, entry.Revision)
 	}
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
-		return document{}, 0, fmt.Errorf("set the memory of %s aside: %w", owner, err)
+		return document{}, 0, fmt.Errorf("replace the damaged memory of %s: %w", owner, err)
 	}
 	return m.read(ctx, owner)
 }
 
-// update updates an owner's document, and tries again if another writer was faster.
+// update changes an owner's document with f. After a conflict with another writer it tries again.
 func (m *Memory) update(ctx context.Context, owner string, f func(*document) error) error {
-	defer m.recent.Forget(owner)
-	for range attempts {
+	defer m.recentNotes.Forget(owner)
+	for range maxAttempts {
 		doc, rev, err := m.read(ctx, owner)
 		if err != nil {
 			return err
@@ -267,5 +267,5 @@ func (m *Memory) update(ctx context.Context, owner string, f func(*document) err
 			return fmt.Errorf("store memory of %s: %w", owner, err)
 		}
 	}
-	return fmt.Errorf("store memory of %s: %w too often", owner, storage.ErrConflict)
+	return fmt.Errorf("store memory of %s: too many conflicts: %w", owner, storage.ErrConflict)
 }

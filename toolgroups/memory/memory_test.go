@@ -226,8 +226,8 @@ func TestWriteErrorsAreTold(t *testing.T) {
 
 func TestFullMemoryRefuses(t *testing.T) {
 	b := newBench(t, openStore(t))
-	for i := range memory.MaxText / memory.MaxNote {
-		b.save(t, ada, "notes", fmt.Sprintf("%04d", i)+strings.Repeat("x", memory.MaxNote-4))
+	for i := range memory.MaxText / memory.MaxNoteLength {
+		b.save(t, ada, "notes", fmt.Sprintf("%04d", i)+strings.Repeat("x", memory.MaxNoteLength-4))
 	}
 	_, fault := b.call(t, ada, map[string]string{"content": "one more"})
 	if fault == nil || fault.Code != memory.CodeSave || !strings.Contains(fault.Message, "full") {
@@ -266,8 +266,8 @@ func TestNotesComeNewestFirst(t *testing.T) {
 	}
 	start := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
 	want := []memory.Note{
-		{Section: memory.SectionNotes, Text: "second", Saved: start.Add(2 * time.Minute)},
-		{Section: memory.SectionProfile, Text: "first", Saved: start.Add(time.Minute)},
+		{Section: memory.SectionNotes, Text: "second", SavedAt: start.Add(2 * time.Minute)},
+		{Section: memory.SectionProfile, Text: "first", SavedAt: start.Add(time.Minute)},
 	}
 	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Error(diff)
@@ -391,7 +391,7 @@ func TestADamagedMemoryBeginsAnew(t *testing.T) {
 				t.Fatal(err)
 			}
 			var damaged []string
-			m, err := memory.New(memory.Config{Store: store, Damaged: func(_ context.Context, e storage.Entry) error {
+			m, err := memory.New(memory.Config{Store: store, HandleDamaged: func(_ context.Context, e storage.Entry) error {
 				damaged = append(damaged, e.Key+" "+string(e.Value))
 				return nil
 			}})

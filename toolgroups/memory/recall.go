@@ -10,19 +10,19 @@ import (
 
 // Bounds of recalling notes for a message.
 const (
-	// MaxRecalled is how many notes are recalled.
+	// MaxRecalled bounds the notes recalled for a message.
 	MaxRecalled = 5
-	// minShared is how many words a note must share with a message. Words of up to three letters do
-	// not count: they are in nearly every sentence.
-	minShared = 2
-	minWord   = 4
+	// minShared is the number of words that a note must share with a message. Words of up to three
+	// letters do not count, because they are in nearly every sentence.
+	minShared     = 2
+	minWordLength = 4
 )
 
-// Recall returns the notes of an owner that match a message and are not in the snapshot of a
-// conversation that began at that time: older ones that did not fit, and newer ones. Those that
-// share the most words come first; among equals the newest.
+// Recall returns the notes of an owner that match a message and are not in the snapshot of the
+// conversation, which began at the given time: older notes that did not fit, and newer ones. Notes
+// that share the most words come first, and newer notes before older ones.
 func (m *Memory) Recall(ctx context.Context, owner, message string, began time.Time) ([]Note, error) {
-	asked := words(message)
+	asked := longWords(message)
 	if len(asked) < minShared {
 		return nil, nil
 	}
@@ -30,10 +30,10 @@ func (m *Memory) Recall(ctx context.Context, owner, message string, began time.T
 	if err != nil {
 		return nil, err
 	}
-	shown := newestThatFit(slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return n.Saved.After(began) }))
+	shown := newestThatFit(slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return n.SavedAt.After(began) }))
 	score := func(n Note) int {
 		shared := 0
-		for word := range words(n.Text) {
+		for word := range longWords(n.Text) {
 			if asked[word] {
 				shared++
 			}
@@ -47,11 +47,11 @@ func (m *Memory) Recall(ctx context.Context, owner, message string, began time.T
 	return hits[:min(len(hits), MaxRecalled)], nil
 }
 
-// words returns the longer words of a text in lower case.
-func words(text string) map[string]bool {
+// longWords returns the words of a text that have at least minWordLength letters, in lower case.
+func longWords(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		if len([]rune(word)) >= minWord {
+		if len([]rune(word)) >= minWordLength {
 			all[word] = true
 		}
 	}

@@ -11,21 +11,21 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Codes of errors of save_memory.
+// Error codes of save_memory.
 const (
 	CodeDuplicate = "duplicate_detected"
 	CodeSave      = "save_failed"
 )
 
-// preview bounds the old memory in the answer to a save, in characters.
-const preview = 500
+// maxPreview bounds the old memory in the result of a save, in characters.
+const maxPreview = 500
 
 //go:embed save_memory.json
 var manifests embed.FS
 
-// Tool makes the core tool save_memory.
+// Tool returns the core tool save_memory.
 func (m *Memory) Tool() (toolgroups.Tool, error) {
-	return toolgroups.ToolOf(manifests, "save_memory", toolgroups.Typed(m.save))
+	return toolgroups.ReadTool(manifests, "save_memory", toolgroups.TypedHandler(m.handleSave))
 }
 
 type saveArgs struct {
@@ -33,16 +33,16 @@ type saveArgs struct {
 	Category string `json:"category"`
 }
 
-func (m *Memory) save(ctx context.Context, call toolgroups.Call, in saveArgs) (toolgroups.Result, error) {
+func (m *Memory) handleSave(ctx context.Context, call toolgroups.Call, in saveArgs) (toolgroups.Result, error) {
 	before, section, err := m.Save(ctx, call.Owner, in.Category, in.Content)
 	switch {
 	case err == nil:
-		return toolgroups.Text("Saved in %s. Memory before this:\n%s", section, previewOf(before))
+		return toolgroups.TextResult("Saved in %s. Memory before this:\n%s", section, previewOf(before))
 	case call.Owner == "":
 		return toolgroups.Result{}, toolgroups.Errorf(CodeSave, "There is no memory here.")
 	case errors.Is(err, ErrInvalid):
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid,
-			"'content' must have 1 to %d characters. Save a short note.", MaxNote)
+			"'content' must have 1 to %d characters. Save a short note.", MaxNoteLength)
 	case errors.Is(err, ErrDuplicate):
 		return toolgroups.Result{}, toolgroups.Errorf(CodeDuplicate, "Memory already holds this. Nothing has to be saved.")
 	case errors.Is(err, ErrFull):
@@ -55,12 +55,12 @@ func (m *Memory) save(ctx context.Context, call toolgroups.Call, in saveArgs) (t
 	return toolgroups.Result{}, toolgroups.Errorf(CodeSave, "The note could not be saved. Try again later.")
 }
 
-// previewOf returns the memory, cut to the preview.
+// previewOf returns a memory, shortened to maxPreview.
 func previewOf(memory string) string {
 	if memory == "" {
 		return "(empty)"
 	}
-	head, rest := wording.Split(memory, preview)
+	head, rest := wording.SplitAt(memory, maxPreview)
 	if rest == "" {
 		return memory
 	}

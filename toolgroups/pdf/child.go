@@ -22,33 +22,33 @@ import (
 	"oneclaw/internal/sandbox"
 )
 
-// Argument starts the child: a program started with it as its only argument must call [Serve]
-// before anything else.
-const Argument = "pdf-child"
+// ChildArgument starts the child process: a program that is started with it as its only argument
+// must call [Serve] before anything else.
+const ChildArgument = "pdf-child"
 
 const (
-	// documentFile is the document's file descriptor in the child.
-	documentFile = 3
-	// wasmPage is the unit in which WebAssembly memory grows.
-	wasmPage = 64 << 10
-	// gcMemory is the memory limit of Go's garbage collector in a child, besides the memory of
+	// documentFD is the document's file descriptor in the child.
+	documentFD = 3
+	// wasmPageSize is the unit in which WebAssembly memory grows.
+	wasmPageSize = 64 << 10
+	// gcMemoryLimit is the memory limit of Go's garbage collector in a child, besides the memory of
 	// PDFium; it includes the document.
-	gcMemory = 128 << 20
+	gcMemoryLimit = 128 << 20
 	// maxExtraMemory bounds the memory of a child besides that of PDFium.
 	maxExtraMemory = 192 << 20
-	// maxMapped bounds what a child may map besides the memory of PDFium, which is more than it uses:
-	// Go maps in large steps.
+	// maxMapped bounds the address space that a child may map besides the memory of PDFium. It is
+	// larger than the memory used, because Go maps in large steps.
 	maxMapped = 512 << 20
-	// maxTime bounds the processor time of a child; the parent usually ends it sooner.
-	maxTime = time.Minute
+	// maxCPUTime bounds the processor time of a child. The parent usually kills it sooner.
+	maxCPUTime = time.Minute
 )
 
-// cacheName is the folder of compiled code. Other users of wazero must not share it: its cache
-// does not distinguish compiler settings.
+// cacheName is the folder of compiled code. Other users of wazero must not share it, because
+// wazero's cache does not distinguish compiler settings.
 const cacheName = "pdfium"
 
-// Serve reads one document for the parent, with requests on in and answers on out. It first
-// confines this process for good, and ends it when in ends.
+// Serve reads one document for the parent process. It reads requests from in and writes replies to
+// out. It first sandboxes this process irrevocably, and exits when in is closed.
 func Serve(in io.Reader, out io.Writer) error {
 	parent := sandbox.NewConn(in, out)
 	var s setup
@@ -65,7 +65,7 @@ func Serve(in io.Reader, out io.Writer) error {
 			requests <- q
 		}
 	}()
-	instance, err := start(s)
+	instance, err := startConfined(s)
 	if err != nil {
 		return parent.Send(reply{Fault: startFault, Text: err.Error()})
 	}
@@ -74,19 +74,19 @@ func Serve(in io.Reader, out io.Writer) error {
 	}
 	data, err := readDocument(s.MaxFile)
 	if err != nil {
-		return parent.Send(failed(fmt.Errorf("read the document: %w", err)))
+		return parent.Send(errorReply(fmt.Errorf("read the document: %w", err)))
 	}
 	doc, err := openDocument(instance, data)
 	if err != nil {
-		return parent.Send(failed(err))
+		return parent.Send(errorReply(err))
 	}
-	if err := parent.Send(reply{Count: doc.count}); err != nil {
+	if err := parent.Send(reply{Count: doc.pageCount}); err != nil {
 		return err
 	}
 	for q := range requests {
 		last, err := doc.answer(q, parent)
 		if err != nil {
-			last = failed(err)
+			last = errorReply(err)
 		}
 		if err := parent.Send(last); err != nil {
 			return err
@@ -95,25 +95,25 @@ func Serve(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// start compiles PDFium, or reads the compiled code from the cache, and then confines this
-// process: the cache is the last thing that it writes.
-func start(s setup) (pdfium.Pdfium, error) {
+// startConfined compiles PDFium, or reads the compiled code from the cache, and then sandboxes this
+// process, which can write no file afterwards.
+func startConfined(s setup) (pdfium.Pdfium, error) {
 	instance, err := startPDFium(s)
 	if err == nil {
-		// Return the compiler's memory. From here on the collector runs only if memory gets short:
-		// it stops the world until PDFium's code returns, so the end of the parent would not be
-		// seen.
+		// Return the compiler's memory. From here on the garbage collector runs only if memory gets
+		// short: it stops the world until PDFium's code returns, and meanwhile this process would
+		// not notice that the parent has ended.
 		debug.FreeOSMemory()
 		debug.SetGCPercent(-1)
-		debug.SetMemoryLimit(gcMemory)
-		err = sandbox.Confine(sandbox.Limits{Memory: maxMapped, CPU: maxTime})
+		debug.SetMemoryLimit(gcMemoryLimit)
+		err = sandbox.Confine(sandbox.Limits{Memory: maxMapped, CPU: maxCPUTime})
 	}
 	return instance, err
 }
 
 // readDocument reads the document, up to the limit, into exactly as much memory.
 func readDocument(limit int64) ([]byte, error) {
-	file := os.NewFile(documentFile, "document")
+	file := os.NewFile(documentFD, "document")
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func readDocument(limit int64) ([]byte, error) {
 
 func startPDFium(s setup) (pdfium.Pdfium, error) {
 	config := wazero.NewRuntimeConfig().
-		WithMemoryLimitPages(uint32(s.MaxMemory / wasmPage))
+		WithMemoryLimitPages(uint32(s.MaxMemory / wasmPageSize))
 	if cache := openCache(s.CacheDir); cache != nil {
 		config = config.WithCompilationCache(cache)
 	}
@@ -144,15 +144,15 @@ func startPDFium(s setup) (pdfium.Pdfium, error) {
 	if err != nil {
 		return nil, err
 	}
-	return instance, reserve(instance, s.MaxMemory)
+	return instance, reserveMemory(instance, s.MaxMemory)
 }
 
-// reserve moves the memory of PDFium into a mapping of its largest size; the system commits only
-// what is used. Otherwise it grows by copying, which leaves a multiple of its limit as garbage:
-// wazero reserves memory only if the module declares no more than the limit, and go-pdfium takes
-// no wazero allocator. So reserve sets the fields that wazero reads when memory grows, and
-// growing once tells its engine.
-func reserve(instance pdfium.Pdfium, limit int64) error {
+// reserveMemory moves the memory of PDFium into a mapping of its maximum size; the system commits
+// only used pages. Otherwise the memory grows by copying, which leaves a multiple of the limit as
+// garbage: wazero reserves memory only if the module declares no more than the limit, and go-pdfium
+// accepts no wazero allocator. So reserveMemory sets the fields that wazero reads when memory
+// grows, and grows it once so that wazero's engine uses the new mapping.
+func reserveMemory(instance pdfium.Pdfium, limit int64) error {
 	field := reflect.Indirect(reflect.ValueOf(instance.GetImplementation())).FieldByName("Module")
 	if !field.IsValid() {
 		return errors.New("no module in this go-pdfium")
@@ -171,14 +171,14 @@ func reserve(instance pdfium.Pdfium, limit int64) error {
 		return fmt.Errorf("reserve %d bytes: %w", limit, err)
 	}
 	buffer.SetBytes(space[:copy(space, buffer.Bytes())])
-	capacity.SetUint(uint64(limit / wasmPage))
+	capacity.SetUint(uint64(limit / wasmPageSize))
 	if _, ok := module.Memory().Grow(1); !ok {
 		return errors.New("memory does not grow")
 	}
 	return nil
 }
 
-// openCache returns nil without a cache; PDFium runs without one.
+// openCache opens the cache of compiled code. It returns nil if dir is empty or the cache cannot be opened.
 func openCache(dir string) wazero.CompilationCache {
 	if dir == "" {
 		return nil
@@ -190,21 +190,21 @@ func openCache(dir string) wazero.CompilationCache {
 	return cache
 }
 
-// answer runs a request. It sends all of the result except the last message.
+// answer handles a request. It sends all messages of the result except the last, which it returns.
 func (d *document) answer(q request, parent *sandbox.Conn) (reply, error) {
-	data := bufio.NewWriterSize(sink{parent}, maxData)
-	switch q.Ask {
-	case askMeta:
-		value, err := d.meta(q.Tag)
+	data := bufio.NewWriterSize(replyWriter{parent}, maxData)
+	switch q.Operation {
+	case opMeta:
+		value, err := d.metaText(q.Tag)
 		return reply{Data: []byte(value[:min(len(value), maxData)])}, err
-	case askText:
+	case opText:
 		text, total, err := d.text(q.Page, q.Limit)
 		if err != nil {
 			return reply{}, err
 		}
 		_, err = data.WriteString(text)
 		return reply{Count: total}, errors.Join(err, data.Flush())
-	case askPage:
+	case opPage:
 		pic, used, err := d.render(q.Page, q.DPI, q.Limit)
 		if err != nil {
 			return reply{}, err
@@ -212,14 +212,14 @@ func (d *document) answer(q request, parent *sandbox.Conn) (reply, error) {
 		err = png.Encode(data, pic)
 		return reply{Width: pic.Rect.Dx(), Height: pic.Rect.Dy(), DPI: used}, errors.Join(err, data.Flush())
 	}
-	return reply{}, fmt.Errorf("there is nothing called %.64q", q.Ask)
+	return reply{}, fmt.Errorf("there is nothing called %.64q", q.Operation)
 }
 
-// sink sends what is written to it as parts of a result.
-type sink struct{ parent *sandbox.Conn }
+// replyWriter sends the data written to it as parts of a result.
+type replyWriter struct{ parent *sandbox.Conn }
 
 // Write sends data, in parts that fit into a message.
-func (s sink) Write(data []byte) (int, error) {
+func (s replyWriter) Write(data []byte) (int, error) {
 	for from := 0; from < len(data); from += maxData {
 		part := data[from:min(from+maxData, len(data))]
 		if err := s.parent.Send(reply{Data: part, More: true}); err != nil {

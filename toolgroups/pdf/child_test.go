@@ -18,16 +18,16 @@ func TestTheChildIsConfinedAndEndsWithItsParent(t *testing.T) {
 	if err := os.WriteFile(path, bomb(t, 0).bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	child := sandboxtest.Start(t, pdf.Argument, path)
-	child.Say(t, fmt.Sprintf(`{"cache_dir":%q,"max_memory":%d,"max_file":1000000}`, cacheDir(), pdf.DefaultMaxMemory))
+	child := sandboxtest.Start(t, pdf.ChildArgument, path)
+	child.Send(t, fmt.Sprintf(`{"cache_dir":%q,"max_memory":%d,"max_file":1000000}`, cacheDir(), pdf.DefaultMaxMemory))
 	for _, want := range []string{"{}\n", `{"count":1}` + "\n"} {
-		if line, err := child.Line(); err != nil || line != want {
+		if line, err := child.ReadLine(); err != nil || line != want {
 			t.Fatalf("%q, %v", line, err)
 		}
 	}
-	if loose := child.Loose(t); len(loose) > 0 {
+	if loose := child.WrongLimits(t); len(loose) > 0 {
 		t.Errorf("not confined: %q", loose)
 	}
-	child.Say(t, `{"ask":"text","page":1,"limit":1000}`) // takes hours
-	child.EndsWithItsParent(t)
+	child.Send(t, `{"ask":"text","page":1,"limit":1000}`) // takes hours
+	child.CheckEndsWithParent(t)
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/klippa-app/go-pdfium/requests"
 )
 
-// pointsPerInch is the unit of sizes in a PDF.
+// pointsPerInch converts sizes in a PDF, which are in points.
 const pointsPerInch = 72
 
-// document is an open PDF. It belongs to one instance of PDFium and ends with it.
+// document is an open PDF. It belongs to one instance of PDFium and is closed with it.
 type document struct {
-	pdfium pdfium.Pdfium
-	ref    references.FPDF_DOCUMENT
-	count  int
+	pdfium    pdfium.Pdfium
+	ref       references.FPDF_DOCUMENT
+	pageCount int
 }
 
 // openDocument opens a PDF. data must stay unchanged until the instance is closed.
@@ -32,11 +32,11 @@ func openDocument(instance pdfium.Pdfium, data []byte) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &document{pdfium: instance, ref: opened.Document, count: pages.PageCount}, nil
+	return &document{pdfium: instance, ref: opened.Document, pageCount: pages.PageCount}, nil
 }
 
-// meta returns a property of the document, "" if missing.
-func (d *document) meta(tag string) (string, error) {
+// metaText returns a property of the document, "" if missing.
+func (d *document) metaText(tag string) (string, error) {
 	got, err := d.pdfium.FPDF_GetMetaText(&requests.FPDF_GetMetaText{Document: d.ref, Tag: tag})
 	if err != nil {
 		return "", err
@@ -57,7 +57,7 @@ func (d *document) withPage(page int, f func(requests.Page) error) (err error) {
 	return f(requests.Page{ByReference: &loaded.Page})
 }
 
-// text returns at most limit characters of a page's text, and their total number.
+// text returns at most limit characters of a page's text, and the number of all its characters.
 func (d *document) text(page, limit int) (text string, total int, err error) {
 	err = d.withPage(page, func(p requests.Page) (err error) {
 		layer, err := d.pdfium.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: p})
@@ -79,15 +79,15 @@ func (d *document) text(page, limit int) (text string, total int, err error) {
 		if err != nil {
 			return err
 		}
-		text = plain(got.Text)
+		text = cleanText(got.Text)
 		return nil
 	})
 	return text, total, err
 }
 
-// plain converts PDFium's text: line feeds, hyphens instead of its mark for them, no control
-// characters.
-func plain(s string) string {
+// cleanText converts text from PDFium: it normalizes line breaks, replaces PDFium's marks for hyphens,
+// and removes control characters.
+func cleanText(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -103,15 +103,15 @@ func plain(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// scale returns the size in pixels of a page, and the resolution used: lower than dpi if the
-// picture would have more than limit pixels.
-func scale(width, height float64, dpi, limit int) (w, h, used int) {
+// pixelSize returns the size of a page in pixels, and the resolution used. That is lower than dpi if
+// the picture would otherwise have more than limit pixels.
+func pixelSize(width, height float64, dpi, limit int) (w, h, used int) {
 	width, height = max(width, 1), max(height, 1)
 	factor := float64(dpi) / pointsPerInch
 	if area := width * height * factor * factor; area > float64(limit) {
 		factor *= math.Sqrt(float64(limit) / area)
 	}
-	// A page may be a thin line.
+	// A page may be as narrow as a line.
 	w = min(max(int(width*factor), 1), limit)
 	h = min(max(int(height*factor), 1), max(limit/w, 1))
 	return w, h, int(math.Round(factor * pointsPerInch))
@@ -123,7 +123,7 @@ func (d *document) render(page, dpi, limit int) (pic *image.RGBA, used int, err 
 	if err != nil {
 		return nil, 0, err
 	}
-	w, h, used := scale(size.Width, size.Height, dpi, limit)
+	w, h, used := pixelSize(size.Width, size.Height, dpi, limit)
 	bitmap, err := d.pdfium.FPDFBitmap_Create(&requests.FPDFBitmap_Create{Width: w, Height: h})
 	if err != nil {
 		return nil, 0, err
@@ -148,11 +148,11 @@ func (d *document) render(page, dpi, limit int) (pic *image.RGBA, used int, err 
 	if err != nil {
 		return nil, 0, err
 	}
-	return opaque(buffer.Buffer, w, h), used, nil
+	return opaqueImage(buffer.Buffer, w, h), used, nil
 }
 
-// opaque makes a picture of pixels whose fourth byte is undefined.
-func opaque(pix []byte, w, h int) *image.RGBA {
+// opaqueImage makes an image from pixels whose alpha byte is undefined. It modifies pix.
+func opaqueImage(pix []byte, w, h int) *image.RGBA {
 	for i := 3; i < len(pix); i += 4 {
 		pix[i] = 0xFF
 	}

@@ -20,8 +20,8 @@ var (
 	errNoAnswer = errors.New("the child ended without an answer")
 )
 
-// maxAnswer bounds an answer, in bytes: the largest picture or the longest text.
-const maxAnswer = 64 << 20
+// maxAnswerSize bounds an answer, in bytes: the largest picture or the longest text.
+const maxAnswerSize = 64 << 20
 
 // engine reads documents in children, as many in parallel as it has slots.
 type engine struct {
@@ -31,9 +31,9 @@ type engine struct {
 	closed  atomic.Bool
 }
 
-// use opens a document in a new child and runs f with it. When ctx ends, the child is killed and
-// f's calls fail.
-func (e *engine) use(ctx context.Context, file *os.File, f func(*remote) error) error {
+// withDocument opens a document in a new child and calls f with it. When ctx ends, the child is
+// killed and the calls made by f fail.
+func (e *engine) withDocument(ctx context.Context, file *os.File, f func(*remoteDocument) error) error {
 	select {
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
@@ -55,29 +55,29 @@ func (e *engine) use(ctx context.Context, file *os.File, f func(*remote) error) 
 	return errors.Join(ctx.Err(), err)
 }
 
-// runSession starts the child's session, and runs f.
-func (e *engine) runSession(c *sandbox.Process, f func(*remote) error) error {
-	d := &remote{child: c}
+// runSession waits until the child has opened the document, and calls f.
+func (e *engine) runSession(c *sandbox.Process, f func(*remoteDocument) error) error {
+	d := &remoteDocument{child: c}
 	if err := c.Send(e.setup); err != nil {
 		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	if _, _, err := d.receive(); err != nil {
 		return err
 	}
-	// Compiling is not watched: it does not depend on the document.
+	// Memory is limited only from here on: compiling PDFium does not depend on the document.
 	c.Watch(uint64(e.setup.MaxMemory + maxExtraMemory))
 	opened, _, err := d.receive()
 	if err != nil {
 		return err
 	}
-	d.count = opened.Count
+	d.pageCount = opened.Count
 	return f(d)
 }
 
-// close refuses new uses and waits for the running ones.
+// close makes new calls fail and waits for the running ones.
 func (e *engine) close() {
 	e.closed.Store(true)
-	// Taking every slot waits for all uses.
+	// Taking every slot waits for all running calls.
 	for range cap(e.slots) {
 		e.slots <- struct{}{}
 	}
@@ -86,46 +86,46 @@ func (e *engine) close() {
 	}
 }
 
-// remote is a document opened in a child.
-type remote struct {
-	child *sandbox.Process
-	count int // pages
+// remoteDocument is a document opened in a child.
+type remoteDocument struct {
+	child     *sandbox.Process
+	pageCount int // pages
 }
 
-// receive reads a whole answer: its last message, and the joined data.
-func (d *remote) receive() (reply, []byte, error) {
+// receive reads all messages of a result. It returns the last one, and the joined data.
+func (d *remoteDocument) receive() (reply, []byte, error) {
 	var parts [][]byte
 	for size := 0; ; {
 		var r reply
 		if err := d.child.Receive(&r); err != nil {
 			return reply{}, nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 		}
-		if size += len(r.Data); size > maxAnswer {
-			return reply{}, nil, fmt.Errorf("%w: the answer is longer than %d bytes", errNoAnswer, maxAnswer)
+		if size += len(r.Data); size > maxAnswerSize {
+			return reply{}, nil, fmt.Errorf("%w: the answer is longer than %d bytes", errNoAnswer, maxAnswerSize)
 		}
 		parts = append(parts, r.Data)
 		if !r.More {
-			return r, slices.Concat(parts...), r.err()
+			return r, slices.Concat(parts...), r.toError()
 		}
 	}
 }
 
-func (d *remote) ask(q request) (reply, []byte, error) {
+func (d *remoteDocument) sendRequest(q request) (reply, []byte, error) {
 	if err := d.child.Send(q); err != nil {
 		return reply{}, nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	return d.receive()
 }
 
-// meta returns a property of the document, "" if missing.
-func (d *remote) meta(tag string) (string, error) {
-	_, value, err := d.ask(request{Ask: askMeta, Tag: tag})
+// metaText returns a property of the document, "" if missing.
+func (d *remoteDocument) metaText(tag string) (string, error) {
+	_, value, err := d.sendRequest(request{Operation: opMeta, Tag: tag})
 	return string(value), err
 }
 
-// text returns at most limit characters of a page's text, and their total number.
-func (d *remote) text(page, limit int) (text string, total int, err error) {
-	r, data, err := d.ask(request{Ask: askText, Page: page, Limit: limit})
+// text returns at most limit characters of a page's text, and the number of all its characters.
+func (d *remoteDocument) text(page, limit int) (text string, total int, err error) {
+	r, data, err := d.sendRequest(request{Operation: opText, Page: page, Limit: limit})
 	return string(data), r.Count, err
 }
 
@@ -136,7 +136,7 @@ type picture struct {
 }
 
 // render draws a page with at most limit pixels.
-func (d *remote) render(page, dpi, limit int) (picture, error) {
-	r, data, err := d.ask(request{Ask: askPage, Page: page, DPI: dpi, Limit: limit})
+func (d *remoteDocument) render(page, dpi, limit int) (picture, error) {
+	r, data, err := d.sendRequest(request{Operation: opPage, Page: page, DPI: dpi, Limit: limit})
 	return picture{data, r.Width, r.Height, r.DPI}, err
 }

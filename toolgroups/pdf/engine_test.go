@@ -58,7 +58,7 @@ func TestScale(t *testing.T) {
 		{0, 0, 150, 1e6, 2, 2, 150},
 		{1e9, 0.001, 300, 1e6, 1e6, 1, 2},
 	} {
-		w, h, used := scale(tc.width, tc.height, tc.dpi, tc.limit)
+		w, h, used := pixelSize(tc.width, tc.height, tc.dpi, tc.limit)
 		if w != tc.w || h != tc.h || used != tc.used {
 			t.Errorf("scale(%g, %g, %d, %d) = %d, %d, %d; want %d, %d, %d",
 				tc.width, tc.height, tc.dpi, tc.limit, w, h, used, tc.w, tc.h, tc.used)
@@ -76,7 +76,7 @@ func TestDate(t *testing.T) {
 		"last Tuesday":            "last Tuesday",
 		"":                        "",
 	} {
-		if got := date(in); got != want {
+		if got := formatDate(in); got != want {
 			t.Errorf("date(%q) = %q, want %q", in, got, want)
 		}
 	}

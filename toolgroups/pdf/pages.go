@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// errPages is returned for a malformed selection, or one with pages that do not exist.
-var errPages = errors.New("pdf: invalid page selection")
+// errPageSelection is returned for a malformed selection, or one with pages that do not exist.
+var errPageSelection = errors.New("pdf: invalid page selection")
 
 // selection is a set of pages in order, the first page being 1.
 type selection []int
 
-// parsePages parses a set of pages such as "3", "1-5" or "1,3,5-7" of a document with count
-// pages. Blank means all.
+// parsePages parses a set of pages such as "3", "1-5" or "1,3,5-7" for a document with count
+// pages. A blank text selects all pages.
 func parsePages(text string, count int) (selection, error) {
 	if strings.TrimSpace(text) == "" {
 		text = fmt.Sprintf("1-%d", count)
 	}
-	starts := make([]int, count+2) // per page, the runs that start there minus those that ended before
+	starts := make([]int, count+2) // per page, the ranges that start there minus those that end before it
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, ranged := strings.Cut(part, "-")
 		first, err := parsePage(from, count)
@@ -28,7 +28,7 @@ func parsePages(text string, count int) (selection, error) {
 			last, err = parsePage(to, count)
 		}
 		if err != nil || last < first {
-			return nil, errPages
+			return nil, errPageSelection
 		}
 		starts[first]++
 		starts[last+1]--
@@ -42,15 +42,15 @@ func parsePages(text string, count int) (selection, error) {
 	return pages, nil
 }
 
-// parsePage accepts plain digits only: no sign, no empty number.
+// parsePage parses the number of a page. It accepts digits only, not a sign.
 func parsePage(text string, count int) (int, error) {
 	text = strings.TrimSpace(text)
 	if text == "" || strings.Trim(text, "0123456789") != "" {
-		return 0, errPages
+		return 0, errPageSelection
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > count {
-		return 0, errPages
+		return 0, errPageSelection
 	}
 	return n, nil
 }

@@ -1,11 +1,11 @@
-// Package pdf is the group of tools that read PDF files of the workspace: their properties,
+// Package pdf is the group of tools that read PDF files in the workspace: their properties,
 // their text, and pictures of their pages.
 //
-// The work is done by PDFium, compiled to WebAssembly and run by wazero, in a process
-// for each call: the program starts itself again with [Argument], and that child runs
-// [Serve]. A damaged or malicious file can at worst end the child that reads it, which
-// sees no file but this one and no network, has bounded memory, and is killed when the
-// time of the call is over. Nothing of it is left in memory after a call.
+// Files are read by PDFium, compiled to WebAssembly and run by wazero, in a child process
+// for each call: the program starts itself with [ChildArgument], and the child runs
+// [Serve]. A damaged or malicious file can at worst crash the child that reads it. The child
+// has no access to the network or to other files, has bounded memory, and is killed when the
+// call times out.
 package pdf
 
 import (
@@ -41,7 +41,7 @@ type Config struct {
 	MaxMemory int64
 	// Workers bounds the documents open in parallel; other calls wait. 0 means 2.
 	Workers int
-	// Logger gets what the model is not told. nil discards it.
+	// Logger receives errors that are not shown to the model. nil discards them.
 	Logger *slog.Logger
 }
 
@@ -64,7 +64,7 @@ func New(cfg Config) (*PDF, error) {
 	if cfg.MaxMemory > 4<<30 {
 		return nil, errors.New("pdf: a document cannot take more than 4 GiB")
 	}
-	command, err := sandbox.Command(Argument)
+	command, err := sandbox.Command(ChildArgument)
 	if err != nil {
 		return nil, fmt.Errorf("pdf: %w", err)
 	}
@@ -79,10 +79,10 @@ func New(cfg Config) (*PDF, error) {
 		setup:   setup{CacheDir: cfg.CacheDir, MaxMemory: cfg.MaxMemory, MaxFile: cfg.MaxFile},
 		slots:   make(chan struct{}, cmp.Or(cfg.Workers, 2)),
 	}}
-	p.group, err = toolgroups.GroupOf(manifests, "pdf", map[string]toolgroups.Handler{
-		"pdf_info":         toolgroups.Typed(p.info),
-		"pdf_extract_text": toolgroups.Typed(p.extractText),
-		"pdf_render_page":  toolgroups.Typed(p.renderPage),
+	p.group, err = toolgroups.ReadGroup(manifests, "pdf", map[string]toolgroups.Handler{
+		"pdf_info":         toolgroups.TypedHandler(p.readInfo),
+		"pdf_extract_text": toolgroups.TypedHandler(p.extractText),
+		"pdf_render_page":  toolgroups.TypedHandler(p.renderPage),
 	})
 	return p, err
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == pdf.Argument {
+	if len(os.Args) == 2 && os.Args[1] == pdf.ChildArgument {
 		if err := pdf.Serve(os.Stdin, os.Stdout); err != nil {
 			os.Exit(1)
 		}

@@ -23,57 +23,57 @@ type textArgs struct {
 
 // extraction is the text of the pages read so far.
 type extraction struct {
-	selected selection
-	count    int // pages of the document
-	limit    int // characters
-	body     strings.Builder
-	chars    int
-	blank    selection // pages without text
-	rest     selection // missing or incomplete pages
-	late     bool      // stopped by time, not by length
+	selected   selection
+	pageCount  int // pages of the document
+	limit      int // characters
+	body       strings.Builder
+	charCount  int
+	blankPages selection // pages without text
+	remaining  selection // missing or incomplete pages
+	timedOut   bool      // stopped because time ran out, not because of the limit
 }
 
 func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs) (toolgroups.Result, error) {
-	s, err := p.load(call, in.Path)
+	s, err := p.openSource(call, in.Path)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	defer s.close()
-	x := extraction{limit: limitChars(in.MaxChars)}
+	x := extraction{limit: charLimit(in.MaxChars)}
 	soft, cancel := withTimeForResult(ctx)
 	defer cancel()
-	err = p.read(soft, s, func(doc *remote) error {
-		x.count = doc.count
-		if x.selected, err = parsePages(in.Pages, doc.count); err != nil {
+	err = p.withDocument(soft, s, func(doc *remoteDocument) error {
+		x.pageCount = doc.pageCount
+		if x.selected, err = parsePages(in.Pages, doc.pageCount); err != nil {
 			return toolgroups.Errorf(CodeInvalidPageRange,
 				"'%s' is no valid selection of pages: '%s' has %d pages. Write it like 3, 1-5 or 1,3,5-7.",
-				oneLine(in.Pages), s.name(), doc.count)
+				oneLine(in.Pages), s.name(), doc.pageCount)
 		}
-		return x.read(soft, doc)
+		return x.readPages(soft, doc)
 	})
 	switch {
 	case err == nil:
 	case soft.Err() == nil || ctx.Err() != nil:
 		return toolgroups.Result{}, err
-	case x.chars > 0:
-		// The time is nearly over; the text read so far is better than an error.
-		x.late = true
+	case x.charCount > 0:
+		// Time has run out. Return the text read so far instead of an error.
+		x.timedOut = true
 	default:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeTimeout,
 			"The text of '%s' could not be read in time. Try fewer pages, or pdf_render_page.", s.name())
 	}
-	return x.result(call, s)
+	return x.buildResult(call, s)
 }
 
-// limitChars returns the limit of a call in characters: as asked, or what a result holds.
-func limitChars(asked int) int {
+// charLimit returns the limit of a call in characters, files.MaxInline if asked is 0 or barely above it.
+func charLimit(asked int) int {
 	if asked <= 0 || asked > files.MaxInline && asked <= toolgroups.MaxText {
 		return files.MaxInline
 	}
 	return min(asked, maxChars)
 }
 
-// withTimeForResult reserves part of the remaining time for making the result.
+// withTimeForResult returns a context with an earlier deadline, which leaves time to make the result.
 func withTimeForResult(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -82,15 +82,15 @@ func withTimeForResult(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, time.Until(deadline)*8/10)
 }
 
-// read collects the text page by page until the limit is reached.
-func (x *extraction) read(ctx context.Context, doc *remote) error {
+// readPages collects the text page by page until the limit is reached.
+func (x *extraction) readPages(ctx context.Context, doc *remoteDocument) error {
 	for i, page := range x.selected {
-		x.rest = x.selected[i:]
+		x.remaining = x.selected[i:]
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		head := fmt.Sprintf("\n--- Page %d ---\n", page)
-		room := x.limit - x.chars - len(head)
+		room := x.limit - x.charCount - len(head)
 		if room <= 0 {
 			return nil
 		}
@@ -100,26 +100,26 @@ func (x *extraction) read(ctx context.Context, doc *remote) error {
 			return err
 		}
 		if text == "" && total <= room {
-			x.blank = append(x.blank, page)
+			x.blankPages = append(x.blankPages, page)
 			continue
 		}
 		x.body.WriteString(head + text + "\n")
-		x.chars += len(head) + utf8.RuneCountInString(text) + 1
+		x.charCount += len(head) + utf8.RuneCountInString(text) + 1
 		if total > room {
 			return nil
 		}
 	}
-	x.rest = nil
+	x.remaining = nil
 	return nil
 }
 
-// result assembles the text and its notices.
-func (x *extraction) result(call toolgroups.Call, s source) (toolgroups.Result, error) {
-	head := fmt.Sprintf("File: %s\nPages: %s of %d\n", s.name(), oneLine(x.selected.String()), x.count)
+// buildResult assembles the text and its notices.
+func (x *extraction) buildResult(call toolgroups.Call, s source) (toolgroups.Result, error) {
+	head := fmt.Sprintf("File: %s\nPages: %s of %d\n", s.name(), oneLine(x.selected.String()), x.pageCount)
 	body := x.body.String()
 	notices := x.notices()
-	if first, rest := wording.Split(body, files.MaxInline); rest != "" {
-		name := "pdf-text/" + s.base() + ".txt"
+	if first, rest := wording.SplitAt(body, files.MaxInline); rest != "" {
+		name := "pdf-text/" + s.baseName() + ".txt"
 		if _, err := files.Save(call.Scope, name, []byte(head+body+notices)); err != nil {
 			return toolgroups.Result{}, toolgroups.Errorf(CodePDF, "%s", files.Explain(name, err, 0))
 		}
@@ -129,22 +129,22 @@ func (x *extraction) result(call toolgroups.Call, s source) (toolgroups.Result, 
 	return toolgroups.Result{Text: head + body + notices}, nil
 }
 
-// notices says what is missing.
+// notices returns notes on pages that are missing or have no text.
 func (x *extraction) notices() string {
 	var b strings.Builder
-	if len(x.rest) > 0 {
-		why := fmt.Sprintf("after %d characters", x.chars)
-		if x.late {
+	if len(x.remaining) > 0 {
+		why := fmt.Sprintf("after %d characters", x.charCount)
+		if x.timedOut {
 			why = "because the time was over"
 		}
 		fmt.Fprintf(&b, "\n[Truncated %s, at page %d; %d of %d selected pages are missing or cut. Go on with pages %q.]",
-			why, x.rest[0], len(x.rest), len(x.selected), oneLine(x.rest.String()))
+			why, x.remaining[0], len(x.remaining), len(x.selected), oneLine(x.remaining.String()))
 	}
 	switch {
-	case x.body.Len() == 0 && len(x.blank) > 0:
+	case x.body.Len() == 0 && len(x.blankPages) > 0:
 		b.WriteString("\n[These pages have no text layer; they are probably scans. Use pdf_render_page to see them.]")
-	case len(x.blank) > 0:
-		fmt.Fprintf(&b, "\n[No text on pages %s; pdf_render_page shows them.]", oneLine(x.blank.String()))
+	case len(x.blankPages) > 0:
+		fmt.Fprintf(&b, "\n[No text on pages %s; pdf_render_page shows them.]", oneLine(x.blankPages.String()))
 	}
 	return b.String()
 }

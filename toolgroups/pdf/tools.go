@@ -17,7 +17,7 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// Codes of errors of these tools.
+// Error codes of these tools.
 const (
 	CodePDF              = "pdf_error"
 	CodeInvalidPageRange = "invalid_page_range"
@@ -32,34 +32,34 @@ const (
 )
 
 const (
-	// maxName bounds the name taken over from the PDF's file, in bytes.
-	maxName = 150
-	// maxValue bounds a property of a document in a result, in characters.
-	maxValue = 300
+	// maxBaseName bounds the part of an output file's name that comes from the PDF's name, in bytes.
+	maxBaseName = 150
+	// maxPropertyLength bounds a property of a document in a result, in characters.
+	maxPropertyLength = 300
 )
 
 // source is a PDF file of a workspace. It must be closed.
 type source struct {
-	rel  string // path in the workspace
-	file *os.File
-	size int64
+	relPath string // path in the workspace
+	file    *os.File
+	size    int64
 }
 
 // close closes the file, which is only read.
 func (s source) close() { _ = s.file.Close() }
 
-func (s source) name() string { return oneLine(path.Base(s.rel)) }
+func (s source) name() string { return oneLine(path.Base(s.relPath)) }
 
-// base is the name for files made from this one.
-func (s source) base() string {
-	base := strings.TrimSuffix(path.Base(s.rel), path.Ext(s.rel))
-	base = strings.ToValidUTF8(base[:min(len(base), maxName)], "")
+// baseName returns the name for files made from this one, without extension.
+func (s source) baseName() string {
+	base := strings.TrimSuffix(path.Base(s.relPath), path.Ext(s.relPath))
+	base = strings.ToValidUTF8(base[:min(len(base), maxBaseName)], "")
 	return cmp.Or(base, "document")
 }
 
-// load opens the file that a call names.
-func (p *PDF) load(call toolgroups.Call, name string) (s source, err error) {
-	s.file, s.rel, s.size, err = files.Open(call.Scope, name, p.cfg.MaxFile)
+// openSource opens the file that a call names.
+func (p *PDF) openSource(call toolgroups.Call, name string) (s source, err error) {
+	s.file, s.relPath, s.size, err = files.Open(call.Scope, name, p.cfg.MaxFile)
 	if err != nil {
 		return source{}, files.ToolError(name, err, p.cfg.MaxFile, CodePDF)
 	}
@@ -70,10 +70,10 @@ func (p *PDF) load(call toolgroups.Call, name string) (s source, err error) {
 	return s, nil
 }
 
-// read opens the document and runs f with it.
-func (p *PDF) read(ctx context.Context, s source, f func(*remote) error) error {
-	err := p.engine.use(ctx, s.file, func(doc *remote) error {
-		if doc.count < 1 {
+// withDocument opens the document and calls f with it.
+func (p *PDF) withDocument(ctx context.Context, s source, f func(*remoteDocument) error) error {
+	err := p.engine.withDocument(ctx, s.file, func(doc *remoteDocument) error {
+		if doc.pageCount < 1 {
 			return toolgroups.Errorf(CodePDF, "'%s' has no pages.", s.name())
 		}
 		return f(doc)
@@ -81,7 +81,7 @@ func (p *PDF) read(ctx context.Context, s source, f func(*remote) error) error {
 	return p.pdfError(ctx, s, err)
 }
 
-// pdfError hides WebAssembly stack traces from the model.
+// pdfError converts an error into one for the model, without WebAssembly stack traces.
 func (p *PDF) pdfError(ctx context.Context, s source, err error) error {
 	var known *toolgroups.Error
 	switch {
@@ -106,15 +106,15 @@ type infoArgs struct {
 	Path string `json:"path"`
 }
 
-func (p *PDF) info(ctx context.Context, call toolgroups.Call, in infoArgs) (toolgroups.Result, error) {
-	s, err := p.load(call, in.Path)
+func (p *PDF) readInfo(ctx context.Context, call toolgroups.Call, in infoArgs) (toolgroups.Result, error) {
+	s, err := p.openSource(call, in.Path)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	defer s.close()
 	var b strings.Builder
-	err = p.read(ctx, s, func(doc *remote) error {
-		fmt.Fprintf(&b, "File: %s\nPath: %s\nPages: %d\nSize: %d bytes", s.name(), oneLine(s.rel), doc.count, s.size)
+	err = p.withDocument(ctx, s, func(doc *remoteDocument) error {
+		fmt.Fprintf(&b, "File: %s\nPath: %s\nPages: %d\nSize: %d bytes", s.name(), oneLine(s.relPath), doc.pageCount, s.size)
 		for _, prop := range []struct{ label, tag string }{
 			{"Title", "Title"},
 			{"Author", "Author"},
@@ -123,12 +123,12 @@ func (p *PDF) info(ctx context.Context, call toolgroups.Call, in infoArgs) (tool
 			{"Producer", "Producer"},
 			{"Created", "CreationDate"},
 		} {
-			value, err := doc.meta(prop.tag)
+			value, err := doc.metaText(prop.tag)
 			if err != nil {
 				return err
 			}
 			if prop.tag == "CreationDate" {
-				value = date(value)
+				value = formatDate(value)
 			}
 			if value = oneLine(value); value != "" {
 				fmt.Fprintf(&b, "\n%s: %s", prop.label, value)
@@ -142,8 +142,8 @@ func (p *PDF) info(ctx context.Context, call toolgroups.Call, in infoArgs) (tool
 	return toolgroups.Result{Text: b.String()}, nil
 }
 
-// date parses D:20260301093000+01'00' and the like (ISO 32000, 7.9.4); others stay unchanged.
-func date(s string) string {
+// formatDate reformats a PDF date (ISO 32000, 7.9.4: D:20260301093000+01'00'). It keeps other texts.
+func formatDate(s string) string {
 	digits := strings.ReplaceAll(strings.TrimPrefix(s, "D:"), "'", "")
 	for _, layout := range []string{"20060102150405-0700", "20060102150405Z0000", "20060102150405Z"} {
 		if t, err := time.Parse(layout, digits); err == nil {
@@ -159,9 +159,9 @@ func date(s string) string {
 	return s
 }
 
-// oneLine makes text from a file safe for one line of a result.
+// oneLine cleans text from a file, joins its lines and shortens it for a result.
 func oneLine(s string) string {
-	return wording.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(plain(s), "")), " "), maxValue)
+	return wording.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(cleanText(s), "")), " "), maxPropertyLength)
 }
 
 type renderArgs struct {
@@ -171,16 +171,16 @@ type renderArgs struct {
 }
 
 func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArgs) (toolgroups.Result, error) {
-	s, err := p.load(call, in.Path)
+	s, err := p.openSource(call, in.Path)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	defer s.close()
 	dpi := min(max(cmp.Or(in.DPI, defaultDPI), minDPI), maxDPI)
 	var pic picture
-	err = p.read(ctx, s, func(doc *remote) (err error) {
-		if in.Page < 1 || in.Page > doc.count {
-			return toolgroups.Errorf(CodeInvalidPage, "There is no page %d: '%s' has %d pages.", in.Page, s.name(), doc.count)
+	err = p.withDocument(ctx, s, func(doc *remoteDocument) (err error) {
+		if in.Page < 1 || in.Page > doc.pageCount {
+			return toolgroups.Errorf(CodeInvalidPage, "There is no page %d: '%s' has %d pages.", in.Page, s.name(), doc.pageCount)
 		}
 		pic, err = doc.render(in.Page, dpi, p.cfg.MaxPixels)
 		return err
@@ -192,7 +192,7 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 	if pic.dpi < dpi {
 		size += fmt.Sprintf(" (not %d: the page is very large)", dpi)
 	}
-	name := fmt.Sprintf("pdf-renders/%s-page%d.png", s.base(), in.Page)
+	name := fmt.Sprintf("pdf-renders/%s-page%d.png", s.baseName(), in.Page)
 	if _, err := files.Save(call.Scope, name, pic.png); err != nil {
 		return toolgroups.Result{}, files.ToolError(name, err, p.cfg.MaxFile, CodePDF)
 	}

@@ -7,7 +7,7 @@ import (
 	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
 )
 
-// setup is the first message to the child, which has the document as descriptor 3. The child
+// setup is the first message to the child, which has the document as file descriptor 3. The child
 // replies twice: when PDFium has started, and when the document is open.
 type setup struct {
 	CacheDir  string `json:"cache_dir"`
@@ -17,15 +17,15 @@ type setup struct {
 
 // Requests to the child.
 const (
-	askMeta = "meta"
-	askText = "text"
-	askPage = "page"
+	opMeta = "meta"
+	opText = "text"
+	opPage = "page"
 )
 
-// request asks the child for part of its document.
+// request requests a part of the document from the child.
 type request struct {
-	Ask string `json:"ask"`
-	Tag string `json:"tag,omitempty"`
+	Operation string `json:"ask"`
+	Tag       string `json:"tag,omitempty"`
 	// Page counts from 1; Limit is in characters or pixels.
 	Page  int `json:"page,omitempty"`
 	Limit int `json:"limit,omitempty"`
@@ -34,10 +34,10 @@ type request struct {
 
 // reply is a message from the child.
 type reply struct {
-	// Fault and Text are the error, if any: a key of faults, and its text.
+	// Fault and Text are the error, if any: a key of errorsByName or otherFault, and the error's text.
 	Fault string `json:"fault,omitempty"`
 	Text  string `json:"text,omitempty"`
-	// Data is a text or a picture; More says that the next message continues it.
+	// Data is a text or a picture. If More is set, the next message continues it.
 	Data []byte `json:"data,omitempty"`
 	More bool   `json:"more,omitempty"`
 	// Count is the number of pages of the document or characters of a page.
@@ -51,14 +51,14 @@ type reply struct {
 // maxData bounds the data in one message, in bytes.
 const maxData = 1 << 20
 
-// Names of faults: PDFium did not start, and all that are not in faults.
+// Names of errors: PDFium did not start, and any error that is not in errorsByName.
 const (
 	startFault = "start"
 	otherFault = "other"
 )
 
-// faults are the errors that the parent distinguishes, by their names in messages.
-var faults = map[string]error{
+// errorsByName are the errors that the parent distinguishes, by their names in messages.
+var errorsByName = map[string]error{
 	startFault: errStart,
 	"password": pdfiumerrors.ErrPassword,
 	"security": pdfiumerrors.ErrSecurity,
@@ -67,9 +67,9 @@ var faults = map[string]error{
 	"page":     pdfiumerrors.ErrPage,
 }
 
-// failed returns the reply that carries an error.
-func failed(err error) reply {
-	for name, fault := range faults {
+// errorReply returns the reply for an error.
+func errorReply(err error) reply {
+	for name, fault := range errorsByName {
 		if errors.Is(err, fault) {
 			return reply{Fault: name, Text: err.Error()}
 		}
@@ -77,12 +77,12 @@ func failed(err error) reply {
 	return reply{Fault: otherFault, Text: err.Error()}
 }
 
-// err returns the error that a reply carries.
-func (r reply) err() error {
+// toError returns the error in a reply, or nil.
+func (r reply) toError() error {
 	if r.Fault == "" {
 		return nil
 	}
-	if fault, ok := faults[r.Fault]; ok {
+	if fault, ok := errorsByName[r.Fault]; ok {
 		return fmt.Errorf("%w: %s", fault, r.Text)
 	}
 	return errors.New(r.Text)

@@ -14,8 +14,8 @@ const (
 	maxExpression = 100
 	// maxYears bounds the search: no weekday falls on 29 February less often than once in 40 years.
 	maxYears = 41
-	// maxSteps bounds the search for the next moment: the minutes of some days that a zone skips,
-	// and its clock changes in maxYears.
+	// maxSteps bounds the steps of a search for the next moment. It suffices for the minutes of some
+	// days that a zone skips, and for its clock changes in maxYears.
 	maxSteps = 5000
 	// maxRepeatedHours is the longest time that a clock has ever shown twice.
 	maxRepeatedHours = 25 * time.Hour
@@ -23,15 +23,15 @@ const (
 
 // expression is a cron expression of five fields.
 //
-// An expression for every hour follows elapsed time: it runs in both of the hours that a clock
-// shows twice, and skips what the clock skips. Any other follows the local clock like other
-// plans: once if a time is shown twice, and right after the gap if it is skipped.
+// An expression for every hour follows elapsed time: it fires in both of the hours that a clock
+// shows twice, and not in an hour that the clock skips. Any other expression follows the local clock
+// like other plans: once if a time is shown twice, and right after the gap if it is skipped.
 type expression struct {
 	*cron.SpecSchedule
-	hourly bool
+	everyHour bool
 }
 
-// parseExpression parses an expression, and refuses one that never fires.
+// parseExpression parses an expression and refuses expressions that never fire.
 func parseExpression(text string) (expression, error) {
 	if text == "" {
 		return expression{}, errors.New("a cron task needs 'cron', an expression of five fields such as '0 9 * * 1-5'")
@@ -58,7 +58,7 @@ func parseExpression(text string) (expression, error) {
 	}
 	spec.Location = time.Local // the location of the time passed to Next
 	const allHours = 1<<24 - 1
-	e := expression{SpecSchedule: spec, hourly: spec.Hour&allHours == allHours}
+	e := expression{SpecSchedule: spec, everyHour: spec.Hour&allHours == allHours}
 	if e.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return expression{}, fmt.Errorf("'cron' is %q, which never fires: there is no such day", text)
 	}
@@ -67,26 +67,26 @@ func parseExpression(text string) (expression, error) {
 
 func clip(text string) string { return text[:min(len(text), maxExpression)] }
 
-// after returns the first moment of the expression after a time, or the zero time.
-func (e expression) after(t time.Time, zone *time.Location) time.Time {
-	if e.hourly {
-		return e.afterElapsed(t, zone)
+// nextAfter returns the first moment of the expression after a time, or the zero time.
+func (e expression) nextAfter(t time.Time, zone *time.Location) time.Time {
+	if e.everyHour {
+		return e.nextAfterElapsed(t, zone)
 	}
-	shown := wall(t.In(zone))
+	shown := wallClock(t.In(zone))
 	for range maxSteps {
 		if shown = e.Next(shown); shown.IsZero() {
 			return time.Time{}
 		}
-		if at := clock(civil(shown), shown.Hour(), shown.Minute(), zone); at.After(t) {
+		if at := localMoment(localDay(shown), shown.Hour(), shown.Minute(), zone); at.After(t) {
 			return at
 		}
 	}
 	return time.Time{}
 }
 
-// afterElapsed is after for expressions that follow elapsed time. Between two clock changes a zone
-// has one offset.
-func (e expression) afterElapsed(t time.Time, zone *time.Location) time.Time {
+// nextAfterElapsed is nextAfter for expressions that follow elapsed time. Between two clock changes
+// a zone has one offset.
+func (e expression) nextAfterElapsed(t time.Time, zone *time.Location) time.Time {
 	within := t
 	for range maxSteps {
 		local := within.In(zone)
@@ -101,25 +101,25 @@ func (e expression) afterElapsed(t time.Time, zone *time.Location) time.Time {
 	return time.Time{}
 }
 
-// upTo returns the last moment of the expression up to a time, or the zero time.
-func (e expression) upTo(t time.Time, zone *time.Location) time.Time {
-	if e.hourly {
-		return e.upToElapsed(t, zone)
+// lastUpTo returns the last moment of the expression up to a time, or the zero time.
+func (e expression) lastUpTo(t time.Time, zone *time.Location) time.Time {
+	if e.everyHour {
+		return e.lastUpToElapsed(t, zone)
 	}
-	shown := wall(t.In(zone)).Add(maxRepeatedHours)
+	shown := wallClock(t.In(zone)).Add(maxRepeatedHours)
 	for range maxSteps {
 		if shown = e.Prev(shown); shown.IsZero() {
 			return time.Time{}
 		}
-		if at := clock(civil(shown), shown.Hour(), shown.Minute(), zone); !at.IsZero() && !at.After(t) {
+		if at := localMoment(localDay(shown), shown.Hour(), shown.Minute(), zone); !at.IsZero() && !at.After(t) {
 			return at
 		}
 	}
 	return time.Time{}
 }
 
-// upToElapsed is upTo for expressions that follow elapsed time.
-func (e expression) upToElapsed(t time.Time, zone *time.Location) time.Time {
+// lastUpToElapsed is lastUpTo for expressions that follow elapsed time.
+func (e expression) lastUpToElapsed(t time.Time, zone *time.Location) time.Time {
 	within, before := t, t.Truncate(time.Second).Add(time.Second)
 	for range maxSteps {
 		local := within.In(zone)

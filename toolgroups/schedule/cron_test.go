@@ -104,7 +104,7 @@ func TestMomentsOfPlansGrow(t *testing.T) {
 			"*/15 * * * *", "7 * * * *", "0,30 1-3 * * *", "*/20 0-22/2 * * *", "0 12 1 * *", "5 4 * * 0", "* 2 * * *", "@hourly", "0 0 L 2 *",
 		}).Draw(t, "cron"))
 		if rapid.Bool().Draw(t, "interval") {
-			plan = schedule.Plan{Kind: schedule.Interval, Every: rapid.IntRange(1, 5000).Draw(t, "every"), From: rapid.Int64Range(0, 3_000_000_000).Draw(t, "from")}
+			plan = schedule.Plan{Kind: schedule.Interval, EveryMinutes: rapid.IntRange(1, 5000).Draw(t, "every"), From: rapid.Int64Range(0, 3_000_000_000).Draw(t, "from")}
 		}
 		after := time.Unix(rapid.Int64Range(0, 2_000_000_000).Draw(t, "after"), 0)
 		for range 6 {

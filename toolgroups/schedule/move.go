@@ -9,10 +9,10 @@ import (
 	"oneclaw/storage"
 )
 
-// Move moves the tasks of one owner to another, whose chat is to: a chat that continues under
-// another id keeps its tasks. Each task moves in one write, which is repeated after a conflict,
-// so that none is lost or runs for both owners; an interrupted move continues with the next
-// call.
+// Move moves the tasks of one owner to another owner and its chat, so that a chat that continues
+// under another id keeps its tasks. Each task moves in one write, which is repeated after a conflict,
+// so that no task is lost or runs for both owners. The next call completes a move that was
+// interrupted.
 func (s *Schedule) Move(ctx context.Context, from, owner, to string) error {
 	if from == owner {
 		return nil
@@ -31,14 +31,14 @@ func (s *Schedule) Move(ctx context.Context, from, owner, to string) error {
 
 func (s *Schedule) moveTask(ctx context.Context, id, from, owner, to string) error {
 	for range maxConflicts {
-		t, rev, err := s.read(ctx, from, id)
+		t, rev, err := s.readTask(ctx, from, id)
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		ops := deletes(t, rev)
+		ops := deleteOps(t, rev)
 		t.Owner, t.Chat = owner, to
 		if t.Claimed != nil {
 			t.Claimed.Owner, t.Claimed.Chat = owner, to
@@ -46,7 +46,7 @@ func (s *Schedule) moveTask(ctx context.Context, id, from, owner, to string) err
 				ops = append(ops, storage.Put(dueKey(t.Claimed.Index, owner, id), nil, storage.Any))
 			}
 		}
-		puts, err := s.puts(t, storage.Absent, time.Time{})
+		puts, err := s.putOps(t, storage.Absent, time.Time{})
 		if err != nil {
 			return err
 		}
@@ -54,10 +54,10 @@ func (s *Schedule) moveTask(ctx context.Context, id, from, owner, to string) err
 			return err
 		}
 	}
-	return fmt.Errorf("move task %s: others change it all the time", id)
+	return fmt.Errorf("move task %s: too many conflicts with other writers", id)
 }
 
-// TasksOf returns the tasks that a user has made or owns.
+// TasksOf returns the tasks that a user has created or owns.
 func (s *Schedule) TasksOf(ctx context.Context, user string) (tasks []Task, err error) {
 	for t, err := range All(ctx, s.cfg.Store, Task{}) {
 		if err != nil {
@@ -70,11 +70,11 @@ func (s *Schedule) TasksOf(ctx context.Context, user string) (tasks []Task, err 
 	return tasks, nil
 }
 
-// Forget deletes the tasks that a user has made or owns.
+// Forget deletes the tasks that a user has created or owns.
 func (s *Schedule) Forget(ctx context.Context, user string) error {
 	tasks, err := s.TasksOf(ctx, user)
 	for _, t := range tasks {
-		if _, err := s.change(ctx, t.Owner, t.ID, func(*Task) error { return errRemoved }); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		if _, err := s.modifyTask(ctx, t.Owner, t.ID, func(*Task) error { return errRemoved }); err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
 	}

@@ -19,8 +19,8 @@ const (
 	Interval Kind = "interval"
 )
 
-// onClock reports whether a task of this kind runs at an hour and minute of some days.
-func (k Kind) onClock() bool { return k != Cron && k != Interval }
+// hasTimeOfDay reports whether a task of this kind runs at a given hour and minute.
+func (k Kind) hasTimeOfDay() bool { return k != Cron && k != Interval }
 
 // maxEvery bounds the minutes of an interval: a year.
 const maxEvery = 366 * 24 * 60
@@ -28,16 +28,16 @@ const maxEvery = 366 * 24 * 60
 // dayFormat is the format of local days, which also sorts.
 const dayFormat = time.DateOnly
 
-// lookAhead is how many days are searched for the next run: two weeks, because a day can be
+// lookAheadDays is the number of days searched for the next run: two weeks, because a day can be
 // missing if a place has moved across the date line.
-const lookAhead = 15
+const lookAheadDays = 15
 
 // Plan says at which local times a task runs.
 //
-// Each local day has at most one moment of a plan with an hour and a minute. If the clock is put
-// forward past it, that is the first minute after the gap; if the clock is put back and shows
-// the time twice, it is the first of the two. See [expression] for cron expressions. An interval
-// counts elapsed minutes, whatever the clock does.
+// A plan with an hour and a minute has at most one moment on each local day. If the clock skips that
+// time, the moment is the first minute after the gap; if the clock shows the time twice, the moment
+// is the first of the two. See [expression] for cron expressions. An interval counts elapsed minutes,
+// whatever the clock does.
 type Plan struct {
 	Kind   Kind `json:"kind"`
 	Hour   int  `json:"hour"`
@@ -48,15 +48,15 @@ type Plan struct {
 	Date string `json:"date,omitempty"`
 	// Expression has five fields, for Cron.
 	Expression string `json:"cron,omitempty"`
-	// Every is the number of minutes between two runs, for Interval, and From the start of
-	// counting, in seconds since 1970.
-	Every int   `json:"every,omitempty"`
-	From  int64 `json:"from,omitempty"`
-	// Zone is the IANA name of the time zone; empty means that of the settings.
+	// EveryMinutes is the number of minutes between two runs, for Interval, and From the start of the
+	// first interval, in seconds since 1970.
+	EveryMinutes int   `json:"every,omitempty"`
+	From         int64 `json:"from,omitempty"`
+	// Zone is the IANA name of the time zone; empty means the zone in the settings.
 	Zone string `json:"zone,omitempty"`
 }
 
-// ZoneOr returns the time zone of a plan.
+// ZoneOr returns the time zone of a plan, or the given zone if the plan has none.
 func (p Plan) ZoneOr(otherwise *time.Location) *time.Location {
 	if p.Zone == "" {
 		return otherwise
@@ -68,7 +68,7 @@ func (p Plan) ZoneOr(otherwise *time.Location) *time.Location {
 	return zone
 }
 
-// Check returns nil for a plan that has moments.
+// Check returns an error if the plan is invalid or never fires.
 func (p Plan) Check() error {
 	if p.Hour < 0 || p.Hour > 23 {
 		return fmt.Errorf("'hour' is %d, want 0 to 23", p.Hour)
@@ -90,8 +90,8 @@ func (p Plan) Check() error {
 		_, err := parseExpression(p.Expression)
 		return err
 	case Interval:
-		if p.Every < 1 || p.Every > maxEvery {
-			return fmt.Errorf("'every_minutes' is %d, want 1 to %d", p.Every, maxEvery)
+		if p.EveryMinutes < 1 || p.EveryMinutes > maxEvery {
+			return fmt.Errorf("'every_minutes' is %d, want 1 to %d", p.EveryMinutes, maxEvery)
 		}
 		return nil
 	}
@@ -102,7 +102,7 @@ func (p Plan) checkWeekday() error {
 	if p.Weekday == "" {
 		return errors.New("a weekly task needs 'day_of_week'")
 	}
-	if _, ok := weekday(p.Weekday); !ok {
+	if _, ok := parseWeekday(p.Weekday); !ok {
 		return fmt.Errorf("'day_of_week' is %q, want an English weekday such as monday", p.Weekday)
 	}
 	return nil
@@ -122,20 +122,20 @@ func (p Plan) checkDate() error {
 // String describes when the plan runs.
 func (p Plan) String() string {
 	if p.Zone == "" {
-		return p.words()
+		return p.describe()
 	}
-	return p.words() + " (" + p.Zone + ")"
+	return p.describe() + " (" + p.Zone + ")"
 }
 
-func (p Plan) words() string {
+func (p Plan) describe() string {
 	at := fmt.Sprintf("%02d:%02d", p.Hour, p.Minute)
 	switch p.Kind {
 	case Cron:
 		return "cron " + p.Expression
 	case Interval:
-		return fmt.Sprintf("every %d minutes", p.Every)
+		return fmt.Sprintf("every %d minutes", p.EveryMinutes)
 	case Weekly:
-		day, _ := weekday(p.Weekday)
+		day, _ := parseWeekday(p.Weekday)
 		return "every " + day.String() + ", " + at
 	case OneTime:
 		return "one-time on " + p.Date + ", " + at
@@ -143,7 +143,7 @@ func (p Plan) words() string {
 	return "daily, " + at
 }
 
-func weekday(name string) (time.Weekday, bool) {
+func parseWeekday(name string) (time.Weekday, bool) {
 	for day := time.Sunday; day <= time.Saturday; day++ {
 		if strings.ToLower(day.String()) == name {
 			return day, true
@@ -152,14 +152,14 @@ func weekday(name string) (time.Weekday, bool) {
 	return 0, false
 }
 
-// Next returns the first moment of a valid plan after the given time, or the zero time; zone is
-// that of the settings. For a daily or weekly plan it skips the local days up to lastDay
-// (YYYY-MM-DD, or empty), on which the task has run.
+// Next returns the first moment of a valid plan after the given time, or the zero time; zone is the
+// zone in the settings. For a daily or weekly plan it skips the local days up to lastDay
+// (YYYY-MM-DD, or empty), the day of the task's last run.
 func (p Plan) Next(after time.Time, zone *time.Location, lastDay string) time.Time {
 	zone = p.ZoneOr(zone)
 	switch p.Kind {
 	case OneTime:
-		if at := p.once(zone); at.After(after) {
+		if at := p.oneTimeMoment(zone); at.After(after) {
 			return at
 		}
 		return time.Time{}
@@ -168,20 +168,20 @@ func (p Plan) Next(after time.Time, zone *time.Location, lastDay string) time.Ti
 		if err != nil {
 			return time.Time{}
 		}
-		return e.after(after, zone)
+		return e.nextAfter(after, zone)
 	case Interval:
 		return p.lastOfInterval(after).Add(p.interval())
 	}
-	today := civil(after.In(zone))
+	today := localDay(after.In(zone))
 	if ahead := today.AddDate(0, 0, 2).Format(dayFormat); lastDay > ahead {
 		lastDay = "" // written while the clock was wrong
 	}
-	for n := range lookAhead {
+	for n := range lookAheadDays {
 		day := today.AddDate(0, 0, n)
 		if day.Format(dayFormat) <= lastDay {
 			continue
 		}
-		if at := p.on(day, zone); at.After(after) {
+		if at := p.momentOn(day, zone); at.After(after) {
 			return at
 		}
 	}
@@ -193,7 +193,7 @@ func (p Plan) Last(now time.Time, zone *time.Location) time.Time {
 	zone = p.ZoneOr(zone)
 	switch p.Kind {
 	case OneTime:
-		if at := p.once(zone); !at.After(now) {
+		if at := p.oneTimeMoment(zone); !at.After(now) {
 			return at
 		}
 		return time.Time{}
@@ -202,13 +202,13 @@ func (p Plan) Last(now time.Time, zone *time.Location) time.Time {
 		if err != nil {
 			return time.Time{}
 		}
-		return e.upTo(now, zone)
+		return e.lastUpTo(now, zone)
 	case Interval:
 		return p.lastOfInterval(now)
 	}
-	today := civil(now.In(zone))
-	for n := range lookAhead {
-		if at := p.on(today.AddDate(0, 0, -n), zone); !at.IsZero() && !at.After(now) {
+	today := localDay(now.In(zone))
+	for n := range lookAheadDays {
+		if at := p.momentOn(today.AddDate(0, 0, -n), zone); !at.IsZero() && !at.After(now) {
 			return at
 		}
 	}
@@ -217,7 +217,7 @@ func (p Plan) Last(now time.Time, zone *time.Location) time.Time {
 
 // interval returns the time between two runs; a minute if the record is invalid.
 func (p Plan) interval() time.Duration {
-	return time.Duration(min(max(p.Every, 1), maxEvery)) * time.Minute
+	return time.Duration(min(max(p.EveryMinutes, 1), maxEvery)) * time.Minute
 }
 
 // lastOfInterval returns the last moment of an interval up to the given time.
@@ -231,42 +231,42 @@ func (p Plan) lastOfInterval(now time.Time) time.Time {
 	return time.Unix(now.Unix()-over, 0)
 }
 
-// once returns the moment of a one-time plan.
-func (p Plan) once(zone *time.Location) time.Time {
+// oneTimeMoment returns the moment of a one-time plan.
+func (p Plan) oneTimeMoment(zone *time.Location) time.Time {
 	day, err := time.Parse(dayFormat, p.Date)
 	if err != nil {
 		return time.Time{}
 	}
-	return clock(day, p.Hour, p.Minute, zone)
+	return localMoment(day, p.Hour, p.Minute, zone)
 }
 
-// on returns the moment of a daily or weekly plan on a day, or the zero time.
-func (p Plan) on(day time.Time, zone *time.Location) time.Time {
+// momentOn returns the moment of a daily or weekly plan on a day, or the zero time.
+func (p Plan) momentOn(day time.Time, zone *time.Location) time.Time {
 	if p.Kind == Weekly {
-		if want, _ := weekday(p.Weekday); day.Weekday() != want {
+		if want, _ := parseWeekday(p.Weekday); day.Weekday() != want {
 			return time.Time{}
 		}
 	}
-	return clock(day, p.Hour, p.Minute, zone)
+	return localMoment(day, p.Hour, p.Minute, zone)
 }
 
-// civil returns the local day of a time as midnight UTC, for counting days.
-func civil(t time.Time) time.Time {
+// localDay returns the local day of a time as midnight UTC, for counting days.
+func localDay(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
 }
 
-// wall returns the local date and time as UTC, for comparing.
-func wall(t time.Time) time.Time {
+// wallClock returns the local date and time as UTC, for comparing.
+func wallClock(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), 0, 0, time.UTC)
 }
 
-// clock returns when the local clock shows a time on a day: first, if it does twice; right after
-// the gap, if it skips it; the zero time for a day that the zone skips.
-func clock(day time.Time, hour, minute int, zone *time.Location) time.Time {
+// localMoment returns when the local clock shows a time on a day. It returns the first of two such
+// moments, the end of the gap for a skipped time, and the zero time for a day that the zone skips.
+func localMoment(day time.Time, hour, minute int, zone *time.Location) time.Time {
 	want := time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, time.UTC)
 	at := time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, zone)
 	start, end := at.ZoneBounds()
-	if shown := wall(at); !shown.Equal(want) {
+	if shown := wallClock(at); !shown.Equal(want) {
 		// In a gap time.Date may use the offset before or after it.
 		change := start
 		if shown.Before(want) {
@@ -280,26 +280,26 @@ func clock(day time.Time, hour, minute int, zone *time.Location) time.Time {
 	_, offset := at.Zone()
 	_, before := start.Add(-time.Second).In(zone).Zone()
 	first := at.Add(time.Duration(offset-before) * time.Second)
-	if first.Before(start) && wall(first).Equal(want) {
+	if first.Before(start) && wallClock(first).Equal(want) {
 		return first
 	}
 	return at
 }
 
-// afterGap returns the first full minute after a clock change that skipped want, or the last one
-// before it if that is on the next day.
+// afterGap returns the first full minute after a clock change that skipped want, or the last minute
+// before the change if the first one after it is on the next day.
 func afterGap(change, want time.Time, zone *time.Location) time.Time {
 	next := change.In(zone)
-	if civil(next).Equal(civil(want)) {
+	if localDay(next).Equal(localDay(want)) {
 		return ceilMinute(next)
 	}
-	if last := change.Add(-time.Minute).In(zone); civil(last).Equal(civil(want)) {
+	if last := change.Add(-time.Minute).In(zone); localDay(last).Equal(localDay(want)) {
 		return last.Truncate(time.Minute)
 	}
 	return time.Time{}
 }
 
-// ceilMinute is for the odd seconds of offsets before the twentieth century.
+// ceilMinute rounds up to a full minute: offsets before the twentieth century have odd seconds.
 func ceilMinute(t time.Time) time.Time {
 	if s := t.Second(); s > 0 {
 		return t.Add(time.Duration(60-s) * time.Second)

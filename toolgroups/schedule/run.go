@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxWait bounds one sleep, and so how late a jump of the clock is noticed.
+	// maxWait bounds one sleep, and therefore how late a jump of the clock is noticed.
 	maxWait = 30 * time.Second
 	// checkInterval is how often all tasks are compared with the index.
 	checkInterval = time.Hour
@@ -20,9 +20,9 @@ const (
 	lateAfter = 5 * time.Minute
 	// missedAfter is the delay from which a run of a repeated task is skipped.
 	missedAfter = 24 * time.Hour
-	// claimRest is how long a run that another process has claimed is left alone.
-	claimRest = time.Minute
-	// giveUpAfter bounds the attempts to hand a run over.
+	// claimGrace is how long a run that another process has claimed is left to that process.
+	claimGrace = time.Minute
+	// giveUpAfter bounds how long submitting a run is retried.
 	giveUpAfter = 24 * time.Hour
 )
 
@@ -42,7 +42,7 @@ func (s *Schedule) Run(ctx context.Context) error {
 			for {
 				for _, err := range changes {
 					if err != nil {
-						s.cfg.Logger.Warn("changes of tasks cannot be watched, looking every so often", "err", err)
+						s.cfg.Logger.Warn("cannot watch the tasks for changes, polling instead", "err", err)
 						break
 					}
 					select {
@@ -64,7 +64,7 @@ func (s *Schedule) Run(ctx context.Context) error {
 	})
 }
 
-// sleep returns false when ctx has ended.
+// sleep waits for d, for wake or for the end of ctx. It returns false if ctx has ended.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -76,29 +76,29 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	return ctx.Err() == nil
 }
 
-// scheduler records when all tasks were last compared with the index, so that it is done again
-// if the clock or the time zone has changed.
+// scheduler records when all tasks were last compared with the index, so that the comparison is
+// repeated if the clock or the time zone has changed.
 type scheduler struct {
-	s       *Schedule
-	checked time.Time
-	seen    time.Time
-	zone    string
+	s        *Schedule
+	checked  time.Time
+	lastSeen time.Time
+	zone     string
 }
 
-// runDue handles everything due and returns the time until the next task.
+// runDue submits the due runs and returns the time until the next task is due.
 func (c *scheduler) runDue(ctx context.Context) time.Duration {
 	now, zone := c.s.cfg.Now().Round(0), c.s.cfg.Location().String()
-	if c.checked.IsZero() || now.Before(c.seen) || now.Sub(c.checked) >= checkInterval || zone != c.zone {
-		if err := c.s.check(ctx); err != nil {
-			c.trouble(ctx, err)
+	if c.checked.IsZero() || now.Before(c.lastSeen) || now.Sub(c.checked) >= checkInterval || zone != c.zone {
+		if err := c.s.repairIndex(ctx); err != nil {
+			c.logError(ctx, err)
 		} else {
 			c.checked, c.zone = now, zone
 		}
 	}
-	c.seen = now
-	next, err := c.s.sweep(ctx)
+	c.lastSeen = now
+	next, err := c.s.submitDue(ctx)
 	if err != nil {
-		c.trouble(ctx, err)
+		c.logError(ctx, err)
 	}
 	if next.IsZero() {
 		return maxWait
@@ -106,14 +106,14 @@ func (c *scheduler) runDue(ctx context.Context) time.Duration {
 	return max(0, min(maxWait, next.Sub(c.s.cfg.Now())))
 }
 
-func (c *scheduler) trouble(ctx context.Context, err error) {
+func (c *scheduler) logError(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		c.s.cfg.Logger.Error("tasks cannot be looked through, trying again", "err", err)
+		c.s.cfg.Logger.Error("cannot read the tasks, trying again", "err", err)
 	}
 }
 
-// sweep hands over what is due and returns when the next task is due, or the zero time.
-func (s *Schedule) sweep(ctx context.Context) (time.Time, error) {
+// submitDue submits the due runs and returns when the next task is due, or the zero time.
+func (s *Schedule) submitDue(ctx context.Context) (time.Time, error) {
 	for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: duePrefix}) {
 		if err != nil {
 			return time.Time{}, fmt.Errorf("list due tasks: %w", err)
@@ -123,22 +123,22 @@ func (s *Schedule) sweep(ctx context.Context) (time.Time, error) {
 			return due, nil
 		}
 		if err == nil {
-			err = rescue.Do(func() error { return s.handOver(ctx, entry, due, owner, id) })
+			err = rescue.Do(func() error { return s.claimAndSubmit(ctx, entry, due, owner, id) })
 		}
 		if ctx.Err() != nil {
 			return time.Time{}, nil
 		}
 		if err != nil {
-			s.cfg.Logger.Error("task cannot be run now, trying again", "key", entry.Key, "err", err)
+			s.cfg.Logger.Error("cannot run the task now, trying again", "key", entry.Key, "err", err)
 		}
 	}
 	return time.Time{}, nil
 }
 
-// handOver claims the run of an index entry and submits it.
-func (s *Schedule) handOver(ctx context.Context, entry storage.Entry, due time.Time, owner, id string) error {
+// claimAndSubmit claims the run of an index entry and submits it.
+func (s *Schedule) claimAndSubmit(ctx context.Context, entry storage.Entry, due time.Time, owner, id string) error {
 	var claim *Claim
-	_, err := s.change(ctx, owner, id, func(t *Task) (err error) {
+	_, err := s.modifyTask(ctx, owner, id, func(t *Task) (err error) {
 		claim, err = t.claim(due, s.cfg.Now(), s.cfg.Location())
 		return err
 	})
@@ -152,21 +152,21 @@ func (s *Schedule) handOver(ctx context.Context, entry storage.Entry, due time.T
 		fault := ""
 		submit := func() error { return s.cfg.Submit(ctx, claim.Run) }
 		err := rescue.Do(submit)
-		if panicked(err) {
+		if isPanic(err) {
 			err = rescue.Do(submit)
 		}
 		if err != nil {
-			if !errors.Is(err, ErrRefused) && !panicked(err) && s.cfg.Now().Sub(claim.At) < giveUpAfter {
+			if !errors.Is(err, ErrRefused) && !isPanic(err) && s.cfg.Now().Sub(claim.At) < giveUpAfter {
 				return fmt.Errorf("submit: %w", err)
 			}
-			s.cfg.Logger.Error("run given up: it cannot be submitted", "run", claim.Key, "err", err)
+			s.cfg.Logger.Error("giving up on a run that cannot be submitted", "run", claim.Key, "err", err)
 			fault = "it could not be started"
 		}
-		if err := s.release(ctx, owner, id, claim.Key, fault); err != nil {
+		if err := s.releaseClaim(ctx, owner, id, claim.Key, fault); err != nil {
 			return err
 		}
 	}
-	// A process that has written the entry meanwhile needs it.
+	// If another process has written the entry meanwhile, it is still needed.
 	err = s.cfg.Store.Delete(ctx, entry.Key, entry.Revision)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("remove from the index: %w", err)
@@ -174,19 +174,19 @@ func (s *Schedule) handOver(ctx context.Context, entry storage.Entry, due time.T
 	return nil
 }
 
-func panicked(err error) bool {
+func isPanic(err error) bool {
 	_, is := errors.AsType[*rescue.PanicError](err)
 	return is
 }
 
-// release deletes a claim.
-func (s *Schedule) release(ctx context.Context, owner, id, key, fault string) error {
-	_, err := s.change(ctx, owner, id, func(t *Task) error {
+// releaseClaim deletes the claim of a run. If fault is not empty, it records the run as failed.
+func (s *Schedule) releaseClaim(ctx context.Context, owner, id, key, fault string) error {
+	_, err := s.modifyTask(ctx, owner, id, func(t *Task) error {
 		if t.Claimed == nil || t.Claimed.Key != key {
 			return errUnchanged
 		}
 		t.Claimed = nil
-		if e := t.entry(key); e != nil && fault != "" {
+		if e := t.findEntry(key); e != nil && fault != "" {
 			e.State, e.Ended, e.Fault = Failed, s.cfg.Now(), fault
 		}
 		return nil
@@ -198,36 +198,36 @@ func (s *Schedule) release(ctx context.Context, owner, id, key, fault string) er
 }
 
 var (
-	// errWaits means that an earlier run has to be handed over first.
-	errWaits = errors.New("schedule: an earlier run has not been handed over yet")
-	// errClaimed means that another process is about to hand the run over.
-	errClaimed = errors.New("schedule: claimed a moment ago")
+	// errEarlierRun means that an earlier run has to be submitted first.
+	errEarlierRun = errors.New("schedule: an earlier run has not been submitted yet")
+	// errClaimed means that another process is about to submit the run.
+	errClaimed = errors.New("schedule: another process has just claimed the run")
 )
 
-// claim claims the run for which a task is in the index, and sets the next. It returns the claim
-// that a process has left, or nil if there is nothing to run.
+// claim claims the run for which the task is in the index, and sets the next run. It returns that
+// claim, an expired claim of another process, or nil if there is nothing to run.
 func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) {
 	switch {
 	case t.Claimed != nil && t.Claimed.Index.Equal(index):
-		if rest := now.Sub(t.Claimed.At); rest >= 0 && rest < claimRest {
+		if rest := now.Sub(t.Claimed.At); rest >= 0 && rest < claimGrace {
 			return nil, errClaimed
 		}
 		return t.Claimed, errUnchanged
 	case !t.Enabled || !t.Due.Equal(index):
 		return nil, errUnchanged
 	case t.Claimed != nil:
-		return nil, errWaits
+		return nil, errEarlierRun
 	}
-	due, run := t.turn(index, now, zone)
+	due, run := t.advance(index, now, zone)
 	if !run {
 		return nil, nil
 	}
 	shown := due.In(t.Plan.ZoneOr(zone))
 	name := shown.Format("20060102T1504")
-	if !t.Plan.Kind.onClock() {
+	if !t.Plan.Kind.hasTimeOfDay() {
 		name = due.UTC().Format(dueFormat) // a local clock may show it twice
 	}
-	r := t.run(name)
+	r := t.newRun(name)
 	r.Plan = t.Plan.String()
 	if now.Sub(due) > lateAfter {
 		note := "was due " + shown.Format(timeFormat)
@@ -239,8 +239,8 @@ func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) 
 	return t.Claimed, nil
 }
 
-// turn returns the run that a task due at index has now, if any, and sets the next.
-func (t *Task) turn(index, now time.Time, zone *time.Location) (due time.Time, run bool) {
+// advance sets the next run of a task. It returns when its current run was due, and whether it runs.
+func (t *Task) advance(index, now time.Time, zone *time.Location) (due time.Time, run bool) {
 	if t.Plan.Kind == OneTime {
 		t.Enabled, t.Due = false, time.Time{}
 		return index, true
@@ -255,58 +255,58 @@ func (t *Task) turn(index, now time.Time, zone *time.Location) (due time.Time, r
 		t.History = append(t.History, Entry{State: Skipped, Due: index})
 	}
 	switch {
-	case run && t.Plan.Kind.onClock():
+	case run && t.Plan.Kind.hasTimeOfDay():
 		t.LastDay = day
 	case run:
-		t.Ran = due
+		t.RanAt = due
 	}
 	t.Due = t.next(now, zone)
 	return due, run
 }
 
-// maxClockError is how far off a clock must have been for what was recorded by it to be ignored.
+// maxClockError is the clock error from which the times recorded by that clock are ignored.
 const maxClockError = 48 * time.Hour
 
-// begin keeps a plan from running at moments before it was made, by a slow clock.
-func (t *Task) begin(now time.Time) {
-	t.Ran = time.Time{}
-	if !t.Plan.Kind.onClock() {
-		t.Ran = now.Round(0)
+// startPlan keeps a new plan from running at moments before it was made if another clock is slow.
+func (t *Task) startPlan(now time.Time) {
+	t.RanAt = time.Time{}
+	if !t.Plan.Kind.hasTimeOfDay() {
+		t.RanAt = now.Round(0)
 	}
 }
 
-// isBehind reports whether a moment is not after the last run: the clock was put back since, or
-// another process's clock is slow.
+// isBehind reports whether a moment is not after the last run, because the clock has been put back
+// since then or another process's clock is slow.
 func (t *Task) isBehind(at time.Time) bool {
-	return !t.Ran.IsZero() && !at.After(t.Ran) && t.Ran.Sub(at) < maxClockError
+	return !t.RanAt.IsZero() && !at.After(t.RanAt) && t.RanAt.Sub(at) < maxClockError
 }
 
-// next returns the next run of an enabled task, or the zero time.
+// next returns when an enabled task runs next, or the zero time.
 func (t *Task) next(now time.Time, zone *time.Location) time.Time {
 	if t.isBehind(now) {
-		now = t.Ran
+		now = t.RanAt
 	}
 	return t.Plan.Next(now, zone, t.LastDay)
 }
 
-// run makes a run of a task.
-func (t *Task) run(suffix string) Run {
+// newRun makes a run of a task.
+func (t *Task) newRun(suffix string) Run {
 	return Run{
 		Key: t.ID + "." + suffix, Title: t.Name, Prompt: t.Prompt,
 		Owner: t.Owner, Chat: t.Chat, User: t.User, Direct: t.Direct,
 	}
 }
 
-// check ensures that every task is in the index at the time of its plan: the clock, the time
-// zone or its rules may have changed.
-func (s *Schedule) check(ctx context.Context) error {
+// repairIndex ensures that every task is in the index at the time of its plan, because the clock, the
+// time zone or its rules may have changed.
+func (s *Schedule) repairIndex(ctx context.Context) error {
 	for t, err := range s.tasks(ctx, taskPrefix) {
 		if err != nil {
 			return err
 		}
-		err := rescue.Do(func() error { return s.checkTask(ctx, t) })
-		if panicked(err) {
-			s.cfg.Logger.Error("a task cannot be planned", "task", t.ID, "owner", t.Owner, "err", err)
+		err := rescue.Do(func() error { return s.repairTaskIndex(ctx, t) })
+		if isPanic(err) {
+			s.cfg.Logger.Error("cannot plan a task", "task", t.ID, "owner", t.Owner, "err", err)
 		} else if err != nil {
 			return fmt.Errorf("check task %s: %w", t.ID, err)
 		}
@@ -314,10 +314,10 @@ func (s *Schedule) check(ctx context.Context) error {
 	return nil
 }
 
-func (s *Schedule) checkTask(ctx context.Context, t Task) error {
-	if !t.planned(s.cfg.Now(), s.cfg.Location()).Equal(t.Due) {
-		_, err := s.change(ctx, t.Owner, t.ID, func(t *Task) error {
-			due := t.planned(s.cfg.Now(), s.cfg.Location())
+func (s *Schedule) repairTaskIndex(ctx context.Context, t Task) error {
+	if !t.expectedDue(s.cfg.Now(), s.cfg.Location()).Equal(t.Due) {
+		_, err := s.modifyTask(ctx, t.Owner, t.ID, func(t *Task) error {
+			due := t.expectedDue(s.cfg.Now(), s.cfg.Location())
 			if due.Equal(t.Due) {
 				return errUnchanged
 			}
@@ -332,7 +332,7 @@ func (s *Schedule) checkTask(ctx context.Context, t Task) error {
 	return s.index(ctx, t)
 }
 
-// index ensures that a task is in the index at its times.
+// index ensures that a task is in the index at its due time and the time of its claim.
 func (s *Schedule) index(ctx context.Context, t Task) error {
 	times := []time.Time{t.Due}
 	if t.Claimed != nil {
@@ -344,19 +344,19 @@ func (s *Schedule) index(ctx context.Context, t Task) error {
 		}
 		_, err := s.cfg.Store.Put(ctx, dueKey(at, t.Owner, t.ID), nil, storage.Absent)
 		if err != nil && !errors.Is(err, storage.ErrConflict) {
-			return fmt.Errorf("store when it is due: %w", err)
+			return fmt.Errorf("add to the index: %w", err)
 		}
 	}
 	return nil
 }
 
-// planned returns when a task should be due; what is due already stays due.
-func (t *Task) planned(now time.Time, zone *time.Location) time.Time {
+// expectedDue returns when a task should be due; a task that is already due stays due.
+func (t *Task) expectedDue(now time.Time, zone *time.Location) time.Time {
 	switch {
 	case !t.Enabled, !t.Due.IsZero() && !t.Due.After(now):
 		return t.Due
 	case t.Plan.Kind == OneTime:
-		if at := t.Plan.once(t.Plan.ZoneOr(zone)); !at.IsZero() {
+		if at := t.Plan.oneTimeMoment(t.Plan.ZoneOr(zone)); !at.IsZero() {
 			return at
 		}
 		return t.Due

@@ -377,7 +377,7 @@ func TestTheLastResultIsOnRecord(t *testing.T) {
 			pass(day)
 			c.outcome.Owner, c.outcome.Key = "fake:1", fmt.Sprintf("%s.202606%dT0800", id, 10+n)
 			for range 2 {
-				if err := o.Settled(t.Context(), c.outcome); err != nil {
+				if err := o.RecordOutcome(t.Context(), c.outcome); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -386,7 +386,7 @@ func TestTheLastResultIsOnRecord(t *testing.T) {
 				t.Errorf("listed as %q, want %q in it", got, want)
 			}
 		}
-		if err := o.Settled(t.Context(), schedule.Outcome{Owner: "fake:2", Key: id + ".20260610T0800"}); err != nil {
+		if err := o.RecordOutcome(t.Context(), schedule.Outcome{Owner: "fake:2", Key: id + ".20260610T0800"}); err != nil {
 			t.Errorf("a run of no task: %v", err)
 		}
 		for range 60 {

@@ -19,9 +19,9 @@ var manifests embed.FS
 type Config struct {
 	// Store stores the tasks.
 	Store storage.Store
-	// Submit hands a run over to be answered in its chat. It returns nil once the run is stored; a
-	// known key changes nothing. The outcome is reported to [Schedule.Settled]. An error that wraps
-	// [ErrRefused] ends the run; after any other it is handed over again.
+	// Submit submits a run to be answered in its chat. It returns nil once the run is stored; a run
+	// with a known key is not stored again. The outcome is reported to [Schedule.RecordOutcome]. An
+	// error that wraps [ErrRefused] ends the run; after any other error the run is submitted again.
 	Submit func(ctx context.Context, run Run) error
 	// Location returns the time zone of plans, which may change. Nil means the host's.
 	Location func() *time.Location
@@ -42,10 +42,10 @@ type Schedule struct {
 // New makes the tools and starts nothing.
 func New(cfg Config) (*Schedule, error) {
 	if cfg.Store == nil || cfg.Submit == nil {
-		return nil, errors.New("schedule: a store and a place to submit runs to are needed")
+		return nil, errors.New("schedule: Store and Submit are required")
 	}
 	if cfg.MaxTasks < 0 {
-		return nil, errors.New("schedule: the limit of tasks is negative")
+		return nil, errors.New("schedule: MaxTasks is negative")
 	}
 	cfg.MaxTasks = cmp.Or(cfg.MaxTasks, 50)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
@@ -57,12 +57,12 @@ func New(cfg Config) (*Schedule, error) {
 	}
 	s := &Schedule{cfg: cfg}
 	var err error
-	s.group, err = toolgroups.GroupOf(manifests, "scheduled_tasks", map[string]toolgroups.Handler{
-		"schedule_task":         toolgroups.Typed(s.create),
-		"list_scheduled_tasks":  toolgroups.Typed(s.list),
-		"run_scheduled_task":    toolgroups.Typed(s.runNow),
-		"update_scheduled_task": toolgroups.Typed(s.update),
-		"delete_scheduled_task": toolgroups.Typed(s.remove),
+	s.group, err = toolgroups.ReadGroup(manifests, "scheduled_tasks", map[string]toolgroups.Handler{
+		"schedule_task":         toolgroups.TypedHandler(s.create),
+		"list_scheduled_tasks":  toolgroups.TypedHandler(s.list),
+		"run_scheduled_task":    toolgroups.TypedHandler(s.runNow),
+		"update_scheduled_task": toolgroups.TypedHandler(s.update),
+		"delete_scheduled_task": toolgroups.TypedHandler(s.remove),
 	})
 	return s, err
 }
@@ -79,8 +79,8 @@ type Run struct {
 	Title string `json:"title"`
 	// Prompt is the request to the agent.
 	Prompt string `json:"prompt"`
-	// Plan describes when the task runs. It is empty if a user asked for this run, and waits for
-	// its answer.
+	// Plan describes when the task runs. It is empty if a user asked for this run and waits for
+	// the answer.
 	Plan string `json:"plan,omitempty"`
 	// Owner, Chat, User and Direct are as in [toolgroups.Scope] of the task's message.
 	Owner  string `json:"owner"`
@@ -98,8 +98,8 @@ type Outcome struct {
 	// MessageID is the platform's id of the message with the answer, or with the notice that there
 	// is none. Empty if nothing was delivered.
 	MessageID string
-	// Fault says briefly why there is no answer, if so.
+	// Fault says briefly why there is no answer; empty if there is one.
 	Fault string
-	// Silent says that the run ended without an answer because there was nothing to report.
+	// Silent is true if the run ended without an answer because there was nothing to report.
 	Silent bool
 }

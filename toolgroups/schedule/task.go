@@ -13,10 +13,10 @@ import (
 	"oneclaw/storage"
 )
 
-// Task is a prompt with the times at which the agent gets it.
+// Task is a prompt with the times at which the agent runs it.
 type Task struct {
 	ID string `json:"id"`
-	// Owner owns the task; Chat gets its answers, and User made it or last wrote its prompt: a run
+	// Owner owns the task. Chat gets its answers. User created it or last changed its prompt; a run
 	// has that user's role.
 	Owner  string `json:"owner"`
 	Chat   string `json:"chat"`
@@ -30,13 +30,13 @@ type Task struct {
 	Created time.Time `json:"created"`
 	// Due is the next run, or the zero time.
 	Due time.Time `json:"due,omitzero"`
-	// LastDay is the local day of the last run of the present plan, if that has an hour and a
-	// minute; Ran is when the last run of any other was due, or when it was planned.
+	// LastDay is the local day of the last run of a plan with an hour and a minute. For other plans,
+	// RanAt is when the last run was due or, before the first run, when the plan was made.
 	LastDay string    `json:"last_day,omitempty"`
-	Ran     time.Time `json:"ran,omitzero"`
-	// Claimed is a run that has not been handed over yet.
+	RanAt   time.Time `json:"ran,omitzero"`
+	// Claimed is a run that has not been submitted yet.
 	Claimed *Claim `json:"claimed,omitempty"`
-	// History has the latest runs, the newest last.
+	// History has the latest runs, oldest first.
 	History []Entry `json:"history,omitempty"`
 }
 
@@ -53,15 +53,15 @@ type State string
 
 // The states of runs.
 const (
-	// Queued: handed over or about to be.
+	// Queued: submitted, or about to be.
 	Queued State = "queued"
 	// Delivered: the platform has confirmed the message with the answer.
 	Delivered State = "delivered"
 	// Failed: there was no answer, or it could not be delivered.
 	Failed State = "failed"
-	// Silent: it ended without an answer because there was nothing to report.
+	// Silent: the run ended without an answer because there was nothing to report.
 	Silent State = "silent"
-	// Skipped: too late.
+	// Skipped: the run was missed and is too late to be made up for.
 	Skipped State = "skipped"
 )
 
@@ -70,7 +70,7 @@ type Entry struct {
 	Key    string `json:"key,omitempty"`
 	State  State  `json:"state"`
 	Manual bool   `json:"manual,omitempty"`
-	// Due is when it should have begun, Began when it did.
+	// Due is when the run should have begun, Began when it did.
 	Due   time.Time `json:"due"`
 	Began time.Time `json:"began,omitzero"`
 	Ended time.Time `json:"ended,omitzero"`
@@ -86,16 +86,16 @@ const (
 	historyAge = 90 * 24 * time.Hour
 )
 
-// trim drops old entries.
-func (t *Task) trim(now time.Time) {
+// trimHistory drops old entries from the history.
+func (t *Task) trimHistory(now time.Time) {
 	t.History = slices.DeleteFunc(t.History, func(e Entry) bool { return now.Sub(e.Due) > historyAge })
 	if excess := len(t.History) - maxHistory; excess > 0 {
 		t.History = slices.Delete(t.History, 0, excess)
 	}
 }
 
-// entry finds a run in the history.
-func (t *Task) entry(key string) *Entry {
+// findEntry finds a run in the history; nil if it is not there.
+func (t *Task) findEntry(key string) *Entry {
 	for i := range t.History {
 		if t.History[i].Key == key {
 			return &t.History[i]
@@ -104,8 +104,8 @@ func (t *Task) entry(key string) *Entry {
 	return nil
 }
 
-// last returns the newest run that was not skipped.
-func (t *Task) last() *Entry {
+// lastEntry returns the newest run that was not skipped.
+func (t *Task) lastEntry() *Entry {
 	for i := range slices.Backward(t.History) {
 		if t.History[i].State != Skipped {
 			return &t.History[i]
@@ -140,30 +140,30 @@ func parseDueKey(key string) (due time.Time, owner, id string, err error) {
 	return due, parts[1], parts[2], nil
 }
 
-// maxConflicts bounds the tries of a change that meets other writers.
+// maxConflicts bounds the attempts at a change that conflicts with other writers.
 const maxConflicts = 20
 
 var (
-	// errUnchanged tells change to write nothing.
+	// errUnchanged tells modifyTask to write nothing.
 	errUnchanged = errors.New("schedule: unchanged")
-	// errRemoved tells change to delete the task.
+	// errRemoved tells modifyTask to delete the task.
 	errRemoved = errors.New("schedule: removed")
 )
 
-// change reads a task, changes it with f and writes it; it tries again if another writer was
-// faster.
-func (s *Schedule) change(ctx context.Context, owner, id string, f func(t *Task) error) (Task, error) {
+// modifyTask reads a task, changes it with f and writes it. After a conflict with another writer it
+// tries again.
+func (s *Schedule) modifyTask(ctx context.Context, owner, id string, f func(t *Task) error) (Task, error) {
 	for range maxConflicts {
-		t, rev, err := s.read(ctx, owner, id)
+		t, rev, err := s.readTask(ctx, owner, id)
 		if err != nil {
 			return t, err
 		}
 		before := t.Due
 		switch err = f(&t); {
 		case err == nil:
-			err = s.write(ctx, t, rev, before)
+			err = s.writeTask(ctx, t, rev, before)
 		case errors.Is(err, errRemoved):
-			err = s.commit(ctx, id, deletes(t, rev))
+			err = s.commit(ctx, id, deleteOps(t, rev))
 		case errors.Is(err, errUnchanged):
 			return t, nil
 		}
@@ -171,10 +171,10 @@ func (s *Schedule) change(ctx context.Context, owner, id string, f func(t *Task)
 			return t, err
 		}
 	}
-	return Task{}, fmt.Errorf("change task %s: others change it all the time", id)
+	return Task{}, fmt.Errorf("change task %s: too many conflicts with other writers", id)
 }
 
-func (s *Schedule) read(ctx context.Context, owner, id string) (Task, storage.Revision, error) {
+func (s *Schedule) readTask(ctx context.Context, owner, id string) (Task, storage.Revision, error) {
 	var t Task
 	entry, err := s.cfg.Store.Get(ctx, taskKey(owner, id))
 	if err != nil {
@@ -186,19 +186,19 @@ func (s *Schedule) read(ctx context.Context, owner, id string) (Task, storage.Re
 	return t, entry.Revision, nil
 }
 
-// write stores a task that was due at before, with its index entries.
-func (s *Schedule) write(ctx context.Context, t Task, rev storage.Revision, before time.Time) error {
-	ops, err := s.puts(t, rev, before)
+// writeTask stores a task that was due at before, with its index entries.
+func (s *Schedule) writeTask(ctx context.Context, t Task, rev storage.Revision, before time.Time) error {
+	ops, err := s.putOps(t, rev, before)
 	if err != nil {
 		return err
 	}
 	return s.commit(ctx, t.ID, ops)
 }
 
-// puts returns the operations of write. The index changes together with the task, so Any is
-// right for it: the process that wrote the task last has written both.
-func (s *Schedule) puts(t Task, rev storage.Revision, before time.Time) ([]storage.Op, error) {
-	t.trim(s.cfg.Now())
+// putOps returns the operations of writeTask. The index changes together with the task, so its
+// entries need no revision: the process that wrote the task last has written both.
+func (s *Schedule) putOps(t Task, rev storage.Revision, before time.Time) ([]storage.Op, error) {
+	t.trimHistory(s.cfg.Now())
 	data, err := json.Marshal(t)
 	if err != nil {
 		return nil, fmt.Errorf("encode task %s: %w", t.ID, err)
@@ -217,8 +217,8 @@ func (s *Schedule) puts(t Task, rev storage.Revision, before time.Time) ([]stora
 	return ops, nil
 }
 
-// deletes returns the operations that delete a task and its index entries.
-func deletes(t Task, rev storage.Revision) []storage.Op {
+// deleteOps returns the operations that delete a task and its index entries.
+func deleteOps(t Task, rev storage.Revision) []storage.Op {
 	ops := []storage.Op{storage.Delete(taskKey(t.Owner, t.ID), rev)}
 	if !t.Due.IsZero() {
 		ops = append(ops, storage.Delete(dueKey(t.Due, t.Owner, t.ID), storage.Any))
@@ -243,7 +243,7 @@ func (s *Schedule) tasks(ctx context.Context, prefix string) iter.Seq2[Task, err
 				return
 			}
 			if err := json.Unmarshal(entry.Value, &t); err != nil {
-				s.cfg.Logger.Error("task cannot be read and is left alone", "key", entry.Key, "err", err)
+				s.cfg.Logger.Error("skipping a task that cannot be decoded", "key", entry.Key, "err", err)
 			} else if !yield(t, nil) {
 				return
 			}
@@ -251,8 +251,8 @@ func (s *Schedule) tasks(ctx context.Context, prefix string) iter.Seq2[Task, err
 	}
 }
 
-// All yields the tasks of all owners, sorted by key, after the given one; the zero value for
-// all.
+// All yields the tasks of all owners, sorted by key. It begins after the given task, or with the
+// first one if that is the zero value.
 func All(ctx context.Context, kv storage.KV, after Task) iter.Seq2[Task, error] {
 	return func(yield func(Task, error) bool) {
 		r := storage.Range{Prefix: taskPrefix}
@@ -271,7 +271,7 @@ func All(ctx context.Context, kv storage.KV, after Task) iter.Seq2[Task, error] 
 	}
 }
 
-// Tasks returns the tasks of an owner in the order of their creation.
+// Tasks returns the tasks of an owner, oldest first.
 func (s *Schedule) Tasks(ctx context.Context, owner string) ([]Task, error) {
 	var all []Task
 	for t, err := range s.tasks(ctx, taskKey(owner, "")) {
@@ -284,11 +284,11 @@ func (s *Schedule) Tasks(ctx context.Context, owner string) ([]Task, error) {
 	return all, nil
 }
 
-// Settled records the outcome of a run, once or again, unless the task is gone.
-func (s *Schedule) Settled(ctx context.Context, o Outcome) error {
+// RecordOutcome records the outcome of a run unless the task is gone. It may be called repeatedly.
+func (s *Schedule) RecordOutcome(ctx context.Context, o Outcome) error {
 	id, _, _ := strings.Cut(o.Key, ".")
-	_, err := s.change(ctx, o.Owner, id, func(t *Task) error {
-		e := t.entry(o.Key)
+	_, err := s.modifyTask(ctx, o.Owner, id, func(t *Task) error {
+		e := t.findEntry(o.Key)
 		if e == nil {
 			return errUnchanged // older than the history
 		}

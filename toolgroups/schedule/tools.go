@@ -13,7 +13,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Codes of errors of these tools.
+// Error codes of these tools.
 const (
 	CodeCreationFailed = "creation_failed"
 	CodeUpdateFailed   = "update_failed"
@@ -27,37 +27,37 @@ const (
 	maxPrompt = 8000
 )
 
-// queuedFor is how long a requested run keeps another from being queued.
-const queuedFor = time.Hour
+// maxQueuedTime is how long a requested run keeps another one from being queued.
+const maxQueuedTime = time.Hour
 
 // timeFormat is the format of times in results.
 const timeFormat = "2006-01-02 15:04"
 
 type createInput struct {
-	Name      string `json:"name"`
-	Prompt    string `json:"prompt"`
-	Kind      Kind   `json:"schedule_type"`
-	Hour      *int   `json:"hour"`
-	Minute    *int   `json:"minute"`
-	DayOfWeek string `json:"day_of_week"`
-	Date      string `json:"date"`
-	Cron      string `json:"cron"`
-	Every     int    `json:"every_minutes"`
-	Zone      string `json:"time_zone"`
+	Name         string `json:"name"`
+	Prompt       string `json:"prompt"`
+	Kind         Kind   `json:"schedule_type"`
+	Hour         *int   `json:"hour"`
+	Minute       *int   `json:"minute"`
+	DayOfWeek    string `json:"day_of_week"`
+	Date         string `json:"date"`
+	Cron         string `json:"cron"`
+	EveryMinutes int    `json:"every_minutes"`
+	Zone         string `json:"time_zone"`
 }
 
-// plan returns the plan that a call asks for.
-func (in createInput) plan(now time.Time) (Plan, error) {
+// newPlan makes the plan that a call asks for.
+func (in createInput) newPlan(now time.Time) (Plan, error) {
 	p := Plan{
 		Kind: in.Kind, Weekday: in.DayOfWeek, Date: in.Date,
-		Expression: oneLine(in.Cron), Every: in.Every, From: anchor(now), Zone: strings.TrimSpace(in.Zone),
+		Expression: oneLine(in.Cron), EveryMinutes: in.EveryMinutes, From: anchor(now), Zone: strings.TrimSpace(in.Zone),
 	}
 	toolgroups.Assign(&p.Hour, in.Hour)
 	toolgroups.Assign(&p.Minute, in.Minute)
 	p = p.tidy()
 	err := p.Check()
 	if err == nil {
-		err = onClock(p.Kind, in.Hour, in.Minute)
+		err = checkTimeOfDay(p.Kind, in.Hour, in.Minute)
 	}
 	if err != nil {
 		return p, toolgroups.Errorf(toolgroups.CodeInvalid, "%s.", err)
@@ -65,15 +65,15 @@ func (in createInput) plan(now time.Time) (Plan, error) {
 	return p, nil
 }
 
-// onClock refuses a plan that needs a time of day and has none.
-func onClock(kind Kind, hour, minute *int) error {
-	if kind.onClock() && (hour == nil || minute == nil) {
+// checkTimeOfDay refuses a plan that needs a time of day and has none.
+func checkTimeOfDay(kind Kind, hour, minute *int) error {
+	if kind.hasTimeOfDay() && (hour == nil || minute == nil) {
 		return fmt.Errorf("a %s task needs 'hour' and 'minute'", kind)
 	}
 	return nil
 }
 
-// anchor returns the start of an interval that begins now: the full minute.
+// anchor returns the start of an interval that begins now, rounded down to a minute.
 func anchor(now time.Time) int64 { return now.Truncate(time.Minute).Unix() }
 
 func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createInput) (toolgroups.Result, error) {
@@ -86,15 +86,15 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 		Name: oneLine(in.Name), Prompt: strings.TrimSpace(in.Prompt), Enabled: true, Created: now,
 	}
 	var err error
-	if t.Plan, err = in.plan(now); err != nil {
+	if t.Plan, err = in.newPlan(now); err != nil {
 		return toolgroups.Result{}, err
 	}
-	t.begin(now)
+	t.startPlan(now)
 	if err := t.checkTexts(CodeCreationFailed); err != nil {
 		return toolgroups.Result{}, err
 	}
 	if t.Due = t.Plan.Next(now, zone, ""); t.Due.IsZero() {
-		return toolgroups.Result{}, toolgroups.Errorf(CodeCreationFailed, "%s", past(t.Plan, now, zone))
+		return toolgroups.Result{}, toolgroups.Errorf(CodeCreationFailed, "%s", pastMessage(t.Plan, now, zone))
 	}
 	tasks, err := s.Tasks(ctx, call.Owner)
 	if err != nil {
@@ -104,15 +104,15 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 		return toolgroups.Result{}, toolgroups.Errorf(CodeCreationFailed,
 			"There are %d scheduled tasks already, which is the limit. Delete one that is not needed any more first.", len(tasks))
 	}
-	if err := s.write(ctx, t, storage.Absent, time.Time{}); err != nil {
+	if err := s.writeTask(ctx, t, storage.Absent, time.Time{}); err != nil {
 		return toolgroups.Result{}, err
 	}
-	return toolgroups.Text("Scheduled '%s' (id %s): %s. %s", t.Name, t.ID, t.Plan, t.nextRun(zone))
+	return toolgroups.TextResult("Scheduled '%s' (id %s): %s. %s", t.Name, t.ID, t.Plan, t.describeNextRun(zone))
 }
 
 func newID() string { return strings.ToLower(rand.Text()[:10]) }
 
-// refuseScheduled refuses what a run must not do by itself: tasks would create tasks.
+// refuseScheduled refuses a call from a scheduled run, so that tasks cannot create tasks.
 func refuseScheduled(call toolgroups.Call) error {
 	if !call.Scheduled {
 		return nil
@@ -136,14 +136,14 @@ func (t *Task) checkTexts(code string) error {
 	return nil
 }
 
-func past(p Plan, now time.Time, zone *time.Location) string {
+func pastMessage(p Plan, now time.Time, zone *time.Location) string {
 	zone = p.ZoneOr(zone)
 	return fmt.Sprintf("%02d:%02d on %s is not in the future: it is %s (%s) now.",
 		p.Hour, p.Minute, p.Date, now.In(zone).Format(timeFormat), zoneName(now, zone))
 }
 
-// nextRun says when a task runs next, for people and programs.
-func (t *Task) nextRun(zone *time.Location) string {
+// describeNextRun says when a task runs next, for users and programs.
+func (t *Task) describeNextRun(zone *time.Location) string {
 	if t.Due.IsZero() {
 		return "It is disabled and has no next run."
 	}
@@ -173,9 +173,9 @@ func (p Plan) tidy() Plan {
 		p.Expression = ""
 	}
 	if p.Kind != Interval {
-		p.Every, p.From = 0, 0
+		p.EveryMinutes, p.From = 0, 0
 	}
-	if !p.Kind.onClock() {
+	if !p.Kind.hasTimeOfDay() {
 		p.Hour, p.Minute = 0, 0
 	}
 	return p
@@ -187,7 +187,7 @@ func (s *Schedule) list(ctx context.Context, call toolgroups.Call, _ struct{}) (
 		return toolgroups.Result{}, err
 	}
 	if len(tasks) == 0 {
-		return toolgroups.Text("There are no scheduled tasks.")
+		return toolgroups.TextResult("There are no scheduled tasks.")
 	}
 	now, zone := s.cfg.Now(), s.cfg.Location()
 	var text strings.Builder
@@ -201,14 +201,14 @@ func (s *Schedule) list(ctx context.Context, call toolgroups.Call, _ struct{}) (
 			next = t.Due.In(t.Plan.ZoneOr(zone)).Format(timeFormat)
 		}
 		fmt.Fprintf(&text, "%d. %s\n   id: %s\n   schedule: %s\n   enabled: %s\n   last run: %s\n   next run: %s\n",
-			n+1, t.Name, t.ID, t.Plan, enabled, t.lastRun(zone), next)
+			n+1, t.Name, t.ID, t.Plan, enabled, t.describeLastRun(zone), next)
 	}
 	return toolgroups.Result{Text: text.String()}, nil
 }
 
-// lastRun says when a task ran last, with the outcome.
-func (t *Task) lastRun(zone *time.Location) string {
-	e := t.last()
+// describeLastRun says when a task ran last, with the outcome.
+func (t *Task) describeLastRun(zone *time.Location) string {
+	e := t.lastEntry()
 	if e == nil {
 		return "Never"
 	}
@@ -231,40 +231,40 @@ func (s *Schedule) runNow(ctx context.Context, call toolgroups.Call, in idInput)
 		return toolgroups.Result{}, err
 	}
 	var run Run
-	t, err := s.find(ctx, call, in.TaskID, CodeRunFailed, func(t *Task) error {
+	t, err := s.modifyOwnTask(ctx, call, in.TaskID, CodeRunFailed, func(t *Task) error {
 		now := s.cfg.Now()
 		for _, e := range t.History {
-			if e.Manual && e.State == Queued && now.Sub(e.Began) < queuedFor {
+			if e.Manual && e.State == Queued && now.Sub(e.Began) < maxQueuedTime {
 				return errQueued
 			}
 		}
-		run = t.run("now-" + newID())
+		run = t.newRun("now-" + newID())
 		t.History = append(t.History, Entry{Key: run.Key, State: Queued, Manual: true, Due: now, Began: now})
 		return nil
 	})
 	if errors.Is(err, errQueued) {
-		return toolgroups.Text("'%s' is queued or running already; its answer will come by itself.", t.Name)
+		return toolgroups.TextResult("'%s' is queued or running already; its answer will come by itself.", t.Name)
 	}
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	if err := s.cfg.Submit(ctx, run); err != nil {
-		s.cfg.Logger.Error("run cannot be submitted", "run", run.Key, "err", err)
+		s.cfg.Logger.Error("cannot submit a run", "run", run.Key, "err", err)
 		undo := context.WithoutCancel(ctx)
-		if err := s.Settled(undo, Outcome{Owner: t.Owner, Key: run.Key, Fault: "it could not be started"}); err != nil {
-			s.cfg.Logger.Error("run cannot be recorded", "run", run.Key, "err", err)
+		if err := s.RecordOutcome(undo, Outcome{Owner: t.Owner, Key: run.Key, Fault: "it could not be started"}); err != nil {
+			s.cfg.Logger.Error("cannot record the outcome of a run", "run", run.Key, "err", err)
 		}
 		return toolgroups.Result{}, toolgroups.Errorf(CodeRunFailed, "'%s' could not be started. Try again in a minute.", t.Name)
 	}
-	return toolgroups.Text("'%s' is queued and runs in the background; its answer will come to the chat of the task. Its schedule is unchanged.", t.Name)
+	return toolgroups.TextResult("'%s' is queued and runs in the background; its answer will come to the chat of the task. Its schedule is unchanged.", t.Name)
 }
 
-// find changes a task of the caller.
-func (s *Schedule) find(ctx context.Context, call toolgroups.Call, id, code string, f func(*Task) error) (Task, error) {
+// modifyOwnTask changes a task that the caller's chat or user owns.
+func (s *Schedule) modifyOwnTask(ctx context.Context, call toolgroups.Call, id, code string, f func(*Task) error) (Task, error) {
 	if err := checkID(id); err != nil {
 		return Task{}, err
 	}
-	t, err := s.change(ctx, call.Owner, id, f)
+	t, err := s.modifyTask(ctx, call.Owner, id, f)
 	if errors.Is(err, storage.ErrNotFound) {
 		return t, toolgroups.Errorf(code, "There is no scheduled task with the id '%s'. list_scheduled_tasks shows the ids.", id)
 	}
@@ -282,9 +282,9 @@ func checkID(id string) error {
 }
 
 func (s *Schedule) remove(ctx context.Context, call toolgroups.Call, in idInput) (toolgroups.Result, error) {
-	t, err := s.find(ctx, call, in.TaskID, CodeNotFound, func(*Task) error { return errRemoved })
+	t, err := s.modifyOwnTask(ctx, call, in.TaskID, CodeNotFound, func(*Task) error { return errRemoved })
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	return toolgroups.Text("Deleted '%s' (id %s). It will not run again.", t.Name, t.ID)
+	return toolgroups.TextResult("Deleted '%s' (id %s). It will not run again.", t.Name, t.ID)
 }

@@ -242,7 +242,7 @@ func TestRunNowChangesNeitherSwitchNorSchedule(t *testing.T) {
 		if len(o.runs) != 1 || o.runs[0].Title != "News" || o.runs[0].Prompt != "What is new?" {
 			t.Fatalf("submitted %+v", o.runs)
 		}
-		if err := o.Settled(t.Context(), schedule.Outcome{Owner: "fake:1", Key: o.runs[0].Key, MessageID: "1"}); err != nil {
+		if err := o.RecordOutcome(t.Context(), schedule.Outcome{Owner: "fake:1", Key: o.runs[0].Key, MessageID: "1"}); err != nil {
 			t.Fatal(err)
 		}
 		o.refuses(errOut)

@@ -11,47 +11,47 @@ import (
 )
 
 type updateInput struct {
-	TaskID    string  `json:"task_id"`
-	Name      *string `json:"name"`
-	Prompt    *string `json:"prompt"`
-	Kind      *Kind   `json:"schedule_type"`
-	Hour      *int    `json:"hour"`
-	Minute    *int    `json:"minute"`
-	DayOfWeek *string `json:"day_of_week"`
-	Date      *string `json:"date"`
-	Cron      *string `json:"cron"`
-	Every     *int    `json:"every_minutes"`
-	Zone      *string `json:"time_zone"`
-	Enabled   *bool   `json:"enabled"`
+	TaskID       string  `json:"task_id"`
+	Name         *string `json:"name"`
+	Prompt       *string `json:"prompt"`
+	Kind         *Kind   `json:"schedule_type"`
+	Hour         *int    `json:"hour"`
+	Minute       *int    `json:"minute"`
+	DayOfWeek    *string `json:"day_of_week"`
+	Date         *string `json:"date"`
+	Cron         *string `json:"cron"`
+	EveryMinutes *int    `json:"every_minutes"`
+	Zone         *string `json:"time_zone"`
+	Enabled      *bool   `json:"enabled"`
 }
 
-// disables reports whether an update only turns the task off.
-func (in updateInput) disables() bool {
+// onlyDisables reports whether an update only disables the task.
+func (in updateInput) onlyDisables() bool {
 	off := in.Enabled != nil && !*in.Enabled
 	in.TaskID, in.Enabled = "", nil
 	return off && in == updateInput{}
 }
 
 func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateInput) (toolgroups.Result, error) {
-	if !in.disables() {
+	if !in.onlyDisables() {
 		if err := refuseScheduled(call); err != nil {
 			return toolgroups.Result{}, err
 		}
 	}
 	var changed []string
 	now, zone := s.cfg.Now(), s.cfg.Location()
-	t, err := s.find(ctx, call, in.TaskID, CodeNotFound, func(t *Task) error {
+	t, err := s.modifyOwnTask(ctx, call, in.TaskID, CodeNotFound, func(t *Task) error {
 		before := *t
 		in.apply(t)
-		if t.Plan.Kind == Interval && t.Plan.Every != before.Plan.Every {
+		if t.Plan.Kind == Interval && t.Plan.EveryMinutes != before.Plan.EveryMinutes {
 			t.Plan.From = anchor(now)
 		}
-		if changed = differences(before, *t); len(changed) == 0 {
+		if changed = changedFields(before, *t); len(changed) == 0 {
 			return errUnchanged
 		}
 		err := t.Plan.Check()
-		if err == nil && !before.Plan.Kind.onClock() {
-			err = onClock(t.Plan.Kind, in.Hour, in.Minute)
+		if err == nil && !before.Plan.Kind.hasTimeOfDay() {
+			err = checkTimeOfDay(t.Plan.Kind, in.Hour, in.Minute)
 		}
 		if err != nil {
 			return toolgroups.Errorf(toolgroups.CodeInvalid, "%s.", err)
@@ -69,9 +69,9 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 		return toolgroups.Result{}, err
 	}
 	if len(changed) == 0 {
-		return toolgroups.Text("Nothing to change: '%s' (id %s) is like that already: %s. %s", t.Name, t.ID, t.Plan, t.nextRun(zone))
+		return toolgroups.TextResult("Nothing to change: '%s' (id %s) is like that already: %s. %s", t.Name, t.ID, t.Plan, t.describeNextRun(zone))
 	}
-	return toolgroups.Text("Updated '%s' (id %s): %s. Schedule: %s. %s", t.Name, t.ID, strings.Join(changed, ", "), t.Plan, t.nextRun(zone))
+	return toolgroups.TextResult("Updated '%s' (id %s): %s. Schedule: %s. %s", t.Name, t.ID, strings.Join(changed, ", "), t.Plan, t.describeNextRun(zone))
 }
 
 func (in updateInput) apply(t *Task) {
@@ -80,10 +80,10 @@ func (in updateInput) apply(t *Task) {
 		t.Plan.Kind = *in.Kind
 	case in.Cron != nil && *in.Cron != "":
 		t.Plan.Kind = Cron
-	case in.Every != nil && *in.Every != 0:
+	case in.EveryMinutes != nil && *in.EveryMinutes != 0:
 		t.Plan.Kind = Interval
 	}
-	toolgroups.Assign(&t.Plan.Every, in.Every)
+	toolgroups.Assign(&t.Plan.EveryMinutes, in.EveryMinutes)
 	if in.Cron != nil {
 		t.Plan.Expression = oneLine(*in.Cron)
 	}
@@ -104,8 +104,8 @@ func (in updateInput) apply(t *Task) {
 	}
 }
 
-// differences names the fields that an update has changed.
-func differences(before, after Task) []string {
+// changedFields returns the names of the fields that an update has changed.
+func changedFields(before, after Task) []string {
 	var names []string
 	text := func(name string, differ bool) {
 		if differ {
@@ -125,7 +125,7 @@ func differences(before, after Task) []string {
 	text("day_of_week", before.Plan.Weekday != after.Plan.Weekday)
 	text("date", before.Plan.Date != after.Plan.Date)
 	text("cron", before.Plan.Expression != after.Plan.Expression)
-	value("every_minutes", before.Plan.Every, after.Plan.Every)
+	value("every_minutes", before.Plan.EveryMinutes, after.Plan.EveryMinutes)
 	text("time_zone", before.Plan.Zone != after.Plan.Zone)
 	value("enabled", before.Enabled, after.Enabled)
 	return names
@@ -135,13 +135,13 @@ func differences(before, after Task) []string {
 func (t *Task) replan(before Task, now time.Time, zone *time.Location) error {
 	if t.Plan != before.Plan {
 		t.LastDay = "" // another plan may run once more today
-		t.begin(now)
+		t.startPlan(now)
 	} else if t.Enabled == before.Enabled {
 		return nil
 	}
 	next := t.next(now, zone)
 	if next.IsZero() && t.Plan.Kind == OneTime && (t.Enabled || t.Plan != before.Plan) {
-		return toolgroups.Errorf(CodeUpdateFailed, "%s Give a 'date' and time ahead.", past(t.Plan, now, zone))
+		return toolgroups.Errorf(CodeUpdateFailed, "%s Give a 'date' and time ahead.", pastMessage(t.Plan, now, zone))
 	}
 	t.Due = time.Time{}
 	if t.Enabled {

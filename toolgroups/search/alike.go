@@ -8,25 +8,25 @@ import (
 )
 
 //go:embed words/alike.txt
-var alikeWords string
+var synonymLines string
 
-// How much of a word's weight its synonym gets.
+// Weights of a synonym, relative to the weight of the word that it replaces.
 const (
-	sameMeaning    = 1.0 // synonyms on one line
-	relatedMeaning = 0.5 // ~ related words
-	brandMeaning   = 0.7 // > a brand and what it does
+	sameMeaningWeight    = 1.0 // synonyms on one line
+	relatedMeaningWeight = 0.5 // ~ related words
+	brandMeaningWeight   = 0.7 // > a brand and what it does
 )
 
 // synonym is a stem that may replace another.
 type synonym struct {
-	stem string
-	near float64 // weight, at most 1
+	stem   string
+	weight float64 // weight, at most 1
 }
 
-// loadSynonyms reads the list of synonyms. If several lines pair two words, the best counts.
+// loadSynonyms reads the list of synonyms. If several lines pair the same words, the highest weight counts.
 func loadSynonyms() map[string][]synonym {
 	all := map[string][]synonym{}
-	for line := range strings.Lines(alikeWords) {
+	for line := range strings.Lines(synonymLines) {
 		from, to, near := parseSynonyms(strings.TrimSpace(line))
 		for _, a := range from {
 			for _, b := range to {
@@ -39,7 +39,7 @@ func loadSynonyms() map[string][]synonym {
 	return all
 }
 
-// parseSynonyms parses a line: which stems replace which.
+// parseSynonyms parses a line of the list. In a search, a stem of to can replace a stem of from.
 func parseSynonyms(line string) (from, to []string, near float64) {
 	stems := func(text string) (out []string) {
 		for w := range strings.FieldsSeq(text) {
@@ -52,19 +52,19 @@ func parseSynonyms(line string) (from, to []string, near float64) {
 		return nil, nil, 0
 	case strings.HasPrefix(line, ">"):
 		brands, meant, _ := strings.Cut(line[1:], ":")
-		return stems(brands), stems(meant), brandMeaning
+		return stems(brands), stems(meant), brandMeaningWeight
 	case strings.HasPrefix(line, "~"):
 		group := stems(line[1:])
-		return group, group, relatedMeaning
+		return group, group, relatedMeaningWeight
 	}
 	group := stems(line)
-	return group, group, sameMeaning
+	return group, group, sameMeaningWeight
 }
 
 func withSynonym(list []synonym, k synonym) []synonym {
 	for i := range list {
 		if list[i].stem == k.stem {
-			list[i].near = max(list[i].near, k.near)
+			list[i].weight = max(list[i].weight, k.weight)
 			return list
 		}
 	}

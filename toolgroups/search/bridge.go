@@ -35,32 +35,32 @@ type BridgeConfig struct {
 	Config Config
 	// Catalogue holds the tools that can be found and called. Nil means none.
 	Catalogue *Catalogue
-	// Direct are the names of the tools in the tools array. Those that are in the catalogue too (a
-	// loaded group) may be called either way; calls of the others (the core) through the bridge are
-	// refused, with the advice to call them directly.
-	Direct []string
-	// CallOnly leaves out the search and keeps [ToolDescribe] and [ToolCall]: their texts and the
-	// answers to mistakes then refer to load_tool_group, and never change.
+	// DirectTools are the names of the tools in the tools array. Those that are also in the catalogue
+	// (of a loaded group) may be called either way. The others (the core) cannot be called through
+	// the bridge; the error asks the model to call them directly.
+	DirectTools []string
+	// CallOnly leaves out the search and keeps [ToolDescribe] and [ToolCall]. Their descriptions and
+	// errors then refer to load_tool_group, and the descriptions never change.
 	CallOnly bool
-	// Outside returns the error for a name that is in neither: a disabled tool, or one that this
-	// conversation may not use; nil for an unknown one. A nil Outside knows none.
-	Outside func(name string) *toolgroups.Error
-	// Unavailable are configured sources that cannot be reached.
-	Unavailable []Unavailable
-	// Turn are the calls of bridge tools in this turn so far, oldest first, to stop fruitless
-	// searches.
-	Turn []toolgroups.PastCall
-	// Shown, if not nil, returns the answers of loads, searches and descriptions that the model
-	// still sees.
-	Shown func() []string
-	// Limit bounds the text of a description, in characters. 0 means [toolgroups.MaxText].
-	Limit int
-	// Ranker ranks the tools. Nil means [Words].
+	// Refusal returns the error for a tool that is in neither: a disabled tool, or one that this
+	// conversation may not use. It returns nil for an unknown tool. A nil Refusal knows no tool.
+	Refusal func(name string) *toolgroups.Error
+	// Unavailable are the configured sources that cannot be reached.
+	Unavailable []UnavailableSource
+	// PastCalls are the calls of bridge tools in this turn so far, oldest first. They serve to stop
+	// fruitless searches.
+	PastCalls []toolgroups.PastCall
+	// ShownTexts, if not nil, returns the results of earlier loads, searches and descriptions that
+	// are still in the model's context.
+	ShownTexts func() []string
+	// TextLimit bounds the text of a description, in characters. 0 means [toolgroups.MaxText].
+	TextLimit int
+	// Ranker ranks the tools. Nil means [WordRanker].
 	Ranker Ranker
 }
 
-// Unavailable is a source whose tools cannot be used now.
-type Unavailable struct {
+// UnavailableSource is a source whose tools cannot be used now.
+type UnavailableSource struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 }
@@ -71,34 +71,34 @@ type Bridge struct{ cfg BridgeConfig }
 
 func newBridge(cfg BridgeConfig) *Bridge {
 	cfg.Catalogue = cmp.Or(cfg.Catalogue, NewCatalogue(nil))
-	cfg.Limit, cfg.Ranker = cmp.Or(cfg.Limit, toolgroups.MaxText), cmp.Or[Ranker](cfg.Ranker, Words{})
+	cfg.TextLimit, cfg.Ranker = cmp.Or(cfg.TextLimit, toolgroups.MaxText), cmp.Or[Ranker](cfg.Ranker, WordRanker{})
 	return &Bridge{cfg: cfg}
 }
 
-// Assemble returns the tools array: the visible tools in their order without an earlier bridge,
-// the bridge tools, and the tools loaded since, so that a load changes nothing in front of it.
-// With an empty catalogue there is no bridge.
+// Assemble returns the tools array: the visible tools in their order, without the tools of an
+// earlier bridge, then the bridge tools, then the loaded tools. Loading a group thus only appends
+// to the array. With an empty catalogue there are no bridge tools.
 func (b *Bridge) Assemble(visible, loaded []toolgroups.Tool) []toolgroups.Tool {
-	out := Strip(visible)
+	out := StripBridgeTools(visible)
 	if b.cfg.Catalogue.Len() > 0 {
 		out = append(out, b.Tools()...)
 	}
-	return append(out, Strip(loaded)...)
+	return append(out, StripBridgeTools(loaded)...)
 }
 
-// Strip returns the tools without bridge tools.
-func Strip(tools []toolgroups.Tool) []toolgroups.Tool {
+// StripBridgeTools returns the tools without bridge tools.
+func StripBridgeTools(tools []toolgroups.Tool) []toolgroups.Tool {
 	return slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool { return toolgroups.Reserved(t.Name) })
 }
 
-// Tools returns the bridge tools in their fixed order. The search's text names the number
-// of tools in the catalogue; the other texts are always the same.
+// Tools returns the bridge tools in their fixed order. The description of tool_search contains
+// the number of tools in the catalogue; the other descriptions are always the same.
 func (b *Bridge) Tools() []toolgroups.Tool {
 	if b.cfg.CallOnly {
 		return []toolgroups.Tool{
-			b.describeTool("Show parameters of loaded tools, or a group's tools.", `{"type":"object","properties":`+
+			b.newDescribeTool("Show parameters of loaded tools, or a group's tools.", `{"type":"object","properties":`+
 				`{"names":{"type":"array","items":{"type":"string"}}},"required":["names"]}`),
-			b.callTool("Run a loaded tool not listed."),
+			b.newCallTool("Run a loaded tool not listed."),
 		}
 	}
 	n := b.cfg.Catalogue.Len()
@@ -110,77 +110,77 @@ func (b *Bridge) Tools() []toolgroups.Tool {
 			Parameters: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string"},` +
 				`"queries":{"type":"array","items":{"type":"string"},"description":"One for each capability, up to 7"},` +
 				`"limit":{"type":"integer"}}}`),
-			Effect: toolgroups.ReadOnly, OwnArguments: true, Run: b.search,
+			Effect: toolgroups.ReadOnly, ChecksArguments: true, Run: b.search,
 		},
-		b.describeTool("Show all parameters of found tools.", `{"type":"object","properties":{"name":{"type":"string"},`+
+		b.newDescribeTool("Show all parameters of found tools.", `{"type":"object","properties":{"name":{"type":"string"},`+
 			`"names":{"type":"array","items":{"type":"string"},"description":"Up to 10"}}}`),
-		b.callTool("Run a found tool. Those listed here are called directly."),
+		b.newCallTool("Run a found tool. Those listed here are called directly."),
 	}
 }
 
-func (b *Bridge) describeTool(description, parameters string) toolgroups.Tool {
+func (b *Bridge) newDescribeTool(description, parameters string) toolgroups.Tool {
 	return toolgroups.Tool{
 		Name: ToolDescribe, Description: description, Parameters: json.RawMessage(parameters),
-		Effect: toolgroups.ReadOnly, OwnArguments: true, OwnText: true, Run: b.describe,
+		Effect: toolgroups.ReadOnly, ChecksArguments: true, BoundsText: true, Run: b.describe,
 	}
 }
 
-// callTool only exists to be unwrapped: the caller runs the tool that it stands for.
-func (b *Bridge) callTool(description string) toolgroups.Tool {
+// newCallTool returns tool_call. It never runs: [Bridge.Resolve] replaces a call of it by the inner call.
+func (b *Bridge) newCallTool(description string) toolgroups.Tool {
 	return toolgroups.Tool{
 		Name: ToolCall, Description: description,
 		Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},` +
 			`"arguments":{"type":"object"}},"required":["name","arguments"]}`),
-		OwnArguments: true,
+		ChecksArguments: true,
 	}
 }
 
-// shown returns the earlier answers that the model still sees.
-func (b *Bridge) shown() []string {
-	if b.cfg.Shown == nil {
+// shownTexts returns the earlier results that are still in the model's context.
+func (b *Bridge) shownTexts() []string {
+	if b.cfg.ShownTexts == nil {
 		return nil
 	}
-	return b.cfg.Shown()
+	return b.cfg.ShownTexts()
 }
 
-// find searches the catalogue, with the embedder if there is one. The exact name of a tool puts
-// it first; the exact name of a group or source returns all its tools.
-func (b *Bridge) find(ctx context.Context, query string, limit int) Found {
+// find searches the catalogue with the configured ranker. A tool whose exact name is the query
+// comes first. For the exact name of a group or source it returns all its tools.
+func (b *Bridge) find(ctx context.Context, query string, limit int) FindResult {
 	c := b.cfg.Catalogue
 	_, exact := c.Lookup(query)
-	if f, whole := c.whole(query); whole {
+	if f, whole := c.lookupOrigin(query); whole {
 		return f
 	}
 	if exact {
-		return c.found(c.index().Search(query, limit))
+		return c.findResult(c.index().Search(query, limit))
 	}
-	return c.found(b.cfg.Ranker.Search(ctx, c.index(), query, limit))
+	return c.findResult(b.cfg.Ranker.Search(ctx, c.index(), query, limit))
 }
 
-// unknown returns the error for a name that is not in the catalogue.
-func (b *Bridge) unknown(name string) *toolgroups.Error {
+// unknownError returns the error for a name that is not in the catalogue.
+func (b *Bridge) unknownError(name string) *toolgroups.Error {
 	if toolgroups.Reserved(name) && (name != ToolSearch || !b.cfg.CallOnly) {
 		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is itself a bridge tool and cannot be reached through another one. Call it directly.",
 			name)
 	}
-	if slices.Contains(b.cfg.Direct, name) {
+	if slices.Contains(b.cfg.DirectTools, name) {
 		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is not a deferred tool: it is listed directly, with its parameters. "+
 			"Call it directly by its name.", name)
 	}
-	if b.cfg.Outside != nil {
-		if fault := b.cfg.Outside(name); fault != nil {
+	if b.cfg.Refusal != nil {
+		if fault := b.cfg.Refusal(name); fault != nil {
 			return fault
 		}
 	}
-	text := fmt.Sprintf("Tool '%s' not found.", clip(name, maxEcho))
-	if like := b.cfg.Catalogue.similarTo(name); len(like) > 0 {
-		text += " Did you mean " + list(like) + "?"
+	text := fmt.Sprintf("Tool '%s' not found.", clipLine(name, maxEcho))
+	if like := b.cfg.Catalogue.similarNames(name); len(like) > 0 {
+		text += " Did you mean " + joinNames(like) + "?"
 	}
 	return &toolgroups.Error{Code: toolgroups.CodeNotFound, Message: text +
-		" Check the spelling with " + b.finder() + "; do not repeat this call."}
+		" Check the spelling with " + b.finderName() + "; do not repeat this call."}
 }
 
-// advice says how to run a tool of the catalogue that is not in the tools array.
+// advice tells the model how to run a tool of the catalogue that is not in the tools array.
 func (b *Bridge) advice(name string) string {
 	if _, ok := b.cfg.Catalogue.Lookup(name); !ok {
 		return ""
@@ -188,16 +188,16 @@ func (b *Bridge) advice(name string) string {
 	return fmt.Sprintf("It is not listed by itself: run it with %s(name=%q, arguments={...}).", ToolCall, name)
 }
 
-// finder returns the name of the tool that lists tools.
-func (b *Bridge) finder() string {
+// finderName returns the name of the tool that lists tools.
+func (b *Bridge) finderName() string {
 	if b.cfg.CallOnly {
 		return toolgroups.LoadToolGroup
 	}
 	return ToolSearch
 }
 
-// list formats names as 'a', 'b' or 'c'.
-func list(names []string) string {
+// joinNames formats names as 'a', 'b' or 'c'.
+func joinNames(names []string) string {
 	text := "'" + strings.Join(names, "', '") + "'"
 	if at := strings.LastIndex(text, ", "); at >= 0 {
 		text = text[:at] + " or " + text[at+2:]

@@ -88,7 +88,7 @@ func TestTermInEveryName(t *testing.T) {
 // Acceptance 102: No match is an empty list, no error.
 func TestNoMatchIsNoError(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) {
-		c.Unavailable = []search.Unavailable{{Name: "jira", Reason: "connection refused"}}
+		c.Unavailable = []search.UnavailableSource{{Name: "jira", Reason: "connection refused"}}
 	})
 	f := find(t, b, `{"query":"zzzz"}`)
 	want := []search.Origin{{Name: "calendar", ToolCount: 2}, {Name: "github", ToolCount: 4}}
@@ -153,7 +153,7 @@ func TestLinesNameAllTools(t *testing.T) {
 		85:      {"- calendar_create_event(start, title)\n", "- calendar_list_events("},
 		0:       {"- calendar_create_event\n", "- calendar_list_events\n[The parameters of the last 2 would be too long here: tool_describe shows them.]\n"},
 	} {
-		text := search.Lines(tools, limit, true) + "\n"
+		text := search.FormatTools(tools, limit, true) + "\n"
 		for _, want := range want {
 			if !strings.Contains(text, want) {
 				t.Errorf("%d characters: no %q in\n%s", limit, want, text)
@@ -176,7 +176,7 @@ func TestTheToolSeesItsOwnName(t *testing.T) {
 	spy := tool("spy", "Looks.", `"a":{"type":"integer"}`)
 	spy.Run = func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 		seen = call
-		return toolgroups.Text("ok")
+		return toolgroups.TextResult("ok")
 	}
 	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(entries("s", "mcp:s", spy)) })
 	if _, fault := use(t, b, search.ToolCall, `{"name":"spy","arguments":{"a":"3"}}`); fault != nil {
@@ -256,7 +256,7 @@ func TestDisabledToolsAreNotFound(t *testing.T) {
 		c.DisabledTools, c.DisabledGroups = []string{"github_star"}, []string{"calendar"}
 	})
 	b := bridge(t, func(c *search.BridgeConfig) {
-		c.Catalogue = search.NewCatalogue(search.Deferrable(reg, toolgroups.RoleOwner))
+		c.Catalogue = search.NewCatalogue(search.DeferrableEntries(reg, toolgroups.RoleOwner))
 	})
 	for _, name := range []string{"github_star", "calendar_list_events"} {
 		_, _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"`+name+`","arguments":{"repo":"r"}}`))
@@ -334,7 +334,7 @@ func TestSearchNamesTheSiblingsOfItsHits(t *testing.T) {
 // description is one sentence.
 func TestWhatIsShownIsNotGivenAgain(t *testing.T) {
 	var shown []string
-	b := bridge(t, func(c *search.BridgeConfig) { c.Shown = func() []string { return shown } })
+	b := bridge(t, func(c *search.BridgeConfig) { c.ShownTexts = func() []string { return shown } })
 	ask := func(tool, args string) string {
 		text, fault := use(t, b, tool, args)
 		if fault != nil {

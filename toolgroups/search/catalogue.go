@@ -25,14 +25,14 @@ type Entry struct {
 	Source string
 }
 
-// Deferrable returns the tools that a role may use and that can be left out of the tools array:
-// those of all enabled groups, in registration order.
-func Deferrable(reg *toolgroups.Registry, role toolgroups.Role) []Entry {
-	return enabled(reg, reg.GroupNames(), role)
+// DeferrableEntries returns the tools that a role may use and that can be left out of the tools
+// array: those of all enabled groups, in registration order.
+func DeferrableEntries(reg *toolgroups.Registry, role toolgroups.Role) []Entry {
+	return enabledEntries(reg, reg.GroupNames(), role)
 }
 
-// enabled returns the enabled tools of groups that a role may use.
-func enabled(reg *toolgroups.Registry, groups []string, role toolgroups.Role) []Entry {
+// enabledEntries returns the enabled tools from groups that a role may use.
+func enabledEntries(reg *toolgroups.Registry, groups []string, role toolgroups.Role) []Entry {
 	var entries []Entry
 	for _, name := range groups {
 		g, _ := reg.Group(name)
@@ -54,17 +54,17 @@ func Tools(entries []Entry) []toolgroups.Tool {
 	return tools
 }
 
-// Catalogue holds the tools that can be found and called through a [Bridge]. It is immutable,
-// may be used concurrently, and is indexed by the first search.
+// Catalogue holds the tools that can be found and called through a [Bridge]. It is immutable and
+// may be used concurrently. The first search builds its index.
 type Catalogue struct {
-	// print is a fingerprint of the tools.
-	print   func() string
-	entries []Entry
-	byName  map[string]Entry
-	index   func() *Index
+	// fingerprint changes with the names of the tools and the lengths of their definitions.
+	fingerprint func() string
+	entries     []Entry
+	byName      map[string]Entry
+	index       func() *Index
 }
 
-// NewCatalogue makes a catalogue. Of entries with the same name the first counts; entries named
+// NewCatalogue makes a catalogue. If entries have the same name, the first is kept. Entries named
 // like a bridge tool are left out.
 func NewCatalogue(entries []Entry) *Catalogue {
 	c := &Catalogue{byName: make(map[string]Entry, len(entries))}
@@ -74,7 +74,7 @@ func NewCatalogue(entries []Entry) *Catalogue {
 			c.entries = append(c.entries, e)
 		}
 	}
-	c.print = sync.OnceValue(func() string {
+	c.fingerprint = sync.OnceValue(func() string {
 		h := fnv.New32a()
 		for _, e := range c.entries {
 			_, _ = fmt.Fprintf(h, "%s %d\n", e.Tool.Name, len(e.Tool.Description)+len(e.Tool.Parameters))
@@ -94,8 +94,8 @@ func NewCatalogue(entries []Entry) *Catalogue {
 // Len returns the number of tools.
 func (c *Catalogue) Len() int { return len(c.entries) }
 
-// tokens estimates what the schemas of all tools cost.
-func (c *Catalogue) tokens() int { return toolgroups.EstimateTokens(Tools(c.entries)) }
+// estimateTokens estimates the tokens that the schemas of all tools take.
+func (c *Catalogue) estimateTokens() int { return toolgroups.EstimateTokens(Tools(c.entries)) }
 
 // Lookup returns the entry with a name.
 func (c *Catalogue) Lookup(name string) (Entry, bool) {
@@ -103,29 +103,29 @@ func (c *Catalogue) Lookup(name string) (Entry, bool) {
 	return e, ok
 }
 
-// Found is the result of a query.
-type Found struct {
+// FindResult is the result of a query.
+type FindResult struct {
 	Entries []Entry
 	// Weak and Foreign are as in [Ranking].
-	Weak, Foreign bool
-	// Origin is the group or source that the query names, if the entries are all of its tools,
-	// whatever the limit.
+	Weak, IsForeignQuery bool
+	// Origin is the group or source that the query names. If set, Entries are all of its tools,
+	// regardless of the limit.
 	Origin string
 }
 
-// found returns the tools of a ranking.
-func (c *Catalogue) found(r Ranking) Found {
-	f := Found{Weak: r.Weak, Foreign: r.Foreign}
+// findResult returns the tools of a ranking.
+func (c *Catalogue) findResult(r Ranking) FindResult {
+	f := FindResult{Weak: r.Weak, IsForeignQuery: r.IsForeignQuery}
 	for _, h := range r.Hits {
 		f.Entries = append(f.Entries, c.entries[h.Doc])
 	}
 	return f
 }
 
-// whole looks the query up as the name of a group or source.
-func (c *Catalogue) whole(query string) (Found, bool) {
+// lookupOrigin looks the query up as the name of a group or source, and returns all its tools.
+func (c *Catalogue) lookupOrigin(query string) (FindResult, bool) {
 	query = strings.TrimSpace(query)
-	var f Found
+	var f FindResult
 	if _, isTool := c.byName[query]; isTool || query == "" {
 		return f, false
 	}
@@ -160,9 +160,9 @@ func (c *Catalogue) Origins() []Origin {
 	return out
 }
 
-// similarTo returns names that an unknown name may mean: first the same in another case or with
-// another prefix, then what a search finds.
-func (c *Catalogue) similarTo(name string) []string {
+// similarNames returns tools that an unknown name may mean: those whose name differs only by case,
+// separators or a prefix, or else the results of a search.
+func (c *Catalogue) similarNames(name string) []string {
 	const most = 3
 	var out []string
 	want := lettersAndDigits(name)
@@ -176,14 +176,14 @@ func (c *Catalogue) similarTo(name string) []string {
 	if len(out) > 0 {
 		return out
 	}
-	for _, e := range c.found(c.index().Search(name, most)).Entries {
+	for _, e := range c.findResult(c.index().Search(name, most)).Entries {
 		out = append(out, e.Tool.Name)
 	}
 	return out
 }
 
-// origin splits the source: mcp:github is github of the kind mcp. Built-in tools have their
-// group as source.
+// origin splits the source: mcp:github has the kind mcp and the name github. A source without a
+// name gets the name of the group.
 func (e Entry) origin() (kind, name string) {
 	kind, name, found := strings.Cut(e.Source, ":")
 	switch {
@@ -212,17 +212,17 @@ func (e Entry) document() Document {
 	}
 	return Document{
 		Name: e.Tool.Name, Description: e.Tool.Description,
-		Parameters: parameters(e.Tool), Source: source,
+		Parameters: parameterNames(e.Tool), Source: source,
 	}
 }
 
-// parameters returns the sorted names of a tool's top-level parameters.
-func parameters(t toolgroups.Tool) []string {
+// parameterNames returns the sorted names of a tool's top-level parameters.
+func parameterNames(t toolgroups.Tool) []string {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
 	if json.Unmarshal(t.Parameters, &schema) != nil {
-		return nil // An unreadable schema: the tool is found by its name.
+		return nil // The schema is invalid; the tool can still be found by its name.
 	}
 	return slices.Sorted(maps.Keys(schema.Properties))
 }
@@ -234,39 +234,39 @@ const (
 	maxEnum      = 6
 )
 
-// outline is the input of a signature: the schema of a tool and the names of its parameters, the
-// required ones first. An unreadable schema has none.
-type outline struct {
+// toolSchema has the schema of a tool and the names of its parameters, the required ones first, to
+// format its signature. For an invalid schema it is empty.
+type toolSchema struct {
 	schema jsonschema.Schema
 	names  []string
 }
 
-func outlineOf(t toolgroups.Tool) (o outline) {
+func parseToolSchema(t toolgroups.Tool) (o toolSchema) {
 	if json.Unmarshal(t.Parameters, &o.schema) != nil {
-		return outline{}
+		return toolSchema{}
 	}
 	names := slices.Sorted(maps.Keys(o.schema.Properties))
-	o.names = append(slices.DeleteFunc(slices.Clone(names), o.optional), slices.DeleteFunc(names, o.required)...)
+	o.names = append(slices.DeleteFunc(slices.Clone(names), o.isOptional), slices.DeleteFunc(names, o.isRequired)...)
 	return o
 }
 
-func (o outline) required(name string) bool { return slices.Contains(o.schema.Required, name) }
-func (o outline) optional(name string) bool { return !o.required(name) }
+func (o toolSchema) isRequired(name string) bool { return slices.Contains(o.schema.Required, name) }
+func (o toolSchema) isOptional(name string) bool { return !o.isRequired(name) }
 
-// use formats the parameters: "(owner, repo, draft?: boolean)". A parameter without a type is a
-// string. The result has about limit characters at most, more only if the required parameters
-// need them; 0 is no limit.
-func (o outline) use(limit int) string {
+// signature formats the parameters: "(owner, repo, draft?: boolean)". A parameter without a type
+// is a string. Optional parameters beyond about limit characters are left out; 0 means no limit.
+// Required parameters are always listed.
+func (o toolSchema) signature(limit int) string {
 	var b strings.Builder
 	for i, name := range o.names {
-		part := clip(name, maxParamName)
-		if o.optional(name) {
+		part := clipLine(name, maxParamName)
+		if o.isOptional(name) {
 			part += "?"
 		}
-		if k := kind(o.schema.Properties[name]); k != "string" {
+		if k := formatType(o.schema.Properties[name]); k != "string" {
 			part += ": " + k
 		}
-		if limit > 0 && b.Len()+len(part) > limit && o.optional(name) {
+		if limit > 0 && b.Len()+len(part) > limit && o.isOptional(name) {
 			fmt.Fprintf(&b, ", … %d more", len(o.names)-i)
 			break
 		}
@@ -278,12 +278,12 @@ func (o outline) use(limit int) string {
 	return "(" + b.String() + ")"
 }
 
-// parameters returns a signature without types: "owner, repo, draft?".
-func (o outline) parameters() string {
+// shortSignature returns a signature without types: "owner, repo, draft?".
+func (o toolSchema) shortSignature() string {
 	names := make([]string, len(o.names))
 	for i, name := range o.names {
-		names[i] = clip(name, maxParamName)
-		if o.optional(name) {
+		names[i] = clipLine(name, maxParamName)
+		if o.isOptional(name) {
 			names[i] += "?"
 		}
 	}
@@ -293,8 +293,8 @@ func (o outline) parameters() string {
 // plainWord matches a value that needs no quotes.
 var plainWord = regexp.MustCompile(`^[A-Za-z][\w.-]*$`)
 
-// kind formats a type.
-func kind(s *jsonschema.Schema) string {
+// formatType formats the type of a parameter.
+func formatType(s *jsonschema.Schema) string {
 	switch {
 	case s == nil:
 		return "any"
@@ -310,9 +310,9 @@ func kind(s *jsonschema.Schema) string {
 				values[i] = word
 			}
 		}
-		return clip(strings.Join(values, "|"), maxParamName)
+		return clipLine(strings.Join(values, "|"), maxParamName)
 	case s.Type == "array":
-		return kind(s.Items) + "[]"
+		return formatType(s.Items) + "[]"
 	case s.Type != "":
 		return s.Type
 	case len(s.Types) > 0:
@@ -321,7 +321,7 @@ func kind(s *jsonschema.Schema) string {
 	return "any"
 }
 
-// clip returns one line of at most n characters.
-func clip(s string, n int) string {
+// clipLine joins the lines of a text and shortens it to at most n characters.
+func clipLine(s string, n int) string {
 	return wording.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "), n)
 }

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Mode says when tools are deferred.
+// Mode determines when tools are deferred.
 type Mode string
 
 // The modes.
@@ -30,8 +30,8 @@ const (
 	DefaultSearchLimit  = 5
 	DefaultMaxLimit     = 20
 	MaxSearchLimit      = 50
-	// UnknownContextTokens is the size of schemas from which auto defers if the size of the model's
-	// context is unknown.
+	// UnknownContextTokens is the size of all schemas, in tokens, from which ModeAuto defers if the
+	// size of the model's context is unknown.
 	UnknownContextTokens = 20_000
 )
 
@@ -39,16 +39,16 @@ const (
 // value is not the default.
 type Config struct {
 	Enabled Mode `yaml:"enabled"`
-	// ThresholdPct is the percentage of the model's context from which auto defers.
+	// ThresholdPct is the size of all schemas, in percent of the context, from which ModeAuto defers.
 	ThresholdPct int `yaml:"threshold_pct"`
-	// SearchDefaultLimit is the default number of hits of a search, MaxSearchLimit the most that it
-	// may ask for.
+	// SearchDefaultLimit is the default number of hits of a search. MaxSearchLimit is the highest
+	// number that a search can request.
 	SearchDefaultLimit int `yaml:"search_default_limit"`
 	MaxSearchLimit     int `yaml:"max_search_limit"`
-	// Embeddings is an embedding model, as provider_id/model_id, to rank by meaning too. Empty
-	// ranks by words alone.
-	Embeddings string `yaml:"embeddings,omitempty"`
-	// Warnings say which values were invalid and what is used instead.
+	// EmbeddingModel is the embedding model, as provider_id/model_id, for a ranking by words and meaning.
+	// If empty, tools are ranked by words alone.
+	EmbeddingModel string `yaml:"embeddings,omitempty"`
+	// Warnings describe the invalid values and the values used instead.
 	Warnings []string `yaml:"-"`
 }
 
@@ -75,19 +75,19 @@ func Parse(v any) Config {
 	c := DefaultConfig()
 	block, ok := v.(map[string]any)
 	if !ok {
-		c.Enabled = c.mode("tool_search", v)
+		c.Enabled = c.parseMode("tool_search", v)
 		return c
 	}
-	c.Enabled = c.mode("tool_search.enabled", block["enabled"])
-	c.ThresholdPct = c.number(block, "threshold_pct", DefaultThresholdPct, 0, 100)
-	c.MaxSearchLimit = c.number(block, "max_search_limit", DefaultMaxLimit, 1, MaxSearchLimit)
-	c.Embeddings = c.model(block["embeddings"])
-	c.SearchDefaultLimit = c.number(block, "search_default_limit", min(DefaultSearchLimit, c.MaxSearchLimit), 1, c.MaxSearchLimit)
+	c.Enabled = c.parseMode("tool_search.enabled", block["enabled"])
+	c.ThresholdPct = c.parseNumber(block, "threshold_pct", DefaultThresholdPct, 0, 100)
+	c.MaxSearchLimit = c.parseNumber(block, "max_search_limit", DefaultMaxLimit, 1, MaxSearchLimit)
+	c.EmbeddingModel = c.parseModel(block["embeddings"])
+	c.SearchDefaultLimit = c.parseNumber(block, "search_default_limit", min(DefaultSearchLimit, c.MaxSearchLimit), 1, c.MaxSearchLimit)
 	return c
 }
 
-// UnmarshalYAML reads the block as [Parse] does, but refuses unknown keys, as everywhere in the
-// file.
+// UnmarshalYAML reads the block as [Parse] does, but refuses unknown keys, like the rest of the
+// configuration.
 func (c *Config) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.MappingNode {
 		for i := 0; i < len(n.Content); i += 2 {
@@ -117,8 +117,8 @@ func (c *Config) warn(format string, args ...any) {
 	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
 }
 
-// mode reads the switch: true means auto, "yes" and the like mean on.
-func (c *Config) mode(key string, v any) Mode {
+// parseMode parses the switch. The boolean true means auto; the strings "true", "yes" and "1" mean on.
+func (c *Config) parseMode(key string, v any) Mode {
 	switch x := v.(type) {
 	case nil:
 		return ModeAuto
@@ -137,32 +137,32 @@ func (c *Config) mode(key string, v any) Mode {
 	case string(ModeOff), "false", "no", "0":
 		return ModeOff
 	}
-	c.warn("%s is %q, not auto, on or off; auto is used", key, clip(text, maxParamName))
+	c.warn("%s is %q, not auto, on or off; auto is used", key, clipLine(text, maxParamName))
 	return ModeAuto
 }
 
-// model reads the name of an embedding model.
-func (c *Config) model(v any) string {
+// parseModel parses the name of an embedding model.
+func (c *Config) parseModel(v any) string {
 	if v == nil {
 		return ""
 	}
 	name := strings.TrimSpace(fmt.Sprint(v))
 	if provider, model, ok := strings.Cut(name, "/"); name != "" && (!ok || provider == "" || model == "") {
-		c.warn("tool_search.embeddings is %q, not PROVIDER/MODEL; words alone are used", clip(name, maxParamName))
+		c.warn("tool_search.embeddings is %q, not PROVIDER/MODEL; words alone are used", clipLine(name, maxParamName))
 		return ""
 	}
 	return name
 }
 
-// number reads a whole number and clamps it.
-func (c *Config) number(block map[string]any, key string, byDefault, low, high int) int {
+// parseNumber parses a whole number and clamps it to the range from low to high.
+func (c *Config) parseNumber(block map[string]any, key string, byDefault, low, high int) int {
 	v, ok := block[key]
 	if !ok || v == nil {
 		return byDefault
 	}
 	n, err := strconv.ParseFloat(strings.TrimSpace(fmt.Sprint(v)), 64)
 	if err != nil || math.IsNaN(n) {
-		c.warn("tool_search.%s is %q, not a number; %d is used", key, clip(fmt.Sprint(v), maxParamName), byDefault)
+		c.warn("tool_search.%s is %q, not a number; %d is used", key, clipLine(fmt.Sprint(v), maxParamName), byDefault)
 		return byDefault
 	}
 	clamped := int(math.Round(min(max(n, float64(low)), float64(high))))
@@ -172,29 +172,29 @@ func (c *Config) number(block map[string]any, key string, byDefault, low, high i
 	return clamped
 }
 
-// Decision says whether tools are deferred, and why.
+// Decision is the result of [Config.Decide], with its inputs.
 type Decision struct {
 	Active bool
 	Mode   Mode
-	// Tools counts the deferrable tools, Tokens estimates the cost of their schemas.
-	Tools  int
-	Tokens int
-	// Context is the size of the model's context, 0 if unknown; Threshold is the number of tokens
-	// from which auto defers.
-	Context   int
-	Threshold int
+	// ToolCount is the number of deferrable tools. Tokens is the estimated size of their schemas.
+	ToolCount int
+	Tokens    int
+	// ContextTokens is the size of the model's context, 0 if unknown. Threshold is the number of
+	// tokens from which ModeAuto defers.
+	ContextTokens int
+	Threshold     int
 }
 
-// LogValue logs the decision with its inputs.
+// LogValue implements [slog.LogValuer].
 func (d Decision) LogValue() slog.Value {
-	return slog.GroupValue(slog.Bool("active", d.Active), slog.String("mode", string(d.Mode)), slog.Int("tools", d.Tools),
-		slog.Int("tokens", d.Tokens), slog.Int("threshold", d.Threshold), slog.Int("context", d.Context))
+	return slog.GroupValue(slog.Bool("active", d.Active), slog.String("mode", string(d.Mode)), slog.Int("tools", d.ToolCount),
+		slog.Int("tokens", d.Tokens), slog.Int("threshold", d.Threshold), slog.Int("context", d.ContextTokens))
 }
 
-// Decide decides whether the bridge replaces this many deferrable tools, of so many tokens, for
-// a model with a context of contextTokens (0 if unknown).
+// Decide decides whether the bridge replaces the deferrable tools. tools is their number, tokens
+// the size of their schemas, and contextTokens the size of the model's context (0 if unknown).
 func (c Config) Decide(tools, tokens, contextTokens int) Decision {
-	d := Decision{Mode: c.Enabled, Tools: tools, Tokens: tokens, Context: max(contextTokens, 0), Threshold: UnknownContextTokens}
+	d := Decision{Mode: c.Enabled, ToolCount: tools, Tokens: tokens, ContextTokens: max(contextTokens, 0), Threshold: UnknownContextTokens}
 	if contextTokens > 0 {
 		d.Threshold = int((int64(contextTokens)*int64(c.ThresholdPct) + 99) / 100)
 	}

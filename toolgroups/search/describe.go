@@ -11,28 +11,28 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Lines formats tools, one per line: name, signature and, with sentences, the first sentence of
-// the description. To stay within limit characters it leaves out the sentences, then the types
-// of the last tools' parameters, then these parameters; every tool is named, and if that is all,
-// the end says how many there are and how to see the rest.
-func Lines(tools []toolgroups.Tool, limit int, sentences bool) string {
-	lines, outlines, size := make([]string, len(tools)), make([]outline, len(tools)), len(tools)
+// FormatTools formats tools, one per line: name, signature and, if sentences is true, the first
+// sentence of the description. To stay within limit characters it leaves out the sentences, then
+// the parameter types of the last tools, then their parameters; a note then counts these tools
+// and names the tool that shows their parameters. Every tool is named.
+func FormatTools(tools []toolgroups.Tool, limit int, sentences bool) string {
+	lines, outlines, size := make([]string, len(tools)), make([]toolSchema, len(tools)), len(tools)
 	write := func(i int, text string) {
 		text = "- " + text
 		size += utf8.RuneCountInString(text) - utf8.RuneCountInString(lines[i])
 		lines[i] = text
 	}
 	for i, t := range tools {
-		outlines[i] = outlineOf(t)
-		write(i, line(t, outlines[i], sentences))
+		outlines[i] = parseToolSchema(t)
+		write(i, formatTool(t, outlines[i], sentences))
 	}
 	if sentences && size > limit {
 		for i, t := range tools {
-			write(i, line(t, outlines[i], false))
+			write(i, formatTool(t, outlines[i], false))
 		}
 	}
 	for i := len(tools) - 1; i >= 0 && size > limit; i-- {
-		write(i, tools[i].Name+"("+outlines[i].parameters()+")")
+		write(i, tools[i].Name+"("+outlines[i].shortSignature()+")")
 	}
 	bare := 0
 	for i := len(tools) - 1; i >= 0 && size > limit; i-- {
@@ -45,24 +45,24 @@ func Lines(tools []toolgroups.Tool, limit int, sentences bool) string {
 	return strings.Join(lines, "\n")
 }
 
-func line(t toolgroups.Tool, o outline, sentence bool) string {
-	text := t.Name + o.use(0)
+func formatTool(t toolgroups.Tool, o toolSchema, sentence bool) string {
+	text := t.Name + o.signature(0)
 	if sentence {
 		text += " — " + toolgroups.FirstSentence(t.Description)
 	}
 	return text
 }
 
-// described is a tool in the result of tool_describe.
-type described struct {
+// toolDescription is a tool in the result of tool_describe.
+type toolDescription struct {
 	Name        string          `json:"name,omitempty"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// manyDescribed describes several tools.
-type manyDescribed struct {
-	Tools map[string]described `json:"tools"`
+// toolDescriptions is the result of tool_describe for several tools.
+type toolDescriptions struct {
+	Tools map[string]toolDescription `json:"tools"`
 	// Groups are the tools of the requested groups and sources.
 	Groups   map[string][]string `json:"groups,omitempty"`
 	NotFound []string            `json:"not_found,omitempty"`
@@ -70,52 +70,52 @@ type manyDescribed struct {
 	Hint     string              `json:"hint,omitempty"`
 }
 
-// describe runs tool_describe.
+// describe runs tool_describe. A result that the model still sees is not repeated.
 func (b *Bridge) describe(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-	res, err := b.tell(call)
-	if err == nil && slices.Contains(b.shown(), res.Text) {
+	res, err := b.answerDescribe(call)
+	if err == nil && slices.Contains(b.shownTexts(), res.Text) {
 		res.Text = "As shown above."
 	}
 	return res, err
 }
 
-func (b *Bridge) tell(call toolgroups.Call) (toolgroups.Result, error) {
-	args, fault := object(ToolDescribe, call.Arguments)
+func (b *Bridge) answerDescribe(call toolgroups.Call) (toolgroups.Result, error) {
+	args, fault := parseArguments(ToolDescribe, call.Arguments)
 	if fault != nil {
 		return toolgroups.Result{}, fault
 	}
-	names := texts(args["name"], args["names"])
+	names := parseTexts(args["name"], args["names"])
 	_, batch := args["names"]
 	switch {
 	case len(names) == 0:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeMissingParameter,
-			"Required parameter 'name' is missing. Find names with %s.", b.finder())
+			"Required parameter 'name' is missing. Find names with %s.", b.finderName())
 	case len(names) > MaxNames:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "Too many names: %d, at most %d in one call.", len(names), MaxNames)
 	}
 	if len(names) == 1 {
-		if f, whole := b.cfg.Catalogue.whole(names[0]); whole {
-			return toolgroups.Result{Text: fmt.Sprintf("The %d tools of %s:\n%s", len(f.Entries), f.Origin, Lines(Tools(f.Entries), b.cfg.Limit, true))}, nil
+		if f, whole := b.cfg.Catalogue.lookupOrigin(names[0]); whole {
+			return toolgroups.Result{Text: fmt.Sprintf("The %d tools of %s:\n%s", len(f.Entries), f.Origin, FormatTools(Tools(f.Entries), b.cfg.TextLimit, true))}, nil
 		}
 	}
 	if !batch {
 		entry, ok := b.cfg.Catalogue.Lookup(names[0])
 		if !ok {
-			return toolgroups.Result{}, b.unknown(names[0])
+			return toolgroups.Result{}, b.unknownError(names[0])
 		}
 		if len(entry.Tool.Parameters) > toolgroups.MaxText {
-			return toolgroups.Result{Text: "Its schema is too long to be shown whole. In short:\n" + line(entry.Tool, outlineOf(entry.Tool), true)}, nil
+			return toolgroups.Result{Text: "Its schema is too long to be shown whole. In short:\n" + formatTool(entry.Tool, parseToolSchema(entry.Tool), true)}, nil
 		}
-		return reply(described{names[0], entry.Tool.Description, wire(entry.Tool)})
+		return encodeResult(toolDescription{names[0], entry.Tool.Description, validSchema(entry.Tool)})
 	}
 	return b.describeAll(names)
 }
 
 func (b *Bridge) describeAll(names []string) (toolgroups.Result, error) {
-	r := manyDescribed{Tools: map[string]described{}, Errors: map[string]string{}}
+	r := toolDescriptions{Tools: map[string]toolDescription{}, Errors: map[string]string{}}
 	size := 0
 	for _, name := range names {
-		if f, whole := b.cfg.Catalogue.whole(name); whole {
+		if f, whole := b.cfg.Catalogue.lookupOrigin(name); whole {
 			if r.Groups == nil {
 				r.Groups = map[string][]string{}
 			}
@@ -124,28 +124,28 @@ func (b *Bridge) describeAll(names []string) (toolgroups.Result, error) {
 		}
 		entry, ok := b.cfg.Catalogue.Lookup(name)
 		if !ok {
-			if fault := b.unknown(name); fault.Code == toolgroups.CodeNotFound {
-				r.NotFound = append(r.NotFound, clip(name, maxEcho))
+			if fault := b.unknownError(name); fault.Code == toolgroups.CodeNotFound {
+				r.NotFound = append(r.NotFound, clipLine(name, maxEcho))
 			} else {
-				r.Errors[clip(name, maxEcho)] = fault.Message
+				r.Errors[clipLine(name, maxEcho)] = fault.Message
 			}
 			continue
 		}
 		size += len(entry.Tool.Parameters)
-		if size > min(maxSchemas, b.cfg.Limit) && len(r.Tools) > 0 {
+		if size > min(maxSchemas, b.cfg.TextLimit) && len(r.Tools) > 0 {
 			r.Errors[name] = "Left out because the answer would be too long. Describe it alone."
 			continue
 		}
-		r.Tools[name] = described{Description: entry.Tool.Description, Parameters: wire(entry.Tool)}
+		r.Tools[name] = toolDescription{Description: entry.Tool.Description, Parameters: validSchema(entry.Tool)}
 	}
 	if len(r.NotFound) > 0 {
-		r.Hint = "Check the spelling of what was not found with " + b.finder() + "."
+		r.Hint = "Check the spelling of what was not found with " + b.finderName() + "."
 	}
-	return reply(r)
+	return encodeResult(r)
 }
 
-// wire returns the parameters, or an empty schema if they cannot be encoded.
-func wire(t toolgroups.Tool) json.RawMessage {
+// validSchema returns the schema of a tool's parameters, or an empty one if it is not valid JSON.
+func validSchema(t toolgroups.Tool) json.RawMessage {
 	if !json.Valid(t.Parameters) {
 		return json.RawMessage(`{"type":"object","properties":{}}`)
 	}

@@ -16,7 +16,7 @@ import (
 // maxEvalBytes bounds an input of [Eval].
 const maxEvalBytes = 256 << 20
 
-// Half selects the queries of a file that [Eval] asks. The weights of the ranking were tuned on
+// Half selects the queries from a file that [Eval] runs. The weights of the ranking were tuned on
 // one half of some sets; for other files, use all queries.
 type Half string
 
@@ -36,7 +36,7 @@ func ParseHalf(s string) (Half, error) {
 	return "", fmt.Errorf("search: half is %q, not all, tuned or held", s)
 }
 
-func (h Half) has(query string) bool {
+func (h Half) includes(query string) bool {
 	sum := fnv.New32a()
 	_, _ = io.WriteString(sum, query) // A hash never fails.
 	switch h {
@@ -48,22 +48,22 @@ func (h Half) has(query string) bool {
 	return true
 }
 
-// Queries selects what [Eval] asks.
-type Queries string
+// QuerySource selects where [Eval] takes its queries from.
+type QuerySource string
 
-// Kinds of queries. Models write short queries such as "github create issue" without knowing the
-// names of the tools: names asks for each tool by the words of its name, if it has several, and
-// hidden does the same on an index without names.
+// The sources of queries. Models write short queries such as "github create issue" without knowing
+// the names of the tools. So QuerySourceNames searches for each tool by the words of its name, if
+// there are several, and QuerySourceHidden does the same on an index without names.
 const (
-	QueriesFile   Queries = "file"
-	QueriesNames  Queries = "names"
-	QueriesHidden Queries = "hidden"
+	QuerySourceFile   QuerySource = "file"
+	QuerySourceNames  QuerySource = "names"
+	QuerySourceHidden QuerySource = "hidden"
 )
 
-// ParseQueries reads the value of a flag.
-func ParseQueries(s string) (Queries, error) {
-	switch q := Queries(s); q {
-	case QueriesFile, QueriesNames, QueriesHidden:
+// ParseQuerySource reads the value of a flag.
+func ParseQuerySource(s string) (QuerySource, error) {
+	switch q := QuerySource(s); q {
+	case QuerySourceFile, QuerySourceNames, QuerySourceHidden:
 		return q, nil
 	}
 	return "", fmt.Errorf("search: queries is %q, not file, names or hidden", s)
@@ -71,27 +71,27 @@ func ParseQueries(s string) (Queries, error) {
 
 // Report is the result of [Eval] for one file. Shares are between 0 and 1.
 type Report struct {
-	File  string  `json:"file"`
-	Half  Half    `json:"half"`
-	Asked Queries `json:"asked"`
+	File        string      `json:"file"`
+	Half        Half        `json:"half"`
+	QuerySource QuerySource `json:"asked"`
 	// Language is the language of the queries, if the file names it.
-	Language  string  `json:"language,omitempty"`
-	Tools     int     `json:"tools"`
-	Queries   int     `json:"queries"`
-	RecallAt1 float64 `json:"recall_at_1"`
+	Language   string  `json:"language,omitempty"`
+	ToolCount  int     `json:"tools"`
+	QueryCount int     `json:"queries"`
+	RecallAt1  float64 `json:"recall_at_1"`
 	// RecallAt5 is the mean share of the wanted tools among the first five hits.
 	RecallAt5  float64 `json:"recall_at_5"`
 	RecallAt10 float64 `json:"recall_at_10"`
 	NDCGAt10   float64 `json:"ndcg_at_10"`
-	// Empty is the share of queries without hits, Hinted that of queries whose answer says that
-	// tools are described in English.
-	Empty  float64 `json:"empty"`
-	Hinted float64 `json:"hinted"`
-	MeanMS float64 `json:"mean_ms"`
-	P99MS  float64 `json:"p99_ms"`
+	// EmptyShare is the share of queries without hits. Hinted is the share of queries after which the model
+	// gets the hint that tools are described in English.
+	EmptyShare  float64 `json:"empty"`
+	HintedShare float64 `json:"hinted"`
+	MeanMS      float64 `json:"mean_ms"`
+	P99MS       float64 `json:"p99_ms"`
 }
 
-// evalSet is the format of an input.
+// evalSet is the format of an input file of [Eval].
 type evalSet struct {
 	Tools []struct {
 		Name   string   `json:"name"`
@@ -103,14 +103,14 @@ type evalSet struct {
 }
 
 type evalQuery struct {
-	Q    string   `json:"q"`
-	Gold []string `json:"gold"`
-	Lang string   `json:"lang"`
+	Query string   `json:"q"`
+	Gold  []string `json:"gold"`
+	Lang  string   `json:"lang"`
 }
 
-// byName makes queries from names of several words. All tools whose names have these words are
-// wanted.
-func (s evalSet) byName() []evalQuery {
+// nameQueries makes queries from tool names that have several words. The wanted tools are all
+// whose names have these words.
+func (s evalSet) nameQueries() []evalQuery {
 	var out []evalQuery
 	at := map[string]int{}
 	for _, t := range s.Tools {
@@ -122,7 +122,7 @@ func (s evalSet) byName() []evalQuery {
 		if !ok {
 			i = len(out)
 			at[q] = i
-			out = append(out, evalQuery{Q: q})
+			out = append(out, evalQuery{Query: q})
 		}
 		out[i].Gold = append(out[i].Gold, t.Name)
 	}
@@ -133,16 +133,16 @@ func (s evalSet) byName() []evalQuery {
 // issue".
 func wordsOfName(name string) string {
 	var out []string
-	for _, w := range words(name) {
+	for _, w := range splitWords(name) {
 		out = append(out, slices.DeleteFunc(w.parts, isNumber)...)
 	}
 	return strings.Join(out, " ")
 }
 
 // Eval measures a ranking on a set of tools and queries: a JSON object with
-// tools (name, desc, params, source) and queries (q, gold: the wanted names, lang). file names
-// the set in the reports: one for all queries, and one for each language in them.
-func Eval(ctx context.Context, ranker Ranker, r io.Reader, file string, half Half, asked Queries) ([]Report, error) {
+// tools (name, desc, params, source) and queries (q, gold: the wanted names, lang). file is the
+// name of the set in the reports. There is one for all queries, and one for each language.
+func Eval(ctx context.Context, ranker Ranker, r io.Reader, file string, half Half, asked QuerySource) ([]Report, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxEvalBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("search: read %s: %w", file, err)
@@ -160,30 +160,30 @@ func Eval(ctx context.Context, ranker Ranker, r io.Reader, file string, half Hal
 	docs := make([]Document, len(set.Tools))
 	for i, t := range set.Tools {
 		docs[i] = Document{Name: t.Name, Description: t.Desc, Parameters: t.Params, Source: t.Source}
-		if asked == QueriesHidden {
+		if asked == QuerySourceHidden {
 			docs[i].Name = ""
 		}
 	}
 	index := NewIndex(docs)
-	all := []measure{{report: Report{File: file, Half: half, Asked: asked, Tools: len(docs)}}}
-	if asked != QueriesFile {
-		set.Queries = set.byName()
+	all := []measurement{{report: Report{File: file, Half: half, QuerySource: asked, ToolCount: len(docs)}}}
+	if asked != QuerySourceFile {
+		set.Queries = set.nameQueries()
 	}
 	for _, q := range set.Queries {
-		if !half.has(q.Q) || len(q.Gold) == 0 {
+		if !half.includes(q.Query) || len(q.Gold) == 0 {
 			continue
 		}
 		began := time.Now()
-		found := ranker.Search(ctx, index, q.Q, 10)
+		found := ranker.Search(ctx, index, q.Query, 10)
 		took := time.Since(began)
 		names := make([]string, len(found.Hits))
 		for i, h := range found.Hits {
 			names[i] = set.Tools[h.Doc].Name
 		}
-		i := slices.IndexFunc(all, func(m measure) bool { return m.report.Language == q.Lang })
+		i := slices.IndexFunc(all, func(m measurement) bool { return m.report.Language == q.Lang })
 		if i < 0 {
 			i = len(all)
-			all = append(all, all[0].empty())
+			all = append(all, all[0].newEmpty())
 			all[i].report.Language = q.Lang
 		}
 		for _, at := range slices.Compact([]int{0, i}) {
@@ -192,33 +192,33 @@ func Eval(ctx context.Context, ranker Ranker, r io.Reader, file string, half Hal
 	}
 	reports := make([]Report, len(all))
 	for i := range all {
-		if reports[i], err = all[i].done(); err != nil {
+		if reports[i], err = all[i].finish(); err != nil {
 			return nil, err
 		}
 	}
 	return reports, nil
 }
 
-// measure accumulates the results of queries.
-type measure struct {
+// measurement accumulates the results of queries.
+type measurement struct {
 	report Report
 	times  []time.Duration
 }
 
-// empty returns a measure of the same file without results.
-func (m *measure) empty() measure {
+// newEmpty returns a measure of the same file without results.
+func (m *measurement) newEmpty() measurement {
 	r := m.report
-	return measure{report: Report{File: r.File, Half: r.Half, Asked: r.Asked, Tools: r.Tools}}
+	return measurement{report: Report{File: r.File, Half: r.Half, QuerySource: r.QuerySource, ToolCount: r.ToolCount}}
 }
 
-func (m *measure) add(found, gold []string, ranking Ranking, took time.Duration) {
+func (m *measurement) add(found, gold []string, ranking Ranking, took time.Duration) {
 	m.times = append(m.times, took)
-	if ranking.Weak || ranking.Foreign || len(found) == 0 {
-		m.report.Hinted++
+	if ranking.Weak || ranking.IsForeignQuery || len(found) == 0 {
+		m.report.HintedShare++
 	}
-	m.report.RecallAt1 += recall(found, gold, 1)
-	m.report.RecallAt5 += recall(found, gold, 5)
-	m.report.RecallAt10 += recall(found, gold, 10)
+	m.report.RecallAt1 += recallAt(found, gold, 1)
+	m.report.RecallAt5 += recallAt(found, gold, 5)
+	m.report.RecallAt10 += recallAt(found, gold, 10)
 	gain, ideal := 0.0, 0.0
 	for i, name := range found[:min(len(found), 10)] {
 		if slices.Contains(gold, name) {
@@ -230,11 +230,11 @@ func (m *measure) add(found, gold []string, ranking Ranking, took time.Duration)
 	}
 	m.report.NDCGAt10 += gain / ideal
 	if len(found) == 0 {
-		m.report.Empty++
+		m.report.EmptyShare++
 	}
 }
 
-func recall(found, gold []string, k int) float64 {
+func recallAt(found, gold []string, k int) float64 {
 	n := 0
 	for _, g := range gold {
 		if slices.Contains(found[:min(len(found), k)], g) {
@@ -244,14 +244,14 @@ func recall(found, gold []string, k int) float64 {
 	return float64(n) / float64(len(gold))
 }
 
-func (m *measure) done() (Report, error) {
+func (m *measurement) finish() (Report, error) {
 	r := m.report
 	n := float64(len(m.times))
 	if n == 0 {
 		return Report{}, fmt.Errorf("search: %s: it holds no queries of this half", r.File)
 	}
-	r.Queries = len(m.times)
-	for _, v := range []*float64{&r.RecallAt1, &r.RecallAt5, &r.RecallAt10, &r.NDCGAt10, &r.Empty, &r.Hinted} {
+	r.QueryCount = len(m.times)
+	for _, v := range []*float64{&r.RecallAt1, &r.RecallAt5, &r.RecallAt10, &r.NDCGAt10, &r.EmptyShare, &r.HintedShare} {
 		*v /= n
 	}
 	slices.Sort(m.times)
@@ -259,12 +259,12 @@ func (m *measure) done() (Report, error) {
 	for _, d := range m.times {
 		sum += d
 	}
-	r.MeanMS = ms(sum) / n
-	r.P99MS = ms(m.times[(len(m.times)*99+99)/100-1])
+	r.MeanMS = milliseconds(sum) / n
+	r.P99MS = milliseconds(m.times[(len(m.times)*99+99)/100-1])
 	return r, nil
 }
 
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // WriteText prints reports as a table.
 func WriteText(w io.Writer, reports []Report) error {
@@ -272,8 +272,8 @@ func WriteText(w io.Writer, reports []Report) error {
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(t, "tools\tqueries\tasked\thalf\trecall@1\trecall@5\trecall@10\tNDCG@10\tempty\thinted\tmean ms\tp99 ms\t  file")
 	for _, r := range reports {
-		_, _ = fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f %%\t%.1f %%\t%.3f\t%.3f\t  %s\n", r.Tools, r.Queries, r.Asked, r.Half,
-			r.RecallAt1, r.RecallAt5, r.RecallAt10, r.NDCGAt10, 100*r.Empty, 100*r.Hinted, r.MeanMS, r.P99MS, strings.TrimSpace(r.File+" "+r.Language))
+		_, _ = fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f %%\t%.1f %%\t%.3f\t%.3f\t  %s\n", r.ToolCount, r.QueryCount, r.QuerySource, r.Half,
+			r.RecallAt1, r.RecallAt5, r.RecallAt10, r.NDCGAt10, 100*r.EmptyShare, 100*r.HintedShare, r.MeanMS, r.P99MS, strings.TrimSpace(r.File+" "+r.Language))
 	}
 	_ = t.Flush()
 	if _, err := io.WriteString(w, table.String()); err != nil {

@@ -18,7 +18,7 @@ func NewBridge(cfg BridgeConfig) *Bridge {
 // Tokens returns the words of a text as they are indexed.
 func Tokens(text string) []string {
 	var out []string
-	for _, w := range words(text) {
+	for _, w := range splitWords(text) {
 		for _, p := range w.parts {
 			out = append(out, meaning.Stem(p))
 		}
@@ -41,7 +41,7 @@ func NewSmallHybrid(e Embedder, vectors int) *Hybrid {
 func Near(word, other string) float64 {
 	for _, k := range loadSynonyms()[meaning.Stem(word)] {
 		if k.stem == meaning.Stem(other) {
-			return k.near
+			return k.weight
 		}
 	}
 	return 0

@@ -15,105 +15,105 @@ import (
 // hit is a tool in the result of a search.
 type hit struct {
 	Name string `json:"name"`
-	// Use is its signature and purpose, "(repo, title, body?) — Create an issue.", unless the model
-	// sees that already.
+	// Use is the tool's signature and purpose, "(repo, title, body?) — Create an issue." It is empty
+	// if the model still sees it in an earlier result.
 	Use string `json:"use,omitempty"`
-	// Direct marks a tool that is in the tools array.
-	Direct bool `json:"call_directly,omitempty"`
+	// CallDirectly is set if the tool is in the tools array.
+	CallDirectly bool `json:"call_directly,omitempty"`
 }
 
-// noHit helps the model after a query without hits.
-type noHit struct {
-	Available   []Origin      `json:"available_sources,omitempty"`
-	Unavailable []Unavailable `json:"unavailable_sources,omitempty"`
+// noHitHelp lists the sources of tools after a query without hits.
+type noHitHelp struct {
+	AvailableSources   []Origin            `json:"available_sources,omitempty"`
+	UnavailableSources []UnavailableSource `json:"unavailable_sources,omitempty"`
 }
 
 // queryResult is the result for one query.
 type queryResult struct {
-	// Query is set if there are several.
+	// Query is the query, if the call has several.
 	Query   string `json:"query,omitempty"`
 	Matches []hit  `json:"matches"`
-	// Others are more tools of the matches' sources: names by source.
+	// Others are the names of more tools from the sources of the matches, by source.
 	Others map[string][]string `json:"others,omitempty"`
 	Hint   string              `json:"hint,omitempty"`
-	noHit
+	noHitHelp
 }
 
-// maxOthers bounds these names.
+// maxOthers bounds the names in queryResult.Others.
 const maxOthers = 24
 
-// searchInput is the input of a search.
+// searchInput has the arguments of a search. isBatch is set if they use "queries".
 type searchInput struct {
-	texts []string
-	limit json.RawMessage
-	batch bool
+	queries  []string
+	rawLimit json.RawMessage
+	isBatch  bool
 }
 
-// queries parses the arguments of a search.
-func queries(arguments json.RawMessage) (searchInput, *toolgroups.Error) {
-	args, fault := object(ToolSearch, arguments)
+// parseSearchInput parses the arguments of a search.
+func parseSearchInput(arguments json.RawMessage) (searchInput, *toolgroups.Error) {
+	args, fault := parseArguments(ToolSearch, arguments)
 	if fault != nil {
 		return searchInput{}, fault
 	}
-	w := searchInput{texts: texts(args["query"], args["queries"]), limit: args["limit"]}
-	_, w.batch = args["queries"]
+	w := searchInput{queries: parseTexts(args["query"], args["queries"]), rawLimit: args["limit"]}
+	_, w.isBatch = args["queries"]
 	switch {
-	case len(w.texts) == 0:
+	case len(w.queries) == 0:
 		return searchInput{}, toolgroups.Errorf(toolgroups.CodeMissingParameter, "Required parameter 'query' is missing.")
-	case len(w.texts) > MaxQueries:
-		return searchInput{}, toolgroups.Errorf(toolgroups.CodeInvalid, "Too many queries: %d, at most %d in one call.", len(w.texts), MaxQueries)
+	case len(w.queries) > MaxQueries:
+		return searchInput{}, toolgroups.Errorf(toolgroups.CodeInvalid, "Too many queries: %d, at most %d in one call.", len(w.queries), MaxQueries)
 	}
-	for i := range w.texts {
-		w.texts[i] = clip(w.texts[i], maxQueryText)
+	for i := range w.queries {
+		w.queries[i] = clipLine(w.queries[i], maxQueryText)
 	}
 	return w, nil
 }
 
 // search runs tool_search.
 func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-	w, fault := queries(call.Arguments)
+	w, fault := parseSearchInput(call.Arguments)
 	if fault != nil {
 		if fault.Code == toolgroups.CodeMissingParameter {
-			fault.Message += " Say what the tool should do, or name one of: " + b.origins() + "."
+			fault.Message += " Say what the tool should do, or name one of: " + b.originNames() + "."
 		}
 		return toolgroups.Result{}, fault
 	}
-	fruitless := Fruitless(b.cfg.Turn)
-	if fault := b.stopFruitless(fruitless, w.texts); fault != nil {
+	fruitless := CountFruitless(b.cfg.PastCalls)
+	if fault := b.checkFruitless(fruitless, w.queries); fault != nil {
 		return toolgroups.Result{}, fault
 	}
-	limit, seen := b.limit(w.limit), b.shown()
-	if !w.batch {
-		return reply(b.one(ctx, w.texts[0], limit, fruitless, seen))
+	limit, seen := b.parseLimit(w.rawLimit), b.shownTexts()
+	if !w.isBatch {
+		return encodeResult(b.answerQuery(ctx, w.queries[0], limit, fruitless, seen))
 	}
 	var results []queryResult
-	for _, q := range w.texts {
-		one := b.one(ctx, q, limit, fruitless, seen)
+	for _, q := range w.queries {
+		one := b.answerQuery(ctx, q, limit, fruitless, seen)
 		one.Query = q
 		results = append(results, one)
-		text, err := reply(one)
+		text, err := encodeResult(one)
 		if err != nil {
 			return toolgroups.Result{}, err
 		}
 		seen = append(seen, text.Text)
 	}
-	return reply(map[string][]queryResult{"results": results})
+	return encodeResult(map[string][]queryResult{"results": results})
 }
 
-// stopFruitless stops a turn that repeats fruitless searches.
-func (b *Bridge) stopFruitless(fruitless int, texts []string) *toolgroups.Error {
+// checkFruitless returns an error if the turn has made too many fruitless or equal searches.
+func (b *Bridge) checkFruitless(fruitless int, texts []string) *toolgroups.Error {
 	const stop = " Stop searching: go on with what you have, or tell the user that there is no such tool."
 	if fruitless >= FruitlessStop {
 		return toolgroups.Errorf(toolgroups.CodeSearchExhausted, "Not run: the last %d searches of this turn found nothing."+stop, fruitless)
 	}
-	if n := repeated(b.cfg.Turn, texts); n >= SameSearch {
+	if n := countRepeats(b.cfg.PastCalls, texts); n >= SameSearchStop {
 		return toolgroups.Errorf(toolgroups.CodeSearchExhausted, "Not run: this turn has searched for the same words %d times; the answer stays the same."+stop, n)
 	}
 	return nil
 }
 
-// one answers a single query. seen is what the model sees already.
-func (b *Bridge) one(ctx context.Context, query string, limit, fruitless int, seen []string) queryResult {
+// answerQuery answers a single query. seen are the earlier results that the model still sees.
+func (b *Bridge) answerQuery(ctx context.Context, query string, limit, fruitless int, seen []string) queryResult {
 	f := b.find(ctx, query, limit+maxOthers)
 	if f.Origin != "" {
 		limit = b.cfg.Config.MaxSearchLimit
@@ -123,14 +123,14 @@ func (b *Bridge) one(ctx context.Context, query string, limit, fruitless int, se
 	r := queryResult{Matches: make([]hit, len(hits))}
 	known := 0
 	for i, e := range hits {
-		if r.Matches[i] = b.hit(e, seen); r.Matches[i].Use == "" && !r.Matches[i].Direct {
+		if r.Matches[i] = b.newHit(e, seen); r.Matches[i].Use == "" && !r.Matches[i].CallDirectly {
 			known++
 		}
 	}
 	var hints []string
 	switch {
 	case len(hits) == 0:
-		r.Available, r.Unavailable = b.cfg.Catalogue.Origins(), b.cfg.Unavailable
+		r.AvailableSources, r.UnavailableSources = b.cfg.Catalogue.Origins(), b.cfg.Unavailable
 		hints = append(hints, "No tool matches. Try other English words for the action and the thing, or the name of a source for all its tools, before you conclude that there is none.")
 		if fruitless+1 >= FruitlessAdvice {
 			hints[0] = fmt.Sprintf("No tool matches, %d searches in a row. Stop searching and answer the user with what you have.", fruitless+1)
@@ -140,7 +140,7 @@ func (b *Bridge) one(ctx context.Context, query string, limit, fruitless int, se
 			len(hits), len(f.Entries), f.Origin, ToolDescribe))
 	case f.Origin != "":
 		hints = append(hints, fmt.Sprintf("All %d tools of %s.", len(hits), f.Origin))
-	case f.Foreign:
+	case f.IsForeignQuery:
 		hints = append(hints, "The query is not in English, but tools are described in English. Search in English where these do not fit.")
 	case f.Weak:
 		hints = append(hints, "These share little with the query and may not fit. Tools are described in English: try other English words.")
@@ -164,8 +164,8 @@ func (b *Bridge) one(ctx context.Context, query string, limit, fruitless int, se
 	return r
 }
 
-// siblings returns more tools of the hits' sources that the model does not see yet, those in
-// next first.
+// siblings returns more tools from the sources of the hits, without those that the model still
+// sees in earlier results. Those in next come first.
 func (b *Bridge) siblings(hits, next []Entry, seen []string) []Entry {
 	sources, met := map[string]bool{}, map[string]bool{}
 	for _, e := range hits {
@@ -177,7 +177,7 @@ func (b *Bridge) siblings(hits, next []Entry, seen []string) []Entry {
 			if len(out) == maxOthers {
 				return out
 			}
-			if name := e.Tool.Name; sources[e.label()] && !met[name] && !slices.Contains(b.cfg.Direct, name) && !containedInAny(seen, `"`+name+`"`) {
+			if name := e.Tool.Name; sources[e.label()] && !met[name] && !slices.Contains(b.cfg.DirectTools, name) && !containedInAny(seen, `"`+name+`"`) {
 				met[name] = true
 				out = append(out, e)
 			}
@@ -186,14 +186,14 @@ func (b *Bridge) siblings(hits, next []Entry, seen []string) []Entry {
 	return out
 }
 
-// hit describes a tool, unless the model sees that already.
-func (b *Bridge) hit(e Entry, seen []string) hit {
-	h := hit{Name: e.Tool.Name, Direct: slices.Contains(b.cfg.Direct, e.Tool.Name)}
-	if h.Direct {
+// newHit describes a tool. It leaves out the use if the model still sees it in an earlier result.
+func (b *Bridge) newHit(e Entry, seen []string) hit {
+	h := hit{Name: e.Tool.Name, CallDirectly: slices.Contains(b.cfg.DirectTools, e.Tool.Name)}
+	if h.CallDirectly {
 		return h
 	}
 	full := h
-	full.Use = outlineOf(e.Tool).use(maxSignature) + " — " + toolgroups.FirstSentence(e.Tool.Description)
+	full.Use = parseToolSchema(e.Tool).signature(maxSignature) + " — " + toolgroups.FirstSentence(e.Tool.Description)
 	if text, err := toolgroups.EncodeJSON(full); err == nil && containedInAny(seen, string(text)) {
 		return h
 	}
@@ -205,8 +205,8 @@ func containedInAny(texts []string, piece string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, piece) })
 }
 
-// limit reads the number of hits.
-func (b *Bridge) limit(raw json.RawMessage) int {
+// parseLimit parses the number of hits and clamps it. An invalid number means the default.
+func (b *Bridge) parseLimit(raw json.RawMessage) int {
 	n, err := strconv.ParseFloat(strings.Trim(string(raw), `" `), 64)
 	if err != nil || math.IsNaN(n) || n < 1 {
 		return b.cfg.Config.SearchDefaultLimit
@@ -214,7 +214,7 @@ func (b *Bridge) limit(raw json.RawMessage) int {
 	return int(min(n, float64(b.cfg.Config.MaxSearchLimit)))
 }
 
-func (b *Bridge) origins() string {
+func (b *Bridge) originNames() string {
 	var names []string
 	for _, o := range b.cfg.Catalogue.Origins() {
 		names = append(names, o.Name)
@@ -225,10 +225,10 @@ func (b *Bridge) origins() string {
 	return strings.Join(names, ", ")
 }
 
-func reply(v any) (toolgroups.Result, error) {
+func encodeResult(v any) (toolgroups.Result, error) {
 	text, err := toolgroups.EncodeJSON(v)
 	if err != nil {
-		return toolgroups.Result{}, fmt.Errorf("search: encode the answer: %w", err)
+		return toolgroups.Result{}, fmt.Errorf("search: encode the result: %w", err)
 	}
 	return toolgroups.Result{Text: string(text)}, nil
 }

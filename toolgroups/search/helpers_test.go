@@ -23,7 +23,7 @@ func tool(name, description, properties string, required ...string) toolgroups.T
 	return toolgroups.Tool{
 		Name: name, Description: description, Parameters: json.RawMessage(schema),
 		Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-			return toolgroups.Text("%s ran with %s", call.Name, call.Arguments)
+			return toolgroups.TextResult("%s ran with %s", call.Name, call.Arguments)
 		},
 	}
 }
@@ -85,7 +85,7 @@ func catalogue(lists ...[]search.Entry) *search.Catalogue {
 // bridge makes a bridge over the two sources, with the core beside it.
 func bridge(t testing.TB, change ...func(*search.BridgeConfig)) *search.Bridge {
 	t.Helper()
-	cfg := search.BridgeConfig{Catalogue: catalogue(hub(), desk()), Direct: names(core())}
+	cfg := search.BridgeConfig{Catalogue: catalogue(hub(), desk()), DirectTools: names(core())}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -116,10 +116,10 @@ type found struct {
 		Name, Use string
 		Direct    bool `json:"call_directly"`
 	} `json:"matches"`
-	Others    map[string][]string  `json:"others"`
-	Hint      string               `json:"hint"`
-	Available []search.Origin      `json:"available_sources"`
-	Offline   []search.Unavailable `json:"unavailable_sources"`
+	Others    map[string][]string        `json:"others"`
+	Hint      string                     `json:"hint"`
+	Available []search.Origin            `json:"available_sources"`
+	Offline   []search.UnavailableSource `json:"unavailable_sources"`
 }
 
 func (f found) names() []string {

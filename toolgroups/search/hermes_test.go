@@ -31,7 +31,7 @@ func house(t testing.TB, change ...func(*toolgroups.RegistryConfig)) *toolgroups
 // Hermes 08.
 func TestCoreToolsNeverDefer(t *testing.T) {
 	reg := house(t)
-	deferred := names(search.Tools(search.Deferrable(reg, toolgroups.RoleOwner)))
+	deferred := names(search.Tools(search.DeferrableEntries(reg, toolgroups.RoleOwner)))
 	for _, c := range reg.Core() {
 		if slices.Contains(deferred, c.Name) {
 			t.Errorf("the core tool %s is deferrable", c.Name)
@@ -55,7 +55,7 @@ func TestBridgeToolsNeverDefer(t *testing.T) {
 
 // Hermes 10.
 func TestUnknownToolNotDeferrable(t *testing.T) {
-	if _, ok := catalogue(search.Deferrable(house(t), toolgroups.RoleOwner)).Lookup("nowhere"); ok {
+	if _, ok := catalogue(search.DeferrableEntries(house(t), toolgroups.RoleOwner)).Lookup("nowhere"); ok {
 		t.Error("a tool that is not registered is in the catalogue")
 	}
 }
@@ -131,7 +131,7 @@ func TestSearchIsIdempotent(t *testing.T) {
 		t.Errorf("assembling twice gives %v", names(twice))
 	}
 	// Where the bridge is not active, what is left of it goes.
-	if diff := cmp.Diff(names(core()), names(search.Strip(once))); diff != "" {
+	if diff := cmp.Diff(names(core()), names(search.StripBridgeTools(once))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -194,13 +194,13 @@ func TestCatalogueIsScoped(t *testing.T) {
 		})
 	})
 	b := bridge(t, func(c *search.BridgeConfig) {
-		c.Catalogue = search.NewCatalogue(search.Deferrable(reg, toolgroups.RoleUser))
+		c.Catalogue = search.NewCatalogue(search.DeferrableEntries(reg, toolgroups.RoleUser))
 	})
 	f := find(t, b, `{"query":"open the vault of secrets"}`)
 	if slices.Contains(f.names(), "vault_open") || f.Others["vault"] != nil {
 		t.Errorf("got %v, %v", f.names(), f.Others)
 	}
-	admin := search.NewCatalogue(search.Deferrable(reg, toolgroups.RoleAdmin))
+	admin := search.NewCatalogue(search.DeferrableEntries(reg, toolgroups.RoleAdmin))
 	if admin.Len() != 7 {
 		t.Errorf("an administrator sees %d tools, want 7", admin.Len())
 	}
@@ -209,7 +209,7 @@ func TestCatalogueIsScoped(t *testing.T) {
 // Hermes 37.
 func TestOutOfScopeRejected(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) {
-		c.Outside = func(name string) *toolgroups.Error {
+		c.Refusal = func(name string) *toolgroups.Error {
 			if name != "vault_open" {
 				return nil
 			}
@@ -231,7 +231,7 @@ func TestDispatchDoesNotChangeTheRegistry(t *testing.T) {
 	reg := house(t)
 	before := reg.Groups()
 	b := bridge(t, func(c *search.BridgeConfig) {
-		c.Catalogue = search.NewCatalogue(search.Deferrable(reg, toolgroups.RoleOwner))
+		c.Catalogue = search.NewCatalogue(search.DeferrableEntries(reg, toolgroups.RoleOwner))
 	})
 	find(t, b, `{"query":"github"}`)
 	if _, fault := use(t, b, search.ToolCall, `{"name":"github_star","arguments":{"repo":"r"}}`); fault != nil {
@@ -246,7 +246,7 @@ func TestDispatchDoesNotChangeTheRegistry(t *testing.T) {
 
 // Hermes 39.
 func TestScopedNamesAreFound(t *testing.T) {
-	got := names(search.Tools(search.Deferrable(house(t), toolgroups.RoleUser)))
+	got := names(search.Tools(search.DeferrableEntries(house(t), toolgroups.RoleUser)))
 	if !slices.Contains(got, "github_create_issue") || slices.Contains(got, "exec") {
 		t.Errorf("got %v", got)
 	}

@@ -22,17 +22,17 @@ type Embedder interface {
 const (
 	// maxVectors bounds the cached vectors.
 	maxVectors = 20_000
-	// embedTime bounds how long a search waits for the embedder.
-	embedTime = 2 * time.Second
-	// fusion is the constant of reciprocal rank fusion, pool how many ranks it considers.
-	fusion = 20
-	pool   = 50
+	// embedTimeout bounds how long a search waits for the embedder.
+	embedTimeout = 2 * time.Second
+	// fusionConstant is the constant of reciprocal rank fusion, fusionDepth the number of ranks used.
+	fusionConstant = 20
+	fusionDepth    = 50
 	// batchTexts bounds the texts of one request.
 	batchTexts = 256
 )
 
-// Hybrid ranks by words and by meaning. It caches the vectors of documents by their text, for
-// all catalogues. If the embedder fails or is slow, only words count. It may be used
+// Hybrid ranks by words and by embeddings. It caches the vectors of documents by their text, for
+// all catalogues. If the embedder fails or is too slow, it ranks by words alone. It may be used
 // concurrently.
 type Hybrid struct {
 	embedder Embedder
@@ -47,27 +47,27 @@ func newHybrid(e Embedder, vectors int, log *slog.Logger) *Hybrid {
 	return &Hybrid{embedder: e, vectors: cache.New[string, []float32](vectors), log: log}
 }
 
-// Search ranks the documents of an index for a query by both.
+// Search ranks the documents of an index for a query by words and embeddings.
 func (h *Hybrid) Search(ctx context.Context, x *Index, query string, limit int) Ranking {
-	words := x.Search(query, max(limit, pool))
-	meaning, err := h.nearest(ctx, x, query)
+	words := x.Search(query, max(limit, fusionDepth))
+	meaning, err := h.nearestDocuments(ctx, x, query)
 	if err != nil {
 		h.log.Warn("ranking by words alone because the embedder failed", "err", err)
 		words.Hits = words.Hits[:min(len(words.Hits), limit)]
 		return words
 	}
 	scores := make([]float64, len(x.docs))
-	for _, ranking := range [][]Ranked{words.Hits, meaning} {
-		for i, r := range ranking[:min(len(ranking), max(limit, pool))] {
-			scores[r.Doc] += 1 / float64(fusion+i)
+	for _, ranking := range [][]ScoredDocument{words.Hits, meaning} {
+		for i, r := range ranking[:min(len(ranking), max(limit, fusionDepth))] {
+			scores[r.Doc] += 1 / float64(fusionConstant+i)
 		}
 	}
-	return Ranking{Hits: x.exactFirst(query, x.best(scores, limit), limit), Foreign: words.Foreign}
+	return Ranking{Hits: x.promoteExact(query, x.topDocuments(scores, limit), limit), IsForeignQuery: words.IsForeignQuery}
 }
 
-// nearest returns the documents closest in meaning.
-func (h *Hybrid) nearest(ctx context.Context, x *Index, query string) ([]Ranked, error) {
-	ctx, cancel := context.WithTimeout(ctx, embedTime)
+// nearestDocuments returns the documents whose vectors are closest to the query's, the closest first.
+func (h *Hybrid) nearestDocuments(ctx context.Context, x *Index, query string) ([]ScoredDocument, error) {
+	ctx, cancel := context.WithTimeout(ctx, embedTimeout)
 	defer cancel()
 	texts := make([]string, 0, len(x.docs)+1)
 	for _, d := range x.docs {
@@ -82,10 +82,10 @@ func (h *Hybrid) nearest(ctx context.Context, x *Index, query string) ([]Ranked,
 	for d := range scores {
 		scores[d] = cosine(vectors[d], wanted)
 	}
-	return x.best(scores, pool), nil
+	return x.topDocuments(scores, fusionDepth), nil
 }
 
-// embed returns the vectors of texts, cached ones first.
+// embed returns the vectors of texts, and computes those that are not cached.
 func (h *Hybrid) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	var missing []int

@@ -115,7 +115,7 @@ func TestNoEmptyAnswersAndNoGates(t *testing.T) {
 		if len(hits) == 0 || len(hits) > limit {
 			t.Fatalf("%q: %d hits with limit %d", query, len(hits), limit)
 		}
-		if !slices.IsSortedFunc(hits, func(a, b search.Ranked) int { return int(b.Score*1e6) - int(a.Score*1e6) }) {
+		if !slices.IsSortedFunc(hits, func(a, b search.ScoredDocument) int { return int(b.Score*1e6) - int(a.Score*1e6) }) {
 			t.Fatalf("%q: %v is not sorted", query, hits)
 		}
 	})

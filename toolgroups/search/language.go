@@ -9,44 +9,44 @@ import (
 //go:embed words/foreign.txt
 var foreignWords string
 
-// foreign reports whether a query is not English: it is in another script, or has more function
-// words of other languages than of English. A query without any counts as English.
-func (l lexicon) foreign(query string) bool {
+// isForeign reports whether a query is not English: it is in another script, or has more function
+// words from other languages than from English. A query without function words counts as English.
+func (l lexicon) isForeign(query string) bool {
 	score := 0
-	for _, w := range words(query) {
+	for _, w := range splitWords(query) {
 		for _, r := range w.text {
 			if unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r) {
 				return true
 			}
 		}
 		switch {
-		case l.stop[w.text]:
-			score -= surely
+		case l.isStopWord[w.text]:
+			score -= surelyForeign
 		default:
-			score += l.other[w.text]
+			score += l.foreignWeights[w.text]
 		}
 	}
-	return score >= surely
+	return score >= surelyForeign
 }
 
-// Whether a word is certainly or possibly not English.
+// Weights of a word that is certainly or possibly not English.
 const (
-	surely  = 2
-	perhaps = 1
+	surelyForeign   = 2
+	possiblyForeign = 1
 )
 
-// otherLanguages reads the function words of other languages, without accents.
-func otherLanguages() map[string]int {
+// loadForeignWords reads the function words of other languages, without accents, with their weights.
+func loadForeignWords() map[string]int {
 	all := map[string]int{}
 	for line := range strings.Lines(foreignWords) {
-		weight := surely
+		weight := surelyForeign
 		switch {
 		case strings.HasPrefix(line, "#"):
 			continue
 		case strings.HasPrefix(line, "~"):
-			line, weight = line[1:], perhaps
+			line, weight = line[1:], possiblyForeign
 		}
-		for _, w := range words(line) {
+		for _, w := range splitWords(line) {
 			if all[w.text] == 0 {
 				all[w.text] = weight
 			}

@@ -7,44 +7,44 @@ import (
 )
 
 const (
-	// meaningWeight weighs the meaning of a document against its words.
+	// meaningWeight is the weight of the embeddings relative to the words.
 	meaningWeight = 0.6
-	// nearEnough is the cosine from which a document without a word of the query is listed.
-	nearEnough = 0.4
-	// strangeIDF, times the logarithm of the number of documents, is the IDF of a word that no
-	// document has.
-	strangeIDF = 0.8
+	// minCosine is the cosine from which a document is listed that shares no word with the query.
+	minCosine = 0.4
+	// unknownIDF, times the logarithm of the number of documents, is the IDF of a word that is in no
+	// document.
+	unknownIDF = 0.8
 )
 
-// meaning returns the vector of a query; false if no word has one.
-func (x *Index) meaning(q query) (v meaning.Vector, ok bool) {
+// embedQuery returns the vector of a query. ok is false if none of its words has a vector.
+func (x *Index) embedQuery(q query) (v meaning.Vector, ok bool) {
 	for _, t := range q.terms {
-		of, has := meaning.Of(t.stem)
+		of, has := meaning.Lookup(t.stem)
 		if !has {
 			continue
 		}
 		ok = true
-		idf := strangeIDF * math.Log(1+float64(len(x.docs)))
-		if id, known := x.ids[t.stem]; known {
+		idf := unknownIDF * math.Log(1+float64(len(x.docs)))
+		if id, known := x.termIDs[t.stem]; known {
 			idf = x.idf[id]
 		}
-		addScaled(&v, &of, float32(t.worth*idf))
+		addScaled(&v, &of, float32(t.weight*idf))
 	}
 	return normalize(&v), ok
 }
 
-// join adds meaning to the scores of words: both in standard deviations, so that neither
-// dominates. A document that shares no word keeps no score unless its meaning is near.
-func (x *Index) join(scores []float64, q query) {
-	wanted, ok := x.meaning(q)
+// addMeaningScores adds the similarity of embeddings to the scores by words. Both are standardized, so
+// that neither dominates. A document that shares no word with the query is listed from minCosine on.
+func (x *Index) addMeaningScores(scores []float64, q query) {
+	wanted, ok := x.embedQuery(q)
 	if !ok {
 		return
 	}
 	cosines := make([]float64, len(x.docs))
 	listed := make([]bool, len(x.docs))
-	for i := range x.meanings {
-		cosines[i] = float64(dot(&x.meanings[i], &wanted))
-		listed[i] = scores[i] > 0 || cosines[i] >= nearEnough
+	for i := range x.embeddings {
+		cosines[i] = float64(dot(&x.embeddings[i], &wanted))
+		listed[i] = scores[i] > 0 || cosines[i] >= minCosine
 	}
 	standardize(scores)
 	standardize(cosines)
@@ -61,7 +61,7 @@ func (x *Index) join(scores []float64, q query) {
 	}
 }
 
-// standardize gives values the mean 0 and the deviation 1, or 0 if all are equal.
+// standardize scales values to mean 0 and standard deviation 1. Equal values all become 0.
 func standardize(values []float64) {
 	mean, spread := 0.0, 0.0
 	for _, v := range values {
@@ -79,7 +79,7 @@ func standardize(values []float64) {
 	}
 }
 
-// addScaled adds a multiple of a vector to another.
+// addScaled adds by, multiplied by weight, to the vector to.
 func addScaled(to, by *meaning.Vector, weight float32) {
 	for i := range to {
 		to[i] += weight * by[i]
@@ -95,7 +95,7 @@ func normalize(v *meaning.Vector) meaning.Vector {
 	return *v
 }
 
-// dot uses four sums, which the processor computes in parallel.
+// dot returns the dot product. It uses four sums, which the processor computes in parallel.
 func dot(x, y *meaning.Vector) float32 {
 	var s, t, u, v float32
 	a, b := x[:], y[:]

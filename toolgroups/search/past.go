@@ -9,17 +9,17 @@ import (
 
 // Bounds of fruitless searches in a turn.
 const (
-	// FruitlessAdvice is the number of searches without hits in a row after which the model is told
-	// to stop, FruitlessStop the number after which searches are refused.
+	// FruitlessAdvice is the number of searches without hits in a row after which the result advises
+	// the model to stop. FruitlessStop is the number after which searches are refused.
 	FruitlessAdvice = 3
 	FruitlessStop   = 6
-	// SameSearch is the number of searches for the same words after which they are refused.
-	SameSearch = 3
+	// SameSearchStop is the number of searches for the same words after which the next is refused.
+	SameSearchStop = 3
 )
 
-// Fruitless counts the searches without hits at the end of a turn, since the last hit,
-// description or call.
-func Fruitless(turn []toolgroups.PastCall) int {
+// CountFruitless counts the searches without hits since the turn's last search with hits or
+// successful call of another tool.
+func CountFruitless(turn []toolgroups.PastCall) int {
 	n := 0
 	for _, p := range turn {
 		switch {
@@ -35,12 +35,12 @@ func Fruitless(turn []toolgroups.PastCall) int {
 	return n
 }
 
-// repeated counts the searches of a turn for the same words.
-func repeated(turn []toolgroups.PastCall, texts []string) int {
+// countRepeats counts the searches in a turn that have the same queries.
+func countRepeats(turn []toolgroups.PastCall, texts []string) int {
 	n := 0
 	for _, p := range turn {
 		if p.Tool == ToolSearch && p.OK {
-			if w, fault := queries(json.RawMessage(p.Arguments)); fault == nil && slices.Equal(w.texts, texts) {
+			if w, fault := parseSearchInput(json.RawMessage(p.Arguments)); fault == nil && slices.Equal(w.queries, texts) {
 				n++
 			}
 		}

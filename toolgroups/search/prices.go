@@ -12,43 +12,43 @@ import (
 // cache, as multiples of the plain price.
 type Prices struct {
 	Write, Read float64
-	// Min is the length from which a prompt is cached, in tokens.
-	Min int
-	// MaxAge is how long at most the cache keeps unused entries; 0 if unknown.
+	// MinTokens is the length from which a prompt is cached.
+	MinTokens int
+	// MaxAge is the longest time for which the cache keeps unused entries, 0 if unknown.
 	MaxAge time.Duration
 }
 
-// The assumed session for which prices are compared.
+// The assumed session for which costs are compared.
 const (
-	sessionRequests = 20   // without those that load or search
+	sessionRequests = 20   // requests other than those that load or search
 	sessionGroups   = 3    // groups that are needed
-	searches        = 4    // each finds several tools
+	sessionSearches = 4    // searches, each of which finds several tools
 	sessionTokens   = 6000 // the system prompt and the messages of a request
 	searchTokens    = 400  // result of a search
-	nativeSearches  = 6    // with the provider's search: more come with the hits
-	nativeFinds     = 5    // tools per such search
-	nativeTokens    = 40   // to offer it
+	nativeSearches  = 6    // searches with the provider's own tool search
+	nativeFinds     = 5    // tools that such a search finds
+	nativeTokens    = 40   // definition of the provider's tool search
 )
 
-// maxDirect bounds the tools offered at once without loading groups: with more than 30 to 50,
-// vendors say, models choose worse.
+// maxDirect bounds the tools offered at once without loading groups. According to vendors, models
+// choose worse with more than 30 to 50 tools.
 const maxDirect = 50
 
-// sizes are the estimated tokens of tools, for RoutingAuto.
+// sizes are the estimated sizes of tools in tokens, for RoutingAuto.
 type sizes struct {
 	core, deferrable int
-	// call is the size of tool_describe and tool_call, bridge that of all three.
+	// call is the size of tool_describe and tool_call, bridge the size of all three bridge tools.
 	call, bridge int
-	// groups is their number, group the size of an average tool's group (a needed tool is more
-	// likely in a large group).
-	groups, group int
-	// line is a load's text about such a group.
-	line int
-	// tool is the average size of a tool.
-	tool int
+	// groupCount is the number of groups. group is the average size of the group of a needed tool (a needed
+	// tool is more likely in a large group).
+	groupCount, groupTokens int
+	// loadTokens is the size of the result of loading such a group.
+	loadTokens int
+	// toolTokens is the average size of a tool.
+	toolTokens int
 }
 
-func sizesOf(core []toolgroups.Tool, deferrable int, entries []Entry) sizes {
+func estimateSizes(core []toolgroups.Tool, deferrable int, entries []Entry) sizes {
 	s := sizes{
 		core: toolgroups.EstimateTokens(core), deferrable: deferrable,
 		call:   toolgroups.EstimateTokens(newBridge(BridgeConfig{CallOnly: true}).Tools()),
@@ -65,54 +65,54 @@ func sizesOf(core []toolgroups.Tool, deferrable int, entries []Entry) sizes {
 	for _, n := range tools {
 		squares += n * n
 	}
-	s.groups, s.tool = len(tools), deferrable/len(entries)
-	s.group = deferrable * squares / (len(entries) * len(entries))
-	lines := utf8.RuneCountInString(Lines(Tools(entries), math.MaxInt, true)) / 4
-	s.line = lines * squares / (len(entries) * len(entries))
+	s.groupCount, s.toolTokens = len(tools), deferrable/len(entries)
+	s.groupTokens = deferrable * squares / (len(entries) * len(entries))
+	lines := utf8.RuneCountInString(FormatTools(Tools(entries), math.MaxInt, true)) / 4
+	s.loadTokens = lines * squares / (len(entries) * len(entries))
 	return s
 }
 
 // costs are the costs of a session per routing, in tokens at the plain price.
 type costs struct{ all, groups, bridge, search, native float64 }
 
-func (p Prices) costs(s sizes) costs {
-	loads := min(sessionGroups, s.groups)
+func (p Prices) sessionCosts(s sizes) costs {
+	loads := min(sessionGroups, s.groupCount)
 	asked := p.Read * sessionTokens // a request that only loads or searches
-	loaded := p.added(s.line, loads) + asked*float64(loads)
+	loaded := p.addedCost(s.loadTokens, loads) + asked*float64(loads)
 	return costs{
-		all: p.kept(s.core+s.deferrable, sessionRequests),
+		all: p.repeatedCost(s.core+s.deferrable, sessionRequests),
 		// Everything after the array is written anew with each load.
-		groups: p.kept(s.core, sessionRequests+loads) + p.added(s.group, loads) + loaded + (p.Write-p.Read)*sessionTokens*float64(loads),
-		bridge: p.kept(s.core+s.call, sessionRequests+loads) + loaded,
-		search: p.kept(s.core+s.bridge, sessionRequests+searches) +
-			p.added(searchTokens, searches) + asked*searches,
-		native: p.kept(s.core+nativeTokens, sessionRequests+nativeSearches) +
-			p.added(nativeFinds*s.tool, nativeSearches) + asked*nativeSearches,
+		groups: p.repeatedCost(s.core, sessionRequests+loads) + p.addedCost(s.groupTokens, loads) + loaded + (p.Write-p.Read)*sessionTokens*float64(loads),
+		bridge: p.repeatedCost(s.core+s.call, sessionRequests+loads) + loaded,
+		search: p.repeatedCost(s.core+s.bridge, sessionRequests+sessionSearches) +
+			p.addedCost(searchTokens, sessionSearches) + asked*sessionSearches,
+		native: p.repeatedCost(s.core+nativeTokens, sessionRequests+nativeSearches) +
+			p.addedCost(nativeFinds*s.toolTokens, nativeSearches) + asked*nativeSearches,
 	}
 }
 
-// added returns the cost of tokens that are added so many times, evenly over a session, and
-// stay.
-func (p Prices) added(tokens, times int) float64 {
+// addedCost returns the cost of tokens that are added several times, evenly over a session, and
+// stay in the later requests.
+func (p Prices) addedCost(tokens, times int) float64 {
 	cost := 0.0
 	for i := range times {
-		cost += p.kept(tokens, (sessionRequests+times)*(times-i)/(times+1))
+		cost += p.repeatedCost(tokens, (sessionRequests+times)*(times-i)/(times+1))
 	}
 	return cost
 }
 
-// kept returns the cost of sending the same tokens so many times.
-func (p Prices) kept(tokens, times int) float64 {
+// repeatedCost returns the cost of sending the same tokens in several requests.
+func (p Prices) repeatedCost(tokens, times int) float64 {
 	return float64(tokens) * (p.Write + float64(times-1)*p.Read)
 }
 
 // decide chooses the routing of a session and logs the inputs.
-func (r *Router) decide(f toolgroups.Facts) Routing {
-	d := r.deferrable(f.Registry, f.Scope.Role)
-	decision := r.cfg.Config.Decide(d.Len(), d.tokens(), f.ContextTokens)
+func (r *Router) decide(f toolgroups.RouteInput) Routing {
+	d := r.deferrableCatalogue(f.Registry, f.Scope.Role)
+	decision := r.cfg.Config.Decide(d.Len(), d.estimateTokens(), f.ContextTokens)
 	core := f.Registry.EnabledTools(nil)
-	c := r.cfg.Prices(f.Model).costs(sizesOf(core, decision.Tokens, d.entries))
-	tools := len(core) + decision.Tools
+	c := r.cfg.Prices(f.Model).sessionCosts(estimateSizes(core, decision.Tokens, d.entries))
+	tools := len(core) + decision.ToolCount
 	fits := (f.MaxTools == 0 || tools < f.MaxTools) &&
 		(f.ContextTokens == 0 || toolgroups.EstimateTokens(core)+decision.Tokens <= f.ContextTokens*arrayPct/100)
 	mode := RoutingGroups
@@ -121,9 +121,9 @@ func (r *Router) decide(f toolgroups.Facts) Routing {
 		mode = RoutingSearch
 	case r.cfg.Routing == RoutingThreshold:
 		mode = RoutingAll
-	case decision.Tools > 0:
+	case decision.ToolCount > 0:
 		mode = c.cheapest(!r.configured, tools <= maxDirect && fits)
-		if f.Native && !r.configured && c.native < c.ofRouting(mode) {
+		if f.NativeSearch && !r.configured && c.native < c.ofRouting(mode) {
 			mode = RoutingNative
 		}
 	}
@@ -137,8 +137,8 @@ func (c costs) ofRouting(mode Routing) float64 {
 	return map[Routing]float64{RoutingAll: c.all, RoutingBridge: c.bridge, RoutingSearch: c.search, RoutingNative: c.native, RoutingGroups: c.groups}[mode]
 }
 
-// cheapest returns the cheapest routing, the simpler one if two cost the same. bridge and all
-// say whether tools may be behind a bridge, and whether all may be offered at once.
+// cheapest returns the cheapest routing, the simpler one if two cost the same. bridge allows
+// tools behind a bridge, and all allows all tools at once.
 func (c costs) cheapest(bridge, all bool) Routing {
 	mode, least := RoutingGroups, c.groups
 	if all && c.all <= least {

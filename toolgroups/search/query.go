@@ -10,60 +10,60 @@ import (
 	"oneclaw/toolgroups/search/meaning"
 )
 
-// maxTerms bounds the terms of a query; more of them are a document.
+// maxTerms bounds the words of a query; further words are ignored.
 const maxTerms = 200
 
 // Weights of the words of a query.
 const (
-	numberWeight  = 0.2 // begins with a digit
-	alikeWeight   = 0.3 // synonym of a word that the catalogue has
-	standInWeight = 0.5 // synonym of one that it lacks
-	similarity    = 0.3 // similar spelling of one that it lacks
+	numberWeight       = 0.2 // word that begins with a digit
+	knownSynonymWeight = 0.3 // synonym of a word that the catalogue has
+	replacementWeight  = 0.5 // synonym of a word that the catalogue lacks
+	misspellingWeight  = 0.3 // similar spelling of a word that the catalogue lacks
 )
 
-// largeCatalogue is the number of tools from which synonyms and meanings count less.
+// largeCatalogue is the number of tools from which synonyms and embeddings count less.
 const largeCatalogue = 800
 
 const (
 	maxSimilar = 5
 	minSimilar = 4 // characters of a word that may be misspelled
-	minShared  = 5 // bytes that such words share at least
+	minShared  = 5 // bytes of the shortest common prefix or substring
 )
 
 // query collects the words of a query; each counts once, with its best weight.
 type query struct {
-	index *Index
-	terms []term
-	at    map[string]int // by stem
-	// known says that a document has one of the words exactly.
-	known bool
+	index  *Index
+	terms  []term
+	byStem map[string]int // by stem
+	// hasKnownWord reports whether a document has one of the words exactly.
+	hasKnownWord bool
 }
 
-// term is a word of a query: the terms of the index that match it.
+// term is a word of a query, with the terms of the index that match it.
 type term struct {
-	stem  string
-	worth float64
-	ways  []match
+	stem    string
+	weight  float64
+	matches []match
 }
 
 // match is a matching term of the index, with its weight.
 type match struct {
-	id    int
-	worth float64
+	id     int
+	weight float64
 }
 
-// parse parses a query. common says whether stop words count.
+// parse parses a query. Stop words are ignored unless common is true.
 func (x *Index) parse(text string, common bool) query {
-	q := query{index: x, at: map[string]int{}}
+	q := query{index: x, byStem: map[string]int{}}
 	prev := ""
-	for _, w := range words(text) {
+	for _, w := range splitWords(text) {
 		worth := 1.0
 		if isNumber(w.text) {
 			worth = numberWeight
 		}
 		for _, p := range w.parts {
-			if common || !x.lex.stop[p] {
-				q.add(meaning.Stem(p), worth)
+			if common || !x.lex.isStopWord[p] {
+				q.addWord(meaning.Stem(p), worth)
 			}
 		}
 		if len(w.parts) > 1 {
@@ -81,9 +81,9 @@ func (x *Index) parse(text string, common bool) query {
 	return q
 }
 
-// matched returns the words that match a document.
-func (q query) matched() []term {
-	return slices.DeleteFunc(slices.Clone(q.terms), func(t term) bool { return len(t.ways) == 0 })
+// matchedTerms returns the words that match a term of the index.
+func (q query) matchedTerms() []term {
+	return slices.DeleteFunc(slices.Clone(q.terms), func(t term) bool { return len(t.matches) == 0 })
 }
 
 // isNumber reports whether a word is a number, date or time (5th, 10am), and so likely an
@@ -93,68 +93,68 @@ func isNumber(word string) bool {
 	return unicode.IsDigit(first)
 }
 
-// add adds a word with its synonyms, or similar spellings if no document has it.
-func (q *query) add(word string, worth float64) {
+// addWord adds a word with its synonyms. If nothing matches, it adds similar spellings instead.
+func (q *query) addWord(word string, worth float64) {
 	x := q.index
-	worth *= cmp.Or(x.lex.weight[word], 1)
-	if i, ok := q.at[word]; ok {
-		q.raise(i, worth)
+	worth *= cmp.Or(x.lex.queryWeight[word], 1)
+	if i, ok := q.byStem[word]; ok {
+		q.raiseWeight(i, worth)
 		return
 	}
-	t := term{stem: word, worth: worth}
-	other := standInWeight
-	if id, ok := x.ids[word]; ok {
-		q.known = true
-		t.ways = append(t.ways, match{id, worth})
-		other = alikeWeight * x.damping
+	t := term{stem: word, weight: worth}
+	other := replacementWeight
+	if id, ok := x.termIDs[word]; ok {
+		q.hasKnownWord = true
+		t.matches = append(t.matches, match{id, worth})
+		other = knownSynonymWeight * x.damping
 	}
-	for _, k := range x.lex.alike[word] {
-		if id, ok := x.ids[k.stem]; ok {
-			t.ways = append(t.ways, match{id, worth * other * k.near})
+	for _, k := range x.lex.synonyms[word] {
+		if id, ok := x.termIDs[k.stem]; ok {
+			t.matches = append(t.matches, match{id, worth * other * k.weight})
 		}
 	}
-	if len(t.ways) == 0 {
-		for _, id := range x.similar(word) {
-			t.ways = append(t.ways, match{id, worth * similarity})
+	if len(t.matches) == 0 {
+		for _, id := range x.similarTerms(word) {
+			t.matches = append(t.matches, match{id, worth * misspellingWeight})
 		}
 	}
-	q.enter(t)
+	q.appendTerm(t)
 }
 
-// addIfKnown adds a word only if some document has it.
+// addIfKnown adds a word only if a document has it.
 func (q *query) addIfKnown(word string, worth float64) {
-	id, ok := q.index.ids[word]
+	id, ok := q.index.termIDs[word]
 	if !ok {
 		return
 	}
-	q.known = true
-	if i, ok := q.at[word]; ok {
-		q.raise(i, worth)
+	q.hasKnownWord = true
+	if i, ok := q.byStem[word]; ok {
+		q.raiseWeight(i, worth)
 		return
 	}
-	q.enter(term{stem: word, worth: worth, ways: []match{{id, worth}}})
+	q.appendTerm(term{stem: word, weight: worth, matches: []match{{id, worth}}})
 }
 
-func (q *query) enter(t term) {
-	q.at[t.stem] = len(q.terms)
+func (q *query) appendTerm(t term) {
+	q.byStem[t.stem] = len(q.terms)
 	q.terms = append(q.terms, t)
 }
 
-// raise keeps the best weight of a repeated word.
-func (q *query) raise(i int, worth float64) {
+// raiseWeight raises the weight of a repeated word to weight, if that is higher.
+func (q *query) raiseWeight(i int, worth float64) {
 	t := &q.terms[i]
-	if worth <= t.worth {
+	if worth <= t.weight {
 		return
 	}
-	for k := range t.ways {
-		t.ways[k].worth *= worth / t.worth
+	for k := range t.matches {
+		t.matches[k].weight *= worth / t.weight
 	}
-	t.worth = worth
+	t.weight = worth
 }
 
-// similar returns terms that an unknown word may mean: another form, a longer word, or one with
-// a typing error.
-func (x *Index) similar(term string) []int {
+// similarTerms returns terms that an unknown word may mean: another form, a longer word, or one that
+// differs by a typing error.
+func (x *Index) similarTerms(term string) []int {
 	first, _ := utf8.DecodeRuneInString(term)
 	n := utf8.RuneCountInString(term)
 	if isScriptWithoutSpaces(first) && n > 1 || !isScriptWithoutSpaces(first) && n < minSimilar {
@@ -162,10 +162,10 @@ func (x *Index) similar(term string) []int {
 	}
 	var out, slips []int
 	if isScriptWithoutSpaces(first) || len(term) >= minShared {
-		out = x.spelling.holding(term)
+		out = x.spelling.containing(term)
 	}
 	shared := max(minShared, len(term)-3)
-	for _, id := range x.spelling.beginning(term[0]) {
+	for _, id := range x.spelling.startingWith(term[0]) {
 		switch t := x.terms[id]; {
 		case !isScriptWithoutSpaces(first) && len(term) >= shared && len(t) <= len(term)+4 && strings.HasPrefix(t, term[:shared]):
 			out = append(out, id)
@@ -181,8 +181,8 @@ func (x *Index) similar(term string) []int {
 	return out[:min(len(out), maxSimilar)]
 }
 
-// isTypo reports whether words differ by one letter missing, added, changed or swapped, but not
-// the first.
+// isTypo reports whether two words differ by one missing, added, changed or swapped letter that is
+// not the first.
 func isTypo(a, b string) bool {
 	if len(b) < minSimilar || a[0] != b[0] {
 		return false

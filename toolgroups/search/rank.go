@@ -10,22 +10,22 @@ import (
 	"unicode/utf8"
 )
 
-// allWordsBonus is the bonus of a tool that has all words of a query.
+// allWordsBonus is the bonus for a tool that matches all words of a query.
 const allWordsBonus = 0.3
 
-// Ranked is a document with its score.
-type Ranked struct {
+// ScoredDocument is a document with its score.
+type ScoredDocument struct {
 	// Doc is the index of the document in the input of [NewIndex].
 	Doc   int
 	Score float64
 }
 
-// Ranking is the result of a query, the best first, equal ones by name.
+// Ranking is the result of a query. Hits are sorted by score, the best first, and then by name.
 type Ranking struct {
-	Hits []Ranked
-	// Foreign says that the query is not English.
-	Foreign bool
-	// Weak says that no meaningful word of the query was found exactly: the hits share a part of a
+	Hits []ScoredDocument
+	// IsForeignQuery is set if the query is not English.
+	IsForeignQuery bool
+	// Weak is set if no meaningful word of the query was found exactly: the hits share a part of a
 	// word, a common word or a meaning with it.
 	Weak bool
 }
@@ -36,11 +36,11 @@ type Ranker interface {
 	Search(ctx context.Context, x *Index, query string, limit int) Ranking
 }
 
-// Words ranks by the words alone.
-type Words struct{}
+// WordRanker ranks with [Index.Search], without an embedder.
+type WordRanker struct{}
 
 // Search implements [Ranker] by [Index.Search].
-func (Words) Search(_ context.Context, x *Index, query string, limit int) Ranking {
+func (WordRanker) Search(_ context.Context, x *Index, query string, limit int) Ranking {
 	return x.Search(query, limit)
 }
 
@@ -51,30 +51,30 @@ func (x *Index) Search(query string, limit int) Ranking {
 		return Ranking{}
 	}
 	q := x.parse(query, false)
-	var hits []Ranked
-	if len(q.matched()) == 0 {
-		hits = x.named(query, limit)
+	var hits []ScoredDocument
+	if len(q.matchedTerms()) == 0 {
+		hits = x.matchNames(query, limit)
 	}
 	if len(hits) == 0 {
 		hits = x.rank(q, limit)
 	}
 	if len(hits) == 0 {
 		q = x.parse(query, true)
-		q.known = false
+		q.hasKnownWord = false
 		hits = x.rank(q, limit)
 	}
-	hits = x.exactFirst(query, hits, limit)
-	return Ranking{Hits: hits, Weak: !q.known && len(hits) > 0, Foreign: x.lex.foreign(query)}
+	hits = x.promoteExact(query, hits, limit)
+	return Ranking{Hits: hits, Weak: !q.hasKnownWord && len(hits) > 0, IsForeignQuery: x.lex.isForeign(query)}
 }
 
 // rank scores the documents by words and meaning.
-func (x *Index) rank(q query, limit int) []Ranked {
-	scores := x.score(q.matched())
-	x.join(scores, q)
-	return x.best(scores, limit)
+func (x *Index) rank(q query, limit int) []ScoredDocument {
+	scores := x.score(q.matchedTerms())
+	x.addMeaningScores(scores, q)
+	return x.topDocuments(scores, limit)
 }
 
-// score sums the weights of a query's words in each document. Of a word's matching terms the
+// score sums the weights of a query's words in each document. If several terms match a word, the
 // best counts.
 func (x *Index) score(terms []term) []float64 {
 	scores := make([]float64, len(x.docs))
@@ -83,12 +83,12 @@ func (x *Index) score(terms []term) []float64 {
 	var met []int32
 	for _, t := range terms {
 		met = met[:0]
-		for _, w := range t.ways {
+		for _, w := range t.matches {
 			for _, p := range x.postings[w.id] {
 				if word[p.doc] == 0 {
 					met = append(met, p.doc)
 				}
-				word[p.doc] = max(word[p.doc], float32(w.worth)*p.worth)
+				word[p.doc] = max(word[p.doc], float32(w.weight)*p.weight)
 			}
 		}
 		for _, doc := range met {
@@ -103,27 +103,27 @@ func (x *Index) score(terms []term) []float64 {
 	return scores
 }
 
-// best returns the n documents with the highest scores above zero.
-func (x *Index) best(scores []float64, n int) []Ranked {
-	out := make([]Ranked, 0, min(n, len(scores))+1)
+// topDocuments returns the n documents with the highest scores above zero.
+func (x *Index) topDocuments(scores []float64, n int) []ScoredDocument {
+	out := make([]ScoredDocument, 0, min(n, len(scores))+1)
 	for d, s := range scores {
-		if s <= 0 || len(out) == n && x.compare(Ranked{d, s}, out[n-1]) >= 0 {
+		if s <= 0 || len(out) == n && x.compare(ScoredDocument{d, s}, out[n-1]) >= 0 {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(out, Ranked{d, s}, x.compare)
-		out = slices.Insert(out, at, Ranked{d, s})
+		at, _ := slices.BinarySearchFunc(out, ScoredDocument{d, s}, x.compare)
+		out = slices.Insert(out, at, ScoredDocument{d, s})
 		out = out[:min(len(out), n)]
 	}
 	return out
 }
 
-func (x *Index) compare(a, b Ranked) int {
+func (x *Index) compare(a, b ScoredDocument) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(x.docs[a.Doc].Name, x.docs[b.Doc].Name),
 		cmp.Compare(a.Doc, b.Doc))
 }
 
-// named finds the query as a part of a name, ignoring case and separators.
-func (x *Index) named(query string, limit int) []Ranked {
+// matchNames returns the documents whose names contain the query, ignoring case and separators.
+func (x *Index) matchNames(query string, limit int) []ScoredDocument {
 	scores := make([]float64, len(x.docs))
 	piece := lettersAndDigits(query)
 	if utf8.RuneCountInString(piece) < 2 {
@@ -134,39 +134,39 @@ func (x *Index) named(query string, limit int) []Ranked {
 			scores[d] = 1
 		}
 	}
-	return x.best(scores, limit)
+	return x.topDocuments(scores, limit)
 }
 
-// exactFirst puts documents whose name is the query first, then those whose name contains it, if
-// it looks like a name.
-func (x *Index) exactFirst(query string, hits []Ranked, limit int) []Ranked {
+// promoteExact moves documents whose name is the query to the front of hits. If the query looks like
+// a name, documents whose name contains it follow.
+func (x *Index) promoteExact(query string, hits []ScoredDocument, limit int) []ScoredDocument {
 	query = strings.TrimSpace(query)
-	var front []Ranked
-	for _, d := range x.names[strings.ToLower(query)] {
-		front = append(front, Ranked{Doc: d, Score: math.Inf(1)})
+	var front []ScoredDocument
+	for _, d := range x.byName[strings.ToLower(query)] {
+		front = append(front, ScoredDocument{Doc: d, Score: math.Inf(1)})
 	}
 	slices.SortFunc(front, x.compare)
 	if strings.ContainsAny(query, "_-.:/") && !strings.ContainsFunc(query, unicode.IsSpace) {
-		front = append(front, x.named(query, limit)...)
+		front = append(front, x.matchNames(query, limit)...)
 	}
 	if len(front) == 0 {
 		return hits
 	}
-	var out []Ranked
+	var out []ScoredDocument
 	for _, h := range append(front, hits...) {
-		if len(out) < limit && !slices.ContainsFunc(out, func(o Ranked) bool { return o.Doc == h.Doc }) {
+		if len(out) < limit && !slices.ContainsFunc(out, func(o ScoredDocument) bool { return o.Doc == h.Doc }) {
 			out = append(out, h)
 		}
 	}
 	return out
 }
 
-// lettersAndDigits keeps the letters and digits.
+// lettersAndDigits returns the letters and digits of a text in lower case, without accents.
 func lettersAndDigits(s string) string {
 	return strings.Map(func(r rune) rune {
-		if inWord(r) {
+		if isWordRune(r) {
 			return r
 		}
 		return -1
-	}, strings.ToLower(fold(s)))
+	}, strings.ToLower(foldAccents(s)))
 }

@@ -12,40 +12,40 @@ import (
 
 // Resolve unwraps a call of [ToolCall] once: it returns the tool that actually runs and its
 // input. Other calls are returned unchanged. It accepts the arguments as an object, as a JSON
-// string, blank, null, or flattened beside the name, and a list calls with one entry. The
-// arguments are checked against the schema of the tool, so that the returned call can run. The
-// error says what was wrong and that nothing was run; tool is then the intended one, if known.
+// string, blank, null, or flattened beside the name, and a list "calls" with one entry. It checks
+// the arguments against the schema of the tool, so that the returned call can run. If it returns an
+// error, nothing was run, and tool is the intended tool, if known.
 //
-// Resolve makes no decision: the caller looks the tool up, asks for approval and logs as for a
-// direct call.
+// Resolve does not authorize the call: the caller looks the tool up, asks for approval and logs as
+// for a direct call.
 func (b *Bridge) Resolve(name string, arguments json.RawMessage) (tool string, input json.RawMessage, fault *toolgroups.Error) {
 	if name != ToolCall {
 		return name, arguments, nil
 	}
-	outer, fault := object(ToolCall, arguments)
+	outer, fault := parseArguments(ToolCall, arguments)
 	if fault != nil {
 		return "", nil, fault
 	}
-	if outer, fault = single(outer); fault != nil {
+	if outer, fault = unwrapCalls(outer); fault != nil {
 		return "", nil, fault
 	}
-	target, fault := b.named(outer)
+	target, fault := b.takeToolName(outer)
 	if fault != nil {
 		return "", nil, fault
 	}
 	entry, ok := b.cfg.Catalogue.Lookup(target)
 	if !ok {
-		fault := b.unknown(target)
+		fault := b.unknownError(target)
 		if fault.Code == toolgroups.CodeNotFound {
 			target = "" // unknown names are mistakes of this tool
 		}
 		return target, outer["arguments"], fault
 	}
-	inner, fault := inside(outer, entry.Tool)
+	inner, fault := innerArguments(outer, entry.Tool)
 	if fault != nil {
 		return target, outer["arguments"], fault
 	}
-	if !entry.Tool.OwnArguments {
+	if !entry.Tool.ChecksArguments {
 		checked, fault := toolgroups.ValidateArguments(entry.Tool, inner)
 		if fault != nil {
 			return target, inner, &toolgroups.Error{Code: fault.Code, Message: "Not run: " + fault.Message}
@@ -58,8 +58,8 @@ func (b *Bridge) Resolve(name string, arguments json.RawMessage) (tool string, i
 // fields are the undecoded members of an object.
 type fields map[string]json.RawMessage
 
-// object parses the arguments of a bridge tool in any of the accepted forms.
-func object(tool string, raw json.RawMessage) (fields, *toolgroups.Error) {
+// parseArguments parses the arguments of a bridge tool in any of the accepted forms.
+func parseArguments(tool string, raw json.RawMessage) (fields, *toolgroups.Error) {
 	fixed, err := toolgroups.RepairArguments(raw)
 	var f fields
 	if err == nil {
@@ -70,13 +70,13 @@ func object(tool string, raw json.RawMessage) (fields, *toolgroups.Error) {
 			ToolSearch: `{"query": "..."}`, ToolDescribe: `{"name": "..."}`, ToolCall: `{"name": "...", "arguments": {...}}`,
 		}[tool]
 		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: invalid JSON in the arguments of %s: %s. Send %s.",
-			tool, reason(raw, err), example)
+			tool, errorText(raw, err), example)
 	}
 	return f, nil
 }
 
-// reason returns the text of err, with the decoder's syntax error if raw is not valid JSON.
-func reason(raw json.RawMessage, err error) string {
+// errorText returns the text of err, with the decoder's syntax error if raw is not valid JSON.
+func errorText(raw json.RawMessage, err error) string {
 	var v any
 	if syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(raw, &v)); ok {
 		return err.Error() + " (" + syntax.Error() + ")"
@@ -84,8 +84,8 @@ func reason(raw json.RawMessage, err error) string {
 	return err.Error()
 }
 
-// single returns the only entry of a list of calls.
-func single(outer fields) (fields, *toolgroups.Error) {
+// unwrapCalls replaces arguments with a list "calls" by its only entry.
+func unwrapCalls(outer fields) (fields, *toolgroups.Error) {
 	raw, ok := outer["calls"]
 	if _, has := outer["name"]; !ok || has {
 		return outer, nil
@@ -99,19 +99,19 @@ func single(outer fields) (fields, *toolgroups.Error) {
 		calls = []json.RawMessage{raw}
 	}
 	if len(calls) == 1 {
-		return object(ToolCall, calls[0])
+		return parseArguments(ToolCall, calls[0])
 	}
 	const echo = 1000
 	first := ""
 	if len(calls) > 0 {
-		first = " Start with: " + clip(string(calls[0]), echo)
+		first = " Start with: " + clipLine(string(calls[0]), echo)
 	}
 	return nil, toolgroups.Errorf(toolgroups.CodeInvalid,
 		"Not run: %s runs one tool per call, not %d. Make several calls of it side by side.%s", ToolCall, len(calls), first)
 }
 
-// named returns the name of the tool.
-func (b *Bridge) named(outer fields) (string, *toolgroups.Error) {
+// takeToolName returns the name of the tool, and removes it from outer unless its key is "name".
+func (b *Bridge) takeToolName(outer fields) (string, *toolgroups.Error) {
 	for _, key := range []string{"name", "tool_name", "tool"} {
 		var name string
 		if json.Unmarshal(outer[key], &name) == nil && strings.TrimSpace(name) != "" {
@@ -122,12 +122,12 @@ func (b *Bridge) named(outer fields) (string, *toolgroups.Error) {
 		}
 	}
 	return "", toolgroups.Errorf(toolgroups.CodeMissingParameter,
-		"Not run: %s needs the name of a tool: {\"name\": \"...\", \"arguments\": {...}}. Find names with %s.", ToolCall, b.finder())
+		"Not run: %s needs the name of a tool: {\"name\": \"...\", \"arguments\": {...}}. Find names with %s.", ToolCall, b.finderName())
 }
 
-// inside returns the arguments of the tool, wherever they were put.
-func inside(outer fields, tool toolgroups.Tool) (json.RawMessage, *toolgroups.Error) {
-	known := func(name string) bool { return slices.Contains(parameters(tool), name) }
+// innerArguments returns the arguments of the tool, whether nested or beside its name.
+func innerArguments(outer fields, tool toolgroups.Tool) (json.RawMessage, *toolgroups.Error) {
+	known := func(name string) bool { return slices.Contains(parameterNames(tool), name) }
 	raw, key := json.RawMessage(nil), "arguments"
 	for _, k := range []string{"arguments", "args", "input", "parameters"} {
 		if v, ok := outer[k]; ok && (k == "arguments" || !known(k)) {
@@ -138,7 +138,7 @@ func inside(outer fields, tool toolgroups.Tool) (json.RawMessage, *toolgroups.Er
 	fixed, err := toolgroups.RepairArguments(unquote(raw))
 	if err != nil {
 		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: invalid JSON in '%s' for '%s': %s. Its parameters: %s",
-			key, tool.Name, reason(unquote(raw), err), tool.Parameters)
+			key, tool.Name, errorText(unquote(raw), err), tool.Parameters)
 	}
 	args := fields{}
 	if err := json.Unmarshal(fixed, &args); err != nil {
@@ -147,7 +147,7 @@ func inside(outer fields, tool toolgroups.Tool) (json.RawMessage, *toolgroups.Er
 	empty := len(args) == 0
 	for k, v := range outer {
 		_, there := args[k]
-		// Move the values beside the name inside, unless they are there.
+		// Move the values beside the name into the arguments, unless these have them.
 		if k != "name" && k != key && !there && (empty || known(k)) {
 			args[k] = v
 		}
@@ -168,9 +168,9 @@ func unquote(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// texts reads a list of strings: a list, one string, or a list in a string. It drops blanks and
-// duplicates.
-func texts(raws ...json.RawMessage) []string {
+// parseTexts parses strings given as a list, as one string, or as a list in a string. It drops
+// blanks and duplicates.
+func parseTexts(raws ...json.RawMessage) []string {
 	var out []string
 	add := func(s string) {
 		if s = strings.TrimSpace(s); s != "" && !slices.Contains(out, s) {

@@ -170,7 +170,7 @@ func TestResolveLeavesOtherCallsAlone(t *testing.T) {
 }
 
 func TestResolveALoadedToolEitherWay(t *testing.T) {
-	b := bridge(t, func(c *search.BridgeConfig) { c.Direct = append(c.Direct, "github_star") })
+	b := bridge(t, func(c *search.BridgeConfig) { c.DirectTools = append(c.DirectTools, "github_star") })
 	if _, _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"github_star","arguments":{"repo":"r"}}`)); fault != nil {
 		t.Error(fault)
 	}

@@ -49,7 +49,7 @@ func TestRouterConfig(t *testing.T) {
 			t.Errorf("%+v is accepted", c)
 		}
 	}
-	route := router(t, search.RouterConfig{}).Route(toolgroups.Facts{Registry: office(t, 0)})
+	route := router(t, search.RouterConfig{}).Route(toolgroups.RouteInput{Registry: office(t, 0)})
 	if route.Mode != "groups" || route.Record != "groups" || route.Unwrap != nil {
 		t.Errorf("by default %+v", route)
 	}
@@ -76,12 +76,12 @@ func TestTheBlockDecidesWhereNoRoutingIsSet(t *testing.T) {
 		{block(search.ModeAuto), 1000, "search"},
 		{block(search.ModeAuto), 1_000_000, "all"},
 	} {
-		r := router(t, search.RouterConfig{Routing: tc.config.Default(), Config: tc.config})
-		if got := r.Route(toolgroups.Facts{Registry: office(t, 0), ContextTokens: tc.context, First: true}); got.Mode != tc.want {
+		r := router(t, search.RouterConfig{Routing: tc.config.DefaultRouting(), Config: tc.config})
+		if got := r.Route(toolgroups.RouteInput{Registry: office(t, 0), ContextTokens: tc.context, FirstRequest: true}); got.Mode != tc.want {
 			t.Errorf("%q with a context of %d: %s, want %s", tc.config.Enabled, tc.context, got.Mode, tc.want)
 		}
 		set := router(t, search.RouterConfig{Routing: search.RoutingSearch, Config: tc.config})
-		if got := set.Route(toolgroups.Facts{Registry: office(t, 0)}); got.Mode != "search" {
+		if got := set.Route(toolgroups.RouteInput{Registry: office(t, 0)}); got.Mode != "search" {
 			t.Errorf("%q beside the routing search: %s", tc.config.Enabled, got.Mode)
 		}
 	}
@@ -94,7 +94,7 @@ func TestLimitsReachTheBridge(t *testing.T) {
 	limits := search.DefaultConfig()
 	limits.MaxSearchLimit, limits.SearchDefaultLimit = 3, 2
 	r := router(t, search.RouterConfig{Routing: search.RoutingSearch, Config: limits})
-	facts := toolgroups.Facts{Registry: office(t, 30), Scope: toolgroups.Scope{Role: toolgroups.RoleAdmin}}
+	facts := toolgroups.RouteInput{Registry: office(t, 30), Scope: toolgroups.Scope{Role: toolgroups.RoleAdmin}}
 	for _, tool := range r.Route(facts).Tools {
 		if tool.Name != search.ToolSearch {
 			continue
@@ -115,7 +115,7 @@ func TestRouterKeepsToTheRole(t *testing.T) {
 	r := router(t, search.RouterConfig{Routing: search.RoutingSearch})
 	reg := office(t, 3)
 	for role, part := range map[toolgroups.Role]string{toolgroups.RoleUser: "among 6 ", toolgroups.RoleAdmin: "among 9 ", toolgroups.RoleOwner: "among 9 "} {
-		route := r.Route(toolgroups.Facts{Registry: reg, Scope: toolgroups.Scope{Role: role}})
+		route := r.Route(toolgroups.RouteInput{Registry: reg, Scope: toolgroups.Scope{Role: role}})
 		if got := route.Tools[3]; got.Name != search.ToolSearch || !strings.Contains(got.Description, part) {
 			t.Errorf("%v: %s", role, got.Description)
 		}
@@ -152,9 +152,9 @@ func TestAutoComparesPrices(t *testing.T) {
 			r := router(t, search.RouterConfig{
 				Routing: search.RoutingAuto, Prices: cheap, Config: tc.config, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			})
-			facts := toolgroups.Facts{
+			facts := toolgroups.RouteInput{
 				Registry: office(t, tc.extra), Scope: toolgroups.Scope{Role: toolgroups.RoleAdmin},
-				Model: tc.model, MaxTools: tc.limit, First: true,
+				Model: tc.model, MaxTools: tc.limit, FirstRequest: true,
 			}
 			route := r.Route(facts)
 			if route.Mode != tc.want || !strings.HasPrefix(route.Record, "auto/"+tc.want+"/") {
@@ -165,7 +165,7 @@ func TestAutoComparesPrices(t *testing.T) {
 			}
 			log.Reset()
 			print := route.Record[strings.LastIndex(route.Record, "/"):]
-			facts.Recorded, facts.First = "auto/search"+print, false
+			facts.Recorded, facts.FirstRequest = "auto/search"+print, false
 			if again := r.Route(facts); again.Mode != "search" || log.Len() > 0 {
 				t.Errorf("what was recorded gave %s, logged %s", again.Mode, log.String())
 			}
@@ -191,10 +191,10 @@ func cheap(model string) search.Prices {
 
 // Unreachable sources are asked for at each request.
 func TestRouterNamesUnreachableSources(t *testing.T) {
-	down := []search.Unavailable{}
-	r := router(t, search.RouterConfig{Routing: search.RoutingSearch, Unavailable: func() []search.Unavailable { return down }})
-	down = append(down, search.Unavailable{Name: "jira", Reason: "no connection"})
-	tool := r.Route(toolgroups.Facts{Registry: office(t, 0)}).Tools[3]
+	down := []search.UnavailableSource{}
+	r := router(t, search.RouterConfig{Routing: search.RoutingSearch, Unavailable: func() []search.UnavailableSource { return down }})
+	down = append(down, search.UnavailableSource{Name: "jira", Reason: "no connection"})
+	tool := r.Route(toolgroups.RouteInput{Registry: office(t, 0)}).Tools[3]
 	res, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{Name: tool.Name, Arguments: json.RawMessage(`{"query":"zzqq"}`)})
 	if got := decode[found](t, res.Text); fault != nil || len(got.Offline) != 1 || got.Offline[0].Name != "jira" {
 		t.Errorf("got %s, %v", res.Text, fault)
@@ -206,20 +206,20 @@ func TestRouterNamesUnreachableSources(t *testing.T) {
 func TestTheFirstRequestIsNeverFilled(t *testing.T) {
 	reg := office(t, 0)
 	for _, recorded := range []search.Routing{search.RoutingGroups, search.RoutingBridge, search.RoutingSearch, search.RoutingNative} {
-		facts := toolgroups.Facts{Registry: reg, Native: true, First: true}
+		facts := toolgroups.RouteInput{Registry: reg, NativeSearch: true, FirstRequest: true}
 		record := router(t, search.RouterConfig{Routing: search.RoutingAuto}).Route(facts).Record
 		facts.Recorded = "auto/" + string(recorded) + record[strings.LastIndex(record, "/"):]
 		short := router(t, search.RouterConfig{Routing: search.RoutingAuto}).Route(facts)
 		for least, want := range map[int]int{0: 0, 100: 0, 900: 900, 1 << 20: 0} {
 			r := router(t, search.RouterConfig{Routing: search.RoutingAuto, Prices: func(string) search.Prices {
-				return search.Prices{Write: 1, Read: 0.1, Min: least}
+				return search.Prices{Write: 1, Read: 0.1, MinTokens: least}
 			}})
-			facts.First = true
+			facts.FirstRequest = true
 			first := r.Route(facts)
 			if diff := cmp.Diff(names(short.Tools), names(first.Tools)); diff != "" {
 				t.Errorf("%s, kept from %d: the first request is another (-want +got):\n%s", recorded, least, diff)
 			}
-			facts.First = false
+			facts.FirstRequest = false
 			second := r.Route(facts)
 			sent := slices.DeleteFunc(slices.Clone(second.Tools), func(t toolgroups.Tool) bool { return t.Deferred })
 			if filled := len(names(sent)) > len(names(slices.DeleteFunc(slices.Clone(first.Tools), func(t toolgroups.Tool) bool { return t.Deferred }))); filled != (want > 0) {
@@ -241,8 +241,8 @@ func TestToolsForAdministratorsAreHiddenInDirectChats(t *testing.T) {
 		r := router(t, search.RouterConfig{Routing: routing})
 		seen := func(role toolgroups.Role, direct bool) (names []string) {
 			set := toolgroups.NewSet(func() *toolgroups.Registry { return office(t, 3) }, []string{"extra", "github"})
-			round := set.Route(r, toolgroups.Facts{Scope: toolgroups.Scope{Role: role, Direct: direct}})
-			_, outside, _ := round.Reach()
+			round := set.Route(r, toolgroups.RouteInput{Scope: toolgroups.Scope{Role: role, Direct: direct}})
+			_, outside, _ := round.LoadedGroups()
 			return slices.DeleteFunc(slices.Concat(toolgroups.Names(round.Tools()), outside), func(name string) bool { return !strings.HasPrefix(name, "extra_") })
 		}
 		if got := seen(toolgroups.RoleUser, true); len(got) > 0 {
@@ -267,7 +267,7 @@ func BenchmarkRoute(b *testing.B) {
 			r := router(b, search.RouterConfig{Routing: search.RoutingGroups})
 			b.ReportAllocs()
 			for b.Loop() {
-				r.Route(toolgroups.Facts{Registry: registry, Loaded: loaded, ContextTokens: 1_000_000})
+				r.Route(toolgroups.RouteInput{Registry: registry, Loaded: loaded, ContextTokens: 1_000_000})
 			}
 		})
 	}

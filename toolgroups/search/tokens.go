@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// minSplit is how many letters must precede a digit for it to be split off: ride2 is ride, but
-// s3, mp3 and ec2 are words.
+// minSplit is the number of letters that must precede a digit for it to be split off: ride2 is
+// split into ride and 2, but s3, mp3 and ec2 are single words.
 const minSplit = 4
 
 // maxText bounds the part of a text that is indexed, in bytes.
@@ -22,12 +22,12 @@ const maxEnding = 2
 // word is a word of a text as written.
 type word struct {
 	text string // lower case, without accents
-	// parts are the parts of the word: GitHub is git and hub.
+	// parts are the parts of the word: GitHub has the parts git and hub.
 	parts []string
 }
 
-// fold composes a text and removes accents from Latin letters.
-func fold(text string) string {
+// foldAccents normalizes a text to NFKC and removes accents from Latin letters. It drops all after maxText.
+func foldAccents(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText]
 	}
@@ -43,30 +43,30 @@ func fold(text string) string {
 	}, norm.NFKC.String(strings.ToValidUTF8(text, " ")))
 }
 
-// words splits a text into words.
-func words(text string) (out []word) {
+// splitWords splits a text into words.
+func splitWords(text string) (out []word) {
 	for run := range runs(text) {
 		out = append(out, wordsOfRun(run)...)
 	}
 	return out
 }
 
-// runs yields the runs of letters and digits in one kind of script. One after an apostrophe
-// begins with it.
+// runs yields the runs of letters and digits, split between scripts with and without spaces. A run
+// after an apostrophe begins with the apostrophe.
 func runs(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		text := fold(text)
+		text := foldAccents(text)
 		from, first := -1, rune(0) // start and first rune of the run
 		for i, r := range text {
-			ends, begins := true, inWord(r)
+			ends, begins := true, isWordRune(r)
 			switch {
 			case begins && from >= 0:
 				ends = isScriptWithoutSpaces(r) != isScriptWithoutSpaces(first)
 				begins = ends
-			case apostrophe(r) && from >= 0:
-				// Adriel's is adriel, don't is don: skip the ending.
+			case isApostrophe(r) && from >= 0:
+				// Skip the ending: adriel's becomes adriel, don't becomes don.
 				next, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):])
-				begins = inWord(next)
+				begins = isWordRune(next)
 			}
 			if ends && from >= 0 {
 				if !yield(text[from:i]) {
@@ -84,9 +84,9 @@ func runs(text string) iter.Seq[string] {
 	}
 }
 
-func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 
-func apostrophe(r rune) bool { return r == '\'' || r == '’' }
+func isApostrophe(r rune) bool { return r == '\'' || r == '’' }
 
 // isScriptWithoutSpaces reports whether a rune belongs to a script without spaces.
 func isScriptWithoutSpaces(r rune) bool {
@@ -97,13 +97,13 @@ func isScriptWithoutSpaces(r rune) bool {
 // wordsOfRun returns the words of a run.
 func wordsOfRun(run string) []word {
 	text := []rune(run)
-	if apostrophe(text[0]) {
+	if isApostrophe(text[0]) {
 		if text = text[1:]; len(text) <= maxEnding {
 			return nil
 		}
 	}
 	if !isScriptWithoutSpaces(text[0]) {
-		return []word{{text: strings.ToLower(string(text)), parts: split(text)}}
+		return []word{{text: strings.ToLower(string(text)), parts: splitCase(text)}}
 	}
 	var out []word
 	for i := range max(1, len(text)-1) {
@@ -113,8 +113,8 @@ func wordsOfRun(run string) []word {
 	return out
 }
 
-// split splits a word where its case changes, and digits off the end of long words.
-func split(run []rune) []string {
+// splitCase splits a word where its case changes, and digits off the end of long words.
+func splitCase(run []rune) []string {
 	var parts []string
 	from := 0
 	cut := func(to int) {

@@ -9,8 +9,8 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// page is the page of a sign-in in the browser.
-var page = template.Must(template.New("sign-in").Parse(`<!doctype html>
+// pageTemplate is the template of the page that a sign-in shows in the browser.
+var pageTemplate = template.Must(template.New("sign-in").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{{.Service}} account</title></head>
 <body style="font-family:system-ui,sans-serif;max-width:32em;margin:15vh auto;padding:0 1em;line-height:1.5">
@@ -30,7 +30,7 @@ type View struct {
 	// Service is the name of the account's service.
 	Service     string
 	Title, Text string
-	// User, Name and Chat say whom the account is for; Where is "direct chat" or "chat".
+	// User, Name and Chat identify the user who asked for the link. Where is "direct chat" or "chat".
 	User, Name, Chat, Where string
 	// Next is the address of the consent page, NextName the text of its button, and Harm what
 	// another person could do with the account.
@@ -39,19 +39,19 @@ type View struct {
 	Proof string
 }
 
-// WithUser fills in whom a sign-in is for.
+// WithUser returns a copy of v with the user of a sign-in.
 func (v View) WithUser(user string, p Pending) View {
-	v.User, v.Name, v.Chat = user, plainLine(p.Name), p.Chat
+	v.User, v.Name, v.Chat = user, cleanName(p.Name), p.Chat
 	if v.Name == "" {
 		v.Name = user
 	}
 	return v
 }
 
-// plainLine returns the beginning of a name, without invisible and bidirectional control
+// cleanName returns at most 64 characters of a name, without invisible and bidirectional control
 // characters.
-func plainLine(name string) string {
-	shown, _ := wording.Split(strings.Map(func(r rune) rune {
+func cleanName(name string) string {
+	shown, _ := wording.SplitAt(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return -1
 		}
@@ -60,13 +60,13 @@ func plainLine(name string) string {
 	return strings.TrimSpace(shown)
 }
 
-// Show writes the page with a status.
-func Show(w http.ResponseWriter, status int, v View) error {
+// WritePage writes the page with an HTTP status.
+func WritePage(w http.ResponseWriter, status int, v View) error {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Cache-Control", "no-store")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 	w.WriteHeader(status)
-	return page.Execute(w, v)
+	return pageTemplate.Execute(w, v)
 }

@@ -20,15 +20,15 @@ import (
 )
 
 //go:embed builtin
-var builtin embed.FS
+var builtinFS embed.FS
 
 const (
 	fileName = "SKILL.md"
 	// maxSkills bounds the skills of a folder.
 	maxSkills = 100
-	// heading and advice begin the section of the prompt.
-	heading = "## Skills\n\n"
-	advice  = "When a request fits one of these, call load_skill with its name first and follow what it says.\n\n"
+	// sectionHeading and sectionAdvice begin the section of the prompt.
+	sectionHeading = "## Skills\n\n"
+	sectionAdvice  = "When a request fits one of these, call load_skill with its name first and follow what it says.\n\n"
 )
 
 // ErrUnknown is returned by [Library.Skill] for an unknown name.
@@ -36,10 +36,10 @@ var ErrUnknown = errors.New("there is no such skill")
 
 // Config configures a [Library].
 type Config struct {
-	// Dir is the folder with the administrator's skills, one folder each. It need not exist. ""
-	// means only the built-in ones.
+	// Dir is the administrator's folder, with one folder for each skill. It need not exist. ""
+	// means that there are only the built-in skills.
 	Dir string
-	// Logger gets the files that are left out. nil discards them.
+	// Logger receives warnings about files that are left out. nil discards them.
 	Logger *slog.Logger
 }
 
@@ -50,37 +50,37 @@ type Library struct {
 
 	mu sync.Mutex // held while changed files are read
 	// files are the files found in the folder, by name.
-	files map[string]file
-	// skills are in use; section lists them.
-	skills  map[string]Skill
-	section string
-	crowded sync.Once // logs once that there are too many
+	files map[string]skillFile
+	// skills are the valid skills by name. section lists them for the prompt.
+	skills      map[string]Skill
+	section     string
+	tooManyOnce sync.Once // to log once that there are too many skills
 }
 
-// file is a SKILL.md as it was read.
-type file struct {
-	modified time.Time
-	size     int64
-	skill    Skill
-	err      error
+// skillFile is a SKILL.md as it was last read.
+type skillFile struct {
+	modTime time.Time
+	size    int64
+	skill   Skill
+	err     error
 }
 
 // New reads the built-in skills. The folder is read on use.
 func New(cfg Config) (*Library, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	l := &Library{cfg: cfg, builtin: map[string]Skill{}, files: map[string]file{}}
-	entries, err := builtin.ReadDir("builtin")
+	l := &Library{cfg: cfg, builtin: map[string]Skill{}, files: map[string]skillFile{}}
+	entries, err := builtinFS.ReadDir("builtin")
 	if err != nil {
 		return nil, fmt.Errorf("skills: %w", err)
 	}
 	for _, e := range entries {
-		data, err := builtin.ReadFile(path.Join("builtin", e.Name(), fileName))
+		data, err := builtinFS.ReadFile(path.Join("builtin", e.Name(), fileName))
 		if err != nil {
 			return nil, fmt.Errorf("skills: %w", err)
 		}
 		s, err := Parse(data)
 		if err != nil || s.Name != e.Name() {
-			return nil, fmt.Errorf("skills: built-in %s: %w", e.Name(), cmp.Or(err, errName(e.Name())))
+			return nil, fmt.Errorf("skills: built-in %s: %w", e.Name(), cmp.Or(err, nameError(e.Name())))
 		}
 		l.builtin[s.Name] = s
 	}
@@ -88,13 +88,13 @@ func New(cfg Config) (*Library, error) {
 	return l, nil
 }
 
-func errName(folder string) error {
+func nameError(folder string) error {
 	return fmt.Errorf("name must be that of the folder, %s", folder)
 }
 
 // Skills returns all skills, sorted by name.
 func (l *Library) Skills() []Skill {
-	l.lock()
+	l.refreshAndLock()
 	defer l.mu.Unlock()
 	out := make([]Skill, 0, len(l.skills))
 	for _, name := range slices.Sorted(maps.Keys(l.skills)) {
@@ -106,14 +106,14 @@ func (l *Library) Skills() []Skill {
 // Section returns the part of the system prompt that lists the skills, or "". It is
 // deterministic.
 func (l *Library) Section() string {
-	l.lock()
+	l.refreshAndLock()
 	defer l.mu.Unlock()
 	return l.section
 }
 
-// Skill returns a skill; the error is [ErrUnknown], or says what is wrong with the file.
+// Skill returns a skill. It returns [ErrUnknown] for an unknown name, or the error in the skill's file.
 func (l *Library) Skill(name string) (Skill, error) {
-	l.lock()
+	l.refreshAndLock()
 	defer l.mu.Unlock()
 	if s, ok := l.skills[name]; ok {
 		return s, nil
@@ -124,28 +124,28 @@ func (l *Library) Skill(name string) (Skill, error) {
 	return Skill{}, ErrUnknown
 }
 
-// lock scans the folder, which may be slow, and then locks the library.
-func (l *Library) lock() {
-	found, ok := l.scan()
+// refreshAndLock scans the folder, which may be slow, locks the library, and reads changed files.
+func (l *Library) refreshAndLock() {
+	found, ok := l.scanFolder()
 	l.mu.Lock()
 	if ok {
-		l.refresh(found)
+		l.readChanged(found)
 	}
 }
 
-// scan finds the files in the folder by skill name; false if nothing has changed.
-func (l *Library) scan() (found map[string]fs.FileInfo, ok bool) {
+// scanFolder returns the files in the folder by skill name. ok is false if the folder cannot be scanned.
+func (l *Library) scanFolder() (found map[string]fs.FileInfo, ok bool) {
 	if l.cfg.Dir == "" {
 		return nil, false
 	}
 	entries, err := os.ReadDir(l.cfg.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		l.cfg.Logger.Warn("folder of skills is not readable, the skills stay as they were", "dir", l.cfg.Dir, "err", err)
+		l.cfg.Logger.Warn("cannot read the folder of skills, keeping the skills read before", "dir", l.cfg.Dir, "err", err)
 		return nil, false
 	}
 	if len(entries) > maxSkills {
-		l.crowded.Do(func() {
-			l.cfg.Logger.Warn("too many skills, those behind the limit are left out", "dir", l.cfg.Dir, "limit", maxSkills)
+		l.tooManyOnce.Do(func() {
+			l.cfg.Logger.Warn("too many skills, ignoring those beyond the limit", "dir", l.cfg.Dir, "limit", maxSkills)
 		})
 	}
 	found = make(map[string]fs.FileInfo, len(entries))
@@ -157,16 +157,16 @@ func (l *Library) scan() (found map[string]fs.FileInfo, ok bool) {
 	return found, true
 }
 
-// refresh reads the changed files.
-func (l *Library) refresh(found map[string]fs.FileInfo) {
+// readChanged reads the files that have changed, and forgets deleted ones.
+func (l *Library) readChanged(found map[string]fs.FileInfo) {
 	changed := false
 	for name, info := range found {
 		old, known := l.files[name]
-		if known && old.modified.Equal(info.ModTime()) && old.size == info.Size() {
+		if known && old.modTime.Equal(info.ModTime()) && old.size == info.Size() {
 			continue
 		}
 		changed = true
-		l.files[name] = l.read(name, info)
+		l.files[name] = l.readSkill(name, info)
 	}
 	for name := range l.files {
 		if found[name] == nil {
@@ -179,17 +179,17 @@ func (l *Library) refresh(found map[string]fs.FileInfo) {
 	}
 }
 
-// read reads one file; an invalid one is logged once per change.
-func (l *Library) read(folder string, info fs.FileInfo) file {
-	f := file{modified: info.ModTime(), size: info.Size()}
-	data, err := files.ReadHost(filepath.Join(l.cfg.Dir, folder, fileName), MaxFile)
+// readSkill reads the file of a skill. It logs an invalid file, once per change.
+func (l *Library) readSkill(folder string, info fs.FileInfo) skillFile {
+	f := skillFile{modTime: info.ModTime(), size: info.Size()}
+	data, err := files.ReadHostFile(filepath.Join(l.cfg.Dir, folder, fileName), MaxFile)
 	if err != nil {
 		f.err = fmt.Errorf("it cannot be read: %w", err)
 	} else {
 		f.skill, f.err = Parse(data)
 	}
 	if f.err == nil && f.skill.Name != folder {
-		f.err = errName(folder)
+		f.err = nameError(folder)
 	}
 	if f.err != nil {
 		l.cfg.Logger.Warn("skill is left out", "file", filepath.Join(l.cfg.Dir, folder, fileName), "err", f.err)
@@ -197,7 +197,7 @@ func (l *Library) read(folder string, info fs.FileInfo) file {
 	return f
 }
 
-// merge puts the folder's skills over the built-in ones.
+// merge combines the built-in skills with those in the folder, which take precedence.
 func (l *Library) merge() {
 	l.skills = maps.Clone(l.builtin)
 	for name, f := range l.files {
@@ -210,7 +210,7 @@ func (l *Library) merge() {
 		return
 	}
 	var b strings.Builder
-	b.WriteString(heading + advice)
+	b.WriteString(sectionHeading + sectionAdvice)
 	for i, name := range slices.Sorted(maps.Keys(l.skills)) {
 		if i > 0 {
 			b.WriteByte('\n')

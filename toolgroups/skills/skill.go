@@ -16,31 +16,31 @@ import (
 
 // Limits of a skill.
 const (
-	// MaxFile is the largest SKILL.md in bytes.
+	// MaxFile bounds a SKILL.md in bytes.
 	MaxFile = 100 << 10
-	// MaxDescription bounds a description, which is part of every request, in characters.
+	// MaxDescription bounds a description in characters. It is part of every request.
 	MaxDescription = 1024
 	maxDisplayName = 100
 	maxListed      = 50
-	// maxFront bounds the front matter in bytes, maxNodes its values: parsing YAML can take
-	// quadratic time.
+	// maxFront bounds the front matter in bytes. maxNodes bounds its YAML nodes, because parsing YAML
+	// can take quadratic time.
 	maxFront = 16 << 10
 	maxNodes = 500
 	maxError = 300
 )
 
-var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,48}[a-z0-9]$`)
+var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,48}[a-z0-9]$`)
 
 // Skill is one set of instructions.
 type Skill struct {
-	// Name is the name for load_skill.
+	// Name is the name that load_skill takes.
 	Name string
-	// DisplayName is the name for people.
+	// DisplayName is the name that is shown to people.
 	DisplayName string
-	// Description says in a line what the skill is for.
+	// Description describes the purpose of the skill in a line.
 	Description string
-	// Tools are the names of tools that the instructions need.
-	Tools []string
+	// RequiredTools are the names of tools that the instructions need.
+	RequiredTools []string
 	// Parameters are the values that the instructions need.
 	Parameters []Parameter
 	// Body is the Markdown of the instructions.
@@ -55,16 +55,16 @@ type Parameter struct {
 	Description string `yaml:"description"`
 }
 
-// frontMatter is the front matter. Keys for other programs are ignored.
+// frontMatter is the front matter of a SKILL.md. Unknown keys are ignored.
 type frontMatter struct {
-	Name        string      `yaml:"name"`
-	DisplayName string      `yaml:"display_name"`
-	Description string      `yaml:"description"`
-	Tools       []string    `yaml:"tools_required"`
-	Parameters  []Parameter `yaml:"parameters"`
+	Name          string      `yaml:"name"`
+	DisplayName   string      `yaml:"display_name"`
+	Description   string      `yaml:"description"`
+	RequiredTools []string    `yaml:"tools_required"`
+	Parameters    []Parameter `yaml:"parameters"`
 }
 
-// Parse parses a SKILL.md. The error says what to correct.
+// Parse parses a SKILL.md.
 func Parse(data []byte) (Skill, error) {
 	if len(data) > MaxFile {
 		return Skill{}, fmt.Errorf("the file has more than %d bytes", MaxFile)
@@ -76,15 +76,15 @@ func Parse(data []byte) (Skill, error) {
 	if err != nil {
 		return Skill{}, err
 	}
-	m, err := decode(front)
+	m, err := decodeFrontMatter(front)
 	if err != nil {
 		return Skill{}, fmt.Errorf("front matter: %w", err)
 	}
 	s := Skill{
-		Name: strings.TrimSpace(m.Name), DisplayName: line(m.DisplayName), Description: line(m.Description),
-		Tools: m.Tools, Parameters: m.Parameters, Body: body,
+		Name: strings.TrimSpace(m.Name), DisplayName: singleLine(m.DisplayName), Description: singleLine(m.Description),
+		RequiredTools: m.RequiredTools, Parameters: m.Parameters, Body: body,
 	}
-	return s, s.check()
+	return s, s.validate()
 }
 
 // splitFrontMatter splits the front matter, between lines of three dashes, from the body.
@@ -109,42 +109,42 @@ func splitFrontMatter(data []byte) (front []byte, body string, err error) {
 	return nil, "", errors.New("the front matter has no closing ---")
 }
 
-// decode checks the size of the front matter before it decodes it.
-func decode(front []byte) (frontMatter, error) {
+// decodeFrontMatter checks the size of the front matter and decodes it.
+func decodeFrontMatter(front []byte) (frontMatter, error) {
 	if len(front) > maxFront {
 		return frontMatter{}, fmt.Errorf("it has more than %d bytes", maxFront)
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(front, &doc); err != nil {
-		return frontMatter{}, shortError(err)
+		return frontMatter{}, shortenError(err)
 	}
-	if nodes(&doc) > maxNodes {
+	if countNodes(&doc) > maxNodes {
 		return frontMatter{}, fmt.Errorf("it has more than %d values", maxNodes)
 	}
 	var m frontMatter
 	err := doc.Decode(&m)
-	return m, shortError(err)
+	return m, shortenError(err)
 }
 
-func nodes(n *yaml.Node) int {
+func countNodes(n *yaml.Node) int {
 	total := 1
 	for _, c := range n.Content {
-		total += nodes(c)
+		total += countNodes(c)
 	}
 	return total
 }
 
-// shortError keeps the first of a list of faults.
-func shortError(err error) error {
+// shortenError shortens the text of an error to maxError bytes.
+func shortenError(err error) error {
 	if err == nil || len(err.Error()) <= maxError {
 		return err
 	}
 	return errors.New(strings.ToValidUTF8(err.Error()[:maxError], "") + "…")
 }
 
-func (s *Skill) check() error {
+func (s *Skill) validate() error {
 	switch {
-	case !validName.MatchString(s.Name):
+	case !namePattern.MatchString(s.Name):
 		return fmt.Errorf("name must be 2 to 50 lower-case letters, digits and dashes, with no dash at either end")
 	case s.DisplayName == "":
 		return errors.New("display_name is missing")
@@ -154,11 +154,11 @@ func (s *Skill) check() error {
 		return errors.New("description is missing")
 	case utf8.RuneCountInString(s.Description) > MaxDescription:
 		return fmt.Errorf("description is longer than %d characters", MaxDescription)
-	case len(s.Tools) > maxListed || len(s.Parameters) > maxListed:
+	case len(s.RequiredTools) > maxListed || len(s.Parameters) > maxListed:
 		return fmt.Errorf("there are more than %d tools_required or parameters", maxListed)
 	}
-	for i, tool := range s.Tools {
-		if s.Tools[i] = line(tool); s.Tools[i] == "" {
+	for i, tool := range s.RequiredTools {
+		if s.RequiredTools[i] = singleLine(tool); s.RequiredTools[i] == "" {
 			return fmt.Errorf("entry %d of tools_required is empty", i+1)
 		}
 	}
@@ -168,8 +168,8 @@ func (s *Skill) check() error {
 func (s *Skill) checkParameters() error {
 	for i := range s.Parameters {
 		p := &s.Parameters[i]
-		p.Name, p.Description = line(p.Name), line(p.Description)
-		p.Type = cmp.Or(line(p.Type), "string")
+		p.Name, p.Description = singleLine(p.Name), singleLine(p.Description)
+		p.Type = cmp.Or(singleLine(p.Type), "string")
 		if p.Name == "" {
 			return fmt.Errorf("parameter %d has no name", i+1)
 		}
@@ -183,13 +183,13 @@ func (s *Skill) checkParameters() error {
 	return nil
 }
 
-// Text returns load_skill's answer: a header and, below a rule, the instructions. Placeholders
-// stay: the model knows the values.
+// Text returns the result of load_skill: a header and, below a rule, the instructions. It keeps
+// placeholders, because the model knows their values.
 func (s *Skill) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n%s\n", s.DisplayName, s.Description)
-	if len(s.Tools) > 0 {
-		fmt.Fprintf(&b, "\nRequired tools: %s\n", strings.Join(s.Tools, ", "))
+	if len(s.RequiredTools) > 0 {
+		fmt.Fprintf(&b, "\nRequired tools: %s\n", strings.Join(s.RequiredTools, ", "))
 	}
 	if len(s.Parameters) > 0 {
 		b.WriteString("\nParameters:\n")
@@ -209,8 +209,8 @@ func (s *Skill) Text() string {
 	return b.String()
 }
 
-// line makes a text fit one line of a list.
-func line(text string) string {
+// singleLine joins the lines of a text and removes control characters.
+func singleLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
 			return ' '

@@ -10,7 +10,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Codes of errors of load_skill.
+// Error codes of load_skill.
 const (
 	CodeNotFound = "skill_not_found"
 	CodeLoad     = "load_error"
@@ -19,24 +19,24 @@ const (
 //go:embed load_skill.json
 var manifests embed.FS
 
-// Tool makes the core tool load_skill.
+// Tool returns the core tool load_skill.
 func (l *Library) Tool() (toolgroups.Tool, error) {
-	return toolgroups.ToolOf(manifests, "load_skill", toolgroups.Typed(l.load))
+	return toolgroups.ReadTool(manifests, "load_skill", toolgroups.TypedHandler(l.handleLoad))
 }
 
 type loadArgs struct {
 	Name string `json:"name"`
 }
 
-func (l *Library) load(_ context.Context, _ toolgroups.Call, in loadArgs) (toolgroups.Result, error) {
+func (l *Library) handleLoad(_ context.Context, _ toolgroups.Call, in loadArgs) (toolgroups.Result, error) {
 	name := strings.TrimSpace(in.Name)
 	if name == "" {
-		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'name' is empty. Known skills: %s.", l.names())
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'name' is empty. Known skills: %s.", l.nameList())
 	}
 	s, err := l.Skill(name)
 	switch {
 	case errors.Is(err, ErrUnknown):
-		return toolgroups.Result{}, toolgroups.Errorf(CodeNotFound, "There is no skill '%s'. Known skills: %s.", clipName(name), l.names())
+		return toolgroups.Result{}, toolgroups.Errorf(CodeNotFound, "There is no skill '%s'. Known skills: %s.", clipName(name), l.nameList())
 	case err != nil:
 		return toolgroups.Result{}, toolgroups.Errorf(CodeLoad,
 			"The skill '%s' cannot be used: %v. Go on without it and tell the user.", clipName(name), err)
@@ -44,7 +44,7 @@ func (l *Library) load(_ context.Context, _ toolgroups.Call, in loadArgs) (toolg
 	return toolgroups.Result{Text: s.Text()}, nil
 }
 
-func (l *Library) names() string {
+func (l *Library) nameList() string {
 	var names []string
 	for _, s := range l.Skills() {
 		names = append(names, s.Name)
@@ -55,7 +55,7 @@ func (l *Library) names() string {
 	return strings.Join(names, ", ")
 }
 
-// clipName clips an unknown name.
+// clipName shortens a name for an error message.
 func clipName(name string) string {
-	return wording.Clip(line(strings.ToValidUTF8(name, "")), 100)
+	return wording.Clip(singleLine(strings.ToValidUTF8(name, "")), 100)
 }

@@ -10,7 +10,7 @@ import (
 // Read makes sources of what a service answers.
 func Read(service string, status int, body []byte, count int) ([]toolgroups.Source, string, error) {
 	s, q := Service{Name: service}, query{Text: "x", Count: count}
-	pages, err := s.read(guard.Reply{Response: &http.Response{StatusCode: status}, Data: body}, q)
-	r := result(s, q, pages)
+	pages, err := s.parseReply(guard.Reply{Response: &http.Response{StatusCode: status}, Data: body}, q)
+	r := formatResult(s, q, pages)
 	return r.Sources, r.Text, err
 }

@@ -31,11 +31,11 @@ const (
 
 // Service is a search service.
 type Service struct {
-	// Name is one of the names above.
+	// Name is the name of the service, such as [Brave].
 	Name string
-	// URL is the base address of its API, Key its API key; SearXNG has none.
-	URL string
-	Key redact.Secret
+	// BaseURL is the base address of the service's API. Key is the API key; SearXNG has none.
+	BaseURL string
+	Key     redact.Secret
 	// USDPerThousand is the price of a thousand searches in dollars.
 	USDPerThousand float64
 }
@@ -47,29 +47,29 @@ const (
 	maxURL   = 1000
 )
 
-// protocol is the API of a service.
+// protocol describes the API of a service.
 type protocol struct {
-	label, setting string
-	ask            func(s Service, q query) (method, path string, body any, headers map[string]string)
-	read           func(data []byte) ([]found, error)
+	displayName, settingName string
+	newRequest               func(s Service, q query) (method, path string, body any, headers map[string]string)
+	parseResponse            func(data []byte) ([]rawResult, error)
 }
 
-// found is a result as a service returns it.
-type found struct{ title, url, date, text string }
+// rawResult is a result as a service returns it.
+type rawResult struct{ title, url, date, text string }
 
 func protocols() map[string]protocol {
 	return map[string]protocol{
-		Brave:   {"Brave Search", "BRAVE_API_KEY", askBrave, readBrave},
-		Tavily:  {"Tavily", "TAVILY_API_KEY", askTavily, readTavily},
-		Exa:     {"Exa", "EXA_API_KEY", askExa, readExa},
-		SearXNG: {"SearXNG", "SEARXNG_URL", askSearXNG, readSearXNG},
+		Brave:   {"Brave Search", "BRAVE_API_KEY", newBraveRequest, parseBrave},
+		Tavily:  {"Tavily", "TAVILY_API_KEY", newTavilyRequest, parseTavily},
+		Exa:     {"Exa", "EXA_API_KEY", newExaRequest, parseExa},
+		SearXNG: {"SearXNG", "SEARXNG_URL", newSearXNGRequest, parseSearXNG},
 	}
 }
 
-func (s Service) label() string { return protocols()[s.Name].label }
+func (s Service) displayName() string { return protocols()[s.Name].displayName }
 
-func (s Service) request(ctx context.Context, q query) (*http.Request, error) {
-	method, path, body, headers := protocols()[s.Name].ask(s, q)
+func (s Service) newRequest(ctx context.Context, q query) (*http.Request, error) {
+	method, path, body, headers := protocols()[s.Name].newRequest(s, q)
 	text := ""
 	if body != nil {
 		data, err := json.Marshal(body)
@@ -79,11 +79,11 @@ func (s Service) request(ctx context.Context, q query) (*http.Request, error) {
 		text = string(data)
 	}
 	headers["Accept"] = "application/json"
-	return guard.NewRequest(ctx, method, strings.TrimSuffix(s.URL, "/")+path, text, headers)
+	return guard.NewRequest(ctx, method, strings.TrimSuffix(s.BaseURL, "/")+path, text, headers)
 }
 
-// askBrave follows api-dashboard.search.brave.com/api-reference/web/search/get.
-func askBrave(s Service, q query) (method, path string, body any, headers map[string]string) {
+// newBraveRequest follows api-dashboard.search.brave.com/api-reference/web/search/get.
+func newBraveRequest(s Service, q query) (method, path string, body any, headers map[string]string) {
 	v := url.Values{"q": {q.Text}, "count": {strconv.Itoa(q.Count)}, "text_decorations": {"false"}, "result_filter": {"web"}}
 	if q.Since != "" {
 		v.Set("freshness", "p"+q.Since[:1])
@@ -91,7 +91,7 @@ func askBrave(s Service, q query) (method, path string, body any, headers map[st
 	return http.MethodGet, "/res/v1/web/search?" + v.Encode(), nil, map[string]string{"X-Subscription-Token": string(s.Key)}
 }
 
-func readBrave(data []byte) ([]found, error) {
+func parseBrave(data []byte) ([]rawResult, error) {
 	var r struct {
 		Web *struct {
 			Results []struct {
@@ -106,17 +106,17 @@ func readBrave(data []byte) ([]found, error) {
 	if err := json.Unmarshal(data, &r); err != nil || r.Web == nil && r.Query == nil {
 		return nil, errResponseFormat
 	}
-	var out []found
-	if r.Web != nil { // missing if nothing was found
+	var out []rawResult
+	if r.Web != nil { // missing if there are no results
 		for _, p := range r.Web.Results {
-			out = append(out, found{p.Title, p.URL, p.PageAge, p.Description})
+			out = append(out, rawResult{p.Title, p.URL, p.PageAge, p.Description})
 		}
 	}
 	return out, nil
 }
 
-// askTavily follows docs.tavily.com/documentation/api-reference/endpoint/search.
-func askTavily(s Service, q query) (method, path string, body any, headers map[string]string) {
+// newTavilyRequest follows docs.tavily.com/documentation/api-reference/endpoint/search.
+func newTavilyRequest(s Service, q query) (method, path string, body any, headers map[string]string) {
 	b := map[string]any{"query": q.Text, "max_results": q.Count, "search_depth": "basic"}
 	if q.Since != "" {
 		b["time_range"] = q.Since
@@ -124,7 +124,7 @@ func askTavily(s Service, q query) (method, path string, body any, headers map[s
 	return http.MethodPost, "/search", b, map[string]string{"Authorization": "Bearer " + string(s.Key)}
 }
 
-func readTavily(data []byte) ([]found, error) {
+func parseTavily(data []byte) ([]rawResult, error) {
 	var r struct {
 		Results *[]struct {
 			Title   string `json:"title"`
@@ -136,24 +136,24 @@ func readTavily(data []byte) ([]found, error) {
 	if err := json.Unmarshal(data, &r); err != nil || r.Results == nil {
 		return nil, errResponseFormat
 	}
-	var out []found
+	var out []rawResult
 	for _, p := range *r.Results {
-		out = append(out, found{p.Title, p.URL, p.Date, p.Content})
+		out = append(out, rawResult{p.Title, p.URL, p.Date, p.Content})
 	}
 	return out, nil
 }
 
-// askExa follows exa.ai/docs/reference/search. Highlights are in the price of a search.
-func askExa(s Service, q query) (method, path string, body any, headers map[string]string) {
+// newExaRequest follows exa.ai/docs/reference/search. The price of a search includes highlights.
+func newExaRequest(s Service, q query) (method, path string, body any, headers map[string]string) {
 	b := map[string]any{"query": q.Text, "numResults": q.Count, "type": "auto", "contents": map[string]any{"highlights": true}}
 	if q.Since != "" {
-		b["startPublishedDate"] = q.after().UTC().Format(time.RFC3339)
+		b["startPublishedDate"] = q.publishedAfter().UTC().Format(time.RFC3339)
 	}
 	return http.MethodPost, "/search", b, map[string]string{"x-api-key": string(s.Key)}
 }
 
-// after returns the earliest time of publication.
-func (q query) after() time.Time {
+// publishedAfter returns the earliest time of publication that the query allows.
+func (q query) publishedAfter() time.Time {
 	switch q.Since {
 	case "day":
 		return q.now.AddDate(0, 0, -1)
@@ -165,7 +165,7 @@ func (q query) after() time.Time {
 	return q.now.AddDate(-1, 0, 0)
 }
 
-func readExa(data []byte) ([]found, error) {
+func parseExa(data []byte) ([]rawResult, error) {
 	var r struct {
 		Results *[]struct {
 			Title      string   `json:"title"`
@@ -177,16 +177,16 @@ func readExa(data []byte) ([]found, error) {
 	if err := json.Unmarshal(data, &r); err != nil || r.Results == nil {
 		return nil, errResponseFormat
 	}
-	var out []found
+	var out []rawResult
 	for _, p := range *r.Results {
-		out = append(out, found{p.Title, p.URL, p.Date, strings.Join(p.Highlights, " … ")})
+		out = append(out, rawResult{p.Title, p.URL, p.Date, strings.Join(p.Highlights, " … ")})
 	}
 	return out, nil
 }
 
-// askSearXNG follows docs.searxng.org/dev/search_api, which has no parameter for the number of
-// results.
-func askSearXNG(_ Service, q query) (method, path string, body any, headers map[string]string) {
+// newSearXNGRequest follows docs.searxng.org/dev/search_api, which has no parameter for the number
+// of results.
+func newSearXNGRequest(_ Service, q query) (method, path string, body any, headers map[string]string) {
 	v := url.Values{"q": {q.Text}, "format": {"json"}}
 	if q.Since != "" {
 		v.Set("time_range", q.Since)
@@ -194,7 +194,7 @@ func askSearXNG(_ Service, q query) (method, path string, body any, headers map[
 	return http.MethodGet, "/search?" + v.Encode(), nil, map[string]string{}
 }
 
-func readSearXNG(data []byte) ([]found, error) {
+func parseSearXNG(data []byte) ([]rawResult, error) {
 	var r struct {
 		Results *[]struct {
 			Title   string `json:"title"`
@@ -206,17 +206,17 @@ func readSearXNG(data []byte) ([]found, error) {
 	if err := json.Unmarshal(data, &r); err != nil || r.Results == nil {
 		return nil, errResponseFormat
 	}
-	var out []found
+	var out []rawResult
 	for _, p := range *r.Results {
-		out = append(out, found{p.Title, p.URL, p.Date, p.Content})
+		out = append(out, rawResult{p.Title, p.URL, p.Date, p.Content})
 	}
 	return out, nil
 }
 
-var errResponseFormat = errors.New("its answer is not of the form that its documentation names")
+var errResponseFormat = errors.New("the response does not have the documented format")
 
-// unreachable says why there is no answer, and what to do about it.
-func (s Service) unreachable(err error) error {
+// requestError returns the reason for a missing response, and how an administrator can allow it.
+func (s Service) requestError(err error) error {
 	if errors.Is(err, guard.ErrAddress) {
 		return fmt.Errorf("%w; an administrator can open its range with tools.allow_private", err)
 	}
@@ -226,54 +226,54 @@ func (s Service) unreachable(err error) error {
 	return err
 }
 
-// read parses a response. It does not trust the service: it drops addresses that are not of the
-// web, and cuts long values.
-func (s Service) read(reply guard.Reply, q query) ([]searchResult, error) {
+// parseReply parses a response. It does not trust the service: it drops results without a public web
+// address, and shortens long values.
+func (s Service) parseReply(reply guard.Reply, q query) ([]searchResult, error) {
 	if reply.StatusCode != http.StatusOK {
 		// Brave refuses a wrong key with the status of an invalid search.
 		if bytes.Contains(reply.Data, []byte("SUBSCRIPTION_TOKEN_INVALID")) {
-			return nil, s.refused(http.StatusUnauthorized)
+			return nil, s.statusError(http.StatusUnauthorized)
 		}
-		return nil, s.refused(reply.StatusCode)
+		return nil, s.statusError(reply.StatusCode)
 	}
-	if reply.Cut {
-		return nil, fmt.Errorf("its answer is larger than %d MiB", maxReply>>20)
+	if reply.Truncated {
+		return nil, fmt.Errorf("the response is larger than %d MiB", maxReply>>20)
 	}
-	all, err := protocols()[s.Name].read(reply.Data)
+	all, err := protocols()[s.Name].parseResponse(reply.Data)
 	if err != nil {
 		return nil, err
 	}
 	var pages []searchResult
 	known := map[string]bool{}
 	for _, f := range all {
-		address, ok := webAddress(f.url)
+		address, ok := cleanAddress(f.url)
 		if !ok || known[address] || len(pages) == q.Count {
 			continue
 		}
 		known[address] = true
-		title := plain(f.title, maxTitle)
+		title := plainText(f.title, maxTitle)
 		if title == "" {
 			title = address
 		}
-		pages = append(pages, searchResult{title, address, day(f.date), plain(f.text, maxText)})
+		pages = append(pages, searchResult{title, address, formatDate(f.date), plainText(f.text, maxText)})
 	}
 	if len(pages) == 0 && len(all) > 0 {
-		return nil, errors.New("none of its results has an address of the web")
+		return nil, errors.New("none of the results has a public web address")
 	}
 	return pages, nil
 }
 
-// refused explains a status.
-func (s Service) refused(status int) error {
+// statusError returns the error for an HTTP status.
+func (s Service) statusError(status int) error {
 	switch status {
 	case http.StatusUnauthorized:
-		return fmt.Errorf("it does not accept the key; an administrator has to set %s", protocols()[s.Name].setting)
+		return fmt.Errorf("it does not accept the key; an administrator has to set %s", protocols()[s.Name].settingName)
 	case http.StatusForbidden:
 		if s.Name == SearXNG {
 			return fmt.Errorf("it does not answer in JSON (HTTP %d); json has to be among its search.formats", status)
 		}
-		return fmt.Errorf("it does not allow this (HTTP %d); an administrator has to look at %s", status, protocols()[s.Name].setting)
-	case http.StatusPaymentRequired, statusPlan, statusSpent:
+		return fmt.Errorf("it does not allow this (HTTP %d); an administrator has to look at %s", status, protocols()[s.Name].settingName)
+	case http.StatusPaymentRequired, statusPlanUsed, statusLimitReached:
 		return fmt.Errorf("its plan is used up (HTTP %d)", status)
 	case http.StatusTooManyRequests:
 		return fmt.Errorf("it has had too many searches (HTTP %d)", status)
@@ -283,15 +283,15 @@ func (s Service) refused(status int) error {
 	return fmt.Errorf("it answered HTTP %d", status)
 }
 
-// Tavily's statuses for a used-up plan or pay-as-you-go limit.
+// Tavily's HTTP statuses for a used-up plan and a reached pay-as-you-go limit.
 const (
-	statusPlan  = 432
-	statusSpent = 433
+	statusPlanUsed     = 432
+	statusLimitReached = 433
 )
 
-// webAddress returns an address in a form that is safe in a text; false for one that a browser
-// would not open as a page.
-func webAddress(text string) (string, bool) {
+// cleanAddress returns a web address in a form that is safe in a text. It returns false for an
+// address that is not on the public web.
+func cleanAddress(text string) (string, bool) {
 	u, err := guard.ParseURL(strings.TrimSpace(text))
 	if err != nil {
 		return "", false
@@ -312,16 +312,16 @@ func isInternalHost(host string) bool {
 	return !ip.IsGlobalUnicast() || ip.IsPrivate()
 }
 
-// Tags that services leave in texts: inline ones, and those between paragraphs. Not everything
-// that looks like a tag is one: titles may contain vector<int>.
+// HTML tags that services leave in texts. Only known tags are removed, because titles may contain
+// text that looks like a tag, such as vector<int>.
 var (
-	within  = regexp.MustCompile(`(?i)</?(?:a|b|code|em|i|mark|span|strong|u|wbr)(?:\s+[\w-]+=[^<>]*)?\s*/?>`)
-	between = regexp.MustCompile(`(?i)</?(?:br|div|h[1-6]|li|ol|p|ul)(?:\s+[\w-]+=[^<>]*)?\s*/?>`)
+	inlineTag = regexp.MustCompile(`(?i)</?(?:a|b|code|em|i|mark|span|strong|u|wbr)(?:\s+[\w-]+=[^<>]*)?\s*/?>`)
+	blockTag  = regexp.MustCompile(`(?i)</?(?:br|div|h[1-6]|li|ol|p|ul)(?:\s+[\w-]+=[^<>]*)?\s*/?>`)
 )
 
-// plain returns a text on one line, without tags.
-func plain(text string, limit int) string {
-	text = html.UnescapeString(between.ReplaceAllString(within.ReplaceAllString(text, ""), " "))
+// plainText returns a text on one line without HTML tags, of at most limit characters.
+func plainText(text string, limit int) string {
+	text = html.UnescapeString(blockTag.ReplaceAllString(inlineTag.ReplaceAllString(text, ""), " "))
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
@@ -334,8 +334,8 @@ func plain(text string, limit int) string {
 	return wording.Clip(strings.Join(strings.Fields(text), " "), limit)
 }
 
-// day returns the day of a date in one of the services' formats; empty for others.
-func day(date string) string {
+// formatDate returns the day of a date in one of the services' formats, "" for other formats.
+func formatDate(date string) string {
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateTime, time.DateOnly, time.RFC1123, time.RFC1123Z} {
 		if t, err := time.Parse(form, date); err == nil && t.Year() > 0 && t.Year() < 10_000 {
 			return t.Format(time.DateOnly)

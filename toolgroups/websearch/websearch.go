@@ -1,5 +1,5 @@
-// Package websearch searches the web with the configured services: Brave, Tavily, Exa, a SearXNG
-// server. If one fails, the next is asked.
+// Package websearch searches the web with the configured services: Brave, Tavily, Exa or a SearXNG
+// server. If a service fails, the next one is tried.
 package websearch
 
 import (
@@ -20,7 +20,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Codes of errors of search_web.
+// Error codes of search_web.
 const (
 	CodeUnavailable = "search_unavailable"
 	CodeBudget      = "no_budget"
@@ -30,12 +30,12 @@ const (
 const (
 	defaultCount = 5
 	maxCount     = 10
-	// maxQuery (characters) and maxWords are the limits of the strictest service.
+	// maxQuery (in characters) and maxWords are the limits of the strictest service.
 	maxQuery = 400
 	maxWords = 50
-	// patience bounds a request to one service.
-	patience = 12 * time.Second
-	// maxReply bounds how many bytes of a response are read.
+	// serviceTimeout bounds a request to one service.
+	serviceTimeout = 12 * time.Second
+	// maxReply bounds the bytes that are read from a response.
 	maxReply = 2 << 20
 )
 
@@ -44,16 +44,16 @@ var manifests embed.FS
 
 // Config configures a [Search].
 type Config struct {
-	// Services are asked in this order.
+	// Services are tried in this order.
 	Services []Service
-	// AllowPrivate are ranges that may be reached although they are not public.
+	// AllowPrivate are ranges of addresses that may be reached although they are not public.
 	AllowPrivate []netip.Prefix
 	// Resolver looks up host names. Nil means the host's.
 	Resolver *net.Resolver
-	// Pay reserves the cost of a search; settle says whether it was incurred. The text of an error
-	// is shown to users. Nil means that nothing is charged.
-	Pay func(ctx context.Context, scope toolgroups.Scope, dollars float64) (settle func(had bool), err error)
-	// Now is the clock. Nil means time.Now.
+	// ReserveCost reserves the cost of a search. The argument of settle tells whether the cost was
+	// incurred. The text of an error is shown to users. Nil means that nothing is charged.
+	ReserveCost func(ctx context.Context, scope toolgroups.Scope, dollars float64) (settle func(had bool), err error)
+	// Now returns the current time. Nil means time.Now.
 	Now func() time.Time
 	// Logger may be nil.
 	Logger *slog.Logger
@@ -65,7 +65,7 @@ type Search struct {
 	client *http.Client
 }
 
-// New checks the configuration and connects to nothing.
+// New makes a search. It checks the configuration, but contacts no service.
 func New(cfg Config) (*Search, error) {
 	if len(cfg.Services) == 0 {
 		return nil, errors.New("websearch: no service")
@@ -78,8 +78,8 @@ func New(cfg Config) (*Search, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Pay == nil {
-		cfg.Pay = func(context.Context, toolgroups.Scope, float64) (func(bool), error) { return func(bool) {}, nil }
+	if cfg.ReserveCost == nil {
+		cfg.ReserveCost = func(context.Context, toolgroups.Scope, float64) (func(bool), error) { return func(bool) {}, nil }
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Search{cfg: cfg, client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver})}, nil
@@ -87,10 +87,10 @@ func New(cfg Config) (*Search, error) {
 
 // Group returns the group web_search.
 func (s *Search) Group() (toolgroups.Group, error) {
-	return toolgroups.GroupOf(manifests, "web_search", map[string]toolgroups.Handler{"search_web": toolgroups.Typed(s.search)})
+	return toolgroups.ReadGroup(manifests, "web_search", map[string]toolgroups.Handler{"search_web": toolgroups.TypedHandler(s.search)})
 }
 
-// query is a search.
+// query has the arguments of search_web, and the current time.
 type query struct {
 	Text  string `json:"query"`
 	Count int    `json:"count"`
@@ -98,12 +98,12 @@ type query struct {
 	now   time.Time
 }
 
-// searchResult is a result.
+// searchResult is a result with safe and shortened values.
 type searchResult struct {
 	title, url, date, text string
 }
 
-// search asks one service after the other until one answers.
+// search tries one service after the other until one returns results.
 func (s *Search) search(ctx context.Context, call toolgroups.Call, q query) (toolgroups.Result, error) {
 	q.Text = strings.Join(strings.Fields(q.Text), " ")
 	q.Count = min(cmp.Or(max(q.Count, 0), defaultCount), maxCount)
@@ -117,56 +117,56 @@ func (s *Search) search(ctx context.Context, call toolgroups.Call, q query) (too
 	}
 	var failures []string
 	for _, service := range s.cfg.Services {
-		pages, err := s.ask(ctx, call.Scope, service, q)
+		pages, err := s.searchWith(ctx, call.Scope, service, q)
 		switch {
 		case err == nil:
-			return result(service, q, pages), nil
+			return formatResult(service, q, pages), nil
 		case ctx.Err() != nil:
 			return toolgroups.Result{}, ctx.Err()
 		}
 		if fault, ok := errors.AsType[*toolgroups.Error](err); ok {
 			return toolgroups.Result{}, fault
 		}
-		s.cfg.Logger.Warn("a search service does not answer", "service", service.Name, "err", err)
-		failures = append(failures, fmt.Sprintf("%s: %v", service.label(), err))
+		s.cfg.Logger.Warn("a search service failed", "service", service.Name, "err", err)
+		failures = append(failures, fmt.Sprintf("%s: %v", service.displayName(), err))
 	}
 	return toolgroups.Result{}, toolgroups.Errorf(CodeUnavailable,
 		"The web cannot be searched now (%s). Tell the user so; the search can be tried again later.", strings.Join(failures, "; "))
 }
 
-// ask searches with one service, and charges for an answer. A service that got the query and did
-// not answer may have charged for it.
-func (s *Search) ask(ctx context.Context, scope toolgroups.Scope, service Service, q query) (pages []searchResult, err error) {
+// searchWith searches with one service, and charges for the search. It also charges after a timeout,
+// because the service may have done so.
+func (s *Search) searchWith(ctx context.Context, scope toolgroups.Scope, service Service, q query) (pages []searchResult, err error) {
 	settle := func(bool) {}
 	if service.USDPerThousand > 0 {
-		settle, err = s.cfg.Pay(ctx, scope, service.USDPerThousand/1000)
+		settle, err = s.cfg.ReserveCost(ctx, scope, service.USDPerThousand/1000)
 		if err != nil {
 			return nil, toolgroups.Errorf(CodeBudget, "No search was made: %v", err)
 		}
 	}
 	had := false
 	defer func() { settle(had) }()
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, serviceTimeout)
 	defer cancel()
-	req, err := service.request(limited, q)
+	req, err := service.newRequest(limited, q)
 	if err != nil {
 		return nil, err
 	}
 	reply, err := guard.Fetch(s.client, req, maxReply)
 	had = err == nil && reply.StatusCode == http.StatusOK || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if err != nil {
-		return nil, service.unreachable(err)
+		return nil, service.requestError(err)
 	}
-	return service.read(reply, q)
+	return service.parseReply(reply, q)
 }
 
-// result formats the results for the model.
-func result(service Service, q query, pages []searchResult) toolgroups.Result {
+// formatResult formats the results for the model.
+func formatResult(service Service, q query, pages []searchResult) toolgroups.Result {
 	if len(pages) == 0 {
-		return toolgroups.Result{Text: fmt.Sprintf("%s found nothing for %q. Try other words, or a longer time.", service.label(), q.Text)}
+		return toolgroups.Result{Text: fmt.Sprintf("%s found nothing for %q. Try other words, or a longer time.", service.displayName(), q.Text)}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Found by %s for %q:\n", service.label(), q.Text)
+	fmt.Fprintf(&b, "Found by %s for %q:\n", service.displayName(), q.Text)
 	r := toolgroups.Result{}
 	for i, p := range pages {
 		fmt.Fprintf(&b, "\n%d. %s\n%s\n", i+1, p.title, p.url)

@@ -61,7 +61,7 @@ func newWeb(t *testing.T, cfg emulator.Config) *web {
 
 func (w *web) services(names ...string) (all []websearch.Service) {
 	for _, name := range names {
-		all = append(all, websearch.Service{Name: name, URL: w.url + "/" + name, Key: key, USDPerThousand: 5})
+		all = append(all, websearch.Service{Name: name, BaseURL: w.url + "/" + name, Key: key, USDPerThousand: 5})
 	}
 	return all
 }
@@ -147,13 +147,13 @@ func failures() map[string]struct {
 		"often":     {emulator.Answer{Status: 429, Body: "{}"}, "too many searches"},
 		"form":      {emulator.Answer{Status: 400, Body: "{}"}, "does not take this search"},
 		"down":      {emulator.Answer{Status: 503, Body: "<html>"}, "HTTP 503"},
-		"no JSON":   {emulator.Answer{Status: 200, Body: "<html>"}, "not of the form"},
-		"empty":     {emulator.Answer{Status: 200, Body: ""}, "not of the form"},
-		"other":     {emulator.Answer{Status: 200, Body: `{"ok":true}`}, "not of the form"},
-		"types":     {emulator.Answer{Status: 200, Body: `{"web":{"results":"x"},"results":7}`}, "not of the form"},
+		"no JSON":   {emulator.Answer{Status: 200, Body: "<html>"}, "not have the documented format"},
+		"empty":     {emulator.Answer{Status: 200, Body: ""}, "not have the documented format"},
+		"other":     {emulator.Answer{Status: 200, Body: `{"ok":true}`}, "not have the documented format"},
+		"types":     {emulator.Answer{Status: 200, Body: `{"web":{"results":"x"},"results":7}`}, "not have the documented format"},
 		"large":     {emulator.Answer{Status: 200, Body: `{"results":["` + strings.Repeat("x", 3<<20) + `"]}`}, "larger than 2 MiB"},
 		"inner":     {emulator.Answer{Status: 302, Location: "http://10.0.0.1/"}, "internal"},
-		"addresses": {emulator.Answer{Status: 200, Body: lies}, "none of its results"},
+		"addresses": {emulator.Answer{Status: 200, Body: lies}, "none of the results"},
 	}
 }
 
@@ -240,7 +240,7 @@ func TestARedirectTakesNoKeyAlong(t *testing.T) {
 func TestSearchesArePaid(t *testing.T) {
 	w := newWeb(t, emulator.Config{Pages: pages()})
 	var paid []string
-	w.cfg.Pay = func(_ context.Context, _ toolgroups.Scope, dollars float64) (func(bool), error) {
+	w.cfg.ReserveCost = func(_ context.Context, _ toolgroups.Scope, dollars float64) (func(bool), error) {
 		return func(had bool) { paid = append(paid, fmt.Sprint(dollars, had)) }, nil
 	}
 	w.cfg.Services = w.services(websearch.Brave, websearch.Exa)
@@ -250,7 +250,7 @@ func TestSearchesArePaid(t *testing.T) {
 		t.Errorf("paid %v, want %v", paid, want)
 	}
 	asked := len(w.Requests())
-	w.cfg.Pay = func(context.Context, toolgroups.Scope, float64) (func(bool), error) {
+	w.cfg.ReserveCost = func(context.Context, toolgroups.Scope, float64) (func(bool), error) {
 		return nil, errors.New("spent until noon")
 	}
 	_, fault := w.search(t, map[string]any{"query": "comet"})

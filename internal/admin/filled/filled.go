@@ -1,4 +1,4 @@
-// Package filled makes large stores for benchmarks, such as after a busy week.
+// Package filled fills stores for benchmarks with as much data as a busy week leaves.
 package filled
 
 import (
@@ -14,40 +14,40 @@ import (
 	"oneclaw/storage"
 )
 
-// turns is the number of turns of a conversation.
-const turns = 20
+// turnsPerConversation is the number of turns of a conversation.
+const turnsPerConversation = 20
 
-// text is the text of all messages, and title the one of all conversations.
+// text is the text of all messages, and title the title of all conversations.
 const (
 	title = "what people write, what people write, what people write,"
 	text  = title + title + title + title
 )
 
-// Week writes receipts of the last seven days into a store, and a tenth as many conversations,
+// WriteWeek writes receipts of the last seven days into a store, and a tenth as many conversations,
 // each with the account of its user for today.
-func Week(ctx context.Context, store storage.Store, now time.Time, receipts int) error {
+func WriteWeek(ctx context.Context, store storage.Store, now time.Time, receipts int) error {
 	b := &batchStore{Store: store}
 	people, step := receipts/10, 7*24*time.Hour/time.Duration(receipts+1)
 	for i := range receipts {
-		if err := receipt(ctx, b, i, people, now.Add(-time.Duration(i)*step)); err != nil {
+		if err := writeReceipt(ctx, b, i, people, now.Add(-time.Duration(i)*step)); err != nil {
 			return err
 		}
 	}
 	for i := range people {
-		if err := oneConversation(ctx, b, i, people, now); err != nil {
+		if err := writeConversation(ctx, b, i, people, now); err != nil {
 			return err
 		}
 	}
 	return b.flush(ctx)
 }
 
-// Key returns the key of receipt i of n, 0 being the newest.
-func Key(i, n int) string {
+// ReceiptKey returns the key of receipt i of n, 0 being the newest.
+func ReceiptKey(i, n int) string {
 	people := n / 10
 	return fmt.Sprintf("telegram:%d/%d/text", i%people, i)
 }
 
-func receipt(ctx context.Context, b *batchStore, i, people int, at time.Time) error {
+func writeReceipt(ctx context.Context, b *batchStore, i, people int, at time.Time) error {
 	chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(i % people)}
 	r := &receipts.Receipt{
 		Message: chats.Message{Chat: chat, ID: fmt.Sprint(i), Kind: chats.KindText, User: chat.ID, UserName: "Somebody", Text: text, Direct: true, Time: at},
@@ -57,15 +57,15 @@ func receipt(ctx context.Context, b *batchStore, i, people int, at time.Time) er
 	return receipts.Put(ctx, b, r, storage.Absent)
 }
 
-func oneConversation(ctx context.Context, b *batchStore, i, people int, now time.Time) error {
+func writeConversation(ctx context.Context, b *batchStore, i, people int, now time.Time) error {
 	chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(i)}
-	c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: 1, Title: title, Begun: now.Add(-time.Duration(i) * time.Minute)}
+	c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: 1, Title: title, StartedAt: now.Add(-time.Duration(i) * time.Minute)}
 	if err := c.AddToLists(ctx, b); err != nil {
 		return err
 	}
 	var records []storage.Record
-	for k := range turns {
-		at := c.Begun.Add(time.Duration(k) * time.Second)
+	for k := range turnsPerConversation {
+		at := c.StartedAt.Add(time.Duration(k) * time.Second)
 		for _, m := range []agent.Message{
 			{Role: agent.RoleUser, Time: at, Text: text, Ref: fmt.Sprintf("%s/%d/text", chat, i+k*people)},
 			{Role: agent.RoleAssistant, Time: at, Text: text, Final: true, Model: "m", Usage: &agent.Usage{Input: 1}},
@@ -89,7 +89,7 @@ type batchStore struct {
 	ops []storage.Op
 }
 
-// Write implements storage.Store. It returns no valid revision.
+// Write implements storage.Store. The revision that it returns is not valid.
 func (b *batchStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
 	if b.ops = append(b.ops, ops...); len(b.ops) < 2000 {
 		return 0, nil

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrNotFound is returned by a view for something that does not exist (any more).
+// ErrNotFound is returned by a view for something that does not exist, or no longer exists.
 var ErrNotFound = errors.New("frame: not found")
 
 // Visitor is the user of a page.
@@ -23,7 +23,7 @@ type Request struct {
 	Visitor Visitor
 	// Query is the query of the address, Form a submitted form.
 	Query, Form url.Values
-	// Limit is how many rows a table should have: a file may have more than a page.
+	// Limit is how many rows a table may have: in a file more than on a page.
 	Limit int
 
 	path string
@@ -44,19 +44,19 @@ func (r Request) Link(pairs ...string) string {
 			query.Set(pairs[i], pairs[i+1])
 		}
 	}
-	return address(r.path, query)
+	return buildURL(r.path, query)
 }
 
-// To returns the address of a view, with a query of name, value, name, value.
-func To(view string, pairs ...string) string {
+// ViewURL returns the address of a view, with a query of name, value, name, value.
+func ViewURL(view string, pairs ...string) string {
 	query := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		query.Set(pairs[i], pairs[i+1])
 	}
-	return address(Root+view, query)
+	return buildURL(Root+view, query)
 }
 
-func address(path string, query url.Values) string {
+func buildURL(path string, query url.Values) string {
 	if len(query) == 0 {
 		return path
 	}
@@ -97,7 +97,7 @@ type Fact struct {
 // Quote is a text that a user wrote.
 type Quote struct{ By, Text string }
 
-// Mood colours a cell, whose text has to say the same.
+// Mood is the colour of a cell. The text of the cell has to express the same.
 type Mood string
 
 // The moods.
@@ -105,14 +105,14 @@ const (
 	Plain Mood = ""
 	Good  Mood = "good"
 	Bad   Mood = "bad"
-	Soft  Mood = "soft"
+	Muted Mood = "soft"
 )
 
 // Cell is a text, a time or a number, optionally with a link.
 type Cell struct {
 	Text string
 	Time time.Time
-	// Number aligns it to the right.
+	// Number aligns the cell to the right.
 	Number bool
 	Mood   Mood
 	// Link is the target of the text: an address of this site.
@@ -123,8 +123,8 @@ type Cell struct {
 // Text returns a cell with a text.
 func Text(text string) Cell { return Cell{Text: text} }
 
-// At returns a cell with a time; empty for the zero time.
-func At(t time.Time) Cell { return Cell{Time: t} }
+// Time returns a cell with a time; empty for the zero time.
+func Time(t time.Time) Cell { return Cell{Time: t} }
 
 // Number returns a cell with a formatted number.
 func Number(text string) Cell { return Cell{Text: text, Number: true} }
@@ -143,15 +143,15 @@ type Table struct {
 	Rows          [][]Cell
 	// Next and First are the addresses of the next page and of the first, or empty.
 	Next, First string
-	// Looked says how far a search looked.
-	Looked string
+	// SearchNote describes how far a search looked.
+	SearchNote string
 	// Empty is shown instead of a table without rows.
 	Empty string
-	// Folded hides it at first: it is another form of a plot.
-	Folded bool
+	// Collapsed hides the table at first, because it repeats a plot.
+	Collapsed bool
 }
 
-// Columns makes columns of their names; a name that begins with # has numbers.
+// Columns makes columns from their names; # before a name marks a column of numbers.
 func Columns(names ...string) []Column {
 	columns := make([]Column, len(names))
 	for i, name := range names {
@@ -163,13 +163,13 @@ func Columns(names ...string) []Column {
 	return columns
 }
 
-// Form is an action or, with Get, a search.
+// Form is an action or, with IsSearch, a search.
 type Form struct {
 	// View is the path of the view that handles it.
-	View   string
-	Get    bool
-	Fields []Field
-	Submit string
+	View     string
+	IsSearch bool
+	Fields   []Field
+	Submit   string
 	// About describes the button's row for screen readers.
 	About  string
 	Danger bool
@@ -178,15 +178,15 @@ type Form struct {
 // Field is a field of a form. Without a label it is hidden.
 type Field struct {
 	Name, Label, Value string
-	// Options make it a choice of one or, with Many, any of them; Values are selected.
-	Options []Option
-	Many    bool
-	Values  []string
-	Hint    string
+	// Options make the field a choice of one or, with Multiple, several options; Values are selected.
+	Options  []Option
+	Multiple bool
+	Values   []string
+	Hint     string
 }
 
-// Chosen reports whether a value is selected.
-func (f Field) Chosen(value string) bool { return slices.Contains(f.Values, value) }
+// IsSelected reports whether a value is selected.
+func (f Field) IsSelected(value string) bool { return slices.Contains(f.Values, value) }
 
 // Option is an option of a choice.
 type Option struct{ Value, Label string }

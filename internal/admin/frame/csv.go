@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// file writes a table of a page as comma-separated values.
-func (f *Frame) file(w io.Writer, page Page, name string) error {
+// writeCSV writes a table of a page as comma-separated values.
+func (f *Frame) writeCSV(w io.Writer, page Page, name string) error {
 	i := slices.IndexFunc(page.Sections, func(s Section) bool { return s.Table != nil && s.Table.Name == name })
 	if i < 0 {
 		return ErrNotFound
@@ -21,11 +21,11 @@ func (f *Frame) file(w io.Writer, page Page, name string) error {
 	for i, c := range table.Columns {
 		row[i] = escapeFormula(c.Name)
 	}
-	_ = out.Write(row) // Error reports it
+	_ = out.Write(row) // out.Error returns the error
 	for _, cells := range table.Rows {
 		row = row[:0]
 		for _, c := range cells {
-			row = append(row, f.value(c))
+			row = append(row, f.csvValue(c))
 		}
 		_ = out.Write(row) // as above
 	}
@@ -33,17 +33,17 @@ func (f *Frame) file(w io.Writer, page Page, name string) error {
 	return out.Error()
 }
 
-func (f *Frame) value(c Cell) string {
+func (f *Frame) csvValue(c Cell) string {
 	if !c.Time.IsZero() {
 		return c.Time.UTC().Format(time.RFC3339)
 	}
 	return escapeFormula(f.cfg.Redact(c.Text))
 }
 
-// formulaAfterSeparator matches a formula after a character that ends a cell if commas do not.
+// formulaAfterSeparator matches a formula after a character that may separate cells instead of a comma.
 var formulaAfterSeparator = regexp.MustCompile(`([;\t\r\n])([-=+@])`)
 
-// escapeFormula makes a text that no spreadsheet takes for a formula.
+// escapeFormula changes a text so that no spreadsheet takes it for a formula.
 func escapeFormula(text string) string {
 	text = formulaAfterSeparator.ReplaceAllString(text, "$1'$2")
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {

@@ -1,5 +1,5 @@
-// Package frame has what all views of the administrators' page share: navigation, tables with
-// pages and files, plots, forms, and automatic updates.
+// Package frame provides what all views of the administrators' page share:
+// navigation, tables with pages and files, plots, forms, and automatic updates.
 package frame
 
 import (
@@ -40,17 +40,17 @@ const (
 type View struct {
 	// Path is relative to Root; empty for the first page.
 	Path, Title string
-	// Under is the path of the view in the navigation that this one belongs to, if it is not in the
-	// navigation itself.
-	Under string
-	// Inner keeps it out of the navigation.
-	Inner bool
-	Show  func(ctx context.Context, r Request) (Page, error)
-	// Apart, if set, reports which of its pages are made concurrently with others, because they
-	// take long and have bounds of their own.
-	Apart func(r Request) bool
-	// Do handles its forms; it returns the address to show then.
-	Do func(ctx context.Context, r Request) (string, error)
+	// Parent is the path of the view in the navigation to which this
+	// view belongs, if this view is not in the navigation itself.
+	Parent string
+	// Hidden keeps the view out of the navigation.
+	Hidden bool
+	Show   func(ctx context.Context, r Request) (Page, error)
+	// RunsConcurrently, if set, reports whether a page is made concurrently
+	// with others, because it takes long and has bounds of its own.
+	RunsConcurrently func(r Request) bool
+	// HandleForm handles a form of the view, and returns the address to show next.
+	HandleForm func(ctx context.Context, r Request) (string, error)
 }
 
 // Config configures a [Frame].
@@ -60,8 +60,8 @@ type Config struct {
 	Visitor func(r *http.Request) (Visitor, bool)
 	// SignOut is the path of the form that signs out; empty for none.
 	SignOut string
-	// Exported, if not nil, is called before a table is exported.
-	Exported func(ctx context.Context, v Visitor, what string) error
+	// OnExport, if not nil, is called before a table is exported.
+	OnExport func(ctx context.Context, v Visitor, what string) error
 	// Redact masks secrets in everything shown.
 	Redact func(string) string
 	// Zone returns the time zone of times; nil means UTC.
@@ -75,10 +75,10 @@ type Config struct {
 type Frame struct {
 	cfg   Config
 	views map[string]View
-	// papers holds *paper.
-	papers sync.Pool
-	// turn is held while a page is made.
-	turn chan struct{}
+	// templates holds *pageTemplate.
+	templates sync.Pool
+	// rendering is held while a page is made.
+	rendering chan struct{}
 }
 
 //go:embed assets
@@ -90,7 +90,7 @@ var pageHTML string
 // New returns a frame with its views.
 func New(cfg Config) (*Frame, error) {
 	if cfg.Visitor == nil {
-		return nil, errors.New("frame: no function says who visits")
+		return nil, errors.New("frame: Visitor is required")
 	}
 	if cfg.Redact == nil {
 		cfg.Redact = func(text string) string { return text }
@@ -102,15 +102,15 @@ func New(cfg Config) (*Frame, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	f := &Frame{cfg: cfg, views: make(map[string]View, len(cfg.Views)), turn: make(chan struct{}, 1)}
-	page, err := template.New("page").Funcs(new(pageTemplate).functions(cfg.Redact)).Parse(pageHTML)
+	f := &Frame{cfg: cfg, views: make(map[string]View, len(cfg.Views)), rendering: make(chan struct{}, 1)}
+	page, err := template.New("page").Funcs(new(pageTemplate).funcMap(cfg.Redact)).Parse(pageHTML)
 	if err != nil {
 		return nil, fmt.Errorf("frame: %w", err)
 	}
-	f.papers.New = func() any { return newPaper(page, cfg.Redact) }
+	f.templates.New = func() any { return newPageTemplate(page, cfg.Redact) }
 	for _, v := range cfg.Views {
 		if _, twice := f.views[v.Path]; twice || v.Show == nil {
-			return nil, fmt.Errorf("frame: the view %q is there twice, or shows nothing", v.Path)
+			return nil, fmt.Errorf("frame: the view %q exists twice, or has no function Show", v.Path)
 		}
 		f.views[v.Path] = v
 	}
@@ -150,7 +150,7 @@ func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if !below || !known || err != nil || len(r.URL.RawQuery) > maxQuery {
-		f.fail(w, visitor, View{}, ErrNotFound)
+		f.writeError(w, visitor, View{}, ErrNotFound)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
@@ -158,16 +158,16 @@ func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := Request{Visitor: visitor, Query: query, Limit: rowsOnPage, path: r.URL.Path}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
-		f.show(ctx, w, r, view, request)
+		f.servePage(ctx, w, r, view, request)
 	case http.MethodPost:
-		f.do(ctx, w, r, view, request)
+		f.serveForm(ctx, w, r, view, request)
 	default:
 		http.Error(w, "Method not allowed", http.StatusMethodNotAllowed)
 	}
 }
 
-func (f *Frame) do(ctx context.Context, w http.ResponseWriter, r *http.Request, view View, request Request) {
-	if view.Do == nil {
+func (f *Frame) serveForm(ctx context.Context, w http.ResponseWriter, r *http.Request, view View, request Request) {
+	if view.HandleForm == nil {
 		http.Error(w, "Method not allowed", http.StatusMethodNotAllowed)
 		return
 	}
@@ -177,22 +177,22 @@ func (f *Frame) do(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 		return
 	}
 	request.Form = r.PostForm
-	to, err := view.Do(ctx, request)
+	to, err := view.HandleForm(ctx, request)
 	if err != nil {
-		f.fail(w, request.Visitor, view, err)
+		f.writeError(w, request.Visitor, view, err)
 		return
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-func (f *Frame) show(ctx context.Context, w http.ResponseWriter, r *http.Request, view View, request Request) {
+func (f *Frame) servePage(ctx context.Context, w http.ResponseWriter, r *http.Request, view View, request Request) {
 	file := request.Query.Get(csvParameter)
 	if file == "" && f.notModified(w, r) {
 		return
 	}
 	var page renderedPage
 	var err error
-	if work := func() { page = f.made(ctx, view, request, file) }; view.Apart != nil && view.Apart(request) {
+	if work := func() { page = f.renderPage(ctx, view, request, file) }; view.RunsConcurrently != nil && view.RunsConcurrently(request) {
 		work()
 	} else {
 		err = f.oneAtATime(ctx, work)
@@ -201,11 +201,11 @@ func (f *Frame) show(ctx context.Context, w http.ResponseWriter, r *http.Request
 		return // the request has ended
 	}
 	err = cmp.Or(err, page.err)
-	if err == nil && file != "" && f.cfg.Exported != nil {
-		err = f.cfg.Exported(ctx, request.Visitor, file+".csv of "+request.Link())
+	if err == nil && file != "" && f.cfg.OnExport != nil {
+		err = f.cfg.OnExport(ctx, request.Visitor, file+".csv of "+request.Link())
 	}
 	if err != nil {
-		f.fail(w, request.Visitor, view, err)
+		f.writeError(w, request.Visitor, view, err)
 		return
 	}
 	header := w.Header()
@@ -217,24 +217,24 @@ func (f *Frame) show(ctx context.Context, w http.ResponseWriter, r *http.Request
 		header.Set("Content-Type", "text/html; charset=utf-8")
 		sum := sha256.Sum256(page.body.Bytes())
 		text := hex.EncodeToString(sum[:12])
-		header.Set("ETag", etag(text, page.due))
+		header.Set("ETag", etag(text, page.refreshAfter))
 		if has, _ := parseETag(r); has == text {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
 	}
-	_, _ = page.body.WriteTo(w) // the client sees that it broke off
+	_, _ = page.body.WriteTo(w) // if it fails, the client sees a truncated page
 }
 
-// renderedPage is a page as it is sent.
+// renderedPage is a page in the form in which it is sent.
 type renderedPage struct {
 	body bytes.Buffer
-	// due is when it may be made again.
-	due time.Time
-	err error
+	// refreshAfter is when the page may be made again.
+	refreshAfter time.Time
+	err          error
 }
 
-func (f *Frame) made(ctx context.Context, view View, request Request, file string) (m renderedPage) {
+func (f *Frame) renderPage(ctx context.Context, view View, request Request, file string) (m renderedPage) {
 	begun := f.cfg.Now()
 	if file != "" {
 		request.Limit = rowsInFile
@@ -243,17 +243,17 @@ func (f *Frame) made(ctx context.Context, view View, request Request, file strin
 	switch {
 	case err != nil:
 	case file != "":
-		err = f.file(&m.body, page, file)
+		err = f.writeCSV(&m.body, page, file)
 	default:
 		err = f.render(&m.body, request, view, page)
 	}
 	now := f.cfg.Now()
-	m.due, m.err = Due(now, now.Sub(begun)), err
+	m.refreshAfter, m.err = NextRefresh(now, now.Sub(begun)), err
 	return m
 }
 
-// fail says what cannot be shown. The reason is only logged.
-func (f *Frame) fail(w http.ResponseWriter, visitor Visitor, view View, err error) {
+// writeError answers that a page cannot be shown. The reason is only logged.
+func (f *Frame) writeError(w http.ResponseWriter, visitor Visitor, view View, err error) {
 	status, text := http.StatusNotFound, "There is nothing here, or it is gone: receipts are kept for a week."
 	if !errors.Is(err, ErrNotFound) {
 		f.cfg.Log.Error("a page for administrators cannot be shown", "view", view.Path, "err", err)
@@ -274,19 +274,19 @@ func (f *Frame) fail(w http.ResponseWriter, visitor Visitor, view View, err erro
 }
 
 func (f *Frame) render(w io.Writer, request Request, view View, page Page) error {
-	p := f.papers.Get().(*pageTemplate)
-	defer f.papers.Put(p)
+	p := f.templates.Get().(*pageTemplate)
+	defer f.templates.Put(p)
 	p.request, p.zone = request, f.cfg.Zone()
-	return p.Execute(w, f.shown(request, view, page))
+	return p.Execute(w, f.newPageData(request, view, page))
 }
 
 // link is an entry of the navigation.
 type link struct {
 	Title, To string
-	Here      bool
+	Current   bool
 }
 
-type shown struct {
+type pageData struct {
 	Page
 
 	Nav     []link
@@ -294,16 +294,16 @@ type shown struct {
 	SignOut string
 }
 
-func (f *Frame) shown(request Request, view View, page Page) shown {
-	s := shown{Page: page, Visitor: request.Visitor, SignOut: f.cfg.SignOut}
+func (f *Frame) newPageData(request Request, view View, page Page) pageData {
+	s := pageData{Page: page, Visitor: request.Visitor, SignOut: f.cfg.SignOut}
 	s.Title = cmp.Or(page.Title, view.Title)
 	here := view.Path
-	if view.Inner {
-		here = view.Under
+	if view.Hidden {
+		here = view.Parent
 	}
 	for _, v := range f.cfg.Views {
-		if !v.Inner {
-			s.Nav = append(s.Nav, link{Title: v.Title, To: Root + v.Path, Here: v.Path == here && view.Show != nil})
+		if !v.Hidden {
+			s.Nav = append(s.Nav, link{Title: v.Title, To: Root + v.Path, Current: v.Path == here && view.Show != nil})
 		}
 	}
 	return s

@@ -12,18 +12,18 @@ import (
 const (
 	// liveHeader marks automatic updates of an open page.
 	liveHeader = "OneClaw-Live"
-	// Share bounds the processor time of an open page: one part in so many of a processor, by
-	// updating it less often, but at least every slowest.
-	Share   = 200
-	slowest = time.Minute
+	// ProcessorShare bounds the processor time of an open page: one part in ProcessorShare of
+	// a processor, by less frequent updates, which come at least every maxRefreshInterval.
+	ProcessorShare     = 200
+	maxRefreshInterval = time.Minute
 )
 
-// Due returns when a page that took so long to make may be made again.
-func Due(made time.Time, took time.Duration) time.Time {
-	return made.Add(min(took*Share, slowest))
+// NextRefresh returns when a page that was made at a time, and took a duration, may be made again.
+func NextRefresh(made time.Time, took time.Duration) time.Time {
+	return made.Add(min(took*ProcessorShare, maxRefreshInterval))
 }
 
-// etag returns the ETag of a page: its content, and when it may be requested again.
+// etag returns the ETag of a page: its checksum, and when the page may be requested again.
 func etag(sum string, due time.Time) string {
 	return `"` + sum + "." + strconv.FormatInt(due.UnixMilli(), 36) + `"`
 }
@@ -38,10 +38,10 @@ func parseETag(r *http.Request) (sum string, due time.Time) {
 	return sum, time.UnixMilli(ms)
 }
 
-// notModified answers a page that updates itself too soon as unchanged.
+// notModified answers an automatic update that comes too soon, and reports whether it did.
 func (f *Frame) notModified(w http.ResponseWriter, r *http.Request) bool {
 	sum, due := parseETag(r)
-	if wait := due.Sub(f.cfg.Now()); r.Header.Get(liveHeader) == "" || wait <= 0 || wait > slowest {
+	if wait := due.Sub(f.cfg.Now()); r.Header.Get(liveHeader) == "" || wait <= 0 || wait > maxRefreshInterval {
 		return false
 	}
 	w.Header().Set("ETag", etag(sum, due))
@@ -49,25 +49,25 @@ func (f *Frame) notModified(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// oneAtATime runs f while no other page is made. So pages use one processor at most, and leave the
-// others to the chats.
+// oneAtATime runs work while no other page is made, so that pages
+// use at most one processor and leave the others to the chats.
 func (f *Frame) oneAtATime(ctx context.Context, work func()) error {
 	select {
-	case f.turn <- struct{}{}:
+	case f.rendering <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-f.turn }()
+	defer func() { <-f.rendering }()
 	work()
 	return nil
 }
 
-// maxUnbroken bounds a word in a table that is not broken, in bytes: ids of chats and users are
-// shorter.
+// maxUnbroken is the length in bytes up to which a word in a
+// table is not broken: ids of chats and users are shorter.
 const maxUnbroken = 24
 
-// pageTemplate is a reusable template of the page: what is escaped once need not be escaped for each
-// request.
+// pageTemplate is a reusable template of the page: the
+// template need not be escaped again for each request.
 type pageTemplate struct {
 	*template.Template
 
@@ -75,13 +75,13 @@ type pageTemplate struct {
 	zone    *time.Location
 }
 
-func newPaper(page *template.Template, redact func(string) string) *pageTemplate {
+func newPageTemplate(page *template.Template, redact func(string) string) *pageTemplate {
 	p := new(pageTemplate)
-	p.Template = template.Must(page.Clone()).Funcs(p.functions(redact)) // the original is never executed
+	p.Template = template.Must(page.Clone()).Funcs(p.funcMap(redact)) // the original is never executed
 	return p
 }
 
-func (p *pageTemplate) functions(redact func(string) string) template.FuncMap {
+func (p *pageTemplate) funcMap(redact func(string) string) template.FuncMap {
 	return template.FuncMap{
 		"root":  func() string { return Root },
 		"csrf":  func() string { return p.request.Visitor.CSRF },

@@ -61,7 +61,7 @@ func TestOpenPagesAreMadeAsTheyCost(t *testing.T) {
 	h := newHouse(t)
 	tag := h.look("", true, http.StatusOK, 1)
 	h.says = "something new"
-	h.now = h.now.Add(frame.Share*h.takes - time.Millisecond)
+	h.now = h.now.Add(frame.ProcessorShare*h.takes - time.Millisecond)
 	tag = h.look(tag, true, http.StatusNotModified, 1)
 	h.now = h.now.Add(time.Millisecond)
 	tag = h.look(tag, true, http.StatusOK, 2)
@@ -86,7 +86,7 @@ func TestPagesAreMadeOneAfterAnother(t *testing.T) {
 				<-free
 				return frame.Page{Lead: "One of them"}, nil
 			}}, {
-				Path: "slow", Apart: func(r frame.Request) bool { return r.Query.Has("much") },
+				Path: "slow", RunsConcurrently: func(r frame.Request) bool { return r.Query.Has("much") },
 				Show: func(context.Context, frame.Request) (frame.Page, error) { return frame.Page{Lead: "Made apart"}, nil },
 			}},
 			Visitor: func(*http.Request) (frame.Visitor, bool) { return frame.Visitor{}, true },

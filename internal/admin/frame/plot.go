@@ -9,18 +9,18 @@ import (
 // Bars is a bar chart of values over days, the oldest first. The table of its section has the
 // same values.
 type Bars struct {
-	// Title says what it shows.
+	// Title is what the chart shows.
 	Title  string
 	Labels []string
 	Values []float64
-	// Say formats a value.
-	Say func(float64) string
+	// Format formats a value.
+	Format func(float64) string
 }
 
 // Steps is a waterfall chart: what happened when.
 type Steps struct {
 	Title string
-	All   []Step
+	Rows  []Step
 }
 
 // Step is a row of a waterfall chart.
@@ -46,9 +46,9 @@ type Box struct {
 	X, Y, Width, Height string
 	Kind                string
 	// Title is its tooltip; Label is at TextX, TextY.
-	Title, Label string
-	TextX, TextY string
-	Tall         string // the height of the tooltip's area
+	Title, Label  string
+	TextX, TextY  string
+	TooltipHeight string // the height of the tooltip's area
 }
 
 // Highest formats the largest value.
@@ -57,7 +57,7 @@ func (b Bars) Highest() string {
 	for _, v := range b.Values {
 		top = max(top, v)
 	}
-	return b.Say(top)
+	return b.Format(top)
 }
 
 // Boxes returns the bars with their positions.
@@ -76,8 +76,8 @@ func (b Bars) Boxes() []Box {
 			high = max(v/top*room, 1)
 		}
 		boxes[i] = Box{
-			X: units(float64(i)*wide + wide*0.12), Y: units(plotHead + room - high), Width: units(wide * 0.76), Height: units(high),
-			Title: b.Labels[i] + ": " + b.Say(v), TextX: units((float64(i) + 0.5) * wide), TextY: units(plotHeight - 4),
+			X: formatUnits(float64(i)*wide + wide*0.12), Y: formatUnits(plotHead + room - high), Width: formatUnits(wide * 0.76), Height: formatUnits(high),
+			Title: b.Labels[i] + ": " + b.Format(v), TextX: formatUnits((float64(i) + 0.5) * wide), TextY: formatUnits(plotHeight - 4),
 		}
 		if (len(b.Values)-1-i)%every == 0 {
 			boxes[i].Label = b.Labels[i]
@@ -87,11 +87,11 @@ func (b Bars) Boxes() []Box {
 }
 
 // Height returns the height of the plot.
-func (s Steps) Height() string { return units(float64(len(s.All))*stepHeight + 4) }
+func (s Steps) Height() string { return formatUnits(float64(len(s.Rows))*stepHeight + 4) }
 
-// span returns the first beginning and the last end.
-func (s Steps) span() (from, to time.Time) {
-	for i, one := range s.All {
+// timeRange returns the first beginning and the last end.
+func (s Steps) timeRange() (from, to time.Time) {
+	for i, one := range s.Rows {
 		if i == 0 || one.From.Before(from) {
 			from = one.From
 		}
@@ -104,26 +104,26 @@ func (s Steps) span() (from, to time.Time) {
 
 // Boxes returns the rows with their positions.
 func (s Steps) Boxes() []Box {
-	from, to := s.span()
+	from, to := s.timeRange()
 	whole := max(to.Sub(from).Seconds(), 0.001)
 	room := stepsWidth - stepsLeft - 8
-	boxes := make([]Box, len(s.All))
-	for i, one := range s.All {
+	boxes := make([]Box, len(s.Rows))
+	for i, one := range s.Rows {
 		y := float64(i) * stepHeight
 		x := stepsLeft + one.From.Sub(from).Seconds()/whole*room
 		boxes[i] = Box{
-			X: units(x), Y: units(y + 5), Width: units(max(one.To.Sub(one.From).Seconds()/whole*room, 2)), Height: units(stepHeight - 8),
-			Kind: one.Kind, Label: one.Name, Title: one.Name + ": " + durationText(one.To.Sub(one.From)), TextX: "0", TextY: units(y + 16),
+			X: formatUnits(x), Y: formatUnits(y + 5), Width: formatUnits(max(one.To.Sub(one.From).Seconds()/whole*room, 2)), Height: formatUnits(stepHeight - 8),
+			Kind: one.Kind, Label: one.Name, Title: one.Name + ": " + durationText(one.To.Sub(one.From)), TextX: "0", TextY: formatUnits(y + 16),
 		}
 	}
 	return boxes
 }
 
-// Table returns the same as a table.
+// Table returns the same data as a table.
 func (s Steps) Table() *Table {
-	from, _ := s.span()
-	t := &Table{Name: "steps", Caption: s.Title, Columns: Columns("Step", "#After", "#Took", "What"), Folded: true}
-	for _, one := range s.All {
+	from, _ := s.timeRange()
+	t := &Table{Name: "steps", Caption: s.Title, Columns: Columns("Step", "#After", "#Took", "What"), Collapsed: true}
+	for _, one := range s.Rows {
 		t.Rows = append(t.Rows, []Cell{Text(one.Name), Number(durationText(one.From.Sub(from))), Number(durationText(one.To.Sub(one.From))), Text(one.Note)})
 	}
 	return t
@@ -140,4 +140,4 @@ func durationText(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-func units(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+func formatUnits(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }

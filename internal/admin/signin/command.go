@@ -14,16 +14,16 @@ import (
 func (d *SignIn) Commands() []bridge.Command {
 	return []bridge.Command{{
 		CommandInfo: chats.CommandInfo{Name: "admin", Description: "Open the admin pages"},
-		Role:        toolgroups.RoleAdmin, Alone: true, Run: d.command,
+		Role:        toolgroups.RoleAdmin, Ephemeral: true, Run: d.runCommand,
 		Secret: func(ctx context.Context, call bridge.CommandCall) (string, error) {
-			return d.ticket(ctx, call.User, call.UserName)
+			return d.createTicket(ctx, call.User, call.UserName)
 		},
 	}}
 }
 
-// command answers with a placeholder in the link, which is replaced as the answer is sent: no
+// runCommand answers with a placeholder in the link, which is replaced as the answer is sent: no
 // record contains the link.
-func (d *SignIn) command(ctx context.Context, call bridge.CommandCall) (string, error) {
+func (d *SignIn) runCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
 	switch args := strings.TrimSpace(call.Args); {
 	case !call.Direct:
 		return "That link is only for you. Please ask me in a direct chat.", nil
@@ -34,11 +34,11 @@ func (d *SignIn) command(ctx context.Context, call bridge.CommandCall) (string, 
 		return "All your sessions are signed out, and your links no longer work.", nil
 	case args != "":
 		return "`/admin` gives you a link to my pages, `/admin out` signs you out everywhere.", nil
-	case d.site.closed != "":
-		return d.site.closed, nil
+	case d.site.closedReason != "":
+		return d.site.closedReason, nil
 	}
-	text := "This link signs you in to my pages, once, within five minutes. Keep it to yourself.\n\n" + d.link(queue.SecretPlaceholder)
-	if d.site.public == "" {
+	text := "This link signs you in to my pages, once, within five minutes. Keep it to yourself.\n\n" + d.linkURL(queue.SecretPlaceholder)
+	if d.site.publicHost == "" {
 		text += "\n\nOpens on the server only. For phones, set `ONECLAW_PUBLIC_URL`."
 	}
 	return text, nil

@@ -45,7 +45,7 @@ func newHouse(t *testing.T, publicURL, listen string) *house {
 	h := &house{t: t, store: store, now: began, admins: map[string]bool{"telegram:1": true}}
 	h.SignIn = h.door(publicURL, listen)
 	h.server = httptest.NewServer(h.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, ok := signin.From(r.Context())
+		s, ok := signin.FromContext(r.Context())
 		if !ok {
 			t.Error("the page is shown without a session")
 		}
@@ -60,8 +60,8 @@ func (h *house) door(publicURL, listen string) *signin.SignIn {
 	h.t.Helper()
 	d, err := signin.New(signin.Config{
 		Store: h.store, PublicURL: publicURL, Listen: listen,
-		Admin: func(user string) bool { h.mu.Lock(); defer h.mu.Unlock(); return h.admins[user] },
-		Now:   func() time.Time { h.mu.Lock(); defer h.mu.Unlock(); return h.now },
+		IsAdmin: func(user string) bool { h.mu.Lock(); defer h.mu.Unlock(); return h.admins[user] },
+		Now:     func() time.Time { h.mu.Lock(); defer h.mu.Unlock(); return h.now },
 	})
 	if err != nil {
 		h.t.Fatal(err)

@@ -20,16 +20,16 @@ var page = template.Must(template.New("door").Parse(`<!doctype html>
 </main></body></html>
 `))
 
-// view is the data of the page.
-type view struct {
+// pageData is the data of the page.
+type pageData struct {
 	Title, Text, Token, User, Name string
 }
 
-func (d *SignIn) show(w http.ResponseWriter, status int, v view) {
+func (d *SignIn) writePage(w http.ResponseWriter, status int, v pageData) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	if err := page.Execute(w, v); err != nil {
-		d.cfg.Logger.Debug("page of the door not sent", "err", err)
+		d.cfg.Logger.Debug("the sign-in page was not sent", "err", err)
 	}
 }
 

@@ -34,8 +34,8 @@ type adminRecord struct {
 	Sessions  []storedSession `json:"sessions,omitempty"`
 
 	rev storage.Revision
-	// from is the source of the request that changes it, for the audit.
-	from string
+	// source is the source of the request that changes it, for the audit.
+	source string
 }
 
 // storedSession is a stored session.
@@ -46,24 +46,24 @@ type storedSession struct {
 	Seen time.Time `json:"seen"`
 }
 
-// seenEvery is the precision of Seen.
-const seenEvery = time.Minute
+// seenPrecision is the precision of Seen.
+const seenPrecision = time.Minute
 
-func (s storedSession) over(now time.Time) bool {
+func (s storedSession) hasExpired(now time.Time) bool {
 	return !now.Before(s.Since.Add(SessionAge)) || !now.Before(s.Seen.Add(IdleAge))
 }
 
-// find returns the index of a current session, or -1.
-func (s *adminRecord) find(secret string, now time.Time) int {
-	sum := hash("session", secret)
+// sessionIndex returns the index of a current session, or -1.
+func (s *adminRecord) sessionIndex(secret string, now time.Time) int {
+	sum := hashSecret("session", secret)
 	return slices.IndexFunc(s.Sessions, func(one storedSession) bool {
-		return subtle.ConstantTimeCompare([]byte(one.Hash), []byte(sum)) == 1 && !one.over(now)
+		return subtle.ConstantTimeCompare([]byte(one.Hash), []byte(sum)) == 1 && !one.hasExpired(now)
 	})
 }
 
-// opens reports whether the secret is that of the current link.
-func (s *adminRecord) opens(secret string, now time.Time) bool {
-	return s.Link != "" && now.Before(s.LinkUntil) && subtle.ConstantTimeCompare([]byte(s.Link), []byte(hash("link", secret))) == 1
+// matchesLink reports whether secret belongs to the current link.
+func (s *adminRecord) matchesLink(secret string, now time.Time) bool {
+	return s.Link != "" && now.Before(s.LinkUntil) && subtle.ConstantTimeCompare([]byte(s.Link), []byte(hashSecret("link", secret))) == 1
 }
 
 // The prefixes of tokens, which internal/redact knows.
@@ -72,8 +72,8 @@ const (
 	sessionMark = "ocseat_"
 )
 
-// token joins a user and a secret.
-func token(mark, user, secret string) string {
+// encodeToken joins a user and a secret.
+func encodeToken(mark, user, secret string) string {
 	return mark + base64.RawURLEncoding.EncodeToString([]byte(user)) + "." + secret
 }
 
@@ -90,7 +90,7 @@ func splitToken(mark, text string) (user, secret string, ok bool) {
 	return string(name), parts[2], err == nil
 }
 
-func (d *SignIn) read(ctx context.Context, user string) (adminRecord, error) {
+func (d *SignIn) readRecord(ctx context.Context, user string) (adminRecord, error) {
 	one := adminRecord{User: user, rev: storage.Absent}
 	entry, err := d.cfg.Store.Get(ctx, prefix+user)
 	switch {
@@ -100,7 +100,7 @@ func (d *SignIn) read(ctx context.Context, user string) (adminRecord, error) {
 		return one, fmt.Errorf("read the sessions of an administrator: %w", err)
 	}
 	if err := json.Unmarshal(entry.Value, &one); err != nil || one.User != user {
-		d.cfg.Logger.Error("a damaged record of sessions lets nobody in", "key", entry.Key, "err", err)
+		d.cfg.Logger.Error("a damaged record of sessions is ignored", "key", entry.Key, "err", err)
 		one = adminRecord{User: user}
 	}
 	one.rev = entry.Revision
@@ -108,20 +108,20 @@ func (d *SignIn) read(ctx context.Context, user string) (adminRecord, error) {
 }
 
 var (
-	// errUnchanged tells change to write nothing.
+	// errUnchanged makes updateRecord write nothing.
 	errUnchanged = errors.New("signin: unchanged")
 	// errInvalid is returned for an invalid link or session.
-	errInvalid = errors.New("signin: not let in")
+	errInvalid = errors.New("signin: invalid link or session")
 )
 
-// maxConflicts bounds the tries of a change that meets other writers.
+// maxConflicts bounds the attempts of a change that conflicts with other writers.
 const maxConflicts = 20
 
-// change changes a record with f and writes it, together with f's audit entry; it tries again if
-// another request was faster.
-func (d *SignIn) change(ctx context.Context, user string, f func(*adminRecord) (action string, err error)) error {
+// updateRecord changes a record with f and writes it together with f's audit
+// entry. If another request has changed the record meanwhile, it starts again.
+func (d *SignIn) updateRecord(ctx context.Context, user string, f func(*adminRecord) (action string, err error)) error {
 	for range maxConflicts {
-		one, err := d.read(ctx, user)
+		one, err := d.readRecord(ctx, user)
 		if err != nil {
 			return err
 		}
@@ -132,15 +132,15 @@ func (d *SignIn) change(ctx context.Context, user string, f func(*adminRecord) (
 		if err != nil {
 			return err
 		}
-		if err = d.write(ctx, &one, action); !errors.Is(err, storage.ErrConflict) {
+		if err = d.writeRecord(ctx, &one, action); !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
 	}
-	return errors.New("change sessions: others change them all the time")
+	return errors.New("change sessions: too many conflicts")
 }
 
-// write stores a record together with its audit entry.
-func (d *SignIn) write(ctx context.Context, one *adminRecord, action string) error {
+// writeRecord stores a record together with its audit entry.
+func (d *SignIn) writeRecord(ctx context.Context, one *adminRecord, action string) error {
 	now := d.cfg.Now()
 	op := storage.Delete(prefix+one.User, one.rev)
 	if len(one.Sessions) > 0 || one.Link != "" {
@@ -154,7 +154,7 @@ func (d *SignIn) write(ctx context.Context, one *adminRecord, action string) err
 	}
 	ops := []storage.Op{op}
 	if action != "" {
-		entry, err := audit.Op("door-"+rand.Text(), audit.Entry{At: now, Action: action, By: one.User, Name: one.Name, Chat: audit.Page, About: one.from})
+		entry, err := audit.AppendOp("door-"+rand.Text(), audit.Entry{At: now, Action: action, By: one.User, Name: one.Name, Chat: audit.PageChat, About: one.source})
 		if err != nil {
 			return err
 		}
@@ -166,33 +166,33 @@ func (d *SignIn) write(ctx context.Context, one *adminRecord, action string) err
 	return nil
 }
 
-// Link makes the link of an administrator, which replaces the previous one.
+// Link creates the link of an administrator, which replaces the previous one.
 func (d *SignIn) Link(ctx context.Context, user, name string) (string, error) {
-	ticket, err := d.ticket(ctx, user, name)
-	return d.link(ticket), err
+	ticket, err := d.createTicket(ctx, user, name)
+	return d.linkURL(ticket), err
 }
 
-func (d *SignIn) link(ticket string) string { return d.site.base + enterPath + "/" + ticket }
+func (d *SignIn) linkURL(ticket string) string { return d.site.baseURL + enterPath + "/" + ticket }
 
-// ticket makes the last part of a link.
-func (d *SignIn) ticket(ctx context.Context, user, name string) (string, error) {
+// createTicket creates the last part of a link.
+func (d *SignIn) createTicket(ctx context.Context, user, name string) (string, error) {
 	secret := rand.Text()
-	err := d.change(ctx, user, func(one *adminRecord) (string, error) {
+	err := d.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
 		one.Name = wording.OneLine(name, maxName)
-		one.Link, one.LinkUntil = hash("link", secret), d.cfg.Now().Add(LinkAge)
+		one.Link, one.LinkUntil = hashSecret("link", secret), d.cfg.Now().Add(LinkAge)
 		return "", nil
 	})
-	return token(linkMark, user, secret), err
+	return encodeToken(linkMark, user, secret), err
 }
 
-// peek returns the record that a link opens, without using the link up.
-func (d *SignIn) peek(ctx context.Context, link string) (adminRecord, string, error) {
+// findLink returns the record to which a link belongs, without using the link up.
+func (d *SignIn) findLink(ctx context.Context, link string) (adminRecord, string, error) {
 	user, secret, ok := splitToken(linkMark, link)
-	if !ok || !d.cfg.Admin(user) {
+	if !ok || !d.cfg.IsAdmin(user) {
 		return adminRecord{}, "", errInvalid
 	}
-	one, err := d.read(ctx, user)
-	if err == nil && !one.opens(secret, d.cfg.Now()) {
+	one, err := d.readRecord(ctx, user)
+	if err == nil && !one.matchesLink(secret, d.cfg.Now()) {
 		err = errInvalid
 	}
 	return one, secret, err
@@ -201,76 +201,76 @@ func (d *SignIn) peek(ctx context.Context, link string) (adminRecord, string, er
 // signIn uses a link up and returns the token of the new session.
 func (d *SignIn) signIn(ctx context.Context, link, from string) (string, error) {
 	user, secret, ok := splitToken(linkMark, link)
-	if !ok || !d.cfg.Admin(user) {
+	if !ok || !d.cfg.IsAdmin(user) {
 		return "", errInvalid
 	}
 	session := rand.Text()
-	err := d.change(ctx, user, func(one *adminRecord) (string, error) {
+	err := d.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
 		now := d.cfg.Now()
-		if !one.opens(secret, now) {
+		if !one.matchesLink(secret, now) {
 			return "", errInvalid
 		}
-		one.Link, one.LinkUntil, one.from = "", time.Time{}, from
-		one.Sessions = slices.DeleteFunc(one.Sessions, func(s storedSession) bool { return s.over(now) })
-		one.Sessions = append(one.Sessions, storedSession{Hash: hash("session", session), Since: now, Seen: now})
+		one.Link, one.LinkUntil, one.source = "", time.Time{}, from
+		one.Sessions = slices.DeleteFunc(one.Sessions, func(s storedSession) bool { return s.hasExpired(now) })
+		one.Sessions = append(one.Sessions, storedSession{Hash: hashSecret("session", session), Since: now, Seen: now})
 		one.Sessions = one.Sessions[max(0, len(one.Sessions)-MaxSessions):]
 		return "sign-in", nil
 	})
-	return token(sessionMark, user, session), err
+	return encodeToken(sessionMark, user, session), err
 }
 
-// session returns the session of a token; used says that the user caused the request. Without
-// the role of an administrator all sessions end.
-func (d *SignIn) session(ctx context.Context, text string, used bool) (Session, error) {
+// findSession returns the session of a token; used reports whether the user caused
+// the request. If the user is no longer an administrator, all their sessions end.
+func (d *SignIn) findSession(ctx context.Context, text string, used bool) (Session, error) {
 	user, secret, ok := splitToken(sessionMark, text)
 	if !ok {
 		return Session{}, errInvalid
 	}
-	if !d.cfg.Admin(user) {
-		if one, err := d.read(ctx, user); err == nil && one.find(secret, d.cfg.Now()) < 0 {
+	if !d.cfg.IsAdmin(user) {
+		if one, err := d.readRecord(ctx, user); err == nil && one.sessionIndex(secret, d.cfg.Now()) < 0 {
 			return Session{}, errInvalid
 		}
 		return Session{}, errors.Join(errInvalid, d.SignOut(ctx, user, "sign-out (no administrator any more)"))
 	}
-	one, err := d.read(ctx, user)
+	one, err := d.readRecord(ctx, user)
 	if err != nil {
 		return Session{}, err
 	}
 	now := d.cfg.Now()
-	i := one.find(secret, now)
+	i := one.sessionIndex(secret, now)
 	if i < 0 {
 		return Session{}, errInvalid
 	}
 	found := one.Sessions[i]
-	if used && now.Sub(found.Seen) >= seenEvery {
+	if used && now.Sub(found.Seen) >= seenPrecision {
 		one.Sessions[i].Seen = now
 		// After a conflict another request of this minute has stored it.
-		if err := d.write(ctx, &one, ""); err != nil && !errors.Is(err, storage.ErrConflict) {
+		if err := d.writeRecord(ctx, &one, ""); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return Session{}, err
 		}
 	}
-	return Session{User: user, Name: one.Name, CSRF: hash("csrf", secret), Since: found.Since, Until: found.Since.Add(SessionAge)}, nil
+	return Session{User: user, Name: one.Name, CSRF: hashSecret("csrf", secret), Since: found.Since, Until: found.Since.Add(SessionAge)}, nil
 }
 
-// leave ends the session of a token.
-func (d *SignIn) leave(ctx context.Context, text, from string) error {
+// endSession ends the session of a token.
+func (d *SignIn) endSession(ctx context.Context, text, from string) error {
 	user, secret, ok := splitToken(sessionMark, text)
 	if !ok {
 		return nil
 	}
-	return d.change(ctx, user, func(one *adminRecord) (string, error) {
-		i := one.find(secret, d.cfg.Now())
+	return d.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
+		i := one.sessionIndex(secret, d.cfg.Now())
 		if i < 0 {
 			return "", errUnchanged
 		}
-		one.Sessions, one.from = slices.Delete(one.Sessions, i, i+1), from
+		one.Sessions, one.source = slices.Delete(one.Sessions, i, i+1), from
 		return "sign-out", nil
 	})
 }
 
 // SignOut ends all sessions and the link of an administrator. action is for the audit.
 func (d *SignIn) SignOut(ctx context.Context, user, action string) error {
-	return d.change(ctx, user, func(one *adminRecord) (string, error) {
+	return d.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
 		if one.rev == storage.Absent {
 			return "", errUnchanged
 		}

@@ -1,9 +1,9 @@
 // Package signin signs administrators in to their pages. The bot gives an administrator a link
 // in a direct chat; the link starts one session in one browser.
 //
-// Links and sessions are random texts of which only hashes are stored, one record for each
-// administrator, so that all processes that share the store know them. Each request checks the
-// role: with the role the session ends.
+// Links and sessions are random texts of which only hashes are stored, one record
+// for each administrator, so that all processes that share the store know them.
+// Each request checks the role: a session ends when its user loses the role.
 package signin
 
 import (
@@ -46,9 +46,9 @@ const (
 type Config struct {
 	// Store stores links, sessions and the audit.
 	Store storage.Store
-	// Admin reports whether a user, platform:id, is an administrator now. It must be fast: each
+	// IsAdmin reports whether a user, platform:id, is an administrator now. It must be fast: each
 	// request calls it.
-	Admin func(user string) bool
+	IsAdmin func(user string) bool
 	// PublicURL is the external address, if any, and Listen the address of the port. Without an
 	// https address the pages are only available on this machine.
 	PublicURL, Listen string
@@ -60,25 +60,25 @@ type Config struct {
 
 // SignIn signs administrators in. It may be used concurrently.
 type SignIn struct {
-	cfg   Config
-	site  site
-	cross *http.CrossOriginProtection
-	// wrong limits invalid links, by source address.
-	wrong *cache.Cache[string, *rate.Limiter]
+	cfg         Config
+	site        site
+	crossOrigin *http.CrossOriginProtection
+	// badLinks limits invalid links, by source address.
+	badLinks *cache.Cache[string, *rate.Limiter]
 }
 
 // New makes a [SignIn].
 func New(cfg Config) (*SignIn, error) {
-	if cfg.Store == nil || cfg.Admin == nil {
-		return nil, errors.New("signin: a store and who is an administrator are needed")
+	if cfg.Store == nil || cfg.IsAdmin == nil {
+		return nil, errors.New("signin: Store and IsAdmin are required")
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	d := &SignIn{cfg: cfg, site: siteOf(cfg.PublicURL, cfg.Listen), cross: http.NewCrossOriginProtection(), wrong: cache.New[string, *rate.Limiter](1000)}
-	if d.site.public != "" {
-		if err := d.cross.AddTrustedOrigin(d.site.origin); err != nil {
+	d := &SignIn{cfg: cfg, site: newSite(cfg.PublicURL, cfg.Listen), crossOrigin: http.NewCrossOriginProtection(), badLinks: cache.New[string, *rate.Limiter](1000)}
+	if d.site.publicHost != "" {
+		if err := d.crossOrigin.AddTrustedOrigin(d.site.origin); err != nil {
 			return nil, err
 		}
 	}
@@ -91,25 +91,25 @@ type Session struct {
 	User, Name string
 	// CSRF is the token for the hidden field "csrf" of each form.
 	CSRF string
-	// Since is its beginning, Until its latest end.
+	// Since is when the session began, Until when it ends at the latest.
 	Since, Until time.Time
 }
 
 type contextKey struct{}
 
-// From returns the session of an admitted request.
-func From(ctx context.Context) (Session, bool) {
+// FromContext returns the session of an admitted request.
+func FromContext(ctx context.Context) (Session, bool) {
 	s, ok := ctx.Value(contextKey{}).(Session)
 	return s, ok
 }
 
-// With returns a context with a session, as pages see it.
-func With(ctx context.Context, s Session) context.Context {
+// NewContext returns a context with a session, from which pages read it.
+func NewContext(ctx context.Context, s Session) context.Context {
 	return context.WithValue(ctx, contextKey{}, s)
 }
 
-// hash returns the stored hash of a secret, for one purpose.
-func hash(purpose, secret string) string {
+// hashSecret returns the stored hash of a secret for a purpose.
+func hashSecret(purpose, secret string) string {
 	sum := sha256.Sum256([]byte("oneclaw door\x00" + purpose + "\x00" + secret))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }

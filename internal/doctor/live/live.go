@@ -1,5 +1,5 @@
-// Package live tests a platform with one message of each kind, and a model with one tool call,
-// and compares the service's behaviour with its emulator's.
+// Package live tests a platform with one message of each kind, and a model with one tool call, and
+// compares the behaviour of the service with that of its emulator.
 package live
 
 import (
@@ -24,89 +24,89 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Row is the result of a step.
+// Row is the result of one step of a test.
 type Row struct {
 	Where, Step string
-	// Service is the service's behaviour, Emulator its emulator's.
+	// Service is the behaviour of the service, Emulator that of its emulator.
 	Service, Emulator string
 	Err               error
 }
 
-// Same reports whether the service behaved like its emulator.
-func (r Row) Same() bool { return r.Err == nil && r.Service == r.Emulator }
+// MatchesEmulator reports whether the service behaved like its emulator.
+func (r Row) MatchesEmulator() bool { return r.Err == nil && r.Service == r.Emulator }
 
-// known is a platform that can be tried.
-type known struct {
-	// rows are its emulator's results by step, which a test checks.
-	rows map[string]string
-	// sent returns the message in a service's response; false if there is none.
-	sent func(answer []byte) (message, bool)
-	// threads says that a reply to a message begins a thread.
-	threads bool
+// platformSpec describes a platform that can be tested.
+type platformSpec struct {
+	// want has the emulator's results by step, which a unit test checks.
+	want map[string]string
+	// decodeSent returns the message in a response of the service; false if there is none.
+	decodeSent func(answer []byte) (message, bool)
+	// repliesInThread is set if a reply to a message begins a thread.
+	repliesInThread bool
 }
 
-// platforms returns the platforms that can be tried.
-func platforms() map[string]known {
-	return map[string]known{"telegram": ofTelegram(), "slack": ofSlack()}
+// platformSpecs returns the platforms that can be tested.
+func platformSpecs() map[string]platformSpec {
+	return map[string]platformSpec{"telegram": telegramSpec(), "slack": slackSpec()}
 }
 
-// Names returns the names of the platforms that can be tried.
-func Names() []string { return slices.Sorted(maps.Keys(platforms())) }
+// Names returns the names of the platforms that can be tested.
+func Names() []string { return slices.Sorted(maps.Keys(platformSpecs())) }
 
-// message is a message in a service's response.
+// message is a message in a response of the service.
 type message struct {
 	text string
-	// formats are the kinds of formatting; nil if the service keeps the text unchanged.
+	// formats are the kinds of formatting; nil if the service returns the text unchanged.
 	formats []string
-	// ref is the service's reference to the file, file describes it; both may be empty.
-	ref, file string
-	buttons   int
-	// answers is the id of the message that it replies to, as says how.
-	answers, as string
+	// fileRef is the service's reference to the file, fileInfo its description; both may be empty.
+	fileRef, fileInfo string
+	buttons           int
+	// replyTo is the id of the message that it replies to, relation describes how.
+	replyTo, relation string
 }
 
-// last returns the last message in the service's responses.
-func (t *trial) last() (last message) {
-	for _, l := range t.seen() {
-		if m, ok := t.sent(l.Response); ok {
+// lastMessage returns the last message in the new responses of the service.
+func (t *trial) lastMessage() (last message) {
+	for _, l := range t.newLines() {
+		if m, ok := t.decodeSent(l.Response); ok {
 			last = m
 		}
 	}
 	return last
 }
 
-// The contents sent.
+// The contents of the messages.
 const (
-	plainText = "OneClaw tries this chat out: plain text."
-	formatted = "**bold**, *italic*, ~~struck~~, `code`, [a link](https://example.com/)\n\n```go\nfmt.Println(1)\n```\n\n> a quote\n\n- an item"
-	longLines = 150
-	longLine  = "Line %d of a long answer that has to go in several messages.\n\n"
+	plainText     = "OneClaw tries this chat out: plain text."
+	formattedText = "**bold**, *italic*, ~~struck~~, `code`, [a link](https://example.com/)\n\n```go\nfmt.Println(1)\n```\n\n> a quote\n\n- an item"
+	longLines     = 150
+	longLine      = "Line %d of a long answer that has to go in several messages.\n\n"
 
 	fileName    = "oneclaw-try.txt"
 	fileText    = "OneClaw tries this chat out."
 	pictureName = "oneclaw-try.png"
 )
 
-// steps are the messages in order.
+// steps are the steps of a platform's test, in order.
 var steps = []struct {
 	name string
 	run  func(*trial, context.Context) (string, error)
 }{
-	{"text", (*trial).text},
-	{"formatted", (*trial).formatted},
-	{"long", (*trial).long},
-	{"file", (*trial).file},
-	{"picture", (*trial).picture},
-	{"buttons", (*trial).buttons},
-	{"edit", (*trial).edit},
-	{"thread", (*trial).thread},
+	{"text", (*trial).sendText},
+	{"formatted", (*trial).sendFormatted},
+	{"long", (*trial).sendLong},
+	{"file", (*trial).sendDocument},
+	{"picture", (*trial).sendPicture},
+	{"buttons", (*trial).sendButtons},
+	{"edit", (*trial).editButtons},
+	{"thread", (*trial).sendReply},
 	{"read back", (*trial).readBack},
 }
 
-// Messages describes what [Platform] sends.
+// Messages describes the messages that [TryPlatform] sends.
 const Messages = "9 messages (plain, formatted, a long one in 3 parts, a file, a picture, buttons, which an edit takes away again, a reply)"
 
-// service is what a platform must implement.
+// service is the interface that a platform must implement to be tested.
 type service interface {
 	chats.Platform
 	chats.Editor
@@ -114,21 +114,21 @@ type service interface {
 	chats.FileFetcher
 }
 
-// Platform sends one message of each kind to a chat. seen returns the requests and responses
-// since its last call.
-func Platform(ctx context.Context, p chats.Platform, to chats.Chat, seen func() []record.Line) iter.Seq[Row] {
+// TryPlatform sends one message of each kind to a chat and yields the results. seen returns the requests
+// and responses since its last call.
+func TryPlatform(ctx context.Context, p chats.Platform, to chats.Chat, seen func() []record.Line) iter.Seq[Row] {
 	return func(yield func(Row) bool) {
 		able, ok := p.(service)
-		about, tried := platforms()[p.Name()]
+		about, tried := platformSpecs()[p.Name()]
 		if !ok || !tried {
-			yield(Row{Where: p.Name(), Err: errors.New("the adapter cannot send all of that")})
+			yield(Row{Where: p.Name(), Err: errors.New("the adapter does not support all kinds of messages")})
 			return
 		}
-		t := &trial{service: able, known: about, to: chats.Address{Chat: to}, seen: seen}
+		t := &trial{service: able, platformSpec: about, address: chats.Address{Chat: to}, newLines: seen}
 		for _, step := range steps {
 			seen()
 			did, err := step.run(t, ctx)
-			if !yield(Row{p.Name(), step.name, did, t.rows[step.name], err}) || ctx.Err() != nil {
+			if !yield(Row{p.Name(), step.name, did, t.want[step.name], err}) || ctx.Err() != nil {
 				return
 			}
 		}
@@ -138,34 +138,34 @@ func Platform(ctx context.Context, p chats.Platform, to chats.Chat, seen func() 
 // trial is the test of one platform.
 type trial struct {
 	service
-	known
-	to   chats.Address
-	seen func() []record.Line
-	// first is the id of the first message, press that of the one with buttons, ref the service's
-	// reference to the file.
-	first, press, ref string
+	platformSpec
+	address  chats.Address
+	newLines func() []record.Line
+	// firstID is the id of the first message, buttonsID that of the message with buttons, fileRef the
+	// service's reference to the file.
+	firstID, buttonsID, fileRef string
 }
 
-// maxWait bounds how long a service may delay a message, and maxTries how often.
+// maxWait bounds the delay that a service asks for, and maxTries the number of attempts.
 const (
 	maxWait  = time.Minute
 	maxTries = 3
 )
 
-// send sends a text, optionally with buttons, and returns the id of the last message and the
-// service's response to each.
+// send sends a text as one or more messages, optionally with buttons. It returns the id of the last
+// message, and all messages as the service returned them.
 func (t *trial) send(ctx context.Context, to chats.Address, markdown string, buttons ...[]chats.Button) (id string, shown []message, err error) {
 	for _, part := range t.Render(markdown) {
 		part.Buttons = buttons
 		if err := retryDelayed(ctx, func() (err error) { id, err = t.Send(ctx, to, part); return err }); err != nil {
 			return "", nil, err
 		}
-		shown = append(shown, t.last())
+		shown = append(shown, t.lastMessage())
 	}
 	return id, shown, nil
 }
 
-// retryDelayed repeats an action that the service delays.
+// retryDelayed calls do, and retries after a pause if the service asks for one.
 func retryDelayed(ctx context.Context, do func() error) error {
 	for n := 1; ; n++ {
 		err := do()
@@ -179,46 +179,46 @@ func retryDelayed(ctx context.Context, do func() error) error {
 	}
 }
 
-func (t *trial) text(ctx context.Context) (string, error) {
-	id, shown, err := t.send(ctx, t.to, plainText)
+func (t *trial) sendText(ctx context.Context) (string, error) {
+	id, shown, err := t.send(ctx, t.address, plainText)
 	if err != nil {
 		return "", err
 	}
-	t.first = id
-	return compared(shown[0].text, plainText), nil
+	t.firstID = id
+	return describeMatch(shown[0].text, plainText), nil
 }
 
-func compared(got, want string) string {
+func describeMatch(got, want string) string {
 	if got == want {
 		return "shown as it was sent"
 	}
-	return "shown as " + quoted(got)
+	return "shown as " + quote(got)
 }
 
-// quoted returns a service's text on one short line.
-func quoted(text string) string {
+// quote returns a text of the service in quotes, clipped and on one line.
+func quote(text string) string {
 	return "“" + wording.Clip(strings.Join(strings.Fields(text), " "), 60) + "”"
 }
 
-func (t *trial) formatted(ctx context.Context) (string, error) {
-	_, shown, err := t.send(ctx, t.to, formatted)
+func (t *trial) sendFormatted(ctx context.Context) (string, error) {
+	_, shown, err := t.send(ctx, t.address, formattedText)
 	if err != nil {
 		return "", err
 	}
 	kinds := shown[0].formats
 	if kinds == nil {
-		return compared(shown[0].text, t.Render(formatted)[0].Text), nil
+		return describeMatch(shown[0].text, t.Render(formattedText)[0].Text), nil
 	}
 	slices.Sort(kinds)
 	return cmp.Or(strings.Join(slices.Compact(kinds), ", "), "no formatting"), nil
 }
 
-func (t *trial) long(ctx context.Context) (string, error) {
+func (t *trial) sendLong(ctx context.Context) (string, error) {
 	var text, all strings.Builder
 	for n := range longLines {
 		fmt.Fprintf(&text, longLine, n+1)
 	}
-	_, shown, err := t.send(ctx, t.to, text.String())
+	_, shown, err := t.send(ctx, t.address, text.String())
 	for _, m := range shown {
 		all.WriteString(m.text + "\n\n")
 	}
@@ -231,13 +231,13 @@ func (t *trial) long(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d messages with %d of %d lines", len(shown), there, longLines), err
 }
 
-func (t *trial) file(ctx context.Context) (string, error) {
+func (t *trial) sendDocument(ctx context.Context) (string, error) {
 	shown, err := t.upload(ctx, fileName, []byte(fileText))
-	t.ref = shown.ref
-	return cmp.Or(shown.file, "no file"), err
+	t.fileRef = shown.fileRef
+	return cmp.Or(shown.fileInfo, "no file"), err
 }
 
-func (t *trial) picture(ctx context.Context) (string, error) {
+func (t *trial) sendPicture(ctx context.Context) (string, error) {
 	img := image.NewRGBA(image.Rect(0, 0, 160, 90))
 	draw.Draw(img, img.Bounds(), image.NewUniform(color.RGBA{40, 120, 160, 255}), image.Point{}, draw.Src)
 	var data bytes.Buffer
@@ -245,73 +245,73 @@ func (t *trial) picture(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("draw a picture: %w", err)
 	}
 	shown, err := t.upload(ctx, pictureName, data.Bytes())
-	return cmp.Or(shown.file, "no file"), err
+	return cmp.Or(shown.fileInfo, "no file"), err
 }
 
 func (t *trial) upload(ctx context.Context, name string, data []byte) (message, error) {
 	err := retryDelayed(ctx, func() error {
-		_, err := t.SendFile(ctx, t.to, chats.OutFile{Name: name, Caption: fileText, Size: int64(len(data)), Content: bytes.NewReader(data)})
+		_, err := t.SendFile(ctx, t.address, chats.OutFile{Name: name, Caption: fileText, Size: int64(len(data)), Content: bytes.NewReader(data)})
 		return err
 	})
-	return t.last(), err
+	return t.lastMessage(), err
 }
 
-func (t *trial) buttons(ctx context.Context) (string, error) {
-	id, shown, err := t.send(ctx, t.to, "OneClaw tries this chat out: buttons.",
+func (t *trial) sendButtons(ctx context.Context) (string, error) {
+	id, shown, err := t.send(ctx, t.address, "OneClaw tries this chat out: buttons.",
 		[]chats.Button{{Label: "One", Data: "try:1"}, {Label: "Two", Data: "try:2", Style: chats.StyleDanger}})
 	if err != nil {
 		return "", err
 	}
-	t.press = id
+	t.buttonsID = id
 	return fmt.Sprintf("%d buttons", shown[0].buttons), nil
 }
 
-func (t *trial) edit(ctx context.Context) (string, error) {
-	if t.press == "" {
+func (t *trial) editButtons(ctx context.Context) (string, error) {
+	if t.buttonsID == "" {
 		return "", errors.New("there is no message to edit")
 	}
 	const text = "OneClaw tries this chat out: edited."
-	if err := retryDelayed(ctx, func() error { return t.Edit(ctx, t.to, t.press, t.Render(text)[0]) }); err != nil {
+	if err := retryDelayed(ctx, func() error { return t.Edit(ctx, t.address, t.buttonsID, t.Render(text)[0]) }); err != nil {
 		return "", err
 	}
-	shown := t.last()
-	return fmt.Sprintf("%s, %d buttons", compared(shown.text, text), shown.buttons), nil
+	shown := t.lastMessage()
+	return fmt.Sprintf("%s, %d buttons", describeMatch(shown.text, text), shown.buttons), nil
 }
 
-func (t *trial) thread(ctx context.Context) (string, error) {
-	if t.first == "" {
+func (t *trial) sendReply(ctx context.Context) (string, error) {
+	if t.firstID == "" {
 		return "", errors.New("there is no message to answer")
 	}
-	to := t.to
-	if t.threads {
-		to.Chat.Thread = t.first
+	to := t.address
+	if t.repliesInThread {
+		to.Chat.Thread = t.firstID
 	} else {
-		to.ReplyTo = t.first
+		to.ReplyTo = t.firstID
 	}
 	_, shown, err := t.send(ctx, to, "OneClaw tries this chat out: an answer to the first message.")
 	if err != nil {
 		return "", err
 	}
-	if m := shown[0]; m.answers == t.first {
-		return m.as + " the first message", nil
+	if m := shown[0]; m.replyTo == t.firstID {
+		return m.relation + " the first message", nil
 	}
 	return "beside the first message", nil
 }
 
-// reader is a platform that can return the text of a bot's message.
-type reader interface {
+// textReader is implemented by platforms that can return the text of a bot's message.
+type textReader interface {
 	Shown(ctx context.Context, chat chats.Chat, id string) (string, error)
 }
 
 func (t *trial) readBack(ctx context.Context) (did string, err error) {
-	if p, ok := t.service.(reader); ok {
-		text, err := p.Shown(ctx, t.to.Chat, t.first)
+	if p, ok := t.service.(textReader); ok {
+		text, err := p.Shown(ctx, t.address.Chat, t.firstID)
 		if err != nil {
 			return "", err
 		}
-		did = "text " + compared(text, plainText) + ", "
+		did = "text " + describeMatch(text, plainText) + ", "
 	}
 	var data bytes.Buffer
-	err = t.FetchFile(ctx, chats.Attachment{Ref: t.ref, Type: "text/plain"}, &data)
-	return did + "file " + compared(data.String(), fileText), err
+	err = t.FetchFile(ctx, chats.Attachment{Ref: t.fileRef, Type: "text/plain"}, &data)
+	return did + "file " + describeMatch(data.String(), fileText), err
 }

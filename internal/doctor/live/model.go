@@ -13,7 +13,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// add is the tool that the model should call.
+// The tool that the model should call, the question, and the answer.
 const (
 	addName   = "add"
 	addSchema = `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}`
@@ -21,8 +21,8 @@ const (
 	sum       = "6912"
 )
 
-// ofModels are the model emulator's results by step.
-func ofModels() map[string]string {
+// modelResults returns the model emulator's results by step.
+func modelResults() map[string]string {
 	return map[string]string{
 		"round 1": "calls add(1234, 5678)",
 		"round 2": "says 6912",
@@ -30,18 +30,18 @@ func ofModels() map[string]string {
 	}
 }
 
-// Model tests a model with one tool call, over two rounds.
-func Model(ctx context.Context, m agent.Model) iter.Seq[Row] {
+// TryModel tests a model with one tool call, in two rounds, and yields the results.
+func TryModel(ctx context.Context, m agent.Model) iter.Seq[Row] {
 	return func(yield func(Row) bool) {
 		row := func(step, did string, err error) bool {
-			return yield(Row{record.Model, step, did, ofModels()[step], err})
+			return yield(Row{record.ModelService, step, did, modelResults()[step], err})
 		}
 		request := agent.Request{
 			System: "You do sums with the tool that you have.", Messages: []agent.Message{{Role: agent.RoleUser, Text: question}},
 			Tools: []toolgroups.Tool{{Name: addName, Description: "Adds two whole numbers.", Parameters: json.RawMessage(addSchema)}},
 		}
 		reply, err := m.Complete(ctx, request, nil)
-		if !row("round 1", called(reply), err) {
+		if !row("round 1", describeCalls(reply), err) {
 			return
 		}
 		if err != nil || len(reply.Calls) == 0 {
@@ -53,7 +53,7 @@ func Model(ctx context.Context, m agent.Model) iter.Seq[Row] {
 			request.Messages = append(request.Messages, agent.Message{Role: agent.RoleTool, CallID: c.ID, Tool: c.Name, Status: agent.StatusOK, Text: sum})
 		}
 		last, err := m.Complete(ctx, request, nil)
-		did := "says " + quoted(last.Text)
+		did := "says " + quote(last.Text)
 		if strings.Contains(strings.NewReplacer(",", "", ".", "", " ", "", "\u202f", "").Replace(last.Text), sum) {
 			did = "says " + sum
 		}
@@ -68,15 +68,15 @@ func Model(ctx context.Context, m agent.Model) iter.Seq[Row] {
 	}
 }
 
-// called describes the tool call of a model.
-func called(reply agent.Reply) string {
+// describeCalls describes the tool calls in a reply.
+func describeCalls(reply agent.Reply) string {
 	if len(reply.Calls) == 0 {
-		return "calls nothing, says " + quoted(reply.Text)
+		return "calls nothing, says " + quote(reply.Text)
 	}
 	var all []string
 	for _, c := range reply.Calls {
 		var numbers struct{ A, B json.Number }
-		did := c.Name + quoted(c.Arguments)
+		did := c.Name + quote(c.Arguments)
 		if json.Unmarshal([]byte(c.Arguments), &numbers) == nil {
 			did = fmt.Sprintf("%s(%s, %s)", c.Name, numbers.A, numbers.B)
 		}

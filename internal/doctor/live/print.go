@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Print prints the rows as they come. The error summarises the deviations.
+// Print prints the rows as they are yielded. The error names the steps that deviate or failed.
 func Print(ctx context.Context, w io.Writer, redact func(string) string, tries []iter.Seq[Row]) error {
 	const form = "%-6s  %-9s %-9s  %-60s  %s\n"
 	_, err := fmt.Fprintf(w, form, "", "where", "step", "the service", "the emulator")
@@ -20,7 +20,7 @@ func Print(ctx context.Context, w io.Writer, redact func(string) string, tries [
 			switch {
 			case row.Err != nil:
 				verdict, row.Service, failed = "FAILED", row.Err.Error(), append(failed, name)
-			case !row.Same():
+			case !row.MatchesEmulator():
 				verdict, different = "OTHER", append(different, name)
 			default:
 				same++

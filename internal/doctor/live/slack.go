@@ -2,10 +2,10 @@ package live
 
 import "encoding/json"
 
-// ofSlack returns what is known of Slack.
-func ofSlack() known {
-	return known{
-		rows: map[string]string{
+// slackSpec describes Slack.
+func slackSpec() platformSpec {
+	return platformSpec{
+		want: map[string]string{
 			"text":      "shown as it was sent",
 			"formatted": "shown as it was sent",
 			"long":      "3 messages with 150 of 150 lines",
@@ -16,13 +16,13 @@ func ofSlack() known {
 			"thread":    "in the thread of the first message",
 			"read back": "text shown as it was sent, file shown as it was sent",
 		},
-		sent:    sentToSlack,
-		threads: true,
+		decodeSent:      decodeSlackMessage,
+		repliesInThread: true,
 	}
 }
 
-// sentToSlack reads the message that an answer holds; files stand beside it.
-func sentToSlack(answer []byte) (m message, ok bool) {
+// decodeSlackMessage returns the message or the file in a response of Slack.
+func decodeSlackMessage(answer []byte) (m message, ok bool) {
 	var got struct {
 		Message *struct {
 			Text   string `json:"text"`
@@ -41,10 +41,10 @@ func sentToSlack(answer []byte) (m message, ok bool) {
 		return message{}, false
 	}
 	if len(got.Files) > 0 {
-		m.ref, m.file = "file:"+got.Files[0].ID, "file "+got.Files[0].Title
+		m.fileRef, m.fileInfo = "file:"+got.Files[0].ID, "file "+got.Files[0].Title
 	}
 	if sent := got.Message; sent != nil {
-		m.text, m.answers, m.as = sent.Text, sent.Thread, "in the thread of"
+		m.text, m.replyTo, m.relation = sent.Text, sent.Thread, "in the thread of"
 		for _, b := range sent.Blocks {
 			if b.Type == "actions" {
 				m.buttons += len(b.Elements)

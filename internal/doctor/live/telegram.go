@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// ofTelegram returns what is known of Telegram.
-func ofTelegram() known {
-	return known{
-		rows: map[string]string{
+// telegramSpec describes Telegram.
+func telegramSpec() platformSpec {
+	return platformSpec{
+		want: map[string]string{
 			"text":      "shown as it was sent",
 			"formatted": "blockquote, bold, code, italic, pre, strikethrough, text_link",
 			"long":      "3 messages with 150 of 150 lines",
@@ -20,12 +20,12 @@ func ofTelegram() known {
 			"thread":    "a reply to the first message",
 			"read back": "file shown as it was sent",
 		},
-		sent: sentToTelegram,
+		decodeSent: decodeTelegramMessage,
 	}
 }
 
-// sentToTelegram reads the message in the result of a call.
-func sentToTelegram(answer []byte) (m message, ok bool) {
+// decodeTelegramMessage returns the message in a response of Telegram.
+func decodeTelegramMessage(answer []byte) (m message, ok bool) {
 	var got struct {
 		Result struct {
 			ID       int64  `json:"message_id"`
@@ -60,12 +60,12 @@ func sentToTelegram(answer []byte) (m message, ok bool) {
 	}
 	switch {
 	case sent.Document != nil:
-		m.ref, m.file = sent.Document.ID, fmt.Sprintf("document %s, %d bytes", sent.Document.Name, sent.Document.Size)
+		m.fileRef, m.fileInfo = sent.Document.ID, fmt.Sprintf("document %s, %d bytes", sent.Document.Name, sent.Document.Size)
 	case len(sent.Photo) > 0:
-		m.file = "photo"
+		m.fileInfo = "photo"
 	}
 	if sent.ReplyTo != nil {
-		m.answers, m.as = strconv.FormatInt(sent.ReplyTo.ID, 10), "a reply to"
+		m.replyTo, m.relation = strconv.FormatInt(sent.ReplyTo.ID, 10), "a reply to"
 	}
 	return m, true
 }

@@ -12,20 +12,20 @@ import (
 	"oneclaw/internal/emulator/openai"
 )
 
-// Prompts are counted as four bytes per token. The cache follows
+// Tokens are estimated as four bytes each. The cache follows
 // platform.claude.com/docs/en/build-with-claude/prompt-caching (2026-11).
 const (
 	bytesPerToken = 4
 	pictureTokens = 1500
-	// lookBack is from how many positions an entry is found, including the mark's own.
+	// lookBack is the number of blocks searched for an entry, including that of the breakpoint itself.
 	lookBack = 20
-	// lives is how long an unused entry is kept.
-	lives = 5 * time.Minute
+	// entryLifetime is how long an unused entry stays in the cache.
+	entryLifetime = 5 * time.Minute
 )
 
-// minima are the least tokens of a cached prompt (prompt-caching, 2026-11); the first match
-// counts.
-var minima = []struct {
+// cacheMinimums are the smallest prompts that are cached, in tokens (prompt-caching, 2026-11); the
+// first match counts.
+var cacheMinimums = []struct {
 	models *regexp.Regexp
 	tokens int
 }{
@@ -34,9 +34,9 @@ var minima = []struct {
 	{regexp.MustCompile(`opus-4-7|haiku-3`), 2048},
 }
 
-// Minimum returns the least tokens of a prompt that is cached for a model.
-func Minimum(model string) int {
-	for _, m := range minima {
+// MinCacheTokens returns the size of the smallest prompt that is cached for a model, in tokens.
+func MinCacheTokens(model string) int {
+	for _, m := range cacheMinimums {
 		if m.models.MatchString(model) {
 			return m.tokens
 		}
@@ -44,54 +44,54 @@ func Minimum(model string) int {
 	return 4096
 }
 
-// Usage is the usage of a prompt, in tokens, each counted once.
+// Usage is the token usage of a prompt. Each token is counted once.
 type Usage struct {
-	// Input was neither read from the cache nor written to it.
-	Input   int `json:"input_tokens"`
-	Written int `json:"cache_creation_input_tokens"`
-	Read    int `json:"cache_read_input_tokens"`
-	// Hour is the part of Written that is kept for an hour.
-	Hour int `json:"-"`
+	// Input is the number of tokens neither read from the cache nor written to it.
+	Input        int `json:"input_tokens"`
+	CacheWritten int `json:"cache_creation_input_tokens"`
+	CacheRead    int `json:"cache_read_input_tokens"`
+	// HourWritten is the part of CacheWritten that stays in the cache for an hour.
+	HourWritten int `json:"-"`
 }
 
 // Total returns the size of the whole prompt.
-func (u Usage) Total() int { return u.Input + u.Written + u.Read }
+func (u Usage) Total() int { return u.Input + u.CacheWritten + u.CacheRead }
 
-// position is a block of a prompt with everything before it.
-type position struct {
+// promptBlock is a block of a prompt. marked says whether it ends with a cache breakpoint.
+type promptBlock struct {
 	marked, tool, hour bool
 	tokens             int
 	bytes              string
 }
 
-// promptCache has the cached prompts, by the hash of everything up to a mark. Guarded by
+// promptCache has the cached prompts by the hash of everything up to a breakpoint. It is guarded by
 // Server.mu.
-type promptCache map[string]kept
+type promptCache map[string]cacheEntry
 
-// kept is until when an entry is kept, and for how long after each use.
-type kept struct {
-	until time.Time
-	lives time.Duration
+// cacheEntry is valid until expires. Each use extends it by lifetime.
+type cacheEntry struct {
+	expires  time.Time
+	lifetime time.Duration
 }
 
-// positions returns the blocks of a prompt in the cache's order. It leaves out deferred tools,
-// and puts the definitions of found ones where they were found.
-func (d *decoded) positions() (all []position) {
+// promptBlocks returns the blocks of a prompt in the order of the cache. It leaves out deferred tools,
+// and counts the definition of a found tool in the block that found it.
+func (d *messagesRequest) promptBlocks() (all []promptBlock) {
 	put := func(marked *cacheControl, tool bool, raw json.RawMessage, more int) {
-		text := withoutMark(raw)
-		all = append(all, position{marked: marked != nil, tool: tool, hour: marked != nil && marked.TTL == "1h", tokens: (len(text)+bytesPerToken-1)/bytesPerToken + more, bytes: text})
+		text := withoutCacheControl(raw)
+		all = append(all, promptBlock{marked: marked != nil, tool: tool, hour: marked != nil && marked.TTL == "1h", tokens: (len(text)+bytesPerToken-1)/bytesPerToken + more, bytes: text})
 	}
 	definitions := map[string]int{}
 	for _, t := range d.Tools {
-		raw, _ := json.Marshal(t) // only what was decoded
-		if t.Defer {
+		raw, _ := json.Marshal(t) // decoded values can always be encoded
+		if t.DeferLoading {
 			definitions[t.Name] = len(raw) / bytesPerToken
 			continue
 		}
-		put(t.Cache, true, raw, 0)
+		put(t.CacheControl, true, raw, 0)
 	}
 	for _, b := range d.system {
-		put(b.Cache, false, b.raw, 0)
+		put(b.CacheControl, false, b.raw, 0)
 	}
 	for _, m := range d.Messages {
 		for _, b := range m.blocks {
@@ -99,17 +99,17 @@ func (d *decoded) positions() (all []position) {
 			if b.Type == "image" {
 				more, raw = pictureTokens, json.RawMessage(hash(string(raw)))
 			}
-			for _, name := range b.references() {
+			for _, name := range b.toolReferences() {
 				more += definitions[name]
 			}
-			put(b.Cache, false, json.RawMessage(m.Role+string(raw)), more)
+			put(b.CacheControl, false, json.RawMessage(m.Role+string(raw)), more)
 		}
 	}
 	return all
 }
 
-// references returns the tools that a block brings into the conversation.
-func (b *block) references() (names []string) {
+// toolReferences returns the names of the tools that a block adds to the conversation.
+func (b *block) toolReferences() (names []string) {
 	for _, p := range b.parts {
 		if p.Type == "tool_reference" {
 			names = append(names, p.ToolName)
@@ -129,19 +129,21 @@ func (b *block) references() (names []string) {
 	return names
 }
 
-var markBytes = regexp.MustCompile(`,?"cache_control":(\{[^}]*\}|null)`)
+var cacheControlPattern = regexp.MustCompile(`,?"cache_control":(\{[^}]*\}|null)`)
 
-// withoutMark returns a block without its mark, as the cache sees it.
-func withoutMark(raw json.RawMessage) string { return markBytes.ReplaceAllString(string(raw), "") }
+// withoutCacheControl returns a block without its cache_control, as the cache compares it.
+func withoutCacheControl(raw json.RawMessage) string {
+	return cacheControlPattern.ReplaceAllString(string(raw), "")
+}
 
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// measure counts a prompt, finds its cached part, and caches it up to its marks.
-func (s *Server) measure(d *decoded) (Usage, *openai.Error) {
-	all := d.positions()
+// measure counts the tokens of a prompt, finds its cached part, and caches it up to its breakpoints.
+func (s *Server) measure(d *messagesRequest) (Usage, *openai.Error) {
+	all := d.promptBlocks()
 	total, sums, keys := 0, make([]int, len(all)), make([]string, len(all))
 	key := s.cfg.Model
 	for i, p := range all {
@@ -150,7 +152,7 @@ func (s *Server) measure(d *decoded) (Usage, *openai.Error) {
 		sums[i], keys[i] = total, key
 	}
 	if total > s.cfg.Context {
-		return Usage{}, invalid("prompt is too long: %d tokens > %d maximum", total, s.cfg.Context)
+		return Usage{}, invalidRequest("prompt is too long: %d tokens > %d maximum", total, s.cfg.Context)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,41 +162,41 @@ func (s *Server) measure(d *decoded) (Usage, *openai.Error) {
 	}
 	for i := range slices.Backward(all) {
 		for j := i; all[i].marked && j >= 0 && j > i-lookBack; j-- {
-			if k := s.cache[keys[j]]; k.until.After(now) {
+			if k := s.cache[keys[j]]; k.expires.After(now) {
 				read = max(read, sums[j])
-				k.until = now.Add(k.lives)
+				k.expires = now.Add(k.lifetime)
 				s.cache[keys[j]] = k
 				break
 			}
 		}
 	}
 	for i := range all {
-		if all[i].marked && sums[i] >= Minimum(s.cfg.Model) {
+		if all[i].marked && sums[i] >= MinCacheTokens(s.cfg.Model) {
 			written = max(written, sums[i]-read)
-			k := kept{lives: lives}
+			k := cacheEntry{lifetime: entryLifetime}
 			if all[i].hour {
-				k.lives, hour = time.Hour, written
+				k.lifetime, hour = time.Hour, written
 			}
-			k.until = now.Add(k.lives)
+			k.expires = now.Add(k.lifetime)
 			s.cache[keys[i]] = k
 		}
 	}
-	return Usage{Input: total - read - written, Written: written, Hour: hour, Read: read}, nil
+	return Usage{Input: total - read - written, CacheWritten: written, HourWritten: hour, CacheRead: read}, nil
 }
 
-// show fills in what the responder sees, in the form of OpenAI's requests.
-func (d *decoded) show(req *Request) {
-	req.Model, req.Stream, req.Key = d.Model, d.Stream, true
+// fillRequest fills in the request that the responder receives, in the form of OpenAI's requests.
+func (d *messagesRequest) fillRequest(req *Request) {
+	req.Model, req.Stream, req.HasKey = d.Model, d.Stream, true
 	found := map[string]bool{}
 	if len(d.system) > 0 {
-		req.Messages = append(req.Messages, openai.Message{Role: "system", Content: texts(d.system)})
+		req.Messages = append(req.Messages, openai.Message{Role: "system", Content: joinTexts(d.system)})
 	}
 	for _, m := range d.Messages {
 		var said openai.Message
 		said.Role = m.Role
 		var content []string
 		for _, b := range m.blocks {
-			names := b.references()
+			names := b.toolReferences()
 			for _, name := range names {
 				found[name] = true
 			}
@@ -206,7 +208,7 @@ func (d *decoded) show(req *Request) {
 			case "tool_use":
 				said.ToolCalls = append(said.ToolCalls, openai.ToolCall{ID: b.ID, Name: b.Name, Arguments: string(b.Input)})
 			case "tool_result":
-				text := strings.Join(append([]string{texts(b.parts)}, names...), "\n- ")
+				text := strings.Join(append([]string{joinTexts(b.parts)}, names...), "\n- ")
 				req.Messages = append(req.Messages, openai.Message{Role: "tool", ToolCallID: b.ToolUseID, Content: text})
 			}
 		}
@@ -214,24 +216,24 @@ func (d *decoded) show(req *Request) {
 			req.Messages = append(req.Messages, said)
 		}
 	}
-	d.showTools(req, found)
+	d.fillTools(req, found)
 	req.MessagesJSON = req.Body
 }
 
-// showTools fills in the tools that the model sees, and those that it has not found yet.
-func (d *decoded) showTools(req *Request, found map[string]bool) {
+// fillTools fills in the tools that the model can call, and all deferred tools.
+func (d *messagesRequest) fillTools(req *Request, found map[string]bool) {
 	for _, t := range d.Tools {
-		shown := openai.Tool{Name: t.Name, Description: t.Description, Parameters: t.Schema}
-		if t.Defer {
+		shown := openai.Tool{Name: t.Name, Description: t.Description, Parameters: t.InputSchema}
+		if t.DeferLoading {
 			req.Deferred = append(req.Deferred, shown)
 		}
-		if t.Type == "" && (!t.Defer || found[t.Name]) {
+		if t.Type == "" && (!t.DeferLoading || found[t.Name]) {
 			req.Tools = append(req.Tools, shown)
 		}
 	}
 }
 
-func texts(blocks []block) string {
+func joinTexts(blocks []block) string {
 	var all []string
 	for _, b := range blocks {
 		if b.Type == "text" {

@@ -8,15 +8,15 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// contractJSON describes what Anthropic's own library (the package @anthropic-ai/sdk 1.12.0,
-// MIT) sends and reads, as far as emulated; TestContractsAreWhatTheTypesSay generates it.
+// contractJSON describes the values that Anthropic's own library (the package @anthropic-ai/sdk 1.12.0,
+// MIT) sends and reads, as far as they are emulated. TestContractsAreWhatTheTypesSay generates it.
 //
 //go:embed contract.json
 var contractJSON []byte
 
 var contract = sync.OnceValue(func() *wire.Contract { return wire.MustContract(contractJSON) })
 
-// checkRequest ignores fields of older libraries that some models still accept.
+// checkRequest validates a request. It ignores fields of older libraries that some models still accept.
 func (s *Server) checkRequest(body []byte) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil {
@@ -27,8 +27,8 @@ func (s *Server) checkRequest(body []byte) {
 	s.check("request", body)
 }
 
-// check validates a request or response against the contract. [Server.Close] returns the errors,
-// which are the client's or the emulator's.
+// check validates a request or response against the contract. [Server.Close] returns the errors, which
+// are faults of the client or of the emulator.
 func (s *Server) check(kind string, body []byte) {
-	s.life.Broken(contract().Check(body, kind))
+	s.life.RecordViolation(contract().Check(body, kind))
 }

@@ -1,7 +1,7 @@
 // Package anthropic emulates Anthropic's Messages API, as strictly as its documentation
 // (platform.claude.com/docs/en/api/messages and the pages named in strict.go and cache.go, read
-// in 2026-11): the order of roles, results after their calls, unchanged thinking, cache marks
-// and their costs. What has no source is marked as assumed.
+// in 2026-11). It checks the order of roles, results after their calls, unchanged thinking and cache
+// breakpoints, and counts what the cache saves. Behaviour without a source is marked as assumed.
 //
 // Replies come from the responders of the OpenAI emulator.
 package anthropic
@@ -39,24 +39,24 @@ const (
 
 // Config configures a [Server].
 type Config struct {
-	// Brain answers. Nil means [openai.Offline].
-	Brain openai.Responder
+	// Responder answers the requests. Nil means [openai.Offline].
+	Responder openai.Responder
 	// Key is the required key. Empty accepts any.
 	Key string
-	// Model is the only model. Empty means [DefaultModel].
+	// Model is the only model that the server accepts. Empty means [DefaultModel].
 	Model string
-	// Context is its context in tokens; 0 means 200,000.
+	// Context is the size of the model's context in tokens. 0 means 200,000.
 	Context int
-	// Thinks makes every reply begin with a thought.
-	Thinks bool
-	// Binds makes the signature of a thought valid only after what preceded it, as with Opus 5.5
+	// AlwaysThink makes every reply begin with a thought.
+	AlwaysThink bool
+	// BindSignatures makes the signature of a thought valid only after the same prefix, as with Opus 5.5
 	// and Fable 5.1 (whats-new-opus-5-5).
-	Binds bool
-	// Find is the search for deferred tools. Nil searches names for the words of the query.
-	Find func(query string, deferred []openai.Tool) []string
+	BindSignatures bool
+	// FindTools searches for deferred tools. Nil searches their names for the words of the query.
+	FindTools func(query string, deferred []openai.Tool) []string
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Logger gets one line per request at Debug. Nil means none.
+	// Logger gets one line per request at level Debug. Nil means no log.
 	Logger *slog.Logger
 }
 
@@ -69,22 +69,22 @@ type Server struct {
 
 	mu       sync.Mutex
 	requests []Request
-	next     int
+	lastSeq  int
 	cache    promptCache
 }
 
 // New makes a server.
 func New(cfg Config) (*Server, error) {
-	if cfg.Brain == nil {
-		cfg.Brain = openai.Offline{}
+	if cfg.Responder == nil {
+		cfg.Responder = openai.Offline{}
 	}
 	cfg.Model = cmp.Or(cfg.Model, DefaultModel)
 	cfg.Context = cmp.Or(cfg.Context, defaultContext)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Find == nil {
-		cfg.Find = findByName
+	if cfg.FindTools == nil {
+		cfg.FindTools = findByName
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -104,17 +104,17 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	return s.life.Serve(ln, s)
 }
 
-// Close ends every request and waits for everything to end.
+// Close ends every request and waits for all goroutines.
 func (s *Server) Close() error { return s.life.Close(nil) }
 
-// Request is a request as the server understood it.
+// Request is a request as the server decoded it.
 type Request struct {
-	// Request is what the responder saw.
+	// Request is the request that the responder received.
 	openai.Request
 	// Header has the headers without the key; Body the whole body.
 	Header http.Header
 	Body   json.RawMessage
-	// Deferred are the tools that the model has to find first.
+	// Deferred are the tools that the model can find by a search.
 	Deferred []openai.Tool
 	// Usage is the usage of the prompt.
 	Usage Usage
@@ -145,21 +145,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key := r.Header.Get("X-Api-Key")
 	switch {
 	case key == "" || s.cfg.Key != "" && subtle.ConstantTimeCompare([]byte(key), []byte(s.cfg.Key)) != 1:
-		fail(w, refuse(http.StatusUnauthorized, "authentication_error", "invalid x-api-key"))
+		writeError(w, newError(http.StatusUnauthorized, "authentication_error", "invalid x-api-key"))
 	case r.Header.Get("Anthropic-Version") != "2023-06-01":
-		fail(w, invalid("anthropic-version: header is required"))
+		writeError(w, invalidRequest("anthropic-version: header is required"))
 	case r.Method == http.MethodPost && r.URL.Path == "/v1/messages":
-		s.messages(w, r)
+		s.handleMessages(w, r)
 	case r.Method == http.MethodGet && r.URL.Path == "/v1/models":
-		wire.WriteJSON(w, http.StatusOK, "application/json", map[string]any{"data": []any{s.model()}, "has_more": false, "first_id": s.cfg.Model, "last_id": s.cfg.Model})
+		wire.WriteJSON(w, http.StatusOK, "application/json", map[string]any{"data": []any{s.modelObject()}, "has_more": false, "first_id": s.cfg.Model, "last_id": s.cfg.Model})
 	case r.Method == http.MethodGet && r.URL.Path == "/v1/models/"+s.cfg.Model:
-		wire.WriteJSON(w, http.StatusOK, "application/json", s.model())
+		wire.WriteJSON(w, http.StatusOK, "application/json", s.modelObject())
 	default:
-		fail(w, refuse(http.StatusNotFound, "not_found_error", "Not found"))
+		writeError(w, newError(http.StatusNotFound, "not_found_error", "Not found"))
 	}
 }
 
-func (s *Server) model() map[string]any {
+func (s *Server) modelObject() map[string]any {
 	yes := map[string]any{"supported": true}
 	return map[string]any{
 		"id": s.cfg.Model, "type": "model", "display_name": s.cfg.Model, "created_at": "2026-01-01T00:00:00Z",
@@ -167,56 +167,56 @@ func (s *Server) model() map[string]any {
 	}
 }
 
-// messages reads, checks and records a request and lets the responder answer it.
-func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
+// handleMessages reads, checks and records a request, and lets the responder answer it.
+func (s *Server) handleMessages(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, defaultMaxBody))
 	if err != nil {
-		fail(w, refuse(http.StatusRequestEntityTooLarge, "request_too_large", "Request exceeds the maximum allowed number of bytes."))
+		writeError(w, newError(http.StatusRequestEntityTooLarge, "request_too_large", "Request exceeds the maximum allowed number of bytes."))
 		return
 	}
 	req := Request{Body: body, Header: r.Header.Clone()}
 	req.Header.Del("X-Api-Key")
 	s.mu.Lock()
-	s.next++
-	req.Seq, req.At = s.next, s.cfg.Now()
+	s.lastSeq++
+	req.Seq, req.At = s.lastSeq, s.cfg.Now()
 	s.mu.Unlock()
 	d, refused := s.decode(body)
 	if refused == nil {
-		d.show(&req)
+		d.fillRequest(&req)
 		req.Usage, refused = s.measure(d)
 	}
 	req.Refused = refused
 	s.record(req)
 	if refused != nil {
-		fail(w, refused)
+		writeError(w, refused)
 		return
 	}
 	s.checkRequest(body)
-	reply, err := s.cfg.Brain.Reply(r.Context(), req.Request)
+	reply, err := s.cfg.Responder.Reply(r.Context(), req.Request)
 	switch {
 	case err != nil:
-		fail(w, refuse(http.StatusInternalServerError, "api_error", "%v", err))
+		writeError(w, newError(http.StatusInternalServerError, "api_error", "%v", err))
 		return
 	case reply.Err != nil:
-		fail(w, typed(reply.Err))
+		writeError(w, withType(reply.Err))
 		return
 	}
 	if reply.Delay > 0 && !s.life.Sleep(r.Context(), reply.Delay) {
 		panic(http.ErrAbortHandler)
 	}
-	s.answer(w, r, &req, d, reply)
+	s.writeReply(w, r, &req, d, reply)
 }
 
-func refuse(status int, kind, format string, args ...any) *openai.Error {
+func newError(status int, kind, format string, args ...any) *openai.Error {
 	return &openai.Error{Status: status, Type: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-func invalid(format string, args ...any) *openai.Error {
-	return refuse(http.StatusBadRequest, "invalid_request_error", format, args...)
+func invalidRequest(format string, args ...any) *openai.Error {
+	return newError(http.StatusBadRequest, "invalid_request_error", format, args...)
 }
 
-// typed gives a responder's error the type for its status.
-func typed(e *openai.Error) *openai.Error {
+// withType returns a copy of a responder's error with the type for its status.
+func withType(e *openai.Error) *openai.Error {
 	own := *e
 	own.Type = map[int]string{400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 429: "rate_limit_error", 529: "overloaded_error"}[e.Status]
 	own.Type = cmp.Or(own.Type, "api_error")
@@ -227,14 +227,14 @@ func errorBody(e *openai.Error) map[string]any {
 	return map[string]any{"type": "error", "error": map[string]any{"type": e.Type, "message": e.Message}, "request_id": "req_emulator"}
 }
 
-func fail(w http.ResponseWriter, e *openai.Error) {
+func writeError(w http.ResponseWriter, e *openai.Error) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
 	}
 	wire.WriteJSON(w, e.Status, "application/json", errorBody(e))
 }
 
-// findByName searches names for the words of a query.
+// findByName searches the names of deferred tools for the words of a query.
 func findByName(query string, deferred []openai.Tool) (names []string) {
 	for word := range strings.FieldsSeq(strings.ToLower(query)) {
 		for _, t := range deferred {

@@ -103,7 +103,7 @@ func TestRefusals(t *testing.T) {
 func TestWhatIsBilled(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	s, post := start(t, anthropic.Config{Now: func() time.Time { return now }})
-	long := strings.Repeat("word ", 4*anthropic.Minimum(anthropic.DefaultModel)/5+100)
+	long := strings.Repeat("word ", 4*anthropic.MinCacheTokens(anthropic.DefaultModel)/5+100)
 	for _, step := range []struct {
 		name, prompt  string
 		after         time.Duration
@@ -123,7 +123,7 @@ func TestWhatIsBilled(t *testing.T) {
 		}
 		all := s.Requests()
 		u := all[len(all)-1].Usage
-		if u.Written > 0 != step.written || u.Read > 0 != step.read || u.Input == 0 {
+		if u.CacheWritten > 0 != step.written || u.CacheRead > 0 != step.read || u.Input == 0 {
 			t.Errorf("%s: %+v", step.name, u)
 		}
 	}

@@ -21,41 +21,41 @@ import (
 // maxBody bounds a request, in bytes.
 const maxBody = 4 << 20
 
-// Span is a span as it was received. Ids are in hex, Parent is empty for a root.
+// Span is a received span. The ids are in hex; ParentID is empty for a root.
 type Span struct {
-	Trace, ID, Parent, Name string
-	Kind                    string
-	Began, Ended            time.Time
-	Failed                  bool
-	// Attributes are the span's own, as text, Resource those of the sender.
+	TraceID, ID, ParentID, Name string
+	Kind                        string
+	Began, Ended                time.Time
+	Failed                      bool
+	// Attributes are the span's own attributes, as text; Resource are those of the sender.
 	Attributes, Resource map[string]string
 }
 
 // Collector is an [http.Handler]. Its zero value has received nothing.
 type Collector struct {
-	// Header, if not empty, is the required Authorization.
-	Header string
-	// Refuse, if not 0, is the status of all responses.
-	Refuse int
+	// Authorization, if not empty, is the required Authorization header.
+	Authorization string
+	// RefuseStatus, if not 0, is the status of all responses.
+	RefuseStatus int
 
-	mu    sync.Mutex
-	spans []Span
-	more  chan struct{} // closed when something arrives
+	mu      sync.Mutex
+	spans   []Span
+	arrived chan struct{} // closed when spans arrive
 }
 
-// ServeHTTP receives an export.
+// ServeHTTP receives an export request.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case c.Refuse != 0:
-		http.Error(w, "refused", c.Refuse)
+	case c.RefuseStatus != 0:
+		http.Error(w, "refused", c.RefuseStatus)
 	case r.Method != http.MethodPost || r.URL.Path != "/v1/traces":
 		http.Error(w, "no such signal", http.StatusNotFound)
-	case c.Header != "" && r.Header.Get("Authorization") != c.Header:
+	case c.Authorization != "" && r.Header.Get("Authorization") != c.Authorization:
 		http.Error(w, "who are you?", http.StatusUnauthorized)
 	case r.Header.Get("Content-Type") != "application/x-protobuf":
 		http.Error(w, "not protobuf", http.StatusUnsupportedMediaType)
 	default:
-		if err := c.take(r); err != nil {
+		if err := c.receive(r); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
@@ -65,7 +65,7 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (c *Collector) take(r *http.Request) error {
+func (c *Collector) receive(r *http.Request) error {
 	body := io.Reader(io.LimitReader(r.Body, maxBody))
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		unpacked, err := gzip.NewReader(body)
@@ -87,32 +87,32 @@ func (c *Collector) take(r *http.Request) error {
 		for _, in := range of.GetScopeSpans() {
 			for _, s := range in.GetSpans() {
 				if len(s.GetTraceId()) != 16 || len(s.GetSpanId()) != 8 || s.GetName() == "" || s.GetEndTimeUnixNano() < s.GetStartTimeUnixNano() {
-					return fmt.Errorf("not a span: %v", s)
+					return fmt.Errorf("invalid span: %v", s)
 				}
-				spans = append(spans, spanOf(s, attributes(of.GetResource().GetAttributes())))
+				spans = append(spans, newSpan(s, attributeMap(of.GetResource().GetAttributes())))
 			}
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.spans = append(c.spans, spans...)
-	if c.more != nil {
-		close(c.more)
-		c.more = nil
+	if c.arrived != nil {
+		close(c.arrived)
+		c.arrived = nil
 	}
 	return nil
 }
 
-func spanOf(s *wire.Span, from map[string]string) Span {
+func newSpan(s *wire.Span, from map[string]string) Span {
 	return Span{
-		Trace: hex.EncodeToString(s.GetTraceId()), ID: hex.EncodeToString(s.GetSpanId()), Parent: hex.EncodeToString(s.GetParentSpanId()),
+		TraceID: hex.EncodeToString(s.GetTraceId()), ID: hex.EncodeToString(s.GetSpanId()), ParentID: hex.EncodeToString(s.GetParentSpanId()),
 		Name: s.GetName(), Kind: s.GetKind().String(), Failed: s.GetStatus().GetCode() == wire.Status_STATUS_CODE_ERROR,
 		Began: time.Unix(0, int64(s.GetStartTimeUnixNano())), Ended: time.Unix(0, int64(s.GetEndTimeUnixNano())), //nolint:gosec // until 2262
-		Attributes: attributes(s.GetAttributes()), Resource: from,
+		Attributes: attributeMap(s.GetAttributes()), Resource: from,
 	}
 }
 
-func attributes(list []*common.KeyValue) map[string]string {
+func attributeMap(list []*common.KeyValue) map[string]string {
 	all := make(map[string]string, len(list))
 	for _, a := range list {
 		switch v := a.GetValue().GetValue().(type) {
@@ -138,15 +138,15 @@ func (c *Collector) Spans() []Span {
 	return slices.Clone(c.spans)
 }
 
-// Await waits until the received spans are enough, or done is closed, and returns them.
+// Await waits until enough accepts the received spans, or done is closed, and returns the spans.
 func (c *Collector) Await(done <-chan struct{}, enough func([]Span) bool) ([]Span, bool) {
 	for {
 		c.mu.Lock()
 		spans := slices.Clone(c.spans)
-		if c.more == nil {
-			c.more = make(chan struct{})
+		if c.arrived == nil {
+			c.arrived = make(chan struct{})
 		}
-		more := c.more
+		more := c.arrived
 		c.mu.Unlock()
 		if enough(spans) {
 			return spans, true
@@ -159,22 +159,22 @@ func (c *Collector) Await(done <-chan struct{}, enough func([]Span) bool) ([]Spa
 	}
 }
 
-// Whole checks that each trace is a tree: one root, unique ids, and the parent of each span.
-func Whole(spans []Span) error {
+// CheckTrees checks that each trace is a tree with one root and unique ids, and has every span's parent.
+func CheckTrees(spans []Span) error {
 	type key struct{ trace, id string }
 	known, roots, traces := make(map[key]bool), make(map[string]int), make(map[string]bool)
 	for _, s := range spans {
-		if known[key{s.Trace, s.ID}] {
-			return fmt.Errorf("trace %s has the id of %s twice", s.Trace, s.Name)
+		if known[key{s.TraceID, s.ID}] {
+			return fmt.Errorf("trace %s has two spans with the id of %s", s.TraceID, s.Name)
 		}
-		known[key{s.Trace, s.ID}], traces[s.Trace] = true, true
-		if s.Parent == "" {
-			roots[s.Trace]++
+		known[key{s.TraceID, s.ID}], traces[s.TraceID] = true, true
+		if s.ParentID == "" {
+			roots[s.TraceID]++
 		}
 	}
 	for _, s := range spans {
-		if s.Parent != "" && !known[key{s.Trace, s.Parent}] {
-			return fmt.Errorf("trace %s has no parent of %s", s.Trace, s.Name)
+		if s.ParentID != "" && !known[key{s.TraceID, s.ParentID}] {
+			return fmt.Errorf("trace %s lacks the parent of %s", s.TraceID, s.Name)
 		}
 	}
 	for trace := range traces {

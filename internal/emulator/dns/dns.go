@@ -1,4 +1,4 @@
-// Package dns is a name server for tests, whose answers change from query to query, as in DNS
+// Package dns is a name server for tests. Its answers change from query to query, as in DNS
 // rebinding.
 package dns
 
@@ -17,45 +17,45 @@ type Server struct {
 	conn net.PacketConn
 	done chan struct{}
 
-	mu      sync.Mutex
-	answers map[string][][]netip.Addr
-	asked   map[string]int
+	mu          sync.Mutex
+	answers     map[string][][]netip.Addr
+	queryCounts map[string]int
 }
 
-// Start starts a server. It has a goroutine, which Close ends.
+// Start starts a server, whose goroutine runs until Close.
 func Start(ctx context.Context) (*Server, error) {
 	conn, err := new(net.ListenConfig).ListenPacket(ctx, "udp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("dns emulator: %w", err)
 	}
-	s := &Server{conn: conn, done: make(chan struct{}), answers: map[string][][]netip.Addr{}, asked: map[string]int{}}
+	s := &Server{conn: conn, done: make(chan struct{}), answers: map[string][][]netip.Addr{}, queryCounts: map[string]int{}}
 	go s.serve()
 	return s, nil
 }
 
-// Close ends the server.
+// Close stops the server.
 func (s *Server) Close() error {
 	err := s.conn.Close()
 	<-s.done
 	return err
 }
 
-// Addr returns its address.
+// Addr returns the address of the server.
 func (s *Server) Addr() string { return s.conn.LocalAddr().String() }
 
-// Set sets the answers for a name: the addresses for the first query, for the second and so on.
-// The last ones are repeated.
-func (s *Server) Set(name string, answers ...[]netip.Addr) {
+// SetAnswers sets the answers for a name: one list of addresses for each successive query. The last
+// list is repeated.
+func (s *Server) SetAnswers(name string, answers ...[]netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answers[name+"."], s.asked[name+"."] = answers, 0
+	s.answers[name+"."], s.queryCounts[name+"."] = answers, 0
 }
 
-// Asked returns how often a name was queried.
-func (s *Server) Asked(name string) int {
+// QueryCount returns how often a name was queried.
+func (s *Server) QueryCount(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked[name+"."]
+	return s.queryCounts[name+"."]
 }
 
 // Resolver returns a resolver that uses the server at an address.
@@ -79,7 +79,7 @@ func (s *Server) serve() {
 	}
 }
 
-// answer counts queries for IPv4 addresses; those for IPv6 accompany them.
+// answer replies to a query. It counts only queries for IPv4 addresses; those for IPv6 accompany them.
 func (s *Server) answer(query []byte) ([]byte, error) {
 	var msg dnsmessage.Message
 	if err := msg.Unpack(query); err != nil {
@@ -98,9 +98,9 @@ func (s *Server) answer(query []byte) ([]byte, error) {
 		msg.RCode = dnsmessage.RCodeNameError
 		return msg.Pack()
 	}
-	now := all[min(s.asked[name], len(all)-1)]
+	now := all[min(s.queryCounts[name], len(all)-1)]
 	if q.Type == dnsmessage.TypeA {
-		s.asked[name]++
+		s.queryCounts[name]++
 	}
 	for _, a := range now {
 		header := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}

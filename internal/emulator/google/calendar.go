@@ -9,51 +9,51 @@ import (
 
 // calendar emulates the calendars of an account and their events.
 type calendar struct {
-	*owner
-	calendars, events *shelf
+	*account
+	calendars, events *store
 }
 
-func newCalendar(o *owner) offer {
-	cal := &calendar{o, newShelf("id"), newShelf("id")}
+func newCalendar(o *account) implementation {
+	cal := &calendar{o, newStore("id"), newStore("id")}
 	cal.seed()
-	entry := collection{shelf: cal.calendars, key: "calendarId", list: "items", mint: "calendar"}
+	entry := collection{store: cal.calendars, idParam: "calendarId", listField: "items", idPrefix: "calendar"}
 	full := entry
-	full.made, full.shown = madeCalendar, showCalendar
-	return offer{map[string]handler{
+	full.onCreate, full.hideFields = completeCalendar, asCalendar
+	return implementation{map[string]handler{
 		"calendar.events.list":      cal.listEvents,
 		"calendar.events.instances": cal.listInstances,
-		"calendar.events.quickAdd":  cal.quickAdd,
-		"calendar.freebusy.query":   cal.freeBusy,
+		"calendar.events.quickAdd":  cal.quickAddEvent,
+		"calendar.freebusy.query":   cal.queryFreeBusy,
 	}, map[string]collection{
 		"calendar.calendarList": entry,
 		"calendar.calendars":    full,
 		"calendar.events": {
-			shelf: cal.events, key: "eventId", parent: "calendarId", in: cal.calendars, list: "items", mint: "event",
-			check: checkEvent, made: cal.made,
+			store: cal.events, idParam: "eventId", parentParam: "calendarId", parents: cal.calendars, listField: "items", idPrefix: "event",
+			check: checkEvent, onCreate: cal.completeEvent,
 		},
 	}}
 }
 
-func madeCalendar(_ *call, d doc) {
+func completeCalendar(_ *call, d doc) {
 	if d["timeZone"] == nil {
 		d["timeZone"] = "UTC"
 	}
 	d["kind"], d["accessRole"] = "calendar#calendarListEntry", "owner"
 }
 
-// showCalendar turns a list entry into a calendar: access rights belong to the entry.
-func showCalendar(d doc) {
+// asCalendar turns an entry of the calendar list into a calendar, which has no access rights.
+func asCalendar(d doc) {
 	d["kind"] = "calendar#calendar"
 	delete(d, "accessRole")
 	delete(d, "primary")
 }
 
-// made completes a new event.
-func (cal *calendar) made(_ *call, d doc) {
-	d["kind"], d["status"], d["created"] = "calendar#event", "confirmed", cal.stamp()
+// completeEvent fills in the fields of a new event that the server sets.
+func (cal *calendar) completeEvent(_ *call, d doc) {
+	d["kind"], d["status"], d["created"] = "calendar#event", "confirmed", cal.timestamp()
 	d["htmlLink"] = fmt.Sprintf("https://www.google.com/calendar/event?eid=%v", d["id"])
 	d["organizer"] = doc{"email": cal.email, "self": true}
-	for _, a := range list(d["attendees"]) {
+	for _, a := range asList(d["attendees"]) {
 		guest, ok := a.(doc)
 		if !ok {
 			continue
@@ -67,8 +67,8 @@ func (cal *calendar) made(_ *call, d doc) {
 	}
 }
 
-// moment returns the time of a start or an end.
-func moment(v any) time.Time {
+// parseTime returns the time of an event's start or end.
+func parseTime(v any) time.Time {
 	d, _ := v.(doc)
 	if t, err := time.Parse(time.RFC3339, fmt.Sprint(d["dateTime"])); err == nil {
 		return t
@@ -80,41 +80,41 @@ func moment(v any) time.Time {
 	return t
 }
 
-// checkEvent refuses inconsistent times.
+// checkEvent refuses an event with inconsistent times.
 func checkEvent(d doc) *rejection {
 	start, _ := d["start"].(doc)
 	end, _ := d["end"].(doc)
 	if start == nil || end == nil {
-		return invalid("Missing end time.")
+		return invalidArgument("Missing end time.")
 	}
 	if (start["date"] != nil) != (end["date"] != nil) || start["date"] != nil && start["dateTime"] != nil || end["date"] != nil && end["dateTime"] != nil {
-		return invalid("Invalid start time.")
+		return invalidArgument("Invalid start time.")
 	}
-	if moment(end).Before(moment(start)) {
+	if parseTime(end).Before(parseTime(start)) {
 		return &rejection{status: 400, message: "The specified time range is empty.", reason: "timeRangeEmpty"}
 	}
 	return nil
 }
 
-// window parses the bounds of a list.
-func (c *call) window() func(doc) bool {
+// timeFilter returns a filter for the events between timeMin and timeMax.
+func (c *call) timeFilter() func(doc) bool {
 	from, fromErr := time.Parse(time.RFC3339, c.query.Get("timeMin"))
 	to, toErr := time.Parse(time.RFC3339, c.query.Get("timeMax"))
 	return func(d doc) bool {
-		return (fromErr != nil || moment(d["end"]).After(from)) && (toErr != nil || moment(d["start"]).Before(to))
+		return (fromErr != nil || parseTime(d["end"]).After(from)) && (toErr != nil || parseTime(d["start"]).Before(to))
 	}
 }
 
 func (cal *calendar) listEvents(c *call) (any, *rejection) {
-	id := cal.alias("calendarId", c.vars["calendarId"])
+	id := cal.resolveAlias("calendarId", c.vars["calendarId"])
 	calendar, ok := cal.calendars.find("", id)
 	if !ok {
-		return nil, missing(id)
+		return nil, notFound(id)
 	}
 	if c.query.Get("orderBy") == "startTime" && c.query.Get("singleEvents") != "true" {
-		return nil, invalid("The requested ordering is not available for the particular query.")
+		return nil, invalidArgument("The requested ordering is not available for the particular query.")
 	}
-	within := c.window()
+	within := c.timeFilter()
 	var hits []doc
 	for _, e := range cal.events.docs[id] {
 		text := strings.ToLower(fmt.Sprint(e["summary"], e["description"], e["location"], e["attendees"]))
@@ -122,7 +122,7 @@ func (cal *calendar) listEvents(c *call) (any, *rejection) {
 			hits = append(hits, e)
 		}
 	}
-	slices.SortStableFunc(hits, func(a, b doc) int { return moment(a["start"]).Compare(moment(b["start"])) })
+	slices.SortStableFunc(hits, func(a, b doc) int { return parseTime(a["start"]).Compare(parseTime(b["start"])) })
 	answer, rej := c.page("items", hits)
 	if d, ok := answer.(doc); ok {
 		d["kind"], d["summary"], d["timeZone"] = "calendar#events", calendar["summary"], calendar["timeZone"]
@@ -130,21 +130,21 @@ func (cal *calendar) listEvents(c *call) (any, *rejection) {
 	return answer, rej
 }
 
-// listInstances repeats a recurring event weekly.
+// listInstances lists ten instances of a recurring event, as if every event recurred weekly.
 func (cal *calendar) listInstances(c *call) (any, *rejection) {
-	id := cal.alias("calendarId", c.vars["calendarId"])
+	id := cal.resolveAlias("calendarId", c.vars["calendarId"])
 	event, ok := cal.events.find(id, c.vars["eventId"])
 	if !ok {
-		return nil, missing(c.vars["eventId"])
+		return nil, notFound(c.vars["eventId"])
 	}
-	within := c.window()
+	within := c.timeFilter()
 	var hits []doc
 	for i := range 10 {
 		one := clone(event)
 		delete(one, "recurrence")
-		at := moment(event["start"]).AddDate(0, 0, 7*i)
+		at := parseTime(event["start"]).AddDate(0, 0, 7*i)
 		one["start"] = doc{"dateTime": at.Format(time.RFC3339)}
-		one["end"] = doc{"dateTime": moment(event["end"]).AddDate(0, 0, 7*i).Format(time.RFC3339)}
+		one["end"] = doc{"dateTime": parseTime(event["end"]).AddDate(0, 0, 7*i).Format(time.RFC3339)}
 		one["id"] = fmt.Sprintf("%v_%s", event["id"], at.UTC().Format("20060102T150405Z"))
 		one["recurringEventId"] = event["id"]
 		if within(one) {
@@ -154,41 +154,41 @@ func (cal *calendar) listInstances(c *call) (any, *rejection) {
 	return c.page("items", hits)
 }
 
-// quickAdd uses the whole text as title, and tomorrow at nine as time.
-func (cal *calendar) quickAdd(c *call) (any, *rejection) {
-	id := cal.alias("calendarId", c.vars["calendarId"])
+// quickAddEvent uses the whole text as the title, and tomorrow at nine as the time.
+func (cal *calendar) quickAddEvent(c *call) (any, *rejection) {
+	id := cal.resolveAlias("calendarId", c.vars["calendarId"])
 	if _, ok := cal.calendars.find("", id); !ok {
-		return nil, missing(id)
+		return nil, notFound(id)
 	}
 	at := cal.now().UTC().Truncate(24 * time.Hour).Add(33 * time.Hour)
 	d := doc{
-		"id": cal.mint("event"), "summary": c.query.Get("text"),
+		"id": cal.newID("event"), "summary": c.query.Get("text"),
 		"start": doc{"dateTime": at.Format(time.RFC3339)}, "end": doc{"dateTime": at.Add(time.Hour).Format(time.RFC3339)},
 	}
-	cal.made(c, d)
-	cal.events.put(id, d)
+	cal.completeEvent(c, d)
+	cal.events.add(id, d)
 	return clone(d), nil
 }
 
-func (cal *calendar) freeBusy(c *call) (any, *rejection) {
+func (cal *calendar) queryFreeBusy(c *call) (any, *rejection) {
 	from, err := time.Parse(time.RFC3339, fmt.Sprint(c.body["timeMin"]))
 	to, err2 := time.Parse(time.RFC3339, fmt.Sprint(c.body["timeMax"]))
 	if err != nil || err2 != nil || !from.Before(to) {
-		return nil, invalid("The specified time range is empty.")
+		return nil, invalidArgument("The specified time range is empty.")
 	}
 	calendars := doc{}
-	for _, item := range list(c.body["items"]) {
+	for _, item := range asList(c.body["items"]) {
 		name := fmt.Sprint(item.(doc)["id"])
-		id := cal.alias("calendarId", name)
+		id := cal.resolveAlias("calendarId", name)
 		if _, ok := cal.calendars.find("", id); !ok {
 			calendars[name] = doc{"errors": []any{doc{"domain": "global", "reason": "notFound"}}, "busy": []any{}}
 			continue
 		}
 		busy := []any{}
 		for _, e := range cal.events.docs[id] {
-			if moment(e["end"]).After(from) && moment(e["start"]).Before(to) {
+			if parseTime(e["end"]).After(from) && parseTime(e["start"]).Before(to) {
 				busy = append(busy, doc{
-					"start": moment(e["start"]).UTC().Format(time.RFC3339), "end": moment(e["end"]).UTC().Format(time.RFC3339),
+					"start": parseTime(e["start"]).UTC().Format(time.RFC3339), "end": parseTime(e["end"]).UTC().Format(time.RFC3339),
 				})
 			}
 		}

@@ -9,34 +9,34 @@ import (
 
 // sheets emulates spreadsheets.
 type sheets struct {
-	*owner
-	spreadsheets *shelf
+	*account
+	spreadsheets *store
 	cells        map[string]map[string][][]any // by the spreadsheet's id and the sheet's title
 }
 
-func newSheets(o *owner) offer {
-	s := &sheets{o, newShelf("spreadsheetId"), map[string]map[string][][]any{}}
+func newSheets(o *account) implementation {
+	s := &sheets{o, newStore("spreadsheetId"), map[string]map[string][][]any{}}
 	s.seed()
-	return offer{map[string]handler{
+	return implementation{map[string]handler{
 		"sheets.spreadsheets.values.get":    s.readCells,
 		"sheets.spreadsheets.values.update": s.writeCells,
 		"sheets.spreadsheets.values.append": s.appendCells,
 		"sheets.spreadsheets.values.clear":  s.clearCells,
 		"sheets.spreadsheets.batchUpdate":   s.updateSpreadsheet,
 	}, map[string]collection{
-		"sheets.spreadsheets": {shelf: s.spreadsheets, key: "spreadsheetId", mint: "sheet", made: s.made},
+		"sheets.spreadsheets": {store: s.spreadsheets, idParam: "spreadsheetId", idPrefix: "sheet", onCreate: s.completeSpreadsheet},
 	}}
 }
 
-// made completes a new spreadsheet.
-func (s *sheets) made(_ *call, d doc) {
+// completeSpreadsheet fills in the fields of a new spreadsheet that the server sets.
+func (s *sheets) completeSpreadsheet(_ *call, d doc) {
 	id := fmt.Sprint(d["spreadsheetId"])
 	d["spreadsheetUrl"] = "https://docs.google.com/spreadsheets/d/" + id + "/edit"
-	if len(list(d["sheets"])) == 0 {
+	if len(asList(d["sheets"])) == 0 {
 		d["sheets"] = []any{doc{"properties": doc{"title": "Sheet1"}}}
 	}
 	s.cells[id] = map[string][][]any{}
-	for i, sheet := range list(d["sheets"]) {
+	for i, sheet := range asList(d["sheets"]) {
 		props, _ := sheet.(doc)["properties"].(doc)
 		props["sheetId"], props["index"], props["sheetType"] = i, i, "GRID"
 		props["gridProperties"] = doc{"rowCount": 1000, "columnCount": 26}
@@ -44,22 +44,22 @@ func (s *sheets) made(_ *call, d doc) {
 	}
 }
 
-// area is a range of cells. The ends are exclusive; 0 means open.
-type area struct {
+// cellRange is a range of cells. The ends are exclusive; 0 means an open end.
+type cellRange struct {
 	sheet                    string
 	row, col, endRow, endCol int
 }
 
-var corner = regexp.MustCompile(`^([A-Za-z]*)([0-9]*)$`)
+var cellPattern = regexp.MustCompile(`^([A-Za-z]*)([0-9]*)$`)
 
-// area parses a range in A1 notation; without a sheet it is in the first one.
-func (s *sheets) area(spreadsheet, text string) (area, *rejection) {
+// parseRange parses a range in A1 notation. Without the name of a sheet, the range is in the first one.
+func (s *sheets) parseRange(spreadsheet, text string) (cellRange, *rejection) {
 	d, ok := s.spreadsheets.find("", spreadsheet)
 	if !ok {
-		return area{}, missing(spreadsheet)
+		return cellRange{}, notFound(spreadsheet)
 	}
-	first, _ := list(d["sheets"])[0].(doc)["properties"].(doc)
-	a := area{sheet: fmt.Sprint(first["title"])}
+	first, _ := asList(d["sheets"])[0].(doc)["properties"].(doc)
+	a := cellRange{sheet: fmt.Sprint(first["title"])}
 	name, cells, named := strings.Cut(text, "!")
 	name = strings.Trim(name, "'")
 	_, exists := s.cells[spreadsheet][name]
@@ -72,25 +72,25 @@ func (s *sheets) area(spreadsheet, text string) (area, *rejection) {
 		cells = text
 	}
 	if _, ok := s.cells[spreadsheet][a.sheet]; !ok {
-		return area{}, invalid("Unable to parse range: %s", text)
+		return cellRange{}, invalidArgument("Unable to parse range: %s", text)
 	}
 	if cells == "" {
 		return a, nil
 	}
 	from, to, two := strings.Cut(cells, ":")
-	start, end := corner.FindStringSubmatch(from), corner.FindStringSubmatch(to)
+	start, end := cellPattern.FindStringSubmatch(from), cellPattern.FindStringSubmatch(to)
 	if start == nil || end == nil || from == "" || two && to == "" {
-		return area{}, invalid("Unable to parse range: %s", text)
+		return cellRange{}, invalidArgument("Unable to parse range: %s", text)
 	}
-	a.col, a.row = max(column(start[1])-1, 0), max(number(start[2])-1, 0)
+	a.col, a.row = max(columnNumber(start[1])-1, 0), max(rowNumber(start[2])-1, 0)
 	if !two {
 		end = start
 	}
-	a.endCol, a.endRow = column(end[1]), number(end[2])
+	a.endCol, a.endRow = columnNumber(end[1]), rowNumber(end[2])
 	return a, nil
 }
 
-func column(letters string) int {
+func columnNumber(letters string) int {
 	n := 0
 	for _, r := range strings.ToUpper(letters) {
 		n = n*26 + int(r-'A') + 1
@@ -98,7 +98,7 @@ func column(letters string) int {
 	return n
 }
 
-func number(digits string) int {
+func rowNumber(digits string) int {
 	n, err := strconv.Atoi(digits)
 	if err != nil {
 		return 0
@@ -106,8 +106,8 @@ func number(digits string) int {
 	return n
 }
 
-// letters returns the name of a column, counted from 1.
-func letters(n int) string {
+// columnName returns the letters of a column, counted from 1.
+func columnName(n int) string {
 	name := ""
 	for ; n > 0; n = (n - 1) / 26 {
 		name = string(rune('A'+(n-1)%26)) + name
@@ -115,18 +115,18 @@ func letters(n int) string {
 	return name
 }
 
-// named returns the range of a block of cells as Google writes it.
-func (a area) named(rows, cols int) string {
-	from := letters(a.col+1) + strconv.Itoa(a.row+1)
-	to := letters(a.col+max(cols, 1)) + strconv.Itoa(a.row+max(rows, 1))
+// notation returns the A1 notation of a block of cells that begins where the range does.
+func (a cellRange) notation(rows, cols int) string {
+	from := columnName(a.col+1) + strconv.Itoa(a.row+1)
+	to := columnName(a.col+max(cols, 1)) + strconv.Itoa(a.row+max(rows, 1))
 	if from == to {
 		return a.sheet + "!" + from
 	}
 	return a.sheet + "!" + from + ":" + to
 }
 
-// whole returns the requested range, with open ends closed.
-func (a area) whole() string {
+// closedNotation returns the A1 notation of the range, with open ends closed.
+func (a cellRange) closedNotation() string {
 	rows, cols := a.endRow-a.row, a.endCol-a.col
 	if a.endRow == 0 {
 		rows = 1000
@@ -134,11 +134,11 @@ func (a area) whole() string {
 	if a.endCol == 0 {
 		cols = 26
 	}
-	return a.named(rows, cols)
+	return a.notation(rows, cols)
 }
 
-// cut returns the rows in the area, without empty ends.
-func (a area) cut(rows [][]any) []any {
+// selectRows returns the rows in the range, without empty cells and rows at the end.
+func (a cellRange) selectRows(rows [][]any) []any {
 	var out []any
 	for i := a.row; i < len(rows) && (a.endRow == 0 || i < a.endRow); i++ {
 		row := []any{}
@@ -158,19 +158,19 @@ func (a area) cut(rows [][]any) []any {
 
 func (s *sheets) readCells(c *call) (any, *rejection) {
 	id := c.vars["spreadsheetId"]
-	a, rej := s.area(id, c.vars["range"])
+	a, rej := s.parseRange(id, c.vars["range"])
 	if rej != nil {
 		return nil, rej
 	}
-	answer := doc{"range": a.whole(), "majorDimension": "ROWS"}
-	if values := a.cut(s.cells[id][a.sheet]); len(values) > 0 {
+	answer := doc{"range": a.closedNotation(), "majorDimension": "ROWS"}
+	if values := a.selectRows(s.cells[id][a.sheet]); len(values) > 0 {
 		answer["values"] = values
 	}
 	return answer, nil
 }
 
-// write puts rows into a sheet and reports what it did.
-func (s *sheets) write(id string, a area, rows []any) doc {
+// writeRows writes rows into a sheet and returns a description of the update.
+func (s *sheets) writeRows(id string, a cellRange, rows []any) doc {
 	sheet := s.cells[id][a.sheet]
 	cols, count := 0, 0
 	for i, r := range rows {
@@ -178,7 +178,7 @@ func (s *sheets) write(id string, a area, rows []any) doc {
 			sheet = append(sheet, nil)
 		}
 		line := sheet[a.row+i]
-		for j, v := range list(r) {
+		for j, v := range asList(r) {
 			for len(line) <= a.col+j {
 				line = append(line, "")
 			}
@@ -192,59 +192,59 @@ func (s *sheets) write(id string, a area, rows []any) doc {
 	}
 	s.cells[id][a.sheet] = sheet
 	return doc{
-		"spreadsheetId": id, "updatedRange": a.named(len(rows), cols), "updatedRows": len(rows),
+		"spreadsheetId": id, "updatedRange": a.notation(len(rows), cols), "updatedRows": len(rows),
 		"updatedColumns": cols, "updatedCells": count,
 	}
 }
 
-// entered checks how values are to be interpreted.
-func (c *call) entered() *rejection {
+// checkInputOption checks valueInputOption, and that the range in the body is that in the path.
+func (c *call) checkInputOption() *rejection {
 	if option := c.query.Get("valueInputOption"); option != "RAW" && option != "USER_ENTERED" {
-		return invalid("'valueInputOption' is required but not specified")
+		return invalidArgument("'valueInputOption' is required but not specified")
 	}
 	if given, ok := c.body["range"].(string); ok && given != "" && given != c.vars["range"] {
-		return invalid("Requested writing within range [%s], but tried writing to [%s]", c.vars["range"], given)
+		return invalidArgument("Requested writing within range [%s], but tried writing to [%s]", c.vars["range"], given)
 	}
 	return nil
 }
 
 func (s *sheets) writeCells(c *call) (any, *rejection) {
-	if rej := c.entered(); rej != nil {
+	if rej := c.checkInputOption(); rej != nil {
 		return nil, rej
 	}
 	id := c.vars["spreadsheetId"]
-	a, rej := s.area(id, c.vars["range"])
+	a, rej := s.parseRange(id, c.vars["range"])
 	if rej != nil {
 		return nil, rej
 	}
-	rows := list(c.body["values"])
+	rows := asList(c.body["values"])
 	if a.endRow > 0 && len(rows) > a.endRow-a.row && a.endRow > a.row+1 {
-		return nil, invalid("Requested writing within range [%s], but tried writing to row [%d]", c.vars["range"], a.row+len(rows))
+		return nil, invalidArgument("Requested writing within range [%s], but tried writing to row [%d]", c.vars["range"], a.row+len(rows))
 	}
-	return s.write(id, a, rows), nil
+	return s.writeRows(id, a, rows), nil
 }
 
 func (s *sheets) appendCells(c *call) (any, *rejection) {
-	if rej := c.entered(); rej != nil {
+	if rej := c.checkInputOption(); rej != nil {
 		return nil, rej
 	}
 	id := c.vars["spreadsheetId"]
-	a, rej := s.area(id, c.vars["range"])
+	a, rej := s.parseRange(id, c.vars["range"])
 	if rej != nil {
 		return nil, rej
 	}
 	old := len(s.cells[id][a.sheet])
 	answer := doc{"spreadsheetId": id}
 	if old > 0 {
-		answer["tableRange"] = area{sheet: a.sheet}.named(old, len(s.cells[id][a.sheet][0]))
+		answer["tableRange"] = cellRange{sheet: a.sheet}.notation(old, len(s.cells[id][a.sheet][0]))
 	}
-	answer["updates"] = s.write(id, area{sheet: a.sheet, row: old}, list(c.body["values"]))
+	answer["updates"] = s.writeRows(id, cellRange{sheet: a.sheet, row: old}, asList(c.body["values"]))
 	return answer, nil
 }
 
 func (s *sheets) clearCells(c *call) (any, *rejection) {
 	id := c.vars["spreadsheetId"]
-	a, rej := s.area(id, c.vars["range"])
+	a, rej := s.parseRange(id, c.vars["range"])
 	if rej != nil {
 		return nil, rej
 	}
@@ -254,20 +254,20 @@ func (s *sheets) clearCells(c *call) (any, *rejection) {
 			rows[i][j] = ""
 		}
 	}
-	return doc{"spreadsheetId": id, "clearedRange": a.whole()}, nil
+	return doc{"spreadsheetId": id, "clearedRange": a.closedNotation()}, nil
 }
 
-// updateSpreadsheet runs the request that adds a sheet; others get an empty reply, as Google
-// gives most of them.
+// updateSpreadsheet runs requests that add a sheet. Others get an empty reply, which Google gives to
+// most of them.
 func (s *sheets) updateSpreadsheet(c *call) (any, *rejection) {
 	id := c.vars["spreadsheetId"]
 	d, ok := s.spreadsheets.find("", id)
-	requests := list(c.body["requests"])
+	requests := asList(c.body["requests"])
 	if !ok {
-		return nil, missing(id)
+		return nil, notFound(id)
 	}
 	if len(requests) == 0 {
-		return nil, invalid("Must specify at least one request.")
+		return nil, invalidArgument("Must specify at least one request.")
 	}
 	var replies []any
 	for _, r := range requests {
@@ -279,12 +279,12 @@ func (s *sheets) updateSpreadsheet(c *call) (any, *rejection) {
 		props, _ := add["properties"].(doc)
 		title := fmt.Sprint(props["title"])
 		if _, taken := s.cells[id][title]; taken {
-			return nil, invalid("Invalid requests[0].addSheet: A sheet with the name %q already exists.", title)
+			return nil, invalidArgument("Invalid requests[0].addSheet: A sheet with the name %q already exists.", title)
 		}
-		sheets := list(d["sheets"])
-		s.next++
+		sheets := asList(d["sheets"])
+		s.lastID++
 		sheet := doc{
-			"title": title, "sheetId": s.next, "index": len(sheets), "sheetType": "GRID",
+			"title": title, "sheetId": s.lastID, "index": len(sheets), "sheetType": "GRID",
 			"gridProperties": doc{"rowCount": 1000, "columnCount": 26},
 		}
 		d["sheets"] = append(sheets, doc{"properties": sheet})

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// checkQuery checks the query parameters, and typed path parameters.
+// checkQuery checks the query parameters, and the path parameters that have a type.
 func (c *call) checkQuery() *rejection {
 	for name, values := range c.query {
 		if rej := c.checkParam(name, values); rej != nil {
@@ -26,25 +26,25 @@ func (c *call) checkQuery() *rejection {
 				return rej
 			}
 		} else if p.Required && c.query.Get(name) == "" {
-			return invalid("Required parameter: %s", name)
+			return invalidArgument("Required parameter: %s", name)
 		}
 	}
 	if c.query.Get("alt") == "media" && !c.method.Download {
-		return invalid("alt=media is not supported by %s", c.id)
+		return invalidArgument("alt=media is not supported by %s", c.id)
 	}
 	return nil
 }
 
-// checkParam checks the values of one query parameter.
+// checkParam checks the values of a query parameter.
 func (c *call) checkParam(name string, values []string) *rejection {
 	p, ok := c.method.Params[name]
 	if !ok || p.In != "query" {
 		if p, ok = commonParams[name]; !ok {
-			return invalid("Invalid JSON payload received. Unknown name %q: Cannot bind query parameter.", name)
+			return invalidArgument("Invalid JSON payload received. Unknown name %q: Cannot bind query parameter.", name)
 		}
 	}
 	if len(values) > 1 && !p.Repeated {
-		return invalid("Parameter %q is given more than once.", name)
+		return invalidArgument("Parameter %q is given more than once.", name)
 	}
 	for _, v := range values {
 		if rej := p.check(name, v); rej != nil {
@@ -54,7 +54,7 @@ func (c *call) checkParam(name string, values []string) *rejection {
 	return nil
 }
 
-// check checks one value of a parameter.
+// check checks a value of a parameter.
 func (p param) check(name, v string) *rejection {
 	wrong := false
 	switch p.Type {
@@ -69,16 +69,16 @@ func (p param) check(name, v string) *rejection {
 		_, err := strconv.ParseFloat(v, 64)
 		wrong = err != nil
 	case "string":
-		wrong = !formatted(p.Format, v) || len(p.Enum) > 0 && !slices.Contains(p.Enum, v)
+		wrong = !hasFormat(p.Format, v) || len(p.Enum) > 0 && !slices.Contains(p.Enum, v)
 	}
 	if wrong {
-		return invalid("Invalid value for parameter %q: %q", name, v)
+		return invalidArgument("Invalid value for parameter %q: %q", name, v)
 	}
 	return nil
 }
 
-// formatted reports whether a text has a format.
-func formatted(format, v string) bool {
+// hasFormat reports whether a text has a format.
+func hasFormat(format, v string) bool {
 	var err error
 	switch format {
 	case "int64", "uint64":
@@ -95,8 +95,8 @@ func formatted(format, v string) bool {
 	return err == nil
 }
 
-// check checks a value in a body against a shape. where is its path, for errors.
-func (s *service) check(sh shape, v any, where string) *rejection {
+// checkValue checks a value in a body against a shape. Errors give where as its path.
+func (s *api) checkValue(sh shape, v any, where string) *rejection {
 	if sh.Ref != "" {
 		sh = s.Schemas[sh.Ref]
 	}
@@ -107,91 +107,91 @@ func (s *service) check(sh shape, v any, where string) *rejection {
 	case []any:
 		return s.checkList(sh, v, where)
 	case string:
-		fits = (sh.Type == "string" || sh.Type == "any") && formatted(sh.Format, v)
+		fits = (sh.Type == "string" || sh.Type == "any") && hasFormat(sh.Format, v)
 		if fits && len(sh.Enum) > 0 && v != "" && !slices.Contains(sh.Enum, v) {
-			return invalid("Invalid value at '%s' (%s): %q", where, "TYPE_ENUM", v)
+			return invalidArgument("Invalid value at '%s' (%s): %q", where, "TYPE_ENUM", v)
 		}
 	case bool:
 		fits = sh.Type == "boolean" || sh.Type == "any"
 	case float64:
-		fits = sh.takes(v)
+		fits = sh.allowsNumber(v)
 	}
 	if !fits { // null clears a field and is always valid
-		return s.mistyped(sh, where)
+		return s.typeError(sh, where)
 	}
 	return nil
 }
 
-// takes reports whether a number is valid.
-func (sh shape) takes(v float64) bool {
+// allowsNumber reports whether a number is valid for the shape.
+func (sh shape) allowsNumber(v float64) bool {
 	if sh.Type == "integer" || sh.Format == "int64" || sh.Format == "uint64" {
 		return v == float64(int64(v))
 	}
 	return sh.Type == "number" || sh.Type == "any"
 }
 
-func (s *service) checkList(sh shape, list []any, where string) *rejection {
+func (s *api) checkList(sh shape, list []any, where string) *rejection {
 	if sh.Type != "array" {
-		return s.mistyped(sh, where)
+		return s.typeError(sh, where)
 	}
 	for i, item := range list {
-		if rej := s.check(*sh.Items, item, where+"["+strconv.Itoa(i)+"]"); rej != nil {
+		if rej := s.checkValue(*sh.Items, item, where+"["+strconv.Itoa(i)+"]"); rej != nil {
 			return rej
 		}
 	}
 	return nil
 }
 
-func (s *service) checkObject(sh shape, v doc, where string) *rejection {
+func (s *api) checkObject(sh shape, v doc, where string) *rejection {
 	if sh.Type != "object" && sh.Type != "any" {
-		return s.mistyped(sh, where)
+		return s.typeError(sh, where)
 	}
 	for key, value := range v {
 		at := strings.TrimPrefix(where+"."+key, ".")
 		prop, ok := sh.Props[key]
 		switch {
 		case ok:
-		case sh.More != nil:
-			prop = *sh.More
+		case sh.AdditionalProps != nil:
+			prop = *sh.AdditionalProps
 		case sh.Type == "any", len(sh.Props) == 0:
 			continue
 		default:
-			return invalid("Invalid JSON payload received. Unknown name %q at '%s': Cannot find field.", key, where)
+			return invalidArgument("Invalid JSON payload received. Unknown name %q at '%s': Cannot find field.", key, where)
 		}
-		if rej := s.check(prop, value, at); rej != nil {
+		if rej := s.checkValue(prop, value, at); rej != nil {
 			return rej
 		}
 	}
 	return nil
 }
 
-func (s *service) mistyped(sh shape, where string) *rejection {
-	return invalid("Invalid value at '%s' (want %s %s)", where, sh.Type, sh.Format)
+func (s *api) typeError(sh shape, where string) *rejection {
+	return invalidArgument("Invalid value at '%s' (want %s %s)", where, sh.Type, sh.Format)
 }
 
-// readUpload reads an upload: media alone, or multipart/related, whose first part is JSON
+// readUpload reads an upload: either only media, or multipart/related, whose first part is JSON
 // (developers.google.com/workspace/drive/api/guides/manage-uploads).
 func (c *call) readUpload(contentType string, body []byte) *rejection {
 	media, params, err := mime.ParseMediaType(contentType)
 	if err != nil {
-		return invalid("Content-Type %q cannot be read.", contentType)
+		return invalidArgument("Content-Type %q cannot be read.", contentType)
 	}
 	if c.query.Get("uploadType") == "media" {
 		c.media, c.mediaType = body, media
 		return nil
 	}
 	if c.query.Get("uploadType") != "multipart" || media != "multipart/related" {
-		return invalid("A multipart upload must be multipart/related, not %q.", media)
+		return invalidArgument("A multipart upload must be multipart/related, not %q.", media)
 	}
 	parts := multipart.NewReader(bytes.NewReader(body), params["boundary"])
 	for i := range 2 {
 		part, err := parts.NextRawPart()
 		if err != nil {
-			return invalid("Multipart upload: %v", err)
+			return invalidArgument("Multipart upload: %v", err)
 		}
 		data, err := io.ReadAll(part)
 		if err != nil {
-			return invalid("Multipart upload: %v", err)
+			return invalidArgument("Multipart upload: %v", err)
 		}
 		if i == 0 {
 			if rej := c.readJSON(data); rej != nil {

@@ -17,9 +17,9 @@ import (
 //go:embed contract.json
 var contractJSON []byte
 
-// service is one API.
-type service struct {
-	// Base is the path before those of the methods, surrounded by slashes.
+// api is one API of Google.
+type api struct {
+	// Base is the path that precedes those of the methods, with a slash at both ends.
 	Base    string            `json:"base"`
 	Methods map[string]method `json:"methods"`
 	Schemas map[string]shape  `json:"schemas"`
@@ -52,26 +52,26 @@ type param struct {
 
 // shape is the type of a value in a body.
 type shape struct {
-	Ref    string           `json:"ref,omitempty"`
-	Type   string           `json:"type,omitempty"`
-	Format string           `json:"format,omitempty"`
-	Enum   []string         `json:"enum,omitempty"`
-	Items  *shape           `json:"items,omitempty"`
-	Props  map[string]shape `json:"props,omitempty"`
-	More   *shape           `json:"more,omitempty"` // of other keys than Props
+	Ref             string           `json:"ref,omitempty"`
+	Type            string           `json:"type,omitempty"`
+	Format          string           `json:"format,omitempty"`
+	Enum            []string         `json:"enum,omitempty"`
+	Items           *shape           `json:"items,omitempty"`
+	Props           map[string]shape `json:"props,omitempty"`
+	AdditionalProps *shape           `json:"more,omitempty"` // of keys that are not in Props
 }
 
-// route is a method with its path.
+// route is a method with the pattern of its path.
 type route struct {
 	id      string
-	service *service
+	api     *api
 	method  method
 	pattern *regexp.Regexp
 	upload  bool
-	names   []string // of the pattern's groups
+	names   []string // names of the pattern's groups
 }
 
-// commonParams are accepted by every method.
+// commonParams are the query parameters that every method accepts.
 var commonParams = map[string]param{
 	"alt":         {Type: "string", Enum: []string{"json", "media"}},
 	"fields":      {Type: "string"},
@@ -80,11 +80,11 @@ var commonParams = map[string]param{
 	"quotaUser":   {Type: "string"},
 }
 
-var variable = regexp.MustCompile(`\{(\+?)([A-Za-z_]+)\}`)
+var pathVariable = regexp.MustCompile(`\{(\+?)([A-Za-z_]+)\}`)
 
-// routes builds the routes of the contract.
-func routes() ([]route, error) {
-	var services map[string]*service
+// buildRoutes returns the routes of the contract.
+func buildRoutes() ([]route, error) {
+	var services map[string]*api
 	if err := json.Unmarshal(contractJSON, &services); err != nil {
 		return nil, fmt.Errorf("contract: %w", err)
 	}
@@ -108,19 +108,19 @@ func routes() ([]route, error) {
 			}
 		}
 	}
-	// A literal path precedes one with a variable in its place.
+	// A literal path takes precedence over one with a variable in the same place.
 	slices.SortStableFunc(out, func(a, b route) int { return len(a.names) - len(b.names) })
 	return out, nil
 }
 
 // newRoute compiles the path of a method.
-func newRoute(id string, s *service, m method, path string) (route, error) {
-	r := route{id: id, service: s, method: m}
+func newRoute(id string, s *api, m method, path string) (route, error) {
+	r := route{id: id, api: s, method: m}
 	var b strings.Builder
 	b.WriteByte('^')
 	rest := path
 	for {
-		at := variable.FindStringSubmatchIndex(rest)
+		at := pathVariable.FindStringSubmatchIndex(rest)
 		if at == nil {
 			break
 		}
@@ -145,7 +145,7 @@ func newRoute(id string, s *service, m method, path string) (route, error) {
 	return r, nil
 }
 
-// match returns the variables of an encoded path.
+// match returns the variables of an escaped path.
 func (r route) match(httpMethod, path string) (map[string]string, bool) {
 	if httpMethod != r.method.HTTP {
 		return nil, false

@@ -29,7 +29,7 @@ func TestContract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	services := map[string]service{}
+	services := map[string]api{}
 	for _, name := range documents {
 		services[strings.Split(name, "/")[0]] = extract(t, filepath.Join(strings.TrimSpace(string(out)), name))
 	}
@@ -97,7 +97,7 @@ type schema struct {
 	Repeated   bool              `json:"repeated"`
 }
 
-func extract(t *testing.T, file string) service {
+func extract(t *testing.T, file string) api {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -107,7 +107,7 @@ func extract(t *testing.T, file string) service {
 	if err := json.Unmarshal(data, &doc); err != nil {
 		t.Fatalf("%s: %v", path.Base(file), err)
 	}
-	s := service{Base: "/" + doc.ServicePath, Methods: map[string]method{}, Schemas: map[string]shape{}}
+	s := api{Base: "/" + doc.ServicePath, Methods: map[string]method{}, Schemas: map[string]shape{}}
 	for _, r := range doc.Resources {
 		extractMethods(r, s.Methods)
 	}
@@ -144,7 +144,7 @@ func (s schema) shape() shape {
 	}
 	if s.Additional != nil {
 		more := s.Additional.shape()
-		out.More = &more
+		out.AdditionalProps = &more
 	}
 	if len(s.Properties) > 0 {
 		out.Props = map[string]shape{}
@@ -157,7 +157,7 @@ func (s schema) shape() shape {
 
 // What the services never send is an error of the emulator, which the test that meets it sees.
 func TestAnswersThatAreNotInTheContractAreNotSent(t *testing.T) {
-	all, err := routes()
+	all, err := buildRoutes()
 	if err != nil {
 		t.Fatal(err)
 	}

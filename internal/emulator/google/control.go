@@ -5,24 +5,24 @@ import (
 	"net/url"
 )
 
-// Reset restores the initial content of every account, and forgets the requests and faults.
-// Sign-ins stay.
+// Reset restores the initial content of every account, and removes the recorded requests and the faults.
+// Consents and tokens stay valid.
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.worlds)
-	s.seen, s.faults = nil, nil
+	clear(s.accounts)
+	s.requests, s.faults = nil, nil
 }
 
-// SignIns returns how many tokens were issued.
-func (s *Server) SignIns() int {
+// IssuedTokens returns how many tokens were issued.
+func (s *Server) IssuedTokens() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.auth.issued
+	return s.auth.issuedTokens
 }
 
-// Grant adds scopes to everything an account has consented to.
-func (s *Server) Grant(account string, scopes ...string) {
+// AddScopes adds scopes to all consents of an account.
+func (s *Server) AddScopes(account string, scopes ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, tokens := range []map[string]grant{s.auth.access, s.auth.refresh} {
@@ -35,8 +35,8 @@ func (s *Server) Grant(account string, scopes ...string) {
 	}
 }
 
-// Consent presses the button of the consent page at an address and returns where the browser is
-// redirected. An empty account denies.
+// Consent presses the button on the consent page at an address, and returns the address to which the
+// browser is redirected. An empty account refuses consent.
 func (s *Server) Consent(page, account string) (string, error) {
 	u, err := url.Parse(page)
 	if err != nil {
@@ -44,18 +44,18 @@ func (s *Server) Consent(page, account string) (string, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.auth.decide(u.Query(), account)
+	return s.auth.redirectURL(u.Query(), account)
 }
 
-// Revoke revokes the consent of an account, as its owner can on Google's pages.
-func (s *Server) Revoke(account string) {
+// RevokeConsent revokes the consent of an account, as its owner can on Google's pages.
+func (s *Server) RevokeConsent(account string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.auth.revokeAccount(account)
 }
 
-// Granted reports whether an account has a consent that can be refreshed.
-func (s *Server) Granted(account string) bool {
+// HasConsent reports whether an account has a refresh token.
+func (s *Server) HasConsent(account string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.auth.refresh {
@@ -66,30 +66,30 @@ func (s *Server) Granted(account string) bool {
 	return false
 }
 
-// ExpireTokens expires all access tokens; refresh tokens stay.
+// ExpireTokens expires all access tokens. Refresh tokens stay valid.
 func (s *Server) ExpireTokens() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.auth.access)
 }
 
-// TrustServiceAccount lets a service account act for every account of the server,
-// as an administrator of a Workspace domain can.
+// TrustServiceAccount lets a service account act for every account of the server, as an administrator
+// of a Workspace domain can.
 func (s *Server) TrustServiceAccount(email string, key *rsa.PublicKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.auth.trusted[email] = key
+	s.auth.serviceKeys[email] = key
 }
 
-// Receive delivers a raw message to the inbox of an account.
-func (s *Server) Receive(account, id, raw string) error {
+// DeliverMail delivers a raw message to the inbox of an account.
+func (s *Server) DeliverMail(account, id, raw string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w, err := s.world(account)
+	w, err := s.account(account)
 	if err != nil {
 		return err
 	}
-	l, err := w.mail.letterOf(id, []byte(raw), "", "INBOX", "UNREAD")
+	l, err := w.mail.parseEmail(id, []byte(raw), "", "INBOX", "UNREAD")
 	if err != nil {
 		return err
 	}
@@ -97,22 +97,22 @@ func (s *Server) Receive(account, id, raw string) error {
 	return nil
 }
 
-// Requests returns the requests so far, without those of the sign-in, the oldest first, at most
-// the last 2000.
+// Requests returns the last 2000 requests at most, the oldest first. It leaves out those of the
+// sign-in.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]Request(nil), s.seen...)
+	return append([]Request(nil), s.requests...)
 }
 
-// Forget forgets the requests so far and pending faults.
-func (s *Server) Forget() {
+// ClearRequests removes the recorded requests and the pending faults.
+func (s *Server) ClearRequests() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen, s.faults = nil, nil
+	s.requests, s.faults = nil, nil
 }
 
-// Inject adds a fault. The first that matches a request applies.
+// Inject adds a fault. The first fault that matches a request applies.
 func (s *Server) Inject(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// delegated checks the assertion of a service account (RFC 7523) and returns the grant of the
+// delegatedGrant checks the assertion of a service account (RFC 7523) and returns the grant of the
 // impersonated account.
-func (a *signIn) delegated(assertion string) (grant, bool) {
+func (a *signIn) delegatedGrant(assertion string) (grant, bool) {
 	signed, signature, ok := cutLast(assertion, ".")
 	_, payload, ok2 := strings.Cut(signed, ".")
 	if !ok || !ok2 {
@@ -29,7 +29,7 @@ func (a *signIn) delegated(assertion string) (grant, bool) {
 		return grant{}, false
 	}
 	sig, err := base64.RawURLEncoding.DecodeString(signature)
-	key := a.trusted[claims.Issuer]
+	key := a.serviceKeys[claims.Issuer]
 	if err != nil || key == nil || !slices.Contains(a.cfg.Accounts, claims.Subject) || claims.Expires < a.cfg.Now().Unix() {
 		return grant{}, false
 	}

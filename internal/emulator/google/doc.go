@@ -2,13 +2,13 @@
 // contacts, documents, spreadsheets, slides, forms, tasks and the sign-in.
 //
 // Methods, paths, parameters and the shapes of bodies are extracted from Google's discovery
-// documents (contract.json): invalid requests are refused as Google refuses them, and responses
+// documents (contract.json). Invalid requests are refused as Google refuses them, and responses
 // have the same shapes. Each account has its own data, with a type for each service, so that
-// tests can inspect what a tool has changed.
+// tests can inspect the changes that a tool has made.
 //
-// Each account begins with: the letters m-1 to m-8 in the threads t-1 to t-7 (m-4
-// has the attachment att-m-4-1, m-6 is nested deep, m-3 answers m-2), 61 letters s-1
-// to s-61 in the spam, the draft draft-1, the labels Label_1 (Work) and Label_2
+// Each account begins with: the messages m-1 to m-8 in the threads t-1 to t-7 (m-4
+// has the attachment att-m-4-1, m-6 is deeply nested, m-3 answers m-2), 61 messages s-1
+// to s-61 in the spam folder, the draft draft-1, the labels Label_1 (Work) and Label_2
 // (Travel/2026), the filter filter-1 and the other settings; the calendar of the
 // account and calendar-team with event-standup (every week), event-lunch (an
 // invitation) and event-holiday (whole day); the spreadsheet sheet-budget with the

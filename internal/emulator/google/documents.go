@@ -6,37 +6,37 @@ import (
 	"strings"
 )
 
-// editors emulates documents, presentations and forms, which are changed by lists of requests.
+// editors emulates documents, presentations and forms, which are changed by batchUpdate.
 type editors struct {
-	*owner
-	documents, presentations, forms, responses *shelf
+	*account
+	documents, presentations, forms, responses *store
 }
 
-func newEditors(o *owner, documents *shelf) offer {
-	e := &editors{o, documents, newShelf("presentationId"), newShelf("formId"), newShelf("responseId")}
+func newEditors(o *account, documents *store) implementation {
+	e := &editors{o, documents, newStore("presentationId"), newStore("formId"), newStore("responseId")}
 	e.seed()
-	return offer{map[string]handler{
+	return implementation{map[string]handler{
 		"docs.documents.batchUpdate":       e.updateDocument,
 		"slides.presentations.batchUpdate": e.updatePresentation,
 		"forms.forms.batchUpdate":          e.updateForm,
 	}, map[string]collection{
-		"docs.documents":        {shelf: e.documents, key: "documentId", mint: "doc", made: e.madeDocument},
-		"slides.presentations":  {shelf: e.presentations, key: "presentationId", mint: "slides", made: e.madePresentation},
-		"forms.forms":           {shelf: e.forms, key: "formId", mint: "form", made: madeForm},
-		"forms.forms.responses": {shelf: e.responses, key: "responseId", parent: "formId", in: e.forms, list: "responses"},
+		"docs.documents":        {store: e.documents, idParam: "documentId", idPrefix: "doc", onCreate: e.completeDocument},
+		"slides.presentations":  {store: e.presentations, idParam: "presentationId", idPrefix: "slides", onCreate: e.completePresentation},
+		"forms.forms":           {store: e.forms, idParam: "formId", idPrefix: "form", onCreate: completeForm},
+		"forms.forms.responses": {store: e.responses, idParam: "responseId", parentParam: "formId", parents: e.forms, listField: "responses"},
 	}}
 }
 
-func (e *editors) madeDocument(_ *call, d doc) {
+func (e *editors) completeDocument(_ *call, d doc) {
 	setText(d, "\n")
-	d["revisionId"] = e.mint("r")
+	d["revisionId"] = e.newID("r")
 }
 
-func (e *editors) madePresentation(_ *call, d doc) {
-	d["slides"] = []any{doc{"objectId": e.mint("slide"), "pageElements": []any{}}}
+func (e *editors) completePresentation(_ *call, d doc) {
+	d["slides"] = []any{doc{"objectId": e.newID("slide"), "pageElements": []any{}}}
 }
 
-func madeForm(_ *call, d doc) {
+func completeForm(_ *call, d doc) {
 	d["responderUri"] = fmt.Sprintf("https://docs.google.com/forms/d/e/%v/viewform", d["formId"])
 	d["revisionId"] = "1"
 	if info, ok := d["info"].(doc); ok && info["documentTitle"] == nil {
@@ -44,19 +44,19 @@ func madeForm(_ *call, d doc) {
 	}
 }
 
-// requests returns the requests of a batchUpdate of an existing document.
-func requests(c *call, of *shelf, key string) (doc, []any, *rejection) {
+// batchRequests returns an existing document and the requests of a batchUpdate.
+func batchRequests(c *call, of *store, key string) (doc, []any, *rejection) {
 	d, ok := of.find("", c.vars[key])
 	if !ok {
-		return nil, nil, missing(c.vars[key])
+		return nil, nil, notFound(c.vars[key])
 	}
-	all := list(c.body["requests"])
+	all := asList(c.body["requests"])
 	if len(all) == 0 {
-		return nil, nil, invalid("Must specify at least one request.")
+		return nil, nil, invalidArgument("Must specify at least one request.")
 	}
 	for i, r := range all {
 		if one, ok := r.(doc); !ok || len(one) != 1 {
-			return nil, nil, invalid("Invalid requests[%d]: exactly one kind of request must be set", i)
+			return nil, nil, invalidArgument("Invalid requests[%d]: exactly one kind of request must be set", i)
 		}
 	}
 	return d, all, nil
@@ -66,9 +66,9 @@ func requests(c *call, of *shelf, key string) (doc, []any, *rejection) {
 func documentText(d doc) string {
 	var b strings.Builder
 	body, _ := d["body"].(doc)
-	for _, part := range list(body["content"]) {
+	for _, part := range asList(body["content"]) {
 		paragraph, _ := part.(doc)["paragraph"].(doc)
-		for _, element := range list(paragraph["elements"]) {
+		for _, element := range asList(paragraph["elements"]) {
 			run, _ := element.(doc)["textRun"].(doc)
 			fmt.Fprint(&b, run["content"])
 		}
@@ -76,8 +76,8 @@ func documentText(d doc) string {
 	return b.String()
 }
 
-// setText sets the text of a document. Google's positions count from 1, in UTF-16 units; here in
-// characters.
+// setText sets the text of a document. Google counts positions from 1, in UTF-16 units; the emulator
+// counts them in characters.
 func setText(d doc, text string) {
 	content := []any{doc{"endIndex": 1, "sectionBreak": doc{}}}
 	at := 1
@@ -93,40 +93,40 @@ func setText(d doc, text string) {
 }
 
 func (e *editors) updateDocument(c *call) (any, *rejection) {
-	d, requests, rej := requests(c, e.documents, "documentId")
+	d, requests, rej := batchRequests(c, e.documents, "documentId")
 	if rej != nil {
 		return nil, rej
 	}
 	var replies []any
 	for i, r := range requests {
-		reply, rej := changeText(d, r.(doc), i)
+		reply, rej := runRequest(d, r.(doc), i)
 		if rej != nil {
 			return nil, rej
 		}
 		replies = append(replies, reply)
 	}
-	return doc{"documentId": c.vars["documentId"], "replies": replies, "writeControl": doc{"requiredRevisionId": e.mint("r")}}, nil
+	return doc{"documentId": c.vars["documentId"], "replies": replies, "writeControl": doc{"requiredRevisionId": e.newID("r")}}, nil
 }
 
-// changeText carries out one request on a document.
-func changeText(d, request doc, i int) (doc, *rejection) {
+// runRequest runs one request of a batchUpdate on a document.
+func runRequest(d, request doc, i int) (doc, *rejection) {
 	text := []rune(documentText(d))
 	if in, ok := request["insertText"].(doc); ok {
 		at := len(text) - 1
 		if location, ok := in["location"].(doc); ok {
-			at = whole(location["index"]) - 1
+			at = toInt(location["index"]) - 1
 		}
 		if at < 0 || at >= max(len(text), 1) {
-			return nil, invalid("Invalid requests[%d].insertText: Index %d must be less than the end index of the referenced segment, %d.", i, at+1, len(text)+1)
+			return nil, invalidArgument("Invalid requests[%d].insertText: Index %d must be less than the end index of the referenced segment, %d.", i, at+1, len(text)+1)
 		}
 		setText(d, string(text[:at])+fmt.Sprint(in["text"])+string(text[at:]))
 		return doc{}, nil
 	}
 	if in, ok := request["deleteContentRange"].(doc); ok {
 		r, _ := in["range"].(doc)
-		from, to := whole(r["startIndex"])-1, whole(r["endIndex"])-1
+		from, to := toInt(r["startIndex"])-1, toInt(r["endIndex"])-1
 		if from < 0 || to <= from || to >= len(text) {
-			return nil, invalid("Invalid requests[%d].deleteContentRange: Invalid deletion range.", i)
+			return nil, invalidArgument("Invalid requests[%d].deleteContentRange: Invalid deletion range.", i)
 		}
 		setText(d, string(text[:from])+string(text[to:]))
 		return doc{}, nil
@@ -141,21 +141,21 @@ func changeText(d, request doc, i int) (doc, *rejection) {
 	return doc{}, nil
 }
 
-func whole(v any) int {
+func toInt(v any) int {
 	f, _ := v.(float64)
 	return int(f)
 }
 
 func (e *editors) updatePresentation(c *call) (any, *rejection) {
-	d, requests, rej := requests(c, e.presentations, "presentationId")
+	d, requests, rej := batchRequests(c, e.presentations, "presentationId")
 	if rej != nil {
 		return nil, rej
 	}
 	var replies []any
 	for i, r := range requests {
-		slides := list(d["slides"])
+		slides := asList(d["slides"])
 		if _, ok := r.(doc)["createSlide"].(doc); ok {
-			id := e.mint("slide")
+			id := e.newID("slide")
 			d["slides"] = append(slides, doc{"objectId": id, "pageElements": []any{}})
 			replies = append(replies, doc{"createSlide": doc{"objectId": id}})
 			continue
@@ -163,7 +163,7 @@ func (e *editors) updatePresentation(c *call) (any, *rejection) {
 		if in, ok := r.(doc)["deleteObject"].(doc); ok {
 			kept := slices.DeleteFunc(slices.Clone(slides), func(s any) bool { return s.(doc)["objectId"] == in["objectId"] })
 			if len(kept) == len(slides) {
-				return nil, invalid("Invalid requests[%d].deleteObject: The object (%v) could not be found.", i, in["objectId"])
+				return nil, invalidArgument("Invalid requests[%d].deleteObject: The object (%v) could not be found.", i, in["objectId"])
 			}
 			d["slides"] = kept
 		}
@@ -173,7 +173,7 @@ func (e *editors) updatePresentation(c *call) (any, *rejection) {
 }
 
 func (e *editors) updateForm(c *call) (any, *rejection) {
-	d, requests, rej := requests(c, e.forms, "formId")
+	d, requests, rej := batchRequests(c, e.forms, "formId")
 	if rej != nil {
 		return nil, rej
 	}
@@ -185,17 +185,17 @@ func (e *editors) updateForm(c *call) (any, *rejection) {
 			continue
 		}
 		location, _ := in["location"].(doc)
-		items := list(d["items"])
-		at := whole(location["index"])
+		items := asList(d["items"])
+		at := toInt(location["index"])
 		if location == nil || at < 0 || at > len(items) {
-			return nil, invalid("Invalid requests[%d].createItem: location is out of range", i)
+			return nil, invalidArgument("Invalid requests[%d].createItem: location is out of range", i)
 		}
 		item, _ := in["item"].(doc)
-		item["itemId"] = e.mint("item")
+		item["itemId"] = e.newID("item")
 		reply := doc{"itemId": item["itemId"]}
 		if q, ok := item["questionItem"].(doc); ok {
 			question, _ := q["question"].(doc)
-			question["questionId"] = e.mint("question")
+			question["questionId"] = e.newID("question")
 			reply["questionId"] = []any{question["questionId"]}
 		}
 		d["items"] = append(items[:at:at], append([]any{item}, items[at:]...)...)

@@ -15,32 +15,32 @@ const maxExport = 10 << 20
 
 // drive emulates the files of an account.
 type drive struct {
-	*owner
-	files, permissions *shelf
-	contents           map[string]raw // by file id
-	documents          *shelf         // of the editors, for exports
+	*account
+	files, permissions *store
+	contents           map[string]rawResponse // by file id
+	documents          *store                 // the editors' documents, for exports
 }
 
-func newDrive(o *owner, documents *shelf) offer {
-	dr := &drive{o, newShelf("id"), newShelf("id"), map[string]raw{}, documents}
+func newDrive(o *account, documents *store) implementation {
+	dr := &drive{o, newStore("id"), newStore("id"), map[string]rawResponse{}, documents}
 	dr.seed()
-	return offer{map[string]handler{
+	return implementation{map[string]handler{
 		"drive.files.list":   dr.listFiles,
 		"drive.files.get":    dr.getFile,
 		"drive.files.copy":   dr.copyFile,
 		"drive.files.export": dr.exportFile,
 	}, map[string]collection{
-		"drive.files": {shelf: dr.files, key: "fileId", list: "files", mint: "file", made: dr.made, patched: moved},
+		"drive.files": {store: dr.files, idParam: "fileId", listField: "files", idPrefix: "file", onCreate: dr.completeFile, onPatch: moveFile},
 		"drive.permissions": {
-			shelf: dr.permissions, key: "permissionId", parent: "fileId", in: dr.files, list: "permissions", mint: "permission",
-			made: madePermission,
+			store: dr.permissions, idParam: "permissionId", parentParam: "fileId", parents: dr.files, listField: "permissions", idPrefix: "permission",
+			onCreate: completePermission,
 		},
 	}}
 }
 
-// made completes a new file.
-func (dr *drive) made(c *call, d doc) {
-	d["kind"], d["createdTime"], d["modifiedTime"] = "drive#file", dr.stamp(), dr.stamp()
+// completeFile fills in the fields of a new file that the server sets.
+func (dr *drive) completeFile(c *call, d doc) {
+	d["kind"], d["createdTime"], d["modifiedTime"] = "drive#file", dr.timestamp(), dr.timestamp()
 	id := fmt.Sprint(d["id"])
 	if d["parents"] == nil {
 		d["parents"] = []any{"root"}
@@ -50,7 +50,7 @@ func (dr *drive) made(c *call, d doc) {
 			d["mimeType"] = c.mediaType
 		}
 		sum := sha256.Sum256(c.media)
-		dr.contents[id] = raw{fmt.Sprint(d["mimeType"]), c.media}
+		dr.contents[id] = rawResponse{fmt.Sprint(d["mimeType"]), c.media}
 		d["size"], d["sha256Checksum"] = fmt.Sprint(len(c.media)), hex.EncodeToString(sum[:])
 	}
 	if d["mimeType"] == nil {
@@ -60,16 +60,16 @@ func (dr *drive) made(c *call, d doc) {
 	d["trashed"] = false
 }
 
-func madePermission(_ *call, d doc) {
+func completePermission(_ *call, d doc) {
 	d["kind"] = "drive#permission"
 	if d["displayName"] == nil {
 		d["displayName"] = d["emailAddress"]
 	}
 }
 
-// moved moves a file to other folders.
-func moved(c *call, file doc) {
-	parents := slices.DeleteFunc(slices.Clone(list(file["parents"])), func(p any) bool {
+// moveFile moves a file to other folders.
+func moveFile(c *call, file doc) {
+	parents := slices.DeleteFunc(slices.Clone(asList(file["parents"])), func(p any) bool {
 		return slices.Contains(strings.Split(c.query.Get("removeParents"), ","), fmt.Sprint(p))
 	})
 	for p := range strings.SplitSeq(c.query.Get("addParents"), ",") {
@@ -80,26 +80,26 @@ func moved(c *call, file doc) {
 	file["parents"] = parents
 }
 
-// clause matches one condition of a search.
-var clause = regexp.MustCompile(`(?i)^\s*(?:(not)\s+)?(?:'((?:[^'\\]|\\.)*)'\s+in\s+(parents|owners|writers|readers)|(\w+)\s*(?:(=|!=|contains|>|<|>=|<=)\s*(?:'((?:[^'\\]|\\.)*)'|(true|false)))?)\s*`)
+// clausePattern matches one condition of a search.
+var clausePattern = regexp.MustCompile(`(?i)^\s*(?:(not)\s+)?(?:'((?:[^'\\]|\\.)*)'\s+in\s+(parents|owners|writers|readers)|(\w+)\s*(?:(=|!=|contains|>|<|>=|<=)\s*(?:'((?:[^'\\]|\\.)*)'|(true|false)))?)\s*`)
 
-// joint matches what joins two clauses.
-var joint = regexp.MustCompile(`(?i)^(and|or)\s`)
+// operatorPattern matches the operator between two clauses.
+var operatorPattern = regexp.MustCompile(`(?i)^(and|or)\s`)
 
-// fits reports whether a file matches a search: clauses joined by "and" and "or", evaluated from
-// left to right, with parentheses.
-func fits(file doc, query string) (bool, *rejection) {
-	ok, rest, rej := chain(file, query, query)
+// matchesQuery reports whether a file matches a search: clauses joined by "and" and "or", evaluated
+// from left to right, with parentheses.
+func matchesQuery(file doc, query string) (bool, *rejection) {
+	ok, rest, rej := evalClauses(file, query, query)
 	if rej == nil && strings.TrimSpace(rest) != "" {
-		rej = invalid("Invalid Value: q=%s", query)
+		rej = invalidArgument("Invalid Value: q=%s", query)
 	}
 	return ok, rej
 }
 
-func chain(file doc, rest, query string) (bool, string, *rejection) {
+func evalClauses(file doc, rest, query string) (bool, string, *rejection) {
 	result, either := true, false
 	for first := true; ; first = false {
-		ok, after, rej := link(file, strings.TrimLeft(rest, " "), query)
+		ok, after, rej := evalTerm(file, strings.TrimLeft(rest, " "), query)
 		if rej != nil {
 			return false, "", rej
 		}
@@ -111,7 +111,7 @@ func chain(file doc, rest, query string) (bool, string, *rejection) {
 		default:
 			result = result && ok
 		}
-		j := joint.FindString(after)
+		j := operatorPattern.FindString(after)
 		if j == "" {
 			return result, after, nil
 		}
@@ -119,33 +119,33 @@ func chain(file doc, rest, query string) (bool, string, *rejection) {
 	}
 }
 
-// link is one part of a chain: a clause, or a chain in parentheses.
-func link(file doc, rest, query string) (bool, string, *rejection) {
+// evalTerm evaluates a clause, or clauses in parentheses.
+func evalTerm(file doc, rest, query string) (bool, string, *rejection) {
 	if strings.HasPrefix(rest, "(") {
-		ok, after, rej := chain(file, rest[1:], query)
+		ok, after, rej := evalClauses(file, rest[1:], query)
 		if rej == nil && !strings.HasPrefix(after, ")") {
-			rej = invalid("Invalid Value: q=%s", query)
+			rej = invalidArgument("Invalid Value: q=%s", query)
 		}
 		if rej != nil {
 			return false, "", rej
 		}
 		return ok, strings.TrimLeft(after[1:], " "), nil
 	}
-	m := clause.FindStringSubmatch(rest)
+	m := clausePattern.FindStringSubmatch(rest)
 	if m == nil || m[3] == "" && m[5] == "" && !strings.EqualFold(m[4], "sharedWithMe") {
-		return false, "", invalid("Invalid Value: q=%s", query)
+		return false, "", invalidArgument("Invalid Value: q=%s", query)
 	}
-	return condition(file, m), rest[len(m[0]):], nil
+	return evalCondition(file, m), rest[len(m[0]):], nil
 }
 
-// condition evaluates one clause.
-func condition(file doc, m []string) bool {
+// evalCondition evaluates one clause.
+func evalCondition(file doc, m []string) bool {
 	negated, member, in, field, op := m[1] != "", unescape(m[2]), m[3], m[4], m[5]
 	value := unescape(m[6]) + m[7]
 	result := false
 	switch {
 	case in != "":
-		result = slices.Contains(list(file[in]), any(member))
+		result = slices.Contains(asList(file[in]), any(member))
 	case strings.EqualFold(field, "sharedWithMe"):
 		result = file["shared"] == true && (value == "" || value == "true")
 	case field == "fullText":
@@ -178,7 +178,7 @@ func (dr *drive) listFiles(c *call) (any, *rejection) {
 	for _, f := range dr.files.docs[""] {
 		ok, rej := true, (*rejection)(nil)
 		if q := c.query.Get("q"); q != "" {
-			ok, rej = fits(f, q)
+			ok, rej = matchesQuery(f, q)
 		}
 		if rej != nil {
 			return nil, rej
@@ -197,7 +197,7 @@ func (dr *drive) listFiles(c *call) (any, *rejection) {
 func (dr *drive) getFile(c *call) (any, *rejection) {
 	f, ok := dr.files.find("", c.vars["fileId"])
 	if !ok {
-		return nil, missing("File not found: " + c.vars["fileId"])
+		return nil, notFound("File not found: " + c.vars["fileId"])
 	}
 	if c.query.Get("alt") != "media" {
 		return clone(f), nil
@@ -215,14 +215,14 @@ func (dr *drive) getFile(c *call) (any, *rejection) {
 func (dr *drive) copyFile(c *call) (any, *rejection) {
 	f, ok := dr.files.find("", c.vars["fileId"])
 	if !ok {
-		return nil, missing("File not found: " + c.vars["fileId"])
+		return nil, notFound("File not found: " + c.vars["fileId"])
 	}
 	d := clone(f)
 	d["name"] = "Copy of " + fmt.Sprint(f["name"])
 	merge(d, c.body)
-	d["id"] = dr.mint("file")
+	d["id"] = dr.newID("file")
 	dr.contents[fmt.Sprint(d["id"])] = dr.contents[c.vars["fileId"]]
-	dr.files.put("", d)
+	dr.files.add("", d)
 	return clone(d), nil
 }
 
@@ -230,7 +230,7 @@ func (dr *drive) copyFile(c *call) (any, *rejection) {
 func (dr *drive) exportFile(c *call) (any, *rejection) {
 	f, ok := dr.files.find("", c.vars["fileId"])
 	if !ok {
-		return nil, missing("File not found: " + c.vars["fileId"])
+		return nil, notFound("File not found: " + c.vars["fileId"])
 	}
 	if !strings.HasPrefix(fmt.Sprint(f["mimeType"]), "application/vnd.google-apps.") {
 		return nil, &rejection{status: 403, reason: "fileNotExportable", message: "Export only supports Docs Editors files."}
@@ -242,5 +242,5 @@ func (dr *drive) exportFile(c *call) (any, *rejection) {
 	if len(text) > maxExport {
 		return nil, &rejection{status: 403, reason: "exportSizeLimitExceeded", message: "This file is too large to be exported."}
 	}
-	return raw{c.query.Get("mimeType"), []byte(text)}, nil
+	return rawResponse{c.query.Get("mimeType"), []byte(text)}, nil
 }

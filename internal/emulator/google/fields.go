@@ -4,28 +4,28 @@ import (
 	"strings"
 )
 
-// mask is a selection of fields; nil selects everything below.
-type mask map[string]mask
+// fieldMask is a selection of fields. A nil mask selects all subfields.
+type fieldMask map[string]fieldMask
 
-// masked applies the fields parameter to a response.
-func (c *call) masked(answer doc) (any, *rejection) {
+// applyFields applies the fields parameter to a response.
+func (c *call) applyFields(answer doc) (any, *rejection) {
 	text := c.query.Get("fields")
 	if text == "" || text == "*" {
 		return answer, nil
 	}
 	m, rest, ok := parseMask(text)
 	if !ok || rest != "" {
-		return nil, invalid("Invalid field selection %s", text)
+		return nil, invalidArgument("Invalid field selection %s", text)
 	}
-	if bad := c.service.unknownField(shape{Ref: c.method.Answer}, m); bad != "" {
-		return nil, invalid("Invalid field selection %s", bad)
+	if bad := c.api.unknownField(shape{Ref: c.method.Answer}, m); bad != "" {
+		return nil, invalidArgument("Invalid field selection %s", bad)
 	}
 	return m.apply(answer), nil
 }
 
-// parseMask parses "a,b(c,d),e/f"; slashes and dots select subfields.
-func parseMask(text string) (m mask, rest string, ok bool) {
-	m = mask{}
+// parseMask parses "a,b(c,d),e/f". Slashes and dots select subfields.
+func parseMask(text string) (m fieldMask, rest string, ok bool) {
+	m = fieldMask{}
 	for {
 		at := strings.IndexAny(text, ",()/.")
 		name := text
@@ -36,7 +36,7 @@ func parseMask(text string) (m mask, rest string, ok bool) {
 		if name == "" {
 			return nil, "", false
 		}
-		var below mask
+		var below fieldMask
 		text = text[len(text)-len(strings.TrimLeft(text, " ")):]
 		if at < 0 {
 			text = ""
@@ -62,8 +62,8 @@ func parseMask(text string) (m mask, rest string, ok bool) {
 	}
 }
 
-// parseStep parses what follows a slash: one field with its subfields.
-func parseStep(text string) (m mask, rest string, ok bool) {
+// parseStep parses the text after a slash: one field with its subfields.
+func parseStep(text string) (m fieldMask, rest string, ok bool) {
 	depth, end := 0, len(text)
 	for i, r := range text {
 		if r == '(' {
@@ -82,7 +82,7 @@ func parseStep(text string) (m mask, rest string, ok bool) {
 }
 
 // add merges a field into the mask.
-func (m mask) add(name string, below mask) {
+func (m fieldMask) add(name string, below fieldMask) {
 	old, there := m[name]
 	switch {
 	case !there:
@@ -96,8 +96,8 @@ func (m mask) add(name string, below mask) {
 	}
 }
 
-// unknownField returns the first field of a mask that the shape lacks.
-func (s *service) unknownField(sh shape, m mask) string {
+// unknownField returns a field of a mask that the shape lacks, or "".
+func (s *api) unknownField(sh shape, m fieldMask) string {
 	if sh.Ref != "" {
 		sh = s.Schemas[sh.Ref]
 	}
@@ -106,8 +106,8 @@ func (s *service) unknownField(sh shape, m mask) string {
 	}
 	for name, below := range m {
 		prop, ok := sh.Props[name]
-		if !ok && sh.More != nil {
-			prop, ok = *sh.More, true
+		if !ok && sh.AdditionalProps != nil {
+			prop, ok = *sh.AdditionalProps, true
 		}
 		if name == "*" {
 			continue
@@ -122,8 +122,8 @@ func (s *service) unknownField(sh shape, m mask) string {
 	return ""
 }
 
-// apply cuts a document to the mask.
-func (m mask) apply(d doc) doc {
+// apply returns the fields of a document that the mask selects.
+func (m fieldMask) apply(d doc) doc {
 	if _, all := m["*"]; all {
 		return d
 	}
@@ -138,7 +138,7 @@ func (m mask) apply(d doc) doc {
 	return out
 }
 
-func (m mask) applyValue(v any) any {
+func (m fieldMask) applyValue(v any) any {
 	if m == nil {
 		return v
 	}

@@ -10,44 +10,44 @@ import (
 	"time"
 )
 
-// firstHistory is the oldest known history id.
+// firstHistory is the oldest history id of a mailbox.
 const firstHistory = 1000
 
 // mailbox is the mail of an account.
 type mailbox struct {
-	*owner
-	letters []*letter
-	drafts  []*draft
-	history []doc
-	clock   int
+	*account
+	emails    []*email
+	drafts    []*draft
+	history   []doc
+	historyID int
 }
 
-func newMailbox(o *owner) *mailbox {
-	m := &mailbox{owner: o, clock: firstHistory}
+func newMailbox(o *account) *mailbox {
+	m := &mailbox{account: o, historyID: firstHistory}
 	m.seed()
 	return m
 }
 
-// letter is an email.
-type letter struct {
-	id, thread string
-	labels     []string
-	changed    int
-	at         time.Time
-	payload    doc
-	text       string // searched text
-	files      map[string][]byte
+// email is a message in the mailbox.
+type email struct {
+	id, thread  string
+	labels      []string
+	historyID   int
+	received    time.Time
+	payload     doc
+	searchText  string // the text that searches look in
+	attachments map[string][]byte
 }
 
-// draft is an unsent letter.
+// draft is an unsent email.
 type draft struct {
-	id     string
-	letter *letter
+	id    string
+	email *email
 }
 
-// header returns a header field of a letter.
-func (l *letter) header(name string) string {
-	for _, h := range list(l.payload["headers"]) {
+// header returns a header field of an email.
+func (l *email) header(name string) string {
+	for _, h := range asList(l.payload["headers"]) {
 		if d, ok := h.(doc); ok && strings.EqualFold(fmt.Sprint(d["name"]), name) {
 			return fmt.Sprint(d["value"])
 		}
@@ -55,16 +55,16 @@ func (l *letter) header(name string) string {
 	return ""
 }
 
-func (l *letter) has(label string) bool { return slices.Contains(l.labels, label) }
+func (l *email) hasLabel(label string) bool { return slices.Contains(l.labels, label) }
 
-// relabel changes the labels of a letter and records it in the history.
-func (m *mailbox) relabel(l *letter, add, remove []string) {
+// changeLabels changes the labels of an email and records the change in the history.
+func (m *mailbox) changeLabels(l *email, add, remove []string) {
 	var added, removed []string
-	if slices.Contains(add, "TRASH") { // a letter is in one place
+	if slices.Contains(add, "TRASH") { // an email is in one folder
 		remove = append([]string{"INBOX", "SPAM"}, remove...)
 	}
 	for _, label := range add {
-		if !l.has(label) {
+		if !l.hasLabel(label) {
 			l.labels, added = append(l.labels, label), append(added, label)
 		}
 	}
@@ -84,20 +84,20 @@ func (m *mailbox) relabel(l *letter, add, remove []string) {
 		entry["labelsRemoved"] = []any{doc{"message": ref, "labelIds": removed}}
 	}
 	if len(entry) > 0 {
-		m.note(l, entry)
+		m.recordChange(l, entry)
 	}
 }
 
-func (m *mailbox) note(l *letter, entry doc) {
-	m.clock++
-	l.changed = m.clock
-	entry["id"] = strconv.Itoa(m.clock)
+func (m *mailbox) recordChange(l *email, entry doc) {
+	m.historyID++
+	l.historyID = m.historyID
+	entry["id"] = strconv.Itoa(m.historyID)
 	entry["messages"] = []any{doc{"id": l.id, "threadId": l.thread}}
 	m.history = append(m.history, entry)
 }
 
-func (m *mailbox) letter(id string) *letter {
-	for _, l := range m.letters {
+func (m *mailbox) findEmail(id string) *email {
+	for _, l := range m.emails {
 		if l.id == id {
 			return l
 		}
@@ -105,24 +105,24 @@ func (m *mailbox) letter(id string) *letter {
 	return nil
 }
 
-// deliver puts a letter into the mailbox.
-func (m *mailbox) deliver(l *letter) {
-	m.letters = append(m.letters, l)
-	m.note(l, doc{"messagesAdded": []any{doc{"message": l.brief()}}})
+// deliver puts an email into the mailbox.
+func (m *mailbox) deliver(l *email) {
+	m.emails = append(m.emails, l)
+	m.recordChange(l, doc{"messagesAdded": []any{doc{"message": l.summary()}}})
 }
 
-// thread returns the letters of a conversation.
-func (m *mailbox) thread(id string) []*letter {
-	var out []*letter
-	for _, l := range m.letters {
-		if l.thread == id && !l.has("DRAFT") {
+// threadEmails returns the emails of a thread, without drafts.
+func (m *mailbox) threadEmails(id string) []*email {
+	var out []*email
+	for _, l := range m.emails {
+		if l.thread == id && !l.hasLabel("DRAFT") {
 			out = append(out, l)
 		}
 	}
 	return out
 }
 
-func (m *mailbox) draft(id string) *draft {
+func (m *mailbox) findDraft(id string) *draft {
 	for _, d := range m.drafts {
 		if d.id == id {
 			return d
@@ -131,28 +131,28 @@ func (m *mailbox) draft(id string) *draft {
 	return nil
 }
 
-func (m *mailbox) dropDraft(id string) {
+func (m *mailbox) removeDraft(id string) {
 	m.drafts = slices.DeleteFunc(m.drafts, func(d *draft) bool { return d.id == id })
 }
 
-// brief returns a letter as modifying methods return it.
-func (l *letter) brief() doc {
+// summary returns an email in the form of the responses to changes.
+func (l *email) summary() doc {
 	return doc{"id": l.id, "threadId": l.thread, "labelIds": slices.Clone(l.labels)}
 }
 
-// full returns a letter in one of the formats of get.
-func (l *letter) full(format string, wanted []string) doc {
-	d := l.brief()
-	d["snippet"] = snippet(l.text)
-	d["historyId"] = strconv.Itoa(l.changed)
-	d["internalDate"] = strconv.FormatInt(l.at.UnixMilli(), 10)
-	d["sizeEstimate"] = len(l.text)
+// resource returns an email in one of the formats of users.messages.get.
+func (l *email) resource(format string, wanted []string) doc {
+	d := l.summary()
+	d["snippet"] = snippet(l.searchText)
+	d["historyId"] = strconv.Itoa(l.historyID)
+	d["internalDate"] = strconv.FormatInt(l.received.UnixMilli(), 10)
+	d["sizeEstimate"] = len(l.searchText)
 	switch format {
 	case "minimal":
 	case "metadata":
 		payload := doc{"mimeType": l.payload["mimeType"]}
 		var headers []any
-		for _, h := range list(l.payload["headers"]) {
+		for _, h := range asList(l.payload["headers"]) {
 			name := fmt.Sprint(h.(doc)["name"])
 			if len(wanted) == 0 || slices.ContainsFunc(wanted, func(w string) bool { return strings.EqualFold(w, name) }) {
 				headers = append(headers, h)
@@ -171,17 +171,17 @@ func snippet(text string) string {
 	return string(runes[:min(len(runes), 100)])
 }
 
-// matches reports whether a letter matches a search expression. Unknown terms are searched as
+// matchesSearch reports whether an email matches a search expression. Unknown operators are searched as
 // words.
-func (l *letter) matches(query string) bool {
+func (l *email) matchesSearch(query string) bool {
 	words := splitQuery(query)
-	hidden := l.has("SPAM") || l.has("TRASH")
+	hidden := l.hasLabel("SPAM") || l.hasLabel("TRASH")
 	for _, word := range words {
 		negated := strings.HasPrefix(word, "-")
 		key, value, isTerm := strings.Cut(strings.TrimPrefix(word, "-"), ":")
 		fits := l.word(word)
 		if isTerm {
-			fits = l.term(strings.ToLower(key), strings.ToLower(value))
+			fits = l.matchesTerm(strings.ToLower(key), strings.ToLower(value))
 		}
 		if fits == negated {
 			return false
@@ -193,7 +193,7 @@ func (l *letter) matches(query string) bool {
 	return !hidden
 }
 
-// splitQuery splits at spaces outside of quotes.
+// splitQuery splits a query at spaces outside of quotes.
 func splitQuery(query string) []string {
 	var out []string
 	quoted := false
@@ -208,44 +208,44 @@ func splitQuery(query string) []string {
 	return out
 }
 
-func (l *letter) word(word string) bool {
-	all := strings.ToLower(l.text + " " + l.header("Subject") + " " + l.header("From") + " " + l.header("To"))
-	return strings.Contains(all, strings.ToLower(strings.TrimPrefix(word, "-")))
+func (l *email) word(containsWord string) bool {
+	all := strings.ToLower(l.searchText + " " + l.header("Subject") + " " + l.header("From") + " " + l.header("To"))
+	return strings.Contains(all, strings.ToLower(strings.TrimPrefix(containsWord, "-")))
 }
 
-func (l *letter) term(key, value string) bool {
+func (l *email) matchesTerm(key, value string) bool {
 	contains := func(header string) bool { return strings.Contains(strings.ToLower(l.header(header)), value) }
 	switch key {
 	case "in", "label":
 		return value == "anywhere" || slices.ContainsFunc(l.labels, func(s string) bool { return strings.EqualFold(s, value) })
 	case "is":
 		if value == "read" {
-			return !l.has("UNREAD")
+			return !l.hasLabel("UNREAD")
 		}
-		return l.has(strings.ToUpper(value))
+		return l.hasLabel(strings.ToUpper(value))
 	case "from", "to", "subject", "cc":
 		return contains(key)
 	case "has":
-		return value == "attachment" && len(l.files) > 0
+		return value == "attachment" && len(l.attachments) > 0
 	case "rfc822msgid":
 		return contains("Message-ID")
 	case "newer_than", "older_than", "after", "before":
-		return true // ages are not emulated
+		return true // dates are not emulated
 	}
 	return l.word(key + ":" + value)
 }
 
-// letterOf parses a sent message; without an id it gets a new one.
-func (m *mailbox) letterOf(id string, raw []byte, thread string, labels ...string) (*letter, error) {
+// parseEmail parses a raw message. Without an id, the email gets a new one.
+func (m *mailbox) parseEmail(id string, raw []byte, thread string, labels ...string) (*email, error) {
 	msg, err := mail.ReadMessage(strings.NewReader(string(raw)))
 	if err != nil {
 		return nil, err
 	}
-	l := &letter{id: cmp.Or(id, m.mint("m")), thread: thread, labels: labels, at: m.now(), files: map[string][]byte{}}
+	l := &email{id: cmp.Or(id, m.newID("m")), thread: thread, labels: labels, received: m.now(), attachments: map[string][]byte{}}
 	if l.thread == "" {
-		l.thread = m.mint("t")
+		l.thread = m.newID("t")
 	}
-	if l.payload, err = l.part("", partHeader(msg.Header), msg.Body); err != nil {
+	if l.payload, err = l.convertPart("", partHeader(msg.Header), msg.Body); err != nil {
 		return nil, err
 	}
 	return l, nil

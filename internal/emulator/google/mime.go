@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// partHeader is the header of a part, whatever its type in the library.
+// partHeader is the header of a message or of a part, which have different types in the library.
 type partHeader textproto.MIMEHeader
 
 // first returns the first value of a field.
@@ -24,15 +24,15 @@ func (h partHeader) first(name string) string { return textproto.MIMEHeader(h).G
 // errMIME is returned for a message that Gmail refuses.
 var errMIME = errors.New("invalid message")
 
-// part converts a part of a message, and its parts, into Gmail's form.
-func (l *letter) part(id string, header partHeader, body io.Reader) (doc, error) {
+// convertPart converts a part of a message, with its own parts, to Gmail's form.
+func (l *email) convertPart(id string, header partHeader, body io.Reader) (doc, error) {
 	media, params, err := mime.ParseMediaType(header.first("Content-Type"))
 	if err != nil {
 		media, params = "text/plain", nil
 	}
-	d := doc{"partId": id, "mimeType": media, "filename": "", "headers": headersOf(header)}
+	d := doc{"partId": id, "mimeType": media, "filename": "", "headers": headerFields(header)}
 	if strings.HasPrefix(media, "multipart/") {
-		return l.multipart(d, id, params["boundary"], body)
+		return l.convertMultipart(d, id, params["boundary"], body)
 	}
 	data, err := decodePart(header.first("Content-Transfer-Encoding"), body)
 	if err != nil {
@@ -41,19 +41,19 @@ func (l *letter) part(id string, header partHeader, body io.Reader) (doc, error)
 	name := fileName(header, params)
 	if name != "" {
 		attachment := "att-" + l.id + "-" + id
-		l.files[attachment] = data
+		l.attachments[attachment] = data
 		d["filename"] = name
 		d["body"] = doc{"size": len(data), "attachmentId": attachment}
 		return d, nil
 	}
 	if strings.HasPrefix(media, "text/") {
-		l.text += string(data) + "\n"
+		l.searchText += string(data) + "\n"
 	}
 	d["body"] = doc{"size": len(data), "data": base64.URLEncoding.EncodeToString(data)}
 	return d, nil
 }
 
-func (l *letter) multipart(d doc, id, boundary string, body io.Reader) (doc, error) {
+func (l *email) convertMultipart(d doc, id, boundary string, body io.Reader) (doc, error) {
 	var parts []any
 	for reader := multipart.NewReader(body, boundary); ; {
 		p, err := reader.NextRawPart()
@@ -64,7 +64,7 @@ func (l *letter) multipart(d doc, id, boundary string, body io.Reader) (doc, err
 			return nil, err
 		}
 		below := strings.TrimPrefix(id+"."+strconv.Itoa(len(parts)), ".")
-		part, err := l.part(below, partHeader(p.Header), p)
+		part, err := l.convertPart(below, partHeader(p.Header), p)
 		if err != nil {
 			return nil, err
 		}
@@ -105,8 +105,8 @@ func decodeWords(s string) string {
 	return out
 }
 
-// headersOf returns the header fields with encoded words decoded, as Gmail shows them.
-func headersOf(header partHeader) []any {
+// headerFields returns the header fields with their encoded words decoded, as Gmail returns them.
+func headerFields(header partHeader) []any {
 	var out []any
 	for _, name := range slices.Sorted(maps.Keys(header)) {
 		for _, value := range header[name] {
@@ -116,8 +116,8 @@ func headersOf(header partHeader) []any {
 	return out
 }
 
-// checkLetter refuses what Gmail refuses to send.
-func checkLetter(raw []byte) error {
+// checkEmail refuses a message that Gmail would refuse to send.
+func checkEmail(raw []byte) error {
 	msg, err := mail.ReadMessage(strings.NewReader(string(raw)))
 	if err != nil {
 		return errMIME

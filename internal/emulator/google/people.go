@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// addressBook emulates the contacts of an account, and those of its domain, which are the same
-// here.
+// addressBook emulates the contacts of an account, and the directory of its domain, which has the
+// same people.
 type addressBook struct {
-	*owner
-	people *shelf
+	*account
+	people *store
 }
 
-func newAddressBook(o *owner) offer {
-	b := &addressBook{o, newShelf("resourceName")}
+func newAddressBook(o *account) implementation {
+	b := &addressBook{o, newStore("resourceName")}
 	b.seed()
-	return offer{methods: map[string]handler{
+	return implementation{methods: map[string]handler{
 		"people.people.connections.list":      b.listContacts,
 		"people.people.searchContacts":        b.searchContacts,
 		"people.people.searchDirectoryPeople": b.searchDirectory,
@@ -27,20 +27,20 @@ func newAddressBook(o *owner) offer {
 	}}
 }
 
-// directorySources must be named by a directory search.
+// directorySources are the sources of which a directory search must name at least one.
 var directorySources = []string{"DIRECTORY_SOURCE_TYPE_DOMAIN_CONTACT", "DIRECTORY_SOURCE_TYPE_DOMAIN_PROFILE"}
 
-// person cuts a contact to the requested fields, which are required.
-func (c *call) person(p doc, param string) (doc, *rejection) {
+// selectFields returns the requested fields of a contact. Requests must name fields.
+func (c *call) selectFields(p doc, param string) (doc, *rejection) {
 	fields := c.query.Get(param)
 	if fields == "" {
-		return nil, invalid("%s mask is required. Please specify one or more valid paths.", param)
+		return nil, invalidArgument("%s mask is required. Please specify one or more valid paths.", param)
 	}
-	known := c.service.Schemas["Person"].Props
+	known := c.api.Schemas["Person"].Props
 	out := doc{"resourceName": p["resourceName"], "etag": p["etag"]}
 	for f := range strings.SplitSeq(fields, ",") {
 		if _, ok := known[f]; !ok {
-			return nil, invalid("Invalid %s mask path: %q.", param, f)
+			return nil, invalidArgument("Invalid %s mask path: %q.", param, f)
 		}
 		if p[f] != nil {
 			out[f] = p[f]
@@ -49,21 +49,21 @@ func (c *call) person(p doc, param string) (doc, *rejection) {
 	return clone(out), nil
 }
 
-func (b *addressBook) contact(c *call) (doc, *rejection) {
+func (b *addressBook) contactParam(c *call) (doc, *rejection) {
 	p, ok := b.people.find("", c.vars["resourceName"])
 	if !ok {
-		return nil, missing(c.vars["resourceName"])
+		return nil, notFound(c.vars["resourceName"])
 	}
 	return p, nil
 }
 
 func (b *addressBook) listContacts(c *call) (any, *rejection) {
 	if c.vars["resourceName"] != "people/me" {
-		return nil, invalid("Resource name %q must be people/me.", c.vars["resourceName"])
+		return nil, invalidArgument("Resource name %q must be people/me.", c.vars["resourceName"])
 	}
 	var out []doc
 	for _, p := range b.people.docs[""] {
-		cut, rej := c.person(p, "personFields")
+		cut, rej := c.selectFields(p, "personFields")
 		if rej != nil {
 			return nil, rej
 		}
@@ -84,7 +84,7 @@ func (b *addressBook) searchContacts(c *call) (any, *rejection) {
 		if query == "" || !slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, query) }) {
 			continue
 		}
-		cut, rej := c.person(p, "readMask")
+		cut, rej := c.selectFields(p, "readMask")
 		if rej != nil {
 			return nil, rej
 		}
@@ -96,38 +96,38 @@ func (b *addressBook) searchContacts(c *call) (any, *rejection) {
 func (b *addressBook) searchDirectory(c *call) (any, *rejection) {
 	sources := c.query["sources"]
 	if len(sources) == 0 || slices.ContainsFunc(sources, func(s string) bool { return !slices.Contains(directorySources, s) }) {
-		return nil, invalid("Must specify at least one valid directory source.")
+		return nil, invalidArgument("Must specify at least one valid directory source.")
 	}
 	found, rej := b.searchContacts(c)
 	if rej != nil {
 		return nil, rej
 	}
 	people := []any{}
-	for _, r := range list(found.(doc)["results"]) {
+	for _, r := range asList(found.(doc)["results"]) {
 		people = append(people, r.(doc)["person"])
 	}
 	return doc{"people": people, "totalSize": len(people)}, nil
 }
 
 func (b *addressBook) getContact(c *call) (any, *rejection) {
-	p, rej := b.contact(c)
+	p, rej := b.contactParam(c)
 	if rej != nil {
 		return nil, rej
 	}
-	return c.person(p, "personFields")
+	return c.selectFields(p, "personFields")
 }
 
 func (b *addressBook) createContact(c *call) (any, *rejection) {
 	p := clone(c.body)
-	p["resourceName"], p["etag"] = "people/"+b.mint("c"), b.mint("etag")
-	displayNames(p)
-	b.people.put("", p)
+	p["resourceName"], p["etag"] = "people/"+b.newID("c"), b.newID("etag")
+	setDisplayNames(p)
+	b.people.add("", p)
 	return clone(p), nil
 }
 
-// displayNames derives the displayed names.
-func displayNames(p doc) {
-	for _, n := range list(p["names"]) {
+// setDisplayNames derives the display names from the given and family names.
+func setDisplayNames(p doc) {
+	for _, n := range asList(p["names"]) {
 		name, ok := n.(doc)
 		if !ok {
 			continue
@@ -143,35 +143,35 @@ func displayNames(p doc) {
 }
 
 func (b *addressBook) updateContact(c *call) (any, *rejection) {
-	p, rej := b.contact(c)
+	p, rej := b.contactParam(c)
 	if rej != nil {
 		return nil, rej
 	}
 	fields := c.query.Get("updatePersonFields")
 	if fields == "" {
-		return nil, invalid("updatePersonFields mask is required. Please specify one or more valid paths.")
+		return nil, invalidArgument("updatePersonFields mask is required. Please specify one or more valid paths.")
 	}
 	if c.body["etag"] == nil {
-		return nil, invalid("Request must set person.etag or person.metadata.sources.etag for the source that is being updated.")
+		return nil, invalidArgument("Request must set person.etag or person.metadata.sources.etag for the source that is being updated.")
 	}
 	if c.body["etag"] != p["etag"] {
 		return nil, &rejection{status: 400, reason: "failedPrecondition", message: "Request person.etag is different than the current person.etag. Clear local cache and get the latest person."}
 	}
 	for f := range strings.SplitSeq(fields, ",") {
-		if _, ok := c.service.Schemas["Person"].Props[f]; !ok {
-			return nil, invalid("Invalid updatePersonFields mask path: %q.", f)
+		if _, ok := c.api.Schemas["Person"].Props[f]; !ok {
+			return nil, invalidArgument("Invalid updatePersonFields mask path: %q.", f)
 		}
 		if p[f] = c.body[f]; p[f] == nil {
 			delete(p, f)
 		}
 	}
-	p["etag"] = b.mint("etag")
-	displayNames(p)
+	p["etag"] = b.newID("etag")
+	setDisplayNames(p)
 	return clone(p), nil
 }
 
 func (b *addressBook) deleteContact(c *call) (any, *rejection) {
-	if _, rej := b.contact(c); rej != nil {
+	if _, rej := b.contactParam(c); rej != nil {
 		return nil, rej
 	}
 	b.people.remove("", c.vars["resourceName"])

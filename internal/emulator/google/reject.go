@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// rejection is an error response.
+// rejection is an error response of the service.
 type rejection struct {
 	status  int
 	message string
-	// reason distinguishes errors of the same status.
+	// reason distinguishes errors with the same status.
 	reason string
 	// retryAfter is in seconds, if not nil.
 	retryAfter *int
 }
 
-func invalid(format string, args ...any) *rejection {
+func invalidArgument(format string, args ...any) *rejection {
 	return &rejection{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...), reason: "badRequest"}
 }
 
-func missing(what string) *rejection {
+func notFound(what string) *rejection {
 	return &rejection{status: http.StatusNotFound, message: "Requested entity was not found: " + what + ".", reason: "notFound"}
 }
 
@@ -36,8 +36,8 @@ var statusNames = map[int]string{
 	http.StatusServiceUnavailable: "UNAVAILABLE", http.StatusGatewayTimeout: "DEADLINE_EXCEEDED",
 }
 
-// refuse writes an error in Google's form.
-func refuse(w http.ResponseWriter, r *rejection) {
+// writeError writes an error in Google's form.
+func writeError(w http.ResponseWriter, r *rejection) {
 	if r.retryAfter != nil {
 		w.Header().Set("Retry-After", strconv.Itoa(*r.retryAfter))
 	}
@@ -56,28 +56,28 @@ func refuse(w http.ResponseWriter, r *rejection) {
 	_ = json.NewEncoder(w).Encode(doc{"error": body})
 }
 
-// Fault makes requests fail before any other check.
+// Fault makes requests fail before any other check of the emulator.
 type Fault struct {
-	// Method is a pattern as in path.Match for method ids, such as gmail.*. Empty means every
-	// method, but not the sign-in, whose requests are auth.token and auth.revoke.
+	// Method is a pattern as in path.Match for method ids, such as gmail.*. Empty means every method
+	// except those of the sign-in, which are auth.token and auth.revoke.
 	Method string
 	// Status is the HTTP status.
 	Status int
-	// Reason and Message are in the error.
+	// Reason and Message are fields of the error.
 	Reason, Message string
-	// RetryAfter is the header in seconds; nil omits it.
+	// RetryAfter is the Retry-After header in seconds; nil omits it.
 	RetryAfter *int
-	// Skip is how many matching requests pass first.
-	Skip int
-	// Times is how many requests fail. 0 means all.
+	// SkipFirst is the number of matching requests that succeed before the first failure.
+	SkipFirst int
+	// Times is the number of requests that fail. 0 means all.
 	Times int
 }
 
 // faults are the active faults.
 type faults []Fault
 
-// meet returns the error of the first fault that matches a method.
-func (all faults) meet(id string) *rejection {
+// match returns the error of the first fault that matches a method, or nil.
+func (all faults) match(id string) *rejection {
 	for i := range all {
 		f := &all[i]
 		fits, err := path.Match(f.Method, id)
@@ -87,8 +87,8 @@ func (all faults) meet(id string) *rejection {
 		if err != nil || !fits || f.Times < 0 {
 			continue
 		}
-		if f.Skip > 0 {
-			f.Skip--
+		if f.SkipFirst > 0 {
+			f.SkipFirst--
 			continue
 		}
 		if f.Times > 0 {

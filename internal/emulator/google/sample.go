@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// sampleDepth bounds samples: shapes may be recursive.
-const sampleDepth = 4
+// maxSampleDepth bounds the depth of samples, because shapes may be recursive.
+const maxSampleDepth = 4
 
-// sample makes a response of a method's shape, with the values in the path and the body.
-func (c *call) sample() any {
+// sampleAnswer returns a response with a method's shape, with the values in the path and the body.
+func (c *call) sampleAnswer() any {
 	if c.method.Answer == "" {
 		return nil
 	}
-	out, ok := c.service.sample(shape{Ref: c.method.Answer}, "", 0).(doc)
+	out, ok := c.api.sampleValue(shape{Ref: c.method.Answer}, "", 0).(doc)
 	if !ok {
 		return doc{}
 	}
-	props := c.service.Schemas[c.method.Answer].Props
+	props := c.api.Schemas[c.method.Answer].Props
 	for name := range props {
 		if v, given := c.vars[name]; given {
 			out[name] = v
@@ -32,28 +32,28 @@ func (c *call) sample() any {
 	return out
 }
 
-func (s *service) sample(sh shape, name string, depth int) any {
+func (s *api) sampleValue(sh shape, name string, depth int) any {
 	if sh.Ref != "" {
 		sh = s.Schemas[sh.Ref]
 	}
 	switch sh.Type {
 	case "object":
 		out := doc{}
-		if depth >= sampleDepth {
+		if depth >= maxSampleDepth {
 			return out
 		}
 		for _, key := range slices.Sorted(maps.Keys(sh.Props)) {
-			out[key] = s.sample(sh.Props[key], key, depth+1)
+			out[key] = s.sampleValue(sh.Props[key], key, depth+1)
 		}
-		if sh.More != nil {
-			out["key"] = s.sample(*sh.More, "key", depth+1)
+		if sh.AdditionalProps != nil {
+			out["key"] = s.sampleValue(*sh.AdditionalProps, "key", depth+1)
 		}
 		return out
 	case "array":
-		if depth >= sampleDepth {
+		if depth >= maxSampleDepth {
 			return []any{}
 		}
-		return []any{s.sample(*sh.Items, name, depth+1)}
+		return []any{s.sampleValue(*sh.Items, name, depth+1)}
 	case "integer", "number":
 		return 1
 	case "boolean":
@@ -88,7 +88,7 @@ func sampleText(sh shape, name string) string {
 	return "sample " + name
 }
 
-// decodeBytes reads base64 in any of its forms, as Google does.
+// decodeBytes decodes base64 in any of its forms, as Google does.
 func decodeBytes(v string) ([]byte, error) {
 	v = strings.TrimRight(strings.NewReplacer("+", "-", "/", "_").Replace(v), "=")
 	return base64.RawURLEncoding.DecodeString(v)

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// spamLetters is the number of letters in the spam.
-const spamLetters = 61
+// spamEmails is the number of emails in the spam folder.
+const spamEmails = 61
 
-// seeded is an initial letter.
-type seeded struct {
+// seedEmail is an email of the initial content.
+type seedEmail struct {
 	id, thread, from, subject, body string
 	labels                          []string
 }
 
 func (m *mailbox) seed() {
 	inbox, unread := []string{"INBOX"}, []string{"INBOX", "UNREAD"}
-	letters := []seeded{
+	letters := []seedEmail{
 		{"m-1", "t-1", "Bob Builder <bob@example.com>", "Lunch on Thursday?", "Shall we meet at noon?\nBob", unread},
 		{"m-2", "t-2", "Grace Hopper <grace@example.com>", "Quarterly report", "Please have a look at the numbers.", []string{"INBOX", "Label_1"}},
 		{"m-3", "t-2", "Ada <" + m.email + ">", "Re: Quarterly report", "They look good to me.", []string{"SENT"}},
@@ -27,9 +27,9 @@ func (m *mailbox) seed() {
 		{"m-7", "t-6", "山田太郎 <yamada@example.jp>", "会議の件", "来週の会議についてご連絡します。", unread},
 		{"m-8", "t-7", "Old Friend <old@example.net>", "Long ago", "Do you remember?", []string{"TRASH"}},
 	}
-	for i := range spamLetters {
+	for i := range spamEmails {
 		n := i + 1
-		letters = append(letters, seeded{
+		letters = append(letters, seedEmail{
 			fmt.Sprintf("s-%d", n), fmt.Sprintf("st-%d", n), fmt.Sprintf("Prize %d <win%d@spam.example>", n, n),
 			fmt.Sprintf("You have won no. %d", n), "Click here at once.",
 			[]string{"SPAM", "UNREAD"},
@@ -37,14 +37,14 @@ func (m *mailbox) seed() {
 	}
 	begin := m.now().Add(-48 * time.Hour)
 	for i, s := range letters {
-		m.deliver(m.letterFrom(s, begin.Add(time.Duration(i)*time.Minute)))
+		m.deliver(m.newEmail(s, begin.Add(time.Duration(i)*time.Minute)))
 	}
-	unfinished := seeded{"m-draft", "t-draft", "Ada <" + m.email + ">", "Ideas", "Unfinished.", []string{"DRAFT"}}
-	m.drafts = append(m.drafts, &draft{id: "draft-1", letter: m.letterFrom(unfinished, begin)})
+	unfinished := seedEmail{"m-draft", "t-draft", "Ada <" + m.email + ">", "Ideas", "Unfinished.", []string{"DRAFT"}}
+	m.drafts = append(m.drafts, &draft{id: "draft-1", email: m.newEmail(unfinished, begin)})
 }
 
-// letterFrom makes a letter; the two that are more than text have their own bodies.
-func (m *mailbox) letterFrom(s seeded, at time.Time) *letter {
+// newEmail returns an initial email. The two emails that are not plain text have their own bodies.
+func (m *mailbox) newEmail(s seedEmail, at time.Time) *email {
 	content := "Content-Type: text/plain; charset=utf-8\r\n\r\n" + s.body
 	switch s.id {
 	case "m-4":
@@ -58,11 +58,11 @@ func (m *mailbox) letterFrom(s seeded, at time.Time) *letter {
 	}
 	raw := fmt.Sprintf("From: %s\r\nTo: %s\r\nSubject: %s\r\nDate: %s\r\nMessage-ID: <%s@mail.example.com>\r\n%s",
 		s.from, to, s.subject, at.Format(time.RFC1123Z), s.id, content)
-	l, err := m.letterOf(s.id, []byte(raw), s.thread, s.labels...)
+	l, err := m.parseEmail(s.id, []byte(raw), s.thread, s.labels...)
 	if err != nil {
-		return &letter{id: s.id, thread: s.thread, labels: s.labels, payload: doc{}}
+		return &email{id: s.id, thread: s.thread, labels: s.labels, payload: doc{}}
 	}
-	l.at = at
+	l.received = at
 	return l
 }
 
@@ -82,31 +82,31 @@ func (g *gmail) seed() {
 		"INBOX", "SENT", "DRAFT", "SPAM", "TRASH", "UNREAD", "STARRED", "IMPORTANT", "CHAT", "CATEGORY_PERSONAL",
 		"CATEGORY_SOCIAL", "CATEGORY_PROMOTIONS", "CATEGORY_UPDATES", "CATEGORY_FORUMS",
 	} {
-		g.labels.put("", doc{"id": id, "name": id, "type": "system"})
+		g.labels.add("", doc{"id": id, "name": id, "type": "system"})
 	}
-	g.labels.put("", doc{"id": "Label_1", "name": "Work", "type": "user"}, doc{"id": "Label_2", "name": "Travel/2026", "type": "user"})
+	g.labels.add("", doc{"id": "Label_1", "name": "Work", "type": "user"}, doc{"id": "Label_2", "name": "Travel/2026", "type": "user"})
 	g.settings = map[string]doc{
 		"vacation":   {"enableAutoReply": false, "responseSubject": "Away", "responseBodyHtml": "<p>Back soon.</p>", "restrictToContacts": true},
 		"imap":       {"enabled": true, "autoExpunge": true, "expungeBehavior": "archive", "maxFolderSize": 0},
 		"language":   {"displayLanguage": "en"},
 		"forwarding": {"enabled": false},
 	}
-	g.filters.put("", doc{
+	g.filters.add("", doc{
 		"id": "filter-1", "criteria": doc{"from": "noreply@airline.example"}, "action": doc{"addLabelIds": []any{"Label_2"}},
 	})
-	g.forwarding.put("", doc{"forwardingEmail": "backup@example.com", "verificationStatus": "accepted"})
-	g.senders.put("", doc{
+	g.forwarding.add("", doc{"forwardingEmail": "backup@example.com", "verificationStatus": "accepted"})
+	g.senders.add("", doc{
 		"sendAsEmail": g.box.email, "displayName": "Ada", "isDefault": true, "isPrimary": true, "signature": "<b>Ada</b>",
 	})
-	g.delegates.put("", doc{"delegateEmail": "bob@example.com", "verificationStatus": "accepted"})
+	g.delegates.add("", doc{"delegateEmail": "bob@example.com", "verificationStatus": "accepted"})
 }
 
 func (cal *calendar) seed() {
-	cal.calendars.put("", doc{
+	cal.calendars.add("", doc{
 		"kind": "calendar#calendarListEntry", "id": cal.email, "summary": cal.email, "timeZone": "Europe/Berlin",
 		"accessRole": "owner", "primary": true,
 	})
-	cal.calendars.put("", doc{
+	cal.calendars.add("", doc{
 		"kind": "calendar#calendarListEntry", "id": "calendar-team", "summary": "Team", "timeZone": "UTC", "accessRole": "writer",
 	})
 	day := cal.now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
@@ -125,21 +125,21 @@ func (cal *calendar) seed() {
 		},
 	}
 	for _, e := range events {
-		cal.made(nil, e)
-		cal.events.put(cal.email, e)
+		cal.completeEvent(nil, e)
+		cal.events.add(cal.email, e)
 	}
 }
 
 func (e *editors) seed() {
 	notes := doc{"documentId": "doc-notes", "title": "Notes"}
 	setText(notes, "Notes of the meeting\nAda writes them.\n")
-	e.documents.put("", notes)
+	e.documents.add("", notes)
 	slide := func(id, title string) doc {
 		return doc{"objectId": id, "slideProperties": doc{"layoutObjectId": "layout-1"}, "pageElements": []any{doc{
 			"objectId": id + "-title", "shape": doc{"shapeType": "TEXT_BOX", "text": doc{"textElements": []any{doc{"textRun": doc{"content": title + "\n"}}}}},
 		}}}
 	}
-	e.presentations.put("", doc{
+	e.presentations.add("", doc{
 		"presentationId": "slides-pitch", "title": "Pitch", "slides": []any{slide("slide-1", "Why"), slide("slide-2", "How")},
 	})
 	form := doc{"formId": "form-survey", "info": doc{"title": "Survey", "description": "How was it?"}, "items": []any{doc{
@@ -148,11 +148,11 @@ func (e *editors) seed() {
 			"choiceQuestion": doc{"type": "RADIO", "options": []any{doc{"value": "Good"}, doc{"value": "Bad"}}},
 		}},
 	}}}
-	madeForm(nil, form)
-	e.forms.put("", form)
+	completeForm(nil, form)
+	e.forms.add("", form)
 	for i, answer := range []string{"Good", "Bad"} {
-		e.responses.put("form-survey", doc{
-			"responseId": fmt.Sprintf("response-%d", i+1), "createTime": e.stamp(), "lastSubmittedTime": e.stamp(),
+		e.responses.add("form-survey", doc{
+			"responseId": fmt.Sprintf("response-%d", i+1), "createTime": e.timestamp(), "lastSubmittedTime": e.timestamp(),
 			"answers": doc{"question-1": doc{"questionId": "question-1", "textAnswers": doc{"answers": []any{doc{"value": answer}}}}},
 		})
 	}
@@ -162,18 +162,18 @@ func (s *sheets) seed() {
 	budget := doc{"spreadsheetId": "sheet-budget", "properties": doc{"title": "Budget 2026", "timeZone": "Europe/Berlin"}, "sheets": []any{
 		doc{"properties": doc{"title": "Budget"}}, doc{"properties": doc{"title": "Log"}},
 	}}
-	s.made(nil, budget)
+	s.completeSpreadsheet(nil, budget)
 	s.cells["sheet-budget"]["Budget"] = [][]any{{"Item", "Cost"}, {"Rent", "1200"}, {"Food", "400"}, {"Travel", "150"}}
-	s.spreadsheets.put("", budget)
+	s.spreadsheets.add("", budget)
 }
 
 func (dr *drive) seed() {
 	file := func(id, name, mime, parent string) doc {
 		d := doc{
 			"kind": "drive#file", "id": id, "name": name, "mimeType": mime, "parents": []any{parent}, "trashed": false,
-			"createdTime": dr.stamp(), "modifiedTime": dr.stamp(), "webViewLink": "https://drive.google.com/file/d/" + id + "/view",
+			"createdTime": dr.timestamp(), "modifiedTime": dr.timestamp(), "webViewLink": "https://drive.google.com/file/d/" + id + "/view",
 		}
-		dr.files.put("", d)
+		dr.files.add("", d)
 		return d
 	}
 	const apps = "application/vnd.google-apps."
@@ -187,9 +187,9 @@ func (dr *drive) seed() {
 	file("file-shared", "Bob's plan.txt", "text/plain", "root")["shared"] = true
 	// developers.google.com/workspace/drive/api/guides/shortcuts
 	file("shortcut-report", "The report", apps+"shortcut", "folder-reports")["shortcutDetails"] = doc{"targetId": "file-report", "targetMimeType": "application/pdf"}
-	dr.contents["file-report"] = raw{"application/pdf", []byte("%PDF-1.4\n% Report 1\n")}
-	dr.contents["file-shared"] = raw{"text/plain", []byte("The plan.\n")}
-	dr.permissions.put("file-shared", doc{"id": "permission-1", "type": "user", "role": "owner", "emailAddress": "bob@example.com", "displayName": "Bob Builder"})
+	dr.contents["file-report"] = rawResponse{"application/pdf", []byte("%PDF-1.4\n% Report 1\n")}
+	dr.contents["file-shared"] = rawResponse{"text/plain", []byte("The plan.\n")}
+	dr.permissions.add("file-shared", doc{"id": "permission-1", "type": "user", "role": "owner", "emailAddress": "bob@example.com", "displayName": "Bob Builder"})
 }
 
 func (b *addressBook) seed() {
@@ -205,26 +205,26 @@ func (b *addressBook) seed() {
 			"phoneNumbers":   []any{doc{"value": p.phone, "type": "mobile"}},
 			"organizations":  []any{doc{"name": "Example Ltd", "title": "Engineer"}},
 		}
-		displayNames(d)
-		b.people.put("", d)
+		setDisplayNames(d)
+		b.people.add("", d)
 	}
 }
 
 func (t *tasks) seed() {
 	for _, l := range []doc{{"id": "list-home", "title": "Home"}, {"id": "list-work", "title": "Work"}} {
-		l["kind"], l["updated"] = "tasks#taskList", t.stamp()
-		t.lists.put("", l)
+		l["kind"], l["updated"] = "tasks#taskList", t.timestamp()
+		t.lists.add("", l)
 	}
 	for _, one := range []doc{
 		{"id": "task-milk", "title": "Buy milk"},
 		{"id": "task-rent", "title": "Pay the rent", "due": "2026-12-01T00:00:00.000Z", "notes": "By transfer"},
-		{"id": "task-done", "title": "Call Bob", "status": "completed", "completed": t.stamp()},
+		{"id": "task-done", "title": "Call Bob", "status": "completed", "completed": t.timestamp()},
 	} {
 		if one["status"] == nil {
 			one["status"] = "needsAction"
 		}
-		one["kind"], one["updated"] = "tasks#task", t.stamp()
-		t.tasks.put("list-home", one)
+		one["kind"], one["updated"] = "tasks#task", t.timestamp()
+		t.tasks.add("list-home", one)
 	}
-	t.tasks.put("list-work", doc{"id": "task-report", "title": "Write the report", "status": "needsAction"})
+	t.tasks.add("list-work", doc{"id": "task-report", "title": "Write the report", "status": "needsAction"})
 }

@@ -14,29 +14,29 @@ import (
 	"time"
 )
 
-// maxBody bounds the body of a request, maxSeen the recorded requests.
+// maxBody bounds the body of a request in bytes, maxRequests the number of recorded requests.
 const (
-	maxBody = 64 << 20
-	maxSeen = 2000
+	maxBody     = 64 << 20
+	maxRequests = 2000
 )
 
 // Config configures a [Server].
 type Config struct {
-	// ClientID and ClientSecret are the OAuth client's. Empty accepts any.
+	// ClientID and ClientSecret are those of the OAuth client. Empty accepts any.
 	ClientID     string
 	ClientSecret string
 	// Accounts are the accounts on the consent page. None means [DefaultAccount].
 	Accounts []string
-	// TokenLife is the lifetime of access tokens. 0 means an hour, as at Google.
-	TokenLife time.Duration
-	// Now is the clock. nil means time.Now.
+	// TokenLifetime is the lifetime of access tokens. 0 means an hour, as at Google.
+	TokenLifetime time.Duration
+	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 }
 
-// has returns an error for an unknown account.
-func (cfg *Config) has(account string) error {
+// checkAccount returns an error for an unknown account.
+func (cfg *Config) checkAccount(account string) error {
 	if !slices.Contains(cfg.Accounts, account) {
-		return fmt.Errorf("emulator: there is no such account: %s", account)
+		return fmt.Errorf("google emulator: no such account: %s", account)
 	}
 	return nil
 }
@@ -50,41 +50,41 @@ type Server struct {
 	routes []route
 
 	// mu guards the fields below and their content.
-	mu     sync.Mutex
-	auth   *signIn
-	worlds map[string]*world // by account
-	faults faults
-	seen   []Request
+	mu       sync.Mutex
+	auth     *signIn
+	accounts map[string]*accountData // by account
+	faults   faults
+	requests []Request
 }
 
 // Request is a received request.
 type Request struct {
-	// Method is the id of the API's method, such as gmail.users.messages.send, or the HTTP method
-	// and the path if unknown.
+	// Method is the id of the API's method, such as gmail.users.messages.send. If it is unknown, Method
+	// is the HTTP method and the path.
 	Method string
-	// Account is the owner of its token.
+	// Account is the owner of the request's token.
 	Account string
 	// Status is the status of the response.
 	Status int
-	// Query and Body are as received.
+	// Query and Body are as received from the client.
 	Query url.Values
 	Body  string
 }
 
-// New makes a server whose accounts have the content in the package comment.
+// New returns a server whose accounts have the content described in the package comment.
 func New(cfg Config) (*Server, error) {
 	if len(cfg.Accounts) == 0 {
 		cfg.Accounts = []string{DefaultAccount}
 	}
-	cfg.TokenLife = cmp.Or(cfg.TokenLife, time.Hour)
+	cfg.TokenLifetime = cmp.Or(cfg.TokenLifetime, time.Hour)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	all, err := routes()
+	all, err := buildRoutes()
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, routes: all, auth: newSignIn(cfg), worlds: map[string]*world{}}, nil
+	return &Server{cfg: cfg, routes: all, auth: newSignIn(cfg), accounts: map[string]*accountData{}}, nil
 }
 
 // call is a request that matches the contract.
@@ -104,12 +104,12 @@ type doc = map[string]any
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		refuse(w, &rejection{status: http.StatusRequestEntityTooLarge, message: "Request entity too large"})
+		writeError(w, &rejection{status: http.StatusRequestEntityTooLarge, message: "Request entity too large"})
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.auth.serve(w, r, body, s.faults) {
+	if s.auth.handle(w, r, body, s.faults) {
 		return
 	}
 	seen := Request{Method: r.Method + " " + r.URL.Path, Query: r.URL.Query(), Body: string(body)}
@@ -118,31 +118,31 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if rej != nil {
 		seen.Status = rej.status
 	}
-	if len(s.seen) == maxSeen {
-		s.seen = s.seen[1:]
+	if len(s.requests) == maxRequests {
+		s.requests = s.requests[1:]
 	}
-	s.seen = append(s.seen, seen)
+	s.requests = append(s.requests, seen)
 	if rej != nil {
-		refuse(w, rej)
+		writeError(w, rej)
 		return
 	}
-	reply(w, answer)
+	writeAnswer(w, answer)
 }
 
-// raw is a response that is not JSON.
-type raw struct {
+// rawResponse is a response that is not JSON.
+type rawResponse struct {
 	mime string
 	data []byte
 }
 
 // handle answers a request to a service.
 func (s *Server) handle(r *http.Request, body []byte, seen *Request) (any, *rejection) {
-	c, rej := s.find(r)
+	c, rej := s.matchRoute(r)
 	if rej != nil {
 		return nil, rej
 	}
 	seen.Method = c.id
-	if rej := s.faults.meet(c.id); rej != nil {
+	if rej := s.faults.match(c.id); rej != nil {
 		return nil, rej
 	}
 	token, rej := s.auth.authenticate(r, c)
@@ -156,11 +156,11 @@ func (s *Server) handle(r *http.Request, body []byte, seen *Request) (any, *reje
 	if rej := c.readBody(r.Header.Get("Content-Type"), body); rej != nil {
 		return nil, rej
 	}
-	world, err := s.world(token.account)
+	world, err := s.account(token.account)
 	if err != nil {
-		return nil, missing(token.account)
+		return nil, notFound(token.account)
 	}
-	answer, rej := world.answer(c)
+	answer, rej := world.run(c)
 	if rej != nil {
 		return nil, rej
 	}
@@ -171,10 +171,10 @@ func (s *Server) handle(r *http.Request, body []byte, seen *Request) (any, *reje
 	if rej := c.checkAnswer(d); rej != nil {
 		return nil, rej
 	}
-	return c.masked(d)
+	return c.applyFields(d)
 }
 
-// checkAnswer refuses to send what the services would not: the contract includes responses.
+// checkAnswer refuses to send a response that violates the contract.
 func (c *call) checkAnswer(answer doc) *rejection {
 	body, err := json.Marshal(answer)
 	var v any
@@ -184,14 +184,14 @@ func (c *call) checkAnswer(answer doc) *rejection {
 	if err != nil {
 		return &rejection{status: http.StatusInternalServerError, message: "emulator: " + err.Error()}
 	}
-	if rej := c.service.check(shape{Ref: c.method.Answer}, v, ""); rej != nil {
-		return &rejection{status: http.StatusInternalServerError, message: "emulator: the answer of " + c.id + " is not in its contract: " + rej.message}
+	if rej := c.api.checkValue(shape{Ref: c.method.Answer}, v, ""); rej != nil {
+		return &rejection{status: http.StatusInternalServerError, message: "emulator: the answer to " + c.id + " violates its contract: " + rej.message}
 	}
 	return nil
 }
 
-// find returns the requested method.
-func (s *Server) find(r *http.Request) (*call, *rejection) {
+// matchRoute returns the call that a request makes.
+func (s *Server) matchRoute(r *http.Request) (*call, *rejection) {
 	for _, route := range s.routes {
 		if vars, ok := route.match(r.Method, r.URL.EscapedPath()); ok {
 			return &call{route: route, vars: vars, query: r.URL.Query()}, nil
@@ -200,19 +200,19 @@ func (s *Server) find(r *http.Request) (*call, *rejection) {
 	return nil, &rejection{status: http.StatusNotFound, message: "The requested URL " + r.URL.Path + " was not found on this server."}
 }
 
-// readBody checks the body against the method's shape.
+// readBody reads the body and checks it against the method's shape.
 func (c *call) readBody(contentType string, body []byte) *rejection {
 	if c.upload {
 		return c.readUpload(contentType, body)
 	}
 	if c.method.Body == "" {
 		if len(strings.TrimSpace(string(body))) > 0 && string(body) != "{}" {
-			return invalid("Invalid JSON payload received. The method %s takes no body.", c.id)
+			return invalidArgument("Invalid JSON payload received. The method %s takes no body.", c.id)
 		}
 		return nil
 	}
 	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" {
-		return invalid("Content-Type must be application/json, not %q.", contentType)
+		return invalidArgument("Content-Type must be application/json, not %q.", contentType)
 	}
 	return c.readJSON(body)
 }
@@ -220,21 +220,21 @@ func (c *call) readBody(contentType string, body []byte) *rejection {
 func (c *call) readJSON(body []byte) *rejection {
 	var v any
 	if err := json.Unmarshal(body, &v); err != nil {
-		return invalid("Invalid JSON payload received. %v", err)
+		return invalidArgument("Invalid JSON payload received. %v", err)
 	}
-	if rej := c.service.check(shape{Ref: c.method.Body}, v, ""); rej != nil {
+	if rej := c.api.checkValue(shape{Ref: c.method.Body}, v, ""); rej != nil {
 		return rej
 	}
 	c.body, _ = v.(doc)
 	return nil
 }
 
-// reply writes a response.
-func reply(w http.ResponseWriter, answer any) {
+// writeAnswer writes a successful response.
+func writeAnswer(w http.ResponseWriter, answer any) {
 	switch a := answer.(type) {
 	case nil:
 		w.WriteHeader(http.StatusNoContent)
-	case raw:
+	case rawResponse:
 		w.Header().Set("Content-Type", a.mime)
 		_, _ = w.Write(a.data)
 	default:
@@ -243,15 +243,15 @@ func reply(w http.ResponseWriter, answer any) {
 	}
 }
 
-// world returns the data of an account, which is created on first use.
-func (s *Server) world(account string) (*world, error) {
-	if err := s.cfg.has(account); err != nil {
+// account returns the data of an account, which are created on first use.
+func (s *Server) account(account string) (*accountData, error) {
+	if err := s.cfg.checkAccount(account); err != nil {
 		return nil, err
 	}
-	w := s.worlds[account]
+	w := s.accounts[account]
 	if w == nil {
-		w = newWorld(account, s.cfg.Now)
-		s.worlds[account] = w
+		w = newAccountData(account, s.cfg.Now)
+		s.accounts[account] = w
 	}
 	return w, nil
 }

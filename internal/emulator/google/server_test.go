@@ -131,10 +131,10 @@ func TestWorldRemembers(t *testing.T) {
 	c := newClient(t, everything)
 	_, found := c.do(t, "GET /gmail/v1/users/me/messages?q=in:spam&maxResults=500", "")
 	var ids []string
-	for _, m := range list(found["messages"]) {
+	for _, m := range asList(found["messages"]) {
 		ids = append(ids, fmt.Sprint(m.(doc)["id"]))
 	}
-	if len(ids) != spamLetters {
+	if len(ids) != spamEmails {
 		t.Fatalf("%d letters in the spam", len(ids))
 	}
 	body, err := json.Marshal(doc{"ids": ids, "addLabelIds": []string{"TRASH"}})
@@ -147,7 +147,7 @@ func TestWorldRemembers(t *testing.T) {
 	if _, found = c.do(t, "GET /gmail/v1/users/me/messages?q=in:spam", ""); found["messages"] != nil {
 		t.Errorf("still in the spam: %v", found)
 	}
-	if _, found = c.do(t, "GET /gmail/v1/users/me/messages?q=is:unread", ""); len(list(found["messages"])) != 3 {
+	if _, found = c.do(t, "GET /gmail/v1/users/me/messages?q=is:unread", ""); len(asList(found["messages"])) != 3 {
 		t.Errorf("unread letters: %v", found)
 	}
 	c.do(t, "PUT /v4/spreadsheets/sheet-budget/values/Budget!B2:B2?valueInputOption=RAW", `{"values":[["1300"]]}`)
@@ -164,7 +164,7 @@ func TestWorldRemembers(t *testing.T) {
 func TestFaults(t *testing.T) {
 	c := newClient(t, everything)
 	after := 7
-	c.s.Inject(Fault{Method: "tasks.*", Status: 429, RetryAfter: &after, Skip: 1, Times: 1})
+	c.s.Inject(Fault{Method: "tasks.*", Status: 429, RetryAfter: &after, SkipFirst: 1, Times: 1})
 	for i, want := range []int{200, 429, 200} {
 		if status, _ := c.do(t, "GET /tasks/v1/users/@me/lists", ""); status != want {
 			t.Errorf("request %d: %d, want %d", i+1, status, want)
@@ -177,13 +177,13 @@ func TestFaults(t *testing.T) {
 
 // A sample of every answer passes the check that requests have to pass.
 func TestSamplesFitTheirShapes(t *testing.T) {
-	all, err := routes()
+	all, err := buildRoutes()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range all {
 		c := &call{route: r}
-		if out := c.sample(); out != nil {
+		if out := c.sampleAnswer(); out != nil {
 			data, err := json.Marshal(out)
 			if err != nil {
 				t.Fatal(err)
@@ -192,7 +192,7 @@ func TestSamplesFitTheirShapes(t *testing.T) {
 			if err := json.Unmarshal(data, &v); err != nil {
 				t.Fatal(err)
 			}
-			if rej := r.service.check(shape{Ref: r.method.Answer}, v, ""); rej != nil {
+			if rej := r.api.checkValue(shape{Ref: r.method.Answer}, v, ""); rej != nil {
 				t.Errorf("%s: %s", r.id, rej.message)
 			}
 		}
@@ -218,6 +218,6 @@ func FuzzDriveQuery(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(_ *testing.T, q string) {
-		_, _ = fits(doc{"name": "x", "parents": []any{"a"}}, q)
+		_, _ = matchesQuery(doc{"name": "x", "parents": []any{"a"}}, q)
 	})
 }

@@ -8,77 +8,77 @@ import (
 	"strconv"
 )
 
-// shelf stores documents of one kind by the id of their parent, "" without one.
-type shelf struct {
-	id   string // the field with the id of a document
-	docs map[string][]doc
+// store has the documents of one kind by the id of their parent, or by "" without a parent.
+type store struct {
+	idField string // name of the field with a document's id
+	docs    map[string][]doc
 }
 
-func newShelf(id string) *shelf { return &shelf{id: id, docs: map[string][]doc{}} }
+func newStore(id string) *store { return &store{idField: id, docs: map[string][]doc{}} }
 
-func (s *shelf) put(parent string, docs ...doc) { s.docs[parent] = append(s.docs[parent], docs...) }
+func (s *store) add(parent string, docs ...doc) { s.docs[parent] = append(s.docs[parent], docs...) }
 
-func (s *shelf) find(parent, id string) (doc, bool) {
-	i := slices.IndexFunc(s.docs[parent], func(d doc) bool { return d[s.id] == id })
+func (s *store) find(parent, id string) (doc, bool) {
+	i := slices.IndexFunc(s.docs[parent], func(d doc) bool { return d[s.idField] == id })
 	if i < 0 {
 		return nil, false
 	}
 	return s.docs[parent][i], true
 }
 
-func (s *shelf) remove(parent, id string) {
-	s.docs[parent] = slices.DeleteFunc(s.docs[parent], func(d doc) bool { return d[s.id] == id })
+func (s *store) remove(parent, id string) {
+	s.docs[parent] = slices.DeleteFunc(s.docs[parent], func(d doc) bool { return d[s.idField] == id })
 }
 
-// collection is an API resource whose documents are stored as they are written.
+// collection is an API resource whose documents are stored in the form in which they are written.
 type collection struct {
-	*shelf
-	// key is the parameter that identifies a document.
-	key string
-	// parent is the parameter that identifies the documents' parent, if any.
-	parent string
-	in     *shelf
-	// list is the field with the documents in a list response.
-	list string
-	// mint begins the ids of new documents. If empty, requests choose ids.
-	mint string
+	*store
+	// idParam is the parameter with the id of a document.
+	idParam string
+	// parentParam is the parameter with the id of the documents' parent, if any.
+	parentParam string
+	parents     *store
+	// listField is the field of a list response that has the documents.
+	listField string
+	// idPrefix begins the ids of new documents. If it is empty, requests choose the ids.
+	idPrefix string
 	// check refuses an inconsistent document.
 	check func(d doc) *rejection
-	// made completes a new document, patched a changed one.
-	made, patched func(c *call, d doc)
-	// shown removes fields that this resource lacks from a copy.
-	shown func(d doc)
+	// onCreate fills in the fields of a new document; onPatch updates those of a changed one.
+	onCreate, onPatch func(c *call, d doc)
+	// hideFields removes the fields that this resource lacks from a copy of a document.
+	hideFields func(d doc)
 }
 
-// show returns a copy of a document for a response.
-func (k collection) show(d doc) doc {
+// present returns a copy of a document for a response.
+func (k collection) present(d doc) doc {
 	out := clone(d)
-	if k.shown != nil {
-		k.shown(out)
+	if k.hideFields != nil {
+		k.hideFields(out)
 	}
 	return out
 }
 
-// answer handles the usual verbs; false for any other.
-func (k collection) answer(o *owner, c *call, verb string) (any, *rejection, bool) {
-	parent := o.alias(k.parent, c.vars[k.parent])
-	if k.parent != "" {
-		if _, ok := k.in.find("", parent); !ok {
-			return nil, missing(parent), true
+// runVerb runs the usual verbs. It returns false for any other verb.
+func (k collection) runVerb(o *account, c *call, verb string) (any, *rejection, bool) {
+	parent := o.resolveAlias(k.parentParam, c.vars[k.parentParam])
+	if k.parentParam != "" {
+		if _, ok := k.parents.find("", parent); !ok {
+			return nil, notFound(parent), true
 		}
 	}
-	id := o.alias(k.key, c.vars[k.key])
+	id := o.resolveAlias(k.idParam, c.vars[k.idParam])
 	old, found := k.find(parent, id)
 	switch verb {
 	case "list":
-		answer, rej := c.page(k.list, k.docs[parent])
+		answer, rej := c.page(k.listField, k.docs[parent])
 		return answer, rej, true
 	case "insert", "create":
 		d, rej := k.insert(o, c, parent)
 		return d, rej, true
 	case "get", "patch", "update", "delete":
 		if !found {
-			return nil, missing(id), true
+			return nil, notFound(id), true
 		}
 	default:
 		return nil, nil, false
@@ -94,12 +94,12 @@ func (k collection) answer(o *owner, c *call, verb string) (any, *rejection, boo
 		}
 		maps.Copy(old, changed)
 		maps.DeleteFunc(old, func(key string, _ any) bool { return changed[key] == nil })
-		if k.patched != nil {
-			k.patched(c, old)
+		if k.onPatch != nil {
+			k.onPatch(c, old)
 		}
 	case http.MethodPut:
 		fresh := clone(c.body)
-		fresh[k.id] = old[k.id]
+		fresh[k.idField] = old[k.idField]
 		clear(old)
 		maps.Copy(old, fresh)
 	case http.MethodDelete:
@@ -109,15 +109,15 @@ func (k collection) answer(o *owner, c *call, verb string) (any, *rejection, boo
 		}
 		return doc{}, nil, true
 	}
-	return k.show(old), nil, true
+	return k.present(old), nil, true
 }
 
-func (k collection) insert(o *owner, c *call, parent string) (any, *rejection) {
+func (k collection) insert(o *account, c *call, parent string) (any, *rejection) {
 	d := clone(c.body)
-	if d[k.id] == nil || k.mint != "" {
-		d[k.id] = o.mint(k.mint)
+	if d[k.idField] == nil || k.idPrefix != "" {
+		d[k.idField] = o.newID(k.idPrefix)
 	}
-	id := fmt.Sprint(d[k.id])
+	id := fmt.Sprint(d[k.idField])
 	if _, taken := k.find(parent, id); taken {
 		return nil, &rejection{status: 409, message: "The requested identifier already exists: " + id, reason: "duplicate"}
 	}
@@ -126,14 +126,14 @@ func (k collection) insert(o *owner, c *call, parent string) (any, *rejection) {
 			return nil, rej
 		}
 	}
-	if k.made != nil {
-		k.made(c, d)
+	if k.onCreate != nil {
+		k.onCreate(c, d)
 	}
-	k.put(parent, d)
-	return k.show(d), nil
+	k.add(parent, d)
+	return k.present(d), nil
 }
 
-// merge patches a document by RFC 7396: null removes.
+// merge applies a patch to a document as in RFC 7396: null removes a field.
 func merge(into, patch doc) {
 	for key, value := range patch {
 		below, isDoc := value.(doc)
@@ -149,19 +149,19 @@ func merge(into, patch doc) {
 	}
 }
 
-func list(v any) []any {
+func asList(v any) []any {
 	out, _ := v.([]any)
 	return out
 }
 
-// page returns the requested page of a list.
+// page returns the page of a list that the request asks for.
 func (c *call) page(field string, all []doc) (any, *rejection) {
 	size := len(all)
 	for _, name := range []string{"maxResults", "pageSize"} {
 		if v := c.query.Get(name); v != "" {
 			n, err := strconv.Atoi(v)
 			if err != nil || n < 0 {
-				return nil, invalid("Invalid value for %s", name)
+				return nil, invalidArgument("Invalid value for %s", name)
 			}
 			if n > 0 {
 				size = n
@@ -172,7 +172,7 @@ func (c *call) page(field string, all []doc) (any, *rejection) {
 	if token := c.query.Get("pageToken"); c.query.Has("pageToken") {
 		n, err := strconv.Atoi(token)
 		if err != nil || n < 0 || n > len(all) {
-			return nil, invalid("Invalid pageToken")
+			return nil, invalidArgument("Invalid pageToken")
 		}
 		start = n
 	}

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// signIn is the OAuth server, guarded by the server's lock.
+// signIn is the OAuth server. It is guarded by the lock of [Server].
 type signIn struct {
-	cfg     Config
-	codes   map[string]grant
-	access  map[string]grant
-	refresh map[string]grant
-	trusted map[string]*rsa.PublicKey
-	issued  int
+	cfg          Config
+	codes        map[string]grant
+	access       map[string]grant
+	refresh      map[string]grant
+	serviceKeys  map[string]*rsa.PublicKey
+	issuedTokens int
 }
 
 // grant is a user's consent.
@@ -38,41 +38,41 @@ type grant struct {
 func newSignIn(cfg Config) *signIn {
 	return &signIn{
 		cfg: cfg, codes: map[string]grant{}, access: map[string]grant{}, refresh: map[string]grant{},
-		trusted: map[string]*rsa.PublicKey{},
+		serviceKeys: map[string]*rsa.PublicKey{},
 	}
 }
 
-// serve handles a request of the sign-in; false for any other.
-func (a *signIn) serve(w http.ResponseWriter, r *http.Request, body []byte, inForce faults) bool {
+// handle handles a request to the OAuth server. It returns false for any other request.
+func (a *signIn) handle(w http.ResponseWriter, r *http.Request, body []byte, inForce faults) bool {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		form = url.Values{}
 	}
 	switch r.Method + " " + r.URL.Path {
 	case "GET /o/oauth2/v2/auth":
-		a.consentPage(w, r)
+		a.showConsent(w, r)
 	case "POST /o/oauth2/v2/auth":
-		a.consent(w, r, form)
+		a.handleConsent(w, r, form)
 	case "POST /token":
-		a.serveToken(w, form, inForce)
+		a.handleToken(w, form, inForce)
 	case "POST /revoke":
-		a.revoke(w, form, inForce)
+		a.handleRevoke(w, form, inForce)
 	default:
 		return false
 	}
 	return true
 }
 
-// consentTemplate is the consent page.
+// consentTemplate is the template of the consent page.
 var consentTemplate = template.Must(template.New("consent").Parse(`<!doctype html><html lang="en"><meta charset="utf-8"><title>Sign in</title>
 <body style="font-family:sans-serif;max-width:30em;margin:3em auto"><h1>Sign in (emulator)</h1>
 <p>The app <b>{{.Client}}</b> asks for:</p><ul>{{range .Scopes}}<li>{{.}}</li>{{end}}</ul>
 <form method="post"><p>{{range $i, $a := .Accounts}}<label><input type="radio" name="account" value="{{$a}}"{{if eq $i 0}} checked{{end}}> {{$a}}</label><br>{{end}}</p>
 <button name="answer" value="allow">Allow</button> <button name="answer" value="deny">Deny</button></form></body></html>`))
 
-// consentPage shows the requested scopes.
-func (a *signIn) consentPage(w http.ResponseWriter, r *http.Request) {
-	g, err := a.requested(r.URL.Query())
+// showConsent writes the consent page, with the requested scopes.
+func (a *signIn) showConsent(w http.ResponseWriter, r *http.Request) {
+	g, err := a.parseConsent(r.URL.Query())
 	if err != nil {
 		http.Error(w, "Error 400: "+err.Error(), http.StatusBadRequest)
 		return
@@ -84,8 +84,8 @@ func (a *signIn) consentPage(w http.ResponseWriter, r *http.Request) {
 	}{r.URL.Query().Get("client_id"), g.scopes, a.cfg.Accounts})
 }
 
-// requested checks the parameters of the page.
-func (a *signIn) requested(q url.Values) (grant, error) {
+// parseConsent checks the parameters of the consent page.
+func (a *signIn) parseConsent(q url.Values) (grant, error) {
 	redirect, err := url.Parse(q.Get("redirect_uri"))
 	switch {
 	case a.cfg.ClientID != "" && q.Get("client_id") != a.cfg.ClientID:
@@ -102,13 +102,13 @@ func (a *signIn) requested(q url.Values) (grant, error) {
 	return grant{scopes: strings.Fields(q.Get("scope")), redirect: q.Get("redirect_uri"), challenge: q.Get("code_challenge")}, nil
 }
 
-// consent handles a button press.
-func (a *signIn) consent(w http.ResponseWriter, r *http.Request, form url.Values) {
+// handleConsent handles the press of a button on the consent page.
+func (a *signIn) handleConsent(w http.ResponseWriter, r *http.Request, form url.Values) {
 	account := form.Get("account")
 	if form.Get("answer") != "allow" {
 		account = ""
 	}
-	target, err := a.decide(r.URL.Query(), account)
+	target, err := a.redirectURL(r.URL.Query(), account)
 	if err != nil {
 		http.Error(w, "Error 400: "+err.Error(), http.StatusBadRequest)
 		return
@@ -116,8 +116,8 @@ func (a *signIn) consent(w http.ResponseWriter, r *http.Request, form url.Values
 	http.Redirect(w, r, target, http.StatusFound)
 }
 
-func (a *signIn) decide(q url.Values, account string) (string, error) {
-	g, err := a.requested(q)
+func (a *signIn) redirectURL(q url.Values, account string) (string, error) {
+	g, err := a.parseConsent(q)
 	if err != nil {
 		return "", err
 	}
@@ -130,7 +130,7 @@ func (a *signIn) decide(q url.Values, account string) (string, error) {
 	if account == "" {
 		back.Set("error", "access_denied")
 	} else {
-		if err := a.cfg.has(account); err != nil {
+		if err := a.cfg.checkAccount(account); err != nil {
 			return "", err
 		}
 		g.account, g.expires = account, a.cfg.Now().Add(10*time.Minute)
@@ -143,25 +143,25 @@ func (a *signIn) decide(q url.Values, account string) (string, error) {
 	return target.String(), nil
 }
 
-// serveToken issues tokens (RFC 6749, RFC 7523 for service accounts).
-func (a *signIn) serveToken(w http.ResponseWriter, form url.Values, inForce faults) {
-	if rej := inForce.meet("auth.token"); rej != nil {
-		refuse(w, rej)
+// handleToken issues tokens (RFC 6749; RFC 7523 for service accounts).
+func (a *signIn) handleToken(w http.ResponseWriter, form url.Values, inForce faults) {
+	if rej := inForce.match("auth.token"); rej != nil {
+		writeError(w, rej)
 		return
 	}
 	service := form.Get("grant_type") == "urn:ietf:params:oauth:grant-type:jwt-bearer"
 	badClient := a.cfg.ClientID != "" && form.Get("client_id") != a.cfg.ClientID ||
 		a.cfg.ClientSecret != "" && form.Get("client_secret") != a.cfg.ClientSecret
 	if badClient && !service {
-		tokenError(w, http.StatusUnauthorized, "invalid_client")
+		writeTokenError(w, http.StatusUnauthorized, "invalid_client")
 		return
 	}
 	var g grant
 	var ok bool
-	answer := doc{"token_type": "Bearer", "expires_in": int(a.cfg.TokenLife.Seconds())}
+	answer := doc{"token_type": "Bearer", "expires_in": int(a.cfg.TokenLifetime.Seconds())}
 	switch {
 	case service:
-		g, ok = a.delegated(form.Get("assertion"))
+		g, ok = a.delegatedGrant(form.Get("assertion"))
 	case form.Get("grant_type") == "refresh_token":
 		g, ok = a.refresh[form.Get("refresh_token")]
 	case form.Get("grant_type") == "authorization_code":
@@ -171,22 +171,22 @@ func (a *signIn) serveToken(w http.ResponseWriter, form url.Values, inForce faul
 			answer["refresh_token"] = token
 		}
 	default:
-		tokenError(w, http.StatusBadRequest, "unsupported_grant_type")
+		writeTokenError(w, http.StatusBadRequest, "unsupported_grant_type")
 		return
 	}
 	if !ok {
-		tokenError(w, http.StatusBadRequest, "invalid_grant")
+		writeTokenError(w, http.StatusBadRequest, "invalid_grant")
 		return
 	}
-	g.expires = a.cfg.Now().Add(a.cfg.TokenLife)
+	g.expires = a.cfg.Now().Add(a.cfg.TokenLifetime)
 	token := "ya29." + rand.Text()
 	a.access[token] = g
-	a.issued++
+	a.issuedTokens++
 	answer["access_token"], answer["scope"] = token, strings.Join(g.scopes, " ")
-	reply(w, answer)
+	writeAnswer(w, answer)
 }
 
-// redeem exchanges a code for a grant, once.
+// redeem exchanges an authorization code for its grant. A code can be used once.
 func (a *signIn) redeem(form url.Values) (grant, bool) {
 	code := form.Get("code")
 	g, ok := a.codes[code]
@@ -197,16 +197,16 @@ func (a *signIn) redeem(form url.Values) (grant, bool) {
 	return g, ok && proven && g.redirect == form.Get("redirect_uri") && a.cfg.Now().Before(g.expires)
 }
 
-func tokenError(w http.ResponseWriter, status int, code string) {
+func writeTokenError(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(`{"error":"` + code + `","error_description":"Bad Request"}`))
 }
 
-// revoke ends a grant by one of its tokens.
-func (a *signIn) revoke(w http.ResponseWriter, form url.Values, inForce faults) {
-	if rej := inForce.meet("auth.revoke"); rej != nil {
-		refuse(w, rej)
+// handleRevoke revokes all grants of the account that owns a token.
+func (a *signIn) handleRevoke(w http.ResponseWriter, form url.Values, inForce faults) {
+	if rej := inForce.match("auth.revoke"); rej != nil {
+		writeError(w, rej)
 		return
 	}
 	token := form.Get("token")
@@ -215,11 +215,11 @@ func (a *signIn) revoke(w http.ResponseWriter, form url.Values, inForce faults) 
 		g, ok = a.access[token]
 	}
 	if !ok {
-		tokenError(w, http.StatusBadRequest, "invalid_token")
+		writeTokenError(w, http.StatusBadRequest, "invalid_token")
 		return
 	}
 	a.revokeAccount(g.account)
-	reply(w, doc{})
+	writeAnswer(w, doc{})
 }
 
 func (a *signIn) revokeAccount(account string) {
@@ -228,7 +228,7 @@ func (a *signIn) revokeAccount(account string) {
 	maps.DeleteFunc(a.refresh, same)
 }
 
-// authenticate returns the grant of a request and checks its scopes.
+// authenticate returns the grant of a request's token and checks its scopes.
 func (a *signIn) authenticate(r *http.Request, c *call) (grant, *rejection) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	g, known := a.access[token]

@@ -4,26 +4,26 @@ import "fmt"
 
 // tasks emulates the task lists of an account.
 type tasks struct {
-	*owner
-	lists, tasks *shelf
+	*account
+	lists, tasks *store
 }
 
-func newTasks(o *owner) offer {
-	t := &tasks{o, newShelf("id"), newShelf("id")}
+func newTasks(o *account) implementation {
+	t := &tasks{o, newStore("id"), newStore("id")}
 	t.seed()
-	return offer{collections: map[string]collection{
-		"tasks.tasklists": {shelf: t.lists, key: "tasklist", list: "items", mint: "list"},
-		"tasks.tasks":     {shelf: t.tasks, key: "task", parent: "tasklist", in: t.lists, list: "items", mint: "task", made: t.made},
+	return implementation{collections: map[string]collection{
+		"tasks.tasklists": {store: t.lists, idParam: "tasklist", listField: "items", idPrefix: "list"},
+		"tasks.tasks":     {store: t.tasks, idParam: "task", parentParam: "tasklist", parents: t.lists, listField: "items", idPrefix: "task", onCreate: t.completeTask},
 	}}
 }
 
-// made completes a new task.
-func (t *tasks) made(c *call, d doc) {
+// completeTask fills in the fields of a new task that the server sets.
+func (t *tasks) completeTask(c *call, d doc) {
 	if d["status"] == nil {
 		d["status"] = "needsAction"
 	}
 	if parent := c.query.Get("parent"); parent != "" {
 		d["parent"] = parent
 	}
-	d["kind"], d["updated"], d["position"] = "tasks#task", t.stamp(), fmt.Sprintf("%020d", t.next)
+	d["kind"], d["updated"], d["position"] = "tasks#task", t.timestamp(), fmt.Sprintf("%020d", t.lastID)
 }

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// owner is what the services of an account share: the address, the clock and the id counter.
-type owner struct {
-	email string
-	now   func() time.Time
-	next  int
+// account has what the services of an account share: its address, the clock and the id counter.
+type account struct {
+	email  string
+	now    func() time.Time
+	lastID int
 }
 
-// mint makes a new id.
-func (o *owner) mint(kind string) string {
-	o.next++
-	return kind + strconv.Itoa(o.next)
+// newID returns a new id that begins with kind.
+func (o *account) newID(kind string) string {
+	o.lastID++
+	return kind + strconv.Itoa(o.lastID)
 }
 
-// stamp returns the current time in the services' format.
-func (o *owner) stamp() string { return o.now().UTC().Format(time.RFC3339) }
+// timestamp returns the current time in the services' format.
+func (o *account) timestamp() string { return o.now().UTC().Format(time.RFC3339) }
 
-// alias resolves names that stand for an id.
-func (o *owner) alias(key, id string) string {
+// resolveAlias returns the id that an alias such as "primary" stands for, and other ids unchanged.
+func (o *account) resolveAlias(key, id string) string {
 	switch {
 	case key == "calendarId" && id == "primary":
 		return o.email
@@ -33,34 +33,34 @@ func (o *owner) alias(key, id string) string {
 	return id
 }
 
-// userinfo returns the owner of the token.
-func (o *owner) userinfo(*call) (any, *rejection) {
+// getUserinfo returns the user to whom the token belongs.
+func (o *account) getUserinfo(*call) (any, *rejection) {
 	return doc{"id": "1", "email": o.email, "verified_email": true, "name": o.email}, nil
 }
 
-// handler answers a request to one method.
+// handler answers a request for one method.
 type handler = func(*call) (any, *rejection)
 
-// offer is what a service implements, by the contract's ids: methods of its own, and collections
-// with the usual verbs.
-type offer struct {
+// implementation is the implemented part of a service, by the ids of the contract: single methods, and
+// collections with the usual verbs.
+type implementation struct {
 	methods     map[string]handler
 	collections map[string]collection
 }
 
-// world has the services of an account with their data, guarded by the server's lock.
-type world struct {
-	owner *owner
-	mail  *mailbox
-	offer
+// accountData has the services of an account with their data. It is guarded by the lock of [Server].
+type accountData struct {
+	account *account
+	mail    *mailbox
+	implementation
 }
 
-// newWorld makes the initial data of an account.
-func newWorld(email string, now func() time.Time) *world {
-	o := &owner{email: email, now: now, next: 100}
-	mail, documents := newMailbox(o), newShelf("documentId")
-	w := &world{o, mail, offer{map[string]handler{"oauth2.userinfo.get": o.userinfo}, map[string]collection{}}}
-	for _, service := range []offer{
+// newAccountData returns the initial data of an account.
+func newAccountData(email string, now func() time.Time) *accountData {
+	o := &account{email: email, now: now, lastID: 100}
+	mail, documents := newMailbox(o), newStore("documentId")
+	w := &accountData{o, mail, implementation{map[string]handler{"oauth2.userinfo.get": o.getUserinfo}, map[string]collection{}}}
+	for _, service := range []implementation{
 		newGmail(mail), newCalendar(o), newEditors(o, documents), newSheets(o), newDrive(o, documents), newAddressBook(o), newTasks(o),
 	} {
 		maps.Copy(w.methods, service.methods)
@@ -69,16 +69,16 @@ func newWorld(email string, now func() time.Time) *world {
 	return w
 }
 
-// answer runs a request.
-func (w *world) answer(c *call) (any, *rejection) {
+// run runs a call. Methods that are not implemented return a sample.
+func (w *accountData) run(c *call) (any, *rejection) {
 	if f := w.methods[c.id]; f != nil {
 		return f(c)
 	}
 	resource, verb, _ := cutLast(c.id, ".")
 	if k, ok := w.collections[resource]; ok {
-		if answer, rej, done := k.answer(w.owner, c, verb); done {
+		if answer, rej, done := k.runVerb(w.account, c, verb); done {
 			return answer, rej
 		}
 	}
-	return c.sample(), nil
+	return c.sampleAnswer(), nil
 }

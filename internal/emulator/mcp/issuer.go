@@ -16,28 +16,28 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// people are the users; the password is the name.
-type people struct{}
+// userStore has the users. Each user's password is the user's name.
+type userStore struct{}
 
-func (people) GetUserByID(id string) *storage.User { return people{}.GetUserByUsername(id) }
+func (userStore) GetUserByID(id string) *storage.User { return userStore{}.GetUserByUsername(id) }
 
-func (people) GetUserByUsername(name string) *storage.User {
+func (userStore) GetUserByUsername(name string) *storage.User {
 	if name != Ada && name != Grace {
 		return nil
 	}
 	return &storage.User{ID: name, Username: name, Password: name, Email: name + "@example.com"}
 }
 
-func (people) ExampleClientID() string { return "" }
+func (userStore) ExampleClientID() string { return "" }
 
 func newAccounts() *accounts {
 	return &accounts{
-		Storage: storage.NewStorageWithClients(people{}, map[string]*storage.Client{}),
-		clients: map[string]*storage.Client{}, secrets: map[string]string{}, live: map[string]string{},
+		Storage: storage.NewStorageWithClients(userStore{}, map[string]*storage.Client{}),
+		clients: map[string]*storage.Client{}, secrets: map[string]string{}, tokenOwners: map[string]string{},
 	}
 }
 
-// GetClientByClientID finds registered clients.
+// GetClientByClientID returns a registered client.
 func (a *accounts) GetClientByClientID(_ context.Context, id string) (op.Client, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,100 +57,100 @@ func (a *accounts) AuthorizeClientIDSecret(_ context.Context, id, secret string)
 	return nil
 }
 
-// CreateAccessAndRefreshTokens records the valid access token, which replaces the previous one.
+// CreateAccessAndRefreshTokens records the new access token, which replaces the previous one.
 func (a *accounts) CreateAccessAndRefreshTokens(ctx context.Context, req op.TokenRequest, current string) (id, refresh string, expires time.Time, err error) {
 	id, refresh, expires, err = a.Storage.CreateAccessAndRefreshTokens(ctx, req, current)
 	if err == nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.live[id] = req.GetSubject()
-		if a.life > 0 {
-			expires = time.Now().Add(a.life)
+		a.tokenOwners[id] = req.GetSubject()
+		if a.tokenLifetime > 0 {
+			expires = time.Now().Add(a.tokenLifetime)
 		}
 	}
 	return id, refresh, expires, err
 }
 
-// say sets the announced lifetime of tokens.
-func (a *accounts) say(life time.Duration) {
+// setTokenLifetime sets the announced lifetime of tokens.
+func (a *accounts) setTokenLifetime(life time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.life = life
+	a.tokenLifetime = life
 }
 
-// CreateAccessToken is for consents without refresh tokens.
+// CreateAccessToken records the access token of a consent without refresh tokens.
 func (a *accounts) CreateAccessToken(ctx context.Context, req op.TokenRequest) (string, time.Time, error) {
 	id, expires, err := a.Storage.CreateAccessToken(ctx, req)
 	if err == nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.live[id] = req.GetSubject()
+		a.tokenOwners[id] = req.GetSubject()
 	}
 	return id, expires, err
 }
 
-// RevokeToken revokes one token, and with a refresh token all of that consent.
+// RevokeToken revokes one token; a refresh token revokes all tokens of its consent.
 func (a *accounts) RevokeToken(ctx context.Context, token, person, client string) *oidc.Error {
 	err := a.Storage.RevokeToken(ctx, token, person, client)
 	if err == nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		delete(a.live, token)
+		delete(a.tokenOwners, token)
 	}
 	return err
 }
 
-func (a *accounts) knows(id string) bool {
+func (a *accounts) isLive(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, ok := a.live[id]
+	_, ok := a.tokenOwners[id]
 	return ok
 }
 
-// withdraw ends all consents of a user.
-func (a *accounts) withdraw(person string) {
+// withdrawConsents ends all consents of a user.
+func (a *accounts) withdrawConsents(person string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for id, whose := range a.live {
+	for id, whose := range a.tokenOwners {
 		if whose == person {
-			delete(a.live, id)
+			delete(a.tokenOwners, id)
 		}
 	}
 	for id := range a.clients {
-		_ = a.TerminateSession(context.Background(), person, id) // the example never fails here
+		_ = a.TerminateSession(context.Background(), person, id) // the example storage never fails here
 	}
 }
 
 // registration is a registration request (RFC 7591, section 2).
 type registration struct {
-	Redirects []string `json:"redirect_uris"`
-	Method    string   `json:"token_endpoint_auth_method"`
-	Grants    []string `json:"grant_types"`
+	RedirectURIs            []string `json:"redirect_uris"`
+	TokenEndpointAuthMethod string   `json:"token_endpoint_auth_method"`
+	GrantTypes              []string `json:"grant_types"`
 }
 
-// register registers a client, with a secret if requested.
-func (s *Server) register(w http.ResponseWriter, r *http.Request) {
+// handleRegister registers a client, with a secret if requested.
+func (s *Server) handleRegister(w http.ResponseWriter, r *http.Request) {
 	var asked registration
-	if json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&asked) != nil || len(asked.Redirects) == 0 ||
-		slices.ContainsFunc(asked.Redirects, func(one string) bool { u, err := url.Parse(one); return err != nil || u.Host == "" }) {
-		answer(w, http.StatusBadRequest, map[string]string{"error": "invalid_redirect_uri"})
+	if json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&asked) != nil || len(asked.RedirectURIs) == 0 ||
+		slices.ContainsFunc(asked.RedirectURIs, func(one string) bool { u, err := url.Parse(one); return err != nil || u.Host == "" }) {
+		writeJSON(w, http.StatusBadRequest, map[string]string{"error": "invalid_redirect_uri"})
 		return
 	}
 	id := "client-" + strconv.Itoa(s.count("register"))
-	said := map[string]any{"client_id": id, "redirect_uris": asked.Redirects, "token_endpoint_auth_method": asked.Method, "grant_types": asked.Grants}
+	said := map[string]any{"client_id": id, "redirect_uris": asked.RedirectURIs, "token_endpoint_auth_method": asked.TokenEndpointAuthMethod, "grant_types": asked.GrantTypes}
 	s.accounts.mu.Lock()
 	defer s.accounts.mu.Unlock()
-	if asked.Method == "none" {
-		s.accounts.clients[id] = storage.NativeClient(id, asked.Redirects...)
+	if asked.TokenEndpointAuthMethod == "none" {
+		s.accounts.clients[id] = storage.NativeClient(id, asked.RedirectURIs...)
 	} else {
-		s.accounts.clients[id], s.accounts.secrets[id] = storage.WebClient(id, "secret of "+id, asked.Redirects...), "secret of "+id
+		s.accounts.clients[id], s.accounts.secrets[id] = storage.WebClient(id, "secret of "+id, asked.RedirectURIs...), "secret of "+id
 		said["client_secret"], said["client_secret_expires_at"] = "secret of "+id, 0
 	}
-	answer(w, http.StatusCreated, said)
+	writeJSON(w, http.StatusCreated, said)
 }
 
-// metadata serves the authorisation server's metadata (RFC 8414, section 2).
-func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
+// serveMetadata serves the authorisation server's metadata (RFC 8414, section 2).
+func (s *Server) serveMetadata(w http.ResponseWriter, _ *http.Request) {
 	s.count("metadata")
 	said := map[string]any{
 		"issuer": s.Issuer, "authorization_endpoint": s.Issuer + "/authorize", "token_endpoint": s.Issuer + "/oauth/token",
@@ -159,18 +159,18 @@ func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 		"token_endpoint_auth_methods_supported":          []string{"none", "client_secret_basic"},
 		"authorization_response_iss_parameter_supported": true,
 	}
-	if lie := s.lying().Metadata; lie != nil {
+	if lie := s.currentMisbehavior().Metadata; lie != nil {
 		lie(said)
 	}
-	answer(w, http.StatusOK, said)
+	writeJSON(w, http.StatusOK, said)
 }
 
-// authorization is the authorisation server. Beyond the provider's checks, requests must name
+// authorizationHandler serves authorisation. Beyond the provider's checks, requests must name
 // the resource (RFC 8707) and use PKCE, and responses name the issuer (RFC 9207).
-func (s *Server) authorization() http.Handler {
+func (s *Server) authorizationHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /.well-known/oauth-authorization-server", s.metadata)
-	mux.HandleFunc("POST /register", s.register)
+	mux.HandleFunc("GET /.well-known/oauth-authorization-server", s.serveMetadata)
+	mux.HandleFunc("POST /register", s.handleRegister)
 	mux.HandleFunc("GET /authorize", func(w http.ResponseWriter, r *http.Request) {
 		s.count("authorize")
 		q := r.URL.Query()
@@ -181,14 +181,14 @@ func (s *Server) authorization() http.Handler {
 		s.provider.ServeHTTP(w, r)
 	})
 	mux.HandleFunc("GET /authorize/callback", func(w http.ResponseWriter, r *http.Request) {
-		s.provider.ServeHTTP(&issuerWriter{ResponseWriter: w, issuer: s.named()}, r)
+		s.provider.ServeHTTP(&issuerWriter{ResponseWriter: w, issuer: s.advertisedIssuer()}, r)
 	})
 	mux.HandleFunc("POST /oauth/token", func(w http.ResponseWriter, r *http.Request) {
 		s.count("token")
 		switch err := r.ParseForm(); {
 		case err != nil || r.PostForm.Get("resource") != s.URL:
-			answer(w, http.StatusBadRequest, map[string]string{"error": "invalid_target"})
-		case s.lying().Down:
+			writeJSON(w, http.StatusBadRequest, map[string]string{"error": "invalid_target"})
+		case s.currentMisbehavior().TokenEndpointDown:
 			w.WriteHeader(http.StatusServiceUnavailable)
 		default:
 			s.provider.ServeHTTP(w, r)
@@ -201,9 +201,9 @@ func (s *Server) authorization() http.Handler {
 	return mux
 }
 
-// named returns the issuer that responses name.
-func (s *Server) named() string {
-	if lie := s.lying().Issuer; lie != "" {
+// advertisedIssuer returns the issuer that responses name.
+func (s *Server) advertisedIssuer() string {
+	if lie := s.currentMisbehavior().Issuer; lie != "" {
 		return lie
 	}
 	return s.Issuer
@@ -215,7 +215,7 @@ type issuerWriter struct {
 	issuer string
 }
 
-// WriteHeader adds it to the address.
+// WriteHeader adds the issuer to the redirect's address.
 func (n *issuerWriter) WriteHeader(status int) {
 	if to := n.Header().Get("Location"); strings.Contains(to, "code=") && n.issuer != "-" {
 		n.Header().Set("Location", to+"&iss="+url.QueryEscape(n.issuer))

@@ -31,7 +31,7 @@ const (
 	Grace = "grace"
 )
 
-// Server is both servers. Fields may be read while it serves; use the methods to change its
+// Server is both servers. Fields may be read while the servers run; use the methods to change their
 // behaviour.
 type Server struct {
 	// URL is the address of the MCP server, Issuer the authorisation server's name.
@@ -43,33 +43,33 @@ type Server struct {
 	servers  []*http.Server
 	serving  sync.WaitGroup
 
-	mu      sync.Mutex
-	lies    Misbehavior
-	seen    map[string]bool // tokens that were used
-	expired map[string]bool
-	counts  map[string]int
+	mu            sync.Mutex
+	misbehavior   Misbehavior
+	usedTokens    map[string]bool // access tokens seen in requests
+	expiredTokens map[string]bool
+	counts        map[string]int
 }
 
-// Misbehavior makes the servers violate the specifications, or be less strict.
+// Misbehavior makes the servers violate the specifications, or makes them less strict.
 type Misbehavior struct {
 	// Metadata changes the authorisation server's metadata, Resource the MCP server's.
 	Metadata, Resource func(map[string]any)
-	// Issuer is the issuer in responses of the consent page.
+	// Issuer replaces the issuer in responses of the consent page.
 	Issuer string
-	// Refuse makes the MCP server reject all tokens; Lacks is a scope that no token has.
-	Refuse bool
-	Lacks  string
-	// Down makes the token endpoint answer 503.
-	Down bool
-	// Open makes the MCP server require no sign-in.
-	Open bool
-	// Life is the announced lifetime of tokens. 0 means five minutes.
-	Life time.Duration
+	// RejectTokens makes the MCP server reject all tokens. MissingScope is a scope that no token has.
+	RejectTokens bool
+	MissingScope string
+	// TokenEndpointDown makes the token endpoint answer 503.
+	TokenEndpointDown bool
+	// NoSignIn makes the MCP server require no sign-in.
+	NoSignIn bool
+	// TokenLifetime is the announced lifetime of tokens. 0 means five minutes.
+	TokenLifetime time.Duration
 }
 
-// Start starts both on loopback. Close ends them.
+// Start starts both servers on loopback. Close stops them.
 func Start() (*Server, error) {
-	s := &Server{seen: map[string]bool{}, expired: map[string]bool{}, counts: map[string]int{}, accounts: newAccounts()}
+	s := &Server{usedTokens: map[string]bool{}, expiredTokens: map[string]bool{}, counts: map[string]int{}, accounts: newAccounts()}
 	var listen net.ListenConfig
 	issuer, err := listen.Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -86,9 +86,9 @@ func Start() (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, issuer.Close(), resource.Close())
 	}
-	s.tools = toolServer()
-	s.serve(issuer, s.authorization())
-	s.serve(resource, s.resource())
+	s.tools = newToolServer()
+	s.serve(issuer, s.authorizationHandler())
+	s.serve(resource, s.resourceHandler())
 	return s, nil
 }
 
@@ -98,7 +98,7 @@ func (s *Server) serve(l net.Listener, h http.Handler) {
 	s.serving.Go(func() { _ = server.Serve(l) })
 }
 
-// Close ends both.
+// Close stops both servers.
 func (s *Server) Close() error {
 	var errs []error
 	for _, server := range s.servers {
@@ -106,38 +106,38 @@ func (s *Server) Close() error {
 	}
 	s.serving.Wait()
 	for session := range s.tools.Sessions() {
-		_ = session.Close() // its client has gone
+		_ = session.Close() // its client has disconnected
 	}
 	return errors.Join(errs...)
 }
 
-// Lie sets the misbehaviour. The zero value ends it.
-func (s *Server) Lie(l Misbehavior) {
+// Misbehave sets the misbehaviour. The zero value ends it.
+func (s *Server) Misbehave(l Misbehavior) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lies = l
-	s.accounts.say(l.Life)
+	s.misbehavior = l
+	s.accounts.setTokenLifetime(l.TokenLifetime)
 }
 
-func (s *Server) lying() Misbehavior {
+func (s *Server) currentMisbehavior() Misbehavior {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lies
+	return s.misbehavior
 }
 
 // Expire makes the MCP server reject all access tokens seen so far.
 func (s *Server) Expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for token := range s.seen {
-		s.expired[token] = true
+	for token := range s.usedTokens {
+		s.expiredTokens[token] = true
 	}
 }
 
-// Withdraw makes the authorisation server forget all consents of a user.
-func (s *Server) Withdraw(person string) { s.accounts.withdraw(person) }
+// WithdrawConsents makes the authorisation server forget all consents of a user.
+func (s *Server) WithdrawConsents(person string) { s.accounts.withdrawConsents(person) }
 
-// Count returns how often something was requested: "authorize", "token", "register", "revoke" or
+// Count returns how often an endpoint was requested: "authorize", "token", "register", "revoke" or
 // "metadata".
 func (s *Server) Count(what string) int {
 	s.mu.Lock()
@@ -145,7 +145,7 @@ func (s *Server) Count(what string) int {
 	return s.counts[what]
 }
 
-// count increments a counter and returns it.
+// count increments the counter of an endpoint and returns its new value.
 func (s *Server) count(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,14 +153,14 @@ func (s *Server) count(what string) int {
 	return s.counts[what]
 }
 
-// Consent opens a consent page as a user, who signs in and agrees; an empty name refuses. It
+// Consent opens a consent page as a user, who signs in and agrees. An empty name refuses consent. It
 // returns the address that the browser is redirected to.
 func (s *Server) Consent(ctx context.Context, page, person string) (string, error) {
 	u, err := url.Parse(page)
 	if err != nil {
 		return "", err
 	}
-	login, err := s.open(ctx, page)
+	login, err := s.redirectTarget(ctx, page)
 	if err != nil {
 		return "", err
 	}
@@ -176,11 +176,11 @@ func (s *Server) Consent(ctx context.Context, page, person string) (string, erro
 	if err := s.accounts.CheckUsernamePassword(person, person, id); err != nil {
 		return "", fmt.Errorf("%w: %s", err, login)
 	}
-	return s.open(ctx, s.Issuer+"/authorize/callback?id="+url.QueryEscape(id))
+	return s.redirectTarget(ctx, s.Issuer+"/authorize/callback?id="+url.QueryEscape(id))
 }
 
-// open returns where an address redirects to.
-func (s *Server) open(ctx context.Context, address string) (string, error) {
+// redirectTarget returns the address that a page redirects to.
+func (s *Server) redirectTarget(ctx context.Context, address string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return "", err
@@ -197,31 +197,31 @@ func (s *Server) open(ctx context.Context, address string) (string, error) {
 	return resp.Header.Get("Location"), nil
 }
 
-// resource is the MCP server.
-func (s *Server) resource() http.Handler {
+// resourceHandler returns the MCP server.
+func (s *Server) resourceHandler() http.Handler {
 	mux := http.NewServeMux()
 	tools := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.tools }, &sdk.StreamableHTTPOptions{JSONResponse: true})
 	about := strings.TrimSuffix(s.URL, "/mcp") + "/.well-known/oauth-protected-resource/mcp"
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", func(w http.ResponseWriter, _ *http.Request) {
 		said := map[string]any{"resource": s.URL, "authorization_servers": []string{s.Issuer}, "scopes_supported": []string{"openid", "email"}}
-		if lie := s.lying().Resource; lie != nil {
+		if lie := s.currentMisbehavior().Resource; lie != nil {
 			lie(said)
 		}
-		answer(w, http.StatusOK, said)
+		writeJSON(w, http.StatusOK, said)
 	})
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
-		lies := s.lying()
-		person := s.bearer(r)
+		lies := s.currentMisbehavior()
+		person := s.tokenOwner(r)
 		switch {
-		case lies.Open:
-		case lies.Refuse || person == "":
+		case lies.NoSignIn:
+		case lies.RejectTokens || person == "":
 			// RFC 9728, section 5.1.
 			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token", resource_metadata="`+about+`"`)
 			w.WriteHeader(http.StatusUnauthorized)
 			return
-		case lies.Lacks != "":
+		case lies.MissingScope != "":
 			// RFC 6750, section 3.1.
-			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+lies.Lacks+`", resource_metadata="`+about+`"`)
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+lies.MissingScope+`", resource_metadata="`+about+`"`)
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
@@ -231,25 +231,25 @@ func (s *Server) resource() http.Handler {
 	return mux
 }
 
-// bearer returns the owner of a request's token; empty if it is rejected.
-func (s *Server) bearer(r *http.Request) string {
+// tokenOwner returns the owner of a request's token, or "" if the token is rejected.
+func (s *Server) tokenOwner(r *http.Request) string {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	s.mu.Lock()
-	expired := s.expired[token]
-	s.seen[token] = true
+	expired := s.expiredTokens[token]
+	s.usedTokens[token] = true
 	s.mu.Unlock()
 	if !ok || expired {
 		return ""
 	}
-	id, person, ok := strings.Cut(s.opened(token), ":")
-	if !ok || !s.accounts.knows(id) {
+	id, person, ok := strings.Cut(s.decryptToken(token), ":")
+	if !ok || !s.accounts.isLive(id) {
 		return ""
 	}
 	return person
 }
 
-// opened returns the content of a token.
-func (s *Server) opened(token string) string {
+// decryptToken returns the content of a token, or "" if it cannot be decrypted.
+func (s *Server) decryptToken(token string) string {
 	text, err := s.provider.Crypto().Decrypt(token)
 	if err != nil {
 		return ""
@@ -257,8 +257,8 @@ func (s *Server) opened(token string) string {
 	return text
 }
 
-// toolServer has the tools: whoami returns the token's owner, erase would have an effect.
-func toolServer() *sdk.Server {
+// newToolServer returns a server with two tools: whoami returns the token's owner, erase is a write.
+func newToolServer() *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "notes", Title: "Notes", Version: "1"}, &sdk.ServerOptions{Instructions: "Keeps notes."})
 	object := &jsonschema.Schema{Type: "object"}
 	said := func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -275,19 +275,19 @@ func toolServer() *sdk.Server {
 	return server
 }
 
-func answer(w http.ResponseWriter, status int, value any) {
+func writeJSON(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(value)
 }
 
-// accounts is the provider's storage, with registered clients.
+// accounts is the provider's storage, extended by registered clients.
 type accounts struct {
 	*storage.Storage
 
-	mu      sync.Mutex
-	clients map[string]*storage.Client
-	secrets map[string]string
-	live    map[string]string // ids of valid access tokens, with their owners
-	life    time.Duration     // announced lifetime of new tokens
+	mu            sync.Mutex
+	clients       map[string]*storage.Client
+	secrets       map[string]string
+	tokenOwners   map[string]string // ids of valid access tokens, with their owners
+	tokenLifetime time.Duration     // announced lifetime of new tokens
 }

@@ -12,27 +12,27 @@ import (
 	"strings"
 )
 
-// maxAudio bounds a file, in bytes: the service limits the whole request
+// maxAudio bounds an audio file, in bytes. The service limits the whole request
 // (developers.openai.com/api/docs/guides/speech-to-text, "File uploads are currently limited to
 // 25 MB").
 const maxAudio = 25 << 20
 
-// audioEndings are the extensions that the service accepts, as its error lists them.
-var audioEndings = []string{"flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "oga", "ogg", "wav", "webm"}
+// audioExtensions are the file extensions that the service accepts, as listed in its error.
+var audioExtensions = []string{"flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "oga", "ogg", "wav", "webm"}
 
-// heardMark precedes the words of [Speech].
-const heardMark = "ONECLAW-SPEAKS="
+// speechMark precedes the words of [Speech] in the file.
+const speechMark = "ONECLAW-SPEAKS="
 
-// Speech returns a voice note that the emulator transcribes to these words: an Ogg file with the
-// headers of an Opus stream, and the words among its comments.
+// Speech returns a voice note that the emulator transcribes to the given words. It is an Ogg file with
+// the headers of an Opus stream, whose comments contain the words.
 func Speech(words string) []byte {
-	comment := heardMark + words
+	comment := speechMark + words
 	tags := append([]byte("OpusTags"), 0, 0, 0, 0, 1, 0, 0, 0)
-	tags = binary.LittleEndian.AppendUint32(tags, uint32(len(comment))) //nolint:gosec // nobody says that much
+	tags = binary.LittleEndian.AppendUint32(tags, uint32(len(comment))) //nolint:gosec // far shorter than 4 GiB
 	return append(oggPage("OpusHead\x01\x01\x00\x00\x80\xbb\x00\x00\x00\x00\x00"), oggPage(string(tags)+comment)...)
 }
 
-// oggPage returns a page of an Ogg file.
+// oggPage returns an Ogg page that contains a packet.
 func oggPage(packet string) []byte {
 	head := append([]byte("OggS\x00\x00"), make([]byte, 20)...)
 	segments := slices.Repeat([]byte{255}, len(packet)/255)
@@ -40,16 +40,16 @@ func oggPage(packet string) []byte {
 	return append(append(append(head, byte(len(segments))), segments...), packet...)
 }
 
-// transcriptions answers POST /v1/audio/transcriptions.
-func (s *Server) transcriptions(w http.ResponseWriter, r *http.Request) {
-	text, refused := s.listen(w, r)
+// handleTranscriptions answers POST /v1/audio/transcriptions.
+func (s *Server) handleTranscriptions(w http.ResponseWriter, r *http.Request) {
+	text, refused := s.transcribe(w, r)
 	if refused != nil {
 		s.fail(w, refused)
 		return
 	}
 	s.mu.Lock()
-	s.heard++
-	hold := s.hold
+	s.transcriptionCount++
+	hold := s.onTranscription
 	s.mu.Unlock()
 	if hold != nil {
 		hold()
@@ -59,22 +59,22 @@ func (s *Server) transcriptions(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, body)
 }
 
-// Heard returns how many recordings were transcribed.
-func (s *Server) Heard() int {
+// TranscriptionCount returns how many recordings were transcribed.
+func (s *Server) TranscriptionCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.heard
+	return s.transcriptionCount
 }
 
-// OnHeard makes f be called before the response to each transcription.
-func (s *Server) OnHeard(f func()) {
+// OnTranscription sets a function that is called before the response to each transcription.
+func (s *Server) OnTranscription(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hold = f
+	s.onTranscription = f
 }
 
-// listen checks a request and returns its words.
-func (s *Server) listen(w http.ResponseWriter, r *http.Request) (string, *Error) {
+// transcribe checks a request and returns the words of its recording.
+func (s *Server) transcribe(w http.ResponseWriter, r *http.Request) (string, *Error) {
 	if r.ContentLength < 0 {
 		return "", &Error{Status: http.StatusLengthRequired, Message: "Length Required"} // assumed
 	}
@@ -88,7 +88,7 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request) (string, *Error)
 		return "", invalid("", "", "Could not parse multipart form")
 	}
 	defer func() { _ = r.MultipartForm.RemoveAll() }()
-	if refused := s.readHearing(r); refused != nil {
+	if refused := s.checkTranscriptionFields(r); refused != nil {
 		return "", refused
 	}
 	file, header, err := r.FormFile("file")
@@ -102,19 +102,19 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request) (string, *Error)
 		return "", &Error{Status: http.StatusInternalServerError, Type: "server_error", Message: err.Error()}
 	case len(sound) > maxAudio:
 		return "", &Error{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("Maximum content size limit (%d) exceeded (%d bytes read)", maxAudio, len(sound))}
-	case !slices.Contains(audioEndings, ending):
-		return "", invalid("", "", "Unrecognized file format. Supported formats: ['%s']", strings.Join(audioEndings, "', '"))
-	case !soundsLike(sound, ending):
+	case !slices.Contains(audioExtensions, ending):
+		return "", invalid("", "", "Unrecognized file format. Supported formats: ['%s']", strings.Join(audioExtensions, "', '"))
+	case !matchesExtension(sound, ending):
 		return "", invalid("file", "unsupported_value", "Audio file might be corrupted or unsupported")
 	}
-	if _, words, said := bytes.Cut(sound, []byte(heardMark)); said {
+	if _, words, said := bytes.Cut(sound, []byte(speechMark)); said {
 		return string(words), nil
 	}
-	return s.cfg.Heard, nil
+	return s.cfg.Transcript, nil
 }
 
-// readHearing checks the other fields.
-func (s *Server) readHearing(r *http.Request) *Error {
+// checkTranscriptionFields checks the fields other than the file.
+func (s *Server) checkTranscriptionFields(r *http.Request) *Error {
 	model, format := r.FormValue("model"), r.FormValue("response_format")
 	switch {
 	case model == "":
@@ -122,7 +122,7 @@ func (s *Server) readHearing(r *http.Request) *Error {
 	case !slices.Contains(s.cfg.Models, model):
 		return &Error{Status: 404, Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", model), Code: "model_not_found"}
 	case format != "" && format != "json":
-		// gpt-4o-transcribe and gpt-4o-mini-transcribe support no other (the same guide).
+		// gpt-4o-transcribe and gpt-4o-mini-transcribe support no other format (same guide).
 		return invalid("response_format", "unsupported_value", "response_format '%s' is not compatible with model '%s'. Use 'json' or 'text' instead.", format, model)
 	}
 	fields := map[string]string{}
@@ -133,8 +133,8 @@ func (s *Server) readHearing(r *http.Request) *Error {
 	return nil
 }
 
-// soundsLike reports whether a file begins as its extension says.
-func soundsLike(sound []byte, ending string) bool {
+// matchesExtension reports whether a file begins with the magic bytes of its extension.
+func matchesExtension(sound []byte, ending string) bool {
 	at := func(i int, magic string) bool {
 		return len(sound) >= i+len(magic) && string(sound[i:i+len(magic)]) == magic
 	}

@@ -49,7 +49,7 @@ func TestTranscriptionsAreStrict(t *testing.T) {
 			t.Errorf("%s: %q", name, said)
 		}
 	}
-	if server.Heard() != 1 {
-		t.Errorf("%d were heard", server.Heard())
+	if server.TranscriptionCount() != 1 {
+		t.Errorf("%d were heard", server.TranscriptionCount())
 	}
 }

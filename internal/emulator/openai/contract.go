@@ -8,8 +8,8 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// contractJSON describes what OpenAI's own library (the package openai 6.49.0, Apache-2.0) sends
-// and reads, as far as emulated; TestContractsAreWhatTheTypesSay generates it.
+// contractJSON describes the values that OpenAI's own library (the package openai 6.49.0, Apache-2.0)
+// sends and reads, as far as they are emulated. TestContractsAreWhatTheTypesSay generates it.
 //
 //go:embed contract.json
 var contractJSON []byte
@@ -17,10 +17,10 @@ var contractJSON []byte
 var contract = sync.OnceValue(func() *wire.Contract { return wire.MustContract(contractJSON) })
 
 // check validates a request or response of OpenAI's own API against the contract. [Server.Close]
-// returns the errors, which are the client's or the emulator's.
+// returns the errors, which are faults of the client or of the emulator.
 func (s *Server) check(kind string, body []byte) {
-	if p := &s.cfg.Personality; p.URL == personalities[0].URL && !p.Parts {
-		s.life.Broken(contract().Check(body, kind))
+	if p := &s.cfg.Profile; p.URL == profiles[0].URL && !p.ContentParts {
+		s.life.RecordViolation(contract().Check(body, kind))
 	}
 }
 

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// Bounds of an embeddings request: OpenAI accepts this many texts.
+// Bounds of an embeddings request. OpenAI accepts this many texts.
 const (
-	maxEmbedded  = 2048
-	embeddedSize = 64
+	maxEmbeddedTexts = 2048
+	embeddingSize    = 64
 )
 
-// embeddings answers POST /v1/embeddings. The vectors show which texts share words and prefixes,
-// not meaning.
-func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
+// handleEmbeddings answers POST /v1/embeddings. The vectors show which texts share words and prefixes,
+// not what the texts mean.
+func (s *Server) handleEmbeddings(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -44,11 +44,11 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	data := make([]vector, len(texts))
 	tokens := 0
 	for i, text := range texts {
-		data[i] = vector{"embedding", i, embed(text)}
+		data[i] = vector{"embedding", i, embedText(text)}
 		tokens += len(text)/4 + 1
 	}
 	s.mu.Lock()
-	s.embedded += len(texts)
+	s.embeddedCount += len(texts)
 	s.mu.Unlock()
 	answer := map[string]any{
 		"object": "list", "model": model, "data": data, "usage": map[string]int{"prompt_tokens": tokens, "total_tokens": tokens},
@@ -57,19 +57,19 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// Embedded returns how many texts were embedded.
-func (s *Server) Embedded() int {
+// EmbeddedCount returns how many texts were embedded.
+func (s *Server) EmbeddedCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.embedded
+	return s.embeddedCount
 }
 
-// readEmbeddings parses and checks a request.
+// readEmbeddings parses and checks an embeddings request. It returns the texts and the model.
 func readEmbeddings(body []byte) ([]string, string, *Error) {
 	var req struct {
-		Input    json.RawMessage `json:"input"`
-		Model    string          `json:"model"`
-		Encoding string          `json:"encoding_format"`
+		Input          json.RawMessage `json:"input"`
+		Model          string          `json:"model"`
+		EncodingFormat string          `json:"encoding_format"`
 	}
 	if json.Unmarshal(body, &req) != nil {
 		return nil, "", invalid("", "", "We could not parse the JSON body of your request.")
@@ -79,12 +79,12 @@ func readEmbeddings(body []byte) ([]string, string, *Error) {
 	switch {
 	case req.Model == "":
 		return nil, "", invalid("model", "missing_required_parameter", "you must provide a model parameter")
-	case req.Encoding != "" && req.Encoding != "float":
+	case req.EncodingFormat != "" && req.EncodingFormat != "float":
 		return nil, "", invalid("encoding_format", "invalid_value", "This server knows the encoding_format 'float' alone.")
 	case json.Unmarshal(req.Input, &one) == nil:
 		texts = []string{one}
-	case json.Unmarshal(req.Input, &texts) != nil || len(texts) == 0 || len(texts) > maxEmbedded:
-		return nil, "", invalid("input", "invalid_type", "'$.input' is invalid: expected a string or an array of 1 to %d strings.", maxEmbedded)
+	case json.Unmarshal(req.Input, &texts) != nil || len(texts) == 0 || len(texts) > maxEmbeddedTexts:
+		return nil, "", invalid("input", "invalid_type", "'$.input' is invalid: expected a string or an array of 1 to %d strings.", maxEmbeddedTexts)
 	}
 	if slices.Contains(texts, "") {
 		return nil, "", invalid("input", "invalid_value", "'$.input' is invalid: input cannot be an empty string.")
@@ -92,19 +92,19 @@ func readEmbeddings(body []byte) ([]string, string, *Error) {
 	return texts, req.Model, nil
 }
 
-// embed hashes the prefixes of the words of a text into a unit vector.
-func embed(text string) []float32 {
-	sums := make([]float64, embeddedSize)
+// embedText hashes the prefixes of a text's words into a unit vector.
+func embedText(text string) []float32 {
+	sums := make([]float64, embeddingSize)
 	for word := range strings.FieldsSeq(strings.NewReplacer("_", " ", ".", " ", "-", " ").Replace(strings.ToLower(text))) {
 		h := fnv.New32a()
 		_, _ = io.WriteString(h, word[:min(len(word), 5)]) // a hash never fails
-		sums[h.Sum32()%embeddedSize]++
+		sums[h.Sum32()%embeddingSize]++
 	}
 	length := 0.0
 	for _, n := range sums {
 		length += n * n
 	}
-	out := make([]float32, embeddedSize)
+	out := make([]float32, embeddingSize)
 	for i, n := range sums {
 		out[i] = float32(n / math.Sqrt(max(length, 1)))
 	}

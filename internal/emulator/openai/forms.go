@@ -7,10 +7,10 @@ import (
 	"net/http"
 )
 
-// The forms in which services put an error into JSON.
+// The forms in which the services encode an error as JSON.
 
-// flat has no object around the error: Mistral, older vLLM.
-func flat(e *Error) any {
+// flatError returns an error without an object around it, as Mistral and older vLLM do.
+func flatError(e *Error) any {
 	var message any = e.Message
 	if len(e.Message) > 0 && e.Message[0] == '{' {
 		message = json.RawMessage(e.Message)
@@ -22,19 +22,19 @@ func flat(e *Error) any {
 	return out
 }
 
-// listed is an array of one error, as from Google's servers.
-func listed(e *Error) any {
+// errorList returns an array with one error, as Google's servers do.
+func errorList(e *Error) any {
 	status := map[int]string{400: "INVALID_ARGUMENT", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}[e.Status]
 	return []any{map[string]any{"error": map[string]any{"code": e.Status, "message": e.Message, "status": cmp.Or(status, "INTERNAL")}}}
 }
 
-// numbered has the status as code: llama.cpp, vLLM.
-func numbered(e *Error) any {
+// numericCodeError returns an error whose code is the status, as llama.cpp and vLLM do.
+func numericCodeError(e *Error) any {
 	return map[string]any{"error": map[string]any{"code": e.Status, "message": e.Message, "type": cmp.Or(e.Type, "invalid_request_error")}}
 }
 
-// passedOn is OpenRouter's form of a provider's error.
-func passedOn(e *Error) any {
+// openRouterError returns OpenRouter's form of a provider's error.
+func openRouterError(e *Error) any {
 	if e.Type == "openrouter" {
 		return map[string]any{"error": map[string]any{"code": e.Status, "message": e.Message}}
 	}
@@ -44,11 +44,11 @@ func passedOn(e *Error) any {
 	}}
 }
 
-// worded has only the text: LM Studio.
-func worded(e *Error) any { return map[string]any{"error": e.Message} }
+// textError returns only the text of the error, as LM Studio does.
+func textError(e *Error) any { return map[string]any{"error": e.Message} }
 
-// named is an error event with a name.
-func named(v any) string {
+// namedErrorEvent returns an event of the name error.
+func namedErrorEvent(v any) string {
 	body, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // only our own maps
@@ -56,24 +56,24 @@ func named(v any) string {
 	return "event: error\ndata: " + string(body) + "\n\n"
 }
 
-// groqStreamError is an event with the status.
+// groqStreamError returns an error event that includes the status.
 func groqStreamError(e *Error) string {
-	return named(map[string]any{"error": map[string]any{
+	return namedErrorEvent(map[string]any{"error": map[string]any{
 		"message": e.Message, "type": cmp.Or(e.Type, "invalid_request_error"), "code": e.Code, "status_code": e.Status,
 	}})
 }
 
-// anthropicStreamError has Anthropic's own types.
+// anthropicStreamError returns an error event with Anthropic's own types.
 func anthropicStreamError(*Error) string {
-	return named(map[string]any{"type": "error", "error": map[string]any{"type": "overloaded_error", "message": "Overloaded"}})
+	return namedErrorEvent(map[string]any{"type": "error", "error": map[string]any{"type": "overloaded_error", "message": "Overloaded"}})
 }
 
-// lmStudioStreamError repeats the error.
+// lmStudioStreamError returns an error event that contains the message twice.
 func lmStudioStreamError(e *Error) string {
-	return named(map[string]any{"error": map[string]any{"message": e.Message}, "message": e.Message})
+	return namedErrorEvent(map[string]any{"error": map[string]any{"message": e.Message}, "message": e.Message})
 }
 
-// plainStreamError is a text instead of an object.
+// plainStreamError returns an event whose error is a text instead of an object.
 func plainStreamError(e *Error) string {
 	body, err := json.Marshal(map[string]any{"error": e.Message})
 	if err != nil {
@@ -82,7 +82,7 @@ func plainStreamError(e *Error) string {
 	return "data: " + string(body) + "\n\n"
 }
 
-// openRouterStreamError is an error beside a choice with an error as finish reason.
+// openRouterStreamError returns an error beside a choice whose finish reason is error.
 func openRouterStreamError(e *Error) string {
 	body, err := json.Marshal(map[string]any{
 		"id": "gen-1", "object": "chat.completion.chunk", "model": "m", "provider": "Google AI Studio",
@@ -95,49 +95,49 @@ func openRouterStreamError(e *Error) string {
 	return "data: " + string(body) + "\n\n"
 }
 
-// fail refuses a request in the service's form.
+// fail refuses a request, with the error in the service's form.
 func (s *Server) fail(w http.ResponseWriter, e *Error) {
-	if s.cfg.Personality.Form == nil {
+	if s.cfg.Profile.EncodeError == nil {
 		writeError(w, e)
 		return
 	}
-	retryHeader(w, e)
-	writeJSON(w, e.Status, s.cfg.Personality.Form(e))
+	setRetryAfter(w, e)
+	writeJSON(w, e.Status, s.cfg.Profile.EncodeError(e))
 }
 
-// calls returns a reply's calls with ids, and the service's extra fields.
-func (p *Profile) calls(reply Reply, seq int) []wireCall {
+// wireCalls returns the calls of a reply with ids and the service's extra fields.
+func (p *Profile) wireCalls(reply Reply, seq int) []wireCall {
 	calls := make([]wireCall, len(reply.Calls))
 	for i, c := range reply.Calls {
 		id := fmt.Sprintf("call_%d_%d", seq, i)
-		if p.MakeID != nil {
-			id = p.MakeID(seq, i, c.Name)
+		if p.MakeCallID != nil {
+			id = p.MakeCallID(seq, i, c.Name)
 		}
 		calls[i].ID = cmp.Or(c.ID, id)
 		calls[i].Type = "function"
 		calls[i].Function.Name, calls[i].Function.Arguments = c.Name, c.Arguments
-		if p.Thinks == ThinksSigned && i == 0 {
-			calls[i].Extra = map[string]any{"google": map[string]any{"thought_signature": "signed by " + p.Name}}
+		if p.Reasoning == ReasoningSigned && i == 0 {
+			calls[i].ExtraContent = map[string]any{"google": map[string]any{"thought_signature": "signed by " + p.Name}}
 		}
 	}
 	return calls
 }
 
-// thoughts returns a reply's reasoning in two pieces.
-func (p *Profile) thoughts(reply Reply, seq int) []wireDelta {
+// reasoningDeltas returns the reasoning of a reply in two pieces.
+func (p *Profile) reasoningDeltas(reply Reply, seq int) []wireDelta {
 	text := p.Thought(seq)
 	head, tail := text[:len(text)/2], text[len(text)/2:]
-	switch p.Thinks {
-	case ThinksContent:
+	switch p.Reasoning {
+	case ReasoningContent:
 		return []wireDelta{{ReasoningContent: head}, {ReasoningContent: tail}}
-	case ThinksReasoning:
+	case ReasoningText:
 		return []wireDelta{{Reasoning: head}, {Reasoning: tail}}
-	case ThinksParts:
+	case ReasoningParts:
 		part := func(text string) any {
 			return []any{map[string]any{"type": "thinking", "thinking": []any{map[string]any{"type": "text", "text": text}}}}
 		}
 		return []wireDelta{{Content: part(head)}, {Content: part(tail)}}
-	case ThinksDetails:
+	case ReasoningDetails:
 		piece := func(text string) wireDelta {
 			return wireDelta{Reasoning: text, ReasoningDetails: []map[string]any{{"type": "reasoning.text", "text": text, "format": "google-gemini-v1", "index": 0}}}
 		}
@@ -152,9 +152,9 @@ func (p *Profile) thoughts(reply Reply, seq int) []wireDelta {
 	return nil
 }
 
-// content returns a piece of text in the service's form.
-func (p *Profile) content(text string) any {
-	if p.Parts {
+// contentValue returns a piece of text in the service's form.
+func (p *Profile) contentValue(text string) any {
+	if p.ContentParts {
 		return []any{map[string]any{"type": "text", "text": text}}
 	}
 	return text

@@ -82,7 +82,7 @@ func TestOfflineCallsOnlyWhatIsOffered(t *testing.T) {
 
 // BenchmarkStream is a streamed answer of a fixed brain, without the network.
 func BenchmarkStream(b *testing.B) {
-	s, err := openai.New(openai.Config{Brain: openai.BrainFunc(say(strings.Repeat("Ten words of an answer that is not very long. ", 5)))})
+	s, err := openai.New(openai.Config{Responder: openai.ResponderFunc(say(strings.Repeat("Ten words of an answer that is not very long. ", 5)))})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// maxRounds bounds how often [Offline] calls tools for one message before it answers with what
-// it has.
+// maxRounds bounds how often [Offline] calls tools for one message before it answers without further
+// calls.
 const maxRounds = 6
 
-// Offline is a rule-based [Responder], to show the product without a key. It only knows the
-// request: it calls only offered tools, loads a group only if the prompt lists it and its tools
+// Offline is a rule-based [Responder] that shows the product without a key. It uses only the request.
+// It calls only offered tools, loads a group only if the prompt lists it and its tools
 // are missing, and says plainly what it cannot do. It understands a few kinds of English
 // requests.
 type Offline struct{}
@@ -23,37 +23,37 @@ type Offline struct{}
 // Reply applies the first rule that matches the user's last message.
 func (Offline) Reply(_ context.Context, req Request) (Reply, error) {
 	t := newTurn(req)
-	if t.said == "" && len(t.sent) == 0 {
+	if t.said == "" && len(t.sentFiles) == 0 {
 		return Reply{Text: "I did not get any text. Ask me something, or send me a PDF."}, nil
 	}
 	for _, rule := range t.rules() {
-		if rule.fits {
+		if rule.matches {
 			reply := rule.answer()
-			reply.Calls = t.wrap(reply.Calls)
+			reply.Calls = t.wrapCalls(reply.Calls)
 			return reply, nil
 		}
 	}
-	return Reply{Text: t.unknown()}, nil
+	return Reply{Text: t.unknownText()}, nil
 }
 
-// rule is a kind of request and what to do about it.
+// rule is a kind of request and the function that answers it.
 type rule struct {
-	fits   bool
-	answer func() Reply
+	matches bool
+	answer  func() Reply
 }
 
-// turn is the content of a request: the message to answer, and the tools' results since.
+// turn is the content of a request: the message to answer, and the tool results since that message.
 type turn struct {
-	said   string          // the user's last message, without marks
-	lower  string          // the same in lower case
-	sent   []string        // files sent with it
-	files  []string        // all files of the conversation, the newest last
-	tools  map[string]bool // callable tools
-	direct map[string]bool // those of them in the tools array
-	groups []group
-	notes  []string // notes that the user had saved
-	done   []result // calls of this turn with results
-	rounds int
+	said        string          // the user's last message, without marks
+	lower       string          // the same in lower case
+	sentFiles   []string        // files sent with it
+	files       []string        // all files of the conversation, the newest last
+	tools       map[string]bool // callable tools
+	listedTools map[string]bool // callable tools that are in the tools array
+	groups      []group
+	notes       []string // notes that the user saved
+	results     []result // calls made in this turn, with their results
+	rounds      int
 }
 
 type group struct{ name, description string }
@@ -69,11 +69,11 @@ var (
 	groupLine  = regexp.MustCompile(`^- ([A-Za-z0-9_-]+): (.*)$`)
 )
 
-// tryAgain asks to repeat the request.
+// tryAgain is a message that asks to repeat the previous request.
 const tryAgain = "Please try again."
 
-// toolsMade begins a message with pictures from tools, which no user wrote.
-const toolsMade = "[made by tools: "
+// toolPicturesPrefix begins a message with pictures from tools, which no user wrote.
+const toolPicturesPrefix = "[made by tools: "
 
 func newTurn(req Request) *turn {
 	t := &turn{tools: map[string]bool{}}
@@ -84,9 +84,9 @@ func newTurn(req Request) *turn {
 	for i, m := range req.Messages {
 		switch m.Role {
 		case "system", "developer":
-			t.groups = append(t.groups, listedGroups(m.Content)...)
+			t.groups = append(t.groups, parseGroups(m.Content)...)
 		case "user":
-			if strings.HasPrefix(m.Content, toolsMade) {
+			if strings.HasPrefix(m.Content, toolPicturesPrefix) {
 				continue
 			}
 			last, before = i, last
@@ -96,20 +96,20 @@ func newTurn(req Request) *turn {
 		}
 	}
 	if last < 0 {
-		t.seeBridge(nil)
+		t.addBridgeTools(nil)
 		return t
 	}
 	text := req.Messages[last].Content
 	for _, mark := range fileMark.FindAllStringSubmatch(text, -1) {
-		t.sent = append(t.sent, mark[1])
+		t.sentFiles = append(t.sentFiles, mark[1])
 	}
 	if text = plainText(text); text == tryAgain && before >= 0 {
 		text = plainText(req.Messages[before].Content)
 	}
 	t.said, t.lower = text, strings.ToLower(text)
-	t.notes = saved(req.Messages)
+	t.notes = savedNotes(req.Messages)
 	t.readResults(req.Messages[last+1:])
-	t.seeBridge(req.Messages)
+	t.addBridgeTools(req.Messages)
 	return t
 }
 
@@ -123,28 +123,28 @@ func plainText(text string) string {
 	return text
 }
 
-// readResults pairs the calls since the user's message with their results.
+// readResults pairs the calls made since the user's message with their results.
 func (t *turn) readResults(messages []Message) {
 	for _, m := range messages {
 		if m.Role == "assistant" && len(m.ToolCalls) > 0 {
 			t.rounds++
 			for _, c := range m.ToolCalls {
-				t.done = append(t.done, result{call: c})
+				t.results = append(t.results, result{call: c})
 			}
 			continue
 		}
 		// Use the newest call with an id: some models restart at zero.
-		for i := len(t.done) - 1; i >= 0 && m.Role == "tool"; i-- {
-			if t.done[i].call.ID == m.ToolCallID {
-				t.done[i].text = m.Content
+		for i := len(t.results) - 1; i >= 0 && m.Role == "tool"; i-- {
+			if t.results[i].call.ID == m.ToolCallID {
+				t.results[i].text = m.Content
 				break
 			}
 		}
 	}
 }
 
-// listedGroups parses the list of tool groups in a system prompt.
-func listedGroups(prompt string) []group {
+// parseGroups parses the list of tool groups in a system prompt.
+func parseGroups(prompt string) []group {
 	_, list, ok := strings.Cut(prompt, "## Available Tool Groups\n")
 	if !ok {
 		return nil
@@ -161,9 +161,9 @@ func listedGroups(prompt string) []group {
 	return groups
 }
 
-// result returns a tool's result in this turn.
-func (t *turn) result(tool string) (string, bool) {
-	for _, v := range slices.Backward(t.done) {
+// toolResult returns the newest result of a tool in this turn.
+func (t *turn) toolResult(tool string) (string, bool) {
+	for _, v := range slices.Backward(t.results) {
 		if v.call.Name == tool {
 			return v.text, true
 		}
@@ -171,8 +171,8 @@ func (t *turn) result(tool string) (string, bool) {
 	return "", false
 }
 
-// has reports whether the message contains one of the words.
-func (t *turn) has(words ...string) bool {
+// hasWord reports whether the message contains one of the words.
+func (t *turn) hasWord(words ...string) bool {
 	for _, w := range words {
 		for from := 0; ; {
 			at := strings.Index(t.lower[from:], w)
@@ -192,8 +192,8 @@ func (t *turn) has(words ...string) bool {
 
 func isWord(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' }
 
-// arguments encodes the arguments of a call.
-func arguments(args map[string]any) string {
+// encodeArguments encodes the arguments of a call.
+func encodeArguments(args map[string]any) string {
 	b, err := json.Marshal(args)
 	if err != nil {
 		return "{}"
@@ -201,9 +201,9 @@ func arguments(args map[string]any) string {
 	return string(b)
 }
 
-// use calls a tool once and then answers from its result.
-func (t *turn) use(tool string, args map[string]any, answer func(string) string) Reply {
-	if text, ok := t.result(tool); ok {
+// useTool calls a tool once and then answers with its result.
+func (t *turn) useTool(tool string, args map[string]any, answer func(string) string) Reply {
+	if text, ok := t.toolResult(tool); ok {
 		return Reply{Text: answer(cmp.Or(strings.TrimSpace(text), "(the tool said nothing)"))}
 	}
 	switch {
@@ -212,21 +212,21 @@ func (t *turn) use(tool string, args map[string]any, answer func(string) string)
 	case t.rounds >= maxRounds:
 		return Reply{Text: "I have tried several times without getting further, so I stop here."}
 	}
-	return Reply{Calls: []ToolCall{{Name: tool, Arguments: arguments(args)}}}
+	return Reply{Calls: []ToolCall{{Name: tool, Arguments: encodeArguments(args)}}}
 }
 
-// need ensures that the tools of a group are there. It returns a reply if something has to be
-// done or said first.
-func (t *turn) need(groupName, tool string) (Reply, bool) {
+// ensureTool makes the tool of a group available. It returns a reply if a call or a message to the user
+// has to come first.
+func (t *turn) ensureTool(groupName, tool string) (Reply, bool) {
 	if t.tools[tool] {
 		return Reply{}, false
 	}
-	if reply, found := t.seek(tool); found {
+	if reply, found := t.searchForTool(tool); found {
 		return reply, true
 	}
-	for _, d := range t.done {
+	for _, d := range t.results {
 		if d.call.Name == "load_tool_group" && strings.Contains(d.call.Arguments, `"`+groupName+`"`) {
-			return Reply{Text: fmt.Sprintf("I could not load the tool group `%s`: %s", groupName, plainly(d.text))}, true
+			return Reply{Text: fmt.Sprintf("I could not load the tool group `%s`: %s", groupName, rewordForUser(d.text))}, true
 		}
 	}
 	listed := slices.ContainsFunc(t.groups, func(g group) bool { return g.name == groupName })
@@ -238,7 +238,7 @@ func (t *turn) need(groupName, tool string) (Reply, bool) {
 	case t.rounds >= maxRounds:
 		return Reply{Text: "I have tried several times without getting further, so I stop here."}, true
 	}
-	return Reply{Calls: []ToolCall{{Name: "load_tool_group", Arguments: arguments(map[string]any{"group_name": groupName})}}}, true
+	return Reply{Calls: []ToolCall{{Name: "load_tool_group", Arguments: encodeArguments(map[string]any{"group_name": groupName})}}}, true
 }
 
 func firstLine(s string) string {
@@ -246,11 +246,11 @@ func firstLine(s string) string {
 	return line
 }
 
-func (t *turn) unknown() string {
+func (t *turn) unknownText() string {
 	return "I do not understand that: " + setKey + " \"What can you do?\" lists what I know."
 }
 
-// abilities lists in one sentence what can be asked with the available tools.
+// abilities returns a sentence that lists what the user can ask for with the available tools.
 func (t *turn) abilities() string {
 	group := func(name string) bool {
 		return slices.ContainsFunc(t.groups, func(g group) bool { return g.name == name })
@@ -281,8 +281,8 @@ func (t *turn) abilities() string {
 	return "I can " + strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1] + "."
 }
 
-// plainly rewords a tool's text for the user.
-func plainly(text string) string {
+// rewordForUser rewords the text of a tool for the user.
+func rewordForUser(text string) string {
 	text = strings.TrimSpace(text)
 	switch {
 	case strings.Contains(text, "has connected no Google account"):
@@ -291,7 +291,7 @@ func plainly(text string) string {
 		return "OK, I did not run it."
 	}
 	line := firstLine(text)
-	for _, hint := range toModel {
+	for _, hint := range modelHints {
 		if at := strings.Index(line, hint); at > 0 {
 			return strings.TrimSpace(line[:at])
 		}
@@ -299,5 +299,5 @@ func plainly(text string) string {
 	return text
 }
 
-// toModel are beginnings of sentences that tell a model what to do.
-var toModel = []string{" Ask the user", " Tell the user", " Do not repeat", " Use an IANA", " Call ", " Load ", " Try "}
+// modelHints are beginnings of sentences that are instructions to the model.
+var modelHints = []string{" Ask the user", " Tell the user", " Do not repeat", " Use an IANA", " Call ", " Load ", " Try "}

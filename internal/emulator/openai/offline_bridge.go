@@ -14,32 +14,32 @@ const (
 	callTool   = "tool_call"
 )
 
-// hit matches a tool with its parameters in the result of a load or a search.
-var hit = regexp.MustCompile(`(?m)"name":"([a-zA-Z0-9_-]+)"|^- ([a-zA-Z0-9_-]+)\(`)
+// toolPattern matches the name of a tool with parameters in the result of a load or a search.
+var toolPattern = regexp.MustCompile(`(?m)"name":"([a-zA-Z0-9_-]+)"|^- ([a-zA-Z0-9_-]+)\(`)
 
-// seeBridge adds tools that can be run through the bridge, and unwraps calls of it.
-func (t *turn) seeBridge(messages []Message) {
-	t.direct = maps.Clone(t.tools)
-	if !t.direct[callTool] {
+// addBridgeTools adds the tools that can be called through the bridge, and unwraps calls through it.
+func (t *turn) addBridgeTools(messages []Message) {
+	t.listedTools = maps.Clone(t.tools)
+	if !t.listedTools[callTool] {
 		return
 	}
 	for _, m := range messages {
 		if m.Role != "tool" {
 			continue
 		}
-		for _, found := range hit.FindAllStringSubmatch(m.Content, -1) {
+		for _, found := range toolPattern.FindAllStringSubmatch(m.Content, -1) {
 			t.tools[found[1]+found[2]] = true
 		}
 	}
-	for i := range t.done {
-		if inner, ok := unwrap(t.done[i].call); ok {
-			t.done[i].call = inner
+	for i := range t.results {
+		if inner, ok := unwrapCall(t.results[i].call); ok {
+			t.results[i].call = inner
 		}
 	}
 }
 
-// unwrap returns the call inside a call of the bridge.
-func unwrap(c ToolCall) (ToolCall, bool) {
+// unwrapCall returns the call inside a call through the bridge.
+func unwrapCall(c ToolCall) (ToolCall, bool) {
 	var inner struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
@@ -50,11 +50,11 @@ func unwrap(c ToolCall) (ToolCall, bool) {
 	return ToolCall{ID: c.ID, Name: inner.Name, Arguments: string(inner.Arguments)}, true
 }
 
-// wrap sends calls of tools outside the array through the bridge.
-func (t *turn) wrap(calls []ToolCall) []ToolCall {
+// wrapCalls makes calls of tools outside the tools array go through the bridge.
+func (t *turn) wrapCalls(calls []ToolCall) []ToolCall {
 	for i, c := range calls {
-		if !t.direct[c.Name] && t.direct[callTool] {
-			calls[i] = ToolCall{ID: c.ID, Name: callTool, Arguments: arguments(map[string]any{
+		if !t.listedTools[c.Name] && t.listedTools[callTool] {
+			calls[i] = ToolCall{ID: c.ID, Name: callTool, Arguments: encodeArguments(map[string]any{
 				"name": c.Name, "arguments": json.RawMessage(c.Arguments),
 			})}
 		}
@@ -62,13 +62,13 @@ func (t *turn) wrap(calls []ToolCall) []ToolCall {
 	return calls
 }
 
-// seek searches for a tool if that is possible and was not done yet.
-func (t *turn) seek(tool string) (Reply, bool) {
-	sought := slices.ContainsFunc(t.done, func(d result) bool { return d.call.Name == searchTool })
-	if !t.direct[searchTool] || sought {
+// searchForTool searches for a tool, if that is possible and this turn has not searched yet.
+func (t *turn) searchForTool(tool string) (Reply, bool) {
+	sought := slices.ContainsFunc(t.results, func(d result) bool { return d.call.Name == searchTool })
+	if !t.listedTools[searchTool] || sought {
 		return Reply{}, false
 	}
-	return Reply{Calls: []ToolCall{{Name: searchTool, Arguments: arguments(map[string]any{
+	return Reply{Calls: []ToolCall{{Name: searchTool, Arguments: encodeArguments(map[string]any{
 		"query": strings.ReplaceAll(tool, "_", " "),
 	})}}}, true
 }

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// setKey is the hint in answers that rules cannot give.
+// setKey is the hint in replies to requests that the rules cannot answer.
 const setKey = "this demo answers by rules, not by an AI. Set OPENAI_API_KEY for a real model."
 
 var (
-	sum         = regexp.MustCompile(`(?i)^(?:what(?:'s| is)|how much is|calculate|compute|please calculate)?\s*([-+(]*\d[\d\s.,+*/()x×÷^%-]*)\s*=?\s*\??$`)
-	percentage  = regexp.MustCompile(`(?i)(\d+(?:\.\d+)?)\s*(?:%|percent)\s+of\s+(\d+(?:\.\d+)?)`)
-	tableOf     = regexp.MustCompile(`(?i)\btable\b`)
-	rows        = regexp.MustCompile(`(?is)\btable[^:]*:\s*(.+)$`)
-	codeAsked   = regexp.MustCompile(`(?i)\b(write|show|give|code|program)\b.*\b(function|program|script|code|snippet|python|javascript|golang|go)\b`)
-	needsModel  = regexp.MustCompile(`(?i)\b(weather|forecast|news|translate|translation|draw|paint|picture of|image of|search the web|google for|look up|poem|story|joke|essay)\b`)
-	whoAmI      = regexp.MustCompile(`(?i)^\W*(who|what) are you\W*$|\bintroduce yourself\b`)
-	cityClock   = regexp.MustCompile(`(?i)\b(?:time|date|day)\b.*\bin ([\p{L} ]{3,40}?)\W*$`)
-	somePlanets = regexp.MustCompile(`\b(one|two|three|four|five|six|seven|\d)\s+(?:\w+\s+)?planets?\b`)
-	tableNumber = regexp.MustCompile(`\b(\d{1,2})\b`)
+	sumPattern       = regexp.MustCompile(`(?i)^(?:what(?:'s| is)|how much is|calculate|compute|please calculate)?\s*([-+(]*\d[\d\s.,+*/()x×÷^%-]*)\s*=?\s*\??$`)
+	percentage       = regexp.MustCompile(`(?i)(\d+(?:\.\d+)?)\s*(?:%|percent)\s+of\s+(\d+(?:\.\d+)?)`)
+	tablePattern     = regexp.MustCompile(`(?i)\btable\b`)
+	rowsPattern      = regexp.MustCompile(`(?is)\btable[^:]*:\s*(.+)$`)
+	codePattern      = regexp.MustCompile(`(?i)\b(write|show|give|code|program)\b.*\b(function|program|script|code|snippet|python|javascript|golang|go)\b`)
+	modelOnlyPattern = regexp.MustCompile(`(?i)\b(weather|forecast|news|translate|translation|draw|paint|picture of|image of|search the web|google for|look up|poem|story|joke|essay)\b`)
+	whoAmI           = regexp.MustCompile(`(?i)^\W*(who|what) are you\W*$|\bintroduce yourself\b`)
+	cityClock        = regexp.MustCompile(`(?i)\b(?:time|date|day)\b.*\bin ([\p{L} ]{3,40}?)\W*$`)
+	somePlanets      = regexp.MustCompile(`\b(one|two|three|four|five|six|seven|\d)\s+(?:\w+\s+)?planets?\b`)
+	tableNumber      = regexp.MustCompile(`\b(\d{1,2})\b`)
 )
 
-// introduce says in two lines who answers and what it can do.
+// introduce says in two lines who the bot is and what it can do.
 func (t *turn) introduce() Reply {
 	return Reply{Text: "I am OneClaw. The bot is the real one; its answers here come from rules, not from an AI.\n" + t.abilities()}
 }
@@ -36,12 +36,12 @@ func (t *turn) calculate() Reply {
 	if m := percentage.FindStringSubmatch(said); m != nil {
 		shown, code = m[1]+" % of "+m[2], m[1]+"/100*"+m[2]
 	} else {
-		shown = strings.TrimSpace(strings.TrimRight(sum.FindStringSubmatch(said)[1], "=? "))
+		shown = strings.TrimSpace(strings.TrimRight(sumPattern.FindStringSubmatch(said)[1], "=? "))
 		code = strings.NewReplacer("x", "*", "×", "*", "÷", "/", "^", "**", ",", "", " ", "").Replace(strings.ToLower(shown))
 	}
 	// Twelve digits hide the error of binary fractions.
 	code = "Number((" + code + ").toPrecision(12))"
-	return t.use("js_eval", map[string]any{"code": code}, func(text string) string {
+	return t.useTool("js_eval", map[string]any{"code": code}, func(text string) string {
 		value := firstLine(text)
 		if _, err := strconv.ParseFloat(value, 64); err != nil {
 			return "I could not work that out. Write it like 17*23 or 15% of 80."
@@ -55,40 +55,40 @@ func (t *turn) isSum() bool {
 	if percentage.MatchString(t.said) {
 		return true
 	}
-	m := sum.FindStringSubmatch(strings.TrimSpace(t.said))
+	m := sumPattern.FindStringSubmatch(strings.TrimSpace(t.said))
 	return m != nil && len(m[1]) <= 60 && strings.ContainsAny(strings.TrimLeft(m[1], "-+ "), "+-*/x×÷^")
 }
 
-// table writes a table of the message's data, or a known one.
-func (t *turn) table() Reply {
-	if m := rows.FindStringSubmatch(t.said); m != nil {
-		return Reply{Text: asTable(m[1])}
+// writeTable answers with a table of the message's data, or with a known table.
+func (t *turn) writeTable() Reply {
+	if m := rowsPattern.FindStringSubmatch(t.said); m != nil {
+		return Reply{Text: markdownTable(m[1])}
 	}
 	switch {
-	case t.has("multiplication", "times"):
+	case t.hasWord("multiplication", "times"):
 		n := 5
 		if m := tableNumber.FindStringSubmatch(t.said); m != nil {
 			n, _ = strconv.Atoi(m[1])
 		}
-		return Reply{Text: multiplication(min(max(n, 2), 10))}
-	case t.has("slack", "telegram"):
-		return Reply{Text: asTable("What, Telegram, Slack; A conversation is, a chat or topic, a thread; In groups I answer, when mentioned, when mentioned; Start over with, /clear, !clear; Buttons, yes, yes")}
-	case t.has("planet", "planets"):
+		return Reply{Text: multiplicationTable(min(max(n, 2), 10))}
+	case t.hasWord("slack", "telegram"):
+		return Reply{Text: markdownTable("What, Telegram, Slack; A conversation is, a chat or topic, a thread; In groups I answer, when mentioned, when mentioned; Start over with, /clear, !clear; Buttons, yes, yes")}
+	case t.hasWord("planet", "planets"):
 		planets := strings.Split("Planet, Moons, Day in hours; Mercury, 0, 1408; Venus, 0, 5832; Earth, 1, 24; Mars, 2, 25; Jupiter, 95, 10; Saturn, 146, 11; Uranus, 28, 17; Neptune, 16, 16", ";")
 		if m := somePlanets.FindStringSubmatch(t.lower); m != nil {
 			n, err := strconv.Atoi(m[1])
 			if err != nil {
-				n = numbers[m[1]]
+				n = numberWords[m[1]]
 			}
 			planets = planets[:min(max(n, 1)+1, len(planets))]
 		}
-		return Reply{Text: asTable(strings.Join(planets, ";"))}
+		return Reply{Text: markdownTable(strings.Join(planets, ";"))}
 	}
 	return Reply{Text: "Give me the rows, as in \"table: name, age; Ann, 30; Bob, 31\", or ask for the planets, Telegram and Slack, or a multiplication table; " + setKey}
 }
 
-// asTable makes a Markdown table of rows divided by semicolons or lines, and cells by commas.
-func asTable(text string) string {
+// markdownTable returns a Markdown table. Semicolons or newlines separate rows, commas separate cells.
+func markdownTable(text string) string {
 	var b strings.Builder
 	columns := 0
 	for row := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' }) {
@@ -112,7 +112,7 @@ func asTable(text string) string {
 	return strings.TrimSpace(b.String())
 }
 
-func multiplication(n int) string {
+func multiplicationTable(n int) string {
 	var table strings.Builder
 	table.WriteString("×")
 	for i := 1; i <= n; i++ {
@@ -124,13 +124,13 @@ func multiplication(n int) string {
 			fmt.Fprintf(&table, ",%d", i*k)
 		}
 	}
-	return asTable(table.String())
+	return markdownTable(table.String())
 }
 
-// program is a known program, by language.
+// program is a known program in several languages.
 type program struct {
 	words                  []string
-	name                   string
+	purpose                string
 	python, golang, script string
 }
 
@@ -167,39 +167,39 @@ func programs() []program {
 	}
 }
 
-// code writes one of the known programs.
-func (t *turn) code() Reply {
+// writeCode answers with one of the known programs.
+func (t *turn) writeCode() Reply {
 	for _, p := range programs() {
-		if !t.has(p.words...) {
+		if !t.hasWord(p.words...) {
 			continue
 		}
 		language, text := "python", p.python
 		switch {
-		case t.has("go", "golang"):
+		case t.hasWord("go", "golang"):
 			language, text = "go", p.golang
-		case t.has("javascript", "js"):
+		case t.hasWord("javascript", "js"):
 			language, text = "javascript", p.script
 		}
-		return Reply{Text: fmt.Sprintf("This %s:\n\n```%s\n%s\n```", p.name, language, text)}
+		return Reply{Text: fmt.Sprintf("This %s:\n\n```%s\n%s\n```", p.purpose, language, text)}
 	}
 	return Reply{Text: "I know four programs by heart: hello, reverse a text, primes and Fibonacci, in Python, Go and JavaScript; " + setKey}
 }
 
-// honest says what rules cannot do.
-func (t *turn) honest() Reply {
+// decline tells the user what the rules cannot do.
+func (t *turn) decline() Reply {
 	what := "write that"
 	switch {
-	case t.has("weather", "forecast", "news", "web", "google for", "look up"):
+	case t.hasWord("weather", "forecast", "news", "web", "google for", "look up"):
 		what = "look that up"
-	case t.has("translate", "translation"):
+	case t.hasWord("translate", "translation"):
 		what = "translate"
-	case t.has("draw", "paint", "picture", "image"):
+	case t.hasWord("draw", "paint", "picture", "image"):
 		what = "draw"
 	}
 	return Reply{Text: "I cannot " + what + ": " + setKey}
 }
 
-// cityZone returns the time zone of a named city.
+// cityZone returns the time zone of the city that the message names.
 func cityZone(said string) string {
 	m := cityClock.FindStringSubmatch(said)
 	if m == nil {

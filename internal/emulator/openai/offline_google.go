@@ -15,39 +15,39 @@ var (
 	aboutSheet = regexp.MustCompile(`(?i)\b(budget|spreadsheet|sheet)\b`)
 )
 
-// googleRules are about the account of the user.
+// googleRules returns the rules for requests about the user's Google account.
 func (t *turn) googleRules() []rule {
 	return []rule{
 		{deleteSpam.MatchString(t.said), t.trashSpam},
-		{aboutMail.MatchString(t.said), t.mail},
-		{aboutDays.MatchString(t.said), t.days},
-		{aboutSheet.MatchString(t.said), t.sheet},
+		{aboutMail.MatchString(t.said), t.listEmails},
+		{aboutDays.MatchString(t.said), t.listEvents},
+		{aboutSheet.MatchString(t.said), t.readSheet},
 	}
 }
 
-// withTool loads the group of a tool if necessary and uses the tool.
-func (t *turn) withTool(group, tool string, args map[string]any, answer func(string) string) Reply {
-	if reply, wait := t.need(group, tool); wait {
-		for _, d := range t.done {
+// useGroupTool loads the group of a tool if necessary and uses the tool.
+func (t *turn) useGroupTool(group, tool string, args map[string]any, answer func(string) string) Reply {
+	if reply, wait := t.ensureTool(group, tool); wait {
+		for _, d := range t.results {
 			if d.call.Name == "load_tool_group" && strings.HasPrefix(d.text, "Loaded ") {
 				return Reply{Text: fmt.Sprintf("The tool group `%s` is loaded, but I do not know how to use it: "+setKey, group)}
 			}
 		}
 		return reply
 	}
-	return t.use(tool, args, answer)
+	return t.useTool(tool, args, answer)
 }
 
-// letter is an email in gmail_search's result.
-type letter struct {
+// email is an email in the result of gmail_search.
+type email struct {
 	ID      string `json:"id"`
 	Subject string `json:"subject"`
 	From    string `json:"from"`
 }
 
-func letters(text string) ([]letter, bool) {
+func parseEmails(text string) ([]email, bool) {
 	var found struct {
-		Messages []letter `json:"messages"`
+		Messages []email `json:"messages"`
 	}
 	err := json.Unmarshal([]byte(text), &found)
 	return found.Messages, err == nil
@@ -56,11 +56,11 @@ func letters(text string) ([]letter, bool) {
 // maxShown bounds a list in an answer.
 const maxShown = 8
 
-func (t *turn) mail() Reply {
-	return t.withTool("google_gmail", "gmail_search", map[string]any{"query": "in:inbox"}, func(text string) string {
-		all, ok := letters(text)
+func (t *turn) listEmails() Reply {
+	return t.useGroupTool("google_gmail", "gmail_search", map[string]any{"query": "in:inbox"}, func(text string) string {
+		all, ok := parseEmails(text)
 		if !ok {
-			return plainly(text)
+			return rewordForUser(text)
 		}
 		if len(all) == 0 {
 			return "Your inbox is empty."
@@ -81,20 +81,20 @@ func (t *turn) mail() Reply {
 
 // trashSpam moves all spam to the trash with one call.
 func (t *turn) trashSpam() Reply {
-	if done, ok := t.result("gmail_batch_modify"); ok {
-		if refusal := plainly(done); refusal != strings.TrimSpace(done) {
+	if done, ok := t.toolResult("gmail_batch_modify"); ok {
+		if refusal := rewordForUser(done); refusal != strings.TrimSpace(done) {
 			return Reply{Text: refusal}
 		}
 		return Reply{Text: "The spam is in the trash: one call for all of it."}
 	}
-	found, ok := t.result("gmail_search")
+	found, ok := t.toolResult("gmail_search")
 	if !ok {
-		return t.withTool("google_gmail", "gmail_search", map[string]any{"query": "in:spam", "max_results": 100}, nil)
+		return t.useGroupTool("google_gmail", "gmail_search", map[string]any{"query": "in:spam", "max_results": 100}, nil)
 	}
-	all, ok := letters(found)
+	all, ok := parseEmails(found)
 	switch {
 	case !ok:
-		return Reply{Text: plainly(found)}
+		return Reply{Text: rewordForUser(found)}
 	case len(all) == 0:
 		return Reply{Text: "There is no spam."}
 	}
@@ -102,13 +102,13 @@ func (t *turn) trashSpam() Reply {
 	for _, l := range all {
 		ids = append(ids, l.ID)
 	}
-	return t.use("gmail_batch_modify", map[string]any{
+	return t.useTool("gmail_batch_modify", map[string]any{
 		"message_ids": ids, "add_labels": []string{"TRASH"}, "remove_labels": []string{"SPAM"},
 	}, nil)
 }
 
-func (t *turn) days() Reply {
-	return t.withTool("google_calendar", "calendar_list_events", map[string]any{"calendar_id": "primary", "max_results": maxShown}, func(text string) string {
+func (t *turn) listEvents() Reply {
+	return t.useGroupTool("google_calendar", "calendar_list_events", map[string]any{"calendar_id": "primary", "max_results": maxShown}, func(text string) string {
 		var found struct {
 			Events []struct {
 				Summary string `json:"summary"`
@@ -119,7 +119,7 @@ func (t *turn) days() Reply {
 			} `json:"events"`
 		}
 		if json.Unmarshal([]byte(text), &found) != nil || len(found.Events) == 0 {
-			return cut(plainly(text), 1500)
+			return shorten(rewordForUser(text), 1500)
 		}
 		var b strings.Builder
 		b.WriteString("In your calendar:\n")
@@ -134,14 +134,14 @@ func (t *turn) days() Reply {
 	})
 }
 
-// sheet reads the emulated account's spreadsheet.
-func (t *turn) sheet() Reply {
-	return t.withTool("google_sheets", "sheets_read_values", map[string]any{"spreadsheet_id": "sheet-budget", "range": "Budget!A1:D10"}, func(text string) string {
+// readSheet shows the spreadsheet of the emulated account.
+func (t *turn) readSheet() Reply {
+	return t.useGroupTool("google_sheets", "sheets_read_values", map[string]any{"spreadsheet_id": "sheet-budget", "range": "Budget!A1:D10"}, func(text string) string {
 		var found struct {
 			Values [][]any `json:"values"`
 		}
 		if json.Unmarshal([]byte(text), &found) != nil || len(found.Values) == 0 {
-			return cut(plainly(text), 1500)
+			return shorten(rewordForUser(text), 1500)
 		}
 		var b strings.Builder
 		b.WriteString("The sheet *Budget* says:\n\n")

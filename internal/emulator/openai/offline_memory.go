@@ -8,14 +8,14 @@ import (
 )
 
 var (
-	memorable = regexp.MustCompile(`(?i)^(?:and\s+)?(?:what|what's|who|who's|whose|where|when|which|how (?:old|tall|many)|do you (?:remember|know))\b.*\b(?:my|i|me|mine)\b.*\?*$`)
-	recallAll = regexp.MustCompile(`(?i)\bwhat (?:do|did) you (?:remember|know about me)\b|\bwhat do you know about me\b`)
-	noteLine  = regexp.MustCompile(`(?m)^- (.+)$`)
-	ofUser    = regexp.MustCompile(`(?i)\b(my|mine|i am|i'm|i|me)\b`)
+	recallPattern = regexp.MustCompile(`(?i)^(?:and\s+)?(?:what|what's|who|who's|whose|where|when|which|how (?:old|tall|many)|do you (?:remember|know))\b.*\b(?:my|i|me|mine)\b.*\?*$`)
+	recallAll     = regexp.MustCompile(`(?i)\bwhat (?:do|did) you (?:remember|know about me)\b|\bwhat do you know about me\b`)
+	noteLine      = regexp.MustCompile(`(?m)^- (.+)$`)
+	ofUser        = regexp.MustCompile(`(?i)\b(my|mine|i am|i'm|i|me)\b`)
 )
 
-// saved returns what the user had saved: in this conversation, and in the prompt's memory.
-func saved(messages []Message) []string {
+// savedNotes returns the notes that the user saved, in this conversation and in the prompt's memory.
+func savedNotes(messages []Message) []string {
 	var notes []string
 	for _, m := range messages {
 		switch m.Role {
@@ -43,12 +43,12 @@ func asksToRemember(said string) bool {
 	return remember.MatchString(said) && !strings.HasSuffix(strings.TrimSpace(said), "?")
 }
 
-// isRecall reports whether the message asks for something that the user said about themselves.
+// isRecall reports whether the message asks for a fact that users told about themselves.
 func (t *turn) isRecall() bool {
-	return recallAll.MatchString(t.said) || memorable.MatchString(strings.TrimSpace(t.said)) && len(content(t.said)) > 0
+	return recallAll.MatchString(t.said) || recallPattern.MatchString(strings.TrimSpace(t.said)) && len(contentWords(t.said)) > 0
 }
 
-// recall answers from what was saved.
+// recall answers from the saved notes.
 func (t *turn) recall() Reply {
 	if recallAll.MatchString(t.said) {
 		notes := slices.Compact(slices.Sorted(slices.Values(t.notes)))
@@ -57,28 +57,28 @@ func (t *turn) recall() Reply {
 		}
 		return Reply{Text: "You told me:\n" + strings.Join(bullets(notes), "\n")}
 	}
-	if note := closest(t.said, t.notes); note != "" {
-		return Reply{Text: toUser(note)}
+	if note := closestNote(t.said, t.notes); note != "" {
+		return Reply{Text: toSecondPerson(note)}
 	}
-	return t.use("search_history", map[string]any{"query": strings.Join(content(t.said), " "), "scope": "memory"}, func(text string) string {
+	return t.useTool("search_history", map[string]any{"query": strings.Join(contentWords(t.said), " "), "scope": "memory"}, func(text string) string {
 		var found []string
 		for _, line := range noteLine.FindAllStringSubmatch(text, -1) {
 			found = append(found, line[1])
 		}
-		if note := closest(t.said, found); note != "" {
-			return toUser(note)
+		if note := closestNote(t.said, found); note != "" {
+			return toSecondPerson(note)
 		}
 		return "I do not know that yet. Tell me, for example: remember that my cat is called Minka."
 	})
 }
 
-// closest returns the note that shares the most words with a question; the newest if equal.
-func closest(question string, notes []string) string {
+// closestNote returns the note that shares the most words with a question; the newest of several.
+func closestNote(question string, notes []string) string {
 	best, most := "", 0
 	for _, note := range notes {
 		shared := 0
-		for _, word := range content(note) {
-			if slices.Contains(content(question), word) {
+		for _, word := range contentWords(note) {
+			if slices.Contains(contentWords(question), word) {
 				shared++
 			}
 		}
@@ -89,11 +89,11 @@ func closest(question string, notes []string) string {
 	return best
 }
 
-// fillers are function words.
+// fillers are words without meaning for a search.
 const fillers = " a an the is are was were be am do does did you your my mine me i it its of to in on at for and or what who where when which how that this remember know called name old many tall have has whats whos "
 
-// content returns the meaningful words of a text.
-func content(text string) []string {
+// contentWords returns the meaningful words of a text.
+func contentWords(text string) []string {
 	var words []string
 	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r <= 127 }) {
 		if !strings.Contains(fillers, " "+w+" ") && len(w) > 1 {
@@ -103,8 +103,8 @@ func content(text string) []string {
 	return words
 }
 
-// toUser turns a user's note into a sentence to the user.
-func toUser(note string) string {
+// toSecondPerson turns a note in the user's words into a sentence that addresses the user.
+func toSecondPerson(note string) string {
 	note = ofUser.ReplaceAllStringFunc(strings.TrimRight(note, ". "), func(word string) string {
 		return map[string]string{"my": "your", "mine": "yours", "i am": "you are", "i'm": "you are", "i": "you", "me": "you"}[strings.ToLower(word)]
 	})
@@ -113,13 +113,13 @@ func toUser(note string) string {
 
 func (t *turn) remember() Reply {
 	fact := strings.TrimSpace(remember.FindStringSubmatch(t.said)[1])
-	return t.use("save_memory", map[string]any{"content": fact}, func(text string) string {
+	return t.useTool("save_memory", map[string]any{"content": fact}, func(text string) string {
 		switch {
 		case strings.HasPrefix(text, "Saved"):
-			return fmt.Sprintf("Noted: %s I still know it after /clear.", toUser(fact))
+			return fmt.Sprintf("Noted: %s I still know it after /clear.", toSecondPerson(fact))
 		case strings.HasPrefix(text, "Memory already holds this"):
 			return "I know that already."
 		}
-		return "I could not note that: " + plainly(text)
+		return "I could not note that: " + rewordForUser(text)
 	})
 }

@@ -15,8 +15,8 @@ var (
 	formatLine = regexp.MustCompile(`(?s)^File: [^\n]*\nFormat: ([^\n]*)\n\n(.*)$`)
 )
 
-// officeFile returns the office file that a message is about: the named one, the newest one sent
-// with it or, for questions that only a document can answer, the newest of all.
+// officeFile returns the office file that a message is about: the named file, the newest file sent
+// with the message or, for questions that only a document can answer, the newest of all files.
 func (t *turn) officeFile() string {
 	if named := officeName.FindString(t.said); named != "" {
 		for _, file := range slices.Backward(t.files) {
@@ -26,43 +26,43 @@ func (t *turn) officeFile() string {
 		}
 		return named
 	}
-	asks := aboutIt.MatchString(t.said) || finding.MatchString(t.said)
+	asks := aboutIt.MatchString(t.said) || searchPattern.MatchString(t.said)
 	switch {
-	case len(t.sent) > 0:
-		return officeName.FindString(t.sent[len(t.sent)-1])
+	case len(t.sentFiles) > 0:
+		return officeName.FindString(t.sentFiles[len(t.sentFiles)-1])
 	case asks && len(t.files) > 0:
 		return officeName.FindString(t.files[len(t.files)-1])
 	}
 	return ""
 }
 
-// office reads a document: its beginning, or where words are.
-func (t *turn) office() Reply {
+// readOffice shows the beginning of a document, or the passages that contain the sought words.
+func (t *turn) readOffice() Reply {
 	doc := t.officeFile()
 	name := "**" + path.Base(doc) + "**"
-	if m := finding.FindStringSubmatch(t.said); m != nil {
-		return t.withTool("documents", "search_document", map[string]any{"path": doc, "query": m[1]}, func(text string) string {
+	if m := searchPattern.FindStringSubmatch(t.said); m != nil {
+		return t.useGroupTool("documents", "search_document", map[string]any{"path": doc, "query": m[1]}, func(text string) string {
 			text, _, _ = strings.Cut(text, "\n\n[")
-			return cut(text, 1500)
+			return shorten(text, 1500)
 		})
 	}
-	return t.withTool("documents", "read_document", map[string]any{"path": doc}, func(text string) string {
+	return t.useGroupTool("documents", "read_document", map[string]any{"path": doc}, func(text string) string {
 		m := formatLine.FindStringSubmatch(text)
 		if m == nil {
 			return fmt.Sprintf("I could not look into %s: %s", name, firstLine(text))
 		}
-		return fmt.Sprintf("%s (%s) begins:\n\n%s", name, m[1], cut(m[2], 1200))
+		return fmt.Sprintf("%s (%s) begins:\n\n%s", name, m[1], shorten(m[2], 1200))
 	})
 }
 
-// wantsFile reports whether a table is wanted as a file.
-func (t *turn) wantsFile() bool {
-	return tableOf.MatchString(t.said) && officeName.FindString(t.said) == "" && (asWorkbook.MatchString(t.said) || asWord.MatchString(t.said))
+// wantsTableFile reports whether the user wants a table as a file.
+func (t *turn) wantsTableFile() bool {
+	return tablePattern.MatchString(t.said) && officeName.FindString(t.said) == "" && (asWorkbook.MatchString(t.said) || asWord.MatchString(t.said))
 }
 
-// tableFile writes a table to a file, which is sent to the chat.
-func (t *turn) tableFile() Reply {
-	table := t.table()
+// writeTableFile writes a table to a file, which is sent to the chat.
+func (t *turn) writeTableFile() Reply {
+	table := t.writeTable()
 	if !strings.HasPrefix(table.Text, "|") {
 		return table
 	}
@@ -70,7 +70,7 @@ func (t *turn) tableFile() Reply {
 	if asWorkbook.MatchString(t.said) {
 		file = "table.xlsx"
 	}
-	return t.withTool("documents", "write_document", map[string]any{"path": file, "content": "# Table\n\n" + table.Text}, func(text string) string {
+	return t.useGroupTool("documents", "write_document", map[string]any{"path": file, "content": "# Table\n\n" + table.Text}, func(text string) string {
 		if !strings.HasPrefix(text, "Saved") {
 			return "I could not write it: " + firstLine(text)
 		}

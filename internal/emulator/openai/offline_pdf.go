@@ -9,32 +9,32 @@ import (
 )
 
 var (
-	pdfName    = regexp.MustCompile(`(?i)[\w./-]+\.pdf\b`)
-	pageWanted = regexp.MustCompile(`(?i)\bpage\s+(\d{1,5})\b`)
-	howMany    = regexp.MustCompile(`(?i)\b(how many|number of|count( the)?)\s+pages\b|\bpage count\b|\bhow long is (it|the)\b`)
-	finding    = regexp.MustCompile(`(?i)\b(?:find|search for|look for|(?:does|do) (?:it|the document|the pdf) (?:mention|say anything about)|where does it (?:mention|say)|what does it say about)\s+["'“]?(.+?)["'”]?(?:\s+in\s+(?:it|there|the\s+\w+|this\s+\w+|that\s+\w+))?\s*[?.!]*$`)
-	titled     = regexp.MustCompile(`(?i)\b(title|author|who wrote|properties|when was it (made|written|created))\b`)
-	aboutIt    = regexp.MustCompile(`(?i)\b(pdf|document|paper|summari[sz]e|summary|tl;?dr|sum it up|read it|what (is|'s) (it|this) about|what does it say|first sentences)\b`)
-	pageHead   = regexp.MustCompile(`(?m)^--- Page (\d+) ---$`)
-	pageCount  = regexp.MustCompile(`(?m)^Pages: (?:.* of )?(\d+)$`)
+	pdfName           = regexp.MustCompile(`(?i)[\w./-]+\.pdf\b`)
+	pageWanted        = regexp.MustCompile(`(?i)\bpage\s+(\d{1,5})\b`)
+	pageCountAsked    = regexp.MustCompile(`(?i)\b(how many|number of|count( the)?)\s+pages\b|\bpage count\b|\bhow long is (it|the)\b`)
+	searchPattern     = regexp.MustCompile(`(?i)\b(?:find|search for|look for|(?:does|do) (?:it|the document|the pdf) (?:mention|say anything about)|where does it (?:mention|say)|what does it say about)\s+["'“]?(.+?)["'”]?(?:\s+in\s+(?:it|there|the\s+\w+|this\s+\w+|that\s+\w+))?\s*[?.!]*$`)
+	propertiesPattern = regexp.MustCompile(`(?i)\b(title|author|who wrote|properties|when was it (made|written|created))\b`)
+	aboutIt           = regexp.MustCompile(`(?i)\b(pdf|document|paper|summari[sz]e|summary|tl;?dr|sum it up|read it|what (is|'s) (it|this) about|what does it say|first sentences)\b`)
+	pageHeading       = regexp.MustCompile(`(?m)^--- Page (\d+) ---$`)
+	pageCount         = regexp.MustCompile(`(?m)^Pages: (?:.* of )?(\d+)$`)
 )
 
-// aboutPDF reports whether a message is about a document: one was sent with it, it names one, or
-// only an earlier document can answer it.
+// aboutPDF reports whether a message is about a PDF: one was sent with it, it names one, or it asks
+// something that only an earlier document can answer.
 func (t *turn) aboutPDF() bool {
-	if document(t.sent) != "" || t.has("pdf", "pdfs") {
+	if newestPDF(t.sentFiles) != "" || t.hasWord("pdf", "pdfs") {
 		return true
 	}
-	asks := aboutIt.MatchString(t.said) || pageWanted.MatchString(t.said) || howMany.MatchString(t.said) ||
-		finding.MatchString(t.said) || titled.MatchString(t.said)
-	return asks && (document(t.files) != "" || t.has("document"))
+	asks := aboutIt.MatchString(t.said) || pageWanted.MatchString(t.said) || pageCountAsked.MatchString(t.said) ||
+		searchPattern.MatchString(t.said) || propertiesPattern.MatchString(t.said)
+	return asks && (newestPDF(t.files) != "" || t.hasWord("document"))
 }
 
-// document returns the PDF meant: the named one, or the newest.
-func (t *turn) document() string {
+// pdfPath returns the path of the PDF that the message is about: the named one, or the newest.
+func (t *turn) pdfPath() string {
 	named := pdfName.FindString(t.said)
 	if named == "" {
-		return document(t.files)
+		return newestPDF(t.files)
 	}
 	for _, v := range slices.Backward(t.files) {
 		if path.Base(v) == path.Base(named) {
@@ -44,8 +44,8 @@ func (t *turn) document() string {
 	return named
 }
 
-// document returns the newest PDF in a list of files.
-func document(files []string) string {
+// newestPDF returns the newest PDF in a list of files.
+func newestPDF(files []string) string {
 	for _, file := range slices.Backward(files) {
 		if strings.EqualFold(path.Ext(file), ".pdf") {
 			return file
@@ -54,21 +54,21 @@ func document(files []string) string {
 	return ""
 }
 
-// pdf reads the document: it loads the tools if necessary, reads, and answers.
-func (t *turn) pdf() Reply {
-	doc := t.document()
+// readPDF loads the PDF tools if necessary, reads the document, and answers.
+func (t *turn) readPDF() Reply {
+	doc := t.pdfPath()
 	if doc == "" {
 		return Reply{Text: "Send me the PDF, and I will look into it."}
 	}
-	if reply, wait := t.need("pdf", "pdf_info"); wait {
+	if reply, wait := t.ensureTool("pdf", "pdf_info"); wait {
 		return reply
 	}
-	if page, ok := t.pictured(); ok {
-		return t.picture(doc, page)
+	if page, ok := t.requestedPage(); ok {
+		return t.renderPage(doc, page)
 	}
-	onlyInfo := howMany.MatchString(t.said) || titled.MatchString(t.said)
-	info, asked := t.result("pdf_info")
-	text, read := t.result("pdf_extract_text")
+	onlyInfo := pageCountAsked.MatchString(t.said) || propertiesPattern.MatchString(t.said)
+	info, asked := t.toolResult("pdf_info")
+	text, read := t.toolResult("pdf_extract_text")
 	if asked && (read || onlyInfo) {
 		return Reply{Text: t.answerPDF(doc, info, text, onlyInfo)}
 	}
@@ -80,19 +80,19 @@ func (t *turn) pdf() Reply {
 	}
 	var calls []ToolCall
 	if !asked {
-		calls = append(calls, ToolCall{Name: "pdf_info", Arguments: arguments(map[string]any{"path": doc})})
+		calls = append(calls, ToolCall{Name: "pdf_info", Arguments: encodeArguments(map[string]any{"path": doc})})
 	}
 	if !read && !onlyInfo {
 		args := map[string]any{"path": doc}
 		if m := pageWanted.FindStringSubmatch(t.said); m != nil {
 			args["pages"] = m[1]
 		}
-		calls = append(calls, ToolCall{Name: "pdf_extract_text", Arguments: arguments(args)})
+		calls = append(calls, ToolCall{Name: "pdf_extract_text", Arguments: encodeArguments(args)})
 	}
 	return Reply{Calls: calls}
 }
 
-// answerPDF words the answer. Unexpected results are errors, and passed on.
+// answerPDF words the answer. An unexpected result is an error, whose text is shown to the user.
 func (t *turn) answerPDF(doc, info, text string, onlyInfo bool) string {
 	name := "**" + path.Base(doc) + "**"
 	count := pageCount.FindStringSubmatch(info)
@@ -100,34 +100,34 @@ func (t *turn) answerPDF(doc, info, text string, onlyInfo bool) string {
 		return fmt.Sprintf("I could not look into %s: %s", name, firstLine(info))
 	}
 	if onlyInfo {
-		return describe(name, count[1], info, t.said)
+		return describePDF(name, count[1], info, t.said)
 	}
 	pages := splitPages(text)
 	if m := pageWanted.FindStringSubmatch(t.said); m != nil {
-		if body, ok := pages.text(m[1]); ok {
-			return fmt.Sprintf("Page %s of %s says:\n\n%s", m[1], name, cut(body, 1500))
+		if body, ok := pages.pageText(m[1]); ok {
+			return fmt.Sprintf("Page %s of %s says:\n\n%s", m[1], name, shorten(body, 1500))
 		}
 		return fmt.Sprintf("I could not read page %s of %s, which has %s pages: %s", m[1], name, count[1], firstLine(text))
 	}
 	if len(pages) == 0 {
-		return fmt.Sprintf("%s has %s pages, but I could not read any text in it: %s", name, count[1], plainly(lastLine(text)))
+		return fmt.Sprintf("%s has %s pages, but I could not read any text in it: %s", name, count[1], rewordForUser(lastLine(text)))
 	}
-	if m := finding.FindStringSubmatch(t.said); m != nil {
-		return pages.find(name, m[1])
+	if m := searchPattern.FindStringSubmatch(t.said); m != nil {
+		return pages.listMatches(name, m[1])
 	}
 	return fmt.Sprintf("%s\n\n**In short** (sentences picked by counting words, not understood):\n%s",
-		describe(name, count[1], info, ""), strings.Join(bullets(summarize(pages.all(), 3)), "\n"))
+		describePDF(name, count[1], info, ""), strings.Join(bullets(summarize(pages.allText(), 3)), "\n"))
 }
 
-// describe formats pdf_info's result: all of it, or the requested part.
-func describe(name, count, info, said string) string {
-	if howMany.MatchString(said) {
+// describePDF formats the result of pdf_info: all of it, or the requested part.
+func describePDF(name, count, info, said string) string {
+	if pageCountAsked.MatchString(said) {
 		return fmt.Sprintf("%s has %s %s.", name, count, plural(count, "page"))
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s has %s %s", name, count, plural(count, "page"))
 	for _, field := range []string{"Title", "Author", "Created"} {
-		if value := fieldOf(info, field); value != "" {
+		if value := fieldValue(info, field); value != "" {
 			fmt.Fprintf(&out, "; %s: %s", strings.ToLower(field), value)
 		}
 	}
@@ -141,8 +141,8 @@ func plural(count, word string) string {
 	return word + "s"
 }
 
-// fieldOf finds the line "name: value".
-func fieldOf(text, name string) string {
+// fieldValue returns the value in the line "name: value".
+func fieldValue(text, name string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		if value, ok := strings.CutPrefix(line, name+": "); ok {
 			return strings.TrimSpace(value)
@@ -163,7 +163,7 @@ type pages []page
 
 // splitPages splits the text of a document at page headings.
 func splitPages(text string) pages {
-	heads := pageHead.FindAllStringSubmatchIndex(text, -1)
+	heads := pageHeading.FindAllStringSubmatchIndex(text, -1)
 	var list pages
 	for i, h := range heads {
 		end := len(text)
@@ -172,7 +172,7 @@ func splitPages(text string) pages {
 		}
 		body := text[h[1]:end]
 		if at := strings.LastIndex(body, "\n["); at >= 0 && i+1 == len(heads) && strings.HasSuffix(strings.TrimSpace(body), "]") {
-			body = body[:at] // a notice of the tool
+			body = body[:at] // a notice from the tool
 		}
 		if body = strings.TrimSpace(body); body != "" {
 			list = append(list, page{text[h[2]:h[3]], body})
@@ -181,7 +181,7 @@ func splitPages(text string) pages {
 	return list
 }
 
-func (ps pages) text(number string) (string, bool) {
+func (ps pages) pageText(number string) (string, bool) {
 	for _, p := range ps {
 		if p.number == number {
 			return p.text, true
@@ -190,7 +190,7 @@ func (ps pages) text(number string) (string, bool) {
 	return "", false
 }
 
-func (ps pages) all() string {
+func (ps pages) allText() string {
 	var b strings.Builder
 	for _, p := range ps {
 		b.WriteString(p.text + "\n\n")
@@ -198,8 +198,8 @@ func (ps pages) all() string {
 	return b.String()
 }
 
-// find lists the sentences with some words, with their pages.
-func (ps pages) find(name, words string) string {
+// listMatches lists the sentences that contain the given words, with their page numbers.
+func (ps pages) listMatches(name, words string) string {
 	needle := strings.ToLower(strings.TrimSpace(words))
 	var found []string
 	total := 0
@@ -207,7 +207,7 @@ func (ps pages) find(name, words string) string {
 		for _, s := range sentences(p.text) {
 			if strings.Contains(strings.ToLower(s), needle) {
 				if total++; len(found) < 5 {
-					found = append(found, fmt.Sprintf("- page %s: %s", p.number, cut(s, 300)))
+					found = append(found, fmt.Sprintf("- page %s: %s", p.number, shorten(s, 300)))
 				}
 			}
 		}

@@ -15,8 +15,8 @@ var (
 	saying    = regexp.MustCompile(`(?i)\b(says?|text|read|contents?|mentions?|about)\b`)
 )
 
-// pictured returns the page of a document that the user wants to see.
-func (t *turn) pictured() (page int, ok bool) {
+// requestedPage returns the page of a document that the user wants to see.
+func (t *turn) requestedPage() (page int, ok bool) {
 	m := pageWanted.FindStringSubmatch(t.said)
 	if m == nil || !asPicture.MatchString(t.said) && (!showing.MatchString(t.said) || saying.MatchString(t.said)) {
 		return 0, false
@@ -25,10 +25,10 @@ func (t *turn) pictured() (page int, ok bool) {
 	return page, err == nil
 }
 
-// picture renders a page of a document, which is sent to the chat.
-func (t *turn) picture(doc string, page int) Reply {
+// renderPage renders a page of a document, which is sent to the chat.
+func (t *turn) renderPage(doc string, page int) Reply {
 	const tool = "pdf_render_page"
-	text, done := t.result(tool)
+	text, done := t.toolResult(tool)
 	name := fmt.Sprintf("page %d of **%s**", page, path.Base(doc))
 	switch {
 	case done && strings.HasPrefix(text, "Saved: "):

@@ -19,55 +19,55 @@ var (
 	capability = regexp.MustCompile(`(?i)\b(what can you do|help|list (your |the |all )?(tool )?groups|(which|what) (tools|groups|tool groups)|explain yourself|tool groups)\b`)
 )
 
-// service is a kind of request for an account's tools.
-type service struct {
+// accountTool is a tool for the user's account, with the words that ask for it.
+type accountTool struct {
 	words       []string
 	group, tool string
 	args        map[string]any
-	about       string
+	label       string
 }
 
-func services() []service {
-	return []service{
+func accountTools() []accountTool {
+	return []accountTool{
 		{[]string{"google drive", "my drive"}, "google_drive", "drive_list_files", nil, "Drive"},
 		{[]string{"schedule", "scheduled", "reminders"}, "scheduled_tasks", "list_scheduled_tasks", nil, "scheduled tasks"},
 	}
 }
 
-// rules are tried in order.
+// rules returns the rules in the order in which they are tried.
 func (t *turn) rules() []rule {
 	rules := []rule{
-		{reminded.MatchString(t.said), t.remindNow},
+		{reminderRun.MatchString(t.said), t.remindNow},
 		{greeting.MatchString(t.said), func() Reply { return Reply{Text: "Hello! " + t.introduce().Text} }},
 		{whoAmI.MatchString(t.said), t.introduce},
 		{t.isSum(), t.calculate},
-		{remind.MatchString(t.said), t.reminder},
+		{reminderPattern.MatchString(t.said), t.scheduleReminder},
 		{asksToRemember(t.said), t.remember},
-		{writeFile.MatchString(t.said), t.write},
-		{loadGroup.MatchString(t.said), t.load},
-		{t.wantsFile(), t.tableFile},
-		{t.officeFile() != "", t.office},
-		{t.aboutPDF(), t.pdf},
-		{tableOf.MatchString(t.said) && !aboutSheet.MatchString(t.said), t.table},
-		{codeAsked.MatchString(t.said), t.code},
-		{clock.MatchString(t.said), t.time},
-		{capability.MatchString(t.said), t.explain},
-		{readFile.MatchString(t.said), t.read},
-		{runCommand.MatchString(t.said), t.run},
+		{writeFile.MatchString(t.said), t.writeFileReply},
+		{loadGroup.MatchString(t.said), t.loadGroupReply},
+		{t.wantsTableFile(), t.writeTableFile},
+		{t.officeFile() != "", t.readOffice},
+		{t.aboutPDF(), t.readPDF},
+		{tablePattern.MatchString(t.said) && !aboutSheet.MatchString(t.said), t.writeTable},
+		{codePattern.MatchString(t.said), t.writeCode},
+		{clock.MatchString(t.said), t.tellTime},
+		{capability.MatchString(t.said), t.describeGroups},
+		{readFile.MatchString(t.said), t.readFileReply},
+		{runCommand.MatchString(t.said), t.runCommandReply},
 	}
 	rules = append(rules, t.googleRules()...)
-	for _, s := range services() {
-		rules = append(rules, rule{t.has(s.words...), func() Reply { return t.serve(s) }})
+	for _, s := range accountTools() {
+		rules = append(rules, rule{t.hasWord(s.words...), func() Reply { return t.useAccountTool(s) }})
 	}
 	return append(rules,
 		rule{t.isRecall(), t.recall},
-		rule{len(t.sent) > 0, t.strangeFile},
-		rule{needsModel.MatchString(t.said), t.honest},
+		rule{len(t.sentFiles) > 0, t.unsupportedFile},
+		rule{modelOnlyPattern.MatchString(t.said), t.decline},
 		rule{thanks.MatchString(t.said), func() Reply { return Reply{Text: "You are welcome."} }},
 	)
 }
 
-func (t *turn) explain() Reply {
+func (t *turn) describeGroups() Reply {
 	var b strings.Builder
 	b.WriteString(t.introduce().Text)
 	if len(t.groups) == 0 {
@@ -80,7 +80,7 @@ func (t *turn) explain() Reply {
 	return Reply{Text: b.String()}
 }
 
-func (t *turn) time() Reply {
+func (t *turn) tellTime() Reply {
 	args := map[string]any{"format": "human_readable"}
 	where := ""
 	if m := zone.FindStringSubmatch(t.said); m != nil {
@@ -91,54 +91,54 @@ func (t *turn) time() Reply {
 	if args["timezone"] != nil {
 		where = fmt.Sprintf(" in %s", args["timezone"])
 	}
-	return t.use("get_current_time", args, func(text string) string {
-		return fmt.Sprintf("The clock%s says: %s", where, plainly(text))
+	return t.useTool("get_current_time", args, func(text string) string {
+		return fmt.Sprintf("The clock%s says: %s", where, rewordForUser(text))
 	})
 }
 
-func (t *turn) write() Reply {
+func (t *turn) writeFileReply() Reply {
 	m := writeFile.FindStringSubmatch(t.said)
-	return t.use("write_file", map[string]any{"path": m[2], "content": m[1]}, func(text string) string {
-		return fmt.Sprintf("`%s`: %s", m[2], plainly(text))
+	return t.useTool("write_file", map[string]any{"path": m[2], "content": m[1]}, func(text string) string {
+		return fmt.Sprintf("`%s`: %s", m[2], rewordForUser(text))
 	})
 }
 
-func (t *turn) read() Reply {
+func (t *turn) readFileReply() Reply {
 	path := readFile.FindStringSubmatch(t.said)[1]
-	return t.use("read_file", map[string]any{"path": path}, func(text string) string {
-		return fmt.Sprintf("`%s`:\n\n%s", path, cut(plainly(text), 2000))
+	return t.useTool("read_file", map[string]any{"path": path}, func(text string) string {
+		return fmt.Sprintf("`%s`:\n\n%s", path, shorten(rewordForUser(text), 2000))
 	})
 }
 
-func (t *turn) run() Reply {
+func (t *turn) runCommandReply() Reply {
 	command := strings.TrimSpace(runCommand.FindStringSubmatch(t.said)[1])
-	return t.use("exec", map[string]any{"command": command}, func(text string) string {
-		if refusal := plainly(text); refusal != strings.TrimSpace(text) {
+	return t.useTool("exec", map[string]any{"command": command}, func(text string) string {
+		if refusal := rewordForUser(text); refusal != strings.TrimSpace(text) {
 			return refusal
 		}
-		return fmt.Sprintf("I ran `%s`:\n\n```\n%s\n```", command, cut(text, 1500))
+		return fmt.Sprintf("I ran `%s`:\n\n```\n%s\n```", command, shorten(text, 1500))
 	})
 }
 
-func (t *turn) load() Reply {
+func (t *turn) loadGroupReply() Reply {
 	name := strings.ToLower(loadGroup.FindStringSubmatch(t.said)[1])
-	return t.use("load_tool_group", map[string]any{"group_name": name}, func(text string) string { return plainly(text) })
+	return t.useTool("load_tool_group", map[string]any{"group_name": name}, func(text string) string { return rewordForUser(text) })
 }
 
-// serve answers about an account. The tool's result is shown unchanged: these rules cannot read
-// it.
-func (t *turn) serve(s service) Reply {
-	return t.withTool(s.group, s.tool, s.args, func(text string) string {
-		return fmt.Sprintf("Your %s, as `%s` shows it:\n\n%s", s.about, s.tool, cut(plainly(text), 1500))
+// useAccountTool answers with the result of an account tool. The result is shown unchanged, because
+// these rules cannot read it.
+func (t *turn) useAccountTool(s accountTool) Reply {
+	return t.useGroupTool(s.group, s.tool, s.args, func(text string) string {
+		return fmt.Sprintf("Your %s, as `%s` shows it:\n\n%s", s.label, s.tool, shorten(rewordForUser(text), 1500))
 	})
 }
 
-func (t *turn) strangeFile() Reply {
-	return Reply{Text: fmt.Sprintf("I got `%s`. Without an AI I can look into PDFs and office files only.", t.sent[len(t.sent)-1])}
+func (t *turn) unsupportedFile() Reply {
+	return Reply{Text: fmt.Sprintf("I got `%s`. Without an AI I can look into PDFs and office files only.", t.sentFiles[len(t.sentFiles)-1])}
 }
 
-// cut shortens a text to about n bytes, between characters.
-func cut(s string, n int) string {
+// shorten shortens a text to about n bytes, without splitting a character.
+func shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

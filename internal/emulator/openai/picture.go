@@ -15,11 +15,11 @@ type Picture struct {
 	// MIME and Data are set for an embedded picture.
 	MIME string
 	Data []byte
-	// URL is the address of one that is not embedded.
+	// URL is the address of a picture that is not embedded.
 	URL string
 }
 
-// part is a part of a content, of either API.
+// part is a part of a message's content, in either API.
 type part struct {
 	Type     string          `json:"type"`
 	Text     string          `json:"text"`
@@ -27,9 +27,9 @@ type part struct {
 	Detail   string          `json:"detail"`
 }
 
-// picture parses a picture part: Chat Completions wraps the address in an object, the Responses
+// parsePicture parses a picture part. Chat Completions wraps the address in an object, the Responses
 // API does not.
-func (p part) picture() (Picture, error) {
+func (p part) parsePicture() (Picture, error) {
 	var address string
 	if p.Type == "image_url" {
 		var object struct {
@@ -47,23 +47,23 @@ func (p part) picture() (Picture, error) {
 	rest, held := strings.CutPrefix(address, "data:")
 	if !held {
 		if !strings.HasPrefix(address, "https://") && !strings.HasPrefix(address, "http://") {
-			return Picture{}, errors.New("image_url: no address of a picture")
+			return Picture{}, errors.New("image_url: not the address of a picture")
 		}
 		return Picture{URL: address}, nil
 	}
 	kind, encoded, ok := strings.Cut(rest, ";base64,")
 	data, err := base64.StdEncoding.DecodeString(encoded)
 	if !ok || err != nil {
-		return Picture{}, errors.New("image_url: no base64")
+		return Picture{}, errors.New("image_url: not base64")
 	}
 	kinds := []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 	if !slices.Contains(kinds, kind) || http.DetectContentType(data) != kind {
-		return Picture{}, errors.New("image_url: want a png, jpeg, gif or webp, as it says")
+		return Picture{}, errors.New("image_url: want a png, jpeg, gif or webp that matches its type")
 	}
 	return Picture{MIME: kind, Data: data}, nil
 }
 
-// pictureBytes returns how much of the messages pictures take, which do not count as text.
+// pictureBytes returns the encoded size of the pictures in the messages, which do not count as text.
 func (r Request) pictureBytes() int {
 	n := 0
 	for _, m := range r.Messages {

@@ -4,59 +4,59 @@ import (
 	"slices"
 )
 
-// Prompts are counted as four bytes per token, cached in steps of 128 tokens from 1024 on, as in
-// the hosted cache.
+// Tokens are estimated as four bytes each. They are cached in steps of 128 tokens, from 1024 tokens on,
+// as in the hosted cache.
 const (
-	bytesPerToken = 4
-	cacheStep     = 128
-	cacheLeast    = 1024
+	bytesPerToken   = 4
+	cacheStep       = 128
+	minCachedTokens = 1024
 )
 
-// records are the stored requests, the oldest dropped first. Guarded by Server.mu.
-type records struct {
+// requestLog has the stored requests; the oldest are dropped first. It is guarded by Server.mu.
+type requestLog struct {
 	list  []Request
 	bytes int
 }
 
-func (r Request) size() int { return len(r.ToolsJSON) + 2*len(r.MessagesJSON) + 512 }
+func (r Request) storedBytes() int { return len(r.ToolsJSON) + 2*len(r.MessagesJSON) + 512 }
 
-// record numbers and stores a request.
-func (s *Server) record(req *Request) {
+// recordRequest numbers and stores a request.
+func (s *Server) recordRequest(req *Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.next++
-	req.Seq = s.next
+	s.lastSeq++
+	req.Seq = s.lastSeq
 	s.records.list = append(s.records.list, *req)
-	s.records.bytes += req.size()
-	for len(s.records.list) > s.cfg.MaxRequests || s.records.bytes > s.cfg.MaxRecorded && len(s.records.list) > 1 {
-		s.records.bytes -= s.records.list[0].size()
+	s.records.bytes += req.storedBytes()
+	for len(s.records.list) > s.cfg.MaxRequests || s.records.bytes > s.cfg.MaxRecordedBytes && len(s.records.list) > 1 {
+		s.records.bytes -= s.records.list[0].storedBytes()
 		s.records.list[0] = Request{}
 		s.records.list = s.records.list[1:]
 	}
 }
 
-// Requests returns the stored requests, in order, including refused ones. They must not be
-// changed.
+// Requests returns the stored requests, in order, including refused ones. The caller must not change
+// them.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.records.list)
 }
 
-// Count returns the number of requests, including dropped ones.
+// Count returns the number of received requests, including those that are no longer stored.
 func (s *Server) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.next
+	return s.lastSeq
 }
 
-// maxPrompts and maxPromptBytes bound the cache.
+// maxPrompts and maxPromptBytes bound the prompt cache.
 const (
 	maxPrompts     = 1000
 	maxPromptBytes = 64 << 20
 )
 
-// promptCache holds the last prompt of each key. Guarded by Server.mu.
+// promptCache has the last prompt of each cache key. It is guarded by Server.mu.
 type promptCache struct {
 	prompts map[string][]byte
 	order   []string // the least recently used first
@@ -67,8 +67,8 @@ func newPromptCache() promptCache {
 	return promptCache{prompts: map[string][]byte{}}
 }
 
-// measure counts the tokens of a prompt, and those in the common prefix with the last prompt of
-// the same key (or connection, without a key). Tools precede messages, so a changed tool loses
+// measure counts the tokens of a prompt. Those in the common prefix with the last prompt of the same
+// key are cached; without a key, the connection counts. Tools precede messages, so a changed tool loses
 // everything after it.
 func (s *Server) measure(req *Request, connection string) {
 	key := req.Model + "\x00" + req.CacheKey
@@ -80,7 +80,7 @@ func (s *Server) measure(req *Request, connection string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := commonPrefix(s.cache.prompts[key], prompt) / bytesPerToken
-	if known -= known % cacheStep; known >= cacheLeast {
+	if known -= known % cacheStep; known >= minCachedTokens {
 		req.Usage.Cached = known
 	}
 	s.cache.put(key, prompt)

@@ -8,35 +8,35 @@ import (
 	"time"
 )
 
-// Request is a request as the server understood it.
+// Request is a request as the server decoded it.
 type Request struct {
-	// Seq counts the requests from 1.
+	// Seq is the number of the request, counted from 1.
 	Seq int
 	// At is the time of arrival.
 	At time.Time
 	// Model, Stream and IncludeUsage are from the request.
 	Model                string
 	Stream, IncludeUsage bool
-	// Responses says that the request used the Responses API. Its items are shown as the messages
-	// they stand for.
+	// Responses says that the request used the Responses API. Its items are converted to the messages
+	// that they represent.
 	Responses bool
-	// Reasoning counts the reasoning items sent back.
-	Reasoning int
-	// Key says whether a key was sent. The key itself is not stored.
-	Key bool
-	// CacheKey is prompt_cache_key, or else user.
+	// ReasoningItems is the number of reasoning items sent back.
+	ReasoningItems int
+	// HasKey says whether the request had a key. The key itself is not stored.
+	HasKey bool
+	// CacheKey is prompt_cache_key, or user without it.
 	CacheKey string
-	// Tools are the offered tools, in order; ToolsJSON their raw bytes.
+	// Tools are the offered tools, in order. ToolsJSON is their raw JSON.
 	Tools     []Tool
 	ToolsJSON json.RawMessage
-	// Messages is the conversation; MessagesJSON its raw bytes.
+	// Messages is the conversation. MessagesJSON is its raw JSON.
 	Messages     []Message
 	MessagesJSON json.RawMessage
 	// Usage is the usage of the prompt.
 	Usage Usage
-	// Cut is how many messages were dropped because they did not fit.
-	Cut int
-	// Refused is the error of a malformed request.
+	// Truncated is the number of messages that were dropped to fit the context.
+	Truncated int
+	// Refused is the error with which the request was refused.
 	Refused *Error
 }
 
@@ -51,21 +51,21 @@ type Tool struct {
 type Message struct {
 	Role    string
 	Content string
-	// Pictures are from a user's message.
+	// Pictures are the pictures in a user's message.
 	Pictures   []Picture
 	ToolCallID string
 	ToolCalls  []ToolCall
 }
 
-// ToolCall is a call of a tool. An empty ID in a [Reply] gets one.
+// ToolCall is a call of a tool. In a [Reply], an empty ID is replaced.
 type ToolCall struct {
 	ID        string
 	Name      string
 	Arguments string
 }
 
-// Usage is the number of tokens of a prompt, at four bytes each, and how many of them were
-// cached.
+// Usage is the number of tokens of a prompt, estimated as four bytes each, and the number of cached
+// tokens among them.
 type Usage struct {
 	Prompt, Cached int
 }
@@ -107,10 +107,10 @@ type wireCall struct {
 		Name      string `json:"name,omitempty"`
 		Arguments string `json:"arguments"`
 	} `json:"function"`
-	Extra map[string]any `json:"extra_content,omitempty"`
+	ExtraContent map[string]any `json:"extra_content,omitempty"`
 }
 
-// decode parses a request and refuses what the service refuses.
+// decode parses a request, and refuses it if the service would.
 func (s *Server) decode(body []byte) (Request, *Error) {
 	req := Request{At: s.cfg.Now()}
 	var in wireRequest
@@ -132,18 +132,18 @@ func (s *Server) decode(body []byte) (Request, *Error) {
 	if err := req.readMessages(); err != nil {
 		return req, err
 	}
-	if err := s.cfg.Personality.checkService(&req); err != nil {
+	if err := s.cfg.Profile.checkService(&req); err != nil {
 		return req, err
 	}
-	return req, s.fits(&req, (len(in.Tools)+len(in.Messages)-req.pictureBytes())/bytesPerToken)
+	return req, s.fitContext(&req, (len(in.Tools)+len(in.Messages)-req.pictureBytes())/bytesPerToken)
 }
 
 func invalid(param, code, format string, args ...any) *Error {
 	return &Error{Status: 400, Param: param, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// content joins the parts of a content. Only users may send pictures.
-func (m *Message) content(raw json.RawMessage) (null bool, err error) {
+// readContent joins the parts of a message's content. Only users may send pictures.
+func (m *Message) readContent(raw json.RawMessage) (null bool, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return true, nil
 	}
@@ -160,14 +160,14 @@ func (m *Message) content(raw json.RawMessage) (null bool, err error) {
 		case p.Type == "text":
 			b.WriteString(p.Text)
 		case p.Type == "image_url" && m.Role == "user":
-			pic, err := p.picture()
+			pic, err := p.parsePicture()
 			if err != nil {
 				return false, err
 			}
 			m.Pictures = append(m.Pictures, pic)
 		case p.Type == "input_audio" || p.Type == "file" || p.Type == "thinking" && m.Role == "assistant":
 		default:
-			return false, fmt.Errorf("unknown type %q of a part", p.Type)
+			return false, fmt.Errorf("unknown part type %q", p.Type)
 		}
 	}
 	m.Content = b.String()

@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// respond sends a reply over the Responses API, streamed or whole.
-func (s *Server) respond(w http.ResponseWriter, r *http.Request, req Request, reply Reply, encrypted bool) {
+// writeResponse sends a reply over the Responses API, as a stream or as one body.
+func (s *Server) writeResponse(w http.ResponseWriter, r *http.Request, req Request, reply Reply, encrypted bool) {
 	output := outputItems(req, reply, encrypted)
 	status, whole := "completed", map[string]any{
 		"id": fmt.Sprintf("resp_emulator%d", req.Seq), "object": "response", "created_at": req.At.Unix(), "model": req.Model,
@@ -29,22 +29,22 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, req Request, re
 		if reply.End == EndStall {
 			s.life.Sleep(r.Context(), 0)
 		}
-		if reply.End != EndProperly {
+		if reply.End != EndComplete {
 			panic(http.ErrAbortHandler)
 		}
 		whole["status"] = status
-		s.checkValue("response", asRead(whole))
+		s.checkValue("response", withOutputText(whole))
 		writeJSON(w, http.StatusOK, whole)
 		return
 	}
-	st := &eventStream{stream: stream{s: s, w: w, r: r, words: s.cfg.ChunkWords}, left: -1}
-	if reply.End != EndProperly {
-		st.left = max(reply.Chunks, 0)
+	st := &eventStream{stream: stream{s: s, w: w, r: r, words: s.cfg.ChunkWords}, remaining: -1}
+	if reply.End != EndComplete {
+		st.remaining = max(reply.Deltas, 0)
 	}
-	st.run(reply, whole, output, status)
+	st.writeAll(reply, whole, output, status)
 }
 
-// outputItems returns the items of a reply: reasoning if requested, text, calls.
+// outputItems returns the items of a reply: reasoning if requested, text and calls.
 func outputItems(req Request, reply Reply, encrypted bool) []map[string]any {
 	var output []map[string]any
 	if encrypted {
@@ -71,11 +71,11 @@ func outputItems(req Request, reply Reply, encrypted bool) []map[string]any {
 type eventStream struct {
 	stream
 	sequence int
-	// left is how many deltas are sent before the stream breaks off; -1 for all.
-	left int
+	// remaining is the number of deltas that are sent before the stream breaks off; -1 sends all.
+	remaining int
 }
 
-func (st *eventStream) run(reply Reply, whole map[string]any, output []map[string]any, status string) {
+func (st *eventStream) writeAll(reply Reply, whole map[string]any, output []map[string]any, status string) {
 	h := st.w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")
@@ -84,21 +84,21 @@ func (st *eventStream) run(reply Reply, whole map[string]any, output []map[strin
 	delete(began, "usage")
 	st.emit("response.created", map[string]any{"response": began})
 	for i, it := range output {
-		if !st.item(i, it, reply) {
-			st.breakOff(reply.End, reply.Fault)
+		if !st.writeItem(i, it, reply) {
+			st.breakOff(reply.End, reply.StreamError)
 			return
 		}
 	}
-	if reply.End != EndProperly {
-		st.breakOff(reply.End, reply.Fault)
+	if reply.End != EndComplete {
+		st.breakOff(reply.End, reply.StreamError)
 		return
 	}
 	whole["status"] = status
 	st.emit("response."+status, map[string]any{"response": whole})
 }
 
-// item sends one item; false if the stream breaks off in it.
-func (st *eventStream) item(i int, it map[string]any, reply Reply) bool {
+// writeItem sends one item. It returns false if the stream breaks off.
+func (st *eventStream) writeItem(i int, it map[string]any, reply Reply) bool {
 	var deltas []string
 	kind, delta := "", map[string]any{}
 	added := maps.Clone(it)
@@ -116,10 +116,10 @@ func (st *eventStream) item(i int, it map[string]any, reply Reply) bool {
 	}
 	st.emit("response.output_item.added", map[string]any{"output_index": i, "item": added})
 	for _, d := range deltas {
-		if st.left == 0 {
+		if st.remaining == 0 {
 			return false
 		}
-		st.left--
+		st.remaining--
 		delta["delta"], delta["output_index"], delta["item_id"] = d, i, it["id"]
 		st.emit(kind, delta)
 	}
@@ -127,15 +127,15 @@ func (st *eventStream) item(i int, it map[string]any, reply Reply) bool {
 	return true
 }
 
-// asRead returns a response as the library has it: with all of its text, which the service does
-// not send.
-func asRead(whole map[string]any) map[string]any {
+// withOutputText returns a response as the client library has it, with output_text, which the service
+// does not send.
+func withOutputText(whole map[string]any) map[string]any {
 	read := maps.Clone(whole)
 	read["output_text"] = ""
 	return read
 }
 
-// emit sends a named event.
+// emit sends an event with a name.
 func (st *eventStream) emit(kind string, fields map[string]any) {
 	fields["type"], fields["sequence_number"] = kind, st.sequence
 	st.sequence++
@@ -145,14 +145,14 @@ func (st *eventStream) emit(kind string, fields map[string]any) {
 	}
 	read := maps.Clone(fields)
 	if whole, ok := fields["response"].(map[string]any); ok {
-		read["response"] = asRead(whole)
+		read["response"] = withOutputText(whole)
 	}
 	st.s.checkValue("event", read)
 	_, _ = fmt.Fprintf(st.w, "event: %s\ndata: %s\n\n", kind, body)
 	st.flush()
 }
 
-// breakOff ends the stream improperly.
+// breakOff ends the stream early, in the given way.
 func (st *eventStream) breakOff(end Ending, fault *Error) {
 	if end == EndError {
 		if fault == nil {

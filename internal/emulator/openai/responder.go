@@ -8,25 +8,25 @@ import (
 
 // Responder decides what the model replies. It is called concurrently.
 type Responder interface {
-	// Reply answers a valid request. It may wait, until ctx ends. An error becomes a status 500.
+	// Reply answers a valid request. It may wait until ctx is canceled. An error becomes a status 500.
 	Reply(ctx context.Context, req Request) (Reply, error)
 }
 
-// BrainFunc is a [Responder] that is a function.
-type BrainFunc func(ctx context.Context, req Request) (Reply, error)
+// ResponderFunc is a function that is a [Responder].
+type ResponderFunc func(ctx context.Context, req Request) (Reply, error)
 
 // Reply calls the function.
-func (f BrainFunc) Reply(ctx context.Context, req Request) (Reply, error) { return f(ctx, req) }
+func (f ResponderFunc) Reply(ctx context.Context, req Request) (Reply, error) { return f(ctx, req) }
 
-// Ending is how a reply ends.
+// Ending is the way in which a reply ends.
 type Ending string
 
-// The endings.
+// The endings of a reply.
 const (
-	// EndProperly sends a finish reason and [DONE].
-	EndProperly Ending = ""
-	// EndSilently ends the stream without a finish reason and [DONE], like a proxy that gives up.
-	EndSilently Ending = "silently"
+	// EndComplete sends a finish reason and [DONE].
+	EndComplete Ending = ""
+	// EndDropped ends the stream without a finish reason and [DONE], like a proxy that gives up.
+	EndDropped Ending = "silently"
 	// EndCut breaks the connection.
 	EndCut Ending = "cut"
 	// EndStall sends nothing more until the client disconnects.
@@ -37,20 +37,20 @@ const (
 
 // Reply is one reply of the model.
 type Reply struct {
-	// Text is the content, Calls are tool calls besides or instead of it. Arguments are sent
-	// unchanged, malformed or not.
+	// Text is the content. Calls are tool calls beside or instead of it. Their arguments are sent
+	// unchanged, even if malformed.
 	Text  string
 	Calls []ToolCall
-	// Finish overrides the finish reason: stop, or tool_calls with calls.
+	// Finish overrides the finish reason, which is otherwise stop, or tool_calls with calls.
 	Finish string
-	// Err refuses the request instead. Fault is the error of EndError; nil is a server error.
-	Err, Fault *Error
-	// Delay precedes the first byte, besides the server's latency.
+	// Err refuses the request. StreamError is the error of EndError; nil means a server error.
+	Err, StreamError *Error
+	// Delay precedes the first byte, in addition to the server's latency.
 	Delay time.Duration
-	// End is how the stream ends: other than EndProperly it ends after Chunks deltas (or all, if
-	// there are fewer). Without a stream every improper end but EndStall breaks the connection.
+	// End is the way in which the stream ends. Other than with EndComplete, it ends after Deltas deltas
+	// or all, if fewer. Without a stream, every such ending but EndStall breaks the connection.
 	End    Ending
-	Chunks int
+	Deltas int
 }
 
 // RateLimited returns a reply with status 429.
@@ -69,31 +69,31 @@ func Failed(status int) Reply {
 	}}
 }
 
-// Script is a [Responder] with prepared replies in order. Without any left it fails with status
-// 500.
+// Script is a [Responder] with prepared replies in order. Without any remaining reply it refuses with
+// status 500.
 type Script struct {
 	mu      sync.Mutex
 	replies []Reply
 }
 
-// NewScript makes a script.
+// NewScript returns a script with the given replies.
 func NewScript(replies ...Reply) *Script { return &Script{replies: replies} }
 
-// Push adds replies at the end.
+// Push appends replies to the script.
 func (s *Script) Push(replies ...Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.replies = append(s.replies, replies...)
 }
 
-// Left returns the number of replies left.
-func (s *Script) Left() int {
+// Remaining returns the number of remaining replies.
+func (s *Script) Remaining() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.replies)
 }
 
-// Reply returns the next reply.
+// Reply removes the next reply from the script and returns it.
 func (s *Script) Reply(context.Context, Request) (Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,6 +107,6 @@ func (s *Script) Reply(context.Context, Request) (Reply, error) {
 
 var (
 	_ Responder = (*Script)(nil)
-	_ Responder = BrainFunc(nil)
+	_ Responder = ResponderFunc(nil)
 	_ Responder = Offline{}
 )

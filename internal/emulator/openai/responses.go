@@ -20,39 +20,39 @@ type responsesRequest struct {
 	CacheKey     string          `json:"prompt_cache_key"`
 }
 
-// inputItem is an item of an input.
+// inputItem is an item of the input.
 type inputItem struct {
-	Type      string          `json:"type"`
-	Role      string          `json:"role"`
-	Content   json.RawMessage `json:"content"`
-	CallID    string          `json:"call_id"`
-	Name      string          `json:"name"`
-	Arguments *string         `json:"arguments"`
-	Output    json.RawMessage `json:"output"`
-	ID        string          `json:"id"`
-	Encrypted string          `json:"encrypted_content"`
-	Summary   json.RawMessage `json:"summary"`
+	Type             string          `json:"type"`
+	Role             string          `json:"role"`
+	Content          json.RawMessage `json:"content"`
+	CallID           string          `json:"call_id"`
+	Name             string          `json:"name"`
+	Arguments        *string         `json:"arguments"`
+	Output           json.RawMessage `json:"output"`
+	ID               string          `json:"id"`
+	EncryptedContent string          `json:"encrypted_content"`
+	Summary          json.RawMessage `json:"summary"`
 }
 
-// encryptedContent is the content of reasoning, and the only one accepted back.
+// encryptedContent is the content of all reasoning items, and the only one accepted back.
 const encryptedContent = "gAAAAemulated-reasoning"
 
-// maxCallID bounds the id of a call.
+// maxCallID bounds the id of a call, in bytes.
 const maxCallID = 64
 
-// responses answers a request to the Responses API.
-func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
+// handleResponses answers POST /v1/responses.
+func (s *Server) handleResponses(w http.ResponseWriter, r *http.Request) {
 	encrypted := false
-	s.serve(w, r, func(body []byte) (Request, *Error) {
+	s.handleRequest(w, r, func(body []byte) (Request, *Error) {
 		req, in, err := s.decodeResponses(body)
 		encrypted = slices.Contains(in.Include, "reasoning.encrypted_content")
 		return req, err
 	}, func(w http.ResponseWriter, r *http.Request, req Request, reply Reply) {
-		s.respond(w, r, req, reply, encrypted)
+		s.writeResponse(w, r, req, reply, encrypted)
 	})
 }
 
-// decodeResponses parses a request and refuses what the service refuses.
+// decodeResponses parses a request, and refuses it if the service would.
 func (s *Server) decodeResponses(body []byte) (Request, responsesRequest, *Error) {
 	req := Request{At: s.cfg.Now(), Responses: true}
 	var in responsesRequest
@@ -79,7 +79,7 @@ func (s *Server) decodeResponses(body []byte) (Request, responsesRequest, *Error
 	return req, in, nil
 }
 
-// readFlatTools checks the tools like Chat Completions, whose form nests them one level deeper.
+// readFlatTools checks the tools as Chat Completions does, whose form nests them one level deeper.
 func (r *Request) readFlatTools(limit int) *Error {
 	if len(r.ToolsJSON) == 0 {
 		return nil
@@ -110,12 +110,12 @@ func (r *Request) readFlatTools(limit int) *Error {
 	return r.readTools(limit)
 }
 
-// inputReader turns items into messages.
+// inputReader converts items to messages.
 type inputReader struct {
-	req    *Request
-	stored bool
-	open   []string // calls without output
-	// reasoning is the id of a reasoning item that waits for the next item.
+	req       *Request
+	stored    bool
+	openCalls []string // ids of calls without output
+	// reasoning is the id of a reasoning item that requires a following item.
 	reasoning string
 }
 
@@ -131,74 +131,74 @@ func (r *Request) readInput(stored bool) *Error {
 	}
 	in := inputReader{req: r, stored: stored}
 	for i := range items {
-		if err := in.item(i, &items[i]); err != nil {
+		if err := in.readItem(i, &items[i]); err != nil {
 			return err
 		}
 	}
 	if in.reasoning != "" {
-		return in.alone()
+		return in.errMissingItem()
 	}
-	if len(in.open) > 0 {
-		return invalid("input", "", "No tool output found for function call %s.", in.open[0])
+	if len(in.openCalls) > 0 {
+		return invalid("input", "", "No tool output found for function call %s.", in.openCalls[0])
 	}
 	return nil
 }
 
-func (in *inputReader) alone() *Error {
+func (in *inputReader) errMissingItem() *Error {
 	return invalid("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.", in.reasoning)
 }
 
-func (in *inputReader) item(i int, it *inputItem) *Error {
+func (in *inputReader) readItem(i int, it *inputItem) *Error {
 	follows := it.Type == "function_call" || it.Role == "assistant" || it.Type == "reasoning"
 	if in.reasoning != "" && !follows {
-		return in.alone()
+		return in.errMissingItem()
 	}
 	if it.Type != "reasoning" {
 		in.reasoning = ""
 	}
 	switch it.Type {
 	case "", "message":
-		return in.message(i, it)
+		return in.readMessage(i, it)
 	case "function_call":
-		return in.call(i, it)
+		return in.readCall(i, it)
 	case "function_call_output":
-		return in.output(i, it)
+		return in.readOutput(i, it)
 	case "reasoning":
-		if it.Encrypted == "" && !in.stored {
+		if it.EncryptedContent == "" && !in.stored {
 			return &Error{Status: 404, Param: "input", Message: fmt.Sprintf("Item with id '%s' not found. Items are not persisted when `store` is set to false.", it.ID)}
 		}
-		if it.Encrypted != encryptedContent {
+		if it.EncryptedContent != encryptedContent {
 			return invalid("", "invalid_encrypted_content", "The encrypted content for item %s could not be verified.", it.ID)
 		}
 		if len(it.Summary) == 0 || it.Summary[0] != '[' {
 			return invalid(fmt.Sprintf("input[%d].summary", i), "missing_required_parameter", "Missing required parameter: 'input[%d].summary'.", i)
 		}
 		in.reasoning = it.ID
-		in.req.Reasoning++
+		in.req.ReasoningItems++
 		return nil
 	}
 	return invalid(fmt.Sprintf("input[%d]", i), "invalid_value", "Invalid value: '%s'.", it.Type)
 }
 
-func (in *inputReader) message(i int, it *inputItem) *Error {
+func (in *inputReader) readMessage(i int, it *inputItem) *Error {
 	switch it.Role {
 	case "system", "developer", "user", "assistant":
 	default:
 		return invalid(fmt.Sprintf("input[%d].role", i), "invalid_value", "Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", it.Role)
 	}
-	if it.Role == "user" && len(in.open) > 0 {
-		return invalid("input", "", "No tool output found for function call %s.", in.open[0])
+	if it.Role == "user" && len(in.openCalls) > 0 {
+		return invalid("input", "", "No tool output found for function call %s.", in.openCalls[0])
 	}
 	m := Message{Role: it.Role}
-	if err := m.inputContent(it.Content); err != nil {
+	if err := m.readInputContent(it.Content); err != nil {
 		return invalid(fmt.Sprintf("input[%d].content", i), "invalid_type", "Invalid type for 'input[%d].content': %v.", i, err)
 	}
 	in.req.Messages = append(in.req.Messages, m)
 	return nil
 }
 
-// inputContent joins the parts of a content.
-func (m *Message) inputContent(raw json.RawMessage) error {
+// readInputContent joins the parts of a message's content.
+func (m *Message) readInputContent(raw json.RawMessage) error {
 	if json.Unmarshal(raw, &m.Content) == nil {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (m *Message) inputContent(raw json.RawMessage) error {
 			m.Content += p.Text
 			continue
 		}
-		pic, err := p.picture()
+		pic, err := p.parsePicture()
 		if err != nil {
 			return err
 		}
@@ -220,19 +220,19 @@ func (m *Message) inputContent(raw json.RawMessage) error {
 	return nil
 }
 
-func (in *inputReader) call(i int, it *inputItem) *Error {
+func (in *inputReader) readCall(i int, it *inputItem) *Error {
 	path := fmt.Sprintf("input[%d]", i)
 	switch {
 	case len(it.CallID) > maxCallID: // openclaw PR 875
 		return invalid(path+".call_id", "string_above_max_length", "Invalid '%s.call_id': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", path, maxCallID, len(it.CallID))
 	case it.CallID == "" || it.Name == "" || it.Arguments == nil:
 		return invalid(path, "missing_required_parameter", "Missing required parameter: '%s.call_id', name or arguments.", path)
-	case !toolName.MatchString(it.Name) || len(it.Name) > maxToolName:
-		return invalid(path+".name", "invalid_value", "Invalid '%s.name': string does not match pattern. Expected a string that matches the pattern '%s'.", path, toolName)
-	case slices.Contains(in.open, it.CallID):
+	case !toolNamePattern.MatchString(it.Name) || len(it.Name) > maxToolName:
+		return invalid(path+".name", "invalid_value", "Invalid '%s.name': string does not match pattern. Expected a string that matches the pattern '%s'.", path, toolNamePattern)
+	case slices.Contains(in.openCalls, it.CallID):
 		return invalid(path+".call_id", "", "Duplicate function call with call_id %s.", it.CallID)
 	}
-	in.open = append(in.open, it.CallID)
+	in.openCalls = append(in.openCalls, it.CallID)
 	messages := in.req.Messages
 	if len(messages) == 0 || messages[len(messages)-1].Role != "assistant" {
 		in.req.Messages = append(messages, Message{Role: "assistant"})
@@ -242,12 +242,12 @@ func (in *inputReader) call(i int, it *inputItem) *Error {
 	return nil
 }
 
-func (in *inputReader) output(i int, it *inputItem) *Error {
-	at := slices.Index(in.open, it.CallID)
+func (in *inputReader) readOutput(i int, it *inputItem) *Error {
+	at := slices.Index(in.openCalls, it.CallID)
 	if at < 0 {
 		return invalid("input", "", "No tool call found for function call output with call_id %s.", it.CallID)
 	}
-	in.open = slices.Delete(in.open, at, at+1)
+	in.openCalls = slices.Delete(in.openCalls, at, at+1)
 	var text string
 	if err := json.Unmarshal(it.Output, &text); err != nil {
 		return invalid(fmt.Sprintf("input[%d].output", i), "invalid_type", "Invalid type for 'input[%d].output': expected a string.", i)

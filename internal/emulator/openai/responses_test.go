@@ -38,7 +38,7 @@ func TestResponsesInputIsChecked(t *testing.T) {
 		out   = `{"type":"function_call_output","call_id":"a","output":"1"}`
 		think = `{"type":"reasoning","id":"rs_1","encrypted_content":"gAAAAemulated-reasoning","summary":[]}`
 	)
-	f := start(t, openai.Config{Brain: openai.NewScript(openai.Reply{Text: "1"}, openai.Reply{Text: "2"}, openai.Reply{Text: "3"}, openai.Reply{Text: "4"})})
+	f := start(t, openai.Config{Responder: openai.NewScript(openai.Reply{Text: "1"}, openai.Reply{Text: "2"}, openai.Reply{Text: "3"}, openai.Reply{Text: "4"})})
 	for _, tc := range []struct {
 		name, input, tools string
 		want               string // part of the error; empty where it is accepted
@@ -76,9 +76,9 @@ func TestResponsesInputIsChecked(t *testing.T) {
 
 // The client library of the program reads what is sent.
 func TestResponsesThroughTheLibrary(t *testing.T) {
-	f := start(t, openai.Config{Brain: openai.NewScript(
+	f := start(t, openai.Config{Responder: openai.NewScript(
 		openai.Reply{Text: "one two three four five", Calls: []openai.ToolCall{{Name: "x", Arguments: `{"a":1}`}}},
-		openai.Reply{Text: "cut", Finish: "length"}, openai.Reply{Text: "a b c d e f", End: openai.EndError, Chunks: 1},
+		openai.Reply{Text: "cut", Finish: "length"}, openai.Reply{Text: "a b c d e f", End: openai.EndError, Deltas: 1},
 	)})
 	read := func() (text, last string, err error) {
 		stream, err := f.client.CreateResponseStream(t.Context(), client.CreateResponseRequest{

@@ -21,43 +21,43 @@ import (
 
 // Defaults of [Config].
 const (
-	DefaultModel       = "emulator"
-	DefaultMaxTools    = 128 // OpenAI's documented limit
-	DefaultMaxBody     = 16 << 20
-	DefaultMaxRequests = 1000
-	DefaultMaxRecorded = 64 << 20
-	DefaultContext     = 400_000
-	DefaultChunkWords  = 4
+	DefaultModel            = "emulator"
+	DefaultMaxTools         = 128 // OpenAI's documented limit
+	DefaultMaxBody          = 16 << 20
+	DefaultMaxRequests      = 1000
+	DefaultMaxRecordedBytes = 64 << 20
+	DefaultContext          = 400_000
+	DefaultChunkWords       = 4
 )
 
 // Config configures a [Server].
 type Config struct {
-	// Brain answers. Nil means [Offline].
-	Brain Responder
-	// Key is the required bearer key. Empty accepts any or none.
+	// Responder answers the requests. Nil means [Offline].
+	Responder Responder
+	// Key is the required bearer key. Empty accepts any key, or none.
 	Key string
-	// Models are the existing models. Empty means only [DefaultModel].
+	// Models are the models that exist. Empty means only [DefaultModel].
 	Models []string
-	// Heard is the transcript of sounds without words of their own; see [Speech]. Empty means
+	// Transcript is the transcript of recordings other than those of [Speech]. Empty means
 	// silence.
-	Heard string
+	Transcript string
 	// Latency delays each response.
 	Latency time.Duration
-	// Pace delays each further delta of a text.
-	Pace time.Duration
+	// DeltaDelay delays each delta of a text but the first.
+	DeltaDelay time.Duration
 	// ChunkWords is the number of words in a delta.
 	ChunkWords int
-	// MaxTools bounds the tools array, MaxBody the bytes of a request, Context the tokens of a
+	// MaxTools bounds the number of tools, MaxBody the bytes of a request, Context the tokens of a
 	// prompt. 0 means the defaults.
 	MaxTools, MaxBody, Context int
-	// Personality is the emulated service. Empty means the first of [Personalities], OpenAI's Chat
+	// Profile is the emulated service. Empty means the first of [Profiles], OpenAI's Chat
 	// Completions.
-	Personality Profile
-	// MaxRequests and MaxRecorded bound the stored requests, in number and bytes.
-	MaxRequests, MaxRecorded int
+	Profile Profile
+	// MaxRequests and MaxRecordedBytes bound the stored requests, in number and bytes.
+	MaxRequests, MaxRecordedBytes int
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Logger gets one line per request at Debug, without content. Nil means none.
+	// Logger gets one line per request at level Debug, without content. Nil means no log.
 	Logger *slog.Logger
 }
 
@@ -70,35 +70,35 @@ type Server struct {
 	life *wire.Lifecycle
 
 	mu      sync.Mutex
-	records records
+	records requestLog
 	cache   promptCache
-	next    int
-	// embedded counts embedded texts.
-	embedded int
-	// heard counts transcribed recordings; hold is called for each.
-	heard int
-	hold  func()
+	lastSeq int
+	// embeddedCount is the number of embedded texts.
+	embeddedCount int
+	// transcriptionCount is the number of transcribed recordings; onTranscription is called for each.
+	transcriptionCount int
+	onTranscription    func()
 }
 
 // New makes a server.
 func New(cfg Config) (*Server, error) {
-	if cfg.Brain == nil {
-		cfg.Brain = Offline{}
+	if cfg.Responder == nil {
+		cfg.Responder = Offline{}
 	}
-	if cfg.Personality.Name == "" {
-		cfg.Personality = personalities[0]
-		cfg.Personality.Model = DefaultModel
+	if cfg.Profile.Name == "" {
+		cfg.Profile = profiles[0]
+		cfg.Profile.Model = DefaultModel
 	}
 	if len(cfg.Models) == 0 {
-		cfg.Models = []string{cfg.Personality.Model}
+		cfg.Models = []string{cfg.Profile.Model}
 	}
 	cfg.ChunkWords = cmp.Or(cfg.ChunkWords, DefaultChunkWords)
 	cfg.MaxTools = cmp.Or(cfg.MaxTools, DefaultMaxTools)
 	cfg.MaxBody = cmp.Or(cfg.MaxBody, DefaultMaxBody)
 	cfg.Context = cmp.Or(cfg.Context, DefaultContext)
 	cfg.MaxRequests = cmp.Or(cfg.MaxRequests, DefaultMaxRequests)
-	cfg.MaxRecorded = cmp.Or(cfg.MaxRecorded, DefaultMaxRecorded)
-	for _, n := range []int{cfg.ChunkWords, cfg.MaxTools, cfg.MaxBody, cfg.Context, cfg.MaxRequests, cfg.MaxRecorded} {
+	cfg.MaxRecordedBytes = cmp.Or(cfg.MaxRecordedBytes, DefaultMaxRecordedBytes)
+	for _, n := range []int{cfg.ChunkWords, cfg.MaxTools, cfg.MaxBody, cfg.Context, cfg.MaxRequests, cfg.MaxRecordedBytes} {
 		if n < 1 {
 			return nil, errors.New("model emulator: bounds must be positive")
 		}
@@ -125,20 +125,20 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return base + s.cfg.Personality.path(), nil
+	return base + s.cfg.Profile.basePath(), nil
 }
 
-// Down stops listening, as if the machine were off, until [Server.Up].
-func (s *Server) Down() error { return s.life.Down() }
+// Suspend stops listening, as if the machine were off, until [Server.Resume].
+func (s *Server) Suspend() error { return s.life.Suspend() }
 
-// Up listens again after [Server.Down].
-func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
+// Resume listens again after [Server.Suspend].
+func (s *Server) Resume(ctx context.Context) error { return s.life.Resume(ctx) }
 
-// Close ends every request and waits for everything to end.
+// Close ends every request and waits for all handlers.
 func (s *Server) Close() error { return s.life.Close(nil) }
 
 // ServeHTTP answers POST /v1/chat/completions, POST /v1/responses, POST /v1/embeddings, POST
-// /v1/audio/transcriptions and GET /v1/models, with the service's path instead of /v1.
+// /v1/audio/transcriptions and GET /v1/models. The path of the service replaces /v1.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.life.Enter() {
 		http.Error(w, "closed", http.StatusServiceUnavailable)
@@ -149,20 +149,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	path, _ := strings.CutPrefix(r.URL.Path, s.cfg.Personality.path())
+	path, _ := strings.CutPrefix(r.URL.Path, s.cfg.Profile.basePath())
 	switch r.Method + " " + path {
 	case "POST /chat/completions":
-		s.chat(w, r)
+		s.handleChat(w, r)
 	case "POST /responses":
-		s.responses(w, r)
+		s.handleResponses(w, r)
 	case "POST /embeddings":
-		s.embeddings(w, r)
+		s.handleEmbeddings(w, r)
 	case "POST /audio/transcriptions":
-		s.transcriptions(w, r)
+		s.handleTranscriptions(w, r)
 	case "GET /models":
-		s.models(w)
+		s.writeModels(w)
 	default:
-		if s.page(w, r.URL.Path) {
+		if s.servePage(w, r.URL.Path) {
 			return
 		}
 		s.fail(w, &Error{Status: 404, Message: fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path)})
@@ -183,12 +183,12 @@ func (s *Server) authorize(r *http.Request) *Error {
 	return nil
 }
 
-func (s *Server) models(w http.ResponseWriter) {
+func (s *Server) writeModels(w http.ResponseWriter) {
 	list := make([]json.RawMessage, len(s.cfg.Models))
 	for i, id := range s.cfg.Models {
 		entry := fmt.Sprintf(`{"id":%q,"object":"model","created":1700000000,"owned_by":"emulator"`, id)
-		if more := s.cfg.Personality.Entry; more != "" {
-			entry += "," + s.fill(more)
+		if more := s.cfg.Profile.ModelEntry; more != "" {
+			entry += "," + s.expand(more)
 		}
 		list[i] = json.RawMessage(entry + "}")
 	}
@@ -197,13 +197,13 @@ func (s *Server) models(w http.ResponseWriter) {
 	writeJSON(w, http.StatusOK, body)
 }
 
-// chat answers a request to Chat Completions.
-func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
-	s.serve(w, r, s.decode, s.answer)
+// handleChat answers POST /v1/chat/completions.
+func (s *Server) handleChat(w http.ResponseWriter, r *http.Request) {
+	s.handleRequest(w, r, s.decode, s.writeCompletion)
 }
 
-// serve reads, checks and records a request and lets the responder answer it.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, decode func([]byte) (Request, *Error),
+// handleRequest reads, checks and records a request, and lets the responder answer it.
+func (s *Server) handleRequest(w http.ResponseWriter, r *http.Request, decode func([]byte) (Request, *Error),
 	answer func(http.ResponseWriter, *http.Request, Request, Reply),
 ) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
@@ -214,15 +214,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, decode func([]byt
 		return
 	}
 	req, refused := decode(body)
-	req.Key = r.Header.Get("Authorization") != ""
+	req.HasKey = r.Header.Get("Authorization") != ""
 	if refused == nil && !slices.Contains(s.cfg.Models, req.Model) {
 		refused = &Error{Status: 404, Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", req.Model), Code: "model_not_found"}
 	}
 	if refused != nil {
 		req.Refused = refused
-		s.record(&req)
+		s.recordRequest(&req)
 		if refused.inStream {
-			(&stream{s: s, w: w, r: r}).fault(refused)
+			(&stream{s: s, w: w, r: r}).sendError(refused)
 			return
 		}
 		s.fail(w, refused)
@@ -230,9 +230,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, decode func([]byt
 	}
 	s.check(map[bool]string{true: "responses", false: "chat"}[req.Responses], body)
 	s.measure(&req, r.RemoteAddr)
-	s.record(&req)
+	s.recordRequest(&req)
 	s.cfg.Logger.Debug("model called", "seq", req.Seq, "messages", len(req.Messages), "tools", len(req.Tools))
-	reply, err := s.cfg.Brain.Reply(r.Context(), req)
+	reply, err := s.cfg.Responder.Reply(r.Context(), req)
 	if err != nil {
 		s.fail(w, &Error{Status: 500, Type: "server_error", Message: err.Error()})
 		return
@@ -247,24 +247,24 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, decode func([]byt
 	answer(w, r, req, reply)
 }
 
-// Error is an error in the service's words.
+// Error is an error with the service's wording.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
 	// Message, Type, Param and Code are the fields of the error object. An empty Type means
 	// invalid_request_error.
 	Message, Type, Param, Code string
-	// RetryAfter is the header of that name, in seconds. 0 means none.
+	// RetryAfter is the value of the Retry-After header, in seconds. 0 means no header.
 	RetryAfter int
-	// inStream sends it as an event of a stream, with status 200.
+	// inStream sends the error as an event of a stream, with status 200.
 	inStream bool
 }
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// body returns the JSON of an error, with null for empty fields.
-func (e *Error) body() map[string]any {
+// encode returns the JSON of an error, with null for empty fields.
+func (e *Error) encode() map[string]any {
 	orNull := func(s string) any {
 		if s == "" {
 			return nil
@@ -278,11 +278,11 @@ func (e *Error) body() map[string]any {
 }
 
 func writeError(w http.ResponseWriter, e *Error) {
-	retryHeader(w, e)
-	writeJSON(w, e.Status, e.body())
+	setRetryAfter(w, e)
+	writeJSON(w, e.Status, e.encode())
 }
 
-func retryHeader(w http.ResponseWriter, e *Error) {
+func setRetryAfter(w http.ResponseWriter, e *Error) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
 	}

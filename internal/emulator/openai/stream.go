@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// fragment is about how many bytes of arguments a delta has.
-const fragment = 16
+// fragmentBytes is the approximate size of the arguments in a delta.
+const fragmentBytes = 16
 
 type wireUsage struct {
-	PromptTokens     int `json:"prompt_tokens"`
-	CompletionTokens int `json:"completion_tokens"`
-	TotalTokens      int `json:"total_tokens"`
-	PromptDetails    struct {
+	PromptTokens        int `json:"prompt_tokens"`
+	CompletionTokens    int `json:"completion_tokens"`
+	TotalTokens         int `json:"total_tokens"`
+	PromptTokensDetails struct {
 		CachedTokens int `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
 }
@@ -32,7 +32,7 @@ type wireDelta struct {
 	ReasoningDetails []map[string]any `json:"reasoning_details,omitempty"`
 }
 
-type wireAnswer struct {
+type wireReply struct {
 	Role      string     `json:"role"`
 	Content   *string    `json:"content"`
 	ToolCalls []wireCall `json:"tool_calls,omitempty"`
@@ -40,10 +40,10 @@ type wireAnswer struct {
 }
 
 type wireChoice struct {
-	Index        int         `json:"index"`
-	Message      *wireAnswer `json:"message,omitempty"`
-	Delta        *wireDelta  `json:"delta,omitempty"`
-	FinishReason *string     `json:"finish_reason"`
+	Index        int        `json:"index"`
+	Message      *wireReply `json:"message,omitempty"`
+	Delta        *wireDelta `json:"delta,omitempty"`
+	FinishReason *string    `json:"finish_reason"`
 	// Logprobs is always null.
 	Logprobs *struct{} `json:"logprobs"`
 }
@@ -57,9 +57,9 @@ type wireCompletion struct {
 	Usage   *wireUsage   `json:"usage,omitempty"`
 }
 
-// answer sends a reply, streamed or whole.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, req Request, reply Reply) {
-	calls := s.cfg.Personality.calls(reply, req.Seq)
+// writeCompletion sends a reply over Chat Completions, as a stream or as one body.
+func (s *Server) writeCompletion(w http.ResponseWriter, r *http.Request, req Request, reply Reply) {
+	calls := s.cfg.Profile.wireCalls(reply, req.Seq)
 	finish := "stop"
 	if len(calls) > 0 {
 		finish = "tool_calls"
@@ -67,23 +67,23 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req Request, rep
 	finish = cmp.Or(reply.Finish, finish)
 	usage := wireUsage{PromptTokens: req.Usage.Prompt, CompletionTokens: completionTokens(reply)}
 	usage.TotalTokens = usage.PromptTokens + usage.CompletionTokens
-	usage.PromptDetails.CachedTokens = req.Usage.Cached
+	usage.PromptTokensDetails.CachedTokens = req.Usage.Cached
 	out := wireCompletion{
 		ID: fmt.Sprintf("chatcmpl-emulator%d", req.Seq), Object: "chat.completion", Created: req.At.Unix(), Model: req.Model,
 	}
 	if req.Stream {
 		st := &stream{s: s, w: w, r: r, out: out, words: s.cfg.ChunkWords, seq: req.Seq}
 		st.out.Object = "chat.completion.chunk"
-		st.run(reply, calls, finish, usage, req.IncludeUsage)
+		st.writeAll(reply, calls, finish, usage, req.IncludeUsage)
 		return
 	}
 	if reply.End == EndStall {
 		s.life.Sleep(r.Context(), 0)
 	}
-	if reply.End != EndProperly {
+	if reply.End != EndComplete {
 		panic(http.ErrAbortHandler)
 	}
-	m := wireAnswer{Role: "assistant", ToolCalls: calls}
+	m := wireReply{Role: "assistant", ToolCalls: calls}
 	if reply.Text != "" || len(calls) == 0 {
 		m.Content = &reply.Text
 	}
@@ -111,56 +111,56 @@ type stream struct {
 	seq   int
 }
 
-func (st *stream) run(reply Reply, calls []wireCall, finish string, usage wireUsage, withUsage bool) {
+func (st *stream) writeAll(reply Reply, calls []wireCall, finish string, usage wireUsage, withUsage bool) {
 	h := st.w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")
-	p := &st.s.cfg.Personality
-	if p.Comments {
+	p := &st.s.cfg.Profile
+	if p.StreamComments {
 		_, _ = fmt.Fprint(st.w, ": OPENROUTER PROCESSING\n\n")
 	}
 	first := wireDelta{Role: "assistant"}
 	if len(calls) == 0 || reply.Text != "" {
 		first.Content = ""
 	}
-	deltas := append([]wireDelta{first}, p.thoughts(reply, st.seq)...)
+	deltas := append([]wireDelta{first}, p.reasoningDeltas(reply, st.seq)...)
 	for _, part := range textDeltas(reply.Text, st.words) {
-		deltas = append(deltas, wireDelta{Content: p.content(part)})
+		deltas = append(deltas, wireDelta{Content: p.contentValue(part)})
 	}
-	deltas = append(deltas, callDeltas(calls, !p.NoIndex)...)
-	if p.NoIndex && finish == "tool_calls" {
+	deltas = append(deltas, callDeltas(calls, !p.NoCallIndex)...)
+	if p.NoCallIndex && finish == "tool_calls" {
 		finish = "stop"
 	}
-	if reply.End != EndProperly && reply.Chunks < len(deltas) {
-		deltas = deltas[:max(reply.Chunks, 0)]
+	if reply.End != EndComplete && reply.Deltas < len(deltas) {
+		deltas = deltas[:max(reply.Deltas, 0)]
 	}
 	for i := range deltas {
 		if deltas[i].Content != nil && i > 0 {
-			st.pace()
+			st.waitDelta()
 		}
-		st.send(wireChoice{Delta: &deltas[i]})
+		st.sendChoice(wireChoice{Delta: &deltas[i]})
 	}
-	if reply.End != EndProperly {
-		st.breakOff(reply.End, reply.Fault)
+	if reply.End != EndComplete {
+		st.breakOff(reply.End, reply.StreamError)
 		return
 	}
-	st.send(wireChoice{Delta: &wireDelta{}, FinishReason: &finish})
+	st.sendChoice(wireChoice{Delta: &wireDelta{}, FinishReason: &finish})
 	if withUsage {
 		st.out.Choices, st.out.Usage = []wireChoice{}, &usage
-		st.event(st.out)
+		st.sendEvent(st.out)
 	}
 	_, _ = fmt.Fprint(st.w, "data: [DONE]\n\n")
 	st.flush()
 }
 
-// pace waits between two pieces of a text.
-func (st *stream) pace() {
-	if pace := st.s.cfg.Pace; pace > 0 && !st.s.life.Sleep(st.r.Context(), pace) {
+// waitDelta waits between two deltas of a text.
+func (st *stream) waitDelta() {
+	if pace := st.s.cfg.DeltaDelay; pace > 0 && !st.s.life.Sleep(st.r.Context(), pace) {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// breakOff ends a stream improperly.
+// breakOff ends a stream early, in the given way.
 func (st *stream) breakOff(end Ending, fault *Error) {
 	st.flush()
 	switch end {
@@ -173,32 +173,32 @@ func (st *stream) breakOff(end Ending, fault *Error) {
 		if fault == nil {
 			fault = Failed(500).Err
 		}
-		st.fault(fault)
+		st.sendError(fault)
 	}
 }
 
-// fault sends an error in the service's stream form.
-func (st *stream) fault(e *Error) {
+// sendError sends an error in the form that the service uses in streams.
+func (st *stream) sendError(e *Error) {
 	st.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	p := &st.s.cfg.Personality
+	p := &st.s.cfg.Profile
 	switch {
-	case p.StreamError != nil:
-		_, _ = fmt.Fprint(st.w, p.StreamError(e))
+	case p.EncodeStreamError != nil:
+		_, _ = fmt.Fprint(st.w, p.EncodeStreamError(e))
 		st.flush()
-	case p.Form != nil:
-		st.event(p.Form(e))
+	case p.EncodeError != nil:
+		st.sendEvent(p.EncodeError(e))
 	default:
-		st.event(e.body())
+		st.sendEvent(e.encode())
 	}
 }
 
-func (st *stream) send(choice wireChoice) {
+func (st *stream) sendChoice(choice wireChoice) {
 	st.out.Choices = []wireChoice{choice}
 	st.s.checkValue("chunk", st.out)
-	st.event(st.out)
+	st.sendEvent(st.out)
 }
 
-func (st *stream) event(v any) {
+func (st *stream) sendEvent(v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // only our own structs
@@ -207,10 +207,10 @@ func (st *stream) event(v any) {
 	st.flush()
 }
 
-// flush flushes the response, if the writer can (a test's recorder cannot).
+// flush flushes the response, if the writer can: the recorder of a test cannot.
 func (st *stream) flush() { _ = http.NewResponseController(st.w).Flush() }
 
-// textDeltas splits a text into deltas of some words each.
+// textDeltas splits a text into deltas of the given number of words.
 func textDeltas(text string, words int) []string {
 	var deltas []string
 	for text != "" {
@@ -230,7 +230,7 @@ func textDeltas(text string, words int) []string {
 	return deltas
 }
 
-// callDeltas splits each call into a delta with its name and others with pieces of its
+// callDeltas splits each call into a delta with its name, and further deltas with pieces of its
 // arguments.
 func callDeltas(calls []wireCall, indexed bool) []wireDelta {
 	var deltas []wireDelta
@@ -243,11 +243,11 @@ func callDeltas(calls []wireCall, indexed bool) []wireDelta {
 		head := c
 		head.Index, head.Function.Arguments = index, ""
 		if !indexed {
-			head.Extra = nil // it follows the call, in a piece of its own
+			head.ExtraContent = nil // sent after the call, in a delta of its own
 		}
 		deltas = append(deltas, wireDelta{ToolCalls: []wireCall{head}})
 		for args != "" {
-			n := min(fragment, len(args))
+			n := min(fragmentBytes, len(args))
 			for n < len(args) && !utf8.RuneStart(args[n]) {
 				n++
 			}
@@ -256,8 +256,8 @@ func callDeltas(calls []wireCall, indexed bool) []wireDelta {
 			args = args[n:]
 			deltas = append(deltas, wireDelta{ToolCalls: []wireCall{part}})
 		}
-		if !indexed && c.Extra != nil {
-			deltas = append(deltas, wireDelta{ToolCalls: []wireCall{{Extra: c.Extra}}})
+		if !indexed && c.ExtraContent != nil {
+			deltas = append(deltas, wireDelta{ToolCalls: []wireCall{{ExtraContent: c.ExtraContent}}})
 		}
 	}
 	return deltas

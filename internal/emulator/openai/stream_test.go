@@ -78,7 +78,7 @@ func TestStream(t *testing.T) {
 		{ID: "c1", Name: "pdf_info", Arguments: `{"path":"inbox/ünïcödé – 日本語.pdf"}`},
 		{ID: "c2", Name: "broken", Arguments: `{"path":`},
 	}
-	f := start(t, openai.Config{Brain: openai.NewScript(openai.Reply{Text: text, Calls: want}, openai.Reply{Text: text, Calls: want})})
+	f := start(t, openai.Config{Responder: openai.NewScript(openai.Reply{Text: text, Calls: want}, openai.Reply{Text: text, Calls: want})})
 	got := f.stream(t.Context(), ask("x"))
 	if !errors.Is(got.lastErr, io.EOF) || got.text != text || got.finish != "tool_calls" {
 		t.Errorf("got %+v", got)
@@ -101,10 +101,10 @@ func TestStream(t *testing.T) {
 
 func TestBrokenStreams(t *testing.T) {
 	text := strings.Repeat("word ", 40)
-	f := start(t, openai.Config{Brain: openai.NewScript(
-		openai.Reply{Text: text, End: openai.EndSilently, Chunks: 3},
-		openai.Reply{Text: text, End: openai.EndCut, Chunks: 3},
-		openai.Reply{Text: text, End: openai.EndError, Chunks: 3},
+	f := start(t, openai.Config{Responder: openai.NewScript(
+		openai.Reply{Text: text, End: openai.EndDropped, Deltas: 3},
+		openai.Reply{Text: text, End: openai.EndCut, Deltas: 3},
+		openai.Reply{Text: text, End: openai.EndError, Deltas: 3},
 		openai.RateLimited(7), openai.Failed(503),
 	)})
 	const begun = "word word word word word word word word "
@@ -130,7 +130,7 @@ func TestBrokenStreams(t *testing.T) {
 }
 
 func TestStalledStream(t *testing.T) {
-	f := start(t, openai.Config{Brain: openai.NewScript(openai.Reply{Text: strings.Repeat("word ", 40), End: openai.EndStall, Chunks: 3})})
+	f := start(t, openai.Config{Responder: openai.NewScript(openai.Reply{Text: strings.Repeat("word ", 40), End: openai.EndStall, Deltas: 3})})
 	ctx, cancel := context.WithCancel(t.Context())
 	st, err := f.client.CreateChatCompletionStream(ctx, ask("x"))
 	if err != nil {
@@ -152,7 +152,7 @@ func TestStalledStream(t *testing.T) {
 
 func TestLatencyHoldsUpNobodyElse(t *testing.T) {
 	slow := make(chan struct{})
-	f := start(t, openai.Config{Brain: openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	f := start(t, openai.Config{Responder: openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		if req.Messages[0].Content == "slow" {
 			close(slow)
 			return openai.Reply{Text: "late", Delay: time.Hour}, nil
@@ -178,7 +178,7 @@ func TestLatencyHoldsUpNobodyElse(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
-	f := start(t, openai.Config{Brain: openai.NewScript(openai.RateLimited(7))})
+	f := start(t, openai.Config{Responder: openai.NewScript(openai.RateLimited(7))})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url+"/chat/completions", strings.NewReader(`{"model":"emulator","messages":[`+user+`]}`))
 	if err != nil {
 		t.Fatal(err)

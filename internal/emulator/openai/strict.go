@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+var toolNamePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// maxToolName bounds the name of a tool.
+// maxToolName bounds the name of a tool, in bytes.
 const maxToolName = 64
 
 // readTools checks the tools array.
@@ -48,8 +48,8 @@ func (r *Request) readTools(limit int) *Error {
 			return invalid(path, "missing_required_parameter", "Missing required parameter: '%s'.", path)
 		case len(f.Name) > maxToolName:
 			return invalid(path, "string_above_max_length", "Invalid '%s': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", path, maxToolName, len(f.Name))
-		case !toolName.MatchString(f.Name):
-			return invalid(path, "invalid_value", "Invalid '%s': string does not match pattern. Expected a string that matches the pattern '%s'.", path, toolName)
+		case !toolNamePattern.MatchString(f.Name):
+			return invalid(path, "invalid_value", "Invalid '%s': string does not match pattern. Expected a string that matches the pattern '%s'.", path, toolNamePattern)
 		case seen[f.Name]:
 			return invalid(path, "invalid_value", "Invalid '%s': the name '%s' occurs twice.", path, f.Name)
 		}
@@ -63,37 +63,37 @@ func (r *Request) readTools(limit int) *Error {
 	return nil
 }
 
-// checkSchema requires an object at the top and items in every array. A missing schema is a tool
-// without parameters.
+// checkSchema requires an object at the top level and items in every array. A missing schema means a
+// tool without parameters.
 func checkSchema(name string, raw json.RawMessage) *Error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
 	var schema map[string]any
 	if err := json.Unmarshal(raw, &schema); err != nil {
-		return badSchema(name, "schema must be a JSON Schema of 'type: \"object\"'")
+		return schemaError(name, "schema must be a JSON Schema of 'type: \"object\"'")
 	}
 	if kind := schema["type"]; kind != "object" {
-		return badSchema(name, fmt.Sprintf("schema must be a JSON Schema of 'type: \"object\"', got 'type: %q'", fmt.Sprint(kind)))
+		return schemaError(name, fmt.Sprintf("schema must be a JSON Schema of 'type: \"object\"', got 'type: %q'", fmt.Sprint(kind)))
 	}
-	if problem := walkSchema(schema, nil); problem != "" {
-		return badSchema(name, problem)
+	if problem := checkArrays(schema, nil); problem != "" {
+		return schemaError(name, problem)
 	}
 	return nil
 }
 
-func badSchema(name, problem string) *Error {
+func schemaError(name, problem string) *Error {
 	return invalid("", "invalid_function_parameters", "Invalid schema for function '%s': %s.", name, problem)
 }
 
-// walkSchema finds arrays without items below a schema.
-func walkSchema(schema map[string]any, path []string) string {
+// checkArrays returns the first error in a schema's properties, such as an array without items, or "".
+func checkArrays(schema map[string]any, path []string) string {
 	if schema["type"] == "array" {
 		items, ok := schema["items"].(map[string]any)
 		if !ok {
 			return fmt.Sprintf("In context=(%s), array schema missing items", strings.Join(path, ", "))
 		}
-		if problem := walkSchema(items, append(path, "'items'")); problem != "" {
+		if problem := checkArrays(items, append(path, "'items'")); problem != "" {
 			return problem
 		}
 	}
@@ -107,15 +107,15 @@ func walkSchema(schema map[string]any, path []string) string {
 		if !ok {
 			return fmt.Sprintf("In context=(%s), %v is not of type 'object'", strings.Join(here, ", "), props[key])
 		}
-		if problem := walkSchema(sub, here); problem != "" {
+		if problem := checkArrays(sub, here); problem != "" {
 			return problem
 		}
 	}
 	return ""
 }
 
-// readMessages checks the conversation: every tool message answers a call of the preceding
-// assistant message, and every call is answered once before the next message.
+// readMessages checks the conversation. Every tool message must answer a call of the preceding
+// assistant message, and every call must be answered once before the next message.
 func (r *Request) readMessages() *Error {
 	var list []wireMessage
 	if len(r.MessagesJSON) == 0 {
@@ -127,9 +127,9 @@ func (r *Request) readMessages() *Error {
 	if len(list) == 0 {
 		return invalid("messages", "empty_array", "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.")
 	}
-	var open []string // calls without result
+	var open []string // ids of calls without a result
 	for i, in := range list {
-		m, err := readMessage(i, in)
+		m, err := checkMessage(i, in)
 		if err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (r *Request) readMessages() *Error {
 			}
 			open = slices.Delete(open, at, at+1)
 		} else if len(open) > 0 {
-			return unanswered(i, open)
+			return unansweredCalls(i, open)
 		}
 		for _, c := range m.ToolCalls {
 			open = append(open, c.ID)
@@ -149,19 +149,19 @@ func (r *Request) readMessages() *Error {
 		r.Messages = append(r.Messages, m)
 	}
 	if len(open) > 0 {
-		return unanswered(len(list), open)
+		return unansweredCalls(len(list), open)
 	}
 	return nil
 }
 
-func unanswered(i int, open []string) *Error {
+func unansweredCalls(i int, open []string) *Error {
 	return invalid(fmt.Sprintf("messages.[%d].role", i), "", "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: %s", strings.Join(open, ", "))
 }
 
-// readMessage checks one message on its own.
-func readMessage(i int, in wireMessage) (Message, *Error) {
+// checkMessage checks a message by itself.
+func checkMessage(i int, in wireMessage) (Message, *Error) {
 	m := Message{Role: in.Role, ToolCallID: in.ToolCallID}
-	null, err := m.content(in.Content)
+	null, err := m.readContent(in.Content)
 	if err != nil {
 		return m, invalid(fmt.Sprintf("messages[%d].content", i), "invalid_type", "Invalid type for 'messages[%d].content': expected one of a string or array of objects.", i)
 	}
@@ -180,11 +180,11 @@ func readMessage(i int, in wireMessage) (Message, *Error) {
 	if in.Role == "tool" && in.ToolCallID == "" {
 		return m, invalid(fmt.Sprintf("messages.[%d].tool_call_id", i), "", "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'.")
 	}
-	return m, readCalls(&m, i, in)
+	return m, checkCalls(&m, i, in)
 }
 
-// readCalls checks the calls of an assistant message.
-func readCalls(m *Message, i int, in wireMessage) *Error {
+// checkCalls checks the calls of an assistant message.
+func checkCalls(m *Message, i int, in wireMessage) *Error {
 	if in.ToolCalls == nil {
 		return nil
 	}
@@ -201,8 +201,8 @@ func readCalls(m *Message, i int, in wireMessage) *Error {
 			return invalid(path+".id", "missing_required_parameter", "Missing required parameter: '%s.id'.", path)
 		case c.Type != "function":
 			return invalid(path+".type", "invalid_value", "Invalid value: '%s'. Supported values are: 'function' and 'custom'.", c.Type)
-		case !toolName.MatchString(c.Function.Name) || len(c.Function.Name) > maxToolName:
-			return invalid(path+".function.name", "invalid_value", "Invalid '%s.function.name': string does not match pattern. Expected a string that matches the pattern '%s'.", path, toolName)
+		case !toolNamePattern.MatchString(c.Function.Name) || len(c.Function.Name) > maxToolName:
+			return invalid(path+".function.name", "invalid_value", "Invalid '%s.function.name': string does not match pattern. Expected a string that matches the pattern '%s'.", path, toolNamePattern)
 		case slices.ContainsFunc(m.ToolCalls, func(o ToolCall) bool { return o.ID == c.ID }):
 			return invalid(path+".id", "", "Duplicate value for 'tool_call_id' of '%s' in message[%d].", c.ID, i)
 		}

@@ -173,13 +173,13 @@ func TestRecords(t *testing.T) {
 		}
 	}
 	list := f.Requests()
-	if len(list) != 2 || list[1].Messages[0].Content != "three" || list[1].Seq != 3 || !list[1].Key || f.Count() != 3 {
+	if len(list) != 2 || list[1].Messages[0].Content != "three" || list[1].Seq != 3 || !list[1].HasKey || f.Count() != 3 {
 		t.Errorf("got %+v", list)
 	}
 }
 
 func TestCacheIsTheCommonPrefix(t *testing.T) {
-	f := start(t, openai.Config{Brain: openai.BrainFunc(say("ok"))})
+	f := start(t, openai.Config{Responder: openai.ResponderFunc(say("ok"))})
 	long := strings.Repeat("The same words at the beginning. ", 400)
 	cached := func(key, tools, system, text string) int {
 		req := ask(text)

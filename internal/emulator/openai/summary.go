@@ -8,19 +8,19 @@ import (
 	"unicode"
 )
 
-// maxSentences bounds the work on a long document.
+// maxSentences bounds the sentences that are considered in a long document.
 const maxSentences = 2000
 
 var sentenceEnd = regexp.MustCompile(`[.!?]["”')\]]?\s+`)
 
-// sentences splits prose at full stops and empty lines, and joins broken lines.
+// sentences splits prose at full stops and empty lines, and joins the lines of a paragraph.
 func sentences(text string) []string {
 	var list []string
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		paragraph = strings.Join(strings.Fields(paragraph), " ")
 		start := 0
 		for _, at := range sentenceEnd.FindAllStringIndex(paragraph, -1) {
-			if abbreviation(paragraph[start:at[0]]) {
+			if isAbbreviation(paragraph[start:at[0]]) {
 				continue
 			}
 			list = append(list, strings.TrimSpace(paragraph[start:at[1]]))
@@ -36,8 +36,8 @@ func sentences(text string) []string {
 	return list
 }
 
-// abbreviation reports whether a full stop after s does not end a sentence: "e.g.", "Dr.", "J.".
-func abbreviation(s string) bool {
+// isAbbreviation reports whether a full stop after s does not end a sentence: "e.g.", "Dr.", "J.".
+func isAbbreviation(s string) bool {
 	word := s[strings.LastIndexByte(s, ' ')+1:]
 	switch strings.ToLower(word) {
 	case "e.g", "i.e", "dr", "mr", "mrs", "ms", "prof", "no", "fig", "vs", "etc", "st", "approx":
@@ -46,20 +46,20 @@ func abbreviation(s string) bool {
 	return len(word) == 1 && unicode.IsUpper(rune(word[0]))
 }
 
-const common = " the a an and or but of to in on at for from by with without as is are was were be been being it its this that these those there here we you they he she i our your their his her not no nor so if then than when which who whom whose what how can could may might must shall should will would do does did has have had into over under between about also such each other more most some any all one two only very up out "
+const commonWords = " the a an and or but of to in on at for from by with without as is are was were be been being it its this that these those there here we you they he she i our your their his her not no nor so if then than when which who whom whose what how can could may might must shall should will would do does did has have had into over under between about also such each other more most some any all one two only very up out "
 
-// words returns the meaningful words of a text, in lower case.
-func words(text string) []string {
+// rareWords returns the words of a text that are not common, in lower case.
+func rareWords(text string) []string {
 	list := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	return slices.DeleteFunc(list, func(w string) bool { return len(w) < 3 || strings.Contains(common, " "+w+" ") })
+	return slices.DeleteFunc(list, func(w string) bool { return len(w) < 3 || strings.Contains(commonWords, " "+w+" ") })
 }
 
-// summarize returns the n sentences with the most frequent words, preferring early ones, in
-// their order.
+// summarize returns the n sentences with the most frequent words, in their original order. It prefers
+// early sentences.
 func summarize(text string, n int) []string {
 	all := sentences(text)
 	weight := map[string]float64{}
-	for _, w := range words(text) {
+	for _, w := range rareWords(text) {
 		weight[w]++
 	}
 	type scored struct {
@@ -68,7 +68,7 @@ func summarize(text string, n int) []string {
 	}
 	var ranked []scored
 	for i, s := range all {
-		list := words(s)
+		list := rareWords(s)
 		if len(list) < 4 || len(s) > 500 {
 			continue
 		}
@@ -98,7 +98,7 @@ func summarize(text string, n int) []string {
 func bullets(list []string) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
-		out[i] = "- " + cut(s, 400)
+		out[i] = "- " + shorten(s, 400)
 	}
 	return out
 }

@@ -8,11 +8,11 @@ import (
 	"oneclaw/internal/emulator/slack/manifest"
 )
 
-// messageEvents are the events of messages by kind of channel
+// messageEvents are the events for messages by the kind of channel
 // (docs.slack.dev/reference/events/message).
 var messageEvents = map[string]string{Public: "message.channels", Private: "message.groups", DM: "message.im", GroupDM: "message.mpim"}
 
-// CheckManifest returns what the service would refuse in a manifest in YAML or JSON.
+// CheckManifest returns the errors for which the service would refuse a manifest, in YAML or JSON.
 func CheckManifest(data []byte) error {
 	_, err := manifest.Read(data)
 	return err
@@ -21,15 +21,15 @@ func CheckManifest(data []byte) error {
 // EventScope returns the scope that an event requires, if any.
 func EventScope(event string) (scope string, known bool) { return manifest.EventScope(event) }
 
-// MethodScopes returns the scopes that a method requires: one of each list, with a list per kind
-// of channel if they differ. known is false for an unknown method.
+// MethodScopes returns the scopes that a method requires, one of each list. There is a list for each
+// kind of channel if they differ. known is false for an unknown method.
 func MethodScopes(name string) (needs [][]string, known bool) {
 	m, known := methods()[name]
 	switch {
-	case !known || m.app:
-	case m.kind != "":
+	case !known || m.appToken:
+	case m.scopeKind != "":
 		for _, kind := range []string{Public, Private, DM, GroupDM} {
-			needs = append(needs, []string{kindScope(kind, m.kind)})
+			needs = append(needs, []string{kindScope(kind, m.scopeKind)})
 		}
 	case len(m.scopes) > 0:
 		needs = [][]string{m.scopes}
@@ -42,28 +42,28 @@ type App struct {
 	mu *sync.Mutex
 
 	// Guarded by mu.
-	scopes   []string // of the bot token
-	events   []string // subscribed events; nil for all
-	revoked  bool
-	homeless bool // it has no Home tab
+	scopes    []string // scopes of the bot token
+	events    []string // subscribed events; nil for all
+	revoked   bool
+	noHomeTab bool // it has no Home tab
 }
 
-// SetScopes changes the scopes of the bot token, like reinstalling the app.
+// SetScopes changes the scopes of the bot token, as reinstalling the app does.
 func (a *App) SetScopes(scopes ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.scopes = slices.Clone(scopes)
 }
 
-// Revoke makes both tokens invalid, like removing the app.
+// Revoke makes both tokens invalid, as removing the app does.
 func (a *App) Revoke() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.revoked = true
 }
 
-// Install configures the app from a manifest, like creating it from the manifest and installing
-// it: with its scopes, and only its events.
+// Install configures the app from a manifest, as creating it from the manifest and installing it
+// does. The app gets the manifest's scopes, and only its events.
 func (a *App) Install(data []byte) error {
 	m, err := manifest.Read(data)
 	if err != nil {
@@ -71,13 +71,13 @@ func (a *App) Install(data []byte) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.scopes, a.homeless = slices.Clone(m.OAuth.Scopes.Bot), !m.Features.Home.Enabled
-	a.events = append([]string{}, m.Settings.Events.List...)
+	a.scopes, a.noHomeTab = slices.Clone(m.OAuthConfig.Scopes.Bot), !m.Features.AppHome.HomeTabEnabled
+	a.events = append([]string{}, m.Settings.EventSubscriptions.BotEvents...)
 	return nil
 }
 
-// subscribed reports whether the app gets events of a kind. Without a manifest it gets all.
-func (a *App) subscribed(event string) bool {
+// isSubscribed reports whether the app gets events of a kind. Without a manifest it gets all events.
+func (a *App) isSubscribed(event string) bool {
 	return a.events == nil || slices.Contains(a.events, event)
 }
 
@@ -85,11 +85,11 @@ func (a *App) hasScope(scope string) bool {
 	return slices.Contains(a.scopes, scope)
 }
 
-// hears reports whether the app gets the messages of a channel.
-func (a *App) hears(c *channel) bool {
-	return a.hasScope(kindScope(c.kind, "history")) && a.subscribed(messageEvents[c.kind])
+// seesMessages reports whether the app gets the messages of a channel.
+func (a *App) seesMessages(c *channel) bool {
+	return a.hasScope(kindScope(c.kind, "history")) && a.isSubscribed(messageEvents[c.kind])
 }
 
-func (a *App) missing(scope string) *refusal {
+func (a *App) missingScope(scope string) *refusal {
 	return &refusal{code: "missing_scope", needed: scope, provided: strings.Join(a.scopes, ",")}
 }

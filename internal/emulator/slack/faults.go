@@ -11,10 +11,10 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// Effect is what a fault does to a call, a handshake or an envelope.
+// Effect is the effect of a fault on a call, a handshake or an envelope.
 type Effect = wire.Effect
 
-// The effects. Duplicate delivers an envelope twice, Refuse answers ok:false with Error.
+// The effects. Duplicate delivers an envelope twice. Refuse answers ok:false with Error.
 const (
 	Slow            = wire.Slow
 	TooManyRequests = wire.TooManyRequests
@@ -28,38 +28,38 @@ const (
 	Refuse Effect = "refuse"
 )
 
-// Fault is a rule for misbehaving. Downloads are the method "file", uploads "upload", posts to a
+// Fault is a rule for injecting failures. Downloads are the method "file", uploads "upload", posts to a
 // response_url "response". Handshakes ("socket"), the hello of a socket ("hello", which any
-// effect drops) and envelopes ("envelope") only match faults that name them.
+// effect drops) and envelopes ("envelope") match only faults that name them.
 type Fault = wire.Fault[string]
 
-// refuseFault answers a call that meets a fault, in the service's words.
+// refuseFault refuses a call because of a fault, with an error of the service.
 func refuseFault(w http.ResponseWriter, f *Fault) {
 	if f.Effect == Refuse {
-		writeError(w, refuse(cmp.Or(f.Error, "internal_error")))
+		writeError(w, newRefusal(cmp.Or(f.Error, "internal_error")))
 		return
 	}
-	writeError(w, tooMany(max(f.RetryAfter, 1)))
+	writeError(w, rateLimited(max(f.RetryAfter, 1)))
 }
 
-// flood is the rate limit of messages. Guarded by the lock of the server.
-type flood struct {
+// rateLimits are the rate limits of messages. They are guarded by the lock of the server.
+type rateLimits struct {
 	rate     float64
 	burst    int
 	limiters map[string]*rate.Limiter
-	updates  *rate.Limiter // nil without a limit
+	edits    *rate.Limiter // limit of edits; nil without one
 }
 
-func newFlood(l Limits) flood {
-	f := flood{rate: l.Rate, burst: max(l.Burst, 1), limiters: map[string]*rate.Limiter{}}
-	if l.Updates > 0 {
-		f.updates = rate.NewLimiter(rate.Limit(float64(l.Updates)/60), l.Updates)
+func newRateLimits(l Limits) rateLimits {
+	f := rateLimits{rate: l.MessagesPerSecond, burst: max(l.Burst, 1), limiters: map[string]*rate.Limiter{}}
+	if l.EditsPerMinute > 0 {
+		f.edits = rate.NewLimiter(rate.Limit(float64(l.EditsPerMinute)/60), l.EditsPerMinute)
 	}
 	return f
 }
 
-// take admits a message or refuses it with the time to wait.
-func (f *flood) take(channel string, now time.Time) *refusal {
+// takeMessage admits a message, or refuses it with the time to wait.
+func (f *rateLimits) takeMessage(channel string, now time.Time) *refusal {
 	if f.rate <= 0 {
 		return nil
 	}
@@ -68,23 +68,23 @@ func (f *flood) take(channel string, now time.Time) *refusal {
 		l = rate.NewLimiter(rate.Limit(f.rate), f.burst)
 		f.limiters[channel] = l
 	}
-	return within(l, now)
+	return reserve(l, now)
 }
 
-// takeUpdate does the same for an edit.
-func (f *flood) takeUpdate(now time.Time) *refusal {
-	if f.updates == nil {
+// takeEdit admits an edit, or refuses it with the time to wait.
+func (f *rateLimits) takeEdit(now time.Time) *refusal {
+	if f.edits == nil {
 		return nil
 	}
-	return within(f.updates, now)
+	return reserve(f.edits, now)
 }
 
-func within(l *rate.Limiter, now time.Time) *refusal {
+func reserve(l *rate.Limiter, now time.Time) *refusal {
 	r := l.ReserveN(now, 1)
 	wait := r.DelayFrom(now)
 	if wait <= 0 {
 		return nil
 	}
 	r.CancelAt(now)
-	return tooMany(int(math.Ceil(wait.Seconds())))
+	return rateLimited(int(math.Ceil(wait.Seconds())))
 }

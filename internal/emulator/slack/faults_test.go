@@ -53,7 +53,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("message kept: %t", kept)
 			}
 			cut := tt.fault.Effect == slack.CutAfter || tt.fault.Effect == slack.BadJSON
-			if cut && all[len(all)-1].Cut != 1 {
+			if cut && all[len(all)-1].DroppedResponses != 1 {
 				t.Error("the message does not show that its answer was lost")
 			}
 			if got := f.Remove(n); got != 1 {
@@ -62,8 +62,8 @@ func TestFaults(t *testing.T) {
 		})
 	}
 	f.View(func(s slack.State) {
-		if s.Cuts() != 2 {
-			t.Errorf("cuts = %d", s.Cuts())
+		if s.DroppedResponses() != 2 {
+			t.Errorf("cuts = %d", s.DroppedResponses())
 		}
 	})
 }
@@ -79,7 +79,7 @@ func TestEventsAndBounds(t *testing.T) {
 		t.Errorf("%d messages kept", len(all))
 	}
 	f.View(func(s slack.State) {
-		if n := s.Undelivered(); n != 2 {
+		if n := s.UnackedCount(); n != 2 {
 			t.Errorf("%d envelopes kept", n)
 		}
 	})

@@ -25,37 +25,37 @@ const (
 const canvasType = "application/vnd.slack-docs"
 
 type file struct {
-	id, user   string
-	name, mime string
-	data       []byte
-	size       int
-	external   bool
-	lookup     bool
-	clip       int // seconds
-	expects    int // the bytes that an upload announced
-	done       bool
+	id, user     string
+	name, mime   string
+	data         []byte
+	size         int
+	external     bool
+	needsLookup  bool
+	clipSeconds  int // length of an audio clip; 0 for other files
+	expectedSize int // size announced for an upload, in bytes
+	done         bool
 }
 
-// fileStore keeps files up to a number of bytes; the oldest are dropped first.
+// fileStore has the files, up to a total size in bytes. The oldest are dropped first.
 type fileStore struct {
-	base  string // where the app reaches the server
-	byID  map[string]*file
-	order []*file
-	bytes int
+	baseURL string // URL at which the app reaches the server
+	byID    map[string]*file
+	order   []*file
+	bytes   int
 }
 
 func newFileStore() fileStore { return fileStore{byID: map[string]*file{}} }
 
-func (st *fileStore) put(id, user string, a Attachment) *file {
+func (st *fileStore) add(id, user string, a Attachment) *file {
 	f := &file{
 		id: id, user: user, name: a.Name, mime: a.MIME, data: slices.Clone(a.Data), size: max(a.Size, len(a.Data)),
-		external: a.External, lookup: a.Lookup, clip: a.Clip, done: true,
+		external: a.External, needsLookup: a.NeedsLookup, clipSeconds: a.ClipSeconds, done: true,
 	}
-	st.keep(f)
+	st.store(f)
 	return f
 }
 
-func (st *fileStore) keep(f *file) {
+func (st *fileStore) store(f *file) {
 	st.byID[f.id] = f
 	st.order = append(st.order, f)
 	st.bytes += len(f.data)
@@ -67,46 +67,46 @@ func (st *fileStore) keep(f *file) {
 	}
 }
 
-func (w *world) wireFile(f *file) wireFile {
+func (w *world) fileJSON(f *file) wireFile {
 	out := wireFile{
 		ID: f.id, Created: w.cfg.Now().Unix(), Name: f.name, Title: f.name, Mimetype: f.mime,
 		Filetype: strings.TrimPrefix(path.Ext(f.name), "."), User: f.user, Size: f.size, Mode: "hosted",
 	}
-	if f.clip > 0 {
-		out.Subtype, out.Millis = "slack_audio", f.clip*1000
+	if f.clipSeconds > 0 {
+		out.Subtype, out.DurationMS = "slack_audio", f.clipSeconds*1000
 	}
 	switch {
 	case f.external:
 		out.Mode, out.IsExternal, out.URLPrivate = "external", true, "https://drive.example.com/"+f.id
-	case f.lookup:
+	case f.needsLookup:
 		// source: docs.slack.dev/reference/objects/file-object#slack_connect_files
 		return wireFile{ID: f.id, Mode: "file_access", FileAccess: "check_file_info"}
 	default:
-		w.locate(f, &out)
+		w.setURLs(f, &out)
 	}
 	return out
 }
 
-func (w *world) locate(f *file, out *wireFile) {
-	out.URLPrivate = w.files.base + filesPath + w.cfg.Team + "-" + f.id + "/" + url.PathEscape(f.name)
-	out.URLDownload = w.files.base + filesPath + w.cfg.Team + "-" + f.id + "/download/" + url.PathEscape(f.name)
+func (w *world) setURLs(f *file, out *wireFile) {
+	out.URLPrivate = w.files.baseURL + filesPath + w.cfg.Team + "-" + f.id + "/" + url.PathEscape(f.name)
+	out.URLPrivateDownload = w.files.baseURL + filesPath + w.cfg.Team + "-" + f.id + "/download/" + url.PathEscape(f.name)
 }
 
 func fileInfo(c *call) (any, *refusal) {
 	f := c.world.files.byID[c.p.Text("file")]
 	if f == nil || !f.done {
-		return nil, refuse("file_not_found") // its page
+		return nil, newRefusal("file_not_found") // its page
 	}
 	known := *f
-	known.lookup = false
-	w := c.world.wireFile(&known)
+	known.needsLookup = false
+	w := c.world.fileJSON(&known)
 	w.FileAccess = "visible"
 	return map[string]any{"file": w}, nil
 }
 
-// serveFile serves a file to requests with the token, and redirects others to the sign-in page.
+// serveFile serves a file to requests with the bot token, and redirects others to the sign-in page.
 func (a *api) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
-	fault, over := a.hub.Meet(a.faults, w, r, "file", "")
+	fault, over := a.hub.Intercept(a.faults, w, r, "file", "")
 	if over {
 		return
 	}
@@ -142,32 +142,32 @@ func serveLogin(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, "<!DOCTYPE html><html><head><title>Login | Slack</title></head><body>Sign in</body></html>")
 }
 
-func uploadURL(c *call) (any, *refusal) {
+func createUploadURL(c *call) (any, *refusal) {
 	name, size := c.p.Text("filename"), int(c.p.Int("length"))
 	switch {
 	case name == "" || size <= 0:
-		return nil, refuse("invalid_arguments") // its page
+		return nil, newRefusal("invalid_arguments") // its page
 	case size > maxUpload:
-		return nil, refuse("file_upload_size_restricted") // its page
+		return nil, newRefusal("file_upload_size_restricted") // its page
 	}
-	f := &file{id: c.world.id("F"), user: c.cfg.BotUser, name: name, mime: mime.TypeByExtension(path.Ext(name)), expects: size}
-	c.world.files.keep(f)
+	f := &file{id: c.world.newID("F"), user: c.cfg.BotUser, name: name, mime: mime.TypeByExtension(path.Ext(name)), expectedSize: size}
+	c.world.files.store(f)
 	return map[string]any{"file_id": f.id, "upload_url": c.life.Address("http", c.r) + uploadPath + f.id}, nil
 }
 
-// serveUpload receives the content of a file, raw or in a form.
+// serveUpload receives the content of a file, as the body or in a form.
 func (a *api) serveUpload(w http.ResponseWriter, r *http.Request, id string) {
-	if _, over := a.hub.Meet(a.faults, w, r, "upload", ""); over {
+	if _, over := a.hub.Intercept(a.faults, w, r, "upload", ""); over {
 		return
 	}
-	data, err := uploaded(http.MaxBytesReader(w, r.Body, maxUpload+1<<20), r.Header.Get("Content-Type"))
+	data, err := readUpload(http.MaxBytesReader(w, r.Body, maxUpload+1<<20), r.Header.Get("Content-Type"))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f := a.world.files.byID[id]
 	switch {
-	case f == nil || f.expects == 0 || f.done:
+	case f == nil || f.expectedSize == 0 || f.done:
 		http.Error(w, "not found", http.StatusNotFound)
-	case err != nil || len(data) != f.expects:
+	case err != nil || len(data) != f.expectedSize:
 		http.Error(w, "bad size", http.StatusBadRequest)
 	default:
 		f.data, f.size = data, len(data)
@@ -176,7 +176,7 @@ func (a *api) serveUpload(w http.ResponseWriter, r *http.Request, id string) {
 	}
 }
 
-func uploaded(body io.Reader, contentType string) ([]byte, error) {
+func readUpload(body io.Reader, contentType string) ([]byte, error) {
 	kind, attrs, _ := mime.ParseMediaType(contentType)
 	if kind != "multipart/form-data" {
 		return io.ReadAll(body)
@@ -198,29 +198,29 @@ func completeUpload(c *call) (any, *refusal) {
 		ID    string `json:"id"`
 		Title string `json:"title"`
 	}
-	if _, err := c.p.JSON("files", &list); err != nil || len(list) == 0 {
-		return nil, refuse("invalid_arguments") // its page
+	if _, err := c.p.DecodeJSON("files", &list); err != nil || len(list) == 0 {
+		return nil, newRefusal("invalid_arguments") // its page
 	}
 	var files []*file
 	var shown []map[string]any
 	for _, want := range list {
 		f := c.world.files.byID[want.ID]
 		if f == nil || len(f.data) == 0 {
-			return nil, refuse("file_not_found") // its page
+			return nil, newRefusal("file_not_found") // its page
 		}
 		files = append(files, f)
 		shown = append(shown, map[string]any{"id": f.id, "title": want.Title})
 	}
 	if id := c.p.Text("channel_id"); id != "" {
-		ch, err := c.world.find(id, true)
+		ch, err := c.world.findChannel(id, true)
 		if err != nil {
 			return nil, err
 		}
-		m := &message{user: c.cfg.BotUser, bot: true, text: c.p.Text("initial_comment"), subtype: "file_share", files: files}
-		if m.parent, err = ch.parentOf(c.p.Text("thread_ts")); err != nil {
+		m := &message{user: c.cfg.BotUser, fromBot: true, text: c.p.Text("initial_comment"), subtype: "file_share", files: files}
+		if m.parent, err = ch.threadRoot(c.p.Text("thread_ts")); err != nil {
 			return nil, err
 		}
-		c.news.publish(ch, m)
+		c.notifier.publish(ch, m)
 		c.channel, c.message = ch, m
 	}
 	for _, f := range files {
@@ -229,7 +229,7 @@ func completeUpload(c *call) (any, *refusal) {
 	return map[string]any{"files": shown}, nil
 }
 
-// decodeObject reads a JSON object from a request.
+// decodeObject decodes the JSON object in the body of a request.
 func decodeObject(w http.ResponseWriter, r *http.Request, into any) error {
 	return json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(into)
 }

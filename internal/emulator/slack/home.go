@@ -8,7 +8,7 @@ import (
 	"oneclaw/internal/emulator/slack/blockkit"
 )
 
-// Limits of the pages of assistant.threads.setSuggestedPrompts and views.publish.
+// Limits documented on the pages of assistant.threads.setSuggestedPrompts and views.publish.
 const (
 	maxPrompts    = 4
 	maxHomeBlocks = 100
@@ -20,54 +20,54 @@ type Prompt struct {
 	Message string `json:"message"`
 }
 
-// setSuggestedPrompts sets the prompts of a chat. For an agent app, a call with a thread
+// setSuggestedPrompts sets the suggested prompts of a chat. For an agent app, a call with a thread
 // silently does nothing (its page).
 func setSuggestedPrompts(c *call) (any, *refusal) {
-	ch, err := c.world.find(c.p.Text("channel_id"), false)
+	ch, err := c.world.findChannel(c.p.Text("channel_id"), false)
 	if err != nil {
 		return nil, err
 	}
 	var prompts []Prompt
-	_, bad := c.p.JSON("prompts", &prompts)
+	_, bad := c.p.DecodeJSON("prompts", &prompts)
 	lacks := func(p Prompt) bool { return p.Title == "" || p.Message == "" }
 	if bad != nil || len(prompts) == 0 || len(prompts) > maxPrompts || slices.ContainsFunc(prompts, lacks) {
-		return nil, refuse("invalid_arguments", "[ERROR] want 1 to 4 prompts, each with a title and a message") // assumed
+		return nil, newRefusal("invalid_arguments", "[ERROR] want 1 to 4 prompts, each with a title and a message") // assumed
 	}
 	if c.p.Text("thread_ts") == "" {
 		ch.prompts = prompts
-		c.hub.Changed()
+		c.hub.Wake()
 	}
 	return nil, nil
 }
 
-// setThreadTitle names a thread of a direct chat with the app.
+// setThreadTitle sets the title of a thread in a direct chat with the app.
 func setThreadTitle(c *call) (any, *refusal) {
-	ch, err := c.world.find(c.p.Text("channel_id"), false)
+	ch, err := c.world.findChannel(c.p.Text("channel_id"), false)
 	if err != nil {
 		return nil, err
 	}
 	thread, title := c.p.Text("thread_ts"), c.p.Text("title")
 	switch m := ch.byTS[thread]; {
 	case m == nil || m.parent != nil || ch.kind != DM:
-		return nil, refuse("invalid_thread_ts") // the page of assistant.threads.setTitle
+		return nil, newRefusal("invalid_thread_ts") // the page of assistant.threads.setTitle
 	case title == "":
-		return nil, refuse("invalid_arguments", "[ERROR] missing required field: title") // assumed
+		return nil, newRefusal("invalid_arguments", "[ERROR] missing required field: title") // assumed
 	}
 	ch.titles[thread] = title
-	c.hub.Changed()
+	c.hub.Wake()
 	return nil, nil
 }
 
-// publishHome shows a view in a user's Home tab
+// publishHome publishes a view in a user's Home tab
 // (docs.slack.dev/reference/methods/views.publish).
 func publishHome(c *call) (any, *refusal) {
 	var view struct {
 		Type   string          `json:"type"`
 		Blocks json.RawMessage `json:"blocks"`
 	}
-	has, bad := c.p.JSON("view", &view)
+	has, bad := c.p.DecodeJSON("view", &view)
 	if !has || bad != nil || view.Type != "home" {
-		return nil, refuse("invalid_arguments", "[ERROR] want a view of the type home") // assumed
+		return nil, newRefusal("invalid_arguments", "[ERROR] want a view of the type home") // assumed
 	}
 	if err := checkBlocks(view.Blocks, maxHomeBlocks); err != nil {
 		return nil, err
@@ -75,41 +75,41 @@ func publishHome(c *call) (any, *refusal) {
 	user := c.p.Text("user_id")
 	switch {
 	case c.world.users[user] == nil:
-		return nil, refuse("user_not_found") // assumed
-	case c.app.homeless:
-		return nil, refuse("not_enabled") // its page
+		return nil, newRefusal("user_not_found") // assumed
+	case c.app.noHomeTab:
+		return nil, newRefusal("not_enabled") // its page
 	}
 	c.world.homes[user] = view.Blocks
-	c.hub.Changed()
-	return map[string]any{"view": map[string]any{"id": c.world.id("V"), "type": "home"}}, nil
+	c.hub.Wake()
+	return map[string]any{"view": map[string]any{"id": c.world.newID("V"), "type": "home"}}, nil
 }
 
-// OpenHome opens the app as a user, with its tab "home" or "messages"
+// OpenHome opens the app for a user, at its tab "home" or "messages"
 // (docs.slack.dev/reference/events/app_home_opened).
 func (p *People) OpenHome(userID, tab string) (Sent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.world.users[userID] == nil || tab != "home" && tab != "messages" || tab == "home" && p.app.homeless {
+	if p.world.users[userID] == nil || tab != "home" && tab != "messages" || tab == "home" && p.app.noHomeTab {
 		return Sent{}, fmt.Errorf("slack emulator: user %s cannot open the tab %q", userID, tab)
 	}
 	c := p.world.openDM(userID)
-	if !p.app.subscribed("app_home_opened") {
+	if !p.app.isSubscribed("app_home_opened") {
 		return Sent{Channel: c.id}, nil
 	}
-	event, err := json.Marshal(map[string]any{"type": "app_home_opened", "user": userID, "channel": c.id, "tab": tab, "event_ts": p.world.stamp()})
+	event, err := json.Marshal(map[string]any{"type": "app_home_opened", "user": userID, "channel": c.id, "tab": tab, "event_ts": p.world.nextTS()})
 	if err != nil {
 		return Sent{}, fmt.Errorf("slack emulator: %w", err)
 	}
-	return p.news.event(c, "", json.RawMessage(event), Sent{Channel: c.id}), nil
+	return p.notifier.sendEvent(c, "", json.RawMessage(event), Sent{Channel: c.id}), nil
 }
 
 // Home returns the visible text of a user's Home tab, or "".
 func (st State) Home(user string) string {
-	text, _, _ := blockkit.Shown("", st.world.homes[user])
+	text, _, _ := blockkit.Render("", st.world.homes[user])
 	return text
 }
 
-// HomeBlocks returns its blocks, as they were published.
+// HomeBlocks returns the blocks of a user's Home tab, as they were published.
 func (st State) HomeBlocks(user string) json.RawMessage { return slices.Clone(st.world.homes[user]) }
 
 // Prompts returns the suggested prompts of a chat.

@@ -9,9 +9,9 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// news tells the app what happens in the world, as far as it may know. It is guarded by the
-// world's lock.
-type news struct {
+// notifier sends the app the events in the world that it may receive. It is guarded by the lock of
+// the server.
+type notifier struct {
 	cfg   *Config // immutable
 	life  *wire.Lifecycle
 	world *world
@@ -20,102 +20,102 @@ type news struct {
 	rand  *rand.Rand
 }
 
-// mentions reports whether a text mentions the bot.
-func (n *news) mentions(text string) bool {
+// mentionsBot reports whether a text mentions the bot.
+func (n *notifier) mentionsBot(text string) bool {
 	at := "<@" + n.cfg.BotUser
 	return strings.Contains(text, at+">") || strings.Contains(text, at+"|")
 }
 
-// tell makes the events of a new message if the app gets them: one for a mention and one for the
-// message, in either order.
+// notify sends the events of a new message, if the app gets them: one for a mention of the bot and one
+// for the message, in either order.
 //
-// The fields are those of docs.slack.dev/reference/events/message and …/app_mention; assumed:
+// The fields are those of docs.slack.dev/reference/events/message and …/app_mention. Assumed:
 // the order of the two is undefined.
-func (n *news) tell(c *channel, m *message) Sent {
+func (n *notifier) notify(c *channel, m *message) Sent {
 	sent := Sent{Channel: c.id, TS: m.ts}
-	if !c.botIn {
+	if !c.hasBot {
 		return sent
 	}
-	w := *n.world.wire(m)
+	w := *n.world.messageJSON(m)
 	w.ReplyCount, w.ReplyUsers, w.LatestReply = 0, nil, ""
 	e := wireEvent{wireMessage: w, Channel: c.id, EventTS: m.ts}
-	called := n.mentions(m.text) && c.kind != DM && !m.bot && n.app.hasScope("app_mentions:read") && n.app.subscribed("app_mention")
+	called := n.mentionsBot(m.text) && c.kind != DM && !m.fromBot && n.app.hasScope("app_mentions:read") && n.app.isSubscribed("app_mention")
 	call := e
 	call.Type, call.Subtype, call.ParentUserID = "app_mention", "", ""
 	first := n.rand.IntN(2) == 0
 	if called && first {
-		sent = n.event(c, "", call, sent)
+		sent = n.sendEvent(c, "", call, sent)
 	}
-	if n.app.hears(c) {
+	if n.app.seesMessages(c) {
 		e.ChannelType = c.kind
 		if m.broadcast && m.parent != nil {
-			e.Root = n.world.wire(m.parent)
+			e.Root = n.world.messageJSON(m.parent)
 		}
-		sent = n.event(c, "", e, sent)
+		sent = n.sendEvent(c, "", e, sent)
 	}
 	if called && !first {
-		sent = n.event(c, "", call, sent)
+		sent = n.sendEvent(c, "", call, sent)
 	}
 	return sent
 }
 
-func (n *news) tellChanged(c *channel, m *message, before *wireMessage) Sent {
-	e := wireEvent{Hidden: true, Message: n.world.wire(m), Previous: before}
+func (n *notifier) notifyEdit(c *channel, m *message, before *wireMessage) Sent {
+	e := wireEvent{Hidden: true, Message: n.world.messageJSON(m), PreviousMessage: before}
 	e.Subtype = "message_changed"
-	return n.tellHidden(c, m, e)
+	return n.notifyChange(c, m, e)
 }
 
-// tellHidden makes the event of a change of a message.
-func (n *news) tellHidden(c *channel, m *message, e wireEvent) Sent {
+// notifyChange sends the event of an edit or a deletion of a message.
+func (n *notifier) notifyChange(c *channel, m *message, e wireEvent) Sent {
 	sent := Sent{Channel: c.id, TS: m.ts}
-	if !c.botIn || !n.app.hears(c) {
+	if !c.hasBot || !n.app.seesMessages(c) {
 		return sent
 	}
 	e.Type, e.Channel, e.ChannelType = "message", c.id, c.kind
-	e.TS = n.world.stamp()
+	e.TS = n.world.nextTS()
 	e.EventTS = e.TS
-	return n.event(c, "", e, sent)
+	return n.sendEvent(c, "", e, sent)
 }
 
-// publish adds a message of the bot, which clears the status of its thread (the page of
-// assistant.threads.setStatus), and tells the app about it like about any message.
-func (n *news) publish(ch *channel, m *message) {
-	n.world.add(ch, m)
+// publish adds a message of the bot, which clears the status of its thread (see the page of
+// assistant.threads.setStatus), and sends the app its events as for any message.
+func (n *notifier) publish(ch *channel, m *message) {
+	n.world.addMessage(ch, m)
 	if m.parent != nil {
 		n.world.setStatus(ch, m.parent.ts, "", false)
 	}
-	n.tell(ch, m)
+	n.notify(ch, m)
 }
 
 // remove deletes a message.
-func (n *news) remove(c *channel, m *message) Sent {
-	e := wireEvent{Hidden: true, DeletedTS: m.ts, Previous: n.world.wire(m)}
+func (n *notifier) remove(c *channel, m *message) Sent {
+	e := wireEvent{Hidden: true, DeletedTS: m.ts, PreviousMessage: n.world.messageJSON(m)}
 	e.Subtype = "message_deleted"
-	n.world.tally(c, m, -1)
+	n.world.countAnswer(c, m, -1)
 	m.deleted = true
 	n.world.emit(Event{Kind: EventDelete, Chat: c.id, Message: m.ts}, c, m)
-	return n.tellHidden(c, m, e)
+	return n.notifyChange(c, m, e)
 }
 
-// event wraps an inner event and sends it to the app.
-func (n *news) event(c *channel, team string, inner any, sent Sent) Sent {
+// sendEvent wraps an inner event and sends it to the app.
+func (n *notifier) sendEvent(c *channel, team string, inner any, sent Sent) Sent {
 	if team == "" {
 		team = n.cfg.Team
 	}
-	if c != nil { // otherwise a test has made it
-		checked(n.life, inner, "event")
+	if c != nil { // without a channel, the event is made by a test
+		checkSent(n.life, inner, "event")
 	}
-	id := fmt.Sprintf("Ev0E%07d", n.line.Number())
+	id := fmt.Sprintf("Ev0E%07d", n.line.NextNumber())
 	sent.Events = append(sent.Events, id)
 	return n.push(c, delivery.KindEvent, wireOuter{
 		Token: "verification", TeamID: team, APIAppID: AppID, Event: inner, Type: "event_callback", EventID: id,
-		EventTime: n.cfg.Now().Unix(), EventContext: "4-" + id, IsExtShared: n.world.isShared(c),
+		EventTime: n.cfg.Now().Unix(), EventContext: "4-" + id, IsExtSharedChannel: n.world.isShared(c),
 		Authorizations: []map[string]any{{"team_id": team, "user_id": n.cfg.BotUser, "is_bot": true}},
 	}, sent)
 }
 
-// push sends a payload to the app and records its envelope.
-func (n *news) push(c *channel, kind string, payload any, sent Sent) Sent {
+// push sends a payload to the app and records the id of its envelope.
+func (n *notifier) push(c *channel, kind string, payload any, sent Sent) Sent {
 	parcel := delivery.Parcel{Kind: kind, Message: sent.TS, Payload: payload}
 	if c != nil {
 		parcel.Channel = c.id

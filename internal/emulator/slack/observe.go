@@ -13,36 +13,36 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// Message is a message as an observer sees it. Do not change slices and Data.
+// Message is a message as observers see it. Callers must not change its slices.
 type Message struct {
 	Channel string `json:"channel"`
 	TS      string `json:"ts"`
-	// Thread is the ts of the first message of its thread.
+	// Thread is the ts of the first message of the thread.
 	Thread  string          `json:"thread,omitempty"`
 	User    string          `json:"user"`
 	FromBot bool            `json:"from_bot"`
 	Date    time.Time       `json:"date"`
 	Text    string          `json:"text"`
 	Blocks  json.RawMessage `json:"blocks,omitempty"`
-	// Shown is the visible text: of the blocks, which may have Buttons in rows, or else Text.
+	// Shown is the visible text: that of the blocks, which may have Buttons in rows, or else Text.
 	Shown   string     `json:"shown"`
 	Buttons [][]Button `json:"buttons,omitempty"`
 	Files   []File     `json:"files,omitempty"`
-	// Calls are the mentions in a message of the bot that notify people, such as <!channel> or
+	// Mentions are the mentions in a message of the bot that notify people, such as <!channel> or
 	// <@U1>.
-	Calls []string `json:"calls,omitempty"`
-	// Ephemeral is the only user who sees it.
+	Mentions []string `json:"calls,omitempty"`
+	// Ephemeral is the only user who sees the message, if it is ephemeral.
 	Ephemeral string   `json:"ephemeral,omitempty"`
 	Edits     []Edit   `json:"edits,omitempty"`
 	Reactions []string `json:"reactions,omitempty"`
 	Deleted   bool     `json:"deleted,omitempty"`
-	// Judged is true if it has feedback buttons.
-	Judged bool `json:"judged,omitempty"`
-	// Streams is true while it is a stream, with its tasks and the service's own stop button.
-	Streams bool   `json:"streams,omitempty"`
-	Tasks   []Task `json:"tasks,omitempty"`
-	// Cut counts the dropped responses to the bot's call for this message, or an edit of it.
-	Cut int `json:"cut,omitempty"`
+	// HasFeedback says whether the message has feedback buttons.
+	HasFeedback bool `json:"judged,omitempty"`
+	// IsStreaming says whether the message is an open stream, with Tasks and the service's stop button.
+	IsStreaming bool   `json:"streams,omitempty"`
+	Tasks       []Task `json:"tasks,omitempty"`
+	// DroppedResponses counts the dropped responses to the calls that sent or edited the message.
+	DroppedResponses int `json:"cut,omitempty"`
 }
 
 // Kinds of events.
@@ -76,7 +76,7 @@ type File struct {
 // Button is a button under a message.
 type Button = blockkit.Button
 
-// Edit is a message before an edit.
+// Edit is the state of a message before an edit.
 type Edit struct {
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`
@@ -93,8 +93,8 @@ const (
 	Lost      = delivery.Lost
 )
 
-// Status is the bot's status in a thread. It locks the input box until it is cleared, by the
-// bot, by a reply or after two minutes.
+// Status is the bot's status in a thread. It locks the input box until the bot clears it, a reply
+// arrives, or two minutes have passed.
 type Status struct {
 	Channel string    `json:"channel"`
 	Thread  string    `json:"thread"`
@@ -102,24 +102,24 @@ type Status struct {
 	At      time.Time `json:"at"`
 }
 
-// observed returns a message as observers see it.
-func (w *world) observed(c *channel, m *message) Message {
+// observedMessage returns a message as observers see it.
+func (w *world) observedMessage(c *channel, m *message) Message {
 	o := Message{
-		Channel: c.id, TS: m.ts, User: m.user, FromBot: m.bot, Date: m.sent, Text: m.text, Blocks: m.blocks,
-		Ephemeral: m.ephemeral, Edits: slices.Clone(m.edits), Reactions: slices.Clone(m.react), Deleted: m.deleted, Cut: m.cut,
+		Channel: c.id, TS: m.ts, User: m.user, FromBot: m.fromBot, Date: m.sent, Text: m.text, Blocks: m.blocks,
+		Ephemeral: m.ephemeral, Edits: slices.Clone(m.edits), Reactions: slices.Clone(m.botReactions), Deleted: m.deleted, DroppedResponses: m.droppedResponses,
 	}
 	if m.parent != nil {
 		o.Thread = m.parent.ts
 	}
 	o.Shown = m.text
-	if m.bot {
-		o.Shown, o.Buttons, o.Calls = blockkit.Shown(m.text, m.blocks)
-		if m.loose && len(m.blocks) == 0 {
-			o.Calls = append(o.Calls, blockkit.Broadcasts(m.text)...)
+	if m.fromBot {
+		o.Shown, o.Buttons, o.Mentions = blockkit.Render(m.text, m.blocks)
+		if m.detectsBroadcasts && len(m.blocks) == 0 {
+			o.Mentions = append(o.Mentions, blockkit.Broadcasts(m.text)...)
 		}
 	}
-	o.Judged = blockkit.Judged(m.blocks)
-	if o.Streams = w.streams(m); m.stream != nil {
+	o.HasFeedback = blockkit.HasFeedback(m.blocks)
+	if o.IsStreaming = w.isStreaming(m); m.stream != nil {
 		o.Tasks = slices.Clone(m.stream.tasks)
 	}
 	for _, f := range m.files {
@@ -128,7 +128,7 @@ func (w *world) observed(c *channel, m *message) Message {
 	return o
 }
 
-// State is a view of the server, only valid inside the function it is passed to, which must not
+// State is a view of the server. It is valid only inside the function that receives it, which must not
 // call the server.
 type State struct {
 	delivery.State
@@ -136,7 +136,7 @@ type State struct {
 	api   *api
 }
 
-// channel returns a channel, or an empty one if unknown.
+// channel returns a channel, or an empty one if it is unknown.
 func (st State) channel(id string) *channel {
 	if c := st.world.channels[id]; c != nil {
 		return c
@@ -144,65 +144,65 @@ func (st State) channel(id string) *channel {
 	return &channel{}
 }
 
-// Channels lists the channels in the order of creation.
-func (st State) Channels() []string { return slices.Clone(st.world.order) }
+// Channels returns the ids of the channels in the order of creation.
+func (st State) Channels() []string { return slices.Clone(st.world.channelOrder) }
 
 // Messages returns the messages of a channel in order, including replies, ephemeral and deleted
 // ones.
 func (st State) Messages(channel string) []Message {
-	return st.pick(channel, func(*message) bool { return true })
+	return st.filterMessages(channel, func(*message) bool { return true })
 }
 
 // Answers returns the messages of the bot in a channel that are not deleted.
 func (st State) Answers(channel string) []Message {
-	return st.pick(channel, func(m *message) bool { return m.bot && !m.deleted })
+	return st.filterMessages(channel, func(m *message) bool { return m.fromBot && !m.deleted })
 }
 
-// Thread returns a message and the replies to it.
+// Thread returns a message and its replies.
 func (st State) Thread(channel, ts string) []Message {
-	return st.pick(channel, func(m *message) bool { return m.ts == ts || m.parent != nil && m.parent.ts == ts })
+	return st.filterMessages(channel, func(m *message) bool { return m.ts == ts || m.parent != nil && m.parent.ts == ts })
 }
 
-func (st State) pick(id string, keep func(*message) bool) []Message {
+func (st State) filterMessages(id string, keep func(*message) bool) []Message {
 	c := st.channel(id)
 	var out []Message
 	for _, m := range c.messages {
 		if keep(m) {
-			out = append(out, st.world.observed(c, m))
+			out = append(out, st.world.observedMessage(c, m))
 		}
 	}
 	return out
 }
 
-// CountAnswers counts the bot's messages in a channel that are not deleted, in constant time. An
-// empty channel means all channels.
+// CountAnswers returns the number of the bot's messages in a channel that are not deleted, in constant
+// time. An empty channel means all channels.
 func (st State) CountAnswers(channel string) int {
 	if channel == "" {
-		return st.world.answers
+		return st.world.answerCount
 	}
-	return st.channel(channel).answers
+	return st.channel(channel).answerCount
 }
 
-// Message returns one message.
+// Message returns the message with a ts.
 func (st State) Message(channel, ts string) (Message, bool) {
 	c := st.channel(channel)
 	if c.byTS[ts] == nil {
 		return Message{}, false
 	}
-	return st.world.observed(c, c.byTS[ts]), true
+	return st.world.observedMessage(c, c.byTS[ts]), true
 }
 
 // Status returns the current status of a thread.
 func (st State) Status(channel, thread string) (Status, bool) {
-	return st.world.status(st.channel(channel), thread)
+	return st.world.currentStatus(st.channel(channel), thread)
 }
 
-// StatusCount counts the threads of all channels that have a status.
+// StatusCount returns the number of threads in all channels that have a status.
 func (st State) StatusCount() int {
 	n := 0
 	for _, c := range st.world.channels {
 		for thread := range c.statuses {
-			if _, ok := st.world.status(c, thread); ok {
+			if _, ok := st.world.currentStatus(c, thread); ok {
 				n++
 			}
 		}
@@ -212,30 +212,30 @@ func (st State) StatusCount() int {
 
 // Statuses returns the statuses that the bot set and cleared in a channel, in order.
 func (st State) Statuses(channel string) []Status {
-	return slices.Clone(st.channel(channel).history)
+	return slices.Clone(st.channel(channel).statusHistory)
 }
 
-// Calls counts the calls of a method, including refused ones; also for the names in [Fault].
-func (st State) Calls(method string) int { return st.world.hub.Calls()[method] }
+// CallCount returns the number of calls of a method or of a name in [Fault], including refused calls.
+func (st State) CallCount(method string) int { return st.world.hub.Calls()[method] }
 
-// Cuts counts the accepted calls whose response was dropped.
-func (st State) Cuts() int { return st.api.cuts }
+// DroppedResponses returns the number of accepted calls whose response was dropped.
+func (st State) DroppedResponses() int { return st.api.droppedResponses }
 
-// Observer shows what the app did. Its methods take the lock.
+// Observer observes the actions of the app. Its methods take the lock.
 type Observer struct {
 	mu    *sync.Mutex
 	hub   *wire.Hub[string, Message]
 	state State
 }
 
-// View looks at the state.
+// View calls look with the current state.
 func (o *Observer) View(look func(State)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	look(o.state)
 }
 
-// Messages is [State.Messages] now.
+// Messages returns the current result of [State.Messages].
 func (o *Observer) Messages(channel string) []Message {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -245,14 +245,14 @@ func (o *Observer) Messages(channel string) []Message {
 // ErrClosed is returned by [Observer.WaitFor] when the server is closed.
 var ErrClosed = errors.New("slack emulator: closed")
 
-// WaitFor returns once cond holds, which it checks after every change. cond must not call the
+// WaitFor returns once cond holds. It checks cond after every change. cond must not call the
 // server. With hundreds of waiters, one [Observer.Subscribe] is cheaper.
 func (o *Observer) WaitFor(ctx context.Context, cond func(State) bool) error {
 	return o.hub.WaitFor(ctx, func() bool { return cond(o.state) })
 }
 
-// Subscribe returns the events from now on. At most buffer of them wait; others are dropped and
-// counted in the next one. The channel is closed by cancel, which must be called, and by
+// Subscribe returns the events from now on. At most buffer events are queued; others are dropped, and
+// the next event counts them. The channel is closed by cancel, which must be called, and by
 // [Server.Close].
 func (o *Observer) Subscribe(buffer int) (events <-chan Event, cancel func()) {
 	return o.hub.Subscribe(buffer)

@@ -11,17 +11,17 @@ import (
 	"oneclaw/internal/emulator/slack/delivery"
 )
 
-// Sent identifies the result of a person's action.
+// Sent identifies the result of a user's action.
 type Sent struct {
 	// Channel and TS identify the message.
 	Channel string `json:"channel"`
 	TS      string `json:"ts"`
-	// Events are the ids of its events: none if the bot is not in the channel or lacks the scopes.
+	// Events are the ids of its events; none if the bot is not in the channel or lacks the scopes.
 	Events []string `json:"events"`
-	// Envelopes are the ids of the envelopes with them.
+	// Envelopes are the ids of the envelopes that contain the events.
 	Envelopes []string `json:"envelopes"`
-	// Trigger is the trigger_id of a command or a press.
-	Trigger string `json:"trigger,omitempty"`
+	// TriggerID is the trigger_id of a command or a button press.
+	TriggerID string `json:"trigger,omitempty"`
 }
 
 // ChannelSpec describes a new channel.
@@ -31,33 +31,33 @@ type ChannelSpec struct {
 	// Kind is Public, Private, DM or GroupDM. Empty means Public.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Members are the people in it. A DM has one.
+	// Members are the users in the channel. A DM has one.
 	Members []string `json:"members"`
-	// WithoutBot leaves the bot out.
+	// WithoutBot makes a channel that the bot is not in.
 	WithoutBot bool `json:"without_bot"`
 }
 
-// Attachment is a file that a person sends.
+// Attachment is a file that a user sends.
 type Attachment struct {
-	// Name and MIME are from the person's app.
+	// Name and MIME are from the user's app.
 	Name string `json:"name"`
 	MIME string `json:"mime"`
-	// Data is the file.
+	// Data is the content of the file.
 	Data []byte `json:"data"`
 	// Size may exceed the length of Data.
 	Size int `json:"size"`
-	// External makes it a link to an external file.
+	// External makes the attachment a link to an external file.
 	External bool `json:"external"`
-	// Clip makes it an audio clip recorded in Slack, of so many seconds.
-	Clip int `json:"clip"`
-	// Lookup leaves all but the id out of events, as in channels shared with other workspaces:
-	// files.info has the rest.
-	Lookup bool `json:"lookup"`
+	// ClipSeconds makes the file an audio clip of this length, recorded in Slack.
+	ClipSeconds int `json:"clip"`
+	// NeedsLookup leaves all but the id out of events, as in channels shared with other workspaces:
+	// files.info returns the other fields.
+	NeedsLookup bool `json:"lookup"`
 }
 
-// SayOptions are the details of a person's message.
+// SayOptions are the details of a user's message.
 type SayOptions struct {
-	// Thread is the ts of the first message of its thread.
+	// Thread is the ts of the first message of the thread.
 	Thread string `json:"thread"`
 	// Broadcast shows a reply in the channel too.
 	Broadcast bool `json:"broadcast"`
@@ -65,17 +65,17 @@ type SayOptions struct {
 	Files []Attachment `json:"files"`
 	// Share forwards a message, with or without text.
 	Share *Share `json:"share"`
-	// Subtype makes a message of another kind, such as channel_join.
+	// Subtype makes the message one of another kind, such as channel_join.
 	Subtype string `json:"subtype"`
 }
 
-// People acts for people in the world, which the app may be told of. Its methods take the lock.
+// People acts for the users, whose actions send events to the app. Its methods take the lock.
 type People struct {
-	cfg   *Config // immutable
-	mu    *sync.Mutex
-	world *world
-	app   *App
-	news  *news
+	cfg      *Config // immutable
+	mu       *sync.Mutex
+	world    *world
+	app      *App
+	notifier *notifier
 }
 
 // AddUser adds a user. An empty ID gets the next free one.
@@ -83,7 +83,7 @@ func (p *People) AddUser(u User) User {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if u.ID == "" {
-		u.ID = p.world.id("U")
+		u.ID = p.world.newID("U")
 	}
 	if u.Name == "" {
 		u.Name = strings.ToLower(u.ID)
@@ -118,7 +118,7 @@ func (p *People) AddChannel(spec ChannelSpec) (string, error) {
 			return "", fmt.Errorf("slack emulator: unknown member %s", id)
 		}
 	}
-	return p.world.makeChannel(spec).id, nil
+	return p.world.addChannel(spec).id, nil
 }
 
 // Archive archives a channel.
@@ -133,8 +133,8 @@ func (p *People) Archive(channelID string) error {
 	return nil
 }
 
-// speaker returns a channel in which a user may write.
-func (w *world) speaker(channelID, userID string) (*channel, error) {
+// writableChannel returns a channel, or an error if the user may not write to it.
+func (w *world) writableChannel(channelID, userID string) (*channel, error) {
 	c := w.channels[channelID]
 	switch {
 	case c == nil:
@@ -149,16 +149,16 @@ func (w *world) speaker(channelID, userID string) (*channel, error) {
 	return c, nil
 }
 
-// Say has a person write a message. The text is what the service stores: mentions
+// Say writes a message as a user. The text has the form in which the service stores it: mentions
 // as <@U…>, and &amp; &lt; &gt; for & < >; see [Escape]. A mention of the bot in a
-// channel makes two events with the same ts. A nil opts is a plain text.
+// channel makes two events with the same ts. A nil opts means a plain text.
 func (p *People) Say(channelID, userID, text string, opts *SayOptions) (Sent, error) {
 	if opts == nil {
 		opts = &SayOptions{}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c, err := p.world.speaker(channelID, userID)
+	c, err := p.world.writableChannel(channelID, userID)
 	if err != nil {
 		return Sent{}, err
 	}
@@ -168,11 +168,11 @@ func (p *People) Say(channelID, userID, text string, opts *SayOptions) (Sent, er
 			return Sent{}, fmt.Errorf("slack emulator: no thread %s in channel %s", opts.Thread, channelID)
 		}
 	}
-	if err := p.world.share(m, opts); err != nil {
+	if err := p.world.attachShared(m, opts); err != nil {
 		return Sent{}, err
 	}
 	for _, a := range opts.Files {
-		m.files = append(m.files, p.world.files.put(p.world.id("F"), userID, a))
+		m.files = append(m.files, p.world.files.add(p.world.newID("F"), userID, a))
 	}
 	if len(m.files) > 0 && m.subtype == "" {
 		m.subtype = "file_share"
@@ -180,8 +180,8 @@ func (p *People) Say(channelID, userID, text string, opts *SayOptions) (Sent, er
 	if m.broadcast && m.subtype == "" {
 		m.subtype = "thread_broadcast"
 	}
-	p.world.add(c, m)
-	return p.news.tell(c, m), nil
+	p.world.addMessage(c, m)
+	return p.notifier.notify(c, m), nil
 }
 
 // Escape converts typed text to the form that the service stores.
@@ -189,91 +189,91 @@ func Escape(typed string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(typed)
 }
 
-// SayBot writes a message as another integration.
-func (p *People) SayBot(channelID, botID, name, text, thread string) (Sent, error) {
+// SayAsBot writes a message as another integration.
+func (p *People) SayAsBot(channelID, botID, name, text, thread string) (Sent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.world.channels[channelID]
 	if c == nil {
 		return Sent{}, fmt.Errorf("slack emulator: unknown channel %s", channelID)
 	}
-	m := &message{user: name, otherBot: botID, text: text, parent: c.byTS[thread]}
-	p.world.add(c, m)
-	return p.news.tell(c, m), nil
+	m := &message{user: name, otherBotID: botID, text: text, parent: c.byTS[thread]}
+	p.world.addMessage(c, m)
+	return p.notifier.notify(c, m), nil
 }
 
-// Edit edits a person's message.
+// Edit edits a user's message.
 func (p *People) Edit(channelID, ts, text string) (Sent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c, m, err := p.world.theirs(channelID, ts)
+	c, m, err := p.world.userMessage(channelID, ts)
 	if err != nil {
 		return Sent{}, err
 	}
-	before := p.world.wire(m)
+	before := p.world.messageJSON(m)
 	m.edits = append(m.edits, Edit{At: p.cfg.Now(), Text: m.text})
 	m.text, m.edited = text, p.cfg.Now()
 	p.world.emit(Event{Kind: EventEdit, Chat: c.id, Message: m.ts}, c, m)
-	return p.news.tellChanged(c, m, before), nil
+	return p.notifier.notifyEdit(c, m, before), nil
 }
 
-// Delete deletes a person's message.
+// Delete deletes a user's message.
 func (p *People) Delete(channelID, ts string) (Sent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c, m, err := p.world.theirs(channelID, ts)
+	c, m, err := p.world.userMessage(channelID, ts)
 	if err != nil {
 		return Sent{}, err
 	}
-	return p.news.remove(c, m), nil
+	return p.notifier.remove(c, m), nil
 }
 
-// TakeAway deletes a message of the bot as an administrator (slack.com/help/articles/202395258).
-// The app is told as of any change.
-func (p *People) TakeAway(channelID, ts string) error {
+// DeleteBotMessage deletes a message of the bot as an administrator (slack.com/help/articles/202395258).
+// The app gets the event of a deletion.
+func (p *People) DeleteBotMessage(channelID, ts string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.world.channels[channelID]
-	if c == nil || c.byTS[ts] == nil || !c.byTS[ts].bot {
+	if c == nil || c.byTS[ts] == nil || !c.byTS[ts].fromBot {
 		return fmt.Errorf("slack emulator: no message %s of the bot in channel %s", ts, channelID)
 	}
-	p.news.remove(c, c.byTS[ts])
+	p.notifier.remove(c, c.byTS[ts])
 	return nil
 }
 
-func (w *world) theirs(channelID, ts string) (*channel, *message, error) {
+func (w *world) userMessage(channelID, ts string) (*channel, *message, error) {
 	c := w.channels[channelID]
 	if c == nil || c.byTS[ts] == nil {
 		return nil, nil, fmt.Errorf("slack emulator: no message %s in channel %s", ts, channelID)
 	}
-	if c.byTS[ts].bot {
-		return nil, nil, errors.New("slack emulator: people cannot change what the bot wrote")
+	if c.byTS[ts].fromBot {
+		return nil, nil, errors.New("slack emulator: users cannot change messages of the bot")
 	}
 	return c, c.byTS[ts], nil
 }
 
-// Command types a slash command as a person. It works in every channel of the person, even
+// Command types a slash command as a user. It works in every channel of the user, even
 // without the bot, but not in threads.
 func (p *People) Command(channelID, userID, command, text string) (Sent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c, err := p.world.speaker(channelID, userID)
+	c, err := p.world.writableChannel(channelID, userID)
 	if err != nil {
 		return Sent{}, err
 	}
-	trigger, url := p.world.invite(c, userID, nil)
-	return p.news.push(c, delivery.KindCommand, map[string]any{
+	trigger, url := p.world.newResponseURL(c, userID, nil)
+	return p.notifier.push(c, delivery.KindCommand, map[string]any{
 		"token": "verification", "team_id": p.cfg.Team, "team_domain": strings.ToLower(p.cfg.TeamName),
-		"channel_id": c.id, "channel_name": c.nameForApps(), "user_id": userID, "user_name": p.world.users[userID].Name,
+		"channel_id": c.id, "channel_name": c.payloadName(), "user_id": userID, "user_name": p.world.users[userID].Name,
 		"command": command, "text": text, "api_app_id": AppID, "is_enterprise_install": "false",
 		"response_url": url, "trigger_id": trigger,
-	}, Sent{Channel: c.id, Trigger: trigger}), nil
+	}, Sent{Channel: c.id, TriggerID: trigger}), nil
 }
 
-// Send sends any event to the app: event is the inner event, and team its workspace, ours if
-// empty.
-func (p *People) Send(team string, event json.RawMessage) Sent {
+// SendEvent sends any event to the app. event is the inner event, and team its workspace; an empty team
+// means the emulated workspace.
+func (p *People) SendEvent(team string, event json.RawMessage) Sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.news.event(nil, team, event, Sent{})
+	return p.notifier.sendEvent(nil, team, event, Sent{})
 }

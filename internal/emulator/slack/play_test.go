@@ -28,7 +28,7 @@ func TestRecordedPayloadsArePlayed(t *testing.T) {
 	}
 	f.View(func(s slack.State) {
 		// Its own messages come to the app, too.
-		if n := s.Undelivered(); n != 3+2 || len(s.Thread("C77", "1690000000.000100")) != 3 {
+		if n := s.UnackedCount(); n != 3+2 || len(s.Thread("C77", "1690000000.000100")) != 3 {
 			t.Errorf("%d envelopes, the thread is %+v", n, s.Thread("C77", "1690000000.000100"))
 		}
 	})

@@ -20,23 +20,23 @@ func teamInfo(c *call) (any, *refusal) {
 func userInfo(c *call) (any, *refusal) {
 	u := c.world.users[c.p.Text("user")]
 	if u == nil {
-		return nil, refuse("user_not_found") // its page
+		return nil, newRefusal("user_not_found") // its page
 	}
 	return map[string]any{"user": c.world.userJSON(u)}, nil
 }
 
 func channelInfo(c *call) (any, *refusal) {
 	ch := c.world.channels[c.p.Text("channel")]
-	if ch == nil || !ch.botIn && ch.kind != Public {
-		return nil, refuse("channel_not_found") // its page
+	if ch == nil || !ch.hasBot && ch.kind != Public {
+		return nil, newRefusal("channel_not_found") // its page
 	}
 	if scope := kindScope(ch.kind, "read"); !c.app.hasScope(scope) {
-		return nil, c.app.missing(scope)
+		return nil, c.app.missingScope(scope)
 	}
 	return map[string]any{"channel": c.world.channelJSON(ch)}, nil
 }
 
-// userConversations lists the bot's channels, by type.
+// userConversations returns the bot's channels of the requested types.
 func userConversations(c *call) (any, *refusal) {
 	types := c.p.Text("types")
 	if types == "" {
@@ -47,20 +47,20 @@ func userConversations(c *call) (any, *refusal) {
 	for t := range strings.SplitSeq(types, ",") {
 		kind, known := kinds[t]
 		if !known {
-			return nil, refuse("invalid_types") // its page
+			return nil, newRefusal("invalid_types") // its page
 		}
 		if scope := kindScope(kind, "read"); !c.app.hasScope(scope) {
-			return nil, c.app.missing(scope)
+			return nil, c.app.missingScope(scope)
 		}
 		wanted[kind] = true
 	}
 	var list []*channel
-	for _, id := range c.world.order {
-		if ch := c.world.channels[id]; wanted[ch.kind] && ch.botIn && (!ch.archived || !c.p.Bool("exclude_archived")) {
+	for _, id := range c.world.channelOrder {
+		if ch := c.world.channels[id]; wanted[ch.kind] && ch.hasBot && (!ch.archived || !c.p.Bool("exclude_archived")) {
 			list = append(list, ch)
 		}
 	}
-	list, next, err := cut(c, list, func(ch *channel) string { return ch.id })
+	list, next, err := paginate(c, list, func(ch *channel) string { return ch.id })
 	if err != nil {
 		return nil, err
 	}
@@ -74,36 +74,36 @@ func userConversations(c *call) (any, *refusal) {
 func openConversation(c *call) (any, *refusal) {
 	users := strings.Split(c.p.Text("users"), ",")
 	if c.p.Text("users") == "" {
-		return nil, refuse("users_list_not_supplied") // its page
+		return nil, newRefusal("users_list_not_supplied") // its page
 	}
 	for _, id := range users {
 		if c.world.users[id] == nil || id == c.cfg.BotUser {
-			return nil, refuse("user_not_found") // its page
+			return nil, newRefusal("user_not_found") // its page
 		}
 	}
 	if len(users) == 1 {
 		return map[string]any{"channel": map[string]any{"id": c.world.openDM(users[0]).id}}, nil
 	}
 	if !c.app.hasScope("mpim:write") {
-		return nil, c.app.missing("mpim:write")
+		return nil, c.app.missingScope("mpim:write")
 	}
-	return map[string]any{"channel": map[string]any{"id": c.world.makeChannel(ChannelSpec{Kind: GroupDM, Members: users}).id}}, nil
+	return map[string]any{"channel": map[string]any{"id": c.world.addChannel(ChannelSpec{Kind: GroupDM, Members: users}).id}}, nil
 }
 
-// readable returns a channel whose messages the bot may read.
-func (c *call) readable() (*channel, *refusal) {
-	ch, err := c.world.find(c.p.Text("channel"), false)
+// readableChannel returns a channel, or a refusal if the bot may not read its messages.
+func (c *call) readableChannel() (*channel, *refusal) {
+	ch, err := c.world.findChannel(c.p.Text("channel"), false)
 	if err != nil {
 		return nil, err
 	}
 	if scope := kindScope(ch.kind, "history"); !c.app.hasScope(scope) {
-		return nil, c.app.missing(scope)
+		return nil, c.app.missingScope(scope)
 	}
 	return ch, nil
 }
 
-func history(c *call) (any, *refusal) {
-	ch, err := c.readable()
+func listHistory(c *call) (any, *refusal) {
+	ch, err := c.readableChannel()
 	if err != nil {
 		return nil, err
 	}
@@ -113,32 +113,32 @@ func history(c *call) (any, *refusal) {
 			list = append(list, m)
 		}
 	}
-	return c.page(list, nil)
+	return c.pageMessages(list, nil)
 }
 
-func replies(c *call) (any, *refusal) {
-	ch, err := c.readable()
+func listReplies(c *call) (any, *refusal) {
+	ch, err := c.readableChannel()
 	if err != nil {
 		return nil, err
 	}
 	root := ch.byTS[c.p.Text("ts")]
 	if root == nil || root.ephemeral != "" || root.deleted && len(root.replies) == 0 {
-		return nil, refuse("thread_not_found") // its page
+		return nil, newRefusal("thread_not_found") // its page
 	}
-	list := []*message{root} // for a reply's ts, only the reply
+	list := []*message{root} // the ts of a reply selects only the reply
 	for _, ts := range root.replies {
 		if m := ch.byTS[ts]; m != nil && !m.deleted {
 			list = append(list, m)
 		}
 	}
-	return c.page(list, root)
+	return c.pageMessages(list, root)
 }
 
-// page cuts a list by limit, oldest, latest and cursor. A history with only oldest begins at its
-// oldest end (slackhq/slack-api-docs #4); assumed: each of its pages has the newest first. The
-// root of a thread precedes its replies, however old it is
-// (docs.slack.dev/reference/methods/conversations.replies); assumed: only on the first page.
-func (c *call) page(list []*message, root *message) (any, *refusal) {
+// pageMessages selects messages by limit, oldest, latest and cursor. A history with only oldest begins
+// at its oldest end (slackhq/slack-api-docs #4); assumed: each page has the newest message first. The
+// root of a thread precedes the replies, however old it is
+// (docs.slack.dev/reference/methods/conversations.replies); assumed: on the first page only.
+func (c *call) pageMessages(list []*message, root *message) (any, *refusal) {
 	oldest, latest := c.p.Text("oldest"), c.p.Text("latest")
 	inclusive := c.p.Bool("inclusive")
 	list = slices.DeleteFunc(list, func(m *message) bool {
@@ -149,7 +149,7 @@ func (c *call) page(list []*message, root *message) (any, *refusal) {
 	if fromOldest {
 		slices.Reverse(list)
 	}
-	list, next, err := cut(c, list, func(m *message) string { return m.ts })
+	list, next, err := paginate(c, list, func(m *message) string { return m.ts })
 	if err != nil {
 		return nil, err
 	}
@@ -159,25 +159,25 @@ func (c *call) page(list []*message, root *message) (any, *refusal) {
 	}
 	messages := make([]*wireMessage, len(list))
 	for i, m := range list {
-		messages[i] = c.world.wire(m)
+		messages[i] = c.world.messageJSON(m)
 	}
 	return map[string]any{
 		"messages": messages, "has_more": next != "", "response_metadata": map[string]any{"next_cursor": next},
 	}, nil
 }
 
-// cut returns the page of a list by the cursor and limit of a call, and the next cursor.
-func cut[T any](c *call, list []T, name func(T) string) (page []T, next string, err *refusal) {
+// paginate returns the page of a list that the call's cursor and limit select, and the next cursor.
+func paginate[T any](c *call, list []T, name func(T) string) (page []T, next string, err *refusal) {
 	if cursor := c.p.Text("cursor"); cursor != "" {
 		i := slices.IndexFunc(list, func(one T) bool { return name(one) == cursor })
 		if i < 0 {
-			return nil, "", refuse("invalid_cursor") // its page
+			return nil, "", newRefusal("invalid_cursor") // its page
 		}
 		list = list[i:]
 	}
 	limit := int(c.p.Int("limit"))
 	if limit < 0 || limit > 1000 {
-		return nil, "", refuse("invalid_limit") // its page
+		return nil, "", newRefusal("invalid_limit") // its page
 	}
 	if limit == 0 {
 		limit = 100

@@ -25,7 +25,7 @@ type remoteCall struct {
 	Reason  string `json:"reason"`
 }
 
-// remote lets another process, or a person with curl, act as people would:
+// remoteControl lets another process, or a developer with curl, act for the users:
 //
 //	POST /emulator/users       User                              → User
 //	POST /emulator/channels    ChannelSpec                       → {"channel": id}
@@ -44,7 +44,7 @@ type remoteCall struct {
 //	POST /emulator/unfault     {id}                              → {"fired": n}
 //	GET  /emulator/messages?channel=ID[&answers=N&seconds=S]     → messages, once the bot wrote N
 //	GET  /emulator/state                                         → counters
-type remote struct {
+type remoteControl struct {
 	*People
 	*Observer
 	delivery.Control
@@ -52,26 +52,26 @@ type remote struct {
 }
 
 // ServeHTTP runs an action, or answers a query.
-func (c *remote) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	control := wire.Control[string]{MaxBody: maxUpload, Faults: c.faults, Messages: c.messages, State: c.counters, Act: c.act}
+func (c *remoteControl) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	control := wire.Control[string]{MaxBody: maxUpload, Faults: c.faults, Messages: c.awaitMessages, State: c.counters, RunAction: c.runAction}
 	control.ServeHTTP(w, r)
 }
 
-// act runs one action.
-func (c *remote) act(act string, body *json.Decoder) (any, error) {
+// runAction runs one action.
+func (c *remoteControl) runAction(act string, body *json.Decoder) (any, error) {
 	switch act {
 	case "users":
-		return wire.RunAct(body, "user", func(u User) (any, error) { return c.AddUser(u), nil })
+		return wire.RunAction(body, "user", func(u User) (any, error) { return c.AddUser(u), nil })
 	case "channels":
-		return wire.RunAct(body, "channel", func(spec ChannelSpec) (any, error) {
+		return wire.RunAction(body, "channel", func(spec ChannelSpec) (any, error) {
 			id, err := c.AddChannel(spec)
 			return map[string]string{"channel": id}, err
 		})
 	}
-	return wire.RunAct(body, "act", func(call remoteCall) (any, error) { return c.run(act, call) })
+	return wire.RunAction(body, "act", func(call remoteCall) (any, error) { return c.runCall(act, call) })
 }
 
-func (c *remote) run(act string, call remoteCall) (any, error) {
+func (c *remoteControl) runCall(act string, call remoteCall) (any, error) {
 	switch act {
 	case "say":
 		return c.Say(call.Channel, call.User, call.Text, &call.SayOptions)
@@ -88,17 +88,17 @@ func (c *remote) run(act string, call remoteCall) (any, error) {
 	case "disconnect":
 		return map[string]int{"sockets": c.Disconnect(call.Reason)}, nil
 	case "drop":
-		return map[string]int{"sockets": c.Drop()}, nil
+		return map[string]int{"sockets": c.BreakSockets()}, nil
 	case "freeze":
 		return map[string]int{"sockets": c.Freeze()}, nil
 	case "redeliver":
 		return map[string]int{"envelopes": c.Redeliver()}, nil
 	}
-	return nil, fmt.Errorf("unknown act %q", act)
+	return nil, fmt.Errorf("unknown action %q", act)
 }
 
-// messages lists a channel, optionally after waiting for a number of answers.
-func (c *remote) messages(ctx context.Context, query url.Values, answers int) (any, error) {
+// awaitMessages returns the messages of a channel, once it has the required number of answers.
+func (c *remoteControl) awaitMessages(ctx context.Context, query url.Values, answers int) (any, error) {
 	channel := query.Get("channel")
 	err := c.WaitFor(ctx, func(st State) bool { return answers <= 0 || st.CountAnswers(channel) >= answers })
 	if err != nil {
@@ -107,11 +107,11 @@ func (c *remote) messages(ctx context.Context, query url.Values, answers int) (a
 	return c.Messages(channel), nil
 }
 
-func (c *remote) counters() (counted any) {
+func (c *remoteControl) counters() (counted any) {
 	c.View(func(st State) {
 		counted = map[string]any{
-			"team": st.world.cfg.Team, "bot_user": st.world.cfg.BotUser, "channels": st.Channels(), "undelivered": st.Undelivered(),
-			"sockets": st.Sockets(), "opened": st.Opened(), "cuts": st.Cuts(), "calls": maps.Clone(st.world.hub.Calls()),
+			"team": st.world.cfg.Team, "bot_user": st.world.cfg.BotUser, "channels": st.Channels(), "undelivered": st.UnackedCount(),
+			"sockets": st.ActiveSockets(), "opened": st.OpenedSockets(), "cuts": st.DroppedResponses(), "calls": maps.Clone(st.world.hub.Calls()),
 		}
 	})
 	return counted

@@ -17,7 +17,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// The app's tokens and secret, and the defaults of [Config].
+// The app's tokens and signing secret, and the defaults of [Config].
 const (
 	DefaultBotToken      = "xoxb-1000-2000-EMULATORtestsOnly"
 	DefaultAppToken      = "xapp-1-A0ONECLAW-3000-EMULATORtestsOnly"
@@ -27,7 +27,7 @@ const (
 	DefaultBotUser       = "U0BOT"
 	DefaultBotName       = "oneclaw"
 	DefaultAckTimeout    = 3 * time.Second
-	DefaultPing          = 10 * time.Second
+	DefaultPingInterval  = 10 * time.Second
 	DefaultMaxMessages   = 5000
 	DefaultMaxEnvelopes  = 100_000
 )
@@ -38,22 +38,22 @@ const (
 	AppID = "A0ONECLAW"
 )
 
-// Limits of the service: of texts and blocks by docs.slack.dev/reference/block-kit and the
-// page of chat.postMessage, of sockets by docs.slack.dev/apis/events-api/using-socket-mode,
-// of a status by the page of assistant.threads.setStatus. That of uploads is the emulator's.
+// Limits of the service. Those of texts and blocks are from docs.slack.dev/reference/block-kit and the
+// page of chat.postMessage, those of sockets from docs.slack.dev/apis/events-api/using-socket-mode,
+// that of a status from the page of assistant.threads.setStatus. maxUpload is the emulator's own.
 const (
-	maxText      = 40_000
-	maxBlocks    = 50
-	maxUpload    = 64 << 20
-	maxFiles     = 256 << 20 // of all stored files
-	maxSockets   = 10
-	maxResponses = 5 // posts to one response_url (docs.slack.dev/interactivity/handling-user-interaction)
-	responseAge  = 30 * time.Minute
-	statusAge    = 2 * time.Minute
+	maxText        = 40_000
+	maxBlocks      = 50
+	maxUpload      = 64 << 20
+	maxFiles       = 256 << 20 // total size of the stored files
+	maxSockets     = 10
+	maxResponses   = 5 // posts to one response_url (docs.slack.dev/interactivity/handling-user-interaction)
+	maxResponseAge = 30 * time.Minute
+	maxStatusAge   = 2 * time.Minute
 )
 
-// DefaultScopes returns the default bot scopes: of an app without the agent view. [App.Install]
-// uses a manifest instead.
+// DefaultScopes returns the default scopes of the bot, which are those of an app without the agent view.
+// [App.Install] uses those of a manifest instead.
 func DefaultScopes() []string {
 	return []string{
 		"app_mentions:read", "channels:history", "channels:read", "chat:write", "commands",
@@ -62,60 +62,60 @@ func DefaultScopes() []string {
 	}
 }
 
-// DefaultRetry returns the pauses before deliveries are repeated
-// (docs.slack.dev/apis/events-api, retries; assumed: the same for sockets).
-func DefaultRetry() []time.Duration { return []time.Duration{0, time.Minute, 5 * time.Minute} }
+// DefaultRetryDelays returns the delays before repeated deliveries
+// (docs.slack.dev/apis/events-api, section on retries; assumed: the same over sockets).
+func DefaultRetryDelays() []time.Duration { return []time.Duration{0, time.Minute, 5 * time.Minute} }
 
 // Config configures a [Server]. The zero value is a well-behaved workspace with a default app.
 type Config struct {
 	// Team and TeamName identify the workspace, BotUser and BotName the bot. Empty means the
 	// defaults.
 	Team, TeamName, BotUser, BotName string
-	// Scopes are the bot token's, AppScopes the app token's. Nil means [DefaultScopes] and
+	// Scopes are those of the bot token, AppScopes those of the app token. Nil means [DefaultScopes] and
 	// connections:write.
 	Scopes, AppScopes []string
-	// Public is the server's address in responses and events, such as https://slack.test. Empty
-	// means the one that it listens on.
-	Public string
+	// PublicURL is the server's URL in responses and events, such as https://slack.test. Empty
+	// means the URL at which the server listens.
+	PublicURL string
 	// Delivery configures how events are delivered. Zero fields mean the defaults.
 	Delivery
-	// Limits bound how often the app may write.
+	// Limits bound the rate at which the app may write.
 	Limits
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 	// Seed makes random faults and the choice of sockets repeatable.
 	Seed uint64
-	// TLS configures TLS; see [wire.Certificate]. Nil means plain HTTP.
+	// TLS configures TLS; see [wire.NewCertificate]. Nil means plain HTTP.
 	TLS *tls.Config
-	// Control serves the control side over HTTP under /emulator/, without authentication.
+	// Control enables the control interface over HTTP under /emulator/, without authentication.
 	Control bool
 	// MaxMessages bounds the stored messages per channel. 0 means the default.
 	MaxMessages int
-	// Logger gets one line per request at Debug. Nil means no log.
+	// Logger gets one line per request at level Debug. Nil means no log.
 	Logger *slog.Logger
 }
 
 // Delivery configures how events are delivered.
 type Delivery = delivery.Settings
 
-// Limits bound how often the app may write.
+// Limits bound the rate at which the app may write.
 type Limits struct {
-	// Rate is how many messages per second each channel accepts, with bursts of Burst; the service
+	// MessagesPerSecond is the rate that each channel accepts, with bursts of Burst; the service
 	// accepts about 1. 0 means no limit.
-	Rate  float64
-	Burst int
-	// Updates is how many chat.update calls per minute all channels accept together, and as burst;
-	// the service accepts 50 and more (docs.slack.dev, rate limits, tier 3). 0 means no limit.
-	Updates int
+	MessagesPerSecond float64
+	Burst             int
+	// EditsPerMinute is the rate and burst of chat.update that all channels accept together. The
+	// service accepts 50 and more (docs.slack.dev, rate limits, tier 3). 0 means no limit.
+	EditsPerMinute int
 }
 
-func (cfg *Config) fill() {
+func (cfg *Config) setDefaults() {
 	cfg.Team = cmp.Or(cfg.Team, DefaultTeam)
 	cfg.TeamName = cmp.Or(cfg.TeamName, DefaultTeamName)
 	cfg.BotUser = cmp.Or(cfg.BotUser, DefaultBotUser)
 	cfg.BotName = cmp.Or(cfg.BotName, DefaultBotName)
 	cfg.AckTimeout = cmp.Or(cfg.AckTimeout, DefaultAckTimeout)
-	cfg.Ping = cmp.Or(cfg.Ping, DefaultPing)
+	cfg.PingInterval = cmp.Or(cfg.PingInterval, DefaultPingInterval)
 	cfg.MaxMessages = cmp.Or(cfg.MaxMessages, DefaultMaxMessages)
 	cfg.MaxEnvelopes = cmp.Or(cfg.MaxEnvelopes, DefaultMaxEnvelopes)
 	if cfg.Scopes == nil {
@@ -124,8 +124,8 @@ func (cfg *Config) fill() {
 	if cfg.AppScopes == nil {
 		cfg.AppScopes = []string{"connections:write"}
 	}
-	if cfg.Retry == nil {
-		cfg.Retry = DefaultRetry()
+	if cfg.RetryDelays == nil {
+		cfg.RetryDelays = DefaultRetryDelays()
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -139,8 +139,8 @@ func (cfg *Config) check() error {
 	switch {
 	case cfg.MaxMessages < 1 || cfg.MaxEnvelopes < 1:
 		return errors.New("slack emulator: bounds must be positive")
-	case cfg.AckTimeout < 0 || cfg.Ping < 0:
-		return errors.New("slack emulator: a time to wait must not be negative")
+	case cfg.AckTimeout < 0 || cfg.PingInterval < 0:
+		return errors.New("slack emulator: timeouts must not be negative")
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ type Server struct {
 
 // New makes a server.
 func New(cfg Config) (*Server, error) {
-	cfg.fill()
+	cfg.setDefaults()
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
@@ -178,23 +178,23 @@ func New(cfg Config) (*Server, error) {
 	s.App = &App{mu: s.mu, scopes: slices.Clone(cfg.Scopes)}
 	s.line = delivery.New(delivery.Config{
 		Settings: cfg.Delivery, AppID: AppID, Secret: DefaultSigningSecret,
-		Mu: s.mu, Life: s.life, Faults: s.Faults, Chances: chances, Now: cfg.Now, Log: cfg.Logger,
+		Mu: s.mu, Life: s.life, Faults: s.Faults, Rand: chances, Now: cfg.Now, Log: cfg.Logger,
 		Emit: func(e delivery.TraceEvent) {
 			hub.Emit(Event{Kind: e.Kind, Chat: e.Channel, Message: e.Message, Update: e.Envelope, Text: e.Text}, nil)
 		},
-		Changed: hub.Changed,
-		Meet: func(w http.ResponseWriter, r *http.Request) bool {
-			_, over := hub.Meet(s.Faults, w, r, "socket", "")
+		Wake: hub.Wake,
+		Intercept: func(w http.ResponseWriter, r *http.Request) bool {
+			_, over := hub.Intercept(s.Faults, w, r, "socket", "")
 			return over
 		},
-		Answered: s.world.respond,
+		OnCommandAnswer: s.world.showCommandAnswer,
 	})
 	s.Control = s.line.Control()
-	told := &news{cfg: s.cfg, life: s.life, world: s.world, app: s.App, line: s.line, rand: chances}
-	s.People = &People{cfg: s.cfg, mu: s.mu, world: s.world, app: s.App, news: told}
+	told := &notifier{cfg: s.cfg, life: s.life, world: s.world, app: s.App, line: s.line, rand: chances}
+	s.People = &People{cfg: s.cfg, mu: s.mu, world: s.world, app: s.App, notifier: told}
 	s.api = &api{
-		cfg: s.cfg, mu: s.mu, world: s.world, app: s.App, news: told, line: s.line, life: s.life, hub: hub,
-		faults: s.Faults, methods: methods(), flood: newFlood(cfg.Limits),
+		cfg: s.cfg, mu: s.mu, world: s.world, app: s.App, notifier: told, line: s.line, life: s.life, hub: hub,
+		faults: s.Faults, methods: methods(), flood: newRateLimits(cfg.Limits),
 	}
 	s.Observer = &Observer{mu: s.mu, hub: hub, state: State{State: s.line.State(), world: s.world, api: s.api}}
 	return s, nil
@@ -227,28 +227,28 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 		return "", err
 	}
 	s.mu.Lock()
-	s.world.files.base = cmp.Or(s.cfg.Public, base)
+	s.world.files.baseURL = cmp.Or(s.cfg.PublicURL, base)
 	s.mu.Unlock()
 	return base + "/api/", nil
 }
 
-// Down stops listening, as if the machine were off, until [Server.Up].
-func (s *Server) Down() error { return s.life.Down() }
+// Suspend stops listening, as if the machine were off, until [Server.Resume].
+func (s *Server) Suspend() error { return s.life.Suspend() }
 
-// Up listens again after [Server.Down].
-func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
+// Resume listens again after [Server.Suspend].
+func (s *Server) Resume(ctx context.Context) error { return s.life.Resume(ctx) }
 
-// Close ends every request and socket, closes the subscriptions and waits for everything to end.
+// Close ends every request and socket, closes the subscriptions and waits for all goroutines.
 func (s *Server) Close() error {
 	err := s.life.Close(func() {
-		s.line.HangUp()
+		s.line.Stop()
 		s.api.hub.Close()
 	})
 	s.line.CloseIdleConnections()
 	return err
 }
 
-// ServeHTTP serves the app, and the control side if enabled.
+// ServeHTTP serves the app, and the control interface if it is enabled.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.life.Enter() {
 		http.Error(w, "closed", http.StatusServiceUnavailable)
@@ -256,7 +256,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.life.Leave()
 	w.Header().Set("Date", s.cfg.Now().UTC().Format(http.TimeFormat))
-	if !wire.Sized(w, r) {
+	if !wire.RequireLength(w, r) {
 		return
 	}
 	path := r.URL.Path
@@ -272,7 +272,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(path, commandsPath):
 		s.api.serveResponse(w, r)
 	case s.cfg.Control && strings.HasPrefix(path, "/emulator/"):
-		(&remote{s.People, s.Observer, s.Control, s.Faults}).ServeHTTP(w, r)
+		(&remoteControl{s.People, s.Observer, s.Control, s.Faults}).ServeHTTP(w, r)
 	case path == "/" && r.URL.Query().Has("redir"):
 		serveLogin(w)
 	default:

@@ -12,8 +12,8 @@ type Share struct {
 	TS      string `json:"ts"`
 }
 
-// share attaches a message to the one that forwards it, which needs no other content.
-func (w *world) share(m *message, opts *SayOptions) error {
+// attachShared attaches the forwarded message to the one that forwards it, which may have no text.
+func (w *world) attachShared(m *message, opts *SayOptions) error {
 	if opts.Share == nil && m.text == "" && len(opts.Files) == 0 && opts.Subtype == "" {
 		return errors.New("slack emulator: a message needs a text or a file")
 	}
@@ -24,12 +24,12 @@ func (w *world) share(m *message, opts *SayOptions) error {
 	if c == nil || c.byTS[opts.Share.TS] == nil {
 		return fmt.Errorf("slack emulator: no message %s in channel %s", opts.Share.TS, opts.Share.Channel)
 	}
-	m.attached = []any{w.attachment(c, c.byTS[opts.Share.TS])}
+	m.attachments = []any{w.attachment(c, c.byTS[opts.Share.TS])}
 	return nil
 }
 
-// attachment returns a message in another one. This is undocumented; these are the fields that
-// others have seen (slackapi/java-slack-sdk #1179, slack-go/slack PR 282; files:
+// attachment returns a message as an attachment of another. This is undocumented. The fields are those
+// that other developers report (slackapi/java-slack-sdk #1179, slack-go/slack PR 282; files:
 // NousResearch/hermes-agent PR 75481).
 func (w *world) attachment(c *channel, m *message) map[string]any {
 	name := m.user
@@ -52,7 +52,7 @@ func (w *world) attachment(c *channel, m *message) map[string]any {
 	}
 	var files []wireFile
 	for _, f := range m.files {
-		files = append(files, w.wireFile(f))
+		files = append(files, w.fileJSON(f))
 	}
 	if len(files) > 0 {
 		a["files"] = files

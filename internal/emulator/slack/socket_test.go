@@ -35,7 +35,7 @@ func TestMentionMakesTwoEvents(t *testing.T) {
 	if types["app_mention"] != 1 || types["message"] != 1 {
 		t.Errorf("got %v", types)
 	}
-	f.wait(func(s slack.State) bool { return s.Acked(sent.Envelopes...) && s.Undelivered() == 0 })
+	f.wait(func(s slack.State) bool { return s.AllAcked(sent.Envelopes...) && s.UnackedCount() == 0 })
 	if sent := f.say(f.dm, "<@U0BOT> hi", nil); len(sent.Envelopes) != 1 {
 		t.Errorf("a mention in a DM: %+v", sent)
 	}
@@ -72,7 +72,7 @@ func TestEventsOfAThread(t *testing.T) {
 }
 
 func TestRetries(t *testing.T) {
-	f := start(t, slack.Config{Delivery: slack.Delivery{AckTimeout: 10 * time.Millisecond, Retry: []time.Duration{0, time.Millisecond}}})
+	f := start(t, slack.Config{Delivery: slack.Delivery{AckTimeout: 10 * time.Millisecond, RetryDelays: []time.Duration{0, time.Millisecond}}})
 	conn := f.dial()
 	sent := f.say(f.dm, "x", nil)
 	for want := range 3 {
@@ -86,7 +86,7 @@ func TestRetries(t *testing.T) {
 	})
 	f.Redeliver()
 	f.ack(conn, f.next(conn).ID)
-	f.wait(func(s slack.State) bool { return s.Acked(sent.Envelopes...) })
+	f.wait(func(s slack.State) bool { return s.AllAcked(sent.Envelopes...) })
 }
 
 func TestUnackedGoesToAnotherSocket(t *testing.T) {
@@ -94,15 +94,15 @@ func TestUnackedGoesToAnotherSocket(t *testing.T) {
 	conn := f.dial()
 	sent := f.say(f.dm, "x", nil)
 	f.next(conn)
-	f.Drop()
-	f.wait(func(s slack.State) bool { return s.Sockets() == 0 })
+	f.BreakSockets()
+	f.wait(func(s slack.State) bool { return s.ActiveSockets() == 0 })
 	conn = f.dial()
 	if e := f.next(conn); e.RetryAttempt != 1 {
 		t.Errorf("got %+v", e)
 	}
 	f.Freeze()
 	f.say(f.dm, "y", nil)
-	f.wait(func(s slack.State) bool { return s.Sockets() == 0 })
+	f.wait(func(s slack.State) bool { return s.ActiveSockets() == 0 })
 	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
@@ -111,14 +111,14 @@ func TestUnackedGoesToAnotherSocket(t *testing.T) {
 		t.Errorf("a frozen socket sends: %v", err)
 	}
 	f.View(func(s slack.State) {
-		if s.Acked(sent.Envelopes...) {
+		if s.AllAcked(sent.Envelopes...) {
 			t.Error("acknowledged by nobody")
 		}
 	})
 }
 
 func TestSocketsAndTickets(t *testing.T) {
-	f := start(t, slack.Config{Delivery: slack.Delivery{Ping: time.Millisecond}})
+	f := start(t, slack.Config{Delivery: slack.Delivery{PingInterval: time.Millisecond}})
 	_, address, err := f.bot.StartSocketModeContext(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestSocketsAndTickets(t *testing.T) {
 	if _, _, err := f.bot.StartSocketModeContext(t.Context()); err == nil || err.Error() != "too_many_websockets" {
 		t.Errorf("eleventh socket: %v", err)
 	}
-	f.Drop()
+	f.BreakSockets()
 	<-done
 }
 
@@ -178,7 +178,7 @@ func TestEnvelopeFaults(t *testing.T) {
 	}
 	f.inject(slack.Fault{Method: "envelope", Times: 1, Effect: slack.CutAfter})
 	f.say(f.dm, "cut", nil)
-	f.wait(func(s slack.State) bool { return s.Sockets() == 0 && s.Undelivered() == 3 })
+	f.wait(func(s slack.State) bool { return s.ActiveSockets() == 0 && s.UnackedCount() == 3 })
 }
 
 func TestCommandAndPress(t *testing.T) {
@@ -239,7 +239,7 @@ func TestPostedEvents(t *testing.T) {
 		taken <- r.Header
 	}))
 	defer app.Close()
-	f := start(t, slack.Config{Delivery: slack.Delivery{EventsURL: app.URL, Retry: []time.Duration{0}}})
+	f := start(t, slack.Config{Delivery: slack.Delivery{EventsURL: app.URL, RetryDelays: []time.Duration{0}}})
 	if err := f.VerifyURL(); err != nil {
 		t.Error(err)
 	}
@@ -248,5 +248,5 @@ func TestPostedEvents(t *testing.T) {
 	if first.Get("X-Slack-Signature") == "" || first.Get("X-Slack-Retry-Num") != "" || second.Get("X-Slack-Retry-Num") != "1" {
 		t.Errorf("got %v, then %v", first, second)
 	}
-	f.wait(func(s slack.State) bool { return s.Acked(sent.Envelopes...) })
+	f.wait(func(s slack.State) bool { return s.AllAcked(sent.Envelopes...) })
 }

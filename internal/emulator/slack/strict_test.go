@@ -143,7 +143,7 @@ func TestThreadsAndStatuses(t *testing.T) {
 		if len(thread) != 2 || thread[1].TS != ts || thread[1].Thread != root.TS || s.CountAnswers("") != 1 {
 			t.Errorf("thread %+v", thread)
 		}
-		if got := strings.Join(thread[1].Calls, " "); got != "<!here> <@U1>" {
+		if got := strings.Join(thread[1].Mentions, " "); got != "<!here> <@U1>" {
 			t.Errorf("calls %q", got)
 		}
 	})
@@ -171,7 +171,7 @@ func TestThreadsAndStatuses(t *testing.T) {
 
 func TestRateLimit(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	f := start(t, slack.Config{Limits: slack.Limits{Rate: 1}, Now: func() time.Time { return now }})
+	f := start(t, slack.Config{Limits: slack.Limits{MessagesPerSecond: 1}, Now: func() time.Time { return now }})
 	post := func() error {
 		_, _, err := f.bot.PostMessageContext(t.Context(), f.channel, api.MsgOptionText("x", false))
 		return err

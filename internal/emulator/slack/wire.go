@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// These are the service's objects, with the fields a bot may look at.
+// These are the service's objects, with the fields that bots use.
 
 type wireMessage struct {
 	Type         string          `json:"type"`
@@ -39,60 +39,60 @@ type wireEdited struct {
 }
 
 type wireFile struct {
-	ID          string `json:"id"`
-	Created     int64  `json:"created"`
-	Name        string `json:"name"`
-	Title       string `json:"title,omitempty"`
-	Mimetype    string `json:"mimetype,omitempty"`
-	Filetype    string `json:"filetype,omitempty"`
-	User        string `json:"user"`
-	Size        int    `json:"size"`
-	Mode        string `json:"mode"`
-	Subtype     string `json:"subtype,omitempty"`
-	Millis      int    `json:"duration_ms,omitempty"`
-	IsExternal  bool   `json:"is_external"`
-	FileAccess  string `json:"file_access,omitempty"`
-	URLPrivate  string `json:"url_private,omitempty"`
-	URLDownload string `json:"url_private_download,omitempty"`
+	ID                 string `json:"id"`
+	Created            int64  `json:"created"`
+	Name               string `json:"name"`
+	Title              string `json:"title,omitempty"`
+	Mimetype           string `json:"mimetype,omitempty"`
+	Filetype           string `json:"filetype,omitempty"`
+	User               string `json:"user"`
+	Size               int    `json:"size"`
+	Mode               string `json:"mode"`
+	Subtype            string `json:"subtype,omitempty"`
+	DurationMS         int    `json:"duration_ms,omitempty"`
+	IsExternal         bool   `json:"is_external"`
+	FileAccess         string `json:"file_access,omitempty"`
+	URLPrivate         string `json:"url_private,omitempty"`
+	URLPrivateDownload string `json:"url_private_download,omitempty"`
 }
 
-// wireEvent is the inner event of a message.
+// wireEvent is the inner event for a message.
 type wireEvent struct {
 	wireMessage
-	Channel     string       `json:"channel"`
-	ChannelType string       `json:"channel_type,omitempty"`
-	EventTS     string       `json:"event_ts"`
-	Hidden      bool         `json:"hidden,omitempty"`
-	Message     *wireMessage `json:"message,omitempty"`
-	Previous    *wireMessage `json:"previous_message,omitempty"`
-	DeletedTS   string       `json:"deleted_ts,omitempty"`
+	Channel         string       `json:"channel"`
+	ChannelType     string       `json:"channel_type,omitempty"`
+	EventTS         string       `json:"event_ts"`
+	Hidden          bool         `json:"hidden,omitempty"`
+	Message         *wireMessage `json:"message,omitempty"`
+	PreviousMessage *wireMessage `json:"previous_message,omitempty"`
+	DeletedTS       string       `json:"deleted_ts,omitempty"`
 }
 
-// wireOuter wraps an event as the Events API does.
+// wireOuter is the Events API's envelope of an event.
 type wireOuter struct {
-	Token          string           `json:"token"`
-	TeamID         string           `json:"team_id"`
-	APIAppID       string           `json:"api_app_id"`
-	Event          any              `json:"event"`
-	Type           string           `json:"type"`
-	EventID        string           `json:"event_id"`
-	EventTime      int64            `json:"event_time"`
-	Authorizations []map[string]any `json:"authorizations"`
-	IsExtShared    bool             `json:"is_ext_shared_channel"`
-	EventContext   string           `json:"event_context"`
+	Token              string           `json:"token"`
+	TeamID             string           `json:"team_id"`
+	APIAppID           string           `json:"api_app_id"`
+	Event              any              `json:"event"`
+	Type               string           `json:"type"`
+	EventID            string           `json:"event_id"`
+	EventTime          int64            `json:"event_time"`
+	Authorizations     []map[string]any `json:"authorizations"`
+	IsExtSharedChannel bool             `json:"is_ext_shared_channel"`
+	EventContext       string           `json:"event_context"`
 }
 
-// wire returns the JSON of a message as it is now.
-func (w *world) wire(m *message) *wireMessage {
+// messageJSON returns the current JSON of a message.
+func (w *world) messageJSON(m *message) *wireMessage {
 	out := &wireMessage{
-		Type: "message", Subtype: m.subtype, User: m.user, Text: m.text, TS: m.ts, Team: w.teamOf(m.user), ThreadTS: m.thread(),
-		ReplyCount: len(m.replies), ReplyUsers: m.replyFrom, Blocks: m.blocks, Attachments: m.attached,
+		Type: "message", Subtype: m.subtype, User: m.user, Text: m.text, TS: m.ts, Team: w.teamOf(m.user), ThreadTS: m.threadTS(),
+		ReplyCount: len(m.replies), ReplyUsers: m.replyUsers, Blocks: m.blocks, Attachments: m.attachments,
 	}
 	switch {
-	case m.bot:
+	case m.fromBot:
 		out.BotID, out.AppID = BotID, AppID
-	case m.otherBot != "":
-		out.BotID, out.Subtype, out.User, out.Username = m.otherBot, "bot_message", "", m.user
+	case m.otherBotID != "":
+		out.BotID, out.Subtype, out.User, out.Username = m.otherBotID, "bot_message", "", m.user
 	default:
 		out.ClientMsgID = "c-" + m.ts
 	}
@@ -109,17 +109,17 @@ func (w *world) wire(m *message) *wireMessage {
 		out.Edited = &wireEdited{User: m.user, TS: strconv.FormatInt(m.edited.Unix(), 10) + ".000000"}
 	}
 	for _, f := range m.files {
-		out.Files = append(out.Files, w.wireFile(f))
+		out.Files = append(out.Files, w.fileJSON(f))
 	}
 	return out
 }
 
-// channelJSON returns a channel as in conversations.info.
+// channelJSON returns the JSON of a channel, as in conversations.info.
 func (w *world) channelJSON(c *channel) map[string]any {
 	out := map[string]any{
 		"id": c.id, "name": c.name, "is_channel": c.kind == Public, "is_group": c.kind == Private,
 		"is_im": c.kind == DM, "is_mpim": c.kind == GroupDM, "is_private": c.kind != Public,
-		"is_archived": c.archived, "is_member": c.botIn, "num_members": len(c.members), "context_team_id": w.cfg.Team,
+		"is_archived": c.archived, "is_member": c.hasBot, "num_members": len(c.members), "context_team_id": w.cfg.Team,
 		"is_ext_shared": w.isShared(c),
 	}
 	if c.kind == DM && len(c.members) > 0 {
@@ -129,7 +129,7 @@ func (w *world) channelJSON(c *channel) map[string]any {
 	return out
 }
 
-// userJSON returns a user as in users.info.
+// userJSON returns the JSON of a user, as in users.info.
 func (w *world) userJSON(u *User) map[string]any {
 	return map[string]any{
 		"id": u.ID, "team_id": w.teamOf(u.ID), "is_stranger": u.Team != "", "name": u.Name, "real_name": u.RealName, "deleted": u.Deleted,

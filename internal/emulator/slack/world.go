@@ -18,10 +18,10 @@ const (
 	GroupDM = "mpim"
 )
 
-// User is a person, or the bot.
+// User is a user or the bot.
 type User struct {
 	ID string `json:"id"`
-	// Name is the handle; RealName and DisplayName are shown.
+	// Name is the handle. RealName and DisplayName are the names that apps show.
 	Name        string `json:"name"`
 	RealName    string `json:"real_name"`
 	DisplayName string `json:"display_name"`
@@ -30,32 +30,32 @@ type User struct {
 	Bot         bool   `json:"bot"`
 	// Deleted marks a deactivated account.
 	Deleted bool `json:"deleted"`
-	// Team is the person's other workspace; the person's channels are shared with it.
+	// Team is the id of the user's other workspace, if any; the user's channels are shared with it.
 	Team string `json:"team"`
 }
 
-// world is the workspace: people, channels, messages and files, with the service's rules. It
-// knows nothing of HTTP, nor of what the app is told. It is guarded by the lock of the server,
-// which callers hold.
+// world is the workspace: users, channels, messages and files, with the rules of the service. It
+// does not depend on HTTP or on the delivery of events. It is guarded by the lock of the server,
+// which its callers must hold.
 type world struct {
-	cfg       *Config                    // immutable
-	hub       *wire.Hub[string, Message] // for observers
-	users     map[string]*User
-	channels  map[string]*channel
-	order     []string // channels in the order of creation
-	nextID    int
-	lastStamp int64 // microseconds
-	files     fileStore
-	responses map[string]*response
-	answers   int
-	homes     map[string]json.RawMessage // views, by user
+	cfg          *Config                    // immutable
+	hub          *wire.Hub[string, Message] // sends events to observers
+	users        map[string]*User
+	channels     map[string]*channel
+	channelOrder []string // ids of channels in the order of creation
+	lastID       int
+	lastStamp    int64 // microseconds
+	files        fileStore
+	responses    map[string]*responseURL
+	answerCount  int
+	homes        map[string]json.RawMessage // views, by user
 }
 
 func newWorld(cfg *Config, hub *wire.Hub[string, Message]) *world {
 	bot := &User{ID: cfg.BotUser, Name: cfg.BotName, RealName: cfg.BotName, Bot: true}
 	return &world{
 		cfg: cfg, hub: hub, users: map[string]*User{bot.ID: bot}, channels: map[string]*channel{},
-		files: newFileStore(), responses: map[string]*response{}, homes: map[string]json.RawMessage{},
+		files: newFileStore(), responses: map[string]*responseURL{}, homes: map[string]json.RawMessage{},
 	}
 }
 
@@ -67,11 +67,11 @@ type refusal struct {
 	messages         []string
 }
 
-func refuse(code string, messages ...string) *refusal {
+func newRefusal(code string, messages ...string) *refusal {
 	return &refusal{code: code, messages: messages}
 }
 
-func tooMany(seconds int) *refusal {
+func rateLimited(seconds int) *refusal {
 	return &refusal{code: "ratelimited", retryAfter: seconds}
 }
 
@@ -80,47 +80,47 @@ type channel struct {
 	kind     string
 	name     string
 	members  []string
-	botIn    bool
+	hasBot   bool
 	archived bool
 
-	messages []*message
-	byTS     map[string]*message
-	statuses map[string]Status // by thread
-	sessions map[string]string // statuses by thread
-	titles   map[string]string // by thread
-	prompts  []Prompt
-	history  []Status
-	answers  int
+	messages      []*message
+	byTS          map[string]*message
+	statuses      map[string]Status // by thread
+	sessions      map[string]string // statuses by thread
+	titles        map[string]string // by thread
+	prompts       []Prompt
+	statusHistory []Status
+	answerCount   int
 }
 
 // message is a message of a channel. parent is the first message of its thread, or nil.
 type message struct {
-	ts        string
-	parent    *message
-	user      string
-	bot       bool   // ours
-	otherBot  string // the id of another bot
-	subtype   string
-	text      string
-	blocks    []byte
-	files     []*file
-	replies   []string
-	replyFrom []string
-	broadcast bool
-	ephemeral string // for this user only
-	sent      time.Time
-	edited    time.Time
-	edits     []Edit
-	deleted   bool
-	react     []string
-	theirs    []reaction // of people
-	cut       int
-	attached  []any // forwarded messages
-	loose     bool  // plain words may be mentions
-	stream    *stream
+	ts                string
+	parent            *message
+	user              string
+	fromBot           bool   // of the app
+	otherBotID        string // id of another bot that wrote the message
+	subtype           string
+	text              string
+	blocks            []byte
+	files             []*file
+	replies           []string
+	replyUsers        []string
+	broadcast         bool
+	ephemeral         string // id of the only user who sees the message
+	sent              time.Time
+	edited            time.Time
+	edits             []Edit
+	deleted           bool
+	botReactions      []string
+	userReactions     []reaction // reactions of users
+	droppedResponses  int
+	attachments       []any // forwarded messages
+	detectsBroadcasts bool  // plain words such as @here are broadcasts
+	stream            *stream
 }
 
-// teamOf returns the workspace of a user.
+// teamOf returns the id of a user's workspace.
 func (w *world) teamOf(user string) string {
 	if u := w.users[user]; u != nil && u.Team != "" {
 		return u.Team
@@ -128,12 +128,12 @@ func (w *world) teamOf(user string) string {
 	return w.cfg.Team
 }
 
-// isShared reports whether people of other workspaces are in a channel.
+// isShared reports whether users of other workspaces are in a channel.
 func (w *world) isShared(c *channel) bool {
 	return c != nil && slices.ContainsFunc(c.members, func(user string) bool { return w.teamOf(user) != w.cfg.Team })
 }
 
-func (m *message) thread() string {
+func (m *message) threadTS() string {
 	switch {
 	case m.parent != nil:
 		return m.parent.ts
@@ -143,107 +143,107 @@ func (m *message) thread() string {
 	return ""
 }
 
-// stamp returns the next ts, which is also the id of a message.
-func (w *world) stamp() string {
+// nextTS returns the next ts, which is also the id of a message.
+func (w *world) nextTS() string {
 	w.lastStamp = max(w.lastStamp+1, w.cfg.Now().UnixMicro())
 	return fmt.Sprintf("%d.%06d", w.lastStamp/1e6, w.lastStamp%1e6)
 }
 
-// id returns an id in the service's form.
-func (w *world) id(prefix string) string {
-	w.nextID++
-	return fmt.Sprintf("%s0E%07d", prefix, w.nextID)
+// newID returns a new id in the service's form.
+func (w *world) newID(prefix string) string {
+	w.lastID++
+	return fmt.Sprintf("%s0E%07d", prefix, w.lastID)
 }
 
-// add adds a message to its channel and tells the observers.
-func (w *world) add(c *channel, m *message) {
-	m.ts = w.stamp()
+// addMessage adds a message to its channel and emits the event.
+func (w *world) addMessage(c *channel, m *message) {
+	m.ts = w.nextTS()
 	m.sent = w.cfg.Now()
 	c.messages = append(c.messages, m)
 	c.byTS[m.ts] = m
 	if p := m.parent; p != nil && m.ephemeral == "" {
 		p.replies = append(p.replies, m.ts)
-		if !slices.Contains(p.replyFrom, m.user) {
-			p.replyFrom = append(p.replyFrom, m.user)
+		if !slices.Contains(p.replyUsers, m.user) {
+			p.replyUsers = append(p.replyUsers, m.user)
 		}
 	}
-	w.tally(c, m, 1)
+	w.countAnswer(c, m, 1)
 	if len(c.messages) > w.cfg.MaxMessages {
 		gone := c.messages[0]
 		delete(c.byTS, gone.ts)
-		w.tally(c, gone, -1)
+		w.countAnswer(c, gone, -1)
 		c.messages[0] = nil
 		c.messages = c.messages[1:]
 	}
 	w.emit(Event{Kind: EventMessage, Chat: c.id, Message: m.ts}, c, m)
 }
 
-// emit tells the observers. A message is shown as it is now.
+// emit sends an event to the observers, with the current state of the message, if any.
 func (w *world) emit(e Event, c *channel, m *message) {
 	var look func() Message
 	if m != nil {
-		look = func() Message { return w.observed(c, m) }
+		look = func() Message { return w.observedMessage(c, m) }
 	}
 	w.hub.Emit(e, look)
 }
 
-// tally counts the bot's messages that are not deleted.
-func (w *world) tally(c *channel, m *message, n int) {
-	if m.bot && !m.deleted {
-		c.answers += n
-		w.answers += n
+// countAnswer adds n to the counts of answers if the message is an answer of the bot.
+func (w *world) countAnswer(c *channel, m *message, n int) {
+	if m.fromBot && !m.deleted {
+		c.answerCount += n
+		w.answerCount += n
 	}
 }
 
-// find returns a channel by its id, or by a user's id for the DM. With write, it refuses
-// channels that the bot cannot write to.
-func (w *world) find(id string, write bool) (*channel, *refusal) {
+// findChannel returns the channel with an id, or the DM with a user's id. With write, it refuses
+// channels to which the bot cannot write.
+func (w *world) findChannel(id string, write bool) (*channel, *refusal) {
 	if id == "" {
-		return nil, refuse("channel_not_found") // its page
+		return nil, newRefusal("channel_not_found") // its page
 	}
 	if _, ok := w.users[id]; ok && id != w.cfg.BotUser {
 		return w.openDM(id), nil
 	}
 	c := w.channels[id]
 	switch {
-	case c == nil, !c.botIn && c.kind != Public:
-		return nil, refuse("channel_not_found") // its page
-	case !c.botIn:
-		return nil, refuse("not_in_channel") // its page
+	case c == nil, !c.hasBot && c.kind != Public:
+		return nil, newRefusal("channel_not_found") // its page
+	case !c.hasBot:
+		return nil, newRefusal("not_in_channel") // its page
 	case c.archived && write:
-		return nil, refuse("is_archived") // its page
+		return nil, newRefusal("is_archived") // its page
 	}
 	return c, nil
 }
 
-// openDM returns the DM of the bot with a user, new if necessary.
+// openDM returns the DM of the bot with a user. It creates the DM if necessary.
 func (w *world) openDM(user string) *channel {
-	for _, id := range w.order {
-		if c := w.channels[id]; c.kind == DM && c.botIn && slices.Contains(c.members, user) {
+	for _, id := range w.channelOrder {
+		if c := w.channels[id]; c.kind == DM && c.hasBot && slices.Contains(c.members, user) {
 			return c
 		}
 	}
-	return w.makeChannel(ChannelSpec{Kind: DM, Members: []string{user}})
+	return w.addChannel(ChannelSpec{Kind: DM, Members: []string{user}})
 }
 
-func (w *world) makeChannel(spec ChannelSpec) *channel {
+func (w *world) addChannel(spec ChannelSpec) *channel {
 	if spec.ID == "" {
 		prefix := "C"
 		if spec.Kind == DM {
 			prefix = "D"
 		}
-		spec.ID = w.id(prefix)
+		spec.ID = w.newID(prefix)
 	}
 	c := &channel{
-		id: spec.ID, kind: spec.Kind, name: spec.Name, members: slices.Clone(spec.Members), botIn: !spec.WithoutBot,
+		id: spec.ID, kind: spec.Kind, name: spec.Name, members: slices.Clone(spec.Members), hasBot: !spec.WithoutBot,
 		byTS: map[string]*message{}, statuses: map[string]Status{}, sessions: map[string]string{}, titles: map[string]string{},
 	}
 	if c.name == "" && c.kind != DM {
 		c.name = strings.ToLower(c.id)
 	}
 	w.channels[c.id] = c
-	w.order = append(w.order, c.id)
-	w.hub.Changed()
+	w.channelOrder = append(w.channelOrder, c.id)
+	w.hub.Wake()
 	return c
 }
 
@@ -261,13 +261,13 @@ func kindScope(kind, what string) string {
 	return "channels:" + what
 }
 
-// status returns the current status of a thread: a reply clears it, and so does time.
-func (w *world) status(c *channel, thread string) (Status, bool) {
+// currentStatus returns the current status of a thread. A reply clears it, and it expires.
+func (w *world) currentStatus(c *channel, thread string) (Status, bool) {
 	st, ok := c.statuses[thread]
-	return st, ok && w.cfg.Now().Sub(st.At) < statusAge
+	return st, ok && w.cfg.Now().Sub(st.At) < maxStatusAge
 }
 
-// setStatus shows or, with an empty text, clears a status. Calls of the bot itself are recorded.
+// setStatus sets a status, or clears it if the text is empty. It records the calls of the bot.
 func (w *world) setStatus(ch *channel, thread, text string, asked bool) {
 	st := Status{Channel: ch.id, Thread: thread, Text: text, At: w.cfg.Now()}
 	if text == "" {
@@ -275,8 +275,8 @@ func (w *world) setStatus(ch *channel, thread, text string, asked bool) {
 	} else {
 		ch.statuses[thread] = st
 	}
-	if asked && len(ch.history) < w.cfg.MaxMessages {
-		ch.history = append(ch.history, st)
+	if asked && len(ch.statusHistory) < w.cfg.MaxMessages {
+		ch.statusHistory = append(ch.statusHistory, st)
 	}
 	w.emit(Event{Kind: EventStatus, Chat: ch.id, Message: thread, Text: text}, nil, nil)
 }

@@ -12,11 +12,11 @@ import (
 )
 
 func getChat(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
-	c, err := a.find(p, false)
+	c, err := a.findChat(p, false)
 	if err != nil {
 		return nil, err
 	}
-	return botapi.FullChat{Chat: c.wire(), MaxReactionCount: 11}, nil
+	return botapi.FullChat{Chat: c.apiChat(), MaxReactionCount: 11}, nil
 }
 
 func getChatMember(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
@@ -24,22 +24,22 @@ func getChatMember(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	if id <= 0 {
 		return nil, badRequest("invalid user_id specified") // Client.cpp
 	}
-	c, err := a.find(p, false)
+	c, err := a.findChat(p, false)
 	if err != nil {
 		return nil, err
 	}
 	if id == a.world.bot.ID {
-		return a.world.member(c, a.world.bot), nil
+		return a.world.chatMember(c, a.world.bot), nil
 	}
 	u := a.world.users[id]
 	if u == nil {
 		return nil, badRequest("user not found") // Client.cpp
 	}
-	return a.world.member(c, *u), nil
+	return a.world.chatMember(c, *u), nil
 }
 
 func getChatAdministrators(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
-	c, err := a.find(p, true)
+	c, err := a.findChat(p, true)
 	if err != nil {
 		return nil, err
 	}
@@ -49,17 +49,17 @@ func getChatAdministrators(_ context.Context, a *api, p *wire.Params) (any, *api
 	admins := []botapi.Member{}
 	for _, id := range slices.Sorted(maps.Keys(c.members)) {
 		if st := c.members[id]; st == Creator || st == Administrator {
-			admins = append(admins, a.world.member(c, *a.world.users[id]))
+			admins = append(admins, a.world.chatMember(c, *a.world.users[id]))
 		}
 	}
 	if c.botAdmin {
-		admins = append(admins, a.world.member(c, a.world.bot))
+		admins = append(admins, a.world.chatMember(c, a.world.bot))
 	}
 	return admins, nil
 }
 
-// find returns a chat. With write, it refuses chats that the bot cannot write to.
-func (a *api) find(p *wire.Params, write bool) (*chat, *apiError) {
+// findChat returns the chat of a call. With write, it refuses chats to which the bot cannot write.
+func (a *api) findChat(p *wire.Params, write bool) (*chat, *apiError) {
 	raw := p.Text("chat_id")
 	if raw == "" {
 		return nil, badRequest("chat_id is empty") // Client.cpp
@@ -72,9 +72,9 @@ func (a *api) find(p *wire.Params, write bool) (*chat, *apiError) {
 	switch {
 	case err != nil, c == nil:
 		return nil, badRequest("chat not found") // Client.cpp
-	case c.migrated != 0 && write:
+	case c.migratedTo != 0 && write:
 		e := badRequest("group chat was upgraded to a supergroup chat") // Client.cpp
-		e.migrateTo = c.migrated
+		e.migrateTo = c.migratedTo
 		return nil, e
 	case c.kicked && (write || c.kind == Supergroup):
 		return nil, errorf(403, "Forbidden: bot was kicked from the %s chat", c.kind) // Client.cpp
@@ -84,9 +84,9 @@ func (a *api) find(p *wire.Params, write bool) (*chat, *apiError) {
 	return c, nil
 }
 
-// thread checks a message_thread_id: it refuses an unknown topic, and the General one, which is
-// used by leaving the id out.
-func thread(c *chat, p *wire.Params, general bool) (int64, *apiError) {
+// topicParam returns the message_thread_id of a call. It refuses unknown topics. It also refuses General
+// unless general is set; calls address General by leaving the id out.
+func topicParam(c *chat, p *wire.Params, general bool) (int64, *apiError) {
 	id := p.Int("message_thread_id")
 	if id == 0 || general && c.forum && id == generalTopic {
 		return 0, nil

@@ -11,18 +11,18 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// contractJSON is the Bot API as the package @grammyjs/types describes it (version 5.0.0, MIT),
-// as far as emulated; TestContractsAreWhatTheTypesSay generates it.
+// contractJSON describes the Bot API as the package @grammyjs/types does (version 5.0.0, MIT), as far as
+// it is emulated. TestContractsAreWhatTheTypesSay generates it.
 //
 //go:embed contract.json
 var contractJSON []byte
 
 var contract = sync.OnceValue(func() *wire.Contract { return wire.MustContract(contractJSON) })
 
-// olderParameters were read by servers before Bot API 10.3; newer ones ignore them.
+// olderParameters are read by servers before Bot API 10.3, and ignored by later ones.
 var olderParameters = []string{"receiver_user_id", "callback_query_id"}
 
-// methodName returns a method's name in the Bot API's case, or "" if the contract lacks it.
+// methodName returns the name of a method in the Bot API's case, or "" if it is not in the contract.
 func methodName(lower string) string {
 	for _, name := range slices.Sorted(maps.Keys(contract().Fields("results"))) {
 		if strings.ToLower(name) == lower {
@@ -33,7 +33,7 @@ func methodName(lower string) string {
 }
 
 // checkCall validates an accepted call and its result against the contract. [Server.Close]
-// returns the errors, which are the bot's or the emulator's.
+// returns the errors, which are faults of the bot or of the emulator.
 func (a *api) checkCall(name string, p *wire.Params, result any) {
 	name = methodName(name)
 	parameters := contract().Fields("parameters", name)
@@ -42,12 +42,12 @@ func (a *api) checkCall(name string, p *wire.Params, result any) {
 			p.Drop(older)
 		}
 	}
-	object := p.Object(func(field string) bool { return parameters[field] != nil && parameters[field].Type == "string" })
+	object := p.EncodeJSON(func(field string) bool { return parameters[field] != nil && parameters[field].Type == "string" })
 	if string(object) != "{}" {
-		a.updates.life.Broken(contract().Check(object, "parameters", name))
+		a.updates.life.RecordViolation(contract().Check(object, "parameters", name))
 	}
 	if name != "getUpdates" { // updates are checked one by one
-		a.updates.life.Broken(checkValue(result, "results", name))
+		a.updates.life.RecordViolation(checkValue(result, "results", name))
 	}
 }
 

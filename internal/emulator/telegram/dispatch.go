@@ -12,29 +12,29 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// api serves the bot's calls. It parses requests, refuses what the service refuses, and uses the
-// world and the queue of updates.
+// api serves the calls of the bot. It parses requests, refuses those that the service would refuse, and
+// uses the world and the queue of updates.
 type api struct {
 	cfg     *Config
 	methods map[string]method
 	world   *world
 	updates *queue
 	faults  *wire.Faults[int64]
-	flood   *flood
+	flood   *floodControl
 }
 
 func newAPI(cfg *Config, w *world, q *queue, faults *wire.Faults[int64]) *api {
-	a := &api{cfg: cfg, methods: methods(), world: w, updates: q, faults: faults, flood: newFlood(cfg.Limits)}
+	a := &api{cfg: cfg, methods: methods(), world: w, updates: q, faults: faults, flood: newFloodControl(cfg.Limits)}
 	if cfg.Version != Version100 {
 		a.methods["editephemeralmessagetext"] = editEphemeralMessageText
 	}
 	return a
 }
 
-// method is one method of the Bot API. It runs with the world's lock held.
+// method is a method of the Bot API. It is called with the lock of the world held.
 type method func(ctx context.Context, a *api, p *wire.Params) (any, *apiError)
 
-// methods lists the methods by lower-case name: the service ignores case.
+// methods returns the methods by their lower-case names, because the service ignores case.
 func methods() map[string]method {
 	return map[string]method{
 		"getme":                  getMe,
@@ -62,7 +62,7 @@ func methods() map[string]method {
 	}
 }
 
-// apiError is an error in the service's words.
+// apiError is an error with the service's wording.
 type apiError struct {
 	code        int
 	description string
@@ -74,18 +74,18 @@ func errorf(code int, format string, args ...any) *apiError {
 	return &apiError{code: code, description: fmt.Sprintf(format, args...)}
 }
 
-// badRequest returns a 400 with the service's prefix.
+// badRequest returns an error 400 with the service's prefix.
 func badRequest(format string, args ...any) *apiError {
 	return errorf(400, "Bad Request: "+format, args...) // Client.cpp
 }
 
-func tooMany(seconds int) *apiError {
+func tooManyRequests(seconds int) *apiError {
 	e := errorf(429, "Too Many Requests: retry after %d", seconds) // Query.cpp
 	e.retryAfter = seconds
 	return e
 }
 
-// response is the envelope of every response.
+// response is the JSON of every response.
 type response struct {
 	OK          bool                `json:"ok"`
 	Result      any                 `json:"result,omitempty"`
@@ -133,7 +133,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.serveMethod(w, r, strings.ToLower(name))
 }
 
-// authorize refuses every token but the bot's.
+// authorize refuses every token except the bot's.
 func (a *api) authorize(token string) *apiError {
 	switch {
 	case token == a.cfg.Token:
@@ -144,14 +144,14 @@ func (a *api) authorize(token string) *apiError {
 	return errorf(401, "Unauthorized") // Client.cpp
 }
 
-// serveMethod runs one method, with the faults before and after it.
+// serveMethod runs a method, with the faults before and after it.
 func (a *api) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 	p, err := readParams(w, r)
 	if err != nil {
 		writeError(w, err)
 		return
 	}
-	fault, over := a.world.hub.Meet(a.faults, w, r, name, p.Int("chat_id"))
+	fault, over := a.world.hub.Intercept(a.faults, w, r, name, p.Int("chat_id"))
 	if over {
 		return
 	}
@@ -160,36 +160,36 @@ func (a *api) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 		writeError(w, errorf(404, "Not Found: method not found")) // Client.cpp
 		return
 	}
-	result, refused := a.locked(r.Context(), run, p)
+	result, refused := a.runLocked(r.Context(), run, p)
 	if refused != nil {
 		writeError(w, refused)
 		return
 	}
 	a.checkCall(name, p, result)
-	a.after(w, fault, result)
+	a.writeAnswer(w, fault, result)
 }
 
-func (a *api) locked(ctx context.Context, run method, p *wire.Params) (any, *apiError) {
+func (a *api) runLocked(ctx context.Context, run method, p *wire.Params) (any, *apiError) {
 	a.world.mu.Lock()
 	defer a.world.mu.Unlock()
 	return run(ctx, a, p)
 }
 
-// after answers an accepted request, unless a fault drops the response.
-func (a *api) after(w http.ResponseWriter, f *Fault, result any) {
+// writeAnswer writes the response to an accepted call, unless a fault drops the response.
+func (a *api) writeAnswer(w http.ResponseWriter, f *Fault, result any) {
 	if f != nil {
 		switch f.Effect {
 		case CutAfter:
-			a.world.markCut(result)
+			a.world.recordDropped(result)
 			panic(http.ErrAbortHandler)
 		case BadJSON:
-			a.world.markCut(result)
+			a.world.recordDropped(result)
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"ok":true,"result":{"message_id":`)
 			return
 		case Duplicate:
 			if bodies, ok := result.([]json.RawMessage); ok {
-				a.updates.repeat(bodies)
+				a.updates.redeliver(bodies)
 			}
 		}
 	}

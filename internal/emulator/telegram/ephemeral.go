@@ -10,64 +10,64 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// ephemeralWindow is how long after a press its callback query permits an ephemeral message
+// ephemeralWindow is how long after a button press its callback query permits an ephemeral message
 // (core.telegram.org/bots/api#ephemeral-messages-and-commands).
 const ephemeralWindow = 15 * time.Second
 
-// ephemeralParameters are Bot API 10.3's
-// (core.telegram.org/bots/api#ephemeralmessageparameters). In 10.2 they were beside the
-// message's.
+// ephemeralParameters are those of Bot API 10.3
+// (core.telegram.org/bots/api#ephemeralmessageparameters). In 10.2 they were parameters of the
+// message itself.
 type ephemeralParameters struct {
-	Receiver int64  `json:"receiver_user_id"`
-	Callback string `json:"callback_query_id"`
+	ReceiverUserID  int64  `json:"receiver_user_id"`
+	CallbackQueryID string `json:"callback_query_id"`
 }
 
-// receiver makes a message ephemeral if its parameters say so, and reports that. An
-// administrator may send one to any member of a group at any time, any other bot only upon a press
+// setReceiver makes a message ephemeral if the call's parameters say so, and reports whether it did. An
+// administrator may send one to any member of a group at any time, other bots only after a button press
 // or an ephemeral command. That refusal is from kurigram's pull request 337; the others are
 // assumed.
-func (a *api) receiver(p *wire.Params, c *chat, m *message) (bool, *apiError) {
+func (a *api) setReceiver(p *wire.Params, c *chat, m *message) (bool, *apiError) {
 	var to ephemeralParameters
 	switch a.cfg.Version {
 	case Version100:
 	case Version102:
-		to = ephemeralParameters{Receiver: p.Int("receiver_user_id"), Callback: p.Text("callback_query_id")}
+		to = ephemeralParameters{ReceiverUserID: p.Int("receiver_user_id"), CallbackQueryID: p.Text("callback_query_id")}
 	default:
-		if _, err := p.JSON("ephemeral_message_parameters", &to); err != nil {
+		if _, err := p.DecodeJSON("ephemeral_message_parameters", &to); err != nil {
 			return false, badRequest("can't parse ephemeral message parameters JSON object") // assumed
 		}
 	}
-	if to.Receiver == 0 {
+	if to.ReceiverUserID == 0 {
 		return false, nil
 	}
-	status := c.members[to.Receiver]
+	status := c.members[to.ReceiverUserID]
 	switch {
 	case c.kind == Private:
 		return false, badRequest("CHAT_ID_INVALID") // assumed
-	case a.world.users[to.Receiver] == nil, status == "", status == Left, status == Kicked:
+	case a.world.users[to.ReceiverUserID] == nil, status == "", status == Left, status == Kicked:
 		return false, badRequest("USER_NOT_PARTICIPANT") // assumed
 	}
-	q := a.world.callbacks[to.Callback]
-	if asked := q != nil && q.User == to.Receiver && a.world.now().Sub(q.at) <= ephemeralWindow; !asked && !c.botAdmin {
+	q := a.world.callbacks[to.CallbackQueryID]
+	if asked := q != nil && q.User == to.ReceiverUserID && a.world.now().Sub(q.pressedAt) <= ephemeralWindow; !asked && !c.botAdmin {
 		return false, badRequest("MESSAGE_NOT_COMMAND") // assumed
 	}
-	m.receiver = a.world.users[to.Receiver]
+	m.receiver = a.world.users[to.ReceiverUserID]
 	return true, nil
 }
 
 // maxEphemeral bounds the stored ephemeral messages of a chat.
 const maxEphemeral = 100
 
-// addEphemeral shows an ephemeral message to its receiver. Its message_id is 0.
+// addEphemeral adds an ephemeral message to a chat. Its message_id is 0.
 func (w *world) addEphemeral(c *chat, m *message) {
-	w.ephemerals++
-	m.ephemeral, m.date = w.ephemerals, w.now()
+	w.ephemeralCount++
+	m.ephemeral, m.date = w.ephemeralCount, w.now()
 	c.ephemeral = append(c.ephemeral, m)
 	c.ephemeral = c.ephemeral[max(0, len(c.ephemeral)-maxEphemeral):]
 	w.emit(Event{Kind: EventEphemeral, Chat: c.id}, c, m)
 }
 
-// findEphemeral returns an ephemeral message.
+// findEphemeral returns the ephemeral message with an id that the receiver sees, or nil.
 func (c *chat) findEphemeral(id, receiver int64) *message {
 	i := slices.IndexFunc(c.ephemeral, func(m *message) bool { return m.ephemeral == id && m.receiver.ID == receiver })
 	if i < 0 {
@@ -79,11 +79,11 @@ func (c *chat) findEphemeral(id, receiver int64) *message {
 // editEphemeralMessageText follows core.telegram.org/bots/api#editephemeralmessagetext. Its
 // refusals are assumed to be those of editMessageText.
 func editEphemeralMessageText(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
-	body, keys, err := newText(p)
+	body, keys, err := parseNewText(p)
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.find(p, true)
+	c, err := a.findChat(p, true)
 	if err != nil {
 		return nil, err
 	}
@@ -100,30 +100,30 @@ func editEphemeralMessageText(_ context.Context, a *api, p *wire.Params) (any, *
 	return true, nil
 }
 
-// Ephemeral returns the ephemeral messages of a chat in order.
+// Ephemeral returns the ephemeral messages of a chat, in order.
 func (st State) Ephemeral(chat int64) []Message {
 	c := st.chat(chat)
 	var out []Message
 	for _, m := range c.ephemeral {
-		out = append(out, m.observed(c))
+		out = append(out, m.observedMessage(c))
 	}
 	return out
 }
 
-// PressEphemeral presses a button of an ephemeral message as its receiver.
+// PressEphemeral presses a button of an ephemeral message, as its receiver.
 func (p *people) PressEphemeral(chatID, ephemeral, userID int64, data string) (Sent, error) {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
-	c, u, err := p.world.speaker(chatID, userID)
+	c, u, err := p.world.findWriter(chatID, userID)
 	if err != nil {
 		return Sent{}, err
 	}
 	m := c.findEphemeral(ephemeral, userID)
 	if m == nil {
-		return Sent{}, errors.New("telegram emulator: nobody else sees an ephemeral message")
+		return Sent{}, errors.New("telegram emulator: the user does not see this ephemeral message")
 	}
-	if !m.markup.Has(data) {
+	if !m.markup.HasButton(data) {
 		return Sent{}, fmt.Errorf("telegram emulator: ephemeral message %d has no button with data %q", ephemeral, data)
 	}
-	return p.pressed(c, u, m, data), nil
+	return p.handlePress(c, u, m, data), nil
 }

@@ -6,11 +6,11 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// Effect is what a fault does to a call.
+// Effect is the effect of a fault on a call.
 type Effect = wire.Effect
 
-// The effects. Duplicate makes getUpdates deliver its result again at the next call, Conflict
-// refuses with 409 as if there were another poller.
+// The effects. Duplicate makes getUpdates deliver its result again at the next call. Conflict
+// refuses a call with 409, as if there were another poller.
 const (
 	Slow            = wire.Slow
 	TooManyRequests = wire.TooManyRequests
@@ -24,14 +24,14 @@ const (
 	Conflict Effect = "conflict"
 )
 
-// Fault is a rule for misbehaving. Downloads are the method "file".
+// Fault is a rule for injecting failures. Downloads are the method "file".
 type Fault = wire.Fault[int64]
 
-// refuse answers a call that meets a fault, in the service's words.
-func refuse(w http.ResponseWriter, f *Fault) {
+// refuseFault refuses a call because of a fault, with an error of the service.
+func refuseFault(w http.ResponseWriter, f *Fault) {
 	if f.Effect == Conflict {
 		writeError(w, errorf(409, conflictPoll))
 		return
 	}
-	writeError(w, tooMany(max(f.RetryAfter, 1)))
+	writeError(w, tooManyRequests(max(f.RetryAfter, 1)))
 }

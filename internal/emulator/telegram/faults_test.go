@@ -64,7 +64,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("message kept: %t", kept)
 			}
 			cut := tt.fault.Effect == telegram.CutAfter || tt.fault.Effect == telegram.BadJSON
-			if cut && all[len(all)-1].Cut != 1 {
+			if cut && all[len(all)-1].DroppedResponses != 1 {
 				t.Error("the message does not show that its answer was lost")
 			}
 			f.call("sendMessage", tg.Params{"chat_id": id(f.user), "text": "x"}, nil)
@@ -74,8 +74,8 @@ func TestFaults(t *testing.T) {
 		})
 	}
 	f.View(func(s telegram.State) {
-		if s.Cuts() != 2 {
-			t.Errorf("cuts = %d", s.Cuts())
+		if s.DroppedResponses() != 2 {
+			t.Errorf("cuts = %d", s.DroppedResponses())
 		}
 	})
 }

@@ -33,40 +33,40 @@ const (
 )
 
 type file struct {
-	id, unique string
-	kind       string
-	name, mime string
-	path       string
-	data       []byte
-	size       int
-	width      int
-	height     int
-	seconds    int
+	id, uniqueID string
+	kind         string
+	name, mime   string
+	path         string
+	data         []byte
+	size         int
+	width        int
+	height       int
+	seconds      int
 }
 
-// maxFiles bounds the stored bytes of files.
+// maxFiles bounds the total size of the stored files, in bytes.
 const maxFiles = 256 << 20
 
-// fileStore keeps files; the oldest are dropped first.
+// fileStore has the files. The oldest are dropped first.
 type fileStore struct {
-	byID  map[string]*file
-	order []*file
-	bytes int
-	next  int
+	byID       map[string]*file
+	order      []*file
+	bytes      int
+	lastNumber int
 }
 
-// put stores a file. A size larger than the data stands for a large file.
-func (st *fileStore) put(kind, name, mime string, data []byte, size int) *file {
-	st.next++
+// add stores a file. A size larger than the data simulates a large file.
+func (st *fileStore) add(kind, name, mime string, data []byte, size int) *file {
+	st.lastNumber++
 	ext := path.Ext(name)
 	if kind == KindPhoto && ext == "" {
 		ext = ".jpg"
 	}
 	f := &file{
-		id:     fmt.Sprintf("BQACAgIAAxkBAAE%08dAAI", st.next),
-		unique: fmt.Sprintf("AgAD%08d", st.next),
-		kind:   kind, name: name, mime: mime, data: data, size: max(size, len(data)),
-		path: kind + "s/file_" + strconv.Itoa(st.next) + ext,
+		id:       fmt.Sprintf("BQACAgIAAxkBAAE%08dAAI", st.lastNumber),
+		uniqueID: fmt.Sprintf("AgAD%08d", st.lastNumber),
+		kind:     kind, name: name, mime: mime, data: data, size: max(size, len(data)),
+		path: kind + "s/file_" + strconv.Itoa(st.lastNumber) + ext,
 	}
 	st.byID[f.id] = f
 	st.order = append(st.order, f)
@@ -80,8 +80,8 @@ func (st *fileStore) put(kind, name, mime string, data []byte, size int) *file {
 	return f
 }
 
-func (f *file) wire() botapi.File {
-	out := botapi.File{FileID: f.id, FileUniqueID: f.unique, FileSize: f.size}
+func (f *file) apiFile() botapi.File {
+	out := botapi.File{FileID: f.id, FileUniqueID: f.uniqueID, FileSize: f.size}
 	switch f.kind { // the fields of each kind are from the types of the Bot API
 	case KindPhoto:
 		out.Width, out.Height = cmp.Or(f.width, 90), cmp.Or(f.height, 90)
@@ -97,7 +97,7 @@ func (f *file) wire() botapi.File {
 	return out
 }
 
-// getFile returns where to download a file. Files over 20 MB are refused.
+// getFile returns the path from which a file can be downloaded. Files over 20 MB are refused.
 func getFile(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	id := p.Text("file_id")
 	if id == "" {
@@ -107,12 +107,12 @@ func getFile(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	switch {
 	case f == nil:
 		return nil, badRequest("invalid file_id") // Client.cpp
-	case f.size > maxDownload && a.cfg.Local == "":
+	case f.size > maxDownload && a.cfg.LocalDir == "":
 		return nil, badRequest("file is too big") // Client.cpp
 	}
-	found := botapi.File{FileID: f.id, FileUniqueID: f.unique, FileSize: f.size, FilePath: f.path}
-	if a.cfg.Local != "" {
-		found.FilePath = filepath.Join(a.cfg.Local, a.cfg.Token, f.path)
+	found := botapi.File{FileID: f.id, FileUniqueID: f.uniqueID, FileSize: f.size, FilePath: f.path}
+	if a.cfg.LocalDir != "" {
+		found.FilePath = filepath.Join(a.cfg.LocalDir, a.cfg.Token, f.path)
 		err := errors.Join(os.MkdirAll(filepath.Dir(found.FilePath), 0o700), os.WriteFile(found.FilePath, f.data, 0o600))
 		if err != nil {
 			return nil, badRequest("wrong file_id or the file is temporarily unavailable") // Client.cpp
@@ -121,14 +121,14 @@ func getFile(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	return found, nil
 }
 
-// serveFile answers /file/bot<token>/<path>.
+// serveFile serves the downloads under /file/bot<token>/<path>.
 func (a *api) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
 	token, name, _ := strings.Cut(rest, "/")
 	if err := a.authorize(token); err != nil {
 		writeError(w, err)
 		return
 	}
-	fault, over := a.world.hub.Meet(a.faults, w, r, "file", 0)
+	fault, over := a.world.hub.Intercept(a.faults, w, r, "file", 0)
 	if over {
 		return
 	}
@@ -140,7 +140,7 @@ func (a *api) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
 		}
 	}
 	a.world.mu.Unlock()
-	if found == nil || found.size > maxDownload || a.cfg.SelfHosted || a.cfg.Local != "" {
+	if found == nil || found.size > maxDownload || a.cfg.SelfHosted || a.cfg.LocalDir != "" {
 		writeError(w, errorf(404, "Not Found")) // Client.cpp
 		return
 	}
@@ -153,13 +153,13 @@ func (a *api) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
 	_, _ = w.Write(found.data)
 }
 
-// media returns the file of a send: uploaded, or by the id of a stored one.
-func (a *api) media(p *wire.Params, kind string) (*file, *apiError) {
+// fileParam returns the file of a call, which is uploaded, or stored and referred to by its id.
+func (a *api) fileParam(p *wire.Params, kind string) (*file, *apiError) {
 	up, uploaded := p.File(kind)
 	value := p.Text(kind)
 	switch {
 	case uploaded:
-		return a.uploaded(up, kind)
+		return a.storeUpload(up, kind)
 	case value == "":
 		return nil, badRequest("there is no %s in the request", kind) // Client.cpp
 	case strings.HasPrefix(value, "http://"), strings.HasPrefix(value, "https://"):
@@ -175,10 +175,10 @@ func (a *api) media(p *wire.Params, kind string) (*file, *apiError) {
 	return f, nil
 }
 
-// fileName parses the name of a file as the service does: quoted, with backslashes, and then
-// percent-decoded (tdlib/td, tdnet HttpReader.cpp). Until 2021 a quoted name ended at a quote or
-// semicolon in it (td 48aecf883), as it does here: a self-hosted server may be that old.
-func fileName(disposition string) string {
+// parseFileName parses the name of a file as the service does: quoted, with backslashes, and then
+// percent-decoded (tdlib/td, tdnet HttpReader.cpp). Until 2021 a quoted name ended at an escaped quote
+// or a semicolon (td 48aecf883), as it does here, because a self-hosted server may be that old.
+func parseFileName(disposition string) string {
 	_, name, _ := strings.Cut(disposition, `filename="`)
 	if end := strings.IndexAny(name, `";\`); end >= 0 {
 		name = name[:end]
@@ -189,7 +189,7 @@ func fileName(disposition string) string {
 	return name
 }
 
-func (a *api) uploaded(up wire.Upload, kind string) (*file, *apiError) {
+func (a *api) storeUpload(up wire.Upload, kind string) (*file, *apiError) {
 	switch {
 	case len(up.Data) == 0:
 		return nil, badRequest("file must be non-empty") // td, FileManager.cpp
@@ -207,7 +207,7 @@ func (a *api) uploaded(up wire.Upload, kind string) (*file, *apiError) {
 			return nil, badRequest("PHOTO_INVALID_DIMENSIONS") // core.telegram.org/api/errors
 		}
 	}
-	f := a.world.files.put(kind, fileName(up.Disposition), up.MIME, up.Data, 0)
+	f := a.world.files.add(kind, parseFileName(up.Disposition), up.MIME, up.Data, 0)
 	f.width, f.height = width, height
 	return f, nil
 }

@@ -7,43 +7,43 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits are the rates of flood control. A zero field means no limit.
+// Limits are the rates of flood control. A field of zero means no limit.
 type Limits struct {
-	// PerChat is messages per second in one chat, with bursts of Burst.
+	// PerChat is the number of messages per second in one chat, with bursts of Burst.
 	PerChat float64
 	Burst   int
-	// PerGroup is messages and edits per minute in one group.
+	// PerGroup is the number of messages and edits per minute in one group.
 	PerGroup int
-	// Overall is messages per second in all chats.
+	// Overall is the number of messages per second in all chats.
 	Overall int
 }
 
-// ServiceLimits returns approximate limits of the hosted service, which does not publish them: 1
-// per second and chat with bursts, 20 per minute and group, 30 per second.
+// ServiceLimits returns approximate limits of the hosted service, which does not publish any. They are 1
+// message per second and chat with bursts, 20 per minute and group, and 30 per second overall.
 func ServiceLimits() *Limits { return &Limits{PerChat: 1, Burst: 5, PerGroup: 20, Overall: 30} }
 
-// flood is flood control. Guarded by the lock of the world.
-type flood struct {
+// floodControl has the state of flood control. It is guarded by the lock of the world.
+type floodControl struct {
 	limits  Limits
 	overall *limit
 	chats   map[int64]*limit
 	groups  map[int64]*limit
-	// early counts the messages during a penalty.
-	early int
+	// penaltyAttempts counts the messages and edits during a penalty.
+	penaltyAttempts int
 }
 
-// limit is a rate limit with a penalty.
+// limit is a rate limit with a penalty for those who do not wait.
 type limit struct {
 	*rate.Limiter
-	until time.Time
+	blockedUntil time.Time
 }
 
 func newLimit(perSecond float64, burst int) *limit {
 	return &limit{Limiter: rate.NewLimiter(rate.Limit(perSecond), max(burst, 1))}
 }
 
-func newFlood(l *Limits) *flood {
-	f := &flood{chats: map[int64]*limit{}, groups: map[int64]*limit{}}
+func newFloodControl(l *Limits) *floodControl {
+	f := &floodControl{chats: map[int64]*limit{}, groups: map[int64]*limit{}}
 	if l != nil {
 		f.limits = *l
 	}
@@ -53,8 +53,8 @@ func newFlood(l *Limits) *flood {
 	return f
 }
 
-// of returns the limits that apply to a chat.
-func (f *flood) of(c *chat) (list []*limit) {
+// limitsFor returns the limits that apply to a chat.
+func (f *floodControl) limitsFor(c *chat) (list []*limit) {
 	if f.overall != nil {
 		list = append(list, f.overall)
 	}
@@ -73,17 +73,17 @@ func (f *flood) of(c *chat) (list []*limit) {
 	return list
 }
 
-// take admits a message or refuses it with the time to wait. A refusal costs nothing, but trying
-// again too early extends the penalty.
-func (f *flood) take(c *chat, now time.Time) *apiError {
+// admit admits a message or refuses it with the time to wait. A refused message does not count against
+// the limits, but sending again too early extends the penalty.
+func (f *floodControl) admit(c *chat, now time.Time) *apiError {
 	var wait time.Duration
 	var held []*limit
 	var taken []*rate.Reservation
-	for _, l := range f.of(c) {
-		if now.Before(l.until) {
-			f.early++
-			l.until = l.until.Add(time.Duration(float64(time.Second) / float64(l.Limit())))
-			wait = max(wait, l.until.Sub(now))
+	for _, l := range f.limitsFor(c) {
+		if now.Before(l.blockedUntil) {
+			f.penaltyAttempts++
+			l.blockedUntil = l.blockedUntil.Add(time.Duration(float64(time.Second) / float64(l.Limit())))
+			wait = max(wait, l.blockedUntil.Sub(now))
 			continue
 		}
 		r := l.ReserveN(now, 1)
@@ -101,7 +101,7 @@ func (f *flood) take(c *chat, now time.Time) *apiError {
 	}
 	seconds := int(math.Ceil(wait.Seconds()))
 	for _, l := range held {
-		l.until = now.Add(time.Duration(seconds) * time.Second)
+		l.blockedUntil = now.Add(time.Duration(seconds) * time.Second)
 	}
-	return tooMany(seconds)
+	return tooManyRequests(seconds)
 }

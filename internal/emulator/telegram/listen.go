@@ -11,10 +11,10 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// allowedUpdates parses allowed_updates: nil if missing or invalid.
+// allowedUpdates parses allowed_updates. It returns nil if that is missing or invalid.
 func allowedUpdates(p *wire.Params) []string {
 	var kinds []string
-	if there, err := p.JSON("allowed_updates", &kinds); !there || err != nil {
+	if there, err := p.DecodeJSON("allowed_updates", &kinds); !there || err != nil {
 		return nil
 	}
 	return append([]string{}, kinds...)
@@ -26,7 +26,7 @@ func getUpdates(ctx context.Context, a *api, p *wire.Params) (any, *apiError) {
 		limit = int(min(max(p.Int("limit"), 1), 100))
 	}
 	wait := min(max(time.Duration(p.Int("timeout")), 0)*time.Second, maxPoll)
-	ready, conflict := a.updates.get(ctx, p.Int("offset"), limit, wait, allowedUpdates(p))
+	ready, conflict := a.updates.longPoll(ctx, p.Int("offset"), limit, wait, allowedUpdates(p))
 	if conflict != "" {
 		return nil, errorf(409, "%s", conflict) // see conflictPoll
 	}
@@ -35,10 +35,10 @@ func getUpdates(ctx context.Context, a *api, p *wire.Params) (any, *apiError) {
 
 var secretToken = regexp.MustCompile(`^[A-Za-z0-9_-]*$`)
 
-// setWebhook switches from polling to a webhook. The service permits one call per second, which
-// is not enforced.
+// setWebhook replaces polling by a webhook. The service permits one call per second, which the emulator
+// does not enforce.
 func setWebhook(ctx context.Context, a *api, p *wire.Params) (any, *apiError) {
-	hook := &webhook{URL: p.Text("url"), secret: p.Text("secret_token"), MaxConnections: defaultConnections, queues: map[string]*hookQueue{}}
+	hook := &webhook{URL: p.Text("url"), secret: p.Text("secret_token"), MaxConnections: defaultConnections, queues: map[string]*webhookQueue{}}
 	if hook.URL == "" {
 		return deleteWebhook(ctx, a, p)
 	}
@@ -48,21 +48,21 @@ func setWebhook(ctx context.Context, a *api, p *wire.Params) (any, *apiError) {
 	if p.Text("max_connections") != "" {
 		hook.MaxConnections = min(max(p.Int("max_connections"), 1), maxConnections)
 	}
-	a.updates.hookTo(hook, p.Bool("drop_pending_updates"), allowedUpdates(p))
+	a.updates.replaceWebhook(hook, p.Bool("drop_pending_updates"), allowedUpdates(p))
 	return true, nil
 }
 
-// checkWebhook refuses addresses that the service does not post to.
+// checkWebhook refuses addresses to which the service does not post.
 func (a *api) checkWebhook(raw, secret string) *apiError {
 	u, err := url.Parse(raw)
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || a.cfg.Local == ""):
+	case err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || a.cfg.LocalDir == ""):
 		return badRequest("bad webhook: An HTTPS URL must be provided for webhook") // WebhookActor.cpp
 	case len(secret) > maxSecret:
 		return badRequest("secret token is too long") // Client.cpp
 	case !secretToken.MatchString(secret):
 		return badRequest("secret token contains unallowed characters") // Client.cpp
-	case a.cfg.Local != "" || a.cfg.Webhooks != nil:
+	case a.cfg.LocalDir != "" || a.cfg.WebhookClient != nil:
 		return nil
 	}
 	return checkHost(u)
@@ -79,10 +79,10 @@ func checkHost(u *url.URL) *apiError {
 }
 
 func deleteWebhook(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
-	a.updates.hookTo(&webhook{}, p.Bool("drop_pending_updates"), nil)
+	a.updates.replaceWebhook(&webhook{}, p.Bool("drop_pending_updates"), nil)
 	return true, nil
 }
 
 func getWebhookInfo(_ context.Context, a *api, _ *wire.Params) (any, *apiError) {
-	return a.updates.info(), nil
+	return a.updates.webhookInfo(), nil
 }

@@ -10,35 +10,35 @@ import (
 )
 
 type message struct {
-	id      int64
-	thread  int64
-	from    User
-	date    time.Time
-	edited  time.Time
-	body    markup.Text
-	replyTo *message
-	album   string
-	file    *file
-	markup  *botapi.Keyboard
-	edits   []Edit
-	deleted bool
-	known   bool // the bot was told about it
-	silent  bool
-	cut     int
-	react   []string
-	theirs  map[int64]string // people's reactions
-	migTo   int64
-	migFrom int64
-	points  pointing
-	// receiver is the only user who sees an ephemeral message, which has its own number.
+	id               int64
+	thread           int64
+	from             User
+	date             time.Time
+	edited           time.Time
+	body             markup.Text
+	replyTo          *message
+	album            string
+	file             *file
+	markup           *botapi.Keyboard
+	edits            []Edit
+	deleted          bool
+	sentToBot        bool // the bot got the message
+	silent           bool
+	droppedResponses int
+	botReactions     []string
+	userReactions    map[int64]string // users' reactions
+	migratedTo       int64
+	migratedFrom     int64
+	references       messageReferences
+	// receiver is the only user who sees an ephemeral message. ephemeral is the message's own number.
 	receiver  *User
 	ephemeral int64
 }
 
-func (c *chat) wire() botapi.Chat {
+func (c *chat) apiChat() botapi.Chat {
 	w := botapi.Chat{ID: c.id, Type: c.kind, Title: c.title, IsForum: c.forum && c.kind == Supergroup}
 	if c.kind != Private {
-		w.Title = cmp.Or(w.Title, "Group") // every group has one
+		w.Title = cmp.Or(w.Title, "Group") // every group has a title
 	}
 	if c.user != nil {
 		w.Username, w.FirstName, w.LastName = c.user.Username, c.user.FirstName, c.user.LastName
@@ -46,30 +46,30 @@ func (c *chat) wire() botapi.Chat {
 	return w
 }
 
-// wire returns the JSON of a message. A reply includes the message it replies to, without that
-// one's own reply.
-func (m *message) wire(c *chat, withReply bool) *botapi.Message {
+// apiMessage returns the JSON object for a message. A reply includes the message that it replies to,
+// without the latter's own reply.
+func (m *message) apiMessage(c *chat, withReply bool) *botapi.Message {
 	from := m.from
 	w := &botapi.Message{
-		MessageID: m.id, ThreadID: m.thread, From: &from, Chat: c.wire(), Date: m.date.Unix(),
+		MessageID: m.id, MessageThreadID: m.thread, From: &from, Chat: c.apiChat(), Date: m.date.Unix(),
 		IsTopicMessage: m.thread != 0, MediaGroupID: m.album, ReplyMarkup: m.markup,
-		MigrateTo: m.migTo, MigrateFrom: m.migFrom, ReceiverUser: m.receiver, EphemeralID: m.ephemeral,
+		MigrateToChatID: m.migratedTo, MigrateFromChatID: m.migratedFrom, ReceiverUser: m.receiver, EphemeralMessageID: m.ephemeral,
 	}
 	if !m.edited.IsZero() {
 		w.EditDate = m.edited.Unix()
 	}
 	if m.replyTo != nil && withReply && !m.replyTo.deleted {
-		w.ReplyToMessage = m.replyTo.wire(c, false)
+		w.ReplyToMessage = m.replyTo.apiMessage(c, false)
 	} else if withReply && m.thread != 0 && c.topics[m.thread] != "" {
 		w.ReplyToMessage = c.topicHead(m.thread)
 	}
-	m.points.fill(w, withReply)
+	m.references.apply(w, withReply)
 	if m.file == nil {
 		w.Text, w.Entities = m.body.Plain, m.body.Entities
 		return w
 	}
 	w.Caption, w.CaptionEntities = m.body.Plain, m.body.Entities
-	f := m.file.wire()
+	f := m.file.apiFile()
 	switch m.file.kind {
 	case KindPhoto:
 		w.Photo = []botapi.File{f}
@@ -85,14 +85,14 @@ func (m *message) wire(c *chat, withReply bool) *botapi.Message {
 	return w
 }
 
-// observed returns the message as observers see it.
-func (m *message) observed(c *chat) Message {
+// observedMessage returns the message as observers see it.
+func (m *message) observedMessage(c *chat) Message {
 	o := Message{
 		Chat: c.id, ID: m.id, Thread: m.thread, From: m.from.ID, FromBot: m.from.IsBot, Date: m.date,
 		Text: m.body.Plain, Entities: m.body.Entities, Edits: slices.Clone(m.edits), Deleted: m.deleted,
-		Silent: m.silent, Cut: m.cut, Reactions: slices.Clone(m.react), Album: m.album,
+		Silent: m.silent, DroppedResponses: m.droppedResponses, Reactions: slices.Clone(m.botReactions), Album: m.album,
 	}
-	if m.body.Mode == "html" {
+	if m.body.ParseMode == "html" {
 		o.HTML = m.body.Source
 	}
 	if m.replyTo != nil {

@@ -14,10 +14,10 @@ import (
 )
 
 func getMe(_ context.Context, a *api, _ *wire.Params) (any, *apiError) {
-	topics := slices.ContainsFunc(a.world.order, func(id int64) bool {
+	topics := slices.ContainsFunc(a.world.chatOrder, func(id int64) bool {
 		return a.world.chats[id].kind == Private && a.world.chats[id].forum
 	})
-	return botapi.Bot{User: a.world.bot, CanJoinGroups: true, CanReadAllGroupMessages: a.cfg.ReadsAll, HasTopicsEnabled: topics}, nil
+	return botapi.Bot{User: a.world.bot, CanJoinGroups: true, CanReadAllGroupMessages: a.cfg.NoPrivacyMode, HasTopicsEnabled: topics}, nil
 }
 
 var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
@@ -27,7 +27,7 @@ func setMyCommands(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 		Command     string `json:"command"`
 		Description string `json:"description"`
 	}
-	if _, err := p.JSON("commands", &commands); err != nil {
+	if _, err := p.DecodeJSON("commands", &commands); err != nil {
 		return nil, badRequest("can't parse commands JSON object") // Client.cpp
 	}
 	if len(commands) > 100 {
@@ -52,14 +52,14 @@ func setMyCommands(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 		return nil, refused
 	}
 	a.world.commands[scope] = kept
-	a.world.hub.Changed()
+	a.world.hub.Wake()
 	return true, nil
 }
 
-// commandScope returns the key of a scope and language: the scope as compact JSON.
+// commandScope returns the key for a scope and language. The scope is in compact JSON.
 func commandScope(p *wire.Params) (string, *apiError) {
 	scope := map[string]any{}
-	if _, err := p.JSON("scope", &scope); err != nil {
+	if _, err := p.DecodeJSON("scope", &scope); err != nil {
 		return "", badRequest("can't parse BotCommandScope JSON object") // Client.cpp
 	}
 	kind, _ := scope["type"].(string)
@@ -95,7 +95,7 @@ func deleteMyCommands(_ context.Context, a *api, p *wire.Params) (any, *apiError
 	return true, nil
 }
 
-// maxActions bounds the stored actions of a chat.
+// maxActions bounds the stored chat actions of a chat.
 const maxActions = 1000
 
 func sendChatAction(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
@@ -106,11 +106,11 @@ func sendChatAction(_ context.Context, a *api, p *wire.Params) (any, *apiError) 
 	default:
 		return nil, badRequest("wrong parameter action in request") // Client.cpp
 	}
-	c, err := a.find(p, true)
+	c, err := a.findChat(p, true)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := thread(c, p, true); err != nil {
+	if _, err := topicParam(c, p, true); err != nil {
 		return nil, err
 	}
 	shown := Action{Chat: c.id, Thread: p.Int("message_thread_id"), Action: action, At: a.world.now()}
@@ -127,11 +127,11 @@ func sendMessageDraft(_ context.Context, a *api, p *wire.Params) (any, *apiError
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.find(p, true)
+	c, err := a.findChat(p, true)
 	if err != nil {
 		return nil, err
 	}
-	topic, err := thread(c, p, false)
+	topic, err := topicParam(c, p, false)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func sendMessageDraft(_ context.Context, a *api, p *wire.Params) (any, *apiError
 		return nil, badRequest("TEXTDRAFT_PEER_INVALID") // assumed
 	case id == 0:
 		return nil, badRequest("RANDOM_ID_INVALID") // core.telegram.org/api/errors
-	case markup.Length(body.Plain) > maxText:
+	case markup.UTF16Length(body.Plain) > maxText:
 		return nil, badRequest("message is too long") // MessageContent.cpp
 	}
 	if len(c.drafts) >= 100 {
@@ -152,7 +152,7 @@ func sendMessageDraft(_ context.Context, a *api, p *wire.Params) (any, *apiError
 	return true, nil
 }
 
-// reactions are the emoji of reactions (Bot API, ReactionTypeEmoji).
+// reactions are the emoji that can be reactions (Bot API, ReactionTypeEmoji).
 const reactions = "👍 👎 ❤ 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡"
 
 func knownReaction(emoji string) bool {
@@ -161,7 +161,7 @@ func knownReaction(emoji string) bool {
 
 func setMessageReaction(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	var list []botapi.Reaction
-	if _, err := p.JSON("reaction", &list); err != nil {
+	if _, err := p.DecodeJSON("reaction", &list); err != nil {
 		return nil, badRequest("can't parse reaction types JSON object") // Client.cpp
 	}
 	if len(list) > 1 {
@@ -177,7 +177,7 @@ func setMessageReaction(_ context.Context, a *api, p *wire.Params) (any, *apiErr
 		}
 		emoji = append(emoji, r.Emoji)
 	}
-	c, err := a.find(p, false)
+	c, err := a.findChat(p, false)
 	if err != nil {
 		return nil, err
 	}
@@ -185,22 +185,22 @@ func setMessageReaction(_ context.Context, a *api, p *wire.Params) (any, *apiErr
 	if m == nil || m.deleted {
 		return nil, badRequest("message to react not found") // Client.cpp
 	}
-	m.react = emoji
+	m.botReactions = emoji
 	a.world.emit(Event{Kind: EventReaction, Chat: c.id, Message: m.id}, c, m)
 	return true, nil
 }
 
 // answerCallbackQuery answers a button press (core.telegram.org/bots/api#answercallbackquery).
-// Assumed: each is answered once.
+// Assumed: each press can be answered once.
 func answerCallbackQuery(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
-	if markup.Length(p.Text("text")) > 200 {
+	if markup.UTF16Length(p.Text("text")) > 200 {
 		return nil, badRequest("MESSAGE_TOO_LONG") // MessagesManager.cpp
 	}
 	q := a.world.callbacks[p.Text("callback_query_id")]
 	if q == nil || q.Answered {
 		return nil, badRequest("query is too old and response timeout expired or query ID is invalid") // Client.cpp
 	}
-	q.Answered, q.Text, q.Alert = true, p.Text("text"), p.Bool("show_alert")
+	q.Answered, q.Text, q.ShowAlert = true, p.Text("text"), p.Bool("show_alert")
 	a.world.emit(Event{Kind: EventAnswer, Chat: q.Chat, Message: q.Message, Text: q.Text}, nil, nil)
 	return true, nil
 }

@@ -13,7 +13,7 @@ import (
 	"oneclaw/internal/emulator/telegram/botapi"
 )
 
-// Types that observers share with the JSON.
+// Types of the Bot API that observers use too.
 type (
 	// User is a person or a bot.
 	User = botapi.User
@@ -23,7 +23,7 @@ type (
 	Button = botapi.Button
 )
 
-// Message is a message as an observer sees it. Do not change slices and Data.
+// Message is a message as observers see it. Callers must not change its slices.
 type Message struct {
 	Chat      int64      `json:"chat"`
 	ID        int64      `json:"id"`
@@ -42,11 +42,11 @@ type Message struct {
 	Reactions []string   `json:"reactions,omitempty"`
 	Silent    bool       `json:"silent,omitempty"`
 	Deleted   bool       `json:"deleted,omitempty"`
-	// Receiver is the only user who sees an ephemeral message, Ephemeral its number.
+	// Receiver is the only user who sees an ephemeral message. Ephemeral is the message's own number.
 	Receiver  int64 `json:"receiver,omitempty"`
 	Ephemeral int64 `json:"ephemeral,omitempty"`
-	// Cut counts the dropped responses to the bot's call for this message, or an edit of it.
-	Cut int `json:"cut,omitempty"`
+	// DroppedResponses counts the dropped responses to the calls that sent or edited the message.
+	DroppedResponses int `json:"cut,omitempty"`
 }
 
 // File is a file of a message.
@@ -59,7 +59,7 @@ type File struct {
 	Data []byte `json:"-"`
 }
 
-// Edit is a message before an edit.
+// Edit is the state of a message before an edit.
 type Edit struct {
 	At      time.Time  `json:"at"`
 	Text    string     `json:"text"`
@@ -90,62 +90,62 @@ type Callback struct {
 	Data          string
 	Answered      bool
 	Text          string
-	Alert         bool
+	ShowAlert     bool
 
-	at time.Time
+	pressedAt time.Time
 }
 
-// State is a view of the server, only valid inside the function it is passed to, which must not
+// State is a view of the server. It is valid only inside the function that receives it, which must not
 // call the server.
 type State struct {
 	world   *world
 	updates *queue
-	flood   *flood
+	flood   *floodControl
 }
 
-// Chats lists the chats in the order of creation.
-func (st State) Chats() []int64 { return slices.Clone(st.world.order) }
+// Chats returns the ids of the chats in the order of creation.
+func (st State) Chats() []int64 { return slices.Clone(st.world.chatOrder) }
 
 // Messages returns the messages of a chat in order, including deleted ones.
 func (st State) Messages(chat int64) []Message {
-	return st.pick(chat, func(*message) bool { return true })
+	return st.filterMessages(chat, func(*message) bool { return true })
 }
 
 // Answers returns the messages of the bot in a chat that are not deleted.
 func (st State) Answers(chat int64) []Message {
-	return st.pick(chat, func(m *message) bool { return m.from.IsBot && !m.deleted })
+	return st.filterMessages(chat, func(m *message) bool { return m.from.IsBot && !m.deleted })
 }
 
-func (st State) pick(chat int64, keep func(*message) bool) []Message {
+func (st State) filterMessages(chat int64, keep func(*message) bool) []Message {
 	c := st.chat(chat)
 	var out []Message
 	for _, m := range c.messages {
 		if keep(m) {
-			out = append(out, m.observed(c))
+			out = append(out, m.observedMessage(c))
 		}
 	}
 	return out
 }
 
-// chat returns the chat with an id, or an empty one.
+// chat returns the chat with an id, or an empty one if it is unknown.
 func (st State) chat(id int64) *chat { return cmp.Or(st.world.chats[id], &chat{}) }
 
-// CountAnswers counts the bot's messages in a chat that are not deleted, in constant time. Chat
-// 0 means all chats.
+// CountAnswers returns the number of the bot's messages in a chat that are not deleted, in constant
+// time. Chat 0 means all chats.
 func (st State) CountAnswers(chat int64) int {
 	if chat == 0 {
-		return st.world.answers
+		return st.world.answerCount
 	}
-	return st.chat(chat).answers
+	return st.chat(chat).answerCount
 }
 
-// Message returns one message.
+// Message returns the message with an id.
 func (st State) Message(chat, id int64) (Message, bool) {
 	c := st.chat(chat)
 	if c.byID[id] == nil {
 		return Message{}, false
 	}
-	return c.byID[id].observed(c), true
+	return c.byID[id].observedMessage(c), true
 }
 
 // Actions returns the chat actions of a chat in order.
@@ -158,7 +158,7 @@ func (st State) Drafts(chat int64) map[int64]Draft {
 	return maps.Clone(st.chat(chat).drafts)
 }
 
-// Callback returns a button press.
+// Callback returns the button press with an id.
 func (st State) Callback(id string) (Callback, bool) {
 	q, ok := st.world.callbacks[id]
 	if !ok {
@@ -167,62 +167,62 @@ func (st State) Callback(id string) (Callback, bool) {
 	return *q, true
 }
 
-// Callbacks returns the stored button presses, oldest first.
+// Callbacks returns the stored button presses, the oldest first.
 func (st State) Callbacks() []Callback {
-	list := make([]Callback, 0, len(st.world.callbackID))
-	for _, id := range st.world.callbackID {
+	list := make([]Callback, 0, len(st.world.callbackOrder))
+	for _, id := range st.world.callbackOrder {
 		list = append(list, *st.world.callbacks[id])
 	}
 	return list
 }
 
-// Confirmed reports whether an update was confirmed by an offset or delivered to a webhook.
-func (st State) Confirmed(update int64) bool {
+// IsConfirmed reports whether an update was confirmed by an offset or delivered to a webhook.
+func (st State) IsConfirmed(update int64) bool {
 	return update > 0 && update <= st.updates.confirmed || st.updates.delivered[update]
 }
 
-// Webhook returns the webhook's address and its last error.
+// Webhook returns the URL of the webhook and its last error.
 func (st State) Webhook() (address, lastError string) {
-	return st.updates.webhook.URL, st.updates.webhook.Error
+	return st.updates.webhook.URL, st.updates.webhook.LastErrorMessage
 }
 
-// Pending counts the unconfirmed updates.
-func (st State) Pending() int { return len(st.updates.waiting) }
+// PendingCount returns the number of unconfirmed updates.
+func (st State) PendingCount() int { return len(st.updates.waiting) }
 
-// Polls counts the calls of getUpdates.
-func (st State) Polls() int { return st.updates.polls }
+// PollCount returns the number of calls of getUpdates.
+func (st State) PollCount() int { return st.updates.pollCount }
 
-// Polling reports whether a getUpdates is waiting.
-func (st State) Polling() bool { return st.updates.poll != nil }
+// IsPolling reports whether a call of getUpdates is waiting.
+func (st State) IsPolling() bool { return st.updates.poll != nil }
 
-// Calls counts the calls of a method by its lower-case name, including refused ones.
-func (st State) Calls(method string) int { return st.world.hub.Calls()[method] }
+// CallCount returns the number of calls of a method by its lower-case name, including refused calls.
+func (st State) CallCount(method string) int { return st.world.hub.Calls()[method] }
 
-// Early counts the messages and edits during a penalty of flood control.
-func (st State) Early() int { return st.flood.early }
+// PenaltyAttempts returns the number of messages and edits during a penalty of flood control.
+func (st State) PenaltyAttempts() int { return st.flood.penaltyAttempts }
 
-// Cuts counts the accepted calls whose response was dropped.
-func (st State) Cuts() int { return st.world.cuts }
+// DroppedResponses returns the number of accepted calls whose response was dropped.
+func (st State) DroppedResponses() int { return st.world.droppedResponses }
 
-// Commands returns the commands set for the default scope, as JSON.
+// Commands returns the commands of the default scope, as JSON.
 func (st State) Commands() json.RawMessage { return slices.Clone(st.world.commands["default|{}|"]) }
 
-// CommandsIn returns the commands set for one chat, as JSON; nil if none are.
-func (st State) CommandsIn(chat int64) json.RawMessage {
+// ChatCommands returns the commands of one chat's scope, as JSON, or nil if there are none.
+func (st State) ChatCommands(chat int64) json.RawMessage {
 	return slices.Clone(st.world.commands[fmt.Sprintf(`chat|{"chat_id":%d,"type":"chat"}|`, chat)])
 }
 
-// observer shows the state and the events.
+// observer observes the state and the events.
 type observer struct{ state State }
 
-// View looks at the state.
+// View calls look with the current state.
 func (o *observer) View(look func(State)) {
 	o.state.world.mu.Lock()
 	defer o.state.world.mu.Unlock()
 	look(o.state)
 }
 
-// Messages is [State.Messages] now.
+// Messages returns the current result of [State.Messages].
 func (o *observer) Messages(chat int64) []Message {
 	o.state.world.mu.Lock()
 	defer o.state.world.mu.Unlock()
@@ -232,7 +232,7 @@ func (o *observer) Messages(chat int64) []Message {
 // ErrClosed is returned by [Server.WaitFor] when the server is closed.
 var ErrClosed = errors.New("telegram emulator: closed")
 
-// WaitFor returns once cond holds, which it checks after every change. cond must not call the
+// WaitFor returns once cond holds. It checks cond after every change. cond must not call the
 // server. With hundreds of waiters, one [Server.Subscribe] is cheaper.
 func (o *observer) WaitFor(ctx context.Context, cond func(State) bool) error {
 	return o.state.world.hub.WaitFor(ctx, func() bool { return cond(o.state) })

@@ -12,7 +12,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// readParams reads the whole request. The service accepts arguments in any form.
+// readParams reads the arguments of a whole request, in any of the forms that the service accepts.
 func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *apiError) {
 	p, err := wire.ReadParams(w, r, maxUpload+1<<20)
 	if err == nil {
@@ -26,7 +26,7 @@ func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *apiError
 
 // formattedText parses a text parameter with its parse mode or entities.
 func formattedText(p *wire.Params, name, entities string) (markup.Text, *apiError) {
-	f := markup.Text{Source: p.Text(name), Mode: strings.ToLower(p.Text("parse_mode"))}
+	f := markup.Text{Source: p.Text(name), ParseMode: strings.ToLower(p.Text("parse_mode"))}
 	if len(f.Source) > maxRawText {
 		return f, badRequest("text is too long") // Client.cpp
 	}
@@ -34,9 +34,9 @@ func formattedText(p *wire.Params, name, entities string) (markup.Text, *apiErro
 		return f, badRequest("strings must be encoded in UTF-8") // MessageEntity.cpp
 	}
 	f.Plain = f.Source
-	switch f.Mode {
+	switch f.ParseMode {
 	case "", "none":
-		if _, err := p.JSON(entities, &f.Entities); err != nil {
+		if _, err := p.DecodeJSON(entities, &f.Entities); err != nil {
 			return f, badRequest("can't parse entities JSON object") // Client.cpp
 		}
 	case "html":
@@ -45,21 +45,21 @@ func formattedText(p *wire.Params, name, entities string) (markup.Text, *apiErro
 			return f, badRequest("can't parse entities: %v", err) // SynchronousRequests.cpp
 		}
 	case "markdown", "markdownv2":
-		return f, badRequest("the emulator does not parse %s: use HTML", f.Mode) // of the emulator alone
+		return f, badRequest("the emulator does not parse %s: use HTML", f.ParseMode) // only of the emulator
 	default:
 		return f, badRequest("unsupported parse_mode") // Client.cpp
 	}
-	f.Settle()
+	f.Normalize()
 	return f, nil
 }
 
-// keyboard parses reply_markup. It returns nil if missing, and an empty keyboard for another
+// parseKeyboard parses reply_markup. It returns nil if that is missing, has no buttons, or is another
 // kind of markup.
-func keyboard(p *wire.Params) (*botapi.Keyboard, *apiError) {
+func parseKeyboard(p *wire.Params) (*botapi.Keyboard, *apiError) {
 	var asked struct {
 		InlineKeyboard json.RawMessage `json:"inline_keyboard"`
 	}
-	there, err := p.JSON("reply_markup", &asked)
+	there, err := p.DecodeJSON("reply_markup", &asked)
 	if err != nil {
 		return nil, badRequest("can't parse reply keyboard markup JSON object") // Client.cpp
 	}
@@ -93,14 +93,14 @@ func keyboard(p *wire.Params) (*botapi.Keyboard, *apiError) {
 // checkButton refuses a button that the service would refuse.
 func checkButton(raw json.RawMessage) *apiError {
 	var b struct {
-		Text           *string `json:"text"`
-		CallbackData   *string `json:"callback_data"`
-		URL            string  `json:"url"`
-		Style          string  `json:"style"`
-		SwitchInline   *string `json:"switch_inline_query"`
-		SwitchInlineIn *string `json:"switch_inline_query_current_chat"`
-		WebApp         any     `json:"web_app"`
-		CopyText       any     `json:"copy_text"`
+		Text                         *string `json:"text"`
+		CallbackData                 *string `json:"callback_data"`
+		URL                          string  `json:"url"`
+		Style                        string  `json:"style"`
+		SwitchInlineQuery            *string `json:"switch_inline_query"`
+		SwitchInlineQueryCurrentChat *string `json:"switch_inline_query_current_chat"`
+		WebApp                       any     `json:"web_app"`
+		CopyText                     any     `json:"copy_text"`
 	}
 	if json.Unmarshal(raw, &b) != nil {
 		return badRequest("can't parse inline keyboard button: InlineKeyboardButton must be an Object") // Client.cpp
@@ -113,7 +113,7 @@ func checkButton(raw json.RawMessage) *apiError {
 	case b.Style != "" && b.Style != "danger" && b.Style != "success" && b.Style != "primary":
 		return badRequest("can't parse inline keyboard button: invalid button style specified") // assumed
 	case b.URL != "":
-		if markup.Link(b.URL) == "" {
+		if markup.NormalizeLink(b.URL) == "" {
 			return badRequest("inline keyboard button URL '%s' is invalid: Wrong HTTP URL", b.URL) // ReplyMarkup.cpp
 		}
 		return nil
@@ -122,7 +122,7 @@ func checkButton(raw json.RawMessage) *apiError {
 			return badRequest("BUTTON_DATA_INVALID") // core.telegram.org/api/errors
 		}
 		return nil
-	case b.SwitchInline != nil, b.SwitchInlineIn != nil, b.WebApp != nil, b.CopyText != nil:
+	case b.SwitchInlineQuery != nil, b.SwitchInlineQueryCurrentChat != nil, b.WebApp != nil, b.CopyText != nil:
 		return nil
 	}
 	return badRequest("can't parse inline keyboard button: Text buttons are unallowed in the inline keyboard") // Client.cpp

@@ -11,67 +11,67 @@ import (
 	"oneclaw/internal/emulator/telegram/markup"
 )
 
-// Sent identifies the result of a person's action.
+// Sent identifies the result of a user's action.
 type Sent struct {
 	// Chat and Message identify the message.
 	Chat    int64 `json:"chat"`
 	Message int64 `json:"message"`
-	// Update is the update's id, 0 if the bot does not want that kind or is not in the chat.
+	// Update is the id of the update, or 0 if the bot did not request its kind or is not in the chat.
 	Update int64 `json:"update"`
-	// Callback is the id of the callback query of a press.
+	// Callback is the id of the callback query of a button press.
 	Callback string `json:"callback,omitempty"`
 }
 
-// Attachment is a file that a person sends.
+// Attachment is a file that a user sends.
 type Attachment struct {
 	// Kind is KindDocument, KindPhoto, KindVoice, KindAudio or KindRound. Empty means a document.
 	Kind string `json:"kind"`
-	// Name and MIME are from the person's app.
+	// Name and MIME are from the user's app.
 	Name string `json:"name"`
 	MIME string `json:"mime"`
-	// Data is the file.
+	// Data is the content of the file.
 	Data []byte `json:"data"`
 	// Size may exceed the length of Data.
 	Size int `json:"size"`
-	// Seconds is the length of a sound or video.
+	// Seconds is the duration of a recording or video.
 	Seconds int `json:"seconds"`
 }
 
-// SayOptions are the details of a person's message.
+// SayOptions are the details of a user's message.
 type SayOptions struct {
-	// Thread is the topic. 0 is the chat itself, or General.
+	// Thread is the id of the topic. 0 means the chat itself, or General.
 	Thread int64 `json:"thread"`
-	// ReplyTo is the message replied to.
+	// ReplyTo is the id of the message that is replied to.
 	ReplyTo int64 `json:"reply_to"`
-	// Pointers are its other references.
-	Pointers
+	// References are the other messages that the message refers to.
+	References
 	// Attachment makes the text a caption.
 	Attachment *Attachment `json:"attachment"`
 	// Album joins messages with the same value into one album.
 	Album string `json:"album"`
-	// Entities override the detected ones.
+	// Entities replace the detected entities.
 	Entities []Entity `json:"entities"`
 }
 
-// people acts for people in their apps, which the bot may be told of.
+// people acts for the users, whose actions send updates to the bot.
 type people struct {
-	world    *world
-	updates  *queue
-	readsAll bool // without privacy mode
+	world         *world
+	updates       *queue
+	noPrivacyMode bool // the bot gets all messages of its groups
 }
 
-// Say writes a message as a person, who must be a member of a group. A nil opts is a plain text.
+// Say writes a message as a user, who must be a member of the chat. A nil opts means a plain text.
 func (p *people) Say(chatID, userID int64, text string, opts *SayOptions) (Sent, error) {
 	if opts == nil {
 		opts = &SayOptions{}
 	}
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
-	c, u, err := p.world.speaker(chatID, userID)
+	c, u, err := p.world.findWriter(chatID, userID)
 	if err != nil {
 		return Sent{}, err
 	}
-	m := &message{from: *u, thread: opts.Thread, album: opts.Album, body: markup.Typed(text)}
+	m := &message{from: *u, thread: opts.Thread, album: opts.Album, body: markup.NewText(text)}
 	if opts.Entities != nil {
 		m.body.Entities = opts.Entities
 	}
@@ -85,43 +85,43 @@ func (p *people) Say(chatID, userID int64, text string, opts *SayOptions) (Sent,
 			return Sent{}, fmt.Errorf("telegram emulator: no message %d in chat %d", opts.ReplyTo, chatID)
 		}
 	}
-	if err := p.world.pointAt(m, opts.Pointers); err != nil {
+	if err := p.world.setReferences(m, opts.References); err != nil {
 		return Sent{}, err
 	}
 	if a := opts.Attachment; a != nil {
-		m.file = p.world.files.put(cmp.Or(a.Kind, KindDocument), a.Name, a.MIME, slices.Clone(a.Data), a.Size)
+		m.file = p.world.files.add(cmp.Or(a.Kind, KindDocument), a.Name, a.MIME, slices.Clone(a.Data), a.Size)
 		m.file.seconds = a.Seconds
 	} else if text == "" {
 		return Sent{}, errors.New("telegram emulator: a message needs a text or a file")
 	}
-	p.world.add(c, m)
-	return p.tell(c, m, "message"), nil
+	p.world.addMessage(c, m)
+	return p.notify(c, m, "message"), nil
 }
 
-// tell queues the update of a message if the bot sees it; an edit only if it knows the message
-// (source: core.telegram.org/bots/api#update, edited_message).
-func (p *people) tell(c *chat, m *message, kind string) Sent {
+// notify queues the update for a message if the bot sees the message. It queues an edit only if the bot
+// got the message (source: core.telegram.org/bots/api#update, edited_message).
+func (p *people) notify(c *chat, m *message, kind string) Sent {
 	sent := Sent{Chat: c.id, Message: m.id}
-	if c.isBotMember() && p.sees(c, m) && (kind == "message" || m.known) {
-		m.known = true
-		sent.Update = p.updates.push(kind, m.wire(c, true))
+	if c.isBotMember() && p.isVisibleToBot(c, m) && (kind == "message" || m.sentToBot) {
+		m.sentToBot = true
+		sent.Update = p.updates.push(kind, m.apiMessage(c, true))
 	}
 	return sent
 }
 
-// sees reports whether the bot gets a message: in a group all of them without privacy mode or as
-// an administrator, else commands that are not another bot's, replies to it, and service
-// messages (core.telegram.org/bots/features#privacy-mode). Mentions are included, as BotFather
-// says about the mode.
-func (p *people) sees(c *chat, m *message) bool {
-	if c.kind == Private || p.readsAll || c.botAdmin || m.migTo != 0 || m.migFrom != 0 {
+// isVisibleToBot reports whether the bot gets a message. In a group it gets all of them without privacy
+// mode or as an administrator, otherwise commands that are not for another bot, replies to the bot, and
+// service messages (core.telegram.org/bots/features#privacy-mode). It also gets mentions, as BotFather
+// says about privacy mode.
+func (p *people) isVisibleToBot(c *chat, m *message) bool {
+	if c.kind == Private || p.noPrivacyMode || c.botAdmin || m.migratedTo != 0 || m.migratedFrom != 0 {
 		return true
 	}
 	if m.replyTo != nil && m.replyTo.from.ID == p.world.bot.ID {
 		return true
 	}
 	return slices.ContainsFunc(m.body.Entities, func(e Entity) bool {
-		part := markup.Cut(m.body.Plain, e.Offset, e.Length)
+		part := markup.EntityText(m.body.Plain, e.Offset, e.Length)
 		switch e.Type {
 		case "mention":
 			return strings.EqualFold(part, "@"+p.world.bot.Username)
@@ -135,11 +135,11 @@ func (p *people) sees(c *chat, m *message) bool {
 	})
 }
 
-// SayAlbum sends pictures or files as an album as a person; the first has the caption.
+// SayAlbum sends pictures or files as an album, as a user. The first one has the caption.
 func (p *people) SayAlbum(chatID, userID int64, caption string, items ...Attachment) ([]Sent, error) {
 	p.world.mu.Lock()
-	p.world.albums++
-	album := strconv.Itoa(13_000_000_000 + p.world.albums)
+	p.world.albumCount++
+	album := strconv.Itoa(13_000_000_000 + p.world.albumCount)
 	p.world.mu.Unlock()
 	var all []Sent
 	for i := range items {
@@ -152,7 +152,7 @@ func (p *people) SayAlbum(chatID, userID int64, caption string, items ...Attachm
 	return all, nil
 }
 
-// Edit edits a text or caption of a person's message.
+// Edit edits the text or caption of a user's message.
 func (p *people) Edit(chatID, messageID int64, text string) (Sent, error) {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
@@ -162,14 +162,14 @@ func (p *people) Edit(chatID, messageID int64, text string) (Sent, error) {
 	}
 	m := c.byID[messageID]
 	if m.from.IsBot {
-		return Sent{}, errors.New("telegram emulator: people cannot edit what the bot wrote")
+		return Sent{}, errors.New("telegram emulator: users cannot edit messages of the bot")
 	}
-	p.world.revise(c, m, markup.Typed(text), nil)
-	return p.tell(c, m, "edited_message"), nil
+	p.world.revise(c, m, markup.NewText(text), nil)
+	return p.notify(c, m, "edited_message"), nil
 }
 
-// SayLong sends a text of any length as a person: the client splits it into messages of at most
-// 4,096 characters, each at the last space that fits, like the Android app
+// SayLong sends a text of any length as a user. The client splits it into messages of at most
+// 4,096 characters, each at the last space that fits, as the Android app does
 // (ChatActivityEnterView.processSendingText).
 func (p *people) SayLong(chatID, userID int64, text string, opts *SayOptions) ([]Sent, error) {
 	const most = 4096
@@ -191,9 +191,9 @@ func (p *people) SayLong(chatID, userID int64, text string, opts *SayOptions) ([
 	return all, nil
 }
 
-// TakeAway deletes a message of the bot for everybody as a person: either side of a private chat
-// may, and administrators of a group (telegram.org/faq, deleting messages). Bots are not told.
-func (p *people) TakeAway(chatID, message int64) error {
+// DeleteBotMessage deletes a message of the bot for all members, as a user. Both users of a private chat
+// may do that, and administrators of a group (telegram.org/faq, deleting messages). Bots get no update.
+func (p *people) DeleteBotMessage(chatID, message int64) error {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
 	c := p.world.chats[chatID]

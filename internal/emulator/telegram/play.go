@@ -10,8 +10,8 @@ import (
 	"oneclaw/internal/emulator/telegram/markup"
 )
 
-// played has the relevant fields of a recorded message.
-type played struct {
+// recordedMessage has the relevant fields of a recorded message.
+type recordedMessage struct {
 	ID      int64       `json:"message_id"`
 	Thread  int64       `json:"message_thread_id"`
 	From    *User       `json:"from"`
@@ -21,53 +21,53 @@ type played struct {
 	Caption string      `json:"caption"`
 }
 
-// Play queues a recorded update, with a new id. It adds the users and chats in it; a message is
-// added to its chat with its id, and a press can be answered. Files are missing.
+// Play queues a recorded update with a new id. It adds the users and chats of the update. A message is
+// added to its chat with its id, and a button press can be answered. Files are missing.
 func (st *setup) Play(recorded json.RawMessage) error {
 	var update map[string]json.RawMessage
 	if err := json.Unmarshal(recorded, &update); err != nil {
-		return fmt.Errorf("telegram emulator: decode an update: %w", err)
+		return fmt.Errorf("telegram emulator: decode recorded update: %w", err)
 	}
 	delete(update, "update_id")
 	for kind, body := range update {
-		if err := st.play(kind, body); err != nil {
+		if err := st.playUpdate(kind, body); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// playedPress has the relevant fields of a recorded press.
-type playedPress struct {
-	ID      string  `json:"id"`
-	From    *User   `json:"from"`
-	Data    string  `json:"data"`
-	Message *played `json:"message"`
+// recordedUpdate has the relevant fields of a recorded message or button press.
+type recordedUpdate struct {
+	ID      string           `json:"id"`
+	From    *User            `json:"from"`
+	Data    string           `json:"data"`
+	Message *recordedMessage `json:"message"`
 }
 
-// open parses an update.
-func (p *playedPress) open(kind string, body json.RawMessage) error {
+// decode decodes the content of an update.
+func (p *recordedUpdate) decode(kind string, body json.RawMessage) error {
 	if kind == "callback_query" {
 		err := json.Unmarshal(body, p)
-		p.Message = cmp.Or(p.Message, &played{})
+		p.Message = cmp.Or(p.Message, &recordedMessage{})
 		return err
 	}
-	p.Message = &played{}
+	p.Message = &recordedMessage{}
 	err := json.Unmarshal(body, p.Message)
 	p.From = p.Message.From
 	return err
 }
 
-func (st *setup) play(kind string, body json.RawMessage) error {
+func (st *setup) playUpdate(kind string, body json.RawMessage) error {
 	st.world.mu.Lock()
 	defer st.world.mu.Unlock()
-	var p playedPress
-	err := p.open(kind, body)
+	var p recordedUpdate
+	err := p.decode(kind, body)
 	if err == nil && p.From != nil && p.Message.Chat.ID != 0 {
-		err = st.world.meet(p.Message.Chat, *p.From)
+		err = st.world.addParticipants(p.Message.Chat, *p.From)
 	}
 	if err != nil {
-		return fmt.Errorf("telegram emulator: play a %s: %w", kind, err)
+		return fmt.Errorf("telegram emulator: play recorded %s: %w", kind, err)
 	}
 	m := p.Message
 	c := st.world.chats[m.Chat.ID]
@@ -77,19 +77,19 @@ func (st *setup) play(kind string, body json.RawMessage) error {
 	switch {
 	case p.ID != "" && p.From != nil:
 		st.world.callbacks[p.ID] = &Callback{ID: p.ID, Chat: m.Chat.ID, Message: m.ID, User: p.From.ID, Data: p.Data}
-		st.world.callbackID = append(st.world.callbackID, p.ID)
+		st.world.callbackOrder = append(st.world.callbackOrder, p.ID)
 	case c == nil || m.ID == 0 || p.From == nil:
 	case c.byID[m.ID] != nil:
 		c.byID[m.ID].body = markup.Text{Plain: m.Text, Source: m.Text}
 	default:
-		err = st.world.restore(Message{Chat: m.Chat.ID, ID: m.ID, Thread: m.Thread, From: p.From.ID, Date: time.Unix(m.Date, 0), Text: m.Text + m.Caption})
+		err = st.world.restoreMessage(Message{Chat: m.Chat.ID, ID: m.ID, Thread: m.Thread, From: p.From.ID, Date: time.Unix(m.Date, 0), Text: m.Text + m.Caption})
 	}
 	st.updates.push(kind, body)
 	return err
 }
 
-// meet adds a chat and a member.
-func (w *world) meet(in botapi.Chat, from User) error {
+// addParticipants adds a chat and a member, unless they exist.
+func (w *world) addParticipants(in botapi.Chat, from User) error {
 	if w.users[from.ID] == nil {
 		w.addUser(from)
 	}
@@ -103,8 +103,8 @@ func (w *world) meet(in botapi.Chat, from User) error {
 	return nil
 }
 
-// restore adds a message that the bot has seen to a chat.
-func (w *world) restore(old Message) error {
+// restoreMessage adds a message with its recorded id to its chat.
+func (w *world) restoreMessage(old Message) error {
 	c, from := w.chats[old.Chat], w.users[old.From]
 	if c == nil || from == nil {
 		return fmt.Errorf("telegram emulator: message %d cannot have been in chat %d", old.ID, old.Chat)
@@ -112,9 +112,9 @@ func (w *world) restore(old Message) error {
 	m := &message{id: old.ID, thread: old.Thread, from: *from, date: old.Date, body: markup.Text{Plain: old.Text, Source: old.Text}}
 	c.messages = append(c.messages, m)
 	c.byID[m.id] = m
-	w.tally(c, m, 1)
+	w.countAnswer(c, m, 1)
 	if c.kind == Supergroup {
-		c.next = max(c.next, m.id)
+		c.lastID = max(c.lastID, m.id)
 	} else {
 		w.nextShared = max(w.nextShared, m.id)
 	}

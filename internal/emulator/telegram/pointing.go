@@ -18,84 +18,84 @@ const (
 	OriginChannel = "channel"
 )
 
-// Pointers are references of a message besides the message that it replies to.
-type Pointers struct {
-	// Quote is the part of the replied message that the person has selected.
+// References are the messages that a message refers to, besides the message that it replies to.
+type References struct {
+	// Quote is the part of the replied-to message that the user has selected.
 	Quote string `json:"quote"`
-	// Forward makes it a forwarded message.
+	// Forward makes the message a forwarded one.
 	Forward *Origin `json:"forward"`
-	// External makes it a reply to a message of another chat.
-	External *External `json:"external"`
+	// External makes the message a reply to a message in another chat.
+	External *ExternalMessage `json:"external"`
 }
 
 // Origin is the origin of a forwarded message.
 type Origin struct {
-	// Kind is one of those above.
+	// Kind is one of the Origin constants.
 	Kind string `json:"kind"`
-	// User is the author. Of a hidden account bots only get the name.
+	// User is the author. For a hidden account, bots get only the name.
 	User int64 `json:"user"`
 	// Title is the name of a chat or channel, Signature that of the author.
 	Title     string `json:"title"`
 	Signature string `json:"signature"`
 }
 
-// External is a message of another chat.
-type External struct {
+// ExternalMessage is a message in another chat.
+type ExternalMessage struct {
 	Origin Origin `json:"origin"`
-	// Title is the name of the chat if it is a group or channel.
+	// Title is the name of the chat, if it is a group or channel.
 	Title string `json:"title"`
-	// Attachment is its file. Bots get no text but a quote.
+	// Attachment is the file of the message. Bots get no text except a quote.
 	Attachment *Attachment `json:"attachment"`
 }
 
-// pointing has a message's references. A quote belongs to the message replied to.
-type pointing struct {
-	origin   *botapi.Origin
-	external *botapi.External
+// messageReferences has the references of a message. A quote is from the message that is replied to.
+type messageReferences struct {
+	origin   *botapi.MessageOrigin
+	external *botapi.ExternalReplyInfo
 	quote    *botapi.Quote
 }
 
-// fill adds the references of a message. A message that is replied to is shown without its own
-// reply and references, except its origin.
-func (p *pointing) fill(w *botapi.Message, withReply bool) {
+// apply sets the references in the object of a message. A message that is replied to is included
+// without its own reply and references, except its origin.
+func (p *messageReferences) apply(w *botapi.Message, withReply bool) {
 	w.ForwardOrigin = p.origin
 	if withReply {
 		w.ExternalReply, w.Quote = p.external, p.quote
 	}
 }
 
-// pointAt checks and stores the references of a message.
-func (w *world) pointAt(m *message, p Pointers) (err error) {
+// setReferences checks and stores the references of a message.
+func (w *world) setReferences(m *message, p References) (err error) {
 	if p.Forward != nil && (m.replyTo != nil || p.External != nil || p.Quote != "") {
-		return errors.New("telegram emulator: what is forwarded answers nothing")
+		return errors.New("telegram emulator: a forwarded message cannot be a reply")
 	}
 	if p.Forward != nil {
-		if m.points.origin, err = w.origin(*p.Forward); err != nil {
+		if m.references.origin, err = w.newOrigin(*p.Forward); err != nil {
 			return err
 		}
 	}
 	if e := p.External; e != nil {
 		if m.replyTo != nil {
-			return errors.New("telegram emulator: a message answers one message")
+			return errors.New("telegram emulator: a message can reply to one message only")
 		}
-		o, err := w.origin(e.Origin)
+		o, err := w.newOrigin(e.Origin)
 		if err != nil {
 			return err
 		}
-		m.points.external = &botapi.External{Origin: *o, MessageID: 77}
+		m.references.external = &botapi.ExternalReplyInfo{Origin: *o, MessageID: 77}
 		if e.Title != "" {
-			m.points.external.Chat = &botapi.Chat{ID: -1009999999999, Type: Supergroup, Title: e.Title}
+			m.references.external.Chat = &botapi.Chat{ID: -1009999999999, Type: Supergroup, Title: e.Title}
 		}
-		w.attachExternal(m.points.external, e.Attachment)
+		w.setExternalFile(m.references.external, e.Attachment)
 	}
-	return m.quote(p)
+	return m.setQuote(p)
 }
 
-func (w *world) attachExternal(e *botapi.External, a *Attachment) {
+func (w *world) setExternalFile(e *botapi.ExternalReplyInfo, a *Attachment) {
 	if a == nil {
 		return
 	}
-	f := w.files.put(a.Kind, a.Name, a.MIME, slices.Clone(a.Data), a.Size).wire()
+	f := w.files.add(a.Kind, a.Name, a.MIME, slices.Clone(a.Data), a.Size).apiFile()
 	switch a.Kind {
 	case KindPhoto:
 		e.Photo = []botapi.File{f}
@@ -106,9 +106,9 @@ func (w *world) attachExternal(e *botapi.External, a *Attachment) {
 	}
 }
 
-// quote stores the quote: an exact part of the replied message, of at most 1,024 UTF-16 units
+// setQuote stores the quote, an exact part of the replied-to message of at most 1,024 UTF-16 units
 // (core.telegram.org/bots/api#replyparameters).
-func (m *message) quote(p Pointers) error {
+func (m *message) setQuote(p References) error {
 	if p.Quote == "" {
 		return nil
 	}
@@ -119,19 +119,19 @@ func (m *message) quote(p Pointers) error {
 		if at < 0 {
 			return errors.New("telegram emulator: QUOTE_TEXT_INVALID")
 		}
-		position = markup.Length(m.replyTo.body.Plain[:at])
+		position = markup.UTF16Length(m.replyTo.body.Plain[:at])
 	case p.External == nil:
-		return errors.New("telegram emulator: a quote of nothing")
+		return errors.New("telegram emulator: a quote requires a replied-to message")
 	}
-	if markup.Length(p.Quote) > 1024 {
+	if markup.UTF16Length(p.Quote) > 1024 {
 		return errors.New("telegram emulator: QUOTE_TEXT_INVALID")
 	}
-	m.points.quote = &botapi.Quote{Text: p.Quote, Position: position, IsManual: true}
+	m.references.quote = &botapi.Quote{Text: p.Quote, Position: position, IsManual: true}
 	return nil
 }
 
-func (w *world) origin(o Origin) (*botapi.Origin, error) {
-	shown := &botapi.Origin{Type: o.Kind, Date: w.now().Unix() - 3600, Signature: o.Signature}
+func (w *world) newOrigin(o Origin) (*botapi.MessageOrigin, error) {
+	shown := &botapi.MessageOrigin{Type: o.Kind, Date: w.now().Unix() - 3600, AuthorSignature: o.Signature}
 	u := w.users[o.User]
 	switch o.Kind {
 	case OriginUser, OriginHidden:
@@ -154,12 +154,12 @@ func (w *world) origin(o Origin) (*botapi.Origin, error) {
 	return shown, nil
 }
 
-// topicHead returns the service message that began a topic. Messages in the topic that reply to
-// nothing else appear as replies to it, which bots see although it is undocumented.
+// topicHead returns the service message that began a topic. Messages in the topic that reply to no
+// other message appear as replies to it. Bots see that although it is undocumented.
 func (c *chat) topicHead(topic int64) *botapi.Message {
 	return &botapi.Message{
-		MessageID: topic, ThreadID: topic, Chat: c.wire(), IsTopicMessage: true, Date: 1,
-		From:     &User{ID: 1087968824, FirstName: "Group", IsBot: true, Username: "GroupAnonymousBot"},
-		Pointers: botapi.Pointers{ForumTopicCreated: &botapi.TopicStart{Name: c.topics[topic], IconColor: 7322096}},
+		MessageID: topic, MessageThreadID: topic, Chat: c.apiChat(), IsTopicMessage: true, Date: 1,
+		From:       &User{ID: 1087968824, FirstName: "Group", IsBot: true, Username: "GroupAnonymousBot"},
+		References: botapi.References{ForumTopicCreated: &botapi.ForumTopicCreated{Name: c.topics[topic], IconColor: 7322096}},
 	}
 }

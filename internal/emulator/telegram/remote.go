@@ -13,7 +13,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// control is the control side: how tests, the demo or another process act on a server, and
+// control is the control interface, with which tests, the demo or another process act on a server and
 // observe it.
 type control struct {
 	*setup
@@ -35,7 +35,7 @@ type remoteCall struct {
 	Status  string `json:"status"`
 }
 
-// serveControl lets another process, or a person with curl, act as people would:
+// serveControl lets another process, or a developer with curl, act for the users:
 //
 //	POST /emulator/users      User                          → User
 //	POST /emulator/chats      ChatSpec                      → {"chat": id}
@@ -52,25 +52,25 @@ type remoteCall struct {
 //	GET  /emulator/messages?chat=ID[&answers=N&seconds=S]   → messages, once the bot wrote N
 //	GET  /emulator/state                                    → counters
 func (c *control) serveControl(w http.ResponseWriter, r *http.Request) {
-	served := wire.Control[int64]{MaxBody: maxUpload, Faults: c.Faults, Messages: c.remoteMessages, State: c.remoteState, Act: c.remoteAct}
+	served := wire.Control[int64]{MaxBody: maxUpload, Faults: c.Faults, Messages: c.awaitRemoteMessages, State: c.remoteState, RunAction: c.runRemoteAction}
 	served.ServeHTTP(w, r)
 }
 
-// remoteAct runs one action.
-func (c *control) remoteAct(act string, body *json.Decoder) (any, error) {
+// runRemoteAction runs one action.
+func (c *control) runRemoteAction(act string, body *json.Decoder) (any, error) {
 	switch act {
 	case "users":
-		return wire.RunAct(body, "user", func(u User) (any, error) { return c.AddUser(u), nil })
+		return wire.RunAction(body, "user", func(u User) (any, error) { return c.AddUser(u), nil })
 	case "chats":
-		return wire.RunAct(body, "chat", func(spec ChatSpec) (any, error) {
+		return wire.RunAction(body, "chat", func(spec ChatSpec) (any, error) {
 			id, err := c.AddChat(spec)
 			return map[string]int64{"chat": id}, err
 		})
 	}
-	return wire.RunAct(body, "act", func(call remoteCall) (any, error) { return c.remoteCall(act, call) })
+	return wire.RunAction(body, "act", func(call remoteCall) (any, error) { return c.runRemoteCall(act, call) })
 }
 
-func (c *control) remoteCall(act string, call remoteCall) (any, error) {
+func (c *control) runRemoteCall(act string, call remoteCall) (any, error) {
 	switch act {
 	case "say":
 		return c.Say(call.Chat, call.User, call.Text, &call.SayOptions)
@@ -83,7 +83,7 @@ func (c *control) remoteCall(act string, call remoteCall) (any, error) {
 	case "block":
 		return c.SetBlocked(call.User, call.Blocked)
 	case "bot":
-		return c.SetBot(call.Chat, call.User, call.Status)
+		return c.SetBotStatus(call.Chat, call.User, call.Status)
 	case "topics":
 		id, err := c.AddTopic(call.Chat, call.Text)
 		return map[string]int64{"topic": id}, err
@@ -91,11 +91,11 @@ func (c *control) remoteCall(act string, call remoteCall) (any, error) {
 		id, err := c.Migrate(call.Chat, call.User)
 		return map[string]int64{"chat": id}, err
 	}
-	return nil, fmt.Errorf("unknown act %q", act)
+	return nil, fmt.Errorf("unknown action %q", act)
 }
 
-// remoteMessages lists a chat, optionally after waiting for a number of answers.
-func (c *control) remoteMessages(ctx context.Context, query url.Values, answers int) (any, error) {
+// awaitRemoteMessages returns the messages of a chat, once it has the required number of answers.
+func (c *control) awaitRemoteMessages(ctx context.Context, query url.Values, answers int) (any, error) {
 	chat, err := strconv.ParseInt(query.Get("chat"), 10, 64)
 	if err != nil {
 		return nil, errors.New("chat must be a number")
@@ -112,7 +112,7 @@ func (c *control) remoteState() any {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return map[string]any{
-		"bot": w.bot, "chats": w.order, "pending": len(q.waiting), "confirmed": q.confirmed,
-		"polls": q.polls, "polling": q.poll != nil, "cuts": w.cuts, "lost": q.lost, "calls": maps.Clone(w.hub.Calls()),
+		"bot": w.bot, "chats": w.chatOrder, "pending": len(q.waiting), "confirmed": q.confirmed,
+		"polls": q.pollCount, "polling": q.poll != nil, "cuts": w.droppedResponses, "lost": q.lostCount, "calls": maps.Clone(w.hub.Calls()),
 	}
 }

@@ -33,19 +33,19 @@ func sendMedia(a *api, p *wire.Params, kind string) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if markup.Length(body.Plain) > maxCaption {
+	if markup.UTF16Length(body.Plain) > maxCaption {
 		return nil, badRequest("message caption is too long") // MessageContent.cpp
 	}
 	return a.send(p, body, kind)
 }
 
-// send accepts a message of the bot: with a file, or only text.
+// send accepts a message of the bot, with a file or only a text.
 func (a *api) send(p *wire.Params, body markup.Text, kind string) (any, *apiError) {
-	keys, err := keyboard(p)
+	keys, err := parseKeyboard(p)
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.find(p, true)
+	c, err := a.findChat(p, true)
 	if err != nil {
 		return nil, err
 	}
@@ -55,40 +55,40 @@ func (a *api) send(p *wire.Params, body markup.Text, kind string) (any, *apiErro
 		}
 	}
 	m := &message{from: a.world.bot, body: body, markup: keys, silent: p.Bool("disable_notification")}
-	if m.thread, err = thread(c, p, false); err != nil {
+	if m.thread, err = topicParam(c, p, false); err != nil {
 		return nil, err
 	}
-	if m.replyTo, err = replied(c, p); err != nil {
+	if m.replyTo, err = replyParam(c, p); err != nil {
 		return nil, err
 	}
 	if m.replyTo != nil && m.thread == 0 {
 		m.thread = m.replyTo.thread
 	}
-	ephemeral, err := a.receiver(p, c, m)
+	ephemeral, err := a.setReceiver(p, c, m)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.flood.take(c, a.world.now()); err != nil {
+	if err := a.flood.admit(c, a.world.now()); err != nil {
 		return nil, err
 	}
 	if kind != "" {
-		if m.file, err = a.media(p, kind); err != nil {
+		if m.file, err = a.fileParam(p, kind); err != nil {
 			return nil, err
 		}
 	}
 	if ephemeral {
 		a.world.addEphemeral(c, m)
-		return m.wire(c, true), nil
+		return m.apiMessage(c, true), nil
 	}
 	clear(c.drafts) // a real message replaces the draft
-	a.world.add(c, m)
-	return m.wire(c, true), nil
+	a.world.addMessage(c, m)
+	return m.apiMessage(c, true), nil
 }
 
 // checkText refuses texts that are empty or too long after parsing entities. The service counts
 // code points; the documented UTF-16 units are at least as strict.
 func checkText(body markup.Text) *apiError {
-	switch n := markup.Length(body.Plain); {
+	switch n := markup.UTF16Length(body.Plain); {
 	case n == 0:
 		return badRequest("text must be non-empty") // MessageEntity.cpp
 	case n > maxText:
@@ -97,26 +97,26 @@ func checkText(body markup.Text) *apiError {
 	return nil
 }
 
-// replied returns the message that reply_parameters (or the older reply_to_message_id) name.
-func replied(c *chat, p *wire.Params) (*message, *apiError) {
+// replyParam returns the message that reply_parameters or the older reply_to_message_id name, or nil.
+func replyParam(c *chat, p *wire.Params) (*message, *apiError) {
 	var reply struct {
-		MessageID int64 `json:"message_id"`
-		Without   bool  `json:"allow_sending_without_reply"`
+		MessageID                int64 `json:"message_id"`
+		AllowSendingWithoutReply bool  `json:"allow_sending_without_reply"`
 	}
-	there, err := p.JSON("reply_parameters", &reply)
+	there, err := p.DecodeJSON("reply_parameters", &reply)
 	if err != nil {
 		return nil, badRequest("can't parse reply parameters JSON object") // Client.cpp
 	}
 	if !there {
 		reply.MessageID = p.Int("reply_to_message_id")
-		reply.Without = p.Bool("allow_sending_without_reply")
+		reply.AllowSendingWithoutReply = p.Bool("allow_sending_without_reply")
 	}
 	if reply.MessageID == 0 {
 		return nil, nil
 	}
 	m := c.byID[reply.MessageID]
 	if m == nil || m.deleted {
-		if reply.Without {
+		if reply.AllowSendingWithoutReply {
 			return nil, nil
 		}
 		return nil, badRequest("message to be replied not found") // Client.cpp
@@ -124,12 +124,12 @@ func replied(c *chat, p *wire.Params) (*message, *apiError) {
 	return m, nil
 }
 
-// own returns a message of the bot that may be edited.
-func (a *api) own(p *wire.Params) (*chat, *message, *apiError) {
+// editableMessage returns the bot's message that a call edits.
+func (a *api) editableMessage(p *wire.Params) (*chat, *message, *apiError) {
 	if p.Text("chat_id") == "" && p.Int("message_id") == 0 {
 		return nil, nil, badRequest("message identifier is not specified") // Client.cpp
 	}
-	c, err := a.find(p, true)
+	c, err := a.findChat(p, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -145,24 +145,24 @@ func (a *api) own(p *wire.Params) (*chat, *message, *apiError) {
 
 const notModified = "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message"
 
-// newText parses the new content of a text message.
-func newText(p *wire.Params) (body markup.Text, keys *botapi.Keyboard, err *apiError) {
+// parseNewText parses the new text and keyboard of a message.
+func parseNewText(p *wire.Params) (body markup.Text, keys *botapi.Keyboard, err *apiError) {
 	if p.Text("text") == "" {
 		return body, nil, badRequest("message text is empty") // Client.cpp
 	}
 	if body, err = formattedText(p, "text", "entities"); err != nil {
 		return body, nil, err
 	}
-	keys, err = keyboard(p)
+	keys, err = parseKeyboard(p)
 	return body, keys, err
 }
 
 func editMessageText(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
-	body, keys, err := newText(p)
+	body, keys, err := parseNewText(p)
 	if err != nil {
 		return nil, err
 	}
-	c, m, err := a.own(p)
+	c, m, err := a.editableMessage(p)
 	if err != nil {
 		return nil, err
 	}
@@ -176,32 +176,32 @@ func editMessageText(_ context.Context, a *api, p *wire.Params) (any, *apiError)
 }
 
 func editMessageReplyMarkup(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
-	keys, err := keyboard(p)
+	keys, err := parseKeyboard(p)
 	if err != nil {
 		return nil, err
 	}
-	c, m, err := a.own(p)
+	c, m, err := a.editableMessage(p)
 	if err != nil {
 		return nil, err
 	}
 	return a.edit(c, m, m.body, keys)
 }
 
-// edit changes a message of the bot. Edits count against the limit of a group.
+// edit changes a message of the bot. Edits count against the limits.
 func (a *api) edit(c *chat, m *message, body markup.Text, keys *botapi.Keyboard) (any, *apiError) {
-	if m.body.Same(body) && m.markup.Same(keys) {
+	if m.body.Equal(body) && m.markup.Equal(keys) {
 		return nil, badRequest(notModified)
 	}
-	if err := a.flood.take(c, a.world.now()); err != nil {
+	if err := a.flood.admit(c, a.world.now()); err != nil {
 		return nil, err
 	}
 	a.world.revise(c, m, body, keys)
-	return m.wire(c, true), nil
+	return m.apiMessage(c, true), nil
 }
 
 // deleteMessage follows core.telegram.org/bots/api#deletemessage.
 func deleteMessage(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
-	c, err := a.find(p, true)
+	c, err := a.findChat(p, true)
 	if err != nil {
 		return nil, err
 	}

@@ -21,12 +21,12 @@ const (
 	DefaultUsername    = "oneclaw_bot"
 	DefaultMaxMessages = 5000
 	DefaultMaxUpdates  = 100_000
-	// DefaultWebhookRetry is from WebhookActor.cpp.
-	DefaultWebhookRetry = time.Second
+	// DefaultWebhookRetryDelay is from WebhookActor.cpp.
+	DefaultWebhookRetryDelay = time.Second
 )
 
-// Versions of the Bot API that differ here: before 10.2 there are no ephemeral messages, and
-// 10.3 moved their parameters (core.telegram.org/bots/api-changelog).
+// Versions of the Bot API that the emulator distinguishes. Before 10.2 there are no ephemeral messages,
+// and 10.3 moved their parameters (core.telegram.org/bots/api-changelog).
 const (
 	Version100 = "10.0"
 	Version102 = "10.2"
@@ -47,35 +47,35 @@ const (
 type Config struct {
 	// Token is the bot's token, "<id>:<secret>". Empty means [DefaultToken].
 	Token string
-	// Username is the bot's name. Empty means [DefaultUsername].
+	// Username is the username of the bot. Empty means [DefaultUsername].
 	Username string
-	// ReadsAll switches privacy mode off: the bot gets all messages of its groups. New bots have
+	// NoPrivacyMode makes the bot get all messages of its groups. New bots have
 	// privacy mode (core.telegram.org/bots/features#privacy-mode).
-	ReadsAll bool
-	// Version is the Bot API version of an outdated self-hosted server. Empty means the latest.
+	NoPrivacyMode bool
+	// Version is the Bot API version, for an outdated self-hosted server. Empty means the latest.
 	Version string
-	// SelfHosted makes it a self-hosted server, which serves no files. Local is the folder of one
-	// started with --local: getFile puts files there and returns their absolute paths
+	// SelfHosted makes the server self-hosted: it serves no files. LocalDir makes it one that was
+	// started with --local: getFile writes files into this folder and returns their absolute paths
 	// (github.com/tdlib/telegram-bot-api, HttpConnection.cpp and Client.cpp).
 	SelfHosted bool
-	Local      string
+	LocalDir   string
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 	// Seed makes random faults repeatable.
 	Seed uint64
-	// Limits enables flood control. Nil means none.
+	// Limits enables flood control. Nil means no flood control.
 	Limits *Limits
-	// TLS configures TLS; see [wire.Certificate]. Nil means plain HTTP.
+	// TLS configures TLS; see [wire.NewCertificate]. Nil means plain HTTP.
 	TLS *tls.Config
-	// Webhooks delivers updates to a webhook, on any host and port, as for tests. If nil, webhooks
-	// can be set, with the ports and addresses that the service accepts, but nothing is delivered.
-	Webhooks *http.Client
-	// WebhookRetry is the first pause before an update is posted again; it doubles. 0 means
-	// [DefaultWebhookRetry].
-	WebhookRetry time.Duration
-	// Control serves the control side over HTTP under /emulator/, without authentication.
+	// WebhookClient delivers updates to webhooks on any host and port, for tests. If it is nil, webhooks
+	// can be set with the ports and addresses that the service accepts, but nothing is delivered.
+	WebhookClient *http.Client
+	// WebhookRetryDelay is the first delay before an update is posted again. It doubles each time. 0 is
+	// [DefaultWebhookRetryDelay].
+	WebhookRetryDelay time.Duration
+	// Control enables the control interface over HTTP under /emulator/, without authentication.
 	Control bool
-	// MaxMessages bounds the stored messages per chat, MaxUpdates the waiting updates. 0 means the
+	// MaxMessages bounds the stored messages per chat, MaxUpdates the queued updates. 0 means the
 	// defaults.
 	MaxMessages, MaxUpdates int
 }
@@ -88,14 +88,14 @@ type Server struct {
 	world *world
 	api   *api
 	control
-	remote bool // the control side is served, too
+	controlEnabled bool // the control interface is served too
 }
 
 // New makes a server.
 func New(cfg Config) (*Server, error) {
 	cfg.Token = cmp.Or(cfg.Token, DefaultToken)
 	cfg.Username = cmp.Or(cfg.Username, DefaultUsername)
-	cfg.WebhookRetry = cmp.Or(cfg.WebhookRetry, DefaultWebhookRetry)
+	cfg.WebhookRetryDelay = cmp.Or(cfg.WebhookRetryDelay, DefaultWebhookRetryDelay)
 	cfg.MaxMessages = cmp.Or(cfg.MaxMessages, DefaultMaxMessages)
 	cfg.MaxUpdates = cmp.Or(cfg.MaxUpdates, DefaultMaxUpdates)
 	if cfg.Now == nil {
@@ -113,16 +113,16 @@ func New(cfg Config) (*Server, error) {
 	life := wire.NewLifecycle("telegram emulator", ErrClosed, &w.mu, slog.New(slog.DiscardHandler))
 	life.TLS = cfg.TLS
 	w.hub = wire.NewHub[int64, Message](life)
-	faults := wire.NewFaults(life, rand.New(rand.NewPCG(cfg.Seed, 0)), refuse, Conflict)
+	faults := wire.NewFaults(life, rand.New(rand.NewPCG(cfg.Seed, 0)), refuseFault, Conflict)
 	q := newQueue(&cfg, &w.mu, life, w.hub, faults)
 	a := newAPI(&cfg, w, q, faults)
 	return &Server{
-		token: cfg.Token, life: life, world: w, api: a, remote: cfg.Control,
-		control: control{&setup{w, q}, &people{w, q, cfg.ReadsAll}, &observer{State{w, q, a.flood}}, faults},
+		token: cfg.Token, life: life, world: w, api: a, controlEnabled: cfg.Control,
+		control: control{&setup{w, q}, &people{w, q, cfg.NoPrivacyMode}, &observer{State{w, q, a.flood}}, faults},
 	}, nil
 }
 
-// Bot returns the bot as getMe does.
+// Bot returns the bot, as getMe does.
 func (s *Server) Bot() User { return s.world.bot }
 
 // Token returns the bot's token.
@@ -138,27 +138,27 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	return s.life.Serve(ln, s)
 }
 
-// Down stops listening, as if the machine were off, until [Server.Up].
-func (s *Server) Down() error { return s.life.Down() }
+// Suspend stops listening, as if the machine were off, until [Server.Resume].
+func (s *Server) Suspend() error { return s.life.Suspend() }
 
-// Up listens again after [Server.Down].
-func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
+// Resume listens again after [Server.Suspend].
+func (s *Server) Resume(ctx context.Context) error { return s.life.Resume(ctx) }
 
 // Close ends every request, including long polls and hanging ones, closes the subscriptions and
-// waits for everything to end.
+// waits for all handlers.
 func (s *Server) Close() error { return s.life.Close(s.world.hub.Close) }
 
-// ServeHTTP serves the bot, and the control side if enabled.
+// ServeHTTP serves the bot, and the control interface if it is enabled.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.life.Enter() {
 		http.Error(w, "closed", http.StatusServiceUnavailable)
 		return
 	}
 	defer s.life.Leave()
-	if !wire.Sized(w, r) {
+	if !wire.RequireLength(w, r) {
 		return
 	}
-	if s.remote && strings.HasPrefix(r.URL.Path, "/emulator/") {
+	if s.controlEnabled && strings.HasPrefix(r.URL.Path, "/emulator/") {
 		s.serveControl(w, r)
 		return
 	}

@@ -4,7 +4,7 @@ import "fmt"
 
 // ChatSpec describes a new chat.
 type ChatSpec struct {
-	// ID is the chat's id. 0 means the next free one; a private chat has its user's.
+	// ID is the id of the chat. 0 means the next free one; a private chat has the id of its user.
 	ID int64 `json:"id"`
 	// Kind is Private, Group or Supergroup.
 	Kind string `json:"kind"`
@@ -12,7 +12,7 @@ type ChatSpec struct {
 	Title string `json:"title"`
 	// User is the user of a private chat, and the creator of a group.
 	User int64 `json:"user"`
-	// Forum enables topics: in a supergroup, or in a private chat whose owner enabled them.
+	// Forum enables topics, in a supergroup or in a private chat whose owner enabled them.
 	Forum bool `json:"forum"`
 	// Members and Admins are users of a group besides its creator.
 	Members []int64 `json:"members"`
@@ -21,8 +21,8 @@ type ChatSpec struct {
 	BotAdmin bool `json:"bot_admin"`
 }
 
-// setup is for the setup of tests: people, chats and their topics, an earlier server, a
-// recording. Only the last sends updates to the bot.
+// setup prepares tests: users, chats and their topics, the messages of an earlier server, a
+// recording. Only a recording sends updates to the bot.
 type setup struct {
 	world   *world
 	updates *queue
@@ -50,38 +50,38 @@ func (st *setup) AddTopic(chatID int64, name string) (int64, error) {
 	if c == nil || !c.forum {
 		return 0, fmt.Errorf("telegram emulator: chat %d has no topics", chatID)
 	}
-	id := max(st.world.newID(c), generalTopic+1)
-	c.next = max(c.next, id)
+	id := max(st.world.newMessageID(c), generalTopic+1)
+	c.lastID = max(c.lastID, id)
 	c.topics[id] = name
 	return id, nil
 }
 
-// DeleteTopic deletes a topic: messages to it are refused from now on.
+// DeleteTopic deletes a topic. Messages to it are refused from then on.
 func (st *setup) DeleteTopic(chatID, topic int64) error {
 	return st.topic(chatID, topic, func(c *chat) { delete(c.topics, topic) })
 }
 
-// CloseTopic closes a topic as an administrator: only administrators can write to it.
+// CloseTopic closes a topic, as an administrator. Only administrators can write to it.
 func (st *setup) CloseTopic(chatID, topic int64) error {
 	return st.topic(chatID, topic, func(c *chat) { c.closed[topic] = true })
 }
 
-func (st *setup) topic(chatID, topic int64, change func(*chat)) error {
+func (st *setup) topic(chatID, changeTopic int64, change func(*chat)) error {
 	st.world.mu.Lock()
 	defer st.world.mu.Unlock()
 	c := st.world.chats[chatID]
-	if c == nil || c.topics[topic] == "" {
-		return fmt.Errorf("telegram emulator: no topic %d in chat %d", topic, chatID)
+	if c == nil || c.topics[changeTopic] == "" {
+		return fmt.Errorf("telegram emulator: no topic %d in chat %d", changeTopic, chatID)
 	}
 	change(c)
 	return nil
 }
 
-// SetMember changes the status of a person in a group, without an update.
+// SetMember changes the status of a user in a group, without an update.
 func (st *setup) SetMember(chatID, userID int64, status string) error {
 	st.world.mu.Lock()
 	defer st.world.mu.Unlock()
-	c, _, err := st.world.person(chatID, userID)
+	c, _, err := st.world.findChatAndUser(chatID, userID)
 	if err != nil {
 		return err
 	}

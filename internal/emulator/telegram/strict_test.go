@@ -184,7 +184,7 @@ func TestPlacesTheBotCannotWriteTo(t *testing.T) {
 		t.Errorf("migrated: %+v", e)
 	}
 	f.call("sendMessage", tg.Params{"chat_id": id(super), "text": "x"}, nil)
-	if _, err := f.SetBot(super, f.user, telegram.Kicked); err != nil {
+	if _, err := f.SetBotStatus(super, f.user, telegram.Kicked); err != nil {
 		t.Fatal(err)
 	}
 	if e := f.refusal("sendMessage", tg.Params{"chat_id": id(super), "text": "x"}); e.Code != 403 || e.Message != "Forbidden: bot was kicked from the supergroup chat" {

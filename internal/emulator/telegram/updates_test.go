@@ -38,7 +38,7 @@ func TestOffsetConfirms(t *testing.T) {
 		t.Fatalf("negative offset: %+v", list)
 	}
 	f.View(func(s telegram.State) {
-		if !s.Confirmed(sentIDs[1]) || s.Confirmed(sentIDs[2]) || s.Pending() != 1 {
+		if !s.IsConfirmed(sentIDs[1]) || s.IsConfirmed(sentIDs[2]) || s.PendingCount() != 1 {
 			t.Error("confirmed state is wrong")
 		}
 	})
@@ -48,7 +48,7 @@ func TestLongPollWakes(t *testing.T) {
 	f := start(t, telegram.Config{})
 	result := make(chan []got, 1)
 	go func() { result <- f.updates(tg.Params{"timeout": "50"}) }()
-	f.wait(telegram.State.Polling)
+	f.wait(telegram.State.IsPolling)
 	want := f.say(f.user, "wake up", nil).Update
 	if list := <-result; len(list) != 1 || list[0].ID != want {
 		t.Fatalf("got %+v", list)
@@ -62,7 +62,7 @@ func TestSecondPollerTakesOver(t *testing.T) {
 		_, err := f.bot.MakeRequest("getUpdates", tg.Params{"timeout": "50"})
 		first <- err
 	}()
-	f.wait(telegram.State.Polling)
+	f.wait(telegram.State.IsPolling)
 	go func() { second <- f.updates(tg.Params{"timeout": "50"}) }()
 	var refused *tg.Error
 	err := <-first
@@ -100,12 +100,12 @@ func TestGoneClientFreesItsPlace(t *testing.T) {
 		}
 		done <- err
 	}()
-	f.wait(telegram.State.Polling)
+	f.wait(telegram.State.IsPolling)
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	f.wait(func(s telegram.State) bool { return !s.Polling() })
+	f.wait(func(s telegram.State) bool { return !s.IsPolling() })
 	want := f.say(f.user, "not lost", nil).Update
 	if list := f.updates(nil); len(list) != 1 || list[0].ID != want {
 		t.Fatalf("got %+v", list)
@@ -124,7 +124,7 @@ func TestCloseEndsPollsAndHangs(t *testing.T) {
 			done <- struct{}{}
 		}()
 	}
-	f.wait(func(s telegram.State) bool { return s.Polling() && s.Calls("getme") == 1 })
+	f.wait(func(s telegram.State) bool { return s.IsPolling() && s.CallCount("getme") == 1 })
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestPrivacyMode(t *testing.T) {
 	}{
 		{"with privacy mode", telegram.Config{}, false, false, true},
 		{"as an administrator", telegram.Config{}, true, true, true},
-		{"without privacy mode", telegram.Config{ReadsAll: true}, false, true, true},
+		{"without privacy mode", telegram.Config{NoPrivacyMode: true}, false, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := start(t, tt.cfg)
@@ -234,7 +234,7 @@ func TestAlbumsComeInPieces(t *testing.T) {
 }
 
 func TestPeople(t *testing.T) {
-	f := start(t, telegram.Config{ReadsAll: true})
+	f := start(t, telegram.Config{NoPrivacyMode: true})
 	bob := f.AddUser(telegram.User{FirstName: "Bob"}).ID
 	group := f.chat(telegram.ChatSpec{Kind: telegram.Group, Title: "Team", User: f.user})
 	if _, err := f.Say(group, bob, "hello", nil); err == nil {

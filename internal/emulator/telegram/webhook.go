@@ -23,33 +23,33 @@ const (
 	maxRetryAfter      = time.Hour
 )
 
-// webhook is the state in getWebhookInfo, and of its deliveries.
+// webhook is the state that getWebhookInfo returns, and the state of the deliveries.
 type webhook struct {
-	URL            string   `json:"url"`
-	HasCertificate bool     `json:"has_custom_certificate"`
-	Pending        int      `json:"pending_update_count"`
-	MaxConnections int64    `json:"max_connections,omitempty"`
-	ErrorDate      int64    `json:"last_error_date,omitempty"`
-	Error          string   `json:"last_error_message,omitempty"`
-	AllowedUpdates []string `json:"allowed_updates,omitempty"`
+	URL                  string   `json:"url"`
+	HasCustomCertificate bool     `json:"has_custom_certificate"`
+	PendingUpdateCount   int      `json:"pending_update_count"`
+	MaxConnections       int64    `json:"max_connections,omitempty"`
+	LastErrorDate        int64    `json:"last_error_date,omitempty"`
+	LastErrorMessage     string   `json:"last_error_message,omitempty"`
+	AllowedUpdates       []string `json:"allowed_updates,omitempty"`
 
-	secret string
-	queues map[string]*hookQueue
-	busy   int64
+	secret   string
+	queues   map[string]*webhookQueue
+	inFlight int64
 }
 
-// hookQueue is the queue of a chat, or of a user who presses buttons: while its first update is
-// being delivered, or waits for a retry, the others wait (WebhookActor.cpp; the ids of queues in
+// webhookQueue is the queue of a chat, or of a user who presses buttons. While its first update is being
+// delivered, or waits for a retry, the others wait (WebhookActor.cpp; the ids of queues are from
 // Client.cpp).
-type hookQueue struct {
-	flying bool
-	failed int
-	delay  time.Duration
-	due    time.Time
+type webhookQueue struct {
+	inFlight bool
+	failures int
+	delay    time.Duration
+	retryAt  time.Time
 }
 
-// queueOf returns the queue of an update.
-func queueOf(id int64, kind string, body json.RawMessage) (chat int64, queue string) {
+// updateTarget returns the chat and the queue of an update.
+func updateTarget(id int64, kind string, body json.RawMessage) (chat int64, queue string) {
 	var about struct {
 		Chat    struct{ ID int64 }
 		From    struct{ ID int64 }
@@ -67,128 +67,128 @@ func queueOf(id int64, kind string, body json.RawMessage) (chat int64, queue str
 	return about.Chat.ID, fmt.Sprint(kind, " ", about.Chat.ID)
 }
 
-// hookTo replaces polls, or another webhook. An equal one continues unchanged, and one without
-// an address is none.
-func (q *queue) hookTo(hook *webhook, drop bool, kinds []string) {
-	q.allow(kinds)
+// replaceWebhook replaces polling, or another webhook. An equal webhook continues unchanged. A webhook
+// without a URL switches to polling.
+func (q *queue) replaceWebhook(hook *webhook, drop bool, kinds []string) {
+	q.setAllowed(kinds)
 	if drop {
-		q.confirm(q.last + 1)
+		q.confirm(q.lastID + 1)
 	}
 	if old := q.webhook; hook.URL == "" || old.URL != hook.URL || old.secret != hook.secret || old.MaxConnections != hook.MaxConnections {
 		q.webhook = hook
 	}
 	if hook.URL != "" {
-		q.poll.end(conflictSet)
+		q.poll.terminate(conflictSet)
 	}
-	q.hub.Changed()
-	q.post()
+	q.hub.Wake()
+	q.postDue()
 }
 
-// info returns the webhook for getWebhookInfo.
-func (q *queue) info() webhook {
+// webhookInfo returns the result of getWebhookInfo.
+func (q *queue) webhookInfo() webhook {
 	w := *q.webhook
-	w.Pending, w.AllowedUpdates = len(q.waiting), q.allowed
+	w.PendingUpdateCount, w.AllowedUpdates = len(q.waiting), q.allowed
 	return w
 }
 
-// post sends due updates to the webhook: the first of each queue, up to its connection limit.
-func (q *queue) post() {
+// postDue posts due updates to the webhook: the first of each queue, up to the limit of connections.
+func (q *queue) postDue() {
 	hook := q.webhook
-	if hook.URL == "" || q.cfg.Webhooks == nil || q.life.Closed() {
+	if hook.URL == "" || q.cfg.WebhookClient == nil || q.life.Closed() {
 		return
 	}
 	seen := map[string]bool{}
 	for _, u := range q.waiting {
-		if hook.busy >= hook.MaxConnections {
+		if hook.inFlight >= hook.MaxConnections {
 			return
 		}
 		line := hook.queues[u.queue]
 		if line == nil {
-			line = &hookQueue{delay: q.cfg.WebhookRetry}
+			line = &webhookQueue{delay: q.cfg.WebhookRetryDelay}
 			hook.queues[u.queue] = line
 		}
-		if !seen[u.queue] && !line.flying && !q.cfg.Now().Before(line.due) {
-			line.flying = true
-			hook.busy++
+		if !seen[u.queue] && !line.inFlight && !q.cfg.Now().Before(line.retryAt) {
+			line.inFlight = true
+			hook.inFlight++
 			fault := q.faults.Fire("webhook", u.chat)
-			q.life.Go(func() { q.carry(hook, line, u, fault) })
+			q.life.Go(func() { q.deliver(hook, line, u, fault) })
 		}
 		seen[u.queue] = true
 	}
 }
 
-// carry delivers an update, with its fault, and records the result.
-func (q *queue) carry(hook *webhook, line *hookQueue, u update, f *Fault) {
+// deliver delivers an update with its fault, and records the result.
+func (q *queue) deliver(hook *webhook, line *webhookQueue, u update, f *Fault) {
 	effect := Slow
 	if f != nil {
 		effect = f.Effect
-		q.life.Sleep(context.Background(), max(f.Delay, time.Nanosecond)) // 0 would never end
+		q.life.Sleep(context.Background(), max(f.Delay, time.Nanosecond)) // 0 would wait forever
 	}
 	var retryAfter time.Duration
 	err := errors.New("Webhook connection closed")
 	switch effect {
 	case CutBefore, Hang:
 	case CutAfter:
-		_, _ = q.request(hook, u) // its response is lost
+		_, _ = q.postUpdate(hook, u) // its response is lost
 	case Duplicate:
-		if _, err = q.request(hook, u); err == nil {
-			retryAfter, err = q.request(hook, u)
+		if _, err = q.postUpdate(hook, u); err == nil {
+			retryAfter, err = q.postUpdate(hook, u)
 		}
 	default:
-		retryAfter, err = q.request(hook, u)
+		retryAfter, err = q.postUpdate(hook, u)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.webhook != hook || q.life.Closed() {
-		return // the result is no longer wanted
+		return // the webhook was replaced
 	}
-	hook.busy--
-	line.flying = false
+	hook.inFlight--
+	line.inFlight = false
 	if err == nil {
-		q.took(u.id)
+		q.removeDelivered(u.id)
 		delete(hook.queues, u.queue)
 		q.hub.Emit(Event{Kind: EventConfirm, Update: u.id}, nil)
-		q.post()
+		q.postDue()
 		return
 	}
-	q.putOff(hook, line, retryAfter, err)
+	q.postpone(hook, line, retryAfter, err)
 }
 
-// took removes a delivered update.
-func (q *queue) took(id int64) {
+// removeDelivered removes a delivered update.
+func (q *queue) removeDelivered(id int64) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(other update) bool { return other.id == id })
 	q.delivered[id] = true
-	q.confirmed = q.last
+	q.confirmed = q.lastID
 	if len(q.waiting) > 0 {
 		q.confirmed = q.waiting[0].id - 1
 	}
 	maps.DeleteFunc(q.delivered, func(id int64, _ bool) bool { return id <= q.confirmed })
 }
 
-// putOff makes a queue wait: not after the first failure, and then ever longer.
-func (q *queue) putOff(hook *webhook, line *hookQueue, retryAfter time.Duration, err error) {
+// postpone delays a queue after a failure: not at all the first time, and then ever longer.
+func (q *queue) postpone(hook *webhook, line *webhookQueue, retryAfter time.Duration, err error) {
 	wait := min(retryAfter, maxRetryAfter)
-	if wait == 0 && line.failed > 0 {
+	if wait == 0 && line.failures > 0 {
 		line.delay = min(2*line.delay, maxResend)
 		wait = line.delay
 	}
-	line.failed++
-	line.due = q.cfg.Now().Add(wait)
-	hook.ErrorDate, hook.Error = q.cfg.Now().Unix(), err.Error()
-	q.hub.Changed()
+	line.failures++
+	line.retryAt = q.cfg.Now().Add(wait)
+	hook.LastErrorDate, hook.LastErrorMessage = q.cfg.Now().Unix(), err.Error()
+	q.hub.Wake()
 	if wait == 0 {
-		q.post()
+		q.postDue()
 		return
 	}
 	time.AfterFunc(wait, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.post()
+		q.postDue()
 	})
 }
 
-// request makes one request to the webhook, without following redirects.
-func (q *queue) request(hook *webhook, u update) (retryAfter time.Duration, err error) {
+// postUpdate makes one request to the webhook, without following redirects.
+func (q *queue) postUpdate(hook *webhook, u update) (retryAfter time.Duration, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	answered := make(chan struct{})
@@ -208,7 +208,7 @@ func (q *queue) request(hook *webhook, u update) (retryAfter time.Duration, err 
 	if hook.secret != "" {
 		req.Header.Set("X-Telegram-Bot-Api-Secret-Token", hook.secret)
 	}
-	client := *q.cfg.Webhooks
+	client := *q.cfg.WebhookClient
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := client.Do(req)
 	if err != nil {
@@ -219,7 +219,7 @@ func (q *queue) request(hook *webhook, u update) (retryAfter time.Duration, err 
 		return 0, errors.New("Webhook connection closed")
 	}
 	if resp.StatusCode/100 != 2 {
-		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))                                                  // 0 is none
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))                                                  // 0 means no header
 		return time.Duration(seconds) * time.Second, fmt.Errorf("Wrong response from the webhook: %s", resp.Status) //nolint:staticcheck // the service's own words
 	}
 	return 0, nil

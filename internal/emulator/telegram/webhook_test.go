@@ -62,7 +62,7 @@ func hooked(t *testing.T, h *hook) *fixture {
 	h.hold, h.held = make(chan struct{}), make(chan struct{}, 10)
 	web := httptest.NewTLSServer(h)
 	t.Cleanup(web.Close)
-	f := start(t, telegram.Config{Webhooks: web.Client(), WebhookRetry: 10 * time.Millisecond})
+	f := start(t, telegram.Config{WebhookClient: web.Client(), WebhookRetryDelay: 10 * time.Millisecond})
 	f.call("setWebhook", tg.Params{"url": web.URL + "/hook", "secret_token": "s3cret", "allowed_updates": `["message"]`}, nil)
 	return f
 }
@@ -73,7 +73,7 @@ func TestWebhookGetsUpdatesInTheOrderOfTheirChat(t *testing.T) {
 	chat := f.user
 	f.say(chat, "one", nil)
 	last := f.say(chat, "two", nil)
-	f.wait(func(s telegram.State) bool { return s.Confirmed(last.Update) })
+	f.wait(func(s telegram.State) bool { return s.IsConfirmed(last.Update) })
 	if got, want := h.seen(), []string{"one", "one", "one", "one", "two"}; !slices.Equal(got, want) {
 		t.Errorf("posted %q, want %q", got, want)
 	}
@@ -100,9 +100,9 @@ func TestWebhookHoldsUpNoOtherChat(t *testing.T) {
 	<-h.held
 	last := f.say(slow, "behind", nil)
 	beside := f.say(other, "beside", nil)
-	f.wait(func(s telegram.State) bool { return s.Confirmed(beside.Update) && !s.Confirmed(last.Update) })
+	f.wait(func(s telegram.State) bool { return s.IsConfirmed(beside.Update) && !s.IsConfirmed(last.Update) })
 	close(h.hold)
-	f.wait(func(s telegram.State) bool { return s.Confirmed(last.Update) })
+	f.wait(func(s telegram.State) bool { return s.IsConfirmed(last.Update) })
 	if got, want := h.seen(), []string{"beside", "hold on", "behind"}; !slices.Equal(got, want) {
 		t.Errorf("posted %q, want %q", got, want)
 	}
@@ -117,7 +117,7 @@ func TestWebhookFaultsAndItsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		sent := f.say(chat, string(effect), nil)
-		f.wait(func(s telegram.State) bool { return s.Confirmed(sent.Update) })
+		f.wait(func(s telegram.State) bool { return s.IsConfirmed(sent.Update) })
 	}
 	if got, want := h.seen(), []string{"duplicate", "duplicate", "cut_after", "cut_after", "cut_before"}; !slices.Equal(got, want) {
 		t.Errorf("posted %q, want %q", got, want)

@@ -29,38 +29,38 @@ const (
 	Kicked        = "kicked"
 )
 
-// generalTopic is the topic that every forum has. Messages do not name it, and sending to it is
-// refused.
+// generalTopic is the id of the topic that every forum has. Messages do not name it, and the service
+// refuses to send to it.
 const generalTopic = 1
 
-// world is the service's data: people, chats with their messages, files. Observers are told
-// about each change.
-// told to those who look on.
+// world is the data of the service: users, chats with their messages, and files. Every change emits
+// an event to the observers, and wakes the functions that wait for a condition. The fields of other
+// parts of a [Server] are guarded by the same lock.
 //
-// Its lock guards what else changes of a [Server] as well. To call a method of the world, or
-// to look at a field that is below the lock, is to hold it.
+// Callers of its methods, and users of the fields below mu, must hold the
+// lock.
 type world struct {
 	bot         User
 	now         func() time.Time
-	maxMessages int // per chat
+	maxMessages int // bound of the stored messages per chat
 	hub         *wire.Hub[int64, Message]
 
-	mu         sync.Mutex
-	users      map[int64]*User
-	chats      map[int64]*chat
-	order      []int64 // chats in the order of creation
-	nextUser   int64
-	nextGroup  int64
-	nextSuper  int64
-	nextShared int64 // private chats and basic groups share message ids
-	files      fileStore
-	callbacks  map[string]*Callback
-	callbackID []string // oldest first
-	commands   map[string]json.RawMessage
-	answers    int
-	albums     int
-	ephemerals int64
-	cuts       int // accepted calls whose response was dropped
+	mu               sync.Mutex
+	users            map[int64]*User
+	chats            map[int64]*chat
+	chatOrder        []int64 // ids of chats in the order of creation
+	nextUser         int64
+	nextGroup        int64
+	nextSuper        int64
+	nextShared       int64 // private chats and basic groups share message ids
+	files            fileStore
+	callbacks        map[string]*Callback
+	callbackOrder    []string // ids of callbacks, the oldest first
+	commands         map[string]json.RawMessage
+	answerCount      int
+	albumCount       int
+	ephemeralCount   int64
+	droppedResponses int // number of accepted calls whose response was dropped
 }
 
 func newWorld(cfg *Config, bot User) *world {
@@ -73,26 +73,26 @@ func newWorld(cfg *Config, bot User) *world {
 }
 
 type chat struct {
-	id       int64
-	kind     string
-	title    string
-	user     *User // of a private chat
-	forum    bool
-	topics   map[int64]string
-	closed   map[int64]bool   // topics in which only administrators write
-	members  map[int64]string // user to status
-	botAdmin bool
-	blocked  bool // by the user
-	kicked   bool
-	migrated int64 // the id of its supergroup
+	id         int64
+	kind       string
+	title      string
+	user       *User // of a private chat
+	forum      bool
+	topics     map[int64]string
+	closed     map[int64]bool   // topics in which only administrators write
+	members    map[int64]string // user to status
+	botAdmin   bool
+	blocked    bool // the user blocked the bot
+	kicked     bool
+	migratedTo int64 // id of the supergroup that replaced the chat
 
-	messages  []*message
-	byID      map[int64]*message
-	answers   int // messages of the bot that are not deleted
-	next      int64
-	actions   []Action
-	drafts    map[int64]Draft
-	ephemeral []*message
+	messages    []*message
+	byID        map[int64]*message
+	answerCount int // messages of the bot that are not deleted
+	lastID      int64
+	actions     []Action
+	drafts      map[int64]Draft
+	ephemeral   []*message
 }
 
 func (w *world) addUser(u User) User {
@@ -134,8 +134,8 @@ func (w *world) addChat(spec ChatSpec) (int64, error) {
 		c.topics[generalTopic] = "General"
 	}
 	w.chats[c.id] = c
-	w.order = append(w.order, c.id)
-	w.hub.Changed()
+	w.chatOrder = append(w.chatOrder, c.id)
+	w.hub.Wake()
 	return c.id, nil
 }
 
@@ -169,49 +169,49 @@ func (w *world) fillGroup(c *chat, spec ChatSpec) error {
 	return err
 }
 
-// newID returns the next message id of a chat (core.telegram.org/api/updates, sequences):
-// private chats and basic groups share a sequence, each supergroup has its own.
-func (w *world) newID(c *chat) int64 {
+// newMessageID returns the next message id of a chat (core.telegram.org/api/updates, sequences).
+// Private chats and basic groups share a sequence; each supergroup has its own.
+func (w *world) newMessageID(c *chat) int64 {
 	if c.kind == Supergroup {
-		c.next++
-		return c.next
+		c.lastID++
+		return c.lastID
 	}
 	w.nextShared++
 	return w.nextShared
 }
 
-// add adds a message to its chat and tells the observers.
-func (w *world) add(c *chat, m *message) {
-	m.id = w.newID(c)
+// addMessage adds a message to its chat and emits the event.
+func (w *world) addMessage(c *chat, m *message) {
+	m.id = w.newMessageID(c)
 	m.date = w.now()
 	c.messages = append(c.messages, m)
 	c.byID[m.id] = m
-	w.tally(c, m, 1)
+	w.countAnswer(c, m, 1)
 	if len(c.messages) > w.maxMessages {
 		gone := c.messages[0]
 		delete(c.byID, gone.id)
-		w.tally(c, gone, -1)
+		w.countAnswer(c, gone, -1)
 		c.messages[0] = nil
 		c.messages = c.messages[1:]
 	}
 	w.emit(Event{Kind: EventMessage, Chat: c.id, Message: m.id}, c, m)
 }
 
-// tally counts the bot's messages that are not deleted.
-func (w *world) tally(c *chat, m *message, n int) {
+// countAnswer adds n to the counts of answers if the message is an answer of the bot.
+func (w *world) countAnswer(c *chat, m *message, n int) {
 	if m.from.IsBot && !m.deleted {
-		c.answers += n
-		w.answers += n
+		c.answerCount += n
+		w.answerCount += n
 	}
 }
 
-// isBotMember reports whether the bot may see the chat.
+// isBotMember reports whether the bot is in the chat and not blocked.
 func (c *chat) isBotMember() bool { return !c.kicked && !c.blocked }
 
-// maxEdits bounds the stored edits of a message; a long streamed answer has some hundred.
+// maxEdits bounds the stored edits of a message. A long streamed answer has a few hundred.
 const maxEdits = 1000
 
-// revise changes the content of a message and records the old one.
+// revise changes the content of a message and records the previous content.
 func (w *world) revise(c *chat, m *message, body markup.Text, keys *botapi.Keyboard) {
 	if len(m.edits) < maxEdits {
 		m.edits = append(m.edits, Edit{At: w.now(), Text: m.body.Plain, Buttons: m.markup.Buttons()})
@@ -226,29 +226,29 @@ func (w *world) revise(c *chat, m *message, body markup.Text, keys *botapi.Keybo
 
 // remove deletes a message.
 func (w *world) remove(c *chat, m *message) {
-	w.tally(c, m, -1)
+	w.countAnswer(c, m, -1)
 	m.deleted = true
 	w.emit(Event{Kind: EventDelete, Chat: c.id, Message: m.id}, c, m)
 }
 
-// markCut records on a message that the response to its call was dropped.
-func (w *world) markCut(result any) {
+// recordDropped records, also on the call's message, that the response to a call was dropped.
+func (w *world) recordDropped(result any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cuts++
+	w.droppedResponses++
 	shown, ok := result.(*botapi.Message)
 	if !ok {
 		return
 	}
 	c := w.chats[shown.Chat.ID]
 	if m := c.byID[shown.MessageID]; m != nil {
-		m.cut++
+		m.droppedResponses++
 		w.emit(Event{Kind: EventCut, Chat: c.id, Message: m.id}, c, m)
 	}
 }
 
-// person returns a chat and a user.
-func (w *world) person(chatID, userID int64) (*chat, *User, error) {
+// findChatAndUser returns a chat and a user by their ids.
+func (w *world) findChatAndUser(chatID, userID int64) (*chat, *User, error) {
 	c, u := w.chats[chatID], w.users[userID]
 	if c == nil {
 		return nil, nil, fmt.Errorf("telegram emulator: unknown chat %d", chatID)
@@ -259,15 +259,15 @@ func (w *world) person(chatID, userID int64) (*chat, *User, error) {
 	return c, u, nil
 }
 
-// speaker returns a chat and a user who may write there.
-func (w *world) speaker(chatID, userID int64) (*chat, *User, error) {
-	c, u, err := w.person(chatID, userID)
+// findWriter returns a chat and a user. The error says why the user may not write to the chat.
+func (w *world) findWriter(chatID, userID int64) (*chat, *User, error) {
+	c, u, err := w.findChatAndUser(chatID, userID)
 	if err != nil {
 		return nil, nil, err
 	}
 	switch st := c.members[userID]; {
-	case c.migrated != 0:
-		return nil, nil, fmt.Errorf("telegram emulator: chat %d has become %d", chatID, c.migrated)
+	case c.migratedTo != 0:
+		return nil, nil, fmt.Errorf("telegram emulator: chat %d has become %d", chatID, c.migratedTo)
 	case c.kind == Private && c.user.ID != userID,
 		c.kind != Private && (st == "" || st == Left || st == Kicked):
 		return nil, nil, fmt.Errorf("telegram emulator: user %d is not in chat %d", userID, chatID)
@@ -275,8 +275,8 @@ func (w *world) speaker(chatID, userID int64) (*chat, *User, error) {
 	return c, u, nil
 }
 
-// member describes a user or the bot in a chat.
-func (w *world) member(c *chat, u User) botapi.Member {
+// chatMember returns a user, or the bot, as a member of a chat.
+func (w *world) chatMember(c *chat, u User) botapi.Member {
 	m := botapi.Member{User: u, Status: cmp.Or(c.members[u.ID], Left)}
 	if u.ID == w.bot.ID {
 		switch {
@@ -294,13 +294,13 @@ func (w *world) member(c *chat, u User) botapi.Member {
 	case Kicked:
 		m.UntilDate = new(int)
 	case "restricted":
-		m.UntilDate, m.Restricted = new(int), &botapi.Restricted{IsMember: true}
-		m.Change, m.Invite = new(bool), new(bool)
+		m.UntilDate, m.RestrictedRights = new(int), &botapi.RestrictedRights{IsMember: true}
+		m.CanChangeInfo, m.CanInviteUsers = new(bool), new(bool)
 	case Creator:
-		m.Anonymous = new(bool)
+		m.IsAnonymous = new(bool)
 	case Administrator:
-		m.Anonymous, m.Administers = new(bool), &botapi.Administers{Manage: true, Delete: true}
-		m.Change, m.Invite = new(bool), new(bool)
+		m.IsAnonymous, m.AdministratorRights = new(bool), &botapi.AdministratorRights{CanManageChat: true, CanDeleteMessages: true}
+		m.CanChangeInfo, m.CanInviteUsers = new(bool), new(bool)
 	}
 	return m
 }

@@ -1,6 +1,6 @@
-// Package websearch emulates search services: Brave, Tavily, Exa and SearXNG, each under its own
-// path, as strictly as their documentation (read in 2026-11; the functions of the services name
-// the pages). What has no source is marked as assumed.
+// Package websearch emulates the search services Brave, Tavily, Exa and SearXNG, each under its own
+// path. It is as strict as their documentation (read in 2026-11; the doc comment of each service's
+// function names the pages). Behaviour without a source is marked as assumed.
 package websearch
 
 import (
@@ -25,20 +25,20 @@ const (
 // maxRequests bounds the stored requests.
 const maxRequests = 1000
 
-// Page is a web page that can be found.
+// Page is a web page that searches can find.
 type Page struct {
 	Title, URL, Text string
-	// Published is its date, if known.
+	// Published is the date of the page, if known.
 	Published time.Time
 }
 
 // Config configures a [Server].
 type Config struct {
-	// Key is the API key of the services that need one.
+	// Key is the API key for the services that require one.
 	Key string
-	// Pages are found by a word of their title or text.
+	// Pages are found by the words of their titles and texts.
 	Pages []Page
-	// NoJSON makes SearXNG refuse JSON, which is its default (settings_search).
+	// NoJSON makes SearXNG refuse JSON, as it does by default (settings_search).
 	NoJSON bool
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
@@ -54,11 +54,11 @@ type Request struct {
 	Status int
 }
 
-// Answer replaces a proper response.
+// Answer replaces the regular response.
 type Answer struct {
 	Status int
 	Body   string
-	// Location, if not empty, redirects.
+	// Location, if not empty, is the target of a redirect.
 	Location string
 }
 
@@ -66,9 +66,9 @@ type Answer struct {
 type Server struct {
 	cfg Config
 
-	mu       sync.Mutex
-	requests []Request
-	failing  map[string]Answer
+	mu        sync.Mutex
+	requests  []Request
+	overrides map[string]Answer
 }
 
 // New makes a server.
@@ -76,15 +76,15 @@ func New(cfg Config) *Server {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Server{cfg: cfg, failing: map[string]Answer{}}
+	return &Server{cfg: cfg, overrides: map[string]Answer{}}
 }
 
-// Fail makes a service answer this way from now on; the zero Answer ends that.
+// Fail makes a service send this answer from now on. The zero Answer restores regular responses.
 func (s *Server) Fail(service string, with Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if delete(s.failing, service); with != (Answer{}) {
-		s.failing[service] = with
+	if delete(s.overrides, service); with != (Answer{}) {
+		s.overrides[service] = with
 	}
 }
 
@@ -99,7 +99,7 @@ func (s *Server) Requests() []Request {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	service, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	serve, ok := map[string]func(r *http.Request, path string) (Request, int, any){
-		Brave: s.brave, Tavily: s.tavily, Exa: s.exa, SearXNG: s.searxng,
+		Brave: s.answerBrave, Tavily: s.answerTavily, Exa: s.answerExa, SearXNG: s.answerSearXNG,
 	}[service]
 	if !ok {
 		http.NotFound(w, r)
@@ -107,24 +107,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	request, status, body := serve(r, "/"+path)
 	request.Service = service
-	answer, failing := s.note(&request, status)
+	answer, failing := s.record(&request, status)
 	switch {
 	case answer.Location != "":
 		http.Redirect(w, r, answer.Location, answer.Status)
 	case failing:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(answer.Status)
-		_, _ = w.Write([]byte(answer.Body)) // a lost client does not matter
+		_, _ = w.Write([]byte(answer.Body)) // the client may have disconnected
 	default:
 		wire.WriteJSON(w, status, "application/json", body)
 	}
 }
 
-// note stores a request, and returns the response that replaces the proper one.
-func (s *Server) note(request *Request, status int) (Answer, bool) {
+// record stores a request. It returns the answer set by [Server.Fail], if any.
+func (s *Server) record(request *Request, status int) (Answer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	answer, failing := s.failing[request.Service]
+	answer, failing := s.overrides[request.Service]
 	if request.Status = status; failing {
 		request.Status = answer.Status
 	}
@@ -134,8 +134,8 @@ func (s *Server) note(request *Request, status int) (Answer, bool) {
 	return answer, failing
 }
 
-// find returns the pages that have a word of the query.
-func (s *Server) find(query string, count int, since time.Time) []Page {
+// findPages returns the pages that contain a word of the query.
+func (s *Server) findPages(query string, count int, since time.Time) []Page {
 	var out []Page
 	for _, p := range s.cfg.Pages {
 		text := strings.ToLower(p.Title + " " + p.Text)
@@ -147,8 +147,8 @@ func (s *Server) find(query string, count int, since time.Time) []Page {
 	return out
 }
 
-// since returns the beginning of a time range.
-func (s *Server) since(unit string) time.Time {
+// rangeStart returns the beginning of a time range that ends now, or the zero time for an unknown unit.
+func (s *Server) rangeStart(unit string) time.Time {
 	days := map[string]int{"day": 1, "week": 7, "month": 31, "year": 365}[unit]
 	if days == 0 {
 		return time.Time{}
@@ -156,16 +156,16 @@ func (s *Server) since(unit string) time.Time {
 	return s.cfg.Now().AddDate(0, 0, -days)
 }
 
-// date formats a page's date; nil if unknown.
-func date(p Page, form string) any {
+// formatDate formats the date of a page. It returns nil if the date is unknown.
+func formatDate(p Page, form string) any {
 	if p.Published.IsZero() {
 		return nil
 	}
 	return p.Published.UTC().Format(form)
 }
 
-// body decodes an object that has only known fields.
-func body(r *http.Request, known ...string) (map[string]json.RawMessage, string) {
+// decodeBody decodes a JSON object that has only known fields. The string says what is invalid.
+func decodeBody(r *http.Request, known ...string) (map[string]json.RawMessage, string) {
 	if kind := r.Header.Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
 		return nil, "the content type is " + kind
 	}
@@ -181,8 +181,8 @@ func body(r *http.Request, known ...string) (map[string]json.RawMessage, string)
 	return fields, ""
 }
 
-// field decodes a field; false if it has another type.
-func field[T any](fields map[string]json.RawMessage, name string, otherwise T) (T, bool) {
+// decodeField decodes a field. It returns false if the field has another type.
+func decodeField[T any](fields map[string]json.RawMessage, name string, otherwise T) (T, bool) {
 	raw, ok := fields[name]
 	if !ok {
 		return otherwise, true

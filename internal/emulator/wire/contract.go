@@ -9,14 +9,14 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Contract describes what a service accepts and sends, by its own library's types: a JSON schema
-// of an object with a field for each kind of value.
+// Contract is a JSON schema of the values that a service accepts and sends, generated from the types
+// of the service's own library. It has a property for each kind of value.
 type Contract struct {
-	schema *jsonschema.Schema
-	whole  *jsonschema.Resolved
+	schema   *jsonschema.Schema
+	resolved *jsonschema.Resolved
 }
 
-// MustContract parses an embedded contract. It panics if that is invalid.
+// MustContract parses an embedded contract. It panics if the contract is invalid.
 func MustContract(source []byte) *Contract {
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(source, &schema); err != nil {
@@ -29,7 +29,7 @@ func MustContract(source []byte) *Contract {
 	return &Contract{&schema, resolved}
 }
 
-// Fields returns the schemas of the fields of a kind, nil for an unknown kind.
+// Fields returns the schemas of a kind's fields, or nil for an unknown kind. further selects a field.
 func (c *Contract) Fields(kind string, further ...string) map[string]*jsonschema.Schema {
 	s := c.schema.Properties[kind]
 	for _, field := range append(further, "") {
@@ -46,12 +46,12 @@ func (c *Contract) Fields(kind string, further ...string) map[string]*jsonschema
 	return s.Properties
 }
 
-// maxChecked is the size in bytes from which a value is not checked: long conversations add
-// nothing new, and checking takes time.
+// maxChecked bounds the values that are checked, in bytes. Long conversations add nothing new, and
+// checking takes time.
 const maxChecked = 256 << 10
 
-// Check returns an error for a value that does not match the kind. Further kinds select nested
-// fields. Values over 256 KiB pass.
+// Check returns an error if a value does not match its kind. Further names select nested fields.
+// Values over 256 KiB are not checked.
 func (c *Contract) Check(value []byte, kind string, further ...string) error {
 	if len(value) > maxChecked {
 		return nil
@@ -63,7 +63,7 @@ func (c *Contract) Check(value []byte, kind string, further ...string) error {
 	for _, key := range slices.Backward(further) {
 		v = map[string]any{key: v}
 	}
-	if err := c.whole.Validate(map[string]any{kind: v}); err != nil {
+	if err := c.resolved.Validate(map[string]any{kind: v}); err != nil {
 		return fmt.Errorf("%s %q: %w: %.2000s", kind, further, err, value)
 	}
 	return nil

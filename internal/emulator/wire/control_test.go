@@ -20,8 +20,8 @@ func TestControl(t *testing.T) {
 			return map[string]any{"of": query.Get("chat"), "answers": answers, "limited": limited}, nil
 		},
 		State: func() any { return "still" },
-		Act: func(act string, body *json.Decoder) (any, error) {
-			return wire.RunAct(body, "act", func(text string) (any, error) { return act + " " + text, nil })
+		RunAction: func(act string, body *json.Decoder) (any, error) {
+			return wire.RunAction(body, "act", func(text string) (any, error) { return act + " " + text, nil })
 		},
 	}
 	for _, tt := range []struct {
@@ -35,7 +35,7 @@ func TestControl(t *testing.T) {
 		{"a fault", "POST", "faults", "application/json", `{"method":"send","effect":"hang"}`, 200, `{"id":1}`},
 		{"no fault", "POST", "faults", "application/json", `{"effect":"else"}`, 400, `{"error":"test emulator: unknown effect \"else\""}`},
 		{"a fault taken back", "POST", "unfault", "application/json", `{"id":1}`, 200, `{"fired":0}`},
-		{"reading an act", "GET", "say", "", "", 400, `{"error":"unknown act"}`},
+		{"reading an act", "GET", "say", "", "", 400, `{"error":"unknown action"}`},
 		{"a form", "POST", "say", "text/plain", `"hi"`, 415, `{"error":"content type must be application/json"}`},
 		{"a long body", "POST", "say", "application/json", `"` + strings.Repeat("x", 100) + `"`, 400, `{"error":"decode act: http: request body too large"}`},
 	} {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Effect is the effect of a fault on a call, or on something else that an emulator names.
+// Effect is the effect of a fault on a call, or on another operation that the emulator names.
 type Effect string
 
 // The effects of every emulator.
@@ -29,13 +29,13 @@ const (
 	CutAfter Effect = "cut_after"
 	// Hang never answers; it ends when the client disconnects. An envelope is lost.
 	Hang Effect = "hang"
-	// Duplicate delivers again: the updates of a poll, or an envelope.
+	// Duplicate delivers the updates of a poll, or an envelope, a second time.
 	Duplicate Effect = "duplicate"
 	// BadJSON accepts the call and answers with incomplete JSON.
 	BadJSON Effect = "bad_json"
 )
 
-// Fault is a rule for misbehaving, in an emulator whose chats have ids of type K. Zero fields
+// Fault is a rule for injecting failures, in an emulator whose chats have ids of type K. Zero fields
 // match everything.
 type Fault[K comparable] struct {
 	// Method is the name of a method, ignoring case, or another name that the emulator defines.
@@ -44,7 +44,7 @@ type Fault[K comparable] struct {
 	Chat K `json:"chat"`
 	// Nth only fires on the nth matching call, counted from 1.
 	Nth int `json:"nth"`
-	// Times bounds how often it fires.
+	// Times bounds how often the fault fires.
 	Times int `json:"times"`
 	// Probability is the probability of firing, seeded by the server. 0 means always.
 	Probability float64 `json:"probability"`
@@ -52,44 +52,44 @@ type Fault[K comparable] struct {
 	Effect Effect `json:"effect"`
 	// Delay precedes the effect.
 	Delay time.Duration `json:"delay"`
-	// Status is for ServerError, RetryAfter (seconds) for TooManyRequests, Error for an effect of
-	// the emulator's own.
+	// Status is for ServerError, RetryAfter (seconds) for TooManyRequests, Error for the effect that
+	// only this emulator has.
 	Status     int    `json:"status"`
 	RetryAfter int    `json:"retry_after"`
 	Error      string `json:"error"`
 }
 
-// Faults are the active faults. [Faults.Fire] is called with the lock of the [Lifecycle] held,
-// all other methods without.
+// Faults are the active faults. [Faults.Fire] must be called with the lock of the [Lifecycle] held,
+// all other methods without it.
 type Faults[K comparable] struct {
-	life   *Lifecycle
-	rand   *rand.Rand
-	refuse func(http.ResponseWriter, *Fault[K])
-	own    Effect
-	apart  []string
-	rules  []*rule[K]
-	next   int
+	life      *Lifecycle
+	rand      *rand.Rand
+	refuse    func(http.ResponseWriter, *Fault[K])
+	ownEffect Effect
+	exactOnly []string
+	rules     []*rule[K]
+	next      int
 }
 
 type rule[K comparable] struct {
 	Fault[K]
-	id    int
-	seen  int
-	fired int
+	id      int
+	matches int
+	fired   int
 }
 
-// NewFaults makes an empty set with a random source. refuse answers a call with
-// [TooManyRequests], and with own, the emulator's own effect. Names in apart only match faults
-// that name them.
+// NewFaults returns an empty set with a random source. refuse answers calls whose fault has the effect
+// [TooManyRequests] or own, the effect that only this emulator has. Calls with a name in apart match
+// only faults that give this name.
 func NewFaults[K comparable](life *Lifecycle, chances *rand.Rand, refuse func(http.ResponseWriter, *Fault[K]), own Effect, apart ...string) *Faults[K] {
-	return &Faults[K]{life: life, rand: chances, refuse: refuse, own: own, apart: apart}
+	return &Faults[K]{life: life, rand: chances, refuse: refuse, ownEffect: own, exactOnly: apart}
 }
 
-// Inject adds a fault and returns its number. If several match a call, the first one that fires
+// Inject adds a fault and returns its id. If several faults match a call, the first one that fires
 // applies.
 func (f *Faults[K]) Inject(fault Fault[K]) (int, error) {
 	switch fault.Effect {
-	case Slow, TooManyRequests, ServerError, CutBefore, CutAfter, Hang, Duplicate, BadJSON, f.own:
+	case Slow, TooManyRequests, ServerError, CutBefore, CutAfter, Hang, Duplicate, BadJSON, f.ownEffect:
 	default:
 		return 0, fmt.Errorf("%s: unknown effect %q", f.life.name, fault.Effect)
 	}
@@ -100,7 +100,7 @@ func (f *Faults[K]) Inject(fault Fault[K]) (int, error) {
 	return f.next, nil
 }
 
-// Remove removes a fault and returns how often it fired. 0 removes all.
+// Remove removes a fault and returns how often it fired. The id 0 removes all faults.
 func (f *Faults[K]) Remove(id int) int {
 	f.life.mu.Lock()
 	defer f.life.mu.Unlock()
@@ -131,12 +131,12 @@ func (f *Faults[K]) Fired(id int) int {
 func (f *Faults[K]) Fire(method string, chat K) *Fault[K] {
 	var none K
 	for _, r := range f.rules {
-		named := strings.EqualFold(r.Method, method) || r.Method == "" && !slices.Contains(f.apart, method)
+		named := strings.EqualFold(r.Method, method) || r.Method == "" && !slices.Contains(f.exactOnly, method)
 		if !named || r.Chat != none && r.Chat != chat {
 			continue
 		}
-		r.seen++
-		if r.Nth != 0 && r.Nth != r.seen || r.Times != 0 && r.fired >= r.Times {
+		r.matches++
+		if r.Nth != 0 && r.Nth != r.matches || r.Times != 0 && r.fired >= r.Times {
 			continue
 		}
 		if r.Probability > 0 && f.rand.Float64() >= r.Probability {
@@ -149,9 +149,9 @@ func (f *Faults[K]) Fire(method string, chat K) *Fault[K] {
 	return nil
 }
 
-// before applies a fault, which may be nil, before a call is accepted, and reports whether that
-// was all.
-func (f *Faults[K]) before(w http.ResponseWriter, r *http.Request, met *Fault[K]) bool {
+// applyBeforeCall applies a fault, which may be nil, before a call is accepted. It reports whether the
+// call is finished.
+func (f *Faults[K]) applyBeforeCall(w http.ResponseWriter, r *http.Request, met *Fault[K]) bool {
 	if met == nil {
 		return false
 	}
@@ -159,10 +159,10 @@ func (f *Faults[K]) before(w http.ResponseWriter, r *http.Request, met *Fault[K]
 		panic(http.ErrAbortHandler)
 	}
 	switch met.Effect {
-	case TooManyRequests, f.own:
+	case TooManyRequests, f.ownEffect:
 		f.refuse(w, met)
 	case ServerError:
-		gatewayPage(w, met.Status)
+		writeGatewayError(w, met.Status)
 	case CutBefore:
 		panic(http.ErrAbortHandler)
 	case Hang:
@@ -174,8 +174,8 @@ func (f *Faults[K]) before(w http.ResponseWriter, r *http.Request, met *Fault[K]
 	return true
 }
 
-// gatewayPage is the HTML response of a proxy whose server does not answer.
-func gatewayPage(w http.ResponseWriter, status int) {
+// writeGatewayError writes the HTML error page of a proxy whose server does not answer.
+func writeGatewayError(w http.ResponseWriter, status int) {
 	if status < http.StatusBadRequest {
 		status = http.StatusBadGateway
 	}
@@ -186,16 +186,16 @@ func gatewayPage(w http.ResponseWriter, status int) {
 		"<center><h1>%[1]s</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n", text)
 }
 
-// act runs the control actions about faults. It returns false for all others.
-func (f *Faults[K]) act(act string, body *json.Decoder) (result any, known bool, err error) {
+// runAction runs the control actions for faults. known is false for all other actions.
+func (f *Faults[K]) runAction(act string, body *json.Decoder) (result any, known bool, err error) {
 	switch act {
 	case "faults":
-		result, err = RunAct(body, "fault", func(fault Fault[K]) (any, error) {
+		result, err = RunAction(body, "fault", func(fault Fault[K]) (any, error) {
 			id, err := f.Inject(fault)
 			return map[string]int{"id": id}, err
 		})
 	case "unfault":
-		result, err = RunAct(body, "fault", func(fault struct{ ID int }) (any, error) {
+		result, err = RunAction(body, "fault", func(fault struct{ ID int }) (any, error) {
 			return map[string]int{"fired": f.Remove(fault.ID)}, nil
 		})
 	default:

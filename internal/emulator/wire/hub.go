@@ -18,7 +18,7 @@ const (
 type Event[K comparable, M any] struct {
 	// Kind is one of the Event constants of the emulator.
 	Kind string `json:"kind"`
-	// Chat and Message identify its subject, and Update the update or envelope, if any.
+	// Chat and Message identify the subject of the event, and Update the update or envelope, if any.
 	Chat    K `json:"chat,omitzero"`
 	Message K `json:"message,omitzero"`
 	Update  K `json:"update,omitzero"`
@@ -32,9 +32,9 @@ type Event[K comparable, M any] struct {
 	Missed int `json:"missed,omitempty"`
 }
 
-// Hub tells observers what happens in an emulator. It is guarded by the lock of the [Lifecycle]:
-// [Hub.Subscribe], [Hub.WaitFor] and [Hub.Meet] take it, for everything else the caller holds
-// it.
+// Hub sends the events of an emulator to subscribers. It is guarded by the lock of the [Lifecycle].
+// [Hub.Subscribe], [Hub.WaitFor] and [Hub.Intercept] take the lock; for everything else the caller
+// must hold it.
 type Hub[K comparable, M any] struct {
 	life        *Lifecycle
 	change      chan struct{}
@@ -52,12 +52,12 @@ func NewHub[K comparable, M any](life *Lifecycle) *Hub[K, M] {
 	return &Hub[K, M]{life: life, subscribers: map[*subscriber[K, M]]struct{}{}, calls: map[string]int{}}
 }
 
-// maxMethods bounds the counted names, which a client could make up.
+// maxMethods bounds the counted method names, because a client could make up any number of them.
 const maxMethods = 200
 
-// Meet counts a call and applies its fault before it is accepted. It reports whether that was
-// all.
-func (h *Hub[K, M]) Meet(f *Faults[K], w http.ResponseWriter, r *http.Request, method string, chat K) (met *Fault[K], over bool) {
+// Intercept counts a call and applies its fault before the call is accepted. over reports whether the
+// call is finished.
+func (h *Hub[K, M]) Intercept(f *Faults[K], w http.ResponseWriter, r *http.Request, method string, chat K) (met *Fault[K], over bool) {
 	h.life.mu.Lock()
 	if _, known := h.calls[method]; known || len(h.calls) < maxMethods {
 		h.calls[method]++
@@ -67,25 +67,25 @@ func (h *Hub[K, M]) Meet(f *Faults[K], w http.ResponseWriter, r *http.Request, m
 		h.Emit(Event[K, M]{Kind: EventFault, Chat: chat, Text: string(met.Effect)}, nil)
 	}
 	h.life.mu.Unlock()
-	return met, f.before(w, r, met)
+	return met, f.applyBeforeCall(w, r, met)
 }
 
 // Calls returns how often each method was called. The map must not be changed, nor used without
 // the lock.
 func (h *Hub[K, M]) Calls() map[string]int { return h.calls }
 
-// Changed wakes those who wait for a condition.
-func (h *Hub[K, M]) Changed() {
+// Wake wakes all callers of [Hub.WaitFor].
+func (h *Hub[K, M]) Wake() {
 	if h.change != nil {
 		close(h.change)
 		h.change = nil
 	}
 }
 
-// Emit sends an event to every subscriber, and wakes those who wait for a condition. look, if
-// there is a message, returns it as it is now.
+// Emit sends an event to every subscriber, and wakes all callers of [Hub.WaitFor]. look returns the
+// message in its current state; it is nil if the event has no message.
 func (h *Hub[K, M]) Emit(e Event[K, M], look func() M) {
-	h.Changed()
+	h.Wake()
 	if len(h.subscribers) > 0 && look != nil {
 		shown := look()
 		e.Snapshot = &shown
@@ -101,17 +101,17 @@ func (h *Hub[K, M]) Emit(e Event[K, M], look func() M) {
 	}
 }
 
-// Close wakes those who wait and ends the subscriptions.
+// Close wakes all callers of [Hub.WaitFor] and ends the subscriptions.
 func (h *Hub[K, M]) Close() {
-	h.Changed()
+	h.Wake()
 	for sub := range h.subscribers {
 		close(sub.events)
 	}
 	clear(h.subscribers)
 }
 
-// Subscribe returns the events from now on. At most buffer of them wait; others are dropped and
-// counted in the next one. The channel is closed by cancel, which must be called, and by
+// Subscribe returns the events from now on. At most buffer events are queued; others are dropped, and
+// the next event counts them. The channel is closed by cancel, which must be called, and by
 // [Hub.Close].
 func (h *Hub[K, M]) Subscribe(buffer int) (events <-chan Event[K, M], cancel func()) {
 	sub := &subscriber[K, M]{events: make(chan Event[K, M], max(buffer, 1))}
@@ -132,11 +132,11 @@ func (h *Hub[K, M]) Subscribe(buffer int) (events <-chan Event[K, M], cancel fun
 	})
 }
 
-// WaitFor returns once cond holds, which it checks after every change, with the lock held. When
-// the emulator is closed it returns the error given to [NewLifecycle].
+// WaitFor returns once cond holds. It checks cond after every change, with the lock held. When
+// the emulator is closed, it returns the error given to [NewLifecycle].
 func (h *Hub[K, M]) WaitFor(ctx context.Context, cond func() bool) error {
 	for {
-		change := h.unless(cond)
+		change := h.nextChange(cond)
 		if change == nil {
 			return nil
 		}
@@ -145,13 +145,13 @@ func (h *Hub[K, M]) WaitFor(ctx context.Context, cond func() bool) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: wait: %w", h.life.name, context.Cause(ctx))
 		case <-h.life.done:
-			return h.life.ended
+			return h.life.closedErr
 		}
 	}
 }
 
-// unless returns a channel for the next change, or nil if cond holds.
-func (h *Hub[K, M]) unless(cond func() bool) <-chan struct{} {
+// nextChange returns a channel that is closed by the next change, or nil if cond holds.
+func (h *Hub[K, M]) nextChange(cond func() bool) <-chan struct{} {
 	h.life.mu.Lock()
 	defer h.life.mu.Unlock()
 	if cond() {

@@ -55,7 +55,7 @@ func TestHubWaitsForACondition(t *testing.T) {
 		<-seen
 		mu.Lock()
 		n++
-		h.Changed()
+		h.Wake()
 		mu.Unlock()
 	}
 	if err := <-waited; err != nil {

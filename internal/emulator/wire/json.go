@@ -16,5 +16,5 @@ func WriteJSON(w http.ResponseWriter, status int, contentType string, v any) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a lost client does not matter
+	_, _ = w.Write(body) // the client may have disconnected
 }

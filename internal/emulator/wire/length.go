@@ -2,9 +2,9 @@ package wire
 
 import "net/http"
 
-// Sized reports whether a request has a Content-Length. It refuses a chunked one itself: many
-// gateways do not accept these.
-func Sized(w http.ResponseWriter, r *http.Request) bool {
+// RequireLength reports whether a request has a Content-Length. It refuses a chunked request itself,
+// because many gateways do not accept those.
+func RequireLength(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength >= 0 {
 		return true
 	}

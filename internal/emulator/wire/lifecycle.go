@@ -12,29 +12,29 @@ import (
 	"time"
 )
 
-// Lifecycle is the lifecycle of an emulator, from its first listener until everything has ended.
+// Lifecycle is the lifecycle of an emulator, from its first listener until everything has stopped.
 type Lifecycle struct {
 	// TLS, if set before the first Serve, configures TLS.
 	TLS *tls.Config
 
-	name   string
-	ended  error
-	mu     *sync.Mutex
-	log    *slog.Logger
-	done   chan struct{}
-	active sync.WaitGroup
-	watch  Watch
+	name      string
+	closedErr error
+	mu        *sync.Mutex
+	log       *slog.Logger
+	done      chan struct{}
+	active    sync.WaitGroup
+	conns     ConnTracker
 
 	// Guarded by mu.
-	closed  bool
-	serving []*http.Server
-	down    []*http.Server // to serve again
+	closed    bool
+	serving   []*http.Server
+	suspended []*http.Server // served again by Resume
 
-	broken contractErrors
+	violations contractErrors
 }
 
-// maxBroken bounds the stored contract errors.
-const maxBroken = 10
+// maxViolations bounds the stored contract errors.
+const maxViolations = 10
 
 // contractErrors are violations of a service's contract.
 type contractErrors struct {
@@ -42,10 +42,10 @@ type contractErrors struct {
 	list []error
 }
 
-// NewLifecycle makes the lifecycle of the named emulator. mu is the lock of the emulator's
-// state, so that closing it and changing it exclude each other. ended is the error after Close.
+// NewLifecycle returns the lifecycle of the named emulator. mu is the lock of the emulator's state, so
+// that closing the emulator and changing its state exclude each other. ended is the error after Close.
 func NewLifecycle(name string, ended error, mu *sync.Mutex, log *slog.Logger) *Lifecycle {
-	return &Lifecycle{name: name, ended: ended, mu: mu, log: log, done: make(chan struct{})}
+	return &Lifecycle{name: name, closedErr: ended, mu: mu, log: log, done: make(chan struct{})}
 }
 
 // Listen listens on a free port of 127.0.0.1, or on addr if given.
@@ -65,11 +65,11 @@ func (l *Lifecycle) Listen(ctx context.Context, addr ...string) (net.Listener, e
 // Serve serves a listener until [Lifecycle.Close]. It returns at once, with the URL of the
 // listener.
 func (l *Lifecycle) Serve(ln net.Listener, handler http.Handler) (string, error) {
-	hs := &http.Server{Addr: ln.Addr().String(), Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: l.watch.Follow}
+	hs := &http.Server{Addr: ln.Addr().String(), Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: l.conns.Track}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return "", errors.Join(l.ended, ln.Close())
+		return "", errors.Join(l.closedErr, ln.Close())
 	}
 	serve := hs.Serve
 	if l.TLS != nil {
@@ -86,7 +86,7 @@ func (l *Lifecycle) Serve(ln net.Listener, handler http.Handler) (string, error)
 	return l.scheme("http") + ln.Addr().String(), nil
 }
 
-// scheme returns the scheme for a protocol, or its secure form.
+// scheme returns the URL scheme of a protocol, or of its secure form if TLS is configured.
 func (l *Lifecycle) scheme(protocol string) string {
 	if l.TLS != nil {
 		protocol += "s"
@@ -94,13 +94,13 @@ func (l *Lifecycle) scheme(protocol string) string {
 	return protocol + "://"
 }
 
-// Address returns the address at which a request has reached the server.
+// Address returns the address at which a request reached the server.
 func (l *Lifecycle) Address(protocol string, r *http.Request) string {
 	return l.scheme(protocol) + r.Host
 }
 
-// Close ends every request and waits for everything to end. stop, if not nil, ends what else the
-// emulator has open; it runs once, under the lock.
+// Close ends every request and waits for all goroutines. stop, if not nil, closes the emulator's other
+// resources; it runs once, with the lock held.
 func (l *Lifecycle) Close(stop func()) error {
 	l.mu.Lock()
 	var serving []*http.Server
@@ -118,27 +118,27 @@ func (l *Lifecycle) Close(stop func()) error {
 		errs = append(errs, hs.Close())
 	}
 	l.active.Wait()
-	l.watch.Wait()
-	l.broken.mu.Lock()
-	defer l.broken.mu.Unlock()
-	return errors.Join(append(errs, l.broken.list...)...)
+	l.conns.Wait()
+	l.violations.mu.Lock()
+	defer l.violations.mu.Unlock()
+	return errors.Join(append(errs, l.violations.list...)...)
 }
 
-// Broken stores an error of [Contract.Check], if any, for [Lifecycle.Close].
-func (l *Lifecycle) Broken(err error) {
-	l.broken.mu.Lock()
-	defer l.broken.mu.Unlock()
-	if err != nil && len(l.broken.list) < maxBroken {
-		l.broken.list = append(l.broken.list, fmt.Errorf("%s: against the contract: %w", l.name, err))
+// RecordViolation stores an error of [Contract.Check] for [Lifecycle.Close], unless it is nil.
+func (l *Lifecycle) RecordViolation(err error) {
+	l.violations.mu.Lock()
+	defer l.violations.mu.Unlock()
+	if err != nil && len(l.violations.list) < maxViolations {
+		l.violations.list = append(l.violations.list, fmt.Errorf("%s: against the contract: %w", l.name, err))
 	}
 }
 
-// Down stops listening and breaks the connections, until [Lifecycle.Up]. Hijacked connections,
+// Suspend stops listening and breaks the connections, until [Lifecycle.Resume]. Hijacked connections,
 // such as sockets, stay.
-func (l *Lifecycle) Down() error {
+func (l *Lifecycle) Suspend() error {
 	l.mu.Lock()
 	serving := l.serving
-	l.down, l.serving = append(l.down, serving...), nil
+	l.suspended, l.serving = append(l.suspended, serving...), nil
 	l.mu.Unlock()
 	var errs []error
 	for _, hs := range serving {
@@ -147,11 +147,11 @@ func (l *Lifecycle) Down() error {
 	return errors.Join(errs...)
 }
 
-// Up listens again after [Lifecycle.Down].
-func (l *Lifecycle) Up(ctx context.Context) error {
+// Resume listens again after [Lifecycle.Suspend].
+func (l *Lifecycle) Resume(ctx context.Context) error {
 	l.mu.Lock()
-	down := l.down
-	l.down = nil
+	down := l.suspended
+	l.suspended = nil
 	l.mu.Unlock()
 	var errs []error
 	for _, hs := range down {
@@ -164,7 +164,7 @@ func (l *Lifecycle) Up(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Enter registers a request, unless the emulator is closed. Each registered one must call
+// Enter registers a request, unless the emulator is closed. Every registered request must call
 // [Lifecycle.Leave].
 func (l *Lifecycle) Enter() bool {
 	l.mu.Lock()
@@ -179,14 +179,14 @@ func (l *Lifecycle) Enter() bool {
 // Leave unregisters a request.
 func (l *Lifecycle) Leave() { l.active.Done() }
 
-// Go runs something that [Lifecycle.Close] waits for. The caller holds the lock and has checked
-// that the emulator is not closed, or is itself waited for.
+// Go runs a function in a goroutine that [Lifecycle.Close] waits for. The caller must hold the lock and
+// have checked that the emulator is not closed, or run in such a goroutine itself.
 func (l *Lifecycle) Go(run func()) { l.active.Go(run) }
 
-// Closed reports whether the emulator is closed. The caller holds the lock.
+// Closed reports whether the emulator is closed. The caller must hold the lock.
 func (l *Lifecycle) Closed() bool { return l.closed }
 
-// Done is closed when the emulator is.
+// Done returns a channel that is closed when the emulator is.
 func (l *Lifecycle) Done() <-chan struct{} { return l.done }
 
 // Sleep waits for d, or forever if d is 0. It returns false if the client disconnects or the

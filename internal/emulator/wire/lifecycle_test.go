@@ -100,13 +100,13 @@ func TestLifecycleGoesDownAndUp(t *testing.T) {
 		if err := ask(); err != nil {
 			t.Errorf("up: %v", err)
 		}
-		if err := l.Down(); err != nil {
+		if err := l.Suspend(); err != nil {
 			t.Error(err)
 		}
 		if ask() == nil {
 			t.Error("somebody answers")
 		}
-		if err := l.Up(t.Context()); err != nil {
+		if err := l.Resume(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}

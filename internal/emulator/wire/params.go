@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Params are the arguments of a call, from query, form, JSON or multipart.
+// Params are the arguments of a call, from its query, form, JSON or multipart body.
 type Params struct {
 	values map[string]string
 	files  map[string]Upload
@@ -19,14 +19,14 @@ type Params struct {
 
 // Upload is a file in a multipart body.
 type Upload struct {
-	// Name and MIME are from the client, Disposition is the raw header.
+	// Name and MIME are from the client. Disposition is the raw header.
 	Name, MIME, Disposition string
-	// Data is its content.
+	// Data is the content of the file.
 	Data []byte
 }
 
-// ReadParams reads the whole request, whose body is bounded by limit. Values in the body
-// override the query. The error of a body that is too long is an [http.MaxBytesError].
+// ReadParams reads a whole request, whose body is bounded by limit. Values in the body
+// override the query. The error for a body that is too long is an [http.MaxBytesError].
 func ReadParams(w http.ResponseWriter, r *http.Request, limit int64) (*Params, error) {
 	p := &Params{values: map[string]string{}, files: map[string]Upload{}}
 	for key, v := range r.URL.Query() {
@@ -51,7 +51,7 @@ func ReadParams(w http.ResponseWriter, r *http.Request, limit int64) (*Params, e
 	return p, nil
 }
 
-// IsJSON reports whether a request claims to be JSON.
+// IsJSON reports whether the content type of a request is JSON.
 func IsJSON(r *http.Request) bool {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return kind == "application/json"
@@ -112,9 +112,9 @@ func (p *Params) readMultipart(mr *multipart.Reader) error {
 	}
 }
 
-// Object returns the parameters as one JSON object: those for which isText is true as strings,
-// others as JSON if valid. A file is represented by its name.
-func (p *Params) Object(isText func(name string) bool) []byte {
+// EncodeJSON returns the parameters as one JSON object. Those for which isText is true are strings;
+// others are JSON values if valid. A file is represented by its name.
+func (p *Params) EncodeJSON(isText func(name string) bool) []byte {
 	fields := make(map[string]json.RawMessage, len(p.values)+len(p.files))
 	put := func(name, value string, asText bool) {
 		if raw := []byte(value); !asText && json.Valid(raw) {
@@ -139,7 +139,7 @@ func (p *Params) Drop(name string) { delete(p.values, name) }
 // Text returns a parameter as received, or "".
 func (p *Params) Text(name string) string { return p.values[name] }
 
-// Int returns a parameter as a number: 0 if it is not one, as in the services.
+// Int returns a parameter as a number, or 0 if it is not a number, as the services do.
 func (p *Params) Int(name string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(p.values[name]), 10, 64)
 	if err != nil {
@@ -157,8 +157,8 @@ func (p *Params) Bool(name string) bool {
 	return false
 }
 
-// JSON decodes a JSON parameter and reports whether it exists.
-func (p *Params) JSON(name string, into any) (bool, error) {
+// DecodeJSON decodes a JSON parameter and reports whether the parameter exists.
+func (p *Params) DecodeJSON(name string, into any) (bool, error) {
 	raw := p.values[name]
 	if raw == "" || raw == "null" {
 		return false, nil
@@ -166,7 +166,7 @@ func (p *Params) JSON(name string, into any) (bool, error) {
 	return true, json.Unmarshal([]byte(raw), into)
 }
 
-// File returns the file of a parameter: uploaded under that name, or under the name after
+// File returns the file of a parameter. It was uploaded under that name, or under the name that follows
 // attach://.
 func (p *Params) File(name string) (Upload, bool) {
 	if f, ok := p.files[name]; ok {

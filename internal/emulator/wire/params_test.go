@@ -44,7 +44,7 @@ func TestParamsFromEveryKindOfBody(t *testing.T) {
 			t.Fatalf("%s: %v", kind, err)
 		}
 		var j struct{ K []int }
-		there, err := p.JSON("j", &j)
+		there, err := p.DecodeJSON("j", &j)
 		if p.Int("n") != 42 || !p.Bool("b") || !there || err != nil || len(j.K) != 1 || p.Text("q") != "query" {
 			t.Errorf("%s: n=%d b=%t j=%v %v q=%q", kind, p.Int("n"), p.Bool("b"), j, err, p.Text("q"))
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // refusal finds where an emulator refuses something in words of its own.
-var refusal = regexp.MustCompile(`(?:refuse|badRequest|errorf)\((?:\d+, )?["` + "`" + `]`)
+var refusal = regexp.MustCompile(`(?:newRefusal|badRequest|errorf)\((?:\d+, )?["` + "`" + `]`)
 
 // An emulator that is laxer or stricter than its service hides faults, so that each of its
 // refusals says where it is known from, or that it is assumed.

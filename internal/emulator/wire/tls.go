@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// Certificate makes a self-signed certificate for 127.0.0.1 and some names. The emulator serves
-// with config, and only the protocols in its NextProtos: h2, http/1.1. Clients trust the root,
-// which is in PEM.
-func Certificate(names ...string) (config *tls.Config, root []byte, err error) {
+// NewCertificate makes a self-signed certificate for 127.0.0.1 and the given names. The emulator serves
+// with config, and only the protocols in its NextProtos: h2, http/1.1. Clients trust root, which is
+// in PEM.
+func NewCertificate(names ...string) (config *tls.Config, root []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make certificate: %w", err)
@@ -39,14 +39,14 @@ func Certificate(names ...string) (config *tls.Config, root []byte, err error) {
 	return config, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// TransportTrusting returns a transport that trusts only this root.
+// TransportTrusting returns a transport that trusts only the given root certificate.
 func TransportTrusting(root []byte) *http.Transport {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(root)
 	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
 }
 
-// protocols returns the protocols of a TLS configuration.
+// protocols returns the HTTP protocols that a TLS configuration offers.
 func protocols(config *tls.Config) *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(slices.Contains(config.NextProtos, "http/1.1"))

@@ -1,5 +1,5 @@
-// Package wire has what the emulators share: reading arguments, recording calls, and failing on
-// purpose.
+// Package wire has the code that the emulators share. It reads arguments, records calls and injects
+// failures.
 package wire
 
 import (
@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// Watch counts the open connections of a server.
-type Watch struct{ open sync.WaitGroup }
+// ConnTracker counts the open connections of a server.
+type ConnTracker struct{ open sync.WaitGroup }
 
-// Follow is an http.Server's ConnState. It may be called concurrently.
-func (w *Watch) Follow(_ net.Conn, state http.ConnState) {
+// Track is a server's [http.Server.ConnState]. It may be called concurrently.
+func (w *ConnTracker) Track(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		w.open.Add(1)
@@ -21,5 +21,5 @@ func (w *Watch) Follow(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// Wait returns when no connection is open, except hijacked ones.
-func (w *Watch) Wait() { w.open.Wait() }
+// Wait returns when no connection is open, except for hijacked ones.
+func (w *ConnTracker) Wait() { w.open.Wait() }

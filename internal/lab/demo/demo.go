@@ -24,49 +24,49 @@ import (
 
 // Model is a language model to use instead of the offline one.
 type Model struct {
-	BaseURL, Key, Name string
+	BaseURL, APIKey, Name string
 }
 
-// Environment is what the demo's bot is connected to.
+// Environment has the services that the demo's bot is connected to.
 type Environment struct {
 	DataDir                                string
 	TelegramURL, TelegramToken             string
 	SlackURL, SlackBotToken, SlackAppToken string
 	GoogleURL, GoogleID, GoogleSecret      string
-	// PublicURL is the address of the page, and of the bot's /google/.
+	// PublicURL is the address of the page, and of the bot's /google/ endpoints.
 	PublicURL string
 	Model     Model
-	// VoiceModel is the transcription model of the same server; empty to leave it to the settings.
+	// VoiceModel is the transcription model of the same server. Empty leaves it to the settings.
 	VoiceModel string
-	// Observe gets the events of turns.
+	// Observe receives the events of turns.
 	Observe func(chats.Chat, agent.Event)
 	// Ready is called once the bot is built and about to receive.
 	Ready func(Controls)
 }
 
-// Controls is how the page controls a running bot.
+// Controls lets the page control a running bot.
 type Controls struct {
-	// Web serves the bot's HTTP.
+	// Web serves the bot's HTTP endpoints.
 	Web http.Handler
-	// Routings are the possible routings, Routing is the current one, SetRouting changes it from
-	// the next request on.
+	// Routings are the possible routings. Routing returns the current one, SetRouting changes it
+	// from the next request on.
 	Routings   []string
 	Routing    func(ctx context.Context) (string, error)
 	SetRouting func(ctx context.Context, name string) error
-	// Commands says whether exec can run commands on this machine.
-	Commands bool
+	// CanRunCommands is set if exec can run commands on this machine.
+	CanRunCommands bool
 }
 
 // Config configures a [Demo].
 type Config struct {
-	// Bot runs the bot until ctx ends and everything it started has ended. It is called again after
-	// each restart.
+	// Bot runs the bot until ctx ends, and returns after everything it started has ended. It is
+	// called again after each restart.
 	Bot func(ctx context.Context, env Environment) error
 	// DataDir is an empty folder for the bot's data.
 	DataDir string
 	// Manifest is the manifest of the Slack app; nil for a plain one.
 	Manifest []byte
-	// Pace is the pause of the offline model between some words and the next.
+	// Pace is the pause of the offline model between groups of words.
 	Pace time.Duration
 	// Model, if its Name is not empty, replaces the offline model.
 	Model Model
@@ -74,7 +74,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Demo is the emulated services with the bot.
+// Demo runs the emulated services with the bot.
 type Demo struct {
 	cfg      Config
 	log      *slog.Logger
@@ -84,19 +84,19 @@ type Demo struct {
 	google   *google.Server
 	env      Environment
 
-	chat    int64  // the user's private chat in Telegram
-	person  int64  // the user there
-	channel string // the channel in Slack
-	direct  string // the user's chat with the app there
-	member  string // the user there
+	telegramChat   int64  // the user's private chat
+	telegramUserID int64  // the user
+	slackChannel   string // the shared channel
+	slackDM        string // the user's direct chat with the app
+	slackUserID    string // the user
 
 	mu       sync.Mutex
 	changed  chan struct{}
 	bot      botState
-	controls Controls           // of the last started bot
-	routing  string             // the current one
-	calls    map[string]*ledger // by bridge.Chat
-	given    []*modelRequest    // the oldest first
+	controls Controls              // of the last started bot
+	routing  string                // the current routing
+	usage    map[string]*chatUsage // by chat
+	requests []*modelRequest       // the oldest first
 	albums   int
 }
 
@@ -117,14 +117,14 @@ var samplePDF []byte
 
 const sampleName = "autumn-report.pdf"
 
-// New makes a demo. Nothing runs before [Demo.Run].
+// New makes a demo. It starts nothing; see [Demo.Run].
 func New(cfg Config) (*Demo, error) {
 	if cfg.Bot == nil || cfg.DataDir == "" {
 		return nil, errors.New("demo: a bot and a data directory are needed")
 	}
 	d := &Demo{
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		changed: make(chan struct{}), calls: map[string]*ledger{}, bot: botStopped,
+		changed: make(chan struct{}), usage: map[string]*chatUsage{}, bot: botStopped,
 	}
 	var err error
 	if d.telegram, err = telegram.New(telegram.Config{Username: "oneclaw_bot"}); err != nil {
@@ -136,7 +136,7 @@ func New(cfg Config) (*Demo, error) {
 	if d.google, err = google.New(google.Config{ClientID: googleID, ClientSecret: googleSecret}); err != nil {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
-	return d, d.settle()
+	return d, d.addUsers()
 }
 
 // The OAuth client of the emulated Google.
@@ -145,18 +145,18 @@ const (
 	googleSecret = "demo-client-secret"
 )
 
-// settle adds the user to both platforms.
-func (d *Demo) settle() error {
-	d.person = d.telegram.AddUser(telegram.User{FirstName: "You"}).ID
+// addUsers adds the user to both platforms.
+func (d *Demo) addUsers() error {
+	d.telegramUserID = d.telegram.AddUser(telegram.User{FirstName: "You"}).ID
 	var err error
-	if d.chat, err = d.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Private, User: d.person}); err != nil {
+	if d.telegramChat, err = d.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Private, User: d.telegramUserID}); err != nil {
 		return fmt.Errorf("demo: telegram: %w", err)
 	}
-	d.member = d.slack.AddUser(slack.User{Name: "you", RealName: "You", Admin: true}).ID
-	if d.channel, err = d.slack.AddChannel(slack.ChannelSpec{Name: "general", Members: []string{d.member}}); err != nil {
+	d.slackUserID = d.slack.AddUser(slack.User{Name: "you", RealName: "You", Admin: true}).ID
+	if d.slackChannel, err = d.slack.AddChannel(slack.ChannelSpec{Name: "general", Members: []string{d.slackUserID}}); err != nil {
 		return fmt.Errorf("demo: slack: %w", err)
 	}
-	if d.direct, err = d.slack.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: []string{d.member}}); err != nil {
+	if d.slackDM, err = d.slack.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: []string{d.slackUserID}}); err != nil {
 		return fmt.Errorf("demo: slack: %w", err)
 	}
 	if d.cfg.Manifest == nil {
@@ -176,7 +176,7 @@ func (d *Demo) Run(ctx context.Context, l net.Listener) (err error) {
 		return fmt.Errorf("demo: %w", err)
 	}
 	defer func() { _ = googleListener.Close() }()
-	if err := d.connect(ctx, "http://"+googleListener.Addr().String(), "http://"+l.Addr().String()); err != nil {
+	if err := d.startEmulators(ctx, "http://"+googleListener.Addr().String(), "http://"+l.Addr().String()); err != nil {
 		return err
 	}
 	if d.offline != nil {
@@ -184,21 +184,21 @@ func (d *Demo) Run(ctx context.Context, l net.Listener) (err error) {
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
-	running, end := context.WithCancel(ctx)
-	defer end()
-	work.Go(func() { d.follow(running) })
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	work.Go(func() { d.watchChats(running) })
 	work.Go(func() {
 		if err := app.Serve(running, googleListener, d.google); err != nil {
-			d.log.Error("the emulated Google ended", "err", err)
+			d.log.Error("the emulated Google server failed", "err", err)
 		}
 	})
 	restarts := make(chan struct{})
-	work.Go(func() { d.keepBot(running, restarts) })
-	return app.Serve(running, l, d.handler(restarts))
+	work.Go(func() { d.runBot(running, restarts) })
+	return app.Serve(running, l, d.newHandler(restarts))
 }
 
-// connect starts the emulators and records their addresses.
-func (d *Demo) connect(ctx context.Context, googleURL, publicURL string) error {
+// startEmulators starts the emulators and records their addresses.
+func (d *Demo) startEmulators(ctx context.Context, googleURL, publicURL string) error {
 	telegramURL, err := d.telegram.Start(ctx)
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -209,7 +209,7 @@ func (d *Demo) connect(ctx context.Context, googleURL, publicURL string) error {
 	}
 	model := d.cfg.Model
 	if model.Name == "" {
-		if d.offline, err = openai.New(openai.Config{Latency: 350 * time.Millisecond, Pace: d.cfg.Pace, MaxTools: 1000, Heard: fakeTranscript}); err != nil {
+		if d.offline, err = openai.New(openai.Config{Latency: 350 * time.Millisecond, DeltaDelay: d.cfg.Pace, MaxTools: 1000, Transcript: fakeTranscript}); err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
 		url, err := d.offline.Start(ctx)
@@ -223,12 +223,12 @@ func (d *Demo) connect(ctx context.Context, googleURL, publicURL string) error {
 		DataDir: d.cfg.DataDir, TelegramURL: telegramURL, TelegramToken: d.telegram.Token(),
 		SlackURL: slackURL, SlackBotToken: d.slack.BotToken(), SlackAppToken: d.slack.AppToken(),
 		GoogleURL: googleURL, GoogleID: googleID, GoogleSecret: googleSecret, PublicURL: publicURL,
-		Model: model, VoiceModel: d.env.VoiceModel, Observe: d.observe, Ready: d.ready,
+		Model: model, VoiceModel: d.env.VoiceModel, Observe: d.observe, Ready: d.handleReady,
 	}
 	return nil
 }
 
-func (d *Demo) keepBot(ctx context.Context, restarts <-chan struct{}) {
+func (d *Demo) runBot(ctx context.Context, restarts <-chan struct{}) {
 	for ctx.Err() == nil {
 		life, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
@@ -243,7 +243,7 @@ func (d *Demo) keepBot(ctx context.Context, restarts <-chan struct{}) {
 		}
 		stop()
 		if err != nil && ctx.Err() == nil {
-			d.log.Error("the bot of the demo ended", "err", err)
+			d.log.Error("the bot of the demo failed", "err", err)
 			d.setBot(botFailed)
 			select {
 			case <-restarts:
@@ -256,13 +256,13 @@ func (d *Demo) keepBot(ctx context.Context, restarts <-chan struct{}) {
 	}
 }
 
-// ready stores the bot's controls and shows that it runs.
-func (d *Demo) ready(c Controls) {
+// handleReady stores the bot's controls and shows that it runs.
+func (d *Demo) handleReady(c Controls) {
 	routing := ""
 	if c.Routing != nil {
 		var err error
 		if routing, err = c.Routing(context.Background()); err != nil {
-			d.log.Error("the routing of the bot is not known", "err", err)
+			d.log.Error("cannot read the routing of the bot", "err", err)
 		}
 	}
 	d.mu.Lock()
@@ -278,13 +278,13 @@ func (d *Demo) setBot(s botState) {
 	d.notify()
 }
 
-// notify wakes the pages; d.mu is held.
+// notify wakes the pages. The caller holds d.mu.
 func (d *Demo) notify() {
 	close(d.changed)
 	d.changed = make(chan struct{})
 }
 
-func (d *Demo) follow(ctx context.Context) {
+func (d *Demo) watchChats(ctx context.Context) {
 	inTelegram, leaveTelegram := d.telegram.Subscribe(1000)
 	defer leaveTelegram()
 	inSlack, leaveSlack := d.slack.Subscribe(1000)
@@ -295,12 +295,12 @@ func (d *Demo) follow(ctx context.Context) {
 			return
 		case e := <-inTelegram:
 			if e.Snapshot != nil {
-				d.forget(chats.Chat{Platform: "telegram", ID: fmt.Sprint(e.Chat)}, e.Snapshot.FromBot, e.Snapshot.Text)
+				d.clearGroups(chats.Chat{Platform: "telegram", ID: fmt.Sprint(e.Chat)}, e.Snapshot.FromBot, e.Snapshot.Text)
 			}
 		case e := <-inSlack:
 			if e.Snapshot != nil {
 				chat := chats.Chat{Platform: "slack", ID: e.Chat, Thread: e.Snapshot.Thread}
-				d.forget(chat, e.Snapshot.FromBot, e.Snapshot.Text)
+				d.clearGroups(chat, e.Snapshot.FromBot, e.Snapshot.Text)
 			}
 		}
 		d.mu.Lock()

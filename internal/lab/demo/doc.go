@@ -1,7 +1,7 @@
-// Package demo lets one try the bot without keys and network: a local page with a Telegram chat
-// and a Slack channel side by side, both emulated, and the real bot.
+// Package demo runs the bot without keys and network: a local page shows a Telegram chat and a Slack
+// channel side by side, both emulated, with the real bot in them.
 //
-// Without a model's key, answers come from rules, and the page says so. Beside each chat it
-// shows what the model was sent: the loaded groups and what their tools cost, compared with all
+// Without a model's key, answers come from rules, and the page says so. Next to each chat the page
+// shows what is sent to the model: the loaded groups and the cost of their tools, compared with all
 // tools. The page listens only on loopback and answers only its own requests.
 package demo

@@ -10,51 +10,51 @@ import (
 )
 
 const (
-	// maxGiven bounds the messages whose requests are kept, maxOf the messages of each request, and
-	// maxWords the bytes of each of those.
-	maxGiven = 100
-	maxOf    = 30
-	maxWords = 4000
+	// maxRequests bounds the stored requests, maxMessages the messages of each request, and
+	// maxMessageBytes the size of each of those.
+	maxRequests     = 100
+	maxMessages     = 30
+	maxMessageBytes = 4000
 )
 
-// modelRequest is the model's last request for a message.
+// modelRequest is the last request to the model for a message.
 type modelRequest struct {
-	// refs are the keys of the answered messages: platform:chat/message/kind.
+	// refs are the keys of the messages that it answers: platform:chat/message/kind.
 	refs []string
 
 	Model string `json:"model"`
 	Tools int    `json:"tools"`
-	// Before is how many older messages of the request are not shown.
-	Before   int            `json:"before"`
-	Messages []givenMessage `json:"messages"`
+	// Omitted counts the older messages of the request that are not shown.
+	Omitted  int              `json:"before"`
+	Messages []requestMessage `json:"messages"`
 }
 
-// givenMessage is a message of a request.
-type givenMessage struct {
+// requestMessage is a message of a request.
+type requestMessage struct {
 	Role string `json:"role"`
 	Text string `json:"text,omitempty"`
-	// Quoted is the text of others, with its marks for the model.
+	// Quoted is quoted text by others, with the markers for the model.
 	Quoted string `json:"quoted,omitempty"`
-	// Pictures are the names of pictures shown to the model, Files of other files.
+	// Pictures are the names of the pictures shown to the model, Files those of other files.
 	Pictures []string `json:"pictures,omitempty"`
 	Files    []string `json:"files,omitempty"`
 	// Calls are the tools that the model called.
 	Calls []string `json:"calls,omitempty"`
 }
 
-// give records a request. The lock is held.
-func (d *Demo) give(e *agent.RequestEvent) {
+// recordRequest records a request. The caller holds d.mu.
+func (d *Demo) recordRequest(e *agent.RequestEvent) {
 	g := &modelRequest{Model: e.Model, Tools: len(e.Tools)}
-	shown := agent.Shown(e.Messages)
+	shown := agent.ShownPictures(e.Messages)
 	for i := range e.Messages {
 		m := &e.Messages[i]
 		switch {
 		case m.BeginsTurn():
 			g.refs = []string{m.Ref}
-		case m.Joined != "":
-			g.refs = append(g.refs, m.Joined)
+		case m.JoinedRef != "":
+			g.refs = append(g.refs, m.JoinedRef)
 		}
-		one := givenMessage{Role: string(m.Role), Text: clip(m.Text), Quoted: clip(m.Quoted)}
+		one := requestMessage{Role: string(m.Role), Text: clip(m.Text), Quoted: clip(m.Quoted)}
 		for k, f := range m.Files {
 			if slices.ContainsFunc(shown, func(s agent.PictureRef) bool { return s.Message == i && s.File == k }) {
 				one.Pictures = append(one.Pictures, f.Path)
@@ -63,30 +63,30 @@ func (d *Demo) give(e *agent.RequestEvent) {
 			}
 		}
 		for _, call := range m.Calls {
-			one.Calls = append(one.Calls, call.Runs())
+			one.Calls = append(one.Calls, call.EffectiveTool())
 		}
 		g.Messages = append(g.Messages, one)
 	}
-	g.Before = max(0, len(g.Messages)-maxOf)
-	g.Messages = g.Messages[g.Before:]
-	d.given = slices.DeleteFunc(d.given, func(old *modelRequest) bool { return slices.Equal(old.refs, g.refs) })
-	d.given = append(d.given[max(0, len(d.given)-maxGiven+1):], g)
+	g.Omitted = max(0, len(g.Messages)-maxMessages)
+	g.Messages = g.Messages[g.Omitted:]
+	d.requests = slices.DeleteFunc(d.requests, func(old *modelRequest) bool { return slices.Equal(old.refs, g.refs) })
+	d.requests = append(d.requests[max(0, len(d.requests)-maxRequests+1):], g)
 }
 
 func clip(text string) string {
-	if len(text) <= maxWords {
+	if len(text) <= maxMessageBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxWords], "") + " …"
+	return strings.ToValidUTF8(text[:maxMessageBytes], "") + " …"
 }
 
-// showGiven serves the request for a message of a pane.
-func (d *Demo) showGiven(w http.ResponseWriter, r *http.Request) {
+// serveRequest serves the request for a message in a pane.
+func (d *Demo) serveRequest(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	ref := d.place(query.Get("pane"), query.Get("place")) + "/" + query.Get("message") + "/text"
+	ref := d.chatOf(query.Get("pane"), query.Get("place")) + "/" + query.Get("message") + "/text"
 	d.mu.Lock()
 	var found *modelRequest
-	for _, g := range d.given {
+	for _, g := range d.requests {
 		if slices.Contains(g.refs, ref) {
 			found = g
 		}

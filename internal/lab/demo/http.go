@@ -17,22 +17,22 @@ import (
 )
 
 //go:embed page
-var page embed.FS
+var pageFiles embed.FS
 
-func (d *Demo) handler(restarts chan<- struct{}) http.Handler {
+func (d *Demo) newHandler(restarts chan<- struct{}) http.Handler {
 	mux := http.NewServeMux()
-	files, err := fs.Sub(page, "page")
+	files, err := fs.Sub(pageFiles, "page")
 	if err != nil {
 		panic(err) // the folder is embedded
 	}
 	mux.Handle("GET /", http.FileServerFS(files))
-	mux.HandleFunc("GET /events", d.events)
-	mux.HandleFunc("GET /given", d.showGiven)
+	mux.HandleFunc("GET /events", d.streamEvents)
+	mux.HandleFunc("GET /given", d.serveRequest)
 	mux.HandleFunc("POST /say", handle(d.say))
 	mux.HandleFunc("POST /press", handle(d.press))
-	mux.HandleFunc("POST /open", handle(d.open))
-	mux.HandleFunc("POST /stop", handle(d.stop))
-	mux.HandleFunc("POST /routing", handle(d.route))
+	mux.HandleFunc("POST /open", handle(d.openApp))
+	mux.HandleFunc("POST /stop", handle(d.pressStop))
+	mux.HandleFunc("POST /routing", handle(d.setRouting))
 	mux.HandleFunc("GET /google/", func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
 		web := d.controls.Web
@@ -51,12 +51,12 @@ func (d *Demo) handler(restarts chan<- struct{}) http.Handler {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
-	return local(http.NewCrossOriginProtection().Handler(mux))
+	return requireLocalhost(http.NewCrossOriginProtection().Handler(mux))
 }
 
-// local refuses requests that name another host: a foreign page can make a browser connect here
-// under its own name (DNS rebinding).
-func local(next http.Handler) http.Handler {
+// requireLocalhost refuses requests that name another host: a foreign page can make a browser connect
+// here under its own name (DNS rebinding).
+func requireLocalhost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if h, _, err := net.SplitHostPort(r.Host); err == nil {
@@ -75,11 +75,11 @@ func local(next http.Handler) http.Handler {
 	})
 }
 
-// minInterval joins changes in quick succession into one update.
-const minInterval = 40 * time.Millisecond
+// minUpdateInterval is the least time between updates: changes in quick succession are joined.
+const minUpdateInterval = 40 * time.Millisecond
 
-// events streams the complete view after each change.
-func (d *Demo) events(w http.ResponseWriter, r *http.Request) {
+// streamEvents streams the complete view after each change.
+func (d *Demo) streamEvents(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	for {
@@ -91,7 +91,7 @@ func (d *Demo) events(w http.ResponseWriter, r *http.Request) {
 		if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil || control.Flush() != nil {
 			return
 		}
-		if retry.Wait(r.Context(), minInterval) != nil {
+		if retry.Wait(r.Context(), minUpdateInterval) != nil {
 			return
 		}
 		select {
@@ -105,10 +105,10 @@ func (d *Demo) events(w http.ResponseWriter, r *http.Request) {
 // errStopped is returned to the page while no bot is running.
 var errStopped = errors.New("the bot is not running")
 
-// handle decodes a request and encodes the result; nil is no content.
-func handle(do func(ctx context.Context, what asked) (any, error)) http.HandlerFunc {
+// handle decodes a request and encodes the result. A nil result means no content.
+func handle(do func(ctx context.Context, what pageRequest) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var what asked
+		var what pageRequest
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&what); err != nil {
 			http.Error(w, "This cannot be read.", http.StatusBadRequest)
 			return
@@ -128,8 +128,8 @@ func handle(do func(ctx context.Context, what asked) (any, error)) http.HandlerF
 	}
 }
 
-// asked is a request of the page: a routing, a button press, or a message.
-type asked struct {
+// pageRequest is a request from the page: a routing, a button press, or a message.
+type pageRequest struct {
 	Routing string `json:"routing"`
 	Pane    string `json:"pane"`
 	Message string `json:"message"`
@@ -139,13 +139,13 @@ type asked struct {
 	// Place is a tab of the Slack pane: general, direct or home.
 	Place string `json:"place"`
 	PDF   bool   `json:"pdf"`
-	// Reply is the message to reply to, or in Slack to share.
+	// Reply is the message to reply to, or in Slack the one to share.
 	Reply string   `json:"reply"`
 	Files []upload `json:"files"`
 }
 
-// route changes the routing.
-func (d *Demo) route(ctx context.Context, to asked) (any, error) {
+// setRouting changes the routing.
+func (d *Demo) setRouting(ctx context.Context, to pageRequest) (any, error) {
 	d.mu.Lock()
 	set, running := d.controls.SetRouting, d.bot == botRunning
 	d.mu.Unlock()
@@ -164,16 +164,16 @@ func (d *Demo) route(ctx context.Context, to asked) (any, error) {
 
 var errNoPane = errors.New("there is no such pane")
 
-func (d *Demo) press(_ context.Context, p asked) (any, error) {
+func (d *Demo) press(_ context.Context, p pageRequest) (any, error) {
 	switch p.Pane {
 	case "telegram":
 		id, err := strconv.ParseInt(p.Message, 10, 64)
 		if err == nil {
-			_, err = d.telegram.Press(d.chat, id, d.person, p.Data)
+			_, err = d.telegram.Press(d.telegramChat, id, d.telegramUserID, p.Data)
 		}
 		return nil, err
 	case "slack":
-		_, err := d.slack.Press(d.placeOf(p), p.Message, d.member, p.Data, false)
+		_, err := d.slack.Press(d.channelOf(p), p.Message, d.slackUserID, p.Data, false)
 		return nil, err
 	}
 	return nil, errNoPane

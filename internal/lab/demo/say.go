@@ -16,7 +16,7 @@ import (
 const (
 	// maxFiles bounds the files of a message, as of an album in Telegram.
 	maxFiles = 10
-	// maxBody bounds a request of the page, with files in base64.
+	// maxBody bounds a request from the page, with files in base64.
 	maxBody = 24 << 20
 )
 
@@ -29,7 +29,7 @@ type upload struct {
 	Seconds int `json:"seconds"`
 }
 
-func (d *Demo) say(_ context.Context, s asked) (any, error) {
+func (d *Demo) say(_ context.Context, s pageRequest) (any, error) {
 	if s.PDF {
 		s.Files = append(s.Files, upload{Name: sampleName, Type: "application/pdf", Data: samplePDF})
 	}
@@ -48,8 +48,8 @@ func (d *Demo) say(_ context.Context, s asked) (any, error) {
 	return nil, errNoPane
 }
 
-// sayTelegram sends several files as an album, whose first item has the text.
-func (d *Demo) sayTelegram(s asked) (sent telegram.Sent, err error) {
+// sayTelegram sends a message in Telegram. Several files become an album, whose first item has the text.
+func (d *Demo) sayTelegram(s pageRequest) (sent telegram.Sent, err error) {
 	var options telegram.SayOptions
 	if s.Reply != "" {
 		if options.ReplyTo, err = strconv.ParseInt(s.Reply, 10, 64); err != nil {
@@ -57,7 +57,7 @@ func (d *Demo) sayTelegram(s asked) (sent telegram.Sent, err error) {
 		}
 	}
 	if len(s.Files) == 0 {
-		return d.telegram.Say(d.chat, d.person, s.Text, &options)
+		return d.telegram.Say(d.telegramChat, d.telegramUserID, s.Text, &options)
 	}
 	if len(s.Files) > 1 {
 		d.mu.Lock()
@@ -66,8 +66,8 @@ func (d *Demo) sayTelegram(s asked) (sent telegram.Sent, err error) {
 		d.mu.Unlock()
 	}
 	for _, f := range s.Files {
-		options.Attachment = &telegram.Attachment{Kind: kindOf(f), Name: f.Name, MIME: f.Type, Data: f.Data, Seconds: f.Seconds}
-		if sent, err = d.telegram.Say(d.chat, d.person, s.Text, &options); err != nil {
+		options.Attachment = &telegram.Attachment{Kind: attachmentKind(f), Name: f.Name, MIME: f.Type, Data: f.Data, Seconds: f.Seconds}
+		if sent, err = d.telegram.Say(d.telegramChat, d.telegramUserID, s.Text, &options); err != nil {
 			return sent, err
 		}
 		s.Text = ""
@@ -75,9 +75,9 @@ func (d *Demo) sayTelegram(s asked) (sent telegram.Sent, err error) {
 	return sent, nil
 }
 
-// kindOf returns how Telegram's apps send a file. They record speech as Opus in Ogg; a browser
-// may record another format, which is sent as audio.
-func kindOf(f upload) string {
+// attachmentKind returns the kind as which Telegram's apps send a file. They record speech as Opus in
+// Ogg. A browser may record another format, which is sent as audio.
+func attachmentKind(f upload) string {
 	switch {
 	case strings.HasPrefix(f.Type, "image/"):
 		return telegram.KindPhoto
@@ -89,18 +89,18 @@ func kindOf(f upload) string {
 	return telegram.KindDocument
 }
 
-// saySlack mentions the bot if the message begins a thread of the channel.
-func (d *Demo) saySlack(s asked) (slack.Sent, error) {
-	text, channel := s.Text, d.placeOf(s)
-	if s.Thread == "" && channel == d.channel {
+// saySlack sends a message in Slack. It mentions the bot if the message begins a thread in the channel.
+func (d *Demo) saySlack(s pageRequest) (slack.Sent, error) {
+	text, channel := s.Text, d.channelOf(s)
+	if s.Thread == "" && channel == d.slackChannel {
 		text = strings.TrimSpace("<@" + d.slack.BotUser() + "> " + text)
 	}
 	options := &slack.SayOptions{Thread: s.Thread}
 	for _, f := range s.Files {
-		options.Files = append(options.Files, slack.Attachment{Name: f.Name, MIME: f.Type, Data: f.Data, Clip: f.Seconds})
+		options.Files = append(options.Files, slack.Attachment{Name: f.Name, MIME: f.Type, Data: f.Data, ClipSeconds: f.Seconds})
 	}
 	if s.Reply != "" {
 		options.Share = &slack.Share{Channel: channel, TS: s.Reply}
 	}
-	return d.slack.Say(channel, d.member, text, options)
+	return d.slack.Say(channel, d.slackUserID, text, options)
 }

@@ -7,12 +7,12 @@ import (
 	"oneclaw/internal/emulator/slack"
 )
 
-// surface is what Slack shows of an agent app besides messages.
+// surface is what Slack shows of an agent app in addition to messages.
 type surface struct {
 	// Prompts are suggested prompts, Home are the blocks of the Home tab.
 	Prompts []slack.Prompt  `json:"prompts"`
 	Home    json.RawMessage `json:"home,omitempty"`
-	// Sessions are the states of the threads, Titles their names.
+	// Sessions are the states of the threads by id, Titles their names.
 	Sessions map[string]string `json:"sessions"`
 	Titles   map[string]string `json:"titles"`
 }
@@ -23,40 +23,40 @@ type task struct {
 	Done  bool   `json:"done"`
 }
 
-// inDirect is the name of the tab with the direct chat.
-const inDirect = "direct"
+// directTab is the name of the tab with the direct chat.
+const directTab = "direct"
 
-// placeOf returns the conversation in Slack that a request means.
-func (d *Demo) placeOf(what asked) string {
-	if what.Place == inDirect {
-		return d.direct
+// channelOf returns the conversation in Slack that a request refers to.
+func (d *Demo) channelOf(what pageRequest) string {
+	if what.Place == directTab {
+		return d.slackDM
 	}
-	return d.channel
+	return d.slackChannel
 }
 
-// open opens the app as the user, so that the bot shows its suggestions.
-func (d *Demo) open(_ context.Context, what asked) (any, error) {
+// openApp opens the app as the user, so that the bot shows its suggestions.
+func (d *Demo) openApp(_ context.Context, what pageRequest) (any, error) {
 	tab := "messages"
 	if what.Place == "home" {
 		tab = "home"
 	}
-	_, err := d.slack.OpenHome(d.member, tab)
+	_, err := d.slack.OpenHome(d.slackUserID, tab)
 	return nil, err
 }
 
-// stop presses Slack's own stop button.
-func (d *Demo) stop(_ context.Context, what asked) (any, error) {
-	_, err := d.slack.StopSession(d.direct, what.Thread, d.member)
+// pressStop presses Slack's own stop button.
+func (d *Demo) pressStop(_ context.Context, what pageRequest) (any, error) {
+	_, err := d.slack.StopSession(d.slackDM, what.Thread, d.slackUserID)
 	return nil, err
 }
 
-// fillSurface adds the direct chat of the pane, and what Slack shows there.
+// fillSurface adds the direct chat to the pane, with the surface that Slack shows there.
 func (p *pane) fillSurface(s slack.State, direct, member string) {
 	var inside pane
 	inside.fillSlack(s, direct)
 	p.Surface = &surface{Prompts: s.Prompts(direct), Home: s.HomeBlocks(member), Sessions: map[string]string{}, Titles: map[string]string{}}
 	for _, m := range inside.Messages {
-		m.Place = inDirect
+		m.Place = directTab
 		if p.Messages = append(p.Messages, m); m.Thread == "" || m.Thread == m.ID {
 			p.Surface.Sessions[m.ID], p.Surface.Titles[m.ID] = s.Session(direct, m.ID), s.Title(direct, m.ID)
 		}

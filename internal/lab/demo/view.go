@@ -15,10 +15,10 @@ type view struct {
 	Bot     botState `json:"bot"`
 	Offline bool     `json:"offline"`
 	Model   string   `json:"model"`
-	// Routing is the current routing, Routings the possible ones.
+	// Routing is the current routing. Routings are the possible ones.
 	Routing  string   `json:"routing"`
 	Routings []string `json:"routings"`
-	// Commands says whether commands can run here.
+	// Commands is set if commands can run here.
 	Commands bool `json:"commands"`
 	Telegram pane `json:"telegram"`
 	Slack    pane `json:"slack"`
@@ -27,10 +27,10 @@ type view struct {
 type pane struct {
 	Messages []message `json:"messages"`
 	Busy     bool      `json:"busy"`
-	// Surface is only for Slack.
+	// Surface is nil for Telegram.
 	Surface *surface `json:"surface,omitempty"`
-	// Ledgers are by thread; Telegram has one, under the empty name.
-	Ledgers map[string]ledger `json:"ledgers"`
+	// Usage is the usage by thread. Telegram has one, under the empty name.
+	Usage map[string]chatUsage `json:"ledgers"`
 }
 
 // message is a message as the page shows it.
@@ -43,10 +43,10 @@ type message struct {
 	Text     string            `json:"text"`
 	Entities []telegram.Entity `json:"entities,omitempty"`
 	File     string            `json:"file,omitempty"`
-	// Reply is the message that it answers.
+	// Reply is the id of the message that it replies to.
 	Reply string `json:"reply,omitempty"`
-	// Given is the number of tools in the model's request for it; 0 if there was none.
-	Given int `json:"given,omitempty"`
+	// RequestTools is the number of tools in the model's request for it; 0 if there was none.
+	RequestTools int `json:"given,omitempty"`
 	// Tasks are the steps shown for it.
 	Tasks []task `json:"tasks,omitempty"`
 	// Buttons are in rows.
@@ -65,42 +65,42 @@ const maxShown = 200
 
 func (d *Demo) view() (view, <-chan struct{}) {
 	d.mu.Lock()
-	v := view{Bot: d.bot, Offline: d.offline != nil, Model: d.env.Model.Name, Routing: d.routing, Routings: d.controls.Routings, Commands: d.controls.Commands}
+	v := view{Bot: d.bot, Offline: d.offline != nil, Model: d.env.Model.Name, Routing: d.routing, Routings: d.controls.Routings, Commands: d.controls.CanRunCommands}
 	changed, tools := d.changed, map[string]int{}
-	v.Telegram.Ledgers, v.Slack.Ledgers = map[string]ledger{}, map[string]ledger{}
-	for name, l := range d.calls {
+	v.Telegram.Usage, v.Slack.Usage = map[string]chatUsage{}, map[string]chatUsage{}
+	for name, l := range d.usage {
 		chat, err := chats.ParseChat(name)
 		if err != nil {
 			continue
 		}
-		into := v.Telegram.Ledgers
+		into := v.Telegram.Usage
 		if chat.Platform == "slack" {
-			into = v.Slack.Ledgers
+			into = v.Slack.Usage
 		}
 		shown := *l
 		shown.Calls, shown.Groups = slices.Clone(l.Calls), slices.Clone(l.Groups)
 		into[chat.Thread] = shown
 	}
-	for _, g := range d.given {
+	for _, g := range d.requests {
 		for _, ref := range g.refs {
 			tools[ref] = g.Tools
 		}
 	}
 	d.mu.Unlock()
-	d.telegram.View(func(s telegram.State) { v.Telegram.fillTelegram(s, d.chat) })
+	d.telegram.View(func(s telegram.State) { v.Telegram.fillTelegram(s, d.telegramChat) })
 	d.slack.View(func(s slack.State) {
-		v.Slack.fillSlack(s, d.channel)
-		v.Slack.fillSurface(s, d.direct, d.member)
+		v.Slack.fillSlack(s, d.slackChannel)
+		v.Slack.fillSurface(s, d.slackDM, d.slackUserID)
 	})
-	v.Telegram.give(d.place("telegram", ""), tools)
-	v.Slack.give(d.place("slack", ""), tools)
-	v.Slack.give(d.place("slack", inDirect), tools)
+	v.Telegram.markRequests(d.chatOf("telegram", ""), tools)
+	v.Slack.markRequests(d.chatOf("slack", ""), tools)
+	v.Slack.markRequests(d.chatOf("slack", directTab), tools)
 	return v, changed
 }
 
 func (p *pane) fillTelegram(s telegram.State, chat int64) {
 	p.Messages = []message{}
-	for _, m := range last(s.Messages(chat)) {
+	for _, m := range lastMessages(s.Messages(chat)) {
 		if m.Deleted {
 			continue
 		}
@@ -111,7 +111,7 @@ func (p *pane) fillTelegram(s telegram.State, chat int64) {
 		if m.ReplyTo != 0 {
 			shown.Reply = strconv.FormatInt(m.ReplyTo, 10)
 		}
-		shown.Buttons = rows(m.Buttons, func(b telegram.Button) button { return button{b.Text, b.CallbackData, b.Style} })
+		shown.Buttons = convertButtons(m.Buttons, func(b telegram.Button) button { return button{b.Text, b.CallbackData, b.Style} })
 		p.Messages = append(p.Messages, shown)
 	}
 	if actions := s.Actions(chat); len(actions) > 0 && len(p.Messages) > 0 {
@@ -122,7 +122,7 @@ func (p *pane) fillTelegram(s telegram.State, chat int64) {
 
 func (p *pane) fillSlack(s slack.State, channel string) {
 	p.Messages = []message{}
-	for _, m := range last(s.Messages(channel)) {
+	for _, m := range lastMessages(s.Messages(channel)) {
 		if m.Deleted {
 			continue
 		}
@@ -130,7 +130,7 @@ func (p *pane) fillSlack(s slack.State, channel string) {
 		if m.Ephemeral != "" {
 			shown.Text = "_Only you can see this._\n" + shown.Text
 		}
-		shown.Buttons = rows(m.Buttons, func(b slack.Button) button { return button{b.Label, b.Value, b.Style} })
+		shown.Buttons = convertButtons(m.Buttons, func(b slack.Button) button { return button{b.Label, b.Value, b.Style} })
 		for _, t := range m.Tasks {
 			shown.Tasks = append(shown.Tasks, task{Title: t.Title, Done: t.Status == "complete"})
 		}
@@ -148,24 +148,24 @@ func (p *pane) fillSlack(s slack.State, channel string) {
 	})
 }
 
-// place returns the chat of a pane, as in the keys of messages.
-func (d *Demo) place(pane, tab string) string {
+// chatOf returns the chat of a pane, in the form used in the keys of messages.
+func (d *Demo) chatOf(pane, tab string) string {
 	if pane == "slack" {
-		return "slack:" + d.placeOf(asked{Place: tab})
+		return "slack:" + d.channelOf(pageRequest{Place: tab})
 	}
-	return "telegram:" + strconv.FormatInt(d.chat, 10)
+	return "telegram:" + strconv.FormatInt(d.telegramChat, 10)
 }
 
-// give marks the messages for which the model was asked.
-func (p *pane) give(chat string, tools map[string]int) {
+// markRequests sets the number of tools of the messages for which the model was called.
+func (p *pane) markRequests(chat string, tools map[string]int) {
 	for i := range p.Messages {
 		m := &p.Messages[i]
-		m.Given = cmp.Or(m.Given, tools[chat+"/"+m.ID+"/text"])
+		m.RequestTools = cmp.Or(m.RequestTools, tools[chat+"/"+m.ID+"/text"])
 	}
 }
 
-// rows converts a platform's buttons.
-func rows[B any](from [][]B, one func(B) button) [][]button {
+// convertButtons converts a platform's rows of buttons.
+func convertButtons[B any](from [][]B, one func(B) button) [][]button {
 	out := make([][]button, len(from))
 	for i, row := range from {
 		for _, b := range row {
@@ -175,4 +175,4 @@ func rows[B any](from [][]B, one func(B) button) [][]button {
 	return out
 }
 
-func last[T any](all []T) []T { return all[max(0, len(all)-maxShown):] }
+func lastMessages[T any](all []T) []T { return all[max(0, len(all)-maxShown):] }

@@ -73,7 +73,7 @@ func recorded() learning.Case {
 			{Role: agent.RoleAssistant, Text: "Done.", Final: true},
 			{Role: agent.RoleUser, Text: "What does the plan say? Send it."},
 		},
-	}, Outcome: learning.Outcome{Good: 1, Bad: 2, Model: "old-model", Routing: "groups", Used: learning.Used{Rounds: 5, Input: 1000, Cached: 10, Output: 20, USD: .5}, Messages: []learning.Message{
+	}, Outcome: learning.Outcome{Good: 1, Bad: 2, Model: "old-model", Routing: "groups", Used: learning.Usage{Rounds: 5, Input: 1000, Cached: 10, Output: 20, USD: .5}, Messages: []learning.Message{
 		call("call_2", toolgroups.LoadToolGroup, `{"group_name":"docs"}`), result("call_2", toolgroups.LoadToolGroup, "loaded", ""),
 		call("call_3", "read_doc", `{"path":"plan"}`), result("call_3", "read_doc", "the plan says A", ""),
 		{Role: agent.RoleUser, Text: "and hurry", Meanwhile: true},
@@ -109,7 +109,7 @@ func service(t *testing.T, messages bool, brain emulator.Responder) (agent.Model
 	t.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Transport: transport}
 	if messages {
-		server, err := claude.New(claude.Config{Brain: brain})
+		server, err := claude.New(claude.Config{Responder: brain})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,12 +124,12 @@ func service(t *testing.T, messages bool, brain emulator.Responder) (agent.Model
 		}
 		return model, func() (a asked) {
 			for _, r := range server.Requests() {
-				a.input, a.cached, a.written, a.last = a.input+r.Usage.Total(), a.cached+r.Usage.Read, a.written+r.Usage.Written, r.Messages
+				a.input, a.cached, a.written, a.last = a.input+r.Usage.Total(), a.cached+r.Usage.CacheRead, a.written+r.Usage.CacheWritten, r.Messages
 			}
 			return a
 		}
 	}
-	server, err := emulator.New(emulator.Config{Brain: brain})
+	server, err := emulator.New(emulator.Config{Responder: brain})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func service(t *testing.T, messages bool, brain emulator.Responder) (agent.Model
 func config(t *testing.T, model agent.Model) eval.Config {
 	return eval.Config{
 		Model: model, Name: "new-model", Registry: registry(t), Routing: search.RoutingGroups, Prompt: "You help.", Budget: 1, Now: func() time.Time { return clock },
-		Money: func(string) (budget.Price, bool) { return budget.Price{Input: 3, CachedInput: 1, Output: 7}, true },
+		DollarPrice: func(string) (budget.Price, bool) { return budget.Price{Input: 3, CachedInput: 1, Output: 7}, true },
 	}
 }
 
@@ -172,9 +172,9 @@ func TestACaseRunsWithAnotherModel(t *testing.T) {
 				t.Fatal(err)
 			}
 			now := requests()
-			used := learning.Used{Rounds: 4, Input: now.input, Cached: now.cached, Written: now.written, Output: got.Now.Used.Output}
-			prices, _ := cfg.Money("")
-			used.USD = prices.Of(budget.Tokens{Input: int64(used.Input), Cached: int64(used.Cached), Written: int64(used.Written), Output: int64(used.Output)}).Float()
+			used := learning.Usage{Rounds: 4, Input: now.input, Cached: now.cached, Written: now.written, Output: got.Now.Used.Output}
+			prices, _ := cfg.DollarPrice("")
+			used.USD = prices.Cost(budget.Tokens{Input: int64(used.Input), Cached: int64(used.Cached), Written: int64(used.Written), Output: int64(used.Output)}).Float()
 			if diff := used.USD - got.Now.Used.USD; diff > 1e-8 || diff < -1e-8 || used.Output == 0 {
 				t.Errorf("it costs %v, want %v", got.Now.Used.USD, used.USD)
 			}
@@ -208,7 +208,7 @@ func file(t *testing.T, cases int, change func(string) string) string {
 	w, err := learning.NewWriter(&out, clock)
 	for range cases {
 		if err == nil {
-			_, err = w.Case(recorded())
+			_, err = w.WriteCase(recorded())
 		}
 	}
 	if err == nil {
@@ -227,14 +227,14 @@ func file(t *testing.T, cases int, change func(string) string) string {
 func whole(text string) string { return text }
 
 func TestAFileRunsWithinItsLimits(t *testing.T) {
-	answer := emulator.BrainFunc(func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
+	answer := emulator.ResponderFunc(func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
 		return emulator.Reply{Text: "I say \x1b[31mC, and I could not send it. " + req.Messages[0].Content}, nil
 	})
 	prompt := filepath.Join(t.TempDir(), "prompt")
 	if err := os.WriteFile(prompt, []byte("Another prompt."), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	priced, unknown := config(t, nil).Money, func(string) (budget.Price, bool) { return budget.Price{}, false }
+	priced, unknown := config(t, nil).DollarPrice, func(string) (budget.Price, bool) { return budget.Price{}, false }
 	for name, test := range map[string]struct {
 		change        func(string) string
 		options       eval.Options
@@ -250,7 +250,7 @@ func TestAFileRunsWithinItsLimits(t *testing.T) {
 		},
 		"JSON":             {change: whole, options: eval.Options{JSON: true, Prompt: prompt, Limit: 9}, money: priced, requests: 3, out: []string{`{"id":"Case-a",`, "Another prompt.", `{"sum":{"cases":3,`}, progress: []string{"3 cases"}},
 		"no price":         {change: whole, options: eval.Options{}, money: unknown, requests: 3, out: []string{"unknown"}, progress: []string{"at most 1,000,000 tokens, since no price of new-model is known", " tokens spent"}},
-		"too dear":         {change: whole, options: eval.Options{Base: eval.Config{Budget: .028}}, money: priced, failure: "the limit of cost is reached: $0.00 spent, 3 of 3 cases are not run", out: []string{"not run  3"}},
+		"too dear":         {change: whole, options: eval.Options{Base: eval.Config{Budget: .028}}, money: priced, failure: "the cost limit is reached: $0.00 spent, 3 of 3 cases are not run", out: []string{"not run  3"}},
 		"another version":  {change: func(s string) string { return strings.Replace(s, `"version":1`, `"version":7`, 1) }, money: priced, failure: "of version 7"},
 		"a cut file":       {change: func(s string) string { return s[:len(s)-30] }, money: priced, failure: "line 5: the file is cut off"},
 		"a wrong routing":  {change: whole, options: eval.Options{Routing: "somehow"}, money: priced, failure: `--routing "somehow" is none of`},
@@ -268,8 +268,8 @@ func TestAFileRunsWithinItsLimits(t *testing.T) {
 			if o.Routing == "" {
 				o.Routing = "search"
 			}
-			o.Base.Money, o.Out, o.Progress = test.money, &out, &progress
-			err := eval.File(t.Context(), file(t, 3, test.change), o)
+			o.Base.DollarPrice, o.Out, o.Progress = test.money, &out, &progress
+			err := eval.RunFile(t.Context(), file(t, 3, test.change), o)
 			if test.failure == "" && err != nil || test.failure != "" && (err == nil || !strings.Contains(err.Error(), test.failure)) {
 				t.Errorf("got %v, want %q in it", err, test.failure)
 			}
@@ -310,7 +310,7 @@ func TestAFailedCaseIsToldAndTheOthersRun(t *testing.T) {
 		results = append(results, r)
 		return nil
 	})
-	if err != nil || sum.Failed != 1 || sum.Answers != 1 || sum.Cases != 2 || results[0].Error == "" {
+	if err != nil || sum.Failed != 1 || sum.SameAnswers != 1 || sum.Cases != 2 || results[0].Error == "" {
 		t.Errorf("%+v, %v, %+v", sum, err, results)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

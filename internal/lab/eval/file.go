@@ -19,20 +19,20 @@ import (
 type Options struct {
 	// Base is from the settings.
 	Base Config
-	// Model, Routing and Prompt override it; Prompt names a file.
+	// Model, Routing and Prompt override Base if they are not empty. Prompt names a file.
 	Model, Routing, Prompt string
 	// Limit bounds the cases; 0 means all.
 	Limit int
 	JSON  bool
-	// Out gets the results, Progress the progress.
+	// Out receives the results, Progress the progress messages.
 	Out, Progress io.Writer
 }
 
 // defaultBudget is the default budget of a run, in dollars.
 const defaultBudget = 0.5
 
-// Flags adds the options to the flags of a command.
-func (o *Options) Flags(flags *pflag.FlagSet) {
+// AddFlags adds the options to the flags of a command.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Model, "model", "", "ask this model (default: that of the settings)")
 	flags.StringVar(&o.Routing, "routing", "", "how tools reach the model (default: tools.routing)")
 	flags.StringVar(&o.Prompt, "prompt", "", "a file with another prompt")
@@ -41,14 +41,14 @@ func (o *Options) Flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.JSON, "json", false, "print one JSON object for each case, then the sums")
 }
 
-// File runs the cases of a file and prints the differences.
-func File(ctx context.Context, path string, o Options) (err error) {
+// RunFile runs the cases of a file and prints the differences.
+func RunFile(ctx context.Context, path string, o Options) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("eval replay %s: %w", path, err)
 		}
 	}()
-	p, err := o.player()
+	p, err := o.newPlayer()
 	if err != nil {
 		return err
 	}
@@ -57,29 +57,29 @@ func File(ctx context.Context, path string, o Options) (err error) {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	cases, err := Count(file)
+	cases, err := CountCases(file)
 	if err != nil {
 		return err
 	}
 	if o.Limit > 0 {
 		cases = min(cases, o.Limit)
 	}
-	if _, err := fmt.Fprintf(o.Progress, "%d cases with %s, routing %s: %s.\n", cases, p.cfg.Name, p.cfg.Routing, p.Limit()); err != nil {
+	if _, err := fmt.Fprintf(o.Progress, "%d cases with %s, routing %s: %s.\n", cases, p.cfg.Name, p.cfg.Routing, p.DescribeLimit()); err != nil {
 		return err
 	}
 	done := 0
 	sum, err := p.Run(ctx, file, cases, func(r Result) error {
 		done++
-		_, err := fmt.Fprintf(o.Progress, "case %d of %d, %s spent\n", done, cases, p.Spent())
+		_, err := fmt.Fprintf(o.Progress, "case %d of %d, %s spent\n", done, cases, p.DescribeSpent())
 		return errors.Join(err, o.print(r, r.WriteText))
 	})
 	return errors.Join(o.print(struct {
-		Sum Sum `json:"sum"`
+		Sum Summary `json:"sum"`
 	}{sum}, sum.WriteText), err)
 }
 
-// player makes the player for these options.
-func (o Options) player() (*Player, error) {
+// newPlayer makes the player for these options.
+func (o Options) newPlayer() (*Player, error) {
 	cfg := o.Base
 	if o.Routing != "" {
 		cfg.Routing = search.Routing(o.Routing)
@@ -102,7 +102,7 @@ func (o Options) player() (*Player, error) {
 	return New(cfg)
 }
 
-// print prints a value as JSON, or its text.
+// print prints a value as JSON, or calls text to print it.
 func (o Options) print(v any, text func(io.Writer) error) error {
 	if o.JSON {
 		return json.NewEncoder(o.Out).Encode(v)

@@ -13,24 +13,24 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Sum is the summary of all cases.
-type Sum struct {
-	Cases int           `json:"cases"`
-	Was   learning.Used `json:"was"`
-	Now   learning.Used `json:"now"`
-	// Answers counts identical answers.
-	Answers    int `json:"same_answers"`
-	Same       int `json:"same"`
-	Missing    int `json:"missing"`
-	New        int `json:"new"`
-	Unrecorded int `json:"unrecorded"`
-	Failed     int `json:"failed,omitempty"`
-	// Left counts cases that were not run because the budget was used up.
-	Left int `json:"left,omitempty"`
+// Summary is the summary of all cases.
+type Summary struct {
+	Cases int            `json:"cases"`
+	Was   learning.Usage `json:"was"`
+	Now   learning.Usage `json:"now"`
+	// SameAnswers counts identical answers.
+	SameAnswers int `json:"same_answers"`
+	Same        int `json:"same"`
+	Missing     int `json:"missing"`
+	New         int `json:"new"`
+	Unrecorded  int `json:"unrecorded"`
+	Failed      int `json:"failed,omitempty"`
+	// NotRun counts the cases that were not run because the budget was used up.
+	NotRun int `json:"left,omitempty"`
 }
 
 // Add adds a result.
-func (s *Sum) Add(r Result) {
+func (s *Summary) Add(r Result) {
 	s.Cases++
 	s.Was.Add(r.Was.Used)
 	s.Now.Add(r.Now.Used)
@@ -39,12 +39,12 @@ func (s *Sum) Add(r Result) {
 	case r.Error != "":
 		s.Failed++
 	case r.Was.Answer == r.Now.Answer:
-		s.Answers++
+		s.SameAnswers++
 	}
 }
 
 const (
-	// maxShown bounds a text, maxCalls the shown calls of a kind.
+	// maxShown bounds a shown text, maxCalls the number of shown calls of a kind.
 	maxShown = 160
 	maxCalls = 8
 	// contextWords is the number of words around a difference.
@@ -54,14 +54,14 @@ const (
 // WriteText writes a result side by side.
 func (r Result) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  👍 %d 👎 %d  “%s”\n", r.ID, r.Good, r.Bad, wording.Clip(plain(r.Question), maxShown))
+	fmt.Fprintf(&b, "%s  👍 %d 👎 %d  “%s”\n", r.ID, r.Good, r.Bad, wording.Clip(oneLine(r.Question), maxShown))
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(what, was, now string) { _, _ = fmt.Fprintf(table, "  %s\t%s\t%s\n", what, was, now) }
 	row("", "was", "now")
-	row("model", known(r.Was.Model), known(r.Now.Model))
-	row("routing", known(r.Was.Routing), known(r.Now.Routing))
-	row("groups", list(r.Was.Groups), list(r.Now.Groups))
-	used(row, r.Was.Used, r.Now.Used)
+	row("model", orNotRecorded(r.Was.Model), orNotRecorded(r.Now.Model))
+	row("routing", orNotRecorded(r.Was.Routing), orNotRecorded(r.Now.Routing))
+	row("groups", joinGroups(r.Was.Groups), joinGroups(r.Now.Groups))
+	writeUsage(row, r.Was.Used, r.Now.Used)
 	if err := table.Flush(); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (r Result) WriteText(w io.Writer) error {
 		calls []string
 	}{{"missing", r.Missing}, {"new", r.New}, {"no tools of this program", r.Gone}} {
 		for _, call := range part.calls[:min(maxCalls, len(part.calls))] {
-			fmt.Fprintf(&b, "           %s: %s\n", part.what, wording.Clip(plain(call), maxShown))
+			fmt.Fprintf(&b, "           %s: %s\n", part.what, wording.Clip(oneLine(call), maxShown))
 		}
 		if more := len(part.calls) - maxCalls; more > 0 {
 			fmt.Fprintf(&b, "           %s: %d more\n", part.what, more)
@@ -85,7 +85,7 @@ func (r Result) WriteText(w io.Writer) error {
 	}
 	switch was, now := difference(r.Was.Answer, r.Now.Answer); {
 	case r.Error != "":
-		fmt.Fprintf(&b, "  answer   was: %s\n           now: none, %s\n", was, wording.Clip(plain(r.Error), maxShown))
+		fmt.Fprintf(&b, "  answer   was: %s\n           now: none, %s\n", was, wording.Clip(oneLine(r.Error), maxShown))
 	case was == now:
 		fmt.Fprintf(&b, "  answer   the same: %s\n", wording.Clip(was, maxShown))
 	default:
@@ -96,37 +96,37 @@ func (r Result) WriteText(w io.Writer) error {
 }
 
 // WriteText writes the summary.
-func (s Sum) WriteText(w io.Writer) error {
+func (s Summary) WriteText(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(what, was, now string) { _, _ = fmt.Fprintf(table, "  %s\t%s\t%s\n", what, was, now) }
 	_, _ = fmt.Fprintf(table, "All %d cases\n", s.Cases)
 	row("", "was", "now")
-	used(row, s.Was, s.Now)
+	writeUsage(row, s.Was, s.Now)
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("  tools    %d the same, %d missing, %d new; %d calls not on record\n  answers  %d the same word for word\n",
-		s.Same, s.Missing, s.New, s.Unrecorded, s.Answers)
+		s.Same, s.Missing, s.New, s.Unrecorded, s.SameAnswers)
 	if s.Failed > 0 {
 		text += fmt.Sprintf("  failed   %d\n", s.Failed)
 	}
-	if s.Left > 0 {
-		text += fmt.Sprintf("  not run  %d\n", s.Left)
+	if s.NotRun > 0 {
+		text += fmt.Sprintf("  not run  %d\n", s.NotRun)
 	}
 	_, err := io.WriteString(w, text)
 	return err
 }
 
-func used(row func(what, was, now string), was, now learning.Used) {
-	number := func(n int) string { return budget.Count(int64(n)) }
+func writeUsage(row func(what, was, now string), was, now learning.Usage) {
+	number := func(n int) string { return budget.FormatCount(int64(n)) }
 	row("replies", number(was.Rounds), number(now.Rounds))
 	row("tokens in", number(was.Input), number(now.Input))
 	row("  cached", number(was.Cached), number(now.Cached))
 	row("tokens out", number(was.Output), number(now.Output))
-	row("cost", money(was), money(now))
+	row("cost", formatCost(was), formatCost(now))
 }
 
-func money(u learning.Used) string {
+func formatCost(u learning.Usage) string {
 	switch sum := budget.Dollars(u.USD).String(); u.Unpriced {
 	case 0:
 		return sum
@@ -137,22 +137,22 @@ func money(u learning.Used) string {
 	}
 }
 
-func known(text string) string {
+func orNotRecorded(text string) string {
 	if text == "" {
 		return "not on record"
 	}
-	return plain(text)
+	return oneLine(text)
 }
 
-func list(groups []string) string {
+func joinGroups(groups []string) string {
 	if len(groups) == 0 {
 		return "none"
 	}
 	return strings.Join(groups, ", ")
 }
 
-// plain returns a text on one line, without terminal control characters.
-func plain(text string) string {
+// oneLine returns a text on one line, without terminal control characters.
+func oneLine(text string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
 			return ' '
@@ -161,12 +161,12 @@ func plain(text string) string {
 	}, text)), " ")
 }
 
-// difference shortens two texts to where they differ, with some words around. Equal texts are
+// difference shortens two texts to the part that differs, with some words around it. Equal texts are
 // returned unchanged.
 func difference(was, now string) (string, string) {
-	a, b := strings.Fields(plain(was)), strings.Fields(plain(now))
+	a, b := strings.Fields(oneLine(was)), strings.Fields(oneLine(now))
 	if slices.Equal(a, b) {
-		return plain(was), plain(was)
+		return oneLine(was), oneLine(was)
 	}
 	head, tail := 0, 0
 	for head < min(len(a), len(b)) && a[head] == b[head] {

@@ -11,10 +11,10 @@ import (
 	"oneclaw/internal/budget"
 )
 
-// ErrBudget ends a run whose budget does not allow the next request.
-var ErrBudget = errors.New("eval: the limit of cost is reached")
+// ErrBudget is returned by a run whose budget does not allow the next request.
+var ErrBudget = errors.New("eval: the cost limit is reached")
 
-// replyTokens are reserved for a reply in advance.
+// replyTokens is the number of tokens reserved for a reply.
 const replyTokens = 4000
 
 // budgetTracker tracks the cost of a run.
@@ -27,38 +27,40 @@ type budgetTracker struct {
 	spent budget.USD
 }
 
-// unpriced is the price of a model without a known price: a dollar is a million tokens.
-func unpriced() budget.Price { return budget.Price{Input: 1, CachedInput: 1, CacheWrite: 1, Output: 1} }
+// fallbackPrice is the price of a model without a known price: a dollar per million tokens.
+func fallbackPrice() budget.Price {
+	return budget.Price{Input: 1, CachedInput: 1, CacheWrite: 1, Output: 1}
+}
 
-func newPurse(cfg Config) *budgetTracker {
+func newBudgetTracker(cfg Config) *budgetTracker {
 	p := &budgetTracker{limit: budget.Dollars(cfg.Budget)}
-	if p.price, p.priced = cfg.Money(cfg.Name); !p.priced {
-		p.price = unpriced()
+	if p.price, p.priced = cfg.DollarPrice(cfg.Name); !p.priced {
+		p.price = fallbackPrice()
 	}
 	return p
 }
 
-// Limit describes the budget of the run.
-func (p *Player) Limit() string {
-	if p.purse.priced {
-		return fmt.Sprintf("at most %s", p.purse.limit)
+// DescribeLimit describes the budget of the run.
+func (p *Player) DescribeLimit() string {
+	if p.tracker.priced {
+		return fmt.Sprintf("at most %s", p.tracker.limit)
 	}
-	return fmt.Sprintf("at most %s tokens, since no price of %s is known", budget.Count(int64(p.cfg.Budget*1e6)), cmp.Or(p.cfg.Name, "the model"))
+	return fmt.Sprintf("at most %s tokens, since no price of %s is known", budget.FormatCount(int64(p.cfg.Budget*1e6)), cmp.Or(p.cfg.Name, "the model"))
 }
 
-// Spent describes the cost of the run so far.
-func (p *Player) Spent() string {
-	p.purse.mu.Lock()
-	defer p.purse.mu.Unlock()
-	if p.purse.priced {
-		return p.purse.spent.String()
+// DescribeSpent describes the cost of the run so far.
+func (p *Player) DescribeSpent() string {
+	p.tracker.mu.Lock()
+	defer p.tracker.mu.Unlock()
+	if p.tracker.priced {
+		return p.tracker.spent.String()
 	}
-	return budget.Count(int64(p.purse.spent.Float()*1e6)) + " tokens"
+	return budget.FormatCount(int64(p.tracker.spent.Float()*1e6)) + " tokens"
 }
 
-// take reserves the most that a request can cost, and returns the function that settles it.
-func (p *budgetTracker) take(input int) (settle func(agent.Usage), err error) {
-	reserved := p.price.Of(budget.Tokens{Input: int64(input), Written: int64(input), Output: replyTokens})
+// reserve reserves the most that a request can cost, and returns the function that settles it.
+func (p *budgetTracker) reserve(input int) (settle func(agent.Usage), err error) {
+	reserved := p.price.Cost(budget.Tokens{Input: int64(input), Written: int64(input), Output: replyTokens})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.spent+reserved > p.limit {
@@ -68,23 +70,23 @@ func (p *budgetTracker) take(input int) (settle func(agent.Usage), err error) {
 	return func(u agent.Usage) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.spent += p.price.Of(budget.Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output)}) - reserved
+		p.spent += p.price.Cost(budget.Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.CacheWritten), Output: int64(u.Output)}) - reserved
 	}, nil
 }
 
-// counted is a model whose requests are charged to a purse.
-type counted struct {
+// budgetedModel is a model whose requests are charged to a budget.
+type budgetedModel struct {
 	agent.Model
 
-	purse *budgetTracker
+	tracker *budgetTracker
 }
 
 // Profile returns the profile of the model.
-func (c counted) Profile() agent.Profile { return agent.ProfileOf(c.Model) }
+func (c budgetedModel) Profile() agent.Profile { return agent.ProfileOf(c.Model) }
 
 // Complete implements [agent.Model].
-func (c counted) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
-	settle, err := c.purse.take(agent.EstimateTokens(req.Messages) + req.ToolTokens + len(req.System)/4)
+func (c budgetedModel) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
+	settle, err := c.tracker.reserve(agent.EstimateTokens(req.Messages) + req.ToolTokens + len(req.System)/4)
 	if err != nil {
 		return agent.Reply{}, err
 	}

@@ -1,5 +1,5 @@
-// Package eval replays conversations with feedback with another model, routing or prompt and
-// reports the differences. Tools are emulated with recorded results, so nothing has an effect.
+// Package eval replays conversations that have feedback with another model, routing or prompt, and
+// reports the differences. Tools return recorded results, so they have no effect.
 package eval
 
 import (
@@ -23,27 +23,27 @@ import (
 // CodeUnrecorded is the error code of a call without a recorded result.
 const CodeUnrecorded = "unrecorded"
 
-const unrecorded = "This call is not on record. This conversation is replayed for a test, with the results that tools gave when it took place: " +
+const unrecordedText = "This call is not on record. This conversation is replayed for a test, with the results that tools gave when it took place: " +
 	"nothing was run, and nothing has changed. Go on with what you have, or say in your answer what you would have done."
 
 // Config configures a [Player].
 type Config struct {
-	// Model is the model to test; Name is its provider's name for it.
+	// Model is the model to test. Name is its name at the provider.
 	Model agent.Model
 	Name  string
-	// Registry has the tools of the program, which are not run.
+	// Registry has the program's tools. None of them is run.
 	Registry *toolgroups.Registry
 	// Routing, Search and Prices configure a [search.Router].
 	Routing search.Routing
 	Search  search.Config
 	Prices  func(model string) search.Prices
-	// Prompt begins every conversation.
+	// Prompt is the system prompt of every conversation.
 	Prompt string
 	// Effort is the reasoning effort; empty leaves it to the model.
 	Effort string
-	// Money returns the prices of a model, if known.
-	Money func(model string) (budget.Price, bool)
-	// Budget bounds the cost of all cases, in dollars; see [Player.Limit].
+	// DollarPrice returns the price of a model, and false if it is unknown.
+	DollarPrice func(model string) (budget.Price, bool)
+	// Budget bounds the cost of all cases, in dollars; see [Player.DescribeLimit].
 	Budget float64
 	// Now is the clock.
 	Now func() time.Time
@@ -55,8 +55,8 @@ type Player struct {
 	agent    *agent.Agent
 	router   toolgroups.Router
 	registry *toolgroups.Registry
-	purse    *budgetTracker
-	tape     *recordedResults // of the current case
+	tracker  *budgetTracker
+	recorded *recordedResults // of the current case
 }
 
 // New makes a player.
@@ -64,11 +64,11 @@ func New(cfg Config) (*Player, error) {
 	if cfg.Model == nil || cfg.Registry == nil {
 		return nil, errors.New("eval: no model or no registry")
 	}
-	p := &Player{cfg: cfg, agent: agent.New(agent.Config{Now: cfg.Now}), purse: newPurse(cfg)}
-	run := func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) { return p.tape.run(call) }
+	p := &Player{cfg: cfg, agent: agent.New(agent.Config{Now: cfg.Now}), tracker: newBudgetTracker(cfg)}
+	run := func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) { return p.recorded.run(call) }
 	var err error
-	if p.registry, err = bill.Emulated(cfg.Registry.Core(), cfg.Registry.Groups(), func(t *toolgroups.Tool) {
-		t.Run, t.OwnArguments = run, true
+	if p.registry, err = bill.NewStandInRegistry(cfg.Registry.Core(), cfg.Registry.Groups(), func(t *toolgroups.Tool) {
+		t.Run, t.ChecksArguments = run, true
 	}); err != nil {
 		return nil, fmt.Errorf("eval: %w", err)
 	}
@@ -82,10 +82,10 @@ func New(cfg Config) (*Player, error) {
 type Side struct {
 	Model   string `json:"model,omitempty"`
 	Routing string `json:"routing,omitempty"`
-	// Groups are the groups loaded at the end.
-	Groups []string      `json:"groups,omitempty"`
-	Answer string        `json:"answer"`
-	Used   learning.Used `json:"used"`
+	// Groups are the groups that are loaded at the end.
+	Groups []string       `json:"groups,omitempty"`
+	Answer string         `json:"answer"`
+	Used   learning.Usage `json:"used"`
 }
 
 // Result is a case with its differences.
@@ -96,44 +96,44 @@ type Result struct {
 	Bad      int    `json:"bad,omitempty"`
 	Was      Side   `json:"was"`
 	Now      Side   `json:"now"`
-	// Same, Missing and New are calls of tools with their arguments: in both, only recorded, and
-	// only now. Calls that find tools are left out.
+	// Same, Missing and New are calls of tools with their arguments: those in both answers, only in
+	// the recorded one, and only in the new one. Calls that find tools are left out.
 	Same    []string `json:"same,omitempty"`
 	Missing []string `json:"missing,omitempty"`
 	New     []string `json:"new,omitempty"`
 	// Unrecorded counts the new calls without a recorded result.
 	Unrecorded int `json:"unrecorded,omitempty"`
-	// Gone are recorded tools that no longer exist.
+	// Gone are the recorded tools that no longer exist.
 	Gone []string `json:"gone,omitempty"`
-	// Unshown counts messages written during the recorded turn that the model was not shown because
-	// it answered earlier.
+	// Unshown counts messages that arrived during the recorded turn and that the model was not shown,
+	// because it answered earlier.
 	Unshown int `json:"unshown,omitempty"`
-	// Error says why there is no answer now.
+	// Error explains why there is no answer now.
 	Error string `json:"error,omitempty"`
 }
 
-// Play runs a case. A model's failure to answer is in the result. An error ends the whole run:
-// [ErrBudget], a refused key, the end of ctx.
+// Play runs a case. A model's failure to answer is in the result. An error ends the whole run: it is
+// [ErrBudget], a refused key, or the end of ctx.
 func (p *Player) Play(ctx context.Context, c learning.Case) (Result, error) {
 	r := Result{ID: c.Seen.ID, Question: c.Question(), Good: c.Outcome.Good, Bad: c.Outcome.Bad, Was: Side{
-		Model: c.Outcome.Model, Routing: c.Outcome.Routing, Groups: loaded(&c), Answer: c.Answer(), Used: c.Outcome.Used,
+		Model: c.Outcome.Model, Routing: c.Outcome.Routing, Groups: loadedGroups(&c), Answer: c.Answer(), Used: c.Outcome.Used,
 	}}
-	p.tape = newTape(&c)
+	p.recorded = newRecordedResults(&c)
 	set := toolgroups.NewSet(func() *toolgroups.Registry { return p.registry }, c.Seen.Groups)
 	person := c.Seen.Person
 	turn := agent.Turn{
 		Prompt: p.cfg.Prompt, Incomplete: c.Seen.Incomplete, Set: set, Router: p.router, CacheKey: c.Seen.ID, Effort: p.cfg.Effort,
 		Scope: toolgroups.Scope{User: person, Chat: c.Seen.Chat, Direct: c.Seen.Direct, Owner: person, Session: c.Seen.ID, Role: toolgroups.RoleOwner},
-		Model: counted{p.cfg.Model, p.purse},
-		Steer: p.tape.meanwhile,
+		Model: budgetedModel{p.cfg.Model, p.tracker},
+		Steer: p.recorded.steer,
 		Observe: func(e agent.Event) {
 			if e.Request != nil {
-				p.tape.requested(e.Request.Routing)
+				p.recorded.setRouting(e.Request.Routing)
 			}
 		},
 	}
 	for _, m := range c.Seen.Messages {
-		turn.History = append(turn.History, m.Message())
+		turn.History = append(turn.History, m.ToAgent())
 	}
 	var calls []agent.Call
 	var failure error
@@ -148,19 +148,19 @@ func (p *Player) Play(ctx context.Context, c learning.Case) (Result, error) {
 		calls = append(calls, m.Calls...)
 		r.Now.Model = m.Model
 		if m.Usage != nil {
-			r.Now.Used.Add(learning.UsedBy(*m.Usage, p.cfg.Name, p.cfg.Money))
+			r.Now.Used.Add(learning.UsageOf(*m.Usage, p.cfg.Name, p.cfg.DollarPrice))
 		}
 		if m.Final {
 			r.Now.Answer = m.Text
 		}
 	}
-	r.Now.Groups, r.Now.Routing = set.Loaded(), p.tape.routing
+	r.Now.Groups, r.Now.Routing = set.Loaded(), p.recorded.routing
 	p.compare(&r, &c, calls)
-	return r, p.end(ctx, &r, failure)
+	return r, p.runError(ctx, &r, failure)
 }
 
-// end returns the error if a case's failure ends the run.
-func (p *Player) end(ctx context.Context, r *Result, failure error) error {
+// runError returns a case's failure if it ends the whole run, and nil otherwise.
+func (p *Player) runError(ctx context.Context, r *Result, failure error) error {
 	if failure == nil {
 		return nil
 	}
@@ -178,12 +178,12 @@ func (p *Player) end(ctx context.Context, r *Result, failure error) error {
 	return nil
 }
 
-// compare fills in the differences of the calls.
+// compare fills in the differences between the calls.
 func (p *Player) compare(r *Result, c *learning.Case, now []agent.Call) {
 	var was []agent.Call
 	for _, m := range c.Outcome.Messages {
 		for _, call := range m.Calls {
-			was = append(was, call.Call())
+			was = append(was, call.ToAgent())
 		}
 	}
 	before := encodeCalls(was)
@@ -196,39 +196,39 @@ func (p *Player) compare(r *Result, c *learning.Case, now []agent.Call) {
 	}
 	r.Missing = before
 	for _, call := range was {
-		name := call.Runs()
+		name := call.EffectiveTool()
 		if _, ok := p.registry.Tool(name); !ok && !isFinder(name) && !slices.Contains(r.Gone, name) {
 			r.Gone = append(r.Gone, name)
 		}
 	}
-	r.Unrecorded, r.Unshown = p.tape.unrecorded, len(p.tape.late)
+	r.Unrecorded, r.Unshown = p.recorded.unrecorded, len(p.recorded.lateMessages)
 }
 
-// isFinder reports whether a tool only finds others, which each routing does in its own way.
+// isFinder reports whether a tool only finds other tools, which each routing does in its own way.
 func isFinder(name string) bool { return name == toolgroups.LoadToolGroup || toolgroups.Reserved(name) }
 
-// encodeCalls encodes calls so that equal ones are equal texts.
+// encodeCalls encodes calls as texts that are equal if the calls are.
 func encodeCalls(calls []agent.Call) []string {
 	var all []string
 	for _, call := range calls {
-		if isFinder(call.Runs()) {
+		if isFinder(call.EffectiveTool()) {
 			continue
 		}
-		text := call.Arg()
-		if data, err := toolgroups.EncodeJSON(value(text)); err == nil {
+		text := call.EffectiveArguments()
+		if data, err := toolgroups.EncodeJSON(decodeArguments(text)); err == nil {
 			text = string(data)
 		}
-		all = append(all, call.Runs()+" "+text)
+		all = append(all, call.EffectiveTool()+" "+text)
 	}
 	return all
 }
 
-// loaded returns the groups loaded at the end.
-func loaded(c *learning.Case) []string {
+// loadedGroups returns the groups that were loaded at the end of a recorded turn.
+func loadedGroups(c *learning.Case) []string {
 	groups := slices.Clone(c.Seen.Groups)
 	for _, name := range agent.RestoreGroups(func(yield func(agent.Message) bool) {
 		for _, m := range c.Outcome.Messages {
-			if !yield(m.Message()) {
+			if !yield(m.ToAgent()) {
 				return
 			}
 		}
@@ -240,8 +240,8 @@ func loaded(c *learning.Case) []string {
 	return groups
 }
 
-// value decodes the arguments of a call; invalid JSON becomes a text.
-func value(arguments string) any {
+// decodeArguments decodes the arguments of a call. Invalid JSON is returned as a string.
+func decodeArguments(arguments string) any {
 	var v any
 	switch {
 	case arguments == "":
@@ -255,48 +255,48 @@ func value(arguments string) any {
 // recordedResults has the recorded results of a case.
 type recordedResults struct {
 	mu sync.Mutex
-	// turn are the calls of the turn; each is used once before any is used again, and before those
-	// of the history.
+	// turn has the calls of the turn. Each is used once before any is used again, and before those in
+	// history.
 	turn, history []*recordedCall
 	unrecorded    int
-	// late are messages that arrived during the turn, rounds after how many rounds.
-	late    []agent.Message
-	rounds  []int
-	round   int
-	routing string
+	// lateMessages are the messages that arrived during the turn, lateRounds after how many rounds.
+	lateMessages []agent.Message
+	lateRounds   []int
+	round        int
+	routing      string
 }
 
 type recordedCall struct {
 	tool      string
 	arguments any
 	result    learning.Message
-	given     bool
+	used      bool
 }
 
-func newTape(c *learning.Case) *recordedResults {
-	t := &recordedResults{turn: calls(c.Outcome.Messages), history: calls(c.Seen.Messages)}
+func newRecordedResults(c *learning.Case) *recordedResults {
+	t := &recordedResults{turn: recordedCalls(c.Outcome.Messages), history: recordedCalls(c.Seen.Messages)}
 	rounds := 0
 	for _, m := range c.Outcome.Messages {
 		switch m.Role {
 		case agent.RoleAssistant:
 			rounds++
 		case agent.RoleUser:
-			t.late, t.rounds = append(t.late, m.Message()), append(t.rounds, rounds)
+			t.lateMessages, t.lateRounds = append(t.lateMessages, m.ToAgent()), append(t.lateRounds, rounds)
 		}
 	}
 	return t
 }
 
-// calls returns the calls that have a result.
-func calls(messages []learning.Message) (all []*recordedCall) {
+// recordedCalls returns the calls that have a result.
+func recordedCalls(messages []learning.Message) (all []*recordedCall) {
 	open := map[string]*recordedCall{}
 	for _, m := range messages {
 		if m.Role == agent.RoleAssistant {
 			clear(open)
 		}
 		for _, c := range m.Calls {
-			call := c.Call()
-			open[c.ID] = &recordedCall{tool: call.Runs(), arguments: value(call.Arg())}
+			call := c.ToAgent()
+			open[c.ID] = &recordedCall{tool: call.EffectiveTool(), arguments: decodeArguments(call.EffectiveArguments())}
 		}
 		if one := open[m.CallID]; m.Role == agent.RoleTool && one != nil {
 			one.result = m
@@ -311,7 +311,7 @@ func calls(messages []learning.Message) (all []*recordedCall) {
 func (t *recordedResults) run(call toolgroups.Call) (toolgroups.Result, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	arguments := value(string(call.Arguments))
+	arguments := decodeArguments(string(call.Arguments))
 	var found *recordedCall
 	for _, one := range slices.Concat(t.turn, t.history) {
 		if one.tool != call.Name || !reflect.DeepEqual(one.arguments, arguments) {
@@ -320,31 +320,31 @@ func (t *recordedResults) run(call toolgroups.Call) (toolgroups.Result, error) {
 		if found == nil {
 			found = one
 		}
-		if !one.given {
+		if !one.used {
 			found = one
 			break
 		}
 	}
 	if found == nil {
 		t.unrecorded++
-		return toolgroups.Result{}, toolgroups.Errorf(CodeUnrecorded, unrecorded)
+		return toolgroups.Result{}, toolgroups.Errorf(CodeUnrecorded, unrecordedText)
 	}
-	found.given = true
+	found.used = true
 	if found.result.Code != "" {
 		return toolgroups.Result{}, toolgroups.Errorf(found.result.Code, "%s", found.result.Text)
 	}
 	return toolgroups.Result{Text: found.result.Text}, nil
 }
 
-// meanwhile returns the messages that users wrote during the round.
-func (t *recordedResults) meanwhile(context.Context) (messages []agent.Message, _ error) {
-	for t.round++; len(t.late) > 0 && t.rounds[0] <= t.round; t.late, t.rounds = t.late[1:], t.rounds[1:] {
-		messages = append(messages, t.late[0])
+// steer returns the messages that users wrote during the round.
+func (t *recordedResults) steer(context.Context) (messages []agent.Message, _ error) {
+	for t.round++; len(t.lateMessages) > 0 && t.lateRounds[0] <= t.round; t.lateMessages, t.lateRounds = t.lateMessages[1:], t.lateRounds[1:] {
+		messages = append(messages, t.lateMessages[0])
 	}
 	return messages, nil
 }
 
-func (t *recordedResults) requested(routing string) {
+func (t *recordedResults) setRouting(routing string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.routing = routing

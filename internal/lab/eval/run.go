@@ -9,10 +9,10 @@ import (
 	"oneclaw/internal/learning"
 )
 
-// Count validates a whole file of cases before anything costs money, and returns their number.
-func Count(file io.ReadSeeker) (int, error) {
+// CountCases validates a whole file of cases before any request is paid for, and returns their number.
+func CountCases(file io.ReadSeeker) (int, error) {
 	n := 0
-	for _, err := range learning.Read(file) {
+	for _, err := range learning.ReadCases(file) {
 		if err != nil {
 			return n, err
 		}
@@ -22,10 +22,10 @@ func Count(file io.ReadSeeker) (int, error) {
 	return n, err
 }
 
-// Run plays the first cases of a file, calls tell with each, and returns the summary. If the
-// budget ends it, the error is [ErrBudget], and the summary covers what was run.
-func (p *Player) Run(ctx context.Context, file io.Reader, cases int, tell func(Result) error) (sum Sum, err error) {
-	for c, err := range learning.Read(file) {
+// Run plays the first cases of a file, calls tell with each result, and returns the summary. If the
+// budget ends the run, the error is [ErrBudget], and the summary covers the cases before.
+func (p *Player) Run(ctx context.Context, file io.Reader, cases int, tell func(Result) error) (sum Summary, err error) {
+	for c, err := range learning.ReadCases(file) {
 		if err != nil {
 			return sum, err
 		}
@@ -34,8 +34,8 @@ func (p *Player) Run(ctx context.Context, file io.Reader, cases int, tell func(R
 		}
 		r, err := p.Play(ctx, c)
 		if errors.Is(err, ErrBudget) {
-			sum.Left = cases - sum.Cases
-			return sum, fmt.Errorf("%w: %s spent, %d of %d cases are not run", ErrBudget, p.Spent(), sum.Left, cases)
+			sum.NotRun = cases - sum.Cases
+			return sum, fmt.Errorf("%w: %s spent, %d of %d cases are not run", ErrBudget, p.DescribeSpent(), sum.NotRun, cases)
 		}
 		if err != nil {
 			return sum, err

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// modelPatience bounds how long a model's answer is held back.
-const modelPatience = 2 * time.Minute
+// modelTimeout bounds how long a model's answer is held back.
+const modelTimeout = 2 * time.Minute
 
-// modelTap answers for the model.
+// modelTap answers requests to the model.
 type modelTap struct{ *player }
 
 // Transport implements [retry.Tap].
@@ -23,7 +23,7 @@ func (m modelTap) Transport(http.RoundTripper) http.RoundTripper { return m }
 // Frame implements [retry.Tap].
 func (modelTap) Frame(bool, []byte) {}
 
-// RoundTrip answers as recorded, once as much has been sent as then.
+// RoundTrip answers as recorded, once as many events have been sent as before the recorded answer.
 func (m modelTap) RoundTrip(req *http.Request) (*http.Response, error) {
 	var body []byte
 	if req.Body != nil {
@@ -33,34 +33,34 @@ func (m modelTap) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	a := m.choose(req, m.Body(req.Header.Get("Content-Type"), body))
+	a := m.choose(req, m.EncodeBody(req.Header.Get("Content-Type"), body))
 	if a == nil {
-		return answer(req, http.StatusBadRequest, "application/json", json.RawMessage(`{"error":{"message":"the recording has no more answers"}}`)), nil
+		return newResponse(req, http.StatusBadRequest, "application/json", json.RawMessage(`{"error":{"message":"the recording has no more answers"}}`)), nil
 	}
-	m.wait(req.Context(), modelPatience, func() bool {
-		return m.fed == len(m.events) || m.events[m.fed].at.After(a.Ended)
+	m.wait(req.Context(), modelTimeout, func() bool {
+		return m.played == len(m.events) || m.events[m.played].at.After(a.EndedAt)
 	})
 	if a.Error != "" { // the connection broke, or the bot did not want the rest
 		m.wait(req.Context(), m.Quiet, func() bool { return false })
 		return nil, errors.New(a.Error)
 	}
-	return answer(req, a.Status, a.Type, a.Response), nil
+	return newResponse(req, a.Status, a.MediaType, a.Response), nil
 }
 
-// choose finds the recorded answer to a request: with the same last message, else of the same
-// form, else the next one.
-func (m modelTap) choose(req *http.Request, body json.RawMessage) (best *asked) {
-	roles, last, _ := conversation(body)
+// choose finds the recorded answer to a request: one to a request with the same last message, or else
+// of the same form, or else the next one.
+func (m modelTap) choose(req *http.Request, body json.RawMessage) (best *modelRequest) {
+	roles, last, _ := describeRequest(body)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, talk := cutPath(req.URL.Path) // other requests are about the model itself
+	_, talk := modelBaseURL(req.URL.Path) // other requests query the model's properties
 	rank, number := 0, 0
-	for i, a := range m.asked {
+	for i, a := range m.requests {
 		if address, _, _ := strings.Cut(a.URL, "?"); a.used || a.Method != req.Method || !strings.HasSuffix(address, req.URL.Path) {
 			continue
 		}
 		now := 1
-		if was, end, _ := conversation(a.Request); was == roles && end == last {
+		if was, end, _ := describeRequest(a.Request); was == roles && end == last {
 			now = 3
 		} else if was == roles {
 			now = 2
@@ -72,10 +72,10 @@ func (m modelTap) choose(req *http.Request, body json.RawMessage) (best *asked) 
 	switch {
 	case !talk:
 	case best == nil:
-		m.other = append(m.other, fmt.Sprintf("model: asked for what is not recorded: %s %s, %s", req.Method, req.URL.Path, roles))
+		m.differences = append(m.differences, fmt.Sprintf("model: the request is not recorded: %s %s, %s", req.Method, req.URL.Path, roles))
 	case rank == 1:
-		was, _, _ := conversation(best.Request)
-		m.other = append(m.other, fmt.Sprintf("model, request %d: recorded with the messages [%s], now with [%s]", number, was, roles))
+		was, _, _ := describeRequest(best.Request)
+		m.differences = append(m.differences, fmt.Sprintf("model, request %d: recorded with the messages [%s], now with [%s]", number, was, roles))
 		fallthrough
 	default:
 		best.used = true
@@ -83,8 +83,8 @@ func (m modelTap) choose(req *http.Request, body json.RawMessage) (best *asked) 
 	return best
 }
 
-// answer makes a response from a recorded one.
-func answer(req *http.Request, status int, kind string, recorded json.RawMessage) *http.Response {
+// newResponse makes a response from a recorded one.
+func newResponse(req *http.Request, status int, kind string, recorded json.RawMessage) *http.Response {
 	data := []byte(recorded)
 	var text string
 	if json.Unmarshal(recorded, &text) == nil {

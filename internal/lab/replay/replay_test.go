@@ -21,7 +21,7 @@ func recording() []record.Line {
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	next := func(l record.Line) record.Line {
 		at = at.Add(time.Second)
-		l.Time, l.Ended, l.Direction, l.Status = at, at, record.Call, 200
+		l.Time, l.EndedAt, l.Direction, l.Status = at, at, record.Call, 200
 		return l
 	}
 	telegram := func(method, request, result string) record.Line {
@@ -32,7 +32,7 @@ func recording() []record.Line {
 	}
 	model := func(last, text string) record.Line {
 		return next(record.Line{
-			Service: record.Model, Method: "POST", URL: "https://models.example/v1/chat/completions", Type: "text/plain",
+			Service: record.ModelService, Method: "POST", URL: "https://models.example/v1/chat/completions", MediaType: "text/plain",
 			Request: json.RawMessage(`{"model":"m1","messages":[{"role":"user","content":"` + last + `"}]}`), Response: json.RawMessage(`"` + text + `"`),
 		})
 	}
@@ -91,7 +91,7 @@ func (b *robot) model(ctx context.Context, last string) string {
 		b.t.Error(err)
 		return ""
 	}
-	resp, err := b.env.Taps.Tap(record.Model).Transport(nil).RoundTrip(req) //nolint:bodyclose // it is, below
+	resp, err := b.env.Taps.Tap(record.ModelService).Transport(nil).RoundTrip(req) //nolint:bodyclose // it is, below
 	if err != nil {
 		b.t.Error(err)
 		return ""
@@ -160,7 +160,7 @@ func TestReplayComparesWhatTheBotDoes(t *testing.T) {
 			`telegram 5, message 2 of the bot: recorded nothing; now sendMessage {"text":"second"}`,
 		}},
 		"more of the model": {ask: same, say: func(text string) string { return text[:5] }, change: func(l []record.Line) []record.Line { return append(l[:7:7], l[8:]...) }, want: []string{
-			"model: asked for what is not recorded: POST /v1/chat/completions, user",
+			"model: the request is not recorded: POST /v1/chat/completions, user",
 			`telegram 5, message 2 of the bot: recorded sendMessage {"text":"second"}; now sendMessage {"text":"{\"err"}`,
 		}},
 		"what is refused": {ask: same, say: func(text string) string { return strings.TrimPrefix(text, "second") }, want: []string{
@@ -178,7 +178,7 @@ func TestReplayComparesWhatTheBotDoes(t *testing.T) {
 			if len(tt.want) > 0 && strings.Contains(tt.want[len(tt.want)-1]+tt.want[0], "now no") {
 				patience = 2 * time.Second
 			}
-			other, err := replay.Replay{Bot: bot.run, Redact: same, Now: time.Now, Patience: patience, Quiet: 100 * time.Millisecond}.Play(t.Context(), lines)
+			other, err := replay.Replay{Bot: bot.run, Redact: same, Now: time.Now, Timeout: patience, Quiet: 100 * time.Millisecond}.Play(t.Context(), lines)
 			if err != nil || fmt.Sprintf("%q", other) != fmt.Sprintf("%q", append([]string(nil), tt.want...)) {
 				t.Errorf("%v:\n%s\nwant\n%s", err, strings.Join(other, "\n"), strings.Join(tt.want, "\n"))
 			}
@@ -195,8 +195,8 @@ func TestReplaySaysWhatItCannotPlay(t *testing.T) {
 		bot   func(context.Context, replay.Environment) error
 		want  string
 	}{
-		"nothing said":    {recording()[:1], nil, "nothing that anybody wrote"},
-		"a bot that dies": {recording(), func(context.Context, replay.Environment) error { return io.ErrUnexpectedEOF }, "the bot ended by itself"},
+		"nothing said":    {recording()[:1], nil, "no events for the bot"},
+		"a bot that dies": {recording(), func(context.Context, replay.Environment) error { return io.ErrUnexpectedEOF }, "the bot stopped unexpectedly"},
 	} {
 		_, err := replay.Replay{Bot: tt.bot, Redact: same, Now: time.Now}.Play(t.Context(), tt.lines)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {

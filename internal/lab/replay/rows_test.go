@@ -36,7 +36,7 @@ func recorded(steps ...step) []record.Line {
 		}
 		body, _ := json.Marshal(request) // these are strings
 		lines = append(lines, record.Line{
-			Time: at, Ended: at, Direction: record.Call, Status: http.StatusOK, Service: "telegram", Method: http.MethodPost,
+			Time: at, EndedAt: at, Direction: record.Call, Status: http.StatusOK, Service: "telegram", Method: http.MethodPost,
 			URL: "https://api.telegram.org/bot••••/" + s.method, Request: body, Response: fmt.Appendf(nil, `{"ok":true,"result":{"message_id":%d}}`, id),
 		})
 	}
@@ -116,7 +116,7 @@ func TestReplayNamesWhatIsMissing(t *testing.T) {
 	} {
 		at = at.Add(time.Second)
 		lines = append(lines, record.Line{
-			Time: at, Ended: at, Direction: record.Call, Status: http.StatusOK, Service: "slack", Method: http.MethodPost,
+			Time: at, EndedAt: at, Direction: record.Call, Status: http.StatusOK, Service: "slack", Method: http.MethodPost,
 			URL: "https://slack.com/api/" + call.method, Request: json.RawMessage(call.request), Response: json.RawMessage(call.answer),
 		})
 	}
@@ -131,7 +131,7 @@ func TestReplayNamesWhatIsMissing(t *testing.T) {
 		`slack C1, message 1 of the bot, change 1: recorded chat.update {"text":"allowed"}; now nothing`,
 		`slack C1, message 0.9, change 1: recorded chat.delete {}; now nothing`,
 	}
-	other, err := replay.Replay{Bot: silent, Redact: same, Now: time.Now, Patience: time.Millisecond, Quiet: time.Millisecond}.Play(t.Context(), lines)
+	other, err := replay.Replay{Bot: silent, Redact: same, Now: time.Now, Timeout: time.Millisecond, Quiet: time.Millisecond}.Play(t.Context(), lines)
 	if err != nil || !slices.Equal(other, want) {
 		t.Errorf("%v:\n%s\nwant\n%s", err, strings.Join(other, "\n"), strings.Join(want, "\n"))
 	}

@@ -13,48 +13,48 @@ import (
 	"oneclaw/internal/record"
 )
 
-// script is the played part of a recording, with times.
+// script is the part of a recording that is played, with times.
 type script struct {
-	events []event
-	sends  sends
-	asked  []*asked
-	// names are what services say about the bot and users: the answers to getMe, auth.test and
-	// users.info.
-	names map[string][]json.RawMessage
-	// refused are methods that were refused in the recording, too.
+	events   []event
+	sends    sends
+	requests []*modelRequest
+	// identities are the services' descriptions of the bot and its users: the answers to getMe,
+	// auth.test and users.info.
+	identities map[string][]json.RawMessage
+	// refused has the methods that were refused in the recording, too.
 	refused map[string]bool
 	scopes  []string
 }
 
-// event is something that a platform told the bot.
+// event is an event that a platform sent to the bot.
 type event struct {
 	at      time.Time // when it arrived
 	service string
-	// kind is the kind of an envelope.
+	// kind is the type of an envelope.
 	kind string
 	body json.RawMessage
 }
 
-// send is something that the bot has sent or changed.
+// send is a message that the bot has sent or changed.
 type send struct {
 	at      time.Time // when it began: users may answer before the response arrives
 	service string
 	// text is its content, without ids.
 	text string
-	// data is the data of its buttons, id its own id, and changes that of the message it changes.
+	// data is the data of its buttons, id its own id, and changes the id of the message that it changes.
 	data        []string
 	id, changes string
-	// name identifies it within its row.
+	// row is the row that it belongs to, name identifies it there.
 	row, name string
 }
 
-// sends are what a bot has sent and changed. The bot preserves the order of the messages of a
-// chat, of those that one user sees there, and of the changes of a message: each of these is a
-// row. Rows are independent.
+// sends are the messages that a bot has sent and changed. The bot preserves the order of the
+// messages in a chat, of those that one user sees there, and of the changes of a message. Each of
+// these sequences is a row. Rows are independent.
 type sends []send
 
-// with appends one to its row.
-func (all sends) with(s send) sends {
+// add appends a send to its row.
+func (all sends) add(s send) sends {
 	format := "%s, message %d of the bot"
 	if s.changes != "" {
 		format = "%s, change %d"
@@ -74,7 +74,7 @@ func (all sends) with(s send) sends {
 	return append(all, s)
 }
 
-// find returns the one with the same name.
+// find returns the send with the same name.
 func (all sends) find(other send) (send, bool) {
 	i := slices.IndexFunc(all, func(s send) bool { return s.name == other.name })
 	if i < 0 {
@@ -83,19 +83,19 @@ func (all sends) find(other send) (send, bool) {
 	return all[i], true
 }
 
-// asked is a request to a model.
-type asked struct {
+// modelRequest is a recorded request to a model.
+type modelRequest struct {
 	record.Line
 	used bool
 }
 
-// read splits a recording.
-func read(lines []record.Line) *script {
-	s := &script{names: map[string][]json.RawMessage{}, refused: map[string]bool{}}
+// newScript splits a recording into its events, sends and requests.
+func newScript(lines []record.Line) *script {
+	s := &script{identities: map[string][]json.RawMessage{}, refused: map[string]bool{}}
 	for _, l := range lines {
 		switch method := l.Name(); {
-		case l.Service == record.Model:
-			s.asked = append(s.asked, &asked{Line: l})
+		case l.Service == record.ModelService:
+			s.requests = append(s.requests, &modelRequest{Line: l})
 		case l.Direction == record.In:
 			var frame struct {
 				ID, Type string
@@ -109,18 +109,18 @@ func read(lines []record.Line) *script {
 			var answer struct {
 				Result []json.RawMessage `json:"result"`
 			}
-			_ = json.Unmarshal(l.Response, &answer) // a failed one has no content
+			_ = json.Unmarshal(l.Response, &answer) // a failed call has no content
 			for _, update := range answer.Result {
-				s.events = append(s.events, event{l.Ended, l.Service, "", update})
+				s.events = append(s.events, event{l.EndedAt, l.Service, "", update})
 			}
 		case method == "getMe" || method == "auth.test" || method == "users.info":
-			s.names[method] = append(s.names[method], l.Response)
-			if l.Scopes != "" {
-				s.scopes = strings.Split(l.Scopes, ",")
+			s.identities[method] = append(s.identities[method], l.Response)
+			if l.OAuthScopes != "" {
+				s.scopes = strings.Split(l.OAuthScopes, ",")
 			}
 		default:
-			if sent, ok := sendOf(l); ok {
-				s.sends = s.sends.with(sent)
+			if sent, ok := parseSend(l); ok {
+				s.sends = s.sends.add(sent)
 			} else if l.Direction == record.Call {
 				s.refused[method] = true
 			}
@@ -129,7 +129,7 @@ func read(lines []record.Line) *script {
 	return s
 }
 
-// isSend reports whether people see an effect of the method.
+// isSend reports whether users see an effect of the call.
 func isSend(l record.Line) bool {
 	method := l.Name()
 	switch {
@@ -142,8 +142,8 @@ func isSend(l record.Line) bool {
 		method != "deleteWebhook"
 }
 
-// sendOf returns what a line sends, if a platform has accepted it.
-func sendOf(l record.Line) (send, bool) {
+// parseSend returns the send in a line, and false if there is none or the platform refused it.
+func parseSend(l record.Line) (send, bool) {
 	var fields map[string]any
 	var answer struct {
 		OK     bool   `json:"ok"`
@@ -173,23 +173,23 @@ func sendOf(l record.Line) (send, bool) {
 	if strings.Contains(l.URL, "/commands/") {
 		method = "response"
 	}
-	s.text = method + " " + s.plain(fields)
+	s.text = method + " " + s.encodeWithoutIDs(fields)
 	return s, true
 }
 
-// ids are the fields that differ each time, and those implied by the chat.
-var ids = map[string]bool{
+// volatileFields are the fields that differ each time, and those implied by the chat.
+var volatileFields = map[string]bool{
 	"chat_id": true, "channel": true, "channel_id": true, "message_id": true, "ts": true, "callback_query_id": true, "token": true,
 	"id": true, "block_id": true, "action_id": true, "callback_data": true, "value": true, "user": true,
 }
 
-// plain encodes a request without ids, and records the data of buttons.
-func (s *send) plain(v any) string {
-	data, _ := json.Marshal(s.without(v)) // it was JSON
+// encodeWithoutIDs encodes a request without volatileFields, and records the data of buttons.
+func (s *send) encodeWithoutIDs(v any) string {
+	data, _ := json.Marshal(s.withoutIDs(v)) // v was decoded from JSON
 	return string(data)
 }
 
-func (s *send) without(v any) any {
+func (s *send) withoutIDs(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
@@ -197,30 +197,30 @@ func (s *send) without(v any) any {
 			if data, ok := v[name].(string); ok && (name == "callback_data" || name == "value") {
 				s.data = append(s.data, data)
 			}
-			if !ids[name] {
-				out[name] = s.without(v[name])
+			if !volatileFields[name] {
+				out[name] = s.withoutIDs(v[name])
 			}
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = s.without(v[i])
+			out[i] = s.withoutIDs(v[i])
 		}
 		return out
 	case string:
 		var inner any
 		if (strings.HasPrefix(v, "{") || strings.HasPrefix(v, "[")) && json.Unmarshal([]byte(v), &inner) == nil {
-			return s.without(inner)
+			return s.withoutIDs(inner)
 		}
 		return v
 	}
 	return v
 }
 
-// conversation returns the form of a request to a model: the roles of its messages, and the last
-// message.
-func conversation(request json.RawMessage) (roles, last, model string) {
+// describeRequest describes a request to a model by the roles of its messages, its last message, and
+// the name of the model.
+func describeRequest(request json.RawMessage) (roles, last, model string) {
 	var body struct {
 		Model           string
 		Messages, Input []json.RawMessage
@@ -231,7 +231,7 @@ func conversation(request json.RawMessage) (roles, last, model string) {
 	var all []string
 	for _, raw := range append(body.Messages, body.Input...) {
 		var m struct{ Role, Type string }
-		_ = json.Unmarshal(raw, &m) // one without either is shown as such
+		_ = json.Unmarshal(raw, &m) // a message without either is shown as ?
 		all, last = append(all, cmp.Or(m.Role, m.Type, "?")), string(raw)
 	}
 	return strings.Join(all, " "), last, body.Model

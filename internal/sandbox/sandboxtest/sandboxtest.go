@@ -20,8 +20,8 @@ type Child struct {
 	out *bufio.Reader
 }
 
-// Start starts the test binary with an argument. The document at the path, if any, is its
-// descriptor 3.
+// Start starts the test binary with an argument. The file
+// at the path document, if any, becomes its descriptor 3.
 func Start(t *testing.T, argument, document string) *Child {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], argument)
@@ -48,20 +48,20 @@ func Start(t *testing.T, argument, document string) *Child {
 	return &Child{cmd, in, bufio.NewReader(out)}
 }
 
-// Say sends a line to the child.
-func (c *Child) Say(t *testing.T, line string) {
+// Send sends a line to the child.
+func (c *Child) Send(t *testing.T, line string) {
 	t.Helper()
 	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Line returns the next line of the child.
-func (c *Child) Line() (string, error) { return c.out.ReadString('\n') }
+// ReadLine returns the next line of the child.
+func (c *Child) ReadLine() (string, error) { return c.out.ReadString('\n') }
 
-// Loose returns the names of limits that differ from those of a confined process; none if the
-// system does not report limits.
-func (c *Child) Loose(t *testing.T) (names []string) {
+// WrongLimits returns the names of limits that differ from those of
+// a confined process; none if the system does not report limits.
+func (c *Child) WrongLimits(t *testing.T) (names []string) {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", c.cmd.Process.Pid))
 	if errors.Is(err, os.ErrNotExist) {
@@ -71,12 +71,12 @@ func (c *Child) Loose(t *testing.T) (names []string) {
 	}
 	limits := string(data)
 	for name, want := range map[string]string{"Max core file size": "0", "Max file size": "0", "Max open files": "16"} {
-		if soft(limits, name) != want {
+		if softLimit(limits, name) != want {
 			names = append(names, name)
 		}
 	}
 	for _, name := range []string{"Max address space", "Max cpu time"} {
-		if is := soft(limits, name); is == "" || is == "unlimited" {
+		if is := softLimit(limits, name); is == "" || is == "unlimited" {
 			names = append(names, name)
 		}
 	}
@@ -84,8 +84,8 @@ func (c *Child) Loose(t *testing.T) (names []string) {
 	return names
 }
 
-// soft returns a soft limit; empty if there is no such limit.
-func soft(limits, name string) string {
+// softLimit returns a soft limit; empty if there is no such limit.
+func softLimit(limits, name string) string {
 	for line := range strings.Lines(limits) {
 		if rest, ok := strings.CutPrefix(line, name); ok {
 			return strings.Fields(rest)[0]
@@ -94,13 +94,13 @@ func soft(limits, name string) string {
 	return ""
 }
 
-// EndsWithItsParent closes the child's input, and checks that the child ends silently.
-func (c *Child) EndsWithItsParent(t *testing.T) {
+// CheckEndsWithParent closes the child's input, and checks that the child ends silently.
+func (c *Child) CheckEndsWithParent(t *testing.T) {
 	t.Helper()
 	if err := c.in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if line, err := c.Line(); err != io.EOF {
+	if line, err := c.ReadLine(); err != io.EOF {
 		t.Errorf("it answered %q, %v", line, err)
 	}
 	if err := c.cmd.Wait(); !errors.As(err, new(*exec.ExitError)) {

@@ -1,4 +1,4 @@
-// Package pgtest starts a real PostgreSQL server for tests, in a folder of its own and as another user
+// Package pgtest starts a real PostgreSQL server for tests, in a folder of its own, and as another user
 // if the tests run as root.
 package pgtest
 
@@ -21,33 +21,34 @@ import (
 	"time"
 )
 
-// Must is the environment variable that, set to "must", makes a missing server an error instead of a
-// reason to skip.
-const Must = "TEST_ONECLAW_POSTGRES"
+// MustVariable is the environment variable that, if set to "must", makes a missing server an error
+// instead of a reason to skip.
+const MustVariable = "TEST_ONECLAW_POSTGRES"
 
-// Guarded is a user with the password [GuardedPassword] and only the right to connect. All other users,
-// including the superuser of the URLs, need no password.
+// Guarded is a user with the password [GuardedPassword] who may only connect. All other users, including
+// the superuser of the URLs, need no password.
 const (
 	Guarded         = "guarded"
 	GuardedPassword = "open sesame"
 )
 
-// Server is a server that starts with the first database. The zero value is ready. Its owner stops it.
+// Server is a PostgreSQL server that starts with the first database. The zero value is ready to use. Its
+// owner has to stop it.
 type Server struct {
-	// Settings are settings of postgresql.conf in addition to those of the tests, as name=value.
+	// Settings are added to the tests' own settings of postgresql.conf, as name=value.
 	Settings []string
 
-	mu    sync.Mutex // guards the fields below
-	root  string     // the folder
-	bin   string
-	port  int
-	owner *syscall.Credential
-	count int
-	dead  bool  // it was killed
-	err   error // why it does not start
+	mu     sync.Mutex // guards the fields below
+	root   string     // the folder
+	bin    string
+	port   int
+	owner  *syscall.Credential
+	count  int
+	killed bool  // Kill was called
+	err    error // why the server does not start
 
-	guardian *exec.Cmd
-	alive    io.Closer // while it is open, the guardian knows that we are alive
+	guardian  *exec.Cmd
+	keepAlive io.Closer // open as long as this process is alive, for the guardian
 }
 
 // Database creates an empty database and returns its URL. It skips the test if PostgreSQL is not
@@ -57,9 +58,9 @@ func (s *Server) Database(t testing.TB) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.root == "" && s.err == nil {
-		s.err = s.begin()
+		s.err = s.create()
 	}
-	if errors.Is(s.err, exec.ErrNotFound) && os.Getenv(Must) != "must" {
+	if errors.Is(s.err, exec.ErrNotFound) && os.Getenv(MustVariable) != "must" {
 		t.Skipf("PostgreSQL is not installed: %v", s.err)
 	}
 	if s.err != nil {
@@ -81,9 +82,9 @@ func (s *Server) url(database string) string {
 	return u.String()
 }
 
-// Standby starts a second server that follows this one, which must have a database already. From then
-// on this one confirms only what the standby has on disk. It is stopped with the test. Promote makes it
-// the primary, and [Server.Both] names them both.
+// Standby starts a second server that follows this one, which must have a database already. From then on
+// this server confirms only writes that the standby has on disk. The standby is stopped with the test.
+// Promote makes it the primary, and [Server.BothURL] names both servers.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
 	standby := &Server{Settings: s.Settings}
@@ -110,8 +111,8 @@ func (s *Server) Standby(t testing.TB) *Server {
 	return standby
 }
 
-// Both returns the URL of a database of this server and of a standby, in this order.
-func (s *Server) Both(database string, standby *Server) string {
+// BothURL returns the URL of a database on this server and on a standby, in this order.
+func (s *Server) BothURL(database string, standby *Server) string {
 	return strings.Replace(database, s.Address(), s.Address()+","+standby.Address(), 1)
 }
 
@@ -130,7 +131,7 @@ func (s *Server) Pooler(t testing.TB, database string) string {
 	if err != nil {
 		program, err = exec.LookPath("/usr/sbin/pgbouncer") // Debian's path
 	}
-	if err != nil && os.Getenv(Must) != "must" {
+	if err != nil && os.Getenv(MustVariable) != "must" {
 		t.Skipf("PgBouncer is not installed: %v", err)
 	}
 	s.mu.Lock()
@@ -147,7 +148,7 @@ func (s *Server) Pooler(t testing.TB, database string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("PgBouncer: %v", err)
 	}
-	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // its exit status is that of the kill
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // the exit status is that of the kill
 	u.Host = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	for range 100 {
 		var conn net.Conn
@@ -164,7 +165,7 @@ func (s *Server) Pooler(t testing.TB, database string) string {
 // CertFile returns the path of the server's certificate, for "localhost".
 func (s *Server) CertFile() string { return filepath.Join(s.root, certFile) }
 
-// Stop stops the server and removes its folder. It does nothing for a server that was never started.
+// Stop stops the server and removes its folder. It does nothing if the server was never started.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,14 +177,14 @@ func (s *Server) Stop() error {
 
 // halt stops the server if it runs.
 func (s *Server) halt(mode string) error {
-	if s.dead {
+	if s.killed {
 		return nil
 	}
 	_, err := s.run("pg_ctl", "stop", "-D", s.data(), "-m", mode, "-w")
 	return err
 }
 
-// Kill ends all processes of the server at once, as kill -9 does.
+// Kill kills all processes of the server at once, as kill -9 does.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +196,7 @@ func (s *Server) Kill() error {
 	if err != nil {
 		return err
 	}
-	s.dead = true
+	s.killed = true
 	err = syscall.Kill(pid, syscall.SIGKILL)
 	for child := range strings.FieldsSeq(string(children)) {
 		if n, notNumber := strconv.Atoi(child); notNumber == nil {
@@ -205,7 +206,7 @@ func (s *Server) Kill() error {
 	return err
 }
 
-// Restart starts a server that was killed or is still running.
+// Restart restarts a running server, or starts one that was killed.
 func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +216,7 @@ func (s *Server) Restart() error {
 	return s.start()
 }
 
-// Demote restarts the server as a standby, which takes no writes, until Promote.
+// Demote restarts the server as a standby, which accepts no writes until Promote.
 func (s *Server) Demote() error {
 	if err := os.WriteFile(filepath.Join(s.data(), "standby.signal"), nil, 0o644); err != nil {
 		return err
@@ -231,9 +232,9 @@ func (s *Server) Promote() error {
 	return err
 }
 
-// TakeWrites makes all databases of the server writable, or read-only, as managed servers do when their
+// SetWritable makes all databases of the server writable, or read-only, as managed servers do when their
 // disk is full.
-func (s *Server) TakeWrites(on bool) error {
+func (s *Server) SetWritable(on bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cmp.Or(s.psql(fmt.Sprintf("ALTER SYSTEM SET default_transaction_read_only = %t", !on)), s.psql("SELECT pg_reload_conf()"))

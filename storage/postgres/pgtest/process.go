@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// begin creates the folder and starts the server in it.
-func (s *Server) begin() error {
+// create creates the folder and starts the server in it.
+func (s *Server) create() error {
 	return s.inFolder(func() error {
 		if _, err := s.run("initdb", "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"); err != nil {
 			return err
@@ -58,13 +58,13 @@ func (s *Server) inFolder(f func() error) (err error) {
 	return err
 }
 
-// guard starts a process that stops the server and removes the folder if this one ends without doing
-// so, for example when a test takes too long.
+// guard starts a process that stops the server and removes the folder if this process ends without doing
+// so, for example because a test takes too long.
 func (s *Server) guard() (err error) {
 	const script = `cat; "$0" stop -D "$1" -m immediate; rm -rf "$2"`
 	s.guardian = exec.CommandContext(context.Background(), "sh", "-c", script, filepath.Join(s.bin, "pg_ctl"), s.data(), s.root)
 	s.guardian.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner}
-	if s.alive, err = s.guardian.StdinPipe(); err != nil {
+	if s.keepAlive, err = s.guardian.StdinPipe(); err != nil {
 		return err
 	}
 	return s.guardian.Start()
@@ -73,9 +73,9 @@ func (s *Server) guard() (err error) {
 // clear removes the folder of a server that does not run.
 func (s *Server) clear() error {
 	err := os.RemoveAll(s.root)
-	if s.alive != nil {
-		err = errors.Join(err, s.alive.Close())
-		_ = s.guardian.Wait() // it has nothing to stop
+	if s.keepAlive != nil {
+		err = errors.Join(err, s.keepAlive.Close())
+		_ = s.guardian.Wait() // there is nothing to stop
 	}
 	s.root = ""
 	return err
@@ -87,8 +87,8 @@ func (s *Server) psql(statement string) error {
 	return err
 }
 
-// start starts the server and waits until it accepts connections. Remains of a killed one may be in the
-// way for a moment.
+// start starts the server and waits until it accepts connections. It retries, because a killed server
+// may still hold resources for a moment.
 func (s *Server) start() error {
 	settings := append([]string{
 		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(s.port), "unix_socket_directories=" + s.root,
@@ -104,7 +104,7 @@ func (s *Server) start() error {
 	for range 20 {
 		log := filepath.Join(s.root, "log")
 		if out, err = s.run("pg_ctl", "start", "-D", s.data(), "-l", log, "-w", "-t", "60", "-o", strings.Join(options, " ")); err == nil {
-			s.dead = false
+			s.killed = false
 			return nil
 		}
 		if content, readErr := os.ReadFile(log); readErr == nil {
@@ -115,7 +115,7 @@ func (s *Server) start() error {
 	return fmt.Errorf("%w\n%s", err, out)
 }
 
-// run runs a program of PostgreSQL as the owner of the folder.
+// run runs a PostgreSQL program as the owner of the folder.
 func (s *Server) run(program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -123,7 +123,7 @@ func (s *Server) run(program string, args ...string) (string, error) {
 	cmd.Dir = s.root
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner}
-	// A file, because the server inherits it and would keep a pipe open.
+	// Use a file, because the server inherits it and would keep a pipe open.
 	out, err := os.CreateTemp(s.root, "out")
 	if err != nil {
 		return "", err
@@ -138,7 +138,8 @@ func (s *Server) run(program string, args ...string) (string, error) {
 	return "", nil
 }
 
-// chooseOwner gives the folder to another user if we are root: the server refuses root.
+// chooseOwner gives the folder to another user if the tests run as root, because the server refuses to
+// run as root.
 func (s *Server) chooseOwner() error {
 	if os.Getuid() != 0 {
 		return nil
@@ -170,11 +171,11 @@ func binaries() (string, error) {
 	if err != nil || len(found) == 0 {
 		return "", cmp.Or(err, exec.ErrNotFound)
 	}
-	newest := slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(release(a), release(b)) })
+	newest := slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(releaseNumber(a), releaseNumber(b)) })
 	return filepath.Dir(newest), nil
 }
 
-func release(path string) int {
+func releaseNumber(path string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
 	return n
 }

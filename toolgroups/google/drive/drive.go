@@ -11,7 +11,7 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// Maxima of the lists of Drive (developers.google.com/workspace/drive/api/reference/rest/v3).
+// Sizes of Drive's lists (developers.google.com/workspace/drive/api/reference/rest/v3).
 const (
 	maxDriveFiles        = 1000
 	defaultDriveFiles    = 20
@@ -34,40 +34,40 @@ func Drive() service.Group {
 		Scopes:    []string{drive.DriveScope},
 		Manifests: manifests,
 		Operations: service.Operations{
-			"driveListFiles":       service.With(drive.NewService, driveListFiles),
-			"driveGetFile":         service.With(drive.NewService, driveGetFile),
-			"driveDownload":        service.With(drive.NewService, driveDownload),
-			"driveUpload":          service.With(drive.NewService, driveUpload),
-			"driveCreateFolder":    service.With(drive.NewService, driveCreateFolder),
-			"driveDeleteFile":      service.With(drive.NewService, driveDeleteFile),
-			"driveRenameFile":      service.With(drive.NewService, driveRenameFile),
-			"driveMoveFile":        service.With(drive.NewService, driveMoveFile),
-			"driveShareFile":       service.With(drive.NewService, driveShareFile),
-			"driveExport":          service.With(drive.NewService, driveExport),
-			"driveGetStorageQuota": service.With(drive.NewService, driveGetStorageQuota),
-			"driveListShared":      service.With(drive.NewService, driveListShared),
-			"driveSearch":          service.With(drive.NewService, driveSearch),
-			"driveCopy":            service.With(drive.NewService, driveCopy),
-			"drivePermissions":     service.With(drive.NewService, drivePermissions),
+			"driveListFiles":       service.NewOperation(drive.NewService, driveListFiles),
+			"driveGetFile":         service.NewOperation(drive.NewService, driveGetFile),
+			"driveDownload":        service.NewOperation(drive.NewService, driveDownload),
+			"driveUpload":          service.NewOperation(drive.NewService, driveUpload),
+			"driveCreateFolder":    service.NewOperation(drive.NewService, driveCreateFolder),
+			"driveDeleteFile":      service.NewOperation(drive.NewService, driveDeleteFile),
+			"driveRenameFile":      service.NewOperation(drive.NewService, driveRenameFile),
+			"driveMoveFile":        service.NewOperation(drive.NewService, driveMoveFile),
+			"driveShareFile":       service.NewOperation(drive.NewService, driveShareFile),
+			"driveExport":          service.NewOperation(drive.NewService, driveExport),
+			"driveGetStorageQuota": service.NewOperation(drive.NewService, driveGetStorageQuota),
+			"driveListShared":      service.NewOperation(drive.NewService, driveListShared),
+			"driveSearch":          service.NewOperation(drive.NewService, driveSearch),
+			"driveCopy":            service.NewOperation(drive.NewService, driveCopy),
+			"drivePermissions":     service.NewOperation(drive.NewService, drivePermissions),
 		},
 	}
 }
 
 type driveArgs struct {
-	File       string `json:"file_id"`
-	Query      string `json:"query"`
-	MaxResults int    `json:"max_results"`
-	Token      string `json:"page_token"`
-	Parent     string `json:"parent_id"`
-	NewParent  string `json:"new_parent_id"`
-	Name       string `json:"name"`
-	NewName    string `json:"new_name"`
-	MimeType   string `json:"mime_type"`
-	Upload     string `json:"file_path"`
-	Save       string `json:"save_path"`
-	Email      string `json:"email"`
-	Role       string `json:"role"`
-	Notify     *bool  `json:"send_notification"`
+	FileID           string `json:"file_id"`
+	Query            string `json:"query"`
+	MaxResults       int    `json:"max_results"`
+	PageToken        string `json:"page_token"`
+	ParentID         string `json:"parent_id"`
+	NewParentID      string `json:"new_parent_id"`
+	Name             string `json:"name"`
+	NewName          string `json:"new_name"`
+	MimeType         string `json:"mime_type"`
+	FilePath         string `json:"file_path"`
+	SavePath         string `json:"save_path"`
+	Email            string `json:"email"`
+	Role             string `json:"role"`
+	SendNotification *bool  `json:"send_notification"`
 }
 
 // driveList collects the results of a query, starting at the page token.
@@ -89,22 +89,22 @@ func driveQuote(s string) string {
 
 func driveListFiles(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	query := "trashed=false"
-	if in.Parent != "" {
-		query += " and " + driveQuote(in.Parent) + " in parents"
+	if in.ParentID != "" {
+		query += " and " + driveQuote(in.ParentID) + " in parents"
 	}
 	if q := strings.TrimSpace(in.Query); q != "" {
 		// An "or" in q must not undo the conditions before it.
 		query += " and (" + q + ")"
 	}
-	files, next, err := driveList(ctx, api, query, in.Token, service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
+	files, next, err := driveList(ctx, api, query, in.PageToken, service.ClampLimit(in.MaxResults, defaultDriveFiles, maxDriveFiles))
 	return service.Page("files", files, next), err
 }
 
-// driveShared is the result of tools without a page token. More says that the maximum cut the
+// driveListResult is the result of tools without a page token. HasMore is true if the maximum cut the
 // list.
-type driveShared struct {
-	Files []*drive.File `json:"files"`
-	More  bool          `json:"more,omitempty"`
+type driveListResult struct {
+	Files   []*drive.File `json:"files"`
+	HasMore bool          `json:"more,omitempty"`
 }
 
 func driveSearch(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
@@ -112,20 +112,20 @@ func driveSearch(ctx context.Context, api *drive.Service, _ *service.Conn, in dr
 		return nil, service.Invalidf("'query' is empty")
 	}
 	text := driveQuote(in.Query)
-	return driveFound(ctx, api, "(name contains "+text+" or fullText contains "+text+") and trashed=false", in)
+	return driveQueryFiles(ctx, api, "(name contains "+text+" or fullText contains "+text+") and trashed=false", in)
 }
 
 func driveListShared(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
-	return driveFound(ctx, api, "sharedWithMe and trashed=false", in)
+	return driveQueryFiles(ctx, api, "sharedWithMe and trashed=false", in)
 }
 
-func driveFound(ctx context.Context, api *drive.Service, query string, in driveArgs) (any, error) {
-	files, next, err := driveList(ctx, api, query, "", service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
-	return driveShared{files, next != ""}, err
+func driveQueryFiles(ctx context.Context, api *drive.Service, query string, in driveArgs) (any, error) {
+	files, next, err := driveList(ctx, api, query, "", service.ClampLimit(in.MaxResults, defaultDriveFiles, maxDriveFiles))
+	return driveListResult{files, next != ""}, err
 }
 
 func driveGetFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
-	return driveMetadata(ctx, api, in.File)
+	return driveMetadata(ctx, api, in.FileID)
 }
 
 func driveMetadata(ctx context.Context, api *drive.Service, id string) (*drive.File, error) {
@@ -143,7 +143,7 @@ func driveGetStorageQuota(ctx context.Context, api *drive.Service, _ *service.Co
 }
 
 func drivePermissions(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
-	call := api.Permissions.List(in.File).Context(ctx).SupportsAllDrives(true).
+	call := api.Permissions.List(in.FileID).Context(ctx).SupportsAllDrives(true).
 		Fields(googleapi.Field("permissions("+drivePermissionFields+")"), "nextPageToken")
 	size := func(n int64) *drive.PermissionsListCall { return call.PageSize(min(n, drivePermissionsPage)) }
 	all, _, err := service.Collect(maxDrivePermissions, call, size, func(page *drive.PermissionList) ([]*drive.Permission, string) {

@@ -11,11 +11,11 @@ import (
 )
 
 func driveCreateFolder(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
-	folder := &drive.File{Name: in.Name, MimeType: driveFolder, Parents: driveParents(in.Parent)}
+	folder := &drive.File{Name: in.Name, MimeType: driveFolder, Parents: driveParents(in.ParentID)}
 	return api.Files.Create(folder).Context(ctx).SupportsAllDrives(true).Fields(driveFields).Do()
 }
 
-// driveParents returns the parents of a new file; root by default.
+// driveParents returns the parents of a new file; nil means the root folder.
 func driveParents(id string) []string {
 	if strings.TrimSpace(id) == "" {
 		return nil
@@ -25,17 +25,17 @@ func driveParents(id string) []string {
 
 func driveDeleteFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	// The API's "delete" would bypass the trash.
-	return api.Files.Update(in.File, &drive.File{Trashed: true}).Context(ctx).SupportsAllDrives(true).
+	return api.Files.Update(in.FileID, &drive.File{Trashed: true}).Context(ctx).SupportsAllDrives(true).
 		Fields("id,name,trashed").Do()
 }
 
 func driveRenameFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
-	return api.Files.Update(in.File, &drive.File{Name: in.NewName}).Context(ctx).SupportsAllDrives(true).
+	return api.Files.Update(in.FileID, &drive.File{Name: in.NewName}).Context(ctx).SupportsAllDrives(true).
 		Fields(driveFields).Do()
 }
 
 func driveMoveFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
-	target := in.NewParent
+	target := in.NewParentID
 	if target == driveRoot {
 		// Parents are listed by id, so the alias would not match.
 		root, err := api.Files.Get(driveRoot).Context(ctx).Fields("id").Do()
@@ -44,16 +44,16 @@ func driveMoveFile(ctx context.Context, api *drive.Service, _ *service.Conn, in 
 		}
 		target = root.Id
 	}
-	f, err := driveMetadata(ctx, api, in.File)
+	f, err := driveMetadata(ctx, api, in.FileID)
 	if err != nil {
 		return nil, err
 	}
 	if len(f.Parents) == 1 && f.Parents[0] == target {
 		return f, nil
 	}
-	call := api.Files.Update(in.File, &drive.File{}).Context(ctx).SupportsAllDrives(true).
+	call := api.Files.Update(in.FileID, &drive.File{}).Context(ctx).SupportsAllDrives(true).
 		AddParents(target).Fields(driveFields)
-	// A file owned by others may show no parents.
+	// A file owned by another user may show no parents.
 	if old := slices.DeleteFunc(f.Parents, func(id string) bool { return id == target }); len(old) > 0 {
 		call.RemoveParents(strings.Join(old, ","))
 	}
@@ -66,11 +66,11 @@ func driveShareFile(ctx context.Context, api *drive.Service, _ *service.Conn, in
 		return nil, service.Invalidf("'email' must be an address, not %q", in.Email)
 	}
 	grant := &drive.Permission{Type: "user", Role: in.Role, EmailAddress: email}
-	return api.Permissions.Create(in.File, grant).Context(ctx).SupportsAllDrives(true).
-		SendNotificationEmail(in.Notify == nil || *in.Notify).Fields("id,type,role,emailAddress").Do()
+	return api.Permissions.Create(in.FileID, grant).Context(ctx).SupportsAllDrives(true).
+		SendNotificationEmail(in.SendNotification == nil || *in.SendNotification).Fields("id,type,role,emailAddress").Do()
 }
 
 func driveCopy(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
-	return api.Files.Copy(in.File, &drive.File{Name: in.Name, Parents: driveParents(in.Parent)}).Context(ctx).
+	return api.Files.Copy(in.FileID, &drive.File{Name: in.Name, Parents: driveParents(in.ParentID)}).Context(ctx).
 		SupportsAllDrives(true).Fields(driveFields).Do()
 }

@@ -23,8 +23,8 @@ import (
 const (
 	// driveBinary is the default type of an upload.
 	driveBinary = "application/octet-stream"
-	// driveNative begins the types of Google's own documents.
-	driveNative = "application/vnd.google-apps."
+	// driveNativePrefix is the common prefix of the types of Google's own documents.
+	driveNativePrefix = "application/vnd.google-apps."
 )
 
 func driveUpload(ctx context.Context, api *drive.Service, c *service.Conn, in driveArgs) (any, error) {
@@ -32,13 +32,13 @@ func driveUpload(ctx context.Context, api *drive.Service, c *service.Conn, in dr
 	if _, _, err := mime.ParseMediaType(kind); err != nil || !strings.Contains(kind, "/") {
 		return nil, service.Invalidf("'mime_type' must look like text/plain, not %q", in.MimeType)
 	}
-	data, base, err := c.Read(in.Upload)
+	data, base, err := c.ReadFile(in.FilePath)
 	if err != nil {
 		return nil, err
 	}
-	f := &drive.File{Name: in.Name, MimeType: kind, Parents: driveParents(in.Parent)}
-	if strings.HasPrefix(kind, driveNative) {
-		// Google converts from the file's type.
+	f := &drive.File{Name: in.Name, MimeType: kind, Parents: driveParents(in.ParentID)}
+	if strings.HasPrefix(kind, driveNativePrefix) {
+		// Google converts the file from its own type.
 		kind = cmp.Or(mime.TypeByExtension(filepath.Ext(base)), driveBinary)
 	}
 	// One multipart/related request, which can be repeated as a whole.
@@ -46,41 +46,41 @@ func driveUpload(ctx context.Context, api *drive.Service, c *service.Conn, in dr
 		Media(bytes.NewReader(data), googleapi.ChunkSize(0), googleapi.ContentType(kind)).Do()
 }
 
-// driveSaved is the result of a download.
-type driveSaved struct {
+// driveDownloadResult is the result of a download.
+type driveDownloadResult struct {
 	Path string `json:"path"`
 	Size int64  `json:"size"`
 }
 
 func driveDownload(ctx context.Context, api *drive.Service, c *service.Conn, in driveArgs) (any, error) {
-	return driveFetch(ctx, c, in.Save, api.Files.Get(in.File).Context(ctx).SupportsAllDrives(true).Download)
+	return driveFetch(ctx, c, in.SavePath, api.Files.Get(in.FileID).Context(ctx).SupportsAllDrives(true).Download)
 }
 
 func driveExport(ctx context.Context, api *drive.Service, c *service.Conn, in driveArgs) (any, error) {
-	return driveFetch(ctx, c, in.Save, api.Files.Export(in.File, in.MimeType).Context(ctx).Download)
+	return driveFetch(ctx, c, in.SavePath, api.Files.Export(in.FileID, in.MimeType).Context(ctx).Download)
 }
 
 // driveFetch streams a response into a file, whose path is checked first.
 func driveFetch(ctx context.Context, c *service.Conn, path string, download func(...googleapi.CallOption) (*http.Response, error)) (any, error) {
-	var saved driveSaved
+	var saved driveDownloadResult
 	err := files.WithWorkspace(c.Scope, func(root *workspace.Root) error {
-		rel, err := root.Creatable(path)
+		rel, err := root.PrepareFile(path)
 		if err != nil {
-			return service.FileFault(path, err)
+			return service.FileError(path, err)
 		}
 		resp, err := download()
 		if err != nil {
-			return driveFault(err)
+			return driveDownloadError(err)
 		}
 		defer func() { _ = resp.Body.Close() }()
-		source := &driveSource{from: toolgroups.ReportingReader(ctx, resp.Body, resp.ContentLength)}
+		source := &driveErrorReader{from: toolgroups.ReportingReader(ctx, resp.Body, resp.ContentLength)}
 		saved.Size, err = root.WriteFrom(rel, source)
 		saved.Path = filepath.ToSlash(rel)
 		switch {
 		case source.err != nil:
-			return driveBroken(source.err)
+			return driveStreamError(source.err)
 		case err != nil:
-			return service.FileFault(path, err)
+			return service.FileError(path, err)
 		}
 		return nil
 	})
@@ -90,9 +90,9 @@ func driveFetch(ctx context.Context, c *service.Conn, path string, download func
 	return c.Deliver(saved, saved.Path)
 }
 
-// driveFault explains refusals that look like missing permissions but are not
+// driveDownloadError explains refusals that look like missing permissions but are not
 // (developers.google.com/workspace/drive/api/guides/handle-errors).
-func driveFault(err error) error {
+func driveDownloadError(err error) error {
 	var answer *googleapi.Error
 	if !errors.As(err, &answer) || answer.Code != http.StatusForbidden {
 		return err
@@ -110,13 +110,13 @@ func driveFault(err error) error {
 	return err
 }
 
-// driveSource distinguishes read errors from write errors.
-type driveSource struct {
+// driveErrorReader records read errors, to distinguish them from write errors.
+type driveErrorReader struct {
 	from io.Reader
 	err  error
 }
 
-func (s *driveSource) Read(p []byte) (int, error) {
+func (s *driveErrorReader) Read(p []byte) (int, error) {
 	n, err := s.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.err = err
@@ -124,8 +124,8 @@ func (s *driveSource) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// driveBroken maps the error of a stream that ended early.
-func driveBroken(err error) error {
+// driveStreamError maps the error of a stream that ended early.
+func driveStreamError(err error) error {
 	var long *http.MaxBytesError
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -11,7 +11,7 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// Maxima of the list of answers (developers.google.com/workspace/forms/api/reference/rest).
+// Sizes of the list of responses (developers.google.com/workspace/forms/api/reference/rest).
 const (
 	maxResponses     = 5000
 	defaultResponses = 20
@@ -24,26 +24,26 @@ func Forms() service.Group {
 		Scopes:    []string{forms.FormsBodyScope},
 		Manifests: manifests,
 		Operations: service.Operations{
-			"formsCreate":        service.With(forms.NewService, formsCreate),
-			"formsGet":           service.With(forms.NewService, formsGet),
-			"formsAddQuestion":   service.With(forms.NewService, formsAddQuestion),
-			"formsListResponses": service.With(forms.NewService, formsListResponses).Needs(forms.FormsResponsesReadonlyScope),
-			"formsGetResponse":   service.With(forms.NewService, formsGetResponse).Needs(forms.FormsResponsesReadonlyScope),
+			"formsCreate":        service.NewOperation(forms.NewService, formsCreate),
+			"formsGet":           service.NewOperation(forms.NewService, formsGet),
+			"formsAddQuestion":   service.NewOperation(forms.NewService, formsAddQuestion),
+			"formsListResponses": service.NewOperation(forms.NewService, formsListResponses).WithScopes(forms.FormsResponsesReadonlyScope),
+			"formsGetResponse":   service.NewOperation(forms.NewService, formsGetResponse).WithScopes(forms.FormsResponsesReadonlyScope),
 		},
 	}
 }
 
 type formsArgs struct {
-	Form     string   `json:"form_id"`
-	Response string   `json:"response_id"`
-	Title    string   `json:"title"`
-	Document string   `json:"document_title"`
-	Type     string   `json:"type"`
-	Options  []string `json:"options"`
-	Required bool     `json:"required"`
-	Index    *int64   `json:"index"`
-	Size     int      `json:"page_size"`
-	Token    string   `json:"page_token"`
+	FormID        string   `json:"form_id"`
+	ResponseID    string   `json:"response_id"`
+	Title         string   `json:"title"`
+	DocumentTitle string   `json:"document_title"`
+	Type          string   `json:"type"`
+	Options       []string `json:"options"`
+	Required      bool     `json:"required"`
+	Index         *int64   `json:"index"`
+	PageSize      int      `json:"page_size"`
+	PageToken     string   `json:"page_token"`
 }
 
 func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
@@ -51,7 +51,7 @@ func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in fo
 		return nil, service.Invalidf("'title' is empty")
 	}
 	f, err := api.Forms.Create(&forms.Form{Info: &forms.Info{
-		Title: in.Title, DocumentTitle: cmp.Or(in.Document, in.Title),
+		Title: in.Title, DocumentTitle: cmp.Or(in.DocumentTitle, in.Title),
 	}}).Context(ctx).Do()
 	if err != nil {
 		return nil, err
@@ -64,15 +64,15 @@ func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in fo
 }
 
 func formsAddQuestion(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
-	question, err := in.question()
+	question, err := in.newQuestion()
 	if err != nil {
 		return nil, err
 	}
-	at, err := in.position(ctx, api)
+	at, err := in.insertIndex(ctx, api)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := api.Forms.BatchUpdate(in.Form, &forms.BatchUpdateFormRequest{Requests: []*forms.Request{{
+	answer, err := api.Forms.BatchUpdate(in.FormID, &forms.BatchUpdateFormRequest{Requests: []*forms.Request{{
 		CreateItem: &forms.CreateItemRequest{
 			Item:     &forms.Item{Title: in.Title, QuestionItem: &forms.QuestionItem{Question: question}},
 			Location: &forms.Location{Index: at, ForceSendFields: []string{"Index"}},
@@ -89,23 +89,23 @@ func formsAddQuestion(ctx context.Context, api *forms.Service, _ *service.Conn, 
 	if len(made.QuestionId) > 0 {
 		added = made.QuestionId[0]
 	}
-	return map[string]any{"formId": in.Form, "itemId": made.ItemId, "questionId": added}, nil
+	return map[string]any{"formId": in.FormID, "itemId": made.ItemId, "questionId": added}, nil
 }
 
-// position returns the index of a new question: Google has no "last".
-func (in formsArgs) position(ctx context.Context, api *forms.Service) (int64, error) {
+// insertIndex returns the index for a new question: Google has no index for the end.
+func (in formsArgs) insertIndex(ctx context.Context, api *forms.Service) (int64, error) {
 	if in.Index != nil {
 		return *in.Index, nil
 	}
-	f, err := api.Forms.Get(in.Form).Context(ctx).Fields("items/itemId").Do()
+	f, err := api.Forms.Get(in.FormID).Context(ctx).Fields("items/itemId").Do()
 	if err != nil {
 		return 0, err
 	}
 	return int64(len(f.Items)), nil
 }
 
-// question makes Google's question, which is the kind of answer.
-func (in formsArgs) question() (*forms.Question, error) {
+// newQuestion makes a Google Forms question, which defines the kind of answer.
+func (in formsArgs) newQuestion() (*forms.Question, error) {
 	if strings.TrimSpace(in.Title) == "" {
 		return nil, service.Invalidf("'title' is empty")
 	}
@@ -140,29 +140,29 @@ func (in formsArgs) question() (*forms.Question, error) {
 	return q, nil
 }
 
-// formsResponses has the total only if there is a single page.
+// formsResponses is a page of responses. It has the total only if there is a single page.
 type formsResponses struct {
-	Responses []*forms.FormResponse `json:"responses"`
-	Next      string                `json:"nextPageToken,omitempty"`
-	Total     *int                  `json:"totalSize,omitempty"`
+	Responses     []*forms.FormResponse `json:"responses"`
+	NextPageToken string                `json:"nextPageToken,omitempty"`
+	TotalSize     *int                  `json:"totalSize,omitempty"`
 }
 
 func formsListResponses(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
-	call := api.Forms.Responses.List(in.Form).Context(ctx)
-	if in.Token != "" {
-		call.PageToken(in.Token)
+	call := api.Forms.Responses.List(in.FormID).Context(ctx)
+	if in.PageToken != "" {
+		call.PageToken(in.PageToken)
 	}
-	limit := service.Bounded(in.Size, defaultResponses, maxResponses)
+	limit := service.ClampLimit(in.PageSize, defaultResponses, maxResponses)
 	responses, next, err := service.Collect(limit, call, call.PageSize, func(page *forms.ListFormResponsesResponse) ([]*forms.FormResponse, string) {
 		return page.Responses, page.NextPageToken
 	})
-	out := formsResponses{Responses: responses, Next: next}
-	if n := len(responses); in.Token == "" && next == "" {
-		out.Total = &n
+	out := formsResponses{Responses: responses, NextPageToken: next}
+	if n := len(responses); in.PageToken == "" && next == "" {
+		out.TotalSize = &n
 	}
 	return out, err
 }
 
 func formsGetResponse(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
-	return api.Forms.Responses.Get(in.Form, in.Response).Context(ctx).Do()
+	return api.Forms.Responses.Get(in.FormID, in.ResponseID).Context(ctx).Do()
 }

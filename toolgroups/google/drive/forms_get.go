@@ -10,52 +10,52 @@ import (
 )
 
 type formsView struct {
-	Form        string      `json:"formId"`
-	Title       string      `json:"title"`
-	Description string      `json:"description,omitempty"`
-	Document    string      `json:"documentTitle,omitempty"`
-	Responder   string      `json:"responderUri,omitempty"`
-	Items       []formsItem `json:"items"`
+	FormID        string      `json:"formId"`
+	Title         string      `json:"title"`
+	Description   string      `json:"description,omitempty"`
+	DocumentTitle string      `json:"documentTitle,omitempty"`
+	ResponderURI  string      `json:"responderUri,omitempty"`
+	Items         []formsItem `json:"items"`
 }
 
 // formsItem is a question, a group of questions, or an item between them.
 type formsItem struct {
-	ID          string          `json:"itemId"`
-	Title       string          `json:"title,omitempty"`
-	Description string          `json:"description,omitempty"`
-	Question    *formsQuestions `json:"questionItem"`
-	Group       *formsRows      `json:"questionGroupItem,omitempty"`
+	ID          string             `json:"itemId"`
+	Title       string             `json:"title,omitempty"`
+	Description string             `json:"description,omitempty"`
+	Question    *formsQuestionItem `json:"questionItem"`
+	Group       *formsGrid         `json:"questionGroupItem,omitempty"`
 }
 
-type formsQuestions struct {
+type formsQuestionItem struct {
 	Question formsQuestion `json:"question"`
 }
 
 type formsQuestion struct {
-	ID       string   `json:"questionId"`
-	Title    string   `json:"title,omitempty"` // of a row
-	Required bool     `json:"required"`
-	Type     string   `json:"type"`
-	Choice   string   `json:"choiceType,omitempty"`
-	Options  []string `json:"options,omitempty"`
-	Low      *int64   `json:"low,omitempty"`
-	High     *int64   `json:"high,omitempty"`
+	ID         string   `json:"questionId"`
+	Title      string   `json:"title,omitempty"` // of a row
+	Required   bool     `json:"required"`
+	Type       string   `json:"type"`
+	ChoiceType string   `json:"choiceType,omitempty"`
+	Options    []string `json:"options,omitempty"`
+	Low        *int64   `json:"low,omitempty"`
+	High       *int64   `json:"high,omitempty"`
 }
 
-// formsRows is a grid: questions with the same options.
-type formsRows struct {
+// formsGrid is a grid: questions with the same options.
+type formsGrid struct {
 	Rows    []formsQuestion `json:"questions"`
 	Options []string        `json:"options,omitempty"`
 }
 
 func formsGet(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
-	f, err := api.Forms.Get(in.Form).Context(ctx).Do()
+	f, err := api.Forms.Get(in.FormID).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
-	out := formsView{Form: f.FormId, Responder: f.ResponderUri, Items: make([]formsItem, len(f.Items))}
+	out := formsView{FormID: f.FormId, ResponderURI: f.ResponderUri, Items: make([]formsItem, len(f.Items))}
 	if f.Info != nil {
-		out.Title, out.Description, out.Document = f.Info.Title, f.Info.Description, f.Info.DocumentTitle
+		out.Title, out.Description, out.DocumentTitle = f.Info.Title, f.Info.Description, f.Info.DocumentTitle
 	}
 	for i, item := range f.Items {
 		out.Items[i] = newFormsItem(item)
@@ -66,10 +66,10 @@ func formsGet(ctx context.Context, api *forms.Service, _ *service.Conn, in forms
 func newFormsItem(item *forms.Item) formsItem {
 	out := formsItem{ID: item.ItemId, Title: item.Title, Description: item.Description}
 	if item.QuestionItem != nil && item.QuestionItem.Question != nil {
-		out.Question = &formsQuestions{newFormsQuestion(item.QuestionItem.Question)}
+		out.Question = &formsQuestionItem{newFormsQuestion(item.QuestionItem.Question)}
 	}
 	if group := item.QuestionGroupItem; group != nil {
-		out.Group = &formsRows{Rows: make([]formsQuestion, len(group.Questions))}
+		out.Group = &formsGrid{Rows: make([]formsQuestion, len(group.Questions))}
 		for i, q := range group.Questions {
 			out.Group.Rows[i] = newFormsQuestion(q)
 		}
@@ -84,7 +84,7 @@ func newFormsQuestion(q *forms.Question) formsQuestion {
 	out := formsQuestion{ID: q.QuestionId, Required: q.Required, Type: "UNKNOWN"}
 	switch {
 	case q.ChoiceQuestion != nil:
-		out.Type, out.Choice, out.Options = "CHOICE", q.ChoiceQuestion.Type, formsOptions(q.ChoiceQuestion)
+		out.Type, out.ChoiceType, out.Options = "CHOICE", q.ChoiceQuestion.Type, formsOptions(q.ChoiceQuestion)
 	case q.TextQuestion != nil:
 		out.Type = "TEXT"
 	case q.ScaleQuestion != nil:
@@ -101,7 +101,7 @@ func newFormsQuestion(q *forms.Question) formsQuestion {
 	return out
 }
 
-// formsOptions returns the texts of the options of a choice.
+// formsOptions returns the texts of a choice's options.
 func formsOptions(choice *forms.ChoiceQuestion) []string {
 	if choice == nil {
 		return nil

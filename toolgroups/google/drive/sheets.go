@@ -21,28 +21,28 @@ func Sheets() service.Group {
 		Scopes:    []string{sheets.SpreadsheetsScope},
 		Manifests: manifests,
 		Operations: service.Operations{
-			"sheetsGet":          service.With(sheets.NewService, sheetsGet),
-			"sheetsReadValues":   service.With(sheets.NewService, sheetsReadValues),
-			"sheetsWriteValues":  service.With(sheets.NewService, sheetsWriteValues),
-			"sheetsAppendValues": service.With(sheets.NewService, sheetsAppendValues),
-			"sheetsClearValues":  service.With(sheets.NewService, sheetsClearValues),
-			"sheetsAddSheet":     service.With(sheets.NewService, sheetsAddSheet),
-			"sheetsBatchUpdate":  service.With(sheets.NewService, sheetsBatchUpdate),
-			"sheetsMetadata":     service.With(sheets.NewService, sheetsMetadata),
-			"sheetsCreate":       service.With(sheets.NewService, sheetsCreate),
+			"sheetsGet":          service.NewOperation(sheets.NewService, sheetsGet),
+			"sheetsReadValues":   service.NewOperation(sheets.NewService, sheetsReadValues),
+			"sheetsWriteValues":  service.NewOperation(sheets.NewService, sheetsWriteValues),
+			"sheetsAppendValues": service.NewOperation(sheets.NewService, sheetsAppendValues),
+			"sheetsClearValues":  service.NewOperation(sheets.NewService, sheetsClearValues),
+			"sheetsAddSheet":     service.NewOperation(sheets.NewService, sheetsAddSheet),
+			"sheetsBatchUpdate":  service.NewOperation(sheets.NewService, sheetsBatchUpdate),
+			"sheetsMetadata":     service.NewOperation(sheets.NewService, sheetsMetadata),
+			"sheetsCreate":       service.NewOperation(sheets.NewService, sheetsCreate),
 		},
 	}
 }
 
 type sheetArgs struct {
-	ID     string            `json:"spreadsheet_id"`
-	Range  string            `json:"range"`
-	Values [][]any           `json:"values"`
-	Option string            `json:"value_input_option"`
-	Title  string            `json:"title"`
-	Titles []string          `json:"sheet_titles"`
-	Fields string            `json:"fields"`
-	Raw    []json.RawMessage `json:"requests"`
+	SpreadsheetID    string            `json:"spreadsheet_id"`
+	Range            string            `json:"range"`
+	Values           [][]any           `json:"values"`
+	ValueInputOption string            `json:"value_input_option"`
+	Title            string            `json:"title"`
+	SheetTitles      []string          `json:"sheet_titles"`
+	Fields           string            `json:"fields"`
+	Requests         []json.RawMessage `json:"requests"`
 }
 
 // sheetTab is a tab in the result of sheets_get.
@@ -55,17 +55,17 @@ type sheetTab struct {
 }
 
 type sheetInfo struct {
-	ID     string     `json:"spreadsheetId"`
-	Title  string     `json:"title"`
-	Sheets []sheetTab `json:"sheets"`
+	SpreadsheetID string     `json:"spreadsheetId"`
+	Title         string     `json:"title"`
+	Sheets        []sheetTab `json:"sheets"`
 }
 
 func sheetsGet(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
-	s, err := api.Spreadsheets.Get(in.ID).Context(ctx).Fields(sheetsFields).Do()
+	s, err := api.Spreadsheets.Get(in.SpreadsheetID).Context(ctx).Fields(sheetsFields).Do()
 	if err != nil {
 		return nil, err
 	}
-	out := sheetInfo{ID: s.SpreadsheetId, Sheets: []sheetTab{}}
+	out := sheetInfo{SpreadsheetID: s.SpreadsheetId, Sheets: []sheetTab{}}
 	if s.Properties != nil {
 		out.Title = s.Properties.Title
 	}
@@ -84,7 +84,7 @@ func sheetsGet(ctx context.Context, api *sheets.Service, _ *service.Conn, in she
 }
 
 func sheetsReadValues(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
-	v, err := api.Spreadsheets.Values.Get(in.ID, in.Range).Context(ctx).Do()
+	v, err := api.Spreadsheets.Values.Get(in.SpreadsheetID, in.Range).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +95,8 @@ func sheetsWriteValues(ctx context.Context, api *sheets.Service, _ *service.Conn
 	if len(in.Values) == 0 {
 		return nil, service.Invalidf("'values' is empty; sheets_clear_values empties cells")
 	}
-	return api.Spreadsheets.Values.Update(in.ID, in.Range, &sheets.ValueRange{Values: in.Values}).Context(ctx).
-		ValueInputOption(cmp.Or(in.Option, "USER_ENTERED")).
+	return api.Spreadsheets.Values.Update(in.SpreadsheetID, in.Range, &sheets.ValueRange{Values: in.Values}).Context(ctx).
+		ValueInputOption(cmp.Or(in.ValueInputOption, "USER_ENTERED")).
 		Fields("updatedRange,updatedRows,updatedColumns,updatedCells").Do()
 }
 
@@ -104,31 +104,31 @@ func sheetsAppendValues(ctx context.Context, api *sheets.Service, _ *service.Con
 	if len(in.Values) == 0 {
 		return nil, service.Invalidf("'values' is empty")
 	}
-	return api.Spreadsheets.Values.Append(in.ID, in.Range, &sheets.ValueRange{Values: in.Values}).Context(ctx).
+	return api.Spreadsheets.Values.Append(in.SpreadsheetID, in.Range, &sheets.ValueRange{Values: in.Values}).Context(ctx).
 		ValueInputOption("USER_ENTERED").InsertDataOption("INSERT_ROWS").Fields("tableRange,updates").Do()
 }
 
 func sheetsClearValues(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
-	return api.Spreadsheets.Values.Clear(in.ID, in.Range, &sheets.ClearValuesRequest{}).Context(ctx).Fields("clearedRange").Do()
+	return api.Spreadsheets.Values.Clear(in.SpreadsheetID, in.Range, &sheets.ClearValuesRequest{}).Context(ctx).Fields("clearedRange").Do()
 }
 
 func sheetsAddSheet(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	add := &sheets.Request{AddSheet: &sheets.AddSheetRequest{Properties: &sheets.SheetProperties{Title: in.Title}}}
-	return api.Spreadsheets.BatchUpdate(in.ID, &sheets.BatchUpdateSpreadsheetRequest{Requests: []*sheets.Request{add}}).
+	return api.Spreadsheets.BatchUpdate(in.SpreadsheetID, &sheets.BatchUpdateSpreadsheetRequest{Requests: []*sheets.Request{add}}).
 		Context(ctx).Fields("replies").Do()
 }
 
 func sheetsBatchUpdate(ctx context.Context, api *sheets.Service, c *service.Conn, in sheetArgs) (any, error) {
-	return service.BatchUpdate(ctx, c, api.BasePath+"v4/spreadsheets/", "spreadsheetId", in.ID, in.Raw...)
+	return service.BatchUpdate(ctx, c, api.BasePath+"v4/spreadsheets/", "spreadsheetId", in.SpreadsheetID, in.Requests...)
 }
 
 func sheetsMetadata(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
-	return api.Spreadsheets.Get(in.ID).Context(ctx).Fields(googleapi.Field(cmp.Or(in.Fields, sheetsFields+",namedRanges"))).Do()
+	return api.Spreadsheets.Get(in.SpreadsheetID).Context(ctx).Fields(googleapi.Field(cmp.Or(in.Fields, sheetsFields+",namedRanges"))).Do()
 }
 
 func sheetsCreate(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	s := &sheets.Spreadsheet{Properties: &sheets.SpreadsheetProperties{Title: in.Title}}
-	for _, title := range in.Titles {
+	for _, title := range in.SheetTitles {
 		s.Sheets = append(s.Sheets, &sheets.Sheet{Properties: &sheets.SheetProperties{Title: title}})
 	}
 	return api.Spreadsheets.Create(s).Context(ctx).Do()

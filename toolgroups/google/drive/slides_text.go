@@ -10,32 +10,32 @@ import (
 )
 
 type slidesText struct {
-	Title        string       `json:"title"`
-	Presentation string       `json:"presentationId"`
-	Slides       []slidesPage `json:"slides"`
+	Title          string       `json:"title"`
+	PresentationID string       `json:"presentationId"`
+	Slides         []slidesPage `json:"slides"`
 }
 
 type slidesPage struct {
-	Object string   `json:"objectId"`
-	Texts  []string `json:"texts"`
-	Notes  string   `json:"notes,omitempty"`
+	ObjectID string   `json:"objectId"`
+	Texts    []string `json:"texts"`
+	Notes    string   `json:"notes,omitempty"`
 }
 
 func slidesGetText(ctx context.Context, api *slides.Service, _ *service.Conn, in slidesArgs) (any, error) {
-	p, err := api.Presentations.Get(in.Presentation).Context(ctx).
+	p, err := api.Presentations.Get(in.PresentationID).Context(ctx).
 		Fields("presentationId", "title", "slides(objectId,pageElements,slideProperties/notesPage)").Do()
 	if err != nil {
 		return nil, err
 	}
 	out := slidesText{p.Title, p.PresentationId, make([]slidesPage, len(p.Slides))}
 	for i, s := range p.Slides {
-		out.Slides[i] = slidesPage{s.ObjectId, slidesTexts([]string{}, s.PageElements), slidesNotes(s)}
+		out.Slides[i] = slidesPage{s.ObjectId, slidesAppendTexts([]string{}, s.PageElements), slidesNotes(s)}
 	}
 	return out, nil
 }
 
-// slidesTexts appends the texts of elements, including those of groups and table cells.
-func slidesTexts(texts []string, elements []*slides.PageElement) []string {
+// slidesAppendTexts appends the texts of elements, including those in groups and table cells.
+func slidesAppendTexts(texts []string, elements []*slides.PageElement) []string {
 	add := func(text string) {
 		if strings.TrimSpace(text) != "" {
 			texts = append(texts, text)
@@ -44,25 +44,25 @@ func slidesTexts(texts []string, elements []*slides.PageElement) []string {
 	for _, e := range elements {
 		switch {
 		case e.Shape != nil:
-			add(strings.TrimSpace(slidesPlain(e.Shape.Text)))
+			add(strings.TrimSpace(slidesPlainText(e.Shape.Text)))
 		case e.WordArt != nil:
 			add(e.WordArt.RenderedText)
 		case e.Table != nil:
 			for _, row := range e.Table.TableRows {
-				add(slidesRow(row))
+				add(slidesRowText(row))
 			}
 		case e.ElementGroup != nil:
-			texts = slidesTexts(texts, e.ElementGroup.Children)
+			texts = slidesAppendTexts(texts, e.ElementGroup.Children)
 		}
 	}
 	return texts
 }
 
-// slidesRow returns a table row with tabs between cells.
-func slidesRow(row *slides.TableRow) string {
+// slidesRowText returns the text of a table row with tabs between cells.
+func slidesRowText(row *slides.TableRow) string {
 	cells := make([]string, len(row.TableCells))
 	for i, c := range row.TableCells {
-		cells[i] = strings.ReplaceAll(strings.TrimSpace(slidesPlain(c.Text)), "\n", " ")
+		cells[i] = strings.ReplaceAll(strings.TrimSpace(slidesPlainText(c.Text)), "\n", " ")
 	}
 	return strings.Join(cells, "\t")
 }
@@ -79,14 +79,14 @@ func slidesNotes(s *slides.Page) string {
 	}
 	for _, e := range page.PageElements {
 		if e.ObjectId == page.NotesProperties.SpeakerNotesObjectId && e.Shape != nil {
-			return strings.TrimSpace(slidesPlain(e.Shape.Text))
+			return strings.TrimSpace(slidesPlainText(e.Shape.Text))
 		}
 	}
 	return ""
 }
 
-// slidesPlain returns the text of a shape or a cell.
-func slidesPlain(text *slides.TextContent) string {
+// slidesPlainText returns the text of a shape or a cell.
+func slidesPlainText(text *slides.TextContent) string {
 	if text == nil {
 		return ""
 	}

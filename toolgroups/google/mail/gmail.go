@@ -12,7 +12,7 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// me stands for the mailbox of the account.
+// me is Google's name for the mailbox of the account.
 const me = "me"
 
 // Gmail returns the group of tools for mail.
@@ -22,36 +22,36 @@ func Gmail() service.Group {
 		Scopes:    []string{gmail.GmailModifyScope},
 		Manifests: manifests,
 		Operations: service.Operations{
-			"gmailSearch":        service.With(gmail.NewService, gmailSearch),
-			"gmailGetMessage":    service.With(gmail.NewService, gmailGetMessage),
-			"gmailSend":          service.With(gmail.NewService, gmailSend),
-			"gmailReply":         service.With(gmail.NewService, gmailReply),
-			"gmailTrash":         service.With(gmail.NewService, gmailTrash),
-			"gmailUntrash":       service.With(gmail.NewService, gmailUntrash),
-			"gmailMarkRead":      service.With(gmail.NewService, gmailRelabel(nil, []string{"UNREAD"})),
-			"gmailMarkUnread":    service.With(gmail.NewService, gmailRelabel([]string{"UNREAD"}, nil)),
-			"gmailAddLabel":      service.With(gmail.NewService, gmailAddLabel),
-			"gmailRemoveLabel":   service.With(gmail.NewService, gmailRemoveLabel),
-			"gmailArchive":       service.With(gmail.NewService, gmailRelabel(nil, []string{"INBOX"})),
-			"gmailListLabels":    service.With(gmail.NewService, gmailListLabels),
-			"gmailCreateLabel":   service.With(gmail.NewService, gmailCreateLabel),
-			"gmailCreateDraft":   service.With(gmail.NewService, gmailCreateDraft),
-			"gmailListDrafts":    service.With(gmail.NewService, gmailListDrafts),
-			"gmailSendDraft":     service.With(gmail.NewService, gmailSendDraft),
-			"gmailGetAttachment": service.With(gmail.NewService, gmailGetAttachment),
-			"gmailListThreads":   service.With(gmail.NewService, gmailListThreads),
-			"gmailGetThread":     service.With(gmail.NewService, gmailGetThread),
-			"gmailModifyLabels":  service.With(gmail.NewService, gmailModifyLabels),
-			"gmailDeleteLabel":   service.With(gmail.NewService, gmailDeleteLabel),
-			"gmailGetDraft":      service.With(gmail.NewService, gmailGetDraft),
-			"gmailDeleteDraft":   service.With(gmail.NewService, gmailDeleteDraft),
-			"gmailHistory":       service.With(gmail.NewService, gmailHistory),
-			"gmailBatchModify":   service.With(gmail.NewService, gmailBatchModify),
+			"gmailSearch":        service.NewOperation(gmail.NewService, gmailSearch),
+			"gmailGetMessage":    service.NewOperation(gmail.NewService, gmailGetMessage),
+			"gmailSend":          service.NewOperation(gmail.NewService, gmailSend),
+			"gmailReply":         service.NewOperation(gmail.NewService, gmailReply),
+			"gmailTrash":         service.NewOperation(gmail.NewService, gmailTrash),
+			"gmailUntrash":       service.NewOperation(gmail.NewService, gmailUntrash),
+			"gmailMarkRead":      service.NewOperation(gmail.NewService, gmailLabelOperation(nil, []string{"UNREAD"})),
+			"gmailMarkUnread":    service.NewOperation(gmail.NewService, gmailLabelOperation([]string{"UNREAD"}, nil)),
+			"gmailAddLabel":      service.NewOperation(gmail.NewService, gmailAddLabel),
+			"gmailRemoveLabel":   service.NewOperation(gmail.NewService, gmailRemoveLabel),
+			"gmailArchive":       service.NewOperation(gmail.NewService, gmailLabelOperation(nil, []string{"INBOX"})),
+			"gmailListLabels":    service.NewOperation(gmail.NewService, gmailListLabels),
+			"gmailCreateLabel":   service.NewOperation(gmail.NewService, gmailCreateLabel),
+			"gmailCreateDraft":   service.NewOperation(gmail.NewService, gmailCreateDraft),
+			"gmailListDrafts":    service.NewOperation(gmail.NewService, gmailListDrafts),
+			"gmailSendDraft":     service.NewOperation(gmail.NewService, gmailSendDraft),
+			"gmailGetAttachment": service.NewOperation(gmail.NewService, gmailGetAttachment),
+			"gmailListThreads":   service.NewOperation(gmail.NewService, gmailListThreads),
+			"gmailGetThread":     service.NewOperation(gmail.NewService, gmailGetThread),
+			"gmailModifyLabels":  service.NewOperation(gmail.NewService, gmailModifyLabels),
+			"gmailDeleteLabel":   service.NewOperation(gmail.NewService, gmailDeleteLabel),
+			"gmailGetDraft":      service.NewOperation(gmail.NewService, gmailGetDraft),
+			"gmailDeleteDraft":   service.NewOperation(gmail.NewService, gmailDeleteDraft),
+			"gmailHistory":       service.NewOperation(gmail.NewService, gmailHistory),
+			"gmailBatchModify":   service.NewOperation(gmail.NewService, gmailBatchModify),
 		},
 	}
 }
 
-// Maxima of lists of mail.
+// Sizes of lists of mail.
 const (
 	defaultMail = 20
 	maxMail     = 100
@@ -62,25 +62,25 @@ const (
 )
 
 type gmailArgs struct {
-	Message    string   `json:"message_id"`
-	Messages   []string `json:"message_ids"`
-	Thread     string   `json:"thread_id"`
-	Draft      string   `json:"draft_id"`
-	Attachment string   `json:"attachment_id"`
-	Save       string   `json:"save_path"`
-	Query      string   `json:"query"`
-	MaxResults int      `json:"max_results"`
-	Start      uint64   `json:"start_history_id,string"`
-	Label      string   `json:"label_id"`
-	Name       string   `json:"name"`
-	Add        []string `json:"add_labels"`
-	Remove     []string `json:"remove_labels"`
-	To         string   `json:"to"`
-	Cc         string   `json:"cc"`
-	Bcc        string   `json:"bcc"`
-	Subject    string   `json:"subject"`
-	Body       string   `json:"body"`
-	HTML       bool     `json:"html"`
+	MessageID      string   `json:"message_id"`
+	MessageIDs     []string `json:"message_ids"`
+	ThreadID       string   `json:"thread_id"`
+	DraftID        string   `json:"draft_id"`
+	AttachmentID   string   `json:"attachment_id"`
+	SavePath       string   `json:"save_path"`
+	Query          string   `json:"query"`
+	MaxResults     int      `json:"max_results"`
+	StartHistoryID uint64   `json:"start_history_id,string"`
+	LabelID        string   `json:"label_id"`
+	Name           string   `json:"name"`
+	AddLabels      []string `json:"add_labels"`
+	RemoveLabels   []string `json:"remove_labels"`
+	To             string   `json:"to"`
+	Cc             string   `json:"cc"`
+	Bcc            string   `json:"bcc"`
+	Subject        string   `json:"subject"`
+	Body           string   `json:"body"`
+	HTML           bool     `json:"html"`
 }
 
 // gmailHit is a message in the result of a search.
@@ -91,13 +91,13 @@ type gmailHit struct {
 	Subject  string   `json:"subject"`
 	From     string   `json:"from"`
 	Date     string   `json:"date"`
-	Labels   []string `json:"labelIds"`
+	LabelIDs []string `json:"labelIds"`
 }
 
 func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	var estimate int64
 	call := api.Users.Messages.List(me).Context(ctx).Q(in.Query)
-	limit := service.Bounded(in.MaxResults, defaultMail, maxMail)
+	limit := service.ClampLimit(in.MaxResults, defaultMail, maxMail)
 	found, next, err := service.Collect(limit, call, call.MaxResults, func(page *gmail.ListMessagesResponse) ([]*gmail.Message, string) {
 		estimate = max(estimate, page.ResultSizeEstimate)
 		return page.Messages, page.NextPageToken
@@ -105,7 +105,7 @@ func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gm
 	if err != nil {
 		return nil, err
 	}
-	hits, err := service.Each(ctx, found, func(ctx context.Context, m *gmail.Message) (*gmailHit, error) {
+	hits, err := service.MapConcurrent(ctx, found, func(ctx context.Context, m *gmail.Message) (*gmailHit, error) {
 		full, err := api.Users.Messages.Get(me, m.Id).Context(ctx).Format("metadata").MetadataHeaders("Subject", "From", "Date").Do()
 		var answer *googleapi.Error
 		if errors.As(err, &answer) && (answer.Code == http.StatusNotFound || answer.Code == http.StatusGone) {
@@ -115,7 +115,7 @@ func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gm
 			return nil, err
 		}
 		return &gmailHit{
-			ID: full.Id, ThreadID: full.ThreadId, Snippet: full.Snippet, Labels: service.OrEmpty(full.LabelIds),
+			ID: full.Id, ThreadID: full.ThreadId, Snippet: full.Snippet, LabelIDs: service.OrEmpty(full.LabelIds),
 			Subject: gmailHeader(full.Payload, "Subject"), From: gmailHeader(full.Payload, "From"), Date: gmailHeader(full.Payload, "Date"),
 		}, nil
 	})
@@ -133,7 +133,7 @@ func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gm
 func gmailListThreads(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	var estimate int64
 	call := api.Users.Threads.List(me).Context(ctx).Q(in.Query)
-	limit := service.Bounded(in.MaxResults, defaultMail, maxMail)
+	limit := service.ClampLimit(in.MaxResults, defaultMail, maxMail)
 	found, next, err := service.Collect(limit, call, call.MaxResults, func(page *gmail.ListThreadsResponse) ([]*gmail.Thread, string) {
 		estimate = max(estimate, page.ResultSizeEstimate)
 		return page.Threads, page.NextPageToken
@@ -146,18 +146,18 @@ func gmailListThreads(ctx context.Context, api *gmail.Service, _ *service.Conn, 
 }
 
 type gmailChanges struct {
-	History   []*gmail.History `json:"history"`
-	HistoryID uint64           `json:"historyId,string"`
-	Next      string           `json:"nextPageToken,omitempty"`
+	History       []*gmail.History `json:"history"`
+	HistoryID     uint64           `json:"historyId,string"`
+	NextPageToken string           `json:"nextPageToken,omitempty"`
 }
 
 func gmailHistory(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	var newest uint64
-	call := api.Users.History.List(me).Context(ctx).StartHistoryId(in.Start)
-	if in.Label != "" {
-		call.LabelId(in.Label)
+	call := api.Users.History.List(me).Context(ctx).StartHistoryId(in.StartHistoryID)
+	if in.LabelID != "" {
+		call.LabelId(in.LabelID)
 	}
-	limit := service.Bounded(in.MaxResults, defaultHistory, maxDrafts)
+	limit := service.ClampLimit(in.MaxResults, defaultHistory, maxDrafts)
 	changes, next, err := service.Collect(limit, call, call.MaxResults, func(page *gmail.ListHistoryResponse) ([]*gmail.History, string) {
 		newest = page.HistoryId
 		return page.History, page.NextPageToken

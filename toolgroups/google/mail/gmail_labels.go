@@ -10,18 +10,18 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// gmailBatch bounds the ids of one batchModify
+// maxGmailBatch bounds the ids in one batchModify request
 // (developers.google.com/workspace/gmail/api/reference/rest/v1/users.messages/batchModify).
-const gmailBatch = 1000
+const maxGmailBatch = 1000
 
-// systemLabels are labels whose id is their name.
+// systemLabels are the labels whose id is their name.
 var systemLabels = []string{
 	"INBOX", "SENT", "DRAFT", "SPAM", "TRASH", "UNREAD", "STARRED", "IMPORTANT",
 	"CATEGORY_PERSONAL", "CATEGORY_SOCIAL", "CATEGORY_PROMOTIONS", "CATEGORY_UPDATES", "CATEGORY_FORUMS",
 }
 
 func gmailTrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	ids := gmailIDs(append(slices.Clone(in.Messages), in.Message))
+	ids := gmailUniqueIDs(append(slices.Clone(in.MessageIDs), in.MessageID))
 	switch len(ids) {
 	case 0:
 		return nil, service.Invalidf("give message_id or message_ids")
@@ -31,8 +31,8 @@ func gmailTrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gma
 	return gmailModifyAll(ctx, api, ids, []string{"TRASH"}, []string{"INBOX"})
 }
 
-// gmailIDs drops empty and repeated ids.
-func gmailIDs(ids []string) []string {
+// gmailUniqueIDs drops empty and repeated ids.
+func gmailUniqueIDs(ids []string) []string {
 	var out []string
 	seen := map[string]bool{}
 	for _, id := range ids {
@@ -44,9 +44,9 @@ func gmailIDs(ids []string) []string {
 	return out
 }
 
-// gmailBatchDone is the result of a change of many messages. Google accepts or refuses each
-// batch as a whole; Failed are the refused ids.
-type gmailBatchDone struct {
+// gmailBatchResult is the result of changing many messages. Google accepts or rejects each batch as
+// a whole; Failed are the rejected ids.
+type gmailBatchResult struct {
 	Success  bool     `json:"success"`
 	Modified int      `json:"modified"`
 	Failed   []string `json:"failed,omitempty"`
@@ -55,8 +55,8 @@ type gmailBatchDone struct {
 
 // gmailModifyAll changes the labels of many messages in as few requests as possible.
 func gmailModifyAll(ctx context.Context, api *gmail.Service, ids, add, remove []string) (any, error) {
-	out := gmailBatchDone{Success: true}
-	for batch := range slices.Chunk(ids, gmailBatch) {
+	out := gmailBatchResult{Success: true}
+	for batch := range slices.Chunk(ids, maxGmailBatch) {
 		err := api.Users.Messages.BatchModify(me, &gmail.BatchModifyMessagesRequest{
 			Ids: batch, AddLabelIds: add, RemoveLabelIds: remove,
 		}).Context(ctx).Do()
@@ -64,7 +64,7 @@ func gmailModifyAll(ctx context.Context, api *gmail.Service, ids, add, remove []
 			out.Modified += len(batch)
 			continue
 		}
-		if len(ids) <= gmailBatch || ctx.Err() != nil {
+		if len(ids) <= maxGmailBatch || ctx.Err() != nil {
 			return nil, err
 		}
 		out.Success = false
@@ -75,33 +75,33 @@ func gmailModifyAll(ctx context.Context, api *gmail.Service, ids, add, remove []
 }
 
 func gmailUntrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	return api.Users.Messages.Untrash(me, in.Message).Context(ctx).Do()
+	return api.Users.Messages.Untrash(me, in.MessageID).Context(ctx).Do()
 }
 
-func gmailModify(ctx context.Context, api *gmail.Service, id string, add, remove []string) (any, error) {
+func gmailModifyMessage(ctx context.Context, api *gmail.Service, id string, add, remove []string) (any, error) {
 	return api.Users.Messages.Modify(me, id, &gmail.ModifyMessageRequest{AddLabelIds: add, RemoveLabelIds: remove}).Context(ctx).Do()
 }
 
-// gmailRelabel returns an operation that changes fixed labels.
-func gmailRelabel(add, remove []string) func(context.Context, *gmail.Service, *service.Conn, gmailArgs) (any, error) {
+// gmailLabelOperation returns an operation that adds and removes fixed labels.
+func gmailLabelOperation(add, remove []string) func(context.Context, *gmail.Service, *service.Conn, gmailArgs) (any, error) {
 	return func(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-		return gmailModify(ctx, api, in.Message, add, remove)
+		return gmailModifyMessage(ctx, api, in.MessageID, add, remove)
 	}
 }
 
 func gmailAddLabel(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
-	return gmailModifyLabels(ctx, api, c, gmailArgs{Message: in.Message, Add: []string{in.Label}})
+	return gmailModifyLabels(ctx, api, c, gmailArgs{MessageID: in.MessageID, AddLabels: []string{in.LabelID}})
 }
 
 func gmailRemoveLabel(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
-	return gmailModifyLabels(ctx, api, c, gmailArgs{Message: in.Message, Remove: []string{in.Label}})
+	return gmailModifyLabels(ctx, api, c, gmailArgs{MessageID: in.MessageID, RemoveLabels: []string{in.LabelID}})
 }
 
-// gmailResolve turns names of labels into ids, with a request only if there is a name. Google
-// then refuses unknown ones.
-func gmailResolve(ctx context.Context, api *gmail.Service, add, remove []string) (addIDs, removeIDs []string, err error) {
+// gmailResolveLabels turns names of labels into ids. It makes a request only if there is a name.
+// Unknown names stay unchanged, and Google rejects them.
+func gmailResolveLabels(ctx context.Context, api *gmail.Service, add, remove []string) (addIDs, removeIDs []string, err error) {
 	isID := func(s string) bool { return slices.Contains(systemLabels, s) || strings.HasPrefix(s, "Label_") }
-	add, remove = gmailIDs(add), gmailIDs(remove)
+	add, remove = gmailUniqueIDs(add), gmailUniqueIDs(remove)
 	if !slices.ContainsFunc(append(slices.Clone(add), remove...), func(s string) bool { return !isID(s) }) {
 		return add, remove, nil
 	}
@@ -123,7 +123,7 @@ func gmailResolve(ctx context.Context, api *gmail.Service, add, remove []string)
 
 func gmailListLabels(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Labels.List(me).Context(ctx).Do()
-	return listed("labels", list, err, func(l *gmail.ListLabelsResponse) []*gmail.Label { return l.Labels })
+	return listResult("labels", list, err, func(l *gmail.ListLabelsResponse) []*gmail.Label { return l.Labels })
 }
 
 func gmailCreateLabel(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
@@ -131,36 +131,36 @@ func gmailCreateLabel(ctx context.Context, api *gmail.Service, _ *service.Conn, 
 }
 
 func gmailDeleteLabel(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	return service.Done(), api.Users.Labels.Delete(me, in.Label).Context(ctx).Do()
+	return service.SuccessResult(), api.Users.Labels.Delete(me, in.LabelID).Context(ctx).Do()
 }
 
 func gmailModifyLabels(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	if in.Message == "" && in.Thread == "" {
+	if in.MessageID == "" && in.ThreadID == "" {
 		return nil, service.Invalidf("give message_id or thread_id")
 	}
-	add, remove, err := gmailResolved(ctx, api, in)
+	add, remove, err := gmailResolveArgs(ctx, api, in)
 	if err != nil {
 		return nil, err
 	}
-	if in.Thread == "" {
-		return gmailModify(ctx, api, in.Message, add, remove)
+	if in.ThreadID == "" {
+		return gmailModifyMessage(ctx, api, in.MessageID, add, remove)
 	}
-	return api.Users.Threads.Modify(me, in.Thread, &gmail.ModifyThreadRequest{AddLabelIds: add, RemoveLabelIds: remove}).Context(ctx).Do()
+	return api.Users.Threads.Modify(me, in.ThreadID, &gmail.ModifyThreadRequest{AddLabelIds: add, RemoveLabelIds: remove}).Context(ctx).Do()
 }
 
-func gmailResolved(ctx context.Context, api *gmail.Service, in gmailArgs) (add, remove []string, err error) {
-	if len(in.Add)+len(in.Remove) == 0 {
+func gmailResolveArgs(ctx context.Context, api *gmail.Service, in gmailArgs) (add, remove []string, err error) {
+	if len(in.AddLabels)+len(in.RemoveLabels) == 0 {
 		return nil, nil, service.Invalidf("give add_labels or remove_labels")
 	}
-	return gmailResolve(ctx, api, in.Add, in.Remove)
+	return gmailResolveLabels(ctx, api, in.AddLabels, in.RemoveLabels)
 }
 
 func gmailBatchModify(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	ids := gmailIDs(in.Messages)
+	ids := gmailUniqueIDs(in.MessageIDs)
 	if len(ids) == 0 {
 		return nil, service.Invalidf("'message_ids' is empty")
 	}
-	add, remove, err := gmailResolved(ctx, api, in)
+	add, remove, err := gmailResolveArgs(ctx, api, in)
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// gmailDepth bounds the nesting of a message's parts.
-const gmailDepth = 30
+// maxGmailDepth bounds the nesting of a message's parts.
+const maxGmailDepth = 30
 
 // gmailMessage is a message for the model.
 type gmailMessage struct {
@@ -27,7 +27,7 @@ type gmailMessage struct {
 	Cc          string            `json:"cc"`
 	Date        string            `json:"date"`
 	Body        string            `json:"body"`
-	Labels      []string          `json:"labelIds"`
+	LabelIDs    []string          `json:"labelIds"`
 	Attachments []gmailAttachment `json:"attachments"`
 }
 
@@ -39,17 +39,17 @@ type gmailAttachment struct {
 }
 
 func gmailGetMessage(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
-	m, err := api.Users.Messages.Get(me, in.Message).Context(ctx).Format("full").Do()
+	m, err := api.Users.Messages.Get(me, in.MessageID).Context(ctx).Format("full").Do()
 	if err != nil {
 		return nil, err
 	}
-	return gmailRead(ctx, api, c, m)
+	return gmailConvertMessage(ctx, api, c, m)
 }
 
-// gmailRead converts a message for the model.
-func gmailRead(ctx context.Context, api *gmail.Service, c *service.Conn, m *gmail.Message) (gmailMessage, error) {
+// gmailConvertMessage converts a message for the model.
+func gmailConvertMessage(ctx context.Context, api *gmail.Service, c *service.Conn, m *gmail.Message) (gmailMessage, error) {
 	out := gmailMessage{
-		ID: m.Id, ThreadID: m.ThreadId, HistoryID: m.HistoryId, Labels: service.OrEmpty(m.LabelIds), Attachments: []gmailAttachment{},
+		ID: m.Id, ThreadID: m.ThreadId, HistoryID: m.HistoryId, LabelIDs: service.OrEmpty(m.LabelIds), Attachments: []gmailAttachment{},
 		Subject: gmailHeader(m.Payload, "Subject"), From: gmailHeader(m.Payload, "From"), To: gmailHeader(m.Payload, "To"),
 		Cc: gmailHeader(m.Payload, "Cc"), Date: gmailHeader(m.Payload, "Date"),
 	}
@@ -66,25 +66,25 @@ func gmailRead(ctx context.Context, api *gmail.Service, c *service.Conn, m *gmai
 			html = append(html, p)
 		}
 	})
-	body, err := gmailText(ctx, api, c, m.Id, gmailTexts(m.Payload, 0))
+	body, err := gmailFetchText(ctx, api, c, m.Id, gmailTextParts(m.Payload, 0))
 	if err == nil && strings.TrimSpace(body) == "" {
-		body, err = gmailText(ctx, api, c, m.Id, html)
+		body, err = gmailFetchText(ctx, api, c, m.Id, html)
 	}
 	out.Body = body
 	return out, err
 }
 
-// gmailTexts returns the parts with the text of a message; of alternatives the plain one. A
-// plain part elsewhere, such as the footer of a mailing list, replaces nothing.
-func gmailTexts(p *gmail.MessagePart, depth int) (texts []*gmail.MessagePart) {
+// gmailTextParts returns the parts with the text of a message, and among alternatives the plain one.
+// A plain part elsewhere, such as the footer of a mailing list, does not replace other parts.
+func gmailTextParts(p *gmail.MessagePart, depth int) (texts []*gmail.MessagePart) {
 	switch {
-	case p == nil || depth > gmailDepth:
+	case p == nil || depth > maxGmailDepth:
 		return nil
 	case len(p.Parts) == 0 && p.Filename == "" && (p.MimeType == "text/plain" || p.MimeType == "text/html"):
 		return []*gmail.MessagePart{p}
 	}
 	for _, below := range p.Parts {
-		texts = append(texts, gmailTexts(below, depth+1)...)
+		texts = append(texts, gmailTextParts(below, depth+1)...)
 	}
 	is := func(kind string) func(*gmail.MessagePart) bool {
 		return func(p *gmail.MessagePart) bool { return p.MimeType == kind }
@@ -97,7 +97,7 @@ func gmailTexts(p *gmail.MessagePart, depth int) (texts []*gmail.MessagePart) {
 
 // gmailWalk visits the leaf parts.
 func gmailWalk(p *gmail.MessagePart, depth int, visit func(*gmail.MessagePart)) {
-	if p == nil || depth > gmailDepth {
+	if p == nil || depth > maxGmailDepth {
 		return
 	}
 	if len(p.Parts) == 0 {
@@ -109,8 +109,8 @@ func gmailWalk(p *gmail.MessagePart, depth int, visit func(*gmail.MessagePart)) 
 	}
 }
 
-// gmailText returns the joined text of parts. Long ones have to be fetched.
-func gmailText(ctx context.Context, api *gmail.Service, c *service.Conn, message string, parts []*gmail.MessagePart) (string, error) {
+// gmailFetchText returns the joined text of parts. It fetches the parts that are not in the message.
+func gmailFetchText(ctx context.Context, api *gmail.Service, c *service.Conn, message string, parts []*gmail.MessagePart) (string, error) {
 	var texts []string
 	for _, p := range parts {
 		body := p.Body
@@ -129,8 +129,8 @@ func gmailText(ctx context.Context, api *gmail.Service, c *service.Conn, message
 		}
 		text := decodeText(data, gmailHeader(p, "Content-Type"))
 		if p.MimeType == "text/html" {
-			// Markup costs tokens and says little. Keep what cannot be converted.
-			if read, err := c.Reader.Whole(ctx, text); err == nil {
+			// Markup costs tokens and says little. Keep HTML that cannot be converted.
+			if read, err := c.Reader.VisibleText(ctx, text); err == nil {
 				text = read
 			}
 		}
@@ -139,8 +139,8 @@ func gmailText(ctx context.Context, api *gmail.Service, c *service.Conn, message
 	return strings.Join(texts, "\n"), nil
 }
 
-// decodeText converts a text to UTF-8. Google has done so with most, except for attachments,
-// whatever their type says.
+// decodeText converts a text to UTF-8. Google has already converted most texts, whatever their type
+// says, but not attachments.
 func decodeText(data []byte, contentType string) string {
 	if !utf8.Valid(data) {
 		if e, _, _ := charset.DetermineEncoding(data, contentType); e != nil {
@@ -171,24 +171,24 @@ func gmailHeader(p *gmail.MessagePart, name string) string {
 }
 
 func gmailGetThread(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
-	thread, err := api.Users.Threads.Get(me, in.Thread).Context(ctx).Format("full").Do()
+	thread, err := api.Users.Threads.Get(me, in.ThreadID).Context(ctx).Format("full").Do()
 	if err != nil {
 		return nil, err
 	}
-	messages, err := service.Each(ctx, thread.Messages, func(ctx context.Context, m *gmail.Message) (gmailMessage, error) {
-		return gmailRead(ctx, api, c, m)
+	messages, err := service.MapConcurrent(ctx, thread.Messages, func(ctx context.Context, m *gmail.Message) (gmailMessage, error) {
+		return gmailConvertMessage(ctx, api, c, m)
 	})
 	return map[string]any{"id": thread.Id, "messages": messages}, err
 }
 
-// savedFile is the result of tools that save to a file.
+// savedFile is the result of a tool that saves a file.
 type savedFile struct {
-	Size  int    `json:"size"`
-	Saved string `json:"saved"`
+	Size      int    `json:"size"`
+	SavedPath string `json:"saved"`
 }
 
 func gmailGetAttachment(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
-	body, err := api.Users.Messages.Attachments.Get(me, in.Message, in.Attachment).Context(ctx).Do()
+	body, err := api.Users.Messages.Attachments.Get(me, in.MessageID, in.AttachmentID).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func gmailGetAttachment(ctx context.Context, api *gmail.Service, c *service.Conn
 	if err != nil {
 		return nil, service.Wrap("decode the attachment", err)
 	}
-	rel, err := c.Save(in.Save, data)
+	rel, err := c.SaveFile(in.SavePath, data)
 	if err != nil {
 		return nil, err
 	}

@@ -18,26 +18,26 @@ func Settings() service.Group {
 		Scopes:    []string{gmail.GmailSettingsBasicScope},
 		Manifests: manifests,
 		Operations: service.Operations{
-			"gmailSettingsGetVacation":             service.With(gmail.NewService, gmailSettingsGetVacation),
-			"gmailSettingsUpdateVacation":          service.With(gmail.NewService, gmailSettingsUpdateVacation),
-			"gmailSettingsGetImap":                 service.With(gmail.NewService, gmailSettingsGetImap),
-			"gmailSettingsUpdateImap":              service.With(gmail.NewService, gmailSettingsUpdateImap),
-			"gmailSettingsListFilters":             service.With(gmail.NewService, gmailSettingsListFilters),
-			"gmailSettingsCreateFilter":            service.With(gmail.NewService, gmailSettingsCreateFilter),
-			"gmailSettingsDeleteFilter":            service.With(gmail.NewService, gmailSettingsDeleteFilter),
-			"gmailSettingsListForwardingAddresses": service.With(gmail.NewService, gmailSettingsListForwardingAddresses),
-			"gmailSettingsGetAutoForwarding":       service.With(gmail.NewService, gmailSettingsGetAutoForwarding),
-			"gmailSettingsListSendAs":              service.With(gmail.NewService, gmailSettingsListSendAs),
-			"gmailSettingsGetLanguage":             service.With(gmail.NewService, gmailSettingsGetLanguage),
-			"gmailSettingsAddForwarding":           service.With(gmail.NewService, gmailSettingsAddForwarding).Needs(gmail.GmailSettingsSharingScope),
-			"gmailSettingsSetAutoForward":          service.With(gmail.NewService, gmailSettingsSetAutoForward).Needs(gmail.GmailSettingsSharingScope),
-			"gmailSettingsListDelegates":           service.With(gmail.NewService, gmailSettingsListDelegates).Needs(gmail.GmailSettingsSharingScope),
+			"gmailSettingsGetVacation":             service.NewOperation(gmail.NewService, gmailSettingsGetVacation),
+			"gmailSettingsUpdateVacation":          service.NewOperation(gmail.NewService, gmailSettingsUpdateVacation),
+			"gmailSettingsGetImap":                 service.NewOperation(gmail.NewService, gmailSettingsGetImap),
+			"gmailSettingsUpdateImap":              service.NewOperation(gmail.NewService, gmailSettingsUpdateImap),
+			"gmailSettingsListFilters":             service.NewOperation(gmail.NewService, gmailSettingsListFilters),
+			"gmailSettingsCreateFilter":            service.NewOperation(gmail.NewService, gmailSettingsCreateFilter),
+			"gmailSettingsDeleteFilter":            service.NewOperation(gmail.NewService, gmailSettingsDeleteFilter),
+			"gmailSettingsListForwardingAddresses": service.NewOperation(gmail.NewService, gmailSettingsListForwardingAddresses),
+			"gmailSettingsGetAutoForwarding":       service.NewOperation(gmail.NewService, gmailSettingsGetAutoForwarding),
+			"gmailSettingsListSendAs":              service.NewOperation(gmail.NewService, gmailSettingsListSendAs),
+			"gmailSettingsGetLanguage":             service.NewOperation(gmail.NewService, gmailSettingsGetLanguage),
+			"gmailSettingsAddForwarding":           service.NewOperation(gmail.NewService, gmailSettingsAddForwarding).WithScopes(gmail.GmailSettingsSharingScope),
+			"gmailSettingsSetAutoForward":          service.NewOperation(gmail.NewService, gmailSettingsSetAutoForward).WithScopes(gmail.GmailSettingsSharingScope),
+			"gmailSettingsListDelegates":           service.NewOperation(gmail.NewService, gmailSettingsListDelegates).WithScopes(gmail.GmailSettingsSharingScope),
 		},
 	}
 }
 
-// wholeVacation and the functions below include zero values, which the library leaves out.
-func wholeVacation(v *gmail.VacationSettings, err error) (any, error) {
+// vacationResult and the functions below include zero values, which the library would leave out.
+func vacationResult(v *gmail.VacationSettings, err error) (any, error) {
 	if err == nil {
 		v.ForceSendFields = []string{
 			"EnableAutoReply", "ResponseSubject", "ResponseBodyHtml", "StartTime", "EndTime", "RestrictToDomain", "RestrictToContacts",
@@ -46,22 +46,22 @@ func wholeVacation(v *gmail.VacationSettings, err error) (any, error) {
 	return v, err
 }
 
-func wholeImap(s *gmail.ImapSettings, err error) (any, error) {
+func imapResult(s *gmail.ImapSettings, err error) (any, error) {
 	if err == nil {
 		s.ForceSendFields = []string{"Enabled", "AutoExpunge", "ExpungeBehavior", "MaxFolderSize"}
 	}
 	return s, err
 }
 
-func wholeForwarding(f *gmail.AutoForwarding, err error) (any, error) {
+func forwardingResult(f *gmail.AutoForwarding, err error) (any, error) {
 	if err == nil {
 		f.ForceSendFields = []string{"Enabled", "EmailAddress", "Disposition"}
 	}
 	return f, err
 }
 
-// listed returns a list under its name, never null.
-func listed[L, T any](name string, list *L, err error, of func(*L) []T) (any, error) {
+// listResult returns the items of a list under a name, never null.
+func listResult[L, T any](name string, list *L, err error, of func(*L) []T) (any, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -69,45 +69,45 @@ func listed[L, T any](name string, list *L, err error, of func(*L) []T) (any, er
 }
 
 func gmailSettingsGetVacation(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
-	return wholeVacation(api.Users.Settings.GetVacation(me).Context(ctx).Do())
+	return vacationResult(api.Users.Settings.GetVacation(me).Context(ctx).Do())
 }
 
 type vacationArgs struct {
-	Enable   bool    `json:"enable_auto_reply"`
-	Start    *string `json:"start_time"`
-	End      *string `json:"end_time"`
-	Subject  *string `json:"subject"`
-	Body     *string `json:"body_html"`
-	Domain   *bool   `json:"restrict_to_domain"`
-	Contacts *bool   `json:"restrict_to_contacts"`
+	Enable             bool    `json:"enable_auto_reply"`
+	StartTime          *string `json:"start_time"`
+	EndTime            *string `json:"end_time"`
+	Subject            *string `json:"subject"`
+	BodyHTML           *string `json:"body_html"`
+	RestrictToDomain   *bool   `json:"restrict_to_domain"`
+	RestrictToContacts *bool   `json:"restrict_to_contacts"`
 }
 
-// gmailSettingsUpdateVacation reads first: a write deletes the fields that it leaves out.
+// gmailSettingsUpdateVacation reads the settings first: a write deletes the fields that it leaves out.
 func gmailSettingsUpdateVacation(ctx context.Context, api *gmail.Service, _ *service.Conn, in vacationArgs) (any, error) {
 	v, err := api.Users.Settings.GetVacation(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
 	v.EnableAutoReply = in.Enable
-	if v.StartTime, err = millis("start_time", in.Start, v.StartTime); err != nil {
+	if v.StartTime, err = parseMillis("start_time", in.StartTime, v.StartTime); err != nil {
 		return nil, err
 	}
-	if v.EndTime, err = millis("end_time", in.End, v.EndTime); err != nil {
+	if v.EndTime, err = parseMillis("end_time", in.EndTime, v.EndTime); err != nil {
 		return nil, err
 	}
 	if v.EndTime != 0 && v.EndTime <= v.StartTime {
 		return nil, service.Invalidf("'end_time' must be after 'start_time'")
 	}
 	toolgroups.Assign(&v.ResponseSubject, in.Subject)
-	toolgroups.Assign(&v.ResponseBodyHtml, in.Body)
-	toolgroups.Assign(&v.RestrictToDomain, in.Domain)
-	toolgroups.Assign(&v.RestrictToContacts, in.Contacts)
+	toolgroups.Assign(&v.ResponseBodyHtml, in.BodyHTML)
+	toolgroups.Assign(&v.RestrictToDomain, in.RestrictToDomain)
+	toolgroups.Assign(&v.RestrictToContacts, in.RestrictToContacts)
 	v.ForceSendFields = []string{"EnableAutoReply", "RestrictToDomain", "RestrictToContacts"}
-	return wholeVacation(api.Users.Settings.UpdateVacation(me, v).Context(ctx).Do())
+	return vacationResult(api.Users.Settings.UpdateVacation(me, v).Context(ctx).Do())
 }
 
-// millis parses milliseconds since 1970; an empty text means none.
-func millis(name string, text *string, old int64) (int64, error) {
+// parseMillis parses milliseconds since 1970. It returns 0 for an empty text and old for nil.
+func parseMillis(name string, text *string, old int64) (int64, error) {
 	if text == nil {
 		return old, nil
 	}
@@ -122,14 +122,14 @@ func millis(name string, text *string, old int64) (int64, error) {
 }
 
 func gmailSettingsGetImap(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
-	return wholeImap(api.Users.Settings.GetImap(me).Context(ctx).Do())
+	return imapResult(api.Users.Settings.GetImap(me).Context(ctx).Do())
 }
 
 type imapArgs struct {
-	Enabled   *bool   `json:"enabled"`
-	Expunge   *bool   `json:"auto_expunge"`
-	Behaviour *string `json:"expunge_behavior"`
-	MaxFolder *int64  `json:"max_folder_size"`
+	Enabled         *bool   `json:"enabled"`
+	AutoExpunge     *bool   `json:"auto_expunge"`
+	ExpungeBehavior *string `json:"expunge_behavior"`
+	MaxFolderSize   *int64  `json:"max_folder_size"`
 }
 
 func gmailSettingsUpdateImap(ctx context.Context, api *gmail.Service, _ *service.Conn, in imapArgs) (any, error) {
@@ -138,16 +138,16 @@ func gmailSettingsUpdateImap(ctx context.Context, api *gmail.Service, _ *service
 		return nil, err
 	}
 	toolgroups.Assign(&s.Enabled, in.Enabled)
-	toolgroups.Assign(&s.AutoExpunge, in.Expunge)
-	toolgroups.Assign(&s.ExpungeBehavior, in.Behaviour)
-	toolgroups.Assign(&s.MaxFolderSize, in.MaxFolder)
+	toolgroups.Assign(&s.AutoExpunge, in.AutoExpunge)
+	toolgroups.Assign(&s.ExpungeBehavior, in.ExpungeBehavior)
+	toolgroups.Assign(&s.MaxFolderSize, in.MaxFolderSize)
 	s.ForceSendFields = []string{"Enabled", "AutoExpunge", "MaxFolderSize"}
-	return wholeImap(api.Users.Settings.UpdateImap(me, s).Context(ctx).Do())
+	return imapResult(api.Users.Settings.UpdateImap(me, s).Context(ctx).Do())
 }
 
 func gmailSettingsListFilters(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Settings.Filters.List(me).Context(ctx).Do()
-	return listed("filters", list, err, func(l *gmail.ListFiltersResponse) []*gmail.Filter { return l.Filter })
+	return listResult("filters", list, err, func(l *gmail.ListFiltersResponse) []*gmail.Filter { return l.Filter })
 }
 
 type filterArgs struct {
@@ -174,23 +174,23 @@ func gmailSettingsCreateFilter(ctx context.Context, api *gmail.Service, _ *servi
 }
 
 func gmailSettingsDeleteFilter(ctx context.Context, api *gmail.Service, _ *service.Conn, in filterArgs) (any, error) {
-	return service.Done(), api.Users.Settings.Filters.Delete(me, in.ID).Context(ctx).Do()
+	return service.SuccessResult(), api.Users.Settings.Filters.Delete(me, in.ID).Context(ctx).Do()
 }
 
 func gmailSettingsListForwardingAddresses(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Settings.ForwardingAddresses.List(me).Context(ctx).Do()
-	return listed("forwardingAddresses", list, err, func(l *gmail.ListForwardingAddressesResponse) []*gmail.ForwardingAddress {
+	return listResult("forwardingAddresses", list, err, func(l *gmail.ListForwardingAddressesResponse) []*gmail.ForwardingAddress {
 		return l.ForwardingAddresses
 	})
 }
 
 func gmailSettingsGetAutoForwarding(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
-	return wholeForwarding(api.Users.Settings.GetAutoForwarding(me).Context(ctx).Do())
+	return forwardingResult(api.Users.Settings.GetAutoForwarding(me).Context(ctx).Do())
 }
 
 func gmailSettingsListSendAs(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Settings.SendAs.List(me).Context(ctx).Do()
-	return listed("sendAs", list, err, func(l *gmail.ListSendAsResponse) []*gmail.SendAs { return l.SendAs })
+	return listResult("sendAs", list, err, func(l *gmail.ListSendAsResponse) []*gmail.SendAs { return l.SendAs })
 }
 
 func gmailSettingsGetLanguage(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
@@ -225,10 +225,10 @@ func gmailSettingsSetAutoForward(ctx context.Context, api *gmail.Service, _ *ser
 		f.Disposition = "leaveInInbox"
 	}
 	f.ForceSendFields = []string{"Enabled"}
-	return wholeForwarding(api.Users.Settings.UpdateAutoForwarding(me, f).Context(ctx).Do())
+	return forwardingResult(api.Users.Settings.UpdateAutoForwarding(me, f).Context(ctx).Do())
 }
 
 func gmailSettingsListDelegates(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Settings.Delegates.List(me).Context(ctx).Do()
-	return listed("delegates", list, err, func(l *gmail.ListDelegatesResponse) []*gmail.Delegate { return l.Delegates })
+	return listResult("delegates", list, err, func(l *gmail.ListDelegatesResponse) []*gmail.Delegate { return l.Delegates })
 }

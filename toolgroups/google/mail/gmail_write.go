@@ -23,14 +23,14 @@ const maxSubject = 900
 // field is a header field.
 type field struct{ name, value string }
 
-// compose writes a message (RFC 5322, 2045, 2047). Google adds sender, date and id.
+// compose writes a message (RFC 5322, 2045, 2047). Google adds the sender, date and id.
 func compose(in gmailArgs, more ...field) (*gmail.Message, error) {
 	var fields []field
 	for _, f := range []field{{"To", in.To}, {"Cc", in.Cc}, {"Bcc", in.Bcc}} {
 		if strings.TrimSpace(f.value) == "" {
 			continue
 		}
-		list, err := addresses(f.value)
+		list, err := formatAddresses(f.value)
 		if err != nil {
 			return nil, service.Invalidf("'%s' must be addresses, separated by commas: %v", strings.ToLower(f.name), err)
 		}
@@ -44,7 +44,7 @@ func compose(in gmailArgs, more ...field) (*gmail.Message, error) {
 	if in.HTML {
 		kind = "text/html"
 	}
-	// The encoder puts all words on one line.
+	// The encoder puts all encoded words on one line.
 	fields = append(fields, field{"Subject", strings.ReplaceAll(mime.BEncoding.Encode("utf-8", subject), "?= =?", "?=\r\n =?")})
 	fields = append(fields, more...)
 	fields = append(fields, field{"MIME-Version", "1.0"}, field{"Content-Type", kind + "; charset=utf-8"}, field{"Content-Transfer-Encoding", "quoted-printable"})
@@ -64,8 +64,8 @@ func compose(in gmailArgs, more ...field) (*gmail.Message, error) {
 	return &gmail.Message{Raw: base64.URLEncoding.EncodeToString(b.Bytes())}, nil
 }
 
-// addresses formats a list of addresses with encoded names, one per line.
-func addresses(list string) (string, error) {
+// formatAddresses formats a list of addresses with encoded names, one per line.
+func formatAddresses(list string) (string, error) {
 	parsed, err := mail.ParseAddressList(strings.Join(strings.Fields(list), " "))
 	if err != nil {
 		return "", err
@@ -91,7 +91,7 @@ func gmailSend(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmai
 }
 
 func gmailReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	old, err := api.Users.Messages.Get(me, in.Message).Context(ctx).Format("metadata").
+	old, err := api.Users.Messages.Get(me, in.MessageID).Context(ctx).Format("metadata").
 		MetadataHeaders("Subject", "From", "To", "Reply-To", "Message-ID", "References").Do()
 	if err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func gmailReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gma
 		subject = strings.TrimSpace("Re: " + subject)
 	}
 	var thread []field
-	if id := threadIDs(header("Message-ID")); id != "" {
-		thread = []field{{"In-Reply-To", id}, {"References", strings.TrimSpace(threadIDs(header("References")) + "\r\n " + id)}}
+	if id := extractMessageIDs(header("Message-ID")); id != "" {
+		thread = []field{{"In-Reply-To", id}, {"References", strings.TrimSpace(extractMessageIDs(header("References")) + "\r\n " + id)}}
 	}
 	m, err := compose(gmailArgs{To: to, Subject: subject, Body: in.Body, HTML: in.HTML}, thread...)
 	if err != nil {
@@ -117,8 +117,8 @@ func gmailReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gma
 	return api.Users.Messages.Send(me, m).Context(ctx).Fields("id,threadId").Do()
 }
 
-// threadIDs extracts the message ids of a header field, one per line.
-func threadIDs(value string) string {
+// extractMessageIDs returns the message ids in a header field, one per line.
+func extractMessageIDs(value string) string {
 	ids := slices.DeleteFunc(strings.Fields(value), func(id string) bool {
 		return !strings.HasPrefix(id, "<") || !strings.HasSuffix(id, ">") || len(id) > maxSubject ||
 			strings.IndexFunc(id, func(r rune) bool { return r <= ' ' || r >= 0x7F }) >= 0
@@ -136,7 +136,7 @@ func gmailCreateDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, 
 
 func gmailListDrafts(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	call := api.Users.Drafts.List(me).Context(ctx)
-	limit := service.Bounded(in.MaxResults, defaultMail, maxDrafts)
+	limit := service.ClampLimit(in.MaxResults, defaultMail, maxDrafts)
 	drafts, _, err := service.Collect(limit, call, call.MaxResults, func(page *gmail.ListDraftsResponse) ([]*gmail.Draft, string) {
 		return page.Drafts, page.NextPageToken
 	})
@@ -144,7 +144,7 @@ func gmailListDrafts(ctx context.Context, api *gmail.Service, _ *service.Conn, i
 }
 
 func gmailSendDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	return api.Users.Drafts.Send(me, &gmail.Draft{Id: in.Draft}).Context(ctx).Do()
+	return api.Users.Drafts.Send(me, &gmail.Draft{Id: in.DraftID}).Context(ctx).Do()
 }
 
 type gmailDraft struct {
@@ -154,17 +154,17 @@ type gmailDraft struct {
 }
 
 func gmailGetDraft(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
-	d, err := api.Users.Drafts.Get(me, in.Draft).Context(ctx).Format("full").Do()
+	d, err := api.Users.Drafts.Get(me, in.DraftID).Context(ctx).Format("full").Do()
 	if err != nil {
 		return nil, err
 	}
 	if d.Message == nil {
 		return gmailDraft{ID: d.Id}, nil
 	}
-	m, err := gmailRead(ctx, api, c, d.Message)
+	m, err := gmailConvertMessage(ctx, api, c, d.Message)
 	return gmailDraft{gmailMessage: m, ID: d.Id, MessageID: m.ID}, err
 }
 
 func gmailDeleteDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	return service.Done(), api.Users.Drafts.Delete(me, in.Draft).Context(ctx).Do()
+	return service.SuccessResult(), api.Users.Drafts.Delete(me, in.DraftID).Context(ctx).Do()
 }

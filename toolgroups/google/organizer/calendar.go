@@ -18,20 +18,20 @@ func Calendar() service.Group {
 		Scopes:    []string{calendar.CalendarScope},
 		Manifests: manifests,
 		Operations: service.Operations{
-			"calendarListCalendars":  service.With(calendar.NewService, calendarListCalendars),
-			"calendarListEvents":     service.With(calendar.NewService, calendarListEvents),
-			"calendarGetEvent":       service.With(calendar.NewService, calendarGetEvent),
-			"calendarCreateEvent":    service.With(calendar.NewService, calendarCreateEvent),
-			"calendarUpdateEvent":    service.With(calendar.NewService, calendarUpdateEvent),
-			"calendarDeleteEvent":    service.With(calendar.NewService, calendarDeleteEvent),
-			"calendarSearchEvents":   service.With(calendar.NewService, calendarSearchEvents),
-			"calendarQuickAdd":       service.With(calendar.NewService, calendarQuickAdd),
-			"calendarGetFreeBusy":    service.With(calendar.NewService, calendarGetFreeBusy),
-			"calendarCreateCalendar": service.With(calendar.NewService, calendarCreateCalendar),
-			"calendarDeleteCalendar": service.With(calendar.NewService, calendarDeleteCalendar),
-			"calendarRespond":        service.With(calendar.NewService, calendarRespond),
-			"calendarListColors":     service.With(calendar.NewService, calendarListColors),
-			"calendarInstances":      service.With(calendar.NewService, calendarInstances),
+			"calendarListCalendars":  service.NewOperation(calendar.NewService, calendarListCalendars),
+			"calendarListEvents":     service.NewOperation(calendar.NewService, calendarListEvents),
+			"calendarGetEvent":       service.NewOperation(calendar.NewService, calendarGetEvent),
+			"calendarCreateEvent":    service.NewOperation(calendar.NewService, calendarCreateEvent),
+			"calendarUpdateEvent":    service.NewOperation(calendar.NewService, calendarUpdateEvent),
+			"calendarDeleteEvent":    service.NewOperation(calendar.NewService, calendarDeleteEvent),
+			"calendarSearchEvents":   service.NewOperation(calendar.NewService, calendarSearchEvents),
+			"calendarQuickAdd":       service.NewOperation(calendar.NewService, calendarQuickAdd),
+			"calendarGetFreeBusy":    service.NewOperation(calendar.NewService, calendarGetFreeBusy),
+			"calendarCreateCalendar": service.NewOperation(calendar.NewService, calendarCreateCalendar),
+			"calendarDeleteCalendar": service.NewOperation(calendar.NewService, calendarDeleteCalendar),
+			"calendarRespond":        service.NewOperation(calendar.NewService, calendarRespond),
+			"calendarListColors":     service.NewOperation(calendar.NewService, calendarListColors),
+			"calendarInstances":      service.NewOperation(calendar.NewService, calendarInstances),
 		},
 	}
 }
@@ -41,7 +41,7 @@ const (
 	// maxEvents is the largest page (developers.google.com/workspace/calendar/api/v3/reference/events/list).
 	maxEvents    = 250
 	maxCalendars = 1000
-	// lookBack is how far back a search goes if nothing is ahead.
+	// lookBack is how far back a search goes if it finds too few future events.
 	lookBack = 365 * 24 * time.Hour
 )
 
@@ -55,13 +55,13 @@ func calendarListCalendars(ctx context.Context, api *calendar.Service, _ *servic
 }
 
 type calendarArgs struct {
-	Calendar    string   `json:"calendar_id"`
-	Event       string   `json:"event_id"`
-	From        string   `json:"time_min"`
-	To          string   `json:"time_max"`
+	CalendarID  string   `json:"calendar_id"`
+	EventID     string   `json:"event_id"`
+	TimeMin     string   `json:"time_min"`
+	TimeMax     string   `json:"time_max"`
 	MaxResults  int      `json:"max_results"`
 	Query       string   `json:"query"`
-	Calendars   []string `json:"calendar_ids"`
+	CalendarIDs []string `json:"calendar_ids"`
 	Text        string   `json:"text"`
 	Summary     string   `json:"summary"`
 	Description string   `json:"description"`
@@ -74,24 +74,24 @@ type calendarArgs struct {
 	Response    string   `json:"response"`
 }
 
-// window parses the bounds of a list.
-func (in calendarArgs) window(c *service.Conn) (from, to string, err error) {
-	if from, err = bound(c, "time_min", in.From); err != nil {
+// parseTimeRange parses the time bounds of a list.
+func (in calendarArgs) parseTimeRange(c *service.Conn) (from, to string, err error) {
+	if from, err = parseBound(c, "time_min", in.TimeMin); err != nil {
 		return "", "", err
 	}
-	to, err = bound(c, "time_max", in.To)
+	to, err = parseBound(c, "time_max", in.TimeMax)
 	return from, to, err
 }
 
 func calendarListEvents(ctx context.Context, api *calendar.Service, c *service.Conn, in calendarArgs) (any, error) {
-	from, to, err := in.window(c)
+	from, to, err := in.parseTimeRange(c)
 	if err != nil {
 		return nil, err
 	}
 	if end, err := time.Parse(time.RFC3339, to); from == "" && (err != nil || end.After(c.Now())) {
-		from = c.Now().Format(time.RFC3339) // not from the oldest event
+		from = c.Now().Format(time.RFC3339) // instead of the oldest event
 	}
-	events, next, err := listEvents(ctx, api, in.Calendar, from, to, in.Query, service.Bounded(in.MaxResults, defaultEvents, maxEvents))
+	events, next, err := listEvents(ctx, api, in.CalendarID, from, to, in.Query, service.ClampLimit(in.MaxResults, defaultEvents, maxEvents))
 	return service.Page("events", events, next), err
 }
 
@@ -115,8 +115,8 @@ func eventsOf(page *calendar.Events) ([]*calendar.Event, string) {
 
 // calendarSearchEvents finds future events, then past ones, the newest first.
 func calendarSearchEvents(ctx context.Context, api *calendar.Service, c *service.Conn, in calendarArgs) (any, error) {
-	limit := service.Bounded(in.MaxResults, defaultEvents, maxEvents)
-	id := cmp.Or(in.Calendar, "primary")
+	limit := service.ClampLimit(in.MaxResults, defaultEvents, maxEvents)
+	id := cmp.Or(in.CalendarID, "primary")
 	now := c.Now()
 	events, _, err := listEvents(ctx, api, id, now.Format(time.RFC3339), "", in.Query, limit)
 	if err != nil || len(events) == limit {
@@ -136,43 +136,43 @@ func calendarSearchEvents(ctx context.Context, api *calendar.Service, c *service
 }
 
 func calendarInstances(ctx context.Context, api *calendar.Service, c *service.Conn, in calendarArgs) (any, error) {
-	from, to, err := in.window(c)
+	from, to, err := in.parseTimeRange(c)
 	if err != nil {
 		return nil, err
 	}
-	call := api.Events.Instances(in.Calendar, in.Event).Context(ctx)
+	call := api.Events.Instances(in.CalendarID, in.EventID).Context(ctx)
 	if from != "" {
 		call.TimeMin(from)
 	}
 	if to != "" {
 		call.TimeMax(to)
 	}
-	events, next, err := service.Collect(service.Bounded(in.MaxResults, defaultEvents, maxEvents), call, call.MaxResults, eventsOf)
+	events, next, err := service.Collect(service.ClampLimit(in.MaxResults, defaultEvents, maxEvents), call, call.MaxResults, eventsOf)
 	return service.Page("instances", events, next), err
 }
 
 func calendarGetEvent(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
-	return api.Events.Get(in.Calendar, in.Event).Context(ctx).Do()
+	return api.Events.Get(in.CalendarID, in.EventID).Context(ctx).Do()
 }
 
 func calendarDeleteEvent(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
-	return service.Done(), api.Events.Delete(in.Calendar, in.Event).Context(ctx).SendUpdates("all").Do()
+	return service.SuccessResult(), api.Events.Delete(in.CalendarID, in.EventID).Context(ctx).SendUpdates("all").Do()
 }
 
 func calendarQuickAdd(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
-	return api.Events.QuickAdd(in.Calendar, in.Text).Context(ctx).Do()
+	return api.Events.QuickAdd(in.CalendarID, in.Text).Context(ctx).Do()
 }
 
 func calendarGetFreeBusy(ctx context.Context, api *calendar.Service, c *service.Conn, in calendarArgs) (any, error) {
-	from, to, err := in.window(c)
+	from, to, err := in.parseTimeRange(c)
 	if err != nil {
 		return nil, err
 	}
-	if len(in.Calendars) == 0 {
+	if len(in.CalendarIDs) == 0 {
 		return nil, service.Invalidf("'calendar_ids' is empty")
 	}
-	items := make([]*calendar.FreeBusyRequestItem, len(in.Calendars))
-	for i, id := range in.Calendars {
+	items := make([]*calendar.FreeBusyRequestItem, len(in.CalendarIDs))
+	for i, id := range in.CalendarIDs {
 		items[i] = &calendar.FreeBusyRequestItem{Id: id}
 	}
 	answer, err := api.Freebusy.Query(&calendar.FreeBusyRequest{TimeMin: from, TimeMax: to, Items: items}).Context(ctx).Do()
@@ -180,7 +180,7 @@ func calendarGetFreeBusy(ctx context.Context, api *calendar.Service, c *service.
 		return nil, err
 	}
 	for id, one := range answer.Calendars {
-		one.ForceSendFields = []string{"Busy"} // an empty list matters too
+		one.ForceSendFields = []string{"Busy"} // keep an empty list in the result
 		answer.Calendars[id] = one
 	}
 	return map[string]any{"calendars": answer.Calendars}, nil
@@ -194,7 +194,7 @@ func calendarCreateCalendar(ctx context.Context, api *calendar.Service, _ *servi
 }
 
 func calendarDeleteCalendar(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
-	return service.Done(), api.Calendars.Delete(in.Calendar).Context(ctx).Do()
+	return service.SuccessResult(), api.Calendars.Delete(in.CalendarID).Context(ctx).Do()
 }
 
 func calendarListColors(ctx context.Context, api *calendar.Service, _ *service.Conn, _ struct{}) (any, error) {

@@ -13,32 +13,32 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// localTime is a time without an offset.
+// localTime is the format of a time without an offset.
 const localTime = "2006-01-02T15:04:05"
 
-// at is a time from the model: a day, a time with an offset, or a local time.
-type at struct {
+// parsedTime is a time from the model: a day, a time with an offset, or a local time.
+type parsedTime struct {
 	text   string
 	time   time.Time
 	allDay bool
 	local  bool
 }
 
-// readTime parses a time.
-func readTime(name, text string) (at, error) {
+// parseTime parses a time from the model.
+func parseTime(name, text string) (parsedTime, error) {
 	text = strings.TrimSpace(text)
 	if t, err := time.Parse(time.DateOnly, text); err == nil {
-		return at{text: text, time: t, allDay: true}, nil
+		return parsedTime{text: text, time: t, allDay: true}, nil
 	}
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return at{text: t.Format(time.RFC3339), time: t}, nil
+		return parsedTime{text: t.Format(time.RFC3339), time: t}, nil
 	}
 	for _, layout := range []string{localTime, "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
 		if t, err := time.Parse(layout, text); err == nil {
-			return at{text: t.Format(localTime), time: t, local: true}, nil
+			return parsedTime{text: t.Format(localTime), time: t, local: true}, nil
 		}
 	}
-	return at{}, service.Invalidf("'%s' must be like 2026-03-31T09:00:00+02:00, or a day like 2026-03-31, not %q", name, text)
+	return parsedTime{}, service.Invalidf("'%s' must be like 2026-03-31T09:00:00+02:00, or a day like 2026-03-31, not %q", name, text)
 }
 
 // checkZone checks the name of a time zone; empty is allowed.
@@ -52,46 +52,46 @@ func checkZone(name string) error {
 	return nil
 }
 
-// bound returns a bound of a list with the offset that Google requires.
-func bound(c *service.Conn, name, text string) (string, error) {
+// parseBound parses a time bound of a list and adds the offset that Google requires.
+func parseBound(c *service.Conn, name, text string) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", nil
 	}
-	t, err := readTime(name, text)
+	t, err := parseTime(name, text)
 	if err != nil {
 		return "", err
 	}
 	if !t.local && !t.allDay {
 		return t.text, nil
 	}
-	return t.in(c.Location), nil
+	return t.formatIn(c.Location), nil
 }
 
-// eventTime returns a start or an end for Google, and clears the other kind.
-func (t at) eventTime(zone string) *calendar.EventDateTime {
+// eventTime returns the start or end of an event for Google. It clears the fields of the other kind.
+func (t parsedTime) eventTime(zone string) *calendar.EventDateTime {
 	if t.allDay {
 		return &calendar.EventDateTime{Date: t.time.Format(time.DateOnly), NullFields: []string{"DateTime", "TimeZone"}}
 	}
 	text := t.text
 	if loc, err := time.LoadLocation(zone); t.local && zone != "" && err == nil {
-		text = t.in(loc)
+		text = t.formatIn(loc)
 	}
 	return &calendar.EventDateTime{DateTime: text, TimeZone: zone, NullFields: []string{"Date"}}
 }
 
-// in returns a local time in a zone, with its offset.
-func (t at) in(loc *time.Location) string {
+// formatIn returns a local time in a zone, with its offset.
+func (t parsedTime) formatIn(loc *time.Location) string {
 	y, m, d := t.time.Date()
 	h, min, s := t.time.Clock()
 	return time.Date(y, m, d, h, min, s, 0, loc).Format(time.RFC3339)
 }
 
 func calendarCreateEvent(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
-	start, err := readTime("start", in.Start)
+	start, err := parseTime("start", in.Start)
 	if err != nil {
 		return nil, err
 	}
-	end, err := readTime("end", in.End)
+	end, err := parseTime("end", in.End)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func calendarCreateEvent(ctx context.Context, api *calendar.Service, _ *service.
 	if end, err = checkOrder(start, end); err != nil {
 		return nil, err
 	}
-	zone, err := eventZone(ctx, api, in.Calendar, in.Zone, start, end)
+	zone, err := eventZone(ctx, api, in.CalendarID, in.Zone, start, end)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +115,12 @@ func calendarCreateEvent(ctx context.Context, api *calendar.Service, _ *service.
 		}
 		event.Attendees = append(event.Attendees, &calendar.EventAttendee{Email: address.Address, DisplayName: address.Name})
 	}
-	return api.Events.Insert(in.Calendar, event).Context(ctx).SendUpdates("all").Do()
+	return api.Events.Insert(in.CalendarID, event).Context(ctx).SendUpdates("all").Do()
 }
 
-// checkOrder checks that the times are of one kind and in order. For Google an all-day event ends
-// on the day after; people name the last day.
-func checkOrder(start, end at) (at, error) {
+// checkOrder checks that the times are of the same kind and in order, and returns the end for Google:
+// there an all-day event ends on the day after, but users name the last day.
+func checkOrder(start, end parsedTime) (parsedTime, error) {
 	switch {
 	case start.allDay != end.allDay:
 		return end, service.Invalidf("'start' and 'end' must both be days or both be times")
@@ -132,9 +132,9 @@ func checkOrder(start, end at) (at, error) {
 	return end, nil
 }
 
-// eventZone returns the zone of an event: the named one or, for a time without an offset, that
+// eventZone returns the zone of an event: the named zone or, for a time without an offset, the zone
 // of the calendar.
-func eventZone(ctx context.Context, api *calendar.Service, id, name string, times ...at) (string, error) {
+func eventZone(ctx context.Context, api *calendar.Service, id, name string, times ...parsedTime) (string, error) {
 	if err := checkZone(name); err != nil || name != "" {
 		return name, err
 	}
@@ -150,7 +150,7 @@ func eventZone(ctx context.Context, api *calendar.Service, id, name string, time
 	return "", nil
 }
 
-// changeEventArgs distinguish empty fields from missing ones.
+// changeEventArgs distinguishes empty fields from missing ones.
 type changeEventArgs struct {
 	calendarArgs
 	Summary     *string `json:"summary"`
@@ -160,9 +160,9 @@ type changeEventArgs struct {
 
 func calendarUpdateEvent(ctx context.Context, api *calendar.Service, _ *service.Conn, in changeEventArgs) (any, error) {
 	patch := &calendar.Event{}
-	replace(&patch.ForceSendFields, "Summary", &patch.Summary, in.Summary)
-	replace(&patch.ForceSendFields, "Description", &patch.Description, in.Description)
-	replace(&patch.ForceSendFields, "Location", &patch.Location, in.Location)
+	patchField(&patch.ForceSendFields, "Summary", &patch.Summary, in.Summary)
+	patchField(&patch.ForceSendFields, "Description", &patch.Description, in.Description)
+	patchField(&patch.ForceSendFields, "Location", &patch.Location, in.Location)
 	retimed := in.Start != "" || in.End != ""
 	if retimed {
 		if err := setTimes(ctx, api, in, patch); err != nil {
@@ -172,41 +172,41 @@ func calendarUpdateEvent(ctx context.Context, api *calendar.Service, _ *service.
 	if !retimed && len(patch.ForceSendFields) == 0 {
 		return nil, service.Invalidf("nothing to change: give summary, description, location, start or end")
 	}
-	return api.Events.Patch(in.Calendar, in.Event, patch).Context(ctx).SendUpdates("all").Do()
+	return api.Events.Patch(in.CalendarID, in.EventID, patch).Context(ctx).SendUpdates("all").Do()
 }
 
-// replace sets a field of a patch and sends it even if it is empty.
-func replace(sent *[]string, name string, field, value *string) {
+// patchField sets a field of a patch, which is then sent even if it is empty.
+func patchField(sent *[]string, name string, field, value *string) {
 	if value != nil {
 		*field = *value
 		*sent = append(*sent, name)
 	}
 }
 
-// setTimes puts new times into a patch. If only the start is new, the event keeps its length; if
-// the kind of the times changes, both change.
+// setTimes puts new times into a patch. If only the start is new, the event keeps its length. If the
+// times change between days and times of day, both change.
 func setTimes(ctx context.Context, api *calendar.Service, in changeEventArgs, patch *calendar.Event) error {
-	old, err := api.Events.Get(in.Calendar, in.Event).Context(ctx).Do()
+	old, err := api.Events.Get(in.CalendarID, in.EventID).Context(ctx).Do()
 	if err != nil {
 		return err
 	}
 	oldStart, oldEnd := timeOf(old.Start), timeOf(old.End)
 	start, end := oldStart, oldEnd
 	if in.Start != "" {
-		if start, err = readTime("start", in.Start); err != nil {
+		if start, err = parseTime("start", in.Start); err != nil {
 			return err
 		}
-		end = moved(start, oldStart, oldEnd)
+		end = shiftEnd(start, oldStart, oldEnd)
 	}
 	if in.End != "" {
-		if end, err = readTime("end", in.End); err != nil {
+		if end, err = parseTime("end", in.End); err != nil {
 			return err
 		}
 	}
 	if end, err = checkOrder(start, end); err != nil {
 		return err
 	}
-	zone, err := eventZone(ctx, api, in.Calendar, in.Zone, start, end)
+	zone, err := eventZone(ctx, api, in.CalendarID, in.Zone, start, end)
 	if err != nil {
 		return err
 	}
@@ -217,20 +217,20 @@ func setTimes(ctx context.Context, api *calendar.Service, in changeEventArgs, pa
 	return nil
 }
 
-// timeOf converts a time of Google's.
-func timeOf(t *calendar.EventDateTime) at {
+// timeOf converts a time from Google.
+func timeOf(t *calendar.EventDateTime) parsedTime {
 	if t == nil {
-		return at{}
+		return parsedTime{}
 	}
-	out, err := readTime("time", cmp.Or(t.DateTime, t.Date))
+	out, err := parseTime("time", cmp.Or(t.DateTime, t.Date))
 	if err != nil {
-		return at{}
+		return parsedTime{}
 	}
 	return out
 }
 
-// moved returns the end of an event with a new start.
-func moved(start, oldStart, oldEnd at) at {
+// shiftEnd returns the end of an event that has a new start.
+func shiftEnd(start, oldStart, oldEnd parsedTime) parsedTime {
 	length := oldEnd.time.Sub(oldStart.time)
 	switch {
 	case start.allDay && !oldStart.allDay:
@@ -246,9 +246,9 @@ func moved(start, oldStart, oldEnd at) at {
 	return end
 }
 
-// calendarRespond answers as the guest with the account's address.
+// calendarRespond answers an invitation as the guest with the account's address.
 func calendarRespond(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
-	event, err := api.Events.Get(in.Calendar, in.Event).Context(ctx).Do()
+	event, err := api.Events.Get(in.CalendarID, in.EventID).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func calendarRespond(ctx context.Context, api *calendar.Service, _ *service.Conn
 		if guest.Self {
 			guest.ResponseStatus = in.Response
 			patch := &calendar.Event{Attendees: event.Attendees}
-			return api.Events.Patch(in.Calendar, in.Event, patch).Context(ctx).SendUpdates("all").Do()
+			return api.Events.Patch(in.CalendarID, in.EventID, patch).Context(ctx).SendUpdates("all").Do()
 		}
 	}
 	return nil, toolgroups.Errorf(service.CodeConflict, "The account is not among the guests of this event, so there is nothing to answer.")

@@ -13,7 +13,7 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// Maxima of the lists of people (developers.google.com/people/api/rest).
+// Sizes of lists of people (developers.google.com/people/api/rest).
 const (
 	maxContacts          = 1000
 	defaultContacts      = 20
@@ -25,8 +25,8 @@ const (
 // contactsFields are the requested fields of a person.
 const contactsFields = "names,emailAddresses,phoneNumbers,organizations,biographies,addresses"
 
-// contactsName matches the name of a contact, which becomes a path.
-var contactsName = regexp.MustCompile(`^people/[A-Za-z0-9_-]+$`)
+// contactsNamePattern matches the resource name of a contact, which becomes a path.
+var contactsNamePattern = regexp.MustCompile(`^people/[A-Za-z0-9_-]+$`)
 
 // Contacts returns the group of tools for contacts.
 func Contacts() service.Group {
@@ -35,20 +35,20 @@ func Contacts() service.Group {
 		Scopes:    []string{people.ContactsScope},
 		Manifests: manifests,
 		Operations: service.Operations{
-			"contactsList":          service.With(people.NewService, contactsList),
-			"contactsSearch":        service.With(people.NewService, contactsSearch),
-			"contactsGet":           service.With(people.NewService, contactsGet),
-			"contactsCreate":        service.With(people.NewService, contactsCreate),
-			"contactsUpdate":        service.With(people.NewService, contactsUpdate),
-			"contactsDelete":        service.With(people.NewService, contactsDelete),
-			"contactsListDirectory": service.With(people.NewService, contactsListDirectory).Needs(people.DirectoryReadonlyScope),
+			"contactsList":          service.NewOperation(people.NewService, contactsList),
+			"contactsSearch":        service.NewOperation(people.NewService, contactsSearch),
+			"contactsGet":           service.NewOperation(people.NewService, contactsGet),
+			"contactsCreate":        service.NewOperation(people.NewService, contactsCreate),
+			"contactsUpdate":        service.NewOperation(people.NewService, contactsUpdate),
+			"contactsDelete":        service.NewOperation(people.NewService, contactsDelete),
+			"contactsListDirectory": service.NewOperation(people.NewService, contactsListDirectory).WithScopes(people.DirectoryReadonlyScope),
 		},
 	}
 }
 
 // contact is a person with the first value of each kind.
 type contact struct {
-	Resource     string `json:"resourceName"`
+	ResourceName string `json:"resourceName"`
 	Etag         string `json:"etag,omitempty"`
 	Name         string `json:"name,omitempty"`
 	GivenName    string `json:"givenName,omitempty"`
@@ -60,7 +60,7 @@ type contact struct {
 }
 
 func newContact(p *people.Person) contact {
-	out := contact{Resource: p.ResourceName, Etag: p.Etag}
+	out := contact{ResourceName: p.ResourceName, Etag: p.Etag}
 	if len(p.Names) > 0 {
 		out.Name, out.GivenName, out.FamilyName = p.Names[0].DisplayName, p.Names[0].GivenName, p.Names[0].FamilyName
 	}
@@ -87,10 +87,10 @@ func newContacts(persons []*people.Person) []contact {
 }
 
 type contactArgs struct {
-	Resource     string `json:"resource_name"`
+	ResourceName string `json:"resource_name"`
 	Query        string `json:"query"`
 	MaxResults   int    `json:"max_results"`
-	Token        string `json:"page_token"`
+	PageToken    string `json:"page_token"`
 	GivenName    string `json:"given_name"`
 	FamilyName   string `json:"family_name"`
 	Email        string `json:"email"`
@@ -101,10 +101,10 @@ type contactArgs struct {
 
 func contactsList(ctx context.Context, api *people.Service, _ *service.Conn, in contactArgs) (any, error) {
 	call := api.People.Connections.List("people/me").Context(ctx).PersonFields(contactsFields)
-	if in.Token != "" {
-		call.PageToken(in.Token)
+	if in.PageToken != "" {
+		call.PageToken(in.PageToken)
 	}
-	limit := service.Bounded(in.MaxResults, defaultContacts, maxContacts)
+	limit := service.ClampLimit(in.MaxResults, defaultContacts, maxContacts)
 	persons, next, err := service.Collect(limit, call, call.PageSize, func(page *people.ListConnectionsResponse) ([]*people.Person, string) {
 		return page.Connections, page.NextPageToken
 	})
@@ -122,11 +122,11 @@ func contactsSearch(ctx context.Context, api *people.Service, c *service.Conn, i
 		}
 		return found.Results, nil
 	}
-	// An empty search fills Google's cache a little later, as its reference says.
+	// According to Google's reference, an empty search makes Google fill its cache soon afterwards.
 	if _, err := search("", 1); err != nil {
 		return nil, err
 	}
-	size := service.Bounded(in.MaxResults, defaultContactsFound, maxContactsSearch)
+	size := service.ClampLimit(in.MaxResults, defaultContactsFound, maxContactsSearch)
 	found, err := search(in.Query, size)
 	if err == nil && len(found) == 0 {
 		// Give Google's cache two seconds, or less if the configured pauses are short.
@@ -150,24 +150,24 @@ func contactsListDirectory(ctx context.Context, api *people.Service, _ *service.
 	}
 	call := api.People.SearchDirectoryPeople().Context(ctx).Query(in.Query).ReadMask(contactsFields).
 		Sources("DIRECTORY_SOURCE_TYPE_DOMAIN_PROFILE", "DIRECTORY_SOURCE_TYPE_DOMAIN_CONTACT")
-	limit := service.Bounded(in.MaxResults, defaultContactsFound, maxDirectory)
+	limit := service.ClampLimit(in.MaxResults, defaultContactsFound, maxDirectory)
 	persons, _, err := service.Collect(limit, call, call.PageSize, func(page *people.SearchDirectoryPeopleResponse) ([]*people.Person, string) {
 		return page.People, page.NextPageToken
 	})
 	return service.Page("contacts", newContacts(persons), ""), err
 }
 
-// named returns the name of the contact for a path.
-func (in contactArgs) named() (string, error) {
-	name := strings.TrimSpace(in.Resource)
-	if !contactsName.MatchString(name) {
-		return "", service.Invalidf("'resource_name' must look like people/c123, not %q", in.Resource)
+// resourceName returns the resource name of the contact if it is valid as a path.
+func (in contactArgs) resourceName() (string, error) {
+	name := strings.TrimSpace(in.ResourceName)
+	if !contactsNamePattern.MatchString(name) {
+		return "", service.Invalidf("'resource_name' must look like people/c123, not %q", in.ResourceName)
 	}
 	return name, nil
 }
 
 func contactsGet(ctx context.Context, api *people.Service, _ *service.Conn, in contactArgs) (any, error) {
-	name, err := in.named()
+	name, err := in.resourceName()
 	if err != nil {
 		return nil, err
 	}
@@ -179,16 +179,16 @@ func contactsGet(ctx context.Context, api *people.Service, _ *service.Conn, in c
 }
 
 func contactsDelete(ctx context.Context, api *people.Service, _ *service.Conn, in contactArgs) (any, error) {
-	name, err := in.named()
+	name, err := in.resourceName()
 	if err != nil {
 		return nil, err
 	}
 	_, err = api.People.DeleteContact(name).Context(ctx).Do()
-	return service.Done(), contactsEmpty(err)
+	return service.SuccessResult(), ignoreEmptyBody(err)
 }
 
-// contactsEmpty accepts a response without a body.
-func contactsEmpty(err error) error {
+// ignoreEmptyBody returns nil for the error of a response without a body.
+func ignoreEmptyBody(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) && syntax.Offset == 0 {
 		return nil

@@ -32,7 +32,7 @@ func contactsCreate(ctx context.Context, api *people.Service, _ *service.Conn, i
 	return newContact(made), nil
 }
 
-// contactUpdateArgs distinguish empty fields from missing ones.
+// contactUpdateArgs distinguishes empty fields from missing ones.
 type contactUpdateArgs struct {
 	contactArgs
 	GivenName  *string `json:"given_name"`
@@ -42,7 +42,7 @@ type contactUpdateArgs struct {
 }
 
 func contactsUpdate(ctx context.Context, api *people.Service, _ *service.Conn, in contactUpdateArgs) (any, error) {
-	name, err := in.named()
+	name, err := in.resourceName()
 	if err != nil {
 		return nil, err
 	}
@@ -54,18 +54,18 @@ func contactsUpdate(ctx context.Context, api *people.Service, _ *service.Conn, i
 	if err != nil {
 		return nil, err
 	}
-	patch, changed := in.merge(old)
+	patch, changed := in.newPatch(old)
 	p, err := api.People.UpdateContact(name, patch).Context(ctx).
 		UpdatePersonFields(strings.Join(changed, ",")).PersonFields(contactsFields).Do()
 	if err != nil {
-		return nil, contactsStale(err)
+		return nil, contactsConflictError(err)
 	}
 	return newContact(p), nil
 }
 
-// merge returns the part of a person to send: Google replaces changed fields as a whole, so the
-// values after the first are sent too.
-func (in contactUpdateArgs) merge(old *people.Person) (*people.Person, []string) {
+// newPatch returns the part of a person to send and the changed fields. Google replaces changed
+// fields as a whole, so the values after the first are sent too.
+func (in contactUpdateArgs) newPatch(old *people.Person) (*people.Person, []string) {
 	patch := &people.Person{Etag: old.Etag}
 	if m := old.Metadata; m != nil {
 		patch.Metadata = &people.PersonMetadata{Sources: slices.DeleteFunc(m.Sources, func(s *people.Source) bool {
@@ -74,26 +74,26 @@ func (in contactUpdateArgs) merge(old *people.Person) (*people.Person, []string)
 	}
 	var changed []string
 	if in.GivenName != nil || in.FamilyName != nil {
-		patch.Names = in.names(old.Names)
+		patch.Names = in.newNames(old.Names)
 		changed = append(changed, "names")
 		patch.ForceSendFields = append(patch.ForceSendFields, "Names")
 	}
 	if in.Email != nil {
-		patch.EmailAddresses = contactsReplaced(old.EmailAddresses, *in.Email, contactsEmail)
+		patch.EmailAddresses = contactsReplaceFirst(old.EmailAddresses, *in.Email, contactsEmailValue)
 		changed = append(changed, "emailAddresses")
 		patch.ForceSendFields = append(patch.ForceSendFields, "EmailAddresses")
 	}
 	if in.Phone != nil {
-		patch.PhoneNumbers = contactsReplaced(old.PhoneNumbers, *in.Phone, contactsPhone)
+		patch.PhoneNumbers = contactsReplaceFirst(old.PhoneNumbers, *in.Phone, contactsPhoneValue)
 		changed = append(changed, "phoneNumbers")
 		patch.ForceSendFields = append(patch.ForceSendFields, "PhoneNumbers")
 	}
 	return patch, changed
 }
 
-// names returns the only name that a contact may have. Derived fields are left out, because they
+// newNames returns the only name that a contact may have. Derived fields are left out, because they
 // would override the parts.
-func (in contactUpdateArgs) names(old []*people.Name) []*people.Name {
+func (in contactUpdateArgs) newNames(old []*people.Name) []*people.Name {
 	var n people.Name
 	if len(old) > 0 {
 		n = *old[0]
@@ -107,17 +107,17 @@ func (in contactUpdateArgs) names(old []*people.Name) []*people.Name {
 	return []*people.Name{&n}
 }
 
-// contactsEmail and contactsPhone point at the value of an entry.
-func contactsEmail(e *people.EmailAddress) *string { return &e.Value }
+// contactsEmailValue and contactsPhoneValue return a pointer to the value of an entry.
+func contactsEmailValue(e *people.EmailAddress) *string { return &e.Value }
 
-func contactsPhone(n *people.PhoneNumber) *string {
+func contactsPhoneValue(n *people.PhoneNumber) *string {
 	n.CanonicalForm = "" // Google derives it again
 	return &n.Value
 }
 
-// contactsReplaced sets the value of the first entry, or removes that entry if the value is
+// contactsReplaceFirst sets the value of the first entry, or removes that entry if the value is
 // empty.
-func contactsReplaced[T any](entries []*T, value string, of func(*T) *string) []*T {
+func contactsReplaceFirst[T any](entries []*T, value string, of func(*T) *string) []*T {
 	out := []*T{}
 	if value != "" {
 		first := new(T)
@@ -135,8 +135,8 @@ func contactsReplaced[T any](entries []*T, value string, of func(*T) *string) []
 	return out
 }
 
-// contactsStale maps the 400 for a contact that has changed since it was read.
-func contactsStale(err error) error {
+// contactsConflictError maps the status 400 for a contact that has changed since it was read.
+func contactsConflictError(err error) error {
 	var answer *googleapi.Error
 	if !errors.As(err, &answer) || answer.Code != http.StatusBadRequest {
 		return err

@@ -10,7 +10,7 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// Maxima of the lists of tasks (developers.google.com/workspace/tasks/reference/rest).
+// Sizes of lists of tasks (developers.google.com/workspace/tasks/reference/rest).
 const (
 	maxTasks     = 1000
 	tasksPage    = 100
@@ -24,14 +24,14 @@ func Tasks() service.Group {
 		Scopes:    []string{tasks.TasksScope},
 		Manifests: manifests,
 		Operations: service.Operations{
-			"tasksListTasklists":  service.With(tasks.NewService, tasksListTasklists),
-			"tasksListTasks":      service.With(tasks.NewService, tasksListTasks),
-			"tasksCreateTask":     service.With(tasks.NewService, tasksCreateTask),
-			"tasksUpdateTask":     service.With(tasks.NewService, tasksUpdateTask),
-			"tasksCompleteTask":   service.With(tasks.NewService, tasksCompleteTask),
-			"tasksDeleteTask":     service.With(tasks.NewService, tasksDeleteTask),
-			"tasksCreateTasklist": service.With(tasks.NewService, tasksCreateTasklist),
-			"tasksGetTask":        service.With(tasks.NewService, tasksGetTask),
+			"tasksListTasklists":  service.NewOperation(tasks.NewService, tasksListTasklists),
+			"tasksListTasks":      service.NewOperation(tasks.NewService, tasksListTasks),
+			"tasksCreateTask":     service.NewOperation(tasks.NewService, tasksCreateTask),
+			"tasksUpdateTask":     service.NewOperation(tasks.NewService, tasksUpdateTask),
+			"tasksCompleteTask":   service.NewOperation(tasks.NewService, tasksCompleteTask),
+			"tasksDeleteTask":     service.NewOperation(tasks.NewService, tasksDeleteTask),
+			"tasksCreateTasklist": service.NewOperation(tasks.NewService, tasksCreateTasklist),
+			"tasksGetTask":        service.NewOperation(tasks.NewService, tasksGetTask),
 		},
 	}
 }
@@ -46,28 +46,28 @@ func tasksListTasklists(ctx context.Context, api *tasks.Service, _ *service.Conn
 }
 
 type taskArgs struct {
-	List       string `json:"tasklist_id"`
-	Task       string `json:"task_id"`
-	Completed  bool   `json:"show_completed"`
-	MaxResults int    `json:"max_results"`
-	Title      string `json:"title"`
-	Notes      string `json:"notes"`
-	Status     string `json:"status"`
-	Due        string `json:"due"`
-	Parent     string `json:"parent"`
+	TasklistID    string `json:"tasklist_id"`
+	TaskID        string `json:"task_id"`
+	ShowCompleted bool   `json:"show_completed"`
+	MaxResults    int    `json:"max_results"`
+	Title         string `json:"title"`
+	Notes         string `json:"notes"`
+	Status        string `json:"status"`
+	Due           string `json:"due"`
+	Parent        string `json:"parent"`
 }
 
-// taskItems is the result of tasks_list_tasks. More says that the maximum cut the list.
+// taskItems is the result of tasks_list_tasks. HasMore is true if the maximum cut the list.
 type taskItems struct {
-	Tasks []*tasks.Task `json:"tasks"`
-	More  bool          `json:"more,omitempty"`
+	Tasks   []*tasks.Task `json:"tasks"`
+	HasMore bool          `json:"more,omitempty"`
 }
 
 func tasksListTasks(ctx context.Context, api *tasks.Service, _ *service.Conn, in taskArgs) (any, error) {
-	// Tasks completed in Google's own apps are hidden too.
-	call := api.Tasks.List(in.List).Context(ctx).ShowCompleted(in.Completed).ShowHidden(in.Completed)
+	// Tasks completed in Google's own apps are also hidden.
+	call := api.Tasks.List(in.TasklistID).Context(ctx).ShowCompleted(in.ShowCompleted).ShowHidden(in.ShowCompleted)
 	size := func(n int64) *tasks.TasksListCall { return call.MaxResults(min(n, tasksPage)) }
-	limit := service.Bounded(in.MaxResults, defaultTasks, maxTasks)
+	limit := service.ClampLimit(in.MaxResults, defaultTasks, maxTasks)
 	items, next, err := service.Collect(limit, call, size, func(page *tasks.Tasks) ([]*tasks.Task, string) {
 		return page.Items, page.NextPageToken
 	})
@@ -75,20 +75,20 @@ func tasksListTasks(ctx context.Context, api *tasks.Service, _ *service.Conn, in
 }
 
 func tasksCreateTask(ctx context.Context, api *tasks.Service, _ *service.Conn, in taskArgs) (any, error) {
-	due, err := taskDay(in.Due)
+	due, err := parseTaskDay(in.Due)
 	if err != nil {
 		return nil, err
 	}
-	call := api.Tasks.Insert(in.List, &tasks.Task{Title: in.Title, Notes: in.Notes, Due: due}).Context(ctx)
+	call := api.Tasks.Insert(in.TasklistID, &tasks.Task{Title: in.Title, Notes: in.Notes, Due: due}).Context(ctx)
 	if in.Parent != "" {
 		call.Parent(in.Parent)
 	}
 	return call.Do()
 }
 
-// taskDay converts a day into the time that Google requires. Google uses UTC and ignores the
-// time of day, so a time stands for its day.
-func taskDay(s string) (string, error) {
+// parseTaskDay converts a day or time into the time that Google requires. Google uses UTC and ignores
+// the time of day, so a time stands for its day.
+func parseTaskDay(s string) (string, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
 		return "", nil
@@ -103,7 +103,7 @@ func taskDay(s string) (string, error) {
 	return day.Format(time.DateOnly) + "T00:00:00Z", nil
 }
 
-// taskUpdateArgs distinguish empty fields from missing ones.
+// taskUpdateArgs distinguishes empty fields from missing ones.
 type taskUpdateArgs struct {
 	taskArgs
 	Title *string `json:"title"`
@@ -113,10 +113,10 @@ type taskUpdateArgs struct {
 
 func tasksUpdateTask(ctx context.Context, api *tasks.Service, _ *service.Conn, in taskUpdateArgs) (any, error) {
 	patch := &tasks.Task{Status: in.Status}
-	replace(&patch.ForceSendFields, "Title", &patch.Title, in.Title)
-	replace(&patch.ForceSendFields, "Notes", &patch.Notes, in.Notes)
+	patchField(&patch.ForceSendFields, "Title", &patch.Title, in.Title)
+	patchField(&patch.ForceSendFields, "Notes", &patch.Notes, in.Notes)
 	if in.Due != nil {
-		due, err := taskDay(*in.Due)
+		due, err := parseTaskDay(*in.Due)
 		if err != nil {
 			return nil, err
 		}
@@ -127,16 +127,16 @@ func tasksUpdateTask(ctx context.Context, api *tasks.Service, _ *service.Conn, i
 	if in.Status == "" && in.Due == nil && len(patch.ForceSendFields) == 0 {
 		return nil, service.Invalidf("nothing to change: give title, notes, status or due")
 	}
-	return api.Tasks.Patch(in.List, in.Task, patch).Context(ctx).Do()
+	return api.Tasks.Patch(in.TasklistID, in.TaskID, patch).Context(ctx).Do()
 }
 
 func tasksCompleteTask(ctx context.Context, api *tasks.Service, c *service.Conn, in taskArgs) (any, error) {
 	at := c.Now().UTC().Format(time.RFC3339)
-	return api.Tasks.Patch(in.List, in.Task, &tasks.Task{Status: "completed", Completed: &at}).Context(ctx).Do()
+	return api.Tasks.Patch(in.TasklistID, in.TaskID, &tasks.Task{Status: "completed", Completed: &at}).Context(ctx).Do()
 }
 
 func tasksDeleteTask(ctx context.Context, api *tasks.Service, _ *service.Conn, in taskArgs) (any, error) {
-	return service.Done(), api.Tasks.Delete(in.List, in.Task).Context(ctx).Do()
+	return service.SuccessResult(), api.Tasks.Delete(in.TasklistID, in.TaskID).Context(ctx).Do()
 }
 
 func tasksCreateTasklist(ctx context.Context, api *tasks.Service, _ *service.Conn, in taskArgs) (any, error) {
@@ -144,5 +144,5 @@ func tasksCreateTasklist(ctx context.Context, api *tasks.Service, _ *service.Con
 }
 
 func tasksGetTask(ctx context.Context, api *tasks.Service, _ *service.Conn, in taskArgs) (any, error) {
-	return api.Tasks.Get(in.List, in.Task).Context(ctx).Do()
+	return api.Tasks.Get(in.TasklistID, in.TaskID).Context(ctx).Do()
 }

@@ -12,12 +12,12 @@ import (
 	"google.golang.org/api/googleapi"
 )
 
-// BatchUpdate applies updates to a document, presentation or spreadsheet and returns the
-// response, or the id under the given name if there are no replies. It sends the updates
-// unchanged: the types of the client library would drop false, 0 and unknown fields.
+// BatchUpdate applies updates to a document, presentation or spreadsheet and returns the response. If
+// the response is empty, it returns the id under the given name. It sends the updates unchanged: the
+// types of the client library would drop false, 0 and unknown fields.
 func BatchUpdate[T any](ctx context.Context, c *Conn, address, name, id string, updates ...T) (any, error) {
 	if len(updates) == 0 {
-		return nil, Invalidf("'requests' is empty") // Google refuses an empty list
+		return nil, Invalidf("'requests' is empty") // Google rejects an empty list
 	}
 	data, err := json.Marshal(map[string]any{"requests": updates})
 	if err != nil {
@@ -38,14 +38,14 @@ func BatchUpdate[T any](ctx context.Context, c *Conn, address, name, id string, 
 	}
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("read the response: %w", err)
 	}
 	answer = bytes.TrimSpace(answer)
 	if len(answer) == 0 {
 		return map[string]any{name: id, "replies": []any{}}, nil
 	}
 	if !json.Valid(answer) {
-		return nil, fmt.Errorf("the answer of %s is no JSON", req.URL.Host)
+		return nil, fmt.Errorf("the response from %s is not JSON", req.URL.Host)
 	}
 	return json.RawMessage(answer), nil
 }

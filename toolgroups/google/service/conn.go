@@ -17,7 +17,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Conn is a call with the account that it uses.
+// Conn is a call of a tool with the account that it uses.
 type Conn struct {
 	toolgroups.Call
 	// Client adds the token of the account to each request.
@@ -37,41 +37,43 @@ type Conn struct {
 }
 
 // Writes counts modifying requests. It may be used concurrently.
-type Writes struct{ sent, taken atomic.Int32 }
+type Writes struct{ sent, accepted atomic.Int32 }
 
-// Note counts a request with its response, which may be nil.
-func (w *Writes) Note(req *http.Request, resp *http.Response) {
+// Record counts a request with its response, which may be nil.
+func (w *Writes) Record(req *http.Request, resp *http.Response) {
 	if req.Method == http.MethodGet || req.Method == http.MethodHead {
 		return
 	}
 	w.sent.Add(1)
 	if resp != nil && resp.StatusCode >= 200 && resp.StatusCode <= 299 {
-		w.taken.Add(1)
+		w.accepted.Add(1)
 	}
 }
 
-// done reports whether Google has accepted all modifying requests.
-func (w *Writes) done() bool { return w.taken.Load() > 0 && w.taken.Load() == w.sent.Load() }
+// allAccepted reports whether there were modifying requests and Google has accepted all of them.
+func (w *Writes) allAccepted() bool {
+	return w.accepted.Load() > 0 && w.accepted.Load() == w.sent.Load()
+}
 
-// succeededUnread returns the result of a call that succeeded at Google but whose response could not be
-// read: reported as a failure, it would be repeated. It returns false for any other error.
-func (c *Conn) succeededUnread(err error) (toolgroups.Result, bool) {
+// successWithoutResponse returns the result of a call that succeeded at Google but whose response could
+// not be read: a reported failure would be repeated. It returns false for any other error.
+func (c *Conn) successWithoutResponse(err error) (toolgroups.Result, bool) {
 	var answer *googleapi.Error
 	var unreached *url.Error
-	if !c.Writes.done() || IsToolError(err) || errors.As(err, &answer) || errors.As(err, &unreached) {
+	if !c.Writes.allAccepted() || IsToolError(err) || errors.As(err, &answer) || errors.As(err, &unreached) {
 		return toolgroups.Result{}, false
 	}
-	res, encoding := c.result(map[string]any{"success": true, "note": fmt.Sprintf("Google has done it, but the answer could not be read (%s). "+
+	res, encoding := c.encodeResult(map[string]any{"success": true, "note": fmt.Sprintf("Google has done it, but the answer could not be read (%s). "+
 		"Do not make this call again; read what is there now if something of the answer is needed.", PlainLine(err.Error()))})
 	return res, encoding == nil
 }
 
-// Done returns the result of a request with an empty response.
-func Done() any { return map[string]bool{"success": true} }
+// SuccessResult returns the result of a request with an empty response.
+func SuccessResult() any { return map[string]bool{"success": true} }
 
-// result encodes the result of an operation. A result that is too long for the model is saved to
-// a file of the workspace.
-func (c *Conn) result(out any) (toolgroups.Result, error) {
+// encodeResult encodes the result of an operation. A result that is too long for the model is saved
+// to a file in the workspace.
+func (c *Conn) encodeResult(out any) (toolgroups.Result, error) {
 	if res, ok := out.(toolgroups.Result); ok {
 		return res, nil
 	}
@@ -88,7 +90,7 @@ func (c *Conn) result(out any) (toolgroups.Result, error) {
 	if err := json.Indent(&pretty, data, "", " "); err != nil {
 		return toolgroups.Result{}, fmt.Errorf("encode the result: %w", err)
 	}
-	path, err := c.Save("google-results/"+c.Name+".json", pretty.Bytes())
+	path, err := c.SaveFile("google-results/"+c.Name+".json", pretty.Bytes())
 	if err != nil {
 		return toolgroups.Result{}, err
 	}

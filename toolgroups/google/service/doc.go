@@ -1,5 +1,5 @@
-// Package service has what Google's services share: groups of operations on the account of the
-// user who asks. It does not manage accounts; [Connect] finds one.
+// Package service has the common parts of Google's services: groups of operations on the account of
+// the requester. It does not manage accounts; a [Connect] function finds one.
 //
 // # Adding a group
 //
@@ -10,12 +10,12 @@
 // that returns the [Group], and the functions of its [Operations], as in tasks.go. Add X to
 // groups of package google.
 //
-// An operation gets a client that is authorised for the user, and the validated arguments of all
-// operations of the group, of which it uses its own. It returns the value to encode: a type of
-// the client library, a struct of the contract's shape, or a [toolgroups.Result] with files for
-// the chat. It returns the library's errors unchanged: they are mapped to the codes of the
-// contract in one place. It calls ".Context(ctx)" on each request. Retries, refreshed tokens,
-// missing scopes, refusing consequential tools outside the user's direct chat, and long results
-// are handled for it. Helpers: [Bounded] for maxima, [Collect] for pages, [Each] for concurrent
-// details, [Invalidf] for arguments, the methods of [Conn] for files of the workspace.
+// An operation gets a client that is authorised for the user, and the validated arguments in a
+// struct that the operations of a group may share. It returns the value to encode: a type of the
+// client library, a struct in the contract's shape, or a [toolgroups.Result] with files for the
+// chat. It returns the library's errors unchanged: they are mapped to the codes of the contract in
+// one place. It calls ".Context(ctx)" on each request. The package handles retries, refreshed tokens,
+// missing scopes and long results, and refuses consequential tools outside the user's direct chat.
+// Helpers: [ClampLimit] for maxima, [Collect] for pages, [MapConcurrent] for concurrent requests,
+// [Invalidf] for wrong arguments, the methods of [Conn] for files in the workspace.
 package service

@@ -18,7 +18,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Codes of errors, besides those of package toolgroups.
+// Error codes, besides those of package toolgroups.
 const (
 	CodeNotConnected = "not_connected"
 	CodeNotFound     = "not_found"
@@ -28,19 +28,19 @@ const (
 )
 
 const (
-	// ScopePrefix begins the scopes of the services.
+	// ScopePrefix is the common prefix of the services' scopes.
 	ScopePrefix = "https://www.googleapis.com/auth/"
-	// AskToConnect ends errors that a new link can fix.
+	// AskToConnect is the last sentence of errors that a new link can fix.
 	AskToConnect = "Ask the user to send /connect google and to open the link."
 )
 
 // maxMessage bounds the repeated part of Google's own text, in bytes.
 const maxMessage = 600
 
-// secrets matches tokens of Google, in case a message contains one.
-var secrets = regexp.MustCompile(`ya29\.[\w.~+/-]+|1//[\w.~+/-]+|(?i:bearer)\s+\S+`)
+// tokenPattern matches Google's tokens, in case a message contains one.
+var tokenPattern = regexp.MustCompile(`ya29\.[\w.~+/-]+|1//[\w.~+/-]+|(?i:bearer)\s+\S+`)
 
-// Invalidf returns an error of the arguments.
+// Invalidf returns the error for invalid arguments.
 func Invalidf(format string, args ...any) error {
 	return toolgroups.Errorf(toolgroups.CodeInvalid, format, args...)
 }
@@ -63,11 +63,11 @@ func (c *Conn) mapError(err error) error {
 	return toolgroups.Errorf(toolgroups.CodeExecution, "%s", PlainLine(err.Error()))
 }
 
-// mapResponse maps an error response of Google.
+// mapResponse maps an error response from Google to the codes of the contract.
 func (c *Conn) mapResponse(answer *googleapi.Error) error {
 	text := PlainLine(cmp.Or(strings.TrimSpace(answer.Message), http.StatusText(answer.Code), "no reason given"))
 	switch code := answer.Code; {
-	case LimitsRate(code, []byte(answer.Body)):
+	case IsRateLimit(code, []byte(answer.Body)):
 		return toolgroups.Errorf(CodeRateLimited, "Google limits the rate of requests: %s. Try again in %s.", text, c.retryIn(answer.Header))
 	case code == http.StatusBadRequest:
 		return toolgroups.Errorf(toolgroups.CodeInvalid, "Google did not accept the request: %s (%d). Change the arguments.", text, code)
@@ -90,7 +90,7 @@ func (c *Conn) mapResponse(answer *googleapi.Error) error {
 
 // PlainLine returns a foreign text as one short line without tokens.
 func PlainLine(text string) string {
-	text = strings.Join(strings.Fields(secrets.ReplaceAllString(text, "[token]")), " ")
+	text = strings.Join(strings.Fields(tokenPattern.ReplaceAllString(text, "[token]")), " ")
 	text = strings.TrimRight(text, ".")
 	if len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
@@ -98,8 +98,8 @@ func PlainLine(text string) string {
 	return text
 }
 
-// reply is the part of Google's error that distinguishes errors of the same status.
-type reply struct {
+// errorReply is the part of Google's error response that distinguishes errors of the same status.
+type errorReply struct {
 	Error struct {
 		Status string `json:"status"`
 		Errors []struct {
@@ -111,9 +111,9 @@ type reply struct {
 	} `json:"error"`
 }
 
-// Reasons returns the reasons in the body of an error.
+// Reasons returns the reasons in the body of an error response.
 func Reasons(body []byte) []string {
-	var r reply
+	var r errorReply
 	if json.Unmarshal(body, &r) != nil {
 		return nil
 	}
@@ -127,9 +127,9 @@ func Reasons(body []byte) []string {
 	return out
 }
 
-// LimitsRate reports a rate limit, for which the older services use 403
+// IsRateLimit reports whether a response means a rate limit, for which the older services use 403
 // (developers.google.com/workspace/gmail/api/guides/handle-errors).
-func LimitsRate(code int, body []byte) bool {
+func IsRateLimit(code int, body []byte) bool {
 	if code == http.StatusTooManyRequests {
 		return true
 	}
@@ -154,7 +154,7 @@ func lacksScope(answer *googleapi.Error) bool {
 	return strings.Contains(answer.Header.Get("Www-Authenticate"), "insufficient_scope")
 }
 
-// retryIn says when to try again.
+// retryIn returns how long to wait before trying again, as text.
 func (c *Conn) retryIn(h http.Header) string {
 	if d, ok := RetryAfter(h, c.Now()); ok {
 		return max(d, time.Second).Round(time.Second).String()
@@ -162,7 +162,7 @@ func (c *Conn) retryIn(h http.Header) string {
 	return "a minute"
 }
 
-// RetryAfter parses the header of RFC 9110, seconds or a date.
+// RetryAfter parses the Retry-After header (RFC 9110), which has seconds or a date.
 func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.Atoi(value); err == nil && seconds >= 0 && seconds <= 1<<30 {
@@ -183,7 +183,7 @@ func ScopeNames(scopes []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Wrap adds the operation to an error, except to errors for the model.
+// Wrap adds the operation to an error unless the error is for the model.
 func Wrap(what string, err error) error {
 	if IsToolError(err) {
 		return err

@@ -24,20 +24,20 @@ type Group struct {
 	Operations Operations
 }
 
-// Operations are the functions of a group by their names in the manifest.
+// Operations are the operations of a group by their names in the manifest.
 type Operations map[string]Operation
 
 // Operation is the function of a tool.
 type Operation struct {
-	// scopes are required besides those of the group.
+	// scopes are required in addition to those of the group.
 	scopes []string
 	writes bool // it may change something
 	run    func(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error)
 }
 
-// With makes an operation of a function that uses the client of a service. newService is the
-// NewService of the service's package.
-func With[S, In any](
+// NewOperation makes an operation from a function that uses the client of a service. newService is
+// the NewService function of the service's package.
+func NewOperation[S, In any](
 	newService func(context.Context, ...option.ClientOption) (S, error),
 	fn func(ctx context.Context, api S, c *Conn, in In) (any, error),
 ) Operation {
@@ -48,7 +48,7 @@ func With[S, In any](
 				return nil, Invalidf("the arguments do not fit the parameters of %s", c.Name)
 			}
 		}
-		// The library would log bodies if an environment variable says so.
+		// The library would log bodies if an environment variable requested that.
 		silent := slog.New(slog.DiscardHandler)
 		api, err := newService(ctx, option.WithHTTPClient(c.Client), option.WithLogger(silent))
 		if err != nil {
@@ -58,19 +58,19 @@ func With[S, In any](
 	}}
 }
 
-// Needs adds scopes that only this operation requires.
-func (o Operation) Needs(scopes ...string) Operation {
+// WithScopes returns the operation with additional scopes that it requires.
+func (o Operation) WithScopes(scopes ...string) Operation {
 	o.scopes = append(slices.Clone(o.scopes), scopes...)
 	return o
 }
 
-// Connect returns the account of the user of a call, which has the scopes. The error says how
-// the user can grant them.
+// Connect returns the account of a call's user, which must have the scopes. The error says how the
+// user can grant missing scopes.
 type Connect func(ctx context.Context, call toolgroups.Call, scopes []string) (*Conn, error)
 
 // Build makes the group from its manifest and operations.
 func (g Group) Build(connect Connect) (toolgroups.Group, error) {
-	group, err := toolgroups.GroupOf(g.Manifests, "manifests/"+g.Name, nil)
+	group, err := toolgroups.ReadGroup(g.Manifests, "manifests/"+g.Name, nil)
 	if err != nil {
 		return group, err
 	}
@@ -83,7 +83,7 @@ func (g Group) Build(connect Connect) (toolgroups.Group, error) {
 		op.scopes = append(slices.Clone(g.Scopes), op.scopes...)
 		op.writes = t.Effect != toolgroups.ReadOnly
 		t.Run = requireNonBlank(requiredIDs(t.Parameters), op.handler(connect))
-		t.Ready = func(ctx context.Context, call toolgroups.Call) error {
+		t.CheckReady = func(ctx context.Context, call toolgroups.Call) error {
 			_, err := connect(ctx, call, op.scopes)
 			return err
 		}
@@ -106,7 +106,7 @@ func requiredIDs(parameters json.RawMessage) []string {
 	})
 }
 
-// requireNonBlank refuses a call that leaves such a parameter blank.
+// requireNonBlank wraps a handler so that it refuses calls in which one of the parameters is blank.
 func requireNonBlank(names []string, run toolgroups.Handler) toolgroups.Handler {
 	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 		var in map[string]any
@@ -121,7 +121,7 @@ func requireNonBlank(names []string, run toolgroups.Handler) toolgroups.Handler 
 	}
 }
 
-// handler binds an operation to the account of the user of each call.
+// handler returns a handler that runs the operation with the account of each call's user.
 func (o Operation) handler(connect Connect) toolgroups.Handler {
 	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 		c, err := connect(ctx, call, o.scopes)
@@ -130,12 +130,12 @@ func (o Operation) handler(connect Connect) toolgroups.Handler {
 		}
 		out, err := o.run(ctx, c, call.Arguments)
 		if err != nil {
-			if res, ok := c.succeededUnread(err); ok && o.writes {
+			if res, ok := c.successWithoutResponse(err); ok && o.writes {
 				return res, nil
 			}
 			return toolgroups.Result{}, c.mapError(err)
 		}
-		res, err := c.result(out)
+		res, err := c.encodeResult(out)
 		if err != nil {
 			return toolgroups.Result{}, c.mapError(err)
 		}

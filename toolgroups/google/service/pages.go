@@ -12,18 +12,18 @@ import (
 // Parallel bounds the concurrent requests of one call.
 const Parallel = 10
 
-// maxPages bounds a list that never ends.
+// maxPages bounds the pages fetched for a list, in case it never ends.
 const maxPages = 100
 
-// Bounded returns the maximum that the model asked for, or def, up to limit.
-func Bounded(n, def, limit int) int {
+// ClampLimit returns the maximum that the model asked for, or def if it asked for none, up to limit.
+func ClampLimit(n, def, limit int) int {
 	if n <= 0 {
 		n = def
 	}
 	return min(n, limit)
 }
 
-// OrEmpty returns a list that is never null in JSON.
+// OrEmpty returns a list, or an empty one instead of nil, which would be null in JSON.
 func OrEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -31,7 +31,7 @@ func OrEmpty[T any](list []T) []T {
 	return list
 }
 
-// Page returns the result of a list: items under a name, and the token of the next page.
+// Page returns the result of a list operation: items under a name, and the token of the next page.
 func Page[T any](name string, items []T, next string) any {
 	page := map[string]any{name: OrEmpty(items)}
 	if next != "" {
@@ -48,9 +48,9 @@ type Pager[C, P any] interface {
 	Do(options ...googleapi.CallOption) (P, error)
 }
 
-// Collect fetches pages until there are limit items or no more pages. It returns the token of
-// the next page, if any. size sets how many items the next page may have; of returns the items
-// and the next token of a page.
+// Collect fetches pages until there are limit items or no more pages. It returns the items and the
+// token of the next page, if any. The function size sets how many items the next page may have; the
+// last function returns the items and the next token of a page.
 func Collect[C Pager[C, P], P, T any](limit int, call C, size func(int64) C, of func(P) ([]T, string)) ([]T, string, error) {
 	items := []T{}
 	token := ""
@@ -70,9 +70,9 @@ func Collect[C Pager[C, P], P, T any](limit int, call C, size func(int64) C, of 
 	}
 }
 
-// Each calls fn for all items, a few at a time, and returns the results in the order of the
+// MapConcurrent calls fn for all items, a few at a time, and returns the results in the order of the
 // items. It stops at the first error.
-func Each[T, R any](ctx context.Context, items []T, fn func(context.Context, T) (R, error)) ([]R, error) {
+func MapConcurrent[T, R any](ctx context.Context, items []T, fn func(context.Context, T) (R, error)) ([]R, error) {
 	out := make([]R, len(items))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(Parallel)

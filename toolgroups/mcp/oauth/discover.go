@@ -36,14 +36,14 @@ const (
 	methodBasic = "client_secret_basic"
 )
 
-func (c client) style() oauth2.AuthStyle {
+func (c client) authStyle() oauth2.AuthStyle {
 	if c.Method == methodBasic {
 		return oauth2.AuthStyleInHeader
 	}
 	return oauth2.AuthStyleInParams
 }
 
-// registration is a client registered for a server, and where it can be used.
+// registration is a client registered for a server, with its issuer and redirect address.
 type registration struct {
 	client
 	Issuer   string    `json:"issuer"`
@@ -51,8 +51,8 @@ type registration struct {
 	Expires  time.Time `json:"expires,omitzero"`
 }
 
-// found is the metadata of a server and its authorisation server.
-type found struct {
+// serverMetadata is the metadata of a server and its authorisation server.
+type serverMetadata struct {
 	resource string
 	scopes   []string
 	meta     *oauthex.AuthServerMeta
@@ -65,12 +65,12 @@ const probe = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 func RequiresSignIn(ctx context.Context, s Server) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	_, wants, err := challenge(ctx, s)
+	_, wants, err := fetchChallenges(ctx, s)
 	return wants, err
 }
 
-// challenge returns a server's challenges for a user who has not signed in.
-func challenge(ctx context.Context, s Server) (said []oauthex.Challenge, wants bool, err error) {
+// fetchChallenges returns a server's challenges for a request without a token.
+func fetchChallenges(ctx context.Context, s Server) (said []oauthex.Challenge, wants bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(probe))
 	if err != nil {
 		return nil, false, err
@@ -79,7 +79,7 @@ func challenge(ctx context.Context, s Server) (said []oauthex.Challenge, wants b
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	resp, err := s.HTTP.Do(req)
 	if err != nil {
-		return nil, false, unreachable(s.Name, err)
+		return nil, false, unreachableError(s.Name, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
@@ -88,40 +88,40 @@ func challenge(ctx context.Context, s Server) (said []oauthex.Challenge, wants b
 	}
 	said, err = oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
 	if err != nil {
-		return nil, true, nil // unreadable; the well-known addresses remain
+		return nil, true, nil // unreadable: fall back to the well-known addresses
 	}
 	return said, true, nil
 }
 
-// unreachable says why a server cannot be reached, and what to do.
-func unreachable(what string, err error) error {
+// unreachableError returns the error for a server that cannot be reached, with a remedy.
+func unreachableError(what string, err error) error {
 	remedy := "try again later"
 	if errors.Is(guard.Reason(err), guard.ErrAddress) {
 		remedy = "an administrator allows others with `tools.allow_private` (ONECLAW_TOOLS_ALLOW_PRIVATE)"
 	}
-	return mistakef("%s cannot be reached: %s; %s", what, plain(err), remedy)
+	return mistakef("%s cannot be reached: %s; %s", what, plainError(err), remedy)
 }
 
 // discover finds the authorisation server (RFC 9728, then RFC 8414 or OpenID Connect).
-func discover(ctx context.Context, s Server) (found, error) {
-	said, wants, err := challenge(ctx, s)
+func discover(ctx context.Context, s Server) (serverMetadata, error) {
+	said, wants, err := fetchChallenges(ctx, s)
 	if err != nil {
-		return found{}, err
+		return serverMetadata{}, err
 	}
 	if !wants {
-		return found{}, mistakef("%s does not ask anybody to sign in, so there is nothing to connect", s.Name)
+		return serverMetadata{}, mistakef("%s does not ask anybody to sign in, so there is nothing to connect", s.Name)
 	}
 	look := &metadataTransport{base: cmp.Or[http.RoundTripper](s.HTTP.Transport, http.DefaultTransport)}
 	careful := *s.HTTP
 	careful.Transport = look
 	s.HTTP = &careful
-	issuer, f, err := resource(ctx, s, said)
+	issuer, f, err := discoverResource(ctx, s, said)
 	if err != nil {
-		return found{}, err
+		return serverMetadata{}, err
 	}
 	f.meta, err = auth.GetAuthServerMetadata(ctx, issuer, s.HTTP)
-	if err == nil && f.meta == nil && !look.found && ctx.Err() == nil {
-		// The version of 2025-03-26 uses these addresses without metadata.
+	if err == nil && f.meta == nil && !look.foundOrFailed && ctx.Err() == nil {
+		// Version 2025-03-26 of the protocol uses these addresses if there is no metadata.
 		f.meta = &oauthex.AuthServerMeta{
 			Issuer: issuer, AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register",
 			CodeChallengeMethodsSupported: []string{"S256"}, TokenEndpointAuthMethodsSupported: []string{methodNone, methodPost, methodBasic},
@@ -129,13 +129,13 @@ func discover(ctx context.Context, s Server) (found, error) {
 	}
 	switch {
 	case err != nil:
-		return found{}, mistakef("the sign-in of %s cannot be trusted or reached: %s; nothing was connected", s.Name, plain(err))
+		return serverMetadata{}, mistakef("the sign-in of %s cannot be trusted or reached: %s; nothing was connected", s.Name, plainError(err))
 	case f.meta == nil:
-		return found{}, mistakef("the sign-in of %s at %s does not say how it works, so it cannot be used", s.Name, quoted(issuer))
+		return serverMetadata{}, mistakef("the sign-in of %s at %s does not say how it works, so it cannot be used", s.Name, quote(issuer))
 	case !slices.Contains(f.meta.CodeChallengeMethodsSupported, "S256"):
-		return found{}, mistakef("the sign-in of %s does not protect its codes (PKCE with S256), so it is not used", s.Name)
+		return serverMetadata{}, mistakef("the sign-in of %s does not protect its codes (PKCE with S256), so it is not used", s.Name)
 	case f.meta.AuthorizationEndpoint == "" || f.meta.TokenEndpoint == "":
-		return found{}, mistakef("the sign-in of %s at %s is not complete, so it cannot be used", s.Name, quoted(issuer))
+		return serverMetadata{}, mistakef("the sign-in of %s at %s is not complete, so it cannot be used", s.Name, quote(issuer))
 	}
 	return f, nil
 }
@@ -143,22 +143,22 @@ func discover(ctx context.Context, s Server) (found, error) {
 const (
 	// maxMetadata bounds a response in bytes, as in the library.
 	maxMetadata = 1 << 20
-	// maxDepth bounds its nesting. The library's decoder has no bound, and takes kilobytes for each
-	// level.
+	// maxDepth bounds the nesting of a response. The library's decoder has no such bound, and takes
+	// kilobytes for each level.
 	maxDepth = 50
 )
 
-// metadataTransport fetches metadata for the library, and records whether there was any response other than
-// "not found".
+// metadataTransport fetches metadata for the library, and records whether a request failed or was
+// answered with a status other than 4xx.
 type metadataTransport struct {
-	base  http.RoundTripper
-	found bool
+	base          http.RoundTripper
+	foundOrFailed bool
 }
 
 // RoundTrip implements http.RoundTripper. It is not called concurrently.
 func (l *metadataTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := l.base.RoundTrip(req)
-	l.found = l.found || err != nil || resp.StatusCode < 400 || resp.StatusCode >= 500
+	l.foundOrFailed = l.foundOrFailed || err != nil || resp.StatusCode < 400 || resp.StatusCode >= 500
 	if err != nil || resp.StatusCode != http.StatusOK {
 		return resp, err
 	}
@@ -174,7 +174,7 @@ func (l *metadataTransport) RoundTrip(req *http.Request) (*http.Response, error)
 	return resp, nil
 }
 
-// checkDepth refuses invalid JSON, or one nested too deeply.
+// checkDepth refuses JSON that is invalid or nested too deeply.
 func checkDepth(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	for depth := 0; ; {
@@ -195,15 +195,15 @@ func checkDepth(data []byte) error {
 	}
 }
 
-// resource reads the server's metadata. A server without metadata is its own authorisation
+// discoverResource reads the metadata of a server. A server without metadata is its own authorisation
 // server, as in the first version of the specification.
-func resource(ctx context.Context, s Server, said []oauthex.Challenge) (issuer string, f found, err error) {
+func discoverResource(ctx context.Context, s Server, said []oauthex.Challenge) (issuer string, f serverMetadata, err error) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
-		return "", found{}, err
+		return "", serverMetadata{}, err
 	}
 	origin := (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
-	f = found{resource: s.URL, scopes: slices.Clone(s.Scopes)}
+	f = serverMetadata{resource: s.URL, scopes: slices.Clone(s.Scopes)}
 	type place struct{ metadata, resource string }
 	places := []place{
 		{origin + "/.well-known/oauth-protected-resource" + strings.TrimRight(u.EscapedPath(), "/"), s.URL},
@@ -226,7 +226,7 @@ func resource(ctx context.Context, s Server, said []oauthex.Challenge) (issuer s
 			continue
 		}
 		if len(meta.AuthorizationServers) == 0 {
-			return "", found{}, mistakef("%s names no place to sign in, so it cannot be connected", s.Name)
+			return "", serverMetadata{}, mistakef("%s names no place to sign in, so it cannot be connected", s.Name)
 		}
 		f.resource = meta.Resource
 		if len(f.scopes) == 0 {
@@ -238,7 +238,7 @@ func resource(ctx context.Context, s Server, said []oauthex.Challenge) (issuer s
 		return meta.AuthorizationServers[0], f, nil
 	}
 	if ctx.Err() != nil {
-		return "", found{}, unreachable("the sign-in of "+s.Name, last)
+		return "", serverMetadata{}, unreachableError("the sign-in of "+s.Name, last)
 	}
 	return origin, f, nil
 }

@@ -1,10 +1,10 @@
 // Package oauth signs users in at MCP servers that require it (OAuth 2.1 as in the Model Context
 // Protocol) and stores their tokens.
 //
-// A connection belongs to one user and one address of a server: no other user's tokens are used,
-// and none is sent to a different server of the same name. It is bound to the authorisation
+// A connection belongs to one user and one address of a server. The bot uses no other user's tokens,
+// and sends none to a different server of the same name. A connection is bound to the authorisation
 // server at which consent was given: its tokens are refreshed and revoked there, even if the MCP
-// server later names another.
+// server later names another one.
 package oauth
 
 import (
@@ -31,7 +31,7 @@ import (
 	"oneclaw/toolgroups/signin"
 )
 
-// Codes of errors for the model.
+// Error codes for the model.
 const (
 	// CodeNotConnected: the user has to connect first.
 	CodeNotConnected = "not_connected"
@@ -43,7 +43,7 @@ const (
 	accountPrefix = "mcp/account/"
 	pendingPrefix = "mcp/pending/"
 	clientPrefix  = "mcp/client/"
-	statePlace    = "mcp/state"
+	stateKey      = "mcp/state"
 
 	// requestTime bounds each request to an authorisation server.
 	requestTime = 20 * time.Second
@@ -54,12 +54,12 @@ type Server struct {
 	// Name is the name in the configuration, URL the address of the server.
 	Name, URL string
 	// ClientID and ClientSecret belong to a client that was registered by hand. If empty, the bot
-	// registers one, if the server permits that.
+	// registers a client if the server permits that.
 	ClientID, ClientSecret string
 	// Issuer is the authorisation server of ClientID. Empty means the one that the server named
 	// first.
 	Issuer string
-	// Scopes are the scopes to ask for. None means those that the server names.
+	// Scopes are the scopes to request. None means those that the server names.
 	Scopes []string
 	// HTTP reaches the server's metadata and its authorisation server.
 	HTTP *http.Client
@@ -79,22 +79,22 @@ type Config struct {
 	Server func(name string) (Server, bool)
 	// Now is the clock. nil means time.Now.
 	Now func() time.Time
-	// Logger gets the details that users do not see. nil discards it.
+	// Logger gets the details that users do not see. nil discards them.
 	Logger *slog.Logger
 }
 
 // Accounts holds the connections of all users. It may be used concurrently.
 type Accounts struct {
 	cfg     Config
-	seal    *redact.Sealer
-	signIns *signin.Flows
+	sealer  *redact.Sealer
+	signIns *signin.FlowStore
 	locks   *named.Semaphores // one refresh at a time per user and server, and one discovery
 }
 
 // New checks the configuration and connects to nothing.
 func New(cfg Config) (*Accounts, error) {
 	if cfg.KV == nil || cfg.Server == nil {
-		return nil, errors.New("mcp: no store for connections")
+		return nil, errors.New("mcp: KV and Server are required for connections")
 	}
 	sealer, err := redact.NewSealer(cfg.SecretKey, "oneclaw mcp accounts v1")
 	if err != nil {
@@ -107,36 +107,36 @@ func New(cfg Config) (*Accounts, error) {
 	cfg.LocalURL = cmp.Or(cfg.LocalURL, "http://127.0.0.1:8787")
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Accounts{
-		cfg: cfg, seal: sealer, locks: named.New(1),
-		signIns: signin.New(signin.Config{KV: cfg.KV, Seal: sealer, Prefix: pendingPrefix, StatePlace: statePlace, Now: cfg.Now}),
+		cfg: cfg, sealer: sealer, locks: named.New(1),
+		signIns: signin.New(signin.Config{KV: cfg.KV, Sealer: sealer, Prefix: pendingPrefix, StateContext: stateKey, Now: cfg.Now}),
 	}, nil
 }
 
 // authServer is the authorisation server of a connection and the bot's client there, as they were
 // when the link was made.
 type authServer struct {
-	// URL is the address of the MCP server, Resource its own name for itself.
+	// URL is the address of the MCP server, Resource its resource identifier.
 	URL      string `json:"url"`
 	Resource string `json:"resource"`
-	// Issuer is the name of the authorisation server; the others are its endpoints.
+	// Issuer identifies the authorisation server; the URLs are its endpoints.
 	Issuer    string `json:"issuer"`
 	AuthURL   string `json:"auth_url"`
 	TokenURL  string `json:"token_url"`
 	RevokeURL string `json:"revoke_url,omitempty"`
-	// Named says that it includes its name in responses (RFC 9207).
-	Named  bool   `json:"named,omitempty"`
-	Client client `json:"client"`
+	// SendsIssuer is true if the server includes its issuer in responses (RFC 9207).
+	SendsIssuer bool   `json:"named,omitempty"`
+	Client      client `json:"client"`
 }
 
-// config returns the library's configuration of the grantor.
+// config returns the library's configuration for the authorisation server.
 func (g authServer) config(redirect string, scopes ...string) *oauth2.Config {
 	return &oauth2.Config{
 		ClientID: g.Client.ID, ClientSecret: g.Client.Secret, RedirectURL: redirect, Scopes: scopes,
-		Endpoint: oauth2.Endpoint{AuthURL: g.AuthURL, TokenURL: g.TokenURL, AuthStyle: g.Client.style()},
+		Endpoint: oauth2.Endpoint{AuthURL: g.AuthURL, TokenURL: g.TokenURL, AuthStyle: g.Client.authStyle()},
 	}
 }
 
-// host returns the host of the grantor, for users.
+// host returns the host of the authorisation server, which is shown to users.
 func (g authServer) host() string {
 	u, err := url.Parse(g.AuthURL)
 	if err != nil {
@@ -148,41 +148,41 @@ func (g authServer) host() string {
 // account is the stored record of a connection.
 type account struct {
 	authServer
-	// Scopes are the granted scopes, Wanted those that a call lacked.
-	Scopes []string `json:"scopes,omitempty"`
-	Wanted []string `json:"wanted,omitempty"`
-	// Access is a token that is valid until Expiry, which is zero if unknown. Life is its full
-	// lifetime.
-	Access  string        `json:"access"`
-	Expiry  time.Time     `json:"expiry,omitzero"`
-	Life    time.Duration `json:"life,omitempty"`
-	Refresh string        `json:"refresh,omitempty"`
-	// Lost says that the consent has ended.
-	Lost bool `json:"lost,omitempty"`
-	// Busy is until when a process may fetch a new token: a refresh token works once.
-	Busy time.Time `json:"busy,omitzero"`
-	// Connected is the time of the consent.
-	Connected time.Time `json:"connected"`
+	// Scopes are the granted scopes, MissingScopes those that a call lacked.
+	Scopes        []string `json:"scopes,omitempty"`
+	MissingScopes []string `json:"wanted,omitempty"`
+	// AccessToken is valid until Expiry, which is zero if unknown. Lifetime is the time for which the
+	// token was issued.
+	AccessToken  string        `json:"access"`
+	Expiry       time.Time     `json:"expiry,omitzero"`
+	Lifetime     time.Duration `json:"life,omitempty"`
+	RefreshToken string        `json:"refresh,omitempty"`
+	// ConsentEnded is true if the consent has expired or was withdrawn.
+	ConsentEnded bool `json:"lost,omitempty"`
+	// RefreshingUntil is when the claim of a refreshing process expires: a refresh token works once.
+	RefreshingUntil time.Time `json:"busy,omitzero"`
+	// ConnectedAt is the time of the consent.
+	ConnectedAt time.Time `json:"connected"`
 }
 
-// valid reports whether the token can be used, and for a while longer. A fresh one is always
-// valid, however soon it expires.
-func (a account) valid(now time.Time, rejected string, fresh bool) bool {
-	yet := signin.RenewBefore(a.Life)
+// isValid reports whether the token can be used and does not expire soon. A fresh token is valid
+// until it expires.
+func (a account) isValid(now time.Time, rejected string, fresh bool) bool {
+	yet := signin.RenewBefore(a.Lifetime)
 	if fresh {
 		yet = 0
 	}
-	return a.Access != "" && a.Access != rejected && (a.Expiry.IsZero() || now.Add(yet).Before(a.Expiry))
+	return a.AccessToken != "" && a.AccessToken != rejected && (a.Expiry.IsZero() || now.Add(yet).Before(a.Expiry))
 }
 
-// isBusy reports whether another process is fetching a token. A claim longer than busyTime comes
-// from a wrong clock.
-func (a account) isBusy(now time.Time) bool {
-	return now.Before(a.Busy) && !a.Busy.After(now.Add(busyTime))
+// isRefreshing reports whether another process is refreshing the token. A claim for longer than
+// maxRefreshTime comes from a wrong clock.
+func (a account) isRefreshing(now time.Time) bool {
+	return now.Before(a.RefreshingUntil) && !a.RefreshingUntil.After(now.Add(maxRefreshTime))
 }
 
-// discovery is the name of the lock for discover, whose responses take memory.
-const discovery = ""
+// discoveryLock names the lock that serializes discover, whose responses take memory.
+const discoveryLock = ""
 
 // accountKey returns the key of a user at a server.
 func accountKey(server, user string) string { return server + "/" + user }
@@ -193,23 +193,23 @@ func (a *Accounts) get(ctx context.Context, key string, value any) (storage.Revi
 	if err != nil {
 		return 0, err
 	}
-	data, err := a.seal.Open(key, entry.Value)
+	data, err := a.sealer.Open(key, entry.Value)
 	if err == nil {
 		err = json.Unmarshal(data, value)
 	}
 	return entry.Revision, err
 }
 
-// put encrypts a value and replaces a revision.
+// put encrypts a value and stores it in place of a revision.
 func (a *Accounts) put(ctx context.Context, key string, value any, rev storage.Revision) (storage.Revision, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return 0, err
 	}
-	return a.cfg.KV.Put(ctx, key, a.seal.Seal(key, data), rev)
+	return a.cfg.KV.Put(ctx, key, a.sealer.Seal(key, data), rev)
 }
 
-// load reads the connection of a user, and ignores one of another address.
+// load reads the connection of a user, and ignores a connection to another address.
 func (a *Accounts) load(ctx context.Context, s Server, user string) (account, storage.Revision, error) {
 	var found account
 	rev, err := a.get(ctx, accountPrefix+accountKey(s.Name, user), &found)
@@ -224,24 +224,24 @@ func withHTTPClient(ctx context.Context, s Server) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, s.HTTP)
 }
 
-// command requests a new link.
-func command(s Server) string { return "/connect " + s.Name }
+// connectCommand returns the command that requests a new link.
+func connectCommand(s Server) string { return "/connect " + s.Name }
 
 // answerToMistake returns the answer to a user's mistake; other errors stay errors.
 func answerToMistake(s Server, err error) (string, error) {
-	if known, ok := errors.AsType[signin.Mistake](err); ok {
-		return known.Sentence(command(s)), nil
+	if known, ok := errors.AsType[signin.UserError](err); ok {
+		return known.Sentence(connectCommand(s)), nil
 	}
 	return "", err
 }
 
 // mistakef makes an error that is shown to users.
 func mistakef(format string, args ...any) error {
-	return signin.Mistake(fmt.Sprintf(format, args...))
+	return signin.UserError(fmt.Sprintf(format, args...))
 }
 
-// quoted returns a server's text on one line, without markup.
-func quoted(text string) string {
+// quote returns a server's text as one line of code in Markdown.
+func quote(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case r == '`', unicode.Is(unicode.Cf, r):
@@ -254,9 +254,9 @@ func quoted(text string) string {
 	return "`" + wording.Clip(cmp.Or(strings.TrimSpace(text), "nothing"), 200) + "`"
 }
 
-// answerOf returns an authorisation server's error code and status; false if there was no
-// response.
-func answerOf(err error) (code string, status int, ok bool) {
+// errorAnswer returns the error code and status in an authorisation server's response; false if
+// there was no response.
+func errorAnswer(err error) (code string, status int, ok bool) {
 	var answer *oauth2.RetrieveError
 	if !errors.As(err, &answer) {
 		return "", 0, false
@@ -264,13 +264,13 @@ func answerOf(err error) (code string, status int, ok bool) {
 	return answer.ErrorCode, answer.Response.StatusCode, true
 }
 
-// plain returns the cause of a failed request, without addresses and bodies.
-func plain(err error) string { return quoted(guard.Reason(err).Error()) }
+// plainError returns the cause of a failed request, without addresses and bodies.
+func plainError(err error) string { return quote(guard.Reason(err).Error()) }
 
-func notConnected(s Server) error {
+func notConnectedError(s Server) error {
 	return toolgroups.Errorf(CodeNotConnected, "The user has not connected %s yet. Ask the user to send /connect %s and to open the link.", s.Name, s.Name)
 }
 
-func ended(s Server) error {
+func endedError(s Server) error {
 	return toolgroups.Errorf(CodeNotConnected, "The user's connection to %s has ended or was withdrawn. Ask the user to send /connect %s and to open the link.", s.Name, s.Name)
 }

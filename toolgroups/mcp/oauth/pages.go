@@ -11,16 +11,16 @@ import (
 
 // Paths of [Accounts.Pages] under the public address.
 const (
-	// StartPath is the path of a link: its page says whom the account is for.
+	// StartPath is the path of a link. Its page names the user whom the account is for.
 	StartPath = "/mcp/connect"
-	// CallbackPath, followed by the name of the server, is where the browser returns to.
+	// CallbackPath, followed by the name of the server, is the path to which the browser returns.
 	CallbackPath = "/mcp/callback/"
 	// ClientPath, followed by the name of the server, describes the bot as a client.
 	ClientPath = "/mcp/client/"
 )
 
-// view returns the common part of all pages.
-func view(server, title, text string) signin.View {
+// newView returns the common part of all pages.
+func newView(server, title, text string) signin.View {
 	return signin.View{Service: server, Title: title, Text: text, Harm: "use your account"}
 }
 
@@ -33,14 +33,14 @@ func (a *Accounts) Pages() http.Handler {
 		server, user, _ := strings.Cut(name, "/")
 		g, readErr := grant{}, error(nil)
 		if err == nil {
-			g, readErr = granted(p)
+			g, readErr = decodeGrant(p)
 		}
 		if err == nil {
 			err = readErr
 		}
-		v := view(server, "Connect an account at "+server, "")
+		v := newView(server, "Connect an account at "+server, "")
 		v.Next, v.NextName = a.consentURL(p, g.authServer), g.host()
-		a.show(w, server, person(v, user, p, g), err)
+		a.writePage(w, server, withPerson(v, user, p, g), err)
 	})
 	mux.HandleFunc("GET "+CallbackPath+"{server}", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet { // a HEAD would consume the code and show nothing
@@ -48,18 +48,18 @@ func (a *Accounts) Pages() http.Handler {
 			return
 		}
 		server := r.PathValue("server")
-		user, p, err := a.arrived(r.Context(), server, r)
-		v := view(server, "One more step", "Nothing is connected yet.")
+		user, p, err := a.handleCallback(r.Context(), server, r)
+		v := newView(server, "One more step", "Nothing is connected yet.")
 		v.Proof = p.Proof
-		g, _ := granted(p) // unreadable ones were refused before
-		a.show(w, server, person(v, user, p, g), err)
+		g, _ := decodeGrant(p) // handleCallback has refused unreadable grants
+		a.writePage(w, server, withPerson(v, user, p, g), err)
 	})
-	mux.HandleFunc("GET "+ClientPath+"{server}", a.describe)
+	mux.HandleFunc("GET "+ClientPath+"{server}", a.serveClientDocument)
 	return mux
 }
 
-// person adds whom a sign-in is for.
-func person(v signin.View, user string, p signin.Pending, g grant) signin.View {
+// withPerson adds the user and the chat of a sign-in to a page.
+func withPerson(v signin.View, user string, p signin.Pending, g grant) signin.View {
 	v = v.WithUser(user, p)
 	if v.Where = "chat"; g.Direct {
 		v.Where = "direct chat"
@@ -67,20 +67,20 @@ func person(v signin.View, user string, p signin.Pending, g grant) signin.View {
 	return v
 }
 
-// arrived handles the answer of a consent page.
-func (a *Accounts) arrived(ctx context.Context, server string, r *http.Request) (string, signin.Pending, error) {
+// handleCallback handles the answer from a consent page.
+func (a *Accounts) handleCallback(ctx context.Context, server string, r *http.Request) (string, signin.Pending, error) {
 	q := r.URL.Query()
 	name, ok := a.signIns.NameOfState(q.Get("state"))
 	owner, user, _ := strings.Cut(name, "/")
 	s, there := a.cfg.Server(owner)
 	if !ok || !there || owner != server {
-		return "", signin.Pending{}, signin.ErrLink // the answer of another server's sign-in
+		return "", signin.Pending{}, signin.ErrInvalidLink // the answer belongs to another server's sign-in
 	}
 	p, _, err := a.signIns.Find(ctx, name, q.Get("state"))
 	if err != nil {
 		return user, p, err
 	}
-	code, err := a.check(s, p, q)
+	code, err := a.checkAnswer(s, p, q)
 	if err != nil {
 		return user, p, err
 	}
@@ -95,8 +95,8 @@ func (a *Accounts) arrived(ctx context.Context, server string, r *http.Request) 
 	return user, p, err
 }
 
-// show writes a page, or the page of an error.
-func (a *Accounts) show(w http.ResponseWriter, server string, v signin.View, err error) {
+// writePage writes a page, or an error page if err is not nil.
+func (a *Accounts) writePage(w http.ResponseWriter, server string, v signin.View, err error) {
 	status := http.StatusOK
 	if err != nil {
 		text, other := answerToMistake(Server{Name: server}, err)
@@ -104,9 +104,9 @@ func (a *Accounts) show(w http.ResponseWriter, server string, v signin.View, err
 			a.cfg.Logger.Error("sign-in at an MCP server not finished", "server", server, "err", err)
 			text = "Something went wrong here. Send /connect " + server + " again."
 		}
-		v, status = view(server, "Not connected", text), http.StatusBadRequest
+		v, status = newView(server, "Not connected", text), http.StatusBadRequest
 	}
-	if err := signin.Show(w, status, v); err != nil {
+	if err := signin.WritePage(w, status, v); err != nil {
 		a.cfg.Logger.Debug("sign-in page not sent", "err", err)
 	}
 }

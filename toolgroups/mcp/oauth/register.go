@@ -19,24 +19,24 @@ import (
 // clientName is the bot's name on consent pages.
 const clientName = "OneClaw"
 
-// redirect returns the redirect address. Each server has its own, so that no authorisation
-// server can pass another's code off as its own.
-func (a *Accounts) redirect(s Server) string {
+// redirectURI returns the redirect address. Each server has its own, so that no authorisation
+// server can pass off another server's code as its own.
+func (a *Accounts) redirectURI(s Server) string {
 	return cmp.Or(a.cfg.PublicURL, a.cfg.LocalURL) + CallbackPath + s.Name
 }
 
-// document returns the address at which the bot describes itself as a client.
-func (a *Accounts) document(s Server) string { return a.cfg.PublicURL + ClientPath + s.Name }
+// clientDocumentURL returns the address at which the bot describes itself as a client.
+func (a *Accounts) clientDocumentURL(s Server) string { return a.cfg.PublicURL + ClientPath + s.Name }
 
-// clientOf returns the bot's client at an authorisation server: the one in the settings, else
-// the address of its description, else a registered one, old or new.
-func (a *Accounts) clientOf(ctx context.Context, s Server, meta *oauthex.AuthServerMeta) (client, error) {
+// clientFor returns the bot's client at an authorisation server: the client in the settings, else
+// the address of the client document, else a client registered now or earlier.
+func (a *Accounts) clientFor(ctx context.Context, s Server, meta *oauthex.AuthServerMeta) (client, error) {
 	methods := meta.TokenEndpointAuthMethodsSupported
 	if s.ClientID != "" {
-		return client{ID: s.ClientID, Secret: s.ClientSecret, Method: method(methods, s.ClientSecret != "")}, a.checkIssuer(ctx, s, meta.Issuer)
+		return client{ID: s.ClientID, Secret: s.ClientSecret, Method: authMethod(methods, s.ClientSecret != "")}, a.checkIssuer(ctx, s, meta.Issuer)
 	}
 	if meta.ClientIDMetadataDocumentSupported && strings.HasPrefix(a.cfg.PublicURL, "https://") {
-		return client{ID: a.document(s), Method: methodNone}, nil
+		return client{ID: a.clientDocumentURL(s), Method: methodNone}, nil
 	}
 	key := clientPrefix + s.Name
 	for {
@@ -62,9 +62,9 @@ func (a *Accounts) clientOf(ctx context.Context, s Server, meta *oauthex.AuthSer
 	}
 }
 
-// checkIssuer refuses to use a client that was registered by hand at any other authorisation server,
-// whichever the MCP server names: the secret would be sent there. Its own is that of the
-// settings, else the first one seen.
+// checkIssuer refuses to use a client that was registered by hand at an authorisation server other
+// than its own, because the secret would be sent there. Its own server is the one in the settings,
+// else the first one that the MCP server named.
 func (a *Accounts) checkIssuer(ctx context.Context, s Server, issuer string) error {
 	own := s.Issuer
 	for own == "" {
@@ -90,20 +90,20 @@ func (a *Accounts) checkIssuer(ctx context.Context, s Server, issuer string) err
 	if strings.TrimRight(own, "/") == strings.TrimRight(issuer, "/") {
 		return nil
 	}
-	a.cfg.Logger.Warn("client of the settings not shown to another authorisation server", "server", s.Name, "want", own, "got", quoted(issuer))
+	a.cfg.Logger.Warn("configured client not used at another authorisation server", "server", s.Name, "want", own, "got", quote(issuer))
 	return mistakef("%s leads to the sign-in %s now, but this bot was registered at %s, so nothing was sent there; "+
-		"if that is right, the operator of this bot sets issuer for the server", s.Name, quoted(issuer), quoted(own))
+		"if that is right, the operator of this bot sets issuer for the server", s.Name, quote(issuer), quote(own))
 }
 
 // isUsable reports whether a registered client can be used for a new link.
 func (a *Accounts) isUsable(known registration, s Server, issuer string) bool {
-	return known.Issuer == issuer && known.Redirect == a.redirect(s) &&
+	return known.Issuer == issuer && known.Redirect == a.redirectURI(s) &&
 		(known.Expires.IsZero() || a.cfg.Now().Add(signin.RenewBefore(0)).Before(known.Expires))
 }
 
-// method chooses the client's authentication method. A server that names none supports the basic
-// one.
-func method(supported []string, secret bool) string {
+// authMethod chooses the client's authentication method. A server that names no methods supports the
+// basic one.
+func authMethod(supported []string, secret bool) string {
 	if !secret {
 		return methodNone
 	}
@@ -117,21 +117,21 @@ func method(supported []string, secret bool) string {
 func (a *Accounts) register(ctx context.Context, s Server, meta *oauthex.AuthServerMeta) (registration, error) {
 	if meta.RegistrationEndpoint == "" {
 		return registration{}, mistakef("the sign-in of %s takes no new clients by itself: the operator of this bot has to register one there, "+
-			"with the address %s, and to set client_id for the server", s.Name, a.redirect(s))
+			"with the address %s, and to set client_id for the server", s.Name, a.redirectURI(s))
 	}
 	wanted := methodNone
 	if supported := meta.TokenEndpointAuthMethodsSupported; !slices.Contains(supported, methodNone) {
-		wanted = method(supported, true)
+		wanted = authMethod(supported, true)
 	}
 	answer, err := oauthex.RegisterClient(ctx, meta.RegistrationEndpoint, &oauthex.ClientRegistrationMetadata{
-		ClientName: clientName, ClientURI: a.cfg.PublicURL, RedirectURIs: []string{a.redirect(s)},
+		ClientName: clientName, ClientURI: a.cfg.PublicURL, RedirectURIs: []string{a.redirectURI(s)},
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
-		TokenEndpointAuthMethod: wanted, ApplicationType: kind(a.redirect(s)),
+		TokenEndpointAuthMethod: wanted, ApplicationType: applicationType(a.redirectURI(s)),
 	}, s.HTTP)
 	if err != nil {
-		a.cfg.Logger.Warn("client not registered at the sign-in of an MCP server", "server", s.Name, "err", plain(err))
+		a.cfg.Logger.Warn("client not registered at the sign-in of an MCP server", "server", s.Name, "err", plainError(err))
 		if refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
-			return registration{}, mistakef("the sign-in of %s does not take this bot as a client (%s); nothing was connected", s.Name, quoted(refused.ErrorCode))
+			return registration{}, mistakef("the sign-in of %s does not take this bot as a client (%s); nothing was connected", s.Name, quote(refused.ErrorCode))
 		}
 		return registration{}, mistakef("the sign-in of %s does not take this bot as a client at the moment; nothing was connected", s.Name)
 	}
@@ -139,33 +139,33 @@ func (a *Accounts) register(ctx context.Context, s Server, meta *oauthex.AuthSer
 	if got.Secret == "" {
 		got.Method = methodNone
 	}
-	return registration{client: got, Issuer: meta.Issuer, Redirect: a.redirect(s), Expires: answer.ClientSecretExpiresAt}, nil
+	return registration{client: got, Issuer: meta.Issuer, Redirect: a.redirectURI(s), Expires: answer.ClientSecretExpiresAt}, nil
 }
 
-// kind returns the application type for a redirect address.
-func kind(redirect string) string {
+// applicationType returns the application type for a redirect address.
+func applicationType(redirect string) string {
 	if u, err := url.Parse(redirect); err == nil && (u.Hostname() == "localhost" || strings.HasPrefix(u.Hostname(), "127.")) {
 		return "native"
 	}
 	return "web"
 }
 
-// describe serves the description of the bot as a client of a server.
-func (a *Accounts) describe(w http.ResponseWriter, r *http.Request) {
+// serveClientDocument serves the description of the bot as a client of a server.
+func (a *Accounts) serveClientDocument(w http.ResponseWriter, r *http.Request) {
 	s, ok := a.cfg.Server(r.PathValue("server"))
 	if !ok || a.cfg.PublicURL == "" {
 		http.NotFound(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{ // a lost client asks again
-		"client_id": a.document(s), "client_name": clientName, "client_uri": a.cfg.PublicURL,
-		"redirect_uris": []string{a.redirect(s)}, "grant_types": []string{"authorization_code", "refresh_token"},
-		"response_types": []string{"code"}, "token_endpoint_auth_method": methodNone, "application_type": kind(a.redirect(s)),
+	_ = json.NewEncoder(w).Encode(map[string]any{ // after a write error the client asks again
+		"client_id": a.clientDocumentURL(s), "client_name": clientName, "client_uri": a.cfg.PublicURL,
+		"redirect_uris": []string{a.redirectURI(s)}, "grant_types": []string{"authorization_code", "refresh_token"},
+		"response_types": []string{"code"}, "token_endpoint_auth_method": methodNone, "application_type": applicationType(a.redirectURI(s)),
 	})
 }
 
-// unregister forgets a client that its authorisation server no longer knows.
+// unregister deletes a client that its authorisation server no longer knows.
 func (a *Accounts) unregister(ctx context.Context, s Server, id string) {
 	if id == s.ClientID {
 		return // registered by hand: stays bound to its authorisation server
@@ -177,6 +177,6 @@ func (a *Accounts) unregister(ctx context.Context, s Server, id string) {
 		err = a.cfg.KV.Delete(ctx, key, rev)
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrConflict) {
-		a.cfg.Logger.Warn("unknown client of an MCP server not forgotten", "server", s.Name, "err", err)
+		a.cfg.Logger.Warn("cannot delete a client that an authorisation server does not know", "server", s.Name, "err", err)
 	}
 }

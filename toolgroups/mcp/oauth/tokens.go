@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// busyTime bounds the wait for the process that fetches a new token.
-	busyTime = requestTime + 10*time.Second
-	// busyPoll is the polling interval meanwhile.
-	busyPoll = 200 * time.Millisecond
-	// maxRenewals bounds the new tokens that a call tries.
+	// maxRefreshTime bounds the wait for another process that refreshes a token.
+	maxRefreshTime = requestTime + 10*time.Second
+	// refreshPoll is the polling interval during that wait.
+	refreshPoll = 200 * time.Millisecond
+	// maxRenewals bounds how often a call refreshes its token.
 	maxRenewals = 3
 )
 
-// Connected reports whether a user has connected an account at a server.
-func (a *Accounts) Connected(ctx context.Context, s Server, user string) (bool, error) {
+// IsConnected reports whether a user has connected an account at a server.
+func (a *Accounts) IsConnected(ctx context.Context, s Server, user string) (bool, error) {
 	now, _, err := a.load(ctx, s, user)
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, redact.ErrUnreadable) {
 		return false, nil
 	}
-	return err == nil && !now.Lost, err
+	return err == nil && !now.ConsentEnded, err
 }
 
 // Token returns a token of a user for a server, refreshed if necessary. rejected is a token that
@@ -50,20 +50,20 @@ func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (
 	defer unlock()
 	fresh, renewals := false, 0
 	for {
-		now, rev, err := a.usable(ctx, s, user)
+		now, rev, err := a.loadUsable(ctx, s, user)
 		switch {
 		case err != nil:
 			return "", err
-		case now.valid(a.cfg.Now(), rejected, fresh):
-			return now.Access, nil
-		case now.Refresh == "":
-			return "", ended(s)
+		case now.isValid(a.cfg.Now(), rejected, fresh):
+			return now.AccessToken, nil
+		case now.RefreshToken == "":
+			return "", endedError(s)
 		case renewals == maxRenewals:
-			return "", unavailable(s)
+			return "", unavailableError(s)
 		}
-		if now.isBusy(a.cfg.Now()) {
-			// Another process is fetching one. Two refreshes would look like a theft.
-			if err := retry.Wait(ctx, busyPoll); err != nil {
+		if now.isRefreshing(a.cfg.Now()) {
+			// Another process is refreshing the token. A second refresh would look like a theft.
+			if err := retry.Wait(ctx, refreshPoll); err != nil {
 				return "", err
 			}
 			continue
@@ -76,32 +76,32 @@ func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (
 	}
 }
 
-// Ready returns why a user has no token for a server, without contacting it.
-func (a *Accounts) Ready(ctx context.Context, s Server, user string) error {
-	_, _, err := a.usable(ctx, s, user)
+// CheckConnected returns an error if a user has no token for a server. It does not contact the server.
+func (a *Accounts) CheckConnected(ctx context.Context, s Server, user string) error {
+	_, _, err := a.loadUsable(ctx, s, user)
 	return err
 }
 
-// usable returns the connection of a user, which has a token or can get one.
-func (a *Accounts) usable(ctx context.Context, s Server, user string) (account, storage.Revision, error) {
+// loadUsable loads the connection of a user. A connection that cannot get a token is an error.
+func (a *Accounts) loadUsable(ctx context.Context, s Server, user string) (account, storage.Revision, error) {
 	now, rev, err := a.load(ctx, s, user)
 	switch {
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, redact.ErrUnreadable):
-		err = notConnected(s)
+		err = notConnectedError(s)
 	case err != nil:
 		err = fmt.Errorf("read the connection to %s: %w", s.Name, err)
-	case now.Lost, now.Refresh == "" && !now.valid(a.cfg.Now(), "", false):
-		err = ended(s)
+	case now.ConsentEnded, now.RefreshToken == "" && !now.isValid(a.cfg.Now(), "", false):
+		err = endedError(s)
 	}
 	return now, rev, err
 }
 
-// renew claims the refresh of a token and completes it even if no caller waits: a token that was
-// fetched and not stored means a lost connection.
+// renew claims the refresh of a token and completes it even if no caller waits: if a new token were
+// fetched but not stored, the connection would be lost.
 func (a *Accounts) renew(ctx context.Context, s Server, user string, now account, rev storage.Revision) error {
 	key := accountPrefix + accountKey(s.Name, user)
 	claimed := now
-	claimed.Busy = a.cfg.Now().Add(busyTime)
+	claimed.RefreshingUntil = a.cfg.Now().Add(maxRefreshTime)
 	rev, err := a.put(ctx, key, claimed, rev)
 	if errors.Is(err, storage.ErrConflict) {
 		return nil
@@ -113,7 +113,7 @@ func (a *Accounts) renew(ctx context.Context, s Server, user string, now account
 	asking, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	fresh, fault := a.refresh(asking, s, now)
-	fresh.Busy = time.Time{}
+	fresh.RefreshingUntil = time.Time{}
 	ctx, stop := context.WithTimeout(ctx, requestTime)
 	defer stop()
 	for {
@@ -122,14 +122,14 @@ func (a *Accounts) renew(ctx context.Context, s Server, user string, now account
 			break
 		}
 		var present account
-		if rev, err = a.get(ctx, key, &present); err != nil || present.Refresh != now.Refresh {
-			// If it was disconnected or connected anew meanwhile, keep that.
+		if rev, err = a.get(ctx, key, &present); err != nil || present.RefreshToken != now.RefreshToken {
+			// The account was disconnected or connected again meanwhile: keep the stored state.
 			if fault == nil {
 				a.revoke(ctx, s, fresh)
 			}
 			return nil
 		}
-		fresh.Wanted = present.Wanted
+		fresh.MissingScopes = present.MissingScopes
 	}
 	if err != nil && fault == nil {
 		return fmt.Errorf("store the connection to %s: %w", s.Name, err)
@@ -140,37 +140,37 @@ func (a *Accounts) renew(ctx context.Context, s Server, user string, now account
 	return fault
 }
 
-// refresh returns the account with a new token or, with an error for the model, as it is to be
-// stored.
+// refresh returns the account with a new token. If that fails, it returns the account to be stored
+// and an error for the model.
 func (a *Accounts) refresh(ctx context.Context, s Server, now account) (account, error) {
 	// The library's own refresh cannot name the resource, which the specification requires.
 	cfg := clientcredentials.Config{
-		ClientID: now.Client.ID, ClientSecret: now.Client.Secret, TokenURL: now.TokenURL, AuthStyle: now.Client.style(),
-		EndpointParams: url.Values{"grant_type": {"refresh_token"}, "refresh_token": {now.Refresh}, "resource": {now.Resource}},
+		ClientID: now.Client.ID, ClientSecret: now.Client.Secret, TokenURL: now.TokenURL, AuthStyle: now.Client.authStyle(),
+		EndpointParams: url.Values{"grant_type": {"refresh_token"}, "refresh_token": {now.RefreshToken}, "resource": {now.Resource}},
 	}
 	token, err := cfg.Token(withHTTPClient(ctx, s))
 	if err == nil {
 		fresh := now
-		if err = fresh.take(token, nil, a.cfg.Now()); err == nil {
+		if err = fresh.setToken(token, nil, a.cfg.Now()); err == nil {
 			return fresh, nil
 		}
 	}
-	said, status, answered := answerOf(err)
-	a.cfg.Logger.Warn("token for an MCP server not refreshed", "server", s.Name, "status", status, "code", quoted(said), "err", plainUnlessAnswered(err, answered))
+	said, status, answered := errorAnswer(err)
+	a.cfg.Logger.Warn("token for an MCP server not refreshed", "server", s.Name, "status", status, "code", quote(said), "err", plainUnlessAnswered(err, answered))
 	switch {
 	case said == "invalid_grant", said == "invalid_client", said == "unauthorized_client":
 		if said != "invalid_grant" {
 			a.unregister(ctx, s, now.Client.ID)
 		}
-		now.Lost, now.Access, now.Refresh = true, "", ""
-		return now, ended(s)
+		now.ConsentEnded, now.AccessToken, now.RefreshToken = true, "", ""
+		return now, endedError(s)
 	case answered && status == http.StatusTooManyRequests:
 		return now, toolgroups.Errorf(CodeSignIn, "The sign-in of %s limits the rate of requests. Try again in a minute.", s.Name)
 	}
-	return now, unavailable(s)
+	return now, unavailableError(s)
 }
 
-func unavailable(s Server) error {
+func unavailableError(s Server) error {
 	return toolgroups.Errorf(CodeSignIn, "The sign-in of %s is not available. The account stays connected; try again later.", s.Name)
 }
 
@@ -179,26 +179,26 @@ func plainUnlessAnswered(err error, answered bool) string {
 	if answered {
 		return ""
 	}
-	return plain(err)
+	return plainError(err)
 }
 
-// storeWanted stores scopes that a call lacked, so that the next link asks for them.
-func (a *Accounts) storeWanted(ctx context.Context, s Server, user string, scopes []string) {
+// storeMissingScopes stores scopes that a call lacked, so that the next link asks for them.
+func (a *Accounts) storeMissingScopes(ctx context.Context, s Server, user string, scopes []string) {
 	now, rev, err := a.load(ctx, s, user)
 	if err == nil {
-		known := len(now.Wanted)
+		known := len(now.MissingScopes)
 		for _, one := range scopes {
-			if !slices.Contains(now.Wanted, one) && len(now.Wanted) < 50 {
-				now.Wanted = append(now.Wanted, one)
+			if !slices.Contains(now.MissingScopes, one) && len(now.MissingScopes) < 50 {
+				now.MissingScopes = append(now.MissingScopes, one)
 			}
 		}
-		if known == len(now.Wanted) {
+		if known == len(now.MissingScopes) {
 			return
 		}
 		_, err = a.put(ctx, accountPrefix+accountKey(s.Name, user), now, rev)
 	}
-	if err != nil && !errors.Is(err, storage.ErrConflict) { // the next call lacks it too
-		a.cfg.Logger.Warn("missing permission at an MCP server not noted", "server", s.Name, "err", err)
+	if err != nil && !errors.Is(err, storage.ErrConflict) { // after a conflict the next call stores them
+		a.cfg.Logger.Warn("cannot store the missing scopes at an MCP server", "server", s.Name, "err", err)
 	}
 }
 
@@ -213,7 +213,7 @@ func (a *Accounts) Disconnect(ctx context.Context, s Server, user string) (strin
 	var now account
 	_, err = a.get(ctx, accountPrefix+accountKey(s.Name, user), &now)
 	if forgot := a.signIns.Forget(ctx, accountKey(s.Name, user)); forgot != nil {
-		return "", fmt.Errorf("forget the sign-in: %w", forgot)
+		return "", fmt.Errorf("delete the sign-in: %w", forgot)
 	}
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Sprintf("You have no account connected at %s.", s.Name), nil
@@ -223,7 +223,7 @@ func (a *Accounts) Disconnect(ctx context.Context, s Server, user string) (strin
 	}
 	// Any: delete everything, even what another process has just written.
 	if err := a.cfg.KV.Delete(ctx, accountPrefix+accountKey(s.Name, user), storage.Any); err != nil {
-		return "", fmt.Errorf("forget the connection: %w", err)
+		return "", fmt.Errorf("delete the connection: %w", err)
 	}
 	withdrawn := a.revoke(ctx, s, now)
 	a.cfg.Logger.Info("account at an MCP server disconnected", "server", s.Name, "user", user, "withdrawn", withdrawn)
@@ -240,7 +240,7 @@ func (a *Accounts) Forget(ctx context.Context, s Server) (int, error) {
 	people := 0
 	for entry, err := range a.cfg.KV.List(ctx, storage.Range{Prefix: accountPrefix + s.Name + "/"}) {
 		if err != nil {
-			return people, fmt.Errorf("forget the connections: %w", err)
+			return people, fmt.Errorf("list the connections: %w", err)
 		}
 		if _, err := a.Disconnect(ctx, s, strings.TrimPrefix(entry.Key, accountPrefix+s.Name+"/")); err != nil {
 			return people, err
@@ -252,37 +252,37 @@ func (a *Accounts) Forget(ctx context.Context, s Server) (int, error) {
 			err = a.cfg.KV.Delete(ctx, entry.Key, storage.Any)
 		}
 		if err != nil {
-			return people, fmt.Errorf("forget the sign-ins: %w", err)
+			return people, fmt.Errorf("delete the sign-ins: %w", err)
 		}
 	}
 	if err := a.cfg.KV.Delete(ctx, clientPrefix+s.Name, storage.Any); err != nil {
-		return people, fmt.Errorf("forget the client: %w", err)
+		return people, fmt.Errorf("delete the client: %w", err)
 	}
 	return people, nil
 }
 
 // revoke revokes a consent (RFC 7009). An earlier revocation counts as success.
 func (a *Accounts) revoke(ctx context.Context, s Server, now account) bool {
-	if now.Lost {
+	if now.ConsentEnded {
 		return true
 	}
-	if now.RevokeURL == "" || now.Access == "" {
+	if now.RevokeURL == "" || now.AccessToken == "" {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	done := true
-	for _, token := range []struct{ value, kind string }{{now.Refresh, "refresh_token"}, {now.Access, "access_token"}} {
+	for _, token := range []struct{ value, kind string }{{now.RefreshToken, "refresh_token"}, {now.AccessToken, "access_token"}} {
 		if token.value != "" {
-			done = a.revokeOne(ctx, s, now, token.value, token.kind) && done
+			done = a.revokeToken(ctx, s, now, token.value, token.kind) && done
 		}
 	}
 	return done
 }
 
-func (a *Accounts) revokeOne(ctx context.Context, s Server, now account, token, kind string) bool {
+func (a *Accounts) revokeToken(ctx context.Context, s Server, now account, token, kind string) bool {
 	form := url.Values{"token": {token}, "token_type_hint": {kind}}
-	basic := now.Client.style() == oauth2.AuthStyleInHeader
+	basic := now.Client.authStyle() == oauth2.AuthStyleInHeader
 	if !basic {
 		form.Set("client_id", now.Client.ID)
 		if now.Client.Secret != "" {
@@ -299,7 +299,7 @@ func (a *Accounts) revokeOne(ctx context.Context, s Server, now account, token, 
 	}
 	resp, err := s.HTTP.Do(req)
 	if err != nil {
-		a.cfg.Logger.Warn("consent at an MCP server not withdrawn", "server", s.Name, "err", plain(err))
+		a.cfg.Logger.Warn("consent at an MCP server not withdrawn", "server", s.Name, "err", plainError(err))
 		return false
 	}
 	_ = resp.Body.Close()

@@ -11,12 +11,12 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Transport sends the requests of one user to one server with a token of that user.
+// Transport sends one user's requests to one server with that user's token.
 type Transport struct {
 	Accounts *Accounts
 	Server   Server
 	User     string
-	// Base sends them, only to the address of the server.
+	// Base sends the requests, only to the address of the server.
 	Base http.RoundTripper
 }
 
@@ -29,9 +29,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.send(req, token)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
-		return t.permitted(req, resp, err)
+		return t.checkScopes(req, resp, err)
 	}
-	drop(resp)
+	drainBody(resp)
 	fresh, err := t.Accounts.Token(req.Context(), t.Server, t.User, token)
 	if err != nil {
 		return nil, err
@@ -39,17 +39,17 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	again := req.Clone(req.Context())
 	if req.Body != nil && req.Body != http.NoBody {
 		if req.GetBody == nil {
-			return nil, t.refused()
+			return nil, t.refusedError()
 		}
 		if again.Body, err = req.GetBody(); err != nil {
 			return nil, err
 		}
 	}
 	if resp, err = t.send(again, fresh); err == nil && resp.StatusCode == http.StatusUnauthorized {
-		drop(resp)
-		return nil, t.refused()
+		drainBody(resp)
+		return nil, t.refusedError()
 	}
-	return t.permitted(req, resp, err)
+	return t.checkScopes(req, resp, err)
 }
 
 func (t *Transport) send(req *http.Request, token string) (*http.Response, error) {
@@ -58,13 +58,13 @@ func (t *Transport) send(req *http.Request, token string) (*http.Response, error
 	return t.Base.RoundTrip(req)
 }
 
-func (t *Transport) refused() error {
+func (t *Transport) refusedError() error {
 	return toolgroups.Errorf(CodeNotConnected, "%s does not take the user's sign-in any more, though it was renewed. Ask the user to send /connect %s again.",
 		t.Server.Name, t.Server.Name)
 }
 
-// permitted records missing scopes if they are why the server refuses.
-func (t *Transport) permitted(req *http.Request, resp *http.Response, err error) (*http.Response, error) {
+// checkScopes records the missing scopes if the server refused a request for lack of them.
+func (t *Transport) checkScopes(req *http.Request, resp *http.Response, err error) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusForbidden {
 		return resp, err
 	}
@@ -73,15 +73,15 @@ func (t *Transport) permitted(req *http.Request, resp *http.Response, err error)
 	if err != nil || i < 0 {
 		return resp, nil // refused for another reason
 	}
-	drop(resp)
+	drainBody(resp)
 	scopes := strings.Fields(said[i].Params["scope"])
-	t.Accounts.storeWanted(req.Context(), t.Server, t.User, scopes)
+	t.Accounts.storeMissingScopes(req.Context(), t.Server, t.User, scopes)
 	return nil, toolgroups.Errorf(toolgroups.CodeDenied, "The user has not granted %s the permission %s yet. Ask the user to send /connect %s and to open the link.",
-		t.Server.Name, quoted(strings.Join(scopes, " ")), t.Server.Name)
+		t.Server.Name, quote(strings.Join(scopes, " ")), t.Server.Name)
 }
 
-// drop drains and closes a body.
-func drop(resp *http.Response) {
+// drainBody drains and closes a body.
+func drainBody(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 	_ = resp.Body.Close()
 }

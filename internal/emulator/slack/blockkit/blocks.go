@@ -1,5 +1,5 @@
-// Package blockkit checks Slack's blocks as the service does, and renders what people see of
-// them. Each refusal names its source, as in package slack.
+// Package blockkit checks Slack's blocks as the service does, and renders the part of them that users
+// see. Each refusal names its source, as in package slack.
 package blockkit
 
 import (
@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the service (docs.slack.dev/reference/block-kit and its pages).
+// Limits of the service (docs.slack.dev/reference/block-kit and the pages below it).
 const (
-	// MaxMarkdown bounds all Markdown of a message, in characters.
+	// MaxMarkdown bounds the total Markdown of a message, in characters.
 	MaxMarkdown       = 12_000
 	maxSection        = 3_000
 	maxHeader         = 150
@@ -25,7 +25,7 @@ const (
 	maxID             = 255  // action_id and block_id
 )
 
-// Refusal is an error in the service's words.
+// Refusal is an error with the service's wording.
 type Refusal struct {
 	Code     string
 	Messages []string
@@ -33,31 +33,31 @@ type Refusal struct {
 
 // Button is a button under a message.
 type Button struct {
-	// Block is the id of the row, if the app gave it one.
-	Block  string `json:"block,omitempty"`
-	Action string `json:"action"`
-	Label  string `json:"label"`
-	Value  string `json:"value"`
-	URL    string `json:"url,omitempty"`
-	Style  string `json:"style,omitempty"`
+	// BlockID is the id of the row's block, if the app gave it one.
+	BlockID  string `json:"block,omitempty"`
+	ActionID string `json:"action"`
+	Label    string `json:"label"`
+	Value    string `json:"value"`
+	URL      string `json:"url,omitempty"`
+	Style    string `json:"style,omitempty"`
 }
 
-func refuse(code string, messages ...string) *Refusal { return &Refusal{code, messages} }
+func newRefusal(code string, messages ...string) *Refusal { return &Refusal{code, messages} }
 
 func length(s string) int { return utf8.RuneCountInString(s) }
 
-// livePattern matches what notifies people in a plain text: broadcasts, users and user groups.
-var livePattern = regexp.MustCompile(`<(?:!(?:channel|here|everyone)(?:\|[^>]*)?|!subteam\^[A-Z0-9]+(?:\|[^>]*)?|@[UW][A-Z0-9]+(?:\|[^>]*)?)>`)
+// mentionPattern matches mentions that notify people: of broadcasts, users and user groups.
+var mentionPattern = regexp.MustCompile(`<(?:!(?:channel|here|everyone)(?:\|[^>]*)?|!subteam\^[A-Z0-9]+(?:\|[^>]*)?|@[UW][A-Z0-9]+(?:\|[^>]*)?)>`)
 
-func calls(text string) []string { return livePattern.FindAllString(text, -1) }
+func mentionsIn(text string) []string { return mentionPattern.FindAllString(text, -1) }
 
 type block struct {
-	Type     string            `json:"type"`
-	Rows     [][]cell          `json:"rows"`
-	Columns  []column          `json:"column_settings"`
-	ID       string            `json:"block_id"`
-	Text     json.RawMessage   `json:"text"`
-	Elements []json.RawMessage `json:"elements"`
+	Type           string            `json:"type"`
+	Rows           [][]cell          `json:"rows"`
+	ColumnSettings []column          `json:"column_settings"`
+	BlockID        string            `json:"block_id"`
+	Text           json.RawMessage   `json:"text"`
+	Elements       []json.RawMessage `json:"elements"`
 }
 
 type textObject struct {
@@ -68,53 +68,53 @@ type textObject struct {
 
 // element is an element of an actions block.
 type element struct {
-	Type   string     `json:"type"`
-	Action string     `json:"action_id"`
-	Text   textObject `json:"text"`
-	Value  string     `json:"value"`
-	URL    string     `json:"url"`
-	Style  string     `json:"style"`
+	Type     string     `json:"type"`
+	ActionID string     `json:"action_id"`
+	Text     textObject `json:"text"`
+	Value    string     `json:"value"`
+	URL      string     `json:"url"`
+	Style    string     `json:"style"`
 }
 
 func invalidBlocks(format string, args ...any) *Refusal {
-	return refuse("invalid_blocks", "[ERROR] "+fmt.Sprintf(format, args...)) // its page
+	return newRefusal("invalid_blocks", "[ERROR] "+fmt.Sprintf(format, args...)) // its page
 }
 
-// Check refuses blocks over the limits; most bounds their number. Unknown kinds pass.
+// Check refuses blocks over the limits. most is the maximum number of blocks. Unknown kinds pass.
 func Check(raw []byte, most int) *Refusal {
 	var blocks []block
 	if err := json.Unmarshal(raw, &blocks); err != nil {
-		return refuse("invalid_blocks_format") // its page
+		return newRefusal("invalid_blocks_format") // its page
 	}
 	if len(blocks) > most {
 		return invalidBlocks("no more than %d items allowed [json-pointer:/blocks]", most)
 	}
 	markdown, tables, ids := 0, 0, map[string]bool{}
 	for i, b := range blocks {
-		if length(b.ID) > maxID || b.ID != "" && ids[b.ID] {
+		if length(b.BlockID) > maxID || b.BlockID != "" && ids[b.BlockID] {
 			return invalidBlocks("block_id is too long or used twice [json-pointer:/blocks/%d/block_id]", i)
 		}
-		ids[b.ID] = true
+		ids[b.BlockID] = true
 		if err := b.check(i); err != nil {
 			return err
 		}
 		if b.Type == "markdown" {
-			markdown += length(b.plain())
+			markdown += length(b.plainText())
 		}
 		if b.Type == "table" {
 			tables++
 		}
 	}
 	if tables > 1 {
-		return refuse("invalid_attachments", "[ERROR] only_one_table_allowed") // reported by apps: github.com/netclaw-dev/netclaw/issues/55
+		return newRefusal("invalid_attachments", "[ERROR] only_one_table_allowed") // reported by apps: github.com/netclaw-dev/netclaw/issues/55
 	}
 	if markdown > MaxMarkdown {
-		return refuse("msg_blocks_too_long") // its page
+		return newRefusal("msg_blocks_too_long") // its page
 	}
 	return nil
 }
 
-// check refuses an invalid block, the ith of its message.
+// check refuses an invalid block; i is its index in the message.
 func (b block) check(i int) *Refusal {
 	switch b.Type {
 	case "":
@@ -130,15 +130,15 @@ func (b block) check(i int) *Refusal {
 	case "table":
 		return checkTable(b, i)
 	case "markdown":
-		if b.plain() == "" {
+		if b.plainText() == "" {
 			return invalidBlocks("missing required field: text [json-pointer:/blocks/%d]", i)
 		}
 	}
 	return nil
 }
 
-// plain returns the text of a block with a string.
-func (b block) plain() string {
+// plainText returns the text of a block whose text is a string.
+func (b block) plainText() string {
 	var text string
 	if json.Unmarshal(b.Text, &text) != nil {
 		return ""
@@ -148,7 +148,7 @@ func (b block) plain() string {
 
 func checkSection(b block, i int) *Refusal {
 	if len(b.Text) == 0 {
-		return nil // it may have fields instead
+		return nil // it may have fields instead of a text
 	}
 	var t textObject
 	if json.Unmarshal(b.Text, &t) != nil || t.Type != "mrkdwn" && t.Type != "plain_text" {
@@ -178,15 +178,15 @@ func checkContextActions(b block, i int) *Refusal {
 		if json.Unmarshal(raw, &e) != nil || e.Type != "feedback_buttons" && e.Type != "icon_button" {
 			return invalidBlocks("unsupported type [json-pointer:/blocks/%d/elements/%d]", i, j)
 		}
-		if e.Type == "feedback_buttons" && (e.Positive == nil || e.Negative == nil || e.Positive.wrong()+e.Negative.wrong() != "") {
+		if e.Type == "feedback_buttons" && (e.Positive == nil || e.Negative == nil || e.Positive.invalidPart()+e.Negative.invalidPart() != "") {
 			return invalidBlocks("want two buttons with a text and a value [json-pointer:/blocks/%d/elements/%d]", i, j)
 		}
 	}
 	return nil
 }
 
-// Judged reports whether blocks have feedback buttons.
-func Judged(raw []byte) bool {
+// HasFeedback reports whether blocks have feedback buttons.
+func HasFeedback(raw []byte) bool {
 	var blocks []block
 	return json.Unmarshal(raw, &blocks) == nil && slices.ContainsFunc(blocks, func(b block) bool { return b.Type == "context_actions" })
 }
@@ -218,19 +218,19 @@ func checkActions(b block, i int) *Refusal {
 		if json.Unmarshal(raw, &e) != nil {
 			return invalidBlocks("button does not decode [json-pointer:/blocks/%d/elements/%d]", i, j)
 		}
-		if wrong := e.wrong(); wrong != "" {
+		if wrong := e.invalidPart(); wrong != "" {
 			return invalidBlocks("%s [json-pointer:/blocks/%d/elements/%d]", wrong, i, j)
 		}
-		if e.Action != "" && actions[e.Action] {
-			return invalidBlocks("`action_id` %s already exists [json-pointer:/blocks/%d/elements/%d/action_id]", e.Action, i, j)
+		if e.ActionID != "" && actions[e.ActionID] {
+			return invalidBlocks("`action_id` %s already exists [json-pointer:/blocks/%d/elements/%d/action_id]", e.ActionID, i, j)
 		}
-		actions[e.Action] = true
+		actions[e.ActionID] = true
 	}
 	return nil
 }
 
-// wrong says what the service would refuse in a button.
-func (e element) wrong() string {
+// invalidPart returns the reason for which the service would refuse a button, or "".
+func (e element) invalidPart() string {
 	switch n := length(e.Text.Text); {
 	case e.Text.Type != "plain_text":
 		return "unsupported type of text: want plain_text"
@@ -238,7 +238,7 @@ func (e element) wrong() string {
 		return "text must be more than 0 characters"
 	case n > maxLabel:
 		return "text is too long"
-	case length(e.Action) > maxID:
+	case length(e.ActionID) > maxID:
 		return "action_id is too long"
 	case length(e.Value) > maxValue:
 		return "value is too long"
@@ -250,18 +250,18 @@ func (e element) wrong() string {
 	return ""
 }
 
-var loosely = regexp.MustCompile(`(?:^|[\s(])@(?:channel|here|everyone)\b`)
+var broadcastPattern = regexp.MustCompile(`(?:^|[\s(])@(?:channel|here|everyone)\b`)
 
-// Broadcasts finds mentions that the service makes from plain words in a text that is not
+// Broadcasts returns the broadcasts that the service makes from plain words, in a text that is not
 // verbatim.
-func Broadcasts(text string) []string { return loosely.FindAllString(text, -1) }
+func Broadcasts(text string) []string { return broadcastPattern.FindAllString(text, -1) }
 
-// Shown renders blocks: the visible text, the buttons in rows, and the mentions. Without blocks
-// it renders the text.
-func Shown(text string, raw []byte) (seen string, rows [][]Button, called []string) {
+// Render renders blocks. It returns the visible text, the buttons in rows, and the mentions. Without
+// blocks it renders the text.
+func Render(text string, raw []byte) (seen string, rows [][]Button, called []string) {
 	var blocks []block
 	if len(raw) == 0 || json.Unmarshal(raw, &blocks) != nil || len(blocks) == 0 {
-		return text, nil, calls(text)
+		return text, nil, mentionsIn(text)
 	}
 	var texts []string
 	for _, b := range blocks {
@@ -270,17 +270,17 @@ func Shown(text string, raw []byte) (seen string, rows [][]Button, called []stri
 		case b.Type == "context_actions":
 			continue
 		case b.Type == "actions":
-			rows = append(rows, buttons(b))
+			rows = append(rows, buttonRow(b))
 			continue
 		case b.Type == "table":
-			texts = append(texts, b.table())
+			texts = append(texts, b.tableText())
 			continue
 		case json.Unmarshal(b.Text, &t) != nil:
-			t.Text = b.plain()
+			t.Text = b.plainText()
 		}
 		texts = append(texts, t.Text)
 		if t.Type != "plain_text" {
-			called = append(called, calls(t.Text)...)
+			called = append(called, mentionsIn(t.Text)...)
 		}
 		if t.Type == "mrkdwn" && !t.Verbatim {
 			called = append(called, Broadcasts(t.Text)...)
@@ -289,12 +289,12 @@ func Shown(text string, raw []byte) (seen string, rows [][]Button, called []stri
 	return strings.Join(texts, "\n"), rows, called
 }
 
-func buttons(b block) []Button {
+func buttonRow(b block) []Button {
 	var row []Button
 	for _, raw := range b.Elements {
 		var e element
 		if json.Unmarshal(raw, &e) == nil && e.Type == "button" {
-			row = append(row, Button{Block: b.ID, Action: e.Action, Label: e.Text.Text, Value: e.Value, URL: e.URL, Style: e.Style})
+			row = append(row, Button{BlockID: b.BlockID, ActionID: e.ActionID, Label: e.Text.Text, Value: e.Value, URL: e.URL, Style: e.Style})
 		}
 	}
 	return row

@@ -12,7 +12,7 @@ const (
 	maxTableCells = 20
 )
 
-// cell is a cell of a table: raw_text has a text, rich_text has elements.
+// cell is a cell of a table. A raw_text has a text, a rich_text has elements.
 type cell struct {
 	Type     string            `json:"type"`
 	Text     string            `json:"text"`
@@ -23,7 +23,7 @@ type column struct {
 	Align string `json:"align"`
 }
 
-// checkTable refuses an invalid table. That a cell must not be empty is reported by apps.
+// checkTable refuses an invalid table. Apps report that a cell must not be empty.
 func checkTable(b block, i int) *Refusal {
 	if n := len(b.Rows); n == 0 || n > maxTableRows {
 		return invalidBlocks("want 1 to %d rows [json-pointer:/blocks/%d/rows]", maxTableRows, i)
@@ -38,7 +38,7 @@ func checkTable(b block, i int) *Refusal {
 			}
 		}
 	}
-	if len(b.Columns) > maxTableCells || slices.ContainsFunc(b.Columns, func(c column) bool {
+	if len(b.ColumnSettings) > maxTableCells || slices.ContainsFunc(b.ColumnSettings, func(c column) bool {
 		return !slices.Contains([]string{"", "left", "center", "right"}, c.Align)
 	}) {
 		return invalidBlocks("invalid column_settings [json-pointer:/blocks/%d/column_settings]", i)
@@ -46,8 +46,8 @@ func checkTable(b block, i int) *Refusal {
 	return nil
 }
 
-// table returns the visible text of a table.
-func (b block) table() string {
+// tableText returns the visible text of a table.
+func (b block) tableText() string {
 	var lines []string
 	for _, row := range b.Rows {
 		var cells []string

@@ -1,8 +1,8 @@
-// Package delivery delivers Slack's events to the app: in envelopes, over one of its sockets or
-// posted to it, signed, and again if they are not acknowledged. It knows only ids of users and
-// channels.
+// Package delivery delivers Slack's events to the app. It sends them in envelopes over one of the app's
+// sockets, or posts them with a signature, and repeats them if they are not acknowledged. It knows
+// users and channels only by their ids.
 //
-// The methods of a [Line] need the emulator's lock, unless they say otherwise. [Control] is for
+// The methods of a [Line] require the emulator's lock, unless they say otherwise. [Control] is for
 // tests and takes the lock itself.
 package delivery
 
@@ -39,15 +39,15 @@ type TraceEvent struct{ Kind, Channel, Message, Envelope, Text string }
 
 // Settings configure a [Line].
 type Settings struct {
-	// EventsURL, if set, is where events are posted, signed, instead of over sockets.
+	// EventsURL, if set, is the URL to which signed events are posted, instead of using sockets.
 	EventsURL string
-	// AckTimeout bounds how long an envelope may stay unacknowledged: 3 s
-	// (docs.slack.dev/apis/events-api, responding to events).
+	// AckTimeout is how long an envelope may stay unacknowledged: 3 s
+	// (docs.slack.dev/apis/events-api, section "Responding to events").
 	AckTimeout time.Duration
-	// Retry are the pauses between deliveries; after the last the event is lost.
-	Retry []time.Duration
-	// Ping is the interval of pings on sockets.
-	Ping time.Duration
+	// RetryDelays are the delays between deliveries. After the last delivery the event is lost.
+	RetryDelays []time.Duration
+	// PingInterval is the interval of pings on sockets.
+	PingInterval time.Duration
 	// MaxEnvelopes bounds the stored envelopes.
 	MaxEnvelopes int
 }
@@ -61,25 +61,25 @@ type Config struct {
 	Mu     *sync.Mutex
 	Life   *wire.Lifecycle
 	Faults *wire.Faults[string]
-	// Chances chooses sockets.
-	Chances *rand.Rand
-	Now     func() time.Time
-	Log     *slog.Logger
-	// Emit passes an event to observers, Changed reports a smaller change. Both are called with the
-	// lock held.
-	Emit    func(TraceEvent)
-	Changed func()
-	// Meet applies a fault to a handshake, and reports whether that was all. It takes the lock.
-	Meet func(w http.ResponseWriter, r *http.Request) bool
-	// Answered handles the app's immediate answer to a command, with the lock held.
-	Answered func(channel string, command, answer json.RawMessage)
+	// Rand is the source for choosing sockets.
+	Rand *rand.Rand
+	Now  func() time.Time
+	Log  *slog.Logger
+	// Emit sends an event to observers. Wake announces a change without an event. Both are called with
+	// the lock held.
+	Emit func(TraceEvent)
+	Wake func()
+	// Intercept applies a fault to a handshake, and reports whether the request is over. It locks Mu.
+	Intercept func(w http.ResponseWriter, r *http.Request) bool
+	// OnCommandAnswer handles the app's immediate answer to a command. It is called with the lock held.
+	OnCommandAnswer func(channel string, command, answer json.RawMessage)
 }
 
 // States of an envelope.
 const (
-	// Waiting: no socket is open, or its next delivery is due later.
+	// Waiting: no socket is open, or the next delivery is due later.
 	Waiting = "waiting"
-	// Delivered: written to a socket and not acknowledged.
+	// Delivered: sent to the app, and not acknowledged.
 	Delivered = "delivered"
 	// Acked: acknowledged.
 	Acked = "acked"
@@ -92,15 +92,15 @@ type envelope struct {
 	channel         string
 	payload         json.RawMessage
 	state           string
-	attempt         int // deliveries so far
+	deliveries      int // number of deliveries so far
 	socket          *socket
 	timer           *time.Timer
 	acks            int
 	answer          json.RawMessage
 }
 
-// settle stops waiting for an acknowledgement.
-func (e *envelope) settle() {
+// stopTimer stops waiting for an acknowledgement.
+func (e *envelope) stopTimer() {
 	if e.socket != nil {
 		delete(e.socket.pending, e)
 	}
@@ -109,20 +109,20 @@ func (e *envelope) settle() {
 	}
 }
 
-// wireEnvelope is an envelope as sent over a socket.
+// wireEnvelope is an envelope in the form in which it is sent over a socket.
 type wireEnvelope struct {
-	EnvelopeID     string          `json:"envelope_id"`
-	Payload        json.RawMessage `json:"payload"`
-	Type           string          `json:"type"`
-	AcceptsPayload bool            `json:"accepts_response_payload"`
-	RetryAttempt   *int            `json:"retry_attempt,omitempty"`
-	RetryReason    *string         `json:"retry_reason,omitempty"`
+	EnvelopeID             string          `json:"envelope_id"`
+	Payload                json.RawMessage `json:"payload"`
+	Type                   string          `json:"type"`
+	AcceptsResponsePayload bool            `json:"accepts_response_payload"`
+	RetryAttempt           *int            `json:"retry_attempt,omitempty"`
+	RetryReason            *string         `json:"retry_reason,omitempty"`
 }
 
 // Parcel is a payload for the app.
 type Parcel struct {
 	Kind string
-	// Channel, Message and Event are the ids of its subject, if any.
+	// Channel, Message and Event are the ids of the payload's subject, if any.
 	Channel, Message, Event string
 	Payload                 any
 }
@@ -133,16 +133,16 @@ type Line struct {
 	client *http.Client // posts events
 
 	// Guarded by cfg.Mu.
-	tickets   map[string]bool
-	sockets   []*socket
-	opened    int
-	envelopes map[string]*envelope
-	sequence  []*envelope
-	waiting   []*envelope
-	numbered  int
+	tickets       map[string]bool
+	sockets       []*socket
+	openedSockets int
+	envelopes     map[string]*envelope
+	sequence      []*envelope
+	waiting       []*envelope
+	lastNumber    int
 }
 
-// New makes a line without sockets.
+// New returns a line without sockets.
 func New(cfg Config) *Line {
 	return &Line{
 		cfg: cfg, client: &http.Client{Timeout: cfg.AckTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 32}},
@@ -150,28 +150,28 @@ func New(cfg Config) *Line {
 	}
 }
 
-// Number returns the next number for ids of events and envelopes.
-func (l *Line) Number() int {
-	l.numbered++
-	return l.numbered
+// NextNumber returns the next number for the ids of events and envelopes.
+func (l *Line) NextNumber() int {
+	l.lastNumber++
+	return l.lastNumber
 }
 
-// Push puts a payload into an envelope, sends it and returns its id, or "" if the payload cannot
-// be encoded.
+// Push puts a payload into an envelope and sends it. It returns the id of the envelope, or "" if the
+// payload cannot be encoded.
 func (l *Line) Push(p Parcel) (id string) {
 	data, err := json.Marshal(p.Payload)
 	if err != nil {
-		l.cfg.Log.Error("payload not encoded", "err", err)
+		l.cfg.Log.Error("cannot encode Slack payload", "err", err)
 		return ""
 	}
-	n := l.Number()
+	n := l.NextNumber()
 	e := &envelope{
 		id: fmt.Sprintf("e%07d-0000-4000-8000-%012d", n, n), kind: p.Kind, event: p.Event, channel: p.Channel, payload: data, state: Waiting,
 	}
 	l.envelopes[e.id] = e
 	l.sequence = append(l.sequence, e)
 	if len(l.sequence) > l.cfg.MaxEnvelopes {
-		l.forget(l.sequence[0])
+		l.discard(l.sequence[0])
 		l.sequence[0] = nil
 		l.sequence = l.sequence[1:]
 	}
@@ -180,17 +180,17 @@ func (l *Line) Push(p Parcel) (id string) {
 	return e.id
 }
 
-func (l *Line) forget(e *envelope) {
+func (l *Line) discard(e *envelope) {
 	delete(l.envelopes, e.id)
-	e.settle()
+	e.stopTimer()
 	if e.state != Acked {
 		e.state = Lost
 	}
 }
 
-// dispatch delivers an envelope to a random socket
-// (docs.slack.dev/apis/events-api/using-socket-mode), after applying its faults, or leaves it
-// waiting.
+// dispatch applies the faults of an envelope and delivers it to a random socket
+// (docs.slack.dev/apis/events-api/using-socket-mode). Without a socket, the envelope waits for
+// one.
 func (l *Line) dispatch(e *envelope) {
 	if l.cfg.Life.Closed() || e.state == Acked || e.state == Lost {
 		return
@@ -208,46 +208,46 @@ func (l *Line) dispatch(e *envelope) {
 	l.cfg.Emit(TraceEvent{Kind: wire.EventFault, Channel: e.channel, Text: string(f.Effect), Envelope: e.id})
 	if f.Delay > 0 {
 		e.state = Waiting
-		e.timer = l.after(f.Delay, func() { l.spoil(e, f.Effect) })
+		e.timer = l.afterFunc(f.Delay, func() { l.deliverFaulty(e, f.Effect) })
 		return
 	}
-	l.spoil(e, f.Effect)
+	l.deliverFaulty(e, f.Effect)
 }
 
-// spoil delivers an envelope with the effect of a fault.
-func (l *Line) spoil(e *envelope, effect wire.Effect) {
+// deliverFaulty delivers an envelope with the effect of a fault.
+func (l *Line) deliverFaulty(e *envelope, effect wire.Effect) {
 	switch effect {
-	case wire.Hang: // lost on the way; only its timeout runs
-		l.sent(e, nil)
+	case wire.Hang: // never sent, but its timeout runs
+		l.markDelivered(e, nil)
 	case wire.Duplicate:
 		l.deliver(e)
 		l.deliver(e)
 	case wire.CutBefore:
-		l.cutSocket(e)
+		l.breakSocket(e)
 		l.deliver(e)
 	case wire.CutAfter:
 		l.deliver(e)
-		l.cutSocket(e)
+		l.breakSocket(e)
 	default:
 		l.deliver(e)
 	}
 }
 
-// cutSocket breaks the socket of an envelope, or a random one.
-func (l *Line) cutSocket(e *envelope) {
+// breakSocket breaks the socket of an envelope, or a random one.
+func (l *Line) breakSocket(e *envelope) {
 	k := e.socket
 	if k == nil && len(l.sockets) > 0 {
-		k = l.sockets[l.cfg.Chances.IntN(len(l.sockets))]
+		k = l.sockets[l.cfg.Rand.IntN(len(l.sockets))]
 	}
 	if k != nil {
-		l.drop(k)
+		l.breakConn(k)
 	}
 }
 
 func (l *Line) deliver(e *envelope) {
 	if l.cfg.EventsURL != "" {
-		l.sent(e, nil)
-		l.post(e)
+		l.markDelivered(e, nil)
+		l.postEnvelope(e)
 		return
 	}
 	if len(l.sockets) == 0 {
@@ -255,11 +255,11 @@ func (l *Line) deliver(e *envelope) {
 		l.waiting = append(l.waiting, e)
 		return
 	}
-	k := l.choose()
-	l.sent(e, k)
-	w := wireEnvelope{EnvelopeID: e.id, Payload: e.payload, Type: e.kind, AcceptsPayload: e.kind != KindEvent}
+	k := l.chooseSocket()
+	l.markDelivered(e, k)
+	w := wireEnvelope{EnvelopeID: e.id, Payload: e.payload, Type: e.kind, AcceptsResponsePayload: e.kind != KindEvent}
 	if e.kind == KindEvent {
-		attempt, reason := e.attempt-1, ""
+		attempt, reason := e.deliveries-1, ""
 		if attempt > 0 {
 			reason = "timeout"
 		}
@@ -268,53 +268,53 @@ func (l *Line) deliver(e *envelope) {
 	k.send(w)
 }
 
-// choose returns a socket that was not asked to leave, if possible.
-func (l *Line) choose() *socket {
-	staying := slices.DeleteFunc(slices.Clone(l.sockets), func(k *socket) bool { return k.leaving })
+// chooseSocket returns a random socket. It prefers those that were not asked to disconnect.
+func (l *Line) chooseSocket() *socket {
+	staying := slices.DeleteFunc(slices.Clone(l.sockets), func(k *socket) bool { return k.disconnecting })
 	if len(staying) == 0 {
 		staying = l.sockets
 	}
-	return staying[l.cfg.Chances.IntN(len(staying))]
+	return staying[l.cfg.Rand.IntN(len(staying))]
 }
 
-// sent starts the timeout of an acknowledgement.
-func (l *Line) sent(e *envelope, k *socket) {
-	e.settle()
+// markDelivered marks an envelope as delivered, and starts the timeout of its acknowledgement.
+func (l *Line) markDelivered(e *envelope, k *socket) {
+	e.stopTimer()
 	e.state, e.socket = Delivered, k
-	e.attempt++
+	e.deliveries++
 	if k != nil {
 		k.pending[e] = struct{}{}
 	}
-	attempt := e.attempt
-	e.timer = l.after(l.cfg.AckTimeout, func() {
-		if e.attempt == attempt && e.state == Delivered {
-			l.failed(e)
+	attempt := e.deliveries
+	e.timer = l.afterFunc(l.cfg.AckTimeout, func() {
+		if e.deliveries == attempt && e.state == Delivered {
+			l.handleFailure(e)
 		}
 	})
 }
 
-// failed schedules the next delivery of an envelope, or gives it up. Assumed: button presses are
-// not sent again, as the page about interactivity mentions no retries.
-func (l *Line) failed(e *envelope) {
-	e.settle()
+// handleFailure schedules the next delivery of an envelope, or gives it up. Assumed: button presses
+// are not repeated, because the page on interactivity mentions no retries.
+func (l *Line) handleFailure(e *envelope) {
+	e.stopTimer()
 	e.socket = nil
-	tried := e.attempt - 1
-	if tried >= len(l.cfg.Retry) || e.kind == KindInteractive { // the user is told that it failed
+	tried := e.deliveries - 1
+	if tried >= len(l.cfg.RetryDelays) || e.kind == KindInteractive { // the service shows the user an error
 		e.state = Lost
 		l.cfg.Emit(TraceEvent{Kind: EventLost, Channel: e.channel, Envelope: e.id})
 		return
 	}
 	e.state = Waiting
-	l.cfg.Changed()
-	if wait := l.cfg.Retry[tried]; wait > 0 {
-		e.timer = l.after(wait, func() { l.dispatch(e) })
+	l.cfg.Wake()
+	if wait := l.cfg.RetryDelays[tried]; wait > 0 {
+		e.timer = l.afterFunc(wait, func() { l.dispatch(e) })
 		return
 	}
 	l.dispatch(e)
 }
 
-// after runs f with the lock held, unless the server is closed by then.
-func (l *Line) after(d time.Duration, f func()) *time.Timer {
+// afterFunc runs f after d with the lock held, unless the server is closed by then.
+func (l *Line) afterFunc(d time.Duration, f func()) *time.Timer {
 	return time.AfterFunc(d, func() {
 		l.cfg.Mu.Lock()
 		defer l.cfg.Mu.Unlock()
@@ -324,8 +324,8 @@ func (l *Line) after(d time.Duration, f func()) *time.Timer {
 	})
 }
 
-// acked records an acknowledgement.
-func (l *Line) acked(id string, payload json.RawMessage) {
+// handleAck records an acknowledgement.
+func (l *Line) handleAck(id string, payload json.RawMessage) {
 	e := l.envelopes[id]
 	if e == nil {
 		return
@@ -333,10 +333,10 @@ func (l *Line) acked(id string, payload json.RawMessage) {
 	e.acks++
 	if e.state != Acked {
 		e.state, e.answer = Acked, payload
-		e.settle()
+		e.stopTimer()
 	}
 	if e.kind == KindCommand && e.acks == 1 {
-		l.cfg.Answered(e.channel, e.payload, payload)
+		l.cfg.OnCommandAnswer(e.channel, e.payload, payload)
 	}
 	l.cfg.Emit(TraceEvent{Kind: EventAck, Channel: e.channel, Envelope: e.id, Text: string(payload)})
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// sign returns the headers of a request with this body, posted at a time.
-func (l *Line) sign(body []byte, at time.Time) http.Header {
+// signatureHeaders returns the headers of a request with the given body that is sent at a given time.
+func (l *Line) signatureHeaders(body []byte, at time.Time) http.Header {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(l.cfg.Secret))
 	_, _ = fmt.Fprintf(mac, "v0:%s:%s", stamp, body) // a hash never fails
@@ -27,36 +27,36 @@ func (l *Line) sign(body []byte, at time.Time) http.Header {
 	return h
 }
 
-// post posts an envelope to EventsURL. The lock is held; the response comes later.
-func (l *Line) post(e *envelope) {
+// postEnvelope posts an envelope to EventsURL, with the lock held. It does not wait for the response.
+func (l *Line) postEnvelope(e *envelope) {
 	body, kind := []byte(e.payload), "application/json"
 	if e.kind != KindEvent {
 		kind = "application/x-www-form-urlencoded"
-		body = []byte(form(e))
+		body = []byte(encodeForm(e))
 	}
-	header := l.sign(body, l.cfg.Now())
+	header := l.signatureHeaders(body, l.cfg.Now())
 	header.Set("Content-Type", kind)
-	if e.attempt > 1 {
-		header.Set("X-Slack-Retry-Num", strconv.Itoa(e.attempt-1))
+	if e.deliveries > 1 {
+		header.Set("X-Slack-Retry-Num", strconv.Itoa(e.deliveries-1))
 		header.Set("X-Slack-Retry-Reason", "http_error")
 	}
 	l.cfg.Life.Go(func() {
-		reply, err := l.request(body, header)
+		reply, err := l.send(body, header)
 		l.cfg.Mu.Lock()
 		defer l.cfg.Mu.Unlock()
 		switch {
 		case l.cfg.Life.Closed():
 		case err == nil:
-			l.acked(e.id, reply)
+			l.handleAck(e.id, reply)
 		case e.state == Delivered:
-			l.cfg.Log.Debug("event not taken", "err", err)
-			l.failed(e)
+			l.cfg.Log.Debug("app did not accept event", "err", err)
+			l.handleFailure(e)
 		}
 	})
 }
 
-// form returns the form of a command or a press.
-func form(e *envelope) string {
+// encodeForm returns the form that is posted for a command or a button press.
+func encodeForm(e *envelope) string {
 	if e.kind == KindInteractive {
 		return url.Values{"payload": {string(e.payload)}}.Encode()
 	}
@@ -70,7 +70,7 @@ func form(e *envelope) string {
 	return values.Encode()
 }
 
-func (l *Line) request(body []byte, header http.Header) (reply []byte, err error) {
+func (l *Line) send(body []byte, header http.Header) (reply []byte, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop := make(chan struct{})

@@ -12,23 +12,23 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// maxAck is the size from which the service drops a client's message.
-const maxAck = 20_000
+// maxMessage is the size from which the service drops a message of the client, in bytes.
+const maxMessage = 20_000
 
 const writeTimeout = 10 * time.Second
 
-// socket is a connection of the app. Its fields below wake are guarded by the lock; its
-// goroutines are the request's and that of write.
+// socket is a connection of the app. Its fields below wake are guarded by the lock. Its goroutines
+// are that of the HTTP request and that of writeMessages.
 type socket struct {
-	conn    *websocket.Conn
-	wake    chan struct{}
-	pending map[*envelope]struct{}
-	queue   []any
-	frozen  bool
-	leaving bool
+	conn          *websocket.Conn
+	wake          chan struct{}
+	pending       map[*envelope]struct{}
+	queue         []any
+	frozen        bool
+	disconnecting bool
 }
 
-// send queues a message. The lock is held.
+// send queues a message. The caller must hold the lock.
 func (k *socket) send(v any) {
 	k.queue = append(k.queue, v)
 	select {
@@ -37,17 +37,17 @@ func (k *socket) send(v any) {
 	}
 }
 
-// Admit admits one handshake with this ticket.
-func (l *Line) Admit(ticket string) {
+// AddTicket permits one handshake with the given ticket.
+func (l *Line) AddTicket(ticket string) {
 	if len(l.tickets) > 1000 {
-		clear(l.tickets) // nobody came for them
+		clear(l.tickets) // tickets that were never used
 	}
 	l.tickets[ticket] = true
 }
 
 // ServeHTTP serves a connection until it ends. It takes the lock.
 func (l *Line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if l.cfg.Meet(w, r) {
+	if l.cfg.Intercept(w, r) {
 		return
 	}
 	ticket := r.URL.Query().Get("ticket")
@@ -62,37 +62,37 @@ func (l *Line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 	conn, err := up.Upgrade(w, r, nil)
 	if err != nil {
-		l.cfg.Log.Debug("no handshake", "err", err)
+		l.cfg.Log.Debug("WebSocket handshake failed", "err", err)
 		return
 	}
-	k := l.open(conn)
+	k := l.addSocket(conn)
 	if k == nil {
 		_ = conn.Close() // the server is closed
 		return
 	}
 	var writer sync.WaitGroup
 	stop := make(chan struct{})
-	writer.Go(func() { l.write(k, stop) })
-	l.read(k)
+	writer.Go(func() { l.writeMessages(k, stop) })
+	l.readAcks(k)
 	close(stop)
-	_ = conn.Close() // it may be closed already
+	_ = conn.Close() // it may already be closed
 	writer.Wait()
-	l.gone(k)
+	l.removeSocket(k)
 }
 
-// open registers a socket, says hello and sends waiting envelopes.
-func (l *Line) open(conn *websocket.Conn) *socket {
+// addSocket registers a socket, sends the hello message and the waiting envelopes.
+func (l *Line) addSocket(conn *websocket.Conn) *socket {
 	l.cfg.Mu.Lock()
 	defer l.cfg.Mu.Unlock()
 	if l.cfg.Life.Closed() {
 		return nil
 	}
-	l.opened++
+	l.openedSockets++
 	k := &socket{conn: conn, wake: make(chan struct{}, 1), pending: map[*envelope]struct{}{}}
 	l.sockets = append(l.sockets, k)
 	l.cfg.Emit(TraceEvent{Kind: EventSocket, Text: "open"})
 	if f := l.cfg.Faults.Fire("hello", ""); f != nil {
-		k.leaving = true // a connection that never comes to life
+		k.disconnecting = true // a connection that never becomes ready
 		l.cfg.Emit(TraceEvent{Kind: wire.EventFault, Text: string(f.Effect)})
 		return k
 	}
@@ -110,9 +110,9 @@ func (l *Line) open(conn *websocket.Conn) *socket {
 	return k
 }
 
-// gone removes a socket: its unacknowledged envelopes have failed. Assumed: they are sent again
-// over another one.
-func (l *Line) gone(k *socket) {
+// removeSocket removes a socket, whose unacknowledged envelopes have failed. Assumed: they are sent
+// again over another socket.
+func (l *Line) removeSocket(k *socket) {
 	l.cfg.Mu.Lock()
 	defer l.cfg.Mu.Unlock()
 	l.sockets = slices.DeleteFunc(l.sockets, func(o *socket) bool { return o == k })
@@ -122,13 +122,13 @@ func (l *Line) gone(k *socket) {
 	}
 	for _, e := range l.sequence {
 		if _, ok := k.pending[e]; ok {
-			l.failed(e)
+			l.handleFailure(e)
 		}
 	}
 }
 
-// read handles acknowledgements until the connection ends.
-func (l *Line) read(k *socket) {
+// readAcks handles acknowledgements until the connection ends.
+func (l *Line) readAcks(k *socket) {
 	k.conn.SetReadLimit(1 << 20)
 	k.conn.SetPingHandler(func(data string) error {
 		if !l.isFrozen(k) {
@@ -146,13 +146,13 @@ func (l *Line) read(k *socket) {
 			EnvelopeID string          `json:"envelope_id"`
 			Payload    json.RawMessage `json:"payload"`
 		}
-		bad := len(data) >= maxAck || json.Unmarshal(data, &ack) != nil
+		bad := len(data) >= maxMessage || json.Unmarshal(data, &ack) != nil
 		l.cfg.Mu.Lock()
 		if !k.frozen {
 			if bad {
 				ack.EnvelopeID = ""
 			}
-			l.acked(ack.EnvelopeID, ack.Payload)
+			l.handleAck(ack.EnvelopeID, ack.Payload)
 		}
 		l.cfg.Mu.Unlock()
 	}
@@ -164,9 +164,9 @@ func (l *Line) isFrozen(k *socket) bool {
 	return k.frozen
 }
 
-// write writes queued messages, and pings.
-func (l *Line) write(k *socket, stop <-chan struct{}) {
-	ping := time.NewTicker(l.cfg.Ping)
+// writeMessages writes queued messages, and pings.
+func (l *Line) writeMessages(k *socket, stop <-chan struct{}) {
+	ping := time.NewTicker(l.cfg.PingInterval)
 	defer ping.Stop()
 	for {
 		var err error
@@ -183,7 +183,7 @@ func (l *Line) write(k *socket, stop <-chan struct{}) {
 			err = l.flush(k)
 		}
 		if err != nil {
-			_ = k.conn.Close() // which also ends the reading side
+			_ = k.conn.Close() // also ends readAcks
 			return
 		}
 	}
@@ -209,21 +209,21 @@ func (l *Line) flush(k *socket) error {
 	}
 }
 
-// drop breaks a connection silently. The lock is held.
-func (l *Line) drop(k *socket) {
-	k.leaving = true
-	_ = k.conn.NetConn().Close() // whatever it says, the connection is over
+// breakConn breaks a connection without a closing handshake. The caller must hold the lock.
+func (l *Line) breakConn(k *socket) {
+	k.disconnecting = true
+	_ = k.conn.NetConn().Close() // the connection ends in any case
 }
 
-// HangUp breaks every connection and stops every timer. The lock is held.
-func (l *Line) HangUp() {
+// Stop breaks every connection and stops every timer. The caller must hold the lock.
+func (l *Line) Stop() {
 	for _, k := range l.sockets {
-		l.drop(k)
+		l.breakConn(k)
 	}
 	for _, e := range l.sequence {
-		e.settle()
+		e.stopTimer()
 	}
 }
 
-// CloseIdleConnections closes idle connections for posts.
+// CloseIdleConnections closes the idle connections of the client that posts events.
 func (l *Line) CloseIdleConnections() { l.client.CloseIdleConnections() }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Buttons decodes a keyboard that was checked on arrival.
+// Buttons decodes the buttons of a keyboard, which were checked when it was received.
 func (k *Keyboard) Buttons() [][]Button {
 	if k == nil {
 		return nil
@@ -22,13 +22,13 @@ func (k *Keyboard) Buttons() [][]Button {
 	return rows
 }
 
-// Same compares keyboards by content.
-func (k *Keyboard) Same(other *Keyboard) bool {
+// Equal reports whether two keyboards have the same buttons.
+func (k *Keyboard) Equal(other *Keyboard) bool {
 	return slices.EqualFunc(k.Buttons(), other.Buttons(), slices.Equal[[]Button])
 }
 
-// Has reports whether there is a button with this data.
-func (k *Keyboard) Has(data string) bool {
+// HasButton reports whether the keyboard has a button with the given data.
+func (k *Keyboard) HasButton(data string) bool {
 	return slices.ContainsFunc(k.Buttons(), func(row []Button) bool {
 		return slices.ContainsFunc(row, func(b Button) bool { return b.CallbackData == data })
 	})

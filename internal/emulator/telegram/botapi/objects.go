@@ -58,37 +58,37 @@ type File struct {
 	FilePath string `json:"file_path,omitempty"`
 }
 
-// Keyboard is an inline keyboard. Its buttons are kept as received.
+// Keyboard is an inline keyboard. Its buttons are stored as received.
 type Keyboard struct {
 	InlineKeyboard [][]json.RawMessage `json:"inline_keyboard"`
 }
 
 // Message is a message (core.telegram.org/bots/api#message).
 type Message struct {
-	MessageID      int64    `json:"message_id"`
-	ThreadID       int64    `json:"message_thread_id,omitempty"`
-	From           *User    `json:"from,omitempty"`
-	Chat           Chat     `json:"chat"`
-	Date           int64    `json:"date"`
-	EditDate       int64    `json:"edit_date,omitempty"`
-	IsTopicMessage bool     `json:"is_topic_message,omitempty"`
-	ReplyToMessage *Message `json:"reply_to_message,omitempty"`
-	Pointers
-	MediaGroupID    string    `json:"media_group_id,omitempty"`
-	Text            string    `json:"text,omitempty"`
-	Entities        []Entity  `json:"entities,omitempty"`
-	Caption         string    `json:"caption,omitempty"`
-	CaptionEntities []Entity  `json:"caption_entities,omitempty"`
-	Document        *File     `json:"document,omitempty"`
-	Voice           *File     `json:"voice,omitempty"`
-	Audio           *File     `json:"audio,omitempty"`
-	VideoNote       *File     `json:"video_note,omitempty"`
-	Photo           []File    `json:"photo,omitempty"`
-	ReplyMarkup     *Keyboard `json:"reply_markup,omitempty"`
-	MigrateTo       int64     `json:"migrate_to_chat_id,omitempty"`
-	MigrateFrom     int64     `json:"migrate_from_chat_id,omitempty"`
-	ReceiverUser    *User     `json:"receiver_user,omitempty"`
-	EphemeralID     int64     `json:"ephemeral_message_id,omitempty"`
+	MessageID       int64    `json:"message_id"`
+	MessageThreadID int64    `json:"message_thread_id,omitempty"`
+	From            *User    `json:"from,omitempty"`
+	Chat            Chat     `json:"chat"`
+	Date            int64    `json:"date"`
+	EditDate        int64    `json:"edit_date,omitempty"`
+	IsTopicMessage  bool     `json:"is_topic_message,omitempty"`
+	ReplyToMessage  *Message `json:"reply_to_message,omitempty"`
+	References
+	MediaGroupID       string    `json:"media_group_id,omitempty"`
+	Text               string    `json:"text,omitempty"`
+	Entities           []Entity  `json:"entities,omitempty"`
+	Caption            string    `json:"caption,omitempty"`
+	CaptionEntities    []Entity  `json:"caption_entities,omitempty"`
+	Document           *File     `json:"document,omitempty"`
+	Voice              *File     `json:"voice,omitempty"`
+	Audio              *File     `json:"audio,omitempty"`
+	VideoNote          *File     `json:"video_note,omitempty"`
+	Photo              []File    `json:"photo,omitempty"`
+	ReplyMarkup        *Keyboard `json:"reply_markup,omitempty"`
+	MigrateToChatID    int64     `json:"migrate_to_chat_id,omitempty"`
+	MigrateFromChatID  int64     `json:"migrate_from_chat_id,omitempty"`
+	ReceiverUser       *User     `json:"receiver_user,omitempty"`
+	EphemeralMessageID int64     `json:"ephemeral_message_id,omitempty"`
 }
 
 // CallbackQuery is a button press.
@@ -105,55 +105,55 @@ type Member struct {
 	Status    string `json:"status"`
 	User      User   `json:"user"`
 	UntilDate *int   `json:"until_date,omitempty"`
-	// Anonymous is set for the owner and administrators.
-	Anonymous *bool `json:"is_anonymous,omitempty"`
-	// Change and Invite are set for administrators and restricted members.
-	Change *bool `json:"can_change_info,omitempty"`
-	Invite *bool `json:"can_invite_users,omitempty"`
-	*Administers
-	*Restricted
+	// IsAnonymous is set for the owner and administrators.
+	IsAnonymous *bool `json:"is_anonymous,omitempty"`
+	// CanChangeInfo and CanInviteUsers are set for administrators and restricted members.
+	CanChangeInfo  *bool `json:"can_change_info,omitempty"`
+	CanInviteUsers *bool `json:"can_invite_users,omitempty"`
+	*AdministratorRights
+	*RestrictedRights
 }
 
-// Administers are the rights of an administrator.
-type Administers struct {
-	Edited      bool `json:"can_be_edited"`
-	Manage      bool `json:"can_manage_chat"`
-	Delete      bool `json:"can_delete_messages"`
-	VideoChats  bool `json:"can_manage_video_chats"`
-	Restrict    bool `json:"can_restrict_members"`
-	Promote     bool `json:"can_promote_members"`
-	PostStory   bool `json:"can_post_stories"`
-	EditStory   bool `json:"can_edit_stories"`
-	DeleteStory bool `json:"can_delete_stories"`
-	Welcome     bool `json:"can_send_welcome_messages"`
+// AdministratorRights are the rights of an administrator.
+type AdministratorRights struct {
+	CanBeEdited            bool `json:"can_be_edited"`
+	CanManageChat          bool `json:"can_manage_chat"`
+	CanDeleteMessages      bool `json:"can_delete_messages"`
+	CanManageVideoChats    bool `json:"can_manage_video_chats"`
+	CanRestrictMembers     bool `json:"can_restrict_members"`
+	CanPromoteMembers      bool `json:"can_promote_members"`
+	CanPostStories         bool `json:"can_post_stories"`
+	CanEditStories         bool `json:"can_edit_stories"`
+	CanDeleteStories       bool `json:"can_delete_stories"`
+	CanSendWelcomeMessages bool `json:"can_send_welcome_messages"`
 }
 
-// Restricted are the rights of a restricted member: none.
-type Restricted struct {
-	IsMember   bool `json:"is_member"`
-	Messages   bool `json:"can_send_messages"`
-	Audios     bool `json:"can_send_audios"`
-	Documents  bool `json:"can_send_documents"`
-	Photos     bool `json:"can_send_photos"`
-	Videos     bool `json:"can_send_videos"`
-	VideoNotes bool `json:"can_send_video_notes"`
-	VoiceNotes bool `json:"can_send_voice_notes"`
-	Polls      bool `json:"can_send_polls"`
-	Others     bool `json:"can_send_other_messages"`
-	Previews   bool `json:"can_add_web_page_previews"`
-	React      bool `json:"can_react_to_messages"`
-	Tag        bool `json:"can_edit_tag"`
-	Pin        bool `json:"can_pin_messages"`
-	Topics     bool `json:"can_manage_topics"`
+// RestrictedRights are the rights of a restricted member. The emulator grants none.
+type RestrictedRights struct {
+	IsMember              bool `json:"is_member"`
+	CanSendMessages       bool `json:"can_send_messages"`
+	CanSendAudios         bool `json:"can_send_audios"`
+	CanSendDocuments      bool `json:"can_send_documents"`
+	CanSendPhotos         bool `json:"can_send_photos"`
+	CanSendVideos         bool `json:"can_send_videos"`
+	CanSendVideoNotes     bool `json:"can_send_video_notes"`
+	CanSendVoiceNotes     bool `json:"can_send_voice_notes"`
+	CanSendPolls          bool `json:"can_send_polls"`
+	CanSendOtherMessages  bool `json:"can_send_other_messages"`
+	CanAddWebPagePreviews bool `json:"can_add_web_page_previews"`
+	CanReactToMessages    bool `json:"can_react_to_messages"`
+	CanEditTag            bool `json:"can_edit_tag"`
+	CanPinMessages        bool `json:"can_pin_messages"`
+	CanManageTopics       bool `json:"can_manage_topics"`
 }
 
-// MemberUpdated is a change of a member's status.
-type MemberUpdated struct {
-	Chat Chat   `json:"chat"`
-	From User   `json:"from"`
-	Date int64  `json:"date"`
-	Old  Member `json:"old_chat_member"`
-	New  Member `json:"new_chat_member"`
+// ChatMemberUpdated is a change of a member's status.
+type ChatMemberUpdated struct {
+	Chat          Chat   `json:"chat"`
+	From          User   `json:"from"`
+	Date          int64  `json:"date"`
+	OldChatMember Member `json:"old_chat_member"`
+	NewChatMember Member `json:"new_chat_member"`
 }
 
 // Reaction is a reaction to a message.
@@ -162,52 +162,52 @@ type Reaction struct {
 	Emoji string `json:"emoji,omitempty"`
 }
 
-// ReactionUpdated is a change of a user's reactions.
-type ReactionUpdated struct {
-	Chat      Chat       `json:"chat"`
-	MessageID int64      `json:"message_id"`
-	User      User       `json:"user"`
-	Date      int64      `json:"date"`
-	Old       []Reaction `json:"old_reaction"`
-	New       []Reaction `json:"new_reaction"`
+// MessageReactionUpdated is a change of a user's reactions.
+type MessageReactionUpdated struct {
+	Chat        Chat       `json:"chat"`
+	MessageID   int64      `json:"message_id"`
+	User        User       `json:"user"`
+	Date        int64      `json:"date"`
+	OldReaction []Reaction `json:"old_reaction"`
+	NewReaction []Reaction `json:"new_reaction"`
 }
 
-// Pointers are the fields of a message that refer to other messages
+// References are the fields of a message that refer to other messages
 // (core.telegram.org/bots/api#message).
-type Pointers struct {
-	ForwardOrigin     *Origin     `json:"forward_origin,omitempty"`
-	ExternalReply     *External   `json:"external_reply,omitempty"`
-	Quote             *Quote      `json:"quote,omitempty"`
-	ForumTopicCreated *TopicStart `json:"forum_topic_created,omitempty"`
+type References struct {
+	ForwardOrigin     *MessageOrigin     `json:"forward_origin,omitempty"`
+	ExternalReply     *ExternalReplyInfo `json:"external_reply,omitempty"`
+	Quote             *Quote             `json:"quote,omitempty"`
+	ForumTopicCreated *ForumTopicCreated `json:"forum_topic_created,omitempty"`
 }
 
-// TopicStart is the service message of a new topic.
-type TopicStart struct {
+// ForumTopicCreated is the service message for a new topic.
+type ForumTopicCreated struct {
 	Name      string `json:"name"`
 	IconColor int    `json:"icon_color"`
 }
 
-// Origin is the origin of a forwarded message (core.telegram.org/bots/api#messageorigin).
-type Origin struct {
-	Type           string `json:"type"`
-	Date           int64  `json:"date"`
-	SenderUser     *User  `json:"sender_user,omitempty"`
-	SenderUserName string `json:"sender_user_name,omitempty"`
-	SenderChat     *Chat  `json:"sender_chat,omitempty"`
-	Chat           *Chat  `json:"chat,omitempty"`
-	MessageID      int64  `json:"message_id,omitempty"`
-	Signature      string `json:"author_signature,omitempty"`
+// MessageOrigin is the origin of a forwarded message (core.telegram.org/bots/api#messageorigin).
+type MessageOrigin struct {
+	Type            string `json:"type"`
+	Date            int64  `json:"date"`
+	SenderUser      *User  `json:"sender_user,omitempty"`
+	SenderUserName  string `json:"sender_user_name,omitempty"`
+	SenderChat      *Chat  `json:"sender_chat,omitempty"`
+	Chat            *Chat  `json:"chat,omitempty"`
+	MessageID       int64  `json:"message_id,omitempty"`
+	AuthorSignature string `json:"author_signature,omitempty"`
 }
 
-// External is a message of another chat, without its text
+// ExternalReplyInfo is a message in another chat, without its text
 // (core.telegram.org/bots/api#externalreplyinfo).
-type External struct {
-	Origin    Origin `json:"origin"`
-	Chat      *Chat  `json:"chat,omitempty"`
-	MessageID int64  `json:"message_id,omitempty"`
-	Document  *File  `json:"document,omitempty"`
-	Voice     *File  `json:"voice,omitempty"`
-	Photo     []File `json:"photo,omitempty"`
+type ExternalReplyInfo struct {
+	Origin    MessageOrigin `json:"origin"`
+	Chat      *Chat         `json:"chat,omitempty"`
+	MessageID int64         `json:"message_id,omitempty"`
+	Document  *File         `json:"document,omitempty"`
+	Voice     *File         `json:"voice,omitempty"`
+	Photo     []File        `json:"photo,omitempty"`
 }
 
 // Quote is the quoted part of a message.
@@ -228,13 +228,13 @@ type FullChat struct {
 // Bot is the result of getMe.
 type Bot struct {
 	User
-	CanJoinGroups           bool `json:"can_join_groups"`
-	CanReadAllGroupMessages bool `json:"can_read_all_group_messages"`
-	SupportsInlineQueries   bool `json:"supports_inline_queries"`
-	HasMainWebApp           bool `json:"has_main_web_app"`
-	HasTopicsEnabled        bool `json:"has_topics_enabled"`
-	UsersCreateTopics       bool `json:"allows_users_to_create_topics"`
-	CanConnectToBusiness    bool `json:"can_connect_to_business"`
-	CanManageBots           bool `json:"can_manage_bots"`
-	JoinRequestQueries      bool `json:"supports_join_request_queries"`
+	CanJoinGroups              bool `json:"can_join_groups"`
+	CanReadAllGroupMessages    bool `json:"can_read_all_group_messages"`
+	SupportsInlineQueries      bool `json:"supports_inline_queries"`
+	HasMainWebApp              bool `json:"has_main_web_app"`
+	HasTopicsEnabled           bool `json:"has_topics_enabled"`
+	AllowsUsersToCreateTopics  bool `json:"allows_users_to_create_topics"`
+	CanConnectToBusiness       bool `json:"can_connect_to_business"`
+	CanManageBots              bool `json:"can_manage_bots"`
+	SupportsJoinRequestQueries bool `json:"supports_join_request_queries"`
 }

@@ -22,7 +22,7 @@ func FuzzHTML(f *testing.F) {
 			return
 		}
 		text := markup.Text{Plain: plain, Entities: entities}
-		text.Settle()
+		text.Normalize()
 		size := len(utf16.Encode([]rune(text.Plain)))
 		for _, e := range text.Entities {
 			if e.Offset < 0 || e.Length <= 0 || e.Offset+e.Length > size {

@@ -12,8 +12,8 @@ import (
 )
 
 // htmlParser parses the HTML dialect of the Bot API (tdlib/td, MessageEntity.cpp, parse_html;
-// core.telegram.org/bots/api#html-style): a fixed set of tags, strictly nested, four named
-// character references. Its errors name byte offsets as the service does.
+// core.telegram.org/bots/api#html-style): a fixed set of strictly nested tags, and four named
+// character references. Its errors name byte offsets, as those of the service do.
 type htmlParser struct {
 	src      string
 	pos      int
@@ -23,25 +23,25 @@ type htmlParser struct {
 	entities []botapi.Entity
 }
 
-// openTag is a start tag without its end tag yet.
+// openTag is a start tag whose end tag has not been parsed yet.
 type openTag struct {
-	name  string
-	arg   string // href, language, emoji id, or "1" of an expandable quote
-	unit  int
-	start int // byte offset in out
+	name       string
+	arg        string // href, language, emoji id, or "1" for an expandable quote
+	unitOffset int
+	byteOffset int // byte offset in out
 }
 
-// syntaxError words an error like the service, including the capital letter.
+// syntaxError returns an error with the service's wording, including the capital letter.
 func syntaxError(format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// ParseHTML reads a text as sendMessage with parse_mode HTML does and returns what
-// people see, with the entities that the text asks for. The error is the service's.
+// ParseHTML parses a text as sendMessage with parse_mode HTML does. It returns the visible text, and the
+// entities that the text asks for. The error is the service's.
 func ParseHTML(src string) (string, []botapi.Entity, error) {
 	p := &htmlParser{src: src}
 	for p.pos < len(src) {
-		if err := p.step(); err != nil {
+		if err := p.parseNext(); err != nil {
 			return "", nil, err
 		}
 	}
@@ -56,16 +56,16 @@ func ParseHTML(src string) (string, []botapi.Entity, error) {
 	return text, p.entities, nil
 }
 
-// step reads one tag, reference or character.
-func (p *htmlParser) step() error {
+// parseNext parses one tag, character reference or character.
+func (p *htmlParser) parseNext() error {
 	switch p.src[p.pos] {
 	case '<':
 		if strings.HasPrefix(p.src[p.pos:], "</") {
-			return p.endTag()
+			return p.parseEndTag()
 		}
-		return p.startTag()
+		return p.parseStartTag()
 	case '&':
-		if r, n := reference(p.src[p.pos:]); n > 0 {
+		if r, n := decodeReference(p.src[p.pos:]); n > 0 {
 			p.pos += n
 			if r >= 0xd800 && r <= 0xdfff {
 				p.out.WriteByte(0xff) // half a surrogate pair is refused at the end
@@ -87,9 +87,9 @@ func (p *htmlParser) write(r rune) {
 	p.units += runeUnits(r)
 }
 
-// reference decodes the character reference at the start of s and returns its length, 0 if
-// unknown. The semicolon may be missing.
-func reference(s string) (rune, int) {
+// decodeReference decodes the character reference at the start of s and returns its length, or 0 if
+// the reference is unknown. The semicolon may be missing.
+func decodeReference(s string) (rune, int) {
 	var r rune
 	end := 1
 	if strings.HasPrefix(s, "&#") {
@@ -122,7 +122,7 @@ func reference(s string) (rune, int) {
 	return r, end
 }
 
-func knownTag(name string) bool {
+func isKnownTag(name string) bool {
 	switch name {
 	case "a", "b", "strong", "i", "em", "s", "strike", "del", "u", "ins", "tg-spoiler", "tg-emoji",
 		"tg-time", "span", "pre", "code", "blockquote":
@@ -131,7 +131,7 @@ func knownTag(name string) bool {
 	return false
 }
 
-func (p *htmlParser) startTag() error {
+func (p *htmlParser) parseStartTag() error {
 	begin := p.pos
 	i := begin + 1
 	for i < len(p.src) && !isSpace(p.src[i]) && p.src[i] != '>' {
@@ -140,8 +140,8 @@ func (p *htmlParser) startTag() error {
 	if i == len(p.src) {
 		return syntaxError("Unclosed start tag at byte offset %d", begin)
 	}
-	tag := openTag{name: strings.ToLower(p.src[begin+1 : i]), unit: p.units, start: p.out.Len()}
-	if !knownTag(tag.name) {
+	tag := openTag{name: strings.ToLower(p.src[begin+1 : i]), unitOffset: p.units, byteOffset: p.out.Len()}
+	if !isKnownTag(tag.name) {
 		return syntaxError("Unsupported start tag %q at byte offset %d", tag.name, begin)
 	}
 	p.pos = i
@@ -150,7 +150,7 @@ func (p *htmlParser) startTag() error {
 		if p.pos < len(p.src) && p.src[p.pos] == '>' {
 			break
 		}
-		if err := p.attribute(&tag, begin); err != nil {
+		if err := p.parseAttribute(&tag, begin); err != nil {
 			return err
 		}
 	}
@@ -162,8 +162,8 @@ func (p *htmlParser) startTag() error {
 	return nil
 }
 
-// attribute parses one attribute into the tag.
-func (p *htmlParser) attribute(tag *openTag, begin int) error {
+// parseAttribute parses one attribute into the tag.
+func (p *htmlParser) parseAttribute(tag *openTag, begin int) error {
 	start := p.pos
 	for p.pos < len(p.src) && !isSpace(p.src[p.pos]) && strings.IndexByte(`=>/"'`, p.src[p.pos]) < 0 {
 		p.pos++
@@ -184,18 +184,18 @@ func (p *htmlParser) attribute(tag *openTag, begin int) error {
 	if p.pos >= len(p.src) {
 		return syntaxError("Unclosed start tag %q at byte offset %d", tag.name, begin)
 	}
-	value, err := p.attributeValue()
+	value, err := p.parseAttributeValue()
 	if err != nil {
 		return err
 	}
 	if p.pos >= len(p.src) {
 		return syntaxError("Unclosed start tag at byte offset %d", begin)
 	}
-	tag.set(name, value)
+	tag.setAttribute(name, value)
 	return nil
 }
 
-func (p *htmlParser) attributeValue() (string, error) {
+func (p *htmlParser) parseAttributeValue() (string, error) {
 	quote := p.src[p.pos]
 	if quote != '"' && quote != '\'' {
 		start := p.pos
@@ -210,7 +210,7 @@ func (p *htmlParser) attributeValue() (string, error) {
 	p.pos++
 	var value strings.Builder
 	for p.pos < len(p.src) && p.src[p.pos] != quote {
-		if r, n := reference(p.src[p.pos:]); p.src[p.pos] == '&' && n > 0 {
+		if r, n := decodeReference(p.src[p.pos:]); p.src[p.pos] == '&' && n > 0 {
 			value.WriteRune(r)
 			p.pos += n
 			continue
@@ -222,8 +222,8 @@ func (p *htmlParser) attributeValue() (string, error) {
 	return value.String(), nil
 }
 
-// set stores attributes with a meaning.
-func (t *openTag) set(name, value string) {
+// setAttribute stores an attribute if it has a meaning.
+func (t *openTag) setAttribute(name, value string) {
 	switch {
 	case t.name == "a" && name == "href", t.name == "tg-emoji" && name == "emoji-id":
 		t.arg = value
@@ -236,7 +236,7 @@ func (t *openTag) set(name, value string) {
 	}
 }
 
-func (p *htmlParser) endTag() error {
+func (p *htmlParser) parseEndTag() error {
 	begin := p.pos
 	if len(p.open) == 0 {
 		return syntaxError("Unexpected end tag at byte offset %d", begin)
@@ -257,15 +257,15 @@ func (p *htmlParser) endTag() error {
 		return syntaxError(`Unmatched end tag at byte offset %d, expected "</%s>", found "</%s>"`, begin, tag.name, name)
 	}
 	p.open = p.open[:len(p.open)-1]
-	if p.units == tag.unit {
+	if p.units == tag.unitOffset {
 		return nil
 	}
-	return p.close(tag)
+	return p.closeTag(tag)
 }
 
-// close adds the entity of a finished tag.
-func (p *htmlParser) close(tag openTag) error {
-	e := botapi.Entity{Offset: tag.unit, Length: p.units - tag.unit, Type: entityType(tag)}
+// closeTag adds the entity of a closed tag.
+func (p *htmlParser) closeTag(tag openTag) error {
+	e := botapi.Entity{Offset: tag.unitOffset, Length: p.units - tag.unitOffset, Type: entityType(tag)}
 	switch tag.name {
 	case "tg-emoji":
 		if id, err := strconv.ParseInt(tag.arg, 10, 64); err != nil || id == 0 {
@@ -273,7 +273,7 @@ func (p *htmlParser) close(tag openTag) error {
 		}
 		e.CustomEmojiID = tag.arg
 	case "a":
-		e.URL = Link(cmp.Or(tag.arg, p.out.String()[tag.start:]))
+		e.URL = NormalizeLink(cmp.Or(tag.arg, p.out.String()[tag.byteOffset:]))
 		if e.URL == "" {
 			return nil // the service drops an unusable link and keeps the text
 		}
@@ -334,8 +334,8 @@ func entityType(tag openTag) string {
 	return tag.name
 }
 
-// Link returns a usable link or "".
-func Link(link string) string {
+// NormalizeLink returns a usable form of a link, or "".
+func NormalizeLink(link string) string {
 	link = strings.TrimSpace(link)
 	if scheme, rest, ok := strings.Cut(link, ":"); ok {
 		switch strings.ToLower(scheme) {
@@ -352,8 +352,8 @@ func Link(link string) string {
 	return ""
 }
 
-// sortEntities orders entities like the service: by offset, the longer first. A language is only
-// kept where it shows.
+// sortEntities sorts entities as the service does: by offset, and the longer first. A language is kept
+// only for pre, where apps show it.
 func sortEntities(entities []botapi.Entity) {
 	for i := range entities {
 		if entities[i].Type != "pre" {

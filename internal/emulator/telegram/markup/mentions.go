@@ -2,8 +2,8 @@ package markup
 
 import "oneclaw/internal/emulator/telegram/botapi"
 
-// Mentions returns the names in a text that notify their owners: those that no code overlaps,
-// because requested entities take precedence over detected ones; and those behind links to
+// Mentions returns the names in a text whose owners are notified. They are the names that no code
+// overlaps, because requested entities take precedence over detected ones, and the texts of links to
 // users.
 func Mentions(text string, entities []botapi.Entity) []string {
 	var names []string
@@ -15,21 +15,21 @@ func Mentions(text string, entities []botapi.Entity) []string {
 		}
 		return false
 	}
-	for _, e := range Detect(text) {
+	for _, e := range DetectEntities(text) {
 		if e.Type == "mention" && !inCode(e) {
-			names = append(names, Cut(text, e.Offset, e.Length))
+			names = append(names, EntityText(text, e.Offset, e.Length))
 		}
 	}
 	for _, e := range entities {
 		if e.Type == "text_mention" {
-			names = append(names, Cut(text, e.Offset, e.Length))
+			names = append(names, EntityText(text, e.Offset, e.Length))
 		}
 	}
 	return names
 }
 
-// Cut returns the part of a text that an entity covers.
-func Cut(text string, offset, length int) string {
+// EntityText returns the part of a text that an entity covers.
+func EntityText(text string, offset, length int) string {
 	var out []rune
 	at := 0
 	for _, r := range text {

@@ -1,4 +1,4 @@
-// Package markup parses texts as Telegram does: its HTML, and what it detects in plain text.
+// Package markup parses texts as Telegram does: its HTML, and the entities detected in plain text.
 package markup
 
 import (
@@ -11,24 +11,24 @@ import (
 	"oneclaw/internal/emulator/telegram/botapi"
 )
 
-// special matches what apps and service detect in plain text.
-var special = regexp.MustCompile(`https?://[^\s<>"]+|@[A-Za-z][A-Za-z0-9_]{2,31}|/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?|#[\pL_][\pL\pN_]*`)
+// entityPattern matches the entities that apps and the service detect in plain text.
+var entityPattern = regexp.MustCompile(`https?://[^\s<>"]+|@[A-Za-z][A-Za-z0-9_]{2,31}|/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?|#[\pL_][\pL\pN_]*`)
 
-// Detect returns the mentions, commands, links and hashtags of a plain text.
-func Detect(text string) []botapi.Entity {
+// DetectEntities returns the mentions, commands, links and hashtags in a plain text.
+func DetectEntities(text string) []botapi.Entity {
 	if !strings.ContainsAny(text, "@/#") {
 		return nil
 	}
 	var found []botapi.Entity
 	units, from := 0, 0
-	for _, at := range special.FindAllStringIndex(text, -1) {
-		units += Length(text[from:at[0]])
+	for _, at := range entityPattern.FindAllStringIndex(text, -1) {
+		units += UTF16Length(text[from:at[0]])
 		from = at[0]
 		match := text[at[0]:at[1]]
 		if before, _ := utf8.DecodeLastRuneInString(text[:at[0]]); at[0] > 0 && !startsWord(before) {
 			continue
 		}
-		e := botapi.Entity{Offset: units, Length: Length(match)}
+		e := botapi.Entity{Offset: units, Length: UTF16Length(match)}
 		switch match[0] {
 		case '@':
 			e.Type = "mention"
@@ -44,13 +44,13 @@ func Detect(text string) []botapi.Entity {
 	return found
 }
 
-// startsWord reports whether a mark after r begins a word.
+// startsWord reports whether a character after r starts a word.
 func startsWord(r rune) bool {
 	return strings.ContainsRune(" \t\n\r([{\"'.,;:!?-—", r)
 }
 
-// Length counts UTF-16 code units, the unit of all lengths in the API.
-func Length(s string) int {
+// UTF16Length returns the length in UTF-16 code units, the unit of all lengths in the Bot API.
+func UTF16Length(s string) int {
 	n := 0
 	for _, r := range s {
 		n += runeUnits(r)
@@ -58,33 +58,33 @@ func Length(s string) int {
 	return n
 }
 
-// Text is a text as the server stores it.
+// Text is a text in the form in which the server stores it.
 type Text struct {
-	Plain    string // visible text
-	Entities []botapi.Entity
-	Source   string // as received
-	Mode     string // its parse mode
+	Plain     string // visible text
+	Entities  []botapi.Entity
+	Source    string // as received
+	ParseMode string // lower-case parse mode
 }
 
-// Typed returns a text as a person's app sends it.
-func Typed(text string) Text {
-	return Text{Plain: text, Source: text, Entities: Detect(text)}
+// NewText returns a text as a user's app sends it.
+func NewText(text string) Text {
+	return Text{Plain: text, Source: text, Entities: DetectEntities(text)}
 }
 
-// Settle converts a requested text to what the service stores.
-func (f *Text) Settle() {
+// Normalize converts a requested text to the form in which the service stores it.
+func (f *Text) Normalize() {
 	f.trim()
-	f.cap()
-	f.mark()
+	f.limitEntities()
+	f.addDetected()
 }
 
-// maxEntities bounds the stored entities of a message. The service silently drops others
-// (tdlib/td, MessageEntity.cpp, get_input_message_entities): first those of the last kinds, bold
-// and the like, which it has split where they overlap.
+// maxEntities bounds the stored entities of a message. The service silently drops the others
+// (tdlib/td, MessageEntity.cpp, get_input_message_entities). It drops those of the last kinds first,
+// such as bold, which it has split where they overlap.
 const maxEntities = 100
 
-// cap drops entities like the service, but as a whole if not all pieces are kept.
-func (f *Text) cap() {
+// limitEntities drops entities as the service does, but drops the whole entity if a piece is dropped.
+func (f *Text) limitEntities() {
 	if len(f.Entities) <= maxEntities/3 {
 		return
 	}
@@ -106,7 +106,7 @@ func (f *Text) cap() {
 		if !slices.Contains(splittable, e) {
 			continue
 		}
-		if room -= pieces(e, splittable); room < 0 {
+		if room -= countPieces(e, splittable); room < 0 {
 			dropped[i] = true
 		}
 	}
@@ -119,8 +119,8 @@ func (f *Text) cap() {
 	f.Entities = kept
 }
 
-// pieces returns into how many pieces overlapping entities split an entity.
-func pieces(e botapi.Entity, others []botapi.Entity) int {
+// countPieces returns the number of pieces into which overlapping entities split an entity.
+func countPieces(e botapi.Entity, others []botapi.Entity) int {
 	cuts := map[int]bool{}
 	for _, o := range others {
 		for _, at := range []int{o.Offset, o.Offset + o.Length} {
@@ -132,11 +132,11 @@ func pieces(e botapi.Entity, others []botapi.Entity) int {
 	return 1 + len(cuts)
 }
 
-// mark adds what the service detects in a bot's text (tdlib/td, MessageEntity.cpp,
-// find_entities): names, links, commands and the like, but nothing inside code or a link.
-func (f *Text) mark() {
+// addDetected adds the entities that the service detects in a bot's text (tdlib/td, MessageEntity.cpp,
+// find_entities): names, links, commands and the like, but none inside code or a link.
+func (f *Text) addDetected() {
 	given := slices.Clone(f.Entities)
-	for _, e := range Detect(f.Plain) {
+	for _, e := range DetectEntities(f.Plain) {
 		taken := slices.ContainsFunc(given, func(g botapi.Entity) bool {
 			switch g.Type {
 			case "code", "pre", "text_link", "text_mention", e.Type:
@@ -151,13 +151,13 @@ func (f *Text) mark() {
 	slices.SortStableFunc(f.Entities, func(a, b botapi.Entity) int { return cmp.Compare(a.Offset, b.Offset) })
 }
 
-// trim cuts the white space around a text, as the service does (tdlib/td, MessageEntity.cpp,
-// fix_formatted_text), and moves the entities along.
+// trim removes the white space around a text, as the service does (tdlib/td, MessageEntity.cpp,
+// fix_formatted_text), and shifts the entities accordingly.
 func (f *Text) trim() {
 	kept := strings.TrimRight(f.Plain, " \t\r\n")
-	lead := Length(kept) - Length(strings.TrimLeft(kept, " \t\r\n"))
+	lead := UTF16Length(kept) - UTF16Length(strings.TrimLeft(kept, " \t\r\n"))
 	f.Plain = strings.TrimLeft(kept, " \t\r\n")
-	size := Length(f.Plain)
+	size := UTF16Length(f.Plain)
 	var entities []botapi.Entity
 	for _, e := range f.Entities {
 		start, end := max(e.Offset-lead, 0), min(e.Offset+e.Length-lead, size)
@@ -169,8 +169,8 @@ func (f *Text) trim() {
 	f.Entities = entities
 }
 
-// Same compares texts by their visible content.
-func (f Text) Same(g Text) bool {
+// Equal reports whether two texts have the same visible content.
+func (f Text) Equal(g Text) bool {
 	if f.Plain != g.Plain || len(f.Entities) != len(g.Entities) {
 		return false
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	if err := meaning.Make(os.Stdout, bufio.NewReader(os.Stdin)); err != nil {
+	if err := meaning.Generate(os.Stdout, bufio.NewReader(os.Stdin)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
