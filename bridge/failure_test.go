@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,10 +172,15 @@ func TestAFailureThatIsStoppedWhileItArrivesKeepsItsButtons(t *testing.T) {
 		return nil
 	}
 	r.accept(direct("1", "what is it?"))
-	failed := r.platform.wait(t, 2)[0]
+	r.platform.wait(t, 2)
 	r.restart()
-	r.accept(pressOn(failed, "p1", "1", failed.button(t, "Details")))
-	all := r.platform.until(t, "the details", func(all []sent) bool { return strings.Contains(all[0].text, incident) })
+	all := r.platform.shown()
+	i := slices.IndexFunc(all, func(s sent) bool { return s.buttons != nil }) // "Stopped." may come first
+	if i < 0 {
+		t.Fatalf("no buttons: %q", texts(all))
+	}
+	r.accept(pressOn(all[i], "p1", "1", all[i].button(t, "Details")))
+	all = r.platform.until(t, "the details", func(all []sent) bool { return strings.Contains(all[i].text, incident) })
 	if len(all) != 2 {
 		t.Errorf("shown are %q", texts(all))
 	}

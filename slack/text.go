@@ -144,7 +144,7 @@ func escape(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
 }
 
-// lookUpCommand returns the command with a name.
+// lookUpCommand returns the command with the given name.
 func (r *receiver) lookUpCommand(word string) (chats.CommandInfo, bool) {
 	host, ok := r.in.(chats.CommandInbox)
 	if !ok {

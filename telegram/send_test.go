@@ -3,7 +3,6 @@ package telegram
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -61,15 +60,7 @@ func TestOutcomesOfSends(t *testing.T) {
 }
 
 func TestSendBeforeAnythingIsOut(t *testing.T) {
-	closed, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := closed.Addr().String()
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
-	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: "http://" + addr}})
+	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: "http://127.0.0.1:1"}}) // no test listens there
 	if err != nil {
 		t.Fatal(err)
 	}

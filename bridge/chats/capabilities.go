@@ -159,7 +159,7 @@ type AmbientInbox interface {
 
 // CommandInbox is an [Inbox] that knows its commands, for platforms without slash commands.
 type CommandInbox interface {
-	// Command returns the command with a name, including hidden ones; false if there is none that users
+	// Command returns the command with the given name, including hidden ones; false if there is none that users
 	// can type.
 	Command(name string) (CommandInfo, bool)
 }

@@ -86,7 +86,7 @@ type Queue interface {
 	Context() context.Context
 	// TryGo starts such work, unless the queue is closing; see [queue.Queue.TryGo].
 	TryGo(f func()) bool
-	// IsWaiting reports whether the message with a key waits in a chat.
+	// IsWaiting reports whether the message with the given key waits in a chat.
 	IsWaiting(chat chats.Chat, key string) bool
 	// TargetChat returns the chat to which a chat has moved, or is moving.
 	TargetChat(chat chats.Chat) chats.Chat

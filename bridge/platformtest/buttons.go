@@ -161,7 +161,7 @@ func (f *bareAdapter) post(in Place, part chats.Part) Shown {
 	return f.message(in, id)
 }
 
-// message returns the message with an id.
+// message returns the message with the given id.
 func (f *bareAdapter) message(in Place, id string) Shown {
 	f.t.Helper()
 	for _, s := range f.view().inPlace(in) {

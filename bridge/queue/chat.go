@@ -160,7 +160,7 @@ func (q *Queue) FindWaiting(chat chats.Chat, pass func(*Run) bool) (waiting, cop
 	return nil, nil
 }
 
-// IsWaiting reports whether the message with a key waits in a chat.
+// IsWaiting reports whether the message with the given key waits in a chat.
 func (q *Queue) IsWaiting(chat chats.Chat, key string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -80,8 +80,8 @@ type LeaseHolder struct {
 	// OwnsSafely reports whether certainly no other process owns a job now. It is for effects that the
 	// store cannot reject, such as requests to a platform. Nil if this process works alone.
 	OwnsSafely func(j *Run) bool
-	// Fence returns the check that conflicts unless the lease with a token is in force. Nil if this
-	// process works alone.
+	// Fence returns an operation that makes a write fail with ErrConflict unless the lease with the given
+	// token is in force. Nil if this process works alone.
 	Fence func(token string) storage.Op
 
 	cfg     LeaseHolderConfig

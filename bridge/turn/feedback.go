@@ -13,7 +13,7 @@ import (
 	"oneclaw/storage"
 )
 
-// SetFeedback stores a user's rating of the answer that contains the message with an id. The rating is
+// SetFeedback stores a user's rating of the answer that contains the message with the given id. The rating is
 // stored in the receipt, or in the job if it is open, concurrently with its turn; see
 // [queue.Store.Refresh]. It reports whether the rating changed. If no answer in the chat that passes
 // accepts contains the message, it returns false.
@@ -42,7 +42,7 @@ type answerRecord struct {
 	turn   *receipts.Turn
 }
 
-// findAnswer returns the record of the answer that contains the message with an id, or nil.
+// findAnswer returns the record of the answer that contains the message with the given id, or nil.
 func findAnswer(ctx context.Context, jobs queue.Store, chat chats.Chat, id string, passes func(*receipts.Receipt) bool) (*answerRecord, error) {
 	quoted := []byte(`"` + id + `"`)
 	// If a job is closed between the two listings, its receipt is found in the second.

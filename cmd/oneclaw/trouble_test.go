@@ -8,12 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/storage/postgres/pgtest"
 )
 
 // failing starts the program, waits for its end and returns what it says. It must be
@@ -158,13 +160,11 @@ func TestHealthAndReadiness(t *testing.T) {
 
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	var config net.ListenConfig
-	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	port, err := pgtest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
 // TestAFullDiskIsSurvived runs the bot on a file system of a few pages. Where none can

@@ -141,8 +141,8 @@ func (one costResult) section() frame.Section {
 		"Compare these lines with each other: one tokenizer counts the tokens of all, their caches are simulated by what the providers document, and their prices are those that the bot knows. " +
 			"The first line is what the replies have really used, with pictures, reasoning, and the tools and the routing of that time. Calls that sum a conversation up are in none.",
 	}, Table: costsTable(one.Comparison)}
-	if one.Left > 0 {
-		s.Text = append(s.Text, formatCount(one.Left, "call is", "calls are")+" left out: the tools are not there any more, or switched off.")
+	if one.Omitted > 0 {
+		s.Text = append(s.Text, formatCount(one.Omitted, "call is", "calls are")+" left out: the tools are not there any more, or switched off.")
 	}
 	return s
 }

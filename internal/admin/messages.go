@@ -86,7 +86,7 @@ func isExplainable(j *receipts.Receipt) bool {
 	return j.Message.Kind == chats.KindText || j.Message.Kind == receipts.KindTask
 }
 
-// kindLabel returns the kind of the job with a key.
+// kindLabel returns the kind of the job with the given key.
 func kindLabel(key string) string {
 	if strings.HasSuffix(key, "/"+string(receipts.KindTask)) {
 		return "Task"

@@ -40,7 +40,7 @@ func (f *Format) Name() string {
 	return ""
 }
 
-// NewFormat returns the format with a name.
+// NewFormat returns the format with the given name.
 func NewFormat(name string) Format { return Format{json: name == "json", markdown: name == "markdown"} }
 
 // Print plays conversations and prints their costs.

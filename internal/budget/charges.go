@@ -110,7 +110,7 @@ func (l *Ledger) refreshCharges(ctx context.Context) error {
 	return nil
 }
 
-// readCharges reads the charges with a key. They have no sums if there is no record.
+// readCharges reads the charges with the given key. They have no sums if there is no record.
 func (l *Ledger) readCharges(ctx context.Context, key string) (charges, error) {
 	entry, err := l.cfg.Store.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {

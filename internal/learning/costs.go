@@ -35,7 +35,7 @@ var (
 // CostsConfig configures [Costs].
 type CostsConfig struct {
 	Store storage.Store
-	// BillConfig returns how conversations are played now; its Routings and Left are not used.
+	// BillConfig returns how conversations are played now; its Routings and OnOmitted are not used.
 	BillConfig func() bill.Config
 	// Price returns the prices of a model, if known.
 	Price func(model string) (budget.Price, bool)
@@ -68,8 +68,8 @@ type Comparison struct {
 	Actual Usage `json:"was"`
 	// Lines are the estimated costs, for each model the routings in order.
 	Lines []bill.Line `json:"lines"`
-	// Left counts the calls left out because their tools no longer exist.
-	Left int `json:"left,omitempty"`
+	// Omitted counts the calls left out because their tools no longer exist.
+	Omitted int `json:"left,omitempty"`
 }
 
 // Compare estimates the costs of the conversation in a log. While
@@ -87,7 +87,7 @@ func (c *Costs) Compare(ctx context.Context, log string, with Selection) (out Co
 	if err != nil {
 		return Comparison{}, err
 	}
-	cfg.OnOmitted = func(calls int) { out.Left += calls }
+	cfg.OnOmitted = func(calls int) { out.Omitted += calls }
 	b, err := bill.New(cfg)
 	if err != nil {
 		return out, err

@@ -45,8 +45,8 @@ func TestWhatAConversationWouldHaveCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (learning.Usage{Rounds: 2, Input: 1_100_000, Cached: 10, Output: 50_000, USD: 1.2}); got.Actual != want || got.Left != 1 {
-		t.Errorf("it was %+v, %d left, want %+v, 1", got.Actual, got.Left, want)
+	if want := (learning.Usage{Rounds: 2, Input: 1_100_000, Cached: 10, Output: 50_000, USD: 1.2}); got.Actual != want || got.Omitted != 1 {
+		t.Errorf("it was %+v, %d left, want %+v, 1", got.Actual, got.Omitted, want)
 	}
 	var lines []string
 	for _, l := range got.Lines {

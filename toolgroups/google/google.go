@@ -31,8 +31,8 @@ type Config struct {
 	ClientSecret string
 	// APIURL replaces the scheme and host of all Google addresses. Empty means Google.
 	APIURL string
-	// PublicURL is the external address of [Google.Pages], without the path. If empty, users paste
-	// the code.
+	// PublicURL is the external address of [Google.Pages], without the path. If empty, users whose
+	// browser cannot open LocalURL paste the address at which it ends.
 	PublicURL string
 	// LocalURL is the address of the callback on the bot's own machine, used without a PublicURL.
 	// Empty means http://127.0.0.1:8787.

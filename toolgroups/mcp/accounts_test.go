@@ -189,7 +189,7 @@ func param(t *testing.T, address, name string) string {
 }
 
 // People connect accounts of their own at a server that wants that; everything between is
-// a real authorisation server.
+// a real authorization server.
 func TestAccounts(t *testing.T) {
 	t.Parallel()
 	em, err := emulator.Start()

@@ -43,7 +43,7 @@ type Server struct {
 	// the bot cannot register itself. ClientSecret may contain "${NAME}".
 	ClientID     string        `yaml:"client_id,omitempty"`
 	ClientSecret redact.Secret `yaml:"client_secret,omitempty"`
-	// Issuer is the authorisation server at which ClientID was registered. The client is used at no
+	// Issuer is the authorization server at which ClientID was registered. The client is used at no
 	// other. Empty means the one that the server named first.
 	Issuer string `yaml:"issuer,omitempty"`
 	// Scopes are the permissions to request. None means those that the server names.

@@ -47,7 +47,7 @@ func shows(value any) http.HandlerFunc {
 	}
 }
 
-// The secret of a client that was registered by hand goes to no authorisation server but the one
+// The secret of a client that was registered by hand goes to no authorization server but the one
 // at which that was done, whichever the MCP server names later.
 func TestASecretGoesToTheSignInWhereItWasRegistered(t *testing.T) {
 	em, err := emulator.Start()

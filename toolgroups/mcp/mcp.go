@@ -59,7 +59,7 @@ type Config struct {
 	// Accounts configures users' accounts for servers with auth: oauth.
 	Accounts AccountsConfig `yaml:"-"`
 	// AllowPrivate are the private addresses permitted for servers added in a chat, and for
-	// authorisation servers.
+	// authorization servers.
 	AllowPrivate []netip.Prefix `yaml:"-"`
 	// TakenNames are the names of other tools.
 	TakenNames []string `yaml:"-"`

@@ -43,7 +43,7 @@ type server struct {
 	dial      dialer
 
 	clientSecret string          // of the OAuth client
-	authClient   *http.Client    // for the authorisation server
+	authClient   *http.Client    // for the authorization server
 	userServers  personalServers // personal connections
 	parent       *server         // set for a personal connection: the server whose list it updates
 

@@ -79,23 +79,23 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 // scheduler records when all tasks were last compared with the index, so that the comparison is
 // repeated if the clock or the time zone has changed.
 type scheduler struct {
-	s        *Schedule
-	checked  time.Time
-	lastSeen time.Time
-	zone     string
+	s       *Schedule
+	checked time.Time
+	lastNow time.Time
+	zone    string
 }
 
 // runDue submits the due runs and returns the time until the next task is due.
 func (c *scheduler) runDue(ctx context.Context) time.Duration {
 	now, zone := c.s.cfg.Now().Round(0), c.s.cfg.Location().String()
-	if c.checked.IsZero() || now.Before(c.lastSeen) || now.Sub(c.checked) >= checkInterval || zone != c.zone {
+	if c.checked.IsZero() || now.Before(c.lastNow) || now.Sub(c.checked) >= checkInterval || zone != c.zone {
 		if err := c.s.repairIndex(ctx); err != nil {
 			c.logError(ctx, err)
 		} else {
 			c.checked, c.zone = now, zone
 		}
 	}
-	c.lastSeen = now
+	c.lastNow = now
 	next, err := c.s.submitDue(ctx)
 	if err != nil {
 		c.logError(ctx, err)

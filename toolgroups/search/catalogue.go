@@ -97,7 +97,7 @@ func (c *Catalogue) Len() int { return len(c.entries) }
 // estimateTokens estimates the tokens that the schemas of all tools take.
 func (c *Catalogue) estimateTokens() int { return toolgroups.EstimateTokens(Tools(c.entries)) }
 
-// Lookup returns the entry with a name.
+// Lookup returns the entry with the given name.
 func (c *Catalogue) Lookup(name string) (Entry, bool) {
 	e, ok := c.byName[name]
 	return e, ok

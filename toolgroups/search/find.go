@@ -78,7 +78,7 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 		}
 		return toolgroups.Result{}, fault
 	}
-	fruitless := CountFruitless(b.cfg.PastCalls)
+	fruitless := FruitlessStreak(b.cfg.PastCalls)
 	if fault := b.checkFruitless(fruitless, w.queries); fault != nil {
 		return toolgroups.Result{}, fault
 	}

@@ -17,9 +17,9 @@ const (
 	SameSearchStop = 3
 )
 
-// CountFruitless counts the searches without hits since the turn's last search with hits or
+// FruitlessStreak counts the searches without hits since the turn's last search with hits or
 // successful call of another tool.
-func CountFruitless(turn []toolgroups.PastCall) int {
+func FruitlessStreak(turn []toolgroups.PastCall) int {
 	n := 0
 	for _, p := range turn {
 		switch {

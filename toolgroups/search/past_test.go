@@ -31,7 +31,7 @@ func TestFruitlessSearchesAreToldToStop(t *testing.T) {
 		t.Errorf("told to stop after two: %s", second)
 	}
 	past, third, _ := turn(t, "zzz", "yyy", "xxx")
-	if !strings.Contains(third, "Stop searching") || search.CountFruitless(past) != 3 {
+	if !strings.Contains(third, "Stop searching") || search.FruitlessStreak(past) != 3 {
 		t.Errorf("not told to stop after three: %s", third)
 	}
 	_, seventh, refused := turn(t, "zzz", "yyy", "xxx", "www", "vvv", "uuu", "ttt")
@@ -42,15 +42,15 @@ func TestFruitlessSearchesAreToldToStop(t *testing.T) {
 
 func TestFruitlessCountBeginsAnew(t *testing.T) {
 	past, _, _ := turn(t, "zzz", "yyy", "github", "xxx")
-	if n := search.CountFruitless(past); n != 1 {
+	if n := search.FruitlessStreak(past); n != 1 {
 		t.Errorf("after a hit and a miss the count is %d", n)
 	}
 	past = append(past, toolgroups.PastCall{Tool: search.ToolCall, OK: true})
-	if n := search.CountFruitless(past); n != 0 {
+	if n := search.FruitlessStreak(past); n != 0 {
 		t.Errorf("after a call the count is %d", n)
 	}
 	past = append(past, toolgroups.PastCall{Tool: search.ToolSearch, Result: "Too many", OK: false})
-	if n := search.CountFruitless(past); n != 0 {
+	if n := search.FruitlessStreak(past); n != 0 {
 		t.Errorf("an error counts: %d", n)
 	}
 }
@@ -73,7 +73,7 @@ func TestFruitlessBatch(t *testing.T) {
 		text, fault := use(t, b, search.ToolSearch, args)
 		past = append(past, toolgroups.PastCall{Tool: search.ToolSearch, Arguments: args, Result: text, OK: fault == nil})
 	}
-	if search.CountFruitless(past[:1]) != 1 || search.CountFruitless(past) != 0 {
-		t.Errorf("counted %d, then %d", search.CountFruitless(past[:1]), search.CountFruitless(past))
+	if search.FruitlessStreak(past[:1]) != 1 || search.FruitlessStreak(past) != 0 {
+		t.Errorf("counted %d, then %d", search.FruitlessStreak(past[:1]), search.FruitlessStreak(past))
 	}
 }

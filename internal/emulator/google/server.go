@@ -52,7 +52,7 @@ type Server struct {
 	// mu guards the fields below and their content.
 	mu       sync.Mutex
 	auth     *signIn
-	accounts map[string]*accountData // by account
+	accounts map[string]*accountServices // by account
 	faults   faults
 	requests []Request
 }
@@ -84,7 +84,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, routes: all, auth: newSignIn(cfg), accounts: map[string]*accountData{}}, nil
+	return &Server{cfg: cfg, routes: all, auth: newSignIn(cfg), accounts: map[string]*accountServices{}}, nil
 }
 
 // call is a request that matches the contract.
@@ -244,13 +244,13 @@ func writeAnswer(w http.ResponseWriter, answer any) {
 }
 
 // account returns the data of an account, which are created on first use.
-func (s *Server) account(account string) (*accountData, error) {
+func (s *Server) account(account string) (*accountServices, error) {
 	if err := s.cfg.checkAccount(account); err != nil {
 		return nil, err
 	}
 	w := s.accounts[account]
 	if w == nil {
-		w = newAccountData(account, s.cfg.Now)
+		w = newAccountServices(account, s.cfg.Now)
 		s.accounts[account] = w
 	}
 	return w, nil

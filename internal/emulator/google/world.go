@@ -48,35 +48,35 @@ type implementation struct {
 	collections map[string]collection
 }
 
-// accountData has the services of an account with their data. It is guarded by the lock of [Server].
-type accountData struct {
+// accountServices has the services of an account with their data. It is guarded by the lock of [Server].
+type accountServices struct {
 	account *account
 	mail    *mailbox
 	implementation
 }
 
-// newAccountData returns the initial data of an account.
-func newAccountData(email string, now func() time.Time) *accountData {
+// newAccountServices returns the initial data of an account.
+func newAccountServices(email string, now func() time.Time) *accountServices {
 	o := &account{email: email, now: now, lastID: 100}
 	mail, documents := newMailbox(o), newStore("documentId")
-	w := &accountData{o, mail, implementation{map[string]handler{"oauth2.userinfo.get": o.getUserinfo}, map[string]collection{}}}
+	all := &accountServices{o, mail, implementation{map[string]handler{"oauth2.userinfo.get": o.getUserinfo}, map[string]collection{}}}
 	for _, service := range []implementation{
 		newGmail(mail), newCalendar(o), newEditors(o, documents), newSheets(o), newDrive(o, documents), newAddressBook(o), newTasks(o),
 	} {
-		maps.Copy(w.methods, service.methods)
-		maps.Copy(w.collections, service.collections)
+		maps.Copy(all.methods, service.methods)
+		maps.Copy(all.collections, service.collections)
 	}
-	return w
+	return all
 }
 
 // run runs a call. Methods that are not implemented return a sample.
-func (w *accountData) run(c *call) (any, *rejection) {
-	if f := w.methods[c.id]; f != nil {
+func (a *accountServices) run(c *call) (any, *rejection) {
+	if f := a.methods[c.id]; f != nil {
 		return f(c)
 	}
 	resource, verb, _ := cutLast(c.id, ".")
-	if k, ok := w.collections[resource]; ok {
-		if answer, rej, done := k.runVerb(w.account, c, verb); done {
+	if k, ok := a.collections[resource]; ok {
+		if answer, rej, done := k.runVerb(a.account, c, verb); done {
 			return answer, rej
 		}
 	}

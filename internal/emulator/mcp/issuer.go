@@ -149,7 +149,7 @@ func (s *Server) handleRegister(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusCreated, said)
 }
 
-// serveMetadata serves the authorisation server's metadata (RFC 8414, section 2).
+// serveMetadata serves the authorization server's metadata (RFC 8414, section 2).
 func (s *Server) serveMetadata(w http.ResponseWriter, _ *http.Request) {
 	s.count("metadata")
 	said := map[string]any{

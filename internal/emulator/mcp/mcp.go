@@ -34,7 +34,7 @@ const (
 // Server is both servers. Fields may be read while the servers run; use the methods to change their
 // behaviour.
 type Server struct {
-	// URL is the address of the MCP server, Issuer the authorisation server's name.
+	// URL is the address of the MCP server, Issuer the authorization server's name.
 	URL, Issuer string
 
 	provider *op.Provider
@@ -52,7 +52,7 @@ type Server struct {
 
 // Misbehavior makes the servers violate the specifications, or makes them less strict.
 type Misbehavior struct {
-	// Metadata changes the authorisation server's metadata, Resource the MCP server's.
+	// Metadata changes the authorization server's metadata, Resource the MCP server's.
 	Metadata, Resource func(map[string]any)
 	// Issuer replaces the issuer in responses of the consent page.
 	Issuer string
@@ -134,7 +134,7 @@ func (s *Server) Expire() {
 	}
 }
 
-// WithdrawConsents makes the authorisation server forget all consents of a user.
+// WithdrawConsents makes the authorization server forget all consents of a user.
 func (s *Server) WithdrawConsents(person string) { s.accounts.withdrawConsents(person) }
 
 // Count returns how often an endpoint was requested: "authorize", "token", "register", "revoke" or

@@ -195,7 +195,7 @@ func (w *world) countAnswer(c *channel, m *message, n int) {
 	}
 }
 
-// findChannel returns the channel with an id, or the DM with a user's id. With write, it refuses
+// findChannel returns the channel with the given id, or the DM with a user's id. With write, it refuses
 // channels to which the bot cannot write.
 func (w *world) findChannel(id string, write bool) (*channel, *refusal) {
 	if id == "" {

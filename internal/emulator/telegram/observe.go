@@ -127,7 +127,7 @@ func (st State) filterMessages(chat int64, keep func(*message) bool) []Message {
 	return out
 }
 
-// chat returns the chat with an id, or an empty one if it is unknown.
+// chat returns the chat with the given id, or an empty one if it is unknown.
 func (st State) chat(id int64) *chat { return cmp.Or(st.world.chats[id], &chat{}) }
 
 // CountAnswers returns the number of the bot's messages in a chat that are not deleted, in constant
@@ -139,7 +139,7 @@ func (st State) CountAnswers(chat int64) int {
 	return st.chat(chat).answerCount
 }
 
-// Message returns the message with an id.
+// Message returns the message with the given id.
 func (st State) Message(chat, id int64) (Message, bool) {
 	c := st.chat(chat)
 	if c.byID[id] == nil {

@@ -28,7 +28,7 @@ type References struct {
 	External *ExternalMessage `json:"external"`
 }
 
-// Origin is the origin of a forwarded message.
+// Origin says who wrote a message that is forwarded, or that is in another chat.
 type Origin struct {
 	// Kind is one of the Origin constants.
 	Kind string `json:"kind"`

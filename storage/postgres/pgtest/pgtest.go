@@ -136,7 +136,7 @@ func (s *Server) Pooler(t testing.TB, database string) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	port, portErr := freePort()
+	port, portErr := FreePort()
 	config := filepath.Join(s.root, "pgbouncer.ini")
 	content := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d user=postgres\n[pgbouncer]\nlisten_addr=127.0.0.1\nlisten_port=%d\n"+
 		"auth_type=any\npool_mode=transaction\ndefault_pool_size=3\nunix_socket_dir=\n", s.port, port)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -40,7 +41,7 @@ func (s *Server) inFolder(f func() error) (err error) {
 	if s.bin, err = binaries(); err != nil {
 		return err
 	}
-	if s.port, err = freePort(); err != nil {
+	if s.port, err = FreePort(); err != nil {
 		return err
 	}
 	if s.root, err = os.MkdirTemp("", "postgres"); err != nil {
@@ -180,10 +181,15 @@ func releaseNumber(path string) int {
 	return n
 }
 
-func freePort() (int, error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// FreePort returns a port on which nothing listens, for a server that cannot choose one itself. It is
+// below the ports that the system chooses, so that no other listener takes it in the meantime.
+func FreePort() (port int, err error) {
+	for range 100 {
+		port = 20_000 + rand.IntN(10_000)
+		var l net.Listener
+		if l, err = new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return port, l.Close()
+		}
 	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
+	return 0, err
 }

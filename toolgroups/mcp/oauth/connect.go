@@ -196,7 +196,7 @@ func (a *Accounts) checkAnswer(s Server, p signin.Pending, answer url.Values) (c
 	case g.URL != s.URL:
 		return "", signin.ErrInvalidLink
 	case said == "" && g.SendsIssuer, said != "" && said != g.Issuer:
-		a.cfg.Logger.Warn("refused an answer from another authorisation server", "server", s.Name, "want", g.Issuer, "got", quote(said))
+		a.cfg.Logger.Warn("refused an answer from another authorization server", "server", s.Name, "want", g.Issuer, "got", quote(said))
 		return "", mistakef("the answer came from another sign-in (%s) than the one that the link led to; nothing was connected", quote(said))
 	case answer.Get("error") != "" && answer.Get("error") != "access_denied":
 		return "", mistakef("the sign-in of %s answered %s; nothing was connected", s.Name, quote(answer.Get("error")))

@@ -21,7 +21,7 @@ import (
 	"oneclaw/internal/guard"
 )
 
-// client is the bot's client at an authorisation server.
+// client is the bot's client at an authorization server.
 type client struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret,omitempty"`
@@ -51,7 +51,7 @@ type registration struct {
 	Expires  time.Time `json:"expires,omitzero"`
 }
 
-// serverMetadata is the metadata of a server and its authorisation server.
+// serverMetadata is the metadata of a server and its authorization server.
 type serverMetadata struct {
 	resource string
 	scopes   []string
@@ -102,7 +102,7 @@ func unreachableError(what string, err error) error {
 	return mistakef("%s cannot be reached: %s; %s", what, plainError(err), remedy)
 }
 
-// discover finds the authorisation server (RFC 9728, then RFC 8414 or OpenID Connect).
+// discover finds the authorization server (RFC 9728, then RFC 8414 or OpenID Connect).
 func discover(ctx context.Context, s Server) (serverMetadata, error) {
 	said, wants, err := fetchChallenges(ctx, s)
 	if err != nil {

@@ -45,7 +45,7 @@ const (
 	clientPrefix  = "mcp/client/"
 	stateKey      = "mcp/state"
 
-	// requestTime bounds each request to an authorisation server.
+	// requestTime bounds each request to an authorization server.
 	requestTime = 20 * time.Second
 )
 
@@ -56,12 +56,12 @@ type Server struct {
 	// ClientID and ClientSecret belong to a client that was registered by hand. If empty, the bot
 	// registers a client if the server permits that.
 	ClientID, ClientSecret string
-	// Issuer is the authorisation server of ClientID. Empty means the one that the server named
+	// Issuer is the authorization server of ClientID. Empty means the one that the server named
 	// first.
 	Issuer string
 	// Scopes are the scopes to request. None means those that the server names.
 	Scopes []string
-	// HTTP reaches the server's metadata and its authorisation server.
+	// HTTP reaches the server's metadata and its authorization server.
 	HTTP *http.Client
 }
 
@@ -112,13 +112,13 @@ func New(cfg Config) (*Accounts, error) {
 	}, nil
 }
 
-// authServer is the authorisation server of a connection and the bot's client there, as they were
+// authServer is the authorization server of a connection and the bot's client there, as they were
 // when the link was made.
 type authServer struct {
 	// URL is the address of the MCP server, Resource its resource identifier.
 	URL      string `json:"url"`
 	Resource string `json:"resource"`
-	// Issuer identifies the authorisation server; the URLs are its endpoints.
+	// Issuer identifies the authorization server; the URLs are its endpoints.
 	Issuer    string `json:"issuer"`
 	AuthURL   string `json:"auth_url"`
 	TokenURL  string `json:"token_url"`
@@ -128,7 +128,7 @@ type authServer struct {
 	Client      client `json:"client"`
 }
 
-// config returns the library's configuration for the authorisation server.
+// config returns the library's configuration for the authorization server.
 func (g authServer) config(redirect string, scopes ...string) *oauth2.Config {
 	return &oauth2.Config{
 		ClientID: g.Client.ID, ClientSecret: g.Client.Secret, RedirectURL: redirect, Scopes: scopes,
@@ -136,7 +136,7 @@ func (g authServer) config(redirect string, scopes ...string) *oauth2.Config {
 	}
 }
 
-// host returns the host of the authorisation server, which is shown to users.
+// host returns the host of the authorization server, which is shown to users.
 func (g authServer) host() string {
 	u, err := url.Parse(g.AuthURL)
 	if err != nil {
@@ -254,7 +254,7 @@ func quote(text string) string {
 	return "`" + wording.Clip(cmp.Or(strings.TrimSpace(text), "nothing"), 200) + "`"
 }
 
-// errorAnswer returns the error code and status in an authorisation server's response; false if
+// errorAnswer returns the error code and status in an authorization server's response; false if
 // there was no response.
 func errorAnswer(err error) (code string, status int, ok bool) {
 	var answer *oauth2.RetrieveError

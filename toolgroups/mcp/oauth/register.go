@@ -28,7 +28,7 @@ func (a *Accounts) redirectURI(s Server) string {
 // clientDocumentURL returns the address at which the bot describes itself as a client.
 func (a *Accounts) clientDocumentURL(s Server) string { return a.cfg.PublicURL + ClientPath + s.Name }
 
-// clientFor returns the bot's client at an authorisation server: the client in the settings, else
+// clientFor returns the bot's client at an authorization server: the client in the settings, else
 // the address of the client document, else a client registered now or earlier.
 func (a *Accounts) clientFor(ctx context.Context, s Server, meta *oauthex.AuthServerMeta) (client, error) {
 	methods := meta.TokenEndpointAuthMethodsSupported
@@ -62,7 +62,7 @@ func (a *Accounts) clientFor(ctx context.Context, s Server, meta *oauthex.AuthSe
 	}
 }
 
-// checkIssuer refuses to use a client that was registered by hand at an authorisation server other
+// checkIssuer refuses to use a client that was registered by hand at an authorization server other
 // than its own, because the secret would be sent there. Its own server is the one in the settings,
 // else the first one that the MCP server named.
 func (a *Accounts) checkIssuer(ctx context.Context, s Server, issuer string) error {
@@ -90,7 +90,7 @@ func (a *Accounts) checkIssuer(ctx context.Context, s Server, issuer string) err
 	if strings.TrimRight(own, "/") == strings.TrimRight(issuer, "/") {
 		return nil
 	}
-	a.cfg.Logger.Warn("configured client not used at another authorisation server", "server", s.Name, "want", own, "got", quote(issuer))
+	a.cfg.Logger.Warn("configured client not used at another authorization server", "server", s.Name, "want", own, "got", quote(issuer))
 	return mistakef("%s leads to the sign-in %s now, but this bot was registered at %s, so nothing was sent there; "+
 		"if that is right, the operator of this bot sets issuer for the server", s.Name, quote(issuer), quote(own))
 }
@@ -113,7 +113,7 @@ func authMethod(supported []string, secret bool) string {
 	return methodBasic
 }
 
-// register registers a client at the authorisation server (RFC 7591).
+// register registers a client at the authorization server (RFC 7591).
 func (a *Accounts) register(ctx context.Context, s Server, meta *oauthex.AuthServerMeta) (registration, error) {
 	if meta.RegistrationEndpoint == "" {
 		return registration{}, mistakef("the sign-in of %s takes no new clients by itself: the operator of this bot has to register one there, "+
@@ -165,10 +165,10 @@ func (a *Accounts) serveClientDocument(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// unregister deletes a client that its authorisation server no longer knows.
+// unregister deletes a client that its authorization server no longer knows.
 func (a *Accounts) unregister(ctx context.Context, s Server, id string) {
 	if id == s.ClientID {
-		return // registered by hand: stays bound to its authorisation server
+		return // registered by hand: stays bound to its authorization server
 	}
 	key := clientPrefix + s.Name
 	var known registration
@@ -177,6 +177,6 @@ func (a *Accounts) unregister(ctx context.Context, s Server, id string) {
 		err = a.cfg.KV.Delete(ctx, key, rev)
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrConflict) {
-		a.cfg.Logger.Warn("cannot delete a client that an authorisation server does not know", "server", s.Name, "err", err)
+		a.cfg.Logger.Warn("cannot delete a client that an authorization server does not know", "server", s.Name, "err", err)
 	}
 }

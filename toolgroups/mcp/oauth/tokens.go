@@ -203,7 +203,7 @@ func (a *Accounts) storeMissingScopes(ctx context.Context, s Server, user string
 }
 
 // Disconnect answers /disconnect for a server in Markdown. It revokes the consent at the
-// authorisation server, if that is supported, and deletes the tokens in any case.
+// authorization server, if that is supported, and deletes the tokens in any case.
 func (a *Accounts) Disconnect(ctx context.Context, s Server, user string) (string, error) {
 	unlock, err := a.locks.Acquire(ctx, accountKey(s.Name, user))
 	if err != nil {

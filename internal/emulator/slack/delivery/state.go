@@ -23,7 +23,7 @@ type State struct{ l *Line }
 // State returns the state of the line.
 func (l *Line) State() State { return State{l} }
 
-// Envelope returns the envelope with an id.
+// Envelope returns the envelope with the given id.
 func (st State) Envelope(id string) (Envelope, bool) {
 	e := st.l.envelopes[id]
 	if e == nil {
