@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/bridge/why"
 	"oneclaw/internal/wording"
 	"oneclaw/storage"
@@ -110,14 +111,10 @@ func (c *commandRegistry) runWithFiles(ctx context.Context, j *queue.Run, call C
 	return text, c.jobs.KeepFiles(ctx, c.files, j)
 }
 
-// DeepCommand is the command that sends a message to the strong model. A message begins with it, after a
-// slash or an exclamation mark.
-const DeepCommand = "deep"
-
 // deepQuestion returns the question in a message for the strong model; false for other messages.
 func (c *commandRegistry) deepQuestion(m chats.Message) (string, bool) {
 	text := strings.TrimSpace(m.Text)
-	if !strings.HasPrefix(text, "/"+DeepCommand) && !strings.HasPrefix(text, "!"+DeepCommand) {
+	if !strings.HasPrefix(text, "/"+turn.DeepCommand) && !strings.HasPrefix(text, "!"+turn.DeepCommand) {
 		return "", false
 	}
 	m.Text = "/" + text[1:]

@@ -2,8 +2,10 @@ package bridge_test
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -51,7 +53,7 @@ func withDeep(c *bridge.Config) {
 		return turn.Profile{Prompt: "for " + string(purpose)}, nil
 	}
 	c.Commands = append(c.Commands, bridge.Command{
-		CommandInfo: chats.CommandInfo{Name: bridge.DeepCommand, Description: "Ask"}, TakesMessage: true,
+		CommandInfo: chats.CommandInfo{Name: turn.DeepCommand, Description: "Ask"}, TakesMessage: true,
 		Run: func(context.Context, bridge.CommandCall) (string, error) { return "write a question", nil },
 	})
 }
@@ -136,6 +138,45 @@ func TestADeepQuestionHasATurnOfItsOwn(t *testing.T) {
 				if got := r.platform.texts(); !slices.Equal(got, c.want) {
 					t.Errorf("answered with %q, want %q", got, c.want)
 				}
+			})
+		})
+	}
+}
+
+// A question that the strong model cannot answer says that the usual one can, and is asked again of the
+// strong one.
+func TestAFailedDeepQuestionIsTriedAgainWithTheStrongModel(t *testing.T) {
+	for name, c := range map[string]struct {
+		failure agent.ModelError
+		says    string
+		again   string // what the button asks; empty for no button
+	}{
+		"no answer":    {agent.ModelError{Kind: agent.KindUnavailable, Err: agent.ErrNoAnswer}, "The model gave no answer.", "for deep: Please try again."},
+		"not there":    {agent.ModelError{Kind: agent.KindRejected, Status: 404, Err: errors.New("no such model")}, "Without /deep, the usual model answers.", ""},
+		"key rejected": {agent.ModelError{Kind: agent.KindAuth, Err: errors.New("no key")}, "Without /deep, the usual model answers.", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				failing, answers := true, newPurposes()
+				r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+					if !failing {
+						return answers.think(ctx, turn)
+					}
+					return func(yield func(agent.Message, error) bool) { yield(agent.Message{}, &c.failure) }
+				}, withDeep)
+				r.accept(direct("1", "/deep why?"))
+				failed := r.platform.wait(t, 1)[0]
+				if !strings.Contains(failed.text, c.says) {
+					t.Errorf("the user is told %q", failed.text)
+				}
+				failing = false
+				if c.again != "" {
+					r.accept(pressOn(failed, "p", "1", failed.button(t, "Try again")))
+					if got := r.platform.wait(t, 2)[1].text; got != c.again {
+						t.Errorf("answered with %q", got)
+					}
+				}
+				r.stop()
 			})
 		})
 	}

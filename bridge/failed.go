@@ -36,6 +36,8 @@ type failedTurn struct {
 	Incident string `json:"incident"`
 	// Log is the conversation's log.
 	Log string `json:"log"`
+	// Deep says that the message was for the strong model.
+	Deep bool `json:"deep,omitempty"`
 }
 
 var (
@@ -54,7 +56,7 @@ func (r turnHost) FailureAnswer(ctx context.Context, j *queue.Run, told string, 
 	if err != nil {
 		return plain
 	}
-	data, err := json.Marshal(failedTurn{Message: cmp.Or(j.Message.TargetID, j.Message.ID), Incident: j.Incident, Log: session.Log()})
+	data, err := json.Marshal(failedTurn{Message: cmp.Or(j.Message.TargetID, j.Message.ID), Incident: j.Incident, Log: session.Log(), Deep: turn.WorkOf(j).Deep})
 	if err != nil {
 		return plain
 	}
@@ -95,6 +97,9 @@ func (r turnHost) handleFailurePress(ctx context.Context, press interact.Press) 
 		}
 		m := press.Message(chats.KindText, press.Token, r.now())
 		m.Text, m.TargetID = tryAgainText, of.Message
+		if of.Deep {
+			m.Text = "/" + turn.DeepCommand + " " + tryAgainText
+		}
 		return interact.Result{Close: true}, r.inserter.insert(ctx, r.inserter.New(m))
 	}
 	return interact.Result{Text: press.Card.Text}, nil

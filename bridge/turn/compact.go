@@ -51,7 +51,7 @@ type cutTracker struct {
 
 // trackCuts makes a turn record the messages that its requests leave out, and schedules the compaction
 // of the conversation after the answer. For a task it extends the prompt.
-func (t *Runner) trackCuts(j *queue.Run, h *conversation.History, turn *agent.Turn) *cutTracker {
+func (t *Runner) trackCuts(j *queue.Run, h *conversation.History, turn *agent.Turn, chatModel agent.Model) *cutTracker {
 	c := &cutTracker{}
 	if task := TaskOf(j); task != nil {
 		turn.PromptTail = taskTail(turn.PromptTail, task)
@@ -68,7 +68,11 @@ func (t *Runner) trackCuts(j *queue.Run, h *conversation.History, turn *agent.Tu
 	later, log := *turn, h.Log
 	later.History = nil
 	WorkOf(j).afterDelivery = func(ctx context.Context) {
-		later.ContextTokens = cmp.Or(c.contextTokens, later.ContextTokens)
+		if chatModel != nil {
+			later.Model = chatModel
+		} else {
+			later.ContextTokens = cmp.Or(c.contextTokens, later.ContextTokens)
+		}
 		t.compact(ctx, compactor, log, later)
 	}
 	return c

@@ -47,6 +47,9 @@ func (t *Runner) explainFailure(ctx context.Context, j *queue.Run, err error) (t
 		log = log.With("remedy", text.remedy)
 	}
 	log.Error("no answer", "incident", j.Incident, "chat", j.Message.Chat.String(), "job", j.Key(), "user", j.Message.SenderID(), "err", err)
+	if text.remedy != "" && WorkOf(j).Deep {
+		text.message = deepFailedText
+	}
 	if text.remedy != "" {
 		text.message += " " + t.cfg.Host.Report(ctx, j, text.message, text.remedy)
 	}
@@ -74,6 +77,9 @@ type failureText struct {
 	message, remedy string
 	retryHelps      bool
 }
+
+// deepFailedText is the message if the strong model fails for a reason that an administrator has to mend.
+const deepFailedText = "The strong model can't answer right now. Without /deep, the usual model answers."
 
 // seeLog is the remedy if only the logged cause can suggest one.
 const seeLog = "The log and the admin pages say why."

@@ -193,7 +193,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	asking, over := more.beginCall(limited, withhold)
 	defer over(nil)
 	turn.Observe = func(e agent.Event) { more.observe(e, observe) }
-	missing := t.trackCuts(j, h, &turn)
+	missing := t.trackCuts(j, h, &turn, persona.ChatModel)
 	answer, shortened := "", h.IsShortened()
 	for m, err := range t.cfg.Agent.Run(asking, turn) {
 		if more.isCallCancelled() {

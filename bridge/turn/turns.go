@@ -32,6 +32,10 @@ type Agent interface {
 	Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error]
 }
 
+// DeepCommand is the command that sends a message to the strong model. A message begins with it, after a
+// slash or an exclamation mark.
+const DeepCommand = "deep"
+
 // Purpose is the purpose of a turn. Each purpose may have its own model.
 type Purpose string
 
@@ -53,6 +57,9 @@ type Profile struct {
 	Prompt, Tail string
 	// Model is the model of the turn; nil means the agent's own. Summarizer is as in [agent.Turn].
 	Model, Summarizer agent.Model
+	// ChatModel, if not nil, is the model that usually answers in the chat, whose context decides when
+	// the conversation is summarized.
+	ChatModel agent.Model
 	// Temperature, Effort and MaxRounds are as in [agent.Turn].
 	Temperature *float64
 	Effort      string

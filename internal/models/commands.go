@@ -10,6 +10,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/settings"
 	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
@@ -21,7 +22,7 @@ func (m *Models) Commands() []bridge.Command {
 		{CommandInfo: chats.CommandInfo{Name: "agent", Description: "Show the agents, or switch to one"}, Run: m.agentCommand},
 		{CommandInfo: chats.CommandInfo{Name: "model", Description: "Show the models, or switch to one"}, RunCard: m.modelCommand},
 		{
-			CommandInfo: chats.CommandInfo{Name: bridge.DeepCommand, Description: "Ask the strong model one question"},
+			CommandInfo: chats.CommandInfo{Name: turn.DeepCommand, Description: "Ask the strong model one question", NeedsThread: true},
 			Hidden:      m.ByKind.Deep == "", TakesMessage: m.ByKind.Deep != "", Run: m.deepCommand,
 		},
 	}

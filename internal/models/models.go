@@ -146,6 +146,10 @@ func (m *Models) Profile(ctx context.Context, scope toolgroups.Scope, purpose tu
 	}
 	routes := answer.Routes
 	if purpose == turn.ForDeep {
+		// If the chat's model cannot be asked, the strong one still can.
+		if usual, err := m.newFailover(ctx, scope, answer.Routes); err == nil {
+			persona.ChatModel = usual
+		}
 		deep, err := m.findRoute(ctx, m.ByKind.Deep)
 		if err != nil {
 			return persona, &agent.ModelError{

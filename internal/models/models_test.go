@@ -169,6 +169,10 @@ func TestEachKindOfWorkHasItsModel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			// The usual model decides when the conversation of a deep question is summarized.
+			if want := map[bool]string{true: own.Name}[c.purpose == turn.ForDeep]; first(p.ChatModel) != want {
+				t.Errorf("the model of the chat is %q, want %q", first(p.ChatModel), want)
+			}
 			if got := first(p.Model); got != c.want {
 				t.Errorf("%s answers, want %s", got, c.want)
 			}
@@ -220,7 +224,7 @@ func TestDeepSaysWhatItNeeds(t *testing.T) {
 	w := newWorld(t, models.OwnModel{Name: emulator.DefaultModel, API: models.APIMessages})
 	says := func(role toolgroups.Role) (string, bridge.Command) {
 		for _, c := range w.Commands() {
-			if c.Name == bridge.DeepCommand {
+			if c.Name == turn.DeepCommand {
 				text, err := c.Run(t.Context(), bridge.CommandCall{Scope: toolgroups.Scope{Role: role}})
 				if err != nil {
 					t.Fatal(err)
