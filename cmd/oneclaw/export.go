@@ -23,7 +23,7 @@ func exportCommand(load cli.Loader) *cobra.Command {
 		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			counts, err := learning.ExportFile{
 				Disabled: !cfg.ExportJudged, Path: args[0], Force: force, At: cfg.Place(),
-				AskBot: func(ctx context.Context, read func(io.Reader) error) (bool, error) {
+				ExportFromBot: func(ctx context.Context, read func(io.Reader) error) (bool, error) {
 					return app.SendOrder(ctx, cfg, "export", nil, read)
 				},
 				Exporter: func(store *database.Store) (learning.Exporter, error) {

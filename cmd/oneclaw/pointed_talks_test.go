@@ -44,7 +44,7 @@ func talks() []*talkHarness {
 			says: map[moment][]saying{early: {{text: "{}, what is it?", picture: true}}, asked: {{text: "and its colour?"}}, later: {{text: "and its size?"}}},
 		},
 		{
-			name: "steered", messages: 2, given: []string{"work", "first this\n\nthen that"},
+			name: "steered", regrouped: true, given: []string{"work", "first this", "then that"},
 			says: map[moment][]saying{asked: {{text: "{}, work"}}, behind: {{text: "first this"}, {text: "then that"}}},
 		},
 		{

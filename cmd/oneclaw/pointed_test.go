@@ -67,6 +67,9 @@ type talkHarness struct {
 	// in so many messages of people and with so many pictures.
 	given              []string
 	messages, pictures int
+	// regrouped says that the lines of a question that a kill interrupts may form other messages
+	// afterwards, depending on which of them the program had read.
+	regrouped bool
 
 	chat
 	due [moments][]string // the beginnings of the messages of the bot, each once
@@ -335,7 +338,7 @@ func (q *quarter) checkGiven(k *talkHarness) {
 			continue
 		}
 		last = r
-		if !bytes.HasPrefix(r.MessagesJSON, before) {
+		if !k.regrouped && !bytes.HasPrefix(r.MessagesJSON, before) {
 			q.t.Errorf("%s: %s\ncame after\n%s", k.name, r.MessagesJSON, before)
 		}
 		before = bytes.TrimSuffix(bytes.TrimSpace(r.MessagesJSON), []byte("]"))
@@ -354,7 +357,7 @@ func (q *quarter) checkGiven(k *talkHarness) {
 			q.t.Errorf("%s: the model was given %q %d times in %q", k.name, text, n, said)
 		}
 	}
-	if len(said) != k.messages || pictures != k.pictures {
+	if !k.regrouped && len(said) != k.messages || pictures != k.pictures {
 		q.t.Errorf("%s: the model was given %d messages and %d pictures, want %d and %d: %q", k.name, len(said), pictures, k.messages, k.pictures, said)
 	}
 }

@@ -56,7 +56,7 @@ type costResult struct {
 // result.
 func (p *page) costs(ctx context.Context, r frame.Request, log string) ([]frame.Section, error) {
 	ask := frame.Section{Title: "What would it have cost with …", Text: []string{
-		"The conversation is played to a script, with the tools that the bot has now. Nothing is sent anywhere, no tool runs, and no text is shown.",
+		"The conversation is replayed against a scripted model, with the tools that the bot has now. Nothing is sent anywhere, no tool runs, and no text is shown.",
 	}}
 	if r.Query.Get(costsField) == "" {
 		ask.Forms = []frame.Form{p.costsForm(r.Query, log, 0)}

@@ -47,8 +47,8 @@ type Config struct {
 	// ReservationTTL is how long an unsettled reservation is valid. It must be longer than a call
 	// may take. 0 means [DefaultReservationTTL].
 	ReservationTTL time.Duration
-	// OnDamaged moves a record that cannot be decoded aside, and notifies administrators, before the
-	// record is replaced. If nil, the error is only logged.
+	// OnDamaged keeps a copy of a record that cannot be decoded, before the ledger replaces or deletes
+	// the record. If nil, the error is only logged.
 	OnDamaged func(ctx context.Context, entry storage.Entry) error
 	// Logger may be nil.
 	Logger *slog.Logger

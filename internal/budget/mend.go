@@ -11,8 +11,8 @@ import (
 	"oneclaw/storage"
 )
 
-// mend moves a record that cannot be decoded aside, and replaces it with the usage that can be
-// recomputed from other records.
+// mend keeps a copy of a record that cannot be decoded, and replaces the record with the usage that can
+// be recomputed from others.
 func (b *accountBook) mend(ctx context.Context, entry storage.Entry) (*record, error) {
 	if err := b.onDamaged(ctx, entry); err != nil {
 		return nil, fmt.Errorf("move %s aside: %w", entry.Key, err)

@@ -163,7 +163,8 @@ type GoogleConfig struct {
 	// addresses that the account impersonates, by user (telegram:123).
 	ServiceAccount string            `yaml:"service_account" env:"GOOGLE_SERVICE_ACCOUNT"`
 	Subjects       map[string]string `yaml:"subjects"`
-	// Listed is when Google's tool groups are listed: "configured" or "always".
+	// Listed says when Google's tool groups are listed: "always", or "configured": only if a client or a
+	// service account is set.
 	Listed string `yaml:"listed" env:"ONECLAW_GOOGLE_LISTED"`
 }
 

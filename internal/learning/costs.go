@@ -42,8 +42,8 @@ type CostsConfig struct {
 }
 
 // Costs estimates what conversations would have cost with other models and routings. Nothing is
-// sent anywhere: the conversation is played to a script, with simulated caches. One conversation
-// is played at a time. It may be used concurrently.
+// sent anywhere: the conversation is replayed against a scripted model, with simulated caches, one
+// conversation at a time. It may be used concurrently.
 type Costs struct {
 	cfg     CostsConfig
 	running sync.Mutex

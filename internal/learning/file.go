@@ -13,9 +13,9 @@ type ExportFile struct {
 	Path     string
 	Force    bool // replaces an existing file
 	Disabled bool // the settings do not permit exports
-	// At is the database. AskBot exports from the bot that has it open, and reports whether one has.
-	At     database.Place
-	AskBot func(ctx context.Context, read func(io.Reader) error) (bool, error)
+	// At is the database. ExportFromBot exports from the bot that has it open, and reports whether one has.
+	At            database.Place
+	ExportFromBot func(ctx context.Context, read func(io.Reader) error) (bool, error)
 	// Exporter returns the exporter of the database if no bot was asked.
 	Exporter func(store *database.Store) (Exporter, error)
 }
@@ -26,7 +26,7 @@ func (f ExportFile) Write(ctx context.Context) (counts Counts, err error) {
 		return counts, ErrOff
 	}
 	return counts, f.At.WriteFile(f.Path, f.Force, func(w io.Writer) error {
-		asked, err := f.AskBot(ctx, func(r io.Reader) (err error) { counts, err = CopyCases(w, r); return err })
+		asked, err := f.ExportFromBot(ctx, func(r io.Reader) (err error) { counts, err = CopyCases(w, r); return err })
 		if asked || err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func TestTheFileAppearsWhole(t *testing.T) {
 
 func appears(t *testing.T, at database.Place) {
 	dir := t.TempDir()
-	file := learning.ExportFile{Path: filepath.Join(dir, "cases.jsonl"), At: at, AskBot: nobody, Exporter: func(store *database.Store) (learning.Exporter, error) {
+	file := learning.ExportFile{Path: filepath.Join(dir, "cases.jsonl"), At: at, ExportFromBot: nobody, Exporter: func(store *database.Store) (learning.Exporter, error) {
 		return (&kept{Store: store, t: t}).exporter(), nil
 	}}
 	if _, err := file.Write(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no database") {
@@ -57,7 +57,7 @@ func appears(t *testing.T, at database.Place) {
 		t.Fatal(err)
 	}
 	broken := file
-	broken.AskBot = func(_ context.Context, read func(io.Reader) error) (bool, error) {
+	broken.ExportFromBot = func(_ context.Context, read func(io.Reader) error) (bool, error) {
 		return true, read(strings.NewReader(`{"time":"2026-11-20T12:00:00Z","direction":"begin","version":1}` + "\n"))
 	}
 	if _, err := broken.Write(t.Context()); !errors.Is(err, learning.ErrTruncated) {

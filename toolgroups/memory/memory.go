@@ -50,8 +50,8 @@ type Config struct {
 	Now func() time.Time
 	// Logger receives errors that are not shown to the model. nil discards them.
 	Logger *slog.Logger
-	// HandleDamaged keeps a copy of a memory that cannot be decoded and notifies administrators. The
-	// memory is then deleted and starts empty. If nil, reading a damaged memory is an error.
+	// HandleDamaged keeps a copy of a memory that cannot be decoded. The memory is then deleted and
+	// starts empty. If nil, reading a damaged memory is an error.
 	HandleDamaged func(ctx context.Context, entry storage.Entry) error
 }
 
