@@ -176,28 +176,28 @@ func (w *workerRegistry) setKind(j *queue.Run) {
 	case j.Unclaimed:
 		j.Kind = ""
 	case m.Kind == chats.KindText:
-		j.Kind = w.textKind(m, &outbox.DeliveryOf(j).Answer)
 		_, deep := w.commands.deepQuestion(m)
+		j.Kind = w.textKind(m, &outbox.DeliveryOf(j).Answer, deep)
 		turn.WorkOf(j).Deep = deep && j.Kind == ""
 	case outbox.StopToken(m) != "":
 		j.Kind = kindStopPress
 	}
 }
 
-// textKind returns the kind of a text, given its answer so far; empty for a message to the model.
-func (w *workerRegistry) textKind(m chats.Message, a *receipts.Answer) chats.Kind {
+// textKind returns the kind of a text, given its answer so far; empty for a message to the model, among
+// them those for the strong one.
+func (w *workerRegistry) textKind(m chats.Message, a *receipts.Answer, deep bool) chats.Kind {
 	switch {
 	case a.Notice != "":
 		return kindNotice
 	case a.RepliesTo != "":
 		return kindReply
-	case !strings.HasPrefix(strings.TrimSpace(m.Text), "/"):
+	case deep, !strings.HasPrefix(strings.TrimSpace(m.Text), "/"):
 		return ""
 	}
 	c, _, ok := w.commands.parseCommand(m)
-	_, deep := w.commands.deepQuestion(m)
 	switch {
-	case !ok, deep:
+	case !ok:
 		return ""
 	case c.Public:
 		return kindPublicCommand

@@ -13,8 +13,8 @@ import (
 	"oneclaw/storage"
 )
 
-// SetFeedback stores a user's rating of the answer that contains the message with the given id. The rating is
-// stored in the receipt, or in the job if it is open, concurrently with its turn; see
+// SetFeedback stores a user's rating of the answer that contains the message with the given id. The
+// rating is stored in the receipt, or in the job if it is open, concurrently with its turn; see
 // [queue.Store.Refresh]. It reports whether the rating changed. If no answer in the chat that passes
 // accepts contains the message, it returns false.
 func SetFeedback(ctx context.Context, jobs queue.Store, chat chats.Chat, id string, o receipts.Feedback, passes func(*receipts.Receipt) bool) (changed bool, err error) {

@@ -9,7 +9,8 @@ import (
 	"oneclaw/bridge/queue"
 )
 
-// pieceGap bounds the time between two pieces, except the pictures of an album, by the platform's clock.
+// pieceGap bounds the time between two pieces, except the pictures of an album, by the platform's
+// clock.
 const pieceGap = 3 * time.Second
 
 // IsNextPiece reports whether a message is the next piece after another. Pieces are the pictures of an

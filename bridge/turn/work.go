@@ -132,10 +132,13 @@ func purposeOf(j *queue.Run) Purpose {
 
 // questionText returns the text of a job's message, without the command for the strong model.
 func questionText(j *queue.Run) string {
+	if !WorkOf(j).Deep {
+		return j.Message.Text
+	}
 	text := strings.TrimSpace(j.Message.Text)
 	end := strings.IndexFunc(text+" ", unicode.IsSpace)
 	// An edit that arrives as the turn begins may have removed the command.
-	if !WorkOf(j).Deep || len(text) == 0 || text[1:end] != DeepCommand {
+	if text == "" || text[1:end] != DeepCommand {
 		return j.Message.Text
 	}
 	return strings.TrimSpace(text[end:])

@@ -144,22 +144,22 @@ func (m *Models) Profile(ctx context.Context, scope toolgroups.Scope, purpose tu
 		Prompt: answer.Agent.Prompt, Temperature: answer.Agent.Temperature, MaxRounds: answer.Agent.MaxIterations,
 		Effort: answer.Effort,
 	}
-	routes := answer.Routes
+	routes, name := answer.Routes, m.ByKind.modelFor(purpose)
 	if purpose == turn.ForDeep {
+		deep, err := m.findRoute(ctx, name)
+		if err != nil {
+			return persona, &agent.ModelError{
+				Kind: agent.KindAuth, Err: fmt.Errorf("the model of /deep cannot be asked: %w", err),
+				Remedy: fmt.Sprintf("The model of /deep, `%s`, cannot be asked: %v Check models.by_kind.deep.", name, err),
+			}
+		}
 		// If the chat's model cannot be asked, the strong one still can.
 		if usual, err := m.newFailover(ctx, scope, answer.Routes); err == nil {
 			persona.ChatModel = usual
 		}
-		deep, err := m.findRoute(ctx, m.ByKind.Deep)
-		if err != nil {
-			return persona, &agent.ModelError{
-				Kind: agent.KindAuth, Err: fmt.Errorf("the model of /deep cannot be asked: %w", err),
-				Remedy: fmt.Sprintf("The model of /deep, `%s`, cannot be asked: %v Check models.by_kind.deep.", m.ByKind.Deep, err),
-			}
-		}
 		routes = []settings.Route{deep} // no fallback: the user asked for the strong model
 	} else {
-		routes = m.prefer(ctx, m.ByKind.modelFor(purpose), routes)
+		routes = m.prefer(ctx, name, routes)
 	}
 	if persona.Model, err = m.newFailover(ctx, scope, routes); err != nil || m.ByKind.Summaries == "" {
 		return persona, err

@@ -8,8 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -214,19 +212,5 @@ func gone(t testing.TB, pid string) {
 	asked := false
 	if err := conn.Read(func(uintptr) bool { first := !asked; asked = true; return !first }); err != nil {
 		t.Fatalf("process %s lives on: %v", pid, err)
-	}
-}
-
-// freePort returns a port that nobody listens on. Only a server that cannot be told
-// to choose one needs it. It is below those that the system chooses, so that nobody is
-// given it meanwhile.
-func freePort(t testing.TB) int {
-	t.Helper()
-	for {
-		port := 20_000 + rand.IntN(10_000)
-		if l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			must(t, l.Close())
-			return port
-		}
 	}
 }

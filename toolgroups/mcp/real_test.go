@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/storage/postgres/pgtest"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp"
 )
@@ -72,7 +73,10 @@ func TestRealServerEverythingOverHTTP(t *testing.T) {
 	t.Parallel()
 	node, script := installed(t, "server-everything")
 	cmd := exec.CommandContext(t.Context(), node, script, "streamableHttp")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "PORT=" + strconv.Itoa(freePort(t))}
+	free, err := pgtest.FreePort()
+	must(t, err)
+	port := strconv.Itoa(free)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "PORT=" + port}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StderrPipe()
 	must(t, err)
@@ -94,7 +98,6 @@ func TestRealServerEverythingOverHTTP(t *testing.T) {
 	if !<-ready {
 		t.Fatal("the server did not start")
 	}
-	_, port, _ := strings.Cut(cmd.Env[1], "=")
 	c := discovered(t, mcp.Config{}, mcp.Server{URL: "http://127.0.0.1:" + port + "/mcp"})
 	checkEverything(t, c)
 	must(t, c.Close())
