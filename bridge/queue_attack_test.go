@@ -186,30 +186,33 @@ func (h *hanging) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Me
 // Attack 19: /stop waits for no other reply.
 func TestStopWaitsForNoOtherReply(t *testing.T) {
 	t.Parallel()
-	h := newHanging()
-	r := newHarness(t, h.think)
-	r.stop()
-	p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
-	r.cfg.Platforms = []chats.Platform{p}
-	r.start()
-	r.accept(direct("1", "hang"), direct("2", "dropped"))
-	<-h.begun
-	r.accept(direct("3", "/help"))
-	<-p.tried
-	r.accept(direct("4", "/stop"))
-	within(t, h.ended, "end of the turn")
-	r.jobs("job/done/", func(all []queue.Job) bool {
-		return len(all) == 2 && all[0].State == receipts.Stopped && all[1].State == receipts.Stopped
+	synctest.Test(t, func(t *testing.T) { // after a second the /stop would end the other reply, too
+		h := newHanging()
+		r := newHarness(t, h.think)
+		r.stop()
+		p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
+		r.cfg.Platforms = []chats.Platform{p}
+		r.start()
+		r.accept(direct("1", "hang"), direct("2", "dropped"))
+		<-h.begun
+		r.accept(direct("3", "/help"))
+		<-p.tried
+		r.accept(direct("4", "/stop"))
+		within(t, h.ended, "end of the turn")
+		synctest.Wait()
+		if all := r.stored("job/done/"); len(all) != 2 || all[0].State != receipts.Stopped || all[1].State != receipts.Stopped {
+			t.Fatalf("the store has %v", all)
+		}
+		// The program is killed before the reply is there. It comes when it can.
+		r.stop()
+		p.through.Store(true)
+		r.start()
+		r.accept(direct("5", "last"))
+		got := r.platform.wait(t, 3)
+		if !strings.HasPrefix(got[0].text, helpBegins) || !strings.HasPrefix(got[1].text, "Stopped.") || got[2].text != "re: last" || len(h.begun) > 0 {
+			t.Errorf("answers: %q, turns begun again: %d", texts(got), len(h.begun))
+		}
 	})
-	// The program is killed before the reply is there. It comes when it can.
-	r.stop()
-	p.through.Store(true)
-	r.start()
-	r.accept(direct("5", "last"))
-	got := r.platform.wait(t, 3)
-	if !strings.HasPrefix(got[0].text, helpBegins) || !strings.HasPrefix(got[1].text, "Stopped.") || got[2].text != "re: last" || len(h.begun) > 0 {
-		t.Errorf("answers: %q, turns begun again: %d", texts(got), len(h.begun))
-	}
 }
 
 // within waits for something that has to happen.
@@ -232,39 +235,45 @@ func within[T any](t *testing.T, happens <-chan T, what string) (v T) {
 func TestAnAcceptedStopOutlivesAnyKill(t *testing.T) {
 	t.Parallel()
 	diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
-		h := newHanging()
-		r := newHarness(t, h.think)
-		r.stop()
-		p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
-		store := r.cfg.Store
-		r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{p}
-		r.start()
-		messages := []chats.Message{direct("1", "hang"), direct("2", "/help"), direct("3", "/stop")}
-		stopped := false
-		for i, happens := range []chan struct{}{h.begun, p.tried, h.ended} {
-			stopped = r.bridge.Accept(t.Context(), messages[i]) == nil && i == 2
-			select {
-			case <-happens:
-			case <-life.dead:
+		synctest.Test(t, func(t *testing.T) {
+			life.dead = make(chan struct{})
+			h := newHanging()
+			r := newHarness(t, h.think)
+			r.stop()
+			p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
+			store := r.cfg.Store
+			r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{p}
+			r.start()
+			messages := []chats.Message{direct("1", "hang"), direct("2", "/help"), direct("3", "/stop")}
+			stopped := false
+			for i, happens := range []chan struct{}{h.begun, p.tried, h.ended} {
+				stopped = r.bridge.Accept(t.Context(), messages[i]) == nil && i == 2
+				select {
+				case <-happens:
+				case <-life.dead:
+				}
 			}
-		}
-		if life.dies == 0 {
-			r.jobs("job/done/", func(all []queue.Job) bool { return len(all) == 1 })
-		}
-		r.stop()
-		for len(h.begun) > 0 {
-			<-h.begun
-		}
-		p.through.Store(true)
-		r.cfg.Store = store
-		r.start()
-		r.accept(messages...) // the platform gives again what was not accepted
-		waitAnswered(t, r.platform, helpBegins, "Stopped.")
-		r.accept(direct("4", "last"))
-		waitAnswered(t, r.platform, "re: last")
-		if stopped && len(h.begun) > 0 {
-			t.Error("a turn that was stopped has begun again")
-		}
+			if life.dies == 0 {
+				synctest.Wait()
+				if all := r.stored("job/done/"); len(all) != 1 {
+					t.Fatalf("the store has %v", all)
+				}
+			}
+			r.stop()
+			for len(h.begun) > 0 {
+				<-h.begun
+			}
+			p.through.Store(true)
+			r.cfg.Store = store
+			r.start()
+			r.accept(messages...) // the platform gives again what was not accepted
+			waitAnswered(t, r.platform, helpBegins, "Stopped.")
+			r.accept(direct("4", "last"))
+			waitAnswered(t, r.platform, "re: last")
+			if stopped && len(h.begun) > 0 {
+				t.Error("a turn that was stopped has begun again")
+			}
+		})
 	})
 }
 

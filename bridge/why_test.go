@@ -31,20 +31,27 @@ func (r *harness) receipts(n int) {
 	r.jobs("job/done/", func(all []queue.Job) bool { return len(all) >= n })
 }
 
-// jobs waits for what the store has under a prefix.
+// stored is what the store has under a prefix.
+func (r *harness) stored(prefix string) (all []queue.Job) {
+	r.t.Helper()
+	for entry, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: prefix}) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		var j queue.Job
+		if json.Unmarshal(entry.Value, &j) == nil { // what does not decode is replaced soon
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+// jobs waits for what the store has under a prefix. It is not for a bubble, whose time stands still
+// meanwhile.
 func (r *harness) jobs(prefix string, enough func([]queue.Job) bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		var all []queue.Job
-		for entry, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: prefix}) {
-			if err != nil {
-				r.t.Fatal(err)
-			}
-			var j queue.Job
-			if json.Unmarshal(entry.Value, &j) == nil { // what does not decode is replaced soon
-				all = append(all, j)
-			}
-		}
+	for deadline := time.Now().Add(patience); ; {
+		all := r.stored(prefix)
 		if enough(all) {
 			return
 		}

@@ -101,7 +101,7 @@ func (n *notes) replace(state map[string]storage.Entry) {
 // deaf is a workspace that delivers nothing while it is, and never again.
 func deaf() emulator.Config {
 	cfg := quick()
-	cfg.RetryDelays = []time.Duration{}
+	cfg.AckTimeout, cfg.RetryDelays = 100*time.Millisecond, []time.Duration{}
 	return cfg
 }
 

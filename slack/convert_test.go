@@ -215,9 +215,7 @@ func TestForeignWorkspaces(t *testing.T) {
 }
 
 func TestThreadsAreLookedUp(t *testing.T) {
-	cfg := quick()
-	cfg.AckTimeout = 10e9
-	f := start(t, cfg, nil)
+	f := start(t, quick(), nil)
 	human := f.say(f.channel, "lunch?", nil)
 	called := f.say(f.channel, "ask <@U0BOT> perhaps", nil)
 	answered := f.say(f.channel, "hello", nil)
@@ -252,7 +250,6 @@ func TestThreadsAreLookedUp(t *testing.T) {
 
 func TestThreadLookupFailsClosed(t *testing.T) {
 	cfg := quick()
-	cfg.AckTimeout = 10e9
 	cfg.Scopes = []string{"chat:write", "app_mentions:read", "channels:history"}
 	f := start(t, cfg, nil)
 	root := f.say(f.channel, "lunch?", nil)
@@ -273,7 +270,12 @@ func TestThreadLookupIsTriedAgain(t *testing.T) {
 	f.forget(nil)
 	f.inject(emulator.Fault{Method: "conversations.replies", Times: 2, Effect: emulator.ServerError})
 	f.run()
-	f.acked(f.say(f.channel, "go on", &emulator.SayOptions{Thread: root.TS}))
+	sent := f.say(f.channel, "go on", &emulator.SayOptions{Thread: root.TS})
+	for tried := range 2 {
+		f.wait(func(s emulator.State) bool { return s.CallCount("conversations.replies") > tried })
+		f.Redeliver() // what is not acknowledged in time comes again
+	}
+	f.acked(sent)
 	if got := f.in.wait(t, 1); got[0].Text != "go on" {
 		t.Errorf("got %+v", got)
 	}

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// inbox keeps what it accepts. Errors given to it are returned first.
+// inbox keeps what it accepts. Its errors are returned first.
 type inbox struct {
 	mu       sync.Mutex
 	errs     []error
@@ -38,9 +38,7 @@ type inbox struct {
 	before func(chats.Message)
 }
 
-func newInbox(errs ...error) *inbox {
-	return &inbox{errs: errs, changed: make(chan struct{}, 1)}
-}
+func newInbox() *inbox { return &inbox{changed: make(chan struct{}, 1)} }
 
 func (in *inbox) Accept(_ context.Context, messages ...chats.Message) error {
 	if in.before != nil {
@@ -130,9 +128,9 @@ type fixture struct {
 // patience bounds what is waited for that comes at once unless something is wrong.
 const patience = time.Minute
 
-// quick is a workspace that does not let tests wait.
+// quick is a workspace that does not let tests wait, and delivers nothing again for being late.
 func quick() emulator.Config {
-	return emulator.Config{Delivery: emulator.Delivery{AckTimeout: 100 * time.Millisecond, RetryDelays: []time.Duration{0, 0, 0, 0, 0}, PingInterval: 20 * time.Millisecond}}
+	return emulator.Config{Delivery: emulator.Delivery{AckTimeout: patience, RetryDelays: []time.Duration{0, 0, 0, 0, 0}, PingInterval: 20 * time.Millisecond}}
 }
 
 // setup makes a workspace and a platform that does not run yet.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -101,7 +102,9 @@ func TestButtonsAndPresses(t *testing.T) {
 }
 
 func TestPressIsAcknowledgedOnlyAfterAccept(t *testing.T) {
-	f := setup(t, quick(), nil)
+	cfg := quick()
+	cfg.AckTimeout = 100 * time.Millisecond
+	f := setup(t, cfg, nil)
 	ts, err := f.send(chatOf(f.dm, ""), question())
 	if err != nil {
 		t.Fatal(err)
@@ -148,9 +151,7 @@ func TestPostedPresses(t *testing.T) {
 }
 
 func TestPressesThatAreNone(t *testing.T) {
-	cfg := quick()
-	cfg.AckTimeout = patience
-	f := start(t, cfg, nil)
+	f := start(t, quick(), nil)
 	const whole = `{"type":"block_actions","team":{"id":"T0ONECLAW"},"user":{"id":"U1"},"channel":{"id":"C1"},` +
 		`"container":{"message_ts":"1.000001"},"actions":[{"type":"button","value":"x","action_ts":"2.000002"}],"trigger_id":"1.2.a"}`
 	tests := []struct{ name, from, to, id string }{

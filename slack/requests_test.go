@@ -29,7 +29,6 @@ func posted(t *testing.T) *fixture {
 	t.Cleanup(app.Close)
 	cfg := quick()
 	cfg.EventsURL = app.URL
-	cfg.AckTimeout = patience                                                    // what is refused is refused at once
 	cfg.RetryDelays = slices.Repeat([]time.Duration{20 * time.Millisecond}, 100) // until it runs
 	f := setup(t, cfg, func(c *Config) { c.AppToken, c.SigningSecret = "", emulator.DefaultSigningSecret })
 	handler = f.p.Events()

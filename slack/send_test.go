@@ -323,8 +323,13 @@ func TestNamesDoNotHoldMessagesUp(t *testing.T) {
 func TestSendIsOverWhenItsTimeIs(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.inject(emulator.Fault{Method: "chat.postMessage", Effect: emulator.Hang})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() {
+		if err := f.WaitFor(ctx, func(s emulator.State) bool { return s.CallCount("chat.postMessage") == 1 }); err == nil {
+			cancel()
+		}
+	}()
 	_, err := f.p.Send(ctx, chats.Address{Chat: chatOf(f.dm, "")}, chats.Part{Text: "x"})
 	var failure *chats.SendError
 	if !errors.As(err, &failure) || failure.Outcome != chats.Unknown {

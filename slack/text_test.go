@@ -88,9 +88,7 @@ func TestCommands(t *testing.T) {
 }
 
 func TestSlashCommands(t *testing.T) {
-	cfg := quick()
-	cfg.AckTimeout = patience
-	f := start(t, cfg, nil)
+	f := start(t, quick(), nil)
 	f.make(emulator.ChannelSpec{ID: "C9", Members: []string{f.user}, WithoutBot: true})
 	tests := []struct {
 		channel, text string

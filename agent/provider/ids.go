@@ -11,11 +11,11 @@ import (
 type IDRule int
 
 const (
-	// IDPlain: up to 40 letters, digits, _ and -. Both OpenAI and Anthropic take it.
+	// IDPlain is up to 40 letters, digits, _ and -. Both OpenAI and Anthropic take it.
 	IDPlain IDRule = iota
-	// IDNine: nine letters and digits (Mistral).
+	// IDNine is nine letters and digits (Mistral).
 	IDNine
-	// IDLoose: IDPlain or Kimi's own form, functions.name:0.
+	// IDLoose is IDPlain or Kimi's own form, functions.name:0.
 	IDLoose
 )
 

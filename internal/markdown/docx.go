@@ -49,25 +49,26 @@ func (d *Document) DOCX() ([]byte, error) {
 	w.writeBlocks(d.root.children, blockContext{})
 	document := xmlHead + `<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="` + officeRelations + `"><w:body>` +
 		w.body.String() + `<w:sectPr><w:pgSz w:w="11906" w:h="16838"/><w:pgMar w:top="1134" w:right="1134" w:bottom="1134" w:left="1134" w:header="708" w:footer="708" w:gutter="0"/></w:sectPr></w:body></w:document>`
-	related := relationshipXML("s", "styles", "styles.xml", false) + relationshipXML("n", "numbering", "numbering.xml", false)
+	var related, numbering strings.Builder
+	related.WriteString(relationshipXML("s", "styles", "styles.xml", false) + relationshipXML("n", "numbering", "numbering.xml", false))
 	for i, to := range w.links {
-		related += relationshipXML(fmt.Sprintf("l%d", i), "hyperlink", to, true)
+		related.WriteString(relationshipXML(fmt.Sprintf("l%d", i), "hyperlink", to, true))
 	}
-	numbering := embeddedPart("numbering.docx.xml")
+	numbering.WriteString(embeddedPart("numbering.docx.xml"))
 	for i, first := range w.lists {
-		numbering += fmt.Sprintf(`<w:num w:numId="%d"><w:abstractNumId w:val="1"/>`, i+firstList)
+		fmt.Fprintf(&numbering, `<w:num w:numId="%d"><w:abstractNumId w:val="1"/>`, i+firstList)
 		for level := range maxLevel + 1 {
-			numbering += fmt.Sprintf(`<w:lvlOverride w:ilvl="%d"><w:startOverride w:val="%d"/></w:lvlOverride>`, level, first)
+			fmt.Fprintf(&numbering, `<w:lvlOverride w:ilvl="%d"><w:startOverride w:val="%d"/></w:lvlOverride>`, level, first)
 		}
-		numbering += "</w:num>\n"
+		numbering.WriteString("</w:num>\n")
 	}
 	return zipFiles([][2]string{
 		{"[Content_Types].xml", embeddedPart("types.docx.xml")},
 		{"_rels/.rels", relationshipsXML(relationshipXML("d", "officeDocument", "word/document.xml", false))},
 		{"word/document.xml", document},
-		{"word/_rels/document.xml.rels", relationshipsXML(related)},
+		{"word/_rels/document.xml.rels", relationshipsXML(related.String())},
 		{"word/styles.xml", embeddedPart("styles.docx.xml")},
-		{"word/numbering.xml", numbering + "</w:numbering>"},
+		{"word/numbering.xml", numbering.String() + "</w:numbering>"},
 	})
 }
 

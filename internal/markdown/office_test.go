@@ -34,7 +34,7 @@ func unpacked(t *testing.T, data []byte) map[string]string {
 			t.Fatal(err)
 		}
 		for d := xml.NewDecoder(bytes.NewReader(content)); ; {
-			if _, err := d.Token(); err == io.EOF {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Fatalf("%s: %v in\n%s", f.Name, err, content)
@@ -113,7 +113,7 @@ func TestCellsAreWhatTheyLookLike(t *testing.T) {
 			t.Errorf("%s is %s", text, got)
 		}
 	}
-	if _, _, err := markdown.Parse("no table").XLSX(); err != markdown.ErrNoTable {
+	if _, _, err := markdown.Parse("no table").XLSX(); !errors.Is(err, markdown.ErrNoTable) {
 		t.Errorf("without a table: %v", err)
 	}
 }
@@ -150,7 +150,7 @@ func FuzzOffice(f *testing.F) {
 		unpacked(t, docx)
 		if xlsx, _, err := doc.XLSX(); err == nil {
 			unpacked(t, xlsx)
-		} else if err != markdown.ErrNoTable {
+		} else if !errors.Is(err, markdown.ErrNoTable) {
 			t.Fatal(err)
 		}
 	})

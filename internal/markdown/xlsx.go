@@ -66,14 +66,14 @@ func (d *Document) XLSX() (data []byte, left int, err error) {
 	if len(sheets) == 0 {
 		return nil, left, ErrNoTable
 	}
-	var types, list strings.Builder
-	related := relationshipXML("s", "styles", "styles.xml", false)
+	var types, list, related strings.Builder
+	related.WriteString(relationshipXML("s", "styles", "styles.xml", false))
 	files := make([][2]string, 0, len(sheets)+5)
 	for i, content := range sheets {
 		file := fmt.Sprintf("sheet%d.xml", i+1)
 		files = append(files, [2]string{"xl/worksheets/" + file, content})
 		fmt.Fprintf(&list, `<sheet name="%s" sheetId="%d" r:id="t%d"/>`, escapeXML(names[i]), i+1, i+1)
-		related += relationshipXML(fmt.Sprintf("t%d", i+1), "worksheet", "worksheets/"+file, false)
+		related.WriteString(relationshipXML(fmt.Sprintf("t%d", i+1), "worksheet", "worksheets/"+file, false))
 		fmt.Fprintf(&types, `<Override PartName="/xl/worksheets/%s" ContentType="%s.worksheet+xml"/>`, file, spreadsheetML)
 	}
 	data, err = zipFiles(append([][2]string{
@@ -83,7 +83,7 @@ func (d *Document) XLSX() (data []byte, left int, err error) {
 			`<Override PartName="/xl/styles.xml" ContentType="` + spreadsheetML + `.styles+xml"/>` + types.String() + `</Types>`},
 		{"_rels/.rels", relationshipsXML(relationshipXML("d", "officeDocument", "xl/workbook.xml", false))},
 		{"xl/workbook.xml", xmlHead + `<workbook xmlns="` + sheetNamespace + `" xmlns:r="` + officeRelations + `"><sheets>` + list.String() + `</sheets></workbook>`},
-		{"xl/_rels/workbook.xml.rels", relationshipsXML(related)},
+		{"xl/_rels/workbook.xml.rels", relationshipsXML(related.String())},
 		{"xl/styles.xml", embeddedPart("styles.xlsx.xml")},
 	}, files...))
 	return data, left, err

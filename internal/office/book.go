@@ -149,10 +149,10 @@ func (b *xlsxReader) readFormats(name string) error {
 			return s.eachChild(func(el xml.StartElement) error {
 				part := el.Name.Local
 				return s.eachChild(func(el xml.StartElement) error {
-					switch {
-					case part == "numFmts":
+					switch part {
+					case "numFmts":
 						codes[attr(el, "numFmtId")] = parseFormatCode(attr(el, "formatCode"))
-					case part == "cellXfs":
+					case "cellXfs":
 						id := attr(el, "numFmtId")
 						is, ok := codes[id]
 						if !ok {

@@ -24,23 +24,39 @@ func TestWhatWordWrites(t *testing.T) {
 		return p(`<w:pPr><w:numPr><w:ilvl w:val="` + level + `"/><w:numId w:val="1"/></w:numPr></w:pPr>` + r(text))
 	}
 	for _, tc := range []struct{ name, body, want string }{
-		{"pages as they were last laid out", p(r("one")+`<w:r><w:lastRenderedPageBreak/><w:t>two</w:t></w:r>`) + p(`<w:r><w:br w:type="page"/></w:r>`) + p(`<w:r><w:lastRenderedPageBreak/><w:t>three</w:t></w:r>`),
-			"=== 1 \n\n1: one\n=== 2 \n\n1: two\n=== 3 \n\n1: three\n"},
-		{"a page before a paragraph", p(r("one")) + p(`<w:pPr><w:pageBreakBefore/></w:pPr>`+r("two")) + p(`<w:pPr><w:pageBreakBefore w:val="0"/></w:pPr>`+r("too")),
-			"=== 1 \n\n1: one\n=== 2 \n\n1: two\n\n2: too\n"},
-		{"a page that ends in a table", `<w:tbl><w:tr><w:tc>` + p(r("a")) + `</w:tc><w:tc>` + p(`<w:r><w:lastRenderedPageBreak/></w:r>`+r("b")) + `</w:tc></w:tr></w:tbl>` + p(r("c")),
-			"=== 1 \n\n1: | a | b |\n|---|---|\n=== 2 \n\n1: c\n"},
-		{"headings by the style that theirs is based on", p(`<w:pPr><w:pStyle w:val="Own"/></w:pPr>`+r("H")) + p(`<w:pPr><w:pStyle w:val="Loop"/></w:pPr>`+r("no")) + p(`<w:pPr><w:outlineLvl w:val="0"/></w:pPr>`+r("Top")),
-			"=== 1 \n\n1: ## H\n\n2: no\n\n3: # Top\n"},
-		{"numbers of levels", item("0", "a") + item("1", "b") + item("1", "c") + item("0", "d") + item("1", "e"),
-			"=== 1 \n\n1: III. a\n2:   III.1 b\n3:   III.2 c\n4: IV. d\n5:   IV.1 e\n"},
-		{"a text box and its copy for older programs", p(r("before") + `<mc:AlternateContent><mc:Choice><w:txbxContent>` + p(r("box")) + `</w:txbxContent></mc:Choice><mc:Fallback><w:txbxContent>` + p(r("box")) + `</w:txbxContent></mc:Fallback></mc:AlternateContent>`),
-			"=== 1 \n\n1: before\nbox\n"},
-		{"a table in a table", `<w:tbl><w:tr><w:tc>` + p(r("a")) + `<w:tbl><w:tr><w:tc>` + p(r("b")) + `</w:tc></w:tr></w:tbl></w:tc><w:tc>` + p(r("c")) + `</w:tc></w:tr></w:tbl>`,
-			"=== 1 \n\n1: | a<br>b | c |\n|---|---|\n"},
+		{
+			"pages as they were last laid out", p(r("one")+`<w:r><w:lastRenderedPageBreak/><w:t>two</w:t></w:r>`) + p(`<w:r><w:br w:type="page"/></w:r>`) + p(`<w:r><w:lastRenderedPageBreak/><w:t>three</w:t></w:r>`),
+			"=== 1 \n\n1: one\n=== 2 \n\n1: two\n=== 3 \n\n1: three\n",
+		},
+		{
+			"a page before a paragraph", p(r("one")) + p(`<w:pPr><w:pageBreakBefore/></w:pPr>`+r("two")) + p(`<w:pPr><w:pageBreakBefore w:val="0"/></w:pPr>`+r("too")),
+			"=== 1 \n\n1: one\n=== 2 \n\n1: two\n\n2: too\n",
+		},
+		{
+			"a page that ends in a table", `<w:tbl><w:tr><w:tc>` + p(r("a")) + `</w:tc><w:tc>` + p(`<w:r><w:lastRenderedPageBreak/></w:r>`+r("b")) + `</w:tc></w:tr></w:tbl>` + p(r("c")),
+			"=== 1 \n\n1: | a | b |\n|---|---|\n=== 2 \n\n1: c\n",
+		},
+		{
+			"headings by the style that theirs is based on", p(`<w:pPr><w:pStyle w:val="Own"/></w:pPr>`+r("H")) + p(`<w:pPr><w:pStyle w:val="Loop"/></w:pPr>`+r("no")) + p(`<w:pPr><w:outlineLvl w:val="0"/></w:pPr>`+r("Top")),
+			"=== 1 \n\n1: ## H\n\n2: no\n\n3: # Top\n",
+		},
+		{
+			"numbers of levels", item("0", "a") + item("1", "b") + item("1", "c") + item("0", "d") + item("1", "e"),
+			"=== 1 \n\n1: III. a\n2:   III.1 b\n3:   III.2 c\n4: IV. d\n5:   IV.1 e\n",
+		},
+		{
+			"a text box and its copy for older programs", p(r("before") + `<mc:AlternateContent><mc:Choice><w:txbxContent>` + p(r("box")) + `</w:txbxContent></mc:Choice><mc:Fallback><w:txbxContent>` + p(r("box")) + `</w:txbxContent></mc:Fallback></mc:AlternateContent>`),
+			"=== 1 \n\n1: before\nbox\n",
+		},
+		{
+			"a table in a table", `<w:tbl><w:tr><w:tc>` + p(r("a")) + `<w:tbl><w:tr><w:tc>` + p(r("b")) + `</w:tc></w:tr></w:tbl></w:tc><w:tc>` + p(r("c")) + `</w:tc></w:tr></w:tbl>`,
+			"=== 1 \n\n1: | a<br>b | c |\n|---|---|\n",
+		},
 		{"a field shows its result", p(`<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText> DATE </w:instrText></w:r>` + r("1 May")), "=== 1 \n\n1: 1 May\n"},
-		{"content controls and formulas", `<w:sdt><w:sdtPr><w:alias w:val="x"/></w:sdtPr><w:sdtContent>` + p(r("in")) + `</w:sdtContent></w:sdt>` + p(`<m:oMath xmlns:m="m"><m:r><m:t>x+1</m:t></m:r></m:oMath>`),
-			"=== 1 \n\n1: in\n\n2: x+1\n"},
+		{
+			"content controls and formulas", `<w:sdt><w:sdtPr><w:alias w:val="x"/></w:sdtPr><w:sdtContent>` + p(r("in")) + `</w:sdtContent></w:sdt>` + p(`<m:oMath xmlns:m="m"><m:r><m:t>x+1</m:t></m:r></m:oMath>`),
+			"=== 1 \n\n1: in\n\n2: x+1\n",
+		},
 		{"moved and deleted text", p(`<w:moveFrom>` + r("old") + `</w:moveFrom><w:moveTo>` + r("new") + `</w:moveTo><w:del><w:r><w:delText>x</w:delText></w:r></w:del>`), "=== 1 \n\n1: new\n"},
 		{"nothing", "", ""},
 	} {
@@ -61,13 +77,19 @@ func TestWhatExcelWrites(t *testing.T) {
 	for _, tc := range []struct{ name, rows, want string }{
 		{"texts", `<row r="1"><c r="A1" t="s"><v>0</v></c><c t="s"><v>1</v></c><c t="s"><v>9</v></c><c t="s"><v>x</v></c></row>`, "1: | plain | rich text |\n"},
 		{"rows without numbers", `<row><c><v>1</v></c></row><row r="7"><c r="B7"><v>2</v></c></row><row><c><v>3</v></c></row>`, "1: | 1 |\n7: |  | 2 |\n8: | 3 |\n"},
-		{"dates", `<row><c s="1"><v>61</v></c><c s="2"><v>46082.25</v></c><c s="3"><v>1.5</v></c><c s="4"><v>2.5</v></c><c s="6"><v>0.75</v></c><c s="1"><v>-3</v></c><c s="1"><v>1</v></c></row>`,
-			"1: | 1900-03-01 | 2026-03-01 06:00 | 36:00:00 | 2.5 | 18:00 | -3 | 1900-01-01 |\n"},
-		{"numbers", `<row><c><v>0.30000000000000004</v></c><c><v>1E+300</v></c><c><v>123456789012345</v></c><c s="5"><v>0.125</v></c><c><v>NaN</v></c><c><v>1e999</v></c></row>`,
-			"1: | 0.3 | 1e+300 | 123456789012345 | 12.5% | NaN | 1e999 |\n"},
-		{"formulas and what was saved of them", `<row><c r="A1"><f>B1*2</f><v>4</v></c><c r="B1"><v>2</v></c></row><row><c r="A2"><f>B2*2</f><v>6</v></c></row><row><c r="A3"><f>B2*2</f><v>6</v></c></row>` +
-			`<row><c r="A4"><f t="shared" si="0">B4+1</f><v>1</v></c></row><row><c r="A5"><f t="shared" si="0"/><v>2</v></c></row><row><c r="A6" t="str"><f>WEBSERVICE("http://evil.example")</f><v></v></c></row>`,
-			"1: | 4 (=B1*2) | 2 |\n2: | 6 |\n3: | 6 (=B2*2) |\n4: | 1 (=B4+1) |\n5: | 2 |\n6: | (=WEBSERVICE(\"http://evil.example\")) |\n"},
+		{
+			"dates", `<row><c s="1"><v>61</v></c><c s="2"><v>46082.25</v></c><c s="3"><v>1.5</v></c><c s="4"><v>2.5</v></c><c s="6"><v>0.75</v></c><c s="1"><v>-3</v></c><c s="1"><v>1</v></c></row>`,
+			"1: | 1900-03-01 | 2026-03-01 06:00 | 36:00:00 | 2.5 | 18:00 | -3 | 1900-01-01 |\n",
+		},
+		{
+			"numbers", `<row><c><v>0.30000000000000004</v></c><c><v>1E+300</v></c><c><v>123456789012345</v></c><c s="5"><v>0.125</v></c><c><v>NaN</v></c><c><v>1e999</v></c></row>`,
+			"1: | 0.3 | 1e+300 | 123456789012345 | 12.5% | NaN | 1e999 |\n",
+		},
+		{
+			"formulas and what was saved of them", `<row><c r="A1"><f>B1*2</f><v>4</v></c><c r="B1"><v>2</v></c></row><row><c r="A2"><f>B2*2</f><v>6</v></c></row><row><c r="A3"><f>B2*2</f><v>6</v></c></row>` +
+				`<row><c r="A4"><f t="shared" si="0">B4+1</f><v>1</v></c></row><row><c r="A5"><f t="shared" si="0"/><v>2</v></c></row><row><c r="A6" t="str"><f>WEBSERVICE("http://evil.example")</f><v></v></c></row>`,
+			"1: | 4 (=B1*2) | 2 |\n2: | 6 |\n3: | 6 (=B2*2) |\n4: | 1 (=B4+1) |\n5: | 2 |\n6: | (=WEBSERVICE(\"http://evil.example\")) |\n",
+		},
 		{"far to the right", `<row><c r="A1"><v>1</v></c><c r="XFD1"><v>2</v></c><c r="XFE1"><v>3</v></c><c r="ZZZZ1"><v>4</v></c><c r="1"><v>5</v></c></row>`, "1: | 1 | XFD: 2 |\n"},
 		{"errors and truth", `<row><c t="e"><v>#REF!</v></c><c t="b"><v>1</v></c><c t="d"><v>2026-03-01T00:00:00Z</v></c></row>`, "1: | #REF! | TRUE | 2026-03-01T00:00:00Z |\n"},
 	} {
@@ -132,8 +154,10 @@ func TestTablesAndTexts(t *testing.T) {
 		{"x.csv", "a,\"open\nb", "CSV table\n=== 1 \n1: | a | open<br>b |\n"},
 		{"x.txt", "one line of text\n\n  three\x07\r\nfour", "text\n=== 1 \n1: one line of text\n2: \n3:   three\n4: four\n"},
 		{"x.txt", "\xff\xfea\x00\xe4\x00", "text\n=== 1 \n1: aä\n"},
-		{"x.html", "<h1>Top</h1><p>a <a href='https://a.example/x'>link</a></p><ul><li>one<li>two</ul><table><tr><th>a<th>b<tr><td>1<td>2</table><script>evil()</script><img src='https://a.example/p.png'>",
-			"HTML page\n=== 1 \n\n1: # Top\n\n2: a [link](https://a.example/x)\n\n3: - one\n4: - two\n\n5: | a | b |\n|---|---|\n6: | 1 | 2 |\n\n7: ![](https://a.example/p.png)\n"},
+		{
+			"x.html", "<h1>Top</h1><p>a <a href='https://a.example/x'>link</a></p><ul><li>one<li>two</ul><table><tr><th>a<th>b<tr><td>1<td>2</table><script>evil()</script><img src='https://a.example/p.png'>",
+			"HTML page\n=== 1 \n\n1: # Top\n\n2: a [link](https://a.example/x)\n\n3: - one\n4: - two\n\n5: | a | b |\n|---|---|\n6: | 1 | 2 |\n\n7: ![](https://a.example/p.png)\n",
+		},
 		{"page", "<!DOCTYPE html><p>no extension", "HTML page\n=== 1 \n\n1: no extension\n"},
 		{"x.epub", string(epub("<html><body><h2>One</h2><p>text</p><pre><code>a\n\nb</code></pre></body></html>")), "EPUB book\n=== 1 One\n\n1: ## One\n\n2: text\n\n3: ```\na\n\nb\n```\n"},
 	} {

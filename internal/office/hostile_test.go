@@ -3,6 +3,7 @@ package office_test
 import (
 	"archive/zip"
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -119,7 +120,7 @@ const errEnough = office.Refusal("enough")
 func TestASinkEndsTheReading(t *testing.T) {
 	for _, data := range [][]byte{word(strings.Repeat(p(r("a")), 9)), book(strings.Repeat("<row><c><v>1</v></c></row>", 9)), []byte("a\nb\nc\nd\ne")} {
 		var s stopped
-		if _, err := office.Read(bytes.NewReader(data), int64(len(data)), "x", &s); err != errEnough || s.blocks != 3 {
+		if _, err := office.Read(bytes.NewReader(data), int64(len(data)), "x", &s); !errors.Is(err, errEnough) || s.blocks != 3 {
 			t.Errorf("%d blocks, %v", s.blocks, err)
 		}
 	}

@@ -218,7 +218,7 @@ func (r *rtfReader) readControlWord() error {
 }
 
 // applyControlWord executes a control word.
-func (r *rtfReader) applyControlWord(name string, n int, given bool) error {
+func (r *rtfReader) applyControlWord(name string, n int, given bool) error { //nolint:cyclop // A table: one case per control word.
 	if text, ok := controlChars[name]; ok {
 		r.addText(text)
 		return nil

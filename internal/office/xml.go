@@ -3,6 +3,7 @@ package office
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"io"
 	"strings"
 
@@ -80,9 +81,9 @@ func (s *scanner) eachChildAndText(do func(xml.StartElement) error, said func(st
 	for {
 		token, err := s.next()
 		switch {
-		case err == io.EOF && within == 0:
+		case errors.Is(err, io.EOF) && within == 0:
 			return nil
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return io.ErrUnexpectedEOF
 		case err != nil:
 			return err
@@ -93,7 +94,7 @@ func (s *scanner) eachChildAndText(do func(xml.StartElement) error, said func(st
 				return err
 			}
 			for s.depth > within {
-				if _, err := s.next(); err == io.EOF {
+				if _, err := s.next(); errors.Is(err, io.EOF) {
 					return io.ErrUnexpectedEOF
 				} else if err != nil {
 					return err

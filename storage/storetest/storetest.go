@@ -92,7 +92,7 @@ func closeStore(t testing.TB, s storage.Store) {
 }
 
 // patience bounds a wait; only a failing test waits that long.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 func withPatience(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), patience)

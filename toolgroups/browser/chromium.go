@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"sync/atomic"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -15,8 +14,6 @@ import (
 )
 
 const (
-	// startTimeout bounds the start of Chromium.
-	startTimeout = 20 * time.Second
 	// deadProxy is the proxy for the browser's own services. Nothing listens on it, so they reach no
 	// server.
 	deadProxy = "http://127.0.0.1:1"
@@ -75,14 +72,12 @@ func launch(ctx context.Context, path string) (*chromium, error) {
 		return nil, fmt.Errorf("start Chromium: %w", err)
 	}
 	base, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	limited, done := context.WithTimeout(ctx, startTimeout)
-	defer done()
-	awaited := context.AfterFunc(limited, giveUp)
+	awaited := context.AfterFunc(ctx, giveUp)
 	allocator, stop := chromedp.NewExecAllocator(base, launchOptions(path, home)...)
 	first, cancel := chromedp.NewContext(allocator, chromedp.WithLogf(discardLog), chromedp.WithErrorf(discardLog))
 	c := &chromium{homeDir: home, ended: first.Done(), stop: func() { giveUp(); stop(); cancel() }}
 	if err = chromedp.Do(first); !awaited() {
-		err = fmt.Errorf("start Chromium: %w", limited.Err())
+		err = fmt.Errorf("start Chromium: %w", ctx.Err())
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.close())

@@ -132,17 +132,22 @@ func TestCloseEndsCallsThatRun(t *testing.T) {
 	if d.tool, err = b.Tool(); err != nil {
 		t.Fatal(err)
 	}
+	d.tool.Timeout = patience
 	asked := make(chan struct{})
 	d.mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) {
 		close(asked)
 		<-r.Context().Done()
 	})
-	result := make(chan *toolgroups.Error)
+	result := make(chan *toolgroups.Error, 1)
 	go func() {
 		_, fault := d.run(t, args{"url": d.site + "/slow", "mode": "extract"})
 		result <- fault
 	}()
-	<-asked
+	select {
+	case <-asked:
+	case fault := <-result:
+		t.Fatalf("the call ended before Close: %+v", fault)
+	}
 	closed := make(chan error)
 	go func() { closed <- b.Close() }()
 	if fault := <-result; fault == nil || fault.Code != browser.CodeExtraction {
@@ -168,14 +173,11 @@ func TestStoppedCallsEndAtOnce(t *testing.T) {
 	}
 }
 
-// hungry is a page that takes memory in small steps, up to a gibibyte and a half.
+// hungry is a page that is not there before it has taken a gibibyte and a half of memory, however
+// busy the machine is.
 const hungry = `<p>hungry</p><script>
 const kept = [];
-const eat = () => {
-	kept.push(new Uint8Array(16 << 20).fill(1));
-	if (kept.length < 96) setTimeout(eat, 20);
-};
-eat();
+while (kept.length < 96) kept.push(new Uint8Array(16 << 20).fill(1));
 </script>`
 
 // A page that takes all the memory that it can get is closed with an error that says so,

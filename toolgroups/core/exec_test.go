@@ -44,8 +44,8 @@ func (d *harness) admin(t *testing.T, a args) (string, *toolgroups.Error) {
 	t.Helper()
 	tool := d.tools["exec"]
 	tool.Role = toolgroups.RoleUser
-	d.tools["exec"] = tool
-	res, err := d.run(t, "exec", a)
+	admin := &harness{dir: d.dir, tools: map[string]toolgroups.Tool{"exec": tool}}
+	res, err := admin.run(t, "exec", a)
 	return res.Text, err
 }
 
@@ -68,11 +68,17 @@ func TestExec(t *testing.T) {
 			{"writes", args{"command": "echo x > new.txt && cat new.txt"}, "[Exit Code: 0]\n\nx\n"},
 			{
 				"time limit",
-				args{"command": "echo begun; sleep 100", "timeout_seconds": -5},
-				"[Exit Code: -1] (the time limit of 1 s was over)\n\nbegun\n[stderr]\n[killed: the time limit of 1 s was over]",
+				args{"command": "echo begun; sleep 100", "timeout_seconds": 10},
+				"[Exit Code: -1] (the time limit of 10 s was over)\n\nbegun\n[stderr]\n[killed: the time limit of 10 s was over]",
+			},
+			{
+				"time limit below the least",
+				args{"command": "sleep 100", "timeout_seconds": -5},
+				"[Exit Code: -1] (the time limit of 1 s was over)\n\n[stderr]\n[killed: the time limit of 1 s was over]",
 			},
 		} {
 			t.Run(name+"/"+tc.name, func(t *testing.T) {
+				t.Parallel()
 				if got, err := d.admin(t, tc.args); err != nil || got != tc.want {
 					t.Errorf("got\n%s\n%+v, want\n%s", got, err, tc.want)
 				}

@@ -127,8 +127,8 @@ func (t task) find(ctx context.Context, file io.ReaderAt, size int64) report {
 		found, what = s.wordHits, "the words "
 	}
 	query := wording.Clip(strings.Join(strings.Fields(t.Query), " "), maxTitle)
-	switch {
-	case found.total == 0:
+	switch found.total {
+	case 0:
 		fmt.Fprintf(&b, "'%s' does not hold %q, nor a %s with all of its words. Try other or fewer words.", t.Name, query, format.Block)
 	default:
 		fmt.Fprintf(&b, "Found %s%q in %s of '%s':\n", what, query, wording.Plural(found.total, format.Block, format.Block+"s"), t.Name)

@@ -2,6 +2,7 @@ package documents
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ func TestWhatWasReadInTimeIsShown(t *testing.T) {
 		return ctx.Err()
 	}
 	format, err := office.Read(strings.NewReader(text), int64(len(text)), "x.txt", x)
-	if err != context.Canceled {
+	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	x.timedOut = true

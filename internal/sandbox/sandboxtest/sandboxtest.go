@@ -100,7 +100,7 @@ func (c *Child) CheckEndsWithParent(t *testing.T) {
 	if err := c.in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if line, err := c.ReadLine(); err != io.EOF {
+	if line, err := c.ReadLine(); !errors.Is(err, io.EOF) {
 		t.Errorf("it answered %q, %v", line, err)
 	}
 	if err := c.cmd.Wait(); !errors.As(err, new(*exec.ExitError)) {

@@ -62,7 +62,7 @@ func (l *Line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 	conn, err := up.Upgrade(w, r, nil)
 	if err != nil {
-		l.cfg.Log.Debug("WebSocket handshake failed", "err", err)
+		l.cfg.Log.Debug("handshake of a WebSocket failed", "err", err)
 		return
 	}
 	k := l.addSocket(conn)
