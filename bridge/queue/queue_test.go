@@ -1,0 +1,280 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
+)
+
+// message returns the text with a number of chat 1.
+func message(n int) *queue.Run {
+	return &queue.Run{Job: queue.Job{
+		Message: chats.Message{Chat: chats.Chat{Platform: "fake", ID: "1"}, ID: strconv.Itoa(n), Kind: chats.KindText, User: "u", Direct: true},
+		Seq:     int64(n),
+	}}
+}
+
+// recorded is a store that records the keys that are written.
+type recorded struct {
+	storage.Store
+	mu   sync.Mutex
+	keys []string
+}
+
+func (r *recorded) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	r.record(key)
+	return r.Store.Put(ctx, key, value, rev)
+}
+
+func (r *recorded) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	r.record(ops[0].Key)
+	return r.Store.Write(ctx, ops...)
+}
+
+func (r *recorded) record(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keys = append(r.keys, key)
+}
+
+func open(t *testing.T) *recorded {
+	t.Helper()
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return &recorded{Store: store}
+}
+
+// leased returns the queue's records in a store, as the holder of the lease with a token sees them.
+// The lease is in force while its record exists.
+func leased(t *testing.T, store storage.Store, token string) queue.Store {
+	t.Helper()
+	rev, err := store.Put(t.Context(), "lease/"+token, nil, storage.Absent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return queue.Store{
+		Store: store, Base: new(atomic.Int64),
+		LeaseToken: func(chats.Chat) string { return token },
+		Fence:      func(of string) storage.Op { return storage.Check("lease/"+of, rev) },
+	}
+}
+
+func end(t *testing.T, store storage.Store, token string) {
+	t.Helper()
+	entry, err := store.Get(t.Context(), "lease/"+token)
+	if err == nil {
+		err = store.Delete(t.Context(), entry.Key, entry.Revision)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// add stores the jobs with some numbers under the lease of jobs.
+func add(t *testing.T, jobs queue.Store, numbers ...int) (some []*queue.Run) {
+	t.Helper()
+	for _, n := range numbers {
+		j := message(n)
+		j.LeaseToken = jobs.LeaseToken(j.Message.Chat)
+		if stored, err := jobs.Add(t.Context(), j); err != nil || !stored {
+			t.Fatalf("%t (%v)", stored, err)
+		}
+		some = append(some, j)
+	}
+	return some
+}
+
+// Who still works on the first job of a chat, and ends it in the middle of a takeover, finds the jobs
+// behind it claimed.
+func TestATakeoverClaimsTheLastJobOfAChatFirst(t *testing.T) {
+	store := open(t)
+	some := add(t, leased(t, store, "old"), 1, 2, 3)
+	store.keys = nil
+	taken, err := leased(t, store, "new").ClaimAll(t.Context(), some)
+	if err != nil || len(taken) != 3 || taken[0].Seq != 1 {
+		t.Fatalf("%d claimed (%v)", len(taken), err)
+	}
+	if last := slices.DeleteFunc(store.keys, func(key string) bool { return key == "lease/new" }); last[0] != queue.OpenPrefix+some[2].Key() {
+		t.Errorf("claimed in this order: %q", last)
+	}
+}
+
+func TestAReplicaWhoseLeaseHasEndedClaimsNothing(t *testing.T) {
+	store := open(t)
+	old, late := leased(t, store, "old"), leased(t, store, "late")
+	j := add(t, old, 1)[0]
+	end(t, store, "late")
+	if claimed, err := late.Claim(t.Context(), j); claimed || err != nil {
+		t.Errorf("claimed %t (%v)", claimed, err)
+	}
+	if known, err := old.Load(t.Context(), j.Key()); err != nil || known.LeaseToken != "old" {
+		t.Errorf("the job belongs to %q (%v)", known.LeaseToken, err)
+	}
+}
+
+// A write that was prepared under a lease and happens after its end fails.
+func TestALeaseThatIsNotHeldFencesEverythingOff(t *testing.T) {
+	store := open(t)
+	holder := queue.NewLeaseHolder(queue.LeaseHolderConfig{Sharing: queue.Sharing{Enabled: true}, Store: store, Takeover: nothing{}})
+	if _, err := store.Write(t.Context(), storage.Put("a", nil, storage.Absent), holder.Fence("lost")); !errors.Is(err, storage.ErrConflict) {
+		t.Errorf("the write under a lost lease: %v", err)
+	}
+}
+
+// A job of unknown fate that belongs to another lease by now is the other process's: its revision must
+// not be taken over, under which this process could write it.
+func TestAJobInDoubtThatAnotherProcessClaimedIsGone(t *testing.T) {
+	store := open(t)
+	here, other := leased(t, store, "here"), leased(t, store, "other")
+	some := add(t, here, 1, 2)
+	moved, err := here.Load(t.Context(), some[0].Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if claimed, err := other.Claim(t.Context(), moved); !claimed || err != nil {
+		t.Fatalf("claimed %t (%v)", claimed, err)
+	}
+	for _, j := range some {
+		j.PossiblyJoined = true
+	}
+	known, gone, err := here.Reload(t.Context(), some)
+	if err != nil || !slices.Equal(known, some[1:]) || !slices.Equal(gone, some[:1]) {
+		t.Errorf("open %d, gone %d (%v)", len(known), len(gone), err)
+	}
+}
+
+// nothing takes over chats in which there is nothing to do.
+type nothing struct{}
+
+func (nothing) CurrentChat(chat chats.Chat) chats.Chat { return chat }
+func (nothing) OnLost(queue.ChatFilter)                {}
+func (nothing) IsBusy(queue.ChatFilter) bool           { return false }
+func (nothing) TakeOver(context.Context, queue.ChatFilter, func(chats.Chat) string) (func(), error) {
+	return func() {}, nil
+}
+
+func TestWorkOfOneReplicaEndsWithItsLease(t *testing.T) {
+	store := open(t)
+	holder := queue.NewLeaseHolder(queue.LeaseHolderConfig{
+		Sharing: queue.Sharing{Enabled: true, TTL: time.Minute}, Store: store, Takeover: nothing{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- holder.Run(ctx) }()
+	begun, ended := make(chan struct{}), make(chan struct{})
+	worked := make(chan error, 1)
+	go func() {
+		worked <- holder.WhileHeld(ctx, queue.Leader, func(held context.Context) error {
+			close(begun)
+			<-held.Done()
+			close(ended)
+			return held.Err()
+		})
+	}()
+	<-begun
+	holder.Retire()
+	<-ended
+	if ctx.Err() != nil || holder.Holds(queue.Leader) {
+		t.Error("the work ended before its lease")
+	}
+	cancel()
+	if err := errors.Join(<-worked, <-ran); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// worker runs each job until it is told to end.
+type worker struct {
+	mu   sync.Mutex
+	runs []string
+	end  chan struct{}
+}
+
+func (w *worker) Work(_, _ context.Context, j *queue.Run) {
+	w.mu.Lock()
+	w.runs = append(w.runs, j.Message.ID)
+	w.mu.Unlock()
+	<-w.end
+}
+
+func (w *worker) Placement(*queue.Run) queue.Placement                { return queue.Placement{} }
+func (w *worker) CountPieces(some []*queue.Run) int                   { return len(some) }
+func (w *worker) CanJoin(_, _ *queue.Run) bool                        { return false }
+func (w *worker) PendingDecisions(*queue.Run) (cards, tools []string) { return nil, nil }
+func (w *worker) OnSuspended(*queue.Suspended, *queue.Run)            {}
+func (w *worker) OnWaiting(*queue.Run)                                {}
+func (w *worker) OnSuperseded([]*queue.Run)                           {}
+
+func working(t *testing.T) (*queue.Queue, *worker) {
+	t.Helper()
+	w := &worker{end: make(chan struct{})}
+	return queue.New(queue.Config{Workers: w, MaxTurns: 4, Now: time.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}), w
+}
+
+// A message that a platform and a watch of the store give at the same time is one job.
+func TestAJobThatIsQueuedTwiceRunsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, w := working(t)
+		q.Enqueue(message(1))
+		synctest.Wait()
+		q.Enqueue(message(1))
+		q.Enqueue(message(2))
+		close(w.end)
+		synctest.Wait()
+		if !slices.Equal(w.runs, []string{"1", "2"}) {
+			t.Errorf("ran %q", w.runs)
+		}
+		q.Close(0)
+	})
+}
+
+// What claims a job anew waits until the job no longer runs here, and nothing behind it begins meanwhile.
+func TestAnEvictedJobHasStoppedBeforeItIsClaimedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, w := working(t)
+		q.Enqueue(message(1))
+		q.Enqueue(message(2))
+		synctest.Wait()
+		evicted := make(chan func(), 1)
+		go func() {
+			resume, err := q.Evict(t.Context(), message(1).Key())
+			if err != nil {
+				t.Error(err)
+			}
+			evicted <- resume
+		}()
+		synctest.Wait()
+		if len(evicted) > 0 {
+			t.Error("the job runs still")
+		}
+		close(w.end)
+		resume := <-evicted
+		synctest.Wait()
+		if !slices.Equal(w.runs, []string{"1"}) {
+			t.Errorf("ran %q before the chat goes on", w.runs)
+		}
+		resume()
+		synctest.Wait()
+		if !slices.Equal(w.runs, []string{"1", "2"}) {
+			t.Errorf("ran %q", w.runs)
+		}
+		q.Close(0)
+	})
+}
