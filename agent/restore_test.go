@@ -87,6 +87,9 @@ func TestRestoreGroups(t *testing.T) {
 			},
 			[]string{"config"},
 		},
+		"an id twice in one reply": {
+			[]agent.Message{asked(loads("0", "pdf"), loads("0", "config")), loaded("0"), loaded("0")}, []string{"pdf", "config"},
+		},
 		"a result behind the next reply": {
 			[]agent.Message{asked(loads("a", "pdf")), asked("b read_file {}"), loaded("a")}, nil,
 		},

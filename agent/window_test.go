@@ -91,6 +91,23 @@ func TestWindowBeginsAtAUserMessage(t *testing.T) {
 	}
 }
 
+// The oldest records of a long log are not read: the rest can begin in the middle of a turn.
+func TestAWindowShowsNoRestOfATurn(t *testing.T) {
+	history := turns(3)
+	for from := range 4 {
+		want := history[from:]
+		if from > 0 {
+			want = history[4:]
+		}
+		for _, limit := range []int{0, agent.EstimateTokens(history)} {
+			got, _ := agent.Window(history[from:], limit)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("from %d, limit %d (-want +got):\n%s", from, limit, diff)
+			}
+		}
+	}
+}
+
 // A full window does not move with every message, or no prompt cache would hold.
 func TestWindowMovesSeldom(t *testing.T) {
 	limit := agent.EstimateTokens(turns(20))
