@@ -106,7 +106,7 @@ func TestA5NoModelIsAskedWhilePostgreSQLIsReadOnly(t *testing.T) {
 			var all several
 			for range replicas {
 				all = append(all, newHarness(t, nil, append(change, func(cfg *bridge.Config) {
-					cfg.Store, cfg.Sharing = store, queue.Sharing{Enabled: true, TTL: 2 * time.Second}
+					cfg.Store, cfg.Sharing = store, queue.Sharing{Enabled: true, TTL: 10 * time.Second}
 					if len(all) > 0 {
 						cfg.Platforms = all[0].cfg.Platforms
 					}
@@ -119,7 +119,7 @@ func TestA5NoModelIsAskedWhilePostgreSQLIsReadOnly(t *testing.T) {
 				for err := error(nil); !on && err == nil; { // connections that are there learn of it in a moment
 					_, err = store.Put(t.Context(), "probe", nil, storage.Any)
 				}
-			}, 6*time.Second)
+			}, 15*time.Second)
 		})
 	}
 }

@@ -43,6 +43,14 @@ type saboteur struct {
 	step, way string
 	mu        sync.Mutex
 	hits      int
+	begun     bool // a preview was
+}
+
+// ready reports whether the step has come, or can come at the end.
+func (s *saboteur) ready() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hits > 0 || s.begun && s.step == "platform: finish"
 }
 
 // strike fails or panics where it is called for the step that is to break.
@@ -151,6 +159,9 @@ func (p fragile) Begin(ctx context.Context, to chats.Address, show chats.Preview
 	if err := p.meets("begin", show.Part.Text); err != nil {
 		return "", err
 	}
+	p.saboteur.mu.Lock()
+	p.begun = true
+	p.saboteur.mu.Unlock()
 	return p.growing.Begin(ctx, to, show)
 }
 
@@ -204,7 +215,8 @@ func (p fragile) IsAdmin(context.Context, chats.Chat, string) (bool, error) {
 	return false, p.strike("platform: is admin")
 }
 
-// sick is a model that breaks on what is marked, and says slowly what it is asked to.
+// sick is a model that breaks on what is marked, and says slowly what it is asked to, until the
+// step that is to break has come.
 type sick struct{ *saboteur }
 
 func (m sick) Complete(ctx context.Context, req agent.Request, show func(agent.Delta)) (agent.Reply, error) {
@@ -215,7 +227,12 @@ func (m sick) Complete(ctx context.Context, req agent.Request, show func(agent.D
 		}
 	}
 	if strings.Contains(last.Text, "slowly") {
-		for _, word := range strings.SplitAfter(last.Text, " ") {
+		words := strings.SplitAfter(last.Text, " ")
+		for n := 0; n < len(words) || n < 200 && !m.ready(); n++ {
+			word := " and more"
+			if n < len(words) {
+				word = words[n]
+			}
 			show(agent.Delta{Text: word})
 			if err := halfSecond(ctx); err != nil {
 				return agent.Reply{}, err
@@ -310,7 +327,7 @@ func (r *injected) rest(d time.Duration) {
 // shows waits until a chat shows a text.
 func (r *injected) shows(chat string, wants ...string) {
 	r.t.Helper()
-	for range 200 {
+	for range 600 {
 		for _, s := range r.platform.shown() {
 			for _, want := range wants {
 				if s.to.Chat.ID == chat && (strings.Contains(s.text, want) || want == incident && s.explains()) {
@@ -342,7 +359,7 @@ func (r *injected) survives() {
 // allOver checks that every job has come to its end.
 func (r *injected) allOver() {
 	r.t.Helper()
-	for range 120 {
+	for range 360 {
 		if r.bridge.QueueStats().Open == 0 {
 			return
 		}

@@ -150,13 +150,13 @@ func TestWhatASocketMissedIsAnsweredOnce(t *testing.T) {
 
 	hear := f.lose()
 	f.inject(emulator.Fault{Method: "apps.connections.open", Times: 2, Effect: emulator.ServerError})
-	f.BreakSockets()
 	missed := []emulator.Sent{
 		f.say(f.dm, "two", nil),
 		f.say(f.channel, "three", &emulator.SayOptions{Thread: root.TS}),
 		f.say(f.channel, "<@U0BOT> four", nil),
 		f.say(f.channel, "lunch?", nil),
 	}
+	f.BreakSockets()
 	f.wait(func(s emulator.State) bool { return s.CountAnswers("") == 4 })
 	hear()
 	// Events that come late after all meet the same messages.
@@ -252,7 +252,6 @@ func TestBackfillSurvivesTrouble(t *testing.T) {
 	f.make(emulator.ChannelSpec{ID: "C8", Kind: emulator.Private, Members: []string{f.user}})
 	f.acked(f.say(f.dm, "one", nil))
 	f.lose()
-	f.BreakSockets()
 	f.say("C7", "<@U0BOT> secret", nil)
 	f.say("C8", "<@U0BOT> secret", nil)
 	f.say(f.channel, "<@U0BOT> two", nil)
@@ -260,7 +259,9 @@ func TestBackfillSurvivesTrouble(t *testing.T) {
 	f.SetScopes(slices.DeleteFunc(emulator.DefaultScopes(), func(s string) bool {
 		return s == "groups:history" || s == "mpim:read"
 	})...)
+	f.in.mu.Lock()
 	f.in.errs = []error{errors.New("disk full")}
+	f.in.mu.Unlock()
 	for _, fault := range []emulator.Fault{
 		{Method: "users.conversations", Times: 1, Effect: emulator.CutBefore},
 		{Method: "conversations.history", Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 1},
@@ -269,6 +270,7 @@ func TestBackfillSurvivesTrouble(t *testing.T) {
 	} {
 		f.inject(fault)
 	}
+	f.BreakSockets()
 	seen := func() (texts []string) {
 		for _, m := range f.in.all() {
 			if !slices.Contains(texts, m.Text) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"testing"
-	"time"
 
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
@@ -75,9 +74,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 // TestManyThreads answers a mention in each of hundreds of threads at once.
 func TestManyThreads(t *testing.T) {
 	t.Parallel()
-	cfg := quick()
-	cfg.AckTimeout = 20 * time.Second
-	f := setup(t, cfg, nil)
+	f := setup(t, quick(), nil)
 	const threads = 300
 	for range threads {
 		f.say(f.channel, "<@U0BOT> hi", nil)
@@ -86,7 +83,7 @@ func TestManyThreads(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- f.p.Run(ctx, in) }()
-	f.wait(func(s emulator.State) bool { return s.CountAnswers(f.channel) == 2*threads })
+	f.wait(func(s emulator.State) bool { return s.CountAnswers(f.channel) >= 2*threads })
 	for range 2 * threads {
 		if err := <-in.sent; err != nil {
 			t.Error(err)

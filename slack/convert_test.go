@@ -219,11 +219,12 @@ func TestThreadsAreLookedUp(t *testing.T) {
 	human := f.say(f.channel, "lunch?", nil)
 	called := f.say(f.channel, "ask <@U0BOT> perhaps", nil)
 	answered := f.say(f.channel, "hello", nil)
-	f.acked(human, called, answered) // what is not acknowledged comes again after the restart
-	f.in.wait(t, 2)                  // both events of the mention
+	f.acked(human, called, answered)
+	f.in.wait(t, 2) // both events of the mention
 	if _, err := f.send(chatOf(f.channel, answered.TS), chats.Part{Text: "here I am"}); err != nil {
 		t.Fatal(err)
 	}
+	f.wait(func(s emulator.State) bool { return s.UnackedCount() == 0 }) // what is not acknowledged comes again
 	f.stop()
 	f.forget(nil)
 	f.run()
@@ -266,6 +267,7 @@ func TestThreadLookupIsTriedAgain(t *testing.T) {
 	if _, err := f.send(chatOf(f.channel, root.TS), chats.Part{Text: "here I am"}); err != nil {
 		t.Fatal(err)
 	}
+	f.wait(func(s emulator.State) bool { return s.UnackedCount() == 0 }) // what is not acknowledged comes again
 	f.stop()
 	f.forget(nil)
 	f.inject(emulator.Fault{Method: "conversations.replies", Times: 2, Effect: emulator.ServerError})
@@ -273,7 +275,7 @@ func TestThreadLookupIsTriedAgain(t *testing.T) {
 	sent := f.say(f.channel, "go on", &emulator.SayOptions{Thread: root.TS})
 	for tried := range 2 {
 		f.wait(func(s emulator.State) bool { return s.CallCount("conversations.replies") > tried })
-		f.Redeliver() // what is not acknowledged in time comes again
+		f.Redeliver()
 	}
 	f.acked(sent)
 	if got := f.in.wait(t, 1); got[0].Text != "go on" {

@@ -219,8 +219,8 @@ func TestWhoLeadsFetchesWhatWasMissed(t *testing.T) {
 	f.wait(func(s emulator.State) bool { return s.ActiveSockets() == 2 })
 	f.acked(f.say(f.dm, "before", nil))
 	hear := f.lose()
-	f.BreakSockets()
 	f.say(f.dm, "missed", nil)
+	f.BreakSockets()
 	f.wait(func(s emulator.State) bool { return s.ActiveSockets() == 2 })
 	hear()
 	for n := 1; !slices.ContainsFunc(leader.in.all(), func(m chats.Message) bool { return m.Text == "missed" }); n++ {

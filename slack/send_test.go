@@ -88,10 +88,7 @@ func TestOutcomesOfSends(t *testing.T) {
 }
 
 func TestSendWithoutSlack(t *testing.T) {
-	f := setup(t, quick(), nil)
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	f := setup(t, quick(), func(c *Config) { c.APIURL = "http://127.0.0.1:1" })
 	_, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "x"})
 	var failure *chats.SendError
 	if !errors.As(err, &failure) || failure.Outcome != chats.Later {
@@ -312,7 +309,7 @@ func TestAdmins(t *testing.T) {
 }
 
 func TestNamesDoNotHoldMessagesUp(t *testing.T) {
-	f := start(t, quick(), func(c *Config) { c.CallTimeout = 20 * time.Millisecond })
+	f := start(t, quick(), func(c *Config) { c.CallTimeout = 500 * time.Millisecond })
 	f.inject(emulator.Fault{Method: "users.info", Effect: emulator.Hang})
 	f.say(f.dm, "ask <@U7>", nil)
 	if got := f.in.wait(t, 1)[0]; got.UserName != f.user || got.Text != "ask @U7" {

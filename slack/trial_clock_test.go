@@ -35,8 +35,8 @@ func TestTrialClockOfAnotherTimeThanSlacksMissesNothing(t *testing.T) {
 			f.run()
 			// What came within some minutes before is fetched, too: the bridge knows it.
 			f.in.wait(t, 3)
-			f.BreakSockets()
 			f.say(f.dm, "while it was cut off", nil)
+			f.BreakSockets()
 			f.wait(func(s emulator.State) bool { return s.OpenedSockets() >= 3 })
 			hear()
 			f.in.wait(t, 6)

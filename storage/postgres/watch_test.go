@@ -185,7 +185,7 @@ func TestDumpOfAnotherServer(t *testing.T) {
 // TestManyOperations has writes of more names than the server has locks for, beside others.
 func TestManyOperations(t *testing.T) {
 	t.Parallel()
-	s := open(t, postgres.Config{URL: (&schemas{base: server.Database(t)}).next(t)})
+	s := open(t, postgres.Config{URL: (&schemas{base: server.Database(t)}).next(t), Timeout: 2 * time.Minute})
 	const many, rounds = 9000, 3
 	var g errgroup.Group
 	g.Go(func() error {

@@ -29,12 +29,12 @@ func FindAlive(ctx context.Context, kv storage.KV, ttl time.Duration) ([]Member,
 	defer end.Stop()
 	every := time.NewTicker(aliveInterval)
 	defer every.Stop()
-	for {
+	for over := false; !over; {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-end.C:
-			return nil, nil
+			over = true // look once more: this process may have stood still
 		case <-every.C:
 		}
 		members, err := List(ctx, kv)
@@ -51,4 +51,5 @@ func FindAlive(ctx context.Context, kv storage.KV, ttl time.Duration) ([]Member,
 			return alive, nil
 		}
 	}
+	return nil, nil
 }

@@ -43,6 +43,7 @@ func newDesk(t testing.TB, cfg core.Config) *harness {
 	}
 	d := &harness{dir: t.TempDir(), tools: map[string]toolgroups.Tool{}}
 	for _, tool := range list {
+		tool.Timeout = 5 * time.Minute // other programs may keep this machine busy
 		d.tools[tool.Name] = tool
 	}
 	return d

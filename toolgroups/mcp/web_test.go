@@ -92,6 +92,7 @@ func TestHeadersAreSentAndNotShown(t *testing.T) {
 	refuse.Store(true)
 	fails(t, c, "x_echo", mcp.CodeUnavailable, "Unauthorized")
 	srv.Close()
+	s.URL = "http://127.0.0.1:1/?api_key=query-secret"
 	again := client(t, mcp.Config{Logger: l.logger(), Servers: map[string]mcp.Server{"x": s}})
 	fails(t, again, "x_connect", mcp.CodeUnavailable, "connection refused")
 	for _, secret := range []string{"very-secret", "query-secret"} {

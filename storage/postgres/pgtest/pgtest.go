@@ -150,7 +150,7 @@ func (s *Server) Pooler(t testing.TB, database string) string {
 	}
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // the exit status is that of the kill
 	u.Host = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	for range 100 {
+	for range 2400 { // two minutes
 		var conn net.Conn
 		if conn, err = new(net.Dialer).DialContext(t.Context(), "tcp", u.Host); err == nil {
 			_ = conn.Close()
