@@ -428,7 +428,7 @@ func TestCardsArePrunedAfterAWeek(t *testing.T) {
 	r.platform.until(t, "edit", func(all []sent) bool { return all[1].text == "fake:1 chose yes" })
 	r.stop()
 	c.advance(receipts.Age + time.Minute)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	changes := r.cfg.Store.Watch(ctx, "card/")
 	r.start()

@@ -58,10 +58,8 @@ func TestABurstIsBoundedAndToldOnce(t *testing.T) {
 		if load := r.bridge.QueueStats(); load.Waiting != 2 {
 			t.Errorf("%d messages wait", load.Waiting)
 		}
-		// The notice itself may still be open.
-		if n := openJobs(t, r.cfg.Store); n > 4 {
-			t.Errorf("%d jobs are open", n)
-		}
+		// The notice itself may still be open, and what was answered for a moment.
+		r.jobs("job/open/", func([]queue.Job) bool { return openJobs(t, r.cfg.Store) <= 4 })
 		s.free <- struct{}{}
 		got := texts(r.platform.wait(t, before+4)[before+1:])
 		if want := fmt.Sprintf("[re: slow re: message %d 0 re: message %[1]d 1]", burst); fmt.Sprint(got) != want {

@@ -117,11 +117,12 @@ func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) 
 		if err != nil {
 			return "", err
 		}
+		d.track(kept) // before it is shown, because somebody may answer at once
 		if err = d.put(ctx, kept, d.newJob(kept, m)); errors.Is(err, storage.ErrConflict) {
+			d.untrack(kept.Token)
 			continue
 		}
-		d.track(kept) // after an error too: the write may have happened
-		return kept.Token, err
+		return kept.Token, err // tracked after another error too: the write may have happened
 	}
 }
 

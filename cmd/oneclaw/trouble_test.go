@@ -101,7 +101,8 @@ func TestAnUnreachableModelIsASentence(t *testing.T) {
 	wantIn(t, w.ask(bot, ann, "hello", nil), "could not reach the language model")
 	w.tap(bot, ann, "Details")
 	_, incident, _ := strings.Cut(w.shows(bot, ann, "Incident "), "Incident ")
-	wantIn(t, bot.out.String(), strings.TrimSpace(incident), "connection refused")
+	bot.out.await(t, strings.TrimSpace(incident))
+	wantIn(t, bot.out.String(), "connection refused")
 }
 
 // TestARefusedKeyIsAnAdministratorsToMend: administrators are told which server refuses which key, with

@@ -23,7 +23,7 @@ func TestASlowRequestIsEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
-	go func() { served <- servePort(ctx, l, handler, 2, 300*time.Millisecond) }()
+	go func() { served <- servePort(ctx, l, handler, 2, 3*time.Second) }()
 	defer func() {
 		cancel()
 		if err := <-served; err != nil {

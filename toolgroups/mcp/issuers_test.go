@@ -144,7 +144,7 @@ func TestOneSignInIsLookedAtAtATime(t *testing.T) {
 	first := make(chan struct{})
 	go func() { defer close(first); d.send(t, ada, "") }()
 	<-begun
-	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	text, err := d.c.ConnectAccount(short, "Notes", toolgroups.RoleUser, oauth.Request{User: "telegram:2", UserName: "Bob", Chat: "telegram:2", Direct: true})
 	if n := looked.Load(); n != 1 || !strings.Contains(text+fmt.Sprint(err), "thers sign in at the moment") {
