@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oneclaw/agent"
@@ -106,43 +107,48 @@ func TestAReceiptThatDoesNotDecodeStillStopsDuplicates(t *testing.T) {
 // Attack 23.
 func TestATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
-	r := w.guarded(t)
-	r.accept(direct("1", "run a"))
-	card := r.platform.wait(t, 1)[0]
-	r.untilHeld()
-	r.stop()
-	token, _, _ := strings.Cut(card.button(t, "Allow once"), "-")
-	r.put("card/"+token, "{")
-	r.start()
-	r.platform.until(t, "answer", func(all []sent) bool {
-		return strings.Contains(fmt.Sprint(texts(all)), "its request for approval is gone")
-	})
-	if letters := r.deadLetters(); letters["card/"+token] == "" || len(w.commands()) != 0 {
-		t.Errorf("set aside: %v, ran %v", letters, w.commands())
-	}
-	// While it runs, too.
-	r.accept(direct("2", "run b"))
-	shown := r.platform.until(t, "second card", func(all []sent) bool {
-		return slices.ContainsFunc(all, func(s sent) bool { return s.buttons != nil && s.id != card.id })
-	})
-	card = shown[slices.IndexFunc(shown, func(s sent) bool { return s.buttons != nil && s.id != card.id })]
-	r.untilHeld()
-	r.jobs(queue.OpenPrefix, func(open []queue.Job) bool { return len(open) == 1 }) // the card is on record as shown
-	token, _, _ = strings.Cut(card.button(t, "Allow once"), "-")
-	r.put("card/"+token, "{")
-	r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
-	told := r.platform.until(t, "notice", func(all []sent) bool {
-		return strings.Count(fmt.Sprint(texts(all)), unreadable) > strings.Count(fmt.Sprint(texts(shown)), unreadable)
-	})
-	if incident := r.deadLetters()["card/"+token]; incident == "" || !strings.Contains(fmt.Sprint(texts(told)), "Incident "+incident) {
-		t.Errorf("told %q", texts(told))
-	}
-	if got := r.platform.toast(t, "p"); got != "These buttons are out of date." {
-		t.Errorf("toast %q", got)
-	}
-	r.platform.until(t, "second answer", func(all []sent) bool {
-		return strings.Count(fmt.Sprint(texts(all)), "its request for approval is gone") == 2
+	synctest.Test(t, func(t *testing.T) {
+		w := &workshop{}
+		r := w.guarded(t)
+		r.accept(direct("1", "run a"))
+		card := r.platform.wait(t, 1)[0]
+		r.untilHeld()
+		r.stop()
+		token, _, _ := strings.Cut(card.button(t, "Allow once"), "-")
+		r.put("card/"+token, "{")
+		r.start()
+		r.platform.until(t, "answer", func(all []sent) bool {
+			return strings.Contains(fmt.Sprint(texts(all)), "its request for approval is gone")
+		})
+		if letters := r.deadLetters(); letters["card/"+token] == "" || len(w.commands()) != 0 {
+			t.Errorf("set aside: %v, ran %v", letters, w.commands())
+		}
+		// While it runs, too.
+		r.accept(direct("2", "run b"))
+		shown := r.platform.until(t, "second card", func(all []sent) bool {
+			return slices.ContainsFunc(all, func(s sent) bool { return s.buttons != nil && s.id != card.id })
+		})
+		card = shown[slices.IndexFunc(shown, func(s sent) bool { return s.buttons != nil && s.id != card.id })]
+		r.untilHeld()
+		synctest.Wait() // the card is on record as shown, and what is done at the start has not met it
+		if open := r.stored(queue.OpenPrefix); len(open) != 1 {
+			t.Fatalf("open are %v", open)
+		}
+		token, _, _ = strings.Cut(card.button(t, "Allow once"), "-")
+		r.put("card/"+token, "{")
+		r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
+		told := r.platform.until(t, "notice", func(all []sent) bool {
+			return strings.Count(fmt.Sprint(texts(all)), unreadable) > strings.Count(fmt.Sprint(texts(shown)), unreadable)
+		})
+		if incident := r.deadLetters()["card/"+token]; incident == "" || !strings.Contains(fmt.Sprint(texts(told)), "Incident "+incident) {
+			t.Errorf("told %q", texts(told))
+		}
+		if got := r.platform.toast(t, "p"); got != "These buttons are out of date." {
+			t.Errorf("toast %q", got)
+		}
+		r.platform.until(t, "second answer", func(all []sent) bool {
+			return strings.Count(fmt.Sprint(texts(all)), "its request for approval is gone") == 2
+		})
 	})
 }
 

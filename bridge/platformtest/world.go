@@ -25,8 +25,9 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// patience bounds a wait; only a failing test waits that long.
-const patience = 90 * time.Second
+// patience bounds a wait; only a failing test waits that long. It is shorter than a send may take, so that
+// an adapter is noticed that stands still.
+const patience = 50 * time.Second
 
 // world is a harness with a bot in it that can be stopped and started.
 type world struct {

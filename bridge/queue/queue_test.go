@@ -3,7 +3,6 @@ package queue_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -173,7 +172,7 @@ func (nothing) TakeOver(context.Context, queue.ChatFilter, func(chats.Chat) stri
 func TestWorkOfOneReplicaEndsWithItsLease(t *testing.T) {
 	store := open(t)
 	holder := queue.NewLeaseHolder(queue.LeaseHolderConfig{
-		Sharing: queue.Sharing{Enabled: true, TTL: time.Minute}, Store: store, Takeover: nothing{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Sharing: queue.Sharing{Enabled: true, TTL: time.Minute}, Store: store, Takeover: nothing{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
@@ -225,7 +224,7 @@ func (w *worker) OnSuperseded([]*queue.Run)                           {}
 func working(t *testing.T) (*queue.Queue, *worker) {
 	t.Helper()
 	w := &worker{end: make(chan struct{})}
-	return queue.New(queue.Config{Workers: w, MaxTurns: 4, Now: time.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}), w
+	return queue.New(queue.Config{Workers: w, MaxTurns: 4, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), w
 }
 
 // A message that a platform and a watch of the store give at the same time is one job.
