@@ -130,7 +130,7 @@ func TestATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
 		})
 		card = shown[slices.IndexFunc(shown, func(s sent) bool { return s.buttons != nil && s.id != card.id })]
 		r.untilHeld()
-		synctest.Wait() // the card is on record as shown, and what is done at the start has not met it
+		pass(t, 1) // the card is on record as shown, and what is done at the start has not met it
 		if open := r.stored(queue.OpenPrefix); len(open) != 1 {
 			t.Fatalf("open are %v", open)
 		}
