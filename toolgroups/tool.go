@@ -51,6 +51,16 @@ type Tool struct {
 	// NeedsApproval reports whether a call with these arguments needs approval if no rule decides. If
 	// nil, calls of Consequential tools need it. Calls of ReadOnly tools never do.
 	NeedsApproval func(arguments json.RawMessage) bool
+	// LastingApproval says that users may allow an exact call until they clear the conversation, although
+	// the tool does not only read.
+	LastingApproval bool
+	// Like says which calls are alike, so that an approval of one can hold for the others until the
+	// conversation is cleared. If nil, no two calls with different arguments are alike. It is for
+	// ReadOnly tools.
+	Like *Likeness
+	// Version changes when the tool becomes another one although its name, description, parameters and
+	// effect stay the same: another server, script or sandbox. Lasting approvals end with it.
+	Version string
 	// CheckReady returns an error for a call that is known locally to fail, because no account is
 	// connected or a permission is missing. No approval is requested for such a call. CheckReady has
 	// no side effects; if it is nil, calls are always ready.

@@ -100,6 +100,7 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 		switch one.name {
 		case "exec":
 			tool.Role, tool.CheckReady = toolgroups.RoleUser, t.checkReady
+			tool.LastingApproval = !cfg.Exec.Network // otherwise a command can reach others
 			if cfg.Exec.UnsafeExec {
 				tool.Role = toolgroups.RoleAdmin
 			}

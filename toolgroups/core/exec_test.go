@@ -234,3 +234,18 @@ func TestForkBombIsStopped(t *testing.T) {
 		t.Errorf("%q, %+v", got, err)
 	}
 }
+
+// Commands without a network reach nobody, so a user may allow one for longer.
+func TestOnlyCommandsWithoutANetworkMayBeAllowedForLonger(t *testing.T) {
+	for _, network := range []bool{false, true} {
+		d := newDesk(t, core.Config{Exec: core.ExecConfig{Network: network}})
+		if got := d.tools["exec"].LastingApproval; got == network {
+			t.Errorf("with a network %v: %v", network, got)
+		}
+	}
+	for name, tool := range newDesk(t, core.Config{}).tools {
+		if tool.LastingApproval != (name == "exec") {
+			t.Errorf("%s may be allowed for longer: %v", name, tool.LastingApproval)
+		}
+	}
+}

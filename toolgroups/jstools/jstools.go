@@ -137,7 +137,7 @@ func New(cfg Config) (*Tools, error) {
 // EvalTool returns the core tool js_eval.
 func (t *Tools) EvalTool() (toolgroups.Tool, error) {
 	tool, err := toolgroups.ReadTool(manifests, "js_eval", toolgroups.TypedHandler(t.eval))
-	tool.Wait = t.cfg.MaxWait
+	tool.Wait, tool.LastingApproval = t.cfg.MaxWait, true
 	return tool, err
 }
 

@@ -51,7 +51,11 @@ func TestCreateUseUpdateDelete(t *testing.T) {
 	if got, want := h.must(t, "list_user_tools", args{}), "User tools: 1\n- greet: Greets a person ("+filepath.Join(h.dir, "greet.json")+")"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	first, _ := h.registry(t).Tool("greet")
 	h.must(t, "update_js_tool", args{"name": "greet", "js_code": `const execute = async (p) => "Bye " + p.who`})
+	if now, _ := h.registry(t).Tool("greet"); !now.LastingApproval || first.Version == "" || now.Version == first.Version {
+		t.Errorf("a tool with another script is of the version %q, and was of %q", now.Version, first.Version)
+	}
 	if got := h.must(t, "greet", args{"who": "Ada"}); got != "Bye Ada" {
 		t.Error(got)
 	}

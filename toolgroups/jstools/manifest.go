@@ -3,6 +3,8 @@ package jstools
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -78,6 +80,7 @@ func (t *Tools) bindFunctions(f *manifestFile, tools []toolgroups.Tool, entries 
 		}
 		e.timeout = cmp.Or(tool.Timeout, toolgroups.DefaultTimeout)
 		tool.Run, tool.Wait = t.newHandler(e), t.cfg.MaxWait
+		tool.LastingApproval, tool.Version = tool.Effect != toolgroups.Consequential, e.version()
 		out = append(out, tool)
 	}
 	return out
@@ -121,6 +124,12 @@ func newScriptSpec(r manifestEntry, list bool, source string) (scriptSpec, error
 		return e, errors.New("env must be a list of names of variables")
 	}
 	return e, checkEnv(e.env)
+}
+
+// version returns a hash of what decides what the tool does, for [toolgroups.Tool.Version].
+func (e scriptSpec) version() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %t", e.source, e.function, e.env, e.usesGoogle))
+	return hex.EncodeToString(sum[:8])
 }
 
 func checkEnv(names []string) error {

@@ -48,6 +48,8 @@ type entry struct {
 	ReadOnly   bool            `json:"read_only,omitempty"`
 	// NonDestructive is the server's hint that the tool is not destructive.
 	NonDestructive bool `json:"harmless,omitempty"`
+	// current is the hash of the server's own description of the tool, which may not be allowed yet.
+	current string
 }
 
 // listFormat is increased when lists in the older format become unusable.
@@ -111,6 +113,13 @@ func newEntry(t *sdk.Tool) entry {
 		e.NonDestructive = a.DestructiveHint != nil && !*a.DestructiveHint
 	}
 	return e
+}
+
+// hash returns a hash of the entry.
+func (e entry) hash() string {
+	data, _ := json.Marshal(e) // never fails: strings, and raw JSON that was encoded before
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
 }
 
 // digest is the hash of a list, for comparing lists without keeping them.

@@ -53,6 +53,7 @@ func applyPins(l, allowed toolList) toolList {
 	l.Title, l.Instructions = allowed.Title, allowed.Instructions
 	l.Tools = slices.Clone(l.Tools)
 	for i, e := range l.Tools {
+		e.current = e.hash()
 		p, ok := known[e.Name]
 		if ok {
 			e.Description, e.Parameters = p.Description, p.Parameters

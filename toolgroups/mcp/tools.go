@@ -116,6 +116,7 @@ func (s *server) newTool(e entry) (toolgroups.Tool, error) {
 		Personal:      s.isPersonal(),
 		NeedsApproval: func(json.RawMessage) bool { return s.cfg.Trust != TrustFull },
 		CheckReady:    s.checkReady,
+		Version:       s.cache.fingerprint + " " + e.current,
 		Run:           s.handler(e.Name),
 	}, nil
 }
@@ -158,7 +159,7 @@ func firstSentence(text string) string {
 func sameTools(a, b toolgroups.Group) bool {
 	return a.Description == b.Description && a.DisplayName == b.DisplayName &&
 		slices.EqualFunc(a.Tools, b.Tools, func(x, y toolgroups.Tool) bool {
-			return x.Name == y.Name && x.Description == y.Description && x.Effect == y.Effect &&
+			return x.Name == y.Name && x.Description == y.Description && x.Effect == y.Effect && x.Version == y.Version &&
 				string(x.Parameters) == string(y.Parameters)
 		})
 }
