@@ -16,6 +16,7 @@ type job struct {
 	tool toolgroups.Tool
 	// maybeBegun is set if an earlier run may have begun the call.
 	maybeBegun bool
+	approvedBy string // see [Decision.ApprovedBy]
 }
 
 func (j job) toolCall(scope toolgroups.Scope) toolgroups.Call {
@@ -110,6 +111,7 @@ func (r *run) applyGate(ctx context.Context, answers []Message, jobs []job) (all
 		}
 		switch d.Verdict {
 		case Allow:
+			j.approvedBy = d.ApprovedBy
 			allowed = append(allowed, j)
 		case Pending:
 			pending = true
@@ -205,7 +207,9 @@ func (r *run) recordStart(j job) error {
 	if j.tool.Effect == toolgroups.ReadOnly && !j.maybeBegun {
 		return nil
 	}
-	return r.emit(Message{Role: RoleStarted, CallID: j.call.ID, Tool: j.tool.Name, Hash: Hash(j.tool.Name, j.call.EffectiveArguments())})
+	return r.emit(Message{
+		Role: RoleStarted, CallID: j.call.ID, Tool: j.tool.Name, Hash: Hash(j.tool.Name, j.call.EffectiveArguments()), ApprovedBy: j.approvedBy,
+	})
 }
 
 // runSafely runs a tool and returns its result. A panic becomes an error result.

@@ -78,6 +78,9 @@ type Decision struct {
 	// Reason explains the verdict Deny to the model. Fault, if not nil, is the call's result instead.
 	Reason string
 	Fault  *toolgroups.Error
+	// ApprovedBy is the user whose approval the verdict Allow relies on, as platform:id; empty if none was
+	// needed.
+	ApprovedBy string
 }
 
 // Verdict is the outcome of a [Gate].

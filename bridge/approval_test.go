@@ -1,6 +1,7 @@
 package bridge_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,8 @@ import (
 
 // obedient is a model that makes a call of exec for each line of the question that
 // begins with "run ", and then says what the results were. It numbers the calls of every
-// reply from zero.
+// reply from zero. The rest of a line that begins with "raw " or "fetch " are the arguments
+// of a call of exec or webfetch.
 type obedient struct{}
 
 func (obedient) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
@@ -40,6 +42,11 @@ func (obedient) Complete(_ context.Context, req agent.Request, _ func(agent.Delt
 					return reply, err
 				}
 				reply.Calls = append(reply.Calls, agent.Call{ID: fmt.Sprintf("call_%d", len(reply.Calls)), Name: "exec", Arguments: string(arguments)})
+			}
+			for prefix, name := range map[string]string{"raw ": "exec", "fetch ": "webfetch"} {
+				if arguments, ok := strings.CutPrefix(strings.TrimSpace(line), prefix); ok {
+					reply.Calls = append(reply.Calls, agent.Call{ID: fmt.Sprintf("call_%d", len(reply.Calls)), Name: name, Arguments: arguments})
+				}
 			}
 			if strings.TrimSpace(line) == "look" {
 				reply.Calls = append(reply.Calls, agent.Call{ID: fmt.Sprintf("call_%d", len(reply.Calls)), Name: "get_current_time", Arguments: "{}"})
@@ -65,6 +72,10 @@ func (obedient) Complete(_ context.Context, req agent.Request, _ func(agent.Delt
 // workshop has a tool that must not run unasked.
 type workshop struct {
 	lacks *toolgroups.Error // why exec cannot succeed
+	lasts bool              // users may allow a call of exec until they clear the conversation
+	about string            // the description of exec
+	is    string            // the version of exec
+	role  toolgroups.Role   // who may use exec
 	mu    sync.Mutex
 	ran   []string
 	look  func()        // what get_current_time does
@@ -87,7 +98,8 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 	t.Helper()
 	r, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
 		{
-			Name: "exec", Description: "Run a command. It has_effects.", Effect: toolgroups.Consequential,
+			Name: "exec", Description: cmp.Or(w.about, "Run a command. It has_effects."), Effect: toolgroups.Consequential,
+			LastingApproval: w.lasts, Version: w.is, Role: w.role,
 			Parameters: json.RawMessage(`{"type":"object","properties":{"command":{"type":"` + kind + `"}},"required":["command"]}`),
 			CheckReady: func(_ context.Context, call toolgroups.Call) error {
 				if w.lacks != nil {
@@ -109,6 +121,13 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 				defer w.mu.Unlock()
 				w.ran = append(w.ran, fmt.Sprint(in.Command))
 				return toolgroups.TextResult("ran %v", in.Command)
+			},
+		},
+		{
+			Name: "webfetch", Description: "Read a page.", Effect: toolgroups.ReadOnly, Like: &toolgroups.Likeness{Argument: "url", SameFolder: true},
+			Parameters: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string"},"max_length":{"type":"integer"}},"required":["url"]}`),
+			Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+				return toolgroups.TextResult("read %s", string(call.Arguments))
 			},
 		},
 		{
@@ -137,7 +156,7 @@ func (w *workshop) guarded(t *testing.T, change ...func(*bridge.Config)) *harnes
 		c.Turns.Agent, c.Turns.Tools = a, func() *toolgroups.Registry { return reg }
 		c.ApprovalPolicy = func(_ toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 			if tool.Effect == toolgroups.Consequential {
-				return interact.Policy{}
+				return interact.Policy{MayLast: true}
 			}
 			return interact.Policy{Rule: interact.Allow}
 		}

@@ -50,6 +50,7 @@ type Bridge struct {
 	gate        *interact.Gate
 	elicitation *interact.Elicitation
 	panel       interact.Panel
+	lasting     interact.LastingList
 	people      *access.Registry
 	observer    *privacy.Observer
 	eraser      *privacy.Eraser

@@ -155,6 +155,7 @@ func (b *Bridge) commandTable() []queue.Command {
 		row("status", "What I am doing in this chat", b.statusText),
 		row("observe", "Listen along in this group: on or off", b.observe),
 		alone(row("tools", "The tool groups, and those loaded here", b.panel.HandleCommand)),
+		ofThread(alone(row("approvals", "What I may do here without asking you again", b.lasting.HandleCommand))),
 		alone(row("why", "What happened to the last message here, and why", func(ctx context.Context, j *queue.Run, args string) (string, error) {
 			return explainer(b).Explain(ctx, j, args) // the zone may have changed
 		})),

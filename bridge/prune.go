@@ -30,6 +30,8 @@ import (
 //	tally/        sums of receipts, a record for each hour, for 400 days
 //	numbers       the base of job numbers, one record
 //	card/         cards, which expire; closed ones for receipts.Age
+//	allowed/      lasting approvals, a few for each user in a conversation; until the
+//	              conversation is cleared, at most 90 days or Limits.HistoryDays
 //	access/       a record for each admitted user; requests and refusals expire,
 //	              with the message that made the request
 //	stranger/     strangers who were notified that the bot does not know them, if
@@ -85,6 +87,7 @@ const pruneInterval = time.Hour
 type pruner struct {
 	store         storage.Store
 	cards         *interact.Cards
+	lasting       interact.LastingList
 	people        *access.Registry
 	observer      *privacy.Observer
 	deadLetters   queue.DeadLetterStore
@@ -136,6 +139,7 @@ func (p *pruner) pruneOnce(ctx context.Context) error {
 		func() (err error) { tasks, err = p.pruneConversations(ctx, now); return err },
 		func() error { return p.sweepFiles(ctx) },
 		func() error { return p.cards.Prune(ctx, now.Add(-receipts.Age), p.damageHandler.deadLetterQuietly) },
+		func() error { return p.lasting.Prune(ctx, p.oldestKept(now)) },
 		func() error { return p.people.Prune(ctx) },
 		func() error { return p.observer.Prune(ctx) },
 		func() error { return p.deadLetters.Prune(ctx, now.Add(-queue.DeadLetterAge)) },
@@ -182,14 +186,19 @@ func (p *pruner) sweepFiles(ctx context.Context) error {
 // pruneConversations deletes the old conversations of tasks, and erases old messages of all
 // conversations if they have a maximum age.
 func (p *pruner) pruneConversations(ctx context.Context, now time.Time) (removed int, err error) {
-	saidBefore := time.Time{}
-	if days := p.retention.HistoryDays; days > 0 {
-		// Whole days, because each erasure makes a conversation lose its summary.
-		saidBefore = now.Add(-time.Duration(days) * day).Truncate(day)
-	}
-	removed, erased, err := conversation.Prune(ctx, p.store, now.Add(-TaskAge), saidBefore, p.onErased)
+	removed, erased, err := conversation.Prune(ctx, p.store, now.Add(-TaskAge), p.oldestKept(now), p.onErased)
 	if erased {
 		p.cache.Clear()
 	}
 	return removed, err
+}
+
+// oldestKept returns the time from which on messages are kept; the zero time if all are.
+func (p *pruner) oldestKept(now time.Time) time.Time {
+	days := p.retention.HistoryDays
+	if days <= 0 {
+		return time.Time{}
+	}
+	// Whole days, because each erasure makes a conversation lose its summary.
+	return now.Add(-time.Duration(days) * day).Truncate(day)
 }

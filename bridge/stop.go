@@ -132,6 +132,9 @@ func (s *interrupter) clear(ctx context.Context, j *queue.Run, _ string) (string
 	if err := s.observer.Drop(ctx, j.Message.Chat); err != nil {
 		return "", err
 	}
+	if err := interact.DropLasting(ctx, s.store, session.EndedLog(&j.Job)); err != nil {
+		return "", err
+	}
 	interrupted, waiting := s.queue.Interrupt(j.Message.Chat, j.Seq, conversation.ErrCleared)
 	s.completer.completeAll(waiting, receipts.Cleared)
 	return s.offerUndo(ctx, j, session, clearedText+endedText(interrupted || j.Interrupted, s.queue.CountMessages(waiting)+j.Dropped))

@@ -70,6 +70,7 @@ func (b *Bridge) wireCards() {
 		Platforms: b.platforms, Alone: !cfg.Sharing.Enabled, Log: b.log, Now: cfg.Now, Store: cfg.Store, Access: cfg.Access, Cards: b.cards,
 		Allowance: cfg.Limits.AllowanceText, Jobs: b.inserter,
 	})
+	b.lasting = interact.LastingList{Store: b.store, Cards: b.cards, Roles: b.people, Now: cfg.Now}
 	b.observer = privacy.NewObserver(privacy.ObserverConfig{Store: cfg.Store, Log: b.log, Now: cfg.Now})
 	b.gate = interact.NewGate(interact.GateConfig{
 		Store: b.store, Redact: cfg.Redact, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now, Policy: cfg.ApprovalPolicy, Timeout: cfg.Limits.ApprovalTimeout,
@@ -178,7 +179,7 @@ func (b *Bridge) fillRest() {
 	}
 	*b.damageHandler = damageHandler{platforms: b.platforms, store: b.store, deadLetters: b.deadLetters, cards: b.cards, now: cfg.Now}
 	*b.pruner = pruner{
-		store: b.store, cards: b.cards, people: b.people, observer: b.observer, deadLetters: b.deadLetters, damageHandler: b.damageHandler, cache: b.turns.Cache,
+		store: b.store, cards: b.cards, lasting: b.lasting, people: b.people, observer: b.observer, deadLetters: b.deadLetters, damageHandler: b.damageHandler, cache: b.turns.Cache,
 		files: cfg.Hooks.Files, onErased: cfg.Hooks.OnErased, dataDir: cfg.DataDir, retention: cfg.Limits.Retention,
 		now: cfg.Now, log: b.log,
 	}
@@ -197,7 +198,8 @@ func (b *Bridge) fillHandlers() {
 	maps.Copy(b.handlers, b.cfg.CardHandlers)
 	maps.Copy(b.handlers, b.people.Handlers())
 	maps.Copy(b.handlers, map[string]interact.Handler{
-		interact.ApprovalKind:    interact.ApprovalHandler(b.cfg.Now),
+		interact.ApprovalKind:    b.gate.HandlePress,
+		interact.LastingKind:     b.lasting.HandlePress,
 		interact.ElicitationKind: b.elicitation.HandlePress,
 		interact.PanelKind:       b.panel.HandlePress,
 		privacy.ForgetCommand:    b.eraser.HandlePress,

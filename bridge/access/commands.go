@@ -133,6 +133,9 @@ func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgro
 		if err := d.register.revoke(ctx, one, author.By, d.cfg.Now()); err != nil {
 			return one, "", err
 		}
+		if err := interact.ForgetLasting(ctx, d.cfg.Store, user); err != nil {
+			return one, "", err
+		}
 		d.cfg.Log.Info("person removed", "user", user, "by", author.By)
 	}
 	if inSettings {
@@ -180,16 +183,22 @@ func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups
 func (d *Registry) checkUserID(user string) string {
 	chat, err := chats.ParseChat(user)
 	platform := d.cfg.Platforms[chat.Platform]
-	namer, names := platform.(chats.UserIDChecker)
 	switch {
 	case err != nil || chat.Thread != "" || platform == nil:
 		return "Name a person by platform and id, such as `telegram:123`. /whoami shows each person their own id."
 	case strings.Contains(chat.ID, "*"):
 		return fmt.Sprintf("`%s` is not a person: I let people in one by one. Only my settings (ONECLAW_ALLOW) can let everyone in.", user)
-	case names && !namer.IsUserID(chat.ID):
+	case !d.IsPerson(user):
 		return fmt.Sprintf("No person there can have the id `%s`. /whoami shows each person their own id.", user)
 	}
 	return ""
+}
+
+// IsPerson implements [interact.Roles].
+func (d *Registry) IsPerson(user string) bool {
+	platform, id, _ := strings.Cut(user, ":")
+	checker, checks := d.cfg.Platforms[platform].(chats.UserIDChecker)
+	return !checks || checker.IsUserID(id)
 }
 
 // Administrators returns the ids of a platform's administrators, including the owner.

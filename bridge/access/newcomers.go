@@ -206,6 +206,10 @@ func (d *Registry) admit(ctx context.Context, one person, as standing, author au
 	if err := author.Record(ctx, "let in as "+string(as), one.User); err != nil {
 		return err
 	}
+	// A removal may have been cut off, or have met a decision.
+	if err := interact.ForgetLasting(ctx, d.cfg.Store, one.User); err != nil {
+		return err
+	}
 	one.Standing, one.By, one.Until = as, author.By, time.Time{}
 	if err := d.register.put(ctx, &one); err != nil {
 		return err

@@ -31,6 +31,8 @@ type Policy struct {
 	Rule Rule
 	// Approvers may approve. The zero value is [ApproversBoth].
 	Approvers Approvers
+	// MayLast permits the requester to approve such calls until the conversation is cleared.
+	MayLast bool
 }
 
 // Approvers says who may approve a call.
@@ -58,7 +60,7 @@ const (
 
 // GateConfig configures a [Gate].
 type GateConfig struct {
-	// Store holds the audit log.
+	// Store holds the audit log, the sessions and the lasting approvals.
 	Store storage.KV
 	// Redact masks secrets in outgoing text.
 	Redact  func(text string) string
@@ -87,9 +89,12 @@ type Queue interface {
 type Roles interface {
 	// Role returns the current role of a user, platform:id.
 	Role(user string) toolgroups.Role
+	// IsPerson reports whether a user, platform:id, is one person, not a chat in whose name several write.
+	IsPerson(user string) bool
 }
 
-// Gate decides on the calls of turns. It keeps no state: the decisions are in the jobs and the cards.
+// Gate decides on the calls of turns. It keeps no state: the decisions are in the jobs and the cards, and
+// those that hold for later calls in [LastingApproval]s.
 type Gate struct{ cfg GateConfig }
 
 // NewGate returns a gate.
@@ -145,12 +150,24 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.ShownHash == asked.ShownHash
 	})
 	if i < 0 {
-		return g.requestApproval(ctx, j, &asked, effective, tool, policy)
+		lasting := g.lastingApproval(j, effective, tool, policy)
+		if lasting != nil {
+			allowed, err := g.isAllowed(ctx, j, lasting)
+			if err != nil {
+				return agent.Decision{}, err
+			}
+			if allowed {
+				g.cfg.Log.Info("call allowed by a lasting approval", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
+				return agent.Decision{ApprovedBy: lasting.User}, nil
+			}
+		}
+		return g.requestApproval(ctx, j, &asked, effective, tool, policy, lasting)
 	}
 	return g.cardDecision(ctx, j, &turn.WorkOf(j).Approvals[i], policy)
 }
 
-func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
+// requestApproval posts the card of a call, which offers the lasting approval unless it is nil.
+func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy, lasting *LastingApproval) (agent.Decision, error) {
 	r := request{
 		Job: j.Key(), Chat: g.cfg.Queue.ChatOf(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
 	}
@@ -170,12 +187,15 @@ func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipt
 	if !whole {
 		return deny("its arguments are too long for a person to check; make it in smaller steps")
 	}
+	if lasting != nil {
+		r.Lasting, r.LastingKey = lasting, lasting.key
+	}
 	data, err := json.Marshal(r)
 	if err != nil {
 		return agent.Decision{}, fmt.Errorf("encode request: %w", err)
 	}
 	expires := g.cfg.Now().Add(g.cfg.Timeout)
-	card := approvalCard(j, &r, tool, arguments, g.cfg.Timeout)
+	card := approvalCard(j, &r, tool, arguments, g.cfg.Timeout, g.cfg.Cards.formatCommands)
 	card.Data, card.Expires = data, expires
 	key := strings.Join([]string{ApprovalKind, call.Session, asked.Call, asked.Hash, asked.ShownHash}, "/")
 	asked.CardToken, err = g.cfg.Cards.Post(ctx, key, outbox.Address(j).Chat, card)
@@ -231,7 +251,7 @@ func (g *Gate) cardDecision(ctx context.Context, j *queue.Run, a *receipts.Appro
 	case !g.mayAllow(r) || !g.mayAllow(strict):
 		return deny("%s approved it, and may not any more", deciderName(r.Decision))
 	}
-	return agent.Decision{}, nil
+	return agent.Decision{ApprovedBy: r.Decision.By}, nil
 }
 
 // recordDecision stores the outcome of a closed card in its approval, once, and a user's decision in the

@@ -16,6 +16,7 @@ import (
 
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -112,6 +113,9 @@ type Result struct {
 	Choices [][]Choice
 	// Data, if not nil, replaces the card's Data.
 	Data json.RawMessage
+	// Ops are written together with the change of the card, and not at all if another result counts. They
+	// must not depend on the state of the store.
+	Ops []storage.Op
 }
 
 // Handler handles a press. Any user in the chat can press a button, so the handler checks who did. It

@@ -184,6 +184,11 @@ func (d *Cards) newJob(kept *StoredCard, m chats.Message) *queue.Run {
 	return j
 }
 
+// formatCommands rewrites the commands in a text of the bot for a platform.
+func (d *Cards) formatCommands(platform, text string) string {
+	return d.cfg.FormatCommands(platform, text)
+}
+
 // Parts returns the messages that show the card of a job. There are none if the card was closed before
 // it was sent, or is gone.
 func (d *Cards) Parts(ctx context.Context, j *queue.Run) ([]receipts.Part, error) {
@@ -331,8 +336,9 @@ func (d *Cards) change(ctx context.Context, token string, change func(*StoredCar
 }
 
 // save writes a changed card, together with the job that shows the change. A card that is still being
-// sent needs no job: [Cards.RecordDelivery] checks what it should show.
-func (d *Cards) save(ctx context.Context, kept *StoredCard, show chats.Kind) error {
+// sent needs no job: [Cards.RecordDelivery] checks what it should show. The operations are part of the
+// write.
+func (d *Cards) save(ctx context.Context, kept *StoredCard, show chats.Kind, ops ...storage.Op) error {
 	var j *queue.Run
 	if show != showNone {
 		kept.Version++
@@ -340,7 +346,7 @@ func (d *Cards) save(ctx context.Context, kept *StoredCard, show chats.Kind) err
 	if show == showPosted || show == showEdited && len(kept.IDs) > 0 {
 		j = d.newJob(kept, d.message(kept, show))
 	}
-	if err := d.put(ctx, kept, j); err != nil {
+	if err := d.put(ctx, kept, j, ops...); err != nil {
 		return err
 	}
 	return d.finishChange(ctx, kept)

@@ -261,7 +261,7 @@ func (d *Cards) saveResult(ctx context.Context, kept *StoredCard, result Result,
 		if how != open {
 			kept.markClosed(d.cfg.Now(), how)
 		}
-		conflict := d.save(ctx, kept, show)
+		conflict := d.save(ctx, kept, show, result.Ops...)
 		if !errors.Is(conflict, storage.ErrConflict) {
 			return conflict
 		}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
+	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/wording"
@@ -22,11 +22,18 @@ type request struct {
 	Chat chats.Chat `json:"lane"`
 	Tool string     `json:"tool"`
 	// Requester is the user of the turn, as platform:id.
-	Requester string             `json:"requester"`
-	Direct    bool               `json:"direct,omitempty"`
-	Approvers Approvers          `json:"approvers,omitempty"`
-	Decision  *receipts.Decision `json:"decision,omitempty"`
+	Requester string    `json:"requester"`
+	Direct    bool      `json:"direct,omitempty"`
+	Approvers Approvers `json:"approvers,omitempty"`
+	// Lasting is the lasting approval that the card offers, under the key LastingKey; nil if it offers none.
+	Lasting    *LastingApproval   `json:"lasting,omitempty"`
+	LastingKey string             `json:"lasting_key,omitempty"`
+	Decision   *receipts.Decision `json:"decision,omitempty"`
 }
+
+// choiceAllowLasting is the value of the button that allows a call, and such calls until the conversation
+// is cleared.
+const choiceAllowLasting = "allow_lasting"
 
 func (r *request) mayAllow(user string, role toolgroups.Role) bool {
 	own, admin := user == r.Requester, role >= toolgroups.RoleAdmin
@@ -77,34 +84,50 @@ func WaitingLine(kept *StoredCard, user string) (line string, ok bool) {
 	return fmt.Sprintf("- %s, since you asked for it; it is decided by %s", wording.InlineCode(r.Tool), who), true
 }
 
-// ApprovalHandler handles the buttons of approval requests.
-func ApprovalHandler(now func() time.Time) Handler {
-	return func(_ context.Context, press Press) (Result, error) {
-		r, err := decodeRequest(press.Card)
-		if err != nil {
-			return Result{}, err
-		}
-		d := receipts.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: now(), Where: press.Author.Chat}
-		by := " by " + wording.EscapeRevealed(deciderName(&d)) + "."
-		if r.Direct {
-			by = ""
-		}
-		toast, outcome := "", ""
-		switch {
-		case press.Expired:
-			d = receipts.Decision{Choice: receipts.ChoiceExpired, At: d.At}
-			outcome = "⌛ **Expired.** There was no decision in time, so I did not run it."
-		case press.Choice == receipts.ChoiceDeny && (press.User == r.Requester || r.mayAllow(press.User, press.Role)):
-			toast, outcome = "Denied.", "❌ **Denied**"+by
-		case press.Choice == receipts.ChoiceAllow && r.mayAllow(press.User, press.Role):
-			toast, outcome = "Allowed once.", "✅ **Allowed once**"+by
-		default:
-			return Result{Toast: r.refusal()}, nil
-		}
-		r.Decision = &d
-		data, err := json.Marshal(r)
-		return Result{Toast: toast, Text: press.Card.Text + "\n\n" + outcome, Close: true, Data: data}, err
+// HandlePress handles the buttons of approval requests.
+func (g *Gate) HandlePress(ctx context.Context, press Press) (Result, error) {
+	r, err := decodeRequest(press.Card)
+	if err != nil {
+		return Result{}, err
 	}
+	d := receipts.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: g.cfg.Now(), Where: press.Author.Chat}
+	by := " by " + wording.EscapeRevealed(deciderName(&d)) + "."
+	if r.Direct {
+		by = ""
+	}
+	var result Result
+	outcome := ""
+	switch {
+	case press.Expired:
+		d = receipts.Decision{Choice: receipts.ChoiceExpired, At: d.At}
+		outcome = "⌛ **Expired.** There was no decision in time, so I did not run it."
+	case press.Choice == receipts.ChoiceDeny && (press.User == r.Requester || r.mayAllow(press.User, press.Role)):
+		result.Toast, outcome = "Denied.", "❌ **Denied**"+by
+	case press.Choice == receipts.ChoiceAllow && r.mayAllow(press.User, press.Role):
+		result.Toast, outcome = "Allowed once.", "✅ **Allowed once**"+by
+	case press.Choice == choiceAllowLasting && r.mayAllowLasting(press):
+		ops, refusal, err := g.keepOps(ctx, press, r)
+		if refusal != "" || err != nil {
+			return Result{Toast: refusal}, err
+		}
+		format := func(text string) string { return g.cfg.Cards.formatCommands(press.Place.Platform, text) }
+		d.Choice, d.Lasting, result.Ops = receipts.ChoiceAllow, true, ops
+		result.Toast, outcome = format("Allowed here until /clear."), format("✅ **Allowed here until /clear**")+by
+	case press.Choice == choiceAllowLasting:
+		return Result{Toast: "Only the person who asked for this can allow it for longer, here in the chat."}, nil
+	default:
+		return Result{Toast: r.refusal()}, nil
+	}
+	r.Decision = &d
+	result.Text, result.Close = press.Card.Text+"\n\n"+outcome, true
+	result.Data, err = json.Marshal(r)
+	return result, err
+}
+
+// mayAllowLasting reports whether the user who pressed may allow such calls for longer: only the requester,
+// who has read on the card in the chat what that means.
+func (r *request) mayAllowLasting(press Press) bool {
+	return r.Lasting != nil && press.User == r.Requester && r.mayAllow(press.User, press.Role) && press.Author.Chat != audit.PageChat
 }
 
 // refusal returns the text for a user who may not decide.

@@ -156,14 +156,14 @@ func decodeCard(entry storage.Entry) (*StoredCard, error) {
 	return kept, nil
 }
 
-// put writes a changed card, and with it the job that shows the change, if any. ErrConflict means that
-// the card has changed, or that the job exists already.
-func (d *Cards) put(ctx context.Context, kept *StoredCard, j *queue.Run) error {
+// put writes a changed card, and with it the job that shows the change, if any, and more operations.
+// ErrConflict means that the card has changed, or that the job exists already.
+func (d *Cards) put(ctx context.Context, kept *StoredCard, j *queue.Run, more ...storage.Op) error {
 	data, err := json.Marshal(kept)
 	if err != nil {
 		return fmt.Errorf("encode card: %w", err)
 	}
-	ops := []storage.Op{storage.Put(cardPrefix+kept.Token, data, kept.rev)}
+	ops := append([]storage.Op{storage.Put(cardPrefix+kept.Token, data, kept.rev)}, more...)
 	if j != nil {
 		record, err := j.Record()
 		if err != nil {

@@ -39,7 +39,7 @@ func triggerName(j *queue.Run) string {
 }
 
 // approvalCard returns the card that asks whether a call may run.
-func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) Card {
+func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration, format func(platform, text string) string) Card {
 	card := Card{Kind: ApprovalKind, KeepCommands: true, QuotedUser: r.Requester, ReplyTo: j.Message.ReplyTarget(), Choices: [][]Choice{{
 		{Label: "Allow once", Value: receipts.ChoiceAllow, Style: chats.StylePrimary},
 		{Label: "Deny", Value: receipts.ChoiceDeny, Style: chats.StyleDanger},
@@ -75,6 +75,12 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 	}
 	card.Text = text.String()
 	card.Footer = fmt.Sprintf("%s can allow it within %s; until then I wait.", who, wording.DurationInWords(timeout))
+	if r.Lasting != nil {
+		if r.Direct {
+			requester = "you"
+		}
+		r.Lasting.offer(&card, requester, func(text string) string { return format(r.Chat.Platform, text) })
+	}
 	return card
 }
 

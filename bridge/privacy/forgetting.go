@@ -36,7 +36,7 @@ const (
 	questionText  = "**Shall I forget you?** I will delete the following, and this cannot be undone:\n\n" +
 		"- our conversations, and my receipts of the last week's messages\n" +
 		"- your questions in groups and threads, with my answers\n" +
-		"- your files, and what I remember about you\n" +
+		"- your files, what I remember about you, and what you have allowed me to do without asking\n" +
 		"- your scheduled tasks and webhooks\n" +
 		"- the accounts you have connected\n\n" +
 		"I keep: the messages that you see here, which I cannot delete; your permission to talk to me; your usage as numbers, for two months; the administrators' audit. My operator's backups hold your data until they are deleted.\n\n/export gives you a copy first."
@@ -134,6 +134,9 @@ func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 	if err := receipts.EraseEverywhere(ctx, d.cfg.Store, by); err != nil {
 		return "", err
 	}
+	if err := interact.ForgetLasting(ctx, d.cfg.Store, by); err != nil {
+		return "", err
+	}
 	if err := d.cfg.Observer.Forget(ctx, by); err != nil {
 		return "", err
 	}
@@ -201,6 +204,10 @@ func (d *Eraser) Erase(ctx context.Context, j *queue.Run) error {
 	}
 	by := j.Message.SenderID()
 	if err := receipts.Erase(ctx, d.cfg.Store, by, j.Message.Chat); err != nil {
+		return err
+	}
+	// The user may have given one since the request, to a call that waited here.
+	if err := interact.ForgetLasting(ctx, d.cfg.Store, by); err != nil {
 		return err
 	}
 	if err := d.cfg.Cards.Forget(ctx, by, nil, ""); err != nil {

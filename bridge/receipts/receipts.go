@@ -217,6 +217,8 @@ type Decision struct {
 	At   time.Time `json:"at"`
 	// Where is the place of the decision, as in an audit entry; empty for the chat of the card.
 	Where string `json:"where,omitempty"`
+	// Lasting says that the decision also allows such calls until the conversation is cleared.
+	Lasting bool `json:"lasting,omitempty"`
 }
 
 // Values of [Decision.Choice].

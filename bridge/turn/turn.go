@@ -279,9 +279,6 @@ func (t *Runner) decide(ctx context.Context, j *queue.Run, h *conversation.Histo
 // saveMessage stores a message of a turn. One write stores the final answer and records that its first
 // part is being sent, so that the request can follow without another write.
 func (t *Runner) saveMessage(ctx context.Context, j *queue.Run, h *conversation.History, m agent.Message) error {
-	if m.Role == agent.RoleStarted {
-		m.ApprovedBy = WorkOf(j).approverOf(m)
-	}
 	if !m.Final || !wording.HasVisible(m.Text) || TaskOf(j).IsSilence(m.Text) {
 		return t.appendMessages(ctx, j, h, m)
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode"
 
-	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
@@ -95,16 +94,6 @@ func PendingDecisions(j *queue.Run) (cards, tools []string) {
 		}
 	}
 	return cards, tools
-}
-
-// approverOf returns the user who approved a call that begins; empty if no approval was needed.
-func (w *Work) approverOf(started agent.Message) string {
-	for _, a := range slices.Backward(w.Approvals) {
-		if a.Hash == started.Hash && strings.HasSuffix(a.Call, "/"+started.CallID) && a.Decision != nil && a.Decision.Choice == receipts.ChoiceAllow {
-			return a.Decision.By
-		}
-	}
-	return ""
 }
 
 // transcriptOf returns the transcript of the recording with a Ref, if there is one.

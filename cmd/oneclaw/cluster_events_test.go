@@ -169,6 +169,7 @@ func (c *cluster) flood(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv(eventsVariable)); err == nil && n > 0 {
 		count = n
 	}
+	c.begin()
 	c.say(3)
 	c.answered()
 	calm := c.undisturbed()
@@ -192,6 +193,7 @@ func (c *cluster) flood(t *testing.T) {
 	c.stopAll()
 	c.read(func(store *postgres.Store) { c.hooks.checkSilent(t, store) })
 	marks := c.check(t)
+	c.read(func(store *postgres.Store) { checkLasting(t, len(c.people)+len(c.rooms), store) })
 	c.checkClosed()
 	var table strings.Builder
 	for _, e := range events {

@@ -90,8 +90,7 @@ func TestClusterWithoutFencesIsCaught(t *testing.T) {
 	platformtest.OnlyNightly(t)
 	c := newCluster(t, 3, ttlOfTest, unfencedVariable+"=1")
 	defer c.explain()
-	c.say(1)
-	c.answered()
+	c.begin()
 	var found complaints
 	for n := range 10 {
 		victim := c.replicas[n%len(c.replicas)]

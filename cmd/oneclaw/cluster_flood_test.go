@@ -30,6 +30,18 @@ func (c *cluster) say(messages int) {
 	}
 }
 
+// begin has everybody write a first message, which makes the bot ask whether it may look at the clock,
+// and allow that for longer.
+func (c *cluster) begin() {
+	c.t.Helper()
+	c.say(1)
+	c.allowClocks(c.people)
+	for _, r := range c.rooms {
+		allowClockIn(c.t, c.slack, r.channel, r.root, r.who)
+	}
+	c.answered()
+}
+
 // write has the person of a room write, and notes whether what they wrote before was
 // acknowledged by then: what Slack has to deliver again comes behind what was said meanwhile.
 func (c *cluster) write(r *room, text string) {
@@ -52,7 +64,7 @@ func (c *cluster) write(r *room, text string) {
 
 // answersTo returns what the bot wrote to a person, without what differs between persons.
 func (c *cluster) answersTo(n int) []string {
-	texts := c.answers(c.people[n])
+	texts := withoutCards(c.answers(c.people[n]))
 	for i, text := range texts {
 		texts[i] = strings.Replace(waitedNotice.ReplaceAllString(text, ""), fmt.Sprintf("person %d: ", n), "", 1)
 	}
@@ -60,7 +72,7 @@ func (c *cluster) answersTo(n int) []string {
 }
 
 func (c *cluster) answersIn(r *room) (texts []string) {
-	c.slack.View(func(s slack.State) { texts = botSaid(s.Thread(r.channel, r.root)) })
+	c.slack.View(func(s slack.State) { texts = withoutCards(botSaid(s.Thread(r.channel, r.root))) })
 	for i, text := range texts {
 		texts[i] = slackNotice.ReplaceAllString(text, "")
 	}
@@ -92,7 +104,7 @@ func (c *cluster) answeredWithin(limit time.Duration) error {
 	}
 	for _, r := range c.rooms {
 		err := c.slack.WaitFor(ctx, func(s slack.State) bool {
-			return s.CountAnswers(r.channel) >= c.said && different(plain(botSaid(s.Thread(r.channel, r.root)))) == c.said
+			return s.CountAnswers(r.channel) >= c.said && different(withoutCards(plain(botSaid(s.Thread(r.channel, r.root))))) == c.said
 		})
 		if err != nil {
 			return fmt.Errorf("not all %d answers in the room of %s: %w", c.said, r.who, err)

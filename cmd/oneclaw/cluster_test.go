@@ -163,7 +163,7 @@ func (c *cluster) newReplica(name string) *replica {
 	w.env = maps.Clone(c.env)
 	w.env["ONECLAW_DATA_DIR"], w.env["ONECLAW_LISTEN"] = c.t.TempDir(), freeAddress(c.t)
 	r := &replica{harness: &w, name: name, clock: newOffClock(c.t, &w)}
-	r.settings("approvals: [{tool: http_request, policy: allow}]\n")
+	r.settings("approvals:\n- {tool: http_request, policy: allow}" + lastingRules)
 	for n, server := range []*pgtest.Server{c.primary, c.standby} {
 		r.lines[n] = newLine(c.t, server.Address())
 	}

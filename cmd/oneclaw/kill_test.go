@@ -112,9 +112,19 @@ func TestKilledInAFlood(t *testing.T) {
 	for n := range chats {
 		people = append(people, w.person(fmt.Sprint("person ", n)))
 	}
-	said, found, several := 0, 0, 0
+	said, found, several := 1, 0, 0
+	w.settings("approvals:" + lastingRules)
 	bot := w.run()
 	hooks := newPoster(w, bot, w.env["ONECLAW_LISTEN"])
+	// The first message makes the bot ask whether it may look at the clock, and the answer lasts.
+	for _, who := range people {
+		w.say(who, "message 1", nil)
+	}
+	w.allowClocks(people)
+	bot.kill(syscall.SIGKILL)
+	found += w.sending()
+	bot = w.run()
+	w.caughtUp(bot, people, said)
 	for round := range rounds() {
 		hooks.post(perRound)
 		for range perRound {
@@ -145,10 +155,13 @@ func TestKilledInAFlood(t *testing.T) {
 	w.caughtUp(bot, people, said)
 	hooks.answered(bot)
 	bot.kill(syscall.SIGTERM)
-	w.read(func(store storage.KV) { hooks.checkSilent(t, store) })
+	w.read(func(store storage.KV) {
+		hooks.checkSilent(t, store)
+		checkLasting(t, len(people), store)
+	})
 	marks := hooks.check(t)
 	for _, who := range people {
-		answers := w.answers(who)
+		answers := withoutCards(w.answers(who))
 		marks += checkFlood(t, answers, said)
 		several += together(answers)
 	}

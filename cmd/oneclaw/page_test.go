@@ -275,6 +275,14 @@ func TestDemoPageApproval(t *testing.T) {
 		says(t, ctx, pane, "May I run")
 		press("Allow once")
 		says(t, ctx, pane, "I ran echo hello")
+		suggest(t, ctx, pane, "Run echo hello", 3)
+		says(t, ctx, pane, "also lets me run exactly this command again")
+		picture(t, ctx, "demo-lasting-"+pane)
+		press(map[string]string{"telegram": lastsLabel, "slack": lastsLabelS}[pane])
+		says(t, ctx, pane, "I ran echo hello")
+		suggest(t, ctx, pane, "Run echo hello", 4)
+		says(t, ctx, pane, "I ran echo hello")
+		waitFor(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("#%s .msg")].filter((m) => m.innerText.includes("May I run")).length === 3`, pane))
 		// Whatever is in a message, nothing is cut off at the side.
 		waitFor(t, ctx, fmt.Sprintf(`document.getElementById(%q).scrollWidth <= document.getElementById(%q).clientWidth`, pane, pane))
 	}

@@ -12,6 +12,7 @@ import (
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/slack/manifest"
+	"oneclaw/storage"
 )
 
 // withSlack adds a Slack workspace with one channel to a town and takes Telegram out.
@@ -121,32 +122,41 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 	const perRound = 3
 	w := newTown(t, openai.ResponderFunc(repeating))
 	server, channel, people := w.withSlack(t, "ann", "bob", "cleo", "dan")
+	w.settings("approvals:" + lastingRules)
 	bot := start(t, w.env, "run")
 	roots := make([]string, len(people))
-	said, found := 0, 0
+	said, found := 1, 0
+	// The first message makes the bot ask whether it may look at the clock, and the answer lasts.
+	for n, who := range people {
+		roots[n] = sayTo(t, server, channel, who, fmt.Sprintf("<@%s> message of %s 1", server.BotUser(), who), "").TS
+	}
+	for n, who := range people {
+		allowClockIn(t, server, channel, roots[n], who)
+	}
+	waitSlack(t, server, "presses on disk", func(s slack.State) bool { return s.UnackedCount() == 0 }) // Slack repeats none
+	bot.kill(syscall.SIGKILL)
+	found += w.sending()
+	bot = start(t, w.env, "run")
 	answers := make([][]string, len(people))
 	caughtUp := func() {
 		t.Helper()
 		waitSlack(t, server, "answer to everything", func(s slack.State) bool {
 			done := true
 			for n, root := range roots {
-				answers[n] = botSaid(s.Thread(channel, root))
+				answers[n] = withoutCards(botSaid(s.Thread(channel, root)))
 				done = done && different(answers[n]) == said
 			}
 			return done && s.UnackedCount() == 0
 		})
 	}
+	caughtUp()
 	for round := range rounds() {
 		waitSlack(t, server, "socket", func(s slack.State) bool { return s.ActiveSockets() > 0 })
 		for range perRound {
 			said++
 			for n, who := range people {
 				text := fmt.Sprint("message of ", who, " ", said)
-				if roots[n] == "" {
-					roots[n] = sayTo(t, server, channel, who, "<@"+server.BotUser()+"> "+text, "").TS
-				} else {
-					sayTo(t, server, channel, who, text, roots[n])
-				}
+				sayTo(t, server, channel, who, text, roots[n])
 			}
 		}
 		// The moment of the kill is random: some of what was said is answered by then.
@@ -169,6 +179,7 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 	}
 	caughtUp()
 	bot.kill(syscall.SIGTERM)
+	w.read(func(store storage.KV) { checkLasting(t, len(people), store) })
 	marks, several := 0, 0
 	for _, texts := range answers {
 		marks += checkOnce(t, texts, said)
@@ -181,10 +192,10 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 	}
 }
 
-// botSaid returns the texts of the bot in a thread.
+// botSaid returns the texts of the bot in a thread, without those that one person alone sees.
 func botSaid(thread []slack.Message) (texts []string) {
 	for _, m := range thread {
-		if m.FromBot {
+		if m.FromBot && m.Ephemeral == "" {
 			texts = append(texts, m.Text)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
+	"oneclaw/bridge/interact"
 	"oneclaw/bridge/privacy"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/config"
@@ -40,6 +41,12 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 			Name: "accounts", About: "What you have connected an account at.", Forget: owner(b.tools.connections.Forget),
 			Data: func(ctx context.Context, p person) (any, error) {
 				return b.tools.connections.ConnectedServices(ctx, p.User)
+			},
+		},
+		{
+			Name: "approvals", About: "What you have allowed me to do until a conversation is cleared.",
+			Data: func(ctx context.Context, p person) (any, error) {
+				return interact.LastingApprovalsOf(ctx, b.store, p.User)
 			},
 		},
 		{

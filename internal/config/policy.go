@@ -26,6 +26,9 @@ type Rule struct {
 	Chat string `yaml:"chat,omitempty"`
 	// Policy is allow, ask or deny.
 	Policy interact.Rule `yaml:"policy"`
+	// Lasting lets requesters allow such calls until they clear the conversation, if the tool permits
+	// that. Without it, a rule that asks does so each time.
+	Lasting bool `yaml:"lasting,omitempty"`
 	// Approvers is who may approve: requester, admins, or both. Empty means only the requester for tools
 	// that use a personal account, and both for other tools.
 	Approvers string `yaml:"approvers,omitempty"`
@@ -64,6 +67,8 @@ func (r Rule) check() error {
 		return fmt.Errorf("tool %q: a * may only stand at the end", r.Tool)
 	case r.Approvers != "" && r.Policy != interact.Ask:
 		return fmt.Errorf("approvers say who is asked; with policy %s nobody is", r.Policy)
+	case r.Lasting && r.Policy != interact.Ask:
+		return fmt.Errorf("lasting says how long an answer may hold; with policy %s nobody is asked", r.Policy)
 	}
 	if _, ok := roleNames[r.Role]; !ok && r.Role != "" {
 		return fmt.Errorf("role %q is none of user, admin, owner", r.Role)
@@ -168,7 +173,7 @@ func (p *Policies) PolicyFor(call toolgroups.Call, tool toolgroups.Tool) interac
 		if !r.matches(call, group) {
 			continue
 		}
-		policy.Rule = r.Policy
+		policy.Rule, policy.MayLast = r.Policy, r.Lasting
 		if r.Approvers != "" {
 			policy.Approvers = approverNames[r.Approvers]
 		}
@@ -185,7 +190,7 @@ func defaultPolicy(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 		asks = tool.NeedsApproval(call.Arguments)
 	}
 	if asks && tool.Effect != toolgroups.ReadOnly {
-		policy.Rule = interact.Ask
+		policy.Rule, policy.MayLast = interact.Ask, true
 	}
 	if tool.Personal {
 		policy.Approvers = interact.ApproversRequester

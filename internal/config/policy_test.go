@@ -55,16 +55,16 @@ func of(t *testing.T, a *Policies, tool, arguments string, scope toolgroups.Scop
 func TestPoliciesWithoutRules(t *testing.T) {
 	a := policiesOf(t)
 	for call, want := range map[string]interact.Policy{
-		`exec {}`:                        {Rule: "ask"},
+		`exec {}`:                        {Rule: "ask", MayLast: true},
 		`write_file {}`:                  {Rule: "allow"},
-		`gmail_send {}`:                  {Rule: "ask", Approvers: "requester"},
+		`gmail_send {}`:                  {Rule: "ask", Approvers: "requester", MayLast: true},
 		`gmail_search {}`:                {Rule: "allow", Approvers: "requester"},
 		`gmail_archive {}`:               {Rule: "allow", Approvers: "requester"},
 		`shop_list {}`:                   {Rule: "allow"},
-		`shop_mark {}`:                   {Rule: "ask"},
+		`shop_mark {}`:                   {Rule: "ask", MayLast: true},
 		`trusted_mark {}`:                {Rule: "allow"},
 		`http_request {"url":"x"}`:       {Rule: "allow"},
-		`http_request {"method":"POST"}`: {Rule: "ask"},
+		`http_request {"method":"POST"}`: {Rule: "ask", MayLast: true},
 	} {
 		tool, arguments, _ := strings.Cut(call, " ")
 		if got := of(t, a, tool, arguments, toolgroups.Scope{Role: toolgroups.RoleUser}); got != want {
@@ -86,7 +86,7 @@ func TestTheMostSpecificRuleCounts(t *testing.T) {
 		Rule{Tool: "gmail_s*", Policy: "allow"},
 		Rule{Tool: "gmail_send", Policy: "ask", Approvers: "both"},
 		Rule{Tool: "gmail_send", Role: "owner", Policy: "allow"},
-		Rule{Group: "core", Role: "user", Chat: "slack:C1", Policy: "ask"},
+		Rule{Group: "core", Role: "user", Chat: "slack:C1", Policy: "ask", Lasting: true},
 	)
 	user, admin, owner := toolgroups.RoleUser, toolgroups.RoleAdmin, toolgroups.RoleOwner
 	for n, tc := range []struct {
@@ -102,7 +102,7 @@ func TestTheMostSpecificRuleCounts(t *testing.T) {
 		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1:6"}, interact.Policy{Rule: "allow"}},
 		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:12"}, interact.Policy{Rule: "deny"}},
 		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1:7"}, interact.Policy{Rule: "ask", Approvers: "admins"}},
-		{"exec", toolgroups.Scope{Role: user, Chat: "slack:C1:9"}, interact.Policy{Rule: "ask"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "slack:C1:9"}, interact.Policy{Rule: "ask", MayLast: true}},
 		{"shop_list", toolgroups.Scope{Role: user, Chat: "slack:C1"}, interact.Policy{Rule: "deny"}},
 		{"gmail_archive", toolgroups.Scope{Role: user, Chat: "telegram:1"}, interact.Policy{Rule: "ask", Approvers: "requester"}},
 		{"gmail_archive", toolgroups.Scope{Role: user, Chat: "telegram:1", Scheduled: true}, interact.Policy{Rule: "deny", Approvers: "requester"}},
@@ -125,6 +125,7 @@ func TestBadApprovalRules(t *testing.T) {
 		`role "boss" is none`:                             {{Role: "boss", Policy: "ask"}},
 		`approvers "me" are none`:                         {{Approvers: "me", Policy: "ask"}},
 		`with policy allow nobody is`:                     {{Approvers: "admins", Policy: "allow"}},
+		`with policy deny nobody is asked`:                {{Lasting: true, Policy: "deny"}},
 		`rule 1 \(chat: here\): chat "here": want`:        {{Chat: "here", Policy: "ask"}},
 		`rules 1 and 2 are for the same \(group: shop\)$`: {{Group: "shop", Policy: "ask"}, {Group: "shop", Policy: "deny"}},
 	} {

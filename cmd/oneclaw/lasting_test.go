@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneclaw/bridge/receipts"
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
+	"oneclaw/internal/emulator/telegram"
+	"oneclaw/storage"
+	"oneclaw/storage/postgres/pgtest"
+)
+
+// lastingRules let people allow for longer what the model of the kill tests does most often. A
+// webhook, which never can, does it unasked.
+const lastingRules = "\n- {tool: get_current_time, policy: ask, lasting: true}\n- {tool: get_current_time, chat: scheduled, policy: allow}\n"
+
+const (
+	clockCard   = "May I run get_current_time?"
+	lastsLabel  = "Allow here until /clear"
+	lastsLabelS = "Allow here until !clear"
+)
+
+// isCard reports whether a text of the bot is the question whether it may look at the clock.
+func isCard(text string) bool { return strings.Contains(strings.ReplaceAll(text, "`", ""), clockCard) }
+
+// withoutCards returns the texts that are no such questions.
+func withoutCards(texts []string) []string { return slices.DeleteFunc(texts, isCard) }
+
+// allowClocks presses, for everybody in a direct chat on Telegram, the button that lets the bot look
+// at the clock for longer.
+func (w *harness) allowClocks(people []int64) {
+	w.t.Helper()
+	for _, who := range people {
+		var card telegram.Message
+		w.until(nil, "question about the clock", func(s telegram.State) bool {
+			i := slices.IndexFunc(s.Answers(who), func(m telegram.Message) bool { return isCard(m.Text) && len(m.Buttons) > 0 })
+			if i >= 0 {
+				card = s.Answers(who)[i]
+			}
+			return i >= 0
+		})
+		for _, b := range slices.Concat(card.Buttons...) {
+			if b.Text != lastsLabel {
+				continue
+			}
+			if _, err := w.telegram.Press(who, card.ID, who, b.CallbackData, false); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// allowClockIn is allowClocks for a thread of Slack, unless that has its answer.
+func allowClockIn(t *testing.T, server *slack.Server, channel, root, who string) {
+	t.Helper()
+	var card slack.Message
+	waitSlack(t, server, "question about the clock", func(s slack.State) bool {
+		card = slack.Message{}
+		thread := slices.DeleteFunc(s.Thread(channel, root), func(m slack.Message) bool { return !m.FromBot || m.Ephemeral != "" })
+		for _, m := range thread {
+			if isCard(m.Text) && len(m.Buttons) > 0 {
+				card = m
+			}
+		}
+		return card.TS != "" || slices.ContainsFunc(thread, func(m slack.Message) bool { return !isCard(m.Text) })
+	})
+	for _, b := range slices.Concat(card.Buttons...) {
+		if b.Label != lastsLabelS {
+			continue
+		}
+		if _, err := server.Press(channel, card.TS, who, b.Value, true); err != nil { // the answer may come first
+			t.Fatal(err)
+		}
+	}
+}
+
+// checkLasting checks that so many conversations asked once each, and that each has its approval.
+func checkLasting(t complainer, conversations int, store storage.KV) {
+	t.Helper()
+	asked, all, allowed := 0, 0, 0
+	for prefix, count := range map[string]func([]byte){
+		receipts.Prefix: func(data []byte) {
+			var r receipts.Receipt
+			if err := json.Unmarshal(data, &r); err != nil {
+				t.Errorf("%v", err)
+			}
+			asked += len(r.Turn.Approvals)
+		},
+		"allowed/": func([]byte) { all++ },
+		"audit/": func(data []byte) {
+			if bytes.Contains(data, []byte(`"allow calls until clear"`)) {
+				allowed++
+			}
+		},
+	} {
+		for entry, err := range store.List(context.Background(), storage.Range{Prefix: prefix}) {
+			if err != nil {
+				t.Errorf("%v", err)
+				continue
+			}
+			count(entry.Value)
+		}
+	}
+	if asked != conversations || all != conversations || allowed != conversations {
+		t.Errorf("%d conversations asked %d times, %d approvals last, and the audit has %d", conversations, asked, all, allowed)
+	}
+}
+
+// onBothEngines runs a test in a direct chat of each platform, with each engine.
+func onBothEngines(t *testing.T, brain openai.Responder, test func(*stage)) {
+	t.Helper()
+	server := &pgtest.Server{}
+	t.Cleanup(func() { _ = server.Stop() })
+	t.Run("bolt", func(t *testing.T) { onBothPlatforms(t, false, brain, test) })
+	t.Run("postgres", func(t *testing.T) {
+		onBothPlatforms(t, false, brain, func(s *stage) {
+			s.w.env["ONECLAW_STORE"], s.w.env["ONECLAW_SECRET_KEY"] = server.Database(s.t), strings.Repeat("ab", 32)
+			test(s)
+		})
+	})
+}
+
+// A command that its user has allowed until /clear runs without a question, also after a kill, until
+// the user ends that in /approvals or clears the conversation.
+func TestACommandIsAllowedUntilClear(t *testing.T) {
+	t.Parallel()
+	onBothEngines(t, doing("exec", counting), func(s *stage) {
+		t := s.t
+		label := strings.ReplaceAll(lastsLabel, "/", s.sign)
+		nth := func(text string, n int) shown {
+			t.Helper()
+			all := s.until(fmt.Sprint(text, " ", n), func(all []shown) bool { return len(thoseWith(all, text)) >= n })
+			return thoseWith(all, text)[n-1]
+		}
+		bot := s.start()
+		s.say(0, "do it")
+		card := s.card("May I run this command?", "“"+label+"” also lets me run exactly this command again", s.sign+"approvals ends that.")
+		if got := s.press(0, card, card.buttons[label], false)(); got != "Allowed here until "+s.sign+"clear." {
+			t.Errorf("toast %q", got)
+		}
+		bot.kill(syscall.SIGKILL)
+		s.start()
+		nth("Then:", 1)
+		s.one("May I run", "Allowed here until "+s.sign+"clear")
+		s.say(0, "do it")
+		nth("Then:", 2)
+		s.say(0, s.sign+"approvals")
+		list := s.card("You have allowed this here", "echo once")
+		s.press(0, list, list.buttons["✕ 1"], false)
+		s.one("I ask each time here again.")
+		s.say(0, "do it")
+		again := s.card("May I run")
+		s.press(0, again, again.buttons[label], false)
+		nth("Then:", 3)
+		s.say(0, "do it")
+		nth("Then:", 4)
+		s.say(0, s.sign+"clear")
+		s.one("Conversation cleared")
+		s.say(0, "do it")
+		s.card("May I run")
+		// The kill may have met the first run.
+		if n := s.w.runs(); n != 4 && n != 3 {
+			t.Errorf("it ran %d times", n)
+		}
+	})
+}
+
+// thoseWith returns the messages that have a text.
+func thoseWith(all []shown, text string) []shown {
+	return slices.DeleteFunc(slices.Clone(all), func(m shown) bool { return !strings.Contains(m.text, text) })
+}
+
+// What a person has allowed for longer is in their export.
+func TestLastingApprovalsAreExported(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, doing("exec", counting))
+	s := telegramStageIn(t, w, false)
+	s.start()
+	s.say(0, "do it")
+	card := s.card("May I run")
+	s.press(0, card, card.buttons[lastsLabel], false)
+	s.one("Then:", "it has run")
+	s.say(0, "/export")
+	var file shown
+	s.until("export", func(all []shown) bool {
+		i := slices.IndexFunc(all, func(m shown) bool { return m.file.name != "" })
+		if i >= 0 {
+			file = all[i]
+		}
+		return i >= 0
+	})
+	s.holds(file.file.data, map[string]string{"approvals.json": "echo once"})
+}
