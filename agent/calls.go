@@ -94,8 +94,12 @@ func (r *run) triage(at int) (answers []Message, jobs []job) {
 // interruptedResult returns the result of a call that was started and has none. A read-only call is
 // recorded as started only when it runs again, so it has been cut off twice.
 func (r *run) interruptedResult(call Call) Message {
-	if _, tool, refused := r.lookup(call); refused == nil && tool.Effect == toolgroups.ReadOnly {
+	_, tool, refused := r.lookup(call)
+	switch {
+	case refused == nil && tool.Effect == toolgroups.ReadOnly:
 		return failure(call, CodeCrashed, TextCrashed)
+	case refused == nil && tool.Paid:
+		return failure(call, CodeInterrupted, TextInterruptedPaid)
 	}
 	return failure(call, CodeInterrupted, TextInterrupted)
 }

@@ -48,6 +48,9 @@ type Tool struct {
 	Wait time.Duration
 	// Effect says what a run may change.
 	Effect Effect
+	// Paid is true if a run costs money at a service, so that a call that was cut off must not be
+	// repeated without asking.
+	Paid bool
 	// NeedsApproval reports whether a call with these arguments needs approval if no rule decides. If
 	// nil, calls of Consequential tools need it. Calls of ReadOnly tools never do.
 	NeedsApproval func(arguments json.RawMessage) bool

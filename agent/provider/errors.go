@@ -168,6 +168,14 @@ func isModeration(code, text string) bool {
 	return strings.Contains(text, "moderation") || strings.Contains(text, "flagged") || strings.Contains(text, "content_filter")
 }
 
+// IsFiltered reports whether an attempt failed because the provider's filter refused the content. OpenAI
+// refuses pictures with the code moderation_blocked, others with content_policy_violation.
+func IsFiltered(err error) bool {
+	told, ok := errors.AsType[*Refusal](err)
+	return errors.Is(err, ErrFiltered) || ok && told.Status < http.StatusInternalServerError &&
+		(isModeration(told.Code, told.Text) || strings.Contains(told.Code, "content_policy") || strings.Contains(told.Text, "safety system"))
+}
+
 // sanitize clips a server's text, puts it on one line, and removes the key from it.
 func sanitize(text, key string) string {
 	if key != "" {

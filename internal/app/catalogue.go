@@ -27,6 +27,7 @@ import (
 	"oneclaw/toolgroups/core"
 	"oneclaw/toolgroups/documents"
 	"oneclaw/toolgroups/google"
+	"oneclaw/toolgroups/images"
 	"oneclaw/toolgroups/jstools"
 	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/memory"
@@ -109,6 +110,9 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 	if err := c.addWebSearch(cfg, m, private); err != nil {
 		return nil, err
 	}
+	if err := c.addImages(cfg, m); err != nil {
+		return nil, err
+	}
 	if err := c.addServers(cfg, store, private, tell); err != nil {
 		return nil, err
 	}
@@ -156,6 +160,20 @@ func (c *catalogue) addDocuments() error {
 	group, err := family.Group()
 	if err != nil {
 		return fmt.Errorf("documents: %w", err)
+	}
+	c.groups = append(c.groups, group)
+	return nil
+}
+
+// addImages adds the group images if a model is set.
+func (c *catalogue) addImages(cfg config.Config, m *models.Models) error {
+	maker, err := cfg.ImageMaker(m, c.log)
+	if err != nil || maker == nil {
+		return err
+	}
+	group, err := images.New(maker, cfg.Runtime.Now).Group()
+	if err != nil {
+		return fmt.Errorf("images: %w", err)
 	}
 	c.groups = append(c.groups, group)
 	return nil

@@ -37,6 +37,14 @@ func (s Usage) plus(t Usage) Usage {
 	}
 }
 
+// differenceFrom returns what has to be added to t to get s. It may be negative.
+func (s Usage) differenceFrom(t Usage) Usage {
+	return s.plus(Usage{
+		Calls: -t.Calls, Input: -t.Input, Cached: -t.Cached, Written: -t.Written, Output: -t.Output, ToolTokens: -t.ToolTokens,
+		AllToolTokens: -t.AllToolTokens, Searches: -t.Searches, Money: -t.Money, Unpriced: -t.Unpriced,
+	})
+}
+
 // minus returns the usage without a part of it.
 func (s Usage) minus(t Usage) Usage {
 	return Usage{

@@ -6,6 +6,9 @@
 // expires. A call is admitted while the spent and reserved amounts are below the limit:
 // concurrent calls exceed it by at most one reservation.
 //
+// [Ledger.Prepay] is for expensive calls that are never repeated, such as those that make pictures: it
+// charges the expected usage before the call, so that a killed call is paid.
+//
 // A call's changes are one write, conditional on the versions that were read: of several
 // processes with one store none decides on old accounts. Unlimited usage is first written as
 // charges, and added to the accounts within about a second, each exactly once.

@@ -56,15 +56,23 @@ func (l *Ledger) reserve(ctx context.Context, limits Limits, payer Payer, h rese
 		l.settle(id, payer, true, nil)
 		return "", fmt.Errorf("budget: %w", context.Cause(ctx))
 	}
-	if refusal, ok := errors.AsType[*Refusal](err); ok {
-		l.log.Info("no budget left", "account", refusal.Account.key(), "user", payer.User, "chat", payer.Chat)
-		return "", &agent.ModelError{Kind: agent.KindBudget, Notice: refusal.UserText(), Err: refusal}
+	if err == nil {
+		return id, nil
 	}
-	if err != nil {
+	if _, refused := errors.AsType[*Refusal](err); !refused {
 		l.settle(id, payer, true, nil) // the store may have accepted it
-		return "", fmt.Errorf("budget: reserve: %w", err)
 	}
-	return id, nil
+	return "", l.toModelError(err, payer)
+}
+
+// toModelError returns the error for a call that was not admitted.
+func (l *Ledger) toModelError(err error, payer Payer) error {
+	refusal, ok := errors.AsType[*Refusal](err)
+	if !ok {
+		return fmt.Errorf("budget: reserve: %w", err)
+	}
+	l.log.Info("no budget left", "account", refusal.Account.key(), "user", payer.User, "chat", payer.Chat)
+	return &agent.ModelError{Kind: agent.KindBudget, Notice: refusal.UserText(), Err: refusal}
 }
 
 // settle replaces a reservation with the usage. Callers do not wait for the write. Without limits,

@@ -77,7 +77,9 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 	if limits == (Limits{}) {
 		return "", false, nil
 	}
-	m.warnUnpriced(limits)
+	if !m.priced {
+		m.ledger.warnUnpriced(m.name, limits)
+	}
 	input := estimateInput(req)
 	output := m.ledger.cfg.ReplyTokens + reasoningTokens(cmp.Or(req.Effort, agent.ProfileOf(m.inner).Effort))
 	h := reservation{User: m.payer.User, Chat: m.payer.Chat, Limit: Limit{Tokens: input + output}}
@@ -109,15 +111,12 @@ func estimateInput(req agent.Request) int64 {
 const bytesPerToken = 4
 
 // warnUnpriced logs once that a limit in dollars does not bound a model without a price.
-func (m *model) warnUnpriced(limits Limits) {
-	if m.priced {
-		return
-	}
+func (l *Ledger) warnUnpriced(name string, limits Limits) {
 	for _, k := range kinds() {
 		if limits.forKind(k).Money > 0 {
-			if _, told := m.ledger.warnedModels.LoadOrStore(m.name, true); !told {
-				m.ledger.log.Warn("a budget in dollars does not bound this model, because its price is not known: set it under prices",
-					"model", m.name)
+			if _, told := l.warnedModels.LoadOrStore(name, true); !told {
+				l.log.Warn("a budget in dollars does not bound this model, because its price is not known: set it under prices",
+					"model", name)
 			}
 			return
 		}

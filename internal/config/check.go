@@ -39,7 +39,7 @@ func (c Config) Check() error {
 	if _, err := c.AllowPrivate(); err != nil {
 		return err
 	}
-	for _, check := range []func() error{c.checkAddresses, c.checkNumbers, c.checkChoices, c.checkPlatforms, c.checkApprovals, c.CheckFiles, c.checkWebSearch} {
+	for _, check := range []func() error{c.checkAddresses, c.checkNumbers, c.checkChoices, c.checkPlatforms, c.checkApprovals, c.CheckFiles, c.checkWebSearch, c.Images.Validate} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -68,6 +68,7 @@ func (c Config) checkChoices() error {
 		{"model.vision (ONECLAW_MODEL_VISION)", c.Model.Vision, []string{"", "yes", "no"}},
 		{"model.api (ONECLAW_MODEL_API)", c.Model.API, []string{"", openai.APIChat, openai.APIResponses, models.APIMessages}},
 		{"model.effort (ONECLAW_MODEL_EFFORT)", c.Model.Effort, append(agent.Efforts(), "")},
+		{"images.quality (ONECLAW_IMAGES_QUALITY)", c.Images.Quality, models.ImageQualities()},
 	} {
 		if !slices.Contains(s.known, s.value) {
 			return fmt.Errorf("setting %s: %q is none of %q", s.name, s.value, s.known)

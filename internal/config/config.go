@@ -41,14 +41,16 @@ type Config struct {
 	PortConfig `yaml:",inline"`
 	Timezone   string `yaml:"timezone" env:"ONECLAW_TIMEZONE"`
 
-	Platforms      `yaml:",inline"`
-	Model          models.OwnModel `yaml:"model"`
-	Models         ModelsConfig    `yaml:"models"`
-	Access         AccessConfig    `yaml:"access"`
-	Tools          ToolsConfig     `yaml:"tools"`
-	Log            LogConfig       `yaml:"log"`
-	Google         GoogleConfig    `yaml:"google"`
-	MCP            mcp.Config      `yaml:"mcp"`
+	Platforms `yaml:",inline"`
+	Model     models.OwnModel `yaml:"model"`
+	Models    ModelsConfig    `yaml:"models"`
+	// Images configures the model that makes pictures.
+	Images         models.ImageSettings `yaml:"images"`
+	Access         AccessConfig         `yaml:"access"`
+	Tools          ToolsConfig          `yaml:"tools"`
+	Log            LogConfig            `yaml:"log"`
+	Google         GoogleConfig         `yaml:"google"`
+	MCP            mcp.Config           `yaml:"mcp"`
 	SpendingConfig `yaml:",inline"`
 	Limits         bridge.Concurrency `yaml:"limits"`
 	ApprovalConfig `yaml:",inline"`

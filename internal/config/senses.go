@@ -15,3 +15,10 @@ func (c Config) Transcriber(through *http.Client, charge func(toolgroups.Scope, 
 		Settings: c.Voice, BaseURL: c.Model.BaseURL, APIKey: string(c.Model.APIKey), HTTPClient: through, Charge: charge, Logger: log,
 	})
 }
+
+// ImageMaker returns the maker of pictures, or nil if no model is set.
+func (c Config) ImageMaker(found *models.Models, log *slog.Logger) (*models.ImageMaker, error) {
+	return models.NewImageMaker(models.ImageConfig{
+		Settings: c.Images, BaseURL: c.Model.BaseURL, APIKey: string(c.Model.APIKey), HTTPClient: found.HTTPClient, Ledger: found.Ledger, Payer: found.Payer, Logger: log,
+	})
+}

@@ -106,8 +106,8 @@ func New(cfg Config) *Models {
 	return &Models{Config: cfg, openaiCache: openai.NewModelCache(), anthropicCache: anthropic.NewModelCache(), outages: agent.NewOutages()}
 }
 
-// payer returns the payer that a turn is charged to.
-func (m *Models) payer(scope toolgroups.Scope) budget.Payer {
+// Payer returns the payer that a turn is charged to.
+func (m *Models) Payer(scope toolgroups.Scope) budget.Payer {
 	payer := budget.Payer{User: scope.User, Chat: scope.Chat}
 	if m.GuestLimit != nil {
 		payer.Limit = m.GuestLimit(scope)
@@ -117,7 +117,7 @@ func (m *Models) payer(scope toolgroups.Scope) budget.Payer {
 
 // Charge returns a model that charges the calls of another model to the user of a turn.
 func (m *Models) Charge(scope toolgroups.Scope, model agent.Model, name string) agent.Model {
-	return m.Ledger.Model(m.withTracing(model, settings.TypeOpenAI, name), m.payer(scope), string(settings.TypeOpenAI), name)
+	return m.Ledger.Model(m.withTracing(model, settings.TypeOpenAI, name), m.Payer(scope), string(settings.TypeOpenAI), name)
 }
 
 // withTracing adds tracing to a model, if tracing is enabled.
@@ -203,7 +203,7 @@ func (m *Models) newFailover(ctx context.Context, scope toolgroups.Scope, routes
 		if i == 0 {
 			m.refreshFacts(ctx, client)
 		}
-		payer := m.payer(scope)
+		payer := m.Payer(scope)
 		candidates = append(candidates, agent.Candidate{
 			Name: route.Provider.ID + "/" + route.Model.ID, KeyRemedy: keyRemedy(route.Provider),
 			Model: m.Ledger.Model(m.withTracing(m.Metrics.WrapModel(client, route.Provider.ID+"/"+route.Model.ID), route.Provider.Type, route.Model.ID),

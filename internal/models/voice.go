@@ -74,10 +74,7 @@ func NewTranscriber(cfg TranscriberConfig) (*Transcriber, error) {
 	}
 	s.MaxLength = cmp.Or(s.MaxLength, DefaultVoiceLength)
 	own := s.BaseURL == "" || s.BaseURL == cfg.BaseURL
-	if own {
-		s.BaseURL = cfg.BaseURL
-		s.APIKey = cmp.Or(s.APIKey, redact.Secret(cfg.APIKey)) // sent only to the model's own server
-	}
+	s.BaseURL, s.APIKey = serverOr(s.BaseURL, s.APIKey, cfg.BaseURL, cfg.APIKey)
 	if s.Model == "" && isOpenAI(s.BaseURL) {
 		s.Model = DefaultVoiceModel
 	}
