@@ -12,5 +12,9 @@ export interface Contract {
   vectors?: OpenAI.CreateEmbeddingResponse;
   transcribe?: Omit<OpenAI.Audio.TranscriptionCreateParamsNonStreaming, "file">;
   transcription?: OpenAI.Audio.Transcription;
+  image?: OpenAI.Images.ImageGenerateParamsNonStreaming;
+  edit?: Omit<OpenAI.Images.ImageEditParamsNonStreaming, "image" | "mask" | "n"> & { n?: string };
+  images?: OpenAI.Images.ImagesResponse;
+  speech?: OpenAI.Audio.SpeechCreateParams;
   models?: { object: string; data: OpenAI.Model[] };
 }
