@@ -62,10 +62,13 @@ func (t *Runner) explainFailure(ctx context.Context, j *queue.Run, err error) (t
 func (t *Runner) failureAnswer(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, failure error) (string, error) {
 	WorkOf(j).Refused = false
 	text, incident := t.explainFailure(ctx, j, failure)
+	noFiles := len(t.createdFiles(ctx, h, j.Key())) == 0
 	switch {
-	case WorkOf(j).Refused:
+	case WorkOf(j).Refused && noFiles:
 		return t.cfg.Host.RefusalAnswer(ctx, j, scope, failure, text.message)
-	case incident && len(t.createdFiles(ctx, h, j.Key())) == 0:
+	case WorkOf(j).Refused:
+		return text.message, nil
+	case incident && noFiles:
 		return t.cfg.Host.FailureAnswer(ctx, j, text.message, text.retryHelps), nil
 	}
 	return WithIncident(text.message, j.Incident), nil

@@ -41,6 +41,12 @@ func openAIPrices() PriceTable {
 		"gpt-6-luna":    {Input: 0.1, CachedInput: 0.01, CacheWrite: 0.125, Output: 0.5},
 		"gpt-6.1-sol":   {Input: 2, CachedInput: 0.1, CacheWrite: 2.5, Output: 10},
 		"gpt-6.1-terra": {Input: 1, CachedInput: 0.05, CacheWrite: 1.25, Output: 5},
+
+		// Of models that make pictures, input is the price of a picture that is changed; words cost less.
+		"gpt-image-2.5-*":  {Input: 8, CachedInput: 2, Output: 30},
+		"gpt-image-2":      {Input: 8, CachedInput: 2, Output: 30},
+		"gpt-image-1.5":    {Input: 8, CachedInput: 2, Output: 32},
+		"gpt-image-1-mini": {Input: 2.5, CachedInput: 0.25, Output: 8},
 	}
 }
 

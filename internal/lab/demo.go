@@ -116,6 +116,9 @@ func demoConfig(cfg config.Config, env demo.Environment) config.Config {
 	if demo.Voice = cfg.Voice; env.VoiceModel != "" {
 		demo.Voice.BaseURL, demo.Voice.Model = "", env.VoiceModel
 	}
+	if demo.Images = cfg.Images; env.ImageModel != "" {
+		demo.Images.BaseURL, demo.Images.Model = "", env.ImageModel
+	}
 	demo.PublicURL = env.PublicURL
 	demo.Access = config.AccessConfig{Allow: []string{"*"}}
 	return demo

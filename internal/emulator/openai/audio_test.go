@@ -15,18 +15,8 @@ import (
 // refuses.
 func TestTranscriptionsAreStrict(t *testing.T) {
 	t.Parallel()
-	server, err := openai.New(openai.Config{Key: "k"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	base, err := server.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := api.DefaultConfig("k")
-	cfg.BaseURL = base
-	client := api.NewClientWithConfig(cfg)
+	server, base := startServer(t)
+	client := newClient(base)
 	speech := openai.Speech(strings.Repeat("Buy milk. ", 40))
 	for name, c := range map[string]struct {
 		req  api.AudioRequest

@@ -48,6 +48,7 @@ type turn struct {
 	lower       string          // the same in lower case
 	sentFiles   []string        // files sent with it
 	files       []string        // all files of the conversation, the newest last
+	picture     string          // the newest picture of the conversation
 	tools       map[string]bool // callable tools
 	listedTools map[string]bool // callable tools that are in the tools array
 	groups      []group
@@ -107,6 +108,7 @@ func newTurn(req Request) *turn {
 		text = plainText(req.Messages[before].Content)
 	}
 	t.said, t.lower = text, strings.ToLower(text)
+	t.picture = newestPicture(req.Messages[:last+1])
 	t.notes = savedNotes(req.Messages)
 	t.readResults(req.Messages[last+1:])
 	t.addBridgeTools(req.Messages)
@@ -252,24 +254,22 @@ func (t *turn) unknownText() string {
 
 // abilities returns a sentence that lists what the user can ask for with the available tools.
 func (t *turn) abilities() string {
-	group := func(name string) bool {
-		return slices.ContainsFunc(t.groups, func(g group) bool { return g.name == name })
-	}
 	var list []string
 	for _, a := range []struct {
 		can  bool
 		what string
 	}{
-		{t.tools["pdf_info"] || group("pdf"), "read a PDF"},
-		{t.tools["read_document"] || group("documents"), "read Word, Excel and other documents"},
-		{t.tools["schedule_task"] || group("scheduled_tasks"), "remind you (\"remind me in 1 minute to stretch\")"},
+		{t.hasGroup("pdf", "pdf_info"), "read a PDF"},
+		{t.hasGroup("documents", "read_document"), "read Word, Excel and other documents"},
+		{t.hasGroup("images", "generate_image"), "draw (\"draw a cat\")"},
+		{t.hasGroup("scheduled_tasks", "schedule_task"), "remind you (\"remind me in 1 minute to stretch\")"},
 		{t.tools["save_memory"], "remember things (\"remember that my cat is called Minka\")"},
 		{t.tools["js_eval"], "calculate (\"17*23\")"},
 		{true, "write a table or a little code"},
 		{t.tools["get_current_time"], "tell the time (\"what time is it in Tokyo?\")"},
 		{t.tools["read_file"] && t.tools["write_file"], "keep files"},
 		{t.tools["exec"], "run a command (\"run echo hello\")"},
-		{group("google_gmail"), "look at a sample Google account (\"check my email\")"},
+		{t.hasGroup("google_gmail", ""), "look at a sample Google account (\"check my email\")"},
 	} {
 		if a.can {
 			list = append(list, a.what)

@@ -46,6 +46,8 @@ func (t *turn) rules() []rule {
 		{writeFile.MatchString(t.said), t.writeFileReply},
 		{loadGroup.MatchString(t.said), t.loadGroupReply},
 		{t.wantsTableFile(), t.writeTableFile},
+		{t.wantsChange(), t.changePicture},
+		{t.wantsDrawing(), t.drawPicture},
 		{t.officeFile() != "", t.readOffice},
 		{t.aboutPDF(), t.readPDF},
 		{tablePattern.MatchString(t.said) && !aboutSheet.MatchString(t.said), t.writeTable},

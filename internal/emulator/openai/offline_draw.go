@@ -1,0 +1,64 @@
+package openai
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	drawPattern   = regexp.MustCompile(`(?im)\b(?:draw|paint|sketch)\b(?:\s+(?:me|us))?\s+(.+)$|\b(?:picture|image) of\s+(.+)$`)
+	changePattern = regexp.MustCompile(`(?im)^\W*(?:please )?(?:make it|turn it|change (?:it|the (?:picture|photo|image))|edit (?:it|the (?:picture|photo|image)))\b[\s:,]*(.+)$`)
+	pictureName   = regexp.MustCompile(`(?i)[\p{L}\d_./-]+\.(?:png|jpe?g|webp)\b`)
+	madePicture   = regexp.MustCompile(`^Made and sent: (\S+)`)
+)
+
+// hasGroup reports whether a tool is available, or its group listed.
+func (t *turn) hasGroup(name, tool string) bool {
+	return t.tools[tool] || slices.ContainsFunc(t.groups, func(g group) bool { return g.name == name })
+}
+
+// wantsDrawing reports whether the user wants a picture that can be made here.
+func (t *turn) wantsDrawing() bool {
+	return drawPattern.MatchString(t.said) && t.hasGroup("images", "generate_image")
+}
+
+// drawPicture makes a picture, which is sent to the chat.
+func (t *turn) drawPicture() Reply {
+	m := drawPattern.FindStringSubmatch(t.said)
+	what := strings.Trim(m[1]+m[2], " .!?")
+	return t.useGroupTool("images", "generate_image", map[string]any{"prompt": what}, func(text string) string {
+		return pictureReply(text, "Here is "+what+". The demo draws it by rules. \"Make it blue\" changes it.")
+	})
+}
+
+// newestPicture returns the picture that a conversation mentioned last: sent, replied to, or made.
+func newestPicture(messages []Message) string {
+	for _, m := range slices.Backward(messages) {
+		if all := pictureName.FindAllString(m.Content, -1); len(all) > 0 && m.Role != "system" {
+			return all[len(all)-1]
+		}
+	}
+	return ""
+}
+
+// wantsChange reports whether the user wants a picture of the conversation changed.
+func (t *turn) wantsChange() bool {
+	return changePattern.MatchString(t.said) && t.picture != "" && t.hasGroup("images", "edit_image")
+}
+
+// changePicture changes the newest picture of the conversation.
+func (t *turn) changePicture() Reply {
+	return t.useGroupTool("images", "edit_image", map[string]any{"path": t.picture, "prompt": changePattern.FindStringSubmatch(t.said)[1]}, func(text string) string {
+		return pictureReply(text, "Here is "+path.Base(t.picture)+", changed.")
+	})
+}
+
+// pictureReply returns the answer to a user who wanted a picture.
+func pictureReply(text, made string) string {
+	if madePicture.MatchString(text) {
+		return made
+	}
+	return rewordForUser(text)
+}
