@@ -241,8 +241,8 @@ func (p *parser) parseTool(raw json.RawMessage) (Tool, error) {
 		return t, err
 	}
 	t.Paid = string(e["paid"]) == "true"
-// consequential), role (user, admin, owner), doing ([Tool.Activity]), names ([Tool.AuditedArguments])
-// and, for read-only tools of the program, like ([Tool.Like]).
+	// consequential), role (user, admin, owner), doing ([Tool.Activity]), names ([Tool.AuditedArguments])
+	// and, for read-only tools of the program, like ([Tool.Like]).
 	return t, err
 }
 
