@@ -228,7 +228,11 @@ func (r *run) runSafely(ctx context.Context, j job) (m Message) {
 // runOne runs a tool and returns its result.
 func (r *run) runOne(ctx context.Context, j job) Message {
 	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK}
-	res, fault := toolgroups.Run(ctx, r.agent.log, r.withMasking(j.tool), j.toolCall(r.turn.Scope))
+	call := j.toolCall(r.turn.Scope)
+	if size := r.contextSize(); isSmallContext(size) {
+		call.Scope.TextLimit = size * resultShare / 100 * bytesPerToken
+	}
+	res, fault := toolgroups.Run(ctx, r.agent.log, r.withMasking(j.tool), call)
 	if fault != nil {
 		m.Status, m.Code, m.Text = StatusError, fault.Code, fault.Message
 	} else {

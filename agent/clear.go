@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -17,49 +18,58 @@ const (
 )
 
 // clearOldResults records that the results of earlier turns are cleared, if the next request misses the
-// model's cache anyway. It keeps the results of this turn and the previous one, and results that
-// describe tools. It does nothing after the first request of a turn.
+// model's cache anyway. If a small context cannot hold the next request, it records that all long texts of
+// earlier turns are cleared. It keeps those of this turn and the previous one, and results that describe
+// tools. It does nothing after the first request of a turn.
 func (r *run) clearOldResults() error {
-	if !r.round.ColdCache() || r.rounds() > 0 {
+	if r.rounds() > 0 {
 		return nil
 	}
-	messages, saved := slices.Clone(CompactedHistory(r.history)), 0
-	for i := range messages {
-		saved += messageSize(&messages[i])
-	}
-	clearResults(messages)
-	if saved -= EstimateTokens(messages); saved < minClearedTokens {
+	texts := isSmallContext(r.contextSize()) && EstimateTokens(r.history) > r.budget()
+	if !texts && !r.round.ColdCache() {
 		return nil
 	}
-	r.agent.log.Info("old tool results cleared because the prompt cache is cold", "session", r.turn.Scope.Session, "tokens", saved)
-	return r.emit(Message{Role: RoleCleared})
-}
-
-// withoutCleared shortens the results covered by RoleCleared records, and drops those records.
-func withoutCleared(history []Message) []Message {
-	out := make([]Message, 0, len(history))
-	for i := range history {
-		if history[i].Role == RoleCleared {
-			clearResults(out)
-		} else {
-			out = append(out, history[i])
-		}
+	messages := slices.Clone(CompactedHistory(r.history))
+	saved := EstimateTokens(messages)
+	clearTurns(messages, texts)
+	if saved -= EstimateTokens(messages); saved < minClearedTokens && !(texts && saved >= r.budget()/8) {
+		return nil
 	}
-	return out
+	r.agent.log.Info("old texts cleared from requests", "session", r.turn.Scope.Session, "tokens", saved, "questions_and_answers", texts)
+	return r.emit(Message{Role: RoleCleared, ClearsTexts: texts})
 }
 
-// clearResults shortens the results of all turns except the last two.
-func clearResults(messages []Message) {
+// clearTurns shortens the results of all turns except the last two, and optionally their other texts.
+func clearTurns(messages []Message, texts bool) {
 	present := turnStart(messages)
 	before := present - 1
 	for before >= 0 && !messages[before].BeginsTurn() {
 		before--
 	}
-	for i := range messages[:max(before, 0)] {
-		if m := &messages[i]; m.Clearable() {
+	clearTexts(messages[:max(before, 0)], texts)
+}
+
+// clearTexts shortens results, and optionally other texts.
+func clearTexts(messages []Message, texts bool) {
+	for i := range messages {
+		switch m := &messages[i]; {
+		case m.Clearable():
 			m.Text = clearedText(m)
+		case texts && (m.Role == RoleUser || m.Role == RoleAssistant):
+			m.Text, m.Recalled, m.Reasoning = shortenText(m.Text), "", ""
+			m.Quoted = clipLines(m.Quoted, 2*shrunkBytes)
 		}
 	}
+}
+
+// shortenText shortens a long question or answer to its beginning.
+func shortenText(text string) string {
+	if len(text) <= 2*shrunkBytes {
+		return text
+	}
+	head := strings.ToValidUTF8(text[:shrunkBytes], "")
+	return fmt.Sprintf("%s… [%d more characters are left out to fit the model's context; search_history finds them by their words]",
+		head, utf8.RuneCountInString(text)-utf8.RuneCountInString(head))
 }
 
 // Clearable reports whether the message is a result that may be cleared while the model's cache is cold.

@@ -166,3 +166,51 @@ func (f lasting) Complete(ctx context.Context, req agent.Request, _ func(agent.D
 }
 
 func (lasting) Profile() agent.Profile { return agent.Profile{LongCache: true} }
+
+// In a small context the long texts of earlier turns leave requests before a summary is needed: by one
+// record in front of the first request that uses it, and not in a context that holds them.
+func TestLongTextsLeaveASmallContext(t *testing.T) {
+	long := func(of string) string { return of + strings.Repeat(" word", 500) }
+	for size, leaves := range map[int]bool{8_000: true, 40_000: false, 0: false} {
+		var sent []agent.Request
+		c := newChat(t, agent.Config{})
+		c.turn.ContextTokens = size
+		m := model(func(_ context.Context, req agent.Request) (agent.Reply, error) {
+			sent = append(sent, req)
+			return agent.Reply{Text: long(fmt.Sprint("answer ", len(sent)))}, nil
+		})
+		records := func() (n int) {
+			for _, m := range c.history {
+				if m.Role == agent.RoleCleared {
+					n++
+				}
+			}
+			return n
+		}
+		for n := range 7 {
+			before := records()
+			if err := c.run(m, agent.Message{Role: agent.RoleUser, Text: long(fmt.Sprint("question ", n+1))}); err != nil {
+				t.Fatal(err)
+			}
+			now := sent[n].Messages
+			if tokens := agent.EstimateTokens(now); size > 0 && tokens > size*85/100 {
+				t.Errorf("context of %d: request %d has %d tokens", size, n+1, tokens)
+			}
+			if n == 0 {
+				continue
+			}
+			if last := sent[n-1].Messages; records() == before && cmp.Diff(last, now[:len(last)]) != "" {
+				t.Errorf("context of %d: request %d does not begin with the one before", size, n+1)
+			}
+			if len(now) != 2*n+1 || len(now[2*n].Text) < 2000 || len(now[2*n-1].Text) < 2000 || len(now[2*n-2].Text) < 2000 {
+				t.Errorf("context of %d: request %d has %d messages, not with the last turn whole", size, n+1, len(now))
+			}
+		}
+		if records() > 0 != leaves {
+			t.Errorf("context of %d: %d records", size, records())
+		}
+		if first := sent[6].Messages[0].Text; leaves && (!strings.HasPrefix(first, "question 1 word") || len(first) > 600 || !strings.Contains(first, "search_history")) {
+			t.Errorf("context of %d: in the place of the first question stands %q", size, first)
+		}
+	}
+}

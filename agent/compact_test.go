@@ -149,30 +149,32 @@ func TestASummaryEndsAtAUserMessage(t *testing.T) {
 //
 // D24: A summary is not made again and again.
 func TestSummedUpOnceUntilItGrows(t *testing.T) {
-	var asked []agent.Request
-	compact := compactor(t, remembering(&asked), 8000)
-	history, summaries := []agent.Message(nil), []int{}
-	for n := range 120 {
-		history = append(history, marked(n, 1)...)
-		summary, needed, err := compact(history, 0)
-		if err != nil {
-			t.Fatal(err)
+	for _, c := range []struct{ size, turns, atLeast, atMost int }{{17_000, 260, 15, 40}, {8_000, 120, 5, 25}} {
+		var asked []agent.Request
+		compact := compactor(t, remembering(&asked), c.size)
+		history, summaries := []agent.Message(nil), []int{}
+		for n := range c.turns {
+			history = append(history, marked(n, 1)...)
+			summary, needed, err := compact(history, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !needed {
+				continue
+			}
+			summaries = append(summaries, n)
+			view := agent.CompactedHistory(append(history, summary))
+			if got := agent.EstimateTokens(view); got > c.size*c.atMost/100 || got < c.size*c.atLeast/100 {
+				t.Errorf("context of %d: %d tokens after the summary, want %d to %d %%", c.size, got, c.atLeast, c.atMost)
+			}
+			if len(marks.FindAllString(summary.Text, -1))+len(view)/4 != n+1 {
+				t.Errorf("context of %d, turn %d: the summary and %d messages do not hold all %d questions: %s", c.size, n, len(view)-1, n+1, summary.Text)
+			}
+			history = view
 		}
-		if !needed {
-			continue
+		if len(summaries) < 3 || len(summaries) > 8 || len(asked) != len(summaries) {
+			t.Errorf("context of %d: summaries after turns %v with %d requests", c.size, summaries, len(asked))
 		}
-		summaries = append(summaries, n)
-		view := agent.CompactedHistory(append(history, summary))
-		if got := agent.EstimateTokens(view); got > 8000*40/100 || got < 8000*15/100 {
-			t.Errorf("%d tokens after the summary, want about a quarter of the context", got)
-		}
-		if len(marks.FindAllString(summary.Text, -1))+len(view)/4 != n+1 {
-			t.Errorf("turn %d: the summary and %d messages do not hold all %d questions: %s", n, len(view)-1, n+1, summary.Text)
-		}
-		history = view
-	}
-	if len(summaries) < 3 || len(summaries) > 8 || len(asked) != len(summaries) {
-		t.Errorf("summaries after turns %v with %d requests", summaries, len(asked))
 	}
 }
 
@@ -191,7 +193,7 @@ func TestSummaryIsAskedForWithoutToolsAndCounted(t *testing.T) {
 		t.Errorf("summary %+v", summary)
 	}
 	req := asked[0]
-	if len(req.Tools) != 0 || len(req.Messages) != 1 || !strings.Contains(req.System, "2,048 tokens") {
+	if len(req.Tools) != 0 || len(req.Messages) != 1 || !strings.Contains(req.System, "400 tokens") {
 		t.Errorf("asked with %d tools and %d messages: %s", len(req.Tools), len(req.Messages), req.System)
 	}
 	if n := agent.EstimateTokens(req.Messages); n > 2000*75/100 {
@@ -199,7 +201,6 @@ func TestSummaryIsAskedForWithoutToolsAndCounted(t *testing.T) {
 	}
 }
 
-// What no request can take at once is summed up piece by piece.
 // A model of its own writes the summaries, in pieces that fit its context; what is summed up, and when,
 // depends on the model that answers.
 func TestSummariesMayHaveAModelOfTheirOwn(t *testing.T) {
@@ -235,6 +236,7 @@ type sized struct {
 
 func (s sized) Profile() agent.Profile { return agent.Profile{ContextTokens: s.tokens} }
 
+// What no request can take at once is summed up piece by piece.
 func TestALongBacklogIsSummedUpInPieces(t *testing.T) {
 	var asked []agent.Request
 	compact := compactor(t, remembering(&asked), 4000)
@@ -463,5 +465,25 @@ func TestASummaryThatFailsIsCharged(t *testing.T) {
 	summary, _, err := compactor(t, m, 3000)(marked(0, 40), 0)
 	if err != nil || summary.Usage == nil || summary.Usage.Input != 1500 || summary.Usage.Output != 25 {
 		t.Errorf("charged %+v (%v)", summary.Usage, err)
+	}
+}
+
+// Records that shorten requests stand between messages; a summary of a log that has them covers exactly
+// what it does not keep.
+func TestASummaryCountsRecordsThatShortenRequests(t *testing.T) {
+	for _, record := range []agent.Message{{Role: agent.RoleCleared}, {Role: agent.RoleCleared, ClearsTexts: true}, {Role: agent.RolePictures}} {
+		for at := range 40 {
+			var asked []agent.Request
+			compact := compactor(t, remembering(&asked), 8_000)
+			log := slices.Insert(marked(0, 40), 4*at+1, record)
+			summary, needed, err := compact(log, 0)
+			if err != nil || !needed {
+				t.Fatal(needed, err)
+			}
+			kept := log[len(log)-summary.Kept:]
+			if kept[0].Role != agent.RoleUser || !strings.Contains(summary.Text, fmt.Sprintf("#%d#", 39-len(kept)/4)) || strings.Contains(summary.Text, marks.FindString(kept[0].Text)) {
+				t.Fatalf("%s behind question %d: the summary says %s and what is kept begins with %.20s", record.Role, at, summary.Text, kept[0].Text)
+			}
+		}
 	}
 }

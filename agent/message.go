@@ -26,8 +26,8 @@ const (
 	// RolePictures drops the pictures before it from requests, except the newest ([Message.Pictures]).
 	// Their messages stay.
 	RolePictures Role = "pictures"
-	// RoleCleared shortens long results in requests, except those of the last two turns before it. The
-	// full results stay on record.
+	// RoleCleared shortens long results in requests, except those of the last two turns before it, and
+	// other long texts if [Message.ClearsTexts] is set. The full texts stay on record.
 	RoleCleared Role = "cleared"
 	// RoleNote is a note from the agent to the model. It lists the tools of loaded groups after the way
 	// to call them has changed. It is sent with the user's role.
@@ -109,6 +109,9 @@ type Message struct {
 
 	// Pictures is the number of pictures in front of a RolePictures that stay in requests.
 	Pictures int `json:"pictures,omitempty"`
+
+	// ClearsTexts says that a RoleCleared also shortens questions and answers.
+	ClearsTexts bool `json:"texts,omitempty"`
 
 	// CallID, Tool and Status are set for RoleTool and RoleStarted. Tool is the tool that ran
 	// (unwrapped). Code is the error code if Status is StatusError.

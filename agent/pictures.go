@@ -107,19 +107,6 @@ func TrimPictures(history []Message, budget int) (Message, bool) {
 	return Message{Role: RolePictures, Pictures: stay}, true
 }
 
-// withoutPictures marks the pictures that RolePictures records drop, and removes those records.
-func withoutPictures(history []Message) []Message {
-	out := make([]Message, 0, len(history))
-	for i := range history {
-		if m := &history[i]; m.Role == RolePictures {
-			hidePictures(out, m.Pictures)
-		} else {
-			out = append(out, *m)
-		}
-	}
-	return out
-}
-
 // hidePictures marks all pictures except the newest (stay is their number) as gone, in place.
 func hidePictures(messages []Message, stay int) {
 	for i := len(messages) - 1; i >= 0; i-- {

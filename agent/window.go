@@ -20,6 +20,9 @@ const (
 	windowSteps = 4
 	// shrunkBytes is the length to which large results are shortened.
 	shrunkBytes = 400
+	// resultShare is the share of a small context that one result may take, in percent, so that several
+	// pieces of a document fit beside the conversation.
+	resultShare = 20
 )
 
 // EstimateTokens estimates the tokens of messages, without a tokenizer.

@@ -39,10 +39,10 @@ func Run(ctx context.Context, log *slog.Logger, tool Tool, call Call) (Result, *
 	defer cancel()
 	res, err := runRecovering(timed, log, tool, call)
 	if fault := toModelError(ctx, timed, tool.Name, limit, err); fault != nil {
-		return Result{}, &Error{Code: fault.Code, Message: cut(fault.Message)}
+		return Result{}, &Error{Code: fault.Code, Message: cut(fault.Message, call.Scope.MaxText())}
 	}
 	if !tool.BoundsText {
-		res.Text = cut(res.Text)
+		res.Text = cut(res.Text, call.Scope.MaxText())
 	}
 	return res, nil
 }
@@ -83,14 +83,14 @@ func toModelError(ctx, timed context.Context, name string, limit time.Duration, 
 	}
 }
 
-// cut shortens a text to [MaxText] characters and appends a note of its full length.
-func cut(text string) string {
+// cut shortens a text to limit characters and appends a note of its full length.
+func cut(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	head, tail := wording.SplitAt(text, MaxText)
+	head, tail := wording.SplitAt(text, limit)
 	if tail == "" {
 		return text
 	}
-	return fmt.Sprintf("%s\n[cut: the first %d of %d characters]", head, MaxText, utf8.RuneCountInString(text))
+	return fmt.Sprintf("%s\n[cut: the first %d of %d characters]", head, limit, utf8.RuneCountInString(text))
 }
 
 // TypedHandler makes a handler from a function that takes its arguments as a struct. Fields follow

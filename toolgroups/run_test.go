@@ -170,3 +170,17 @@ func TestTyped(t *testing.T) {
 		}
 	}
 }
+
+// A result is cut to what a model with a small context can take.
+func TestTextLimitOfAScope(t *testing.T) {
+	for limit, want := range map[int]int{0: toolgroups.MaxText, 500: 500} {
+		tool := fake("long")
+		tool.Run = func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+			return toolgroups.Result{Text: strings.Repeat("ü", 40_000)}, nil
+		}
+		res, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{Arguments: []byte(`{}`), Scope: toolgroups.Scope{TextLimit: limit}})
+		if fault != nil || strings.Count(res.Text, "ü") != want || !strings.HasSuffix(res.Text, fmt.Sprintf("\n[cut: the first %d of 40000 characters]", want)) {
+			t.Errorf("limit %d: %d characters, %v", limit, strings.Count(res.Text, "ü"), fault)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package toolgroups
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -152,7 +153,13 @@ type Scope struct {
 	Quota, Reserve int64
 	// Scheduled is true in a scheduled run, for whose answer no user waits.
 	Scheduled bool
+	// TextLimit bounds the text of a result for a model with a small context, in characters; 0 means
+	// [MaxText].
+	TextLimit int
 }
+
+// MaxText returns the most characters that a result may have.
+func (s Scope) MaxText() int { return cmp.Or(s.TextLimit, MaxText) }
 
 // Hides reports whether a tool is hidden from the model because the sender may not use it. In a
 // shared chat the tool is shown and its calls are refused, because a tools array that depended on

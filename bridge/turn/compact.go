@@ -43,6 +43,27 @@ const NoticeCut = "\n\n_This conversation has grown too long: I answered without
 const NoticeShortened = "\n\n_The language model refuses a part of our earlier conversation, so I answered without it. " +
 	"Nothing is deleted, and /new begins a new conversation._"
 
+// noticeSmallContext follows the first answer of a conversation whose model has too small a context, once that
+// is known.
+const noticeSmallContext = "\n\n_My model takes only %d tokens at once, and I need 8192, so I may forget what we just said. " +
+	"The operator can change that: `oneclaw doctor` says how._"
+
+// addContextNotice adds [noticeSmallContext] to an answer of a model with too small a context.
+func addContextNotice(h *conversation.History, model agent.Model, answer string) string {
+	size := agent.ProfileOf(model).ContextTokens
+	if size == 0 || size >= agent.MinContextTokens || strings.TrimSpace(answer) == "" {
+		return answer
+	}
+	known, _, _ := strings.Cut(noticeSmallContext, "%d")
+	told := func(m agent.Message) bool {
+		return m.Role == agent.RoleSummary || m.Final && strings.Contains(m.Text, known)
+	}
+	if slices.ContainsFunc(h.Messages, told) {
+		return answer
+	}
+	return answer + fmt.Sprintf(noticeSmallContext, size)
+}
+
 // cutTracker records which messages the requests of a turn left out.
 type cutTracker struct {
 	firstWasCut   bool // the first request left out messages

@@ -211,6 +211,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 			if shortened {
 				m.Text += NoticeShortened
 			}
+			m.Text = addContextNotice(h, persona.Model, m.Text)
 			answer = m.Text
 		}
 		if err = t.storeAndCheck(context.WithoutCancel(ctx), j, h, m); errors.Is(err, storage.ErrInvalid) {

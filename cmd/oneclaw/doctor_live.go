@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/app"
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor/live"
+	"oneclaw/internal/models"
 	"oneclaw/internal/record"
 	"oneclaw/storage"
 )
@@ -57,7 +60,22 @@ func runLive(cmd *cobra.Command, cfg config.Config, chosen []string) error {
 			return err
 		}
 		_, _ = fmt.Fprintf(w, "%s is asked twice, for one call of a tool; that costs less than a message of a chat.\n", m.Name)
-		tries = append(tries, live.TryModel(ctx, model))
+		tries = append(tries, live.TryModel(ctx, live.OwnModel, model))
+	}
+	if cfg.Models.ByKind != (models.ByKind{}) {
+		if err := app.WithModels(ctx, cfg, cli.NewLogger(cmd.ErrOrStderr(), cfg), func(m *models.Models) error {
+			for _, k := range m.KindModels(ctx) {
+				if k.Err != nil {
+					_, _ = fmt.Fprintf(w, "Left out: %s of %s: %v\n", k.Name, strings.Join(k.Settings, ", "), k.Err)
+					continue
+				}
+				_, _ = fmt.Fprintf(w, "%s is asked twice too, for %s.\n", k.Name, strings.Join(k.Settings, ", "))
+				tries = append(tries, live.TryModel(ctx, k.Name, k.Client))
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
 	}
 	_, _ = fmt.Fprint(w, "No messages are fetched: a bot that runs elsewhere with these tokens goes on.\n\n")
 	return live.Print(ctx, w, cfg.Redact.Text, tries)

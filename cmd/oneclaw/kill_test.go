@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -53,16 +54,7 @@ func saidIn(answer string) (messages []string, marked bool) {
 // happen twice.
 func repeating(_ context.Context, req openai.Request) (openai.Reply, error) {
 	last := req.Messages[len(req.Messages)-1]
-	var said []string
-	for _, m := range req.Messages {
-		switch {
-		case m.Role == "user":
-			said = append(said, strings.Split(m.Content, "\n\n")...) // several in a row are one
-		case m.Role == "assistant" && len(m.ToolCalls) == 0:
-			said = nil
-		}
-	}
-	text := strings.Join(said, joined)
+	text := strings.Join(unanswered(req), joined)
 	n, err := strconv.Atoi(text[strings.LastIndex(text, " ")+1:])
 	if err != nil {
 		return openai.Reply{Text: "They count their messages."}, nil // sums the conversation up
@@ -75,6 +67,59 @@ func repeating(_ context.Context, req openai.Request) (openai.Reply, error) {
 		return openai.Reply{Calls: []openai.ToolCall{{ID: "call_1", Name: "write_file", Arguments: arguments}}}, nil
 	}
 	return openai.Reply{Text: "re: " + text, Delay: time.Duration(rand.IntN(30)) * time.Millisecond}, nil
+}
+
+// unanswered are the messages of a request that have no answer yet.
+func unanswered(req openai.Request) (said []string) {
+	for _, m := range req.Messages {
+		switch {
+		case m.Role == "user":
+			said = append(said, strings.Split(m.Content, "\n\n")...) // several in a row are one
+		case m.Role == "assistant" && len(m.ToolCalls) == 0:
+			said = nil
+		}
+	}
+	return said
+}
+
+// strongModel is the model of /deep in the kill tests. isDeep says which messages of the first person are
+// for it.
+const strongModel = "strong"
+
+func isDeep(message int) bool { return message%4 == 0 }
+
+// deepAsker remembers the messages with which the turns of the strong model begin.
+type deepAsker struct {
+	openai.Responder
+	mu    sync.Mutex
+	begun map[string]bool
+}
+
+// Reply implements openai.Responder.
+func (d *deepAsker) Reply(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	if said := unanswered(req); req.Model == strongModel && len(said) > 0 {
+		d.mu.Lock()
+		d.begun[said[0]] = true
+		d.mu.Unlock()
+	}
+	return d.Responder.Reply(ctx, req)
+}
+
+// check compares the messages that the strong model was asked with those that were for it.
+func (d *deepAsker) check(t *testing.T, said int) (asked int) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for n := 1; n <= said; n++ {
+		text := fmt.Sprint("message ", n)
+		if d.begun[text] != isDeep(n) {
+			t.Errorf("%s: the strong model was asked: %v", text, d.begun[text])
+		}
+		if d.begun[text] {
+			asked++
+		}
+	}
+	return asked
 }
 
 // breath is after how many kills the program may answer what has come together: a chat
@@ -102,12 +147,15 @@ func (w *harness) caughtUp(bot *process, people []int64, said int) {
 // TestKilledInAFlood kills the program, with -9 and with SIGTERM, while messages come
 // in from many chats, and deliveries to a webhook. Every message must be in the input of one
 // answer in the end, in order within its chat, and each answer there once, but for those that a kill found in the middle of
-// their sending, and these are marked; so must every delivery, in any order.
+// their sending, and these are marked; so must every delivery, in any order. The questions of one chat that
+// are for the strong model are asked of it, and no others.
 func TestKilledInAFlood(t *testing.T) {
 	t.Parallel()
 	const chats, perRound = 8, 3
-	w := newTown(t, hooking(openai.ResponderFunc(repeating)))
+	deep := &deepAsker{Responder: openai.ResponderFunc(repeating), begun: map[string]bool{}}
+	w := newTown(t, hooking(deep), strongModel)
 	w.env["ONECLAW_LISTEN"], w.env["ONECLAW_PUBLIC_URL"] = freeAddress(t), hookAddress
+	w.env["ONECLAW_MODELS_DEEP"] = "preset/" + strongModel
 	var people []int64
 	for n := range chats {
 		people = append(people, w.person(fmt.Sprint("person ", n)))
@@ -129,8 +177,12 @@ func TestKilledInAFlood(t *testing.T) {
 		hooks.post(perRound)
 		for range perRound {
 			said++
-			for _, who := range people {
-				w.say(who, fmt.Sprint("message ", said), nil)
+			for n, who := range people {
+				text := fmt.Sprint("message ", said)
+				if n == 0 && isDeep(said) {
+					text = "/deep " + text
+				}
+				w.say(who, text, nil)
 			}
 		}
 		// The moment of the kill is random: some of what was said is answered by then.
@@ -165,8 +217,8 @@ func TestKilledInAFlood(t *testing.T) {
 		marks += checkFlood(t, answers, said)
 		several += together(answers)
 	}
-	t.Logf("%d messages in %d chats, %d deliveries to a webhook, %d kills: all answered, %d answers to several messages, %d answers marked as possible repeats, %d found while they were sent, %d effects, none twice",
-		said*chats, chats, hooks.posted, rounds(), several, marks, found, w.effects(t))
+	t.Logf("%d messages in %d chats, %d deliveries to a webhook, %d kills: all answered, %d answers to several messages, %d answers marked as possible repeats, %d found while they were sent, %d effects, none twice, %d questions to the strong model",
+		said*chats, chats, hooks.posted, rounds(), several, marks, found, w.effects(t), deep.check(t, said))
 	if marks > found {
 		t.Errorf("%d answers are marked as possible repeats, but the kills found only %d in the middle of their sending", marks, found)
 	}

@@ -39,10 +39,12 @@ func TestDoctorWarnsOfASmallContext(t *testing.T) {
 		want    doctor.Verdict
 		says    []string
 	}{
-		{"ollama", 4096, "", doctor.VerdictWarn, []string{"4,096 tokens", "OLLAMA_CONTEXT_LENGTH"}},
+		{"ollama", 4096, "", doctor.VerdictWarn, []string{"4,096 tokens", "OLLAMA_CONTEXT_LENGTH=8192"}},
+		{"ollama", 8192, "", doctor.VerdictOK, []string{"context 8,192 tokens (the provider)"}},
 		{"ollama", 32_768, "", doctor.VerdictOK, []string{"context 32,768 tokens (the provider)", "pictures: no (the provider)"}},
 		{"ollama", 4096, "32768", doctor.VerdictOK, []string{"context 32,768 tokens (the settings)"}},
-		{"lmstudio", 8192, "", doctor.VerdictWarn, []string{"8,192 tokens (the provider)", "ONECLAW_MODEL_CONTEXT"}},
+		{"lmstudio", 4096, "", doctor.VerdictWarn, []string{"4,096 tokens (the provider)", "ONECLAW_MODEL_CONTEXT"}},
+		{"lmstudio", 8192, "", doctor.VerdictOK, []string{"context 8,192 tokens (the provider)"}},
 		{"llama.cpp", 65_536, "", doctor.VerdictOK, []string{"context 65,536 tokens (the provider)", "pictures: no (the provider)"}},
 		{"vllm", 65_536, "", doctor.VerdictOK, []string{"context 65,536 tokens (the provider)", "pictures: tried"}},
 	} {

@@ -241,7 +241,8 @@ type harness struct {
 // now is the time on the platforms.
 func (w *harness) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 
-func newTown(t testing.TB, brain openai.Responder) *harness {
+// newTown has a model, and more of other names if they are named.
+func newTown(t testing.TB, brain openai.Responder, others ...string) *harness {
 	t.Helper()
 	w := &harness{t: t, ahead: new(atomic.Int64)}
 	tg, err := telegram.New(telegram.Config{MaxMessages: 100_000, Now: w.now})
@@ -253,7 +254,7 @@ func newTown(t testing.TB, brain openai.Responder) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := openai.New(openai.Config{Responder: brain, Key: "sk-emulated", MaxTools: 200})
+	model, err := openai.New(openai.Config{Responder: brain, Key: "sk-emulated", MaxTools: 200, Models: append([]string{openai.DefaultModel}, others...)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,6 +85,7 @@ type Bot struct {
 	adminPages http.Handler // pages for administrators who are signed in
 	files      *storedFiles
 	ledger     *budget.Ledger
+	models     *models.Models
 	offerClaim func(context.Context) error
 	redact     *redact.Redactor
 	exporter   learning.Exporter // the zero value refuses exports
@@ -176,6 +177,7 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 		Own: cfg.Model, ByKind: cfg.Models.ByKind, HTTPClient: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Traces: b.traces, Logger: log,
 		GuestLimit: cfg.GuestLimit,
 	})
+	b.models = found
 	spent := &budget.CardHandler{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
 	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, spent.NotifyAdmins, log); err != nil {
 		return nil, err
@@ -281,7 +283,7 @@ func (b *Bot) leaderCheck() func() bool {
 
 // Run serves messages until ctx ends.
 func (b *Bot) Run(ctx context.Context) error {
-	return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offerClaim, b.tools.run, b.files.run, b.tools.schedule.Run, b.errors.Run)
+	return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offerClaim, b.tools.run, b.files.run, b.tools.schedule.Run, b.errors.Run, b.models.LogAdvice)
 }
 
 // runAll runs all parts in parallel until one fails or ctx ends, and waits for all of them.

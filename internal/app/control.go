@@ -43,6 +43,9 @@ func (b *Bot) openControl(ctx context.Context, cfg config.Config) func(context.C
 		mux.HandleFunc("POST /bill", answerOrder(func(w io.Writer, r *http.Request) error {
 			return b.writeBill(r.Context(), cfg, r.FormValue("chat"), bill.NewFormat(r.FormValue("form")), w)
 		}))
+		mux.HandleFunc("POST /models", answerOrder(func(w io.Writer, r *http.Request) error {
+			return json.NewEncoder(w).Encode(b.models.CheckKinds(r.Context()))
+		}))
 		mux.Handle("/", controlHandler(b.store, b.now, b.log))
 		return serve(ctx, l, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}) // orders have no timeout
 	}

@@ -26,6 +26,7 @@ func (d *checker) checks() []doctor.Check {
 	}
 	return append(checks, []doctor.Check{
 		{Name: "model", Run: d.checkModel},
+		{Name: "models by kind", Run: d.checkKindModels},
 		{Name: "browser", Run: d.checkBrowser},
 		{Name: "exec", Run: d.checkExec},
 		{Name: "user tools", Run: d.checkUserTools},

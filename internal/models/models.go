@@ -69,9 +69,9 @@ func (k ByKind) modelFor(purpose turn.Purpose) string {
 
 // Validate returns an error for the first setting that is not a valid name of a model.
 func (k ByKind) Validate() error {
-	for _, one := range []struct{ name, model string }{{"deep", k.Deep}, {"schedules", k.Schedules}, {"webhooks", k.Webhooks}, {"summaries", k.Summaries}} {
+	for _, one := range k.kinds() {
 		if _, err := settings.ParseRef(one.model); one.model != "" && err != nil {
-			return fmt.Errorf("models.by_kind.%s: %w", one.name, err)
+			return fmt.Errorf("models.by_kind.%s: %w", one.kind, err)
 		}
 	}
 	return nil

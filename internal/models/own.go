@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/agent/provider"
 	"oneclaw/internal/budget"
@@ -98,20 +99,18 @@ func shortFacts(f provider.Facts) string {
 	return strings.Join(list, ", ")
 }
 
-// minContext is the context size that instructions and tools need, with room for a conversation.
-const minContext = 16_000
-
 // ContextAdvice advises the operator if the context is too small, or if the server cuts long prompts.
 // It returns "" if there is no problem.
 func ContextAdvice(name string, f provider.Facts) string {
-	const advice = "Ollama drops the beginning of what is longer than its context and says nothing"
+	const ollama = "Ollama drops the beginning of what is longer than its context and says nothing"
+	size := budget.FormatCount(int64(f.ContextTokens.Value))
 	switch {
 	case f.TruncatesSilently && f.ContextTokens.From == "":
-		return fmt.Sprintf("%s: %s; by default that is 4,096 tokens on most machines: set OLLAMA_CONTEXT_LENGTH=32768 or more for Ollama, and model.context (ONECLAW_MODEL_CONTEXT) to the same", name, advice)
-	case f.TruncatesSilently && f.ContextTokens.Value < minContext:
-		return fmt.Sprintf("%s: the context has %s tokens (%s), and %s: set OLLAMA_CONTEXT_LENGTH=32768 or more for Ollama", name, budget.FormatCount(int64(f.ContextTokens.Value)), f.ContextTokens.From, advice)
-	case f.ContextTokens.From != "" && f.ContextTokens.Value < minContext:
-		return fmt.Sprintf("%s: the context has %s tokens (%s), which is little beside instructions and tools: load the model with more, or set model.context (ONECLAW_MODEL_CONTEXT) if that is wrong", name, budget.FormatCount(int64(f.ContextTokens.Value)), f.ContextTokens.From)
+		return fmt.Sprintf("%s: %s; by default that is 4,096 tokens on most machines: set OLLAMA_CONTEXT_LENGTH=8192 or more for Ollama, and model.context (ONECLAW_MODEL_CONTEXT) to the same", name, ollama)
+	case f.ContextTokens.From == "" || f.ContextTokens.Value >= agent.MinContextTokens:
+		return ""
+	case f.TruncatesSilently:
+		return fmt.Sprintf("%s: the context has %s tokens (%s), too few for instructions, tools and a conversation: set OLLAMA_CONTEXT_LENGTH=8192 or more for Ollama, better 32768, and start it again", name, size, f.ContextTokens.From)
 	}
-	return ""
+	return fmt.Sprintf("%s: the context has %s tokens (%s), too few for instructions, tools and a conversation: load the model with 8,192 or more, or set model.context (ONECLAW_MODEL_CONTEXT) if that is wrong", name, size, f.ContextTokens.From)
 }

@@ -139,7 +139,7 @@ func (b *Browser) visitPage(ctx context.Context, call toolgroups.Call, address s
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	limit := files.MaxInline
+	limit := files.InlineLimit(call.Scope)
 	if in.MaxLength > 0 {
 		limit = min(in.MaxLength, limit)
 	}

@@ -187,14 +187,15 @@ func (t *tools) formatOutput(call toolgroups.Call, out *output, asked int) (tool
 		stderr = strings.TrimLeft(stderr+"\n[killed: "+out.killReason+"]", "\n")
 	}
 	stdout := out.stdout.text()
-	limit := files.MaxInline
+	inline := files.InlineLimit(call.Scope)
+	limit := inline
 	if asked > 0 {
-		limit = min(asked, files.MaxInline)
+		limit = min(asked, inline)
 	}
 	// Errors matter most: stderr gets the space that stdout leaves free, and at least a quarter.
-	errLimit := min(limit, max(files.MaxInline-utf8.RuneCountInString(stdout), files.MaxInline/4))
+	errLimit := min(limit, max(inline-utf8.RuneCountInString(stdout), inline/4))
 	shownErr, cutErr := cutLines(stderr, errLimit)
-	shownOut, cutOut := cutLines(stdout, min(limit, files.MaxInline-utf8.RuneCountInString(shownErr)))
+	shownOut, cutOut := cutLines(stdout, min(limit, inline-utf8.RuneCountInString(shownErr)))
 	note := ""
 	if cutErr || cutOut || out.stdout.isTruncated() || out.stderr.isTruncated() {
 		where := "the rest was not kept"

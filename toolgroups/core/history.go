@@ -114,7 +114,7 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 	if in.MaxResults != 0 {
 		limit = min(max(in.MaxResults, 1), maxHits)
 	}
-	return toolgroups.Result{Text: s.formatHits(in, s.bestHits(limit), t.cfg.Location)}, nil
+	return toolgroups.Result{Text: s.formatHits(in, s.bestHits(limit), t.cfg.Location, files.InlineLimit(call.Scope))}, nil
 }
 
 // newHistoryQuery checks the arguments and makes a query from them.
@@ -320,15 +320,15 @@ func similarity(a, b []string) float64 {
 	return float64(common) / float64(union)
 }
 
-// formatHits formats the hits for the model.
-func (s *search) formatHits(in historyArgs, hits []hit, location *time.Location) string {
+// formatHits formats the hits for the model, in about inline characters.
+func (s *search) formatHits(in historyArgs, hits []hit, location *time.Location, inline int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Search for '%s' in %s: %d found", files.SingleLine(in.Query), cmp.Or(in.Scope, "all"), len(hits))
 	if len(hits) == 0 {
 		b.WriteString("\nNothing matches. Try other or fewer words, another scope, or other days.")
 	}
 	for i, h := range hits {
-		if b.Len() > files.MaxInline-2*excerptChars {
+		if b.Len() > inline-2*excerptChars {
 			fmt.Fprintf(&b, "\n\n[%d more are not shown; search for something narrower.]", len(hits)-i)
 			break
 		}

@@ -51,7 +51,7 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 		note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
 	body := textOf(res.Data, res.Header.Get("Content-Type"))
-	b.WriteString(files.Shorten(call.Scope, "http", body, files.MaxInline, t.cfg.Now()) + note)
+	b.WriteString(files.Shorten(call.Scope, "http", body, files.InlineLimit(call.Scope), t.cfg.Now()) + note)
 	return toolgroups.Result{Text: b.String()}, nil
 }
 

@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"oneclaw/internal/office"
 	"oneclaw/internal/sandbox"
+	"oneclaw/toolgroups/files"
 )
 
 // ChildArgument starts the child process: a program that is started with it as its only argument
@@ -37,6 +39,8 @@ type task struct {
 	Name  string `json:"name"`
 	Part  string `json:"part,omitempty"`
 	Query string `json:"query,omitempty"`
+	// Inline is the limit of the result, in characters; 0 means [files.MaxInline].
+	Inline int `json:"inline,omitempty"`
 }
 
 // report is the child's answer: a text, or an error if Code is set.
@@ -80,7 +84,7 @@ func (t task) answer(ctx context.Context, file io.ReaderAt, size int64) report {
 	if err != nil {
 		return report{Code: CodeInvalidPart, Text: err.Error()}
 	}
-	x := &excerpt{want: want, checkTime: ctx.Err, limit: resultLimit(want)}
+	x := &excerpt{want: want, checkTime: ctx.Err, limit: resultLimit(want, cmp.Or(t.Inline, files.MaxInline))}
 	format, err := office.Read(file, size, t.Name, x)
 	if err != nil && !errors.Is(err, ctx.Err()) {
 		if len(x.sections) == 0 || x.usedChars == 0 {

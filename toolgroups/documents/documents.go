@@ -72,7 +72,7 @@ type readArgs struct {
 }
 
 func (d *Documents) read(ctx context.Context, call toolgroups.Call, in readArgs) (toolgroups.Result, error) {
-	return d.runTask(ctx, call, in.Path, task{Part: in.Part})
+	return d.runTask(ctx, call, in.Path, task{Part: in.Part, Inline: files.InlineLimit(call.Scope)})
 }
 
 type searchArgs struct {

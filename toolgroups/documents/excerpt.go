@@ -7,7 +7,6 @@ import (
 
 	"oneclaw/internal/office"
 	"oneclaw/internal/wording"
-	"oneclaw/toolgroups/files"
 )
 
 const (
@@ -18,12 +17,13 @@ const (
 	maxTitle = 80
 )
 
-// resultLimit returns the limit of a result in characters. It leaves room for the outline, if any.
-func resultLimit(want selection) int {
+// resultLimit returns the limit of the text in a result of at most inline characters. It leaves room for
+// the outline, if any.
+func resultLimit(want selection, inline int) int {
 	if want.all {
-		return files.MaxInline - outlineChars
+		return max(inline-outlineChars, inline/3)
 	}
-	return files.MaxInline
+	return inline
 }
 
 // excerpt implements [office.Sink]. It keeps the selected part of a document, up to limit.

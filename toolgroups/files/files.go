@@ -23,7 +23,7 @@ import (
 
 const (
 	// MaxInline bounds the text of a result without its notices, in characters.
-	MaxInline = toolgroups.MaxText - 1_000
+	MaxInline = toolgroups.MaxText - 1_000 // as [InlineLimit] without a limit
 	// maxLine bounds the result of SingleLine, in characters.
 	maxLine = 200
 )
@@ -103,6 +103,10 @@ func timestampedName(prefix, suffix string, now time.Time) string {
 	return fmt.Sprintf("%s-%s-%s%s", prefix, now.UTC().Format("20060102-150405"), rand.Text()[:6], suffix)
 }
 
+// InlineLimit bounds the text of a result without its notices, in characters: [MaxInline], or less for a
+// model with a small context.
+func InlineLimit(scope toolgroups.Scope) int { return scope.MaxText() - min(1_000, scope.MaxText()/8) }
+
 // Shorten shortens a text to limit characters, or to the limit of a result if limit is 0. A longer
 // text is cut, after a paragraph if one ends in its second half, and ends with a line that names
 // the file with the whole text. kind is part of the name of that file.
@@ -113,8 +117,8 @@ func Shorten(scope toolgroups.Scope, kind, text string, limit int, now time.Time
 
 // ShortenReader is [Shorten] for a text that is not in memory. The error is the reader's.
 func ShortenReader(scope toolgroups.Scope, kind string, text io.Reader, limit int, now time.Time) (string, error) {
-	if limit <= 0 || limit > toolgroups.MaxText {
-		limit = toolgroups.MaxText
+	if limit <= 0 || limit > scope.MaxText() {
+		limit = scope.MaxText()
 	}
 	// This many bytes have more than limit characters if the text does.
 	head, err := io.ReadAll(io.LimitReader(text, int64(limit+1)*utf8.UTFMax))
@@ -124,7 +128,7 @@ func ShortenReader(scope toolgroups.Scope, kind string, text io.Reader, limit in
 	if _, rest := wording.SplitAt(string(head), limit); rest == "" {
 		return string(head), nil
 	}
-	limit = min(limit, MaxInline)
+	limit = min(limit, InlineLimit(scope))
 	first, _ := wording.SplitAt(string(head), limit)
 	if end := strings.LastIndex(first, "\n\n"); end > len(first)/2 {
 		first = first[:end]

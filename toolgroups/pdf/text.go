@@ -39,7 +39,7 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 		return toolgroups.Result{}, err
 	}
 	defer s.close()
-	x := extraction{limit: charLimit(in.MaxChars)}
+	x := extraction{limit: charLimit(call.Scope, in.MaxChars)}
 	soft, cancel := withTimeForResult(ctx)
 	defer cancel()
 	err = p.withDocument(soft, s, func(doc *remoteDocument) error {
@@ -65,10 +65,10 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 	return x.buildResult(call, s)
 }
 
-// charLimit returns the limit of a call in characters, files.MaxInline if asked is 0 or barely above it.
-func charLimit(asked int) int {
-	if asked <= 0 || asked > files.MaxInline && asked <= toolgroups.MaxText {
-		return files.MaxInline
+// charLimit returns the limit of a call in characters, that of a result if asked is 0 or barely above it.
+func charLimit(scope toolgroups.Scope, asked int) int {
+	if inline := files.InlineLimit(scope); asked <= 0 || asked > inline && asked <= scope.MaxText() {
+		return inline
 	}
 	return min(asked, maxChars)
 }
@@ -118,12 +118,13 @@ func (x *extraction) buildResult(call toolgroups.Call, s source) (toolgroups.Res
 	head := fmt.Sprintf("File: %s\nPages: %s of %d\n", s.name(), oneLine(x.selected.String()), x.pageCount)
 	body := x.body.String()
 	notices := x.notices()
-	if first, rest := wording.SplitAt(body, files.MaxInline); rest != "" {
+	inline := files.InlineLimit(call.Scope)
+	if first, rest := wording.SplitAt(body, inline); rest != "" {
 		name := "pdf-text/" + s.baseName() + ".txt"
 		if _, err := files.Save(call.Scope, name, []byte(head+body+notices)); err != nil {
 			return toolgroups.Result{}, toolgroups.Errorf(CodePDF, "%s", files.Explain(name, err, 0))
 		}
-		notices += fmt.Sprintf("\n[Shown: the first %d of %d characters. All of them are in the file %s.]", files.MaxInline, utf8.RuneCountInString(body), name)
+		notices += fmt.Sprintf("\n[Shown: the first %d of %d characters. All of them are in the file %s.]", inline, utf8.RuneCountInString(body), name)
 		body = first
 	}
 	return toolgroups.Result{Text: head + body + notices}, nil

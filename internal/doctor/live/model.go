@@ -30,11 +30,15 @@ func modelResults() map[string]string {
 	}
 }
 
-// TryModel tests a model with one tool call, in two rounds, and yields the results.
-func TryModel(ctx context.Context, m agent.Model) iter.Seq[Row] {
+// OwnModel names the program's own model in rows.
+const OwnModel = record.ModelService
+
+// TryModel tests a model, which where names in the rows, with one tool call, in two rounds, and yields the
+// results.
+func TryModel(ctx context.Context, where string, m agent.Model) iter.Seq[Row] {
 	return func(yield func(Row) bool) {
 		row := func(step, did string, err error) bool {
-			return yield(Row{record.ModelService, step, did, modelResults()[step], err})
+			return yield(Row{where, step, did, modelResults()[step], err})
 		}
 		request := agent.Request{
 			System: "You do sums with the tool that you have.", Messages: []agent.Message{{Role: agent.RoleUser, Text: question}},
