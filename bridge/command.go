@@ -111,7 +111,8 @@ func (c *commandRegistry) runWithFiles(ctx context.Context, j *queue.Run, call C
 	return text, c.jobs.KeepFiles(ctx, c.files, j)
 }
 
-// deepQuestion returns the question in a message for the strong model; false for other messages.
+// deepQuestion returns the question in a message for the strong model; false for other messages. The
+// question is empty if it consists of files or quotes, or is still to come.
 func (c *commandRegistry) deepQuestion(m chats.Message) (string, bool) {
 	text := strings.TrimSpace(m.Text)
 	if !strings.HasPrefix(text, "/"+turn.DeepCommand) && !strings.HasPrefix(text, "!"+turn.DeepCommand) {
@@ -119,7 +120,14 @@ func (c *commandRegistry) deepQuestion(m chats.Message) (string, bool) {
 	}
 	m.Text = "/" + text[1:]
 	one, question, _ := c.parseCommand(m)
-	return question, one.TakesMessage && (question != "" || len(m.Files)+len(m.Quoted) > 0)
+	return question, one.TakesMessage
+}
+
+// explainDeep answers a message for the strong model without a question.
+func (c *commandRegistry) explainDeep(ctx context.Context, j *queue.Run) (string, error) {
+	one, _ := c.find(turn.DeepCommand)
+	text, err := one.Run(ctx, j, "")
+	return c.formatCommands(j.Message.Chat.Platform, text), err
 }
 
 // startName is the command with which the clients of Telegram begin a chat.

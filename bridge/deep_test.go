@@ -68,7 +68,7 @@ func TestADeepQuestionIsForTheStrongModel(t *testing.T) {
 			{" !deep \n why\nso? ", "for deep: why\nso?"},
 			{"why?", "for : why?"},
 			{"/deep", "write a question"},
-			{"!deep", "for : !deep"},
+			{"!deep", "write a question"},
 			{"!deeper", "for : !deeper"},
 			{"so /deep it is", "for : so /deep it is"},
 		} {
@@ -88,6 +88,54 @@ func TestADeepQuestionIsForTheStrongModel(t *testing.T) {
 		}
 		r.stop()
 	})
+}
+
+// The question may come in further pieces: behind an album's first picture, or as what is forwarded.
+func TestADeepQuestionComesInPieces(t *testing.T) {
+	forward := func(id, text string) chats.Message {
+		m := direct(id, "")
+		m.Quoted = []chats.Quoted{{Kind: chats.RefForward, Text: text}}
+		return m
+	}
+	picture := func(id, text string) chats.Message {
+		m := piece(direct(id, text), "album")
+		m.Files = []chats.Attachment{{Ref: id, Name: id + ".png", Type: "image/png"}}
+		return m
+	}
+	for name, c := range map[string]struct {
+		messages []chats.Message
+		behind   bool // another turn runs meanwhile
+		want     []string
+	}{
+		"a caption on a later picture":                  {[]chats.Message{picture("1", ""), picture("2", "/deep which?")}, false, []string{"for deep: which?"}},
+		"a caption on a later picture, behind a turn":   {[]chats.Message{picture("1", ""), picture("2", "!deep which?")}, true, []string{"for : wait", "for deep: which?"}},
+		"forwarded messages":                            {[]chats.Message{direct("1", "/deep"), forward("2", "the sky is green"), forward("3", "so is the sea")}, false, []string{"for deep: "}},
+		"forwarded messages with words":                 {[]chats.Message{direct("1", "!deep is that so?"), forward("2", "the sky is green")}, false, []string{"for deep:"}},
+		"forwarded messages, behind a turn":             {[]chats.Message{direct("1", "/deep"), forward("2", "the sky is green")}, true, []string{"for : wait", "for deep: "}},
+		"nothing, and then another message":             {[]chats.Message{direct("1", "!deep"), direct("2", "hello")}, false, []string{"write a question", "for : hello"}},
+		"nothing, behind a turn, and no question after": {[]chats.Message{direct("1", "/deep")}, true, []string{"for : wait", "write a question"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPurposes()
+				r := newHarness(t, p.think, withDeep)
+				if c.behind {
+					r.accept(direct("0", "wait"))
+					soon(t, p.asked)
+				}
+				r.accept(c.messages...)
+				synctest.Wait()
+				close(p.free)
+				r.platform.wait(t, len(c.want))
+				r.stop()
+				for i, got := range r.platform.texts() {
+					if first, _, _ := strings.Cut(got, "\n"); strings.TrimSpace(first) != strings.TrimSpace(c.want[min(i, len(c.want)-1)]) || len(r.platform.texts()) != len(c.want) {
+						t.Errorf("answered with %q, want %q", r.platform.texts(), c.want)
+					}
+				}
+			})
+		})
+	}
 }
 
 // Where there is no strong model, /deep is a command that says so, and !deep a text like any other.

@@ -135,7 +135,8 @@ func (e *editHandler) handleLateEdit(ctx context.Context, amendment *queue.Run, 
 		return err
 	}
 	question, deep := e.workers.commands.deepQuestion(edit)
-	if text := strings.TrimSpace(edit.Text); text == "" || strings.HasPrefix(text, "/") && !deep {
+	text := strings.TrimSpace(edit.Text)
+	if text == "" || strings.HasPrefix(text, "/") && !deep || deep && question == "" && len(edit.Files)+len(edit.Quoted) == 0 {
 		return nil
 	}
 	asked := known // the job whose turn includes it

@@ -46,6 +46,9 @@ func (e *executor) joinPiecesOnce(j *queue.Run) error {
 	if e.workers.Placement(j).Partial || len(pieces) > 0 {
 		one := *j
 		one.Message, one.PieceCount, one.OwnLength = turn.MergePieces(j.Message, pieces), 1+len(pieces), len(j.Message.Text)
+		if _, deep := e.workers.commands.deepQuestion(one.Message); deep {
+			turn.WorkOf(&one).Deep = true // the caption of an album may be on a later picture
+		}
 		ops, err := e.jobs.JoinOps(&one, pieces, e.now())
 		if err == nil {
 			one.Rev, err = e.store.Write(ctx, ops...)

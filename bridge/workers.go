@@ -126,7 +126,7 @@ func (b *Bridge) newWorkers() (byKind map[chats.Kind]worker, unknown worker) {
 	task := jobPolicy{Placement: queue.Placement{SubQueue: tasks, NeedsSlot: true}, explainable: true}
 	unknown = &jobPolicy{Placement: queue.Placement{UnknownKind: true}, survivesStop: true}
 	return map[chats.Kind]worker{
-		chats.KindText:         &messageWorker{message, b.turns, b.gate},
+		chats.KindText:         &messageWorker{message, b.turns, b.gate, b.commands},
 		chats.KindEdit:         &editWorker{jobPolicy{fromPlatform: true}, b.editHandler, b.completer}, // while unclaimed
 		kindNotice:             &noticeWorker{jobPolicy{Placement: queue.Placement{FromUser: true}, public: true, explainable: true}, b.newNoticeAnswerer(), b.gate},
 		kindReply:              &replyWorker{jobPolicy{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, FromUser: true}, survivesStop: true}, b.elicitation},
@@ -136,7 +136,7 @@ func (b *Bridge) newWorkers() (byKind map[chats.Kind]worker, unknown worker) {
 		kindClear:              command(jobPolicy{Placement: queue.Placement{Overtakes: true}}),
 		kindStop:               &stopWorker{command(jobPolicy{Placement: queue.Placement{Overtakes: true}}), b.interrupter},
 		kindStopPress:          &stopPressWorker{jobPolicy{Placement: queue.Placement{Barrier: true}, survivesStop: true}, b.interrupter},
-		receipts.KindTask:      &taskWorker{messageWorker{task, b.turns, b.gate}, b.cfg.Hooks.OnTaskDone},
+		receipts.KindTask:      &taskWorker{messageWorker{task, b.turns, b.gate, b.commands}, b.cfg.Hooks.OnTaskDone},
 		turn.KindEdited:        &editWorker{jobPolicy{Placement: queue.Placement{Joinable: true}}, b.editHandler, b.completer},
 		kindLoad:               b.loader,
 		kindMove:               &moveWorker{jobPolicy{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, survivesStop: true, public: true}, b.mover},
@@ -231,7 +231,7 @@ func (w *workerRegistry) Placement(j *queue.Run) queue.Placement {
 		place.Joinable = place.Joinable && place.NeedsSlot
 	}
 	awaits := place.NeedsSlot && place.Joinable && j.PieceCount == 0
-	place.ForwardOnly = awaits && j.Unstarted && j.Message.IsForward()
+	place.ForwardOnly = awaits && j.Unstarted && (j.Message.IsForward() || turn.IsQuestionMissing(j))
 	place.Partial = awaits && (j.Message.Group != "" || j.Message.Cut != chats.CutNowhere)
 	return place
 }
@@ -289,13 +289,17 @@ func (w *workerRegistry) stopFound(ctx context.Context, open []*queue.Run) error
 // messageWorker answers messages with the model.
 type messageWorker struct {
 	jobPolicy
-	turns *turn.Runner
-	gate  *interact.Gate
+	turns    *turn.Runner
+	gate     *interact.Gate
+	commands *commandRegistry
 }
 
 func (w *messageWorker) newData() (args, work any) { return nil, new(turn.Work) }
 
 func (w *messageWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
+	if turn.IsQuestionMissing(j) {
+		return w.commands.explainDeep(ctx, j)
+	}
 	return w.turns.Answer(ctx, j)
 }
 

@@ -163,6 +163,9 @@ func (l *chatQueue) countJoinable(s *Queue, j *Run) (n int, partial bool) {
 		if step = countPieces(s, waiting[n:]); !isComplete(s, waiting[n:]) {
 			return n, true
 		}
+		if slices.ContainsFunc(waiting[n:n+step], func(piece *Run) bool { return !s.cfg.Workers.CanJoin(j, piece) }) {
+			break
+		}
 	}
 	return n, false
 }

@@ -28,7 +28,7 @@ type Placement struct {
 	// Joinable: the job can become part of the turn that runs before it.
 	Joinable bool
 	// Partial: more pieces of the message may come, and its turn waits for them. ForwardOnly: the
-	// message only forwards others, and its turn waits for a comment.
+	// message only forwards others or announces a question, and its turn waits for words or forwards.
 	Partial, ForwardOnly bool
 	// Overtakes: the command waits only briefly for earlier commands with Yields, and then ends them.
 	Overtakes, Yields bool

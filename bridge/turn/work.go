@@ -133,6 +133,12 @@ func questionText(j *queue.Run) string {
 	return strings.TrimSpace(text[end:])
 }
 
+// IsQuestionMissing reports whether a message for the strong model has no question, no files and no quotes.
+func IsQuestionMissing(j *queue.Run) bool {
+	m := &j.Message
+	return WorkOf(j).Deep && len(m.Files)+len(m.Quoted)+len(m.Skipped) == 0 && questionText(j) == ""
+}
+
 // textOrTranscript returns the text of a job's message, or else the transcript of its first recording.
 func textOrTranscript(j *queue.Run) string {
 	if text := questionText(j); text != "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -164,5 +165,56 @@ func TestDoctorComparesScopesOfSlack(t *testing.T) {
 		}
 		wantIn(t, all["slack"].Text, "users:read", "people have no names", "install it again")
 		_ = poor.Close()
+	}
+}
+
+// Each model of models.by_kind is checked, beside a running bot too, and tried by --live.
+func TestDoctorChecksTheModelsByKind(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		deep, summaries string
+		status          doctor.Verdict
+		says            []string
+	}{
+		"all there":          {"preset/strong", "preset/" + openai.DefaultModel, doctor.VerdictOK, []string{"models.by_kind.deep: preset/strong: context", "models.by_kind.summaries: preset/emulator: context"}},
+		"one for two":        {"preset/strong", "preset/strong", doctor.VerdictOK, []string{"models.by_kind.deep, models.by_kind.summaries: preset/strong"}},
+		"unknown model":      {"preset/stronger", "", doctor.VerdictWarn, []string{"models.by_kind.deep: preset/stronger is none of the 2 models"}},
+		"unknown provider":   {"elsewhere/strong", "preset/strong", doctor.VerdictFail, []string{"models.by_kind.deep: elsewhere/strong: ", "models.by_kind.summaries: preset/strong: context"}},
+		"none, so no check":  {"", "", "", nil},
+		"no name of a model": {"strong", "", "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTown(t, openai.ResponderFunc(adding), "strong")
+			w.env["ONECLAW_MODELS_DEEP"], w.env["ONECLAW_MODELS_SUMMARIES"] = c.deep, c.summaries
+			all, _ := examined(t, w.env)
+			found, ok := all["models by kind"]
+			if found.Status != c.status || ok != (c.says != nil) {
+				t.Fatalf("%+v", all)
+			}
+			if name == "no name of a model" && all["settings"].Status != doctor.VerdictFail {
+				t.Errorf("%+v", all["settings"])
+			}
+			if !ok {
+				return
+			}
+			wantIn(t, found.Text, c.says...)
+			bot, ann := w.run(), w.person("Ann")
+			all, _ = examined(t, w.env)
+			if all["models by kind"] != found {
+				t.Errorf("beside a running bot: %+v", all["models by kind"])
+			}
+			bot.kill(syscall.SIGTERM)
+			if broken := strings.Contains(bot.out.String(), "a model of models.by_kind cannot be asked"); broken != (c.status == doctor.VerdictFail) {
+				t.Errorf("the start says so: %v", broken)
+			}
+			all, _ = examined(t, w.env)
+			if all["models by kind"] != found {
+				t.Errorf("after it ended: %+v", all["models by kind"])
+			}
+			if name == "one for two" {
+				out, _ := tried(t, w.env, "--chat", fmt.Sprint("telegram:", ann))
+				wantIn(t, out, "preset/strong is asked twice too, for models.by_kind.deep, models.by_kind.summaries", "15 as the emulator does")
+			}
+		})
 	}
 }
