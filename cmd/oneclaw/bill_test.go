@@ -49,6 +49,12 @@ func TestBillOfAChat(t *testing.T) {
 	if code := cli.Execute(rootCommand, config.DefaultRuntime(), []string{"bill", "--json", "--chat", fmt.Sprintf("telegram:%d", ann)}, nil, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
+	// The default of OPENAI_MODEL is compared with the model that answered.
+	var text bytes.Buffer
+	if code := cli.Execute(rootCommand, config.DefaultRuntime(), []string{"bill", "--chat", fmt.Sprintf("telegram:%d", ann)}, nil, &text, &stderr); code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr.String())
+	}
+	wantIn(t, text.String(), "By model", "as it was", "emulator", "read anew", "not known")
 	requests := map[search.Routing]int{}
 	for text := range bytes.Lines(stdout.Bytes()) {
 		var line bill.Line

@@ -67,7 +67,11 @@ func (p *page) costs(ctx context.Context, r frame.Request, log string) ([]frame.
 		return nil, err
 	}
 	ask.Forms = []frame.Form{p.costsForm(r.Query, log, max(one.at.UnixMilli(), 0))}
-	return []frame.Section{ask, one.section()}, nil
+	sections := []frame.Section{ask, one.section()}
+	if len(one.Models) > 0 {
+		sections = append(sections, modelsSection(one.Models))
+	}
+	return sections, nil
 }
 
 // asksForCosts reports whether a page needs a simulation: only one runs at a time, and no other
@@ -145,6 +149,28 @@ func (one costResult) section() frame.Section {
 		s.Text = append(s.Text, formatCount(one.Omitted, "call is", "calls are")+" left out: the tools are not there any more, or switched off.")
 	}
 	return s
+}
+
+// modelsSection shows what a conversation costs by the models that answer it.
+func modelsSection(costs []bill.ModelCost) frame.Section {
+	t := &frame.Table{
+		Name: "models", Caption: "With the models that answered, and with each of them alone",
+		Columns: frame.Columns("Models", "#Cost", "#Difference", "#Requests", "#Tokens in", "#Cached", "#Read anew", "#Tokens out"),
+	}
+	for _, c := range costs {
+		difference := ""
+		if was := costs[0].USD; c.Name != bill.AsItWas && was > 0 {
+			difference = differenceText(c.USD, was)
+		}
+		cells := []frame.Cell{frame.Text(c.Name), frame.Number(formatDollars(c.USD)), frame.Number(difference)}
+		for _, n := range []int{c.Requests, c.Input, c.Read, c.Reread, c.Output} {
+			cells = append(cells, frame.Number(formatThousands(int64(n))))
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	return frame.Section{Title: "What other models save or cost", Text: []string{
+		"/deep and models.by_kind let several models answer. They share no cache, so each reads the conversation anew; Read anew counts what one model would have had in its cache. Summaries are included.",
+	}, Table: t}
 }
 
 func costsTable(c learning.Comparison) *frame.Table {

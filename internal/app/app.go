@@ -35,6 +35,7 @@ import (
 	"oneclaw/internal/settings"
 	"oneclaw/internal/telemetry"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
 )
 
 // Prompt begins the system prompt of every conversation. It does not depend on the time, the message or
@@ -245,6 +246,7 @@ func (b *Bot) Prompt() string { return joinPrompt(Prompt, b.tools.skills.Section
 func (b *Bot) BillConfig(cfg config.Config) bill.Config {
 	prices := CachePrices(cfg)
 	return bill.Config{
+		Model: cfg.Model.Name, Routing: search.Routing(cfg.Tools.Routing),
 		Registry: b.Registry(), Prompt: b.Prompt(), ToolSearch: cfg.Tools.ToolSearch,
 		Prices: prices, Providers: bill.Providers(prices, settings.ContextTokens), DollarPrice: cfg.PriceLookup(),
 	}

@@ -129,7 +129,7 @@ func (b *Bot) writeBill(ctx context.Context, cfg config.Config, chat string, for
 	}
 	as, left := b.BillConfig(cfg), 0
 	as.OnOmitted = func(calls int) { left += calls }
-	if err := form.Print(ctx, w, as, played); err != nil || left == 0 || form.Name() != "" {
+	if err := errors.Join(form.Print(ctx, w, as, played), form.PrintModels(ctx, w, as, played)); err != nil || left == 0 || form.Name() != "" {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "\n%d calls are left out: their tools are not there any more.\n", left)

@@ -36,7 +36,17 @@ const (
 // Providers returns the providers to compare, with the prices that the routing "auto" uses. The
 // function context returns the size of a model's context.
 func Providers(prices func(model string) search.Prices, context func(model string) int) []Provider {
-	all := []Provider{
+	all := providerTable()
+	for i := range all {
+		all[i].Prices = prices(all[i].Model)
+		all[i].Context = context(all[i].Model)
+	}
+	return all
+}
+
+// providerTable returns the providers without prices.
+func providerTable() []Provider {
+	return []Provider{
 		{Name: "no cache", Model: "local-model"},
 		{Name: "gpt-4o", Model: "gpt-4o", Cache: Cache{Min: 1024, Step: 128, TTL: day}},
 		{Name: "gpt-4.1", Model: "gpt-4.1", Cache: Cache{Min: 1024, Step: 128, TTL: day}},
@@ -48,11 +58,6 @@ func Providers(prices func(model string) search.Prices, context func(model strin
 		{Name: "Gemini 3", Model: "gemini-3.8-flash", Cache: Cache{Min: 4096, TTL: tenMinutes}},
 		{Name: "DeepSeek", Model: "deepseek-v4-flash", Cache: Cache{WholeRequests: true}},
 	}
-	for i := range all {
-		all[i].Prices = prices(all[i].Model)
-		all[i].Context = context(all[i].Model)
-	}
-	return all
 }
 
 // Config configures a [Bill].
@@ -69,6 +74,10 @@ type Config struct {
 	// Routings are the routings to compare. Nil means all but [search.RoutingThreshold], which
 	// always equals one of the others.
 	Routings []search.Routing
+	// Model is the program's own model, which is compared with those that answered a recorded conversation.
+	// Routing is the routing of that comparison; empty means [search.RoutingGroups].
+	Model   string
+	Routing search.Routing
 	// DollarPrice returns the price of a model, and false if it is unknown.
 	DollarPrice func(model string) (budget.Price, bool)
 	// OnOmitted is called with the number of calls that are left out of a recorded conversation

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -345,3 +346,59 @@ func TestReadRefuses(t *testing.T) {
 func noContext(string) int { return 0 }
 
 func noPrice(string) (budget.Price, bool) { return budget.Price{}, false }
+
+// A question to another model in between reads the conversation anew, and costs more than the usual model
+// and less than the other one for all.
+func TestModelsOfARecordedConversation(t *testing.T) {
+	talk := func(strong ...int) bill.Conversation {
+		c, err := bill.FromLog("telegram:1", func(yield func(agent.Message, error) bool) {
+			at := time.Unix(1000, 0)
+			for n := range 12 {
+				model := "gpt-5-mini"
+				if slices.Contains(strong, n) {
+					model = "gpt-5"
+				}
+				at = at.Add(time.Minute)
+				_ = yield(agent.Message{Role: agent.RoleUser, Text: strings.Repeat("question ", 300), Time: at}, nil) &&
+					yield(agent.Message{Role: agent.RoleAssistant, Text: strings.Repeat("answer ", 300), Final: true, Model: model, Time: at}, nil) &&
+					(n != 6 || yield(agent.Message{Role: agent.RoleSummary, Text: "sum", Model: "gpt-5-nano", Usage: &agent.Usage{Input: 1_000_000}}, nil))
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	cfg := bill.Config{Registry: town(t), Prices: cached, Providers: bill.Providers(cached, noContext)[:1], Model: "gpt-5-mini", OnOmitted: func(int) {}}
+	cfg.DollarPrice = func(model string) (budget.Price, bool) {
+		in := map[string]float64{"gpt-5-mini": .25, "gpt-5": 1.25, "gpt-5-nano": .05}[model]
+		return budget.Price{Input: in, CachedInput: in / 10, Output: 8 * in}, in > 0
+	}
+	b, err := bill.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.CompareModels(t.Context(), talk(5, 9))
+	if err != nil || len(got) != 4 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	was, mini, strong, nano := got[0], got[1], got[2], got[3]
+	if was.Name != bill.AsItWas || mini.Name != "gpt-5-mini" || strong.Name != "gpt-5" || nano.Name != "gpt-5-nano" {
+		t.Errorf("compared are %+v", got)
+	}
+	if was.Requests != 12 || mini.Requests != 12 || was.Reread == 0 || mini.Reread != 0 || was.Read+was.Reread != mini.Read {
+		t.Errorf("of %d tokens %d are cached and %d are read anew; with one model %d are cached", was.Input, was.Read, was.Reread, mini.Read)
+	}
+	if !(nano.USD < was.USD && was.USD < strong.USD) || mini.USD-was.USD > .2 {
+		t.Errorf("costs %v, with one model %v, %v, %v", was.USD, mini.USD, strong.USD, nano.USD)
+	}
+	var text strings.Builder
+	if err := bill.WriteModels(&text, got, false); err != nil || !strings.Contains(text.String(), "as it was") || !strings.Contains(text.String(), "read anew") {
+		t.Errorf("%v: %s", err, text.String())
+	}
+	usual := talk()
+	usual.Summaries = nil
+	if alone, err := b.CompareModels(t.Context(), usual); err != nil || alone != nil {
+		t.Errorf("with one model: %+v, %v", alone, err)
+	}
+}

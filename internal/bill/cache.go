@@ -104,7 +104,12 @@ func (m *meter) count(text string) int {
 
 // cost returns the cost of requests at a provider with this cache.
 func (m *meter) cost(ctx context.Context, requests []request, cache Cache) (Cost, error) {
-	c := Cost{Requests: len(requests)}
+	return m.costOf(ctx, requests, cache, func(request) bool { return true })
+}
+
+// costOf returns the cost of some of the requests; the cache has seen all of them.
+func (m *meter) costOf(ctx context.Context, requests []request, cache Cache, counts func(request) bool) (Cost, error) {
+	var c Cost
 	var past []measuredRequest
 	kept := map[[sha256.Size]byte]cacheEntry{}
 	for _, r := range requests {
@@ -127,6 +132,10 @@ func (m *meter) cost(ctx context.Context, requests []request, cache Cache) (Cost
 				written = now.total - read
 			}
 		}
+		if !counts(r) {
+			continue
+		}
+		c.Requests++
 		c.Input += now.total
 		c.Read += read
 		c.Written += written

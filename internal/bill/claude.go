@@ -162,6 +162,7 @@ func (p *player) answerMessages(body []byte) (string, error) {
 		blocks = append(blocks, map[string]any{"type": "tool_use", "id": call.id, "name": call.name, "input": json.RawMessage(call.arguments)})
 	}
 	c.output += text
+	c.turn, searched.turn = p.turn, p.turn
 	p.requests = append(p.requests, c.request)
 	if len(searched.segments) > len(c.segments) {
 		p.requests = append(p.requests, searched)

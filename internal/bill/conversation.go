@@ -15,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"oneclaw/agent"
 	"oneclaw/toolgroups"
 )
 
@@ -31,6 +32,14 @@ type Conversation struct {
 
 	// Recorded is set for a real conversation, whose tools may no longer exist.
 	Recorded bool `yaml:"-"`
+	// Summaries are the summaries of a recorded conversation.
+	Summaries []Summary `yaml:"-"`
+}
+
+// Summary is the usage of a model that summarized a conversation.
+type Summary struct {
+	Model string
+	Usage agent.Usage
 }
 
 // Turn is a user's message with the model's replies.
@@ -40,6 +49,9 @@ type Turn struct {
 	User   string        `yaml:"user"`
 	Steps  []Step        `yaml:"steps"`
 	Answer string        `yaml:"answer"`
+
+	// Model answered the turn, in a recorded conversation.
+	Model string `yaml:"-"`
 }
 
 // Step is a reply of the model with parallel calls.

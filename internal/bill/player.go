@@ -39,6 +39,7 @@ type request struct {
 	marks         []bool    // Anthropic's cache marks, by segment
 	cachedForHour bool      // cached for an hour
 	output        string
+	turn          int // the turn of the conversation
 }
 
 // now returns the time in the conversation.
@@ -80,7 +81,7 @@ func (p *player) answerChat(body []byte) (string, error) {
 		return "", p.err
 	}
 	stream, output, err := encodeChat(text, calls)
-	p.requests = append(p.requests, request{at: p.elapsed, segments: segments, output: output})
+	p.requests = append(p.requests, request{at: p.elapsed, segments: segments, output: output, turn: p.turn})
 	return stream, err
 }
 

@@ -2,6 +2,7 @@ package bill
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -64,6 +65,19 @@ func (f *Format) Print(ctx context.Context, w io.Writer, as Config, conversation
 		return WriteMarkdown(w, conversations, lines)
 	}
 	return WriteText(w, conversations, lines)
+}
+
+// PrintModels prints what a recorded conversation costs by model.
+func (f *Format) PrintModels(ctx context.Context, w io.Writer, as Config, c Conversation) error {
+	b, err := New(as)
+	if err != nil {
+		return err
+	}
+	costs, err := b.CompareModels(ctx, c.WithPauses(f.pause))
+	if err != nil || f.json {
+		return errors.Join(err, search.WriteJSON(w, costs))
+	}
+	return WriteModels(w, costs, f.markdown)
 }
 
 // WriteText writes a table for each conversation.

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"oneclaw/agent"
 	"oneclaw/agent/provider"
@@ -27,7 +28,12 @@ func FromLog(name string, log iter.Seq2[agent.Message, error]) (Conversation, er
 			return c, fmt.Errorf("bill: read the conversation: %w", err)
 		}
 		switch {
+		case m.Role == agent.RoleSummary && m.Usage != nil:
+			c.Summaries = append(c.Summaries, Summary{m.Model, *m.Usage})
 		case m.Role == agent.RoleUser:
+			if before := r.last; !before.IsZero() && r.turn.User == "" {
+				r.turn.After = max(0, m.Time.Sub(before))
+			}
 			r.turn.User = strings.TrimPrefix(r.turn.User+"\n"+provider.UserText(&m, false), "\n")
 		case m.Role == agent.RoleTool:
 			r.addResult(m)
@@ -35,7 +41,7 @@ func FromLog(name string, log iter.Seq2[agent.Message, error]) (Conversation, er
 			r.beginStep(m)
 		case m.Role == agent.RoleAssistant:
 			r.endStep()
-			r.turn.Answer = m.Text
+			r.turn.Answer, r.turn.Model, r.last = m.Text, m.Model, m.Time
 			if r.turn.User != "" && r.turn.Answer != "" {
 				c.Turns = append(c.Turns, r.turn)
 			}
@@ -50,6 +56,8 @@ func FromLog(name string, log iter.Seq2[agent.Message, error]) (Conversation, er
 
 type recorder struct {
 	turn Turn
+	// last is the time of the last answer.
+	last time.Time
 	// ids are the ids of the calls in the last step, empty for those with a result.
 	ids []string
 }

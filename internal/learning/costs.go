@@ -68,6 +68,9 @@ type Comparison struct {
 	Actual Usage `json:"was"`
 	// Lines are the estimated costs, for each model the routings in order.
 	Lines []bill.Line `json:"lines"`
+	// Models are the costs with the models that answered, and with each of them alone; none if only the
+	// program's own model answered.
+	Models []bill.ModelCost `json:"models,omitempty"`
 	// Omitted counts the calls left out because their tools no longer exist.
 	Omitted int `json:"left,omitempty"`
 }
@@ -92,7 +95,9 @@ func (c *Costs) Compare(ctx context.Context, log string, with Selection) (out Co
 	if err != nil {
 		return out, err
 	}
-	out.Lines, err = b.Compare(ctx, conversation)
+	if out.Lines, err = b.Compare(ctx, conversation); err == nil {
+		out.Models, err = b.CompareModels(ctx, conversation)
+	}
 	return out, err
 }
 
