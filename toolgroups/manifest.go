@@ -241,8 +241,10 @@ func (p *parser) parseTool(raw json.RawMessage) (Tool, error) {
 		return t, err
 	}
 	t.Paid = string(e["paid"]) == "true"
-	// consequential), role (user, admin, owner), doing ([Tool.Activity]), names ([Tool.AuditedArguments])
-	// and, for read-only tools of the program, like ([Tool.Like]).
+	if t.Role, err = parseRole(e["role"]); err != nil {
+		return t, err
+	}
+	t.Like, err = parseLike(e["like"], t, p.source)
 	return t, err
 }
 
