@@ -31,6 +31,7 @@ import (
 	"oneclaw/internal/hooks"
 	"oneclaw/internal/learning"
 	"oneclaw/internal/models"
+	"oneclaw/internal/personal"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/settings"
 	"oneclaw/internal/telemetry"
@@ -194,12 +195,12 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 		return nil, err
 	}
 	judged, learn := b.consentHooks(cfg, log)
-	private := b.newExporter(cfg)
+	private, remembered := b.newExporter(cfg), personal.MemoryPanel{Memory: b.tools.memory}
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: access.Access(cfg.Access),
 		Turns:          answering,
-		Commands:       slices.Concat(found.Commands(), budget.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.signIn.Commands(), private.Commands()),
-		CardHandlers:   map[string]interact.Handler{budget.CardKind: spent.Pressed, models.Card: found.HandlePress},
+		Commands:       slices.Concat(found.Commands(), budget.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.signIn.Commands(), remembered.Commands(), private.Commands()),
+		CardHandlers:   map[string]interact.Handler{budget.CardKind: spent.Pressed, models.Card: found.HandlePress, personal.MemoryCard: remembered.HandlePress},
 		ApprovalPolicy: config.NewPolicies(cfg.Approvals, b.tools.Registry, log).PolicyFor,
 		Hooks: bridge.Hooks{
 			OnTaskDone: callBoth(taskReporter(b.tools.schedule), b.hooks.RecordOutcome), Forget: private.Forget, OnErased: store.RecordErasure, RefusalCard: spent.RefusalCard, Report: spent.SendToAdmins, Savings: budget.SavingsOf(b.ledger),
@@ -285,7 +286,7 @@ func (b *Bot) leaderCheck() func() bool {
 
 // Run serves messages until ctx ends.
 func (b *Bot) Run(ctx context.Context) error {
-	return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offerClaim, b.tools.run, b.files.run, b.tools.schedule.Run, b.errors.Run, b.models.LogAdvice)
+	return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offerClaim, b.tools.run, b.files.run, b.tools.schedule.Run, b.tools.memory.Run, b.errors.Run, b.models.LogAdvice)
 }
 
 // runAll runs all parts in parallel until one fails or ctx ends, and waits for all of them.

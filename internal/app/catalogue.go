@@ -72,7 +72,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 	if c.reader, err = readable.NewReader(log); err != nil {
 		return nil, err
 	}
-	if err := c.addKnowledge(cfg, store, private); err != nil {
+	if err := c.addKnowledge(cfg, store, private, zoneOf(m.Settings, cfg.Zone())); err != nil {
 		return nil, err
 	}
 	exec := cfg.Tools.Exec
@@ -100,7 +100,11 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 	if err := c.addDocuments(); err != nil {
 		return nil, err
 	}
-	c.groups = append(c.groups, c.schedule.Group())
+	remembered, err := c.memory.Group()
+	if err != nil {
+		return nil, fmt.Errorf("memory tools: %w", err)
+	}
+	c.groups = append(c.groups, c.schedule.Group(), remembered)
 	if err := c.addUserTools(cfg, files.toolSync(), m.Vault, private); err != nil {
 		return nil, err
 	}
@@ -120,11 +124,11 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 }
 
 // addKnowledge adds the tools for skills, memory and the browser.
-func (c *catalogue) addKnowledge(cfg config.Config, store storage.KV, private []netip.Prefix) (err error) {
+func (c *catalogue) addKnowledge(cfg config.Config, store storage.KV, private []netip.Prefix, zone func() *time.Location) (err error) {
 	if c.skills, err = skills.New(skills.Config{Dir: filepath.Join(cfg.FilesDir(), "skills"), Logger: c.log}); err != nil {
 		return fmt.Errorf("skills: %w", err)
 	}
-	if c.memory, err = memory.New(memory.Config{Store: store, Now: cfg.Runtime.Now, Logger: c.log, HandleDamaged: newDeadLetters(cfg, store, c.log).AddDamaged}); err != nil {
+	if c.memory, err = memory.New(memory.Config{Store: store, Now: cfg.Runtime.Now, Zone: zone, Logger: c.log, HandleDamaged: newDeadLetters(cfg, store, c.log).AddDamaged}); err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
 	if c.browser, err = browser.New(browser.Config{AllowPrivate: private, Resolver: cfg.Runtime.Resolver, Now: cfg.Runtime.Now, MaxMemory: cfg.Tools.BrowserMemoryMiB << 20, Reader: c.reader, Logger: c.log}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"oneclaw/internal/settings"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage/bolt"
+	"oneclaw/toolgroups"
 )
 
 // TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn has everything that belongs to a
@@ -40,7 +41,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 	from, to := chats.Chat{Platform: "telegram", ID: "-5"}, chats.Chat{Platform: "telegram", ID: "-1005"}
 	owner := from.String()
 
-	if _, _, err := b.tools.memory.Save(ctx, owner, "", "The group likes tea."); err != nil {
+	if _, err := b.tools.memory.Save(ctx, toolgroups.Scope{Owner: owner}, "", "The group likes tea."); err != nil {
 		t.Fatal(err)
 	}
 	agent, err := changing.Agents.Add(ctx, settings.Agent{Name: "Pirate", Prompt: "Arr", Owner: owner})

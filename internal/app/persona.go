@@ -54,7 +54,7 @@ func (p *profileBuilder) recall(ctx context.Context, scope toolgroups.Scope, tex
 	notes, err := p.memory.Recall(ctx, scope.Owner, text, p.conversationStart(ctx, scope))
 	var found []string
 	for _, n := range notes {
-		found = append(found, "- "+n.Text)
+		found = append(found, p.memory.Line(n))
 	}
 	return strings.Join(found, "\n"), err
 }

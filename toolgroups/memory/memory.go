@@ -3,18 +3,22 @@ package memory
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"oneclaw/internal/cache"
 	"oneclaw/storage"
+	"oneclaw/toolgroups"
 )
 
 // Errors that callers distinguish.
@@ -23,6 +27,10 @@ var (
 	ErrDuplicate = errors.New("memory already holds this")
 	// ErrFull is returned if the owner's memory has reached its limits.
 	ErrFull = errors.New("memory is full")
+	// ErrNotFound is returned for a note that the owner does not have.
+	ErrNotFound = errors.New("memory holds no such note")
+	// ErrDenied is returned to a user who may not change a note of a shared chat.
+	ErrDenied = errors.New("only the author or an administrator may change this note")
 	// ErrInvalid is returned for a note that is empty or too long, or without an owner.
 	ErrInvalid = errors.New("invalid note")
 )
@@ -34,6 +42,9 @@ const (
 	// MaxNotes and MaxText bound the number and the characters of all notes of an owner.
 	MaxNotes = 1_000
 	MaxText  = 200_000
+	// UndoTime is how long a removed note can be restored, and maxRemoved how many can be.
+	UndoTime   = 24 * time.Hour
+	maxRemoved = 20
 	// shortNote is the length up to which only an equal note is a duplicate, not one that contains it.
 	shortNote = 20
 	// maxAttempts bounds the attempts of a write that conflicts with others.
@@ -48,6 +59,8 @@ type Config struct {
 	Store storage.KV
 	// Now returns the current time. nil means [time.Now].
 	Now func() time.Time
+	// Zone returns the time zone of displayed days. nil means UTC.
+	Zone func() *time.Location
 	// Logger receives errors that are not shown to the model. nil discards them.
 	Logger *slog.Logger
 	// HandleDamaged keeps a copy of a memory that cannot be decoded. The memory is then deleted and
@@ -60,6 +73,7 @@ type Memory struct {
 	cfg Config
 	// recentNotes caches recently read notes, because a turn reads them twice.
 	recentNotes *cache.Cache[string, []Note]
+	lexicon     func() *lexicon // made at the first use
 }
 
 // Bounds of the cache of notes.
@@ -77,7 +91,10 @@ func New(cfg Config) (*Memory, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Memory{cfg: cfg, recentNotes: cache.New[string, []Note](maxCachedOwners)}, nil
+	if cfg.Zone == nil {
+		cfg.Zone = func() *time.Location { return time.UTC }
+	}
+	return &Memory{cfg: cfg, recentNotes: cache.New[string, []Note](maxCachedOwners), lexicon: sync.OnceValue(newLexicon)}, nil
 }
 
 // Note is one fact.
@@ -87,11 +104,58 @@ type Note struct {
 	Text    string `json:"text"`
 	// SavedAt is the time of saving.
 	SavedAt time.Time `json:"saved"`
+	// Author is the user who had the note saved, as platform:id. It is empty in notes from before authors
+	// were recorded, and after the user was forgotten.
+	Author string `json:"by,omitempty"`
 }
 
-// document is the stored value of an owner: the notes in the order of saving.
+// idLength is the length of a note's ID.
+const idLength = 8
+
+// ID identifies the note among those of its owner. A note whose text changes gets another one.
+func (n Note) ID() string {
+	sum := sha256.Sum256([]byte(n.SavedAt.UTC().Format(time.RFC3339Nano) + "\n" + n.Text))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:idLength]
+}
+
+// removedNote is a note that can be restored.
+type removedNote struct {
+	Note
+	RemovedAt time.Time `json:"removed"`
+	// ReplacedBy is the ID of the note that took its place, if any.
+	ReplacedBy string `json:"replaced_by,omitempty"`
+}
+
+// document is the stored value of an owner: the notes in the order of saving, and the removed ones in
+// the order of removal.
 type document struct {
-	Notes []Note `json:"notes"`
+	Notes   []Note        `json:"notes"`
+	Removed []removedNote `json:"removed,omitempty"`
+}
+
+// remove removes the notes for which is reports true.
+func (d *document) remove(now time.Time, replacedBy string, is func(Note) bool) (removed []Note) {
+	d.Notes = slices.DeleteFunc(d.Notes, func(n Note) bool {
+		if !is(n) {
+			return false
+		}
+		removed = append(removed, n)
+		d.Removed = append(d.Removed, removedNote{n, now, replacedBy})
+		return true
+	})
+	return removed
+}
+
+// prune drops the removed notes that can no longer be restored.
+func (d *document) prune(now time.Time) {
+	d.Removed = slices.DeleteFunc(d.Removed, func(r removedNote) bool { return now.Sub(r.RemovedAt) >= UndoTime })
+	d.Removed = d.Removed[max(0, len(d.Removed)-maxRemoved):]
+}
+
+// MayChange reports whether a user may change or remove a note: in a shared chat only its author and
+// administrators may.
+func MayChange(scope toolgroups.Scope, n Note) bool {
+	return scope.Owner == scope.User || scope.Role >= toolgroups.RoleAdmin || n.Author != "" && n.Author == scope.User
 }
 
 // Notes returns the notes of an owner, the newest first. Notes that another process saved within
@@ -104,37 +168,246 @@ func (m *Memory) Notes(ctx context.Context, owner string) ([]Note, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(doc.Notes, func(a, b Note) int { return b.SavedAt.Compare(a.SavedAt) })
+	sortNewestFirst(doc.Notes)
 	m.recentNotes.Put(owner, slices.Clone(doc.Notes), cacheAge)
 	return doc.Notes, nil
 }
 
-// Save adds a note to the named section, or to Notes if there is no such section. It returns the
-// memory before the change as Markdown, and the section used.
-func (m *Memory) Save(ctx context.Context, owner, section, text string) (before, at string, err error) {
-	text = cleanText(text)
-	if n := utf8.RuneCountInString(text); n == 0 || n > MaxNoteLength {
-		return "", "", fmt.Errorf("%w: it must have 1 to %d characters", ErrInvalid, MaxNoteLength)
+// Saved is the result of a save.
+type Saved struct {
+	// Note is the saved note.
+	Note Note
+	// Before is the memory before the change, as Markdown.
+	Before string
+	// Replaced are the notes that the new one contradicts, and whose place it took. Kept are those of
+	// other authors that it contradicts.
+	Replaced, Kept []Note
+}
+
+// Save adds a note to the named section, or to Notes if there is no such section, on behalf of a user.
+// The notes that it contradicts are removed if the user may do that.
+func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text string) (saved Saved, err error) {
+	if text, err = checkText(text); err != nil {
+		return saved, err
 	}
-	at = sectionOf(section)
-	err = m.update(ctx, owner, func(doc *document) error {
+	err = m.update(ctx, scope.Owner, func(doc *document) error {
 		if isSaved(doc.Notes, text) {
 			return ErrDuplicate
 		}
-		before = renderMarkdown(doc.Notes)
-		doc.Notes = append(doc.Notes, Note{Section: at, Text: text, SavedAt: m.cfg.Now().UTC()})
+		now := m.cfg.Now().UTC()
+		saved = Saved{Note: Note{Section: sectionOf(section), Text: text, SavedAt: now, Author: scope.User}, Before: renderMarkdown(doc.Notes)}
+		saved.Replaced = doc.remove(now, saved.Note.ID(), func(n Note) bool {
+			conflicts := contradicts(n.Text, text)
+			if conflicts && !MayChange(scope, n) {
+				saved.Kept = append(saved.Kept, n)
+				return false
+			}
+			return conflicts
+		})
+		doc.Notes = append(doc.Notes, saved.Note)
 		return checkLimits(doc.Notes)
 	})
-	return before, at, err
+	return saved, err
 }
 
-// Forget deletes all notes of an owner.
+// checkText returns a note's text as it is stored, or [ErrInvalid].
+func checkText(text string) (string, error) {
+	text = cleanText(text)
+	if n := utf8.RuneCountInString(text); n == 0 || n > MaxNoteLength {
+		return "", fmt.Errorf("%w: it must have 1 to %d characters", ErrInvalid, MaxNoteLength)
+	}
+	return text, nil
+}
+
+// Update replaces a note, which is named by its ID or its text, on behalf of a user. An empty section
+// keeps the section. It returns the old note.
+func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, section, text string) (old Note, err error) {
+	if text, err = checkText(text); err != nil {
+		return old, err
+	}
+	err = m.update(ctx, scope.Owner, func(doc *document) error {
+		if old, err = doc.find(scope, name); err != nil {
+			return err
+		}
+		now := m.cfg.Now().UTC()
+		note := Note{Section: old.Section, Text: text, SavedAt: now, Author: old.Author}
+		if section != "" {
+			note.Section = sectionOf(section)
+		}
+		doc.remove(now, note.ID(), func(n Note) bool { return n.ID() == old.ID() })
+		if isSaved(doc.Notes, text) || foldText(old.Text) == foldText(text) {
+			return ErrDuplicate
+		}
+		doc.Notes = append(doc.Notes, note)
+		return checkLimits(doc.Notes)
+	})
+	return old, err
+}
+
+// Remove removes a note, which is named by its ID or its text, on behalf of a user, and returns it. A
+// note that was removed already is returned, too.
+func (m *Memory) Remove(ctx context.Context, scope toolgroups.Scope, name string) (note Note, err error) {
+	err = m.update(ctx, scope.Owner, func(doc *document) error {
+		if i := doc.findRemoved(name); i >= 0 {
+			note = doc.Removed[i].Note
+			return errUnchanged
+		}
+		if note, err = doc.find(scope, name); err != nil {
+			return err
+		}
+		doc.remove(m.cfg.Now().UTC(), "", func(n Note) bool { return n.ID() == note.ID() })
+		return nil
+	})
+	return note, err
+}
+
+// Restore restores a removed note with this ID on behalf of a user, in the place of the note that
+// replaced it. A note that is there already is returned, too.
+func (m *Memory) Restore(ctx context.Context, scope toolgroups.Scope, id string) (note Note, err error) {
+	err = m.update(ctx, scope.Owner, func(doc *document) error {
+		if i := slices.IndexFunc(doc.Notes, func(n Note) bool { return n.ID() == id }); i >= 0 {
+			note = doc.Notes[i]
+			return errUnchanged
+		}
+		i := doc.findRemoved(id)
+		if i < 0 {
+			return ErrNotFound
+		}
+		removed := doc.Removed[i]
+		if note = removed.Note; !MayChange(scope, note) {
+			return ErrDenied
+		}
+		doc.Removed = slices.Delete(doc.Removed, i, i+1)
+		if removed.ReplacedBy != "" {
+			doc.remove(m.cfg.Now().UTC(), id, func(n Note) bool { return n.ID() == removed.ReplacedBy && MayChange(scope, n) })
+		}
+		at, _ := slices.BinarySearchFunc(doc.Notes, note, func(a, b Note) int { return a.SavedAt.Compare(b.SavedAt) })
+		doc.Notes = slices.Insert(doc.Notes, at, note)
+		return checkLimits(doc.Notes)
+	})
+	return note, err
+}
+
+// List returns the notes of an owner, the newest first, and those that can be restored, the last
+// removed first. Unlike [Memory.Notes] it sees each earlier write.
+func (m *Memory) List(ctx context.Context, owner string) (notes, removed []Note, err error) {
+	doc, _, err := m.read(ctx, owner)
+	if err != nil {
+		return nil, nil, err
+	}
+	doc.prune(m.cfg.Now())
+	for _, r := range slices.Backward(doc.Removed) {
+		removed = append(removed, r.Note)
+	}
+	sortNewestFirst(doc.Notes)
+	return doc.Notes, removed, nil
+}
+
+// Check returns the error of a change to the note with an ID, removed or not, by a user.
+func (m *Memory) Check(ctx context.Context, scope toolgroups.Scope, id string) error {
+	notes, removed, err := m.List(ctx, scope.Owner)
+	if err != nil {
+		return err
+	}
+	all := append(notes, removed...)
+	i := slices.IndexFunc(all, func(n Note) bool { return n.ID() == id })
+	if i < 0 {
+		return ErrNotFound
+	}
+	if !MayChange(scope, all[i]) {
+		return ErrDenied
+	}
+	return nil
+}
+
+// find returns the note with a name, its ID or its text, if the user may change it.
+func (d *document) find(scope toolgroups.Scope, name string) (Note, error) {
+	i := slices.IndexFunc(d.Notes, func(n Note) bool { return n.ID() == name })
+	if i < 0 {
+		text := foldText(strings.TrimPrefix(strings.TrimSpace(name), "- "))
+		i = slices.IndexFunc(d.Notes, func(n Note) bool { return foldText(n.Text) == text })
+	}
+	if i < 0 {
+		return Note{}, ErrNotFound
+	}
+	if !MayChange(scope, d.Notes[i]) {
+		return d.Notes[i], ErrDenied
+	}
+	return d.Notes[i], nil
+}
+
+func (d *document) findRemoved(id string) int {
+	return slices.IndexFunc(d.Removed, func(r removedNote) bool { return r.ID() == id })
+}
+
+// Forget deletes all notes of an owner, and the owner's name as the author of others' notes.
 func (m *Memory) Forget(ctx context.Context, owner string) error {
 	defer m.recentNotes.Forget(owner)
 	if err := m.cfg.Store.Delete(ctx, keyPrefix+owner, storage.Any); err != nil {
 		return fmt.Errorf("delete the memory of %s: %w", owner, err)
 	}
+	return m.updateAll(ctx, func(doc *document) (changed bool) {
+		for i := range doc.Notes {
+			changed = changed || doc.Notes[i].Author == owner
+			doc.Notes[i].clearAuthor(owner)
+		}
+		for i := range doc.Removed {
+			changed = changed || doc.Removed[i].Author == owner
+			doc.Removed[i].clearAuthor(owner)
+		}
+		return changed
+	})
+}
+
+func (n *Note) clearAuthor(author string) {
+	if n.Author == author {
+		n.Author = ""
+	}
+}
+
+// Prune deletes the removed notes that can no longer be restored.
+func (m *Memory) Prune(ctx context.Context) error {
+	return m.updateAll(ctx, func(doc *document) bool {
+		before := len(doc.Removed)
+		doc.prune(m.cfg.Now())
+		return len(doc.Removed) < before
+	})
+}
+
+// updateAll changes the documents of all owners for which f returns true. It skips damaged ones.
+func (m *Memory) updateAll(ctx context.Context, f func(*document) (changed bool)) error {
+	for entry, err := range m.cfg.Store.List(ctx, storage.Range{Prefix: keyPrefix}) {
+		if err != nil {
+			return fmt.Errorf("list memories: %w", err)
+		}
+		var doc document
+		if json.Unmarshal(entry.Value, &doc) != nil || !f(&doc) {
+			continue
+		}
+		if err := m.update(ctx, strings.TrimPrefix(entry.Key, keyPrefix), func(doc *document) error { f(doc); return nil }); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// pruneInterval is the time between prunings.
+const pruneInterval = time.Hour
+
+// Run prunes at the start and every hour until ctx ends.
+func (m *Memory) Run(ctx context.Context) error {
+	tick := time.NewTicker(pruneInterval)
+	defer tick.Stop()
+	for {
+		if err := m.Prune(ctx); err != nil && ctx.Err() == nil {
+			m.cfg.Logger.Warn("removed memories cannot be pruned", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 // Move moves the notes of one owner to another, for a chat that continues under another ID. Notes
@@ -145,7 +418,7 @@ func (m *Memory) Move(ctx context.Context, from, to string) error {
 	}
 	for {
 		source, _, err := m.read(ctx, from)
-		if err != nil || len(source.Notes) == 0 {
+		if err != nil || len(source.Notes)+len(source.Removed) == 0 {
 			return err
 		}
 		in := func(notes []Note) func(Note) bool {
@@ -153,6 +426,7 @@ func (m *Memory) Move(ctx context.Context, from, to string) error {
 		}
 		err = m.update(ctx, to, func(doc *document) error {
 			doc.Notes = append(doc.Notes, slices.DeleteFunc(slices.Clone(source.Notes), in(doc.Notes))...)
+			doc.Removed = append(doc.Removed, slices.DeleteFunc(slices.Clone(source.Removed), func(r removedNote) bool { return doc.findRemoved(r.ID()) >= 0 })...)
 			return nil
 		})
 		if err != nil {
@@ -160,12 +434,17 @@ func (m *Memory) Move(ctx context.Context, from, to string) error {
 		}
 		err = m.update(ctx, from, func(doc *document) error {
 			doc.Notes = slices.DeleteFunc(doc.Notes, in(source.Notes))
+			doc.Removed = slices.DeleteFunc(doc.Removed, func(r removedNote) bool { return slices.Contains(source.Removed, r) })
 			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
+}
+
+func sortNewestFirst(notes []Note) {
+	slices.SortStableFunc(notes, func(a, b Note) int { return b.SavedAt.Compare(a.SavedAt) })
 }
 
 func checkLimits(notes []Note) error {
@@ -245,6 +524,9 @@ func (m *Memory) replaceDamaged(ctx context.Context, owner string, entry storage
 	return m.read(ctx, owner)
 }
 
+// errUnchanged is returned by a function that changes nothing.
+var errUnchanged = errors.New("memory: unchanged")
+
 // update changes an owner's document with f. After a conflict with another writer it tries again.
 func (m *Memory) update(ctx context.Context, owner string, f func(*document) error) error {
 	defer m.recentNotes.Forget(owner)
@@ -253,8 +535,13 @@ func (m *Memory) update(ctx context.Context, owner string, f func(*document) err
 		if err != nil {
 			return err
 		}
-		if err := f(&doc); err != nil {
+		if err := f(&doc); errors.Is(err, errUnchanged) {
+			return nil
+		} else if err != nil {
 			return err
+		}
+		if len(doc.Removed) > 0 {
+			doc.prune(m.cfg.Now())
 		}
 		data, err := json.Marshal(doc)
 		if err != nil {

@@ -37,6 +37,11 @@ type bench struct {
 	clock time.Time
 }
 
+// scopeOf is that of a direct chat.
+func scopeOf(owner string) toolgroups.Scope {
+	return toolgroups.Scope{Owner: owner, User: owner, Role: toolgroups.RoleUser, Direct: true}
+}
+
 func (b *bench) now() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,7 +83,7 @@ func (b *bench) call(t testing.TB, owner string, args any) (string, *toolgroups.
 		t.Fatal(err)
 	}
 	res, fault := toolgroups.Run(t.Context(), nil, b.tool, toolgroups.Call{
-		Name: b.tool.Name, Arguments: raw, Scope: toolgroups.Scope{Owner: owner},
+		Name: b.tool.Name, Arguments: raw, Scope: scopeOf(owner),
 	})
 	return res.Text, fault
 }
@@ -245,7 +250,7 @@ func TestConcurrentSavesAllCount(t *testing.T) {
 			if i%2 == 1 {
 				m = two
 			}
-			if _, _, err := m.Save(t.Context(), ada, "notes", fmt.Sprintf("fact %d", i)); err != nil {
+			if _, err := m.Save(t.Context(), scopeOf(ada), "notes", fmt.Sprintf("fact %d", i)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -266,8 +271,8 @@ func TestNotesComeNewestFirst(t *testing.T) {
 	}
 	start := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
 	want := []memory.Note{
-		{Section: memory.SectionNotes, Text: "second", SavedAt: start.Add(2 * time.Minute)},
-		{Section: memory.SectionProfile, Text: "first", SavedAt: start.Add(time.Minute)},
+		{Section: memory.SectionNotes, Text: "second", SavedAt: start.Add(2 * time.Minute), Author: ada},
+		{Section: memory.SectionProfile, Text: "first", SavedAt: start.Add(time.Minute), Author: ada},
 	}
 	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Error(diff)
@@ -289,7 +294,7 @@ func TestNothingCrossesOwners(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(r, "steps") {
 			o := rapid.SampledFrom(owners).Draw(r, "owner")
 			text := rapid.StringMatching(`[a-z]{1,30}`).Draw(r, "text")
-			if _, _, err := b.Save(t.Context(), o, "notes", text); err != nil && !errors.Is(err, memory.ErrDuplicate) {
+			if _, err := b.Save(t.Context(), scopeOf(o), "notes", text); err != nil && !errors.Is(err, memory.ErrDuplicate) {
 				r.Fatal(err)
 			}
 			want[o] = b.markdown(t, o)
@@ -382,8 +387,11 @@ func TestForgetTakesAllNotesOfOneOwner(t *testing.T) {
 // A damaged memory is set damaged once and begins anew, for whoever reads or writes it next.
 func TestADamagedMemoryBeginsAnew(t *testing.T) {
 	for name, use := range map[string]func(*memory.Memory) error{
-		"read":  func(m *memory.Memory) error { _, err := m.Notes(t.Context(), "x:1"); return err },
-		"write": func(m *memory.Memory) error { _, _, err := m.Save(t.Context(), "x:1", "", "likes tea"); return err },
+		"read": func(m *memory.Memory) error { _, err := m.Notes(t.Context(), "x:1"); return err },
+		"write": func(m *memory.Memory) error {
+			_, err := m.Save(t.Context(), scopeOf("x:1"), "", "likes tea")
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := openStore(t)

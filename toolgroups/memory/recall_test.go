@@ -18,7 +18,8 @@ func TestRecallFindsWhatTheSnapshotDoesNotShow(t *testing.T) {
 	}{
 		{ada, "what about the anchor of my sailing boat?", began, 1},
 		{ada, "what about the anchor of my sailing boat?", b.now().Add(time.Hour), 0}, // all in the snapshot
-		{ada, "tea", began, 0}, // too little to go by
+		{ada, "tea", began, 1},
+		{ada, "which beverage do I enjoy?", began, 1},
 		{ada, "how is the weather", began, 0},
 		{"telegram:2", "what about the anchor of my sailing boat?", began, 0},
 	} {

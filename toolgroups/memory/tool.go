@@ -5,27 +5,43 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
-// Error codes of save_memory.
+// Error codes of the tools.
 const (
 	CodeDuplicate = "duplicate_detected"
 	CodeSave      = "save_failed"
+	CodeNotFound  = "memory_not_found"
 )
 
-// maxPreview bounds the old memory in the result of a save, in characters.
-const maxPreview = 500
+const (
+	// maxPreview bounds the old memory in the result of a save, in characters.
+	maxPreview = 500
+	// maxQuoted bounds a note in a result or an error, in characters.
+	maxQuoted = 200
+	// maxOffered bounds the notes that an error offers instead.
+	maxOffered = 5
+)
 
-//go:embed save_memory.json
+//go:embed save_memory.json memory.json
 var manifests embed.FS
 
 // Tool returns the core tool save_memory.
 func (m *Memory) Tool() (toolgroups.Tool, error) {
 	return toolgroups.ReadTool(manifests, "save_memory", toolgroups.TypedHandler(m.handleSave))
+}
+
+// Group returns the group of the tools that change and remove notes.
+func (m *Memory) Group() (toolgroups.Group, error) {
+	return toolgroups.ReadGroup(manifests, "memory", map[string]toolgroups.Handler{
+		"update_memory": toolgroups.TypedHandler(m.handleUpdate),
+		"forget_memory": toolgroups.TypedHandler(m.handleForget),
+	})
 }
 
 type saveArgs struct {
@@ -34,26 +50,29 @@ type saveArgs struct {
 }
 
 func (m *Memory) handleSave(ctx context.Context, call toolgroups.Call, in saveArgs) (toolgroups.Result, error) {
-	before, section, err := m.Save(ctx, call.Owner, in.Category, in.Content)
-	switch {
-	case err == nil:
-		return toolgroups.TextResult("Saved in %s. Memory before this:\n%s", section, previewOf(before))
-	case call.Owner == "":
-		return toolgroups.Result{}, toolgroups.Errorf(CodeSave, "There is no memory here.")
-	case errors.Is(err, ErrInvalid):
-		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid,
-			"'content' must have 1 to %d characters. Save a short note.", MaxNoteLength)
-	case errors.Is(err, ErrDuplicate):
-		return toolgroups.Result{}, toolgroups.Errorf(CodeDuplicate, "Memory already holds this. Nothing has to be saved.")
-	case errors.Is(err, ErrFull):
-		return toolgroups.Result{}, toolgroups.Errorf(CodeSave,
-			"Nothing was saved: memory is full (%d notes, %d characters). Ask the user what may be forgotten.", MaxNotes, MaxText)
-	case ctx.Err() != nil:
-		return toolgroups.Result{}, ctx.Err()
+	saved, err := m.Save(ctx, call.Scope, in.Category, in.Content)
+	if err != nil {
+		return toolgroups.Result{}, m.fault(ctx, call, err)
 	}
-	m.cfg.Logger.Error("memory was not saved", "owner", call.Owner, "err", err)
-	return toolgroups.Result{}, toolgroups.Errorf(CodeSave, "The note could not be saved. Try again later.")
+	text := fmt.Sprintf("Saved in %s.", saved.Note.Section)
+	if len(saved.Replaced) > 0 {
+		text += " It takes the place of " + quoteAll(saved.Replaced) + "."
+	}
+	if len(saved.Kept) > 0 {
+		text += " It contradicts what others have saved: " + quoteAll(saved.Kept) + ". Only they or an administrator can have that forgotten."
+	}
+	return toolgroups.TextResult("%s Memory before this:\n%s", text, previewOf(saved.Before))
 }
+
+func quoteAll(notes []Note) string {
+	var quoted []string
+	for _, n := range notes {
+		quoted = append(quoted, quote(n))
+	}
+	return strings.Join(quoted, ", ")
+}
+
+func quote(n Note) string { return "'" + wording.OneLine(n.Text, maxQuoted) + "'" }
 
 // previewOf returns a memory, shortened to maxPreview.
 func previewOf(memory string) string {
@@ -65,4 +84,78 @@ func previewOf(memory string) string {
 		return memory
 	}
 	return fmt.Sprintf("%s…\n[%d characters in all]", head, utf8.RuneCountInString(memory))
+}
+
+type updateArgs struct {
+	Memory   string `json:"memory"`
+	Content  string `json:"content"`
+	Category string `json:"category"`
+}
+
+func (m *Memory) handleUpdate(ctx context.Context, call toolgroups.Call, in updateArgs) (toolgroups.Result, error) {
+	old, err := m.Update(ctx, call.Scope, in.Memory, in.Category, in.Content)
+	if errors.Is(err, ErrNotFound) {
+		return toolgroups.Result{}, m.notFound(ctx, call, in.Memory)
+	}
+	if err != nil {
+		return toolgroups.Result{}, m.fault(ctx, call, err)
+	}
+	return toolgroups.TextResult("Updated. It took the place of %s.", quote(old))
+}
+
+type forgetArgs struct {
+	Memory string `json:"memory"`
+}
+
+func (m *Memory) handleForget(ctx context.Context, call toolgroups.Call, in forgetArgs) (toolgroups.Result, error) {
+	note, err := m.Remove(ctx, call.Scope, in.Memory)
+	if errors.Is(err, ErrNotFound) {
+		return toolgroups.Result{}, m.notFound(ctx, call, in.Memory)
+	}
+	if err != nil {
+		return toolgroups.Result{}, m.fault(ctx, call, err)
+	}
+	return toolgroups.TextResult("Forgotten: %s. The user can undo this with /memory for a day. It still stands in the conversation where it was said.", quote(note))
+}
+
+// notFound returns the error for a note that is not there, with the notes that may be meant.
+func (m *Memory) notFound(ctx context.Context, call toolgroups.Call, name string) error {
+	notes, err := m.Notes(ctx, call.Owner)
+	if err != nil {
+		return m.fault(ctx, call, err)
+	}
+	if len(notes) == 0 {
+		return toolgroups.Errorf(CodeNotFound, "Nothing is remembered here.")
+	}
+	var offered strings.Builder
+	for i, hit := range m.rank(notes, name) {
+		if i < maxOffered {
+			fmt.Fprintf(&offered, "\n%s: %s", hit.ID(), wording.OneLine(hit.Text, maxQuoted))
+		}
+	}
+	if offered.Len() == 0 {
+		return toolgroups.Errorf(CodeNotFound, "There is no such memory here. search_history with scope memory finds what is remembered.")
+	}
+	return toolgroups.Errorf(CodeNotFound, "There is no such memory here. If one of these is meant, call again with its id:%s", offered.String())
+}
+
+// fault returns the error of a tool for an error of the memory.
+func (m *Memory) fault(ctx context.Context, call toolgroups.Call, err error) error {
+	switch {
+	case call.Owner == "":
+		return toolgroups.Errorf(CodeSave, "There is no memory here.")
+	case errors.Is(err, ErrInvalid):
+		return toolgroups.Errorf(toolgroups.CodeInvalid, "'content' must have 1 to %d characters. Save a short note.", MaxNoteLength)
+	case errors.Is(err, ErrDuplicate):
+		return toolgroups.Errorf(CodeDuplicate, "Memory already holds this. Nothing has to be saved.")
+	case errors.Is(err, ErrDenied):
+		return toolgroups.Errorf(toolgroups.CodeDenied, "Nothing was changed: in a shared chat only the person who had it saved, or an administrator, can change this.")
+	case errors.Is(err, ErrFull):
+		return toolgroups.Errorf(CodeSave,
+			"Nothing was saved: memory is full (%d notes, %d characters). Ask the user what may be forgotten.", MaxNotes, MaxText)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	m.cfg.Logger.Error("memory was not saved", "owner", call.Owner, "err", err)
+	return toolgroups.Errorf(CodeSave, "The note could not be saved. Try again later.")
 }

@@ -33,10 +33,7 @@ type lexicon struct {
 }
 
 func newLexicon() lexicon {
-	l := lexicon{isStopWord: map[string]bool{}, queryWeight: map[string]float64{}, synonyms: loadSynonyms(), foreignWeights: loadForeignWords()}
-	for w := range strings.FieldsSeq(stopWords) {
-		l.isStopWord[w] = true
-	}
+	l := lexicon{isStopWord: readStopWords(), queryWeight: map[string]float64{}, synonyms: loadSynonyms(), foreignWeights: loadForeignWords()}
 	for w := range strings.FieldsSeq(askWords) {
 		l.queryWeight[meaning.Stem(w)] = askWeight
 	}
@@ -44,4 +41,31 @@ func newLexicon() lexicon {
 		l.queryWeight[meaning.Stem(w)] = vagueWeight
 	}
 	return l
+}
+
+func readStopWords() map[string]bool {
+	all := map[string]bool{}
+	for w := range strings.FieldsSeq(stopWords) {
+		all[w] = true
+	}
+	return all
+}
+
+// StemReader splits texts into stems.
+type StemReader struct{ isStopWord map[string]bool }
+
+// NewStemReader returns a StemReader.
+func NewStemReader() StemReader { return StemReader{readStopWords()} }
+
+// Stems returns the stems of a text's words in their order, without stop words.
+func (r StemReader) Stems(text string) []string {
+	var stems []string
+	for _, w := range splitWords(text) {
+		for _, p := range w.parts {
+			if !r.isStopWord[p] {
+				stems = append(stems, meaning.Stem(p))
+			}
+		}
+	}
+	return stems
 }

@@ -115,9 +115,16 @@ func newTurn(req Request) *turn {
 	return t
 }
 
-// plainText returns a user's message without the marks of files, sender and memory.
+// quotedEnd ends the quotation in front of a message.
+const quotedEnd = " The message itself:]\n"
+
+// plainText returns a user's message without what it quotes, and without the marks of files, sender and
+// memory.
 func plainText(text string) string {
 	text, _, _ = strings.Cut(text, "\n[From memory]\n")
+	if _, own, quoted := strings.Cut(text, quotedEnd); quoted {
+		text = own
+	}
 	text = strings.TrimSpace(fileMark.ReplaceAllString(text, ""))
 	if !strings.HasPrefix(text, "[Summary of") {
 		text = senderMark.ReplaceAllString(text, "")

@@ -11,6 +11,9 @@ var (
 	recallPattern = regexp.MustCompile(`(?i)^(?:and\s+)?(?:what|what's|who|who's|whose|where|when|which|how (?:old|tall|many)|do you (?:remember|know))\b.*\b(?:my|i|me|mine)\b.*\?*$`)
 	recallAll     = regexp.MustCompile(`(?i)\bwhat (?:do|did) you (?:remember|know about me)\b|\bwhat do you know about me\b`)
 	noteLine      = regexp.MustCompile(`(?m)^- (.+)$`)
+	savedDay      = regexp.MustCompile(` \(saved \d{1,2} [A-Z][a-z]{2} \d{4}\)$`)
+	forgetPattern = regexp.MustCompile(`(?i)^(?:please )?forget(?: about| that)? (.{2,500}?)[.!]*$`)
+	forgotten     = regexp.MustCompile(`^Forgotten: '(.+?)'\. `)
 	ofUser        = regexp.MustCompile(`(?i)\b(my|mine|i am|i'm|i|me)\b`)
 )
 
@@ -28,11 +31,15 @@ func savedNotes(messages []Message) []string {
 		case "user":
 			if _, found, ok := strings.Cut(m.Content, "\n[From memory]\n"); ok {
 				for line := range strings.SplitSeq(found, "\n") {
-					notes = append(notes, strings.TrimPrefix(strings.TrimSpace(line), "- "))
+					notes = append(notes, savedDay.ReplaceAllString(strings.TrimPrefix(strings.TrimSpace(line), "- "), ""))
 				}
 			}
 			if text := plainText(m.Content); asksToRemember(text) {
 				notes = append(notes, strings.TrimSpace(remember.FindStringSubmatch(text)[1]))
+			}
+		case "tool":
+			if gone := forgotten.FindStringSubmatch(m.Content); gone != nil {
+				notes = slices.DeleteFunc(notes, func(note string) bool { return note == gone[1] })
 			}
 		}
 	}
@@ -121,5 +128,20 @@ func (t *turn) remember() Reply {
 			return "I know that already."
 		}
 		return "I could not note that: " + rewordForUser(text)
+	})
+}
+
+// forget forgets the saved note that is closest to what the user names.
+func (t *turn) forget() Reply {
+	what := forgetPattern.FindStringSubmatch(strings.TrimSpace(t.said))[1]
+	note := closestNote(what, t.notes)
+	if note == "" && len(t.results) == 0 {
+		return Reply{Text: "I remember nothing about that. /memory shows what I remember."}
+	}
+	return t.useGroupTool("memory", "forget_memory", map[string]any{"memory": note}, func(text string) string {
+		if gone := forgotten.FindStringSubmatch(text); gone != nil {
+			return fmt.Sprintf("Forgotten: %s /memory brings it back within a day.", toSecondPerson(gone[1]))
+		}
+		return "I could not forget that: " + rewordForUser(firstLine(text))
 	})
 }

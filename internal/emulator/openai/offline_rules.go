@@ -43,6 +43,7 @@ func (t *turn) rules() []rule {
 		{t.isSum(), t.calculate},
 		{reminderPattern.MatchString(t.said), t.scheduleReminder},
 		{asksToRemember(t.said), t.remember},
+		{forgetPattern.MatchString(strings.TrimSpace(t.said)), t.forget},
 		{writeFile.MatchString(t.said), t.writeFileReply},
 		{loadGroup.MatchString(t.said), t.loadGroupReply},
 		{t.wantsTableFile(), t.writeTableFile},

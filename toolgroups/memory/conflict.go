@@ -1,0 +1,201 @@
+package memory
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"oneclaw/toolgroups/search/meaning"
+)
+
+// claim is what a simple sentence says: that a subject has a value, of which it can have one at a time.
+// "The cat is called Minka" has the subject cat and the value Minka.
+type claim struct {
+	subject, value []string // stems; those of the subject are sorted
+	of, written    string   // the subject and the value as they are written
+}
+
+// Bounds of a note that is taken for a claim, in words and bytes. Longer ones say more than one thing.
+const (
+	maxClaimWords = 16
+	maxClaimBytes = 200
+)
+
+// minNear is the cosine of two words from which they are values of one kind, such as long and short.
+const minNear = 0.45
+
+// relation is a form of claims.
+type relation struct {
+	// pattern has the subject as its first group and the value as its last.
+	pattern *regexp.Regexp
+	// excludes reports whether two different values exclude each other. If it is nil, any two do.
+	excludes func(old, new claim) bool
+}
+
+var relations = []relation{
+	{regexp.MustCompile(`(?i)^(.*?)\b(?:(?:is|are) )?(?:called|named|goes by|heißt) (.+)$`), areOfOne},
+	{regexp.MustCompile(`(?i)^(.*?\bname(?: of .*?)?) (?:is|ist) (.+)$`), nil},
+	{regexp.MustCompile(`(?i)^(.*?)\b(?:lives?|living|resides?|moved|relocated|wohnt|lebt) (?:in|to|nach) (.+)$`), areNames},
+	{regexp.MustCompile(`(?i)^(.*?)\b(?:lives?|living|resides?) at (.+)$`), areNames},
+	{regexp.MustCompile(`(?i)^(.*?)\b(?:works?|working|is employed|arbeitet) (?:at|for|by|bei) (.+)$`), areNames},
+	{regexp.MustCompile(`(?i)^(.*?)\b(?:works?|working|arbeitet) (?:as|als) (.+)$`), nil},
+	{regexp.MustCompile(`(?i)^(.+?) (?:is|are|begins?|starts?|takes place|meets?) ((?:on|at|every) .+)$`), areTimes},
+	{regexp.MustCompile(`(?i)^(.+?) opens? ((?:on|at) .+)$`), areTimes},
+	{regexp.MustCompile(`(?i)^(.+?) (?:ends?|closes?|expires?|is due) ((?:in|on|at) .+)$`), areTimes},
+	{regexp.MustCompile(`(?i)^((?:the|my|our|.*'s) .+?) (?:is|are|stands?|lies|hangs?|is kept|is parked|is hidden) ((?:in|on|at|under|behind|near|next to) .+)$`), arePlaces},
+	{regexp.MustCompile(`(?i)^(.+?)(?: is| are| ist| =|:) (.+)$`), areOfAttribute},
+	{regexp.MustCompile(`(?i)^(.*?)\b(?:is|are) (an? .+)$`), areKinds},
+	{regexp.MustCompile(`(?i)^(.*?)\bprefers? (.+)$`), areAlternatives},
+	{regexp.MustCompile(`(?i)^(.*?)\b(?:has|have|is|are|weighs?|costs?|earns?|takes?|pays?|owns?|needs?|drinks?|sleeps?) (.+)$`), areNumbers},
+}
+
+var (
+	numberPattern = regexp.MustCompile(`(?i)\d[\d.,:]*|\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
+	// attributePattern matches what a subject has one of, namedPattern one that has a name.
+	attributePattern = regexp.MustCompile(`(?i)\b(favou?rite|preferred|password|passcode|code|pin|address|e-?mail|birthday|birth|age|size|weight|height|colou?r|nickname|username|deadline|budget|price|rent|salary|number|time ?zone|diet|version|theme|group|passwort|adresse|geburtstag|\w*nummer)\b`)
+	namedPattern     = regexp.MustCompile(`(?i)\b(employer|boss|manager|doctor|dentist|lawyer|landlord|bank|insurer|insurance|best friend|arzt|chef)\b`)
+	// severalPattern matches a subject that there may be more than one of.
+	severalPattern  = regexp.MustCompile(`(?i)\b(has|have|owns?|hat|another|other|second|one)\b`)
+	sentenceEnd     = regexp.MustCompile(`[!?;]\s|[^.\s]{4}\.\s|\n`) // not that of Dr. or St.
+	negationPattern = regexp.MustCompile(`(?i)\b(not|no longer|never|any ?more|cannot|kein\w*|nicht)\b|\w+n't\b`)
+)
+
+// unspecific are words that tell neither subjects nor values apart.
+const unspecific = " the a an my his her their our its i he she they of user users is are now currently actually instead does do did der die das mein meine jetzt "
+
+// contradicts reports whether a new note cannot be true together with an old one, as far as simple
+// sentences show. A note that says only a part of the old one does not contradict it.
+func contradicts(oldNote, newNote string) bool {
+	before, after := oneSentence(oldNote), oneSentence(newNote)
+	if before == "" || after == "" {
+		return false
+	}
+	if negationPattern.MatchString(before) != negationPattern.MatchString(after) {
+		return slices.Equal(affirmed(before), affirmed(after))
+	}
+	return slices.ContainsFunc(relations, func(r relation) bool {
+		a, b := r.pattern.FindStringSubmatch(before), r.pattern.FindStringSubmatch(after)
+		if a == nil || b == nil {
+			return false
+		}
+		was, is := newClaim(a), newClaim(b)
+		return slices.Equal(was.subject, is.subject) && !isWithin(is.value, was.value) && (r.excludes == nil || r.excludes(was, is))
+	})
+}
+
+// oneSentence returns the words of a note that is one short sentence, otherwise "".
+func oneSentence(note string) string {
+	if len(note) > maxClaimBytes {
+		return ""
+	}
+	note = strings.TrimRight(strings.ReplaceAll(note, "’", "'"), ".! ")
+	words := strings.Fields(note)
+	if len(words) > maxClaimWords || sentenceEnd.MatchString(note) {
+		return ""
+	}
+	words = slices.DeleteFunc(words, func(w string) bool {
+		return slices.Contains([]string{"now", "currently", "actually", "jetzt"}, strings.ToLower(strings.Trim(w, ",")))
+	})
+	return strings.Join(words, " ")
+}
+
+func newClaim(match []string) claim {
+	c := claim{of: match[1], written: match[len(match)-1]}
+	c.subject, c.value = specific(c.of), specific(c.written)
+	slices.Sort(c.subject)
+	return c
+}
+
+// specific returns the stems of the words that tell subjects and values apart.
+func specific(text string) []string {
+	var out []string
+	for word := range strings.FieldsSeq(strings.ToLower(text)) {
+		word = strings.TrimSuffix(strings.TrimFunc(word, unicode.IsPunct), "'s")
+		if word != "" && !strings.Contains(unspecific, " "+word+" ") {
+			out = append(out, meaning.Stem(word))
+		}
+	}
+	return out
+}
+
+// affirmed returns the sorted stems of a sentence without its negation.
+func affirmed(sentence string) []string {
+	out := specific(negationPattern.ReplaceAllString(sentence, ""))
+	slices.Sort(out)
+	return out
+}
+
+func isWithin(words, all []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(all, w) })
+}
+
+// areOfOne accepts values of a subject that there is one of: not those of "has a cat called".
+func areOfOne(old, _ claim) bool { return !severalPattern.MatchString(old.of) }
+
+// areNames accepts values that begin with a name.
+func areNames(old, new claim) bool { return beginsWithName(old.written) && beginsWithName(new.written) }
+
+func beginsWithName(text string) bool {
+	for _, r := range strings.TrimPrefix(text, "the ") {
+		return unicode.IsUpper(r)
+	}
+	return false
+}
+
+func areTimes(old, new claim) bool {
+	return namesTime(old.written) && namesTime(new.written) && firstWord(old.written) == firstWord(new.written)
+}
+
+func arePlaces(old, new claim) bool {
+	return !namesTime(old.written) && !namesTime(new.written)
+}
+
+func namesTime(text string) bool {
+	return intents[0].answer.MatchString(text) || numberPattern.MatchString(text)
+}
+
+func firstWord(text string) string {
+	word, _, _ := strings.Cut(strings.ToLower(text), " ")
+	return word
+}
+
+// areOfAttribute accepts values of an attribute, and names of someone that a subject has one of.
+func areOfAttribute(old, new claim) bool {
+	return attributePattern.MatchString(old.of) || namedPattern.MatchString(old.of) && areNames(old, new)
+}
+
+// areKinds accepts things of one kind: a Synology NAS and an fnos NAS.
+func areKinds(old, new claim) bool {
+	_, _, ok := onlyDifference(old.value, new.value)
+	return ok && old.value[len(old.value)-1] == new.value[len(new.value)-1]
+}
+
+// areAlternatives accepts short answers and long answers, or tea in the morning and coffee in the morning.
+func areAlternatives(old, new claim) bool {
+	a, b, ok := onlyDifference(old.value, new.value)
+	x, known := meaning.Lookup(a)
+	y, alsoKnown := meaning.Lookup(b)
+	return ok && known && alsoKnown && len(old.value) > 1 && cosine(&x, &y) >= minNear
+}
+
+// onlyDifference returns the words in which two texts of equal length differ, if there is one pair.
+func onlyDifference(old, new []string) (a, b string, ok bool) {
+	if len(old) != len(new) {
+		return "", "", false
+	}
+	count := 0
+	for i := range old {
+		if old[i] != new[i] {
+			a, b = old[i], new[i]
+			count++
+		}
+	}
+	return a, b, count == 1
+}
+
+// areNumbers accepts values that differ in their numbers alone.
+func areNumbers(old, new claim) bool {
+	without := func(c claim) string { return numberPattern.ReplaceAllString(strings.ToLower(c.written), "#") }
+	return without(old) == without(new) && numberPattern.MatchString(old.written)
+}
