@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"oneclaw/toolgroups/search/meaning"
 )
@@ -22,8 +23,12 @@ const (
 	maxClaimBytes = 200
 )
 
-// minNear is the cosine of two words from which they are values of one kind, such as long and short.
-const minNear = 0.45
+// Cosines of two words from which they are values of one kind, such as long and short: in a text with
+// words that both have, and alone.
+const (
+	minNear      = 0.45
+	minNearAlone = 0.6
+)
 
 // relation is a form of claims.
 type relation struct {
@@ -36,13 +41,14 @@ type relation struct {
 var relations = []relation{
 	{regexp.MustCompile(`(?i)^(.*?)\b(?:(?:is|are) )?(?:called|named|goes by|heißt) (.+)$`), areOfOne},
 	{regexp.MustCompile(`(?i)^(.*?\bname(?: of .*?)?) (?:is|ist) (.+)$`), nil},
-	{regexp.MustCompile(`(?i)^(.*?)\b(?:lives?|living|resides?|moved|relocated|wohnt|lebt) (?:in|to|nach) (.+)$`), areNames},
+	{regexp.MustCompile(`(?i)^(.*?)\b(?:lives?|living|resides?|moved|relocated|wohnt|lebt)(?: from .+)? (?:in|to|nach) (.+)$`), areNames},
 	{regexp.MustCompile(`(?i)^(.*?)\b(?:lives?|living|resides?) at (.+)$`), areNames},
 	{regexp.MustCompile(`(?i)^(.*?)\b(?:works?|working|is employed|arbeitet) (?:at|for|by|bei) (.+)$`), areNames},
 	{regexp.MustCompile(`(?i)^(.*?)\b(?:works?|working|arbeitet) (?:as|als) (.+)$`), nil},
-	{regexp.MustCompile(`(?i)^(.+?) (?:is|are|begins?|starts?|takes place|meets?) ((?:on|at|every) .+)$`), areTimes},
-	{regexp.MustCompile(`(?i)^(.+?) opens? ((?:on|at) .+)$`), areTimes},
-	{regexp.MustCompile(`(?i)^(.+?) (?:ends?|closes?|expires?|is due) ((?:in|on|at) .+)$`), areTimes},
+	{regexp.MustCompile(`(?i)^(.*?)\b(?:drives?|fährt) (.+)$`), areNames},
+	{regexp.MustCompile(`(?i)^(.+?) (?:is|are|begins?|starts?|takes place|meets?) (.+)$`), areTimes},
+	{regexp.MustCompile(`(?i)^(.+?) opens? (.+)$`), areTimes},
+	{regexp.MustCompile(`(?i)^(.+?) (?:ends?|closes?|expires?|is due) (.+)$`), areTimes},
 	{regexp.MustCompile(`(?i)^((?:the|my|our|.*'s) .+?) (?:is|are|stands?|lies|hangs?|is kept|is parked|is hidden) ((?:in|on|at|under|behind|near|next to) .+)$`), arePlaces},
 	{regexp.MustCompile(`(?i)^(.+?)(?: is| are| ist| =|:) (.+)$`), areOfAttribute},
 	{regexp.MustCompile(`(?i)^(.*?)\b(?:is|are) (an? .+)$`), areKinds},
@@ -56,13 +62,18 @@ var (
 	attributePattern = regexp.MustCompile(`(?i)\b(favou?rite|preferred|password|passcode|code|pin|address|e-?mail|birthday|birth|age|size|weight|height|colou?r|nickname|username|deadline|budget|price|rent|salary|number|time ?zone|diet|version|theme|group|passwort|adresse|geburtstag|\w*nummer)\b`)
 	namedPattern     = regexp.MustCompile(`(?i)\b(employer|boss|manager|doctor|dentist|lawyer|landlord|bank|insurer|insurance|best friend|arzt|chef)\b`)
 	// severalPattern matches a subject that there may be more than one of.
-	severalPattern  = regexp.MustCompile(`(?i)\b(has|have|owns?|hat|another|other|second|one)\b`)
+	severalPattern = regexp.MustCompile(`(?i)\b(has|have|owns?|hat|another|other|second|one)\b`)
+	dayPattern     = regexp.MustCompile(`(?i)\b(january|february|march|april|may|june|july|august|september|october|november|december|(mon|tues|wednes|thurs|fri|satur|sun)days?|weekdays?|daily|\d{4})\b`)
+	clockPattern   = regexp.MustCompile(`(?i)\bat \w|\d:\d\d|\d ?([ap]m|o'clock)\b`)
+	articlePattern = regexp.MustCompile(`(?i)^(the|an?) `)
+	// changePattern matches words that say that a value has changed.
+	changePattern   = regexp.MustCompile(`(?i)^(.+?) (?:has been |was |has |is )?(?:changed|postponed|rescheduled|extended|switched|set|moved) to (.+)$`)
 	sentenceEnd     = regexp.MustCompile(`[!?;]\s|[^.\s]{4}\.\s|\n`) // not that of Dr. or St.
 	negationPattern = regexp.MustCompile(`(?i)\b(not|no longer|never|any ?more|cannot|kein\w*|nicht)\b|\w+n't\b`)
 )
 
 // unspecific are words that tell neither subjects nor values apart.
-const unspecific = " the a an my his her their our its i he she they of user users is are now currently actually instead does do did der die das mein meine jetzt "
+const unspecific = " the a an my his her their our its i he she they of user users is are now currently actually instead does do did der die das mein meine jetzt for new after all really "
 
 // contradicts reports whether a new note cannot be true together with an old one, as far as simple
 // sentences show. A note that says only a part of the old one does not contradict it.
@@ -97,7 +108,11 @@ func oneSentence(note string) string {
 	words = slices.DeleteFunc(words, func(w string) bool {
 		return slices.Contains([]string{"now", "currently", "actually", "jetzt"}, strings.ToLower(strings.Trim(w, ",")))
 	})
-	return strings.Join(words, " ")
+	note = strings.Join(words, " ")
+	if m := changePattern.FindStringSubmatch(note); m != nil && (namesTime(m[2]) || attributePattern.MatchString(m[1])) {
+		return m[1] + " is " + m[2]
+	}
+	return note
 }
 
 func newClaim(match []string) claim {
@@ -137,27 +152,22 @@ func areOfOne(old, _ claim) bool { return !severalPattern.MatchString(old.of) }
 func areNames(old, new claim) bool { return beginsWithName(old.written) && beginsWithName(new.written) }
 
 func beginsWithName(text string) bool {
-	for _, r := range strings.TrimPrefix(text, "the ") {
-		return unicode.IsUpper(r)
-	}
-	return false
+	first, _ := utf8.DecodeRuneInString(articlePattern.ReplaceAllString(text, ""))
+	return unicode.IsUpper(first)
 }
 
 func areTimes(old, new claim) bool {
-	return namesTime(old.written) && namesTime(new.written) && firstWord(old.written) == firstWord(new.written)
+	return areBoth(dayPattern, old, new) || areBoth(clockPattern, old, new)
 }
 
-func arePlaces(old, new claim) bool {
-	return !namesTime(old.written) && !namesTime(new.written)
+func areBoth(pattern *regexp.Regexp, old, new claim) bool {
+	return pattern.MatchString(old.written) && pattern.MatchString(new.written)
 }
+
+func arePlaces(old, new claim) bool { return !namesTime(old.written) && !namesTime(new.written) }
 
 func namesTime(text string) bool {
-	return intents[0].answer.MatchString(text) || numberPattern.MatchString(text)
-}
-
-func firstWord(text string) string {
-	word, _, _ := strings.Cut(strings.ToLower(text), " ")
-	return word
+	return dayPattern.MatchString(text) || clockPattern.MatchString(text)
 }
 
 // areOfAttribute accepts values of an attribute, and names of someone that a subject has one of.
@@ -176,7 +186,11 @@ func areAlternatives(old, new claim) bool {
 	a, b, ok := onlyDifference(old.value, new.value)
 	x, known := meaning.Lookup(a)
 	y, alsoKnown := meaning.Lookup(b)
-	return ok && known && alsoKnown && len(old.value) > 1 && cosine(&x, &y) >= minNear
+	least := minNear
+	if len(old.value) == 1 {
+		least = minNearAlone
+	}
+	return ok && known && alsoKnown && cosine(&x, &y) >= least
 }
 
 // onlyDifference returns the words in which two texts of equal length differ, if there is one pair.

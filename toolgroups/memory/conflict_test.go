@@ -34,6 +34,14 @@ func TestContradictionsTakeTheirPlace(t *testing.T) {
 		{"Eats meat", "The user doesn't eat meat anymore", true},
 		{"Works at Siemens", "No longer works at Siemens", true},
 		{"Lives in Lisbon", "Lives in Lisbon, Rua da Rosa 12", true}, // which says more
+		{"The team meeting is on Tuesday", "The team meeting has moved to Thursday", true},
+		{"The deadline for Heron is 1 October", "Heron's deadline was postponed to 15 October", true},
+		{"The wifi password is bluebird77", "The new wifi password is heron12", true},
+		{"Lives in Lisbon", "Relocated from Lisbon to Porto", true},
+		{"Drives a Volvo V60", "Drives a Tesla now", true},
+		{"Prefers tea", "Prefers coffee", true},
+		{"Is allergic to nuts", "Is not allergic to nuts after all", true},
+		{"Son Ben is 7 years old", "Son Ben is eight years old", true},
 
 		{"Lives in Lisbon, Rua da Rosa 12", "Lives in Lisbon", false}, // which says less
 		{"Likes tea", "Likes coffee", false},
@@ -53,6 +61,9 @@ func TestContradictionsTakeTheirPlace(t *testing.T) {
 		{"Works at night", "Works at Siemens", false},
 		{"Prefers short answers", "Prefers German answers", false},
 		{"Prefers tea", "Prefers window seats", false},
+		{"The choir is on Tuesday", "The choir is loud", false},
+		{"Works at night", "Works at home", false},
+		{"Drives to work", "Drives a Tesla", false},
 		{"Uses Go for the backend", "Uses PostgreSQL for the backend", false},
 		{"Likes tea. Lives in Berlin", "Lives in Munich", false}, // which would lose the tea
 		{"Son Paul is called Paulchen by the whole family, plays chess every Monday, and goes to school in Ulm", "Son Paul is called Pauli", false},
