@@ -9,7 +9,7 @@ import (
 )
 
 // recallSet is half of the facts and questions. The open half was used to choose weights; the held half was
-// written by somebody who did not know the program, and opened once.
+// written by somebody who did not know the program. It was opened once; its languages were added after that.
 type recallSet struct {
 	Recall []recallQuestion
 	// Nothing are messages that no fact belongs to.
@@ -83,8 +83,8 @@ func measureRecall(t *testing.T, set recallSet) (f recallFigures) {
 
 func TestRecallFigures(t *testing.T) {
 	for half, want := range map[string]recallFigures{
-		"open": {First: 0.833, FirstThree: 1, Wrong: 0.101},
-		"held": {First: 0.7, FirstThree: 0.7, Wrong: 0.343},
+		"open": {First: 0.867, FirstThree: 0.967, Wrong: 0.02},
+		"held": {First: 0.967, FirstThree: 0.967, Wrong: 0.118}, // when it was opened: 0.7, 0.7, 0.343
 	} {
 		data, err := os.ReadFile("testdata/recall-" + half + ".json")
 		if err != nil {

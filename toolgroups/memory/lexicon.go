@@ -26,23 +26,29 @@ const (
 const (
 	minPrefix    = 4
 	minSubstring = 5
+	minCompound  = 9
 )
 
 // lexicon knows which words mean the same or belong to one topic.
 type lexicon struct {
 	search.StemReader
-	synonyms, topics map[string][]int // numbers of the lists that have a stem
-	isVague          map[string]bool
+	// synonyms, topics and exclusions are the numbers of the lists that have a stem.
+	synonyms, topics, exclusions map[string][]int
+	isVague, isFunction          map[string]bool
 }
 
 func newLexicon() *lexicon {
-	l := &lexicon{StemReader: search.NewStemReader(), synonyms: map[string][]int{}, topics: map[string][]int{}, isVague: map[string]bool{}}
+	l := &lexicon{StemReader: search.NewStemReader(), synonyms: map[string][]int{}, topics: map[string][]int{}, exclusions: map[string][]int{}, isVague: map[string]bool{}, isFunction: map[string]bool{}}
 	number := 0
 	for line := range strings.Lines(wordLists) {
 		number++
-		for _, stem := range l.Stems(strings.TrimLeft(line, "#~? ")) {
+		for _, stem := range l.StemReader.Stems(strings.TrimLeft(line, "#~?/! ")) {
 			switch line[0] {
 			case '#':
+			case '!':
+				l.isFunction[stem] = true
+			case '/':
+				l.exclusions[stem] = append(l.exclusions[stem], number)
 			case '?':
 				l.isVague[stem] = true
 			case '~':
@@ -55,10 +61,48 @@ func newLexicon() *lexicon {
 	return l
 }
 
+// Stems returns the stems of a text's words, each once, without those that say nothing.
+func (l *lexicon) Stems(text string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(l.StemReader.Stems(text), func(stem string) bool {
+		drop := seen[stem] || l.isFunction[stem]
+		seen[stem] = true
+		return drop
+	})
+}
+
+// partsOf returns the words of lists that a long word is composed of, as in German.
+func (l *lexicon) partsOf(stem string) (parts []string) {
+	if len(stem) < minCompound || l.synonyms[stem] != nil {
+		return nil
+	}
+	for known := range l.synonyms {
+		if len(known) >= minSubstring && strings.Contains(stem, known) {
+			parts = append(parts, known)
+		}
+	}
+	return parts
+}
+
 // similarity compares words by their vectors and lists. It looks up each vector once.
 type similarity struct {
 	*lexicon
 	vectors map[string]*meaning.Vector
+	parts   map[string][]string
+}
+
+// of returns the nearest of a word and its parts to another word.
+func (s similarity) of(asked, stem string) float64 {
+	near := s.between(asked, stem)
+	parts, ok := s.parts[asked]
+	if !ok {
+		parts = s.partsOf(asked)
+		s.parts[asked] = parts
+	}
+	for _, part := range parts {
+		near = max(near, s.between(part, stem))
+	}
+	return near
 }
 
 func (s similarity) vector(stem string) *meaning.Vector {
@@ -76,6 +120,9 @@ func (s similarity) vector(stem string) *meaning.Vector {
 func (s similarity) between(a, b string) float64 {
 	if a == b {
 		return 1
+	}
+	if shareList(s.exclusions, a, b) {
+		return 0
 	}
 	near := 0.0
 	if x, y := s.vector(a), s.vector(b); x != nil && y != nil {

@@ -30,9 +30,11 @@ const (
 	vagueWeight  = 0.3  // of words that say little
 	// countedWords is the number of words, the heaviest, of which a note has to match a share.
 	countedWords = 6
-	// minScore is the least score of a recalled note, and minShare its least share of the best score.
-	minScore = 0.3
-	minShare = 0.5
+	// minScore is the least score of a recalled note, minImpersonal that for a message that does not
+	// speak of its sender, and minShare its least share of the best score.
+	minScore      = 0.3
+	minImpersonal = 0.55
+	minShare      = 0.6
 )
 
 // intents pair what a question asks for with what its answer contains.
@@ -54,6 +56,9 @@ var intents = []struct{ asked, answer *regexp.Regexp }{
 		regexp.MustCompile(`\d|\b(two|three|four|five|six|seven|eight|nine|ten|twelve|hundred)\b`),
 	},
 }
+
+// firstPerson matches messages that speak of their sender.
+var firstPerson = regexp.MustCompile(`(?i)\b(i|me|my|mine|myself|we|us|our|ich|mir|mich|mein(e[mnrs]?)?|wir|uns|unsere?[mnrs]?|yo|mi|mis|nuestr[oa]s?|je|moi|mon|ma|mes|notre|nos)\b`)
 
 // Recall returns the notes of an owner that match a message by their words or meaning and are not in
 // the snapshot of the conversation, which began at the given time: older notes that did not fit, and
@@ -111,9 +116,12 @@ type scoredNote struct {
 func (m *Memory) rank(notes []Note, message string) []scoredNote {
 	q := newQuestion(m.lexicon(), notes, message)
 	var hits []scoredNote
-	best := 0.0
+	best, least := 0.0, minImpersonal
+	if firstPerson.MatchString(message) {
+		least = minScore
+	}
 	for i, n := range notes {
-		if s := q.score(n.Text, q.stems[i]); s >= minScore {
+		if s := q.score(n.Text, q.stems[i]); s >= least {
 			hits = append(hits, scoredNote{n, s})
 			best = max(best, s)
 		}
@@ -136,15 +144,15 @@ type question struct {
 }
 
 func newQuestion(l *lexicon, notes []Note, message string) *question {
-	q := &question{similarity: similarity{l, map[string]*meaning.Vector{}}, text: message, known: map[string]int{}, notes: len(notes)}
+	q := &question{similarity: similarity{l, map[string]*meaning.Vector{}, map[string][]string{}}, text: message, known: map[string]int{}, notes: len(notes)}
 	for _, n := range notes {
-		stems := unique(l.Stems(n.Text))
+		stems := l.Stems(n.Text)
 		q.stems = append(q.stems, stems)
 		for _, s := range stems {
 			q.known[s]++
 		}
 	}
-	q.asked = unique(l.Stems(message))
+	q.asked = l.Stems(message)
 	q.asked = q.asked[:min(len(q.asked), maxAsked)]
 	q.sum = q.similarity.sum(q.asked, q.weight)
 	var weights []float64
@@ -156,16 +164,6 @@ func newQuestion(l *lexicon, notes []Note, message string) *question {
 		q.total += w
 	}
 	return q
-}
-
-// unique removes repeated words.
-func unique(words []string) []string {
-	seen := map[string]bool{}
-	return slices.DeleteFunc(words, func(w string) bool {
-		repeated := seen[w]
-		seen[w] = true
-		return repeated
-	})
 }
 
 // weight returns how much a word says: the fewer notes have it, the more.
@@ -184,7 +182,7 @@ func (q *question) score(text string, stems []string) float64 {
 	for _, asked := range q.asked {
 		best := 0.0
 		for _, stem := range stems {
-			best = max(best, q.between(asked, stem))
+			best = max(best, q.of(asked, stem))
 		}
 		matched += q.weight(asked) * best
 	}
