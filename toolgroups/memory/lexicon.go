@@ -89,10 +89,14 @@ type similarity struct {
 	*lexicon
 	vectors map[string]*meaning.Vector
 	parts   map[string][]string
+	known   map[[2]string]float64 // by word and stem
 }
 
 // of returns the nearest of a word and its parts to another word.
 func (s similarity) of(asked, stem string) float64 {
+	if near, ok := s.known[[2]string{asked, stem}]; ok {
+		return near
+	}
 	near := s.between(asked, stem)
 	parts, ok := s.parts[asked]
 	if !ok {
@@ -102,6 +106,7 @@ func (s similarity) of(asked, stem string) float64 {
 	for _, part := range parts {
 		near = max(near, s.between(part, stem))
 	}
+	s.known[[2]string{asked, stem}] = near
 	return near
 }
 

@@ -69,9 +69,11 @@ func (m *Memory) Recall(ctx context.Context, owner, message string, began time.T
 		return nil, err
 	}
 	shown := newestThatFit(slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return n.SavedAt.After(began) }))
-	isHidden := func(n Note) bool {
-		return !slices.ContainsFunc(shown, func(s Note) bool { return s.ID() == n.ID() })
+	isShown := map[string]bool{}
+	for _, n := range shown {
+		isShown[n.ID()] = true
 	}
+	isHidden := func(n Note) bool { return !isShown[n.ID()] }
 	if !slices.ContainsFunc(notes, isHidden) {
 		return nil, nil
 	}
@@ -144,7 +146,7 @@ type question struct {
 }
 
 func newQuestion(l *lexicon, notes []Note, message string) *question {
-	q := &question{similarity: similarity{l, map[string]*meaning.Vector{}, map[string][]string{}}, text: message, known: map[string]int{}, notes: len(notes)}
+	q := &question{similarity: similarity{l, map[string]*meaning.Vector{}, map[string][]string{}, map[[2]string]float64{}}, text: message, known: map[string]int{}, notes: len(notes)}
 	for _, n := range notes {
 		stems := l.Stems(n.Text)
 		q.stems = append(q.stems, stems)
