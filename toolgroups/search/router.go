@@ -283,7 +283,7 @@ const promptTokens = 300
 
 // cacheFillPct is the size to which baseTools fills a prompt, in percent of the cache's minimum. Token
 // counts are estimates, a little too low for schemas.
-const cacheFillPct = 100
+const cacheFillPct = 104
 
 // offeredTools returns first, followed by those tools of the groups that the sender may see.
 func (r *Router) offeredTools(f toolgroups.RouteInput, first []toolgroups.Tool, groups []string) []toolgroups.Tool {
