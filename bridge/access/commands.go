@@ -66,32 +66,54 @@ func (d *Registry) handlePeople(ctx context.Context, j *queue.Run, args string) 
 	return peopleUsage, nil
 }
 
-// handleRemovePress removes the user whose button was pressed in the list.
-func (d *Registry) handleRemovePress(ctx context.Context, press interact.Press) (interact.Result, error) {
+// handlePeoplePress lets in or removes the user whose button was pressed in the list.
+func (d *Registry) handlePeoplePress(ctx context.Context, press interact.Press) (interact.Result, error) {
 	if press.Expired {
 		return interact.Result{}, nil
 	}
 	if press.Role < toolgroups.RoleAdmin {
 		return interact.Result{Toast: "Sorry, this is for my administrators."}, nil
 	}
-	_, refusal, err := d.remove(ctx, press.Author, press.Role, press.Choice)
+	toast, err := d.applyPress(ctx, press)
 	if err != nil {
 		return interact.Result{}, err
 	}
 	text, choices := d.renderList(press.Role)
-	return interact.Result{Toast: cmp.Or(refusal, "Removed."), Text: text, Choices: choices, Close: len(choices) == 0}, nil
+	return interact.Result{Toast: toast, Text: text, Choices: choices, Close: len(choices) == 0}, nil
+}
+
+// applyPress lets in or removes a user, and returns a short result.
+func (d *Registry) applyPress(ctx context.Context, press interact.Press) (string, error) {
+	if user, admits := strings.CutPrefix(press.Choice, choiceLetIn); admits {
+		_, err := d.add(ctx, press.Author, press.Role, user, standingUser)
+		return "They may talk to me now.", err
+	}
+	_, refusal, err := d.remove(ctx, press.Author, press.Role, press.Choice)
+	return cmp.Or(refusal, "Removed."), err
 }
 
 // maxListed bounds the number of listed people, so that the list fits into one message.
 const maxListed = 30
 
-// renderList returns users and settings as text, with a button for each user whom this role can remove.
+// choiceLetIn begins the choice that lets in a user who has asked.
+const choiceLetIn = "+"
+
+// renderList returns users and settings as text, with a button for each user who has asked, and for each
+// whom this role can remove.
 func (d *Registry) renderList(role toolgroups.Role) (string, [][]interact.Choice) {
 	var lines []string
 	var choices [][]interact.Choice
-	for n, p := range d.register.withRole(toolgroups.RoleUser) {
+	now := d.cfg.Now()
+	for _, p := range d.register.filter(func(p person) bool { return p.hasAsked(now) }) {
+		lines = append(lines, "- "+p.displayName()+" – waits to be let in")
+		if len(choices) < maxListed {
+			label := wording.OneLine("Let in "+cmp.Or(p.Name, p.User), interact.MaxLabel)
+			choices = append(choices, []interact.Choice{{Label: label, Value: choiceLetIn + p.User, Style: chats.StylePrimary}})
+		}
+	}
+	for _, p := range d.register.withRole(toolgroups.RoleUser) {
 		lines = append(lines, fmt.Sprintf("- %s – %s since %s", p.displayName(), p.Standing, p.Since.UTC().Format("2 January 2006")))
-		if n < maxListed && role > p.Standing.role() {
+		if len(choices) < maxListed && role > p.Standing.role() {
 			label := wording.OneLine("Remove "+cmp.Or(p.Name, p.User), interact.MaxLabel)
 			choices = append(choices, []interact.Choice{{Label: label, Value: p.User, Style: chats.StyleDanger}})
 		}
@@ -163,11 +185,11 @@ func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups
 		return fmt.Sprintf("`%s` can do that already. `/people` lists who may talk to me.", user), nil
 	}
 	switch {
-	case one.Standing == standingAsked:
+	case one.Standing == standingAsked && one.Card != "":
 		if err := d.cfg.Cards.Invalidate(ctx, one.Card, "_Let in with /people._"); err != nil {
 			return "", err
 		}
-	case one.Message == nil:
+	case one.Message == nil && one.Standing != standingAsked:
 		one.User, one.Since, one.Card = user, d.cfg.Now(), ""
 	}
 	if err := d.admit(ctx, one, as, author); err != nil {

@@ -58,7 +58,7 @@ func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 		return d.welcomeText(one), d.enqueueKept(ctx, one)
 	case !owned || one.Standing == standingRefused:
 		return outbox.DeliveryOf(j).Notice, nil
-	case one.Standing != standingAsked:
+	case one.Standing != standingAsked || one.Chat == (chats.Chat{}): // the latter was imported
 		if err := d.makeRoom(ctx, now); err != nil {
 			return "", err
 		}
@@ -98,7 +98,7 @@ func keptMessage(m chats.Message) *chats.Message {
 // makeRoom closes the oldest cards about newcomers if too many are open. The newest newcomer is most
 // likely still there, and strangers must not keep others from reaching the owner.
 func (d *Registry) makeRoom(ctx context.Context, now time.Time) error {
-	waiting := d.register.filter(func(p person) bool { return p.Standing == standingAsked && !p.isExpired(now) })
+	waiting := d.register.filter(func(p person) bool { return p.hasAsked(now) && p.Card != "" })
 	for _, oldest := range waiting[:max(0, len(waiting)-maxOpenRequests+1)] {
 		note := fmt.Sprintf("_Too many others have asked since. `/people add %s` lets them in._", oldest.User)
 		if err := d.cfg.Cards.Invalidate(ctx, oldest.Card, note); err != nil {

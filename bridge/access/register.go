@@ -75,6 +75,9 @@ func newPerson(m chats.Message, as standing, now time.Time) person {
 
 func (p person) isExpired(now time.Time) bool { return !p.Until.IsZero() && !now.Before(p.Until) }
 
+// hasAsked reports whether the person waits for a decision.
+func (p person) hasAsked(now time.Time) bool { return p.Standing == standingAsked && !p.isExpired(now) }
+
 func (p person) displayName() string {
 	if p.Name == "" {
 		return "`" + p.User + "`"

@@ -169,5 +169,5 @@ func (d *Registry) IsAdmitted(ctx context.Context, user string) (bool, error) {
 
 // Handlers returns the handlers of the registry's cards, by kind.
 func (d *Registry) Handlers() map[string]interact.Handler {
-	return map[string]interact.Handler{cardAdmit: d.handleAdmitPress, cardPeople: d.handleRemovePress}
+	return map[string]interact.Handler{cardAdmit: d.handleAdmitPress, cardPeople: d.handlePeoplePress}
 }

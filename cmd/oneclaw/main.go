@@ -21,7 +21,7 @@ func rootCommand(load cli.Loader) *cobra.Command {
 	root.AddCommand(
 		runCommand(load), setupCommand(load), claimCommand(load), doctorCommand(load), slackCommand(), providerCommand(load),
 		googleCommand(load), exportCommand(load), billCommand(load), toolsCommand(load), configCommand(load), historyCommand(load),
-		backupCommand(load), restoreCommand(load), moveCommand(load), replicasCommand(load), auditCommand(load),
+		backupCommand(load), restoreCommand(load), moveCommand(load), importCommand(load), replicasCommand(load), auditCommand(load),
 		serviceCommand(), healthCommand(load), versionCommand(load),
 	)
 	return root

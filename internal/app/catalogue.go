@@ -146,7 +146,7 @@ func (c *catalogue) addKnowledge(cfg config.Config, store storage.KV, private []
 
 func (c *catalogue) addConfig(m *models.Models) error {
 	family, err := configtools.New(configtools.Config{
-		Settings: c.settings, Registry: c.Registry, FetchModels: m.List, OnSwitch: c.rebuild,
+		Settings: c.settings, Registry: c.Registry, FetchModels: m.List, Skills: c.skills, OnSwitch: c.rebuild,
 	})
 	if err != nil {
 		return fmt.Errorf("config tools: %w", err)
@@ -281,6 +281,11 @@ func (c *catalogue) rebuild(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read switches: %w", err)
 	}
+	skillsOff, err := c.settings.Switches.ListSkillsOff(ctx)
+	if err != nil {
+		return fmt.Errorf("read switches: %w", err)
+	}
+	c.skills.SetOff(skillsOff)
 	userCore, userGroups := c.userTools.Tools()
 	cfg := toolgroups.RegistryConfig{Core: slices.Concat(c.core, userCore), Groups: c.groups, DisabledTools: tools, DisabledGroups: groups}
 	registry, err := c.buildRegistry(cfg, append(userGroups, c.mcp.Groups()...))

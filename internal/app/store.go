@@ -54,6 +54,11 @@ func OpenSettings(cfg config.Config, kv storage.KV, log *slog.Logger) (*settings
 	if err != nil {
 		return nil, nil, err
 	}
+	return openSettings(cfg, kv, key, log)
+}
+
+// openSettings is OpenSettings with a key.
+func openSettings(cfg config.Config, kv storage.KV, key []byte, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
 	changing, vault, err := settings.Open(settings.Config{
 		KV: kv, SecretKey: key, OnSecret: func(secret string) { cfg.Redact.Add(secret) }, Routings: config.Routings(), Now: cfg.Runtime.Now, Logger: log,
 		Agents: []settings.Agent{{ID: "general", Name: "General", Description: "The assistant that everybody starts with", Prompt: Prompt}},

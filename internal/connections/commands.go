@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -169,13 +170,18 @@ const usage = "`/mcp` lists the servers, `/mcp NAME` tries one, `/mcp add NAME A
 	"(with `role=admin` for administrators alone, with `trust=hints` so that tools which only read, by the word of the server, do not ask), " +
 	"`/mcp remove NAME` removes one."
 
+// offersUsage precedes the list of offered servers.
+const offersUsage = "Not switched on, from the bot that you have moved from (`/mcp on NAME` contacts one and adds it):\n"
+
 func (d *Handler) mcp(ctx context.Context, call bridge.CommandCall) (string, error) {
 	verb, args := cutWord(call.Args)
 	switch {
 	case verb == "" || strings.EqualFold(verb, "list"):
-		return d.list(), nil
+		return d.list(ctx)
 	case strings.EqualFold(verb, "add"):
 		return d.add(ctx, call, args)
+	case strings.EqualFold(verb, "on"):
+		return d.switchOn(ctx, call, args)
 	case strings.EqualFold(verb, "remove"):
 		return d.remove(ctx, call, args)
 	case strings.EqualFold(verb, "allow"):
@@ -187,13 +193,17 @@ func (d *Handler) mcp(ctx context.Context, call bridge.CommandCall) (string, err
 	return usage, nil
 }
 
-// list returns the servers with their states, and the usage of /mcp.
-func (d *Handler) list() string {
+// list returns the servers with their states, the offered ones, and the usage of /mcp.
+func (d *Handler) list(ctx context.Context) (string, error) {
 	all := d.cfg.Servers.Status()
-	if len(all) == 0 {
-		return "There are no MCP servers yet. " + usage
+	offers, err := listOffers(ctx, d.cfg.Store)
+	if err != nil {
+		return "", err
 	}
 	var out strings.Builder
+	if len(all) == 0 {
+		out.WriteString("There are no MCP servers yet.\n")
+	}
 	for _, st := range all {
 		health := d.healthText(st)
 		if len(st.PendingChanges) > 0 {
@@ -201,7 +211,30 @@ func (d *Handler) list() string {
 		}
 		fmt.Fprintf(&out, "- **%s** (%s): %s\n", wording.EscapeMarkdown(st.Name), strings.Join(serverDetails(st), ", "), health)
 	}
-	return out.String() + "\n" + usage
+	for i, name := range slices.Sorted(maps.Keys(offers)) {
+		if i == 0 {
+			out.WriteString("\n" + offersUsage + "\n")
+		}
+		fmt.Fprintf(&out, "- **%s**: %s\n", wording.EscapeMarkdown(name), wording.InlineCode(offers[name].URL))
+	}
+	return out.String() + "\n" + usage, nil
+}
+
+// switchOn adds an offered server.
+func (d *Handler) switchOn(ctx context.Context, call bridge.CommandCall, name string) (string, error) {
+	offers, err := listOffers(ctx, d.cfg.Store)
+	if err != nil {
+		return "", err
+	}
+	offer, ok := offers[name]
+	if !ok {
+		return fmt.Sprintf("No server %s waits to be switched on. `/mcp` shows all.", wording.InlineCode(name)), nil
+	}
+	text, added, err := d.addServer(ctx, call, name, addedServer{URL: offer.URL, Trust: mcp.TrustNone})
+	if err == nil && added {
+		err = d.cfg.Store.Delete(ctx, offerPrefix+name, storage.Any)
+	}
+	return text, err
 }
 
 // serverDetails describes the configuration of a server.
@@ -307,48 +340,55 @@ func (d *Handler) allow(ctx context.Context, call bridge.CommandCall, args strin
 	return fmt.Sprintf("Allowed: %s now uses its new descriptions.", name), nil
 }
 
-// add adds a server after testing the connection.
+// add adds a server.
 func (d *Handler) add(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
 	name, one, fault := parseAdd(args)
-	switch {
-	case fault != "":
+	if fault != "" {
 		return fault, nil
+	}
+	text, _, err := d.addServer(ctx, call, name, one)
+	return text, err
+}
+
+// addServer adds a server after testing the connection, and returns the result as Markdown.
+func (d *Handler) addServer(ctx context.Context, call bridge.CommandCall, name string, one addedServer) (text string, added bool, err error) {
+	switch {
 	case strings.EqualFold(name, googleName):
-		return "That is the name of the Google accounts; choose another.", nil
+		return "That is the name of the Google accounts; choose another.", false, nil
 	case len(d.cfg.Servers.Status()) >= maxServers:
-		return fmt.Sprintf("There are %d servers, and no more can be added in a chat.", maxServers), nil
+		return fmt.Sprintf("There are %d servers, and no more can be added in a chat.", maxServers), false, nil
 	}
 	tried, err := d.cfg.Servers.Try(ctx, name, one.server())
 	if err != nil {
-		return "Nothing was added: " + strings.TrimSuffix(err.Error(), ".") + ".", nil
+		return "Nothing was added: " + strings.TrimSuffix(err.Error(), ".") + ".", false, nil
 	}
 	one.Auth, one.AddedBy, one.AddedAt = tried.Server.Auth, call.User, d.cfg.Now()
 	data, err := json.Marshal(one)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if err := call.Author.Record(ctx, "mcp add", name); err != nil {
-		return "", err
+		return "", false, err
 	}
 	if err := d.cfg.Servers.Pin(ctx, name, tried); err != nil {
-		return "", err
+		return "", false, err
 	}
 	_, err = d.cfg.Store.Put(ctx, serverPrefix+name, data, storage.Absent)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
-		return "", fmt.Errorf("store the MCP server: %w", err)
+		return "", false, fmt.Errorf("store the MCP server: %w", err)
 	}
 	if err := d.Load(ctx); err != nil {
-		return "", err
+		return "", false, err
 	}
 	d.cfg.Logger.Info("MCP server added", "mcp_server", name, "user", call.User)
-	text := fmt.Sprintf("Added %s with %s.", name, wording.Plural(tried.Tools, "tool", "tools"))
+	text = fmt.Sprintf("Added %s with %s.", name, wording.Plural(tried.Tools, "tool", "tools"))
 	if one.Auth == mcp.AuthOAuth {
 		text = fmt.Sprintf("Added %s. Each person connects their own account with `/connect %s`; I know its tools once the first person has done so.", name, name)
 	}
 	if one.Trust == mcp.TrustHints {
-		return text + " They ask before they run, except those that it says only read.", nil
+		return text + " They ask before they run, except those that it says only read.", true, nil
 	}
-	return text + " Every call asks before it runs (`trust=hints` behind the address lets those run at once of which the server says that they only read).", nil
+	return text + " Every call asks before it runs (`trust=hints` behind the address lets those run at once of which the server says that they only read).", true, nil
 }
 
 // parseAdd parses the arguments of /mcp add. fault is the answer to invalid ones.

@@ -23,6 +23,7 @@ import (
 
 const (
 	serverPrefix = "mcp/server/"
+	offerPrefix  = "mcp/offer/"
 	// maxServers bounds the servers added in chats.
 	maxServers = 50
 )
@@ -60,13 +61,15 @@ type addedServer struct {
 	Auth  string `json:"auth,omitempty"`
 	Role  string `json:"role,omitempty"`
 	Trust string `json:"trust,omitempty"`
+	// Description is the group's line in the prompt. Empty means the server's own.
+	Description string `json:"description,omitempty"`
 	// AddedBy is the administrator who added the server, AddedAt the time.
 	AddedBy string    `json:"by"`
 	AddedAt time.Time `json:"at"`
 }
 
 func (a addedServer) server() mcp.Server {
-	return mcp.Server{URL: a.URL, Auth: a.Auth, Role: a.Role, Trust: cmp.Or(a.Trust, mcp.TrustNone)}
+	return mcp.Server{URL: a.URL, Auth: a.Auth, Role: a.Role, Trust: cmp.Or(a.Trust, mcp.TrustNone), Description: a.Description}
 }
 
 // Load sets this process's added servers to those in the store. One that conflicts with the

@@ -215,6 +215,14 @@ func checkUnserved(ctx context.Context, store storage.KV) error {
 	return fmt.Errorf("bots run with this database (%s): stop them first", strings.Join(hosts, ", "))
 }
 
+// RunAlone runs do while no bot serves the database or begins to. A file is locked by this process.
+func (s *Store) RunAlone(ctx context.Context, do func(context.Context) error) error {
+	if server, ok := s.Store.(*postgres.Store); ok {
+		return runExclusivelyOn(ctx, server, do)
+	}
+	return do(ctx)
+}
+
 // CheckUnserved refuses a database on a server that bots serve. A file is locked by the bot.
 func (s *Store) CheckUnserved(ctx context.Context) error {
 	if _, ok := s.Store.(*postgres.Store); !ok {

@@ -35,6 +35,7 @@ const (
 	keyPrefix      = prefix + "key/"
 	toolOffPrefix  = prefix + "off/tool/"
 	groupOffPrefix = prefix + "off/group/"
+	skillOffPrefix = prefix + "off/skill/"
 	chatPrefix     = prefix + "chat/"
 )
 

@@ -6,7 +6,7 @@ import (
 	"oneclaw/storage"
 )
 
-// Switches stores which tools and groups are switched off.
+// Switches stores which tools, groups and skills are switched off.
 type Switches struct{ *records }
 
 // ListOff returns the sorted names of the tools and groups that are switched off.
@@ -16,6 +16,16 @@ func (s Switches) ListOff(ctx context.Context) (tools, groups []string, err erro
 	}
 	groups, err = s.listNames(ctx, groupOffPrefix)
 	return tools, groups, err
+}
+
+// ListSkillsOff returns the sorted names of the skills that are switched off.
+func (s Switches) ListSkillsOff(ctx context.Context) ([]string, error) {
+	return s.listNames(ctx, skillOffPrefix)
+}
+
+// SetSkill switches a skill on or off.
+func (s Switches) SetSkill(ctx context.Context, name string, on bool) error {
+	return s.setSwitch(ctx, skillOffPrefix, name, on)
 }
 
 // SetTool switches a tool on or off.
@@ -31,7 +41,7 @@ func (s Switches) SetGroup(ctx context.Context, name string, on bool) error {
 
 func (s Switches) setSwitch(ctx context.Context, below, name string, on bool) error {
 	if !isValidID(name) {
-		return refuse(Invalid, "'%s' is no name of a tool or group.", shorten(name))
+		return refuse(Invalid, "'%s' is no name of a tool, group or skill.", shorten(name))
 	}
 	if on {
 		return s.remove(ctx, below+name)

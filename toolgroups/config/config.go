@@ -40,9 +40,17 @@ type Config struct {
 	// FetchModels fetches the models from a provider's API. Its error is shown to the model and must
 	// not contain secrets. Nil means that fetching is not available.
 	FetchModels func(ctx context.Context, p settings.Provider) ([]settings.Model, error)
+	// Skills are the skills, which can be switched, too. Nil means none.
+	Skills Skills
 	// OnSwitch is called after a switch has changed and before the tool returns, to rebuild the
 	// registry. Nil means that the registry is rebuilt without it.
 	OnSwitch func(ctx context.Context) error
+}
+
+// Skills says which skills there are.
+type Skills interface {
+	// States returns whether each skill is switched on, by name.
+	States() map[string]bool
 }
 
 // Tools holds the tools. It may be used concurrently.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,7 +34,20 @@ func (f *Tools) listToolStates(context.Context, toolgroups.Call, noArgs) (string
 	}
 	b.WriteString("Without a group:\n")
 	writeStates(&b, reg.Core(), off, false)
+	if states := f.skillStates(); len(states) > 0 {
+		b.WriteString("\nSkills:\n")
+		for _, name := range slices.Sorted(maps.Keys(states)) {
+			fmt.Fprintf(&b, "- %s: %s\n", name, onOff(states[name]))
+		}
+	}
 	return strings.TrimRight(b.String(), "\n"), nil
+}
+
+func (f *Tools) skillStates() map[string]bool {
+	if f.cfg.Skills == nil {
+		return nil
+	}
+	return f.cfg.Skills.States()
 }
 
 func writeStates(b *strings.Builder, tools []toolgroups.Tool, off []string, closed bool) {
@@ -62,8 +76,11 @@ type switchArgs struct {
 
 func (f *Tools) setToolEnabled(ctx context.Context, _ toolgroups.Call, in switchArgs) (string, error) {
 	set, what := f.cfg.Settings.Switches.SetTool, "Tool"
-	if in.Type == "group" {
+	switch in.Type {
+	case "group":
 		set, what = f.cfg.Settings.Switches.SetGroup, "Group"
+	case "skill":
+		set, what = f.cfg.Settings.Switches.SetSkill, "Skill"
 	}
 	if err := f.checkSwitch(in); err != nil {
 		return "", err
@@ -86,6 +103,13 @@ func (f *Tools) setToolEnabled(ctx context.Context, _ toolgroups.Call, in switch
 // checkSwitch returns an error for an unknown name, and for a tool that must stay on.
 func (f *Tools) checkSwitch(in switchArgs) error {
 	reg := f.cfg.Registry()
+	if in.Type == "skill" {
+		states := f.skillStates()
+		if _, ok := states[in.Name]; !ok {
+			return toolgroups.Errorf(CodeNotFound, "There is no skill '%s'. list_tool_states shows all.", clipName(in.Name))
+		}
+		return nil
+	}
 	if in.Type == "group" {
 		if _, ok := reg.Group(in.Name); !ok {
 			return toolgroups.Errorf(CodeNotFound, "There is no tool group '%s'. Groups: %s.", clipName(in.Name), strings.Join(reg.GroupNames(), ", "))

@@ -42,7 +42,7 @@ func TestSwitchTools(t *testing.T) {
 		t.Errorf("groups %q", order)
 	}
 	d.ok("set_tool_enabled", args{"name": "pdf_info", "enabled": true, "type": "tool"}, "is now on", "group 'pdf' is off")
-	for _, bad := range []args{{"enabled": true}, {"name": "exec"}, {"name": "exec", "enabled": "maybe"}, {"name": "exec", "enabled": true, "type": "skill"}} {
+	for _, bad := range []args{{"enabled": true}, {"name": "exec"}, {"name": "exec", "enabled": "maybe"}, {"name": "exec", "enabled": true, "type": "model"}} {
 		d.fault("validation_error", "set_tool_enabled", bad)
 	}
 	d.fault("not_found", "set_tool_enabled", args{"name": "nope", "enabled": false})

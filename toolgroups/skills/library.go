@@ -54,6 +54,7 @@ type Library struct {
 	// skills are the valid skills by name. section lists them for the prompt.
 	skills      map[string]Skill
 	section     string
+	off         []string  // the skills that are switched off
 	tooManyOnce sync.Once // to log once that there are too many skills
 }
 
@@ -101,6 +102,27 @@ func (l *Library) Skills() []Skill {
 		out = append(out, l.skills[name])
 	}
 	return out
+}
+
+// SetOff sets which skills are switched off: they are not listed and cannot be loaded.
+func (l *Library) SetOff(names []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Equal(l.off, names) {
+		l.off = slices.Clone(names)
+		l.merge()
+	}
+}
+
+// States returns whether each valid skill is switched on, by name.
+func (l *Library) States() map[string]bool {
+	l.refreshAndLock()
+	defer l.mu.Unlock()
+	states := make(map[string]bool, len(l.skills))
+	for name := range l.valid() {
+		states[name] = !slices.Contains(l.off, name)
+	}
+	return states
 }
 
 // Section returns the part of the system prompt that lists the skills, or "". It is
@@ -197,14 +219,21 @@ func (l *Library) readSkill(folder string, info fs.FileInfo) skillFile {
 	return f
 }
 
-// merge combines the built-in skills with those in the folder, which take precedence.
-func (l *Library) merge() {
-	l.skills = maps.Clone(l.builtin)
+// valid returns the built-in skills and those in the folder, which take precedence.
+func (l *Library) valid() map[string]Skill {
+	all := maps.Clone(l.builtin)
 	for name, f := range l.files {
 		if f.err == nil {
-			l.skills[name] = f.skill
+			all[name] = f.skill
 		}
 	}
+	return all
+}
+
+// merge makes the list of the valid skills that are switched on.
+func (l *Library) merge() {
+	l.skills = l.valid()
+	maps.DeleteFunc(l.skills, func(name string, _ Skill) bool { return slices.Contains(l.off, name) })
 	l.section = ""
 	if len(l.skills) == 0 {
 		return

@@ -1,0 +1,238 @@
+package moving
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/access"
+	"oneclaw/internal/settings"
+	"oneclaw/internal/wording"
+	"oneclaw/toolgroups/memory"
+	"oneclaw/toolgroups/schedule"
+	"oneclaw/toolgroups/skills"
+)
+
+// Kind is a kind of things that are taken over.
+type Kind string
+
+// The kinds, in the order in which they are listed.
+const (
+	KindMemory   Kind = "memory"
+	KindSkill    Kind = "skill"
+	KindSchedule Kind = "schedule"
+	KindPerson   Kind = "person"
+	KindServer   Kind = "MCP server"
+	KindProvider Kind = "provider"
+	KindOther    Kind = "other"
+)
+
+// maxFound bounds the things of one kind.
+const maxFound = 1_000
+
+// Found is what the folder of another bot has.
+type Found struct {
+	notes     []noteFile
+	skills    []foundSkill
+	schedules []foundSchedule
+	people    []access.Person
+	servers   []foundServer
+	providers []foundProvider
+	// left are the things that cannot be taken over.
+	left []Line
+}
+
+// noteFile is a file of memory.
+type noteFile struct {
+	name  string
+	notes []memory.Note
+}
+
+// foundSkill is a skill with its SKILL.md as the bot reads it.
+type foundSkill struct {
+	name, source string
+	content      []byte
+	remark       string
+}
+
+// foundSchedule is a task without its owner. seed makes its id.
+type foundSchedule struct {
+	seed, name, prompt string
+	plan               schedule.Plan
+	target             string // where its answers went
+}
+
+type foundServer struct{ name, url string }
+
+type foundProvider struct {
+	settings.Provider
+
+	key string
+}
+
+// leave notes that a thing cannot be taken over.
+func (f *Found) leave(kind Kind, name, format string, args ...any) {
+	if len(f.left) < maxFound {
+		f.left = append(f.left, Line{Kind: kind, Name: wording.OneLine(name, maxShown), Mark: Left, Text: wording.OneLine(fmt.Sprintf(format, args...), maxReason)})
+	}
+}
+
+// leaveError notes that a thing cannot be read. An absent one is not noted.
+func (f *Found) leaveError(kind Kind, name string, err error) {
+	if err != nil && !isAbsent(err) {
+		f.leave(kind, name, "%v", err)
+	}
+}
+
+// stableID returns an id that is the same in each import.
+func stableID(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]
+}
+
+// platforms are the platforms that OneClaw has.
+var platforms = []string{"telegram", "slack"}
+
+// idPatterns are the ids of people.
+var idPatterns = map[string]*regexp.Regexp{
+	"telegram": regexp.MustCompile(`^[1-9][0-9]{0,15}$`),
+	"slack":    regexp.MustCompile(`^[UW][A-Z0-9]{2,20}$`),
+}
+
+// addPerson adds a person who was allowed on a platform.
+func (f *Found) addPerson(platform, id, name string) {
+	id = strings.TrimSpace(id)
+	if before, after, ok := strings.Cut(id, ":"); ok && (before == platform || before == "tg" || before == "user") {
+		id = after
+	}
+	user := platform + ":" + id
+	switch {
+	case id == "" || slices.ContainsFunc(f.people, func(p access.Person) bool { return p.User == user }):
+	case id == "*":
+		f.leave(KindPerson, user, "it stands for everybody; OneClaw lets people in one by one")
+	case !slices.Contains(platforms, platform):
+		f.leave(KindPerson, user, "OneClaw talks on Telegram and Slack only")
+	case !idPatterns[platform].MatchString(id):
+		f.leave(KindPerson, user, "it is not the id of a person; /whoami shows people their ids")
+	case len(f.people) == maxFound:
+		f.leave(KindPerson, user, "there are more than %d people", maxFound)
+	default:
+		f.people = append(f.people, access.Person{User: user, Name: name})
+	}
+}
+
+// serverConfig is an MCP server as both bots write it.
+type serverConfig struct {
+	Command word            `json:"command"`
+	URL     word            `json:"url"`
+	Headers map[string]word `json:"headers"`
+}
+
+// addServer adds an MCP server.
+func (f *Found) addServer(name string, s serverConfig) {
+	switch {
+	case s.URL == "" && s.Command == "":
+		f.leave(KindServer, name, "it has neither an address nor a program")
+	case s.URL == "":
+		f.leave(KindServer, name, "it is a program of this machine: add it to mcp.servers in oneclaw.yaml")
+	case len(s.Headers) > 0:
+		f.leave(KindServer, name, "its requests have headers of their own: add it to mcp.servers in oneclaw.yaml, with the secrets as ${NAME}")
+	case strings.Contains(string(s.URL), "${"):
+		f.leave(KindServer, name, "its address has variables in it: add it with /mcp add")
+	case len(f.servers) == maxFound:
+		f.leave(KindServer, name, "there are more than %d servers", maxFound)
+	default:
+		f.servers = append(f.servers, foundServer{name, string(s.URL)})
+	}
+}
+
+// addSkill adds the skill in a SKILL.md. beside is the number of other files in its folder.
+func (f *Found) addSkill(source string, data []byte, beside int) {
+	name, content, err := skills.Convert(data)
+	if err == nil && slices.ContainsFunc(f.skills, func(s foundSkill) bool { return s.name == name }) {
+		err = fmt.Errorf("another skill has the name %s", name)
+	}
+	if err == nil && len(f.skills) == maxFound {
+		err = fmt.Errorf("there are more than %d skills", maxFound)
+	}
+	if err != nil {
+		f.leave(KindSkill, source, "%v", err)
+		return
+	}
+	remark := ""
+	if beside > 0 {
+		remark = "without " + wording.Plural(beside, "other file", "other files") + " in its folder"
+	}
+	f.skills = append(f.skills, foundSkill{name, source, content, remark})
+}
+
+// readSkill reads the SKILL.md of a folder, and reports whether there is one.
+func (f *Found) readSkill(from *folder, dir string) bool {
+	data, err := from.file(dir + "/" + skillFile)
+	if isAbsent(err) {
+		return false
+	}
+	names, listed := from.names(dir)
+	if err = cmp.Or(err, listed); err != nil {
+		f.leave(KindSkill, dir, "%v", err)
+		return true
+	}
+	f.addSkill(dir, data, len(names)-1)
+	return true
+}
+
+// addSchedule adds a schedule, or leaves it for the reason.
+func (f *Found) addSchedule(s foundSchedule, reason error) {
+	s.name = cmp.Or(s.name, wording.OneLine(s.prompt, 50))
+	switch {
+	case reason != nil:
+		f.leave(KindSchedule, cmp.Or(s.name, s.seed), "%v", reason)
+	case len(f.schedules) == maxFound:
+		f.leave(KindSchedule, s.name, "there are more than %d schedules", maxFound)
+	default:
+		f.schedules = append(f.schedules, s)
+	}
+}
+
+// momentLayouts are the forms of a time, beginning with those that have a zone.
+var momentLayouts = []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05.999999", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly}
+
+// planAt returns the plan for one moment. A time without a zone is in the given one.
+func planAt(text, zone string) (schedule.Plan, error) {
+	for i, layout := range momentLayouts {
+		at, err := time.Parse(layout, strings.TrimSpace(text))
+		if err != nil {
+			continue
+		}
+		if i < 2 {
+			at, zone = at.UTC(), "UTC"
+		}
+		return schedule.Plan{Kind: schedule.OneTime, Date: at.Format(time.DateOnly), Hour: at.Hour(), Minute: at.Minute(), Zone: zone}, nil
+	}
+	return schedule.Plan{}, fmt.Errorf("its time is %q, which is no time", wording.OneLine(text, maxShown))
+}
+
+// planEvery returns the plan for an interval.
+func planEvery(every time.Duration) (schedule.Plan, error) {
+	if every < time.Minute {
+		return schedule.Plan{}, fmt.Errorf("it runs every %s, and a minute is the shortest interval", every)
+	}
+	return schedule.Plan{Kind: schedule.Interval, EveryMinutes: int(every / time.Minute)}, nil
+}
+
+// planCron returns the plan for a cron expression. Six fields begin with seconds.
+func planCron(expression, zone string) (schedule.Plan, error) {
+	fields := strings.Fields(expression)
+	if len(fields) == 6 {
+		if fields[0] != "0" {
+			return schedule.Plan{}, fmt.Errorf("its cron expression %q has seconds", wording.OneLine(expression, maxShown))
+		}
+		fields = fields[1:]
+	}
+	return schedule.Plan{Kind: schedule.Cron, Expression: strings.Join(fields, " "), Zone: zone}, nil
+}

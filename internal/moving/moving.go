@@ -1,0 +1,301 @@
+// Package moving reads the folders in which other bots (OpenClaw, Hermes Agent) keep their data, and takes
+// over what has a place here: memory, skills, schedules, people, MCP servers, and model providers with
+// their keys.
+//
+// Nothing runs, nothing is sent, and nobody gets access: schedules arrive paused, skills, servers and
+// providers switched off, and people as requests. Ids are derived from those of the other bot, so that
+// what was taken over once is left alone by the next import.
+package moving
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"oneclaw/bridge/access"
+	"oneclaw/bridge/chats"
+	"oneclaw/internal/connections"
+	"oneclaw/internal/settings"
+	"oneclaw/internal/wording"
+	"oneclaw/storage"
+	"oneclaw/toolgroups/memory"
+	"oneclaw/toolgroups/schedule"
+)
+
+// Bounds of a [Line], in characters.
+const (
+	maxShown  = 80
+	maxReason = 300
+)
+
+// Mark says what became of a thing.
+type Mark string
+
+// The marks.
+const (
+	Taken Mark = "+"
+	Known Mark = "="
+	Left  Mark = "-"
+)
+
+// Line says what became of one thing.
+type Line struct {
+	Kind Kind
+	Name string
+	Mark Mark
+	// Text says how it was taken over, or why not.
+	Text string
+}
+
+// Mover takes over what was found.
+type Mover struct {
+	Store    storage.KV
+	Memory   *memory.Memory
+	Schedule *schedule.Schedule
+	Settings *settings.Settings
+	Vault    *settings.Vault
+	// SkillsDir is the folder of skills.
+	SkillsDir string
+	// For is the user who gets memory and schedules, platform:id. Empty means the bot's owner.
+	For string
+	Now func() time.Time
+	// DryRun makes [Mover.Take] find out only what it would do.
+	DryRun bool
+}
+
+// Take takes over what was found. It returns a line for each thing, by kinds. After an error it can be
+// repeated.
+func (m Mover) Take(ctx context.Context, found *Found) ([]Line, error) {
+	var lines []Line
+	for _, take := range []func(context.Context, *Found) ([]Line, error){
+		m.takeNotes, m.takeSkills, m.takeSchedules, m.takePeople, m.takeServers, m.takeProviders,
+	} {
+		more, err := take(ctx, found)
+		if lines = append(lines, more...); err != nil {
+			return lines, err
+		}
+	}
+	lines = append(lines, found.left...)
+	order := []Kind{KindMemory, KindSkill, KindSchedule, KindPerson, KindServer, KindProvider, KindOther}
+	slices.SortStableFunc(lines, func(a, b Line) int { return slices.Index(order, a.Kind) - slices.Index(order, b.Kind) })
+	return lines, nil
+}
+
+// lineOf returns the line of a thing that was taken over unless there is a reason against it.
+func lineOf(kind Kind, name, text string, reason error, known ...error) Line {
+	line := Line{Kind: kind, Name: wording.OneLine(name, maxShown), Mark: Taken, Text: text}
+	switch {
+	case slices.ContainsFunc(known, func(k error) bool { return errors.Is(reason, k) }):
+		line.Mark, line.Text = Known, reason.Error()
+	case reason != nil:
+		line.Mark, line.Text = Left, wording.OneLine(reason.Error(), maxReason)
+	}
+	return line
+}
+
+// errNoOwner is the reason why memory and schedules are left.
+var errNoOwner = errors.New("whose is it? Claim the bot first (oneclaw claim), or name a person: --for telegram:123")
+
+// findOwner returns who gets memory and schedules, and the direct chat with that person.
+func (m Mover) findOwner(ctx context.Context) (user string, chat chats.Chat, err error) {
+	user, chat, err = access.FindUser(ctx, m.Store, m.For)
+	if err != nil {
+		return "", chat, err
+	}
+	if user == "" {
+		user = m.For
+	}
+	if same, err := chats.ParseChat(user); err == nil && chat == (chats.Chat{}) && same.Platform == "telegram" {
+		chat = same // a direct chat has the id of the user
+	}
+	return user, chat, nil
+}
+
+func (m Mover) takeNotes(ctx context.Context, found *Found) (lines []Line, err error) {
+	user, _, err := m.findOwner(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []memory.Note
+	for _, file := range found.notes {
+		if user == "" {
+			lines = append(lines, lineOf(KindMemory, file.name, "", errNoOwner))
+		}
+		all = append(all, file.notes...)
+	}
+	if user == "" || len(all) == 0 {
+		return lines, nil
+	}
+	reasons, err := m.Memory.Import(ctx, user, all, !m.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range found.notes {
+		own := reasons[:len(file.notes)]
+		reasons = reasons[len(file.notes):]
+		for _, reason := range []error{nil, memory.ErrDuplicate, memory.ErrFull, memory.ErrInvalid} {
+			count := 0
+			for _, one := range own {
+				if errors.Is(one, reason) {
+					count++
+				}
+			}
+			if count > 0 {
+				line := lineOf(KindMemory, file.name, "for "+user, reason, memory.ErrDuplicate)
+				line.Text = wording.Plural(count, "note", "notes") + ": " + line.Text
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines, nil
+}
+
+// maxSkills bounds the skills in the folder.
+const maxSkills = 100
+
+// Reasons why a skill is left.
+var (
+	errKnown      = errors.New("is there already")
+	errOtherSkill = errors.New("there is another skill of that name")
+	errManySkills = fmt.Errorf("there are %d skills already, which is the limit", maxSkills)
+)
+
+func (m Mover) takeSkills(ctx context.Context, found *Found) (lines []Line, err error) {
+	present, err := os.ReadDir(m.SkillsDir)
+	if err != nil && !isAbsent(err) {
+		return nil, fmt.Errorf("read the folder of skills: %w", err)
+	}
+	count := len(present)
+	for _, skill := range found.skills {
+		path := filepath.Join(m.SkillsDir, skill.name, skillFile)
+		reason := error(nil)
+		switch content, err := os.ReadFile(path); {
+		case err == nil && bytes.Equal(content, skill.content):
+			reason = errKnown
+		case err == nil:
+			reason = errOtherSkill
+		case !isAbsent(err):
+			return lines, fmt.Errorf("read a skill: %w", err)
+		case count >= maxSkills:
+			reason = errManySkills
+		default:
+			count++
+		}
+		if reason == nil && !m.DryRun {
+			if err := m.storeSkill(ctx, skill, path); err != nil {
+				return lines, err
+			}
+		}
+		lines = append(lines, lineOf(KindSkill, skill.name, skill.remark, reason, errKnown))
+	}
+	return lines, nil
+}
+
+// storeSkill stores a skill, switched off before it is there.
+func (m Mover) storeSkill(ctx context.Context, skill foundSkill, path string) error {
+	if err := m.Settings.Switches.SetSkill(ctx, skill.name, false); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("make the folder of a skill: %w", err)
+	}
+	// Renamed when it is complete, so that an interrupted import leaves no half of a skill.
+	if err := os.WriteFile(path+".part", skill.content, 0o600); err != nil {
+		return fmt.Errorf("write a skill: %w", err)
+	}
+	if err := os.Rename(path+".part", path); err != nil {
+		return fmt.Errorf("write a skill: %w", err)
+	}
+	return nil
+}
+
+func (m Mover) takeSchedules(ctx context.Context, found *Found) (lines []Line, err error) {
+	user, chat, err := m.findOwner(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reason := error(nil)
+	if user == "" {
+		reason = errNoOwner
+	} else if chat == (chats.Chat{}) {
+		reason = fmt.Errorf("the direct chat with %s is not known: they have to write to the bot first", user)
+	}
+	var tasks []schedule.Task
+	for _, s := range found.schedules {
+		if reason != nil {
+			lines = append(lines, lineOf(KindSchedule, s.name, "", reason))
+			continue
+		}
+		tasks = append(tasks, schedule.Task{
+			ID: stableID(s.seed, user), Owner: user, Chat: chat.String(), User: user, Direct: true, Name: s.name, Prompt: s.prompt, Plan: s.plan,
+		})
+	}
+	reasons, err := m.Schedule.Import(ctx, tasks, !m.DryRun)
+	if err != nil {
+		return lines, err
+	}
+	for i, reason := range reasons {
+		text := tasks[i].Plan.String()
+		if target := found.schedules[i].target; target != "" && target != chat.String() {
+			text += "; its answers went to " + wording.OneLine(target, maxShown) + ", and will come to " + chat.String()
+		}
+		lines = append(lines, lineOf(KindSchedule, tasks[i].Name, text, reason, schedule.ErrKnown))
+	}
+	return lines, nil
+}
+
+func (m Mover) takePeople(ctx context.Context, found *Found) (lines []Line, err error) {
+	reasons, err := access.Import(ctx, m.Store, found.people, m.Now(), !m.DryRun)
+	for i, reason := range reasons {
+		lines = append(lines, lineOf(KindPerson, found.people[i].User, wording.OneLine(found.people[i].Name, maxShown), reason, access.ErrKnown))
+	}
+	return lines, err
+}
+
+func (m Mover) takeServers(ctx context.Context, found *Found) (lines []Line, err error) {
+	for _, s := range found.servers {
+		reason, err := connections.ImportOffer(ctx, m.Store, s.name, connections.Offer{URL: s.url, OfferedAt: m.Now()}, !m.DryRun)
+		if err != nil {
+			return lines, err
+		}
+		lines = append(lines, lineOf(KindServer, s.name, wording.OneLine(s.url, maxShown), reason, connections.ErrKnown))
+	}
+	return lines, nil
+}
+
+func (m Mover) takeProviders(ctx context.Context, found *Found) (lines []Line, err error) {
+	for _, p := range found.providers {
+		added, err := m.Settings.Providers.Import(ctx, p.Provider, !m.DryRun)
+		var reason error
+		switch {
+		case settings.Is(err, settings.Invalid) || settings.Is(err, settings.Full):
+			reason = err
+		case err != nil:
+			return lines, err
+		case !added && !m.lacksKey(ctx, p):
+			reason = errKnown
+		case p.key != "" && !m.DryRun:
+			if err := m.Vault.SetKey(ctx, p.ID, p.key); err != nil {
+				return lines, err
+			}
+		}
+		text := p.BaseURL + ", with its key"
+		if p.key == "" {
+			text = p.BaseURL + ", without a key: enter it with oneclaw provider key " + p.ID
+		}
+		lines = append(lines, lineOf(KindProvider, p.Name, text, reason, errKnown))
+	}
+	return lines, nil
+}
+
+// lacksKey reports whether a provider is stored as it was found, but without the key: an earlier import was
+// interrupted.
+func (m Mover) lacksKey(ctx context.Context, p foundProvider) bool {
+	stored, err := m.Settings.Providers.Get(ctx, p.ID)
+	return err == nil && p.key != "" && !stored.HasKey && stored.BaseURL == p.BaseURL
+}

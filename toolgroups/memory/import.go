@@ -1,0 +1,38 @@
+package memory
+
+import (
+	"context"
+	"slices"
+	"unicode/utf8"
+)
+
+// Import saves notes from elsewhere in the memory of a user, in one write, each in its section. For each note it returns nil, or
+// [ErrDuplicate], [ErrFull] or [ErrInvalid] if the note is left out. If write is not set, it only finds out.
+func (m *Memory) Import(ctx context.Context, owner string, notes []Note, write bool) (reasons []error, err error) {
+	add := func(doc *document) error {
+		reasons = make([]error, len(notes))
+		for i, n := range notes {
+			n.Text, n.Section, n.SavedAt, n.Author = cleanText(n.Text), sectionOf(n.Section), m.cfg.Now().UTC(), owner
+			switch length := utf8.RuneCountInString(n.Text); {
+			case length == 0 || length > MaxNoteLength:
+				reasons[i] = ErrInvalid
+			case isSaved(doc.Notes, n.Text):
+				reasons[i] = ErrDuplicate
+			case checkLimits(append(slices.Clone(doc.Notes), n)) != nil:
+				reasons[i] = ErrFull
+			default:
+				doc.Notes = append(doc.Notes, n)
+			}
+		}
+		return nil
+	}
+	if write {
+		err = m.update(ctx, owner, add)
+		return reasons, err
+	}
+	doc, _, err := m.read(ctx, owner)
+	if err == nil {
+		err = add(&doc)
+	}
+	return reasons, err
+}
