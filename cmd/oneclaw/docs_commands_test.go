@@ -23,6 +23,7 @@ var notOurs = map[string]string{
 	"helm":       "needs a cluster; the chart is rendered by the test of the chart",
 	"kubectl":    "needs a cluster",
 	"openssl":    "makes random bytes",
+	"openclaw":   "another bot, from which people move in",
 	"curl":       "the address is that of a webhook; the tests of webhooks post to it",
 	"install":    "writes where root may",
 	"systemctl":  "needs systemd as process 1; the unit is checked by the tests of internal/service",
