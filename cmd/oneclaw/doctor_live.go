@@ -14,10 +14,12 @@ import (
 	"oneclaw/internal/app"
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
+	"oneclaw/internal/connections"
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor/live"
 	"oneclaw/internal/models"
 	"oneclaw/internal/record"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 )
 
@@ -76,6 +78,18 @@ func runLive(cmd *cobra.Command, cfg config.Config, chosen []string) error {
 		}); err != nil {
 			return err
 		}
+	}
+	catalogue, err := connections.ReadCatalogue(cfg.MCP.Catalogue)
+	if err != nil {
+		return err
+	}
+	if n := len(catalogue.Servers); n > 0 {
+		asked, err := tryCatalogue(ctx, cfg, catalogue)
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(w, "%s of /connect are asked how people sign in, which the catalogue says in the last column; nobody signs in.\n", wording.Plural(n, "server", "servers"))
+		tries = append(tries, asked)
 	}
 	_, _ = fmt.Fprint(w, "No messages are fetched: a bot that runs elsewhere with these tokens goes on.\n\n")
 	return live.Print(ctx, w, cfg.Redact.Text, tries)

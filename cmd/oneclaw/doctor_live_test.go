@@ -50,6 +50,7 @@ func TestEveryPlatformCanBeTriedLive(t *testing.T) {
 func TestDoctorLiveTellsWhatTheEmulatorsDo(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.ResponderFunc(adding))
+	w.env["ONECLAW_MCP_CATALOGUE"] = "off"
 	delete(w.env, "ONECLAW_ALLOW")
 	if out, ok := tried(t, w.env); ok || !strings.Contains(out, "--chat telegram:123") {
 		t.Errorf("before somebody owns the bot: %t, %s", ok, out)
@@ -103,6 +104,7 @@ func TestDoctorLiveSaysWhatIsOther(t *testing.T) {
 	w := newTown(t, openai.ResponderFunc(func(context.Context, openai.Request) (openai.Reply, error) {
 		return openai.Reply{Text: "6912\nof course"}, nil
 	}))
+	w.env["ONECLAW_MCP_CATALOGUE"] = "off"
 	ann := w.person("Ann")
 	chat := fmt.Sprint("telegram:", ann)
 	for _, f := range []telegram.Fault{

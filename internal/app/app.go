@@ -27,6 +27,7 @@ import (
 	"oneclaw/internal/budget"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/config"
+	"oneclaw/internal/connections"
 	"oneclaw/internal/database"
 	"oneclaw/internal/hooks"
 	"oneclaw/internal/learning"
@@ -200,7 +201,7 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: access.Access(cfg.Access),
 		Turns:          answering,
 		Commands:       slices.Concat(found.Commands(), budget.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.signIn.Commands(), remembered.Commands(), private.Commands()),
-		CardHandlers:   map[string]interact.Handler{budget.CardKind: spent.Pressed, models.Card: found.HandlePress, personal.MemoryCard: remembered.HandlePress},
+		CardHandlers:   map[string]interact.Handler{budget.CardKind: spent.Pressed, models.Card: found.HandlePress, connections.CardKind: b.tools.connections.HandlePress, personal.MemoryCard: remembered.HandlePress},
 		ApprovalPolicy: config.NewPolicies(cfg.Approvals, b.tools.Registry, log).PolicyFor,
 		Hooks: bridge.Hooks{
 			OnTaskDone: callBoth(taskReporter(b.tools.schedule), b.hooks.RecordOutcome), Forget: private.Forget, OnErased: store.RecordErasure, RefusalCard: spent.RefusalCard, Report: spent.SendToAdmins, Savings: budget.SavingsOf(b.ledger),

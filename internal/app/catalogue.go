@@ -240,7 +240,11 @@ func (c *catalogue) addServers(cfg config.Config, store storage.KV, private []ne
 	if c.mcp, err = mcp.New(servers); err != nil {
 		return fmt.Errorf("mcp: %w", err)
 	}
-	c.connections = connections.New(connections.Config{Google: c.google, Servers: c.mcp, Store: store, NotifyAdmins: tell, Now: cfg.Runtime.Now, Logger: c.log})
+	catalogue, err := connections.ReadCatalogue(cfg.MCP.Catalogue)
+	if err != nil {
+		return err
+	}
+	c.connections = connections.New(connections.Config{Catalogue: catalogue, Google: c.google, Servers: c.mcp, Store: store, NotifyAdmins: tell, Now: cfg.Runtime.Now, Logger: c.log})
 	return c.connections.Load(context.Background())
 }
 

@@ -30,7 +30,7 @@ func (d *Handler) Commands() []bridge.Command {
 		return bridge.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Role: role, Run: run}
 	}
 	return []bridge.Command{
-		row("connect", "Connect your account: /connect google", toolgroups.RoleStranger, d.connect),
+		d.connectCommand(),
 		row("disconnect", "Disconnect your account: /disconnect google", toolgroups.RoleStranger, d.disconnect),
 		row("mcp", "MCP servers: list, add, remove (administrators)", toolgroups.RoleAdmin, d.mcp),
 	}
@@ -168,10 +168,7 @@ func (d *Handler) Forget(ctx context.Context, user string) error {
 // usage is the answer to an invalid /mcp command.
 const usage = "`/mcp` lists the servers, `/mcp NAME` tries one, `/mcp add NAME ADDRESS` adds one " +
 	"(with `role=admin` for administrators alone, with `trust=hints` so that tools which only read, by the word of the server, do not ask), " +
-	"`/mcp remove NAME` removes one."
-
-// offersUsage precedes the list of offered servers.
-const offersUsage = "Not switched on, from the bot that you have moved from (`/mcp on NAME` contacts one and adds it):\n"
+	"`/mcp on NAME` adds one that /connect shows, `/mcp remove NAME` removes one."
 
 func (d *Handler) mcp(ctx context.Context, call bridge.CommandCall) (string, error) {
 	verb, args := cutWord(call.Args)
@@ -193,7 +190,7 @@ func (d *Handler) mcp(ctx context.Context, call bridge.CommandCall) (string, err
 	return usage, nil
 }
 
-// list returns the servers with their states, the offered ones, and the usage of /mcp.
+// list returns the servers with their states, the imported ones, and the usage of /mcp.
 func (d *Handler) list(ctx context.Context) (string, error) {
 	all := d.cfg.Servers.Status()
 	offers, err := listOffers(ctx, d.cfg.Store)
@@ -211,30 +208,10 @@ func (d *Handler) list(ctx context.Context) (string, error) {
 		}
 		fmt.Fprintf(&out, "- **%s** (%s): %s\n", wording.EscapeMarkdown(st.Name), strings.Join(serverDetails(st), ", "), health)
 	}
-	for i, name := range slices.Sorted(maps.Keys(offers)) {
-		if i == 0 {
-			out.WriteString("\n" + offersUsage + "\n")
-		}
-		fmt.Fprintf(&out, "- **%s**: %s\n", wording.EscapeMarkdown(name), wording.InlineCode(offers[name].URL))
+	for _, name := range slices.Sorted(maps.Keys(offers)) {
+		fmt.Fprintf(&out, "- **%s** (%s): imported, and not switched on\n", wording.EscapeMarkdown(name), wording.InlineCode(offers[name].URL))
 	}
 	return out.String() + "\n" + usage, nil
-}
-
-// switchOn adds an offered server.
-func (d *Handler) switchOn(ctx context.Context, call bridge.CommandCall, name string) (string, error) {
-	offers, err := listOffers(ctx, d.cfg.Store)
-	if err != nil {
-		return "", err
-	}
-	offer, ok := offers[name]
-	if !ok {
-		return fmt.Sprintf("No server %s waits to be switched on. `/mcp` shows all.", wording.InlineCode(name)), nil
-	}
-	text, added, err := d.addServer(ctx, call, name, addedServer{URL: offer.URL, Trust: mcp.TrustNone})
-	if err == nil && added {
-		err = d.cfg.Store.Delete(ctx, offerPrefix+name, storage.Any)
-	}
-	return text, err
 }
 
 // serverDetails describes the configuration of a server.
@@ -429,6 +406,9 @@ func (d *Handler) remove(ctx context.Context, call bridge.CommandCall, args stri
 		}
 	}
 	_, err := d.cfg.Store.Get(ctx, serverPrefix+name)
+	if _, offered := d.cfg.Store.Get(ctx, offerPrefix+name); offered == nil && i < 0 {
+		return fmt.Sprintf("Removed %s.", name), d.cfg.Store.Delete(ctx, offerPrefix+name, storage.Any)
+	}
 	if errors.Is(err, storage.ErrNotFound) && i < 0 {
 		return fmt.Sprintf("There is no server %s.", wording.InlineCode(name)), nil
 	}

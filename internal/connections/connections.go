@@ -35,6 +35,8 @@ type Config struct {
 	Servers *mcp.Client
 	// Store stores the added servers.
 	Store storage.KV
+	// Catalogue has the servers that administrators can switch on.
+	Catalogue Catalogue
 	// NotifyAdmins sends a text to administrators, once per key. If nil, only /mcp shows changes.
 	NotifyAdmins func(ctx context.Context, key, text string) error
 	// Now returns the current time. nil means time.Now.
@@ -61,6 +63,8 @@ type addedServer struct {
 	Auth  string `json:"auth,omitempty"`
 	Role  string `json:"role,omitempty"`
 	Trust string `json:"trust,omitempty"`
+	// Issuer is the only sign-in that is used. Empty means the one that the server names.
+	Issuer string `json:"issuer,omitempty"`
 	// Description is the group's line in the prompt. Empty means the server's own.
 	Description string `json:"description,omitempty"`
 	// AddedBy is the administrator who added the server, AddedAt the time.
@@ -69,7 +73,7 @@ type addedServer struct {
 }
 
 func (a addedServer) server() mcp.Server {
-	return mcp.Server{URL: a.URL, Auth: a.Auth, Role: a.Role, Trust: cmp.Or(a.Trust, mcp.TrustNone), Description: a.Description}
+	return mcp.Server{URL: a.URL, Auth: a.Auth, Role: a.Role, Trust: cmp.Or(a.Trust, mcp.TrustNone), Issuer: a.Issuer, Description: a.Description}
 }
 
 // Load sets this process's added servers to those in the store. One that conflicts with the

@@ -2,6 +2,7 @@ package connections_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -59,10 +60,14 @@ func newReplica(t *testing.T, store storage.KV) *replica {
 func (r *replica) say(t *testing.T, name, args string) string {
 	t.Helper()
 	for _, c := range r.desk.Commands() {
+		call := bridge.CommandCall{Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Direct: true, Role: toolgroups.RoleAdmin}, Args: args}
+		if c.Name == name && c.RunCard != nil {
+			card, err := c.RunCard(t.Context(), call)
+			must(t, err)
+			return card.Text
+		}
 		if c.Name == name {
-			text, err := c.Run(t.Context(), bridge.CommandCall{
-				Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Direct: true, Role: toolgroups.RoleAdmin}, Args: args,
-			})
+			text, err := c.Run(t.Context(), call)
 			must(t, err)
 			return text
 		}
@@ -200,5 +205,35 @@ func TestForgetEndsSignInsThatHaveBegun(t *testing.T) {
 	}
 	if others < 2 {
 		t.Errorf("of somebody else %d records are left", others)
+	}
+}
+
+// A server from elsewhere is offered, contacted only when an administrator switches it on, and then added
+// as one that an administrator has named.
+func TestOfferedServersAreSwitchedOn(t *testing.T) {
+	store := openStore(t)
+	r := newReplica(t, store)
+	url := served(t, "read", "write")
+	offer := func(name, url string, write bool) error {
+		reason, err := connections.ImportOffer(t.Context(), store, name, connections.Offer{URL: url}, write)
+		must(t, err)
+		return reason
+	}
+	if offer("notes", url, false) != nil || offer("notes", url, true) != nil || !errors.Is(offer("NOTES", url, true), connections.ErrKnown) {
+		t.Error("an offer is not stored once")
+	}
+	for name, url := range map[string]string{"two words": url, "other": "ftp://notes.example"} {
+		if reason := offer(name, url, true); reason == nil || strings.Contains(reason.Error(), "\n") {
+			t.Errorf("%s at %s: %v", name, url, reason)
+		}
+	}
+	if len(r.servers.Status()) != 1 {
+		t.Error("an offer is a server already")
+	}
+	r.says(t, "mcp", "", "**notes**", url, "imported, and not switched on")
+	r.says(t, "mcp", "on other", "No server `other` waits")
+	r.says(t, "mcp", "on notes", "Added notes with 2 tools", "Every call asks")
+	if strings.Contains(r.say(t, "mcp", ""), "not switched on") {
+		t.Error("what is switched on is still offered")
 	}
 }

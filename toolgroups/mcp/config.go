@@ -43,8 +43,8 @@ type Server struct {
 	// the bot cannot register itself. ClientSecret may contain "${NAME}".
 	ClientID     string        `yaml:"client_id,omitempty"`
 	ClientSecret redact.Secret `yaml:"client_secret,omitempty"`
-	// Issuer is the authorization server at which ClientID was registered. The client is used at no
-	// other. Empty means the one that the server named first.
+	// Issuer is the authorization server at which ClientID was registered. No other is used. Empty means
+	// the one that the server names, for ClientID the one that it named first.
 	Issuer string `yaml:"issuer,omitempty"`
 	// Scopes are the permissions to request. None means those that the server names.
 	Scopes []string `yaml:"scopes,omitempty"`
@@ -284,8 +284,8 @@ func (s Server) authFaults() []error {
 		errs = append(errs, fmt.Errorf("auth: %q is not oauth", s.Auth))
 	case s.Auth == "" && (s.ClientID != "" || s.ClientSecret != "" || len(s.Scopes) > 0):
 		errs = append(errs, errors.New("client_id, client_secret and scopes: they need auth: oauth"))
-	case s.Issuer != "" && s.ClientID == "":
-		errs = append(errs, errors.New("issuer: it needs client_id"))
+	case s.Issuer != "" && s.Auth == "":
+		errs = append(errs, errors.New("issuer: it needs auth: oauth"))
 	case s.ClientSecret != "" && s.ClientID == "":
 		errs = append(errs, errors.New("client_secret: it needs client_id"))
 	}

@@ -47,6 +47,9 @@ const GroupPrefix = "mcp_"
 type Config struct {
 	// Servers are the servers by name: letters, digits, "-" and "_", at most 32.
 	Servers map[string]Server `yaml:"servers"`
+	// Catalogue is the file of the servers that administrators can switch on. Empty means the built-in one,
+	// "off" none.
+	Catalogue string `yaml:"catalogue" env:"ONECLAW_MCP_CATALOGUE"`
 	// DataDir is the folder for the tool lists. Empty keeps them only in memory.
 	DataDir string `yaml:"-"`
 	// IdleTimeout is how long an unused server is kept. 0 means five minutes.

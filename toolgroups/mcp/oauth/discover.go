@@ -69,6 +69,25 @@ func RequiresSignIn(ctx context.Context, s Server) (bool, error) {
 	return wants, err
 }
 
+// SignIn describes the sign-in of a server.
+type SignIn struct {
+	// Issuer is the authorization server.
+	Issuer string
+	// TakesClients is set if the bot can become a client there without an operator.
+	TakesClients bool
+}
+
+// Inspect finds out how users sign in to a server. Nobody signs in, and no client is registered.
+func Inspect(ctx context.Context, s Server) (SignIn, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	f, err := discover(ctx, s)
+	if err != nil {
+		return SignIn{}, err
+	}
+	return SignIn{Issuer: f.meta.Issuer, TakesClients: f.meta.RegistrationEndpoint != "" || f.meta.ClientIDMetadataDocumentSupported}, nil
+}
+
 // fetchChallenges returns a server's challenges for a request without a token.
 func fetchChallenges(ctx context.Context, s Server) (said []oauthex.Challenge, wants bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(probe))

@@ -32,6 +32,9 @@ func (a *Accounts) clientDocumentURL(s Server) string { return a.cfg.PublicURL +
 // the address of the client document, else a client registered now or earlier.
 func (a *Accounts) clientFor(ctx context.Context, s Server, meta *oauthex.AuthServerMeta) (client, error) {
 	methods := meta.TokenEndpointAuthMethodsSupported
+	if s.Issuer != "" && s.ClientID == "" && !sameIssuer(s.Issuer, meta.Issuer) {
+		return client{}, mistakef("%s leads to the sign-in %s, and not to %s as it should, so nothing was sent there", s.Name, quote(meta.Issuer), quote(s.Issuer))
+	}
 	if s.ClientID != "" {
 		return client{ID: s.ClientID, Secret: s.ClientSecret, Method: authMethod(methods, s.ClientSecret != "")}, a.checkIssuer(ctx, s, meta.Issuer)
 	}
@@ -87,13 +90,16 @@ func (a *Accounts) checkIssuer(ctx context.Context, s Server, issuer string) err
 			return err
 		}
 	}
-	if strings.TrimRight(own, "/") == strings.TrimRight(issuer, "/") {
+	if sameIssuer(own, issuer) {
 		return nil
 	}
 	a.cfg.Logger.Warn("configured client not used at another authorization server", "server", s.Name, "want", own, "got", quote(issuer))
 	return mistakef("%s leads to the sign-in %s now, but this bot was registered at %s, so nothing was sent there; "+
 		"if that is right, the operator of this bot sets issuer for the server", s.Name, quote(issuer), quote(own))
 }
+
+// sameIssuer reports whether two issuers are the same but for a slash at the end.
+func sameIssuer(a, b string) bool { return strings.TrimRight(a, "/") == strings.TrimRight(b, "/") }
 
 // isUsable reports whether a registered client can be used for a new link.
 func (a *Accounts) isUsable(known registration, s Server, issuer string) bool {

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"oneclaw/internal/emulator/mcp"
+	"oneclaw/internal/emulator/openai"
+)
+
+// movedModel is a model that does what it is asked with the tool of that name, and keeps the last prompt.
+type movedModel struct{ prompt atomic.Value }
+
+// Reply implements openai.Responder.
+func (m *movedModel) Reply(_ context.Context, req openai.Request) (openai.Reply, error) {
+	m.prompt.Store(req.Messages[0].Content)
+	last := req.Messages[len(req.Messages)-1]
+	asked := last.Content
+	for _, one := range req.Messages {
+		if one.Role == "user" {
+			asked = one.Content
+		}
+	}
+	group, tool, arguments := "", "", `{}`
+	switch {
+	case last.Role == "tool" && !strings.HasPrefix(last.Content, "Loaded "):
+		return openai.Reply{Text: "The tool says: " + last.Content}, nil
+	case strings.Contains(asked, "my tasks"):
+		group, tool = "scheduled_tasks", "list_scheduled_tasks"
+	case strings.Contains(asked, "switch on the skill"):
+		group, tool, arguments = "config", "set_tool_enabled", `{"name":"weekly","enabled":true,"type":"skill"}`
+	default:
+		return openai.Reply{Text: "fine"}, nil
+	}
+	if !slices.Contains(req.ToolNames(), tool) {
+		tool, arguments = "load_tool_group", fmt.Sprintf(`{"group_name":%q}`, group)
+	}
+	return openai.Reply{Calls: []openai.ToolCall{{ID: fmt.Sprint("call_", len(req.Messages)), Name: tool, Arguments: arguments}}}, nil
+}
+
+// The owner of a bot moves in from OpenClaw: memory is there at once, and everything else waits until it is
+// switched on, each by itself.
+func TestWhatIsImportedWaitsUntilItIsSwitchedOn(t *testing.T) {
+	t.Parallel()
+	em, err := mcp.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = em.Close() })
+	model := &movedModel{}
+	w := newTown(t, model)
+	delete(w.env, "ONECLAW_ALLOW")
+	w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = "127.0.0.0/8"
+	ann, bob := w.person("Ann"), w.person("Bob")
+	bot := w.run()
+	_, code := offered(t, bot)
+	w.ask(bot, ann, "/start "+code, nil)
+
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"openclaw.json":          fmt.Sprintf(`{"channels": {"telegram": {"allowFrom": [%d, %d]}}, "mcp": {"servers": {"notes": {"url": %q}}}}`, ann, bob, em.URL),
+		"workspace/MEMORY.md":    "- The cat is called Minka.\n",
+		"skills/weekly/SKILL.md": "---\nname: weekly\ndescription: sum up the week\n---\nSum up.\n",
+		"cron/jobs.json":         `{"jobs": [{"id": "a", "name": "Brief", "schedule": {"kind": "every", "everyMs": 60000}, "payload": {"kind": "agentTurn", "message": "Sum up the news."}}]}`,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move := func(args ...string) (string, error) {
+		out, err := command(t.Context(), t, w.env, append([]string{"import", "openclaw", dir}, args...)...).CombinedOutput()
+		return string(out), err
+	}
+	for _, args := range [][]string{nil, {"--dry-run"}} {
+		if out, err := move(args...); err == nil || !strings.Contains(out, "OneClaw runs with") {
+			t.Errorf("beside a running bot: %v: %s", err, out)
+		}
+	}
+	bot.kill(syscall.SIGTERM)
+	out, err := move()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	wantIn(t, out, fmt.Sprintf("= telegram:%d", ann), fmt.Sprintf("+ telegram:%d", bob), "+ 5 taken over, = 1 there already, - 0 left")
+
+	bot = w.run()
+	w.say(bob, "hello?", nil) // has no access yet
+	card := w.shownTo(bot, ann, "They wrote: hello?")
+	prompt := func() string { text, _ := model.prompt.Load().(string); return text }
+	w.ask(bot, ann, "hello", nil)
+	wantIn(t, prompt(), "The cat is called Minka.")
+	if strings.Contains(prompt(), "weekly") || strings.Contains(prompt(), "mcp_notes") {
+		t.Errorf("a skill or a server is on before anybody switched it on: %s", prompt())
+	}
+	wantIn(t, w.ask(bot, ann, "show my tasks", nil), "Brief", "every 1 minutes", "enabled: no")
+	wantIn(t, w.ask(bot, ann, "switch on the skill weekly", nil), "Skill 'weekly' is now on")
+	w.ask(bot, ann, "hello again", nil)
+	wantIn(t, prompt(), "weekly: sum up the week")
+
+	wantIn(t, w.ask(bot, ann, "/mcp", nil), "no MCP servers yet", "notes", em.URL, "imported, and not switched on")
+	wantIn(t, w.ask(bot, ann, "/mcp on notes", nil), "Added notes", "/connect notes")
+	wantIn(t, w.ask(bot, ann, "/mcp on notes", nil), "notes is on already")
+
+	wantIn(t, w.ask(bot, ann, "/people", nil), "Bob", "waits to be let in")
+	list := w.shownTo(bot, ann, "waits to be let in")
+	if _, err := w.telegram.Press(ann, list.ID, ann, button(t, list, "Let in Bob")); err != nil {
+		t.Fatal(err)
+	}
+	w.shownTo(bot, bob, "let you in. Here is")
+	w.ask(bot, bob, "hello again", nil)
+	_ = card
+}
