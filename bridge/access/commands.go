@@ -85,8 +85,10 @@ func (d *Registry) handlePeoplePress(ctx context.Context, press interact.Press) 
 // applyPress lets in or removes a user, and returns a short result.
 func (d *Registry) applyPress(ctx context.Context, press interact.Press) (string, error) {
 	if user, admits := strings.CutPrefix(press.Choice, choiceLetIn); admits {
-		_, err := d.add(ctx, press.Author, press.Role, user, standingUser)
-		return "They may talk to me now.", err
+		if _, err := d.add(ctx, press.Author, press.Role, user, standingUser); err != nil || d.Role(user) > toolgroups.RoleStranger {
+			return "They may talk to me now.", err
+		}
+		return "They cannot talk to me: I am not on their platform.", nil
 	}
 	_, refusal, err := d.remove(ctx, press.Author, press.Role, press.Choice)
 	return cmp.Or(refusal, "Removed."), err
