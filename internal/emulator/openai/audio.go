@@ -23,21 +23,50 @@ var audioExtensions = []string{"flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "oga
 // speechMark precedes the words of [Speech] in the file.
 const speechMark = "ONECLAW-SPEAKS="
 
-// Speech returns a voice note that the emulator transcribes to the given words. It is an Ogg file with
-// the headers of an Opus stream, whose comments contain the words.
-func Speech(words string) []byte {
-	comment := speechMark + words
+// Speech returns a voice note that the emulator transcribes to the given words: two seconds of silence as
+// Opus in Ogg, whose comments contain the words.
+func Speech(words string) []byte { return opusFile(speechMark+words, 100) }
+
+// opusFile returns an Ogg file (RFC 3533, RFC 7845) with a comment and so many frames of silence of 20 ms.
+func opusFile(comment string, frames int) []byte {
 	tags := append([]byte("OpusTags"), 0, 0, 0, 0, 1, 0, 0, 0)
 	tags = binary.LittleEndian.AppendUint32(tags, uint32(len(comment))) //nolint:gosec // far shorter than 4 GiB
-	return append(oggPage("OpusHead\x01\x01\x00\x00\x80\xbb\x00\x00\x00\x00\x00"), oggPage(string(tags)+comment)...)
+	file := oggPage(nil, 2, 0, 0, "OpusHead\x01\x01\x00\x00\x80\xbb\x00\x00\x00\x00\x00")
+	file = oggPage(file, 0, 0, 1, string(tags)+comment)
+	return oggPage(file, 4, uint64(frames)*960, 2, slices.Repeat([]string{"\xf8\xff\xfe"}, frames)...) //nolint:gosec // not negative
 }
 
-// oggPage returns an Ogg page that contains a packet.
-func oggPage(packet string) []byte {
-	head := append([]byte("OggS\x00\x00"), make([]byte, 20)...)
-	segments := slices.Repeat([]byte{255}, len(packet)/255)
-	segments = append(segments, byte(len(packet)%255))
-	return append(append(append(head, byte(len(segments))), segments...), packet...)
+// oggPage appends an Ogg page with packets, of at most 64 KB, to a file.
+func oggPage(file []byte, flags byte, granule uint64, number uint32, packets ...string) []byte {
+	var segments, body []byte
+	for _, p := range packets {
+		segments = append(segments, bytes.Repeat([]byte{255}, len(p)/255)...)
+		segments = append(segments, byte(len(p)%255))
+		body = append(body, p...)
+	}
+	page := append([]byte("OggS\x00"), flags)
+	page = binary.LittleEndian.AppendUint64(page, granule)
+	page = binary.LittleEndian.AppendUint32(page, 1) // the stream
+	page = binary.LittleEndian.AppendUint32(page, number)
+	page = append(page, 0, 0, 0, 0, byte(len(segments)))
+	page = append(append(page, segments...), body...)
+	binary.LittleEndian.PutUint32(page[22:], oggSum(page))
+	return append(file, page...)
+}
+
+// oggSum returns the checksum of a page: a CRC-32 with the polynomial 0x04c11db7, not reflected.
+func oggSum(page []byte) (sum uint32) {
+	for _, b := range page {
+		sum ^= uint32(b) << 24
+		for range 8 {
+			if carry := sum>>31 == 1; carry {
+				sum = sum<<1 ^ 0x04c11db7
+			} else {
+				sum <<= 1
+			}
+		}
+	}
+	return sum
 }
 
 // handleTranscriptions answers POST /v1/audio/transcriptions.
@@ -107,8 +136,9 @@ func (s *Server) transcribe(w http.ResponseWriter, r *http.Request) (string, *Er
 	case !matchesExtension(sound, ending):
 		return "", invalid("file", "unsupported_value", "Audio file might be corrupted or unsupported")
 	}
-	if _, words, said := bytes.Cut(sound, []byte(speechMark)); said {
-		return string(words), nil
+	if at := bytes.Index(sound, []byte(speechMark)); at >= 4 {
+		length := int(binary.LittleEndian.Uint32(sound[at-4:]))
+		return string(sound[at+len(speechMark) : min(at+length, len(sound))]), nil
 	}
 	return s.cfg.Transcript, nil
 }

@@ -81,6 +81,9 @@ type Server struct {
 	// pictures are the accepted requests for pictures; onPicture is called for each.
 	pictures  []PictureRequest
 	onPicture func(PictureRequest) *Error
+	// spoken are the accepted requests for speech; onSpeech is called for each.
+	spoken   []SpeechRequest
+	onSpeech func(SpeechRequest) *Error
 }
 
 // New makes a server.
@@ -141,8 +144,8 @@ func (s *Server) Resume(ctx context.Context) error { return s.life.Resume(ctx) }
 func (s *Server) Close() error { return s.life.Close(nil) }
 
 // ServeHTTP answers POST /v1/chat/completions, POST /v1/responses, POST /v1/embeddings, POST
-// /v1/images/generations, POST /v1/images/edits, POST /v1/audio/transcriptions and GET /v1/models. The
-// path of the service replaces /v1.
+// /v1/images/generations, POST /v1/images/edits, POST /v1/audio/speech, POST /v1/audio/transcriptions and
+// GET /v1/models. The path of the service replaces /v1.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.life.Enter() {
 		http.Error(w, "closed", http.StatusServiceUnavailable)
@@ -165,6 +168,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.handleGenerations(w, r)
 	case "POST /images/edits":
 		s.handleEdits(w, r)
+	case "POST /audio/speech":
+		s.handleSpeech(w, r)
 	case "POST /audio/transcriptions":
 		s.handleTranscriptions(w, r)
 	case "GET /models":

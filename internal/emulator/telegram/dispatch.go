@@ -48,6 +48,7 @@ func methods() map[string]method {
 		"sendmessage":            sendMessage,
 		"sendphoto":              sendPhoto,
 		"senddocument":           sendDocument,
+		"sendvoice":              sendVoice,
 		"sendchataction":         sendChatAction,
 		"sendmessagedraft":       sendMessageDraft,
 		"editmessagetext":        editMessageText,

@@ -207,7 +207,18 @@ func (a *api) storeUpload(up wire.Upload, kind string) (*file, *apiError) {
 			return nil, badRequest("PHOTO_INVALID_DIMENSIONS") // core.telegram.org/api/errors
 		}
 	}
+	if kind == KindVoice && !isVoice(up.Data) {
+		kind = KindDocument // "other formats may be sent as Audio or Document" (core.telegram.org/bots/api#sendvoice)
+	}
 	f := a.world.files.add(kind, parseFileName(up.Disposition), up.MIME, up.Data, 0)
 	f.width, f.height = width, height
 	return f, nil
+}
+
+// isVoice reports whether a file is shown as a voice note: Opus in Ogg, MP3 or M4A
+// (core.telegram.org/bots/api#sendvoice).
+func isVoice(data []byte) bool {
+	head := data[:min(len(data), 64)]
+	return bytes.HasPrefix(head, []byte("OggS")) && bytes.Contains(head, []byte("OpusHead")) || bytes.HasPrefix(head, []byte("ID3")) ||
+		len(head) > 1 && head[0] == 0xff && head[1]&0xe6 == 0xe2 || len(head) > 11 && string(head[4:11]) == "ftypM4A"
 }

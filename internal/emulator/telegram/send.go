@@ -28,6 +28,10 @@ func sendDocument(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	return sendMedia(a, p, KindDocument)
 }
 
+func sendVoice(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
+	return sendMedia(a, p, KindVoice)
+}
+
 func sendMedia(a *api, p *wire.Params, kind string) (any, *apiError) {
 	body, err := formattedText(p, "caption", "caption_entities")
 	if err != nil {

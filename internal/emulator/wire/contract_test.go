@@ -102,7 +102,7 @@ var played = []string{
 	"answerCallbackQuery", "deleteMessage", "deleteMyCommands", "deleteWebhook", "editEphemeralMessageText",
 	"editMessageReplyMarkup", "editMessageText", "getChat", "getChatAdministrators", "getChatMember", "getFile", "getMe",
 	"getMyCommands", "getUpdates", "getWebhookInfo", "sendChatAction", "sendDocument", "sendMessage", "sendMessageDraft",
-	"sendPhoto", "setMessageReaction", "setMyCommands", "setWebhook",
+	"sendPhoto", "sendVoice", "setMessageReaction", "setMyCommands", "setWebhook",
 }
 
 var (
