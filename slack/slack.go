@@ -86,6 +86,7 @@ var (
 	_ chats.ThreadReader    = (*Platform)(nil)
 	_ chats.UserNamer       = (*Platform)(nil)
 	_ chats.FileSender      = (*Platform)(nil)
+	_ chats.VoiceSender     = (*Platform)(nil)
 	_ chats.AdminChecker    = (*Platform)(nil)
 	_ chats.HealthReporter  = (*Platform)(nil)
 	_ chats.Pinger          = (*Platform)(nil)

@@ -55,6 +55,14 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 	return id, nil
 }
 
+// VoiceFormat returns MP3, which all of Slack's apps play.
+func (p *Platform) VoiceFormat() string { return chats.VoiceMP3 }
+
+// SendVoice sends a recording as an audio file.
+func (p *Platform) SendVoice(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
+	return p.SendFile(ctx, to, f)
+}
+
 func (p *Platform) upload(ctx context.Context, f chats.OutFile) (string, error) {
 	place, err := callWithResult(ctx, p.api, "files.getUploadURLExternal", func(ctx context.Context, api *slack.Client) (*slack.GetUploadURLExternalResponse, error) {
 		place, err := api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: f.Name, FileSize: int(f.Size)})

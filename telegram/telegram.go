@@ -92,6 +92,7 @@ var (
 	_ chats.Acknowledger      = (*Platform)(nil)
 	_ chats.FileFetcher       = (*Platform)(nil)
 	_ chats.FileSender        = (*Platform)(nil)
+	_ chats.VoiceSender       = (*Platform)(nil)
 	_ chats.AdminChecker      = (*Platform)(nil)
 	_ chats.CommandLister     = (*Platform)(nil)
 	_ chats.HealthReporter    = (*Platform)(nil)

@@ -43,11 +43,14 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 	d := &delivery{to: to, part: chats.Part{Repeat: f.Repeat}, plain: true}
 	var id string
 	err = p.sendWithFallback(d, func() (err error) {
-		if id, err = p.upload(ctx, d, f, photo); photo && isPhotoRefusal(err) {
+		if photo {
+			if id, err = p.upload(ctx, d, f, "sendPhoto", "photo"); !isPhotoRefusal(err) {
+				return err
+			}
 			p.log.Warn("photo refused: sending a document", "chat", to.Chat.String(), "err", err)
 			photo = false
-			id, err = p.upload(ctx, d, f, photo)
 		}
+		id, err = p.upload(ctx, d, f, "sendDocument", "document")
 		return err
 	})
 	if err != nil {
@@ -56,11 +59,29 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 	return id, nil
 }
 
-func (p *Platform) upload(ctx context.Context, d *delivery, f chats.OutFile, photo bool) (string, error) {
-	method, field := "sendDocument", "document"
-	if photo {
-		method, field = "sendPhoto", "photo"
+// VoiceFormat returns Opus in Ogg, which Telegram shows as a voice note
+// (core.telegram.org/bots/api#sendvoice).
+func (p *Platform) VoiceFormat() string { return chats.VoiceOpus }
+
+// SendVoice sends a recording as a voice note. Premium users can forbid these; then it is refused.
+func (p *Platform) SendVoice(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
+	if err := p.prepareSend(ctx, to); err != nil {
+		return "", err
 	}
+	d := &delivery{to: to, part: chats.Part{Repeat: f.Repeat}, plain: true}
+	var id string
+	err := p.sendWithFallback(d, func() (err error) {
+		id, err = p.upload(ctx, d, f, "sendVoice", "voice")
+		return err
+	})
+	if err != nil {
+		return "", p.sendError(to, err)
+	}
+	return id, nil
+}
+
+// upload calls a method that sends a file in the given field, and returns the id of the message.
+func (p *Platform) upload(ctx context.Context, d *delivery, f chats.OutFile, method, field string) (string, error) {
 	params := d.addressParams()
 	if caption := d.caption(f.Caption); caption != "" {
 		params["caption"] = caption

@@ -91,6 +91,21 @@ type FileSender interface {
 	SendFile(ctx context.Context, to Address, file OutFile) (string, error)
 }
 
+// The formats of recordings.
+const (
+	// VoiceOpus is Opus in an Ogg container.
+	VoiceOpus = "opus"
+	VoiceMP3  = "mp3"
+)
+
+// VoiceSender is a platform that can send recordings. On other platforms answers are not spoken.
+type VoiceSender interface {
+	// VoiceFormat returns the format of recordings that the platform plays in the chat.
+	VoiceFormat() string
+	// SendVoice is [FileSender.SendFile] for a recording in that format.
+	SendVoice(ctx context.Context, to Address, file OutFile) (string, error)
+}
+
 // ThreadReader is a platform that can read a thread.
 type ThreadReader interface {
 	// ReadThread returns the messages of m's thread before m: the last limit messages, the oldest first.

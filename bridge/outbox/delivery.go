@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -33,6 +34,11 @@ type Delivery struct {
 
 	// Files are the files to deliver with the answer.
 	Files []toolgroups.File `json:"-"`
+	// Speak, if not nil, makes the recording of an answer, in a format of [chats.VoiceSender]. It is
+	// called at most once, when the answer is delivered.
+	Speak func(ctx context.Context, text, format string) ([]byte, error) `json:"-"`
+	// spoken is the text to speak; empty if the answer is not spoken.
+	spoken string
 	// StopTyping clears the typing indicator; nil if there is none.
 	StopTyping func() `json:"-"`
 	// ShowPreview starts or ends the preview of the turn; nil if there is none.

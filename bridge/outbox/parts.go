@@ -53,6 +53,7 @@ func (s *Sender) Render(j *queue.Run, masked string) (parts []receipts.Part) {
 // so that [Sender.Deliver] begins with the request.
 func (s *Sender) Prepare(j *queue.Run, answer string, recorded bool) {
 	d := DeliveryOf(j)
+	d.spoken = s.spokenText(j, answer)
 	answer = WithHeading(j, answer)
 	var parts []receipts.Part
 	if len(answer) <= s.cfg.MaxParts*partBytes {

@@ -159,6 +159,7 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *queue.Run) error {
 		}
 		d.OutageSince = time.Time{}
 	}
+	s.speak(ctx, patience, j)
 	return nil
 }
 

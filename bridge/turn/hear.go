@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -208,4 +209,14 @@ func (t *Runner) gatherOrAnswer(ctx context.Context, j *queue.Run, h *conversati
 	}
 	h.Staged = []agent.Message{*message}
 	return answer, t.saveMessage(context.WithoutCancel(ctx), j, h, agent.Message{Role: agent.RoleAssistant, Time: t.cfg.Now(), Text: answer, Final: true})
+}
+
+// wasSpoken reports whether the user spoke the message of a job, or a part of it.
+func wasSpoken(j *queue.Run) bool {
+	return slices.ContainsFunc(WorkOf(j).Transcripts, func(heard receipts.Transcript) bool {
+		file := func(a chats.Attachment) bool { return a.Ref == heard.Ref }
+		i := slices.IndexFunc(j.Message.Files, file)
+		quoted := slices.ContainsFunc(j.Message.Quoted, func(q chats.Quoted) bool { return slices.ContainsFunc(q.Files, file) })
+		return heard.Text != "" && !quoted && (i < 0 || j.Message.Files[i].Sound.Kind == chats.SoundSpoken) // else in a message that joined
+	})
 }

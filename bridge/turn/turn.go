@@ -213,6 +213,9 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 			}
 			m.Text = addContextNotice(h, persona.Model, m.Text)
 			answer = m.Text
+			if t.cfg.SpeechFor != nil {
+				WorkOf(j).Speak = t.cfg.SpeechFor(ctx, scope, wasSpoken(j))
+			}
 		}
 		if err = t.storeAndCheck(context.WithoutCancel(ctx), j, h, m); errors.Is(err, storage.ErrInvalid) {
 			// A retry would be paid for again, and its reply would be as large.

@@ -99,6 +99,9 @@ type Settings struct {
 	// *[TranscriptionError]; after another error, the user may try again. If it is nil, recordings are
 	// not transcribed.
 	Transcribe func(ctx context.Context, scope toolgroups.Scope, r Recording) (string, error)
+	// SpeechFor returns the function that speaks an answer ([outbox.Delivery.Speak]); nil if it is not
+	// spoken. heard says that the user spoke the message. If SpeechFor is nil, no answer is spoken.
+	SpeechFor func(ctx context.Context, scope toolgroups.Scope, heard bool) func(ctx context.Context, text, format string) ([]byte, error)
 	// SeparateTurns gives messages that come during a turn their own turns, instead of adding them to
 	// the running one.
 	SeparateTurns bool

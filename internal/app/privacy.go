@@ -50,7 +50,7 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 			},
 		},
 		{
-			Name: "choices", About: "What was chosen in our chat: model, agent.",
+			Name: "choices", About: "What was chosen in our chat: model, agent, voice.",
 			Data: func(ctx context.Context, p person) (any, error) {
 				return b.tools.settings.Chats.ListChoices(ctx, p.DirectChat.String())
 			},

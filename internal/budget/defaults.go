@@ -47,6 +47,11 @@ func openAIPrices() PriceTable {
 		"gpt-image-2":      {Input: 8, CachedInput: 2, Output: 30},
 		"gpt-image-1.5":    {Input: 8, CachedInput: 2, Output: 32},
 		"gpt-image-1-mini": {Input: 2.5, CachedInput: 0.25, Output: 8},
+
+		// The bot estimates the tokens of speech. The older models cost $15 and $30 a million characters.
+		"gpt-4o-mini-tts": {Input: 0.6, Output: 12},
+		"tts-1":           {Output: 11.25},
+		"tts-1-hd":        {Output: 22.5},
 	}
 }
 

@@ -19,9 +19,9 @@ func (l *Ledger) UsageOf(provider, name string, t Tokens) Usage {
 }
 
 // Prepay charges a payer for a call of a model before the call is made. Unlike a reservation, the charge
-// remains if the program is killed during the call. The caller must call settle with the actual usage,
-// which replaces the expected one; the zero value refunds everything. After midnight the expected usage
-// stays. The error wraps a *[Refusal] if there is no budget left.
+// remains if the program is killed during the call. Settle replaces the expected usage by the actual one;
+// the zero value refunds everything. It is called at most once, and has no effect after midnight. The
+// error wraps a *[Refusal] if there is no budget left.
 func (l *Ledger) Prepay(ctx context.Context, payer Payer, model string, expected Usage) (settle func(actual Usage), err error) {
 	if err := l.checkCapacity(); err != nil {
 		return nil, err

@@ -14,6 +14,8 @@ type AnswerConfig struct {
 	turn.Options `yaml:",inline"`
 	// Voice configures the transcription model.
 	Voice models.VoiceSettings `yaml:"voice"`
+	// Speech configures the model that speaks answers.
+	Speech models.SpeechSettings `yaml:"speech"`
 	// Steering passes messages that a user sends during a turn to that turn, which answers all of them
 	// together.
 	Steering bool `yaml:"steering" env:"ONECLAW_STEERING"`

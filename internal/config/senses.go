@@ -22,3 +22,11 @@ func (c Config) ImageMaker(found *models.Models, log *slog.Logger) (*models.Imag
 		Settings: c.Images, BaseURL: c.Model.BaseURL, APIKey: string(c.Model.APIKey), HTTPClient: found.HTTPClient, Ledger: found.Ledger, Payer: found.Payer, Logger: log,
 	})
 }
+
+// Speaker returns the speaker of answers, which is silent if no model is set.
+func (c Config) Speaker(found *models.Models, log *slog.Logger) (*models.Speaker, error) {
+	return models.NewSpeaker(models.SpeechConfig{
+		Settings: c.Speech, BaseURL: c.Model.BaseURL, APIKey: string(c.Model.APIKey), HTTPClient: found.HTTPClient, Ledger: found.Ledger, Payer: found.Payer,
+		Chats: found.Settings.Chats, Logger: log,
+	})
+}

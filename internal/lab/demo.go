@@ -119,6 +119,9 @@ func demoConfig(cfg config.Config, env demo.Environment) config.Config {
 	if demo.Images = cfg.Images; env.ImageModel != "" {
 		demo.Images.BaseURL, demo.Images.Model = "", env.ImageModel
 	}
+	if demo.Speech = cfg.Speech; env.SpeechModel != "" {
+		demo.Speech.BaseURL, demo.Speech.Model = "", env.SpeechModel
+	}
 	demo.PublicURL = env.PublicURL
 	demo.Access = config.AccessConfig{Allow: []string{"*"}}
 	return demo

@@ -156,7 +156,7 @@ func runEmulators(ctx context.Context, w io.Writer, port int, profile string) (e
 		{"# The settings of a bot that uses these services:"},
 		{"export TELEGRAM_BOT_TOKEN=" + tg.Token(), "TELEGRAM_API_URL=" + telegramURL},
 		{"export SLACK_BOT_TOKEN=" + workspace.BotToken(), "SLACK_APP_TOKEN=" + workspace.AppToken(), "SLACK_API_URL=" + slackURL},
-		{"export OPENAI_API_KEY=any", "OPENAI_BASE_URL=" + openaiURL, "OPENAI_MODEL=" + served.Model, "ONECLAW_IMAGES_MODEL=" + openai.ImageModel},
+		{"export OPENAI_API_KEY=any", "OPENAI_BASE_URL=" + openaiURL, "OPENAI_MODEL=" + served.Model, "ONECLAW_IMAGES_MODEL=" + openai.ImageModel, "ONECLAW_SPEECH_MODEL=" + openai.SpeechModel},
 		{"export GOOGLE_CLIENT_ID=" + googleID, "GOOGLE_CLIENT_SECRET=" + googleSecret, "GOOGLE_API_URL=" + googleURL},
 		{fmt.Sprintf("export ONECLAW_ALLOW=telegram:%d,slack:%s", person, member)},
 		{"# Claude instead of that model:"},

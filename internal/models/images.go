@@ -146,8 +146,6 @@ func (m *ImageMaker) MakeImage(ctx context.Context, scope toolgroups.Scope, prom
 		settle(budget.Usage{})
 	case err == nil && used.Output > 0:
 		settle(m.usage(budget.Tokens{Input: int64(used.Input), Output: int64(used.Output)}))
-	default:
-		settle(expected)
 	}
 	if err != nil {
 		m.cfg.Logger.Warn("no picture was made", "model", m.cfg.Settings.Model, "err", err)

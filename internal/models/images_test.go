@@ -16,9 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/models"
+	"oneclaw/internal/settings"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
@@ -28,12 +30,14 @@ type studio struct {
 	*models.ImageMaker
 	server *openai.Server
 	ledger *budget.Ledger
+	// address is that of the server.
+	address string
 }
 
 func ann() budget.Payer { return budget.Payer{User: "telegram:1", Chat: "telegram:1"} }
 
 // newStudio makes a maker for a server, or for the emulator if address is empty.
-func newStudio(t *testing.T, address string, settings models.ImageSettings, limits budget.Limits) *studio {
+func newStudio(t *testing.T, address string, images models.ImageSettings, limits budget.Limits) *studio {
 	t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "test.db")})
 	if err != nil {
@@ -60,13 +64,14 @@ func newStudio(t *testing.T, address string, settings models.ImageSettings, limi
 			t.Fatal(err)
 		}
 	}
+	s.address = address
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	if settings.Model == "" {
-		settings.Model = openai.ImageModel
+	if images.Model == "" {
+		images.Model = openai.ImageModel
 	}
 	s.ImageMaker, err = models.NewImageMaker(models.ImageConfig{
-		Settings: settings, BaseURL: address, APIKey: "k", HTTPClient: &http.Client{Transport: transport}, Ledger: s.ledger,
+		Settings: images, BaseURL: address, APIKey: "k", HTTPClient: &http.Client{Transport: transport}, Ledger: s.ledger,
 		Payer: func(toolgroups.Scope) budget.Payer { return ann() }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -261,4 +266,77 @@ func TestImageSettings(t *testing.T) {
 			t.Errorf("%v, sent with %q", err, got)
 		}
 	}
+}
+
+// Speech is paid first, at an estimate. What surely was not made costs nothing.
+func TestSpeechIsPaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func(openai.SpeechRequest) *openai.Error
+		limits budget.Limits
+		says   string
+		paid   bool
+	}{
+		"spoken":    {nil, budget.Limits{}, "", true},
+		"refused":   {func(openai.SpeechRequest) *openai.Error { return &openai.Error{Status: 400, Message: "No."} }, budget.Limits{}, "No.", false},
+		"down":      {func(openai.SpeechRequest) *openai.Error { return &openai.Error{Status: 503, Message: "Down."} }, budget.Limits{}, "Down.", true},
+		"no budget": {nil, budget.Limits{User: budget.Limit{Tokens: 1}}, "budget", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStudio(t, "", models.ImageSettings{}, c.limits)
+			s.server.OnSpeech(c.answer)
+			if name == "no budget" {
+				if _, err := s.ledger.Prepay(t.Context(), ann(), "m", budget.Usage{Input: 1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := s.spent(t)
+			sound, err := s.voice(t, settings.VoiceOn, false)(t.Context(), "Buy milk.", chats.VoiceOpus)
+			if (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) || err == nil && !bytes.HasPrefix(sound, []byte("OggS")) {
+				t.Errorf("%.20q, %v", sound, err)
+			}
+			if got := s.spent(t); c.paid && got != (budget.Usage{Calls: 1, Input: 3, Output: 13, Money: budget.Dollars(0.0001578)}) || !c.paid && got != before {
+				t.Errorf("spent %+v", got)
+			}
+		})
+	}
+}
+
+func TestWhenAnswersAreSpoken(t *testing.T) {
+	s := newStudio(t, "", models.ImageSettings{}, budget.Limits{})
+	for choice, want := range map[string][2]bool{"": {false, true}, settings.VoiceAuto: {false, true}, settings.VoiceOn: {true, true}, settings.VoiceOff: {false, false}} {
+		for i, heard := range []bool{false, true} {
+			if got := s.voice(t, choice, heard) != nil; got != want[i] {
+				t.Errorf("%q, heard %v: spoken %v", choice, heard, got)
+			}
+		}
+	}
+	if _, err := models.NewSpeaker(models.SpeechConfig{Settings: models.SpeechSettings{BaseURL: "http://127.0.0.1:9"}}); err == nil || !strings.Contains(err.Error(), "speech.model") {
+		t.Errorf("an address without a model: %v", err)
+	}
+}
+
+// voice returns the function that speaks an answer in a chat that has made a choice.
+func (s *studio) voice(t *testing.T, choice string, heard bool) func(context.Context, string, string) ([]byte, error) {
+	t.Helper()
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "settings.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	stored, _, err := settings.Open(settings.Config{KV: store, SecretKey: make([]byte, 32), Agents: []settings.Agent{{ID: "a", Name: "A", Prompt: "p"}}})
+	if err == nil {
+		err = stored.Chats.SetVoice(t.Context(), "telegram:1", choice)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	speaker, err := models.NewSpeaker(models.SpeechConfig{
+		Settings: models.SpeechSettings{Model: openai.SpeechModel}, BaseURL: s.address, APIKey: "k", HTTPClient: http.DefaultClient, Ledger: s.ledger,
+		Payer: func(toolgroups.Scope) budget.Payer { return ann() }, Chats: stored.Chats, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	return speaker.SpeechFor(t.Context(), toolgroups.Scope{Chat: "telegram:1"}, heard)
 }

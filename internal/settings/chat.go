@@ -9,13 +9,26 @@ import (
 	"strings"
 )
 
-// Choice is a chat's choice of agent, model and effort. Empty fields mean the defaults.
+// Choice is a chat's choice of agent, model, effort and voice. Empty fields mean the defaults.
 type Choice struct {
 	Agent string `json:"agent,omitempty"`
 	Model Ref    `json:"model,omitzero"`
 	// Effort is the reasoning effort of models in the chat.
 	Effort string `json:"effort,omitempty"`
+	// Voice says which answers are spoken: [VoiceOn], [VoiceOff] or [VoiceAuto], the default.
+	Voice string `json:"voice,omitempty"`
 }
+
+// The values of [Choice.Voice].
+const (
+	VoiceOn  = "on"
+	VoiceOff = "off"
+	// VoiceAuto speaks the answers to spoken messages.
+	VoiceAuto = "auto"
+)
+
+// VoiceChoices returns the values of [Choice.Voice].
+func VoiceChoices() []string { return []string{VoiceOn, VoiceOff, VoiceAuto} }
 
 // efforts are the valid reasoning efforts, as returned by agent.Efforts.
 var efforts = [...]string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
@@ -83,6 +96,14 @@ func (s Chats) SetEffort(ctx context.Context, chat, effort string) error {
 		return err
 	}
 	return s.updateChoice(ctx, chat, func(c *Choice) { c.Effort = effort })
+}
+
+// SetVoice sets which answers are spoken in a chat; "" resets the choice.
+func (s Chats) SetVoice(ctx context.Context, chat, voice string) error {
+	if voice != "" && !slices.Contains(VoiceChoices(), voice) {
+		return refuse(Invalid, "The voice must be one of %s.", strings.Join(VoiceChoices(), ", "))
+	}
+	return s.updateChoice(ctx, chat, func(c *Choice) { c.Voice = voice })
 }
 
 func (s Chats) updateChoice(ctx context.Context, chat string, f func(*Choice)) error {

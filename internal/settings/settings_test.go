@@ -473,3 +473,22 @@ func TestForgetTakesTheChoicesOfAChatAndTheAgentsOfItsOwner(t *testing.T) {
 	_, err = s.Agents.Get(ctx, theirs.ID)
 	must(t, err)
 }
+
+// The voice of a chat is chosen like its model: it moves with the chat, and is listed and forgotten with it.
+func TestTheVoiceOfAChatIsOneOfItsChoices(t *testing.T) {
+	ctx := t.Context()
+	s, _ := open(t, openKV(t))
+	wants(t, "an unknown voice", s.Chats.SetVoice(ctx, "fake:1", "loud"), settings.Invalid)
+	must(t, s.Chats.SetVoice(ctx, "fake:1", settings.VoiceOn))
+	must(t, s.Chats.Move(ctx, "fake:1", "fake:1", "fake:2", "fake:2"))
+	chosen, err := s.Chats.ListChoices(ctx, "fake:2")
+	if err != nil || chosen["fake:2"].Voice != settings.VoiceOn {
+		t.Errorf("after a move: %v, %v", chosen, err)
+	}
+	must(t, s.Chats.Forget(ctx, "fake:2", "fake:2"))
+	for _, chat := range []string{"fake:1", "fake:2"} {
+		if choice, err := s.Chats.Get(ctx, chat); err != nil || choice != (settings.Choice{}) {
+			t.Errorf("%s has chosen %+v, %v", chat, choice, err)
+		}
+	}
+}

@@ -38,8 +38,9 @@ type Environment struct {
 	Model     Model
 	// VoiceModel is the transcription model of the same server. Empty leaves it to the settings.
 	VoiceModel string
-	// ImageModel is the model of the same server that makes pictures. Empty leaves it to the settings.
-	ImageModel string
+	// ImageModel and SpeechModel are the models of the same server that make pictures, and that speak.
+	// Empty leaves them to the settings.
+	ImageModel, SpeechModel string
 	// Observe receives the events of turns.
 	Observe func(chats.Chat, agent.Event)
 	// Ready is called once the bot is built and about to receive.
@@ -219,13 +220,13 @@ func (d *Demo) startEmulators(ctx context.Context, googleURL, publicURL string) 
 			return fmt.Errorf("demo: %w", err)
 		}
 		model = Model{BaseURL: url, Name: openai.DefaultModel}
-		d.env.VoiceModel, d.env.ImageModel = openai.DefaultModel, openai.ImageModel
+		d.env.VoiceModel, d.env.ImageModel, d.env.SpeechModel = openai.DefaultModel, openai.ImageModel, openai.SpeechModel
 	}
 	d.env = Environment{
 		DataDir: d.cfg.DataDir, TelegramURL: telegramURL, TelegramToken: d.telegram.Token(),
 		SlackURL: slackURL, SlackBotToken: d.slack.BotToken(), SlackAppToken: d.slack.AppToken(),
 		GoogleURL: googleURL, GoogleID: googleID, GoogleSecret: googleSecret, PublicURL: publicURL,
-		Model: model, VoiceModel: d.env.VoiceModel, ImageModel: d.env.ImageModel, Observe: d.observe, Ready: d.handleReady,
+		Model: model, VoiceModel: d.env.VoiceModel, ImageModel: d.env.ImageModel, SpeechModel: d.env.SpeechModel, Observe: d.observe, Ready: d.handleReady,
 	}
 	return nil
 }

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/telegram"
+)
+
+// withSpeech sets up the models that listen and speak.
+func (w *harness) withSpeech() {
+	w.env["ONECLAW_VOICE_MODEL"], w.env["ONECLAW_SPEECH_MODEL"], w.env["ONECLAW_BUDGET_USER_USD"] = openai.DefaultModel, openai.SpeechModel, "1"
+}
+
+// voiceNotes waits until there are n recordings, and returns them.
+func (s *stage) voiceNotes(n int) (notes []shown) {
+	s.t.Helper()
+	s.until("recordings", func(all []shown) bool {
+		notes = slices.DeleteFunc(slices.Clone(all), func(m shown) bool { return m.file.data == nil })
+		return len(notes) == n
+	})
+	return notes
+}
+
+// TestAnswersAreSpoken: who speaks gets a spoken answer with its text, who writes gets a text, and each
+// chat decides for itself. Telegram gets a voice note, Slack a file that it plays.
+func TestAnswersAreSpoken(t *testing.T) {
+	t.Parallel()
+	onBothPlatforms(t, false, openai.Offline{}, func(s *stage) {
+		s.w.withSpeech()
+		s.start()
+		s.say(0, "hello")
+		s.one("Hello!")
+		s.speak(0, openai.Speech("what time is it?"))
+		s.one("The clock says: ")
+		note := s.voiceNotes(1)[0].file
+		switch {
+		case s.sign == "/" && (!bytes.HasPrefix(note.data, []byte("OggS")) || !bytes.Contains(note.data, []byte("The clock says: "))):
+			s.t.Errorf("Telegram got %.80q", note.data)
+		case s.sign == "!" && (note.name != "answer.mp3" || !bytes.HasPrefix(note.data, []byte("\xff\xfb"))):
+			s.t.Errorf("Slack got %s, %.10q", note.name, note.data)
+		}
+		s.say(0, s.sign+"voice")
+		s.one("I speak here when you do")
+		s.say(0, s.sign+"voice on")
+		s.one("I speak my answers here.")
+		s.say(0, "hello")
+		s.voiceNotes(2)
+		s.say(0, s.sign+"voice off")
+		s.one("I don't speak here.")
+		s.speak(0, openai.Speech("what time is it in Tokyo?"))
+		s.one("The clock in Asia/Tokyo says: ")
+		s.say(0, s.sign+"voice loud")
+		s.one("(when you speak, I do)")
+		s.say(0, s.sign+"usage")
+		s.one("of $1.00")
+		spoken := s.w.model.Spoken()
+		if len(spoken) != 2 || !strings.HasPrefix(spoken[0].Input, "The clock says: ") || spoken[0].Voice != "alloy" {
+			s.t.Errorf("spoken %+v", spoken)
+		}
+		s.voiceNotes(2)
+	})
+}
+
+// TestSpeechThatFailsIsText: whatever goes wrong, the answer is there, and the next one is spoken again.
+func TestSpeechThatFailsIsText(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, openai.Offline{})
+	w.withSpeech()
+	s := telegramStageIn(t, w, false)
+	fate := make(chan *openai.Error, 1)
+	w.model.OnSpeech(func(openai.SpeechRequest) *openai.Error { return <-fate })
+	bot := s.start()
+	s.say(0, "/voice on")
+	s.one("I speak my answers here.")
+	for n, failure := range []*openai.Error{
+		{Status: 500, Type: "server_error", Message: "Down."}, {Status: 429, Message: "Slow down.", Code: "rate_limit_exceeded"}, {Status: 401, Message: "No key."},
+	} {
+		fate <- failure
+		s.say(0, []string{"1+1", "1+2", "1+3"}[n])
+		s.one([]string{"1+1 =", "1+2 =", "1+3 ="}[n])
+	}
+	if _, err := w.telegram.Inject(telegram.Fault{Method: "sendVoice", Times: 1, Effect: telegram.ServerError, Status: 500}); err != nil {
+		t.Fatal(err)
+	}
+	fate <- nil
+	s.say(0, "1+4")
+	s.one("1+4 =")
+	fate <- nil
+	s.say(0, "1+5")
+	s.one("1+5 =")
+	if notes := s.voiceNotes(1); !bytes.Contains(notes[0].file.data, []byte("1+5 = 6.")) {
+		t.Errorf("%.80q", notes[0].file.data)
+	}
+	bot.kill(syscall.SIGTERM)
+}
+
+// TestLongAnswersAreNotSpoken: an answer of more than a thousand characters, and one of code alone.
+func TestLongAnswersAreNotSpoken(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, openai.Offline{})
+	w.withSpeech()
+	s := telegramStageIn(t, w, false)
+	bot := s.start()
+	s.say(0, "/voice on")
+	s.one("I speak my answers here.")
+	s.say(0, "What can you do?")
+	s.one("Tool groups that I load")
+	s.say(0, "1+1")
+	s.one("1+1 =")
+	s.voiceNotes(1)
+	if spoken := w.model.Spoken(); len(spoken) != 1 {
+		t.Errorf("spoken %+v", spoken)
+	}
+	bot.kill(syscall.SIGTERM)
+}
+
+// TestAKillDuringSpeech: the text arrived once and without a mark, the speech is paid and not made again.
+func TestAKillDuringSpeech(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, openai.Offline{})
+	w.withSpeech()
+	reached, free := make(chan struct{}), make(chan struct{})
+	w.model.OnSpeech(func(openai.SpeechRequest) *openai.Error {
+		close(reached)
+		<-free
+		return nil
+	})
+	ann := w.person("Ann")
+	bot := w.run()
+	w.ask(bot, ann, "/voice on", nil)
+	w.ask(bot, ann, "1+1", nil)
+	<-reached
+	bot.kill(syscall.SIGKILL)
+	close(free)
+	bot = w.run()
+	w.ask(bot, ann, "/voice off", nil)
+	wantIn(t, w.ask(bot, ann, "/usage", nil), "$0.000")
+	texts := 0
+	w.telegram.View(func(s telegram.State) {
+		for _, m := range s.Answers(ann) {
+			if strings.Contains(m.Text, "1+1 =") {
+				texts++
+				if strings.Contains(m.Text, "repeat") {
+					t.Errorf("marked: %q", m.Text)
+				}
+			}
+		}
+	})
+	if n := len(w.model.Spoken()); n != 1 || texts != 1 {
+		t.Errorf("spoken %d times, %d texts", n, texts)
+	}
+	bot.kill(syscall.SIGTERM)
+}
