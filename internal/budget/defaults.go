@@ -50,8 +50,8 @@ func openAIPrices() PriceTable {
 
 		// The bot estimates the tokens of speech. The older models cost $15 and $30 a million characters.
 		"gpt-4o-mini-tts": {Input: 0.6, Output: 12},
-		"tts-1":           {Output: 11.25},
-		"tts-1-hd":        {Output: 22.5},
+		"tts-1":           {Input: 6, Output: 10.125},
+		"tts-1-hd":        {Input: 12, Output: 20.25},
 	}
 }
 
