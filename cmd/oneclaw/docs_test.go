@@ -79,7 +79,8 @@ func TestDocsNameEveryCommand(t *testing.T) {
 	w.env["ONECLAW_EXPORT_JUDGED"] = "true" // brings /learning
 	ann := w.person("Ann")
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", ann)
-	w.env["ONECLAW_MODELS_DEEP"] = "preset/strong" // lists /deep
+	w.env["ONECLAW_MODELS_DEEP"] = "preset/strong"     // lists /deep
+	w.env["ONECLAW_SPEECH_MODEL"] = openai.SpeechModel // lists /voice
 	w.run()
 	// An administrator's menu has all commands, that of others none for administrators.
 	var registered, open []struct{ Command string }
