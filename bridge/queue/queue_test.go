@@ -213,8 +213,19 @@ func (w *worker) Work(_, _ context.Context, j *queue.Run) {
 	<-w.end
 }
 
-func (w *worker) Placement(*queue.Run) queue.Placement                { return queue.Placement{} }
-func (w *worker) CountPieces(some []*queue.Run) int                   { return len(some) }
+func (w *worker) Placement(j *queue.Run) queue.Placement {
+	return queue.Placement{FromUser: true, Joinable: j.Message.Group != ""}
+}
+
+// CountPieces takes messages of a group for pieces of one.
+func (w *worker) CountPieces(some []*queue.Run) int {
+	of := some[0].Message.Group
+	if n := slices.IndexFunc(some, func(j *queue.Run) bool { return of == "" || j.Message.Group != of }); n > 0 {
+		return n
+	}
+	return max(1, len(some)*min(1, len(of)))
+}
+
 func (w *worker) CanJoin(_, _ *queue.Run) bool                        { return false }
 func (w *worker) PendingDecisions(*queue.Run) (cards, tools []string) { return nil, nil }
 func (w *worker) OnSuspended(*queue.Suspended, *queue.Run)            {}
@@ -273,6 +284,31 @@ func TestAnEvictedJobHasStoppedBeforeItIsClaimedAgain(t *testing.T) {
 		synctest.Wait()
 		if !slices.Equal(w.runs, []string{"1", "2"}) {
 			t.Errorf("ran %q", w.runs)
+		}
+		q.Close(0)
+	})
+}
+
+// The pieces of an album are one message, and none of them waits once its turn has begun.
+func TestPiecesOfAMessageWaitNoLongerThanIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, w := working(t)
+		shared := func(n int, group string) *queue.Run {
+			j := message(n)
+			j.Message.Direct, j.Message.Group = false, group
+			return j
+		}
+		for _, j := range []*queue.Run{shared(1, ""), shared(2, "album"), shared(3, "album"), shared(4, "album")} {
+			q.Enqueue(j)
+		}
+		synctest.Wait()
+		if _, sender := q.Reserve(shared(9, ""), 0); sender.Waiting != 3 {
+			t.Errorf("%d messages of the sender wait", sender.Waiting)
+		}
+		close(w.end)
+		synctest.Wait()
+		if _, sender := q.Reserve(shared(9, ""), 0); sender.Waiting != 0 || !slices.Equal(w.runs, []string{"1", "2"}) {
+			t.Errorf("%d messages of the sender wait, and %q ran", sender.Waiting, w.runs)
 		}
 		q.Close(0)
 	})
