@@ -91,12 +91,12 @@ func (r *run) triage(at int) (answers []Message, jobs []job) {
 	return answers, jobs
 }
 
-// interruptedResult returns the result of a call that was started and has none. A read-only call is
-// recorded as started only when it runs again, so it has been cut off twice.
+// interruptedResult returns the result of a call that was started and has none. A call that may run again
+// is recorded as started only when it does, so it has been cut off twice.
 func (r *run) interruptedResult(call Call) Message {
 	_, tool, refused := r.lookup(call)
 	switch {
-	case refused == nil && tool.Effect == toolgroups.ReadOnly:
+	case refused == nil && tool.RunsAgain():
 		return failure(call, CodeCrashed, TextCrashed)
 	case refused == nil && tool.Paid:
 		return failure(call, CodeInterrupted, TextInterruptedPaid)
@@ -141,7 +141,7 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 	ctx, cancel := context.WithCancel(ctx)
 	ended, work := make(chan Message, len(jobs)), make(chan func())
 	running, parallel := 0, r.agent.parallel
-	if slices.ContainsFunc(jobs, func(j job) bool { return j.maybeBegun && j.tool.Effect == toolgroups.ReadOnly }) {
+	if slices.ContainsFunc(jobs, func(j job) bool { return j.maybeBegun && j.tool.RunsAgain() }) {
 		parallel = 1
 	}
 	defer func() {
@@ -208,7 +208,7 @@ func runOrder(t toolgroups.Tool) int {
 
 // recordStart records that a call with effects begins, or that any call may run a second time.
 func (r *run) recordStart(j job) error {
-	if j.tool.Effect == toolgroups.ReadOnly && !j.maybeBegun {
+	if j.tool.RunsAgain() && !j.maybeBegun {
 		return nil
 	}
 	return r.emit(Message{

@@ -22,7 +22,7 @@ const (
 // earlier turns are cleared. It keeps those of this turn and the previous one, and results that describe
 // tools. It does nothing after the first request of a turn.
 func (r *run) clearOldResults() error {
-	if r.rounds() > 0 {
+	if rounds, _, _ := r.countReplies(); rounds > 0 {
 		return nil
 	}
 	texts := isSmallContext(r.contextSize()) && EstimateTokens(r.history) > r.budget()

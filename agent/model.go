@@ -108,6 +108,8 @@ const (
 	KindRejected Kind = "rejected"
 	// KindRounds: the turn used up its rounds without an answer.
 	KindRounds Kind = "rounds"
+	// KindTokens: the turn used up its tokens without an answer.
+	KindTokens Kind = "tokens"
 	// KindBudget: a budget does not allow the call.
 	KindBudget Kind = "budget"
 )

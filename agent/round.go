@@ -28,10 +28,13 @@ const (
 
 // ask sends a request and emits the reply. done reports whether the reply was the answer.
 func (r *run) ask(ctx context.Context) (done bool, err error) {
-	rounds := r.rounds()
+	rounds, spent, last := r.countReplies()
 	bound := cmp.Or(r.turn.MaxRounds, maxRounds)
 	if rounds >= bound {
 		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("no answer after %d rounds", rounds)}
+	}
+	if r.turn.MaxTokens > 0 && spent >= r.turn.MaxTokens {
+		return false, &ModelError{Kind: KindTokens, Err: fmt.Errorf("no answer within %d tokens", r.turn.MaxTokens)}
 	}
 	if b := countFailures(r.history); b.loopRounds >= maxLoopRounds {
 		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("%d rounds in which all calls had failed too often", b.loopRounds)}
@@ -44,7 +47,7 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	nudge := ""
-	if rounds > 0 && rounds == bound-1 {
+	if rounds > 0 && (rounds == bound-1 || r.turn.MaxTokens > 0 && spent+2*last >= r.turn.MaxTokens) {
 		nudge = nudgeLast
 	}
 	reply, err := r.complete(ctx, rounds+1, nudge)
@@ -66,14 +69,19 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 	return m.Final, r.emit(m)
 }
 
-func (r *run) rounds() int {
-	n := 0
+// countReplies returns the number of replies in this turn, their tokens, and those of the last one.
+func (r *run) countReplies() (n, tokens, last int) {
 	for i := turnStart(r.history) + 1; i < len(r.history); i++ {
-		if r.history[i].Role == RoleAssistant {
-			n++
+		m := &r.history[i]
+		if m.Role != RoleAssistant {
+			continue
+		}
+		if n++; m.Usage != nil {
+			last = m.Usage.Input + m.Usage.Output
+			tokens += last
 		}
 	}
-	return n
+	return n, tokens, last
 }
 
 func isEmpty(r Reply) bool { return len(r.Calls) == 0 && strings.TrimSpace(r.Text) == "" }

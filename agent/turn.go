@@ -39,6 +39,9 @@ type Turn struct {
 	Effort string
 	// MaxRounds bounds the model's replies; 0 means 50.
 	MaxRounds int
+	// MaxTokens bounds the input and output of all replies together; 0 means no bound. The model is told
+	// when its next reply is likely the last. Only that one may exceed the bound.
+	MaxTokens int
 	// ReadFile, if not nil, reads a file of at most limit bytes from the workspace, so that pictures can
 	// be sent to models.
 	ReadFile func(path string, limit int64) ([]byte, error)

@@ -59,8 +59,9 @@ type Manifest struct {
 //
 // and whose others are tools: name, description, parameters, function (a key of handlers, which
 // may be nil; defaults to the name), timeout_s or timeoutSeconds, effect (read_only, changes,
-// consequential), paid ([Tool.Paid]), role (user, admin, owner), doing ([Tool.Activity]), names
-// ([Tool.AuditedArguments]) and, for read-only tools of the program, like ([Tool.Like]).
+// consequential), paid ([Tool.Paid]), repeatable ([Tool.Repeatable]), role (user, admin, owner), doing
+// ([Tool.Activity]), names ([Tool.AuditedArguments]) and, for read-only tools of the program, like
+// ([Tool.Like]).
 // source becomes [Group].Source. Names pass through [WireName]. [NewRegistry] generates a missing
 // description. Each error is one line that names the file and the entry. Entries with errors are
 // left out and the others are used.
@@ -240,7 +241,7 @@ func (p *parser) parseTool(raw json.RawMessage) (Tool, error) {
 	if t.Effect, err = parseEffect(e["effect"]); err != nil {
 		return t, err
 	}
-	t.Paid = string(e["paid"]) == "true"
+	t.Paid, t.Repeatable = string(e["paid"]) == "true", string(e["repeatable"]) == "true"
 	if t.Role, err = parseRole(e["role"]); err != nil {
 		return t, err
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"sync"
 )
 
 // SourceBuiltin is the [Group].Source of tools that come with the program.
@@ -29,6 +30,8 @@ type Group struct {
 	// Role is the lowest role that may load the group and use its tools. The zero value requires
 	// no role.
 	Role Role
+	// NotInTasks is true if only the turns that answer a user's message have the group.
+	NotInTasks bool
 }
 
 // RegistryConfig is the input of [NewRegistry].
@@ -65,6 +68,7 @@ type Registry struct {
 	disabledGroups map[string]bool // disabled groups
 	listing        string
 	tokens         int // estimated cost of all tools
+	forTasks       func() *Registry
 }
 
 // toolPosition locates a tool; group is -1 for a core tool.
@@ -99,7 +103,25 @@ func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 		all = append(all, g.Tools...)
 	}
 	r.tokens = EstimateTokens(all)
+	r.forTasks = sync.OnceValue(r.withoutUserGroups)
 	return r, nil
+}
+
+// ForTasks returns the registry for turns that answer no user's message.
+func (r *Registry) ForTasks() *Registry { return r.forTasks() }
+
+// withoutUserGroups returns the registry without the groups that tasks do not have.
+func (r *Registry) withoutUserGroups() *Registry {
+	isLoad := func(t Tool) bool { return t.Name == LoadToolGroup }
+	cfg := RegistryConfig{
+		Core: slices.DeleteFunc(r.Core(), isLoad), Groups: slices.DeleteFunc(r.Groups(), func(g Group) bool { return g.NotInTasks }),
+	}
+	if len(cfg.Groups) == len(r.groups) {
+		return r
+	}
+	cfg.DisabledTools, cfg.DisabledGroups = r.DisabledNames()
+	fewer, _ := NewRegistry(cfg) // never fails: a part of a valid registry is valid
+	return fewer
 }
 
 func toSet(names []string) map[string]bool {

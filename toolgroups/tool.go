@@ -52,6 +52,9 @@ type Tool struct {
 	// Paid is true if a run costs money at a service, so that a call that was cut off must not be
 	// repeated without asking.
 	Paid bool
+	// Repeatable is true if a call that changes something can be run again after a crash nevertheless: the
+	// second run finds what the first has done.
+	Repeatable bool
 	// NeedsApproval reports whether a call with these arguments needs approval if no rule decides. If
 	// nil, calls of Consequential tools need it. Calls of ReadOnly tools never do.
 	NeedsApproval func(arguments json.RawMessage) bool
@@ -151,8 +154,14 @@ type Scope struct {
 	// Quota bounds the bytes of the workspace, and Reserve is how many bytes of the disk stay free.
 	// 0 means the defaults of internal/workspace.
 	Quota, Reserve int64
+	// Message identifies the message that is being answered.
+	Message string
 	// Scheduled is true in a scheduled run, for whose answer no user waits.
 	Scheduled bool
+	// Background is true in a background task. Model names the model that was chosen for the task; empty
+	// means the usual one.
+	Background bool
+	Model      string
 	// TextLimit bounds the text of a result for a model with a small context, in characters; 0 means
 	// [MaxText].
 	TextLimit int
@@ -160,6 +169,9 @@ type Scope struct {
 
 // MaxText returns the most characters that a result may have.
 func (s Scope) MaxText() int { return cmp.Or(s.TextLimit, MaxText) }
+
+// RunsAgain reports whether a call of the tool can be run again after a crash.
+func (t *Tool) RunsAgain() bool { return t.Effect == ReadOnly || t.Repeatable }
 
 // Hides reports whether a tool is hidden from the model because the sender may not use it. In a
 // shared chat the tool is shown and its calls are refused, because a tools array that depended on

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -93,9 +94,14 @@ type Router struct {
 	// configured is set if the block tools.tool_search is.
 	configured bool
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// catalogues are those of at most two registries: the current one, and its part for tasks.
+	catalogues map[catalogueKey]*Catalogue
+}
+
+type catalogueKey struct {
 	registry *toolgroups.Registry
-	byRole   map[toolgroups.Role]*Catalogue
+	role     toolgroups.Role
 }
 
 var _ toolgroups.Router = (*Router)(nil)
@@ -119,7 +125,7 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 		cfg.Prices = func(string) Prices { return Prices{Write: 1, Read: 1} }
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	return &Router{cfg: cfg, configured: configured}, nil
+	return &Router{cfg: cfg, configured: configured, catalogues: make(map[catalogueKey]*Catalogue)}, nil
 }
 
 // Route implements [toolgroups.Router].
@@ -476,13 +482,13 @@ func loadTextLimit(contextTokens int) int {
 func (r *Router) deferrableCatalogue(reg *toolgroups.Registry, role toolgroups.Role) *Catalogue {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.registry != reg {
-		r.registry, r.byRole = reg, map[toolgroups.Role]*Catalogue{}
-	}
-	c, ok := r.byRole[role]
+	key := catalogueKey{reg, role}
+	c, ok := r.catalogues[key]
 	if !ok {
+		// Drop those of earlier registries.
+		maps.DeleteFunc(r.catalogues, func(k catalogueKey, _ *Catalogue) bool { return k.registry.ForTasks() != reg.ForTasks() })
 		c = NewCatalogue(DeferrableEntries(reg, role))
-		r.byRole[role] = c
+		r.catalogues[key] = c
 	}
 	return c
 }

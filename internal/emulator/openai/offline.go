@@ -270,6 +270,7 @@ func (t *turn) abilities() string {
 		{t.hasGroup("documents", "read_document"), "read Word, Excel and other documents"},
 		{t.hasGroup("images", "generate_image"), "draw (\"draw a cat\")"},
 		{t.hasGroup("scheduled_tasks", "schedule_task"), "remind you (\"remind me in 1 minute to stretch\")"},
+		{t.hasGroup("background", "start_background_task"), "work while we go on (\"in the background, what time is it in Tokyo?\")"},
 		{t.tools["save_memory"], "remember things (\"remember that my cat is called Minka\")"},
 		{t.tools["js_eval"], "calculate (\"17*23\")"},
 		{true, "write a table or a little code"},

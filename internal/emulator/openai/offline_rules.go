@@ -38,6 +38,8 @@ func accountTools() []accountTool {
 func (t *turn) rules() []rule {
 	rules := []rule{
 		{reminderRun.MatchString(t.said), t.remindNow},
+		{backgroundResult.MatchString(t.said), t.tellResult},
+		{inBackground.MatchString(t.said), t.startInBackground},
 		{greeting.MatchString(t.said), func() Reply { return Reply{Text: "Hello! " + t.introduce().Text} }},
 		{whoAmI.MatchString(t.said), t.introduce},
 		{t.isSum(), t.calculate},
