@@ -67,6 +67,7 @@ type Bridge struct {
 	delayTracker  *delayTracker
 	editHandler   *editHandler
 	feedback      *feedbackRecorder
+	background    *background
 	interrupter   *interrupter
 	mover         *mover
 	executor      *executor

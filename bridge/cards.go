@@ -34,6 +34,7 @@ type cardHost struct {
 	scopes      *scopeResolver
 	suspender   *suspender
 	elicitation *interact.Elicitation
+	background  *background
 	queue       *queue.Queue
 }
 
@@ -53,6 +54,9 @@ func (h *cardHost) ScopeOf(ctx context.Context, press *queue.Run) (toolgroups.Sc
 // OnCardClosed implements [interact.Host].
 func (h *cardHost) OnCardClosed(kept *interact.StoredCard) {
 	h.elicitation.OnCardClosed(kept.Token)
+	if kept.Kind == backgroundCard {
+		h.background.onCardClosed(kept)
+	}
 	if job, chat, ok := interact.WaitingJob(kept); ok {
 		h.suspender.showWaiting(h.queue.Context(), chat, false)
 		h.queue.Resume(chat, job)

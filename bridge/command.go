@@ -160,6 +160,7 @@ func (b *Bridge) commandTable() []queue.Command {
 		ofThread(row("new", "Start a new conversation; the same as clear", b.interrupter.clear)),
 		ofThread(row(undoKind, "Undo a /clear of the last ten minutes", b.interrupter.undo)),
 		ofThread(row(stopName, "Stop what I am doing and drop waiting messages", b.interrupter.stop)),
+		ofThread(row("tasks", "The background tasks of this chat, and buttons to cancel them", b.background.command)),
 		row("status", "What I am doing in this chat", b.statusText),
 		row("observe", "Listen along in this group: on or off", b.observe),
 		alone(row("tools", "The tool groups, and those loaded here", b.panel.HandleCommand)),
@@ -203,7 +204,9 @@ func (b *Bridge) statusText(ctx context.Context, j *queue.Run, _ string) (string
 	}
 	here := b.queue.Status(j.Message.Chat)
 	state := "I am idle here."
-	if here.Held != nil {
+	if awaitsTasks(here.Held) {
+		state = "I am waiting for background tasks: see /tasks. A message of yours ends that" + waitingText(here.Waiting) + "."
+	} else if here.Held != nil {
 		state = fmt.Sprintf("I am waiting for a decision about %s%s: see the buttons above. /stop ends that.",
 			wording.JoinOr(here.Held.Tools, "a tool"), waitingText(here.Waiting))
 	} else if here.Running {

@@ -129,7 +129,7 @@ func (r *damageHandler) deadLetterJob(ctx context.Context, d *queue.DamagedError
 	more := ""
 	if m.Kind == chats.KindText {
 		more = " It was a message of yours: please send it again."
-	} else if m.Kind != receipts.KindTask {
+	} else if !receipts.IsUserMessage(m) {
 		m.Chat = chats.Chat{} // users do not know about the jobs of cards
 	}
 	_, err := r.deadLetterRecord(ctx, d, m.Chat, more)

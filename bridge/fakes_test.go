@@ -297,8 +297,8 @@ func (r *harness) start() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- b.Run(ctx) }()
 	r.bridge = b
+	go func() { done <- b.Run(ctx) }()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {

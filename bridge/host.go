@@ -128,7 +128,8 @@ func (r turnHost) AmbientMessages(ctx context.Context, j *queue.Run, after strin
 type turnWatcher struct {
 	platforms       map[string]chats.Platform
 	previews        *outbox.PreviewTracker
-	previewsEnabled bool                          // show answers while they are generated
+	previewsEnabled bool // show answers while they are generated
+	background      *background
 	observe         func(chats.Chat, agent.Event) // nil for none
 	tracer          queue.Tracer                  // nil for none
 }
@@ -139,7 +140,9 @@ var _ turn.Watcher = turnWatcher{}
 func (w turnWatcher) Watch(j *queue.Run) (observe func(agent.Event), withhold func() bool, end func()) {
 	told, show, chat := w.observe, func(agent.Event) {}, j.Message.Chat
 	withhold, end = func() bool { return true }, func() {}
-	if _, ok := w.platforms[chat.Platform].(chats.Previewer); ok && w.previewsEnabled && turn.TaskOf(j) == nil { // tasks have no preview
+	if turn.IsBackground(j) {
+		show, end = w.background.watch(j)
+	} else if _, ok := w.platforms[chat.Platform].(chats.Previewer); ok && w.previewsEnabled && turn.TaskOf(j) == nil { // tasks have no preview
 		show, withhold, end = w.startPreview(j)
 	} else if told == nil && w.tracer == nil {
 		return nil, withhold, end

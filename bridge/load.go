@@ -72,7 +72,7 @@ func (w *loadWorker) perform(ctx context.Context, j *queue.Run) error {
 	if err != nil {
 		return err
 	}
-	refused, err := w.turns.LoadGroup(ctx, j, scope)
+	refused, err := w.turns.LoadGroup(ctx, j, scope, j.Message.Text)
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,11 @@ func (m *mover) unblock(j *queue.Run) { m.queue.EndMove(moveEnds(j)) }
 // perform moves a chat. Each step is idempotent.
 func (m *mover) perform(ctx context.Context, j *queue.Run) error {
 	from, to := moveEnds(j)
+	resume, err := m.pauseBackground(ctx, from, to)
+	defer resume()
+	if err != nil {
+		return err
+	}
 	if err := m.queue.AwaitIdle(ctx, from, to); err != nil {
 		return err
 	}
@@ -80,6 +85,32 @@ func (m *mover) perform(ctx context.Context, j *queue.Run) error {
 	}
 	m.log.Info("chat moved", "from", from.String(), "to", to.String())
 	return nil
+}
+
+// pauseBackground interrupts the background tasks of some chats, which a move does not wait for. resume
+// lets them continue where their conversations end.
+func (m *mover) pauseBackground(ctx context.Context, some ...chats.Chat) (resume func(), err error) {
+	var paused []string
+	resume = func() {
+		ctx, cancel := m.queue.WriteContext()
+		defer cancel()
+		for _, key := range paused {
+			if err := m.inserter.Adopt(ctx, key); err != nil {
+				m.log.Error("a background task continues only after a restart", "job", key, "err", err)
+			}
+		}
+	}
+	for _, chat := range some {
+		for _, j := range m.queue.JobsIn(chat, backgroundQueue, true) {
+			release, err := m.queue.Evict(ctx, j.Key())
+			if err != nil {
+				return resume, err
+			}
+			release()
+			paused = append(paused, j.Key())
+		}
+	}
+	return resume, nil
 }
 
 func (m *mover) loadMoves(ctx context.Context) error {

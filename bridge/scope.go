@@ -37,11 +37,15 @@ func (s *scopeResolver) forTurn(j *queue.Run, log string) (toolgroups.Scope, err
 	if task != nil && task.Hook != "" {
 		role = min(role, toolgroups.RoleUser) // the task contains data from outside
 	}
-	return toolgroups.Scope{
+	scope := toolgroups.Scope{
 		User: m.SenderID(), Role: role, Chat: m.Chat.String(), Direct: m.Direct,
-		Owner: owner, Session: log, Workspace: folder, Scheduled: task != nil,
+		Owner: owner, Session: log, Workspace: folder, Message: j.Key(), Scheduled: task != nil && !turn.IsBackground(j), Background: turn.IsBackground(j),
 		Quota: s.quota, Reserve: s.reserve,
-	}, nil
+	}
+	if task != nil {
+		scope.Model = task.Model
+	}
+	return scope, nil
 }
 
 // current returns the scope of a job in the current conversation of its chat.

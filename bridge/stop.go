@@ -16,6 +16,7 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 )
 
@@ -33,6 +34,7 @@ type interrupter struct {
 	adminChecker *adminChecker
 	observer     *privacy.Observer
 	cards        *interact.Cards
+	background   *background
 	now          func() time.Time
 	log          *slog.Logger
 }
@@ -44,10 +46,11 @@ func (s *interrupter) stop(ctx context.Context, j *queue.Run, _ string) (string,
 	if err != nil {
 		return "", err
 	}
+	text := strings.TrimSpace("Stopped." + endedText(false, j.Dropped))
 	if !j.Interrupted && j.Dropped == 0 && session.StoppedAt < j.Seq {
-		return "There is nothing to stop.", nil
+		text = "There is nothing to stop."
 	}
-	return strings.TrimSpace("Stopped." + endedText(false, j.Dropped)), nil
+	return s.background.answer(ctx, j, text)
 }
 
 // endOlder ends the jobs that were accepted before a /stop, and records their number in its job j.
@@ -137,7 +140,13 @@ func (s *interrupter) clear(ctx context.Context, j *queue.Run, _ string) (string
 	}
 	interrupted, waiting := s.queue.Interrupt(j.Message.Chat, j.Seq, conversation.ErrCleared)
 	s.completer.completeAll(waiting, receipts.Cleared)
-	return s.offerUndo(ctx, j, session, clearedText+endedText(interrupted || j.Interrupted, s.queue.CountMessages(waiting)+j.Dropped))
+	tasks, n := s.background.clear(j)
+	s.completer.completeAll(tasks, receipts.Cleared)
+	text := clearedText + endedText(interrupted || j.Interrupted, s.queue.CountMessages(waiting)+j.Dropped)
+	if n > 0 {
+		text += " I cancelled " + wording.Plural(n, "background task", "background tasks") + "."
+	}
+	return s.offerUndo(ctx, j, session, text)
 }
 
 // endedText returns the sentences about the jobs that a command has ended.

@@ -80,7 +80,9 @@ func (s *suspender) handleSuspended(h *queue.Suspended, next *queue.Run) {
 		s.queue.Resume(h.Chat, h.Key())
 		return
 	}
-	s.showWaiting(ctx, h.Chat, true)
+	if !awaitsTasks(h) {
+		s.showWaiting(ctx, h.Chat, true)
+	}
 	if next != nil {
 		s.notifyWaiting(ctx, h, next)
 	}
@@ -135,6 +137,10 @@ var _ interact.Turns = (*suspender)(nil)
 // notifyWaiting tells a user who writes during a wait that their message waits, once for each wait.
 func (s *suspender) notifyWaiting(ctx context.Context, held *queue.Suspended, j *queue.Run) {
 	if k := s.workers.forJob(j).policy(); len(held.Cards) == 0 || !k.NeedsSlot || k.SubQueue != "" {
+		return
+	}
+	if awaitsTasks(held) {
+		s.queue.Resume(held.Chat, held.Key()) // the message ends the wait
 		return
 	}
 	_, err := s.cards.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, interact.Card{

@@ -24,6 +24,7 @@ func (b *Bridge) wire() {
 	b.limiter, b.delayTracker, b.editHandler, b.feedback = new(limiter), new(delayTracker), new(editHandler), new(feedbackRecorder)
 	b.interrupter, b.mover, b.loader = new(interrupter), new(mover), new(loadWorker)
 	b.executor, b.suspender, b.completer = new(executor), new(suspender), new(completer)
+	b.background = new(background)
 	b.damageHandler, b.pruner, b.commands, b.workers = new(damageHandler), new(pruner), new(commandRegistry), new(workerRegistry)
 
 	b.wireQueue()
@@ -93,13 +94,13 @@ func (b *Bridge) wireTurns() {
 	}
 	b.turns = turn.New(turn.Config{
 		Settings: cfg.Turns, Platforms: b.platforms, OwnsSafely: b.leases.OwnsSafely, Redact: cfg.Redact, FormatCommands: b.commands.formatCommands, Files: cfg.Hooks.Files,
-		Log: b.log, Now: cfg.Now, Store: cfg.Store, Jobs: b.jobs, Queue: b.queue, Sender: b.sender, Gate: b.gate, Asker: b.elicitation, StoreMonitor: b.damageHandler, Host: b.turnHost,
+		Log: b.log, Now: cfg.Now, Store: cfg.Store, Jobs: b.jobs, Queue: b.queue, Sender: b.sender, Gate: waitGate{b.gate, b.background}, Asker: b.elicitation, StoreMonitor: b.damageHandler, Host: b.turnHost,
 		Watcher: turnWatcher{
-			platforms: b.platforms, previews: b.previews, previewsEnabled: cfg.Turns.RedactPartial != nil, observe: cfg.Turns.Observe, tracer: cfg.Hooks.Tracer,
+			platforms: b.platforms, previews: b.previews, background: b.background, previewsEnabled: cfg.Turns.RedactPartial != nil, observe: cfg.Turns.Observe, tracer: cfg.Hooks.Tracer,
 		},
 	})
 	b.eraser = privacy.NewEraser(privacy.EraserConfig{
-		Now: cfg.Now, Store: b.store, Cards: b.cards, Observer: b.observer, Cache: b.turns.Cache, EraseRest: cfg.Hooks.Forget, OnErased: cfg.Hooks.OnErased,
+		Now: cfg.Now, Store: b.store, Cards: b.cards, Observer: b.observer, Cache: b.turns.Cache, EraseRest: cfg.Hooks.Forget, CancelTasks: b.background.cancelAll, OnErased: cfg.Hooks.OnErased,
 		Jobs: b.inserter,
 	})
 	b.panel = interact.Panel{
@@ -158,7 +159,10 @@ func (b *Bridge) fillExecutor() {
 	}
 	*b.interrupter = interrupter{
 		platforms: b.platforms, workers: b.workers, store: b.store, jobs: b.jobs, queue: b.queue, inserter: b.inserter, completer: b.completer,
-		adminChecker: b.adminChecker, observer: b.observer, cards: b.cards, now: cfg.Now, log: b.log,
+		adminChecker: b.adminChecker, observer: b.observer, cards: b.cards, background: b.background, now: cfg.Now, log: b.log,
+	}
+	*b.background = background{
+		store: b.store, jobs: b.jobs, queue: b.queue, inserter: b.inserter, claimer: b.claimer, cards: b.cards, redact: cfg.Redact, now: cfg.Now, log: b.log,
 	}
 	*b.mover = mover{
 		store: b.store, jobs: b.jobs, queue: b.queue, leases: b.leases, inserter: b.inserter, claimer: b.claimer, completer: b.completer,
@@ -175,7 +179,7 @@ func (b *Bridge) fillRest() {
 	cfg := b.cfg
 	*b.adminChecker = adminChecker{platforms: b.platforms, people: b.people, log: b.log}
 	*b.cardHost = cardHost{
-		inserter: b.inserter, people: b.people, scopes: b.scopeResolver, suspender: b.suspender, elicitation: b.elicitation, queue: b.queue,
+		inserter: b.inserter, people: b.people, scopes: b.scopeResolver, suspender: b.suspender, elicitation: b.elicitation, background: b.background, queue: b.queue,
 	}
 	*b.damageHandler = damageHandler{platforms: b.platforms, store: b.store, deadLetters: b.deadLetters, cards: b.cards, now: cfg.Now}
 	*b.pruner = pruner{
@@ -203,6 +207,7 @@ func (b *Bridge) fillHandlers() {
 		interact.ElicitationKind: b.elicitation.HandlePress,
 		interact.PanelKind:       b.panel.HandlePress,
 		privacy.ForgetCommand:    b.eraser.HandlePress,
+		backgroundCard:           b.background.handlePress,
 		undoKind:                 b.interrupter.handleUndoPress,
 		failedKind:               b.turnHost.handleFailurePress,
 	})

@@ -124,31 +124,35 @@ func (b *Bridge) newWorkers() (byKind map[chats.Kind]worker, unknown worker) {
 	shown := jobPolicy{Placement: queue.Placement{SubQueue: "/card"}, survivesStop: true, public: true}
 	message := jobPolicy{Placement: queue.Placement{NeedsSlot: true, Joinable: true, FromUser: true}, explainable: true, fromPlatform: true}
 	task := jobPolicy{Placement: queue.Placement{SubQueue: tasks, NeedsSlot: true}, explainable: true}
+	background := jobPolicy{Placement: queue.Placement{SubQueue: backgroundQueue, NeedsSlot: true, Background: true}, explainable: true}
+	result := jobPolicy{Placement: queue.Placement{NeedsSlot: true, Joinable: true}, explainable: true}
 	unknown = &jobPolicy{Placement: queue.Placement{UnknownKind: true}, survivesStop: true}
 	return map[chats.Kind]worker{
-		chats.KindText:         &messageWorker{message, b.turns, b.gate, b.commands},
-		chats.KindEdit:         &editWorker{jobPolicy{fromPlatform: true}, b.editHandler, b.completer}, // while unclaimed
-		kindNotice:             &noticeWorker{jobPolicy{Placement: queue.Placement{FromUser: true}, public: true, explainable: true}, b.newNoticeAnswerer(), b.gate},
-		kindReply:              &replyWorker{jobPolicy{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, FromUser: true}, survivesStop: true}, b.elicitation},
-		kindCommand:            command(jobPolicy{Placement: queue.Placement{Yields: true}}),
-		kindPublicCommand:      command(jobPolicy{public: true}),
-		kindUndoCommand:        command(jobPolicy{}),
-		kindClear:              command(jobPolicy{Placement: queue.Placement{Overtakes: true}}),
-		kindStop:               &stopWorker{command(jobPolicy{Placement: queue.Placement{Overtakes: true}}), b.interrupter},
-		kindStopPress:          &stopPressWorker{jobPolicy{Placement: queue.Placement{Barrier: true}, survivesStop: true}, b.interrupter},
-		receipts.KindTask:      &taskWorker{messageWorker{task, b.turns, b.gate, b.commands}, b.cfg.Hooks.OnTaskDone},
-		turn.KindEdited:        &editWorker{jobPolicy{Placement: queue.Placement{Joinable: true}}, b.editHandler, b.completer},
-		kindLoad:               b.loader,
-		kindMove:               &moveWorker{jobPolicy{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, survivesStop: true, public: true}, b.mover},
-		kindUndo:               &undoWorker{jobPolicy{Placement: queue.Placement{Barrier: true}, survivesStop: true}, b.interrupter},
-		interact.KindCard:      &cardWorker{shownWorker{shown}, b.cards},
-		interact.KindRefresh:   &refreshWorker{shownWorker{shown}, b.cards, b.completer},
-		chats.KindPress:        &pressWorker{press, b.cards, b.completer},
-		outbox.KindPreview:     &shownWorker{shown},
-		access.KindTell:        &tellWorker{jobPolicy{Placement: queue.Placement{Barrier: true}, survivesStop: true, public: true}, b.newNoticeAnswerer()},
-		privacy.KindForget:     &forgetWorker{jobPolicy{survivesStop: true, public: true}, b.eraser},
-		privacy.KindErase:      &eraseWorker{jobPolicy{survivesStop: true, public: true}, b.newFailureReporter(), b.eraser, b.completer},
-		privacy.KindEraseTasks: &eraseWorker{jobPolicy{Placement: queue.Placement{SubQueue: tasks}, survivesStop: true, public: true}, b.newFailureReporter(), b.eraser, b.completer},
+		chats.KindText:          &messageWorker{message, b.turns, b.gate, b.commands},
+		chats.KindEdit:          &editWorker{jobPolicy{fromPlatform: true}, b.editHandler, b.completer}, // while unclaimed
+		kindNotice:              &noticeWorker{jobPolicy{Placement: queue.Placement{FromUser: true}, public: true, explainable: true}, b.newNoticeAnswerer(), b.gate},
+		kindReply:               &replyWorker{jobPolicy{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, FromUser: true}, survivesStop: true}, b.elicitation},
+		kindCommand:             command(jobPolicy{Placement: queue.Placement{Yields: true}}),
+		kindPublicCommand:       command(jobPolicy{public: true}),
+		kindUndoCommand:         command(jobPolicy{}),
+		kindClear:               command(jobPolicy{Placement: queue.Placement{Overtakes: true}}),
+		kindStop:                &stopWorker{command(jobPolicy{Placement: queue.Placement{Overtakes: true}}), b.interrupter},
+		kindStopPress:           &stopPressWorker{jobPolicy{Placement: queue.Placement{Barrier: true}, survivesStop: true}, b.interrupter},
+		receipts.KindTask:       &taskWorker{messageWorker{task, b.turns, b.gate, b.commands}, b.cfg.Hooks.OnTaskDone},
+		receipts.KindBackground: &backgroundWorker{messageWorker{background, b.turns, b.gate, b.commands}, b.background, b.scopeResolver},
+		receipts.KindResult:     &resultWorker{messageWorker{result, b.turns, b.gate, b.commands}, b.background},
+		turn.KindEdited:         &editWorker{jobPolicy{Placement: queue.Placement{Joinable: true}}, b.editHandler, b.completer},
+		kindLoad:                b.loader,
+		kindMove:                &moveWorker{jobPolicy{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, survivesStop: true, public: true}, b.mover},
+		kindUndo:                &undoWorker{jobPolicy{Placement: queue.Placement{Barrier: true}, survivesStop: true}, b.interrupter},
+		interact.KindCard:       &cardWorker{shownWorker{shown}, b.cards},
+		interact.KindRefresh:    &refreshWorker{shownWorker{shown}, b.cards, b.completer},
+		chats.KindPress:         &pressWorker{press, b.cards, b.completer},
+		outbox.KindPreview:      &shownWorker{shown},
+		access.KindTell:         &tellWorker{jobPolicy{Placement: queue.Placement{Barrier: true}, survivesStop: true, public: true}, b.newNoticeAnswerer()},
+		privacy.KindForget:      &forgetWorker{jobPolicy{survivesStop: true, public: true}, b.eraser},
+		privacy.KindErase:       &eraseWorker{jobPolicy{survivesStop: true, public: true}, b.newFailureReporter(), b.eraser, b.completer},
+		privacy.KindEraseTasks:  &eraseWorker{jobPolicy{Placement: queue.Placement{SubQueue: tasks}, survivesStop: true, public: true}, b.newFailureReporter(), b.eraser, b.completer},
 	}, unknown
 }
 
@@ -225,6 +229,9 @@ func (w *workerRegistry) newData(kind chats.Kind) (args, work any) {
 // Placement implements [queue.Workers].
 func (w *workerRegistry) Placement(j *queue.Run) queue.Placement {
 	place := w.forJob(j).policy().Placement
+	if place.SubQueue == backgroundQueue {
+		place.SubQueue += j.Message.ID // each task has its own
+	}
 	if place.NeedsSlot {
 		d := outbox.DeliveryOf(j)
 		place.NeedsSlot = d.Parts == nil && d.Notice == ""

@@ -38,8 +38,8 @@ func (h *History) NoteAuthor(j *queue.Job) {
 	if len(askedKey(by, h.Log)) > storage.MaxKey || slices.ContainsFunc(h.Messages, func(m agent.Message) bool { return m.AuthorKey == by }) {
 		return
 	}
-	data, _ := json.Marshal(Participation{Chat: j.Message.Chat, Log: h.Log, Task: j.Message.Kind == receipts.KindTask}) // never fails
-	h.authorOps = []storage.Op{storage.Put(askedKey(by, h.Log), data, storage.Any)}                                     // only the key is read
+	data, _ := json.Marshal(Participation{Chat: j.Message.Chat, Log: h.Log, Task: receipts.IsTask(j.Message)}) // never fails
+	h.authorOps = []storage.Op{storage.Put(askedKey(by, h.Log), data, storage.Any)}                            // only the key is read
 }
 
 // AskedBy yields the conversations of shared chats in which a user, platform:id, has asked something; if

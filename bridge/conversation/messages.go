@@ -45,6 +45,24 @@ func RecentMessages(ctx context.Context, store storage.Log, log string) iter.Seq
 	return Read(ctx, store, log, storage.Query{Backward: true})
 }
 
+// TaskAnswer returns the answer in the conversation of a task, whose question has the given Ref; empty if
+// there is none.
+func TaskAnswer(ctx context.Context, store storage.Log, log, ref string) (string, error) {
+	for m, err := range RecentMessages(ctx, store, log) {
+		switch {
+		case queue.IsDamaged(err):
+			continue
+		case err != nil:
+			return "", fmt.Errorf("look for the answer in %s: %w", log, err)
+		case m.Role == agent.RoleAssistant && m.Final:
+			return m.Text, nil
+		case m.Ref == ref:
+			return "", nil
+		}
+	}
+	return "", nil
+}
+
 // RecentMatches is [RecentMessages] restricted to messages for whose record, as JSON, wanted returns
 // true. The other records are not decoded.
 func RecentMatches(ctx context.Context, store storage.Log, log string, wanted func(record []byte) bool) iter.Seq2[agent.Message, error] {

@@ -61,7 +61,7 @@ func Prune(ctx context.Context, store storage.Store, tasksBefore, saidBefore tim
 func (c Conversation) isOpen(ctx context.Context, store storage.Store) (bool, error) {
 	prefix := queue.OpenPrefix + c.Chat.WithoutThread().String() + "/"
 	if c.Task != "" {
-		prefix = queue.OpenPrefix + queue.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: receipts.KindTask})
+		prefix = queue.OpenPrefix + queue.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task}) // of any kind
 	}
 	for _, err := range store.List(ctx, storage.Range{Prefix: prefix, Limit: 1}) {
 		if err != nil {

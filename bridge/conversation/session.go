@@ -90,10 +90,17 @@ func Current(ctx context.Context, kv storage.KV, chat chats.Chat) (Session, erro
 
 // SessionOf returns the conversation that a job belongs to: its chat's, or a task's own. A session that
 // was never cleared has generation 1 and is not stored. It returns ErrCleared or ErrStopped if a command
-// has ended the job.
+// has ended the job. A /stop ends no task, and a /clear only background tasks.
 func SessionOf(ctx context.Context, kv storage.KV, j *queue.Job) (Session, error) {
-	if j.Message.Kind == receipts.KindTask {
-		return Session{Chat: j.Origin(), Task: j.Message.ID}, nil
+	if receipts.IsTask(j.Message) {
+		var err error
+		if j.Message.Kind == receipts.KindBackground {
+			_, err = SessionOf(ctx, kv, &queue.Job{Message: chats.Message{Chat: j.Message.Chat}, Seq: j.Seq})
+		}
+		if errors.Is(err, ErrStopped) {
+			err = nil
+		}
+		return Session{Chat: j.Origin(), Task: j.Message.ID}, err
 	}
 	chat := j.Message.Chat
 	s := Session{Chat: chat, Generation: 1}
@@ -123,7 +130,7 @@ func AnsweredSession(ctx context.Context, kv storage.KV, r *receipts.Receipt) (S
 	if now, err := Current(ctx, kv, r.Message.Chat); err == nil && now.Generation == r.Turn.Generation && r.From == "" {
 		s = now // it may have begun in another chat
 	}
-	if r.Message.Kind == receipts.KindTask {
+	if receipts.IsTask(r.Message) {
 		s.Task = r.Message.ID
 		return s, true
 	}

@@ -284,6 +284,18 @@ func (d *Cards) Invalidate(ctx context.Context, token, note string) error {
 	return err
 }
 
+// Close closes an open card with a result, and returns the card as it is then; nil if there is none.
+func (d *Cards) Close(ctx context.Context, token string, result Result) (*StoredCard, error) {
+	return d.change(ctx, token, func(kept *StoredCard) chats.Kind {
+		if !kept.IsOpen() {
+			return showNone
+		}
+		kept.applyResult(result)
+		kept.markClosed(d.cfg.Now(), Closed)
+		return showEdited
+	})
+}
+
 // HandleSendFailure closes a card that cannot be shown: users must not decide on what they have not
 // seen.
 func (d *Cards) HandleSendFailure(ctx context.Context, token string) error {

@@ -32,7 +32,10 @@ const (
 
 // triggerName names what triggered a task: the approver has to know which requests come from outside.
 func triggerName(j *queue.Run) string {
-	if turn.TaskOf(j).Hook != "" {
+	switch {
+	case turn.IsBackground(j):
+		return "the background task"
+	case turn.TaskOf(j).Hook != "":
 		return "a delivery to the webhook"
 	}
 	return "the scheduled task"

@@ -2,11 +2,14 @@ package outbox
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/internal/rescue"
 	"oneclaw/internal/wording"
 )
 
@@ -94,4 +97,52 @@ func untilNextText(age time.Duration) time.Duration {
 		return silence - age%silence
 	}
 	return time.Minute - age%time.Minute
+}
+
+// progressPause is the time between two lines of [WatchProgress].
+const progressPause = 5 * time.Second
+
+// WatchProgress calls show with a line about the activity of a turn when it has changed, not too often,
+// until end is called. end waits for the last call.
+func WatchProgress(now func() time.Time, mask func(string) string, log *slog.Logger, show func(line string)) (observe func(agent.Event), end func()) {
+	var mu sync.Mutex
+	var activity progress
+	begun, changed, stop, done := now(), make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		rescue.Go(log, "the progress of a task", func() {
+			for last := ""; ; {
+				select {
+				case <-stop:
+					return
+				case <-changed:
+				}
+				mu.Lock()
+				line := activity.line(max(0, now().Sub(begun)), mask)
+				mu.Unlock()
+				if line == "" || line == last {
+					continue
+				}
+				last = line
+				show(line)
+				pause := time.NewTimer(progressPause)
+				select {
+				case <-pause.C:
+				case <-stop:
+					pause.Stop()
+					return
+				}
+			}
+		})
+	}()
+	observe = func(e agent.Event) {
+		mu.Lock()
+		activity.update(e)
+		mu.Unlock()
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	return observe, sync.OnceFunc(func() { close(stop); <-done })
 }

@@ -65,6 +65,8 @@ type EraserConfig struct {
 	// EraseRest deletes what the rest of the program stores about a user, platform:id, and about their
 	// direct chat. It is idempotent.
 	EraseRest func(ctx context.Context, user string, direct chats.Chat) error
+	// CancelTasks cancels the background tasks of a user, platform:id, in a chat and its threads.
+	CancelTasks func(ctx context.Context, chat chats.Chat, user string) error
 	// OnErased is called when something was removed, before the job reports success.
 	OnErased func(ctx context.Context) error
 }
@@ -116,7 +118,7 @@ func (d *Eraser) HandlePress(ctx context.Context, press interact.Press) (interac
 // jobs of the chats. It is idempotent. It deletes last what is needed to find the rest.
 func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 	by := j.Message.SenderID()
-	if err := checkAllClosed(ctx, d.cfg.Store, j); err != nil { // before any deletion
+	if err := d.checkAllClosed(ctx, j); err != nil { // before any deletion
 		return "", err
 	}
 	if err := j.Author(d.cfg.Store).Record(ctx, ForgetCommand, ""); err != nil {
@@ -155,7 +157,7 @@ func (d *Eraser) enqueueAll(ctx context.Context, j *queue.Run) (direct map[chats
 	// Unanswered messages may not be in a list of conversations yet.
 	for o, err := range openJobsBy(ctx, d.cfg.Store, by) {
 		if err == nil && receipts.IsUserMessage(o.Message) {
-			err = d.enqueueErase(ctx, j, o.Message.Chat, o.Message.Kind == receipts.KindTask, o.Message.Direct)
+			err = d.enqueueErase(ctx, j, o.Message.Chat, receipts.IsTask(o.Message), o.Message.Direct)
 		}
 		if err != nil {
 			return nil, err
@@ -199,7 +201,7 @@ func (d *Eraser) enqueueErase(ctx context.Context, j *queue.Run, chat chats.Chat
 
 // Erase runs the job of a chat.
 func (d *Eraser) Erase(ctx context.Context, j *queue.Run) error {
-	if err := checkAllClosed(ctx, d.cfg.Store, j); err != nil {
+	if err := d.checkAllClosed(ctx, j); err != nil {
 		return err
 	}
 	by := j.Message.SenderID()
@@ -302,16 +304,19 @@ func openJobsBy(ctx context.Context, store storage.Store, by string) iter.Seq2[*
 	return queue.Store{Store: store}.ListOpenBy(ctx, platform+":", by)
 }
 
-// checkAllClosed returns an error unless all earlier messages of the job's sender in its chat are closed
+// checkAllClosed cancels the background tasks of the job's sender in its chat. It returns an error unless all earlier messages of the job's sender in its chat are closed
 // and have their receipts. For the job that erases tasks these are the tasks, otherwise the other
 // messages. The job of the user's request waits for all threads and tasks, whose tools may create more
 // of the user's data; it delays no other user.
-func checkAllClosed(ctx context.Context, store storage.Store, by *queue.Run) error {
-	for j, err := range (queue.Store{Store: store}).ListOpenBy(ctx, by.Message.Chat.WithoutThread().String()+"/", by.Message.SenderID()) {
+func (d *Eraser) checkAllClosed(ctx context.Context, by *queue.Run) error {
+	if err := d.cfg.CancelTasks(ctx, by.Message.Chat, by.Message.SenderID()); err != nil {
+		return err
+	}
+	for j, err := range (queue.Store{Store: d.cfg.Store}).ListOpenBy(ctx, by.Message.Chat.WithoutThread().String()+"/", by.Message.SenderID()) {
 		if err != nil {
 			return err
 		}
-		here := j.Message.Chat == by.Message.Chat && (j.Message.Kind == receipts.KindTask) == (by.Message.Kind == KindEraseTasks)
+		here := j.Message.Chat == by.Message.Chat && receipts.IsTask(j.Message) == (by.Message.Kind == KindEraseTasks)
 		if receipts.IsUserMessage(j.Message) && (here || by.Message.Kind == KindForget) && j.Seq < by.Seq {
 			return fmt.Errorf("an earlier job is still open: %s", j.Key())
 		}

@@ -1,8 +1,10 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"oneclaw/bridge/chats"
 )
@@ -61,6 +63,27 @@ func (q *Queue) queuesOf(some ...chats.Chat) []*chatQueue {
 			}
 		}
 	}
+	return all
+}
+
+// JobsIn returns the queued and running jobs in the sub-queues of a chat whose names begin with subQueues,
+// in their order; with allThreads also those of its threads. Only their messages, arguments and numbers
+// may be read, because their workers change the rest.
+func (q *Queue) JobsIn(chat chats.Chat, subQueues string, allThreads bool) []*Run {
+	var all []*Run
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for at, l := range q.byChat {
+		thread, name, _ := strings.Cut(at.Thread, "/")
+		if !strings.HasPrefix("/"+name, subQueues) || at.WithoutThread() != chat.WithoutThread() || thread != chat.Thread && !allThreads {
+			continue
+		}
+		all = append(all, l.messages.waiting...)
+		if j := l.current(); j != nil {
+			all = append(all, j)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Run) int { return cmp.Compare(a.Seq, b.Seq) })
 	return all
 }
 

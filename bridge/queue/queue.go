@@ -21,8 +21,9 @@ type Placement struct {
 	SubQueue string
 	// Barrier: the job waits for no message, and later messages wait for it.
 	Barrier bool
-	// NeedsSlot: the job needs one of the slots for turns, because the agent runs for it.
-	NeedsSlot bool
+	// NeedsSlot: the job needs one of the slots for turns, because the agent runs for it. Background:
+	// jobs of this kind get at most half of the slots.
+	NeedsSlot, Background bool
 	// Pinned: the job stays in its chat when the chat moves.
 	Pinned bool
 	// Joinable: the job can become part of the turn that runs before it.
@@ -96,7 +97,9 @@ type Queue struct {
 	closing   bool // no job begins any more
 	members   members
 	freeSlots int      // unused slots
-	slotLine  slotLine // empty while a slot is free
+	slotLine  slotLine // while a slot is free, only background jobs wait in it
+	// freeBackground is the number of slots that more background jobs may take.
+	freeBackground int
 	// moved maps the old chats of completed moves to the new ones; moving maps the old and the new chat
 	// of an unfinished move to the new one. ended is closed, and replaced, when a job ends that was
 	// cancelled, or whose chat is moving.
@@ -108,8 +111,8 @@ type Queue struct {
 func New(cfg Config) *Queue {
 	s := &Queue{
 		cfg: cfg, open: make(map[string]time.Time), byChat: make(map[chats.Chat]*chatQueue), members: make(members),
-		freeSlots: cfg.MaxTurns,
-		moved:     make(map[chats.Chat]chats.Chat), moving: make(map[chats.Chat]chats.Chat), ended: make(chan struct{}),
+		freeSlots: cfg.MaxTurns, freeBackground: max(1, cfg.MaxTurns/2),
+		moved: make(map[chats.Chat]chats.Chat), moving: make(map[chats.Chat]chats.Chat), ended: make(chan struct{}),
 	}
 	s.jobsContext, s.cancelJobs = context.WithCancelCause(context.Background())
 	return s

@@ -40,6 +40,8 @@ type Run struct {
 	// more pieces are awaited. endCause: why a command ended the job during its wait for an approval.
 	isCounted, complete bool
 	endCause            error
+	// hasBackgroundSlot says that the slot counts among those of background jobs.
+	hasBackgroundSlot bool
 }
 
 // Compare compares jobs of a chat. A turn that has begun comes before all others, even before jobs that

@@ -12,18 +12,34 @@ import (
 // slotRequest is a request for a slot that waits in line. When a slot is free, grant is called once,
 // with the queue locked, and takes the slot.
 type slotRequest struct {
-	seq   int64
-	grant func()
+	seq        int64
+	background bool
+	grant      func()
 }
 
 // slotLine holds the waiting requests for slots, ordered by seq.
 type slotLine []*slotRequest
 
-func (l *slotLine) add(seq int64, grant func()) *slotRequest {
-	p := &slotRequest{seq, grant}
+func (l *slotLine) add(p *slotRequest) {
 	at, _ := slices.BinarySearchFunc(*l, p, func(a, b *slotRequest) int { return cmp.Compare(a.seq, b.seq) })
 	*l = slices.Insert(*l, at, p)
-	return p
+}
+
+// hasSlot reports whether a slot is free. For background jobs only half of the slots are.
+func (q *Queue) hasSlot(background bool) bool {
+	return q.freeSlots > 0 && (!background || q.freeBackground > 0)
+}
+
+// takeSlot gives a job a slot, if one is free. The queue is locked.
+func (q *Queue) takeSlot(j *Run, background bool) bool {
+	if !q.hasSlot(background) {
+		return false
+	}
+	if q.freeSlots--; background {
+		q.freeBackground--
+	}
+	j.HasSlot, j.hasBackgroundSlot = true, background
+	return true
 }
 
 // ReleaseSlot frees the slot of a job, if it has one.
@@ -33,11 +49,17 @@ func (q *Queue) ReleaseSlot(j *Run) {
 	if !j.HasSlot {
 		return
 	}
-	j.HasSlot = false
-	q.freeSlots++
-	for q.freeSlots > 0 && len(q.slotLine) > 0 {
-		first := q.slotLine[0]
-		q.slotLine = slices.Delete(q.slotLine, 0, 1)
+	if q.freeSlots++; j.hasBackgroundSlot {
+		q.freeBackground++
+	}
+	j.HasSlot, j.hasBackgroundSlot = false, false
+	for {
+		i := slices.IndexFunc(q.slotLine, func(p *slotRequest) bool { return q.hasSlot(p.background) })
+		if i < 0 {
+			return
+		}
+		first := q.slotLine[i]
+		q.slotLine = slices.Delete(q.slotLine, i, i+1)
 		first.grant()
 	}
 }
@@ -45,13 +67,13 @@ func (q *Queue) ReleaseSlot(j *Run) {
 // AwaitSlot waits until a running job gets a slot, or until ctx ends.
 func (q *Queue) AwaitSlot(ctx context.Context, j *Run) {
 	granted := make(chan struct{})
-	take := func() { q.freeSlots--; close(granted) }
+	background := q.cfg.Workers.Placement(j).Background
+	p := &slotRequest{j.Seq, background, func() { q.takeSlot(j, background); close(granted) }}
 	q.mu.Lock()
-	var p *slotRequest
-	if q.freeSlots > 0 {
-		take()
+	if q.hasSlot(background) {
+		p.grant()
 	} else {
-		p = q.slotLine.add(j.Seq, take)
+		q.slotLine.add(p)
 	}
 	q.mu.Unlock()
 	select {
@@ -61,8 +83,6 @@ func (q *Queue) AwaitSlot(ctx context.Context, j *Run) {
 		defer q.mu.Unlock()
 		if i := slices.Index(q.slotLine, p); i >= 0 {
 			q.slotLine = slices.Delete(q.slotLine, i, i+1)
-			return
 		}
 	}
-	j.HasSlot = true
 }

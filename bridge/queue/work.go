@@ -55,17 +55,17 @@ func (q *Queue) tryStart(l *chatQueue, list *queue) bool {
 	if place.UnknownKind || l.moving || l.held != nil || l.waitsForCommand(j) || !isComplete(q, list.waiting) {
 		return false
 	}
-	if j.HasSlot = place.NeedsSlot && q.freeSlots > 0; j.HasSlot {
-		q.freeSlots--
-	} else if place.NeedsSlot {
-		requestSlot(q, l, j)
+	if !place.NeedsSlot || q.takeSlot(j, place.Background) {
+		return true
 	}
-	return j.HasSlot == place.NeedsSlot
+	requestSlot(q, l, j, place.Background)
+	return false
 }
 
-func requestSlot(q *Queue, l *chatQueue, j *Run) {
+func requestSlot(q *Queue, l *chatQueue, j *Run, background bool) {
 	if l.request == nil {
-		l.request = q.slotLine.add(j.Seq, func() { l.request = nil; q.wake(l) })
+		l.request = &slotRequest{j.Seq, background, func() { l.request = nil; q.wake(l) }}
+		q.slotLine.add(l.request)
 	}
 }
 

@@ -36,8 +36,11 @@ type Entry struct {
 	Incident string `json:"i,omitempty"`
 }
 
-// IsUserMessage reports whether a message was written by its user, directly or as a task.
-func IsUserMessage(m chats.Message) bool { return m.Kind == chats.KindText || m.Kind == KindTask }
+// IsUserMessage reports whether a message was written by its user, directly or as a task, or is the
+// result of such a task.
+func IsUserMessage(m chats.Message) bool {
+	return m.Kind == chats.KindText || m.Kind == KindResult || IsTask(m)
+}
 
 // indexEntry returns the index entry of a receipt; false if the receipt is not listed in the index.
 func (r *Receipt) indexEntry() (f Entry, listed bool) {

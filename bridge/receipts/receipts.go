@@ -23,8 +23,18 @@ const Age = 7 * 24 * time.Hour
 // Prefix begins the keys of receipts in the store.
 const Prefix = "job/done/"
 
-// KindTask is the kind of tasks, which a schedule or a webhook starts.
-const KindTask chats.Kind = "task"
+// Kinds of jobs that no platform delivers and that the model answers.
+const (
+	// KindTask is a task that a schedule or a webhook starts.
+	KindTask chats.Kind = "task"
+	// KindBackground is a background task, which the model starts for a user.
+	KindBackground chats.Kind = "background"
+	// KindResult is the result of a background task, which its chat gets as a message.
+	KindResult chats.Kind = "result"
+)
+
+// IsTask reports whether a message is a task, which has a conversation of its own.
+func IsTask(m chats.Message) bool { return m.Kind == KindTask || m.Kind == KindBackground }
 
 // State is the state of a job.
 type State string
@@ -86,11 +96,15 @@ type Receipt struct {
 	Answer Answer `json:"answer,omitzero"`
 }
 
-// Task describes a job that a schedule or a webhook started.
+// Task describes a job that a schedule or a webhook started, or a background task.
 type Task struct {
 	// Title is shown above the answer.
 	Title string `json:"title,omitempty"`
 	Trigger
+	// Groups are the tool groups with which a background task begins. Model names its model; empty means
+	// the usual one.
+	Groups []string `json:"groups,omitempty"`
+	Model  string   `json:"model,omitempty"`
 	// Silent says that the task ended without an answer.
 	Silent bool `json:"silent,omitempty"`
 }
@@ -108,6 +122,18 @@ type Trigger struct {
 
 // Report sets the receipt's Task.
 func (t *Task) Report(r *Receipt) { r.Task = t }
+
+// Result is the result of a background task that a chat gets.
+type Result struct {
+	// Title is the title of the task, Seq its number.
+	Title string `json:"title"`
+	Seq   int64  `json:"of"`
+	// Text is the answer to the task.
+	Text string `json:"text"`
+}
+
+// Report names the task in the receipt.
+func (t *Result) Report(r *Receipt) { r.Task = &Task{Title: t.Title} }
 
 // Silence is the answer of a task that has nothing to report. It is not sent.
 const Silence = "NO_REPLY"
@@ -131,6 +157,11 @@ type Turn struct {
 	Deep bool `json:"deep,omitempty"`
 	// Feedback are the ratings of the answer.
 	Feedback []Feedback `json:"feedback,omitempty"`
+}
+
+// IsUndecided reports whether a call waits for a user.
+func (t Turn) IsUndecided() bool {
+	return slices.ContainsFunc(t.Approvals, func(a Approval) bool { return a.Decision == nil })
 }
 
 // IsZero reports whether nothing is recorded.

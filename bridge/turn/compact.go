@@ -75,7 +75,7 @@ type cutTracker struct {
 func (t *Runner) trackCuts(j *queue.Run, h *conversation.History, turn *agent.Turn, chatModel agent.Model) *cutTracker {
 	c := &cutTracker{}
 	if task := TaskOf(j); task != nil {
-		turn.PromptTail = taskTail(turn.PromptTail, task)
+		turn.PromptTail = taskTail(turn.PromptTail, task, IsBackground(j))
 	}
 	turn.Incomplete = h.Truncated
 	turn.OnCut = func(cut agent.Cut) {

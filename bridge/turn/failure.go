@@ -41,7 +41,7 @@ func (t *Runner) explainFailure(ctx context.Context, j *queue.Run, err error) (t
 		return failureText{message: failure.Notice}, false
 	}
 	j.Incident = queue.NewIncident()
-	text = failureTextOf(err, t.cfg.Timeout)
+	text = failureTextOf(err, t.timeoutOf(j))
 	log := t.cfg.Log
 	if text.remedy != "" && text.remedy != seeLog {
 		log = log.With("remedy", text.remedy)
@@ -55,6 +55,14 @@ func (t *Runner) explainFailure(ctx context.Context, j *queue.Run, err error) (t
 	}
 	text.message = t.cfg.FormatCommands(j.Message.Chat.Platform, text.message)
 	return text, true
+}
+
+// timeoutOf returns the time that the turn of a job may take.
+func (t *Runner) timeoutOf(j *queue.Run) time.Duration {
+	if IsBackground(j) {
+		return t.cfg.Background.Timeout
+	}
+	return t.cfg.Timeout
 }
 
 // failureAnswer returns the answer of a failed turn, as a text or a card. If files are sent with the
@@ -137,6 +145,8 @@ func failureTextOf(err error, timeout time.Duration) failureText {
 		return failureText{message: "I can't answer right now.", remedy: "The model's server does not accept my requests: the admin pages say why, oneclaw doctor checks the settings."}
 	case agent.KindRounds:
 		return told("I went in circles and stopped without an answer. Please put it differently, or ask for a smaller step.")
+	case agent.KindTokens:
+		return told("This used up the tokens that one background task may take, and I stopped without an answer. Ask for a smaller step.")
 	case agent.KindBudget:
 		return told("The budget for this does not allow another answer now.")
 	}

@@ -13,7 +13,7 @@ import (
 // LoadGroup adds a call to load_tool_group and its result to the conversation of a job, as if the model
 // had made the call. If the group is loaded already, it does nothing. refused says why the group cannot
 // be loaded.
-func (t *Runner) LoadGroup(ctx context.Context, j *queue.Run, scope toolgroups.Scope) (refused string, err error) {
+func (t *Runner) LoadGroup(ctx context.Context, j *queue.Run, scope toolgroups.Scope, group string) (refused string, err error) {
 	h, err := t.Cache.Take(ctx, scope.Session)
 	if err != nil {
 		return "", err
@@ -24,10 +24,10 @@ func (t *Runner) LoadGroup(ctx context.Context, j *queue.Run, scope toolgroups.S
 		}
 	}()
 	round, loaded, err := t.Round(ctx, scope)
-	if err != nil || slices.Contains(loaded, j.Message.Text) {
+	if err != nil || slices.Contains(loaded, group) {
 		return "", err
 	}
-	messages, fault := agent.LoadByHand(ctx, round, scope, j.Message.Text)
+	messages, fault := agent.LoadByHand(ctx, round, scope, group)
 	if fault != nil {
 		return fault.Message, nil
 	}
@@ -63,7 +63,15 @@ func (t *Runner) Round(ctx context.Context, scope toolgroups.Scope) (*toolgroups
 		model := agent.ProfileOf(persona.Model)
 		facts.Model, facts.ContextTokens, facts.MaxTools, facts.NativeSearch = model.Name, model.ContextTokens, model.MaxTools, model.NativeSearch
 	}
-	return toolgroups.NewSet(t.cfg.Tools, loaded).Route(t.cfg.Router, facts), loaded, nil
+	return toolgroups.NewSet(t.toolsFor(scope), loaded).Route(t.cfg.Router, facts), loaded, nil
+}
+
+// toolsFor returns the function that returns the current tools of turns in a scope.
+func (t *Runner) toolsFor(scope toolgroups.Scope) func() *toolgroups.Registry {
+	if !scope.Scheduled && !scope.Background {
+		return t.cfg.Tools
+	}
+	return func() *toolgroups.Registry { return t.cfg.Tools().ForTasks() }
 }
 
 // recordedRouting returns the routing mode of the newest reply in a conversation, or an empty string.

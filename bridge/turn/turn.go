@@ -142,8 +142,11 @@ func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scop
 func (t *Runner) newQuestion(j *queue.Run, h *conversation.History) agent.Message {
 	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: questionText(j), Ref: j.Key()}
 	if !j.Message.Direct {
-		message.Sender, message.AuthorKey = j.Message.UserName, j.Message.SenderID()
+		message.AuthorKey = j.Message.SenderID()
 		h.NoteAuthor(&j.Job)
+	}
+	if !j.Message.Direct && j.Message.Kind != receipts.KindResult { // a result is nobody's words
+		message.Sender = j.Message.UserName
 	}
 	for _, note := range j.Message.Skipped {
 		message.Text += notReceivedNote(note)
@@ -159,7 +162,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	if err != nil {
 		return "", err
 	}
-	limited, cancel := toolgroups.WithPausableTimeout(ctx, t.cfg.Timeout)
+	limited, cancel := toolgroups.WithPausableTimeout(ctx, t.timeoutOf(j))
 	defer cancel()
 	var persona Profile
 	if t.cfg.Profile != nil {
@@ -175,7 +178,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	}
 	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
-		Prompt: persona.Prompt, PromptTail: persona.Tail, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
+		Prompt: persona.Prompt, PromptTail: persona.Tail, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Set: toolgroups.NewSet(t.toolsFor(scope), groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, Effort: persona.Effort, MaxRounds: persona.MaxRounds,
 		ReadFile: func(path string, limit int64) ([]byte, error) { return files.readFile(limited, path, limit) },
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
@@ -184,6 +187,9 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 		OnResult: files.storeFiles,
 		Redact:   t.cfg.Redact,
 		Ask:      t.cfg.Asker.AskFunc(j, h),
+	}
+	if IsBackground(j) {
+		turn.MaxTokens = t.cfg.Background.Tokens
 	}
 	if !t.cfg.SeparateTurns {
 		turn.Steer = func(ctx context.Context) ([]agent.Message, error) { return t.steer(ctx, j, h, scope) }
@@ -283,7 +289,7 @@ func (t *Runner) decide(ctx context.Context, j *queue.Run, h *conversation.Histo
 // saveMessage stores a message of a turn. One write stores the final answer and records that its first
 // part is being sent, so that the request can follow without another write.
 func (t *Runner) saveMessage(ctx context.Context, j *queue.Run, h *conversation.History, m agent.Message) error {
-	if !m.Final || !wording.HasVisible(m.Text) || TaskOf(j).IsSilence(m.Text) {
+	if !m.Final || !wording.HasVisible(m.Text) || TaskOf(j).IsSilence(m.Text) || IsBackground(j) {
 		return t.appendMessages(ctx, j, h, m)
 	}
 	ctx, cancel := context.WithTimeout(ctx, queue.WriteTimeout)
@@ -431,7 +437,8 @@ func (t *Runner) StopTurn(ctx context.Context, j *queue.Run, note string) error 
 }
 
 func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err error) {
-	if WorkOf(j).Generation == 0 && !j.Found {
+	began := WorkOf(j).Generation > 0 || TaskOf(j) != nil && !j.Unstarted
+	if !began && !j.Found {
 		return nil // the turn never began
 	}
 	session, err := conversation.SessionOf(ctx, t.cfg.Store, &j.Job)
@@ -448,7 +455,7 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 		}
 	}()
 	turn, err := h.Turn(ctx, j.Key())
-	if err != nil || len(turn) == 0 && WorkOf(j).Generation == 0 {
+	if err != nil || len(turn) == 0 && !began {
 		return err // the turn of a job from an earlier run may not have begun
 	}
 	if len(turn) == 0 {

@@ -23,6 +23,8 @@ import (
 const (
 	DefaultWindowTokens = 96_000
 	DefaultTimeout      = 15 * time.Minute
+	DefaultTaskTokens   = 100_000
+	DefaultTaskTimeout  = time.Hour
 )
 
 // Agent answers turns. *[agent.Agent] is one.
@@ -49,6 +51,8 @@ const (
 	ForSchedule Purpose = "schedules"
 	// ForWebhook is the purpose of turns that run tasks of webhooks.
 	ForWebhook Purpose = "webhooks"
+	// ForBackground is the purpose of turns that run background tasks.
+	ForBackground Purpose = "background"
 )
 
 // Profile configures one turn.
@@ -76,9 +80,18 @@ type Options struct {
 	Acknowledge bool `yaml:"reactions" env:"ONECLAW_REACTIONS"`
 }
 
+// Background bounds background tasks.
+type Background struct {
+	// Tokens bounds the input and output of the model for one task. Timeout bounds its time, without its
+	// waits for approval. 0 means [DefaultTaskTokens] and [DefaultTaskTimeout].
+	Tokens  int           `yaml:"tokens" env:"ONECLAW_BACKGROUND_TOKENS"`
+	Timeout time.Duration `yaml:"timeout" env:"ONECLAW_BACKGROUND_TIMEOUT"`
+}
+
 // Settings configure turns.
 type Settings struct {
 	Options
+	Background Background
 	// Agent runs turns.
 	Agent Agent
 	// Tools returns the current registry of tools.
@@ -237,6 +250,8 @@ func New(cfg Config) *Runner {
 	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
 	cfg.PictureTokens = cmp.Or(cfg.PictureTokens, DefaultPictureTokens)
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
+	cfg.Background.Tokens = cmp.Or(cfg.Background.Tokens, DefaultTaskTokens)
+	cfg.Background.Timeout = cmp.Or(cfg.Background.Timeout, DefaultTaskTimeout)
 	return &Runner{
 		cfg: cfg, Cache: conversation.NewCache(cfg.Store, cfg.WindowTokens),
 		unstored: cache.New[string, unstoredMessage](maxUnstored), unstoredTranscripts: cache.New[string, receipts.Transcript](maxUnstored),

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
@@ -20,6 +21,10 @@ type Work struct {
 	outbox.Delivery
 	// AskOwner says that the owner has to be asked whether to admit the sender.
 	AskOwner bool `json:"knock,omitempty"`
+
+	// Awaited are the cards of the background tasks for which the turn waits. They are not stored: the
+	// turn waits again when it runs again.
+	Awaited []string `json:"-"`
 
 	// The fields below are not stored. afterDelivery is called once the answer is delivered.
 	afterDelivery func(context.Context)
@@ -72,18 +77,23 @@ func withMessage(j *queue.Run, m *chats.Message) *queue.Run {
 // recordOwner returns the job whose record stores transcripts: j, or the job of which j is a copy.
 func recordOwner(j *queue.Run) *queue.Run { return cmp.Or(WorkOf(j).original, j) }
 
+// IsBackground reports whether a job is a background task.
+func IsBackground(j *queue.Run) bool { return j.Message.Kind == receipts.KindBackground }
+
 // TaskOf returns the task of a job; nil if it is not a task.
 func TaskOf(j *queue.Run) *receipts.Task {
 	task, _ := j.Args.(*receipts.Task)
 	return task
 }
 
-// PendingDecisions returns the cards of a job that may still be open, and the tools concerned.
+// PendingDecisions returns the cards of a job that may still be open, and the tools concerned. For
+// background tasks that it waits for there is no tool.
 func PendingDecisions(j *queue.Run) (cards, tools []string) {
 	w, ok := j.Work.(*Work)
 	if !ok {
 		return nil, nil
 	}
+	cards = slices.Clone(w.Awaited)
 	for _, a := range w.Approvals {
 		if a.Decision != nil {
 			continue
@@ -113,14 +123,20 @@ func purposeOf(j *queue.Run) Purpose {
 		return ForDeep
 	case task == nil:
 		return ForMessage
+	case IsBackground(j):
+		return ForBackground
 	case task.Hook != "":
 		return ForWebhook
 	}
 	return ForSchedule
 }
 
-// questionText returns the text of a job's message, without the command for the strong model.
+// questionText returns the text of a job's message, without the command for the strong model. That of the
+// result of a background task quotes the result.
 func questionText(j *queue.Run) string {
+	if result, ok := j.Args.(*receipts.Result); ok {
+		return conversation.FormatResult(result.Title, result.Text, resultTokens)
+	}
 	if !WorkOf(j).Deep {
 		return j.Message.Text
 	}

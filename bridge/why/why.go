@@ -168,6 +168,10 @@ func (s story) text() string {
 		whose = "The webhook delivery"
 	case m.Kind == receipts.KindTask:
 		whose = "The scheduled task"
+	case m.Kind == receipts.KindBackground:
+		whose = "The background task"
+	case m.Kind == receipts.KindResult:
+		whose = "The result of the background task"
 	case !m.Direct:
 		whose = "The last message"
 	}
@@ -218,6 +222,8 @@ func (s story) outcome() string {
 	switch {
 	case j.State == receipts.Cleared:
 		return "Not answered: a /clear came before the answer."
+	case j.State == receipts.Stopped && j.Message.Kind == receipts.KindBackground:
+		return "It was cancelled."
 	case j.State == receipts.Stopped:
 		return "Not answered: a /stop came before the answer."
 	case j.State == receipts.Revoked:
@@ -234,6 +240,8 @@ func (s story) outcome() string {
 			line += " The admin pages show its cause."
 		}
 		return line
+	case j.State == receipts.Waiting && !j.Turn.IsUndecided():
+		return "It waits for background tasks: see /tasks."
 	case j.State == receipts.Waiting:
 		return "It waits for an approval: see the card with the buttons."
 	case j.State == receipts.Open && len(j.Answer.Parts) > 0:
@@ -256,6 +264,9 @@ func (s story) noticeText() string {
 func (s story) answeredText() string {
 	if t := s.job.Task; t != nil && t.Silent {
 		return "Ended in silence: there was nothing to tell."
+	}
+	if s.job.Message.Kind == receipts.KindBackground {
+		return "Done: its result went to this chat."
 	}
 	return "Answered."
 }
@@ -414,7 +425,7 @@ func (s story) adminLines() []string {
 	switch {
 	case s.omitTexts:
 		line := "In the log: `" + s.job.Key() + "`"
-		if s.job.Turn.Generation > 0 && s.job.Message.Kind != receipts.KindTask {
+		if s.job.Turn.Generation > 0 && !receipts.IsTask(s.job.Message) {
 			line += fmt.Sprintf(", session `%s`", conversation.ChatLog(s.job.Message.Chat, s.job.Turn.Generation))
 		}
 		return []string{line}

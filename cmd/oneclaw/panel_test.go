@@ -20,7 +20,7 @@ func TestThePanelLoadsAGroup(t *testing.T) {
 	w.ask(bot, ann, "hello", nil)
 	wantIn(t, w.ask(bot, ann, "/tools", nil), "Loaded: none. I load tools as needed (", "% cheaper).")
 	w.tap(bot, ann, "Show all")
-	wantIn(t, w.shows(bot, ann, "13 of 159 tools are loaded"), "So far in this chat: about ", "were saved")
+	wantIn(t, w.shows(bot, ann, "13 of 163 tools are loaded"), "So far in this chat: about ", "were saved")
 	wantIn(t, w.tap(bot, ann, "PDF Tools"), "Loading PDF Tools.")
 	w.shows(bot, ann, "Loaded: pdf.")
 	w.ask(bot, ann, "hello", nil)

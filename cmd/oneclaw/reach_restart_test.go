@@ -243,7 +243,7 @@ func (r *restarts) withinReach(event string, req openai.Request, groups []toolgr
 	}
 }
 
-// The real program loads the 15 groups and two servers of 250 tools, is killed while the model is
+// The real program loads the 17 groups and two servers of 250 tools, is killed while the model is
 // asked what comes next, ended between two messages, and started with another way of routing:
 // after each the model is sent each tool, or its name and what shows and runs it, and loads nothing again.
 //

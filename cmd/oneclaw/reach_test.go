@@ -52,7 +52,7 @@ func TestLoadedToolsStayWithinReach(t *testing.T) {
 		name   string
 		server *toolgroups.Group
 	}{
-		{"15 groups", nil},
+		{"17 groups", nil},
 		{"and a server of 90 tools", server("crm", 90, 5, 300)},
 		{"and one of 160 large tools", server("erp", 160, 14, 1_200)},
 	}

@@ -239,7 +239,7 @@ func (p *page) errors(ctx context.Context, r frame.Request) (frame.Page, error) 
 
 // messageLink links to the message of a job; empty if it has no page.
 func messageLink(job string) string {
-	if !strings.HasSuffix(job, "/"+string(chats.KindText)) && !strings.HasSuffix(job, "/"+string(receipts.KindTask)) {
+	if !receipts.IsUserMessage(chats.Message{Kind: chats.Kind(job[strings.LastIndexByte(job, '/')+1:])}) {
 		return ""
 	}
 	return frame.ViewURL(messageView, "key", job)

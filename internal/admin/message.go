@@ -76,7 +76,7 @@ func (p *page) explain(ctx context.Context, key string) (*why.Explanation, error
 
 // conversationLog returns the log of a message's conversation, or "".
 func conversationLog(j *receipts.Receipt) string {
-	if j.Message.Kind == receipts.KindTask {
+	if receipts.IsTask(j.Message) {
 		return conversation.Session{Chat: j.Origin(), Task: j.Message.ID}.Log()
 	}
 	if j.Turn.Generation == 0 {

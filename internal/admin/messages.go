@@ -83,13 +83,18 @@ func (p *page) openTable(ctx context.Context) (*frame.Table, error) {
 
 // isExplainable reports whether a job is a message or a task.
 func isExplainable(j *receipts.Receipt) bool {
-	return j.Message.Kind == chats.KindText || j.Message.Kind == receipts.KindTask
+	return receipts.IsUserMessage(j.Message)
 }
 
 // kindLabel returns the kind of the job with the given key.
 func kindLabel(key string) string {
-	if strings.HasSuffix(key, "/"+string(receipts.KindTask)) {
+	switch chats.Kind(key[strings.LastIndexByte(key, '/')+1:]) {
+	case receipts.KindTask:
 		return "Task"
+	case receipts.KindBackground:
+		return "Background task"
+	case receipts.KindResult:
+		return "Result"
 	}
 	return "Message"
 }

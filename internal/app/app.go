@@ -37,6 +37,7 @@ import (
 	"oneclaw/internal/settings"
 	"oneclaw/internal/telemetry"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/background"
 	"oneclaw/toolgroups/search"
 )
 
@@ -182,7 +183,7 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 	})
 	b.models = found
 	spent := &budget.CardHandler{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
-	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, spent.NotifyAdmins, log); err != nil {
+	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, func() background.Tasks { return b.bridge }, spent.NotifyAdmins, log); err != nil {
 		return nil, err
 	}
 	if err = b.openHooks(cfg, store, log); err != nil {
@@ -271,7 +272,7 @@ func (b *Bot) turnSettings(cfg config.Config, changing *settings.Settings, found
 		return turn.Settings{}, err
 	}
 	return turn.Settings{
-		Agent: agent.New(agent.Config{Now: cfg.Runtime.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Profile: persona.profile, Recall: persona.recall, Transcribe: listener.Transcribe, Options: cfg.Options, RedactPartial: cfg.PreviewRedactor(), SeparateTurns: !cfg.Steering,
+		Agent: agent.New(agent.Config{Now: cfg.Runtime.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Profile: persona.profile, Recall: persona.recall, Transcribe: listener.Transcribe, Options: cfg.Options, Background: cfg.Background, RedactPartial: cfg.PreviewRedactor(), SeparateTurns: !cfg.Steering,
 		Observe: func(chat chats.Chat, e agent.Event) {
 			b.metrics.Observe(b.tools.Registry(), e)
 			for _, f := range observe {

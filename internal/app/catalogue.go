@@ -22,6 +22,7 @@ import (
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/background"
 	"oneclaw/toolgroups/browser"
 	configtools "oneclaw/toolgroups/config"
 	"oneclaw/toolgroups/core"
@@ -62,8 +63,9 @@ type catalogue struct {
 }
 
 // newCatalogue builds all tools. Expensive components start with their first call. submit is called with
-// the runs of scheduled tasks, tell with notices to administrators.
-func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m *models.Models, submit func(context.Context, schedule.Run) error, tell func(ctx context.Context, key, text string) error, log *slog.Logger) (*catalogue, error) {
+// the runs of scheduled tasks, tell with notices to administrators; tasks returns what runs background
+// tasks.
+func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m *models.Models, submit func(context.Context, schedule.Run) error, tasks func() background.Tasks, tell func(ctx context.Context, key, text string) error, log *slog.Logger) (*catalogue, error) {
 	private, err := cfg.AllowPrivate()
 	if err != nil {
 		return nil, err
@@ -104,7 +106,11 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 	if err != nil {
 		return nil, fmt.Errorf("memory tools: %w", err)
 	}
-	c.groups = append(c.groups, c.schedule.Group(), remembered)
+	inBackground, err := background.Group(background.Config{Tasks: tasks, Registry: c.Registry, FindModel: m.FindForTask, Now: cfg.Runtime.Now})
+	if err != nil {
+		return nil, fmt.Errorf("background tasks: %w", err)
+	}
+	c.groups = append(c.groups, c.schedule.Group(), remembered, inBackground)
 	if err := c.addUserTools(cfg, files.toolSync(), m.Vault, private); err != nil {
 		return nil, err
 	}

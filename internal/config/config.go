@@ -53,6 +53,7 @@ type Config struct {
 	MCP            mcp.Config           `yaml:"mcp"`
 	SpendingConfig `yaml:",inline"`
 	Limits         bridge.Concurrency `yaml:"limits"`
+	Background     turn.Background    `yaml:"background"`
 	ApprovalConfig `yaml:",inline"`
 
 	AnswerConfig `yaml:",inline"`
@@ -196,6 +197,7 @@ func Default() Config {
 			WorkspaceMiB: workspace.DefaultQuota >> 20, DiskReserveMiB: workspace.DefaultReserve >> 20,
 			WebSearch: defaultWebSearch(),
 		},
+		Background:     turn.Background{Tokens: turn.DefaultTaskTokens, Timeout: turn.DefaultTaskTimeout},
 		Log:            LogConfig{Level: "info"},
 		ApprovalConfig: ApprovalConfig{ApprovalTimeout: interact.ApprovalTimeout},
 		AnswerConfig: AnswerConfig{

@@ -11,7 +11,7 @@ import (
 
 // kinds returns the names of the models by the kind of work.
 func (k ByKind) kinds() []kindModel {
-	return []kindModel{{"deep", k.Deep}, {"schedules", k.Schedules}, {"webhooks", k.Webhooks}, {"summaries", k.Summaries}}
+	return []kindModel{{"deep", k.Deep}, {"schedules", k.Schedules}, {"webhooks", k.Webhooks}, {"background", k.Background}, {"summaries", k.Summaries}}
 }
 
 type kindModel struct{ kind, model string }

@@ -122,24 +122,52 @@ func (m *Models) switchModel(ctx context.Context, call bridge.CommandCall) (stri
 	if effort, ok := strings.CutPrefix(wanted, "effort"); ok && (effort == "" || effort[0] == ' ') {
 		return m.setEffort(ctx, call, strings.ToLower(strings.TrimSpace(effort)))
 	}
-	all, err := m.listOffered(ctx)
+	ref, known, _, err := m.findOffered(ctx, wanted)
 	if err != nil {
 		return "", err
 	}
-	i := slices.IndexFunc(all, func(ref settings.Ref) bool { return wanted == displayName(ref) || wanted == ref.String() })
-	if i < 0 {
-		i = slices.IndexFunc(all, func(ref settings.Ref) bool { return wanted == ref.Model })
-	}
-	if i < 0 {
+	if !known {
 		return fmt.Sprintf("There is no model %s here. /model lists them.", wording.InlineCode(wording.OneLine(wanted, maxNamed))), nil
 	}
-	if err := call.Author.Record(ctx, "model", all[i].String()); err != nil {
+	if err := call.Author.Record(ctx, "model", ref.String()); err != nil {
 		return "", err
 	}
-	if err := m.Settings.Chats.SetModel(ctx, call.Chat, all[i]); err != nil {
+	if err := m.Settings.Chats.SetModel(ctx, call.Chat, ref); err != nil {
 		return refusalText(err)
 	}
-	return fmt.Sprintf("`%s` answers here from now on. `/model default` takes that back.", displayName(all[i])), nil
+	return fmt.Sprintf("`%s` answers here from now on. `/model default` takes that back.", displayName(ref)), nil
+}
+
+// findOffered returns the model that a user names, and all models.
+func (m *Models) findOffered(ctx context.Context, name string) (ref settings.Ref, known bool, all []settings.Ref, err error) {
+	if all, err = m.listOffered(ctx); err != nil {
+		return ref, false, nil, err
+	}
+	i := slices.IndexFunc(all, func(ref settings.Ref) bool { return name == displayName(ref) || name == ref.String() })
+	if i < 0 {
+		i = slices.IndexFunc(all, func(ref settings.Ref) bool { return name == ref.Model })
+	}
+	if i < 0 {
+		return ref, false, all, nil
+	}
+	return all[i], true, all, nil
+}
+
+// maxForTask bounds the models that the error of FindForTask lists.
+const maxForTask = 10
+
+// FindForTask returns the full name of the model that a background task asks for, or an error for the model
+// that lists some others.
+func (m *Models) FindForTask(ctx context.Context, name string) (string, error) {
+	ref, known, all, err := m.findOffered(ctx, name)
+	if err != nil || known {
+		return ref.String(), err
+	}
+	var names []string
+	for _, ref := range all[:min(len(all), maxForTask)] {
+		names = append(names, displayName(ref))
+	}
+	return "", toolgroups.Errorf(toolgroups.CodeInvalid, "There is no model '%s' here. Leave 'model' out, or name one of: %s. Nothing was started.", wording.OneLine(name, maxNamed), wording.JoinOr(names, "none"))
 }
 
 // displayName returns a model's name for users, without the provider if it is the program's own.

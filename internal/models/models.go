@@ -2,6 +2,7 @@
 package models
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,8 @@ type ByKind struct {
 	// Schedules and Webhooks answer the tasks that schedules and webhooks start.
 	Schedules string `yaml:"schedules" env:"ONECLAW_MODELS_SCHEDULES"`
 	Webhooks  string `yaml:"webhooks" env:"ONECLAW_MODELS_WEBHOOKS"`
+	// Background answers background tasks.
+	Background string `yaml:"background" env:"ONECLAW_MODELS_BACKGROUND"`
 	// Summaries summarizes conversations that have grown too long.
 	Summaries string `yaml:"summaries" env:"ONECLAW_MODELS_SUMMARIES"`
 }
@@ -62,6 +65,8 @@ func (k ByKind) modelFor(purpose turn.Purpose) string {
 		return k.Schedules
 	case turn.ForWebhook:
 		return k.Webhooks
+	case turn.ForBackground:
+		return k.Background
 	case turn.ForMessage:
 	}
 	return ""
@@ -144,7 +149,7 @@ func (m *Models) Profile(ctx context.Context, scope toolgroups.Scope, purpose tu
 		Prompt: answer.Agent.Prompt, Temperature: answer.Agent.Temperature, MaxRounds: answer.Agent.MaxIterations,
 		Effort: answer.Effort,
 	}
-	routes, name := answer.Routes, m.ByKind.modelFor(purpose)
+	routes, name := answer.Routes, cmp.Or(scope.Model, m.ByKind.modelFor(purpose))
 	if purpose == turn.ForDeep {
 		deep, err := m.findRoute(ctx, name)
 		if err != nil {
@@ -184,7 +189,7 @@ func (m *Models) prefer(ctx context.Context, name string, others []settings.Rout
 	}
 	first, err := m.findRoute(ctx, name)
 	if err != nil {
-		m.Logger.Warn("model of models.by_kind left out", "model", name, "err", err)
+		m.Logger.Warn("model of models.by_kind, or of a background task, left out", "model", name, "err", err)
 		return others
 	}
 	same := func(r settings.Route) bool { return r.Provider.ID == first.Provider.ID && r.Model.ID == first.Model.ID }

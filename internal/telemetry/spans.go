@@ -49,11 +49,8 @@ func (t *Tracer) QueueTracer() queue.Tracer {
 	return t
 }
 
-// isTraced reports whether a job is traced: messages
-// and scheduled tasks are, internal work is not.
-func isTraced(j *queue.Run) bool {
-	return j.Message.Kind == chats.KindText || j.Message.Kind == receipts.KindTask
-}
+// isTraced reports whether a job is traced: messages, tasks and their results are, internal work is not.
+func isTraced(j *queue.Run) bool { return receipts.IsUserMessage(j.Message) }
 
 // Begin implements [queue.Tracer]. The ids are derived from the job, so that
 // they survive even if an older program rewrites its record without them.
@@ -199,8 +196,8 @@ func (t *Tracer) End(j *queue.Run) {
 	}
 	name := "message"
 	switch {
-	case j.Message.Kind == receipts.KindTask:
-		name = "task"
+	case j.Message.Kind == receipts.KindResult, receipts.IsTask(j.Message):
+		name = string(j.Message.Kind)
 	case command:
 		name = "command"
 	}

@@ -1,0 +1,516 @@
+package bridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// foreman is a model that makes a call for each line of the question that names one ("start TEXT",
+// "wait", "list", "cancel ID", "run COMMAND"), and then says what the results were. It loads the group
+// first. A question that begins with "hold" waits until it is freed, one
+// that begins with "slow" takes 20 seconds.
+type foreman struct {
+	held chan string   // gets each question that waits
+	free chan struct{} // frees one of them
+	// spends are the tokens of each reply.
+	spends int
+}
+
+func newForeman() *foreman {
+	return &foreman{held: make(chan string, 100), free: make(chan struct{}, 100)}
+}
+
+func (f *foreman) Complete(ctx context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	reply, err := f.reply(ctx, req)
+	reply.Usage.Input = f.spends
+	return reply, err
+}
+
+func (f *foreman) reply(ctx context.Context, req agent.Request) (agent.Reply, error) {
+	at := 0
+	for i, m := range req.Messages {
+		if m.Role == agent.RoleUser && !strings.HasPrefix(m.Text, "This is the last step") { // which it does not heed
+			at = i
+		}
+	}
+	said := req.Messages[at].Text
+	if strings.HasPrefix(said, "hold") {
+		f.held <- said
+		select {
+		case <-f.free:
+		case <-ctx.Done():
+			return agent.Reply{}, context.Cause(ctx)
+		}
+	}
+	if strings.HasPrefix(said, "slow") {
+		select {
+		case <-time.After(20 * time.Second): // in a bubble
+		case <-ctx.Done():
+			return agent.Reply{}, context.Cause(ctx)
+		}
+	}
+	var made, results []string
+	for _, m := range req.Messages[at:] {
+		for _, c := range m.Calls {
+			made = append(made, c.Name)
+		}
+		if m.Role == agent.RoleTool {
+			results = append(results, m.Text)
+		}
+	}
+	var calls []agent.Call
+	for line := range strings.Lines(said) {
+		verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		call, ok := foremanCall(verb, rest)
+		if !ok {
+			continue
+		}
+		call.ID = fmt.Sprint("call_", len(calls))
+		if !slices.ContainsFunc(req.Tools, func(t toolgroups.Tool) bool { return t.Name == call.Name }) {
+			call = agent.Call{ID: "load", Name: toolgroups.LoadToolGroup, Arguments: `{"group_name":"background"}`}
+			if slices.Contains(made, call.Name) {
+				return agent.Reply{Text: "I have no such tool: " + strings.Join(results, " | ")}, nil
+			}
+			return agent.Reply{Calls: []agent.Call{call}}, nil
+		}
+		calls = append(calls, call)
+	}
+	if len(calls) > 0 && (len(made) == 0 || made[len(made)-1] == toolgroups.LoadToolGroup || verbAgain(said)) {
+		return agent.Reply{Calls: calls}, nil
+	}
+	if len(calls) > 0 {
+		return agent.Reply{Text: "done: " + strings.Join(results[max(0, len(results)-len(calls)):], " | ")}, nil
+	}
+	return agent.Reply{Text: "re: " + said}, nil
+}
+
+func verbAgain(said string) bool { return strings.Contains(said, "again") }
+
+func foremanCall(verb, rest string) (agent.Call, bool) {
+	encode := func(name string, arguments map[string]any) (agent.Call, bool) {
+		data, err := json.Marshal(arguments)
+		return agent.Call{Name: name, Arguments: string(data)}, err == nil
+	}
+	switch verb {
+	case "start":
+		task, group, has := strings.Cut(rest, " with ")
+		arguments := map[string]any{"task": task, "title": "About " + task}
+		if has {
+			arguments["groups"] = []string{group}
+		}
+		return encode("start_background_task", arguments)
+	case "wait":
+		arguments := map[string]any{}
+		if rest != "" {
+			arguments["task_ids"] = []string{rest}
+		}
+		return encode(toolgroups.WaitForTasks, arguments)
+	case "list":
+		return encode("list_background_tasks", nil)
+	case "cancel":
+		return encode("cancel_background_task", map[string]any{"task_id": rest})
+	case "run":
+		return encode("exec", map[string]any{"command": rest})
+	}
+	return agent.Call{}, false
+}
+
+// backgroundHarness is a harness with the tools for background tasks and a foreman.
+func backgroundHarness(t *testing.T, f *foreman, change ...func(*bridge.Config)) (*harness, *workshop) {
+	t.Helper()
+	w := &workshop{}
+	var r *harness
+	core := w.registry(t).Core()
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{
+		Core:   slices.DeleteFunc(core, func(t toolgroups.Tool) bool { return t.Name == toolgroups.LoadToolGroup }),
+		Groups: []toolgroups.Group{{Name: "config", Role: toolgroups.RoleAdmin}, {Name: "pdf", Tools: []toolgroups.Tool{pdfTool}}, backgroundGroup(func() *bridge.Bridge { return r.bridge })},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = newHarness(t, nil, append([]func(*bridge.Config){func(c *bridge.Config) {
+		c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: f}), func() *toolgroups.Registry { return reg }
+		c.ApprovalPolicy = func(_ toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+			if tool.Effect == toolgroups.Consequential {
+				return interact.Policy{}
+			}
+			return interact.Policy{Rule: interact.Allow}
+		}
+	}}, change...)...)
+	return r, w
+}
+
+// backgroundGroup has the tools as thin as the bridge allows; package toolgroups/background has the real
+// ones.
+func backgroundGroup(b func() *bridge.Bridge) toolgroups.Group {
+	type input struct {
+		Task, Title string
+		Groups      []string
+		TaskID      string   `json:"task_id"`
+		TaskIDs     []string `json:"task_ids"`
+	}
+	tool := func(name string, effect toolgroups.Effect, run func(context.Context, toolgroups.Call, input) (string, error)) toolgroups.Tool {
+		return toolgroups.Tool{
+			Name: name, Description: "Work.", Effect: effect, Repeatable: true, Parameters: json.RawMessage(`{"type":"object"}`),
+			Run: toolgroups.TypedHandler(func(ctx context.Context, call toolgroups.Call, in input) (toolgroups.Result, error) {
+				text, err := run(ctx, call, in)
+				return toolgroups.Result{Text: text}, err
+			}),
+		}
+	}
+	list := func(_ context.Context, call toolgroups.Call, in input) (string, error) {
+		open, err := b().Tasks(call)
+		text := fmt.Sprintf("%d open", len(open))
+		for _, task := range open {
+			text += fmt.Sprintf("\n'%s' %s", task.Title, task.State)
+		}
+		return text, err
+	}
+	return toolgroups.Group{Name: "background", NotInTasks: true, Tools: []toolgroups.Tool{
+		tool("start_background_task", toolgroups.Changes, func(ctx context.Context, call toolgroups.Call, in input) (string, error) {
+			task, err := b().StartTask(ctx, call, toolgroups.BackgroundTask{Title: in.Title, Text: in.Task, Groups: in.Groups})
+			return fmt.Sprintf("Started '%s' (id %s)", task.Title, task.ID), err
+		}),
+		tool("list_background_tasks", toolgroups.ReadOnly, list),
+		tool(toolgroups.WaitForTasks, toolgroups.ReadOnly, list),
+		tool("cancel_background_task", toolgroups.Changes, func(ctx context.Context, call toolgroups.Call, in input) (string, error) {
+			task, known, err := b().CancelTask(ctx, call, in.TaskID)
+			return fmt.Sprintf("Cancelled '%s' %v", task.Title, known), err
+		}),
+	}}
+}
+
+var pdfTool = toolgroups.Tool{
+	Name: "read_pdf", Description: "Read.", Effect: toolgroups.ReadOnly, Parameters: json.RawMessage(`{"type":"object"}`),
+	Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+		return toolgroups.TextResult("read")
+	},
+}
+
+// has returns a condition that a message contains all the texts.
+func has(parts ...string) func([]sent) bool {
+	return func(all []sent) bool {
+		return slices.ContainsFunc(all, func(s sent) bool {
+			return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(s.text, part) })
+		})
+	}
+}
+
+// one returns the message that contains a text, once there is one.
+func (p *platform) one(t *testing.T, text string) sent {
+	t.Helper()
+	all := p.until(t, text, has(text))
+	return all[slices.IndexFunc(all, func(s sent) bool { return strings.Contains(s.text, text) })]
+}
+
+// nothingOpen waits until no job is open.
+func (r *harness) nothingOpen() {
+	r.t.Helper()
+	r.stop()
+	for e, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: queue.OpenPrefix}) {
+		r.t.Errorf("still open: %s (%v)", e.Value, err)
+	}
+}
+
+const resultBegins = `re: [The background task "About hold one" is done.`
+
+func TestAChatGoesOnWhileATaskWorks(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	r, _ := backgroundHarness(t, f)
+	r.accept(direct("1", "start hold one"))
+	r.platform.one(t, "done: Started 'About hold one' (id bg-")
+	<-f.held
+	card := r.platform.one(t, "⏳ **About hold one**")
+	if len(card.buttons) != 1 || card.buttons[0][0].Label != "Cancel" {
+		t.Errorf("the card is %+v", card)
+	}
+	r.accept(direct("2", "and you?"))
+	r.platform.one(t, "re: and you?")
+	f.free <- struct{}{}
+	got := r.platform.one(t, resultBegins)
+	if !strings.Contains(got.text, "\n> re: hold one\n[End of the result.]") || !strings.Contains(got.text, "approves nothing") {
+		t.Errorf("the model was told %q", got.text)
+	}
+	r.platform.until(t, "closed card", has("✔ **About hold one** is done after "))
+	r.accept(direct("3", "list"))
+	r.platform.one(t, "done: 0 open")
+	r.restart()
+	r.accept(direct("4", "bye"))
+	r.platform.one(t, "re: bye")
+	if n := len(r.platform.texts()); n != 6 {
+		t.Errorf("%d messages: %q", n, r.platform.texts())
+	}
+}
+
+func TestAFourthTaskIsRefused(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	r, _ := backgroundHarness(t, f)
+	r.accept(direct("1", "start hold one\nstart hold two\nstart hold three"))
+	r.platform.one(t, " | Started 'About hold three'")
+	r.accept(direct("2", "start hold four"))
+	r.platform.one(t, "3 background tasks are open in this chat already, which is the limit: bg-")
+	for range 3 {
+		<-f.held
+		f.free <- struct{}{}
+	}
+	r.platform.one(t, `re: [The background task "About hold three" is done.`)
+	r.accept(direct("3", "start five"))
+	r.platform.one(t, `re: [The background task "About five" is done.`)
+}
+
+func press(r *harness, on sent, id, user, label string) chats.Message {
+	r.t.Helper()
+	buttons := slices.Concat(on.buttons...)
+	i := slices.IndexFunc(buttons, func(b chats.Button) bool { return strings.HasPrefix(b.Label, label) })
+	if i < 0 {
+		r.t.Fatalf("no button %q below %+v", label, on)
+	}
+	m := pressOn(on, id, user, buttons[i].Data)
+	r.accept(m)
+	return m
+}
+
+func TestATaskIsCancelled(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"its card", "/tasks", "/stop", "the tool", "/clear"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			f := newForeman()
+			r, _ := backgroundHarness(t, f)
+			r.accept(direct("1", "start hold one"))
+			started := r.platform.one(t, "done: Started").text
+			<-f.held
+			switch how {
+			case "its card":
+				press(r, r.platform.one(t, "⏳ **About hold one**"), "p1", "1", "Cancel")
+			case "/tasks":
+				r.accept(direct("2", "/tasks"))
+				press(r, r.platform.one(t, "- About hold one: is running, for "), "p1", "1", "Cancel About hold one")
+				r.platform.one(t, "No background task is open here.")
+			case "/stop":
+				r.accept(direct("2", "/stop"))
+				press(r, r.platform.one(t, "There is nothing to stop."), "p1", "1", "Cancel About hold one")
+			case "the tool":
+				_, id, _ := strings.Cut(started, "(id ")
+				id, _, _ = strings.Cut(id, ")")
+				r.accept(direct("2", "cancel "+id))
+				r.platform.one(t, "done: Cancelled 'About hold one' true")
+			case "/clear":
+				r.accept(direct("2", "/clear"))
+				r.platform.one(t, "I cancelled 1 background task.")
+				r.accept(direct("3", "/undo"))
+				r.platform.one(t, "is back")
+			}
+			r.platform.one(t, "⏹ **About hold one** was cancelled after ")
+			r.accept(direct("9", "bye"))
+			r.platform.one(t, "re: bye")
+			r.nothingOpen()
+			if all := r.platform.texts(); slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, "[The background task") }) {
+				t.Errorf("it has a result: %q", all)
+			}
+		})
+	}
+}
+
+func TestATaskAsksForApprovalInItsChat(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	r, w := backgroundHarness(t, f)
+	r.accept(group("1", "1", "start run a"))
+	ask := r.platform.one(t, "It is for the background task About run a.")
+	r.accept(group("2", "1", "and you?"))
+	r.platform.one(t, "re: and you?")
+	r.accept(group("3", "1", "/tasks"))
+	r.platform.one(t, "waits for approval of `exec`")
+	other := press(r, ask, "p1", "2", "Allow")
+	if got := r.platform.toast(t, other.ID); !strings.Contains(got, "Only the person who asked") {
+		t.Errorf("another member was told %q", got)
+	}
+	r.restart()
+	press(r, ask, "p2", "1", "Allow")
+	got := r.platform.one(t, "[The background task")
+	if !strings.Contains(got.text, "> done: ran a") || fmt.Sprint(w.commands()) != "[a]" || got.to.Chat.ID != "g" {
+		t.Errorf("%+v, ran %q", got, w.commands())
+	}
+	r.nothingOpen()
+}
+
+func TestATurnWaitsForTasksWithoutASlot(t *testing.T) {
+	t.Parallel()
+	for _, separate := range []bool{false, true} {
+		t.Run(fmt.Sprint("separate turns ", separate), func(t *testing.T) {
+			t.Parallel()
+			f := newForeman()
+			r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Turns.SeparateTurns = separate; c.Limits.MaxTurns = 2 })
+			r.accept(direct("1", "start hold one"))
+			<-f.held
+			r.platform.one(t, "done: Started")
+			r.accept(direct("2", "wait"))
+			r.platform.one(t, "⏳ **About hold one**")
+			other := group("3", "3", "hello") // would have no slot
+			r.accept(other)
+			r.platform.one(t, "re: hello")
+			r.accept(direct("s", "/status"))
+			r.platform.until(t, "status", has("I am waiting for background tasks"))
+			r.restart()
+			<-f.held
+			f.free <- struct{}{}
+			if separate {
+				r.platform.one(t, "done: 0 open")
+			}
+			r.platform.one(t, `re: [The background task "About hold one" is done.`)
+			r.nothingOpen()
+			answers := 0
+			for _, text := range r.platform.texts() {
+				if strings.Contains(text, `"About hold one" is done`) {
+					answers++
+				}
+			}
+			if answers != 1 {
+				t.Errorf("%d answers to the result: %q", answers, r.platform.texts())
+			}
+		})
+	}
+}
+
+func TestAMessageEndsAWait(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Turns.SeparateTurns = true })
+	r.accept(direct("1", "start hold one\nwait"))
+	<-f.held
+	r.accept(direct("2", "and you?"))
+	r.platform.one(t, "1 open\n'About hold one' is running")
+	r.platform.one(t, "re: and you?")
+	f.free <- struct{}{}
+	r.platform.one(t, resultBegins)
+	r.nothingOpen()
+}
+
+func TestTasksHaveHalfOfTheSlots(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Limits.MaxTurns = 4 })
+	r.accept(direct("1", "start hold one\nstart hold two\nstart hold three"))
+	r.platform.one(t, "About hold three")
+	<-f.held
+	<-f.held
+	r.accept(group("2", "2", "hold me"), direct("3", "/tasks"))
+	if held := <-f.held; held != "[fake:2] hold me" && !strings.HasSuffix(held, "hold me") {
+		t.Errorf("%q has the third slot", held)
+	}
+	r.platform.one(t, ": waits for its turn, for ")
+	for range 4 {
+		f.free <- struct{}{}
+	}
+	r.platform.one(t, `re: [The background task "About hold three" is done.`)
+	r.platform.one(t, "re: hold me")
+}
+
+func TestATaskMovesWithItsChat(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	r, _ := backgroundHarness(t, f)
+	r.accept(group("1", "1", "start hold one"))
+	<-f.held
+	r.platform.one(t, "done: Started")
+	r.move()
+	<-f.held // it goes on there
+	r.accept(moved("2", "1", "/tasks"))
+	r.platform.one(t, "- About hold one: is running, for ")
+	f.free <- struct{}{}
+	if got := r.platform.one(t, resultBegins); got.to.Chat.ID != newChat.ID {
+		t.Errorf("the result came to %v", got.to)
+	}
+	r.platform.one(t, "✔ **About hold one** is done after ")
+	r.accept(moved("3", "1", "bye"))
+	r.platform.one(t, "re: bye")
+	r.nothingOpen()
+}
+
+func TestForgetCancelsTasksAndDeletesTheirConversations(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, forgetTasks)
+}
+
+func forgetTasks(t *testing.T) {
+	f := newForeman()
+	r, _ := backgroundHarness(t, f)
+	r.accept(direct("1", "start hold secret"))
+	<-f.held
+	r.platform.one(t, "done: Started")
+	r.accept(group("2", "1", "start hold secret"))
+	<-f.held
+	r.accept(direct("3", "/forget"))
+	press(r, r.platform.one(t, "**Shall I forget you?**"), "p1", "1", "Forget me")
+	r.platform.one(t, gone)
+	pass(t, 30)
+	r.nothingOpen()
+	for log, err := range r.cfg.Store.Logs(t.Context(), storage.Range{}) {
+		if err != nil || strings.Contains(log, "/task/") && !strings.HasPrefix(log, "fake:g") {
+			t.Errorf("left: %s (%v)", log, err)
+		}
+	}
+	if left := placesOf(t, r.cfg.Store, "hold secret"); len(left) > 0 {
+		t.Errorf("left in %q", left)
+	}
+}
+
+func TestATaskEndsWhenItsTokensAreUsedUp(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	f.spends = 400
+	r, _ := backgroundHarness(t, f, func(c *bridge.Config) {
+		c.Turns.Background.Tokens = 1000
+		c.ApprovalPolicy = nil
+	})
+	r.accept(direct("1", "start run again"))
+	got := r.platform.one(t, "This used up the tokens that one background task may take")
+	if !strings.HasPrefix(got.text, `\[Background\] About run again`) {
+		t.Errorf("told %q", got.text)
+	}
+	r.platform.one(t, "✖ **About run again** stopped without a result after ")
+	r.accept(direct("2", "bye"))
+	r.platform.one(t, "re: bye")
+	r.nothingOpen()
+}
+
+func TestTasksHaveTheNamedGroupsAndStartNoTasks(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	r, _ := backgroundHarness(t, f)
+	r.accept(direct("1", "start read it with pdf"))
+	r.platform.one(t, "> re: read it")
+	all, err := conversation.Conversations(t.Context(), r.cfg.Store, "fake:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		groups, err := conversation.LoadedGroups(t.Context(), r.cfg.Store, c.Log())
+		if want := map[bool]string{true: "[pdf]", false: "[background]"}[c.Task != ""]; err != nil || fmt.Sprint(groups) != want {
+			t.Errorf("%s has loaded %q (%v), want %s", c.Log(), groups, err, want)
+		}
+	}
+	r.accept(direct("2", "start start more"))
+	r.platform.one(t, "I have no such tool: Tool group 'background' not found.")
+	r.submit(task("a.1", "News", "start more"))
+	r.platform.one(t, heading+"News\n\nI have no such tool: Tool group 'background' not found.")
+	r.nothingOpen()
+}
