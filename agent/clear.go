@@ -32,7 +32,7 @@ func (r *run) clearOldResults() error {
 	messages := slices.Clone(CompactedHistory(r.history))
 	saved := EstimateTokens(messages)
 	clearTurns(messages, texts)
-	if saved -= EstimateTokens(messages); saved < minClearedTokens && !(texts && saved >= r.budget()/8) {
+	if saved -= EstimateTokens(messages); saved < minClearedTokens && (!texts || saved < r.budget()/8) {
 		return nil
 	}
 	r.agent.log.Info("old texts cleared from requests", "session", r.turn.Scope.Session, "tokens", saved, "questions_and_answers", texts)

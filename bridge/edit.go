@@ -123,7 +123,7 @@ const editMark = "~"
 // the edit becomes a job that joins the turn. Once the message is answered, the sender is told how to
 // ask again. A message that was never sent to a model stays unchanged. unread says that the turn runs
 // with the old text, whatever is stored.
-func (e *editHandler) handleLateEdit(ctx context.Context, amendment *queue.Run, unread bool) error {
+func (e *editHandler) handleLateEdit(ctx context.Context, amendment *queue.Run, unread bool) error { //nolint:cyclop // One case after another of what the message is now.
 	edit := amendment.Message
 	of := edit
 	of.Kind = chats.KindText

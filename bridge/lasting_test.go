@@ -31,12 +31,12 @@ func (s sent) offers(label string) bool {
 }
 
 // allow gives a question and presses the button on its card.
-func (r *harness) allow(question chats.Message, label string) {
+func (r *harness) allow(question chats.Message) {
 	r.t.Helper()
 	before := len(r.platform.texts())
 	r.accept(question)
 	card := r.platform.wait(r.t, before+1)[before]
-	r.accept(pressAs(question, card, "allow"+question.ID, card.button(r.t, label)))
+	r.accept(pressAs(question, card, "allow"+question.ID, card.button(r.t, allowHere)))
 	r.platform.wait(r.t, before+2)
 }
 
@@ -45,7 +45,7 @@ func lasting(t *testing.T, question chats.Message, change ...func(*bridge.Config
 	t.Helper()
 	w := &workshop{lasts: true}
 	r := w.guarded(t, change...)
-	r.allow(question, allowHere)
+	r.allow(question)
 	if got := r.platform.toast(t, "allow"+question.ID); got != "Allowed here until /clear." {
 		t.Errorf("toast %q", got)
 	}
@@ -388,7 +388,7 @@ func TestCallsThatAreAlikeAreAllowedTogether(t *testing.T) {
 // /approvals shows users what they have allowed, and a button ends it. The others keep their numbers.
 func TestApprovalsAreListedAndEnded(t *testing.T) {
 	w, r := lasting(t, direct("1", "run a && b"))
-	r.allow(direct("2", "run c"), allowHere)
+	r.allow(direct("2", "run c"))
 	list := r.command(direct("", ""), "/approvals")
 	if want := "**You have allowed this here, until the conversation is cleared:**\n\n1. `exec` with `command: a && b`\n2. `exec` with `command: c`"; list.text != want {
 		t.Errorf("listed: %q", list.text)
@@ -433,7 +433,7 @@ func TestLastingApprovalsAreBounded(t *testing.T) {
 	r := w.guarded(t)
 	long := strings.Repeat("x", 900)
 	for i := range 20 {
-		r.allow(direct(fmt.Sprint("q", i), fmt.Sprintf("run %d %s", i, long)), allowHere)
+		r.allow(direct(fmt.Sprint("q", i), fmt.Sprintf("run %d %s", i, long)))
 	}
 	before := len(r.platform.texts())
 	r.accept(direct("more", "run more"))
@@ -471,7 +471,7 @@ func TestALateDecisionDoesNotOutliveAClear(t *testing.T) {
 	if !r.asks(direct("2", "run a")) {
 		t.Error("the bot does not ask")
 	}
-	r.allow(direct("3", "run a"), allowHere)
+	r.allow(direct("3", "run a"))
 	if r.asks(direct("4", "run a")) {
 		t.Error("the bot asks for what was allowed after the /undo")
 	}
@@ -498,7 +498,7 @@ func TestLastingApprovalsGoWithTheirUser(t *testing.T) {
 	owner.User, owner.Chat.ID = "9", "9"
 	_, r := lasting(t, group("1", "9", "run a"), func(c *bridge.Config) { c.Access = access.Access{Admins: []string{"fake:9"}} })
 	r.command(owner, "/people add fake:1")
-	r.allow(group("2", "1", "run a"), allowHere)
+	r.allow(group("2", "1", "run a"))
 	if n := keys(t, r.cfg.Store, lastingKey); n != 2 {
 		t.Fatalf("%d approvals", n)
 	}

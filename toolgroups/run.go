@@ -39,10 +39,10 @@ func Run(ctx context.Context, log *slog.Logger, tool Tool, call Call) (Result, *
 	defer cancel()
 	res, err := runRecovering(timed, log, tool, call)
 	if fault := toModelError(ctx, timed, tool.Name, limit, err); fault != nil {
-		return Result{}, &Error{Code: fault.Code, Message: cut(fault.Message, call.Scope.MaxText())}
+		return Result{}, &Error{Code: fault.Code, Message: cut(fault.Message, call.MaxText())}
 	}
 	if !tool.BoundsText {
-		res.Text = cut(res.Text, call.Scope.MaxText())
+		res.Text = cut(res.Text, call.MaxText())
 	}
 	return res, nil
 }

@@ -157,7 +157,7 @@ func (t *Runner) newQuestion(j *queue.Run, h *conversation.History) agent.Messag
 
 // ask lets the agent answer, and stores each message before the agent acts on it. It returns
 // [errAskAgain] if messages were added to the question.
-func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, more *additions) (string, error) {
+func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, more *additions) (string, error) { //nolint:cyclop // The steps of a turn, each with its error.
 	groups, err := h.LoadedGroups(ctx)
 	if err != nil {
 		return "", err

@@ -217,7 +217,7 @@ func excerpt(text string) string {
 	return line
 }
 
-func (s story) outcome() string {
+func (s story) outcome() string { //nolint:cyclop // A sentence for each outcome.
 	j := s.job
 	switch {
 	case j.State == receipts.Cleared:

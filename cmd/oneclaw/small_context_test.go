@@ -48,7 +48,7 @@ func (m *smallModel) Reply(_ context.Context, req openai.Request) (openai.Reply,
 }
 
 // servedBy starts a model server with the manners of Ollama and sends the bot there.
-func (w *harness) servedBy(context int, brain openai.Responder) *openai.Server {
+func (w *harness) servedBy(context int, brain openai.Responder) {
 	w.t.Helper()
 	p, _ := openai.ProfileByName("ollama")
 	srv, err := openai.New(openai.Config{Profile: p, Context: context, MaxTools: 200, Responder: brain})
@@ -60,7 +60,6 @@ func (w *harness) servedBy(context int, brain openai.Responder) *openai.Server {
 		w.t.Fatal(err)
 	}
 	w.env["OPENAI_MODEL"] = p.Model
-	return srv
 }
 
 // Forty long messages need few summaries in a small context, with a large group too, and nothing that is sent

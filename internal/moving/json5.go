@@ -105,14 +105,14 @@ var escapes = map[byte]string{'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "
 func (c *json5) quoted(quote byte) error {
 	var text []rune
 	for i := 1; i < len(c.rest); {
-		switch b := c.rest[i]; {
-		case b == quote:
+		switch c.rest[i] {
+		case quote:
 			c.write(quoteJSON(string(text)))
 			c.rest = c.rest[i+1:]
 			return nil
-		case b == '\n':
+		case '\n':
 			return errors.New("a string has no end on its line")
-		case b == '\\':
+		case '\\':
 			r, size, err := escape(c.rest[i+1:])
 			if err != nil {
 				return err

@@ -2,6 +2,7 @@ package moving
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -177,7 +178,7 @@ func TestTheNumberAndTheSizeOfFilesAreBounded(t *testing.T) {
 		t.Errorf("many skills: %s", got)
 	}
 	f := folder{root: write(t, map[string]string{"a": "1234"}), size: maxTotal - 3}
-	if _, err := f.file("a"); err != errTotal {
+	if _, err := f.file("a"); !errors.Is(err, errTotal) {
 		t.Errorf("beyond the total: %v", err)
 	}
 }

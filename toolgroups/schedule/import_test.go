@@ -18,7 +18,9 @@ func TestImportedTasksArePausedAndStoredOnce(t *testing.T) {
 	hourly := schedule.Plan{Kind: schedule.Interval, EveryMinutes: 60}
 	tasks := []schedule.Task{
 		task("a", hourly), task("b", schedule.Plan{Kind: schedule.Cron, Expression: "0 9 * * 1"}), task("old", schedule.Plan{Kind: schedule.OneTime, Date: "2001-01-01"}),
-		task("bad", schedule.Plan{Kind: schedule.Cron, Expression: "soon"}), {ID: "empty", Owner: "fake:1", Name: "empty", Plan: hourly}, task("c", hourly), task("d", hourly),
+		task("bad", schedule.Plan{Kind: schedule.Cron, Expression: "soon"}),
+		{ID: "empty", Owner: "fake:1", Name: "empty", Plan: hourly},
+		task("c", hourly), task("d", hourly),
 	}
 	check := func(write bool, known ...string) {
 		t.Helper()
