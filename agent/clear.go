@@ -11,8 +11,8 @@ import (
 const (
 	// minClearedBytes is the minimum length of a result that is cleared.
 	minClearedBytes = 400
-	// minClearedTokens is the minimum saving for which results are cleared.
-	minClearedTokens = 1000
+	// minClearedTokens is the minimum saving for which results are cleared: a clearing is a record in the log.
+	minClearedTokens = 300
 	// clearedHeadBytes is the length of the beginning of a cleared result that is kept.
 	clearedHeadBytes = 80
 )
@@ -85,10 +85,10 @@ var savedFile = regexp.MustCompile(`tool-output/[\w.-]+`)
 
 // clearedText returns the text of a cleared result: its beginning, and how to get the rest.
 func clearedText(m *Message) string {
-	back := "search_history finds it by its words"
+	back := "search_history finds the rest"
 	if file := savedFile.FindString(m.Text); file != "" {
-		back = "it is in the file " + file
+		back = "the rest is in the file " + file
 	}
-	return fmt.Sprintf("%s… [left out to keep requests short: %s, or call %s again]",
+	return fmt.Sprintf("%s… [shortened: %s, or call %s again]",
 		strings.ToValidUTF8(m.Text[:clearedHeadBytes], ""), back, m.Tool)
 }
