@@ -1,6 +1,7 @@
 package toolgroups
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -26,6 +27,12 @@ type Router interface {
 	// Route is called before each request. Equal inputs give equal routes, and loading more groups
 	// only appends tools. It may be called concurrently.
 	Route(f RouteInput) Route
+}
+
+// Learner is a [Router] that learns from what tools were called for.
+type Learner interface {
+	// Learn is called with the calls of a turn after its answer. An error is logged.
+	Learn(ctx context.Context, scope Scope, turn []PastCall) error
 }
 
 // RouteInput are the input of a [Router].

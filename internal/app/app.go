@@ -263,7 +263,11 @@ func (b *Bot) BillConfig(cfg config.Config) bill.Config {
 // turnSettings returns the configuration of turns, which answer messages.
 func (b *Bot) turnSettings(cfg config.Config, changing *settings.Settings, found *models.Models, observe []func(chats.Chat, agent.Event), log *slog.Logger) (turn.Settings, error) {
 	persona := &profileBuilder{models: found, skills: b.tools.skills, memory: b.tools.memory, store: b.store, now: cfg.Runtime.Now, log: log, starts: cache.New[string, time.Time](maxStarts)}
-	router, err := newModeRouter(cfg, changing, found, b.tools.mcp, log)
+	var uses *search.Uses
+	if cfg.Tools.ToolSearch.Learn {
+		uses = search.NewUses(b.store)
+	}
+	router, err := newModeRouter(cfg, changing, found, b.tools.mcp, uses, log)
 	if err != nil {
 		return turn.Settings{}, err
 	}

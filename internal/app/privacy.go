@@ -16,6 +16,7 @@ import (
 	"oneclaw/internal/personal"
 	"oneclaw/internal/settings"
 	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups/search"
 )
 
 // personalData returns the kinds of personal data, with functions that export and delete each.
@@ -48,6 +49,10 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 			Data: func(ctx context.Context, p person) (any, error) {
 				return interact.LastingApprovalsOf(ctx, b.store, p.User)
 			},
+		},
+		{
+			Name: "searches", About: "Which searches for tools led to which tool, where that is learned.", Forget: owner(search.NewUses(b.store).Forget),
+			Data: func(ctx context.Context, p person) (any, error) { return search.NewUses(b.store).List(ctx, p.User) },
 		},
 		{
 			Name: "choices", About: "What was chosen in our chat: model, agent, voice.",

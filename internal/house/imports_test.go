@@ -62,7 +62,7 @@ var layers = []layer{
 	{"toolgroups/signin", []string{"storage", "internal/wording", "internal/redact"}},
 	{"toolgroups/files", []string{"toolgroups", "internal/wording", "internal/workspace"}},
 	{"toolgroups/documents", []string{"toolgroups", "toolgroups/files", "internal/markdown", "internal/named", "internal/office", "internal/sandbox", "internal/wording"}},
-	{"toolgroups/search", []string{"toolgroups", "toolgroups/search/meaning", "internal/cache", "internal/wording"}},
+	{"toolgroups/search", []string{"toolgroups", "toolgroups/search/meaning", "internal/cache", "internal/wording", "storage"}},
 	{"toolgroups/search/meaning", nil},
 	{"toolgroups/search/meaning/generate", []string{"toolgroups/search/meaning"}},
 	{"toolgroups/google/service", []string{"toolgroups", "toolgroups/files", "internal/readable", "internal/rescue", "internal/workspace"}},

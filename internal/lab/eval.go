@@ -3,6 +3,7 @@ package lab
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -18,7 +19,7 @@ import (
 
 func evalCommand(load cli.Loader) *cobra.Command {
 	command := cli.ParentCommand("eval", "Measure parts of the bot")
-	var asJSON bool
+	var asJSON, learn bool
 	var half, queries string
 	retrieval := &cobra.Command{
 		Use:   "retrieval FILE…",
@@ -35,9 +36,12 @@ func evalCommand(load cli.Loader) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if learn && part == search.HalfAll {
+				return errors.New("eval retrieval: --learn needs --half tuned or held, and learns from the other half")
+			}
 			var reports []search.Report
 			for _, name := range args {
-				of, err := evalFile(cmd.Context(), name, part, asked)
+				of, err := evalFile(cmd.Context(), name, part, asked, learn)
 				if err != nil {
 					return err
 				}
@@ -52,17 +56,18 @@ func evalCommand(load cli.Loader) *cobra.Command {
 	retrieval.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each file")
 	retrieval.Flags().StringVar(&half, "half", "all", "which queries: all, tuned or held")
 	retrieval.Flags().StringVar(&queries, "queries", "file", "what is asked: the queries of the file, names (the words of the tools' names) or hidden (these, of an index without names)")
+	retrieval.Flags().BoolVar(&learn, "learn", false, "learn from the queries of the other half first, as tools.tool_search.learn does (with --half tuned or held)")
 	command.AddCommand(retrieval, evalReplayCommand(load))
 	return command
 }
 
-func evalFile(ctx context.Context, name string, half search.Half, asked search.QuerySource) ([]search.Report, error) {
+func evalFile(ctx context.Context, name string, half search.Half, asked search.QuerySource, learn bool) ([]search.Report, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("eval retrieval: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	return search.Eval(ctx, search.WordRanker{}, f, name, half, asked)
+	return search.Eval(ctx, search.WordRanker{}, f, name, half, asked, learn)
 }
 
 func evalReplayCommand(load cli.Loader) *cobra.Command {

@@ -57,6 +57,8 @@ type BridgeConfig struct {
 	TextLimit int
 	// Ranker ranks the tools. Nil means [WordRanker].
 	Ranker Ranker
+	// Uses, if not nil, are the searches whose words count as words of tools.
+	Uses *Uses
 }
 
 // UnavailableSource is a source whose tools cannot be used now.
@@ -145,7 +147,7 @@ func (b *Bridge) shownTexts() []string {
 
 // find searches the catalogue with the configured ranker. A tool whose exact name is the query
 // comes first. For the exact name of a group or source it returns all its tools.
-func (b *Bridge) find(ctx context.Context, query string, limit int) FindResult {
+func (b *Bridge) find(ctx context.Context, query string, limit int, uses []Use) FindResult {
 	c := b.cfg.Catalogue
 	_, exact := c.Lookup(query)
 	if f, whole := c.lookupOrigin(query); whole {
@@ -154,7 +156,7 @@ func (b *Bridge) find(ctx context.Context, query string, limit int) FindResult {
 	if exact {
 		return c.findResult(c.index().Search(query, limit))
 	}
-	return c.findResult(b.cfg.Ranker.Search(ctx, c.index(), query, limit))
+	return c.findResult(b.cfg.Ranker.Search(ctx, c.index().withUses(uses), query, limit))
 }
 
 // unknownError returns the error for a name that is not in the catalogue.

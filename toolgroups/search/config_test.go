@@ -48,6 +48,8 @@ func modes() map[string]struct {
 		"true in block":                {block(true), search.ModeAuto, 0},      // Acceptance 94
 		"string yes":                   {"Yes", search.ModeOn, 0},
 		"string 0":                     {block("0"), search.ModeOff, 0},
+		"learn is no switch":           {map[string]any{"learn": "perhaps"}, search.ModeAuto, 1},
+		"learn":                        {map[string]any{"learn": true}, search.ModeAuto, 0},
 		"number 1":                     {block(1), search.ModeOn, 0},
 		"off with space":               {block(" OFF "), search.ModeOff, 0},
 		"a list in place of the block": {[]any{"on"}, search.ModeAuto, 1},

@@ -129,6 +129,18 @@ func (s evalSet) nameQueries() []evalQuery {
 	return out
 }
 
+// uses returns what a user's searches with the queries of the other half would have led to. Queries for
+// several tools are left out, as by [Uses.Learn].
+func (s evalSet) uses(half Half) []Use {
+	var uses []Use
+	for _, q := range s.Queries {
+		if len(q.Gold) == 1 && !half.includes(q.Query) {
+			uses = addUse(uses, q.Gold[0], []string{q.Query})
+		}
+	}
+	return uses
+}
+
 // wordsOfName returns the words of a name without numbers: "github_createIssue2" is "github create
 // issue".
 func wordsOfName(name string) string {
@@ -141,8 +153,9 @@ func wordsOfName(name string) string {
 
 // Eval measures a ranking on a set of tools and queries: a JSON object with
 // tools (name, desc, params, source) and queries (q, gold: the wanted names, lang). file is the
-// name of the set in the reports. There is one for all queries, and one for each language.
-func Eval(ctx context.Context, ranker Ranker, r io.Reader, file string, half Half, asked QuerySource) ([]Report, error) {
+// name of the set in the reports. There is one for all queries, and one for each language. With learn, the
+// words of the other half of the queries count as words of the tools, as after searches by one user.
+func Eval(ctx context.Context, ranker Ranker, r io.Reader, file string, half Half, asked QuerySource, learn bool) ([]Report, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxEvalBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("search: read %s: %w", file, err)
@@ -168,6 +181,9 @@ func Eval(ctx context.Context, ranker Ranker, r io.Reader, file string, half Hal
 	all := []measurement{{report: Report{File: file, Half: half, QuerySource: asked, ToolCount: len(docs)}}}
 	if asked != QuerySourceFile {
 		set.Queries = set.nameQueries()
+	}
+	if learn {
+		index = index.withUses(set.uses(half))
 	}
 	for _, q := range set.Queries {
 		if !half.includes(q.Query) || len(q.Gold) == 0 {

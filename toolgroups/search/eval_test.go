@@ -23,7 +23,7 @@ const evalFile = `{"tools":[
 	{"q":"zzz","gold":["train_list"]}]}`
 
 func TestEval(t *testing.T) {
-	all, err := search.Eval(t.Context(), search.WordRanker{}, strings.NewReader(evalFile), "small.json", search.HalfAll, search.QuerySourceFile)
+	all, err := search.Eval(t.Context(), search.WordRanker{}, strings.NewReader(evalFile), "small.json", search.HalfAll, search.QuerySourceFile, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestEvalOfAnotherRanking(t *testing.T) {
 	const file = `{"tools":[{"name":"send","desc":"A letter to somebody."},{"name":"look","desc":"The sky above."}],
 		"queries":[{"q":"telescope","gold":["look"]}]}`
 	for want, ranker := range map[float64]search.Ranker{0: search.WordRanker{}, 1: hybrid(t, &topics{}, 100)} {
-		all, err := search.Eval(t.Context(), ranker, strings.NewReader(file), "f", search.HalfAll, search.QuerySourceFile)
+		all, err := search.Eval(t.Context(), ranker, strings.NewReader(file), "f", search.HalfAll, search.QuerySourceFile, false)
 		if err != nil || all[0].RecallAt1 != want {
 			t.Errorf("%T: %+v, %v, want %v", ranker, all, err, want)
 		}
@@ -61,7 +61,7 @@ func TestEvalAsksForNames(t *testing.T) {
 		all, err := search.Eval(t.Context(), search.WordRanker{}, strings.NewReader(`{"tools":[
 			{"name":"weather_get2","desc":"Current weather."},{"name":"getWeather","desc":"Weather of a city."},
 			{"name":"train.book","desc":"Book a seat in a train."},{"name":"calculator","desc":"Adds."}],
-			"queries":[{"q":"x","gold":["calculator"]}]}`), "f", search.HalfAll, asked)
+			"queries":[{"q":"x","gold":["calculator"]}]}`), "f", search.HalfAll, asked, false)
 		if err != nil || all[0].QueryCount != 3 || all[0].RecallAt5 != want || all[0].QuerySource != asked {
 			t.Errorf("%s: %+v, %v", asked, all, err)
 		}
@@ -74,7 +74,7 @@ func TestEvalAsksForNames(t *testing.T) {
 func TestEvalHalvesAreDisjoint(t *testing.T) {
 	all, tuned, held := 0, 0, 0
 	for half, n := range map[search.Half]*int{search.HalfAll: &all, search.HalfTuned: &tuned, search.HalfHeld: &held} {
-		r, err := search.Eval(t.Context(), search.WordRanker{}, strings.NewReader(evalFile), "f", half, search.QuerySourceFile)
+		r, err := search.Eval(t.Context(), search.WordRanker{}, strings.NewReader(evalFile), "f", half, search.QuerySourceFile, false)
 		if err != nil && !strings.Contains(err.Error(), "no queries") {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestEvalOfFiveLanguages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	reports, err := search.Eval(t.Context(), search.WordRanker{}, f, file, search.HalfAll, search.QuerySourceFile)
+	reports, err := search.Eval(t.Context(), search.WordRanker{}, f, file, search.HalfAll, search.QuerySourceFile, false)
 	if err != nil || len(reports) != 6 {
 		t.Fatalf("%d reports, %v", len(reports), err)
 	}
@@ -118,7 +118,7 @@ func TestEvalOfFiveLanguages(t *testing.T) {
 
 func TestEvalRefuses(t *testing.T) {
 	for _, in := range []string{"", "[]", `{"tools":[]}`, `{"tools":[{"name":"a"}],"queries":[]}`, `{"tools":1}`} {
-		if _, err := search.Eval(t.Context(), search.WordRanker{}, strings.NewReader(in), "bad.json", search.HalfAll, search.QuerySourceFile); err == nil || !strings.Contains(err.Error(), "bad.json") {
+		if _, err := search.Eval(t.Context(), search.WordRanker{}, strings.NewReader(in), "bad.json", search.HalfAll, search.QuerySourceFile, false); err == nil || !strings.Contains(err.Error(), "bad.json") {
 			t.Errorf("%q gives %v", in, err)
 		}
 	}

@@ -82,13 +82,19 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 	if fault := b.checkFruitless(fruitless, w.queries); fault != nil {
 		return toolgroups.Result{}, fault
 	}
-	limit, seen := b.parseLimit(w.rawLimit), b.shownTexts()
+	limit, seen, uses := b.parseLimit(w.rawLimit), b.shownTexts(), []Use(nil)
+	if b.cfg.Uses != nil {
+		var err error
+		if uses, err = b.cfg.Uses.List(ctx, call.Scope.User); err != nil {
+			return toolgroups.Result{}, err
+		}
+	}
 	if !w.isBatch {
-		return encodeResult(b.answerQuery(ctx, w.queries[0], limit, fruitless, seen))
+		return encodeResult(b.answerQuery(ctx, w.queries[0], limit, fruitless, seen, uses))
 	}
 	var results []queryResult
 	for _, q := range w.queries {
-		one := b.answerQuery(ctx, q, limit, fruitless, seen)
+		one := b.answerQuery(ctx, q, limit, fruitless, seen, uses)
 		one.Query = q
 		results = append(results, one)
 		text, err := encodeResult(one)
@@ -112,9 +118,10 @@ func (b *Bridge) checkFruitless(fruitless int, texts []string) *toolgroups.Error
 	return nil
 }
 
-// answerQuery answers a single query. seen are the earlier results that the model still sees.
-func (b *Bridge) answerQuery(ctx context.Context, query string, limit, fruitless int, seen []string) queryResult {
-	f := b.find(ctx, query, limit+maxOthers)
+// answerQuery answers a single query. seen are the earlier results that the model still sees, uses the
+// searches that the ranking learns from.
+func (b *Bridge) answerQuery(ctx context.Context, query string, limit, fruitless int, seen []string, uses []Use) queryResult {
+	f := b.find(ctx, query, limit+maxOthers, uses)
 	if f.Origin != "" {
 		limit = b.cfg.Config.MaxSearchLimit
 	}

@@ -2,6 +2,7 @@ package search
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -72,6 +73,8 @@ type RouterConfig struct {
 	Unavailable func() []UnavailableSource
 	// Ranker ranks the tools. Nil means [WordRanker].
 	Ranker Ranker
+	// Uses, if not nil, learn from searches: the setting tools.tool_search.learn.
+	Uses *Uses
 	// Logger receives the routing of each session. Nil discards it.
 	Logger *slog.Logger
 }
@@ -104,7 +107,10 @@ type catalogueKey struct {
 	role     toolgroups.Role
 }
 
-var _ toolgroups.Router = (*Router)(nil)
+var _ interface {
+	toolgroups.Router
+	toolgroups.Learner
+} = (*Router)(nil)
 
 // NewRouter makes a router.
 func NewRouter(cfg RouterConfig) (*Router, error) {
@@ -126,6 +132,14 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Router{cfg: cfg, configured: configured, catalogues: make(map[catalogueKey]*Catalogue)}, nil
+}
+
+// Learn implements [toolgroups.Learner].
+func (r *Router) Learn(ctx context.Context, scope toolgroups.Scope, turn []toolgroups.PastCall) error {
+	if r.cfg.Uses == nil {
+		return nil
+	}
+	return r.cfg.Uses.Learn(ctx, scope.User, turn)
 }
 
 // Route implements [toolgroups.Router].
@@ -370,7 +384,7 @@ func (r *Router) routeSearch(f toolgroups.RouteInput) (*Bridge, []toolgroups.Too
 	}
 	cfg := BridgeConfig{
 		Config: r.cfg.Config, Catalogue: catalogue, DirectTools: toolgroups.Names(slices.Concat(core, loaded)),
-		Refusal: refusalFunc(f), Ranker: r.cfg.Ranker, ShownTexts: f.VisibleResults, TextLimit: min(loadTextLimit(f.ContextTokens), toolgroups.MaxText),
+		Refusal: refusalFunc(f), Ranker: r.cfg.Ranker, Uses: r.cfg.Uses, ShownTexts: f.VisibleResults, TextLimit: min(loadTextLimit(f.ContextTokens), toolgroups.MaxText),
 		PastCalls: slices.DeleteFunc(slices.Clone(f.PastCalls), func(p toolgroups.PastCall) bool { return !toolgroups.Reserved(p.Tool) }),
 	}
 	if r.cfg.Unavailable != nil {
