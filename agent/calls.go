@@ -33,6 +33,23 @@ func (r *run) resolve(ctx context.Context, at int) error {
 	for i := range jobs {
 		jobs[i].maybeBegun = again
 	}
+	first, last := make([]job, 0, len(jobs)), []job(nil)
+	for _, j := range jobs {
+		if j.tool.RunsLast {
+			last = append(last, j)
+		} else {
+			first = append(first, j)
+		}
+	}
+	if err := r.runAllowed(ctx, answers, first); err != nil {
+		return err
+	}
+	return r.runAllowed(ctx, nil, last)
+}
+
+// runAllowed runs the jobs that the gate allows, after emitting answers and its refusals. It returns
+// [ErrSuspended] if the gate left a call open.
+func (r *run) runAllowed(ctx context.Context, answers []Message, jobs []job) error {
 	answers, jobs, pending, err := r.applyGate(ctx, answers, jobs)
 	if err != nil {
 		return err

@@ -181,12 +181,18 @@ func TestNobodyApprovesWhatCannotSucceed(t *testing.T) {
 // the turn itself shows may come before the answer to a question for it.
 func (r *harness) untilHeld() int {
 	r.t.Helper()
+	return r.untilWaits("I am waiting for a decision about `exec`")
+}
+
+// untilWaits asks for the status until a text is in it, and returns how many messages there are.
+func (r *harness) untilWaits(text string) int {
+	r.t.Helper()
 	for n := range 1000 {
 		before := len(r.platform.texts())
 		r.accept(direct(fmt.Sprintf("status%d-%d", before, n), "/status"))
 		for count := before + 1; ; count++ {
 			last := r.platform.wait(r.t, count)[count-1].text
-			if strings.Contains(last, "I am waiting for a decision about `exec`") {
+			if strings.Contains(last, text) {
 				return count
 			}
 			if strings.Contains(last, "Messages in this conversation") {

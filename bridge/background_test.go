@@ -166,7 +166,7 @@ func backgroundGroup(b func() *bridge.Bridge) toolgroups.Group {
 	}
 	tool := func(name string, effect toolgroups.Effect, run func(context.Context, toolgroups.Call, input) (string, error)) toolgroups.Tool {
 		return toolgroups.Tool{
-			Name: name, Description: "Work.", Effect: effect, Repeatable: true, Parameters: json.RawMessage(`{"type":"object"}`),
+			Name: name, Description: "Work.", Effect: effect, Repeatable: true, RunsLast: name == toolgroups.WaitForTasks, Parameters: json.RawMessage(`{"type":"object"}`),
 			Run: toolgroups.TypedHandler(func(ctx context.Context, call toolgroups.Call, in input) (toolgroups.Result, error) {
 				text, err := run(ctx, call, in)
 				return toolgroups.Result{Text: text}, err
@@ -367,8 +367,7 @@ func TestATurnWaitsForTasksWithoutASlot(t *testing.T) {
 			other := group("3", "3", "hello") // would have no slot
 			r.accept(other)
 			r.platform.one(t, "re: hello")
-			r.accept(direct("s", "/status"))
-			r.platform.until(t, "status", has("I am waiting for background tasks"))
+			r.untilWaits("I am waiting for background tasks")
 			r.restart()
 			<-f.held
 			f.free <- struct{}{}
@@ -394,8 +393,9 @@ func TestAMessageEndsAWait(t *testing.T) {
 	t.Parallel()
 	f := newForeman()
 	r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Turns.SeparateTurns = true })
-	r.accept(direct("1", "start hold one\nwait"))
+	r.accept(direct("1", "start hold one\nwait")) // in one reply
 	<-f.held
+	r.untilWaits("I am waiting for background tasks")
 	r.accept(direct("2", "and you?"))
 	r.platform.one(t, "1 open\n'About hold one' is running")
 	r.platform.one(t, "re: and you?")

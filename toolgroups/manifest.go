@@ -59,7 +59,7 @@ type Manifest struct {
 //
 // and whose others are tools: name, description, parameters, function (a key of handlers, which
 // may be nil; defaults to the name), timeout_s or timeoutSeconds, effect (read_only, changes,
-// consequential), paid ([Tool.Paid]), repeatable ([Tool.Repeatable]), role (user, admin, owner), doing
+// consequential), paid ([Tool.Paid]), repeatable ([Tool.Repeatable]), runs_last ([Tool.RunsLast]), role (user, admin, owner), doing
 // ([Tool.Activity]), names ([Tool.AuditedArguments]) and, for read-only tools of the program, like
 // ([Tool.Like]).
 // source becomes [Group].Source. Names pass through [WireName]. [NewRegistry] generates a missing
@@ -241,7 +241,7 @@ func (p *parser) parseTool(raw json.RawMessage) (Tool, error) {
 	if t.Effect, err = parseEffect(e["effect"]); err != nil {
 		return t, err
 	}
-	t.Paid, t.Repeatable = string(e["paid"]) == "true", string(e["repeatable"]) == "true"
+	t.Paid, t.Repeatable, t.RunsLast = string(e["paid"]) == "true", string(e["repeatable"]) == "true", string(e["runs_last"]) == "true"
 	if t.Role, err = parseRole(e["role"]); err != nil {
 		return t, err
 	}

@@ -55,6 +55,8 @@ type Tool struct {
 	// Repeatable is true if a call that changes something can be run again after a crash nevertheless: the
 	// second run finds what the first has done.
 	Repeatable bool
+	// RunsLast is true if a call runs after the other calls of its reply, whose effects it needs.
+	RunsLast bool
 	// NeedsApproval reports whether a call with these arguments needs approval if no rule decides. If
 	// nil, calls of Consequential tools need it. Calls of ReadOnly tools never do.
 	NeedsApproval func(arguments json.RawMessage) bool
