@@ -129,9 +129,9 @@ func TestASmallContextReadsAPDFInPieces(t *testing.T) {
 			w := newTown(t, openai.Offline{})
 			small := &smallModel{t: t, context: size}
 			file, step := "", 0
-			call := func(name, args string) (openai.Reply, error) {
+			call := func(name, args string) openai.Reply {
 				step++
-				return openai.Reply{Calls: []openai.ToolCall{{ID: fmt.Sprint("call_", step), Name: name, Arguments: args}}}, nil
+				return openai.Reply{Calls: []openai.ToolCall{{ID: fmt.Sprint("call_", step), Name: name, Arguments: args}}}
 			}
 			w.servedBy(size, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 				if reply, err := small.Reply(ctx, req); strings.HasPrefix(reply.Text, "They talk") || err != nil {
@@ -143,18 +143,18 @@ func TestASmallContextReadsAPDFInPieces(t *testing.T) {
 				}
 				switch {
 				case step == 0:
-					return call("save_memory", `{"content":"Ann takes her tea without sugar."}`)
+					return call("save_memory", `{"content":"Ann takes her tea without sugar."}`), nil
 				case step == 1 && last.Role == "user" && file != "":
-					return call("load_tool_group", `{"group_name":"pdf"}`)
+					return call("load_tool_group", `{"group_name":"pdf"}`), nil
 				case step == 2:
-					return call("pdf_extract_text", fmt.Sprintf(`{"path":%q}`, file))
+					return call("pdf_extract_text", fmt.Sprintf(`{"path":%q}`, file)), nil
 				case step >= 3 && step < 3+pieces:
 					if piece := step - 3; piece == 0 {
 						wantIn(t, last.Content, "Go on with pages") // all of it at once is too much for any model
 					} else if !strings.Contains(last.Content, fmt.Sprintf("end of page %d.", piece)) || strings.Contains(last.Content, "Go on") {
 						t.Errorf("piece %d is not whole: %s", piece, tail(last.Content, 300))
 					}
-					return call("pdf_extract_text", fmt.Sprintf(`{"path":%q,"pages":"%d"}`, file, step-2))
+					return call("pdf_extract_text", fmt.Sprintf(`{"path":%q,"pages":"%d"}`, file, step-2)), nil
 				case last.Role == "user" && strings.Contains(last.Content, "tea"):
 					if text := req.Messages[0].Content + last.Content; !strings.Contains(text, "without sugar") {
 						t.Errorf("what was remembered is not in the request: %s", tail(text, 600))

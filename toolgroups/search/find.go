@@ -85,7 +85,7 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 	limit, seen, uses := b.parseLimit(w.rawLimit), b.shownTexts(), []Use(nil)
 	if b.cfg.Uses != nil {
 		var err error
-		if uses, err = b.cfg.Uses.List(ctx, call.Scope.User); err != nil {
+		if uses, err = b.cfg.Uses.List(ctx, call.User); err != nil {
 			return toolgroups.Result{}, err
 		}
 	}

@@ -48,7 +48,8 @@ func TestWhatATurnTeaches(t *testing.T) {
 	}{
 		{"a search and a call", []toolgroups.PastCall{searched("bug", foundIssues), called("github_create_issue", true)}, []search.Use{{Tool: "github_create_issue", Queries: []string{"bug"}}}},
 		{
-			"two searches, the first in vain", []toolgroups.PastCall{searched("zettel", foundNothing), searched("bug", foundIssues), called("github_create_issue", true)},
+			"two searches, the first in vain",
+			[]toolgroups.PastCall{searched("zettel", foundNothing), searched("bug", foundIssues), called("github_create_issue", true)},
 			[]search.Use{{Tool: "github_create_issue", Queries: []string{"zettel", "bug"}}},
 		},
 		{"a name beside the hits", []toolgroups.PastCall{searched("bug", foundIssues), called("github_list_issues", true)}, []search.Use{{Tool: "github_list_issues", Queries: []string{"bug"}}}},
