@@ -108,7 +108,7 @@ func TestWhatIsImportedWaitsUntilItIsSwitchedOn(t *testing.T) {
 	w.ask(bot, ann, "hello again", nil)
 	wantIn(t, prompt(), "weekly: sum up the week")
 
-	wantIn(t, w.ask(bot, ann, "/mcp", nil), "no MCP servers yet", "notes", em.URL, "imported, and not switched on")
+	wantIn(t, w.ask(bot, ann, "/mcp", nil), "no MCP servers yet", "notes", strings.TrimPrefix(strings.TrimSuffix(em.URL, "/mcp"), "http://"), "imported, and not switched on")
 	wantIn(t, w.ask(bot, ann, "/mcp on notes", nil), "Added notes", "/connect notes")
 	wantIn(t, w.ask(bot, ann, "/mcp on notes", nil), "notes is on already")
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -209,7 +208,7 @@ func (d *Handler) list(ctx context.Context) (string, error) {
 		fmt.Fprintf(&out, "- **%s** (%s): %s\n", wording.EscapeMarkdown(st.Name), strings.Join(serverDetails(st), ", "), health)
 	}
 	for _, name := range slices.Sorted(maps.Keys(offers)) {
-		fmt.Fprintf(&out, "- **%s** (%s): imported, and not switched on\n", wording.EscapeMarkdown(name), wording.InlineCode(offers[name].URL))
+		fmt.Fprintf(&out, "- **%s** (%s): imported, and not switched on\n", wording.EscapeMarkdown(name), wording.InlineCode(offers[name].Host()))
 	}
 	return out.String() + "\n" + usage, nil
 }
@@ -217,8 +216,8 @@ func (d *Handler) list(ctx context.Context) (string, error) {
 // serverDetails describes the configuration of a server.
 func serverDetails(st mcp.Status) []string {
 	where := "a program"
-	if u, err := url.Parse(st.Server.URL); err == nil && u.Host != "" {
-		where = wording.InlineCode(u.Host)
+	if host := (Offer{URL: st.Server.URL}).Host(); host != "" {
+		where = wording.InlineCode(host)
 	}
 	out := []string{where}
 	if st.Server.Auth == mcp.AuthOAuth {
@@ -407,6 +406,9 @@ func (d *Handler) remove(ctx context.Context, call bridge.CommandCall, args stri
 	}
 	_, err := d.cfg.Store.Get(ctx, serverPrefix+name)
 	if _, offered := d.cfg.Store.Get(ctx, offerPrefix+name); offered == nil && i < 0 {
+		if err := call.Author.Record(ctx, "mcp remove", name); err != nil {
+			return "", err
+		}
 		return fmt.Sprintf("Removed %s.", name), d.cfg.Store.Delete(ctx, offerPrefix+name, storage.Any)
 	}
 	if errors.Is(err, storage.ErrNotFound) && i < 0 {

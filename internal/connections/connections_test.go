@@ -3,6 +3,7 @@ package connections_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -16,6 +17,8 @@ import (
 	"go.uber.org/goleak"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/audit"
+	"oneclaw/bridge/interact"
 	"oneclaw/internal/connections"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -37,6 +40,7 @@ func must(t *testing.T, err error) {
 type replica struct {
 	desk    *connections.Handler
 	servers *mcp.Client
+	audited storage.KV // where commands are recorded, if not nil
 	changed chan struct{}
 }
 
@@ -60,7 +64,10 @@ func newReplica(t *testing.T, store storage.KV) *replica {
 func (r *replica) say(t *testing.T, name, args string) string {
 	t.Helper()
 	for _, c := range r.desk.Commands() {
-		call := bridge.CommandCall{Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Direct: true, Role: toolgroups.RoleAdmin}, Args: args}
+		call := bridge.CommandCall{
+			Scope:  toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Direct: true, Role: toolgroups.RoleAdmin},
+			Author: audit.Author{KV: r.audited, By: "telegram:1"}, Args: args,
+		}
 		if c.Name == name && c.RunCard != nil {
 			card, err := c.RunCard(t.Context(), call)
 			must(t, err)
@@ -215,9 +222,9 @@ func TestOfferedServersAreSwitchedOn(t *testing.T) {
 	r := newReplica(t, store)
 	url := served(t, "read", "write")
 	offer := func(name, url string, write bool) error {
-		reason, err := connections.ImportOffer(t.Context(), store, name, connections.Offer{URL: url}, write)
+		reasons, err := connections.ImportOffers(t.Context(), store, []connections.Offer{{Name: name, URL: url}}, write)
 		must(t, err)
-		return reason
+		return reasons[0]
 	}
 	if offer("notes", url, false) != nil || offer("notes", url, true) != nil || !errors.Is(offer("NOTES", url, true), connections.ErrKnown) {
 		t.Error("an offer is not stored once")
@@ -230,10 +237,75 @@ func TestOfferedServersAreSwitchedOn(t *testing.T) {
 	if len(r.servers.Status()) != 1 {
 		t.Error("an offer is a server already")
 	}
-	r.says(t, "mcp", "", "**notes**", url, "imported, and not switched on")
+	result, err := r.desk.HandlePress(t.Context(), interact.Press{Scope: toolgroups.Scope{Role: toolgroups.RoleAdmin}, Choice: "none"})
+	must(t, err)
+	host := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp")
+	for _, text := range []string{r.say(t, "mcp", ""), result.Text} {
+		if !strings.Contains(text, host) || strings.Contains(text, "http://"+host) {
+			t.Errorf("a list that does not show the host alone: %s", text)
+		}
+	}
+	r.says(t, "mcp", "", "**notes**", "imported, and not switched on")
 	r.says(t, "mcp", "on other", "No server `other` waits")
 	r.says(t, "mcp", "on notes", "Added notes with 2 tools", "Every call asks")
 	if strings.Contains(r.say(t, "mcp", ""), "not switched on") {
 		t.Error("what is switched on is still offered")
+	}
+}
+
+// A dry run finds out what an import does: names are told apart as commands do, and their number is bounded.
+func TestADryRunSaysWhatIsImported(t *testing.T) {
+	store := openStore(t)
+	offers := []connections.Offer{{Name: "notes", URL: "https://notes.example/mcp"}, {Name: "Notes", URL: "https://notes.example/mcp"}}
+	for i := range 60 {
+		offers = append(offers, connections.Offer{Name: fmt.Sprint("s", i), URL: "https://notes.example/mcp"})
+	}
+	for _, write := range []bool{false, true} {
+		reasons, err := connections.ImportOffers(t.Context(), store, offers, write)
+		must(t, err)
+		for i, reason := range reasons {
+			want := error(nil)
+			if i == 1 {
+				want = connections.ErrKnown
+			} else if i > 50 {
+				want = connections.ErrTooMany
+			}
+			if !errors.Is(reason, want) || want == nil && reason != nil {
+				t.Errorf("write %t: %s: %v, want %v", write, offers[i].Name, reason, want)
+			}
+		}
+	}
+}
+
+// However many servers wait to be switched on, /connect shows buttons that a platform can show, and names
+// the others.
+func TestMoreServersThanButtons(t *testing.T) {
+	store := openStore(t)
+	var offers []connections.Offer
+	for i := range 35 {
+		offers = append(offers, connections.Offer{Name: fmt.Sprintf("s%02d", i), URL: "https://notes.example/mcp"})
+	}
+	_, err := connections.ImportOffers(t.Context(), store, offers, true)
+	must(t, err)
+	r := newReplica(t, store)
+	result, err := r.desk.HandlePress(t.Context(), interact.Press{Scope: toolgroups.Scope{Role: toolgroups.RoleAdmin}, Choice: "none"})
+	must(t, err)
+	if len(result.Choices) != 30 || !strings.Contains(result.Text, "`/mcp on NAME` switches on the others: `s30`, `s31`, `s32`, `s33`, `s34`.") {
+		t.Errorf("%d buttons, %s", len(result.Choices), result.Text)
+	}
+}
+
+// Who removes an imported server is recorded, as for one that was added.
+func TestRemovingAnOfferIsRecorded(t *testing.T) {
+	store := openStore(t)
+	_, err := connections.ImportOffers(t.Context(), store, []connections.Offer{{Name: "notes", URL: "https://notes.example/mcp"}}, true)
+	must(t, err)
+	r := newReplica(t, store)
+	r.audited = store
+	r.says(t, "mcp", "remove notes", "Removed notes.")
+	entries, err := audit.List(t.Context(), store, 10)
+	must(t, err)
+	if len(entries) != 1 || entries[0].Action != "mcp remove" || entries[0].About != "notes" || entries[0].By != "telegram:1" {
+		t.Errorf("audit %+v", entries)
 	}
 }

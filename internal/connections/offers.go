@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -15,47 +16,66 @@ import (
 
 // Offer is a server from elsewhere that was not added: an administrator can switch it on.
 type Offer struct {
+	// Name is the server's name, which is the key of the record.
+	Name string `json:"-"`
 	// URL is the server's address.
 	URL string `json:"url"`
 	// OfferedAt is the time of the import.
 	OfferedAt time.Time `json:"at"`
 }
 
-// Reasons why [ImportOffer] leaves out a server.
+// Host returns the host in the server's address, whose path may hold a key.
+func (o Offer) Host() string {
+	u, err := url.Parse(o.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// Reasons why [ImportOffers] leaves out a server.
 var (
 	ErrKnown   = errors.New("there is a server of that name already")
 	ErrTooMany = fmt.Errorf("there are %d servers already, which is the limit", maxServers)
 )
 
-// ImportOffer stores an offer under its name. It returns nil, or the reason why the offer is left out, and
-// contacts no server. If write is not set, it only finds out.
-func ImportOffer(ctx context.Context, kv storage.KV, name string, offer Offer, write bool) (reason, err error) {
-	if err := (mcp.Config{Servers: map[string]mcp.Server{name: {URL: offer.URL}}}).Validate(); err != nil {
-		return errors.New(strings.TrimPrefix(wording.OneLine(err.Error(), 300), "mcp: ")), nil
-	}
-	count := 0
+// ImportOffers stores offers, and contacts no server. It returns for each nil, or the reason why it is left
+// out. If write is not set, it only finds out.
+func ImportOffers(ctx context.Context, kv storage.KV, offers []Offer, write bool) ([]error, error) {
+	known := map[string]bool{}
 	for _, prefix := range []string{serverPrefix, offerPrefix} {
 		for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
 			if err != nil {
 				return nil, fmt.Errorf("list MCP servers: %w", err)
 			}
-			if strings.EqualFold(strings.TrimPrefix(entry.Key, prefix), name) {
-				return ErrKnown, nil
-			}
-			count++
+			known[strings.ToLower(strings.TrimPrefix(entry.Key, prefix))] = true
 		}
 	}
-	if count >= maxServers {
-		return ErrTooMany, nil
+	reasons := make([]error, len(offers))
+	for i, offer := range offers {
+		err := mcp.Config{Servers: map[string]mcp.Server{offer.Name: {URL: offer.URL}}}.Validate()
+		switch key := strings.ToLower(offer.Name); {
+		case err != nil:
+			reasons[i] = errors.New(strings.TrimPrefix(wording.OneLine(err.Error(), 300), "mcp: "))
+		case known[key]:
+			reasons[i] = ErrKnown
+		case len(known) >= maxServers:
+			reasons[i] = ErrTooMany
+		default:
+			known[key] = true
+		}
+		if reasons[i] != nil || !write {
+			continue
+		}
+		data, err := json.Marshal(offer)
+		if err == nil {
+			_, err = kv.Put(ctx, offerPrefix+offer.Name, data, storage.Absent)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("store an offered MCP server: %w", err)
+		}
 	}
-	if !write {
-		return nil, nil
-	}
-	data, err := json.Marshal(offer)
-	if err == nil {
-		_, err = kv.Put(ctx, offerPrefix+name, data, storage.Absent)
-	}
-	return nil, err
+	return reasons, nil
 }
 
 // listOffers returns the offers by name. A damaged one is left out.
@@ -67,7 +87,8 @@ func listOffers(ctx context.Context, kv storage.KV) (map[string]Offer, error) {
 		}
 		var one Offer
 		if json.Unmarshal(entry.Value, &one) == nil {
-			offers[strings.TrimPrefix(entry.Key, offerPrefix)] = one
+			one.Name = strings.TrimPrefix(entry.Key, offerPrefix)
+			offers[one.Name] = one
 		}
 	}
 	return offers, nil

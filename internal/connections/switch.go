@@ -22,6 +22,9 @@ const CardKind = "connect"
 // switchTime bounds how long a press waits for the server that it switches on.
 const switchTime = 15 * time.Second
 
+// maxButtons bounds the servers that the card describes, each with a button.
+const maxButtons = 30
+
 // offered returns the servers that can be switched on, by title: those of the catalogue that take the bot
 // as a client, and imported ones. byHand are those of the catalogue that need a client first.
 func (d *Handler) offered(ctx context.Context) (offered, byHand []Entry, err error) {
@@ -58,13 +61,20 @@ func (d *Handler) switchCard(ctx context.Context, text string) (interact.Card, e
 	if len(offered) > 0 {
 		out.WriteString("\n\n**You can switch these on.** People sign in with their own accounts, and every call asks first.\n")
 	}
-	for _, e := range offered {
+	for _, e := range offered[:min(len(offered), maxButtons)] {
 		what := e.Purpose
 		if what == "" {
-			what = "imported, at " + wording.InlineCode(e.URL)
+			what = "imported, at " + wording.InlineCode(Offer{URL: e.URL}.Host())
 		}
 		fmt.Fprintf(&out, "- **%s**: %s\n", wording.EscapeMarkdown(e.Title), what)
 		card.Choices = append(card.Choices, []interact.Choice{{Label: wording.OneLine("Switch on "+e.Title, interact.MaxLabel), Value: e.Name}})
+	}
+	if len(offered) > maxButtons {
+		var names []string
+		for _, e := range offered[maxButtons:] {
+			names = append(names, wording.InlineCode(e.Name))
+		}
+		out.WriteString("\n`/mcp on NAME` switches on the others: " + strings.Join(names, ", ") + ".\n")
 	}
 	if len(byHand) > 0 {
 		out.WriteString("\n**These need a client of yours first**, set as `client_id` under `mcp.servers` in oneclaw.yaml:\n")

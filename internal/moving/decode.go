@@ -19,29 +19,55 @@ func quoteJSON(text string) string {
 	return string(data)
 }
 
-// yamlToJSON rewrites YAML as JSON.
-func yamlToJSON(data []byte) ([]byte, error) {
+// parseYAML parses YAML into areas. faults are the areas that are left, with the reason.
+func parseYAML(data []byte) (parsed areas, faults map[string]error, err error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(data, &node); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if countNodes(&node) > maxNodes {
-		return nil, fmt.Errorf("it has more than %d values", maxNodes)
+	if countNodes(&node, maxNodes) > maxNodes {
+		return nil, nil, fmt.Errorf("it has more than %d values", maxNodes)
 	}
-	var value any
-	if err := node.Decode(&value); err != nil {
-		return nil, err
+	makeKeysStrings(&node)
+	var nodes map[string]yaml.Node
+	if err := node.Decode(&nodes); err != nil {
+		return nil, nil, err
 	}
-	return json.Marshal(value)
+	parsed, faults = areas{}, map[string]error{}
+	for name, area := range nodes {
+		var value any
+		err := area.Decode(&value)
+		if err == nil {
+			parsed[name], err = json.Marshal(value)
+		}
+		if err != nil {
+			delete(parsed, name)
+			faults[name] = err
+		}
+	}
+	return parsed, faults, nil
 }
 
-// countNodes counts the values of a YAML document. An alias counts once, because the decoder bounds them.
-func countNodes(n *yaml.Node) int {
+// countNodes counts the values of a YAML document, those that aliases repeat too. It ends above most.
+func countNodes(n *yaml.Node, most int) int {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
 	total := 1
-	for _, c := range n.Content {
-		total += countNodes(c)
+	for i := 0; i < len(n.Content) && total <= most; i++ {
+		total += countNodes(n.Content[i], most-total)
 	}
 	return total
+}
+
+// makeKeysStrings makes each key that is a number, a truth value or null a string, as JSON needs it.
+func makeKeysStrings(n *yaml.Node) {
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && c.Kind == yaml.ScalarNode && c.ShortTag() != "!!merge" {
+			c.Tag = "!!str"
+		}
+		makeKeysStrings(c)
+	}
 }
 
 // areas are the parts of a file by their names, decoded one by one, so that a mistake in one of them

@@ -142,6 +142,8 @@ func (f *Found) addServer(name string, s serverConfig) {
 		f.leave(KindServer, name, "it is a program of this machine: add it to mcp.servers in oneclaw.yaml")
 	case len(s.Headers) > 0:
 		f.leave(KindServer, name, "its requests have headers of their own: add it to mcp.servers in oneclaw.yaml, with the secrets as ${NAME}")
+	case strings.ContainsAny(string(s.URL), "?#"):
+		f.leave(KindServer, name, "its address may hold a key: add it to mcp.servers in oneclaw.yaml, with the key as ${NAME}")
 	case strings.Contains(string(s.URL), "${"):
 		f.leave(KindServer, name, "its address has variables in it: add it with /mcp add")
 	case len(f.servers) == maxFound:

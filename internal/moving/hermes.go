@@ -59,14 +59,15 @@ func ReadHermes(root *os.Root) (*Found, error) {
 	if isAbsent(err) {
 		return nil, errors.New("there is no config.yaml in it: name the folder that Hermes Agent keeps its data in, such as ~/.hermes")
 	}
+	var faults map[string]error
 	if err == nil {
-		data, err = yamlToJSON(data)
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &h.config)
+		h.config, faults, err = parseYAML(data)
 	}
 	if err != nil {
 		return nil, errors.New("config.yaml: " + err.Error())
+	}
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		h.leaveError(KindOther, name, faults[name])
 	}
 	env, err := h.dir.file(".env")
 	h.leaveError(KindOther, ".env", err)

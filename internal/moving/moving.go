@@ -25,6 +25,7 @@ import (
 	"oneclaw/storage"
 	"oneclaw/toolgroups/memory"
 	"oneclaw/toolgroups/schedule"
+	"oneclaw/toolgroups/skills"
 )
 
 // Bounds of a [Line], in characters.
@@ -177,7 +178,7 @@ func (m Mover) takeSkills(ctx context.Context, found *Found) (lines []Line, err 
 		switch content, err := os.ReadFile(path); {
 		case err == nil && bytes.Equal(content, skill.content):
 			reason = errKnown
-		case err == nil:
+		case err == nil, skills.IsBuiltin(skill.name):
 			reason = errOtherSkill
 		case !isAbsent(err):
 			return lines, fmt.Errorf("read a skill: %w", err)
@@ -258,19 +259,24 @@ func (m Mover) takePeople(ctx context.Context, found *Found) (lines []Line, err 
 }
 
 func (m Mover) takeServers(ctx context.Context, found *Found) (lines []Line, err error) {
+	var offers []connections.Offer
 	for _, s := range found.servers {
-		reason, err := connections.ImportOffer(ctx, m.Store, s.name, connections.Offer{URL: s.url, OfferedAt: m.Now()}, !m.DryRun)
-		if err != nil {
-			return lines, err
-		}
-		lines = append(lines, lineOf(KindServer, s.name, wording.OneLine(s.url, maxShown), reason, connections.ErrKnown))
+		offers = append(offers, connections.Offer{Name: s.name, URL: s.url, OfferedAt: m.Now()})
 	}
-	return lines, nil
+	reasons, err := connections.ImportOffers(ctx, m.Store, offers, !m.DryRun)
+	for i, reason := range reasons {
+		lines = append(lines, lineOf(KindServer, offers[i].Name, wording.OneLine(offers[i].Host(), maxShown), reason, connections.ErrKnown))
+	}
+	return lines, err
 }
 
 func (m Mover) takeProviders(ctx context.Context, found *Found) (lines []Line, err error) {
+	pending := 0
 	for _, p := range found.providers {
-		added, err := m.Settings.Providers.Import(ctx, p.Provider, !m.DryRun)
+		added, err := m.Settings.Providers.Import(ctx, p.Provider, pending, !m.DryRun)
+		if added && m.DryRun {
+			pending++
+		}
 		var reason error
 		switch {
 		case settings.Is(err, settings.Invalid) || settings.Is(err, settings.Full):

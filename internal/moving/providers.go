@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"oneclaw/internal/redact"
 	"oneclaw/internal/settings"
 	"oneclaw/internal/wording"
 )
@@ -54,6 +55,7 @@ type providerConfig struct {
 // addProvider adds a provider with its key. One of the same address is added once.
 func (f *Found) addProvider(product string, p providerConfig, env map[string]string) {
 	known, isKnown := findService(p.id)
+	p.id = redact.MaskAddresses(p.id) // it may be an address
 	url := strings.TrimRight(cmp.Or(p.url, known.url), "/")
 	one := foundProvider{Provider: settings.Provider{Name: cmp.Or(known.name, p.id), Type: cmp.Or(known.kind, settings.TypeOpenAI), BaseURL: url}}
 	switch {

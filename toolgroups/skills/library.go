@@ -89,6 +89,12 @@ func New(cfg Config) (*Library, error) {
 	return l, nil
 }
 
+// IsBuiltin reports whether a skill comes with the program.
+func IsBuiltin(name string) bool {
+	_, err := fs.Stat(builtinFS, path.Join("builtin", name, fileName))
+	return err == nil
+}
+
 func nameError(folder string) error {
 	return fmt.Errorf("name must be that of the folder, %s", folder)
 }
