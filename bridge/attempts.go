@@ -132,9 +132,9 @@ func (e *executor) countRestart(j *queue.Run) error {
 	return nil
 }
 
-// giveUpAfterLast counts a failed attempt, and gives the job up after the last one, with the final state
+// handleFailedAttempt counts a failed attempt, and gives the job up after the last one, in the given
 // state. It reports whether this process has finished with the job.
-func (e *executor) giveUpAfterLast(ctx context.Context, j *queue.Run, t *attempts, state receipts.State, err error) bool {
+func (e *executor) handleFailedAttempt(ctx context.Context, j *queue.Run, t *attempts, state receipts.State, err error) bool {
 	last, lost := e.completer.countFailure(j, t, err)
 	return lost || last && e.giveUp(ctx, j, t, state, err)
 }

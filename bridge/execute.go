@@ -108,7 +108,7 @@ func (e *executor) handleFailure(ctx context.Context, j *queue.Run, t *attempts,
 		e.log.Error("attempt at a job failed, trying again", "job", j.Key(), "wait", wait, "err", err)
 		ended = err
 	}
-	return ended == nil || e.completer.dropIfLost(j, ended) || e.giveUpAfterLast(ctx, j, t, cut, ended)
+	return ended == nil || e.completer.dropIfLost(j, ended) || e.handleFailedAttempt(ctx, j, t, cut, ended)
 }
 
 // closeInterrupted closes an interrupted job, after recording in the conversation that its turn stopped.

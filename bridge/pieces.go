@@ -19,7 +19,7 @@ func (e *executor) joinPieces(ctx context.Context, j *queue.Run, t *attempts) bo
 		if err == nil {
 			return true
 		}
-		if e.completer.dropIfLost(j, err) || e.giveUpAfterLast(ctx, j, t, receipts.Failed, err) {
+		if e.completer.dropIfLost(j, err) || e.handleFailedAttempt(ctx, j, t, receipts.Failed, err) {
 			return false
 		}
 		if t.reported {

@@ -132,8 +132,8 @@ func layOutPart(s *surface.Surface, part chats.Part, plain, needed bool) (laid [
 	return laid, extras, err
 }
 
-// dropRefusedExtras records the extras that Slack refused in a message, and reports whether they caused
-// the error. The message can then be sent without them.
+// dropRefusedExtras records that Slack refused the first of the extras in a message, and reports whether
+// extras may have caused the error. The message can then be sent again without that one.
 func dropRefusedExtras(s *surface.Surface, extras []string, err error) bool {
 	if len(extras) == 0 || !hasErrorCode(err, "invalid_blocks", "invalid_blocks_format", "invalid_attachments", "msg_blocks_too_long") {
 		return false

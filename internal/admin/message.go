@@ -74,7 +74,8 @@ func (p *page) explain(ctx context.Context, key string) (*why.Explanation, error
 	return told, nil
 }
 
-// conversationLog returns the log of a message's conversation, or "".
+// conversationLog returns the name of the log of a message's conversation, or "" if the message had no
+// turn.
 func conversationLog(j *receipts.Receipt) string {
 	if receipts.IsTask(j.Message) {
 		return conversation.Session{Chat: j.Origin(), Task: j.Message.ID}.Log()

@@ -85,7 +85,7 @@ type Bot struct {
 	platforms  []chats.Platform
 	tools      *catalogue
 	hooks      *hooks.Hooks
-	signIn     *signin.SignIn
+	signIn     *signin.Service
 	adminPages http.Handler // pages for administrators who are signed in
 	files      *storedFiles
 	ledger     *budget.Ledger

@@ -75,7 +75,7 @@ func (r *Root) FreeBytes() (int64, error) {
 // and every file and folder with at least 4 KiB.
 func (r *Root) UsedBytes() (int64, error) { return folderSize(r.root, 0) }
 
-// SpareBytes returns the number of free bytes beyond the reserve. It is negative if the reserve is used.
+// SpareBytes returns the number of free bytes beyond the reserve. It is negative if less than the reserve is free.
 func (r *Root) SpareBytes() (int64, error) { return SpareBytes(r.dir, r.reserve) }
 
 // SpareBytes returns the number of bytes beyond a reserve that are free on the disk of dir.

@@ -58,7 +58,7 @@ type Passage struct {
 	Kind PassageKind
 	// Time is when the text was recorded; zero if unknown (memory).
 	Time time.Time
-	// Title is the title of its conversation, if any.
+	// Title is the title of its conversation, or the section of a note of the memory, if any.
 	Title string
 	Text  string
 }

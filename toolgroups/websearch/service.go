@@ -215,7 +215,8 @@ func parseSearXNG(data []byte) ([]rawResult, error) {
 
 var errResponseFormat = errors.New("the response does not have the documented format")
 
-// requestError returns the reason for a missing response, and how an administrator can allow it.
+// requestError returns the error to show for a failed request. For a blocked address it says how an
+// administrator can allow it.
 func (s Service) requestError(err error) error {
 	if errors.Is(err, guard.ErrAddress) {
 		return fmt.Errorf("%w; an administrator can open its range with tools.allow_private", err)

@@ -25,7 +25,7 @@ var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // house is a door with a page behind it, a clock and a list of administrators.
 type house struct {
-	*signin.SignIn
+	*signin.Service
 	t      *testing.T
 	store  storage.Store
 	server *httptest.Server
@@ -43,7 +43,7 @@ func newHouse(t *testing.T, publicURL, listen string) *house {
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	h := &house{t: t, store: store, now: began, admins: map[string]bool{"telegram:1": true}}
-	h.SignIn = h.door(publicURL, listen)
+	h.Service = h.door(publicURL, listen)
 	h.server = httptest.NewServer(h.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s, ok := signin.FromContext(r.Context())
 		if !ok {
@@ -56,7 +56,7 @@ func newHouse(t *testing.T, publicURL, listen string) *house {
 }
 
 // door makes one more process at the same store.
-func (h *house) door(publicURL, listen string) *signin.SignIn {
+func (h *house) door(publicURL, listen string) *signin.Service {
 	h.t.Helper()
 	d, err := signin.New(signin.Config{
 		Store: h.store, PublicURL: publicURL, Listen: listen,

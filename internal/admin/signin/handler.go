@@ -30,14 +30,14 @@ const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 
 // These are GET or HEAD requests, or POSTs of a parsed form of at most [MaxForm] bytes, from one
 // of our pages, with the session's token in the field "csrf". All responses have the security
 // headers; inside may replace Cache-Control.
-func (d *SignIn) Handler(inside http.Handler) http.Handler {
+func (svc *Service) Handler(inside http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+enterPath+"/{token}", d.showLink)
-	mux.HandleFunc("POST "+enterPath, d.useLink)
-	mux.HandleFunc("POST "+leavePath, d.signOut)
+	mux.HandleFunc("GET "+enterPath+"/{token}", svc.showLink)
+	mux.HandleFunc("POST "+enterPath, svc.useLink)
+	mux.HandleFunc("POST "+leavePath, svc.signOut)
 	mux.HandleFunc("GET "+stylePath, showStyle)
 	mux.HandleFunc("GET /admin", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, Path, http.StatusSeeOther) })
-	mux.Handle(Path, d.requireSession(inside))
+	mux.Handle(Path, svc.requireSession(inside))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		for name, value := range map[string]string{
@@ -48,17 +48,17 @@ func (d *SignIn) Handler(inside http.Handler) http.Handler {
 			header.Set(name, value)
 		}
 		switch {
-		case d.site.closedReason != "":
+		case svc.site.closedReason != "":
 			http.NotFound(w, r)
-		case !d.site.isOwnHost(r):
-			d.writePage(w, http.StatusMisdirectedRequest, pageData{Title: "Not here", Text: "These pages are at another address."})
+		case !svc.site.isOwnHost(r):
+			svc.writePage(w, http.StatusMisdirectedRequest, pageData{Title: "Not here", Text: "These pages are at another address."})
 		case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
 			w.Header().Set("Allow", "GET, HEAD, POST")
-			d.writePage(w, http.StatusMethodNotAllowed, pageData{Title: "Request not accepted"})
-		case d.crossOrigin.Check(r) != nil:
-			d.writePage(w, http.StatusForbidden, pageData{Title: "Request from another page", Text: "This came from a page that is not mine, so I did nothing."})
+			svc.writePage(w, http.StatusMethodNotAllowed, pageData{Title: "Request not accepted"})
+		case svc.crossOrigin.Check(r) != nil:
+			svc.writePage(w, http.StatusForbidden, pageData{Title: "Request from another page", Text: "This came from a page that is not mine, so I did nothing."})
 		default:
-			if d.parseForm(w, r) {
+			if svc.parseForm(w, r) {
 				mux.ServeHTTP(w, r)
 			}
 		}
@@ -66,13 +66,13 @@ func (d *SignIn) Handler(inside http.Handler) http.Handler {
 }
 
 // parseForm parses the form of a POST, which is required and bounded.
-func (d *SignIn) parseForm(w http.ResponseWriter, r *http.Request) bool {
+func (svc *Service) parseForm(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodPost {
 		return true
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" {
-		d.writePage(w, http.StatusUnsupportedMediaType, pageData{Title: "Request not accepted", Text: "I only accept forms of my own pages."})
+		svc.writePage(w, http.StatusUnsupportedMediaType, pageData{Title: "Request not accepted", Text: "I only accept forms of my own pages."})
 		return false
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, MaxForm)
@@ -80,24 +80,24 @@ func (d *SignIn) parseForm(w http.ResponseWriter, r *http.Request) bool {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		d.writePage(w, http.StatusRequestEntityTooLarge, pageData{Title: "Too much", Text: "That form is too large."})
+		svc.writePage(w, http.StatusRequestEntityTooLarge, pageData{Title: "Too much", Text: "That form is too large."})
 	case err != nil:
-		d.writePage(w, http.StatusBadRequest, pageData{Title: "Request not accepted", Text: "I could not read that form."})
+		svc.writePage(w, http.StatusBadRequest, pageData{Title: "Request not accepted", Text: "I could not read that form."})
 	}
 	return err == nil
 }
 
 // requireSession admits signed-in visitors.
-func (d *SignIn) requireSession(inside http.Handler) http.Handler {
+func (svc *Service) requireSession(inside http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, err := d.requestSession(r)
+		s, err := svc.requestSession(r)
 		switch {
 		case errors.Is(err, errInvalid):
-			d.writePage(w, http.StatusUnauthorized, pageData{Title: "Sign in", Text: "Send /admin to the bot in a direct chat. It gives you a link to these pages. (Slack: !admin.)"})
+			svc.writePage(w, http.StatusUnauthorized, pageData{Title: "Sign in", Text: "Send /admin to the bot in a direct chat. It gives you a link to these pages. (Slack: !admin.)"})
 		case err != nil:
-			d.writeError(w, err)
+			svc.writeError(w, err)
 		case r.Method == http.MethodPost && !s.hasValidToken(r):
-			d.writePage(w, http.StatusForbidden, pageData{Title: "Outdated page", Text: "This form does not belong to your session, so I did nothing. Please reload the page."})
+			svc.writePage(w, http.StatusForbidden, pageData{Title: "Outdated page", Text: "This form does not belong to your session, so I did nothing. Please reload the page."})
 		default:
 			inside.ServeHTTP(w, r.WithContext(NewContext(r.Context(), s)))
 		}
@@ -110,19 +110,19 @@ func (s Session) hasValidToken(r *http.Request) bool {
 }
 
 // requestSession returns the session of a request.
-func (d *SignIn) requestSession(r *http.Request) (Session, error) {
-	cookie, err := r.Cookie(d.cookieName())
+func (svc *Service) requestSession(r *http.Request) (Session, error) {
+	cookie, err := r.Cookie(svc.cookieName())
 	if err != nil {
 		return Session{}, errInvalid
 	}
 	live := r.Method != http.MethodPost && r.Header.Get(Live) != ""
-	return d.findSession(r.Context(), cookie.Value, !live)
+	return svc.findSession(r.Context(), cookie.Value, !live)
 }
 
 // cookieName returns the name of the session's cookie. Browsers accept the prefixed one only from
 // this very host, over https.
-func (d *SignIn) cookieName() string {
-	if d.site.secure {
+func (svc *Service) cookieName() string {
+	if svc.site.secure {
 		return "__Host-oneclaw-admin"
 	}
 	return "oneclaw-admin"
@@ -130,9 +130,9 @@ func (d *SignIn) cookieName() string {
 
 // setCookie sets the cookie; a negative age deletes it. It is Strict: the first request of a session
 // comes from one of our pages, so no request from elsewhere needs it.
-func (d *SignIn) setCookie(w http.ResponseWriter, token string, age time.Duration) {
+func (svc *Service) setCookie(w http.ResponseWriter, token string, age time.Duration) {
 	http.SetCookie(w, &http.Cookie{
-		Name: d.cookieName(), Value: token, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, Secure: d.site.secure, SameSite: http.SameSiteStrictMode,
+		Name: svc.cookieName(), Value: token, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, Secure: svc.site.secure, SameSite: http.SameSiteStrictMode,
 	})
 }
 
@@ -144,9 +144,9 @@ const (
 
 // tryLink calls try, and answers if it fails. An invalid link is reported as such; after
 // too many from one address only that is reported. Invalid links never hold up a valid one.
-func (d *SignIn) tryLink(w http.ResponseWriter, r *http.Request, try func(ctx context.Context) error) bool {
-	from, now := d.site.clientAddress(r), d.cfg.Now()
-	limiter, ok := d.badLinks.Get(from)
+func (svc *Service) tryLink(w http.ResponseWriter, r *http.Request, try func(ctx context.Context) error) bool {
+	from, now := svc.site.clientAddress(r), svc.cfg.Now()
+	limiter, ok := svc.badLinks.Get(from)
 	if !ok {
 		limiter = rate.NewLimiter(rate.Every(badLinkInterval), badLinkBurst)
 	}
@@ -154,69 +154,69 @@ func (d *SignIn) tryLink(w http.ResponseWriter, r *http.Request, try func(ctx co
 	switch {
 	case errors.Is(err, errInvalid) && limiter.TokensAt(now) < 1:
 		w.Header().Set("Retry-After", "60")
-		d.writePage(w, http.StatusTooManyRequests, pageData{Title: "Too often", Text: "Too many wrong links came from your address. Please wait a minute."})
+		svc.writePage(w, http.StatusTooManyRequests, pageData{Title: "Too often", Text: "Too many wrong links came from your address. Please wait a minute."})
 	case errors.Is(err, errInvalid):
 		if r.Header.Get("Sec-Fetch-Site") != "cross-site" { // else another site causes the request
 			limiter.AllowN(now, 1)
-			d.badLinks.Put(from, limiter, cache.Forever)
+			svc.badLinks.Put(from, limiter, cache.Forever)
 		}
-		d.writePage(w, http.StatusNotFound, pageData{Title: "This link no longer works", Text: "This link has been used, is older than five minutes, or is wrong. Send /admin to the bot in a direct chat for a new one. If someone else has used it, /admin out ends all sessions in your name."})
+		svc.writePage(w, http.StatusNotFound, pageData{Title: "This link no longer works", Text: "This link has been used, is older than five minutes, or is wrong. Send /admin to the bot in a direct chat for a new one. If someone else has used it, /admin out ends all sessions in your name."})
 	case err != nil:
-		d.writeError(w, err)
+		svc.writeError(w, err)
 	}
 	return err == nil
 }
 
 // showLink shows what a link does without doing it,
 // because a chat service may open the link for a preview.
-func (d *SignIn) showLink(w http.ResponseWriter, r *http.Request) {
+func (svc *Service) showLink(w http.ResponseWriter, r *http.Request) {
 	var one adminRecord
 	link := r.PathValue("token")
-	ok := d.tryLink(w, r, func(ctx context.Context) (err error) {
-		one, _, err = d.findLink(ctx, link)
+	ok := svc.tryLink(w, r, func(ctx context.Context) (err error) {
+		one, _, err = svc.findLink(ctx, link)
 		return err
 	})
 	if ok {
-		d.writePage(w, http.StatusOK, pageData{Title: "Sign in", Token: link, User: one.User, Name: one.Name})
+		svc.writePage(w, http.StatusOK, pageData{Title: "Sign in", Token: link, User: one.User, Name: one.Name})
 	}
 }
 
 // useLink signs in the browser in which the button was pressed.
-func (d *SignIn) useLink(w http.ResponseWriter, r *http.Request) {
-	if _, err := d.requestSession(r); err == nil { // the button was pressed twice
+func (svc *Service) useLink(w http.ResponseWriter, r *http.Request) {
+	if _, err := svc.requestSession(r); err == nil { // the button was pressed twice
 		http.Redirect(w, r, Path, http.StatusSeeOther)
 		return
 	}
 	var token string
-	ok := d.tryLink(w, r, func(ctx context.Context) (err error) {
-		token, err = d.signIn(ctx, r.PostForm.Get("token"), d.site.clientAddress(r))
+	ok := svc.tryLink(w, r, func(ctx context.Context) (err error) {
+		token, err = svc.signIn(ctx, r.PostForm.Get("token"), svc.site.clientAddress(r))
 		return err
 	})
 	if ok {
-		d.setCookie(w, token, SessionAge)
+		svc.setCookie(w, token, SessionAge)
 		http.Redirect(w, r, Path, http.StatusSeeOther)
 	}
 }
 
 // signOut ends the session of a browser.
-func (d *SignIn) signOut(w http.ResponseWriter, r *http.Request) {
-	s, err := d.requestSession(r)
+func (svc *Service) signOut(w http.ResponseWriter, r *http.Request) {
+	s, err := svc.requestSession(r)
 	if err == nil && !s.hasValidToken(r) {
-		d.writePage(w, http.StatusForbidden, pageData{Title: "Outdated page", Text: "This form does not belong to your session, so I did nothing. Please reload the page."})
+		svc.writePage(w, http.StatusForbidden, pageData{Title: "Outdated page", Text: "This form does not belong to your session, so I did nothing. Please reload the page."})
 		return
 	}
-	if cookie, missing := r.Cookie(d.cookieName()); err == nil && missing == nil {
-		err = d.endSession(r.Context(), cookie.Value, d.site.clientAddress(r))
+	if cookie, missing := r.Cookie(svc.cookieName()); err == nil && missing == nil {
+		err = svc.endSession(r.Context(), cookie.Value, svc.site.clientAddress(r))
 	}
 	if err != nil && !errors.Is(err, errInvalid) {
-		d.writeError(w, err)
+		svc.writeError(w, err)
 		return
 	}
-	d.setCookie(w, "", -time.Second)
-	d.writePage(w, http.StatusOK, pageData{Title: "Signed out", Text: "Send /admin to the bot to come back."})
+	svc.setCookie(w, "", -time.Second)
+	svc.writePage(w, http.StatusOK, pageData{Title: "Signed out", Text: "Send /admin to the bot to come back."})
 }
 
-func (d *SignIn) writeError(w http.ResponseWriter, err error) {
-	d.cfg.Logger.Error("the sign-in of administrators failed", "err", err)
-	d.writePage(w, http.StatusServiceUnavailable, pageData{Title: "Not now", Text: "Something went wrong here. Please try again."})
+func (svc *Service) writeError(w http.ResponseWriter, err error) {
+	svc.cfg.Logger.Error("the sign-in of administrators failed", "err", err)
+	svc.writePage(w, http.StatusServiceUnavailable, pageData{Title: "Not now", Text: "Something went wrong here. Please try again."})
 }

@@ -25,11 +25,11 @@ type pageData struct {
 	Title, Text, Token, User, Name string
 }
 
-func (d *SignIn) writePage(w http.ResponseWriter, status int, v pageData) {
+func (svc *Service) writePage(w http.ResponseWriter, status int, v pageData) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	if err := page.Execute(w, v); err != nil {
-		d.cfg.Logger.Debug("the sign-in page was not sent", "err", err)
+		svc.cfg.Logger.Debug("the sign-in page was not sent", "err", err)
 	}
 }
 

@@ -90,9 +90,9 @@ func splitToken(mark, text string) (user, secret string, ok bool) {
 	return string(name), parts[2], err == nil
 }
 
-func (d *SignIn) readRecord(ctx context.Context, user string) (adminRecord, error) {
+func (svc *Service) readRecord(ctx context.Context, user string) (adminRecord, error) {
 	one := adminRecord{User: user, rev: storage.Absent}
-	entry, err := d.cfg.Store.Get(ctx, prefix+user)
+	entry, err := svc.cfg.Store.Get(ctx, prefix+user)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return one, nil
@@ -100,7 +100,7 @@ func (d *SignIn) readRecord(ctx context.Context, user string) (adminRecord, erro
 		return one, fmt.Errorf("read the sessions of an administrator: %w", err)
 	}
 	if err := json.Unmarshal(entry.Value, &one); err != nil || one.User != user {
-		d.cfg.Logger.Error("a damaged record of sessions is ignored", "key", entry.Key, "err", err)
+		svc.cfg.Logger.Error("a damaged record of sessions is ignored", "key", entry.Key, "err", err)
 		one = adminRecord{User: user}
 	}
 	one.rev = entry.Revision
@@ -119,9 +119,9 @@ const maxConflicts = 20
 
 // updateRecord changes a record with f and writes it together with f's audit
 // entry. If another request has changed the record meanwhile, it starts again.
-func (d *SignIn) updateRecord(ctx context.Context, user string, f func(*adminRecord) (action string, err error)) error {
+func (svc *Service) updateRecord(ctx context.Context, user string, f func(*adminRecord) (action string, err error)) error {
 	for range maxConflicts {
-		one, err := d.readRecord(ctx, user)
+		one, err := svc.readRecord(ctx, user)
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (d *SignIn) updateRecord(ctx context.Context, user string, f func(*adminRec
 		if err != nil {
 			return err
 		}
-		if err = d.writeRecord(ctx, &one, action); !errors.Is(err, storage.ErrConflict) {
+		if err = svc.writeRecord(ctx, &one, action); !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
 	}
@@ -140,8 +140,8 @@ func (d *SignIn) updateRecord(ctx context.Context, user string, f func(*adminRec
 }
 
 // writeRecord stores a record together with its audit entry.
-func (d *SignIn) writeRecord(ctx context.Context, one *adminRecord, action string) error {
-	now := d.cfg.Now()
+func (svc *Service) writeRecord(ctx context.Context, one *adminRecord, action string) error {
+	now := svc.cfg.Now()
 	op := storage.Delete(prefix+one.User, one.rev)
 	if len(one.Sessions) > 0 || one.Link != "" {
 		data, err := json.Marshal(one)
@@ -160,53 +160,53 @@ func (d *SignIn) writeRecord(ctx context.Context, one *adminRecord, action strin
 		}
 		ops = append(ops, entry)
 	}
-	if _, err := d.cfg.Store.Write(ctx, ops...); err != nil {
+	if _, err := svc.cfg.Store.Write(ctx, ops...); err != nil {
 		return fmt.Errorf("store sessions: %w", err)
 	}
 	return nil
 }
 
 // Link creates the link of an administrator, which replaces the previous one.
-func (d *SignIn) Link(ctx context.Context, user, name string) (string, error) {
-	ticket, err := d.createTicket(ctx, user, name)
-	return d.linkURL(ticket), err
+func (svc *Service) Link(ctx context.Context, user, name string) (string, error) {
+	ticket, err := svc.createTicket(ctx, user, name)
+	return svc.linkURL(ticket), err
 }
 
-func (d *SignIn) linkURL(ticket string) string { return d.site.baseURL + enterPath + "/" + ticket }
+func (svc *Service) linkURL(ticket string) string { return svc.site.baseURL + enterPath + "/" + ticket }
 
 // createTicket creates the last part of a link.
-func (d *SignIn) createTicket(ctx context.Context, user, name string) (string, error) {
+func (svc *Service) createTicket(ctx context.Context, user, name string) (string, error) {
 	secret := rand.Text()
-	err := d.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
+	err := svc.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
 		one.Name = wording.OneLine(name, maxName)
-		one.Link, one.LinkUntil = hashSecret("link", secret), d.cfg.Now().Add(LinkAge)
+		one.Link, one.LinkUntil = hashSecret("link", secret), svc.cfg.Now().Add(LinkAge)
 		return "", nil
 	})
 	return encodeToken(linkMark, user, secret), err
 }
 
 // findLink returns the record to which a link belongs, without using the link up.
-func (d *SignIn) findLink(ctx context.Context, link string) (adminRecord, string, error) {
+func (svc *Service) findLink(ctx context.Context, link string) (adminRecord, string, error) {
 	user, secret, ok := splitToken(linkMark, link)
-	if !ok || !d.cfg.IsAdmin(user) {
+	if !ok || !svc.cfg.IsAdmin(user) {
 		return adminRecord{}, "", errInvalid
 	}
-	one, err := d.readRecord(ctx, user)
-	if err == nil && !one.matchesLink(secret, d.cfg.Now()) {
+	one, err := svc.readRecord(ctx, user)
+	if err == nil && !one.matchesLink(secret, svc.cfg.Now()) {
 		err = errInvalid
 	}
 	return one, secret, err
 }
 
 // signIn uses a link up and returns the token of the new session.
-func (d *SignIn) signIn(ctx context.Context, link, from string) (string, error) {
+func (svc *Service) signIn(ctx context.Context, link, from string) (string, error) {
 	user, secret, ok := splitToken(linkMark, link)
-	if !ok || !d.cfg.IsAdmin(user) {
+	if !ok || !svc.cfg.IsAdmin(user) {
 		return "", errInvalid
 	}
 	session := rand.Text()
-	err := d.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
-		now := d.cfg.Now()
+	err := svc.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
+		now := svc.cfg.Now()
 		if !one.matchesLink(secret, now) {
 			return "", errInvalid
 		}
@@ -221,22 +221,22 @@ func (d *SignIn) signIn(ctx context.Context, link, from string) (string, error) 
 
 // findSession returns the session of a token; used reports whether the user caused
 // the request. If the user is no longer an administrator, all their sessions end.
-func (d *SignIn) findSession(ctx context.Context, text string, used bool) (Session, error) {
+func (svc *Service) findSession(ctx context.Context, text string, used bool) (Session, error) {
 	user, secret, ok := splitToken(sessionMark, text)
 	if !ok {
 		return Session{}, errInvalid
 	}
-	if !d.cfg.IsAdmin(user) {
-		if one, err := d.readRecord(ctx, user); err == nil && one.sessionIndex(secret, d.cfg.Now()) < 0 {
+	if !svc.cfg.IsAdmin(user) {
+		if one, err := svc.readRecord(ctx, user); err == nil && one.sessionIndex(secret, svc.cfg.Now()) < 0 {
 			return Session{}, errInvalid
 		}
-		return Session{}, errors.Join(errInvalid, d.SignOut(ctx, user, "sign-out (no administrator any more)"))
+		return Session{}, errors.Join(errInvalid, svc.SignOut(ctx, user, "sign-out (no administrator any more)"))
 	}
-	one, err := d.readRecord(ctx, user)
+	one, err := svc.readRecord(ctx, user)
 	if err != nil {
 		return Session{}, err
 	}
-	now := d.cfg.Now()
+	now := svc.cfg.Now()
 	i := one.sessionIndex(secret, now)
 	if i < 0 {
 		return Session{}, errInvalid
@@ -245,7 +245,7 @@ func (d *SignIn) findSession(ctx context.Context, text string, used bool) (Sessi
 	if used && now.Sub(found.Seen) >= seenPrecision {
 		one.Sessions[i].Seen = now
 		// After a conflict another request of this minute has stored it.
-		if err := d.writeRecord(ctx, &one, ""); err != nil && !errors.Is(err, storage.ErrConflict) {
+		if err := svc.writeRecord(ctx, &one, ""); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return Session{}, err
 		}
 	}
@@ -253,13 +253,13 @@ func (d *SignIn) findSession(ctx context.Context, text string, used bool) (Sessi
 }
 
 // endSession ends the session of a token.
-func (d *SignIn) endSession(ctx context.Context, text, from string) error {
+func (svc *Service) endSession(ctx context.Context, text, from string) error {
 	user, secret, ok := splitToken(sessionMark, text)
 	if !ok {
 		return nil
 	}
-	return d.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
-		i := one.sessionIndex(secret, d.cfg.Now())
+	return svc.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
+		i := one.sessionIndex(secret, svc.cfg.Now())
 		if i < 0 {
 			return "", errUnchanged
 		}
@@ -269,8 +269,8 @@ func (d *SignIn) endSession(ctx context.Context, text, from string) error {
 }
 
 // SignOut ends all sessions and the link of an administrator. action is for the audit.
-func (d *SignIn) SignOut(ctx context.Context, user, action string) error {
-	return d.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
+func (svc *Service) SignOut(ctx context.Context, user, action string) error {
+	return svc.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
 		if one.rev == storage.Absent {
 			return "", errUnchanged
 		}

@@ -42,7 +42,7 @@ const (
 	MaxForm = 64 << 10
 )
 
-// Config configures a [SignIn].
+// Config configures a [Service].
 type Config struct {
 	// Store stores links, sessions and the audit.
 	Store storage.Store
@@ -58,8 +58,8 @@ type Config struct {
 	Now func() time.Time
 }
 
-// SignIn signs administrators in. It may be used concurrently.
-type SignIn struct {
+// Service signs administrators in. It may be used concurrently.
+type Service struct {
 	cfg         Config
 	site        site
 	crossOrigin *http.CrossOriginProtection
@@ -67,8 +67,8 @@ type SignIn struct {
 	badLinks *cache.Cache[string, *rate.Limiter]
 }
 
-// New makes a [SignIn].
-func New(cfg Config) (*SignIn, error) {
+// New makes a [Service].
+func New(cfg Config) (*Service, error) {
 	if cfg.Store == nil || cfg.IsAdmin == nil {
 		return nil, errors.New("signin: Store and IsAdmin are required")
 	}
@@ -76,13 +76,13 @@ func New(cfg Config) (*SignIn, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	d := &SignIn{cfg: cfg, site: newSite(cfg.PublicURL, cfg.Listen), crossOrigin: http.NewCrossOriginProtection(), badLinks: cache.New[string, *rate.Limiter](1000)}
-	if d.site.publicHost != "" {
-		if err := d.crossOrigin.AddTrustedOrigin(d.site.origin); err != nil {
+	svc := &Service{cfg: cfg, site: newSite(cfg.PublicURL, cfg.Listen), crossOrigin: http.NewCrossOriginProtection(), badLinks: cache.New[string, *rate.Limiter](1000)}
+	if svc.site.publicHost != "" {
+		if err := svc.crossOrigin.AddTrustedOrigin(svc.site.origin); err != nil {
 			return nil, err
 		}
 	}
-	return d, nil
+	return svc, nil
 }
 
 // Session is an administrator's session in a browser.

@@ -289,7 +289,7 @@ func (t *turn) abilities() string {
 	return "I can " + strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1] + "."
 }
 
-// rewordForUser rewords the text of a tool for the user.
+// rewordForUser rewords a tool's result for the user, without hints for the model.
 func rewordForUser(text string) string {
 	text = strings.TrimSpace(text)
 	switch {
