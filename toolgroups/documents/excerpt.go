@@ -15,6 +15,8 @@ const (
 	outlineChars = 3_500
 	// maxTitle bounds a heading or the name of a part, in characters.
 	maxTitle = 80
+	// columnChars is what a column of a table takes above the rows, in characters.
+	columnChars = len(" AAA |") + len("---|")
 )
 
 // resultLimit returns the limit of the text in a result of at most inline characters. It leaves room for
@@ -40,6 +42,7 @@ type excerpt struct {
 	sections     []*section
 	usedChars    int    // characters
 	continueAt   *place // where to continue
+	shortened    bool   // set if the first block was cut
 	timedOut     bool   // set if time ran out
 	readError    string // error at which reading stopped
 }
@@ -87,7 +90,7 @@ func (x *excerpt) addToOutline(e outlineEntry) *outlineEntry {
 	return &e
 }
 
-// Add keeps a block if it is selected and fits.
+// Add keeps a block if it is selected and fits. The first one is cut instead, or none could follow it.
 func (x *excerpt) Add(b office.Block) error {
 	if err := x.checkTime(); err != nil {
 		return err
@@ -105,10 +108,9 @@ func (x *excerpt) Add(b office.Block) error {
 	if !x.partSelected || x.continueAt != nil || !x.want.includesBlock(x.currentPart, b.Number) {
 		return nil
 	}
-	text := b.Text
-	if b.Cells != nil {
-		text = fmt.Sprintf("| %d | %s |", b.Number, strings.Join(b.Cells, " | "))
-		current.width = max(current.width, len(b.Cells))
+	cells, text := b.Cells, b.Text
+	if cells != nil {
+		text = formatRow(b.Number, cells)
 	}
 	switch {
 	case current.body.Len() == 0:
@@ -117,18 +119,43 @@ func (x *excerpt) Add(b office.Block) error {
 	default:
 		text = "\n\n" + text
 	}
-	size := utf8.RuneCountInString(text)
-	if x.usedChars > 0 && x.usedChars+size+10*current.width > x.limit {
-		x.continueAt = &place{x.currentPart.Number, b.Number}
-		return nil
+	room := x.limit - x.usedChars
+	if utf8.RuneCountInString(text)+columnChars*max(current.width, len(cells)) > room {
+		if current.first > 0 || len(x.sections) > 1 {
+			x.continueAt = &place{x.currentPart.Number, b.Number}
+			return nil
+		}
+		x.shortened = true
+		if text = wording.Clip(text, room); cells != nil {
+			cells = clipRow(cells, room)
+			text = formatRow(b.Number, cells)
+		}
 	}
 	if current.first == 0 {
 		current.first = b.Number
 	}
 	current.last = b.Number
+	current.width = max(current.width, len(cells))
 	current.body.WriteString(text)
-	x.usedChars += size
+	x.usedChars += utf8.RuneCountInString(text)
 	return nil
+}
+
+func formatRow(number int, cells []string) string {
+	return fmt.Sprintf("| %d | %s |", number, strings.Join(cells, " | "))
+}
+
+// clipRow returns the first cells of a row, as many as fit with the columns above them.
+func clipRow(cells []string, room int) (kept []string) {
+	room -= len("| 10000000 |") + len(" … |") + columnChars
+	for _, cell := range cells {
+		if room <= columnChars {
+			return append(kept, "…")
+		}
+		kept = append(kept, wording.Clip(cell, room-columnChars))
+		room -= utf8.RuneCountInString(cell) + len(" | ") + columnChars
+	}
+	return kept
 }
 
 // currentSection returns the section of the current part, or nil.
@@ -157,7 +184,7 @@ func (x *excerpt) buildReport(t task, format office.Format) report {
 		return report{Code: CodeInvalidPart, Text: fmt.Sprintf("There is no such part of '%s', which has %s. Read it without 'part' for an outline.",
 			t.Name, wording.Plural(x.partCount, format.Part, format.Part+"s"))}
 	}
-	if s := x.sections[0]; len(x.sections) == 1 && s.first == 0 && s.lastBlock > 0 {
+	if s := x.sections[0]; len(x.sections) == 1 && s.first == 0 && s.lastBlock > 0 && x.continueAt == nil {
 		return report{Code: CodeInvalidPart, Text: fmt.Sprintf("There is nothing there: %s %d of '%s' ends with %s %d.",
 			format.Part, s.part.Number, t.Name, format.Block, s.lastBlock)}
 	}
@@ -166,6 +193,9 @@ func (x *excerpt) buildReport(t task, format office.Format) report {
 	}
 	for _, s := range x.sections {
 		s.write(&b, format, x.partCount)
+	}
+	if x.shortened {
+		fmt.Fprintf(&b, "\n[The first %s is longer than a result: what follows \"…\" is not shown.]", format.Block)
 	}
 	switch {
 	case x.continueAt != nil:

@@ -3,8 +3,10 @@ package documents
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"oneclaw/internal/office"
 )
@@ -40,5 +42,33 @@ func TestWhatIsInFrontOfTheDamageIsShown(t *testing.T) {
 	got := task{Name: "x.csv"}.answer(t.Context(), strings.NewReader(text), int64(len(text)))
 	if got.Code != "" || !strings.Contains(got.Text, "| 2 | two |") || !strings.Contains(got.Text, "[The rest is missing: the file holds an element of more than the limit") {
 		t.Errorf("got %.300q", got)
+	}
+}
+
+// A row or paragraph that is longer than a result is cut, and what follows it is read too.
+func TestWhatIsLongerThanAResultIsCut(t *testing.T) {
+	row := strings.TrimSuffix(strings.Repeat("cell,", 2_000), ",") + "\n"
+	for name, text := range map[string]string{
+		"wide.csv": "a,b\n" + row + "1,<end>\n", "long.csv": strings.Repeat("x", 5_000) + ",y\n" + row + "1,<end>\n",
+		"long.txt": strings.Repeat("word ", 2_000) + "\n\n" + strings.Repeat("word ", 2_000) + "\n\n<end>\n", "all.csv": row,
+	} {
+		part, pieces := "", 0
+		for {
+			got := task{Name: name, Part: part, Inline: 2_500}.answer(t.Context(), strings.NewReader(text), int64(len(text)))
+			if pieces++; got.Code != "" || utf8.RuneCountInString(got.Text) > 3_000 || pieces > 5 {
+				t.Fatalf("%s, part %q: %s, %d characters: %.300s", name, part, got.Code, utf8.RuneCountInString(got.Text), got.Text)
+			}
+			if _, after, more := strings.Cut(got.Text, "Go on with part "); more {
+				_, err := fmt.Sscanf(after, "%q", &part)
+				if err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			if name != "all.csv" && !strings.Contains(got.Text, "<end>") || name == "all.csv" && !strings.Contains(got.Text, "cell | … |\n\n[The first row is longer") {
+				t.Errorf("%s ends with %s", name, got.Text)
+			}
+			break
+		}
 	}
 }
