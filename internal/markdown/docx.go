@@ -7,6 +7,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"regexp"
 	"strings"
 
@@ -64,7 +65,7 @@ func (d *Document) DOCX() ([]byte, error) {
 	}
 	return zipFiles([][2]string{
 		{"[Content_Types].xml", embeddedPart("types.docx.xml")},
-		{"_rels/.rels", relationshipsXML(relationshipXML("d", "officeDocument", "word/document.xml", false))},
+		{"_rels/.rels", relationshipsXML(relationshipXML("d", "officeDocument", "word/document.xml", false) + propertiesLink)},
 		{"word/document.xml", document},
 		{"word/_rels/document.xml.rels", relationshipsXML(related.String())},
 		{"word/styles.xml", embeddedPart("styles.docx.xml")},
@@ -84,10 +85,30 @@ func embeddedPart(name string) string {
 	return string(data)
 }
 
+// The first file of each archive says which program has made it.
+const (
+	propertiesName = "docProps/app.xml"
+	properties     = xmlHead + `<Properties xmlns="http://schemas.openxmlformats.org/officeDocument/2006/extended-properties">` + madeHere + `</Properties>`
+	madeHere       = `<Application>OneClaw</Application>`
+	propertiesLink = `<Relationship Id="p" Type="` + officeRelations + `/extended-properties" Target="` + propertiesName + `"/>`
+)
+
+// MadeHere reports whether this package has made a document that begins with head, of a thousand bytes or
+// more. Other programs that change it replace what is looked for.
+func MadeHere(head []byte) bool { return bytes.Contains(head, []byte(madeHere)) }
+
 // zipFiles returns a ZIP archive of names and contents.
 func zipFiles(files [][2]string) ([]byte, error) {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
+	size := uint64(len(properties))
+	w, err := z.CreateRaw(&zip.FileHeader{Name: propertiesName, CRC32: crc32.ChecksumIEEE([]byte(properties)), CompressedSize64: size, UncompressedSize64: size})
+	if err == nil {
+		_, err = w.Write([]byte(properties))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("markdown: %w", err)
+	}
 	for _, f := range files {
 		w, err := z.Create(f[0])
 		if err != nil {

@@ -79,9 +79,10 @@ func (d *Document) XLSX() (data []byte, left int, err error) {
 	data, err = zipFiles(append([][2]string{
 		{"[Content_Types].xml", xmlHead + `<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">` +
 			`<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>` +
+			`<Override PartName="/` + propertiesName + `" ContentType="application/vnd.openxmlformats-officedocument.extended-properties+xml"/>` +
 			`<Override PartName="/xl/workbook.xml" ContentType="` + spreadsheetML + `.sheet.main+xml"/>` +
 			`<Override PartName="/xl/styles.xml" ContentType="` + spreadsheetML + `.styles+xml"/>` + types.String() + `</Types>`},
-		{"_rels/.rels", relationshipsXML(relationshipXML("d", "officeDocument", "xl/workbook.xml", false))},
+		{"_rels/.rels", relationshipsXML(relationshipXML("d", "officeDocument", "xl/workbook.xml", false) + propertiesLink)},
 		{"xl/workbook.xml", xmlHead + `<workbook xmlns="` + sheetNamespace + `" xmlns:r="` + officeRelations + `"><sheets>` + list.String() + `</sheets></workbook>`},
 		{"xl/_rels/workbook.xml.rels", relationshipsXML(related.String())},
 		{"xl/styles.xml", embeddedPart("styles.xlsx.xml")},

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"oneclaw/storage/folder"
 )
 
 // Errors that callers distinguish, in addition to [fs.ErrNotExist] and [fs.ErrPermission].
@@ -207,7 +209,8 @@ func (r *Root) PrepareFile(path string) (string, error) {
 	return rel, nil
 }
 
-// WriteFrom atomically replaces a file by the content of a stream. It returns an error from the
+// WriteFrom atomically replaces a file by the content of a stream: after a crash of the machine, the file
+// has the old or the new content, and the new once WriteFrom has returned. It returns an error from the
 // stream unchanged.
 func (r *Root) WriteFrom(path string, from io.Reader) (size int64, err error) {
 	rel, err := r.PrepareFile(path)
@@ -219,12 +222,18 @@ func (r *Root) WriteFrom(path string, from io.Reader) (size int64, err error) {
 		return 0, err
 	}
 	if size, err = io.Copy(r.BoundedWriter(f), from); err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
 		err = r.root.Rename(part, rel)
 	}
 	if err != nil {
 		return 0, errors.Join(mapError(err), f.Close(), r.root.Remove(part))
 	}
-	if err := f.Close(); err != nil {
+	if err = f.Close(); err == nil {
+		err = folder.Sync(filepath.Join(r.dir, filepath.Dir(rel)))
+	}
+	if err != nil {
 		return 0, mapError(err)
 	}
 	return size, nil

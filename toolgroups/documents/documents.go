@@ -13,7 +13,9 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"math"
 	"path"
 	"strings"
 
@@ -148,7 +150,11 @@ func (d *Documents) write(_ context.Context, call toolgroups.Call, in writeArgs)
 	if err != nil {
 		return toolgroups.Result{}, fmt.Errorf("documents: write: %w", err)
 	}
-	rel, err := files.Save(call.Scope, in.Path, data)
+	name := freeName(call.Scope, in.Path)
+	if name != in.Path {
+		note += fmt.Sprintf("\n[The file '%s' that was there is kept.]", files.SingleLine(in.Path))
+	}
+	rel, err := files.Save(call.Scope, name, data)
 	if err != nil {
 		return toolgroups.Result{}, files.ToolError(in.Path, err, maxFileSize, CodeDocument)
 	}
@@ -156,4 +162,26 @@ func (d *Documents) write(_ context.Context, call toolgroups.Call, in writeArgs)
 		Text:  fmt.Sprintf("Saved and sent: %s\nFile size: %d bytes%s", rel, len(data), note),
 		Files: []toolgroups.File{{Path: rel}},
 	}, nil
+}
+
+// freeName returns name, or else name-2 and so on: the first that no other file has than one that
+// write_document has made. A name that cannot be used is for [files.Save] to refuse.
+func freeName(scope toolgroups.Scope, name string) string {
+	ext := path.Ext(name)
+	free := name
+	for n := 2; isOriginal(scope, free); n++ {
+		free = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
+	}
+	return free
+}
+
+// isOriginal reports whether a file exists that write_document has not made.
+func isOriginal(scope toolgroups.Scope, name string) bool {
+	f, _, _, err := files.Open(scope, name, math.MaxInt64)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // The file is only read.
+	head, err := io.ReadAll(io.LimitReader(f, 1_000))
+	return err != nil || !markdown.MadeHere(head)
 }

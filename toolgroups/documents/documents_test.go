@@ -318,6 +318,37 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	}
 }
 
+// TestAnOriginalIsNotOverwritten: a file that the user sent is kept, and what the tool wrote is replaced.
+func TestAnOriginalIsNotOverwritten(t *testing.T) {
+	h := newHarness(t)
+	h.sample(t, "costs.xlsx")
+	h.sample(t, "report.docx")
+	before := map[string][]byte{}
+	for _, name := range []string{"costs.xlsx", "report.docx"} {
+		data, err := os.ReadFile(filepath.Join(h.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before[name] = data
+	}
+	for _, word := range []string{"one", "two"} {
+		for name, want := range map[string]string{"costs.xlsx": "costs-2.xlsx", "report.docx": "report-2.docx", "new.docx": "new.docx"} {
+			res := h.must(t, "write_document", fmt.Sprintf(`{"path":%q,"content":"| a |\n|---|\n| %s |"}`, name, word))
+			if kept := strings.Contains(res.Text, "[The file '"+name+"' that was there is kept.]"); res.Files[0].Path != want || kept != (name != want) {
+				t.Errorf("%s: %+v", name, res)
+			}
+			if got := h.must(t, "read_document", fmt.Sprintf(`{"path":%q}`, want)).Text; !strings.Contains(got, word) {
+				t.Errorf("%s: %s", want, got)
+			}
+		}
+	}
+	for name, want := range before {
+		if got, err := os.ReadFile(filepath.Join(h.dir, name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s has changed: %v", name, err)
+		}
+	}
+}
+
 // FuzzWhatIsWrittenCanBeRead writes whatever comes: no document is damaged in the eyes of the reader.
 func FuzzWhatIsWrittenCanBeRead(f *testing.F) {
 	f.Add("# a\n\n1. b\n   - c\n\n| d |\n|---|\n| 1,200 |\n\n> e\n\n```\nf\n```")

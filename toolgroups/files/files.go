@@ -60,13 +60,15 @@ func Open(scope toolgroups.Scope, name string, limit int64) (f *os.File, rel str
 	return f, filepath.ToSlash(rel), size, err
 }
 
-// Save writes a file and returns its path in the workspace, with slashes.
+// Save atomically replaces a file and returns its path in the workspace, with slashes. The file survives a
+// crash of the machine.
 func Save(scope toolgroups.Scope, name string, data []byte) (rel string, err error) {
 	err = WithWorkspace(scope, func(root *workspace.Root) error {
 		if rel, err = root.Rel(name); err != nil {
 			return err
 		}
-		return root.WriteFile(rel, data, false)
+		_, err = root.WriteFrom(rel, bytes.NewReader(data))
+		return err
 	})
 	return filepath.ToSlash(rel), err
 }

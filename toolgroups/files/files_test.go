@@ -1,6 +1,7 @@
 package files_test
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -38,5 +39,29 @@ func TestWithoutRoomTheBeginningIsShownAllTheSame(t *testing.T) {
 	got := files.Shorten(scope, "x", strings.Repeat("a", 20), 10, time.Now())
 	if !strings.HasPrefix(got, "aaaaaaaaaa\n\n[cut: ") || !strings.Contains(got, "the rest was not kept: "+workspace.ErrDiskFull.Error()) {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A file is replaced as a whole: what was there is never cut, whenever the machine stops.
+func TestAFileIsReplacedAsAWhole(t *testing.T) {
+	scope := toolgroups.Scope{Workspace: t.TempDir()}
+	save := func(text string) {
+		t.Helper()
+		if rel, err := files.Save(scope, "a/b.txt", []byte(text)); err != nil || rel != "a/b.txt" {
+			t.Fatalf("%s, %v", rel, err)
+		}
+	}
+	save("before")
+	f, _, _, err := files.Open(scope, "a/b.txt", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	save("x")
+	if old, err := io.ReadAll(f); err != nil || string(old) != "before" {
+		t.Errorf("who reads the file meanwhile gets %q, %v", old, err)
+	}
+	if now, err := os.ReadFile(filepath.Join(scope.Workspace, "a/b.txt")); err != nil || string(now) != "x" {
+		t.Errorf("saved %q, %v", now, err)
 	}
 }
