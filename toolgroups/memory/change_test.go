@@ -146,6 +146,12 @@ func TestFactsOfAChatBelongToTheirAuthors(t *testing.T) {
 	if saved, err = b.Save(t.Context(), bob, "", "The stand-up is at 10"); err != nil || len(saved.Replaced) != 0 || len(saved.Kept) != 1 {
 		t.Errorf("%+v, %v", saved, err)
 	}
+	if saved, err = b.Save(t.Context(), zoe, "", "The stand-up is at 11"); err != nil || len(saved.Replaced) != 0 || len(saved.Kept) != 2 {
+		t.Errorf("an administrator's: %+v, %v", saved, err)
+	}
+	if _, err := b.Remove(t.Context(), zoe, saved.Note.ID()); err != nil {
+		t.Error(err)
+	}
 	for _, change := range []func() error{
 		func() error { _, err := b.Remove(t.Context(), bob, id); return err },
 		func() error { _, err := b.Update(t.Context(), bob, id, "", "The stand-up is off"); return err },

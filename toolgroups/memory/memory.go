@@ -185,7 +185,7 @@ type Saved struct {
 }
 
 // Save adds a note to the named section, or to Notes if there is no such section, on behalf of a user.
-// The notes that it contradicts are removed if the user may do that.
+// The notes of that user that it contradicts are removed, in a direct chat all of them.
 func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text string) (saved Saved, err error) {
 	if text, err = checkText(text); err != nil {
 		return saved, err
@@ -198,7 +198,7 @@ func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text
 		saved = Saved{Note: Note{Section: sectionOf(section), Text: text, SavedAt: now, Author: scope.User}, Before: renderMarkdown(doc.Notes)}
 		saved.Replaced = doc.remove(now, saved.Note.ID(), func(n Note) bool {
 			conflicts := contradicts(n.Text, text)
-			if conflicts && !MayChange(scope, n) {
+			if others := scope.Owner != scope.User && (n.Author == "" || n.Author != scope.User); conflicts && others {
 				saved.Kept = append(saved.Kept, n)
 				return false
 			}
