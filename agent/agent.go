@@ -138,11 +138,11 @@ func (r *run) steer(ctx context.Context) error {
 	if r.turn.Steer == nil {
 		return nil
 	}
-	messages, err := r.turn.Steer(ctx)
+	messages, unasked, err := r.turn.Steer(ctx)
 	if err != nil {
 		return fmt.Errorf("agent: read steering messages: %w", err)
 	}
-	r.history = append(r.history, messages...)
+	r.history, r.turn.Scope.Unasked = append(r.history, messages...), unasked
 	return nil
 }
 

@@ -55,8 +55,9 @@ type Turn struct {
 	OnResult func(ctx context.Context, result *Message) error
 	// Steer, if not nil, is called after each round of tools. It returns the messages that users sent
 	// since the last call. They are already in the stored conversation, with [Message.JoinedRef], and
-	// are part of the next request. It runs in the goroutine that iterates.
-	Steer func(ctx context.Context) ([]Message, error)
+	// are part of the next request. unasked is the new [toolgroups.Scope.Unasked]. It runs in the
+	// goroutine that iterates.
+	Steer func(ctx context.Context) (messages []Message, unasked bool, err error)
 	// Ask, if not nil, puts a tool's question to the user on whose behalf the call runs, and returns
 	// the answer. It runs in the goroutine of the call; functions that it passes to inTurn run in the
 	// goroutine that iterates.

@@ -47,6 +47,7 @@ type background struct {
 	inserter *inserter
 	claimer  *claimer
 	cards    *interact.Cards
+	maxTurns int // see [Concurrency.MaxTurns]
 	redact   func(text string) string
 	now      func() time.Time
 	log      *slog.Logger
@@ -63,6 +64,12 @@ type taskCard struct {
 // start starts a background task for a call. A call that runs again after a crash finds the task that it
 // started.
 func (b *background) start(ctx context.Context, call toolgroups.Call, task toolgroups.BackgroundTask) (toolgroups.BackgroundTask, error) {
+	switch {
+	case call.Unasked:
+		return task, toolgroups.Errorf(toolgroups.CodeDenied, "Only a message of a user can start a background task. Do the work here.")
+	case b.maxTurns < 2:
+		return task, toolgroups.Errorf(toolgroups.CodeDisabled, "Background tasks are switched off here: the setting limits.turns is 1, so that a task would stop the chat. Do the work here.")
+	}
 	asked, err := b.jobs.Find(ctx, call.Message)
 	if err != nil || asked == nil {
 		return task, cmp.Or(err, fmt.Errorf("bridge: no job %s asks for a background task", call.Message))
@@ -76,7 +83,7 @@ func (b *background) start(ctx context.Context, call toolgroups.Call, task toolg
 	title := wording.OneLine(cmp.Or(task.Title, task.Text), maxTaskTitle)
 	j.Args = &receipts.Task{Title: title, Groups: task.Groups, Model: task.Model}
 	outbox.DeliveryOf(j).Heading = backgroundHeading(title)
-	release, err := b.claimer.accepting.Acquire(ctx, b.queue.ChatOf(j).String())
+	release, err := b.claimer.accepting.Acquire(ctx, m.Chat.String()+backgroundQueue) // one for all tasks, which are counted
 	if err != nil {
 		return task, fmt.Errorf("start a background task: %w", err)
 	}
@@ -184,7 +191,7 @@ func (b *background) card(ctx context.Context, j *queue.Run) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode the card of a background task: %w", err)
 	}
-	token, err := b.cards.Post(ctx, "background/"+j.Message.ID, j.Origin(), interact.Card{
+	token, err := b.cards.Post(ctx, backgroundCardKey(j.Message.ID), j.Origin(), interact.Card{
 		Kind: backgroundCard, KeepCommands: true, QuotedUser: j.Message.SenderID(), Text: taskLine(j, ""), Data: data, Expires: b.now().Add(backgroundCardAge),
 		Choices: [][]interact.Choice{{{Label: "Cancel", Value: j.Message.ID, Style: chats.StyleDanger}}},
 	})
@@ -192,6 +199,17 @@ func (b *background) card(ctx context.Context, j *queue.Run) (string, error) {
 		return "", nil
 	}
 	return token, err
+}
+
+func backgroundCardKey(task string) string { return "background/" + task }
+
+// close closes a card, and returns the state of its task.
+func (b *background) close(ctx context.Context, token string, result interact.Result) (state taskCard, err error) {
+	kept, err := b.cards.Close(ctx, token, result)
+	if kept == nil || err != nil {
+		return state, err
+	}
+	return decodeTaskCard(kept)
 }
 
 // readCard returns the data of a task's card, and whether the card is open.
@@ -255,18 +273,27 @@ func (b *background) end(ctx context.Context, j *queue.Run) error {
 	}
 	token, err := b.card(ctx, j)
 	if err == nil && token != "" {
-		var kept *interact.StoredCard
-		if kept, err = b.cards.Close(ctx, token, interact.Result{Text: line}); err == nil && kept != nil {
-			var state taskCard
-			state, err = decodeTaskCard(kept)
-			hasResult = hasResult && !state.Cancelled
-		}
+		var state taskCard
+		state, err = b.close(ctx, token, interact.Result{Text: line})
+		hasResult = hasResult && !state.Cancelled
 	}
-	if err == nil && hasResult {
-		err = b.insertResult(ctx, j)
+	if hasResult {
+		err = errors.Join(err, b.insertResult(ctx, j))
 	}
+	b.queue.ResumeCard(token)
+	return err
+}
+
+// endDamaged closes the card of a task whose record is damaged.
+func (b *background) endDamaged(ctx context.Context, m chats.Message) error {
+	data, err := json.Marshal(taskCard{Task: m.ID, Cancelled: true})
+	if err != nil {
+		return fmt.Errorf("encode the card of a background task: %w", err)
+	}
+	const line = "✖ A background task stopped without a result."
+	token, err := b.cards.Post(ctx, backgroundCardKey(m.ID), m.Chat, interact.Card{Text: line})
 	if err == nil {
-		b.queue.ResumeCard(token)
+		_, err = b.cards.Close(ctx, token, interact.Result{Text: line, Data: data})
 	}
 	return err
 }
@@ -318,24 +345,21 @@ func (b *background) cancelled(j *queue.Run, by string) (interact.Result, error)
 	return interact.Result{Toast: "Cancelled.", Text: b.endLine("⏹", j, how), Data: data, Close: true}, err
 }
 
-// cancel cancels a task. It closes the card of the task, which ends the task; see onCardClosed.
-func (b *background) cancel(ctx context.Context, j *queue.Run, by string) error {
+// cancel cancels a task. It closes the card of the task, which ends the task; see onCardClosed. If the
+// card cannot be closed, the task is ended without it. It returns false if the task has just ended.
+func (b *background) cancel(ctx context.Context, j *queue.Run, by string) (bool, error) {
 	token, err := b.card(ctx, j)
-	if err != nil {
-		return err
-	}
-	if token == "" {
-		b.queue.InterruptJob(b.queue.ChatOf(j), j.Key(), conversation.ErrStopped)
-		return nil
-	}
-	result, err := b.cancelled(j, by)
-	if err == nil {
-		_, err = b.cards.Close(ctx, token, result)
+	var state taskCard
+	if err == nil && token != "" {
+		var result interact.Result
+		if result, err = b.cancelled(j, by); err == nil {
+			state, err = b.close(ctx, token, result)
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("cancel %s: %w", j.Key(), err)
+		return false, fmt.Errorf("cancel %s: %w", j.Key(), err)
 	}
-	return nil
+	return state.Cancelled || b.queue.InterruptJob(b.queue.ChatOf(j), j.Key(), conversation.ErrStopped), nil
 }
 
 // mayCancel reports whether a user may cancel a task: the user who asked for it, or an administrator.
@@ -357,14 +381,17 @@ func (b *background) cancelCall(ctx context.Context, call toolgroups.Call, id st
 		return t, true, toolgroups.Errorf(toolgroups.CodeDenied, "Only the person who asked for this task, or an administrator, can cancel it.")
 	}
 	t = b.describe(j)
-	return t, true, b.cancel(ctx, j, "")
+	if t.Open, err = b.cancel(ctx, j, ""); !t.Open {
+		t.State = "has ended"
+	}
+	return t, true, err
 }
 
 // cancelAll cancels the open tasks of a user, platform:id, in a chat and its threads.
 func (b *background) cancelAll(ctx context.Context, chat chats.Chat, user string) error {
 	for j, err := range b.jobs.ListOpenBy(ctx, chat.WithoutThread().String()+"/", user) {
 		if err == nil && turn.IsBackground(j) {
-			err = b.cancel(ctx, j, "")
+			_, err = b.cancel(ctx, j, "")
 		}
 		if err != nil {
 			return err
@@ -421,13 +448,14 @@ func (b *background) listCard(chat chats.Chat, text, except string) interact.Car
 
 // handlePress handles the buttons that cancel tasks, on the card of a task or on a list.
 func (b *background) handlePress(ctx context.Context, press interact.Press) (interact.Result, error) {
+	const ended = "This task has ended."
 	if press.Expired {
 		return interact.Result{Text: press.Card.Text}, nil
 	}
 	j := b.findOpen(press.Place, press.Choice)
 	switch {
 	case j == nil:
-		return interact.Result{Toast: "This task has ended."}, nil
+		return interact.Result{Toast: ended}, nil
 	case !mayCancel(press.Scope, j):
 		return interact.Result{Toast: "Only the person who asked for this task, or an administrator, can cancel it."}, nil
 	}
@@ -438,11 +466,14 @@ func (b *background) handlePress(ctx context.Context, press interact.Press) (int
 	if press.Card.Data != nil {
 		return b.cancelled(j, by)
 	}
-	if err := b.cancel(ctx, j, by); err != nil {
+	toast := "Cancelled."
+	if cancelled, err := b.cancel(ctx, j, by); err != nil {
 		return interact.Result{}, err
+	} else if !cancelled {
+		toast = ended
 	}
 	left := b.listCard(press.Place, "", press.Choice)
-	return interact.Result{Toast: "Cancelled.", Text: cmp.Or(left.Text, noTasksText), Choices: left.Choices, Close: len(left.Choices) == 0}, nil
+	return interact.Result{Toast: toast, Text: cmp.Or(left.Text, noTasksText), Choices: left.Choices, Close: len(left.Choices) == 0}, nil
 }
 
 // watch shows the progress of a task on its card, until end is called.

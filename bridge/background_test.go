@@ -3,6 +3,7 @@ package bridge_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,6 +30,8 @@ type foreman struct {
 	free chan struct{} // frees one of them
 	// spends are the tokens of each reply.
 	spends int
+	// told, if not empty, is what it takes the result of a task for.
+	told string
 }
 
 func newForeman() *foreman {
@@ -49,6 +52,12 @@ func (f *foreman) reply(ctx context.Context, req agent.Request) (agent.Reply, er
 		}
 	}
 	said := req.Messages[at].Text
+	if f.told != "" && strings.HasPrefix(said, "[The background task") {
+		said = f.told
+	}
+	if strings.HasPrefix(said, "fail") {
+		return agent.Reply{}, &agent.ModelError{Kind: agent.KindRejected, Err: errors.New("no model")}
+	}
 	if strings.HasPrefix(said, "hold") {
 		f.held <- said
 		select {
@@ -275,6 +284,144 @@ func TestAFourthTaskIsRefused(t *testing.T) {
 	r.platform.one(t, `re: [The background task "About five" is done.`)
 }
 
+func TestTheLimitHoldsForTheStartsOfOneReply(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	r, _ := backgroundHarness(t, f)
+	r.accept(direct("1", "start hold 1\nstart hold 2\nstart hold 3\nstart hold 4\nstart hold 5"))
+	got := r.platform.one(t, "done: ").text
+	if strings.Count(got, "Started") != 3 || strings.Count(got, "3 background tasks are open in this chat already") != 2 {
+		t.Errorf("told %q", got)
+	}
+}
+
+func TestNoTaskIsStartedWithOneSlot(t *testing.T) {
+	t.Parallel()
+	r, _ := backgroundHarness(t, newForeman(), func(c *bridge.Config) { c.Limits.MaxTurns = 1 })
+	r.accept(direct("1", "start hold one"))
+	r.platform.one(t, "done: Background tasks are switched off here")
+}
+
+func TestAResultStartsNoTask(t *testing.T) {
+	t.Parallel()
+	for _, joined := range []bool{false, true} {
+		t.Run(fmt.Sprint("a message joins: ", joined), func(t *testing.T) {
+			t.Parallel()
+			f := newForeman()
+			f.told = "hold it\nstart more"
+			r, _ := backgroundHarness(t, f)
+			r.accept(direct("1", "start one"))
+			<-f.held
+			if !joined {
+				f.free <- struct{}{}
+				<-f.held
+				f.free <- struct{}{}
+				r.platform.one(t, "done: Only a message of a user can start a background task.")
+				return
+			}
+			r.accept(direct("2", "start hold two"))
+			f.free <- struct{}{}
+			r.platform.one(t, "Started 'About hold two'")
+		})
+	}
+}
+
+func TestAResultThatIsNotToldIsShownAsItIs(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	f.told = "fail"
+	r, _ := backgroundHarness(t, f)
+	r.accept(direct("1", "start one"))
+	r.platform.one(t, `\[Background\] About one`+"\n\nre: one")
+	r.nothingOpen()
+}
+
+func TestATaskThatWaitsForASlotIsCancelledAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Limits.MaxTurns = 2 })
+	r.accept(direct("1", "start hold one\nstart hold two"))
+	waits := "hold two"
+	if <-f.held == waits {
+		waits = "hold one"
+	}
+	r.platform.one(t, "done: Started")
+	r.accept(direct("2", "/tasks"))
+	press(r, r.platform.one(t, "- About "+waits+": waits for its turn, for "), "p1", "1", "Cancel About "+waits)
+	for n := 3; ; n++ {
+		r.accept(direct(fmt.Sprint(n), "/tasks again"))
+		if all := r.platform.wait(t, n+1); !strings.Contains(all[n].text, waits) {
+			break
+		}
+	}
+	f.free <- struct{}{}
+	r.platform.one(t, "re: [The background task")
+	r.nothingOpen()
+}
+
+// eachCard calls do with the key of each card.
+func (r *harness) eachCard(do func(key string)) {
+	r.t.Helper()
+	for card, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: "card/"}) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		do(card.Key)
+	}
+}
+
+func TestATaskIsCancelledWithoutItsCard(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	r, _ := backgroundHarness(t, f)
+	r.accept(direct("1", "start hold one"))
+	_, id, _ := strings.Cut(r.platform.one(t, "done: Started").text, "(id ")
+	<-f.held
+	r.platform.one(t, "⏳ **About hold one**")
+	r.eachCard(func(key string) {
+		if err := r.cfg.Store.Delete(t.Context(), key, storage.Any); err != nil {
+			t.Fatal(err)
+		}
+	})
+	r.accept(direct("2", "cancel "+strings.TrimRight(id, ")")))
+	r.platform.one(t, "done: Cancelled 'About hold one' true")
+	r.nothingOpen()
+}
+
+func TestAResultComesAlthoughTheCardIsDamaged(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	r, _ := backgroundHarness(t, f)
+	r.accept(direct("1", "start hold one"))
+	r.platform.one(t, "⏳ **About hold one**")
+	<-f.held
+	r.eachCard(func(key string) { r.put(key, "{") })
+	f.free <- struct{}{}
+	r.platform.one(t, resultBegins)
+}
+
+func TestADamagedTaskClosesItsCard(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	r, _ := backgroundHarness(t, f)
+	r.accept(direct("1", "start hold one\nwait"))
+	<-f.held
+	r.platform.one(t, "⏳ **About hold one**")
+	r.untilWaits("I am waiting for background tasks")
+	r.stop()
+	for job, err := range r.cfg.Store.List(t.Context(), storage.Range{Prefix: queue.OpenPrefix}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(job.Key, "/background") {
+			r.put(job.Key, "{")
+		}
+	}
+	r.start()
+	r.platform.one(t, "✖ A background task stopped without a result.")
+	r.platform.one(t, "0 open")
+}
+
 func press(r *harness, on sent, id, user, label string) chats.Message {
 	r.t.Helper()
 	buttons := slices.Concat(on.buttons...)
@@ -385,6 +532,32 @@ func TestATurnWaitsForTasksWithoutASlot(t *testing.T) {
 			if answers != 1 {
 				t.Errorf("%d answers to the result: %q", answers, r.platform.texts())
 			}
+		})
+	}
+}
+
+func TestAWaitForTwoTasksEndsWithTheSecond(t *testing.T) {
+	t.Parallel()
+	for _, separate := range []bool{false, true} {
+		t.Run(fmt.Sprint("separate turns ", separate), func(t *testing.T) {
+			t.Parallel()
+			f := newForeman()
+			r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Turns.SeparateTurns = separate })
+			r.accept(direct("1", "start hold one\nstart hold two\nwait"))
+			<-f.held
+			<-f.held
+			r.untilWaits("I am waiting for background tasks")
+			f.free <- struct{}{}
+			r.platform.until(t, "one task is done", has(" is done after "))
+			r.untilWaits("I am waiting for background tasks")
+			f.free <- struct{}{}
+			r.platform.one(t, "re: [The background task") // the other result joins it, or is told by itself
+			r.accept(direct("2", "bye"))
+			r.platform.one(t, "re: bye")
+			if slices.ContainsFunc(r.platform.texts(), func(s string) bool { return strings.Contains(s, "1 open") }) {
+				t.Errorf("the wait ended early: %q", r.platform.texts())
+			}
+			r.nothingOpen()
 		})
 	}
 }

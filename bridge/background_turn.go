@@ -98,12 +98,14 @@ func resultOf(j *queue.Run) *receipts.Result {
 	return new(receipts.Result)
 }
 
-// finish posts a result as it is if a /stop dropped it before the model saw it.
+// finish posts a result as it is if no model told it: a /stop dropped it before, or its turn failed.
 func (w *resultWorker) finish(ctx context.Context, j *queue.Run) error {
-	if err := w.gate.Invalidate(ctx, j); err != nil || j.State != receipts.Stopped || !j.Unstarted {
+	err := w.gate.Invalidate(ctx, j)
+	untold := j.State == receipts.Stopped && j.Unstarted || j.Incident != "" || turn.WorkOf(j).Refused
+	if err != nil || !untold {
 		return err
 	}
-	_, err := w.background.cards.Post(ctx, "result/"+j.Message.ID, j.Message.Chat, interact.Card{
+	_, err = w.background.cards.Post(ctx, "result/"+j.Message.ID, j.Message.Chat, interact.Card{
 		QuotedUser: j.Message.SenderID(), KeepCommands: true, Text: backgroundHeading(resultOf(j).Title) + "\n\n" + resultOf(j).Text,
 	})
 	return err
@@ -144,7 +146,7 @@ func (g waitGate) ApplyDecisions(ctx context.Context, j *queue.Run) (bool, error
 // await makes a turn wait for the tasks that a call names, or for all, and reports whether it has to. It
 // does not wait while a message waits in the chat.
 func (b *background) await(ctx context.Context, j *queue.Run, call toolgroups.Call) (bool, error) {
-	if b.queue.Status(b.queue.ChatOf(j)).Waiting > 0 {
+	if hasWaitingMessage(b.queue, b.queue.ChatOf(j)) {
 		return false, nil
 	}
 	var in struct {
@@ -168,6 +170,12 @@ func (b *background) await(ctx context.Context, j *queue.Run, call toolgroups.Ca
 	}
 	turn.WorkOf(j).Awaited = cards
 	return len(cards) > 0, nil
+}
+
+// hasWaitingMessage reports whether anything waits in a chat other than results of background tasks.
+func hasWaitingMessage(q *queue.Queue, chat chats.Chat) bool {
+	waiting, _ := q.FindWaiting(chat, func(j *queue.Run) bool { return j.Message.Kind != receipts.KindResult })
+	return waiting != nil
 }
 
 // awaitsTasks reports whether a suspended turn waits for background tasks, and for no user.

@@ -26,6 +26,7 @@ type damageHandler struct {
 	store       *trackedStore
 	deadLetters queue.DeadLetterStore
 	cards       *interact.Cards
+	background  *background
 	now         func() time.Time
 
 	mending sync.Mutex // held while a record becomes a dead letter
@@ -133,5 +134,8 @@ func (r *damageHandler) deadLetterJob(ctx context.Context, d *queue.DamagedError
 		m.Chat = chats.Chat{} // users do not know about the jobs of cards
 	}
 	_, err := r.deadLetterRecord(ctx, d, m.Chat, more)
+	if err == nil && m.Kind == receipts.KindBackground {
+		err = r.background.endDamaged(ctx, m)
+	}
 	return err
 }

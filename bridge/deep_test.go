@@ -34,7 +34,7 @@ func (p *purposes) think(ctx context.Context, t agent.Turn) iter.Seq2[agent.Mess
 			<-p.free
 		}
 		if t.Steer != nil {
-			more, err := t.Steer(ctx)
+			more, _, err := t.Steer(ctx)
 			if err != nil {
 				yield(agent.Message{}, err)
 				return

@@ -39,7 +39,7 @@ func (s *scopeResolver) forTurn(j *queue.Run, log string) (toolgroups.Scope, err
 	}
 	scope := toolgroups.Scope{
 		User: m.SenderID(), Role: role, Chat: m.Chat.String(), Direct: m.Direct,
-		Owner: owner, Session: log, Workspace: folder, Message: j.Key(), Scheduled: task != nil && !turn.IsBackground(j), Background: turn.IsBackground(j),
+		Owner: owner, Session: log, Workspace: folder, Message: j.Key(), Unasked: turn.IsUnasked(j), Scheduled: task != nil && !turn.IsBackground(j), Background: turn.IsBackground(j),
 		Quota: s.quota, Reserve: s.reserve,
 	}
 	if task != nil {

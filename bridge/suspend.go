@@ -140,7 +140,9 @@ func (s *suspender) notifyWaiting(ctx context.Context, held *queue.Suspended, j 
 		return
 	}
 	if awaitsTasks(held) {
-		s.queue.Resume(held.Chat, held.Key()) // the message ends the wait
+		if hasWaitingMessage(s.queue, held.Chat) {
+			s.queue.Resume(held.Chat, held.Key()) // the message ends the wait
+		}
 		return
 	}
 	_, err := s.cards.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, interact.Card{

@@ -162,7 +162,7 @@ func (b *Bridge) fillExecutor() {
 		adminChecker: b.adminChecker, observer: b.observer, cards: b.cards, background: b.background, now: cfg.Now, log: b.log,
 	}
 	*b.background = background{
-		store: b.store, jobs: b.jobs, queue: b.queue, inserter: b.inserter, claimer: b.claimer, cards: b.cards, redact: cfg.Redact, now: cfg.Now, log: b.log,
+		store: b.store, jobs: b.jobs, queue: b.queue, inserter: b.inserter, claimer: b.claimer, cards: b.cards, maxTurns: cfg.Limits.MaxTurns, redact: cfg.Redact, now: cfg.Now, log: b.log,
 	}
 	*b.mover = mover{
 		store: b.store, jobs: b.jobs, queue: b.queue, leases: b.leases, inserter: b.inserter, claimer: b.claimer, completer: b.completer,
@@ -181,7 +181,7 @@ func (b *Bridge) fillRest() {
 	*b.cardHost = cardHost{
 		inserter: b.inserter, people: b.people, scopes: b.scopeResolver, suspender: b.suspender, elicitation: b.elicitation, background: b.background, queue: b.queue,
 	}
-	*b.damageHandler = damageHandler{platforms: b.platforms, store: b.store, deadLetters: b.deadLetters, cards: b.cards, now: cfg.Now}
+	*b.damageHandler = damageHandler{platforms: b.platforms, store: b.store, deadLetters: b.deadLetters, cards: b.cards, background: b.background, now: cfg.Now}
 	*b.pruner = pruner{
 		store: b.store, cards: b.cards, lasting: b.lasting, people: b.people, observer: b.observer, deadLetters: b.deadLetters, damageHandler: b.damageHandler, cache: b.turns.Cache,
 		files: cfg.Hooks.Files, onErased: cfg.Hooks.OnErased, dataDir: cfg.DataDir, retention: cfg.Limits.Retention,

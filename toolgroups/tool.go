@@ -158,6 +158,9 @@ type Scope struct {
 	Quota, Reserve int64
 	// Message identifies the message that is being answered.
 	Message string
+	// Unasked is true in a turn that no message of a user has begun or joined: a scheduled run, a
+	// background task, or the answer to the result of one.
+	Unasked bool
 	// Scheduled is true in a scheduled run, for whose answer no user waits.
 	Scheduled bool
 	// Background is true in a background task. Model names the model that was chosen for the task; empty

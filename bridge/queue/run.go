@@ -37,7 +37,7 @@ type Run struct {
 	PossiblyJoined bool
 
 	// State of the queue. isCounted: the job counts among the waiting jobs of its sender. complete: no
-	// more pieces are awaited. endCause: why a command ended the job during its wait for an approval.
+	// more pieces are awaited. endCause: why a command ended the job while it waited.
 	isCounted, complete bool
 	endCause            error
 	// hasBackgroundSlot says that the slot counts among those of background jobs.

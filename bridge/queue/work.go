@@ -55,7 +55,7 @@ func (q *Queue) tryStart(l *chatQueue, list *queue) bool {
 	if place.UnknownKind || l.moving || l.held != nil || l.waitsForCommand(j) || !isComplete(q, list.waiting) {
 		return false
 	}
-	if !place.NeedsSlot || q.takeSlot(j, place.Background) {
+	if !place.NeedsSlot || j.endCause != nil || q.takeSlot(j, place.Background) { // a job that is ended needs no slot
 		return true
 	}
 	requestSlot(q, l, j, place.Background)
@@ -170,6 +170,7 @@ func (q *Queue) InterruptJob(chat chats.Chat, key string, cause error) bool {
 	}
 	if i := slices.IndexFunc(l.messages.waiting, its); i >= 0 {
 		l.messages.waiting[i].endCause = cause
+		q.wake(l)
 		return true
 	}
 	ended := l.releaseHeld(its, cause)

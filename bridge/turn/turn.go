@@ -176,6 +176,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	if more.hasPending() {
 		return "", errAskAgain // before a call to the model is paid for
 	}
+	scope.Unasked = IsUnasked(j) // messages may have joined
 	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
 		Prompt: persona.Prompt, PromptTail: persona.Tail, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Set: toolgroups.NewSet(t.toolsFor(scope), groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
@@ -192,7 +193,10 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 		turn.MaxTokens = t.cfg.Background.Tokens
 	}
 	if !t.cfg.SeparateTurns {
-		turn.Steer = func(ctx context.Context) ([]agent.Message, error) { return t.steer(ctx, j, h, scope) }
+		turn.Steer = func(ctx context.Context) ([]agent.Message, bool, error) {
+			messages, err := t.steer(ctx, j, h, scope)
+			return messages, IsUnasked(j), err
+		}
 	}
 	observe, withhold, end := t.cfg.Watcher.Watch(j)
 	defer end()

@@ -80,6 +80,15 @@ func recordOwner(j *queue.Run) *queue.Run { return cmp.Or(WorkOf(j).original, j)
 // IsBackground reports whether a job is a background task.
 func IsBackground(j *queue.Run) bool { return j.Message.Kind == receipts.KindBackground }
 
+// IsUnasked reports whether no message of a user has begun the turn of a job or become part of it.
+func IsUnasked(j *queue.Run) bool {
+	asked := func(key string) bool {
+		m, ok := queue.MessageOf(key, "")
+		return ok && m.Kind != receipts.KindResult
+	}
+	return TaskOf(j) != nil || j.Message.Kind == receipts.KindResult && !slices.ContainsFunc(j.Joined, asked)
+}
+
 // TaskOf returns the task of a job; nil if it is not a task.
 func TaskOf(j *queue.Run) *receipts.Task {
 	task, _ := j.Args.(*receipts.Task)

@@ -81,8 +81,6 @@ type startInput struct {
 func (t *tools) start(ctx context.Context, call toolgroups.Call, in startInput) (toolgroups.Result, error) {
 	task := toolgroups.BackgroundTask{Text: strings.TrimSpace(in.Task), Title: strings.TrimSpace(in.Title)}
 	switch n := utf8.RuneCountInString(task.Text); {
-	case call.Scheduled || call.Background:
-		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeDenied, "Only a message of a user can start a background task. Do the work here.")
 	case n == 0:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'task' is blank.")
 	case n > maxTask:

@@ -77,7 +77,7 @@ func checkTimeOfDay(kind Kind, hour, minute *int) error {
 func anchor(now time.Time) int64 { return now.Truncate(time.Minute).Unix() }
 
 func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createInput) (toolgroups.Result, error) {
-	if err := refuseScheduled(call); err != nil {
+	if err := refuseUnasked(call); err != nil {
 		return toolgroups.Result{}, err
 	}
 	now, zone := s.cfg.Now(), s.cfg.Location()
@@ -112,13 +112,13 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 
 func newID() string { return strings.ToLower(rand.Text()[:10]) }
 
-// refuseScheduled refuses a call from a scheduled run, so that tasks cannot create tasks.
-func refuseScheduled(call toolgroups.Call) error {
-	if !call.Scheduled {
+// refuseUnasked refuses a call from a turn that no user has begun, so that tasks cannot create tasks.
+func refuseUnasked(call toolgroups.Call) error {
+	if !call.Unasked {
 		return nil
 	}
 	return toolgroups.Errorf(toolgroups.CodeDenied,
-		"A scheduled run cannot create, start or change scheduled tasks; it can list, disable and delete them. Tell the user what you would have scheduled.")
+		"Only a message of a user can create, start or change scheduled tasks; without one you can list, disable and delete them. Tell the user what you would have scheduled.")
 }
 
 func (t *Task) checkTexts(code string) error {
@@ -227,7 +227,7 @@ type idInput struct {
 var errQueued = errors.New("schedule: queued already")
 
 func (s *Schedule) runNow(ctx context.Context, call toolgroups.Call, in idInput) (toolgroups.Result, error) {
-	if err := refuseScheduled(call); err != nil {
+	if err := refuseUnasked(call); err != nil {
 		return toolgroups.Result{}, err
 	}
 	var run Run

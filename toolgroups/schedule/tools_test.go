@@ -297,7 +297,7 @@ func TestAScheduledRunBreedsNoTasks(t *testing.T) {
 	o := newOffice(t, "UTC")
 	id := o.make(morning)
 	alone := ann
-	alone.Scheduled = true
+	alone.Unasked = true
 	for tool, args := range map[string]string{
 		"schedule_task": morning, "run_scheduled_task": `{"task_id":"` + id + `"}`,
 		"update_scheduled_task": `{"task_id":"` + id + `","enabled":false,"hour":9}`,

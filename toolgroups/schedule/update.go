@@ -34,7 +34,7 @@ func (in updateInput) onlyDisables() bool {
 
 func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateInput) (toolgroups.Result, error) {
 	if !in.onlyDisables() {
-		if err := refuseScheduled(call); err != nil {
+		if err := refuseUnasked(call); err != nil {
 			return toolgroups.Result{}, err
 		}
 	}

@@ -337,11 +337,11 @@ func (t *recordedResults) run(call toolgroups.Call) (toolgroups.Result, error) {
 }
 
 // steer returns the messages that users wrote during the round.
-func (t *recordedResults) steer(context.Context) (messages []agent.Message, _ error) {
+func (t *recordedResults) steer(context.Context) (messages []agent.Message, unasked bool, _ error) {
 	for t.round++; len(t.lateMessages) > 0 && t.lateRounds[0] <= t.round; t.lateMessages, t.lateRounds = t.lateMessages[1:], t.lateRounds[1:] {
 		messages = append(messages, t.lateMessages[0])
 	}
-	return messages, nil
+	return messages, false, nil
 }
 
 func (t *recordedResults) setRouting(routing string) {
