@@ -55,6 +55,8 @@ type CommandCall struct {
 	UserName string
 	// Args is the text after the command.
 	Args string
+	// BeginsThread is set if the command begins a thread: the thread has no other messages yet.
+	BeginsThread bool
 	// Attach sends a file from the workspace with the answer. It is set for commands with UsesFiles.
 	Attach func(toolgroups.File)
 }
@@ -81,7 +83,7 @@ func (c *commandRegistry) wrap(brought Command) queue.Command {
 			outbox.MakeEphemeral(j)
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", brought.Name), nil
 		}
-		call := CommandCall{Scope: scope, Author: j.Author(c.store), UserName: j.Message.UserName, Args: args}
+		call := CommandCall{Scope: scope, Author: j.Author(c.store), UserName: j.Message.UserName, Args: args, BeginsThread: j.Message.Chat.Thread == j.Message.ID}
 		if brought.UsesFiles {
 			return c.runWithFiles(ctx, j, call, brought.Run)
 		}

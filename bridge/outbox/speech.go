@@ -3,10 +3,13 @@ package outbox
 import (
 	"bytes"
 	"context"
+	"slices"
+	"time"
 	"unicode/utf8"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/internal/markdown"
 	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
@@ -15,8 +18,11 @@ import (
 const (
 	// maxSpoken bounds an answer that is spoken, in characters. Longer ones are better read.
 	maxSpoken = 1000
-	// maxVoiceTries bounds the attempts to send a recording, which is of little use later.
+	// The next message of the chat waits for a recording, which is of little use later: speechTimeout
+	// bounds making it, maxVoiceTries and maxVoicePause the attempts to send it and the pauses between.
+	speechTimeout = 30 * time.Second
 	maxVoiceTries = 3
+	maxVoicePause = 15 * time.Second
 )
 
 // spokenText returns the text of an answer that is read aloud; empty if the answer is not spoken.
@@ -27,13 +33,14 @@ func (s *Sender) spokenText(j *queue.Run, answer string) string {
 	return markdown.Parse(s.cfg.Redact(answer)).Speech()
 }
 
-// speak sends the recording of a delivered answer. It does so at most once, and only in the process that
-// has prepared the answer; after any failure the text stands alone.
+// speak sends the recording of an answer whose parts were all sent. It does so at most once, and only in the
+// process that has prepared the answer; after any failure the text stands alone.
 func (s *Sender) speak(ctx, patience context.Context, j *queue.Run) {
 	d := DeliveryOf(j)
 	text, speak := d.spoken, d.Speak
 	d.spoken, d.Speak = "", nil
-	if text == "" || d.DeadLetter != "" || patience.Err() != nil || s.breakers[j.Message.Chat.Platform].isTripped.Load() {
+	unsent := func(p receipts.Part) bool { return p.State != receipts.PartSent }
+	if text == "" || speak == nil || d.DeadLetter != "" || slices.ContainsFunc(d.Parts, unsent) || patience.Err() != nil || s.breakers[j.Message.Chat.Platform].isTripped.Load() {
 		return
 	}
 	// The parts must not count as unsent if the program is killed meanwhile.
@@ -42,7 +49,9 @@ func (s *Sender) speak(ctx, patience context.Context, j *queue.Run) {
 		return
 	}
 	platform := s.cfg.Platforms[j.Message.Chat.Platform].(chats.VoiceSender)
-	sound, err := speak(patience, text, platform.VoiceFormat())
+	making, cancel := context.WithTimeout(patience, speechTimeout)
+	sound, err := speak(making, text, platform.VoiceFormat())
+	cancel()
 	if err == nil {
 		err = s.sendVoice(ctx, patience, j, platform, sound)
 	}
@@ -53,33 +62,38 @@ func (s *Sender) speak(ctx, patience context.Context, j *queue.Run) {
 
 // sendVoice sends a recording. It is sent again only if it surely has not arrived.
 func (s *Sender) sendVoice(ctx, patience context.Context, j *queue.Run, platform chats.VoiceSender, sound []byte) error {
-	select {
-	case s.sendSlots <- struct{}{}:
-	case <-patience.Done():
-		return context.Cause(patience)
-	}
-	defer func() { <-s.sendSlots }()
 	s.updateDestination(j)
-	ctx, cancel := context.WithTimeout(ctx, fileTimeout)
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	file := chats.OutFile{Name: "answer." + extensionOf(platform.VoiceFormat()), Size: int64(len(sound)), Content: bytes.NewReader(sound)}
 	pauses := retry.New(minRetry, s.cfg.MaxRetry)
 	for tries := 1; ; tries++ {
-		if err := s.checkOwnership(j); err != nil {
-			return err
-		}
-		err := rescue.Do(func() error {
-			_, err := platform.SendVoice(ctx, Address(j), file)
-			return err
-		})
+		err := s.trySendVoice(ctx, patience, j, platform, file)
 		failure := toSendError(err)
-		if failure == nil || failure.Outcome != chats.Later || failure.MovedTo != "" || tries == maxVoiceTries {
+		if failure == nil || failure.Outcome != chats.Later || failure.MovedTo != "" || failure.RetryAfter > maxVoicePause || tries == maxVoiceTries {
 			return err
 		}
 		if err := retry.Wait(patience, pauseAfter(pauses, failure)); err != nil {
 			return err
 		}
 	}
+}
+
+// trySendVoice sends a recording once, when a send slot is free.
+func (s *Sender) trySendVoice(ctx, patience context.Context, j *queue.Run, platform chats.VoiceSender, file chats.OutFile) error {
+	select {
+	case s.sendSlots <- struct{}{}:
+	case <-patience.Done():
+		return context.Cause(patience)
+	}
+	defer func() { <-s.sendSlots }()
+	if err := s.checkOwnership(j); err != nil {
+		return err
+	}
+	return rescue.Do(func() error {
+		_, err := platform.SendVoice(ctx, Address(j), file)
+		return err
+	})
 }
 
 func extensionOf(format string) string {

@@ -34,6 +34,7 @@ func WithIncident(told, incident string) string {
 
 // explainFailure is [Runner.ReportFailure], but returns the text without the incident.
 func (t *Runner) explainFailure(ctx context.Context, j *queue.Run, err error) (text failureText, incident bool) {
+	WorkOf(j).Speak = nil // an answer that failed is not spoken
 	var failure *agent.ModelError
 	if errors.As(err, &failure) && failure.Kind == agent.KindBudget && failure.Notice != "" {
 		WorkOf(j).Refused = true

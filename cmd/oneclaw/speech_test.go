@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
 )
 
@@ -155,4 +157,56 @@ func TestAKillDuringSpeech(t *testing.T) {
 		t.Errorf("spoken %d times, %d texts", n, texts)
 	}
 	bot.kill(syscall.SIGTERM)
+}
+
+// TestAChoiceOfAChannelHoldsInItsThreads: on Slack each answer is in a thread, so the choice of a channel or
+// of a direct chat holds in threads that have none of their own.
+func TestAChoiceOfAChannelHoldsInItsThreads(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, openai.Offline{})
+	w.withSpeech()
+	server, channel, people := w.withSlack(t, "Ann")
+	install(t, server)
+	dm, err := server.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: people})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bot := start(t, w.env, "run")
+	waitSlack(t, server, "socket", func(s slack.State) bool { return s.ActiveSockets() > 0 })
+	shows := func(chat, text string) {
+		t.Helper()
+		waitSlack(t, server, text, func(s slack.State) bool {
+			return slices.ContainsFunc(s.Answers(chat), func(m slack.Message) bool { return strings.Contains(m.Shown, text) })
+		})
+	}
+	recordings := func(n int) {
+		t.Helper()
+		waitSlack(t, server, fmt.Sprint(n, " recordings"), func(s slack.State) bool {
+			files := 0
+			for _, m := range slices.Concat(s.Answers(channel), s.Answers(dm)) {
+				files += len(m.Files)
+			}
+			return files == n
+		})
+	}
+	if _, err := server.Command(channel, people[0], "/oneclaw", "voice on"); err != nil {
+		t.Fatal(err)
+	}
+	shows(channel, "I speak my answers here.")
+	mention := "<@" + server.BotUser() + "> "
+	thread := sayTo(t, server, channel, people[0], mention+"1+1", "").TS
+	recordings(1)
+	sayTo(t, server, channel, people[0], mention+"!voice off", thread)
+	shows(channel, "I don't speak here.")
+	sayTo(t, server, channel, people[0], mention+"1+2", thread)
+	shows(channel, "1+2 =")
+
+	sayTo(t, server, dm, people[0], "!voice on", "") // in the agent view it begins a thread, as the next message does
+	shows(dm, "I speak my answers here.")
+	sayTo(t, server, dm, people[0], "1+3", "")
+	recordings(2)
+	bot.kill(syscall.SIGTERM)
+	if n := len(w.model.Spoken()); n != 2 {
+		t.Errorf("spoken %d times", n)
+	}
 }

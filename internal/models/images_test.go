@@ -301,6 +301,19 @@ func TestSpeechIsPaid(t *testing.T) {
 	}
 }
 
+// A character of Chinese, Japanese or Korean takes as long as three others.
+func TestSpeechIsPaidByItsLength(t *testing.T) {
+	for text, output := range map[string]int64{strings.Repeat("Buy milk. ", 10): 134, strings.Repeat("牛乳を買う。", 10): 236, strings.Repeat("우유를 사다.", 10): 249} {
+		s := newStudio(t, "", models.ImageSettings{}, budget.Limits{})
+		if _, err := s.voice(t, settings.VoiceOn, false)(t.Context(), text, chats.VoiceOpus); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.spent(t).Output; got != output {
+			t.Errorf("%.30s: %d tokens, want %d", text, got, output)
+		}
+	}
+}
+
 func TestWhenAnswersAreSpoken(t *testing.T) {
 	s := newStudio(t, "", models.ImageSettings{}, budget.Limits{})
 	for choice, want := range map[string][2]bool{"": {false, true}, settings.VoiceAuto: {false, true}, settings.VoiceOn: {true, true}, settings.VoiceOff: {false, false}} {

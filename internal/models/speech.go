@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode/utf8"
+	"unicode"
 
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
@@ -84,12 +84,12 @@ func (s *Speaker) SpeechFor(ctx context.Context, scope toolgroups.Scope, heard b
 	if s.client == nil {
 		return nil
 	}
-	choice, err := s.cfg.Chats.Get(ctx, scope.Chat)
+	choice, err := s.choice(ctx, scope.Chat)
 	if err != nil {
 		s.cfg.Logger.Warn("an answer is not spoken, because the choice of the chat cannot be read", "chat", scope.Chat, "err", err)
 		return nil
 	}
-	if choice.Voice == settings.VoiceOff || choice.Voice != settings.VoiceOn && !heard {
+	if choice == settings.VoiceOff || choice == settings.VoiceAuto && !heard {
 		return nil
 	}
 	return func(ctx context.Context, text, format string) ([]byte, error) {
@@ -97,15 +97,33 @@ func (s *Speaker) SpeechFor(ctx context.Context, scope toolgroups.Scope, heard b
 	}
 }
 
+// choice returns what is spoken in a chat. A thread without a choice of its own has that of its chat.
+func (s *Speaker) choice(ctx context.Context, chat string) (string, error) {
+	own, err := s.cfg.Chats.Get(ctx, chat)
+	if at, invalid := chats.ParseChat(chat); err == nil && invalid == nil && own.Voice == "" && at.Thread != "" {
+		own, err = s.cfg.Chats.Get(ctx, at.WithoutThread().String())
+	}
+	return cmp.Or(own.Voice, settings.VoiceAuto), err
+}
+
 // Tokens of speech: gpt-4o-mini-tts makes about 20 a second for its price of $0.015 a minute
-// (developers.openai.com/api/docs/models/gpt-4o-mini-tts), and a second has about 15 characters. The
-// server reports no usage.
-const tokensPerCharacter = 20.0 / 15
+// (developers.openai.com/api/docs/models/gpt-4o-mini-tts), and a second has about 15 characters, or 4.5 of
+// Chinese, Japanese and Korean. The server reports no usage.
+func speechTokens(text string) budget.Tokens {
+	tokens, seconds := 1.0, 0.0
+	for _, r := range text {
+		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
+			tokens, seconds = tokens+1, seconds+1/4.5
+		} else {
+			tokens, seconds = tokens+1.0/4, seconds+1.0/15
+		}
+	}
+	return budget.Tokens{Input: int64(tokens), Output: int64(20*seconds) + 1}
+}
 
 // speak speaks a text. It pays first. The payment is returned only if the server surely made nothing.
 func (s *Speaker) speak(ctx context.Context, scope toolgroups.Scope, text, format string) ([]byte, error) {
-	n := utf8.RuneCountInString(text)
-	expected := s.cfg.Ledger.UsageOf(string(settings.TypeOpenAI), s.cfg.Settings.Model, budget.Tokens{Input: int64(n/4 + 1), Output: int64(float64(n)*tokensPerCharacter) + 1})
+	expected := s.cfg.Ledger.UsageOf(string(settings.TypeOpenAI), s.cfg.Settings.Model, speechTokens(text))
 	settle, err := s.cfg.Ledger.Prepay(ctx, s.cfg.Payer(scope), s.cfg.Settings.Model, expected)
 	if err != nil {
 		return nil, err
@@ -139,11 +157,11 @@ func (s *Speaker) voiceCommand(ctx context.Context, call bridge.CommandCall) (st
 	}
 	wanted := strings.ToLower(strings.TrimSpace(call.Args))
 	if wanted == "" {
-		choice, err := s.cfg.Chats.Get(ctx, call.Chat)
+		choice, err := s.choice(ctx, call.Chat)
 		if err != nil {
 			return "", err
 		}
-		return texts[cmp.Or(choice.Voice, settings.VoiceAuto)] + " `/voice on`, `/voice off` and `/voice auto` change that.", nil
+		return texts[choice] + " `/voice on`, `/voice off` and `/voice auto` change that.", nil
 	}
 	if !slices.Contains(settings.VoiceChoices(), wanted) {
 		return "Write `/voice on`, `/voice off` or `/voice auto` (when you speak, I do).", nil
@@ -151,7 +169,11 @@ func (s *Speaker) voiceCommand(ctx context.Context, call bridge.CommandCall) (st
 	if err := call.Author.Record(ctx, "voice", wanted); err != nil {
 		return "", err
 	}
-	if err := s.cfg.Chats.SetVoice(ctx, call.Chat, wanted); err != nil {
+	chat := call.Chat
+	if at, err := chats.ParseChat(chat); err == nil && call.BeginsThread {
+		chat = at.WithoutThread().String() // on Slack each conversation is a thread
+	}
+	if err := s.cfg.Chats.SetVoice(ctx, chat, wanted); err != nil {
 		return refusalText(err)
 	}
 	return texts[wanted], nil
