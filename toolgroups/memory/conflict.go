@@ -47,11 +47,12 @@ var relations = []relation{
 	{regexp.MustCompile(`(?i)^(.*?)\b(?:works?|working|arbeitet) (?:as|als) (.+)$`), nil},
 	{regexp.MustCompile(`(?i)^(.*?)\b(?:drives?|fährt) (.+)$`), areNames},
 	{regexp.MustCompile(`(?i)^(.+?) (?:is|are|begins?|starts?|takes place|meets?) (.+)$`), areTimes},
-	{regexp.MustCompile(`(?i)^(.+?) opens? (.+)$`), areTimes},
-	{regexp.MustCompile(`(?i)^(.+?) (?:ends?|closes?|expires?|is due) (.+)$`), areTimes},
-	{regexp.MustCompile(`(?i)^((?:the|my|our|.*'s) .+?) (?:is|are|stands?|lies|hangs?|is kept|is parked|is hidden) ((?:in|on|at|under|behind|near|next to) .+)$`), arePlaces},
+	{regexp.MustCompile(`(?i)^(.+?) (?:opens?|leaves?|departs?|arrives?) (.+)$`), areTimes},
+	{regexp.MustCompile(`(?i)^(.+?)(?:'s deadline is| (?:ends?|closes?|expires?|is due)) (.+)$`), areTimes},
+	{regexp.MustCompile(`(?i)^((?:the|my|our|.*'s) .+?) (?:is|are|stands?|lies|hangs?|is kept|is parked|is hidden) ((?:in|on|at|under|behind|near|next to|with) .+)$`), arePlaces},
 	{regexp.MustCompile(`(?i)^(.+?)(?: is| are| ist| =|:) (.+)$`), areOfAttribute},
 	{regexp.MustCompile(`(?i)^(.*?)\b(?:is|are) (an? .+)$`), areKinds},
+	{regexp.MustCompile(`(?i)^(.*?)\b(vegan|vegetarian|pescatarian)\b`), nil},
 	{regexp.MustCompile(`(?i)^(.*?)\bprefers? (.+)$`), areAlternatives},
 	{regexp.MustCompile(`(?i)^(.*?)\b(?:has|have|is|are|weighs?|costs?|earns?|takes?|pays?|owns?|needs?|drinks?|sleeps?) (.+)$`), areNumbers},
 }
@@ -60,7 +61,7 @@ var (
 	numberPattern = regexp.MustCompile(`(?i)\d[\d.,:]*|\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
 	// attributePattern matches what a subject has one of, namedPattern one that has a name.
 	attributePattern = regexp.MustCompile(`(?i)\b(favou?rite|preferred|password|passcode|code|pin|address|e-?mail|birthday|birth|age|size|weight|height|colou?r|nickname|username|deadline|budget|price|rent|salary|number|time ?zone|diet|version|theme|group|passwort|adresse|geburtstag|\w*nummer)\b`)
-	namedPattern     = regexp.MustCompile(`(?i)\b(employer|boss|manager|doctor|dentist|lawyer|landlord|bank|insurer|insurance|best friend|arzt|chef)\b`)
+	namedPattern     = regexp.MustCompile(`(?i)\b(employer|boss|manager|doctor|dentist|lawyer|landlord|bank|insurer|insurance|car|bike|laptop|best friend|arzt|chef)\b`)
 	// severalPattern matches a subject that there may be more than one of.
 	severalPattern = regexp.MustCompile(`(?i)\b(has|have|owns?|hat|another|other|second|one)\b`)
 	dayPattern     = regexp.MustCompile(`(?i)\b(january|february|march|april|may|june|july|august|september|october|november|december|(mon|tues|wednes|thurs|fri|satur|sun)days?|weekdays?|daily|\d{4})\b`)

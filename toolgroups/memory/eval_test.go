@@ -33,13 +33,15 @@ func measureRecall(t *testing.T, set recallSet) (f recallFigures) {
 	t.Helper()
 	b := newBench(t, openStore(t))
 	began := b.now() // of a conversation whose prompt has none of the facts
-	for _, q := range set.Recall {
-		if q.Was != "" {
+	for i, q := range set.Recall {
+		if q.Was != "" && (i == 0 || set.Recall[i-1].Fact != q.Fact) {
 			b.save(t, q.Person, "", q.Was)
 		}
 	}
-	for _, q := range set.Recall {
-		b.save(t, q.Person, "", q.Fact)
+	for i, q := range set.Recall {
+		if i == 0 || set.Recall[i-1].Fact != q.Fact {
+			b.save(t, q.Person, "", q.Fact)
+		}
 	}
 	shown := 0.0
 	recall := func(person, question string, isWrong func(string) bool) []string {
@@ -83,8 +85,9 @@ func measureRecall(t *testing.T, set recallSet) (f recallFigures) {
 
 func TestRecallFigures(t *testing.T) {
 	for half, want := range map[string]recallFigures{
-		"open": {First: 0.867, FirstThree: 0.967, Wrong: 0.02},
-		"held": {First: 0.967, FirstThree: 0.967, Wrong: 0.118}, // when it was opened: 0.7, 0.7, 0.343
+		"open": {First: 0.9, FirstThree: 0.933, Wrong: 0},
+		"more": {First: 0.914, FirstThree: 0.919, Wrong: 0.057},
+		"held": {First: 1, FirstThree: 1, Wrong: 0}, // when it was opened: 0.7, 0.7, 0.343
 	} {
 		data, err := os.ReadFile("testdata/recall-" + half + ".json")
 		if err != nil {

@@ -171,7 +171,7 @@ func (x *Index) similarTerms(term string) []int {
 		switch t := x.terms[id]; {
 		case !isScriptWithoutSpaces(first) && len(term) >= shared && len(t) <= len(term)+4 && strings.HasPrefix(t, term[:shared]):
 			out = append(out, id)
-		case isTypo(term, t):
+		case IsTypo(term, t):
 			slips = append(slips, id)
 		}
 	}
@@ -183,9 +183,9 @@ func (x *Index) similarTerms(term string) []int {
 	return out[:min(len(out), maxSimilar)]
 }
 
-// isTypo reports whether two words differ by one missing, added, changed or swapped letter that is
+// IsTypo reports whether two words differ by one missing, added, changed or swapped letter that is
 // not the first.
-func isTypo(a, b string) bool {
+func IsTypo(a, b string) bool {
 	if len(b) < minSimilar || a[0] != b[0] {
 		return false
 	}

@@ -1,0 +1,211 @@
+package memory
+
+import (
+	_ "embed"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+//go:embed translations.txt
+var translations string
+
+// languages is the number of languages that are translated, and longestPhrase that of the words of a phrase.
+const (
+	languages     = 5
+	longestPhrase = 3
+)
+
+// Lengths in bytes of the beginning that an inflected word shares with the one in the dictionary, of what
+// may follow it, and of the parts of a compound.
+const (
+	minStem   = 4
+	maxEnding = 3
+	minPart   = 4
+)
+
+var wordPattern = regexp.MustCompile(`[\p{L}\p{M}]+`)
+
+// dictionary translates words of a language into English.
+type dictionary struct {
+	english  map[string]string // by the word without accents; "" if it says nothing
+	function map[string]bool   // words that tell the language
+	sorted   []string
+	// hasCompounds reports whether words are joined, as in German.
+	hasCompounds bool
+}
+
+// glossary translates texts into English, word by word.
+type glossary struct {
+	dictionaries [languages]dictionary
+	isEnglish    func(word string) (known, function bool)
+}
+
+func newGlossary(isEnglish func(string) (known, function bool)) *glossary {
+	g := &glossary{isEnglish: isEnglish}
+	for i := range g.dictionaries {
+		g.dictionaries[i] = dictionary{english: map[string]string{}, function: map[string]bool{}, hasCompounds: i == 0}
+	}
+	for line := range strings.Lines(translations) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		head, isFunction := strings.CutPrefix(line, "= ")
+		columns := strings.Split(head, "|")
+		english := strings.TrimSpace(columns[0])
+		if english == "-" {
+			english = ""
+		}
+		for i, column := range columns[1:] {
+			d := &g.dictionaries[i]
+			for word := range strings.FieldsSeq(fold(column)) {
+				if _, known := d.english[word]; !known && word != "-" {
+					d.english[word] = english
+					d.sorted = append(d.sorted, word)
+				}
+				d.function[word] = d.function[word] || isFunction
+			}
+		}
+	}
+	for i := range g.dictionaries {
+		slices.Sort(g.dictionaries[i].sorted)
+	}
+	return g
+}
+
+// fold returns a text in lower case and without accents.
+func fold(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, norm.NFD.String(text))
+	return strings.NewReplacer("ß", "ss", "œ", "oe", "’", "'", "'", "-").Replace(text)
+}
+
+// translate returns a text with the words of the language in which it seems to be translated into English.
+func (g *glossary) translate(text string) string {
+	places := wordPattern.FindAllStringIndex(text, maxGlossed)
+	var words []string
+	for _, at := range places {
+		words = append(words, fold(text[at[0]:at[1]]))
+	}
+	d := g.languageOf(words)
+	if d == nil {
+		return text
+	}
+	var out strings.Builder
+	end := 0
+	for i := 0; i < len(places); i++ {
+		out.WriteString(text[end:places[i][0]])
+		english, n := d.phrase(words[i:])
+		if n == 0 {
+			english, n = text[places[i][0]:places[i][1]], 1
+			if parts := d.compound(words[i]); d.hasCompounds && parts != "" {
+				english = parts
+			}
+		}
+		out.WriteString(english)
+		i += n - 1
+		end = places[i][1]
+	}
+	return out.String() + text[end:]
+}
+
+// maxGlossed bounds the words of a text that are translated.
+const maxGlossed = 400
+
+// languageOf returns the dictionary of the language that words are from, or nil if it is English or not known.
+func (g *glossary) languageOf(words []string) *dictionary {
+	best, found := 0, (*dictionary)(nil)
+	for _, w := range words {
+		if known, function := g.isEnglish(w); function {
+			best += 2
+		} else if known {
+			best++
+		}
+	}
+	for i := range g.dictionaries {
+		d, score := &g.dictionaries[i], 0
+		for _, w := range words {
+			if d.function[w] {
+				score += 2
+			} else if _, known := d.english[w]; known {
+				score++
+			}
+		}
+		if score > best {
+			best, found = score, d
+		}
+	}
+	return found
+}
+
+// phrase returns the translation of the words at the beginning, and how many it translates.
+func (d *dictionary) phrase(words []string) (english string, n int) {
+	for n = min(longestPhrase, len(words)); n > 0; n-- {
+		if english, ok := d.english[strings.Join(words[:n], "-")]; ok {
+			return english, n
+		}
+	}
+	if english, ok := d.inflected(words[0]); ok {
+		return english, 1
+	}
+	return "", 0
+}
+
+// inflected translates a word that differs from one in the dictionary in its ending.
+func (d *dictionary) inflected(word string) (english string, ok bool) {
+	at, _ := slices.BinarySearch(d.sorted, word)
+	longest := minStem - 1
+	for _, known := range d.sorted[max(0, at-1):min(len(d.sorted), at+1)] {
+		n := 0
+		for n < min(len(known), len(word)) && known[n] == word[n] {
+			n++
+		}
+		if n > longest && max(len(known), len(word))-n <= maxEnding && !d.function[known] {
+			longest, english, ok = n, d.english[known], true
+		}
+	}
+	return english, ok
+}
+
+// compound translates the parts of a word, as in German, or at least the last one.
+func (d *dictionary) compound(word string) (english string) {
+	for i := len(word) - minPart; i >= minPart; i-- {
+		first, ok := d.part(word[:i])
+		if !ok {
+			continue
+		}
+		if last, n := d.phrase([]string{word[i:]}); n == 1 {
+			return first + " " + last
+		}
+		if last := d.compound(word[i:]); last != "" {
+			return first + " " + last
+		}
+	}
+	for i := minPart; i <= len(word)-minPart-1; i++ {
+		if last, ok := d.english[word[i:]]; ok && last != "" && !d.function[word[i:]] {
+			return last
+		}
+	}
+	return ""
+}
+
+// part translates the first part of a compound, which may have an ending.
+func (d *dictionary) part(word string) (english string, ok bool) {
+	for _, ending := range []string{"", "s", "n", "en", "es", "e"} {
+		stem, has := strings.CutSuffix(word, ending)
+		if english, ok = d.english[stem]; has && ok && english != "" && !d.function[stem] {
+			return english, true
+		}
+		if english, ok = d.english[stem+"e"]; has && ok && english != "" && !d.function[stem+"e"] {
+			return english, true
+		}
+	}
+	return "", false
+}
