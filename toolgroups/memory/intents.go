@@ -67,6 +67,7 @@ var (
 	greeting = regexp.MustCompile(`(?i)\bgood (morning|day|afternoon|evening|night)\b|^\W*(morning|evening|night|thanks?|thx|hello|hi|hey)\W*$`)
 	// task matches requests that no fact about a person belongs to, unless they speak of the sender.
 	task = regexp.MustCompile(`(?i)\b(translat\w+|convert|define|definition of|capital (of|city)|difference between|meaning of|plural of|synonyms?|rhymes?|spell|pronounce|how do you say|what does \S+ mean|what means|joke|inhabitants|population|how many people)\b` +
+		`|\d ?(squared|cubed|times|plus|minus|divided|%|[x*/+^-] ?\d)` +
 		`|^\W*(what|who) ?('s|’s|is|are|was|were) an? ` +
 		`|\b(invented|discovered|painted|composed|directed|founded|who (wrote|sang|built|won))\b` +
 		`|\b(the same as|of all time|in the world|on average)\b` +
@@ -75,7 +76,7 @@ var (
 	generalKnowledge = regexp.MustCompile(`(?i)^\W*why\b|\S+er than\b|what ?('s|’s|is) new\b|^\W*what (is|are) \S+ good for` +
 		`|^\W*how (do|does|did|is|are|was|were|(long|far|many|much|often) (do|does) an?)\b` +
 		`|^\W*what (do|does|did|causes?|makes?|eats?|happens) ` +
-		`|^\W*(are|is|do|does) (?-i:\p{Ll}+)s? (?-i:\p{Ll}+)\W*$`)
+		`|^\W*(what ?('s|’s|is|are) (?-i:\p{Ll}+)|(are|is|do|does) (?-i:\p{Ll}+)s? (?-i:\p{Ll}+))\W*$`)
 	// howTo matches questions that general ones begin like, although they may speak of the sender.
 	howTo = regexp.MustCompile(`(?i)^\W*how (do|can|should|did) (i|we)\b`)
 	// bareQuestion matches questions, and definite what speaks of something certain.

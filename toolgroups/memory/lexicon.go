@@ -124,7 +124,7 @@ func (l *lexicon) isName(word string) bool {
 func (l *lexicon) Stems(text string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(l.StemReader.Stems(strings.ToLower(text)), func(stem string) bool {
-		drop := seen[stem]
+		drop := seen[stem] || len(stem) == 1 && (stem[0] < '0' || stem[0] > '9')
 		seen[stem] = true
 		return drop
 	})

@@ -52,8 +52,8 @@ const (
 const (
 	minPersonal = 0.3
 	minNamed    = 0.55
-	minDefinite = 0.6
-	minBare     = 0.7
+	minDefinite = 0.7
+	minBare     = 0.75
 	minEvidence = 0.25
 	minShare    = 0.9
 )
