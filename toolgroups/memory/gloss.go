@@ -76,6 +76,9 @@ func newGlossary(isEnglish func(string) (known, function bool)) *glossary {
 	return g
 }
 
+// joinedLetters are letters that stand for two, and apostrophes, as the dictionary has them.
+var joinedLetters = strings.NewReplacer("ß", "ss", "œ", "oe", "’", "-", "'", "-")
+
 // fold returns a text in lower case and without accents.
 func fold(text string) string {
 	text = strings.Map(func(r rune) rune {
@@ -84,7 +87,7 @@ func fold(text string) string {
 		}
 		return unicode.ToLower(r)
 	}, norm.NFD.String(text))
-	return strings.NewReplacer("ß", "ss", "œ", "oe", "’", "'", "'", "-").Replace(text)
+	return joinedLetters.Replace(text)
 }
 
 // translate returns a text with the words of the language in which it seems to be translated into English.
