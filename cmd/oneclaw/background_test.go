@@ -2,125 +2,159 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
-	"oneclaw/bridge/chats"
 	"oneclaw/internal/emulator/openai"
-	"oneclaw/internal/emulator/telegram"
 )
 
-var resultOf = regexp.MustCompile(`^\[The background task "(\d+)" is done\.`)
+// isTask says for which messages of the kill tests the model starts a background task.
+func isTask(message int) bool { return message%5 == 2 }
 
-// employing starts a background task for "start N", which adds a line to a file, and answers its result
-// with "result N".
-func employing(_ context.Context, req openai.Request) (openai.Reply, error) {
-	at := 0
-	for i, m := range req.Messages {
-		if m.Role == "user" {
-			at = i
+const (
+	workOn    = "work on "
+	taskCalls = "task_" // begins the ids of the calls that employing makes for its tasks
+)
+
+// taskResult is how the model sees the result of a task for a message, whose number it finds.
+var taskResult = regexp.MustCompile(`(?s)\[The background task "[^"]*?(\d+)" is done\..*?\[End of the result\.\]`)
+
+// quotes are what Slack's threads quote above a message, such as the second copy of an answer to /clear.
+var quotes = regexp.MustCompile(`(?s)\[quoted, .*? The message itself:\]\s*`)
+
+// employing starts a background task for each message that needs one, and then has another model go on,
+// which learns neither of these calls nor more of a result than "result N". A task has one effect. The
+// answer to a message whose task was one too many ends with "refused N".
+func employing(effect func(text string) openai.ToolCall, otherwise openai.Responder) openai.Responder {
+	return openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		call := func(id, name string, arguments map[string]string) (openai.Reply, error) {
+			data, err := json.Marshal(arguments)
+			return openai.Reply{Calls: []openai.ToolCall{{ID: id, Name: name, Arguments: string(data)}}}, err
 		}
-	}
-	said := req.Messages[at].Content
-	if m := resultOf.FindStringSubmatch(said); m != nil {
-		return openai.Reply{Text: "result " + m[1], Delay: time.Duration(rand.IntN(30)) * time.Millisecond}, nil
-	}
-	last := req.Messages[len(req.Messages)-1]
-	call := func(name, arguments string) (openai.Reply, error) {
-		return openai.Reply{Calls: []openai.ToolCall{{ID: "call_1", Name: name, Arguments: arguments}}}, nil
-	}
-	verb, number, _ := strings.Cut(said, " ")
-	switch {
-	case verb == "work" && last.Role == "user":
-		return call("write_file", fmt.Sprintf(`{"path":%q,"content":%q,"mode":"append"}`, effects, said+"\n"))
-	case verb == "work":
-		return openai.Reply{Text: "worked " + number, Delay: time.Duration(rand.IntN(100)) * time.Millisecond}, nil
-	case verb != "start":
-		return openai.Reply{Text: "What?"}, nil
-	case strings.Contains(last.Content, "which is the limit"):
-		return openai.Reply{Text: "refused " + number}, nil
-	case last.Role == "tool" && strings.HasPrefix(last.Content, "Started "):
-		return openai.Reply{Text: "started " + number}, nil
-	}
-	for _, tool := range req.Tools {
-		if tool.Name == "start_background_task" {
-			return call(tool.Name, fmt.Sprintf(`{"task":"work %s","title":"%s"}`, number, number))
+		refused := ""
+		made := map[string]bool{} // since the last answer
+		all := req.Messages
+		req.Messages = nil
+		for _, m := range all {
+			m.Content = taskResult.ReplaceAllString(quotes.ReplaceAllString(m.Content, ""), "result $1")
+			number, own := strings.CutPrefix(m.ToolCallID, taskCalls)
+			switch {
+			case own && strings.Contains(m.Content, "which is the limit"):
+				refused += joined + "refused " + number
+			case m.Role == "assistant" && len(m.ToolCalls) == 0:
+				refused, made = "", map[string]bool{}
+			case m.Role == "assistant":
+				own = strings.HasPrefix(m.ToolCalls[0].ID, taskCalls)
+				made[m.ToolCalls[0].ID] = true
+			}
+			if !own {
+				req.Messages = append(req.Messages, m)
+			}
 		}
-	}
-	return call("load_tool_group", `{"group_name":"background"}`)
+		said := unanswered(req)
+		if _, ok := numberOf(strings.Join(said, " ")); !ok {
+			return otherwise.Reply(ctx, req)
+		}
+		if strings.Contains(said[0], workOn) { // behind a name in a shared chat
+			if all[len(all)-1].Role == "user" {
+				return openai.Reply{Calls: []openai.ToolCall{effect(said[0])}}, nil
+			}
+			return openai.Reply{Text: "done"}, nil
+		}
+		for _, text := range said {
+			n, _ := numberOf(text)
+			id := taskCalls + strconv.Itoa(n)
+			if isOutcome(text) || !isTask(n) || made[id] {
+				continue
+			}
+			if slices.ContainsFunc(req.Tools, func(t openai.Tool) bool { return t.Name == "start_background_task" }) {
+				return call(id, "start_background_task", map[string]string{"task": workOn + text, "title": text})
+			}
+			return call(taskCalls+"load", "load_tool_group", map[string]string{"group_name": "background"})
+		}
+		if isOutcome(said[0]) { // no approval lasts for what begins so
+			return openai.Reply{Text: "re: " + strings.Join(said, joined) + refused}, nil
+		}
+		reply, err := otherwise.Reply(ctx, req)
+		if len(reply.Calls) == 0 {
+			reply.Text += refused
+		}
+		return reply, err
+	})
 }
 
-// TestKilledWithTasksInTheBackground kills the program, with -9 and with SIGTERM, while background tasks
-// begin, work and end. Each task does its work at most once, and its result is answered once, but for
-// answers that a kill found in the middle of their sending, which are marked.
-func TestKilledWithTasksInTheBackground(t *testing.T) {
-	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(employing))
-	w.env["ONECLAW_STEERING"] = "false" // so that each result has its own answer
-	var people []int64
-	for n := range 4 {
-		people = append(people, w.person(fmt.Sprint("person ", n)))
-	}
-	bot := w.run()
-	for round := range rounds() {
-		for _, who := range people {
-			w.say(who, fmt.Sprint("start ", round), nil)
-		}
-		calls := func(s telegram.State) int { return s.CallCount("sendmessage") + s.CallCount("editmessagetext") }
-		sent, more := 0, rand.IntN(4*len(people))
-		w.telegram.View(func(s telegram.State) { sent = calls(s) })
-		w.until(nil, "messages before the kill", func(s telegram.State) bool { return calls(s) >= sent+more })
-		signal := syscall.SIGKILL
-		if round%4 == 3 {
-			signal = syscall.SIGTERM
-		}
-		bot.kill(signal)
-		bot = w.run()
-	}
-	results := func(answers []string, round int) (once, marked int, refused bool) {
-		for _, answer := range answers {
-			text, note, _ := strings.Cut(answer, "\n")
-			switch {
-			case text == fmt.Sprint("refused ", round):
-				refused = true
-			case text != fmt.Sprint("result ", round):
-			case strings.Contains(note, chats.RepeatNotice):
-				marked++
-			default:
-				once++
+// numberOf returns the number at the end of a text.
+func numberOf(text string) (int, bool) {
+	n, err := strconv.Atoi(text[strings.LastIndex(text, " ")+1:])
+	return n, err == nil
+}
+
+// writing is an effect that adds a line to a file.
+func writing(text string) openai.ToolCall {
+	return openai.ToolCall{ID: "call_1", Name: "write_file", Arguments: fmt.Sprintf(`{"path":%q,"content":%q,"mode":"append"}`, effects, text+"\n")}
+}
+
+// isOutcome reports whether an answer says so what became of a task.
+func isOutcome(text string) bool {
+	return strings.HasPrefix(text, "result ") || strings.HasPrefix(text, "refused ")
+}
+
+// lately are the last answers, among them those to the messages that settled looks at: the tests often
+// ask, and there are thousands.
+func lately(answers []string) []string { return answers[max(0, len(answers)-5*latest):] }
+
+// latest is more than is said between two waits for all answers.
+const latest = 40
+
+// settled reports whether the latest of so many messages are answered, and the results of their tasks.
+func settled(answers []string, said int) bool {
+	answered := map[string]bool{}
+	for _, answer := range answers {
+		all, _, _ := saidIn(answer)
+		for _, text := range all {
+			if n, ok := numberOf(text); ok && !isOutcome(text) {
+				text = fmt.Sprint("message ", n)
 			}
-		}
-		return once, marked, refused
-	}
-	w.until(bot, "answers to all results", func(s telegram.State) bool {
-		for _, who := range people {
-			var answers []string
-			for _, m := range s.Answers(who) {
-				answers = append(answers, m.Text)
-			}
-			for round := range rounds() {
-				if once, marked, refused := results(answers, round); once+marked == 0 && !refused {
-					return false
-				}
-			}
-		}
-		return true
-	})
-	bot.kill(syscall.SIGTERM)
-	for _, who := range people {
-		answers := w.answers(who)
-		for round := range rounds() {
-			if once, marked, refused := results(answers, round); once > 1 || refused && once+marked > 0 {
-				t.Errorf("task %d: %d answers, %d marked, refused %v: %q", round, once, marked, refused, answers)
-			}
+			answered[text] = true
 		}
 	}
-	t.Logf("%d kills, %d effects, none twice", rounds(), w.effects(t))
+	for n := max(1, said-latest); n <= said; n++ {
+		if !answered[fmt.Sprint("message ", n)] || isTask(n) && !answered[fmt.Sprint("result ", n)] && !answered[fmt.Sprint("refused ", n)] {
+			return false
+		}
+	}
+	return true
+}
+
+// checkTasks checks that each task was refused or its result is in the input of one answer, and counts the
+// results.
+func checkTasks(t complainer, answers []string, said int) (results int) {
+	t.Helper()
+	in := map[string]string{}
+	for _, answer := range answers {
+		all, _, _ := saidIn(answer)
+		for _, text := range all {
+			if other, ok := in[text]; ok && isOutcome(text) && other != strings.Join(all, joined) {
+				t.Errorf("%q is in %q and in %q", text, other, all)
+			}
+			in[text] = strings.Join(all, joined)
+		}
+	}
+	for n := range said + 1 {
+		_, done := in[fmt.Sprint("result ", n)]
+		if _, refused := in[fmt.Sprint("refused ", n)]; done == refused && isTask(n) {
+			t.Errorf("task %d: it has a result: %v, it was refused: %v", n, done, refused)
+		}
+		if done {
+			results++
+		}
+	}
+	return results
 }
 
 // The offline model starts a task, goes on, and tells the result.

@@ -189,6 +189,7 @@ func (c *cluster) flood(t *testing.T) {
 		found += sending
 		calm = max(calm, c.undisturbed())
 	}
+	found += c.clear()
 	c.hooks.answered(nil)
 	c.stopAll()
 	c.read(func(store *postgres.Store) { c.hooks.checkSilent(t, store) })

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"oneclaw/bridge/queue"
@@ -35,11 +35,42 @@ func (c *cluster) say(messages int) {
 func (c *cluster) begin() {
 	c.t.Helper()
 	c.say(1)
+	c.allow()
+}
+
+func (c *cluster) allow() {
+	c.t.Helper()
 	c.allowClocks(c.people)
 	for _, r := range c.rooms {
 		allowClockIn(c.t, c.slack, r.channel, r.root, r.who)
 	}
 	c.answered()
+}
+
+// clear has everybody clear their conversation while a program is killed, and allow the look at the clock
+// once more. It returns how many parts of answers were being sent.
+func (c *cluster) clear() (sending int) {
+	c.t.Helper()
+	for _, who := range c.people {
+		c.harness.say(who, "/clear", nil)
+	}
+	for _, r := range c.rooms {
+		sayTo(c.t, c.slack, r.channel, r.who, "!clear", r.root)
+	}
+	c.replicas[0].bot.kill(syscall.SIGKILL)
+	sending = c.sending()
+	c.replicas[0].restart()
+	for _, who := range c.people {
+		c.until(nil, "conversation that is cleared", func(s telegram.State) bool { return slices.ContainsFunc(textsOf(s.Answers(who)), isCleared) })
+	}
+	for _, r := range c.rooms {
+		waitSlack(c.t, c.slack, "conversation that is cleared", func(s slack.State) bool { return slices.ContainsFunc(botSaid(s.Thread(r.channel, r.root)), isCleared) })
+	}
+	for c.say(1); !asksForClock(c.said) || isPosted(c.said); c.say(1) {
+		c.answered()
+	}
+	c.allow()
+	return sending
 }
 
 // write has the person of a room write, and notes whether what they wrote before was
@@ -64,7 +95,11 @@ func (c *cluster) write(r *room, text string) {
 
 // answersTo returns what the bot wrote to a person, without what differs between persons.
 func (c *cluster) answersTo(n int) []string {
-	texts := withoutCards(c.answers(c.people[n]))
+	return c.plainTo(n, c.answers(c.people[n]))
+}
+
+func (c *cluster) plainTo(n int, answers []string) []string {
+	texts := withoutCards(answers)
 	for i, text := range texts {
 		texts[i] = strings.Replace(waitedNotice.ReplaceAllString(text, ""), fmt.Sprintf("person %d: ", n), "", 1)
 	}
@@ -91,20 +126,16 @@ func (c *cluster) answeredWithin(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
 	defer cancel()
 	for n, who := range c.people {
-		last := fmt.Sprintf("re: person %d: message %d", n, c.said)
 		err := c.telegram.WaitFor(ctx, func(s telegram.State) bool {
-			if s.CountAnswers(who) < c.said {
-				return false
-			}
-			return slices.ContainsFunc(s.Answers(who), func(m telegram.Message) bool { return strings.Contains(m.Text, last) })
+			return s.CountAnswers(who) >= c.said && settled(c.plainTo(n, lately(textsOf(s.Answers(who)))), c.said)
 		})
 		if err != nil {
-			return fmt.Errorf("no %q: %w", last, err)
+			return fmt.Errorf("not all %d answers to person %d: %w", c.said, n, err)
 		}
 	}
 	for _, r := range c.rooms {
 		err := c.slack.WaitFor(ctx, func(s slack.State) bool {
-			return s.CountAnswers(r.channel) >= c.said && different(withoutCards(plain(botSaid(s.Thread(r.channel, r.root))))) == c.said
+			return s.CountAnswers(r.channel) >= c.said && settled(withoutCards(plain(lately(botSaid(s.Thread(r.channel, r.root))))), c.said)
 		})
 		if err != nil {
 			return fmt.Errorf("not all %d answers in the room of %s: %w", c.said, r.who, err)
@@ -133,12 +164,15 @@ func (c *cluster) served(begun time.Time) time.Duration {
 func (c *cluster) check(t complainer) (marks int) {
 	t.Helper()
 	for n := range c.people {
-		marks += checkFlood(t, c.answersTo(n), c.said)
+		answers := c.answersTo(n)
+		marks += checkFlood(t, answers, c.said)
+		checkTasks(t, answers, c.said)
 	}
 	marks += c.hooks.check(t)
 	for _, r := range c.rooms {
 		answers := c.answersIn(r)
 		marks += checkOnce(t, answers, c.said)
+		checkTasks(t, answers, c.said)
 		r.checkOrder(t, answers)
 	}
 	c.posted.mu.Lock()
@@ -160,9 +194,12 @@ func (r *room) checkOrder(t complainer, answers []string) {
 	t.Helper()
 	first := map[int]int{}
 	for at, answer := range answers {
-		text, _, _ := strings.Cut(answer, "\n")
-		n, err := strconv.Atoi(text[strings.LastIndex(text, " ")+1:])
-		if err != nil || !strings.Contains(text, "message of "+r.who) {
+		all, messages, _ := saidIn(answer)
+		if len(messages) == 0 && isOutcome(all[0]) {
+			continue
+		}
+		n, ok := numberOf(strings.Join(messages, joined))
+		if !ok || !strings.Contains(answer, "message of "+r.who) {
 			t.Errorf("%q is no answer", answer)
 			continue
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -11,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -88,18 +86,23 @@ func newPostbox(t *testing.T) *postbox {
 	return p
 }
 
+// call is an effect that posts a text.
+func (p *postbox) call(text string) openai.ToolCall {
+	return openai.ToolCall{ID: "call_1", Name: "http_request", Arguments: fmt.Sprintf(`{"url":%q,"method":"POST","body":%q}`, p.URL, text)}
+}
+
 // flooded is a model like repeating which posts every fourth message to a service.
-func flooded(service *string) openai.Responder {
+func flooded(service *postbox) openai.Responder {
 	return openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
-		n, err := strconv.Atoi(last.Content[strings.LastIndex(last.Content, " ")+1:])
-		if last.Role != "user" || err != nil || n%4 != 0 {
+		if n, ok := numberOf(last.Content); last.Role != "user" || !ok || !isPosted(n) {
 			return repeating(ctx, req)
 		}
-		arguments, err := json.Marshal(map[string]string{"url": *service, "method": "POST", "body": last.Content})
-		return openai.Reply{Calls: []openai.ToolCall{{ID: "call_1", Name: "http_request", Arguments: string(arguments)}}}, err
+		return openai.Reply{Calls: []openai.ToolCall{service.call(last.Content)}}, nil
 	})
 }
+
+func isPosted(message int) bool { return message%4 == 0 }
 
 // newCluster starts a server, one that follows it, and so many programs on them, with the
 // settings of env besides those of all.
@@ -109,7 +112,7 @@ func newCluster(t *testing.T, size int, ttl time.Duration, env ...string) *clust
 	c.base = c.primary.Database(t)
 	t.Cleanup(func() { _ = c.primary.Stop() })
 	c.standby = c.primary.Standby(t)
-	c.harness = newTown(t, hooking(flooded(&c.posted.URL)))
+	c.harness = newTown(t, hooking(employing(c.posted.call, flooded(c.posted))))
 	c.moveIn(ttl)
 	for _, setting := range env {
 		name, value, _ := strings.Cut(setting, "=")

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,13 +40,14 @@ const effects = "effects.txt"
 // joined stands between messages that are answered together.
 const joined = " + "
 
-// saidIn are the messages that an answer of repeating is to, and whether it may be a repeat.
-func saidIn(answer string) (messages []string, marked bool) {
+// saidIn is what an answer of repeating is to, the messages among that, and whether it may be a repeat.
+func saidIn(answer string) (all, messages []string, marked bool) {
 	text, more, ok := strings.Cut(answer, "\n")
 	if marked = strings.Contains(more, chats.RepeatNotice); ok && !marked {
 		text = answer
 	}
-	return strings.Split(strings.TrimPrefix(text, "re: "), joined), marked
+	all = strings.Split(strings.TrimPrefix(text, "re: "), joined)
+	return all, slices.DeleteFunc(slices.Clone(all), isOutcome), marked
 }
 
 // repeating answers "re: " and what the user has said since its last answer; every third time
@@ -59,7 +61,7 @@ func repeating(_ context.Context, req openai.Request) (openai.Reply, error) {
 	if err != nil {
 		return openai.Reply{Text: "They count their messages."}, nil // sums the conversation up
 	}
-	if last.Role == "user" && n%3 == 1 {
+	if last.Role == "user" && asksForClock(n) {
 		return openai.Reply{Calls: []openai.ToolCall{{ID: "call_1", Name: "get_current_time", Arguments: "{}"}}}, nil
 	}
 	if last.Role == "user" && n%5 == 0 {
@@ -68,6 +70,8 @@ func repeating(_ context.Context, req openai.Request) (openai.Reply, error) {
 	}
 	return openai.Reply{Text: "re: " + text, Delay: time.Duration(rand.IntN(30)) * time.Millisecond}, nil
 }
+
+func asksForClock(message int) bool { return message%3 == 1 }
 
 // unanswered are the messages of a request that have no answer yet.
 func unanswered(req openai.Request) (said []string) {
@@ -126,33 +130,33 @@ func (d *deepAsker) check(t *testing.T, said int) (asked int) {
 // takes a hundred waiting messages and no more.
 const breath = 8
 
-// caughtUp waits until the last message of everybody is answered.
+// caughtUp waits until all messages and tasks of everybody are answered.
 func (w *harness) caughtUp(bot *process, people []int64, said int) {
 	w.t.Helper()
-	last := fmt.Sprint("message ", said)
-	w.until(bot, "answer to everything", func(s telegram.State) bool {
-		for _, who := range people {
-			answers := s.Answers(who)
-			if len(answers) == 0 {
-				return false
-			}
-			if messages, _ := saidIn(answers[len(answers)-1].Text); messages[len(messages)-1] != last {
-				return false
-			}
-		}
-		return true
-	})
+	for _, who := range people {
+		w.until(bot, "answer to everything", func(s telegram.State) bool {
+			return settled(withoutCards(lately(textsOf(s.Answers(who)))), said)
+		})
+	}
+}
+
+func textsOf(messages []telegram.Message) (texts []string) {
+	for _, m := range messages {
+		texts = append(texts, m.Text)
+	}
+	return texts
 }
 
 // TestKilledInAFlood kills the program, with -9 and with SIGTERM, while messages come
 // in from many chats, and deliveries to a webhook. Every message must be in the input of one
 // answer in the end, in order within its chat, and each answer there once, but for those that a kill found in the middle of
-// their sending, and these are marked; so must every delivery, in any order. The questions of one chat that
-// are for the strong model are asked of it, and no others.
+// their sending, and these are marked; so must every delivery and every result of a background task, in any
+// order. The questions of one chat that are for the strong model are asked of it, and no others. What a
+// person has allowed until /clear is allowed until then.
 func TestKilledInAFlood(t *testing.T) {
 	t.Parallel()
 	const chats, perRound = 8, 3
-	deep := &deepAsker{Responder: openai.ResponderFunc(repeating), begun: map[string]bool{}}
+	deep := &deepAsker{Responder: employing(writing, openai.ResponderFunc(repeating)), begun: map[string]bool{}}
 	w := newTown(t, hooking(deep), strongModel)
 	w.env["ONECLAW_LISTEN"], w.env["ONECLAW_PUBLIC_URL"] = freeAddress(t), hookAddress
 	w.env["ONECLAW_MODELS_DEEP"] = "preset/" + strongModel
@@ -160,14 +164,22 @@ func TestKilledInAFlood(t *testing.T) {
 	for n := range chats {
 		people = append(people, w.person(fmt.Sprint("person ", n)))
 	}
-	said, found, several := 1, 0, 0
+	said, found, several := 0, 0, 0
+	say := func() {
+		said++
+		for n, who := range people {
+			text := fmt.Sprint("message ", said)
+			if n == 0 && isDeep(said) {
+				text = "/deep " + text
+			}
+			w.say(who, text, nil)
+		}
+	}
 	w.settings("approvals:" + lastingRules)
 	bot := w.run()
 	hooks := newPoster(w, bot, w.env["ONECLAW_LISTEN"])
 	// The first message makes the bot ask whether it may look at the clock, and the answer lasts.
-	for _, who := range people {
-		w.say(who, "message 1", nil)
-	}
+	say()
 	w.allowClocks(people)
 	bot.kill(syscall.SIGKILL)
 	found += w.sending()
@@ -176,14 +188,7 @@ func TestKilledInAFlood(t *testing.T) {
 	for round := range rounds() {
 		hooks.post(perRound)
 		for range perRound {
-			said++
-			for n, who := range people {
-				text := fmt.Sprint("message ", said)
-				if n == 0 && isDeep(said) {
-					text = "/deep " + text
-				}
-				w.say(who, text, nil)
-			}
+			say()
 		}
 		// The moment of the kill is random: some of what was said is answered by then.
 		// On a slow machine answers are edits of their previews.
@@ -206,19 +211,34 @@ func TestKilledInAFlood(t *testing.T) {
 	}
 	w.caughtUp(bot, people, said)
 	hooks.answered(bot)
+	// A kill meets /clear, and then the bot asks again.
+	for _, who := range people {
+		w.say(who, "/clear", nil)
+	}
+	w.until(bot, "conversation that is cleared", func(s telegram.State) bool { return slices.ContainsFunc(textsOf(s.Answers(people[0])), isCleared) })
+	bot.kill(syscall.SIGKILL)
+	found += w.sending()
+	w.env["ONECLAW_STEERING"] = "false"
+	bot = w.run()
+	for say(); !asksForClock(said); say() {
+		w.caughtUp(bot, people, said)
+	}
+	w.allowClocks(people)
+	w.caughtUp(bot, people, said)
 	bot.kill(syscall.SIGTERM)
 	w.read(func(store storage.KV) {
 		hooks.checkSilent(t, store)
 		checkLasting(t, len(people), store)
 	})
-	marks := hooks.check(t)
+	marks, tasks := hooks.check(t), 0
 	for _, who := range people {
 		answers := withoutCards(w.answers(who))
 		marks += checkFlood(t, answers, said)
+		tasks += checkTasks(t, answers, said)
 		several += together(answers)
 	}
-	t.Logf("%d messages in %d chats, %d deliveries to a webhook, %d kills: all answered, %d answers to several messages, %d answers marked as possible repeats, %d found while they were sent, %d effects, none twice, %d questions to the strong model",
-		said*chats, chats, hooks.posted, rounds(), several, marks, found, w.effects(t), deep.check(t, said))
+	t.Logf("%d messages in %d chats, %d deliveries to a webhook, %d kills: all answered, %d answers to several messages, %d answers marked as possible repeats, %d found while they were sent, %d results of background tasks, %d effects, none twice, %d questions to the strong model",
+		said*chats, chats, hooks.posted, rounds(), several, marks, found, tasks, w.effects(t), deep.check(t, said))
 	if marks > found {
 		t.Errorf("%d answers are marked as possible repeats, but the kills found only %d in the middle of their sending", marks, found)
 	}
@@ -294,11 +314,7 @@ func (w *harness) effects(t *testing.T) (lines int) {
 }
 
 func (w *harness) answers(who int64) (texts []string) {
-	w.telegram.View(func(s telegram.State) {
-		for _, m := range s.Answers(who) {
-			texts = append(texts, m.Text)
-		}
-	})
+	w.telegram.View(func(s telegram.State) { texts = textsOf(s.Answers(who)) })
 	return texts
 }
 
@@ -315,8 +331,8 @@ func checkFlood(t complainer, answers []string, said int) (marks int) {
 	next := 1
 	seen := map[string]bool{}
 	for _, answer := range answers {
-		messages, marked := saidIn(answer)
-		text := strings.Join(messages, joined)
+		all, messages, marked := saidIn(answer)
+		text := strings.Join(all, joined)
 		switch {
 		case marked && seen[text]:
 		case seen[text]:
@@ -343,7 +359,7 @@ func checkFlood(t complainer, answers []string, said int) (marks int) {
 // together counts the answers to several messages.
 func together(answers []string) (n int) {
 	for _, answer := range answers {
-		if messages, marked := saidIn(answer); !marked && len(messages) > 1 {
+		if _, messages, marked := saidIn(answer); !marked && len(messages) > 1 {
 			n++
 		}
 	}

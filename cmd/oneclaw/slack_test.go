@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -116,48 +117,50 @@ func TestSlackNamesCommandsAsTheyAreWrittenThere(t *testing.T) {
 }
 
 // TestKilledInAFloodOnSlack kills the program while people write into threads. Every
-// envelope that was acknowledged must be answered in the end, in its thread.
+// envelope that was acknowledged must be answered in the end, in its thread, and so must every result of a
+// background task. What a person has allowed until /clear is allowed until then.
 func TestKilledInAFloodOnSlack(t *testing.T) {
 	t.Parallel()
 	const perRound = 3
-	w := newTown(t, openai.ResponderFunc(repeating))
+	w := newTown(t, employing(writing, openai.ResponderFunc(repeating)))
 	server, channel, people := w.withSlack(t, "ann", "bob", "cleo", "dan")
 	w.settings("approvals:" + lastingRules)
 	bot := start(t, w.env, "run")
 	roots := make([]string, len(people))
 	said, found := 1, 0
+	say := func() {
+		said++
+		for n, who := range people {
+			sayTo(t, server, channel, who, fmt.Sprint("message of ", who, " ", said), roots[n])
+		}
+	}
+	allow := func() {
+		for n, who := range people {
+			allowClockIn(t, server, channel, roots[n], who)
+		}
+	}
 	// The first message makes the bot ask whether it may look at the clock, and the answer lasts.
 	for n, who := range people {
 		roots[n] = sayTo(t, server, channel, who, fmt.Sprintf("<@%s> message of %s 1", server.BotUser(), who), "").TS
 	}
-	for n, who := range people {
-		allowClockIn(t, server, channel, roots[n], who)
-	}
+	allow()
 	waitSlack(t, server, "presses on disk", func(s slack.State) bool { return s.UnackedCount() == 0 }) // Slack repeats none
 	bot.kill(syscall.SIGKILL)
 	found += w.sending()
 	bot = start(t, w.env, "run")
-	answers := make([][]string, len(people))
 	caughtUp := func() {
 		t.Helper()
 		waitSlack(t, server, "answer to everything", func(s slack.State) bool {
-			done := true
-			for n, root := range roots {
-				answers[n] = withoutCards(botSaid(s.Thread(channel, root)))
-				done = done && different(answers[n]) == said
-			}
-			return done && s.UnackedCount() == 0
+			return s.UnackedCount() == 0 && !slices.ContainsFunc(roots, func(root string) bool {
+				return !settled(withoutCards(lately(botSaid(s.Thread(channel, root)))), said)
+			})
 		})
 	}
 	caughtUp()
 	for round := range rounds() {
 		waitSlack(t, server, "socket", func(s slack.State) bool { return s.ActiveSockets() > 0 })
 		for range perRound {
-			said++
-			for n, who := range people {
-				text := fmt.Sprint("message of ", who, " ", said)
-				sayTo(t, server, channel, who, text, roots[n])
-			}
+			say()
 		}
 		// The moment of the kill is random: some of what was said is answered by then.
 		// On a slow machine answers are edits of their previews.
@@ -178,15 +181,33 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 		}
 	}
 	caughtUp()
+	// A kill meets !clear, and then the bot asks again.
+	for n, who := range people {
+		sayTo(t, server, channel, who, "!clear", roots[n])
+	}
+	waitSlack(t, server, "conversation that is cleared", func(s slack.State) bool { return slices.ContainsFunc(botSaid(s.Thread(channel, roots[0])), isCleared) })
+	bot.kill(syscall.SIGKILL)
+	found += w.sending()
+	w.env["ONECLAW_STEERING"] = "false"
+	bot = start(t, w.env, "run")
+	waitSlack(t, server, "commands on disk", func(s slack.State) bool { return s.UnackedCount() == 0 }) // they come before what is said next
+	for say(); !asksForClock(said); say() {
+		caughtUp()
+	}
+	allow()
+	caughtUp()
 	bot.kill(syscall.SIGTERM)
 	w.read(func(store storage.KV) { checkLasting(t, len(people), store) })
-	marks, several := 0, 0
-	for _, texts := range answers {
+	marks, several, tasks := 0, 0, 0
+	for _, root := range roots {
+		var texts []string
+		server.View(func(s slack.State) { texts = withoutCards(botSaid(s.Thread(channel, root))) })
 		marks += checkOnce(t, texts, said)
+		tasks += checkTasks(t, texts, said)
 		several += together(texts)
 	}
-	t.Logf("%d messages in %d threads, %d kills: all answered, %d answers to several messages, %d answers marked as possible repeats, %d found while they were sent, %d effects, none twice",
-		said*len(people), len(people), rounds(), several, marks, found, w.effects(t))
+	t.Logf("%d messages in %d threads, %d kills: all answered, %d answers to several messages, %d answers marked as possible repeats, %d found while they were sent, %d results of background tasks, %d effects, none twice",
+		said*len(people), len(people), rounds(), several, marks, found, tasks, w.effects(t))
 	if marks > found {
 		t.Errorf("%d answers are marked as possible repeats, but the kills found only %d in the middle of their sending", marks, found)
 	}
@@ -202,18 +223,6 @@ func botSaid(thread []slack.Message) (texts []string) {
 	return texts
 }
 
-// different counts the messages that are answered, each once.
-func different(answers []string) int {
-	seen := map[string]bool{}
-	for _, answer := range answers {
-		messages, _ := saidIn(answer)
-		for _, message := range messages {
-			seen[message] = true
-		}
-	}
-	return len(seen)
-}
-
 // checkOnce checks that every message of a thread is in the input of one answer, and that
 // stands there without a mark at most once, and counts the marks. The order is not checked:
 // what Slack has to deliver again comes behind what was said meanwhile.
@@ -221,8 +230,8 @@ func checkOnce(t complainer, answers []string, said int) (marks int) {
 	t.Helper()
 	seen, in := map[string]int{}, map[string]string{}
 	for _, answer := range answers {
-		messages, marked := saidIn(answer)
-		text := strings.Join(messages, joined)
+		all, messages, marked := saidIn(answer)
+		text := strings.Join(all, joined)
 		if marked {
 			marks++
 		} else {
