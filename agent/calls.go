@@ -223,9 +223,13 @@ func runOrder(t toolgroups.Tool) int {
 	return 1
 }
 
-// recordStart records that a call with effects begins, or that any call may run a second time.
+// hasStart reports whether the start of a call is recorded: of one with effects, or of any that may run
+// a second time.
+func (j job) hasStart() bool { return !j.tool.RunsAgain() || j.maybeBegun }
+
+// recordStart records that a call begins, if that has to be.
 func (r *run) recordStart(j job) error {
-	if j.tool.RunsAgain() && !j.maybeBegun {
+	if !j.hasStart() {
 		return nil
 	}
 	return r.emit(Message{
@@ -238,6 +242,9 @@ func (r *run) runSafely(ctx context.Context, j job) (m Message) {
 	if err := rescue.Do(func() error { m = r.runOne(ctx, j); return nil }); err != nil {
 		r.agent.log.Error("tool call panicked", "tool", j.tool.Name, "session", r.turn.Scope.Session, "err", err)
 		m = failure(j.call, toolgroups.CodeExecution, "This call broke off because of an internal fault. Try something else.")
+	}
+	if !j.hasStart() {
+		m.ApprovedBy = j.approvedBy
 	}
 	return m
 }

@@ -121,7 +121,8 @@ type Message struct {
 	Code   string `json:"code,omitempty"`
 	// Hash is the hash of the tool and its arguments, for RoleStarted and for approvals.
 	Hash string `json:"hash,omitempty"`
-	// ApprovedBy is the user who approved a RoleStarted call, as platform:id; empty if none was needed.
+	// ApprovedBy is the user who approved a call, as platform:id; empty if none was needed. It is in the
+	// RoleStarted, and in the RoleTool if the call has no such record.
 	ApprovedBy string `json:"approved,omitempty"`
 
 	// Erased marks a message whose texts were deleted. The message is kept so that groups stay loaded;

@@ -367,7 +367,7 @@ func TestCallsThatAreAlikeAreAllowedTogether(t *testing.T) {
 			})
 			r.accept(direct("1", page))
 			card := r.platform.wait(t, 1)[0]
-			if want := "make calls of `webfetch` for pages directly in `https://docs.example.com/guide/` without asking, whatever their other arguments"; !strings.Contains(card.text, want) {
+			if want := "make calls of `webfetch` for pages directly in `https://docs.example.com/guide/` (they may redirect elsewhere) without asking, whatever their other arguments"; !strings.Contains(card.text, want) {
 				t.Fatalf("card %q", card.text)
 			}
 			r.accept(pressOn(card, "p", "1", card.button(t, allowHere)))
@@ -380,6 +380,18 @@ func TestCallsThatAreAlikeAreAllowedTogether(t *testing.T) {
 			answer := r.platform.wait(t, before+1)[before]
 			if asks := answer.buttons != nil; asks != c.asks {
 				t.Errorf("the bot asks: %v, %q", asks, answer.text)
+			}
+			approved := 0
+			for m, err := range conversation.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if m.ApprovedBy == "fake:1" {
+					approved++
+				}
+			}
+			if want := map[bool]int{true: 1, false: 2}[c.asks]; approved != want {
+				t.Errorf("%d calls name who approved them, want %d", approved, want)
 			}
 		})
 	}

@@ -88,7 +88,7 @@ func describeAlike(tool toolgroups.Tool, arguments json.RawMessage) (text, commo
 	case !ok:
 		return "", ""
 	case tool.Like.SameFolder:
-		return "pages directly in " + wording.InlineCode(common), common
+		return "pages directly in " + wording.InlineCode(common) + " (they may redirect elsewhere)", common
 	}
 	return wording.InlineCode(tool.Like.Argument) + " " + wording.InlineCode(common), common
 }

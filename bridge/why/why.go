@@ -315,6 +315,9 @@ func (s story) toolLines() []string {
 	asked := time.Time{}
 	loads, approved := map[string]string{}, map[string]string{}
 	for _, m := range s.turn {
+		if m.ApprovedBy != "" {
+			approved[m.CallID] = ", approved by " + m.ApprovedBy
+		}
 		switch m.Role {
 		case agent.RoleAssistant:
 			asked = m.Time
@@ -322,10 +325,6 @@ func (s story) toolLines() []string {
 				if group := loadedGroup(call); group != "" {
 					loads[call.ID] = group
 				}
-			}
-		case agent.RoleStarted:
-			if m.ApprovedBy != "" {
-				approved[m.CallID] = ", approved by " + m.ApprovedBy
 			}
 		case agent.RoleTool:
 			if group := loads[m.CallID]; group != "" && m.Tool == toolgroups.LoadToolGroup && m.Status == agent.StatusOK {
