@@ -314,7 +314,8 @@ func (b *background) onCardClosed(kept *interact.StoredCard) {
 // insertResult puts the result of a task into the queue of its chat, once, unless a /clear has ended the
 // conversation that asked for it.
 func (b *background) insertResult(ctx context.Context, j *queue.Run) error {
-	if _, err := conversation.SessionOf(ctx, b.store, &j.Job); errors.Is(err, conversation.ErrCleared) {
+	session, err := conversation.SessionOf(ctx, b.store, &j.Job)
+	if errors.Is(err, conversation.ErrCleared) {
 		return nil
 	} else if err != nil {
 		return err
@@ -325,7 +326,7 @@ func (b *background) insertResult(ctx context.Context, j *queue.Run) error {
 	}
 	m := j.Message
 	result := b.inserter.New(chats.Message{Chat: j.Origin(), ID: m.ID, Kind: receipts.KindResult, User: m.User, UserName: m.UserName, Direct: m.Direct, Opener: m.Opener, Time: b.now()})
-	result.Args = &receipts.Result{Title: titleOf(j), Seq: j.Seq, Text: wording.Clip(text, maxResult)}
+	result.Args = &receipts.Result{Title: titleOf(j), Seq: j.Seq, Generation: session.Generation, Text: wording.Clip(text, maxResult)}
 	if err := b.inserter.insert(ctx, result); err != nil {
 		return fmt.Errorf("store the result of %s: %w", j.Key(), err)
 	}

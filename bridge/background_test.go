@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +134,8 @@ func foremanCall(verb, rest string) (agent.Call, bool) {
 		return encode("list_background_tasks", nil)
 	case "cancel":
 		return encode("cancel_background_task", map[string]any{"task_id": rest})
+	case "read":
+		return encode("read_pdf", nil)
 	case "run":
 		return encode("exec", map[string]any{"command": rest})
 	}
@@ -206,7 +209,13 @@ func backgroundGroup(b func() *bridge.Bridge) toolgroups.Group {
 
 var pdfTool = toolgroups.Tool{
 	Name: "read_pdf", Description: "Read.", Effect: toolgroups.ReadOnly, Parameters: json.RawMessage(`{"type":"object"}`),
-	Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+	Run: func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
+		for n := range 6 {
+			toolgroups.Report(ctx, fmt.Sprint("page ", n+1))
+			if err := passing(ctx, 7*time.Second); err != nil {
+				return toolgroups.Result{}, err
+			}
+		}
 		return toolgroups.TextResult("read")
 	},
 }
@@ -476,6 +485,87 @@ func TestATaskIsCancelled(t *testing.T) {
 	}
 }
 
+func TestATaskIsCancelledWhileItsProgressIsShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := backgroundHarness(t, newForeman())
+		r.accept(direct("1", "start read with pdf"))
+		before := r.platform.one(t, "⏳ **About read**")
+		r.platform.one(t, ", page 2")
+		p := press(r, before, "p1", "1", "Cancel")
+		if got := r.platform.toast(t, p.ID); got != "Cancelled." {
+			t.Errorf("told %q", got)
+		}
+		r.nothingOpen()
+	})
+}
+
+// heldEdits is a platform whose edits wait.
+type heldEdits struct {
+	*platform
+	free chan struct{}
+}
+
+func (h heldEdits) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
+	select {
+	case <-h.free:
+		return h.platform.Edit(ctx, to, id, part)
+	case <-ctx.Done():
+		return &chats.SendError{Outcome: chats.Unknown, Err: ctx.Err()}
+	}
+}
+
+func TestProgressThatWaitedIsShownAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		free := make(chan struct{})
+		r, _ := backgroundHarness(t, newForeman(), func(c *bridge.Config) {
+			p, _ := c.Platforms[0].(*platform)
+			c.Platforms = []chats.Platform{heldEdits{p, free}}
+		})
+		r.accept(direct("1", "start read with pdf"))
+		r.platform.one(t, "[The background task")
+		close(free)
+		r.platform.one(t, "✔ **About read** is done after ")
+		r.nothingOpen()
+		if r.platform.edits > 2 {
+			t.Errorf("%d edits", r.platform.edits)
+		}
+	})
+}
+
+func TestAResultDoesNotReachTheNextConversation(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	comes, cleared := make(chan struct{}), make(chan struct{})
+	wait := sync.OnceFunc(func() { close(comes); <-cleared })
+	r, _ := backgroundHarness(t, f, func(c *bridge.Config) {
+		c.Store = gatedStore{Store: c.Store, write: func(key string) {
+			if strings.HasPrefix(key, queue.OpenPrefix) && strings.HasSuffix(key, "/result") {
+				wait()
+			}
+		}}
+	})
+	r.accept(direct("1", "start one"))
+	<-comes
+	r.accept(direct("2", "/clear"))
+	r.platform.one(t, "Conversation cleared")
+	r.accept(direct("3", "hold it\nlist"))
+	<-f.held
+	close(cleared)
+	r.untilWaits("1 more message waits")
+	for range 2 {
+		f.free <- struct{}{}
+		<-f.held
+	}
+	f.free <- struct{}{}
+	r.platform.one(t, "done: ")
+	r.nothingOpen()
+	if all := r.platform.texts(); slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, "[The background task") }) {
+		t.Errorf("told %q", all)
+	}
+}
+
 func TestATaskAsksForApprovalInItsChat(t *testing.T) {
 	t.Parallel()
 	f := newForeman()
@@ -669,8 +759,8 @@ func TestTasksHaveTheNamedGroupsAndStartNoTasks(t *testing.T) {
 	t.Parallel()
 	f := newForeman()
 	r, _ := backgroundHarness(t, f)
-	r.accept(direct("1", "start read it with pdf"))
-	r.platform.one(t, "> re: read it")
+	r.accept(direct("1", "start have it with pdf"))
+	r.platform.one(t, "> re: have it")
 	all, err := conversation.Conversations(t.Context(), r.cfg.Store, "fake:1")
 	if err != nil {
 		t.Fatal(err)

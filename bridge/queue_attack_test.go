@@ -30,6 +30,15 @@ type gatedStore struct {
 	storage.Store
 	put func(key string, value []byte)
 	get func(key string)
+	// write is called with the first key.
+	write func(key string)
+}
+
+func (s gatedStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	if s.write != nil {
+		s.write(ops[0].Key)
+	}
+	return s.Store.Write(ctx, ops...)
 }
 
 func (s gatedStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {

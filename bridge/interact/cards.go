@@ -88,12 +88,13 @@ type Cards struct {
 
 	mu     sync.Mutex
 	due    map[string]dueCard // the open cards, by their tokens
+	shown  map[string]int     // the versions to which messages were edited, by the tokens of at most maxShown cards
 	opened chan struct{}      // signals a newly opened card
 }
 
 // NewCards returns cards; call Load next.
 func NewCards(cfg CardsConfig) *Cards {
-	return &Cards{cfg: cfg, toastSlots: make(chan struct{}, maxToasts), due: make(map[string]dueCard), opened: make(chan struct{}, 1)}
+	return &Cards{cfg: cfg, toastSlots: make(chan struct{}, maxToasts), shown: make(map[string]int), due: make(map[string]dueCard), opened: make(chan struct{}, 1)}
 }
 
 // Post sends a card to a chat and returns its token. When it returns, the card is on disk and is
@@ -263,10 +264,13 @@ func equalPart(a, b receipts.Part) bool {
 // Update changes what an open card shows.
 func (d *Cards) Update(ctx context.Context, token string, result Result) error {
 	_, err := d.change(ctx, token, func(kept *StoredCard) chats.Kind {
-		if kept.IsOpen() && kept.applyResult(result) {
-			return showEdited
+		if !kept.IsOpen() || !kept.applyResult(result) {
+			return showNone
 		}
-		return showNone
+		if result.Choices == nil {
+			kept.Progress++
+		}
+		return showEdited
 	})
 	return err
 }

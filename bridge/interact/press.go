@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +33,8 @@ const (
 const (
 	// maxToasts bounds the presses that are being answered without a job.
 	maxToasts = 16
+	// maxShown bounds the cards whose shown version is known.
+	maxShown = 1024
 	// pressTries bounds the attempts to handle a press. With increasing pauses they take about ten
 	// seconds, after which no user still waits.
 	pressTries = 5
@@ -279,8 +282,17 @@ func (d *Cards) saveResult(ctx context.Context, kept *StoredCard, result Result,
 }
 
 // Refresh edits the messages of a card. If its text now has more or fewer parts than messages, the last
-// message shows the last part and the others stay as they are.
+// message shows the last part and the others stay as they are. The changes that came while it waited are
+// shown by one edit.
 func (d *Cards) Refresh(ctx context.Context, j *queue.Run) error {
+	token, number, _ := strings.Cut(j.Message.ID, "-")
+	version, err := strconv.Atoi(number)
+	d.mu.Lock()
+	shown := d.shown[token]
+	d.mu.Unlock()
+	if err == nil && version <= shown {
+		return nil
+	}
 	kept, err := d.Get(ctx, outbox.DeliveryOf(j).CardToken)
 	if err != nil || kept == nil || len(kept.IDs) == 0 {
 		return err // not shown yet: it will show the current version
@@ -292,5 +304,14 @@ func (d *Cards) Refresh(ctx context.Context, j *queue.Run) error {
 		n := min(1, len(parts))
 		parts, ids = parts[len(parts)-n:], ids[len(ids)-n:]
 	}
-	return d.cfg.Sender.Edit(ctx, j, kept.Chat, ids, parts)
+	if err := d.cfg.Sender.Edit(ctx, j, kept.Chat, ids, parts); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.shown) >= maxShown {
+		clear(d.shown)
+	}
+	d.shown[kept.Token] = kept.Version
+	return nil
 }

@@ -24,9 +24,11 @@ type StoredCard struct {
 	// Token is in the data of its buttons. Users cannot guess it.
 	Token string     `json:"token"`
 	Chat  chats.Chat `json:"chat"`
-	// Version counts the changes of what the card shows. It is in the data of its buttons, so that a
-	// press of replaced buttons is recognized.
-	Version int `json:"version"`
+	// Version counts the changes of what the card shows, Progress those by [Cards.Update] of the text
+	// alone. The difference is in the data of its buttons, so that a press of replaced buttons is
+	// recognized.
+	Version  int `json:"version"`
+	Progress int `json:"progress,omitempty"`
 	// IDs are the messages that show the card's text; the last one has the buttons. They are set once
 	// all were sent.
 	IDs []string `json:"ids,omitempty"`
@@ -80,7 +82,7 @@ func (c *StoredCard) applyResult(result Result) bool {
 }
 
 func (c *StoredCard) buttonDataAt(n int) string {
-	return fmt.Sprintf("%s-%d-%d", c.Token, c.Version, n)
+	return fmt.Sprintf("%s-%d-%d", c.Token, c.Version-c.Progress, n)
 }
 
 // ButtonData returns the data of the button with a value; empty if there is none.

@@ -128,6 +128,8 @@ type Result struct {
 	// Title is the title of the task, Seq its number.
 	Title string `json:"title"`
 	Seq   int64  `json:"of"`
+	// Generation is that of the conversation that asked for the task.
+	Generation int `json:"generation,omitempty"`
 	// Text is the answer to the task.
 	Text string `json:"text"`
 }

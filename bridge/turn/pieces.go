@@ -7,6 +7,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 )
 
 // pieceGap bounds the time between two pieces, except the pictures of an album, by the platform's
@@ -76,10 +77,13 @@ const KindEdited chats.Kind = "amend"
 
 // CanJoin reports whether the message of o can join the running turn of j. It must have the same sender,
 // for whom the tools of the turn run, and an edit must belong to a message of the turn. A message for
-// the strong model has its own turn. A turn that waited for a decision accepts no messages.
+// the strong model has its own turn, and so does a result that another conversation asked for. A turn that waited for a decision accepts no messages.
 func CanJoin(j, o *queue.Run) bool {
 	if len(WorkOf(j).Approvals) > 0 || o.Message.User != j.Message.User || o.From != j.From || !o.Unstarted || WorkOf(o).Delay > 0 || WorkOf(o).Deep || WorkOf(o).Parts != nil {
 		return false
+	}
+	if result, ok := o.Args.(*receipts.Result); ok && result.Generation != WorkOf(j).Generation {
+		return false // a /clear came between
 	}
 	amended := o.Message.TargetID
 	return o.Message.Kind != KindEdited || amended == j.Key() || slices.Contains(j.Joined, amended)
