@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/toolgroups/memory"
 )
 
 // TestAPersonSeesAndForgetsWhatIsRemembered: /memory shows what is remembered, a button forgets it and
@@ -101,5 +104,108 @@ func TestTheMemoryOfAChatIsChangedByThoseWhoMay(t *testing.T) {
 			s.t.Errorf("an administrator is told %q", got)
 		}
 		s.card("What I remember in this chat", "(1)")
+	})
+}
+
+// callOfMemory is a message that asks scriptedMemory to call a tool.
+var callOfMemory = regexp.MustCompile(`(save|update|forget)_memory (\{.*\})`)
+
+// scriptedMemory calls the tools that messages name, loads their group first, and answers with the result.
+// The word ENDLESS in arguments is longer than a fact may be.
+func scriptedMemory(_ context.Context, req openai.Request) (openai.Reply, error) {
+	last := req.Messages[len(req.Messages)-1]
+	asked := ""
+	for _, m := range req.Messages {
+		if m.Role == "user" {
+			asked = m.Content
+		}
+	}
+	call := callOfMemory.FindStringSubmatch(asked)
+	tool := call[1] + "_memory"
+	switch {
+	case !slices.Contains(req.ToolNames(), tool):
+		return openai.Reply{Calls: []openai.ToolCall{{ID: "l", Name: "load_tool_group", Arguments: `{"group_name":"memory"}`}}}, nil
+	case last.Role == "user" || strings.HasPrefix(last.Content, "Loaded "):
+		arguments := strings.ReplaceAll(call[2], "ENDLESS", strings.Repeat("ж", memory.MaxNoteLength+1))
+		return openai.Reply{Calls: []openai.ToolCall{{ID: "m", Name: tool, Arguments: arguments}}}, nil
+	}
+	return openai.Reply{Text: "The tool says: " + last.Content}, nil
+}
+
+// TestFactsAreCorrectedAndForgottenByTools: update_memory and forget_memory through the bot, in both chats
+// and on both engines. Bad input gets an error that says what to do, changes nothing and loses nothing, and
+// what is changed outlives a kill.
+func TestFactsAreCorrectedAndForgottenByTools(t *testing.T) {
+	t.Parallel()
+	model := openai.ResponderFunc(scriptedMemory)
+	onBothPlatforms(t, false, model, correctAndForget)
+	t.Run("postgres", func(t *testing.T) {
+		for name, stage := range map[string]func(*testing.T, *harness) *stage{
+			"telegram": func(t *testing.T, w *harness) *stage { return telegramStageIn(t, w, false) },
+			"slack":    func(t *testing.T, w *harness) *stage { return slackStageIn(t, w, false) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				w := newTown(t, model)
+				w.onServer(t)
+				correctAndForget(stage(t, w))
+			})
+		}
+	})
+}
+
+func correctAndForget(s *stage) {
+	s.w.env["ONECLAW_ALLOW"] = "*"
+	bot := s.start()
+	s.tell(`save_memory {"content":"Lives in Leeds"}`, "Saved in Notes.")
+	s.tell(`update_memory {"memory":"Lives in Leeds","content":"Lives in Bristol"}`, "Updated. It took the place of 'Lives in Leeds'.")
+	s.tell(`update_memory {"memory":"Lives in Bristol","content":"ENDLESS"}`, "'content' must have 1 to 5000 characters.")
+	s.tell(`save_memory {"content":"ENDLESS "}`, "Save a short note.")
+	s.tell(`update_memory {"memory":"aaaaaaaa","content":"Lives in York"}`, "There is no such memory here.")
+	bot.kill(syscall.SIGKILL)
+	bot = s.start()
+	s.say(0, s.sign+"memory")
+	card := s.card("What I remember about you", "(1)", "Lives in Bristol", "Forgotten or replaced last: “Lives in Leeds”")
+	if got := s.press(0, card, card.buttons["✕ 1"], false)(); got != "Forgotten." {
+		s.t.Errorf("the button says %q", got)
+	}
+	s.tell(`forget_memory {"memory":"bbbbbbbb"}`, "Nothing is remembered here.")
+	card = s.card("I remember nothing about you yet.", "Forgotten or replaced last: “Lives in Bristol”")
+	if got := s.press(0, card, card.buttons["↩ Undo"], false)(); got != "It is back." {
+		s.t.Errorf("undo says %q", got)
+	}
+	s.tell(`forget_memory {"memory":"lives in BRISTOL"}`, "Forgotten: 'Lives in Bristol'.")
+	bot.kill(syscall.SIGKILL)
+	bot = s.start()
+	s.say(0, s.sign+"memory")
+	s.card("I remember nothing about you yet.", "Forgotten or replaced last: “Lives in Bristol”")
+	bot.kill(syscall.SIGTERM)
+}
+
+// TestToolsChangeNobodyElsesFacts: in a shared chat the tools change a fact for the person who had it saved
+// and for administrators.
+func TestToolsChangeNobodyElsesFacts(t *testing.T) {
+	t.Parallel()
+	onBothPlatforms(t, true, openai.ResponderFunc(scriptedMemory), func(s *stage) {
+		s.w.env["ONECLAW_ALLOW"], s.w.env["ONECLAW_ADMINS"] = "*", s.users[2]
+		s.start()
+		s.tell(`save_memory {"content":"Lunch is at noon"}`, "Saved in Notes.")
+		denied := func(call string) {
+			s.t.Helper()
+			count := func(all []shown) (n int) {
+				for _, m := range all {
+					n += strings.Count(m.text, "Nothing was changed: in a shared chat only the person who had it saved")
+				}
+				return n
+			}
+			before := 0
+			s.until("look", func(all []shown) bool { before = count(all); return true })
+			s.say(1, call)
+			s.until("refusal of "+call, func(all []shown) bool { return count(all) > before })
+		}
+		denied(`forget_memory {"memory":"Lunch is at noon"}`)
+		denied(`update_memory {"memory":"Lunch is at noon","content":"Lunch is off"}`)
+		s.say(2, `update_memory {"memory":"Lunch is at noon","content":"Lunch is at one"}`)
+		s.one("Updated. It took the place of 'Lunch is at noon'.")
+		s.tell(`forget_memory {"memory":"Lunch is at one"}`, "Forgotten: 'Lunch is at one'.")
 	})
 }

@@ -143,7 +143,10 @@ func telegramStageIn(t *testing.T, w *harness, shared bool) *stage {
 }
 
 func slackStage(t *testing.T, shared bool, brain openai.Responder) *stage {
-	w := newTown(t, brain)
+	return slackStageIn(t, newTown(t, brain), shared)
+}
+
+func slackStageIn(t *testing.T, w *harness, shared bool) *stage {
 	server, chat, people := w.withSlack(t, "Ann", "Bob", "Zoe")
 	install(t, server)
 	mention := "<@" + server.BotUser() + "> "
