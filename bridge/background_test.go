@@ -167,6 +167,9 @@ func backgroundHarness(t *testing.T, f *foreman, change ...func(*bridge.Config))
 	return r, w
 }
 
+// draining lets what has begun end when the bridge stops.
+func draining(c *bridge.Config) { c.Limits.DrainTimeout = 20 * time.Second }
+
 // backgroundGroup has the tools as thin as the bridge allows; package toolgroups/background has the real
 // ones.
 func backgroundGroup(b func() *bridge.Bridge) toolgroups.Group {
@@ -339,7 +342,7 @@ func TestAResultThatIsNotToldIsShownAsItIs(t *testing.T) {
 	t.Parallel()
 	f := newForeman()
 	f.told = "fail"
-	r, _ := backgroundHarness(t, f)
+	r, _ := backgroundHarness(t, f, draining)
 	r.accept(direct("1", "start one"))
 	r.platform.one(t, `\[Background\] About one`+"\n\nre: one")
 	r.nothingOpen()
@@ -348,7 +351,7 @@ func TestAResultThatIsNotToldIsShownAsItIs(t *testing.T) {
 func TestATaskThatWaitsForASlotIsCancelledAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newForeman()
-	r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Limits.MaxTurns = 2 })
+	r, _ := backgroundHarness(t, f, draining, func(c *bridge.Config) { c.Limits.MaxTurns = 2 })
 	r.accept(direct("1", "start hold one\nstart hold two"))
 	waits := "hold two"
 	if <-f.held == waits {
@@ -488,7 +491,7 @@ func TestATaskIsCancelled(t *testing.T) {
 func TestATaskIsCancelledWhileItsProgressIsShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := backgroundHarness(t, newForeman())
+		r, _ := backgroundHarness(t, newForeman(), draining)
 		r.accept(direct("1", "start read with pdf"))
 		before := r.platform.one(t, "⏳ **About read**")
 		r.platform.one(t, ", page 2")
@@ -519,7 +522,7 @@ func TestProgressThatWaitedIsShownAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
-		r, _ := backgroundHarness(t, newForeman(), func(c *bridge.Config) {
+		r, _ := backgroundHarness(t, newForeman(), draining, func(c *bridge.Config) {
 			p, _ := c.Platforms[0].(*platform)
 			c.Platforms = []chats.Platform{heldEdits{p, free}}
 		})
@@ -527,6 +530,7 @@ func TestProgressThatWaitedIsShownAtOnce(t *testing.T) {
 		r.platform.one(t, "[The background task")
 		close(free)
 		r.platform.one(t, "✔ **About read** is done after ")
+		pass(t, 5)
 		r.nothingOpen()
 		if r.platform.edits > 2 {
 			t.Errorf("%d edits", r.platform.edits)
@@ -539,7 +543,7 @@ func TestAResultDoesNotReachTheNextConversation(t *testing.T) {
 	f := newForeman()
 	comes, cleared := make(chan struct{}), make(chan struct{})
 	wait := sync.OnceFunc(func() { close(comes); <-cleared })
-	r, _ := backgroundHarness(t, f, func(c *bridge.Config) {
+	r, _ := backgroundHarness(t, f, draining, func(c *bridge.Config) {
 		c.Store = gatedStore{Store: c.Store, write: func(key string) {
 			if strings.HasPrefix(key, queue.OpenPrefix) && strings.HasSuffix(key, "/result") {
 				wait()
@@ -559,7 +563,9 @@ func TestAResultDoesNotReachTheNextConversation(t *testing.T) {
 		<-f.held
 	}
 	f.free <- struct{}{}
-	r.platform.one(t, "done: ")
+	r.platform.one(t, "done: 0 open")
+	r.accept(direct("4", "bye"))
+	r.platform.one(t, "re: bye")
 	r.nothingOpen()
 	if all := r.platform.texts(); slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, "[The background task") }) {
 		t.Errorf("told %q", all)
@@ -632,7 +638,7 @@ func TestAWaitForTwoTasksEndsWithTheSecond(t *testing.T) {
 		t.Run(fmt.Sprint("separate turns ", separate), func(t *testing.T) {
 			t.Parallel()
 			f := newForeman()
-			r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Turns.SeparateTurns = separate })
+			r, _ := backgroundHarness(t, f, draining, func(c *bridge.Config) { c.Turns.SeparateTurns = separate })
 			r.accept(direct("1", "start hold one\nstart hold two\nwait"))
 			<-f.held
 			<-f.held
