@@ -87,6 +87,7 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 		"nobody yet":      {func(w *harness) { delete(w.env, "ONECLAW_ALLOW") }, "access", doctor.VerdictOK, "link"},
 		"half of google":  {func(w *harness) { w.env["GOOGLE_CLIENT_ID"] = "x" }, "google", doctor.VerdictFail, "GOOGLE_CLIENT_SECRET"},
 		"unsafe commands": {func(w *harness) { w.env["ONECLAW_TOOLS_UNSAFE_EXEC"] = "true" }, "exec", doctor.VerdictWarn, "sandbox"},
+		"one turn":        {func(w *harness) { w.env["ONECLAW_MAX_TURNS"] = "1" }, "turns", doctor.VerdictWarn, "background tasks"},
 		"no programs":     {func(w *harness) { w.env["PATH"] = "/nonexistent" }, "browser", doctor.VerdictWarn, "Chromium"},
 		"a folder for all": {func(w *harness) {
 			if err := os.Chmod(w.env["ONECLAW_DATA_DIR"], 0o755); err != nil {

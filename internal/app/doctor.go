@@ -29,6 +29,7 @@ func (d *checker) checks() []doctor.Check {
 		{Name: "models by kind", Run: d.checkKindModels},
 		{Name: "browser", Run: d.checkBrowser},
 		{Name: "exec", Run: d.checkExec},
+		{Name: "turns", Run: d.checkTurns},
 		{Name: "user tools", Run: d.checkUserTools},
 		{Name: "google", Run: d.checkGoogle},
 		{Name: "listen", Run: d.checkListen},

@@ -212,6 +212,14 @@ func (d *checker) checkExec(ctx context.Context) *doctor.Finding {
 	return doctor.OK("commands run in the sandbox")
 }
 
+// checkTurns reports too few slots for background tasks.
+func (d *checker) checkTurns(context.Context) *doctor.Finding {
+	if d.cfg.Limits.MaxTurns > 1 {
+		return nil
+	}
+	return doctor.Warn("limits.turns (ONECLAW_MAX_TURNS) is 1, so background tasks are switched off: set it to 2 or more")
+}
+
 // checkUserTools lists the user tools that are left out because of mistakes.
 func (d *checker) checkUserTools(_ context.Context) *doctor.Finding {
 	dir := filepath.Join(d.cfg.FilesDir(), "tools")
