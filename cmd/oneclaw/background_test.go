@@ -99,9 +99,9 @@ func writing(text string) openai.ToolCall {
 	return openai.ToolCall{ID: "call_1", Name: "write_file", Arguments: fmt.Sprintf(`{"path":%q,"content":%q,"mode":"append"}`, effects, text+"\n")}
 }
 
-// isOutcome reports whether an answer says so what became of a task.
+// isOutcome reports whether an answer says so what became of a task or a fact.
 func isOutcome(text string) bool {
-	return strings.HasPrefix(text, "result ") || strings.HasPrefix(text, "refused ")
+	return strings.HasPrefix(text, "result ") || strings.HasPrefix(text, "refused ") || strings.HasPrefix(text, "noted ")
 }
 
 // lately are the last answers, among them those to the messages that settled looks at: the tests often

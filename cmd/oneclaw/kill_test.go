@@ -152,11 +152,11 @@ func textsOf(messages []telegram.Message) (texts []string) {
 // answer in the end, in order within its chat, and each answer there once, but for those that a kill found in the middle of
 // their sending, and these are marked; so must every delivery and every result of a background task, in any
 // order. The questions of one chat that are for the strong model are asked of it, and no others. What a
-// person has allowed until /clear is allowed until then.
+// person has allowed until /clear is allowed until then. A fact that was said to be noted is remembered, once.
 func TestKilledInAFlood(t *testing.T) {
 	t.Parallel()
 	const chats, perRound = 8, 3
-	deep := &deepAsker{Responder: employing(writing, openai.ResponderFunc(repeating)), begun: map[string]bool{}}
+	deep := &deepAsker{Responder: employing(writing, openai.ResponderFunc(remembering)), begun: map[string]bool{}}
 	w := newTown(t, hooking(deep), strongModel)
 	w.env["ONECLAW_LISTEN"], w.env["ONECLAW_PUBLIC_URL"] = freeAddress(t), hookAddress
 	w.env["ONECLAW_MODELS_DEEP"] = "preset/" + strongModel
@@ -164,7 +164,7 @@ func TestKilledInAFlood(t *testing.T) {
 	for n := range chats {
 		people = append(people, w.person(fmt.Sprint("person ", n)))
 	}
-	said, found, several := 0, 0, 0
+	said, found, several, facts := 0, 0, 0, 0
 	say := func() {
 		said++
 		for n, who := range people {
@@ -229,7 +229,13 @@ func TestKilledInAFlood(t *testing.T) {
 	w.read(func(store storage.KV) {
 		hooks.checkSilent(t, store)
 		checkLasting(t, len(people), store)
+		for _, who := range people {
+			facts += checkFacts(t, store, who, w.answers(who))
+		}
 	})
+	if facts == 0 {
+		t.Error("no fact was noted")
+	}
 	marks, tasks := hooks.check(t), 0
 	for _, who := range people {
 		answers := withoutCards(w.answers(who))
@@ -237,8 +243,8 @@ func TestKilledInAFlood(t *testing.T) {
 		tasks += checkTasks(t, answers, said)
 		several += together(answers)
 	}
-	t.Logf("%d messages in %d chats, %d deliveries to a webhook, %d kills: all answered, %d answers to several messages, %d answers marked as possible repeats, %d found while they were sent, %d results of background tasks, %d effects, none twice, %d questions to the strong model",
-		said*chats, chats, hooks.posted, rounds(), several, marks, found, tasks, w.effects(t), deep.check(t, said))
+	t.Logf("%d messages in %d chats, %d deliveries to a webhook, %d kills: all answered, %d answers to several messages, %d answers marked as possible repeats, %d found while they were sent, %d results of background tasks, %d facts noted and remembered, %d effects, none twice, %d questions to the strong model",
+		said*chats, chats, hooks.posted, rounds(), several, marks, found, tasks, facts, w.effects(t), deep.check(t, said))
 	if marks > found {
 		t.Errorf("%d answers are marked as possible repeats, but the kills found only %d in the middle of their sending", marks, found)
 	}

@@ -2,13 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/storage"
 	"oneclaw/toolgroups/memory"
 )
 
@@ -208,4 +212,71 @@ func TestToolsChangeNobodyElsesFacts(t *testing.T) {
 		s.one("Updated. It took the place of 'Lunch is at noon'.")
 		s.tell(`forget_memory {"memory":"Lunch is at one"}`, "Forgotten: 'Lunch is at one'.")
 	})
+}
+
+// isFact says for which messages of the kill tests the model saves a fact.
+func isFact(message int) bool { return message%6 == 3 }
+
+// factCalls begins the ids of the calls that save facts.
+const factCalls = "fact_"
+
+func factOf(message string) string { return "Pebble " + message }
+
+// remembering is a model like repeating that saves a fact for some messages. The answer ends with "noted N"
+// for each fact that it was told is saved.
+func remembering(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	n, ok := numberOf(strings.Join(unanswered(req), joined))
+	if ok && isFact(n) && req.Messages[len(req.Messages)-1].Role == "user" {
+		number := strconv.Itoa(n)
+		return openai.Reply{Calls: []openai.ToolCall{{ID: factCalls + number, Name: "save_memory", Arguments: fmt.Sprintf(`{"content":%q}`, factOf(number))}}}, nil
+	}
+	reply, err := repeating(ctx, req)
+	noted := ""
+	for _, m := range req.Messages {
+		if m.Role == "assistant" && len(m.ToolCalls) == 0 {
+			noted = ""
+		}
+		if number, own := strings.CutPrefix(m.ToolCallID, factCalls); own && strings.HasPrefix(m.Content, "Saved in") {
+			noted += joined + "noted " + number
+		}
+	}
+	if ok && len(reply.Calls) == 0 {
+		reply.Text += noted
+	}
+	return reply, err
+}
+
+// checkFacts checks that a person's memory has each fact that an answer calls noted, and each once.
+func checkFacts(t *testing.T, store storage.KV, who int64, answers []string) (noted int) {
+	t.Helper()
+	entry, err := store.Get(t.Context(), fmt.Sprint("memory/telegram:", who))
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	var saved struct {
+		Notes []struct{ Text string }
+	}
+	if err := json.Unmarshal(entry.Value, &saved); err != nil {
+		t.Error(err)
+	}
+	count := map[string]int{}
+	for _, n := range saved.Notes {
+		if count[n.Text]++; count[n.Text] > 1 {
+			t.Errorf("%d remembers %q twice", who, n.Text)
+		}
+	}
+	for _, answer := range answers {
+		all, _, _ := saidIn(answer)
+		for _, text := range all {
+			number, ok := strings.CutPrefix(text, "noted ")
+			if ok && count[factOf(number)] == 0 {
+				t.Errorf("%d was told %q, but remembers %v", who, text, saved.Notes)
+			}
+			if ok {
+				noted++
+			}
+		}
+	}
+	return noted
 }
