@@ -114,6 +114,20 @@ func (l *lexicon) isEnglish(word string) (known, function bool) {
 	return l.synonyms[s] != nil || l.topics[s] != nil || l.members[s] != nil || l.classes[s] != nil || l.isVague[s], false
 }
 
+// isForeign reports whether hardly a word of a text is English, so that only words can be compared.
+func (l *lexicon) isForeign(text string) bool {
+	words, known := wordPattern.FindAllString(fold(text), maxGlossed), 0
+	for _, w := range words {
+		if is, _ := l.isEnglish(w); is {
+			known++
+		}
+	}
+	return len(words) >= minForeign && minForeign*known < len(words)
+}
+
+// minForeign is the number of words of which at most one is English in a text of another language.
+const minForeign = 3
+
 // isName reports whether a word that is written like a name is none of everyday language.
 func (l *lexicon) isName(word string) bool {
 	known, function := l.isEnglish(word)

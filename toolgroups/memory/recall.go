@@ -47,8 +47,8 @@ const (
 	lacksFactor   = 0.2  // without words that other notes match, times their share
 )
 
-// Least scores, of a message that speaks of its sender, that has a name which a note has, that asks for
-// something certain, and that asks for nothing certain. minShare is the least share of the best score.
+// Least scores, of a message that speaks of its sender, that has a name which a note has or is in an unknown
+// language, that asks for something certain, and that asks for nothing certain. minShare is the least share of the best score.
 const (
 	minPersonal = 0.3
 	minNamed    = 0.55
@@ -133,17 +133,18 @@ func (m *Memory) rank(notes []Note, message string) []scoredNote {
 type question struct {
 	similarity
 	messageKind
-	text     string          // in English
-	has      map[string]bool // words as they are written
-	names    []string        // those that are no common words
-	asked    []string        // stems
-	weights  map[string]float64
-	heaviest float64         // weight of the heaviest words
-	answered map[string]bool // words that a note matches
-	sum      *meaning.Vector
-	known    float64    // share of the sum in that of all words
-	texts    []string   // of the notes, in English
-	stems    [][]string // of the notes
+	isUntranslated bool
+	text           string          // in English
+	has            map[string]bool // words as they are written
+	names          []string        // those that are no common words
+	asked          []string        // stems
+	weights        map[string]float64
+	heaviest       float64         // weight of the heaviest words
+	answered       map[string]bool // words that a note matches
+	sum            *meaning.Vector
+	known          float64    // share of the sum in that of all words
+	texts          []string   // of the notes, in English
+	stems          [][]string // of the notes
 }
 
 func newQuestion(l *lexicon, notes []Note, message string) *question {
@@ -151,7 +152,7 @@ func newQuestion(l *lexicon, notes []Note, message string) *question {
 		similarity: similarity{l, map[string]*meaning.Vector{}, map[[2]string]float64{}}, text: expand(l.translate(message)),
 		has: map[string]bool{}, weights: map[string]float64{}, answered: map[string]bool{},
 	}
-	q.messageKind = kindOf(q.text)
+	q.messageKind, q.isUntranslated = kindOf(q.text), l.isForeign(q.text)
 	for _, word := range wordPattern.FindAllString(strings.ToLower(q.text), -1) {
 		q.has[word] = true
 	}
@@ -267,7 +268,7 @@ func (q *question) leastScore(f features) float64 {
 		return minPersonal
 	case q.isTask, q.isGeneral && !isNamed:
 		return math.Inf(1)
-	case isNamed:
+	case isNamed, q.isUntranslated:
 		return minNamed
 	case q.isBare:
 		return minBare

@@ -32,3 +32,70 @@ func TestRecallFindsWhatTheSnapshotDoesNotShow(t *testing.T) {
 		}
 	}
 }
+
+// Words are compared in any language, and meanings in those of the dictionary.
+func TestRecallInOtherLanguages(t *testing.T) {
+	b := newBench(t, openStore(t))
+	began := b.now()
+	for _, fact := range []string{"Мою кошку зовут Минка", "Mój pies nazywa się Reks", "Is allergic to nuts", "The boat lies in Kiel", "Meine Schwester heißt Clara"} {
+		b.save(t, ada, "", fact)
+	}
+	for message, want := range map[string]string{
+		"Как зовут мою кошку?":             "Мою кошку зовут Минка",
+		"Jak nazywa się mój pies?":         "Mój pies nazywa się Reks",
+		"Soy alérgico a las nueces, ¿no?":  "Is allergic to nuts",
+		"What is my sister's name?":        "Meine Schwester heißt Clara",
+		"Où est mon bateau ?":              "The boat lies in Kiel",
+		"Какая погода будет завтра утром?": "",
+		"Jaka będzie jutro pogoda?":        "",
+	} {
+		notes, err := b.Recall(t.Context(), ada, message, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" && len(notes) > 0 || want != "" && (len(notes) != 1 || notes[0].Text != want) {
+			t.Errorf("%q recalls %v", message, notes)
+		}
+	}
+}
+
+// Of facts that are near each other, the one that answers is recalled alone, and none for a request that is
+// not about the sender.
+func TestRecallTellsNearFactsApart(t *testing.T) {
+	b := newBench(t, openStore(t))
+	began := b.now()
+	for _, fact := range []string{
+		"Lives in Leeds", "Ada's parents live in York", "The cat needs a pill every evening", "The dog eats dry food",
+		"The landlord is Ms Ito", "The previous landlord was Mr Novak", "Project Falcon is due on 3 May", "Project Osprey is due on 9 June",
+	} {
+		b.save(t, ada, "", fact)
+	}
+	for message, want := range map[string]string{
+		"where do I live?":                  "Lives in Leeds",
+		"where do my parents live?":         "Ada's parents live in York",
+		"what does my pupppy eat?":          "The dog eats dry food",
+		"which of my pets takes a pill?":    "The cat needs a pill every evening",
+		"who is my landlord?":               "The landlord is Ms Ito",
+		"who was my former landlord?":       "The previous landlord was Mr Novak",
+		"when is falcon due":                "Project Falcon is due on 3 May",
+		"osprey deadline?":                  "Project Osprey is due on 9 June",
+		"what is a falcon?":                 "",
+		"how do dogs sleep?":                "",
+		"translate landlord into French":    "",
+		"what does due mean?":               "",
+		"who invented the pill?":            "",
+		"write a limerick about a dog":      "",
+		"thanks, good night":                "",
+		"is York bigger than Leeds?":        "",
+		"what is 3 times 9":                 "",
+		"tell me about the French language": "",
+	} {
+		notes, err := b.Recall(t.Context(), ada, message, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" && len(notes) > 0 || want != "" && (len(notes) != 1 || notes[0].Text != want) {
+			t.Errorf("%q recalls %v", message, notes)
+		}
+	}
+}
