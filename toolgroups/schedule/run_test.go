@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -219,10 +220,10 @@ func TestATaskThatPanicsHoldsUpNoOther(t *testing.T) {
 	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		bad := o.make(morning)
 		o.make(strings.ReplaceAll(morning, "8", "9"))
-		lives := 0
+		var lives atomic.Int64
 		o.cfg.Submit = func(ctx context.Context, run schedule.Run) error {
 			if strings.HasPrefix(run.Key, bad+".") {
-				lives++
+				lives.Add(1)
 				panic("broken by the test")
 			}
 			return o.submit(ctx, run)
@@ -232,8 +233,8 @@ func TestATaskThatPanicsHoldsUpNoOther(t *testing.T) {
 		pass(5 * time.Hour)
 		o.expect("20260610T0900")
 		for _, task := range o.tasks("fake:1") {
-			if task.ID == bad && (lives != 2 || len(task.History) != 1 || task.History[0].State != schedule.Failed) {
-				t.Errorf("it had %d lives and ended %+v", lives, task.History)
+			if task.ID == bad && (lives.Load() != 2 || len(task.History) != 1 || task.History[0].State != schedule.Failed) {
+				t.Errorf("it had %d lives and ended %+v", lives.Load(), task.History)
 			}
 		}
 		pass(day)
