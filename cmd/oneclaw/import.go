@@ -26,26 +26,25 @@ func importCommand(load cli.Loader) *cobra.Command {
 	command := cli.ParentCommand("import", "Move in from another bot (stop the bot first)")
 	var o importOptions
 	for _, source := range []struct {
-		name, title, dir string
-		read             func(root, workspace *os.Root) (*moving.Found, error)
+		bot        moving.Bot
+		title, dir string
 	}{
-		{"openclaw", "OpenClaw", "~/.openclaw", moving.ReadOpenClaw},
-		{"hermes", "Hermes Agent", "~/.hermes", func(root, _ *os.Root) (*moving.Found, error) { return moving.ReadHermes(root) }},
+		{moving.OpenClaw, "OpenClaw", "~/.openclaw"}, {moving.Hermes, "Hermes Agent", "~/.hermes"},
 	} {
 		one := &cobra.Command{
-			Use:   source.name + " DIR",
+			Use:   string(source.bot) + " DIR",
 			Short: "Take over what " + source.title + " keeps in a folder such as " + source.dir + " (stop the bot first)",
 			Long: "Take over memory, skills, schedules, people, MCP servers, and model providers with their keys, from the folder of " + source.title + ", such as " + source.dir + ". " +
 				"Nothing runs and nothing is sent: schedules arrive paused, skills, MCP servers and providers switched off, and people as requests that /people shows; keys are encrypted. " +
 				"The list says what is taken over, what is there already, and what is left, with the reason. Nothing in the folder changes, and links are not followed. Running it again does no harm.",
 			Args: cli.OneArgument,
 			RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error {
-				return o.run(cmd, cfg, args[0], source.read)
+				return o.run(cmd, cfg, source.bot, args[0])
 			}),
 		}
 		one.Flags().BoolVar(&o.mover.DryRun, "dry-run", false, "print the list and change nothing")
 		one.Flags().StringVar(&o.mover.For, "for", "", "who gets memory and schedules, such as telegram:123 (default: the owner of the bot)")
-		if source.name == "openclaw" {
+		if source.bot == moving.OpenClaw {
 			one.Flags().StringVar(&o.workspace, "workspace", "", "the workspace of the agent, if it is elsewhere")
 		}
 		command.AddCommand(one)
@@ -54,7 +53,7 @@ func importCommand(load cli.Loader) *cobra.Command {
 }
 
 // run reads the folder of another bot, takes over what is there, and prints the list.
-func (o importOptions) run(cmd *cobra.Command, cfg config.Config, dir string, read func(root, workspace *os.Root) (*moving.Found, error)) error {
+func (o importOptions) run(cmd *cobra.Command, cfg config.Config, bot moving.Bot, dir string) error {
 	if _, err := chats.ParseChat(o.mover.For); err != nil && o.mover.For != "" {
 		return fmt.Errorf("--for: %q is not a user: want platform:id, such as telegram:123; /whoami shows it", o.mover.For)
 	}
@@ -70,7 +69,7 @@ func (o importOptions) run(cmd *cobra.Command, cfg config.Config, dir string, re
 		}
 		defer func() { _ = workspace.Close() }()
 	}
-	found, err := read(root, workspace)
+	found, err := moving.Read(cmd.Context(), bot, root, workspace)
 	if err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/internal/config"
+	"oneclaw/internal/moving"
 	"oneclaw/internal/readable"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/sandbox"
@@ -35,7 +36,7 @@ func Main(root func(Loader) *cobra.Command, version string) {
 }
 
 // ChildMain returns the main function of a sandboxed child process with these arguments, which runs a
-// script, or reads a page or a document. It returns nil if the process is not a child.
+// script, or reads a page, a document or another bot's folder. It returns nil if the process is not a child.
 func ChildMain(args []string) func(io.Reader, io.Writer) error {
 	if len(args) != 2 {
 		return nil
@@ -49,6 +50,8 @@ func ChildMain(args []string) func(io.Reader, io.Writer) error {
 		return readable.Serve
 	case documents.ChildArgument:
 		return documents.Serve
+	case moving.ChildArgument:
+		return moving.Serve
 	}
 	return nil
 }

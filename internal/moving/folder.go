@@ -16,19 +16,23 @@ import (
 const (
 	maxFile    = 4 << 20
 	maxTotal   = 64 << 20
-	maxEntries = 2_000
+	maxEntries = 2_000  // of a folder
+	maxNames   = 20_000 // of all folders
 )
 
 // Reasons why a file is not read.
 var (
 	errLink  = errors.New("it is a link, and links are not followed")
 	errTotal = fmt.Errorf("the files before it have %d MiB, which is the limit", maxTotal>>20)
+	errNames = fmt.Errorf("the folders before it have %d entries, which is the limit", maxNames)
 )
 
 // folder reads the files of another bot. It follows no links, and bounds what it reads.
 type folder struct {
-	root *os.Root
-	size int64 // bytes that were read
+	root    *os.Root
+	size    int64             // bytes that were read
+	entries int               // names that were read
+	visit   func(name string) // called with each file before it is read; may be nil
 }
 
 // check returns an error for a path with a link.
@@ -64,6 +68,9 @@ func (f *folder) file(name string) (data []byte, err error) {
 		return nil, cause(err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
+	if f.visit != nil {
+		f.visit(name)
+	}
 	data, err = io.ReadAll(io.LimitReader(file, maxFile))
 	f.size += int64(len(data))
 	return data, cause(err)
@@ -92,6 +99,9 @@ func (f *folder) names(dir string) (names []string, err error) {
 	}
 	if len(names) > maxEntries {
 		return nil, fmt.Errorf("it has more than %d entries", maxEntries)
+	}
+	if f.entries += len(names); f.entries > maxNames {
+		return nil, errNames
 	}
 	slices.Sort(names)
 	return names, nil

@@ -37,48 +37,48 @@ const maxFound = 1_000
 
 // Found is what the folder of another bot has.
 type Found struct {
-	notes     []noteFile
-	skills    []foundSkill
-	schedules []foundSchedule
-	people    []access.Person
-	servers   []foundServer
-	providers []foundProvider
-	// left are the things that cannot be taken over.
-	left []Line
+	Notes     []noteFile
+	Skills    []foundSkill
+	Schedules []foundSchedule
+	People    []access.Person
+	Servers   []foundServer
+	Providers []foundProvider
+	// Left are the things that cannot be taken over.
+	Left []Line
 }
 
 // noteFile is a file of memory.
 type noteFile struct {
-	name  string
-	notes []memory.Note
+	Name  string
+	Notes []memory.Note
 }
 
 // foundSkill is a skill with its SKILL.md as the bot reads it.
 type foundSkill struct {
-	name, source string
-	content      []byte
-	remark       string
+	Name    string
+	Content []byte
+	Remark  string
 }
 
-// foundSchedule is a task without its owner. seed makes its id.
+// foundSchedule is a task without its owner. Seed makes its id, and Target is where its answers went.
 type foundSchedule struct {
-	seed, name, prompt string
-	plan               schedule.Plan
-	target             string // where its answers went
+	Seed, Name, Prompt string
+	Plan               schedule.Plan
+	Target             string
 }
 
-type foundServer struct{ name, url string }
+type foundServer struct{ Name, URL string }
 
 type foundProvider struct {
 	settings.Provider
 
-	key string
+	Key string
 }
 
 // leave notes that a thing cannot be taken over.
 func (f *Found) leave(kind Kind, name, format string, args ...any) {
-	if len(f.left) < maxFound {
-		f.left = append(f.left, Line{Kind: kind, Name: wording.OneLine(name, maxShown), Mark: Left, Text: wording.OneLine(fmt.Sprintf(format, args...), maxReason)})
+	if len(f.Left) < maxFound {
+		f.Left = append(f.Left, Line{Kind: kind, Name: wording.OneLine(name, maxShown), Mark: Left, Text: wording.OneLine(fmt.Sprintf(format, args...), maxReason)})
 	}
 }
 
@@ -112,17 +112,17 @@ func (f *Found) addPerson(platform, id, name string) {
 	}
 	user := platform + ":" + id
 	switch {
-	case id == "" || slices.ContainsFunc(f.people, func(p access.Person) bool { return p.User == user }):
+	case id == "" || slices.ContainsFunc(f.People, func(p access.Person) bool { return p.User == user }):
 	case id == "*":
 		f.leave(KindPerson, user, "it stands for everybody; OneClaw lets people in one by one")
 	case !slices.Contains(platforms, platform):
 		f.leave(KindPerson, user, "OneClaw talks on Telegram and Slack only")
 	case !idPatterns[platform].MatchString(id):
 		f.leave(KindPerson, user, "it is not the id of a person; /whoami shows people their ids")
-	case len(f.people) == maxFound:
+	case len(f.People) == maxFound:
 		f.leave(KindPerson, user, "there are more than %d people", maxFound)
 	default:
-		f.people = append(f.people, access.Person{User: user, Name: name})
+		f.People = append(f.People, access.Person{User: user, Name: name})
 	}
 }
 
@@ -146,20 +146,20 @@ func (f *Found) addServer(name string, s serverConfig) {
 		f.leave(KindServer, name, "its address may hold a key: add it to mcp.servers in oneclaw.yaml, with the key as ${NAME}")
 	case strings.Contains(string(s.URL), "${"):
 		f.leave(KindServer, name, "its address has variables in it: add it with /mcp add")
-	case len(f.servers) == maxFound:
+	case len(f.Servers) == maxFound:
 		f.leave(KindServer, name, "there are more than %d servers", maxFound)
 	default:
-		f.servers = append(f.servers, foundServer{name, string(s.URL)})
+		f.Servers = append(f.Servers, foundServer{name, string(s.URL)})
 	}
 }
 
 // addSkill adds the skill in a SKILL.md. beside is the number of other files in its folder.
 func (f *Found) addSkill(source string, data []byte, beside int) {
 	name, content, err := skills.Convert(data)
-	if err == nil && slices.ContainsFunc(f.skills, func(s foundSkill) bool { return s.name == name }) {
+	if err == nil && slices.ContainsFunc(f.Skills, func(s foundSkill) bool { return s.Name == name }) {
 		err = fmt.Errorf("another skill has the name %s", name)
 	}
-	if err == nil && len(f.skills) == maxFound {
+	if err == nil && len(f.Skills) == maxFound {
 		err = fmt.Errorf("there are more than %d skills", maxFound)
 	}
 	if err != nil {
@@ -170,7 +170,7 @@ func (f *Found) addSkill(source string, data []byte, beside int) {
 	if beside > 0 {
 		remark = "without " + wording.Plural(beside, "other file", "other files") + " in its folder"
 	}
-	f.skills = append(f.skills, foundSkill{name, source, content, remark})
+	f.Skills = append(f.Skills, foundSkill{name, content, remark})
 }
 
 // readSkill reads the SKILL.md of a folder, and reports whether there is one.
@@ -190,14 +190,14 @@ func (f *Found) readSkill(from *folder, dir string) bool {
 
 // addSchedule adds a schedule, or leaves it for the reason.
 func (f *Found) addSchedule(s foundSchedule, reason error) {
-	s.name = cmp.Or(s.name, wording.OneLine(s.prompt, 50))
+	s.Name = cmp.Or(s.Name, wording.OneLine(s.Prompt, 50))
 	switch {
 	case reason != nil:
-		f.leave(KindSchedule, cmp.Or(s.name, s.seed), "%v", reason)
-	case len(f.schedules) == maxFound:
-		f.leave(KindSchedule, s.name, "there are more than %d schedules", maxFound)
+		f.leave(KindSchedule, cmp.Or(s.Name, s.Seed), "%v", reason)
+	case len(f.Schedules) == maxFound:
+		f.leave(KindSchedule, s.Name, "there are more than %d schedules", maxFound)
 	default:
-		f.schedules = append(f.schedules, s)
+		f.Schedules = append(f.Schedules, s)
 	}
 }
 

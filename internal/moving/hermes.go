@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -51,10 +50,10 @@ type hermes struct {
 	zone   word
 }
 
-// ReadHermes reads the folder of a Hermes Agent, such as ~/.hermes. It changes nothing there. The error
+// readHermes reads the folder of a Hermes Agent, such as ~/.hermes. It changes nothing there. The error
 // says why nothing could be read.
-func ReadHermes(root *os.Root) (*Found, error) {
-	h := hermes{Found: &Found{}, dir: &folder{root: root}}
+func readHermes(dir *folder) (*Found, error) {
+	h := hermes{Found: &Found{}, dir: dir}
 	data, err := h.dir.file("config.yaml")
 	if isAbsent(err) {
 		return nil, errors.New("there is no config.yaml in it: name the folder that Hermes Agent keeps its data in, such as ~/.hermes")
@@ -234,9 +233,9 @@ func (h *hermes) readSchedules() {
 		if j.Script != "" || j.NoAgent {
 			reason = errors.New("it runs a program, not a request to the bot")
 		}
-		s := foundSchedule{seed: "hermes/" + string(j.ID), name: string(j.Name), prompt: string(j.Prompt), plan: plan}
+		s := foundSchedule{Seed: "hermes/" + string(j.ID), Name: string(j.Name), Prompt: string(j.Prompt), Plan: plan}
 		if strings.Contains(string(j.Deliver), ":") {
-			s.target = string(j.Deliver)
+			s.Target = string(j.Deliver)
 		}
 		h.addSchedule(s, reason)
 	}

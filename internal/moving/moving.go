@@ -81,7 +81,7 @@ func (m Mover) Take(ctx context.Context, found *Found) ([]Line, error) {
 			return lines, err
 		}
 	}
-	lines = append(lines, found.left...)
+	lines = append(lines, found.Left...)
 	order := []Kind{KindMemory, KindSkill, KindSchedule, KindPerson, KindServer, KindProvider, KindOther}
 	slices.SortStableFunc(lines, func(a, b Line) int { return slices.Index(order, a.Kind) - slices.Index(order, b.Kind) })
 	return lines, nil
@@ -123,11 +123,11 @@ func (m Mover) takeNotes(ctx context.Context, found *Found) (lines []Line, err e
 		return nil, err
 	}
 	var all []memory.Note
-	for _, file := range found.notes {
+	for _, file := range found.Notes {
 		if user == "" {
-			lines = append(lines, lineOf(KindMemory, file.name, "", errNoOwner))
+			lines = append(lines, lineOf(KindMemory, file.Name, "", errNoOwner))
 		}
-		all = append(all, file.notes...)
+		all = append(all, file.Notes...)
 	}
 	if user == "" || len(all) == 0 {
 		return lines, nil
@@ -136,9 +136,9 @@ func (m Mover) takeNotes(ctx context.Context, found *Found) (lines []Line, err e
 	if err != nil {
 		return nil, err
 	}
-	for _, file := range found.notes {
-		own := reasons[:len(file.notes)]
-		reasons = reasons[len(file.notes):]
+	for _, file := range found.Notes {
+		own := reasons[:len(file.Notes)]
+		reasons = reasons[len(file.Notes):]
 		for _, reason := range []error{nil, memory.ErrDuplicate, memory.ErrFull, memory.ErrInvalid} {
 			count := 0
 			for _, one := range own {
@@ -147,7 +147,7 @@ func (m Mover) takeNotes(ctx context.Context, found *Found) (lines []Line, err e
 				}
 			}
 			if count > 0 {
-				line := lineOf(KindMemory, file.name, "for "+user, reason, memory.ErrDuplicate)
+				line := lineOf(KindMemory, file.Name, "for "+user, reason, memory.ErrDuplicate)
 				line.Text = wording.Plural(count, "note", "notes") + ": " + line.Text
 				lines = append(lines, line)
 			}
@@ -172,13 +172,13 @@ func (m Mover) takeSkills(ctx context.Context, found *Found) (lines []Line, err 
 		return nil, fmt.Errorf("read the folder of skills: %w", err)
 	}
 	count := len(present)
-	for _, skill := range found.skills {
-		path := filepath.Join(m.SkillsDir, skill.name, skillFile)
+	for _, skill := range found.Skills {
+		path := filepath.Join(m.SkillsDir, skill.Name, skillFile)
 		reason := error(nil)
 		switch content, err := os.ReadFile(path); {
-		case err == nil && bytes.Equal(content, skill.content):
+		case err == nil && bytes.Equal(content, skill.Content):
 			reason = errKnown
-		case err == nil, skills.IsBuiltin(skill.name):
+		case err == nil, skills.IsBuiltin(skill.Name):
 			reason = errOtherSkill
 		case !isAbsent(err):
 			return lines, fmt.Errorf("read a skill: %w", err)
@@ -192,21 +192,21 @@ func (m Mover) takeSkills(ctx context.Context, found *Found) (lines []Line, err 
 				return lines, err
 			}
 		}
-		lines = append(lines, lineOf(KindSkill, skill.name, skill.remark, reason, errKnown))
+		lines = append(lines, lineOf(KindSkill, skill.Name, skill.Remark, reason, errKnown))
 	}
 	return lines, nil
 }
 
 // storeSkill stores a skill, switched off before it is there.
 func (m Mover) storeSkill(ctx context.Context, skill foundSkill, path string) error {
-	if err := m.Settings.Switches.SetSkill(ctx, skill.name, false); err != nil {
+	if err := m.Settings.Switches.SetSkill(ctx, skill.Name, false); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make the folder of a skill: %w", err)
 	}
 	// Renamed when it is complete, so that an interrupted import leaves no half of a skill.
-	if err := os.WriteFile(path+".part", skill.content, 0o600); err != nil {
+	if err := os.WriteFile(path+".part", skill.Content, 0o600); err != nil {
 		return fmt.Errorf("write a skill: %w", err)
 	}
 	if err := os.Rename(path+".part", path); err != nil {
@@ -227,13 +227,13 @@ func (m Mover) takeSchedules(ctx context.Context, found *Found) (lines []Line, e
 		reason = fmt.Errorf("the direct chat with %s is not known: they have to write to the bot first", user)
 	}
 	var tasks []schedule.Task
-	for _, s := range found.schedules {
+	for _, s := range found.Schedules {
 		if reason != nil {
-			lines = append(lines, lineOf(KindSchedule, s.name, "", reason))
+			lines = append(lines, lineOf(KindSchedule, s.Name, "", reason))
 			continue
 		}
 		tasks = append(tasks, schedule.Task{
-			ID: stableID(s.seed, user), Owner: user, Chat: chat.String(), User: user, Direct: true, Name: s.name, Prompt: s.prompt, Plan: s.plan,
+			ID: stableID(s.Seed, user), Owner: user, Chat: chat.String(), User: user, Direct: true, Name: s.Name, Prompt: s.Prompt, Plan: s.Plan,
 		})
 	}
 	reasons, err := m.Schedule.Import(ctx, tasks, !m.DryRun)
@@ -242,7 +242,7 @@ func (m Mover) takeSchedules(ctx context.Context, found *Found) (lines []Line, e
 	}
 	for i, reason := range reasons {
 		text := tasks[i].Plan.String()
-		if target := found.schedules[i].target; target != "" && target != chat.String() {
+		if target := found.Schedules[i].Target; target != "" && target != chat.String() {
 			text += "; its answers went to " + wording.OneLine(target, maxShown) + ", and will come to " + chat.String()
 		}
 		lines = append(lines, lineOf(KindSchedule, tasks[i].Name, text, reason, schedule.ErrKnown))
@@ -251,17 +251,17 @@ func (m Mover) takeSchedules(ctx context.Context, found *Found) (lines []Line, e
 }
 
 func (m Mover) takePeople(ctx context.Context, found *Found) (lines []Line, err error) {
-	reasons, err := access.Import(ctx, m.Store, found.people, m.Now(), !m.DryRun)
+	reasons, err := access.Import(ctx, m.Store, found.People, m.Now(), !m.DryRun)
 	for i, reason := range reasons {
-		lines = append(lines, lineOf(KindPerson, found.people[i].User, wording.OneLine(found.people[i].Name, maxShown), reason, access.ErrKnown))
+		lines = append(lines, lineOf(KindPerson, found.People[i].User, wording.OneLine(found.People[i].Name, maxShown), reason, access.ErrKnown))
 	}
 	return lines, err
 }
 
 func (m Mover) takeServers(ctx context.Context, found *Found) (lines []Line, err error) {
 	var offers []connections.Offer
-	for _, s := range found.servers {
-		offers = append(offers, connections.Offer{Name: s.name, URL: s.url, OfferedAt: m.Now()})
+	for _, s := range found.Servers {
+		offers = append(offers, connections.Offer{Name: s.Name, URL: s.URL, OfferedAt: m.Now()})
 	}
 	reasons, err := connections.ImportOffers(ctx, m.Store, offers, !m.DryRun)
 	for i, reason := range reasons {
@@ -272,7 +272,7 @@ func (m Mover) takeServers(ctx context.Context, found *Found) (lines []Line, err
 
 func (m Mover) takeProviders(ctx context.Context, found *Found) (lines []Line, err error) {
 	pending := 0
-	for _, p := range found.providers {
+	for _, p := range found.Providers {
 		added, err := m.Settings.Providers.Import(ctx, p.Provider, pending, !m.DryRun)
 		if added && m.DryRun {
 			pending++
@@ -285,13 +285,13 @@ func (m Mover) takeProviders(ctx context.Context, found *Found) (lines []Line, e
 			return lines, err
 		case !added && !m.lacksKey(ctx, p):
 			reason = errKnown
-		case p.key != "" && !m.DryRun:
-			if err := m.Vault.SetKey(ctx, p.ID, p.key); err != nil {
+		case p.Key != "" && !m.DryRun:
+			if err := m.Vault.SetKey(ctx, p.ID, p.Key); err != nil {
 				return lines, err
 			}
 		}
 		text := p.BaseURL + ", with its key"
-		if p.key == "" {
+		if p.Key == "" {
 			text = p.BaseURL + ", without a key: enter it with oneclaw provider key " + p.ID
 		}
 		lines = append(lines, lineOf(KindProvider, p.Name, text, reason, errKnown))
@@ -303,5 +303,5 @@ func (m Mover) takeProviders(ctx context.Context, found *Found) (lines []Line, e
 // interrupted.
 func (m Mover) lacksKey(ctx context.Context, p foundProvider) bool {
 	stored, err := m.Settings.Providers.Get(ctx, p.ID)
-	return err == nil && p.key != "" && !stored.HasKey && stored.BaseURL == p.BaseURL
+	return err == nil && p.Key != "" && !stored.HasKey && stored.BaseURL == p.BaseURL
 }

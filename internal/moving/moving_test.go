@@ -20,7 +20,7 @@ import (
 )
 
 // write writes the files of another bot, and returns their folder.
-func write(t testing.TB, files map[string]string) *os.Root {
+func write(t testing.TB, files map[string]string) *folder {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
@@ -37,12 +37,12 @@ func write(t testing.TB, files map[string]string) *os.Root {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = root.Close() })
-	return root
+	return &folder{root: root}
 }
 
 // reasonOf returns why something was left.
 func reasonOf(f *Found, name string) string {
-	for _, line := range f.left {
+	for _, line := range f.Left {
 		if line.Name == name {
 			return line.Text
 		}
@@ -86,6 +86,7 @@ func TestMemoryIsSplitIntoNotes(t *testing.T) {
 		"# USER.md\n- a\n- b\n  more\n\n1. c\n## Home\ntext\nmore\n### Cat\n* Minka\n# Work\n---\n```\n# code\n```": {
 			"a", "b\nmore", "c", "Home: text\nmore", "Home > Cat: Minka", "Work: ```\n# code\n```",
 		},
+		"# " + strings.Repeat("x", 300) + "\n- a": {strings.Repeat("x", maxHeading-1) + "…: a"},
 		" \n\n": nil,
 	} {
 		if got := splitNotes(in); !reflect.DeepEqual(got, want) {
@@ -125,7 +126,7 @@ func TestNoLinksAreFollowedAndNothingHasNoEnd(t *testing.T) {
 		"openclaw.json": `{"agents": {"defaults": {"workspace": "/root/.openclaw/workspace"}}}`, "outside/MEMORY.md": "hush",
 		"workspace/USER.md": "Ann", "workspace/memory/ok.md": "fine", "workspace/memory/notes.txt": "x",
 	})
-	at := func(name string) string { return filepath.Join(root.Name(), name) }
+	at := func(name string) string { return filepath.Join(root.root.Name(), name) }
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +138,7 @@ func TestNoLinksAreFollowedAndNothingHasNoEnd(t *testing.T) {
 	must(os.Mkdir(at("workspace/memory/folder.md"), 0o700))
 	must(os.WriteFile(at("workspace/memory/large.md"), make([]byte, maxFile+1), 0o600))
 	must(os.WriteFile(at("workspace/memory/binary.md"), []byte{0xff, 0xfe}, 0o600))
-	found, err := ReadOpenClaw(root, nil)
+	found, err := readOpenClaw(root, nil)
 	must(err)
 	for name, want := range map[string]string{
 		"workspace/MEMORY.md":        "it is a link, and links are not followed",
@@ -154,8 +155,8 @@ func TestNoLinksAreFollowedAndNothingHasNoEnd(t *testing.T) {
 		}
 	}
 	var texts []string
-	for _, file := range found.notes {
-		for _, note := range file.notes {
+	for _, file := range found.Notes {
+		for _, note := range file.Notes {
 			texts = append(texts, note.Text)
 		}
 	}
@@ -170,14 +171,15 @@ func TestTheNumberAndTheSizeOfFilesAreBounded(t *testing.T) {
 	for i := range maxEntries + 1 {
 		files[fmt.Sprintf("skills/s%d", i)] = ""
 	}
-	found, err := ReadOpenClaw(write(t, files), nil)
+	found, err := readOpenClaw(write(t, files), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := reasonOf(found, "skills"); got != "it has more than 2000 entries" {
 		t.Errorf("many skills: %s", got)
 	}
-	f := folder{root: write(t, map[string]string{"a": "1234"}), size: maxTotal - 3}
+	f := write(t, map[string]string{"a": "1234"})
+	f.size = maxTotal - 3
 	if _, err := f.file("a"); !errors.Is(err, errTotal) {
 		t.Errorf("beyond the total: %v", err)
 	}
@@ -186,7 +188,7 @@ func TestTheNumberAndTheSizeOfFilesAreBounded(t *testing.T) {
 // A mistake in one part of a configuration leaves the others.
 func TestAMistakeAffectsItsOwnPart(t *testing.T) {
 	t.Parallel()
-	found, err := ReadOpenClaw(write(t, map[string]string{
+	found, err := readOpenClaw(write(t, map[string]string{
 		"openclaw.json":  `{channels: {telegram: {allowFrom: [{}]}, slack: {allowFrom: "U0123ABC"}}, mcp: {servers: 7}, models: {providers: {x: {baseUrl: "https://x.example/v1", apiKey: "two words"}}}}`,
 		"cron/jobs.json": `{"jobs": [{"id": 7, "schedule": 3}, {"id": "b", "schedule": {"kind": "moon"}, "payload": {"kind": "agentTurn", "message": "hi"}}]}`,
 	}), nil)
@@ -200,8 +202,8 @@ func TestAMistakeAffectsItsOwnPart(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	if len(found.people) != 1 || found.people[0].User != "slack:U0123ABC" || len(found.providers) != 1 || found.providers[0].key != "" {
-		t.Errorf("people %v, providers %v", found.people, found.providers)
+	if len(found.People) != 1 || found.People[0].User != "slack:U0123ABC" || len(found.Providers) != 1 || found.Providers[0].Key != "" {
+		t.Errorf("people %v, providers %v", found.People, found.Providers)
 	}
 }
 
@@ -239,31 +241,31 @@ func check(t *testing.T, found *Found, err error) {
 	if err != nil {
 		return
 	}
-	for _, line := range found.left {
+	for _, line := range found.Left {
 		if strings.ContainsAny(line.Name+line.Text, "\n\r\x1b") || utf8.RuneCountInString(line.Name) > maxShown || utf8.RuneCountInString(line.Text) > maxReason {
 			t.Errorf("line %q", line)
 		}
 	}
-	for _, p := range found.people {
+	for _, p := range found.People {
 		if platform, id, _ := strings.Cut(p.User, ":"); !idPatterns[platform].MatchString(id) {
 			t.Errorf("person %q", p.User)
 		}
 	}
-	for _, s := range found.schedules {
-		if s.plan.Kind == schedule.Interval && s.plan.EveryMinutes < 1 {
-			t.Errorf("plan %+v", s.plan)
+	for _, s := range found.Schedules {
+		if s.Plan.Kind == schedule.Interval && s.Plan.EveryMinutes < 1 {
+			t.Errorf("plan %+v", s.Plan)
 		}
 	}
-	for _, file := range found.notes {
-		for _, n := range file.notes {
+	for _, file := range found.Notes {
+		for _, n := range file.Notes {
 			if size := utf8.RuneCountInString(n.Text); size == 0 || size > memory.MaxNoteLength {
 				t.Errorf("a note of %d characters", size)
 			}
 		}
 	}
-	for _, s := range found.skills {
-		if parsed, err := skills.Parse(s.content); err != nil || parsed.Name != s.name {
-			t.Errorf("skill %q: %v", s.name, err)
+	for _, s := range found.Skills {
+		if parsed, err := skills.Parse(s.Content); err != nil || parsed.Name != s.Name {
+			t.Errorf("skill %q: %v", s.Name, err)
 		}
 	}
 }
@@ -277,7 +279,7 @@ func FuzzOpenClaw(f *testing.F) {
 	f.Add(`{env: {A_API_KEY: "x"}, channels: {telegram: {allowFrom: [1], accounts: {a: {allowFrom: ["tg:2"]}}}}, models: {providers: {o: {baseUrl: "http://x", apiKey: {source: "env", id: "A"}}}}, mcp: {servers: {s: {url: "http://x"}}}}`,
 		`{"jobs": [{"id": "a", "schedule": {"kind": "every", "everyMs": 1e300}, "payload": {"kind": "agentTurn", "message": "m"}}]}`, `{"profiles": {"a": {"type": "api_key", "provider": "openai", "key": "k"}}}`, anyMemory, anySkill)
 	f.Fuzz(func(t *testing.T, config, jobs, profiles, notes, skill string) {
-		found, err := ReadOpenClaw(write(t, map[string]string{
+		found, err := readOpenClaw(write(t, map[string]string{
 			"openclaw.json": config, "cron/jobs.json": jobs, "agents/main/agent/auth-profiles.json": profiles, "credentials/telegram-allowFrom.json": profiles,
 			"workspace/MEMORY.md": notes, "skills/a/SKILL.md": skill,
 		}), nil)
@@ -289,7 +291,7 @@ func FuzzHermes(f *testing.F) {
 	f.Add("model: {default: x, base_url: http://x}\nproviders: {a: {api: http://y, key_env: K}}\nmcp_servers: &m {s: {url: http://z}}\nother: *m\n", "K=v\nSLACK_ALLOWED_USERS=U0123\n",
 		`{"jobs": [{"id": "a", "prompt": "p", "schedule": {"kind": "once", "run_at": "2190-01-01"}}]}`, anyMemory, anySkill)
 	f.Fuzz(func(t *testing.T, config, env, jobs, notes, skill string) {
-		found, err := ReadHermes(write(t, map[string]string{
+		found, err := readHermes(write(t, map[string]string{
 			"config.yaml": config, ".env": env, "cron/jobs.json": jobs, "pairing/telegram-approved.json": jobs, "memories/USER.md": notes, "skills/x/a/SKILL.md": skill,
 		}))
 		check(t, found, err)

@@ -11,6 +11,9 @@ import (
 // delimiter separates the entries of a memory of Hermes.
 const delimiter = "\n§\n"
 
+// maxHeading bounds a heading, which stands before each of its notes, in characters.
+const maxHeading = 200
+
 // addNotes adds a file of memory.
 func (f *Found) addNotes(from *folder, name, section string) {
 	data, err := from.file(name)
@@ -27,15 +30,15 @@ func (f *Found) addNotes(from *folder, name, section string) {
 		f.leave(KindMemory, name, "of its %d notes only the first %d fit", len(texts), memory.MaxNotes)
 		texts = texts[:memory.MaxNotes]
 	}
-	file := noteFile{name: name}
+	file := noteFile{Name: name}
 	for _, text := range texts {
-		file.notes = append(file.notes, memory.Note{Section: section, Text: text})
+		file.Notes = append(file.Notes, memory.Note{Section: section, Text: text})
 	}
-	if len(file.notes) == 0 {
+	if len(file.Notes) == 0 {
 		f.leave(KindMemory, name, "there are no notes in it")
 		return
 	}
-	f.notes = append(f.notes, file)
+	f.Notes = append(f.Notes, file)
 }
 
 // splitNotes splits a memory into notes: entries between delimiters or, in Markdown, list items and
@@ -91,7 +94,7 @@ func splitMarkdown(text string) []string {
 				headings = headings[:len(headings)-1]
 			}
 			if title := strings.TrimSpace(trimmed[level:]); !strings.HasSuffix(title, ".md") {
-				headings = append(headings, title)
+				headings = append(headings, wording.Clip(title, maxHeading))
 			}
 		default:
 			if item, ok := listItem(line); ok {

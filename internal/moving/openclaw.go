@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -54,10 +53,10 @@ type openClaw struct {
 	env    map[string]string
 }
 
-// ReadOpenClaw reads the folder of an OpenClaw, such as ~/.openclaw, and its workspace, if that is
+// readOpenClaw reads the folder of an OpenClaw, such as ~/.openclaw, and its workspace, if that is
 // elsewhere. It changes nothing there. The error says why nothing could be read.
-func ReadOpenClaw(root, workspace *os.Root) (*Found, error) {
-	c := openClaw{Found: &Found{}, dir: &folder{root: root}, env: map[string]string{}}
+func readOpenClaw(dir, workspace *folder) (*Found, error) {
+	c := openClaw{Found: &Found{}, dir: dir, env: map[string]string{}}
 	name, err := c.readConfig()
 	if err != nil {
 		return nil, err
@@ -71,7 +70,8 @@ func ReadOpenClaw(root, workspace *os.Root) (*Found, error) {
 	c.readSkills(c.dir, "skills")
 	var at string
 	if workspace != nil {
-		c.readWorkspace(&folder{root: workspace}, ".")
+		workspace.size, workspace.entries = dir.size, dir.entries
+		c.readWorkspace(workspace, ".")
 	} else if at = c.findWorkspace(); at != "" {
 		c.readWorkspace(c.dir, at)
 	}
@@ -305,9 +305,9 @@ func (c *openClaw) readSchedules() {
 			continue
 		}
 		plan, reason := j.plan()
-		s := foundSchedule{seed: "openclaw/" + string(j.ID), name: string(j.Name), prompt: string(cmp.Or(j.Payload.Message, j.Payload.Text)), plan: plan}
+		s := foundSchedule{Seed: "openclaw/" + string(j.ID), Name: string(j.Name), Prompt: string(cmp.Or(j.Payload.Message, j.Payload.Text)), Plan: plan}
 		if j.Delivery.To != "" {
-			s.target = strings.Trim(string(j.Delivery.Channel+":"+j.Delivery.To), ":")
+			s.Target = strings.Trim(string(j.Delivery.Channel+":"+j.Delivery.To), ":")
 		}
 		if j.Payload.Kind != "agentTurn" && j.Payload.Kind != "systemEvent" {
 			reason = errors.New("it runs a program, not a request to the bot")

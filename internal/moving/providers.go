@@ -72,27 +72,27 @@ func (f *Found) addProvider(product string, p providerConfig, env map[string]str
 		f.leave(KindProvider, p.id, "its address has variables in it: make the provider in a chat (create_provider)")
 		return
 	}
-	one.key = p.key.resolve(env)
-	for i := 0; isKnown && one.key == "" && i < len(known.variables); i++ {
-		one.key = env[known.variables[i]]
+	one.Key = p.key.resolve(env)
+	for i := 0; isKnown && one.Key == "" && i < len(known.variables); i++ {
+		one.Key = env[known.variables[i]]
 	}
-	if len(one.key) > settings.MaxKey || strings.ContainsFunc(one.key, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
+	if len(one.Key) > settings.MaxKey || strings.ContainsFunc(one.Key, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
 		f.leave(KindProvider, p.id, "its key has spaces in it or is too long: enter it with oneclaw provider key")
-		one.key = ""
+		one.Key = ""
 	}
-	for i, other := range f.providers {
+	for i, other := range f.Providers {
 		if other.BaseURL == url {
-			f.providers[i].key = cmp.Or(other.key, one.key)
+			f.Providers[i].Key = cmp.Or(other.Key, one.Key)
 			return
 		}
 	}
-	if len(f.providers) == settings.MaxProviders/2 {
+	if len(f.Providers) == settings.MaxProviders/2 {
 		f.leave(KindProvider, p.id, "there are more than %d providers", settings.MaxProviders/2)
 		return
 	}
 	one.Name = wording.OneLine(one.Name, settings.MaxName)
 	one.ID = "provider_" + stableID(product, url)
-	f.providers = append(f.providers, one)
+	f.Providers = append(f.Providers, one)
 }
 
 // addServices adds the services whose keys are in the environment of the other bot.

@@ -19,9 +19,6 @@ import (
 // maxParallel bounds the documents read in parallel.
 const maxParallel = 2
 
-// errNoAnswer is returned if a child ends without an answer, because of its limits or a crash.
-var errNoAnswer = errors.New("reading it took more time or memory than allowed")
-
 // Reader reads documents, two at a time, each in a separate process. It may be used concurrently
 // and keeps no state between documents.
 type Reader struct {
@@ -98,9 +95,9 @@ func (r *Reader) read(ctx context.Context, t task, document io.Reader, use func(
 		_, sent = io.Copy(to, document)
 		sent = errors.Join(sent, to.Close())
 	})
-	err = errNoAnswer
+	err = sandbox.ErrNoAnswer
 	if c.Send(t) == nil {
-		err = use(&answerReader{child: c})
+		err = use(c.Answer())
 	}
 	exit := c.End()
 	sending.Wait()
@@ -109,37 +106,8 @@ func (r *Reader) read(ctx context.Context, t task, document io.Reader, use func(
 		return ctx.Err()
 	case err == nil:
 		return sent // a child that answers has read everything that was sent
-	case errors.Is(err, errNoAnswer):
+	case errors.Is(err, sandbox.ErrNoAnswer):
 		r.log.Warn("a document could not be read", "err", errors.Join(sent, exit))
 	}
 	return err
-}
-
-// answerReader is the text that a child sends, in parts.
-type answerReader struct {
-	child *sandbox.Process
-	part  []byte
-	err   error
-}
-
-// Read returns parts of the text, io.EOF at its end, or why there is none.
-func (a *answerReader) Read(p []byte) (int, error) {
-	for len(a.part) == 0 && a.err == nil {
-		var r reply
-		switch err := a.child.Receive(&r); {
-		case err != nil:
-			a.err = errNoAnswer
-		case r.Fault != "":
-			a.err = errors.New(r.Fault)
-		case len(r.Data) == 0:
-			a.err = io.EOF
-		}
-		a.part = r.Data
-	}
-	if len(a.part) == 0 {
-		return 0, a.err
-	}
-	n := copy(p, a.part)
-	a.part = a.part[n:]
-	return n, nil
 }

@@ -26,8 +26,6 @@ const (
 	maxMapped = 512 << 20
 	// maxTime bounds the processor time of a child; the parent usually ends it sooner.
 	maxTime = 30 * time.Second
-	// maxPart bounds the text in one message, in bytes.
-	maxPart = 256 << 10
 )
 
 // The conversions of a document.
@@ -44,12 +42,6 @@ type task struct {
 	URL         string `json:"url,omitempty"`
 }
 
-// reply is a message from the child: a part of the text, nothing at its end, or an error.
-type reply struct {
-	Data  []byte `json:"data,omitempty"`
-	Fault string `json:"fault,omitempty"`
-}
-
 // Serve reads one document for the parent, with requests on in and answers on out. It first
 // confines this process for good, and ends it when in ends or the document takes too much
 // memory.
@@ -59,18 +51,13 @@ func Serve(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("readable: %w", err)
 	}
 	sandbox.LimitMemory(gcMemory, maxMemory, func() {
-		_ = parent.Send(reply{Fault: fmt.Sprintf("reading it takes more memory than the limit of %d MiB", maxMemory>>20)})
+		_ = parent.SendFault(fmt.Sprintf("reading it takes more memory than the limit of %d MiB", maxMemory>>20))
 	})
 	text, err := t.convert(os.NewFile(documentFile, "document"))
 	if err != nil {
-		return parent.Send(reply{Fault: err.Error()})
+		return parent.SendFault(err.Error())
 	}
-	for from := 0; from < len(text); from += maxPart {
-		if err := parent.Send(reply{Data: []byte(text[from:min(from+maxPart, len(text))])}); err != nil {
-			return err
-		}
-	}
-	return parent.Send(reply{})
+	return parent.SendAnswer([]byte(text))
 }
 
 func (t task) convert(document io.Reader) (string, error) {
