@@ -109,6 +109,7 @@ type shown struct {
 		ID      string
 		Bot     bool
 		Text    string
+		Files   []struct{ Name, Type string }
 		Buttons [][]struct{ Label, Data, Style string }
 	}
 }
@@ -251,4 +252,55 @@ func (p *page) slackButtons(env demo.Environment) {
 	if status, text := p.call(p.address+"/press", map[string]string{"pane": "slack", "message": card.ID, "data": "y"}); status != 204 {
 		p.t.Errorf("%d %s", status, text)
 	}
+}
+
+// Pictures and recordings are served as what they are, and everything else for saving only: no file that
+// comes into a chat acts as a page of the demo.
+func TestFilesOfMessagesAreServed(t *testing.T) {
+	t.Parallel()
+	p := newPage(t)
+	picture := []byte("\x89PNG\r\n\x1a\n")
+	files := []map[string]any{
+		{"name": "a.png", "type": "image/png", "data": picture},
+		{"name": "a.html", "type": "text/html", "data": []byte("<script>alert(1)</script>")},
+		{"name": "a.svg", "type": "image/svg+xml", "data": []byte("<svg xmlns='http://www.w3.org/2000/svg'/>")},
+	}
+	if status, text := p.call(p.address+"/say", map[string]any{"pane": "slack", "text": "look", "files": files}); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	v := p.until("the files", func(v seen) bool { return len(v.Slack.Messages) == 1 && len(v.Slack.Messages[0].Files) == 3 })
+	m := v.Slack.Messages[0]
+	for n, want := range []struct{ kind, disposition string }{{"image/png", ""}, {"application/octet-stream", "attachment; filename=a.html"}, {"application/octet-stream", "attachment; filename=a.svg"}} {
+		address := fmt.Sprintf("%s/file?pane=slack&place=&message=%s&n=%d", p.address, m.ID, n)
+		status, header, body := p.get(address)
+		if status != 200 || header.Get("Content-Type") != want.kind || header.Get("Content-Disposition") != want.disposition || header.Get("X-Content-Type-Options") != "nosniff" || !bytes.Equal(body, files[n]["data"].([]byte)) {
+			t.Errorf("%s: %d %v %q", m.Files[n].Name, status, header, body)
+		}
+	}
+	if m.Files[0].Type != "image/png" || m.Files[1].Type != "" {
+		t.Errorf("shown are %+v", m.Files)
+	}
+	for _, query := range []string{"", "pane=slack&message=" + m.ID + "&n=3", "pane=slack&message=" + m.ID + "&n=-1", "pane=slack&message=1.2&n=0", "pane=telegram&message=" + m.ID + "&n=0"} {
+		if status, _, _ := p.get(p.address + "/file?" + query); status != 404 {
+			t.Errorf("%q: status %d", query, status)
+		}
+	}
+}
+
+func (p *page) get(address string) (int, http.Header, []byte) {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	res, err := p.client.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return res.StatusCode, res.Header, body
 }

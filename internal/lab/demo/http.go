@@ -28,6 +28,7 @@ func (d *Demo) newHandler(restarts chan<- struct{}) http.Handler {
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /events", d.streamEvents)
 	mux.HandleFunc("GET /given", d.serveRequest)
+	mux.HandleFunc("GET /file", d.serveFile)
 	mux.HandleFunc("POST /say", handle(d.say))
 	mux.HandleFunc("POST /press", handle(d.press))
 	mux.HandleFunc("POST /open", handle(d.openApp))

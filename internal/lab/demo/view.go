@@ -42,7 +42,7 @@ type message struct {
 	Bot      bool              `json:"bot"`
 	Text     string            `json:"text"`
 	Entities []telegram.Entity `json:"entities,omitempty"`
-	File     string            `json:"file,omitempty"`
+	Files    []sentFile        `json:"files,omitempty"`
 	// Reply is the id of the message that it replies to.
 	Reply string `json:"reply,omitempty"`
 	// RequestTools is the number of tools in the model's request for it; 0 if there was none.
@@ -106,7 +106,7 @@ func (p *pane) fillTelegram(s telegram.State, chat int64) {
 		}
 		shown := message{ID: strconv.FormatInt(m.ID, 10), Bot: m.FromBot, Text: m.Text, Entities: m.Entities, Time: m.Date.UnixMilli()}
 		if m.File != nil {
-			shown.File = cmp.Or(m.File.Name, m.File.Kind)
+			shown.Files = []sentFile{newSentFile(cmp.Or(m.File.Name, m.File.Kind), m.File.MIME, m.File.Data)}
 		}
 		if m.ReplyTo != 0 {
 			shown.Reply = strconv.FormatInt(m.ReplyTo, 10)
@@ -134,11 +134,8 @@ func (p *pane) fillSlack(s slack.State, channel string) {
 		for _, t := range m.Tasks {
 			shown.Tasks = append(shown.Tasks, task{Title: t.Title, Done: t.Status == "complete"})
 		}
-		if len(m.Files) > 0 {
-			shown.File = m.Files[0].Name
-			for _, more := range m.Files[1:] {
-				shown.File += ", " + more.Name
-			}
+		for _, f := range m.Files {
+			shown.Files = append(shown.Files, newSentFile(f.Name, f.MIME, f.Data))
 		}
 		p.Messages = append(p.Messages, shown)
 	}

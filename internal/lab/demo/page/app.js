@@ -24,9 +24,13 @@ const ideas = [
   { text: "Table of Telegram and Slack" },
   { text: "Table of Telegram and Slack as a workbook" },
   { text: "Read table.xlsx" },
+  { text: "Draw a cat" },
+  { text: "Make it blue" },
+  { text: "/voice on", only: "telegram" },
   { text: "/tools", only: "telegram" },
   { text: "/clear", only: "telegram" },
   // Slack keeps what begins with a slash for itself.
+  { text: "!voice on", only: "slack" },
   { text: "!tools", only: "slack" },
   { text: "!clear", only: "slack" },
 ];
@@ -119,7 +123,8 @@ function mrkdwn(text) {
 
 // What decides whether a message has to be drawn anew.
 const state = (m, given) => m.text + JSON.stringify([m.buttons ?? [], m.tasks ?? [], given ?? null]);
-const brief = (m) => (m.text || m.file || "").replace(/<@[^>]*>\s*/g, "").split("\n")[0].slice(0, 60);
+const names = (m) => (m.files ?? []).map((f) => f.name).join(", ");
+const brief = (m) => (m.text || names(m)).replace(/<@[^>]*>\s*/g, "").split("\n")[0].slice(0, 60);
 
 // A file as the demo takes it. How long a recording lasts that was picked is a guess by its size.
 async function upload(blob, name) {
@@ -357,7 +362,7 @@ class Pane {
     const { threads } = this.parts;
     threads.hidden = roots.length === 0;
     threads.replaceChildren(el("option", { value: "" }, "+ New thread"), ...roots.map((m) =>
-      el("option", { value: m.id }, titles[m.id] || unescape(m.text.replace(/<@[^>]*>\s*/g, "")).slice(0, 40) || m.file)));
+      el("option", { value: m.id }, titles[m.id] || unescape(m.text.replace(/<@[^>]*>\s*/g, "")).slice(0, 40) || names(m))));
     threads.value = this.thread;
   }
 
@@ -405,11 +410,7 @@ class Pane {
     node.dataset.text = state(m, given);
     const answered = m.reply && this.state.messages.find((other) => other.id === m.reply);
     if (answered) node.append(el("span", { className: "re" }, "↩ " + brief(answered)));
-    if (m.file) {
-      const file = el("span", { className: "file" }, m.file);
-      file.dataset.kind = m.file.includes(".") ? m.file.split(".").at(-1).toUpperCase().slice(0, 4) : "FILE";
-      node.append(file);
-    }
+    (m.files ?? []).forEach((f, n) => node.append(...this.attachment(m, f, n)));
     if (m.tasks?.length) node.append(el("ul", { className: "tasks" }, ...m.tasks.map((t) => el("li", { className: t.done ? "done" : "" }, t.title))));
     node.append(this.platform.key === "slack" ? mrkdwn(m.text) : entities(m.text, m.entities ?? []));
     if (m.buttons?.length) node.append(this.buttons(m));
@@ -419,6 +420,16 @@ class Pane {
     node.append(reply);
     if (given) node.append(this.fold(given));
     return node;
+  }
+
+  // Every file can be saved; pictures are shown, and recordings played.
+  attachment(m, f, n) {
+    const src = `file?pane=${this.platform.key}&place=${this.place}&message=${encodeURIComponent(m.id)}&n=${n}`;
+    const file = el("a", { className: "file", href: src, download: f.name }, f.name);
+    file.dataset.kind = f.name.includes(".") ? f.name.split(".").at(-1).toUpperCase().slice(0, 4) : "FILE";
+    if (f.type?.startsWith("image/")) return [file, el("img", { src, alt: f.name })];
+    if (f.type?.startsWith("audio/")) return [file, el("audio", { src, controls: true, preload: "none", ariaLabel: f.name })];
+    return [file];
   }
 
   // What the model was given is asked for when somebody wants to see it.
