@@ -2,6 +2,7 @@ package anthropic_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -142,4 +143,39 @@ func TestBrokenStreams(t *testing.T) {
 			}
 		})
 	}
+}
+
+// canned is a server that gives one answer.
+type canned string
+
+func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {
+	if _, err := io.Copy(io.Discard, req.Body); err != nil {
+		return nil, err
+	}
+	header := http.Header{"Content-Type": {"text/event-stream"}}
+	return &http.Response{StatusCode: 200, Header: header, Body: io.NopCloser(strings.NewReader(string(c))), Request: req}, nil
+}
+
+// FuzzStream: no reply, however broken, does more than fail.
+func FuzzStream(f *testing.F) {
+	for _, events := range [][]string{
+		append([]string{began(1), `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"One."}}`}, ended("end_turn", 1)...),
+		append([]string{began(1), `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"b","input":{}}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{"}}`}, ended("tool_use", 1)...),
+		{`{"type":"message_start","message":null}`, `{"type":"content_block_start","index":-1,"content_block":null}`, `{"type":"error","error":null}`},
+	} {
+		f.Add("data: " + strings.Join(events, "\n\ndata: ") + "\n\n")
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		c, err := anthropic.New(anthropic.Config{
+			BaseURL: "http://model.test", APIKey: key, Model: "claude-sonnet-5", HTTPClient: &http.Client{Transport: canned(body)}, Retry: provider.Retry{MaxAttempts: 1},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Complete(t.Context(), agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: "Count."}}}, func(agent.Delta) {})
+		var failure *agent.ModelError
+		if err != nil && !errors.As(err, &failure) || err != nil && strings.Contains(err.Error(), key) {
+			t.Errorf("error %v", err)
+		}
+	})
 }

@@ -47,7 +47,7 @@ func (c *Client) CreateImage(ctx context.Context, r ImageRequest) (picture []byt
 		}
 		return err
 	})
-	return picture, agent.Usage{Input: answer.Usage.InputTokens, Output: answer.Usage.OutputTokens}, err
+	return picture, agent.Usage{Input: max(answer.Usage.InputTokens, 0), Output: max(answer.Usage.OutputTokens, 0)}, err
 }
 
 // imageFormat returns the value of response_format. OpenAI's models refuse any and always return the

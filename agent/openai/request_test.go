@@ -250,6 +250,50 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
+// FuzzMediaAnswers: whatever a server sends for a picture, a recording, a transcript or embeddings, it is taken
+// as it is or refused, and costs nothing less than nothing.
+func FuzzMediaAnswers(f *testing.F) {
+	f.Add([]byte(`{"data":[{"b64_json":"iVBORw0KGgo="}],"usage":{"input_tokens":-1,"output_tokens":2}}`))
+	f.Add([]byte(`{"data":[{"b64_json":"data:image/png;base64,iVBORw0KGgo="}]}`))
+	f.Add([]byte(`{"data":[{"b64_json":"data:"},null]}`))
+	f.Add([]byte("OggS\x00\x02" + strings.Repeat("\x00", 22) + "OpusHead"))
+	f.Add([]byte("\xff\xfb\x90\x00"))
+	f.Add([]byte(`{"text":"Hi","usage":{"seconds":1e300,"input_tokens":-9}}`))
+	f.Add([]byte(`{"data":[{"index":0,"embedding":[0.5]},{"index":-1,"embedding":[]}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		c, err := openai.New(openai.Config{
+			Model: "m", BaseURL: "http://model.test/v1", APIKey: key, HTTPClient: &http.Client{Transport: canned(body)}, Retry: provider.Retry{MaxAttempts: 1},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, source := range [][]byte{nil, []byte("\x89PNG\r\n\x1a\n")} {
+			if _, usage, err := c.CreateImage(t.Context(), openai.ImageRequest{Prompt: "x", Size: "1024x1024", Source: source}); err != nil {
+				_ = kindOf(t, err)
+			} else if usage.Input < 0 || usage.Output < 0 {
+				t.Errorf("a picture costs %+v", usage)
+			}
+		}
+		for _, format := range []string{"opus", "mp3"} {
+			if sound, err := c.CreateSpeech(t.Context(), "x", "alloy", format); err != nil {
+				_ = kindOf(t, err)
+			} else if string(sound) != string(body) || len(sound) == 0 {
+				t.Errorf("%s is %q", format, sound)
+			}
+		}
+		if heard, err := c.Transcribe(t.Context(), "a.ogg", []byte("x")); err != nil {
+			_ = kindOf(t, err)
+		} else if u := heard.Usage; u.Input < 0 || u.Output < 0 || u.Seconds < 0 || u.Seconds > 86_400 {
+			t.Errorf("a recording costs %+v", u)
+		}
+		if vectors, err := c.Embed(t.Context(), []string{"x"}); err != nil {
+			_ = kindOf(t, err)
+		} else if len(vectors) != 1 || len(vectors[0]) == 0 {
+			t.Errorf("embedded as %v", vectors)
+		}
+	})
+}
+
 type canned string
 
 func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {

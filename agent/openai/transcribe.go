@@ -3,11 +3,15 @@ package openai
 import (
 	"bytes"
 	"context"
+	"time"
 
 	"oneclaw/agent/provider"
 
 	api "github.com/sashabaranov/go-openai"
 )
+
+// maxRecording bounds the reported length of a recording. A server that reports more is wrong.
+const maxRecording = 24 * time.Hour
 
 // Transcript is the text of a recording.
 type Transcript struct {
@@ -40,6 +44,10 @@ func (c *Client) Transcribe(ctx context.Context, name string, sound []byte) (Tra
 	}, func(*provider.Fault) bool { return false })
 	if err != nil {
 		return Transcript{}, err
+	}
+	u := &transcript.Usage
+	if u.Input, u.Output = max(u.Input, 0), max(u.Output, 0); u.Seconds < 0 || u.Seconds > maxRecording.Seconds() {
+		u.Seconds = 0
 	}
 	return transcript, nil
 }

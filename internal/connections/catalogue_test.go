@@ -14,6 +14,7 @@ import (
 	"oneclaw/bridge/interact"
 	"oneclaw/internal/connections"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/mcp"
 )
 
 // Every entry is complete, in order and on the web, and has its source; its line in the prompt costs no more
@@ -82,6 +83,29 @@ func TestACatalogueWithMistakesIsRefused(t *testing.T) {
 	if _, err := connections.ReadCatalogue("/nowhere/catalogue.yaml"); err == nil {
 		t.Error("a missing file is read")
 	}
+}
+
+// FuzzCatalogue: whatever a file has, it is refused, or each of its servers can be added.
+func FuzzCatalogue(f *testing.F) {
+	f.Add([]byte("looked_up: 2026-11-01\nservers:\n  - {name: notes, title: Notes, url: https://notes.example/mcp, purpose: Notes, client: registers, source: https://notes.example}\n"))
+	f.Add([]byte("servers: &a [*a]"))
+	f.Add([]byte("looked_up: 2026-11-01\nservers: [null]"))
+	path := filepath.Join(f.TempDir(), "catalogue.yaml")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := connections.ReadCatalogue(path)
+		if err != nil {
+			return
+		}
+		for _, e := range c.Servers {
+			server := mcp.Config{Servers: map[string]mcp.Server{e.Name: {URL: e.URL, Description: e.Purpose}}}
+			if err := server.Validate(); err != nil || e.Title == "" || strings.ContainsAny(e.Title+e.Purpose, "\n\r") {
+				t.Errorf("%+v: %v", e, err)
+			}
+		}
+	})
 }
 
 // A button switches on one server, once, for administrators alone, and what needs a client first has none.

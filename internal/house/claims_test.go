@@ -55,6 +55,54 @@ func checkClaims(m *module) []finding {
 	return found
 }
 
+// fuzzed is the document whose section about fuzzing has tables of the fuzz targets, by their packages.
+const fuzzed = "CONTRIBUTING.md"
+
+var fuzzTarget = regexp.MustCompile(`\bFuzz[A-Za-z0-9_]+`)
+
+// checkFuzz compares those tables with the targets that there are. A row without a package belongs to the
+// one above it.
+func checkFuzz(m *module) []finding {
+	tests, listed := m.testNames(), map[string]bool{}
+	var found []finding
+	for _, t := range m.texts {
+		if t.name != fuzzed {
+			continue
+		}
+		inside, dirs, last := false, []string(nil), 0
+		for i, line := range strings.Split(string(t.data), "\n") {
+			if strings.HasPrefix(line, "## ") {
+				inside = line == "## Fuzzing"
+			}
+			cells := strings.Split(line, "|")
+			if !inside || len(cells) < 3 {
+				continue
+			}
+			if names := strings.FieldsFunc(cells[1], func(r rune) bool { return r == ' ' || r == ',' }); len(names) > 0 {
+				dirs = names
+			}
+			last = i + 1
+			for _, name := range fuzzTarget.FindAllString(cells[2], -1) {
+				known := false
+				for _, dir := range dirs {
+					if tests[dir+"."+name] {
+						listed[dir+"."+name], known = true, true
+					}
+				}
+				if !known {
+					found = append(found, finding{t.name, last, name, "no package of this row has " + name})
+				}
+			}
+		}
+		for name := range tests {
+			if strings.Contains(name, ".Fuzz") && !listed[name] {
+				found = append(found, finding{t.name, last, name, "the tables of fuzz targets lack " + name})
+			}
+		}
+	}
+	return found
+}
+
 // testNames are the tests of all packages, as folder.TestName.
 func (m *module) testNames() map[string]bool {
 	names := map[string]bool{}

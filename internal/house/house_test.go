@@ -30,6 +30,7 @@ var checks = []check{
 	{"foreignwords", checkForeignWords},
 	{"links", checkLinks},
 	{"claims", checkClaims},
+	{"fuzz", checkFuzz},
 }
 
 type check struct {

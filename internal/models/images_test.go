@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -311,6 +312,30 @@ func TestSpeechIsPaidByItsLength(t *testing.T) {
 		if got := s.spent(t).Output; got != output {
 			t.Errorf("%.30s: %d tokens, want %d", text, got, output)
 		}
+	}
+}
+
+// What comes back and is no recording is not sent on. It may have been made, so it counts as paid.
+func TestSpeechThatIsNoRecording(t *testing.T) {
+	for name, answer := range map[string]string{
+		"empty": "", "a page": "<html>", "an error": `{"error": {"message": "No."}}`, "another format": "\xff\xfb\x90\x00", "no Opus": "OggS" + strings.Repeat("\x00", 60) + "OpusHead",
+		"without end": "OggS" + strings.Repeat("\x00", 17<<20),
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				_, _ = io.WriteString(w, answer) // who has read enough leaves
+			}))
+			defer server.Close()
+			s := newStudio(t, server.URL, models.ImageSettings{}, budget.Limits{})
+			sound, err := s.voice(t, settings.VoiceOn, false)(t.Context(), "Buy milk.", chats.VoiceOpus)
+			if err == nil || sound != nil || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%.20q, %v", sound, err)
+			}
+			if got := s.spent(t); got.Calls != 1 || got.Money == 0 {
+				t.Errorf("spent %+v", got)
+			}
+		})
 	}
 }
 

@@ -93,6 +93,7 @@ func TestWhatIsNotHeardIsSaid(t *testing.T) {
 		"too long":       {l, long, "is longer than the minute that I listen to"},
 		"too large":      {l, large, "is larger than the 25 MB that I listen to"},
 		"no sound":       {l, recording([]byte("%PDF-1.7")), "is of a kind that I cannot listen to, or damaged"},
+		"empty":          {l, recording(nil), "is of a kind that I cannot listen to, or damaged"},
 		"damaged":        {l, recording([]byte("RIFFxxxxWAV")), "is of a kind that I cannot listen to, or damaged"},
 		"no budget":      {broke, recording(openai.Speech("x")), "was not listened to: Nothing is left."},
 		"not configured": {off, recording(openai.Speech("x")), ""},
