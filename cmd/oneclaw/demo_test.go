@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // demoChat is a chat of the demo, as its page shows and uses it.
@@ -83,7 +85,8 @@ func (c *demoChat) until(what string, cond func(demoMessage) bool) demoMessage {
 	defer func() { _ = res.Body.Close() }()
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
+	var last []demoMessage
+	for lines.Scan() && ctx.Err() == nil {
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		if !ok {
 			continue
@@ -96,6 +99,7 @@ func (c *demoChat) until(what string, cond func(demoMessage) bool) demoMessage {
 		if err := json.Unmarshal(view[c.pane], &pane); err != nil {
 			c.t.Fatal(err)
 		}
+		last = pane.Messages[max(0, len(pane.Messages)-4):]
 		for _, m := range slices.Backward(pane.Messages) {
 			if !m.Bot {
 				break
@@ -105,7 +109,7 @@ func (c *demoChat) until(what string, cond func(demoMessage) bool) demoMessage {
 			}
 		}
 	}
-	c.t.Fatalf("%s never shows %s: %v", c.pane, what, lines.Err())
+	c.t.Fatalf("%s never shows %s, but %+v: %v", c.pane, what, last, ctx.Err())
 	return demoMessage{}
 }
 
@@ -161,11 +165,28 @@ func TestDemoMakesPicturesDocumentsAndSpeech(t *testing.T) {
 			c.say(sign + "voice on")
 			c.shows("I speak my answers here.")
 			c.say("17*23")
-			c.shows("17*23 = 391")
+			c.shows("17*23 = ", "391")
 			want := map[string]struct{ kind, name, begin string }{"telegram": {"audio/ogg", "", "OggS"}, "slack": {"audio/mpeg", "answer.mp3", "\xff\xfb"}}[pane]
 			if kind, sound := c.file(want.name, ""); kind != want.kind || !bytes.HasPrefix(sound, []byte(want.begin)) {
 				t.Errorf("an answer as %q: %.20q", kind, sound)
 			}
 		})
+	}
+}
+
+// TestDemoPageShowsPicturesAndPlaysRecordings looks at both chats in a browser.
+func TestDemoPageShowsPicturesAndPlaysRecordings(t *testing.T) {
+	t.Parallel()
+	ctx := browse(t, startDemo(t))
+	for pane, sign := range map[string]string{"telegram": "/", "slack": "!"} {
+		suggest(t, ctx, pane, "Draw a cat", 1)
+		waitFor(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("#%s .msg img")].some((i) => i.complete && i.naturalWidth === 1024)`, pane))
+		suggest(t, ctx, pane, sign+"voice on", 2)
+		says(t, ctx, pane, "I speak my answers here")
+		suggest(t, ctx, pane, "17*23", 3)
+		waitFor(t, ctx, fmt.Sprintf(`document.querySelectorAll("#%s .msg audio").length === 1`, pane))
+		do(t, ctx, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => { const a = document.querySelector("#%s .msg audio"); a.preload = "auto"; a.load(); })()`, pane)))
+		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .msg audio").readyState > 0`, pane))
+		picture(t, ctx, "demo-media-"+pane)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/storage/postgres/pgtest"
 )
 
 // withSpeech sets up the models that listen and speak.
@@ -121,42 +122,86 @@ func TestLongAnswersAreNotSpoken(t *testing.T) {
 	bot.kill(syscall.SIGTERM)
 }
 
-// TestAKillDuringSpeech: the text arrived once and without a mark, the speech is paid and not made again.
+// TestAKillDuringSpeech: the text arrived once and without a mark, the speech is paid and not made again, and
+// later answers are spoken.
 func TestAKillDuringSpeech(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
-	w.withSpeech()
-	reached, free := make(chan struct{}), make(chan struct{})
-	w.model.OnSpeech(func(openai.SpeechRequest) *openai.Error {
-		close(reached)
-		<-free
-		return nil
-	})
-	ann := w.person("Ann")
-	bot := w.run()
-	w.ask(bot, ann, "/voice on", nil)
-	w.ask(bot, ann, "1+1", nil)
-	<-reached
-	bot.kill(syscall.SIGKILL)
-	close(free)
-	bot = w.run()
-	w.ask(bot, ann, "/voice off", nil)
-	wantIn(t, w.ask(bot, ann, "/usage", nil), "$0.000")
-	texts := 0
-	w.telegram.View(func(s telegram.State) {
-		for _, m := range s.Answers(ann) {
-			if strings.Contains(m.Text, "1+1 =") {
-				texts++
-				if strings.Contains(m.Text, "repeat") {
-					t.Errorf("marked: %q", m.Text)
-				}
+	for _, engine := range []string{"bolt", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			w := newTown(t, openai.Offline{})
+			w.withSpeech()
+			if engine == "postgres" {
+				server := &pgtest.Server{}
+				t.Cleanup(func() { _ = server.Stop() })
+				w.env["ONECLAW_STORE"], w.env["ONECLAW_SECRET_KEY"] = server.Database(t), strings.Repeat("ab", 32)
 			}
-		}
-	})
-	if n := len(w.model.Spoken()); n != 1 || texts != 1 {
-		t.Errorf("spoken %d times, %d texts", n, texts)
+			reached, free := make(chan struct{}), make(chan struct{})
+			w.model.OnSpeech(func(openai.SpeechRequest) *openai.Error {
+				close(reached)
+				<-free
+				return nil
+			})
+			s := telegramStageIn(t, w, false)
+			bot := s.start()
+			s.say(0, "/voice on")
+			s.one("I speak my answers here.")
+			s.say(0, "1+1")
+			s.one("1+1 =")
+			<-reached
+			bot.kill(syscall.SIGKILL)
+			close(free)
+			w.model.OnSpeech(nil)
+			bot = s.start()
+			s.say(0, "1+2")
+			s.one("1+2 =")
+			if note := s.voiceNotes(1)[0]; !bytes.Contains(note.file.data, []byte("1+2 = 3.")) {
+				t.Errorf("spoken %.80q", note.file.data)
+			}
+			s.say(0, "/usage")
+			s.one("$0.000")
+			all := s.until("an answer", func(all []shown) bool { return len(all) > 0 })
+			texts := slices.DeleteFunc(all, func(m shown) bool { return !strings.Contains(m.text, "1+1 =") })
+			if n := len(w.model.Spoken()); n != 2 || len(texts) != 1 || strings.Contains(texts[0].text, "repeat") {
+				t.Errorf("spoken %d times, as text %+v", n, texts)
+			}
+			bot.kill(syscall.SIGTERM)
+		})
 	}
-	bot.kill(syscall.SIGTERM)
+}
+
+// TestRecordingsAreExportedAndForgotten: the recording that a person sent and its words are in their copy, and
+// are gone when they are forgotten. What the bot said is kept as a text alone.
+func TestRecordingsAreExportedAndForgotten(t *testing.T) {
+	t.Parallel()
+	onBothPlatforms(t, false, openai.Offline{}, func(s *stage) {
+		s.w.withSpeech()
+		s.w.env["ONECLAW_ALLOW"] = "*"
+		bot := s.start()
+		s.speak(0, openai.Speech("remember that my colour is heliotrope"))
+		s.voiceNotes(1)
+		s.say(0, s.sign+"voice on")
+		s.one("I speak my answers here.")
+		s.say(0, s.sign+"export")
+		s.one("This is your data: 1 conversation and 1 file")
+		var file []byte
+		s.until("the copy", func(all []shown) bool {
+			i := slices.IndexFunc(all, func(m shown) bool { return strings.HasSuffix(m.file.name, ".zip") })
+			if i >= 0 {
+				file = all[i].file.data
+			}
+			return i >= 0
+		})
+		s.holds(file, map[string]string{"files/": "heliotrope", "conversations/0001": "heliotrope", "choices.json": `"on"`})
+		s.say(0, s.sign+"forget")
+		card := s.card("Shall I forget you?")
+		s.press(0, card, card.buttons["Forget me"], false)
+		s.one("I have forgotten you")
+		s.say(0, s.sign+"voice")
+		s.one("I speak here when you do")
+		bot.kill(syscall.SIGTERM)
+		s.start().kill(syscall.SIGTERM) // which writes the file anew
+		s.lacks(s.w.env["ONECLAW_DATA_DIR"], "heliotrope")
+	})
 }
 
 // TestAChoiceOfAChannelHoldsInItsThreads: on Slack each answer is in a thread, so the choice of a channel or
