@@ -26,8 +26,9 @@ import (
 //	job/open/     open jobs: at most Limits.MaxWaiting messages and as many commands
 //	              for each chat
 //	job/done/     receipts, for receipts.Age
-//	finished/     index of the receipts of messages and tasks by time, for receipts.Age
-//	tally/        sums of receipts, a record for each hour, for 400 days
+//	finished/     index of the receipts by time, for receipts.Age
+//	tally/        sums of receipts, a record for each hour, for 400 days; where the next
+//	              sweep of receipts begins
 //	numbers       the base of job numbers, one record
 //	card/         cards, which expire; closed ones for receipts.Age
 //	allowed/      lasting approvals, a few for each user in a conversation; until the

@@ -14,8 +14,9 @@ import (
 	"oneclaw/storage"
 )
 
-// indexPrefix begins the keys of an index of messages and tasks by the time at which they were closed,
-// the newest first. The keys of receipts sort by chat.
+// indexPrefix begins the keys of an index of receipts by the time at which their jobs were closed, the
+// newest first. The keys of receipts sort by chat. Receipts that no list shows have empty entries, for
+// [Prune].
 const indexPrefix = "finished/"
 
 // Entry is a receipt's entry in the index. It has the fields that lists and statistics need.
@@ -59,18 +60,30 @@ func indexKeyAt(t time.Time) string {
 // IndexKey returns the entry's key in the index, from which [ListEntries] can continue.
 func (f Entry) IndexKey() string { return indexKeyAt(f.At) + f.Key }
 
-// indexOps returns the operation that adds a receipt to the index; none if the receipt is not listed.
+// indexKey returns the receipt's key in the index; empty if it is too long for an entry.
+func (r *Receipt) indexKey() string {
+	key := Entry{Key: r.Key(), At: r.Closed}.IndexKey()
+	if r.Closed.IsZero() || len(key) > storage.MaxKey {
+		return ""
+	}
+	return key
+}
+
+// indexOps returns the operation that adds a receipt to the index; none if it gets no entry.
 func (r *Receipt) indexOps() ([]storage.Op, error) {
-	f, listed := r.indexEntry()
-	if !listed || len(f.IndexKey()) > storage.MaxKey {
+	key := r.indexKey()
+	if key == "" {
 		return nil, nil
 	}
-	data, err := json.Marshal(f)
-	if err != nil {
-		return nil, fmt.Errorf("encode the entry of %s: %w", r.Key(), err)
+	var data []byte
+	if f, listed := r.indexEntry(); listed {
+		var err error
+		if data, err = json.Marshal(f); err != nil {
+			return nil, fmt.Errorf("encode the entry of %s: %w", r.Key(), err)
+		}
 	}
 	// Any revision: the receipt in the same write has the condition.
-	return []storage.Op{storage.Put(f.IndexKey(), data, storage.Any)}, nil
+	return []storage.Op{storage.Put(key, data, storage.Any)}, nil
 }
 
 // ListEntries yields the index entries after an index key, the newest first; all if the key is empty.
@@ -110,38 +123,19 @@ func LoadReceipts(ctx context.Context, kv storage.KV, of []Entry) (map[string]*R
 	return all, nil
 }
 
+// decodeEntry decodes an entry; false for an empty or damaged one.
 func decodeEntry(entry storage.Entry) (f Entry, ok bool) {
-	at, key, _ := strings.Cut(strings.TrimPrefix(entry.Key, indexPrefix), "/")
-	n, err := strconv.ParseInt(at, 10, 64)
-	if err != nil || json.Unmarshal(entry.Value, &f) != nil {
+	key, at, ok := parseIndexKey(entry.Key)
+	if !ok || json.Unmarshal(entry.Value, &f) != nil {
 		return f, false
 	}
-	f.Key, f.At = key, time.Unix(0, math.MaxInt64-n)
+	f.Key, f.At = key, at
 	return f, true
 }
 
-// pruneIndex deletes index entries that are older than [Age], or too far in the future because of a
-// wrong clock.
-func pruneIndex(ctx context.Context, store storage.Store, now time.Time) error {
-	ahead, old := indexKeyAt(now.Add(Age)), remover{store: store}
-	for entry, err := range store.List(ctx, storage.Range{Prefix: indexPrefix}) {
-		if err == nil && entry.Key >= ahead {
-			break
-		}
-		if err == nil {
-			err = old.add(ctx, entry)
-		}
-		if err != nil {
-			return fmt.Errorf("prune the index of receipts: %w", err)
-		}
-	}
-	for entry, err := range Throttle(ctx, store.List(ctx, storage.Range{Prefix: indexPrefix, After: indexKeyAt(now.Add(-Age))})) {
-		if err == nil {
-			err = old.add(ctx, entry)
-		}
-		if err != nil {
-			return fmt.Errorf("prune the index of receipts: %w", err)
-		}
-	}
-	return old.flush(ctx)
+// parseIndexKey returns the key of the job, and the time when it was closed.
+func parseIndexKey(indexKey string) (key string, at time.Time, ok bool) {
+	number, key, _ := strings.Cut(strings.TrimPrefix(indexKey, indexPrefix), "/")
+	n, err := strconv.ParseInt(number, 10, 64)
+	return key, time.Unix(0, math.MaxInt64-n), err == nil
 }

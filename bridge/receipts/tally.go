@@ -20,6 +20,10 @@ const (
 	tallyAge    = 400 * 24 * time.Hour
 )
 
+// recountAfter is the time after which an hour is counted for a second time: until then, replicas whose
+// clocks are slow may add receipts to it.
+const recountAfter = 24 * time.Hour
+
 // tookBounds are the upper bounds of the histogram of response times, in milliseconds.
 var tookBounds = [...]int64{250, 500, 1000, 2000, 3000, 5000, 8000, 13_000, 20_000, 30_000, 60_000, 120_000, 300_000}
 
@@ -112,47 +116,53 @@ func Tallies(ctx context.Context, kv storage.KV, since time.Time) (hours map[tim
 
 func hourKey(t time.Time) string { return hourPrefix + t.UTC().Format(hourLayout) }
 
-// hourlyTallies holds tallies by their keys. They are computed from all receipts at each pruning.
-type hourlyTallies map[string]*Tally
-
-func (all hourlyTallies) add(r *Receipt) {
-	f, listed := r.indexEntry()
-	if !listed {
-		return
-	}
-	key := hourKey(f.At)
-	if all[key] == nil {
-		all[key] = new(Tally)
-	}
-	all[key].Add(f)
-}
-
-// store stores the tallies that have changed, of hours whose receipts all exist, and deletes tallies
-// that are too old.
-func (all hourlyTallies) store(ctx context.Context, kv storage.KV, now time.Time) error {
-	known := make(map[string]string)
-	first := hourKey(now.Add(-Age)) // some of its receipts are gone
-	for entry, err := range kv.List(ctx, storage.Range{Prefix: hourPrefix}) {
+// updateTallies counts the receipts of the hours since the last update, and again those of recountAfter
+// ago, and deletes tallies that are too old.
+func updateTallies(ctx context.Context, kv storage.KV, now time.Time) error {
+	known := make(map[string]storage.Entry)
+	for entry, err := range kv.List(ctx, storage.Range{Prefix: tallyPrefix}) {
 		if err != nil {
 			return fmt.Errorf("list tallies: %w", err)
 		}
-		known[entry.Key] = string(entry.Value)
-		if entry.Key < hourKey(now.Add(-tallyAge)) {
+		known[entry.Key] = entry
+		if strings.HasPrefix(entry.Key, hourPrefix) && entry.Key < hourKey(now.Add(-tallyAge)) {
 			if err := remove(ctx, kv, entry.Key, entry.Revision); err != nil {
 				return err
 			}
 		}
 	}
-	for key, t := range all {
+	var until time.Time
+	damaged := json.Unmarshal(known[untilKey].Value, &until) != nil && known[untilKey].Key != ""
+	if until.After(now) { // the clock was wrong
+		until = time.Time{}
+	}
+	counted := 0
+	const hour = time.Hour
+	for h := now.Add(-Age).Truncate(hour).Add(hour); !h.After(now); h = h.Add(hour) { // of earlier ones, receipts are gone
+		isNew := !h.Before(until.Truncate(hour))
+		isAgain := !h.Before(until.Truncate(hour).Add(-recountAfter)) && h.Before(now.Truncate(hour).Add(-recountAfter))
+		before, exists := known[hourKey(h)]
+		if !isNew && !isAgain && (!exists || json.Unmarshal(before.Value, new(Tally)) == nil) {
+			continue
+		}
+		end := h.Add(hour - 1)
+		if end.After(now) {
+			end = now
+		}
+		t, err := count(ctx, kv, h, end)
+		if err != nil {
+			return err
+		}
+		counted += t.Messages
 		data, err := json.Marshal(t)
-		if err == nil && key > first && known[key] != string(data) {
-			_, err = kv.Put(ctx, key, data, storage.Any) // the tally depends only on the receipts
+		if err == nil && t.Messages > 0 && string(before.Value) != string(data) {
+			_, err = kv.Put(ctx, hourKey(h), data, storage.Any) // the tally depends only on the receipts
 		}
 		if err != nil {
-			return fmt.Errorf("store tally %s: %w", key, err)
+			return fmt.Errorf("store tally %s: %w", hourKey(h), err)
 		}
 	}
-	if len(all) == 0 {
+	if counted == 0 && !damaged {
 		return nil
 	}
 	data, err := json.Marshal(now)
@@ -163,4 +173,18 @@ func (all hourlyTallies) store(ctx context.Context, kv storage.KV, now time.Time
 		return fmt.Errorf("store the time of the last tally: %w", err)
 	}
 	return nil
+}
+
+// count returns the tally of the receipts from begin to end.
+func count(ctx context.Context, kv storage.KV, begin, end time.Time) (t Tally, err error) {
+	for f, err := range Throttle(ctx, ListEntries(ctx, kv, indexKeyAt(end))) {
+		if err != nil {
+			return t, err
+		}
+		if f.At.Before(begin) {
+			break
+		}
+		t.Add(f)
+	}
+	return t, nil
 }

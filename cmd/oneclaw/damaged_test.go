@@ -54,6 +54,7 @@ var recordKinds = []struct {
 	{"finished/0000000000000000001/telegram:{chat}/7006/text", onDemand},
 	{"tally/{hour}", onDemand},
 	{"tally/until", onDemand},
+	{"tally/sweep", onDemand},
 	{"card/7007", always},
 	{"access/telegram:{chat}", atStart},
 	{"access/telegram:77", atStart},

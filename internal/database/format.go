@@ -21,8 +21,9 @@ import (
 //	replicas/     the replicas and their leases; one for each
 //	job/open/     messages to be answered; bounded for each chat
 //	job/done/     receipts; a week, pruned each hour
-//	finished/     messages and tasks among them by their time; as long as they are
-//	tally/        sums of them; one for each hour of 400 days, and one that says up to when
+//	finished/     an index of them by their time; as long as they are
+//	tally/        sums of messages and tasks; one for each hour of 400 days, one that says up to
+//	              when, and one that says which receipts the next pruning reads
 //	card/         cards with buttons; they expire, and are deleted a week after they were closed
 //	access/       who was let in, one for each; a refusal expires
 //	stranger/     users to whom the notice to unknown users was sent, if replicas share the
