@@ -1,11 +1,13 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,8 +21,9 @@ import (
 )
 
 // If several processes share a store, a message may reach a process that does not own its chat. That
-// process stores the message as an unclaimed job and confirms it. The owner reads the job from the
-// store, decides how to handle it as if it had received the message itself, and claims it.
+// process stores the message as an unclaimed job, with a notice, and confirms it. The owner watches the
+// notices of its shares. It reads the job from the store, decides how to handle it as if it had received
+// the message itself, and claims it.
 //
 // In the same way the owner finds jobs from a process that still believed it owned the chat. It claims
 // each job there that does not have its own token.
@@ -28,7 +31,7 @@ import (
 // claimer claims jobs that other processes have accepted for chats that this process owns.
 type claimer struct {
 	workers       *workerRegistry
-	store         storage.KV
+	store         storage.Store
 	jobs          queue.Store
 	queue         *queue.Queue
 	leases        *queue.LeaseHolder
@@ -36,6 +39,7 @@ type claimer struct {
 	intake        *intake
 	damageHandler *damageHandler
 	maxRetry      time.Duration
+	now           func() time.Time
 	log           *slog.Logger
 
 	// accepting is held, by chat, while messages are written and queued.
@@ -46,6 +50,19 @@ type claimer struct {
 	// claimSlots bounds the chats in which jobs are claimed at a time. See claimChat.
 	claiming   map[chats.Chat]bool
 	claimSlots chan struct{}
+	// handled holds the handled notices by key. hasHandled has a token when some are to be deleted.
+	handled    map[string]handledNotice
+	hasHandled chan struct{}
+	// followed holds the prefixes of open jobs that are followed, and until when; see followJobs.
+	// startFollower follows one of them, while follow runs; nil before that.
+	followed      map[string]time.Time
+	startFollower func(under string)
+}
+
+// handledNotice is the version of a notice that was handled.
+type handledNotice struct {
+	rev      storage.Revision
+	deleting bool
 }
 
 // errMaybeLost is returned when another process may have taken over a chat.
@@ -151,6 +168,7 @@ func (c *claimer) holdUnknown(open []*queue.Run) []*queue.Run {
 		if !c.queue.Has(j.Key()) {
 			c.log.Warn("unknown kind of job: its chat waits for a later version of the program", "job", j.Key())
 			c.queue.Enqueue(j)
+			c.followJobs(j.Origin())
 		}
 		return true
 	})
@@ -182,6 +200,25 @@ func (c *claimer) reclaim(ctx context.Context, j *queue.Run) (resume func(), err
 
 // follow claims jobs that other processes write for this one, until ctx ends.
 func (c *claimer) follow(ctx context.Context) {
+	var followers sync.WaitGroup
+	defer followers.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	c.mu.Lock()
+	c.startFollower = func(under string) {
+		if ctx.Err() == nil {
+			followers.Go(func() { rescue.Go(c.log, "following jobs", func() { c.followUnder(ctx, under) }) })
+		}
+	}
+	for under := range c.followed {
+		c.startFollower(under)
+	}
+	c.mu.Unlock()
+	defer func() {
+		cancel()
+		c.mu.Lock()
+		c.startFollower = nil
+		c.mu.Unlock()
+	}()
 	for pauses := retry.New(minRetry, c.maxRetry); ctx.Err() == nil; {
 		watching, again := context.WithCancel(ctx)
 		c.mu.Lock()
@@ -209,15 +246,45 @@ func (c *claimer) rescan() {
 	}
 }
 
-// followOnce claims the open jobs of all owned chats, then follows the changes until an error.
+// followOnce claims the open jobs of all owned chats, then those of which notices tell, until an error.
 func (c *claimer) followOnce(ctx context.Context) error {
-	changes := c.store.Watch(ctx, queue.OpenPrefix)
-	open, broken, err := c.jobs.ListOpen(ctx, "", func(chat chats.Chat) bool { return c.jobs.LeaseToken(chat) != "" })
+	prefixes := c.leases.NoticePrefixes()
+	if len(prefixes) == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	changes := storage.WatchMany(ctx, c.store, prefixes)
+	if err := c.handleLeftNotices(ctx, prefixes); err != nil {
+		return err
+	}
+	if err := c.claimOpen(ctx, "", func(chat chats.Chat) bool { return c.jobs.LeaseToken(chat) != "" }); err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	deleting, stop := context.WithCancel(ctx)
+	defer stop()
+	running.Go(func() { rescue.Go(c.log, "deleting notices", func() { c.deleteNotices(deleting) }) })
+	for e, err := range changes {
+		if err != nil {
+			return fmt.Errorf("watch notices of jobs: %w", err)
+		}
+		if err := c.handleNotice(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claimOpen claims the open jobs of selected chats that no worker of this process has. Only keys with the
+// prefix under are read.
+func (c *claimer) claimOpen(ctx context.Context, under string, passes queue.ChatFilter) error {
+	open, broken, err := c.jobs.ListOpen(ctx, under, passes)
 	if err != nil {
 		return err
 	}
 	c.queue.DropUnknown(func(j *queue.Run) bool {
-		return !slices.ContainsFunc(open, func(o *queue.Run) bool { return o.Key() == j.Key() })
+		return strings.HasPrefix(j.Key(), under) && !slices.ContainsFunc(open, func(o *queue.Run) bool { return o.Key() == j.Key() })
 	})
 	for _, j := range open {
 		c.claimBlockerFirst(ctx, j)
@@ -231,6 +298,205 @@ func (c *claimer) followOnce(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// handleNotice claims the job of a notice, or passes the notice on if the chat has moved to another share.
+func (c *claimer) handleNotice(ctx context.Context, e storage.Event) error {
+	key, origin, ok := queue.ParseNotice(e.Entry)
+	if !ok || e.Deleted && c.hasDeleted(e.Key) {
+		return nil
+	}
+	if c.jobs.LeaseToken(origin) == "" {
+		return c.handleForeignNotice(ctx, e, key, origin)
+	}
+	j := &queue.Run{}
+	if e.Deleted { // the former owner has read it, but may not have claimed the job
+		found, err := c.jobs.Load(ctx, key)
+		if found == nil {
+			return ignoreDamaged(err) // it is found at the takeover of the chat
+		}
+		j = found
+	} else {
+		m, _ := queue.MessageOf(key, "")
+		m.Chat = origin
+		j.Message = m
+		c.noticeHandled(e.Entry)
+	}
+	c.claimBlockerFirst(ctx, j)
+	rescue.Go(c.log, "a job of another replica", func() { c.claimIfFree(j) })
+	return nil
+}
+
+// handleForeignNotice handles a notice of a job in a chat that another process owns.
+func (c *claimer) handleForeignNotice(ctx context.Context, e storage.Event, key string, origin chats.Chat) error {
+	if !hasAnyPrefix(e.Key, c.leases.NoticePrefixes()) {
+		c.rescan() // the share was lost: do not watch it any more
+		return nil
+	}
+	// If the notice was passed on already, this process does not know of the move yet. It reads all jobs
+	// when it does.
+	moved, ok := c.leases.PassOn(e.Entry, key, origin)
+	if !ok || e.Deleted {
+		return nil
+	}
+	if _, err := c.store.Put(ctx, moved.Key, moved.Value, moved.Rev); err != nil {
+		return fmt.Errorf("pass a notice on: %w", err)
+	}
+	c.noticeHandled(e.Entry)
+	return nil
+}
+
+func hasAnyPrefix(key string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+}
+
+func ignoreDamaged(err error) error {
+	if queue.IsDamaged(err) {
+		return nil
+	}
+	return err
+}
+
+// handleLeftNotices deletes notices that a former owner has left. Their jobs are among the open ones.
+func (c *claimer) handleLeftNotices(ctx context.Context, prefixes []string) error {
+	c.mu.Lock()
+	clear(c.handled)
+	c.mu.Unlock()
+	for entry, err := range c.store.List(ctx, storage.Range{Prefix: queue.NoticePrefix}) {
+		if err != nil {
+			return fmt.Errorf("list notices of jobs: %w", err)
+		}
+		if hasAnyPrefix(entry.Key, prefixes) {
+			c.noticeHandled(entry)
+		}
+	}
+	return nil
+}
+
+// noticeHandled has deleteNotices delete a notice.
+func (c *claimer) noticeHandled(notice storage.Entry) {
+	c.mu.Lock()
+	c.handled[notice.Key] = handledNotice{rev: notice.Revision}
+	c.mu.Unlock()
+	select {
+	case c.hasHandled <- struct{}{}:
+	default:
+	}
+}
+
+// hasDeleted reports whether this process has deleted a notice.
+func (c *claimer) hasDeleted(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	deleted := c.handled[key].deleting
+	delete(c.handled, key)
+	return deleted
+}
+
+const (
+	// noticePause is how long handled notices wait to be deleted together, at most noticesAtOnce in a write.
+	noticePause   = time.Second
+	noticesAtOnce = 100
+)
+
+// deleteNotices deletes handled notices until ctx ends. A newer version of a notice stays: its job has
+// changed since it was read.
+func (c *claimer) deleteNotices(ctx context.Context) {
+	for {
+		select {
+		case <-c.hasHandled:
+		case <-ctx.Done():
+			return
+		}
+		if retry.Wait(ctx, noticePause) != nil {
+			return
+		}
+		var ops []storage.Op
+		c.mu.Lock()
+		for key, notice := range c.handled {
+			if !notice.deleting {
+				c.handled[key] = handledNotice{notice.rev, true}
+				ops = append(ops, storage.Delete(key, notice.rev))
+			}
+		}
+		c.mu.Unlock()
+		for some := range slices.Chunk(ops, noticesAtOnce) {
+			_, err := c.store.Write(ctx, some...)
+			if errors.Is(err, storage.ErrConflict) {
+				err = nil
+				for _, op := range some {
+					if alone := c.store.Delete(ctx, op.Key, op.Rev); !errors.Is(alone, storage.ErrConflict) {
+						err = cmp.Or(err, alone)
+					}
+				}
+			}
+			if err != nil && ctx.Err() == nil {
+				c.log.Warn("handled notices of jobs cannot be deleted now", "count", len(some), "err", err)
+			}
+		}
+	}
+}
+
+const (
+	// followTime is how long jobs are followed of which a notice may be missing. A write may still reach
+	// the database minutes after its connection was lost.
+	followTime = time.Hour
+	// maxFollowed bounds the chats that are followed at a time. Beyond it, all jobs are followed.
+	maxFollowed = 1000
+)
+
+// followJobs claims all jobs of a chat and its threads that appear in the following time, with or without
+// a notice: after a write with an unknown outcome; after the chat has moved, because other processes may
+// learn of it later; and while a job of an unknown kind is open, which only a later program closes.
+func (c *claimer) followJobs(chat chats.Chat) {
+	if !c.leases.Shared() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	under := chat.WithoutThread().String() + "/"
+	if _, is := c.followed[under]; !is && len(c.followed) >= maxFollowed {
+		under = ""
+	}
+	_, is := c.followed[under]
+	if c.followed[under] = c.now().Add(followTime); !is && c.startFollower != nil {
+		c.startFollower(under)
+	}
+}
+
+// followKey is followJobs for the job of a key that a write may have stored.
+func (c *claimer) followKey(key string) {
+	if m, ok := queue.MessageOf(key, queue.OpenPrefix); ok {
+		c.followJobs(m.Chat)
+	}
+}
+
+func (c *claimer) followUnder(ctx context.Context, under string) {
+	for pauses := retry.New(minRetry, c.maxRetry); ctx.Err() == nil; {
+		c.mu.Lock()
+		until := c.followed[under]
+		if c.now().After(until) && !c.queue.HasUnknown(under) {
+			delete(c.followed, under)
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		following, cancel := context.WithTimeout(ctx, max(until.Sub(c.now()), followTime/10))
+		err := rescue.Do(func() error { return c.followUnderOnce(following, under) })
+		cancel()
+		if err != nil && following.Err() == nil && !errors.Is(err, storage.ErrLagged) {
+			c.log.Warn("jobs that may be stored cannot be followed, trying again", "under", under, "err", err)
+			_ = retry.Wait(ctx, pauses.Next(0))
+		}
+	}
+}
+
+func (c *claimer) followUnderOnce(ctx context.Context, under string) error {
+	changes := c.store.Watch(ctx, queue.OpenPrefix+under)
+	if err := c.claimOpen(ctx, under, func(chat chats.Chat) bool { return c.jobs.LeaseToken(chat) != "" }); err != nil {
+		return err
 	}
 	for e, err := range changes {
 		if err != nil {

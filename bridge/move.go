@@ -153,6 +153,9 @@ func (m *mover) watch(ctx context.Context) error {
 		if !e.Deleted {
 			m.applyRecord(e.Entry)
 			m.updateOwnership()
+			if from, err := chats.ParseChat(strings.TrimPrefix(e.Key, conversation.MovedPrefix)); err == nil {
+				m.claimer.followJobs(from)
+			}
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"iter"
 	"sync/atomic"
 
 	"oneclaw/storage"
@@ -13,17 +14,27 @@ import (
 type trackedStore struct {
 	storage.Store
 	failing atomic.Bool
+	// onDoubt, if not nil, is called with each key that a write may have put although it failed.
+	onDoubt func(key string)
 }
 
 // recordOutcome records whether a write failed. A write that was cancelled, or rejected because of its
 // content, does not count.
-func (s *trackedStore) recordOutcome(ctx context.Context, err error) {
+func (s *trackedStore) recordOutcome(ctx context.Context, err error, ops ...storage.Op) {
 	switch {
 	case err == nil:
 		s.failing.Store(false)
-	case errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrInvalid), errors.Is(ctx.Err(), context.Canceled):
+		return
+	case errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrInvalid):
+		return
+	case errors.Is(ctx.Err(), context.Canceled):
 	default:
 		s.failing.Store(true)
+	}
+	for _, op := range ops {
+		if s.onDoubt != nil && op.Kind == storage.KindPut {
+			s.onDoubt(op.Key)
+		}
 	}
 }
 
@@ -35,7 +46,7 @@ func (s *trackedStore) Append(ctx context.Context, log string, after storage.Pos
 
 func (s *trackedStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
 	rev, err := s.Store.Put(ctx, key, value, rev)
-	s.recordOutcome(ctx, err)
+	s.recordOutcome(ctx, err, storage.Put(key, nil, rev))
 	return rev, err
 }
 
@@ -47,18 +58,23 @@ func (s *trackedStore) Delete(ctx context.Context, key string, rev storage.Revis
 
 func (s *trackedStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
 	rev, err := s.Store.Write(ctx, ops...)
-	s.recordOutcome(ctx, err)
+	s.recordOutcome(ctx, err, ops...)
 	return rev, err
 }
 
 // WriteDeferred implements storage.Deferrer.
 func (s *trackedStore) WriteDeferred(ctx context.Context, due <-chan struct{}, ops ...storage.Op) (storage.Revision, error) {
 	rev, err := storage.WriteDeferred(ctx, s.Store, due, ops...)
-	s.recordOutcome(ctx, err)
+	s.recordOutcome(ctx, err, ops...)
 	return rev, err
 }
 
-// GetMany implements storage.Many.
+// WatchMany implements storage.ManyWatcher.
+func (s *trackedStore) WatchMany(ctx context.Context, prefixes []string) iter.Seq2[storage.Event, error] {
+	return storage.WatchMany(ctx, s.Store, prefixes)
+}
+
+// GetMany implements storage.ManyGetter.
 func (s *trackedStore) GetMany(ctx context.Context, keys []string) (map[string]storage.Entry, error) {
 	return storage.GetMany(ctx, s.Store, keys)
 }

@@ -25,6 +25,7 @@ import (
 //
 //	job/open/     open jobs: at most Limits.MaxWaiting messages and as many commands
 //	              for each chat
+//	new/          notices of unclaimed jobs for the owners of their chats, who delete them
 //	job/done/     receipts, for receipts.Age
 //	finished/     index of the receipts by time, for receipts.Age
 //	tally/        sums of receipts, a record for each hour, for 400 days; where the next

@@ -56,11 +56,11 @@ func (s *suspender) saveWaiting(ctx context.Context, j *queue.Run) error {
 	if err != nil {
 		return err
 	}
-	end, err := e.Record()
+	end, err := e.NewOps()
 	if err != nil {
 		return err
 	}
-	if e.Rev, err = s.store.Write(ctx, record, end); err != nil {
+	if e.Rev, err = s.store.Write(ctx, append(end, record)...); err != nil {
 		if adopted := s.inserter.Adopt(ctx, e.Key()); adopted != nil { // the write may have succeeded
 			s.log.Warn("a preview may stay unfinished", "job", j.Key(), "err", adopted)
 		}

@@ -123,9 +123,11 @@ func (b *Bridge) fillIntake() {
 	}
 	*b.claimer = claimer{
 		workers: b.workers, store: b.store, jobs: b.jobs, queue: b.queue, leases: b.leases, inserter: b.inserter, intake: b.intake, damageHandler: b.damageHandler,
-		maxRetry: b.maxRetry, log: b.log,
+		maxRetry: b.maxRetry, now: cfg.Now, log: b.log,
 		accepting: named.New(1), claiming: make(map[chats.Chat]bool), claimSlots: make(chan struct{}, acceptWrites),
+		handled: make(map[string]handledNotice), hasHandled: make(chan struct{}, 1), followed: make(map[string]time.Time),
 	}
+	b.store.onDoubt = b.claimer.followKey
 	*b.takeover = takeover{
 		workers: b.workers, jobs: b.jobs, queue: b.queue, claimer: b.claimer, damageHandler: b.damageHandler, sender: b.sender, reactions: b.reactions,
 		delayTracker: b.delayTracker, cache: b.turns.Cache, log: b.log,

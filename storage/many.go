@@ -3,6 +3,9 @@ package storage
 import (
 	"context"
 	"errors"
+	"iter"
+	"slices"
+	"strings"
 )
 
 // ManyGetter is a [KV] that reads several keys at a lower cost than reading them one after another.
@@ -27,4 +30,33 @@ func GetMany(ctx context.Context, kv KV, keys []string) (map[string]Entry, error
 		}
 	}
 	return all, nil
+}
+
+// ManyWatcher is a [KV] that watches several prefixes at once.
+type ManyWatcher interface {
+	// WatchMany is Watch for the keys that have one of some prefixes, in one sequence.
+	WatchMany(ctx context.Context, prefixes []string) iter.Seq2[Event, error]
+}
+
+// WatchMany watches several prefixes. If kv is not a [ManyWatcher], it watches what they have in common,
+// and leaves out other keys.
+func WatchMany(ctx context.Context, kv KV, prefixes []string) iter.Seq2[Event, error] {
+	if many, ok := kv.(ManyWatcher); ok {
+		return many.WatchMany(ctx, prefixes)
+	}
+	common := prefixes[0]
+	for _, prefix := range prefixes {
+		for !strings.HasPrefix(prefix, common) {
+			common = common[:len(common)-1]
+		}
+	}
+	changes := kv.Watch(ctx, common)
+	return func(yield func(Event, error) bool) {
+		for e, err := range changes {
+			wanted := slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(e.Key, prefix) })
+			if (err != nil || wanted) && !yield(e, err) {
+				return
+			}
+		}
+	}
 }

@@ -167,11 +167,11 @@ func (d *Cards) put(ctx context.Context, kept *StoredCard, j *queue.Run, more ..
 	}
 	ops := append([]storage.Op{storage.Put(cardPrefix+kept.Token, data, kept.rev)}, more...)
 	if j != nil {
-		record, err := j.Record()
+		added, err := j.NewOps()
 		if err != nil {
 			return err
 		}
-		ops = append(ops, record, storage.Check(receipts.Prefix+j.Key(), storage.Absent))
+		ops = append(append(ops, added...), storage.Check(receipts.Prefix+j.Key(), storage.Absent))
 	}
 	if kept.rev, err = d.cfg.Store.Write(ctx, ops...); err != nil {
 		return fmt.Errorf("store card: %w", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"maps"
 	"strings"
@@ -162,9 +161,7 @@ func (o *LeaseHolder) fence(token string) storage.Op {
 func shareLease(n uint32) string { return fmt.Sprintf("%s%03d", sharePrefix, n%shares) }
 
 func (o *LeaseHolder) leaseOf(chat chats.Chat) string {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(o.cfg.Takeover.CurrentChat(chat).WithoutThread().String())) // never fails
-	return shareLease(h.Sum32())
+	return shareOf(o.cfg.Takeover.CurrentChat(chat))
 }
 
 // chatsUnder selects the chats of some leases.

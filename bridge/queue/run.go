@@ -65,6 +65,17 @@ func (j *Run) Clone() *Run {
 	return &copied
 }
 
+// NewOps returns the operations that store a new job, or another version of an unclaimed one: its record,
+// and a notice if it is unclaimed.
+func (j *Run) NewOps() ([]storage.Op, error) {
+	record, err := j.Record()
+	ops := []storage.Op{record}
+	if j.Unclaimed {
+		ops = append(ops, NewNotice(j.Origin(), j.Key()))
+	}
+	return ops, err
+}
+
 // Record returns the operation that saves a job.
 func (j *Run) Record() (storage.Op, error) {
 	data, err := json.Marshal(&j.Job)

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"oneclaw/bridge/chats"
 )
@@ -104,6 +105,20 @@ func (q *Queue) Evict(ctx context.Context, key string) (resume func(), err error
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// HasUnknown reports whether jobs of unknown kinds wait whose keys have a prefix.
+func (q *Queue) HasUnknown(prefix string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.byChat {
+		if slices.ContainsFunc(l.messages.waiting, func(j *Run) bool {
+			return strings.HasPrefix(j.Key(), prefix) && q.cfg.Workers.Placement(j).UnknownKind
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // DropUnknown removes the jobs of unknown kinds for which closed returns true.

@@ -52,11 +52,11 @@ type Store struct {
 // false, and writes nothing, if the event is stored already or another process has claimed it. If
 // another process has taken over the chat, Add stores the job as unclaimed.
 func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
-	op, err := j.Record()
+	ops, err := j.NewOps()
 	if err != nil {
 		return false, err
 	}
-	ops := []storage.Op{op, storage.Check(receipts.Prefix+j.Key(), storage.Absent)}
+	ops = append(ops, storage.Check(receipts.Prefix+j.Key(), storage.Absent))
 	if s.Fence != nil {
 		ops = s.withFence(j, ops...)
 	}

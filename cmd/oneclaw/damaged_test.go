@@ -55,6 +55,7 @@ var recordKinds = []struct {
 	{"tally/{hour}", onDemand},
 	{"tally/until", onDemand},
 	{"tally/sweep", onDemand},
+	{"new/017/telegram:{chat}/7006/text", onDemand},
 	{"card/7007", always},
 	{"access/telegram:{chat}", atStart},
 	{"access/telegram:77", atStart},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -47,6 +48,11 @@ type Store struct {
 // GetMany implements [storage.ManyGetter].
 func (s *Store) GetMany(ctx context.Context, keys []string) (map[string]storage.Entry, error) {
 	return storage.GetMany(ctx, s.Store, keys)
+}
+
+// WatchMany implements [storage.ManyWatcher].
+func (s *Store) WatchMany(ctx context.Context, prefixes []string) iter.Seq2[storage.Event, error] {
+	return storage.WatchMany(ctx, s.Store, prefixes)
 }
 
 // WriteDeferred implements [storage.Deferrer].

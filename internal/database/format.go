@@ -24,6 +24,8 @@ import (
 //	finished/     an index of them by their time; as long as they are
 //	tally/        sums of messages and tasks; one for each hour of 400 days, one that says up to
 //	              when, and one that says which receipts the next pruning reads
+//	new/          notices of messages that came to another replica than their chat's; the
+//	              owner of the chat deletes them
 //	card/         cards with buttons; they expire, and are deleted a week after they were closed
 //	access/       who was let in, one for each; a refusal expires
 //	stranger/     users to whom the notice to unknown users was sent, if replicas share the

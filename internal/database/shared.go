@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -32,7 +33,7 @@ func (s *sharedDatabase) newestFormat() int { return NewestFormat(s.cfg.Migratio
 // connect opens the tables of a server. Missing ones are created unless existing is set; then
 // the error is storage.ErrNotFound.
 func (p Place) connect(ctx context.Context, existing bool, log *slog.Logger) (*postgres.Store, error) {
-	cfg := postgres.Config{URL: string(p.Address), Existing: existing, Logger: log}
+	cfg := postgres.Config{URL: string(p.Address), Existing: existing, Channel: ChannelOf, Logger: log}
 	if p.Address.Password() == "" {
 		cfg.Password, cfg.PasswordFile = p.Password, p.PasswordFile
 	}
@@ -41,6 +42,24 @@ func (p Place) connect(ctx context.Context, existing bool, log *slog.Logger) (*p
 		return nil, fmt.Errorf("open %s (ONECLAW_STORE): %w", p.Address, cmp.Or(errors.Unwrap(err), err))
 	}
 	return store, nil
+}
+
+// noticePrefix begins the keys of notices; the share of the chat follows.
+const noticePrefix = "new/"
+
+// unwatched are the prefixes of keys that each message changes, and that replicas watch rarely if at all.
+var unwatched = []string{"job/", "finished/", "tally/", "account/", "conversation/", "begun/", "asked/", "session/"}
+
+// ChannelOf returns the channel on which replicas are notified of changes of a key: each share has its own.
+func ChannelOf(key string) string {
+	if share, ok := strings.CutPrefix(key, noticePrefix); ok {
+		share, _, _ = strings.Cut(share, "/")
+		return "oneclaw_" + share
+	}
+	if slices.ContainsFunc(unwatched, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+		return ""
+	}
+	return "oneclaw"
 }
 
 // openShared opens the database of a server. One of the replicas that start

@@ -4,31 +4,61 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oneclaw/storage"
 )
 
-// channel is the channel on which stores notify each other of changed keys.
-const channel = "oneclaw"
+// defaultChannel is the channel on which stores notify each other of changed keys; see [Config].
+const defaultChannel = "oneclaw"
 
 // sweepEvery is the interval at which tombstones are removed, and their minimum age.
 const sweepEvery = 15 * time.Second
 
 func newID() string { return rand.Text() }
 
+// notices holds the channels on which other stores have to be notified.
+type notices struct {
+	mu       sync.Mutex
+	channels map[string]bool
+	needed   chan struct{} // has a token when there are channels
+}
+
+func (n *notices) add(channel string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.channels[channel] = true
+	signal(n.needed)
+}
+
+func (n *notices) take() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := slices.Collect(maps.Keys(n.channels))
+	clear(n.channels)
+	return all
+}
+
 // notifyWatchers wakes the watchers and notifies other stores, after a group that changed keys.
 func (s *Store) notifyWatchers(g *group) {
-	signal(s.notifyNeeded)
-	for _, prefix := range s.hub.prefixes() {
-		for _, w := range g.writes {
-			for _, op := range w.ops {
-				if op.Key != "" && strings.HasPrefix(op.Key, string(prefix)) {
-					signal(s.hub.changed)
-					return
-				}
+	prefixes := s.hub.prefixes()
+	for _, w := range g.writes {
+		for _, op := range w.ops {
+			if op.Kind != storage.KindPut && op.Kind != storage.KindDelete {
+				continue
+			}
+			if channel := s.channel(op.Key); channel != "" {
+				s.notices.add(channel)
+			}
+			if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(op.Key, prefix) }) {
+				signal(s.hub.changed)
 			}
 		}
 	}
@@ -50,17 +80,20 @@ func (s *Store) pollChanges(ctx context.Context, every time.Duration) {
 	}
 }
 
+// notifyQuery notifies on channels. The server need not wait for the disk, since nothing is stored.
+const notifyQuery = "SELECT set_config('synchronous_commit', 'off', true), pg_notify(c, $2::text) FROM unnest($1::text[]) AS c"
+
 // notify notifies other stores until ctx ends. If a notification fails, the other stores find the change
 // when they poll.
 func (s *Store) notify(ctx context.Context) {
 	for sleep(ctx, tellPause) {
 		select {
-		case <-s.notifyNeeded:
+		case <-s.notices.needed:
 		case <-ctx.Done():
 			return
 		}
 		_ = s.withTimeout(ctx, func(ctx context.Context) error {
-			_, err := s.pool.Exec(ctx, "SELECT pg_notify($1::text, $2::text)", channel, s.id)
+			_, err := s.pool.Exec(ctx, notifyQuery, s.notices.take(), s.id)
 			return err
 		})
 	}
@@ -88,20 +121,50 @@ func (s *Store) listenOnce(ctx context.Context, pc *pgxpool.Config, begun func()
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
-		return err
-	}
-	begun()
-	signal(s.hub.changed) // earlier notifications were missed
+	heard := map[string]bool{}
 	for {
-		n, err := conn.WaitForNotification(ctx)
-		if err != nil {
+		// A new watch interrupts the wait.
+		waiting, interrupt := context.WithCancel(ctx)
+		wanted := s.hub.onWatch(interrupt, s.channel)
+		if err := listenTo(ctx, conn, heard, wanted); err != nil {
+			interrupt()
 			return err
 		}
-		if n.Payload != s.id {
+		if !maps.Equal(heard, wanted) {
+			signal(s.hub.changed) // earlier notifications were missed
+		}
+		heard = wanted
+		begun()
+		n, err := conn.WaitForNotification(waiting)
+		interrupted := waiting.Err() != nil && ctx.Err() == nil && !conn.IsClosed()
+		interrupt()
+		if err != nil && !interrupted {
+			return err
+		}
+		if err == nil && n.Payload != s.id {
 			signal(s.hub.changed)
 		}
 	}
+}
+
+// listenTo changes the channels of a connection from heard to wanted.
+func listenTo(ctx context.Context, conn *pgx.Conn, heard, wanted map[string]bool) error {
+	var all []string
+	for channel := range wanted {
+		if !heard[channel] {
+			all = append(all, "LISTEN "+pgx.Identifier{channel}.Sanitize())
+		}
+	}
+	for channel := range heard {
+		if !wanted[channel] {
+			all = append(all, "UNLISTEN "+pgx.Identifier{channel}.Sanitize())
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	_, err := conn.PgConn().Exec(ctx, strings.Join(all, ";")).ReadAll()
+	return err
 }
 
 // sweepLoop removes tombstones until ctx ends.

@@ -58,6 +58,11 @@ type Config struct {
 	// PollOnly finds changes only by polling, as Pooler does. It is meant for servers and poolers
 	// without LISTEN.
 	PollOnly bool
+	// Channel returns the name of the channel on which stores notify each other of changes of a key, or
+	// of keys with a prefix; empty for none, then changes are found by polling. A store gets the
+	// notifications of the channels of its watches. It must be the same for all stores. Nil means one
+	// channel for all keys.
+	Channel func(key string) string
 	// Logger receives messages for administrators; nil discards them.
 	Logger *slog.Logger
 	// poll is the interval at which changes are polled; 0 means pollEvery.
@@ -72,12 +77,13 @@ type Store struct {
 	timeout time.Duration
 	log     *slog.Logger
 	id      string // distinguishes this store's notifications from others
+	channel func(key string) string
 	close   func()
 
-	writes       chan *write
-	writers      sync.WaitGroup
-	notifyNeeded chan struct{} // has a token when other stores have to be notified
-	hub          hub
+	writes  chan *write
+	writers sync.WaitGroup
+	notices notices
+	hub     hub
 
 	cancel     context.CancelFunc // ends background
 	background sync.WaitGroup
@@ -88,8 +94,9 @@ type Store struct {
 }
 
 var (
-	_ storage.Store      = (*Store)(nil)
-	_ storage.ManyGetter = (*Store)(nil)
+	_ storage.Store       = (*Store)(nil)
+	_ storage.ManyGetter  = (*Store)(nil)
+	_ storage.ManyWatcher = (*Store)(nil)
 )
 
 // Open connects to the database named by cfg, and creates or upgrades the tables. For obstacles (a wrong
@@ -113,13 +120,17 @@ func open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, explain(err)
 	}
 	s := &Store{
-		pool:         pool,
-		timeout:      cmp.Or(cfg.Timeout, DefaultTimeout),
-		log:          cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		id:           newID(),
-		writes:       make(chan *write),
-		notifyNeeded: make(chan struct{}, 1),
-		hub:          newHub(),
+		pool:    pool,
+		timeout: cmp.Or(cfg.Timeout, DefaultTimeout),
+		log:     cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		id:      newID(),
+		channel: cfg.Channel,
+		writes:  make(chan *write),
+		notices: notices{channels: map[string]bool{}, needed: make(chan struct{}, 1)},
+		hub:     newHub(),
+	}
+	if s.channel == nil {
+		s.channel = func(string) string { return defaultChannel }
 	}
 	s.reader = reader{db: pool, request: s.read}
 	s.close = sync.OnceFunc(s.shutdown)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -35,7 +36,12 @@ var errWatchUsed = errors.New("a watch can be iterated only once")
 
 // Watch implements storage.KV. The sequence can be iterated once.
 func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Event, error] {
-	w := &watcher{prefix: []byte(prefix), wake: make(chan struct{}, 1)}
+	return s.WatchMany(ctx, []string{prefix})
+}
+
+// WatchMany implements storage.ManyWatcher. The sequence can be iterated once.
+func (s *Store) WatchMany(ctx context.Context, prefixes []string) iter.Seq2[storage.Event, error] {
+	w := &watcher{prefixes: slices.Clone(prefixes), wake: make(chan struct{}, 1)}
 	err := s.read(ctx, func(ctx context.Context) error { return s.publishChanges(ctx, w) })
 	// The caller may never iterate, so the end of ctx alone must free the watcher.
 	stop := context.AfterFunc(ctx, func() { s.hub.remove(w) })
@@ -68,12 +74,29 @@ type hub struct {
 	// snapshot is the snapshot of the last look, server identifies the server and its start.
 	snapshot, server string
 
-	mu       sync.Mutex // guards watchers
+	mu       sync.Mutex // guards the fields below
 	watchers map[*watcher]struct{}
+	onAdded  func() // is called for each new watcher
 }
 
 func newHub() hub {
-	return hub{changed: make(chan struct{}, 1), looking: make(chan struct{}, 1), watchers: map[*watcher]struct{}{}}
+	return hub{changed: make(chan struct{}, 1), looking: make(chan struct{}, 1), watchers: map[*watcher]struct{}{}, onAdded: func() {}}
+}
+
+// onWatch returns the channels of the current watchers, and has added called for each later one.
+func (h *hub) onWatch(added func(), channel func(prefix string) string) map[string]bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.onAdded = added
+	all := map[string]bool{}
+	for w := range h.watchers {
+		for _, prefix := range w.prefixes {
+			if name := channel(prefix); name != "" {
+				all[name] = true
+			}
+		}
+	}
+	return all
 }
 
 func (h *hub) remove(w *watcher) {
@@ -92,14 +115,17 @@ func (h *hub) end(err error) {
 	clear(h.watchers)
 }
 
-// prefixes returns the prefixes of the watchers.
-func (h *hub) prefixes() (all [][]byte) {
+// prefixes returns the prefixes of the watchers, each once.
+func (h *hub) prefixes() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	all := map[string]bool{}
 	for w := range h.watchers {
-		all = append(all, w.prefix)
+		for _, prefix := range w.prefixes {
+			all[prefix] = true
+		}
 	}
-	return all
+	return slices.Collect(maps.Keys(all))
 }
 
 // publish gives each watcher copies of the events for its prefix.
@@ -108,7 +134,7 @@ func (h *hub) publish(events []storage.Event) {
 	defer h.mu.Unlock()
 	for w := range h.watchers {
 		for _, e := range events {
-			if strings.HasPrefix(e.Key, string(w.prefix)) {
+			if slices.ContainsFunc(w.prefixes, func(prefix string) bool { return strings.HasPrefix(e.Key, prefix) }) {
 				e.Value = bytes.Clone(e.Value)
 				w.put(e)
 			}
@@ -118,8 +144,8 @@ func (h *hub) publish(events []storage.Event) {
 
 const nowQuery = "SELECT pg_current_snapshot()::text, pg_postmaster_start_time()::text"
 
-// changesQuery finds the keys whose newest version the snapshot $1 does not show, under the prefixes $2.
-// At least one row has the current snapshot. A transaction of the future comes from a dump of another
+// changesQuery finds the keys whose newest version the snapshot $1 does not show, under the prefixes $2,
+// which have the lengths $3. At least one row has the current snapshot. A transaction of the future comes from a dump of another
 // server and is ignored.
 const changesQuery = `SELECT pg_current_snapshot()::text, pg_postmaster_start_time()::text,
 		m.swept > pg_snapshot_xmin($1::text::pg_snapshot), c.key, c.value, c.revision
@@ -127,7 +153,7 @@ const changesQuery = `SELECT pg_current_snapshot()::text, pg_postmaster_start_ti
 		SELECT key, value, revision FROM oneclaw_kv
 		WHERE tx >= pg_snapshot_xmin($1::text::pg_snapshot) AND tx < pg_snapshot_xmax(pg_current_snapshot())
 			AND NOT pg_visible_in_snapshot(tx, $1::text::pg_snapshot)
-			AND EXISTS (SELECT FROM unnest($2::bytea[]) AS p WHERE substr(key, 1, length(p)) = p)) AS c ON true
+			AND EXISTS (SELECT FROM unnest($3::int[]) AS n WHERE substr(key, 1, n) = ANY ($2::bytea[]))) AS c ON true
 	WHERE m.one`
 
 // publishChanges passes the changes since the last look to the watchers. If w is not nil, it becomes a
@@ -164,6 +190,7 @@ func (s *Store) publishChanges(ctx context.Context, w *watcher) error {
 	if w != nil {
 		h.mu.Lock()
 		h.watchers[w] = struct{}{}
+		h.onAdded()
 		h.mu.Unlock()
 	}
 	return nil
@@ -176,8 +203,13 @@ type changes struct {
 	lost             bool // some changes could not be found or kept
 }
 
-func (c *changes) read(ctx context.Context, s *Store, since string, prefixes [][]byte) error {
-	rows, _ := s.pool.Query(ctx, changesQuery, since, prefixes)
+func (c *changes) read(ctx context.Context, s *Store, since string, prefixes []string) error {
+	names, lengths := make([][]byte, len(prefixes)), map[int32]bool{}
+	for i, prefix := range prefixes {
+		names[i] = []byte(prefix)
+		lengths[int32(len(prefix))] = true //nolint:gosec // a prefix is not longer than a key
+	}
+	rows, _ := s.pool.Query(ctx, changesQuery, since, names, slices.Collect(maps.Keys(lengths)))
 	var key, value []byte
 	var rev *int64
 	var swept bool
@@ -199,9 +231,9 @@ func (c *changes) read(ctx context.Context, s *Store, since string, prefixes [][
 
 // watcher is the queue between the looks and the consumer of a Watch.
 type watcher struct {
-	prefix []byte
-	used   atomic.Bool
-	wake   chan struct{} // has a token when the queue is not empty
+	prefixes []string
+	used     atomic.Bool
+	wake     chan struct{} // has a token when the queue is not empty
 
 	mu    sync.Mutex // guards the fields below
 	queue []storage.Event

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,42 @@ func TestOthersAreTold(t *testing.T) {
 		if e := next(); e.Key != key {
 			t.Fatalf("event of %q, want %q", e.Key, key)
 		}
+	}
+}
+
+// TestNotificationsGoToTheChannelsOfKeys has a store listen on the channels of its watches, also of
+// those that begin later.
+func TestNotificationsGoToTheChannelsOfKeys(t *testing.T) {
+	t.Parallel()
+	at := (&schemas{base: server.Database(t)}).next(t)
+	channel := func(key string) string {
+		name, _, _ := strings.Cut(key, "/")
+		return strings.TrimPrefix(name, "unwatched")
+	}
+	one, two := openSlowly(t, postgres.Config{URL: at, Channel: channel}), openSlowly(t, postgres.Config{URL: at, Channel: channel})
+	conn, err := pgx.Connect(t.Context(), at)
+	if err == nil {
+		_, err = conn.Exec(t.Context(), `LISTEN "B"`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	for _, prefixes := range [][]string{{"a/"}, {"B/", "c/"}} {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		next, stop := iter.Pull2(one.WatchMany(ctx, prefixes))
+		defer stop()
+		for _, prefix := range prefixes {
+			put(t, two, "unwatched/1", "")
+			put(t, two, prefix+"1", "")
+			if e, err, ok := next(); !ok || err != nil || e.Key != prefix+"1" {
+				t.Fatalf("the event %+v, %v, want one of %s", e, err, prefix)
+			}
+		}
+	}
+	if n, err := conn.WaitForNotification(t.Context()); err != nil || n.Channel != "B" {
+		t.Errorf("the notification %+v, %v", n, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ func watchProperties() []property {
 		{name: "WatchNewest", sentence: "Watch yields, for each change of a key with its prefix, an event with that version or a newer one, and no version that was not written.", check: testWatchNewest, shared: true},
 		{name: "WatchConcurrentWrites", sentence: "Watch yields the newest version of each key that is written concurrently, and the versions of a key in order.", check: testWatchConcurrentWrites, shared: true},
 		{name: "WatchMirrors", sentence: "A client that watches, then lists, and then follows the watch knows the current state, even during concurrent writes and deletions.", check: testWatchMirrors, shared: true},
+		{name: "WatchMany", sentence: "Watching several prefixes yields the changes of the keys that have one of them, in order, and no others.", check: testWatchMany, shared: true},
 		{name: "WatchCancelled", sentence: "Watch ends without an error when its context ends.", check: testWatchCancelled},
 		{name: "WatchClosed", sentence: "Watch yields ErrClosed when the store is closed.", check: testWatchClosed},
 		{name: "WatchLagged", sentence: "A slow consumer gets the newest version of each key that has changed, or ErrLagged.", check: testWatchLagged},
@@ -260,5 +262,30 @@ func testWatchOwnBytes(t testing.TB, s storage.Store) {
 	}
 	if e, err := s.Get(ctx, "k"); err != nil || string(e.Value) != "data" {
 		t.Fatalf("Get = %q, %v", e.Value, err)
+	}
+}
+
+func testWatchMany(t testing.TB, s storage.Store) {
+	ctx, cancel := withPatience(t)
+	defer cancel()
+	all := versions{}
+	changes := storage.WatchMany(ctx, s, []string{"new/17/", "new/18/", "n"})
+	few := storage.WatchMany(ctx, s, []string{"new/17/", "new/180/"})
+	for i := range 20 {
+		for _, key := range []string{"new/17/a", "new/18/b", "new/19/c", "mew/17/a", "n"} {
+			all.put(t, s, key, fmt.Sprint(i))
+		}
+	}
+	all.put(t, s, "new/17/z", "")
+	events := watchUntil(t, "watch of several prefixes", changes, "new/17/z")
+	if !slices.IsSortedFunc(events, func(a, b storage.Event) int { return cmp.Compare(a.Revision, b.Revision) }) {
+		t.Errorf("the events are out of order: %+v", events)
+	}
+	delete(all, "mew/17/a")
+	all.check(t, "n", events)
+	for _, e := range watchUntil(t, "watch of one prefix of two", few, "new/17/z") {
+		if !strings.HasPrefix(e.Key, "new/17/") {
+			t.Errorf("the event %+v is not of a watched key", e)
+		}
 	}
 }
