@@ -19,6 +19,7 @@ var clocks = []struct{ file, reason string }{
 	{"bridge/conversation/history.go", "how old a copy is, which no restart keeps"},
 	{"bridge/platformtest/streams.go", "how soon people see an answer that grows"},
 	{"internal/database/backup.go", "names of copies"},
+	{"internal/lab/scale/*.go", "durations of a simulation"},
 	{"internal/database/examine.go", "how long a write takes, and how far a server's clock is off"},
 	{"internal/database/format.go", "how long a migration took"},
 	{"internal/database/database.go", "how long it took, and names of copies"},

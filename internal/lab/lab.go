@@ -1,5 +1,5 @@
 // Package lab has the commands of oneclaw-lab: a demo page, replays of recordings, the cost of
-// conversations, measurements, and the emulators alone. They run the real bot with emulated
+// conversations, measurements, a simulation of many replicas, and the emulators alone. They run the real bot with emulated
 // services.
 package lab
 
@@ -15,6 +15,6 @@ func Root(load cli.Loader) *cobra.Command {
 		Use:   "oneclaw-lab",
 		Short: "Try and measure oneclaw: all services are emulated, nothing leaves the machine",
 	}
-	root.AddCommand(demoCommand(load), emulatorsCommand(), billCommand(load), replayCommand(load), evalCommand(load))
+	root.AddCommand(demoCommand(load), emulatorsCommand(), billCommand(load), replayCommand(load), evalCommand(load), scaleCommand())
 	return root
 }

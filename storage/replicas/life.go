@@ -22,6 +22,7 @@ type membership struct {
 	rev  storage.Revision
 
 	seen   map[string]sighting // the other members
+	dead   map[string]bool     // ids of leases' former owners, since readAll
 	leases map[string]leaseState
 }
 
@@ -180,7 +181,7 @@ func (l *membership) watch(ctx context.Context) error {
 
 // readAll reads all records. Each member counts as seen now.
 func (l *membership) readAll(ctx context.Context) error {
-	l.leases = map[string]leaseState{}
+	l.leases, l.dead = map[string]leaseState{}, map[string]bool{}
 	for entry, err := range l.r.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
 			return fmt.Errorf("list replicas: %w", err)

@@ -17,12 +17,11 @@ func (l *membership) share(ctx context.Context) {
 	fair := l.fairShare()
 	own := 0
 	var free []string
-	dead := map[string]bool{}
 	for _, name := range l.r.cfg.Leases {
 		switch owner := l.leases[name].owner; {
 		case l.r.holds(name):
 			own++
-		case owner == "" || owner == l.self.ID || l.isDead(ctx, owner, dead):
+		case owner == "" || owner == l.self.ID || l.isDead(ctx, owner):
 			if l.r.cfg.IsBusy == nil || !l.r.everHeld[name] || !l.r.cfg.IsBusy(name) { // otherwise earlier work under it has not ended
 				free = append(free, name)
 			}
@@ -84,20 +83,19 @@ func (l *membership) canRelease(name string) bool {
 }
 
 // isDead reports whether no member has an id. The event of a joined member may arrive after that of its
-// lease, so this reads the store, once for all leases: known caches the answers.
-func (l *membership) isDead(ctx context.Context, id string, known map[string]bool) bool {
-	if _, seen := l.seen[id]; seen {
-		return false
-	}
-	if dead, asked := known[id]; asked {
-		return dead
+// lease, so this reads the store, once for each id that is gone: no other member gets it.
+func (l *membership) isDead(ctx context.Context, id string) bool {
+	if _, seen := l.seen[id]; seen || l.dead[id] {
+		return !seen
 	}
 	entry, err := l.r.cfg.Store.Get(ctx, memberPrefix+id)
 	if err == nil {
 		l.seen[id] = newSighting(entry)
 	}
-	known[id] = errors.Is(err, storage.ErrNotFound)
-	return known[id]
+	if errors.Is(err, storage.ErrNotFound) {
+		l.dead[id] = true
+	}
+	return l.dead[id]
 }
 
 // take claims leases, over the versions that were seen of them, and returns how many it got.
