@@ -457,6 +457,12 @@ func (b breakage) run(t *testing.T, r *injected) {
 	if !b.open || r.way == panicsOnce {
 		r.allOver()
 	}
+	for range 360 { // the hourly work may not have got there yet
+		if r.struck() > 0 {
+			break
+		}
+		r.rest(10 * time.Second)
+	}
 	if r.struck() == 0 {
 		t.Error("nothing has come to this step")
 	}
