@@ -46,7 +46,7 @@ func (s identity) decodeAgentEvent(o eventWrapper) (intake, error) {
 		return intake{}, fmt.Errorf("decode event %s: %w", o.EventID, err)
 	}
 	e.User, e.Channel, e.ThreadTS = cmp.Or(e.User, e.Thread.User), cmp.Or(e.Channel, e.Thread.Channel), cmp.Or(e.ThreadTS, e.Thread.TS)
-	if e.Channel == "" || e.User == "" || e.Type == sessionStopped && (e.ThreadTS == "" || !safeID.MatchString(e.EventTS)) {
+	if e.Channel == "" || e.User == "" || e.Type == sessionStopped && (e.ThreadTS == "" || !isSafeID(e.EventTS)) {
 		return intake{}, nil
 	}
 	e.shared = o.Shared || !s.isOurs(o.TeamID)

@@ -51,8 +51,10 @@ type action struct {
 	TS      string `json:"action_ts"`
 }
 
-// safeID matches texts that may be used as an id in a key.
-var safeID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,200}$`)
+// isSafeID reports whether a text may be used as an id in a key.
+func isSafeID(text string) bool { return len(text) <= 200 && safeID.MatchString(text) }
+
+var safeID = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 // decodePress decodes an interaction. The intake is empty unless it is a press in the bot's workspace.
 func (s identity) decodePress(payload []byte) (intake, error) {
@@ -80,11 +82,11 @@ func (s identity) decodePress(payload []byte) (intake, error) {
 // id returns an id of the press that is the same in each delivery: its trigger, which is unique, or
 // else one made from the time, the user and the message.
 func (p *interaction) id() string {
-	if safeID.MatchString(p.TriggerID) {
+	if isSafeID(p.TriggerID) {
 		return p.TriggerID
 	}
 	id := strings.Join([]string{p.Actions[0].TS, p.User.ID, p.Container.MessageTS}, "-")
-	if p.Actions[0].TS == "" || !safeID.MatchString(id) {
+	if p.Actions[0].TS == "" || !isSafeID(id) {
 		return ""
 	}
 	return id
@@ -94,7 +96,7 @@ func (p *interaction) id() string {
 // a command has its id in its blocks.
 func (p *interaction) messageID() string {
 	id := p.Actions[0].BlockID
-	if at := strings.LastIndexByte(id, '-'); p.Container.Ephemeral && strings.HasPrefix(id, responseID) && safeID.MatchString(id) && at > len(responseID) {
+	if at := strings.LastIndexByte(id, '-'); p.Container.Ephemeral && strings.HasPrefix(id, responseID) && isSafeID(id) && at > len(responseID) {
 		return id[:at]
 	}
 	return p.Container.MessageTS

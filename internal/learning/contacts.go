@@ -2,30 +2,31 @@ package learning
 
 import (
 	"math/big"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"oneclaw/internal/lazyregexp"
 )
 
 // Patterns of contact data. JSON and URLs are searched without
 // decoding, so at signs and plus signs may be encoded.
 var (
-	emailForm = regexp.MustCompile(`@?[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}._+'-]*[\p{L}\p{M}\p{N}_+-])?(?:[@＠]|%40|\\u0040)(?:[\p{L}\p{N}][\p{L}\p{M}\p{N}-]*\.)+\p{L}[\p{L}\p{M}\p{N}-]*[\p{L}\p{M}\p{N}]`)
-	ibanForm  = regexp.MustCompile(`(?i)[A-Z]{2}[0-9]{2}(?:[ \x{a0}\x{202f}-]?[A-Z0-9]){11,30}`)
-	phoneForm = regexp.MustCompile(`(?:\+|%2[Bb])?[ ]?\(?[0-9](?:(?:[\x{a0}\x{202f} ]?[()]{1,2}[\x{a0}\x{202f} -]?|[\x{a0}\x{202f}\x{2010}-\x{2013} .-]|[ ]?/[ ]?)?[0-9]){5,}`)
+	emailForm = lazyregexp.MustCompile(`@?[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}._+'-]*[\p{L}\p{M}\p{N}_+-])?(?:[@＠]|%40|\\u0040)(?:[\p{L}\p{N}][\p{L}\p{M}\p{N}-]*\.)+\p{L}[\p{L}\p{M}\p{N}-]*[\p{L}\p{M}\p{N}]`)
+	ibanForm  = lazyregexp.MustCompile(`(?i)[A-Z]{2}[0-9]{2}(?:[ \x{a0}\x{202f}-]?[A-Z0-9]){11,30}`)
+	phoneForm = lazyregexp.MustCompile(`(?:\+|%2[Bb])?[ ]?\(?[0-9](?:(?:[\x{a0}\x{202f} ]?[()]{1,2}[\x{a0}\x{202f} -]?|[\x{a0}\x{202f}\x{2010}-\x{2013} .-]|[ ]?/[ ]?)?[0-9]){5,}`)
 	// namedPhone matches a word after which a number without a prefix is a telephone number.
-	namedPhone    = regexp.MustCompile(`(?i)(?:tele(?:ph|f)on[eo]?|tel|phone|mobile?|handy|cell|whatsapp|fax)(?: number)?[.:]{0,2}[ \x{a0}]?$`)
-	americanPhone = regexp.MustCompile(`^(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[ .-])[2-9][0-9]{2}[ .-][0-9]{4}$`)
-	datePattern   = regexp.MustCompile(`\b(?:[0-3]?[0-9][./-][0-3]?[0-9][./-](?:19|20)[0-9]{2}|(?:19|20)[0-9]{2}[./-][01]?[0-9][./-][0-3]?[0-9])\b|\b[0-3][0-9][./-][01][0-9][./-][0-9]{2}(?:[^.0-9]|$)`)
-	handleForm    = regexp.MustCompile(`[@＠][\p{L}_][\p{L}\p{M}\p{N}_]*(?:[.-][\p{L}\p{M}\p{N}_]+)*`)
+	namedPhone    = lazyregexp.MustCompile(`(?i)(?:tele(?:ph|f)on[eo]?|tel|phone|mobile?|handy|cell|whatsapp|fax)(?: number)?[.:]{0,2}[ \x{a0}]?$`)
+	americanPhone = lazyregexp.MustCompile(`^(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[ .-])[2-9][0-9]{2}[ .-][0-9]{4}$`)
+	datePattern   = lazyregexp.MustCompile(`\b(?:[0-3]?[0-9][./-][0-3]?[0-9][./-](?:19|20)[0-9]{2}|(?:19|20)[0-9]{2}[./-][01]?[0-9][./-][0-3]?[0-9])\b|\b[0-3][0-9][./-][01][0-9][./-][0-9]{2}(?:[^.0-9]|$)`)
+	handleForm    = lazyregexp.MustCompile(`[@＠][\p{L}_][\p{L}\p{M}\p{N}_]*(?:[.-][\p{L}\p{M}\p{N}_]+)*`)
 	// The following patterns match an at sign in code: the scope of a package, a
 	// call or an attribute at the beginning of a line, a decorator, and keywords.
-	packageForm   = regexp.MustCompile(`^@[a-z0-9._-]+/[a-z0-9]`)
-	decoratorForm = regexp.MustCompile(`^@[\p{L}\p{N}_.]+(?:\(|(?:[ \t]*(?:\n|\\n)[ \t]*@[\p{L}\p{N}_.]+)*[ \t]*(?:\n|\\n)[ \t]*(?:(?:async )?def [\p{L}\p{N}_]+ ?[(\[]|(?:(?:public|private|protected|internal|static|final|abstract|export|default|override|async|data) )*(?:class|interface|enum|fun|func|function|void) [\p{L}\p{N}_]+ ?[:({<]|(?:public|private|protected) ))`)
-	lineBegin     = regexp.MustCompile(`(?:^|\n|\\n|")[ \t]*$`)
-	languageWord  = regexp.MustCompile(`^@(?:property|staticmethod|classmethod|abstractmethod|dataclass|contextmanager|cached_property|override|overload|Override|Deprecated|Test|Autowired|Injectable|Component|Service|Bean|Entity|Nullable|NotNull|param|returns?|throws|deprecated|media|import|keyframes|font-face|supports|charset|everyone|here|channel|latest)$`)
-	pseudonymForm = regexp.MustCompile(`^@(?:Person|Chat)-[a-z2-7]{8}$`)
-	escapeBefore  = regexp.MustCompile(`(?:%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[nrtbf])$`)
+	packageForm   = lazyregexp.MustCompile(`^@[a-z0-9._-]+/[a-z0-9]`)
+	decoratorForm = lazyregexp.MustCompile(`^@[\p{L}\p{N}_.]+(?:\(|(?:[ \t]*(?:\n|\\n)[ \t]*@[\p{L}\p{N}_.]+)*[ \t]*(?:\n|\\n)[ \t]*(?:(?:async )?def [\p{L}\p{N}_]+ ?[(\[]|(?:(?:public|private|protected|internal|static|final|abstract|export|default|override|async|data) )*(?:class|interface|enum|fun|func|function|void) [\p{L}\p{N}_]+ ?[:({<]|(?:public|private|protected) ))`)
+	lineBegin     = lazyregexp.MustCompile(`(?:^|\n|\\n|")[ \t]*$`)
+	languageWord  = lazyregexp.MustCompile(`^@(?:property|staticmethod|classmethod|abstractmethod|dataclass|contextmanager|cached_property|override|overload|Override|Deprecated|Test|Autowired|Injectable|Component|Service|Bean|Entity|Nullable|NotNull|param|returns?|throws|deprecated|media|import|keyframes|font-face|supports|charset|everyone|here|channel|latest)$`)
+	pseudonymForm = lazyregexp.MustCompile(`^@(?:Person|Chat)-[a-z2-7]{8}$`)
+	escapeBefore  = lazyregexp.MustCompile(`(?:%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[nrtbf])$`)
 )
 
 // replaceContacts replaces e-mail addresses, IBANs and telephone numbers by
@@ -78,7 +79,7 @@ func (p pseudonyms) replaceHandles(text string) string {
 
 // replaceEach replaces the matches of form. by returns the replacement and its range.
 // If the replacement is empty, the text stays and the search continues after the range.
-func replaceEach(form *regexp.Regexp, text string, by func(from, to int) (string, int, int)) string {
+func replaceEach(form *lazyregexp.Regexp, text string, by func(from, to int) (string, int, int)) string {
 	var out strings.Builder
 	done := 0
 	for at := 0; at < len(text); {

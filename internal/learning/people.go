@@ -9,7 +9,6 @@ import (
 	"html"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"oneclaw/internal/lazyregexp"
 )
 
 // minPart is the length in letters from which a part of a name is searched on its own.
@@ -129,7 +130,7 @@ func splitWords(text string) []string {
 }
 
 // escapedLetter matches a letter as JSON may escape it.
-var escapedLetter = regexp.MustCompile(`\\u[0-9a-fA-F]{4}`)
+var escapedLetter = lazyregexp.MustCompile(`\\u[0-9a-fA-F]{4}`)
 
 // unescape decodes letters that JSON has escaped, so that names are found.
 func unescape(text string) string {
@@ -209,7 +210,7 @@ func wordEnd(text string, at int) int {
 
 // escapeCode matches an escape that may precede a word and
 // look like its beginning: the rest of a JSON or URL escape.
-var escapeCode = regexp.MustCompile(`^(?:%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[nrtbf])`)
+var escapeCode = lazyregexp.MustCompile(`^(?:%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[nrtbf])`)
 
 // wordBegin returns where a word begins after such an escape.
 func wordBegin(text string, at int) int {

@@ -61,8 +61,8 @@ var shapes = []secretShape{
 		pattern: regexp.MustCompile(`^((?:glpat-|[sr]k_live_|whsec_)[A-Za-z0-9_.-]{20,}|hf_[A-Za-z]{34}|npm_[A-Za-z0-9]{36})`),
 	},
 	{ // ours: the links and sessions of internal/admin/signin
-		name: "oneclaw", literals: []string{"oclink_", "ocseat_"}, notAfter: isTokenByte,
-		pattern: regexp.MustCompile(`^(oc(?:link|seat)_[A-Za-z0-9_-]{1,400}[.][A-Z2-7]{26})`),
+		name: "oneclaw", literals: []string{"oclink_", "ocseat_"}, notAfter: isTokenByte, maxLen: 434,
+		pattern: regexp.MustCompile(`^(oc(?:link|seat)_[A-Za-z0-9_-]+[.][A-Z2-7]{26})`),
 	},
 	{ // docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
 		name: "aws id", literals: []string{"AKIA", "ASIA"}, notAfter: isTokenByte,

@@ -1,12 +1,12 @@
 package memory
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"oneclaw/internal/lazyregexp"
 	"oneclaw/toolgroups/search/meaning"
 )
 
@@ -33,44 +33,44 @@ const (
 // relation is a form of claims.
 type relation struct {
 	// pattern has the subject as its first group and the value as its last.
-	pattern *regexp.Regexp
+	pattern *lazyregexp.Regexp
 	// excludes reports whether two different values exclude each other. If it is nil, any two do.
 	excludes func(old, new claim) bool
 }
 
 var relations = []relation{
-	{regexp.MustCompile(`(?i)^(.*?)\b(?:(?:is|are) )?(?:called|named|goes by|heißt) (.+)$`), areOfOne},
-	{regexp.MustCompile(`(?i)^(.*?\bname(?: of .*?)?) (?:is|ist) (.+)$`), nil},
-	{regexp.MustCompile(`(?i)^(.*?)\b(?:lives?|living|resides?|moved|relocated|wohnt|lebt)(?: from .+)? (?:in|to|nach) (.+)$`), areNames},
-	{regexp.MustCompile(`(?i)^(.*?)\b(?:lives?|living|resides?) at (.+)$`), areNames},
-	{regexp.MustCompile(`(?i)^(.*?)\b(?:works?|working|is employed|arbeitet) (?:at|for|by|bei) (.+)$`), areNames},
-	{regexp.MustCompile(`(?i)^(.*?)\b(?:works?|working|arbeitet) (?:as|als) (.+)$`), nil},
-	{regexp.MustCompile(`(?i)^(.*?)\b(?:drives?|fährt) (.+)$`), areNames},
-	{regexp.MustCompile(`(?i)^(.+?) (?:is|are|begins?|starts?|takes place|meets?) (.+)$`), areTimes},
-	{regexp.MustCompile(`(?i)^(.+?) (?:opens?|leaves?|departs?|arrives?) (.+)$`), areTimes},
-	{regexp.MustCompile(`(?i)^(.+?)(?:'s deadline is| (?:ends?|closes?|expires?|is due)) (.+)$`), areTimes},
-	{regexp.MustCompile(`(?i)^((?:the|my|our|.*'s) .+?) (?:is|are|stands?|lies|hangs?|is kept|is parked|is hidden) ((?:in|on|at|under|behind|near|next to|with) .+)$`), arePlaces},
-	{regexp.MustCompile(`(?i)^(.+?)(?: is| are| ist| =|:) (.+)$`), areOfAttribute},
-	{regexp.MustCompile(`(?i)^(.*?)\b(?:is|are) (an? .+)$`), areKinds},
-	{regexp.MustCompile(`(?i)^(.*?)\b(vegan|vegetarian|pescatarian)\b`), nil},
-	{regexp.MustCompile(`(?i)^(.*?)\bprefers? (.+)$`), areAlternatives},
-	{regexp.MustCompile(`(?i)^(.*?)\b(?:has|have|is|are|weighs?|costs?|earns?|takes?|pays?|owns?|needs?|drinks?|sleeps?) (.+)$`), areNumbers},
+	{lazyregexp.MustCompile(`(?i)^(.*?)\b(?:(?:is|are) )?(?:called|named|goes by|heißt) (.+)$`), areOfOne},
+	{lazyregexp.MustCompile(`(?i)^(.*?\bname(?: of .*?)?) (?:is|ist) (.+)$`), nil},
+	{lazyregexp.MustCompile(`(?i)^(.*?)\b(?:lives?|living|resides?|moved|relocated|wohnt|lebt)(?: from .+)? (?:in|to|nach) (.+)$`), areNames},
+	{lazyregexp.MustCompile(`(?i)^(.*?)\b(?:lives?|living|resides?) at (.+)$`), areNames},
+	{lazyregexp.MustCompile(`(?i)^(.*?)\b(?:works?|working|is employed|arbeitet) (?:at|for|by|bei) (.+)$`), areNames},
+	{lazyregexp.MustCompile(`(?i)^(.*?)\b(?:works?|working|arbeitet) (?:as|als) (.+)$`), nil},
+	{lazyregexp.MustCompile(`(?i)^(.*?)\b(?:drives?|fährt) (.+)$`), areNames},
+	{lazyregexp.MustCompile(`(?i)^(.+?) (?:is|are|begins?|starts?|takes place|meets?) (.+)$`), areTimes},
+	{lazyregexp.MustCompile(`(?i)^(.+?) (?:opens?|leaves?|departs?|arrives?) (.+)$`), areTimes},
+	{lazyregexp.MustCompile(`(?i)^(.+?)(?:'s deadline is| (?:ends?|closes?|expires?|is due)) (.+)$`), areTimes},
+	{lazyregexp.MustCompile(`(?i)^((?:the|my|our|.*'s) .+?) (?:is|are|stands?|lies|hangs?|is kept|is parked|is hidden) ((?:in|on|at|under|behind|near|next to|with) .+)$`), arePlaces},
+	{lazyregexp.MustCompile(`(?i)^(.+?)(?: is| are| ist| =|:) (.+)$`), areOfAttribute},
+	{lazyregexp.MustCompile(`(?i)^(.*?)\b(?:is|are) (an? .+)$`), areKinds},
+	{lazyregexp.MustCompile(`(?i)^(.*?)\b(vegan|vegetarian|pescatarian)\b`), nil},
+	{lazyregexp.MustCompile(`(?i)^(.*?)\bprefers? (.+)$`), areAlternatives},
+	{lazyregexp.MustCompile(`(?i)^(.*?)\b(?:has|have|is|are|weighs?|costs?|earns?|takes?|pays?|owns?|needs?|drinks?|sleeps?) (.+)$`), areNumbers},
 }
 
 var (
-	numberPattern = regexp.MustCompile(`(?i)\d[\d.,:]*|\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
+	numberPattern = lazyregexp.MustCompile(`(?i)\d[\d.,:]*|\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
 	// attributePattern matches what a subject has one of, namedPattern one that has a name.
-	attributePattern = regexp.MustCompile(`(?i)\b(favou?rite|preferred|password|passcode|code|pin|address|e-?mail|birthday|birth|age|size|weight|height|colou?r|nickname|username|deadline|budget|price|rent|salary|number|time ?zone|diet|version|theme|group|passwort|adresse|geburtstag|\w*nummer)\b`)
-	namedPattern     = regexp.MustCompile(`(?i)\b(employer|boss|manager|doctor|dentist|lawyer|landlord|bank|insurer|insurance|car|bike|laptop|best friend|arzt|chef)\b`)
+	attributePattern = lazyregexp.MustCompile(`(?i)\b(favou?rite|preferred|password|passcode|code|pin|address|e-?mail|birthday|birth|age|size|weight|height|colou?r|nickname|username|deadline|budget|price|rent|salary|number|time ?zone|diet|version|theme|group|passwort|adresse|geburtstag|\w*nummer)\b`)
+	namedPattern     = lazyregexp.MustCompile(`(?i)\b(employer|boss|manager|doctor|dentist|lawyer|landlord|bank|insurer|insurance|car|bike|laptop|best friend|arzt|chef)\b`)
 	// severalPattern matches a subject that there may be more than one of.
-	severalPattern = regexp.MustCompile(`(?i)\b(has|have|owns?|hat|another|other|second|one)\b`)
-	dayPattern     = regexp.MustCompile(`(?i)\b(january|february|march|april|may|june|july|august|september|october|november|december|(mon|tues|wednes|thurs|fri|satur|sun)days?|weekdays?|daily|\d{4})\b`)
-	clockPattern   = regexp.MustCompile(`(?i)\bat \w|\d:\d\d|\d ?([ap]m|o'clock)\b`)
-	articlePattern = regexp.MustCompile(`(?i)^(the|an?) `)
+	severalPattern = lazyregexp.MustCompile(`(?i)\b(has|have|owns?|hat|another|other|second|one)\b`)
+	dayPattern     = lazyregexp.MustCompile(`(?i)\b(january|february|march|april|may|june|july|august|september|october|november|december|(mon|tues|wednes|thurs|fri|satur|sun)days?|weekdays?|daily|\d{4})\b`)
+	clockPattern   = lazyregexp.MustCompile(`(?i)\bat \w|\d:\d\d|\d ?([ap]m|o'clock)\b`)
+	articlePattern = lazyregexp.MustCompile(`(?i)^(the|an?) `)
 	// changePattern matches words that say that a value has changed.
-	changePattern   = regexp.MustCompile(`(?i)^(.+?) (?:has been |was |has |is )?(?:changed|postponed|rescheduled|extended|switched|set|moved) to (.+)$`)
-	sentenceEnd     = regexp.MustCompile(`[!?;]\s|[^.\s]{4}\.\s|\n`) // not that of Dr. or St.
-	negationPattern = regexp.MustCompile(`(?i)\b(not|no longer|never|any ?more|cannot|kein\w*|nicht)\b|\w+n't\b`)
+	changePattern   = lazyregexp.MustCompile(`(?i)^(.+?) (?:has been |was |has |is )?(?:changed|postponed|rescheduled|extended|switched|set|moved) to (.+)$`)
+	sentenceEnd     = lazyregexp.MustCompile(`[!?;]\s|[^.\s]{4}\.\s|\n`) // not that of Dr. or St.
+	negationPattern = lazyregexp.MustCompile(`(?i)\b(not|no longer|never|any ?more|cannot|kein\w*|nicht)\b|\w+n't\b`)
 )
 
 // unspecific are words that tell neither subjects nor values apart.
@@ -161,7 +161,7 @@ func areTimes(old, new claim) bool {
 	return areBoth(dayPattern, old, new) || areBoth(clockPattern, old, new)
 }
 
-func areBoth(pattern *regexp.Regexp, old, new claim) bool {
+func areBoth(pattern *lazyregexp.Regexp, old, new claim) bool {
 	return pattern.MatchString(old.written) && pattern.MatchString(new.written)
 }
 

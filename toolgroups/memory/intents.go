@@ -1,90 +1,91 @@
 package memory
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"oneclaw/internal/lazyregexp"
 )
 
 // intents pair what a question asks for with what its answer contains, in English.
 var intents = []struct {
-	asked, answer *regexp.Regexp
+	asked, answer *lazyregexp.Regexp
 	// isDiet says that an answer may also lack that.
 	isDiet bool
 }{
-	{asked: regexp.MustCompile(`(?i)\b(when|deadline|date|due|(what|which) (time|days?)|until what|how (long|early|late|often))\b`), answer: timePattern},
+	{asked: lazyregexp.MustCompile(`(?i)\b(when|deadline|date|due|(what|which) (time|days?)|until what|how (long|early|late|often))\b`), answer: timePattern},
 	{
-		asked:  regexp.MustCompile(`(?i)\b(where|address|which (city|country|town|place|street))\b`),
-		answer: regexp.MustCompile(`\b(in|at|on|near|from|to|with) (the )?\p{Lu}|\b(under|behind|next to|inside|in the|on the|at the|at a|in a|with) `),
+		asked:  lazyregexp.MustCompile(`(?i)\b(where|address|which (city|country|town|place|street))\b`),
+		answer: lazyregexp.MustCompile(`\b(in|at|on|near|from|to|with) (the )?\p{Lu}|\b(under|behind|next to|inside|in the|on the|at the|at a|in a|with) `),
 	},
-	{asked: regexp.MustCompile(`(?i)\b(who|whom|whose|names?|called)\b`), answer: namePattern},
+	{asked: lazyregexp.MustCompile(`(?i)\b(who|whom|whose|names?|called)\b`), answer: namePattern},
 	{
-		asked:  regexp.MustCompile(`(?i)\b(how (many|much|old|tall|big|far|warm|high|large)|age|number|size|code|pin|password|price|cost|combination)\b`),
-		answer: regexp.MustCompile(`\d|\b(two|three|four|five|six|seven|eight|nine|ten|twelve|twins|hundred)\b`),
-	},
-	{
-		asked:  regexp.MustCompile(`(?i)\b(job|profession|occupation|career|what do(es)? .{1,30} do)\b`),
-		answer: regexp.MustCompile(`(?i)\b(works?|working|job|employed|freelance|self-employed|(is|as) an? \p{Ll}+(er|or|ist|ian|ant|ife|ect|man|rse|ef)\b)`),
+		asked:  lazyregexp.MustCompile(`(?i)\b(how (many|much|old|tall|big|far|warm|high|large)|age|number|size|code|pin|password|price|cost|combination)\b`),
+		answer: lazyregexp.MustCompile(`\d|\b(two|three|four|five|six|seven|eight|nine|ten|twelve|twins|hundred)\b`),
 	},
 	{
-		asked:  regexp.MustCompile(`(?i)\b(eat|drink|food|menu|recipe|dish|meal|snack|dinner|lunch|breakfast|restaurant|cook|bake|order|(can|may|should) (i|we) have)\b`),
-		answer: regexp.MustCompile(`(?i)\b(allerg\w*|intoleran\w*|vegan|vegetarian|diabetic|c(oeliac|eliac)|halal|kosher|(can't|cannot|doesn't|does not|don't|never|no|avoids?|hates?) (stand|eats?|drinks?|have|tolerate)?)\b`),
+		asked:  lazyregexp.MustCompile(`(?i)\b(job|profession|occupation|career|what do(es)? .{1,30} do)\b`),
+		answer: lazyregexp.MustCompile(`(?i)\b(works?|working|job|employed|freelance|self-employed|(is|as) an? \p{Ll}+(er|or|ist|ian|ant|ife|ect|man|rse|ef)\b)`),
+	},
+	{
+		asked:  lazyregexp.MustCompile(`(?i)\b(eat|drink|food|menu|recipe|dish|meal|snack|dinner|lunch|breakfast|restaurant|cook|bake|order|(can|may|should) (i|we) have)\b`),
+		answer: lazyregexp.MustCompile(`(?i)\b(allerg\w*|intoleran\w*|vegan|vegetarian|diabetic|c(oeliac|eliac)|halal|kosher|(can't|cannot|doesn't|does not|don't|never|no|avoids?|hates?) (stand|eats?|drinks?|have|tolerate)?)\b`),
 		isDiet: true,
 	},
 }
 
 // timePattern matches dates, times and durations.
-var timePattern = regexp.MustCompile(`(?i)\b(` + monthsAndDays + `|spring|summer|autumn|winter|weekdays?|weekends?|every|daily|weekly|monthly|noon|midnight|mornings?|afternoons?|evenings?|nights?|before|after|until|since|at \d+|\d{1,2}:\d\d|\d+ ?(am|pm)|[12]\d{3}|\d+ (days?|weeks?|months?|years?|hours?|minutes?))\b`)
+var timePattern = lazyregexp.MustCompile(`(?i)\b(` + monthsAndDays + `|spring|summer|autumn|winter|weekdays?|weekends?|every|daily|weekly|monthly|noon|midnight|mornings?|afternoons?|evenings?|nights?|before|after|until|since|at \d+|\d{1,2}:\d\d|\d+ ?(am|pm)|[12]\d{3}|\d+ (days?|weeks?|months?|years?|hours?|minutes?))\b`)
 
 const monthsAndDays = `january|february|march|april|may|june|july|august|september|october|november|december|(mon|tues|wednes|thurs|fri|satur|sun)days?`
 
 // namePattern matches a name that is not the first word.
-var namePattern = regexp.MustCompile(`[^.] \p{Lu}\p{Ll}+`)
+var namePattern = lazyregexp.MustCompile(`[^.] \p{Lu}\p{Ll}+`)
 
 // notNames matches capitalized words that are no names.
-var notNames = regexp.MustCompile(`(?i)\b(` + monthsAndDays + `)\b`)
+var notNames = lazyregexp.MustCompile(`(?i)\b(` + monthsAndDays + `)\b`)
 
 // phrases are what words alone do not say.
 var phrases = []struct {
-	pattern *regexp.Regexp
+	pattern *lazyregexp.Regexp
 	means   string
 }{
-	{regexp.MustCompile(`(?i)\bfor a living\b`), "as job"},
-	{regexp.MustCompile(`(?i)\bhow old\b`), "how old age"},
-	{regexp.MustCompile(`(?i)\bhow tall\b`), "how tall height"},
-	{regexp.MustCompile(`(?i)\be-?mail address\b`), "email"},
-	{regexp.MustCompile(`(?i)\bphone number\b`), "phone"},
-	{regexp.MustCompile(`(?i)\bdo I report to\b`), "is my boss"},
+	{lazyregexp.MustCompile(`(?i)\bfor a living\b`), "as job"},
+	{lazyregexp.MustCompile(`(?i)\bhow old\b`), "how old age"},
+	{lazyregexp.MustCompile(`(?i)\bhow tall\b`), "how tall height"},
+	{lazyregexp.MustCompile(`(?i)\be-?mail address\b`), "email"},
+	{lazyregexp.MustCompile(`(?i)\bphone number\b`), "phone"},
+	{lazyregexp.MustCompile(`(?i)\bdo I report to\b`), "is my boss"},
 }
 
 var (
 	// firstPerson matches messages that speak of their sender.
-	firstPerson = regexp.MustCompile(`(?i)\b(i|me|my|mine|myself|we|us|our|ours)\b`)
+	firstPerson = lazyregexp.MustCompile(`(?i)\b(i|me|my|mine|myself|we|us|our|ours)\b`)
 	// notPersonal matches words of the first person that do not speak of the sender.
-	notPersonal = regexp.MustCompile(`(?i)\b(how (do|can|should|would|could) (i|you|we)|(tell|show|give|remind|find|draw|teach|help|wake|send|bring|get|let|explain|explain to) (me|us)|let's)\b`)
+	notPersonal = lazyregexp.MustCompile(`(?i)\b(how (do|can|should|would|could) (i|you|we)|(tell|show|give|remind|find|draw|teach|help|wake|send|bring|get|let|explain|explain to) (me|us)|let's)\b`)
 	// greeting matches what begins or ends a message without meaning anything.
-	greeting = regexp.MustCompile(`(?i)\bgood (morning|day|afternoon|evening|night)\b|^\W*(morning|evening|night|thanks?|thx|hello|hi|hey)\W*$`)
+	greeting = lazyregexp.MustCompile(`(?i)\bgood (morning|day|afternoon|evening|night)\b|^\W*(morning|evening|night|thanks?|thx|hello|hi|hey)\W*$`)
 	// task matches requests that no fact about a person belongs to, unless they speak of the sender.
-	task = regexp.MustCompile(`(?i)\b(translat\w+|convert|define|definition of|capital (of|city)|difference between|meaning of|plural of|synonyms?|rhymes?|spell|pronounce|how do you say|what does \S+ mean|what means|joke|inhabitants|population|how many people)\b` +
+	task = lazyregexp.MustCompile(`(?i)\b(translat\w+|convert|define|definition of|capital (of|city)|difference between|meaning of|plural of|synonyms?|rhymes?|spell|pronounce|how do you say|what does \S+ mean|what means|joke|inhabitants|population|how many people)\b` +
 		`|\d ?(squared|cubed|times|plus|minus|divided|%|[x*/+^-] ?\d)` +
 		`|^\W*(what|who) ?('s|’s|is|are|was|were) an? ` +
 		`|\b(invented|discovered|painted|composed|directed|founded|who (wrote|sang|built|won))\b` +
 		`|\b(the same as|of all time|in the world|on average)\b` +
 		`|^\W*((please|can|could|would|you) )*(generate|write|draw|compose|create|make|design|proofread|rewrite|rephrase|shorten|summari[sz]e|explain|describe|list|name|turn|fix|search)\b`)
 	// generalKnowledge matches questions about the world, unless they name somebody or something that is remembered.
-	generalKnowledge = regexp.MustCompile(`(?i)^\W*why\b|\S+er than\b|what ?('s|’s|is) new\b|^\W*what (is|are) \S+ good for` +
+	generalKnowledge = lazyregexp.MustCompile(`(?i)^\W*why\b|\S+er than\b|what ?('s|’s|is) new\b|^\W*what (is|are) \S+ good for` +
 		`|^\W*how (do|does|did|is|are|was|were|(long|far|many|much|often) (do|does) an?)\b` +
 		`|^\W*what (do|does|did|causes?|makes?|eats?|happens) ` +
 		`|^\W*(what ?('s|’s|is|are) (?-i:\p{Ll}+)|(are|is|do|does) (?-i:\p{Ll}+)s? (?-i:\p{Ll}+))\W*$`)
 	// howTo matches questions that general ones begin like, although they may speak of the sender.
-	howTo = regexp.MustCompile(`(?i)^\W*how (do|can|should|did) (i|we)\b`)
+	howTo = lazyregexp.MustCompile(`(?i)^\W*how (do|can|should|did) (i|we)\b`)
 	// bareQuestion matches questions, and definite what speaks of something certain.
-	bareQuestion = regexp.MustCompile(`(?i)^\W*(what|who|how|why|when|where|is|are|was|were|do|does|did|can|could|will|would|should)\b`)
-	definite     = regexp.MustCompile(`(?i)\b(the|this|that|these|those)\b`)
+	bareQuestion = lazyregexp.MustCompile(`(?i)^\W*(what|who|how|why|when|where|is|are|was|were|do|does|did|can|could|will|would|should)\b`)
+	definite     = lazyregexp.MustCompile(`(?i)\b(the|this|that|these|those)\b`)
 	// past matches texts about what is over, and isOver those that may be.
-	past   = regexp.MustCompile(`(?i)\b(ex|former|formerly|previous|used to)\b`)
-	isOver = regexp.MustCompile(`(?i)\b(ex|former|formerly|previous|used to|until|was|lived|old)\b`)
+	past   = lazyregexp.MustCompile(`(?i)\b(ex|former|formerly|previous|used to)\b`)
+	isOver = lazyregexp.MustCompile(`(?i)\b(ex|former|formerly|previous|used to|until|was|lived|old)\b`)
 )
 
 // messageKind says what a message is about: its sender, a request that no fact belongs to, knowledge of

@@ -77,13 +77,20 @@ func encodeToken(mark, user, secret string) string {
 	return mark + base64.RawURLEncoding.EncodeToString([]byte(user)) + "." + secret
 }
 
-var tokenPattern = regexp.MustCompile(`^([A-Za-z0-9_-]{1,400})\.([A-Z2-7]{26})$`)
+// tokenPattern does not bound the name: counting to 400 would take as much memory as all else of signing in.
+var tokenPattern = regexp.MustCompile(`^([A-Za-z0-9_-]+)\.([A-Z2-7]{26})$`)
+
+// maxToken is the maximum length of a token without its mark.
+const maxToken = 400 + len(".") + 26
 
 // splitToken splits a token.
 func splitToken(mark, text string) (user, secret string, ok bool) {
 	rest, ok := strings.CutPrefix(text, mark)
+	if !ok || len(rest) > maxToken {
+		return "", "", false
+	}
 	parts := tokenPattern.FindStringSubmatch(rest)
-	if !ok || parts == nil {
+	if parts == nil {
 		return "", "", false
 	}
 	name, err := base64.RawURLEncoding.DecodeString(parts[1])
