@@ -16,6 +16,7 @@ import (
 	"github.com/tiktoken-go/tokenizer"
 	"go.yaml.in/yaml/v3"
 
+	"oneclaw/internal/app"
 	"oneclaw/internal/bill"
 	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
@@ -206,17 +207,22 @@ func BenchmarkStartWithServers(b *testing.B) {
 func (w *harness) measureStart(b *testing.B) {
 	b.Helper()
 	var took time.Duration
-	var idle float64
+	var first, idle, own float64
 	n := 0
+	w.env["ONECLAW_LOG_LEVEL"] = "debug"
 	for b.Loop() {
 		begun := time.Now()
 		bot := w.run()
 		took += time.Since(begun)
-		idle += bot.resident(b)
+		first += bot.resident(b)
+		bot.out.await(b, app.StartMemoryReleased)
+		idle, own = idle+bot.resident(b), own+bot.status(b, "RssAnon")
 		n++
 		bot.kill(9)
 	}
 	b.ReportMetric(float64(took.Microseconds())/1000/float64(n), "ms-to-first-poll")
+	b.ReportMetric(first/float64(n)/(1<<20), "MiB-at-first-poll")
 	b.ReportMetric(idle/float64(n)/(1<<20), "idle-MiB")
+	b.ReportMetric(own/float64(n)/(1<<20), "idle-own-MiB")
 	b.ReportMetric(0, "ns/op")
 }

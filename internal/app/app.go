@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -34,6 +35,7 @@ import (
 	"oneclaw/internal/models"
 	"oneclaw/internal/personal"
 	"oneclaw/internal/redact"
+	"oneclaw/internal/retry"
 	"oneclaw/internal/settings"
 	"oneclaw/internal/telemetry"
 	"oneclaw/toolgroups"
@@ -297,7 +299,25 @@ func (b *Bot) leaderCheck() func() bool {
 
 // Run serves messages until ctx ends.
 func (b *Bot) Run(ctx context.Context) error {
-	return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offerClaim, b.tools.run, b.files.run, b.tools.schedule.Run, b.tools.memory.Run, b.errors.Run, b.models.LogAdvice)
+	return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offerClaim, b.tools.run, b.files.run, b.tools.schedule.Run, b.tools.memory.Run, b.errors.Run, b.models.LogAdvice, b.releaseStartMemory)
+}
+
+// StartMemoryReleased is the log line of a bot that has given back the memory that only its start needed.
+const StartMemoryReleased = "the memory of the start was released"
+
+// releaseStartMemory gives back the memory that only the start needed, once all platforms receive.
+func (b *Bot) releaseStartMemory(ctx context.Context) error {
+	for pauses := retry.New(time.Second, time.Minute); ; {
+		if retry.Wait(ctx, pauses.Next(0)) != nil {
+			return nil
+		}
+		if b.bridge.Health() == nil {
+			debug.FreeOSMemory()
+			releaseProgramPages()
+			b.log.Debug(StartMemoryReleased)
+			return nil
+		}
+	}
 }
 
 // runAll runs all parts in parallel until one fails or ctx ends, and waits for all of them.
