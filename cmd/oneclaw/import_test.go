@@ -121,3 +121,27 @@ func TestWhatIsImportedWaitsUntilItIsSwitchedOn(t *testing.T) {
 	w.ask(bot, bob, "hello again", nil)
 	_ = card
 }
+
+// A folder that is a trap, and one of which nothing can be read, end with one line, and take no more than the
+// limits of the process that reads them.
+func TestFoldersThatCannotBeImportedAreSaidInOneLine(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, openai.Offline{})
+	for name, c := range map[string]struct{ bot, file, content, want string }{
+		"a trap":      {"hermes", "config.yaml", "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 40_000) + "]", "memory"},
+		"encrypted":   {"hermes", "config.yaml", "age-encryption.org/v1\n-> X25519 x\n", "config.yaml: "},
+		"another bot": {"openclaw", "config.yaml", "a: b", "there is no openclaw.json in it"},
+		"large":       {"openclaw", "openclaw.json", strings.Repeat(" ", 5<<20), "openclaw.json: it has more than 4 MiB"},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, c.file), []byte(c.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"--dry-run"}, nil} {
+			out, err := command(t.Context(), t, w.env, append([]string{"import", c.bot, dir}, args...)...).CombinedOutput()
+			if text := string(out); err == nil || !strings.HasPrefix(text, "oneclaw: "+dir+": ") || !strings.Contains(text, c.want) || strings.Count(text, "\n") != 1 {
+				t.Errorf("%s %v: %v: %s", name, args, err, text)
+			}
+		}
+	}
+}
