@@ -126,19 +126,23 @@ func (c *cluster) answeredWithin(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
 	defer cancel()
 	for n, who := range c.people {
+		var missing []string
 		err := c.telegram.WaitFor(ctx, func(s telegram.State) bool {
-			return s.CountAnswers(who) >= c.said && settled(c.plainTo(n, lately(textsOf(s.Answers(who)))), c.said)
+			missing = unsettled(c.plainTo(n, lately(textsOf(s.Answers(who)))), c.said)
+			return len(missing) == 0
 		})
 		if err != nil {
-			return fmt.Errorf("not all %d answers to person %d: %w", c.said, n, err)
+			return fmt.Errorf("person %d has no answer to %q: %w", n, missing, err)
 		}
 	}
 	for _, r := range c.rooms {
+		var missing []string
 		err := c.slack.WaitFor(ctx, func(s slack.State) bool {
-			return s.CountAnswers(r.channel) >= c.said && settled(withoutCards(plain(lately(botSaid(s.Thread(r.channel, r.root))))), c.said)
+			missing = unsettled(withoutCards(plain(lately(botSaid(s.Thread(r.channel, r.root))))), c.said)
+			return len(missing) == 0
 		})
 		if err != nil {
-			return fmt.Errorf("not all %d answers in the room of %s: %w", c.said, r.who, err)
+			return fmt.Errorf("%s has no answer to %q: %w", r.who, missing, err)
 		}
 	}
 	return nil

@@ -133,9 +133,16 @@ const breath = 8
 // caughtUp waits until all messages and tasks of everybody are answered.
 func (w *harness) caughtUp(bot *process, people []int64, said int) {
 	w.t.Helper()
+	var missing []string
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("missing: %q", missing)
+		}
+	}()
 	for _, who := range people {
 		w.until(bot, "answer to everything", func(s telegram.State) bool {
-			return settled(withoutCards(lately(textsOf(s.Answers(who)))), said)
+			missing = unsettled(withoutCards(lately(textsOf(s.Answers(who)))), said)
+			return len(missing) == 0
 		})
 	}
 }

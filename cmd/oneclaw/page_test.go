@@ -289,6 +289,54 @@ func TestDemoPageApproval(t *testing.T) {
 	picture(t, ctx, "demo-approved")
 }
 
+// TestDemoPageBackground starts tasks in both panes: one ends with its result, and one is cancelled.
+func TestDemoPageBackground(t *testing.T) {
+	t.Parallel()
+	free := make(chan struct{})
+	held := func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		said := strings.ToLower(req.Messages[len(req.Messages)-1].Content)
+		if strings.HasSuffix(said, "what time is it in tokyo?") && !strings.Contains(said, "in the background") {
+			select {
+			case <-free:
+			case <-ctx.Done():
+			}
+		}
+		return openai.Offline{}.Reply(ctx, req)
+	}
+	model, err := openai.New(openai.Config{Responder: openai.ResponderFunc(held), MaxTools: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = model.Close() })
+	address, err := model.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := browse(t, startDemo(t, "OPENAI_BASE_URL="+address, "OPENAI_API_KEY=sk-emulated", "OPENAI_MODEL="+openai.DefaultModel))
+	for _, pane := range []string{"telegram", "slack"} {
+		has := func(text string, times int) {
+			t.Helper()
+			waitFor(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("#%s .msg")].filter((m) => m.innerText.includes(%q)).length === %d`, pane, text, times))
+		}
+		cancel := fmt.Sprintf(`//section[@id=%q]//*[@class="buttons"]//button[.="Cancel"]`, pane)
+		ask := func(times int) {
+			t.Helper()
+			do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent("In the background, what time is it in Tokyo?\r"))
+			has("the result comes here", times)
+			waitFor(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("#%s .buttons button")].some((b) => b.innerText === "Cancel")`, pane))
+		}
+		ask(1)
+		picture(t, ctx, "demo-background-"+pane)
+		do(t, ctx, chromedp.Click(cancel))
+		has("was cancelled", 1)
+		ask(2)
+		free <- struct{}{}
+		has("From the background", 1)
+		has("is done after", 1)
+		waitFor(t, ctx, fmt.Sprintf(`document.querySelectorAll("#%s .buttons").length === 0`, pane))
+	}
+}
+
 // TestDemoPageInTheMaking looks at answers while they are made: a slow command on Telegram, with
 // its card and the button that stops it, and in Slack's chat with the app, where an answer
 // streams, with the cards of what is done, Slack's own button, prompts and the Home tab.

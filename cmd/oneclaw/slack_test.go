@@ -150,9 +150,17 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 	bot = start(t, w.env, "run")
 	caughtUp := func() {
 		t.Helper()
+		unacked, missing := 0, []string{}
+		defer func() {
+			if t.Failed() {
+				t.Logf("%d envelopes are not acknowledged, missing: %q", unacked, missing)
+			}
+		}()
 		waitSlack(t, server, "answer to everything", func(s slack.State) bool {
-			return s.UnackedCount() == 0 && !slices.ContainsFunc(roots, func(root string) bool {
-				return !settled(withoutCards(lately(botSaid(s.Thread(channel, root)))), said)
+			unacked = s.UnackedCount()
+			return unacked == 0 && !slices.ContainsFunc(roots, func(root string) bool {
+				missing = unsettled(withoutCards(lately(botSaid(s.Thread(channel, root)))), said)
+				return len(missing) > 0
 			})
 		})
 	}
