@@ -128,7 +128,7 @@ func (d *deepAsker) check(t *testing.T, said int) (asked int) {
 
 // breath is after how many kills the program may answer what has come together: a chat
 // takes a hundred waiting messages and no more.
-const breath = 8
+const breath = 5
 
 // caughtUp waits until all messages and tasks of everybody are answered.
 func (w *harness) caughtUp(bot *process, people []int64, said int) {
