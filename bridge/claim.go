@@ -485,8 +485,9 @@ func (c *claimer) followUnder(ctx context.Context, under string) {
 		c.mu.Unlock()
 		following, cancel := context.WithTimeout(ctx, max(until.Sub(c.now()), followTime/10))
 		err := rescue.Do(func() error { return c.followUnderOnce(following, under) })
+		timedOut := following.Err() != nil
 		cancel()
-		if err != nil && following.Err() == nil && !errors.Is(err, storage.ErrLagged) {
+		if err != nil && !timedOut && !errors.Is(err, storage.ErrLagged) {
 			c.log.Warn("jobs that may be stored cannot be followed, trying again", "under", under, "err", err)
 			_ = retry.Wait(ctx, pauses.Next(0))
 		}
