@@ -595,6 +595,35 @@ func TestATaskAsksForApprovalInItsChat(t *testing.T) {
 	r.nothingOpen()
 }
 
+// A result that waits behind a call for approval is nobody's message: no notice speaks of it.
+func TestAResultWaitsForADecisionInSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newForeman()
+		r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Turns.SeparateTurns = true })
+		r.accept(group("1", "1", "start hold one"))
+		<-f.held
+		r.accept(group("2", "1", "slow\nrun a"))
+		pass(t, 5)
+		f.free <- struct{}{}
+		pass(t, 30)
+		r.platform.one(t, "✔ **About hold one**")
+		card := r.platform.one(t, "May I run")
+		if all := r.platform.texts(); slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, "comes next") }) {
+			t.Errorf("there stands %q", all)
+		}
+		r.accept(group("3", "1", "and you?"))
+		if got := r.platform.one(t, "Your message comes next"); got.to.ReplyTo != "3" {
+			t.Errorf("the notice is for %q", got.to.ReplyTo)
+		}
+		press(r, card, "p1", "1", "Allow")
+		r.platform.one(t, "done: ran a")
+		r.platform.one(t, resultBegins)
+		r.platform.one(t, "re: and you?")
+		r.nothingOpen()
+	})
+}
+
 func TestATurnWaitsForTasksWithoutASlot(t *testing.T) {
 	t.Parallel()
 	for _, separate := range []bool{false, true} {
@@ -740,6 +769,42 @@ func forgetTasks(t *testing.T) {
 	if left := placesOf(t, r.cfg.Store, "hold secret"); len(left) > 0 {
 		t.Errorf("left in %q", left)
 	}
+}
+
+func TestTheConversationsOfTasksHaveAnAge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := backgroundHarness(t, newForeman(), func(c *bridge.Config) { c.Limits.HistoryDays = 30 })
+		r.accept(direct("1", "start secret"), group("2", "1", "start secret"))
+		pass(t, 20*24*3600)
+		if found := placesOf(t, r.cfg.Store, "secret"); len(found) == 0 {
+			t.Fatal("what is not too old is gone")
+		}
+		pass(t, 12*24*3600)
+		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+			t.Errorf("left in %q", found)
+		}
+		r.nothingOpen()
+	})
+}
+
+// A task that does not end is given up after its time.
+func TestATaskThatNeverEndsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newForeman()
+		r, _ := backgroundHarness(t, f)
+		r.accept(direct("1", "start hold one"))
+		<-f.held
+		pass(t, 50*60)
+		r.platform.one(t, "⏳ **About hold one**")
+		pass(t, 20*60)
+		r.platform.one(t, "\\[Background\\] About hold one\n\nI gave up on this after 1h0m0s.")
+		r.platform.one(t, "✖ **About hold one** stopped without a result after 1h0m0s.")
+		r.accept(direct("2", "bye"))
+		r.platform.one(t, "re: bye")
+		r.nothingOpen()
+	})
 }
 
 func TestATaskEndsWhenItsTokensAreUsedUp(t *testing.T) {

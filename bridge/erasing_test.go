@@ -13,6 +13,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
+	"oneclaw/bridge/chats"
 	"oneclaw/storage"
 )
 
@@ -109,4 +111,75 @@ func TestAnErasureOfManyRecordsOutlivesAKill(t *testing.T) {
 			t.Errorf("what others said is only in %q", found)
 		}
 	})
+}
+
+// An erasure waits behind a turn, or runs, while the turn before it is stopped, the conversation is
+// cleared or the user loses access. It is done all the same.
+func TestNoCommandEndsAnErasure(t *testing.T) {
+	for _, command := range []string{"/stop", "/clear", "/people remove fake:1"} {
+		for _, when := range []string{"waits", "waits in a group", "runs"} {
+			t.Run(command+" while it "+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { eraseDespite(t, command, when) })
+			})
+		}
+	}
+}
+
+func eraseDespite(t *testing.T, command, when string) {
+	release := make(chan struct{})
+	hold := func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		if strings.Contains(turn.History[len(turn.History)-1].Text, "hold") {
+			select {
+			case <-ctx.Done():
+			case <-release:
+			}
+		}
+		return echo(ctx, turn)
+	}
+	r := newHarness(t, hold, func(cfg *bridge.Config) {
+		cfg.Access = access.Access{Allow: []string{"fake:6"}, Admins: []string{"fake:6", "fake:9"}}
+		cfg.Hooks.Forget = func(ctx context.Context, _ string, _ chats.Chat) error {
+			if when != "runs" {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-release:
+				return nil
+			}
+		}
+	})
+	admin := func(id, text string) chats.Message {
+		m := direct(id, text)
+		m.Chat.ID, m.User = "9", "9"
+		return m
+	}
+	r.accept(admin("a1", "/people add fake:1"))
+	pass(t, 5)
+	r.accept(direct("1", "secret"), group("g1", "1", "secret in the group"))
+	pass(t, 5)
+	switch when {
+	case "waits":
+		r.accept(direct("2", "hold"))
+	case "waits in a group":
+		r.accept(group("g2", "6", "hold"))
+	}
+	pass(t, 5)
+	r.forget(t)
+	pass(t, 5)
+	switch {
+	case strings.HasPrefix(command, "/people"):
+		r.accept(admin("a2", command))
+	case when == "waits in a group":
+		r.accept(group("g3", "6", command))
+	default:
+		r.accept(direct("3", command))
+	}
+	pass(t, 5)
+	close(release)
+	pass(t, 60)
+	if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 || !slices.Contains(r.platform.texts(), gone) {
+		t.Errorf("there are still secrets in %q, and there stands %q", found, r.platform.texts())
+	}
 }

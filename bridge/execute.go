@@ -136,7 +136,7 @@ func (e *executor) attempt(work, ctx context.Context, j *queue.Run) error {
 	}
 	w := e.workers.forJob(j)
 	declared := w.policy()
-	if j.Found && !declared.survivesStop { // a command in an earlier run may have ended it
+	if j.Found && !declared.SurvivesStop { // a command in an earlier run may have ended it
 		if _, err := conversation.SessionOf(ctx, e.store, &j.Job); err != nil {
 			return err
 		}

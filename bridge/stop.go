@@ -81,7 +81,7 @@ func (s *interrupter) endOlderFound(ctx context.Context, j *queue.Run, open []*q
 	var waiting []*queue.Run
 	place := func(j *queue.Run) chats.Chat { return s.queue.CurrentChat(s.queue.ChatOf(j)) }
 	for _, older := range open {
-		if older.Seq >= j.Seq || place(older) != place(j) || s.workers.forJob(older).policy().survivesStop {
+		if older.Seq >= j.Seq || place(older) != place(j) || s.workers.forJob(older).policy().SurvivesStop {
 			continue
 		}
 		if older.Unstarted {

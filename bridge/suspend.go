@@ -136,7 +136,8 @@ var _ interact.Turns = (*suspender)(nil)
 
 // notifyWaiting tells a user who writes during a wait that their message waits, once for each wait.
 func (s *suspender) notifyWaiting(ctx context.Context, held *queue.Suspended, j *queue.Run) {
-	if k := s.workers.forJob(j).policy(); len(held.Cards) == 0 || !k.NeedsSlot || k.SubQueue != "" {
+	k := s.workers.forJob(j).policy()
+	if len(held.Cards) == 0 || !k.NeedsSlot || k.SubQueue != "" {
 		return
 	}
 	if awaitsTasks(held) {
@@ -144,6 +145,9 @@ func (s *suspender) notifyWaiting(ctx context.Context, held *queue.Suspended, j 
 			s.queue.Resume(held.Chat, held.Key()) // the message ends the wait
 		}
 		return
+	}
+	if !k.FromUser {
+		return // the result of a background task, which no user wrote
 	}
 	_, err := s.cards.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, interact.Card{
 		ReplyTo: j.Message.ReplyTarget(),

@@ -23,8 +23,6 @@ type worker interface{ policy() *jobPolicy }
 // jobPolicy says where the jobs of a worker wait, who may cause them, and whether commands end them.
 type jobPolicy struct {
 	queue.Placement
-	// survivesStop: no /clear or /stop ends the job.
-	survivesStop bool
 	// public: the job also runs for users who may not talk to the bot.
 	public bool
 	// explainable: /why explains how the job was handled.
@@ -117,42 +115,42 @@ type workerRegistry struct {
 func (b *Bridge) newWorkers() (byKind map[chats.Kind]worker, unknown worker) {
 	const tasks = "/task"
 	command := func(d jobPolicy) *commandWorker {
-		d.Barrier, d.FromUser, d.survivesStop = true, true, true
+		d.Barrier, d.FromUser, d.SurvivesStop = true, true, true
 		return &commandWorker{d, b.commands}
 	}
-	press := jobPolicy{Placement: queue.Placement{SubQueue: "/card", Barrier: true}, survivesStop: true, public: true, fromPlatform: true}
-	shown := jobPolicy{Placement: queue.Placement{SubQueue: "/card"}, survivesStop: true, public: true}
+	press := jobPolicy{Placement: queue.Placement{SubQueue: "/card", Barrier: true, SurvivesStop: true}, public: true, fromPlatform: true}
+	shown := jobPolicy{Placement: queue.Placement{SubQueue: "/card", SurvivesStop: true}, public: true}
 	message := jobPolicy{Placement: queue.Placement{NeedsSlot: true, Joinable: true, FromUser: true}, explainable: true, fromPlatform: true}
 	task := jobPolicy{Placement: queue.Placement{SubQueue: tasks, NeedsSlot: true}, explainable: true}
 	background := jobPolicy{Placement: queue.Placement{SubQueue: backgroundQueue, NeedsSlot: true, Background: true}, explainable: true}
 	result := jobPolicy{Placement: queue.Placement{NeedsSlot: true, Joinable: true}, explainable: true}
-	unknown = &jobPolicy{Placement: queue.Placement{UnknownKind: true}, survivesStop: true}
+	unknown = &jobPolicy{Placement: queue.Placement{UnknownKind: true, SurvivesStop: true}}
 	return map[chats.Kind]worker{
 		chats.KindText:          &messageWorker{message, b.turns, b.gate, b.commands},
 		chats.KindEdit:          &editWorker{jobPolicy{fromPlatform: true}, b.editHandler, b.completer}, // while unclaimed
 		kindNotice:              &noticeWorker{jobPolicy{Placement: queue.Placement{FromUser: true}, public: true, explainable: true}, b.newNoticeAnswerer(), b.gate},
-		kindReply:               &replyWorker{jobPolicy{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, FromUser: true}, survivesStop: true}, b.elicitation},
+		kindReply:               &replyWorker{jobPolicy{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, FromUser: true, SurvivesStop: true}}, b.elicitation},
 		kindCommand:             command(jobPolicy{Placement: queue.Placement{Yields: true}}),
 		kindPublicCommand:       command(jobPolicy{public: true}),
 		kindUndoCommand:         command(jobPolicy{}),
 		kindClear:               command(jobPolicy{Placement: queue.Placement{Overtakes: true}}),
 		kindStop:                &stopWorker{command(jobPolicy{Placement: queue.Placement{Overtakes: true}}), b.interrupter},
-		kindStopPress:           &stopPressWorker{jobPolicy{Placement: queue.Placement{Barrier: true}, survivesStop: true}, b.interrupter},
+		kindStopPress:           &stopPressWorker{jobPolicy{Placement: queue.Placement{Barrier: true, SurvivesStop: true}}, b.interrupter},
 		receipts.KindTask:       &taskWorker{messageWorker{task, b.turns, b.gate, b.commands}, b.cfg.Hooks.OnTaskDone},
 		receipts.KindBackground: &backgroundWorker{messageWorker{background, b.turns, b.gate, b.commands}, b.background, b.scopeResolver},
 		receipts.KindResult:     &resultWorker{messageWorker{result, b.turns, b.gate, b.commands}, b.background},
 		turn.KindEdited:         &editWorker{jobPolicy{Placement: queue.Placement{Joinable: true}}, b.editHandler, b.completer},
 		kindLoad:                b.loader,
-		kindMove:                &moveWorker{jobPolicy{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true}, survivesStop: true, public: true}, b.mover},
-		kindUndo:                &undoWorker{jobPolicy{Placement: queue.Placement{Barrier: true}, survivesStop: true}, b.interrupter},
+		kindMove:                &moveWorker{jobPolicy{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true, SurvivesStop: true}, public: true}, b.mover},
+		kindUndo:                &undoWorker{jobPolicy{Placement: queue.Placement{Barrier: true, SurvivesStop: true}}, b.interrupter},
 		interact.KindCard:       &cardWorker{shownWorker{shown}, b.cards},
 		interact.KindRefresh:    &refreshWorker{shownWorker{shown}, b.cards, b.completer},
 		chats.KindPress:         &pressWorker{press, b.cards, b.completer},
 		outbox.KindPreview:      &shownWorker{shown},
-		access.KindTell:         &tellWorker{jobPolicy{Placement: queue.Placement{Barrier: true}, survivesStop: true, public: true}, b.newNoticeAnswerer()},
-		privacy.KindForget:      &forgetWorker{jobPolicy{survivesStop: true, public: true}, b.eraser},
-		privacy.KindErase:       &eraseWorker{jobPolicy{survivesStop: true, public: true}, b.newFailureReporter(), b.eraser, b.completer},
-		privacy.KindEraseTasks:  &eraseWorker{jobPolicy{Placement: queue.Placement{SubQueue: tasks}, survivesStop: true, public: true}, b.newFailureReporter(), b.eraser, b.completer},
+		access.KindTell:         &tellWorker{jobPolicy{Placement: queue.Placement{Barrier: true, SurvivesStop: true}, public: true}, b.newNoticeAnswerer()},
+		privacy.KindForget:      &forgetWorker{jobPolicy{Placement: queue.Placement{SurvivesStop: true}, public: true}, b.eraser},
+		privacy.KindErase:       &eraseWorker{jobPolicy{Placement: queue.Placement{SurvivesStop: true}, public: true}, b.newFailureReporter(), b.eraser, b.completer},
+		privacy.KindEraseTasks:  &eraseWorker{jobPolicy{Placement: queue.Placement{SubQueue: tasks, SurvivesStop: true}, public: true}, b.newFailureReporter(), b.eraser, b.completer},
 	}, unknown
 }
 

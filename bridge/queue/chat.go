@@ -33,6 +33,8 @@ type queue struct {
 	waiting []*Run
 	running *Run
 	cancel  context.CancelCauseFunc
+	// survivesStop is [Placement.SurvivesStop] of the running job, whose placement must not be read.
+	survivesStop bool
 	// burstStart is the Seq of the first job that was added when the list was last empty.
 	burstStart int64
 	// joinedCount is the number of messages that became part of the running job.
@@ -136,15 +138,20 @@ func (q *Queue) Unpark(j *Run) {
 	}
 }
 
-// HasPending reports whether a message of a chat with a number between two others is waiting or running.
+// HasPending reports whether a message of a chat with a number between two others, which a command can
+// end, is waiting or running.
 func (q *Queue) HasPending(chat chats.Chat, after, before int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.byChat[chat]
 	between := func(j *Run) bool { return j.Seq > after && j.Seq < before }
-	waits := func(j *Run) bool { return between(j) && !q.cfg.Workers.Placement(j).UnknownKind }
-	// Placement must not read the running job, which its worker may change. Its kind is known.
-	return l != nil && (l.current() != nil && between(l.current()) || slices.ContainsFunc(l.messages.waiting, waits))
+	if l == nil {
+		return false
+	}
+	if j := l.current(); j != nil && between(j) && (j != l.messages.running || !l.messages.survivesStop) {
+		return true
+	}
+	return slices.ContainsFunc(l.messages.waiting, func(j *Run) bool { return between(j) && !q.cfg.Workers.Placement(j).SurvivesStop })
 }
 
 // FindWaiting returns a waiting message of a chat that pass accepts, or nil, and a copy of it to change.

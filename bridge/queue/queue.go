@@ -33,6 +33,8 @@ type Placement struct {
 	Partial, ForwardOnly bool
 	// Overtakes: the command waits only briefly for earlier commands with Yields, and then ends them.
 	Overtakes, Yields bool
+	// SurvivesStop: no /stop, no /clear and no loss of access ends the job.
+	SurvivesStop bool
 	// FromUser: a user wrote the message. It counts among that user's waiting messages in shared chats,
 	// and may be added to the question of a running turn.
 	FromUser bool

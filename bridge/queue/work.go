@@ -28,6 +28,7 @@ func (q *Queue) wake(l *chatQueue) {
 			cancel(j.endCause)
 		}
 		list.running, list.cancel, list.joinedCount, list.startedAt, list.backlogEnd = j, cancel, len(j.Joined), q.cfg.Now(), 0
+		list.survivesStop = q.cfg.Workers.Placement(j).SurvivesStop
 		if n := len(list.waiting); n > 0 {
 			list.backlogEnd = list.waiting[n-1].Seq
 		}
@@ -145,7 +146,7 @@ func (q *Queue) InterruptUser(user string, cause error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, l := range q.byChat {
-		if r := l.messages.running; r != nil && theirs(r) {
+		if r := l.messages.running; r != nil && theirs(r) && !l.messages.survivesStop {
 			l.messages.cancel(cause)
 		}
 		if l.releaseHeld(theirs, cause) {
@@ -215,16 +216,17 @@ func overtake(s *Queue, l *chatQueue, j *Run) {
 }
 
 // Interrupt cancels the running or suspended turn of a chat, if its number is lower than before, and
-// removes waiting messages with lower numbers from the queue. running reports whether there was a turn.
+// removes waiting messages with lower numbers from the queue, except jobs that survive it. running reports
+// whether there was a turn.
 func (q *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running bool, waiting []*Run) {
-	older := func(j *Run) bool { return j.Seq < before && !q.cfg.Workers.Placement(j).UnknownKind }
+	older := func(j *Run) bool { return j.Seq < before && !q.cfg.Workers.Placement(j).SurvivesStop }
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.byChat[chat]
 	if l == nil {
 		return false, nil
 	}
-	if r := l.messages.running; r != nil && r.Seq < before { // of a known kind; only its worker may read it
+	if r := l.messages.running; r != nil && r.Seq < before && !l.messages.survivesStop {
 		l.messages.cancel(cause)
 		l.parked, running = nil, true
 	}
