@@ -126,8 +126,8 @@ func (d *deepAsker) check(t *testing.T, said int) (asked int) {
 	return asked
 }
 
-// breath is after how many kills the program may answer what has come together: a chat
-// takes a hundred waiting messages and no more.
+// breath is after how many kills the program may answer what has come together: of one person it takes
+// twenty waiting messages and no more.
 const breath = 5
 
 // caughtUp waits until all messages and tasks of everybody are answered.
