@@ -116,12 +116,12 @@ func isOutcome(text string) bool {
 	return slices.ContainsFunc([]string{"result ", "refused ", "uncertain ", "noted "}, func(kind string) bool { return strings.HasPrefix(text, kind) })
 }
 
-// lately are the last answers, among them those to the messages that unsettled looks at: the tests often
-// ask, and there are thousands.
-func lately(answers []string) []string { return answers[max(0, len(answers)-5*latest):] }
-
 // latest is more than is said between two waits for all answers.
 const latest = 40
+
+// lately is how many of the last messages of a chat have the answers that unsettled looks at among them:
+// the tests often ask, and there are thousands.
+const lately = 8 * latest
 
 // unsettled returns which of the latest of so many messages are not answered, and which of the results of
 // their tasks.

@@ -128,7 +128,7 @@ func (c *cluster) answeredWithin(limit time.Duration) error {
 	for n, who := range c.people {
 		var missing []string
 		err := c.telegram.WaitFor(ctx, func(s telegram.State) bool {
-			missing = unsettled(c.plainTo(n, lately(textsOf(s.Answers(who)))), c.said)
+			missing = unsettled(c.plainTo(n, textsOf(s.LastAnswers(who, lately))), c.said)
 			return len(missing) == 0
 		})
 		if err != nil {
@@ -138,7 +138,7 @@ func (c *cluster) answeredWithin(limit time.Duration) error {
 	for _, r := range c.rooms {
 		var missing []string
 		err := c.slack.WaitFor(ctx, func(s slack.State) bool {
-			missing = unsettled(withoutCards(plain(lately(botSaid(s.Thread(r.channel, r.root))))), c.said)
+			missing = unsettled(withoutCards(plain(botSaid(s.LastInThread(r.channel, r.root, lately)))), c.said)
 			return len(missing) == 0
 		})
 		if err != nil {

@@ -141,7 +141,7 @@ func (w *harness) caughtUp(bot *process, people []int64, said int) {
 	}()
 	for _, who := range people {
 		w.until(bot, "answer to everything", func(s telegram.State) bool {
-			missing = unsettled(withoutCards(lately(textsOf(s.Answers(who)))), said)
+			missing = unsettled(withoutCards(textsOf(s.LastAnswers(who, lately))), said)
 			return len(missing) == 0
 		})
 	}

@@ -159,7 +159,7 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 		waitSlack(t, server, "answer to everything", func(s slack.State) bool {
 			unacked = s.UnackedCount()
 			return unacked == 0 && !slices.ContainsFunc(roots, func(root string) bool {
-				missing = unsettled(withoutCards(lately(botSaid(s.Thread(channel, root)))), said)
+				missing = unsettled(withoutCards(botSaid(s.LastInThread(channel, root, lately))), said)
 				return len(missing) > 0
 			})
 		})

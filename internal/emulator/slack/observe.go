@@ -163,6 +163,18 @@ func (st State) Thread(channel, ts string) []Message {
 	return st.filterMessages(channel, func(m *message) bool { return m.ts == ts || m.parent != nil && m.parent.ts == ts })
 }
 
+// LastInThread returns the last n of [State.Thread].
+func (st State) LastInThread(channel, ts string, n int) (out []Message) {
+	c := st.channel(channel)
+	for i := len(c.messages) - 1; i >= 0 && len(out) < n; i-- {
+		if m := c.messages[i]; m.ts == ts || m.parent != nil && m.parent.ts == ts {
+			out = append(out, st.world.observedMessage(c, m))
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
 func (st State) filterMessages(id string, keep func(*message) bool) []Message {
 	c := st.channel(id)
 	var out []Message

@@ -116,6 +116,18 @@ func (st State) Answers(chat int64) []Message {
 	return st.filterMessages(chat, func(m *message) bool { return m.from.IsBot && !m.deleted })
 }
 
+// LastAnswers returns the last n of [State.Answers].
+func (st State) LastAnswers(chat int64, n int) (out []Message) {
+	c := st.chat(chat)
+	for i := len(c.messages) - 1; i >= 0 && len(out) < n; i-- {
+		if m := c.messages[i]; m.from.IsBot && !m.deleted {
+			out = append(out, m.observedMessage(c))
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
 func (st State) filterMessages(chat int64, keep func(*message) bool) []Message {
 	c := st.chat(chat)
 	var out []Message
