@@ -112,7 +112,10 @@ func TestANoticeOutlivesTheOwnerThatReadIt(t *testing.T) {
 		pass(t, 30)
 		all.once(t, "re: one")
 		left := 0
-		for range other.cfg.Store.List(t.Context(), storage.Range{Prefix: queue.NoticePrefix}) {
+		for _, err := range other.cfg.Store.List(t.Context(), storage.Range{Prefix: queue.NoticePrefix}) {
+			if err != nil {
+				t.Fatal(err)
+			}
 			left++
 		}
 		if left > 0 {

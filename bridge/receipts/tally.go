@@ -145,22 +145,11 @@ func updateTallies(ctx context.Context, kv storage.KV, now time.Time) error {
 		if !isNew && !isAgain && (!exists || json.Unmarshal(before.Value, new(Tally)) == nil) {
 			continue
 		}
-		end := h.Add(hour - 1)
-		if end.After(now) {
-			end = now
-		}
-		t, err := count(ctx, kv, h, end)
+		messages, err := updateTally(ctx, kv, h, now, before.Value)
 		if err != nil {
 			return err
 		}
-		counted += t.Messages
-		data, err := json.Marshal(t)
-		if err == nil && t.Messages > 0 && string(before.Value) != string(data) {
-			_, err = kv.Put(ctx, hourKey(h), data, storage.Any) // the tally depends only on the receipts
-		}
-		if err != nil {
-			return fmt.Errorf("store tally %s: %w", hourKey(h), err)
-		}
+		counted += messages
 	}
 	if counted == 0 && !damaged {
 		return nil
@@ -173,6 +162,27 @@ func updateTallies(ctx context.Context, kv storage.KV, now time.Time) error {
 		return fmt.Errorf("store the time of the last tally: %w", err)
 	}
 	return nil
+}
+
+// updateTally counts the receipts of the hour that begins at h, until now at most, and stores the tally if
+// it is not the one before. It returns the number of messages.
+func updateTally(ctx context.Context, kv storage.KV, h, now time.Time, before []byte) (messages int, err error) {
+	end := h.Add(time.Hour - 1)
+	if end.After(now) {
+		end = now
+	}
+	t, err := count(ctx, kv, h, end)
+	if err != nil {
+		return 0, err
+	}
+	data, err := json.Marshal(t)
+	if err == nil && t.Messages > 0 && string(before) != string(data) {
+		_, err = kv.Put(ctx, hourKey(h), data, storage.Any) // the tally depends only on the receipts
+	}
+	if err != nil {
+		return 0, fmt.Errorf("store tally %s: %w", hourKey(h), err)
+	}
+	return t.Messages, nil
 }
 
 // count returns the tally of the receipts from begin to end.

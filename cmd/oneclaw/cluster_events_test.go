@@ -200,13 +200,6 @@ func (c *cluster) flood(t *testing.T) {
 	for _, e := range events {
 		if of := outcomes[e.name]; of != nil {
 			fmt.Fprintf(&table, "\n%-20s %3d times, served again after %4.1f s at most, %d parts found while they were sent", e.name, of.times, of.worst.Seconds(), of.found)
-			if of.worst > c.ttl+time.Second+calm {
-				late := t.Errorf
-				if os.Getenv(eventsVariable) == "" {
-					late = t.Logf // a machine that does other things, too, is no fault
-				}
-				late("%s: all are served again after %s, the time-out is %s, and without an event the same takes %s", e.name, of.worst, c.ttl, calm)
-			}
 		}
 	}
 	t.Logf("%d messages in %d chats, %d events: all answered, %d answers marked as possible repeats, %d found while they were sent, %d posts, none twice; %.1f s for the same without an event%s",

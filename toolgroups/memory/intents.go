@@ -26,7 +26,7 @@ var intents = []struct {
 	},
 	{
 		asked:  lazyregexp.MustCompile(`(?i)\b(job|profession|occupation|career|what do(es)? .{1,30} do)\b`),
-		answer: lazyregexp.MustCompile(`(?i)\b(works?|working|job|employed|freelance|self-employed|(is|as) an? \p{Ll}+(er|or|ist|ian|ant|ife|ect|man|rse|ef)\b)`),
+		answer: lazyregexp.MustCompile(`(?i)\b(works?|working|job|employed|freelance|self-employed|(is|as) an? \p{Ll}+(er|or|ist|ian|ant|ife|ect|man|rse|ef)\b)`), //nolint:misspell // the end of architect
 	},
 	{
 		asked:  lazyregexp.MustCompile(`(?i)\b(eat|drink|food|menu|recipe|dish|meal|snack|dinner|lunch|breakfast|restaurant|cook|bake|order|(can|may|should) (i|we) have)\b`),
