@@ -147,7 +147,7 @@ func (b *Bridge) shownTexts() []string {
 
 // find searches the catalogue with the configured ranker. A tool whose exact name is the query
 // comes first. For the exact name of a group or source it returns all its tools.
-func (b *Bridge) find(ctx context.Context, query string, limit int, uses []Use) FindResult {
+func (b *Bridge) find(ctx context.Context, query string, limit int, index *Index) FindResult {
 	c := b.cfg.Catalogue
 	_, exact := c.Lookup(query)
 	if f, whole := c.lookupOrigin(query); whole {
@@ -156,7 +156,7 @@ func (b *Bridge) find(ctx context.Context, query string, limit int, uses []Use) 
 	if exact {
 		return c.findResult(c.index().Search(query, limit))
 	}
-	return c.findResult(b.cfg.Ranker.Search(ctx, c.index().withUses(uses), query, limit))
+	return c.findResult(b.cfg.Ranker.Search(ctx, index, query, limit))
 }
 
 // unknownError returns the error for a name that is not in the catalogue.

@@ -82,19 +82,20 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 	if fault := b.checkFruitless(fruitless, w.queries); fault != nil {
 		return toolgroups.Result{}, fault
 	}
-	limit, seen, uses := b.parseLimit(w.rawLimit), b.shownTexts(), []Use(nil)
+	limit, seen, index := b.parseLimit(w.rawLimit), b.shownTexts(), b.cfg.Catalogue.index()
 	if b.cfg.Uses != nil {
-		var err error
-		if uses, err = b.cfg.Uses.List(ctx, call.User); err != nil {
+		uses, err := b.cfg.Uses.List(ctx, call.User)
+		if err != nil {
 			return toolgroups.Result{}, err
 		}
+		index = index.withUses(uses)
 	}
 	if !w.isBatch {
-		return encodeResult(b.answerQuery(ctx, w.queries[0], limit, fruitless, seen, uses))
+		return encodeResult(b.answerQuery(ctx, w.queries[0], limit, fruitless, seen, index))
 	}
 	var results []queryResult
 	for _, q := range w.queries {
-		one := b.answerQuery(ctx, q, limit, fruitless, seen, uses)
+		one := b.answerQuery(ctx, q, limit, fruitless, seen, index)
 		one.Query = q
 		results = append(results, one)
 		text, err := encodeResult(one)
@@ -118,10 +119,9 @@ func (b *Bridge) checkFruitless(fruitless int, texts []string) *toolgroups.Error
 	return nil
 }
 
-// answerQuery answers a single query. seen are the earlier results that the model still sees, uses the
-// searches that the ranking learns from.
-func (b *Bridge) answerQuery(ctx context.Context, query string, limit, fruitless int, seen []string, uses []Use) queryResult {
-	f := b.find(ctx, query, limit+maxOthers, uses)
+// answerQuery answers a single query. seen are the earlier results that the model still sees.
+func (b *Bridge) answerQuery(ctx context.Context, query string, limit, fruitless int, seen []string, index *Index) queryResult {
+	f := b.find(ctx, query, limit+maxOthers, index)
 	if f.Origin != "" {
 		limit = b.cfg.Config.MaxSearchLimit
 	}
