@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -150,39 +151,36 @@ func (st State) Channels() []string { return slices.Clone(st.world.channelOrder)
 // Messages returns the messages of a channel in order, including replies, ephemeral and deleted
 // ones.
 func (st State) Messages(channel string) []Message {
-	return st.filterMessages(channel, func(*message) bool { return true })
+	return st.filterMessages(channel, math.MaxInt, func(*message) bool { return true })
 }
 
 // Answers returns the messages of the bot in a channel that are not deleted.
 func (st State) Answers(channel string) []Message {
-	return st.filterMessages(channel, func(m *message) bool { return m.fromBot && !m.deleted })
+	return st.filterMessages(channel, math.MaxInt, func(m *message) bool { return m.fromBot && !m.deleted })
 }
 
 // Thread returns a message and its replies.
 func (st State) Thread(channel, ts string) []Message {
-	return st.filterMessages(channel, func(m *message) bool { return m.ts == ts || m.parent != nil && m.parent.ts == ts })
+	return st.LastInThread(channel, ts, math.MaxInt)
 }
 
 // LastInThread returns the last n of [State.Thread].
-func (st State) LastInThread(channel, ts string, n int) (out []Message) {
-	c := st.channel(channel)
-	for i := len(c.messages) - 1; i >= 0 && len(out) < n; i-- {
-		if m := c.messages[i]; m.ts == ts || m.parent != nil && m.parent.ts == ts {
-			out = append(out, st.world.observedMessage(c, m))
-		}
-	}
-	slices.Reverse(out)
-	return out
+func (st State) LastInThread(channel, ts string, n int) []Message {
+	return st.filterMessages(channel, n, func(m *message) bool { return m.ts == ts || m.parent != nil && m.parent.ts == ts })
 }
 
-func (st State) filterMessages(id string, keep func(*message) bool) []Message {
+// filterMessages returns the last n messages of a channel that keep selects.
+func (st State) filterMessages(id string, n int, keep func(*message) bool) (out []Message) {
 	c := st.channel(id)
-	var out []Message
-	for _, m := range c.messages {
+	for _, m := range slices.Backward(c.messages) {
+		if len(out) == n {
+			break
+		}
 		if keep(m) {
 			out = append(out, st.world.observedMessage(c, m))
 		}
 	}
+	slices.Reverse(out)
 	return out
 }
 

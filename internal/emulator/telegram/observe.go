@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -108,34 +109,29 @@ func (st State) Chats() []int64 { return slices.Clone(st.world.chatOrder) }
 
 // Messages returns the messages of a chat in order, including deleted ones.
 func (st State) Messages(chat int64) []Message {
-	return st.filterMessages(chat, func(*message) bool { return true })
+	return st.filterMessages(chat, math.MaxInt, func(*message) bool { return true })
 }
 
 // Answers returns the messages of the bot in a chat that are not deleted.
-func (st State) Answers(chat int64) []Message {
-	return st.filterMessages(chat, func(m *message) bool { return m.from.IsBot && !m.deleted })
-}
+func (st State) Answers(chat int64) []Message { return st.LastAnswers(chat, math.MaxInt) }
 
 // LastAnswers returns the last n of [State.Answers].
-func (st State) LastAnswers(chat int64, n int) (out []Message) {
-	c := st.chat(chat)
-	for i := len(c.messages) - 1; i >= 0 && len(out) < n; i-- {
-		if m := c.messages[i]; m.from.IsBot && !m.deleted {
-			out = append(out, m.observedMessage(c))
-		}
-	}
-	slices.Reverse(out)
-	return out
+func (st State) LastAnswers(chat int64, n int) []Message {
+	return st.filterMessages(chat, n, func(m *message) bool { return m.from.IsBot && !m.deleted })
 }
 
-func (st State) filterMessages(chat int64, keep func(*message) bool) []Message {
+// filterMessages returns the last n messages of a chat that keep selects.
+func (st State) filterMessages(chat int64, n int, keep func(*message) bool) (out []Message) {
 	c := st.chat(chat)
-	var out []Message
-	for _, m := range c.messages {
+	for _, m := range slices.Backward(c.messages) {
+		if len(out) == n {
+			break
+		}
 		if keep(m) {
 			out = append(out, m.observedMessage(c))
 		}
 	}
+	slices.Reverse(out)
 	return out
 }
 
