@@ -595,7 +595,7 @@ func TestATaskAsksForApprovalInItsChat(t *testing.T) {
 	r.nothingOpen()
 }
 
-// A result that waits behind a call for approval is nobody's message: no notice speaks of it.
+// A result that waits behind a call for approval is no user's message: no notice speaks of it.
 func TestAResultWaitsForADecisionInSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,8 +19,8 @@ var (
 	ErrNoPerson = errors.New("is not the id of one person")
 )
 
-// Import stores people from elsewhere as requests, on which an administrator decides with /people: nobody
-// is let in, and nobody is asked or told. Only User and Name of a [Person] are used. For each person it
+// Import stores people from elsewhere as requests, on which an administrator decides with /people: no
+// user is let in, asked or told. Only User and Name of a [Person] are used. For each person it
 // returns nil, or the reason why the person was left out. If write is not set, it only finds out. The bot
 // must not be running.
 func Import(ctx context.Context, kv storage.KV, people []Person, now time.Time, write bool) ([]error, error) {

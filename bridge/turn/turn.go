@@ -145,7 +145,7 @@ func (t *Runner) newQuestion(j *queue.Run, h *conversation.History) agent.Messag
 		message.AuthorKey = j.Message.SenderID()
 		h.NoteAuthor(&j.Job)
 	}
-	if !j.Message.Direct && j.Message.Kind != receipts.KindResult { // a result is nobody's words
+	if !j.Message.Direct && j.Message.Kind != receipts.KindResult { // a result has no sender
 		message.Sender = j.Message.UserName
 	}
 	for _, note := range j.Message.Skipped {

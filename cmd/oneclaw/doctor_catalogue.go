@@ -13,7 +13,7 @@ import (
 )
 
 // tryCatalogue asks the servers of the catalogue how people sign in, and yields how that agrees with the
-// catalogue. Nobody signs in.
+// catalogue. It signs no user in.
 func tryCatalogue(ctx context.Context, cfg config.Config, catalogue connections.Catalogue) (iter.Seq[live.Row], error) {
 	private, err := cfg.AllowPrivate()
 	if err != nil {

@@ -2,7 +2,7 @@
 // over what has a place here: memory, skills, schedules, people, MCP servers, and model providers with
 // their keys.
 //
-// Nothing runs, nothing is sent, and nobody gets access: schedules arrive paused, skills, servers and
+// Nothing runs, nothing is sent, and no user gets access: schedules arrive paused, skills, servers and
 // providers switched off, and people as requests. Ids are derived from those of the other bot, so that
 // what was taken over once is left alone by the next import.
 package moving

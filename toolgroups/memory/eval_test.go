@@ -9,7 +9,7 @@ import (
 )
 
 // recallSet is a set of facts and questions. The open set was used to choose words and weights. The held
-// set was written by somebody who did not know the program, and opened once, when the ranking was done.
+// set was written by an author who did not know the program, and opened once, when the ranking was done.
 type recallSet struct {
 	Recall []recallQuestion
 	// Nothing are messages that no fact belongs to.

@@ -73,7 +73,7 @@ var (
 		`|\b(invented|discovered|painted|composed|directed|founded|who (wrote|sang|built|won))\b` +
 		`|\b(the same as|of all time|in the world|on average)\b` +
 		`|^\W*((please|can|could|would|you) )*(generate|write|draw|compose|create|make|design|proofread|rewrite|rephrase|shorten|summari[sz]e|explain|describe|list|name|turn|fix|search)\b`)
-	// generalKnowledge matches questions about the world, unless they name somebody or something that is remembered.
+	// generalKnowledge matches questions about the world, unless they name a person or a thing that is remembered.
 	generalKnowledge = lazyregexp.MustCompile(`(?i)^\W*why\b|\S+er than\b|what ?('s|’s|is) new\b|^\W*what (is|are) \S+ good for` +
 		`|^\W*how (do|does|did|is|are|was|were|(long|far|many|much|often) (do|does) an?)\b` +
 		`|^\W*what (do|does|did|causes?|makes?|eats?|happens) ` +

@@ -77,7 +77,7 @@ type SignIn struct {
 	TakesClients bool
 }
 
-// Inspect finds out how users sign in to a server. Nobody signs in, and no client is registered.
+// Inspect finds out how users sign in to a server. It signs no user in and registers no client.
 func Inspect(ctx context.Context, s Server) (SignIn, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
