@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -21,11 +20,8 @@ const (
 // handleEmbeddings answers POST /v1/embeddings. The vectors show which texts share words and prefixes,
 // not what the texts mean.
 func (s *Server) handleEmbeddings(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
-	if err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			s.fail(w, &Error{Status: 413, Message: "Request body is too large."})
-		}
+	body, ok := s.readBody(w, r)
+	if !ok {
 		return
 	}
 	texts, model, refused := readEmbeddings(body)

@@ -64,9 +64,8 @@ func (s *Server) OnPicture(f func(PictureRequest) *Error) {
 
 // handleGenerations answers POST /v1/images/generations.
 func (s *Server) handleGenerations(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
-	if err != nil {
-		s.fail(w, &Error{Status: 413, Message: "Request body is too large."})
+	body, ok := s.readBody(w, r)
+	if !ok {
 		return
 	}
 	var fields map[string]any

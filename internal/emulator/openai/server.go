@@ -215,15 +215,22 @@ func (s *Server) handleChat(w http.ResponseWriter, r *http.Request) {
 	s.handleRequest(w, r, s.decode, s.writeCompletion)
 }
 
+// readBody reads the body of a request. It returns false after answering that the body is too large, or if
+// the client is gone.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		s.fail(w, &Error{Status: 413, Message: "Request body is too large."})
+	}
+	return body, err == nil
+}
+
 // handleRequest reads, checks and records a request, and lets the responder answer it.
 func (s *Server) handleRequest(w http.ResponseWriter, r *http.Request, decode func([]byte) (Request, *Error),
 	answer func(http.ResponseWriter, *http.Request, Request, Reply),
 ) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
-	if err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			s.fail(w, &Error{Status: 413, Message: "Request body is too large."})
-		}
+	body, ok := s.readBody(w, r)
+	if !ok {
 		return
 	}
 	req, refused := decode(body)

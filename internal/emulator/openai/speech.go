@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -51,9 +50,8 @@ func (s *Server) OnSpeech(f func(SpeechRequest) *Error) {
 
 // handleSpeech answers POST /v1/audio/speech. The recording is silence that names its words.
 func (s *Server) handleSpeech(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
-	if err != nil {
-		s.fail(w, &Error{Status: 413, Message: "Request body is too large."})
+	body, ok := s.readBody(w, r)
+	if !ok {
 		return
 	}
 	speech, refused := s.checkSpeech(body)
