@@ -3,11 +3,9 @@ package bill
 import (
 	"bytes"
 	"embed"
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +14,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"oneclaw/agent"
-	"oneclaw/toolgroups"
 )
 
 // Conversation has a user's messages and a model's replies, without loads and searches of tools,
@@ -52,6 +49,13 @@ type Turn struct {
 
 	// Model answered the turn, in a recorded conversation.
 	Model string `yaml:"-"`
+}
+
+func (t Turn) appendCalls(to []Call) []Call {
+	for _, s := range t.Steps {
+		to = append(to, s.Calls...)
+	}
+	return to
 }
 
 // Step is a reply of the model with parallel calls.
@@ -92,15 +96,6 @@ func (c Call) arguments() map[string]any {
 		return map[string]any{}
 	}
 	return c.Arguments
-}
-
-func (c Call) matches(tool string, arguments json.RawMessage) bool {
-	own, err := toolgroups.EncodeJSON(c.arguments())
-	if err != nil || c.Tool != tool {
-		return false
-	}
-	var x, y any
-	return json.Unmarshal(own, &x) == nil && json.Unmarshal(arguments, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 func (c *Call) fillRows() {

@@ -78,9 +78,7 @@ func (b *Bill) CompareModels(ctx context.Context, c Conversation) ([]ModelCost, 
 		was.USD += usd
 		for _, s := range c.Summaries {
 			price, ok := b.cfg.DollarPrice(model)
-			usd := price.Cost(budget.Tokens{
-				Input: int64(s.Usage.Input), Cached: int64(s.Usage.Cached), Written: int64(s.Usage.CacheWritten), WrittenForHour: int64(s.Usage.CacheWrittenHour), Output: int64(s.Usage.Output),
-			}).Float()
+			usd := price.Cost(budget.TokensOf(s.Usage)).Float()
 			one.USD += usd
 			if s.Model == model {
 				was.USD, known = was.USD+usd, known && ok

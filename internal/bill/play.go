@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 
 	"oneclaw/agent"
 	"oneclaw/agent/anthropic"
@@ -31,8 +30,7 @@ type playback struct {
 	router toolgroups.Router
 
 	catalogue *catalogue
-	mu        sync.Mutex
-	results   []Call // calls of the conversation whose results were not returned yet, in order
+	results   *Results
 }
 
 // client is a model with a profile.
@@ -76,8 +74,8 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 			history = append(history, m)
 		}
 	}
-	if len(s.results) > 0 && !c.Recorded {
-		return recording{}, fmt.Errorf("bill: %s by %s: %d calls were never run, the first is of %s", c.Name, mode, len(s.results), s.results[0].Tool)
+	if left := s.results.unused(); len(left) > 0 && !c.Recorded {
+		return recording{}, fmt.Errorf("bill: %s by %s: %d calls were never run, the first is of %s", c.Name, mode, len(left), left[0].Tool)
 	}
 	rec := recording{mode: mode, requests: s.player.requests, log: history}
 	if mode == search.RoutingAuto {
@@ -118,38 +116,17 @@ func (b *Bill) catalogue(servers bool) (*catalogue, error) {
 	return k, nil
 }
 
-// NewStandInRegistry makes a registry in which stand turns each tool into a stand-in, except the
-// one that loads groups.
-func NewStandInRegistry(core []toolgroups.Tool, groups []toolgroups.Group, stand func(*toolgroups.Tool)) (*toolgroups.Registry, error) {
-	cfg := toolgroups.RegistryConfig{}
-	for _, g := range groups {
-		g.Tools = slices.Clone(g.Tools)
-		for i := range g.Tools {
-			stand(&g.Tools[i])
-		}
-		cfg.Groups = append(cfg.Groups, g)
-	}
-	for _, t := range core {
-		if t.Name != toolgroups.LoadToolGroup {
-			stand(&t)
-			cfg.Core = append(cfg.Core, t)
-		}
-	}
-	return toolgroups.NewRegistry(cfg)
-}
-
 func (b *Bill) newPlayback(c Conversation, mode search.Routing, messages bool) (*playback, error) {
-	s := &playback{prompt: b.cfg.Prompt, player: &player{conversation: c, meter: b.meter, claudeTools: map[string]claudeTool{}}}
+	var calls []Call
 	for _, turn := range c.Turns {
-		for _, step := range turn.Steps {
-			s.results = append(s.results, step.Calls...)
-		}
+		calls = turn.appendCalls(calls)
 	}
+	s := &playback{prompt: b.cfg.Prompt, player: &player{conversation: c, meter: b.meter, claudeTools: map[string]claudeTool{}}, results: NewResults(calls...)}
 	var err error
 	if s.catalogue, err = b.catalogue(c.WithServers); err != nil {
 		return nil, err
 	}
-	s.catalogue.run, s.player.groups = s.run, s.catalogue.groups
+	s.catalogue.run, s.player.groups = s.results.Run, s.catalogue.groups
 	if s.router, err = search.NewRouter(search.RouterConfig{Routing: mode, Config: b.cfg.ToolSearch, Prices: b.cfg.Prices}); err != nil {
 		return nil, fmt.Errorf("bill: %w", err)
 	}
@@ -162,20 +139,4 @@ func (b *Bill) newPlayback(c Conversation, mode search.Routing, messages bool) (
 		s.client, err = openai.New(openai.Config{BaseURL: "http://bill.invalid/v1", Model: "scripted", Retry: provider.Retry{MaxAttempts: 1}, HTTPClient: through})
 	}
 	return s, err
-}
-
-// run returns the result that the conversation has for the call.
-func (s *playback) run(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.results, func(c Call) bool { return c.matches(call.Name, call.Arguments) })
-	if i < 0 {
-		return toolgroups.Result{}, fmt.Errorf("the conversation has no result for %s %s", call.Name, call.Arguments)
-	}
-	c := s.results[i]
-	s.results = slices.Delete(s.results, i, i+1)
-	if c.Code != "" {
-		return toolgroups.Result{}, toolgroups.Errorf(c.Code, "%s", c.Result)
-	}
-	return toolgroups.Result{Text: c.Result}, nil
 }

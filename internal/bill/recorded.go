@@ -54,6 +54,26 @@ func FromLog(name string, log iter.Seq2[agent.Message, error]) (Conversation, er
 	return c, nil
 }
 
+// RecordedCalls returns the calls in a log that have a result, except those that find tools.
+func RecordedCalls(log []agent.Message) []Call {
+	var r recorder
+	for _, m := range log {
+		switch m.Role {
+		case agent.RoleTool:
+			r.addResult(m)
+		case agent.RoleAssistant:
+			r.beginStep(m)
+		}
+	}
+	r.endStep()
+	return r.turn.appendCalls(nil)
+}
+
+// FindsTools reports whether a tool only finds other tools, which each routing does in its own way.
+func FindsTools(name string) bool {
+	return name == toolgroups.LoadToolGroup || toolgroups.Reserved(name)
+}
+
 type recorder struct {
 	turn Turn
 	// last is the time of the last answer.
@@ -68,7 +88,7 @@ func (r *recorder) beginStep(m agent.Message) {
 	s := Step{Text: m.Text}
 	for _, call := range m.Calls {
 		name := call.EffectiveTool()
-		if name == toolgroups.LoadToolGroup || toolgroups.Reserved(name) {
+		if FindsTools(name) {
 			continue
 		}
 		c := Call{Tool: name}

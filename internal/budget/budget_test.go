@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func prices() budget.PriceTable {
-	return budget.PriceTable{"m": {Input: 1000, CachedInput: 100, Output: 10_000}}
+	return budget.PriceTable{"m": {Input: 1000, CachedInput: 100, CacheWrite: 1250, Output: 10_000}}
 }
 
 // fake is a model that reports a usage.
@@ -151,7 +151,7 @@ func report(t testing.TB, l *budget.Ledger, p budget.Payer) budget.Report {
 func TestReserveCallSettle(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1000}})
-	m := &fake{usage: agent.Usage{Input: 300, Cached: 200, CacheWritten: 50, Output: 50}}
+	m := &fake{usage: agent.Usage{Input: 300, Cached: 200, CacheWritten: 50, CacheWrittenHour: 20, Output: 50}}
 	var err error
 	calls := 0
 	for ; err == nil && calls < 10; calls++ {
@@ -168,7 +168,7 @@ func TestReserveCallSettle(t *testing.T) {
 		t.Errorf("another user: %v", err)
 	}
 	got := report(t, b.Ledger, ann())
-	cost := prices()["m"].Cost(budget.Tokens{Input: 900, Cached: 600, Written: 150, Output: 150})
+	cost := prices()["m"].Cost(budget.Tokens{Input: 900, Cached: 600, Written: 150, WrittenForHour: 60, Output: 150})
 	want := budget.Usage{Calls: 3, Input: 900, Cached: 600, Written: 150, Output: 150, ToolTokens: 900, AllToolTokens: 9000, Money: cost}
 	if got.User.Spent != want || got.Chat.Spent != want || got.ChatTotal != want || want.SavedTokens() != 8100 {
 		t.Errorf("report %+v, want %+v", got, want)

@@ -14,14 +14,10 @@ import (
 // must call settle and pass whether the price was incurred. The error wraps a *[Refusal] if there
 // is no budget left.
 func (l *Ledger) Buy(ctx context.Context, payer Payer, cost USD) (settle func(had bool), err error) {
-	if err := l.checkCapacity(); err != nil {
+	limits, err := l.admissionLimits(ctx, payer)
+	if err != nil {
 		return nil, err
 	}
-	limits, err := l.cfg.Limits(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("budget: read the limits: %w", err)
-	}
-	limits.User = limits.User.lowerOf(payer.Limit)
 	id, limited := "", limits != (Limits{})
 	if limited {
 		if id, err = l.reserve(ctx, limits, payer, reservation{User: payer.User, Chat: payer.Chat, Limit: Limit{Money: cost}}); err != nil {

@@ -174,14 +174,21 @@ const maxDurable = 10_000
 // errTooMuchUnwritten is returned if no more usage can be buffered.
 var errTooMuchUnwritten = fmt.Errorf("budget: the usage of %d calls is not stored yet, so no model is called", maxDurable)
 
-// checkCapacity returns [errTooMuchUnwritten] if no more usage can be buffered.
-func (l *Ledger) checkCapacity() error {
+// admissionLimits returns the limits for a call of a payer, and [errTooMuchUnwritten] if no more usage can
+// be buffered.
+func (l *Ledger) admissionLimits(ctx context.Context, payer Payer) (Limits, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.durableCount >= maxDurable {
-		return errTooMuchUnwritten
+	full := l.durableCount >= maxDurable
+	l.mu.Unlock()
+	if full {
+		return Limits{}, errTooMuchUnwritten
 	}
-	return nil
+	limits, err := l.cfg.Limits(ctx)
+	if err != nil {
+		return Limits{}, fmt.Errorf("budget: read the limits: %w", err)
+	}
+	limits.User = limits.User.lowerOf(payer.Limit)
+	return limits, nil
 }
 
 // enqueue queues an operation. Operations that are queued together are written together.

@@ -3,7 +3,6 @@ package budget
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"oneclaw/agent"
 	"oneclaw/toolgroups"
@@ -20,7 +19,12 @@ func (l *Ledger) Model(inner agent.Model, payer Payer, provider, name string) ag
 // Cost returns the cost of tokens, and whether the model's price is known.
 func (l *Ledger) Cost(provider, name string, u agent.Usage) (USD, bool) {
 	p, priced := l.cfg.Prices.Lookup(provider, name)
-	return p.Cost(Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.CacheWritten), WrittenForHour: int64(u.CacheWrittenHour), Output: int64(u.Output)}), priced
+	return p.Cost(TokensOf(u)), priced
+}
+
+// TokensOf returns the tokens of a model call.
+func TokensOf(u agent.Usage) Tokens {
+	return Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.CacheWritten), WrittenForHour: int64(u.CacheWrittenHour), Output: int64(u.Output)}
 }
 
 type model struct {
@@ -66,14 +70,10 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 
 // reserve reserves the possible cost of the call if there is any limit.
 func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limited bool, err error) {
-	if err := m.ledger.checkCapacity(); err != nil {
+	limits, err := m.ledger.admissionLimits(ctx, m.payer)
+	if err != nil {
 		return "", false, err
 	}
-	limits, err := m.ledger.cfg.Limits(ctx)
-	if err != nil {
-		return "", false, fmt.Errorf("budget: read the limits: %w", err)
-	}
-	limits.User = limits.User.lowerOf(m.payer.Limit)
 	if limits == (Limits{}) {
 		return "", false, nil
 	}
@@ -126,18 +126,19 @@ func (l *Ledger) warnUnpriced(name string, limits Limits) {
 // usage returns the usage of a reply. If the provider reports none, it is estimated, so that no
 // call is free.
 func (m *model) usage(u agent.Usage, req agent.Request) *Usage {
-	s := &Usage{
-		Calls: 1, Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.CacheWritten), Output: int64(u.Output),
-		ToolTokens: int64(req.ToolTokens), AllToolTokens: int64(req.AllTokens),
+	t := TokensOf(u)
+	if t.Input == 0 {
+		t.Input = estimateInput(req)
 	}
-	if u.Input == 0 {
-		s.Input = estimateInput(req)
+	s := &Usage{
+		Calls: 1, Input: t.Input, Cached: t.Cached, Written: t.Written, Output: t.Output,
+		ToolTokens: int64(req.ToolTokens), AllToolTokens: int64(req.AllTokens),
 	}
 	if !m.priced {
 		s.Unpriced = 1
 		return s
 	}
-	s.Money = m.price.Cost(Tokens{Input: s.Input, Cached: s.Cached, Written: s.Written, Output: s.Output})
+	s.Money = m.price.Cost(t)
 	return s
 }
 

@@ -23,14 +23,10 @@ func (l *Ledger) UsageOf(provider, name string, t Tokens) Usage {
 // the zero value refunds everything. It is called at most once, and has no effect after midnight. The
 // error wraps a *[Refusal] if there is no budget left.
 func (l *Ledger) Prepay(ctx context.Context, payer Payer, model string, expected Usage) (settle func(actual Usage), err error) {
-	if err := l.checkCapacity(); err != nil {
+	limits, err := l.admissionLimits(ctx, payer)
+	if err != nil {
 		return nil, err
 	}
-	limits, err := l.cfg.Limits(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("budget: read the limits: %w", err)
-	}
-	limits.User = limits.User.lowerOf(payer.Limit)
 	if expected.Unpriced > 0 {
 		l.warnUnpriced(model, limits)
 	}

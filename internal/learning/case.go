@@ -43,8 +43,8 @@ type Seen struct {
 	Person string `json:"person"`
 	Chat   string `json:"chat"`
 	Direct bool   `json:"direct,omitempty"`
-	// Messages are the conversation at that time; the last is the question.
-	Messages []Message `json:"messages"`
+	// Messages are the conversation at that time, as in its log; the last is the question.
+	Messages []agent.Message `json:"messages"`
 	// Incomplete reports whether earlier messages were neither shown nor summarised.
 	Incomplete bool `json:"incomplete,omitempty"`
 	// Groups are the loaded tool groups.
@@ -55,7 +55,7 @@ type Seen struct {
 type Outcome struct {
 	// Messages are the model's replies with tool results, and messages that users wrote meanwhile.
 	// The last is the answer.
-	Messages []Message `json:"messages"`
+	Messages []agent.Message `json:"messages"`
 	// Good and Bad count the users' feedback.
 	Good int `json:"good,omitempty"`
 	Bad  int `json:"bad,omitempty"`
@@ -83,61 +83,6 @@ func (u *Usage) Add(v Usage) {
 	u.Rounds, u.Input, u.Cached = u.Rounds+v.Rounds, u.Input+v.Input, u.Cached+v.Cached
 	u.Written, u.Output, u.USD = u.Written+v.Written, u.Output+v.Output, u.USD+v.USD
 	u.Unpriced += v.Unpriced
-}
-
-// Message is a message of a case: the part of [agent.Message] that a model sees and that may be
-// exported.
-type Message struct {
-	Role agent.Role `json:"role"`
-	Text string     `json:"text,omitempty"`
-	// Sender is the pseudonym of the author in a shared chat.
-	Sender string `json:"sender,omitempty"`
-	// Files are names of files, without content.
-	Files    []string `json:"files,omitempty"`
-	Recalled string   `json:"recalled,omitempty"`
-	Calls    []Call   `json:"calls,omitempty"`
-	Final    bool     `json:"final,omitempty"`
-	// Meanwhile reports whether a user wrote it while the question was being answered.
-	Meanwhile bool `json:"meanwhile,omitempty"`
-	// CallID, Tool and Code belong to results; Code is set if the call failed.
-	CallID string `json:"call_id,omitempty"`
-	Tool   string `json:"tool,omitempty"`
-	Code   string `json:"code,omitempty"`
-}
-
-// Call is a tool call, as [agent.Call].
-type Call struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-	Tool      string `json:"tool,omitempty"`
-	Input     string `json:"input,omitempty"`
-}
-
-// ToAgent converts to the agent's type.
-func (c Call) ToAgent() agent.Call { return agent.Call(c) }
-
-// ToAgent converts to the agent's type.
-func (m Message) ToAgent() agent.Message {
-	out := agent.Message{
-		Role: m.Role, Text: m.Text, Sender: m.Sender, Recalled: m.Recalled, Final: m.Final, CallID: m.CallID, Tool: m.Tool, Code: m.Code,
-	}
-	if m.Meanwhile {
-		out.JoinedRef = "meanwhile"
-	}
-	for _, path := range m.Files {
-		out.Files = append(out.Files, toolgroups.File{Path: path})
-	}
-	for _, c := range m.Calls {
-		out.Calls = append(out.Calls, c.ToAgent())
-	}
-	if m.Role == agent.RoleTool {
-		out.Status = agent.StatusOK
-		if m.Code != "" {
-			out.Status = agent.StatusError
-		}
-	}
-	return out
 }
 
 // Counts is the summary of an export.
@@ -331,7 +276,7 @@ func (c Case) check() error {
 	case len(answered) == 0 || !answered[len(answered)-1].Final:
 		return errors.New("a case without an answer")
 	}
-	for _, messages := range [][]Message{asked, answered} {
+	for _, messages := range [][]agent.Message{asked, answered} {
 		for i := range messages {
 			switch messages[i].Role {
 			case agent.RoleUser, agent.RoleAssistant, agent.RoleTool, agent.RoleSummary:

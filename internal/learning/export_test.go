@@ -207,18 +207,18 @@ func TestACaseIsWhatTheModelSaw(t *testing.T) {
 	c := cases[0]
 	who := c.Seen.Person
 	want := learning.Case{Asked: clock, Ended: clock.Add(time.Second), Seen: learning.Seen{
-		ID: c.Seen.ID, Person: who, Chat: c.Seen.Chat, Direct: true, Groups: []string{"pdf"}, Messages: []learning.Message{
+		ID: c.Seen.ID, Person: who, Chat: c.Seen.Chat, Direct: true, Groups: []string{"pdf"}, Messages: []agent.Message{
 			{Role: agent.RoleSummary, Text: who + " asked for something old."},
 			{Role: agent.RoleUser, Text: "and now?"},
 			{Role: agent.RoleAssistant, Text: "still, " + who, Final: true},
 			{Role: agent.RoleUser, Text: "what is in it?"},
 		},
-	}, Outcome: learning.Outcome{Good: 1, Model: "priced", Used: learning.Usage{Rounds: 2, Input: 100_001, Cached: 10, Output: 50_000, USD: .200001}, Messages: []learning.Message{
-		{Role: agent.RoleAssistant, Calls: []learning.Call{{
+	}, Outcome: learning.Outcome{Good: 1, Model: "priced", Used: learning.Usage{Rounds: 2, Input: 100_001, Cached: 10, Output: 50_000, USD: .200001}, Messages: []agent.Message{
+		{Role: agent.RoleAssistant, Calls: []agent.Call{{
 			ID: "call_1", Name: toolgroups.ToolCall, Arguments: `{"name":"read_file","arguments":{"path":"` + who + `.txt"}}`, Tool: "read_file", Input: `{"path":"` + who + `.txt"}`,
 		}}},
-		{Role: agent.RoleTool, CallID: "call_1", Tool: "read_file", Code: "not_found", Text: "no such file of " + who},
-		{Role: agent.RoleUser, Text: "quick", Meanwhile: true},
+		{Role: agent.RoleTool, CallID: "call_1", Tool: "read_file", Status: agent.StatusError, Code: "not_found", Text: "no such file of " + who},
+		{Role: agent.RoleUser, Text: "quick", JoinedRef: "meanwhile"},
 		{Role: agent.RoleAssistant, Text: "It is gone.", Final: true},
 	}}}
 	if diff := cmp.Diff(want, c); diff != "" {
@@ -430,7 +430,7 @@ func FuzzRead(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if len(c.Seen.Messages) == 0 || c.Answer() == "" && !slices.ContainsFunc(c.Outcome.Messages, func(m learning.Message) bool { return m.Final }) {
+			if len(c.Seen.Messages) == 0 || c.Answer() == "" && !slices.ContainsFunc(c.Outcome.Messages, func(m agent.Message) bool { return m.Final }) {
 				t.Fatalf("%+v is no case", c)
 			}
 			cases = append(cases, c)

@@ -14,6 +14,7 @@ import (
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/budget"
 	"oneclaw/storage"
+	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
 
@@ -176,19 +177,23 @@ func (m *caseBuilder) findAuthor(ctx context.Context, one *agent.Message) (strin
 	return j.Message.SenderID(), err
 }
 
-// exportMessages converts messages for an export.
-func (m *caseBuilder) exportMessages(all []agent.Message) []Message {
-	out := make([]Message, 0, len(all))
+// exportMessages returns messages as they are exported.
+func (m *caseBuilder) exportMessages(all []agent.Message) []agent.Message {
+	out := make([]agent.Message, 0, len(all))
 	for i := range all {
 		out = append(out, m.exportMessage(&all[i]))
 	}
 	return out
 }
 
-func (m *caseBuilder) exportMessage(from *agent.Message) Message {
-	to := Message{
-		Role: from.Role, Text: m.anonymize(from.Text), Recalled: m.anonymize(from.Recalled), Final: from.Final, Meanwhile: from.JoinedRef != "",
-		Tool: from.Tool, Code: from.Code,
+// meanwhile replaces the key of a message that arrived while the question was being answered.
+const meanwhile = "meanwhile"
+
+// exportMessage returns the part of a message that a model sees and that may be exported.
+func (m *caseBuilder) exportMessage(from *agent.Message) agent.Message {
+	to := agent.Message{
+		Role: from.Role, Text: m.anonymize(from.Text), Recalled: m.anonymize(from.Recalled), Final: from.Final,
+		Tool: from.Tool, Status: from.Status, Code: from.Code,
 	}
 	if from.Quoted != "" {
 		to.Text = quoteNotice + to.Text
@@ -196,9 +201,12 @@ func (m *caseBuilder) exportMessage(from *agent.Message) Message {
 	if from.Sender != "" {
 		to.Sender = m.names.pseudonymOf(from.Sender)
 	}
+	if from.JoinedRef != "" {
+		to.JoinedRef = meanwhile
+	}
 	if from.Role == agent.RoleUser {
 		for _, f := range from.Files {
-			to.Files = append(to.Files, m.anonymize(f.Path))
+			to.Files = append(to.Files, toolgroups.File{Path: m.anonymize(f.Path)})
 		}
 	}
 	if from.Role == agent.RoleAssistant {
@@ -207,9 +215,8 @@ func (m *caseBuilder) exportMessage(from *agent.Message) Message {
 	for _, call := range from.Calls {
 		m.calls++
 		m.ids[call.ID] = "call_" + strconv.Itoa(m.calls)
-		to.Calls = append(to.Calls, Call{
-			ID: m.ids[call.ID], Name: call.Name, Arguments: m.anonymize(call.Arguments), Tool: call.Tool, Input: m.anonymize(call.Input),
-		})
+		call.ID, call.Arguments, call.Input = m.ids[call.ID], m.anonymize(call.Arguments), m.anonymize(call.Input)
+		to.Calls = append(to.Calls, call)
 	}
 	if from.Role == agent.RoleTool {
 		to.CallID = m.ids[from.CallID]
@@ -248,7 +255,7 @@ func UsageOf(u agent.Usage, model string, money func(model string) (budget.Price
 		used.Unpriced = 1
 		return used
 	}
-	used.USD = p.Cost(budget.Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.CacheWritten), Output: int64(u.Output)}).Float()
+	used.USD = p.Cost(budget.TokensOf(u)).Float()
 	return used
 }
 

@@ -58,25 +58,25 @@ func registry(t *testing.T) *toolgroups.Registry {
 // recorded is a case in which the model loaded a group, read a document, sent it and used a
 // tool that is gone; somebody wrote meanwhile.
 func recorded() learning.Case {
-	call := func(id, name, arguments string) learning.Message {
-		return learning.Message{Role: agent.RoleAssistant, Calls: []learning.Call{{ID: id, Name: name, Arguments: arguments}}}
+	call := func(id, name, arguments string) agent.Message {
+		return agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: id, Name: name, Arguments: arguments}}}
 	}
-	result := func(id, tool, text, code string) learning.Message {
-		return learning.Message{Role: agent.RoleTool, CallID: id, Tool: tool, Text: text, Code: code}
+	result := func(id, tool, text, code string) agent.Message {
+		return agent.Message{Role: agent.RoleTool, CallID: id, Tool: tool, Text: text, Status: map[bool]agent.Status{true: agent.StatusOK, false: agent.StatusError}[code == ""], Code: code}
 	}
 	return learning.Case{Asked: clock, Ended: clock, Seen: learning.Seen{
 		ID: "Case-a", Person: "Person-a", Chat: "Chat-a", Direct: true,
-		Messages: []learning.Message{
+		Messages: []agent.Message{
 			{Role: agent.RoleSummary, Text: "They talked of plans."},
 			{Role: agent.RoleUser, Text: "Read the first plan."},
 			call("call_1", "read_doc", `{"path":"first"}`), result("call_1", "read_doc", "the first plan", ""),
 			{Role: agent.RoleAssistant, Text: "Done.", Final: true},
 			{Role: agent.RoleUser, Text: "What does the plan say? Send it."},
 		},
-	}, Outcome: learning.Outcome{Good: 1, Bad: 2, Model: "old-model", Routing: "groups", Used: learning.Usage{Rounds: 5, Input: 1000, Cached: 10, Output: 20, USD: .5}, Messages: []learning.Message{
+	}, Outcome: learning.Outcome{Good: 1, Bad: 2, Model: "old-model", Routing: "groups", Used: learning.Usage{Rounds: 5, Input: 1000, Cached: 10, Output: 20, USD: .5}, Messages: []agent.Message{
 		call("call_2", toolgroups.LoadToolGroup, `{"group_name":"docs"}`), result("call_2", toolgroups.LoadToolGroup, "loaded", ""),
 		call("call_3", "read_doc", `{"path":"plan"}`), result("call_3", "read_doc", "the plan says A", ""),
-		{Role: agent.RoleUser, Text: "and hurry", Meanwhile: true},
+		{Role: agent.RoleUser, Text: "and hurry", JoinedRef: "meanwhile"},
 		call("call_4", "send_doc", `{"path":"plan"}`), result("call_4", "send_doc", "refused", "permission_denied"),
 		call("call_5", "mcp_tool", `{"path":"plan"}`), result("call_5", "mcp_tool", "fine", ""),
 		{Role: agent.RoleAssistant, Text: "The plan says A, and I could not send it.", Final: true},

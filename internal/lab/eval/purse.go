@@ -70,7 +70,7 @@ func (p *budgetTracker) reserve(input int) (settle func(agent.Usage), err error)
 	return func(u agent.Usage) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.spent += p.price.Cost(budget.Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.CacheWritten), Output: int64(u.Output)}) - reserved
+		p.spent += p.price.Cost(budget.TokensOf(u)) - reserved
 	}, nil
 }
 

@@ -4,10 +4,8 @@ package eval
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -19,12 +17,6 @@ import (
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
-
-// CodeUnrecorded is the error code of a call without a recorded result.
-const CodeUnrecorded = "unrecorded"
-
-const unrecordedText = "This call is not on record. This conversation is replayed for a test, with the results that tools gave when it took place: " +
-	"nothing was run, and nothing has changed. Go on with what you have, or say in your answer what you would have done."
 
 // Config configures a [Player].
 type Config struct {
@@ -56,7 +48,7 @@ type Player struct {
 	router   toolgroups.Router
 	registry *toolgroups.Registry
 	tracker  *budgetTracker
-	recorded *recordedResults // of the current case
+	results  *bill.Results // of the current case
 }
 
 // New makes a player.
@@ -65,7 +57,9 @@ func New(cfg Config) (*Player, error) {
 		return nil, errors.New("eval: no model or no registry")
 	}
 	p := &Player{cfg: cfg, agent: agent.New(agent.Config{Now: cfg.Now}), tracker: newBudgetTracker(cfg)}
-	run := func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) { return p.recorded.run(call) }
+	run := func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+		return p.results.Run(ctx, call)
+	}
 	var err error
 	if p.registry, err = bill.NewStandInRegistry(cfg.Registry.Core(), cfg.Registry.Groups(), func(t *toolgroups.Tool) {
 		t.Run, t.ChecksArguments = run, true
@@ -118,22 +112,24 @@ func (p *Player) Play(ctx context.Context, c learning.Case) (Result, error) {
 	r := Result{ID: c.Seen.ID, Question: c.Question(), Good: c.Outcome.Good, Bad: c.Outcome.Bad, Was: Side{
 		Model: c.Outcome.Model, Routing: c.Outcome.Routing, Groups: loadedGroups(&c), Answer: c.Answer(), Used: c.Outcome.Used,
 	}}
-	p.recorded = newRecordedResults(&c)
+	// Those of the turn come before those of earlier ones.
+	p.results = bill.NewResults(slices.Concat(bill.RecordedCalls(c.Outcome.Messages), bill.RecordedCalls(c.Seen.Messages))...)
+	late := steering{c.Outcome.Messages}
+	var mu sync.Mutex
 	set := toolgroups.NewSet(func() *toolgroups.Registry { return p.registry }, c.Seen.Groups)
 	person := c.Seen.Person
 	turn := agent.Turn{
-		Prompt: p.cfg.Prompt, Incomplete: c.Seen.Incomplete, Set: set, Router: p.router, CacheKey: c.Seen.ID, Effort: p.cfg.Effort,
+		Prompt: p.cfg.Prompt, History: slices.Clip(c.Seen.Messages), Incomplete: c.Seen.Incomplete, Set: set, Router: p.router, CacheKey: c.Seen.ID, Effort: p.cfg.Effort,
 		Scope: toolgroups.Scope{User: person, Chat: c.Seen.Chat, Direct: c.Seen.Direct, Owner: person, Session: c.Seen.ID, Role: toolgroups.RoleOwner},
 		Model: budgetedModel{p.cfg.Model, p.tracker},
-		Steer: p.recorded.steer,
+		Steer: late.next,
 		Observe: func(e agent.Event) {
+			mu.Lock()
+			defer mu.Unlock()
 			if e.Request != nil {
-				p.recorded.setRouting(e.Request.Routing)
+				r.Now.Routing = e.Request.Routing
 			}
 		},
-	}
-	for _, m := range c.Seen.Messages {
-		turn.History = append(turn.History, m.ToAgent())
 	}
 	var calls []agent.Call
 	var failure error
@@ -154,7 +150,7 @@ func (p *Player) Play(ctx context.Context, c learning.Case) (Result, error) {
 			r.Now.Answer = m.Text
 		}
 	}
-	r.Now.Groups, r.Now.Routing = set.Loaded(), p.recorded.routing
+	r.Now.Groups, r.Unrecorded, r.Unshown = set.Loaded(), p.results.Unrecorded(), late.count()
 	p.compare(&r, &c, calls)
 	return r, p.runError(ctx, &r, failure)
 }
@@ -182,9 +178,7 @@ func (p *Player) runError(ctx context.Context, r *Result, failure error) error {
 func (p *Player) compare(r *Result, c *learning.Case, now []agent.Call) {
 	var was []agent.Call
 	for _, m := range c.Outcome.Messages {
-		for _, call := range m.Calls {
-			was = append(was, call.ToAgent())
-		}
+		was = append(was, m.Calls...)
 	}
 	before := encodeCalls(was)
 	for _, call := range encodeCalls(now) {
@@ -197,28 +191,19 @@ func (p *Player) compare(r *Result, c *learning.Case, now []agent.Call) {
 	r.Missing = before
 	for _, call := range was {
 		name := call.EffectiveTool()
-		if _, ok := p.registry.Tool(name); !ok && !isFinder(name) && !slices.Contains(r.Gone, name) {
+		if _, ok := p.registry.Tool(name); !ok && !bill.FindsTools(name) && !slices.Contains(r.Gone, name) {
 			r.Gone = append(r.Gone, name)
 		}
 	}
-	r.Unrecorded, r.Unshown = p.recorded.unrecorded, len(p.recorded.lateMessages)
 }
 
-// isFinder reports whether a tool only finds other tools, which each routing does in its own way.
-func isFinder(name string) bool { return name == toolgroups.LoadToolGroup || toolgroups.Reserved(name) }
-
-// encodeCalls encodes calls as texts that are equal if the calls are.
+// encodeCalls formats calls, except those that find tools.
 func encodeCalls(calls []agent.Call) []string {
 	var all []string
 	for _, call := range calls {
-		if isFinder(call.EffectiveTool()) {
-			continue
+		if !bill.FindsTools(call.EffectiveTool()) {
+			all = append(all, bill.FormatCall(call.EffectiveTool(), call.EffectiveArguments()))
 		}
-		text := call.EffectiveArguments()
-		if data, err := toolgroups.EncodeJSON(decodeArguments(text)); err == nil {
-			text = string(data)
-		}
-		all = append(all, call.EffectiveTool()+" "+text)
 	}
 	return all
 }
@@ -226,13 +211,7 @@ func encodeCalls(calls []agent.Call) []string {
 // loadedGroups returns the groups that were loaded at the end of a recorded turn.
 func loadedGroups(c *learning.Case) []string {
 	groups := slices.Clone(c.Seen.Groups)
-	for _, name := range agent.RestoreGroups(func(yield func(agent.Message) bool) {
-		for _, m := range c.Outcome.Messages {
-			if !yield(m.ToAgent()) {
-				return
-			}
-		}
-	}) {
+	for _, name := range agent.RestoreGroups(slices.Values(c.Outcome.Messages)) {
 		if !slices.Contains(groups, name) {
 			groups = append(groups, name)
 		}
@@ -240,112 +219,30 @@ func loadedGroups(c *learning.Case) []string {
 	return groups
 }
 
-// decodeArguments decodes the arguments of a call. Invalid JSON is returned as a string.
-func decodeArguments(arguments string) any {
-	var v any
-	switch {
-	case arguments == "":
-		return map[string]any{}
-	case json.Unmarshal([]byte(arguments), &v) != nil:
-		return arguments
-	}
-	return v
-}
+// steering has the messages that users wrote during a recorded turn.
+type steering struct{ rest []agent.Message }
 
-// recordedResults has the recorded results of a case.
-type recordedResults struct {
-	mu sync.Mutex
-	// turn has the calls of the turn. Each is used once before any is used again, and before those in
-	// history.
-	turn, history []*recordedCall
-	unrecorded    int
-	// lateMessages are the messages that arrived during the turn, lateRounds after how many rounds.
-	lateMessages []agent.Message
-	lateRounds   []int
-	round        int
-	routing      string
-}
-
-type recordedCall struct {
-	tool      string
-	arguments any
-	result    learning.Message
-	used      bool
-}
-
-func newRecordedResults(c *learning.Case) *recordedResults {
-	t := &recordedResults{turn: recordedCalls(c.Outcome.Messages), history: recordedCalls(c.Seen.Messages)}
-	rounds := 0
-	for _, m := range c.Outcome.Messages {
-		switch m.Role {
+// next returns those of the next round.
+func (s *steering) next(context.Context) (messages []agent.Message, unasked bool, _ error) {
+	for replies := 0; len(s.rest) > 0; s.rest = s.rest[1:] {
+		switch s.rest[0].Role {
 		case agent.RoleAssistant:
-			rounds++
+			if replies++; replies > 1 {
+				return messages, false, nil
+			}
 		case agent.RoleUser:
-			t.lateMessages, t.lateRounds = append(t.lateMessages, m.ToAgent()), append(t.lateRounds, rounds)
+			messages = append(messages, s.rest[0])
 		}
-	}
-	return t
-}
-
-// recordedCalls returns the calls that have a result.
-func recordedCalls(messages []learning.Message) (all []*recordedCall) {
-	open := map[string]*recordedCall{}
-	for _, m := range messages {
-		if m.Role == agent.RoleAssistant {
-			clear(open)
-		}
-		for _, c := range m.Calls {
-			call := c.ToAgent()
-			open[c.ID] = &recordedCall{tool: call.EffectiveTool(), arguments: decodeArguments(call.EffectiveArguments())}
-		}
-		if one := open[m.CallID]; m.Role == agent.RoleTool && one != nil {
-			one.result = m
-			all = append(all, one)
-			delete(open, m.CallID)
-		}
-	}
-	return all
-}
-
-// run returns the recorded result of the same call.
-func (t *recordedResults) run(call toolgroups.Call) (toolgroups.Result, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	arguments := decodeArguments(string(call.Arguments))
-	var found *recordedCall
-	for _, one := range slices.Concat(t.turn, t.history) {
-		if one.tool != call.Name || !reflect.DeepEqual(one.arguments, arguments) {
-			continue
-		}
-		if found == nil {
-			found = one
-		}
-		if !one.used {
-			found = one
-			break
-		}
-	}
-	if found == nil {
-		t.unrecorded++
-		return toolgroups.Result{}, toolgroups.Errorf(CodeUnrecorded, unrecordedText)
-	}
-	found.used = true
-	if found.result.Code != "" {
-		return toolgroups.Result{}, toolgroups.Errorf(found.result.Code, "%s", found.result.Text)
-	}
-	return toolgroups.Result{Text: found.result.Text}, nil
-}
-
-// steer returns the messages that users wrote during the round.
-func (t *recordedResults) steer(context.Context) (messages []agent.Message, unasked bool, _ error) {
-	for t.round++; len(t.lateMessages) > 0 && t.lateRounds[0] <= t.round; t.lateMessages, t.lateRounds = t.lateMessages[1:], t.lateRounds[1:] {
-		messages = append(messages, t.lateMessages[0])
 	}
 	return messages, false, nil
 }
 
-func (t *recordedResults) setRouting(routing string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.routing = routing
+// count returns the number of messages that are left.
+func (s *steering) count() (n int) {
+	for _, m := range s.rest {
+		if m.Role == agent.RoleUser {
+			n++
+		}
+	}
+	return n
 }
