@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -93,6 +94,7 @@ func (s *stage) learns(was, now string) {
 		s.t.Fatalf("the cases: %v %v, want mode 0600", info, err)
 	}
 	data, err := os.ReadFile(file)
+	data = regexp.MustCompile(`"(time|ended)":"[^"]*"`).ReplaceAll(data, nil) // with the digits of any id
 	if _, id, _ := strings.Cut(s.users[0], ":"); err != nil || strings.Contains(string(data), id) || strings.Contains(string(data), "Ann") {
 		s.t.Errorf("the cases name people: %s, %v", data, err)
 	}
