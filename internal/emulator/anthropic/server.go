@@ -97,11 +97,7 @@ func New(cfg Config) (*Server, error) {
 // Start listens on a free port of 127.0.0.1, or on addr if given, and serves until
 // [Server.Close]. It returns the base URL.
 func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
-	ln, err := s.life.Listen(ctx, addr...)
-	if err != nil {
-		return "", err
-	}
-	return s.life.Serve(ln, s)
+	return s.life.Start(ctx, s, addr...)
 }
 
 // Close ends every request and waits for all goroutines.
@@ -137,11 +133,6 @@ func (s *Server) record(req Request) {
 
 // ServeHTTP answers POST /v1/messages and GET /v1/models.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.life.Enter() {
-		http.Error(w, "closed", http.StatusServiceUnavailable)
-		return
-	}
-	defer s.life.Leave()
 	key := r.Header.Get("X-Api-Key")
 	switch {
 	case key == "" || s.cfg.Key != "" && subtle.ConstantTimeCompare([]byte(key), []byte(s.cfg.Key)) != 1:

@@ -14,6 +14,8 @@ import (
 	"github.com/zitadel/oidc/v3/example/server/storage"
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 	"github.com/zitadel/oidc/v3/pkg/op"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // userStore has the users. Each user's password is the user's name.
@@ -133,7 +135,7 @@ func (s *Server) handleRegister(w http.ResponseWriter, r *http.Request) {
 	var asked registration
 	if json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&asked) != nil || len(asked.RedirectURIs) == 0 ||
 		slices.ContainsFunc(asked.RedirectURIs, func(one string) bool { u, err := url.Parse(one); return err != nil || u.Host == "" }) {
-		writeJSON(w, http.StatusBadRequest, map[string]string{"error": "invalid_redirect_uri"})
+		wire.WriteJSON(w, http.StatusBadRequest, "application/json", map[string]string{"error": "invalid_redirect_uri"})
 		return
 	}
 	id := "client-" + strconv.Itoa(s.count("register"))
@@ -146,7 +148,7 @@ func (s *Server) handleRegister(w http.ResponseWriter, r *http.Request) {
 		s.accounts.clients[id], s.accounts.secrets[id] = storage.WebClient(id, "secret of "+id, asked.RedirectURIs...), "secret of "+id
 		said["client_secret"], said["client_secret_expires_at"] = "secret of "+id, 0
 	}
-	writeJSON(w, http.StatusCreated, said)
+	wire.WriteJSON(w, http.StatusCreated, "application/json", said)
 }
 
 // serveMetadata serves the authorization server's metadata (RFC 8414, section 2).
@@ -162,7 +164,7 @@ func (s *Server) serveMetadata(w http.ResponseWriter, _ *http.Request) {
 	if lie := s.currentMisbehavior().Metadata; lie != nil {
 		lie(said)
 	}
-	writeJSON(w, http.StatusOK, said)
+	wire.WriteJSON(w, http.StatusOK, "application/json", said)
 }
 
 // authorizationHandler serves authorisation. Beyond the provider's checks, requests must name
@@ -187,7 +189,7 @@ func (s *Server) authorizationHandler() http.Handler {
 		s.count("token")
 		switch err := r.ParseForm(); {
 		case err != nil || r.PostForm.Get("resource") != s.URL:
-			writeJSON(w, http.StatusBadRequest, map[string]string{"error": "invalid_target"})
+			wire.WriteJSON(w, http.StatusBadRequest, "application/json", map[string]string{"error": "invalid_target"})
 		case s.currentMisbehavior().TokenEndpointDown:
 			w.WriteHeader(http.StatusServiceUnavailable)
 		default:

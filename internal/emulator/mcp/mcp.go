@@ -8,7 +8,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +22,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/zitadel/oidc/v3/example/server/storage"
 	"github.com/zitadel/oidc/v3/pkg/op"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // Users with an account.
@@ -207,7 +208,7 @@ func (s *Server) resourceHandler() http.Handler {
 		if lie := s.currentMisbehavior().Resource; lie != nil {
 			lie(said)
 		}
-		writeJSON(w, http.StatusOK, said)
+		wire.WriteJSON(w, http.StatusOK, "application/json", said)
 	})
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
 		lies := s.currentMisbehavior()
@@ -273,12 +274,6 @@ func newToolServer() *sdk.Server {
 	}, said)
 	server.AddTool(&sdk.Tool{Name: "erase", Description: "Erases all notes", InputSchema: object}, said)
 	return server
-}
-
-func writeJSON(w http.ResponseWriter, status int, value any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value)
 }
 
 // accounts is the provider's storage, extended by registered clients.

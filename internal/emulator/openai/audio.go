@@ -84,7 +84,7 @@ func (s *Server) handleTranscriptions(w http.ResponseWriter, r *http.Request) {
 		hold()
 	}
 	body := map[string]any{"text": text, "usage": map[string]any{"type": "duration", "seconds": 1}}
-	s.checkValue("transcription", body)
+	s.check("transcription", body)
 	writeJSON(w, http.StatusOK, body)
 }
 
@@ -159,7 +159,7 @@ func (s *Server) checkTranscriptionFields(r *http.Request) *Error {
 	for name, values := range r.MultipartForm.Value {
 		fields[name] = values[0]
 	}
-	s.checkValue("transcribe", fields)
+	s.check("transcribe", fields)
 	return nil
 }
 

@@ -2,7 +2,6 @@ package openai
 
 import (
 	_ "embed"
-	"encoding/json"
 	"sync"
 
 	"oneclaw/internal/emulator/wire"
@@ -18,16 +17,8 @@ var contract = sync.OnceValue(func() *wire.Contract { return wire.MustContract(c
 
 // check validates a request or response of OpenAI's own API against the contract. [Server.Close]
 // returns the errors, which are faults of the client or of the emulator.
-func (s *Server) check(kind string, body []byte) {
+func (s *Server) check(kind string, v any) {
 	if p := &s.cfg.Profile; p.URL == profiles[0].URL && !p.ContentParts {
-		s.life.RecordViolation(contract().Check(body, kind))
+		s.life.RecordViolation(contract().Check(v, kind))
 	}
-}
-
-func (s *Server) checkValue(kind string, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // only our own values
-	}
-	s.check(kind, body)
 }

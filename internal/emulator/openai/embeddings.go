@@ -49,7 +49,7 @@ func (s *Server) handleEmbeddings(w http.ResponseWriter, r *http.Request) {
 	answer := map[string]any{
 		"object": "list", "model": model, "data": data, "usage": map[string]int{"prompt_tokens": tokens, "total_tokens": tokens},
 	}
-	s.checkValue("vectors", answer)
+	s.check("vectors", answer)
 	writeJSON(w, http.StatusOK, answer)
 }
 

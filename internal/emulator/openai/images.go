@@ -101,7 +101,7 @@ func (s *Server) handleEdits(w http.ResponseWriter, r *http.Request) {
 		p.Source, refused = readSource(r.MultipartForm.File)
 	}
 	if refused == nil {
-		s.checkValue("edit", fields)
+		s.check("edit", fields)
 	}
 	s.answerPicture(w, r, p, refused)
 }
@@ -247,7 +247,7 @@ func (s *Server) answerPicture(w http.ResponseWriter, r *http.Request, p Picture
 		}
 		answer["background"], answer["output_format"] = "opaque", "png"
 	}
-	s.checkValue("images", answer)
+	s.check("images", answer)
 	writeJSON(w, http.StatusOK, answer)
 }
 

@@ -33,7 +33,7 @@ func (s *Server) writeResponse(w http.ResponseWriter, r *http.Request, req Reque
 			panic(http.ErrAbortHandler)
 		}
 		whole["status"] = status
-		s.checkValue("response", withOutputText(whole))
+		s.check("response", withOutputText(whole))
 		writeJSON(w, http.StatusOK, whole)
 		return
 	}
@@ -147,7 +147,7 @@ func (st *eventStream) emit(kind string, fields map[string]any) {
 	if whole, ok := fields["response"].(map[string]any); ok {
 		read["response"] = withOutputText(whole)
 	}
-	st.s.checkValue("event", read)
+	st.s.check("event", read)
 	_, _ = fmt.Fprintf(st.w, "event: %s\ndata: %s\n\n", kind, body)
 	st.flush()
 }

@@ -123,11 +123,7 @@ func New(cfg Config) (*Server, error) {
 // Start listens on a free port of 127.0.0.1, or on addr if given, and serves until
 // [Server.Close]. It returns the base URL for clients, with the service's path.
 func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
-	ln, err := s.life.Listen(ctx, addr...)
-	if err != nil {
-		return "", err
-	}
-	base, err := s.life.Serve(ln, s)
+	base, err := s.life.Start(ctx, s, addr...)
 	if err != nil {
 		return "", err
 	}
@@ -147,11 +143,6 @@ func (s *Server) Close() error { return s.life.Close(nil) }
 // /v1/images/generations, POST /v1/images/edits, POST /v1/audio/speech, POST /v1/audio/transcriptions and
 // GET /v1/models. The path of the service replaces /v1.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.life.Enter() {
-		http.Error(w, "closed", http.StatusServiceUnavailable)
-		return
-	}
-	defer s.life.Leave()
 	if err := s.authorize(r); err != nil {
 		s.fail(w, err)
 		return
@@ -206,7 +197,7 @@ func (s *Server) writeModels(w http.ResponseWriter) {
 		list[i] = json.RawMessage(entry + "}")
 	}
 	body := map[string]any{"object": "list", "data": list}
-	s.checkValue("models", body)
+	s.check("models", body)
 	writeJSON(w, http.StatusOK, body)
 }
 

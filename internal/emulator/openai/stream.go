@@ -89,7 +89,7 @@ func (s *Server) writeCompletion(w http.ResponseWriter, r *http.Request, req Req
 	}
 	out.Choices = []wireChoice{{Message: &m, FinishReason: &finish}}
 	out.Usage = &usage
-	s.checkValue("completion", out)
+	s.check("completion", out)
 	writeJSON(w, http.StatusOK, out)
 }
 
@@ -194,7 +194,7 @@ func (st *stream) sendError(e *Error) {
 
 func (st *stream) sendChoice(choice wireChoice) {
 	st.out.Choices = []wireChoice{choice}
-	st.s.checkValue("chunk", st.out)
+	st.s.check("chunk", st.out)
 	st.sendEvent(st.out)
 }
 

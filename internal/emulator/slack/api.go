@@ -214,7 +214,7 @@ func (a *api) writeAnswer(w http.ResponseWriter, f *Fault, c *call, name string,
 		body = map[string]any{}
 	}
 	body["ok"] = true
-	checkSent(a.life, body, "results", name)
+	a.life.RecordViolation(contract().Check(body, "results", name))
 	writeJSON(w, http.StatusOK, body)
 }
 

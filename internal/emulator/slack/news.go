@@ -103,7 +103,7 @@ func (n *notifier) sendEvent(c *channel, team string, inner any, sent Sent) Sent
 		team = n.cfg.Team
 	}
 	if c != nil { // without a channel, the event is made by a test
-		checkSent(n.life, inner, "event")
+		n.life.RecordViolation(contract().Check(inner, "event"))
 	}
 	id := fmt.Sprintf("Ev0E%07d", n.line.NextNumber())
 	sent.Events = append(sent.Events, id)

@@ -1,12 +1,10 @@
 package slack
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"oneclaw/internal/emulator/slack/blockkit"
@@ -231,39 +229,8 @@ func (st State) CallCount(method string) int { return st.world.hub.Calls()[metho
 // DroppedResponses returns the number of accepted calls whose response was dropped.
 func (st State) DroppedResponses() int { return st.api.droppedResponses }
 
-// Observer observes the actions of the app. Its methods take the lock.
-type Observer struct {
-	mu    *sync.Mutex
-	hub   *wire.Hub[string, Message]
-	state State
-}
+// Observer observes the actions of the app.
+type Observer = wire.Observer[string, Message, State]
 
-// View calls look with the current state.
-func (o *Observer) View(look func(State)) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	look(o.state)
-}
-
-// Messages returns the current result of [State.Messages].
-func (o *Observer) Messages(channel string) []Message {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.state.Messages(channel)
-}
-
-// ErrClosed is returned by [Observer.WaitFor] when the server is closed.
+// ErrClosed is returned by [Server.WaitFor] when the server is closed.
 var ErrClosed = errors.New("slack emulator: closed")
-
-// WaitFor returns once cond holds. It checks cond after every change. cond must not call the
-// server. With hundreds of waiters, one [Observer.Subscribe] is cheaper.
-func (o *Observer) WaitFor(ctx context.Context, cond func(State) bool) error {
-	return o.hub.WaitFor(ctx, func() bool { return cond(o.state) })
-}
-
-// Subscribe returns the events from now on. At most buffer events are queued; others are dropped, and
-// the next event counts them. The channel is closed by cancel, which must be called, and by
-// [Server.Close].
-func (o *Observer) Subscribe(buffer int) (events <-chan Event, cancel func()) {
-	return o.hub.Subscribe(buffer)
-}

@@ -196,7 +196,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: s.cfg, mu: s.mu, world: s.world, app: s.App, notifier: told, line: s.line, life: s.life, hub: hub,
 		faults: s.Faults, methods: methods(), flood: newRateLimits(cfg.Limits),
 	}
-	s.Observer = &Observer{mu: s.mu, hub: hub, state: State{State: s.line.State(), world: s.world, api: s.api}}
+	s.Observer = wire.NewObserver(hub, State{State: s.line.State(), world: s.world, api: s.api})
 	return s, nil
 }
 
@@ -218,11 +218,7 @@ func (s *Server) Team() string { return s.cfg.Team }
 // Start listens on a free port of 127.0.0.1, or on addr if given, and serves until
 // [Server.Close]. It returns the API URL for an app, which ends in /api/.
 func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
-	ln, err := s.life.Listen(ctx, addr...)
-	if err != nil {
-		return "", err
-	}
-	base, err := s.life.Serve(ln, s)
+	base, err := s.life.Start(ctx, s, addr...)
 	if err != nil {
 		return "", err
 	}
@@ -250,11 +246,6 @@ func (s *Server) Close() error {
 
 // ServeHTTP serves the app, and the control interface if it is enabled.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.life.Enter() {
-		http.Error(w, "closed", http.StatusServiceUnavailable)
-		return
-	}
-	defer s.life.Leave()
 	w.Header().Set("Date", s.cfg.Now().UTC().Format(http.TimeFormat))
 	if !wire.RequireLength(w, r) {
 		return

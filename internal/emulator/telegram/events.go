@@ -32,10 +32,3 @@ func (w *world) emit(e Event, c *chat, m *message) {
 	}
 	w.hub.Emit(e, look)
 }
-
-// Subscribe returns the events from now on. At most buffer events are queued; others are dropped, and
-// the next event counts them. The channel is closed by cancel, which must be called, and by
-// [Server.Close].
-func (o *observer) Subscribe(buffer int) (events <-chan Event, cancel func()) {
-	return o.state.world.hub.Subscribe(buffer)
-}

@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"oneclaw/internal/emulator/telegram/botapi"
+	"oneclaw/internal/emulator/wire"
 )
 
 // Types of the Bot API that observers use too.
@@ -221,27 +221,7 @@ func (st State) ChatCommands(chat int64) json.RawMessage {
 }
 
 // observer observes the state and the events.
-type observer struct{ state State }
-
-// View calls look with the current state.
-func (o *observer) View(look func(State)) {
-	o.state.world.mu.Lock()
-	defer o.state.world.mu.Unlock()
-	look(o.state)
-}
-
-// Messages returns the current result of [State.Messages].
-func (o *observer) Messages(chat int64) []Message {
-	o.state.world.mu.Lock()
-	defer o.state.world.mu.Unlock()
-	return o.state.Messages(chat)
-}
+type observer = wire.Observer[int64, Message, State]
 
 // ErrClosed is returned by [Server.WaitFor] when the server is closed.
 var ErrClosed = errors.New("telegram emulator: closed")
-
-// WaitFor returns once cond holds. It checks cond after every change. cond must not call the
-// server. With hundreds of waiters, one [Server.Subscribe] is cheaper.
-func (o *observer) WaitFor(ctx context.Context, cond func(State) bool) error {
-	return o.state.world.hub.WaitFor(ctx, func() bool { return cond(o.state) })
-}

@@ -118,7 +118,7 @@ func New(cfg Config) (*Server, error) {
 	a := newAPI(&cfg, w, q, faults)
 	return &Server{
 		token: cfg.Token, life: life, world: w, api: a, controlEnabled: cfg.Control,
-		control: control{&setup{w, q}, &people{w, q, cfg.NoPrivacyMode}, &observer{State{w, q, a.flood}}, faults},
+		control: control{&setup{w, q}, &people{w, q, cfg.NoPrivacyMode}, wire.NewObserver(w.hub, State{w, q, a.flood}), faults},
 	}, nil
 }
 
@@ -131,11 +131,7 @@ func (s *Server) Token() string { return s.token }
 // Start listens on a free port of 127.0.0.1, or on addr if given, and serves until
 // [Server.Close]. It returns the API URL for a bot.
 func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
-	ln, err := s.life.Listen(ctx, addr...)
-	if err != nil {
-		return "", err
-	}
-	return s.life.Serve(ln, s)
+	return s.life.Start(ctx, s, addr...)
 }
 
 // Suspend stops listening, as if the machine were off, until [Server.Resume].
@@ -150,11 +146,6 @@ func (s *Server) Close() error { return s.life.Close(s.world.hub.Close) }
 
 // ServeHTTP serves the bot, and the control interface if it is enabled.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.life.Enter() {
-		http.Error(w, "closed", http.StatusServiceUnavailable)
-		return
-	}
-	defer s.life.Leave()
 	if !wire.RequireLength(w, r) {
 		return
 	}

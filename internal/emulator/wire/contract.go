@@ -50,21 +50,28 @@ func (c *Contract) Fields(kind string, further ...string) map[string]*jsonschema
 // checking takes time.
 const maxChecked = 256 << 10
 
-// Check returns an error if a value does not match its kind. Further names select nested fields.
-// Values over 256 KiB are not checked.
-func (c *Contract) Check(value []byte, kind string, further ...string) error {
-	if len(value) > maxChecked {
+// Check returns an error if a value, which may be bytes of JSON, does not match its kind. Further names
+// select nested fields. Values over 256 KiB are not checked.
+func (c *Contract) Check(value any, kind string, further ...string) error {
+	body, encoded := value.([]byte)
+	if !encoded {
+		var err error
+		if body, err = json.Marshal(value); err != nil {
+			return fmt.Errorf("%s: %w", kind, err)
+		}
+	}
+	if len(body) > maxChecked {
 		return nil
 	}
 	var v any
-	if err := json.Unmarshal(value, &v); err != nil {
+	if err := json.Unmarshal(body, &v); err != nil {
 		return fmt.Errorf("%s: %w", kind, err)
 	}
 	for _, key := range slices.Backward(further) {
 		v = map[string]any{key: v}
 	}
 	if err := c.resolved.Validate(map[string]any{kind: v}); err != nil {
-		return fmt.Errorf("%s %q: %w: %.2000s", kind, further, err, value)
+		return fmt.Errorf("%s %q: %w: %.2000s", kind, further, err, body)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 // Lifecycle is the lifecycle of an emulator, from its first listener until everything has stopped.
 type Lifecycle struct {
-	// TLS, if set before the first Serve, configures TLS.
+	// TLS, if set before Start, configures TLS.
 	TLS *tls.Config
 
 	name      string
@@ -48,8 +48,26 @@ func NewLifecycle(name string, ended error, mu *sync.Mutex, log *slog.Logger) *L
 	return &Lifecycle{name: name, closedErr: ended, mu: mu, log: log, done: make(chan struct{})}
 }
 
-// Listen listens on a free port of 127.0.0.1, or on addr if given.
-func (l *Lifecycle) Listen(ctx context.Context, addr ...string) (net.Listener, error) {
+// Start listens on a free port of 127.0.0.1, or on addr if given, and serves until [Lifecycle.Close],
+// which waits for the requests. It returns the URL.
+func (l *Lifecycle) Start(ctx context.Context, handler http.Handler, addr ...string) (string, error) {
+	return l.serve(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l.mu.Lock()
+		closed := l.closed
+		if !closed {
+			l.active.Add(1)
+		}
+		l.mu.Unlock()
+		if closed {
+			http.Error(w, "closed", http.StatusServiceUnavailable)
+			return
+		}
+		defer l.active.Done()
+		handler.ServeHTTP(w, r)
+	}), addr...)
+}
+
+func (l *Lifecycle) serve(ctx context.Context, handler http.Handler, addr ...string) (string, error) {
 	at := "127.0.0.1:0"
 	if len(addr) > 0 {
 		at = addr[0]
@@ -57,14 +75,8 @@ func (l *Lifecycle) Listen(ctx context.Context, addr ...string) (net.Listener, e
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", at)
 	if err != nil {
-		return nil, fmt.Errorf("%s: listen on %s: %w", l.name, at, err)
+		return "", fmt.Errorf("%s: listen on %s: %w", l.name, at, err)
 	}
-	return ln, nil
-}
-
-// Serve serves a listener until [Lifecycle.Close]. It returns at once, with the URL of the
-// listener.
-func (l *Lifecycle) Serve(ln net.Listener, handler http.Handler) (string, error) {
 	hs := &http.Server{Addr: ln.Addr().String(), Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: l.conns.Track}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +95,7 @@ func (l *Lifecycle) Serve(ln net.Listener, handler http.Handler) (string, error)
 			l.log.Error("emulator stopped serving", "err", err)
 		}
 	})
-	return l.scheme("http") + ln.Addr().String(), nil
+	return l.scheme("http") + hs.Addr, nil
 }
 
 // scheme returns the URL scheme of a protocol, or of its secure form if TLS is configured.
@@ -155,29 +167,11 @@ func (l *Lifecycle) Resume(ctx context.Context) error {
 	l.mu.Unlock()
 	var errs []error
 	for _, hs := range down {
-		ln, err := l.Listen(ctx, hs.Addr)
-		if err == nil {
-			_, err = l.Serve(ln, hs.Handler)
-		}
+		_, err := l.serve(ctx, hs.Handler, hs.Addr)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
-
-// Enter registers a request, unless the emulator is closed. Every registered request must call
-// [Lifecycle.Leave].
-func (l *Lifecycle) Enter() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return false
-	}
-	l.active.Add(1)
-	return true
-}
-
-// Leave unregisters a request.
-func (l *Lifecycle) Leave() { l.active.Done() }
 
 // Go runs a function in a goroutine that [Lifecycle.Close] waits for. The caller must hold the lock and
 // have checked that the emulator is not closed, or run in such a goroutine itself.

@@ -24,15 +24,7 @@ func lifecycle() (*wire.Lifecycle, *sync.Mutex) {
 func TestLifecycleEndsWhatHangs(t *testing.T) {
 	l, _ := lifecycle()
 	inside := make(chan struct{})
-	ln, err := l.Listen(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := l.Serve(ln, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if !l.Enter() {
-			return
-		}
-		defer l.Leave()
+	base, err := l.Start(t.Context(), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(inside)
 		l.Sleep(r.Context(), 0)
 		panic(http.ErrAbortHandler)
@@ -63,24 +55,17 @@ func TestLifecycleEndsWhatHangs(t *testing.T) {
 	if err := <-asked; err != nil {
 		t.Error(err)
 	}
-	if stops != 1 || l.Enter() {
-		t.Errorf("stopped %d times, or one may still enter", stops)
+	if stops != 1 {
+		t.Errorf("stopped %d times", stops)
 	}
-	if ln, err = l.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Serve(ln, http.NotFoundHandler()); !errors.Is(err, errEnded) {
+	if _, err := l.Start(t.Context(), http.NotFoundHandler()); !errors.Is(err, errEnded) {
 		t.Errorf("serving after the end: %v", err)
 	}
 }
 
 func TestLifecycleGoesDownAndUp(t *testing.T) {
 	l, _ := lifecycle()
-	ln, err := l.Listen(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := l.Serve(ln, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	base, err := l.Start(t.Context(), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	if err != nil {
 		t.Fatal(err)
 	}
