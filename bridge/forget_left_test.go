@@ -199,6 +199,37 @@ func TestForgetHoldsNobodyUp(t *testing.T) {
 	})
 }
 
+// A message that the user sends after the request is not one that has to be answered before.
+func TestForgetWaitsForNoLaterMessage(t *testing.T) {
+	for _, chat := range []string{"1", "g"} {
+		t.Run(chat, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlow()
+				r := newHarness(t, s.think)
+				say := func(id, text string) {
+					m := direct(id, text)
+					m.Chat.ID, m.Direct = chat, chat == "1"
+					r.accept(m)
+				}
+				say("1", "slow secret")
+				<-s.asked
+				r.forget(t)
+				pass(t, 10)
+				say("2", "later")
+				pass(t, 10)
+				close(s.free)
+				pass(t, 5*60)
+				if got := r.platform.texts(); !slices.Contains(got, gone) || !slices.Contains(got, "re: later") {
+					t.Errorf("there stands %q", got)
+				}
+				if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+					t.Errorf("there are still secrets in %q", found)
+				}
+			})
+		})
+	}
+}
+
 // A damaged record is set aside like everywhere; it is no reason to forget nobody and to answer
 // nothing more.
 func TestForgetIsNotHeldUpByADamagedRecord(t *testing.T) {

@@ -100,7 +100,7 @@ func (b *Bridge) wireTurns() {
 		},
 	})
 	b.eraser = privacy.NewEraser(privacy.EraserConfig{
-		Now: cfg.Now, Store: b.store, Cards: b.cards, Observer: b.observer, Cache: b.turns.Cache, EraseRest: cfg.Hooks.Forget, CancelTasks: b.background.cancelAll, OnErased: cfg.Hooks.OnErased,
+		Now: cfg.Now, Store: b.store, OpenJobs: b.jobs, Cards: b.cards, Observer: b.observer, Cache: b.turns.Cache, EraseRest: cfg.Hooks.Forget, CancelTasks: b.background.cancelAll, OnErased: cfg.Hooks.OnErased,
 		Jobs: b.inserter,
 	})
 	b.panel = interact.Panel{

@@ -55,8 +55,10 @@ const (
 
 // EraserConfig configures an [Eraser]. All fields are required except EraseRest and OnErased.
 type EraserConfig struct {
-	Now      func() time.Time
-	Store    storage.Store
+	Now   func() time.Time
+	Store storage.Store
+	// OpenJobs are the open jobs, with their numbers.
+	OpenJobs queue.Store
 	Cards    Cards
 	Observer *Observer
 	Jobs     Jobs
@@ -155,7 +157,7 @@ func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 func (d *Eraser) enqueueAll(ctx context.Context, j *queue.Run) (direct map[chats.Chat]bool, err error) {
 	by := j.Message.SenderID()
 	// Unanswered messages may not be in a list of conversations yet.
-	for o, err := range openJobsBy(ctx, d.cfg.Store, by) {
+	for o, err := range d.openJobsBy(ctx, by) {
 		if err == nil && receipts.IsUserMessage(o.Message) {
 			err = d.enqueueErase(ctx, j, o.Message.Chat, receipts.IsTask(o.Message), o.Message.Direct)
 		}
@@ -299,20 +301,20 @@ func (d *Eraser) deleteDeadLetters(ctx context.Context, by string, direct map[ch
 }
 
 // openJobsBy yields the open jobs of a user, platform:id.
-func openJobsBy(ctx context.Context, store storage.Store, by string) iter.Seq2[*queue.Run, error] {
+func (d *Eraser) openJobsBy(ctx context.Context, by string) iter.Seq2[*queue.Run, error] {
 	platform, _, _ := strings.Cut(by, ":")
-	return queue.Store{Store: store}.ListOpenBy(ctx, platform+":", by)
+	return d.cfg.OpenJobs.ListOpenBy(ctx, platform+":", by)
 }
 
-// checkAllClosed cancels the background tasks of the job's sender in its chat. It returns an error unless all earlier messages of the job's sender in its chat are closed
-// and have their receipts. For the job that erases tasks these are the tasks, otherwise the other
-// messages. The job of the user's request waits for all threads and tasks, whose tools may create more
-// of the user's data; it delays no other user.
+// checkAllClosed cancels the background tasks of the job's sender in its chat. It returns an error unless
+// all earlier messages of the sender there are closed and have their receipts. For the job that erases
+// tasks these are the tasks, otherwise the other messages. The job of the user's request waits for all
+// threads and tasks, whose tools may create more of the user's data; it delays no other user.
 func (d *Eraser) checkAllClosed(ctx context.Context, by *queue.Run) error {
 	if err := d.cfg.CancelTasks(ctx, by.Message.Chat, by.Message.SenderID()); err != nil {
 		return err
 	}
-	for j, err := range (queue.Store{Store: d.cfg.Store}).ListOpenBy(ctx, by.Message.Chat.WithoutThread().String()+"/", by.Message.SenderID()) {
+	for j, err := range d.cfg.OpenJobs.ListOpenBy(ctx, by.Message.Chat.WithoutThread().String()+"/", by.Message.SenderID()) {
 		if err != nil {
 			return err
 		}
