@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -266,17 +268,20 @@ func (s *ReactionTracker) forget(one *reaction) {
 	}
 }
 
-// DropChats forgets the reactions in chats that another process now owns.
+// DropChats forgets the reactions in chats that another process now owns. It calls in without holding the
+// lock, because in may wait for the queue, which calls OnWaiting while it is locked.
 func (s *ReactionTracker) DropChats(in func(chats.Chat) bool) {
 	s.mu.Lock()
+	lost := slices.Collect(maps.Values(s.known))
+	s.mu.Unlock()
+	lost = slices.DeleteFunc(lost, func(one *reaction) bool { return !in(one.chat) })
+	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, one := range s.known {
-		if in(one.chat) {
-			if one.timer != nil {
-				one.timer.Stop()
-			}
-			s.forget(one)
+	for _, one := range lost {
+		if one.timer != nil {
+			one.timer.Stop()
 		}
+		s.forget(one)
 	}
 }
 
