@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -16,6 +17,8 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -293,6 +296,56 @@ func TestForgetLeavesNothingToRecall(t *testing.T) {
 	})
 }
 
+// A task of the direct chat may wait for a decision as long as any other.
+func TestForgetWaitsForADecision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &workshop{}
+		r := w.guarded(t)
+		task := bridge.Submission{Key: "task", Chat: direct("", "").Chat, User: "1", Direct: true, Title: "Secret title", Text: "run secret"}
+		if err := r.bridge.Submit(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+		r.platform.one(t, "May I run")
+		r.forget(t)
+		pass(t, 14*60)
+		if got := r.platform.texts(); slices.Contains(got, gone) {
+			t.Errorf("there stands %q", got)
+		}
+		pass(t, 3*60)
+		if got := r.platform.texts(); !slices.Contains(got, gone) {
+			t.Errorf("there stands %q", got)
+		}
+		pass(t, 60)
+		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+			t.Errorf("there are still secrets in %q", found)
+		}
+	})
+}
+
+// An erasure that waits for a job without an end is given up after the time that a turn with its decision
+// may take.
+func TestForgetDoesNotWaitForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t, echo)
+		lost := direct("1", "hello")
+		lost.Chat.Thread = "t"
+		data, err := json.Marshal(queue.Job{Message: lost, State: receipts.Open})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.put(queue.OpenPrefix+queue.KeyOf(lost), string(data)) // nobody works on it
+		r.forget(t)
+		pass(t, 29*60)
+		if got := r.platform.texts(); len(got) != 1 {
+			t.Errorf("there stands %q", got)
+		}
+		pass(t, 10*60)
+		if got := r.platform.texts(); len(got) != 2 || !strings.Contains(got[1], "_Incident ") {
+			t.Errorf("there stands %q", got)
+		}
+	})
+}
+
 // What a tool makes while a thread is still being answered goes, too.
 func TestForgetWaitsForTheOtherThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -315,7 +368,7 @@ func TestForgetWaitsForTheOtherThreads(t *testing.T) {
 		r.accept(m)
 		pass(t, 1)
 		r.forget(t)
-		pass(t, 10)
+		pass(t, 10*60)
 		close(release)
 		pass(t, 120)
 		if got := r.platform.texts(); memory.Load() || !slices.Contains(got, gone) || !slices.Contains(got, "re: remember") {

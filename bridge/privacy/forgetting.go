@@ -8,6 +8,7 @@ package privacy
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -59,6 +60,8 @@ type EraserConfig struct {
 	Store storage.Store
 	// OpenJobs are the open jobs, with their numbers.
 	OpenJobs queue.Store
+	// MaxWait is how long earlier jobs may take until an erasure that waits for them fails.
+	MaxWait  time.Duration
 	Cards    Cards
 	Observer *Observer
 	Jobs     Jobs
@@ -87,6 +90,9 @@ type Jobs interface {
 	// Put inserts the job of a message, once.
 	Put(ctx context.Context, m chats.Message) error
 }
+
+// ErrNotYet is returned while an erasure waits for earlier jobs, which is no failure.
+var ErrNotYet = errors.New("privacy: an earlier job is still open")
 
 // Eraser asks for confirmation of /forget, and carries it out.
 type Eraser struct{ cfg EraserConfig }
@@ -320,7 +326,10 @@ func (d *Eraser) checkAllClosed(ctx context.Context, by *queue.Run) error {
 		}
 		here := j.Message.Chat == by.Message.Chat && receipts.IsTask(j.Message) == (by.Message.Kind == KindEraseTasks)
 		if receipts.IsUserMessage(j.Message) && (here || by.Message.Kind == KindForget) && j.Seq < by.Seq {
-			return fmt.Errorf("an earlier job is still open: %s", j.Key())
+			if d.cfg.Now().Sub(by.Accepted) < d.cfg.MaxWait {
+				return ErrNotYet
+			}
+			return fmt.Errorf("an earlier job does not end: %s", j.Key())
 		}
 	}
 	return nil
