@@ -152,7 +152,7 @@ func sinceSummary(history []Message, at int) []Message {
 
 // Compact summarizes the beginning of the turn's history if the history has outgrown the context, or
 // bound tokens if that is less or the context size is unknown; 0 means no bound. It returns false if
-// there is nothing to do. The summary covers everything in front of a user message; its Kept counts the
+// there is nothing to do. The summary covers everything in front of a turn; its Kept counts the
 // messages after that point. An earlier summary at the beginning is folded in. If the history is
 // [CompactedHistory] instead of the log itself, the caller must set Kept by counting the log's records.
 //
@@ -267,12 +267,12 @@ func countFitting(history []Message, size int) int {
 	return len(history)
 }
 
-// boundaries returns the indexes at which a summary may end. They precede a user message and never
-// separate a call from its result.
+// boundaries returns the indexes at which a summary may end. They precede the message that begins a turn,
+// and never separate a call from its result.
 func boundaries(history []Message, from, limit int) []int {
 	var all []int
 	for i := from + 1; i < len(history); i++ {
-		if history[i].Role == RoleUser && isSeparable(history, i) {
+		if history[i].BeginsTurn() && isSeparable(history, i) {
 			all = append(all, i)
 		}
 	}

@@ -126,7 +126,7 @@ func TestASummaryEndsAtAUserMessage(t *testing.T) {
 		}
 		done++
 		to := len(history) - summary.Kept
-		if to < len(history) && history[to].Role != agent.RoleUser {
+		if to < len(history) && !history[to].BeginsTurn() {
 			t.Fatalf("ends in front of %+v", history[to])
 		}
 		after := agent.CompactedHistory(append(slices.Clone(history), summary))
@@ -407,6 +407,7 @@ func TestNoSummaryEndsInsideACall(t *testing.T) {
 	asks := agent.Message{Role: agent.RoleUser, Text: "#90# look" + strings.Repeat("u", 2000)}
 	call, result := asked("0 read_file {}"), gave("0", "read_file", agent.StatusOK)
 	meanwhile := agent.Message{Role: agent.RoleUser, Text: "#91# hurry"}
+	joined := agent.Message{Role: agent.RoleUser, Text: "#91# hurry", JoinedRef: "j"}
 	done := agent.Message{Role: agent.RoleAssistant, Text: "done", Final: true}
 	for name, c := range map[string]struct {
 		end []agent.Message
@@ -417,6 +418,7 @@ func TestNoSummaryEndsInsideACall(t *testing.T) {
 		"result in front of it":         {[]agent.Message{asks, call, result, meanwhile, done}, 2, true},
 		"no result, it may come":        {[]agent.Message{asks, call, meanwhile}, 1, false},
 		"no result, and it is too late": {[]agent.Message{asks, call, meanwhile, done}, 2, true},
+		"the question joined the turn":  {[]agent.Message{asks, call, result, joined, done}, 2, false},
 	} {
 		does := false
 		for size := 400; size < 3000; size += 50 {

@@ -136,7 +136,7 @@ func TestGroupIsGone(t *testing.T) {
 }
 
 // histories are what logs may hold: ids that repeat, results in any order, late,
-// missing or failed, arguments that cannot be read.
+// missing or failed, arguments that cannot be read, messages that joined a turn.
 func histories() *rapid.Generator[[]agent.Message] {
 	return rapid.Custom(func(t *rapid.T) []agent.Message {
 		var out []agent.Message
@@ -150,6 +150,12 @@ func histories() *rapid.Generator[[]agent.Message] {
 				out = append(out, agent.Message{Role: agent.RoleSummary, Text: "summary"})
 			default:
 				out = append(out, exchanges(t)...)
+			}
+		}
+		asked := slices.IndexFunc(out, func(m agent.Message) bool { return m.Role == agent.RoleUser })
+		for i := asked + 1; asked >= 0 && i < len(out); i++ {
+			if m := &out[i]; m.Role == agent.RoleUser && rapid.IntRange(0, 2).Draw(t, "joined") == 0 {
+				m.Ref, m.JoinedRef = "", "j"
 			}
 		}
 		return out

@@ -57,7 +57,7 @@ func Window(history []Message, maxTokens int) (shown []Message, left int) {
 		head = 1
 	}
 	summary, messages := whole[:head:head], whole[head:]
-	from := firstTurn(messages)
+	from := firstQuestion(messages, head == 1)
 	if maxTokens > 0 {
 		maxTokens -= EstimateTokens(summary)
 		if excess := EstimateTokens(messages[from:]) - maxTokens; excess > 0 {
@@ -77,8 +77,10 @@ func Window(history []Message, maxTokens int) (shown []Message, left int) {
 	return append(summary, messages[from:]...), left
 }
 
-func firstTurn(messages []Message) int {
-	return max(0, slices.IndexFunc(messages, func(m Message) bool { return m.BeginsTurn() }))
+// firstQuestion returns the index of the first message that begins a turn. Behind a summary, a message that
+// joined a turn counts as well: stored summaries may end in front of one.
+func firstQuestion(messages []Message, summarized bool) int {
+	return max(0, slices.IndexFunc(messages, func(m Message) bool { return m.BeginsTurn() || summarized && m.Role == RoleUser }))
 }
 
 // windowStart returns the index of the question at which the window begins; it leaves out need tokens.

@@ -108,6 +108,21 @@ func TestAWindowShowsNoRestOfATurn(t *testing.T) {
 	}
 }
 
+// Summaries that were stored by earlier versions may end in front of a message that joined a turn.
+func TestBehindASummaryAWindowShowsAMessageThatJoinedATurn(t *testing.T) {
+	history := append([]agent.Message{
+		{Role: agent.RoleSummary, Text: "so far"},
+		{Role: agent.RoleUser, Text: "hurry", JoinedRef: "j"},
+		{Role: agent.RoleAssistant, Text: "done", Final: true},
+	}, turns(1)...)
+	for _, limit := range []int{0, agent.EstimateTokens(history)} {
+		got, _ := agent.Window(history, limit)
+		if diff := cmp.Diff(history, got); diff != "" {
+			t.Errorf("limit %d (-want +got):\n%s", limit, diff)
+		}
+	}
+}
+
 // A full window does not move with every message, or no prompt cache would hold.
 func TestWindowMovesSeldom(t *testing.T) {
 	limit := agent.EstimateTokens(turns(20))

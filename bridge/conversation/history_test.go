@@ -102,6 +102,31 @@ func TestAHistoryWithoutItsBeginningIsTruncated(t *testing.T) {
 	}
 }
 
+// What the next summary can cover does not end inside a turn, which is larger than the window.
+func TestWhatASummaryCoversEndsAtATurn(t *testing.T) {
+	store := open(t)
+	h, err := NewCache(store, 100).Take(t.Context(), "fake:1/1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 1000)
+	for _, m := range []agent.Message{
+		{Role: agent.RoleUser, Text: long, Ref: "one"},
+		{Role: agent.RoleUser, Text: "hurry", JoinedRef: "joined"},
+		{Role: agent.RoleAssistant, Text: "done", Final: true},
+		{Role: agent.RoleUser, Text: long, Ref: "two"},
+		{Role: agent.RoleAssistant, Text: "done", Final: true},
+	} {
+		if _, err := h.Append(t.Context(), nil, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := h.Unsummarized(t.Context())
+	if err != nil || len(s.Messages) != 4 || s.Messages[3].Ref != "two" || s.Next != 5 {
+		t.Errorf("%d messages up to %d (%v)", len(s.Messages), s.Next, err)
+	}
+}
+
 // Commands that ended work in a chat end it in the chat to which it moves right behind them.
 func TestWhatACommandEndedStaysEndedBehindAMove(t *testing.T) {
 	store := open(t)

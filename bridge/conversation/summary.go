@@ -20,7 +20,7 @@ type span struct {
 }
 
 // Unsummarized returns the messages that the next summary can cover. If the oldest of them were dropped,
-// they are read again, up to the size of the window and then to the next user message.
+// they are read again, up to the size of the window and then to the beginning of the next turn.
 func (h *History) Unsummarized(ctx context.Context) (span, error) {
 	s := span{Messages: h.Messages, Positions: h.positions, Size: h.size, Next: h.Last + 1}
 	if !h.Truncated {
@@ -56,7 +56,7 @@ func (h *History) Unsummarized(ctx context.Context) (span, error) {
 		}
 		s.Messages, s.Positions, s.Next = append(s.Messages, m), append(s.Positions, record.Pos), record.Pos+1
 		s.Size += len(record.Data)
-		if full && m.Role == agent.RoleUser {
+		if full && m.BeginsTurn() {
 			break
 		}
 	}
