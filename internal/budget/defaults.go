@@ -115,16 +115,26 @@ func MinCacheable(model string) int {
 	return 0
 }
 
+// cacheTTLs has how long providers cache prompts that are not cached for a day. Names are normalized.
+var cacheTTLs = []struct {
+	models string
+	ttl    time.Duration
+}{
+	{"gpt-5-[6-9]*", 0},
+	{"gpt-[6-9]*", 0},
+	{"claude-*", 5 * time.Minute},
+}
+
 // CacheTTL returns how long a model's provider caches a prompt by default: five minutes at
 // Anthropic, and at others the day that OpenAI documents as its maximum (for sources see
 // [MinCacheable]). It returns 0 for OpenAI's models from gpt-5.6 on, for which only a minimum of
 // half an hour is documented.
 func CacheTTL(model string) time.Duration {
-	if ok, err := path.Match("gpt-5.[6-9]*", normalize(model[strings.LastIndexByte(model, '/')+1:])); ok && err == nil {
-		return 0
-	}
-	if ok, err := path.Match("claude-*", normalize(model[strings.LastIndexByte(model, '/')+1:])); ok && err == nil {
-		return 5 * time.Minute
+	name := normalize(model[strings.LastIndexByte(model, '/')+1:])
+	for _, known := range cacheTTLs {
+		if ok, err := path.Match(known.models, name); ok && err == nil {
+			return known.ttl
+		}
 	}
 	return 24 * time.Hour
 }

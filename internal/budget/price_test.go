@@ -3,6 +3,7 @@ package budget_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -98,6 +99,18 @@ func TestDefaultsCanBeUsed(t *testing.T) {
 	own := table.With(budget.PriceTable{"GPT-5-mini": {Input: 9}, "mine": {Input: 8}})
 	if p, _ := own.Lookup("OPENAI", "gpt-5-mini"); p.Input != 9 || own["mine"].Input != 8 || len(own) != len(table)+1 {
 		t.Errorf("own entries do not count: %+v", own)
+	}
+}
+
+func TestHowLongAProviderCachesAPrompt(t *testing.T) {
+	for model, want := range map[string]time.Duration{
+		"gpt-4o": 24 * time.Hour, "gpt-5": 24 * time.Hour, "gpt-5-mini-2025-08-07": 24 * time.Hour, "gpt-5.5-pro": 24 * time.Hour,
+		"gpt-5.6": 0, "openai/GPT-5.6-luna": 0, "gpt-5.9": 0, "gpt-6-sol": 0, "gpt-6.1-terra": 0,
+		"claude-haiku-4.5": 5 * time.Minute, "anthropic/claude-opus-5.5": 5 * time.Minute, "gemini-3.8-flash": 24 * time.Hour,
+	} {
+		if got := budget.CacheTTL(model); got != want {
+			t.Errorf("CacheTTL(%q) = %v, want %v", model, got, want)
+		}
 	}
 }
 
