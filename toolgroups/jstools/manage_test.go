@@ -318,6 +318,11 @@ func TestOnlyNamedVariablesAndAccounts(t *testing.T) {
 	if got := h.must(t, "more", args{}); got != `{"KEY":"k of telegram:1"}token of telegram:1|` {
 		t.Error(got)
 	}
+	for name, want := range map[string]bool{"plain": false, "more": true} {
+		if tool, ok := h.registry(t).Tool(name); !ok || tool.Personal != want {
+			t.Errorf("%s acts in the account of a person: %t", name, tool.Personal)
+		}
+	}
 	h.must(t, "update_js_tool", args{"name": "more", "required_permissions": ""})
 	if got := h.must(t, "more", args{}); got != `{}` {
 		t.Error(got)

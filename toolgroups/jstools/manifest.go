@@ -79,7 +79,7 @@ func (t *Tools) bindFunctions(f *manifestFile, tools []toolgroups.Tool, entries 
 			continue
 		}
 		e.timeout = cmp.Or(tool.Timeout, toolgroups.DefaultTimeout)
-		tool.Run, tool.Wait = t.newHandler(e), t.cfg.MaxWait
+		tool.Run, tool.Wait, tool.Personal = t.newHandler(e), t.cfg.MaxWait, e.usesGoogle
 		tool.LastingApproval, tool.Version = tool.Effect != toolgroups.Consequential, e.version()
 		out = append(out, tool)
 	}
