@@ -19,6 +19,7 @@ type workQueues struct {
 	active sync.WaitGroup
 
 	mu      sync.Mutex
+	closed  bool
 	waiting map[string][]func() // by queue, without the running work
 }
 
@@ -26,7 +27,7 @@ func newWorkQueues(log *slog.Logger) *workQueues {
 	return &workQueues{log: log, slots: make(chan struct{}, maxAccepting), waiting: map[string][]func(){}}
 }
 
-// enqueue queues work, once there is room for it. It returns false if ctx ends first.
+// enqueue queues work, once there is room for it. It returns false if ctx ends first, or after close.
 func (q *workQueues) enqueue(ctx context.Context, name string, work func()) bool {
 	select {
 	case q.slots <- struct{}{}:
@@ -35,6 +36,10 @@ func (q *workQueues) enqueue(ctx context.Context, name string, work func()) bool
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.closed {
+		<-q.slots
+		return false
+	}
 	rest, running := q.waiting[name]
 	if running {
 		q.waiting[name] = append(rest, work)
@@ -49,6 +54,14 @@ func (q *workQueues) enqueue(ctx context.Context, name string, work func()) bool
 		}
 	})
 	return true
+}
+
+// close refuses further work, and waits for that which is queued.
+func (q *workQueues) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.active.Wait()
 }
 
 // next returns the next work in a queue, or removes the queue if it is empty.

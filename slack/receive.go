@@ -70,7 +70,7 @@ func (r *receiver) runLoop(ctx context.Context, what string, run func(context.Co
 
 // shutDown waits for the intakes that are being accepted, and clears statuses.
 func (r *receiver) shutDown(ctx context.Context) {
-	r.queues.active.Wait()
+	r.queues.close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
 	defer cancel()
 	r.saveMarks(ctx)

@@ -1,7 +1,9 @@
 package slack
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"mime"
 	"net/http"
 	"net/url"
@@ -43,7 +45,21 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 		p.log.Error("request skipped: it does not decode", "type", kind, "err", err)
 		return
 	}
-	reply, err := r.accept(req.Context(), in)
+	reply := ""
+	err = errors.New("slack: the acceptance ended early")
+	accepted := make(chan struct{})
+	// The acceptance may outlive the request: the next delivery finds the message on disk.
+	ran := r.queues.enqueue(req.Context(), in.queueKey(), func() {
+		defer close(accepted)
+		reply, err = r.accept(context.WithoutCancel(req.Context()), in)
+	})
+	if ran {
+		select {
+		case <-accepted:
+		case <-req.Context().Done():
+			return
+		}
+	}
 	switch {
 	case err != nil:
 		p.log.Error("request not accepted: slack will deliver it again", "attempt", req.Header.Get("X-Slack-Retry-Num"), "err", err)

@@ -68,6 +68,21 @@ func TestPostedEvents(t *testing.T) {
 	})
 }
 
+// A message waits for the one before it, whose file has to be looked up.
+func TestPostedEventsAreAcceptedInOrder(t *testing.T) {
+	f := posted(t)
+	f.run()
+	f.inject(emulator.Fault{Method: "files.info", Times: 1, Effect: emulator.Slow, Delay: time.Second})
+	first := f.say(f.dm, "first", &emulator.SayOptions{Files: []emulator.Attachment{{Name: "a.txt", MIME: "text/plain", Data: []byte("a"), NeedsLookup: true}}})
+	f.wait(func(s emulator.State) bool { return s.CallCount("files.info") > 0 })
+	second := f.say(f.dm, "second", nil)
+	got := f.in.wait(t, 2)
+	if got[0].Text != "first" || got[1].Text != "second" {
+		t.Errorf("accepted %q, then %q", got[0].Text, got[1].Text)
+	}
+	f.acked(first, second)
+}
+
 // TestPostedHealthComesBack has nothing posted to an app that counts as ill.
 func TestPostedHealthComesBack(t *testing.T) {
 	f := posted(t)
