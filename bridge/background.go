@@ -426,6 +426,7 @@ func (b *background) answer(ctx context.Context, j *queue.Run, text string) (str
 	if len(card.Choices) == 0 {
 		return cmp.Or(card.Text, noTasksText), nil
 	}
+	card.QuotedUser = j.Message.SenderID()
 	return b.cards.Answer(ctx, j, card)
 }
 

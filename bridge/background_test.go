@@ -756,6 +756,15 @@ func forgetTasks(t *testing.T) {
 	r.platform.one(t, "done: Started")
 	r.accept(group("2", "1", "start hold secret"))
 	<-f.held
+	for _, m := range []chats.Message{direct("4", "/tasks"), group("5", "1", "/tasks")} {
+		r.accept(m)
+		r.platform.until(t, "list", func(all []sent) bool {
+			return slices.ContainsFunc(all, func(s sent) bool {
+				return s.to.Chat == m.Chat && strings.Contains(s.text, "- About hold secret: is running")
+			})
+		})
+	}
+	pass(t, 1)
 	r.accept(direct("3", "/forget"))
 	press(r, r.platform.one(t, "**Shall I forget you?**"), "p1", "1", "Forget me")
 	r.platform.one(t, gone)

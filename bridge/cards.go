@@ -51,6 +51,17 @@ func (h *cardHost) ScopeOf(ctx context.Context, press *queue.Run) (toolgroups.Sc
 	return h.scopes.current(ctx, press)
 }
 
+// IsNeeded implements [interact.Host].
+func (h *cardHost) IsNeeded(kept *interact.StoredCard) bool {
+	switch kept.Kind {
+	case interact.ApprovalKind, interact.ElicitationKind:
+		return true
+	case backgroundCard:
+		return len(kept.Data) > 0 // not a list
+	}
+	return false
+}
+
 // OnCardClosed implements [interact.Host].
 func (h *cardHost) OnCardClosed(kept *interact.StoredCard) {
 	h.elicitation.OnCardClosed(kept.Token)

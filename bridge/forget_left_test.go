@@ -196,6 +196,7 @@ func TestForgetHoldsNobodyUp(t *testing.T) {
 			t.Errorf("a minute later there stands %q", got)
 		}
 		pass(t, 20*60)
+		r.platform.one(t, "⌛ **Expired.**") // its question was not taken away
 		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
 			t.Errorf("there are still secrets in %q", found)
 		}

@@ -54,6 +54,7 @@ func (post) Check(chats.Message) error            { return nil }
 func (post) RoleOf(chats.Message) toolgroups.Role { return toolgroups.RoleUser }
 func (post) OnCardClosed(*interact.StoredCard)    {}
 func (post) OnCardLost(string)                    {}
+func (post) IsNeeded(*interact.StoredCard) bool   { return false }
 func (post) ScopeOf(context.Context, *queue.Run) (toolgroups.Scope, error) {
 	return toolgroups.Scope{}, nil
 }

@@ -50,6 +50,8 @@ type Host interface {
 	RoleOf(m chats.Message) toolgroups.Role
 	// ScopeOf returns the scope in which the handler of a press acts.
 	ScopeOf(ctx context.Context, press *queue.Run) (toolgroups.Scope, error)
+	// IsNeeded reports whether a job waits for an open card, or updates it.
+	IsNeeded(kept *StoredCard) bool
 	// OnCardClosed is called when a card is closed, possibly more than once.
 	OnCardClosed(kept *StoredCard)
 	// OnCardLost is called when the record of an open card is gone.

@@ -68,6 +68,8 @@ func (*replica) ScopeOf(context.Context, *queue.Run) (toolgroups.Scope, error) {
 
 func (r *replica) OnCardLost(string) {}
 
+func (r *replica) IsNeeded(*StoredCard) bool { return false }
+
 func (r *replica) OnCardClosed(kept *StoredCard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

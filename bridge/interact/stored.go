@@ -200,21 +200,30 @@ func (d *Cards) all(ctx context.Context) iter.Seq2[*StoredCard, error] {
 	}
 }
 
-// Forget deletes the closed cards that quote a user, platform:id, or belong to the chats in the given
-// set, except the one with the token but.
+// Forget deletes the cards that quote a user, platform:id, or belong to the chats in the given set, except
+// the one with the token but, open ones that a job needs, and open ones that quote only others.
 func (d *Cards) Forget(ctx context.Context, person string, of map[chats.Chat]bool, but string) error {
 	for kept, err := range d.all(ctx) {
 		if _, broken := errors.AsType[*queue.DamagedError](err); broken {
 			continue
 		}
-		if err == nil && !kept.IsOpen() && (kept.QuotedUser == person || of[kept.Chat.WithoutThread()]) && kept.Token != but {
-			err = d.cfg.Store.Delete(ctx, cardPrefix+kept.Token, storage.Any)
+		if err == nil && kept.Token != but && d.concerns(kept, person, of) {
+			if err = d.cfg.Store.Delete(ctx, cardPrefix+kept.Token, storage.Any); err == nil {
+				d.handleLost(kept.Token)
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("forget cards: %w", err)
 		}
 	}
 	return nil
+}
+
+func (d *Cards) concerns(kept *StoredCard, person string, of map[chats.Chat]bool) bool {
+	if kept.IsOpen() && d.cfg.Host.IsNeeded(kept) {
+		return false
+	}
+	return kept.QuotedUser == person || of[kept.Chat.WithoutThread()] && (!kept.IsOpen() || kept.QuotedUser == "")
 }
 
 // AllOpen yields the open cards. It skips those that do not decode, which [Cards.Prune] handles.

@@ -80,8 +80,8 @@ type EraserConfig struct {
 type Cards interface {
 	// Answer answers a job with a card.
 	Answer(ctx context.Context, j *queue.Run, card interact.Card) (string, error)
-	// Forget deletes the closed cards that quote a user or belong to some chats, except the one with the
-	// token but.
+	// Forget deletes the cards that quote a user or belong to some chats, except the one with the token
+	// but and open ones that are still needed.
 	Forget(ctx context.Context, person string, of map[chats.Chat]bool, but string) error
 }
 
