@@ -116,7 +116,7 @@ func (in *intake) accept(ctx context.Context, j *queue.Run) error {
 	if !own {
 		return failure
 	}
-	letter := queue.DeadLetter{Key: "message/" + key, Chat: j.Message.Chat.String(), Reason: "it could not be accepted", Incident: queue.NewIncident()}
+	letter := queue.DeadLetter{Key: queue.UnacceptedPrefix + key, Chat: j.Message.Chat.String(), Reason: "it could not be accepted", Incident: queue.NewIncident()}
 	data, err := json.Marshal(j.Message)
 	if letter.Data = data; err == nil {
 		err = rescue.Do(func() error { return in.deadLetters.Add(ctx, letter) })

@@ -177,6 +177,31 @@ func TestForgetTakesAwayWhatWasSetAside(t *testing.T) {
 	})
 }
 
+// A message of a group that could not be accepted is set aside as it came.
+func TestForgetTakesAwayWhatWasNotAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t, echo, func(cfg *bridge.Config) {
+			cfg.Store = gatedStore{Store: cfg.Store, write: func(key string) {
+				if strings.HasPrefix(key, queue.OpenPrefix+"fake:g/bad") {
+					panic("no")
+				}
+			}}
+		})
+		for _, m := range []chats.Message{group("bad1", "1", "secret"), group("bad2", "6", "of Bob")} {
+			for r.bridge.Accept(t.Context(), m) != nil {
+			}
+		}
+		if all := deadLetters(t, r); len(all) != 2 {
+			t.Fatalf("%d are set aside", len(all))
+		}
+		r.forget(t)
+		pass(t, 60)
+		if all := deadLetters(t, r); len(all) != 1 || !strings.Contains(string(all[0].Data), "of Bob") {
+			t.Errorf("still set aside: %+v", all)
+		}
+	})
+}
+
 // A task that waits for a decision is for the end of its own time; nobody else waits for it.
 func TestForgetHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

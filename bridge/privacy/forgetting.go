@@ -7,7 +7,6 @@ package privacy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -294,8 +293,7 @@ func (d *Eraser) deleteDeadLetters(ctx context.Context, by string, direct map[ch
 		return err
 	}
 	for _, a := range all {
-		var j queue.Job // other records have no sender
-		theirs := json.Unmarshal(a.Data, &j) == nil && j.Message.SenderID() == by
+		theirs := a.SenderID() == by
 		if chat, err := chats.ParseChat(a.Chat); !theirs && (err != nil || !direct[chat.WithoutThread()]) {
 			continue
 		}

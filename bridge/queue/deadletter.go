@@ -23,6 +23,9 @@ const (
 	maxDeadLetterData = storage.MaxValue / 2
 )
 
+// UnacceptedPrefix begins the keys of dead letters that are messages which could not be accepted.
+const UnacceptedPrefix = "message/"
+
 // DeadLetter is a job that the bridge cannot complete, or a record that does not decode. A job becomes a
 // dead letter, for example, if the platform does not accept its answer for a day. oneclaw doctor lists
 // dead letters with their content. They are deleted after [DeadLetterAge].
@@ -63,6 +66,19 @@ func (s DeadLetterStore) Add(ctx context.Context, a DeadLetter) error {
 // AddDamaged stores a dead letter for a damaged record. The caller removes or replaces the record.
 func (s DeadLetterStore) AddDamaged(ctx context.Context, entry storage.Entry) error {
 	return s.Add(ctx, DeadLetter{Key: entry.Key, Reason: "the record does not decode", Incident: NewIncident(), Data: entry.Value})
+}
+
+// SenderID returns the sender of the message of a dead letter; empty if unknown.
+func (a DeadLetter) SenderID() string {
+	var j Job
+	into := any(&j)
+	if strings.HasPrefix(a.Key, UnacceptedPrefix) {
+		into = &j.Message
+	}
+	if json.Unmarshal(a.Data, into) != nil {
+		return ""
+	}
+	return j.Message.SenderID()
 }
 
 // DeadLetterKey returns the key of a dead letter in the store. It contains a hash of the original key,
