@@ -17,6 +17,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
@@ -159,8 +160,13 @@ func TestForgetTakesAwayWhatWasSetAside(t *testing.T) {
 		bob := group("2", "6", "of Bob")
 		bob.Chat.ID = "h"
 		r.accept(group("1", "1", "secret"), bob)
+		for user, text := range map[string]string{"fake:1": "secret", "fake:6": "of Bob"} {
+			if err := r.bridge.Post(t.Context(), "of "+user, chats.Chat{Platform: "fake", ID: "of-" + user[5:]}, interact.Card{QuotedUser: user, Text: text}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		pass(t, 31*3600)
-		if all := deadLetters(t, r); len(all) != 2 {
+		if all := deadLetters(t, r); len(all) != 4 {
 			t.Fatalf("%d are set aside", len(all))
 		}
 		r.forget(t)
@@ -170,7 +176,7 @@ func TestForgetTakesAwayWhatWasSetAside(t *testing.T) {
 				t.Errorf("still set aside: %s", a.Data)
 			}
 		}
-		if n := len(deadLetters(t, r)); n != 1 {
+		if n := len(deadLetters(t, r)); n != 2 {
 			t.Errorf("%d are set aside", n)
 		}
 		r.stop()
@@ -353,6 +359,7 @@ func TestForgetWaitsForADecision(t *testing.T) {
 func TestForgetDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t, echo)
+		pass(t, 1)
 		lost := direct("1", "hello")
 		lost.Chat.Thread = "t"
 		data, err := json.Marshal(queue.Job{Message: lost, State: receipts.Open})

@@ -183,7 +183,7 @@ func (d *Cards) message(kept *StoredCard, kind chats.Kind) chats.Message {
 
 func (d *Cards) newJob(kept *StoredCard, m chats.Message) *queue.Run {
 	j := d.cfg.Jobs.New(m)
-	outbox.DeliveryOf(j).CardToken = kept.Token
+	outbox.DeliveryOf(j).CardToken, outbox.DeliveryOf(j).QuotedUser = kept.Token, kept.QuotedUser
 	return j
 }
 

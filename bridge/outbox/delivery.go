@@ -15,6 +15,8 @@ import (
 // messages.
 type Delivery struct {
 	receipts.Answer
+	// QuotedUser is the user, platform:id, whose words the card of a [BotMessage] shows.
+	QuotedUser string `json:"of,omitempty"`
 	// Heading is Markdown above the answer.
 	Heading string `json:"heading,omitempty"`
 	// Delay is the delay of the message, if its answer mentions it, otherwise 0.

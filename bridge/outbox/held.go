@@ -114,7 +114,7 @@ func (s *Sender) addDeadLetter(ctx context.Context, j *queue.Run, incident strin
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
 	return s.cfg.DeadLetters.Add(writing, queue.DeadLetter{
-		Key: queue.OpenPrefix + j.Key(), Chat: Address(j).Chat.String(), Incident: incident, Data: data,
+		Key: queue.OpenPrefix + j.Key(), Chat: Address(j).Chat.String(), Incident: incident, Data: data, QuotedUser: DeliveryOf(j).QuotedUser,
 		Reason: "not sent: " + j.Message.Chat.Platform + " has not accepted it since " + DeliveryOf(j).OutageSince.UTC().Format(time.DateTime),
 	})
 }

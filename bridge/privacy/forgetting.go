@@ -286,14 +286,15 @@ func (d *Eraser) eraseShared(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// deleteDeadLetters deletes the dead letters of a user's messages and of direct chats.
+// deleteDeadLetters deletes the dead letters of a user's messages, of cards that quote the user, and of
+// direct chats.
 func (d *Eraser) deleteDeadLetters(ctx context.Context, by string, direct map[chats.Chat]bool) error {
 	all, err := queue.ListDeadLetters(ctx, d.cfg.Store)
 	if err != nil {
 		return err
 	}
 	for _, a := range all {
-		theirs := a.SenderID() == by
+		theirs := a.SenderID() == by || a.QuotedUser == by
 		if chat, err := chats.ParseChat(a.Chat); !theirs && (err != nil || !direct[chat.WithoutThread()]) {
 			continue
 		}

@@ -34,6 +34,8 @@ type DeadLetter struct {
 	Key string `json:"key"`
 	// Chat is the chat of the job, as platform:id or platform:id:thread; empty if unknown.
 	Chat string `json:"chat,omitempty"`
+	// QuotedUser is the user, platform:id, whom a message of the bot quotes; empty if there is none.
+	QuotedUser string `json:"of,omitempty"`
 	// Reason is the reason in words for the operator, without texts from users.
 	Reason string `json:"reason"`
 	// Incident is the id of the failure in the log and in the chat.
