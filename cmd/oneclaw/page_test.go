@@ -204,8 +204,8 @@ func points(t *testing.T, ctx context.Context, pane string) int {
 	says(t, ctx, pane, "3 pages")
 	unfold("How many pages", "as a machine wrote it down")
 	staged := fmt.Sprintf(`document.querySelector("#%s .staged").innerText.includes("3 pages")`, pane)
-	for range 10 { // the message may be shown anew between the focus and the key
-		do(t, ctx, chromedp.Focus(fmt.Sprintf(`(//section[@id=%q]//button[@class="reply"])[last()]`, pane)), chromedp.KeyEvent("\r"))
+	for range 10 { // the message may be shown anew between the focus and the key, and its speech comes behind it
+		do(t, ctx, chromedp.Focus(fmt.Sprintf(`(//section[@id=%q]//button[@class="reply" and contains(@aria-label, "3 pages")])[last()]`, pane)), chromedp.KeyEvent("\r"))
 		if there, _ := chromedp.Run(ctx, chromedp.Poll[bool](staged, chromedp.WithPollingTimeout(patience/10))); there {
 			break
 		}
