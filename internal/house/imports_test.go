@@ -101,7 +101,7 @@ var layers = []layer{
 	{"internal/lab/replay", []string{"internal/retry", "internal/emulator/*", "internal/record"}},
 	{"internal/lab/eval", []string{"agent", "internal/bill", "internal/learning", "internal/budget", "internal/wording", "toolgroups", "toolgroups/search"}},
 	{"internal/lab/scale", []string{"agent", "bridge", "bridge/access", "bridge/chats", "bridge/queue", "bridge/turn", "internal/budget", "internal/database", "storage", "storage/bolt", "storage/postgres", "storage/replicas", "toolgroups"}},
-	{"internal/lab/demo", []string{"bridge/chats", "agent", "internal/app", "internal/emulator/*", "internal/retry"}},
+	{"internal/lab/demo", []string{"bridge/chats", "agent", "internal/app", "internal/config", "internal/emulator/*", "internal/models", "internal/redact", "internal/retry"}},
 	{"internal/config", []string{"*", "*/*"}},
 	{"internal/cli", []string{"internal/config", "internal/moving", "internal/sandbox", "internal/readable", "internal/redact", "toolgroups/documents", "toolgroups/pdf"}},
 	{"internal/app", []string{"*", "*/*", "*/*/*"}},

@@ -9,38 +9,28 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/app"
+	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/google"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/models"
+	"oneclaw/internal/redact"
 	"oneclaw/internal/retry"
 )
 
-// Model is a language model to use instead of the offline one.
-type Model struct {
-	BaseURL, APIKey, Name string
-}
-
-// Environment has the services that the demo's bot is connected to.
+// Environment is given to the demo's bot.
 type Environment struct {
-	DataDir                                string
-	TelegramURL, TelegramToken             string
-	SlackURL, SlackBotToken, SlackAppToken string
-	GoogleURL, GoogleID, GoogleSecret      string
-	// PublicURL is the address of the page, and of the bot's /google/ endpoints.
-	PublicURL string
-	Model     Model
-	// VoiceModel is the transcription model of the same server. Empty leaves it to the settings.
-	VoiceModel string
-	// ImageModel and SpeechModel are the models of the same server that make pictures, and that speak.
-	// Empty leaves them to the settings.
-	ImageModel, SpeechModel string
+	// Config connects the bot to the services.
+	Config config.Config
 	// Observe receives the events of turns.
 	Observe func(chats.Chat, agent.Event)
 	// Ready is called once the bot is built and about to receive.
@@ -65,14 +55,15 @@ type Config struct {
 	// Bot runs the bot until ctx ends, and returns after everything it started has ended. It is
 	// called again after each restart.
 	Bot func(ctx context.Context, env Environment) error
+	// Settings are those of the program. Their model is used if they have a key or another address, and
+	// an offline one otherwise. Their platforms and accounts are not used.
+	Settings config.Config
 	// DataDir is an empty folder for the bot's data.
 	DataDir string
 	// Manifest is the manifest of the Slack app; nil for a plain one.
 	Manifest []byte
 	// Pace is the pause of the offline model between groups of words.
 	Pace time.Duration
-	// Model, if its Name is not empty, replaces the offline model.
-	Model Model
 	// Logger may be nil.
 	Logger *slog.Logger
 }
@@ -210,8 +201,8 @@ func (d *Demo) startEmulators(ctx context.Context, googleURL, publicURL string) 
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	model := d.cfg.Model
-	if model.Name == "" {
+	bot := d.botConfig()
+	if bot.Model.APIKey == "" && bot.Model.BaseURL == config.Default().Model.BaseURL {
 		if d.offline, err = openai.New(openai.Config{Latency: 350 * time.Millisecond, DeltaDelay: d.cfg.Pace, MaxTools: 1000, Transcript: fakeTranscript}); err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
@@ -219,16 +210,34 @@ func (d *Demo) startEmulators(ctx context.Context, googleURL, publicURL string) 
 		if err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
-		model = Model{BaseURL: url, Name: openai.DefaultModel}
-		d.env.VoiceModel, d.env.ImageModel, d.env.SpeechModel = openai.DefaultModel, openai.ImageModel, openai.SpeechModel
+		bot.Model = models.OwnModel{BaseURL: url, Name: openai.DefaultModel}
+		bot.Voice.BaseURL, bot.Voice.Model = "", openai.DefaultModel
+		bot.Images.BaseURL, bot.Images.Model = "", openai.ImageModel
+		bot.Speech.BaseURL, bot.Speech.Model = "", openai.SpeechModel
 	}
-	d.env = Environment{
-		DataDir: d.cfg.DataDir, TelegramURL: telegramURL, TelegramToken: d.telegram.Token(),
-		SlackURL: slackURL, SlackBotToken: d.slack.BotToken(), SlackAppToken: d.slack.AppToken(),
-		GoogleURL: googleURL, GoogleID: googleID, GoogleSecret: googleSecret, PublicURL: publicURL,
-		Model: model, VoiceModel: d.env.VoiceModel, ImageModel: d.env.ImageModel, SpeechModel: d.env.SpeechModel, Observe: d.observe, Ready: d.handleReady,
-	}
+	bot.Telegram.Token, bot.Telegram.APIURL = redact.Secret(d.telegram.Token()), telegramURL
+	bot.Slack.BotToken, bot.Slack.AppToken, bot.Slack.APIURL = redact.Secret(d.slack.BotToken()), redact.Secret(d.slack.AppToken()), slackURL
+	bot.Google = config.GoogleConfig{ClientID: googleID, ClientSecret: googleSecret, APIURL: googleURL}
+	bot.PublicURL = publicURL
+	d.env = Environment{Config: bot, Observe: d.observe, Ready: d.handleReady}
 	return nil
+}
+
+// botConfig returns the settings of a bot for the one user of the page, without platforms and accounts.
+func (d *Demo) botConfig() config.Config {
+	own, bot := d.cfg.Settings, config.Default()
+	bot.LogLevel, bot.Redact = own.LogLevel, own.Redact
+	if bot.CacheDir = own.CacheDir; bot.CacheDir == "" {
+		// The data of a demo is deleted. Keep the cache, which takes time to compile.
+		if dir, err := os.UserCacheDir(); err == nil {
+			bot.CacheDir = filepath.Join(dir, "oneclaw")
+		}
+	}
+	bot.DataDir, bot.Timezone, bot.Log, bot.Tools = d.cfg.DataDir, own.Timezone, own.Log, own.Tools
+	bot.Tools.Files = config.FilesLocal
+	bot.Model, bot.Voice, bot.Images, bot.Speech = own.Model, own.Voice, own.Images, own.Speech
+	bot.Access = config.AccessConfig{Allow: []string{"*"}}
+	return bot
 }
 
 func (d *Demo) runBot(ctx context.Context, restarts <-chan struct{}) {

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"oneclaw/internal/config"
 	"oneclaw/internal/lab/demo"
 )
 
@@ -34,7 +35,7 @@ type page struct {
 func newPage(t *testing.T) *page {
 	t.Helper()
 	p := &page{t: t, env: make(chan demo.Environment, 1), routing: make(chan string, 1), client: &http.Client{Transport: &http.Transport{}}}
-	d, err := demo.New(demo.Config{DataDir: t.TempDir(), Bot: func(ctx context.Context, env demo.Environment) error {
+	d, err := demo.New(demo.Config{Settings: config.Default(), DataDir: t.TempDir(), Bot: func(ctx context.Context, env demo.Environment) error {
 		env.Ready(demo.Controls{
 			Routings: []string{"groups", "all"},
 			Routing:  func(context.Context) (string, error) { return "groups", nil },
@@ -178,7 +179,7 @@ func TestButtonsCanBePressed(t *testing.T) {
 	t.Parallel()
 	p := newPage(t)
 	env := <-p.env
-	bot := fmt.Sprintf("%s/bot%s/", env.TelegramURL, env.TelegramToken)
+	bot := fmt.Sprintf("%s/bot%s/", env.Config.Telegram.APIURL, string(env.Config.Telegram.Token))
 	if status, text := p.call(p.address+"/say", map[string]string{"pane": "telegram", "text": "may I?"}); status != 200 {
 		t.Fatalf("%d %s", status, text)
 	}
@@ -240,7 +241,7 @@ func (p *page) slackButtons(env demo.Environment) {
 		`[{"type":"section","text":{"type":"mrkdwn","text":"Sure?"}},{"type":"actions","elements":[
 		{"type":"button","action_id":"a","value":"y","text":{"type":"plain_text","text":"Yes"},"style":"primary"}]}]`,
 	}}
-	status, text := p.send(strings.TrimSuffix(env.SlackURL, "/")+"/chat.postMessage", "application/x-www-form-urlencoded", env.SlackBotToken, []byte(form.Encode()))
+	status, text := p.send(strings.TrimSuffix(env.Config.Slack.APIURL, "/")+"/chat.postMessage", "application/x-www-form-urlencoded", string(env.Config.Slack.BotToken), []byte(form.Encode()))
 	if status != 200 || !strings.Contains(string(text), `"ok":true`) {
 		p.t.Fatalf("%d %s", status, text)
 	}

@@ -65,7 +65,7 @@ const maxShown = 200
 
 func (d *Demo) view() (view, <-chan struct{}) {
 	d.mu.Lock()
-	v := view{Bot: d.bot, Offline: d.offline != nil, Model: d.env.Model.Name, Routing: d.routing, Routings: d.controls.Routings, Commands: d.controls.CanRunCommands}
+	v := view{Bot: d.bot, Offline: d.offline != nil, Model: d.env.Config.Model.Name, Routing: d.routing, Routings: d.controls.Routings, Commands: d.controls.CanRunCommands}
 	changed, tools := d.changed, map[string]int{}
 	v.Telegram.Usage, v.Slack.Usage = map[string]chatUsage{}, map[string]chatUsage{}
 	for name, l := range d.usage {
