@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -296,29 +297,29 @@ func TestAFileRunsWithinItsLimits(t *testing.T) {
 func TestAFailedCaseIsToldAndTheOthersRun(t *testing.T) {
 	failed := emulator.Reply{Err: &emulator.Error{Status: 400, Type: "invalid_request_error", Message: "No."}}
 	model, _ := service(t, false, emulator.NewScript(failed, emulator.Reply{Text: recorded().Answer()}))
+	var out bytes.Buffer
+	if err := eval.RunFile(t.Context(), file(t, 2, whole), eval.Options{Base: config(t, model), JSON: true, Out: &out, Progress: io.Discard}); err != nil {
+		t.Fatal(err)
+	}
+	var first, second eval.Result
+	var last struct{ Sum eval.Summary }
+	printed := json.NewDecoder(&out)
+	if err := errors.Join(printed.Decode(&first), printed.Decode(&second), printed.Decode(&last)); err != nil {
+		t.Fatal(err)
+	}
+	if sum := last.Sum; sum.Failed != 1 || sum.SameAnswers != 1 || sum.Cases != 2 || first.Error == "" {
+		t.Errorf("%+v, %+v", sum, first)
+	}
+	if !slices.Equal(second.Missing, []string{`read_doc {"path":"plan"}`, `send_doc {"path":"plan"}`, `mcp_tool {"path":"plan"}`}) {
+		t.Errorf("missing %q", second.Missing)
+	}
 	p, err := eval.New(config(t, model))
 	if err != nil {
 		t.Fatal(err)
-	}
-	var results []eval.Result
-	f, err := os.Open(file(t, 2, whole))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	sum, err := p.Run(t.Context(), f, 2, func(r eval.Result) error {
-		results = append(results, r)
-		return nil
-	})
-	if err != nil || sum.Failed != 1 || sum.SameAnswers != 1 || sum.Cases != 2 || results[0].Error == "" {
-		t.Errorf("%+v, %v, %+v", sum, err, results)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := p.Play(ctx, recorded()); !errors.Is(err, context.Canceled) {
 		t.Errorf("a run that is ended says %v", err)
-	}
-	if !slices.Equal(results[1].Missing, []string{`read_doc {"path":"plan"}`, `send_doc {"path":"plan"}`, `mcp_tool {"path":"plan"}`}) {
-		t.Errorf("missing %q", results[1].Missing)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"oneclaw/internal/budget"
+	"oneclaw/internal/learning"
 	"oneclaw/toolgroups/search"
 )
 
@@ -57,25 +58,51 @@ func RunFile(ctx context.Context, path string, o Options) (err error) {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	cases, err := CountCases(file)
-	if err != nil {
+	cases := 0
+	for _, err := range learning.ReadCases(file) { // the whole file is valid before any request is paid for
+		if err != nil {
+			return err
+		}
+		cases++
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
 	if o.Limit > 0 {
 		cases = min(cases, o.Limit)
 	}
-	if _, err := fmt.Fprintf(o.Progress, "%d cases with %s, routing %s: %s.\n", cases, p.cfg.Name, p.cfg.Routing, p.DescribeLimit()); err != nil {
+	if _, err := fmt.Fprintf(o.Progress, "%d cases with %s, routing %s: %s.\n", cases, p.cfg.Name, p.cfg.Routing, p.model.describeLimit()); err != nil {
 		return err
 	}
-	done := 0
-	sum, err := p.Run(ctx, file, cases, func(r Result) error {
-		done++
-		_, err := fmt.Fprintf(o.Progress, "case %d of %d, %s spent\n", done, cases, p.DescribeSpent())
-		return errors.Join(err, o.print(r, r.WriteText))
-	})
+	sum, err := o.runCases(ctx, p, file, cases)
 	return errors.Join(o.print(struct {
 		Sum Summary `json:"sum"`
 	}{sum}, sum.WriteText), err)
+}
+
+// runCases plays the first cases of a file and prints the results. If the budget ends the run, the error is
+// [ErrBudget], and the summary covers the cases before.
+func (o Options) runCases(ctx context.Context, p *Player, file io.Reader, cases int) (sum Summary, err error) {
+	for c, err := range learning.ReadCases(file) {
+		if err != nil || sum.Cases == cases {
+			return sum, err
+		}
+		r, err := p.Play(ctx, c)
+		spent := p.model.describe(p.model.spent)
+		if errors.Is(err, ErrBudget) {
+			sum.NotRun = cases - sum.Cases
+			return sum, fmt.Errorf("%w: %s spent, %d of %d cases are not run", ErrBudget, spent, sum.NotRun, cases)
+		}
+		if err != nil {
+			return sum, err
+		}
+		sum.Add(r)
+		_, err = fmt.Fprintf(o.Progress, "case %d of %d, %s spent\n", sum.Cases, cases, spent)
+		if err := errors.Join(err, o.print(r, r.WriteText)); err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
 }
 
 // newPlayer makes the player for these options.

@@ -35,7 +35,8 @@ type Config struct {
 	Effort string
 	// DollarPrice returns the price of a model, and false if it is unknown.
 	DollarPrice func(model string) (budget.Price, bool)
-	// Budget bounds the cost of all cases, in dollars; see [Player.DescribeLimit].
+	// Budget bounds the cost of all cases, in dollars. If no price is known, a million tokens count as a
+	// dollar.
 	Budget float64
 	// Now is the clock.
 	Now func() time.Time
@@ -47,7 +48,7 @@ type Player struct {
 	agent    *agent.Agent
 	router   toolgroups.Router
 	registry *toolgroups.Registry
-	tracker  *budgetTracker
+	model    *budgetedModel
 	results  *bill.Results // of the current case
 }
 
@@ -56,7 +57,7 @@ func New(cfg Config) (*Player, error) {
 	if cfg.Model == nil || cfg.Registry == nil {
 		return nil, errors.New("eval: no model or no registry")
 	}
-	p := &Player{cfg: cfg, agent: agent.New(agent.Config{Now: cfg.Now}), tracker: newBudgetTracker(cfg)}
+	p := &Player{cfg: cfg, agent: agent.New(agent.Config{Now: cfg.Now}), model: newBudgetedModel(cfg)}
 	run := func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 		return p.results.Run(ctx, call)
 	}
@@ -121,7 +122,7 @@ func (p *Player) Play(ctx context.Context, c learning.Case) (Result, error) {
 	turn := agent.Turn{
 		Prompt: p.cfg.Prompt, History: slices.Clip(c.Seen.Messages), Incomplete: c.Seen.Incomplete, Set: set, Router: p.router, CacheKey: c.Seen.ID, Effort: p.cfg.Effort,
 		Scope: toolgroups.Scope{User: person, Chat: c.Seen.Chat, Direct: c.Seen.Direct, Owner: person, Session: c.Seen.ID, Role: toolgroups.RoleOwner},
-		Model: budgetedModel{p.cfg.Model, p.tracker},
+		Model: p.model,
 		Steer: late.next,
 		Observe: func(e agent.Event) {
 			mu.Lock()
