@@ -81,8 +81,8 @@ func textOf(data []byte, contentType string) string {
 	return readable.Decode(data, contentType)
 }
 
-// isBinary reports whether a body is not text: by its type, or because it contains a zero byte and
-// has no text type.
+// isBinary reports whether a body is not text: by its type, or, if that is not one of texts, by its first
+// bytes or a zero byte.
 func isBinary(data []byte, contentType string) bool {
 	if kind, _, err := mime.ParseMediaType(contentType); err == nil && kind != "application/octet-stream" {
 		major, minor, _ := strings.Cut(kind, "/")
@@ -91,7 +91,14 @@ func isBinary(data []byte, contentType string) bool {
 			return false
 		case major == "image" || major == "audio" || major == "video" || major == "font":
 			return true
+		case minor == "pdf" || minor == "zip" || minor == "gzip" || minor == "x-gzip",
+			strings.HasPrefix(minor, "vnd.openxmlformats-"), strings.HasPrefix(minor, "vnd.oasis.opendocument."):
+			return true
 		}
+	}
+	// Only of files: the marks of pictures are so short that texts begin with them.
+	if kind := http.DetectContentType(data); strings.HasPrefix(kind, "application/") && kind != "application/octet-stream" {
+		return true
 	}
 	return strings.IndexByte(string(data[:min(len(data), 1024)]), 0) >= 0
 }

@@ -43,6 +43,15 @@ func TestHTTPRequest(t *testing.T) {
 		case "/cp1251":
 			w.Header().Set("Content-Type", "text/plain; charset=windows-1251")
 			_, _ = w.Write([]byte{0xcf, 0xf0, 0xe8})
+		case "/report":
+			w.Header().Set("Content-Type", "application/octet-stream")
+			_, _ = io.WriteString(w, "%PDF-1.4\n1 0 obj\n")
+		case "/archive":
+			w.Header().Set("Content-Type", "application/zip")
+			_, _ = io.WriteString(w, "PK")
+		case "/tool":
+			w.Header().Set("Content-Type", "application/x-sh")
+			_, _ = io.WriteString(w, "BM=1")
 		case "/picture":
 			w.Header().Set("Content-Type", "image/png")
 			_, _ = w.Write([]byte{0x89, 'P', 'N', 'G'})
@@ -89,6 +98,9 @@ func TestHTTPRequest(t *testing.T) {
 			"HTTP 200 OK\nContent-Type: text/plain; charset=windows-1251\nContent-Length: 3\n\nПри",
 		},
 		{"binary", args{"url": server.URL + "/picture"}, "HTTP 200 OK\nContent-Type: image/png\nContent-Length: 4\n\n[4 bytes that are not text]"},
+		{"pdf", args{"url": server.URL + "/report"}, "HTTP 200 OK\nContent-Type: application/octet-stream\nContent-Length: 17\n\n[17 bytes that are not text]"},
+		{"archive", args{"url": server.URL + "/archive"}, "HTTP 200 OK\nContent-Type: application/zip\nContent-Length: 2\n\n[2 bytes that are not text]"},
+		{"text that begins like a picture", args{"url": server.URL + "/tool"}, "HTTP 200 OK\nContent-Type: application/x-sh\nContent-Length: 4\n\nBM=1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := d.must(t, "http_request", tc.args); got != tc.want {

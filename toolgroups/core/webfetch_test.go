@@ -44,6 +44,10 @@ func pages() http.HandlerFunc {
 			page(w, "application/json", `{"a": "b"}`)
 		case "/file.pdf":
 			page(w, "application/pdf", "%PDF-1.4\x00binary")
+		case "/plain.pdf":
+			page(w, "application/pdf", plainPDF)
+		case "/untyped.pdf":
+			page(w, "application/octet-stream", plainPDF)
 		case "/empty":
 			page(w, "text/html", "")
 		case "/scripted":
@@ -136,15 +140,24 @@ func TestWebfetchCutsAtParagraphs(t *testing.T) {
 	}
 }
 
+// plainPDF is the beginning of a document that has no zero byte.
+const plainPDF = "%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\nxref\n0 2\n0000000000 65535 f \n0000000009 00000 n \n"
+
 // A file is not forced into text; it is kept where other tools find it.
 func TestWebfetchKeepsFiles(t *testing.T) {
 	server := site(t, pages())
 	d := newDesk(t, core.Config{AllowPrivate: loopback()})
 	got := d.must(t, "webfetch", args{"url": server.URL + "/file.pdf"})
-	name := regexp.MustCompile(`downloads/\S+-file\.pdf`).FindString(got)
-	data, err := os.ReadFile(filepath.Join(d.dir, name))
+	file := regexp.MustCompile(`downloads/\S+\.pdf`)
+	data, err := os.ReadFile(filepath.Join(d.dir, file.FindString(got)))
 	if err != nil || string(data) != "%PDF-1.4\x00binary" || !strings.Contains(got, "application/pdf, 15 bytes") {
 		t.Errorf("%q, %q, %v", got, data, err)
+	}
+	for _, path := range []string{"/plain.pdf", "/untyped.pdf"} {
+		got := d.must(t, "webfetch", args{"url": server.URL + path})
+		if data, err := os.ReadFile(filepath.Join(d.dir, file.FindString(got))); err != nil || string(data) != plainPDF {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
 	}
 }
 
