@@ -22,8 +22,8 @@ const (
 	albumTries = 20
 )
 
-// album is a set of pictures or files that were sent at once. They arrive one by one, in separate polls,
-// or are posted to different processes.
+// album is a set of pictures or files that were sent at once, or a piece of a long text. They arrive one by
+// one, in separate polls, or are posted to different processes.
 type album struct {
 	Chat  int64  `json:"chat"`
 	Group string `json:"group"`
@@ -39,30 +39,40 @@ func newAlbumStore(kv storage.KV) albumStore {
 	return albumStore{cache.New[album, bool](maxAlbums), kv}
 }
 
-// add records an album for all processes. It returns once the album is on disk: the next item may reach
+// add records albums for all processes. It returns once they are on disk: the next item may reach
 // another process as soon as this one is confirmed.
-func (a *albumStore) add(ctx context.Context, one album) error {
+func (a *albumStore) add(ctx context.Context, list ...album) error {
 	err := storage.ErrConflict
-	if a.kv == nil || a.known.Has(one) {
+	if a.kv == nil || a.knowsAll(list) {
 		err = nil
 	}
 	for try := 0; errors.Is(err, storage.ErrConflict) && try < albumTries; try++ {
-		err = a.write(ctx, one)
+		err = a.write(ctx, list)
 	}
 	if err != nil {
 		return fmt.Errorf("telegram: store an album: %w", err)
 	}
-	a.known.Put(one, true, cache.Forever)
+	for _, one := range list {
+		a.known.Put(one, true, cache.Forever)
+	}
 	return nil
 }
 
-// write adds an album to the store, or returns [storage.ErrConflict] if another process was first.
-func (a *albumStore) write(ctx context.Context, one album) error {
+// write adds albums to the store, or returns [storage.ErrConflict] if another process was first.
+func (a *albumStore) write(ctx context.Context, added []album) error {
 	list, rev, err := a.read(ctx)
-	if err != nil || slices.Contains(list, one) {
+	if err != nil {
 		return err
 	}
-	list = append(list, one)
+	before := len(list)
+	for _, one := range added {
+		if !slices.Contains(list, one) {
+			list = append(list, one)
+		}
+	}
+	if len(list) == before {
+		return nil
+	}
 	body, err := json.Marshal(list[max(0, len(list)-maxStoredAlbums):])
 	if err == nil {
 		_, err = a.kv.Put(ctx, albumsKey, body, rev)
@@ -70,16 +80,22 @@ func (a *albumStore) write(ctx context.Context, one album) error {
 	return err
 }
 
-// refresh loads an album into memory if another process has recorded it.
-func (a *albumStore) refresh(ctx context.Context, one album) error {
-	if a.kv == nil || a.known.Has(one) {
+// refresh loads those of the albums into memory that another process has recorded.
+func (a *albumStore) refresh(ctx context.Context, wanted ...album) error {
+	if a.kv == nil || a.knowsAll(wanted) {
 		return nil
 	}
 	list, _, err := a.read(ctx)
-	if slices.Contains(list, one) {
-		a.known.Put(one, true, cache.Forever)
+	for _, one := range wanted {
+		if slices.Contains(list, one) {
+			a.known.Put(one, true, cache.Forever)
+		}
 	}
 	return err
+}
+
+func (a *albumStore) knowsAll(list []album) bool {
+	return !slices.ContainsFunc(list, func(one album) bool { return !a.known.Has(one) })
 }
 
 // read returns the stored list. An undecodable list counts as empty.

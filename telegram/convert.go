@@ -88,30 +88,43 @@ func (d *decoder) decodeBatch(ctx context.Context, raws []json.RawMessage) (even
 // lookUpAlbums determines which albums, and which texts in pieces, are for the bot. Only one item of an
 // album has the text that mentions the bot, not always the first. Of a text it is the first piece.
 func (d *decoder) lookUpAlbums(ctx context.Context, list []*decodedUpdate) error {
-	var others []album
+	var others []*message
+	var wanted []album
 	for _, u := range list {
 		m := u.message
 		if m == nil || m.Chat.Type == "private" {
 			continue
 		}
-		forBot := d.isForBot(u)
-		switch a := m.albumKey(); {
-		case m.MediaGroupID == "" && forBot:
-			d.expectNextPiece(m)
-		case m.MediaGroupID != "" && !forBot:
-			others = append(others, a)
-		case m.MediaGroupID != "":
-			if err := d.albums.add(ctx, a); err != nil {
+		var err error
+		switch forBot := d.isForBot(u); {
+		case forBot:
+			err = d.recordForBot(ctx, m)
+		case m.MediaGroupID != "" || !isPresent(u.EditedMessage) && m.mayContinueText():
+			others, wanted = append(others, m), append(wanted, m.albumKey())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := d.albums.refresh(ctx, wanted...); err != nil {
+		return err
+	}
+	for i, m := range others {
+		if d.albums.known.Has(wanted[i]) {
+			if err := d.recordForBot(ctx, m); err != nil {
 				return err
 			}
 		}
 	}
-	for _, a := range others {
-		if err := d.albums.refresh(ctx, a); err != nil {
-			return err
-		}
-	}
 	return nil
+}
+
+// recordForBot records that the album of a message, or the rest of its text, is for the bot.
+func (d *decoder) recordForBot(ctx context.Context, m *message) error {
+	if m.MediaGroupID != "" {
+		return d.albums.add(ctx, m.albumKey())
+	}
+	return d.albums.add(ctx, m.nextPieces()...)
 }
 
 func (d *decoder) decode(raw json.RawMessage) (*decodedUpdate, int64, error) {

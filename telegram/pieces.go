@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/cache"
 	"oneclaw/internal/markdown"
 )
 
@@ -42,10 +41,17 @@ func (m *message) pieceKey(id, date int64) album {
 	return album{m.Chat.ID, fmt.Sprintf("text/%d/%d/%d", by, id, date)}
 }
 
-// expectNextPiece records that the rest of a text is for the bot: the message with the next id, if it
-// arrives at once. Only the first one mentions the bot.
-func (d *decoder) expectNextPiece(m *message) {
+// mayContinueText reports whether the message may be a piece of a text of its sender, but not the first.
+func (m *message) mayContinueText() bool {
+	_, _, ok := m.sender()
+	return ok && m.ID > 1 && m.Text != "" && !m.isForeign()
+}
+
+// nextPieces identifies the rest of a text that may continue: the message with the next id, if it arrives
+// at once. Only the first piece mentions the bot.
+func (m *message) nextPieces() (list []album) {
 	for date := m.Date; m.cut() != chats.CutNowhere && date <= m.Date+pieceSeconds; date++ {
-		d.albums.known.Put(m.pieceKey(m.ID+1, date), true, cache.Forever)
+		list = append(list, m.pieceKey(m.ID+1, date))
 	}
+	return list
 }

@@ -57,7 +57,7 @@ func (s *Settings) Validate() error {
 	return nil
 }
 
-// Open returns the platform. It stores in kv which albums are for the bot.
+// Open returns the platform. It stores in kv which albums and long texts are for the bot.
 func (s *Settings) Open(kv storage.KV, log *slog.Logger) (chats.Platform, error) {
 	return New(Config{Settings: *s, KV: kv, Logger: log})
 }

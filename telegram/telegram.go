@@ -39,7 +39,7 @@ var tokenPattern = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
 type Config struct {
 	Settings
 
-	// KV stores which albums are for the bot: their items arrive one by one, and another process may get
+	// KV stores which albums and long texts are for the bot: their items arrive one by one, and another process may get
 	// the next one. Nil means that they are kept only in memory.
 	KV storage.KV
 	// HTTPClient sends the requests. It should set no timeout of its own that is shorter than

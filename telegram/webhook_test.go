@@ -172,6 +172,32 @@ func TestWebhookAlbums(t *testing.T) {
 	}
 }
 
+// TestWebhookLongTexts has the pieces of texts reach different processes. Only the first one mentions the bot.
+func TestWebhookLongTexts(t *testing.T) {
+	s := newPostedStage(t)
+	store := openStore(t)
+	in := newInbox()
+	defer run(t, s.join(t, store), in)()
+	defer run(t, s.join(t, store), in)()
+	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Group, Title: "G", User: s.ann, BotAdmin: true})
+	s.until(t, func(st emulator.State) bool { return st.CallCount("setwebhook") == 2 })
+	long := strings.Repeat("word ", 2000)
+	for _, text := range []string{"between us " + long, "@" + s.Bot().Username + " " + long, "between us"} {
+		if _, err := s.SayLong(group, s.ann, text, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.until(t, func(st emulator.State) bool { return st.PendingCount() == 0 })
+	words := 0
+	got := in.wait(t, atLeast(1))
+	for _, m := range got {
+		words += strings.Count(m.Text, "word")
+	}
+	if len(got) != 3 || words != 2000 {
+		t.Errorf("accepted %d messages with %d words", len(got), words)
+	}
+}
+
 // TestAnAlbumGoesOnAfterARestart has a poller continue an album that another one began.
 func TestAnAlbumGoesOnAfterARestart(t *testing.T) {
 	store := openStore(t)
