@@ -76,8 +76,11 @@ func TestSpeechDoesNotHoldAChatUp(t *testing.T) {
 				r.accept(direct("1", "one"))
 				r.platform.wait(t, 1)
 				r.accept(direct("2", "two"), group("3", "5", "other"))
-				other := slices.IndexFunc(r.platform.wait(t, 2), func(s sent) bool { return s.text == "re: other" })
-				if took := time.Since(began); other < 0 || took > time.Second {
+				// Where a recording is only put off, the second answer may come first.
+				r.platform.until(t, "answer in another chat", func(all []sent) bool {
+					return slices.ContainsFunc(all, func(s sent) bool { return s.text == "re: other" })
+				})
+				if took := time.Since(began); took > time.Second {
 					t.Errorf("another chat waited %s, %v", took, r.platform.texts())
 				}
 				r.platform.wait(t, 3)

@@ -72,7 +72,9 @@ func waitFor(t *testing.T, ctx context.Context, expression string) {
 		_, err = chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience)))
 	}
 	if err != nil {
-		shown, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
+		// The ends of the chats say most, and a long page is cut where CI prints it.
+		shown, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`[document.body, ...document.querySelectorAll(".log, .problem, .staged")]
+			.map((e) => e.innerText.slice(-1000)).join("\n----\n")`))
 		t.Fatalf("waiting for %s: %v; the page shows:\n%s", expression, err, shown)
 	}
 }
