@@ -18,7 +18,7 @@ func BenchmarkCounts(b *testing.B) {
 	for _, load := range []struct {
 		chats, messages int
 		latency         time.Duration
-	}{{1, 200, 0}, {50, 20, 50 * time.Millisecond}} {
+	}{{1, 200, 0}, {50, 20, 50 * time.Millisecond}, {2000, 4, 50 * time.Millisecond}} {
 		b.Run(fmt.Sprint(load.chats), func(b *testing.B) {
 			for b.Loop() {
 				c := gather(b, load.chats, load.latency)

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 var update = flag.Bool("update", false, "write the contracts anew")
@@ -146,4 +148,29 @@ func readFile(t *testing.T, file string) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// What was right once is not checked again, and what is wrong is found each time, wherever it stands.
+func TestEachElementOfAnArrayIsChecked(t *testing.T) {
+	contract := wire.MustContract([]byte(`{"properties": {"request": {"type": "object", "properties": {
+		"messages": {"type": "array", "items": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}},
+		"tools": {"type": "array", "items": {"type": "string"}}}}}}`))
+	for _, c := range []struct {
+		value string
+		right bool
+	}{
+		{`{"messages": [{"text": "a"}, {"text": "b"}], "tools": ["x", "y"]}`, true},
+		{`{"messages": [{"text": "a"}, {"text": "b"}, {"text": 1}]}`, false},
+		{`{"messages": [{"text": "a"}, {"text": "b"}, {"text": 1}]}`, false},
+		{`{"messages": [{}, {"text": "b"}]}`, false},
+		{`{"messages": [{"text": "a"}], "tools": ["x", {"text": "b"}]}`, false},
+		{`{"messages": [{"text": "a"}, "y"]}`, false},
+		{`{"messages": [{"text": "a"}, {"text": "c"}, {"text": "b"}, {"text": "d"}]}`, true},
+		{`{"messages": "a"}`, false},
+		{`["messages"]`, false},
+	} {
+		if err := contract.Check([]byte(c.value), "request"); (err == nil) != c.right {
+			t.Errorf("%s: %v", c.value, err)
+		}
+	}
 }
