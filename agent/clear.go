@@ -3,7 +3,6 @@ package agent
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -29,10 +28,13 @@ func (r *run) clearOldResults() error {
 	if !texts && !r.round.ColdCache() {
 		return nil
 	}
-	messages := slices.Clone(CompactedHistory(r.history))
-	saved := EstimateTokens(messages)
-	clearTurns(messages, texts)
-	if saved -= EstimateTokens(messages); saved < minClearedTokens && (!texts || saved < r.budget()/8) {
+	history, saved := CompactedHistory(r.history), 0
+	for _, m := range oldTurns(history) { // one is copied at a time: a long conversation is large
+		saved += messageSize(&m)
+		clearText(&m, texts)
+		saved -= messageSize(&m)
+	}
+	if saved < minClearedTokens && (!texts || saved < r.budget()/8) {
 		return nil
 	}
 	r.agent.log.Info("old texts cleared from requests", "session", r.turn.Scope.Session, "tokens", saved, "questions_and_answers", texts)
@@ -41,24 +43,29 @@ func (r *run) clearOldResults() error {
 
 // clearTurns shortens the results of all turns except the last two, and optionally their other texts.
 func clearTurns(messages []Message, texts bool) {
-	present := turnStart(messages)
-	before := present - 1
+	old := oldTurns(messages)
+	for i := range old {
+		clearText(&old[i], texts)
+	}
+}
+
+// oldTurns returns the messages before the last two turns.
+func oldTurns(messages []Message) []Message {
+	before := turnStart(messages) - 1
 	for before >= 0 && !messages[before].BeginsTurn() {
 		before--
 	}
-	clearTexts(messages[:max(before, 0)], texts)
+	return messages[:max(before, 0)]
 }
 
-// clearTexts shortens results, and optionally other texts.
-func clearTexts(messages []Message, texts bool) {
-	for i := range messages {
-		switch m := &messages[i]; {
-		case m.Clearable():
-			m.Text = clearedText(m)
-		case texts && (m.Role == RoleUser || m.Role == RoleAssistant):
-			m.Text, m.Recalled, m.Reasoning = shortenText(m.Text), "", ""
-			m.Quoted = clipLines(m.Quoted, 2*shrunkBytes)
-		}
+// clearText shortens a result, or optionally another text.
+func clearText(m *Message, texts bool) {
+	switch {
+	case m.Clearable():
+		m.Text = clearedText(m)
+	case texts && (m.Role == RoleUser || m.Role == RoleAssistant):
+		m.Text, m.Recalled, m.Reasoning = shortenText(m.Text), "", ""
+		m.Quoted = clipLines(m.Quoted, 2*shrunkBytes)
 	}
 }
 

@@ -55,10 +55,13 @@ func (t *Tool) encode() []byte {
 
 // EstimateTokens estimates how many tokens the schemas of tools cost: the characters of their
 // encoding divided by four. Deferred tools cost nothing.
-func EstimateTokens(tools []Tool) int {
+func EstimateTokens(tools []Tool) int { return estimateTokens(tools, nil) }
+
+// estimateTokens is EstimateTokens with the deferred tools of loaded groups.
+func estimateTokens(tools []Tool, loaded []string) int {
 	size := 1 + max(len(tools), 1) // brackets and commas
 	for i := range tools {
-		if tools[i].Deferred {
+		if tools[i].Deferred && !slices.Contains(loaded, tools[i].Group) {
 			continue
 		}
 		if tools[i].size > 0 {

@@ -22,13 +22,7 @@ func (r *Round) Tools() []Tool { return slices.Clone(r.route.Tools) }
 
 // Tokens estimates the token cost of the tools in the request, including the deferred tools of
 // loaded groups.
-func (r *Round) Tokens() int {
-	shown := slices.Clone(r.route.Tools)
-	for i := range shown {
-		shown[i].Deferred = shown[i].Deferred && !slices.Contains(r.loaded, shown[i].Group)
-	}
-	return EstimateTokens(shown)
-}
+func (r *Round) Tokens() int { return estimateTokens(r.route.Tools, r.loaded) }
 
 // Registry returns the registry that this round was made from.
 func (r *Round) Registry() *Registry { return r.registry }
