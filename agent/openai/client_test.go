@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -82,6 +83,75 @@ func TestOverTheNetwork(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// A connection serves the next request if the server ends the stream soon after the last event, and a
+// server that does not holds no answer up.
+func TestAConnectionServesTheNextRequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		last        string // event
+		end         time.Duration
+		connections int
+		api         string
+	}{
+		"the stream ends":     {"[DONE]", 10 * time.Millisecond, 1, openai.APIChat},
+		"a response is whole": {`{"type":"response.completed","response":{"status":"completed"}}`, 10 * time.Millisecond, 1, openai.APIResponses},
+		"it does not end":     {"[DONE]", time.Hour, 2, openai.APIChat},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				accepted := make(pipes)
+				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "text/event-stream")
+					for _, e := range []string{hello, stop, c.last} {
+						_, _ = fmt.Fprintf(w, "data: %s\n\n", e)
+					}
+					_ = http.NewResponseController(w).Flush()
+					select {
+					case <-time.After(c.end):
+					case <-r.Context().Done():
+					}
+				})}
+				go func() { _ = server.Serve(accepted) }()
+				connections := 0
+				transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+					connections++
+					ours, theirs := net.Pipe()
+					accepted <- theirs
+					return ours, nil
+				}}
+				client, err := openai.New(openai.Config{BaseURL: "http://model.test/v1", Model: "m", API: c.api, HTTPClient: &http.Client{Transport: transport}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				for range 2 {
+					if _, err := client.Complete(t.Context(), question(), nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if took := time.Since(began); connections != c.connections || took > time.Second {
+					t.Errorf("%d connections, %s", connections, took)
+				}
+				transport.CloseIdleConnections()
+				_ = server.Close()
+			})
+		})
+	}
+}
+
+// pipes is a listener of pipes.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error { close(p); return nil }
+
+func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 func TestReplies(t *testing.T) {
 	const cut = `{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`

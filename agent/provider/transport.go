@@ -106,6 +106,7 @@ func ForEachEvent(resp *http.Response, add func(raw []byte) error) error {
 		event = bytes.TrimSpace(event)
 		switch {
 		case string(event) == "[DONE]":
+			awaitEnd(resp.Body, lines)
 			return io.EOF
 		case bytes.HasPrefix(event, []byte("event:")):
 			name = string(bytes.TrimSpace(event[len("event:"):]))
@@ -113,6 +114,9 @@ func ForEachEvent(resp *http.Response, add func(raw []byte) error) error {
 			name = ""
 		case some || bytes.HasPrefix(event, []byte("{")): // an error may lack "data:"; comments are skipped
 			if err := deliver(name, event, add); err != nil {
+				if errors.Is(err, io.EOF) {
+					awaitEnd(resp.Body, lines)
+				}
 				return err
 			}
 		}
@@ -120,6 +124,20 @@ func ForEachEvent(resp *http.Response, add func(raw []byte) error) error {
 			return ended
 		}
 	}
+}
+
+// Bounds of what is read after the last event.
+const (
+	maxTail  = 4 << 10 // bytes
+	tailTime = 50 * time.Millisecond
+)
+
+// awaitEnd reads the end of a stream after its last event: over HTTP/1 a connection serves the next
+// request only if its stream was read to the end.
+func awaitEnd(body io.Closer, rest io.Reader) {
+	late := time.AfterFunc(tailTime, func() { _ = body.Close() })
+	defer late.Stop()
+	_, _ = io.CopyN(io.Discard, rest, maxTail) // it only saves a new connection
 }
 
 // deliver calls add with an event. If an event named error is not refused by add, its error is returned.
