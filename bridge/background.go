@@ -314,10 +314,11 @@ func (b *background) onCardClosed(kept *interact.StoredCard) {
 // insertResult puts the result of a task into the queue of its chat, once, unless a /clear has ended the
 // conversation that asked for it.
 func (b *background) insertResult(ctx context.Context, j *queue.Run) error {
-	session, err := conversation.SessionOf(ctx, b.store, &j.Job)
+	asked := queue.Job{Message: chats.Message{Chat: j.Message.Chat}, Seq: j.Seq}
+	session, err := conversation.SessionOf(ctx, b.store, &asked) // of the chat: the task has its own
 	if errors.Is(err, conversation.ErrCleared) {
 		return nil
-	} else if err != nil {
+	} else if err != nil && !errors.Is(err, conversation.ErrStopped) {
 		return err
 	}
 	text, err := conversation.TaskAnswer(ctx, b.store, conversation.TaskLog(j.Origin(), j.Message.ID), j.Key())

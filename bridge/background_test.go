@@ -314,6 +314,16 @@ func TestNoTaskIsStartedWithOneSlot(t *testing.T) {
 	r.platform.one(t, "done: Background tasks are switched off here")
 }
 
+// startEarlier starts a task that ends after the turn that started it, so that its result has a turn of
+// its own.
+func startEarlier(t *testing.T, r *harness, f *foreman) {
+	t.Helper()
+	r.accept(direct("1", "start hold one"))
+	<-f.held
+	r.platform.one(t, "done: Started")
+	f.free <- struct{}{}
+}
+
 func TestAResultStartsNoTask(t *testing.T) {
 	t.Parallel()
 	for _, joined := range []bool{false, true} {
@@ -322,7 +332,7 @@ func TestAResultStartsNoTask(t *testing.T) {
 			f := newForeman()
 			f.told = "hold it\nstart more"
 			r, _ := backgroundHarness(t, f)
-			r.accept(direct("1", "start one"))
+			startEarlier(t, r, f)
 			<-f.held
 			if !joined {
 				f.free <- struct{}{}
@@ -343,8 +353,8 @@ func TestAResultThatIsNotToldIsShownAsItIs(t *testing.T) {
 	f := newForeman()
 	f.told = "fail"
 	r, _ := backgroundHarness(t, f, draining)
-	r.accept(direct("1", "start one"))
-	r.platform.one(t, `\[Background\] About one`+"\n\nre: one")
+	startEarlier(t, r, f)
+	r.platform.one(t, `\[Background\] About hold one`+"\n\nre: hold one")
 	r.nothingOpen()
 }
 
@@ -648,14 +658,17 @@ func TestATurnWaitsForTasksWithoutASlot(t *testing.T) {
 			}
 			r.platform.one(t, `re: [The background task "About hold one" is done.`)
 			r.nothingOpen()
-			answers := 0
+			answers, waits := 0, 0
 			for _, text := range r.platform.texts() {
 				if strings.Contains(text, `"About hold one" is done`) {
 					answers++
 				}
+				if strings.Contains(text, "done: 0 open") {
+					waits++
+				}
 			}
-			if answers != 1 {
-				t.Errorf("%d answers to the result: %q", answers, r.platform.texts())
+			if answers != 1 || (waits > 0) != separate { // the result joins the turn that waits for it, or has its own
+				t.Errorf("%d answers to the result and %d to the wait: %q", answers, waits, r.platform.texts())
 			}
 		})
 	}
