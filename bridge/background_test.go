@@ -793,6 +793,32 @@ func forgetTasks(t *testing.T) {
 	}
 }
 
+// An erasure waits for no task: it would cancel the tasks itself.
+func TestForgetEndsAWaitForTasks(t *testing.T) {
+	t.Parallel()
+	for _, chat := range []string{"1", "g"} {
+		t.Run(chat, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newForeman()
+				r, _ := backgroundHarness(t, f)
+				m := direct("1", "start hold secret\nwait")
+				m.Chat.ID, m.Direct = chat, chat == "1"
+				r.accept(m)
+				<-f.held
+				pass(t, 10)
+				r.forget(t)
+				pass(t, 5*60)
+				r.platform.one(t, gone)
+				if left := placesOf(t, r.cfg.Store, "hold secret"); len(left) > 0 {
+					t.Errorf("left in %q", left)
+				}
+				r.nothingOpen()
+			})
+		})
+	}
+}
+
 func TestTheConversationsOfTasksHaveAnAge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

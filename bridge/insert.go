@@ -25,6 +25,7 @@ type inserter struct {
 	jobs      queue.Store
 	queue     *queue.Queue
 	sender    *outbox.Sender
+	suspender *suspender
 	tracer    queue.Tracer // nil for none
 	redact    func(text string) string
 	now       func() time.Time
@@ -90,7 +91,9 @@ func (i *inserter) insert(ctx context.Context, j *queue.Run) error {
 	}
 	if added && !j.Unclaimed {
 		j.WaitingSince = i.now()
-		i.queue.Enqueue(j)
+		if held := i.queue.Enqueue(j); held != nil {
+			i.suspender.notifyWaiting(ctx, held, j)
+		}
 	}
 	return err
 }

@@ -134,20 +134,20 @@ func (s *suspender) AwaitSlot(ctx context.Context, j *queue.Run) { s.queue.Await
 
 var _ interact.Turns = (*suspender)(nil)
 
-// notifyWaiting tells a user who writes during a wait that their message waits, once for each wait.
+// notifyWaiting tells a user who writes during a wait that their message waits, once for each wait. A wait
+// for background tasks is ended instead, also by a job that no user wrote, such as an erasure.
 func (s *suspender) notifyWaiting(ctx context.Context, held *queue.Suspended, j *queue.Run) {
 	k := s.workers.forJob(j).policy()
-	if len(held.Cards) == 0 || !k.NeedsSlot || k.SubQueue != "" {
+	switch {
+	case len(held.Cards) == 0 || k.SubQueue != "":
 		return
-	}
-	if awaitsTasks(held) {
+	case awaitsTasks(held):
 		if hasWaitingMessage(s.queue, held.Chat) {
-			s.queue.Resume(held.Chat, held.Key()) // the message ends the wait
+			s.queue.Resume(held.Chat, held.Key())
 		}
 		return
-	}
-	if !k.FromUser {
-		return // the result of a background task, which no user wrote
+	case !k.NeedsSlot || !k.FromUser:
+		return
 	}
 	_, err := s.cards.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, interact.Card{
 		ReplyTo: j.Message.ReplyTarget(),

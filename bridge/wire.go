@@ -114,7 +114,7 @@ func (b *Bridge) wireTurns() {
 func (b *Bridge) fillIntake() {
 	cfg := b.cfg
 	*b.inserter = inserter{
-		platforms: b.platforms, workers: b.workers, leases: b.leases, jobs: b.jobs, queue: b.queue, sender: b.sender,
+		platforms: b.platforms, workers: b.workers, leases: b.leases, jobs: b.jobs, queue: b.queue, sender: b.sender, suspender: b.suspender,
 		tracer: cfg.Hooks.Tracer, redact: cfg.Redact, now: cfg.Now, log: b.log,
 	}
 	*b.intake = intake{
