@@ -74,6 +74,9 @@ func (e *executor) execute(work, ctx context.Context, j *queue.Run) {
 			return
 		}
 	}
+	if j.State == receipts.Waiting {
+		e.suspender.showResumed(e.queue.Context(), j)
+	}
 	t, over := attempts{}, false
 	defer e.runAlone(ctx, j)()
 	if err := e.countRestart(j); err != nil {

@@ -32,7 +32,6 @@ type cardHost struct {
 	inserter    *inserter
 	people      *access.Registry
 	scopes      *scopeResolver
-	suspender   *suspender
 	elicitation *interact.Elicitation
 	background  *background
 	queue       *queue.Queue
@@ -69,7 +68,6 @@ func (h *cardHost) OnCardClosed(kept *interact.StoredCard) {
 		h.background.onCardClosed(kept)
 	}
 	if job, chat, ok := interact.WaitingJob(kept); ok {
-		h.suspender.showWaiting(h.queue.Context(), chat, false)
 		h.queue.Resume(chat, job)
 	}
 }
@@ -77,7 +75,5 @@ func (h *cardHost) OnCardClosed(kept *interact.StoredCard) {
 // OnCardLost implements [interact.Host]. The queue, not the lost record, knows which turn waits.
 func (h *cardHost) OnCardLost(token string) {
 	h.elicitation.OnCardClosed(token)
-	if chat, waits := h.queue.ResumeCard(token); waits {
-		h.suspender.showWaiting(h.queue.Context(), chat, false)
-	}
+	h.queue.ResumeCard(token)
 }

@@ -11,6 +11,7 @@ import (
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 )
 
@@ -92,6 +93,13 @@ func (s *suspender) handleSuspended(h *queue.Suspended, next *queue.Run) {
 func (s *suspender) showWaiting(ctx context.Context, chat chats.Chat, on bool) {
 	if w, ok := s.platforms[chat.Platform].(chats.WaitIndicator); ok {
 		w.SetWaiting(ctx, chat, on)
+	}
+}
+
+// showResumed stops showing that a turn waits for a user, whatever has ended the wait.
+func (s *suspender) showResumed(ctx context.Context, j *queue.Run) {
+	if _, tools := turn.PendingDecisions(j); len(tools) > 0 { // otherwise it waited for background tasks
+		s.showWaiting(ctx, s.queue.ChatOf(j), false)
 	}
 }
 

@@ -183,7 +183,7 @@ func (b *Bridge) fillRest() {
 	cfg := b.cfg
 	*b.adminChecker = adminChecker{platforms: b.platforms, people: b.people, log: b.log}
 	*b.cardHost = cardHost{
-		inserter: b.inserter, people: b.people, scopes: b.scopeResolver, suspender: b.suspender, elicitation: b.elicitation, background: b.background, queue: b.queue,
+		inserter: b.inserter, people: b.people, scopes: b.scopeResolver, elicitation: b.elicitation, background: b.background, queue: b.queue,
 	}
 	*b.damageHandler = damageHandler{platforms: b.platforms, store: b.store, deadLetters: b.deadLetters, cards: b.cards, background: b.background, now: cfg.Now}
 	*b.pruner = pruner{

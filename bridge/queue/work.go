@@ -123,21 +123,18 @@ func (q *Queue) Resume(chat chats.Chat, key string) {
 	}
 }
 
-// ResumeCard continues the job that waits for the decision of a card, if there is one, and returns the
-// chat that it blocked.
-func (q *Queue) ResumeCard(token string) (chats.Chat, bool) {
+// ResumeCard continues the job that waits for the decision of a card, if there is one.
+func (q *Queue) ResumeCard(token string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, l := range q.byChat {
 		if l.held == nil || !slices.Contains(l.held.Cards, token) {
 			continue
 		}
-		chat := l.held.Chat
 		l.releaseHeld(func(*Run) bool { return true }, nil)
 		q.wake(l)
-		return chat, true
+		return
 	}
-	return chats.Chat{}, false
 }
 
 // InterruptUser cancels the turns of a user (platform:id), including suspended ones.

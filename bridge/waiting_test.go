@@ -1,0 +1,76 @@
+package bridge_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
+)
+
+// indicating is a platform that shows whether a turn waits for a user.
+type indicating struct {
+	*platform
+	calls chan string
+}
+
+func (p indicating) SetWaiting(_ context.Context, chat chats.Chat, on bool) {
+	if on {
+		p.calls <- "+" + chat.ID
+	} else {
+		p.calls <- "-" + chat.ID
+	}
+}
+
+// That a turn waits is shown until the wait ends, whatever ends it. No card that was closed before a restart
+// shows anything again.
+func TestAPlatformShowsThatATurnWaits(t *testing.T) {
+	for _, end := range []string{"a decision", "/stop", "a restart", "time"} {
+		t.Run(end, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls := make(chan string, 100)
+				r := (&workshop{}).guarded(t, func(c *bridge.Config) {
+					p, _ := c.Platforms[0].(*platform)
+					c.Platforms = []chats.Platform{indicating{p, calls}}
+					c.Sharing = queue.Sharing{Enabled: true} // a replica reads all cards when it begins
+				})
+				pass(t, 60)
+				check := func(when string, want ...string) {
+					t.Helper()
+					pass(t, 5)
+					var got []string
+					for len(calls) > 0 {
+						got = append(got, <-calls)
+					}
+					if !slices.Equal(got, want) {
+						t.Errorf("%s it shows %q, want %q", when, got, want)
+					}
+				}
+				r.accept(direct("1", "run a"))
+				card := r.platform.one(t, "May I run")
+				check("at first", "+1")
+				switch end {
+				case "a decision":
+					press(r, card, "p", "1", "Allow")
+				case "/stop":
+					r.accept(direct("2", "/stop"))
+				case "a restart":
+					r.restart()
+					pass(t, 60)
+					check("after a restart", "-1", "+1")
+					press(r, card, "p", "1", "Allow")
+				case "time":
+					pass(t, int((15 * time.Minute).Seconds()))
+				}
+				check("then", "-1")
+				r.restart()
+				pass(t, 60)
+				check("in the end")
+			})
+		})
+	}
+}
