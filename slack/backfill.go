@@ -227,19 +227,14 @@ func (r *receiver) ignoreUnreadable(err error, where string) error {
 func (r *receiver) acceptMissed(ctx context.Context, c conversation, m slack.Message) error {
 	e := &event{message: newMessage(m.Msg), Channel: c.id, ChannelType: c.kind, shared: c.shared, threaded: r.self.agentView}
 	e.Type = "message"
-	done := make(chan error, 1)
-	ran := r.queues.enqueue(ctx, intake{event: e}.queueKey(), func() {
+	return r.queues.do(ctx, intake{event: e}.queueKey(), func() error {
 		msg, err := r.convert(ctx, e)
 		// A missed /stop meant a turn that has ended since.
 		if err == nil && msg != nil && strings.TrimSpace(msg.Text) != "/stop" {
 			err = r.deliver(ctx, msg)
 		}
-		done <- err
+		return err
 	})
-	if !ran {
-		return context.Cause(ctx)
-	}
-	return <-done
 }
 
 // newMessage converts a message of the library to the one in an event.

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 
@@ -54,6 +55,28 @@ func (q *workQueues) enqueue(ctx context.Context, name string, work func()) bool
 		}
 	})
 	return true
+}
+
+// do queues work and waits for it, or until ctx ends; the work may outlive that.
+func (q *workQueues) do(ctx context.Context, name string, work func() error) error {
+	done := make(chan error, 1)
+	ran := q.enqueue(ctx, name, func() {
+		err := errors.New("slack: the acceptance ended early") // by a panic
+		defer func() { done <- err }()
+		err = work()
+	})
+	switch {
+	case !ran && ctx.Err() == nil:
+		return errors.New("slack: not running")
+	case !ran:
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // close refuses further work, and waits for that which is queued.

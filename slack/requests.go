@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"mime"
 	"net/http"
 	"net/url"
@@ -46,21 +45,13 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	reply := ""
-	err = errors.New("slack: the acceptance ended early")
-	accepted := make(chan struct{})
 	// The acceptance may outlive the request: the next delivery finds the message on disk.
-	ran := r.queues.enqueue(req.Context(), in.queueKey(), func() {
-		defer close(accepted)
+	err = r.queues.do(req.Context(), in.queueKey(), func() (err error) {
 		reply, err = r.accept(context.WithoutCancel(req.Context()), in)
+		return err
 	})
-	if ran {
-		select {
-		case <-accepted:
-		case <-req.Context().Done():
-			return
-		}
-	}
 	switch {
+	case req.Context().Err() != nil: // Slack has closed the connection
 	case err != nil:
 		p.log.Error("request not accepted: slack will deliver it again", "attempt", req.Header.Get("X-Slack-Retry-Num"), "err", err)
 		http.Error(w, "not accepted", http.StatusServiceUnavailable)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,6 +28,17 @@ func (w *harness) withGoogle(t *testing.T) *google.Server {
 	t.Cleanup(web.Close)
 	w.env["GOOGLE_API_URL"], w.env["GOOGLE_CLIENT_ID"], w.env["GOOGLE_CLIENT_SECRET"] = web.URL, "client", "client-secret"
 	return server
+}
+
+// askForLink is ask with the addresses of the links in the answer.
+func (w *harness) askForLink(bot *process, who int64, text string) string {
+	w.t.Helper()
+	answer := w.ask(bot, who, text, nil)
+	all := w.telegram.Messages(who)
+	for _, e := range all[len(all)-1].Entities {
+		answer += " " + e.URL
+	}
+	return answer
 }
 
 var linkPattern = regexp.MustCompile(`https?://[^\s|>)]+`)
@@ -68,14 +81,7 @@ func TestDeleteTheSpamOnes(t *testing.T) {
 		server := w.withGoogle(t)
 		ann := w.person("Ann")
 		bot := w.run()
-		deleteSpam(t, w, server, func(text string) string {
-			answer := w.ask(bot, ann, text, nil)
-			all := w.telegram.Messages(ann)
-			for _, e := range all[len(all)-1].Entities {
-				answer += " " + e.URL
-			}
-			return answer
-		})
+		deleteSpam(t, w, server, func(text string) string { return w.askForLink(bot, ann, text) })
 	})
 	t.Run("slack", func(t *testing.T) {
 		w := newTown(t, openai.ResponderFunc(mailReader))
@@ -132,4 +138,40 @@ func deleteSpam(t *testing.T, w *harness, server *google.Server, ask func(string
 	if !slices.Contains(requests[asked].ToolNames(), "gmail_batch_modify") || w.loads() != 1 {
 		t.Errorf("%d loads, and the tools of the second message are %v", w.loads(), requests[asked].ToolNames())
 	}
+}
+
+// A user tool with the permission google acts in the account of the person who asks, and says how to
+// connect one where there is none.
+func TestAUserToolUsesTheAccountOfThePersonWhoAsks(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		if last := req.Messages[len(req.Messages)-1]; last.Role == "tool" {
+			return openai.Reply{Text: "The tool says: " + last.Content}, nil
+		}
+		return openai.Reply{Calls: []openai.ToolCall{{ID: fmt.Sprint("call_", len(req.Messages)), Name: "whose_account", Arguments: "{}"}}}, nil
+	}))
+	server := w.withGoogle(t)
+	dir := filepath.Join(w.env["ONECLAW_DATA_DIR"], "tools")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"whose_account.json": `{"name": "whose_account", "description": "Whose account it is.", "parameters": {"type": "object", "properties": {}},
+			"effect": "read_only", "requiredPermissions": ["google"]}`,
+		"whose_account.js": `async function execute() { return await google.getAccountEmail() + " " + ((await google.getAccessToken()) !== "") }`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ann, bob := w.person("Ann"), w.person("Bob")
+	bot := w.run()
+	address := linkPattern.FindString(w.askForLink(bot, ann, "/connect google tasks"))
+	back, err := server.Consent(address, google.DefaultAccount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIn(t, w.ask(bot, ann, "/connect google "+back, nil), google.DefaultAccount)
+	wantIn(t, w.ask(bot, ann, "whose is it?", nil), google.DefaultAccount+" true")
+	wantIn(t, w.ask(bot, bob, "and mine?", nil), "connect")
 }

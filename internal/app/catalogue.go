@@ -111,10 +111,13 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 		return nil, fmt.Errorf("background tasks: %w", err)
 	}
 	c.groups = append(c.groups, c.schedule.Group(), remembered, inBackground)
+	if c.google, err = OpenGoogle(cfg, store, c.reader, c.log); err != nil {
+		return nil, err
+	}
 	if err := c.addUserTools(cfg, files.toolSync(), m.Vault, private); err != nil {
 		return nil, err
 	}
-	if err := c.addGoogle(cfg, store); err != nil {
+	if err := c.addGoogle(cfg); err != nil {
 		return nil, err
 	}
 	if err := c.addWebSearch(cfg, m, private); err != nil {
@@ -201,7 +204,7 @@ func (c *catalogue) addUserTools(cfg config.Config, sync func(context.Context) e
 			value, ok := values[name]
 			return value, ok, err
 		},
-		AllowPrivate: private, Resolver: cfg.Runtime.Resolver, Location: cfg.Zone(), Now: cfg.Runtime.Now, Logger: c.log,
+		Google: c.google, AllowPrivate: private, Resolver: cfg.Runtime.Resolver, Location: cfg.Zone(), Now: cfg.Runtime.Now, Logger: c.log,
 	})
 	if err != nil {
 		return fmt.Errorf("user tools: %w", err)
@@ -219,10 +222,7 @@ func (c *catalogue) addUserTools(cfg config.Config, sync func(context.Context) e
 	return nil
 }
 
-func (c *catalogue) addGoogle(cfg config.Config, store storage.KV) (err error) {
-	if c.google, err = OpenGoogle(cfg, store, c.reader, c.log); err != nil {
-		return err
-	}
+func (c *catalogue) addGoogle(cfg config.Config) error {
 	if !cfg.Google.IsListed() {
 		return nil
 	}

@@ -111,6 +111,9 @@ func (g *Google) store(ctx context.Context, user string, a account, rev storage.
 
 // newTokenSource returns the token source of the user, whose account must have the scopes.
 func (g *Google) newTokenSource(ctx context.Context, user string, scopes []string) (tokenSource, error) {
+	if user == "" {
+		return nil, toolgroups.Errorf(service.CodeNotConnected, "It is not known who asks, so no Google account can be used.")
+	}
 	if email, ok := g.delegate.subject(user); ok && slices.Contains(scopes, scopeSharing) {
 		return g.serviceAccountSource(user, email, scopes), nil
 	}

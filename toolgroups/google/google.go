@@ -160,11 +160,24 @@ func (g *Google) Groups() ([]toolgroups.Group, error) {
 	return out, nil
 }
 
+// AccessToken returns a valid access token for the account of the user of a call, with the permissions
+// that the user has granted. The error says how to connect an account.
+func (g *Google) AccessToken(ctx context.Context, scope toolgroups.Scope) (string, error) {
+	tokens, err := g.newTokenSource(ctx, scope.User, nil)
+	if err != nil {
+		return "", err
+	}
+	return tokens(ctx, "")
+}
+
+// Email returns the address of the account of the user of a call, "" if it is unknown.
+func (g *Google) Email(ctx context.Context, scope toolgroups.Scope) (string, error) {
+	email, _, err := g.Account(ctx, scope.User)
+	return email, err
+}
+
 // newConn implements [service.Connect].
 func (g *Google) newConn(ctx context.Context, call toolgroups.Call, scopes []string) (*service.Conn, error) {
-	if call.User == "" {
-		return nil, toolgroups.Errorf(service.CodeNotConnected, "It is not known who asks, so no Google account can be used.")
-	}
 	tokens, err := g.newTokenSource(ctx, call.User, scopes)
 	if err != nil {
 		return nil, err
