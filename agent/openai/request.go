@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"strconv"
-	"strings"
 
 	"oneclaw/agent"
 	"oneclaw/agent/provider"
@@ -110,14 +109,12 @@ func (e *encoder) writeMessages(req agent.Request) {
 // the user messages that follow if the API requires it. It returns the index of the last one written.
 func (e *encoder) writeUserMessages(messages []agent.Message, at int, before string, pictures []provider.Picture) int {
 	first := at
-	var text strings.Builder
-	text.WriteString(before)
-	text.WriteString(provider.UserText(&messages[at], e.pictures.noVision))
+	text := before + provider.UserText(&messages[at], e.pictures.noVision) // mostly no copy
 	for !e.quirks.useResponses && at+1 < len(messages) && messages[at+1].ShownAsUser() {
 		at++
-		text.WriteString("\n\n" + provider.UserText(&messages[at], e.pictures.noVision))
+		text += "\n\n" + provider.UserText(&messages[at], e.pictures.noVision)
 	}
-	e.writeUser(text.String(), append(pictures, e.pictures.inMessages(first, at)...))
+	e.writeUser(text, append(pictures, e.pictures.inMessages(first, at)...))
 	return at
 }
 
