@@ -48,14 +48,14 @@ func Providers(prices func(model string) search.Prices, context func(model strin
 func providerTable() []Provider {
 	return []Provider{
 		{Name: "no cache", Model: "local-model"},
-		{Name: "gpt-4o", Model: "gpt-4o", Cache: Cache{Min: 1024, Step: 128, TTL: day}},
-		{Name: "gpt-4.1", Model: "gpt-4.1", Cache: Cache{Min: 1024, Step: 128, TTL: day}},
-		{Name: "gpt-5", Model: "gpt-5-mini", Cache: Cache{Min: 1024, Step: 128, TTL: day}},
-		{Name: "gpt-5.6", Model: "gpt-5.6", Cache: Cache{Min: 1024, WholeRequests: true, TTL: halfHour}},
-		{Name: "Claude", Model: "claude-sonnet-5", MessagesAPI: true, Cache: Cache{Min: 1024, MarkedOnly: true, Lookback: 20, TTL: fiveMinutes}},
-		{Name: "Claude, OpenRouter", Model: "anthropic/claude-sonnet-5", Cache: Cache{Min: 1024, WholeRequests: true, Lookback: 20, TTL: fiveMinutes}},
-		{Name: "Gemini 2.5", Model: "gemini-2.5-flash", Cache: Cache{Min: 2048, TTL: tenMinutes}},
-		{Name: "Gemini 3", Model: "gemini-3.8-flash", Cache: Cache{Min: 4096, TTL: tenMinutes}},
+		{Name: "gpt-4o", Model: "gpt-4o", Cache: Cache{Step: 128, TTL: day}},
+		{Name: "gpt-4.1", Model: "gpt-4.1", Cache: Cache{Step: 128, TTL: day}},
+		{Name: "gpt-5", Model: "gpt-5-mini", Cache: Cache{Step: 128, TTL: day}},
+		{Name: "gpt-5.6", Model: "gpt-5.6", Cache: Cache{WholeRequests: true, TTL: halfHour}},
+		{Name: "Claude", Model: "claude-sonnet-5", MessagesAPI: true, Cache: Cache{MarkedOnly: true, Lookback: 20, TTL: fiveMinutes}},
+		{Name: "Claude, OpenRouter", Model: "anthropic/claude-sonnet-5", Cache: Cache{WholeRequests: true, Lookback: 20, TTL: fiveMinutes}},
+		{Name: "Gemini 2.5", Model: "gemini-2.5-flash", Cache: Cache{TTL: tenMinutes}},
+		{Name: "Gemini 3", Model: "gemini-3.8-flash", Cache: Cache{TTL: tenMinutes}},
 		{Name: "DeepSeek", Model: "deepseek-v4-flash", Cache: Cache{WholeRequests: true}},
 	}
 }

@@ -211,6 +211,7 @@ func words(n int) string { return strings.Repeat(" word", n) }
 
 func TestCaches(t *testing.T) {
 	half := search.Prices{Write: 1.25, Read: 0.5}
+	long := search.Prices{Write: 1.25, Read: 0.5, MinTokens: 1024}
 	a, b, c := words(600), words(600)+"!", words(100)
 	for name, tc := range map[string]struct {
 		cache    bill.Cache
@@ -219,10 +220,10 @@ func TestCaches(t *testing.T) {
 		written  int
 	}{
 		"none":                      {cache: bill.Cache{Prices: search.Prices{Write: 1, Read: 1}}, requests: [][]string{{a, b}, {a, b}}},
-		"too short":                 {cache: bill.Cache{Prices: half, Min: 1024}, requests: [][]string{{a}, {a, c}}},
+		"too short":                 {cache: bill.Cache{Prices: long}, requests: [][]string{{a}, {a, c}}},
 		"a common beginning":        {cache: bill.Cache{Prices: half}, requests: [][]string{{a, c}, {a, a}}, read: 700, written: 1200 - 700 + 700},
-		"in steps":                  {cache: bill.Cache{Prices: half, Min: 1024, Step: 128}, requests: [][]string{{a, a}, {a, a, c}}, read: 1152, written: 1200 + 148},
-		"shorter than the minimum":  {cache: bill.Cache{Prices: half, Min: 1024}, requests: [][]string{{a, b}, {a, c, c, c, c, c}}, written: 1201 + 1100},
+		"in steps":                  {cache: bill.Cache{Prices: long, Step: 128}, requests: [][]string{{a, a}, {a, a, c}}, read: 1152, written: 1200 + 148},
+		"shorter than the minimum":  {cache: bill.Cache{Prices: long}, requests: [][]string{{a, b}, {a, c, c, c, c, c}}, written: 1201 + 1100},
 		"whole, and it is":          {cache: bill.Cache{Prices: half, WholeRequests: true}, requests: [][]string{{a, c}, {a, c, c}}, read: 700, written: 700 + 100},
 		"whole, and it is not":      {cache: bill.Cache{Prices: half, WholeRequests: true}, requests: [][]string{{a, c}, {a, b, c}}, written: 700 + 1301},
 		"whole, but too far behind": {cache: bill.Cache{Prices: half, WholeRequests: true, Lookback: 2}, requests: [][]string{{a}, {a, c, c, c}}, written: 600 + 900},

@@ -15,10 +15,10 @@ import (
 
 // Cache models a provider's prompt cache. The zero value is no cache.
 type Cache struct {
-	// Prices are the prices of written and read tokens.
+	// Prices are the prices of written and read tokens, and the shortest cached prefix.
 	search.Prices
-	// Min is the shortest cached prefix, Step the granularity above it; 0 means every length.
-	Min, Step int
+	// Step is the granularity above the shortest prefix; 0 means every length.
+	Step int
 	// WholeRequests is set if a cache entry matches only as a whole, not by any common prefix.
 	WholeRequests bool
 	// Lookback is how many messages may follow such an entry in a request; 0 means any number.
@@ -128,7 +128,7 @@ func (m *meter) costOf(ctx context.Context, requests []request, cache Cache, cou
 		default:
 			read = m.cachedTokens(past, now, cache)
 			past = append(past, now)
-			if now.total >= cache.Min {
+			if now.total >= cache.MinTokens {
 				written = now.total - read
 			}
 		}
@@ -181,7 +181,7 @@ func (m *meter) applyMarks(now measuredRequest, r request, kept map[[sha256.Size
 		lives = time.Hour
 	}
 	for i := range r.marks {
-		if r.marks[i] && sums[i] >= cache.Min {
+		if r.marks[i] && sums[i] >= cache.MinTokens {
 			kept[keys[i]] = cacheEntry{now.at + lives, lives}
 			written = max(written, sums[i]-read)
 		}
@@ -193,15 +193,15 @@ func (m *meter) applyMarks(now measuredRequest, r request, kept map[[sha256.Size
 func (m *meter) cachedTokens(past []measuredRequest, now measuredRequest, cache Cache) int {
 	best := 0
 	for _, p := range past {
-		if p.total < cache.Min || cache.TTL > 0 && now.at-p.at > cache.TTL {
+		if p.total < cache.MinTokens || cache.TTL > 0 && now.at-p.at > cache.TTL {
 			continue
 		}
 		n := m.commonTokens(p, now, cache)
-		if n < cache.Min {
+		if n < cache.MinTokens {
 			continue
 		}
 		if cache.Step > 0 {
-			n = cache.Min + (n-cache.Min)/cache.Step*cache.Step
+			n = cache.MinTokens + (n-cache.MinTokens)/cache.Step*cache.Step
 		}
 		best = max(best, n)
 	}

@@ -102,9 +102,6 @@ func (c *Cost) add(o Cost) {
 // begins alike.
 func (b *Bill) providerOf(model string) Provider {
 	found := Provider{Name: model}
-	if b.cfg.Prices(model).Read < 1 {
-		found.Cache = Cache{Min: b.cfg.Prices(model).MinTokens}
-	}
 	best := 0
 	for _, p := range providerTable() {
 		family, _, _ := strings.Cut(p.Model, "-")
