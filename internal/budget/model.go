@@ -130,16 +130,9 @@ func (m *model) usage(u agent.Usage, req agent.Request) *Usage {
 	if t.Input == 0 {
 		t.Input = estimateInput(req)
 	}
-	s := &Usage{
-		Calls: 1, Input: t.Input, Cached: t.Cached, Written: t.Written, Output: t.Output,
-		ToolTokens: int64(req.ToolTokens), AllToolTokens: int64(req.AllTokens),
-	}
-	if !m.priced {
-		s.Unpriced = 1
-		return s
-	}
-	s.Money = m.price.Cost(t)
-	return s
+	s := usageOf(t, m.price, m.priced)
+	s.ToolTokens, s.AllToolTokens = int64(req.ToolTokens), int64(req.AllTokens)
+	return &s
 }
 
 func (m *model) settle(id string, limited bool, used *Usage, tools []toolgroups.Tool, calls []agent.Call) {

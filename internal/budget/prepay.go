@@ -8,13 +8,15 @@ import (
 
 // UsageOf returns the usage of one call of a model, with its price if that is known.
 func (l *Ledger) UsageOf(provider, name string, t Tokens) Usage {
-	u := Usage{Calls: 1, Input: t.Input, Output: t.Output}
 	price, priced := l.cfg.Prices.Lookup(provider, name)
+	return usageOf(t, price, priced)
+}
+
+func usageOf(t Tokens, price Price, priced bool) Usage {
+	u := Usage{Calls: 1, Input: t.Input, Cached: t.Cached, Written: t.Written, Output: t.Output, Money: price.Cost(t)}
 	if !priced {
 		u.Unpriced = 1
-		return u
 	}
-	u.Money = price.Cost(t)
 	return u
 }
 
