@@ -43,7 +43,7 @@ func TestFeedbackOutlivesAKill(t *testing.T) {
 		s.w.env["ONECLAW_REACTIONS"] = "true"
 		s.w.env["ONECLAW_EXPORT_JUDGED"] = "true"
 		bot := s.start()
-		s.speak(0, openai.Speech("water the plants"))
+		s.speak(saying{text: "water the plants", voice: true})
 		<-reached
 		s.say(0, "feed the cat")
 		s.seen(1)

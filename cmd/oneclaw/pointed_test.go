@@ -32,35 +32,12 @@ const (
 	moments               // how many there are
 )
 
-// saying is a message of Ann to the bot, or of Bob to whoever is there. A name that stands in
-// it as {} tells the model which conversation it is in.
-type saying struct {
-	bob   bool
-	text  string
-	files []string
-	// picture and voice make it one, voice of the text.
-	picture, voice bool
-	// of is what Bob has written: with a text it is answered, without one it is passed on. The
-	// part of it that is meant is part.
-	of   *saying
-	part string
-	// reply says that it answers what was said before it.
-	reply bool
-}
-
-// The kinds of places.
-const (
-	inPrivate = iota
-	inGroup
-	inThread
-)
-
 // talkHarness is a conversation with the bot in a place of its own, which the program is killed in
 // the middle of.
 type talkHarness struct {
-	name  string
-	place int
-	says  map[moment][]saying
+	name string
+	kind int
+	says map[moment][]saying
 	// pieces are what a platform that has albums, or a limit for texts, gets in several
 	// messages, on either side of the kill.
 	pieces []saying
@@ -72,17 +49,8 @@ type talkHarness struct {
 	// afterwards, depending on which of them the program had read.
 	regrouped bool
 
-	chat
+	place
 	due [moments][]string // the beginnings of the messages of the bot, each once
-}
-
-// chat is the place of a talk on a platform.
-type chat interface {
-	say(s saying)
-	// when says when the pieces of a message are said, where the platform has such.
-	when(pieces []saying) map[moment][]saying
-	// until returns what the bot has written, once it is enough.
-	until(what string, enough func(shown []string) bool) []string
 }
 
 // answer is how the n-th answer of the model begins.
@@ -90,8 +58,8 @@ func answer(n int, name string) string { return fmt.Sprintf("answer %d of %s.", 
 
 // settle gives a talk its place, and notes what the bot has to write: one answer for what is
 // said in each moment, but for what joins that of another one.
-func (k *talkHarness) settle(where chat, platform string) {
-	k.chat, k.name = where, "talk-"+k.name+"-"+platform
+func (k *talkHarness) settle(where place, platform string) {
+	k.place, k.name = where, "talk-"+k.name+"-"+platform
 	if k.pieces != nil {
 		maps.Copy(k.says, k.when(k.pieces))
 	}
@@ -106,7 +74,7 @@ func (k *talkHarness) settle(where chat, platform string) {
 				k.due[m] = append(k.due[m], "🎤 “"+s.text+"”")
 			}
 			switch {
-			case s.bob || m == behind || m == cut && k.says[down] != nil || i > 0 && !k.says[m][i-1].bob:
+			case s.aside || m == behind || m == cut && k.says[down] != nil || i > 0 && !k.says[m][i-1].aside:
 			case strings.HasPrefix(s.text, "/"):
 				k.due[m] = append(k.due[m], "I now listen along here")
 			default:
@@ -123,9 +91,9 @@ func (k *talkHarness) all(until moment) []string { return slices.Concat(k.due[:u
 // shows waits until all stands there that is due by a moment.
 func (k *talkHarness) shows(m moment) {
 	due := k.all(m)
-	k.until(k.name, func(shown []string) bool {
+	k.until(k.name, func(all []shown) bool {
 		return !slices.ContainsFunc(due, func(d string) bool {
-			return !slices.ContainsFunc(shown, func(s string) bool { return strings.HasPrefix(s, d) })
+			return !slices.ContainsFunc(all, func(m shown) bool { return strings.HasPrefix(m.text, d) })
 		})
 	})
 }
@@ -135,16 +103,16 @@ func (k *talkHarness) shows(m moment) {
 func (k *talkHarness) check(t *testing.T) {
 	t.Helper()
 	left := k.all(moments - 1)
-	shown := k.until(k.name, func([]string) bool { return true })
-	for _, s := range shown {
-		if i := slices.IndexFunc(left, func(d string) bool { return strings.HasPrefix(s, d) }); i >= 0 {
+	all := k.until(k.name, func([]shown) bool { return true })
+	for _, m := range all {
+		if i := slices.IndexFunc(left, func(d string) bool { return strings.HasPrefix(m.text, d) }); i >= 0 {
 			left = slices.Delete(left, i, i+1)
-		} else if !strings.Contains(s, chats.RepeatNotice) {
-			t.Errorf("%s: there stands %q", k.name, s)
+		} else if !strings.Contains(m.text, chats.RepeatNotice) {
+			t.Errorf("%s: there stands %q", k.name, m.text)
 		}
 	}
 	if len(left) > 0 {
-		t.Errorf("%s: %q is missing in %q", k.name, left, shown)
+		t.Errorf("%s: %q is missing in %+v", k.name, left, all)
 	}
 }
 
@@ -281,11 +249,11 @@ func newQuarter(t *testing.T) *quarter {
 	q.env["ONECLAW_ALLOW"], q.env["ONECLAW_STEERING"] = "*", "true"
 	q.env["OPENAI_MODEL"], q.env["ONECLAW_VOICE_MODEL"] = model, openai.DefaultModel
 	for _, k := range talks() {
-		k.settle(q.onTelegram(k.place), "telegram")
+		k.settle(q.onTelegram(k.kind, "Ann", "Bob"), "telegram")
 		q.talks = append(q.talks, k)
 	}
 	for _, k := range talks() {
-		k.settle(q.onSlack(k.place), "slack")
+		k.settle(onSlack(t, q.slack, k.kind), "slack")
 		q.talks = append(q.talks, k)
 	}
 	return q
@@ -303,7 +271,7 @@ func (q *quarter) begin() *process {
 func (q *quarter) say(m moment) {
 	for _, k := range q.talks {
 		for _, s := range k.says[m] {
-			k.say(s)
+			k.speak(s)
 		}
 	}
 }

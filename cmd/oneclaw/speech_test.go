@@ -38,7 +38,7 @@ func TestAnswersAreSpoken(t *testing.T) {
 		s.start()
 		s.say(0, "hello")
 		s.one("Hello!")
-		s.speak(0, openai.Speech("what time is it?"))
+		s.speak(saying{text: "what time is it?", voice: true})
 		s.one("The clock says: ")
 		note := s.voiceNotes(1)[0].file
 		switch {
@@ -55,7 +55,7 @@ func TestAnswersAreSpoken(t *testing.T) {
 		s.voiceNotes(2)
 		s.say(0, s.sign+"voice off")
 		s.one("I don't speak here.")
-		s.speak(0, openai.Speech("what time is it in Tokyo?"))
+		s.speak(saying{text: "what time is it in Tokyo?", voice: true})
 		s.one("The clock in Asia/Tokyo says: ")
 		s.say(0, s.sign+"voice loud")
 		s.one("(when you speak, I do)")
@@ -177,7 +177,7 @@ func TestRecordingsAreExportedAndForgotten(t *testing.T) {
 		s.w.withSpeech()
 		s.w.env["ONECLAW_ALLOW"] = "*"
 		bot := s.start()
-		s.speak(0, openai.Speech("remember that my colour is heliotrope"))
+		s.speak(saying{text: "remember that my colour is heliotrope", voice: true})
 		s.voiceNotes(1)
 		s.say(0, s.sign+"voice on")
 		s.one("I speak my answers here.")
