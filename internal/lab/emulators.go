@@ -17,9 +17,8 @@ import (
 	"oneclaw/internal/emulator/anthropic"
 	"oneclaw/internal/emulator/google"
 	"oneclaw/internal/emulator/openai"
-	"oneclaw/internal/emulator/slack"
-	"oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/emulator/websearch"
+	"oneclaw/internal/lab/demo"
 	"oneclaw/slack/manifest"
 )
 
@@ -84,31 +83,15 @@ func runEmulators(ctx context.Context, w io.Writer, port int, profile string) (e
 		return e.Start(ctx, next())
 	}
 
-	tg, err := telegram.New(telegram.Config{Control: true})
+	p, err := demo.NewPlatforms(manifest.YAML(), true)
 	if err != nil {
 		return err
 	}
-	person := tg.AddUser(telegram.User{FirstName: "You"}).ID
-	if _, err := tg.AddChat(telegram.ChatSpec{Kind: telegram.Private, User: person}); err != nil {
-		return err
-	}
-	telegramURL, err := start(tg)
+	telegramURL, err := start(p.Telegram)
 	if err != nil {
 		return err
 	}
-	workspace, err := slack.New(slack.Config{Control: true})
-	if err != nil {
-		return err
-	}
-	member := workspace.AddUser(slack.User{Name: "you", RealName: "You", Admin: true}).ID
-	direct, err := workspace.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: []string{member}})
-	if err == nil {
-		err = workspace.Install(manifest.YAML())
-	}
-	if err != nil {
-		return err
-	}
-	slackURL, err := start(workspace)
+	slackURL, err := start(p.Slack)
 	if err != nil {
 		return err
 	}
@@ -150,24 +133,24 @@ func runEmulators(ctx context.Context, w io.Writer, port int, profile string) (e
 	if err != nil {
 		return err
 	}
-	telegramSays := fmt.Sprintf(`curl -H 'Content-Type: application/json' -d '{"chat":%d,"user":%[1]d,"text":"hello"}' %s/emulator/say`, person, telegramURL)
-	slackSays := fmt.Sprintf(`curl -H 'Content-Type: application/json' -d '{"channel":%q,"user":%q,"text":"hello"}' %s/emulator/say`, direct, member, strings.TrimSuffix(slackURL, "/api/"))
+	telegramSays := fmt.Sprintf(`curl -H 'Content-Type: application/json' -d '{"chat":%d,"user":%[1]d,"text":"hello"}' %s/emulator/say`, p.TelegramUser, telegramURL)
+	slackSays := fmt.Sprintf(`curl -H 'Content-Type: application/json' -d '{"channel":%q,"user":%q,"text":"hello"}' %s/emulator/say`, p.SlackDM, p.SlackUser, strings.TrimSuffix(slackURL, "/api/"))
 	for _, line := range [][]any{
 		{"# The settings of a bot that uses these services:"},
-		{"export TELEGRAM_BOT_TOKEN=" + tg.Token(), "TELEGRAM_API_URL=" + telegramURL},
-		{"export SLACK_BOT_TOKEN=" + workspace.BotToken(), "SLACK_APP_TOKEN=" + workspace.AppToken(), "SLACK_API_URL=" + slackURL},
+		{"export TELEGRAM_BOT_TOKEN=" + p.Telegram.Token(), "TELEGRAM_API_URL=" + telegramURL},
+		{"export SLACK_BOT_TOKEN=" + p.Slack.BotToken(), "SLACK_APP_TOKEN=" + p.Slack.AppToken(), "SLACK_API_URL=" + slackURL},
 		{"export OPENAI_API_KEY=any", "OPENAI_BASE_URL=" + openaiURL, "OPENAI_MODEL=" + served.Model, "ONECLAW_IMAGES_MODEL=" + openai.ImageModel, "ONECLAW_SPEECH_MODEL=" + openai.SpeechModel},
 		{"export GOOGLE_CLIENT_ID=" + googleID, "GOOGLE_CLIENT_SECRET=" + googleSecret, "GOOGLE_API_URL=" + googleURL},
-		{fmt.Sprintf("export ONECLAW_ALLOW=telegram:%d,slack:%s", person, member)},
+		{fmt.Sprintf("export ONECLAW_ALLOW=telegram:%d,slack:%s", p.TelegramUser, p.SlackUser)},
 		{"# Claude instead of that model:"},
 		{"#   export OPENAI_API_KEY=any", "OPENAI_BASE_URL=" + anthropicURL, "OPENAI_MODEL=" + anthropic.DefaultModel},
 		{"# The services of web search, with the key " + searchKey + ":", searchURL},
 		{"# Then start it: oneclaw run"},
 		{"# What a person says in Telegram, and in Slack, and what is in the chat then:"},
 		{"#  ", telegramSays},
-		{fmt.Sprintf("#   curl '%s/emulator/messages?chat=%d'", telegramURL, person)},
+		{fmt.Sprintf("#   curl '%s/emulator/messages?chat=%d'", telegramURL, p.TelegramUser)},
 		{"#  ", slackSays},
-		{fmt.Sprintf("#   curl '%s/emulator/messages?channel=%s'", strings.TrimSuffix(slackURL, "/api/"), direct)},
+		{fmt.Sprintf("#   curl '%s/emulator/messages?channel=%s'", strings.TrimSuffix(slackURL, "/api/"), p.SlackDM)},
 	} {
 		if _, err := fmt.Fprintln(w, line...); err != nil {
 			return err

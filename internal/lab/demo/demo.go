@@ -20,8 +20,6 @@ import (
 	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/google"
 	"oneclaw/internal/emulator/openai"
-	"oneclaw/internal/emulator/slack"
-	"oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/models"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/retry"
@@ -70,19 +68,13 @@ type Config struct {
 
 // Demo runs the emulated services with the bot.
 type Demo struct {
-	cfg      Config
-	log      *slog.Logger
-	telegram *telegram.Server
-	slack    *slack.Server
-	offline  *openai.Server // nil with a real model
-	google   *google.Server
-	env      Environment
+	Platforms
 
-	telegramChat   int64  // the user's private chat
-	telegramUserID int64  // the user
-	slackChannel   string // the shared channel
-	slackDM        string // the user's direct chat with the app
-	slackUserID    string // the user
+	cfg     Config
+	log     *slog.Logger
+	offline *openai.Server // nil with a real model
+	google  *google.Server
+	env     Environment
 
 	mu       sync.Mutex
 	changed  chan struct{}
@@ -121,16 +113,13 @@ func New(cfg Config) (*Demo, error) {
 		changed: make(chan struct{}), usage: map[string]*chatUsage{}, bot: botStopped,
 	}
 	var err error
-	if d.telegram, err = telegram.New(telegram.Config{Username: "oneclaw_bot"}); err != nil {
+	if d.Platforms, err = NewPlatforms(cfg.Manifest, false); err == nil {
+		d.google, err = google.New(google.Config{ClientID: googleID, ClientSecret: googleSecret})
+	}
+	if err != nil {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
-	if d.slack, err = slack.New(slack.Config{TeamName: "Lighthouse"}); err != nil {
-		return nil, fmt.Errorf("demo: %w", err)
-	}
-	if d.google, err = google.New(google.Config{ClientID: googleID, ClientSecret: googleSecret}); err != nil {
-		return nil, fmt.Errorf("demo: %w", err)
-	}
-	return d, d.addUsers()
+	return d, nil
 }
 
 // The OAuth client of the emulated Google.
@@ -139,32 +128,9 @@ const (
 	googleSecret = "demo-client-secret"
 )
 
-// addUsers adds the user to both platforms.
-func (d *Demo) addUsers() error {
-	d.telegramUserID = d.telegram.AddUser(telegram.User{FirstName: "You"}).ID
-	var err error
-	if d.telegramChat, err = d.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Private, User: d.telegramUserID}); err != nil {
-		return fmt.Errorf("demo: telegram: %w", err)
-	}
-	d.slackUserID = d.slack.AddUser(slack.User{Name: "you", RealName: "You", Admin: true}).ID
-	if d.slackChannel, err = d.slack.AddChannel(slack.ChannelSpec{Name: "general", Members: []string{d.slackUserID}}); err != nil {
-		return fmt.Errorf("demo: slack: %w", err)
-	}
-	if d.slackDM, err = d.slack.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: []string{d.slackUserID}}); err != nil {
-		return fmt.Errorf("demo: slack: %w", err)
-	}
-	if d.cfg.Manifest == nil {
-		return nil
-	}
-	if err := d.slack.Install(d.cfg.Manifest); err != nil {
-		return fmt.Errorf("demo: slack: %w", err)
-	}
-	return nil
-}
-
 // Run starts the emulators and the bot and serves the page on l until ctx ends.
 func (d *Demo) Run(ctx context.Context, l net.Listener) (err error) {
-	defer func() { err = errors.Join(err, d.telegram.Close(), d.slack.Close()) }()
+	defer func() { err = errors.Join(err, d.Telegram.Close(), d.Slack.Close()) }()
 	googleListener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -193,11 +159,11 @@ func (d *Demo) Run(ctx context.Context, l net.Listener) (err error) {
 
 // startEmulators starts the emulators and records their addresses.
 func (d *Demo) startEmulators(ctx context.Context, googleURL, publicURL string) error {
-	telegramURL, err := d.telegram.Start(ctx)
+	telegramURL, err := d.Telegram.Start(ctx)
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	slackURL, err := d.slack.Start(ctx)
+	slackURL, err := d.Slack.Start(ctx)
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
@@ -215,8 +181,8 @@ func (d *Demo) startEmulators(ctx context.Context, googleURL, publicURL string) 
 		bot.Images.BaseURL, bot.Images.Model = "", openai.ImageModel
 		bot.Speech.BaseURL, bot.Speech.Model = "", openai.SpeechModel
 	}
-	bot.Telegram.Token, bot.Telegram.APIURL = redact.Secret(d.telegram.Token()), telegramURL
-	bot.Slack.BotToken, bot.Slack.AppToken, bot.Slack.APIURL = redact.Secret(d.slack.BotToken()), redact.Secret(d.slack.AppToken()), slackURL
+	bot.Telegram.Token, bot.Telegram.APIURL = redact.Secret(d.Telegram.Token()), telegramURL
+	bot.Slack.BotToken, bot.Slack.AppToken, bot.Slack.APIURL = redact.Secret(d.Slack.BotToken()), redact.Secret(d.Slack.AppToken()), slackURL
 	bot.Google = config.GoogleConfig{ClientID: googleID, ClientSecret: googleSecret, APIURL: googleURL}
 	bot.PublicURL = publicURL
 	d.env = Environment{Config: bot, Observe: d.observe, Ready: d.handleReady}
@@ -297,9 +263,9 @@ func (d *Demo) notify() {
 }
 
 func (d *Demo) watchChats(ctx context.Context) {
-	inTelegram, leaveTelegram := d.telegram.Subscribe(1000)
+	inTelegram, leaveTelegram := d.Telegram.Subscribe(1000)
 	defer leaveTelegram()
-	inSlack, leaveSlack := d.slack.Subscribe(1000)
+	inSlack, leaveSlack := d.Slack.Subscribe(1000)
 	defer leaveSlack()
 	for {
 		select {

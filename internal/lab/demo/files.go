@@ -45,9 +45,9 @@ func (d *Demo) serveFile(w http.ResponseWriter, r *http.Request) {
 	var shown pane
 	switch query.Get("pane") {
 	case "telegram":
-		d.telegram.View(func(s telegram.State) { shown.fillTelegram(s, d.telegramChat) })
+		d.Telegram.View(func(s telegram.State) { shown.fillTelegram(s, d.TelegramUser) })
 	case "slack":
-		d.slack.View(func(s slack.State) { shown.fillSlack(s, d.channelOf(pageRequest{Place: query.Get("place")})) })
+		d.Slack.View(func(s slack.State) { shown.fillSlack(s, d.channelOf(pageRequest{Place: query.Get("place")})) })
 	}
 	i := slices.IndexFunc(shown.Messages, func(m message) bool { return m.ID == query.Get("message") })
 	n, err := strconv.Atoi(query.Get("n"))

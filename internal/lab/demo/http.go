@@ -170,11 +170,11 @@ func (d *Demo) press(_ context.Context, p pageRequest) (any, error) {
 	case "telegram":
 		id, err := strconv.ParseInt(p.Message, 10, 64)
 		if err == nil {
-			_, err = d.telegram.Press(d.telegramChat, id, d.telegramUserID, p.Data)
+			_, err = d.Telegram.Press(d.TelegramUser, id, d.TelegramUser, p.Data)
 		}
 		return nil, err
 	case "slack":
-		_, err := d.slack.Press(d.channelOf(p), p.Message, d.slackUserID, p.Data, false)
+		_, err := d.Slack.Press(d.channelOf(p), p.Message, d.SlackUser, p.Data, false)
 		return nil, err
 	}
 	return nil, errNoPane

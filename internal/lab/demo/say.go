@@ -57,7 +57,7 @@ func (d *Demo) sayTelegram(s pageRequest) (sent telegram.Sent, err error) {
 		}
 	}
 	if len(s.Files) == 0 {
-		return d.telegram.Say(d.telegramChat, d.telegramUserID, s.Text, &options)
+		return d.Telegram.Say(d.TelegramUser, d.TelegramUser, s.Text, &options)
 	}
 	if len(s.Files) > 1 {
 		d.mu.Lock()
@@ -67,7 +67,7 @@ func (d *Demo) sayTelegram(s pageRequest) (sent telegram.Sent, err error) {
 	}
 	for _, f := range s.Files {
 		options.Attachment = &telegram.Attachment{Kind: attachmentKind(f), Name: f.Name, MIME: f.Type, Data: f.Data, Seconds: f.Seconds}
-		if sent, err = d.telegram.Say(d.telegramChat, d.telegramUserID, s.Text, &options); err != nil {
+		if sent, err = d.Telegram.Say(d.TelegramUser, d.TelegramUser, s.Text, &options); err != nil {
 			return sent, err
 		}
 		s.Text = ""
@@ -92,8 +92,8 @@ func attachmentKind(f upload) string {
 // saySlack sends a message in Slack. It mentions the bot if the message begins a thread in the channel.
 func (d *Demo) saySlack(s pageRequest) (slack.Sent, error) {
 	text, channel := s.Text, d.channelOf(s)
-	if s.Thread == "" && channel == d.slackChannel {
-		text = strings.TrimSpace("<@" + d.slack.BotUser() + "> " + text)
+	if s.Thread == "" && channel == d.SlackChannel {
+		text = strings.TrimSpace("<@" + d.Slack.BotUser() + "> " + text)
 	}
 	options := &slack.SayOptions{Thread: s.Thread}
 	for _, f := range s.Files {
@@ -102,5 +102,5 @@ func (d *Demo) saySlack(s pageRequest) (slack.Sent, error) {
 	if s.Reply != "" {
 		options.Share = &slack.Share{Channel: channel, TS: s.Reply}
 	}
-	return d.slack.Say(channel, d.slackUserID, text, options)
+	return d.Slack.Say(channel, d.SlackUser, text, options)
 }

@@ -29,9 +29,9 @@ const directTab = "direct"
 // channelOf returns the conversation in Slack that a request refers to.
 func (d *Demo) channelOf(what pageRequest) string {
 	if what.Place == directTab {
-		return d.slackDM
+		return d.SlackDM
 	}
-	return d.slackChannel
+	return d.SlackChannel
 }
 
 // openApp opens the app as the user, so that the bot shows its suggestions.
@@ -40,13 +40,13 @@ func (d *Demo) openApp(_ context.Context, what pageRequest) (any, error) {
 	if what.Place == "home" {
 		tab = "home"
 	}
-	_, err := d.slack.OpenHome(d.slackUserID, tab)
+	_, err := d.Slack.OpenHome(d.SlackUser, tab)
 	return nil, err
 }
 
 // pressStop presses Slack's own stop button.
 func (d *Demo) pressStop(_ context.Context, what pageRequest) (any, error) {
-	_, err := d.slack.StopSession(d.slackDM, what.Thread, d.slackUserID)
+	_, err := d.Slack.StopSession(d.SlackDM, what.Thread, d.SlackUser)
 	return nil, err
 }
 

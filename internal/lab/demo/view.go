@@ -87,10 +87,10 @@ func (d *Demo) view() (view, <-chan struct{}) {
 		}
 	}
 	d.mu.Unlock()
-	d.telegram.View(func(s telegram.State) { v.Telegram.fillTelegram(s, d.telegramChat) })
-	d.slack.View(func(s slack.State) {
-		v.Slack.fillSlack(s, d.slackChannel)
-		v.Slack.fillSurface(s, d.slackDM, d.slackUserID)
+	d.Telegram.View(func(s telegram.State) { v.Telegram.fillTelegram(s, d.TelegramUser) })
+	d.Slack.View(func(s slack.State) {
+		v.Slack.fillSlack(s, d.SlackChannel)
+		v.Slack.fillSurface(s, d.SlackDM, d.SlackUser)
 	})
 	v.Telegram.markRequests(d.chatOf("telegram", ""), tools)
 	v.Slack.markRequests(d.chatOf("slack", ""), tools)
@@ -150,7 +150,7 @@ func (d *Demo) chatOf(pane, tab string) string {
 	if pane == "slack" {
 		return "slack:" + d.channelOf(pageRequest{Place: tab})
 	}
-	return "telegram:" + strconv.FormatInt(d.telegramChat, 10)
+	return "telegram:" + strconv.FormatInt(d.TelegramUser, 10)
 }
 
 // markRequests sets the number of tools of the messages for which the model was called.
