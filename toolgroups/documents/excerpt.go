@@ -57,11 +57,11 @@ type outlineEntry struct {
 
 // section is the selected text of a part.
 type section struct {
-	part        office.Part
-	body        strings.Builder
-	first, last int // shown blocks
-	lastBlock   int // the number of the last block of the part
-	width       int // columns, if it is a table
+	part                  office.Part
+	body                  strings.Builder
+	firstShown, lastShown int // numbers of blocks, 0 if none is shown
+	lastBlock             int // the number of the last block of the part
+	width                 int // columns, if it is a table
 }
 
 // Begin starts a part.
@@ -121,7 +121,7 @@ func (x *excerpt) Add(b office.Block) error {
 	}
 	room := x.limit - x.usedChars
 	if utf8.RuneCountInString(text)+columnChars*max(current.width, len(cells)) > room {
-		if current.first > 0 || len(x.sections) > 1 {
+		if current.firstShown > 0 || len(x.sections) > 1 {
 			x.continueAt = &place{x.currentPart.Number, b.Number}
 			return nil
 		}
@@ -131,10 +131,10 @@ func (x *excerpt) Add(b office.Block) error {
 			text = formatRow(b.Number, cells)
 		}
 	}
-	if current.first == 0 {
-		current.first = b.Number
+	if current.firstShown == 0 {
+		current.firstShown = b.Number
 	}
-	current.last = b.Number
+	current.lastShown = b.Number
 	current.width = max(current.width, len(cells))
 	current.body.WriteString(text)
 	x.usedChars += utf8.RuneCountInString(text)
@@ -184,7 +184,7 @@ func (x *excerpt) buildReport(t task, format office.Format) report {
 		return report{Code: CodeInvalidPart, Text: fmt.Sprintf("There is no such part of '%s', which has %s. Read it without 'part' for an outline.",
 			t.Name, wording.Plural(x.partCount, format.Part, format.Part+"s"))}
 	}
-	if s := x.sections[0]; len(x.sections) == 1 && s.first == 0 && s.lastBlock > 0 && x.continueAt == nil {
+	if s := x.sections[0]; len(x.sections) == 1 && s.firstShown == 0 && s.lastBlock > 0 && x.continueAt == nil {
 		return report{Code: CodeInvalidPart, Text: fmt.Sprintf("There is nothing there: %s %d of '%s' ends with %s %d.",
 			format.Part, s.part.Number, t.Name, format.Block, s.lastBlock)}
 	}
@@ -255,7 +255,7 @@ func (x *excerpt) formatOutline(format office.Format) string {
 
 // write writes a section under its heading.
 func (s *section) write(b *strings.Builder, format office.Format, parts int) {
-	if parts > 1 || s.part.Name != "" || s.first > 1 || s.last < s.lastBlock {
+	if parts > 1 || s.part.Name != "" || s.firstShown > 1 || s.lastShown < s.lastBlock {
 		fmt.Fprintf(b, "\n--- %s %d", strings.ToUpper(format.Part[:1])+format.Part[1:], s.part.Number)
 		if s.part.Name != "" {
 			b.WriteString(": " + wording.Clip(s.part.Name, maxTitle))
@@ -263,8 +263,8 @@ func (s *section) write(b *strings.Builder, format office.Format, parts int) {
 		if s.part.Hidden {
 			b.WriteString(" (hidden)")
 		}
-		if s.first > 0 && (s.first > 1 && s.width == 0 || s.last < s.lastBlock) {
-			fmt.Fprintf(b, ", %ss %d-%d of %d", format.Block, s.first, s.last, s.lastBlock)
+		if s.firstShown > 0 && (s.firstShown > 1 && s.width == 0 || s.lastShown < s.lastBlock) {
+			fmt.Fprintf(b, ", %ss %d-%d of %d", format.Block, s.firstShown, s.lastShown, s.lastBlock)
 		}
 		b.WriteString(" ---")
 	}
