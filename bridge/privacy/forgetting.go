@@ -53,7 +53,7 @@ const (
 	KindEraseTasks chats.Kind = "erase-tasks"
 )
 
-// EraserConfig configures an [Eraser]. All fields are required except EraseRest and OnErased.
+// EraserConfig configures an [Eraser]. All fields are required except EraseRest, EraseIn and OnErased.
 type EraserConfig struct {
 	Now   func() time.Time
 	Store storage.Store
@@ -69,6 +69,9 @@ type EraserConfig struct {
 	// EraseRest deletes what the rest of the program stores about a user, platform:id, and about their
 	// direct chat. It is idempotent.
 	EraseRest func(ctx context.Context, user string, direct chats.Chat) error
+	// EraseIn deletes what the turns of a user in a shared chat have added to the rest of the program after
+	// EraseRest. It is idempotent.
+	EraseIn func(ctx context.Context, user string, chat chats.Chat) error
 	// CancelTasks cancels the background tasks of a user, platform:id, in a chat and its threads.
 	CancelTasks func(ctx context.Context, chat chats.Chat, user string) error
 	// OnErased is called when something was removed, before the job reports success.
@@ -212,6 +215,11 @@ func (d *Eraser) Erase(ctx context.Context, j *queue.Run) error {
 		return err
 	}
 	by := j.Message.SenderID()
+	if d.cfg.EraseIn != nil && !j.Message.Direct {
+		if err := d.cfg.EraseIn(ctx, by, j.Message.Chat); err != nil {
+			return err
+		}
+	}
 	if err := receipts.Erase(ctx, d.cfg.Store, by, j.Message.Chat); err != nil {
 		return err
 	}

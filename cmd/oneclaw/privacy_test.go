@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"io"
 	"io/fs"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage"
 )
 
@@ -57,6 +59,64 @@ func TestAPersonTakesACopyAndIsForgotten(t *testing.T) {
 		s.start().kill(syscall.SIGTERM) // which writes the file anew
 		for _, place := range []string{s.w.env["ONECLAW_DATA_DIR"], backup} {
 			s.lacks(place, "heliotrope")
+		}
+	})
+}
+
+// A turn in a group goes on while its user is forgotten in the direct chat. What it adds goes with the rest
+// of the group's data.
+func TestNothingIsLeftThatATurnInAGroupAddsDuringForget(t *testing.T) {
+	t.Parallel()
+	begun, free := make(chan struct{}, 1), make(chan struct{})
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		if strings.Contains(req.Messages[len(req.Messages)-1].Content, "remind me") {
+			begun <- struct{}{}
+			select {
+			case <-free:
+			case <-ctx.Done():
+			}
+		}
+		return openai.Offline{}.Reply(ctx, req)
+	}))
+	ann := w.person("Ann")
+	group, err := w.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Supergroup, Title: "Team", User: ann})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(text string) {
+		t.Helper()
+		if _, err := w.telegram.Say(group, ann, "@"+w.telegram.Bot().Username+" "+text, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answered := func(bot *process, text string) {
+		t.Helper()
+		w.until(bot, text, func(s telegram.State) bool {
+			return slices.ContainsFunc(s.Answers(group), func(m telegram.Message) bool { return strings.Contains(m.Text, text) })
+		})
+	}
+	bot := w.run()
+	say("remind me in 50 minutes to paint the heliotrope shed")
+	<-begun
+	w.say(ann, "/forget", nil)
+	card := w.shownTo(bot, ann, "Shall I forget you?")
+	if _, err := w.telegram.Press(ann, card.ID, ann, button(t, card, "Forget me")); err != nil {
+		t.Fatal(err)
+	}
+	w.shownTo(bot, ann, "I have forgotten you")
+	close(free)
+	answered(bot, "I will remind you")
+	say("what time is it in tokyo?") // after the erasure
+	answered(bot, "Tokyo")
+	bot.kill(syscall.SIGTERM)
+	w.read(func(store storage.KV) {
+		for e, err := range store.List(t.Context(), storage.Range{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(e.Value, []byte("heliotrope")) {
+				t.Errorf("left: %s", e.Key)
+			}
 		}
 	})
 }

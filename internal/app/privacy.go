@@ -9,6 +9,7 @@ import (
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/privacy"
 	"oneclaw/internal/budget"
@@ -29,10 +30,16 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 		{
 			Name: "memory", About: "What I remember of you.", Forget: owner(b.tools.memory.Forget),
 			Data: func(ctx context.Context, p person) (any, error) { return b.tools.memory.Notes(ctx, p.User) },
+			ForgetIn: func(ctx context.Context, user string, chat chats.Chat) error {
+				return b.tools.memory.ForgetAuthor(ctx, chats.Message{Chat: chat}.Owner(), user)
+			},
 		},
 		{
 			Name: "schedules", About: "Your scheduled tasks, also those in groups.", Forget: owner(b.tools.schedule.Forget),
 			Data: func(ctx context.Context, p person) (any, error) { return b.tools.schedule.TasksOf(ctx, p.User) },
+			ForgetIn: func(ctx context.Context, user string, chat chats.Chat) error {
+				return b.tools.schedule.ForgetIn(ctx, user, chat.String())
+			},
 		},
 		{
 			Name: "webhooks", About: "Your webhooks.", Forget: owner(b.hooks.Forget),
@@ -53,6 +60,9 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 		{
 			Name: "searches", About: "Which searches for tools led to which tool, where that is learned.", Forget: owner(search.NewUses(b.store).Forget),
 			Data: func(ctx context.Context, p person) (any, error) { return search.NewUses(b.store).List(ctx, p.User) },
+			ForgetIn: func(ctx context.Context, user string, _ chats.Chat) error {
+				return search.NewUses(b.store).Forget(ctx, user)
+			},
 		},
 		{
 			Name: "choices", About: "What was chosen in our chat: model, agent, voice.",
@@ -92,6 +102,9 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 		},
 		{
 			Name: "errors", Forget: func(ctx context.Context, p person) error { return b.errors.Forget(ctx, p.User, p.DirectChat) },
+			ForgetIn: func(ctx context.Context, user string, _ chats.Chat) error {
+				return b.errors.Forget(ctx, user, chats.Chat{})
+			},
 		},
 		{Name: "audit", About: "What you have done that administrators may have to know later.", Data: b.auditEntries},
 	}

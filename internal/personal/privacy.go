@@ -48,6 +48,9 @@ type Part struct {
 	// Forget deletes the data, and may be repeated. It is nil if the bridge deletes the data, or if
 	// the data is kept.
 	Forget func(ctx context.Context, p Person) error
+	// ForgetIn deletes what a turn in a shared chat that was still running may have added after Forget. It
+	// may be repeated. Nil means nothing.
+	ForgetIn func(ctx context.Context, user string, chat chats.Chat) error
 }
 
 // Config configures an [Exporter]. All fields are required.
@@ -81,6 +84,19 @@ func (d *Exporter) Forget(ctx context.Context, user string, direct chats.Chat) e
 		}
 		if err := part.Forget(ctx, Person{user, direct}); err != nil {
 			return fmt.Errorf("delete the %s of %s: %w", part.Name, user, err)
+		}
+	}
+	return nil
+}
+
+// ForgetIn deletes what a turn of a user in a shared chat has added after Forget.
+func (d *Exporter) ForgetIn(ctx context.Context, user string, chat chats.Chat) error {
+	for _, part := range d.cfg.Parts {
+		if part.ForgetIn == nil {
+			continue
+		}
+		if err := part.ForgetIn(ctx, user, chat); err != nil {
+			return fmt.Errorf("delete the %s of %s in %s: %w", part.Name, user, chat, err)
 		}
 	}
 	return nil

@@ -346,23 +346,32 @@ func (m *Memory) Forget(ctx context.Context, owner string) error {
 	if err := m.cfg.Store.Delete(ctx, keyPrefix+owner, storage.Any); err != nil {
 		return fmt.Errorf("delete the memory of %s: %w", owner, err)
 	}
-	return m.updateAll(ctx, func(doc *document) (changed bool) {
-		for i := range doc.Notes {
-			changed = changed || doc.Notes[i].Author == owner
-			doc.Notes[i].clearAuthor(owner)
+	return m.updateAll(ctx, func(doc *document) bool { return doc.clearAuthor(owner) })
+}
+
+// ForgetAuthor deletes a user's name as the author of the notes of another owner.
+func (m *Memory) ForgetAuthor(ctx context.Context, owner, author string) error {
+	return m.update(ctx, owner, func(doc *document) error {
+		if !doc.clearAuthor(author) {
+			return errUnchanged
 		}
-		for i := range doc.Removed {
-			changed = changed || doc.Removed[i].Author == owner
-			doc.Removed[i].clearAuthor(owner)
-		}
-		return changed
+		return nil
 	})
 }
 
-func (n *Note) clearAuthor(author string) {
-	if n.Author == author {
-		n.Author = ""
+func (d *document) clearAuthor(author string) (changed bool) {
+	forget := func(n *Note) {
+		if n.Author == author {
+			n.Author, changed = "", true
+		}
 	}
+	for i := range d.Notes {
+		forget(&d.Notes[i])
+	}
+	for i := range d.Removed {
+		forget(&d.Removed[i].Note)
+	}
+	return changed
 }
 
 // Prune deletes the removed notes that can no longer be restored.
