@@ -42,9 +42,18 @@ func TestBillOfAChat(t *testing.T) {
 	bot := w.run()
 	wantIn(t, w.ask(bot, ann, "What is this document about?", samplePDF(t)), "bakery")
 	wantIn(t, w.ask(bot, ann, "How many pages does the PDF have?", nil), "3 pages")
+	t.Setenv("ONECLAW_DATA_DIR", w.env["ONECLAW_DATA_DIR"])
+	var soon, late, problem bytes.Buffer
+	for out, pause := range map[*bytes.Buffer]string{&soon: "0s", &late: "2h"} { // the running bot is asked
+		if code := cli.Execute(rootCommand, config.DefaultRuntime(), []string{"bill", "--json", "--pause", pause, "--chat", fmt.Sprintf("telegram:%d", ann)}, nil, out, &problem); code != 0 {
+			t.Fatalf("exit %d: %s", code, problem.String())
+		}
+	}
+	if soon.String() == late.String() || soon.Len() == 0 {
+		t.Errorf("with pauses of two hours it costs the same: %s", late.String())
+	}
 	bot.kill(syscall.SIGTERM)
 
-	t.Setenv("ONECLAW_DATA_DIR", w.env["ONECLAW_DATA_DIR"])
 	var stdout, stderr bytes.Buffer
 	if code := cli.Execute(rootCommand, config.DefaultRuntime(), []string{"bill", "--json", "--chat", fmt.Sprintf("telegram:%d", ann)}, nil, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
 		t.Fatalf("exit %d: %s", code, stderr.String())

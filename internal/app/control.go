@@ -41,7 +41,7 @@ func (b *Bot) openControl(ctx context.Context, cfg config.Config) func(context.C
 			return storeKey(r.Context(), cfg, b.store, r.URL.Query().Get("id"), r.Body, w)
 		}))
 		mux.HandleFunc("POST /bill", answerOrder(func(w io.Writer, r *http.Request) error {
-			return b.writeBill(r.Context(), cfg, r.FormValue("chat"), bill.NewFormat(r.FormValue("form")), w)
+			return b.writeBill(r.Context(), cfg, r.FormValue("chat"), bill.NewFormat(r.FormValue("form"), r.FormValue("pause")), w)
 		}))
 		mux.HandleFunc("POST /models", answerOrder(func(w io.Writer, r *http.Request) error {
 			return json.NewEncoder(w).Encode(b.models.CheckKinds(r.Context()))

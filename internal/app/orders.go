@@ -105,7 +105,7 @@ func WriteChatBill(ctx context.Context, cfg config.Config, chat string, form bil
 	if err := checkChat(cfg, chat); err != nil {
 		return err
 	}
-	query := url.Values{"chat": {chat}, "form": {form.Name()}}
+	query := url.Values{"chat": {chat}, "form": {form.Name()}, "pause": {form.Pause()}}
 	running, err := SendOrder(ctx, cfg, "bill?"+query.Encode(), nil, func(body io.Reader) error {
 		_, err := io.Copy(w, body)
 		return err

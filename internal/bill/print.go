@@ -41,8 +41,14 @@ func (f *Format) Name() string {
 	return ""
 }
 
-// NewFormat returns the format with the given name.
-func NewFormat(name string) Format { return Format{json: name == "json", markdown: name == "markdown"} }
+// Pause returns how much later than written each turn comes, for [NewFormat].
+func (f *Format) Pause() string { return f.pause.String() }
+
+// NewFormat returns the format with the given name and pause.
+func NewFormat(name, pause string) Format {
+	more, _ := time.ParseDuration(pause) // 0 if there is none
+	return Format{json: name == "json", markdown: name == "markdown", pause: more}
+}
 
 // Print plays conversations and prints their costs.
 func (f *Format) Print(ctx context.Context, w io.Writer, as Config, conversations ...Conversation) error {
