@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -272,4 +273,34 @@ func FuzzManifestFile(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The examples of docs/tools.md do what it says.
+func TestTheExamplesOfTheDocumentWork(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../../docs/tools.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := map[string]string{}
+	for _, m := range regexp.MustCompile("(?s)`(\\w+\\.js(?:on)?)`:\n\n```\\w+\n(.*?)```").FindAllStringSubmatch(string(document), -1) {
+		examples[m[1]] = m[2]
+	}
+	h := newHouse(t)
+	h.put(t, examples)
+	if _, groups := h.Tools.Tools(); len(groups) != 1 || groups[0].DisplayName != "Units" {
+		t.Errorf("groups %+v", groups)
+	}
+	for name, c := range map[string]struct {
+		arguments args
+		want      string
+	}{
+		"celsius":      {args{"fahrenheit": 212}, `{"celsius":100}`},
+		"miles_to_km":  {args{"miles": 2}, "3.218688 km"},
+		"pounds_to_kg": {args{"pounds": 100}, "45.359237 kg"},
+	} {
+		if got := h.must(t, name, c.arguments); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
 }
