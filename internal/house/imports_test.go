@@ -98,7 +98,7 @@ var layers = []layer{
 	{"internal/admin/filled", []string{"agent", "bridge/chats", "bridge/conversation", "internal/budget", "storage", "bridge/receipts"}},
 	{"internal/admin", []string{"bridge/interact", "bridge/audit", "bridge/queue", "bridge/access", "internal/admin/frame", "internal/cache", "storage", "toolgroups", "internal/telemetry", "agent", "bridge/chats", "bridge/conversation", "bridge/why", "internal/bill", "internal/budget", "internal/doctor", "internal/hooks", "internal/learning", "storage/replicas", "internal/retry", "internal/wording", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth", "toolgroups/schedule", "toolgroups/search", "bridge/receipts"}},
 	{"internal/doctor/live", []string{"agent", "bridge/chats", "internal/record", "internal/retry", "internal/wording", "toolgroups"}},
-	{"internal/lab/replay", []string{"internal/retry", "internal/emulator/*", "internal/record"}},
+	{"internal/lab/replay", []string{"bridge/access", "internal/config", "internal/emulator/*", "internal/record", "internal/redact", "internal/retry"}},
 	{"internal/lab/eval", []string{"agent", "internal/bill", "internal/learning", "internal/budget", "internal/wording", "toolgroups", "toolgroups/search"}},
 	{"internal/lab/scale", []string{"agent", "bridge", "bridge/access", "bridge/chats", "bridge/queue", "bridge/turn", "internal/budget", "internal/database", "storage", "storage/bolt", "storage/postgres", "storage/replicas", "toolgroups"}},
 	{"internal/lab/demo", []string{"bridge/chats", "agent", "internal/app", "internal/config", "internal/emulator/*", "internal/models", "internal/redact", "internal/retry"}},

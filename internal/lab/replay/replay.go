@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,33 +15,21 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneclaw/bridge/access"
+	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/record"
+	"oneclaw/internal/redact"
 	"oneclaw/internal/retry"
 )
 
-// Environment has the services that a bot is connected to during a replay.
-type Environment struct {
-	// The platforms in the recording. The others are empty.
-	TelegramURL, TelegramToken             string
-	SlackURL, SlackBotToken, SlackAppToken string
-	// ModelURL and ModelName are from the recording. The tap answers in place of the model.
-	ModelURL, ModelName string
-	Taps                interface {
-		Tap(service string) retry.Tap
-	}
-	// Now is the recording's clock.
-	Now func() time.Time
-}
-
 // Replay configures a replay.
 type Replay struct {
-	// Bot runs a bot until ctx ends.
-	Bot func(ctx context.Context, env Environment) error
-	// Redact masks secrets, Now is the clock.
-	Redact func(string) string
-	Now    func() time.Time
+	// Bot runs a bot with these settings until ctx ends.
+	Bot func(ctx context.Context, cfg config.Config) error
+	// Settings are those of the bot, whose platforms and model are replaced. Its data directory is empty.
+	Settings config.Config
 	// Timeout bounds the wait for each action of the bot in the recording. Quiet is how long the bot
 	// must send nothing at the end, or once it differs. 0 means 30 seconds and one second.
 	Timeout, Quiet time.Duration
@@ -62,16 +51,16 @@ func (r Replay) Play(ctx context.Context, lines []record.Line) (other []string, 
 		return nil, errors.New("the recording has no events for the bot")
 	}
 	p.setClock(lines[0].Time)
-	p.Recorder = &record.Recorder{OnLine: p.handleLine, Redact: r.Redact, Now: p.now}
+	p.Recorder = &record.Recorder{OnLine: p.handleLine, Redact: r.Settings.Redact.Text, Now: p.now}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	env, err := p.startEmulators(ctx)
+	cfg, err := p.startEmulators(ctx)
 	if err != nil {
 		return nil, err
 	}
 	running, cancel := context.WithCancelCause(ctx)
 	done := make(chan error, 1)
 	go func() {
-		err := r.Bot(running, env)
+		err := r.Bot(running, cfg)
 		cancel(errors.Join(errors.New("the bot stopped unexpectedly"), err))
 		done <- err
 	}()
@@ -97,11 +86,13 @@ type player struct {
 	differences []string
 }
 
-func (p *player) now() time.Time { return p.Replay.Now().Add(time.Duration(p.clockOffset.Load())) }
+func (p *player) now() time.Time {
+	return p.Settings.Runtime.Now().Add(time.Duration(p.clockOffset.Load()))
+}
 
 // setClock sets the clock to a time, unless it is later already.
 func (p *player) setClock(to time.Time) {
-	if ahead := int64(to.Sub(p.Replay.Now())); p.played == 0 || ahead > p.clockOffset.Load() {
+	if ahead := int64(to.Sub(p.Settings.Runtime.Now())); p.played == 0 || ahead > p.clockOffset.Load() {
 		p.clockOffset.Store(ahead)
 	}
 }
@@ -147,27 +138,40 @@ func (p *player) addDifference(format string, args ...any) {
 	p.update(func() { p.differences = append(p.differences, fmt.Sprintf(format, args...)) })
 }
 
-// startEmulators starts the emulators that the recording needs, with its bot.
-func (p *player) startEmulators(ctx context.Context) (env Environment, err error) {
-	env = Environment{Taps: p, Now: p.now}
+// startEmulators starts the emulators that the recording needs, with its bot. It returns the settings of
+// a bot that is connected to nothing else.
+func (p *player) startEmulators(ctx context.Context) (cfg config.Config, err error) {
+	cfg = p.Settings
+	none := config.Default()
+	none.Slack.Channels, none.Model.BaseURL, none.Model.Name = cfg.Slack.Channels, "", ""
+	cfg.Telegram, cfg.Slack, cfg.Model, cfg.MCP, cfg.Google, cfg.PublicURL = none.Telegram, none.Slack, none.Model, none.MCP, config.GoogleConfig{}, ""
+	cfg.Tools.Files, cfg.Tools.Exec, cfg.Tools.AllowPrivate = config.FilesLocal, none.Tools.Exec, nil
+	cfg.Taps, cfg.Runtime.Now = p, p.now
+	cfg.Runtime.Resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("host names are not resolved in a replay")
+	}}
+	if access.Access(cfg.Access).Empty() {
+		cfg.Access.Admins = []string{"*"}
+	}
 	if err := p.createEmulators(); err != nil {
-		return env, err
+		return cfg, err
 	}
 	if p.hasEvents("telegram") {
-		env.TelegramToken = p.telegram.Token()
-		env.TelegramURL, err = p.telegram.Start(ctx)
+		cfg.Telegram.Token = redact.Secret(p.telegram.Token())
+		cfg.Telegram.APIURL, err = p.telegram.Start(ctx)
 	}
 	if p.hasEvents("slack") && err == nil {
-		env.SlackBotToken, env.SlackAppToken = p.slack.BotToken(), p.slack.AppToken()
-		env.SlackURL, err = p.slack.Start(ctx)
+		cfg.Slack.BotToken, cfg.Slack.AppToken = redact.Secret(p.slack.BotToken()), redact.Secret(p.slack.AppToken())
+		cfg.Slack.APIURL, err = p.slack.Start(ctx)
 	}
+	cfg.Model.APIKey = "replayed"
 	for _, a := range p.requests {
-		if url, ok := modelBaseURL(a.URL); ok && env.ModelName == "" {
-			_, _, env.ModelName = describeRequest(a.Request)
-			env.ModelURL = url
+		if url, ok := modelBaseURL(a.URL); ok && cfg.Model.Name == "" {
+			_, _, cfg.Model.Name = describeRequest(a.Request)
+			cfg.Model.BaseURL = url
 		}
 	}
-	return env, err
+	return cfg, err
 }
 
 // createEmulators creates the emulators, with the bot and the users in the recording.
@@ -322,7 +326,7 @@ func (p *player) compare() []string {
 	return other
 }
 
-// Tap returns the tap of a service; see [Environment].
+// Tap returns the tap of a service; that of the model answers in its place.
 func (p *player) Tap(service string) retry.Tap {
 	if service == record.ModelService {
 		return modelTap{p}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/internal/config"
 	"oneclaw/internal/lab/replay"
 	"oneclaw/internal/record"
 )
@@ -53,7 +54,7 @@ func recording() []record.Line {
 // robot is a bot of a few lines, whose buttons have other data each time.
 type robot struct {
 	t       *testing.T
-	env     replay.Environment
+	cfg     config.Config
 	http    *http.Client
 	ask     func(text string) string // what the model is asked for a message
 	say     func(text string) string // what is made of its answer
@@ -65,7 +66,7 @@ func (b *robot) call(method string, params map[string]string, into any) {
 	for name, value := range params {
 		form.Set(name, value)
 	}
-	req, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.env.TelegramURL+"/bot"+b.env.TelegramToken+"/"+method, strings.NewReader(form.Encode()))
+	req, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.cfg.Telegram.APIURL+"/bot"+string(b.cfg.Telegram.Token)+"/"+method, strings.NewReader(form.Encode()))
 	if err != nil {
 		b.t.Error(err)
 		return
@@ -86,12 +87,12 @@ func (b *robot) call(method string, params map[string]string, into any) {
 
 func (b *robot) model(ctx context.Context, last string) string {
 	body := `{"model":"m1","messages":[{"role":"user","content":"` + last + `"}]}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.env.ModelURL+"/chat/completions", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.cfg.Model.BaseURL+"/chat/completions", strings.NewReader(body))
 	if err != nil {
 		b.t.Error(err)
 		return ""
 	}
-	resp, err := b.env.Taps.Tap(record.ModelService).Transport(nil).RoundTrip(req) //nolint:bodyclose // it is, below
+	resp, err := b.cfg.Taps.Tap(record.ModelService).Transport(nil).RoundTrip(req) //nolint:bodyclose // it is, below
 	if err != nil {
 		b.t.Error(err)
 		return ""
@@ -101,10 +102,10 @@ func (b *robot) model(ctx context.Context, last string) string {
 }
 
 // run answers until ctx ends.
-func (b *robot) run(ctx context.Context, env replay.Environment) error {
+func (b *robot) run(ctx context.Context, cfg config.Config) error {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	b.env, b.http, b.started = env, &http.Client{Transport: env.Taps.Tap("telegram").Transport(transport)}, env.Now()
+	b.cfg, b.http, b.started = cfg, &http.Client{Transport: cfg.Taps.Tap("telegram").Transport(transport)}, cfg.Runtime.Now()
 	for offset, n := int64(0), 0; ctx.Err() == nil; {
 		var answer struct {
 			Result []struct {
@@ -182,12 +183,12 @@ func TestReplayComparesWhatTheBotDoes(t *testing.T) {
 			if len(tt.want) > 0 && strings.Contains(tt.want[len(tt.want)-1]+tt.want[0], "now no") {
 				patience = 2 * time.Second
 			}
-			other, err := replay.Replay{Bot: bot.run, Redact: same, Now: time.Now, Timeout: patience, Quiet: quiet}.Play(t.Context(), lines)
+			other, err := replay.Replay{Bot: bot.run, Settings: config.Default(), Timeout: patience, Quiet: quiet}.Play(t.Context(), lines)
 			if err != nil || fmt.Sprintf("%q", other) != fmt.Sprintf("%q", append([]string(nil), tt.want...)) {
 				t.Errorf("%v:\n%s\nwant\n%s", err, strings.Join(other, "\n"), strings.Join(tt.want, "\n"))
 			}
-			if bot.env.ModelURL != "https://models.example/v1" || bot.env.ModelName != "m1" || !strings.HasPrefix(bot.env.TelegramToken, "99:") || bot.env.SlackURL != "" || bot.started.Year() != 2026 || bot.started.Month() != 5 {
-				t.Errorf("the bot is given %+v at %s", bot.env, bot.started)
+			if bot.cfg.Model.BaseURL != "https://models.example/v1" || bot.cfg.Model.Name != "m1" || !strings.HasPrefix(string(bot.cfg.Telegram.Token), "99:") || bot.cfg.Slack.BotToken != "" || bot.started.Year() != 2026 || bot.started.Month() != 5 {
+				t.Errorf("the bot is given %+v, %+v, %+v at %s", bot.cfg.Telegram, bot.cfg.Slack, bot.cfg.Model, bot.started)
 			}
 		})
 	}
@@ -196,13 +197,13 @@ func TestReplayComparesWhatTheBotDoes(t *testing.T) {
 func TestReplaySaysWhatItCannotPlay(t *testing.T) {
 	for name, tt := range map[string]struct {
 		lines []record.Line
-		bot   func(context.Context, replay.Environment) error
+		bot   func(context.Context, config.Config) error
 		want  string
 	}{
 		"nothing said":    {recording()[:1], nil, "no events for the bot"},
-		"a bot that dies": {recording(), func(context.Context, replay.Environment) error { return io.ErrUnexpectedEOF }, "the bot stopped unexpectedly"},
+		"a bot that dies": {recording(), func(context.Context, config.Config) error { return io.ErrUnexpectedEOF }, "the bot stopped unexpectedly"},
 	} {
-		_, err := replay.Replay{Bot: tt.bot, Redact: same, Now: time.Now}.Play(t.Context(), tt.lines)
+		_, err := replay.Replay{Bot: tt.bot, Settings: config.Default()}.Play(t.Context(), tt.lines)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/internal/config"
 	"oneclaw/internal/lab/replay"
 	"oneclaw/internal/record"
 )
@@ -44,11 +45,11 @@ func recorded(steps ...step) []record.Line {
 }
 
 // taking is a bot that takes steps when it is spoken to.
-func taking(t *testing.T, steps ...step) func(context.Context, replay.Environment) error {
-	return func(ctx context.Context, env replay.Environment) error {
+func taking(t *testing.T, steps ...step) func(context.Context, config.Config) error {
+	return func(ctx context.Context, cfg config.Config) error {
 		transport := &http.Transport{}
 		defer transport.CloseIdleConnections()
-		bot := &robot{t: t, env: env, http: &http.Client{Transport: env.Taps.Tap("telegram").Transport(transport)}}
+		bot := &robot{t: t, cfg: cfg, http: &http.Client{Transport: cfg.Taps.Tap("telegram").Transport(transport)}}
 		var came struct{ Result []struct{} }
 		for len(came.Result) == 0 && ctx.Err() == nil {
 			bot.call("getUpdates", map[string]string{"timeout": "1"}, &came)
@@ -92,7 +93,7 @@ func TestReplayComparesRows(t *testing.T) {
 		"a change of another message": {[]step{was[0], was[1], was[2], edit("over", 2)}, []string{first + `, change 2: recorded editMessageText {"text":"over"}; now nothing`, second + `, change 1: recorded nothing; now editMessageText {"text":"over"}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			other, err := replay.Replay{Bot: taking(t, tt.now...), Redact: same, Now: time.Now, Quiet: 100 * time.Millisecond}.Play(t.Context(), recorded(was...))
+			other, err := replay.Replay{Bot: taking(t, tt.now...), Settings: config.Default(), Quiet: 100 * time.Millisecond}.Play(t.Context(), recorded(was...))
 			if err != nil || !slices.Equal(other, tt.want) {
 				t.Errorf("%v:\n%s\nwant\n%s", err, strings.Join(other, "\n"), strings.Join(tt.want, "\n"))
 			}
@@ -120,7 +121,7 @@ func TestReplayNamesWhatIsMissing(t *testing.T) {
 			URL: "https://slack.com/api/" + call.method, Request: json.RawMessage(call.request), Response: json.RawMessage(call.answer),
 		})
 	}
-	silent := func(ctx context.Context, _ replay.Environment) error {
+	silent := func(ctx context.Context, _ config.Config) error {
 		<-ctx.Done()
 		return nil
 	}
@@ -131,7 +132,7 @@ func TestReplayNamesWhatIsMissing(t *testing.T) {
 		`slack C1, message 1 of the bot, change 1: recorded chat.update {"text":"allowed"}; now nothing`,
 		`slack C1, message 0.9, change 1: recorded chat.delete {}; now nothing`,
 	}
-	other, err := replay.Replay{Bot: silent, Redact: same, Now: time.Now, Timeout: time.Millisecond, Quiet: time.Millisecond}.Play(t.Context(), lines)
+	other, err := replay.Replay{Bot: silent, Settings: config.Default(), Timeout: time.Millisecond, Quiet: time.Millisecond}.Play(t.Context(), lines)
 	if err != nil || !slices.Equal(other, want) {
 		t.Errorf("%v:\n%s\nwant\n%s", err, strings.Join(other, "\n"), strings.Join(want, "\n"))
 	}
