@@ -37,7 +37,7 @@ func Convert(data []byte) (name string, content []byte, err error) {
 	}
 	title := singleLine(from.Name)
 	name = strings.Trim(notInName.ReplaceAllString(strings.ToLower(title), "-"), "-")
-	name = strings.Trim(name[:min(len(name), 50)], "-")
+	name = strings.Trim(name[:min(len(name), maxName)], "-")
 	if title == "" || name == "" {
 		return "", nil, errors.New("name is missing")
 	}

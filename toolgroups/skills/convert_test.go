@@ -13,7 +13,7 @@ func TestSkillsOfOtherProgramsAreConverted(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"---\nname: PDF  Tools!\ndescription: >\n  works\n  with PDF\ntools_required: 7\n---\nRun.\n": "pdf-tools|PDF Tools!|works with PDF|Run.",
-		"---\nname: " + strings.Repeat("long-", 12) + "\ndescription: d\n---\nRun.\n":                 strings.Repeat("long-", 9) + "long|" + strings.Repeat("long-", 12) + "|d|Run.",
+		"---\nname: " + strings.Repeat("long-", 12) + "\ndescription: d\n---\nRun.\n":                 strings.Repeat("long-", 11) + "long|" + strings.Repeat("long-", 12) + "|d|Run.",
 		"---\nname: x\ndescription: d\n---\nRun.\n":                                                   "name must be",
 		"---\nname: \"\\x1b\"\ndescription: d\n---\nRun.\n":                                           "name is missing",
 		"---\nname: ab\n---\nRun.\n":                                                                  "description is missing",

@@ -20,6 +20,8 @@ const (
 	MaxFile = 100 << 10
 	// MaxDescription bounds a description in characters. It is part of every request.
 	MaxDescription = 1024
+	// maxName is that of the Agent Skills format (agentskills.io/specification), in characters.
+	maxName        = 64
 	maxDisplayName = 100
 	maxListed      = 50
 	// maxFront bounds the front matter in bytes. maxNodes bounds its YAML nodes, because parsing YAML
@@ -29,13 +31,13 @@ const (
 	maxError = 300
 )
 
-var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,48}[a-z0-9]$`)
+var namePattern = regexp.MustCompile(fmt.Sprintf(`^[a-z0-9][a-z0-9-]{0,%d}[a-z0-9]$`, maxName-2))
 
 // Skill is one set of instructions.
 type Skill struct {
 	// Name is the name that load_skill takes.
 	Name string
-	// DisplayName is the name that is shown to people.
+	// DisplayName is the name that is shown to people; by default, Name.
 	DisplayName string
 	// Description describes the purpose of the skill in a line.
 	Description string
@@ -81,7 +83,7 @@ func Parse(data []byte) (Skill, error) {
 		return Skill{}, fmt.Errorf("front matter: %w", err)
 	}
 	s := Skill{
-		Name: strings.TrimSpace(m.Name), DisplayName: singleLine(m.DisplayName), Description: singleLine(m.Description),
+		Name: strings.TrimSpace(m.Name), DisplayName: cmp.Or(singleLine(m.DisplayName), singleLine(m.Name)), Description: singleLine(m.Description),
 		RequiredTools: m.RequiredTools, Parameters: m.Parameters, Body: body,
 	}
 	return s, s.validate()
@@ -145,9 +147,7 @@ func shortenError(err error) error {
 func (s *Skill) validate() error {
 	switch {
 	case !namePattern.MatchString(s.Name):
-		return fmt.Errorf("name must be 2 to 50 lower-case letters, digits and dashes, with no dash at either end")
-	case s.DisplayName == "":
-		return errors.New("display_name is missing")
+		return fmt.Errorf("name must be 2 to %d lower-case letters, digits and dashes, with no dash at either end", maxName)
 	case utf8.RuneCountInString(s.DisplayName) > maxDisplayName:
 		return fmt.Errorf("display_name is longer than %d characters", maxDisplayName)
 	case s.Description == "":

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -174,7 +175,6 @@ func TestInvalidFilesAreLeftOutWithAWarning(t *testing.T) {
 		"no name":           {"---\ndisplay_name: X\ndescription: d\n---\nbody", "name must be"},
 		"bad name":          {skill("Bad_Name", "d", "body"), "name must be"},
 		"other folder":      {skill("other", "d", "body"), "folder"},
-		"no display name":   {"---\nname: broken\ndescription: d\n---\nbody", "display_name"},
 		"no description":    {"---\nname: broken\ndisplay_name: X\n---\nbody", "description"},
 		"long description":  {skill("broken", strings.Repeat("d", 1025), "body"), "description is longer"},
 		"too large":         {skill("broken", "d", strings.Repeat("x", skills.MaxFile)), "bytes"},
@@ -255,6 +255,22 @@ Go to {{city}}.
 Then home.`
 	if text, fault := s.load(t, `{"name":"trip"}`); fault != nil || text != want {
 		t.Errorf("got %v\n%s\nwant\n%s", fault, text, want)
+	}
+}
+
+// The example of docs/tools.md is a skill; a name and a description are enough.
+func TestTheExampleOfTheDocumentIsASkill(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../../docs/tools.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := regexp.MustCompile("(?s)```markdown\n(.*?)```").FindSubmatch(document)
+	if example == nil {
+		t.Fatal("there is no example")
+	}
+	if s, err := skills.Parse(example[1]); err != nil || s.Name != "minutes" || s.DisplayName != "minutes" || s.Description == "" || s.Body == "" {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 
