@@ -251,7 +251,8 @@ func (d *Cards) RecordDelivery(ctx context.Context, j *queue.Run) error {
 		if slices.EqualFunc(now, outbox.DeliveryOf(j).Parts, equalPart) {
 			return showNone
 		}
-		return showEdited // the card changed while it was being sent
+		kept.Progress++ // the card changed while it was being sent: its buttons are those of that change
+		return showEdited
 	})
 	if err != nil || kept == nil || !failed || !kept.IsOpen() {
 		return err

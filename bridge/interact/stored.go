@@ -24,9 +24,8 @@ type StoredCard struct {
 	// Token is in the data of its buttons. Users cannot guess it.
 	Token string     `json:"token"`
 	Chat  chats.Chat `json:"chat"`
-	// Version counts the changes of what the card shows, Progress those by [Cards.Update] of the text
-	// alone. The difference is in the data of its buttons, so that a press of replaced buttons is
-	// recognized.
+	// Version counts the changes of what the card shows, Progress those that leave its buttons as they are.
+	// The difference is in the data of its buttons, so that a press of replaced buttons is recognized.
 	Version  int `json:"version"`
 	Progress int `json:"progress,omitempty"`
 	// IDs are the messages that show the card's text; the last one has the buttons. They are set once
