@@ -203,10 +203,11 @@ func points(t *testing.T, ctx context.Context, pane string) int {
 	unfold("two pictures", "🖼")
 	choose(`new File(["OggS and a sound"], "voice.ogg", { type: "audio/ogg" })`)
 	send("")
-	says(t, ctx, pane, "3 pages")
+	// What was spoken is answered in text, and then spoken as well.
+	waitFor(t, ctx, fmt.Sprintf(`(() => { const m = [...document.querySelectorAll("#%s .msg")].at(-1); return !m.classList.contains("mine") && m.querySelector("audio") !== null })()`, pane))
 	unfold("How many pages", "as a machine wrote it down")
 	staged := fmt.Sprintf(`document.querySelector("#%s .staged").innerText.includes("3 pages")`, pane)
-	for range 10 { // the message may be shown anew between the focus and the key, and its speech comes behind it
+	for range 10 { // the message may be shown anew between the focus and the key
 		do(t, ctx, chromedp.Focus(fmt.Sprintf(`(//section[@id=%q]//button[@class="reply" and contains(@aria-label, "3 pages")])[last()]`, pane)), chromedp.KeyEvent("\r"))
 		if there, _ := chromedp.Run(ctx, chromedp.Poll[bool](staged, chromedp.WithPollingTimeout(patience/10))); there {
 			break
