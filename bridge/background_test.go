@@ -239,9 +239,20 @@ func (p *platform) one(t *testing.T, text string) sent {
 	return all[slices.IndexFunc(all, func(s sent) bool { return strings.Contains(s.text, text) })]
 }
 
-// nothingOpen waits until no job is open.
+// nothingOpen waits until no job is open: what was shown may still have to be recorded, and cards to be
+// edited.
 func (r *harness) nothingOpen() {
 	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	changes := r.cfg.Store.Watch(ctx, queue.OpenPrefix)
+	if openJobs(r.t, r.cfg.Store) > 0 {
+		for _, err := range changes {
+			if err != nil || openJobs(r.t, r.cfg.Store) == 0 {
+				break
+			}
+		}
+	}
 	r.stop()
 	for e, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: queue.OpenPrefix}) {
 		r.t.Errorf("still open: %s (%v)", e.Value, err)
@@ -370,12 +381,14 @@ func TestATaskThatWaitsForASlotIsCancelledAtOnce(t *testing.T) {
 	r.platform.one(t, "done: Started")
 	r.accept(direct("2", "/tasks"))
 	press(r, r.platform.one(t, "- About "+waits+": waits for its turn, for "), "p1", "1", "Cancel About "+waits)
-	for n := 3; ; n++ {
-		r.accept(direct(fmt.Sprint(n), "/tasks again"))
-		if all := r.platform.wait(t, n+1); !strings.Contains(all[n].text, waits) {
-			break
-		}
-	}
+	r.platform.until(t, "list without it", func(all []sent) bool {
+		return slices.ContainsFunc(all, func(s sent) bool {
+			return strings.HasPrefix(s.text, "**In the background:**") && !strings.Contains(s.text, waits)
+		})
+	})
+	r.jobs(queue.OpenPrefix, func(open []queue.Job) bool {
+		return !slices.ContainsFunc(open, func(j queue.Job) bool { return j.Message.Text == waits })
+	})
 	f.free <- struct{}{}
 	r.platform.one(t, "re: [The background task")
 	r.nothingOpen()
@@ -474,6 +487,9 @@ func TestATaskIsCancelled(t *testing.T) {
 				press(r, r.platform.one(t, "- About hold one: is running, for "), "p1", "1", "Cancel About hold one")
 				r.platform.one(t, "No background task is open here.")
 			case "/stop":
+				r.jobs("job/done/", func(all []queue.Job) bool { // until then the turn may be about to end
+					return slices.ContainsFunc(all, func(j queue.Job) bool { return j.Message.ID == "1" })
+				})
 				r.accept(direct("2", "/stop"))
 				press(r, r.platform.one(t, "There is nothing to stop."), "p1", "1", "Cancel About hold one")
 			case "the tool":

@@ -72,9 +72,10 @@ func TestAnOpenJobThatDoesNotDecodeIsSetAside(t *testing.T) {
 			!strings.Contains(told[0].text, "Incident "+letters["job/open/fake:1/7/text"]) {
 			t.Errorf("told %q", texts(told))
 		}
-		if len(letters) != 3 || openJobs(t, r.cfg.Store) > 1 { // the notice may be open
-			t.Errorf("set aside: %v, open: %d", letters, openJobs(t, r.cfg.Store))
+		if len(letters) != 3 {
+			t.Errorf("set aside: %v", letters)
 		}
+		r.jobs(queue.OpenPrefix, func([]queue.Job) bool { return openJobs(t, r.cfg.Store) == 0 })
 		r.stop()
 	}
 	r.start()

@@ -214,6 +214,7 @@ func TestForgetIsAskedInDirectChatsAlone(t *testing.T) {
 	if got := r.platform.wait(t, 1)[0]; !strings.HasPrefix(got.text, "Please send me /forget in a direct chat") || got.buttons != nil {
 		t.Errorf("answered %+v", got)
 	}
+	r.receipts(1)
 	if n := len(placesOf(t, r.cfg.Store, string(privacy.KindForget))); n != 1 { // the receipt of the command
 		t.Errorf("%d places tell of it", n)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
@@ -118,6 +119,10 @@ func TestAMemberLeavesRoomForTheOthers(t *testing.T) {
 // Attack 08.
 func TestCommandsAreBoundedToo(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, floodCommands) // a /stop ends commands that wait for a second
+}
+
+func floodCommands(t *testing.T) {
 	h := newHanging()
 	r := newHarness(t, h.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 3 })
 	r.stop()
