@@ -70,7 +70,7 @@ func TestBadAnswersOfAModelAreOneSentence(t *testing.T) {
 		if got := w.ask(bot, who, "and now?", nil); !strings.Contains(got, "be "+kind) || !strings.Contains(got, "and now?") {
 			t.Errorf("%s: the model reads %q", kind, got)
 		}
-		wantIn(t, bot.out.String(), bad[kind].cause)
+		bot.out.await(t, bad[kind].cause)
 	}
 }
 

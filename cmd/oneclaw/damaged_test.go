@@ -168,6 +168,8 @@ func (w *harness) live() *life {
 		w.t.Fatal(errors.Join(err, l.store.Close()))
 	}
 	l.bot = b
+	before := 0
+	w.telegram.View(func(s telegram.State) { before = s.PollCount() })
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- b.Run(ctx) }()
@@ -178,6 +180,7 @@ func (w *harness) live() *life {
 		}
 	})
 	w.t.Cleanup(l.stop)
+	w.until(nil, "a poll", func(s telegram.State) bool { return s.PollCount() > before })
 	return l
 }
 

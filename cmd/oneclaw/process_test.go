@@ -285,7 +285,13 @@ func (w *harness) run() *process {
 // until waits for what Telegram sees; p, if not nil, must stay alive meanwhile.
 func (w *harness) until(p *process, what string, cond func(telegram.State) bool) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	w.untilWithin(patience, p, what, cond)
+}
+
+// untilWithin is until for what may take a busy machine longer, such as hundreds of answers.
+func (w *harness) untilWithin(limit time.Duration, p *process, what string, cond func(telegram.State) bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), limit)
 	defer cancel()
 	if p != nil {
 		go func() {

@@ -56,7 +56,9 @@ func TestNothingButAnswersReachesAChat(t *testing.T) {
 			t.Errorf("%s: a chat was told %q", name, got)
 		}
 	}
-	wantIn(t, bot.out.String(), "INNER PAGE", "INNER.py") // the operator finds them
+	for _, cause := range []string{"INNER PAGE", "INNER.py"} { // the operator finds them
+		bot.out.await(t, cause)
+	}
 }
 
 // stream makes a streamed reply of deltas.
