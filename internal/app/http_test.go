@@ -21,15 +21,9 @@ func TestASlowRequestIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	served := make(chan error, 1)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
-	go func() { served <- servePort(ctx, l, handler, 2, 3*time.Second) }()
-	defer func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	}()
 	address := l.Addr().String()
 	header, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 	if err != nil {
@@ -44,6 +38,14 @@ func TestASlowRequestIsEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// What is sent is there before its time begins.
+	go func() { served <- servePort(ctx, l, handler, 2, 3*time.Second) }()
+	defer func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
 	response, err := http.Get("http://" + address) //nolint:noctx // a third one, which waits for the others
 	if err != nil {
 		t.Fatal(err)

@@ -21,10 +21,13 @@ type build struct {
 	lease chan string
 }
 
-// shortTTL is longer than a busy machine lets a replica stand still.
-const shortTTL = 3 * time.Second
+// beatingTTL is longer than a busy machine lets a replica stand still; silentTTL is for where none runs.
+const (
+	beatingTTL = replicas.DefaultTTL
+	silentTTL  = time.Second
+)
 
-func opened(t *testing.T, at Place, formats int) (*Store, error) {
+func opened(t *testing.T, at Place, formats int, ttl time.Duration) (*Store, error) {
 	t.Helper()
 	var steps []Migration
 	for range formats {
@@ -33,13 +36,13 @@ func opened(t *testing.T, at Place, formats int) (*Store, error) {
 			return err
 		})
 	}
-	return Open(t.Context(), Config{Place: at, Migrations: steps, TTL: shortTTL, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	return Open(t.Context(), Config{Place: at, Migrations: steps, TTL: ttl, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 }
 
 // joined opens a database and has joined when it returns; stop leaves and closes it.
 func joined(t *testing.T, at Place, formats int) *build {
 	t.Helper()
-	store, err := opened(t, at, formats)
+	store, err := opened(t, at, formats, beatingTTL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +50,7 @@ func joined(t *testing.T, at Place, formats int) *build {
 	var once sync.Once
 	in := make(chan struct{})
 	r := replicas.New(replicas.Config{
-		Store: store, Leases: []string{"one"}, Format: LowestFormat + formats, TTL: shortTTL,
+		Store: store, Leases: []string{"one"}, Format: LowestFormat + formats, TTL: beatingTTL,
 		Check: func(ctx context.Context) error {
 			once.Do(func() { close(in) })
 			return store.CheckFormat(ctx)
@@ -92,7 +95,7 @@ func TestANewFormatWaitsForTheLastOldReplica(t *testing.T) {
 		t.Errorf("beside an old replica the format is %d of %d", first.Format(), first.NewestKnown())
 	}
 	one, two := first.upgraded(t), second.upgraded(t)
-	if _, err := opened(t, at, 3); err == nil || !strings.Contains(err.Error(), "older replicas are running") {
+	if _, err := opened(t, at, 3, beatingTTL); err == nil || !strings.Contains(err.Error(), "older replicas are running") {
 		t.Errorf("two formats ahead: %v", err)
 	}
 	if _, err := first.Get(t.Context(), "migrated"); !errors.Is(err, storage.ErrNotFound) {
@@ -105,7 +108,7 @@ func TestANewFormatWaitsForTheLastOldReplica(t *testing.T) {
 	if first.Format() != LowestFormat+2 || second.Format() != LowestFormat+2 {
 		t.Errorf("at the end the formats are %d and %d", first.Format(), second.Format())
 	}
-	if _, err := opened(t, at, 1); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("newer oneclaw (format %d, this one knows %d)", LowestFormat+2, LowestFormat+1)) {
+	if _, err := opened(t, at, 1, beatingTTL); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("newer oneclaw (format %d, this one knows %d)", LowestFormat+2, LowestFormat+1)) {
 		t.Errorf("an old program opens the new format: %v", err)
 	}
 	if err := errors.Join(first.stop(), second.stop()); err != nil {
@@ -118,7 +121,7 @@ func TestANewFormatWaitsForTheLastOldReplica(t *testing.T) {
 func TestAnOldProgramThatOpenedBeforeTheChangeIsRefused(t *testing.T) {
 	t.Parallel()
 	at := onServer(t)
-	old, err := opened(t, at, 1)
+	old, err := opened(t, at, 1, beatingTTL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +132,7 @@ func TestAnOldProgramThatOpenedBeforeTheChangeIsRefused(t *testing.T) {
 		t.Errorf("refused with %v", err)
 	}
 	r := replicas.New(replicas.Config{
-		Store: old, Leases: []string{"one"}, Format: LowestFormat + 1, Check: old.CheckFormat, TTL: shortTTL,
+		Store: old, Leases: []string{"one"}, Format: LowestFormat + 1, Check: old.CheckFormat, TTL: beatingTTL,
 		OnTaken: func(context.Context, map[string]storage.Op) error { t.Error("it took a lease"); return nil },
 		OnLost:  func(string) {},
 	})
@@ -158,7 +161,7 @@ func TestADeadReplicaDoesNotHoldUpTheFormat(t *testing.T) {
 	if err = errors.Join(err, old.stop()); err != nil {
 		t.Fatal(err)
 	}
-	farAhead, err := opened(t, at, 3)
+	farAhead, err := opened(t, at, 3, silentTTL)
 	if err != nil || farAhead.Format() != LowestFormat+3 {
 		t.Fatalf("beside a dead one: %v", err)
 	}

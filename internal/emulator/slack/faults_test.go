@@ -121,7 +121,7 @@ func TestRemoteControl(t *testing.T) {
 		t.Errorf("unknown act: %d", code)
 	}
 	f.call("chat.postMessage", map[string]string{"channel": made.Channel, "text": "hello"})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"messages?answers=1&seconds=20&channel="+made.Channel, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"messages?answers=1&seconds=600&channel="+made.Channel, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

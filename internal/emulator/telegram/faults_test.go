@@ -209,7 +209,7 @@ func TestRemoteControl(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { f.call("sendMessage", tg.Params{"chat_id": id(u.ID), "text": "hello"}, nil) })
 	defer wg.Wait()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.url+"/emulator/messages?answers=1&seconds=20&chat="+id(u.ID), nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.url+"/emulator/messages?answers=1&seconds=600&chat="+id(u.ID), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
