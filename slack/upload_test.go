@@ -161,7 +161,7 @@ func (s *sender) Run(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message
 // D10; C25; B08.
 func TestFilesThroughTheBridge(t *testing.T) {
 	t.Parallel()
-	f := setup(t, emulator.Config{}, nil)
+	f := setup(t, quick(), nil)
 	picture := pngOf(t)
 	model := &sender{make: func(workspace, name string) {
 		if name == "gone.png" {

@@ -62,7 +62,7 @@ func TestOrderOverAFault(t *testing.T) {
 					}
 					return nil
 				})
-			}})
+			}}, patience)
 			if (found != "") != c.wrong {
 				t.Errorf("found %q", found)
 			}

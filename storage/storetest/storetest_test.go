@@ -86,12 +86,15 @@ var bugs = []string{
 	"yields the end of the context", "watches all keys", "shares values between watches", "watches without revisions",
 }
 
+// hangs is the time after which a mutant that hangs has failed.
+const hangs = 2 * time.Second
+
 func TestMutantsFail(t *testing.T) {
 	for _, bug := range bugs {
 		t.Run(bug, func(t *testing.T) {
 			t.Parallel()
 			for _, p := range properties() {
-				if message := failure(t, memoryConfig(bug), p); message != "" {
+				if message := failure(t, memoryConfig(bug), p, hangs); message != "" {
 					t.Logf("%s: %.200s", p.name, message)
 					return
 				}
@@ -101,9 +104,9 @@ func TestMutantsFail(t *testing.T) {
 	}
 }
 
-// failure runs one property and returns how it failed first, or "".
-func failure(t *testing.T, cfg Config, p property) string {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+// failure runs one property and returns how it failed first, or "". Beyond the limit it has failed.
+func failure(t *testing.T, cfg Config, p property, limit time.Duration) string {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	r := &recorder{TB: t, ctx: ctx}
 	done := make(chan struct{})

@@ -215,7 +215,7 @@ func TestExecKillsWhatIsLeft(t *testing.T) {
 			_, err := os.ReadFile(pipe)
 			end <- err
 		}()
-		got, err := d.admin(t, args{"command": "exec 9>pipe; sleep 1000 >/dev/null 2>&1 & echo left", "timeout_seconds": 20})
+		got, err := d.admin(t, args{"command": "exec 9>pipe; sleep 1000 >/dev/null 2>&1 & echo left", "timeout_seconds": 100})
 		if err != nil || got != "[Exit Code: 0]\n\nleft\n" {
 			t.Fatalf("%s: %q, %+v", name, got, err)
 		}

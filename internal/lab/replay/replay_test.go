@@ -181,7 +181,7 @@ func TestReplayComparesWhatTheBotDoes(t *testing.T) {
 				quiet = 10 * time.Second
 			}
 			if len(tt.want) > 0 && strings.Contains(tt.want[len(tt.want)-1]+tt.want[0], "now no") {
-				patience = 2 * time.Second
+				patience = 10 * time.Second
 			}
 			other, err := replay.Replay{Bot: bot.run, Settings: config.Default(), Timeout: patience, Quiet: quiet}.Play(t.Context(), lines)
 			if err != nil || fmt.Sprintf("%q", other) != fmt.Sprintf("%q", append([]string(nil), tt.want...)) {
