@@ -253,8 +253,8 @@ func TestWhatIsPrinted(t *testing.T) {
 	}
 	var text, markdown, rows bytes.Buffer
 	for w, write := range map[*bytes.Buffer]func() error{
-		&text:     func() error { return bill.WriteText(&text, []bill.Conversation{c}, lines) },
-		&markdown: func() error { return bill.WriteMarkdown(&markdown, []bill.Conversation{c}, lines) },
+		&text:     func() error { return bill.WriteTables(&text, []bill.Conversation{c}, lines, false) },
+		&markdown: func() error { return bill.WriteTables(&markdown, []bill.Conversation{c}, lines, true) },
 		&rows:     func() error { return search.WriteJSON(&rows, lines) },
 	} {
 		if err := write(); err != nil || w.Len() == 0 {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"oneclaw/internal/budget"
 	"oneclaw/toolgroups/search"
@@ -118,30 +117,16 @@ func WriteModels(w io.Writer, costs []ModelCost, markdown bool) error {
 	if len(costs) == 0 {
 		return nil
 	}
-	var b strings.Builder
-	b.WriteString("\nBy model, summaries included; models share no cache:\n\n")
-	row := func(cells ...string) {
-		if markdown {
-			b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
-			return
-		}
-		b.WriteString(strings.Join(cells, "\t") + "\n")
-	}
-	row("models", "requests", "tokens in", "from the cache", "read anew", "tokens out", "cost")
-	if markdown {
-		b.WriteString(strings.Repeat("|---", 7) + "|\n")
-	}
+	t := tables{markdown: markdown}
+	t.WriteString("\nBy model, summaries included; models share no cache:\n\n")
+	t.row(true, "models", "requests", "tokens in", "from the cache", "read anew", "tokens out", "cost")
 	count := func(n int) string { return budget.FormatCount(int64(n)) }
 	for _, c := range costs {
 		usd := "not known"
 		if c.USD > 0 {
 			usd = fmt.Sprintf("$%.4f", c.USD)
 		}
-		row(c.Name, count(c.Requests), count(c.Input), count(c.Read), count(c.Reread), count(c.Output), usd)
+		t.row(false, c.Name, count(c.Requests), count(c.Input), count(c.Read), count(c.Reread), count(c.Output), usd)
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if _, err := io.WriteString(table, b.String()); err != nil {
-		return fmt.Errorf("bill: %w", err)
-	}
-	return table.Flush()
+	return t.writeTo(w)
 }

@@ -64,13 +64,10 @@ func (f *Format) Print(ctx context.Context, w io.Writer, as Config, conversation
 		}
 		lines = append(lines, more...)
 	}
-	switch {
-	case f.json:
+	if f.json {
 		return search.WriteJSON(w, lines)
-	case f.markdown:
-		return WriteMarkdown(w, conversations, lines)
 	}
-	return WriteText(w, conversations, lines)
+	return WriteTables(w, conversations, lines, f.markdown)
 }
 
 // PrintModels prints what a recorded conversation costs by model.
@@ -86,47 +83,54 @@ func (f *Format) PrintModels(ctx context.Context, w io.Writer, as Config, c Conv
 	return WriteModels(w, costs, f.markdown)
 }
 
-// WriteText writes a table for each conversation.
-func WriteText(w io.Writer, conversations []Conversation, lines []Line) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if err := writeTables(table, conversations, lines, "", func(b *strings.Builder, cells []string, _ bool) {
-		b.WriteString(strings.Join(cells, "\t") + "\n")
-	}); err != nil {
-		return err
+// tables are tables in text or in Markdown.
+type tables struct {
+	strings.Builder
+
+	markdown bool
+}
+
+func (t *tables) row(head bool, cells ...string) {
+	if !t.markdown {
+		t.WriteString(strings.Join(cells, "\t") + "\n")
+		return
 	}
-	return table.Flush()
+	t.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	if head {
+		t.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
+	}
 }
 
-// WriteMarkdown writes the same tables in Markdown.
-func WriteMarkdown(w io.Writer, conversations []Conversation, lines []Line) error {
-	return writeTables(w, conversations, lines, "**", func(b *strings.Builder, cells []string, head bool) {
-		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
-		if head {
-			b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
-		}
-	})
+// writeTo writes the tables with aligned columns.
+func (t *tables) writeTo(w io.Writer) error {
+	aligned := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if _, err := io.WriteString(aligned, t.String()); err != nil {
+		return fmt.Errorf("bill: %w", err)
+	}
+	return aligned.Flush()
 }
 
-func writeTables(w io.Writer, conversations []Conversation, lines []Line, strong string, row func(b *strings.Builder, cells []string, head bool)) error {
-	var b strings.Builder
+// WriteTables writes a table for each conversation, in Markdown if markdown is set.
+func WriteTables(w io.Writer, conversations []Conversation, lines []Line, markdown bool) error {
+	t, strong := tables{markdown: markdown}, ""
+	if markdown {
+		strong = "**"
+	}
 	for i, c := range conversations {
 		if i > 0 {
-			b.WriteString("\n")
+			t.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "%s%s%s: %s\n\n", strong, c.Name, strong, c.Title)
+		fmt.Fprintf(&t, "%s%s%s: %s\n\n", strong, c.Name, strong, c.Title)
 		head := []string{"cache"}
 		for _, l := range groupByProvider(lines, c.Name)[0] {
 			head = append(head, string(l.Routing))
 		}
-		row(&b, append(head, "auto, all in money"), true)
-		for _, t := range groupByProvider(lines, c.Name) {
-			row(&b, append(append([]string{t[0].Provider}, costCells(t)...), formatDollars(t)), false)
+		t.row(true, append(head, "auto, all in money")...)
+		for _, of := range groupByProvider(lines, c.Name) {
+			t.row(false, append(append([]string{of[0].Provider}, costCells(of)...), formatDollars(of))...)
 		}
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("bill: %w", err)
-	}
-	return nil
+	return t.writeTo(w)
 }
 
 // formatDollars returns the cost in dollars of "auto" and of sending all tools, output included.

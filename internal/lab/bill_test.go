@@ -205,7 +205,7 @@ func TestBillDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var now bytes.Buffer
-	if err := bill.WriteMarkdown(&now, b.conversations, b.lines); err != nil {
+	if err := bill.WriteTables(&now, b.conversations, b.lines, true); err != nil {
 		t.Fatal(err)
 	}
 	compareDocs(t, billBegin, "", now.String())
