@@ -352,9 +352,9 @@ func TestAResultStartsNoTask(t *testing.T) {
 				r.platform.one(t, "done: Only a message of a user can start a background task.")
 				return
 			}
-			r.accept(direct("2", "start hold two"))
+			r.accept(direct("2", "start slow two")) // its result is too late to join, too
 			f.free <- struct{}{}
-			r.platform.one(t, "Started 'About hold two'")
+			r.platform.one(t, "Started 'About slow two'")
 		})
 	}
 }
