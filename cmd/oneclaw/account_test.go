@@ -82,18 +82,13 @@ func connected(who string) []string {
 // notesReader is a model that asks the server whose account it has.
 func notesReader(_ context.Context, req openai.Request) (openai.Reply, error) {
 	last := req.Messages[len(req.Messages)-1]
-	name, arguments := "", `{}`
-	switch names := req.ToolNames(); {
+	switch {
 	case last.Role == "tool" && !strings.HasPrefix(last.Content, "Loaded "):
 		return openai.Reply{Text: "The tool says: " + last.Content[:min(300, len(last.Content))]}, nil
-	case slices.Contains(names, "notes_whoami"):
-		name = "notes_whoami"
-	case slices.Contains(names, "notes_connect"):
-		name = "notes_connect"
-	default:
-		name, arguments = "load_tool_group", `{"group_name":"mcp_notes"}`
+	case slices.Contains(req.ToolNames(), "notes_whoami"):
+		return useTool(req, "mcp_notes", "notes_whoami", "{}")
 	}
-	return openai.Reply{Calls: []openai.ToolCall{{ID: fmt.Sprint("call_", len(req.Messages)), Name: name, Arguments: arguments}}}, nil
+	return useTool(req, "mcp_notes", "notes_connect", "{}")
 }
 
 func connectNotes(t *testing.T, em *mcp.Server, ask func(string) string, restart func()) {

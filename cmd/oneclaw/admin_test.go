@@ -22,14 +22,8 @@ import (
 // tools say.
 func configurer(_ context.Context, req openai.Request) (openai.Reply, error) {
 	last := req.Messages[len(req.Messages)-1]
-	call := func(name, arguments string) (openai.Reply, error) {
-		return openai.Reply{Calls: []openai.ToolCall{{ID: fmt.Sprint("call_", len(req.Messages)), Name: name, Arguments: arguments}}}, nil
-	}
-	switch {
-	case last.Role == "user" && strings.Contains(last.Content, "send all tools"):
-		return call("load_tool_group", `{"group_name":"config"}`)
-	case last.Role == "tool" && strings.HasPrefix(last.Content, "Loaded "):
-		return call("set_config", `{"key":"routing","value":"all"}`)
+	if last.Role == "user" && strings.Contains(last.Content, "send all tools") || strings.HasPrefix(last.Content, "Loaded ") {
+		return useTool(req, "config", "set_config", `{"key":"routing","value":"all"}`)
 	}
 	return openai.Reply{Text: "It says: " + last.Content}, nil
 }

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -258,12 +257,9 @@ func TestMailFromASharedChatIsSentByWhoAskedAlone(t *testing.T) {
 	letter := map[string]any{"to": "grace@example.com", "subject": "Hi", "body": "Line one\nLine two"}
 	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
-		if last.Role == "user" && strings.Contains(last.Content, "do it") && !slices.Contains(req.ToolNames(), "gmail_send") {
-			return openai.Reply{Calls: []openai.ToolCall{{ID: "l", Name: "load_tool_group", Arguments: `{"group_name":"google_gmail"}`}}}, nil
-		}
 		if strings.HasPrefix(last.Content, "Loaded ") || strings.Contains(last.Content, "do it") {
-			data, err := json.Marshal(letter)
-			return openai.Reply{Calls: []openai.ToolCall{{ID: "s", Name: "gmail_send", Arguments: string(data)}}}, err
+			data, _ := json.Marshal(letter) // of strings
+			return useTool(req, "google_gmail", "gmail_send", string(data))
 		}
 		return openai.Reply{Text: "Then: " + last.Content}, nil
 	}))

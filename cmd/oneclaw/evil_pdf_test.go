@@ -44,11 +44,8 @@ func readingPDFs(_ context.Context, req openai.Request) (openai.Reply, error) {
 			file = found[1]
 		}
 	}
-	switch {
-	case last.Role == "user":
-		return openai.Reply{Calls: []openai.ToolCall{{ID: "call_1", Name: "load_tool_group", Arguments: `{"group_name":"pdf"}`}}}, nil
-	case last.ToolCallID == "call_1":
-		return openai.Reply{Calls: []openai.ToolCall{{ID: "call_2", Name: "pdf_extract_text", Arguments: fmt.Sprintf(`{"path":%q}`, file)}}}, nil
+	if last.Role == "user" || strings.HasPrefix(last.Content, "Loaded ") {
+		return useTool(req, "pdf", "pdf_extract_text", fmt.Sprintf(`{"path":%q}`, file))
 	}
 	return openai.Reply{Text: "told: " + last.Content}, nil
 }

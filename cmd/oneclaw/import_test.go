@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -39,10 +38,7 @@ func (m *movedModel) Reply(_ context.Context, req openai.Request) (openai.Reply,
 	default:
 		return openai.Reply{Text: "fine"}, nil
 	}
-	if !slices.Contains(req.ToolNames(), tool) {
-		tool, arguments = "load_tool_group", fmt.Sprintf(`{"group_name":%q}`, group)
-	}
-	return openai.Reply{Calls: []openai.ToolCall{{ID: fmt.Sprint("call_", len(req.Messages)), Name: tool, Arguments: arguments}}}, nil
+	return useTool(req, group, tool, arguments)
 }
 
 // The owner of a bot moves in from OpenClaw: memory is there at once, and everything else waits until it is

@@ -45,10 +45,8 @@ func babbler(secrets string, reads []openai.ToolCall) openai.Responder {
 		switch {
 		case last.Role == "user" && strings.Contains(last.Content, "break"):
 			return openai.Reply{Err: &openai.Error{Status: 400, Message: "refused: " + secrets}}, nil
-		case last.Role == "user" && strings.Contains(last.Content, "administer"):
-			return openai.Reply{Calls: []openai.ToolCall{{ID: "1", Name: "load_tool_group", Arguments: `{"group_name":"config"}`}}}, nil
-		case last.Role == "tool" && strings.HasPrefix(last.Content, "Loaded "):
-			return openai.Reply{Calls: []openai.ToolCall{{ID: "2", Name: "manage_env_var", Arguments: `{"action":"set","key":"A_VALUE","value":"variable of an administrator 7"}`}}}, nil
+		case last.Role == "user" && strings.Contains(last.Content, "administer"), strings.HasPrefix(last.Content, "Loaded "):
+			return useTool(req, "config", "manage_env_var", `{"action":"set","key":"A_VALUE","value":"variable of an administrator 7"}`)
 		case last.Role == "user":
 			return openai.Reply{Text: "I look at " + secrets, Calls: reads}, nil
 		}

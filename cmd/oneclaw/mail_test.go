@@ -47,17 +47,9 @@ var linkPattern = regexp.MustCompile(`https?://[^\s|>)]+`)
 // trash what it found in the spam, all at once.
 func mailReader(_ context.Context, req openai.Request) (openai.Reply, error) {
 	last := req.Messages[len(req.Messages)-1]
-	tool := func(name, arguments string) (openai.Reply, error) {
-		return openai.Reply{Calls: []openai.ToolCall{{ID: fmt.Sprint("call_", len(req.Messages)), Name: name, Arguments: arguments}}}, nil
-	}
 	switch {
-	case last.Role == "user" && strings.Contains(last.Content, "check my email"):
-		if !slices.Contains(req.ToolNames(), "gmail_search") {
-			return tool("load_tool_group", `{"group_name":"google_gmail"}`)
-		}
-		return tool("gmail_search", `{"query":"in:spam","max_results":100}`)
-	case last.Role == "tool" && strings.HasPrefix(last.Content, "Loaded "):
-		return tool("gmail_search", `{"query":"in:spam","max_results":100}`)
+	case last.Role == "user" && strings.Contains(last.Content, "check my email"), strings.HasPrefix(last.Content, "Loaded "):
+		return useTool(req, "google_gmail", "gmail_search", `{"query":"in:spam","max_results":100}`)
 	case last.Role == "user":
 		ids := regexp.MustCompile(`\bs-\d+\b`).FindAllString(req.Messages[len(req.Messages)-3].Content, -1)
 		slices.Sort(ids)
@@ -65,7 +57,7 @@ func mailReader(_ context.Context, req openai.Request) (openai.Reply, error) {
 		if err != nil {
 			return openai.Reply{}, err
 		}
-		return tool("gmail_batch_modify", string(arguments))
+		return useTool(req, "google_gmail", "gmail_batch_modify", string(arguments))
 	}
 	return openai.Reply{Text: "The tool says: " + last.Content[:min(300, len(last.Content))]}, nil
 }

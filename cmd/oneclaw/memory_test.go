@@ -125,13 +125,8 @@ func scriptedMemory(_ context.Context, req openai.Request) (openai.Reply, error)
 		}
 	}
 	call := callOfMemory.FindStringSubmatch(asked)
-	tool := call[1] + "_memory"
-	switch {
-	case !slices.Contains(req.ToolNames(), tool):
-		return openai.Reply{Calls: []openai.ToolCall{{ID: "l", Name: "load_tool_group", Arguments: `{"group_name":"memory"}`}}}, nil
-	case last.Role == "user" || strings.HasPrefix(last.Content, "Loaded "):
-		arguments := strings.ReplaceAll(call[2], "ENDLESS", strings.Repeat("ж", memory.MaxNoteLength+1))
-		return openai.Reply{Calls: []openai.ToolCall{{ID: "m", Name: tool, Arguments: arguments}}}, nil
+	if last.Role == "user" || strings.HasPrefix(last.Content, "Loaded ") {
+		return useTool(req, "memory", call[1]+"_memory", strings.ReplaceAll(call[2], "ENDLESS", strings.Repeat("ж", memory.MaxNoteLength+1)))
 	}
 	return openai.Reply{Text: "The tool says: " + last.Content}, nil
 }

@@ -52,6 +52,14 @@ func toldToCall(_ context.Context, req openai.Request) (openai.Reply, error) {
 	return openai.Reply{Text: strings.Join(results, "\n")}, nil
 }
 
+// useTool is the reply of a model that calls a tool, and first loads its group if that is not offered.
+func useTool(req openai.Request, group, tool, arguments string) (openai.Reply, error) {
+	if !slices.Contains(req.ToolNames(), tool) {
+		tool, arguments = "load_tool_group", fmt.Sprintf(`{"group_name":%q}`, group)
+	}
+	return openai.Reply{Calls: []openai.ToolCall{{Name: tool, Arguments: arguments}}}, nil
+}
+
 func loadCall(groups ...string) string {
 	var lines []string
 	for _, g := range groups {

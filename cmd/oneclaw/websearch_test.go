@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -40,14 +38,8 @@ type webSearcher struct {
 
 func (s *webSearcher) Reply(ctx context.Context, req openai.Request) (openai.Reply, error) {
 	last := req.Messages[len(req.Messages)-1]
-	tool := func(name, arguments string) (openai.Reply, error) {
-		return openai.Reply{Calls: []openai.ToolCall{{ID: fmt.Sprint("call_", len(req.Messages)), Name: name, Arguments: arguments}}}, nil
-	}
-	switch {
-	case last.Role == "user" && !slices.Contains(req.ToolNames(), "search_web"):
-		return tool("load_tool_group", `{"group_name":"web_search"}`)
-	case last.Role == "user", strings.HasPrefix(last.Content, "Loaded "):
-		return tool("search_web", `{"query":"comet"}`)
+	if last.Role == "user" || strings.HasPrefix(last.Content, "Loaded ") {
+		return useTool(req, "web_search", "search_web", `{"query":"comet"}`)
 	}
 	if s.reached != nil && s.once.CompareAndSwap(false, true) {
 		close(s.reached)
