@@ -35,7 +35,7 @@ const CodeUnrecorded = "unrecorded"
 const unrecordedText = "This call is not on record. This conversation is replayed for a test, with the results that tools gave when it took place: " +
 	"nothing was run, and nothing has changed. Go on with what you have, or say in your answer what you would have done."
 
-// Results are the results of a conversation's calls, which stand-ins return. They may be used
+// Results are the results of a conversation's calls, which stand-ins return. Run may be called
 // concurrently.
 type Results struct {
 	mu         sync.Mutex
