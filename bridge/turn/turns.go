@@ -74,7 +74,7 @@ type Profile struct {
 type Options struct {
 	// PictureTokens bounds the cost of the pictures of a conversation, which are sent with each request.
 	// When they cost more, the oldest are dropped from later requests once the turn is answered. 0 means
-	// [DefaultPictureTokens]. With a negative value, each picture is sent for one answer only.
+	// [DefaultPictureTokens]. With 1, each picture is sent for one answer only.
 	PictureTokens int `yaml:"picture_tokens" env:"ONECLAW_PICTURE_TOKENS"`
 	// Acknowledge adds a reaction to messages whose turn has to wait, on platforms with reactions.
 	Acknowledge bool `yaml:"reactions" env:"ONECLAW_REACTIONS"`
