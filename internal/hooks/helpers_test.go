@@ -174,7 +174,7 @@ func forms(secret, name, body string, now time.Time) map[string]map[string]strin
 		"svix":     {"Svix-Id": name, "Svix-Timestamp": at, "Svix-Signature": signed},
 		"github":   {"X-GitHub-Delivery": name, "X-Hub-Signature-256": "sha256=" + hex.EncodeToString(sum([]byte(secret), body)), "X-GitHub-Event": "push"},
 		"bearer":   {"Idempotency-Key": name, "Authorization": "Bearer " + secret},
-		"gitlab":   {"X-Gitlab-Event-UUID": name, "X-Gitlab-Token": secret},
+		"gitlab":   {"Idempotency-Key": name, "X-Gitlab-Event-UUID": "one for all that a request caused", "X-Gitlab-Token": secret},
 	}
 }
 

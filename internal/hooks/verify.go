@@ -118,8 +118,9 @@ func verifyToken(secret, got string) error {
 // maxName bounds the name of a delivery, in bytes.
 const maxName = 200
 
-// deliveryHeaders are the headers with a sender's name for a delivery.
-var deliveryHeaders = []string{"X-Github-Delivery", "X-Gitea-Delivery", "X-Gitlab-Event-Uuid", "Idempotency-Key", "Webhook-Id"}
+// deliveryHeaders are the headers with a sender's name for a delivery. X-Gitlab-Event-Uuid is not
+// one of them: events that the same request caused share it.
+var deliveryHeaders = []string{"X-Github-Delivery", "X-Gitea-Delivery", "Idempotency-Key", "Webhook-Id"}
 
 // deliveryName returns the sender's name for a delivery, which is the same when it is repeated. It is
 // empty if the sender has none.
