@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait by the clock of the machine; nothing is measured with it.
-const patience = 90 * time.Second
+const patience = 4 * time.Minute
 
 // sent is a message that the fake platform shows.
 type sent struct {

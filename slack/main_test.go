@@ -126,7 +126,7 @@ type fixture struct {
 }
 
 // patience bounds what is waited for that comes at once unless something is wrong.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // quick is a workspace that does not let tests wait, and delivers nothing again for being late.
 func quick() emulator.Config {

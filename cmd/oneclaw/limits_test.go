@@ -122,7 +122,7 @@ func TestFewDescriptorsMakeFewTurns(t *testing.T) {
 	last := people[chats-1]
 	wantIn(t, w.ask(bot, last, "/status", nil), "busy in other chats: 1 message waits here for its turn")
 	close(free)
-	w.untilWithin(5*patience, bot, "all answers", func(s telegram.State) bool { return s.CountAnswers(0) >= chats+1 })
+	w.untilWithin(2*patience, bot, "all answers", func(s telegram.State) bool { return s.CountAnswers(0) >= chats+1 })
 	for _, who := range people {
 		if got := w.answers(who); got[len(got)-1] != "re: hello" {
 			t.Errorf("chat %d got %q", who, got)

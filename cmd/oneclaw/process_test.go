@@ -31,7 +31,7 @@ import (
 const databaseName = database.Name
 
 // patience bounds every wait of these tests; nothing is measured with it.
-const patience = 90 * time.Second
+const patience = 4 * time.Minute
 
 // promptEnd has the race detector not wait a second at the end of a program for what other
 // goroutines may still do. What it has found by then fails the test.

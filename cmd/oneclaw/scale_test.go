@@ -42,7 +42,7 @@ func TestFiveHundredChatsAtOnceAreServedSideBySide(t *testing.T) {
 	for _, who := range people {
 		w.say(who, "hello", nil)
 	}
-	w.untilWithin(5*patience, bot, "500 answers", func(s telegram.State) bool { return s.CountAnswers(0) >= chats })
+	w.untilWithin(2*patience, bot, "500 answers", func(s telegram.State) bool { return s.CountAnswers(0) >= chats })
 	for _, who := range people {
 		if got := w.answers(who); len(got) != 1 || got[0] != "re: hello" {
 			t.Errorf("chat %d got %q", who, got)

@@ -118,7 +118,7 @@ func (s *Server) start() error {
 
 // run runs a PostgreSQL program as the owner of the folder.
 func (s *Server) run(program string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, program), args...)
 	cmd.Dir = s.root
