@@ -318,10 +318,12 @@ func (q *Queue) Unreserve(j *Run) {
 
 // Stats holds the numbers of open jobs.
 type Stats struct {
-	// Open counts the open jobs, Waiting the open jobs that wait in queues.
-	Open, Waiting int
-	// Oldest is when the oldest open job was accepted; zero if there is none.
-	Oldest time.Time
+	// Open counts the open jobs, Waiting the open jobs that wait in queues, and Undecided the jobs that
+	// wait for a user's decision.
+	Open, Waiting, Undecided int
+	// Oldest is when the oldest open job was accepted, and OldestDue when the oldest one was that is
+	// neither suspended nor behind a suspended job; zero if there is none.
+	Oldest, OldestDue time.Time
 }
 
 // Stats counts the open jobs.
@@ -329,13 +331,28 @@ func (q *Queue) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	load := Stats{Open: len(q.open)}
-	for _, at := range q.open {
+	suspended := make(map[string]bool)
+	for _, l := range q.byChat {
+		load.Waiting += len(l.messages.waiting) + len(l.commands.waiting)
+		held := cmp.Or(l.held, l.parked)
+		if held == nil {
+			continue
+		}
+		if len(held.Tools) > 0 {
+			load.Undecided++
+		}
+		suspended[held.Key()] = true
+		for _, j := range l.messages.waiting {
+			suspended[j.Key()] = true
+		}
+	}
+	for key, at := range q.open {
 		if load.Oldest.IsZero() || at.Before(load.Oldest) {
 			load.Oldest = at
 		}
-	}
-	for _, l := range q.byChat {
-		load.Waiting += len(l.messages.waiting) + len(l.commands.waiting)
+		if !suspended[key] && (load.OldestDue.IsZero() || at.Before(load.OldestDue)) {
+			load.OldestDue = at
+		}
 	}
 	return load
 }

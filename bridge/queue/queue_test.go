@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -199,7 +200,8 @@ func TestWorkOfOneReplicaEndsWithItsLease(t *testing.T) {
 	}
 }
 
-// worker runs each job until it is told to end.
+// worker runs each job until it is told to end. A job with a text waits for a decision about the tool
+// that it names.
 type worker struct {
 	mu   sync.Mutex
 	runs []string
@@ -210,7 +212,9 @@ func (w *worker) Work(_, _ context.Context, j *queue.Run) {
 	w.mu.Lock()
 	w.runs = append(w.runs, j.Message.ID)
 	w.mu.Unlock()
-	<-w.end
+	if j.Suspended = j.Message.Text != ""; !j.Suspended {
+		<-w.end
+	}
 }
 
 func (w *worker) Placement(j *queue.Run) queue.Placement {
@@ -226,11 +230,14 @@ func (w *worker) CountPieces(some []*queue.Run) int {
 	return max(1, len(some)*min(1, len(of)))
 }
 
-func (w *worker) CanJoin(_, _ *queue.Run) bool                        { return false }
-func (w *worker) PendingDecisions(*queue.Run) (cards, tools []string) { return nil, nil }
-func (w *worker) OnSuspended(*queue.Suspended, *queue.Run)            {}
-func (w *worker) OnWaiting(*queue.Run)                                {}
-func (w *worker) OnSuperseded([]*queue.Run)                           {}
+func (w *worker) PendingDecisions(j *queue.Run) (cards, tools []string) {
+	return []string{"card"}, strings.Fields(j.Message.Text)
+}
+
+func (w *worker) CanJoin(_, _ *queue.Run) bool             { return false }
+func (w *worker) OnSuspended(*queue.Suspended, *queue.Run) {}
+func (w *worker) OnWaiting(*queue.Run)                     {}
+func (w *worker) OnSuperseded([]*queue.Run)                {}
 
 func working(t *testing.T) (*queue.Queue, *worker) {
 	t.Helper()
@@ -310,6 +317,35 @@ func TestPiecesOfAMessageWaitNoLongerThanIt(t *testing.T) {
 		if _, sender := q.Reserve(shared(9, ""), 0); sender.Waiting != 0 || !slices.Equal(w.runs, []string{"1", "2"}) {
 			t.Errorf("%d messages of the sender wait, and %q ran", sender.Waiting, w.runs)
 		}
+		q.Close(0)
+	})
+}
+
+// A job that waits for a decision is not overdue, nor is what waits behind it.
+func TestStatsTellWhatHangsFromWhatIsUndecided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, w := working(t)
+		begun := time.Now()
+		enqueue := func(n int, chat, asks string) {
+			j := message(n)
+			j.Message.Chat.ID, j.Message.Text, j.Accepted = chat, asks, begun.Add(time.Duration(n)*time.Minute)
+			q.Enqueue(j)
+			synctest.Wait()
+		}
+		at := func(n int) time.Time { return begun.Add(time.Duration(n) * time.Minute) }
+		enqueue(1, "1", "exec")
+		enqueue(2, "1", "")
+		enqueue(3, "2", " ") // for tasks, about which nobody decides
+		if got, want := q.Stats(), (queue.Stats{Open: 3, Waiting: 1, Undecided: 1, Oldest: at(1)}); got != want {
+			t.Errorf("two wait: %+v, want %+v", got, want)
+		}
+		for n := range 4 {
+			enqueue(4+n, "3", "")
+		}
+		if got, want := q.Stats(), (queue.Stats{Open: 7, Waiting: 4, Undecided: 1, Oldest: at(1), OldestDue: at(4)}); got != want {
+			t.Errorf("one hangs: %+v, want %+v", got, want)
+		}
+		close(w.end)
 		q.Close(0)
 	})
 }

@@ -92,7 +92,7 @@ type page struct {
 
 // New returns the handler of the page. The caller must admit only administrators.
 func New(cfg Config) (http.Handler, error) {
-	if cfg.Store == nil || cfg.Explain == nil || cfg.Bot.ReceiveErrors == nil || cfg.Bot.OpenJobs == nil || cfg.Texts.Allowed && cfg.Texts.Announce == nil {
+	if cfg.Store == nil || cfg.Explain == nil || cfg.Bot.ReceiveErrors == nil || cfg.Bot.QueueStats == nil || cfg.Texts.Allowed && cfg.Texts.Announce == nil {
 		return nil, errors.New("admin: Store, Explain, Bot and Announce are required")
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))

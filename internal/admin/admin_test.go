@@ -71,7 +71,7 @@ func newRigOver(t testing.TB, store storage.Store, change ...func(*admin.Config)
 			r.announced = append(r.announced, chat.String()+" "+text)
 			return nil
 		}},
-		Bot: admin.Bot{ReceiveErrors: func() map[string]error { return map[string]error{"telegram": errors.New("no route <b>")} }, OpenJobs: func() (int, int, time.Time) { return 2, 1, r.now }},
+		Bot: admin.Bot{ReceiveErrors: func() map[string]error { return map[string]error{"telegram": errors.New("no route <b>")} }, QueueStats: func() queue.Stats { return queue.Stats{Open: 2, Undecided: 1, Oldest: r.now} }},
 		Visitor: func(*http.Request) (frame.Visitor, bool) {
 			return frame.Visitor{Person: "telegram:1", Name: "Ann <i>", CSRF: "token"}, true
 		},

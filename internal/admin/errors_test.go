@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/frame"
@@ -141,4 +143,37 @@ func TestAnErrorIsWrittenSoon(t *testing.T) {
 			t.Errorf("%d are written, %v", n, err)
 		}
 	})
+}
+
+// Many messages behind a turn that hangs are not approvals, and an approval that nobody has decided yet
+// is no fault.
+func TestTheOverviewTellsATurnThatHangsFromAnApproval(t *testing.T) {
+	for name, c := range map[string]struct {
+		load func(now time.Time) queue.Stats
+		want []string
+	}{
+		"three messages behind a turn": {
+			func(now time.Time) queue.Stats {
+				return queue.Stats{Open: 4, Waiting: 3, Oldest: now.Add(-time.Hour), OldestDue: now.Add(-time.Hour)}
+			},
+			[]string{"Something needs you", "a message has been open since 23 November 11:00", "Waiting for approval 0"},
+		},
+		"an approval and a new message": {
+			func(now time.Time) queue.Stats {
+				return queue.Stats{Open: 2, Undecided: 1, Oldest: now.Add(-11 * time.Minute), OldestDue: now.Add(-time.Second)}
+			},
+			[]string{"All is well", "Waiting for approval 1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(cfg *admin.Config) { cfg.Bot.ReceiveErrors = func() map[string]error { return nil } })
+			r.cfg.Bot.QueueStats = func() queue.Stats { return c.load(r.now) }
+			text := strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(r.get(frame.Root), " ")), " ")
+			for _, want := range c.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("it lacks %q: %s", want, text)
+				}
+			}
+		})
+	}
 }

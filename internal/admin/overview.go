@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/budget"
@@ -23,9 +24,8 @@ type Bot struct {
 	Version string
 	// ReceiveErrors returns, per platform, why it receives no updates; nil for one that does.
 	ReceiveErrors func() map[string]error
-	// OpenJobs counts the open jobs and the waiting ones among
-	// them, and returns since when the oldest one has been open.
-	OpenJobs func() (open, waiting int, oldest time.Time)
+	// QueueStats returns the numbers of open jobs.
+	QueueStats func() queue.Stats
 	// Replicas returns the replicas that share the store; nil if the store cannot be shared.
 	Replicas func(ctx context.Context) ([]replicas.Member, error)
 	// Examine runs the checks of doctor.
@@ -187,7 +187,7 @@ func (p *page) verdictSection(ctx context.Context, today day) (frame.Section, er
 	if found {
 		bad("Last error", wording.Clip(last.At.In(p.Zone()).Format("15:04")+" "+strings.Trim(last.Text+": "+last.Why(), ": "), maxErrorText), frame.ViewURL(errorsView))
 	}
-	if _, waiting, oldest := p.Bot.OpenJobs(); !oldest.IsZero() && waiting == 0 && p.Now().Sub(oldest) > longWait {
+	if oldest := p.Bot.QueueStats().OldestDue; !oldest.IsZero() && p.Now().Sub(oldest) > longWait {
 		bad("Waiting", "a message has been open since "+oldest.In(p.Zone()).Format("2 January 15:04"), frame.ViewURL("messages"))
 	}
 	if last := p.lastCheck.Load(); last != nil {
@@ -208,12 +208,12 @@ const maxErrorText = 200
 
 // healthSections describes the bot's state, with reasons.
 func (p *page) healthSections(ctx context.Context) ([]frame.Section, error) {
-	open, waiting, oldest := p.Bot.OpenJobs()
+	load := p.Bot.QueueStats()
 	facts := []frame.Fact{
-		{Name: "Version", Value: frame.Text(p.Bot.Version)}, {Name: "Open", Value: frame.Text(formatThousands(int64(open)))}, {Name: "Waiting for approval", Value: frame.Text(formatThousands(int64(waiting)))},
+		{Name: "Version", Value: frame.Text(p.Bot.Version)}, {Name: "Open", Value: frame.Text(formatThousands(int64(load.Open)))}, {Name: "Waiting for approval", Value: frame.Text(formatThousands(int64(load.Undecided)))},
 	}
-	if !oldest.IsZero() {
-		facts = append(facts, frame.Fact{Name: "Oldest since", Value: frame.Time(oldest)})
+	if !load.Oldest.IsZero() {
+		facts = append(facts, frame.Fact{Name: "Oldest since", Value: frame.Time(load.Oldest)})
 	}
 	t := &frame.Table{Name: "health", Caption: "Platforms and checks", Columns: frame.Columns("What", "State", "Why")}
 	ready := p.Bot.ReceiveErrors()

@@ -17,6 +17,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/frame"
@@ -47,7 +48,7 @@ func everywhere(t *testing.T, text string) *harness {
 	r := newRig(t, func(cfg *admin.Config) {
 		cfg.Texts.Allowed = true
 		cfg.Bot = admin.Bot{
-			Version: text, OpenJobs: func() (int, int, time.Time) { return 1, 1, time.Time{} },
+			Version: text, QueueStats: func() queue.Stats { return queue.Stats{Open: 1, Undecided: 1} },
 			ReceiveErrors: func() map[string]error { return map[string]error{"slack": fmt.Errorf("%s", text)} },
 			Replicas: func(context.Context) ([]replicas.Member, error) {
 				return []replicas.Member{{ID: text, Host: text}}, nil

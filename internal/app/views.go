@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
@@ -25,10 +24,7 @@ import (
 func (b *Bot) newAdminPages(cfg config.Config) (http.Handler, error) {
 	bot := admin.Bot{
 		Version: cfg.Runtime.Version, ReceiveErrors: b.bridge.PlatformErrors, Examine: func(ctx context.Context) ([]doctor.Finding, error) { return runChecks(ctx, cfg) },
-		OpenJobs: func() (open, waiting int, oldest time.Time) {
-			load := b.bridge.QueueStats()
-			return load.Open, load.Waiting, load.Oldest
-		},
+		QueueStats: b.bridge.QueueStats,
 	}
 	if b.store.Shared() {
 		bot.Replicas = func(ctx context.Context) ([]replicas.Member, error) { return replicas.List(ctx, b.store) }
