@@ -224,8 +224,8 @@ func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) 
 	}
 	shown := due.In(t.Plan.ZoneOr(zone))
 	name := shown.Format("20060102T1504")
-	if !t.Plan.Kind.hasTimeOfDay() {
-		name = due.UTC().Format(dueFormat) // a local clock may show it twice
+	if !t.Plan.Kind.hasTimeOfDay() || t.findEntry(t.ID+"."+name) != nil {
+		name = due.UTC().Format(dueFormat) // a local clock, or that of another time zone, may show it twice
 	}
 	r := t.newRun(name)
 	r.Plan = t.Plan.String()

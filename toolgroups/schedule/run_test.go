@@ -171,6 +171,28 @@ func TestATimeZoneThatChangesMovesTheTasks(t *testing.T) {
 	})
 }
 
+func TestATaskThatMovesToAnotherTimeZoneAfterItsRunRunsThereToday(t *testing.T) {
+	at(t, "Europe/Berlin", "2026-11-27T07:00:00Z", func(t *testing.T, o *harness) {
+		id := o.make(`{"name":"n","prompt":"p","schedule_type":"daily","hour":9,"minute":0}`)
+		o.start()
+		pass(2 * time.Hour)
+		o.mu.Lock()
+		ran := len(o.runs) // they stay: a submission knows the keys of earlier ones
+		o.mu.Unlock()
+		if ran != 1 {
+			t.Fatalf("%d runs in Berlin", ran)
+		}
+		o.must("update_scheduled_task", `{"task_id":"`+id+`","time_zone":"America/Los_Angeles"}`)
+		pass(9 * time.Hour) // 10:00 in Los Angeles
+		o.expect("20261127T0900", "20261127T170000Z")
+		pass(day)
+		o.expect("20261128T0900")
+		if o.twice != 0 {
+			t.Errorf("%d runs were submitted under the key of an earlier one", o.twice)
+		}
+	})
+}
+
 func TestOfTwoSchedulesOneClaimsARun(t *testing.T) {
 	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		for n := range 5 {
