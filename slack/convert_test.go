@@ -187,6 +187,27 @@ func TestBothEventsAreOne(t *testing.T) {
 	}
 }
 
+// A reply in a thread of the bot is for it without a mention; an edit that adds one must not get lost.
+func TestAnEditThatAddsAMentionIsAnEditAsWell(t *testing.T) {
+	f := start(t, quick(), nil)
+	root := f.say(f.channel, "<@U0BOT> hello", nil)
+	reply := f.say(f.channel, "and in Rome", &emulator.SayOptions{Thread: root.TS})
+	f.acked(root, reply)
+	before := len(f.in.all())
+	edited, err := f.Edit(f.channel, reply.TS, "<@U0BOT> and in Paris")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.acked(edited)
+	var got []string
+	for _, m := range f.in.all()[before:] {
+		got = append(got, string(m.Kind)+" "+m.ID+" "+m.Text)
+	}
+	if diff := cmp.Diff([]string{"text " + reply.TS + " and in Paris", "edit " + reply.TS + " and in Paris"}, got); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
 func TestForeignWorkspaces(t *testing.T) {
 	event := json.RawMessage(`{"type":"message","channel_type":"im","channel":"D1","user":"U1","text":"x","ts":"1.000002"}`)
 	tests := []struct {

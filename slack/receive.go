@@ -176,5 +176,16 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 	if err != nil || msg == nil {
 		return reply, err
 	}
-	return reply, r.deliver(ctx, msg)
+	if err := r.deliver(ctx, msg); err != nil || !in.isAddedMention(msg) {
+		return reply, err
+	}
+	edit := *msg
+	edit.Kind, edit.Files, edit.Skipped = chats.KindEdit, nil, nil
+	return reply, r.deliver(ctx, &edit)
+}
+
+// isAddedMention reports whether an edit has added a mention to a reply in a thread. The reply may have
+// been for the bot already; then the inbox drops it as known and needs the edit.
+func (in intake) isAddedMention(msg *chats.Message) bool {
+	return in.event != nil && in.event.Subtype == "message_changed" && msg.Kind == chats.KindText && msg.InThread
 }
