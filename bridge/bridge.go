@@ -341,13 +341,15 @@ func (b *Bridge) PlatformErrors() map[string]error {
 	return ready
 }
 
-// Health returns nil if every platform receives messages, otherwise the errors of those that do not.
+// Health returns nil if a platform receives messages, otherwise the errors of all platforms. A proxy
+// must not take one platform from a bot because of the outage of another.
 func (b *Bridge) Health() error {
 	var all error
 	for name, err := range b.PlatformErrors() {
-		if err != nil {
-			all = errors.Join(all, fmt.Errorf("%s: %w", name, err))
+		if err == nil {
+			return nil
 		}
+		all = errors.Join(all, fmt.Errorf("%s: %w", name, err))
 	}
 	return all
 }

@@ -99,6 +99,9 @@ func TestChartIsReplicasOnADatabase(t *testing.T) {
 	if n := at(spec, "replicas"); n != 2 {
 		t.Errorf("%v replicas", n)
 	}
+	if at(objects["Service"], "spec", "publishNotReadyAddresses") != nil {
+		t.Error("a replica that does not receive gets what a ready one could take")
+	}
 	if at(spec, "strategy", "type") != "RollingUpdate" || at(spec, "strategy", "rollingUpdate", "maxUnavailable") != 0 {
 		t.Errorf("an upgrade goes by %v", at(spec, "strategy"))
 	}
@@ -143,6 +146,9 @@ func TestChartIsOneReplicaWithAVolume(t *testing.T) {
 	objects := c.render(single()...)
 	if got := keysOf(any(kinds(objects))); !slices.Equal(got, []string{"Deployment", "PersistentVolumeClaim", "Service"}) {
 		t.Errorf("it makes %q", got)
+	}
+	if at(objects["Service"], "spec", "publishNotReadyAddresses") != true {
+		t.Error("webhooks and pages wait for the platforms, although there is no other replica")
 	}
 	if cfg := podIsSafe(t, objects["Deployment"]); cfg.Store.Shared() {
 		t.Errorf("the store is %s", cfg.Store)

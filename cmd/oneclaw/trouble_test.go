@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
@@ -157,6 +159,57 @@ func TestHealthAndReadiness(t *testing.T) {
 	if out, err := command(t.Context(), t, w.env, "health").CombinedOutput(); err == nil {
 		t.Errorf("a bot that is not there is healthy: %s", out)
 	}
+}
+
+// TestAnOutageOfOnePlatformLeavesThePortReady: a proxy sends nothing to a bot that is not ready, and what
+// comes from elsewhere must not wait for Telegram.
+func TestAnOutageOfOnePlatformLeavesThePortReady(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, openai.Offline{})
+	address := freeAddress(t)
+	w.env["ONECLAW_LISTEN"], w.env["ONECLAW_PUBLIC_URL"] = address, hookAddress
+	bot := w.run()
+	p := newPoster(w, bot, address)
+	bot.kill(syscall.SIGTERM)
+
+	w.env["TELEGRAM_API_URL"] = "http://127.0.0.1:1"
+	bot = start(t, w.env, "run")
+	bot.out.await(t, "not connected yet")
+	if isReady(t, address) {
+		t.Error("nothing receives, and it is ready")
+	}
+	bot.kill(syscall.SIGTERM)
+
+	token := w.env["TELEGRAM_BOT_TOKEN"]
+	server, _, _ := w.withSlack(t)
+	delete(w.env, "SLACK_APP_TOKEN")
+	w.env["TELEGRAM_BOT_TOKEN"], w.env["SLACK_SIGNING_SECRET"], w.env["ONECLAW_ALLOW"] = token, server.SigningSecret(), "telegram:*,slack:*"
+	bot = start(t, w.env, "run")
+	bot.out.await(t, "not connected yet")
+	bot.out.await(t, "slack starts")
+	for deadline := time.Now().Add(20 * time.Second); !isReady(t, address); {
+		if time.Now().After(deadline) {
+			t.Fatal("Slack receives, and it is not ready")
+		}
+	}
+	wantIn(t, get(t, "http://"+address+"/metrics"), `oneclaw_platform_ready{platform="telegram"} 0`, `oneclaw_platform_ready{platform="slack"} 1`)
+	if status, text := p.request(address, p.path, `{"n":1}`, map[string]string{"Authorization": "Bearer " + p.secret}); status != http.StatusAccepted {
+		t.Errorf("a webhook: %d %s", status, text)
+	}
+}
+
+func isReady(t *testing.T, address string) bool {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/readyz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }
 
 func freeAddress(t testing.TB) string {
