@@ -341,17 +341,26 @@ func (b *Bridge) PlatformErrors() map[string]error {
 	return ready
 }
 
-// Health returns nil if a platform receives messages, otherwise the errors of all platforms. A proxy
-// must not take one platform from a bot because of the outage of another.
+// Health returns nil if every platform receives messages, otherwise the errors of those that do not.
 func (b *Bridge) Health() error {
 	var all error
 	for name, err := range b.PlatformErrors() {
+		if err != nil {
+			all = errors.Join(all, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return all
+}
+
+// Readiness returns nil if any platform receives messages, otherwise what Health returns. A proxy must not
+// cut one platform off because of the outage of another.
+func (b *Bridge) Readiness() error {
+	for _, err := range b.PlatformErrors() {
 		if err == nil {
 			return nil
 		}
-		all = errors.Join(all, fmt.Errorf("%s: %w", name, err))
 	}
-	return all
+	return b.Health()
 }
 
 var _ chats.Inbox = (*Bridge)(nil)

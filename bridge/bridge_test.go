@@ -386,3 +386,30 @@ func TestReceiptsAreKept(t *testing.T) {
 		t.Errorf("%d open jobs and %d receipts, want 0 and 1", open, done)
 	}
 }
+
+// deaf is a platform that does not receive.
+type deaf struct{ *platform }
+
+func (deaf) Name() string  { return "deaf" }
+func (deaf) Health() error { return errors.New("connection refused") }
+
+// One platform that receives is enough for a proxy; an administrator is told of the other one.
+func TestABotIsReadyIfOnePlatformReceives(t *testing.T) {
+	r := newHarness(t, nil, func(c *bridge.Config) {
+		c.Access.Admins = []string{"fake:1"}
+		c.Platforms = append(c.Platforms, deaf{newPlatform()})
+	})
+	if err := r.bridge.Readiness(); err != nil {
+		t.Errorf("with one that receives: %v", err)
+	}
+	r.accept(direct("1", "/status"))
+	if got := texts(r.platform.wait(t, 1))[0]; !strings.Contains(got, "Trouble: deaf: connection refused") {
+		t.Errorf("/status says %q", got)
+	}
+	r.stop()
+	r.cfg.Platforms = r.cfg.Platforms[1:]
+	r.start()
+	if err := r.bridge.Readiness(); err == nil || err.Error() != "deaf: connection refused" {
+		t.Errorf("with none that receives: %v", err)
+	}
+}

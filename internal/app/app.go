@@ -110,7 +110,7 @@ type Bot struct {
 
 // Handler returns the handler for the port: health checks, metrics, webhooks and pages.
 func (b *Bot) Handler() http.Handler {
-	mux := healthHandler(func() error { return b.redact.Error(b.bridge.Health()) })
+	mux := healthHandler(func() error { return b.redact.Error(b.bridge.Readiness()) })
 	mux.Handle("GET /metrics", b.metrics.Handler())
 	for _, one := range b.platforms {
 		if p, ok := one.(interface{ Events() http.Handler }); ok {
