@@ -60,10 +60,11 @@ func addFirstMentions(events []event) (all []event) {
 	return all
 }
 
-// remember records accepted events. Others will arrive again, and must not count as known then.
+// remember records accepted events. Others will arrive again, and must not count as known then. An
+// ambient message is not recorded: an edit may add the mention, which is no part of the text.
 func (e *seenTexts) remember(events []event) {
 	for _, ev := range events {
-		if ev.message != nil && ev.message.Kind != chats.KindPress {
+		if ev.message != nil && ev.message.Kind != chats.KindPress && ev.message.Kind != chats.KindAmbient {
 			key, sum := e.sum(ev.message)
 			e.sums.Put(key, sum, cache.Forever)
 		}

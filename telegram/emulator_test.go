@@ -165,6 +165,33 @@ func TestReceiveOverHTTP(t *testing.T) {
 	}
 }
 
+// listening is an inbox that wants what is not said to the bot.
+type listening struct{ *inbox }
+
+func (listening) WantsAmbient(chats.Chat) bool { return true }
+
+// The text without the mention is the same before and after such an edit.
+func TestAnEditThatAddsTheForgottenMentionIsForTheBotAlsoWhereItListens(t *testing.T) {
+	s := newStage(t)
+	in := newInbox()
+	defer run(t, s.p, listening{in})()
+	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Group, Title: "G", User: s.ann, BotAdmin: true})
+	said := s.say(t, group, "what is new?", nil)
+	s.until(t, func(st emulator.State) bool { return st.IsConfirmed(said.Update) })
+	edited, err := s.Edit(group, said.Message, "@"+s.Bot().Username+" what is new?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, func(st emulator.State) bool { return st.IsConfirmed(edited.Update) })
+	var kinds []chats.Kind
+	for _, m := range in.wait(t, atLeast(1)) {
+		kinds = append(kinds, m.Kind)
+	}
+	if want := []chats.Kind{chats.KindAmbient, chats.KindText, chats.KindEdit}; !slices.Equal(kinds, want) {
+		t.Errorf("accepted %q, want %q", kinds, want)
+	}
+}
+
 // B09.
 func TestDuplicatesKeepTheirIdentity(t *testing.T) {
 	s := newStage(t)
