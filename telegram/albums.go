@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"oneclaw/internal/cache"
 	"oneclaw/storage"
@@ -33,10 +34,13 @@ type album struct {
 type albumStore struct {
 	known *cache.Cache[album, bool]
 	kv    storage.KV // if nil, nothing is stored
+	// undecided has items of albums of which no item mentions the bot yet.
+	undecided *undecided
 }
 
 func newAlbumStore(kv storage.KV) albumStore {
-	return albumStore{cache.New[album, bool](maxAlbums), kv}
+	// An earlier process may have left some items behind.
+	return albumStore{cache.New[album, bool](maxAlbums), kv, &undecided{kv: kv, deleteAt: time.Now().Add(undecidedAge)}}
 }
 
 // add records albums for all processes. It returns once they are on disk: the next item may reach

@@ -46,6 +46,8 @@ type decodedUpdate struct {
 	message *message
 	raw     json.RawMessage
 	words   decodedText
+	// received is the whole update.
+	received json.RawMessage
 }
 
 // decodeBatch decodes updates independently, and returns their events with the greatest update id. An
@@ -68,7 +70,11 @@ func (d *decoder) decodeBatch(ctx context.Context, raws []json.RawMessage) (even
 			list = append(list, u)
 		}
 	}
-	if err := d.lookUpAlbums(ctx, list); err != nil {
+	err = d.lookUpAlbums(ctx, list)
+	if err == nil {
+		list, err = d.addUndecided(ctx, list)
+	}
+	if err != nil {
 		return nil, last, known, err
 	}
 	for _, u := range list {
@@ -90,6 +96,7 @@ func (d *decoder) decodeBatch(ctx context.Context, raws []json.RawMessage) (even
 func (d *decoder) lookUpAlbums(ctx context.Context, list []*decodedUpdate) error {
 	var others []*message
 	var wanted []album
+	var items []*decodedUpdate
 	for _, u := range list {
 		m := u.message
 		if m == nil || m.Chat.Type == "private" {
@@ -101,10 +108,17 @@ func (d *decoder) lookUpAlbums(ctx context.Context, list []*decodedUpdate) error
 			err = d.recordForBot(ctx, m)
 		case m.MediaGroupID != "" || !isPresent(u.EditedMessage) && m.mayContinueText():
 			others, wanted = append(others, m), append(wanted, m.albumKey())
+			if m.MediaGroupID != "" && !isPresent(u.EditedMessage) && !m.isForeign() {
+				items = append(items, u)
+			}
 		}
 		if err != nil {
 			return err
 		}
+	}
+	// They are kept before the look-up: another process records the album first, and then reads them.
+	if err := d.keepUndecided(ctx, items); err != nil {
+		return err
 	}
 	if err := d.albums.refresh(ctx, wanted...); err != nil {
 		return err
@@ -119,6 +133,39 @@ func (d *decoder) lookUpAlbums(ctx context.Context, list []*decodedUpdate) error
 	return nil
 }
 
+// keepUndecided keeps the items of albums that are not for the bot as far as is known.
+func (d *decoder) keepUndecided(ctx context.Context, items []*decodedUpdate) error {
+	var kept []undecidedItem
+	for _, u := range items {
+		if key := u.message.albumKey(); !d.albums.known.Has(key) {
+			kept = append(kept, undecidedItem{u.ID, key, time.Now(), u.received})
+		}
+	}
+	return d.albums.undecided.keep(ctx, kept...)
+}
+
+// addUndecided adds the items that arrived before the one that mentions the bot, in front of it. If a
+// batch is passed again, the inbox drops those that it knows.
+func (d *decoder) addUndecided(ctx context.Context, list []*decodedUpdate) (all []*decodedUpdate, err error) {
+	added := map[album]bool{}
+	for _, u := range list {
+		if m := u.message; m != nil && m.MediaGroupID != "" && m.Chat.Type != "private" && !added[m.albumKey()] && d.mentionsBot(u) {
+			added[m.albumKey()] = true
+			raws, err := d.albums.undecided.find(ctx, m.albumKey())
+			if err != nil {
+				return nil, err
+			}
+			for _, raw := range raws {
+				if earlier, _, err := d.decode(raw); err == nil { // it was decoded before
+					all = append(all, earlier)
+				}
+			}
+		}
+		all = append(all, u)
+	}
+	return all, nil
+}
+
 // recordForBot records that the album of a message, or the rest of its text, is for the bot.
 func (d *decoder) recordForBot(ctx context.Context, m *message) error {
 	if m.MediaGroupID != "" {
@@ -128,7 +175,7 @@ func (d *decoder) recordForBot(ctx context.Context, m *message) error {
 }
 
 func (d *decoder) decode(raw json.RawMessage) (*decodedUpdate, int64, error) {
-	u := &decodedUpdate{}
+	u := &decodedUpdate{received: raw}
 	if err := json.Unmarshal(raw, &u.update); err != nil {
 		var alone struct {
 			ID int64 `json:"update_id"`
@@ -281,11 +328,14 @@ func oneLine(name string) string {
 
 func (d *decoder) isForBot(u *decodedUpdate) bool {
 	m := u.message
-	if m.Chat.Type != "private" && m.isForeign() {
-		return false // the original author mentioned the bot, not the sender
-	}
-	if m.Chat.Type == "private" || d.albums.known.Has(m.albumKey()) {
+	if m.Chat.Type == "private" {
 		return true
 	}
-	return d.self.isForBot(m, u.words, d.commands)
+	return !m.isForeign() && d.albums.known.Has(m.albumKey()) || d.mentionsBot(u)
+}
+
+// mentionsBot reports whether a message in a group is for the bot by itself. The author of a foreign
+// message mentioned the bot, not the sender.
+func (d *decoder) mentionsBot(u *decodedUpdate) bool {
+	return !u.message.isForeign() && d.self.isForBot(u.message, u.words, d.commands)
 }

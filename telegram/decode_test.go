@@ -101,8 +101,8 @@ func TestBatchRemembersAlbums(t *testing.T) {
 	if events, _, _, _ := d.decodeBatch(t.Context(), raws[:1]); len(events) != 0 {
 		t.Errorf("an item without a mention gave %v", events)
 	}
-	if events, _, _, _ := d.decodeBatch(t.Context(), raws[1:2]); len(events) != 1 {
-		t.Errorf("the item with the mention gave %v", events)
+	if events, _, _, _ := d.decodeBatch(t.Context(), raws[1:2]); len(events) != 2 || events[0].message.ID != "20" || events[1].message.ID != "21" {
+		t.Errorf("the item with the mention gave %v, not the one before it as well", events)
 	}
 	// The rest of an album that is for the bot may come with a later poll.
 	if events, _, _, _ := d.decodeBatch(t.Context(), raws[:1]); len(events) != 1 {

@@ -56,6 +56,9 @@ func (r *receiver) watch(ctx context.Context) {
 			r.log.Info("telegram is ready again")
 		}
 		ill = err != nil
+		if err := r.decode.albums.undecided.deleteOld(ctx); err != nil && ctx.Err() == nil {
+			r.log.Warn("cannot delete the items of albums yet", "err", err)
+		}
 	}
 }
 

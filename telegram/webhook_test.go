@@ -3,6 +3,7 @@ package telegram
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -216,6 +217,69 @@ func TestAnAlbumGoesOnAfterARestart(t *testing.T) {
 	d.albums = newAlbumStore(store)
 	if events, _, _, err := d.decodeBatch(ended, raws[:1]); len(events) != 0 || err == nil {
 		t.Errorf("where the store does not tell: %v, %v", events, err)
+	}
+}
+
+// The items of an album that arrive before the one that mentions the bot are not lost, and not kept for long.
+func TestTheItemsBeforeTheMentionComeWithIt(t *testing.T) {
+	raws := readBatch(t, "testdata/updates/album.json")
+	for name, c := range map[string]struct {
+		wait time.Duration
+		want int
+	}{
+		"soon":     {time.Second, 2},
+		"too late": {undecidedAge + watchInterval, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := openStore(t)
+				first, second := newDecoder(), newDecoder()
+				first.albums, second.albums = newAlbumStore(store), newAlbumStore(store)
+				for range 2 { // the second time Telegram delivers it again
+					if events, _, _, err := first.decodeBatch(t.Context(), raws[:1]); len(events) != 0 || err != nil {
+						t.Fatalf("an item without a mention gave %v, %v", events, err)
+					}
+				}
+				time.Sleep(c.wait)
+				for range 2 {
+					events, last, _, err := second.decodeBatch(t.Context(), raws[1:2])
+					if len(events) != c.want || last != 144 || err != nil {
+						t.Errorf("the item with the mention gave %v, %v", events, err)
+					}
+				}
+				if err := first.albums.undecided.deleteOld(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := store.Get(t.Context(), undecidedKey); errors.Is(err, storage.ErrNotFound) != (c.want == 1) {
+					t.Errorf("kept: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestUndecidedItemsAreBounded(t *testing.T) {
+	store := openStore(t)
+	u := newAlbumStore(store).undecided
+	for i := range maxUndecided + 1 {
+		raw := json.RawMessage(fmt.Sprintf(`{"update_id":%d}`, i))
+		if err := u.keep(t.Context(), undecidedItem{int64(i), album{1, "g"}, time.Now(), raw}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if raws, err := u.find(t.Context(), album{1, "g"}); len(raws) != maxUndecided || string(raws[0]) != `{"update_id":1}` || err != nil {
+		t.Errorf("%d kept: %v", len(raws), err)
+	}
+	large := json.RawMessage(`"` + strings.Repeat("x", maxUndecidedBytes*2/3) + `"`)
+	for i, group := range []string{"h", "i"} {
+		if err := u.keep(t.Context(), undecidedItem{int64(1000 + i), album{1, group}, time.Now(), json.RawMessage(`["` + group + `",` + string(large) + `]`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for group, want := range map[string]int{"g": 0, "h": 0, "i": 1} {
+		if raws, err := u.find(t.Context(), album{1, group}); len(raws) != want || err != nil {
+			t.Errorf("album %s: %d kept, want %d: %v", group, len(raws), want, err)
+		}
 	}
 }
 

@@ -89,6 +89,7 @@ var recordKinds = []struct {
 	{"settings/off/group/pdf", onDemand},
 	{"settings/chat/telegram:{chat}", always},
 	{"telegram/albums", onDemand},
+	{"telegram/undecided", onDemand},
 	{"slack/marks", onDemand},
 	{"slack/owed/x", onDemand},
 	{"slack/response/x", onDemand},

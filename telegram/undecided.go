@@ -1,0 +1,142 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"oneclaw/storage"
+)
+
+const (
+	// undecidedKey is the key of the updates of albums in groups of which no item mentions the bot yet.
+	undecidedKey = "telegram/undecided"
+	// undecidedAge is how long such an update is kept: the items of an album arrive within seconds.
+	undecidedAge = time.Minute
+	// Bounds of what is kept.
+	maxUndecided      = 50
+	maxUndecidedBytes = 256 << 10
+)
+
+// undecided keeps the updates with items of albums in groups until it is known whether a later item
+// mentions the bot, for all processes.
+type undecided struct {
+	kv storage.KV // if nil, they are kept in memory
+
+	mu       sync.Mutex // guards what follows, and orders the writes of this process
+	items    []undecidedItem
+	deleteAt time.Time // when to delete the old ones; zero if there are none of this process
+}
+
+type undecidedItem struct {
+	ID    int64           `json:"id"` // of the update
+	Album album           `json:"album"`
+	At    time.Time       `json:"at"`
+	Raw   json.RawMessage `json:"raw"`
+}
+
+// keep keeps updates. An update that is delivered again is kept once.
+func (u *undecided) keep(ctx context.Context, added ...undecidedItem) error {
+	if len(added) == 0 {
+		return nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.deleteAt = time.Now().Add(undecidedAge)
+	return u.change(ctx, func(items []undecidedItem) []undecidedItem {
+		for _, one := range added {
+			if !slices.ContainsFunc(items, func(old undecidedItem) bool { return old.ID == one.ID }) {
+				items = append(items, one)
+			}
+		}
+		size := 0
+		for i, one := range slices.Backward(items) {
+			if size += len(one.Raw); size > maxUndecidedBytes || len(items)-i > maxUndecided {
+				return items[i+1:]
+			}
+		}
+		return items
+	})
+}
+
+// find returns the kept updates of an album.
+func (u *undecided) find(ctx context.Context, of album) (raws []json.RawMessage, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	items, _, err := u.load(ctx)
+	for _, one := range items {
+		if one.Album == of && !one.isOld() {
+			raws = append(raws, one.Raw)
+		}
+	}
+	return raws, err
+}
+
+// deleteOld deletes the updates that are not needed any more, if this process has kept any.
+func (u *undecided) deleteOld(ctx context.Context) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.deleteAt.IsZero() || time.Now().Before(u.deleteAt) {
+		return nil
+	}
+	err := u.change(ctx, func(items []undecidedItem) []undecidedItem { return items })
+	if err == nil {
+		u.deleteAt = time.Time{}
+	}
+	return err
+}
+
+func (one undecidedItem) isOld() bool { return time.Since(one.At) >= undecidedAge }
+
+// change replaces the updates that are not old by those that f returns.
+func (u *undecided) change(ctx context.Context, f func([]undecidedItem) []undecidedItem) error {
+	err := storage.ErrConflict
+	for try := 0; errors.Is(err, storage.ErrConflict) && try < albumTries; try++ {
+		var items []undecidedItem
+		var rev storage.Revision
+		if items, rev, err = u.load(ctx); err == nil {
+			err = u.write(ctx, f(slices.DeleteFunc(items, undecidedItem.isOld)), rev)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("telegram: store the items of an album: %w", err)
+	}
+	return nil
+}
+
+// load returns the kept updates. An undecodable list counts as empty.
+func (u *undecided) load(ctx context.Context) (items []undecidedItem, rev storage.Revision, err error) {
+	if u.kv == nil {
+		return u.items, storage.Absent, nil
+	}
+	entry, err := u.kv.Get(ctx, undecidedKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, storage.Absent, nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("telegram: read the items of an album: %w", err)
+	}
+	_ = json.Unmarshal(entry.Value, &items) // then it is empty
+	return items, entry.Revision, nil
+}
+
+func (u *undecided) write(ctx context.Context, items []undecidedItem, rev storage.Revision) error {
+	switch {
+	case u.kv == nil:
+		u.items = items
+		return nil
+	case len(items) == 0 && rev == storage.Absent:
+		return nil
+	case len(items) == 0:
+		return u.kv.Delete(ctx, undecidedKey, rev)
+	}
+	body, err := json.Marshal(items)
+	if err == nil {
+		_, err = u.kv.Put(ctx, undecidedKey, body, rev)
+	}
+	return err
+}
