@@ -68,6 +68,41 @@ func TestPeopleOfOtherWorkspacesAreNamedAsSuch(t *testing.T) {
 	}
 }
 
+// An event of a reaction does not name the workspace of its user.
+func TestRatingsInASharedChannelAreOfTheUsersOwnWorkspace(t *testing.T) {
+	f := start(t, quick(), nil)
+	guest := f.AddUser(emulator.User{ID: "U9", Name: "gil", RealName: "Gil", Team: "T0OTHER"}).ID
+	stranger := f.AddUser(emulator.User{ID: "U8", Name: "sue", RealName: "Sue", Team: "T0OTHER"}).ID
+	shared := f.make(emulator.ChannelSpec{ID: "C5", Members: []string{f.user, guest, stranger}})
+	asked := f.say(shared, "<@U0BOT> hello", nil)
+	f.acked(asked)
+	answer, err := f.send(chatOf(shared, asked.TS), chats.Part{Text: "hello"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	react := func(user string) {
+		t.Helper()
+		sent, err := f.React(shared, answer, user, "+1", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.acked(sent)
+	}
+	react(f.user)
+	react(guest)
+	f.inject(emulator.Fault{Method: "users.info", Effect: emulator.ServerError})
+	react(stranger)
+	var users []string
+	for _, m := range f.in.all() {
+		if m.Kind == chats.KindFeedback {
+			users = append(users, m.User)
+		}
+	}
+	if diff := cmp.Diff([]string{"U1", "U9@T0OTHER", "U8@unknown"}, users); diff != "" {
+		t.Errorf("users (-want +got):\n%s", diff)
+	}
+}
+
 func TestLimitedToChannels(t *testing.T) {
 	f := setup(t, quick(), func(c *Config) { c.Channels = []string{" C5 ", ""} })
 	allowed := f.make(emulator.ChannelSpec{ID: "C5", Members: []string{f.user}})

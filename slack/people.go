@@ -29,6 +29,7 @@ const (
 type person struct {
 	name      string
 	admin     bool
+	team      string // the workspace
 	fetchedAt time.Time
 }
 
@@ -45,6 +46,7 @@ func (p *Platform) fetchPerson(ctx context.Context, id string) (person, error) {
 	found := person{
 		name:      strings.Join(strings.Fields(cmp.Or(u.Profile.DisplayName, u.Profile.RealName, u.RealName, u.Name)), " "),
 		admin:     (u.IsAdmin || u.IsOwner || u.IsPrimaryOwner) && !u.Deleted && !u.IsBot && !u.IsRestricted && !u.IsStranger,
+		team:      u.TeamID,
 		fetchedAt: time.Now(),
 	}
 	p.people.Put(id, found, personAge)
@@ -83,6 +85,17 @@ func (p *Platform) lookUpName(ctx context.Context, id string, within time.Durati
 		p.people.Put(id, person{}, unknownNameAge)
 	}
 	return cmp.Or(found.name, id)
+}
+
+// lookUpTeam returns the workspace of a user for an event that does not name it, or "" if it cannot be
+// found soon. In a channel that is not shared it is the bot's, which "" stands for as well.
+func (p *Platform) lookUpTeam(ctx context.Context, id string, shared bool) string {
+	if !shared {
+		return ""
+	}
+	p.lookUpName(ctx, id, nameTimeout)
+	known, _ := p.people.Get(id)
+	return known.team
 }
 
 // IsAdmin reports whether the user is an administrator or owner of the workspace. Users from another

@@ -170,7 +170,8 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 	case in.agent != nil:
 		msg = r.convertAgentEvent(ctx, in.agent)
 	case in.reaction != nil && r.serves(in.reaction.Channel, isDirectID(in.reaction.Channel)):
-		said := chats.NewFeedback(chats.Chat{Platform: Name, ID: in.reaction.Channel}, in.reaction.TS, r.self.userID(in.reaction.User, "", in.reaction.Shared), in.reaction.Feedback, parseTS(in.reaction.EventTS))
+		user := r.self.userID(in.reaction.User, r.lookUpTeam(ctx, in.reaction.User, in.reaction.Shared), in.reaction.Shared)
+		said := chats.NewFeedback(chats.Chat{Platform: Name, ID: in.reaction.Channel}, in.reaction.TS, user, in.reaction.Feedback, parseTS(in.reaction.EventTS))
 		msg = &said
 	}
 	if err != nil || msg == nil {
