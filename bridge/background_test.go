@@ -109,7 +109,8 @@ func (f *foreman) reply(ctx context.Context, req agent.Request) (agent.Reply, er
 	return agent.Reply{Text: "re: " + said}, nil
 }
 
-func verbAgain(said string) bool { return strings.Contains(said, "again") }
+// verbAgain reports whether the calls of a question are made again and again.
+func verbAgain(said string) bool { return strings.HasPrefix(said, "run again") }
 
 func foremanCall(verb, rest string) (agent.Call, bool) {
 	encode := func(name string, arguments map[string]any) (agent.Call, bool) {
