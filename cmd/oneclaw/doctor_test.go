@@ -56,8 +56,10 @@ func TestDoctorFindsAHealthyBot(t *testing.T) {
 					t.Errorf("%s: %+v", name, all[name])
 				}
 			}
-			if _, there := all["slack"]; there {
-				t.Errorf("slack is not configured: %+v", all["slack"])
+			for _, name := range []string{"slack", "turns"} {
+				if _, there := all[name]; there {
+					t.Errorf("%s is not configured: %+v", name, all[name])
+				}
 			}
 		})
 	}

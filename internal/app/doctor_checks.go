@@ -214,7 +214,7 @@ func (d *checker) checkExec(ctx context.Context) *doctor.Finding {
 
 // checkTurns reports too few slots for background tasks.
 func (d *checker) checkTurns(context.Context) *doctor.Finding {
-	if d.cfg.Limits.MaxTurns > 1 {
+	if d.cfg.Concurrency().MaxTurns > 1 {
 		return nil
 	}
 	return doctor.Warn("limits.turns (ONECLAW_MAX_TURNS) is 1, so background tasks are switched off: set it to 2 or more")
