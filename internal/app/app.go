@@ -147,7 +147,8 @@ func WithEmptyBot(ctx context.Context, cfg config.Config, look func(*Bot) error)
 		return fmt.Errorf("build an empty bot: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	cfg.DataDir, cfg.Tools.Files, cfg.Google.Listed = dir, config.FilesLocal, config.ListedAlways
+	cfg.DataDir, cfg.Store = dir, database.Bolt
+	cfg.Tools.Files, cfg.Google.Listed = config.FilesLocal, config.ListedAlways
 	cfg.Platforms = config.Platforms{}
 	return WithBot(ctx, cfg, slog.New(slog.DiscardHandler), look)
 }
