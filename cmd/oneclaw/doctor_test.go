@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
 )
 
 // examined runs oneclaw doctor --json and returns what it finds by check, and whether it
@@ -70,6 +73,20 @@ func TestDoctorFindsAHealthyBot(t *testing.T) {
 	wantIn(t, string(out), "ok    settings", "ok    telegram        @oneclaw_bot")
 }
 
+// stored puts an entry into the database of a harness.
+func stored(key, value string) func(w *harness) {
+	return func(w *harness) {
+		store, err := bolt.Open(bolt.Config{Path: filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName)})
+		if err == nil {
+			_, err = store.Put(w.t.Context(), key, []byte(value), storage.Any)
+			err = errors.Join(err, store.Close())
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
 func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -101,6 +118,8 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 				w.t.Fatal(err)
 			}
 		}, "database", doctor.VerdictFail, "restore"},
+		"a newer database":   {stored("format", `{"version":99}`), "database", doctor.VerdictFail, "update oneclaw"},
+		"an unfinished move": {stored(database.UnfinishedKey, ""), "database", doctor.VerdictFail, "run it again"},
 		"a key for all to read": {func(w *harness) {
 			if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], database.SecretName), []byte("0123456789abcdef"), 0o644); err != nil {
 				w.t.Fatal(err)

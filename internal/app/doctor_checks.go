@@ -95,7 +95,7 @@ func (d *checker) checkDatabase(ctx context.Context) *doctor.Finding {
 	if d.cfg.Store.Shared() {
 		return d.checkServer(ctx)
 	}
-	err := database.Verify(ctx, d.cfg.Place())
+	err := database.Verify(ctx, d.cfg.DataDir, d.cfg.Runtime.Migrations)
 	switch {
 	case err == nil:
 		return doctor.OK("whole")

@@ -245,16 +245,25 @@ func backUpBeforeUpgrade(ctx context.Context, store *bolt.Store) (string, error)
 }
 
 // Verify checks the whole database in a data directory that
-// no process uses, or that the one on a server can be opened.
-func Verify(ctx context.Context, at Place) error {
-	if at.Address.Shared() {
-		return View(ctx, at, func(*Store) error { return nil })
-	}
-	path := filepath.Join(at.Dir, Name)
+// no process uses, and that a bot with these migrations can serve it.
+func Verify(ctx context.Context, dir string, steps []Migration) error {
+	path := filepath.Join(dir, Name)
 	if err := checkNotTruncated(path); err != nil {
 		return err
 	}
-	return withRepairHint(bolt.Verify(ctx, path))
+	if err := bolt.Verify(ctx, path); err != nil {
+		return withRepairHint(err)
+	}
+	return View(ctx, Place{Dir: dir}, func(store *Store) error {
+		if err := CheckFinished(ctx, store); err != nil {
+			return err
+		}
+		f, err := readFormat(ctx, store)
+		if err != nil {
+			return err
+		}
+		return checkFormat(f, NewestFormat(steps))
+	})
 }
 
 // View calls read with a database without changing it. If there is no database, it does nothing.
