@@ -8,6 +8,7 @@ import (
 
 	"oneclaw/bridge/queue"
 	"oneclaw/internal/config"
+	"oneclaw/internal/database"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 )
@@ -22,6 +23,9 @@ type storedFiles struct {
 // returns nil if files are not kept in the store.
 func openFiles(ctx context.Context, cfg config.Config, store storage.Store, log *slog.Logger) (*storedFiles, error) {
 	if !cfg.FilesInStore() {
+		if err := workspace.ForgetImport(cfg.FilesDir()); err != nil {
+			return nil, err
+		}
 		if unused, err := workspace.HasFiles(ctx, store); err != nil {
 			return nil, err
 		} else if unused {
@@ -45,6 +49,17 @@ func openFiles(ctx context.Context, cfg config.Config, store storage.Store, log 
 		}
 	}
 	return files, nil
+}
+
+// StoreFiles imports the workspaces, skills and user tools of this disk into the database, which no bot
+// serves meanwhile.
+func StoreFiles(ctx context.Context, cfg config.Config, log *slog.Logger) error {
+	return WithStore(cfg, log, func(store *database.Store) error {
+		return store.RunAlone(ctx, func(ctx context.Context) error {
+			_, err := openFiles(ctx, cfg, store, log)
+			return err
+		})
+	})
 }
 
 // bridgeFiles returns the files for the bridge; nil if they are only on this disk.

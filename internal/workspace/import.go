@@ -20,9 +20,10 @@ const (
 	notStoredFolder = "workspaces-not-stored"
 )
 
-// Import stores the files on this disk that are not in the store yet. It does so once per disk, and
-// must be called before any other use of s. If an owner already has other files in the store, or
-// more than the limits allow, the local files are moved beside the workspaces, for the operator.
+// Import stores the files on this disk that are not in the store yet. It does so once per disk until
+// [ForgetImport], and must be called before any other use of s. If an owner already has other files in
+// the store, or more than the limits allow, the local files are moved beside the workspaces, for the
+// operator.
 func (s *Store) Import(ctx context.Context) error {
 	done := filepath.Join(s.cfg.Dir, importMarker)
 	if _, err := os.Stat(done); err == nil {
@@ -50,6 +51,15 @@ func (s *Store) Import(ctx context.Context) error {
 	return nil
 }
 
+// ForgetImport makes the next [Store.Import] look at the files in a folder again. It is called where
+// files are not kept in a store: what changes there is in no store.
+func ForgetImport(dir string) error {
+	if err := os.Remove(filepath.Join(dir, importMarker)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("workspace: forget the import: %w", err)
+	}
+	return nil
+}
+
 // HasFiles reports whether a store has files.
 func HasFiles(ctx context.Context, kv storage.KV) (bool, error) {
 	for _, err := range kv.List(ctx, storage.Range{Prefix: prefix, Limit: 1}) {
@@ -71,15 +81,49 @@ func (s *Store) importOwner(ctx context.Context, owner string) error {
 		if !IsFull(err) {
 			return err
 		}
+	} else if same, err := s.isStored(ctx, f, stored.Value); same || err != nil {
+		return err
 	}
-	folder := filepath.Join(s.cfg.Dir, notStoredFolder)
-	if err := os.MkdirAll(folder, dirMode); err != nil {
+	parent := filepath.Join(s.cfg.Dir, notStoredFolder)
+	if err := os.MkdirAll(parent, dirMode); err != nil {
 		return fmt.Errorf("workspace: import: %w", err)
 	}
-	folder = filepath.Join(folder, filepath.Base(f.dir))
+	folder := filepath.Join(parent, filepath.Base(f.dir))
+	if _, err := os.Lstat(folder); err == nil { // left by an earlier import
+		if parent, err = os.MkdirTemp(parent, filepath.Base(f.dir)+"-"); err != nil {
+			return fmt.Errorf("workspace: import: %w", err)
+		}
+		folder = filepath.Join(parent, "files")
+	}
 	s.log.Error("files of an owner were not imported: the owner has other files in the store, or too many", "owner", owner, "folder", folder, "err", err)
 	if err := os.Rename(f.dir, folder); err != nil {
 		return fmt.Errorf("workspace: import: %w", err)
 	}
 	return nil
+}
+
+// isStored reports whether a manifest has all that is in a folder.
+func (s *Store) isStored(ctx context.Context, f *localFolder, manifest []byte) (_ bool, err error) {
+	stored, err := decodeTree(manifest)
+	if err != nil {
+		return false, err
+	}
+	root, err := os.OpenRoot(f.dir)
+	if err != nil {
+		return false, fmt.Errorf("workspace: import: %w", err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	here, err := s.scan(root, true)
+	if err == nil {
+		err = here.readChunks(ctx, root, folderDetails{}, ignoreChunk)
+	}
+	if errors.Is(err, ErrUncounted) || errors.Is(err, ErrTooMany) {
+		return false, nil
+	}
+	for path, e := range here.tree {
+		if !e.equalIgnoringTime(stored[path]) {
+			return false, err
+		}
+	}
+	return err == nil, err
 }

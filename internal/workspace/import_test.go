@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,4 +37,39 @@ func TestFilesOfFormerTimesAreImportedOnce(t *testing.T) {
 	must(t, again.Import(t.Context()))
 	again.prepare()
 	wantSame(t, again.dump(), want)
+}
+
+// Files are kept in the store, on the disk alone, and in the store again, twice.
+func TestFilesOfATimeWithoutTheStoreAreNotLost(t *testing.T) {
+	store, dir := openStore(t), t.TempDir()
+	for round, moved := range []string{"telegram:7/", "telegram:7-*/files/"} {
+		with := replicaIn(t, store, dir)
+		must(t, with.Import(t.Context()))
+		with.prepare()
+		with.write("a", "1")
+		with.keep()
+		must(t, workspace.ForgetImport(dir)) // as at each start without the store
+		for _, newer := range []bool{false, true} {
+			if newer {
+				with.write("b", fmt.Sprint(round))
+				must(t, workspace.ForgetImport(dir))
+			}
+			again := replicaIn(t, store, dir)
+			must(t, again.Import(t.Context()))
+			again.prepare()
+			if data, err := os.ReadFile(again.path("a")); string(data) != "1" {
+				t.Errorf("a: %q, %v", data, err)
+			}
+			found, err := filepath.Glob(filepath.Join(dir, "workspaces-not-stored", moved, "b"))
+			must(t, err)
+			if (len(found) == 1) != newer {
+				t.Fatalf("round %d, with newer files %t: beside the workspaces: %q", round, newer, found)
+			}
+			for _, path := range found {
+				if data, err := os.ReadFile(path); string(data) != fmt.Sprint(round) {
+					t.Errorf("%s: %q, %v", path, data, err)
+				}
+			}
+		}
+	}
 }
