@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/internal/app"
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
@@ -25,7 +26,7 @@ func moveCommand(load cli.Loader) *cobra.Command {
 		Long: "Copy all that one database holds into another one, which must be empty, and compare the two record by record. " +
 			"A place is bolt (the file in the data directory) or postgres://user@host/database; what is not named is the one in the settings. " +
 			"Stop the bot first. Where a move breaks off, run it again: it goes on from there, and nothing serves a database that is half filled. " +
-			"The former database stays as it was.",
+			"The former database stays as it was. Workspaces, skills and your own tools in the data directory are stored in a database on a server too (tools.files).",
 		Args: cobra.NoArgs,
 		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			return move(cmd, cfg, database.Address(from), database.Address(to))
@@ -61,9 +62,19 @@ func move(cmd *cobra.Command, cfg config.Config, from, to database.Address) erro
 	if err != nil {
 		return err
 	}
+	before, after := cfg, cfg
+	before.Store, after.Store = places[0].Address, places[1].Address
 	also := ""
-	if places[1].Address.Shared() && cfg.SecretKey == "" {
-		also = fmt.Sprintf(", and ONECLAW_SECRET_KEY to what %s holds, if that is there", filepath.Join(cfg.DataDir, database.SecretName))
+	switch {
+	case after.FilesInStore() && !before.Store.Shared():
+		if err := app.StoreFiles(cmd.Context(), after, cli.NewLogger(cmd.ErrOrStderr(), cfg)); err != nil {
+			return fmt.Errorf("the database was moved, but not the files beside it, which the first bot that starts with %s takes along: %w", cfg.DataDir, err)
+		}
+	case before.FilesInStore() && !after.FilesInStore():
+		also = ", and ONECLAW_TOOLS_FILES=store, because the files of people, skills and your own tools are in the database"
+	}
+	if after.Store.Shared() && cfg.SecretKey == "" {
+		also += fmt.Sprintf(", and ONECLAW_SECRET_KEY to what %s holds, if that is there", filepath.Join(cfg.DataDir, database.SecretName))
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "Moved and compared: %s.\nNow set ONECLAW_STORE=%s%s. The former database is as it was; delete it when you do not need it.\n",
 		describeCount(moved), places[1].Address, also)
