@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
@@ -145,7 +146,24 @@ func TestACommandIsAllowedUntilClear(t *testing.T) {
 		label := strings.ReplaceAll(lastsLabel, "/", s.sign)
 		nth := func(text string, n int) {
 			t.Helper()
-			s.until(fmt.Sprint(text, " ", n), func(all []shown) bool { return len(thoseWith(all, text)) >= n })
+			s.until(fmt.Sprint(text, " ", n), func(all []shown) bool {
+				got := 0
+				for i, m := range thoseWith(all, text) {
+					if i == 0 || !strings.Contains(m.text, chats.RepeatNotice) { // the kill makes one come twice
+						got++
+					}
+				}
+				return got >= n
+			})
+		}
+		// The kill may leave a copy of the first card, whose buttons do nothing.
+		asked := func() (card shown) {
+			t.Helper()
+			s.until("card below everything", func(all []shown) bool {
+				card = all[len(all)-1]
+				return strings.Contains(card.text, "May I run") && len(card.buttons) > 0
+			})
+			return card
 		}
 		bot := s.start()
 		s.say(0, "do it")
@@ -164,7 +182,7 @@ func TestACommandIsAllowedUntilClear(t *testing.T) {
 		s.press(0, list, list.buttons["✕ 1"], false)
 		s.one("I ask each time here again.")
 		s.say(0, "do it")
-		again := s.card("May I run")
+		again := asked()
 		s.press(0, again, again.buttons[label], false)
 		nth("Then:", 3)
 		s.say(0, "do it")
@@ -172,7 +190,7 @@ func TestACommandIsAllowedUntilClear(t *testing.T) {
 		s.say(0, s.sign+"clear")
 		s.one("Conversation cleared")
 		s.say(0, "do it")
-		s.card("May I run")
+		asked()
 		// The kill may have met the first run.
 		if n := s.w.runs(); n != 4 && n != 3 {
 			t.Errorf("it ran %d times", n)

@@ -1,12 +1,14 @@
 package postgres_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"net/url"
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
@@ -16,6 +18,9 @@ import (
 	"oneclaw/storage/postgres/pgtest"
 	"oneclaw/storage/storetest"
 )
+
+// patience bounds what comes at once unless something is wrong.
+const patience = 2 * time.Minute
 
 // server is that of the tests that do it no harm.
 var server pgtest.Server
@@ -79,6 +84,7 @@ func (s *schemas) next(t testing.TB) string {
 
 func open(t testing.TB, cfg postgres.Config) *postgres.Store {
 	t.Helper()
+	cfg.Timeout = cmp.Or(cfg.Timeout, patience)
 	s, err := postgres.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ const never = time.Hour
 // openSlowly opens a store that looks for changes only when somebody tells of them.
 func openSlowly(t *testing.T, cfg postgres.Config) *postgres.Store {
 	t.Helper()
+	cfg.Timeout = cmp.Or(cfg.Timeout, patience)
 	s, err := postgres.OpenPolling(t.Context(), cfg, never)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +48,7 @@ func put(t *testing.T, s storage.Store, key, value string) storage.Revision {
 // following pulls the events of a watch one by one.
 func following(t *testing.T, s storage.Store) func() storage.Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	next, stop := iter.Pull2(s.Watch(ctx, ""))
 	t.Cleanup(stop)
 	t.Cleanup(cancel)
@@ -94,7 +96,7 @@ func TestNotificationsGoToTheChannelsOfKeys(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	for _, prefixes := range [][]string{{"a/"}, {"B/", "c/"}} {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		next, stop := iter.Pull2(one.WatchMany(ctx, prefixes))
 		defer stop()
@@ -222,7 +224,7 @@ func TestDumpOfAnotherServer(t *testing.T) {
 // TestManyOperations has writes of more names than the server has locks for, beside others.
 func TestManyOperations(t *testing.T) {
 	t.Parallel()
-	s := open(t, postgres.Config{URL: (&schemas{base: server.Database(t)}).next(t), Timeout: 2 * time.Minute})
+	s := open(t, postgres.Config{URL: (&schemas{base: server.Database(t)}).next(t)})
 	const many, rounds = 9000, 3
 	var g errgroup.Group
 	g.Go(func() error {
