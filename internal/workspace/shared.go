@@ -67,9 +67,13 @@ func (d *SharedFolder) trySync(ctx context.Context, root *os.Root) (again bool, 
 	if err != nil {
 		return false, err
 	}
+	synced := base.tree
 	value, err := d.store.getEntry(ctx, d.local.key)
 	if err != nil {
 		return false, err
+	}
+	if value.Revision == storage.Absent {
+		base = folderDetails{} // of another store: nothing was deleted in this one
 	}
 	stored, err := decodeTree(value.Value)
 	if err != nil {
@@ -97,7 +101,7 @@ func (d *SharedFolder) trySync(ctx context.Context, root *os.Root) (again bool, 
 			return errors.Is(err, errChunkDeleted), err
 		}
 	}
-	if err := d.recordSynced(base.tree, merged); err != nil {
+	if err := d.recordSynced(synced, merged); err != nil {
 		return false, err
 	}
 	d.store.setDetails(d.local, d.local.revision, folderDetails{merged, here.stamps})

@@ -176,3 +176,17 @@ func TestFollowSeesWhatOthersChange(t *testing.T) {
 		b.want("one", "1")
 	})
 }
+
+// What a disk has from one store is not deleted because another store never had it.
+func TestAFolderGoesToAnotherStoreWhole(t *testing.T) {
+	dir := t.TempDir()
+	newDesk(t, nil, dir).write("one/SKILL.md", "1")
+	for range 2 {
+		store := openStore(t)
+		a, b := newDesk(t, store, dir), newDesk(t, store, t.TempDir())
+		a.sync()
+		b.sync()
+		a.want("one/SKILL.md", "1")
+		b.want("one/SKILL.md", "1")
+	}
+}
