@@ -56,6 +56,9 @@ func openFiles(ctx context.Context, cfg config.Config, store storage.Store, log 
 func StoreFiles(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	return WithStore(cfg, log, func(store *database.Store) error {
 		return store.RunAlone(ctx, func(ctx context.Context) error {
+			if err := workspace.ForgetImport(cfg.FilesDir()); err != nil { // into another database
+				return err
+			}
 			_, err := openFiles(ctx, cfg, store, log)
 			return err
 		})

@@ -26,7 +26,7 @@ func TestFilesOfATimeWithoutTheStoreAreMovedAside(t *testing.T) {
 	}
 	start := func(files string) {
 		cfg.Tools.Files = files
-		if err := app.StoreFiles(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil))); err != nil {
+		if err := app.WithBot(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)), func(*app.Bot) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
