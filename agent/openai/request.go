@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"strconv"
+	"strings"
 
 	"oneclaw/agent"
 	"oneclaw/agent/provider"
@@ -109,12 +110,12 @@ func (e *encoder) writeMessages(req agent.Request) {
 // the user messages that follow if the API requires it. It returns the index of the last one written.
 func (e *encoder) writeUserMessages(messages []agent.Message, at int, before string, pictures []provider.Picture) int {
 	first := at
-	text := before + provider.UserText(&messages[at], e.pictures.noVision) // mostly no copy
+	texts := []string{before + provider.UserText(&messages[at], e.pictures.noVision)}
 	for !e.quirks.useResponses && at+1 < len(messages) && messages[at+1].ShownAsUser() {
 		at++
-		text += "\n\n" + provider.UserText(&messages[at], e.pictures.noVision)
+		texts = append(texts, provider.UserText(&messages[at], e.pictures.noVision))
 	}
-	e.writeUser(text, append(pictures, e.pictures.inMessages(first, at)...))
+	e.writeUser(strings.Join(texts, "\n\n"), append(pictures, e.pictures.inMessages(first, at)...))
 	return at
 }
 

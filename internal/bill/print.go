@@ -120,7 +120,7 @@ func WriteTables(w io.Writer, conversations []Conversation, lines []Line, markdo
 		if i > 0 {
 			t.WriteString("\n")
 		}
-		fmt.Fprintf(&t, "%s%s%s: %s\n\n", strong, c.Name, strong, c.Title)
+		t.WriteString(strong + c.Name + strong + ": " + c.Title + "\n\n")
 		head := []string{"cache"}
 		for _, l := range groupByProvider(lines, c.Name)[0] {
 			head = append(head, string(l.Routing))

@@ -56,7 +56,7 @@ const (
 	searchKey    = "lab-search-key"
 )
 
-func runEmulators(ctx context.Context, w io.Writer, port int, profile string) (err error) { //nolint:funlen,cyclop // One service after another, in the order in which they need each other.
+func runEmulators(ctx context.Context, w io.Writer, port int, profile string) (err error) { //nolint:funlen // One service after another, in the order in which they need each other.
 	served, ok := openai.ProfileByName(profile)
 	if !ok {
 		return fmt.Errorf("--profile: there is no provider profile %q; there are %s", profile, strings.Join(profiles(), ", "))
