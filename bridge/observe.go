@@ -39,7 +39,7 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 	case !b.adminChecker.isAdmin(ctx, m):
 		return "Sorry, only an administrator of this group can change that.", nil
 	}
-	changed, err := b.observer.SetEnabled(ctx, m.Chat, on, m.SenderID())
+	changed, err := b.observer.SetEnabled(ctx, m.Chat, on, m.SenderID(), m.Time)
 	switch {
 	case err != nil:
 		return "", err

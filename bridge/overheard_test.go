@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -53,6 +54,27 @@ func heardOf(id, user, text string) chats.Message {
 	m := group(id, user, text)
 	m.Kind, m.Time = chats.KindAmbient, time.Now()
 	return m
+}
+
+// A message that was sent before /observe on, but arrives after it, is not kept.
+func TestWhatWasSaidBeforeTheBotListensIsNotKept(t *testing.T) {
+	r, _ := overheard(t)
+	said := heardOf("5", "6", "the badger is red")
+	for i, command := range []string{"/observe off", "/observe on"} {
+		m := group(fmt.Sprint(6+i), "1", command)
+		m.Time = said.Time.Add(time.Second)
+		r.accept(m)
+		r.platform.wait(t, 4+i)
+	}
+	r.accept(said)
+	if found := placesOf(t, r.cfg.Store, "badger"); len(found) > 0 {
+		t.Errorf("it stands in %q", found)
+	}
+	said.ID, said.Time = "8", said.Time.Add(2*time.Second)
+	r.accept(said)
+	if found := placesOf(t, r.cfg.Store, "badger"); len(found) != 1 {
+		t.Errorf("what was said since stands in %q", found)
+	}
 }
 
 // What was heard is in its own place alone, so it is in no conversation, and in no copy of one.

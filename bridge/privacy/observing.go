@@ -53,19 +53,32 @@ type Observer struct {
 	cfg ObserverConfig
 
 	mu        sync.RWMutex
-	groups    map[string]storage.Revision // the groups in which the bot listens
-	sinceTrim map[string]int              // number of messages since the last trim, by message prefix
+	groups    map[string]listening // the groups in which the bot listens
+	sinceTrim map[string]int       // number of messages since the last trim, by message prefix
 }
 
 // NewObserver returns an observer that listens nowhere until [Observer.Load].
 func NewObserver(cfg ObserverConfig) *Observer {
-	return &Observer{cfg: cfg, groups: make(map[string]storage.Revision), sinceTrim: make(map[string]int)}
+	return &Observer{cfg: cfg, groups: make(map[string]listening), sinceTrim: make(map[string]int)}
 }
 
-// group is the record of a group in which the bot listens.
+// group is the record of a group in which the bot listens: since the message with the command, by the
+// clock of the platform.
 type group struct {
 	By    string    `json:"by"`
 	Since time.Time `json:"since"`
+}
+
+// listening is what is known of such a group: the revision of its record, and what that holds.
+type listening struct {
+	rev   storage.Revision
+	since time.Time
+}
+
+func newListening(entry storage.Entry) listening {
+	var g group
+	_ = json.Unmarshal(entry.Value, &g) // a damaged record listens all the same
+	return listening{entry.Revision, g.Since}
 }
 
 // storedMessage is a stored message.
@@ -87,12 +100,12 @@ func messagePrefix(chat chats.Chat, thread bool) string {
 
 // Load reads in which groups the bot listens.
 func (o *Observer) Load(ctx context.Context) error {
-	groups := make(map[string]storage.Revision)
+	groups := make(map[string]listening)
 	for entry, err := range o.cfg.Store.List(ctx, storage.Range{Prefix: groupPrefix}) {
 		if err != nil {
 			return fmt.Errorf("read the observed groups: %w", err)
 		}
-		groups[entry.Key] = entry.Revision
+		groups[entry.Key] = newListening(entry)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -110,18 +123,20 @@ func (o *Observer) Watch(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("watch the observed groups: %w", err)
 		}
-		o.applySetting(e.Key, e.Revision, !e.Deleted)
+		o.applySetting(e.Entry, !e.Deleted)
 	}
 	return nil
 }
 
-func (o *Observer) applySetting(key string, rev storage.Revision, on bool) {
+func (o *Observer) applySetting(entry storage.Entry, on bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if on {
-		o.groups[key] = max(o.groups[key], rev)
-	} else if o.groups[key] <= rev {
-		delete(o.groups, key)
+	switch {
+	case o.groups[entry.Key].rev > entry.Revision: // it is newer
+	case on:
+		o.groups[entry.Key] = newListening(entry)
+	default:
+		delete(o.groups, entry.Key)
 	}
 }
 
@@ -136,9 +151,9 @@ func (o *Observer) WantsAmbient(chat chats.Chat) bool {
 	return on
 }
 
-// SetEnabled starts to listen in a group, or stops and deletes the stored messages. It reports whether
-// this changed anything.
-func (o *Observer) SetEnabled(ctx context.Context, chat chats.Chat, on bool, by string) (bool, error) {
+// SetEnabled starts to listen in a group, from the time at on, or stops and deletes the stored messages.
+// It reports whether this changed anything.
+func (o *Observer) SetEnabled(ctx context.Context, chat chats.Chat, on bool, by string, at time.Time) (bool, error) {
 	key := groupKey(chat)
 	entry, err := o.cfg.Store.Get(ctx, key)
 	known := err == nil
@@ -147,10 +162,10 @@ func (o *Observer) SetEnabled(ctx context.Context, chat chats.Chat, on bool, by 
 	}
 	switch {
 	case on && known:
-		o.applySetting(key, entry.Revision, true)
+		o.applySetting(entry, true)
 		return false, nil
 	case on:
-		value, err := json.Marshal(group{By: by, Since: o.cfg.Now()})
+		value, err := json.Marshal(group{By: by, Since: at})
 		if err != nil {
 			return false, err
 		}
@@ -158,19 +173,19 @@ func (o *Observer) SetEnabled(ctx context.Context, chat chats.Chat, on bool, by 
 		if err != nil {
 			return false, fmt.Errorf("listen in %s: %w", chat, err)
 		}
-		o.applySetting(key, rev, true)
+		o.applySetting(storage.Entry{Key: key, Value: value, Revision: rev}, true)
 		return true, nil
 	case known:
 		if err := o.cfg.Store.Delete(ctx, key, entry.Revision); err != nil {
 			return false, fmt.Errorf("stop listening in %s: %w", chat, err)
 		}
-		o.applySetting(key, entry.Revision, false)
+		o.applySetting(entry, false)
 	}
 	return known, o.Drop(ctx, chat)
 }
 
 // Add stores a message that is not addressed to the bot. When it returns, the message is on disk, unless
-// listening was turned off in the chat. A repeated message overwrites itself.
+// listening was turned off in the chat, or on after the message. A repeated message overwrites itself.
 func (o *Observer) Add(ctx context.Context, m chats.Message) error {
 	value, err := json.Marshal(storedMessage{User: m.User, Said: toQuoted(m)})
 	if err != nil {
@@ -178,12 +193,12 @@ func (o *Observer) Add(ctx context.Context, m chats.Message) error {
 	}
 	for {
 		o.mu.RLock()
-		rev, on := o.groups[groupKey(m.Chat)]
+		here, on := o.groups[groupKey(m.Chat)]
 		o.mu.RUnlock()
-		if !on {
+		if !on || m.Time.Before(here.since) {
 			return nil
 		}
-		_, err := o.cfg.Store.Write(ctx, storage.Check(groupKey(m.Chat), rev), storage.Put(messagePrefix(m.Chat, true)+m.ID, value, storage.Any))
+		_, err := o.cfg.Store.Write(ctx, storage.Check(groupKey(m.Chat), here.rev), storage.Put(messagePrefix(m.Chat, true)+m.ID, value, storage.Any))
 		if errors.Is(err, storage.ErrConflict) {
 			if err = o.Load(ctx); err == nil {
 				continue
@@ -334,10 +349,10 @@ func (o *Observer) Move(ctx context.Context, from, to chats.Chat) error {
 	} else if err != nil {
 		return fmt.Errorf("read the setting of %s: %w", from, err)
 	}
-	if _, err := o.SetEnabled(ctx, to, true, "move"); err != nil {
+	if _, err := o.SetEnabled(ctx, to, true, "move", time.Time{}); err != nil {
 		return err
 	}
-	_, err := o.SetEnabled(ctx, from, false, "move")
+	_, err := o.SetEnabled(ctx, from, false, "move", time.Time{})
 	return err
 }
 

@@ -44,10 +44,15 @@ func seeAndForget(s *stage) {
 	bot.kill(syscall.SIGKILL)
 	bot = s.start()
 	card = s.card("What I remember about you", "(1)", "Forgotten or replaced last: “my cat is called Minka”")
-	if got := s.press(0, card, forget, true)(); got != "This has just changed. Please look again." {
-		s.t.Errorf("the old button says %q", got)
-	}
 	told := ""
+	for range 5 { // the kill may have the answer to the press before it repeated
+		if told = s.press(0, card, forget, true)(); told != "Forgotten." {
+			break
+		}
+	}
+	if told != "This has just changed. Please look again." {
+		s.t.Errorf("the old button says %q", told)
+	}
 	for range 5 { // the card may be shown anew after the kill, with new buttons
 		card = s.card("What I remember about you", "(1)")
 		if told = s.press(0, card, card.buttons["↩ Undo"], false)(); told == "It is back." {

@@ -38,14 +38,15 @@ type Server struct {
 	// Settings are added to the tests' own settings of postgresql.conf, as name=value.
 	Settings []string
 
-	mu     sync.Mutex // guards the fields below
-	root   string     // the folder
-	bin    string
-	port   int
-	owner  *syscall.Credential
-	count  int
-	killed bool  // Kill was called
-	err    error // why the server does not start
+	mu      sync.Mutex // guards the fields below
+	root    string     // the folder
+	bin     string
+	port    int
+	owner   *syscall.Credential
+	count   int
+	killed  bool  // Kill was called
+	started bool  // it has run, so that its port is known
+	err     error // why the server does not start
 
 	guardian  *exec.Cmd
 	keepAlive io.Closer // open as long as this process is alive, for the guardian

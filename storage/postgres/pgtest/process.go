@@ -92,7 +92,7 @@ func (s *Server) psql(statement string) error {
 // may still hold resources for a moment.
 func (s *Server) start() error {
 	settings := append([]string{
-		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(s.port), "unix_socket_directories=" + s.root,
+		"listen_addresses=127.0.0.1", "unix_socket_directories=" + s.root,
 		"ssl=on", "ssl_cert_file=" + filepath.Join(s.root, certFile), "ssl_key_file=" + filepath.Join(s.root, keyFile),
 		"fsync=off", "shared_buffers=64MB", "autovacuum_naptime=10s", "max_connections=100",
 	}, s.Settings...)
@@ -104,14 +104,17 @@ func (s *Server) start() error {
 	var err error
 	for range 20 {
 		log := filepath.Join(s.root, "log")
-		if out, err = s.run("pg_ctl", "start", "-D", s.data(), "-l", log, "-w", "-t", "60", "-o", strings.Join(options, " ")); err == nil {
-			s.killed = false
+		if out, err = s.run("pg_ctl", "start", "-D", s.data(), "-l", log, "-w", "-t", "60", "-o", strings.Join(append(options, "-c port="+strconv.Itoa(s.port)), " ")); err == nil {
+			s.killed, s.started = false, true
 			return nil
 		}
 		if content, readErr := os.ReadFile(log); readErr == nil {
 			out += string(content[max(0, len(content)-2000):])
 		}
 		time.Sleep(100 * time.Millisecond)
+		if free, portErr := FreePort(); portErr == nil && !s.started {
+			s.port = free // another server has taken it meanwhile
+		}
 	}
 	return fmt.Errorf("%w\n%s", err, out)
 }
