@@ -49,7 +49,7 @@ func employing(effect func(text string) openai.ToolCall, otherwise openai.Respon
 			switch {
 			case own && strings.Contains(m.Content, "which is the limit"):
 				ended += joined + "refused " + number
-			case own && strings.Contains(m.Content, "start a background task:"): // no server took it, as far as is known
+			case own && strings.Contains(m.Content, "postgres: "): // the server failed in the call; whether it took the task is not known
 				ended += joined + "uncertain " + number
 			case own && !strings.Contains(m.Content, "cut off twice"): // by two kills; it is not run again
 			case own && number == "load":
