@@ -366,7 +366,7 @@ func TestForgetDoesNotWaitForEver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.put(queue.OpenPrefix+queue.KeyOf(lost), string(data)) // nobody works on it
+		r.put(queue.OpenPrefix+queue.KeyOf(lost), string(data)) // no replica works on it
 		r.forget(t)
 		pass(t, 29*60)
 		if got := r.platform.texts(); len(got) != 1 {

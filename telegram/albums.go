@@ -104,12 +104,20 @@ func (a *albumStore) knowsAll(list []album) bool {
 
 // read returns the stored list. An undecodable list counts as empty.
 func (a *albumStore) read(ctx context.Context) (list []album, rev storage.Revision, err error) {
-	entry, err := a.kv.Get(ctx, albumsKey)
+	if list, rev, err = readList[album](ctx, a.kv, albumsKey); err != nil {
+		err = fmt.Errorf("telegram: read the albums for the bot: %w", err)
+	}
+	return list, rev, err
+}
+
+// readList returns a stored list. A missing or an undecodable one counts as empty.
+func readList[T any](ctx context.Context, kv storage.KV, key string) (list []T, rev storage.Revision, err error) {
+	entry, err := kv.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, storage.Absent, nil
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("telegram: read the albums for the bot: %w", err)
+		return nil, 0, err
 	}
 	_ = json.Unmarshal(entry.Value, &list) // then it is empty
 	return list, entry.Revision, nil

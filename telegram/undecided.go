@@ -113,15 +113,10 @@ func (u *undecided) load(ctx context.Context) (items []undecidedItem, rev storag
 	if u.kv == nil {
 		return u.items, storage.Absent, nil
 	}
-	entry, err := u.kv.Get(ctx, undecidedKey)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, storage.Absent, nil
+	if items, rev, err = readList[undecidedItem](ctx, u.kv, undecidedKey); err != nil {
+		err = fmt.Errorf("telegram: read the items of an album: %w", err)
 	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("telegram: read the items of an album: %w", err)
-	}
-	_ = json.Unmarshal(entry.Value, &items) // then it is empty
-	return items, entry.Revision, nil
+	return items, rev, err
 }
 
 func (u *undecided) write(ctx context.Context, items []undecidedItem, rev storage.Revision) error {

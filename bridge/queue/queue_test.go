@@ -335,7 +335,7 @@ func TestStatsTellWhatHangsFromWhatIsUndecided(t *testing.T) {
 		at := func(n int) time.Time { return begun.Add(time.Duration(n) * time.Minute) }
 		enqueue(1, "1", "exec")
 		enqueue(2, "1", "")
-		enqueue(3, "2", " ") // for tasks, about which nobody decides
+		enqueue(3, "2", " ") // for tasks, which wait for no user's decision
 		if got, want := q.Stats(), (queue.Stats{Open: 3, Waiting: 1, Undecided: 1, Oldest: at(1)}); got != want {
 			t.Errorf("two wait: %+v, want %+v", got, want)
 		}

@@ -183,7 +183,7 @@ func TestAnOfflineTaskInTheBackground(t *testing.T) {
 	ann := w.person("Ann")
 	bot := w.run()
 	w.say(ann, "in the background, what time is it in Tokyo?", nil)
-	// The card and the result may stand below the answer before anybody looks.
+	// The card and the result may stand below the answer before the test looks.
 	wantIn(t, w.shownTo(bot, ann, "I work on it in the background: what time is it in Tokyo?").Text, "the result comes here")
 	wantIn(t, w.shownTo(bot, ann, "From the background, what time is it in Tokyo?").Text, "The clock in Asia/Tokyo says")
 }

@@ -145,7 +145,7 @@ func TestAnErrorIsWrittenSoon(t *testing.T) {
 	})
 }
 
-// Many messages behind a turn that hangs are not approvals, and an approval that nobody has decided yet
+// Many messages behind a turn that hangs are not approvals, and an approval that no user has decided yet
 // is no fault.
 func TestTheOverviewTellsATurnThatHangsFromAnApproval(t *testing.T) {
 	for name, c := range map[string]struct {
