@@ -19,6 +19,7 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
+	"oneclaw/internal/retry"
 	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -47,7 +48,8 @@ type background struct {
 	inserter *inserter
 	claimer  *claimer
 	cards    *interact.Cards
-	maxTurns int // see [Concurrency.MaxTurns]
+	maxTurns int           // see [Concurrency.MaxTurns]
+	maxRetry time.Duration // bounds the pauses between attempts at a failed write
 	redact   func(text string) string
 	now      func() time.Time
 	log      *slog.Logger
@@ -61,9 +63,24 @@ type taskCard struct {
 	Cancelled bool   `json:"cancelled,omitempty"`
 }
 
-// start starts a background task for a call. A call that runs again after a crash finds the task that it
-// started.
+// start starts a background task for a call. If the store fails, start tries again until ctx ends, since
+// the model could not know whether there is a task now.
 func (b *background) start(ctx context.Context, call toolgroups.Call, task toolgroups.BackgroundTask) (toolgroups.BackgroundTask, error) {
+	for pauses := retry.New(minRetry, b.maxRetry); ; {
+		started, err := b.tryStart(ctx, call, task)
+		if _, forModel := errors.AsType[*toolgroups.Error](err); err == nil || forModel {
+			return started, err
+		}
+		b.log.Warn("a background task cannot be started, trying again", "job", call.Message, "err", err)
+		if retry.Wait(ctx, pauses.Next(0)) != nil {
+			return task, err
+		}
+	}
+}
+
+// tryStart is one attempt of [background.start]. After an attempt whose outcome is unknown, or a crash,
+// the same call finds the task that it started.
+func (b *background) tryStart(ctx context.Context, call toolgroups.Call, task toolgroups.BackgroundTask) (toolgroups.BackgroundTask, error) {
 	switch {
 	case call.Unasked:
 		return task, toolgroups.Errorf(toolgroups.CodeDenied, "Only a message of a user can start a background task. Do the work here.")
@@ -71,8 +88,11 @@ func (b *background) start(ctx context.Context, call toolgroups.Call, task toolg
 		return task, toolgroups.Errorf(toolgroups.CodeDisabled, "Background tasks are switched off here: the setting limits.turns is 1, so that a task would stop the chat. Do the work here.")
 	}
 	asked, err := b.jobs.Find(ctx, call.Message)
-	if err != nil || asked == nil {
-		return task, cmp.Or(err, fmt.Errorf("bridge: no job %s asks for a background task", call.Message))
+	if err != nil {
+		return task, err
+	}
+	if asked == nil {
+		return task, toolgroups.Errorf(toolgroups.CodeExecution, "The message that asks for this task is gone. Do the work here.")
 	}
 	m := asked.Message
 	m = chats.Message{

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -912,4 +914,38 @@ func TestTasksHaveTheNamedGroupsAndStartNoTasks(t *testing.T) {
 	r.submit(task("a.1", "News", "start more"))
 	r.platform.one(t, heading+"News\n\nI have no such tool: Tool group 'background' not found.")
 	r.nothingOpen()
+}
+
+func TestATaskIsStartedOnceAlthoughTheStoreFails(t *testing.T) {
+	t.Parallel()
+	var writes atomic.Int32
+	store := &faulty{write: func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
+		if !strings.HasPrefix(ops[0].Key, queue.OpenPrefix) || !strings.HasSuffix(ops[0].Key, "/"+string(receipts.KindBackground)) {
+			return do()
+		}
+		n := writes.Add(1)
+		if n == 1 {
+			return 0, errFaulty
+		}
+		rev, err := do()
+		if n == 2 {
+			return 0, errFaulty
+		}
+		return rev, err
+	}}
+	f := newForeman()
+	r, _ := backgroundHarness(t, f, inStore(store))
+	r.accept(direct("1", "start hold one"))
+	if told := r.platform.one(t, "done: ").text; strings.Count(told, "Started") != 1 || strings.Contains(told, errFaulty.Error()) {
+		t.Errorf("told %q", told)
+	}
+	f.free <- struct{}{}
+	r.platform.one(t, `re: [The background task "About hold one" is done.`)
+	r.nothingOpen()
+	if n := writes.Load(); n < 2 {
+		t.Errorf("%d writes", n)
+	}
+	if n := len(f.held); n != 1 {
+		t.Errorf("%d tasks", n)
+	}
 }

@@ -166,7 +166,8 @@ func (b *Bridge) fillExecutor() {
 		adminChecker: b.adminChecker, observer: b.observer, cards: b.cards, background: b.background, now: cfg.Now, log: b.log,
 	}
 	*b.background = background{
-		store: b.store, jobs: b.jobs, queue: b.queue, inserter: b.inserter, claimer: b.claimer, cards: b.cards, maxTurns: cfg.Limits.MaxTurns, redact: cfg.Redact, now: cfg.Now, log: b.log,
+		store: b.store, jobs: b.jobs, queue: b.queue, inserter: b.inserter, claimer: b.claimer, cards: b.cards, maxTurns: cfg.Limits.MaxTurns,
+		maxRetry: b.maxRetry, redact: cfg.Redact, now: cfg.Now, log: b.log,
 	}
 	*b.mover = mover{
 		store: b.store, jobs: b.jobs, queue: b.queue, leases: b.leases, inserter: b.inserter, claimer: b.claimer, completer: b.completer,

@@ -32,7 +32,7 @@ var quotes = regexp.MustCompile(`(?s)\[quoted, .*? The message itself:\]\s*`)
 // employing starts a background task for each message that needs one, and then has another model go on,
 // which learns neither of these calls nor more of a result than "result N". A task has one effect. The
 // answer to a message whose task was one too many ends with "refused N", with "uncertain N" if kills have cut
-// off the call that starts it, or the server of the store failed in it.
+// off the call that starts it, or the server of the store failed throughout it.
 func employing(effect func(text string) openai.ToolCall, otherwise openai.Responder) openai.Responder {
 	return openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		call := func(id, name string, arguments map[string]string) (openai.Reply, error) {
@@ -49,7 +49,7 @@ func employing(effect func(text string) openai.ToolCall, otherwise openai.Respon
 			switch {
 			case own && strings.Contains(m.Content, "which is the limit"):
 				ended += joined + "refused " + number
-			case own && strings.Contains(m.Content, "postgres: "): // the server failed in the call; whether it took the task is not known
+			case own && strings.Contains(m.Content, "did not end within"): // the server failed for as long as the call may take
 				ended += joined + "uncertain " + number
 			case own && !strings.Contains(m.Content, "cut off twice"): // by two kills; it is not run again
 			case own && number == "load":
