@@ -44,7 +44,7 @@ const poison = "poison"
 
 var errBroken = errors.New("broken by the test")
 
-// callFault makes a call fail in one chat.
+// callFault makes a call fail in one chat, or for one file.
 type callFault struct {
 	step, way string
 	hits      int
@@ -68,7 +68,7 @@ type faultyAdapter struct {
 	mu         sync.Mutex            // guards the fields below
 	chats      map[string]*callFault // by the id of the chat
 	files      map[string]*callFault // by the file's Ref
-	unassigned []string              // for the files not fetched yet
+	unassigned []string              // ways for the files not fetched yet
 	runs       int
 }
 
@@ -185,7 +185,8 @@ func (p *faultyAdapter) FetchFile(ctx context.Context, a chats.Attachment, w io.
 	return p.fullAdapter.FetchFile(ctx, a, w)
 }
 
-// injectFileFault assigns one of the ways to each file that is fetched.
+// injectFileFault fails as the fault of the file says. A file that is fetched for the first time takes
+// the next unassigned way.
 func (p *faultyAdapter) injectFileFault(ref string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // must be one; for other services the properties of buttons are skipped.
 type Presser interface {
 	// Press makes a user press the button with this data under a message of the bot. If there is no such
-	// button, the press is forged, because apps can be made to send anything.
+	// button, the press is forged, because a client can send any data.
 	Press(in Place, by, message, data string)
 }
 
@@ -88,7 +88,7 @@ func (d *recordingInbox) update(f func()) {
 	d.changed = make(chan struct{})
 }
 
-// Accept implements [bridge.Inbox].
+// Accept implements [chats.Inbox].
 func (d *recordingInbox) Accept(_ context.Context, messages ...chats.Message) (err error) {
 	d.update(func() {
 		if err = d.err; err != nil {
@@ -100,7 +100,7 @@ func (d *recordingInbox) Accept(_ context.Context, messages ...chats.Message) (e
 	return err
 }
 
-// Moved implements [bridge.Inbox].
+// Moved implements [chats.Inbox].
 func (d *recordingInbox) Moved(context.Context, chats.Chat, chats.Chat) error { return nil }
 
 // await returns the presses once enough returns true.

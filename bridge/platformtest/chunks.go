@@ -75,7 +75,7 @@ func (g Growth) checkShown(t *rapid.T, answer, shown string) {
 		}
 	}
 	if strings.Contains(answer, "`") || strings.Contains(answer, "~~~") {
-		return // text in code is quoted
+		return // code shows such text as it is
 	}
 	for _, sign := range []string{"THOUGHT", "<think", "<|", "channel|", "tool_call", "</"} {
 		if strings.Contains(shown, sign) {

@@ -130,7 +130,8 @@ func testClearIsRefused(t testing.TB, w *world) {
 }
 
 // awaitConfided waits until the member has received a text: ephemerally if the platform can do that,
-// otherwise in a message after behind others. It returns the number of messages in the place then.
+// otherwise in the place, after behind other messages. It returns the number of messages in the place
+// then.
 func (w *world) awaitConfided(place Place, behind int, text string) int {
 	w.t.Helper()
 	if _, ok := w.cfg.Platforms[0].(chats.EphemeralSender); !ok {

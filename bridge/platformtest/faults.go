@@ -69,7 +69,7 @@ func testFlood(t testing.TB, w *world) {
 	if v := w.view(); len(v.inPlace(flooded)) != 0 || v.Sends != 6 {
 		t.Errorf("%d sends and %q in the chat that is to wait", v.Sends, texts(v.inPlace(flooded)))
 	}
-	// A new bot does not know of the limit, which has ended.
+	// A new bot does not know of the limit, and the service refuses no more.
 	w.stop()
 	w.start()
 	w.want(w.awaitSettled(flooded), reply("first"), reply("second"))
@@ -96,25 +96,25 @@ func testOutage(t testing.TB, w *world) {
 	}
 }
 
-// checkRetry checks that a fault costs exactly one more send, and that the repeated message is marked if
-// it should be.
-func (w *world) checkRetry(t testing.TB, fault Fault, repeat bool) {
+// checkRetry checks that a fault costs exactly one more send, and that the answer is marked as a possible
+// repeat if marked is set.
+func (w *world) checkRetry(t testing.TB, fault Fault, marked bool) {
 	t.Helper()
 	w.start()
 	place := w.open(Thread, w.harness.Member)
 	w.harness.Inject(place, fault)
 	w.say(place, "patience")
-	w.wantOnce(w.awaitShown(place, 1), reply("patience"), repeat)
+	w.wantOnce(w.awaitShown(place, 1), reply("patience"), marked)
 	if got := w.view().Sends; got != 2 {
 		t.Errorf("%d sends, want the one that failed and one more", got)
 	}
-	w.wantOnce(w.awaitSettled(place), reply("patience"), repeat)
+	w.wantOnce(w.awaitSettled(place), reply("patience"), marked)
 }
 
-// wantOnce checks that a place shows one message, marked or not.
-func (w *world) wantOnce(got []Shown, want string, repeat bool) {
+// wantOnce checks that a place shows one message, marked as a possible repeat if marked is set.
+func (w *world) wantOnce(got []Shown, want string, marked bool) {
 	w.t.Helper()
-	if !repeat {
+	if !marked {
 		w.want(got, want)
 		return
 	}
@@ -123,7 +123,7 @@ func (w *world) wantOnce(got []Shown, want string, repeat bool) {
 	}
 }
 
-// MuteAddress returns an address that accepts connections and sends nothing.
+// MuteAddress returns the address of a listener that never answers.
 func MuteAddress(t *testing.T) string {
 	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -131,5 +131,5 @@ func MuteAddress(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ln.Close() })
-	return ln.Addr().String() // connections are never accepted
+	return ln.Addr().String() // the system completes connections, and no program accepts them
 }

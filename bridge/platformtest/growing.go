@@ -96,22 +96,23 @@ func (w *world) wholeStory(g *storyAgent) Shown {
 	return w.awaitShown(place, before+1)[before]
 }
 
-// awaitStory waits until a place shows only the story, after the given number of other messages.
-func (w *world) awaitStory(in Place, story Shown, pieces int, repeat bool) {
+// awaitStory waits until a place shows only the story, after the given number of other messages. If
+// marked is set, the story is marked as a possible repeat.
+func (w *world) awaitStory(in Place, story Shown, others int, marked bool) {
 	w.t.Helper()
 	whole := func(s Shown) bool {
 		same := s.Text == story.Text
-		if repeat {
+		if marked {
 			same = strings.HasPrefix(s.Text, story.Text) && isMarked(s)
 		}
 		return same && len(s.Buttons) == 0 && !s.Streams
 	}
 	got := w.await("the whole answer", func(v View) bool {
 		all := v.inPlace(in)
-		return len(all) > pieces && whole(all[pieces])
+		return len(all) > others && whole(all[others])
 	}).inPlace(in)
-	if len(got) != pieces+1 {
-		w.t.Errorf("shown: %q, want %d pieces and %q", texts(got), pieces, story.Text)
+	if len(got) != others+1 {
+		w.t.Errorf("shown: %q, want %d other messages and %q", texts(got), others, story.Text)
 	}
 }
 

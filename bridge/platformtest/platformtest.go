@@ -44,8 +44,7 @@ type Service interface {
 	// id of the message. A text that begins with a slash is a command, which the service sends as its
 	// users do.
 	Say(in Place, by, text string) string
-	// Inject makes the service fail once. It is called while no adapter runs, or before the first
-	// message in the place.
+	// Inject makes the service fail once, as fault says. An adapter may be running.
 	Inject(in Place, fault Fault)
 	// Await returns nil once enough returns true, or the error of ctx. It calls enough at once and after
 	// every change. The function enough does not call the service.
@@ -100,7 +99,7 @@ type Shown struct {
 	Streams bool
 }
 
-// hasIncident reports whether the message names an incident, or has a button that does.
+// hasIncident reports whether the message names an incident, or has a button that shows one.
 func (s Shown) hasIncident() bool {
 	details := func(row []chats.Button) bool {
 		return slices.ContainsFunc(row, func(b chats.Button) bool { return b.Label == "Details" })
@@ -125,7 +124,8 @@ type Effect string
 const (
 	// AnswerDropped shows the next message in the chat of the place and drops the response to the bot.
 	AnswerDropped Effect = "answer dropped"
-	// RateLimited refuses the next message in the chat of the place until RetryAfter.
+	// RateLimited refuses the next message in the chat of the place and tells the bot to wait for
+	// RetryAfter.
 	RateLimited Effect = "rate limited"
 	// ServerError fails with a server error before the next message in the chat of the place is
 	// accepted.
@@ -147,7 +147,7 @@ func Run(t *testing.T, harness func(t *testing.T) Harness) {
 	run(t, properties(), harness)
 }
 
-// deliveryProperties are the properties that depend on how messages reach the bot.
+// deliveryProperties names the properties that depend on how messages reach the bot.
 var deliveryProperties = []string{
 	"Duplicate", "Order", "SideBySide", "Restart", "TakenOver", "RestartBeforeConfirmation", "InboxFails",
 	"PressArrives", "PressIsKept", "Album", "LongText",

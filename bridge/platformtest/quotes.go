@@ -115,8 +115,9 @@ func testQuotedReaches(t testing.TB, w *world) {
 	}
 }
 
-// patientModel is a model that is asked to translate a forwarded message. It gives what else it is
-// asked more time than what belongs to that has to come.
+// patientModel is a model that answers at once if it is given both a forwarded message and the request
+// to translate it. If one of the two is missing it waits for ten seconds, so that the missing one can
+// join the turn.
 type patientModel struct{ reached chan string }
 
 func (p patientModel) Complete(ctx context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
@@ -147,7 +148,8 @@ func testCommentJoins(t testing.TB, w *world) {
 	place := w.open(Direct, w.harness.Member)
 	quote := func() { p.Quote(place, w.harness.Member, "", Original{Author: w.harness.Admin, Text: "Guten Tag"}) }
 	var want []string
-	// joins says two messages again while a busy machine brings the second one too late.
+	// joins says two messages, and says them again if the second one came too late to join, as it can on
+	// a busy machine.
 	joins := func(say func()) {
 		for range 5 {
 			say()

@@ -17,9 +17,9 @@ import (
 // fifth of a second.
 const wordsPerAnswer = 40
 
-// MeasureStreams makes this many answers grow at the same time. It logs the delay from the model's first
-// words until users see some, and from its last words until they see all. edits returns how many edits
-// the service was asked for.
+// MeasureStreams makes the given number of answers grow at the same time; it skips the test if number is
+// not a number. It logs the delay from the model's first words until users see some, and from its last
+// words until they see all. edits returns how many edits the service was asked for.
 func MeasureStreams(t *testing.T, harness Harness, number string, edits func() int) {
 	streamed, err := strconv.Atoi(number)
 	if err != nil {

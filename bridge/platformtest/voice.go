@@ -17,7 +17,7 @@ import (
 // Speaker is a [Service] in which users can send voice notes. A service whose adapter is a
 // [chats.FileFetcher] must be one; for other services the properties of voice are skipped.
 type Speaker interface {
-	// Speak makes a user send a voice note to the bot. Its file is the sound that the suite passes.
+	// Speak makes a user send a voice note to the bot. sound is the content of its file.
 	Speak(in Place, by string, sound []byte)
 }
 

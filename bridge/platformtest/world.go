@@ -25,8 +25,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// patience bounds a wait; only a failing test waits that long. It is shorter than a send may take, so that
-// an adapter is noticed that stands still.
+// patience bounds a wait; only a failing test waits that long. It is shorter than a send may take, so
+// that a test fails if an adapter hangs.
 const patience = 50 * time.Second
 
 // world is a harness with a bot in it that can be stopped and started.
@@ -49,7 +49,7 @@ type world struct {
 	// generated.
 	stream func(ctx context.Context, said []string, show func(piece string)) string
 
-	// beforeAnswer, if not nil, runs before the agent answers.
+	// beforeAnswer, if not nil, runs before stream.
 	beforeAnswer func(ctx context.Context, observe func(agent.Event))
 
 	// wrap, if not nil, wraps each adapter for the bridge.
@@ -82,7 +82,8 @@ func newWorld(t testing.TB, harness Harness) *world {
 	return w
 }
 
-// drainNotifier is a log handler that notices when a bridge has stopped receiving.
+// drainNotifier is a log handler that sends on received when a bridge logs that it has stopped
+// receiving.
 type drainNotifier struct {
 	slog.Handler
 	received chan<- struct{}
@@ -98,7 +99,7 @@ func (l drainNotifier) Handle(ctx context.Context, record slog.Record) error {
 	return l.Handler.Handle(ctx, record)
 }
 
-// close stops everything that the world has started.
+// close stops the bot and closes the store.
 func (w *world) close() {
 	w.stop()
 	if err := w.store.Close(); err != nil {
@@ -130,7 +131,7 @@ func (w *world) start() {
 	})
 }
 
-// Run implements the agent.
+// Run implements [turn.Agent].
 func (w *world) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		var said []string
@@ -262,7 +263,7 @@ func (w *world) awaitShown(place Place, n int) []Shown {
 }
 
 // awaitSettled returns the messages of a place once all messages there are answered. It sends one more
-// message and waits for the answer to it, which is not included.
+// message and waits for the answer to it. Answers to such messages are not included.
 func (w *world) awaitSettled(place Place) []Shown {
 	w.t.Helper()
 	w.markers++
@@ -273,7 +274,7 @@ func (w *world) awaitSettled(place Place) []Shown {
 	return slices.DeleteFunc(all, func(s Shown) bool { return strings.Contains(s.Text, "fence ") })
 }
 
-// wantNoStrays checks that the bot has written only where users have.
+// wantNoStrays checks that the bot has written only in places that the test has opened.
 func (w *world) wantNoStrays() {
 	w.t.Helper()
 	if w.t.Failed() || w.allowStrays {
@@ -360,7 +361,7 @@ func (s *hookedStore) Write(ctx context.Context, ops ...storage.Op) (got storage
 	return got, write()
 }
 
-// isSending reports whether a job is written because a part is being sent.
+// isSending reports whether the record says that a part is being sent.
 func isSending(j jobRecord) bool {
 	return slices.ContainsFunc(j.Work.Parts, func(p receipts.Part) bool { return p.State == receipts.PartSending })
 }

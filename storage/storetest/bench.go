@@ -14,8 +14,8 @@ import (
 )
 
 // Benchmark measures the program's most frequent calls, so that engines can be compared: a write with
-// compare-and-set, an append of two records, and jobs of five writes and three reads by concurrent
-// workers. open returns a new, empty store.
+// compare-and-set, an append of two records, a read, and jobs of five writes and three reads by
+// concurrent workers. open returns a new, empty store.
 func Benchmark(b *testing.B, open func(b *testing.B) storage.Store) {
 	value := make([]byte, 300)
 	b.Run("CompareAndSet", func(b *testing.B) {

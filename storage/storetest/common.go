@@ -27,7 +27,8 @@ func commonProperties() []property {
 	}
 }
 
-// callAll calls every method once, with valid arguments, and returns the errors.
+// callAll calls every method but Erase, Watch and Close once, with valid arguments, and returns the
+// errors.
 func callAll(ctx context.Context, s storage.Store) map[string]error {
 	errs := map[string]error{}
 	_, errs["Append"] = s.Append(ctx, "calls", 0, record("l", "x"))

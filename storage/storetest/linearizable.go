@@ -50,16 +50,17 @@ type modelState struct {
 // twoKeys are the keys in calls.
 var twoKeys = []string{"one", "two"}
 
-// bothKeys is the state of the two keys. For the log it is the first element alone.
+// bothKeys is the state of the two keys. For the log, only the first element is used.
 type bothKeys [2]modelState
 
 func testLinearizable(t testing.TB, s storage.Store) {
 	LinearizableOver(t, s, nil)
 }
 
-// LinearizableOver calls a store concurrently, injects a fault in the meantime, and checks that some
-// order of the calls explains their results. A call that returned an error may have taken effect or not.
-// fault returns when the store works again.
+// LinearizableOver calls a store concurrently, calls fault after half of the calls, and checks that some
+// order of the calls explains their results. A call that returned an error other than ErrConflict and
+// ErrNotFound may have taken effect or not. fault returns when the store works again; if it is nil, such
+// an error fails the test.
 func LinearizableOver(t testing.TB, s storage.Store, fault func() error) {
 	const clients, calls = 4, 60
 	ctx, cancel := withPatience(t)
@@ -115,7 +116,7 @@ func LinearizableOver(t testing.TB, s storage.Store, fault func() error) {
 	wantOrder(t, history)
 }
 
-// wantOrder checks that some order explains a history.
+// wantOrder checks that some order of the calls explains a history.
 func wantOrder(t testing.TB, history []porcupine.Operation) {
 	model := porcupine.Model{
 		Partition: partitionByState,
@@ -129,8 +130,8 @@ func wantOrder(t testing.TB, history []porcupine.Operation) {
 	}
 }
 
-// drawCall draws a random call. A write expects the revision that its client has last seen, or another
-// one.
+// drawCall draws a random call. A write expects the highest revision that its client has seen, Any or
+// Absent.
 func drawCall(random *rand.Rand, seen map[string]storage.Revision, value string) call {
 	c := call{name: []string{"one", "two", "log"}[random.IntN(3)], value: value}
 	c.rev = seen[c.name]
@@ -223,7 +224,8 @@ func (v modelState) step(c call, a answer) (bool, modelState) {
 	case c.method == "Append":
 		return a.unknown() || a.rev == c.rev+1, modelState{value: c.value, rev: c.rev + 1}
 	case a.unknown():
-		// A client that expects this revision knows it from a call, which then precedes this one.
+		// Its revision is unknown until a read returns it, so that only a call after that read can
+		// expect it.
 		return true, modelState{value: c.value, rev: v.highest + 1, highest: v.highest, hidden: true}
 	}
 	return a.rev > v.highest, modelState{value: c.value, rev: a.rev, highest: a.rev}

@@ -354,7 +354,7 @@ func testLargeRecords(t testing.TB, s storage.Store) {
 	}
 }
 
-// sameRecord compares records whose data is too large for a readable diff.
+// sameRecord reports whether two records are equal, for data that is too large for a readable diff.
 func sameRecord(a, b storage.Record) bool {
 	return a.Pos == b.Pos && a.Label == b.Label && bytes.Equal(a.Data, b.Data)
 }

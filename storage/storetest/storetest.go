@@ -21,7 +21,8 @@ import (
 
 // Config provides the stores for the suite.
 type Config struct {
-	// Open returns a new, empty store. The suite closes it; other clean-up is left to t.Cleanup.
+	// Open returns a new, empty store. The suite closes the store; Open leaves any other clean-up to
+	// t.Cleanup.
 	Open func(t testing.TB) storage.Store
 	// Reopen returns a store with the data of s, which the suite has closed. If Reopen is nil,
 	// durability is not tested.
@@ -46,7 +47,8 @@ type property struct {
 	name     string
 	sentence string
 	check    func(t testing.TB, s storage.Store)
-	// reopened, if set, is called with the same data after the store was closed and opened again.
+	// reopened, if set, is called after check, once the store was closed and opened again with the same
+	// data.
 	reopened func(t testing.TB, s storage.Store)
 	// shared is set if the property is also checked with two handles on one store.
 	shared bool

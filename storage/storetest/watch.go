@@ -45,7 +45,7 @@ func watchUntil(t testing.TB, what string, seq func(func(storage.Event, error) b
 	return nil
 }
 
-// versions are the versions of some keys, in the order in which they were written.
+// versions maps each key to its versions, in the order in which they were written.
 type versions map[string][]storage.Event
 
 // put writes a key and records the version.
@@ -62,7 +62,7 @@ func (v versions) remove(t testing.TB, s storage.Store, key string) {
 }
 
 // check checks that events are versions of keys with the prefix, in order, and include the last version
-// of each key.
+// of each such key.
 func (v versions) check(t testing.TB, prefix string, events []storage.Event) {
 	t.Helper()
 	for key, all := range v {
