@@ -9,7 +9,8 @@ import (
 	"oneclaw/internal/emulator/openai"
 )
 
-// sign returns the signature of a thought. With BindSignatures it covers the prefix of the thought.
+// sign returns the signature of a thought. With BindSignatures it also covers before, the hash of the
+// prefix of the thought.
 func (s *Server) sign(text, before string) string {
 	if !s.cfg.BindSignatures {
 		before = ""
@@ -17,8 +18,9 @@ func (s *Server) sign(text, before string) string {
 	return hash("signature\x00" + s.cfg.Model + text + "\x00" + before)
 }
 
-// prefixHash hashes the tools, the prompt and the messages before the last user message among the
-// first n messages. The thoughts of a turn are bound to this prefix.
+// prefixHash hashes the tools, the system prompt, and the texts and tool results before the last
+// question among the first n messages. A question is a user message that does not begin with a tool
+// result. The thoughts of a turn are bound to this prefix.
 func (d *messagesRequest) prefixHash(n int) string {
 	var b strings.Builder
 	for _, p := range (&messagesRequest{Tools: d.Tools, system: d.system}).promptBlocks() {
@@ -41,7 +43,7 @@ func (d *messagesRequest) prefixHash(n int) string {
 }
 
 // checkThoughts requires that thoughts come back unchanged (extended-thinking). They must be signed by
-// this model and, with a thinking budget, precede the calls of the turn.
+// this model and, with a thinking budget, begin each assistant message of the last turn.
 func (s *Server) checkThoughts(d *messagesRequest) *openai.Error {
 	last := 0
 	for i := range d.Messages {

@@ -141,7 +141,8 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// measure counts the tokens of a prompt, finds its cached part, and caches it up to its breakpoints.
+// measure counts the tokens of a prompt, finds its cached part, and caches it up to each breakpoint that
+// has at least MinCacheTokens before it. It refuses a prompt that exceeds the context.
 func (s *Server) measure(d *messagesRequest) (Usage, *openai.Error) {
 	all := d.promptBlocks()
 	total, sums, keys := 0, make([]int, len(all)), make([]string, len(all))

@@ -16,7 +16,8 @@ var contractJSON []byte
 
 var contract = sync.OnceValue(func() *wire.Contract { return wire.MustContract(contractJSON) })
 
-// checkRequest validates a request. It ignores fields of older libraries that some models still accept.
+// checkRequest validates a request. It ignores temperature, which some models still accept although the
+// library no longer has it.
 func (s *Server) checkRequest(body []byte) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil {

@@ -29,7 +29,8 @@ import (
 // DefaultModel is the default model.
 const DefaultModel = "claude-sonnet-5"
 
-// Bounds of [Config].
+// Bounds and defaults: defaultContext is in tokens, defaultMaxBody and chunkBytes are in bytes, and
+// maxRequests bounds the stored requests.
 const (
 	defaultContext = 200_000
 	defaultMaxBody = 32 << 20
@@ -116,7 +117,7 @@ type Request struct {
 	Usage Usage
 }
 
-// Requests returns the stored requests, in order, including refused ones.
+// Requests returns the last 1,000 requests, in order, including refused ones.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

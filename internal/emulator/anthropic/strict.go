@@ -10,7 +10,7 @@ import (
 	"oneclaw/internal/emulator/openai"
 )
 
-// messagesRequest is a valid request.
+// messagesRequest is a decoded request.
 type messagesRequest struct {
 	Model        string          `json:"model"`
 	MaxTokens    int             `json:"max_tokens"`
@@ -299,8 +299,8 @@ func (d *messagesRequest) toolNames() map[string]bool {
 	return names
 }
 
-// checkOrder requires that the first and last message are the user's, and that the next message begins
-// with the results of all calls, each once (tool-use).
+// checkOrder requires that the first and last message are the user's, and that the message after tool
+// calls begins with the results of all of them, each once (tool-use).
 func (d *messagesRequest) checkOrder() *openai.Error {
 	if d.Messages[0].Role != "user" {
 		return invalidRequest("messages: first message must use the \"user\" role")

@@ -138,7 +138,8 @@ func (c *Collector) Spans() []Span {
 	return slices.Clone(c.spans)
 }
 
-// Await waits until enough accepts the received spans, or done is closed, and returns the spans.
+// Await waits until enough accepts the received spans, or done is closed, and returns the spans. The
+// result is false if done was closed first.
 func (c *Collector) Await(done <-chan struct{}, enough func([]Span) bool) ([]Span, bool) {
 	for {
 		c.mu.Lock()
@@ -159,7 +160,7 @@ func (c *Collector) Await(done <-chan struct{}, enough func([]Span) bool) ([]Spa
 	}
 }
 
-// CheckTrees checks that each trace is a tree with one root and unique ids, and has every span's parent.
+// CheckTrees checks that each trace has one root, unique ids, and the parent of every other span.
 func CheckTrees(spans []Span) error {
 	type key struct{ trace, id string }
 	known, roots, traces := make(map[key]bool), make(map[string]int), make(map[string]bool)

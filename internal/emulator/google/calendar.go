@@ -67,7 +67,7 @@ func (cal *calendar) completeEvent(_ *call, d doc) {
 	}
 }
 
-// parseTime returns the time of an event's start or end.
+// parseTime returns the time of an event's start or end, or the zero time if it is invalid.
 func parseTime(v any) time.Time {
 	d, _ := v.(doc)
 	if t, err := time.Parse(time.RFC3339, fmt.Sprint(d["dateTime"])); err == nil {
@@ -96,7 +96,7 @@ func checkEvent(d doc) *rejection {
 	return nil
 }
 
-// timeFilter returns a filter for the events between timeMin and timeMax.
+// timeFilter returns a filter for the events that overlap the time from timeMin to timeMax.
 func (c *call) timeFilter() func(doc) bool {
 	from, fromErr := time.Parse(time.RFC3339, c.query.Get("timeMin"))
 	to, toErr := time.Parse(time.RFC3339, c.query.Get("timeMax"))

@@ -44,7 +44,8 @@ func (s *sheets) completeSpreadsheet(_ *call, d doc) {
 	}
 }
 
-// cellRange is a range of cells. The ends are exclusive; 0 means an open end.
+// cellRange is a range of cells. Rows and columns count from 0. The ends are exclusive; 0 means an open
+// end.
 type cellRange struct {
 	sheet                    string
 	row, col, endRow, endCol int

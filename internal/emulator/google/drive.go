@@ -226,7 +226,8 @@ func (dr *drive) copyFile(c *call) (any, *rejection) {
 	return clone(d), nil
 }
 
-// exportFile exports the text of a document as the requested type.
+// exportFile exports the text of a document, or a line with the name of any other file of the editors,
+// as the requested type.
 func (dr *drive) exportFile(c *call) (any, *rejection) {
 	f, ok := dr.files.find("", c.vars["fileId"])
 	if !ok {

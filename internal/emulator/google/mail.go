@@ -179,7 +179,7 @@ func (l *email) matchesSearch(query string) bool {
 	for _, word := range words {
 		negated := strings.HasPrefix(word, "-")
 		key, value, isTerm := strings.Cut(strings.TrimPrefix(word, "-"), ":")
-		fits := l.word(word)
+		fits := l.containsWord(word)
 		if isTerm {
 			fits = l.matchesTerm(strings.ToLower(key), strings.ToLower(value))
 		}
@@ -208,9 +208,9 @@ func splitQuery(query string) []string {
 	return out
 }
 
-func (l *email) word(containsWord string) bool {
+func (l *email) containsWord(word string) bool {
 	all := strings.ToLower(l.searchText + " " + l.header("Subject") + " " + l.header("From") + " " + l.header("To"))
-	return strings.Contains(all, strings.ToLower(strings.TrimPrefix(containsWord, "-")))
+	return strings.Contains(all, strings.ToLower(strings.TrimPrefix(word, "-")))
 }
 
 func (l *email) matchesTerm(key, value string) bool {
@@ -232,7 +232,7 @@ func (l *email) matchesTerm(key, value string) bool {
 	case "newer_than", "older_than", "after", "before":
 		return true // dates are not emulated
 	}
-	return l.word(key + ":" + value)
+	return l.containsWord(key + ":" + value)
 }
 
 // parseEmail parses a raw message. Without an id, the email gets a new one.

@@ -27,7 +27,7 @@ func newAddressBook(o *account) implementation {
 	}}
 }
 
-// directorySources are the sources of which a directory search must name at least one.
+// directorySources are the valid sources of a directory search, which must name at least one.
 var directorySources = []string{"DIRECTORY_SOURCE_TYPE_DOMAIN_CONTACT", "DIRECTORY_SOURCE_TYPE_DOMAIN_PROFILE"}
 
 // selectFields returns the requested fields of a contact. Requests must name fields.

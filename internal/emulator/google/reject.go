@@ -56,7 +56,7 @@ func writeError(w http.ResponseWriter, r *rejection) {
 	_ = json.NewEncoder(w).Encode(doc{"error": body})
 }
 
-// Fault makes requests fail before any other check of the emulator.
+// Fault makes requests for known methods fail, before the emulator checks anything else.
 type Fault struct {
 	// Method is a pattern as in path.Match for method ids, such as gmail.*. Empty means every method
 	// except those of the sign-in, which are auth.token and auth.revoke.

@@ -87,7 +87,7 @@ func New(cfg Config) (*Server, error) {
 	return &Server{cfg: cfg, routes: all, auth: newSignIn(cfg), accounts: map[string]*accountServices{}}, nil
 }
 
-// call is a request that matches the contract.
+// call is a request for a method of the contract.
 type call struct {
 	route
 	vars      map[string]string

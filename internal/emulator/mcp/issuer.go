@@ -49,7 +49,7 @@ func (a *accounts) GetClientByClientID(_ context.Context, id string) (op.Client,
 	return nil, errors.New("client not found")
 }
 
-// AuthorizeClientIDSecret checks a client's secret, if it has one.
+// AuthorizeClientIDSecret checks a client's secret. It refuses a client that has none.
 func (a *accounts) AuthorizeClientIDSecret(_ context.Context, id, secret string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,7 +59,8 @@ func (a *accounts) AuthorizeClientIDSecret(_ context.Context, id, secret string)
 	return nil
 }
 
-// CreateAccessAndRefreshTokens records the new access token, which replaces the previous one.
+// CreateAccessAndRefreshTokens records the owner of the new access token, and announces the lifetime
+// that setTokenLifetime has set, if any.
 func (a *accounts) CreateAccessAndRefreshTokens(ctx context.Context, req op.TokenRequest, current string) (id, refresh string, expires time.Time, err error) {
 	id, refresh, expires, err = a.Storage.CreateAccessAndRefreshTokens(ctx, req, current)
 	if err == nil {
@@ -80,7 +81,7 @@ func (a *accounts) setTokenLifetime(life time.Duration) {
 	a.tokenLifetime = life
 }
 
-// CreateAccessToken records the access token of a consent without refresh tokens.
+// CreateAccessToken records the owner of the access token of a consent without refresh tokens.
 func (a *accounts) CreateAccessToken(ctx context.Context, req op.TokenRequest) (string, time.Time, error) {
 	id, expires, err := a.Storage.CreateAccessToken(ctx, req)
 	if err == nil {
@@ -91,7 +92,8 @@ func (a *accounts) CreateAccessToken(ctx context.Context, req op.TokenRequest) (
 	return id, expires, err
 }
 
-// RevokeToken revokes one token; a refresh token revokes all tokens of its consent.
+// RevokeToken revokes one token. The MCP server goes on accepting the access token of a revoked refresh
+// token.
 func (a *accounts) RevokeToken(ctx context.Context, token, person, client string) *oidc.Error {
 	err := a.Storage.RevokeToken(ctx, token, person, client)
 	if err == nil {
@@ -130,7 +132,7 @@ type registration struct {
 	GrantTypes              []string `json:"grant_types"`
 }
 
-// handleRegister registers a client, with a secret if requested.
+// handleRegister registers a client, with a secret unless its authentication method is none.
 func (s *Server) handleRegister(w http.ResponseWriter, r *http.Request) {
 	var asked registration
 	if json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&asked) != nil || len(asked.RedirectURIs) == 0 ||
@@ -211,7 +213,7 @@ func (s *Server) advertisedIssuer() string {
 	return s.Issuer
 }
 
-// issuerWriter adds the issuer to redirects.
+// issuerWriter adds the issuer to redirects with a code, unless it is "-".
 type issuerWriter struct {
 	http.ResponseWriter
 	issuer string

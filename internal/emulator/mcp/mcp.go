@@ -55,7 +55,7 @@ type Server struct {
 type Misbehavior struct {
 	// Metadata changes the authorization server's metadata, Resource the MCP server's.
 	Metadata, Resource func(map[string]any)
-	// Issuer replaces the issuer in responses of the consent page.
+	// Issuer replaces the issuer in responses of the consent page; "-" leaves it out.
 	Issuer string
 	// RejectTokens makes the MCP server reject all tokens. MissingScope is a scope that no token has.
 	RejectTokens bool
@@ -198,7 +198,7 @@ func (s *Server) redirectTarget(ctx context.Context, address string) (string, er
 	return resp.Header.Get("Location"), nil
 }
 
-// resourceHandler returns the MCP server.
+// resourceHandler returns the handler of the MCP server.
 func (s *Server) resourceHandler() http.Handler {
 	mux := http.NewServeMux()
 	tools := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.tools }, &sdk.StreamableHTTPOptions{JSONResponse: true})
@@ -258,7 +258,8 @@ func (s *Server) decryptToken(token string) string {
 	return text
 }
 
-// newToolServer returns a server with two tools: whoami returns the token's owner, erase is a write.
+// newToolServer returns a server with two tools that return the token's owner: whoami is marked as
+// read-only, erase is not.
 func newToolServer() *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "notes", Title: "Notes", Version: "1"}, &sdk.ServerOptions{Instructions: "Keeps notes."})
 	object := &jsonschema.Schema{Type: "object"}

@@ -27,7 +27,8 @@ const speechMark = "ONECLAW-SPEAKS="
 // Opus in Ogg, whose comments contain the words.
 func Speech(words string) []byte { return opusFile(speechMark+words, 100) }
 
-// opusFile returns an Ogg file (RFC 3533, RFC 7845) with a comment and so many frames of silence of 20 ms.
+// opusFile returns an Ogg file (RFC 3533, RFC 7845) with a comment and the given number of silent frames
+// of 20 ms.
 func opusFile(comment string, frames int) []byte {
 	tags := append([]byte("OpusTags"), 0, 0, 0, 0, 1, 0, 0, 0)
 	tags = binary.LittleEndian.AppendUint32(tags, uint32(len(comment))) //nolint:gosec // far shorter than 4 GiB

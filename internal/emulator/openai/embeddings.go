@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// Bounds of an embeddings request. OpenAI accepts this many texts.
+// maxEmbeddedTexts is the number of texts that OpenAI accepts in one request; embeddingSize is the
+// length of a vector.
 const (
 	maxEmbeddedTexts = 2048
 	embeddingSize    = 64

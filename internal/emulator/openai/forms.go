@@ -47,7 +47,7 @@ func openRouterError(e *Error) any {
 // textError returns only the text of the error, as LM Studio does.
 func textError(e *Error) any { return map[string]any{"error": e.Message} }
 
-// namedErrorEvent returns an event of the name error.
+// namedErrorEvent returns a server-sent event with the name "error".
 func namedErrorEvent(v any) string {
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -17,11 +17,12 @@ import (
 	"unicode/utf8"
 )
 
-// ImageModel is a model that makes pictures. It and the others of imageModels always exist.
+// ImageModel is a model that makes pictures. Every server has it and the other imageModels.
 const ImageModel = "gpt-image-2.5-flare"
 
-// imageModels are OpenAI's models (developers.openai.com/api/reference/resources/images/methods/generate).
-// The models of [Config] make pictures like other servers do: they know response_format.
+// imageModels are OpenAI's models
+// (developers.openai.com/api/reference/resources/images/methods/generate). The models of [Config] make
+// pictures as other servers do: requests must set response_format to b64_json.
 var imageModels = []string{ImageModel, "gpt-image-2.5-sunburst", "gpt-image-2", "gpt-image-1.5", "gpt-image-1-mini", "chatgpt-image-latest"}
 
 // Bounds of a request (the same page and .../methods/edit).

@@ -142,7 +142,8 @@ func (t *turn) readResults(messages []Message) {
 			}
 			continue
 		}
-		// Use the newest call with an id: some models restart at zero.
+		// Several calls can have the same id, because some models begin again at zero. The newest one
+		// counts.
 		for i := len(t.results) - 1; i >= 0 && m.Role == "tool"; i-- {
 			if t.results[i].call.ID == m.ToolCallID {
 				t.results[i].text = m.Content

@@ -50,7 +50,7 @@ func (t *turn) calculate() Reply {
 	})
 }
 
-// isSum reports whether the message is a sum with an operator.
+// isSum reports whether the message is a calculation: a percentage, or numbers with an operator.
 func (t *turn) isSum() bool {
 	if percentage.MatchString(t.said) {
 		return true
@@ -199,7 +199,7 @@ func (t *turn) decline() Reply {
 	return Reply{Text: "I cannot " + what + ": " + setKey}
 }
 
-// cityZone returns the time zone of the city that the message names.
+// cityZone returns the time zone of the city that the message names, or "".
 func cityZone(said string) string {
 	m := cityClock.FindStringSubmatch(said)
 	if m == nil {

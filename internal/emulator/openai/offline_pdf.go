@@ -119,7 +119,8 @@ func (t *turn) answerPDF(doc, info, text string, onlyInfo bool) string {
 		describePDF(name, count[1], info, ""), strings.Join(bullets(summarize(pages.allText(), 3)), "\n"))
 }
 
-// describePDF formats the result of pdf_info: all of it, or the requested part.
+// describePDF formats the result of pdf_info: the number of pages, and also title, author and date
+// unless the user asked for the number alone.
 func describePDF(name, count, info, said string) string {
 	if pageCountAsked.MatchString(said) {
 		return fmt.Sprintf("%s has %s %s.", name, count, plural(count, "page"))
@@ -198,7 +199,7 @@ func (ps pages) allText() string {
 	return b.String()
 }
 
-// listMatches lists the sentences that contain the given words, with their page numbers.
+// listMatches lists the first five sentences that contain the given words, with their page numbers.
 func (ps pages) listMatches(name, words string) string {
 	needle := strings.ToLower(strings.TrimSpace(words))
 	var found []string

@@ -17,8 +17,8 @@ const maxDecodedPixels = 64 << 20
 
 var errDimensions = errors.New("the picture has too many pixels")
 
-// paint draws a PNG: for a prompt about a cat a cat, otherwise stripes whose colours depend on the prompt,
-// or the source in those colours.
+// paint draws a PNG in colours that depend on the prompt: the source if there is one, otherwise a cat if
+// the prompt mentions one, otherwise stripes.
 func paint(prompt string, width, height int, source []byte) ([]byte, error) {
 	hash := fnv.New32a()
 	_, _ = io.WriteString(hash, prompt) // a hash never fails
@@ -54,10 +54,10 @@ func paint(prompt string, width, height int, source []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// stripes returns the colour of a place, whose coordinates are from 0 to 1.
+// stripes returns the index of the colour of a place, whose coordinates are from 0 to 1.
 func stripes(x, y float64) uint8 { return uint8(int((x+y)*8) % 2) }
 
-// cat returns the colour of a place in a picture of a cat's face.
+// cat returns the index of the colour of a place in a picture of a cat's face.
 func cat(x, y float64) uint8 {
 	within := func(cx, cy, r float64) bool { return (x-cx)*(x-cx)+(y-cy)*(y-cy) < r*r }
 	side := x

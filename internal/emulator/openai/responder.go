@@ -47,13 +47,14 @@ type Reply struct {
 	Err, StreamError *Error
 	// Delay precedes the first byte, in addition to the server's latency.
 	Delay time.Duration
-	// End is the way in which the stream ends. Other than with EndComplete, it ends after Deltas deltas
-	// or all, if fewer. Without a stream, every such ending but EndStall breaks the connection.
+	// End is the way in which the stream ends. With any ending but EndComplete, the stream ends after
+	// Deltas deltas, or after all if there are fewer. Without a stream, EndStall stalls and the others
+	// break the connection.
 	End    Ending
 	Deltas int
 }
 
-// RateLimited returns a reply with status 429.
+// RateLimited returns a reply with status 429. retryAfter is in seconds; 0 omits the header.
 func RateLimited(retryAfter int) Reply {
 	return Reply{Err: &Error{
 		Status: 429, Type: "requests", Code: "rate_limit_exceeded", RetryAfter: retryAfter,

@@ -36,7 +36,8 @@ type Config struct {
 	Responder Responder
 	// Key is the required bearer key. Empty accepts any key, or none.
 	Key string
-	// Models are the models that exist. Empty means only [DefaultModel].
+	// Models are the models that exist. Empty means only the model of Profile, or [DefaultModel] if
+	// Profile is empty.
 	Models []string
 	// Transcript is the transcript of recordings other than those of [Speech]. Empty means
 	// silence.
@@ -45,7 +46,7 @@ type Config struct {
 	Latency time.Duration
 	// DeltaDelay delays each delta of a text but the first.
 	DeltaDelay time.Duration
-	// ChunkWords is the number of words in a delta.
+	// ChunkWords is the number of words in a delta. 0 means the default.
 	ChunkWords int
 	// MaxTools bounds the number of tools, MaxBody the bytes of a request, Context the tokens of a
 	// prompt. 0 means the defaults.
@@ -53,11 +54,12 @@ type Config struct {
 	// Profile is the emulated service. Empty means the first of [Profiles], OpenAI's Chat
 	// Completions.
 	Profile Profile
-	// MaxRequests and MaxRecordedBytes bound the stored requests, in number and bytes.
+	// MaxRequests and MaxRecordedBytes bound the stored requests, in number and bytes. 0 means the
+	// defaults.
 	MaxRequests, MaxRecordedBytes int
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Logger gets one line per request at level Debug, without content. Nil means no log.
+	// Logger gets one line per accepted prompt at level Debug, without content. Nil means no log.
 	Logger *slog.Logger
 }
 

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// SpeechModel is a model that speaks. It and the others of speechModels always exist.
+// SpeechModel is a model that speaks. Every server has it and the other speechModels.
 const SpeechModel = "gpt-4o-mini-tts"
 
 // The models, voices and formats (developers.openai.com/api/reference/resources/audio/subresources/speech/methods/create).
@@ -48,7 +48,8 @@ func (s *Server) OnSpeech(f func(SpeechRequest) *Error) {
 	s.onSpeech = f
 }
 
-// handleSpeech answers POST /v1/audio/speech. The recording is silence that names its words.
+// handleSpeech answers POST /v1/audio/speech. The recording is silence. As opus it is that of [Speech],
+// which contains the words.
 func (s *Server) handleSpeech(w http.ResponseWriter, r *http.Request) {
 	body, ok := s.readBody(w, r)
 	if !ok {

@@ -13,7 +13,8 @@ const maxSentences = 2000
 
 var sentenceEnd = regexp.MustCompile(`[.!?]["”')\]]?\s+`)
 
-// sentences splits prose at full stops and empty lines, and joins the lines of a paragraph.
+// sentences splits prose at the ends of sentences and at empty lines, and joins the lines of a
+// paragraph.
 func sentences(text string) []string {
 	var list []string
 	for paragraph := range strings.SplitSeq(text, "\n\n") {

@@ -16,7 +16,7 @@ import (
 // method is a method of the Web API. run is called with the lock held.
 type method struct {
 	run func(*call) (any, *refusal)
-	// scopes are alternatives: the token needs one of them. None means that any token is accepted.
+	// scopes are alternatives: the token needs one of them. None means that authorize checks no scope.
 	scopes []string
 	// scopeKind is "history" or "read" if the scope depends on the kind of channel, and "" otherwise.
 	scopeKind string
@@ -139,7 +139,7 @@ func (a *api) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 	a.writeAnswer(w, f, c, name, result)
 }
 
-// readParams reads the arguments of a whole request.
+// readParams reads the arguments of a request.
 func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *refusal) {
 	p, err := wire.ReadParams(w, r, maxUpload+1<<20)
 	switch {
@@ -151,7 +151,7 @@ func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *refusal)
 	return nil, newRefusal("invalid_form_data") // its page
 }
 
-// callToken returns the token of a call, from the header or a form, but not from JSON.
+// callToken returns the token of a call, from the header or a form, but not from JSON or the query.
 func callToken(r *http.Request, p *wire.Params) string {
 	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return strings.TrimSpace(t)

@@ -112,7 +112,8 @@ func postEphemeral(c *call) (any, *refusal) {
 	return map[string]any{"message_ts": m.ts}, nil
 }
 
-// botMessage returns the bot's message with the ts of a call. forbidden refuses messages of others.
+// botMessage returns the bot's message with the ts of a call. forbidden is the error for a message of
+// another author.
 func (c *call) botMessage(forbidden string) (*channel, *message, *refusal) {
 	ch, err := c.world.findChannel(c.p.Text("channel"), true)
 	if err != nil {

@@ -31,8 +31,9 @@ type recordedPayload struct {
 	} `json:"channel"`
 }
 
-// Play sends the payload of a recorded envelope. It adds the payload's users and channels. A message
-// is added to its channel with its ts, and a response_url is replaced by a URL of the emulator.
+// Play sends the payload of a recorded envelope. It adds the payload's user and channel if they are
+// unknown. A message is added to its channel with its ts, and a response_url is replaced by a URL of the
+// emulator.
 func (p *People) Play(kind string, recorded json.RawMessage) error {
 	var seen recordedPayload
 	var payload map[string]json.RawMessage
@@ -63,7 +64,8 @@ func (p *People) Play(kind string, recorded json.RawMessage) error {
 	return nil
 }
 
-// findOrAddChannel returns a channel, which it adds if necessary, and makes the user a member.
+// findOrAddChannel returns a channel, which it adds if necessary, and makes the user a member. Without
+// an id it returns nil.
 func (w *world) findOrAddChannel(id, kind, user string) *channel {
 	if id == "" {
 		return nil

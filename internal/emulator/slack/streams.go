@@ -19,7 +19,7 @@ const (
 	maxTaskText  = 256
 )
 
-// stream is a message to which the bot is still appending.
+// stream is the state of a message that the bot streams.
 type stream struct {
 	started    time.Time
 	usesChunks bool // whether the first call used chunks, so that the others must

@@ -195,8 +195,8 @@ func (w *world) countAnswer(c *channel, m *message, n int) {
 	}
 }
 
-// findChannel returns the channel with the given id, or the DM with a user's id. With write, it refuses
-// channels to which the bot cannot write.
+// findChannel returns the channel with the given id, or the DM with a user's id. It refuses channels
+// without the bot and, with write, archived ones.
 func (w *world) findChannel(id string, write bool) (*channel, *refusal) {
 	if id == "" {
 		return nil, newRefusal("channel_not_found") // its page
@@ -267,7 +267,8 @@ func (w *world) currentStatus(c *channel, thread string) (Status, bool) {
 	return st, ok && w.cfg.Now().Sub(st.At) < maxStatusAge
 }
 
-// setStatus sets a status, or clears it if the text is empty. It records the calls of the bot.
+// setStatus sets a status, or clears it if the text is empty. If asked is set, the bot has called for
+// it, and the status history has it.
 func (w *world) setStatus(ch *channel, thread, text string, asked bool) {
 	st := Status{Channel: ch.id, Thread: thread, Text: text, At: w.cfg.Now()}
 	if text == "" {

@@ -24,8 +24,8 @@ type ephemeralParameters struct {
 
 // setReceiver makes a message ephemeral if the call's parameters say so, and reports whether it did. An
 // administrator may send one to any member of a group at any time, other bots only after a button press
-// or an ephemeral command. That refusal is from kurigram's pull request 337; the others are
-// assumed.
+// or an ephemeral command. The name of that refusal is from kurigram's pull request 337; when the
+// service gives it, and the other refusals, are assumed.
 func (a *api) setReceiver(p *wire.Params, c *chat, m *message) (bool, *apiError) {
 	var to ephemeralParameters
 	switch a.cfg.Version {

@@ -97,7 +97,8 @@ func (f *file) apiFile() botapi.File {
 	return out
 }
 
-// getFile returns the path from which a file can be downloaded. Files over 20 MB are refused.
+// getFile returns the path from which a file can be downloaded. Files over 20 MB are refused unless
+// LocalDir is set.
 func getFile(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	id := p.Text("file_id")
 	if id == "" {

@@ -32,7 +32,7 @@ type floodControl struct {
 	penaltyAttempts int
 }
 
-// limit is a rate limit with a penalty for those who do not wait.
+// limit is a rate limit with a penalty for sending before the wait is over.
 type limit struct {
 	*rate.Limiter
 	blockedUntil time.Time

@@ -52,7 +52,7 @@ func setWebhook(ctx context.Context, a *api, p *wire.Params) (any, *apiError) {
 	return true, nil
 }
 
-// checkWebhook refuses addresses to which the service does not post.
+// checkWebhook refuses addresses to which the service does not post, and invalid secrets.
 func (a *api) checkWebhook(raw, secret string) *apiError {
 	u, err := url.Parse(raw)
 	switch {

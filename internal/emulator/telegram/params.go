@@ -12,7 +12,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// readParams reads the arguments of a whole request, in any of the forms that the service accepts.
+// readParams reads the arguments of a request, in any of the forms that the service accepts.
 func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *apiError) {
 	p, err := wire.ReadParams(w, r, maxUpload+1<<20)
 	if err == nil {

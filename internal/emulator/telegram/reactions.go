@@ -28,7 +28,7 @@ func (p *people) React(chatID, messageID, userID int64, emoji string) (Sent, err
 	r := botapi.MessageReactionUpdated{
 		Chat: c.apiChat(), MessageID: m.id, User: *u, Date: p.world.now().Unix(), OldReaction: reactionList(m.userReactions[userID]), NewReaction: reactionList(emoji),
 	}
-	theirs := maps.Clone(m.userReactions) // observers may hold the old map
+	theirs := maps.Clone(m.userReactions)
 	if theirs == nil {
 		theirs = map[int64]string{}
 	}

@@ -58,20 +58,20 @@ func (st *setup) AddTopic(chatID int64, name string) (int64, error) {
 
 // DeleteTopic deletes a topic. Messages to it are refused from then on.
 func (st *setup) DeleteTopic(chatID, topic int64) error {
-	return st.topic(chatID, topic, func(c *chat) { delete(c.topics, topic) })
+	return st.changeTopic(chatID, topic, func(c *chat) { delete(c.topics, topic) })
 }
 
 // CloseTopic closes a topic, as an administrator. Only administrators can write to it.
 func (st *setup) CloseTopic(chatID, topic int64) error {
-	return st.topic(chatID, topic, func(c *chat) { c.closed[topic] = true })
+	return st.changeTopic(chatID, topic, func(c *chat) { c.closed[topic] = true })
 }
 
-func (st *setup) topic(chatID, changeTopic int64, change func(*chat)) error {
+func (st *setup) changeTopic(chatID, topic int64, change func(*chat)) error {
 	st.world.mu.Lock()
 	defer st.world.mu.Unlock()
 	c := st.world.chats[chatID]
-	if c == nil || c.topics[changeTopic] == "" {
-		return fmt.Errorf("telegram emulator: no topic %d in chat %d", changeTopic, chatID)
+	if c == nil || c.topics[topic] == "" {
+		return fmt.Errorf("telegram emulator: no topic %d in chat %d", topic, chatID)
 	}
 	change(c)
 	return nil

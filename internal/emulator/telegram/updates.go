@@ -121,7 +121,8 @@ func (q *queue) isAllowed(kind string) bool {
 	return slices.Contains(q.allowed, kind)
 }
 
-// setAllowed stores allowed_updates, which apply until a call names others. Nil changes nothing.
+// setAllowed stores allowed_updates, which apply until a call names others. Nil changes nothing, and an
+// empty list restores the default.
 func (q *queue) setAllowed(kinds []string) {
 	if kinds != nil {
 		q.allowed = kinds

@@ -165,7 +165,8 @@ func (q *queue) removeDelivered(id int64) {
 	maps.DeleteFunc(q.delivered, func(id int64, _ bool) bool { return id <= q.confirmed })
 }
 
-// postpone delays a queue after a failure: not at all the first time, and then ever longer.
+// postpone delays a queue after a failure: for retryAfter if it is set, otherwise not at all the first
+// time, and then ever longer.
 func (q *queue) postpone(hook *webhook, line *webhookQueue, retryAfter time.Duration, err error) {
 	wait := min(retryAfter, maxRetryAfter)
 	if wait == 0 && line.failures > 0 {

@@ -134,7 +134,8 @@ func (s *Server) record(request *Request, status int) (Answer, bool) {
 	return answer, failing
 }
 
-// findPages returns the pages that contain a word of the query.
+// findPages returns up to count pages that contain a word of the query and, unless since is zero, were
+// published after it.
 func (s *Server) findPages(query string, count int, since time.Time) []Page {
 	var out []Page
 	for _, p := range s.cfg.Pages {

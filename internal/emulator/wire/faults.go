@@ -44,7 +44,7 @@ type Fault[K comparable] struct {
 	Chat K `json:"chat"`
 	// Nth only fires on the nth matching call, counted from 1.
 	Nth int `json:"nth"`
-	// Times bounds how often the fault fires.
+	// Times bounds how often the fault fires. 0 means no bound.
 	Times int `json:"times"`
 	// Probability is the probability of firing, seeded by the server. 0 means always.
 	Probability float64 `json:"probability"`

@@ -112,7 +112,8 @@ func (l *Lifecycle) Address(protocol string, r *http.Request) string {
 }
 
 // Close ends every request and waits for all goroutines. stop, if not nil, closes the emulator's other
-// resources; it runs once, with the lock held.
+// resources; it runs once, with the lock held. The error includes the recorded violations of the
+// contract.
 func (l *Lifecycle) Close(stop func()) error {
 	l.mu.Lock()
 	var serving []*http.Server

@@ -11,7 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the service (docs.slack.dev/reference/block-kit and the pages below it).
+// Limits of the service, of texts in characters (docs.slack.dev/reference/block-kit and the pages below
+// it).
 const (
 	// MaxMarkdown bounds the total Markdown of a message, in characters.
 	MaxMarkdown       = 12_000

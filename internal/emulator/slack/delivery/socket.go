@@ -80,7 +80,8 @@ func (l *Line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.removeSocket(k)
 }
 
-// addSocket registers a socket, sends the hello message and the waiting envelopes.
+// addSocket registers a socket, sends the hello message and the waiting envelopes. It returns nil if the
+// server is closed.
 func (l *Line) addSocket(conn *websocket.Conn) *socket {
 	l.cfg.Mu.Lock()
 	defer l.cfg.Mu.Unlock()
