@@ -1,5 +1,5 @@
-// Command oneclaw-lab tests and measures the bot without using any external service. Its commands are in
-// package internal/lab.
+// Command oneclaw-lab tests and measures the bot without real platforms. Its commands are in package
+// internal/lab.
 package main
 
 import (

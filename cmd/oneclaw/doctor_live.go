@@ -23,8 +23,8 @@ import (
 	"oneclaw/storage"
 )
 
-// runLive sends one message of each kind, asks the model for one tool call, and prints what the services
-// did next to what their emulators do.
+// runLive sends one message of each kind, asks each model for one tool call and the servers of the
+// catalogue how users sign in, and prints what the services did next to what their emulators do.
 func runLive(cmd *cobra.Command, cfg config.Config, chosen []string) error {
 	ctx, w := cmd.Context(), cmd.OutOrStdout()
 	if err := cfg.Platforms.Check(); err != nil {

@@ -83,7 +83,7 @@ func (o importOptions) run(cmd *cobra.Command, cfg config.Config, bot moving.Bot
 	return err
 }
 
-// arrival says in which state things of a kind arrive.
+// arrival has a heading for each kind, which says in which state its things arrive.
 var arrival = map[moving.Kind]string{
 	moving.KindMemory:   "Memory",
 	moving.KindSkill:    `Skills: switched off. In the chat: "switch on the skill NAME"`,

@@ -25,7 +25,7 @@ const (
 	maxRedirects = 3
 )
 
-// errReleaseAddress is returned for an address of releases that is not secure.
+// errReleaseAddress is returned for an address of releases that is invalid or not secure.
 var errReleaseAddress = errors.New("the address of releases must begin with https://")
 
 // checkReleaseAddress refuses an address of releases without TLS, unless the server is on this machine,

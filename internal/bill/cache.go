@@ -150,7 +150,7 @@ func (m *meter) costOf(ctx context.Context, requests []request, cache Cache, cou
 	return c, m.err
 }
 
-// hourWrite is the price of a token that Anthropic keeps for an hour.
+// hourWrite is the price of a token that Anthropic keeps for an hour, in plain input tokens.
 const hourWrite = 2
 
 // cacheEntry is a cached prefix: when it expires, and by how long each use extends it.

@@ -100,7 +100,8 @@ func (p *player) splitClaude(body []byte) (*splitClaudeRequest, error) {
 // referencePattern matches the name of a found tool.
 var referencePattern = regexp.MustCompile(`"tool_name":"([^"]+)"`)
 
-// resolveReferences returns the definitions of the tools that a block references.
+// resolveReferences returns the definitions of the tools that a block references, and marks the tools as
+// found.
 func (c *splitClaudeRequest) resolveReferences(b claudeBlock) (definitions string) {
 	if b.Type != "tool_result" && b.Type != "tool_search_tool_result" {
 		return ""
@@ -123,8 +124,7 @@ func textOf(content json.RawMessage) string {
 }
 
 // answerMessages answers a request to the Messages API. If a tool has to be found first, the provider
-// searches within the same reply; we assume that it then reads the request once more, with the
-// found tools.
+// searches within the same reply. Assumed: it then reads the request once more, with the found tools.
 func (p *player) answerMessages(body []byte) (string, error) {
 	c, err := p.splitClaude(body)
 	if err != nil {

@@ -97,8 +97,8 @@ func (c *Cost) add(o Cost) {
 	c.WrittenForHour, c.Output, c.Billed = c.WrittenForHour+o.WrittenForHour, c.Output+o.Output, c.Billed+o.Billed
 }
 
-// providerOf returns the provider with the billing rules of a model: those of the known model whose name
-// begins alike.
+// providerOf returns the provider with the billing rules of a model: those of the known model of its
+// family with the longest common beginning of the name. A model of no known family has no cache.
 func (b *Bill) providerOf(model string) Provider {
 	found := Provider{Name: model}
 	best := 0

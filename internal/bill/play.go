@@ -39,14 +39,14 @@ type client interface {
 	Profile() agent.Profile
 }
 
-// scriptedClient is a client with the model name and context size of a provider.
-type scriptedClient struct {
+// providerClient is a client that appears as another provider, with its model name and context size.
+type providerClient struct {
 	client
 	provider Provider
 }
 
 // Profile returns the client's profile with the provider's model and context.
-func (s scriptedClient) Profile() agent.Profile {
+func (s providerClient) Profile() agent.Profile {
 	p := s.client.Profile()
 	p.Name, p.ContextTokens = s.provider.Model, s.provider.Context
 	return p
@@ -66,7 +66,7 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 		for m, err := range s.agent.Run(ctx, agent.Turn{
 			Prompt: s.prompt, History: slices.Clone(history), Set: set, Router: s.router, CacheKey: c.Name,
 			Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Direct: true, Owner: "telegram:1", Session: c.Name, Role: toolgroups.RoleOwner},
-			Model: scriptedClient{s.client, table},
+			Model: providerClient{s.client, table},
 		}) {
 			if err != nil {
 				return recording{}, fmt.Errorf("bill: %s by %s, turn %d: %w", c.Name, mode, i+1, errors.Join(s.player.err, err))

@@ -20,7 +20,7 @@ type player struct {
 	conversation Conversation
 	meter        *meter
 	groups       map[string]string     // by tool
-	claudeTools  map[string]claudeTool // as sent
+	claudeTools  map[string]claudeTool // by their JSON
 	turn, step   int
 	// described, sought and loaded are set once the tools of this step were described, searched for,
 	// or loaded with their groups.
@@ -142,7 +142,8 @@ func (p *player) nextReply(view toolView) (string, []plannedCall) {
 	return step.Text, calls
 }
 
-// obtain searches for tools if that is offered, and otherwise loads their groups.
+// obtain makes tools callable. Where a search is offered, it asks once for the parameters of tools that
+// a result names, and searches once. Otherwise it loads the groups of the tools.
 func (p *player) obtain(missing []Call, view toolView) []plannedCall {
 	var wanted []string // queries, or groups
 	want := func(text string) {

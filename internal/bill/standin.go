@@ -41,7 +41,7 @@ type Results struct {
 	mu         sync.Mutex
 	calls      []Call
 	used       []bool
-	next       map[string][]int // by what is called: which calls, the next one first
+	next       map[string][]int // indexes of equal calls by FormatCall, the next one first
 	unrecorded int
 }
 

@@ -1,6 +1,6 @@
 // Package lab has the commands of oneclaw-lab: a demo page, replays of recordings, the cost of
-// conversations, measurements, a simulation of many replicas, and the emulators alone. They run the real bot with emulated
-// services.
+// conversations, measurements, a simulation of many replicas, and the emulators alone. No command uses a
+// real platform. The demo and the replay of cases use the real model of the settings if there is one.
 package lab
 
 import (

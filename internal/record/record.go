@@ -34,7 +34,7 @@ const (
 
 // Line is one exchange. JSON bodies are embedded, other bodies are strings.
 type Line struct {
-	// Time is the time of sending or receiving, Ended the time at which the response was complete.
+	// Time is the time of sending or receiving, EndedAt the time at which the response was complete.
 	Time      time.Time `json:"time"`
 	EndedAt   time.Time `json:"ended,omitzero"`
 	Direction string    `json:"direction"`

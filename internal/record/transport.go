@@ -34,7 +34,8 @@ func (t transport) CloseIdleConnections() {
 	}
 }
 
-// RoundTrip implements [http.RoundTripper]. It records the exchange when the response's body is closed.
+// RoundTrip implements [http.RoundTripper]. It records the exchange when the response's body is closed,
+// or when the request fails.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	e := &exchange{tap: t.tap, line: Line{
 		Time: t.Now(), Direction: Call, Service: t.service, Method: req.Method, URL: t.mask(req.URL.Redacted()),

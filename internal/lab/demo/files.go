@@ -38,8 +38,8 @@ func newSentFile(name, said string, data []byte) sentFile {
 	return f
 }
 
-// serveFile serves a file of a message in a pane. What is neither picture nor recording is for saving only,
-// so that no file acts as a page of the demo.
+// serveFile serves a file of a message in a pane. Files other than pictures and recordings can only be
+// saved, so that none acts as a page of the demo.
 func (d *Demo) serveFile(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	var shown pane

@@ -7,7 +7,7 @@ import (
 	"oneclaw/internal/emulator/slack"
 )
 
-// surface is what Slack shows of an agent app in addition to messages.
+// surface has the parts of an agent app that Slack shows besides messages.
 type surface struct {
 	// Prompts are suggested prompts, Home are the blocks of the Home tab.
 	Prompts []slack.Prompt  `json:"prompts"`

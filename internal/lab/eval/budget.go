@@ -16,8 +16,8 @@ var ErrBudget = errors.New("eval: the cost limit is reached")
 // replyTokens is the number of tokens reserved for a reply.
 const replyTokens = 4000
 
-// budgetedModel is a model whose requests are charged to the budget of a run. A request is made only if the
-// most that it can cost is left.
+// budgetedModel is a model whose requests are charged to the budget of a run. A request is made only if
+// the rest of the budget covers its estimated highest cost.
 type budgetedModel struct {
 	agent.Model
 

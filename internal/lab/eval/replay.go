@@ -113,7 +113,7 @@ func (p *Player) Play(ctx context.Context, c learning.Case) (Result, error) {
 	r := Result{ID: c.Seen.ID, Question: c.Question(), Good: c.Outcome.Good, Bad: c.Outcome.Bad, Was: Side{
 		Model: c.Outcome.Model, Routing: c.Outcome.Routing, Groups: loadedGroups(&c), Answer: c.Answer(), Used: c.Outcome.Used,
 	}}
-	// Those of the turn come before those of earlier ones.
+	// The results of the turn come before those of earlier turns.
 	p.results = bill.NewResults(slices.Concat(bill.RecordedCalls(c.Outcome.Messages), bill.RecordedCalls(c.Seen.Messages))...)
 	late := steering{c.Outcome.Messages}
 	var mu sync.Mutex
@@ -156,7 +156,8 @@ func (p *Player) Play(ctx context.Context, c learning.Case) (Result, error) {
 	return r, p.runError(ctx, &r, failure)
 }
 
-// runError returns a case's failure if it ends the whole run, and nil otherwise.
+// runError records a case's failure in the result. It returns an error if the failure ends the whole
+// run.
 func (p *Player) runError(ctx context.Context, r *Result, failure error) error {
 	if failure == nil {
 		return nil
@@ -223,7 +224,7 @@ func loadedGroups(c *learning.Case) []string {
 // steering has the messages that users wrote during a recorded turn.
 type steering struct{ rest []agent.Message }
 
-// next returns those of the next round.
+// next returns the messages of the next round.
 func (s *steering) next(context.Context) (messages []agent.Message, unasked bool, _ error) {
 	for replies := 0; len(s.rest) > 0; s.rest = s.rest[1:] {
 		switch s.rest[0].Role {

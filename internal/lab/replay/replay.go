@@ -97,7 +97,7 @@ func (p *player) setClock(to time.Time) {
 	}
 }
 
-// update changes the state with do, and wakes those that wait for it.
+// update changes the state with do, and wakes the callers of wait.
 func (p *player) update(do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *player) update(do func()) {
 	p.changed = make(chan struct{})
 }
 
-// wait returns true once cond holds, and false after the time patience.
+// wait returns true once cond holds, and false when patience has passed or ctx has ended.
 func (p *player) wait(ctx context.Context, patience time.Duration, cond func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -21,7 +21,8 @@ type script struct {
 	// identities are the services' descriptions of the bot and its users: the answers to getMe,
 	// auth.test and users.info.
 	identities map[string][]json.RawMessage
-	// refused has the methods that were refused in the recording, too.
+	// refused has the methods of all recorded calls except accepted sends. A refusal of one of them is
+	// no difference.
 	refused map[string]bool
 	scopes  []string
 }

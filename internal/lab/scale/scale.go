@@ -217,7 +217,7 @@ func (s Simulation) distribution(ctx context.Context, all []*simulatedReplica) (
 
 func chatOf(n int) chats.Chat { return chats.Chat{Platform: silent, ID: strconv.Itoa(n + 1)} }
 
-// send has some replicas accept messages, and waits until all are answered.
+// send gives n messages to random replicas of all, and waits until the messages are answered.
 func (s Simulation) send(ctx context.Context, all []*simulatedReplica, platform *silentPlatform, prefix string, n int) error {
 	want := platform.count.Load() + int64(n)
 	var accepting errgroup.Group

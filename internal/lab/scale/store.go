@@ -14,8 +14,10 @@ import (
 	"oneclaw/storage/replicas"
 )
 
-// Sizes of the requests of storage/postgres, and of what PostgreSQL writes to its log, in bytes: for a
-// version of a row and for its entry in an index, besides their contents, and for a transaction.
+// pageRows is the number of rows that storage/postgres reads at once. walRow, walEntry and walCommit are
+// the bytes that PostgreSQL writes to its log for a version of a row and for its entry in an index,
+// besides their contents, and for a transaction. lookPause and notifyPause are the least pauses between
+// the looks of a replica, and between its notifications of a channel.
 const (
 	pageRows    = 256
 	walRow      = 90
@@ -231,7 +233,8 @@ func walOf(op storage.Op) int64 {
 	return wal
 }
 
-// notify counts a notification, which each listener follows by a look.
+// notify counts a notification, which each listener follows by a look, unless the last one was less than
+// notifyPause ago.
 func (s *countedStore) notify(work *work, channel string) {
 	if channel == "" {
 		return
