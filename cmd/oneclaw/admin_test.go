@@ -53,6 +53,21 @@ func TestAdministratorsConfigureInTheChat(t *testing.T) {
 	w.did("call: "+here+"set_config key=routing", "model: "+here+"default", "agent: "+here+"General", "sign-in: "+who+"page: 127.0.0.1")
 }
 
+// TestTheClockHasTheTimeZoneOfTheSettings asks tools for the time after an administrator has changed the
+// bot's time zone, by which tasks are scheduled too.
+func TestTheClockHasTheTimeZoneOfTheSettings(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, openai.ResponderFunc(toldToCall))
+	ann := w.person("Ann")
+	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", ann)
+	bot := w.run()
+	w.ask(bot, ann, loadCall("config"), nil)
+	wantIn(t, w.ask(bot, ann, `call set_config {"key":"time_zone","value":"Asia/Kathmandu"}`, nil), "Kathmandu")
+	for _, clock := range []string{"call get_current_time {}", `call js_eval {"code":"_time()"}`} {
+		wantIn(t, w.ask(bot, ann, clock, nil), "+05:45")
+	}
+}
+
 // did checks that the audit of a program that has ended has these entries in this order: what, who,
 // where, to what.
 func (w *harness) did(want ...string) {

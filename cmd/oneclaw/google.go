@@ -31,7 +31,7 @@ func loginGoogle(cmd *cobra.Command, cfg config.Config, args []string) error {
 	}
 	log := cli.NewLogger(io.Discard, cfg)
 	return app.WithStore(cfg, log, func(store *database.Store) error {
-		g, err := app.OpenGoogle(cfg, store, nil, log)
+		g, err := app.OpenGoogle(cfg, store, nil, nil, log)
 		if err != nil {
 			return err
 		}

@@ -74,13 +74,14 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 	if c.reader, err = readable.NewReader(log); err != nil {
 		return nil, err
 	}
-	if err := c.addKnowledge(cfg, store, private, zoneOf(m.Settings, cfg.Zone())); err != nil {
+	zone := zoneOf(m.Settings, cfg.Zone())
+	if err := c.addKnowledge(cfg, store, private, zone); err != nil {
 		return nil, err
 	}
 	exec := cfg.Tools.Exec
 	exec.MaxTotalMemory = cfg.Tools.ExecMemoryMiB << 20
 	basics, err := core.New(core.Config{
-		Location: cfg.Zone(), Now: cfg.Runtime.Now, AllowPrivate: private, Resolver: cfg.Runtime.Resolver, History: History{Store: store, Memory: c.memory}, Logger: log,
+		Location: zone, Now: cfg.Runtime.Now, AllowPrivate: private, Resolver: cfg.Runtime.Resolver, History: History{Store: store, Memory: c.memory}, Logger: log,
 		Reader: c.reader, CacheDir: cfg.CachePath(),
 		Exec: exec,
 	})
@@ -92,7 +93,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
 	if c.schedule, err = schedule.New(schedule.Config{
-		Store: store, Submit: submit, Location: zoneOf(m.Settings, cfg.Zone()), Now: cfg.Runtime.Now, Logger: log,
+		Store: store, Submit: submit, Location: zone, Now: cfg.Runtime.Now, Logger: log,
 	}); err != nil {
 		return nil, fmt.Errorf("scheduled tasks: %w", err)
 	}
@@ -111,7 +112,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 		return nil, fmt.Errorf("background tasks: %w", err)
 	}
 	c.groups = append(c.groups, c.schedule.Group(), remembered, inBackground)
-	if c.google, err = OpenGoogle(cfg, store, c.reader, c.log); err != nil {
+	if c.google, err = OpenGoogle(cfg, store, c.reader, zone, c.log); err != nil {
 		return nil, err
 	}
 	if err := c.addUserTools(cfg, files.toolSync(), m.Vault, private); err != nil {
@@ -204,7 +205,7 @@ func (c *catalogue) addUserTools(cfg config.Config, sync func(context.Context) e
 			value, ok := values[name]
 			return value, ok, err
 		},
-		Google: c.google, AllowPrivate: private, Resolver: cfg.Runtime.Resolver, Location: cfg.Zone(), Now: cfg.Runtime.Now, Logger: c.log,
+		Google: c.google, AllowPrivate: private, Resolver: cfg.Runtime.Resolver, Location: zoneOf(c.settings, cfg.Zone()), Now: cfg.Runtime.Now, Logger: c.log,
 	})
 	if err != nil {
 		return fmt.Errorf("user tools: %w", err)

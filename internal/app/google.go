@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"oneclaw/internal/config"
 	"oneclaw/internal/readable"
@@ -12,8 +13,9 @@ import (
 	"oneclaw/toolgroups/google"
 )
 
-// OpenGoogle opens the users' Google accounts. reader may be nil if no mail is read.
-func OpenGoogle(cfg config.Config, store storage.KV, reader *readable.Reader, log *slog.Logger) (*google.Google, error) {
+// OpenGoogle opens the users' Google accounts. reader may be nil if no mail is read; zone returns the time
+// zone of times without an offset, nil means the host's.
+func OpenGoogle(cfg config.Config, store storage.KV, reader *readable.Reader, zone func() *time.Location, log *slog.Logger) (*google.Google, error) {
 	key, err := cfg.Place().SecretKey(context.Background(), store)
 	if err != nil {
 		return nil, err
@@ -27,7 +29,7 @@ func OpenGoogle(cfg config.Config, store storage.KV, reader *readable.Reader, lo
 	g, err := google.New(google.Config{
 		ClientID: cfg.Google.ClientID, ClientSecret: string(cfg.Google.ClientSecret), APIURL: cfg.Google.APIURL,
 		PublicURL: cfg.PublicURL, LocalURL: "http://" + cfg.Listen, KV: store, SecretKey: key,
-		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: cfg.Zone(), Now: cfg.Runtime.Now, Reader: reader, Logger: log,
+		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: zone, Now: cfg.Runtime.Now, Reader: reader, Logger: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("google: %w", err)

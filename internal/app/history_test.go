@@ -124,7 +124,7 @@ func TestSearchFindsResultsThatWereLeftOut(t *testing.T) {
 
 func searchFor(t *testing.T, history core.History, query string) string {
 	t.Helper()
-	tools, err := core.New(core.Config{History: history, Location: time.UTC})
+	tools, err := core.New(core.Config{History: history, Location: func() *time.Location { return time.UTC }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ type timeArgs struct {
 
 func (t *tools) currentTime(_ context.Context, _ toolgroups.Call, in timeArgs) (toolgroups.Result, error) {
 	zone := strings.TrimSpace(in.Timezone)
-	text, ok := toolgroups.FormatTime(t.cfg.Now().In(t.cfg.Location), zone, in.Format)
+	text, ok := toolgroups.FormatTime(t.cfg.Now().In(t.cfg.Location()), zone, in.Format)
 	if !ok {
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
 			"Unknown time zone '%s'. Use an IANA name such as Europe/Berlin.", files.SingleLine(zone))

@@ -29,8 +29,8 @@ var manifests embed.FS
 
 // Config configures the tools.
 type Config struct {
-	// Location is the default time zone. nil means the host's.
-	Location *time.Location
+	// Location returns the default time zone. nil means the host's.
+	Location func() *time.Location
 	// Now is the clock. nil means [time.Now].
 	Now func() time.Time
 	// History is searched by search_history. nil means an empty history.
@@ -61,7 +61,9 @@ type tools struct {
 // New returns the tools of this package, which [toolgroups.CoreOrder] orders. It starts nothing,
 // and nothing has to be closed.
 func New(cfg Config) ([]toolgroups.Tool, error) {
-	cfg.Location = cmp.Or(cfg.Location, time.Local)
+	if cfg.Location == nil {
+		cfg.Location = func() *time.Location { return time.Local }
+	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
 		cfg.Now = time.Now

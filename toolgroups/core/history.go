@@ -114,7 +114,7 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 	if in.MaxResults != 0 {
 		limit = min(max(in.MaxResults, 1), maxHits)
 	}
-	return toolgroups.Result{Text: s.formatHits(in, s.bestHits(limit), t.cfg.Location, files.InlineLimit(call.Scope))}, nil
+	return toolgroups.Result{Text: s.formatHits(in, s.bestHits(limit), t.cfg.Location(), files.InlineLimit(call.Scope))}, nil
 }
 
 // newHistoryQuery checks the arguments and makes a query from them.
@@ -164,7 +164,7 @@ func (t *tools) parseDate(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	day, err := time.ParseInLocation(time.DateOnly, text, t.cfg.Location)
+	day, err := time.ParseInLocation(time.DateOnly, text, t.cfg.Location())
 	if err != nil {
 		return time.Time{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'%s' must be a day written YYYY-MM-DD, not '%s'.", name, files.SingleLine(text))
 	}

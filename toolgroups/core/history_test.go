@@ -58,7 +58,7 @@ func library() records {
 }
 
 func TestSearchHistory(t *testing.T) {
-	d := newDesk(t, core.Config{History: library(), Now: now, Location: time.UTC})
+	d := newDesk(t, core.Config{History: library(), Now: now, Location: utc})
 	for _, tc := range []struct {
 		name string
 		args args
@@ -111,7 +111,7 @@ func TestSearchHistory(t *testing.T) {
 //
 // B14: Searching the history does not find the question itself.
 func TestTheQuestionIsNotFound(t *testing.T) {
-	d := newDesk(t, core.Config{History: library(), Now: now, Location: time.UTC})
+	d := newDesk(t, core.Config{History: library(), Now: now, Location: utc})
 	if text := d.must(t, "search_history", args{"query": "where was my"}); strings.Contains(text, "umbrella?") {
 		t.Errorf("found itself: %s", text)
 	}
@@ -153,7 +153,7 @@ func TestSearchHistoryIsBounded(t *testing.T) {
 			Text: fmt.Sprintf("%s needle %s", strings.Repeat(fmt.Sprintf("a%d ", i), 500), strings.Repeat(fmt.Sprintf("b%d ", i), 500)),
 		})
 	}
-	d := newDesk(t, core.Config{History: records{"telegram:1": all}, Now: now, Location: time.UTC})
+	d := newDesk(t, core.Config{History: records{"telegram:1": all}, Now: now, Location: utc})
 	text := d.must(t, "search_history", args{"query": "needle", "max_results": 1000})
 	if n := len([]rune(text)); n > 30_000 || !strings.Contains(text, ": 50 found") || !strings.Contains(text, "more are not shown") {
 		t.Errorf("%d characters, begins %.100q", n, text)
@@ -167,3 +167,5 @@ func TestSearchHistoryIsBounded(t *testing.T) {
 		}
 	}
 }
+
+func utc() *time.Location { return time.UTC }

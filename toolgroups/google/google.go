@@ -53,8 +53,8 @@ type Config struct {
 	// Pause is the first pause before a retry; each further one is twice as long. 0 means half a
 	// second.
 	Pause time.Duration
-	// Location is the time zone of times without an offset. nil means time.Local.
-	Location *time.Location
+	// Location returns the time zone of times without an offset. nil means the host's.
+	Location func() *time.Location
 	// Now is the clock. nil means time.Now.
 	Now func() time.Time
 	// Logger gets the details that the model does not see. nil discards them.
@@ -100,7 +100,9 @@ func New(cfg Config) (*Google, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.Location = cmp.Or(cfg.Location, time.Local)
+	if cfg.Location == nil {
+		cfg.Location = func() *time.Location { return time.Local }
+	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Reader == nil {
 		if cfg.Reader, err = readable.NewReader(cfg.Logger); err != nil {
@@ -184,7 +186,7 @@ func (g *Google) newConn(ctx context.Context, call toolgroups.Call, scopes []str
 	}
 	writes := new(service.Writes)
 	return &service.Conn{
-		Call: call, Writes: writes, Scopes: scopes, Reader: g.cfg.Reader, Location: g.cfg.Location, Pause: g.cfg.Pause, Now: g.cfg.Now,
+		Call: call, Writes: writes, Scopes: scopes, Reader: g.cfg.Reader, Location: g.cfg.Location(), Pause: g.cfg.Pause, Now: g.cfg.Now,
 		Client: &http.Client{
 			Transport:     &authTransport{tokens: tokens, base: g.base, onResponse: writes.Record},
 			CheckRedirect: neverRedirect,

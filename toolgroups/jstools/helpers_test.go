@@ -50,7 +50,7 @@ func newHouse(t testing.TB, change ...func(*jstools.Config)) *house {
 	}
 	h := &house{dir: filepath.Join(t.TempDir(), "tools"), workspace: t.TempDir()}
 	cfg := jstools.Config{
-		Dir: h.dir, Engine: engine, Location: time.UTC,
+		Dir: h.dir, Engine: engine, Location: func() *time.Location { return time.UTC },
 		Now:           func() time.Time { return time.Date(2026, 11, 21, 9, 5, 7, 0, time.UTC) },
 		OnChange:      func() { h.changes.Add(1) },
 		ReservedNames: func() []string { return []string{"exec", "pdf", "pdf_info"} },

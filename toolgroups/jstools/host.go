@@ -110,7 +110,7 @@ type timeArgs struct {
 }
 
 func (h *host) currentTime(_ context.Context, in timeArgs) (any, error) {
-	text, ok := toolgroups.FormatTime(h.tools.cfg.Now().In(h.tools.cfg.Location), in.Timezone, in.Format)
+	text, ok := toolgroups.FormatTime(h.tools.cfg.Now().In(h.tools.cfg.Location()), in.Timezone, in.Format)
 	if !ok {
 		return nil, fmt.Errorf("unknown time zone %.64q: use an IANA name such as Europe/Berlin", in.Timezone)
 	}

@@ -83,8 +83,8 @@ type Config struct {
 	AllowPrivate []netip.Prefix
 	// Resolver looks up the names of hosts. nil means the host's.
 	Resolver *net.Resolver
-	// Location is the default time zone of _time. nil means the host's.
-	Location *time.Location
+	// Location returns the default time zone of _time. nil means the host's.
+	Location func() *time.Location
 	// Now returns the current time. nil means [time.Now].
 	Now func() time.Time
 	// RescanInterval is the interval of [Tools.Watch]. 0 means [DefaultRescan].
@@ -117,7 +117,9 @@ func New(cfg Config) (*Tools, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("jstools: %w", err)
 	}
-	cfg.Location = cmp.Or(cfg.Location, time.Local)
+	if cfg.Location == nil {
+		cfg.Location = func() *time.Location { return time.Local }
+	}
 	cfg.RescanInterval = cmp.Or(cfg.RescanInterval, DefaultRescan)
 	cfg.MaxWait = cmp.Or(cfg.MaxWait, 5*time.Minute)
 	if cfg.Now == nil {
