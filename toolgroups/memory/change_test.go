@@ -76,6 +76,23 @@ func TestFactsAreCorrectedAndForgotten(t *testing.T) {
 	}
 }
 
+// A correction may concern capitals or the section alone.
+func TestCapitalsAndTheSectionAreCorrected(t *testing.T) {
+	b := newBench(t, openStore(t))
+	b.save(t, ada, "", "Boss is ms mcdonald")
+	for _, change := range []string{
+		`{"memory": "Boss is ms mcdonald", "content": "Boss is Ms McDonald"}`,
+		`{"memory": "Boss is Ms McDonald", "content": "Boss is Ms McDonald", "category": "profile"}`,
+	} {
+		if _, fault := b.use(t, "update_memory", scopeOf(ada), change); fault != nil {
+			t.Errorf("%s: %+v", change, fault)
+		}
+	}
+	if notes, _, err := b.List(t.Context(), ada); err != nil || len(notes) != 1 || notes[0].Text != "Boss is Ms McDonald" || notes[0].Section != "User Profile" {
+		t.Errorf("%+v, %v", notes, err)
+	}
+}
+
 // A save that takes the place of an older fact says so, and undoing it restores the older one.
 func TestAReplacedFactComesBack(t *testing.T) {
 	b := newBench(t, openStore(t))
@@ -106,7 +123,7 @@ func TestBadChangesLoseNothing(t *testing.T) {
 	for name, c := range map[string]struct{ tool, args, code, says string }{
 		"too long":        {"update_memory", `{"memory": "Likes tea", "content": "` + strings.Repeat("ж", 5_001) + `"}`, toolgroups.CodeInvalid, "1 to 5000 characters"},
 		"empty":           {"update_memory", `{"memory": "Likes tea", "content": " "}`, toolgroups.CodeInvalid, "1 to 5000 characters"},
-		"the same":        {"update_memory", `{"memory": "Likes tea", "content": "likes  TEA"}`, memory.CodeDuplicate, "already"},
+		"the same":        {"update_memory", `{"memory": "Likes tea", "content": " Likes tea "}`, memory.CodeDuplicate, "already"},
 		"another's text":  {"update_memory", `{"memory": "Likes tea", "content": "The cat is called Minka"}`, memory.CodeDuplicate, "already"},
 		"no id":           {"forget_memory", `{"memory": "aaaaaaaa"}`, memory.CodeNotFound, "There is no such memory here."},
 		"blank":           {"forget_memory", `{"memory": ""}`, memory.CodeNotFound, "There is no such memory here."},

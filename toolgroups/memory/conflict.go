@@ -52,7 +52,7 @@ var relations = []relation{
 	{lazyregexp.MustCompile(`(?i)^((?:the|my|our|.*'s) .+?) (?:is|are|stands?|lies|hangs?|is kept|is parked|is hidden) ((?:in|on|at|under|behind|near|next to|with) .+)$`), arePlaces},
 	{lazyregexp.MustCompile(`(?i)^(.+?)(?: is| are| ist| =|:) (.+)$`), areOfAttribute},
 	{lazyregexp.MustCompile(`(?i)^(.*?)\b(?:is|are) (an? .+)$`), areKinds},
-	{lazyregexp.MustCompile(`(?i)^(.*?)\b(vegan|vegetarian|pescatarian)\b`), nil},
+	{lazyregexp.MustCompile(`(?i)^(.*?)\b(vegan|vegetarian|pescatarian)(?: (?:since|from|again|seit)\b.*)?$`), nil},
 	{lazyregexp.MustCompile(`(?i)^(.*?)\bprefers? (.+)$`), areAlternatives},
 	{lazyregexp.MustCompile(`(?i)^(.*?)\b(?:has|have|is|are|weighs?|costs?|earns?|takes?|pays?|owns?|needs?|drinks?|sleeps?) (.+)$`), areNumbers},
 }
@@ -176,10 +176,15 @@ func areOfAttribute(old, new claim) bool {
 	return attributePattern.MatchString(old.of) || namedPattern.MatchString(old.of) && areNames(old, new)
 }
 
-// areKinds accepts things of one kind: a Synology NAS and an fnos NAS.
+// areKinds accepts things of one kind that differ in a name: a Synology NAS and an fnos NAS, but not a
+// freelance photographer and a passionate photographer, who may be the same.
 func areKinds(old, new claim) bool {
-	_, _, ok := onlyDifference(old.value, new.value)
-	return ok && old.value[len(old.value)-1] == new.value[len(new.value)-1]
+	was, is, ok := onlyDifference(old.value, new.value)
+	isName := func(c claim, word string) bool {
+		_, known := meaning.Lookup(word)
+		return !known || beginsWithName(c.written)
+	}
+	return ok && old.value[len(old.value)-1] == new.value[len(new.value)-1] && isName(old, was) && isName(new, is)
 }
 
 // areAlternatives accepts short answers and long answers, or tea in the morning and coffee in the morning.

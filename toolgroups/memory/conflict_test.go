@@ -46,6 +46,7 @@ func TestContradictionsTakeTheirPlace(t *testing.T) {
 		{"Is vegetarian", "Vegan since January", true},
 		{"The flight leaves at 10:20", "The flight leaves at 11:40", true},
 		{"The spare key is with Mrs Novak", "The spare key is with Tom", true},
+		{"No longer works at Siemens in Munich", "Works at Siemens in Munich", true},
 		{"Project Lumen's deadline is 12 November", "Project Lumen is now due on 3 December", true},
 
 		{"Lives in Lisbon, Rua da Rosa 12", "Lives in Lisbon", false}, // which says less
@@ -53,6 +54,9 @@ func TestContradictionsTakeTheirPlace(t *testing.T) {
 		{"Is allergic to nuts", "Is allergic to eggs", false},
 		{"Ada is vegetarian", "Ada is allergic to nuts", false},
 		{"Ada is a doctor", "Ada is a mother", false},
+		{"Ada is a freelance photographer", "Ada is a passionate photographer", false},
+		{"Is vegetarian", "Vegan cheese is sold at the corner shop", false},
+		{"Likes vegetarian lasagne", "Likes vegan burgers", false},
 		{"Speaks German", "Speaks French", false},
 		{"Has a cat", "Has a dog", false},
 		{"Ada's sister is vegan", "Ada is vegetarian", false},

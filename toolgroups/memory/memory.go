@@ -235,7 +235,7 @@ func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, secti
 			note.Section = sectionOf(section)
 		}
 		doc.remove(now, note.ID(), func(n Note) bool { return n.ID() == old.ID() })
-		if isSaved(doc.Notes, text) || foldText(old.Text) == foldText(text) {
+		if isSaved(doc.Notes, text) || note.Text == old.Text && note.Section == old.Section {
 			return ErrDuplicate
 		}
 		doc.Notes = append(doc.Notes, note)
@@ -467,13 +467,14 @@ func checkLimits(notes []Note) error {
 	return nil
 }
 
-// isSaved reports whether a note already has the text, ignoring case. A long text may be part of a note.
+// isSaved reports whether a note already has the text, ignoring case. A long text may be part of a note
+// that does not negate it.
 func isSaved(notes []Note, text string) bool {
 	text = foldText(text)
 	long := utf8.RuneCountInString(text) > shortNote
 	return slices.ContainsFunc(notes, func(n Note) bool {
 		have := foldText(n.Text)
-		return have == text || long && containsWords(have, text)
+		return have == text || long && containsWords(have, text) && negationPattern.MatchString(have) == negationPattern.MatchString(text)
 	})
 }
 
