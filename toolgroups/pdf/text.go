@@ -7,7 +7,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
 )
@@ -62,7 +61,7 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeTimeout,
 			"The text of '%s' could not be read in time. Try fewer pages, or pdf_render_page.", s.name())
 	}
-	return x.buildResult(call, s)
+	return x.buildResult(call, s), nil
 }
 
 // charLimit returns the limit of a call in characters, that of a result if asked is 0 or barely above it.
@@ -114,20 +113,10 @@ func (x *extraction) readPages(ctx context.Context, doc *remoteDocument) error {
 }
 
 // buildResult assembles the text and its notices.
-func (x *extraction) buildResult(call toolgroups.Call, s source) (toolgroups.Result, error) {
+func (x *extraction) buildResult(call toolgroups.Call, s source) toolgroups.Result {
 	head := fmt.Sprintf("File: %s\nPages: %s of %d\n", s.name(), oneLine(x.selected.String()), x.pageCount)
-	body := x.body.String()
-	notices := x.notices()
-	inline := files.InlineLimit(call.Scope)
-	if first, rest := wording.SplitAt(body, inline); rest != "" {
-		name := "pdf-text/" + s.baseName() + ".txt"
-		if _, err := files.Save(call.Scope, name, []byte(head+body+notices)); err != nil {
-			return toolgroups.Result{}, toolgroups.Errorf(CodePDF, "%s", files.Explain(name, err, 0))
-		}
-		notices += fmt.Sprintf("\n[Shown: the first %d of %d characters. All of them are in the file %s.]", inline, utf8.RuneCountInString(body), name)
-		body = first
-	}
-	return toolgroups.Result{Text: head + body + notices}, nil
+	body := files.Shorten(call.Scope, s.baseName(), x.body.String(), files.InlineLimit(call.Scope), time.Now())
+	return toolgroups.Result{Text: head + body + x.notices()}
 }
 
 // notices returns notes on pages that are missing or have no text.

@@ -15,6 +15,7 @@ import (
 
 	"oneclaw/internal/readable"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 // Conn is a call of a tool with the account that it uses.
@@ -71,8 +72,8 @@ func (c *Conn) successWithoutResponse(err error) (toolgroups.Result, bool) {
 // SuccessResult returns the result of a request with an empty response.
 func SuccessResult() any { return map[string]bool{"success": true} }
 
-// encodeResult encodes the result of an operation. A result that is too long for the model is saved
-// to a file in the workspace.
+// encodeResult encodes the result of an operation. One that is too long for the model is indented, so that
+// it has lines, and cut; the whole is in a file of the workspace.
 func (c *Conn) encodeResult(out any) (toolgroups.Result, error) {
 	if res, ok := out.(toolgroups.Result); ok {
 		return res, nil
@@ -81,19 +82,12 @@ func (c *Conn) encodeResult(out any) (toolgroups.Result, error) {
 	if err != nil {
 		return toolgroups.Result{}, fmt.Errorf("encode the result: %w", err)
 	}
-	text := string(data)
-	n := utf8.RuneCountInString(text)
-	if n <= toolgroups.MaxText || c.Workspace == "" {
-		return toolgroups.Result{Text: text}, nil
+	if utf8.RuneCount(data) <= c.MaxText() {
+		return toolgroups.Result{Text: string(data)}, nil
 	}
 	var pretty bytes.Buffer
 	if err := json.Indent(&pretty, data, "", " "); err != nil {
 		return toolgroups.Result{}, fmt.Errorf("encode the result: %w", err)
 	}
-	path, err := c.SaveFile("google-results/"+c.Name+".json", pretty.Bytes())
-	if err != nil {
-		return toolgroups.Result{}, err
-	}
-	head := fmt.Sprintf("[The whole result has %d characters; read it in %s. Its beginning:]\n", n, path)
-	return toolgroups.Result{Text: head + text}, nil
+	return toolgroups.Result{Text: files.Shorten(c.Scope, c.Name, pretty.String(), 0, c.Now())}, nil
 }
