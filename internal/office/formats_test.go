@@ -15,14 +15,16 @@ func TestWhatWordWrites(t *testing.T) {
 		`<w:style w:type="paragraph" w:styleId="Own"><w:basedOn w:val="Ber"/></w:style><w:style w:type="paragraph" w:styleId="Loop"><w:basedOn w:val="Loop"/></w:style></w:styles>`
 	numbering := `<w:numbering xmlns:w="w"><w:abstractNum w:abstractNumId="7">` +
 		`<w:lvl w:ilvl="0"><w:start w:val="3"/><w:numFmt w:val="upperRoman"/><w:lvlText w:val="%1."/></w:lvl>` +
-		`<w:lvl w:ilvl="1"><w:numFmt w:val="decimal"/><w:lvlText w:val="%1.%2"/></w:lvl></w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num></w:numbering>`
+		`<w:lvl w:ilvl="1"><w:numFmt w:val="decimal"/><w:lvlText w:val="%1.%2"/></w:lvl></w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num><w:num w:numId="2"><w:abstractNumId w:val="7"/></w:num>` +
+		`<w:num w:numId="3"><w:abstractNumId w:val="7"/><w:lvlOverride w:ilvl="0"><w:startOverride w:val="0"/></w:lvlOverride></w:num></w:numbering>`
 	related := []string{
 		"word/_rels/document.xml.rels", relationsTo("a", "styles", "styles.xml", "b", "numbering", "numbering.xml", "c", "footnotes", "notes.xml"),
 		"word/styles.xml", styles, "word/numbering.xml", numbering,
 	}
-	item := func(level, text string) string {
-		return p(`<w:pPr><w:numPr><w:ilvl w:val="` + level + `"/><w:numId w:val="1"/></w:numPr></w:pPr>` + r(text))
+	itemOf := func(list, level, text string) string {
+		return p(`<w:pPr><w:numPr><w:ilvl w:val="` + level + `"/><w:numId w:val="` + list + `"/></w:numPr></w:pPr>` + r(text))
 	}
+	item := func(level, text string) string { return itemOf("1", level, text) }
 	for _, tc := range []struct{ name, body, want string }{
 		{
 			"pages as they were last laid out", p(r("one")+`<w:r><w:lastRenderedPageBreak/><w:t>two</w:t></w:r>`) + p(`<w:r><w:br w:type="page"/></w:r>`) + p(`<w:r><w:lastRenderedPageBreak/><w:t>three</w:t></w:r>`),
@@ -43,6 +45,10 @@ func TestWhatWordWrites(t *testing.T) {
 		{
 			"numbers of levels", item("0", "a") + item("1", "b") + item("1", "c") + item("0", "d") + item("1", "e"),
 			"=== 1 \n\n1: III. a\n2:   III.1 b\n3:   III.2 c\n4: IV. d\n5:   IV.1 e\n",
+		},
+		{
+			"a list goes on with the numbers of another unless it has a start", item("0", "a") + itemOf("2", "0", "b") + itemOf("3", "0", "c") + itemOf("3", "0", "d") + item("0", "e"),
+			"=== 1 \n\n1: III. a\n2: IV. b\n3: 0. c\n4: I. d\n5: V. e\n",
 		},
 		{
 			"a text box and its copy for older programs", p(r("before") + `<mc:AlternateContent><mc:Choice><w:txbxContent>` + p(r("box")) + `</w:txbxContent></mc:Choice><mc:Fallback><w:txbxContent>` + p(r("box")) + `</w:txbxContent></mc:Fallback></mc:AlternateContent>`),
@@ -151,6 +157,8 @@ func TestTablesAndTexts(t *testing.T) {
 		{"x.csv", "\ufeffa;b;c\n1,5;\"zwei\nZeilen\";\n", "CSV table\n=== 1 \n1: | a | b | c |\n2: | 1,5 | zwei<br>Zeilen |\n"},
 		{"x.tsv", "a\tb|c\n", "CSV table\n=== 1 \n1: | a | b\\|c |\n"},
 		{"x.csv", "n\xe4me;gr\xf6\xdfe\n", "CSV table\n=== 1 \n1: | näme | größe |\n"},
+		{"x.csv", "Menge;Preis\n1,5;2,25\n2,5;3,75\n", "CSV table\n=== 1 \n1: | Menge | Preis |\n2: | 1,5 | 2,25 |\n3: | 2,5 | 3,75 |\n"},
+		{"x.csv", "\"a;b\",c\n", "CSV table\n=== 1 \n1: | a;b | c |\n"},
 		{"x.csv", "a,\"open\nb", "CSV table\n=== 1 \n1: | a | open<br>b |\n"},
 		{"x.txt", "one line of text\n\n  three\x07\r\nfour", "text\n=== 1 \n1: one line of text\n2: \n3:   three\n4: four\n"},
 		{"x.txt", "\xff\xfea\x00\xe4\x00", "text\n=== 1 \n1: aä\n"},
@@ -163,6 +171,25 @@ func TestTablesAndTexts(t *testing.T) {
 	} {
 		if got := read(tc.name, []byte(tc.data)); got != tc.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", tc.name, got, tc.want)
+		}
+	}
+}
+
+// The encoding of a text shows where its first character beyond ASCII is, which may be far behind its
+// beginning, or a page declares it.
+func TestTheEncodingOfATextIsFound(t *testing.T) {
+	ascii := strings.Repeat("only ASCII\n", 1_000)
+	for _, tc := range []struct{ name, text, want string }{
+		{"x.txt", ascii + "M\xfcller", "Müller"},
+		{"x.txt", ascii + "Müller", "Müller"},
+		{"x.txt", "ä" + ascii + "M\xfcller", "M\uFFFDller"}, // damage
+		{"x.csv", "a;b\n" + ascii + "M\xfcller;1", "| Müller | 1 |"},
+		{"x.html", "<!DOCTYPE html><meta charset=windows-1252><!--" + ascii + "--><p>M\xfcller", "Müller"},
+		{"x.html", "<!DOCTYPE html><meta charset=iso-8859-2><!--" + ascii + "--><p>\xb1", "ą"},
+		{"x.html", "<!DOCTYPE html><meta charset=utf-8><!--" + ascii + "--><p>Müller", "Müller"},
+	} {
+		if got := strings.TrimSpace(read(tc.name, []byte(tc.text))); !strings.HasSuffix(got, tc.want) {
+			t.Errorf("%s ends %q, want %q", tc.name, got[max(0, len(got)-30):], tc.want)
 		}
 	}
 }

@@ -9,9 +9,11 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/transform"
 
 	"oneclaw/internal/readable"
@@ -26,14 +28,15 @@ func readText(file *io.SectionReader, head []byte, extension string, out *emitte
 	if (strings.HasPrefix(kind, "image/") && !bytes.HasPrefix(head, []byte("BM"))) || strings.HasPrefix(kind, "video/") || strings.HasPrefix(kind, "audio/") {
 		return Format{}, Refusal("is no document but " + kind)
 	}
-	from, err := decodeText(file, head)
+	isHTML := strings.HasPrefix(kind, "text/html") || extension == ".html" || extension == ".htm" || extension == ".xhtml"
+	from, err := decodeText(file, head, isHTML)
 	if err != nil {
 		return Format{}, err
 	}
 	switch {
 	case extension == ".csv", extension == ".tsv", extension == ".tab":
 		return csvFormat, readCSV(from, extension, out)
-	case strings.HasPrefix(kind, "text/html"), extension == ".html", extension == ".htm", extension == ".xhtml":
+	case isHTML:
 		if file.Size() > maxHTML {
 			return htmlFormat, Refusal(fmt.Sprintf("is larger than the limit of %d MiB for HTML. Take out the part that is wanted", maxHTML>>20))
 		}
@@ -46,21 +49,40 @@ func readText(file *io.SectionReader, head []byte, extension string, out *emitte
 	return textFormat, readLines(from, out)
 }
 
-// decodeText converts a text to UTF-8. It refuses binary data.
-func decodeText(file io.Reader, head []byte) (io.Reader, error) {
-	whole := head
-	for n := 0; n < utf8.UTFMax && len(whole) > 0 && !utf8.Valid(whole); n++ {
-		whole = whole[:len(whole)-1] // the head may end within a character
-	}
+// decodeText converts a text to UTF-8. It refuses binary data. The encoding is the one that a byte order
+// mark or an HTML page declares, or else UTF-8 or windows-1252.
+func decodeText(file *io.SectionReader, head []byte, isHTML bool) (io.Reader, error) {
 	wide := bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
-	switch {
-	case !wide && (bytes.IndexByte(head, 0) >= 0 || countControls(head)*20 > len(head)):
+	if !wide && (bytes.IndexByte(head, 0) >= 0 || countControls(head)*20 > len(head)) {
 		return nil, Refusal("is no document that can be read: it is in a binary format. DOCX, XLSX, PPTX, ODT, ODS, EPUB, RTF, CSV, HTML and text are read")
-	case !wide && len(whole) > 0 && utf8.Valid(whole):
-		return file, nil
 	}
-	e, _, _ := charset.DetermineEncoding(head, "")
-	return transform.NewReader(file, e.NewDecoder()), nil
+	e, name, _ := charset.DetermineEncoding(head, "") // windows-1252 if nothing is declared
+	if declared := isHTML && name != "utf-8" && name != "windows-1252"; wide || declared {
+		return transform.NewReader(file, e.NewDecoder()), nil
+	}
+	valid, err := isUTF8(io.NewSectionReader(file, 0, file.Size()))
+	if valid || err != nil {
+		return file, err
+	}
+	return transform.NewReader(file, charmap.Windows1252.NewDecoder()), nil
+}
+
+// isUTF8 reports whether a text is in UTF-8. Bytes that are wrong only after others have formed
+// characters beyond ASCII are damage.
+func isUTF8(file io.Reader) (bool, error) {
+	in := bufio.NewReaderSize(file, 64<<10)
+	for {
+		switch r, size, err := in.ReadRune(); {
+		case err == io.EOF:
+			return true, nil
+		case err != nil:
+			return false, err
+		case r == utf8.RuneError && size == 1:
+			return false, nil
+		case r > unicode.MaxASCII:
+			return true, nil
+		}
+	}
 }
 
 // countControls counts control characters, except tab, newline, carriage return, form feed and escape.
@@ -129,15 +151,31 @@ func readCSV(from io.Reader, extension string, out *emitter) error {
 	}
 }
 
-// detectSeparator returns the separator of a CSV file.
+// detectSeparator returns the separator of a CSV file: the most frequent one of its first line outside
+// quotes. Semicolons come before commas, which then are those of decimal numbers.
 func detectSeparator(head []byte, extension string) rune {
-	best, most := ',', 0
 	if extension != ".csv" {
 		return '\t'
 	}
-	for _, s := range ",;\t|" {
-		if n := bytes.Count(head, []byte(string(s))); n > most {
-			best, most = s, n
+	counts, quoted := map[rune]int{}, false
+	for _, r := range string(bytes.TrimPrefix(head, []byte("\ufeff"))) {
+		if r == '"' {
+			quoted = !quoted
+		}
+		if r == '\n' && !quoted && len(counts) > 0 {
+			break
+		}
+		if !quoted && strings.ContainsRune(",;\t|", r) {
+			counts[r]++
+		}
+	}
+	if counts[';'] > 0 {
+		return ';'
+	}
+	best := ','
+	for _, s := range "\t|" {
+		if counts[s] > counts[best] {
+			best = s
 		}
 	}
 	return best

@@ -417,6 +417,7 @@ type list struct {
 	levels [9]struct {
 		format, text string
 		start, count int
+		begun        bool // count is that of the last item
 	}
 }
 
@@ -434,8 +435,14 @@ func (n numbering) read(p *zipDocument, name string) error {
 				case "num":
 					id := attr(el, "numId")
 					return s.eachChild(func(el xml.StartElement) error {
-						if l := kinds[attr(el, "val")]; el.Name.Local == "abstractNumId" && l != nil {
+						l := kinds[attr(el, "val")]
+						switch {
+						case el.Name.Local == "abstractNumId" && l != nil:
 							n[id] = l
+						case el.Name.Local == "lvlOverride" && n[id] != nil:
+							own := *n[id] // a list with a start of its own does not go on with the numbers of another
+							n[id] = &own
+							return own.readOverride(s, attr(el, "ilvl"))
 						}
 						return nil
 					})
@@ -443,6 +450,18 @@ func (n numbering) read(p *zipDocument, name string) error {
 				return nil
 			})
 		})
+	})
+}
+
+// readOverride reads the number with which a level begins in a list.
+func (l *list) readOverride(s *scanner, level string) error {
+	at, err := strconv.Atoi(level)
+	return s.eachChild(func(el xml.StartElement) error {
+		start, wrong := strconv.Atoi(attr(el, "val"))
+		if el.Name.Local == "startOverride" && cmp.Or(err, wrong) == nil && at >= 0 && at < len(l.levels) {
+			l.levels[at].start = start
+		}
+		return nil
 	})
 }
 
@@ -477,18 +496,22 @@ func (n numbering) nextMark(id string, depth int) string {
 		return bullet
 	}
 	at := &l.levels[depth]
-	if at.count++; at.count == 1 {
-		at.count = at.start
+	if at.count++; !at.begun {
+		at.count, at.begun = at.start, true
 	}
 	for deeper := depth + 1; deeper < len(l.levels); deeper++ {
-		l.levels[deeper].count = 0
+		l.levels[deeper].begun = false
 	}
 	if at.format == "bullet" || at.format == "" || at.format == "none" || !strings.Contains(at.text, "%") {
 		return bullet
 	}
 	text := at.text
 	for i, level := range l.levels[:depth+1] {
-		text = strings.ReplaceAll(text, "%"+strconv.Itoa(i+1), formatOrdinal(level.format, max(level.count, level.start)))
+		number := level.start
+		if level.begun {
+			number = level.count
+		}
+		text = strings.ReplaceAll(text, "%"+strconv.Itoa(i+1), formatOrdinal(level.format, number))
 	}
 	return oneLine(text)
 }
