@@ -107,6 +107,25 @@ type scene struct {
 	code   string // of the error, success if empty
 	text   string // a part of the error
 	after  func(r *harness) string
+	// write replaces code and text where the first request must not be repeated.
+	write *failure
+}
+
+// failure is an error as a scene expects it.
+type failure struct{ code, text string }
+
+// isRepeatable reports whether the first request that Google saw may be sent again after an answer that
+// leaves open whether it was carried out (RFC 9110, 9.2.2).
+func isRepeatable(r *harness) bool {
+	return slices.Contains([]string{http.MethodGet, http.MethodPut, http.MethodDelete}, r.em.Requests()[0].Verb)
+}
+
+// once returns a check that a request was sent once if it must not be repeated.
+func once(r *harness) string {
+	if n := len(r.em.Requests()); !isRepeatable(r) && n != 1 {
+		return fmt.Sprintf("%d requests", n)
+	}
+	return ""
 }
 
 func scenes() []scene {
@@ -129,12 +148,23 @@ func scenes() []scene {
 		{name: "429 for a moment", before: fails(google.Fault{Status: 429, RetryAfter: &soon, Times: 2})},
 		{name: "403 that is a limit", before: fails(google.Fault{Status: 403, Reason: "userRateLimitExceeded", Times: 1})},
 		{name: "503", before: fails(google.Fault{Status: 503}), code: service.CodeUnavailable, after: func(r *harness) string {
-			if n := len(r.em.Requests()); n < maxAttempts {
+			if n := len(r.em.Requests()); isRepeatable(r) && n < maxAttempts {
 				return fmt.Sprintf("%d requests", n)
 			}
-			return ""
+			return once(r)
 		}},
-		{name: "503 for a moment", before: fails(google.Fault{Status: 503, Times: 1})},
+		{
+			name: "503 for a moment", before: fails(google.Fault{Status: 503, Times: 1}), after: once,
+			write: &failure{service.CodeUnavailable, "look first whether it happened"},
+		},
+		{
+			name: "503 although it is done", before: fails(google.Fault{Status: 503, Late: true, Times: 1}), after: once,
+			write: &failure{service.CodeUnavailable, "look first whether it happened"},
+		},
+		{
+			name: "done, and the answer lost", before: fails(google.Fault{Late: true, Times: 1}), after: once,
+			write: &failure{service.CodeUnavailable, "It is not known whether Google has done it"},
+		},
 	}
 }
 
@@ -201,6 +231,12 @@ func playScene(t *testing.T, r *harness, s scene, tool string, args json.RawMess
 		user = s.user
 	}
 	res, fault := r.run(t.Context(), user, dir, tool, args)
+	if s.write != nil && !isRepeatable(r) {
+		s.code, s.text = s.write.code, s.write.text
+		if r.tools[tool].Effect == toolgroups.ReadOnly {
+			s.text = ""
+		}
+	}
 	if code := codeOf(fault); code != s.code {
 		t.Fatalf("code %q, want %q: %+v", code, s.code, fault)
 	}

@@ -102,7 +102,7 @@ func TestDriveUpload(t *testing.T) {
 					t.Errorf("sent to %s", got)
 				}
 				if tries == 1 {
-					return httpAnswer(http.StatusServiceUnavailable, strings.NewReader("{}")), nil
+					return httpAnswer(http.StatusTooManyRequests, strings.NewReader("{}")), nil
 				}
 				return httpAnswer(http.StatusOK, strings.NewReader(driveOne)), nil
 			})

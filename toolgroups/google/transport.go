@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneclaw/internal/retry"
@@ -59,8 +61,9 @@ func (t *hostRewriter) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// retryTransport repeats a request if that is safe: Google did not accept it (429, 503, no
-// connection), or it is idempotent.
+// retryTransport repeats a request if that is safe: Google did not accept it (a rate limit, no
+// connection), or it is idempotent. A 503 is no refusal: the server may have received the request
+// (UNAVAILABLE in github.com/googleapis/googleapis, google/rpc/code.proto).
 type retryTransport struct {
 	base         http.RoundTripper
 	pause        time.Duration
@@ -70,8 +73,13 @@ type retryTransport struct {
 
 func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	pauses := retry.New(t.pause, maxPause)
+	uncertain := false // whether Google may have carried out an earlier attempt
 	for attempt := 1; ; attempt++ {
 		resp, err := t.base.RoundTrip(req)
+		if uncertain && req.Method == http.MethodDelete && err == nil && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone) {
+			discard(resp.Body)
+			resp.Status, resp.StatusCode, resp.Body = "204 No Content", http.StatusNoContent, http.NoBody
+		}
 		if attempt == maxAttempts || !t.shouldRetry(req, resp, err) {
 			return resp, err
 		}
@@ -87,6 +95,7 @@ func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if resp != nil {
 			discard(resp.Body)
 		}
+		uncertain = uncertain || err != nil && !isDialError(err) || err == nil && resp.StatusCode >= http.StatusInternalServerError
 		if err := retry.Wait(req.Context(), wait); err != nil {
 			return nil, err
 		}
@@ -99,18 +108,22 @@ func (t *retryTransport) shouldRetry(req *http.Request, resp *http.Response, err
 	idempotent := t.alwaysRepeat || req.Method == http.MethodGet || req.Method == http.MethodHead ||
 		req.Method == http.MethodPut || req.Method == http.MethodDelete
 	if err != nil {
-		var dial *net.OpError
-		refused := errors.As(err, &dial) && dial.Op == "dial"
-		return req.Context().Err() == nil && (idempotent || refused)
+		return req.Context().Err() == nil && (idempotent || isDialError(err))
 	}
 	switch code := resp.StatusCode; code {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	case http.StatusTooManyRequests:
 		return true
 	case http.StatusForbidden:
 		return service.IsRateLimit(code, peekBody(resp))
 	default:
 		return idempotent && code >= http.StatusInternalServerError && code != http.StatusNotImplemented
 	}
+}
+
+// isDialError reports whether an error means that there was no connection.
+func isDialError(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial"
 }
 
 // peekBody reads the body of an error response and puts it back.
@@ -170,14 +183,19 @@ type tokenSource func(ctx context.Context, rejected string) (string, error)
 type authTransport struct {
 	tokens     tokenSource
 	base       http.RoundTripper
-	onResponse func(*http.Request, *http.Response) // called for each request sent
+	onResponse func(req *http.Request, resp *http.Response, connected bool) // called once for each request
 
 	mu    sync.Mutex
 	token string
 }
 
 func (t *authTransport) RoundTrip(req *http.Request) (resp *http.Response, err error) {
-	defer func() { t.onResponse(req, resp) }()
+	var connected atomic.Bool
+	defer func() { t.onResponse(req, resp, connected.Load()) }()
+	send := func(req *http.Request, token string) (*http.Response, error) {
+		trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+		return t.base.RoundTrip(withBearer(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)), token))
+	}
 	token, err := t.currentToken(req.Context(), "")
 	if err != nil {
 		return nil, err
@@ -185,7 +203,7 @@ func (t *authTransport) RoundTrip(req *http.Request) (resp *http.Response, err e
 	if req, err = makeRepeatable(req); err != nil {
 		return nil, err
 	}
-	resp, err = t.base.RoundTrip(withBearer(req, token))
+	resp, err = send(req, token)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
 	}
@@ -194,10 +212,11 @@ func (t *authTransport) RoundTrip(req *http.Request) (resp *http.Response, err e
 		return resp, nil
 	}
 	discard(resp.Body)
+	connected.Store(false) // Google refused the request
 	if token, err = t.currentToken(req.Context(), token); err != nil {
 		return nil, err
 	}
-	return t.base.RoundTrip(withBearer(next, token))
+	return send(next, token)
 }
 
 // currentToken returns the token of this call, or a new token if that one was rejected.

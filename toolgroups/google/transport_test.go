@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 	"time"
 
+	"oneclaw/internal/emulator/google"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google/service"
@@ -32,7 +35,8 @@ func TestRetries(t *testing.T) {
 	}{
 		{"reading after 500", "tasks_list_tasklists", list, trouble, 2, ""},
 		{"writing after 500", "tasks_create_tasklist", insert, trouble, 1, service.CodeUnavailable},
-		{"writing after 503", "tasks_create_tasklist", insert, busy, 2, ""},
+		{"reading after 503", "tasks_list_tasklists", list, busy, 2, ""},
+		{"writing after 503", "tasks_create_tasklist", insert, busy, 1, service.CodeUnavailable},
 		{"writing after a limit", "tasks_create_tasklist", insert, limit, 2, ""},
 		{"reading after 501", "tasks_list_tasklists", list, `501 {"error":{"code":501}}`, 1, service.CodeUnavailable},
 		{"reading after 400", "tasks_list_tasklists", list, `400 {"error":{"code":400}}`, 1, toolgroups.CodeInvalid},
@@ -51,7 +55,7 @@ func TestRetries(t *testing.T) {
 // Methods of the library that could carry media are sent again with their whole body.
 func TestBodyIsReplayed(t *testing.T) {
 	d := newDesk(t)
-	d.reply("POST /gmail/v1/users/me/messages/send", `503 {}`, `429 {}`, `{"id":"m","threadId":"t"}`)
+	d.reply("POST /gmail/v1/users/me/messages/send", `429 {}`, `429 {}`, `{"id":"m","threadId":"t"}`)
 	if _, fault := d.run(t.Context(), "gmail_send", `{"to":"a@b.example","subject":"x","body":"y"}`); fault != nil {
 		t.Fatal(fault)
 	}
@@ -72,30 +76,100 @@ func TestNoPauseBeyondTheDeadline(t *testing.T) {
 	}
 }
 
-// No network is told as such, and a call that is stopped ends.
+// No network is told as such. What Google may have done is told as unknown, however the wait for its
+// answer ended: told as a failure, it would be done again.
 func TestUnreachable(t *testing.T) {
-	for name, err := range map[string]error{
-		"refused": &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")},
-		"cut":     io.ErrUnexpectedEOF,
+	const unknown = "It is not known whether Google has done it"
+	for name, tc := range map[string]struct {
+		tool      string
+		err       error // nil stops the call
+		connected bool
+		tries     int
+		code      string
+		text      string
+	}{
+		"refused":                   {"tasks_create_tasklist", &net.OpError{Op: "dial", Err: errors.New("connection refused")}, false, maxAttempts, service.CodeUnavailable, "could not be reached"},
+		"cut":                       {"tasks_create_tasklist", io.ErrUnexpectedEOF, true, 1, service.CodeUnavailable, unknown},
+		"cut while reading":         {"tasks_list_tasklists", io.ErrUnexpectedEOF, true, maxAttempts, service.CodeUnavailable, "could not be reached"},
+		"no answer in time":         {"tasks_create_tasklist", context.DeadlineExceeded, true, 1, toolgroups.CodeTimeout, unknown},
+		"stopped":                   {"tasks_create_tasklist", nil, true, 1, toolgroups.CodeCancelled, unknown},
+		"stopped while reading":     {"tasks_list_tasklists", nil, true, 1, toolgroups.CodeCancelled, "was stopped before it ended"},
+		"stopped without a request": {"tasks_create_tasklist", nil, false, 1, toolgroups.CodeCancelled, "was stopped before it ended"},
 	} {
-		tries := 0
-		g := alone(t, roundTrip(func(*http.Request) (*http.Response, error) { tries++; return nil, err }))
-		_, fault := g.call(t.Context(), "tasks_create_tasklist", `{"title":"x"}`)
-		if codeOf(fault) != service.CodeUnavailable || strings.Contains(fault.Message, "googleapis.com/tasks") {
-			t.Errorf("%s: %+v", name, fault)
-		}
-		if want := map[string]int{"refused": maxAttempts, "cut": 1}[name]; tries != want {
-			t.Errorf("%s: tried %d times, want %d", name, tries, want)
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			tries := 0
+			g := alone(t, roundTrip(func(req *http.Request) (*http.Response, error) {
+				tries++
+				if tc.connected {
+					httptrace.ContextClientTrace(req.Context()).GotConn(httptrace.GotConnInfo{})
+				}
+				if tc.err == nil {
+					cancel()
+					return nil, req.Context().Err()
+				}
+				return nil, tc.err
+			}))
+			_, fault := g.call(ctx, tc.tool, `{"title":"x"}`)
+			if codeOf(fault) != tc.code || !strings.Contains(fault.Message, tc.text) || strings.Contains(fault.Message, "googleapis.com/tasks") {
+				t.Errorf("%+v, want %s with %q", fault, tc.code, tc.text)
+			}
+			if tries != tc.tries {
+				t.Errorf("tried %d times, want %d", tries, tc.tries)
+			}
+		})
+	}
+}
+
+// A mail whose answer is lost is in the mailbox once, and the call does not ask for a second one.
+func TestALostAnswerIsNotAFailure(t *testing.T) {
+	for _, fault := range []google.Fault{{Late: true}, {Late: true, Status: 503}} {
+		for tool, tc := range map[string]struct{ method, args string }{
+			"gmail_send":            {"gmail.users.messages.send", `{"to":"a@b.example","subject":"x","body":"y"}`},
+			"gmail_reply":           {"gmail.users.messages.send", `{"message_id":"m-1","body":"y"}`},
+			"calendar_create_event": {"calendar.events.insert", `{"calendar_id":"primary","summary":"x","start":"2027-01-01","end":"2027-01-01"}`},
+			"calendar_respond":      {"calendar.events.patch", `{"calendar_id":"primary","event_id":"event-lunch","response":"accepted"}`},
+			"drive_share_file":      {"drive.permissions.create", `{"file_id":"file-report","email":"a@b.example","role":"reader"}`},
+		} {
+			r := newRig(t, Config{})
+			r.connect(t, ada, adaMail)
+			fault.Method = tc.method
+			r.em.Inject(fault)
+			_, told := r.run(t.Context(), ada, t.TempDir(), tool, json.RawMessage(tc.args))
+			if codeOf(told) != service.CodeUnavailable || !strings.Contains(strings.ToLower(told.Message), "look first") {
+				t.Errorf("%s after %+v: %+v", tool, fault, told)
+			}
+			n := 0
+			for _, request := range r.em.Requests() {
+				if request.Method == tc.method {
+					n++
+				}
+			}
+			if n != 1 {
+				t.Errorf("%s after %+v: sent %d times", tool, fault, n)
+			}
 		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	g := alone(t, roundTrip(func(req *http.Request) (*http.Response, error) {
-		cancel()
-		<-req.Context().Done()
-		return nil, req.Context().Err()
-	}))
-	if _, fault := g.call(ctx, "tasks_list_tasklists", `{}`); codeOf(fault) != toolgroups.CodeCancelled {
-		t.Errorf("stopped: %+v", fault)
+}
+
+// A deletion that is repeated because its answer was lost finds nothing any more; that is a success. An id
+// that leads nowhere is still an error.
+func TestARepeatedDeletionIsDone(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "calendar")
+	for _, fault := range []google.Fault{{}, {Status: 500}, {Status: 503}} {
+		e, _ := r.event(t, "calendar_create_event", `{"calendar_id":"primary","summary":"x","start":"2027-01-01","end":"2027-01-01"}`)
+		args := fmt.Sprintf(`{"calendar_id":"primary","event_id":%q}`, e.Id)
+		fault.Method, fault.Late, fault.Times = "calendar.events.delete", true, 1
+		r.em.Inject(fault)
+		if _, code := r.event(t, "calendar_delete_event", args); code != "" {
+			t.Errorf("%+v: %s", fault, code)
+		}
+		r.em.Inject(google.Fault{Method: "calendar.events.delete", Status: 429, Times: 1})
+		if _, code := r.event(t, "calendar_delete_event", args); code != service.CodeNotFound {
+			t.Errorf("deleted before: %q", code)
+		}
 	}
 }
 

@@ -18,6 +18,8 @@ type rejection struct {
 	reason string
 	// retryAfter is in seconds, if not nil.
 	retryAfter *int
+	// late carries the request out first.
+	late bool
 }
 
 func invalidArgument(format string, args ...any) *rejection {
@@ -56,13 +58,16 @@ func writeError(w http.ResponseWriter, r *rejection) {
 	_ = json.NewEncoder(w).Encode(doc{"error": body})
 }
 
-// Fault makes requests for known methods fail, before the emulator checks anything else.
+// Fault makes requests for known methods fail, before the emulator checks anything else unless it is Late.
 type Fault struct {
 	// Method is a pattern as in path.Match for method ids, such as gmail.*. Empty means every method
 	// except those of the sign-in, which are auth.token and auth.revoke.
 	Method string
-	// Status is the HTTP status.
+	// Status is the HTTP status. 0 closes the connection without a response.
 	Status int
+	// Late carries out the request before it fails. Google does not exclude that for UNAVAILABLE (503): "it is
+	// not always safe to retry non-idempotent operations" (github.com/googleapis/googleapis, google/rpc/code.proto).
+	Late bool
 	// Reason and Message are fields of the error.
 	Reason, Message string
 	// RetryAfter is the Retry-After header in seconds; nil omits it.
@@ -97,7 +102,7 @@ func (all faults) match(id string) *rejection {
 			}
 		}
 		message := cmp.Or(f.Message, http.StatusText(f.Status))
-		return &rejection{status: f.Status, message: message, reason: f.Reason, retryAfter: f.RetryAfter}
+		return &rejection{status: f.Status, message: message, reason: f.Reason, retryAfter: f.RetryAfter, late: f.Late}
 	}
 	return nil
 }

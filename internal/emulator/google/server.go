@@ -62,6 +62,8 @@ type Request struct {
 	// Method is the id of the API's method, such as gmail.users.messages.send. If it is unknown, Method
 	// is the HTTP method and the path.
 	Method string
+	// Verb is the HTTP method.
+	Verb string
 	// Account is the owner of the request's token.
 	Account string
 	// Status is the status of the response.
@@ -112,7 +114,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.auth.handle(w, r, body, s.faults) {
 		return
 	}
-	seen := Request{Method: r.Method + " " + r.URL.Path, Query: r.URL.Query(), Body: string(body)}
+	seen := Request{Method: r.Method + " " + r.URL.Path, Verb: r.Method, Query: r.URL.Query(), Body: string(body)}
 	answer, rej := s.handle(r, body, &seen)
 	seen.Status = http.StatusOK
 	if rej != nil {
@@ -122,6 +124,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.requests = s.requests[1:]
 	}
 	s.requests = append(s.requests, seen)
+	if rej != nil && rej.status == 0 {
+		panic(http.ErrAbortHandler) // closes the connection
+	}
 	if rej != nil {
 		writeError(w, rej)
 		return
@@ -142,8 +147,9 @@ func (s *Server) handle(r *http.Request, body []byte, seen *Request) (any, *reje
 		return nil, rej
 	}
 	seen.Method = c.id
-	if rej := s.faults.match(c.id); rej != nil {
-		return nil, rej
+	fault := s.faults.match(c.id)
+	if fault != nil && !fault.late {
+		return nil, fault
 	}
 	token, rej := s.auth.authenticate(r, c)
 	if rej != nil {
@@ -161,6 +167,9 @@ func (s *Server) handle(r *http.Request, body []byte, seen *Request) (any, *reje
 		return nil, notFound(token.account)
 	}
 	answer, rej := world.run(c)
+	if rej == nil {
+		rej = fault
+	}
 	if rej != nil {
 		return nil, rej
 	}

@@ -38,15 +38,19 @@ type Conn struct {
 }
 
 // Writes counts modifying requests. It may be used concurrently.
-type Writes struct{ sent, accepted atomic.Int32 }
+type Writes struct{ sent, accepted, lost atomic.Int32 }
 
-// Record counts a request with its response, which may be nil.
-func (w *Writes) Record(req *http.Request, resp *http.Response) {
-	if req.Method == http.MethodGet || req.Method == http.MethodHead {
+// Record counts a request with its response, which is nil if none arrived. connected says whether there
+// was a connection: without one, Google cannot have received the request.
+func (w *Writes) Record(req *http.Request, resp *http.Response, connected bool) {
+	if req.Method == http.MethodGet || req.Method == http.MethodHead || resp == nil && !connected {
 		return
 	}
 	w.sent.Add(1)
-	if resp != nil && resp.StatusCode >= 200 && resp.StatusCode <= 299 {
+	switch {
+	case resp == nil:
+		w.lost.Add(1)
+	case resp.StatusCode >= 200 && resp.StatusCode <= 299:
 		w.accepted.Add(1)
 	}
 }

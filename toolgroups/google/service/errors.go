@@ -63,6 +63,24 @@ func (c *Conn) mapError(err error) error {
 	return toolgroups.Errorf(toolgroups.CodeExecution, "%s", PlainLine(err.Error()))
 }
 
+// unknownOutcome returns the error of a call that Google may have carried out, although no response has
+// arrived. It does not suggest to try again: a mail would be sent twice.
+func unknownOutcome(err error) error {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		err = failed.Err
+	}
+	code, cause := CodeUnavailable, PlainLine(err.Error())
+	switch {
+	case errors.Is(err, context.Canceled):
+		code, cause = toolgroups.CodeCancelled, "the call was stopped"
+	case errors.Is(err, context.DeadlineExceeded):
+		code, cause = toolgroups.CodeTimeout, "no answer came in time"
+	}
+	return toolgroups.Errorf(code, "It is not known whether Google has done it: %s. "+
+		"Look first whether it happened, such as in the sent mail or in the calendar; do not simply make this call again.", cause)
+}
+
 // mapResponse maps an error response from Google to the codes of the contract.
 func (c *Conn) mapResponse(answer *googleapi.Error) error {
 	text := PlainLine(cmp.Or(strings.TrimSpace(answer.Message), http.StatusText(answer.Code), "no reason given"))

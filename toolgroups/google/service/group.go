@@ -129,10 +129,15 @@ func (o Operation) handler(connect Connect) toolgroups.Handler {
 			return toolgroups.Result{}, err
 		}
 		out, err := o.run(ctx, c, call.Arguments)
-		if err != nil {
-			if res, ok := c.successWithoutResponse(err); ok && o.writes {
+		if err != nil && o.writes {
+			if res, ok := c.successWithoutResponse(err); ok {
 				return res, nil
 			}
+			if c.Writes.lost.Load() > 0 && !IsToolError(err) {
+				return toolgroups.Result{}, unknownOutcome(err)
+			}
+		}
+		if err != nil {
 			return toolgroups.Result{}, c.mapError(err)
 		}
 		res, err := c.encodeResult(out)
