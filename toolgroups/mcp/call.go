@@ -48,9 +48,9 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 		params.Arguments = call.Arguments
 	}
 	defer l.progress.watch(ctx, params, s.redactor)()
-	res, err := l.session.CallTool(timed, params)
+	res, err := l.callTool(timed, params)
 	if err != nil && l.askers.askToOpenURLs(timed, err) {
-		res, err = l.session.CallTool(timed, params)
+		res, err = l.callTool(timed, params)
 	}
 	switch {
 	case err == nil, errorResponse(err) != nil:
@@ -76,6 +76,27 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 			s.name, s.redactor.line(withoutURL(err).Error()), clean(tool, maxName))
 	}
 	return nil, cause
+}
+
+// maxRounds bounds how often a call is repeated with answers for the server.
+const maxRounds = 10
+
+// callTool calls a tool, and repeats the call with the user's answers while the server asks for them.
+func (l *serverConn) callTool(ctx context.Context, params *sdk.CallToolParams) (*sdk.CallToolResult, error) {
+	for range maxRounds {
+		res, err := l.session.CallTool(ctx, params)
+		if err != nil || !res.NeedsInput() {
+			return res, err
+		}
+		answers, err := l.askers.answerAll(ctx, res.InputRequests)
+		if err != nil {
+			return nil, err
+		}
+		again := *params // the answers belong to this call alone
+		again.InputResponses, again.RequestState = answers, res.RequestState
+		params = &again
+	}
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it asked for answers %d times", maxRounds)}
 }
 
 // errHTTPRequest is the library's unexported error for a failed HTTP request, which looks like a

@@ -89,19 +89,37 @@ func (a *askers) releaseCall(one *asker) {
 	one.isAsking = false
 }
 
-// elicit answers a question from the server.
+// elicit answers a question that the server asks in a request of its own.
 func (a *askers) elicit(ctx context.Context, req *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-	if !toolgroups.CanAsk(ctx) { // otherwise ctx is the context of the call
-		one := a.takeCallForQuestion()
-		if one == nil {
-			return &sdk.ElicitResult{Action: string(toolgroups.AnswerDecline)}, nil
-		}
-		defer a.releaseCall(one)
-		asking, cancel := one.newContext(ctx)
-		defer cancel()
-		ctx = asking
+	one := a.takeCallForQuestion()
+	if one == nil {
+		return &sdk.ElicitResult{Action: string(toolgroups.AnswerDecline)}, nil
 	}
-	answer, err := a.ask(ctx, req.Params)
+	defer a.releaseCall(one)
+	asking, cancel := one.newContext(ctx)
+	defer cancel()
+	return a.answer(asking, req.Params)
+}
+
+// answerAll answers the questions in the result of a call, one after another.
+func (a *askers) answerAll(ctx context.Context, questions sdk.InputRequestMap) (sdk.InputResponseMap, error) {
+	answers := make(sdk.InputResponseMap, len(questions))
+	for _, id := range slices.Sorted(maps.Keys(questions)) {
+		p, ok := questions[id].(*sdk.ElicitParams)
+		if !ok {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "it asked for something other than the user's answers"}
+		}
+		answer, err := a.answer(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		answers[id] = answer
+	}
+	return answers, nil
+}
+
+func (a *askers) answer(ctx context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+	answer, err := a.ask(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -122,10 +140,22 @@ func (a *askers) ask(ctx context.Context, p *sdk.ElicitParams) (toolgroups.Answe
 		q.Fields = fields
 	}
 	answer, err := toolgroups.Ask(ctx, q)
-	if answer.Action == toolgroups.AnswerAccept && q.URL == "" && answer.Values == nil {
-		answer.Values = map[string]any{}
+	if answer.Action == toolgroups.AnswerAccept && q.URL == "" {
+		answer.Values = addDefaults(answer.Values, q.Fields)
 	}
 	return answer, err
+}
+
+// addDefaults returns the values with the defaults of the fields that were left out.
+func addDefaults(values map[string]any, fields []toolgroups.Field) map[string]any {
+	all := make(map[string]any, len(fields))
+	for _, f := range fields {
+		if f.Default != nil {
+			all[f.Name] = f.Default
+		}
+	}
+	maps.Copy(all, values)
+	return all
 }
 
 // registerURL registers an elicitation whose completion the server will report; end removes it.
@@ -151,9 +181,6 @@ func (a *askers) registerURL(id string) (done <-chan struct{}, end func()) {
 
 // handleComplete handles the report that an elicitation is complete.
 func (a *askers) handleComplete(_ context.Context, req *sdk.ElicitationCompleteNotificationRequest) {
-	if req.Params == nil {
-		return
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c, waits := a.pendingURLs[req.Params.ElicitationID]; waits {
@@ -238,16 +265,28 @@ func parseFields(schema any) ([]toolgroups.Field, error) {
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	var fields []toolgroups.Field
 	for _, name := range names {
-		f := form.Properties[name].toField()
+		p := form.Properties[name]
+		if slices.Contains(p.choices(), choice{}) {
+			return nil, fmt.Errorf("mcp: a choice in the field %q of a form has no value", clean(name, maxName))
+		}
+		f := p.toField()
 		f.Name, f.Required = name, slices.Contains(form.Required, name)
 		fields = append(fields, f)
 	}
 	return fields, nil
 }
 
+// choices returns the choices that have titles.
+func (p property) choices() []choice {
+	if p.Type == "array" && p.Items != nil {
+		return p.Items.AnyOf
+	}
+	return p.OneOf
+}
+
 func (p property) toField() toolgroups.Field {
 	f := toolgroups.Field{Title: p.Title, Description: p.Description, Default: p.Default, Format: p.Format, Pattern: p.Pattern}
-	values, titles, choices := p.Enum, p.EnumNames, p.OneOf
+	values, titles := p.Enum, p.EnumNames
 	switch p.Type {
 	case "boolean":
 		f.Type = toolgroups.FieldBoolean
@@ -258,11 +297,11 @@ func (p property) toField() toolgroups.Field {
 	case "array":
 		f.Type, f.Min, f.Max = toolgroups.FieldChooseMany, p.MinItems, p.MaxItems
 		if p.Items != nil {
-			values, titles, choices = p.Items.Enum, nil, p.Items.AnyOf
+			values, titles = p.Items.Enum, nil
 		}
 	default:
 		f.Type, f.Min, f.Max = toolgroups.FieldText, p.MinLength, p.MaxLength
-		if len(values)+len(choices) > 0 {
+		if len(values)+len(p.choices()) > 0 {
 			f.Type = toolgroups.FieldChooseOne
 		}
 	}
@@ -273,7 +312,7 @@ func (p property) toField() toolgroups.Field {
 		}
 		f.Choices = append(f.Choices, c)
 	}
-	for _, c := range choices {
+	for _, c := range p.choices() {
 		f.Choices = append(f.Choices, toolgroups.FieldChoice{Value: c.Const, Title: c.Title})
 	}
 	return f

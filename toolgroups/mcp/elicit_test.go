@@ -173,7 +173,7 @@ func TestACallIsMadeAgainWithTheAnswers(t *testing.T) {
 		}
 		return say("%s %s %v", req.Params.RequestState, res.Action, slices.Sorted(maps.Keys(res.Content)))
 	})
-	_, s := served(t, f, nil, nil)
+	_, s := served(t, f, nil, &sdk.StreamableHTTPOptions{Stateless: true})
 	c := discovered(t, mcp.Config{}, s)
 	p := &person{answer: says(map[string]any{"name": "Ann"})}
 	if res, fault := run(t, p.context(t), c, "x_ask", nil, t.TempDir()); fault != nil || res.Text != "half accept [name]" {

@@ -249,7 +249,7 @@ func serveStdio(mode string) int {
 	case "old": // does not survive a question it does not know
 		return serveOld()
 	case "raw":
-		return serveRaw(os.Stdin, os.Stdout, os.Getenv("RAW_TOOLS"))
+		return serveRaw(os.Stdin, os.Stdout, os.Getenv("RAW_TOOLS"), os.Getenv("RAW_MESSAGE"))
 	case "chatty":
 		fmt.Println("[info] starting {")
 		fmt.Println("{not json}")

@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"oneclaw/internal/guard"
+	"oneclaw/internal/rescue"
 )
 
 // oldProtocol is the last protocol version that begins with "initialize". It is tried after a failed
@@ -70,13 +72,13 @@ func (t *trackedTransport) close() {
 	}
 }
 
-// connect connects and reads the list of tools.
-func connect(ctx context.Context, d dialer, from string, old bool) (*serverConn, toolList, error) {
+// connect connects through d and reads the list of tools.
+func (s *server) connect(ctx context.Context, d dialer, old bool) (*serverConn, toolList, error) {
 	transport, why, err := d.open(ctx)
 	if err != nil {
 		return nil, toolList{}, err
 	}
-	l := &serverConn{closeReason: why, listChanged: make(chan struct{}, 1), askers: askers{serverName: from}}
+	l := &serverConn{closeReason: why, listChanged: make(chan struct{}, 1), askers: askers{serverName: s.name}}
 	client := sdk.NewClient(&sdk.Implementation{Name: "oneclaw", Version: "1"}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{
 			Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}},
@@ -89,7 +91,10 @@ func connect(ctx context.Context, d dialer, from string, old bool) (*serverConn,
 			}
 		},
 		ProgressNotificationHandler: l.progress.handleNotification,
+		// serverConn.callTool does that: the library asks in goroutines, where a panic ends the process.
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 	})
+	client.AddReceivingMiddleware(s.refuseHarmful)
 	t := &trackedTransport{Transport: transport}
 	options := &sdk.ClientSessionOptions{}
 	if old {
@@ -111,6 +116,28 @@ func connect(ctx context.Context, d dialer, from string, old bool) (*serverConn,
 		return nil, toolList{}, cmp.Or(why(), err)
 	}
 	return l, known, nil
+}
+
+// refuseHarmful is middleware for the server's requests and notifications, which the library handles
+// in goroutines of its own. A panic in them is logged and becomes an error. Messages without parameters
+// do not reach the library, which would panic with a lock held.
+func (s *server) refuseHarmful(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
+		question, asks := req.(*sdk.ElicitRequest)
+		report, reports := req.(*sdk.ElicitationCompleteNotificationRequest)
+		if asks && question.Params == nil || reports && report.Params == nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "params are missing"}
+		}
+		err = rescue.Do(func() (err error) {
+			res, err = next(ctx, method, req)
+			return err
+		})
+		if _, panicked := errors.AsType[*rescue.PanicError](err); panicked {
+			s.log.Error("panic over a message of an MCP server", "method", method, "err", err)
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: errFault.Error()}
+		}
+		return res, err
+	}
 }
 
 // close ends the connection, its running calls, and the server's processes.

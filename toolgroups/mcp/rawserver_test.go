@@ -21,6 +21,9 @@ type request struct {
 	Method string `json:"method"`
 }
 
+// lastMessage is answered after the messages before it, unless their handling ended the client.
+const lastMessage = `{"jsonrpc":"2.0","id":"last","method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object"}}}`
+
 // serveOld ends at a question from before initialize, as some old servers do.
 func serveOld() int {
 	in := bufio.NewReader(os.Stdin)
@@ -43,9 +46,11 @@ func jsonLine(line []byte) io.Reader {
 	return r
 }
 
-// serveRaw answers with a tools array as it is given, which no library would send.
-func serveRaw(r io.Reader, w io.Writer, tools string) int {
+// serveRaw answers with a tools array as it is given, which no library would send. It answers a call
+// once the client has answered a message of its own, if there is one.
+func serveRaw(r io.Reader, w io.Writer, tools, message string) int {
 	in := bufio.NewScanner(r)
+	waits := ""
 	for in.Scan() {
 		var q request
 		if json.Unmarshal(in.Bytes(), &q) != nil || q.ID == nil {
@@ -53,6 +58,14 @@ func serveRaw(r io.Reader, w io.Writer, tools string) int {
 		}
 		id, _ := json.Marshal(q.ID)
 		switch q.Method {
+		case "tools/call":
+			waits = string(id)
+			_, _ = fmt.Fprintln(w, message)
+			_, _ = fmt.Fprintln(w, lastMessage)
+		case "": // an answer
+			if q.ID == "last" {
+				_, _ = fmt.Fprintln(w, answer(waits, "done"))
+			}
 		case "initialize":
 			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"raw","version":"1"}}}`+"\n", id)
 		case "tools/list":

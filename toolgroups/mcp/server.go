@@ -268,9 +268,9 @@ var errFault = errors.New("its messages cannot be read")
 func (s *server) attemptOnce(ctx context.Context, old bool) (l *serverConn, err error) {
 	err = rescue.Do(func() (err error) {
 		var said toolList
-		l, said, err = connect(ctx, s.dial, s.name, old)
+		l, said, err = s.connect(ctx, s.dial, old)
 		if reach, ok := s.dial.(*httpDialer); ok && err != nil && ctx.Err() == nil && reach.mayUseSSE() {
-			if older, more, otherwise := connect(ctx, sseDialer{reach}, s.name, true); otherwise == nil {
+			if older, more, otherwise := s.connect(ctx, sseDialer{reach}, true); otherwise == nil {
 				l, said, err = older, more, nil
 			}
 		}

@@ -25,6 +25,8 @@ const maxShown = 2100
 type liar struct {
 	tools atomic.Value // its list, as JSON
 	call  func(w http.ResponseWriter, r *http.Request, id string)
+	// answered, if not nil, gets the ids of the client's answers, as JSON.
+	answered chan<- string
 }
 
 func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -40,6 +42,11 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id, _ := json.Marshal(q.ID)
 	w.Header().Set("Content-Type", "application/json")
 	switch q.Method {
+	case "":
+		if l.answered != nil {
+			l.answered <- string(id)
+		}
+		w.WriteHeader(http.StatusAccepted)
 	case "initialize":
 		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"liar","version":"1"}}}`, id)
 	case "tools/list":
