@@ -1,10 +1,19 @@
 package google
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/oauth2"
+	"google.golang.org/api/forms/v1"
+	"google.golang.org/api/option"
+
+	"oneclaw/internal/emulator/google"
+	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google/service"
 )
 
@@ -20,17 +29,18 @@ func TestForms(t *testing.T) {
 		{"itemId":"7","questionItem":{"question":{"questionId":"g","ratingQuestion":{}}}},
 		{"itemId":"8","title":"Grid","questionGroupItem":{"questions":[{"questionId":"h","rowQuestion":{"title":"row"}}],"grid":{"columns":{"options":[{"value":"c1"}]}}}},
 		{"itemId":"9","title":"Text","textItem":{}}]}`
+	published := wantRequest("POST", path+":setPublishSettings", `{"publishSettings":{"publishState":{"isAcceptingResponses":true,"isPublished":true}}}`)
 	runSteps(t, []step{
 		{
 			name: "create", tool: "forms_create", args: `{"title":"T"}`,
-			replies:  map[string][]string{"POST /v1/forms": {`{"formId":"f1","responderUri":"https://r","info":{"title":"T","documentTitle":"T"}}`}},
-			requests: []string{wantRequest("POST", "/v1/forms", `{"info":{"documentTitle":"T","title":"T"}}`)},
+			replies:  map[string][]string{"POST /v1/forms": {`{"formId":"f1","responderUri":"https://r","info":{"title":"T","documentTitle":"T"}}`}, "POST /v1/forms/f1:setPublishSettings": {`{"formId":"f1"}`}},
+			requests: []string{wantRequest("POST", "/v1/forms", `{"info":{"documentTitle":"T","title":"T"}}`), published},
 			result:   `{"formId":"f1","responderUri":"https://r","title":"T"}`,
 		},
 		{
 			name: "create with a file name", tool: "forms_create", args: `{"title":"T","document_title":"F"}`,
-			replies:  map[string][]string{"POST /v1/forms": {`{"formId":"f1"}`}},
-			requests: []string{wantRequest("POST", "/v1/forms", `{"info":{"documentTitle":"F","title":"T"}}`)},
+			replies:  map[string][]string{"POST /v1/forms": {`{"formId":"f1"}`}, "POST /v1/forms/f1:setPublishSettings": {`{"formId":"f1"}`}},
+			requests: []string{wantRequest("POST", "/v1/forms", `{"info":{"documentTitle":"F","title":"T"}}`), published},
 			result:   `{"formId":"f1","responderUri":"","title":"T"}`,
 		},
 		{name: "create without a title", tool: "forms_create", args: `{"title":" "}`, code: "validation_error"},
@@ -54,6 +64,45 @@ func TestForms(t *testing.T) {
 			replies: map[string][]string{"GET " + path: {`{"formId":"f1"}`}}, result: `{"formId":"f1","title":"","items":[]}`,
 		},
 	})
+}
+
+// A new form takes answers. If it cannot be published, the person learns where to do that, and it is not
+// created a second time.
+func TestANewFormTakesAnswers(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "forms")
+	token, err := r.g.AccessToken(t.Context(), toolgroups.Scope{User: ada})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &oauth2.Transport{Base: r.client, Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token})}}
+	api, err := forms.NewService(t.Context(), option.WithEndpoint(r.server.URL), option.WithHTTPClient(client))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := func() (text, state string) {
+		t.Helper()
+		res, fault := r.run(t.Context(), ada, t.TempDir(), "forms_create", json.RawMessage(`{"title":"Party"}`))
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		var form struct{ FormID string }
+		if err := json.Unmarshal([]byte(res.Text), &form); err != nil {
+			t.Fatal(err)
+		}
+		f, err := api.Forms.Get(form.FormID).Context(t.Context()).Do()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Text, fmt.Sprint(f.PublishSettings.PublishState.IsPublished, f.PublishSettings.PublishState.IsAcceptingResponses)
+	}
+	if text, state := made(); state != "true true" || strings.Contains(text, "note") {
+		t.Errorf("%s: %s", state, text)
+	}
+	r.em.Inject(google.Fault{Method: "forms.forms.setPublishSettings", Status: 500})
+	if text, state := made(); state != "false false" || !strings.Contains(text, "may not be published") || !strings.Contains(text, "/edit") {
+		t.Errorf("not published: %s: %s", state, text)
+	}
 }
 
 func TestFormsAddQuestion(t *testing.T) {

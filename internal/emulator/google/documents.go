@@ -19,6 +19,7 @@ func newEditors(o *account, documents *store) implementation {
 		"docs.documents.batchUpdate":       e.updateDocument,
 		"slides.presentations.batchUpdate": e.updatePresentation,
 		"forms.forms.batchUpdate":          e.updateForm,
+		"forms.forms.setPublishSettings":   e.publishForm,
 	}, map[string]collection{
 		"docs.documents":        {store: e.documents, idParam: "documentId", idPrefix: "doc", onCreate: e.completeDocument},
 		"slides.presentations":  {store: e.presentations, idParam: "presentationId", idPrefix: "slides", onCreate: e.completePresentation},
@@ -36,12 +37,34 @@ func (e *editors) completePresentation(_ *call, d doc) {
 	d["slides"] = []any{doc{"objectId": e.newID("slide"), "pageElements": []any{}}}
 }
 
+// completeForm fills in the fields of a new form that the server sets. Forms created after 30 June 2026 are
+// unpublished and take no responses
+// (developers.google.com/workspace/forms/api/guides/api-changes-to-google-forms).
 func completeForm(_ *call, d doc) {
+	d["publishSettings"] = doc{"publishState": doc{"isPublished": false, "isAcceptingResponses": false}}
 	d["responderUri"] = fmt.Sprintf("https://docs.google.com/forms/d/e/%v/viewform", d["formId"])
 	d["revisionId"] = "1"
 	if info, ok := d["info"].(doc); ok && info["documentTitle"] == nil {
 		info["documentTitle"] = info["title"]
 	}
+}
+
+// publishForm publishes or unpublishes a form. Both fields of the state are required, and an unpublished form
+// cannot take responses (developers.google.com/workspace/forms/api/reference/rest/v1/forms#publishstate).
+func (e *editors) publishForm(c *call) (any, *rejection) {
+	d, ok := e.forms.find("", c.vars["formId"])
+	if !ok {
+		return nil, notFound(c.vars["formId"])
+	}
+	settings, _ := c.body["publishSettings"].(doc)
+	state, _ := settings["publishState"].(doc)
+	published, ok := state["isPublished"].(bool)
+	accepting, ok2 := state["isAcceptingResponses"].(bool)
+	if !ok || !ok2 || accepting && !published {
+		return nil, invalidArgument("Invalid publish state.")
+	}
+	d["publishSettings"] = doc{"publishState": clone(state)}
+	return doc{"formId": c.vars["formId"], "publishSettings": d["publishSettings"]}, nil
 }
 
 // batchRequests returns an existing document and the requests of a batchUpdate.

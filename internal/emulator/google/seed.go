@@ -149,6 +149,7 @@ func (e *editors) seed() {
 		}},
 	}}}
 	completeForm(nil, form)
+	form["publishSettings"] = doc{"publishState": doc{"isPublished": true, "isAcceptingResponses": true}}
 	e.forms.add("", form)
 	for i, answer := range []string{"Good", "Bad"} {
 		e.responses.add("form-survey", doc{

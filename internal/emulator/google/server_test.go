@@ -105,6 +105,7 @@ func TestStrictness(t *testing.T) {
 			`{"addLabelIds":["TRASH"],"ids":["` + strings.Repeat(`a","`, 1000) + `b"]}`, 400,
 		},
 		{"scope that was not granted", "GET /v1/forms/form-survey", "", 200},
+		{"half a state of publication", "POST /v1/forms/form-survey:setPublishSettings", `{"publishSettings":{"publishState":{"isPublished":true}}}`, 400},
 		{"field selection that is none", "GET /drive/v3/files?fields=files(nam)", "", 400},
 		{"message with bytes beyond ASCII", "POST /gmail/v1/users/me/messages/send", `{"raw":"VG86IGFAYi5jCgrDpA=="}`, 400},
 	} {

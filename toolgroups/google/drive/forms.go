@@ -3,6 +3,7 @@ package drive
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 
 	"google.golang.org/api/forms/v1"
@@ -60,7 +61,21 @@ func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in fo
 	if f.Info != nil {
 		title = f.Info.Title
 	}
-	return map[string]any{"formId": f.FormId, "responderUri": f.ResponderUri, "title": title}, nil
+	out := map[string]any{"formId": f.FormId, "responderUri": f.ResponderUri, "title": title}
+	if err := publishForm(ctx, api, f.FormId); err != nil {
+		out["note"] = fmt.Sprintf("The form is there, but it may not be published (%s); until it is, nobody can answer it. "+
+			"Do not create it again: the user can publish it at https://docs.google.com/forms/d/%s/edit.", service.PlainLine(err.Error()), f.FormId)
+	}
+	return out, nil
+}
+
+// publishForm opens a form for answers. Since 30 June 2026, new ones take none until then
+// (developers.google.com/workspace/forms/api/guides/api-changes-to-google-forms).
+func publishForm(ctx context.Context, api *forms.Service, id string) error {
+	_, err := api.Forms.SetPublishSettings(id, &forms.SetPublishSettingsRequest{
+		PublishSettings: &forms.PublishSettings{PublishState: &forms.PublishState{IsPublished: true, IsAcceptingResponses: true}},
+	}).Context(ctx).Do()
+	return err
 }
 
 func formsAddQuestion(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
