@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"time"
@@ -61,16 +60,9 @@ func healthCommand(load cli.Loader) *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
-			host, port, err := net.SplitHostPort(cfg.Listen)
-			if err != nil {
-				return fmt.Errorf("setting listen: %w", err)
-			}
-			if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
-				host = "127.0.0.1"
-			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
 			defer cancel()
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/healthz", nil)
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.LocalURL()+"/healthz", nil)
 			if err != nil {
 				return fmt.Errorf("check health: %w", err)
 			}

@@ -28,7 +28,7 @@ func OpenGoogle(cfg config.Config, store storage.KV, reader *readable.Reader, zo
 	}
 	g, err := google.New(google.Config{
 		ClientID: cfg.Google.ClientID, ClientSecret: string(cfg.Google.ClientSecret), APIURL: cfg.Google.APIURL,
-		PublicURL: cfg.PublicURL, LocalURL: "http://" + cfg.Listen, KV: store, SecretKey: key,
+		PublicURL: cfg.PublicURL, LocalURL: cfg.LocalURL(), KV: store, SecretKey: key,
 		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: zone, Now: cfg.Runtime.Now, Reader: reader, Logger: log,
 	})
 	if err != nil {

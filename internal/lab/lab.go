@@ -13,7 +13,7 @@ import (
 func Root(load cli.Loader) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "oneclaw-lab",
-		Short: "Try and measure oneclaw: all services are emulated, nothing leaves the machine",
+		Short: "Try and measure oneclaw with emulated services",
 	}
 	root.AddCommand(demoCommand(load), emulatorsCommand(), billCommand(load), replayCommand(load), evalCommand(load), scaleCommand())
 	return root

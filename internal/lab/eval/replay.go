@@ -153,7 +153,8 @@ func (p *Player) Play(ctx context.Context, c learning.Case) (Result, error) {
 	}
 	r.Now.Groups, r.Unrecorded, r.Unshown = set.Loaded(), p.results.Unrecorded(), late.count()
 	p.compare(&r, &c, calls)
-	return r, p.runError(ctx, &r, failure)
+	err := p.runError(ctx, &r, failure)
+	return r, err
 }
 
 // runError records a case's failure in the result. It returns an error if the failure ends the whole
