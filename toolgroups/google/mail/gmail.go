@@ -145,10 +145,11 @@ func gmailListThreads(ctx context.Context, api *gmail.Service, _ *service.Conn, 
 	return map[string]any{"threads": found, "total": total}, err
 }
 
+// gmailChanges are changes of the mailbox. A list that begins at HistoryID has those that are not in History.
 type gmailChanges struct {
-	History       []*gmail.History `json:"history"`
-	HistoryID     uint64           `json:"historyId,string"`
-	NextPageToken string           `json:"nextPageToken,omitempty"`
+	History   []*gmail.History `json:"history"`
+	HistoryID uint64           `json:"historyId,string"`
+	More      bool             `json:"more,omitempty"`
 }
 
 func gmailHistory(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
@@ -162,5 +163,15 @@ func gmailHistory(ctx context.Context, api *gmail.Service, _ *service.Conn, in g
 		newest = page.HistoryId
 		return page.History, page.NextPageToken
 	})
-	return gmailChanges{changes, newest, next}, err
+	if err != nil {
+		return nil, err
+	}
+	out := gmailChanges{History: changes, HistoryID: newest}
+	if next != "" { // Google's id is that of the newest change, which is not in the list
+		out.More, out.HistoryID = true, in.StartHistoryID
+		if n := len(changes); n > 0 {
+			out.HistoryID = changes[n-1].Id
+		}
+	}
+	return out, nil
 }
