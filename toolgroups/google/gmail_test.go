@@ -43,6 +43,14 @@ type (
 		Type string `json:"mimeType"`
 		Size int64  `json:"size"`
 		ID   string `json:"attachmentId"`
+
+		Message *gmailAttached `json:"message"`
+	}
+	gmailAttached struct {
+		Subject     string            `json:"subject"`
+		From        string            `json:"from"`
+		Body        string            `json:"body"`
+		Attachments []gmailAttachment `json:"attachments"`
 	}
 	gmailBatchDone struct {
 		Success  bool     `json:"success"`
@@ -270,6 +278,73 @@ func TestReadFindsTheText(t *testing.T) {
 		}
 		if m := read(id); strings.TrimSpace(m.Body) != c.want {
 			t.Errorf("%s: body %q, want %q", id, m.Body, c.want)
+		}
+	}
+}
+
+// A mail that is attached to another is an attachment with its own sender and text, however deep: its words are
+// not the sender's. It can be saved.
+func TestAnAttachedMailIsAnAttachment(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail")
+	const inner = "From: Mallory <mallory@example.org>\r\nSubject: Inner\r\n\r\nPay at once."
+	const middle = "From: Eve <eve@example.org>\r\nSubject: Invoice\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n" +
+		"--c\r\nContent-Type: text/html\r\n\r\n<p>Please <b>pay</b>.</p>\r\n" +
+		"--c\r\nContent-Type: application/pdf; name=bill.pdf\r\n\r\nPDF\r\n" +
+		"--c\r\nContent-Type: message/rfc822; name=inner.eml\r\n\r\n" + inner + "\r\n--c--\r\n"
+	const raw = "From: Bob <bob@example.com>\r\nTo: a@b.example\r\nSubject: Is this real?\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n" +
+		"--b\r\nContent-Type: text/plain\r\n\r\nI do not trust it.\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n" + middle + "\r\n--b--\r\n"
+	if err := r.em.DeliverMail(adaMail, "m-fwd", raw); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	res, fault := r.run(t.Context(), ada, dir, "gmail_read", json.RawMessage(`{"message_id":"m-fwd"}`))
+	var m gmailMessage
+	if fault != nil || json.Unmarshal([]byte(res.Text), &m) != nil {
+		t.Fatal(fault, res.Text)
+	}
+	want := []gmailAttachment{{
+		Name: "message.eml", Type: "message/rfc822", Size: int64(len(middle)), ID: "att-m-fwd-1",
+		Message: &gmailAttached{From: "Eve <eve@example.org>", Subject: "Invoice", Body: "Please **pay**.", Attachments: []gmailAttachment{
+			{Name: "bill.pdf", Type: "application/pdf", Size: 3, ID: "att-m-fwd-1.0.1"},
+			{
+				Name: "inner.eml", Type: "message/rfc822", Size: int64(len(inner)), ID: "att-m-fwd-1.0.2",
+				Message: &gmailAttached{From: "Mallory <mallory@example.org>", Subject: "Inner", Body: "Pay at once.", Attachments: []gmailAttachment{}},
+			},
+		}},
+	}}
+	if diff := cmp.Diff(want, m.Attachments); diff != "" || m.Body != "I do not trust it." {
+		t.Errorf("body %q, attachments (-want +got):\n%s", m.Body, diff)
+	}
+	_, fault = r.run(t.Context(), ada, dir, "gmail_get_attachment", json.RawMessage(`{"message_id":"m-fwd","attachment_id":"att-m-fwd-1","save_path":"fwd.eml"}`))
+	if data, err := os.ReadFile(filepath.Join(dir, "fwd.eml")); fault != nil || err != nil || string(data) != middle {
+		t.Errorf("saved %q, %v, %+v", data, err, fault)
+	}
+}
+
+// A list of changes that is cut says so, and the id that it ends with leads to the rest: nothing is skipped.
+func TestHistoryLosesNoChange(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail")
+	start := "1000"
+	seen := 0
+	for calls := 1; ; calls++ {
+		res, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_history", json.RawMessage(fmt.Sprintf(`{"start_history_id":%q,"max_results":25}`, start)))
+		var changes struct {
+			History   []json.RawMessage `json:"history"`
+			HistoryID string            `json:"historyId"`
+			More      bool              `json:"more"`
+		}
+		if fault != nil || json.Unmarshal([]byte(res.Text), &changes) != nil {
+			t.Fatal(fault, res.Text)
+		}
+		start, seen = changes.HistoryID, seen+len(changes.History)
+		if changes.More != (calls < 3) || calls == 3 {
+			if calls != 3 || seen != 69 || start != "1069" {
+				t.Errorf("%d changes in %d calls, up to %s; want 69 in 3, up to 1069", seen, calls, start)
+			}
+			break
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package google
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -39,11 +40,14 @@ func (l *email) convertPart(id string, header partHeader, body io.Reader) (doc, 
 		return nil, err
 	}
 	name := fileName(header, params)
-	if name != "" {
+	if name != "" || media == "message/rfc822" {
 		attachment := "att-" + l.id + "-" + id
 		l.attachments[attachment] = data
 		d["filename"] = name
 		d["body"] = doc{"size": len(data), "attachmentId": attachment}
+		if media == "message/rfc822" {
+			return d, l.convertAttachedMessage(d, id, data)
+		}
 		return d, nil
 	}
 	if strings.HasPrefix(media, "text/") {
@@ -51,6 +55,21 @@ func (l *email) convertPart(id string, header partHeader, body io.Reader) (doc, 
 	}
 	d["body"] = doc{"size": len(data), "data": base64.URLEncoding.EncodeToString(data)}
 	return d, nil
+}
+
+// convertAttachedMessage adds the parts of an attached message. Gmail returns them under its part, which has an
+// attachment id but not always a name (github.com/EmilTholin/gmail-api-parse-message/issues/11,
+// github.com/NousResearch/hermes-agent/issues/43054).
+func (l *email) convertAttachedMessage(d doc, id string, data []byte) error {
+	msg, err := mail.ReadMessage(bytes.NewReader(data))
+	if err != nil {
+		return nil //nolint:nilerr // an attachment that is no message has no parts
+	}
+	text := l.searchText
+	part, err := l.convertPart(id+".0", partHeader(msg.Header), msg.Body)
+	l.searchText = text
+	d["parts"] = []any{part}
+	return err
 }
 
 func (l *email) convertMultipart(d doc, id, boundary string, body io.Reader) (doc, error) {

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"slices"
@@ -13,21 +14,30 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// maxGmailDepth bounds the nesting of a message's parts.
-const maxGmailDepth = 30
+const (
+	// maxGmailDepth bounds the nesting of a message's parts.
+	maxGmailDepth = 30
+	// attachedMessage is the type of a part that is a message of its own.
+	attachedMessage = "message/rfc822"
+)
 
 // gmailMessage is a message for the model.
 type gmailMessage struct {
-	ID          string            `json:"id"`
-	ThreadID    string            `json:"threadId"`
-	HistoryID   uint64            `json:"historyId,string,omitempty"`
+	ID        string `json:"id"`
+	ThreadID  string `json:"threadId"`
+	HistoryID uint64 `json:"historyId,string,omitempty"`
+	gmailContent
+	LabelIDs []string `json:"labelIds"`
+}
+
+// gmailContent is the content of a message, or of one that is attached to another.
+type gmailContent struct {
 	Subject     string            `json:"subject"`
 	From        string            `json:"from"`
 	To          string            `json:"to"`
 	Cc          string            `json:"cc"`
 	Date        string            `json:"date"`
 	Body        string            `json:"body"`
-	LabelIDs    []string          `json:"labelIds"`
 	Attachments []gmailAttachment `json:"attachments"`
 }
 
@@ -36,6 +46,8 @@ type gmailAttachment struct {
 	Type string `json:"mimeType"`
 	Size int64  `json:"size"`
 	ID   string `json:"attachmentId"`
+	// Message is the content of an attached message.
+	Message *gmailContent `json:"message,omitempty"`
 }
 
 func gmailGetMessage(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
@@ -48,29 +60,46 @@ func gmailGetMessage(ctx context.Context, api *gmail.Service, c *service.Conn, i
 
 // gmailConvertMessage converts a message for the model.
 func gmailConvertMessage(ctx context.Context, api *gmail.Service, c *service.Conn, m *gmail.Message) (gmailMessage, error) {
-	out := gmailMessage{
-		ID: m.Id, ThreadID: m.ThreadId, HistoryID: m.HistoryId, LabelIDs: service.OrEmpty(m.LabelIds), Attachments: []gmailAttachment{},
-		Subject: gmailHeader(m.Payload, "Subject"), From: gmailHeader(m.Payload, "From"), To: gmailHeader(m.Payload, "To"),
-		Cc: gmailHeader(m.Payload, "Cc"), Date: gmailHeader(m.Payload, "Date"),
+	content, err := gmailConvertContent(ctx, api, c, m.Id, m.Payload, 0)
+	return gmailMessage{ID: m.Id, ThreadID: m.ThreadId, HistoryID: m.HistoryId, gmailContent: content, LabelIDs: service.OrEmpty(m.LabelIds)}, err
+}
+
+// gmailConvertContent converts the content under a part of a message.
+func gmailConvertContent(ctx context.Context, api *gmail.Service, c *service.Conn, message string, root *gmail.MessagePart, depth int) (gmailContent, error) {
+	out := gmailContent{
+		Attachments: []gmailAttachment{},
+		Subject:     gmailHeader(root, "Subject"), From: gmailHeader(root, "From"), To: gmailHeader(root, "To"),
+		Cc: gmailHeader(root, "Cc"), Date: gmailHeader(root, "Date"),
 	}
 	var html []*gmail.MessagePart
-	gmailWalk(m.Payload, 0, func(p *gmail.MessagePart) {
+	var err error
+	gmailWalk(root, depth, func(p *gmail.MessagePart, depth int) {
 		switch {
-		case p.Filename != "":
+		case p.MimeType == attachedMessage || p.Filename != "":
 			a := gmailAttachment{Name: p.Filename, Type: p.MimeType}
 			if p.Body != nil {
 				a.Size, a.ID = p.Body.Size, p.Body.AttachmentId
+			}
+			if p.MimeType == attachedMessage {
+				a.Name = cmp.Or(a.Name, "message.eml")
+				if len(p.Parts) > 0 && depth < maxGmailDepth && err == nil {
+					var content gmailContent
+					content, err = gmailConvertContent(ctx, api, c, message, p.Parts[0], depth+1)
+					a.Message = &content
+				}
 			}
 			out.Attachments = append(out.Attachments, a)
 		case p.MimeType == "text/html":
 			html = append(html, p)
 		}
 	})
-	body, err := gmailFetchText(ctx, api, c, m.Id, gmailTextParts(m.Payload, 0))
-	if err == nil && strings.TrimSpace(body) == "" {
-		body, err = gmailFetchText(ctx, api, c, m.Id, html)
+	if err != nil {
+		return out, err
 	}
-	out.Body = body
+	out.Body, err = gmailFetchText(ctx, api, c, message, gmailTextParts(root, depth))
+	if err == nil && strings.TrimSpace(out.Body) == "" {
+		out.Body, err = gmailFetchText(ctx, api, c, message, html)
+	}
 	return out, err
 }
 
@@ -84,7 +113,9 @@ func gmailTextParts(p *gmail.MessagePart, depth int) (texts []*gmail.MessagePart
 		return []*gmail.MessagePart{p}
 	}
 	for _, below := range p.Parts {
-		texts = append(texts, gmailTextParts(below, depth+1)...)
+		if below.MimeType != attachedMessage { // its text is not the sender's
+			texts = append(texts, gmailTextParts(below, depth+1)...)
+		}
 	}
 	is := func(kind string) func(*gmail.MessagePart) bool {
 		return func(p *gmail.MessagePart) bool { return p.MimeType == kind }
@@ -95,17 +126,21 @@ func gmailTextParts(p *gmail.MessagePart, depth int) (texts []*gmail.MessagePart
 	return texts
 }
 
-// gmailWalk visits the leaf parts.
-func gmailWalk(p *gmail.MessagePart, depth int, visit func(*gmail.MessagePart)) {
+// gmailWalk visits the leaf parts under a part, and attached messages as a whole.
+func gmailWalk(p *gmail.MessagePart, depth int, visit func(p *gmail.MessagePart, depth int)) {
 	if p == nil || depth > maxGmailDepth {
 		return
 	}
 	if len(p.Parts) == 0 {
-		visit(p)
+		visit(p, depth)
 		return
 	}
 	for _, below := range p.Parts {
-		gmailWalk(below, depth+1, visit)
+		if below.MimeType == attachedMessage {
+			visit(below, depth+1)
+		} else {
+			gmailWalk(below, depth+1, visit)
+		}
 	}
 }
 
