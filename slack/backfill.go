@@ -17,8 +17,8 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// Slack retries events only for some minutes. So after a time without a connection, the messages sent
-// in that time are fetched. The inbox drops those that had arrived, by their id.
+// Slack retries events only for some minutes. So the messages of a time without a connection, or in which
+// they could not be stored, are fetched. The inbox drops those that had arrived, by their id.
 const (
 	// overlap is how far the search goes back before the last sign of life: events may be delayed, and
 	// clocks may differ, by that much.

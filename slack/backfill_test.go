@@ -86,6 +86,13 @@ func (n *notes) List(_ context.Context, r storage.Range) iter.Seq2[storage.Entry
 	}
 }
 
+// fail has the store fail while err is set.
+func (n *notes) fail(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.err = err
+}
+
 func (n *notes) copy() map[string]storage.Entry {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -290,6 +297,74 @@ func TestBackfillSurvivesTrouble(t *testing.T) {
 		if n := strings.Count(f.log.String(), scope); n != 1 {
 			t.Errorf("the log names %s %d times", scope, n)
 		}
+	}
+}
+
+func TestWhatCouldNotBeStoredWhileSlackDeliveredIsFetched(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *fixture{
+		"socket": func(t *testing.T) *fixture { return setup(t, deaf(), nil) },
+		"posted": posted,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := open(t)
+			f.run()
+			f.in.fail(errors.New("disk full"))
+			missed := []emulator.Sent{
+				f.say(f.dm, "one", nil),
+				f.say(f.channel, "<@U0BOT> two", nil),
+			}
+			f.wait(func(s emulator.State) bool {
+				for _, sent := range missed {
+					if e, _ := s.Envelope(sent.Envelopes[0]); e.State != emulator.Lost {
+						return false
+					}
+				}
+				return true
+			})
+			f.in.fail(nil)
+			f.in.wait(t, 2)
+			f.stop()
+			var texts []string
+			for _, m := range f.in.all() {
+				texts = append(texts, m.Text)
+			}
+			slices.Sort(texts)
+			if diff := cmp.Diff([]string{"one", "two"}, slices.Compact(texts)); diff != "" {
+				t.Errorf("messages (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A start whose store cannot be read does not overwrite up to when messages had arrived.
+func TestBackfillAfterAStartThatCouldNotReadTheMarks(t *testing.T) {
+	t.Parallel()
+	var back atomic.Int64
+	cfg := deaf()
+	cfg.Now = func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }
+	kept := &notes{}
+	back.Store(int64(2 * time.Hour))
+	f := start(t, cfg, func(c *Config) { c.KV = kept })
+	f.acked(f.say(f.dm, "one", nil))
+	f.stop()
+	f.lose()
+	back.Store(int64(time.Hour))
+	missed := f.say(f.dm, "two", nil)
+
+	back.Store(0)
+	kept.fail(errors.New("disk full"))
+	again := f.twin(kept, nil)
+	again.run()
+	f.wait(func(s emulator.State) bool { e, _ := s.Envelope(missed.Envelopes[0]); return e.State == emulator.Lost })
+	kept.fail(nil)
+	again.stop()
+
+	last := f.twin(kept, nil)
+	last.run()
+	for n := 1; !slices.ContainsFunc(last.in.all(), func(m chats.Message) bool { return m.Text == "two" }); n++ {
+		last.in.wait(t, n)
 	}
 }
 

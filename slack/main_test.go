@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 type inbox struct {
 	mu       sync.Mutex
 	errs     []error
+	down     error // where set, it is returned
 	accepted []chats.Message
 	calls    int
 	changed  chan struct{}
@@ -47,6 +48,9 @@ func (in *inbox) Accept(_ context.Context, messages ...chats.Message) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.calls++
+	if in.down != nil {
+		return in.down
+	}
 	if len(in.errs) > 0 {
 		err := in.errs[0]
 		in.errs = in.errs[1:]
@@ -58,6 +62,13 @@ func (in *inbox) Accept(_ context.Context, messages ...chats.Message) error {
 	default:
 	}
 	return nil
+}
+
+// fail has the inbox accept nothing while err is set.
+func (in *inbox) fail(err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.down = err
 }
 
 func (in *inbox) Moved(context.Context, chats.Chat, chats.Chat) error { return nil }

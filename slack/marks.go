@@ -19,7 +19,7 @@ func (p *Platform) doesSharedWork() bool { return p.isLeader == nil || p.isLeade
 // loadMarks loads the state that the last Run saved, if it can be read.
 func (r *receiver) loadMarks(ctx context.Context) {
 	if err := r.progress.Load(ctx); err != nil {
-		r.log.Error("cannot load the cursor: messages missed before this start are not fetched", "err", err)
+		r.log.Error("cannot load the cursor yet: messages missed before this start are fetched later", "err", err)
 		return
 	}
 	for chat, at := range r.progress.ThreadTimes() {

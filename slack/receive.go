@@ -156,6 +156,11 @@ func ephemeralResponse(text string) map[string]string {
 // accept passes an intake to the inbox. The reply is for the user of a command.
 func (r *receiver) accept(ctx context.Context, in intake) (reply string, err error) {
 	var msg *chats.Message
+	defer func() {
+		if err != nil && in.event != nil && ctx.Err() == nil && (msg == nil || msg.Kind != chats.KindEdit) {
+			r.progress.RecordMissed(parseTS(in.event.subject().TS)) // no fetch would find an edit
+		}
+	}()
 	switch {
 	case in.event != nil:
 		// A refused look-up must not delay the acknowledgement: Slack would give up soon.

@@ -34,6 +34,7 @@ func TestOneMentionIsOneMessage(t *testing.T) {
 
 func TestAckOnlyAfterAccept(t *testing.T) {
 	f := setup(t, quick(), nil)
+	f.inject(emulator.Fault{Method: "users.conversations", Effect: emulator.ServerError}) // nothing is fetched meanwhile
 	f.in.errs = []error{errors.New("disk full"), errors.New("disk full")}
 	given := make(chan struct{}, 8)
 	f.in.before = func(m chats.Message) {
@@ -293,6 +294,7 @@ func TestHealthSaysSinceWhen(t *testing.T) {
 func TestHealthSaysThatNothingIsKept(t *testing.T) {
 	t.Parallel()
 	f := setup(t, quick(), nil)
+	f.inject(emulator.Fault{Method: "users.conversations", Effect: emulator.ServerError}) // nothing is fetched meanwhile
 	f.in.errs = []error{errors.New("disk full")}
 	accepted := make(chan struct{}, 8)
 	f.in.before = func(chats.Message) { accepted <- struct{}{} }

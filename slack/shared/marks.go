@@ -26,20 +26,31 @@ type marks struct {
 	Threads      map[string]time.Time `json:"threads,omitempty"`
 }
 
-// Load loads the saved state, if it can be read.
+// Load loads the saved state. If it cannot be read now, [Progress.Save] loads it.
 func (r *Progress) Load(ctx context.Context) error {
 	if r.kv == nil {
 		return nil
 	}
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	return r.load(ctx)
+}
+
+func (r *Progress) load(ctx context.Context) error {
 	saved, _, err := r.read(ctx)
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
-	closed := r.filledGap
+	closed, late := r.filledGap, !r.loaded && !r.lastAlive.IsZero()
 	r.mu.Unlock()
+	if late && !saved.LastAlive.IsZero() {
+		r.RecordMissed(saved.LastAlive) // the connection was recorded without it
+	}
 	r.adopt(saved, closed)
-	return r.LoadPostponed(ctx)
+	err = r.LoadPostponed(ctx)
+	r.loaded = err == nil
+	return err
 }
 
 // Save merges this process's state with that of the others, and stores it.
@@ -49,6 +60,11 @@ func (r *Progress) Save(ctx context.Context) error {
 	}
 	r.saving.Lock()
 	defer r.saving.Unlock()
+	if !r.loaded {
+		if err := r.load(ctx); err != nil {
+			return err
+		}
+	}
 	err := storage.ErrConflict
 	for try := 0; errors.Is(err, storage.ErrConflict) && try < maxTries; try++ {
 		err = r.saveMerged(ctx)

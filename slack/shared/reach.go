@@ -38,7 +38,8 @@ type Progress struct {
 	filledGap    string                      // last gap that was filled here
 	threads      map[chats.Chat]time.Time    // threads with the bot, and the time of the last message
 	postponed    map[chats.Chat]Postponement // threads with postponed messages
-	saving       sync.Mutex                  // held while the state is written
+	saving       sync.Mutex                  // held while the state is read or written
+	loaded       bool                        // the saved state was read; guarded by saving
 }
 
 // NewProgress returns an empty state. kv may be nil.
@@ -75,6 +76,17 @@ func (r *Progress) RecordConnection(isNew bool) {
 		r.gapName, r.gapUnsaved = rand.Text(), true
 		r.WakeUp()
 	}
+}
+
+// RecordMissed records that an event of the given time could not be stored.
+func (r *Progress) RecordMissed(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.missingSince.IsZero() || at.Before(r.missingSince) {
+		r.missingSince = at
+	}
+	r.gapName, r.gapUnsaved = rand.Text(), true
+	r.WakeUp()
 }
 
 // Gap returns since when events may be missing, and the name of the gap for [Progress.CloseGap].

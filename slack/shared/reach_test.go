@@ -153,6 +153,32 @@ func TestAGapIsFilledOnceForAll(t *testing.T) {
 	}
 }
 
+// TestEventsThatCouldNotBeStoredWidenTheGap has an event be refused by the store of one process, and the gap
+// be known to all once it can be saved.
+func TestEventsThatCouldNotBeStoredWidenTheGap(t *testing.T) {
+	all, _, pass := several(t, 2)
+	all[0].RecordConnection(true)
+	pass(time.Hour)
+	all[0].RecordConnection(false) // it is alive
+	now := all[0].lastAlive
+	for _, ago := range []time.Duration{time.Minute, time.Hour / 2, 0} {
+		all[0].RecordMissed(now.Add(-ago))
+	}
+	save(t, all...)
+	want := now.Add(-time.Hour / 2)
+	for i, r := range all {
+		if since, name := r.Gap(); !since.Equal(want) || name == "" {
+			t.Errorf("%d knows of a gap since %v, want %v", i, since, want)
+		}
+	}
+	_, name := all[0].Gap()
+	all[0].RecordMissed(now)
+	all[0].CloseGap(name)
+	if since, _ := all[0].Gap(); !since.Equal(want) {
+		t.Errorf("a gap that grew meanwhile: since %v, want %v", since, want)
+	}
+}
+
 // TestDebtsOfSeveral has the debt of one process be settled by another.
 func TestDebtsOfSeveral(t *testing.T) {
 	all, store, _ := several(t, 3)
