@@ -26,6 +26,22 @@ func (r *harness) event(t *testing.T, tool, args string) (*calendar.Event, strin
 	return &e, ""
 }
 
+// days lists the days of the events that a tool finds.
+func (r *harness) days(t *testing.T, tool, args string) (days []string) {
+	t.Helper()
+	res, fault := r.run(t.Context(), ada, t.TempDir(), tool, json.RawMessage(args))
+	var found struct {
+		Events []*calendar.Event `json:"events"`
+	}
+	if fault != nil || json.Unmarshal([]byte(res.Text), &found) != nil {
+		t.Fatal(fault, res.Text)
+	}
+	for _, e := range found.Events {
+		days = append(days, e.Start.Date)
+	}
+	return days
+}
+
 // span is when an event is.
 func span(e *calendar.Event) string {
 	if e == nil {
@@ -107,20 +123,18 @@ func TestCalendarQueries(t *testing.T) {
 		{"calendar_search_events", `{"query":"Review"}`, []string{"2027-06-01", "2027-01-01", "2026-12-01"}},
 		{"calendar_search_events", `{"query":"Review","max_results":2}`, []string{"2027-06-01", "2027-01-01"}},
 	} {
-		res, fault := r.run(t.Context(), ada, t.TempDir(), tc.tool, json.RawMessage(tc.args))
-		var found struct {
-			Events []*calendar.Event `json:"events"`
-		}
-		if fault != nil || json.Unmarshal([]byte(res.Text), &found) != nil {
-			t.Fatal(fault, res.Text)
-		}
-		var got []string
-		for _, e := range found.Events {
-			got = append(got, e.Start.Date)
-		}
-		if diff := cmp.Diff(tc.want, got); diff != "" {
+		if diff := cmp.Diff(tc.want, r.days(t, tc.tool, tc.args)); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", tc.tool, tc.args, diff)
 		}
+	}
+	// Of a daily series that has ended, more than a page of results, the last ones come first.
+	for day := range 260 {
+		on := now.AddDate(0, 0, day-270).Format(time.DateOnly)
+		r.event(t, "calendar_create_event", fmt.Sprintf(`{"calendar_id":"primary","summary":"Daily","start":%q,"end":%q}`, on, on))
+	}
+	last := r.days(t, "calendar_search_events", `{"query":"Daily","max_results":2}`)
+	if diff := cmp.Diff([]string{"2027-03-20", "2027-03-19"}, last); diff != "" {
+		t.Errorf("the last of a series (-want +got):\n%s", diff)
 	}
 	e, code := r.event(t, "calendar_respond", `{"calendar_id":"primary","event_id":"event-lunch","response":"declined"}`)
 	if code != "" || e.Attendees[1].ResponseStatus != "declined" || e.Attendees[0].ResponseStatus != "accepted" {

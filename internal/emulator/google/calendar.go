@@ -1,8 +1,10 @@
 package google
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -105,6 +107,12 @@ func (c *call) timeFilter() func(doc) bool {
 	}
 }
 
+// Sizes of a page of events (developers.google.com/workspace/calendar/api/v3/reference/events/list).
+const (
+	defaultEvents = 250
+	maxEvents     = 2500
+)
+
 func (cal *calendar) listEvents(c *call) (any, *rejection) {
 	id := cal.resolveAlias("calendarId", c.vars["calendarId"])
 	calendar, ok := cal.calendars.find("", id)
@@ -123,6 +131,9 @@ func (cal *calendar) listEvents(c *call) (any, *rejection) {
 		}
 	}
 	slices.SortStableFunc(hits, func(a, b doc) int { return parseTime(a["start"]).Compare(parseTime(b["start"])) })
+	if n, err := strconv.Atoi(c.query.Get("maxResults")); err != nil || n > maxEvents {
+		c.query.Set("maxResults", strconv.Itoa(cmp.Or(min(n, maxEvents), defaultEvents)))
+	}
 	answer, rej := c.page("items", hits)
 	if d, ok := answer.(doc); ok {
 		d["kind"], d["summary"], d["timeZone"] = "calendar#events", calendar["summary"], calendar["timeZone"]

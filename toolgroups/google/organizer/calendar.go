@@ -38,11 +38,15 @@ func Calendar() service.Group {
 
 const (
 	defaultEvents = 20
-	// maxEvents is the largest page (developers.google.com/workspace/calendar/api/v3/reference/events/list).
+	// maxEvents bounds the events of a result.
 	maxEvents    = 250
 	maxCalendars = 1000
+	// maxEventPage is the largest page (developers.google.com/workspace/calendar/api/v3/reference/events/list).
+	maxEventPage = 2500
 	// lookBack is how far back a search goes if it finds too few future events.
 	lookBack = 365 * 24 * time.Hour
+	// maxPastEvents bounds the events of that time. Google lists the oldest first, so all of them are fetched.
+	maxPastEvents = 10_000
 )
 
 func calendarListCalendars(ctx context.Context, api *calendar.Service, _ *service.Conn, _ struct{}) (any, error) {
@@ -106,7 +110,8 @@ func listEvents(ctx context.Context, api *calendar.Service, id, from, to, query 
 	if query != "" {
 		call.Q(query)
 	}
-	return service.Collect(limit, call, call.MaxResults, eventsOf)
+	size := func(n int64) *calendar.EventsListCall { return call.MaxResults(min(n, maxEventPage)) }
+	return service.Collect(limit, call, size, eventsOf)
 }
 
 func eventsOf(page *calendar.Events) ([]*calendar.Event, string) {
@@ -122,7 +127,7 @@ func calendarSearchEvents(ctx context.Context, api *calendar.Service, c *service
 	if err != nil || len(events) == limit {
 		return service.Page("events", events, ""), err
 	}
-	past, _, err := listEvents(ctx, api, id, now.Add(-lookBack).Format(time.RFC3339), now.Format(time.RFC3339), in.Query, maxEvents)
+	past, _, err := listEvents(ctx, api, id, now.Add(-lookBack).Format(time.RFC3339), now.Format(time.RFC3339), in.Query, maxPastEvents)
 	if err != nil {
 		return nil, err
 	}
