@@ -1,6 +1,7 @@
 package google
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -114,11 +115,16 @@ func (g *Google) newTokenSource(ctx context.Context, user string, scopes []strin
 	if user == "" {
 		return nil, toolgroups.Errorf(service.CodeNotConnected, "It is not known who asks, so no Google account can be used.")
 	}
-	if email, ok := g.delegate.subject(user); ok && slices.Contains(scopes, scopeSharing) {
-		return g.serviceAccountSource(user, email, scopes), nil
-	}
+	subject, delegated := g.delegate.subject(user)
+	delegated = delegated && slices.Contains(scopes, scopeSharing)
 	a, _, err := g.load(ctx, user)
 	switch {
+	case delegated && err == nil && !strings.EqualFold(a.Email, subject):
+		return nil, toolgroups.Errorf(toolgroups.CodeDenied, "The user has connected %s, but this works only in the mailbox of %s. "+
+			"Nothing was changed. Tell the user so: with /disconnect google they end the connection, with /connect google they connect the other account.",
+			cmp.Or(a.Email, "an account of unknown address"), subject)
+	case delegated && (err == nil || errors.Is(err, storage.ErrNotFound)):
+		return g.serviceAccountSource(user, subject, scopes), nil
 	case (err == nil || errors.Is(err, storage.ErrNotFound)) && slices.Contains(missingScopes(scopes, a.Scopes), scopeSharing):
 		return nil, toolgroups.Errorf(toolgroups.CodeDenied, "Google allows this only to a service account with domain-wide delegation (%s), "+
 			"which the operator of this bot can set up. Tell the user so; trying again does not help.", service.ScopeNames([]string{scopeSharing}))
@@ -142,9 +148,13 @@ func (g *Google) newTokenSource(ctx context.Context, user string, scopes []strin
 	return func(ctx context.Context, rejected string) (string, error) { return g.validToken(ctx, user, rejected) }, nil
 }
 
-// unconnectedSource returns the token source for a user without a connected account.
+// unconnectedSource returns the token source for a user without a connected account. Without scopes, it has
+// those of all groups: Google issues no token for none.
 func (g *Google) unconnectedSource(ctx context.Context, user string, scopes []string) (tokenSource, error) {
 	if email, ok := g.delegate.subject(user); ok {
+		if len(scopes) == 0 {
+			scopes, _ = scopesOf(strings.Join(serviceNames(), " "))
+		}
 		return g.serviceAccountSource(user, email, scopes), nil
 	}
 	if g.cfg.ClientID == "" {

@@ -433,8 +433,9 @@ func (r *harness) get(ctx context.Context, page string) error {
 	return errors.Join(err, resp.Body.Close())
 }
 
-// A service account acts for the users that the operator names, and for nobody else.
-func TestServiceAccount(t *testing.T) {
+// newServiceAccount returns the key file of a service account and its key.
+func newServiceAccount(t *testing.T) ([]byte, *rsa.PublicKey) {
+	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -446,11 +447,17 @@ func TestServiceAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return file, &key.PublicKey
+}
+
+// A service account acts for the users that the operator names, and for nobody else.
+func TestServiceAccount(t *testing.T) {
+	file, key := newServiceAccount(t)
 	r := newRig(t, Config{ServiceAccount: file, Subjects: map[string]string{ada: adaMail}})
-	if fault := r.list(t, ada); codeOf(fault) != toolgroups.CodeDenied || !strings.Contains(fault.Message, "administrator of the domain") {
+	if fault := r.list(t, ada); codeOf(fault) != toolgroups.CodeDenied || !strings.Contains(fault.Message, "administrator of the domain has to allow its client the scopes: tasks") {
 		t.Errorf("before the domain trusts it: %+v", fault)
 	}
-	r.em.TrustServiceAccount("bot@project.example", &key.PublicKey)
+	r.em.TrustServiceAccount("bot@project.example", key)
 	for range 3 {
 		if fault := r.list(t, ada); fault != nil {
 			t.Errorf("%+v", fault)
@@ -463,10 +470,42 @@ func TestServiceAccount(t *testing.T) {
 	if fault != nil {
 		t.Errorf("what only delegation allows: %+v", fault)
 	}
+	if token, err := r.g.AccessToken(t.Context(), toolgroups.Scope{User: ada}); err != nil || token == "" {
+		t.Errorf("a token for a user's own tool: %v", err)
+	}
 	if fault := r.list(t, grace); codeOf(fault) != service.CodeNotConnected {
 		t.Errorf("grace: %+v", fault)
 	}
 	if _, err := New(Config{KV: openKV(t), SecretKey: []byte("0123456789abcdef"), ServiceAccount: []byte("{")}); err == nil {
 		t.Error("a key file that is none was accepted")
+	}
+}
+
+// What only the service account may do happens in the mailbox that all other tools show, or not at all: mail
+// of another mailbox would be forwarded.
+func TestDelegationStaysInTheConnectedMailbox(t *testing.T) {
+	file, key := newServiceAccount(t)
+	r := newRig(t, Config{ServiceAccount: file, Subjects: map[string]string{ada: adaMail}})
+	r.em.TrustServiceAccount("bot@project.example", key)
+	forward := func() *toolgroups.Error {
+		t.Helper()
+		r.em.ClearRequests()
+		_, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_settings_add_forwarding", json.RawMessage(`{"forwarding_email":"a@b.example"}`))
+		return fault
+	}
+	r.connect(t, ada, graceMail, "gmail_settings")
+	fault := forward()
+	if codeOf(fault) != toolgroups.CodeDenied || !strings.Contains(fault.Message, adaMail) || !strings.Contains(fault.Message, graceMail) {
+		t.Errorf("with another account: %+v", fault)
+	}
+	if n := len(r.em.Requests()); n > 0 {
+		t.Errorf("%d requests", n)
+	}
+	if _, err := r.g.Disconnect(t.Context(), ada); err != nil {
+		t.Fatal(err)
+	}
+	r.connect(t, ada, adaMail, "gmail_settings")
+	if fault := forward(); fault != nil || r.em.Requests()[0].Account != adaMail {
+		t.Errorf("with the same account: %+v", fault)
 	}
 }

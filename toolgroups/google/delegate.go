@@ -13,6 +13,7 @@ import (
 	"golang.org/x/oauth2/jwt"
 
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google/service"
 )
 
 // scopeSharing is for forwarding and delegates. Google grants it only for domain-wide delegation.
@@ -69,7 +70,7 @@ func (g *Google) serviceAccountSource(user, email string, scopes []string) token
 		key.Subject, key.Scopes = email, scopes
 		token, err := key.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, g.oauthClient)).Token()
 		if err != nil {
-			return "", g.delegateError(ctx, err)
+			return "", g.delegateError(ctx, err, scopes)
 		}
 		d.tokens.Store(name, account{AccessToken: token.AccessToken, Expiry: token.Expiry, Lifetime: token.Expiry.Sub(g.cfg.Now())})
 		return token.AccessToken, nil
@@ -78,13 +79,14 @@ func (g *Google) serviceAccountSource(user, email string, scopes []string) token
 
 // delegateError returns an error that says what the administrator of the domain has to do. It omits
 // the body with the error code, which could contain secrets.
-func (g *Google) delegateError(ctx context.Context, err error) error {
+func (g *Google) delegateError(ctx context.Context, err error, scopes []string) error {
 	var answer *oauth2.RetrieveError
 	if errors.As(err, &answer) && answer.Response.StatusCode < http.StatusInternalServerError &&
 		answer.Response.StatusCode != http.StatusTooManyRequests {
 		g.cfg.Logger.Warn("service account refused", "status", answer.Response.StatusCode)
 		return toolgroups.Errorf(toolgroups.CodeDenied,
-			"The service account may not act for this user. The administrator of the domain has to allow its client the scopes.")
+			"The service account may not act for this user. The administrator of the domain has to allow its client the scopes: %s.",
+			service.ScopeNames(scopes))
 	}
 	return g.refreshError(ctx, err)
 }

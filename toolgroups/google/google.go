@@ -42,7 +42,8 @@ type Config struct {
 	// SecretKey encrypts the accounts, at least 16 bytes.
 	SecretKey []byte
 	// ServiceAccount is the key file of a service account with domain-wide delegation, which acts
-	// for the users in Subjects who have not connected an account.
+	// for the users in Subjects who have not connected an account. What Google allows to service accounts
+	// alone, it does also for users who have connected the same account.
 	ServiceAccount []byte
 	// Subjects are the addresses that ServiceAccount impersonates, by user.
 	Subjects map[string]string
@@ -163,7 +164,8 @@ func (g *Google) Groups() ([]toolgroups.Group, error) {
 }
 
 // AccessToken returns a valid access token for the account of the user of a call, with the permissions
-// that the user has granted. The error says how to connect an account.
+// that the user has granted, or those of all groups if the service account acts for the user. The error
+// says how to connect an account.
 func (g *Google) AccessToken(ctx context.Context, scope toolgroups.Scope) (string, error) {
 	tokens, err := g.newTokenSource(ctx, scope.User, nil)
 	if err != nil {

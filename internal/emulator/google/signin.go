@@ -178,6 +178,10 @@ func (a *signIn) handleToken(w http.ResponseWriter, form url.Values, inForce fau
 		writeTokenError(w, http.StatusBadRequest, "invalid_grant")
 		return
 	}
+	if service && len(g.scopes) == 0 { // developers.google.com/identity/protocols/oauth2/service-account#error-codes
+		writeTokenError(w, http.StatusBadRequest, "invalid_scope")
+		return
+	}
 	g.expires = a.cfg.Now().Add(a.cfg.TokenLifetime)
 	token := "ya29." + rand.Text()
 	a.access[token] = g
