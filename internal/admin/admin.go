@@ -1,5 +1,6 @@
-// Package admin serves the administrators' page: what the bot does, for whom, and its health. It
-// reads bounded ranges of keys and changes nothing.
+// Package admin serves the administrators' pages: what the bot does, for whom, and its health. Each
+// view reads a bounded number of records. Only the views of [OperationsViews] change anything, apart
+// from audit entries and the announcement that an administrator reads a conversation.
 package admin
 
 import (
@@ -43,7 +44,8 @@ const (
 	batchPause   = 5 * time.Millisecond
 )
 
-// Config configures the page. Nil parts are left out.
+// Config configures the page. Store, Explain, Bot.ReceiveErrors, Bot.QueueStats, Tools and
+// Program.Settings are required, and Texts.Announce if texts are allowed.
 type Config struct {
 	Store storage.Store
 	// Explain returns what happened to a message.
@@ -52,12 +54,13 @@ type Config struct {
 	Texts Texts
 	// People returns the users whose names are known; nil if there are none.
 	People func() []access.Person
-	// Bot reports the bot's state, Ledger its usage.
-	Bot    Bot
+	// Bot reports the bot's state.
+	Bot Bot
+	// Ledger has the budgets; nil hides them.
 	Ledger *budget.Ledger
-	// Costs estimates what conversations would have cost with other models.
+	// Costs estimates what conversations would have cost with other models; nil hides that.
 	Costs Costs
-	Tools Tools
+	Tools ToolSource
 	// Program has the settings and logged errors.
 	Program Program
 	// ExtraViews are views of other packages, after those of this one.
@@ -65,11 +68,14 @@ type Config struct {
 	// Visitor and SignOut are as in [frame.Config].
 	Visitor func(*http.Request) (frame.Visitor, bool)
 	SignOut string
-	// Redact masks secrets in everything shown.
+	// Redact masks secrets in everything shown; nil masks nothing.
 	Redact func(string) string
-	Zone   func() *time.Location
-	Log    *slog.Logger
-	Now    func() time.Time
+	// Zone returns the time zone of times; nil means UTC.
+	Zone func() *time.Location
+	// Log may be nil.
+	Log *slog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
 }
 
 // Texts are texts of users and models.
@@ -189,7 +195,7 @@ func stripMarkdown(line string) string {
 	return out.String()
 }
 
-// searchNote describes how far back a search looked.
+// searchNote describes a search that read n entries back to a time, or all of them if whole is set.
 func searchNote(n, found int, what string, back time.Time, zone *time.Location, whole bool) string {
 	switch {
 	case n == 0:

@@ -49,8 +49,8 @@ func (d *operations) approvals(ctx context.Context, r frame.Request) (frame.Page
 	return page, nil
 }
 
-// approvalSection shows a call with its exact arguments, and the buttons. A call that the
-// page would mask has to be decided in the chat, because an approver must see all of it.
+// approvalSection shows a call with its exact arguments, and the buttons. A call of which the page
+// masks a part can be denied here but allowed only in the chat: an approver must see all of it.
 func (d *operations) approvalSection(q interact.ApprovalRequest) frame.Section {
 	press := func(submit, data string, danger bool) frame.Form {
 		return frame.Form{

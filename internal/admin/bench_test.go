@@ -50,7 +50,7 @@ func askAll(b *testing.B, r *harness, n int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r.cfg.Tools = admin.Tools{Registry: func() *toolgroups.Registry { return registry }, Servers: func() []mcp.Status { return nil }}
+	r.cfg.Tools = admin.ToolSource{Registry: func() *toolgroups.Registry { return registry }, Servers: func() []mcp.Status { return nil }}
 	handler, err := admin.New(r.cfg)
 	if err != nil {
 		b.Fatal(err)

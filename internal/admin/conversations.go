@@ -54,7 +54,9 @@ func (p *page) conversations(ctx context.Context, r frame.Request) (frame.Page, 
 	}, nil
 }
 
-// addConversationRows adds the conversations of a kind to a table.
+// addConversationRows adds the conversations of a kind, or of all kinds if it is empty, until the
+// table has limit rows. n counts the conversations that it read, last is the last of them, and whole
+// reports whether there are no more.
 func (p *page) addConversationRows(ctx context.Context, all iter.Seq2[conversation.Conversation, error], t *frame.Table, kind string, limit int) (n int, last conversation.Conversation, whole bool, err error) {
 	for c, err := range all {
 		if err != nil {
@@ -139,7 +141,7 @@ func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, e
 	return frame.Page{Sections: sections}, nil
 }
 
-// conversationFacts returns facts about a conversation; owner is the one in whose list it is.
+// conversationFacts returns facts about a conversation. owner may be empty if it is not known.
 func (p *page) conversationFacts(ctx context.Context, owner, log string) ([]frame.Fact, error) {
 	groups, err := conversation.LoadedGroups(ctx, p.Store, log)
 	if err != nil {
@@ -163,7 +165,8 @@ func (p *page) conversationFacts(ctx context.Context, owner, log string) ([]fram
 	return append(facts, frame.Fact{Name: "Whose", Value: frame.Text(c.Owner)}, frame.Fact{Name: "Begun", Value: frame.Time(c.StartedAt)}), nil
 }
 
-// turns reads a log backward, and returns the position of older turns; 0 for none.
+// turns returns the turns of a log before a position, or the last ones if it is 0, the newest first.
+// next is the position before which there are older ones; 0 for none.
 func (p *page) turns(ctx context.Context, log string, before storage.Position) (readTurns []turnRow, next storage.Position, err error) {
 	if log == "" || len(log) > storage.MaxKey {
 		return nil, 0, frame.ErrNotFound
@@ -195,7 +198,7 @@ func (p *page) turns(ctx context.Context, log string, before storage.Position) (
 	return readTurns, 0, nil
 }
 
-// turnCells returns the row of a turn, linked to its receipt if there is one.
+// turnCells returns the row of a turn, linked to its message if that is still on record.
 func (p *page) turnCells(ctx context.Context, messages []agent.Message) ([]frame.Cell, error) {
 	first := frame.Time(messages[0].Time)
 	if key := messages[0].Ref; key != "" {

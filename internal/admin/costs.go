@@ -36,8 +36,8 @@ const (
 	maxProblem = 200
 )
 
-// The fields of the form. The first one is set if the administrator wants
-// the figures; its value is the time of the figures that are shown already.
+// The fields of the form. costsField is set if the administrator asks for the figures. Its value is
+// the time of the figures that the page already shows, in Unix milliseconds; 0 for none.
 const (
 	costsField, modelsField, routingsField = "costs", "models", "routings"
 )
@@ -48,12 +48,12 @@ var errSimulationTimeout = errors.New("admin: the simulation of a conversation t
 type costResult struct {
 	at time.Time
 	learning.Comparison
-	// problem is why there is nothing to compare.
+	// problem says why there is nothing to compare; empty if there is.
 	problem string
 }
 
-// costs returns the sections about what a conversation would have cost: the form, and the
-// result.
+// costs returns the sections about what a conversation would have cost: the form and, if the
+// administrator asked for it, the result.
 func (p *page) costs(ctx context.Context, r frame.Request, log string) ([]frame.Section, error) {
 	ask := frame.Section{Title: "What would it have cost with …", Text: []string{
 		"The conversation is replayed against a scripted model, with the tools that the bot has now. Nothing is sent anywhere, no tool runs, and no text is shown.",
@@ -74,11 +74,12 @@ func (p *page) costs(ctx context.Context, r frame.Request, log string) ([]frame.
 	return sections, nil
 }
 
-// asksForCosts reports whether a page needs a simulation: only one runs at a time, and no other
-// page waits for it.
+// asksForCosts reports whether a page needs a simulation. Other pages do not wait for such a page;
+// Costs itself runs one simulation at a time.
 func asksForCosts(r frame.Request) bool { return r.Query.Has(costsField) }
 
-// costsForm returns the form for an administrator who has seen the figures of the given time.
+// costsForm returns the form for an administrator who has seen the figures of the given time, in Unix
+// milliseconds.
 func (p *page) costsForm(query url.Values, log string, seen int64) frame.Form {
 	models := frame.Field{Name: modelsField, Label: "Models; all of them if you choose none", Multiple: true, Values: query[modelsField]}
 	for _, t := range p.Costs.Tables() {
@@ -212,7 +213,7 @@ func costsTable(c learning.Comparison) *frame.Table {
 	return t
 }
 
-// modelLabel returns the name of a table, with the model whose prices it has.
+// modelLabel returns the name of a price table, with its model if that has another name.
 func modelLabel(table, model string) string {
 	if table == model {
 		return table
@@ -221,7 +222,7 @@ func modelLabel(table, model string) string {
 }
 
 // formatDollars formats an amount with more digits than elsewhere: amounts to compare may differ only
-// below a cent.
+// below a cent. 0 means that the amount is not known.
 func formatDollars(usd float64) string {
 	switch amount := budget.Dollars(usd); {
 	case amount == 0:
@@ -240,8 +241,8 @@ func actualCostText(was learning.Usage) string {
 	return formatDollars(was.USD)
 }
 
-// differenceText describes how much more or less an amount is,
-// without a sign, which a spreadsheet would take for a formula.
+// differenceText describes how much more or less an amount is, without a sign, which a spreadsheet
+// would take for a formula. It returns "" for 0, an amount that is not known.
 func differenceText(usd, was float64) string {
 	if usd == 0 {
 		return ""

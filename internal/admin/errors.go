@@ -30,7 +30,7 @@ const (
 	ErrorAge = 30 * 24 * time.Hour
 	// errorFlushInterval is the pause between two writes: a flood of errors costs one write a second.
 	errorFlushInterval = time.Second
-	// errorPruneInterval is how often old errors are deleted.
+	// errorPruneInterval is the longest pause between two deletions of old errors.
 	errorPruneInterval = time.Hour
 )
 
@@ -38,13 +38,14 @@ const (
 // replicas.
 type ErrorStore struct {
 	Store storage.Store
-	// Ring has the logged errors, with secrets masked.
+	// Ring has the logged warnings and errors, with secrets masked. Without it nothing is stored.
 	Ring *telemetry.Ring
 	Log  *slog.Logger
 	Now  func() time.Time
 }
 
-// Run stores new errors until ctx ends. An error that cannot be stored remains in the log.
+// Run stores new errors and deletes old ones until ctx ends, and returns nil. An error that cannot be
+// stored remains in the log.
 func (e *ErrorStore) Run(ctx context.Context) error {
 	if e.Ring == nil {
 		return nil
@@ -143,7 +144,7 @@ func (e *ErrorStore) remove(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// prune deletes errors that are too old or too many.
+// prune deletes the errors that are older than ErrorAge, and the oldest ones beyond MaxErrors.
 func (e *ErrorStore) prune(ctx context.Context) error {
 	oldest := fmt.Sprintf("%s%019d", errorPrefix, math.MaxInt64-e.Now().Add(-ErrorAge).UnixNano())
 	n, gone := 0, []string(nil)
@@ -189,7 +190,7 @@ func (e *ErrorStore) byIncident(ctx context.Context) (map[string]telemetry.Error
 	return all, err
 }
 
-// newestSince returns the newest stored error, unless it is older than t.
+// newestSince returns the newest stored error; found reports whether it is newer than t.
 func (e *ErrorStore) newestSince(ctx context.Context, t time.Time) (newest telemetry.Error, found bool, err error) {
 	err = e.list(ctx, func(_ string, one telemetry.Error) bool {
 		newest, found = one, one.At.After(t)
@@ -237,7 +238,7 @@ func (p *page) errors(ctx context.Context, r frame.Request) (frame.Page, error) 
 	}, nil
 }
 
-// messageLink links to the message of a job; empty if it has no page.
+// messageLink returns the address of the page about a job's message, or "" if there is none.
 func messageLink(job string) string {
 	if !receipts.IsUserMessage(chats.Message{Kind: chats.Kind(job[strings.LastIndexByte(job, '/')+1:])}) {
 		return ""

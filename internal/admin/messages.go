@@ -99,7 +99,7 @@ func kindLabel(key string) string {
 	return "Message"
 }
 
-// senderLabel returns the sender's name and id. Of a scheduled task only the id is known.
+// senderLabel returns the sender's name and id. A scheduled task has no name; People may know it.
 func (p *page) senderLabel(j *receipts.Receipt) string {
 	by, name := j.Message.SenderID(), j.Message.UserName
 	if name == "" && p.People != nil {
@@ -164,7 +164,8 @@ func (p *page) finishedTable(ctx context.Context, r frame.Request) (*frame.Table
 	return t, nil
 }
 
-// matchesSearch reports whether an entry matches a chat, a user or an incident, and a state.
+// matchesSearch reports whether an entry has a state and matches find: a platform, a chat, a user, an
+// incident or a key. An empty state or find matches all.
 func matchesSearch(f receipts.Entry, find, state string) bool {
 	switch {
 	case state == string(receipts.Failed) && f.State != receipts.Failed && f.Incident == "":

@@ -32,7 +32,7 @@ type People interface {
 
 // Approvals lists and decides the tool calls that wait for approval.
 type Approvals interface {
-	// Waiting returns the calls that wait, as a user sees them, but no more than most.
+	// Waiting returns the calls that wait, as a user sees them, at most the given number.
 	Waiting(ctx context.Context, user string, most int) ([]interact.ApprovalRequest, error)
 	// Press presses a button for a user, and reports whether it was accepted.
 	Press(ctx context.Context, user, name, data string) (bool, error)
@@ -40,13 +40,13 @@ type Approvals interface {
 	PressResult(ctx context.Context, data string) (string, error)
 }
 
-// OperationsConfig configures the views.
+// OperationsConfig configures the views of [OperationsViews]. Only Now may be nil.
 type OperationsConfig struct {
 	People    People
 	Approvals Approvals
 	Store     storage.KV
-	// Redact masks texts on the page, and RedactCards texts on cards. If
-	// the results differ, the page does not show a question completely.
+	// Redact masks texts on the page, and RedactCards texts on cards. If Redact masks more of a
+	// question, the question can be denied on the page but not allowed.
 	Redact, RedactCards func(string) string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -56,11 +56,11 @@ type OperationsConfig struct {
 type operations struct {
 	OperationsConfig
 
-	// messages holds messages for administrators after a form, by a random name.
+	// messages holds the results of submitted forms, for the next page, by a random name.
 	messages *cache.Cache[string, string]
 }
 
-// OperationsViews returns the views.
+// OperationsViews returns the views of people, approvals and the audit.
 func OperationsViews(cfg OperationsConfig) ([]frame.View, error) {
 	if cfg.People == nil || cfg.Approvals == nil || cfg.Store == nil || cfg.Redact == nil || cfg.RedactCards == nil {
 		return nil, errors.New("admin: people, approvals, a store and functions that mask secrets are required")
@@ -80,7 +80,7 @@ const (
 	peopleView    = "people"
 	approvalsView = "approvals"
 	auditView     = "audit"
-	// messageAge is how long such a message is stored.
+	// messageAge is how long the result of a form is held.
 	messageAge = 10 * time.Minute
 )
 

@@ -28,7 +28,7 @@ type Bot struct {
 	QueueStats func() queue.Stats
 	// Replicas returns the replicas that share the store; nil if the store cannot be shared.
 	Replicas func(ctx context.Context) ([]replicas.Member, error)
-	// Examine runs the checks of doctor.
+	// Examine runs the checks of doctor; nil if the page does not offer them.
 	Examine func(ctx context.Context) ([]doctor.Finding, error)
 }
 
@@ -159,7 +159,8 @@ func daysTable(days []day) *frame.Table {
 	return t
 }
 
-// Thresholds from which a problem needs an administrator's attention.
+// A problem that needs an administrator is an error younger than recentErrorAge, or a due message
+// that has been open for longer than longWait.
 const (
 	recentErrorAge = time.Hour
 	longWait       = 10 * time.Minute

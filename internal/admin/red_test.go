@@ -57,7 +57,7 @@ func everywhere(t *testing.T, text string) *harness {
 				return []doctor.Finding{{Check: text, Status: doctor.VerdictFail, Text: text}}, nil
 			},
 		}
-		cfg.Tools = admin.Tools{Registry: func() *toolgroups.Registry { return registry }, Servers: func() []mcp.Status { return []mcp.Status{{Name: text, Problem: text}} }}
+		cfg.Tools = admin.ToolSource{Registry: func() *toolgroups.Registry { return registry }, Servers: func() []mcp.Status { return []mcp.Status{{Name: text, Problem: text}} }}
 		cfg.Costs = &reckoner{
 			tables: []bill.Provider{{Name: text, Model: text}},
 			of: func(context.Context, string, learning.Selection) (learning.Comparison, error) {

@@ -16,7 +16,7 @@ func TestTheToolsPageShowsServersWhoseChangesWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg.Tools = admin.Tools{Registry: func() *toolgroups.Registry { return registry }, Servers: func() []mcp.Status {
+		cfg.Tools = admin.ToolSource{Registry: func() *toolgroups.Registry { return registry }, Servers: func() []mcp.Status {
 			return []mcp.Status{{Name: "notes", PendingChanges: []mcp.Change{{Tool: "send", Description: "says now that it only reads"}}, ChangesCode: "abc"}}
 		}}
 	})

@@ -15,8 +15,8 @@ import (
 	"oneclaw/toolgroups/mcp/oauth"
 )
 
-// Tools reports the bot's tools.
-type Tools struct {
+// ToolSource supplies what the page about tools shows.
+type ToolSource struct {
 	// Registry returns the current tools.
 	Registry func() *toolgroups.Registry
 	// Servers returns the MCP servers.
@@ -153,7 +153,8 @@ func (p *page) addActive(ctx context.Context, some []receipts.Entry, seen map[st
 	return nil
 }
 
-// connectionsTable lists which users have connected which services. The accounts' names are encrypted.
+// connectionsTable lists which users have connected which services, without the names of the accounts,
+// which are encrypted.
 func (p *page) connectionsTable(ctx context.Context, r frame.Request) (*frame.Table, error) {
 	t := &frame.Table{Name: "connections", Caption: "Connected accounts", Columns: frame.Columns("Person", "At"), Empty: "No accounts are connected."}
 	at, user := r.Query.Get("server"), r.Query.Get("user")

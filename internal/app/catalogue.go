@@ -63,8 +63,8 @@ type catalogue struct {
 }
 
 // newCatalogue builds all tools. Expensive components start with their first call. submit is called with
-// the runs of scheduled tasks, tell with notices to administrators; tasks returns what runs background
-// tasks.
+// the runs of scheduled tasks, tell with notices to administrators; tasks returns the runner of background
+// tasks, which need not exist yet.
 func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m *models.Models, submit func(context.Context, schedule.Run) error, tasks func() background.Tasks, tell func(ctx context.Context, key, text string) error, log *slog.Logger) (*catalogue, error) {
 	private, err := cfg.AllowPrivate()
 	if err != nil {
@@ -283,8 +283,8 @@ func (c *catalogue) handleChange() {
 	}
 }
 
-// rebuild builds a new registry from the current tools. A user's group or an MCP server's that conflicts
-// with other groups is left out. Built-in groups never conflict.
+// rebuild builds a new registry from the current tools. It leaves out a group of user tools or of an MCP
+// server that conflicts with other groups. Built-in groups never conflict.
 func (c *catalogue) rebuild(ctx context.Context) error {
 	c.buildMu.Lock()
 	defer c.buildMu.Unlock()

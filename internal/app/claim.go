@@ -85,7 +85,7 @@ func ClaimText(claim access.Claim, link func(code string) string) string {
 	return text + "send the bot this line in a direct chat:\n\n  claim " + claim.Code + "\n\nWhoever does so first owns the bot.\n"
 }
 
-// ClaimRefusal adds instructions to the error of a refused claim.
+// ClaimRefusal returns instructions instead of [access.ErrOwned], and other errors unchanged.
 func ClaimRefusal(err error) error {
 	if errors.Is(err, access.ErrOwned) {
 		return errors.New("the bot has an owner; /people in a chat with the bot shows who, and ONECLAW_ADMINS names administrators without it")

@@ -20,7 +20,7 @@ import (
 )
 
 // openControl creates the control socket and returns a function that serves orders on it until its
-// context ends. If the socket cannot be created, the function does nothing.
+// context ends. If the socket cannot be created, or the store is shared, the function does nothing.
 func (b *Bot) openControl(ctx context.Context, cfg config.Config) func(context.Context) error {
 	if b.sharedStore {
 		return func(context.Context) error { return nil }

@@ -53,7 +53,7 @@ func (d *checker) checkKindModels(ctx context.Context) *doctor.Finding {
 	return finding
 }
 
-// WithModels makes the models that the settings name, with the providers in the database. Without a
+// WithModels calls do with the models that the settings name and the providers in the database. Without a
 // database there is only the provider of the settings.
 func WithModels(ctx context.Context, cfg config.Config, log *slog.Logger, do func(*models.Models) error) (err error) {
 	found := false

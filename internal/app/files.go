@@ -81,8 +81,8 @@ func (f *storedFiles) run(ctx context.Context) error {
 	return nil
 }
 
-// toolSync returns the function that user tools call before and after a change; nil if no other process
-// shares them.
+// toolSync returns the function that user tools call before and after a change; nil if they are not kept
+// in the store.
 func (f *storedFiles) toolSync() func(context.Context) error {
 	if f == nil {
 		return nil

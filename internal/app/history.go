@@ -19,7 +19,8 @@ type History struct {
 	Memory *memory.Memory
 }
 
-// Passages implements core.History. It yields the newest conversations first, each from its end.
+// Passages implements core.History. It yields notes first, then the newest conversations, each from its
+// end.
 func (h History) Passages(ctx context.Context, owner string, q core.HistoryQuery) iter.Seq2[core.Passage, error] {
 	return func(yield func(core.Passage, error) bool) {
 		if slices.Contains(q.Kinds, core.KindMemory) && !h.yieldNotes(ctx, owner, q, yield) {
@@ -58,8 +59,8 @@ func (h History) yieldNotes(ctx context.Context, owner string, q core.HistoryQue
 	return true
 }
 
-// yieldConversation yields the messages of one conversation, from its end back to the query's From, and
-// tool results that were cleared from requests.
+// yieldConversation yields the title of a conversation, and its messages from the end back to the query's
+// From. Tool results count as messages if they were cleared from requests.
 func (h History) yieldConversation(ctx context.Context, c conversation.Conversation, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
 	if slices.Contains(q.Kinds, core.KindSession) && !c.StartedAt.Before(q.From) {
 		if !yield(core.Passage{Kind: core.KindSession, Time: c.StartedAt, Title: c.Title, Text: c.Title}, nil) {
@@ -94,8 +95,9 @@ func (h History) yieldConversation(ctx context.Context, c conversation.Conversat
 	return true
 }
 
-// recordFilter returns a function that looks for the words of a query in stored records, whose JSON does
-// not escape letters and digits. A query with From accepts all records.
+// recordFilter returns a function that reports whether a stored record has at least half of a query's
+// words, or marks results as cleared. The JSON of records does not escape letters and digits. For a query
+// with From, or without words, the function accepts all records.
 func recordFilter(q core.HistoryQuery) func(record []byte) bool {
 	if len(q.Words) == 0 || !q.From.IsZero() {
 		return func([]byte) bool { return true }

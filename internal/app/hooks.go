@@ -30,7 +30,7 @@ func callBoth(one, other func(context.Context, bridge.TaskResult) error) func(co
 	return func(ctx context.Context, r bridge.TaskResult) error { return errors.Join(one(ctx, r), other(ctx, r)) }
 }
 
-// withHooks returns a function that moves the webhooks of a chat as well as what move moves.
+// withHooks returns a function that calls move and then moves the webhooks of a chat, even if move fails.
 func (b *Bot) withHooks(move func(ctx context.Context, from, to chats.Chat) error) func(ctx context.Context, from, to chats.Chat) error {
 	return func(ctx context.Context, from, to chats.Chat) error {
 		before, after := chats.Message{Chat: from}.Owner(), chats.Message{Chat: to}.Owner()

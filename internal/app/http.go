@@ -36,7 +36,7 @@ func healthHandler(health func() error) *http.ServeMux {
 	return mux
 }
 
-// Listen opens a port. Its error names the setting to change.
+// Listen opens a port. If the port is in use, the error names the setting to change.
 func Listen(ctx context.Context, address, setting string) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
@@ -51,7 +51,7 @@ func Listen(ctx context.Context, address, setting string) (net.Listener, error) 
 
 // Bounds of the port, which is open to the network.
 const (
-	// portTimeout bounds reading a request, and writing its response.
+	// portTimeout bounds reading a request. From its header on, the response may take twice as long.
 	portTimeout = 15 * time.Second
 	// maxConnections bounds the open connections; a quarter of the process's descriptors does too. More
 	// connections wait in the system's queue.

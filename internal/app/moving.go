@@ -16,7 +16,8 @@ import (
 )
 
 // TakeOver takes over what another bot had, while no bot runs with the database, and returns a line for each
-// thing. A dry run changes nothing, and needs no database. Only the options of mover are used.
+// thing. A dry run changes nothing, and needs no database. The caller sets For and DryRun of mover;
+// TakeOver sets the other fields.
 func TakeOver(ctx context.Context, cfg config.Config, mover moving.Mover, found *moving.Found) (lines []moving.Line, err error) {
 	log := slog.New(slog.DiscardHandler)
 	if process, yes := runningProcess(ctx, cfg); yes {

@@ -8,7 +8,7 @@ import (
 )
 
 // releaseProgramPages gives back the pages of the program's file that the start has read, code and
-// tables. What is used again is mapped again from the system's cache.
+// tables. The system maps a page again, usually from its cache, when it is used.
 func releaseProgramPages() {
 	program, err := os.Executable()
 	if err != nil {
@@ -29,7 +29,7 @@ type mapping struct{ begin, end uintptr }
 // unchangedMappings returns the mappings of a file that are not writable, and in which no page differs
 // from the file: relocation changes pages before it makes them read-only, and they would be lost.
 func unchangedMappings(smaps, file string) (all []mapping) {
-	known := false // whether the lines are about the last of all
+	known := false // whether the lines describe the last element of all
 	for line := range strings.Lines(smaps) {
 		fields := strings.Fields(line)
 		if len(fields) < 2 {

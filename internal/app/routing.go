@@ -49,7 +49,8 @@ func newModeRouter(cfg config.Config, s *settings.Settings, m *models.Models, se
 }
 
 // CachePrices returns a function that returns the cache prices of a model. They are derived from the
-// model's token prices or, if these are unknown, those of a similar model.
+// model's token prices or, if these are unknown, those of a similar model. Without either, a cached token
+// costs as much as another.
 func CachePrices(cfg config.Config) func(model string) search.Prices {
 	table := budget.KnownPrices().With(cfg.Prices)
 	return func(model string) search.Prices {

@@ -64,7 +64,8 @@ func hostZone() string {
 	return "UTC"
 }
 
-// zoneOf returns a function that returns the time zone in the settings, or else otherwise.
+// zoneOf returns a function that returns the time zone in the settings, or otherwise if there is none or
+// it cannot be read.
 func zoneOf(s *settings.Settings, otherwise *time.Location) func() *time.Location {
 	return func() *time.Location {
 		name, err := s.Values.Get(context.Background(), settings.SettingTimeZone)

@@ -43,7 +43,7 @@ func (b *Bot) newAdminPages(cfg config.Config) (http.Handler, error) {
 			s, ok := signin.FromContext(r.Context())
 			return frame.Visitor{Person: s.User, Name: s.Name, CSRF: s.CSRF}, ok
 		},
-		Tools:   admin.Tools{Registry: b.tools.Registry, Servers: b.tools.mcp.Status},
+		Tools:   admin.ToolSource{Registry: b.tools.Registry, Servers: b.tools.mcp.Status},
 		Program: admin.Program{Settings: b.effectiveSettings(cfg), Errors: b.errors},
 		SignOut: "leave", Redact: cfg.Redact.Text, Zone: zoneOf(b.tools.settings, cfg.Zone()), Log: b.log, Now: cfg.Runtime.Now,
 	})

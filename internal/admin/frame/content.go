@@ -94,7 +94,7 @@ type Fact struct {
 	Value Cell
 }
 
-// Quote is a text that a user wrote.
+// Quote is a text of a user, a model or a tool, with its author.
 type Quote struct{ By, Text string }
 
 // Mood is the colour of a cell. The text of the cell has to express the same.
@@ -178,14 +178,15 @@ type Form struct {
 // Field is a field of a form. Without a label it is hidden.
 type Field struct {
 	Name, Label, Value string
-	// Options make the field a choice of one or, with Multiple, several options; Values are selected.
+	// Options make the field a choice of one option, where Value is selected, or, with Multiple, of
+	// several, where Values are.
 	Options  []Option
 	Multiple bool
 	Values   []string
 	Hint     string
 }
 
-// IsSelected reports whether a value is selected.
+// IsSelected reports whether a value is among Values.
 func (f Field) IsSelected(value string) bool { return slices.Contains(f.Values, value) }
 
 // Option is an option of a choice.

@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// Root begins the addresses of the page.
+// Root is the path of the first page, and the prefix of the others.
 const Root = "/admin/"
 
 const (
@@ -60,9 +60,9 @@ type Config struct {
 	Visitor func(r *http.Request) (Visitor, bool)
 	// SignOut is the path of the form that signs out; empty for none.
 	SignOut string
-	// OnExport, if not nil, is called before a table is exported.
+	// OnExport, if not nil, is called before a table is exported. If it fails, the table is not sent.
 	OnExport func(ctx context.Context, v Visitor, what string) error
-	// Redact masks secrets in everything shown.
+	// Redact masks secrets in everything shown; nil masks nothing.
 	Redact func(string) string
 	// Zone returns the time zone of times; nil means UTC.
 	Zone func() *time.Location
@@ -77,7 +77,7 @@ type Frame struct {
 	views map[string]View
 	// templates holds *pageTemplate.
 	templates sync.Pool
-	// rendering is held while a page is made.
+	// rendering has one slot, which a page holds while it is made, unless it runs concurrently.
 	rendering chan struct{}
 }
 
@@ -252,7 +252,8 @@ func (f *Frame) renderPage(ctx context.Context, view View, request Request, file
 	return m
 }
 
-// writeError answers that a page cannot be shown. The reason is only logged.
+// writeError answers that a page does not exist, for ErrNotFound, or that it cannot be shown. It logs
+// any other error, and does not show it.
 func (f *Frame) writeError(w http.ResponseWriter, visitor Visitor, view View, err error) {
 	status, text := http.StatusNotFound, "There is nothing here, or it is gone: receipts are kept for a week."
 	if !errors.Is(err, ErrNotFound) {

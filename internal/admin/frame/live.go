@@ -12,8 +12,8 @@ import (
 const (
 	// liveHeader marks automatic updates of an open page.
 	liveHeader = "OneClaw-Live"
-	// ProcessorShare bounds the processor time of an open page: one part in ProcessorShare of
-	// a processor, by less frequent updates, which come at least every maxRefreshInterval.
+	// ProcessorShare bounds the time that updates of an open page take: at most 1/ProcessorShare of
+	// a processor, except that a page may always be updated after maxRefreshInterval.
 	ProcessorShare     = 200
 	maxRefreshInterval = time.Minute
 )
@@ -49,7 +49,7 @@ func (f *Frame) notModified(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// oneAtATime runs work while no other page is made, so that pages
+// oneAtATime runs work while no other call of it does, so that pages
 // use at most one processor and leave the others to the chats.
 func (f *Frame) oneAtATime(ctx context.Context, work func()) error {
 	select {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Bars is a bar chart of values over days, the oldest first. The table of its section has the
-// same values.
+// Bars is a bar chart of values by day, the oldest first.
 type Bars struct {
 	// Title is what the chart shows.
 	Title  string

@@ -27,7 +27,7 @@ const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 
 // Handler serves all addresses that begin with [Path], and /admin itself. It passes
 // requests from signed-in administrators to inside, with their [Session] in the context.
 //
-// These are GET or HEAD requests, or POSTs of a parsed form of at most [MaxForm] bytes, from one
+// Each is a GET or HEAD request, or a POST of a parsed form of at most [MaxForm] bytes, from one
 // of our pages, with the session's token in the field "csrf". All responses have the security
 // headers; inside may replace Cache-Control.
 func (svc *Service) Handler(inside http.Handler) http.Handler {
@@ -65,7 +65,8 @@ func (svc *Service) Handler(inside http.Handler) http.Handler {
 	})
 }
 
-// parseForm parses the form of a POST, which is required and bounded.
+// parseForm parses the form of a POST. If there is none, or it is too large, parseForm answers the
+// request and returns false.
 func (svc *Service) parseForm(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodPost {
 		return true
@@ -142,8 +143,9 @@ const (
 	badLinkBurst    = 10
 )
 
-// tryLink calls try, and answers if it fails. An invalid link is reported as such; after
-// too many from one address only that is reported. Invalid links never hold up a valid one.
+// tryLink calls try, and reports whether it succeeded. If it failed, tryLink answers: that the link
+// is invalid or, after too many invalid links from one address, that there were too many. Invalid
+// links never hold up a valid one.
 func (svc *Service) tryLink(w http.ResponseWriter, r *http.Request, try func(ctx context.Context) error) bool {
 	from, now := svc.site.clientAddress(r), svc.cfg.Now()
 	limiter, ok := svc.badLinks.Get(from)

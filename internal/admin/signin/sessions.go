@@ -34,11 +34,11 @@ type adminRecord struct {
 	Sessions  []storedSession `json:"sessions,omitempty"`
 
 	rev storage.Revision
-	// source is the source of the request that changes it, for the audit.
+	// source is the address from which a request changes the record, for the audit.
 	source string
 }
 
-// storedSession is a stored session.
+// storedSession is a session with the hash of its secret.
 type storedSession struct {
 	Hash  string    `json:"hash"`
 	Since time.Time `json:"since"`
@@ -124,8 +124,8 @@ var (
 // maxConflicts bounds the attempts of a change that conflicts with other writers.
 const maxConflicts = 20
 
-// updateRecord changes a record with f and writes it together with f's audit
-// entry. If another request has changed the record meanwhile, it starts again.
+// updateRecord changes a record with f and writes it together with an audit entry of the action that
+// f returns; "" for none. If another request has changed the record meanwhile, it starts again.
 func (svc *Service) updateRecord(ctx context.Context, user string, f func(*adminRecord) (action string, err error)) error {
 	for range maxConflicts {
 		one, err := svc.readRecord(ctx, user)
@@ -146,7 +146,8 @@ func (svc *Service) updateRecord(ctx context.Context, user string, f func(*admin
 	return errors.New("change sessions: too many conflicts")
 }
 
-// writeRecord stores a record together with its audit entry.
+// writeRecord stores a record together with an audit entry of action; "" for none. It deletes a
+// record without sessions and link.
 func (svc *Service) writeRecord(ctx context.Context, one *adminRecord, action string) error {
 	now := svc.cfg.Now()
 	op := storage.Delete(prefix+one.User, one.rev)

@@ -50,7 +50,8 @@ type Config struct {
 	// request calls it.
 	IsAdmin func(user string) bool
 	// PublicURL is the external address, if any, and Listen the address of the port. Without an
-	// https address the pages are only available on this machine.
+	// https address the pages are only available on this machine, and only if PublicURL or, without
+	// one, Listen is a loopback address.
 	PublicURL, Listen string
 	// Logger may be nil.
 	Logger *slog.Logger

@@ -67,7 +67,8 @@ func (s site) isOwnHost(r *http.Request) bool {
 	return s.publicHost != "" || r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("Forwarded") == ""
 }
 
-// clientAddress returns the source of a request: as the nearest proxy reports it, else the peer.
+// clientAddress returns the source of a request: with a public address as the nearest proxy reports
+// it, else the peer.
 func (s site) clientAddress(r *http.Request) string {
 	if hops := r.Header.Values("X-Forwarded-For"); s.publicHost != "" && len(hops) > 0 {
 		last := hops[len(hops)-1]
