@@ -22,8 +22,9 @@ const oldProtocol = "2025-11-25"
 
 // dialer makes transports to one server.
 type dialer interface {
-	// open starts or contacts the server. The returned function says why the connection has ended, if
-	// the transport knows.
+	// open starts or contacts the server. Requests of the transport end with ctx, which is ended once
+	// the connection is closed. The returned function says why the connection has ended, if the
+	// transport knows.
 	open(ctx context.Context) (sdk.Transport, func() error, error)
 	// closeIdle closes the resources that are kept between connections.
 	closeIdle()
@@ -49,21 +50,24 @@ type serverConn struct {
 // trackedTransport remembers its connection, so that the connection can always be closed.
 type trackedTransport struct {
 	sdk.Transport
+	end context.CancelFunc // ends the context given to dialer.open
 
 	mu   sync.Mutex
 	conn sdk.Connection
 }
 
+// Connect connects until close is called: with HTTP+SSE, the library's connection would end with ctx.
 func (t *trackedTransport) Connect(ctx context.Context) (sdk.Connection, error) {
-	conn, err := t.Transport.Connect(ctx)
+	conn, err := t.Transport.Connect(context.WithoutCancel(ctx))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.conn = conn
 	return conn, err
 }
 
-// close closes the connection, if any.
+// close closes the connection, if any, and ends the requests that the library leaves running.
 func (t *trackedTransport) close() {
+	defer t.end()
 	t.mu.Lock()
 	conn := t.conn
 	t.mu.Unlock()
@@ -74,8 +78,10 @@ func (t *trackedTransport) close() {
 
 // connect connects through d and reads the list of tools.
 func (s *server) connect(ctx context.Context, d dialer, old bool) (*serverConn, toolList, error) {
-	transport, why, err := d.open(ctx)
+	open, end := context.WithCancel(context.WithoutCancel(ctx))
+	transport, why, err := d.open(open)
 	if err != nil {
+		end()
 		return nil, toolList{}, err
 	}
 	l := &serverConn{closeReason: why, listChanged: make(chan struct{}, 1), askers: askers{serverName: s.name}}
@@ -95,12 +101,12 @@ func (s *server) connect(ctx context.Context, d dialer, old bool) (*serverConn, 
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 	})
 	client.AddReceivingMiddleware(s.refuseHarmful)
-	t := &trackedTransport{Transport: transport}
+	t := &trackedTransport{Transport: transport, end: end}
 	options := &sdk.ClientSessionOptions{}
 	if old {
 		options.ProtocolVersion = oldProtocol
 	}
-	// The session waits for its writes, which end when the connection is closed.
+	// The session waits for its requests, which end when the connection is closed.
 	stop := context.AfterFunc(ctx, t.close)
 	defer stop()
 	session, err := client.Connect(ctx, t, options)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"net/netip"
@@ -100,10 +101,10 @@ func privateRanges(host string, allowed bool) []netip.Prefix {
 }
 
 // open implements dialer. It contacts the server only when the transport is used.
-func (d *httpDialer) open(context.Context) (sdk.Transport, func() error, error) {
+func (d *httpDialer) open(ctx context.Context) (sdk.Transport, func() error, error) {
 	return &sdk.StreamableClientTransport{
 		Endpoint:     d.endpoint,
-		HTTPClient:   d.client,
+		HTTPClient:   d.clientUntil(ctx),
 		MaxRetries:   2,
 		MaxEventSize: d.maxMessage,
 	}, d.trackFault(), nil
@@ -127,38 +128,42 @@ func (d *httpDialer) mayUseSSE() bool {
 type sseDialer struct{ *httpDialer }
 
 // open implements dialer.
-func (d sseDialer) open(context.Context) (sdk.Transport, func() error, error) {
-	return detachedTransport{&sdk.SSEClientTransport{Endpoint: d.endpoint, HTTPClient: d.client, MaxEventSize: d.maxMessage}}, d.trackFault(), nil
+func (d sseDialer) open(ctx context.Context) (sdk.Transport, func() error, error) {
+	return &sdk.SSEClientTransport{Endpoint: d.endpoint, HTTPClient: d.clientUntil(ctx), MaxEventSize: d.maxMessage}, d.trackFault(), nil
 }
 
-// detachedTransport is a transport whose connection, unlike the library's, outlives the context with
-// which it was made.
-type detachedTransport struct{ sdk.Transport }
-
-func (s detachedTransport) Connect(ctx context.Context) (sdk.Connection, error) {
-	open, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, cancel)
-	conn, err := s.Transport.Connect(open)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	if !stop() {
-		_ = conn.Close() // the connection has ended with ctx
-		return nil, ctx.Err()
-	}
-	return cancelOnCloseConn{conn, cancel}, nil
+// clientUntil returns a client whose requests end with ctx. The library makes requests that nothing
+// else ends: that for notifications, and those with answers to the server.
+func (d *httpDialer) clientUntil(ctx context.Context) *http.Client {
+	client := *d.client
+	client.Transport = roundTripper(func(req *http.Request) (*http.Response, error) {
+		bound, cancel := context.WithCancel(req.Context())
+		stop := context.AfterFunc(ctx, cancel)
+		end := func() { stop(); cancel() }
+		resp, err := d.client.Transport.RoundTrip(req.WithContext(bound))
+		if err != nil {
+			end()
+			return nil, err
+		}
+		resp.Body = boundBody{resp.Body, end}
+		return resp, nil
+	})
+	return &client
 }
 
-// cancelOnCloseConn is a connection whose Close also cancels its context.
-type cancelOnCloseConn struct {
-	sdk.Connection
-	cancel context.CancelFunc
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// boundBody is a response body whose Close releases the context of the request.
+type boundBody struct {
+	io.ReadCloser
+	end func()
 }
 
-func (c cancelOnCloseConn) Close() error {
-	defer c.cancel()
-	return c.Connection.Close()
+func (b boundBody) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
 }
 
 // closeIdle closes idle connections.
