@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -12,6 +13,9 @@ import (
 	"oneclaw/internal/guard"
 	"oneclaw/toolgroups"
 )
+
+// errUnhandled is returned if the server has forgotten the session and has not handled the call.
+var errUnhandled = errors.New("it forgets its sessions at once")
 
 // handler returns the function behind a tool of the server.
 func (s *server) handler(tool string) toolgroups.Handler {
@@ -22,8 +26,7 @@ func (s *server) handler(tool string) toolgroups.Handler {
 		}
 		defer leave()
 		res, err := own.call(ctx, tool, call)
-		if errors.Is(err, sdk.ErrSessionMissing) {
-			// The server has forgotten this connection and has not handled the call.
+		if errors.Is(err, errUnhandled) {
 			res, err = own.call(ctx, tool, call)
 		}
 		if err != nil {
@@ -42,6 +45,7 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 	defer s.release(l, false)
 	timed, cancel := toolgroups.WithPausableTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
+	timed, posted := withPostStatus(timed)
 	defer l.askers.addCall(timed, call)()
 	params := &sdk.CallToolParams{Name: tool}
 	if len(call.Arguments) > 0 {
@@ -52,30 +56,54 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 	if err != nil && l.askers.askToOpenURLs(timed, err) {
 		res, err = l.callTool(timed, params)
 	}
-	switch {
-	case err == nil, errorResponse(err) != nil:
+	switch refused := errorResponse(err); {
+	case err == nil:
 		s.markServed(l)
-		return res, err
-	case ctx.Err() != nil:
+		return res, nil
+	case refused == nil && ctx.Err() != nil:
 		return nil, ctx.Err()
-	case timed.Err() != nil:
+	case refused == nil && timed.Err() != nil:
 		s.countHang(l)
 		return nil, context.Cause(timed)
 	}
-	if errors.Is(err, sdk.ErrSessionMissing) {
-		s.dropConn(l, nil) // the server has forgotten the session, which is no failure
-		return nil, err
+	return nil, s.callFailure(l, tool, posted.Load(), err)
+}
+
+// callFailure decides what a failed call says about its connection, and returns the error for the
+// caller. status is that of the call's own request over HTTP.
+func (s *server) callFailure(l *serverConn, tool string, status int32, err error) error {
+	forgotten := errors.Is(err, sdk.ErrSessionMissing)
+	if l.session.ID() != "" && status == http.StatusNotFound || status == statusUnsent && forgotten {
+		s.dropConn(l, nil) // which is no failure of the server
+		return fmt.Errorf("%w: %w", errUnhandled, err)
+	}
+	if errorResponse(err) != nil {
+		s.markServed(l)
+		return err
 	}
 	if known := userFixableError(err); known != nil {
-		return nil, known
+		return known
 	}
 	cause := l.cause(err)
-	s.dropConn(l, cause)
+	switch {
+	case forgotten:
+		// The library fails all calls of a session as soon as any request finds it gone. The server may
+		// be handling them.
+		cause = errors.New("it has forgotten the session")
+		s.dropConn(l, nil)
+	case status == http.StatusTooManyRequests:
+		return toolgroups.Errorf(CodeUnavailable, "MCP server '%s' limits the rate of calls and has not run '%s'. Try again later, or go on without it.",
+			s.name, clean(tool, maxName))
+	case isRejected(err) && s.isShared(l): // the other calls go on
+		s.log.Warn("a request to an MCP server failed", "err", s.redactor.line(withoutURL(err).Error()))
+	default:
+		s.dropConn(l, cause)
+	}
 	if isUnsent(err) {
-		return nil, toolgroups.Errorf(CodeUnavailable, "MCP server '%s' is unavailable: %s. The call of '%s' did not reach it.",
+		return toolgroups.Errorf(CodeUnavailable, "MCP server '%s' is unavailable: %s. The call of '%s' did not reach it.",
 			s.name, s.redactor.line(withoutURL(err).Error()), clean(tool, maxName))
 	}
-	return nil, cause
+	return cause
 }
 
 // maxRounds bounds how often a call is repeated with answers for the server.
@@ -106,10 +134,16 @@ var errHTTPRequest = jsonrpc.Error{Code: -32005, Message: "rejected by transport
 // errorResponse returns the server's error response; nil if there was no response.
 func errorResponse(err error) *jsonrpc.Error {
 	refused, ok := errors.AsType[*jsonrpc.Error](err)
-	if !ok || refused.Code == errHTTPRequest.Code && refused.Message == errHTTPRequest.Message {
+	if !ok || isRejected(err) {
 		return nil
 	}
 	return refused
+}
+
+// isRejected reports whether one HTTP request failed, which does not end the connection.
+func isRejected(err error) bool {
+	failed, ok := errors.AsType[*jsonrpc.Error](err)
+	return ok && failed.Code == errHTTPRequest.Code && failed.Message == errHTTPRequest.Message
 }
 
 // isUnsent reports whether an HTTP request failed before it was sent.
@@ -155,6 +189,8 @@ func (s *server) callError(tool string, err error) error {
 	case refused != nil:
 		return toolgroups.Errorf(toolgroups.CodeExecution, "MCP server '%s' refused the call of '%s': %s",
 			s.name, name, s.redactor.line(refused.Message))
+	case errors.Is(err, errUnhandled):
+		return toolgroups.Errorf(CodeUnavailable, "MCP server '%s' is unavailable: %v. The call of '%s' did not reach it.", s.name, errUnhandled, name)
 	}
 	return toolgroups.Errorf(CodeUnavailable,
 		"MCP server '%s' failed in the middle of the call of '%s': %s. Whether it had its effect is unknown.",

@@ -268,8 +268,9 @@ var errFault = errors.New("its messages cannot be read")
 func (s *server) attemptOnce(ctx context.Context, old bool) (l *serverConn, err error) {
 	err = rescue.Do(func() (err error) {
 		var said toolList
-		l, said, err = s.connect(ctx, s.dial, old)
-		if reach, ok := s.dial.(*httpDialer); ok && err != nil && ctx.Err() == nil && reach.mayUseSSE() {
+		posting, status := withPostStatus(ctx)
+		l, said, err = s.connect(posting, s.dial, old)
+		if reach, ok := s.dial.(*httpDialer); ok && err != nil && ctx.Err() == nil && status.mayUseSSE() {
 			if older, more, otherwise := s.connect(ctx, sseDialer{reach}, true); otherwise == nil {
 				l, said, err = older, more, nil
 			}
@@ -349,6 +350,13 @@ func (s *server) dropConn(l *serverConn, err error) {
 		s.recordFailure(err)
 	}
 	s.endConn(l)
+}
+
+// isShared reports whether several calls run on a connection.
+func (s *server) isShared(l *serverConn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return l.uses > 1
 }
 
 // watchConn waits for the end of a connection, and reads the list of tools again if it changes.

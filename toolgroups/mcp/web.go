@@ -24,13 +24,12 @@ const maxRedirects = 5
 
 // httpDialer reaches servers that use streamable HTTP.
 type httpDialer struct {
-	endpoint       string
-	client         *http.Client
-	base           *http.Transport
-	private        []netip.Prefix // permitted private addresses
-	maxMessage     int
-	lastPostStatus *atomic.Int32 // the status of the last response to a POST
-	fault          *messageFault
+	endpoint   string
+	client     *http.Client
+	base       *http.Transport
+	private    []netip.Prefix // permitted private addresses
+	maxMessage int
+	fault      *messageFault
 }
 
 // newHTTPDialer makes the dialer for one server. It connects only to the host in the configured
@@ -52,15 +51,15 @@ func newHTTPDialer(cfg Server, headers map[string]string, family Config) (*httpD
 		MaxIdleConns:           4,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-	posted, wrong := &atomic.Int32{}, &messageFault{}
+	wrong := &messageFault{}
 	return &httpDialer{
-		lastPostStatus: posted, fault: wrong,
+		fault:      wrong,
 		endpoint:   cfg.URL,
 		base:       base,
 		private:    private,
 		maxMessage: family.MaxMessage,
 		client: &http.Client{
-			Transport: headerTransport{base: base, origin: origin, headers: headers, maxBody: int64(family.MaxMessage), lastPostStatus: posted, fault: wrong},
+			Transport: headerTransport{base: base, origin: origin, headers: headers, maxBody: int64(family.MaxMessage), fault: wrong},
 			CheckRedirect: func(req *http.Request, via []*http.Request) error {
 				if len(via) > maxRedirects {
 					return guard.ErrRedirects
@@ -117,10 +116,28 @@ func (d *httpDialer) trackFault() func() error {
 	return d.fault.cause
 }
 
-// mayUseSSE reports whether the last response may come from a server with HTTP+SSE, the transport
-// before version 2025-03-26.
-func (d *httpDialer) mayUseSSE() bool {
-	return slices.Contains([]int32{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, d.lastPostStatus.Load())
+// postStatus is the status of the response to the last POST that was made with a context:
+// statusUnsent before the request, statusUnanswered until there is a response.
+type postStatus struct{ atomic.Int32 }
+
+const (
+	statusUnsent     = 0
+	statusUnanswered = 1
+)
+
+// postStatusKey is the context key of a [postStatus].
+type postStatusKey struct{}
+
+// withPostStatus returns a context that records the status of its requests.
+func withPostStatus(ctx context.Context) (context.Context, *postStatus) {
+	p := &postStatus{}
+	return context.WithValue(ctx, postStatusKey{}, p), p
+}
+
+// mayUseSSE reports whether the response may come from a server with HTTP+SSE, the transport before
+// version 2025-03-26.
+func (p *postStatus) mayUseSSE() bool {
+	return slices.Contains([]int32{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, p.Load())
 }
 
 // sseDialer reaches servers that use HTTP+SSE: responses arrive in one stream of events, which names
@@ -172,12 +189,11 @@ func (d *httpDialer) closeIdle() { d.base.CloseIdleConnections() }
 // headerTransport adds the headers, and bounds responses that are read as a whole. The reader of a
 // stream bounds its events.
 type headerTransport struct {
-	base           http.RoundTripper
-	origin         *url.URL
-	headers        map[string]string
-	maxBody        int64
-	lastPostStatus *atomic.Int32
-	fault          *messageFault
+	base    http.RoundTripper
+	origin  *url.URL
+	headers map[string]string
+	maxBody int64
+	fault   *messageFault
 }
 
 func (c headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -188,13 +204,16 @@ func (c headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for name, value := range c.headers {
 		req.Header.Set(name, value)
 	}
+	status, _ := req.Context().Value(postStatusKey{}).(*postStatus)
+	if status == nil || req.Method != http.MethodPost {
+		status = &postStatus{}
+	}
+	status.Store(statusUnanswered)
 	resp, err := c.base.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
-	if req.Method == http.MethodPost {
-		c.lastPostStatus.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
-	}
+	status.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	stream := err == nil && kind == "text/event-stream"
 	if !stream {
