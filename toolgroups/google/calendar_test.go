@@ -60,6 +60,7 @@ func TestEventTimes(t *testing.T) {
 		{"in the zone of the calendar", `"start":"2027-07-01T10:00","end":"2027-07-01T11:30:00"`, "2027-07-01T10:00:00+02:00 to 2027-07-01T11:30:00+02:00", ""},
 		{"in a zone", `"start":"2027-01-01 10:00","end":"2027-01-01 11:00","timezone":"America/New_York"`, "2027-01-01T10:00:00-05:00 to 2027-01-01T11:00:00-05:00", ""},
 		{"one day", `"start":"2027-01-01","end":"2027-01-01"`, "2027-01-01 to 2027-01-02", ""},
+		{"five days", `"start":"2027-06-01","end":"2027-06-06"`, "2027-06-01 to 2027-06-06", ""},
 		{"said to be whole days", `"start":"2027-01-01T00:00:00","end":"2027-01-03T00:00:00","all_day":true`, "2027-01-01 to 2027-01-03", ""},
 		{"day and time", `"start":"2027-01-01","end":"2027-01-01T10:00:00Z"`, "", "validation_error"},
 		{"backwards", `"start":"2027-01-02T10:00:00Z","end":"2027-01-01T10:00:00Z"`, "", "validation_error"},

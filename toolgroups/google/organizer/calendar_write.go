@@ -118,8 +118,8 @@ func calendarCreateEvent(ctx context.Context, api *calendar.Service, _ *service.
 	return api.Events.Insert(in.CalendarID, event).Context(ctx).SendUpdates("all").Do()
 }
 
-// checkOrder checks that the times are of the same kind and in order, and returns the end for Google:
-// there an all-day event ends on the day after, but users name the last day.
+// checkOrder checks that the times are of the same kind and in order, and returns the end for Google,
+// where an event of whole days ends on the day after the last. The same day twice means that day.
 func checkOrder(start, end parsedTime) (parsedTime, error) {
 	switch {
 	case start.allDay != end.allDay:
