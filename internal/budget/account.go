@@ -37,7 +37,7 @@ func (s Usage) plus(t Usage) Usage {
 	}
 }
 
-// differenceFrom returns what has to be added to t to get s. It may be negative.
+// differenceFrom returns s minus t. Its amounts may be negative.
 func (s Usage) differenceFrom(t Usage) Usage {
 	return s.plus(Usage{
 		Calls: -t.Calls, Input: -t.Input, Cached: -t.Cached, Written: -t.Written, Output: -t.Output, ToolTokens: -t.ToolTokens,
@@ -45,7 +45,7 @@ func (s Usage) differenceFrom(t Usage) Usage {
 	})
 }
 
-// minus returns the usage without a part of it.
+// minus returns s minus t, with 0 instead of negative amounts.
 func (s Usage) minus(t Usage) Usage {
 	return Usage{
 		Calls: max(s.Calls-t.Calls, 0), Input: max(s.Input-t.Input, 0), Cached: max(s.Cached-t.Cached, 0), Written: max(s.Written-t.Written, 0),
@@ -85,7 +85,7 @@ func (l Limits) forKind(k Kind) Limit {
 // Kind is the kind of an account.
 type Kind string
 
-// The kinds of accounts.
+// The kinds of accounts that can have limits; see [KindModel] for the others.
 const (
 	KindUser  Kind = "user"
 	KindChat  Kind = "chat"
@@ -95,8 +95,8 @@ const (
 
 func kinds() []Kind { return []Kind{KindUser, KindChat, KindTotal, KindMonth} }
 
-// Account is an account that calls are charged to. Name is the user (platform:id) or the chat. It
-// is empty for the accounts of all users.
+// Account is an account that calls are charged to. Name is the user (platform:id), the chat, the
+// model or the tool group. It is empty for the accounts of all users.
 type Account struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name,omitempty"`
@@ -122,7 +122,7 @@ type Payer struct {
 	// User is platform:id, Chat as in toolgroups.Scope.
 	User string
 	Chat string
-	// Limit is the user's own daily limit if it is lower than the common one; zero means none.
+	// Limit is a daily limit of this user; zero means none. The lower of it and the common limit counts.
 	Limit Limit
 }
 
@@ -143,6 +143,6 @@ type Raise struct {
 	Amount  Limit     `json:"by"`
 	User    string    `json:"who"`
 	Time    time.Time `json:"time"`
-	// Key identifies it: a second raise with the same key has no effect.
+	// Key identifies the raise: a second one with the same key has no effect. It may be empty.
 	Key string `json:"key,omitempty"`
 }

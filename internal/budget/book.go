@@ -24,8 +24,8 @@ const (
 	dayKey          = prefix + "newest" // the newest day
 )
 
-// Retention. Records of users and chats are kept for this month and the previous one. Records of all
-// users, and the totals of unused chats, are kept for more than a year.
+// Retention. Daily records of users and chats are kept for keepNamedDays, which cover this month and the
+// previous one. Other records, and the totals of unused chats, are kept for KeepDays.
 const (
 	KeepDays      = 400
 	keepNamedDays = 62
@@ -63,7 +63,8 @@ type reservation struct {
 	Expires time.Time `json:"expires"`
 }
 
-// accountBook is a batch's view of the accounts. Each record is read on first use.
+// accountBook caches the accounts between batches and holds the changes of the current one. Each record
+// is read on first use.
 type accountBook struct {
 	store        storage.Store
 	day          string
@@ -72,8 +73,8 @@ type accountBook struct {
 	maxRemaining time.Duration    // the longest remaining time of a reservation
 	onDamaged    func(context.Context, storage.Entry) error
 	records      map[string]*record
-	used         map[string]bool // by the current batch; true if it was read before
-	err          error           // errors of failed reads, after which no decision is possible
+	used         map[string]bool // by the current batch; true if an earlier batch had read the record
+	err          error           // errors of reads, after which no decision is possible
 }
 
 // maxRecords bounds the records cached between batches.
@@ -111,7 +112,8 @@ func (b *accountBook) read(ctx context.Context, key string) (*record, error) {
 	return r, nil
 }
 
-// readDay reads the current day and its revision. An invalid record is moved aside and replaced.
+// readDay reads the current day and its revision. If the record is invalid, it keeps a copy and returns
+// no day.
 func (b *accountBook) readDay(ctx context.Context) (day string, begun storage.Revision, err error) {
 	entry, err := b.store.Get(ctx, dayKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -206,7 +208,7 @@ func (b *accountBook) reservedAmount(ctx context.Context, a Account, now time.Ti
 	return sum
 }
 
-// admit refuses a call if one of the payer's accounts has reached its limit.
+// admit returns a refusal if one of the payer's accounts has reached its limit, and nil otherwise.
 func (b *accountBook) admit(ctx context.Context, limits Limits, payer Payer, now time.Time) *Refusal {
 	for _, k := range kinds() {
 		a := payer.account(k)
@@ -266,13 +268,13 @@ func (b *accountBook) charge(ctx context.Context, c charges) {
 
 func (b *accountBook) add(r *record, sum Usage) { r.Usage, r.changed = r.plus(sum), true }
 
-// total returns the account of all on a day.
+// total returns the account of all users on a day.
 func (b *accountBook) total(ctx context.Context, day string) *record {
 	return b.recordAt(ctx, keyOf(day, Account{Kind: KindTotal}))
 }
 
-// markWrite records this process's write in the day's total, if the write charges anything. It
-// drops the entries of the processes that have gone longest without a write.
+// markWrite records this process's write in the day's total, if the write charges anything. Beyond
+// maxLastWrites it drops the entries of the processes that have gone longest without a write.
 func (b *accountBook) markWrite(process string, number int64, now time.Time) {
 	r := b.records[keyOf(b.day, Account{Kind: KindTotal})]
 	if r == nil || !r.changed {

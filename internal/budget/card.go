@@ -74,7 +74,7 @@ func (p budgetRequest) newCard(text string, rows ...[]interact.Choice) (interact
 	return interact.Card{Kind: CardKind, Text: text, Choices: rows, Data: data, Expires: p.Refusal.Until}, nil
 }
 
-// RefusalCard implements bridge.Config.Refused.
+// RefusalCard implements bridge.Hooks.RefusalCard.
 func (d *CardHandler) RefusalCard(_ context.Context, scope toolgroups.Scope, failure error) (interact.Card, error) {
 	var refusal *Refusal
 	if !errors.As(failure, &refusal) {
@@ -96,7 +96,7 @@ func (d *CardHandler) RefusalCard(_ context.Context, scope toolgroups.Scope, fai
 		[]interact.Choice{{Label: "Ask an administrator", Value: choiceAsk}}, p.raiseButton())
 }
 
-// Pressed implements bridge.CardHandler.
+// Pressed implements interact.Handler for cards of [CardKind].
 func (d *CardHandler) Pressed(ctx context.Context, press interact.Press) (interact.Result, error) {
 	var p budgetRequest
 	if err := json.Unmarshal(press.Card.Data, &p); err != nil {
@@ -191,7 +191,7 @@ func (d *CardHandler) SendToAdmins(ctx context.Context, key, text string) (told 
 	return told, nil
 }
 
-// adminChats returns the direct chats with administrators.
+// adminChats returns the direct chats with administrators, at most maxAsked.
 func (d *CardHandler) adminChats(ctx context.Context) ([]chats.Chat, error) {
 	places := d.Bridge().People().AdminChats()
 	for _, user := range d.Admins {

@@ -8,7 +8,7 @@ import (
 
 // KnownPrices returns list prices of common models in dollars per million tokens, as of November
 // 2026. Providers change them without notice. They are for standard requests. If a price depends on
-// the hour, it is the higher one.
+// the hour, the table has the higher one.
 func KnownPrices() PriceTable { return openAIPrices().With(otherPrices()) }
 
 // openAIPrices is from developers.openai.com/api/docs/pricing.
@@ -42,7 +42,7 @@ func openAIPrices() PriceTable {
 		"gpt-6.1-sol":   {Input: 2, CachedInput: 0.1, CacheWrite: 2.5, Output: 10},
 		"gpt-6.1-terra": {Input: 1, CachedInput: 0.05, CacheWrite: 1.25, Output: 5},
 
-		// Of models that make pictures, input is the price of a picture that is changed; words cost less.
+		// For models that make pictures, Input is the price of a picture to change; text costs less.
 		"gpt-image-2.5-*":  {Input: 8, CachedInput: 2, Output: 30},
 		"gpt-image-2":      {Input: 8, CachedInput: 2, Output: 30},
 		"gpt-image-1.5":    {Input: 8, CachedInput: 2, Output: 32},
@@ -115,7 +115,8 @@ func MinCacheable(model string) int {
 	return 0
 }
 
-// cacheTTLs has how long providers cache prompts that are not cached for a day. Names are normalized.
+// cacheTTLs has the models whose prompts are cached for another time than a day. Names are normalized;
+// 0 means that the time is not known.
 var cacheTTLs = []struct {
 	models string
 	ttl    time.Duration

@@ -9,7 +9,7 @@
 // [Ledger.Prepay] is for expensive calls that are never repeated, such as those that make pictures: it
 // charges the expected usage before the call, so that a killed call is paid.
 //
-// A call's changes are one write, conditional on the versions that were read: of several
-// processes with one store none decides on old accounts. Unlimited usage is first written as
+// A call's changes are one write, conditional on the versions that were read: even if several
+// processes share the store, none decides on old accounts. Unlimited usage is first written as
 // charges, and added to the accounts within about a second, each exactly once.
 package budget

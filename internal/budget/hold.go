@@ -71,9 +71,9 @@ func (l *Ledger) toModelError(err error, payer Payer) error {
 	return &agent.ModelError{Kind: agent.KindBudget, Notice: refusal.UserText(), Err: refusal}
 }
 
-// settle replaces a reservation with the usage. Callers do not wait for the write. Without limits,
-// writes that users wait for come first. The shares are charged to their own accounts, in addition
-// to the payer's.
+// settle replaces a reservation with the usage; nil releases it. Callers do not wait for the write,
+// which without limits is delayed so that writes that users wait for come first. The shares are
+// charged to their own accounts, in addition to the payer's.
 func (l *Ledger) settle(id string, payer Payer, limited bool, used *Usage, shares ...share) {
 	if id == "" && used == nil {
 		return

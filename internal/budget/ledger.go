@@ -618,13 +618,13 @@ func (l *Ledger) beginDay(ctx context.Context, b *accountBook, today string) err
 const (
 	// nearDays is how far the clocks and time zones of processes may be apart.
 	nearDays = 2
-	// farDays is how far ahead a day may be that continues although the day before it was unused.
+	// farDays is how far ahead a day may be that continues although a day before it was unused.
 	farDays = 31
 )
 
 // dayContinues reports whether a stored day continues although the clock shows an earlier one. A day
-// more than [nearDays] ahead continues if the days before it were in use, or if no other days are
-// stored: a clock that was ahead once leaves a day with nothing before it.
+// more than [nearDays] ahead continues if the days in between were in use: a clock that was ahead once
+// leaves them unused. Up to [farDays] ahead it also continues if no other days are stored.
 func (l *Ledger) dayContinues(ctx context.Context, day, today string) (bool, error) {
 	newest, err := time.Parse(time.DateOnly, day)
 	clock, wrong := time.Parse(time.DateOnly, today)

@@ -21,9 +21,9 @@ func usageOf(t Tokens, price Price, priced bool) Usage {
 }
 
 // Prepay charges a payer for a call of a model before the call is made. Unlike a reservation, the charge
-// remains if the program is killed during the call. Settle replaces the expected usage by the actual one;
-// the zero value refunds everything. It is called at most once, and has no effect after midnight. The
-// error wraps a *[Refusal] if there is no budget left.
+// remains if the program is killed during the call. The caller calls settle at most once, to replace the
+// expected usage by the actual one; the zero value refunds everything. After midnight settle has no effect.
+// The error wraps a *[Refusal] if there is no budget left.
 func (l *Ledger) Prepay(ctx context.Context, payer Payer, model string, expected Usage) (settle func(actual Usage), err error) {
 	limits, err := l.admissionLimits(ctx, payer)
 	if err != nil {

@@ -21,7 +21,7 @@ func Dollars(amount float64) USD { return USD(math.Round(amount * float64(Dollar
 // Float returns the amount in dollars.
 func (u USD) Float() float64 { return float64(u) / float64(Dollar) }
 
-// String formats cents, and two digits below one cent: $0.42, $0.0031.
+// String formats the amount to the cent, and below one cent to two significant digits: $0.42, $0.0031.
 func (u USD) String() string {
 	sign := ""
 	if u < 0 {

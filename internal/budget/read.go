@@ -36,8 +36,8 @@ func Days(ctx context.Context, kv storage.KV, last time.Time, n int) ([]Day, err
 // Limits returns the current limits, without raises.
 func (l *Ledger) Limits(ctx context.Context) (Limits, error) { return l.cfg.Limits(ctx) }
 
-// ListAccounts yields the accounts of a kind on a day, sorted by name. If after is not empty, it
-// begins behind that name.
+// ListAccounts yields the accounts of a kind on a day, sorted by name, without their limits. If after is
+// not empty, it begins behind that name.
 func ListAccounts(ctx context.Context, kv storage.KV, day string, kind Kind, after string) iter.Seq2[AccountStatus, error] {
 	return func(yield func(AccountStatus, error) bool) {
 		r := storage.Range{Prefix: keyOf(day, Account{Kind: kind})}

@@ -98,7 +98,7 @@ func formatSearches(n int64) string {
 	return FormatCount(n) + " searches of the web"
 }
 
-// SavingsOf implements bridge.Config.Savings.
+// SavingsOf returns a function for bridge.Hooks.Savings.
 func SavingsOf(l *Ledger) func(context.Context, toolgroups.Scope) (string, error) {
 	return func(ctx context.Context, scope toolgroups.Scope) (string, error) {
 		r, err := l.Report(ctx, Payer{User: scope.User, Chat: scope.Chat})

@@ -20,7 +20,7 @@ type BudgetConfig struct {
 	TotalUSD    float64 `yaml:"total_usd" env:"ONECLAW_BUDGET_TOTAL_USD"`
 	MonthTokens int64   `yaml:"month_tokens" env:"ONECLAW_BUDGET_MONTH_TOKENS"`
 	MonthUSD    float64 `yaml:"month_usd" env:"ONECLAW_BUDGET_MONTH_USD"`
-	// GuestTokens bounds users who were given access in a chat, except administrators.
+	// GuestTokens is the daily bound of each user who was given access in a chat, except administrators.
 	GuestTokens int64 `yaml:"guest_tokens" env:"ONECLAW_BUDGET_GUEST_TOKENS"`
 	// ReplyTokens is the number of tokens that are reserved for a reply in advance.
 	ReplyTokens int64 `yaml:"reply_tokens" env:"ONECLAW_BUDGET_REPLY_TOKENS"`

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// loadLocation returns the time zone for schedules and get_current_time.
+// loadLocation returns the time zone of the setting timezone, or the host's if it is empty.
 func (c Config) loadLocation() (*time.Location, error) {
 	if c.Timezone == "" {
 		return time.Local, nil
@@ -13,7 +13,8 @@ func (c Config) loadLocation() (*time.Location, error) {
 	return time.LoadLocation(c.Timezone)
 }
 
-// Zone returns the time zone, which [Config.Check] has validated.
+// Zone returns the time zone of the setting timezone, which [Config.Check] has validated. It applies
+// while no time zone is set in a chat.
 func (c Config) Zone() *time.Location {
 	zone, _ := c.loadLocation()
 	return cmp.Or(zone, time.UTC)

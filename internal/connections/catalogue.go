@@ -21,10 +21,10 @@ import (
 //go:embed catalogue.yaml
 var builtin []byte
 
-// NoCatalogue is the setting for no catalogue.
+// NoCatalogue is the value of the setting mcp.catalogue for no catalogue.
 const NoCatalogue = "off"
 
-// Bounds of a catalogue.
+// Bounds of a catalogue: its size in bytes, its servers, and the characters of a title and a purpose.
 const (
 	maxCatalogue = 256 << 10
 	maxEntries   = 40
@@ -32,7 +32,7 @@ const (
 	maxPurpose   = 80
 )
 
-// Ways in which the bot becomes a client of a sign-in.
+// Ways in which the bot becomes a client of an authorization server.
 const (
 	ClientRegisters = "registers"
 	ClientByHand    = "by hand"
@@ -53,14 +53,15 @@ type Entry struct {
 	// Client is ClientRegisters or ClientByHand. Guide says where to make a client by hand.
 	Client string
 	Guide  string
-	// Issuer is the sign-in. If it is set, people sign in nowhere else. Empty means the one that the
+	// Issuer is the only authorization server at which people sign in. Empty means the one that the
 	// server names.
 	Issuer string
 	// Source says where these facts are from.
 	Source string
 }
 
-// ReadCatalogue reads the catalogue in a file, or the built-in one if path is empty.
+// ReadCatalogue reads the catalogue in a file. It returns the built-in one if path is empty, and an
+// empty one if path is [NoCatalogue].
 func ReadCatalogue(path string) (Catalogue, error) {
 	switch path {
 	case NoCatalogue:

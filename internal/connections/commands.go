@@ -292,7 +292,7 @@ func (d *Handler) waitingNotice(name string) string {
 	return ""
 }
 
-// allow allows a server's changes.
+// allow allows the changes of a server that the code names; without a code it shows them.
 func (d *Handler) allow(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
 	name, code := cutWord(args)
 	if !d.cfg.Servers.HasServer(name) {
@@ -316,7 +316,7 @@ func (d *Handler) allow(ctx context.Context, call bridge.CommandCall, args strin
 	return fmt.Sprintf("Allowed: %s now uses its new descriptions.", name), nil
 }
 
-// add adds a server.
+// add runs /mcp add.
 func (d *Handler) add(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
 	name, one, fault := parseAdd(args)
 	if fault != "" {
@@ -326,7 +326,8 @@ func (d *Handler) add(ctx context.Context, call bridge.CommandCall, args string)
 	return text, err
 }
 
-// addServer adds a server after testing the connection, and returns the result as Markdown.
+// addServer adds a server if it can be connected to. It returns the answer as Markdown, and whether the
+// server was added.
 func (d *Handler) addServer(ctx context.Context, call bridge.CommandCall, name string, one addedServer) (text string, added bool, err error) {
 	switch {
 	case strings.EqualFold(name, googleName):
@@ -391,7 +392,8 @@ func parseAdd(args string) (name string, one addedServer, fault string) {
 	return words[0], one, ""
 }
 
-// remove removes a server and the accounts connected there. It may be repeated.
+// remove removes an added server and the accounts connected there, or an imported server that is not
+// switched on. It may be repeated.
 func (d *Handler) remove(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
 	name, _ := cutWord(args)
 	if !mcp.ValidName(name) {

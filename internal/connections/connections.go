@@ -24,7 +24,7 @@ import (
 const (
 	serverPrefix = "mcp/server/"
 	offerPrefix  = "mcp/offer/"
-	// maxServers bounds the servers added in chats.
+	// maxServers is the number of servers from which on no more can be added in a chat, or imported.
 	maxServers = 50
 )
 
@@ -63,7 +63,7 @@ type addedServer struct {
 	Auth  string `json:"auth,omitempty"`
 	Role  string `json:"role,omitempty"`
 	Trust string `json:"trust,omitempty"`
-	// Issuer is the only sign-in that is used. Empty means the one that the server names.
+	// Issuer is the only authorization server that is used. Empty means the one that the server names.
 	Issuer string `json:"issuer,omitempty"`
 	// Description is the group's line in the prompt. Empty means the server's own.
 	Description string `json:"description,omitempty"`

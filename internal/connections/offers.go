@@ -14,7 +14,7 @@ import (
 	"oneclaw/toolgroups/mcp"
 )
 
-// Offer is a server from elsewhere that was not added: an administrator can switch it on.
+// Offer is an imported server that is not in use until an administrator switches it on.
 type Offer struct {
 	// Name is the server's name, which is the key of the record.
 	Name string `json:"-"`
@@ -39,8 +39,8 @@ var (
 	ErrTooMany = fmt.Errorf("there are %d servers already, which is the limit", maxServers)
 )
 
-// ImportOffers stores offers, and contacts no server. It returns for each nil, or the reason why it is left
-// out. If write is not set, it only finds out.
+// ImportOffers stores offers, and contacts no server. It returns for each offer nil, or the reason why it is
+// left out. If write is not set, it stores nothing.
 func ImportOffers(ctx context.Context, kv storage.KV, offers []Offer, write bool) ([]error, error) {
 	known := map[string]bool{}
 	for _, prefix := range []string{serverPrefix, offerPrefix} {

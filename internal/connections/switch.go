@@ -25,8 +25,8 @@ const switchTime = 15 * time.Second
 // maxButtons bounds the servers that the card describes, each with a button.
 const maxButtons = 30
 
-// offered returns the servers that can be switched on, by title: those of the catalogue that take the bot
-// as a client, and imported ones. byHand are those of the catalogue that need a client first.
+// offered returns the servers that can be switched on: those of the catalogue at which the bot can register
+// as a client, then imported ones by name. byHand are those of the catalogue that need a client first.
 func (d *Handler) offered(ctx context.Context) (offered, byHand []Entry, err error) {
 	imported, err := listOffers(ctx, d.cfg.Store)
 	if err != nil {

@@ -27,7 +27,7 @@ func (a Address) Check() error {
 	return nil
 }
 
-// Password returns the part of the address that must not be shown.
+// Password returns the part of the address that must not be shown: all of an invalid one.
 func (a Address) Password() string {
 	u, err := url.Parse(string(a))
 	if err != nil {

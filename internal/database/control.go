@@ -43,7 +43,7 @@ type heldListener struct {
 // Close implements net.Listener.
 func (l heldListener) Close() error { return errors.Join(l.Listener.Close(), l.hold.Close()) }
 
-// ListenControl creates the socket. The store is open, so an existing one is stale.
+// ListenControl creates the socket. The caller has the store open, so an existing socket is stale.
 func ListenControl(ctx context.Context, dir string) (net.Listener, error) {
 	path, hold, err := socketPath(dir)
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 // Name is the database file in the data directory.
 const Name = "oneclaw.db"
 
-// Names of incomplete copies in the data directory.
+// Patterns of the names of incomplete copies. They are in the data directory, unless a comment says
+// otherwise.
 const (
 	spoolPattern   = ".backup-*"
 	backupPattern  = ".oneclaw-backup-*" // beside the backup
@@ -70,11 +71,11 @@ func (s *Store) Path() string {
 
 // Place says where a database is.
 type Place struct {
-	// Dir is the data directory, which is created if missing.
+	// Dir is the data directory, which [Open] creates if it is missing.
 	Dir string
 	// Address selects the engine.
 	Address Address
-	// Password, or the content of PasswordFile, is the password for a server.
+	// Password, or the content of PasswordFile, is the password for a server whose address has none.
 	Password, PasswordFile string
 	// Secret is the key that encrypts tokens at rest; empty for that of the data directory.
 	Secret string
@@ -98,7 +99,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Open opens a database and upgrades it to the newest format.
+// Open opens a database and upgrades it to the newest format. A shared database keeps the previous format
+// while there are replicas that do not know the newest; see [Store.Upgrade].
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
@@ -213,8 +215,8 @@ func withRepairHint(err error) error {
 	return err
 }
 
-// compactLarge compacts a database of at least large bytes that is mostly free; with
-// always, any. On failure the database is unchanged, and opening it reports the reason.
+// compactLarge compacts a database of at least large bytes if more than half of it is free, or
+// always. On failure the database is unchanged, and opening it reports the reason.
 func compactLarge(ctx context.Context, path string, large int64, always bool, log *slog.Logger) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() < large {

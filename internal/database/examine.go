@@ -17,13 +17,13 @@ import (
 type Health struct {
 	postgres.Server
 
-	// Format is the format of the data, Known the newest that this program knows.
+	// Format is the format of the data, NewestKnown the newest that this program knows.
 	Format, NewestKnown int
 	// WriteTime is the median time of a few writes.
 	WriteTime time.Duration
 	// ClockAhead is how far the server's clock is ahead of this machine's. Nothing depends on it.
 	ClockAhead time.Duration
-	// Replicas are the replicas that serve it.
+	// Replicas are the replicas that serve the database.
 	Replicas []replicas.Member
 }
 

@@ -11,10 +11,12 @@ import (
 	"oneclaw/storage"
 )
 
-// formatKey is the key of the record of the data's format. The keys, and what
-// bounds them:
+// formatKey is the key of the record of the data's format. These are all keys, and their bounds:
 //
 //	format        this record; one
+//	transfer/     the mark of a move into this database that is not finished; one
+//	numbers       the base of the numbers of jobs; one
+//	claim         the code that makes its sender the owner; one
 //	doctor/       test writes of doctor; deleted at once
 //	wipe          whether the next start rewrites the file; one
 //	secret        a fingerprint of the key that encrypts, on a server; one
@@ -26,11 +28,16 @@ import (
 //	              when, and one that says which receipts the next pruning reads
 //	new/          notices of messages that came to another replica than their chat's; the
 //	              owner of the chat deletes them
+//	sign/         acknowledgement reactions that are shown; deleted with them
 //	card/         cards with buttons; they expire, and are deleted a week after they were closed
+//	allowed/      approvals that hold until a conversation is cleared; at most 20 for each user and
+//	              conversation, for 90 days
 //	access/       who was let in, one for each; a refusal expires
 //	stranger/     users to whom the notice to unknown users was sent, if replicas share the
 //	              store; a day, and at most 200 new ones an hour
 //	aside/        dead letters; 30 days, pruned each hour
+//	observe/      groups in which the bot listens; one for each
+//	heard/        messages in those groups; about 50 for each chat or thread, for a day
 //	moved/        the new ids of chats that moved; one for each
 //	session/      the current conversation; one for each chat
 //	learning/     chats notified of exports, and users who opted out; one for each; the key
@@ -52,7 +59,11 @@ import (
 //	              each channel, deleted after half an hour; with several processes the
 //	              threads with the bot, for a day
 //	hook/         webhooks, bounded for each owner
+//	searches/     which searches for tools led to which tool; one for each user, of a bounded size
 //	google/       an account, wanted scopes, and a sign-in; one each for a user
+//	mcp/          servers that were added or imported, at most 50 of each; for each server the
+//	              descriptions that were allowed, and the bot's client; for each server and user an
+//	              account and a sign-in
 //	files/        the contents of an owner's folder, if replicas share the store; one for
 //	              each, of at most 8 MiB
 //	blob/         chunks of those files, within the quota of each owner; unused ones are deleted
@@ -91,7 +102,7 @@ type format struct {
 }
 
 // Migration upgrades data from one format to the next. After a crash it runs again, so it must
-// accept what it has changed already.
+// accept data that it has changed already.
 //
 // Replicas keep running meanwhile. A program with a new format also reads the previous
 // one, and writes that until [Store.Format] reports that all replicas know the new one.

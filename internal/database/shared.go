@@ -50,7 +50,8 @@ const noticePrefix = "new/"
 // unwatched are the prefixes of keys that each message changes, and that replicas watch rarely if at all.
 var unwatched = []string{"job/", "finished/", "tally/", "account/", "conversation/", "begun/", "asked/", "session/"}
 
-// ChannelOf returns the channel on which replicas are notified of changes of a key: each share has its own.
+// ChannelOf returns the channel on which replicas are notified of changes of a key, or "" if they are not
+// notified. The notices of each share have a channel of their own.
 func ChannelOf(key string) string {
 	if share, ok := strings.CutPrefix(key, noticePrefix); ok {
 		share, _, _ = strings.Cut(share, "/")
@@ -164,7 +165,7 @@ func (s *sharedDatabase) countReplicas(ctx context.Context) (int, error) {
 // Shared reports whether other processes may also have the database open.
 func (s *Store) Shared() bool { return s.shared != nil }
 
-// Format returns the format in which data has to be written.
+// Format returns the format in which data has to be written; 0 for a file, which always has the newest.
 func (s *Store) Format() int {
 	if s.shared == nil {
 		return 0
@@ -172,7 +173,7 @@ func (s *Store) Format() int {
 	return int(s.shared.format.Load())
 }
 
-// NewestKnown returns the newest format that this program knows.
+// NewestKnown returns the newest format that this program knows; 0 for a file.
 func (s *Store) NewestKnown() int {
 	if s.shared == nil {
 		return 0
@@ -376,7 +377,7 @@ func restoreShared(ctx context.Context, at Place, name string) (kept string, err
 	return kept, err
 }
 
-// hasData reports whether a store has any key.
+// hasData reports whether a store has a key or a log.
 func hasData(ctx context.Context, store storage.Store) (bool, error) {
 	for _, err := range store.List(ctx, storage.Range{Limit: 1}) {
 		return true, err

@@ -111,7 +111,8 @@ func raiseRevisions(ctx context.Context, from Source, to Target) error {
 	return err
 }
 
-// ClearStore empties a store for a move, and sets the mark that the move removes.
+// ClearStore prepares a store to be replaced by [MoveStore]: it marks the store as unfinished and drops
+// its logs. MoveStore itself replaces and deletes the keys.
 func ClearStore(ctx context.Context, store storage.Store) error {
 	if _, err := store.Put(ctx, UnfinishedKey, nil, storage.Any); err != nil {
 		return fmt.Errorf("mark the target: %w", err)
@@ -338,7 +339,7 @@ func CompareStores(ctx context.Context, a, b Source) (RecordCount, error) {
 	return n, nil
 }
 
-// compareLogNames returns an error if only one of two stores has a log.
+// compareLogNames returns an error if one of two stores has a log that the other lacks.
 func compareLogNames(ctx context.Context, a, b Source) error {
 	next, stop := iter.Pull2(b.Logs(ctx, storage.Range{}))
 	defer stop()
