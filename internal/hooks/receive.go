@@ -52,7 +52,7 @@ func (h *Hooks) Handler() http.Handler {
 // refusedDelivery is the response to a refused delivery.
 type refusedDelivery struct {
 	status int
-	// retryAfter is when the sender may try again; 0 if that is useless.
+	// retryAfter is how long the sender should wait before it tries again; 0 if that is useless.
 	retryAfter time.Duration
 	text       string
 }
@@ -139,8 +139,8 @@ func (h *Hooks) readBody(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// logSeldom logs at most once per [warnEvery] about one hook, or about all, because any sender can
-// cause the line.
+// logSeldom calls write at most once per [warnEvery] for the hook with the id about, or for all hooks
+// if it is empty, because any sender can cause the line.
 func (h *Hooks) logSeldom(about string, write func()) {
 	if _, told := h.warned.Get(about); told {
 		return
@@ -196,7 +196,7 @@ func (h *Hooks) newSubmission(one hook, name, known string, header http.Header, 
 // maxPlain bounds a shown header, in characters.
 const maxPlain = 80
 
-// shortLine returns a header as one short line.
+// shortLine returns a header as one short line, or "no type" if it is empty.
 func shortLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -165,12 +165,13 @@ func ReadCases(r io.Reader) iter.Seq2[Case, error] {
 	}
 }
 
-// CopyCases copies a file of cases if it is complete, and returns the counts of its last line.
+// CopyCases copies a file of cases, and returns the counts of its last line. It returns an error for
+// a file that is invalid or incomplete, of which it may have copied a part.
 func CopyCases(w io.Writer, r io.Reader) (Counts, error) {
 	return read(io.TeeReader(r, w), func(Case) bool { return true })
 }
 
-// read reads a file until each returns false.
+// read calls each with each case of a file until it returns false.
 func read(r io.Reader, each func(Case) bool) (counts Counts, err error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, MaxLine+1)

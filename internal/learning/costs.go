@@ -57,8 +57,9 @@ func (c *Costs) Tables() []bill.Provider { return c.cfg.BillConfig().Providers }
 
 // Selection selects what is compared. The zero value compares everything.
 type Selection struct {
-	// Models are names of providers or models of [bill.Providers], Routings are routings.
-	Models   []string
+	// Models are names of providers or models of [bill.Providers]; empty for all.
+	Models []string
+	// Routings is empty for all.
 	Routings []search.Routing
 }
 

@@ -24,7 +24,7 @@ import (
 // maxPeople bounds the users whose names are in memory.
 const maxPeople = 200_000
 
-// Exporter exports conversations with feedback.
+// Exporter exports conversations with feedback. With the zero value, ServeHTTP refuses all requests.
 type Exporter struct {
 	Store storage.Store
 	// Redact masks secrets.
@@ -148,7 +148,7 @@ func (x *export) eachReceipt(ctx context.Context, each func(chat string, who per
 
 // group collects the authors in some chats, and the answers with feedback there.
 type group struct {
-	// people are names, in their first spelling, by user.
+	// people has the names of each user.
 	people    map[string]map[string]bool
 	size      int
 	chats     map[string]bool

@@ -75,8 +75,8 @@ func (m *caseBuilder) build(ctx context.Context) (c Case, err error) {
 	return c, nil
 }
 
-// countFeedback counts the feedback of users who have not
-// opted out. It refuses a question whose author has opted out.
+// countFeedback counts the feedback of users who have not opted out. It returns errOptedOut
+// if there is none, or if the author of the question has opted out.
 func (m *caseBuilder) countFeedback(ctx context.Context) (good, bad int, err error) {
 	no := map[string]bool{m.job.Message.SenderID(): false}
 	for _, o := range m.job.Turn.Feedback {
@@ -130,7 +130,8 @@ func (m *caseBuilder) readTurn(ctx context.Context, log string, at storage.Posit
 	return nil, errNotExportable
 }
 
-// checkAuthors names the authors. It refuses messages of users who may have opted out.
+// checkAuthors adds the names of the messages' authors to the index. It returns errOptedOut if an
+// author may have opted out.
 func (m *caseBuilder) checkAuthors(ctx context.Context, messages []agent.Message) error {
 	here := newNameIndex(m.names)
 	for i := range messages {
@@ -154,8 +155,8 @@ func (m *caseBuilder) checkAuthors(ctx context.Context, messages []agent.Message
 	return nil
 }
 
-// findAuthor returns the author of a message in a shared chat; empty if the author is unknown or to
-// be forgotten, and no user of the platform has opted out.
+// findAuthor returns the author of a message in a shared chat, or errOptedOut. An author who is
+// unknown, or was forgotten, is "", but counts as opted out if any user of the platform has.
 func (m *caseBuilder) findAuthor(ctx context.Context, one *agent.Message) (string, error) {
 	key := one.Ref + one.JoinedRef // it has at most one of them
 	entry, err := m.Store.Get(ctx, receipts.Prefix+key)
@@ -259,7 +260,7 @@ func UsageOf(u agent.Usage, model string, money func(model string) (budget.Price
 	return used
 }
 
-// pseudonymOf returns the pseudonym of a whole name.
+// pseudonymOf returns the pseudonym of a whole name, or "Person" if the name is not in the index.
 func (n *nameIndex) pseudonymOf(text string) string {
 	for all := n; all != nil; all = all.parent {
 		if stand := all.fullNames[normalizeName(text)]; stand != "" {

@@ -83,7 +83,8 @@ func markerLen(line string) int {
 	return digits + 1
 }
 
-// countDelimiters counts characters that may open or close an inline element.
+// countDelimiters counts what may open or close an inline element: runs of * _ ~ or `, and each of
+// [ ] and <.
 func countDelimiters(s string) int {
 	n := 0
 	for i := range len(s) {

@@ -19,7 +19,7 @@ var embeddedParts embed.FS
 
 const (
 	xmlHead = `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` + "\n"
-	// officeRelations begins the types of relationships.
+	// officeRelations is the namespace of r:id, and the prefix of the relationship types.
 	officeRelations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 	relationships   = "http://schemas.openxmlformats.org/package/2006/relationships"
 	// maxLevel is the deepest list level in Word.
@@ -93,8 +93,8 @@ const (
 	propertiesLink = `<Relationship Id="p" Type="` + officeRelations + `/extended-properties" Target="` + propertiesName + `"/>`
 )
 
-// MadeHere reports whether this package has made a document that begins with head, of a thousand bytes or
-// more. Other programs that change it replace what is looked for.
+// MadeHere reports whether this package has made a document. head has at least its first thousand bytes.
+// A program that changes the document replaces the name by which it is recognised.
 func MadeHere(head []byte) bool { return bytes.Contains(head, []byte(madeHere)) }
 
 // zipFiles returns a ZIP archive of names and contents.

@@ -10,7 +10,7 @@ import (
 type Piece struct {
 	// Text is the piece as a text.
 	Text *Document
-	// Table and Code are set for these kinds.
+	// Table or Code is set if the piece is a table or a block of code.
 	Table *Table
 	Code  *Code
 }
@@ -50,8 +50,8 @@ func (d *Document) Pieces() (pieces []Piece) {
 	return pieces
 }
 
-// SplitBlocks splits a document between its blocks into documents of about limit characters, with at
-// most one table each. A longer block stays with what precedes it, and a heading with what
+// SplitBlocks splits a document between its blocks into documents whose texts have about limit bytes, with
+// at most one table each. A longer block stays with what precedes it, and a heading with what
 // follows.
 func (d *Document) SplitBlocks(limit int) (stretches []*Document) {
 	var at []*node

@@ -153,7 +153,7 @@ func writeLongest(w writer, a atom, ends []int) (int, writer) {
 	return ends[n-1], write(ends[n-1])
 }
 
-// clusterEnds returns the ends of the first grapheme clusters of s, at most limit.
+// clusterEnds returns the ends of the grapheme clusters in the first limit+1 code points of s.
 func clusterEnds(s string, limit int) []int {
 	ends := runeEnds(s, limit+1)
 	if len(ends) == 0 {

@@ -90,7 +90,8 @@ func (d *Document) XLSX() (data []byte, left int, err error) {
 	return data, left, err
 }
 
-// Types of a workbook's parts.
+// spreadsheetML begins the content types of a workbook's parts, and sheetNamespace is their XML
+// namespace.
 const (
 	spreadsheetML  = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 	sheetNamespace = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"

@@ -156,8 +156,8 @@ func (m *Models) findOffered(ctx context.Context, name string) (ref settings.Ref
 // maxForTask bounds the models that the error of FindForTask lists.
 const maxForTask = 10
 
-// FindForTask returns the full name of the model that a background task asks for, or an error for the model
-// that lists some others.
+// FindForTask returns the full name of the model that a background task asks for. If there is none, the
+// error, which is written for the model that starts the task, lists some models.
 func (m *Models) FindForTask(ctx context.Context, name string) (string, error) {
 	ref, known, all, err := m.findOffered(ctx, name)
 	if err != nil || known {

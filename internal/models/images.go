@@ -96,9 +96,10 @@ const (
 	codeUnknown     = "outcome_unknown"
 )
 
-// The expected tokens of a picture at OpenAI, by quality: the most that one of its models uses for a
-// square one (developers.openai.com/api/docs/guides/image-generation); wider and higher ones cost half as
-// much again. A source costs about as much as a picture of high quality.
+// imageTokens has the expected output tokens of a picture at OpenAI, by quality: the most that one of its
+// models uses for a square one (developers.openai.com/api/docs/guides/image-generation). Other qualities take
+// maxImageTokens; wider and higher pictures cost half as much again. A source costs about as much as a
+// picture of high quality.
 var imageTokens = map[string]int64{"low": 272, "medium": 1756}
 
 const (

@@ -45,7 +45,7 @@ type Config struct {
 // ByKind names the models for some kinds of work, each as provider_id/model_id. Empty means the model of
 // the chat, which is also the fallback if the named model fails.
 type ByKind struct {
-	// Deep answers messages that begin with /deep. It has no fallback.
+	// Deep answers messages that begin with /deep. It has no fallback. If it is empty, there is no /deep.
 	Deep string `yaml:"deep" env:"ONECLAW_MODELS_DEEP"`
 	// Schedules and Webhooks answer the tasks that schedules and webhooks start.
 	Schedules string `yaml:"schedules" env:"ONECLAW_MODELS_SCHEDULES"`

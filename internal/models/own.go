@@ -14,8 +14,8 @@ import (
 	"oneclaw/internal/settings"
 )
 
-// OwnModel configures the program's own model, on any server with OpenAI's API. These settings override
-// detected facts about the model.
+// OwnModel configures the program's own model, on any server with OpenAI's API or Anthropic's. These
+// settings override detected facts about the model.
 type OwnModel struct {
 	APIKey  redact.Secret `yaml:"api_key" env:"OPENAI_API_KEY"`
 	BaseURL string        `yaml:"base_url" env:"OPENAI_BASE_URL"`
@@ -24,7 +24,7 @@ type OwnModel struct {
 	// pictures, "no" if not, or empty to detect it.
 	Context int    `yaml:"context" env:"ONECLAW_MODEL_CONTEXT"`
 	Vision  string `yaml:"vision" env:"ONECLAW_MODEL_VISION"`
-	// API is chat, responses or messages; Effort is the reasoning effort.
+	// API is chat, responses or messages; if it is empty, the bot chooses. Effort is the reasoning effort.
 	API    string `yaml:"api" env:"ONECLAW_MODEL_API"`
 	Effort string `yaml:"effort" env:"ONECLAW_MODEL_EFFORT"`
 	// FirstByteTimeout bounds the wait for the first byte of a reply from any model.

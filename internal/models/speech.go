@@ -52,7 +52,7 @@ type SpeechConfig struct {
 	Ledger     *budget.Ledger
 	// Payer returns the payer of a call.
 	Payer func(scope toolgroups.Scope) budget.Payer
-	// Chats stores what is spoken in each chat.
+	// Chats stores the choice of each chat: on, off or auto.
 	Chats  settings.Chats
 	Logger *slog.Logger
 }
@@ -64,7 +64,7 @@ type Speaker struct {
 	client *openai.Client // nil if no model is set
 }
 
-// NewSpeaker returns a speaker. It sends no requests.
+// NewSpeaker returns a speaker, which speaks nothing if no model is set. It sends no requests.
 func NewSpeaker(cfg SpeechConfig) (*Speaker, error) {
 	s := &cfg.Settings
 	if err := s.Validate(); err != nil || s.Model == "" {
@@ -106,9 +106,10 @@ func (s *Speaker) choice(ctx context.Context, chat string) (string, error) {
 	return cmp.Or(own.Voice, settings.VoiceAuto), err
 }
 
-// Tokens of speech: gpt-4o-mini-tts makes about 20 a second for its price of $0.015 a minute
+// speechTokens estimates the tokens of a spoken text, because the server reports no usage. gpt-4o-mini-tts
+// makes about 20 a second for its price of $0.015 a minute
 // (developers.openai.com/api/docs/models/gpt-4o-mini-tts), and a second has about 15 characters, or 4.5 of
-// Chinese, Japanese and Korean. The server reports no usage.
+// Chinese, Japanese and Korean.
 func speechTokens(text string) budget.Tokens {
 	tokens, seconds := 1.0, 0.0
 	for _, r := range text {

@@ -33,7 +33,7 @@ type VoiceSettings struct {
 }
 
 const (
-	// DefaultVoiceModel is the default if the program's own model is OpenAI's.
+	// DefaultVoiceModel is the default on OpenAI's server.
 	DefaultVoiceModel = "gpt-4o-mini-transcribe"
 	// DefaultVoiceLength is below the 25 minutes that OpenAI's models accept.
 	DefaultVoiceLength = 20 * time.Minute

@@ -52,9 +52,9 @@ type task struct {
 	Workspace bool `json:"workspace,omitempty"`
 }
 
-// Read reads the folder of another bot, such as ~/.openclaw, and an OpenClaw's workspace, if that is
-// elsewhere. It changes nothing there. The files are parsed in a child process with bounded memory and time.
-// The error says why nothing could be read.
+// Read reads the folder of another bot, such as ~/.openclaw, and the workspace of an OpenClaw if it is
+// elsewhere; otherwise workspace is nil. It changes nothing there. The files are parsed in a child process
+// with bounded memory and time. The error says why nothing could be read.
 func Read(ctx context.Context, bot Bot, root, workspace *os.Root) (*Found, error) {
 	command, err := sandbox.Command(ChildArgument)
 	if err != nil {
@@ -82,7 +82,7 @@ func Read(ctx context.Context, bot Bot, root, workspace *os.Root) (*Found, error
 	if err != nil {
 		return nil, fmt.Errorf("moving: start: %w", err)
 	}
-	defer func() { _ = child.End() }() // what it lacks is in its answer
+	defer func() { _ = child.End() }() // the child's answer reports its fault
 	var found Found
 	err = sandbox.ErrNoAnswer
 	if child.Send(task{Bot: bot, Workspace: workspace != nil}) == nil {

@@ -48,7 +48,7 @@ func parseYAML(data []byte) (parsed areas, faults map[string]error, err error) {
 	return parsed, faults, nil
 }
 
-// countNodes counts the values of a YAML document, those that aliases repeat too. It ends above most.
+// countNodes counts the values of a YAML document, with those that aliases repeat. It stops above most.
 func countNodes(n *yaml.Node, most int) int {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias

@@ -37,7 +37,7 @@ const (
 // Mark says what became of a thing.
 type Mark string
 
-// The marks.
+// The marks: of a thing that is taken over, of one that is here already, and of one that is not taken over.
 const (
 	Taken Mark = "+"
 	Known Mark = "="
@@ -87,7 +87,8 @@ func (m Mover) Take(ctx context.Context, found *Found) ([]Line, error) {
 	return lines, nil
 }
 
-// lineOf returns the line of a thing that was taken over unless there is a reason against it.
+// lineOf returns the line of a thing that was taken over unless there is a reason against it. known are
+// the reasons which say that it is here already.
 func lineOf(kind Kind, name, text string, reason error, known ...error) Line {
 	line := Line{Kind: kind, Name: wording.OneLine(name, maxShown), Mark: Taken, Text: text}
 	switch {
