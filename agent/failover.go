@@ -36,8 +36,8 @@ type FailoverConfig struct {
 	Logger *slog.Logger
 }
 
-// Failover is a model that asks the next candidate if one is unreachable, rate limited, or refuses the
-// key. It may be used concurrently.
+// Failover is a model that asks the next candidate if one is unreachable, rate limited, out of credit, or
+// refuses the key. It may be used concurrently.
 type Failover struct {
 	candidates []Candidate
 	outages    *Outages
@@ -144,7 +144,7 @@ func preferredError(first, next *ModelError) *ModelError {
 
 // canFailOver reports whether a failure may be specific to one provider.
 func canFailOver(kind Kind) bool {
-	return kind == KindUnavailable || kind == KindRateLimit || kind == KindAuth
+	return kind == KindUnavailable || kind == KindRateLimit || kind == KindCredit || kind == KindAuth
 }
 
 // Outages records for a while which models failed. It may be used concurrently.

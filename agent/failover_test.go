@@ -101,7 +101,7 @@ func TestNewFailoverRefuses(t *testing.T) {
 // first model that is in order, what was shown is exactly that reply, and no model is
 // asked twice.
 func TestFailoverShowsOneReply(t *testing.T) {
-	kinds := []agent.Kind{"", agent.KindUnavailable, agent.KindRateLimit, agent.KindAuth}
+	kinds := []agent.Kind{"", agent.KindUnavailable, agent.KindRateLimit, agent.KindCredit, agent.KindAuth}
 	rapid.Check(t, func(rt *rapid.T) {
 		var models []*flaky
 		for i := range rapid.IntRange(1, 4).Draw(rt, "models") {

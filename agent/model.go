@@ -98,8 +98,10 @@ type Kind string
 const (
 	// KindAuth: the provider refused the key.
 	KindAuth Kind = "auth"
-	// KindRateLimit: a rate limit or quota is still exceeded after the retries.
+	// KindRateLimit: a rate limit is still exceeded after the retries.
 	KindRateLimit Kind = "rate_limit"
+	// KindCredit: the provider's account has no credit, or has reached its spending limit.
+	KindCredit Kind = "credit"
 	// KindUnavailable: no connection, 5xx, a broken or stalled stream after the retries.
 	KindUnavailable Kind = "unavailable"
 	// KindOverflow: the request is larger than the model's context.

@@ -282,6 +282,7 @@ func TestAFailureIsASentenceWithAnIncident(t *testing.T) {
 		want string
 	}{
 		"key":    {&agent.ModelError{Kind: agent.KindAuth, Status: 401, Err: errors.New("sk-secret")}, "can't answer right now"},
+		"credit": {&agent.ModelError{Kind: agent.KindCredit, Status: 400, Err: errors.New("x")}, "run out of credit"},
 		"limit":  {&agent.ModelError{Kind: agent.KindRateLimit, Err: errors.New("x")}, "is busy"},
 		"net":    {&agent.ModelError{Kind: agent.KindUnavailable, Err: errors.New("x")}, "could not reach"},
 		"rounds": {&agent.ModelError{Kind: agent.KindRounds, Err: errors.New("x")}, "circles"},

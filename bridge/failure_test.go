@@ -50,7 +50,7 @@ func TestFailuresAreSentencesOfAClosedSet(t *testing.T) {
 			rapid.String(),
 		).Draw(rt, "text")
 		kind := rapid.SampledFrom([]agent.Kind{
-			agent.KindAuth, agent.KindRateLimit, agent.KindUnavailable, agent.KindOverflow, agent.KindRejected, agent.KindRounds, agent.KindBudget, "other",
+			agent.KindAuth, agent.KindRateLimit, agent.KindCredit, agent.KindUnavailable, agent.KindOverflow, agent.KindRejected, agent.KindRounds, agent.KindBudget, "other",
 		}).Draw(rt, "kind")
 		err := errors.New(text)
 		switch rapid.IntRange(0, 4).Draw(rt, "wrapping") {

@@ -54,6 +54,20 @@ func TestErrorsInStreams(t *testing.T) {
 	}
 }
 
+// A key that Gemini does not know is refused with the status of an invalid request.
+func TestAWrongKeyAtGemini(t *testing.T) {
+	p, _ := emulator.ProfileByName("gemini")
+	l := newLive(t, p, func(cfg *emulator.Config) { cfg.Key = "another" })
+	for name, ask := range map[string]func() error{
+		"a reply":    func() error { _, err := l.model().Complete(t.Context(), question(), nil); return err },
+		"its models": func() error { _, err := openai.ListModels(t.Context(), l.cfg); return err },
+	} {
+		if f := kindOf(t, ask()); f.Kind != agent.KindAuth || f.Status != 400 {
+			t.Errorf("%s: %v", name, f)
+		}
+	}
+}
+
 // Each server's words for a prompt that is too long are known, and the size that they name.
 //
 // Live B08: Each server has words of its own for a prompt that is too long.

@@ -69,10 +69,11 @@ func (c *Client) listModels(ctx context.Context) ([]ModelInfo, error) {
 func (c *Client) fetch(ctx context.Context, address string, body []byte) ([]byte, error) {
 	resp, err := c.send(ctx, address, body)
 	if err != nil {
-		if refused, ok := errors.AsType[*provider.Refusal](err); ok {
-			refused.Code, refused.Text = "", "no list of models"
+		failure := c.newFault(ctx, err).Failure // classified by the text that is dropped
+		if _, ok := errors.AsType[*provider.Refusal](err); ok {
+			failure.Err = errors.New("no list of models")
 		}
-		return nil, c.newFault(ctx, err).Failure
+		return nil, failure
 	}
 	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxModelList+1))

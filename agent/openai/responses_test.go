@@ -115,7 +115,7 @@ func TestResponsesFailures(t *testing.T) {
 		"overflow":        {failed("context_length_exceeded", "Your input exceeds the context window"), agent.KindOverflow, false},
 		"invalid":         {failed("invalid_prompt", "No"), agent.KindRejected, false},
 		"error event":     {events(created, `{"type":"error","code":"server_error","message":"Sorry","param":null}`), agent.KindUnavailable, true},
-		"nested error":    {events(`{"type":"error","error":{"code":"insufficient_quota","message":"Pay","type":"x"}}`), agent.KindRateLimit, false},
+		"nested error":    {events(`{"type":"error","error":{"code":"insufficient_quota","message":"Pay","type":"x"}}`), agent.KindCredit, false},
 		"filtered":        {events(`{"type":"response.incomplete","response":{"status":"incomplete","output":[],"incomplete_details":{"reason":"content_filter"}}}`), agent.KindRejected, false},
 		"no response":     {events(`{"type":"response.completed"}`), agent.KindUnavailable, true},
 		"wrong key":       {refusal(401, "invalid_api_key", "Incorrect API key provided: "+key), agent.KindAuth, false},

@@ -105,10 +105,10 @@ func classify(status int, code, text string) (kind agent.Kind, passing bool) {
 	switch {
 	case status == http.StatusRequestEntityTooLarge:
 		return agent.KindOverflow, false
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+	case status == http.StatusPaymentRequired, status < http.StatusInternalServerError && isOutOfCredit(code, text):
+		return agent.KindCredit, false
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusBadRequest && isBadKey(text):
 		return agent.KindAuth, false
-	case status == http.StatusPaymentRequired, strings.Contains(code, "insufficient_quota"):
-		return agent.KindRateLimit, false
 	case status == http.StatusTooManyRequests, status == 0 && strings.Contains(code, "rate_limit"):
 		return agent.KindRateLimit, true
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly:
@@ -137,6 +137,27 @@ func isOverflow(code, text string) bool {
 	}
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(overflowPhrases, func(words string) bool { return strings.Contains(text, words) })
+}
+
+// creditPhrases are phrases in refusals, of any status, by accounts without credit or at their spending
+// limit: OpenAI (its codes), Anthropic (400: claude-code #66314, #2127), xAI (403 and 429: continue #10373,
+// warp #14867), Kimi (403 and 429: Kimi-K2 #5, continue #11443).
+var creditPhrases = []string{
+	"insufficient_quota", "billing_hard_limit_reached", "credit balance is too low", "reached your specified api usage limits",
+	"used all available credits", "exceeded_current_quota", "due to insufficient balance",
+}
+
+// isOutOfCredit reports whether a refusal says that the account cannot pay for the request.
+func isOutOfCredit(code, text string) bool {
+	text = strings.ToLower(code + " " + text)
+	return slices.ContainsFunc(creditPhrases, func(words string) bool { return strings.Contains(text, words) })
+}
+
+// isBadKey reports whether a refusal with the status 400 is about the key: Gemini's (continue #10290,
+// #11336) and xAI's (continue #10778) have no other status for it.
+func isBadKey(text string) bool {
+	text = strings.ToLower(text)
+	return strings.Contains(text, "api key not valid") || strings.Contains(text, "api key expired") || strings.Contains(text, "incorrect api key")
 }
 
 // contextLimitPattern matches the size of the context in the text of a refusal.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -121,10 +120,9 @@ func failureTextOf(err error, timeout time.Duration) failureText {
 	switch failure.Kind {
 	case agent.KindAuth:
 		return failureText{message: "I can't answer right now.", remedy: cmp.Or(failure.Remedy, "The model's server rejects the key.")}
+	case agent.KindCredit:
+		return failureText{message: "The model account has run out of credit.", remedy: "Top it up at the provider, or raise its spending limit there."}
 	case agent.KindRateLimit:
-		if failure.Status == http.StatusPaymentRequired || strings.Contains(failure.Error(), "insufficient_quota") {
-			return failureText{message: "The model account has run out of credit.", remedy: "Top it up at the provider."}
-		}
 		if failure.RetryAfter > 0 {
 			return again(fmt.Sprintf("The language model is busy. Please try again in %s.", failure.RetryAfter.Round(time.Second)))
 		}

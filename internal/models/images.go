@@ -176,6 +176,9 @@ func imageError(e *openai.OnceError) *toolgroups.Error {
 	case failure.Kind == agent.KindAuth:
 		return toolgroups.Errorf(codeUnavailable,
 			"No picture was made: the provider rejects the key. Tell the user that an administrator has to check images.api_key, or OPENAI_API_KEY.")
+	case failure.Kind == agent.KindCredit:
+		return toolgroups.Errorf(codeUnavailable,
+			"No picture was made: the account at the provider has run out of credit (%v). Tell the user that an administrator has to top it up.", failure.Err)
 	case failure.Kind == agent.KindRateLimit:
 		return toolgroups.Errorf(codeUnavailable,
 			"No picture was made: the provider makes no more now (%v). Tell the user to ask again later.", failure.Err)

@@ -150,7 +150,7 @@ func TestFailedPictures(t *testing.T) {
 		"model":        {refusal(404, "model_not_found", "There is no such model."), "refused_by_provider", "no such model", false},
 		"key":          {refusal(401, "invalid_api_key", "Incorrect API key provided: k."), "images_unavailable", "rejects the key", false},
 		"often":        {refusal(429, "rate_limit_exceeded", "Slow down."), "images_unavailable", "Slow down.", false},
-		"credit":       {refusal(429, "insufficient_quota", "You exceeded your quota."), "images_unavailable", "exceeded your quota", false},
+		"credit":       {refusal(429, "insufficient_quota", "You exceeded your quota."), "images_unavailable", "has to top it up", false},
 		"down":         {refusal(503, "", "Overloaded."), "outcome_unknown", "Overloaded.", true},
 		"gateway":      {answer(502, "<html>bad gateway</html>"), "outcome_unknown", "do not try again by yourself", true},
 		"cut off":      {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "outcome_unknown", "EOF", true},

@@ -109,6 +109,33 @@ func TestWhatIsNotHeardIsSaid(t *testing.T) {
 	}
 }
 
+// A key that Gemini refuses with the status of an invalid request is no damaged recording.
+func TestAWrongKeyIsNoDamagedRecording(t *testing.T) {
+	gemini, _ := openai.ProfileByName("gemini")
+	server, err := openai.New(openai.Config{Key: "another", Profile: gemini})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Close() }()
+	base, err := server.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	l, err := models.NewTranscriber(models.TranscriberConfig{
+		Settings: models.VoiceSettings{BaseURL: base, APIKey: "k", Model: "ears"}, HTTPClient: &http.Client{Transport: transport}, Logger: slog.New(slog.DiscardHandler),
+		Charge: func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return m },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.Transcribe(t.Context(), toolgroups.Scope{}, recording(openai.Speech("x")))
+	if failure, ok := errors.AsType[*agent.ModelError](err); !ok || failure.Kind != agent.KindAuth {
+		t.Errorf("%v", err)
+	}
+}
+
 type noBudget struct{}
 
 func (noBudget) Complete(context.Context, agent.Request, func(agent.Delta)) (agent.Reply, error) {

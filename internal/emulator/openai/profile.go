@@ -19,6 +19,8 @@ type Profile struct {
 	URL, Model string
 	// ResponsesOnly makes Chat Completions refuse tools.
 	ResponsesOnly bool
+	// BadKey is the error for a wrong key; without a status it is OpenAI's.
+	BadKey Error
 
 	// Reasoning is the place of the reasoning in a reply.
 	Reasoning ReasoningStyle

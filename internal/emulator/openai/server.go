@@ -184,6 +184,9 @@ func (s *Server) authorize(r *http.Request) *Error {
 	case !ok || key == "":
 		return &Error{Status: 401, Message: "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."}
 	case subtle.ConstantTimeCompare([]byte(key), []byte(s.cfg.Key)) != 1:
+		if isSet(s.cfg.Profile.BadKey) {
+			return newError(s.cfg.Profile.BadKey)
+		}
 		return &Error{Status: 401, Message: "Incorrect API key provided.", Code: "invalid_api_key"}
 	}
 	return nil
