@@ -108,7 +108,7 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 		reply, streamed, fault = c.attempt(ctx, &req, q, onDelta)
 		return fault
 	}, func(fault *provider.Fault) bool {
-		better := q.learn(fault)
+		better := q.learn(fault, c.effort(req.Effort, q))
 		if better == q {
 			c.cfg.ModelCache.LearnLimit(c.origin, fault)
 			return false

@@ -104,6 +104,27 @@ func TestEffortInEachForm(t *testing.T) {
 	}
 }
 
+// An effort that a model lacks becomes the nearest that it has, and changes nothing for other chats.
+func TestAnEffortThatTheModelLacks(t *testing.T) {
+	for model, efforts := range map[string][][2]string{
+		"claude-opus-4-6": {{"high", "high"}, {"xhigh", "high"}, {"max", "max"}, {"high", "high"}, {"xhigh", "high"}, {"", "max"}},
+		"claude-opus-4-5": {{"max", "high"}, {"minimal", "low"}, {"medium", "medium"}, {"", "high"}},
+	} {
+		c := newTalk(t, func(cfg *emulator.Config) { cfg.Model = model })
+		c.cfg.Effort = "max"
+		for _, e := range efforts {
+			c.turn.Effort = e[0]
+			c.say("go", "Fine.")
+			if body := string(c.last().Body); !strings.Contains(body, `"effort":"`+e[1]+`"`) {
+				t.Errorf("%s, %s: %s", model, e[0], body)
+			}
+		}
+		if refused := c.refusals(); len(refused) > 2 {
+			t.Errorf("%s: refused %q", model, refused)
+		}
+	}
+}
+
 // same reports whether a body has the fields, in whatever order.
 func same(body, want string) bool {
 	if want == "" {

@@ -32,7 +32,9 @@ func streamError(event []byte) error {
 
 // quirks are changes to requests, learned from earlier refusals.
 type quirks struct {
-	noTemperature, noEffort, noThinking, noSearch, noVision bool
+	noTemperature, noThinking, noSearch, noVision bool
+	// refusedEfforts are the reasoning efforts that the model has refused.
+	refusedEfforts provider.Efforts
 	// thinkingScope selects which thinking blocks are sent back: all, those of this turn, or none. It
 	// is stored per conversation, since some models' signatures are valid only for the text that
 	// precedes them.
@@ -50,9 +52,9 @@ func (q quirks) sendsThinking(inTurn bool) bool {
 	return q.thinkingScope == thinkingAll || q.thinkingScope == thinkingThisTurn && inTurn
 }
 
-// learn returns quirks that avoid the cause of a refusal, so that the same request may succeed. If the
-// refusal names no known cause, the quirks are unchanged.
-func (q quirks) learn(f *provider.Fault) quirks {
+// learn returns quirks that avoid the cause of a refusal, so that the same request may succeed. effort is
+// the reasoning effort of the request. If the refusal names no known cause, the quirks are unchanged.
+func (q quirks) learn(f *provider.Fault, effort string) quirks {
 	if f.Failure.Status != http.StatusBadRequest {
 		return q
 	}
@@ -71,7 +73,7 @@ func (q quirks) learn(f *provider.Fault) quirks {
 	case has("temperature"):
 		q.noTemperature = true
 	case has("effort"), has("output_config"):
-		q.noEffort = true
+		q.refusedEfforts = q.refusedEfforts.Refuse(effort, text)
 	case has("thinking"):
 		q.noThinking = true
 	case has("tool_search"), has("defer_loading"):

@@ -54,8 +54,14 @@ func parseDigits(digits string) (n int) {
 // thinkingBudgets are the thinking tokens for each effort, for models that take a budget.
 var thinkingBudgets = map[string]int{"minimal": 1024, "low": 2048, "medium": 6000, "high": 12_000, "xhigh": 20_000, "max": 24_000}
 
-// effortNames maps efforts to their names in the Messages API.
-var effortNames = map[string]string{"none": "low", "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "max": "max"}
+// effort returns the effort to ask for: the wanted one, the model's own setting, or the nearest that the
+// model has; "" for a model without efforts. The Messages API has neither none nor minimal.
+func (c *Client) effort(wanted string, q quirks) string {
+	if !c.family.takesEffort {
+		return ""
+	}
+	return q.refusedEfforts.Add("none").Add("minimal").Nearest(cmp.Or(wanted, c.cfg.Effort))
+}
 
 // setThinking sets the reasoning effort in the form that the model accepts. missingThinking rules out a
 // thinking budget; see [encoder].
@@ -64,8 +70,8 @@ func (c *Client) setThinking(r *request, req *agent.Request, q quirks, unthought
 	if effort == "" || effort == "none" && !c.family.takesEffort {
 		return
 	}
-	if c.family.takesEffort && !q.noEffort {
-		r.OutputConfig = &outputConfig{Effort: effortNames[effort]}
+	if level := c.effort(effort, q); level != "" {
+		r.OutputConfig = &outputConfig{Effort: level}
 	}
 	switch {
 	case q.noThinking:

@@ -68,6 +68,59 @@ func TestReasoningModelsWithToolsGoToResponses(t *testing.T) {
 	}
 }
 
+// An effort that a model lacks becomes the nearest that it has, over both APIs, and changes nothing for
+// other chats. A model without efforts gets none.
+//
+// Live B14: A model takes some reasoning efforts only.
+func TestAnEffortThatTheModelLacks(t *testing.T) {
+	for _, api := range []string{openai.APIResponses, openai.APIChat} {
+		p, _ := emulator.ProfileByName("openai-responses")
+		p.ResponsesOnly = false
+		l := newLive(t, p)
+		l.cfg.API = api
+		for _, c := range []struct {
+			wanted, sent string
+			refused      int // by now
+		}{{"high", "high", 0}, {"minimal", "low", 1}, {"high", "high", 1}, {"none", "low", 2}, {"max", "high", 4}, {"xhigh", "high", 4}, {"", "", 4}} {
+			req := question()
+			req.Effort = c.wanted
+			if _, err := l.model(once).Complete(t.Context(), req, nil); err != nil || l.last().Effort != c.sent || len(l.refusals()) != c.refused {
+				t.Errorf("%s, %s: sent %q, refused %q, %v", api, c.wanted, l.last().Effort, l.refusals(), err)
+			}
+		}
+		own := l.model(once, func(cfg *openai.Config) { cfg.Effort = "max" })
+		if _, err := own.Complete(t.Context(), question(), nil); err != nil || l.last().Effort != "high" {
+			t.Errorf("%s: the model's own setting: sent %q, %v", api, l.last().Effort, err)
+		}
+	}
+	cfg := openai.Config{Model: "gpt-5-mini", ModelCache: openai.NewModelCache()}
+	req := question()
+	req.Effort = "low"
+	unknown := refusal(400, "", "Unrecognized request argument supplied: reasoning_effort")
+	c, p := client(t, cfg, unknown, stream(hello, stop), stream(hello, stop))
+	for range 2 {
+		if _, err := c.Complete(t.Context(), req, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(p.bodies) != 3 || strings.Contains(p.bodies[1]+p.bodies[2], "effort") {
+		t.Errorf("%q", p.bodies)
+	}
+}
+
+// Kimi takes one temperature alone: the others are left out.
+func TestATemperatureThatTheModelLacks(t *testing.T) {
+	p, _ := emulator.ProfileByName("kimi")
+	l, warm := newLive(t, p), 0.3
+	for range 2 {
+		req := question()
+		req.Temperature = &warm
+		if _, err := l.model(once).Complete(t.Context(), req, nil); err != nil || len(l.refusals()) != 1 {
+			t.Errorf("refused %q, %v", l.refusals(), err)
+		}
+	}
+}
+
 // What a model thought goes back to nobody but its server, under the name it came with.
 // Who refuses it gets the same once more without, and is not sent it again.
 //

@@ -28,8 +28,10 @@ type quirks struct {
 	needsBridge bool
 	// noUsage: the server does not know stream_options.
 	noUsage bool
-	// noEffort: the server has refused a reasoning effort.
-	noEffort bool
+	// refusedEfforts are the reasoning efforts that the server has refused.
+	refusedEfforts provider.Efforts
+	// noTemperature: the server has refused a temperature.
+	noTemperature bool
 	// noVision: the server has refused pictures.
 	noVision bool
 }
@@ -67,26 +69,30 @@ func quirksOf(u *url.URL, cfg Config) quirks {
 // phrases in one of the lists.
 var refusalQuirks = []struct {
 	words [][]string
-	learn func(q *quirks)
+	learn func(q *quirks, r refusal)
 }{
-	{[][]string{{"stream_options"}, {"include_usage"}}, func(q *quirks) { q.noUsage = true }},
-	{[][]string{{"/v1/responses"}, {"responses api"}}, func(q *quirks) { q.useResponses = true }},
-	{[][]string{{"reasoning_effort"}, {"reasoning.effort"}}, func(q *quirks) { q.noEffort = true }},
-	{[][]string{{"openrouter reasoning details"}}, func(q *quirks) { q.needsDetails = true }},
-	{[][]string{{"thought_signature"}, {"thought signature"}}, func(q *quirks) { q.needsSignatures = true }},
-	{[][]string{{"after role 'tool'"}}, func(q *quirks) { q.needsBridge = true }},
-	{[][]string{{"ids must be unique"}, {"duplicate", "tool_call_id"}}, func(q *quirks) { q.uniqueIDs = true }},
-	{[][]string{{"tool call id", "length of 9"}, {"tool_call", "length of 9"}}, func(q *quirks) { q.idRule = provider.IDNine }},
-	{[][]string{{"reasoning_content", "must be passed back"}, {"reasoning_content", "missing"}}, func(q *quirks) { q.keepsReasoning = true }},
+	{[][]string{{"stream_options"}, {"include_usage"}}, func(q *quirks, _ refusal) { q.noUsage = true }},
+	{[][]string{{"/v1/responses"}, {"responses api"}}, func(q *quirks, _ refusal) { q.useResponses = true }},
+	{[][]string{{"reasoning_effort"}, {"reasoning.effort"}}, func(q *quirks, r refusal) { q.refusedEfforts = q.refusedEfforts.Refuse(r.effort, r.text) }},
+	{[][]string{{"temperature"}}, func(q *quirks, _ refusal) { q.noTemperature = true }},
+	{[][]string{{"openrouter reasoning details"}}, func(q *quirks, _ refusal) { q.needsDetails = true }},
+	{[][]string{{"thought_signature"}, {"thought signature"}}, func(q *quirks, _ refusal) { q.needsSignatures = true }},
+	{[][]string{{"after role 'tool'"}}, func(q *quirks, _ refusal) { q.needsBridge = true }},
+	{[][]string{{"ids must be unique"}, {"duplicate", "tool_call_id"}}, func(q *quirks, _ refusal) { q.uniqueIDs = true }},
+	{[][]string{{"tool call id", "length of 9"}, {"tool_call", "length of 9"}}, func(q *quirks, _ refusal) { q.idRule = provider.IDNine }},
+	{[][]string{{"reasoning_content", "must be passed back"}, {"reasoning_content", "missing"}}, func(q *quirks, _ refusal) { q.keepsReasoning = true }},
 	{
 		[][]string{{"reasoning_content"}, {"reasoning_details"}, {"'reasoning'"}, {".reasoning:"}, {`"reasoning"`}, {"extra_content"}, {`"thinking"`}},
-		func(q *quirks) { q.dropsReasoning = true },
+		func(q *quirks, _ refusal) { q.dropsReasoning = true },
 	},
 }
 
-// learn returns quirks that avoid the cause of a refusal, so that the same request may succeed. If the
-// refusal names no known cause, the quirks are unchanged.
-func (q quirks) learn(f *provider.Fault) quirks {
+// refusal is the text of a refusal, in lower case, and the reasoning effort of the refused request.
+type refusal struct{ text, effort string }
+
+// learn returns quirks that avoid the cause of a refusal, so that the same request may succeed. effort is
+// the reasoning effort of the request. If the refusal names no known cause, the quirks are unchanged.
+func (q quirks) learn(f *provider.Fault, effort string) quirks {
 	status, text := f.Failure.Status, strings.ToLower(f.Response)
 	refused := status == 0 || status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusUnprocessableEntity
 	if (refused || status >= http.StatusInternalServerError) && refusesPictures(text) {
@@ -97,7 +103,7 @@ func (q quirks) learn(f *provider.Fault) quirks {
 		if refused && slices.ContainsFunc(l.words, func(all []string) bool {
 			return !slices.ContainsFunc(all, func(w string) bool { return !strings.Contains(text, w) })
 		}) {
-			l.learn(&q)
+			l.learn(&q, refusal{text, effort})
 			return q
 		}
 	}

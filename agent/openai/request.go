@@ -32,7 +32,7 @@ func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool
 	default:
 		e.writeRaw(`,"stream":true,"stream_options":{"include_usage":true}`)
 	}
-	e.writeEffort(cmp.Or(req.Effort, c.cfg.Effort))
+	e.writeEffort(c.effort(req.Effort, q))
 	if c.openAIHosted && req.CacheKey != "" {
 		// OpenAI limits the key to 64 characters, and need not know our ids.
 		sum := sha256.Sum256([]byte(req.CacheKey))
@@ -41,7 +41,7 @@ func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool
 	if c.marksCache {
 		e.writeRaw(`,"cache_control":{"type":"ephemeral"}`)
 	}
-	if req.Temperature != nil && !isReasoningModel(c.cfg.Model) {
+	if req.Temperature != nil && !q.noTemperature && !isReasoningModel(c.cfg.Model) {
 		// Reasoning models refuse every temperature except their default.
 		e.writeRaw(`,"temperature":`)
 		e.buf = strconv.AppendFloat(e.buf, *req.Temperature, 'g', -1, 64)
@@ -60,11 +60,21 @@ func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool
 	return e.buf, len(e.pictures.pictures) > 0
 }
 
-// writeEffort writes the reasoning effort, if one is set. An effort that is not the model's own setting
-// is written only for models known to reason, because other models would refuse it.
+// effort returns the reasoning effort to ask for: the wanted one, the model's own setting, or the nearest
+// that the server has not refused. An effort that is not the model's own setting is sent only to models
+// known to reason, because other models would refuse it.
+func (c *Client) effort(wanted string, q quirks) string {
+	wanted = cmp.Or(wanted, c.cfg.Effort)
+	if wanted != c.cfg.Effort && !c.Facts().Reasons.Yes() {
+		return ""
+	}
+	return q.refusedEfforts.Nearest(wanted)
+}
+
+// writeEffort writes the reasoning effort, if there is one.
 func (e *encoder) writeEffort(effort string) {
 	switch {
-	case effort == "" || effort != e.client.cfg.Effort && (e.quirks.noEffort || !e.client.Facts().Reasons.Yes()):
+	case effort == "":
 	case e.quirks.useResponses:
 		e.writeRaw(`,"reasoning":{"effort":`)
 		e.buf = append(provider.AppendString(e.buf, effort), '}')

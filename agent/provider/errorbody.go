@@ -15,6 +15,7 @@ type ErrorBody struct {
 	Detail     json.RawMessage `json:"detail"`
 	Code       any             `json:"code"`
 	Type       string          `json:"type"`
+	Param      json.RawMessage `json:"param"`
 	StatusCode any             `json:"status_code"`
 	Metadata   struct {
 		// Raw is the error of the provider behind a gateway.
@@ -55,6 +56,7 @@ func DecodeErrorObject(object json.RawMessage, flat ErrorBody) *Refusal {
 		e.Code = fmt.Sprint(flat.Code) + " "
 	}
 	e.Code += flat.Type
+	e.Param = textOf(flat.Param)
 	for _, v := range []any{flat.StatusCode, flat.Code} {
 		if n, ok := v.(float64); ok && n >= 400 && n < 600 && e.Status == 0 {
 			e.Status = int(n)

@@ -31,7 +31,8 @@ var errTooLarge = errors.New("the reply is too large")
 type Fault struct {
 	Failure   *agent.ModelError
 	Transient bool
-	// Response is the server's whole error text. Failure contains the beginning of it.
+	// Response is the server's whole error text, and the parameter that it is about. Failure contains the
+	// beginning of the text.
 	Response string
 	// maxAttempts bounds the attempts after such a fault; 0 means the usual bound.
 	maxAttempts int
@@ -50,6 +51,8 @@ type Refusal struct {
 	Status     int // HTTP status; 0 for an error in a stream
 	RetryAfter time.Duration
 	Code, Text string
+	// Param is the parameter that is refused. The text need not name it.
+	Param string
 }
 
 // Error returns the server's text.
@@ -81,7 +84,7 @@ func NewFault(ctx context.Context, err error, key string) *Fault {
 	}
 	return &Fault{
 		Failure:   &agent.ModelError{Kind: kind, Status: told.Status, RetryAfter: told.RetryAfter, Err: errors.New(sanitize(told.Text, key))},
-		Transient: passing, Response: told.Text, maxAttempts: most,
+		Transient: passing, Response: strings.TrimSpace(told.Text + "\n" + told.Param), maxAttempts: most,
 	}
 }
 

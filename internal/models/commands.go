@@ -219,7 +219,7 @@ func (m *Models) setEffort(ctx context.Context, call bridge.CommandCall, effort 
 	if effort == "" {
 		return "Models think here with their default effort again, or with that of the agent.", nil
 	}
-	return fmt.Sprintf("Models now think here with **%s** effort, if they support it. `/model effort default` undoes that.", effort), nil
+	return fmt.Sprintf("Models now think here with **%s** effort, or the nearest that they have. `/model effort default` undoes that.", effort), nil
 }
 
 const (

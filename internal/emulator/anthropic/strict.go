@@ -130,10 +130,25 @@ func (d *messagesRequest) checkThinking() *openai.Error {
 	if d.OutputConfig != nil && budgetModels.MatchString(d.Model) && !strings.Contains(d.Model, "opus-4-5") {
 		return invalidRequest("This model does not support the effort parameter.")
 	}
+	if d.OutputConfig != nil && slices.Contains(missingEfforts(d.Model), d.OutputConfig.Effort) {
+		return invalidRequest("This model does not support effort level '%s'. Supported levels: high, low, medium.", d.OutputConfig.Effort)
+	}
 	if d.Thinking == nil {
 		return nil
 	}
 	return d.checkThinkingKind()
+}
+
+// missingEfforts returns the efforts that a model with efforts lacks (code.claude.com/docs/en/model-config;
+// dario PR 491 has the wording).
+func missingEfforts(model string) []string {
+	switch {
+	case strings.Contains(model, "4-5"):
+		return []string{"xhigh", "max"}
+	case strings.Contains(model, "4-6"):
+		return []string{"xhigh"}
+	}
+	return nil
 }
 
 func (d *messagesRequest) checkThinkingKind() *openai.Error {

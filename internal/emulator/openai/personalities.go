@@ -22,6 +22,7 @@ var profiles = []Profile{
 	{
 		// litellm PR 34569, livekit PR 7169: Chat Completions refuses tools, whatever the effort.
 		Name: "openai-responses", URL: "https://api.openai.com/v1", Model: "gpt-5.6-sol", ResponsesOnly: true,
+		Efforts: []string{"low", "medium", "high"}, // codex #6647, of gpt-5.1-codex
 	},
 	{
 		Name: "groq", URL: "https://api.groq.com/openai/v1", Model: "openai/gpt-oss-120b",
@@ -65,6 +66,7 @@ var profiles = []Profile{
 		// mastra #12592, opencode #10996
 		Reasoning: ReasoningContent, ExtraFields: []string{"reasoning_content"}, RequiredReasoning: ScopeAll,
 		MissingReasoning: Error{Status: 400, Message: "thinking is enabled but reasoning_content is missing in assistant tool call message at index {i}"},
+		FixedTemperature: 1, // hermes #12404
 		// These are the ids of Kimi K2's own tool calls (tool_call_guidance in its model card).
 		MakeCallID: func(seq, n int, name string) string { return fmt.Sprintf("functions.%s:%d", name, seq*10+n) },
 		Overflow:   Error{Status: 400, Message: "Invalid request: Your request exceeded model token limit: {max}"}, // assumed: the wording

@@ -19,6 +19,10 @@ type Profile struct {
 	URL, Model string
 	// ResponsesOnly makes Chat Completions refuse tools.
 	ResponsesOnly bool
+	// Efforts are the reasoning efforts that the model takes; nil takes all. FixedTemperature is the only
+	// temperature that it takes; 0 takes all.
+	Efforts          []string
+	FixedTemperature float64
 	// BadKey is the error for a wrong key; without a status it is OpenAI's.
 	BadKey Error
 
@@ -142,6 +146,22 @@ type rawCall struct {
 	Function     struct {
 		Name string `json:"name"`
 	} `json:"function"`
+}
+
+// checkSampling refuses a reasoning effort, in the given parameter, or a temperature that the model does not
+// take. The wording is OpenAI's (codex #6647, chatwise #1257) and Kimi's (hermes #12404).
+func (p *Profile) checkSampling(model, param, effort string, temperature *float64) *Error {
+	if p.FixedTemperature != 0 && temperature != nil && *temperature != p.FixedTemperature {
+		return invalid("", "", "invalid temperature: only %v is allowed for this model", p.FixedTemperature)
+	}
+	if p.Efforts == nil || effort == "" || slices.Contains(p.Efforts, effort) {
+		return nil
+	}
+	list := "'" + strings.Join(p.Efforts, "', '") + "'."
+	if param == "reasoning_effort" {
+		return invalid(param, "unsupported_value", "Unsupported value: 'reasoning_effort' does not support '%s' with this model. Supported values are: %s", effort, list)
+	}
+	return invalid(param, "unsupported_value", "Unsupported value: '%s' is not supported with the '%s' model. Supported values are: %s", effort, model, list)
 }
 
 // checkService refuses a request that OpenAI would accept but this service does not.

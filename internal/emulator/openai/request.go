@@ -24,6 +24,8 @@ type Request struct {
 	ReasoningItems int
 	// HasKey says whether the request had a key. The key itself is not stored.
 	HasKey bool
+	// Effort is the reasoning effort; empty without one.
+	Effort string
 	// CacheKey is prompt_cache_key, or user without it.
 	CacheKey string
 	// Tools are the offered tools, in order. ToolsJSON is their raw JSON.
@@ -87,8 +89,10 @@ type wireRequest struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	User     string `json:"user"`
-	CacheKey string `json:"prompt_cache_key"`
+	User        string   `json:"user"`
+	CacheKey    string   `json:"prompt_cache_key"`
+	Effort      string   `json:"reasoning_effort"`
+	Temperature *float64 `json:"temperature"`
 }
 
 type wireMessage struct {
@@ -118,7 +122,7 @@ func (s *Server) decode(body []byte) (Request, *Error) {
 		return req, invalid("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)")
 	}
 	req.Model, req.Stream, req.IncludeUsage = in.Model, in.Stream, in.StreamOptions.IncludeUsage
-	req.CacheKey = cmp.Or(in.CacheKey, in.User)
+	req.CacheKey, req.Effort = cmp.Or(in.CacheKey, in.User), in.Effort
 	req.ToolsJSON, req.MessagesJSON = in.Tools, in.Messages
 	if in.Model == "" {
 		return req, invalid("", "", "you must provide a model parameter")
@@ -130,6 +134,9 @@ func (s *Server) decode(body []byte) (Request, *Error) {
 		return req, err
 	}
 	if err := req.readMessages(); err != nil {
+		return req, err
+	}
+	if err := s.cfg.Profile.checkSampling(in.Model, "reasoning_effort", in.Effort, in.Temperature); err != nil {
 		return req, err
 	}
 	if err := s.cfg.Profile.checkService(&req); err != nil {

@@ -18,6 +18,10 @@ type responsesRequest struct {
 	Store        *bool           `json:"store"`
 	Include      []string        `json:"include"`
 	CacheKey     string          `json:"prompt_cache_key"`
+	Temperature  *float64        `json:"temperature"`
+	Reasoning    struct {
+		Effort string `json:"effort"`
+	} `json:"reasoning"`
 }
 
 // inputItem is an item of the input.
@@ -60,9 +64,12 @@ func (s *Server) decodeResponses(body []byte) (Request, responsesRequest, *Error
 		return req, in, invalid("", "", "We could not parse the JSON body of your request.")
 	}
 	req.Model, req.Stream, req.IncludeUsage, req.CacheKey = in.Model, in.Stream, true, in.CacheKey
-	req.ToolsJSON, req.MessagesJSON = in.Tools, in.Input
+	req.ToolsJSON, req.MessagesJSON, req.Effort = in.Tools, in.Input, in.Reasoning.Effort
 	if in.Model == "" {
 		return req, in, invalid("model", "missing_required_parameter", "Missing required parameter: 'model'.")
+	}
+	if err := s.cfg.Profile.checkSampling(in.Model, "reasoning.effort", in.Reasoning.Effort, in.Temperature); err != nil {
+		return req, in, err
 	}
 	if err := req.readFlatTools(s.cfg.MaxTools); err != nil {
 		return req, in, err
