@@ -44,9 +44,6 @@ func (c *Client) once(ctx context.Context, send func(ctx context.Context, client
 		return nil
 	}
 	fault := c.newFault(call, err)
-	if provider.IsFiltered(err) {
-		fault.Failure.Err = fmt.Errorf("%w: %w", provider.ErrFiltered, fault.Failure.Err)
-	}
 	unknown := sent.Load() && (fault.Failure.Status == 0 || fault.Failure.Status >= http.StatusInternalServerError)
 	if ctx.Err() != nil && unknown {
 		return fmt.Errorf("openai: %w", context.Cause(ctx))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	api "github.com/sashabaranov/go-openai"
@@ -128,10 +129,14 @@ func (r *responseCollector) handleLast(whole *response, kind string) error {
 	return io.EOF
 }
 
+// inputErrors matches the codes of failed responses that are about the input. Some are about a picture,
+// or the provider's policies (ResponseErrorCode in openai-go; bio_policy, codex PR 31439).
+var inputErrors = regexp.MustCompile(`^(invalid|unsupported)_|image|_policy|data_residency`)
+
 // eventError returns the error in an event, with the error type that an error response would have.
 func eventError(object json.RawMessage, flat provider.ErrorBody) error {
 	e := provider.DecodeErrorObject(object, flat)
-	if strings.HasPrefix(e.Code, "invalid_") {
+	if inputErrors.MatchString(e.Code) {
 		e.Code += " invalid_request_error"
 	} else {
 		e.Code += " server_error"

@@ -3,6 +3,7 @@ package openai_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -114,6 +115,10 @@ func TestResponsesFailures(t *testing.T) {
 		"rate limit":      {failed("rate_limit_exceeded", "Slow down"), agent.KindRateLimit, true},
 		"overflow":        {failed("context_length_exceeded", "Your input exceeds the context window"), agent.KindOverflow, false},
 		"invalid":         {failed("invalid_prompt", "No"), agent.KindRejected, false},
+		"a policy":        {failed("bio_policy", "This content can't be shown"), agent.KindRejected, false},
+		"another policy":  {events(created, `{"type":"error","code":"cyber_policy","message":"This content can't be shown","param":null}`), agent.KindRejected, false},
+		"a picture":       {failed("unsupported_image_media_type", "No"), agent.KindRejected, false},
+		"a new code":      {failed("new_code", "Sorry"), agent.KindUnavailable, true},
 		"error event":     {events(created, `{"type":"error","code":"server_error","message":"Sorry","param":null}`), agent.KindUnavailable, true},
 		"nested error":    {events(`{"type":"error","error":{"code":"insufficient_quota","message":"Pay","type":"x"}}`), agent.KindCredit, false},
 		"filtered":        {events(`{"type":"response.incomplete","response":{"status":"incomplete","output":[],"incomplete_details":{"reason":"content_filter"}}}`), agent.KindRejected, false},
@@ -125,7 +130,7 @@ func TestResponsesFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, _ := client(t, openai.Config{Model: "gpt-6-sol", Retry: provider.Retry{MaxAttempts: 1}}, tc.answer)
 			_, err := c.Complete(t.Context(), question(), nil)
-			if f := kindOf(t, err); f.Kind != tc.kind {
+			if f := kindOf(t, err); f.Kind != tc.kind || errors.Is(err, provider.ErrFiltered) != (strings.Contains(name, "policy") || name == "filtered") {
 				t.Errorf("%v, want %s", err, tc.kind)
 			}
 			synctest.Test(t, func(t *testing.T) {

@@ -273,3 +273,22 @@ func TestBlindModelsAreTold(t *testing.T) {
 		t.Errorf("a model that sees reads %s", sees)
 	}
 }
+
+// A picture that is refused within the stream of the Responses API is left out of the next request, which
+// is sent at once.
+func TestAPictureRefusedInAStreamIsLeftOut(t *testing.T) {
+	p, _ := emulator.ProfileByName("openai-responses")
+	l := newLive(t, p)
+	l.think = func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
+		if len(req.Messages[len(req.Messages)-1].Pictures) > 0 {
+			return emulator.Reply{End: emulator.EndError, StreamError: &emulator.Error{Code: "image_parse_error", Message: "The image could not be parsed."}}, nil
+		}
+		return emulator.Reply{Text: "I cannot see it."}, nil
+	}
+	got, err := l.model(once).Complete(t.Context(), agent.Request{
+		Messages: []agent.Message{{Role: agent.RoleUser, Text: "look", Files: files("a.png")}}, ReadFile: pictures(t).read,
+	}, nil)
+	if err != nil || got.Text != "I cannot see it." {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -77,13 +78,20 @@ func NewFault(ctx context.Context, err error, key string) *Fault {
 		// The model wrote a call that cannot be parsed. This happens at random, so another attempt is
 		// likely to succeed.
 		kind, passing, most = agent.KindUnavailable, true, maxParseAttempts
-	case errors.Is(err, ErrFiltered), told.Status == http.StatusForbidden && isModeration(told.Code, told.Text):
+	case errors.Is(err, ErrFiltered), isPolicy(told.Code), told.Status == http.StatusForbidden && isModeration(told.Code, told.Text):
 		kind, passing = agent.KindRejected, false
 	case errors.Is(err, errTooLarge):
 		kind, passing = agent.KindUnavailable, false
 	}
+	cause := errors.New(sanitize(told.Text, key))
+	switch {
+	case errors.Is(err, ErrFiltered):
+		cause = ErrFiltered
+	case kind == agent.KindRejected && isFiltered(told):
+		cause = fmt.Errorf("%w: %w", ErrFiltered, cause)
+	}
 	return &Fault{
-		Failure:   &agent.ModelError{Kind: kind, Status: told.Status, RetryAfter: told.RetryAfter, Err: errors.New(sanitize(told.Text, key))},
+		Failure:   &agent.ModelError{Kind: kind, Status: told.Status, RetryAfter: told.RetryAfter, Err: cause},
 		Transient: passing, Response: strings.TrimSpace(told.Text + "\n" + told.Param), maxAttempts: most,
 	}
 }
@@ -192,12 +200,14 @@ func isModeration(code, text string) bool {
 	return strings.Contains(text, "moderation") || strings.Contains(text, "flagged") || strings.Contains(text, "content_filter")
 }
 
-// IsFiltered reports whether an attempt failed because the provider's filter refused the content. OpenAI
-// refuses pictures with the code moderation_blocked, others with content_policy_violation.
-func IsFiltered(err error) bool {
-	told, ok := errors.AsType[*Refusal](err)
-	return errors.Is(err, ErrFiltered) || ok && told.Status < http.StatusInternalServerError &&
-		(isModeration(told.Code, told.Text) || strings.Contains(told.Code, "content_policy") || strings.Contains(told.Text, "safety system"))
+// isPolicy reports whether the code of a refusal names a policy about content: content_policy_violation,
+// bio_policy, cyber_policy.
+func isPolicy(code string) bool { return strings.Contains(code, "_policy") }
+
+// isFiltered reports whether a refusal is by the provider's filter. OpenAI refuses pictures with the code
+// moderation_blocked.
+func isFiltered(e *Refusal) bool {
+	return isModeration(e.Code, e.Text) || isPolicy(e.Code) || strings.Contains(e.Text, "safety system")
 }
 
 // sanitize clips a server's text, puts it on one line, and removes the key from it.

@@ -89,6 +89,12 @@ func (st *eventStream) writeAll(reply Reply, whole map[string]any, output []map[
 			return
 		}
 	}
+	if e := reply.StreamError; reply.End == EndError && e != nil && e.Status == 0 {
+		// A response that failed by itself has a code alone (api-reference/responses-streaming/response/failed).
+		whole["status"], whole["output"], whole["error"] = "failed", []any{}, map[string]any{"code": e.Code, "message": e.Message}
+		st.emit("response.failed", map[string]any{"response": whole})
+		return
+	}
 	if reply.End != EndComplete {
 		st.breakOff(reply.End, reply.StreamError)
 		return

@@ -43,7 +43,8 @@ type Reply struct {
 	Calls []ToolCall
 	// Finish overrides the finish reason, which is otherwise stop, or tool_calls with calls.
 	Finish string
-	// Err refuses the request. StreamError is the error of EndError; nil means a server error.
+	// Err refuses the request. StreamError is the error of EndError; nil means a server error. Over the
+	// Responses API, one without a status is that of a failed response.
 	Err, StreamError *Error
 	// Delay precedes the first byte, in addition to the server's latency.
 	Delay time.Duration
