@@ -170,6 +170,10 @@ func TestReplies(t *testing.T) {
 			stream(hello, stop, `{"model":"m-1","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":null}}`),
 			agent.Reply{Text: "Hel", Model: "m-1", Usage: agent.Usage{Input: 100, Output: 7}},
 		},
+		"reasoning in the total alone": { // as xAI counts
+			stream(hello, stop, `{"model":"m-1","choices":[],"usage":{"prompt_tokens":12,"completion_tokens":2,"total_tokens":331,"completion_tokens_details":{"reasoning_tokens":317}}}`),
+			agent.Reply{Text: "Hel", Model: "m-1", Usage: agent.Usage{Input: 12, Output: 319}},
+		},
 		"no usage":       {stream(hello, stop), agent.Reply{Text: "Hel", Model: "m-1"}},
 		"cut after stop": {respond(200, "text/event-stream", "data: "+hello+"\n\ndata: "+stop+"\n"), agent.Reply{Text: "Hel", Model: "m-1"}},
 		"not streamed": {

@@ -108,6 +108,16 @@ func TestAnEffortThatTheModelLacks(t *testing.T) {
 	}
 }
 
+// What Gemini thought is counted, although its count of the reply leaves it out.
+func TestReasoningIsCounted(t *testing.T) {
+	p, _ := emulator.ProfileByName("gemini")
+	l := newLive(t, p)
+	got, err := l.model(once).Complete(t.Context(), question(), nil)
+	if thought := len(p.Thought(1)) / 4; err != nil || got.Usage.Output < thought {
+		t.Errorf("%+v, %v; the thought alone has %d tokens", got.Usage, err, thought)
+	}
+}
+
 // Kimi takes one temperature alone: the others are left out.
 func TestATemperatureThatTheModelLacks(t *testing.T) {
 	p, _ := emulator.ProfileByName("kimi")

@@ -39,6 +39,7 @@ type chunk struct {
 type usage struct {
 	PromptTokens        int                            `json:"prompt_tokens"`
 	CompletionTokens    int                            `json:"completion_tokens"`
+	TotalTokens         int                            `json:"total_tokens"`
 	PromptTokensDetails api.ResponseInputTokensDetails `json:"prompt_tokens_details"`
 }
 
@@ -237,7 +238,8 @@ func (a *accumulator) reply(err error) (agent.Reply, error) {
 		return agent.Reply{}, provider.ErrFiltered
 	}
 	if u := a.usage; u != nil {
-		r.Usage.Input, r.Usage.Output = u.PromptTokens, u.CompletionTokens
+		// Gemini and xAI count reasoning in the total alone (Clarifai PR 978, vercel/ai PR 12425).
+		r.Usage.Input, r.Usage.Output = u.PromptTokens, max(u.CompletionTokens, u.TotalTokens-u.PromptTokens)
 		r.Usage.Cached, r.Usage.CacheWritten = u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens
 	}
 	return r, nil

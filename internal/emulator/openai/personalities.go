@@ -91,6 +91,7 @@ var profiles = []Profile{
 		Name: "gemini", URL: "https://generativelanguage.googleapis.com/v1beta/openai", Model: "gemini-3-pro-preview",
 		// ai.google.dev/gemini-api/docs/thought-signatures
 		Reasoning: ReasoningSigned, ExtraFields: []string{"extra_content"}, RequiredReasoning: ScopeTurn, EncodeError: errorList,
+		ReasoningInTotal: true,                                                                           // Clarifai PR 978
 		BadKey:           Error{Status: 400, Message: "API key not valid. Please pass a valid API key."}, // continue #10290
 		MissingReasoning: Error{Status: 400, Message: "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly. Additional data, function call `default_api:{name}`, position {i}."},
 		// free-claude-code #542: the array, and the wording for fields of the request; assumed:

@@ -26,8 +26,10 @@ type Profile struct {
 	// BadKey is the error for a wrong key; without a status it is OpenAI's.
 	BadKey Error
 
-	// Reasoning is the place of the reasoning in a reply.
-	Reasoning ReasoningStyle
+	// Reasoning is the place of the reasoning in a reply. ReasoningInTotal counts its tokens in the total
+	// alone.
+	Reasoning        ReasoningStyle
+	ReasoningInTotal bool
 	// RequiredReasoning is the reasoning to be sent back; MissingReasoning is the error without it.
 	RequiredReasoning ReasoningScope
 	MissingReasoning  Error

@@ -67,6 +67,9 @@ func (s *Server) writeCompletion(w http.ResponseWriter, r *http.Request, req Req
 	finish = cmp.Or(reply.Finish, finish)
 	usage := wireUsage{PromptTokens: req.Usage.Prompt, CompletionTokens: completionTokens(reply)}
 	usage.TotalTokens = usage.PromptTokens + usage.CompletionTokens
+	if s.cfg.Profile.ReasoningInTotal {
+		usage.TotalTokens += completionTokens(Reply{Text: s.cfg.Profile.Thought(req.Seq)})
+	}
 	usage.PromptTokensDetails.CachedTokens = req.Usage.Cached
 	out := wireCompletion{
 		ID: fmt.Sprintf("chatcmpl-emulator%d", req.Seq), Object: "chat.completion", Created: req.At.Unix(), Model: req.Model,
