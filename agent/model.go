@@ -84,9 +84,10 @@ type Reply struct {
 	Reasoning string
 	// Calls are in the model's order. Ids may be missing or repeated; the agent repairs them.
 	Calls []Call
-	// Truncated is set if the model stopped at its output limit.
-	Truncated bool
-	Usage     Usage
+	// Truncated is set if the reply was cut off, at the model's output limit or, if Filtered is set, by the
+	// provider's filter.
+	Truncated, Filtered bool
+	Usage               Usage
 	// Model is the name that the provider reports.
 	Model string
 }

@@ -15,8 +15,9 @@ import (
 const (
 	nudgeAnswer = "Your last reply was empty. Answer the message above now, in words."
 	nudgeLast   = "This is the last step of this turn. Answer now with what you have; no more tools will be run."
-	// noteTruncated is appended to an answer that was cut off.
+	// noteTruncated and noteFiltered are appended to an answer that was cut off.
 	noteTruncated = "\n\n[The answer was cut off at the model's output limit.]"
+	noteFiltered  = "\n\n[The provider's filter cut the answer off.]"
 )
 
 // Shares of the context, in percent. A request may fill requestShare; the rest is for the reply. The
@@ -189,7 +190,10 @@ func (r *run) assistantMessage(reply Reply) Message {
 		Final: len(reply.Calls) == 0, Truncated: reply.Truncated, Usage: &reply.Usage, Model: reply.Model,
 		Routing: r.round.Record(), CacheFor: r.cacheFor(),
 	}
-	if m.Final && m.Truncated {
+	switch {
+	case m.Final && reply.Filtered:
+		m.Text += noteFiltered
+	case m.Final && m.Truncated:
 		m.Text += noteTruncated
 	}
 	return m

@@ -135,7 +135,13 @@ func TestTruncatedReplies(t *testing.T) {
 	if got := c.result("b"); got.Status != agent.StatusOK {
 		t.Errorf("whole call: %+v", got)
 	}
-	if got := c.last(); !strings.HasPrefix(got.Text, "a long story\n\n[") || !got.Truncated || !got.Final {
+	if got := c.last(); got.Text != "a long story\n\n[The answer was cut off at the model's output limit.]" || !got.Truncated || !got.Final {
+		t.Errorf("answer %+v", got)
+	}
+	filtered := says("a bold")
+	filtered.Truncated, filtered.Filtered = true, true
+	c.say("x", filtered)
+	if got := c.last(); got.Text != "a bold\n\n[The provider's filter cut the answer off.]" || !got.Final {
 		t.Errorf("answer %+v", got)
 	}
 }

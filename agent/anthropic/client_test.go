@@ -156,6 +156,7 @@ func TestFailures(t *testing.T) {
 		"cut":                   {brain.Reply{Text: "It was a dark and stormy night.", End: brain.EndCut, Deltas: 1}, agent.KindUnavailable, true, 0},
 		"silent":                {brain.Reply{Text: "It was a dark and stormy night.", End: brain.EndDropped, Deltas: 1}, agent.KindUnavailable, true, 0},
 		"refused":               {brain.Reply{Finish: "refusal"}, agent.KindRejected, false, 0},
+		"refused on the way":    {brain.Reply{Text: "It was a dark", Finish: "refusal"}, agent.KindRejected, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newTalk(t)

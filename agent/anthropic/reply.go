@@ -102,14 +102,13 @@ func (c *replyBuilder) add(a *answer) error {
 	return nil
 }
 
-// finish returns the reply assembled from the answers.
+// finish returns the reply assembled from the answers. One that was refused does not count, even if it has
+// a text: the provider refuses whatever follows that turn (platform.claude.com,
+// handle-streaming-refusals).
 func (c *replyBuilder) finish(origin string) (agent.Reply, error) {
 	switch c.stopReason {
 	case stopRefusal:
-		if c.result.Text == "" {
-			return agent.Reply{}, provider.ErrFiltered
-		}
-		c.result.Truncated, c.result.Calls, c.blocks = true, nil, nil
+		return agent.Reply{}, provider.ErrFiltered
 	case stopTokens, stopOverflow, stopPause:
 		c.result.Truncated = true
 	}

@@ -161,7 +161,7 @@ func TestReplies(t *testing.T) {
 		want   agent.Reply
 	}{
 		"truncated":     {stream(hello, cut), agent.Reply{Text: "Hel", Model: "m-1", Truncated: true}},
-		"filtered late": {stream(hello, filtered), agent.Reply{Text: "Hel", Model: "m-1", Truncated: true}},
+		"filtered late": {stream(hello, filtered), agent.Reply{Text: "Hel", Model: "m-1", Truncated: true, Filtered: true}},
 		"cache written": {
 			stream(hello, stop, `{"model":"m-1","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":64,"cache_write_tokens":30}}}`),
 			agent.Reply{Text: "Hel", Model: "m-1", Usage: agent.Usage{Input: 100, Cached: 64, CacheWritten: 30, Output: 7}},

@@ -161,8 +161,11 @@ func (r *responseCollector) reply(err error) (agent.Reply, error) {
 	if reply.Text == "" {
 		reply.Text = r.text.String()
 	}
-	if d := r.final.IncompleteDetails; d != nil && d.Reason == "content_filter" && reply.Text == "" {
-		return agent.Reply{}, provider.ErrFiltered
+	if d := r.final.IncompleteDetails; d != nil && d.Reason == "content_filter" {
+		if reply.Text == "" {
+			return agent.Reply{}, provider.ErrFiltered
+		}
+		reply.Truncated, reply.Filtered = true, true
 	}
 	if u := r.final.Usage; u != nil {
 		reply.Usage.Input, reply.Usage.Output = u.InputTokens, u.OutputTokens

@@ -78,6 +78,10 @@ func TestResponsesReplies(t *testing.T) {
 			events(created, textHel, `{"type":"response.incomplete","response":{"status":"incomplete","model":"m","output":[],"incomplete_details":{"reason":"max_output_tokens"}}}`),
 			agent.Reply{Text: "Hel", Model: "m", Truncated: true},
 		},
+		"filtered late": {
+			events(created, textHel, `{"type":"response.incomplete","response":{"status":"incomplete","model":"m","output":[],"incomplete_details":{"reason":"content_filter"}}}`),
+			agent.Reply{Text: "Hel", Model: "m", Truncated: true, Filtered: true},
+		},
 		"not streamed": {
 			respond(200, "application/json", `{"object":"response","status":"completed","model":"m","output":[`+itemText+`],`+spent+`}`),
 			agent.Reply{Text: "Hello", Model: "m", Usage: usage},

@@ -224,9 +224,10 @@ func (a *accumulator) reply(err error) (agent.Reply, error) {
 	case a.finishReason == "error":
 		return agent.Reply{}, errBroken
 	}
+	filtered := a.finishReason == string(api.FinishReasonContentFilter)
 	r := agent.Reply{
 		Text: a.text.String(), Reasoning: a.encodeReplay(), Model: a.model,
-		Truncated: a.finishReason == string(api.FinishReasonLength) || a.finishReason == string(api.FinishReasonContentFilter),
+		Truncated: filtered || a.finishReason == string(api.FinishReasonLength), Filtered: filtered,
 	}
 	if r.Text == "" {
 		r.Text = a.refusal.String()
@@ -234,7 +235,7 @@ func (a *accumulator) reply(err error) (agent.Reply, error) {
 	for _, c := range a.calls {
 		r.Calls = append(r.Calls, agent.Call{ID: c.id, Name: c.name, Arguments: c.arguments.String()})
 	}
-	if a.finishReason == string(api.FinishReasonContentFilter) && r.Text == "" {
+	if filtered && r.Text == "" {
 		return agent.Reply{}, provider.ErrFiltered
 	}
 	if u := a.usage; u != nil {

@@ -84,6 +84,8 @@ func (m *tracedModel) Complete(ctx context.Context, req agent.Request, onDelta f
 func (m *tracedModel) replyAttributes(reply agent.Reply) []attribute.KeyValue {
 	u, reason := reply.Usage, "stop"
 	switch {
+	case reply.Filtered:
+		reason = "content_filter"
 	case reply.Truncated:
 		reason = "length"
 	case len(reply.Calls) > 0:
