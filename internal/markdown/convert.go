@@ -24,6 +24,7 @@ import (
 type converter struct {
 	source     []byte
 	usedLabels map[string]bool // labels of link definitions in use
+	unused     *node           // last paragraph of unused link definitions
 	depth      int
 }
 
@@ -138,12 +139,12 @@ func (c *converter) appendDefinition(out []*node, n *ast.LinkReferenceDefinition
 	if len(n.Title) > 0 {
 		line = append(line, &node{kind: kindText, text: ` "` + c.unescape(n.Title) + `"`})
 	}
-	if _, after := n.PreviousSibling().(*ast.LinkReferenceDefinition); after && len(out) > 0 {
-		last := out[len(out)-1]
-		last.children = append(append(last.children, &node{kind: kindBreak}), line...)
+	if len(out) > 0 && out[len(out)-1] == c.unused {
+		c.unused.children = append(append(c.unused.children, &node{kind: kindBreak}), line...)
 		return out
 	}
-	return append(out, &node{kind: kindParagraph, children: line})
+	c.unused = &node{kind: kindParagraph, children: line}
+	return append(out, c.unused)
 }
 
 func (c *converter) list(n *ast.List) *node {

@@ -149,6 +149,26 @@ func TestRowsKeepWhatIsBeyondTheirCells(t *testing.T) {
 	}
 }
 
+func TestUnusedDefinitionsBehindAUsedOneAreShown(t *testing.T) {
+	for block, shown := range map[string][2]string{
+		"- See [the guide][1]\n- more":       {"• See <a href=\"https://a.example\">the guide</a>\n• more", "• See <https://a.example|the guide>\n• more"},
+		"[the guide][1]\n\n```\nx := 1\n```": {"<a href=\"https://a.example\">the guide</a>\n\n<pre>x := 1</pre>", "<https://a.example|the guide>\n\n```\nx := 1\n```"},
+		"> [the guide][1]":                   {"<blockquote><a href=\"https://a.example\">the guide</a></blockquote>", "> <https://a.example|the guide>"},
+		"| A |\n|-|\n| [the guide][1] |":     {"<pre>A\n-----------------------------\nthe guide (https://a.example)</pre>", "```\nA\n-----------------------------\nthe guide (https://a.example)\n```"},
+		"[the guide][1]\n\n---":              {"<a href=\"https://a.example\">the guide</a>\n\n────────", "<https://a.example|the guide>\n\n────────"},
+	} {
+		source := block + "\n\n[1]: https://a.example\n[2]: https://b.example\n[3]: https://c.example \"C\""
+		want := shown[0] + "\n\n[2]: <a href=\"https://b.example\">https://b.example</a>\n[3]: <a href=\"https://c.example\">https://c.example</a> \"C\""
+		if got := join(telegramHTML(t, source, telegramLimit)); got != want {
+			t.Errorf("Telegram: got\n%s\nwant\n%s", got, want)
+		}
+		want = shown[1] + "\n\n[2]: <https://b.example|https://b.example>\n[3]: <https://c.example|https://c.example> \"C\""
+		if got := join(slackMrkdwn(t, source, slackLimit)); got != want {
+			t.Errorf("Slack: got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
 func TestEmptyTextHasNoParts(t *testing.T) {
 	for _, source := range []string{"", " \n\t\n", "\u200b", "\x00"} {
 		if got := telegramHTML(t, source, telegramLimit); len(got) != 0 {
