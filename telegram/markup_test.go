@@ -18,6 +18,7 @@ func FuzzMarkupOfAnswers(f *testing.F) {
 		"**bold _it ~~gone `code [link](https://a.test", "<b>one</b> <i>two <u>three</b>", "a < b && c > d; x <y> z &amp; &lt;",
 		"```go\nx := \"<a>\" &y", "````\n```\ninner\n```\n````", "| a | b |\n|---|---|\n| `x|y` | **z** |", "> quote\n> > deep\n\n1. one\n   - two",
 		"@ann [u](tg://user?id=1) <!channel>", "\x00\x1b\u2028\xff 👩‍👩‍👧‍👦", "[a](javascript:x) [b](https://a.test/?q=\"1\"&b=<2>)", "***a** b* __c_ d_", "```\xcc", "[a]: http://b.test @ann",
+		"[x](http://localhost:3000/d) @\u202aann @&#13;ann",
 	} {
 		f.Add(text)
 	}

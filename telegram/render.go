@@ -24,7 +24,9 @@ func (p *Platform) Render(text string) []chats.Part {
 var mentionPattern = regexp.MustCompile(`(^|[^\pL\pN_])@([\pL\pN_])`)
 
 // breakMentions breaks mentions in plain text with an invisible character.
-func breakMentions(text string) string { return mentionPattern.ReplaceAllString(text, "$1@\u200b$2") }
+func breakMentions(text string) string {
+	return mentionPattern.ReplaceAllString(markdown.WithoutDeleted(text), "$1@\u200b$2")
+}
 
 // partLimit leaves room for the lines that a send may add.
 func partLimit() int {

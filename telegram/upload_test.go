@@ -91,6 +91,7 @@ func TestCaptionsFit(t *testing.T) {
 	}{
 		"as it is":       {" <b>& _x_ ", false, "<b>& _x_"},
 		"repeat":         {"page 2", true, "page 2\n\n" + chats.RepeatNotice},
+		"mentions":       {"@ann, @\u202ebob, @\reve", false, "@\u200bann, @\u200bbob, @\u200beve"},
 		"repeat alone":   {"", true, chats.RepeatNotice},
 		"longest":        {strings.Repeat("🎉", 512), false, strings.Repeat("🎉", 512)},
 		"too long":       {strings.Repeat("🎉", 600), false, strings.Repeat("🎉", 511) + "…"},

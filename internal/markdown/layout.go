@@ -100,6 +100,7 @@ const maxIndent, listIndent = 16, 4
 // layout turns the tree into atoms. All platforms use it.
 type layout struct {
 	rules       rules
+	deleted     string // characters that the platform deletes
 	atoms       []atom
 	gap         gap
 	indent      int
@@ -108,7 +109,7 @@ type layout struct {
 }
 
 func (d *Document) layOut(r rules) []atom {
-	l := &layout{rules: r}
+	l := &layout{rules: r, deleted: r.traits().deleted}
 	l.blocks(d.root.children, nil, 2, cutBlock)
 	return l.atoms
 }
@@ -121,6 +122,9 @@ func (l *layout) separate(newlines int, cut cutLevel) {
 
 // add appends an atom after the pending gap.
 func (l *layout) add(text string, s *span, marks bool) {
+	if text = without(text, l.deleted); text == "" {
+		return
+	}
 	g := l.gap
 	if g.newlines > 0 {
 		g.space, g.indent = "", l.indent

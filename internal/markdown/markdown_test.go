@@ -115,6 +115,40 @@ func TestTelegramMentions(t *testing.T) {
 	}
 }
 
+// Telegram drops a link to such a host without an error.
+func TestLinksThatTelegramDropsShowTheirAddress(t *testing.T) {
+	for _, address := range []string{
+		"http://localhost:3000/d/1", "https://grafana/", "http://wiki?q", "http://./", "http://a.b:0/", "http://a.b:65536/", "http://a.b:/", "http://a@b@c.d/",
+		"http://a.b:c/", "tg://a.b", "tg://u:1", "tg:",
+	} {
+		want := "see x (" + address + ")"
+		if got := join(telegramHTML(t, "see [x]("+address+")", telegramLimit)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	for _, address := range []string{
+		"http://a.b:8080/%25zz", "HTTPS://%C3%A4.example#x", "http://1.2.3.4/", "http://a-b_c.d?q", "http://u:p@a.b/", "tg:resolve?domain=a",
+	} {
+		want := `see <a href="` + address + `">x</a>`
+		if got := join(telegramHTML(t, "see [x]("+address+")", telegramLimit)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// Telegram deletes some characters before it looks for names.
+func TestMentionsBehindDeletedCharacters(t *testing.T) {
+	for _, deleted := range []string{"\u202a", "\u202e\u202c", "\u030a", "\u0333", "\u033f", "&#x202d;"} {
+		part := telegramHTML(t, "@"+deleted+"alice, @"+deleted+"**"+deleted+"bob**", telegramLimit)[0]
+		if got := join([]markdown.Part{part}); got != "@␣alice, @<b>␣bob</b>" {
+			t.Errorf("%q: got %q", deleted, got)
+		}
+		if strings.Contains(part.Plain, "@alice") {
+			t.Errorf("%q: live plain text %q", deleted, part.Plain)
+		}
+	}
+}
+
 // TestMentionBehindALink has a name that follows a word in the rendering but a
 // parenthesis in the plain text.
 func TestMentionBehindALink(t *testing.T) {

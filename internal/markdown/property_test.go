@@ -18,7 +18,7 @@ func verifyTelegram(source string, limit int) error {
 	doc := markdown.Parse(source)
 	var shown, plain []string
 	parts := doc.TelegramHTML(limit)
-	if len(parts) == 0 && seen(source) {
+	if len(parts) == 0 && seen(markdown.WithoutDeleted(source)) {
 		return errors.New("nothing is left of it")
 	}
 	for i, part := range parts {

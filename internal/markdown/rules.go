@@ -13,12 +13,13 @@ const zeroWidthSpace = '\u200b'
 
 // traits are simple differences between platforms.
 type traits struct {
-	maxSpans         int  // bound of the spans of a part; 0 for none
-	markupCounts     bool // the limit counts the markup
-	inlineEndsAtLine bool // inline markup ends at a line end
-	wordMarks        bool // inline marks only count at word boundaries
-	quoteMark        byte // begins each line of a quote
-	plainEscaped     bool // & < > are escaped in plain text too
+	maxSpans         int    // bound of the spans of a part; 0 for none
+	markupCounts     bool   // the limit counts the markup
+	inlineEndsAtLine bool   // inline markup ends at a line end
+	wordMarks        bool   // inline marks only count at word boundaries
+	quoteMark        byte   // begins each line of a quote
+	plainEscaped     bool   // & < > are escaped in plain text too
+	deleted          string // characters that the platform deletes
 }
 
 // position is the next character with its context.

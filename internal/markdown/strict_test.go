@@ -28,10 +28,22 @@ func strictTelegram(source string, limit int) error {
 		if ours, err := checkTelegram(part.Text); err != nil || ours != text {
 			return fmt.Errorf("part %d shows %q, or %q (%w)", i, text, ours, err)
 		}
+		read, plain := markup.Text{Plain: text, Entities: entities}, markup.Text{Plain: part.Plain}
+		read.Normalize()
+		plain.Normalize()
+		links := 0
+		for _, e := range entities {
+			if e.Type == "text_link" {
+				links++
+			}
+		}
+		if links != strings.Count(part.Text, "<a ") {
+			return fmt.Errorf("part %d loses an address: %q", i, part.Text)
+		}
 		if utf16Len(text) > limit {
 			return fmt.Errorf("part %d shows %d units of %d", i, utf16Len(text), limit)
 		}
-		if named := append(markup.Mentions(text, entities), markup.Mentions(part.Plain, nil)...); len(named) > 0 {
+		if named := append(markup.Mentions(read.Plain, read.Entities), markup.Mentions(plain.Plain, nil)...); len(named) > 0 {
 			return fmt.Errorf("part %d calls %q: %q", i, named, part.Text)
 		}
 		for _, e := range entities {
@@ -83,6 +95,8 @@ func oddities() []string {
 		"[u](tg://user?id=7)", "[u](TG://User?id=7)", "[u](tg:user?id=7)", "[u](tg:@ser?id=7)", "<@U012AB>", "<!channel>", "@channel", "@here,", "<!subteam^S1>", "/clear@bot",
 		"שלום **עולם** (שלום)", "مرحبا [رابط](http://a.b/?q=ع&x=\"1\")", "\u202eevil\u202c", "👩‍👩‍👧‍👦👍🏽", "🇩🇪🇫🇷", "e\u0301a\u0308", "☝🏿️", "नमस्ते", "ก็",
 		"[x](<http://a.b/c d>)", "[x](http://a.b/(c)d)", "[x](http://a.b/%zz?<>&\"')", "[x](http://[::1]:80/)", "[a\\]b](http://a.b \"t\")", "<http://a.b/?x=1&y=2>", "http://a.b/~x_y_z*",
+		"[x](http://localhost:3000/d/1)", "[x](http://a.b:99999)", "[x](http://u:p@a.b:80?q)", "[x](http://a<b.c)", "[x](tg:a.b)", "[x](http://[::1%25a]/)", "http://wiki/x",
+		"@\u202aann", "@&#x30a;ann", "@\u0333`bob`", "@&#13;eve", "&#x202a;",
 		"", " ", "\u00a0", strings.Repeat("長い", 30), strings.Repeat("👩‍👩‍👧‍👦", 12),
 	}
 }

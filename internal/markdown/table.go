@@ -24,7 +24,7 @@ func (l *layout) addTable(n *node, s *span) {
 	head := []string{formatRow(rows[0], widths, n.align), strings.Join(rules, "-+-")}
 	l.lines(head, pre)
 	for i, line := range head {
-		if strings.TrimSpace(line) != "" {
+		if line = without(line, l.deleted); strings.TrimSpace(line) != "" {
 			pre.tableHead = append(pre.tableHead, atom{gap: gap{newlines: min(i, 1)}, text: line, span: pre})
 		}
 	}

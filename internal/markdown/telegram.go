@@ -1,6 +1,10 @@
 package markdown
 
-import "strings"
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
 
 // maxTelegramHref bounds an address that becomes a link.
 const maxTelegramHref = 2048
@@ -21,7 +25,27 @@ type telegram struct {
 // and silently drops the rest; some are reserved for lines that are added when sending.
 const maxEntities = 96
 
-func (telegram) traits() traits { return traits{maxSpans: maxEntities} }
+// deletedByTelegram are the characters that Telegram deletes before it looks for names (TDLib,
+// clean_input_string).
+const deletedByTelegram = "\r\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u030a\u0333\u033f"
+
+// WithoutDeleted returns a text without the characters that Telegram deletes.
+func WithoutDeleted(text string) string { return without(text, deletedByTelegram) }
+
+// without returns s without the characters in deleted.
+func without(s, deleted string) string {
+	if !strings.ContainsAny(s, deleted) {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(deleted, r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func (telegram) traits() traits { return traits{maxSpans: maxEntities, deleted: deletedByTelegram} }
 
 func (telegram) allowedParent(parent *span, s style) (*span, bool) {
 	// Code and a link cannot cover the same text, and the link is more useful.
@@ -29,16 +53,36 @@ func (telegram) allowedParent(parent *span, s style) (*span, bool) {
 }
 
 // href accepts web addresses and Telegram's own. A mailto address would be read as a web address
-// with a password, whereas a bare one becomes a link by itself.
+// with a password, whereas a bare one becomes a link by itself. Telegram drops a link that it does not
+// accept, and with it the address, without an error (TDLib, check_link_impl).
 func (t telegram) href(url string) (string, bool) {
 	switch {
-	case isWebURL(url):
-	case urlScheme(url) == "tg" && !mentionsUser(url) && !strings.Contains(url, "@"): // may be a name in plain text
+	case isTelegramWebURL(url):
+	case telegramURL.MatchString(url) && !mentionsUser(url) && !strings.Contains(url, "@"): // may be a name in plain text
 	default:
 		return "", false
 	}
 	escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(url)
 	return escaped, UTF16Len(escaped) <= min(t.limit, maxTelegramHref)
+}
+
+var (
+	// telegramURL matches Telegram's own addresses.
+	telegramURL = regexp.MustCompile(`^(?i:tg):(?://)?[\w-]+(?:[/?#]|$)`)
+	// webURL matches web addresses, with their host and port.
+	webURL = regexp.MustCompile(`^(?i:https?)://(?:(?:[\w.!$,~*'():;&+=-]|%[0-9A-Fa-f]{2})*@)?` +
+		`((?:[\w.!$,~*'();&+=-]|%[0-9A-Fa-f]{2})+)(?::0*([1-9][0-9]{0,4}))?(?:[/?#]|$)`)
+)
+
+// isTelegramWebURL reports whether Telegram accepts a web address: its host has a dot. IPv6 addresses do
+// not occur, because the parser encodes their brackets.
+func isTelegramWebURL(url string) bool {
+	match := webURL.FindStringSubmatch(url)
+	if match == nil || match[1] == "." || !strings.Contains(match[1], ".") {
+		return false
+	}
+	port, _ := strconv.Atoi(match[2]) // there may be none
+	return port <= 65535
 }
 
 // mentionsUser reports whether a tg address mentions a user.

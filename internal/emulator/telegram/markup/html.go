@@ -334,24 +334,6 @@ func entityType(tag openTag) string {
 	return tag.name
 }
 
-// NormalizeLink returns a usable form of a link, or "".
-func NormalizeLink(link string) string {
-	link = strings.TrimSpace(link)
-	if scheme, rest, ok := strings.Cut(link, ":"); ok {
-		switch strings.ToLower(scheme) {
-		case "http", "https", "tg", "ton", "tonsite":
-			if strings.Trim(rest, "/") != "" {
-				return link
-			}
-		}
-		return ""
-	}
-	if strings.Contains(link, ".") && !strings.ContainsAny(link, " \n") {
-		return "http://" + link + "/"
-	}
-	return ""
-}
-
 // sortEntities sorts entities as the service does: by offset, and the longer first. A language is kept
 // only for pre, where apps show it.
 func sortEntities(entities []botapi.Entity) {

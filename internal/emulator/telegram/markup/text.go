@@ -73,9 +73,41 @@ func NewText(text string) Text {
 
 // Normalize converts a requested text to the form in which the service stores it.
 func (f *Text) Normalize() {
+	f.clean()
 	f.trim()
 	f.limitEntities()
 	f.addDetected()
+}
+
+// clean deletes characters and replaces control characters by spaces, as the service does (tdlib/td,
+// MessageEntity.cpp, clean_input_string_with_entities), and shifts the entities accordingly.
+func (f *Text) clean() {
+	var kept strings.Builder
+	units, at := 0, []int{0} // the new offset by the old one
+	for _, r := range f.Plain {
+		switch {
+		case r == '\r', r >= 0x2028 && r <= 0x202e, r == 0x30a, r == 0x333, r == 0x33f:
+			at = append(at, units)
+			continue
+		case r < ' ' && r != '\n':
+			r = ' '
+		}
+		kept.WriteRune(r)
+		for range runeUnits(r) {
+			units++
+			at = append(at, units)
+		}
+	}
+	f.Plain = kept.String()
+	shift := func(offset int) int { return at[min(max(offset, 0), len(at)-1)] }
+	var entities []botapi.Entity
+	for _, e := range f.Entities {
+		start, end := shift(e.Offset), shift(e.Offset+e.Length)
+		if e.Offset, e.Length = start, end-start; e.Length > 0 {
+			entities = append(entities, e)
+		}
+	}
+	f.Entities = entities
 }
 
 // maxEntities bounds the stored entities of a message. The service silently drops the others
