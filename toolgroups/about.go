@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// AuditArguments returns the identifying arguments of a call ([Tool.AuditedArguments]) for the audit, as "name=exec
-// enabled=false". mask masks the secrets in a value.
+// AuditArguments returns the identifying arguments of a call ([Tool.AuditedArguments]) for the audit,
+// as "name=exec enabled=false". It leaves out values that are neither strings nor booleans. mask masks
+// the secrets in a string.
 func AuditArguments(tool Tool, arguments json.RawMessage, mask func(string) string) string {
 	var given map[string]any
 	_ = json.Unmarshal(arguments, &given) // unreadable arguments identify nothing

@@ -127,7 +127,7 @@ type pausableTimeout struct {
 
 // WithPausableTimeout is [context.WithTimeout] for calls that may ask users. While [Ask] waits, the
 // timeout is paused; afterwards it starts from the beginning. When it expires, the context is canceled
-// with the cause [context.DeadlineExceeded]. The context reports no deadline.
+// with the cause [context.DeadlineExceeded]. It reports no deadline of its own.
 func WithPausableTimeout(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := &pausableTimeout{duration: within, timer: time.AfterFunc(within, func() { cancel(context.DeadlineExceeded) })}

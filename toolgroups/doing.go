@@ -67,7 +67,7 @@ func DescribeCall(tool Tool, arguments json.RawMessage, mask func(string) string
 	return oneLine(text, maxActivity)
 }
 
-// nameInWords turns the name of a tool into words: create_event of calendar becomes "creating event
+// nameInWords turns the name of a tool into words: calendar_create_event becomes "creating event
 // (calendar)".
 func nameInWords(name string) string {
 	words := strings.FieldsFunc(splitCamelCase(name), func(r rune) bool { return r == '_' || r == '-' || r == ' ' || r == '.' })
@@ -99,13 +99,13 @@ func splitCamelCase(name string) string {
 	return b.String()
 }
 
-// shortenArgument shortens an argument for users: a file path to its base name, a URL to the parts
-// that cannot be secret.
+// shortenArgument shortens an argument for users: a file path to its base name, a URL to its host and
+// path.
 func shortenArgument(name, value string) string {
 	if u, err := url.Parse(strings.TrimSpace(value)); err == nil && u.Host != "" {
 		value = u.Hostname() + strings.TrimRight(u.Path, "/")
 	} else if _, rest, is := strings.Cut(value, "://"); is {
-		host, _, _ := strings.Cut(rest, "/") // part of the URL was masked
+		host, _, _ := strings.Cut(rest, "/") // the URL does not parse, because a part of it was masked
 		value = host[strings.LastIndexByte(host, '@')+1:]
 	} else if strings.Contains(name, "path") || strings.Contains(name, "file") {
 		if value = strings.TrimRight(strings.TrimSpace(value), "/"); value != "" {

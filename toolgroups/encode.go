@@ -15,7 +15,7 @@ func EncodeTools(tools []Tool) json.RawMessage {
 }
 
 // EncodeToolsAs is [EncodeTools] for an API that wraps the name, description and parameters of
-// each tool in other text.
+// each tool in other text: before and after.
 func EncodeToolsAs(tools []Tool, before, after string) json.RawMessage {
 	size := 2
 	for i := range tools {
@@ -36,7 +36,7 @@ func EncodeToolsAs(tools []Tool, before, after string) json.RawMessage {
 	return b.Bytes()
 }
 
-// Schema returns the schema of the parameters.
+// Schema returns the schema of the parameters, or that of an empty object if the tool has none.
 func (t *Tool) Schema() json.RawMessage {
 	if len(t.Parameters) == 0 {
 		return json.RawMessage(emptyParameters)
@@ -57,7 +57,7 @@ func (t *Tool) encode() []byte {
 // encoding divided by four. Deferred tools cost nothing.
 func EstimateTokens(tools []Tool) int { return estimateTokens(tools, nil) }
 
-// estimateTokens is EstimateTokens with the deferred tools of loaded groups.
+// estimateTokens is [EstimateTokens], but also counts the deferred tools of the loaded groups.
 func estimateTokens(tools []Tool, loaded []string) int {
 	size := 1 + max(len(tools), 1) // brackets and commas
 	for i := range tools {

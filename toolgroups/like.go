@@ -16,7 +16,7 @@ type Likeness struct {
 	// Argument is the name of the argument.
 	Argument string
 	// SameFolder says that the argument is the address of a page. The pages in one folder of a server are
-	// alike, without those in folders within it.
+	// alike, but not those in folders within it.
 	SameFolder bool
 }
 
@@ -50,7 +50,7 @@ func (l Likeness) Common(arguments json.RawMessage) (string, bool) {
 		return "", false
 	}
 	for name := range given {
-		// A tool may take such an argument for this one.
+		// A decoder that ignores case may take such an argument for this one.
 		if name != l.Argument && strings.EqualFold(name, l.Argument) {
 			return "", false
 		}
@@ -65,8 +65,8 @@ func (l Likeness) Common(arguments json.RawMessage) (string, bool) {
 	return value, true
 }
 
-// plainHost matches hosts that look the same to everyone, plainPath paths that a server cannot read in
-// another way: without escaped slashes and dots.
+// plainHost matches hosts in plain ASCII, without letters that look like others. plainPath matches
+// paths that every server reads in the same way, because nothing in them is escaped.
 var (
 	plainHost = regexp.MustCompile(`^[a-z0-9.-]+$`)
 	plainPath = regexp.MustCompile(`^(/[A-Za-z0-9._~+,=:@-]*)+$`)

@@ -12,7 +12,7 @@ import (
 // in "…".
 const MaxDescription = 200
 
-// listing returns the groups section of the system prompt (S5), without trailing space.
+// listing returns the groups section of the system prompt, without trailing space; "" without groups.
 func listing(groups []Group) string {
 	if len(groups) == 0 {
 		return ""

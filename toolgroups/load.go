@@ -24,7 +24,7 @@ const (
 const maxEcho = 64
 
 // newLoadTool returns the tool load_tool_group, which [Set] runs. The tool parses its arguments itself
-// because the specification fixes the answer to a missing argument (S3).
+// because the specification fixes the answer to a missing argument.
 func newLoadTool() Tool {
 	return Tool{
 		Name:            LoadToolGroup,
@@ -83,7 +83,7 @@ func (s *Set) load(call Call, ticket int, text func([]string, string, []Tool) st
 	return Result{Text: text(s.Loaded(), group.DisplayName, tools)}, nil
 }
 
-// LoadText returns the answer to a load (S1): the tools with their descriptions. If that is
+// LoadText returns the answer to a load: the tools with their descriptions. If that is
 // longer than limit characters, the descriptions are cut to their first sentences or left out;
 // every tool is always named.
 func LoadText(display string, tools []Tool, limit int) string {

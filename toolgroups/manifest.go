@@ -29,7 +29,7 @@ var functionNamePattern = regexp.MustCompile(`^[a-zA-Z_$][a-zA-Z0-9_$]*$`)
 const maxWireName = 64
 
 // WireName turns a name into one that providers accept: "my tool.v2" becomes my_tool_v2. The
-// result may be empty.
+// result is empty if the name has no ASCII letter or digit.
 func WireName(name string) string {
 	mapped := strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -43,7 +43,7 @@ func WireName(name string) string {
 	return mapped[:min(len(mapped), maxWireName)]
 }
 
-// Manifest is the content of a file: a core tool, a group, or neither.
+// Manifest is the content of a file: a core tool, a group, or neither if the file is invalid.
 type Manifest struct {
 	// Tool is set if the file holds an object.
 	Tool *Tool
@@ -51,20 +51,21 @@ type Manifest struct {
 	Group *Group
 }
 
-// ParseManifest reads the file base.json. An object is a single tool named like
-// the file. A list is a group named like the file, of at most [MaxGroupTools] tools, whose first
-// element may be
+// ParseManifest parses data, the content of the file base.json. An object is a single tool named
+// like the file. A list is a group named like the file, of at most [MaxGroupTools] tools. The first
+// element of the list may be
 //
 //	{"_meta": true, "display_name": "…", "description": "…", "role": "admin"}
 //
-// and whose others are tools: name, description, parameters, function (a key of handlers, which
-// may be nil; defaults to the name), timeout_s or timeoutSeconds, effect (read_only, changes,
-// consequential), paid ([Tool.Paid]), repeatable ([Tool.Repeatable]), runs_last ([Tool.RunsLast]), role (user, admin, owner), doing
-// ([Tool.Activity]), names ([Tool.AuditedArguments]) and, for read-only tools of the program, like
-// ([Tool.Like]).
+// and the others are tools. The members of a tool are name, description, parameters, function (its
+// key in handlers, by default the name; any if handlers is nil), timeout_s or timeoutSeconds, effect
+// (read_only, changes, consequential), paid ([Tool.Paid]), repeatable ([Tool.Repeatable]), runs_last
+// ([Tool.RunsLast]), role (user, admin, owner), doing ([Tool.Activity]), names
+// ([Tool.AuditedArguments]) and, for read-only tools of the program, like ([Tool.Like]).
+//
 // source becomes [Group].Source. Names pass through [WireName]. [NewRegistry] generates a missing
-// description. Each error is one line that names the file and the entry. Entries with errors are
-// left out and the others are used.
+// description of a group. Each error is one line that names the file and the entry. Entries with
+// errors are left out and the others are used.
 func ParseManifest(base string, data []byte, handlers map[string]Handler, source string) (Manifest, []error) {
 	p := parser{base: base, source: source, handlers: handlers}
 	m, err := p.parseFile(data)
@@ -206,7 +207,7 @@ func trimmedString(raw json.RawMessage) string {
 	return strings.TrimSpace(s)
 }
 
-// parseTool parses one entry. On an error the result still has its name if the name is valid.
+// parseTool parses one entry. On an error the result still has the name, if the entry has one.
 func (p *parser) parseTool(raw json.RawMessage) (Tool, error) {
 	var e map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &e); err != nil || e == nil {

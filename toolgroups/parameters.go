@@ -18,8 +18,9 @@ const (
 
 // NormalizeParameters returns a schema as it is sent: compact, with its keys in the author's
 // order, so that the same input gives the same bytes. It drops "default" and an empty "required",
-// and adds "items" of type string to an array schema without "items", which providers refuse.
-// An empty schema means no parameters. A schema whose type is not object is an error.
+// and adds what providers require: "properties" at the top, and "items" of type string to an array
+// schema whose "items" is missing or not an object. An empty schema means no parameters. A schema
+// whose type is not object, with a key twice or nested deeper than 32 levels is an error.
 func NormalizeParameters(raw json.RawMessage) (json.RawMessage, error) {
 	raw = bytes.ToValidUTF8(bytes.TrimSpace(raw), []byte("\uFFFD"))
 	if len(raw) == 0 {
@@ -49,7 +50,8 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// ParseObject parses an object in order; duplicate keys are an error. The values alias raw.
+// ParseObject returns the members of an object in their order. Duplicate keys are an error. The
+// values alias raw.
 func ParseObject(raw json.RawMessage) ([]Member, error) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' || !json.Valid(raw) {
 		return nil, errors.New("not an object")
@@ -91,7 +93,7 @@ func decodeString(raw json.RawMessage) (string, error) {
 
 func skipSpace(raw json.RawMessage) json.RawMessage { return bytes.TrimLeft(raw, " \t\r\n") }
 
-// valueEnd returns the end of the first value in valid JSON.
+// valueEnd returns the length of the value at the beginning of valid JSON.
 func valueEnd(raw json.RawMessage) int {
 	depth := 0
 	for i := 0; i < len(raw); i++ {
@@ -226,7 +228,7 @@ func normalizeList(raw json.RawMessage, depth int) (json.RawMessage, error) {
 	return EncodeJSON(list)
 }
 
-// isEmptyList reports whether a list has no entries.
+// isEmptyList reports whether a value is an empty list or null.
 func isEmptyList(raw json.RawMessage) bool {
 	var list []any
 	return json.Unmarshal(raw, &list) == nil && len(list) == 0

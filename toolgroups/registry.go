@@ -65,10 +65,10 @@ type Registry struct {
 	byGroup        map[string]int
 	byTool         map[string]toolPosition
 	disabledTools  map[string]bool
-	disabledGroups map[string]bool // disabled groups
+	disabledGroups map[string]bool
 	listing        string
-	tokens         int // estimated cost of all tools
-	forTasks       func() *Registry
+	tokens         int              // estimated cost of all tools
+	forTasks       func() *Registry // makes the result of ForTasks once
 }
 
 // toolPosition locates a tool; group is -1 for a core tool.
@@ -77,9 +77,9 @@ type toolPosition struct{ group, index int }
 // wireNamePattern matches the function names that providers accept.
 var wireNamePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// NewRegistry checks and orders its input. The error names every conflict: two sources with one
-// group name, two tools with one name, a reserved name, a tool without a function, or parameters
-// that are not an object schema.
+// NewRegistry checks and orders its input. The error names every mistake: two sources with one
+// group name, two tools with one name, an invalid or reserved name, a tool without a function, or
+// parameters that [NormalizeParameters] refuses.
 func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 	r := &Registry{
 		byGroup:        map[string]int{},
@@ -107,10 +107,11 @@ func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 	return r, nil
 }
 
-// ForTasks returns the registry for turns that answer no user's message.
+// ForTasks returns the registry for turns that answer no user's message: without the groups that are
+// NotInTasks.
 func (r *Registry) ForTasks() *Registry { return r.forTasks() }
 
-// withoutUserGroups returns the registry without the groups that tasks do not have.
+// withoutUserGroups returns r without the groups that are NotInTasks; r itself if there are none.
 func (r *Registry) withoutUserGroups() *Registry {
 	isLoad := func(t Tool) bool { return t.Name == LoadToolGroup }
 	cfg := RegistryConfig{
@@ -326,7 +327,7 @@ func (r *Registry) Listing() string { return r.listing }
 // AllTokens returns the estimated token cost of all tools, enabled or not.
 func (r *Registry) AllTokens() int { return r.tokens }
 
-// appendEnabled appends the enabled ones of the given tools.
+// appendEnabled appends the enabled tools to the list to.
 func (r *Registry) appendEnabled(to, tools []Tool) []Tool {
 	for _, t := range tools {
 		if !r.Disabled(t.Name) {

@@ -17,8 +17,8 @@ const (
 // reporterKey is the context key of the report function.
 type reporterKey struct{}
 
-// WithReporter returns a context in which tools can report progress. report may be called from
-// several goroutines and after the tool has ended.
+// WithReporter returns a context in which tools can report progress. report must not block. It may be
+// called from several goroutines and after the tool has ended.
 func WithReporter(ctx context.Context, report func(step string)) context.Context {
 	return context.WithValue(ctx, reporterKey{}, report)
 }
@@ -29,7 +29,7 @@ func HasReporter(ctx context.Context) bool {
 	return told
 }
 
-// Report reports the progress of a call in a few words, such as "page 2". It never blocks.
+// Report reports the progress of a call in a few words, such as "page 2". It does not block.
 func Report(ctx context.Context, step string) {
 	if report, told := ctx.Value(reporterKey{}).(func(string)); told && len(step) <= maxReport {
 		report(step)
@@ -40,7 +40,7 @@ func Report(ctx context.Context, step string) {
 func Step(text string) string { return oneLine(text, maxActivityArgument) }
 
 // ReportingReader returns a reader that reports progress after each megabyte. total is the size in
-// bytes, or not positive if unknown.
+// bytes; 0 or less means unknown.
 func ReportingReader(ctx context.Context, from io.Reader, total int64) io.Reader {
 	if !HasReporter(ctx) {
 		return from

@@ -127,10 +127,12 @@ func (r *Round) prepareTool(now *Registry, tool Tool, scope Scope) (Tool, *Error
 	return tool, nil
 }
 
-// unavailableFormat is the error (S8) for a tool that is not loaded.
+// unavailableFormat is the format of the error for a tool that is not loaded. The specification fixes
+// its text.
 const unavailableFormat = "Tool '%s' is not available for this agent"
 
-// notAvailableError returns the error S8 with advice on how to run the tool.
+// notAvailableError returns the error for a tool that is not offered. It says that the tool is switched
+// off or, with advice if there is any, how to run it.
 func notAvailableError(reg *Registry, name, advice string) *Error {
 	if reg.Disabled(name) {
 		return Errorf(CodeNotAvailable, unavailableFormat+". It is switched off by an administrator.", name)

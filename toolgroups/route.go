@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The tools with which a model finds, reads and runs tools outside the tools array. A [Router]
-// adds them; a registry rejects tools of these names.
+// These tools let a model find, inspect and run tools that are not in the tools array. A [Router]
+// adds them; a registry rejects other tools with these names.
 const (
 	ToolSearch   = "tool_search"
 	ToolDescribe = "tool_describe"
@@ -24,18 +24,18 @@ func Reserved(name string) bool { return slices.Contains(ReservedNames(), name) 
 // Router decides which tools are in the tools array of a request, and how the model reaches the
 // others. Without a router the array has the core and the loaded groups.
 type Router interface {
-	// Route is called before each request. Equal inputs give equal routes, and loading more groups
-	// only appends tools. It may be called concurrently.
+	// Route returns the route of the next request. Equal inputs give equal routes, and loading more
+	// groups only appends tools. It may be called concurrently.
 	Route(f RouteInput) Route
 }
 
-// Learner is a [Router] that learns from what tools were called for.
+// Learner is an optional interface of a [Router] that learns from the calls of earlier turns.
 type Learner interface {
-	// Learn is called with the calls of a turn after its answer. An error is logged.
+	// Learn learns from the calls of a turn. The agent calls it after the answer and logs an error.
 	Learn(ctx context.Context, scope Scope, turn []PastCall) error
 }
 
-// RouteInput are the input of a [Router].
+// RouteInput is the input of a [Router].
 type RouteInput struct {
 	// Registry is the current registry, and Loaded are the groups that the conversation has loaded,
 	// in first-load order. [Set.Route] sets both.

@@ -107,8 +107,8 @@ func TypedHandler[In any](fn func(ctx context.Context, call Call, in In) (Result
 	}
 }
 
-// FormatTime formats a time in the named IANA zone, if any, as human_readable or in ISO 8601. It
-// returns false for an unknown zone.
+// FormatTime formats a time in the named IANA zone; without a name it keeps the time's own zone. The
+// format "human_readable" is in words, any other is ISO 8601. It returns false for an unknown zone.
 func FormatTime(at time.Time, zone, format string) (string, bool) {
 	if zone != "" {
 		location, err := time.LoadLocation(zone)
@@ -123,7 +123,7 @@ func FormatTime(at time.Time, zone, format string) (string, bool) {
 	return at.Format("2006-01-02T15:04:05.000-07:00"), true
 }
 
-// Assign sets a field to an optional argument; nil changes nothing.
+// Assign sets *field to *value, an optional argument. A nil value changes nothing.
 func Assign[T any](field, value *T) {
 	if value != nil {
 		*field = *value

@@ -8,19 +8,20 @@ import (
 	"time"
 )
 
-// Effect says what running a tool may change outside the conversation. The agent records each
-// call of a tool that is not ReadOnly before running it, so that after a crash no call is repeated
-// unnoticed.
+// Effect says what running a tool may change outside the conversation. The agent records the start
+// of each call that must not simply run again (see [Tool.RunsAgain]), so that after a crash no such
+// call is repeated unnoticed.
 type Effect int
 
-// The effects. The zero value is a careful default.
+// The effects. The zero value is that of a tool that declares none.
 const (
-	// Changes: it changes something the user can repair, such as a file or a setting.
+	// Changes is the effect of a tool that changes something the user can repair, such as a file or
+	// a setting.
 	Changes Effect = iota
-	// ReadOnly: it can be run again after a crash without harm.
+	// ReadOnly is the effect of a tool that can be run again after a crash without harm.
 	ReadOnly
-	// Consequential: its effect is visible to others or irreversible: send, delete, share, invite,
-	// run a command.
+	// Consequential is the effect of a tool whose changes are visible to others or irreversible: send,
+	// delete, share, invite, run a command.
 	Consequential
 )
 
@@ -37,11 +38,12 @@ const (
 
 // Tool is a function that the model can call, with its description.
 type Tool struct {
-	// Name is unique in a registry and matches ^[a-z][a-z0-9_]*$ (built-in tools).
+	// Name is unique in a registry and matches ^[a-zA-Z0-9_-]{1,64}$.
 	Name string
 	// Description is one or two sentences for the model.
 	Description string
-	// Parameters is a JSON Schema of type object, sent unchanged.
+	// Parameters is a JSON Schema of type object; empty means no parameters. [NewRegistry] replaces it
+	// by the result of [NormalizeParameters], which is sent.
 	Parameters json.RawMessage
 	// Timeout bounds one run. 0 means [DefaultTimeout].
 	Timeout time.Duration
@@ -103,8 +105,8 @@ type Tool struct {
 	// or loading its group. Only a [Router] sets it, and only if the provider supports that
 	// ([RouteInput].NativeSearch).
 	Deferred bool
-	// wire is the encoding in a tools array and size its length in characters. A registry sets
-	// both. The fields above must not change afterwards.
+	// wire holds the JSON members of the tool in a tools array, and size is the length of the tool
+	// in the array, in characters. A registry sets both. The fields above must not change afterwards.
 	wire []byte
 	size int
 	// normalized are the parameters if they are known to be normalized, and wireInput is the input
@@ -130,7 +132,7 @@ const DefaultTimeout = 30 * time.Second
 type Call struct {
 	// ID is the model's id for the call, unique only within one reply.
 	ID string
-	// Name and Arguments belong to the tool that runs (unwrapped).
+	// Name and Arguments are those of the tool that runs, not of a [ToolCall] around it.
 	Name      string
 	Arguments json.RawMessage
 	Scope
@@ -172,7 +174,7 @@ type Scope struct {
 	TextLimit int
 }
 
-// MaxText returns the most characters that a result may have.
+// MaxText returns the most characters that the text of a result may have.
 func (s Scope) MaxText() int { return cmp.Or(s.TextLimit, MaxText) }
 
 // RunsAgain reports whether a call of the tool can be run again after a crash.
@@ -222,7 +224,8 @@ type Picture struct {
 	Gone bool `json:"-"`
 }
 
-// TextResult returns a result that has only text.
+// TextResult returns a result that has only text: format with args filled in, or format itself if
+// there are no args. The error is always nil.
 func TextResult(format string, args ...any) (Result, error) {
 	if len(args) == 0 {
 		return Result{Text: format}, nil
@@ -230,7 +233,7 @@ func TextResult(format string, args ...any) (Result, error) {
 	return Result{Text: fmt.Sprintf(format, args...)}, nil
 }
 
-// Error codes of [Run] and [Round] (spec tools.json engine_errors).
+// Error codes of [Run], [Round] and the tools that a [Router] adds.
 const (
 	CodeNotFound     = "tool_not_found"
 	CodeNotAvailable = "tool_not_available"
@@ -239,11 +242,13 @@ const (
 	CodeTimeout      = "timeout"
 	CodeExecution    = "execution_error"
 	CodeDenied       = "permission_denied"
-	// CodeCancelled: the call ended because its turn was stopped.
+	// CodeCancelled means that the call ended because its turn was stopped.
 	CodeCancelled = "cancelled"
-	// CodeBridge: the tool cannot be called through another one; call it directly.
+	// CodeBridge means that the tool cannot be called through another one; the model must call it
+	// directly.
 	CodeBridge = "bridge_misuse"
-	// CodeSearchExhausted: the search is not run because too many earlier ones found nothing.
+	// CodeSearchExhausted means that the search was not run, because too many earlier ones found
+	// nothing or were the same.
 	CodeSearchExhausted = "search_exhausted"
 )
 

@@ -14,7 +14,7 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// maxEchoedSchema bounds the schema that an error repeats to the model.
+// maxEchoedSchema bounds the schema that an error repeats to the model, in characters.
 const maxEchoedSchema = 4000
 
 // ValidateArguments repairs arguments and checks them against the schema of a tool: required

@@ -20,18 +20,18 @@ const (
 // synonym is a stem that may replace another.
 type synonym struct {
 	stem   string
-	weight float64 // weight, at most 1
+	weight float64 // at most 1
 }
 
 // loadSynonyms reads the list of synonyms. If several lines pair the same words, the highest weight counts.
 func loadSynonyms() map[string][]synonym {
 	all := map[string][]synonym{}
 	for line := range strings.Lines(synonymLines) {
-		from, to, near := parseSynonyms(strings.TrimSpace(line))
+		from, to, weight := parseSynonyms(strings.TrimSpace(line))
 		for _, a := range from {
 			for _, b := range to {
 				if a != b {
-					all[a] = withSynonym(all[a], synonym{b, near})
+					all[a] = withSynonym(all[a], synonym{b, weight})
 				}
 			}
 		}
@@ -39,8 +39,9 @@ func loadSynonyms() map[string][]synonym {
 	return all
 }
 
-// parseSynonyms parses a line of the list. In a search, a stem of to can replace a stem of from.
-func parseSynonyms(line string) (from, to []string, near float64) {
+// parseSynonyms parses a line of the list. In a search, a stem of to can replace a stem of from, with
+// the given weight.
+func parseSynonyms(line string) (from, to []string, weight float64) {
 	stems := func(text string) (out []string) {
 		for w := range strings.FieldsSeq(text) {
 			out = append(out, meaning.Stem(w))

@@ -40,15 +40,16 @@ type BridgeConfig struct {
 	// the bridge; the error asks the model to call them directly.
 	DirectTools []string
 	// CallOnly leaves out the search and keeps [ToolDescribe] and [ToolCall]. Their descriptions and
-	// errors then refer to load_tool_group, and the descriptions never change.
+	// errors then speak of loading groups instead of searching.
 	CallOnly bool
-	// Refusal returns the error for a tool that is in neither: a disabled tool, or one that this
-	// conversation may not use. It returns nil for an unknown tool. A nil Refusal knows no tool.
+	// Refusal returns the error for a tool that is neither in Catalogue nor in DirectTools: a disabled
+	// tool, or one that this conversation may not use. It returns nil for an unknown tool. A nil
+	// Refusal knows no tool.
 	Refusal func(name string) *toolgroups.Error
 	// Unavailable are the configured sources that cannot be reached.
 	Unavailable []UnavailableSource
-	// PastCalls are the calls of bridge tools in this turn so far, oldest first. They serve to stop
-	// fruitless searches.
+	// PastCalls are the calls of bridge tools in this turn so far, oldest first. The search is refused
+	// after too many fruitless ones.
 	PastCalls []toolgroups.PastCall
 	// ShownTexts, if not nil, returns the results of earlier loads, searches and descriptions that
 	// are still in the model's context.
@@ -127,7 +128,7 @@ func (b *Bridge) newDescribeTool(description, parameters string) toolgroups.Tool
 	}
 }
 
-// newCallTool returns tool_call. It never runs: [Bridge.Resolve] replaces a call of it by the inner call.
+// newCallTool returns tool_call, which never runs: [Bridge.Resolve] replaces a call of it by the inner call.
 func (b *Bridge) newCallTool(description string) toolgroups.Tool {
 	return toolgroups.Tool{
 		Name: ToolCall, Description: description,
@@ -145,8 +146,9 @@ func (b *Bridge) shownTexts() []string {
 	return b.cfg.ShownTexts()
 }
 
-// find searches the catalogue with the configured ranker. A tool whose exact name is the query
-// comes first. For the exact name of a group or source it returns all its tools.
+// find answers a query. For the name of a group or source it returns all its tools. For the exact name
+// of a tool it searches by words alone, and that tool comes first. Other queries go to the configured
+// ranker.
 func (b *Bridge) find(ctx context.Context, query string, limit int, index *Index) FindResult {
 	c := b.cfg.Catalogue
 	_, exact := c.Lookup(query)

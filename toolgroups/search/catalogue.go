@@ -106,7 +106,7 @@ func (c *Catalogue) Lookup(name string) (Entry, bool) {
 // FindResult is the result of a query.
 type FindResult struct {
 	Entries []Entry
-	// Weak and Foreign are as in [Ranking].
+	// Weak and IsForeignQuery are as in [Ranking].
 	Weak, IsForeignQuery bool
 	// Origin is the group or source that the query names. If set, Entries are all of its tools,
 	// regardless of the limit.
@@ -160,8 +160,8 @@ func (c *Catalogue) Origins() []Origin {
 	return out
 }
 
-// similarNames returns tools that an unknown name may mean: those whose name differs only by case,
-// separators or a prefix, or else the results of a search.
+// similarNames returns at most three tools that an unknown name may mean: those whose name differs
+// only by case, separators or a prefix, or else the results of a search.
 func (c *Catalogue) similarNames(name string) []string {
 	const most = 3
 	var out []string
@@ -229,9 +229,9 @@ func parameterNames(t toolgroups.Tool) []string {
 
 // Bounds of a signature.
 const (
-	maxSignature = 400
-	maxParamName = 64
-	maxEnum      = 6
+	maxSignature = 400 // bytes, about
+	maxParamName = 64  // characters of a name, or of the values of an enum
+	maxEnum      = 6   // values of an enum that are listed
 )
 
 // toolSchema has the schema of a tool and the names of its parameters, the required ones first, to
@@ -253,8 +253,8 @@ func parseToolSchema(t toolgroups.Tool) (o toolSchema) {
 func (o toolSchema) isRequired(name string) bool { return slices.Contains(o.schema.Required, name) }
 func (o toolSchema) isOptional(name string) bool { return !o.isRequired(name) }
 
-// signature formats the parameters: "(owner, repo, draft?: boolean)". A parameter without a type
-// is a string. Optional parameters beyond about limit characters are left out; 0 means no limit.
+// signature formats the parameters: "(owner, repo, draft?: boolean)". A parameter listed without a
+// type is a string. Optional parameters beyond about limit bytes are left out; 0 means no limit.
 // Required parameters are always listed.
 func (o toolSchema) signature(limit int) string {
 	var b strings.Builder
@@ -293,7 +293,7 @@ func (o toolSchema) shortSignature() string {
 // plainWord matches a value that needs no quotes.
 var plainWord = regexp.MustCompile(`^[A-Za-z][\w.-]*$`)
 
-// formatType formats the type of a parameter.
+// formatType formats the type of a parameter, or the values of a short enum as "open|closed".
 func formatType(s *jsonschema.Schema) string {
 	switch {
 	case s == nil:

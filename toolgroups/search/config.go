@@ -36,7 +36,7 @@ const (
 )
 
 // Config is the block tools.tool_search. Get it from [DefaultConfig], [Parse] or YAML: the zero
-// value is not the default.
+// value means that the block is missing.
 type Config struct {
 	Enabled Mode `yaml:"enabled"`
 	// ThresholdPct is the size of all schemas, in percent of the context, from which ModeAuto defers.
@@ -108,7 +108,7 @@ func (c *Config) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// MarshalYAML encodes the block with its defaults.
+// MarshalYAML encodes the block. A missing block is encoded as the defaults.
 func (c Config) MarshalYAML() (any, error) {
 	if c.isUnset() {
 		c = DefaultConfig()
@@ -187,6 +187,7 @@ func (c *Config) parseNumber(block map[string]any, key string, byDefault, low, h
 
 // Decision is the result of [Config.Decide], with its inputs.
 type Decision struct {
+	// Active is true if tools are deferred.
 	Active bool
 	Mode   Mode
 	// ToolCount is the number of deferrable tools. Tokens is the estimated size of their schemas.

@@ -63,7 +63,7 @@ type toolDescription struct {
 // toolDescriptions is the result of tool_describe for several tools.
 type toolDescriptions struct {
 	Tools map[string]toolDescription `json:"tools"`
-	// Groups are the tools of the requested groups and sources.
+	// Groups are the names of the tools of the requested groups and sources.
 	Groups   map[string][]string `json:"groups,omitempty"`
 	NotFound []string            `json:"not_found,omitempty"`
 	Errors   map[string]string   `json:"errors,omitempty"`

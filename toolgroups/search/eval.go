@@ -75,16 +75,17 @@ type Report struct {
 	Half        Half        `json:"half"`
 	QuerySource QuerySource `json:"asked"`
 	// Language is the language of the queries, if the file names it.
-	Language   string  `json:"language,omitempty"`
-	ToolCount  int     `json:"tools"`
-	QueryCount int     `json:"queries"`
+	Language   string `json:"language,omitempty"`
+	ToolCount  int    `json:"tools"`
+	QueryCount int    `json:"queries"`
+	// RecallAt1, RecallAt5 and RecallAt10 are the mean shares of the wanted tools that are among the
+	// first 1, 5 and 10 hits.
 	RecallAt1  float64 `json:"recall_at_1"`
-	// RecallAt5 is the mean share of the wanted tools among the first five hits.
 	RecallAt5  float64 `json:"recall_at_5"`
 	RecallAt10 float64 `json:"recall_at_10"`
 	NDCGAt10   float64 `json:"ndcg_at_10"`
-	// EmptyShare is the share of queries without hits. Hinted is the share of queries after which the model
-	// gets the hint that tools are described in English.
+	// EmptyShare is the share of queries without hits. HintedShare is the share of queries after which
+	// the model gets the hint to search in English.
 	EmptyShare  float64 `json:"empty"`
 	HintedShare float64 `json:"hinted"`
 	MeanMS      float64 `json:"mean_ms"`
@@ -108,8 +109,8 @@ type evalQuery struct {
 	Lang  string   `json:"lang"`
 }
 
-// nameQueries makes queries from tool names that have several words. The wanted tools are all
-// whose names have these words.
+// nameQueries makes queries from tool names that have several words. The wanted tools are all tools
+// whose names have the same words.
 func (s evalSet) nameQueries() []evalQuery {
 	var out []evalQuery
 	at := map[string]int{}
@@ -129,8 +130,8 @@ func (s evalSet) nameQueries() []evalQuery {
 	return out
 }
 
-// uses returns what a user's searches with the queries of the other half would have led to. Queries for
-// several tools are left out, as by [Uses.Learn].
+// uses returns what [Uses] would remember of a user who has searched with the queries of the other half.
+// Queries for several tools are left out, as by [Uses.Learn].
 func (s evalSet) uses(half Half) []Use {
 	var uses []Use
 	for _, q := range s.Queries {
@@ -153,8 +154,9 @@ func wordsOfName(name string) string {
 
 // Eval measures a ranking on a set of tools and queries: a JSON object with
 // tools (name, desc, params, source) and queries (q, gold: the wanted names, lang). file is the
-// name of the set in the reports. There is one for all queries, and one for each language. With learn, the
-// words of the other half of the queries count as words of the tools, as after searches by one user.
+// name of the set in the reports. Eval returns a report for all queries, and then one for each language.
+// With learn, the words of the other half of the queries count as words of the tools, as after searches
+// by one user.
 func Eval(ctx context.Context, ranker Ranker, r io.Reader, file string, half Half, asked QuerySource, learn bool) ([]Report, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxEvalBytes+1))
 	if err != nil {
@@ -221,7 +223,7 @@ type measurement struct {
 	times  []time.Duration
 }
 
-// newEmpty returns a measure of the same file without results.
+// newEmpty returns a measurement of the same file without results.
 func (m *measurement) newEmpty() measurement {
 	r := m.report
 	return measurement{report: Report{File: r.File, Half: r.Half, QuerySource: r.QuerySource, ToolCount: r.ToolCount}}

@@ -16,7 +16,7 @@ import (
 type hit struct {
 	Name string `json:"name"`
 	// Use is the tool's signature and purpose, "(repo, title, body?) — Create an issue." It is empty
-	// if the model still sees it in an earlier result.
+	// if the model still sees it in an earlier result, or if CallDirectly is set.
 	Use string `json:"use,omitempty"`
 	// CallDirectly is set if the tool is in the tools array.
 	CallDirectly bool `json:"call_directly,omitempty"`
@@ -39,7 +39,7 @@ type queryResult struct {
 	noHitHelp
 }
 
-// maxOthers bounds the names in queryResult.Others.
+// maxOthers bounds the names in queryResult.Others, except for a query that names a group or source.
 const maxOthers = 24
 
 // searchInput has the arguments of a search. isBatch is set if they use "queries".

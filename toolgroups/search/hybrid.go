@@ -31,9 +31,9 @@ const (
 	batchTexts = 256
 )
 
-// Hybrid ranks by words and by embeddings. It caches the vectors of documents by their text, for
-// all catalogues. If the embedder fails or is too slow, it ranks by words alone. It may be used
-// concurrently.
+// Hybrid ranks by words and by embeddings. It caches the vectors of documents and queries by their
+// text, for all catalogues. If the embedder fails or is too slow, it ranks by words alone. It may be
+// used concurrently.
 type Hybrid struct {
 	embedder Embedder
 	vectors  *cache.Cache[string, []float32]
@@ -47,7 +47,8 @@ func newHybrid(e Embedder, vectors int, log *slog.Logger) *Hybrid {
 	return &Hybrid{embedder: e, vectors: cache.New[string, []float32](vectors), log: log}
 }
 
-// Search ranks the documents of an index for a query by words and embeddings.
+// Search ranks the documents of an index for a query by words and embeddings. A ranking by both is
+// never Weak.
 func (h *Hybrid) Search(ctx context.Context, x *Index, query string, limit int) Ranking {
 	words := x.Search(query, max(limit, fusionDepth))
 	meaning, err := h.nearestDocuments(ctx, x, query)

@@ -36,10 +36,10 @@ type Document struct {
 type Index struct {
 	docs       []Document
 	lex        lexicon
-	termIDs    map[string]int // of terms
-	terms      []string
-	postings   [][]posting // by term
-	idf        []float64
+	termIDs    map[string]int // by term
+	terms      []string       // stems, by ID
+	postings   [][]posting    // by ID of a term
+	idf        []float64      // by ID of a term
 	spelling   spelling
 	byName     map[string][]int     // documents by name in lower case
 	embeddings []meaning.Vector     // by document
@@ -74,12 +74,13 @@ func NewIndex(docs []Document) *Index {
 type builder struct {
 	index       *Index
 	runs        map[string]runTerms // by run of characters
-	uses        [][]termUse         // by term, ordered by document
+	uses        [][]termUse         // by ID of a term, ordered by document
 	lengths     []float64
 	totalLength float64
 }
 
-// runTerms are the terms of a run of characters. length is the number of words that are not stop words.
+// runTerms are the IDs of the terms of a run of characters. length is the number of words that are not
+// stop words.
 type runTerms struct {
 	ids    []int
 	length float64

@@ -9,8 +9,9 @@ import (
 //go:embed words/foreign.txt
 var foreignWords string
 
-// isForeign reports whether a query is not English: it is in another script, or has more function
-// words from other languages than from English. A query without function words counts as English.
+// isForeign reports whether a query is not English: it has a letter that is not Latin, or its function
+// words from other languages outweigh those from English. A query without function words counts as
+// English.
 func (l lexicon) isForeign(query string) bool {
 	score := 0
 	for _, w := range splitWords(query) {

@@ -9,7 +9,7 @@ import (
 const (
 	// meaningWeight is the weight of the embeddings relative to the words.
 	meaningWeight = 0.6
-	// minCosine is the cosine from which a document is listed that shares no word with the query.
+	// minCosine is the least cosine of a listed document that shares no word with the query.
 	minCosine = 0.4
 	// unknownIDF, times the logarithm of the number of documents, is the IDF of a word that is in no
 	// document.
@@ -30,7 +30,8 @@ func (x *Index) embedQuery(q query) (v meaning.Vector, ok bool) {
 		}
 		addScaled(&v, &of, float32(t.weight*idf))
 	}
-	return normalize(&v), ok
+	normalize(&v)
+	return v, ok
 }
 
 // addMeaningScores adds the similarity of embeddings to the scores by words. Both are standardized, so
@@ -86,13 +87,13 @@ func addScaled(to, by *meaning.Vector, weight float32) {
 	}
 }
 
-func normalize(v *meaning.Vector) meaning.Vector {
+// normalize scales v to length 1. A zero vector stays zero.
+func normalize(v *meaning.Vector) {
 	if length := math.Sqrt(float64(dot(v, v))); length > 0 {
 		for i := range v {
 			v[i] /= float32(length)
 		}
 	}
-	return *v
 }
 
 // dot returns the dot product. It uses four sums, which the processor computes in parallel.

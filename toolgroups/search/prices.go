@@ -101,7 +101,8 @@ func (p Prices) addedCost(tokens, times int) float64 {
 	return cost
 }
 
-// repeatedCost returns the cost of sending the same tokens in several requests.
+// repeatedCost returns the cost of sending the same tokens in several requests: the first writes them
+// to the cache, the others read them.
 func (p Prices) repeatedCost(tokens, times int) float64 {
 	return float64(tokens) * (p.Write + float64(times-1)*p.Read)
 }
@@ -137,8 +138,8 @@ func (c costs) ofRouting(mode Routing) float64 {
 	return map[Routing]float64{RoutingAll: c.all, RoutingBridge: c.bridge, RoutingSearch: c.search, RoutingNative: c.native, RoutingGroups: c.groups}[mode]
 }
 
-// cheapest returns the cheapest routing, the simpler one if two cost the same. bridge allows
-// tools behind a bridge, and all allows all tools at once.
+// cheapest returns the cheapest routing except [RoutingNative], and the simpler one if two cost the same.
+// bridge allows tools behind a bridge, and all allows all tools at once.
 func (c costs) cheapest(bridge, all bool) Routing {
 	mode, least := RoutingGroups, c.groups
 	if all && c.all <= least {

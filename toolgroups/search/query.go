@@ -34,8 +34,8 @@ const (
 type query struct {
 	index  *Index
 	terms  []term
-	byStem map[string]int // by stem
-	// hasKnownWord reports whether a document has one of the words exactly.
+	byStem map[string]int // indexes in terms
+	// hasKnownWord is true if a document has one of the words exactly.
 	hasKnownWord bool
 }
 
@@ -154,8 +154,8 @@ func (q *query) raiseWeight(i int, worth float64) {
 	t.weight = worth
 }
 
-// similarTerms returns terms that an unknown word may mean: another form, a longer word, or one that
-// differs by a typing error.
+// similarTerms returns the IDs of at most maxSimilar terms that an unknown word may mean: another form,
+// a longer word, or else one that differs by a typing error.
 func (x *Index) similarTerms(term string) []int {
 	first, _ := utf8.DecodeRuneInString(term)
 	n := utf8.RuneCountInString(term)
@@ -183,8 +183,8 @@ func (x *Index) similarTerms(term string) []int {
 	return out[:min(len(out), maxSimilar)]
 }
 
-// IsTypo reports whether two words differ by one missing, added, changed or swapped letter that is
-// not the first.
+// IsTypo reports whether two words differ by at most one missing, added, changed or swapped letter that
+// is not the first. It compares bytes, and returns false if b has less than four. a must not be empty.
 func IsTypo(a, b string) bool {
 	if len(b) < minSimilar || a[0] != b[0] {
 		return false

@@ -20,8 +20,10 @@ type ScoredDocument struct {
 	Score float64
 }
 
-// Ranking is the result of a query. Hits are sorted by score, the best first, and then by name.
+// Ranking is the result of a query.
 type Ranking struct {
+	// Hits are the best first: those whose name is the query, those whose name contains a query that
+	// looks like a name, and then the others by score and name.
 	Hits []ScoredDocument
 	// IsForeignQuery is set if the query is not English.
 	IsForeignQuery bool

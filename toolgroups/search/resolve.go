@@ -12,9 +12,9 @@ import (
 
 // Resolve unwraps a call of [ToolCall] once: it returns the tool that actually runs and its
 // input. Other calls are returned unchanged. It accepts the arguments as an object, as a JSON
-// string, blank, null, or flattened beside the name, and a list "calls" with one entry. It checks
-// the arguments against the schema of the tool, so that the returned call can run. If it returns an
-// error, nothing was run, and tool is the intended tool, if known.
+// string, blank, null, or flattened beside the name, and a list "calls" with one entry. Unless the
+// tool checks its arguments itself, Resolve checks them against its schema. If it returns an error,
+// nothing was run, and tool is the intended tool, if known.
 //
 // Resolve does not authorize the call: the caller looks the tool up, asks for approval and logs as
 // for a direct call.

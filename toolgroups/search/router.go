@@ -32,7 +32,7 @@ const (
 	RoutingAll Routing = "all"
 	// RoutingNative defers all grouped tools for the tool search of the model's provider; loading a
 	// group shows all its tools. If the provider has no tool search, or the loaded tools do not fit
-	// into the model's context, [RoutingSearch] is used.
+	// into the model's context, [RoutingSearch] is used, or [RoutingGroups] with [ModeOff].
 	RoutingNative Routing = "native"
 	// RoutingAuto chooses the routing at the first request of a session: see [Router].
 	RoutingAuto Routing = "auto"
@@ -66,14 +66,14 @@ type RouterConfig struct {
 	Routing Routing
 	// Config is the block tools.tool_search. The zero value means [DefaultConfig].
 	Config Config
-	// Prices returns the cache prices of a model, for [RoutingAuto]. Both are 1 for a model without a
-	// cache. Nil means that no model has a cache.
+	// Prices returns the cache prices of a model, for [RoutingAuto]. Write and Read are 1 for a model
+	// without a cache. Nil means that no model has a cache.
 	Prices func(model string) Prices
 	// Unavailable, if not nil, returns the sources that cannot be reached now.
 	Unavailable func() []UnavailableSource
 	// Ranker ranks the tools. Nil means [WordRanker].
 	Ranker Ranker
-	// Uses, if not nil, learn from searches: the setting tools.tool_search.learn.
+	// Uses, if not nil, learns from searches: the setting tools.tool_search.learn.
 	Uses *Uses
 	// Logger receives the routing of each session. Nil discards it.
 	Logger *slog.Logger
@@ -94,7 +94,7 @@ type RouterConfig struct {
 // A router has no state but cached catalogues. It may be used concurrently.
 type Router struct {
 	cfg RouterConfig
-	// configured is set if the block tools.tool_search is.
+	// configured is true if the block tools.tool_search is given.
 	configured bool
 
 	mu sync.Mutex
@@ -199,7 +199,7 @@ func (r routingRecord) String() string {
 	return string(RoutingAuto) + "/" + string(r.mode) + "/" + r.fingerprint
 }
 
-// parseRecord parses a record. It returns false if the record is invalid.
+// parseRecord parses a record. It returns false if the record is empty or invalid.
 func parseRecord(text string) (routingRecord, bool) {
 	r := routingRecord{mode: Routing(text)}
 	if rest, ok := strings.CutPrefix(text, string(RoutingAuto)+"/"); ok {

@@ -7,9 +7,9 @@ import (
 
 // spelling finds terms by their letters.
 type spelling struct {
-	joined      string     // the sorted terms, each with a line feed
-	starts      []int      // offsets of the terms in all
-	byFirstByte [256][]int // terms by their first byte
+	joined      string     // the terms in the order of their IDs, each with a line feed
+	starts      []int      // offsets of the terms in joined
+	byFirstByte [256][]int // IDs of terms by their first byte
 }
 
 func newSpelling(terms []string) spelling {
@@ -24,10 +24,10 @@ func newSpelling(terms []string) spelling {
 	return s
 }
 
-// startingWith returns the terms that start with a byte, sorted.
+// startingWith returns the IDs of the terms that start with a byte, in ascending order.
 func (s *spelling) startingWith(with byte) []int { return s.byFirstByte[with] }
 
-// containing returns the first maxSimilar terms that contain a piece, sorted.
+// containing returns the IDs of the first maxSimilar terms that contain a piece, in ascending order.
 func (s *spelling) containing(piece string) (ids []int) {
 	for at := 0; len(ids) < maxSimilar; {
 		i := strings.Index(s.joined[at:], piece)

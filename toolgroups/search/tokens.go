@@ -9,14 +9,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// minSplit is the number of letters that must precede a digit for it to be split off: ride2 is
-// split into ride and 2, but s3, mp3 and ec2 are single words.
+// minSplit is the number of characters that a word must have before its digits, or after them, for
+// them to be split off: ride2 is split into ride and 2, but s3, mp3 and ec2 are single words.
 const minSplit = 4
 
 // maxText bounds the part of a text that is indexed, in bytes.
 const maxText = 16 << 10
 
-// maxEnding bounds an English ending after an apostrophe: 's, 'll.
+// maxEnding bounds an English ending after an apostrophe ('s, 'll), in characters.
 const maxEnding = 2
 
 // word is a word of a text as written.
@@ -64,7 +64,7 @@ func runs(text string) iter.Seq[string] {
 				ends = isScriptWithoutSpaces(r) != isScriptWithoutSpaces(first)
 				begins = ends
 			case isApostrophe(r) && from >= 0:
-				// Skip the ending: adriel's becomes adriel, don't becomes don.
+				// wordsOfRun drops a short ending: adriel's becomes adriel, don't becomes don.
 				next, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):])
 				begins = isWordRune(next)
 			}
@@ -88,13 +88,14 @@ func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) 
 
 func isApostrophe(r rune) bool { return r == '\'' || r == '’' }
 
-// isScriptWithoutSpaces reports whether a rune belongs to a script without spaces.
+// isScriptWithoutSpaces reports whether a rune belongs to a script without spaces between words, or to
+// Hangul, whose words take endings.
 func isScriptWithoutSpaces(r rune) bool {
 	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// wordsOfRun returns the words of a run.
+// wordsOfRun returns the words of a run: in a script without spaces, its pairs of characters.
 func wordsOfRun(run string) []word {
 	text := []rune(run)
 	if isApostrophe(text[0]) {

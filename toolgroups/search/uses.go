@@ -19,7 +19,7 @@ import (
 const (
 	maxUsedTools   = 200 // those used last
 	maxUsedQueries = 8   // of a tool, the newest
-	maxUsedQuery   = 120 // bytes
+	maxUsedQuery   = 120 // characters
 	maxUseAttempts = 5   // of a write that conflicts with others
 )
 
@@ -32,11 +32,11 @@ type Use struct {
 }
 
 // Uses remembers, for each user, which searches led to which tool. Their words then count as words of
-// that tool in the user's later searches. Every read is from the store, so that nothing of what a user
-// had forgotten comes back. It may be used concurrently.
+// that tool in the user's later searches. Uses caches nothing, so that no replica goes on using what
+// [Uses.Forget] has deleted. It may be used concurrently.
 type Uses struct{ store storage.KV }
 
-// NewUses keeps searches in a store.
+// NewUses returns a Uses that keeps searches in a store.
 func NewUses(store storage.KV) *Uses { return &Uses{store: store} }
 
 // List returns the tools that a user's searches led to, the one that was used last at the end.
@@ -199,7 +199,7 @@ func (x *Index) withUses(uses []Use) *Index {
 	return &y
 }
 
-// stemsOf returns the stems of a text's words that are not stop words.
+// stemsOf returns the stems of a text's words that are neither stop words nor numbers.
 func (x *Index) stemsOf(text string) map[string]bool {
 	stems := map[string]bool{}
 	for _, w := range splitWords(text) {

@@ -113,7 +113,8 @@ func readVectors(d *json.Decoder, words []string) (map[string][]float64, error) 
 	return vectors, err
 }
 
-// averageByStem averages the vectors of words with the same stem. The stems have the order of the file.
+// averageByStem averages the vectors of words with the same stem, the frequent words weighing more. The
+// stems have the order of the vector file.
 func averageByStem(words []string, vectors map[string][]float64) (stems []string, rows [][]float64) {
 	type sum struct {
 		row    []float64

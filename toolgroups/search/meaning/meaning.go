@@ -14,7 +14,7 @@ import (
 // Size is the dimension of a vector.
 const Size = 100
 
-// The file holds, for each length of stems from 1 to longest, their number in four bytes; then
+// The file holds, for each length of stems from 1 to maxStemLength, their number in four bytes; then
 // the stems, by length and alphabet; then the vectors in the same order, two numbers per byte.
 const (
 	maxStemLength = 24
@@ -87,7 +87,8 @@ func dequantize(step byte) float32 {
 	return float32(step)*(2*maxComponent/quantizationSteps) - maxComponent
 }
 
-// Stem reduces an English word in lower case to its stem; others stay unchanged.
+// Stem reduces an English word in lower case to its stem. A word with other characters than a to z, or
+// with less than three, stays unchanged.
 func Stem(word string) string {
 	for i := range len(word) {
 		if word[i] < 'a' || word[i] > 'z' {
