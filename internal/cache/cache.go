@@ -21,7 +21,7 @@ type entry[V any] struct {
 // Forever is the age of a value that does not expire.
 const Forever time.Duration = 0
 
-// New makes a cache of at least one value.
+// New makes a cache for size values, but at least one.
 func New[K comparable, V any](size int) *Cache[K, V] {
 	values, err := lru.New[K, entry[V]](max(size, 1))
 	if err != nil {

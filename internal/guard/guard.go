@@ -32,7 +32,7 @@ var (
 	ErrOtherHost = errors.New("it redirects to another host, which is followed only to read; send it there if that is meant")
 )
 
-// DialTimeout bounds resolving and connecting.
+// DialTimeout bounds resolving and connecting, and then the TLS handshake.
 const DialTimeout = 10 * time.Second
 
 const (

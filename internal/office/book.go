@@ -186,7 +186,7 @@ func builtinFormat(id string) numberFormat {
 	return plainNumber
 }
 
-// literal matches literal text in a format code, and elapsed a count of hours, minutes or
+// literalText matches literal text in a format code, and elapsedTime a count of hours, minutes or
 // seconds.
 var (
 	literalText = regexp.MustCompile(`"[^"]*"|\\.|_.|\*.|\[[^hms\]][^\]]*\]`)
@@ -354,7 +354,7 @@ func relativeFormula(formula string, row int) string {
 	})
 }
 
-// readComments returns the comments of a sheet, by row and column.
+// readComments returns the comments of a sheet, by row<<16 | column.
 func (b *xlsxReader) readComments(of string) (map[int]string, error) {
 	rels, err := b.readRelations(of)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// formatNumber formats the value of a cell; since is how many days later its calendar begins.
+// formatNumber formats the value of a cell; since is how many days later its calendar begins than
+// Excel's first.
 func formatNumber(raw string, is numberFormat, since int) string {
 	value, err := strconv.ParseFloat(raw, 64)
 	if err != nil || math.IsInf(value, 0) || math.IsNaN(value) {
@@ -42,7 +43,8 @@ func formatDigits(value float64) string {
 	return strconv.FormatFloat(rounded, format, -1, 64)
 }
 
-// formatTime formats a day, a time of day or both. It keeps a part even if the format hides that.
+// formatTime formats a day, a time of day or both. It shows a part that the format hides unless that
+// part is zero.
 func formatTime(value float64, is numberFormat, since int) string {
 	days := int(math.Floor(value))
 	seconds := int(math.Round((value - float64(days)) * 86_400))

@@ -133,7 +133,7 @@ func (d *odfReader) readParagraph(s *scanner, el xml.StartElement) error {
 	return err
 }
 
-// readText returns the text of a paragraph, and whether a page ends within it.
+// text returns the text of a paragraph, and whether a page ends within it.
 func (d *odfReader) text(s *scanner) (readText string, late bool, err error) {
 	var b strings.Builder
 	var read func(el xml.StartElement) error

@@ -42,7 +42,7 @@ var (
 
 // Part is a page, a sheet, a slide or a chapter.
 type Part struct {
-	// Number is its index in the document, from 1.
+	// Number is the index of the part in the document, from 1.
 	Number int
 	// Name is the name of a sheet or chapter; often empty.
 	Name string
@@ -52,16 +52,17 @@ type Part struct {
 
 // Block is a paragraph, a row or a line.
 type Block struct {
-	// Number is its index in the part, from 1; for a row, its number in the sheet, whose empty rows
-	// are left out.
+	// Number is the index of the block in the part, from 1; for a row, its number in the sheet, whose
+	// empty rows are left out.
 	Number int
-	// Text is its Markdown; empty for a row.
+	// Text is the Markdown of the block; empty for a row.
 	Text string
 	// Level is the level of a heading, else 0.
 	Level int
 	// Tight reports whether no empty line precedes the block.
 	Tight bool
-	// Cells are the cells of a sheet's row from column A on, escaped for a Markdown table.
+	// Cells are the cells of a sheet's row from column A on, escaped for a Markdown table. Non-empty
+	// cells beyond 100 columns follow, each after the name of its column.
 	Cells []string
 }
 
@@ -280,8 +281,8 @@ func (e *emitter) addItem(depth int, mark, text string, tight bool) error {
 // maxCells bounds the columns of a sheet's table.
 const maxCells = 100
 
-// addRow passes a row of a sheet to the sink. Cells after the last column are listed with their
-// positions.
+// addRow passes a row of a sheet to the sink. Cells beyond maxCells columns follow, each after the name
+// of its column.
 func (e *emitter) addRow(number int, cells map[int]string) error {
 	last, far := 0, []int{}
 	for at, text := range cells {
@@ -328,7 +329,7 @@ type table struct {
 	multiColumn bool // the first row has several cells
 }
 
-// addRow passes a row to the sink: a single cell is a paragraph.
+// addRow passes a row to the sink: as a paragraph if the first row has a single cell.
 func (t *table) addRow(cells []string) error {
 	if t.rows++; t.rows == 1 {
 		t.multiColumn = len(cells) > 1

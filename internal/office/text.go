@@ -118,7 +118,7 @@ func readLines(from io.Reader, out *emitter) error {
 	}
 }
 
-// readCSV reads a CSV file. The separator is the most frequent one in the first lines.
+// readCSV reads a CSV file with the separator that detectSeparator returns.
 func readCSV(from io.Reader, extension string, out *emitter) error {
 	in := bufio.NewReaderSize(from, 64<<10)
 	head, err := in.Peek(maxHead)
@@ -151,8 +151,9 @@ func readCSV(from io.Reader, extension string, out *emitter) error {
 	}
 }
 
-// detectSeparator returns the separator of a CSV file: the most frequent one of its first line outside
-// quotes. Semicolons come before commas, which then are those of decimal numbers.
+// detectSeparator returns the separator of a CSV file: a semicolon if the first line with separators has
+// one outside quotes, because its commas are then those of decimal numbers, or else the most frequent of
+// comma, tab and bar. Files with another extension than .csv have tabs.
 func detectSeparator(head []byte, extension string) rune {
 	if extension != ".csv" {
 		return '\t'

@@ -53,7 +53,7 @@ type Part struct {
 	ForgetIn func(ctx context.Context, user string, chat chats.Chat) error
 }
 
-// Config configures an [Exporter]. All fields are required.
+// Config configures an [Exporter]. All fields but Logger are required.
 type Config struct {
 	Store storage.Store
 	// Parts are the data besides conversations, receipts and files.

@@ -20,8 +20,8 @@ const (
 // declaredEncoding matches the declared encoding of a page or a feed.
 var declaredEncoding = regexp.MustCompile(`(?i)<(?:\?xml|meta)\b[^>]*?\b(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)`)
 
-// Decode converts a text to UTF-8. It uses the content type, else the bytes, else the
-// declaration; the library looks only at the first 1,024 bytes for these.
+// Decode converts a text to UTF-8. The encoding is that of the content type, else UTF-8 if the bytes are
+// valid, else the declared one, even beyond the first 1,024 bytes, in which the library looks for it.
 func Decode(data []byte, contentType string) string {
 	e, name, certain := charset.DetermineEncoding(data, contentType)
 	whole := wording.TrimPartialRune(data)

@@ -39,7 +39,7 @@ func NewReader(log *slog.Logger) (*Reader, error) {
 
 // Page is a downloaded document.
 type Page struct {
-	// Body is the document. It is read while others may wait, so it should be local.
+	// Body is the document. Other documents may wait while it is read, so it should be local.
 	Body io.Reader
 	// ContentType is the server's content type, or "".
 	ContentType string

@@ -65,7 +65,8 @@ func markExponent(sup *html.Node) {
 
 func isLink(n *html.Node) bool { return n.DataAtom == atom.A }
 
-// numberItems writes numbers to the items of a list that does not count up from the first.
+// numberItems writes numbers before the items of a list that counts down, or whose items have numbers of
+// their own.
 func numberItems(list *html.Node) {
 	var items []*html.Node
 	own := false

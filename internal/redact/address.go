@@ -28,8 +28,8 @@ func MaskAddresses(text string) string {
 	})
 }
 
-// SecretsInAddresses returns what [MaskAddresses] masks, for
-// [New] and [Redactor.Add], except a user name with a password.
+// SecretsInAddresses returns what [MaskAddresses] masks, for [New] and [Redactor.Add],
+// except API versions, and the user name before a password.
 func SecretsInAddresses(text string) []string {
 	var all []string
 	for _, whole := range addressPattern.FindAllString(text, -1) {

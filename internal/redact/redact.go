@@ -38,7 +38,8 @@ const (
 	maxAdded = 1000
 )
 
-// Redactor masks secrets; a nil one masks only shapes. It may be used concurrently.
+// Redactor masks secrets; a nil Redactor masks only what has the shape of one. It may be used
+// concurrently.
 type Redactor struct {
 	mu    sync.Mutex
 	given []string
@@ -58,7 +59,7 @@ func New(secrets ...string) *Redactor {
 	return &Redactor{given: slices.Clone(secrets)}
 }
 
-// Add adds values that are masked from now on.
+// Add adds values that are masked from now on. It ignores values shorter than [MinKnown].
 func (r *Redactor) Add(secrets ...string) {
 	if r == nil {
 		return

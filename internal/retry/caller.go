@@ -27,7 +27,8 @@ type Tap interface {
 	Frame(sent bool, data []byte)
 }
 
-// NewCaller returns a caller that uses the given client or, if nil, a new one. redact masks errors.
+// NewCaller returns a caller that uses the given client or, if nil, a new one. It follows no redirects.
+// redact masks secrets in errors.
 func NewCaller(given *http.Client, redact func(string) string) *Caller {
 	c := &Caller{ownsClient: given == nil, redact: redact}
 	hc := http.Client{Transport: newTransport()}

@@ -60,8 +60,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Wait waits until a request may begin and returns 0. If it would have to wait longer than hold, it
-// returns the duration instead. The keys apply to the request, the widest first.
+// Wait waits until a request may begin and returns 0. If it would have to wait longer than hold or the
+// deadline of ctx allow, or ctx ends, it returns the remaining wait instead. The keys are those that apply
+// to the request, the widest first.
 func (p *Pacer) Wait(ctx context.Context, keys ...string) time.Duration {
 	for {
 		at, held := p.reserve(ctx, keys)

@@ -21,7 +21,8 @@ func NewOptionalLimiter(second float64, burst int) *OptionalLimiter {
 }
 
 // Take returns 0 and counts a request if it may begin now. The next request with its key has to keep
-// the gap. Otherwise it returns when to ask again. It leaves room for leave other requests.
+// the gap. Otherwise Take returns how long to wait before asking again. It leaves room for leave other
+// requests.
 func (s *OptionalLimiter) Take(key string, gap time.Duration, leave int) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -83,7 +83,8 @@ func agentNotFound(id string) error {
 	return refuse(NotFound, "There is no agent '%s'. list_agents shows those there are.", shorten(id))
 }
 
-// Get returns an agent, or a [NotFound] error if there is none with the id.
+// Get returns the agent with an id. If there is none, or the stored one is invalid, the error is an
+// [*Error] with the reason [NotFound].
 func (s Agents) Get(ctx context.Context, id string) (Agent, error) {
 	if a, ok := s.builtIn(id); ok {
 		return a, nil

@@ -39,7 +39,7 @@ type Provider struct {
 	Active bool `json:"active"`
 	// Preset is set for the program's own provider.
 	Preset bool `json:"-"`
-	// HasKey is set if an API key was entered.
+	// HasKey is set if an API key was entered, and always for the program's own provider.
 	HasKey bool `json:"-"`
 }
 
@@ -95,7 +95,8 @@ func providerNotFound(id string) error {
 // shorten clips a user's text for use in an error message.
 func shorten(text string) string { return wording.Clip(text, 64) }
 
-// Get returns a provider, or a [NotFound] error if there is none with the id.
+// Get returns the provider with an id. If there is none, or the stored one is invalid, the error is an
+// [*Error] with the reason [NotFound].
 func (s Providers) Get(ctx context.Context, id string) (Provider, error) {
 	if id == PresetID && s.cfg.Preset.Type != "" {
 		return s.readPreset(ctx)
@@ -154,9 +155,9 @@ func (s Providers) Add(ctx context.Context, name string, kind Type, baseURL stri
 	return p, s.put(ctx, providerPrefix+p.ID, p, storage.Absent)
 }
 
-// Import stores a provider under its id, inactive and without a key. If write is not set, it only finds
-// out, and pending others count as stored. It returns the reason if the provider cannot be stored, and
-// false if there is one with the id already.
+// Import stores a provider under its id, inactive and without a key. If write is not set, it stores
+// nothing, and counts pending others as stored. It returns the reason if the provider cannot be stored,
+// and false without an error if there is one with the id already.
 func (s Providers) Import(ctx context.Context, p Provider, pending int, write bool) (added bool, err error) {
 	p.Name, p.BaseURL, p.Active = strings.TrimSpace(p.Name), cleanURL(p.BaseURL), false
 	if err := p.check(); err != nil {

@@ -32,7 +32,7 @@ func keyContext(p Provider) (string, error) {
 }
 
 // Key returns the API key of a provider, which may be empty for a server without authentication. If no
-// key was entered, it returns a [NotFound] error.
+// key was entered, the error is an [*Error] with the reason [NotFound].
 func (v *Vault) Key(ctx context.Context, p Provider) (string, error) {
 	if p.ID == PresetID && v.cfg.Preset.Type != "" {
 		return v.cfg.Preset.Key, nil

@@ -24,7 +24,7 @@ const (
 	SettingUserBudget = "budget_user_tokens_per_day"
 	// SettingTotalBudget bounds the tokens that all users may use per day; 0 means no bound.
 	SettingTotalBudget = "budget_total_tokens_per_day"
-	// SettingTimeZone is the time zone for schedules and get_current_time.
+	// SettingTimeZone is the bot's time zone, for example of schedules, the clock and budgets.
 	SettingTimeZone = "time_zone"
 	// SettingLogLevel is the log level.
 	SettingLogLevel = "log_level"
@@ -110,7 +110,7 @@ func (s Values) Get(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
-// GetStored returns the stored value of a setting; changed is false if it has its default value.
+// GetStored returns the stored value of a setting; changed reports whether there is one.
 func (s Values) GetStored(ctx context.Context, name string) (value string, changed bool, err error) {
 	if err := s.checkKnown(name); err != nil {
 		return "", false, err

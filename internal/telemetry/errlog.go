@@ -41,14 +41,14 @@ func (e Error) Why() string {
 }
 
 // Ring keeps the last warnings and errors. It may be used concurrently. A nil Ring keeps
-// nothing.
+// nothing; Arrived and Take must not be called on it.
 type Ring struct {
 	mask    func(string) string
 	arrived chan struct{}
 
 	mu      sync.Mutex
 	all     []Error
-	next    int     // the oldest one, once there are MaxErrors
+	next    int     // index of the oldest one, once there are MaxErrors
 	untaken []Error // errors not returned by Take yet, at most MaxErrors
 }
 
@@ -70,7 +70,7 @@ func (r *Ring) Take() []Error {
 	return all
 }
 
-// Drop removes the errors of a user to be forgotten.
+// Drop removes the warnings and errors for which theirs returns true, those of a user to be forgotten.
 func (r *Ring) Drop(theirs func(Error) bool) {
 	if r == nil {
 		return

@@ -113,8 +113,8 @@ func (m *Metrics) Observe(tools *toolgroups.Registry, e agent.Event) {
 	}
 }
 
-// GroupOf returns the label for a tool: its group, or the group's source if that is not built
-// in.
+// GroupOf returns the label for a tool: its group, the group's source if that is not built in, or
+// "core" for a tool without a group.
 func GroupOf(tools *toolgroups.Registry, tool string) string {
 	name, grouped := tools.GroupOf(tool)
 	if !grouped {
@@ -251,7 +251,7 @@ func (m *Metrics) RegisterProcess() {
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
-// Bridge is the bridge.
+// Bridge is the bridge, as far as gauges read it.
 type Bridge interface {
 	// QueueStats returns how much work there is.
 	QueueStats() queue.Stats

@@ -46,7 +46,7 @@ type TracesConfig struct {
 	Logger *slog.Logger
 }
 
-// Tracer traces jobs. A nil one, which [NewTraces] returns without a collector, traces none.
+// Tracer traces jobs. A nil Tracer, which [NewTraces] returns without a collector, traces none.
 type Tracer struct {
 	cfg        TracesConfig
 	provider   *sdk.TracerProvider
@@ -54,8 +54,8 @@ type Tracer struct {
 	spansByJob *cache.Cache[string, jobSpans]
 }
 
-// NewTraces returns a tracer, nil if the environment names no collector or disables it. Invalid
-// variables are logged: they are no reason not to answer.
+// NewTraces returns a tracer, or nil if the environment names no collector, disables traces or has
+// invalid variables. It logs these: they are no reason not to answer.
 func NewTraces(cfg TracesConfig) *Tracer {
 	endpoint := otlpEnv("ENDPOINT")
 	if endpoint == "" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {

@@ -7,7 +7,8 @@ import (
 )
 
 // NearestName returns the known name nearest to a mistyped one, or else one that begins with typed.
-// The edit distance must be at most 2 or a third of the length. It returns "" if none is near.
+// The edit distance may be 2 or a third of the length, whichever is more, but 1 for less than four
+// bytes. NearestName returns "" if no name is near.
 func NearestName(typed string, known []string) string {
 	best, fewest := "", max(2, len(typed)/3)+1
 	if len(typed) < 4 {

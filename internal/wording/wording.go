@@ -40,7 +40,8 @@ func InlineCode(name string) string {
 	return "`" + strings.ReplaceAll(strings.Join(strings.Fields(revealHidden(name)), " "), "`", "'") + "`"
 }
 
-// Fence puts a text into a fenced code block that the text cannot close.
+// Fence puts a text into a fenced code block that the text cannot close. It makes hidden characters
+// visible.
 func Fence(text string) string {
 	longest, run := 0, 0
 	for _, r := range text {

@@ -179,7 +179,8 @@ func (s *Store) checkRoom(dir string, here, want tree) error {
 	return err
 }
 
-// removeStale deletes files and folders below a folder that are not in a tree or have another type.
+// removeStale deletes files and folders below a folder that are not in a tree or have another type. It
+// ignores names that begin with a dot unless hidden is set.
 func removeStale(root *os.Root, below string, want tree, hidden bool) error {
 	return walk(root, below, func(path string, kind fs.FileMode) (deeper bool, err error) {
 		if !hidden && filepath.Base(path)[0] == '.' {

@@ -51,8 +51,8 @@ func (s *Store) Import(ctx context.Context) error {
 	return nil
 }
 
-// ForgetImport makes the next [Store.Import] look at the files in a folder again. It is called where
-// files are not kept in a store: what changes there is in no store.
+// ForgetImport makes the next [Store.Import] look at the files in a folder again. A program that does not
+// keep files in a store calls it, because a store would lack their changes.
 func ForgetImport(dir string) error {
 	if err := os.Remove(filepath.Join(dir, importMarker)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("workspace: forget the import: %w", err)

@@ -51,7 +51,7 @@ type Root struct {
 	quota, reserve int64
 
 	mu        sync.Mutex // guards the fields below
-	used      int64      // upper bound of the size, valid if counted is set
+	used      int64      // upper bound of the size, valid if isCounted is set
 	isCounted bool
 }
 

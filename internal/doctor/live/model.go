@@ -33,8 +33,8 @@ func modelResults() map[string]string {
 // OwnModel names the program's own model in rows.
 const OwnModel = record.ModelService
 
-// TryModel tests a model, which where names in the rows, with one tool call, in two rounds, and yields the
-// results.
+// TryModel tests a model with one tool call, in two rounds, and yields the results. where names the model
+// in them.
 func TryModel(ctx context.Context, where string, m agent.Model) iter.Seq[Row] {
 	return func(yield func(Row) bool) {
 		row := func(step, did string, err error) bool {
