@@ -60,7 +60,7 @@ func (r *receiver) convertAgentEvent(ctx context.Context, e *agentEvent) *chats.
 		return nil
 	}
 	chat := chats.Chat{Platform: Name, ID: e.Channel, Thread: e.ThreadTS}
-	user := r.self.userID(e.User, "", e.shared)
+	user := r.self.userID(e.User, r.lookUpTeam(ctx, e.User, e.shared), e.shared)
 	if e.Type != sessionStopped {
 		r.welcome(ctx, e, chats.Message{Chat: chat.WithoutThread(), Kind: chats.KindText, User: user, Direct: direct})
 		return nil

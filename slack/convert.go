@@ -158,13 +158,13 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	case !r.serves(e.Channel, e.isDirect()):
 		return nil, nil
 	case !m.isFromPerson():
-		return r.convertAmbient(e, m), nil
+		return r.convertAmbient(ctx, e, m), nil
 	case e.Subtype == "message_changed":
 		return r.convertEdit(ctx, e)
 	case !isUserSubtype(e.Subtype):
 		return nil, nil
 	}
-	msg, w := r.compose(e, m)
+	msg, w := r.compose(ctx, e, m)
 	forBot, err := r.isForBot(ctx, e, msg, w.mentioned)
 	if err != nil || !forBot && !r.wantsAmbient(m, msg) {
 		return nil, err
@@ -184,11 +184,11 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 
 // convertAmbient returns an ambient message from a program, such as a bot or a workflow, in a channel
 // where ambient messages are wanted, and otherwise nil. Programs cannot ask the bot.
-func (r *receiver) convertAmbient(e *event, m *message) *chats.Message {
+func (r *receiver) convertAmbient(ctx context.Context, e *event, m *message) *chats.Message {
 	if e.Message != nil || m.BotID == "" || m.TS == "" || !isUserSubtype(m.Subtype) && m.Subtype != "bot_message" {
 		return nil
 	}
-	msg, _ := r.compose(e, m)
+	msg, _ := r.compose(ctx, e, m)
 	if !r.wantsAmbient(m, msg) {
 		return nil
 	}
@@ -205,15 +205,20 @@ func (r *receiver) convertAmbient(e *event, m *message) *chats.Message {
 }
 
 // compose makes a message from an event. It contains ids instead of the names of users, which are
-// looked up only for messages to the bot.
-func (r *receiver) compose(e *event, m *message) (*chats.Message, decodedText) {
+// looked up only for messages to the bot. An event of a message with files does not name the sender's
+// workspace.
+func (r *receiver) compose(ctx context.Context, e *event, m *message) (*chats.Message, decodedText) {
 	w := r.readText(e, m, func(id string) string { return id })
 	inside := m.ThreadTS != "" && m.ThreadTS != m.TS
+	team := m.team()
+	if team == "" {
+		team = r.lookUpTeam(ctx, m.User, e.shared)
+	}
 	return &chats.Message{
 		Chat:        e.chat(m),
 		ID:          m.TS,
 		Kind:        chats.KindText,
-		User:        r.self.userID(m.User, m.team(), e.shared),
+		User:        r.self.userID(m.User, team, e.shared),
 		Direct:      e.isDirect(),
 		Text:        w.text,
 		Time:        parseTS(m.TS),
@@ -287,7 +292,7 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 	if m == nil || before == nil || m.Text == before.Text && !addsQuote(before.Attachments, m.Attachments) || !isUserSubtype(m.Subtype) {
 		return nil, nil
 	}
-	msg, w := r.compose(e, m)
+	msg, w := r.compose(ctx, e, m)
 	was := r.self.isMentioned(before.Text)
 	if w.mentioned && !was && !e.isDirect() {
 		if _, err := r.isForBot(ctx, e, msg, true); err != nil {

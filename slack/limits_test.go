@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/slack/manifest"
 )
 
 func TestPeopleOfOtherWorkspacesAreNamedAsSuch(t *testing.T) {
@@ -100,6 +102,62 @@ func TestRatingsInASharedChannelAreOfTheUsersOwnWorkspace(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"U1", "U9@T0OTHER", "U8@unknown"}, users); diff != "" {
 		t.Errorf("users (-want +got):\n%s", diff)
+	}
+}
+
+// An event of a message with files does not name the workspace of its sender.
+func TestFilesInASharedChannelAreOfTheUsersOwnWorkspace(t *testing.T) {
+	f := start(t, quick(), nil)
+	guest := f.AddUser(emulator.User{ID: "U9", Name: "gil", RealName: "Gil", Team: "T0OTHER"}).ID
+	stranger := f.AddUser(emulator.User{ID: "U8", Name: "sue", RealName: "Sue", Team: "T0OTHER"}).ID
+	shared := f.make(emulator.ChannelSpec{ID: "C5", Members: []string{f.user, guest, stranger}})
+	show := func(user string) {
+		t.Helper()
+		sent, err := f.Say(shared, user, "<@U0BOT> what is this?", &emulator.SayOptions{Files: []emulator.Attachment{{Name: "a.txt", MIME: "text/plain", Data: []byte("a")}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.acked(sent)
+	}
+	show(f.user)
+	show(guest)
+	f.inject(emulator.Fault{Method: "users.info", Effect: emulator.ServerError})
+	show(stranger)
+	var users []string
+	for _, m := range f.in.all() {
+		if !slices.Contains(users, m.User) { // a mention comes as two events
+			users = append(users, m.User)
+		}
+	}
+	if diff := cmp.Diff([]string{"U1", "U9@T0OTHER", "U8@unknown"}, users); diff != "" {
+		t.Errorf("users (-want +got):\n%s", diff)
+	}
+}
+
+// An event of the stop button does not name the workspace of its user.
+func TestTheStopButtonIsPressedByAUserOfAnotherWorkspace(t *testing.T) {
+	f := setup(t, quick(), nil)
+	if err := f.Install(manifest.YAML()); err != nil {
+		t.Fatal(err)
+	}
+	guest := f.AddUser(emulator.User{ID: "U9", Name: "gil", RealName: "Gil", Team: "T0OTHER"}).ID
+	dm := f.make(emulator.ChannelSpec{ID: "D9", Kind: emulator.DM, Members: []string{guest}})
+	f.run()
+	asked, err := f.Say(dm, guest, "tell", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.in.wait(t, 1)
+	if _, err := f.p.Begin(t.Context(), chats.Address{Chat: chatOf(dm, asked.TS)}, growing("one ")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.StopSession(dm, asked.TS, guest); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range f.in.wait(t, 2) {
+		if m.User != "U9@T0OTHER" {
+			t.Errorf("got %+v", m)
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ func (p *Platform) lookUpName(ctx context.Context, id string, within time.Durati
 // lookUpTeam returns the workspace of a user for an event that does not name it, or "" if it cannot be
 // found soon. In a channel that is not shared it is the bot's, which "" stands for as well.
 func (p *Platform) lookUpTeam(ctx context.Context, id string, shared bool) string {
-	if !shared {
+	if !shared || id == "" {
 		return ""
 	}
 	p.lookUpName(ctx, id, nameTimeout)

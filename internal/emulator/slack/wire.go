@@ -108,6 +108,9 @@ func (w *world) messageJSON(m *message) *wireMessage {
 	if !m.edited.IsZero() {
 		out.Edited = &wireEdited{User: m.user, TS: strconv.FormatInt(m.edited.Unix(), 10) + ".000000"}
 	}
+	if len(m.files) > 0 { // github.com/slackapi/slack-api-specs/issues/62; slackapi/bolt-python/issues/708 for other messages
+		out.Team, out.UserTeam, out.SourceTeam = "", "", ""
+	}
 	for _, f := range m.files {
 		out.Files = append(out.Files, w.fileJSON(f))
 	}
