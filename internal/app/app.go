@@ -209,7 +209,7 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: access.Access(cfg.Access),
 		Turns:          answering,
-		Commands:       slices.Concat(found.Commands(), speaker.Commands(), budget.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.signIn.Commands(), remembered.Commands(), private.Commands()),
+		Commands:       slices.Concat(found.Commands(), speaker.Commands(), budget.Commands(b.ledger, found.Payer), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.signIn.Commands(), remembered.Commands(), private.Commands()),
 		CardHandlers:   map[string]interact.Handler{budget.CardKind: spent.Pressed, models.Card: found.HandlePress, connections.CardKind: b.tools.connections.HandlePress, personal.MemoryCard: remembered.HandlePress},
 		ApprovalPolicy: config.NewPolicies(cfg.Approvals, b.tools.Registry, log).PolicyFor,
 		Hooks: bridge.Hooks{

@@ -184,7 +184,11 @@ func (b *accountBook) account(ctx context.Context, a Account) *record {
 
 // limit returns the current limit of an account, with its raises.
 func (b *accountBook) limit(ctx context.Context, limits Limits, a Account) Limit {
-	l := limits.forKind(a.Kind)
+	return b.addRaises(ctx, limits.forKind(a.Kind), a)
+}
+
+// addRaises returns a limit of an account with its raises.
+func (b *accountBook) addRaises(ctx context.Context, l Limit, a Account) Limit {
 	for _, r := range b.account(ctx, a).Raises {
 		if l.Tokens > 0 {
 			l.Tokens += r.Amount.Tokens

@@ -114,7 +114,7 @@ func (d *CardHandler) Pressed(ctx context.Context, press interact.Press) (intera
 	if err := press.Author.Record(ctx, "raise a budget", p.Refusal.Account.Name); err != nil {
 		return interact.Result{}, err
 	}
-	limit, err := d.Ledger.Raise(ctx, raise)
+	limit, err := d.Ledger.Raise(ctx, raise, p.Refusal.Base)
 	if err != nil {
 		return interact.Result{}, err
 	}

@@ -138,7 +138,7 @@ func TestARaisedBudgetHolds(t *testing.T) {
 	}
 	r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1)))
 	for range 2 {
-		limit, err := b.Raise(t.Context(), budget.Raise{Account: r.Account, Amount: r.SuggestedRaise(), User: "telegram:9", Key: "card-1"})
+		limit, err := b.Raise(t.Context(), budget.Raise{Account: r.Account, Amount: r.SuggestedRaise(), User: "telegram:9", Key: "card-1"}, r.Base)
 		if err != nil || limit.Money != budget.Dollar {
 			t.Fatalf("raised to %v, %v", limit, err)
 		}
@@ -247,7 +247,7 @@ func TestAChatMoves(t *testing.T) {
 	for _, p := range []budget.Payer{old, thread, other} {
 		b.spend(10, p)
 	}
-	if _, err := b.Raise(t.Context(), budget.Raise{Account: budget.Account{Kind: budget.KindChat, Name: old.Chat}, Amount: budget.Limit{Tokens: 5}}); err != nil {
+	if _, err := b.Raise(t.Context(), budget.Raise{Account: budget.Account{Kind: budget.KindChat, Name: old.Chat}, Amount: budget.Limit{Tokens: 5}}, budget.Limit{Tokens: 10}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

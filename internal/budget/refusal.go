@@ -87,22 +87,19 @@ func (l Limit) String() string {
 	return FormatCount(l.Tokens) + " tokens"
 }
 
-// Raise raises an account's limit until its day or month ends, and returns the new limit. A second
-// raise with the same key has no effect. The raise is stored with the day.
-func (l *Ledger) Raise(ctx context.Context, raise Raise) (Limit, error) {
-	limits, err := l.cfg.Limits(ctx)
-	if err != nil {
-		return Limit{}, fmt.Errorf("budget: read the limits: %w", err)
-	}
+// Raise raises an account's limit until its day or month ends, and returns the new limit. base is the limit
+// without raises, which may be a payer's own. A second raise with the same key has no effect. The raise is
+// stored with the day.
+func (l *Ledger) Raise(ctx context.Context, raise Raise, base Limit) (Limit, error) {
 	raised := new(Limit)
-	err = l.wait(ctx, l.enqueue(operation{}, func(ctx context.Context, b *accountBook, now time.Time) (changed bool, _ error) {
+	err := l.wait(ctx, l.enqueue(operation{}, func(ctx context.Context, b *accountBook, now time.Time) (changed bool, _ error) {
 		account := b.account(ctx, raise.Account)
 		same := func(r Raise) bool { return r.Key != "" && r.Key == raise.Key }
 		if changed = !slices.ContainsFunc(account.Raises, same); changed {
 			raise.Time = now
 			account.Raises, account.changed = append(account.Raises, raise), true
 		}
-		*raised = b.limit(ctx, limits, raise.Account)
+		*raised = b.addRaises(ctx, base, raise.Account)
 		return changed, nil
 	}))
 	if err != nil {
@@ -143,6 +140,7 @@ func (l *Ledger) Report(ctx context.Context, payer Payer) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("budget: read the limits: %w", err)
 	}
+	limits.User = limits.User.lowerOf(payer.Limit)
 	r := new(Report)
 	err = l.wait(ctx, l.enqueue(operation{}, func(ctx context.Context, b *accountBook, now time.Time) (bool, error) {
 		line := func(k Kind) AccountStatus {

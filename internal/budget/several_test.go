@@ -72,7 +72,7 @@ func TestARaiseInOneProcessCountsInTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := refusal(t, ask(t, b.Ledger, ann(), m, request(1)))
-	if _, err := other.Raise(t.Context(), budget.Raise{Account: r.Account, Amount: r.SuggestedRaise(), Key: "card-1"}); err != nil {
+	if _, err := other.Raise(t.Context(), budget.Raise{Account: r.Account, Amount: r.SuggestedRaise(), Key: "card-1"}, r.Base); err != nil {
 		t.Fatal(err)
 	}
 	if got := report(t, b.Ledger, ann()).User.Limit.Tokens; got <= 500 {

@@ -10,11 +10,11 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Commands returns the chat commands that report usage.
-func Commands(l *Ledger) []bridge.Command {
+// Commands returns the chat commands that report usage. payerOf returns the payer of a user's calls.
+func Commands(l *Ledger, payerOf func(toolgroups.Scope) Payer) []bridge.Command {
 	info := chats.CommandInfo{Name: "usage", Description: "Today's usage, and the rest of the budget"}
 	return []bridge.Command{{CommandInfo: info, Ephemeral: true, Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
-		r, err := l.Report(ctx, Payer{User: call.User, Chat: call.Chat})
+		r, err := l.Report(ctx, payerOf(call.Scope))
 		if err != nil {
 			return "", err
 		}
