@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"oneclaw/storage"
@@ -139,9 +140,11 @@ func (l *Ledger) decodeCharges(ctx context.Context, entry storage.Entry) (charge
 }
 
 // adoptCharges takes over the charges of processes that have ended. If other processes may use the
-// store, it takes only charges that an earlier call has found and that have not changed since.
+// store, it takes only charges that an earlier call has found and that have not changed since. It takes
+// none twice: those that could not be added yet are found again.
 func (l *Ledger) adoptCharges(ctx context.Context) error {
 	found := map[string]storage.Revision{}
+	var adopted []charges
 	for entry, err := range l.cfg.Store.List(ctx, storage.Range{Prefix: chargesKey}) {
 		if err != nil {
 			return fmt.Errorf("list charges: %w", err)
@@ -150,7 +153,8 @@ func (l *Ledger) adoptCharges(ctx context.Context) error {
 			continue
 		}
 		found[entry.Key] = entry.Revision
-		if !l.cfg.Exclusive && l.foreignCharges[entry.Key] != entry.Revision {
+		known := slices.ContainsFunc(l.charges, func(c charges) bool { return c.key == entry.Key })
+		if known || !l.cfg.Exclusive && l.foreignCharges[entry.Key] != entry.Revision {
 			continue
 		}
 		c, err := l.decodeCharges(ctx, entry)
@@ -158,9 +162,10 @@ func (l *Ledger) adoptCharges(ctx context.Context) error {
 			return err
 		}
 		if len(c.Sums) > 0 {
-			l.charges = append(l.charges, c)
+			adopted = append(adopted, c)
 		}
 	}
+	l.charges = append(l.charges, adopted...)
 	l.foreignCharges, l.searched = found, true
 	return nil
 }

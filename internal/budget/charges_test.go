@@ -1,9 +1,13 @@
 package budget_test
 
 import (
+	"context"
+	"errors"
 	"iter"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"oneclaw/agent"
 	"oneclaw/internal/budget"
@@ -73,4 +77,59 @@ func TestChargesAreAddedTogether(t *testing.T) {
 	if err != nil || chat.Revision != total.Revision {
 		t.Errorf("the accounts were written apart: %v and %v, %v", chat.Revision, total.Revision, err)
 	}
+}
+
+// TestChargesThatAreFoundAgainAreAddedOnce: a search that ends at a damaged record, which cannot be moved
+// aside, is made again, and finds what it had found before.
+func TestChargesThatAreFoundAgainAreAddedOnce(t *testing.T) {
+	b := newBench(t, budget.Limits{})
+	next, stop := iter.Pull2(b.store.Watch(t.Context(), "account/charges/"))
+	defer stop()
+	b.charged(next)
+	if _, err := b.store.Put(t.Context(), "account/charges/~/1", []byte("{"), storage.Absent); err != nil {
+		t.Fatal(err)
+	}
+	full := true
+	b.cfg.Exclusive = true
+	b.cfg.OnDamaged = func(context.Context, storage.Entry) error {
+		if full {
+			return errors.New("no space left")
+		}
+		return nil
+	}
+	after := b.another() // the first is not closed
+	if got, err := after.Report(t.Context(), ann()); err == nil {
+		t.Errorf("in a full store: %+v", got)
+	}
+	full = false
+	if got := report(t, after, ann()); got.Total.Spent.Calls != 1 || got.User.Spent.Input != 7 {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+// TestChargesOfADeadReplicaSurviveAnOutage: they are found again and again while they cannot be added, and
+// added once.
+func TestChargesOfADeadReplicaSurviveAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, budget.Limits{})
+		if _, err := b.store.Put(t.Context(), "account/charges/DEAD/1", []byte(`{"day":"2026-11-21","sums":[
+			{"account":{"kind":"user","name":"telegram:1"},"sum":{"calls":1,"input":7}},{"account":{"kind":"total"},"sum":{"calls":1,"input":7}}]}`), storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+		store := &stumbling{Store: b.store}
+		b.cfg.Store = store
+		l := b.another()
+		b.spendOn(l, 10)
+		time.Sleep(500 * time.Millisecond) //nolint:forbidigo // of the bubble: it is on record
+		store.failures.Store(1 << 20)
+		time.Sleep(time.Hour) //nolint:forbidigo // of the bubble
+		store.failures.Store(0)
+		if got, err := l.Report(t.Context(), ann()); err != nil || got.Total.Spent.Calls != 2 || got.User.Spent.Input != 17 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		closeStore(t, b)
+	})
 }
