@@ -31,7 +31,7 @@ type Tasks interface {
 
 // Config configures the tools. All fields are required.
 type Config struct {
-	// Tasks returns what runs the tasks.
+	// Tasks returns the runner of the tasks.
 	Tasks func() Tasks
 	// Registry returns the current tools.
 	Registry func() *toolgroups.Registry
@@ -101,7 +101,7 @@ func (t *tools) start(ctx context.Context, call toolgroups.Call, in startInput) 
 	return toolgroups.TextResult("Started '%s' (id %s). The user sees its progress, and its result comes to this chat as a message. Tell the user briefly that it has started.", task.Title, task.ID)
 }
 
-// checkGroups checks the groups with which a task begins, and returns each once.
+// checkGroups checks the groups with which a task begins, and returns their names without blank ones.
 func (t *tools) checkGroups(call toolgroups.Call, names []string) (groups []string, err error) {
 	registry := t.cfg.Registry().ForTasks()
 	if len(names) > maxGroups {
@@ -148,7 +148,8 @@ type waitInput struct {
 	TaskIDs []string `json:"task_ids"`
 }
 
-// wait says how tasks ended. The bridge runs the call only when it waits for none any more.
+// wait says how tasks ended. The bridge runs the call only once the tasks have ended, or a message has
+// come.
 func (t *tools) wait(ctx context.Context, call toolgroups.Call, in waitInput) (toolgroups.Result, error) {
 	open, err := t.cfg.Tasks().Tasks(call)
 	if err != nil {

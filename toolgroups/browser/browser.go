@@ -52,7 +52,8 @@ var (
 	errMemory = errors.New("the browser exceeded its memory limit")
 )
 
-// Browser runs at most one Chromium, and only while it is in use. It must be closed.
+// Browser runs at most one Chromium, from the first call until no call has used it for
+// [Config].IdleTimeout. It must be closed.
 type Browser struct {
 	cfg        Config
 	dialer     *net.Dialer
@@ -149,7 +150,7 @@ func (b *Browser) takeSlot(ctx context.Context, from chan struct{}) error {
 	}
 }
 
-// ensureChromium returns the running browser, or starts one.
+// ensureChromium returns the running browser, or starts one, and registers a call with it.
 func (b *Browser) ensureChromium(ctx context.Context) (*chromium, error) {
 	if err := b.takeSlot(ctx, b.launchSlot); err != nil {
 		return nil, err
@@ -177,7 +178,7 @@ func (b *Browser) ensureChromium(ctx context.Context) (*chromium, error) {
 	return c, nil
 }
 
-// joinRunning registers a call with the running Chromium. If that has ended, it is returned as dead.
+// joinRunning registers a call with the running Chromium. It returns a Chromium that has ended as dead.
 func (b *Browser) joinRunning() (c, dead *chromium) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -208,7 +209,7 @@ func (b *Browser) release(c *chromium) {
 }
 
 // watchMemory limits the memory of Chromium until the returned function is called. If Chromium was
-// killed, that function replaces the error of the call by errMemory.
+// killed for its memory, that function replaces an error of the call by errMemory.
 func (b *Browser) watchMemory(ctx context.Context, c *chromium) func(*error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -26,17 +26,18 @@ var errMissing = errors.New("there is no Chromium on the bot's machine; the oper
 
 // chromium is a running browser.
 type chromium struct {
-	// newTab makes the context of a tab. It ends with the browser.
+	// newTab makes the context of a tab. The context ends with the browser.
 	newTab func(...chromedp.ContextOption) (context.Context, context.CancelFunc)
 	// ended is closed when the process ends, disconnected when the connection to it is lost.
 	ended, disconnected <-chan struct{}
 	stop                func()
 	homeDir             string
 	process             *os.Process
-	exceededMemory      atomic.Bool // set when Chromium is killed for that
+	exceededMemory      atomic.Bool // set before Chromium is killed for its memory
 }
 
-// limitMemory kills the browser if its processes together exceed limit bytes. It returns when ctx ends.
+// limitMemory kills the browser if its processes together exceed limit bytes, and returns the reason. It
+// returns nil when ctx ends.
 func (c *chromium) limitMemory(ctx context.Context, limit uint64) error {
 	err := sandbox.WatchMemory(ctx, c.process.Pid, limit)
 	if err == nil || c.exceededMemory.Swap(true) {

@@ -97,7 +97,7 @@ func (p *proxy) close() {
 	p.handlers.Wait()
 }
 
-// beginRequest adds a request to work. It returns false if the proxy is closed.
+// beginRequest adds a request to handlers. It returns false if the proxy is closed.
 func (p *proxy) beginRequest() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +157,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	up.Wait()
 }
 
-// dial connects to a public address and records a failure.
+// dial connects to an address that pages may reach, and records a failure.
 func (p *proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := p.dialer.DialContext(ctx, network, address)
 	if err == nil {
@@ -195,7 +195,7 @@ func (p *proxy) untrackConn(c net.Conn) {
 	delete(p.conns, c)
 }
 
-// countReceived subtracts n received bytes from the limit of the call.
+// countReceived subtracts n received bytes from bytesLeft. It returns errTraffic if too few are left.
 func (p *proxy) countReceived(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -87,7 +87,7 @@ func (b *Browser) runTool(ctx context.Context, call toolgroups.Call, in browserA
 	return result, b.toolError(ctx, code, err)
 }
 
-// toolError converts an error into one for the model. code is the error code for the rest.
+// toolError converts an error into one for the model. code is for errors that have no code of their own.
 func (b *Browser) toolError(ctx context.Context, code string, err error) error {
 	fault := (*toolgroups.Error)(nil)
 	switch {

@@ -91,7 +91,8 @@ func (v *visit) prepare(tab context.Context, width, height int64) error {
 	return err
 }
 
-// navigate navigates to an address and waits until the page has loaded.
+// navigate navigates to an address and waits until the page has loaded. A page that has begun to load is
+// used as it is when patience is over.
 func (v *visit) navigate(tab context.Context, address string, patience time.Duration) error {
 	limited, cancel := context.WithTimeout(tab, patience)
 	defer cancel()
@@ -153,8 +154,8 @@ func (v *visit) waitForScripts(tab context.Context, d time.Duration) error {
 	return v.updateURL(tab)
 }
 
-// extractText returns the page's main content as Markdown, or all text of a page without main content.
-func (v *visit) text(tab context.Context, reader *readable.Reader) (extractText string, err error) {
+// text returns the page's main content as Markdown, or all text of a page without main content.
+func (v *visit) text(tab context.Context, reader *readable.Reader) (content string, err error) {
 	tree, err := chromedp.Call(tab, page.GetFrameTree, cdp.Empty{})
 	if err != nil {
 		return "", err
@@ -176,9 +177,9 @@ func (v *visit) text(tab context.Context, reader *readable.Reader) (extractText 
 	if err != nil {
 		return "", err
 	}
-	err = reader.Markdown(tab, readable.Page{Body: strings.NewReader(source), ContentType: readable.UTF8, URL: v.url}, readable.StoreIn(&extractText))
-	if err != nil || strings.TrimSpace(extractText) != "" {
-		return extractText, err
+	err = reader.Markdown(tab, readable.Page{Body: strings.NewReader(source), ContentType: readable.UTF8, URL: v.url}, readable.StoreIn(&content))
+	if err != nil || strings.TrimSpace(content) != "" {
+		return content, err
 	}
 	return read("document.body && document.body.innerText")
 }
@@ -213,7 +214,8 @@ func (v *visit) runScript(tab context.Context, body string) (string, error) {
 	return text, err
 }
 
-// captureScreenshot captures the viewport, or the whole page if full is true. It returns its height.
+// captureScreenshot captures the viewport, or the whole page if full is true. It returns the picture and
+// its height.
 func (v *visit) captureScreenshot(tab context.Context, width, height int64, full bool) ([]byte, int64, error) {
 	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
 	if full {

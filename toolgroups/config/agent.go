@@ -103,7 +103,8 @@ func (f *Tools) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAge
 	return fmt.Sprintf("Agent '%s' was changed: %s.", after.Name, strings.Join(changed, ", ")), nil
 }
 
-// checkPreference returns an error for an unknown model, which would otherwise be silently ignored.
+// checkPreference returns an error for an unknown provider or model, which would otherwise be silently
+// ignored.
 func (f *Tools) checkPreference(ctx context.Context, in updateAgentArgs) error {
 	if in.PreferredProvider == nil && in.PreferredModel == nil {
 		return nil

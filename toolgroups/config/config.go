@@ -42,8 +42,8 @@ type Config struct {
 	FetchModels func(ctx context.Context, p settings.Provider) ([]settings.Model, error)
 	// Skills are the skills, which can be switched, too. Nil means none.
 	Skills Skills
-	// OnSwitch is called after a switch has changed and before the tool returns, to rebuild the
-	// registry. Nil means that the registry is rebuilt without it.
+	// OnSwitch rebuilds the registry. It is called after a switch has changed and before the tool
+	// returns. Nil means that the tool does not wait for the new registry.
 	OnSwitch func(ctx context.Context) error
 }
 
@@ -100,7 +100,8 @@ func (f *Tools) handlers() map[string]toolgroups.Handler {
 	}
 }
 
-// newHandler makes a handler from a function. failed is the error code if the store fails.
+// newHandler makes a handler from a function. failed is the code of an error of the store, and of a
+// refusal because the thing exists or there are too many.
 func newHandler[In any](failed string, run func(context.Context, toolgroups.Call, In) (string, error)) toolgroups.Handler {
 	return toolgroups.TypedHandler(func(ctx context.Context, call toolgroups.Call, in In) (toolgroups.Result, error) {
 		text, err := run(ctx, call, in)
@@ -111,7 +112,7 @@ func newHandler[In any](failed string, run func(context.Context, toolgroups.Call
 // noArgs are the arguments of tools without parameters.
 type noArgs struct{}
 
-// toolError converts an error from the settings into one for the model.
+// toolError converts an error from the settings into one for the model. failed is as in newHandler.
 func toolError(ctx context.Context, failed string, err error) error {
 	var refusal *settings.Error
 	var told *toolgroups.Error

@@ -1,9 +1,9 @@
 // Package core holds the core tools for files, time, HTTP requests, web pages, commands and the
 // history.
 //
-// No tool reaches beyond the folder of the user or chat that it runs for, no tool connects to
-// addresses that are not public, and no command sees the bot's environment. The registry orders
-// the core tools.
+// Unless [Config] allows more, no tool reaches beyond the folder of the user or chat that it runs
+// for, no tool connects to addresses that are not public, and no command sees the bot's environment.
+// The registry orders the core tools.
 package core
 
 import (

@@ -26,8 +26,8 @@ import (
 const CodePermission = "permission_error"
 
 const (
-	defaultCommandTime = 30
-	maxCommandTime     = 120
+	defaultCommandTime = 30  // seconds
+	maxCommandTime     = 120 // seconds
 	// killGrace bounds the wait for a killed command.
 	killGrace = 5 * time.Second
 	// maxStream bounds the kept part of a stream, in bytes. The rest is read and dropped, so that a

@@ -81,7 +81,7 @@ func textOf(data []byte, contentType string) string {
 	return readable.Decode(data, contentType)
 }
 
-// isBinary reports whether a body is not text: by its type, or, if that is not one of texts, by its first
+// isBinary reports whether a body is not text: by its type, or, if the type does not tell, by its first
 // bytes or a zero byte.
 func isBinary(data []byte, contentType string) bool {
 	if kind, _, err := mime.ParseMediaType(contentType); err == nil && kind != "application/octet-stream" {
@@ -96,7 +96,7 @@ func isBinary(data []byte, contentType string) bool {
 			return true
 		}
 	}
-	// Only of files: the marks of pictures are so short that texts begin with them.
+	// Only the marks of files count: those of pictures are so short that texts begin with them.
 	if kind := http.DetectContentType(data); strings.HasPrefix(kind, "application/") && kind != "application/octet-stream" {
 		return true
 	}

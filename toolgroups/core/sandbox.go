@@ -30,7 +30,7 @@ const (
 
 // ExecConfig configures the commands of exec. In the sandbox a command sees the programs of the
 // host and the workspace of its owner, has no network and none of the bot's environment, and can
-// write only to that workspace.
+// write only to that workspace and to a /tmp of its own.
 type ExecConfig struct {
 	// Sandbox is the path of bubblewrap. Empty means bwrap in PATH.
 	Sandbox string `yaml:"-"`
@@ -91,7 +91,8 @@ func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, 
 		args = append(args, "--seccomp", filterFD)
 	}
 	args = append(args, procMounts()...)
-	// The folders of the mounts are in memory. They are read-only, so that no command fills the memory.
+	// The folders above the mounts are in memory. They are read-only, and /tmp and /dev/shm are limited,
+	// so that no command fills the memory.
 	args = append(args, "--dev", "/dev", "--size", strconv.Itoa(tmpSize), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
 		"--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp",
 		"--bind", workspace, workspace, "--remount-ro", "/", "--chdir", dir, "--")

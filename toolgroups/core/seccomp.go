@@ -12,7 +12,7 @@ import (
 type refusedSyscalls struct {
 	arch      uint32
 	fallocate uint32
-	enosys    []uint32
+	enosys    []uint32 // refused as calls that the kernel lacks
 }
 
 // refusedCalls returns the forbidden system calls of this architecture; false if it is unknown.

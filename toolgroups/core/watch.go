@@ -21,7 +21,7 @@ const (
 	maxGrowth = 1 << 20
 )
 
-// limitError is the limit for which a command is killed.
+// limitError says which limit a command has exceeded, so that it is killed.
 type limitError string
 
 func (e limitError) Error() string { return string(e) }
@@ -42,8 +42,8 @@ func poll(ctx context.Context, at func() error) error {
 	}
 }
 
-// watchProcesses waits until a command has too many processes. The kernel's limit does not apply
-// to root, and a bot in a container may run as root.
+// watchProcesses waits until a command has too many processes, and returns a limitError. It returns nil
+// when ctx ends. The kernel's limit does not apply to root, and a bot in a container may run as root.
 func (c ExecConfig) watchProcesses(ctx context.Context, pid int) error {
 	limit := cmp.Or(c.MaxProcesses, defaultProcesses)
 	return poll(ctx, func() error {
@@ -54,7 +54,7 @@ func (c ExecConfig) watchProcesses(ctx context.Context, pid int) error {
 	})
 }
 
-// watchMemory waits until the processes of a command together take too much memory.
+// watchMemory is like watchProcesses, for the memory that the processes of a command take together.
 func (c ExecConfig) watchMemory(ctx context.Context, pid int) error {
 	limit := cmp.Or(c.MaxTotalMemory, DefaultMaxTotalMemory)
 	if err := sandbox.WatchMemory(ctx, pid, uint64(limit)); err != nil {
@@ -63,8 +63,8 @@ func (c ExecConfig) watchMemory(ctx context.Context, pid int) error {
 	return nil
 }
 
-// watchDisk waits until a command has written more than the disk or the workspace permits. It checks
-// the disk at each poll, and the workspace less often if it has many files.
+// watchDisk is like watchProcesses, for a command that has written more than the disk or the workspace
+// permits. It checks the disk at each poll, and the workspace less often if it has many files.
 func (p *execPlace) watchDisk(ctx context.Context, _ int) error {
 	most := int64(0) // limit of a full workspace, in bytes
 	if p.fullErr != nil {

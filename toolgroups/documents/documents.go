@@ -164,8 +164,9 @@ func (d *Documents) write(_ context.Context, call toolgroups.Call, in writeArgs)
 	}, nil
 }
 
-// freeName returns name, or else name-2 and so on: the first that no other file has than one that
-// write_document has made. A name that cannot be used is for [files.Save] to refuse.
+// freeName returns the first of name, name-2, name-3 and so on that no file has, or only a file that
+// write_document has made and may replace. It returns an invalid name unchanged, which [files.Save]
+// refuses.
 func freeName(scope toolgroups.Scope, name string) string {
 	ext := path.Ext(name)
 	free := name

@@ -15,7 +15,7 @@ const (
 	outlineChars = 3_500
 	// maxTitle bounds a heading or the name of a part, in characters.
 	maxTitle = 80
-	// columnChars is what a column of a table takes above the rows, in characters.
+	// columnChars is the room that a column of a table takes above the rows, in characters.
 	columnChars = len(" AAA |") + len("---|")
 )
 
@@ -90,7 +90,8 @@ func (x *excerpt) addToOutline(e outlineEntry) *outlineEntry {
 	return &e
 }
 
-// Add keeps a block if it is selected and fits. The first one is cut instead, or none could follow it.
+// Add keeps a block if it is selected and fits. A first block that does not fit is cut, because no later
+// call could get past it otherwise.
 func (x *excerpt) Add(b office.Block) error {
 	if err := x.checkTime(); err != nil {
 		return err

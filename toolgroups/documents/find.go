@@ -42,7 +42,7 @@ type hit struct {
 	heading, text string
 }
 
-// newSearch makes a case-insensitive search.
+// newSearch makes a case-insensitive search. over returns an error when the time is over.
 func newSearch(query string, over func() error) *blockSearch {
 	phrase := normalizeText(query)
 	return &blockSearch{checkTime: over, phrase: phrase, words: strings.FieldsFunc(phrase, func(r rune) bool {

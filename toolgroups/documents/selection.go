@@ -19,8 +19,8 @@ type place struct{ part, block int }
 // before reports whether p precedes q.
 func (p place) before(q place) bool { return p.part < q.part || p.part == q.part && p.block < q.block }
 
-// selection is the requested part of a document: a range of places, both ends included, or a part
-// by its name.
+// selection is the requested part of a document: a range of places, both ends included. If from.part is
+// 0, it is a range of the blocks of the part with the name.
 type selection struct {
 	all      bool
 	from, to place

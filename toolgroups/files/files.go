@@ -23,7 +23,7 @@ import (
 
 const (
 	// MaxInline bounds the text of a result without its notices, in characters.
-	MaxInline = toolgroups.MaxText - 1_000 // as [InlineLimit] without a limit
+	MaxInline = toolgroups.MaxText - 1_000 // as InlineLimit returns for a large context
 	// maxLine bounds the result of SingleLine, in characters.
 	maxLine = 200
 )
@@ -109,8 +109,8 @@ func timestampedName(prefix, suffix string, now time.Time) string {
 // model with a small context.
 func InlineLimit(scope toolgroups.Scope) int { return scope.MaxText() - min(1_000, scope.MaxText()/8) }
 
-// Shorten shortens a text to limit characters, or to the limit of a result if limit is 0. A longer
-// text is cut, after a paragraph if one ends in its second half, and ends with a line that names
+// Shorten shortens a text to limit characters, or to the limit of a result if that is less or limit is 0.
+// A longer text is cut, after a paragraph if one ends in its second half, and ends with a line that names
 // the file with the whole text. kind is part of the name of that file.
 func Shorten(scope toolgroups.Scope, kind, text string, limit int, now time.Time) string {
 	short, _ := ShortenReader(scope, kind, strings.NewReader(text), limit, now) // a string is read without errors
@@ -190,10 +190,10 @@ func Explain(name string, err error, limit int64) string {
 // CodeNotFound is the code for a missing file.
 const CodeNotFound = "file_not_found"
 
-// ToolError returns the text of [Explain] as an error. The code is specific for a path that is empty,
-// not allowed, or names no file, and otherwise for all other errors.
-func ToolError(name string, err error, limit int64, otherwise string) *toolgroups.Error {
-	code := otherwise
+// ToolError returns the text of [Explain] as an error. A path that is empty, not allowed, or names no
+// file has its own code; defaultCode is the code of all other errors.
+func ToolError(name string, err error, limit int64, defaultCode string) *toolgroups.Error {
+	code := defaultCode
 	switch {
 	case errors.Is(err, workspace.ErrEmptyPath):
 		code = toolgroups.CodeInvalid
@@ -205,7 +205,7 @@ func ToolError(name string, err error, limit int64, otherwise string) *toolgroup
 	return toolgroups.Errorf(code, "%s", Explain(name, err, limit))
 }
 
-// SingleLine joins the lines of a text, removes control characters, and shortens it to maxLine.
+// SingleLine joins the lines of a text, removes control characters, and shortens it to maxLine characters.
 func SingleLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -1,5 +1,5 @@
 // Package images is the group of tools that make and change pictures. The pictures come from a [Maker],
-// which also pays for them; the tools read and write the files, and the outbox delivers them.
+// which also charges users for them; the tools read and write the files, and the outbox delivers them.
 package images
 
 import (
@@ -56,8 +56,8 @@ const (
 // Maker makes pictures.
 type Maker interface {
 	// MakeImage makes a picture of the given size, such as 1024x1024, and charges it to the user of the
-	// scope. If source is not nil, the picture is that one with the change that the prompt describes. An
-	// error is a *[toolgroups.Error], or the cause of ctx.
+	// scope. If source is not nil, it makes the change that the prompt describes to the picture source.
+	// An error is a *[toolgroups.Error], or the cause of ctx.
 	MakeImage(ctx context.Context, scope toolgroups.Scope, prompt, size string, source []byte) ([]byte, error)
 }
 
@@ -105,7 +105,8 @@ func (i *Images) edit(ctx context.Context, call toolgroups.Call, in arguments) (
 	return i.makeImage(ctx, call, in.Prompt, pixels(in.Size, sizeLike(source)), source)
 }
 
-// makeImage makes a picture and saves it. What is known to fail, fails before it is paid.
+// makeImage makes a picture and saves it. It checks the prompt and the free space before the picture is
+// paid for.
 func (i *Images) makeImage(ctx context.Context, call toolgroups.Call, prompt, size string, source []byte) (toolgroups.Result, error) {
 	prompt = strings.TrimSpace(prompt)
 	switch n := utf8.RuneCountInString(prompt); {
@@ -140,7 +141,7 @@ func (i *Images) makeImage(ctx context.Context, call toolgroups.Call, prompt, si
 	}, nil
 }
 
-// pixels returns the width and height for a value of size.
+// pixels returns the width and height for a value of size, or otherwise for any other value.
 func pixels(size, otherwise string) string {
 	switch size {
 	case "square":
