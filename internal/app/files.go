@@ -56,7 +56,7 @@ func openFiles(ctx context.Context, cfg config.Config, store storage.Store, log 
 func StoreFiles(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	return WithStore(cfg, log, func(store *database.Store) error {
 		return store.RunAlone(ctx, func(ctx context.Context) error {
-			if err := workspace.ForgetImport(cfg.FilesDir()); err != nil { // into another database
+			if err := workspace.ForgetImport(cfg.FilesDir()); err != nil { // an earlier import may have been into another database
 				return err
 			}
 			_, err := openFiles(ctx, cfg, store, log)

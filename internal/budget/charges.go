@@ -25,9 +25,9 @@ const (
 	// accounts. maxSums is about how many sums they may have by then, as each sum is one account.
 	addAfterRounds = 50
 	maxSums        = 200
-	// searchAfterRounds is the number of rounds with charges after which those of other processes
-	// are searched for. Charges that are found twice belong to a process that has ended, or whose
-	// store does not answer.
+	// searchAfterRounds is the number of rounds with charges after which the ledger searches for
+	// charges of other processes. Charges that it finds twice belong to a process that has ended, or
+	// whose store does not answer.
 	searchAfterRounds = 3000
 )
 

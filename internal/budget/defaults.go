@@ -115,8 +115,8 @@ func MinCacheable(model string) int {
 	return 0
 }
 
-// cacheTTLs has the models whose prompts are cached for another time than a day. Names are normalized;
-// 0 means that the time is not known.
+// cacheTTLs lists the models whose providers do not cache prompts for a day, with the time. Names are
+// normalized; 0 means that the time is not known.
 var cacheTTLs = []struct {
 	models string
 	ttl    time.Duration

@@ -91,8 +91,9 @@ type Ledger struct {
 	number       int64   // of the newest write
 	unconfirmed  attempt // a write that failed, or whose outcome is unknown
 	acceptedDays string  // the stored day and the clock's day for which the former was accepted
-	// charges still have to be added to the accounts. chargeRounds counts the rounds since there are
-	// any, searchRounds those since the last search for charges of other processes, foreignCharges.
+	// charges are not added to the accounts yet. chargeRounds counts the rounds since there are any.
+	// foreignCharges are the charges of other processes that the last search found, searchRounds
+	// counts the rounds since that search, and searched is set once there was one.
 	charges                    []charges
 	chargeRounds, searchRounds int
 	searched                   bool
@@ -574,7 +575,7 @@ func (l *Ledger) openBook(ctx context.Context, now time.Time) (*accountBook, err
 			return nil, err
 		}
 		if l.cfg.Exclusive {
-			b.ownPrefix = l.self // those of a dead process do not count
+			b.ownPrefix = l.self // reservations of dead processes do not count
 		}
 		l.book = b
 	}

@@ -23,7 +23,7 @@ import (
 //	replicas/     the replicas and their leases; one for each
 //	job/open/     messages to be answered; bounded for each chat
 //	job/done/     receipts; a week, pruned each hour
-//	finished/     an index of them by their time; as long as they are
+//	finished/     an index of the receipts by their time; kept as long as the receipts
 //	tally/        sums of messages and tasks; one for each hour of 400 days, one that says up to
 //	              when, and one that says which receipts the next pruning reads
 //	new/          notices of messages that came to another replica than their chat's; the
@@ -44,11 +44,11 @@ import (
 //	              of the pseudonyms
 //	audit/        audit entries; at most 50,000, for a year unless the settings say otherwise
 //	error/        errors of the log; at most 1,000, for 30 days
-//	admin/        sessions of administrators on their pages, one record for each of them
+//	admin/        sessions of administrators on their pages; one record for each administrator
 //	conversation/ a line for each conversation; those of tasks are deleted after 90 days
-//	begun/        an index entry for each of them
-//	asked/        group conversations in which a user has asked something; one for each of
-//	              both
+//	begun/        an index of the conversations by their start; one entry for each
+//	asked/        group conversations in which a user has asked something; one for each user and
+//	              conversation
 //	memory/       one for each owner, of a bounded size
 //	schedule/     tasks, bounded for each owner, with a bounded history; two entries of
 //	              the index for each

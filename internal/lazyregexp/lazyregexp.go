@@ -1,5 +1,5 @@
-// Package lazyregexp has regular expressions that are compiled when they are first used. A start that
-// compiled all those of tools that are seldom called would take longer, and keep their memory.
+// Package lazyregexp has regular expressions that are compiled when they are first used. Compiling those
+// of seldom used tools at the start would take time, and memory for as long as the process runs.
 package lazyregexp
 
 import (

@@ -24,7 +24,7 @@ var (
 	errNotExportable = errors.New("learning: the conversation cannot be exported")
 )
 
-// quoteNotice replaces quoted messages: others wrote them, and were not asked.
+// quoteNotice replaces quoted messages, whose authors were not asked.
 const quoteNotice = "[What this message points at is left out: others wrote it.]\n"
 
 // caseBuilder makes the case of a receipt.

@@ -129,8 +129,8 @@ func (m *ImageMaker) usage(t budget.Tokens) budget.Usage {
 	return u
 }
 
-// MakeImage implements images.Maker. It pays first. The payment is returned only if the server surely
-// made no picture; otherwise it stays, at what the server reports.
+// MakeImage implements images.Maker. It pays first. The payment is returned only if the server certainly
+// made no picture. Otherwise it stays, corrected to the usage that the server reports with a picture.
 func (m *ImageMaker) MakeImage(ctx context.Context, scope toolgroups.Scope, prompt, size string, source []byte) ([]byte, error) {
 	expected := m.expected(prompt, size, source)
 	settle, err := m.cfg.Ledger.Prepay(ctx, m.cfg.Payer(scope), m.cfg.Settings.Model, expected)

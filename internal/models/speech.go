@@ -122,7 +122,7 @@ func speechTokens(text string) budget.Tokens {
 	return budget.Tokens{Input: int64(tokens), Output: int64(20*seconds) + 1}
 }
 
-// speak speaks a text. It pays first. The payment is returned only if the server surely made nothing.
+// speak speaks a text. It pays first. The payment is returned only if the server certainly made nothing.
 func (s *Speaker) speak(ctx context.Context, scope toolgroups.Scope, text, format string) ([]byte, error) {
 	expected := s.cfg.Ledger.UsageOf(string(settings.TypeOpenAI), s.cfg.Settings.Model, speechTokens(text))
 	settle, err := s.cfg.Ledger.Prepay(ctx, s.cfg.Payer(scope), s.cfg.Settings.Model, expected)

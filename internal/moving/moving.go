@@ -4,7 +4,7 @@
 //
 // Nothing runs, nothing is sent, and no user gets access: schedules arrive paused, skills, servers and
 // providers switched off, and people as requests. Ids are derived from those of the other bot, so that
-// what was taken over once is left alone by the next import.
+// an import leaves alone what an earlier one has taken over.
 package moving
 
 import (
@@ -65,7 +65,7 @@ type Mover struct {
 	// For is the user who gets memory and schedules, platform:id. Empty means the bot's owner.
 	For string
 	Now func() time.Time
-	// DryRun makes [Mover.Take] find out only what it would do.
+	// DryRun makes [Mover.Take] change nothing, and return what it would do.
 	DryRun bool
 }
 

@@ -363,7 +363,7 @@ func (c *openClaw) readSkills(from *folder, dir string) {
 	}
 }
 
-// leaveRest notes what is left of a folder, with the known reasons.
+// leaveRest notes each entry of a folder that is not in used as left, with the reason if that is known.
 func (f *Found) leaveRest(from *folder, dir string, reasons map[string]string, used []string) {
 	names, err := from.names(dir)
 	f.leaveError(KindOther, dir, err)

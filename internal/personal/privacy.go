@@ -48,8 +48,8 @@ type Part struct {
 	// Forget deletes the data, and may be repeated. It is nil if the bridge deletes the data, or if
 	// the data is kept.
 	Forget func(ctx context.Context, p Person) error
-	// ForgetIn deletes what a turn in a shared chat that was still running may have added after Forget. It
-	// may be repeated. Nil means nothing.
+	// ForgetIn deletes what a turn of the user that was still running in a shared chat may have added after
+	// Forget. It may be repeated. It is nil if such a turn adds nothing.
 	ForgetIn func(ctx context.Context, user string, chat chats.Chat) error
 }
 

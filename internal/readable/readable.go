@@ -103,7 +103,7 @@ func newConverter() *converter.Converter {
 			table.NewTablePlugin(table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal)),
 		),
 	)
-	// The library escapes < and > even so, but not what already looks like such an escape.
+	// The library escapes < and > even in this mode, but leaves alone what already looks like an escape.
 	c.Register.TextTransformer(func(_ converter.Context, s string) string { return strings.ReplaceAll(s, "&", "&amp;") }, converter.PriorityEarly)
 	c.Register.TextTransformer(func(_ converter.Context, s string) string { return html.UnescapeString(s) }, converter.PriorityLate)
 	c.Register.TagType(atom.Summary.String(), converter.TagTypeBlock, converter.PriorityEarly)

@@ -22,7 +22,7 @@ const (
 	// maxMemory the child ends. In bytes that Go has taken from the system.
 	gcMemory  = 48 << 20
 	maxMemory = 80 << 20
-	// maxMapped bounds what a child may map, which is more than it uses: Go maps in large steps.
+	// maxMapped bounds the bytes that a child may map, which are more than it uses: Go maps in large steps.
 	maxMapped = 512 << 20
 	// maxTime bounds the processor time of a child; the parent usually ends it sooner.
 	maxTime = 30 * time.Second

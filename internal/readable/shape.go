@@ -15,9 +15,8 @@ import (
 // maxFilled bounds the empty cells added for spanning cells in a page.
 const maxFilled = 20_000
 
-// spellOut writes out what is only expressed by elements: the state of a checkbox, a list item's
-// own number, and exponents: 10<sup>6</sup> is not 106. It also takes the address of a lazily
-// loaded picture.
+// spellOut writes as text what only elements express: the state of a checkbox, a list item's own
+// number, and exponents (10<sup>6</sup> is not 106). It also gives a lazily loaded picture its address.
 func spellOut(doc *html.Node) {
 	for n := range doc.Descendants() {
 		switch n.DataAtom {

@@ -21,7 +21,7 @@ var ErrUnreadable = errors.New("it was encrypted with another secret key or for 
 type Sealer struct{ aead cipher.AEAD }
 
 // NewSealer makes a sealer. Its data can be opened only with the same secret and purpose, so
-// that one user of a secret cannot be given another's data.
+// that data sealed for one purpose is not accepted for another.
 func NewSealer(secret []byte, purpose string) (*Sealer, error) {
 	if len(secret) < MinSecret {
 		return nil, fmt.Errorf("the secret key has %d bytes, at least %d are needed", len(secret), MinSecret)

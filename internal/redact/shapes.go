@@ -68,7 +68,7 @@ var shapes = []secretShape{
 		name: "aws id", literals: []string{"AKIA", "ASIA"}, notAfter: isTokenByte,
 		pattern: regexp.MustCompile(`^((?:AKIA|ASIA)[A-Z2-7]{16})(?:[^A-Za-z0-9/+=]|$)`),
 	},
-	{ // as before: forty characters without a mark, known by their name alone
+	{ // the same page: forty characters without a mark, recognised only by the name before them
 		name: "aws secret", literals: []string{"ecret", "ECRET"},
 		pattern: regexp.MustCompile(`^(?i:ecret_?(?:access)?_?key)[\\"' \t]*[:=]>?[\\"' \t]*([A-Za-z0-9/+=]{40})(?:[^A-Za-z0-9/+=]|$)`),
 	},

@@ -1,5 +1,5 @@
-// Package wording shortens texts, embeds texts by others safely in those of the bot, formats numbers
-// and times for people, and finds the known name nearest to a mistyped one.
+// Package wording shortens texts, makes texts of users and models safe for use in the bot's own, formats
+// numbers and times for people, and finds the known name nearest to a mistyped one.
 package wording
 
 import (

@@ -28,7 +28,7 @@ func (s *Store) Sweep(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
-// SweepAll sweeps all chunks. When it returns nil, all chunks are deleted to which no manifest
+// SweepAll sweeps all chunks. When it returns nil, it has deleted all chunks to which no manifest
 // referred at the time of the call, unless a manifest cannot be decoded.
 func (s *Store) SweepAll(ctx context.Context) error {
 	s.sweepMu.Lock()

@@ -137,7 +137,8 @@ type Column struct {
 
 // Table is a table. The first cell of each row is its heading.
 type Table struct {
-	// Name is the name of its file, in lower-case letters; Caption says what it lists.
+	// Name identifies the table on its page and names its file, in lower-case letters. Caption says
+	// what the table lists.
 	Name, Caption string
 	Columns       []Column
 	Rows          [][]Cell

@@ -42,7 +42,7 @@ func (svc *Service) Handler(inside http.Handler) http.Handler {
 		header := w.Header()
 		for name, value := range map[string]string{
 			"Content-Security-Policy": contentSecurityPolicy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
-			// Not no-referrer, with which browsers leave out the origin of a form.
+			// With no-referrer, browsers would leave out the origin of a form.
 			"Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 		} {
 			header.Set(name, value)
