@@ -207,7 +207,7 @@ func (e *ErrorStore) lastLogged() []telemetry.Error {
 	return e.Ring.Last()
 }
 
-// errors lists the errors.
+// errors shows the stored errors and the last warnings of this process.
 func (p *page) errors(ctx context.Context, r frame.Request) (frame.Page, error) {
 	t := &frame.Table{
 		Name: "errors", Caption: "Errors of the last 30 days, the newest first", Empty: "No error in the last 30 days.",

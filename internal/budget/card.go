@@ -28,7 +28,7 @@ const (
 	choiceAsk   = "ask"
 )
 
-// CardHandler handles the buttons of budget cards.
+// CardHandler makes the cards about refused turns, handles their buttons, and writes to administrators.
 type CardHandler struct {
 	// Bridge returns the bridge, which posts cards and is created later.
 	Bridge func() *bridge.Bridge

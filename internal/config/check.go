@@ -101,7 +101,7 @@ const (
 	minBrowserMiB = 256
 	// maxMiB keeps the number of bytes from overflowing an int64.
 	maxMiB = 1 << 40
-	// maxDays is a century.
+	// maxDays bounds numbers of days to a century.
 	maxDays = 36_500
 	// maxNumber bounds all other numbers. A higher number is certainly a mistake.
 	maxNumber = 1e15

@@ -157,7 +157,7 @@ type LogConfig struct {
 	TraceTexts bool `yaml:"trace_texts" env:"ONECLAW_TRACE_TEXTS"`
 }
 
-// GoogleConfig is the operator's OAuth client.
+// GoogleConfig configures the operator's OAuth client and service account.
 type GoogleConfig struct {
 	ClientID     string        `yaml:"client_id" env:"GOOGLE_CLIENT_ID"`
 	ClientSecret redact.Secret `yaml:"client_secret" env:"GOOGLE_CLIENT_SECRET"`

@@ -57,7 +57,7 @@ type Hooks struct {
 	warned *cache.Cache[string, struct{}]
 }
 
-// New checks the configuration.
+// New checks the configuration and returns the webhooks.
 func New(cfg Config) (*Hooks, error) {
 	if cfg.Store == nil || cfg.Submit == nil {
 		return nil, errors.New("hooks: no store or no Submit function")
@@ -79,7 +79,7 @@ func New(cfg Config) (*Hooks, error) {
 	return &Hooks{cfg: cfg, sealer: sealer, warned: cache.New[string, struct{}](100)}, nil
 }
 
-// hook is a webhook.
+// hook is the record of a webhook.
 type hook struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`

@@ -123,7 +123,7 @@ func (h *Hooks) accept(r *http.Request) error {
 	return err
 }
 
-// readBody reads a body of bounded size.
+// readBody reads a body of at most MaxBody bytes.
 func (h *Hooks) readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, h.cfg.MaxBody+1))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"oneclaw/storage"
 )
 
-// maxPeople bounds the users whose names are in memory.
+// maxPeople bounds the names of users in memory.
 const maxPeople = 200_000
 
 // Exporter exports conversations with feedback. With the zero value, ServeHTTP refuses all requests.
@@ -175,7 +175,7 @@ func (g *group) addAuthor(who person) error {
 	return nil
 }
 
-// minID is the length from which ids are searched in texts.
+// minID is the length in bytes from which ids are searched in texts.
 const minID = 4
 
 // addNames adds users and chats to an index and, with parts, also the parts of their names.

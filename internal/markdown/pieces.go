@@ -8,7 +8,7 @@ import (
 
 // Piece is a part of a document, for platforms that show tables and code natively.
 type Piece struct {
-	// Text is the piece as a text.
+	// Text is the piece as a document, also of a table or a block of code.
 	Text *Document
 	// Table or Code is set if the piece is a table or a block of code.
 	Table *Table

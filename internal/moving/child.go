@@ -141,7 +141,7 @@ func (t task) read(visit func(name string)) (*Found, error) {
 	return nil, errors.New("there is no such bot")
 }
 
-// openFolder opens the folder with a file descriptor.
+// openFolder opens the folder that a file descriptor refers to, and makes it the working directory.
 func openFolder(fd int, visit func(name string)) (*folder, error) {
 	if err := syscall.Fchdir(fd); err != nil {
 		return nil, fmt.Errorf("moving: %w", err)

@@ -35,7 +35,7 @@ type folder struct {
 	visit   func(name string) // called with each file before it is read; may be nil
 }
 
-// check returns an error for a path with a link.
+// check describes the file at a path. It returns an error if any part of the path is a link.
 func (f *folder) check(name string) (info fs.FileInfo, err error) {
 	parts := strings.Split(path.Clean(name), "/")
 	for i := range parts {

@@ -9,7 +9,7 @@ import (
 	"fmt"
 )
 
-// MinSecret is the minimum length of a secret in bytes.
+// MinSecret is the minimum length of the secret of a [Sealer], in bytes.
 const MinSecret = 16
 
 // ErrUnreadable is returned for data that was sealed with another secret, purpose or place, or

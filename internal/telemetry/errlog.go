@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// MaxErrors bounds the errors that are kept.
+	// MaxErrors bounds the warnings and errors that are kept.
 	MaxErrors = 200
 	// maxErrorText bounds the text of an error, in characters.
 	maxErrorText = 2000

@@ -100,7 +100,7 @@ func (m *Metrics) Measure(platform string, what queue.Metric) {
 	}
 }
 
-// Observe counts events of turns.
+// Observe counts the refusals by budgets and the tool calls in the events of turns.
 func (m *Metrics) Observe(tools *toolgroups.Registry, e agent.Event) {
 	switch {
 	case e.Reply != nil:
@@ -219,7 +219,7 @@ type Replica interface {
 	Replica() (id string, leases int)
 }
 
-// RegisterReplica adds the identity of this replica.
+// RegisterReplica adds the identity of this replica and the number of its leases.
 func (m *Metrics) RegisterReplica(r Replica, host string) {
 	m.registry.MustRegister(replica{
 		Replica: r, host: host,

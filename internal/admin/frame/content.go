@@ -78,7 +78,7 @@ type Section struct {
 	// Text is one paragraph per element.
 	Text  []string
 	Facts []Fact
-	// Items are a list.
+	// Items are the items of a list.
 	Items []string
 	// Quotes are texts of users and models: shown with their line breaks and without any markup.
 	Quotes []Quote

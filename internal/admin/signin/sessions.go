@@ -72,7 +72,7 @@ const (
 	sessionMark = "ocseat_"
 )
 
-// encodeToken joins a user and a secret.
+// encodeToken returns the token of a user with a secret, which begins with mark.
 func encodeToken(mark, user, secret string) string {
 	return mark + base64.RawURLEncoding.EncodeToString([]byte(user)) + "." + secret
 }
@@ -83,7 +83,8 @@ var tokenPattern = regexp.MustCompile(`^([A-Za-z0-9_-]+)\.([A-Z2-7]{26})$`)
 // maxToken is the maximum length of a token without its mark.
 const maxToken = 400 + len(".") + 26
 
-// splitToken splits a token.
+// splitToken returns the user and the secret in a token that begins with mark; ok is false if the text
+// is no such token.
 func splitToken(mark, text string) (user, secret string, ok bool) {
 	rest, ok := strings.CutPrefix(text, mark)
 	if !ok || len(rest) > maxToken {
