@@ -48,7 +48,7 @@ type account struct {
 	ConnectedAt time.Time `json:"connected"`
 }
 
-// isValid reports whether the token can be used and does not expire soon.
+// isValid reports whether there is a token that is not the rejected one and does not expire soon.
 func (a account) isValid(now time.Time, rejected string) bool {
 	return a.AccessToken != "" && a.AccessToken != rejected && now.Add(signin.RenewBefore(a.Lifetime)).Before(a.Expiry)
 }
@@ -66,7 +66,7 @@ func (g *Google) get(ctx context.Context, key string, value any) (storage.Revisi
 	return entry.Revision, err
 }
 
-// put encrypts a value and stores it in place of a revision.
+// put encrypts a value and stores it, if the key still has the revision rev.
 func (g *Google) put(ctx context.Context, key string, value any, rev storage.Revision) (storage.Revision, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -75,7 +75,8 @@ func (g *Google) put(ctx context.Context, key string, value any, rev storage.Rev
 	return g.cfg.KV.Put(ctx, key, g.sealer.Seal(key, data), rev)
 }
 
-// Account returns the address of a user's connected account, if known, and whether there is one.
+// Account returns the address of a user's account, if known, and whether the account is connected. An
+// account whose record cannot be decrypted is not.
 func (g *Google) Account(ctx context.Context, user string) (email string, connected bool, err error) {
 	a, _, err := g.load(ctx, user)
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, redact.ErrUnreadable) {
@@ -148,8 +149,8 @@ func (g *Google) newTokenSource(ctx context.Context, user string, scopes []strin
 	return func(ctx context.Context, rejected string) (string, error) { return g.validToken(ctx, user, rejected) }, nil
 }
 
-// unconnectedSource returns the token source for a user without a connected account. Without scopes, it has
-// those of all groups: Google issues no token for none.
+// unconnectedSource returns the service account's token source for a user without a connected account, or an
+// error. If there are no scopes, it asks for those of all groups: Google issues no token without scopes.
 func (g *Google) unconnectedSource(ctx context.Context, user string, scopes []string) (tokenSource, error) {
 	if email, ok := g.delegate.subject(user); ok {
 		if len(scopes) == 0 {

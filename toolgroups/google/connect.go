@@ -128,7 +128,7 @@ func serviceNames() []string {
 	return names
 }
 
-// scopesOf returns the scopes of the named services.
+// scopesOf returns the scopes of the named services that users can grant, and the unknown names.
 func scopesOf(args string) (scopes, unknown []string) {
 	for _, name := range strings.FieldsFunc(strings.ToLower(args), func(r rune) bool { return r == ' ' || r == ',' }) {
 		i := slices.Index(serviceNames(), strings.TrimPrefix(name, "google_"))
@@ -142,7 +142,7 @@ func scopesOf(args string) (scopes, unknown []string) {
 }
 
 // scopesToRequest returns the scopes for a link: those granted before, so that they are not lost,
-// those that tools lacked, and those of the named services.
+// those that tools lacked, and the named ones. It also returns the connected account, or nil.
 func (g *Google) scopesToRequest(ctx context.Context, user string, named []string) ([]string, *account, error) {
 	wanted, _, err := g.loadMissingScopes(ctx, user)
 	if err != nil {

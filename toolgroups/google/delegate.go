@@ -29,7 +29,7 @@ type delegate struct {
 	key      *jwt.Config // nil without a service account
 	subjects map[string]string
 
-	tokens sync.Map // token sources by user and scopes
+	tokens sync.Map // the latest tokens, each in an account, by user and scopes
 }
 
 func newDelegate(key []byte, subjects map[string]string) (*delegate, error) {

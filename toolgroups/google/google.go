@@ -42,8 +42,8 @@ type Config struct {
 	// SecretKey encrypts the accounts, at least 16 bytes.
 	SecretKey []byte
 	// ServiceAccount is the key file of a service account with domain-wide delegation, which acts
-	// for the users in Subjects who have not connected an account. What Google allows to service accounts
-	// alone, it does also for users who have connected the same account.
+	// for the users in Subjects who have not connected an account. For those who have connected the same
+	// account, it does only what Google allows to service accounts alone.
 	ServiceAccount []byte
 	// Subjects are the addresses that ServiceAccount impersonates, by user.
 	Subjects map[string]string
@@ -124,7 +124,7 @@ func New(cfg Config) (*Google, error) {
 	}, nil
 }
 
-// parseURL parses an address that has only a scheme and a host; it returns nil for an empty text.
+// parseURL parses an http or https address without a user. It returns nil for an empty text.
 func parseURL(s string) (*url.URL, error) {
 	if s == "" {
 		return nil, nil

@@ -27,7 +27,7 @@ func docsGetText(ctx context.Context, api *docs.Service, _ *service.Conn, in doc
 	if len(doc.Tabs) == 0 {
 		w.writeTab(&docs.DocumentTab{Body: doc.Body, Headers: doc.Headers, Footers: doc.Footers, Footnotes: doc.Footnotes})
 	}
-	w.tabs(doc.Tabs, len(doc.Tabs) > 1)
+	w.writeTabs(doc.Tabs, len(doc.Tabs) > 1)
 	return docsText{doc.Title, w.String(), doc.DocumentId}, nil
 }
 
@@ -38,8 +38,8 @@ type docsWriter struct {
 }
 
 // writeTabs writes tabs and their child tabs, with titles if there are several.
-func (w *docsWriter) tabs(writeTabs []*docs.Tab, titled bool) {
-	for _, t := range writeTabs {
+func (w *docsWriter) writeTabs(tabs []*docs.Tab, titled bool) {
+	for _, t := range tabs {
 		if titled || len(t.ChildTabs) > 0 {
 			title := "Tab"
 			if t.TabProperties != nil {
@@ -50,7 +50,7 @@ func (w *docsWriter) tabs(writeTabs []*docs.Tab, titled bool) {
 		if t.DocumentTab != nil {
 			w.writeTab(t.DocumentTab)
 		}
-		w.tabs(t.ChildTabs, true)
+		w.writeTabs(t.ChildTabs, true)
 	}
 }
 

@@ -69,8 +69,8 @@ func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in fo
 	return out, nil
 }
 
-// publishForm opens a form for answers. Since 30 June 2026, new ones take none until then
-// (developers.google.com/workspace/forms/api/guides/api-changes-to-google-forms).
+// publishForm opens a form for answers. Forms that the API has created since 30 June 2026 take no answers
+// before they are published (developers.google.com/workspace/forms/api/guides/api-changes-to-google-forms).
 func publishForm(ctx context.Context, api *forms.Service, id string) error {
 	_, err := api.Forms.SetPublishSettings(id, &forms.SetPublishSettingsRequest{
 		PublishSettings: &forms.PublishSettings{PublishState: &forms.PublishState{IsPublished: true, IsAcceptingResponses: true}},

@@ -145,7 +145,8 @@ func gmailListThreads(ctx context.Context, api *gmail.Service, _ *service.Conn, 
 	return map[string]any{"threads": found, "total": total}, err
 }
 
-// gmailChanges are changes of the mailbox. A list that begins at HistoryID has those that are not in History.
+// gmailChanges are changes of the mailbox. A list that begins at HistoryID has the changes after those in
+// History.
 type gmailChanges struct {
 	History   []*gmail.History `json:"history"`
 	HistoryID uint64           `json:"historyId,string"`

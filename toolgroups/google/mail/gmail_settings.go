@@ -36,7 +36,7 @@ func Settings() service.Group {
 	}
 }
 
-// vacationResult and the functions below include zero values, which the library would leave out.
+// vacationResult, imapResult and forwardingResult include zero values, which the library would leave out.
 func vacationResult(v *gmail.VacationSettings, err error) (any, error) {
 	if err == nil {
 		v.ForceSendFields = []string{

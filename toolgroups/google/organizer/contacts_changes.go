@@ -116,7 +116,7 @@ func contactsPhoneValue(n *people.PhoneNumber) *string {
 }
 
 // contactsReplaceFirst sets the value of the first entry, or removes that entry if the value is
-// empty.
+// empty. It drops later entries with the same value.
 func contactsReplaceFirst[T any](entries []*T, value string, of func(*T) *string) []*T {
 	out := []*T{}
 	if value != "" {

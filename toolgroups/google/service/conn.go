@@ -61,7 +61,8 @@ func (w *Writes) allAccepted() bool {
 }
 
 // successWithoutResponse returns the result of a call that succeeded at Google but whose response could
-// not be read: a reported failure would be repeated. It returns false for any other error.
+// not be read: the model would repeat a call that is reported as failed. It returns false for any other
+// error.
 func (c *Conn) successWithoutResponse(err error) (toolgroups.Result, bool) {
 	var answer *googleapi.Error
 	var unreached *url.Error
@@ -76,8 +77,8 @@ func (c *Conn) successWithoutResponse(err error) (toolgroups.Result, bool) {
 // SuccessResult returns the result of a request with an empty response.
 func SuccessResult() any { return map[string]bool{"success": true} }
 
-// encodeResult encodes the result of an operation. One that is too long for the model is indented, so that
-// it has lines, and cut; the whole is in a file of the workspace.
+// encodeResult encodes the result of an operation. A result that is too long for the model is indented, so
+// that it has lines, and cut; a file in the workspace has the whole result.
 func (c *Conn) encodeResult(out any) (toolgroups.Result, error) {
 	if res, ok := out.(toolgroups.Result); ok {
 		return res, nil

@@ -14,8 +14,8 @@
 // struct that the operations of a group may share. It returns the value to encode: a type of the
 // client library, a struct in the contract's shape, or a [toolgroups.Result] with files for the
 // chat. It returns the library's errors unchanged: they are mapped to the codes of the contract in
-// one place. It calls ".Context(ctx)" on each request. The package handles retries, refreshed tokens,
-// missing scopes and long results, and refuses consequential tools outside the user's direct chat.
+// one place. It calls ".Context(ctx)" on each request. Retries, refreshed tokens, missing scopes and
+// long results are handled here and in package google.
 // Helpers: [ClampLimit] for maxima, [Collect] for pages, [MapConcurrent] for concurrent requests,
 // [Invalidf] for wrong arguments, the methods of [Conn] for files in the workspace.
 package service

@@ -129,7 +129,7 @@ type errorReply struct {
 	} `json:"error"`
 }
 
-// Reasons returns the reasons in the body of an error response.
+// Reasons returns the status and the reasons in the body of an error response.
 func Reasons(body []byte) []string {
 	var r errorReply
 	if json.Unmarshal(body, &r) != nil {

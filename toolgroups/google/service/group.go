@@ -64,8 +64,8 @@ func (o Operation) WithScopes(scopes ...string) Operation {
 	return o
 }
 
-// Connect returns the account of a call's user, which must have the scopes. The error says how the
-// user can grant missing scopes.
+// Connect returns a connection with the account of the call's user, which must have granted the scopes.
+// The error says how the user can grant missing scopes.
 type Connect func(ctx context.Context, call toolgroups.Call, scopes []string) (*Conn, error)
 
 // Build makes the group from its manifest and operations.

@@ -49,8 +49,8 @@ type Pager[C, P any] interface {
 }
 
 // Collect fetches pages until there are limit items or no more pages. It returns the items and the
-// token of the next page, if any. The function size sets how many items the next page may have; the
-// last function returns the items and the next token of a page.
+// token of the next page, if any. size sets how many items the next page may have; of returns the
+// items and the next token of a page.
 func Collect[C Pager[C, P], P, T any](limit int, call C, size func(int64) C, of func(P) ([]T, string)) ([]T, string, error) {
 	items := []T{}
 	token := ""
