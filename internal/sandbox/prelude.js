@@ -1,6 +1,7 @@
-// What a script finds besides the language, made of a few native functions that
-// are out of sight once this has run. The value of this file is a function of the
-// number of calls that may be open at once and the names of the host's functions.
+// The globals that a script has besides the language, built on a few native
+// functions that scripts cannot reach once this has run. The value of this file is
+// a function of the number of calls that may be open at once and the names of the
+// host's functions.
 (maxStarted, names) => {
   "use strict";
   const take = (name) => {
@@ -97,7 +98,7 @@
     return String(v);
   };
   const describe = (e) => {
-    // The engine throws null where not even an error finds room.
+    // The engine throws null if there is no memory for an error.
     if (e === null) return "thrown: null (the script threw it, or is out of memory)";
     if (!(e instanceof Error)) return "thrown: " + show(e);
     const where = String(e.stack ?? "").split("\n").filter((l) => l.trim() !== "" && !l.includes("(native)"));

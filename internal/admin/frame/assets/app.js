@@ -1,5 +1,5 @@
-// Shows the page anew while somebody looks at it: the same address is fetched again, and where it
-// says something else, main is replaced. Focus, scrolling and what is unfolded stay.
+// Updates the page while it is visible: fetches the same address again, and replaces main if that has
+// changed. Keeps focus, scrolling, and open details.
 const every = 4000;
 const lost = document.getElementById("lost");
 const pause = document.getElementById("pause");
@@ -13,7 +13,7 @@ for (const plot of document.querySelectorAll(".wrap:has(.bars)")) plot.scrollLef
 const focusable = "a[href], button, input:not([type=hidden]), select, summary, [tabindex]";
 const nameOf = (e) => e.getAttribute("href") ?? e.getAttribute("name") ?? e.getAttribute("aria-label") ?? e.textContent;
 
-// busy says that somebody fills in a form, which must not be taken away.
+// busy reports whether the visitor fills in a form or has selected text, which an update would undo.
 function busy(main) {
   if (main.contains(document.activeElement) && document.activeElement.matches("input, select")) return true;
   for (const e of main.querySelectorAll("input:not([type=hidden])")) if (e.value !== e.defaultValue || e.checked !== e.defaultChecked) return true;
