@@ -44,8 +44,8 @@ const (
 	batchPause   = 5 * time.Millisecond
 )
 
-// Config configures the page. Store, Explain, Bot.ReceiveErrors, Bot.QueueStats, Tools and
-// Program.Settings are required, and Texts.Announce if texts are allowed.
+// Config configures the page. Store, Explain, Bot.ReceiveErrors, Bot.QueueStats, Tools,
+// Program.Settings and Visitor are required, and Texts.Announce if texts are allowed.
 type Config struct {
 	Store storage.Store
 	// Explain returns what happened to a message.

@@ -141,7 +141,7 @@ func (l *Ledger) decodeCharges(ctx context.Context, entry storage.Entry) (charge
 
 // adoptCharges takes over the charges of processes that have ended. If other processes may use the
 // store, it takes only charges that an earlier call has found and that have not changed since. It takes
-// none twice: those that could not be added yet are found again.
+// none twice: the list has charges again that could not be added yet.
 func (l *Ledger) adoptCharges(ctx context.Context) error {
 	found := map[string]storage.Revision{}
 	var adopted []charges

@@ -13,8 +13,7 @@ func (c Config) loadLocation() (*time.Location, error) {
 	return time.LoadLocation(c.Timezone)
 }
 
-// Zone returns the time zone of the setting timezone, which [Config.Check] has validated. It applies
-// while no time zone is set in a chat.
+// Zone returns the time zone of the setting timezone, which [Config.Check] has validated, or the host's.
 func (c Config) Zone() *time.Location {
 	zone, _ := c.loadLocation()
 	return cmp.Or(zone, time.UTC)

@@ -137,8 +137,8 @@ func (p MemoryPanel) HandlePress(ctx context.Context, press interact.Press) (int
 	return interact.Result{Toast: toast, Text: card.Text, Choices: interact.NonNilRows(card.Choices)}, err
 }
 
-// change removes or restores a note, as the value of a button says. In a shared chat it first checks that
-// the user may do so, and records an audit entry.
+// change removes or restores a note, or does nothing to turn a page, as the value of a button says. In a
+// shared chat it first checks that the user may change the note, and records an audit entry.
 func (p MemoryPanel) change(ctx context.Context, press interact.Press, what, id string) (toast string, err error) {
 	change, toast := p.Memory.Remove, "Forgotten."
 	switch what {

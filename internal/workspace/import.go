@@ -51,8 +51,8 @@ func (s *Store) Import(ctx context.Context) error {
 	return nil
 }
 
-// ForgetImport makes the next [Store.Import] look at the files in a folder again. A program that does not
-// keep files in a store calls it, because a store would lack their changes.
+// ForgetImport makes the next [Store.Import] look at the files in a folder again. The program calls it
+// when it keeps files on disk alone, because no store then has their changes.
 func ForgetImport(dir string) error {
 	if err := os.Remove(filepath.Join(dir, importMarker)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("workspace: forget the import: %w", err)
