@@ -10,24 +10,23 @@ import (
 	"oneclaw/toolgroups/search/meaning"
 )
 
-// claim is what a simple sentence says: that a subject has a value, of which it can have one at a time.
-// "The cat is called Minka" has the subject cat and the value Minka.
+// claim is the content of a simple sentence: a subject has a value, and can have only one such value at a
+// time. "The cat is called Minka" has the subject cat and the value Minka.
 type claim struct {
 	subject, value []string // stems; those of the subject are sorted
 	of, written    string   // the subject and the value as they are written
 }
 
-// Bounds of a note that is taken for a claim, in words and bytes. Longer ones say more than one thing.
+// Bounds of a note that is taken for a claim, in words and bytes. Longer notes say more than one thing.
 const (
 	maxClaimWords = 16
 	maxClaimBytes = 200
 )
 
-// Cosines of two words from which they are values of one kind, such as long and short: in a text with
-// words that both have, and alone.
+// Least cosines of two words that are values of one kind, such as long and short.
 const (
-	minNear      = 0.45
-	minNearAlone = 0.6
+	minNear      = 0.45 // in values that have their other words in common
+	minNearAlone = 0.6  // in values of one word
 )
 
 // relation is a form of claims.
@@ -59,17 +58,18 @@ var relations = []relation{
 
 var (
 	numberPattern = lazyregexp.MustCompile(`(?i)\d[\d.,:]*|\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
-	// attributePattern matches what a subject has one of, namedPattern one that has a name.
+	// attributePattern matches attributes of which a subject has only one. namedPattern matches those whose
+	// values are names.
 	attributePattern = lazyregexp.MustCompile(`(?i)\b(favou?rite|preferred|password|passcode|code|pin|address|e-?mail|birthday|birth|age|size|weight|height|colou?r|nickname|username|deadline|budget|price|rent|salary|number|time ?zone|diet|version|theme|group|passwort|adresse|geburtstag|\w*nummer)\b`)
 	namedPattern     = lazyregexp.MustCompile(`(?i)\b(employer|boss|manager|doctor|dentist|lawyer|landlord|bank|insurer|insurance|car|bike|laptop|best friend|arzt|chef)\b`)
-	// severalPattern matches a subject that there may be more than one of.
+	// severalPattern matches words about a subject of which there may be several.
 	severalPattern = lazyregexp.MustCompile(`(?i)\b(has|have|owns?|hat|another|other|second|one)\b`)
 	dayPattern     = lazyregexp.MustCompile(`(?i)\b(january|february|march|april|may|june|july|august|september|october|november|december|(mon|tues|wednes|thurs|fri|satur|sun)days?|weekdays?|daily|\d{4})\b`)
 	clockPattern   = lazyregexp.MustCompile(`(?i)\bat \w|\d:\d\d|\d ?([ap]m|o'clock)\b`)
 	articlePattern = lazyregexp.MustCompile(`(?i)^(the|an?) `)
 	// changePattern matches words that say that a value has changed.
 	changePattern   = lazyregexp.MustCompile(`(?i)^(.+?) (?:has been |was |has |is )?(?:changed|postponed|rescheduled|extended|switched|set|moved) to (.+)$`)
-	sentenceEnd     = lazyregexp.MustCompile(`[!?;]\s|[^.\s]{4}\.\s|\n`) // not that of Dr. or St.
+	sentenceEnd     = lazyregexp.MustCompile(`[!?;]\s|[^.\s]{4}\.\s|\n`) // not the full stop of Dr. or St.
 	negationPattern = lazyregexp.MustCompile(`(?i)\b(not|no longer|never|any ?more|cannot|kein\w*|nicht)\b|\w+n't\b`)
 )
 
@@ -96,7 +96,8 @@ func contradicts(oldNote, newNote string) bool {
 	})
 }
 
-// oneSentence returns the words of a note that is one short sentence, otherwise "".
+// oneSentence returns a note that is one short sentence, without words such as now, and "" for any other
+// note. It turns "has changed to" into "is".
 func oneSentence(note string) string {
 	if len(note) > maxClaimBytes {
 		return ""
@@ -146,7 +147,7 @@ func isWithin(words, all []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(all, w) })
 }
 
-// areOfOne accepts values of a subject that there is one of: not those of "has a cat called".
+// areOfOne accepts values of a subject of which there is only one: not those of "has a cat called".
 func areOfOne(old, _ claim) bool { return !severalPattern.MatchString(old.of) }
 
 // areNames accepts values that begin with a name.
@@ -157,6 +158,7 @@ func beginsWithName(text string) bool {
 	return unicode.IsUpper(first)
 }
 
+// areTimes accepts two days, or two times of day.
 func areTimes(old, new claim) bool {
 	return areBoth(dayPattern, old, new) || areBoth(clockPattern, old, new)
 }
@@ -171,7 +173,8 @@ func namesTime(text string) bool {
 	return dayPattern.MatchString(text) || clockPattern.MatchString(text)
 }
 
-// areOfAttribute accepts values of an attribute, and names of someone that a subject has one of.
+// areOfAttribute accepts values of an attribute, and names of a person or thing of which a subject has only
+// one.
 func areOfAttribute(old, new claim) bool {
 	return attributePattern.MatchString(old.of) || namedPattern.MatchString(old.of) && areNames(old, new)
 }

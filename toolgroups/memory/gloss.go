@@ -13,28 +13,27 @@ import (
 //go:embed translations.txt
 var translations string
 
-// languages is the number of languages that are translated, and longestPhrase that of the words of a phrase.
+// languages is the number of languages that are translated. longestPhrase bounds the words of a phrase.
 const (
 	languages     = 5
 	longestPhrase = 3
 )
 
-// Lengths in bytes of the beginning that an inflected word shares with the one in the dictionary, of what
-// may follow it, and of the parts of a compound.
+// Bounds of words that are not in the dictionary as they are written, in bytes.
 const (
-	minStem   = 4
-	maxEnding = 3
-	minPart   = 4
+	minStem   = 4 // the beginning that an inflected word shares with a word in the dictionary
+	maxEnding = 3 // the rest of either word
+	minPart   = 4 // a part of a compound
 )
 
 var wordPattern = regexp.MustCompile(`[\p{L}\p{M}]+`)
 
 // dictionary translates words of a language into English.
 type dictionary struct {
-	english  map[string]string // by the word without accents; "" if it says nothing
-	function map[string]bool   // words that tell the language
-	sorted   []string
-	// hasCompounds reports whether words are joined, as in German.
+	english  map[string]string // by the word without accents; "" if the word says nothing
+	function map[string]bool   // function words, which tell the language
+	sorted   []string          // the keys of english
+	// hasCompounds is true if the language joins words, as German does.
 	hasCompounds bool
 }
 
@@ -76,7 +75,7 @@ func newGlossary(isEnglish func(string) (known, function bool)) *glossary {
 	return g
 }
 
-// joinedLetters are letters that stand for two, and apostrophes, as the dictionary has them.
+// joinedLetters replaces letters that stand for two, and apostrophes, as the dictionary writes them.
 var joinedLetters = strings.NewReplacer("ß", "ss", "œ", "oe", "’", "-", "'", "-")
 
 // fold returns a text in lower case and without accents.
@@ -90,7 +89,8 @@ func fold(text string) string {
 	return joinedLetters.Replace(text)
 }
 
-// translate returns a text with the words of the language in which it seems to be translated into English.
+// translate returns a text with its known words translated into English, if the text seems to be in one of
+// the languages. Any other text stays unchanged.
 func (g *glossary) translate(text string) string {
 	places := wordPattern.FindAllStringIndex(text, maxGlossed)
 	var words []string
@@ -122,7 +122,7 @@ func (g *glossary) translate(text string) string {
 // maxGlossed bounds the words of a text that are translated.
 const maxGlossed = 400
 
-// languageOf returns the dictionary of the language that words are from, or nil if it is English or not known.
+// languageOf returns the dictionary of the language of the words, or nil if that is English or not known.
 func (g *glossary) languageOf(words []string) *dictionary {
 	best, found := 0, (*dictionary)(nil)
 	for _, w := range words {
@@ -148,7 +148,8 @@ func (g *glossary) languageOf(words []string) *dictionary {
 	return found
 }
 
-// phrase returns the translation of the words at the beginning, and how many it translates.
+// phrase translates as many words at the beginning as the dictionary has in one phrase. It returns their
+// number, 0 if it knows not even the first word.
 func (d *dictionary) phrase(words []string) (english string, n int) {
 	for n = min(longestPhrase, len(words)); n > 0; n-- {
 		if english, ok := d.english[strings.Join(words[:n], "-")]; ok {
@@ -177,7 +178,7 @@ func (d *dictionary) inflected(word string) (english string, ok bool) {
 	return english, ok
 }
 
-// compound translates the parts of a word, as in German, or at least the last one.
+// compound translates the parts of a word, or at least the last one. It returns "" if it knows none.
 func (d *dictionary) compound(word string) (english string) {
 	for i := len(word) - minPart; i >= minPart; i-- {
 		first, ok := d.part(word[:i])

@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Import saves notes from elsewhere in the memory of a user, in one write, each in its section. For each note it returns nil, or
-// [ErrDuplicate], [ErrFull] or [ErrInvalid] if the note is left out. If write is not set, it only finds out.
+// Import saves notes from elsewhere in the memory of a user, who becomes their author. All are saved in one
+// write, each in its section. For each note it returns nil, or [ErrDuplicate], [ErrFull] or [ErrInvalid] if
+// the note is left out. If write is false, it saves nothing and only returns the reasons.
 func (m *Memory) Import(ctx context.Context, owner string, notes []Note, write bool) (reasons []error, err error) {
 	add := func(doc *document) error {
 		reasons = make([]error, len(notes))

@@ -8,10 +8,10 @@ import (
 	"oneclaw/internal/lazyregexp"
 )
 
-// intents pair what a question asks for with what its answer contains, in English.
+// intents pair patterns of questions with patterns of their answers, in English.
 var intents = []struct {
 	asked, answer *lazyregexp.Regexp
-	// isDiet says that an answer may also lack that.
+	// isDiet is true if the answer limits what a person eats. A note without such limits answers as well.
 	isDiet bool
 }{
 	{asked: lazyregexp.MustCompile(`(?i)\b(when|deadline|date|due|(what|which) (time|days?)|until what|how (long|early|late|often))\b`), answer: timePattern},
@@ -40,13 +40,13 @@ var timePattern = lazyregexp.MustCompile(`(?i)\b(` + monthsAndDays + `|spring|su
 
 const monthsAndDays = `january|february|march|april|may|june|july|august|september|october|november|december|(mon|tues|wednes|thurs|fri|satur|sun)days?`
 
-// namePattern matches a name that is not the first word.
+// namePattern matches a capitalized word that is not the first one of a sentence.
 var namePattern = lazyregexp.MustCompile(`[^.] \p{Lu}\p{Ll}+`)
 
 // notNames matches capitalized words that are no names.
 var notNames = lazyregexp.MustCompile(`(?i)\b(` + monthsAndDays + `)\b`)
 
-// phrases are what words alone do not say.
+// phrases replace expressions whose words alone do not say what is meant.
 var phrases = []struct {
 	pattern *lazyregexp.Regexp
 	means   string
@@ -64,7 +64,7 @@ var (
 	firstPerson = lazyregexp.MustCompile(`(?i)\b(i|me|my|mine|myself|we|us|our|ours)\b`)
 	// notPersonal matches words of the first person that do not speak of the sender.
 	notPersonal = lazyregexp.MustCompile(`(?i)\b(how (do|can|should|would|could) (i|you|we)|(tell|show|give|remind|find|draw|teach|help|wake|send|bring|get|let|explain|explain to) (me|us)|let's)\b`)
-	// greeting matches what begins or ends a message without meaning anything.
+	// greeting matches greetings and thanks, which ask for nothing.
 	greeting = lazyregexp.MustCompile(`(?i)\bgood (morning|day|afternoon|evening|night)\b|^\W*(morning|evening|night|thanks?|thx|hello|hi|hey)\W*$`)
 	// task matches requests that no fact about a person belongs to, unless they speak of the sender.
 	task = lazyregexp.MustCompile(`(?i)\b(translat\w+|convert|define|definition of|capital (of|city)|difference between|meaning of|plural of|synonyms?|rhymes?|spell|pronounce|how do you say|what does \S+ mean|what means|joke|inhabitants|population|how many people)\b` +
@@ -78,12 +78,12 @@ var (
 		`|^\W*how (do|does|did|is|are|was|were|(long|far|many|much|often) (do|does) an?)\b` +
 		`|^\W*what (do|does|did|causes?|makes?|eats?|happens) ` +
 		`|^\W*(what ?('s|’s|is|are) (?-i:\p{Ll}+)|(are|is|do|does) (?-i:\p{Ll}+)s? (?-i:\p{Ll}+))\W*$`)
-	// howTo matches questions that general ones begin like, although they may speak of the sender.
+	// howTo matches questions that begin like general ones, although they may speak of the sender.
 	howTo = lazyregexp.MustCompile(`(?i)^\W*how (do|can|should|did) (i|we)\b`)
-	// bareQuestion matches questions, and definite what speaks of something certain.
+	// bareQuestion matches the beginning of a question. definite matches words that point to a certain thing.
 	bareQuestion = lazyregexp.MustCompile(`(?i)^\W*(what|who|how|why|when|where|is|are|was|were|do|does|did|can|could|will|would|should)\b`)
 	definite     = lazyregexp.MustCompile(`(?i)\b(the|this|that|these|those)\b`)
-	// past matches texts about what is over, and isOver those that may be.
+	// past matches texts about the past, and isOver texts that may be about it.
 	past   = lazyregexp.MustCompile(`(?i)\b(ex|former|formerly|previous|used to)\b`)
 	isOver = lazyregexp.MustCompile(`(?i)\b(ex|former|formerly|previous|used to|until|was|lived|old)\b`)
 )
@@ -102,7 +102,7 @@ func kindOf(text string) messageKind {
 	}
 }
 
-// expand adds to a message what its words alone do not say.
+// expand applies phrases to a message.
 func expand(text string) string {
 	for _, p := range phrases {
 		text = p.pattern.ReplaceAllString(text, p.means)
@@ -110,8 +110,10 @@ func expand(text string) string {
 	return text
 }
 
-// matchIntents reports whether a note has what a message asks for, 1 or -1, and whether it says what a
-// person does not eat. Names that the message has are no answer.
+// matchIntents returns 1 if a note has something that a message asks for, -1 if it lacks that, and 0 if the
+// message asks for nothing of the kind. limitsDiet is true if the message is about food and the note says
+// what a person does not eat. withoutAsked is the note without the words of the message, because a name in
+// the message is no answer.
 func matchIntents(message, withoutAsked, note string) (intent float64, limitsDiet bool) {
 	for _, one := range intents {
 		if !one.asked.MatchString(message) {
@@ -134,7 +136,7 @@ func matchIntents(message, withoutAsked, note string) (intent float64, limitsDie
 	return intent, limitsDiet
 }
 
-// differsInPast reports whether only one of a message and a note is about what is over.
+// differsInPast reports whether either the message or the note is about the past, and the other is not.
 func differsInPast(message, note string) bool {
 	if past.MatchString(message) {
 		return !isOver.MatchString(note)
@@ -142,7 +144,7 @@ func differsInPast(message, note string) bool {
 	return past.MatchString(note)
 }
 
-// namesIn returns the words that begin with a capital and not a sentence, or have a possessive, in lower case.
+// namesIn returns, in lower case, the capitalized words that do not begin a sentence or are possessive.
 func namesIn(text string) (names []string) {
 	for _, at := range wordPattern.FindAllStringIndex(text, maxGlossed) {
 		word, before := text[at[0]:at[1]], strings.TrimRight(text[:at[0]], " \"'“”‘¿¡(")

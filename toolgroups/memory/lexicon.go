@@ -36,7 +36,8 @@ const (
 type lexicon struct {
 	search.StemReader
 	*glossary
-	// synonyms, topics, exclusions and classes are the numbers of the lists that have a stem.
+	// synonyms, topics and exclusions are the numbers of the lines that have a stem, and classes those of
+	// the classes that a stem names.
 	synonyms, topics, exclusions, classes map[string][]int
 	// members are the places of a stem in classes.
 	members                  map[string][]member
@@ -46,10 +47,10 @@ type lexicon struct {
 // member is a member of a class. Its synonyms have the same number.
 type member struct{ class, number int }
 
-// kinClasses is the number of the first classes, whose words are those for relatives and pets.
+// kinClasses is the number of classes at the beginning of the list, which are of relatives and pets.
 const kinClasses = 8
 
-// timeClasses are the first names of the classes of times. A note about another time may still be asked for.
+// timeClasses are the first names of the classes of times. A note about another time may still be the answer.
 var timeClasses = []string{"day", "weekend", "month", "season"}
 
 func newLexicon() *lexicon {
@@ -104,7 +105,7 @@ func (l *lexicon) readClass(class int, line string) {
 	}
 }
 
-// isEnglish reports whether the lists have an English word, or it is a function word.
+// isEnglish reports whether a word is a known English one, and whether it is a function word.
 func (l *lexicon) isEnglish(word string) (known, function bool) {
 	stems := l.StemReader.Stems(word)
 	if len(stems) == 0 {
@@ -114,7 +115,8 @@ func (l *lexicon) isEnglish(word string) (known, function bool) {
 	return l.synonyms[s] != nil || l.topics[s] != nil || l.members[s] != nil || l.classes[s] != nil || l.isVague[s], false
 }
 
-// isForeign reports whether hardly a word of a text is English, so that only words can be compared.
+// isForeign reports whether fewer than one in minForeign words are known English, in a text of at least
+// minForeign words. Such a text can be compared by its letters alone.
 func (l *lexicon) isForeign(text string) bool {
 	words, known := wordPattern.FindAllString(fold(text), maxGlossed), 0
 	for _, w := range words {
@@ -125,16 +127,16 @@ func (l *lexicon) isForeign(text string) bool {
 	return len(words) >= minForeign && minForeign*known < len(words)
 }
 
-// minForeign is the number of words of which at most one is English in a text of another language.
+// minForeign bounds texts in another language: see isForeign.
 const minForeign = 3
 
-// isName reports whether a word that is written like a name is none of everyday language.
+// isName reports whether a word that is written like a name is not one of everyday language.
 func (l *lexicon) isName(word string) bool {
 	known, function := l.isEnglish(word)
 	return !known && !function
 }
 
-// Stems returns the stems of an English text's words, each once, without those that say nothing.
+// Stems returns the stems of an English text's words, each once, without stop words and single letters.
 func (l *lexicon) Stems(text string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(l.StemReader.Stems(strings.ToLower(text)), func(stem string) bool {

@@ -104,8 +104,8 @@ type Note struct {
 	Text    string `json:"text"`
 	// SavedAt is the time of saving.
 	SavedAt time.Time `json:"saved"`
-	// Author is the user who had the note saved, as platform:id. It is empty in notes from before authors
-	// were recorded, and after the user was forgotten.
+	// Author is the user for whom the note was saved, as platform:id. It is empty in notes from before
+	// authors were recorded, and after the user was forgotten.
 	Author string `json:"by,omitempty"`
 }
 
@@ -185,7 +185,8 @@ type Saved struct {
 }
 
 // Save adds a note to the named section, or to Notes if there is no such section, on behalf of a user.
-// The notes of that user that it contradicts are removed, in a direct chat all of them.
+// It removes the notes that the new one contradicts, in a shared chat only those of that user. It returns
+// [ErrInvalid], [ErrDuplicate] or [ErrFull] if the note is not saved.
 func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text string) (saved Saved, err error) {
 	if text, err = checkText(text); err != nil {
 		return saved, err
@@ -303,7 +304,7 @@ func (m *Memory) List(ctx context.Context, owner string) (notes, removed []Note,
 	return doc.Notes, removed, nil
 }
 
-// Check returns the error of a change to the note with an ID, removed or not, by a user.
+// Check returns [ErrNotFound] or [ErrDenied] if a user cannot change the note with an ID, removed or not.
 func (m *Memory) Check(ctx context.Context, scope toolgroups.Scope, id string) error {
 	notes, removed, err := m.List(ctx, scope.Owner)
 	if err != nil {

@@ -42,20 +42,24 @@ const (
 	opposedFactor = 0.5  // another member of a class: a cat for a dog
 	otherFactor   = 0.68 // about a person whom the message does not mention
 	missingFactor = 0.6  // not about the person whom the message mentions
-	pastFactor    = 0.7  // what is over, or is not although that is asked for
+	pastFactor    = 0.7  // about the past although the message is not, or the reverse
 	foreignFactor = 0.7  // without a name that the message has
 	lacksFactor   = 0.2  // without words that other notes match, times their share
 )
 
-// Least scores, of a message that speaks of its sender, that has a name which a note has or is in an unknown
-// language, that asks for something certain, and that asks for nothing certain. minShare is the least share of the best score.
+// Least scores of a recalled note, by the kind of message.
 const (
-	minPersonal = 0.3
-	minNamed    = 0.55
-	minDefinite = 0.7
-	minBare     = 0.75
+	minPersonal = 0.3  // the message speaks of its sender
+	minNamed    = 0.55 // it has a name that the note has, or is in an unknown language
+	minDefinite = 0.7  // it asks for something certain
+	minBare     = 0.75 // it asks for nothing certain
+)
+
+const (
+	// minEvidence is the least weight of the words that a recalled note matches.
 	minEvidence = 0.25
-	minShare    = 0.9
+	// minShare is the least score of a recalled note, as a share of the best score.
+	minShare = 0.9
 )
 
 // Recall returns the notes of an owner that match a message by their words or meaning and are not in
@@ -84,8 +88,8 @@ func (m *Memory) Recall(ctx context.Context, owner, message string, began time.T
 	return m.fitTokens(found), nil
 }
 
-// fitTokens returns the notes that fit into MaxRecalledTokens with their dates. The first that does not
-// fit is cut.
+// fitTokens returns the notes that fit into MaxRecalledTokens with their dates. It cuts a note that does
+// not fit, or leaves it and the later ones out if less than minRoom tokens are left.
 func (m *Memory) fitTokens(notes []Note) []Note {
 	room := 4 * MaxRecalledTokens
 	for i := range notes {
@@ -112,7 +116,7 @@ type scoredNote struct {
 	score float64
 }
 
-// rank returns the notes that match a message, the best first; of equal ones, the order stays.
+// rank returns the notes that match a message, the best first. Notes with equal scores keep their order.
 func (m *Memory) rank(notes []Note, message string) []scoredNote {
 	q := newQuestion(m.lexicon(), notes, message)
 	var hits []scoredNote
@@ -135,8 +139,8 @@ type question struct {
 	messageKind
 	isUntranslated bool
 	text           string          // in English
-	has            map[string]bool // words as they are written
-	names          []string        // those that are no common words
+	has            map[string]bool // words in lower case
+	names          []string        // capitalized words that are not of everyday language
 	asked          []string        // stems
 	weights        map[string]float64
 	heaviest       float64         // weight of the heaviest words
@@ -314,7 +318,7 @@ func (q *question) withoutAsked(text string) string {
 	})
 }
 
-// unmatchedHumans reports whether words speak of persons or pets, and others of none of them.
+// unmatchedHumans reports whether words speak of persons or pets, and none of these is among others.
 func (q *question) unmatchedHumans(words, others []string) bool {
 	found := false
 	for _, w := range words {

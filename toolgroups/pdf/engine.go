@@ -89,7 +89,7 @@ func (e *engine) close() {
 // remoteDocument is a document opened in a child.
 type remoteDocument struct {
 	child     *sandbox.Process
-	pageCount int // pages
+	pageCount int
 }
 
 // receive reads all messages of a result. It returns the last one, and the joined data.

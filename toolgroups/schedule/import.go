@@ -15,7 +15,7 @@ import (
 var ErrKnown = errors.New("is there already")
 
 // Import stores tasks from elsewhere, paused, under their ids. For each task it returns nil, or the reason
-// why the task was left out. If write is not set, it only finds out.
+// why the task was left out. If write is false, it stores nothing and only returns the reasons.
 func (s *Schedule) Import(ctx context.Context, tasks []Task, write bool) (reasons []error, err error) {
 	reasons = make([]error, len(tasks))
 	now, counts := s.cfg.Now(), map[string]int{}

@@ -53,15 +53,15 @@ type State string
 
 // The states of runs.
 const (
-	// Queued: submitted, or about to be.
+	// Queued means that the run is submitted, or about to be.
 	Queued State = "queued"
-	// Delivered: the platform has confirmed the message with the answer.
+	// Delivered means that the platform has confirmed the message with the answer.
 	Delivered State = "delivered"
-	// Failed: there was no answer, or it could not be delivered.
+	// Failed means that there was no answer, or that it could not be delivered.
 	Failed State = "failed"
-	// Silent: the run ended without an answer because there was nothing to report.
+	// Silent means that the run ended without an answer because there was nothing to report.
 	Silent State = "silent"
-	// Skipped: the run was missed and is too late to be made up for.
+	// Skipped means that the run was missed and not made up for.
 	Skipped State = "skipped"
 )
 

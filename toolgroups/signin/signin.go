@@ -116,30 +116,31 @@ type FlowStore struct{ cfg Config }
 // New makes a store. It has no state besides that in [Config].KV.
 func New(cfg Config) *FlowStore { return &FlowStore{cfg: cfg} }
 
-// Begin stores a sign-in under a new state.
-func (d *FlowStore) Begin(ctx context.Context, of string, p Pending) (Pending, error) {
-	p.State = base64.RawURLEncoding.EncodeToString(d.cfg.Sealer.Seal(d.cfg.StateContext, []byte(of+"\x00"+rand.Text())))
+// Begin stores a sign-in under its name with a new state, verifier and time of expiry, and returns it.
+func (d *FlowStore) Begin(ctx context.Context, name string, p Pending) (Pending, error) {
+	p.State = base64.RawURLEncoding.EncodeToString(d.cfg.Sealer.Seal(d.cfg.StateContext, []byte(name+"\x00"+rand.Text())))
 	p.Verifier, p.ExpiresAt = oauth2.GenerateVerifier(), d.cfg.Now().Add(Lifetime)
 	// With storage.Any the new link replaces an earlier one.
-	if err := d.store(ctx, of, p, storage.Any); err != nil {
+	if err := d.store(ctx, name, p, storage.Any); err != nil {
 		return Pending{}, fmt.Errorf("store the sign-in: %w", err)
 	}
 	return p, nil
 }
 
-func (d *FlowStore) store(ctx context.Context, of string, p Pending, rev storage.Revision) error {
+func (d *FlowStore) store(ctx context.Context, name string, p Pending, rev storage.Revision) error {
 	data, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
-	key := d.cfg.Prefix + of
+	key := d.cfg.Prefix + name
 	_, err = d.cfg.KV.Put(ctx, key, d.cfg.Sealer.Seal(key, data), rev)
 	return err
 }
 
-// Find returns a sign-in by its name. A state that is not empty must be that of the sign-in.
-func (d *FlowStore) Find(ctx context.Context, of, state string) (Pending, storage.Revision, error) {
-	key := d.cfg.Prefix + of
+// Find returns a sign-in by its name. A state that is not empty must be that of the sign-in. It returns
+// [ErrInvalidLink] if there is no such sign-in or it has expired.
+func (d *FlowStore) Find(ctx context.Context, name, state string) (Pending, storage.Revision, error) {
+	key := d.cfg.Prefix + name
 	entry, err := d.cfg.KV.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return Pending{}, 0, ErrInvalidLink
@@ -162,21 +163,21 @@ func (d *FlowStore) Find(ctx context.Context, of, state string) (Pending, storag
 }
 
 // FindByState finds the sign-in of a link. It does not find one that already has a code.
-func (d *FlowStore) FindByState(ctx context.Context, state string) (of string, p Pending, err error) {
-	of, ok := d.NameOfState(state)
+func (d *FlowStore) FindByState(ctx context.Context, state string) (name string, p Pending, err error) {
+	name, ok := d.NameOfState(state)
 	if !ok {
 		return "", Pending{}, ErrInvalidLink
 	}
-	p, _, err = d.Find(ctx, of, state)
+	p, _, err = d.Find(ctx, name, state)
 	if err == nil && p.Code != "" {
 		err = ErrInvalidLink
 	}
-	return of, p, err
+	return name, p, err
 }
 
 // deleteFlow deletes a sign-in at a revision, so that it is used once.
-func (d *FlowStore) deleteFlow(ctx context.Context, of string, rev storage.Revision) error {
-	err := d.cfg.KV.Delete(ctx, d.cfg.Prefix+of, rev)
+func (d *FlowStore) deleteFlow(ctx context.Context, name string, rev storage.Revision) error {
+	err := d.cfg.KV.Delete(ctx, d.cfg.Prefix+name, rev)
 	if errors.Is(err, storage.ErrConflict) {
 		return ErrInvalidLink
 	}
@@ -187,17 +188,17 @@ func (d *FlowStore) deleteFlow(ctx context.Context, of string, rev storage.Revis
 }
 
 // Take finds a sign-in and deletes it.
-func (d *FlowStore) Take(ctx context.Context, of, state string) (Pending, error) {
-	p, rev, err := d.Find(ctx, of, state)
+func (d *FlowStore) Take(ctx context.Context, name, state string) (Pending, error) {
+	p, rev, err := d.Find(ctx, name, state)
 	if err == nil {
-		err = d.deleteFlow(ctx, of, rev)
+		err = d.deleteFlow(ctx, name, rev)
 	}
 	return p, err
 }
 
 // Forget deletes the sign-in, if any.
-func (d *FlowStore) Forget(ctx context.Context, of string) error {
-	return d.cfg.KV.Delete(ctx, d.cfg.Prefix+of, storage.Any)
+func (d *FlowStore) Forget(ctx context.Context, name string) error {
+	return d.cfg.KV.Delete(ctx, d.cfg.Prefix+name, storage.Any)
 }
 
 // NameOfState returns the name of the sign-in that a state belongs to.
@@ -210,32 +211,32 @@ func (d *FlowStore) NameOfState(state string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	of, _, ok := strings.Cut(string(data), "\x00")
-	return of, ok
+	name, _, ok := strings.Cut(string(data), "\x00")
+	return name, ok
 }
 
 // StoreCode stores the authorization code that a browser returned, until the user confirms it in
 // the chat, because another person may have consented. It returns the sign-in with the
 // confirmation code. A sign-in accepts one authorization code, so that a second one cannot replace
 // the first. redeem, if not nil, exchanges the code for a value that is stored instead.
-func (d *FlowStore) StoreCode(ctx context.Context, of, state, code string, redeem func(Pending) (string, error)) (Pending, error) {
-	p, rev, err := d.Find(ctx, of, state)
+func (d *FlowStore) StoreCode(ctx context.Context, name, state, code string, redeem func(Pending) (string, error)) (Pending, error) {
+	p, rev, err := d.Find(ctx, name, state)
 	switch {
 	case err != nil:
 		return p, err
 	case p.Code != "" || len(code) > maxCode:
 		return p, ErrInvalidLink
 	case code == "":
-		return p, cmp.Or[error](d.deleteFlow(ctx, of, rev), ErrDenied)
+		return p, cmp.Or[error](d.deleteFlow(ctx, name, rev), ErrDenied)
 	}
 	if redeem != nil {
 		if code, err = redeem(p); err != nil {
-			return p, d.countFailedRedeem(ctx, of, p, rev, err)
+			return p, d.countFailedRedeem(ctx, name, p, rev, err)
 		}
 	}
 	random := rand.Text()
 	p.Code, p.Proof, p.ExpiresAt = code, random[:4]+"-"+random[4:8], d.cfg.Now().Add(Lifetime)
-	err = d.store(ctx, of, p, rev)
+	err = d.store(ctx, name, p, rev)
 	if errors.Is(err, storage.ErrConflict) {
 		return p, ErrInvalidLink
 	}
@@ -243,12 +244,12 @@ func (d *FlowStore) StoreCode(ctx context.Context, of, state, code string, redee
 }
 
 // countFailedRedeem counts a code that could not be redeemed. maxWrongCodes of them end the sign-in.
-func (d *FlowStore) countFailedRedeem(ctx context.Context, of string, p Pending, rev storage.Revision, err error) error {
+func (d *FlowStore) countFailedRedeem(ctx context.Context, name string, p Pending, rev storage.Revision, err error) error {
 	var stored error
 	if p.WrongCodes++; p.WrongCodes >= maxWrongCodes {
-		stored = d.deleteFlow(ctx, of, rev)
+		stored = d.deleteFlow(ctx, name, rev)
 	} else {
-		stored = d.store(ctx, of, p, rev)
+		stored = d.store(ctx, name, p, rev)
 	}
 	if stored != nil && !errors.Is(stored, storage.ErrConflict) && !errors.Is(stored, ErrInvalidLink) {
 		return errors.Join(err, stored)
@@ -259,9 +260,9 @@ func (d *FlowStore) countFailedRedeem(ctx context.Context, of string, p Pending,
 // Confirm ends a sign-in with the confirmation code from its page, in the chat of its link.
 // maxWrongCodes wrong codes end it too. before, if not nil, is called with the confirmed sign-in.
 // If before fails, the sign-in is kept.
-func (d *FlowStore) Confirm(ctx context.Context, of, chat, proof string, before func(Pending) error) (Pending, error) {
+func (d *FlowStore) Confirm(ctx context.Context, name, chat, proof string, before func(Pending) error) (Pending, error) {
 	for {
-		p, rev, err := d.Find(ctx, of, "")
+		p, rev, err := d.Find(ctx, name, "")
 		switch {
 		case err != nil:
 			return p, err
@@ -275,12 +276,12 @@ func (d *FlowStore) Confirm(ctx context.Context, of, chat, proof string, before 
 					return p, err
 				}
 			}
-			return p, d.deleteFlow(ctx, of, rev)
+			return p, d.deleteFlow(ctx, name, rev)
 		}
 		if p.WrongCodes++; p.WrongCodes >= maxWrongCodes {
-			return p, cmp.Or[error](d.deleteFlow(ctx, of, rev), ErrTooManyWrongCodes)
+			return p, cmp.Or[error](d.deleteFlow(ctx, name, rev), ErrTooManyWrongCodes)
 		}
-		if err = d.store(ctx, of, p, rev); err == nil {
+		if err = d.store(ctx, name, p, rev); err == nil {
 			return Pending{}, ErrWrongCode
 		}
 		if !errors.Is(err, storage.ErrConflict) {

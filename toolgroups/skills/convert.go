@@ -15,8 +15,9 @@ import (
 
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// Convert returns a SKILL.md that another program reads in the form of this one, with the skill's name,
-// which is also the name of its folder. Only the name, the description and the instructions are kept.
+// Convert converts the SKILL.md of another program into one of this program. It returns the skill's name,
+// which is also the name of its folder, and the content of the file. It keeps only the name, the
+// description and the instructions.
 func Convert(data []byte) (name string, content []byte, err error) {
 	if len(data) > MaxFile || !utf8.Valid(data) {
 		return "", nil, fmt.Errorf("the file has more than %d bytes, or is not UTF-8 text", MaxFile)

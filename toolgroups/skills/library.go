@@ -51,7 +51,7 @@ type Library struct {
 	mu sync.Mutex // held while changed files are read
 	// files are the files found in the folder, by name.
 	files map[string]skillFile
-	// skills are the valid skills by name. section lists them for the prompt.
+	// skills are the valid skills that are switched on, by name. section lists them for the prompt.
 	skills      map[string]Skill
 	section     string
 	off         []string  // the skills that are switched off
@@ -99,7 +99,7 @@ func nameError(folder string) error {
 	return fmt.Errorf("name must be that of the folder, %s", folder)
 }
 
-// Skills returns all skills, sorted by name.
+// Skills returns the valid skills that are switched on, sorted by name.
 func (l *Library) Skills() []Skill {
 	l.refreshAndLock()
 	defer l.mu.Unlock()
@@ -139,7 +139,8 @@ func (l *Library) Section() string {
 	return l.section
 }
 
-// Skill returns a skill. It returns [ErrUnknown] for an unknown name, or the error in the skill's file.
+// Skill returns a skill. It returns [ErrUnknown] for the name of an unknown skill or of one that is
+// switched off, or the error in the skill's file.
 func (l *Library) Skill(name string) (Skill, error) {
 	l.refreshAndLock()
 	defer l.mu.Unlock()

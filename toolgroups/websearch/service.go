@@ -304,7 +304,7 @@ func cleanAddress(text string) (string, bool) {
 	return address, true
 }
 
-// isInternalHost reports whether a host name is not on the public web.
+// isInternalHost reports whether a host is localhost or an address that is not public.
 func isInternalHost(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	if err != nil {

@@ -50,9 +50,9 @@ type Config struct {
 	AllowPrivate []netip.Prefix
 	// Resolver looks up host names. Nil means the host's.
 	Resolver *net.Resolver
-	// ReserveCost reserves the cost of a search. The argument of settle tells whether the cost was
-	// incurred. The text of an error is shown to users. Nil means that nothing is charged.
-	ReserveCost func(ctx context.Context, scope toolgroups.Scope, dollars float64) (settle func(had bool), err error)
+	// ReserveCost reserves the cost of a search. settle is called after the search. The model gets the
+	// text of an error. Nil means that nothing is charged.
+	ReserveCost func(ctx context.Context, scope toolgroups.Scope, dollars float64) (settle func(incurred bool), err error)
 	// Now returns the current time. Nil means time.Now.
 	Now func() time.Time
 	// Logger may be nil.
@@ -103,7 +103,7 @@ type searchResult struct {
 	title, url, date, text string
 }
 
-// search tries one service after the other until one returns results.
+// search tries one service after the other until one answers.
 func (s *Search) search(ctx context.Context, call toolgroups.Call, q query) (toolgroups.Result, error) {
 	q.Text = strings.Join(strings.Fields(q.Text), " ")
 	q.Count = min(cmp.Or(max(q.Count, 0), defaultCount), maxCount)
@@ -134,8 +134,8 @@ func (s *Search) search(ctx context.Context, call toolgroups.Call, q query) (too
 		"The web cannot be searched now (%s). Tell the user so; the search can be tried again later.", strings.Join(failures, "; "))
 }
 
-// searchWith searches with one service, and charges for the search. It also charges after a timeout,
-// because the service may have done so.
+// searchWith searches with one service, and charges for the search. It also charges after a timeout or
+// if ctx has ended, because the service may have done so.
 func (s *Search) searchWith(ctx context.Context, scope toolgroups.Scope, service Service, q query) (pages []searchResult, err error) {
 	settle := func(bool) {}
 	if service.USDPerThousand > 0 {
@@ -144,8 +144,8 @@ func (s *Search) searchWith(ctx context.Context, scope toolgroups.Scope, service
 			return nil, toolgroups.Errorf(CodeBudget, "No search was made: %v", err)
 		}
 	}
-	had := false
-	defer func() { settle(had) }()
+	incurred := false
+	defer func() { settle(incurred) }()
 	limited, cancel := context.WithTimeout(ctx, serviceTimeout)
 	defer cancel()
 	req, err := service.newRequest(limited, q)
@@ -153,7 +153,7 @@ func (s *Search) searchWith(ctx context.Context, scope toolgroups.Scope, service
 		return nil, err
 	}
 	reply, err := guard.Fetch(s.client, req, maxReply)
-	had = err == nil && reply.StatusCode == http.StatusOK || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	incurred = err == nil && reply.StatusCode == http.StatusOK || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if err != nil {
 		return nil, service.requestError(err)
 	}
