@@ -1,8 +1,9 @@
 // Package guard makes HTTP clients for addresses from the model or a user.
 //
-// Such a client reaches only public addresses. It checks the address to be dialled, after
-// resolving the name and for every redirect, so that neither a name that resolves to an internal
-// address nor one that changes between check and use gets through.
+// Such a client reaches only public addresses, and private ones that [Config] allows. It checks
+// the address to be dialled, after resolving the name and for every redirect, so that neither a
+// name that resolves to an internal address nor one that changes between check and use gets
+// through.
 package guard
 
 import (

@@ -1,4 +1,5 @@
-// Package models finds the language model that answers a turn, and lets users choose it.
+// Package models finds the language model that answers a turn, and lets users choose it. It also has the
+// clients of the models that transcribe recordings, speak answers, make pictures, and embed texts.
 package models
 
 import (

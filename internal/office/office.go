@@ -4,7 +4,7 @@
 //
 // It follows and runs nothing in a file: no link, macro or formula; a cell shows its saved
 // value. It bounds what can be counted: unpacked bytes, files in an archive, depth and length of
-// elements. Memory and time are bounded by the process that reads it, see package sandbox.
+// elements. The process that reads a file bounds memory and time, see package sandbox.
 package office
 
 import (

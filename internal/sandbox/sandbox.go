@@ -1,10 +1,10 @@
 // Package sandbox runs parts of this program that handle untrusted data, scripts and documents,
 // in separate processes.
 //
-// The program starts itself again with an argument that selects the part. The child has an empty
-// environment, only the files that it is given, and two pipes to its parent. It calls [Confine]
-// before it reads untrusted data, ends when its parent does, and is killed when its time is
-// over. [WatchMemory] bounds it together with its descendants.
+// The program starts itself again with an argument that selects the part. The child has none of the
+// program's environment variables, only the files that it is given, and two pipes to its parent. It
+// calls [Confine] before it reads untrusted data, ends when its parent does, and is killed when its
+// time is over. [WatchMemory] bounds it together with its descendants.
 //
 // [Engine] runs untrusted scripts, each in a child, with QuickJS transpiled to Go. In the bot's
 // process a script could neither be stopped reliably (a native loop such as
