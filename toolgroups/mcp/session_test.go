@@ -204,3 +204,39 @@ func TestACallThatAProxyRefusesEndsNoOtherCall(t *testing.T) {
 		})
 	}
 }
+
+// Proxies end streams without events after a minute. The server has sent an id in one of them.
+func TestAStreamOfEventsThatEndsAgainAndAgainEndsNoCall(t *testing.T) {
+	t.Parallel()
+	f, sixth := newFake(), make(chan struct{})
+	f.add(&sdk.Tool{Name: "wait"}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		<-sixth
+		return say("done")
+	})
+	var streams atomic.Int32
+	_, s := served(t, f, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet {
+				next.ServeHTTP(w, r)
+				return
+			}
+			n := streams.Add(1)
+			if got := r.Header.Get("Last-Event-ID"); got != map[bool]string{true: "seven"}[n == 3] {
+				t.Errorf("stream %d begins after the event %q", n, got)
+			}
+			events(w)
+			switch n {
+			case 2:
+				_, _ = io.WriteString(w, "id: seven\ndata:\n\n")
+			case 6:
+				close(sixth)
+			}
+		})
+	}, nil)
+	c := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": s}})
+	call(t, c, "x_connect", nil)
+	if got := call(t, c, "x_wait", nil); got != "done" {
+		t.Errorf("got %q", got)
+	}
+	must(t, c.Close())
+}

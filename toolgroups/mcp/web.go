@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -101,10 +102,11 @@ func privateRanges(host string, allowed bool) []netip.Prefix {
 
 // open implements dialer. It contacts the server only when the transport is used.
 func (d *httpDialer) open(ctx context.Context) (sdk.Transport, func() error, error) {
+	client := d.clientUntil(ctx)
+	client.Transport = beginEvents(client.Transport)
 	return &sdk.StreamableClientTransport{
 		Endpoint:     d.endpoint,
-		HTTPClient:   d.clientUntil(ctx),
-		MaxRetries:   2,
+		HTTPClient:   client,
 		MaxEventSize: d.maxMessage,
 	}, d.trackFault(), nil
 }
@@ -168,6 +170,36 @@ func (d *httpDialer) clientUntil(ctx context.Context) *http.Client {
 	return &client
 }
 
+// ownEvent begins the ids of the events that beginEvents adds.
+const ownEvent = "oneclaw-"
+
+// beginEvents returns a transport that begins the server's stream of events with an event that has an
+// id and nothing else. The library ends the connection, with all calls, if streams end three times
+// without a new id. Most servers send no ids, and many proxies end idle streams after a minute.
+func beginEvents(next http.RoundTripper) http.RoundTripper {
+	const last = "Last-Event-ID"
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		if strings.HasPrefix(req.Header.Get(last), ownEvent) {
+			req = req.Clone(req.Context())
+			req.Header.Del(last)
+		}
+		resp, err := next.RoundTrip(req)
+		if err != nil || req.Method != http.MethodGet || req.Header.Get(last) != "" || !isEventStream(resp) {
+			return resp, err
+		}
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(strings.NewReader("id: "+ownEvent+rand.Text()+"\n\n"), resp.Body), resp.Body}
+		return resp, nil
+	})
+}
+
+func isEventStream(resp *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return err == nil && kind == "text/event-stream"
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
@@ -214,8 +246,7 @@ func (c headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	status.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
-	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	stream := err == nil && kind == "text/event-stream"
+	stream := isEventStream(resp)
 	if !stream {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, c.maxBody)
 	}
