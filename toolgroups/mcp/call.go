@@ -46,7 +46,8 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 	timed, cancel := toolgroups.WithPausableTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	timed, posted := withPostStatus(timed)
-	defer l.askers.addCall(timed, call)()
+	end, answered := l.askers.addCall(timed, call), false
+	defer func() { end(answered) }()
 	params := &sdk.CallToolParams{Name: tool}
 	if len(call.Arguments) > 0 {
 		params.Arguments = call.Arguments
@@ -56,7 +57,9 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 	if err != nil && l.askers.askToOpenURLs(timed, err) {
 		res, err = l.callTool(timed, params)
 	}
-	switch refused := errorResponse(err); {
+	refused := errorResponse(err)
+	answered = err == nil || refused != nil || posted.Load() >= http.StatusBadRequest
+	switch {
 	case err == nil:
 		s.markServed(l)
 		return res, nil

@@ -22,28 +22,33 @@ const (
 	maxURLs = 3
 	// maxAsking extends the time of a call whose own timeout is paused while a user is asked.
 	maxAsking = 24 * time.Hour
+	// abandonedTime is how long a server may ask for a call whose end it may not have noticed.
+	abandonedTime = 5 * time.Minute
 )
 
-// askers holds the running calls on a connection, whose users can be asked questions. The protocol
-// does not say which call a question belongs to, so an ambiguous question is declined.
+// askers holds the calls on a connection to which a question may belong: those that run, and for a
+// while those that ended without the server's answer. The protocol does not say which call a question
+// belongs to, so an ambiguous question is declined.
 type askers struct {
 	serverName string // the server's name, shown to users
+	now        func() time.Time
 
 	mu          sync.Mutex
 	calls       map[*asker]bool
 	pendingURLs map[string]chan struct{} // by elicitation id; closed when the server reports its completion
 }
 
-// asker is a running call whose user can be asked.
+// asker is a call whose user can be asked while it runs.
 type asker struct {
 	user, chat string
 	// newContext returns a context that ends with the call or with a request from the server.
 	newContext func(request context.Context) (context.Context, context.CancelFunc)
-	isAsking   bool // the user is being asked
+	isAsking   bool      // the user is being asked
+	abandoned  time.Time // when the call ended without the server's answer; zero while it runs
 }
 
-// addCall registers a call; leave removes it.
-func (a *askers) addCall(ctx context.Context, call toolgroups.Call) (leave func()) {
+// addCall registers a call. end is called when it ends, answered by the server or not.
+func (a *askers) addCall(ctx context.Context, call toolgroups.Call) (end func(answered bool)) {
 	one := &asker{user: call.User, chat: call.Chat, newContext: func(request context.Context) (context.Context, context.CancelFunc) {
 		asking, cancel := context.WithCancelCause(ctx)
 		stop := context.AfterFunc(request, func() { cancel(context.Cause(request)) })
@@ -51,36 +56,47 @@ func (a *askers) addCall(ctx context.Context, call toolgroups.Call) (leave func(
 	}}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.dropAbandoned()
 	if a.calls == nil {
 		a.calls = make(map[*asker]bool)
 	}
 	a.calls[one] = true
-	return func() {
+	return func(answered bool) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		delete(a.calls, one)
+		if one.abandoned = a.now(); answered {
+			delete(a.calls, one)
+		}
 	}
 }
 
-// takeCallForQuestion returns the call to which a question belongs, and marks it as being asked. It
-// returns nil if no call is free, or free calls run for different users or in different chats.
+// dropAbandoned drops calls that have been abandoned for long. The lock must be held.
+func (a *askers) dropAbandoned() {
+	maps.DeleteFunc(a.calls, func(c *asker, _ bool) bool {
+		return !c.abandoned.IsZero() && a.now().Sub(c.abandoned) > abandonedTime
+	})
+}
+
+// takeCallForQuestion returns the running call to which a question belongs, and marks it as being
+// asked. It returns nil if no call is free, or if the question may belong to a call of another user or
+// in another chat, also one that is being asked.
 func (a *askers) takeCallForQuestion() *asker {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var one *asker
+	a.dropAbandoned()
+	var free, other *asker
 	for c := range a.calls {
-		if c.isAsking {
-			continue
-		}
-		if one != nil && (one.user != c.user || one.chat != c.chat) {
+		if other != nil && (other.user != c.user || other.chat != c.chat) {
 			return nil
 		}
-		one = c
+		if other = c; !c.isAsking && c.abandoned.IsZero() {
+			free = c
+		}
 	}
-	if one != nil {
-		one.isAsking = true
+	if free != nil {
+		free.isAsking = true
 	}
-	return one
+	return free
 }
 
 func (a *askers) releaseCall(one *asker) {

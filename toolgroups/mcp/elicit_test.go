@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -156,6 +157,92 @@ func TestAQuestionThatCouldBeForTwoPeopleIsPutToNobody(t *testing.T) {
 	if got := <-results; got != "accept" {
 		t.Errorf("the other: %q", got)
 	}
+}
+
+// as runs a tool for a user, in the background.
+func as(t *testing.T, ctx context.Context, c *mcp.Client, user, name string) <-chan toolgroups.Result {
+	t.Helper()
+	tool, ended := find(t, c, name), make(chan toolgroups.Result, 1)
+	go func() {
+		res, _ := toolgroups.Run(ctx, nil, tool, toolgroups.Call{
+			ID: "1", Name: name, Arguments: json.RawMessage("{}"), Scope: toolgroups.Scope{Role: toolgroups.RoleAdmin, User: user, Chat: user},
+		})
+		ended <- res
+	}()
+	return ended
+}
+
+// A call may ask twice, and a server may ask for a call that was stopped: a call of another user that
+// happens to run is not theirs.
+func TestAQuestionForOneCallIsNotPutToTheUserOfAnother(t *testing.T) {
+	t.Parallel()
+	f, came, go1, go2 := newFake(), make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	ask := func(ctx context.Context, req *sdk.CallToolRequest, text string) string {
+		res, err := req.Session.Elicit(ctx, &sdk.ElicitParams{Message: text, RequestedSchema: object(nil)})
+		if err != nil {
+			return err.Error()
+		}
+		return res.Action
+	}
+	late, stopped := make(chan struct{}), make(chan string)
+	f.add(&sdk.Tool{Name: "twice_asked"}, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		go ask(ctx, req, "First?")
+		<-go1
+		return say("%s", ask(ctx, req, "Second?"))
+	})
+	f.add(&sdk.Tool{Name: "stopped"}, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		came <- struct{}{}
+		<-ctx.Done()
+		for range late {
+			stopped <- ask(t.Context(), req, "Late?")
+		}
+		return nil, ctx.Err()
+	})
+	f.add(&sdk.Tool{Name: "other"}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		came <- struct{}{}
+		<-go2
+		return say("done")
+	})
+	_, s := served(t, f, nil, nil)
+	var now clock
+	c := discovered(t, mcp.Config{Now: now.now}, s)
+	first := make(chan struct{})
+	one := &person{answer: func(q toolgroups.Question) (toolgroups.Answer, error) {
+		if q.Text == "First?" {
+			close(first)
+			<-go2
+		}
+		return toolgroups.Answer{Action: toolgroups.AnswerAccept}, nil
+	}}
+	two := &person{answer: says(nil)}
+
+	asked := as(t, one.context(t), c, "fake:1", "x_twice_asked")
+	<-first
+	other := as(t, two.context(t), c, "fake:2", "x_other")
+	<-came
+	close(go1)
+	if res := <-asked; res.Text != "decline" || len(two.asked) > 0 {
+		t.Errorf("the second question got %q, and the other user was asked %v", res.Text, two.asked)
+	}
+
+	ctx, cancel := context.WithCancel(one.context(t))
+	ended := as(t, ctx, c, "fake:1", "x_stopped")
+	<-came
+	cancel()
+	<-ended
+	late <- struct{}{}
+	if got := <-stopped; got != "decline" || len(two.asked) > 0 {
+		t.Errorf("the question for the stopped call got %q, and the other user was asked %v", got, two.asked)
+	}
+	now.pass(6 * time.Minute) // a server has noticed by then
+	late <- struct{}{}
+	if got := <-stopped; got != "accept" || len(two.asked) != 1 {
+		t.Errorf("a question after six minutes got %q, and the user was asked %v", got, two.asked)
+	}
+	close(late)
+	close(go2)
+	<-other
+	must(t, c.Close())
 }
 
 // With the newest protocol a server does not wait: the call is made again with the answers.

@@ -84,7 +84,7 @@ func (s *server) connect(ctx context.Context, d dialer, old bool) (*serverConn, 
 		end()
 		return nil, toolList{}, err
 	}
-	l := &serverConn{closeReason: why, listChanged: make(chan struct{}, 1), askers: askers{serverName: s.name}}
+	l := &serverConn{closeReason: why, listChanged: make(chan struct{}, 1), askers: askers{serverName: s.name, now: s.clientCfg.Now}}
 	client := sdk.NewClient(&sdk.Implementation{Name: "oneclaw", Version: "1"}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{
 			Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}},
