@@ -161,6 +161,7 @@ func TestReplies(t *testing.T) {
 		want   agent.Reply
 	}{
 		"truncated":     {stream(hello, cut), agent.Reply{Text: "Hel", Model: "m-1", Truncated: true}},
+		"full context":  {stream(hello, `{"choices":[{"index":0,"delta":{},"finish_reason":"model_length"}]}`), agent.Reply{Text: "Hel", Model: "m-1", Truncated: true}},
 		"filtered late": {stream(hello, filtered), agent.Reply{Text: "Hel", Model: "m-1", Truncated: true, Filtered: true}},
 		"cache written": {
 			stream(hello, stop, `{"model":"m-1","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":64,"cache_write_tokens":30}}}`),
@@ -296,6 +297,8 @@ func TestFailures(t *testing.T) {
 		"error with a name": {respond(200, "text/event-stream", "event: error\ndata: {\"error\":{\"message\":\"slow\",\"code\":429}}\n\n"), agent.KindRateLimit, 429, 4},
 		"error of a line":   {respond(200, "text/plain", "{\"error\":{\"message\":\"wrong\",\"type\":\"invalid_request_error\"}}\n"), agent.KindRejected, 0, 1},
 		"ends with error":   {stream(hello, `{"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}`), agent.KindUnavailable, 0, 4},
+		"interrupted":       {stream(hello, `{"choices":[{"index":0,"delta":{},"finish_reason":"insufficient_system_resource"}]}`), agent.KindUnavailable, 0, 4},
+		"aborted":           {stream(hello, `{"choices":[{"index":0,"delta":{},"finish_reason":"abort"}]}`), agent.KindUnavailable, 0, 4},
 		"not JSON":          {respond(200, "application/json", "<html>"), agent.KindUnavailable, 0, 4},
 		"filtered":          {stream(`{"choices":[{"index":0,"delta":{},"finish_reason":"content_filter"}]}`), agent.KindRejected, 0, 1},
 		"without an end":    {respond(200, "text/event-stream", "data: "+strings.Repeat("x", 17<<20)), agent.KindUnavailable, 0, 1},

@@ -23,6 +23,15 @@ var (
 	errBroken     = errors.New("the provider reported an error in its reply")
 )
 
+var (
+	// brokenReasons are the finish reasons of replies that are not complete: OpenRouter's, DeepSeek's
+	// (api-docs.deepseek.com/api/create-chat-completion), Z.ai's and vLLM's.
+	brokenReasons = []string{"error", "insufficient_system_resource", "network_error", "abort"}
+	// limitReasons are those of replies that reached the output limit or, at Mistral, the context
+	// (docs.mistral.ai/api).
+	limitReasons = []string{string(api.FinishReasonLength), "model_length", "max_tokens"}
+)
+
 // chunk is a stream event, or the whole reply of a server that does not stream. In the latter, choices
 // have a message instead of a delta.
 type chunk struct {
@@ -221,13 +230,13 @@ func (a *accumulator) reply(err error) (agent.Reply, error) {
 		return agent.Reply{}, errIncomplete
 	case a.finishReason == "":
 		return agent.Reply{}, err
-	case a.finishReason == "error":
+	case slices.Contains(brokenReasons, a.finishReason):
 		return agent.Reply{}, errBroken
 	}
 	filtered := a.finishReason == string(api.FinishReasonContentFilter)
 	r := agent.Reply{
 		Text: a.text.String(), Reasoning: a.encodeReplay(), Model: a.model,
-		Truncated: filtered || a.finishReason == string(api.FinishReasonLength), Filtered: filtered,
+		Truncated: filtered || slices.Contains(limitReasons, a.finishReason), Filtered: filtered,
 	}
 	if r.Text == "" {
 		r.Text = a.refusal.String()
