@@ -83,7 +83,7 @@ func (c *Client) stream(ctx context.Context, r *request, alive func(), show func
 	return a, nil
 }
 
-// handleEvent updates the answer from one event.
+// handleEvent updates the answer from one event. It returns io.EOF if no more events are needed.
 func (a *answer) handleEvent(raw []byte) error {
 	var e event
 	if err := json.Unmarshal(raw, &e); err != nil {
@@ -105,6 +105,7 @@ func (a *answer) handleEvent(raw []byte) error {
 		return a.addUsage(e.Usage)
 	case "message_stop":
 		a.complete = true
+		return io.EOF // a proxy may keep the stream open, or break it
 	case "error":
 		return streamError(raw)
 	}

@@ -179,3 +179,32 @@ func FuzzStream(f *testing.F) {
 		}
 	})
 }
+
+// A reply counts once it is whole, whatever becomes of its connection.
+func TestAWholeReplyCountsWhateverFollows(t *testing.T) {
+	for name, after := range map[string]func(*http.Request){
+		"the connection breaks":     func(*http.Request) { panic(http.ErrAbortHandler) },
+		"the connection stays open": func(r *http.Request) { <-r.Context().Done() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.Header().Set("Content-Type", "text/event-stream")
+				for _, e := range append([]string{began(1), `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"One."}}`}, ended("end_turn", 1)...) {
+					_, _ = fmt.Fprintf(w, "data: %s\n\n", e)
+				}
+				_ = http.NewResponseController(w).Flush()
+				after(r)
+			}))
+			defer srv.Close()
+			c, err := anthropic.New(anthropic.Config{BaseURL: srv.URL, APIKey: key, Model: "claude-sonnet-5", HTTPClient: srv.Client(), Retry: provider.Retry{MaxAttempts: 1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			reply, err := c.Complete(t.Context(), agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: "Count."}}}, nil)
+			if err != nil || reply.Text != "One." {
+				t.Errorf("%+v, %v", reply, err)
+			}
+		})
+	}
+}
