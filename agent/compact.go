@@ -316,7 +316,7 @@ func summarize(ctx context.Context, model Model, prompt string, messages []Messa
 			System:   prompt,
 			Messages: []Message{{Role: RoleUser, Text: transcript(messages, size>>try)}},
 		}, nil)
-		spent = spent.plus(reply.Usage)
+		spent = spent.Plus(reply.Usage)
 		if err == nil && strings.TrimSpace(reply.Text) == "" {
 			err = &ModelError{Kind: KindUnavailable, Err: errors.New("empty summary")}
 		}

@@ -13,7 +13,8 @@ import (
 type Model interface {
 	// Complete sends one request and returns the whole reply. If onDelta is not nil, it is called with
 	// each piece of the reply as it arrives. Complete retries transient failures itself and returns a
-	// *[ModelError] when it gives up.
+	// *[ModelError] when it gives up. The usage of the reply includes that of the failed attempts, also if
+	// there is an error.
 	Complete(ctx context.Context, req Request, onDelta func(Delta)) (Reply, error)
 }
 
@@ -41,6 +42,11 @@ type Request struct {
 	// ReadFile reads the pictures that [ShownPictures] lists; nil if there are none. Unreadable pictures
 	// are left out.
 	ReadFile func(path string, limit int64) ([]byte, error)
+}
+
+// EstimateTokens estimates the input tokens of the request.
+func (r *Request) EstimateTokens() int {
+	return len(r.System)/bytesPerToken + EstimateTokens(r.Messages) + r.ToolTokens
 }
 
 // Efforts returns the reasoning efforts. A model that has fewer uses the nearest.

@@ -55,7 +55,7 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 	if err == nil && isEmpty(reply) {
 		before := reply.Usage
 		reply, err = r.complete(ctx, rounds+1, nudgeAnswer)
-		reply.Usage = before.plus(reply.Usage)
+		reply.Usage = before.Plus(reply.Usage)
 		if err == nil && isEmpty(reply) {
 			err = &ModelError{Kind: KindUnavailable, Err: ErrNoAnswer}
 		}
@@ -87,7 +87,8 @@ func (r *run) countReplies() (n, tokens, last int) {
 
 func isEmpty(r Reply) bool { return len(r.Calls) == 0 && strings.TrimSpace(r.Text) == "" }
 
-func (u Usage) plus(v Usage) Usage {
+// Plus returns the sum of two usages, with the tools of the second.
+func (u Usage) Plus(v Usage) Usage {
 	return Usage{
 		Input: u.Input + v.Input, Cached: u.Cached + v.Cached, CacheWritten: u.CacheWritten + v.CacheWritten, CacheWrittenHour: u.CacheWrittenHour + v.CacheWrittenHour,
 		Output: u.Output + v.Output, Tools: v.Tools,

@@ -101,11 +101,15 @@ func (c *Client) Profile() agent.Profile {
 func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (reply agent.Reply, err error) {
 	q := c.quirksFor(req.CacheKey)
 	known, streamed := q, false
+	var failed agent.Usage // of the attempts that failed
 	err = c.cfg.Retry.Repeat(ctx, c.cfg.Logger.With("model", c.cfg.Model), func() (fault *provider.Fault) {
 		if streamed {
 			onDelta(agent.Delta{Restart: true})
 		}
 		reply, streamed, fault = c.attempt(ctx, &req, q, onDelta)
+		if fault != nil {
+			failed = failed.Plus(reply.Usage)
+		}
 		return fault
 	}, func(fault *provider.Fault) bool {
 		better := q.learn(fault, c.effort(req.Effort, q))
@@ -117,17 +121,22 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 		q = better
 		return true
 	})
-	if err == nil && q != known {
+	if err != nil {
+		return agent.Reply{Usage: failed}, err
+	}
+	if q != known {
 		c.saveQuirks(req.CacheKey, q)
 	}
-	return reply, err
+	reply.Usage = failed.Plus(reply.Usage)
+	return reply, nil
 }
 
 // maxPauses bounds how often a reply is continued after the provider paused it (pause_turn), which
 // happens when the provider's own tools take many rounds.
 const maxPauses = 5
 
-// attempt sends the request once. streamed reports whether onDelta was called with text.
+// attempt sends the request once. streamed reports whether onDelta was called with text. After a fault the
+// reply has only its usage.
 func (c *Client) attempt(ctx context.Context, req *agent.Request, q quirks, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, f *provider.Fault) {
 	ctx, alive, cancel := provider.WithTimeouts(ctx, c.cfg.FirstByteTimeout, provider.AttemptTimeout)
 	defer cancel()
@@ -141,14 +150,16 @@ func (c *Client) attempt(ctx context.Context, req *agent.Request, q quirks, onDe
 	var whole replyBuilder
 	for range maxPauses {
 		a, err := c.stream(ctx, r, alive, show)
-		if err == nil {
-			err = whole.add(a)
+		if err != nil {
+			used := whole.result.Usage.Plus(a.spent(req))
+			return agent.Reply{Usage: used}, streamed, provider.NewFault(ctx, err, c.cfg.APIKey)
 		}
+		err = whole.add(a)
 		if err == nil && a.stopReason == stopPause {
 			err = r.continueAnswer(a)
 		}
 		if err != nil {
-			return agent.Reply{}, streamed, provider.NewFault(ctx, err, c.cfg.APIKey)
+			return agent.Reply{Usage: whole.result.Usage}, streamed, provider.NewFault(ctx, err, c.cfg.APIKey)
 		}
 		if a.stopReason != stopPause {
 			break
@@ -156,7 +167,7 @@ func (c *Client) attempt(ctx context.Context, req *agent.Request, q quirks, onDe
 	}
 	reply, err := whole.finish(c.origin)
 	if err != nil {
-		return agent.Reply{}, streamed, provider.NewFault(ctx, err, c.cfg.APIKey)
+		return agent.Reply{Usage: whole.result.Usage}, streamed, provider.NewFault(ctx, err, c.cfg.APIKey)
 	}
 	return reply, streamed, nil
 }

@@ -92,13 +92,8 @@ func (c *replyBuilder) add(a *answer) error {
 		}
 		c.blocks = append(c.blocks, kept)
 	}
-	u := a.usage
 	c.result.Text, c.result.Model, c.stopReason = text.String(), a.model, a.stopReason
-	c.result.Usage.Input += u.Input + u.CacheRead + u.CacheWritten
-	c.result.Usage.Cached += u.CacheRead
-	c.result.Usage.CacheWritten += u.CacheWritten
-	c.result.Usage.CacheWrittenHour += u.CacheCreation.OneHour
-	c.result.Usage.Output += u.Output
+	c.result.Usage = c.result.Usage.Plus(a.usage.sum())
 	return nil
 }
 

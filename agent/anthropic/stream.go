@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"oneclaw/agent"
 	"oneclaw/agent/provider"
 )
 
@@ -42,6 +43,26 @@ type usage struct {
 	Output int `json:"output_tokens"`
 }
 
+// sum returns the usage as the agent counts it.
+func (u usage) sum() agent.Usage {
+	return agent.Usage{
+		Input: u.Input + u.CacheRead + u.CacheWritten, Cached: u.CacheRead, CacheWritten: u.CacheWritten, CacheWrittenHour: u.CacheCreation.OneHour,
+		Output: u.Output,
+	}
+}
+
+// spent returns the usage of an answer that was not completed; zero if nothing of it was received.
+func (a *answer) spent(req *agent.Request) agent.Usage {
+	received := 0
+	for _, p := range a.blocks {
+		received += len(p.Text) + p.text.Len() + len(p.Thinking) + p.thinking.Len() + p.input.Len()
+	}
+	if received == 0 {
+		return agent.Usage{}
+	}
+	return provider.Spent(req, a.usage.sum(), received)
+}
+
 // event is a stream event. Unknown types are ignored.
 type event struct {
 	Type    string
@@ -60,25 +81,26 @@ type event struct {
 	Usage json.RawMessage
 }
 
-// stream sends a request and assembles the answer from its events.
+// stream sends a request and assembles the answer from its events. After an error the answer is what was
+// received.
 func (c *Client) stream(ctx context.Context, r *request, alive func(), show func(string)) (*answer, error) {
+	a := &answer{onText: show}
 	body, err := encodeJSON(r)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	resp, err := c.send(ctx, "/v1/messages", body)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	alive()
 	resp.Body = provider.LimitBody(resp.Body, alive)
 	defer func() { _ = resp.Body.Close() }()
-	a := &answer{onText: show}
 	switch err := provider.ForEachEvent(resp, a.handleEvent); {
 	case !errors.Is(err, io.EOF):
-		return nil, err
+		return a, err
 	case !a.complete || a.stopReason == "":
-		return nil, errIncomplete
+		return a, errIncomplete
 	}
 	return a, nil
 }

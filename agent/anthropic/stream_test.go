@@ -180,6 +180,28 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
+// The provider bills what it has generated, also if it was not shown, broke off, or was refused on the way.
+func TestFailedAttemptsAreCounted(t *testing.T) {
+	thinking := `{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"` + strings.Repeat("x", 400) + `"}}`
+	text := `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"One."}}`
+	for name, c := range map[string]struct {
+		events []string
+		want   agent.Usage
+	}{
+		"thinking":     {[]string{began(10), thinking}, agent.Usage{Input: 15, Cached: 5, Output: 100}},
+		"refused":      {append([]string{began(10), text}, ended("refusal", 30)...), agent.Usage{Input: 15, Cached: 5, Output: 30}},
+		"nothing came": {[]string{began(10), `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`}, agent.Usage{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model, _ := played(t, c.events)
+			reply, err := model.Complete(t.Context(), agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: "Count."}}}, nil)
+			if err == nil || reply.Usage != c.want {
+				t.Errorf("%+v, want %+v, %v", reply.Usage, c.want, err)
+			}
+		})
+	}
+}
+
 // A reply counts once it is whole, whatever becomes of its connection.
 func TestAWholeReplyCountsWhateverFollows(t *testing.T) {
 	for name, after := range map[string]func(*http.Request){

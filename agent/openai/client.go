@@ -138,11 +138,15 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 	q := c.currentQuirks()
 	known, streamed := q, false
 	body, pictures := c.encode(req, q)
+	var failed agent.Usage // of the attempts that failed
 	err = c.cfg.Retry.Repeat(ctx, c.cfg.Logger.With("model", c.cfg.Model), func() (fault *provider.Fault) {
 		if streamed {
 			onDelta(agent.Delta{Restart: true})
 		}
-		reply, streamed, fault = c.attempt(ctx, q, body, onDelta)
+		reply, streamed, fault = c.attempt(ctx, &req, q, body, onDelta)
+		if fault != nil {
+			failed = failed.Plus(reply.Usage)
+		}
 		return fault
 	}, func(fault *provider.Fault) bool {
 		again, better := c.adaptRequest(&req, q, fault, pictures)
@@ -154,10 +158,17 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 		}
 		return again
 	})
-	if err == nil && q != known {
+	if err != nil {
+		return agent.Reply{Usage: failed}, err
+	}
+	if q != known {
 		c.cfg.ModelCache.SetQuirks(c.origin, q)
 	}
-	return reply, err
+	if failed != (agent.Usage{}) && reply.Usage == (agent.Usage{}) { // the server reports nothing
+		reply.Usage = agent.Usage{Input: req.EstimateTokens(), Output: agent.EstimateTokens([]agent.Message{{Text: reply.Text, Calls: reply.Calls}})}
+	}
+	reply.Usage = failed.Plus(reply.Usage)
+	return reply, nil
 }
 
 // adaptRequest changes a refused request into one that may succeed. It applies the change that the
@@ -181,8 +192,9 @@ func (c *Client) adaptRequest(req *agent.Request, q quirks, f *provider.Fault, p
 	return false, q
 }
 
-// attempt sends the request once. streamed reports whether onDelta was called with text.
-func (c *Client) attempt(ctx context.Context, q quirks, body []byte, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, fault *provider.Fault) {
+// attempt sends the request once. streamed reports whether onDelta was called with text. After a fault the
+// reply has only its usage.
+func (c *Client) attempt(ctx context.Context, req *agent.Request, q quirks, body []byte, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, fault *provider.Fault) {
 	ctx, alive, cancel := provider.WithTimeouts(ctx, c.firstByteTimeout, c.attemptTimeout)
 	defer cancel()
 	path := "/chat/completions"
@@ -207,7 +219,8 @@ func (c *Client) attempt(ctx context.Context, q quirks, body []byte, onDelta fun
 		a = &responseCollector{onText: show, origin: c.origin}
 	}
 	if reply, err = a.reply(provider.ForEachEvent(resp, a.handleEvent)); err != nil {
-		return agent.Reply{}, streamed, c.newFault(ctx, err)
+		reported, received := a.usage()
+		return agent.Reply{Usage: provider.Spent(req, reported, received)}, streamed, c.newFault(ctx, err)
 	}
 	return reply, streamed, nil
 }
@@ -218,4 +231,6 @@ type collector interface {
 	handleEvent(raw []byte) error
 	// reply returns the reply after the last event; err is the error with which the events ended.
 	reply(err error) (agent.Reply, error)
+	// usage returns the usage that the server has reported, and how many bytes of the reply it has sent.
+	usage() (reported agent.Usage, received int)
 }

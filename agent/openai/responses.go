@@ -74,6 +74,9 @@ type responseCollector struct {
 	text   strings.Builder
 	items  []item
 	final  *response
+	// received counts the bytes of all deltas. reported is the usage in the last event.
+	received int
+	reported *api.ResponseUsage
 }
 
 // handleEvent adds one event to the reply. The last event contains the whole reply.
@@ -85,9 +88,10 @@ func (r *responseCollector) handleEvent(raw []byte) error {
 	if err := json.Unmarshal(raw, &e); err != nil {
 		return fmt.Errorf("decode a piece of the reply: %w", err)
 	}
+	text, _ := e.Delta.(string)
+	r.received += len(text)
 	switch e.Type {
 	case "response.output_text.delta", "response.refusal.delta":
-		text, _ := e.Delta.(string)
 		r.text.WriteString(text)
 		if e.Type == "response.output_text.delta" {
 			r.onText(text)
@@ -116,6 +120,7 @@ func (r *responseCollector) handleLast(whole *response, kind string) error {
 	if whole == nil {
 		return errBroken
 	}
+	r.reported = whole.Usage
 	if kind == "response.failed" || whole.Status == api.ResponseStatusFailed || whole.Status == api.ResponseStatusCancelled {
 		if !provider.IsPresent(whole.Error) {
 			return errBroken
@@ -167,13 +172,19 @@ func (r *responseCollector) reply(err error) (agent.Reply, error) {
 		}
 		reply.Truncated, reply.Filtered = true, true
 	}
-	if u := r.final.Usage; u != nil {
-		reply.Usage.Input, reply.Usage.Output = u.InputTokens, u.OutputTokens
+	reply.Usage, _ = r.usage()
+	return reply, nil
+}
+
+// usage returns the usage that the server has reported, and how many bytes of the reply it has sent.
+func (r *responseCollector) usage() (reported agent.Usage, received int) {
+	if u := r.reported; u != nil {
+		reported.Input, reported.Output = u.InputTokens, u.OutputTokens
 		if u.InputTokensDetails != nil {
-			reply.Usage.Cached, reply.Usage.CacheWritten = u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens
+			reported.Cached, reported.CacheWritten = u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens
 		}
 	}
-	return reply, nil
+	return reported, r.received
 }
 
 // decodeOutput returns the text, calls and reasoning of an output.

@@ -109,7 +109,7 @@ type accumulator struct {
 	details        []detail
 	calls          []*call
 	finishReason   string
-	usage          *usage
+	reported       *usage
 	model          string
 }
 
@@ -136,7 +136,7 @@ func (a *accumulator) handleEvent(raw []byte) error {
 		a.model = c.Model
 	}
 	if c.Usage != nil {
-		a.usage = c.Usage
+		a.reported = c.Usage
 	}
 	for i := range c.Choices {
 		if c.Choices[i].Index != 0 {
@@ -247,12 +247,22 @@ func (a *accumulator) reply(err error) (agent.Reply, error) {
 	if filtered && r.Text == "" {
 		return agent.Reply{}, provider.ErrFiltered
 	}
-	if u := a.usage; u != nil {
-		// Gemini and xAI count reasoning in the total alone (Clarifai PR 978, vercel/ai PR 12425).
-		r.Usage.Input, r.Usage.Output = u.PromptTokens, max(u.CompletionTokens, u.TotalTokens-u.PromptTokens)
-		r.Usage.Cached, r.Usage.CacheWritten = u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens
-	}
+	r.Usage, _ = a.usage()
 	return r, nil
+}
+
+// usage returns the usage that the server has reported, and how many bytes of the reply it has sent.
+func (a *accumulator) usage() (reported agent.Usage, received int) {
+	received = a.text.Len() + a.refusal.Len() + a.reasoning.Len()
+	for _, c := range a.calls {
+		received += len(c.name) + c.arguments.Len()
+	}
+	if u := a.reported; u != nil {
+		// Gemini and xAI count reasoning in the total alone (Clarifai PR 978, vercel/ai PR 12425).
+		reported.Input, reported.Output = u.PromptTokens, max(u.CompletionTokens, u.TotalTokens-u.PromptTokens)
+		reported.Cached, reported.CacheWritten = u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens
+	}
+	return reported, received
 }
 
 // chunkError returns the error in a stream event, if there is one.

@@ -30,15 +30,11 @@ type fake struct {
 	usage agent.Usage
 	calls []agent.Call
 	err   error
-	says  string        // streamed before the end
 	began chan struct{} // if not nil, told when a call begins
 	goOn  chan struct{} // if not nil, waited for in a call
 }
 
-func (f *fake) Complete(ctx context.Context, _ agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
-	if f.says != "" {
-		onDelta(agent.Delta{Text: f.says})
-	}
+func (f *fake) Complete(ctx context.Context, _ agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
 	if f.began != nil {
 		f.began <- struct{}{}
 	}
@@ -50,7 +46,7 @@ func (f *fake) Complete(ctx context.Context, _ agent.Request, onDelta func(agent
 		}
 	}
 	if f.err != nil {
-		return agent.Reply{}, f.err
+		return agent.Reply{Usage: f.usage}, f.err
 	}
 	return agent.Reply{Text: "ok", Usage: f.usage, Calls: f.calls}, nil
 }

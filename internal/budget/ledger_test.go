@@ -213,7 +213,7 @@ func TestACallThatIsBrokenOffIsCharged(t *testing.T) {
 	if got := report(t, b.Ledger, ann()).User.Spent; got != (budget.Usage{}) {
 		t.Errorf("for nothing: %+v", got)
 	}
-	if err := ask(t, b.Ledger, ann(), &fake{err: broken, says: strings.Repeat("word ", 80)}, request(100)); !errors.Is(err, broken) {
+	if err := ask(t, b.Ledger, ann(), &fake{err: broken, usage: agent.Usage{Input: 100, Output: 100}}, request(100)); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
 	if got := report(t, b.Ledger, ann()).User.Spent; got.Input != 100 || got.Output != 100 || got.Calls != 1 {

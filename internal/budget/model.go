@@ -46,18 +46,10 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 	var calls []agent.Call
 	// Also if the model panics: an unsettled reservation is held until it expires.
 	defer func() { m.settle(id, limited, used, req.Tools, calls) }()
-	streamed := 0
-	reply, err := m.inner.Complete(ctx, req, func(d agent.Delta) {
-		streamed += len(d.Text)
-		if onDelta != nil {
-			onDelta(d)
-		}
-	})
+	reply, err := m.inner.Complete(ctx, req, onDelta)
 	u := reply.Usage
-	if err != nil && (streamed > 0 || ctx.Err() != nil) {
-		// The provider bills interrupted replies, too, without saying how much.
-		u.Output = max(u.Output, streamed/bytesPerToken)
-		used = m.usage(u, req)
+	if err != nil && (u.Input+u.Output > 0 || ctx.Err() != nil) {
+		used = m.usage(u, req) // the provider bills interrupted and filtered replies, too
 	}
 	if err == nil {
 		if u.Input == 0 && u.Output == 0 { // a provider that reports nothing
@@ -80,7 +72,7 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 	if !m.priced {
 		m.ledger.warnUnpriced(m.name, limits)
 	}
-	input := estimateInput(req)
+	input := int64(req.EstimateTokens())
 	output := m.ledger.cfg.ReplyTokens + reasoningTokens(cmp.Or(req.Effort, agent.ProfileOf(m.inner).Effort))
 	h := reservation{User: m.payer.User, Chat: m.payer.Chat, Limit: Limit{Tokens: input + output}}
 	if m.priced {
@@ -103,13 +95,6 @@ func reasoningTokens(effort string) int64 {
 	return 16_000
 }
 
-func estimateInput(req agent.Request) int64 {
-	return int64(len(req.System)/bytesPerToken + agent.EstimateTokens(req.Messages) + req.ToolTokens)
-}
-
-// bytesPerToken is a rule of thumb, as in package agent.
-const bytesPerToken = 4
-
 // warnUnpriced logs once that a limit in dollars does not bound a model without a price.
 func (l *Ledger) warnUnpriced(name string, limits Limits) {
 	for _, k := range kinds() {
@@ -128,7 +113,7 @@ func (l *Ledger) warnUnpriced(name string, limits Limits) {
 func (m *model) usage(u agent.Usage, req agent.Request) *Usage {
 	t := TokensOf(u)
 	if t.Input == 0 {
-		t.Input = estimateInput(req)
+		t.Input = int64(req.EstimateTokens())
 	}
 	s := usageOf(t, m.price, m.priced)
 	s.ToolTokens, s.AllToolTokens = int64(req.ToolTokens), int64(req.AllTokens)
