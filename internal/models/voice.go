@@ -166,12 +166,15 @@ type audioModel struct {
 // Complete implements agent.Model.
 func (s *audioModel) Complete(ctx context.Context, _ agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
 	heard, err := s.client.Transcribe(ctx, s.name, s.sound)
+	if err != nil {
+		return agent.Reply{}, err
+	}
 	said := heard.Usage
 	return agent.Reply{Text: heard.Text, Usage: agent.Usage{
 		// If the server reports no usage, use the estimate from the recording's length.
 		Input:  cmp.Or(said.Input, int(math.Ceil(said.Seconds*tokensPerSecond)), s.tokens),
 		Output: cmp.Or(said.Output, len(heard.Text)/4+1),
-	}}, err
+	}}, nil
 }
 
 // fileName returns a file name with the extension for a recording's format, which it detects from the

@@ -109,7 +109,8 @@ func TestWhatIsNotHeardIsSaid(t *testing.T) {
 	}
 }
 
-// A key that Gemini refuses with the status of an invalid request is no damaged recording.
+// A key that Gemini refuses with the status of an invalid request is no damaged recording, and costs
+// nothing.
 func TestAWrongKeyIsNoDamagedRecording(t *testing.T) {
 	gemini, _ := openai.ProfileByName("gemini")
 	server, err := openai.New(openai.Config{Key: "another", Profile: gemini})
@@ -123,16 +124,17 @@ func TestAWrongKeyIsNoDamagedRecording(t *testing.T) {
 	}
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
+	var used agent.Usage
 	l, err := models.NewTranscriber(models.TranscriberConfig{
 		Settings: models.VoiceSettings{BaseURL: base, APIKey: "k", Model: "ears"}, HTTPClient: &http.Client{Transport: transport}, Logger: slog.New(slog.DiscardHandler),
-		Charge: func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return m },
+		Charge: func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return noting{m, &used} },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = l.Transcribe(t.Context(), toolgroups.Scope{}, recording(openai.Speech("x")))
-	if failure, ok := errors.AsType[*agent.ModelError](err); !ok || failure.Kind != agent.KindAuth {
-		t.Errorf("%v", err)
+	if failure, ok := errors.AsType[*agent.ModelError](err); !ok || failure.Kind != agent.KindAuth || used != (agent.Usage{}) {
+		t.Errorf("%v, %+v", err, used)
 	}
 }
 
