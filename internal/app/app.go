@@ -108,7 +108,8 @@ type Bot struct {
 	log         *slog.Logger
 }
 
-// Handler returns the handler for the port: health checks, metrics, webhooks and pages.
+// Handler returns the handler for the port: health checks, metrics, events of platforms, webhooks,
+// sign-ins to services, and the administrators' pages.
 func (b *Bot) Handler() http.Handler {
 	mux := healthHandler(func() error { return b.redact.Error(b.bridge.Readiness()) })
 	mux.Handle("GET /metrics", b.metrics.Handler())

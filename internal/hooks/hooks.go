@@ -205,7 +205,8 @@ func (h *Hooks) filter(ctx context.Context, which func(hook) bool) ([]hook, erro
 	return all, nil
 }
 
-// Move moves the hooks of a chat to the chat that continues it.
+// Move moves the hooks of a chat to the chat that continues it. from and owner are the owners before and
+// after the move.
 func (h *Hooks) Move(ctx context.Context, from, owner string, to chats.Chat) error {
 	all, err := h.ownedBy(ctx, from)
 	if err != nil {

@@ -20,7 +20,8 @@ type exporter struct {
 	faults *faultLog
 }
 
-// ExportSpans sends spans. It is called by the goroutine of the queue, which is bounded.
+// ExportSpans sends spans. It records a failure in faults and returns nil. The goroutine of the span
+// processor calls it, whose queue is bounded.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	if err := e.SpanExporter.ExportSpans(ctx, spans); err != nil {
 		e.faults.record(err, len(spans))
