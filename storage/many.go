@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// ManyGetter is a [KV] that reads several keys at a lower cost than reading them one after another.
+// ManyGetter is an optional interface of a [KV] that reads several keys at a lower cost than one after
+// another.
 type ManyGetter interface {
 	// GetMany returns the newest versions of those keys that exist, each as Get does. Together they need
 	// not be a snapshot.
@@ -32,14 +33,14 @@ func GetMany(ctx context.Context, kv KV, keys []string) (map[string]Entry, error
 	return all, nil
 }
 
-// ManyWatcher is a [KV] that watches several prefixes at once.
+// ManyWatcher is an optional interface of a [KV] that watches several prefixes at once.
 type ManyWatcher interface {
 	// WatchMany is Watch for the keys that have one of some prefixes, in one sequence.
 	WatchMany(ctx context.Context, prefixes []string) iter.Seq2[Event, error]
 }
 
-// WatchMany watches several prefixes. If kv is not a [ManyWatcher], it watches what they have in common,
-// and leaves out other keys.
+// WatchMany watches one or more prefixes. If kv is not a [ManyWatcher], it watches their common prefix, and
+// leaves out the keys that have none of them.
 func WatchMany(ctx context.Context, kv KV, prefixes []string) iter.Seq2[Event, error] {
 	if many, ok := kv.(ManyWatcher); ok {
 		return many.WatchMany(ctx, prefixes)

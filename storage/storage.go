@@ -19,7 +19,8 @@ import (
 // Errors that callers distinguish with errors.Is. After any other error it is unknown whether the write
 // happened, so the caller has to read again.
 var (
-	// ErrNotFound is returned by Get for a key that does not exist.
+	// ErrNotFound is returned by Get for a key that does not exist, and ends an iteration over a log that
+	// is dropped in the meantime.
 	ErrNotFound = errors.New("storage: not found")
 	// ErrConflict is returned by a write if its expected position or revision is not the current one.
 	// Nothing was written.
@@ -64,7 +65,7 @@ type Position uint64
 
 // Record is one entry of a log.
 type Record struct {
-	// Pos is set by the engine.
+	// Pos is the position. Append assigns it and ignores the given one; Erase finds the record by it.
 	Pos Position
 	// Label is optional. Records with the same label can be read alone, at a cost that does not depend
 	// on the other records ([Query].Label).

@@ -47,8 +47,8 @@ func positionKey(pos storage.Position) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(pos))
 }
 
-// labelPrefix begins the keys of a label in the index. It contains the length of the label first, so
-// that no label is a prefix of another. The position follows.
+// labelPrefix returns the beginning of a label's keys in the index: the length of the label, so that no
+// label is a prefix of another, and the label. The position follows.
 func labelPrefix(label string) []byte {
 	b := make([]byte, 0, 2+len(label)+8)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(label)))

@@ -18,8 +18,9 @@ const compactBytes = 16 << 20
 
 // Compact rewrites a file that no process has open, without its unused space, and returns the size of
 // that space. It does so if more than half of the file is unused, or, if always is true, in any case,
-// because unused space may hold deleted data. The new file is complete, checked and on disk before it
-// atomically replaces the old one: after a crash, one of the two is there.
+// because unused space may hold deleted data. Otherwise it changes nothing and returns 0. The new file is
+// complete, checked and on disk before it atomically replaces the old one: after a crash, one of the two
+// is there.
 func Compact(ctx context.Context, cfg Config, always bool) (freed int64, err error) {
 	if freed, err = compact(ctx, cfg, always, func() {}); err != nil {
 		return 0, fmt.Errorf("bolt: compact %s: %w", cfg.Path, err)

@@ -17,7 +17,7 @@ import (
 // ErrDamaged is wrapped by the error for a file that is damaged or not a database: only a backup helps.
 var ErrDamaged = errors.New("bolt: damaged")
 
-// damageError is an error that matches ErrDamaged. Its text stands alone.
+// damageError is an error that matches ErrDamaged, without the text of ErrDamaged.
 type damageError struct{ error }
 
 // Is implements errors.Is.

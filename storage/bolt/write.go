@@ -28,8 +28,8 @@ type write struct {
 // batch is the state of one transaction.
 type batch struct {
 	tx     *bbolt.Tx
-	dirty  bool
-	events []storage.Event
+	dirty  bool            // a write has changed something
+	events []storage.Event // for the watchers, after the commit
 }
 
 // Write implements storage.Store.
@@ -217,7 +217,7 @@ func (s *Store) gather(group []*write) []*write {
 		default:
 		}
 		if next == nil {
-			return group // the store is closed
+			return group // no write waits, or the store is closed
 		}
 		group = append(group, next)
 		size += next.size

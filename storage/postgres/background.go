@@ -19,7 +19,8 @@ import (
 // defaultChannel is the channel on which stores notify each other of changed keys; see [Config].
 const defaultChannel = "oneclaw"
 
-// sweepEvery is the interval at which tombstones are removed, and their minimum age.
+// sweepEvery is the interval at which tombstones, the rows of deleted keys, are removed, and their minimum
+// age.
 const sweepEvery = 15 * time.Second
 
 func newID() string { return rand.Text() }

@@ -58,8 +58,8 @@ func poolConfig(cfg *Config) (*pgxpool.Config, error) {
 	return pc, nil
 }
 
-// poolerSetting reports whether a pooler is configured or named in the URL. It removes the parameter
-// from the ones that are sent to the server.
+// poolerSetting returns the parameter pooler of the URL, or configured if the URL has none. It removes the
+// parameter from the ones that are sent to the server.
 func poolerSetting(cc *pgx.ConnConfig, configured bool) (bool, error) {
 	value, named := cc.RuntimeParams["pooler"]
 	delete(cc.RuntimeParams, "pooler")

@@ -12,7 +12,7 @@ import (
 
 var errTimeout = errors.New("the server did not answer in time; it is unknown whether anything was written")
 
-// describedError is an error with a text for users.
+// describedError is an error with a text for administrators.
 type describedError struct {
 	words string
 	err   error
@@ -57,8 +57,8 @@ var codeMeanings = map[string]string{
 	codeNoTable:    "a table of the database is missing: it has been changed by hand",
 }
 
-// explain returns an error of one line. Texts from the server do not contain the values of a request,
-// but some name a key, so only those about the server itself are repeated.
+// explain returns an error of one line. It repeats the message of the server, but not the details, which
+// may contain a key.
 func explain(err error) error {
 	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
 		words := codeMeanings[answer.Code]

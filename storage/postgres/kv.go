@@ -102,7 +102,8 @@ const (
 	pageBytes = 1 << 20
 )
 
-// The sum ends a page of large values early. The length of a value is known without reading the value.
+// The sum in listQuery ends a page of large values early. The server knows the length of a value without
+// reading the value.
 const (
 	listQuery = `SELECT key, value, revision FROM (
 		SELECT key, value, revision, sum(octet_length(value)) OVER (ORDER BY key ROWS UNBOUNDED PRECEDING) - octet_length(value) AS size FROM (
@@ -190,7 +191,7 @@ func yieldAll[T any](ctx context.Context, items []T, yield func(T, error) bool) 
 }
 
 // afterPrefix returns the end of the range of names that begin with prefix: it sorts after all of these,
-// and not after any other.
+// and after no name that follows them.
 func afterPrefix(prefix string) []byte {
 	b := []byte(prefix)
 	for len(b) > 0 && b[len(b)-1] == 0xff {

@@ -199,8 +199,8 @@ func (s *Store) read(ctx context.Context, f func(context.Context) error) error {
 	return s.withTimeout(ctx, f)
 }
 
-// withTimeout calls f with a timeout, and explains its error. If the connection is lost, or the server
-// is no longer the primary, it also closes the idle connections.
+// withTimeout calls f with a timeout, and explains its error. After a timeout, a lost connection or an
+// answer that affects all connections, it also makes the pool replace its connections.
 func (s *Store) withTimeout(ctx context.Context, f func(context.Context) error) error {
 	bounded, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
 	defer cancel()

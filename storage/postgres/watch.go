@@ -83,7 +83,7 @@ func newHub() hub {
 	return hub{changed: make(chan struct{}, 1), looking: make(chan struct{}, 1), watchers: map[*watcher]struct{}{}, onAdded: func() {}}
 }
 
-// onWatch returns the channels of the current watchers, and has added called for each later one.
+// onWatch returns the channels of the current watchers. The hub calls added for each later watcher.
 func (h *hub) onWatch(added func(), channel func(prefix string) string) map[string]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,8 +145,8 @@ func (h *hub) publish(events []storage.Event) {
 const nowQuery = "SELECT pg_current_snapshot()::text, pg_postmaster_start_time()::text"
 
 // changesQuery finds the keys whose newest version the snapshot $1 does not show, under the prefixes $2,
-// which have the lengths $3. At least one row has the current snapshot. A transaction of the future comes from a dump of another
-// server and is ignored.
+// which have the lengths $3. At least one row has the current snapshot. A transaction of the future comes
+// from a dump of another server and is ignored.
 const changesQuery = `SELECT pg_current_snapshot()::text, pg_postmaster_start_time()::text,
 		m.swept > pg_snapshot_xmin($1::text::pg_snapshot), c.key, c.value, c.revision
 	FROM oneclaw_meta m LEFT JOIN LATERAL (
@@ -180,7 +180,7 @@ func (s *Store) publishChanges(ctx context.Context, w *watcher) error {
 	if err != nil {
 		return err
 	}
-	// What was visible on another server says nothing about this one.
+	// The snapshot of another server says nothing about this one.
 	if len(prefixes) > 0 && (found.lost || found.server != h.server) {
 		h.end(storage.ErrLagged)
 	} else {

@@ -175,7 +175,7 @@ func isRefused(err error) bool {
 
 const writeQuery = "SELECT oneclaw_write($1::bigint[], $2::boolean[], $3::int[], $4::int[], $5::bytea[], $6::bigint[], $7::bytea[], $8::int[], $9::bytea[], $10::bytea[])"
 
-// group is the writes of one call. No two of them name the same key or log, unless both only check it.
+// group holds the writes of one call. No two of them name the same key or log, unless both only check it.
 type group struct {
 	writes   []*write
 	size     int
@@ -234,7 +234,7 @@ func (g *group) addOp(op storage.Op) {
 }
 
 // expectedState returns the revision or position that an operation expects, in the form of
-// oneclaw_write: -1 for any. Impossible ones always conflict.
+// oneclaw_write: -1 for any. A value that no key or log can have always conflicts.
 func expectedState(op storage.Op) int64 {
 	switch {
 	case op.Kind == kindDrop:
@@ -250,7 +250,7 @@ func expectedState(op storage.Op) int64 {
 }
 
 // args returns the arguments of writeQuery. A server has room for a few thousand locks, so a large group
-// takes the lock that all other groups share.
+// takes only lockAll, and does not share it as other groups do.
 func (g *group) args() []any {
 	locks, shared := []int64{lockAll}, []bool{len(g.locks) <= maxLocks}
 	if shared[0] {

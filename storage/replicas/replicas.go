@@ -46,6 +46,7 @@ const (
 
 // Config configures a [Replica].
 type Config struct {
+	// Store keeps the records. Required.
 	Store storage.Store
 	// Leases are the names of the leases; they must be the same for all replicas.
 	Leases []string
@@ -58,13 +59,14 @@ type Config struct {
 	Check func(ctx context.Context) error
 	// TTL is how long a member record may stay unchanged. 0 means [DefaultTTL].
 	TTL time.Duration
-	// OnJoin is called with the id under which the replica joins, before it takes a lease, and again
-	// after it was presumed dead.
+	// OnJoin, if not nil, is called with the id under which the replica joins, before it takes a lease,
+	// and again after it was presumed dead.
 	OnJoin func(id string)
-	// OnTaken is called when leases were taken, before they count as held. It gets a check for each
-	// lease that conflicts once the lease is no longer held. After an error all of them are released.
+	// OnTaken, if not nil, is called when leases were taken, before they count as held. It gets a check
+	// for each lease that conflicts once the lease is no longer held. After an error all of them are
+	// released.
 	OnTaken func(ctx context.Context, leases map[string]storage.Op) error
-	// OnLost is called when a lease is no longer held: all work under it has to end.
+	// OnLost is called when a lease is no longer held: all work under it has to end. Required.
 	OnLost func(lease string)
 	// IsBusy reports whether a lease should not be released at the moment, to a replica that joins or
 	// because this one retires. Nil means never.
@@ -128,7 +130,7 @@ type Replica struct {
 	id       string
 	held     map[string]storage.Revision
 	lastBeat time.Time // start of the last successful beat
-	// everHeld are the leases that it holds or has held; only its loop uses it.
+	// everHeld are the leases that the replica holds or has held. Only the goroutine of the watch uses it.
 	everHeld map[string]bool
 }
 
@@ -174,7 +176,8 @@ func (r *Replica) ID() string {
 	return r.id
 }
 
-// Run joins the other replicas and holds leases until ctx ends; then it releases them.
+// Run joins the other replicas and holds leases until ctx ends; then it releases them. It returns the error
+// of [Config].Check that wraps [ErrRefused], or nil after ctx has ended.
 func (r *Replica) Run(ctx context.Context) error {
 	for {
 		err := r.runMembership(ctx)

@@ -83,7 +83,7 @@ func (l *membership) canRelease(name string) bool {
 }
 
 // isDead reports whether no member has an id. The event of a joined member may arrive after that of its
-// lease, so this reads the store, once for each id that is gone: no other member gets it.
+// lease, so isDead asks the store, once for each id that is gone, because no other member gets that id.
 func (l *membership) isDead(ctx context.Context, id string) bool {
 	if _, seen := l.seen[id]; seen || l.dead[id] {
 		return !seen
