@@ -81,7 +81,7 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 	if err := p.prepareSend(ctx, to); err != nil {
 		return err
 	}
-	d := &delivery{to: to, part: part, plain: part.Text == ""}
+	d := &delivery{to: to, part: part, plain: part.Text == "", topicGone: p.displaced.Has(messageKey{to.Chat.ID, id})}
 	err := p.sendWithFallback(d, func() error {
 		method, params := "editMessageText", tgbotapi.Params{"chat_id": to.Chat.ID, "message_id": id}
 		if w != nil {

@@ -164,6 +164,26 @@ func TestTopics(t *testing.T) {
 	if a := s.answers(forum)[2]; a.Thread != 0 || a.Text != topicNotice+"\n\nlate" {
 		t.Errorf("the answer to a topic that is gone: %+v", a)
 	}
+	// An edit keeps the line.
+	id, err := s.p.Begin(t.Context(), chats.Address{Chat: got[0].Chat}, chats.Preview{Part: chats.Part{Text: "one"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(want string) {
+		t.Helper()
+		if a := s.answers(forum)[3]; a.Thread != 0 || a.Text != topicNotice+"\n\n"+want {
+			t.Errorf("the preview in a topic that is gone: %+v", a)
+		}
+	}
+	check("one")
+	if err := s.p.Update(t.Context(), chats.Address{Chat: got[0].Chat}, id, chats.Preview{Part: chats.Part{Text: "one two"}}); err != nil {
+		t.Fatal(err)
+	}
+	check("one two")
+	if err := s.p.Finish(t.Context(), chats.Address{Chat: got[0].Chat}, id, chats.Part{Text: "one two three"}); err != nil {
+		t.Fatal(err)
+	}
+	check("one two three")
 	if _, err := s.p.Send(t.Context(), to(forum, 0, 9999), chats.Part{Text: "to nothing"}); err != nil {
 		t.Errorf("reply to a message that is gone: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/cache"
 )
 
 // topicNotice is shown with an answer whose topic no longer accepts messages.
@@ -40,7 +41,11 @@ func (p *Platform) send(ctx context.Context, d *delivery) (string, error) {
 	if err != nil {
 		return "", p.sendError(d.to, err)
 	}
-	return sent.id()
+	id, err := sent.id()
+	if err == nil && d.topicGone {
+		p.displaced.Put(messageKey{d.to.Chat.ID, id}, true, cache.Forever)
+	}
+	return id, err
 }
 
 const sendMessage = "sendMessage"

@@ -59,8 +59,12 @@ type Config struct {
 	CallTimeout time.Duration
 }
 
-// maxForums bounds the cache of forums.
-const maxForums = 1024
+const (
+	// maxForums bounds the cache of forums.
+	maxForums = 1024
+	// maxDisplaced bounds the cache of messages outside of their topic.
+	maxDisplaced = 1024
+)
 
 // Platform connects to Telegram. Its methods may be called concurrently, but only one Run at a time.
 // Its only goroutines are those of Run, which waits for them.
@@ -74,6 +78,7 @@ type Platform struct {
 	health         health
 	admins         *cache.Cache[adminKey, bool]
 	forums         *cache.Cache[int64, bool]
+	displaced      *cache.Cache[messageKey, bool] // sent to the chat because their topic was gone
 	pacer          *pacer
 	previewLimiter *retry.OptionalLimiter
 	finishLimiter  *retry.OptionalLimiter // for the final edits of previews
@@ -133,6 +138,7 @@ func New(cfg Config) (*Platform, error) {
 		finishLimiter:  retry.NewOptionalLimiter(endRate, endBurst),
 		admins:         cache.New[adminKey, bool](maxAdmins),
 		forums:         cache.New[int64, bool](maxForums),
+		displaced:      cache.New[messageKey, bool](maxDisplaced),
 		albums:         newAlbumStore(cfg.KV),
 	}
 	if err := cfg.Validate(); err != nil {
