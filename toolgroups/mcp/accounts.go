@@ -97,7 +97,9 @@ func (c *Client) Disconnect(ctx context.Context, name, user string) (string, err
 		return c.cfg.accounts.Disconnect(ctx, c.removedServer(name), user)
 	}
 	defer s.userServers.closeUser(user)
-	return c.cfg.accounts.Disconnect(ctx, oauth.Server{Name: s.name, HTTP: cmp.Or(s.authClient, c.removedServer(name).HTTP)}, user)
+	target := s.oauthServer()
+	target.HTTP = cmp.Or(target.HTTP, c.removedServer(name).HTTP)
+	return c.cfg.accounts.Disconnect(ctx, target, user)
 }
 
 // removedServer returns a removed server, for revoking the consents given to it.

@@ -240,6 +240,38 @@ func clients(t *testing.T, em *emulator.Server) {
 	said(t, fresh.send(t, ada, ""), "client_id", publicURL+"/mcp/callback/notes")
 }
 
+// The operator replaces the secret at the service, and then in the settings.
+func theSecretIsReplaced(t *testing.T, em *emulator.Server) {
+	kv := &failing{}
+	first := openDesk(t, em, nil, func(cfg *mcp.Config, _ *mcp.Server) { kv.KV = cfg.Accounts.KV })
+	confidential := emulator.Misbehavior{Metadata: func(said map[string]any) {
+		said["token_endpoint_auth_methods_supported"] = []string{"client_secret_basic"}
+	}}
+	em.Misbehave(confidential)
+	_, body := first.visit(t, part(t, linkPattern, first.send(t, ada, "")))
+	id := param(t, part(t, nextPattern, body), "client_id")
+	start := func(secret string) *harness {
+		d := openDesk(t, em, kv, func(cfg *mcp.Config, s *mcp.Server) {
+			cfg.LookupEnv = func(string) (string, bool) { return secret, true }
+			s.ClientID, s.ClientSecret = id, "${NOTES_SECRET}"
+		})
+		em.Misbehave(confidential)
+		return d
+	}
+	d := start("secret of " + id)
+	d.connect(t, ada, emulator.Ada)
+	em.ReplaceSecret(id, "another secret")
+	d.offset.Add(int64(10 * time.Minute))
+	d.refuses(t, ada, oauth.CodeSignIn, "an administrator has to check the client_secret")
+	d = start("another secret")
+	d.offset.Add(int64(10 * time.Minute))
+	_, _ = d.run(t, t.Context(), ada) // learns the tools
+	d.is(t, ada, emulator.Ada)
+	text, err := d.c.Disconnect(t.Context(), "notes", ada)
+	must(t, err)
+	said(t, text, "is withdrawn")
+}
+
 func metadataThatIsNoGood(t *testing.T, em *emulator.Server) {
 	d := openDesk(t, em, nil, nil)
 	for name, c := range map[string]struct {

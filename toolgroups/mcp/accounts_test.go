@@ -213,6 +213,7 @@ func TestAccounts(t *testing.T) {
 		"a crash after the tokens":     aCrashAfterTheTokens,
 		"no pages of its own":          noPagesOfItsOwn,
 		"clients":                      clients,
+		"the secret is replaced":       theSecretIsReplaced,
 		"metadata that is no good":     metadataThatIsNoGood,
 		"a server is added and leaves": aServerIsAddedAndLeaves,
 	} {

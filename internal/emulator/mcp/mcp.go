@@ -135,6 +135,13 @@ func (s *Server) Expire() {
 	}
 }
 
+// ReplaceSecret replaces the secret of a client.
+func (s *Server) ReplaceSecret(client, secret string) {
+	s.accounts.mu.Lock()
+	defer s.accounts.mu.Unlock()
+	s.accounts.secrets[client] = secret
+}
+
 // WithdrawConsents makes the authorization server forget all consents of a user.
 func (s *Server) WithdrawConsents(person string) { s.accounts.withdrawConsents(person) }
 

@@ -65,6 +65,24 @@ func (a *Accounts) clientFor(ctx context.Context, s Server, meta *oauthex.AuthSe
 	}
 }
 
+// isConfigured reports whether the client of an account is the one in the settings.
+func (a account) isConfigured(s Server) bool {
+	return s.ClientID != "" && a.Client.ID == s.ClientID && (s.Issuer == "" || sameIssuer(s.Issuer, a.Issuer))
+}
+
+// currentClient returns the client of an account. If it is the one in the settings, its secret is from
+// there: the operator may have replaced it since the consent.
+func (a account) currentClient(s Server) client {
+	if !a.isConfigured(s) {
+		return a.Client
+	}
+	now := client{ID: s.ClientID, Secret: s.ClientSecret, Method: a.Client.Method}
+	if (now.Secret == "") != (a.Client.Secret == "") {
+		now.Method = authMethod(nil, now.Secret != "")
+	}
+	return now
+}
+
 // checkIssuer refuses to use a client that was registered by hand at an authorization server other
 // than its own, because the secret would be sent there. Its own server is the one in the settings,
 // else the first one that the MCP server named.

@@ -144,8 +144,9 @@ func (a *Accounts) renew(ctx context.Context, s Server, user string, now account
 // and an error for the model.
 func (a *Accounts) refresh(ctx context.Context, s Server, now account) (account, error) {
 	// The library's own refresh cannot name the resource, which the specification requires.
+	own := now.currentClient(s)
 	cfg := clientcredentials.Config{
-		ClientID: now.Client.ID, ClientSecret: now.Client.Secret, TokenURL: now.TokenURL, AuthStyle: now.Client.authStyle(),
+		ClientID: own.ID, ClientSecret: own.Secret, TokenURL: now.TokenURL, AuthStyle: own.authStyle(),
 		EndpointParams: url.Values{"grant_type": {"refresh_token"}, "refresh_token": {now.RefreshToken}, "resource": {now.Resource}},
 	}
 	token, err := cfg.Token(withHTTPClient(ctx, s))
@@ -158,6 +159,10 @@ func (a *Accounts) refresh(ctx context.Context, s Server, now account) (account,
 	said, status, answered := errorAnswer(err)
 	a.cfg.Logger.Warn("token for an MCP server not refreshed", "server", s.Name, "status", status, "code", quote(said), "err", plainUnlessAnswered(err, answered))
 	switch {
+	case now.isConfigured(s) && (said == "invalid_client" || said == "unauthorized_client"):
+		a.cfg.Logger.Error("the client of an MCP server is refused: check its client_id and client_secret in the settings", "server", s.Name)
+		return now, toolgroups.Errorf(CodeSignIn, "The sign-in of %s refuses this bot. The account stays connected. "+
+			"Tell the user that an administrator has to check the client_secret of the server in the settings.", s.Name)
 	case said == "invalid_grant", said == "invalid_client", said == "unauthorized_client":
 		if said != "invalid_grant" {
 			a.unregister(ctx, s, now.Client.ID)
@@ -282,11 +287,12 @@ func (a *Accounts) revoke(ctx context.Context, s Server, now account) bool {
 
 func (a *Accounts) revokeToken(ctx context.Context, s Server, now account, token, kind string) bool {
 	form := url.Values{"token": {token}, "token_type_hint": {kind}}
-	basic := now.Client.authStyle() == oauth2.AuthStyleInHeader
+	own := now.currentClient(s)
+	basic := own.authStyle() == oauth2.AuthStyleInHeader
 	if !basic {
-		form.Set("client_id", now.Client.ID)
-		if now.Client.Secret != "" {
-			form.Set("client_secret", now.Client.Secret)
+		form.Set("client_id", own.ID)
+		if own.Secret != "" {
+			form.Set("client_secret", own.Secret)
 		}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, now.RevokeURL, strings.NewReader(form.Encode()))
@@ -295,7 +301,7 @@ func (a *Accounts) revokeToken(ctx context.Context, s Server, now account, token
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if basic {
-		req.SetBasicAuth(url.QueryEscape(now.Client.ID), url.QueryEscape(now.Client.Secret))
+		req.SetBasicAuth(url.QueryEscape(own.ID), url.QueryEscape(own.Secret))
 	}
 	resp, err := s.HTTP.Do(req)
 	if err != nil {
