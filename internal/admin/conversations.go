@@ -86,12 +86,6 @@ func (p *page) addConversationRows(ctx context.Context, all iter.Seq2[conversati
 	return n, last, true, nil
 }
 
-// turnRow is a turn in the table of a conversation.
-type turnRow struct {
-	pos      storage.Position
-	messages []agent.Message // from the question on
-}
-
 // conversation shows the turns of a conversation, the newest first, without their texts.
 func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, error) {
 	log := r.Query.Get("log")
@@ -109,12 +103,12 @@ func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, e
 	}
 	var texts []agent.Message
 	for _, turn := range turns {
-		row, err := p.turnCells(ctx, turn.messages)
+		row, err := p.turnCells(ctx, turn)
 		if err != nil {
 			return frame.Page{}, err
 		}
 		t.Rows = append(t.Rows, row)
-		texts = append(texts, turn.messages...)
+		texts = append(texts, turn...)
 	}
 	if r.Query.Get("before") != "" {
 		t.First = r.Link("before", "")
@@ -167,7 +161,7 @@ func (p *page) conversationFacts(ctx context.Context, owner, log string) ([]fram
 
 // turns returns the turns of a log before a position, or the last ones if it is 0, the newest first.
 // next is the position before which there are older ones; 0 for none.
-func (p *page) turns(ctx context.Context, log string, before storage.Position) (readTurns []turnRow, next storage.Position, err error) {
+func (p *page) turns(ctx context.Context, log string, before storage.Position) (readTurns [][]agent.Message, next storage.Position, err error) {
 	if log == "" || len(log) > storage.MaxKey {
 		return nil, 0, frame.ErrNotFound
 	}
@@ -186,7 +180,7 @@ func (p *page) turns(ctx context.Context, log string, before storage.Position) (
 		next = record.Pos
 		if m.BeginsTurn() {
 			slices.Reverse(part)
-			readTurns, part = append(readTurns, turnRow{record.Pos, part}), nil
+			readTurns, part = append(readTurns, part), nil
 		}
 		if (len(readTurns) == turnsOnPage || n >= maxRecords) && record.Pos > 1 {
 			return readTurns, next, nil

@@ -16,7 +16,7 @@ func TestAListenerOnAllInterfacesIsOnLoopbackToo(t *testing.T) {
 		"[::1]:8787":       "http://[::1]:8787",
 		"bot.example:8787": "http://bot.example:8787",
 	} {
-		if got := (config.Config{Listen: listen}).LocalURL(); got != want {
+		if got := (config.Config{PortConfig: config.PortConfig{Listen: listen}}).LocalURL(); got != want {
 			t.Errorf("%s: %s, want %s", listen, got, want)
 		}
 	}

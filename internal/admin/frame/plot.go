@@ -45,9 +45,8 @@ type Box struct {
 	X, Y, Width, Height string
 	Kind                string
 	// Title is its tooltip; Label is at TextX, TextY.
-	Title, Label  string
-	TextX, TextY  string
-	TooltipHeight string // the height of the tooltip's area
+	Title, Label string
+	TextX, TextY string
 }
 
 // Highest formats the largest value.
