@@ -2,9 +2,8 @@
 CREATE SEQUENCE oneclaw_revision;
 
 -- A key that was deleted stays for a while with the revision of its deletion and without a
--- value, so that every watcher learns of it. tx is the transaction of the newest version:
--- what one look of a watcher has not seen and the next one does is found by it, because
--- the order of revisions is not that in which they become visible.
+-- value, so that every watcher learns of it. tx is the transaction of the newest version. A
+-- watcher finds new versions by it, because revisions do not become visible in their order.
 CREATE TABLE oneclaw_kv (
 	key      bytea  PRIMARY KEY,
 	value    bytea,
@@ -14,7 +13,7 @@ CREATE TABLE oneclaw_kv (
 CREATE INDEX oneclaw_kv_tx ON oneclaw_kv (tx);
 CREATE INDEX oneclaw_kv_deleted ON oneclaw_kv (tx) WHERE value IS NULL;
 
--- The id tells one life of a name from the next after a drop.
+-- The id distinguishes logs with the same name before and after a drop.
 CREATE TABLE oneclaw_logs (
 	id   bigint GENERATED ALWAYS AS IDENTITY,
 	name bytea  PRIMARY KEY,
@@ -30,7 +29,7 @@ CREATE TABLE oneclaw_records (
 );
 CREATE INDEX oneclaw_records_label ON oneclaw_records (log, label, position) WHERE label <> '';
 
--- Of every deletion before the transaction swept, the trace may be gone.
+-- The rows of keys that were deleted before the transaction swept may be gone.
 CREATE TABLE oneclaw_meta (
 	one     boolean PRIMARY KEY DEFAULT true CHECK (one),
 	version int  NOT NULL,
@@ -38,14 +37,15 @@ CREATE TABLE oneclaw_meta (
 );
 INSERT INTO oneclaw_meta (version) VALUES (1);
 
--- oneclaw_write does some writes, each by itself all or none, in one step. It returns for
--- each its revision, 0 if no key has changed, or -1 for a conflict.
+-- oneclaw_write applies several writes in one step: all operations of a write, or none if one
+-- of them conflicts. It returns for each write its revision, 0 if no key has changed, or -1
+-- for a conflict.
 --
--- Kinds are 1 put, 2 delete, 3 check, 4 append and 5 drop; ends says where in them each
--- write ends. What is expected is a revision (-1: any) or the position of the last record.
--- An append takes the next counts of labels and records. Locks are in order, so that two
--- calls never wait for each other; they are held until the changes are visible, and what
--- is compared is read behind them, each time anew.
+-- Kinds are 1 put, 2 delete, 3 check, 4 append and 5 drop. ends has the number of the last
+-- operation of each write. expected has a revision (-1: any) or the position of the last
+-- record. counts has the number of records of each append; labels and records have those of
+-- all appends. Locks are in order, so that two calls never wait for each other. They are held
+-- until the changes are visible, and revisions and positions are read only under them.
 CREATE FUNCTION oneclaw_write(
 	locks bigint[], shared boolean[], ends int[],
 	kinds int[], names bytea[], expected bigint[], vals bytea[],
@@ -54,7 +54,7 @@ CREATE FUNCTION oneclaw_write(
 DECLARE
 	results  bigint[] := '{}';
 	start    int := 1;  -- the first operation of the write
-	taken    int := 0;  -- how many records the writes before have taken
+	taken    int := 0;  -- the number of records in the appends before
 	present  bigint;
 	conflict boolean;
 	rev      bigint;

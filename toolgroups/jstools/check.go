@@ -15,7 +15,7 @@ import (
 // checkTimeout bounds the check of new code.
 const checkTimeout = 10 * time.Second
 
-// checkCode runs code without calling its function. Until then it may not use any host function.
+// checkCode runs code without calling its function. Host functions fail meanwhile.
 func (t *Tools) checkCode(ctx context.Context, call toolgroups.Call, code, source, function string) error {
 	if strings.TrimSpace(source) == "" {
 		return toolgroups.Errorf(code, "'js_code' is blank.")

@@ -28,8 +28,8 @@ type manifestFile struct {
 	baseName string
 	tool     *toolgroups.Tool  // if the manifest is an object
 	group    *toolgroups.Group // if the manifest is a list
-	// isList reports whether the manifest is a list. function is the function that a single tool calls.
-	// Both are set even if the tool is invalid.
+	// isList is true if the manifest is a list. function is the function that a single tool calls. Both
+	// are set even if the tool is invalid.
 	isList   bool
 	function string
 	errs     []error

@@ -2,9 +2,10 @@
 // tools with which administrators manage the user-defined ones.
 //
 // A user tool is a pair of files in one folder, which can also be edited by hand: name.json with
-// its description and name.js with its code. An object in name.json is one tool and joins the
-// group [UserTools]; a list is a group of its own. All state is in the folder: the management
-// tools write nowhere else, and a broken file does not keep the others from loading.
+// its description and name.js with its code. An object in name.json is one tool, in the core or in
+// the group [UserTools] (see [MaxCoreTokens]); a list is a group of its own. All state is in the
+// folder: the management tools write nowhere else, and a broken file does not keep the others from
+// loading.
 //
 // Scripts run in a separate process (package internal/sandbox). This package provides their host
 // functions: files stay in the workspace of the call, requests go to public addresses only, and a
@@ -39,7 +40,7 @@ const (
 	Management = "js_tool_management"
 	// Source is the source of all groups from the folder.
 	Source = "user"
-	// DefaultRescan is the default of [Config].Rescan.
+	// DefaultRescan is the default of [Config].RescanInterval.
 	DefaultRescan = 2 * time.Second
 )
 

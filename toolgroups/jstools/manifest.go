@@ -126,7 +126,7 @@ func newScriptSpec(r manifestEntry, list bool, source string) (scriptSpec, error
 	return e, checkEnv(e.env)
 }
 
-// version returns a hash of what decides what the tool does, for [toolgroups.Tool.Version].
+// version returns a hash of the code, function, variables and permission, for [toolgroups.Tool.Version].
 func (e scriptSpec) version() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %t", e.source, e.function, e.env, e.usesGoogle))
 	return hex.EncodeToString(sum[:8])

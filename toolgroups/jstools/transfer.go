@@ -56,7 +56,7 @@ func (h *host) download(ctx context.Context, in downloadArgs) (any, error) {
 	return map[string]any{"success": true, "path": filepath.ToSlash(rel), "size": size}, nil
 }
 
-// meteredReader reads up to left bytes and counts them for the run.
+// meteredReader reads up to bytesLeft bytes and counts them for the run.
 type meteredReader struct {
 	source       io.Reader
 	bytesLeft    int64

@@ -77,10 +77,10 @@ type Server struct {
 	addedInChat bool
 }
 
-// Arguments are the arguments of a program. Marshalling leaves out possible secrets.
+// Arguments are the arguments of a program. Marshalling masks possible secrets.
 type Arguments []string
 
-// MarshalYAML returns only the names of flags.
+// MarshalYAML returns the arguments with all but the names of flags masked.
 func (a Arguments) MarshalYAML() (any, error) {
 	var all []string
 	for _, arg := range a {
@@ -135,8 +135,8 @@ var (
 	headerNamePattern = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
-// Secrets returns the values that must never be shown: headers, and variables whose name or
-// value looks secret, with ${NAME} replaced.
+// Secrets returns the values that must never be shown: headers, client secrets, and arguments and
+// variables whose name or value looks secret, with ${NAME} replaced.
 func (c Config) Secrets() []string {
 	lookup := c.LookupEnv
 	if lookup == nil {

@@ -18,11 +18,12 @@ import (
 )
 
 const (
-	// maxURLs bounds the addresses that a server may have opened before one call.
+	// maxURLs bounds the addresses that a server can require the user to open for one call.
 	maxURLs = 3
 	// maxAsking extends the time of a call whose own timeout is paused while a user is asked.
 	maxAsking = 24 * time.Hour
-	// abandonedTime is how long a server may ask for a call whose end it may not have noticed.
+	// abandonedTime is how long a question may still belong to a call that ended without the server's
+	// answer.
 	abandonedTime = 5 * time.Minute
 )
 

@@ -71,7 +71,7 @@ func (s *server) updateTools(l toolList) {
 	s.log.Info("tools of an MCP server changed", "group", g.Name, "tools", len(g.Tools)) // the next request uses them
 }
 
-// discover tries to connect until the list of tools is known.
+// discover tries to connect until the list of tools is known, at most discoverTries times.
 func (s *server) discover(ctx context.Context, slots chan struct{}) {
 	for range discoverTries {
 		select {

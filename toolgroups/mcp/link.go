@@ -44,7 +44,7 @@ type serverConn struct {
 	uses       int
 	hangs      int  // unanswered calls in a row
 	served     bool // a call was answered
-	closedByUs bool // closed by us
+	closedByUs bool // closed by endConn
 }
 
 // trackedTransport remembers its connection, so that the connection can always be closed.

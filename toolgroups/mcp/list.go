@@ -55,7 +55,8 @@ type entry struct {
 // listFormat is increased when lists in the older format become unusable.
 const listFormat = "1"
 
-// fingerprint identifies a server by its URL or command line, without secrets.
+// fingerprint returns a hash that identifies a server by its URL or command line, without its headers
+// and variables.
 func fingerprint(s Server) string {
 	h := sha256.New()
 	_, _ = h.Write([]byte(listFormat))
@@ -65,7 +66,7 @@ func fingerprint(s Server) string {
 	return hex.EncodeToString(h.Sum(nil))[:32]
 }
 
-// fetchTools reads the tools of a connected server.
+// fetchTools reads the tools of a connected server, at most maxTools.
 func fetchTools(ctx context.Context, session *sdk.ClientSession) (toolList, error) {
 	var l toolList
 	if init := session.InitializeResult(); init != nil {

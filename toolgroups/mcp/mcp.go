@@ -50,7 +50,7 @@ type Config struct {
 	// Catalogue is the file of the servers that administrators can switch on. Empty means the built-in one,
 	// "off" none.
 	Catalogue string `yaml:"catalogue" env:"ONECLAW_MCP_CATALOGUE"`
-	// DataDir is the folder for the tool lists. Empty keeps them only in memory.
+	// DataDir is the folder in whose folder mcp the tool lists are. Empty keeps them only in memory.
 	DataDir string `yaml:"-"`
 	// IdleTimeout is how long an unused server is kept. 0 means five minutes.
 	IdleTimeout time.Duration `yaml:"-"`

@@ -104,7 +104,7 @@ func (p pins) withList(s *server, l toolList) pins {
 	return p
 }
 
-// limitSize drops the entries beyond [maxPinned].
+// limitSize drops the entries beyond maxPinned bytes.
 func limitSize(entries []entry) []entry {
 	total := 0
 	for i, e := range entries {

@@ -129,7 +129,7 @@ func (a *resultBuilder) addStructured(v any) {
 	a.texts = append(a.texts, string(shown))
 }
 
-// walk visits the leaves of a JSON value until look returns false.
+// walk visits the leaves of a JSON value until look returns false, and reports whether it never did.
 func walk(v any, look func(leaf any) bool) bool {
 	switch v := v.(type) {
 	case map[string]any:

@@ -214,7 +214,7 @@ func checkDepth(data []byte) error {
 	}
 }
 
-// discoverResource reads the metadata of a server. A server without metadata is its own authorisation
+// discoverResource reads the metadata of a server. A server without metadata is its own authorization
 // server, as in the first version of the specification.
 func discoverResource(ctx context.Context, s Server, said []oauthex.Challenge) (issuer string, f serverMetadata, err error) {
 	u, err := url.Parse(s.URL)

@@ -2,7 +2,7 @@
 // Protocol) and stores their tokens.
 //
 // A connection belongs to one user and one address of a server. The bot uses no other user's tokens,
-// and sends none to a different server of the same name. A connection is bound to the authorisation
+// and sends none to a different server of the same name. A connection is bound to the authorization
 // server at which consent was given: its tokens are refreshed and revoked there, even if the MCP
 // server later names another one.
 package oauth
@@ -33,9 +33,9 @@ import (
 
 // Error codes for the model.
 const (
-	// CodeNotConnected: the user has to connect first.
+	// CodeNotConnected means that the user has to connect first.
 	CodeNotConnected = "not_connected"
-	// CodeSignIn: the sign-in does not work at the moment.
+	// CodeSignIn means that the sign-in does not work at the moment.
 	CodeSignIn = "sign_in_unavailable"
 )
 
@@ -165,8 +165,8 @@ type account struct {
 	ConnectedAt time.Time `json:"connected"`
 }
 
-// isValid reports whether the token can be used and does not expire soon. A fresh token is valid
-// until it expires.
+// isValid reports whether there is a token that is not the rejected one and does not expire soon. A
+// fresh token is valid until it expires.
 func (a account) isValid(now time.Time, rejected string, fresh bool) bool {
 	yet := signin.RenewBefore(a.Lifetime)
 	if fresh {
@@ -200,7 +200,7 @@ func (a *Accounts) get(ctx context.Context, key string, value any) (storage.Revi
 	return entry.Revision, err
 }
 
-// put encrypts a value and stores it in place of a revision.
+// put encrypts a value and stores it, if the key still has the revision rev.
 func (a *Accounts) put(ctx context.Context, key string, value any, rev storage.Revision) (storage.Revision, error) {
 	data, err := json.Marshal(value)
 	if err != nil {

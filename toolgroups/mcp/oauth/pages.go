@@ -24,7 +24,7 @@ func newView(server, title, text string) signin.View {
 	return signin.View{Service: server, Title: title, Text: text, Harm: "use your account"}
 }
 
-// Pages serves [StartPath] and [CallbackPath] for browsers, and [ClientPath] for authorisation
+// Pages serves [StartPath] and [CallbackPath] for browsers, and [ClientPath] for authorization
 // servers.
 func (a *Accounts) Pages() http.Handler {
 	mux := http.NewServeMux()

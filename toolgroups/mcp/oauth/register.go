@@ -19,7 +19,7 @@ import (
 // clientName is the bot's name on consent pages.
 const clientName = "OneClaw"
 
-// redirectURI returns the redirect address. Each server has its own, so that no authorisation
+// redirectURI returns the redirect address. Each server has its own, so that no authorization
 // server can pass off another server's code as its own.
 func (a *Accounts) redirectURI(s Server) string {
 	return cmp.Or(a.cfg.PublicURL, a.cfg.LocalURL) + CallbackPath + s.Name
