@@ -1,11 +1,15 @@
 package slack
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -336,6 +340,31 @@ func TestWhatCouldNotBeStoredWhileSlackDeliveredIsFetched(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestPostedEventsForWhichThereWasNoRoomAreFetched(t *testing.T) {
+	f := posted(t)
+	f.run()
+	f.acked(f.say(f.dm, "one", nil))
+	r, gate := f.p.receiver.Load(), make(chan struct{})
+	for range maxAccepting {
+		r.queues.enqueue(t.Context(), "hanging", func() { <-gate })
+	}
+	hear := f.lose()
+	missed := f.say(f.dm, "two", nil)
+	body := fmt.Appendf(nil, `{"type":"event_callback","team_id":%q,"event":{"type":"message","channel":%q,"channel_type":"im","user":%q,"text":"two","ts":%q}}`,
+		f.Team(), f.dm, f.user, missed.TS)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // Slack has closed the connection
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/slack/events", bytes.NewReader(body))
+	maps.Copy(req.Header, f.SignatureHeaders(body, time.Now()))
+	req.Header.Set("Content-Type", "application/json")
+	f.p.Events().ServeHTTP(httptest.NewRecorder(), req)
+	close(gate)
+	if got := f.in.wait(t, 2); !slices.ContainsFunc(got, func(m chats.Message) bool { return m.Text == "two" }) {
+		t.Errorf("accepted %+v", got)
+	}
+	hear()
 }
 
 // A start whose store cannot be read does not overwrite up to when messages had arrived.

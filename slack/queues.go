@@ -57,6 +57,9 @@ func (q *workQueues) enqueue(ctx context.Context, name string, work func()) bool
 	return true
 }
 
+// errBusy is the error of work for which there was no room until its context ended.
+var errBusy = errors.New("slack: too many events wait to be accepted")
+
 // do queues work and waits for it, or until ctx ends; the work may outlive that.
 func (q *workQueues) do(ctx context.Context, name string, work func() error) error {
 	done := make(chan error, 1)
@@ -69,7 +72,7 @@ func (q *workQueues) do(ctx context.Context, name string, work func() error) err
 	case !ran && ctx.Err() == nil:
 		return errors.New("slack: not running")
 	case !ran:
-		return context.Cause(ctx)
+		return errBusy
 	}
 	select {
 	case err := <-done:

@@ -157,8 +157,8 @@ func ephemeralResponse(text string) map[string]string {
 func (r *receiver) accept(ctx context.Context, in intake) (reply string, err error) {
 	var msg *chats.Message
 	defer func() {
-		if err != nil && in.event != nil && ctx.Err() == nil && (msg == nil || msg.Kind != chats.KindEdit) {
-			r.progress.RecordMissed(parseTS(in.event.subject().TS)) // no fetch would find an edit
+		if err != nil && ctx.Err() == nil && (msg == nil || msg.Kind != chats.KindEdit) { // no fetch would find an edit
+			r.recordMissed(in)
 		}
 	}()
 	switch {
@@ -188,6 +188,13 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 	edit := *msg
 	edit.Kind, edit.Files, edit.Skipped = chats.KindEdit, nil, nil
 	return reply, r.deliver(ctx, &edit)
+}
+
+// recordMissed has a message fetched that could not be accepted.
+func (r *receiver) recordMissed(in intake) {
+	if in.event != nil {
+		r.progress.RecordMissed(parseTS(in.event.subject().TS))
+	}
 }
 
 // isAddedMention reports whether an edit has added a mention to a reply in a thread. The reply may have

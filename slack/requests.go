@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"mime"
 	"net/http"
 	"net/url"
@@ -51,6 +52,8 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 		return err
 	})
 	switch {
+	case errors.Is(err, errBusy):
+		r.recordMissed(in)
 	case req.Context().Err() != nil: // Slack has closed the connection
 	case err != nil:
 		p.log.Error("request not accepted: slack will deliver it again", "attempt", req.Header.Get("X-Slack-Retry-Num"), "err", err)
