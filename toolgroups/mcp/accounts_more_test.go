@@ -133,6 +133,10 @@ func replicasShareAToken(t *testing.T, em *emulator.Server) {
 	if n := em.Count("token") - before; n != 1 {
 		t.Errorf("%d new tokens", n)
 	}
+	// The other uses the account that one connects, also where it has a session with the account before.
+	said(t, one.send(t, ada, one.proof(t, one.consent(t, part(t, linkPattern, one.send(t, ada, "again")), emulator.Grace))), "is connected")
+	one.is(t, ada, emulator.Grace)
+	two.is(t, ada, emulator.Grace)
 	// What one disconnects the other cannot use.
 	_, err := one.c.Disconnect(t.Context(), "notes", ada)
 	must(t, err)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"oneclaw/internal/guard"
 	"oneclaw/toolgroups"
@@ -26,7 +27,8 @@ type personalServers struct {
 // personalServer is a server with the personal connection of one user.
 type personalServer struct {
 	*server
-	activeCalls int // running calls, guarded by personalServers.mu
+	connectedAt time.Time // the time of the consent to the account that it uses
+	activeCalls int       // running calls, guarded by personalServers.mu
 }
 
 // isPersonal reports whether each user has a personal connection.
@@ -48,10 +50,11 @@ func (s *server) forUser(ctx context.Context, user string) (*server, func(), err
 	if s.clientCfg.accounts == nil {
 		return nil, nil, s.noSignInError()
 	}
-	if _, err := s.clientCfg.accounts.Token(ctx, s.oauthServer(), user, ""); err != nil {
+	token, err := s.clientCfg.accounts.Token(ctx, s.oauthServer(), user, "")
+	if err != nil {
 		return nil, nil, err
 	}
-	v, err := s.acquirePersonal(user)
+	v, err := s.acquirePersonal(user, token.ConnectedAt)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,21 +80,27 @@ func (s *server) checkReady(ctx context.Context, call toolgroups.Call) error {
 	return s.clientCfg.accounts.CheckConnected(ctx, s.oauthServer(), call.User)
 }
 
-// acquirePersonal returns the personal server of a user, new if necessary, and counts its use.
-func (s *server) acquirePersonal(user string) (*personalServer, error) {
+// acquirePersonal returns the personal server of a user, new if necessary, and counts its use. One from
+// before connectedAt is replaced: another replica has connected an account since, and the server may
+// keep the old one in its session.
+func (s *server) acquirePersonal(user string, connectedAt time.Time) (*personalServer, error) {
 	s.userServers.mu.Lock()
 	defer s.userServers.mu.Unlock()
 	if s.userServers.closed {
 		return nil, errClosed
 	}
 	v := s.userServers.byUser[user]
+	if v != nil && !v.connectedAt.Equal(connectedAt) {
+		s.running.Go(v.close)
+		v = nil
+	}
 	if v == nil {
 		s.userServers.dropIdle()
 		one, err := s.newPersonal(user)
 		if err != nil {
 			return nil, err
 		}
-		v = &personalServer{server: one}
+		v = &personalServer{server: one, connectedAt: connectedAt}
 		if s.userServers.byUser == nil {
 			s.userServers.byUser = map[string]*personalServer{}
 		}

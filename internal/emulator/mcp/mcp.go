@@ -40,7 +40,6 @@ type Server struct {
 
 	provider *op.Provider
 	accounts *accounts
-	tools    *sdk.Server
 	servers  []*http.Server
 	serving  sync.WaitGroup
 
@@ -49,6 +48,7 @@ type Server struct {
 	usedTokens    map[string]bool // access tokens seen in requests
 	expiredTokens map[string]bool
 	counts        map[string]int
+	sessions      []*sdk.Server
 }
 
 // Misbehavior makes the servers violate the specifications, or makes them less strict.
@@ -87,7 +87,6 @@ func Start() (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, issuer.Close(), resource.Close())
 	}
-	s.tools = newToolServer()
 	s.serve(issuer, s.authorizationHandler())
 	s.serve(resource, s.resourceHandler())
 	return s, nil
@@ -106,8 +105,12 @@ func (s *Server) Close() error {
 		errs = append(errs, server.Close())
 	}
 	s.serving.Wait()
-	for session := range s.tools.Sessions() {
-		_ = session.Close() // its client has disconnected
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, server := range s.sessions {
+		for session := range server.Sessions() {
+			_ = session.Close() // its client has disconnected
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -208,7 +211,13 @@ func (s *Server) redirectTarget(ctx context.Context, address string) (string, er
 // resourceHandler returns the handler of the MCP server.
 func (s *Server) resourceHandler() http.Handler {
 	mux := http.NewServeMux()
-	tools := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.tools }, &sdk.StreamableHTTPOptions{JSONResponse: true})
+	tools := sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
+		server := newToolServer(r.Header.Get(personHeader))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sessions = append(s.sessions, server)
+		return server
+	}, &sdk.StreamableHTTPOptions{JSONResponse: true})
 	about := strings.TrimSuffix(s.URL, "/mcp") + "/.well-known/oauth-protected-resource/mcp"
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", func(w http.ResponseWriter, _ *http.Request) {
 		said := map[string]any{"resource": s.URL, "authorization_servers": []string{s.Issuer}, "scopes_supported": []string{"openid", "email"}}
@@ -233,7 +242,7 @@ func (s *Server) resourceHandler() http.Handler {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
-		r.Header.Set("X-Person", person)
+		r.Header.Set(personHeader, person)
 		tools.ServeHTTP(w, r)
 	})
 	return mux
@@ -265,17 +274,20 @@ func (s *Server) decryptToken(token string) string {
 	return text
 }
 
-// newToolServer returns a server with two tools that return the token's owner: whoami is marked as
-// read-only, erase is not.
-func newToolServer() *sdk.Server {
+// personHeader names the owner of a request's token.
+const personHeader = "X-Person"
+
+// newToolServer returns the server of one session. It has two tools that return the user who began the
+// session, and the token's owner if that is another user: whoami is marked as read-only, erase is not.
+func newToolServer(user string) *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "notes", Title: "Notes", Version: "1"}, &sdk.ServerOptions{Instructions: "Keeps notes."})
 	object := &jsonschema.Schema{Type: "object"}
 	said := func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		person := ""
-		if req.Extra != nil {
-			person = req.Extra.Header.Get("X-Person")
+		text := "it is " + user
+		if req.Extra != nil && req.Extra.Header.Get(personHeader) != user {
+			text += ", with a token of " + req.Extra.Header.Get(personHeader)
 		}
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "it is " + person}}}, nil
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil
 	}
 	server.AddTool(&sdk.Tool{
 		Name: "whoami", Description: "Says whose account it is", InputSchema: object, Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true},

@@ -37,15 +37,23 @@ func (a *Accounts) IsConnected(ctx context.Context, s Server, user string) (bool
 	return err == nil && !now.ConsentEnded, err
 }
 
+// Token is an access token of a user for a server.
+type Token struct {
+	Value string
+	// ConnectedAt is the time of the consent. It changes when the user connects an account again, which
+	// may be another one.
+	ConnectedAt time.Time
+}
+
 // Token returns a token of a user for a server, refreshed if necessary. rejected is a token that
 // the server did not accept, if any.
-func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (string, error) {
+func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (Token, error) {
 	if user == "" {
-		return "", toolgroups.Errorf(CodeNotConnected, "It is not known who asks, so no account at %s can be used.", s.Name)
+		return Token{}, toolgroups.Errorf(CodeNotConnected, "It is not known who asks, so no account at %s can be used.", s.Name)
 	}
 	unlock, err := a.locks.Acquire(ctx, accountKey(s.Name, user))
 	if err != nil {
-		return "", err
+		return Token{}, err
 	}
 	defer unlock()
 	fresh, renewals := false, 0
@@ -53,23 +61,23 @@ func (a *Accounts) Token(ctx context.Context, s Server, user, rejected string) (
 		now, rev, err := a.loadUsable(ctx, s, user)
 		switch {
 		case err != nil:
-			return "", err
+			return Token{}, err
 		case now.isValid(a.cfg.Now(), rejected, fresh):
-			return now.AccessToken, nil
+			return Token{now.AccessToken, now.ConnectedAt}, nil
 		case now.RefreshToken == "":
-			return "", endedError(s)
+			return Token{}, endedError(s)
 		case renewals == maxRenewals:
-			return "", unavailableError(s)
+			return Token{}, unavailableError(s)
 		}
 		if now.isRefreshing(a.cfg.Now()) {
 			// Another process is refreshing the token. A second refresh would look like a theft.
 			if err := retry.Wait(ctx, refreshPoll); err != nil {
-				return "", err
+				return Token{}, err
 			}
 			continue
 		}
 		if err := a.renew(ctx, s, user, now, rev); err != nil {
-			return "", err
+			return Token{}, err
 		}
 		fresh = true
 		renewals++
