@@ -16,7 +16,7 @@ const SourceBuiltin = "builtin"
 
 // Group is a set of tools that are loaded together.
 type Group struct {
-	// Name is what load_tool_group takes; unique in a registry.
+	// Name is the name that load_tool_group takes. It is unique in a registry.
 	Name string
 	// DisplayName is shown to users. If empty, it is made from Name.
 	DisplayName string

@@ -13,7 +13,7 @@ import (
 // call is repeated unnoticed.
 type Effect int
 
-// The effects. The zero value is that of a tool that declares none.
+// The effects. A tool that declares none has the zero value, Changes.
 const (
 	// Changes is the effect of a tool that changes something the user can repair, such as a file or
 	// a setting.

@@ -46,7 +46,7 @@ func (s *Store) write(ctx context.Context, what string, ops ...storage.Op) (stor
 	return s.writeBefore(ctx, nil, what, ops...)
 }
 
-// writeBefore does a write together with others before due is closed; if due is nil, at once.
+// writeBefore does a write together with others, at the latest when due is closed; if due is nil, at once.
 func (s *Store) writeBefore(ctx context.Context, due <-chan struct{}, what string, ops ...storage.Op) (rev storage.Revision, err error) {
 	if err = storage.CheckOps(ops); err == nil {
 		apply := func(b *batch) (err error) {

@@ -133,7 +133,7 @@ type document struct {
 	Removed []removedNote `json:"removed,omitempty"`
 }
 
-// remove removes the notes for which is reports true.
+// remove removes the notes for which the function is returns true.
 func (d *document) remove(now time.Time, replacedBy string, is func(Note) bool) (removed []Note) {
 	d.Notes = slices.DeleteFunc(d.Notes, func(n Note) bool {
 		if !is(n) {
@@ -384,7 +384,8 @@ func (m *Memory) Prune(ctx context.Context) error {
 	})
 }
 
-// updateAll changes the documents of all owners for which f returns true. It skips damaged ones.
+// updateAll changes the documents of all owners with f, and writes those for which f returns true. It skips
+// damaged ones.
 func (m *Memory) updateAll(ctx context.Context, f func(*document) (changed bool)) error {
 	for entry, err := range m.cfg.Store.List(ctx, storage.Range{Prefix: keyPrefix}) {
 		if err != nil {

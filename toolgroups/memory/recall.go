@@ -33,7 +33,7 @@ const (
 	countedWords = 6
 	// nearWord is the similarity from which a word of a note is one that is asked for.
 	nearWord = 0.7
-	// minCommon is the number of notes from which a word that most of them have does not count.
+	// minCommon is the least number of notes of which a word does not count if most have it.
 	minCommon = 4
 )
 
@@ -244,7 +244,7 @@ type features struct {
 	intent float64
 	// limitsDiet reports that the message is about a meal, and the note about what the person does not eat.
 	limitsDiet bool
-	// The others are described at their factors. isNamed reports that note and message have a name in common.
+	// The other features are described at their factors. isNamed reports that note and message have a name in common.
 	isOpposed, isOther, isMissing, isPast, isForeign, isNamed bool
 }
 

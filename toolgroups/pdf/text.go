@@ -64,7 +64,8 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 	return x.buildResult(call, s), nil
 }
 
-// charLimit returns the limit of a call in characters, that of a result if asked is 0 or barely above it.
+// charLimit returns the limit of a call in characters. If asked is 0, or barely above the limit of a result,
+// it returns the limit of a result.
 func charLimit(scope toolgroups.Scope, asked int) int {
 	if inline := files.InlineLimit(scope); asked <= 0 || asked > inline && asked <= scope.MaxText() {
 		return inline

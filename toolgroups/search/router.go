@@ -499,7 +499,7 @@ func (r *Router) deferrableCatalogue(reg *toolgroups.Registry, role toolgroups.R
 	key := catalogueKey{reg, role}
 	c, ok := r.catalogues[key]
 	if !ok {
-		// Drop those of earlier registries.
+		// Drop the catalogues of earlier registries.
 		maps.DeleteFunc(r.catalogues, func(k catalogueKey, _ *Catalogue) bool { return k.registry.ForTasks() != reg.ForTasks() })
 		c = NewCatalogue(DeferrableEntries(reg, role))
 		r.catalogues[key] = c

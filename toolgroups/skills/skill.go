@@ -20,7 +20,7 @@ const (
 	MaxFile = 100 << 10
 	// MaxDescription bounds a description in characters. It is part of every request.
 	MaxDescription = 1024
-	// maxName is that of the Agent Skills format (agentskills.io/specification), in characters.
+	// maxName is the limit of the Agent Skills format (agentskills.io/specification), in characters.
 	maxName        = 64
 	maxDisplayName = 100
 	maxListed      = 50

@@ -45,7 +45,8 @@ const (
 	maxEventPage = 2500
 	// lookBack is how far back a search goes if it finds too few future events.
 	lookBack = 365 * 24 * time.Hour
-	// maxPastEvents bounds the events of that time. Google lists the oldest first, so all of them are fetched.
+	// maxPastEvents bounds the past events that a search fetches. It fetches all of them, because Google
+	// lists the oldest first.
 	maxPastEvents = 10_000
 )
 
