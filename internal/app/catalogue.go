@@ -199,7 +199,7 @@ func (c *catalogue) addUserTools(cfg config.Config, sync func(context.Context) e
 		return fmt.Errorf("javascript: %w", err)
 	}
 	c.userTools, err = jstools.New(jstools.Config{
-		Dir: filepath.Join(cfg.FilesDir(), "tools"), Sync: sync, Engine: engine, ReservedNames: c.reservedNames, OnChange: c.handleChange,
+		Dir: filepath.Join(cfg.FilesDir(), "tools"), Sync: sync, Engine: engine, ReservedNames: c.reservedNames, OtherNames: c.serverNames, OnChange: c.handleChange,
 		Env: func(ctx context.Context, _ toolgroups.Scope, name string) (string, bool, error) {
 			values, err := vault.Variables(ctx, []string{name})
 			value, ok := values[name]
@@ -257,15 +257,17 @@ func (c *catalogue) addServers(cfg config.Config, store storage.KV, private []ne
 
 // reservedNames returns the names of built-in tools and groups, which other tools may not use.
 func (c *catalogue) reservedNames() []string {
-	names := append(toolgroups.ReservedNames(), toolgroups.LoadToolGroup)
-	for _, t := range c.core {
-		names = append(names, t.Name)
-	}
-	for _, g := range c.groups {
-		names = append(names, g.Name)
-		for _, t := range g.Tools {
-			names = append(names, t.Name)
-		}
+	return append(append(toolgroups.ReservedNames(), toolgroups.LoadToolGroup), allNames(c.core, c.groups)...)
+}
+
+// serverNames returns the names of the tools and groups of MCP servers.
+func (c *catalogue) serverNames() []string { return allNames(nil, c.mcp.Groups()) }
+
+// allNames returns the names of tools and groups.
+func allNames(core []toolgroups.Tool, groups []toolgroups.Group) []string {
+	names := toolgroups.Names(core)
+	for _, g := range groups {
+		names = append(append(names, g.Name), toolgroups.Names(g.Tools)...)
 	}
 	return names
 }
@@ -283,8 +285,9 @@ func (c *catalogue) handleChange() {
 	}
 }
 
-// rebuild builds a new registry from the current tools. It leaves out a group of user tools or of an MCP
-// server that conflicts with other groups. Built-in groups never conflict.
+// rebuild builds a new registry from the current tools. It leaves out the tools of an MCP server whose
+// names are taken, and a group of user tools or of an MCP server that conflicts with other groups. Built-in
+// groups never conflict.
 func (c *catalogue) rebuild(ctx context.Context) error {
 	c.buildMu.Lock()
 	defer c.buildMu.Unlock()
@@ -320,6 +323,14 @@ func (c *catalogue) buildRegistry(cfg toolgroups.RegistryConfig, outside []toolg
 		return nil, err
 	}
 	for _, group := range outside {
+		taken := allNames(cfg.Core, cfg.Groups)
+		group.Tools = slices.DeleteFunc(slices.Clone(group.Tools), func(t toolgroups.Tool) bool {
+			if !slices.Contains(taken, t.Name) {
+				return false
+			}
+			c.log.Error("tool left out: another one has its name", "tool", t.Name, "group", group.Name, "source", group.Source)
+			return true
+		})
 		more := cfg
 		more.Groups = append(slices.Clone(cfg.Groups), group)
 		extended, err := toolgroups.NewRegistry(more)

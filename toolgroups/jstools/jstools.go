@@ -72,6 +72,9 @@ type Config struct {
 	// while files are read or written and must not call methods of [Tools]. If nil, only the names of
 	// this package are reserved.
 	ReservedNames func() []string
+	// OtherNames returns more names that a new tool cannot take. A tool whose name another tool takes
+	// later keeps it. nil means none.
+	OtherNames func() []string
 	// OnChange, if not nil, is called when the tools in the folder have changed, without a lock held.
 	OnChange func()
 	// Env returns the value of a variable that a manifest names, and false if it does not exist. nil

@@ -154,6 +154,9 @@ func (t *Tools) checkCreatable(name string) error {
 	if _, ok := t.reservedNames()[name]; ok {
 		return toolgroups.Errorf(CodeCreate, "The name '%s' is taken by the program. Take another.", name)
 	}
+	if t.cfg.OtherNames != nil && slices.Contains(t.cfg.OtherNames(), name) {
+		return toolgroups.Errorf(CodeCreate, "Another tool is called '%s'. Take another name.", name)
+	}
 	if _, err := os.Lstat(t.filePath(name, ".json")); !errors.Is(err, fs.ErrNotExist) {
 		return toolgroups.Errorf(CodeCreate, "There is a file %s.json already. Take another name, or delete that first.", name)
 	}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oneclaw/internal/emulator/mcp"
+	"oneclaw/internal/emulator/openai"
+)
+
+// toolMaker is a model that makes a tool with the name of one of a server's, and otherwise says what
+// the server offers.
+func toolMaker(_ context.Context, req openai.Request) (openai.Reply, error) {
+	asked := ""
+	for _, m := range req.Messages {
+		if m.Role == "user" {
+			asked = m.Content
+		}
+	}
+	switch last := req.Messages[len(req.Messages)-1]; {
+	case !strings.Contains(asked, "make"):
+		if last.Role == "tool" {
+			return openai.Reply{Text: "It says: " + last.Content}, nil
+		}
+		return useTool(req, "mcp_notes", "notes_whoami", "{}")
+	case last.Role == "tool" && !strings.HasPrefix(last.Content, "Loaded "):
+		return openai.Reply{Text: "It says: " + last.Content}, nil
+	}
+	return useTool(req, "js_tool_management", "create_js_tool",
+		`{"name":"notes_whoami","description":"Says who","parameters_schema":"{\"properties\":{}}","js_code":"function execute() { return 1 }"}`)
+}
+
+// A tool that users made keeps its name, a server loses that tool alone, and the name of a server's
+// tool is not given to a new one.
+func TestAToolOfAServerWithATakenNameIsLeftOutAlone(t *testing.T) {
+	t.Parallel()
+	em, err := mcp.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = em.Close() })
+	em.Misbehave(mcp.Misbehavior{NoSignIn: true})
+	w := newTown(t, openai.ResponderFunc(toolMaker))
+	ann := w.person("Ann")
+	w.env["ONECLAW_ADMINS"] = fmt.Sprintf("telegram:%d", ann)
+	w.configure(map[string]any{"mcp": map[string]any{"servers": map[string]any{"notes": map[string]any{"url": em.URL}}}})
+	dir := filepath.Join(w.env["ONECLAW_DATA_DIR"], "tools")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"notes_erase.json": `{"name":"notes_erase","description":"Erases."}`, "notes_erase.js": "function execute() { return 1 }",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bot := w.run()
+	wantIn(t, w.ask(bot, ann, "/mcp notes", nil), "works: it has 2 tools")
+	wantIn(t, w.ask(bot, ann, "look", nil), "Loaded ", "notes_whoami")
+	wantIn(t, w.ask(bot, ann, "make one", nil), "Another tool is called 'notes_whoami'. Take another name.")
+	wantIn(t, bot.out.String(), `"tool":"notes_erase","group":"mcp_notes"`)
+}
