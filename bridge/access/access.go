@@ -19,7 +19,7 @@ type Access struct {
 	Admins []string
 }
 
-// Validate returns an error for the first entry that does not have one of these forms.
+// Validate returns an error that names the first entry of another form.
 func (a Access) Validate() error {
 	for _, list := range [][]string{a.Allow, a.Admins} {
 		for _, entry := range list {
@@ -32,11 +32,11 @@ func (a Access) Validate() error {
 	return nil
 }
 
-// Empty reports whether no user may talk to the bot.
+// Empty reports whether the lists let no user in.
 func (a Access) Empty() bool { return len(a.Allow) == 0 && len(a.Admins) == 0 }
 
-// Role returns the role of a user, platform:id. Users from outside the platform's workspace need an
-// entry of their own.
+// Role returns the role that the lists give to a user, platform:id. Users from outside the platform's
+// workspace need an entry of their own.
 func (a Access) Role(user string) toolgroups.Role {
 	platform, id, _ := strings.Cut(user, ":")
 	entries := []string{user}

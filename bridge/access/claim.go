@@ -27,17 +27,18 @@ const ClaimAge = time.Hour
 
 const claimKey = "claim"
 
-// Errors of [NewClaim].
+// Errors of [NewClaim] and [SharedClaim].
 var (
 	// ErrOwned is returned if the bot has an owner.
 	ErrOwned = errors.New("access: the bot has an owner")
-	// ErrClaimOpen is returned if a claim made by the operator is still open.
+	// ErrClaimOpen is returned for an automatic claim while a claim made by hand is open.
 	ErrClaimOpen = errors.New("access: a claim is open")
 )
 
 // Claim makes the user who sends its code in a direct chat the owner of the bot.
 type Claim struct {
-	// Code is shown to the operator, once. Only its hash is stored.
+	// Code is shown to the operator. The store has its hash, and of a [SharedClaim] the seed, but not
+	// the code.
 	Code string `json:"code"`
 	// Until is when the claim expires.
 	Until time.Time `json:"until"`
@@ -163,7 +164,8 @@ const (
 )
 
 // checkCode returns the newest claim, if there is one, and why a code does not redeem it; empty if it
-// does. Wrong codes are not counted: a code has 130 bits, and only the operator decides when it expires.
+// does. Wrong codes are not counted: a code has 130 bits, and the guesses of strangers must not end a
+// claim.
 func (d *Registry) checkCode(ctx context.Context, code string) (c storedClaim, refusal string, err error) {
 	c, err = readClaim(ctx, d.cfg.Store)
 	switch {
@@ -184,7 +186,8 @@ var ClaimPattern = regexp.MustCompile(`(?i)^(?:[/!]?(?:claim|start)\s+([a-z2-7]{
 
 const claimCommand = "claim"
 
-// AsClaim turns a message that matches [ClaimPattern] into the claim command.
+// AsClaim turns a text that matches [ClaimPattern] into the claim command. It returns other messages
+// unchanged.
 func AsClaim(m chats.Message) chats.Message {
 	if match := ClaimPattern.FindStringSubmatch(strings.TrimSpace(m.Text)); match != nil && m.Kind == chats.KindText {
 		m.Text = strings.TrimSpace("/" + claimCommand + " " + match[1] + match[2])
@@ -218,8 +221,6 @@ func (d *Registry) claimBot(ctx context.Context, j *queue.Run, code string) (str
 	}
 	owner := newPerson(m, standingOwner, d.cfg.Now())
 	owner.rev = d.register.find(owner.User).rev
-	// The write that makes the owner also deletes the claim. If two users send the right code at the
-	// same moment, even to two processes, only one of them succeeds.
 	if err := j.Author(d.cfg.Store).Record(ctx, "claim", owner.User); err != nil {
 		return "", err
 	}
@@ -227,6 +228,8 @@ func (d *Registry) claimBot(ctx context.Context, j *queue.Run, code string) (str
 	if err != nil {
 		return "", fmt.Errorf("encode the owner: %w", err)
 	}
+	// The write that makes the owner also deletes the claim. If two users send the right code at the
+	// same moment, even to two processes, only one of them succeeds.
 	if owner.rev, err = d.cfg.Store.Write(ctx, storage.Put(accessPrefix+owner.User, data, owner.rev), storage.Delete(claimKey, c.rev)); err != nil {
 		return "", fmt.Errorf("store the owner: %w", d.register.refreshAfterConflict(ctx, owner.User, err))
 	}

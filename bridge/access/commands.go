@@ -66,7 +66,7 @@ func (d *Registry) handlePeople(ctx context.Context, j *queue.Run, args string) 
 	return peopleUsage, nil
 }
 
-// handlePeoplePress lets in or removes the user whose button was pressed in the list.
+// handlePeoplePress lets in or removes the user whose button an administrator pressed in the list.
 func (d *Registry) handlePeoplePress(ctx context.Context, press interact.Press) (interact.Result, error) {
 	if press.Expired {
 		return interact.Result{}, nil
@@ -94,7 +94,7 @@ func (d *Registry) applyPress(ctx context.Context, press interact.Press) (string
 	return cmp.Or(refusal, "Removed."), err
 }
 
-// maxListed bounds the number of listed people, so that the list fits into one message.
+// maxListed bounds the lines of the list, and its buttons, so that the list fits into one message.
 const maxListed = 30
 
 // choiceLetIn begins the choice that lets in a user who has asked.
@@ -132,8 +132,8 @@ func (d *Registry) renderList(role toolgroups.Role) (string, [][]interact.Choice
 	return strings.Join(lines, "\n") + "\n\n" + peopleUsage, choices
 }
 
-// remove revokes at once what a user was granted in a chat; their open requests are not answered any
-// more. The refusal says in plain words why the user may still talk to the bot.
+// remove revokes at once what a user was granted in a chat, and cancels the user's jobs unless the
+// settings still let the user in. The refusal says why no user was removed, or that the settings decide.
 func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgroups.Role, user string) (one person, refusal string, err error) {
 	d.changeMu.Lock()
 	defer d.changeMu.Unlock()
@@ -225,7 +225,8 @@ func (d *Registry) IsPerson(user string) bool {
 	return !checks || checker.IsUserID(id)
 }
 
-// Administrators returns the ids of a platform's administrators, including the owner.
+// Administrators returns the ids of the bot's administrators on a platform, including the owner; "*"
+// stands for an entry platform:*.
 func (d *Registry) Administrators(platform string) []string {
 	var ids []string
 	add := func(user string) {

@@ -19,9 +19,9 @@ var (
 	ErrNoPerson = errors.New("is not the id of one person")
 )
 
-// Import stores people from elsewhere as requests, on which an administrator decides with /people: no
-// user is let in, asked or told. Only User and Name of a [Person] are used. For each person it
-// returns nil, or the reason why the person was left out. If write is not set, it only finds out. The bot
+// Import stores people from elsewhere as requests, on which an administrator decides with /people. It
+// lets no user in and sends no message. It uses only User and Name of a [Person]. For each person it
+// returns nil, or the reason why the person was left out. If write is false, it stores nothing. The bot
 // must not be running.
 func Import(ctx context.Context, kv storage.KV, people []Person, now time.Time, write bool) ([]error, error) {
 	r := newRegister(kv, slog.New(slog.DiscardHandler))
@@ -55,8 +55,8 @@ func Import(ctx context.Context, kv storage.KV, people []Person, now time.Time, 
 	return reasons, nil
 }
 
-// FindUser returns a user who has a role, with the direct chat as far as it is known, or the bot's owner
-// if user is empty. The user is empty if there is none.
+// FindUser returns the id of a user with any standing, or of the bot's owner if user is empty, and the
+// direct chat if it is known. The id is empty if there is no such user.
 func FindUser(ctx context.Context, kv storage.KV, user string) (id string, chat chats.Chat, err error) {
 	r := newRegister(kv, slog.New(slog.DiscardHandler))
 	if err := r.load(ctx); err != nil {

@@ -27,7 +27,7 @@ const (
 	maxOpenRequests = 20
 	// maxQuoteLength bounds the quoted message on a card, in characters.
 	maxQuoteLength = 120
-	// maxKept bounds the message that is stored with a request, in bytes of its record.
+	// maxKept bounds the message that is stored with a request, in bytes of its JSON.
 	maxKept = 16 << 10
 )
 
@@ -58,7 +58,7 @@ func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 		return d.welcomeText(one), d.enqueueKept(ctx, one)
 	case !owned || one.Standing == standingRefused:
 		return outbox.DeliveryOf(j).Notice, nil
-	case one.Standing != standingAsked || one.Chat == (chats.Chat{}): // the latter was imported
+	case one.Standing != standingAsked || one.Chat == (chats.Chat{}): // an imported request has no chat
 		if err := d.makeRoom(ctx, now); err != nil {
 			return "", err
 		}
@@ -206,7 +206,8 @@ func (d *Registry) admit(ctx context.Context, one person, as standing, author au
 	if err := author.Record(ctx, "let in as "+string(as), one.User); err != nil {
 		return err
 	}
-	// A removal may have been cut off, or have met a decision.
+	// An interrupted removal, or one at the same time as a decision on a card, may have left lasting
+	// approvals.
 	if err := interact.ForgetLasting(ctx, d.cfg.Store, one.User); err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func (d *Registry) welcome(ctx context.Context, one person) error {
 	if one.Card == "" {
 		return nil
 	}
-	// Do not use a card here: nothing waits for an answer to it.
+	// The notice is no card, because it asks nothing.
 	err := d.cfg.Jobs.Tell(ctx, chats.Message{
 		Chat: one.Chat, ID: queue.Hash(admitKey(one)), Kind: KindTell, Direct: true,
 		User: strings.TrimPrefix(one.User, one.Chat.Platform+":"), Time: d.cfg.Now(),

@@ -48,7 +48,8 @@ func (d *Registry) Admit(ctx context.Context, author audit.Author, user string, 
 	})
 }
 
-// Revoke revokes what a user was granted in a chat, and returns the result as text.
+// Revoke revokes what a user was granted in a chat, if the author's role allows it. It returns the
+// result as Markdown.
 func (d *Registry) Revoke(ctx context.Context, author audit.Author, user string) (string, error) {
 	return d.runAsAdmin(ctx, author, func(author audit.Author, role toolgroups.Role) (string, error) {
 		one, refusal, err := d.remove(ctx, author, role, user)
@@ -59,7 +60,8 @@ func (d *Registry) Revoke(ctx context.Context, author audit.Author, user string)
 	})
 }
 
-// runAsAdmin runs f with the author's current role, if that is an administrator's.
+// runAsAdmin runs f with the author's current role. If the author is no administrator, it returns a
+// refusal instead.
 func (d *Registry) runAsAdmin(ctx context.Context, author audit.Author, f func(audit.Author, toolgroups.Role) (string, error)) (string, error) {
 	if err := d.refreshUser(ctx, author.By); err != nil {
 		return "", err

@@ -30,7 +30,8 @@ const (
 	standingUser  standing = "user"
 	// standingAsked: a card asks the owner about the user.
 	standingAsked standing = "asked"
-	// standingRefused: an administrator refused the user, and the owner is not asked again for a while.
+	// standingRefused: an administrator refused or removed the user, and the owner is not asked again
+	// for a while.
 	standingRefused standing = "refused"
 )
 
@@ -45,7 +46,8 @@ type person struct {
 	User     string   `json:"user"` // platform:id
 	Name     string   `json:"name,omitempty"`
 	Standing standing `json:"standing"`
-	// By is the user who made that decision. It is empty for the owner of the bot.
+	// By is the user who made that decision; empty for the owner of the bot, and while the decision is
+	// pending.
 	By    string    `json:"by,omitempty"`
 	Since time.Time `json:"since"`
 	// Until is when a standing without a role expires.
@@ -58,7 +60,7 @@ type person struct {
 	Message *chats.Message `json:"message,omitempty"`
 
 	rev storage.Revision
-	// deleted is set if version rev was a deletion.
+	// deleted is set if this process has deleted version rev.
 	deleted bool
 }
 
@@ -87,19 +89,19 @@ func (p person) displayName() string {
 
 const accessPrefix = "access/"
 
-// register keeps people in a KV and in memory, so that a look-up needs no read. The caller that holds
-// [Registry.changeMu] bases each change on the record that its decision is based on; memory has the
-// change when the call returns. Changes by other processes arrive through [Registry.Watch], or as
-// conflicts, after which the caller reads again.
+// register keeps people in a KV and in memory, so that a look-up needs no read. Callers that change a
+// person hold [Registry.changeMu] and pass the record on which they decided; memory has the change when
+// the call returns. Changes by other processes arrive through [Registry.Watch], or as conflicts, after
+// which the caller reads again.
 type register struct {
 	kv    storage.KV
 	log   *slog.Logger
 	alone bool
-	// onRevoked is called with a user whose role another process has revoked.
+	// onRevoked is called with a user whose role another process has lowered or revoked.
 	onRevoked func(user string)
 
 	mu   sync.RWMutex
-	byID map[string]person // includes deleted versions if other processes write
+	byID map[string]person // includes deleted people unless alone
 }
 
 func newRegister(kv storage.KV, log *slog.Logger) register {
@@ -223,7 +225,7 @@ func (r *register) owner() (person, bool) {
 }
 
 // put stores a person over the revision that one has. When it returns nil, the change is on disk and in
-// effect; after an error it is not in effect until the next start or read.
+// effect. After an error, a change that was stored all the same takes effect at the next read.
 func (r *register) put(ctx context.Context, one *person) error {
 	rev, err := queue.Write(ctx, r.kv, accessPrefix+one.User, one, one.rev)
 	if err != nil {

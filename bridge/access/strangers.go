@@ -22,7 +22,7 @@ const (
 	maxStrangersAnHour = 200
 )
 
-// strangerNotices records which strangers got a notice, for at most as many as get one in the interval.
+// strangerNotices records which strangers got a notice, until they may get it again.
 type strangerNotices interface {
 	// recordNotice reports whether to send a notice, and records it. A stranger who got a notice in a
 	// shared chat gets another one in a direct chat.
@@ -85,8 +85,8 @@ func (s *localNotices) forget(_ context.Context, user string) error {
 const textStranger = "Sorry, I only talk to people I have been introduced to. "
 
 // HandleStranger decides how a stranger's message is handled: as the claim command, with a notice that
-// says once how to be admitted, or, if it returns false, not at all. If the job cannot be stored, the
-// caller calls [Registry.ForgetNotice].
+// says how to be admitted or that a code is wrong, or, if it returns false, not at all. If the job
+// cannot be stored, the caller calls [Registry.ForgetNotice].
 func (d *Registry) HandleStranger(ctx context.Context, j *queue.Run) (bool, error) {
 	m := j.Message
 	if m.Kind != chats.KindText {

@@ -25,7 +25,7 @@ const (
 	PageChat = "page"
 	// TerminalChat is the Chat of actions by the program's commands.
 	TerminalChat = "terminal"
-	// prefix begins the keys of entries, the newest first.
+	// prefix begins the keys of entries, which sort the newest entry first.
 	prefix = "audit/"
 )
 
@@ -93,8 +93,8 @@ func List(ctx context.Context, kv storage.KV, most int) ([]Entry, error) {
 	return all, err
 }
 
-// ListAfter returns entries as [List] does, but only those after a cursor, and the cursor for the older
-// ones; empty if there are none.
+// ListAfter is [List] for the entries after a cursor. It also returns the cursor of the older entries,
+// which is empty if there are none.
 func ListAfter(ctx context.Context, kv storage.KV, after string, most int) (all []Entry, next string, err error) {
 	r, n := storage.Range{Prefix: prefix}, 0
 	if after != "" {

@@ -13,7 +13,7 @@ import (
 // pressed, and Message.TargetID the message with the button.
 type Editor interface {
 	// Edit replaces the text and the buttons of the bot's message with this id; a part without buttons
-	// removes them. Repeating an edit, or one that changes nothing, is no error. Errors are
+	// removes them. An edit that is repeated, or that changes nothing, is no error. Errors are
 	// *[SendError].
 	Edit(ctx context.Context, to Address, id string, part Part) error
 	// AnswerPress confirms a press, which the platform shows as pending. Unless text is empty, it shows
@@ -22,8 +22,8 @@ type Editor interface {
 	AnswerPress(ctx context.Context, press Message, text string) error
 }
 
-// ThreadReplier is a platform whose messages do not say which message they answer: users reply in its
-// thread.
+// ThreadReplier is a platform whose messages do not say which message they answer: users reply to a
+// message in its thread.
 type ThreadReplier interface {
 	// RepliesInThreads marks the platform. It does nothing.
 	RepliesInThreads()
@@ -64,7 +64,8 @@ type Acknowledger interface {
 
 // TypingIndicator is a platform that can show that the bot is working.
 type TypingIndicator interface {
-	// SetTyping shows (and refreshes, every few seconds) or clears the indicator.
+	// SetTyping shows or clears the indicator. While it is to be seen, the caller shows it again every
+	// few seconds.
 	SetTyping(ctx context.Context, to Address, on bool) error
 }
 
@@ -82,7 +83,7 @@ type FileFetcher interface {
 	FetchFile(ctx context.Context, a Attachment, w io.Writer) error
 }
 
-// FileSender is a platform that can send files. On other platforms a line names them.
+// FileSender is a platform that can send files. On other platforms a line of the answer names the files.
 type FileSender interface {
 	// MaxFile returns the size limit of a file, in bytes.
 	MaxFile() int64

@@ -89,7 +89,7 @@ type Message struct {
 	// which any user can forge.
 	Text string `json:"text,omitempty"`
 	// TargetID is the platform's id of the message whose button was pressed. For a text that a button
-	// sends, it is the message that the text is about.
+	// sends, it is the message that the text is about; for feedback, the rated message.
 	TargetID string `json:"on,omitempty"`
 	// Files came with the message; they are fetched when the turn begins.
 	Files []Attachment `json:"files,omitempty"`
@@ -105,8 +105,8 @@ type Message struct {
 	// Group, if not empty, is the same for all messages that the sender sent as one, such as the
 	// pictures of an album.
 	Group string `json:"group,omitempty"`
-	// Cut says whether the sender's client may have split the text here and sends the rest as the next
-	// message.
+	// Cut says whether the sender's client may have split the text at its end, and sends the rest as the
+	// next message.
 	Cut Cut `json:"cut,omitempty"`
 	// Time is when it was sent, by the platform's clock.
 	Time time.Time `json:"time"`
@@ -269,7 +269,7 @@ const (
 	Refused
 )
 
-// SendError is the error of [Platform.Send].
+// SendError is the error of [Platform.Send], and of the optional methods that send, edit and react.
 type SendError struct {
 	Outcome Outcome
 	// RetryAfter is the pause that the platform asks for; 0 leaves it to the caller.

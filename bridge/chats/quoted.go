@@ -58,8 +58,8 @@ const (
 	maxQuotedName = 256
 )
 
-// LimitQuotes returns the quoted messages within the bounds. Platforms call it before they deliver a
-// message.
+// LimitQuotes cuts quoted messages to the bounds, in place, and returns them. Platforms call it before
+// they deliver a message.
 func LimitQuotes(list []Quoted) []Quoted {
 	list = list[:min(len(list), MaxQuoted)]
 	files := 0

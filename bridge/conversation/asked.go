@@ -74,8 +74,8 @@ func (a Participation) Remove(ctx context.Context, kv storage.KV) error {
 	return nil
 }
 
-// TurnsBy yields the turns that a user, platform:id, has begun in a conversation of a shared chat. It
-// skips damaged records and summaries, which also cover the turns of others.
+// TurnsBy yields the messages of the turns that a user, platform:id, has begun in a conversation of a
+// shared chat. It skips damaged records and summaries, which also cover the turns of others.
 func TurnsBy(ctx context.Context, store storage.Log, log, by string) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		theirs := false

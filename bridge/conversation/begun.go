@@ -91,7 +91,8 @@ func readConversation(ctx context.Context, kv storage.KV, key string) (c Convers
 	return c, nil
 }
 
-// Remove removes a conversation from the lists, if its entry in its owner's list has the revision rev.
+// Remove removes a conversation from the lists. If its entry in its owner's list no longer has the
+// revision rev, it does nothing.
 func (c Conversation) Remove(ctx context.Context, store storage.Store, rev storage.Revision) error {
 	ops := []storage.Op{storage.Delete(conversationKey(c.Owner, c.Log()), rev)}
 	for _, listed := range c.indexOps() {
@@ -107,8 +108,8 @@ func (c Conversation) Remove(ctx context.Context, store storage.Store, rev stora
 	return nil
 }
 
-// ByOwner yields the conversations of an owner, in the order of their logs, after one of these; all of
-// them if it is empty.
+// ByOwner yields the conversations of an owner, in the order of their logs, from the one after the log
+// after; all of them if after is empty.
 func ByOwner(ctx context.Context, kv storage.KV, owner, after string) iter.Seq2[Conversation, error] {
 	return func(yield func(Conversation, error) bool) {
 		r := storage.Range{Prefix: conversationKey(owner, "")}

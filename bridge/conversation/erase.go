@@ -70,8 +70,9 @@ func eraseBefore(ctx context.Context, store storage.Log, log string, t time.Time
 }
 
 // erase erases the records that which selects, and the summaries that may cover them. It calls which for
-// one record after another until more is false, and returns the time of the record for which it was. It
-// erases summaries first and questions last, so that the remaining records can be found until the end.
+// one record after another until more is false, and returns the time of that record, or the zero time at
+// the end of the log. It erases summaries first and questions last, so that the remaining records can be
+// found until the end.
 //
 // Records that load groups keep the data that restores the groups, which belong to the conversation
 // until it is cleared.
@@ -80,7 +81,7 @@ func erase(ctx context.Context, store storage.Log, log string, which func(m *age
 	if err != nil {
 		return last, err
 	}
-	var rest []storage.Record // their erased form
+	var rest []storage.Record // the records to erase, in their erased form
 	for record, err := range Records(ctx, store, log, storage.Query{}) {
 		if err != nil {
 			return last, fmt.Errorf("look for records to erase in %s: %w", log, err)
@@ -119,7 +120,8 @@ func erase(ctx context.Context, store storage.Log, log string, which func(m *age
 	return last, nil
 }
 
-// summariesCovering returns the summaries that cover a record.
+// summariesCovering returns the erased forms of the summaries that cover the record at first, or may do
+// so because they are damaged.
 func summariesCovering(ctx context.Context, store storage.Log, log string, first storage.Position) (at []storage.Record, err error) {
 	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelSummary, After: first}) {
 		if err != nil {

@@ -16,9 +16,9 @@ import (
 	"oneclaw/storage"
 )
 
-// History is the end of a conversation, read from its log and compacted by [agent.CompactedHistory]: enough for
-// the window of a turn. Messages are appended to the log before they are added to it. It belongs to one
-// goroutine at a time.
+// History is the end of a conversation, read from its log and compacted by [agent.CompactedHistory]:
+// enough for the window of a turn. Messages are appended to the log before they are added to the
+// History. It belongs to one goroutine at a time.
 type History struct {
 	store storage.Store
 	Log   string
@@ -29,9 +29,9 @@ type History struct {
 	Messages  []agent.Message
 	sizes     []int
 	positions []storage.Position
-	size      int
+	size      int // bytes
 	Last      storage.Position
-	Window    int
+	Window    int // bytes
 	// Truncated is set if messages were dropped that no summary covers.
 	Truncated bool
 	// Damaged are the records that were skipped while reading.
@@ -48,7 +48,8 @@ type History struct {
 }
 
 // Append writes messages to the log, after the staged ones and together with other operations, and
-// returns the revision of the write. Then it adds the messages to the window.
+// returns the revision of the write. Then it adds the messages to the window. If there are no messages,
+// it writes nothing, not even the other operations.
 func (h *History) Append(ctx context.Context, others []storage.Op, messages ...agent.Message) (storage.Revision, error) {
 	messages = append(h.Staged, messages...)
 	if len(messages) == 0 {
@@ -142,8 +143,9 @@ func (h *History) retain(which func(i int) bool) {
 	h.Messages, h.sizes, h.positions, h.size = messages, sizes, at, size
 }
 
-// View returns the window for a turn. Later appends do not change it. Append stores staged messages in
-// the places that they have in a view, so that a long history is not copied.
+// View returns the window for a turn. Later appends do not change it. The view shares the history's
+// memory, so that a long history is not copied: Append puts the staged messages where the view already
+// has them.
 func (h *History) View() []agent.Message {
 	if !h.IsShortened() {
 		return slices.Clip(append(h.Messages, h.Staged...))
@@ -279,7 +281,8 @@ const maxCached = 32 << 20
 // messages in it.
 const maxCachedTime = 24 * time.Hour
 
-// NewCache returns a cache of histories that are as long as a window.
+// NewCache returns a cache of histories whose window is windowTokens tokens, estimated at four bytes
+// each.
 func NewCache(store storage.Store, windowTokens int) *Cache {
 	return &Cache{store: store, window: 4 * windowTokens, byLog: make(map[string]*History)}
 }

@@ -25,7 +25,7 @@ func Encode(m agent.Message) (storage.Record, error) {
 	return storage.Record{Label: m.Label(), Data: data}, nil
 }
 
-// Decode returns the message of a record.
+// Decode returns the message of a record. Its error is a *[queue.DamagedError].
 func Decode(log string, r storage.Record) (agent.Message, error) {
 	var m agent.Message
 	if err := json.Unmarshal(r.Data, &m); err != nil {

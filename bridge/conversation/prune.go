@@ -13,9 +13,9 @@ import (
 )
 
 // Prune deletes the conversations of tasks that began before tasksBefore, and the messages from before
-// saidBefore in all conversations. If tell is not nil, it is called once before the first deletion, so
-// that a crash cannot skip it. Prune returns how many conversations were removed, and whether anything
-// was erased.
+// saidBefore in all conversations. If tell is not nil, it is called once before the first messages are
+// erased, so that a crash cannot skip it. Prune returns how many conversations were removed, and whether
+// messages were erased.
 func Prune(ctx context.Context, store storage.Store, tasksBefore, saidBefore time.Time, tell func(context.Context) error) (removed int, erased bool, err error) {
 	for entry, err := range receipts.Throttle(ctx, store.List(ctx, storage.Range{Prefix: ConversationPrefix})) {
 		if err != nil {

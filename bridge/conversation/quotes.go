@@ -81,7 +81,7 @@ func PrependQuotes(list []Quote, tokens int, others string, worded bool) string 
 	return text[:strings.LastIndex(text, quoteEnding)] + others
 }
 
-// LastQuotes returns the last quotes that fit into this many tokens.
+// LastQuotes returns the last quotes that fit into this many tokens, but at least one.
 func LastQuotes(list []chats.Quoted, tokens int) []chats.Quoted {
 	left := tokens * bytesPerToken
 	for i := len(list) - 1; i >= 0; i-- {
@@ -131,7 +131,7 @@ func (q *Quote) header() string {
 	return strings.Join(parts, ", ")
 }
 
-// attribution returns how the message refers to the quoted one, and who wrote that.
+// attribution returns how the message refers to the quoted one, and who wrote the quoted one.
 func (q *Quote) attribution() string {
 	who := "somebody"
 	switch {

@@ -174,8 +174,8 @@ func (s Session) EndedLog(by *queue.Job) string {
 	return s.Log()
 }
 
-// Undo makes the conversation that the newest /clear ended the current one again. Jobs that the /clear
-// stopped or dropped are not resumed.
+// Undo makes the conversation that the newest /clear ended the current one again; Previous must not be
+// nil. Jobs that the /clear stopped or dropped are not resumed.
 func (s Session) Undo(ctx context.Context, store storage.Store, by *queue.Job) (Session, error) {
 	s.Generation, s.OriginChat, s.AfterID = s.Previous.Generation, s.Previous.OriginChat, s.Previous.AfterID
 	s.Previous, s.UndoneAt = nil, by.Seq
@@ -202,7 +202,7 @@ func (s Session) StopAnswer(ctx context.Context, store storage.Store, seq int64)
 	return s.Save(ctx, store)
 }
 
-// Cancellation causes of a running job's context.
+// Cancellation causes of a running job's context, and errors of [SessionOf].
 var (
 	ErrCleared = errors.New("conversation: cleared")
 	ErrStopped = errors.New("conversation: stopped")

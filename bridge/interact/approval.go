@@ -40,11 +40,11 @@ type Approvers string
 
 // Values of [Approvers]. The requester of a call may refuse it in any case.
 const (
-	// ApproversBoth: the requester, and in a shared chat configured administrators too.
+	// ApproversBoth: the requester, and in a shared chat the bot's administrators too.
 	ApproversBoth Approvers = "both"
 	// ApproversRequester: only the requester.
 	ApproversRequester Approvers = "requester"
-	// ApproversAdmins: only configured administrators.
+	// ApproversAdmins: only the bot's administrators, and in a direct chat only if the requester is one.
 	ApproversAdmins Approvers = "admins"
 )
 
@@ -101,7 +101,8 @@ type Gate struct{ cfg GateConfig }
 func NewGate(cfg GateConfig) *Gate { return &Gate{cfg} }
 
 // Decide returns whether a call of a turn may run. It first checks the user's current role, whatever it
-// was when the turn began, and then whether the call needs approval.
+// was when the turn began, and then whether the call needs approval. It records in the audit log the
+// allowed calls of administrators' tools that do not only read.
 func (g *Gate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 	role := g.cfg.Roles.Role(j.Message.SenderID())
 	switch {

@@ -70,9 +70,10 @@ type Choice struct {
 	URL string `json:"url,omitempty"`
 }
 
-// Press is the press of a button, or the expiry of a card without a decision.
+// Press is the press of a button, a message that answers a card, or the end of a card without a
+// decision.
 type Press struct {
-	// Scope is the scope of the user who pressed, with their current role. For an expired card it has
+	// Scope is the scope of the user who pressed, with their current role. If Expired is set, it has
 	// only the chat.
 	toolgroups.Scope
 	// Author is the user who pressed, for the audit log.
@@ -84,12 +85,12 @@ type Press struct {
 	// Choice is the value of the button; empty if the user answers with a message, which is in Text.
 	Choice string
 	Text   string
-	// Expired is set if no user pressed in time. Choice is empty then, and the card is closed whatever
-	// the handler returns.
+	// Expired is set if no user pressed in time, or if the card could not be shown. Choice is empty
+	// then, and the card is closed whatever the handler returns.
 	Expired bool
 	Card    Card
 
-	Token string // of the card
+	Token string // of the card; empty if Expired is set
 }
 
 // Message returns a message of the given kind from the user who pressed, in the chat of the card.

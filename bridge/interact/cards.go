@@ -120,7 +120,7 @@ func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) 
 		if err != nil {
 			return "", err
 		}
-		d.track(kept) // before it is shown, because somebody may answer at once
+		d.track(kept) // before it is shown, because a user may answer at once
 		if err = d.put(ctx, kept, d.newJob(kept, m)); errors.Is(err, storage.ErrConflict) {
 			d.untrack(kept.Token)
 			continue

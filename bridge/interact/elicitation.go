@@ -184,7 +184,8 @@ func (d *Elicitation) repliesInThreads(platform string) bool {
 	return threaded
 }
 
-// await waits until a question is answered.
+// await waits until the card of a question is closed, and returns the answer. If done is closed first,
+// it closes the card and accepts.
 func (a *asker) await(ctx context.Context, token string, done <-chan struct{}) (toolgroups.Answer, error) {
 	over := make(chan struct{})
 	a.Elicitation.mu.Lock()
@@ -236,8 +237,8 @@ func (a *asker) recordOutcome(token string, decision receipts.Decision) {
 	}
 }
 
-// EndCall closes the open questions of a call whose result is recorded: the call was interrupted,
-// or its server no longer wants an answer.
+// EndCall closes the open questions of a call that needs no answer any more: its result is recorded, or
+// the wait for an answer has ended.
 func (d *Elicitation) EndCall(ctx context.Context, j *queue.Run, call string) error {
 	for i := range turn.WorkOf(j).Approvals {
 		a := &turn.WorkOf(j).Approvals[i]

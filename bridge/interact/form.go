@@ -19,7 +19,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Limits of a question; one that exceeds them is declined.
+// Limits of a question. A question with more fields, choices or text is declined; a longer description
+// is cut, and after a longer answer the user is asked again.
 const (
 	maxFields     = 20
 	maxChoices    = 40
@@ -238,7 +239,7 @@ func parseNumber(field *toolgroups.Field, text string) (any, string) {
 	switch whole := field.Type == toolgroups.FieldInteger; {
 	case whole && (err != nil || n != float64(int64(n))):
 		return nil, "I need a whole number, such as 7."
-	case err != nil || n-n != 0: // not a number, or not one of JSON
+	case err != nil || n-n != 0: // not a number, or one that JSON cannot encode
 		return nil, "I need a number, such as 7 or 2.5."
 	case field.Min != nil && n < *field.Min:
 		return nil, "That is too small: it has to be " + formatValue(*field.Min) + " or more."
@@ -334,7 +335,7 @@ func (f *form) card() (Card, error) {
 	return Card{Kind: ElicitationKind, KeepCommands: true, Text: f.text(), Footer: f.footer(), Choices: f.choices(), Data: data}, nil
 }
 
-// result returns what the card shows after a press; with an outcome it is closed.
+// result returns what the card shows after a press. An outcome closes the card, unless it is empty.
 func (f *form) result(toast, outcome string) (Result, error) {
 	card, err := f.card()
 	result := Result{Toast: toast, Text: card.Text, Choices: card.Choices, Data: card.Data}

@@ -56,9 +56,9 @@ type LastingApproval struct {
 
 func lastingUserPrefix(log, user string) string { return lastingPrefix + log + "/" + user + "/" }
 
-// lastingApproval returns the lasting approval that would cover a call; nil if such calls ask each time.
-// These are the calls of tools that may reach others, delete or spend, or that are for administrators,
-// and those of turns that no message of a person has begun.
+// lastingApproval returns the lasting approval that would cover a call; nil if the bot asks about each
+// such call. It does so if the policy, the tool, the arguments or the user's own rights do not permit a
+// lasting approval, and in turns that no message of a user has begun.
 func (g *Gate) lastingApproval(j *queue.Run, call toolgroups.Call, tool toolgroups.Tool, policy Policy) *LastingApproval {
 	attended := j.Message.Kind == chats.KindText && turn.TaskOf(j) == nil && !call.Scheduled
 	harmless := (tool.Effect == toolgroups.ReadOnly || tool.LastingApproval) && tool.Role < toolgroups.RoleAdmin
@@ -338,8 +338,8 @@ func (s LastingList) HandlePress(ctx context.Context, press Press) (Result, erro
 	return result, nil
 }
 
-// Prune deletes the lasting approvals that ended: those from before a time, those of cleared conversations
-// and those of users who may no longer talk to the bot.
+// Prune deletes the lasting approvals that ended: those from before a time or older than lastingAge,
+// those of cleared conversations, those of users who may no longer talk to the bot, and damaged ones.
 func (s LastingList) Prune(ctx context.Context, before time.Time) error {
 	if oldest := s.Now().Add(-lastingAge); oldest.After(before) {
 		before = oldest

@@ -43,8 +43,10 @@ type Rounds interface {
 
 // Panel shows the groups of a conversation.
 type Panel struct {
-	Rounds  Rounds
-	Tools   func() *toolgroups.Registry
+	Rounds Rounds
+	// Tools returns the current groups.
+	Tools func() *toolgroups.Registry
+	// Savings returns a sentence about what loading on demand has saved, or "" for none; it may be nil.
 	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
 	// Scope returns the scope of a job's sender.
 	Scope func(ctx context.Context, j *queue.Run) (toolgroups.Scope, error)

@@ -68,7 +68,7 @@ func (d *Delivery) Report(r *receipts.Receipt) {
 	}
 }
 
-// Adopt copies the preview from the stored work, because its own goroutine stores it.
+// Adopt copies the preview from the stored work, because the preview's goroutine stores it.
 func (d *Delivery) Adopt(stored any) {
 	if w, ok := stored.(deliverer); ok {
 		d.Preview = w.delivery().Preview
@@ -115,8 +115,8 @@ func (d *BotMessage) Clone() any {
 // MakeEphemeral makes the answer visible only to the sender. In a direct chat it does nothing.
 func MakeEphemeral(j *queue.Run) { DeliveryOf(j).Ephemeral = !j.Message.Direct }
 
-// Address returns the destination of a job's answer, and the message to reply to. For a message that no
-// platform delivered, that is Message.On.
+// Address returns the destination of a job's answer, and the message to reply to. For a message that is
+// no text, that is its TargetID.
 func Address(j *queue.Run) chats.Address {
 	to := chats.Address{Chat: j.Message.Chat}
 	if moved := DeliveryOf(j).MovedTo; moved != "" {

@@ -135,7 +135,7 @@ func (w *livePreview) platformWait() time.Duration {
 	return w.platform.Room(w.to, id)
 }
 
-// render returns the preview to show now; nil if it equals the one that is shown.
+// render returns the preview to show now; nil if there is nothing to show, or nothing new.
 func (w *livePreview) render() (show *chats.Preview, err error) {
 	defer func() {
 		if r := recover(); r != nil {

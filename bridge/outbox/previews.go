@@ -23,7 +23,7 @@ const (
 	maxModels = 1000
 )
 
-// PreviewTrackerConfig configures [PreviewTracker]. All fields are required.
+// PreviewTrackerConfig configures [PreviewTracker]. All fields except OwnsSafely are required.
 type PreviewTrackerConfig struct {
 	// Platforms are all platforms, by name.
 	Platforms map[string]chats.Platform
@@ -49,7 +49,7 @@ type PreviewTracker struct {
 	cfg PreviewTrackerConfig
 
 	mu          sync.Mutex
-	aloudModels map[string]bool // by model; see agent.Speaking
+	aloudModels map[string]bool // by model; see agent.ThinksAloud
 }
 
 // NewPreviewTracker returns a tracker without previews.

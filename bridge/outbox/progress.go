@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// silence is how long a turn runs without text before its progress is shown.
+	// silence is how long a turn runs before a note says that the model thinks, although no tool has run
+	// yet, and for how long the turn has run. A running tool is shown at once.
 	silence = 20 * time.Second
 	// maxNote bounds a line about the progress, in characters.
 	maxNote = 80
@@ -102,8 +103,8 @@ func untilNextText(age time.Duration) time.Duration {
 // progressPause is the time between two lines of [WatchProgress].
 const progressPause = 5 * time.Second
 
-// WatchProgress calls show with a line about the activity of a turn when it has changed, not too often,
-// until end is called. end waits for the last call.
+// WatchProgress calls show with a line about the activity of a turn when the line has changed, at most
+// once in progressPause, until end is called. end waits for the last call.
 func WatchProgress(now func() time.Time, mask func(string) string, log *slog.Logger, show func(line string)) (observe func(agent.Event), end func()) {
 	var mu sync.Mutex
 	var activity progress

@@ -44,7 +44,8 @@ type AnswerLimits struct {
 // DefaultMaxParts is the default of [AnswerLimits].
 const DefaultMaxParts = 10
 
-// SenderConfig configures a [Sender]. All fields are required.
+// SenderConfig configures a [Sender]. Fields are required unless their comment says what nil or zero
+// means.
 type SenderConfig struct {
 	// Platforms are all platforms, by name.
 	Platforms map[string]chats.Platform
@@ -98,7 +99,7 @@ type Secrets interface {
 	FillSecret(ctx context.Context, j *queue.Run, part chats.Part) (chats.Part, error)
 }
 
-// Sender delivers answers. It has no goroutine of its own.
+// Sender delivers answers. Its only goroutines are those of [Sender.ShowTyping].
 type Sender struct {
 	cfg       SenderConfig
 	breakers  map[string]*breaker // one for each platform
@@ -341,7 +342,7 @@ func (s *Sender) recordSending(ctx context.Context, j *queue.Run, p *receipts.Pa
 		p.State = before
 		return fmt.Errorf("record the start of a send: %w", err)
 	}
-	// The process may have been paused since that check.
+	// The process may have been paused since the write.
 	if err := s.checkOwnership(j); err != nil {
 		p.State = before
 		return err

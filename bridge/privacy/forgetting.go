@@ -74,7 +74,7 @@ type EraserConfig struct {
 	EraseIn func(ctx context.Context, user string, chat chats.Chat) error
 	// CancelTasks cancels the background tasks of a user, platform:id, in a chat and its threads.
 	CancelTasks func(ctx context.Context, chat chats.Chat, user string) error
-	// OnErased is called when something was removed, before the job reports success.
+	// OnErased is called after each erasure, before the job reports success.
 	OnErased func(ctx context.Context) error
 }
 
@@ -196,7 +196,8 @@ func (d *Eraser) enqueueAll(ctx context.Context, j *queue.Run) (direct map[chats
 }
 
 // enqueueErase inserts the job that erases a chat's conversations in its turn there: those of its tasks,
-// or the others. It inserts none for the chat of the user's request, whose own job erases that chat.
+// or the others. It inserts no job for the others in the chat of the user's request, whose own job
+// erases them.
 func (d *Eraser) enqueueErase(ctx context.Context, j *queue.Run, chat chats.Chat, tasks, direct bool) error {
 	kind := KindErase
 	switch {
@@ -223,7 +224,7 @@ func (d *Eraser) Erase(ctx context.Context, j *queue.Run) error {
 	if err := receipts.Erase(ctx, d.cfg.Store, by, j.Message.Chat); err != nil {
 		return err
 	}
-	// The user may have given one since the request, to a call that waited here.
+	// The user may have given a lasting approval since the request, to a call that waited here.
 	if err := interact.ForgetLasting(ctx, d.cfg.Store, by); err != nil {
 		return err
 	}

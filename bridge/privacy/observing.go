@@ -69,7 +69,7 @@ type group struct {
 	Since time.Time `json:"since"`
 }
 
-// listening is what is known of such a group: the revision of its record, and what that holds.
+// listening is the cached record of such a group.
 type listening struct {
 	rev   storage.Revision
 	since time.Time
@@ -132,7 +132,7 @@ func (o *Observer) applySetting(entry storage.Entry, on bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case o.groups[entry.Key].rev > entry.Revision: // it is newer
+	case o.groups[entry.Key].rev > entry.Revision: // the known setting is newer
 	case on:
 		o.groups[entry.Key] = newListening(entry)
 	default:
@@ -151,8 +151,8 @@ func (o *Observer) WantsAmbient(chat chats.Chat) bool {
 	return on
 }
 
-// SetEnabled starts to listen in a group, from the time at on, or stops and deletes the stored messages.
-// It reports whether this changed anything.
+// SetEnabled starts to listen in a group if on is true, to messages from the time at. Otherwise it
+// stops, and deletes the stored messages. It reports whether this changed anything.
 func (o *Observer) SetEnabled(ctx context.Context, chat chats.Chat, on bool, by string, at time.Time) (bool, error) {
 	key := groupKey(chat)
 	entry, err := o.cfg.Store.Get(ctx, key)
@@ -246,8 +246,9 @@ func (o *Observer) trim(ctx context.Context, chat chats.Chat) error {
 	return o.remove(ctx, all[:max(0, len(all)-MaxKept)])
 }
 
-// Recent returns the latest stored messages of a chat and its thread, the oldest first; only those after
-// the message with the id after, unless that is empty. name returns the name of a user.
+// Recent returns the latest stored messages of a chat's thread, or outside of threads if there is none,
+// the oldest first; only those after the message with the id after, unless that is empty. name returns
+// the name of a user.
 func (o *Observer) Recent(ctx context.Context, chat chats.Chat, after string, name func(user string) string) ([]chats.Quoted, error) {
 	all, err := o.list(ctx, messagePrefix(chat, true))
 	if err != nil {

@@ -52,7 +52,7 @@ func (r *Receipt) indexEntry() (f Entry, listed bool) {
 	}, listed
 }
 
-// indexKeyAt returns the index key for a time: entries after the key were closed before t.
+// indexKeyAt returns the index key for a time: entries after the key were closed at t or earlier.
 func indexKeyAt(t time.Time) string {
 	return fmt.Sprintf("%s%019d/", indexPrefix, math.MaxInt64-t.UnixNano())
 }
@@ -60,7 +60,8 @@ func indexKeyAt(t time.Time) string {
 // IndexKey returns the entry's key in the index, from which [ListEntries] can continue.
 func (f Entry) IndexKey() string { return indexKeyAt(f.At) + f.Key }
 
-// indexKey returns the receipt's key in the index; empty if it is too long for an entry.
+// indexKey returns the receipt's key in the index; empty if the job is not closed, or the key is too
+// long.
 func (r *Receipt) indexKey() string {
 	key := Entry{Key: r.Key(), At: r.Closed}.IndexKey()
 	if r.Closed.IsZero() || len(key) > storage.MaxKey {

@@ -22,9 +22,10 @@ const sweepAtOnce = 20_000
 const sweepKey = tallyPrefix + "sweep"
 
 // Prune deletes the receipts that were closed more than [Age] ago, and calls damaged with those that do
-// not decode. If a receipt was closed in the future, due to a wrong clock, its age counts from now on.
-// Prune finds receipts by the index, so it reads only those that it deletes, and a bounded number of
-// others that the index may lack. It also updates the tallies. It returns the number of deleted receipts.
+// not decode. If a receipt was closed more than Age in the future, due to a wrong clock, its age counts
+// from now on. Prune finds receipts by the index, so it reads only those that it deletes, and a bounded
+// number of others that the index may lack. It also updates the tallies. It returns the number of
+// deleted receipts.
 func Prune(ctx context.Context, store storage.Store, now time.Time, damaged func(entry storage.Entry, err error) error) (int, error) {
 	p := &pruner{store: store, now: now, damaged: damaged}
 	for _, prune := range []func(context.Context) error{p.pruneIndexed, p.sweep} {
@@ -43,7 +44,7 @@ type pruner struct {
 	damaged func(entry storage.Entry, err error) error
 	removed int
 
-	units [][]storage.Op // each is applied whole or not at all; the first operation of a receipt is its deletion
+	units [][]storage.Op // each is applied whole or not at all; one that deletes a receipt begins with the deletion
 }
 
 // pruneIndexed prunes the receipts that the index has outside the last [Age] and the next.
@@ -139,7 +140,8 @@ func (p *pruner) sweep(ctx context.Context) error {
 	return nil
 }
 
-// pruneReceipt deletes a receipt that is too old, and dates one from the future to now.
+// pruneReceipt deletes a receipt that is older than [Age], and dates one from more than Age in the
+// future to now.
 func (p *pruner) pruneReceipt(ctx context.Context, entry storage.Entry, r *Receipt) error {
 	age := p.now.Sub(r.Closed)
 	if age >= -Age && age <= Age {

@@ -43,7 +43,8 @@ type State string
 const (
 	// Open: the job waits or runs, or its answer is being delivered.
 	Open State = "open"
-	// Waiting: the job's turn waits for approval of a call, and the messages of its chat wait behind it.
+	// Waiting: the job's turn waits for a user's decision or answer, or for background tasks, and the
+	// messages of its chat wait behind it.
 	Waiting State = "waiting"
 	// Done: the answer was delivered.
 	Done State = "done"
@@ -240,9 +241,10 @@ type Approval struct {
 	Decision *Decision `json:"decision,omitempty"`
 }
 
-// Decision is the answer to a request for approval.
+// Decision is the answer to a request for approval or to a question.
 type Decision struct {
-	// Choice is allow, deny, expired, or void (undecided); for questions accept, decline, cancel, over.
+	// Choice is allow, deny or expired, for questions accept, decline or cancel, or over. It is unseen
+	// or void if the card of a request was closed without a decision.
 	Choice string `json:"choice"`
 	// By is the user who decided, as platform:id, and Name their name on the platform.
 	By   string    `json:"by,omitempty"`

@@ -138,7 +138,7 @@ func updateTallies(ctx context.Context, kv storage.KV, now time.Time) error {
 	}
 	counted := 0
 	const hour = time.Hour
-	for h := now.Add(-Age).Truncate(hour).Add(hour); !h.After(now); h = h.Add(hour) { // of earlier ones, receipts are gone
+	for h := now.Add(-Age).Truncate(hour).Add(hour); !h.After(now); h = h.Add(hour) { // earlier hours have lost receipts
 		isNew := !h.Before(until.Truncate(hour))
 		isAgain := !h.Before(until.Truncate(hour).Add(-recountAfter)) && h.Before(now.Truncate(hour).Add(-recountAfter))
 		before, exists := known[hourKey(h)]
@@ -156,7 +156,7 @@ func updateTallies(ctx context.Context, kv storage.KV, now time.Time) error {
 	}
 	data, err := json.Marshal(now)
 	if err == nil {
-		_, err = kv.Put(ctx, untilKey, data, storage.Any) // as above
+		_, err = kv.Put(ctx, untilKey, data, storage.Any) // after a conflict, hours would only be counted again
 	}
 	if err != nil {
 		return fmt.Errorf("store the time of the last tally: %w", err)
@@ -164,8 +164,8 @@ func updateTallies(ctx context.Context, kv storage.KV, now time.Time) error {
 	return nil
 }
 
-// updateTally counts the receipts of the hour that begins at h, until now at most, and stores the tally if
-// it is not the one before. It returns the number of messages.
+// updateTally counts the receipts of the hour that begins at h, until now at most, and stores the tally
+// if it is not empty and differs from the one before. It returns the number of messages.
 func updateTally(ctx context.Context, kv storage.KV, h, now time.Time, before []byte) (messages int, err error) {
 	end := h.Add(time.Hour - 1)
 	if end.After(now) {

@@ -36,7 +36,8 @@ type Explainer struct {
 	Jobs  queue.Store
 	// Explains reports whether to explain a job.
 	Explains func(*receipts.Receipt) bool
-	// IsAdmin reports whether the sender of a message is also shown how to find it in the log.
+	// IsAdmin reports whether the sender of a message is also shown errors from sending, and where to
+	// find the cause of an incident.
 	IsAdmin func(chats.Message) bool
 	// Zone is the time zone of displayed times; nil means UTC.
 	Zone *time.Location
@@ -108,7 +109,7 @@ func (e Explainer) read(prefix string, entry storage.Entry) (*receipts.Receipt, 
 }
 
 // turn reads the turn of a job from the conversation: its question and the messages up to the next
-// question. It is empty if the turn never began.
+// question. It is empty if the turn never began, or is not among the last maxWhyMessages messages.
 func (e Explainer) turn(ctx context.Context, j *receipts.Receipt) ([]agent.Message, error) {
 	session, begun := conversation.AnsweredSession(ctx, e.Store, j)
 	if !begun {
@@ -151,7 +152,7 @@ type story struct {
 	turn []agent.Message
 	// part is the message that the user asked about, if it is only a part of the job.
 	part     *receipts.Receipt
-	forAdmin bool // for administrators: also how to find it in the log
+	forAdmin bool // also shows errors from sending, and where to find causes
 	// zone is the time zone of displayed times.
 	zone *time.Location
 	// running is set while the job is being answered.
