@@ -89,7 +89,8 @@ type Queue interface {
 	TryGo(f func()) bool
 	// IsWaiting reports whether the message with the given key waits in a chat.
 	IsWaiting(chat chats.Chat, key string) bool
-	// TargetChat returns the chat to which a chat has moved, or is moving.
+	// TargetChat returns the chat to which a chat has moved or is moving, otherwise the chat itself,
+	// without a thread.
 	TargetChat(chat chats.Chat) chats.Chat
 }
 

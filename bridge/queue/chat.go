@@ -108,7 +108,8 @@ func (q *Queue) Status(chat chats.Chat) Status {
 }
 
 // Park records that a running job waits for a user's answer, until Unpark is called, and frees its slot
-// for another turn. It returns the next message behind the job, if there is one.
+// for another turn. It returns the suspended job, or nil if the job no longer runs, and the next message
+// behind it, if there is one.
 func (q *Queue) Park(j *Run) (h *Suspended, next *Run) {
 	q.ReleaseSlot(j)
 	chat := q.ChatOf(j)
@@ -138,8 +139,8 @@ func (q *Queue) Unpark(j *Run) {
 	}
 }
 
-// HasPending reports whether a message of a chat with a number between two others, which a command can
-// end, is waiting or running.
+// HasPending reports whether a message of a chat that a command can end waits or runs, and has a number
+// between after and before.
 func (q *Queue) HasPending(chat chats.Chat, after, before int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -45,7 +45,7 @@ func (e *DamagedError) Name() string {
 	return e.Key
 }
 
-// Decode decodes a record of the KV.
+// Decode decodes a record of the KV. Its error is a *[DamagedError].
 func Decode(entry storage.Entry, v any) error {
 	if err := json.Unmarshal(entry.Value, v); err != nil {
 		return &DamagedError{Key: entry.Key, Data: entry.Value, Err: err}
@@ -65,7 +65,8 @@ func Write(ctx context.Context, kv storage.KV, key string, v any, rev storage.Re
 	return rev, nil
 }
 
-// MessageOf returns the chat, id and kind of a job's message from the job's key.
+// MessageOf returns the chat, without its thread, the id and the kind of a job's message from the job's
+// key, which follows a prefix.
 func MessageOf(key, prefix string) (m chats.Message, ok bool) {
 	rest, ok := strings.CutPrefix(key, prefix)
 	parts := strings.Split(rest, "/")

@@ -134,8 +134,8 @@ func (o *LeaseHolder) token(chat chats.Chat) string {
 	return o.tokens[lease]
 }
 
-// Owns reports whether this process certainly owns a chat. After a pause of the process, another may own
-// it already.
+// Owns reports whether this process certainly owns a chat at the time of the call. If the process is
+// paused after that, another may own the chat.
 func (o *LeaseHolder) Owns(chat chats.Chat) bool { return o.SafeToken(chat) != "" }
 
 func (o *LeaseHolder) safeToken(chat chats.Chat) string {

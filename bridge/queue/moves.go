@@ -165,7 +165,8 @@ func (q *Queue) relocate(j *Run) {
 	j.Message.Chat, j.Found = home, true
 }
 
-// TargetChat returns the chat to which a chat has moved or is moving, otherwise the chat itself.
+// TargetChat returns the chat to which a chat has moved or is moving, otherwise the chat itself, without
+// a thread.
 func (q *Queue) TargetChat(chat chats.Chat) chats.Chat {
 	if !q.hasMoves.Load() {
 		return chat.WithoutThread()

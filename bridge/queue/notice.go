@@ -12,8 +12,8 @@ import (
 // the share of the chat. So the owner has to watch its shares only, and no other changes of jobs. A
 // notice has no other meaning: the owner reads the jobs of the chat, and deletes the notice.
 
-// NoticePrefix begins the keys of notices; share and key of the job follow. It is not longer than
-// [OpenPrefix] with the share, so that each job can have a notice.
+// NoticePrefix begins the keys of notices; share and key of the job follow. With the share, it is not
+// longer than [OpenPrefix], so that each job can have a notice.
 const NoticePrefix = "new/"
 
 // NewNotice returns the operation that writes a notice of a job, by key, in the chat in which its message

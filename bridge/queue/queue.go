@@ -47,7 +47,8 @@ type Placement struct {
 type Workers interface {
 	// Placement returns where a job waits.
 	Placement(j *Run) Placement
-	// CountPieces returns how many of some messages are pieces of the first one.
+	// CountPieces returns how many of some messages, from the first on, are pieces of the first one, at
+	// least 1.
 	CountPieces(some []*Run) int
 	// CanJoin reports whether a waiting message can become part of a running job.
 	CanJoin(running, waiting *Run) bool
@@ -130,7 +131,7 @@ func (q *Queue) WriteContext() (context.Context, context.CancelFunc) {
 }
 
 // Close stops starting jobs. It waits up to drain for the running jobs, then cancels them, and returns
-// when they have ended. It reports whether all ended in time.
+// when they have ended. It reports whether all ended in time, and true if drain is 0.
 func (q *Queue) Close(drain time.Duration) bool {
 	q.mu.Lock()
 	q.closing = true

@@ -24,7 +24,8 @@ type Run struct {
 	Restarted bool
 	// HasSlot says that the job occupies one of the slots for turns.
 	HasSlot bool
-	// Suspended says that the job's last run ended because it waits for an approval.
+	// Suspended says that the job's last run ended because it waits for a decision or for background
+	// tasks.
 	Suspended bool
 	// Interrupted says that this stop command has ended a turn. Dropped is the number of messages that
 	// it removed from their queue.

@@ -25,7 +25,7 @@ func (l *slotLine) add(p *slotRequest) {
 	*l = slices.Insert(*l, at, p)
 }
 
-// hasSlot reports whether a slot is free. For background jobs only half of the slots are.
+// hasSlot reports whether a slot is free. Background jobs get at most half of the slots.
 func (q *Queue) hasSlot(background bool) bool {
 	return q.freeSlots > 0 && (!background || q.freeBackground > 0)
 }

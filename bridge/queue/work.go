@@ -152,8 +152,8 @@ func (q *Queue) InterruptUser(user string, cause error) {
 	}
 }
 
-// InterruptJob cancels the turn of one message, running or suspended, and no other job. It returns false
-// if the message has no turn.
+// InterruptJob cancels one message, whether it runs, is suspended or waits, and no other job. It returns
+// false if the queue does not have the message.
 func (q *Queue) InterruptJob(chat chats.Chat, key string, cause error) bool {
 	its := func(j *Run) bool { return j.Key() == key }
 	q.mu.Lock()
@@ -213,8 +213,8 @@ func overtake(s *Queue, l *chatQueue, j *Run) {
 }
 
 // Interrupt cancels the running or suspended turn of a chat, if its number is lower than before, and
-// removes waiting messages with lower numbers from the queue, except jobs that survive it. running reports
-// whether there was a turn.
+// removes waiting messages with lower numbers from the queue, except jobs that survive it. running
+// reports whether there was a turn; waiting are the removed messages.
 func (q *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running bool, waiting []*Run) {
 	older := func(j *Run) bool { return j.Seq < before && !q.cfg.Workers.Placement(j).SurvivesStop }
 	q.mu.Lock()

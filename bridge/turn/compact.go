@@ -64,7 +64,8 @@ func addContextNotice(h *conversation.History, model agent.Model, answer string)
 	return answer + fmt.Sprintf(noticeSmallContext, size)
 }
 
-// cutTracker records which messages the requests of a turn left out.
+// cutTracker records whether the first request of a turn left out messages, and how large the model's
+// context is.
 type cutTracker struct {
 	firstWasCut   bool // the first request left out messages
 	contextTokens int  // context size, as estimated after a refusal

@@ -18,7 +18,7 @@ import (
 // [queue.Store.Refresh]. It reports whether the rating changed. If no answer in the chat that passes
 // accepts contains the message, it returns false.
 func SetFeedback(ctx context.Context, jobs queue.Store, chat chats.Chat, id string, o receipts.Feedback, passes func(*receipts.Receipt) bool) (changed bool, err error) {
-	o.At = o.At.UTC().Round(0) // as after decoding
+	o.At = o.At.UTC().Round(0) // equal to the decoded value
 	for {
 		found, err := findAnswer(ctx, jobs, chat, id, passes)
 		if found == nil || err != nil {

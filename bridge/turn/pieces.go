@@ -72,12 +72,13 @@ func MergePieces(m chats.Message, pieces []*queue.Run) chats.Message {
 }
 
 // KindEdited is the edit of a message that is being answered. The edit joins the message's turn. If the
-// turn is over, the sender gets a notice. Message.On is the key of the message's job.
+// turn is over, the sender gets a notice. Message.TargetID is the key of the message's job.
 const KindEdited chats.Kind = "amend"
 
 // CanJoin reports whether the message of o can join the running turn of j. It must have the same sender,
 // for whom the tools of the turn run, and an edit must belong to a message of the turn. A message for
-// the strong model has its own turn, and so does a result that another conversation asked for. A turn that waited for a decision accepts no messages.
+// the strong model has its own turn, and so does a result that another conversation asked for. A turn
+// that has asked for a decision accepts no messages.
 func CanJoin(j, o *queue.Run) bool {
 	if len(WorkOf(j).Approvals) > 0 || o.Message.User != j.Message.User || o.From != j.From || !o.Unstarted || WorkOf(o).Delay > 0 || WorkOf(o).Deep || WorkOf(o).Parts != nil {
 		return false

@@ -28,8 +28,9 @@ const (
 	threadTimeout = 10 * time.Second
 )
 
-// gatherContext adds attachments, quotes and new messages in the thread to a question. New messages are
-// those since the message with the id after. All are stored with the question.
+// gatherContext adds attachments, quotes, new messages in the thread and ambient messages to a question.
+// New messages are those since the message with the id after. All but the ambient messages are stored
+// with the question.
 func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, after string, message *agent.Message) error {
 	if len(j.Message.Files) > 0 {
 		if err := t.fetchFiles(ctx, j, j.Message.Files, scope, message); err != nil {
@@ -133,7 +134,7 @@ func (t *Runner) readThread(ctx context.Context, j *queue.Run, h *conversation.H
 	}
 	if h.Last == 0 && session.ClearedAt > 0 {
 		if after = session.AfterID; after == "" {
-			return nil, nil // a user was forgotten
+			return nil, nil // the session began with a /forget
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, threadTimeout)
@@ -159,7 +160,7 @@ func (t *Runner) readThread(ctx context.Context, j *queue.Run, h *conversation.H
 
 // withoutTurn returns the messages of a thread that have no turn of their own, and will not get one.
 func withoutTurn(ctx context.Context, store queue.Store, j *queue.Run, list []chats.Quoted) (others []chats.Quoted, err error) {
-	const onItsWay = 5 * time.Minute // for messages whose process crashed
+	const onItsWay = 5 * time.Minute // an older message without a job will not get one
 	asked := false
 	for _, q := range list {
 		if q.Kind == chats.RefThread { // otherwise q belongs to the message before it

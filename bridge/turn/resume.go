@@ -36,7 +36,8 @@ func (t *Runner) deadLetterDamaged(ctx context.Context, j *queue.Run, h *convers
 	return t.ReportFailure(ctx, j, errors.New("a record of this turn does not decode")), true, nil
 }
 
-// applyDecisions stores the decisions that a job got. It returns [agent.ErrSuspended] if it still waits.
+// applyDecisions stores the decisions that a job got. It returns [agent.ErrSuspended] if the job still
+// waits.
 func (t *Runner) applyDecisions(ctx context.Context, j *queue.Run) error {
 	if j.State != receipts.Waiting {
 		return nil

@@ -130,7 +130,7 @@ type Settings struct {
 	Timeout time.Duration
 }
 
-// Config configures a [Runner]. All fields are required.
+// Config configures a [Runner]. Fields are required unless their comment says what nil or zero means.
 type Config struct {
 	Settings
 	// Platforms are all platforms, by name.
@@ -193,7 +193,7 @@ type Gate interface {
 type Asker interface {
 	// AskFunc returns the [agent.Turn.Ask] of a turn; nil if no user waits for its answer.
 	AskFunc(j *queue.Run, at Position) func(context.Context, toolgroups.Call, toolgroups.Question, agent.InTurn) (toolgroups.Answer, error)
-	// EndCall is called when the result of a call is stored.
+	// EndCall closes the open questions of a call. It is called when the result of the call is stored.
 	EndCall(ctx context.Context, j *queue.Run, call string) error
 }
 

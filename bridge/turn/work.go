@@ -140,8 +140,8 @@ func purposeOf(j *queue.Run) Purpose {
 	return ForSchedule
 }
 
-// questionText returns the text of a job's message, without the command for the strong model. That of the
-// result of a background task quotes the result.
+// questionText returns the text of a job's message, without the command for the strong model. For the
+// result of a background task, the text quotes the result.
 func questionText(j *queue.Run) string {
 	if result, ok := j.Args.(*receipts.Result); ok {
 		return conversation.FormatResult(result.Title, result.Text, resultTokens)
