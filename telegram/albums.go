@@ -23,14 +23,14 @@ const (
 	albumTries = 20
 )
 
-// album is a set of pictures or files that were sent at once, or a piece of a long text. They arrive one by
-// one, in separate polls, or are posted to different processes.
+// album identifies the files that were sent at once, or a piece of a long text. Files and pieces arrive
+// one by one, in separate polls, or are posted to different processes.
 type album struct {
 	Chat  int64  `json:"chat"`
 	Group string `json:"group"`
 }
 
-// albumStore remembers the albums in groups that are for the bot.
+// albumStore remembers the albums and the pieces of texts in groups that are for the bot.
 type albumStore struct {
 	known *cache.Cache[album, bool]
 	kv    storage.KV // if nil, nothing is stored
@@ -84,7 +84,7 @@ func (a *albumStore) write(ctx context.Context, added []album) error {
 	return err
 }
 
-// refresh loads those of the albums into memory that another process has recorded.
+// refresh loads into memory which of the wanted albums another process has recorded.
 func (a *albumStore) refresh(ctx context.Context, wanted ...album) error {
 	if a.kv == nil || a.knowsAll(wanted) {
 		return nil

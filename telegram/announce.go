@@ -55,7 +55,7 @@ func (p *Platform) ListCommands(ctx context.Context, commands []chats.CommandInf
 	for _, id := range admins {
 		chat, err := strconv.ParseInt(id, 10, 64)
 		if err != nil {
-			continue // the entry for everybody is not a chat
+			continue // an entry that allows all users names no chat
 		}
 		// An administrator who never wrote to the bot has no chat with it.
 		if err := p.setMenu(ctx, all, map[string]any{"type": "chat", "chat_id": chat}); err != nil {

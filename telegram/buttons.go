@@ -96,8 +96,8 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 	return p.sendError(to, err)
 }
 
-// AnswerPress confirms the press on the user's screen, and shows the user a text. Telegram forgets
-// presses within minutes. Then nothing is left to confirm.
+// AnswerPress confirms the press on the user's screen, and shows the user a text. It returns nil for a
+// press that Telegram has forgotten, as it does within minutes: nothing is left to confirm.
 func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text string) error {
 	if markdown.UTF16Len(text) > maxToast {
 		text = text[:prefixLen(text, maxToast-1)] + "…"
@@ -116,7 +116,8 @@ func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text st
 	return err
 }
 
-// decodePress decodes a press. A press without a chat, or that no button of the bot sends, is dead.
+// decodePress decodes a press. A press is dead if no button of the bot can have sent it, or if its message
+// is deleted or too old for bots to see.
 func (d *decoder) decodePress(c *callback) event {
 	var m pressedMessage
 	switch {

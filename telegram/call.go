@@ -20,7 +20,8 @@ import (
 // maxAnswer bounds the body of a response, well above the largest legitimate one.
 const maxAnswer = 32 << 20
 
-// minSecret is the least length of a real secret, and more than that of an ordinary word.
+// minSecret is the length from which the part of a token after the colon is masked by itself. A real one
+// is longer; a shorter one may be an ordinary word.
 const minSecret = 10
 
 // client calls the Bot API. No other type knows the token.
@@ -29,7 +30,7 @@ type client struct {
 	token    string
 	endpoint string // with %s for token and method, as the library wants it
 	fileURL  string
-	official bool // run by Telegram, not by the operator
+	official bool // whether Telegram runs the server, not the operator
 	timeout  time.Duration
 }
 
@@ -93,8 +94,8 @@ func (c *client) do(ctx context.Context, method string, params tgbotapi.Params, 
 	})
 }
 
-// request makes a request through the library and decodes the result. length, if not 0, is the length
-// of a request that the library does not know.
+// request makes a request through the library and decodes the result. length is the length of the
+// request's body if the library does not know it, and otherwise 0.
 func (c *client) request(ctx context.Context, method string, into any, length int64, with func(*tgbotapi.BotAPI) (*tgbotapi.APIResponse, error)) error {
 	var status int
 	var header http.Header

@@ -18,10 +18,11 @@ type Bot struct {
 	PrivacyMode bool
 }
 
-// StartLink returns a page on which one press sends the bot /start with this word.
+// StartLink returns the address of a page on which one press sends the bot /start with this word.
 func (b Bot) StartLink(word string) string { return "https://t.me/" + b.Username + "?start=" + word }
 
-// Check asks Telegram once for the identity of the bot. Its errors tell the operator what to do.
+// Check asks Telegram once for the identity and the webhook of the bot. Its errors tell the operator what
+// to do.
 func Check(ctx context.Context, cfg Config) (Bot, error) {
 	p, err := New(cfg)
 	if err != nil {

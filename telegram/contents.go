@@ -124,8 +124,8 @@ func checkbox(done bool) string {
 	return "- [ ] "
 }
 
-// richBlock is a block of a rich message (core.telegram.org/bots/api#richblock). Unknown kinds are read
-// by the fields that they share with others.
+// richBlock is a block of a rich message (core.telegram.org/bots/api#richblock). Of a block of an unknown
+// type, the fields are read that known types have.
 type richBlock struct {
 	Type       string          `json:"type"`
 	Text       json.RawMessage `json:"text"`
@@ -151,7 +151,7 @@ type richBlock struct {
 	VoiceNote *file `json:"voice_note"`
 }
 
-// richButton is a button, of which only the address is kept.
+// richButton is a button. Only its text and its address are kept.
 type richButton struct {
 	Text json.RawMessage `json:"text"`
 	URL  string          `json:"url"`
@@ -167,7 +167,8 @@ type richWriter struct {
 	units    int // UTF-16 code units of text
 	entities []entity
 	files    []media
-	// linePrefix begins each line, nextPrefix only the next one. lineBegun is set after the prefix.
+	// linePrefix begins each line; nextPrefix, if not empty, replaces it in the next line. lineBegun is
+	// set once the prefix of the current line is written.
 	linePrefix, nextPrefix string
 	lineBegun              bool
 }
@@ -353,7 +354,8 @@ func (w *richWriter) writeText(raw json.RawMessage, depth int) {
 	}
 }
 
-// isEmpty reports whether no part of a message can be read as text.
+// isEmpty reports whether a message has neither a text nor contents that are read as text. A caption
+// does not count: it describes something else.
 func (m *message) isEmpty() bool {
 	return m.Text == "" && strings.TrimFunc(m.contentText, unicode.IsSpace) == ""
 }

@@ -16,15 +16,15 @@ import (
 	"oneclaw/internal/rescue"
 )
 
-// event is the result of an update. One of its fields is set, or none if the update is not for the bot.
+// event is the result of an update that is for the bot: a message, a move, feedback or a dead press.
 type event struct {
 	message *chats.Message
 	// mayBeFirstMention is set for an edit that may be the first to mention the bot.
 	mayBeFirstMention bool
 	moved             *move
-	// feedback has the ratings in a reaction.
+	// feedback has the ratings that a reaction adds and withdraws.
 	feedback []chats.Message
-	// deadPress is the id of a press that only this package can answer.
+	// deadPress is the id of a press that has no message to pass to the inbox. This package answers it.
 	deadPress string
 }
 
@@ -52,7 +52,7 @@ type decodedUpdate struct {
 
 // decodeBatch decodes updates independently, and returns their events with the greatest update id. An
 // update that does not decode is logged, and only its id counts. known is false if no id was found. An
-// error means that the store could not tell whether an album is for the bot.
+// error comes from the store of the albums: which messages are for the bot is not known then.
 func (d *decoder) decodeBatch(ctx context.Context, raws []json.RawMessage) (events []event, last int64, known bool, err error) {
 	var list []*decodedUpdate
 	for _, raw := range raws {
@@ -92,7 +92,7 @@ func (d *decoder) decodeBatch(ctx context.Context, raws []json.RawMessage) (even
 }
 
 // lookUpAlbums determines which albums, and which texts in pieces, are for the bot. Only one item of an
-// album has the text that mentions the bot, not always the first. Of a text it is the first piece.
+// album has the text that mentions the bot, not always the first. In a long text it is the first piece.
 func (d *decoder) lookUpAlbums(ctx context.Context, list []*decodedUpdate) error {
 	var others []*message
 	var wanted []album
@@ -116,7 +116,7 @@ func (d *decoder) lookUpAlbums(ctx context.Context, list []*decodedUpdate) error
 			return err
 		}
 	}
-	// They are kept before the look-up: another process records the album first, and then reads them.
+	// Items are kept before the look-up: another process records the album first, and then reads them.
 	if err := d.keepUndecided(ctx, items); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (d *decoder) lookUpAlbums(ctx context.Context, list []*decodedUpdate) error
 	return nil
 }
 
-// keepUndecided keeps the items of albums that are not for the bot as far as is known.
+// keepUndecided keeps the items of albums that are not known to be for the bot.
 func (d *decoder) keepUndecided(ctx context.Context, items []*decodedUpdate) error {
 	var kept []undecidedItem
 	for _, u := range items {
@@ -144,8 +144,8 @@ func (d *decoder) keepUndecided(ctx context.Context, items []*decodedUpdate) err
 	return d.albums.undecided.keep(ctx, kept...)
 }
 
-// addUndecided adds the items that arrived before the one that mentions the bot, in front of it. If a
-// batch is passed again, the inbox drops those that it knows.
+// addUndecided inserts, before each item that mentions the bot, the items of its album that arrived
+// earlier. If a batch is passed again, the inbox drops those that it knows.
 func (d *decoder) addUndecided(ctx context.Context, list []*decodedUpdate) (all []*decodedUpdate, err error) {
 	added := map[album]bool{}
 	for _, u := range list {
@@ -301,7 +301,8 @@ func (d *decoder) fillContents(u *decodedUpdate, msg *chats.Message) bool {
 
 // sender returns the author of a message. A message sent in the name of a chat (by an anonymous
 // administrator, or by a user as their channel) is from that chat: the user that Telegram adds stands
-// for all such senders. Bots and posts forwarded from a linked channel have no sender.
+// for all such senders. ok is false for messages of bots, posts in a channel, and posts that a linked
+// channel forwards.
 func (m *message) sender() (id int64, name string, ok bool) {
 	switch {
 	case m.AutoForward, m.Chat.Type == "channel":
@@ -334,8 +335,8 @@ func (d *decoder) isForBot(u *decodedUpdate) bool {
 	return !m.isForeign() && d.albums.known.Has(m.albumKey()) || d.mentionsBot(u)
 }
 
-// mentionsBot reports whether a message in a group is for the bot by itself. The author of a foreign
-// message mentioned the bot, not the sender.
+// mentionsBot reports whether a message in a group is for the bot regardless of the other items of its
+// album or text. A foreign message never is: its author mentioned the bot, not its sender.
 func (d *decoder) mentionsBot(u *decodedUpdate) bool {
 	return !u.message.isForeign() && d.self.isForBot(u.message, u.words, d.commands)
 }

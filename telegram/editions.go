@@ -46,8 +46,8 @@ func (e *seenTexts) dropUnchanged(events []event) []event {
 // edit for two days, and an inbox remembers accepted messages for longer.
 const maxFirstMentionAge = 48 * time.Hour
 
-// addFirstMentions converts edits that mention the bot to new messages as well. An inbox drops those
-// that it has accepted before.
+// addFirstMentions inserts a new message before each edit that may be the first to mention the bot. An
+// inbox drops the new messages that it has accepted before.
 func addFirstMentions(events []event) (all []event) {
 	for _, e := range events {
 		if e.mayBeFirstMention {
@@ -60,8 +60,9 @@ func addFirstMentions(events []event) (all []event) {
 	return all
 }
 
-// remember records accepted events. Others will arrive again, and must not count as known then. An
-// ambient message is not recorded: an edit may add the mention, which is no part of the text.
+// remember records accepted events. An event that was not accepted arrives again, and must not count as
+// known then. An ambient message is not recorded: an edit may add the mention, which is no part of the
+// text.
 func (e *seenTexts) remember(events []event) {
 	for _, ev := range events {
 		if ev.message != nil && ev.message.Kind != chats.KindPress && ev.message.Kind != chats.KindAmbient {

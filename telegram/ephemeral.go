@@ -11,7 +11,7 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// editEphemeral edits an ephemeral message.
+// editEphemeral is the method that edits an ephemeral message.
 const editEphemeral = "editEphemeralMessageText"
 
 // ephemeralPattern matches the id of an ephemeral message, which is unique per receiver.

@@ -21,7 +21,8 @@ import (
 // fetchTimeout bounds the download of a file.
 const fetchTimeout = 2 * time.Minute
 
-// FetchFile downloads a file of at most 20 MB, Telegram's limit for bots.
+// FetchFile downloads a file of at most 20 MB, Telegram's limit for bots. For a larger one it returns
+// [chats.ErrTooLarge].
 func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
 	if a.Size > maxFile {
 		return chats.ErrTooLarge

@@ -11,7 +11,7 @@ import (
 // conflictGrace is for how long a conflicting poller may be this bot's crashed predecessor.
 const conflictGrace = 3 * time.Minute
 
-// stallMargin is how late a poll may be after its timeout.
+// stallMargin is how late a poll may be after its timeout before Health reports it.
 const stallMargin = 90 * time.Second
 
 // unhealthyPeriod is how long a bot that could not store a posted update counts as unhealthy. A load
@@ -30,7 +30,7 @@ type health struct {
 	conflictHolder              string
 	pollError                   error     // error of the last poll
 	inboxError                  error     // error of the last Accept
-	failedAt                    time.Time // time of the last Accept
+	acceptEnd                   time.Time // when the last Accept ended
 	acceptSince                 time.Time // when the running Accept began
 }
 
@@ -58,8 +58,9 @@ func (h *health) recordPoll(err error) {
 }
 
 // recordConflict records a poll that was refused because another process gets the updates. It returns
-// how long the conflict has lasted, and whether it has just begun. A conflict does not end with one
-// successful poll, because two pollers that take turns both succeed now and then.
+// how long the conflict has lasted, and whether it has just begun: calm has passed since the last refused
+// poll. A conflict does not end with one successful poll, because two pollers that take turns both
+// succeed now and then.
 func (h *health) recordConflict(err error, calm time.Duration) (lasts time.Duration, begins bool) {
 	h.withLock(func() {
 		now := time.Now()
@@ -81,7 +82,7 @@ func (h *health) setHolder(holder string) (news bool) {
 func (h *health) beginAccept() { h.withLock(func() { h.acceptSince = time.Now() }) }
 
 func (h *health) endAccept(err error) {
-	h.withLock(func() { h.inboxError, h.failedAt, h.acceptSince = err, time.Now(), time.Time{} })
+	h.withLock(func() { h.inboxError, h.acceptEnd, h.acceptSince = err, time.Now(), time.Time{} })
 }
 
 // conflictWindow returns the time after which a conflict is over. It is longer than a round of two
@@ -99,7 +100,7 @@ func (p *Platform) Health() error {
 		return errors.New("telegram: not polling")
 	case h.conflictHolder != "" && time.Since(h.lastConflict) < p.conflictWindow():
 		return fmt.Errorf("telegram: %s, since %v", h.conflictHolder, time.Since(h.conflictSince).Round(time.Second))
-	case h.inboxError != nil && (p.ReceivesExclusively() || time.Since(h.failedAt) < unhealthyPeriod):
+	case h.inboxError != nil && (p.ReceivesExclusively() || time.Since(h.acceptEnd) < unhealthyPeriod):
 		return fmt.Errorf("telegram: messages cannot be kept and wait at Telegram: %w", h.inboxError)
 	case isTokenError(h.pollError):
 		return fmt.Errorf("telegram: the token is refused: check TELEGRAM_BOT_TOKEN: %w", h.pollError)

@@ -36,7 +36,7 @@ const (
 // allChats is the key of the limit of all chats.
 const allChats = ""
 
-// pacer obeys flood control. No chat delays another one.
+// pacer obeys flood control. A chat delays others only if Telegram refuses manyChats chats at once.
 type pacer struct {
 	limits *retry.Pacer
 
@@ -72,7 +72,8 @@ func (p *pacer) recordRefusal(chat string, wait time.Duration) {
 	}
 }
 
-// admit waits until a message may be sent, or returns an error that says how long that takes.
+// admit waits until a message may be sent. If that takes longer than maxHold, or ctx ends, it returns an
+// error that says how long it takes.
 func (p *Platform) admit(ctx context.Context, chat chats.Chat) error {
 	wait := p.pacer.limits.Wait(ctx, allChats, chat.ID)
 	if wait <= 0 {

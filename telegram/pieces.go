@@ -35,7 +35,7 @@ func (m *message) albumKey() album {
 	return m.pieceKey(m.ID, m.Date)
 }
 
-// pieceKey identifies the message that may continue a text of its sender.
+// pieceKey identifies the message with this id and date, as a piece of a text by the sender of m.
 func (m *message) pieceKey(id, date int64) album {
 	by, _, _ := m.sender()
 	return album{m.Chat.ID, fmt.Sprintf("text/%d/%d/%d", by, id, date)}
@@ -47,8 +47,8 @@ func (m *message) mayContinueText() bool {
 	return ok && m.ID > 1 && m.Text != "" && !m.isForeign()
 }
 
-// nextPieces identifies the rest of a text that may continue: the message with the next id, if it arrives
-// at once. Only the first piece mentions the bot.
+// nextPieces returns the keys that the next piece of a text may have: the next message id, with each date
+// within pieceSeconds. It returns none if the text ends here. Only the first piece mentions the bot.
 func (m *message) nextPieces() (list []album) {
 	for date := m.Date; m.cut() != chats.CutNowhere && date <= m.Date+pieceSeconds; date++ {
 		list = append(list, m.pieceKey(m.ID+1, date))

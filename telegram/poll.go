@@ -22,8 +22,8 @@ import (
 const (
 	minBackOff = time.Second
 	maxBackOff = 60 * time.Second
-	// maxAcceptPause bounds the pauses before updates are passed to the inbox again after an error on
-	// our side: Telegram works, and users wait.
+	// maxAcceptPause bounds the pause before the next poll if the inbox did not accept the updates:
+	// Telegram works, and users wait.
 	maxAcceptPause = 2 * time.Second
 	// defaultPollMargin is how late the response to a poll may be after its timeout.
 	defaultPollMargin = 15 * time.Second
@@ -34,7 +34,7 @@ const (
 // allowedUpdates are the kinds of updates to ask for.
 const allowedUpdates = `["message","edited_message","my_chat_member","callback_query","message_reaction"]`
 
-// Run polls until ctx ends, or receives posted updates. It returns an error only if the token is
+// Run polls, or receives posted updates, until ctx ends. It returns an error only if the token is
 // refused at the start; it waits for the end of network outages and of conflicts with another poller.
 func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.start()
@@ -57,7 +57,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.tasks.Go(func() {
-		_ = rescue.Loop(ctx, r.log, "looking after the polls", func(ctx context.Context) error { r.watch(ctx); return nil }) // there is none
+		_ = rescue.Loop(ctx, r.log, "looking after the polls", func(ctx context.Context) error { r.watch(ctx); return nil }) // watch returns no error
 	})
 	if p.hook.address != "" {
 		r.serveWebhook(ctx)
@@ -71,7 +71,8 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	return nil
 }
 
-// identify asks Telegram for the identity of the bot.
+// identify asks Telegram for the identity of the bot until Telegram answers or ctx ends. It returns an
+// error only if Telegram refuses the token.
 func (p *Platform) identify(ctx context.Context) (user, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
@@ -126,8 +127,8 @@ type receiver struct {
 	in     chats.Inbox
 	offset int64
 	pauses *retry.Backoff
-	// hasPolled is set once polls have succeeded, so that a later webhook must be another program's. An
-	// earlier one is removed.
+	// hasPolled is set once a poll has succeeded or met another poller, or a webhook has been removed. A
+	// webhook that is active before is removed; one that is set afterwards must be another program's.
 	hasPolled bool
 	slots     chan struct{}
 	tasks     sync.WaitGroup
@@ -212,8 +213,8 @@ func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
 	return raws, err
 }
 
-// handlePollError handles a failed poll and returns how long to wait. If another poller, such as this
-// bot's predecessor, is active, it waits without limit.
+// handlePollError handles a failed poll and returns how long to wait. While another poller, such as this
+// bot's predecessor, is active, the pauses do not grow.
 func (r *receiver) handlePollError(ctx context.Context, err error) time.Duration {
 	if ce, ok := errors.AsType[*callError](err); ok && ce.fromTelegram && ce.code == http.StatusConflict {
 		if active := strings.Contains(ce.description, "webhook is active"); active && !r.hasPolled {

@@ -59,7 +59,7 @@ func (d *decoder) fillQuotes(m *message, msg *chats.Message) {
 }
 
 // quotedReply returns the message that m replies to. If it is in another chat, Telegram provides only
-// the selected text.
+// the selected part of its text.
 func (d *decoder) quotedReply(m *message) (q chats.Quoted, ok bool) {
 	q.Kind = chats.RefReply
 	switch {
@@ -123,7 +123,7 @@ func (d *decoder) decodeExternal(raw json.RawMessage, q *chats.Quoted) {
 	q.Files, q.Skipped = r.attachments(raw)
 }
 
-// fillOrigin fills in the author and the time of a quote.
+// fillOrigin fills in the author, the chat and the time of a quote.
 func (d *decoder) fillOrigin(raw json.RawMessage, q *chats.Quoted) {
 	var o origin
 	if json.Unmarshal(raw, &o) != nil {

@@ -28,12 +28,13 @@ func breakMentions(text string) string {
 	return mentionPattern.ReplaceAllString(markdown.WithoutDeleted(text), "$1@\u200b$2")
 }
 
-// partLimit leaves room for the lines that a send may add.
+// partLimit returns the limit of a part, in UTF-16 units. It leaves room for the notices that a send may
+// add.
 func partLimit() int {
 	return maxText - markdown.UTF16Len("\n\n"+chats.RepeatNotice) - markdown.UTF16Len(topicNotice+"\n\n")
 }
 
-// prefixLen returns the length in bytes of the longest prefix of at most limit units.
+// prefixLen returns the length in bytes of the longest prefix of at most limit UTF-16 units.
 func prefixLen(s string, limit int) int {
 	units := 0
 	for i, r := range s {

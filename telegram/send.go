@@ -26,8 +26,8 @@ type delivery struct {
 	topicGone bool // the topic no longer accepts messages
 }
 
-// Send sends one part. If Telegram refuses the HTML, it sends the plain text at once. If the topic is
-// gone, it sends to the chat, with a line about that. It retries nothing else.
+// Send sends one part. If Telegram refuses the HTML, Send sends the plain text at once. If the topic is
+// gone or closed, it sends to the chat, with a line about that. It retries nothing else.
 func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if err := p.prepareSend(ctx, to); err != nil {
 		return "", err
@@ -138,7 +138,7 @@ func plainLine(s string) string { return s }
 
 func htmlLine(s string) string { return "<i>" + html.EscapeString(s) + "</i>" }
 
-// sendError returns the outcome of a failed send.
+// sendError returns the outcome of a failed send, and adapts the rate of the chat.
 func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 	p.adaptRate(to.Chat, err)
 	out := &chats.SendError{Outcome: chats.Unknown, Err: err}
@@ -180,8 +180,8 @@ func outcome(ce *callError) chats.Outcome {
 	return chats.Unknown
 }
 
-// SetTyping shows for about five seconds that the bot is working. Telegram clears that by itself. It
-// does nothing while messages to the chat wait for flood control.
+// SetTyping shows for about five seconds that the bot is working; off does nothing, as Telegram clears
+// the status by itself. SetTyping sends nothing while messages to the chat wait for flood control.
 func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) error {
 	if !on {
 		return nil
@@ -194,7 +194,7 @@ func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) err
 	case to.Chat.Thread != "":
 		params["message_thread_id"] = to.Chat.Thread
 	case p.isForum(to.Chat.ID):
-		// The general topic is omitted when sending, but not here.
+		// A message to the general topic names no topic, but a chat action has to.
 		params["message_thread_id"] = "1"
 	}
 	err := p.api.call(ctx, "sendChatAction", params, nil)

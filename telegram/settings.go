@@ -62,7 +62,7 @@ func (s *Settings) Open(kv storage.KV, log *slog.Logger) (chats.Platform, error)
 	return New(Config{Settings: *s, KV: kv, Logger: log})
 }
 
-// Doctor asks Telegram for the identity of the bot.
+// Doctor asks Telegram for the identity and the webhook of the bot.
 func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 	self, err := Check(ctx, Config{Settings: *s})
 	switch {

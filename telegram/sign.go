@@ -20,11 +20,13 @@ const (
 	eyesReaction = `[{"type":"emoji","emoji":"👀"}]`
 	// reactionKeyPrefix precedes the id of a chat in the keys of the rate limits of reactions.
 	reactionKeyPrefix = "sign "
-	reactionGap       = 300 * time.Millisecond
+	// reactionGap is the least time between two reactions in a chat.
+	reactionGap = 300 * time.Millisecond
 )
 
-// Acknowledge implements [chats.Acknowledger]. Reactions use the rate that previews leave unused: it
-// does nothing while messages to the chat wait for flood control. Its limits do not delay messages.
+// Acknowledge implements [chats.Acknowledger]. Reactions use the rate that messages and previews leave
+// unused: without room, and while messages to the chat wait for flood control, it sends nothing and
+// returns an error with [chats.Later]. The limits of reactions do not delay messages.
 func (p *Platform) Acknowledge(ctx context.Context, chat chats.Chat, id string, on bool) error {
 	if n, err := strconv.ParseInt(id, 10, 64); err != nil || n <= 0 || chat.Platform != Name {
 		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("telegram: react: %q is no id of a message", id)}

@@ -39,12 +39,13 @@ var tokenPattern = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
 type Config struct {
 	Settings
 
-	// KV stores which albums and long texts are for the bot: their items arrive one by one, and another process may get
-	// the next one. Nil means that they are kept only in memory.
+	// KV stores which albums and long texts in groups are for the bot, and for a minute the items of
+	// albums that may still turn out to be: another process may get the next item. Nil means that all
+	// this is kept only in memory.
 	KV storage.KV
 	// HTTPClient sends the requests. It should set no timeout of its own that is shorter than
-	// PollTimeout. Redirects are never followed. Nil means a client of its own, which Run closes when
-	// it ends.
+	// PollTimeout. Redirects are never followed. Nil means a client that only this Platform uses; Run
+	// closes its idle connections at the end.
 	HTTPClient *http.Client
 	// Logger logs for the operator. Nil means no log.
 	Logger *slog.Logger
@@ -55,7 +56,8 @@ type Config struct {
 	// means [DefaultConflictWait]. A newer poll ends the older one, so the poll of a crashed bot keeps
 	// no other process out.
 	ConflictWait time.Duration
-	// CallTimeout bounds every other call. 0 means [DefaultCallTimeout].
+	// CallTimeout bounds every other call, except that an upload has at least 5 minutes, and the download
+	// of a file 2 minutes. 0 means [DefaultCallTimeout].
 	CallTimeout time.Duration
 }
 
@@ -164,8 +166,8 @@ func (p *Platform) ReceivesExclusively() bool { return p.hook.address == "" }
 // userID matches the id of a user.
 var userID = regexp.MustCompile(`^[1-9][0-9]{0,15}$`)
 
-// serviceUsers are the accounts that Telegram shows instead of a sender: its own notices, anonymous
-// administrators of a group, and channels.
+// serviceUsers are the accounts that Telegram shows as the sender of its own notices, of messages by
+// anonymous administrators of a group, and of messages by channels.
 var serviceUsers = []string{"777000", "1087968824", "136817688"}
 
 // IsUserID implements [chats.UserIDChecker].

@@ -29,7 +29,7 @@ type undecided struct {
 
 	mu       sync.Mutex // guards what follows, and orders the writes of this process
 	items    []undecidedItem
-	deleteAt time.Time // when to delete the old ones; zero if there are none of this process
+	deleteAt time.Time // when to delete old items; zero if there is nothing to delete
 }
 
 type undecidedItem struct {
@@ -39,7 +39,7 @@ type undecidedItem struct {
 	Raw   json.RawMessage `json:"raw"`
 }
 
-// keep keeps updates. An update that is delivered again is kept once.
+// keep keeps updates, each of them once. Beyond the bounds it drops the oldest.
 func (u *undecided) keep(ctx context.Context, added ...undecidedItem) error {
 	if len(added) == 0 {
 		return nil
@@ -63,7 +63,7 @@ func (u *undecided) keep(ctx context.Context, added ...undecidedItem) error {
 	})
 }
 
-// find returns the kept updates of an album.
+// find returns the kept updates of an album that are not old.
 func (u *undecided) find(ctx context.Context, of album) (raws []json.RawMessage, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -76,7 +76,7 @@ func (u *undecided) find(ctx context.Context, of album) (raws []json.RawMessage,
 	return raws, err
 }
 
-// deleteOld deletes the updates that are not needed any more, if this process has kept any.
+// deleteOld deletes old updates, once those that this process kept last are old.
 func (u *undecided) deleteOld(ctx context.Context) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -92,7 +92,7 @@ func (u *undecided) deleteOld(ctx context.Context) error {
 
 func (one undecidedItem) isOld() bool { return time.Since(one.At) >= undecidedAge }
 
-// change replaces the updates that are not old by those that f returns.
+// change passes the updates that are not old to f, and stores those that f returns.
 func (u *undecided) change(ctx context.Context, f func([]undecidedItem) []undecidedItem) error {
 	err := storage.ErrConflict
 	for try := 0; errors.Is(err, storage.ErrConflict) && try < albumTries; try++ {

@@ -30,8 +30,8 @@ const uploadTimeout = 5 * time.Minute
 // MaxFile returns the size limit of a file, in bytes.
 func (p *Platform) MaxFile() int64 { return maxUpload }
 
-// SendFile sends a PNG or JPEG as a photo, if Telegram accepts it as one, and any other file as a
-// document. It retries no more than [Platform.Send] does.
+// SendFile sends a PNG or JPEG as a photo, and any other file, or an image that Telegram refuses as a
+// photo, as a document. Otherwise it retries no more than [Platform.Send] does.
 func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
 	if err := p.prepareSend(ctx, to); err != nil {
 		return "", err

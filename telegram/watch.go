@@ -36,7 +36,7 @@ func newClockReader() clockReader {
 }
 
 // watch supervises the poll loop until ctx ends. It ends a poll after a sleep of the machine, and logs
-// when the loop stalls and when it runs again.
+// when the loop stalls and when it runs again. It also deletes old items of albums.
 func (r *receiver) watch(ctx context.Context) {
 	wall, running := r.readClocks()
 	ill := false
@@ -93,5 +93,5 @@ func (r *receiver) reportConflict(ctx context.Context, cause error) {
 	}
 }
 
-// addJitter adds up to a quarter, so that two bots do not collide each time.
+// addJitter adds up to a quarter of d, so that two bots do not collide each time.
 func addJitter(d time.Duration) time.Duration { return d + rand.N(d/4+1) }

@@ -55,7 +55,7 @@ type hook struct {
 	requests map[*http.Request]context.CancelFunc
 	running  sync.WaitGroup
 
-	// refused counts the requests that are not logged yet.
+	// refused counts the rejected requests that are not logged yet.
 	refused  atomic.Int64
 	logLimit rate.Sometimes
 }
@@ -103,7 +103,8 @@ func (r *receiver) serveWebhook(ctx context.Context) {
 	}
 }
 
-// ensureWebhook sets the webhook at first, and again if it was removed. Setting it again is harmless.
+// ensureWebhook sets the webhook, unless set says that it was set before and it is still there. Setting
+// it again is harmless.
 func (r *receiver) ensureWebhook(ctx context.Context, set bool) (info webhookInfo, err error) {
 	if set {
 		if info, err = r.api.getWebhook(ctx); err != nil || info.URL == r.hook.address {
@@ -135,7 +136,8 @@ func (h *hook) end() {
 	h.running.Wait()
 }
 
-// track counts a running request. The caller calls leave at its end. r is nil if no Run is active.
+// track counts a running request. ctx ends after acceptTimeout, or when the Run ends. The caller calls
+// leave when the request is answered. r is nil if no Run is active; then there is nothing to leave.
 func (h *hook) track(req *http.Request) (r *receiver, ctx context.Context, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -220,7 +222,7 @@ func unavailable(w http.ResponseWriter, why string) {
 
 var errNoUpdate = errors.New("telegram: not an update")
 
-// acceptPosted passes one posted update to the inbox.
+// acceptPosted passes one posted update to the inbox. It returns errNoUpdate if no update id was found.
 func (r *receiver) acceptPosted(ctx context.Context, raw json.RawMessage) error {
 	decode := r.decode
 	decode.commands = *r.commands.Load()
