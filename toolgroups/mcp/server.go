@@ -87,18 +87,19 @@ func newServer(cfg Config, name string, own Server) (*server, error) {
 	l, sum, ok, err := s.cache.read()
 	if err != nil {
 		s.log.Warn("cannot read the stored tool list of an MCP server", "err", err)
+		err = nil
 	}
 	s.hasList, s.listDigest, s.lastList, s.useOldProtocol = ok, sum, l, l.OldProtocol
 	ctx, cancel := context.WithTimeout(context.Background(), pinTime)
 	defer cancel()
-	switch {
-	case ok:
-		s.pins, err = s.updatePins(ctx, l)
-	case cfg.Accounts.KV != nil:
+	if cfg.Accounts.KV != nil {
 		s.pins, _, _, err = s.loadPins(ctx)
+		s.listDigest = digest{} // another replica may have seen a newer list: it is checked at the next connection
+	}
+	if err == nil && ok && s.pins.Allowed.Fingerprint == "" {
+		s.pins, err = s.updatePins(ctx, l)
 	}
 	if err != nil {
-		s.listDigest = digest{} // checked again at the next connection
 		s.log.Error("cannot read the pins of an MCP server: all its tools need approval for now", "err", err)
 	}
 	s.group = s.buildGroup(applyPins(l, s.pins.Allowed), ok)
