@@ -95,7 +95,7 @@ func connectNotes(t *testing.T, em *mcp.Server, ask func(string) string, restart
 	t.Helper()
 	wantIn(t, ask("/mcp"), "no MCP servers yet")
 	wantIn(t, ask("/mcp add notes "+em.URL+" role=owner"), "Added notes", "connect notes")
-	wantIn(t, ask("/mcp add notes "+em.URL), "Nothing was added", "too close")
+	wantIn(t, ask("/mcp add notes "+em.URL), "Nothing was added: there is a server notes already")
 	wantIn(t, ask("/mcp remove notes"), "Removed notes")
 	wantIn(t, ask("/mcp add notes "+em.URL+" trust=hints"), "Added notes")
 	wantIn(t, ask("who am I?"), "connect notes")

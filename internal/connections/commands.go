@@ -335,6 +335,9 @@ func (d *Handler) addServer(ctx context.Context, call bridge.CommandCall, name s
 	case len(d.cfg.Servers.Status()) >= maxServers:
 		return fmt.Sprintf("There are %d servers, and no more can be added in a chat.", maxServers), false, nil
 	}
+	if before, err := d.storedServer(ctx, name); err != nil || before.URL != "" {
+		return d.answerStored(ctx, call, name, one, before, err)
+	}
 	tried, err := d.cfg.Servers.Try(ctx, name, one.server())
 	if err != nil {
 		return "Nothing was added: " + strings.TrimSuffix(err.Error(), ".") + ".", false, nil
@@ -347,25 +350,73 @@ func (d *Handler) addServer(ctx context.Context, call bridge.CommandCall, name s
 	if err := call.Author.Record(ctx, "mcp add", name); err != nil {
 		return "", false, err
 	}
+	_, err = d.cfg.Store.Put(ctx, serverPrefix+name, data, storage.Absent)
+	if errors.Is(err, storage.ErrConflict) { // added meanwhile through another replica
+		before, err := d.storedServer(ctx, name)
+		return d.answerStored(ctx, call, name, one, before, err)
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("store the MCP server: %w", err)
+	}
 	if err := d.cfg.Servers.Pin(ctx, name, tried); err != nil {
 		return "", false, err
-	}
-	_, err = d.cfg.Store.Put(ctx, serverPrefix+name, data, storage.Absent)
-	if err != nil && !errors.Is(err, storage.ErrConflict) {
-		return "", false, fmt.Errorf("store the MCP server: %w", err)
 	}
 	if err := d.Load(ctx); err != nil {
 		return "", false, err
 	}
 	d.cfg.Logger.Info("MCP server added", "mcp_server", name, "user", call.User)
-	text = fmt.Sprintf("Added %s with %s.", name, wording.Plural(tried.Tools, "tool", "tools"))
+	return addedText(name, one, tried.Tools), true, nil
+}
+
+// storedServer returns the record of an added server; the zero value if there is none.
+func (d *Handler) storedServer(ctx context.Context, name string) (one addedServer, err error) {
+	entry, err := d.cfg.Store.Get(ctx, serverPrefix+name)
+	if errors.Is(err, storage.ErrNotFound) {
+		return one, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(entry.Value, &one)
+	}
+	if err != nil {
+		return one, fmt.Errorf("read the MCP server: %w", err)
+	}
+	return one, nil
+}
+
+// answerStored answers a command that adds a server which is stored already. If the user has added the
+// same one, the command is repeated after a crash.
+func (d *Handler) answerStored(ctx context.Context, call bridge.CommandCall, name string, one, before addedServer, err error) (string, bool, error) {
+	switch {
+	case err != nil:
+		return "", false, err
+	case before.AddedBy != call.User || before.URL != one.URL || before.Role != one.Role || before.Trust != one.Trust:
+		return fmt.Sprintf("Nothing was added: there is a server %s already.", name), false, nil
+	}
+	if err := d.Load(ctx); err != nil {
+		return "", false, err
+	}
+	tools := 0
+	for _, st := range d.cfg.Servers.Status() {
+		if st.Name == name {
+			tools = st.Tools
+		}
+	}
+	return addedText(name, before, tools), true, nil
+}
+
+// addedText returns the answer after adding a server, as Markdown.
+func addedText(name string, one addedServer, tools int) string {
+	text := fmt.Sprintf("Added %s with %s.", name, wording.Plural(tools, "tool", "tools"))
+	if tools == 0 { // not known after a restart
+		text = fmt.Sprintf("Added %s.", name)
+	}
 	if one.Auth == mcp.AuthOAuth {
 		text = fmt.Sprintf("Added %s. Each person connects their own account with `/connect %s`; I know its tools once the first person has done so.", name, name)
 	}
 	if one.Trust == mcp.TrustHints {
-		return text + " They ask before they run, except those that it says only read.", true, nil
+		return text + " They ask before they run, except those that it says only read."
 	}
-	return text + " Every call asks before it runs (`trust=hints` behind the address lets those run at once of which the server says that they only read).", true, nil
+	return text + " Every call asks before it runs (`trust=hints` behind the address lets those run at once of which the server says that they only read)."
 }
 
 // parseAdd parses the arguments of /mcp add. fault is the answer to invalid ones.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/netip"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -137,7 +139,7 @@ func TestServersAreAddedOnAllReplicas(t *testing.T) {
 		}
 	}
 	two.says(t, "mcp", "notes", "works: it has 2 tools")
-	two.says(t, "mcp", "add notes "+url, "too close")
+	two.says(t, "mcp", "add notes "+url, "Nothing was added: there is a server notes already")
 	two.says(t, "connect", "notes", "needs no account")
 	two.says(t, "mcp", "remove NOTES", "Removed notes.")
 	for one.servers.HasServer("notes") { // one does not follow by itself here
@@ -145,6 +147,39 @@ func TestServersAreAddedOnAllReplicas(t *testing.T) {
 	}
 	one.says(t, "mcp", "remove notes", "There is no server")
 	one.says(t, "mcp", "remove fixed", "stands in the settings")
+}
+
+// Of two administrators who add one name at the same time, one reads that it was not theirs, and the
+// descriptions stay those of the server that was added. A command that a crash has cut off says so too.
+func TestTwoServersOfOneNameAreNotAdded(t *testing.T) {
+	store := openStore(t)
+	one, two := newReplica(t, store), newReplica(t, store)
+	address := served(t, "read", "write")
+	added := sync.OnceFunc(func() {
+		one.says(t, "mcp", "add notes "+address, "Added notes with 2 tools")
+	})
+	inner := http.Handler(http.NotFoundHandler())
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		added() // while the other command is connecting
+		inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(other.Close)
+	t.Cleanup(other.CloseClientConnections)
+	target, err := url.Parse(served(t, "steal"))
+	must(t, err)
+	inner = httputil.NewSingleHostReverseProxy(target)
+	two.says(t, "mcp", "add notes "+other.URL+"/mcp", "Nothing was added: there is a server notes already")
+	pins, err := store.Get(t.Context(), mcp.PinPrefix+"notes")
+	must(t, err)
+	if !strings.Contains(string(pins.Value), `"read"`) {
+		t.Errorf("the descriptions that were allowed are %s", pins.Value)
+	}
+	for range 2 { // in the process that has added it, and in one that starts
+		one.says(t, "mcp", "add notes "+address, "Added notes")
+		one = newReplica(t, store)
+		must(t, one.desk.Load(t.Context()))
+	}
+	one.says(t, "mcp", "add notes "+address+" trust=hints", "Nothing was added: there is a server notes already")
 }
 
 // What cannot be added is refused in a sentence, and leaves nothing behind.
