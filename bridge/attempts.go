@@ -63,8 +63,9 @@ func (t *attempts) countFailure(now time.Time, atLeast time.Duration, err error)
 // attempt of that job only.
 func (e *executor) execute(work, ctx context.Context, j *queue.Run) {
 	for e.leases.Shared() && !e.leases.OwnsSafely(j) {
-		// The job was accepted while this process lost the chat, and perhaps got it back. Jobs of other
-		// processes come first, so this one is claimed with them.
+		// The job was accepted while this process lost the chat, and perhaps got it back. Jobs that
+		// other processes accepted before it come first, so this one is dropped here and claimed
+		// together with them.
 		if e.leases.Token(j.Message.Chat) != j.LeaseToken && e.completer.dropIfLost(j, queue.ErrLost) {
 			return
 		}
@@ -94,7 +95,8 @@ func (e *executor) execute(work, ctx context.Context, j *queue.Run) {
 	}
 }
 
-// runAlone waits until no other job that may crash the process runs. Call next to let the next one run.
+// runAlone waits until no other job that may crash the process runs. The caller calls next to let the
+// next one run.
 func (e *executor) runAlone(ctx context.Context, j *queue.Run) (next func()) {
 	if !j.Restarted || j.Stall.Restarts < maxTogether || j.State == receipts.Waiting || !outbox.DeliveryOf(j).OutageSince.IsZero() {
 		return func() {}

@@ -39,8 +39,8 @@ const (
 )
 
 // background starts, shows and cancels background tasks, and makes turns wait for them. Each task has a
-// card, which shows its progress. The card is also its state for others: a cancelled task is marked
-// there, and a turn that waits for the task waits for the end of the card.
+// card, which shows its progress. Other jobs and processes read the task's state from the card: a
+// cancelled task is marked there, and a turn that waits for the task waits until the card is closed.
 type background struct {
 	store    storage.Store
 	jobs     queue.Store
@@ -125,7 +125,7 @@ func (b *background) tryStart(ctx context.Context, call toolgroups.Call, task to
 	return b.describe(j), nil
 }
 
-// backgroundHeading returns the heading of what a task sends itself.
+// backgroundHeading returns the heading of the messages that a task itself sends to its chat.
 func backgroundHeading(title string) string {
 	return `\[Background\] ` + wording.EscapeMarkdown(title)
 }
@@ -204,8 +204,8 @@ func endOf(r *receipts.Receipt) string {
 	return "is done"
 }
 
-// card returns the token of the card of a task. It posts the card unless that was done before; without
-// buttons there is none.
+// card returns the token of the card of a task. It posts the card unless that was done before. On a
+// platform without buttons there is no card, and the token is empty.
 func (b *background) card(ctx context.Context, j *queue.Run) (string, error) {
 	data, err := json.Marshal(taskCard{Task: j.Message.ID})
 	if err != nil {
@@ -232,7 +232,8 @@ func (b *background) close(ctx context.Context, token string, result interact.Re
 	return decodeTaskCard(kept)
 }
 
-// readCard returns the data of a task's card, and whether the card is open.
+// readCard returns the token and the data of a task's card, and whether the card is open. Without a
+// card, open is true.
 func (b *background) readCard(ctx context.Context, j *queue.Run) (token string, state taskCard, open bool, err error) {
 	if token, err = b.card(ctx, j); err != nil || token == "" {
 		return token, state, true, err
@@ -368,7 +369,7 @@ func (b *background) cancelled(j *queue.Run, by string) (interact.Result, error)
 }
 
 // cancel cancels a task. It closes the card of the task, which ends the task; see onCardClosed. If the
-// card cannot be closed, the task is ended without it. It returns false if the task has just ended.
+// task has no card, cancel interrupts the task itself. It returns false if the task has just ended.
 func (b *background) cancel(ctx context.Context, j *queue.Run, by string) (bool, error) {
 	token, err := b.card(ctx, j)
 	var state taskCard
@@ -422,8 +423,9 @@ func (b *background) cancelAll(ctx context.Context, chat chats.Chat, user string
 	return nil
 }
 
-// clear ends the open tasks of a chat that are older than a /clear, and returns their number. The session
-// is stored already, so that they do not continue after a crash.
+// clear ends the open tasks of a chat that are older than a /clear. It returns their number, and those
+// that had not begun, which the caller closes. The session is stored already, so that they do not
+// continue after a crash.
 func (b *background) clear(by *queue.Run) (ended []*queue.Run, n int) {
 	for _, j := range b.queue.JobsIn(by.Message.Chat, backgroundQueue, false) {
 		if j.Seq >= by.Seq {

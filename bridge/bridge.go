@@ -24,9 +24,9 @@ import (
 	"oneclaw/storage/replicas"
 )
 
-// Bridge passes messages from the platforms to the agent, and the answers back. It has a goroutine for
-// each chat whose message is being answered, for each chat whose command is being run, for each
-// platform, for pruning, and for expiring cards. [Bridge.Run] waits for all of them.
+// Bridge passes messages from the platforms to the agent, and the answers back. It has goroutines for
+// the jobs that run or are being closed, for each platform, for pruning, for expiring cards, and, if the
+// store is shared, for leases and for changes by other processes. [Bridge.Run] waits for all of them.
 type Bridge struct {
 	cfg       Config
 	log       *slog.Logger
@@ -329,7 +329,8 @@ func announceCommands(ctx context.Context, b *Bridge, p chats.Platform) {
 // QueueStats returns the numbers of open jobs.
 func (b *Bridge) QueueStats() queue.Stats { return b.queue.Stats() }
 
-// PlatformErrors returns the health of each platform: nil if it receives messages, otherwise its error.
+// PlatformErrors returns the health of each platform: its error if it does not receive messages. It is
+// nil for a platform that is no [chats.HealthReporter], or from which another process receives.
 func (b *Bridge) PlatformErrors() map[string]error {
 	ready := make(map[string]error, len(b.platforms))
 	for name, p := range b.platforms {

@@ -246,7 +246,8 @@ func (c *claimer) rescan() {
 	}
 }
 
-// followOnce claims the open jobs of all owned chats, then those of which notices tell, until an error.
+// followOnce claims the open jobs of all owned chats, then the jobs that new notices name, until an
+// error.
 func (c *claimer) followOnce(ctx context.Context) error {
 	prefixes := c.leases.NoticePrefixes()
 	if len(prefixes) == 0 {
@@ -375,7 +376,7 @@ func (c *claimer) handleLeftNotices(ctx context.Context, prefixes []string) erro
 	return nil
 }
 
-// noticeHandled has deleteNotices delete a notice.
+// noticeHandled marks a notice for deletion by deleteNotices.
 func (c *claimer) noticeHandled(notice storage.Entry) {
 	c.mu.Lock()
 	c.handled[notice.Key] = handledNotice{rev: notice.Revision}
@@ -386,7 +387,7 @@ func (c *claimer) noticeHandled(notice storage.Entry) {
 	}
 }
 
-// hasDeleted reports whether this process has deleted a notice.
+// hasDeleted reports whether this process has deleted a notice, and forgets the notice.
 func (c *claimer) hasDeleted(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -578,7 +579,7 @@ func (c *claimer) claimUntilDone(ctx context.Context, chat chats.Chat) {
 	}
 }
 
-// claimAll claims the current jobs of a chat and its threads, and leaves later jobs to follow.
+// claimAll claims the current jobs of a chat and its threads, and leaves later jobs to [claimer.follow].
 func (c *claimer) claimAll(ctx context.Context, chat chats.Chat) error {
 	open, _, err := c.jobs.ListOpen(ctx, chat.String()+"/", queue.AllChats)
 	taken := make(map[chats.Chat]bool)

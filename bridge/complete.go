@@ -88,7 +88,7 @@ const receiptPause = 40 * time.Millisecond
 
 // completeLater closes a job in the background, while the next message of the chat is already being
 // answered. If the program crashes before the receipt is written, the last part is sent again, marked as
-// a possible duplicate. If the other final steps fail too often, they are skipped.
+// a possible duplicate. If the final steps of the job's worker fail too often, they are skipped.
 func (c *completer) completeLater(j *queue.Run, state receipts.State) {
 	c.queue.Running.Go(func() {
 		due, cancel := context.WithTimeout(c.queue.Context(), receiptPause)
@@ -191,7 +191,8 @@ func (c *completer) countFailure(j *queue.Run, t *attempts, failure error) (last
 	return t.countFailure(c.now(), c.retryFor, failure), false
 }
 
-// exceedsRestarts reports whether more than times*maxRestarts restarts have interrupted a job.
+// exceedsRestarts reports whether more than times*maxRestarts restarts have interrupted a job without
+// progress, over at least [Limits.RetryFor].
 func (c *completer) exceedsRestarts(j *queue.Run, times int) bool {
 	return j.Stall.Restarts > times*maxRestarts && c.now().Sub(j.Stall.Since) >= c.retryFor
 }

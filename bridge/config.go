@@ -52,7 +52,7 @@ type Config struct {
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Zone is the time zone of displayed times; nil means UTC.
+	// Zone returns the time zone of displayed times; nil means UTC.
 	Zone func() *time.Location
 }
 
@@ -79,7 +79,8 @@ type Hooks struct {
 	// ForgetIn deletes what the turns of a user in a shared chat have added after Forget. It may be called
 	// again.
 	ForgetIn func(ctx context.Context, user string, chat chats.Chat) error
-	// OnErased is called after messages were erased, at a user's request or because of their age.
+	// OnErased is called when messages are erased: after an erasure at a user's request, and before the
+	// first one of a pruning because of their age.
 	OnErased func(ctx context.Context) error
 	// Measure counts events.
 	Measure queue.Counter

@@ -139,7 +139,7 @@ func (i *inserter) Adopt(ctx context.Context, key string) error {
 	return err
 }
 
-// Go implements [interact.Jobs]. It does nothing if the queue is closing, which waits only for jobs.
+// Go implements [interact.Jobs]. It does nothing if the queue is closing.
 func (i *inserter) Go(f func(ctx context.Context)) {
 	i.queue.TryGo(func() { f(i.queue.Context()) })
 }

@@ -18,9 +18,11 @@ import (
 )
 
 const (
-	// fullInterval is the minimum time between two notices to a sender that too many messages wait.
+	// fullInterval is the minimum time between two notices about the same burst that too many messages
+	// wait.
 	fullInterval = 10 * time.Minute
-	// maxTold bounds the chats and bursts whose last notice is remembered.
+	// maxTold bounds the chats and bursts whose last notice is remembered, and the messages whose failed
+	// attempts are.
 	maxTold = 10_000
 )
 
@@ -79,8 +81,9 @@ func (l *limiter) reserve(j *queue.Run) backlog {
 }
 
 // refuse rejects a message because too many wait in its chat or from its sender, and reports whether it
-// did. It posts one notice per burst, as a card, and stores a receipt, so that redeliveries of the
-// message are rejected, too. A message that is queued or closed already is not rejected.
+// did. It posts one notice per burst and fullInterval, as a card, and stores a receipt, so that
+// redeliveries of the message are rejected, too. A /stop takes effect all the same, without an answer. A
+// message that is queued or closed already is not rejected.
 func (l *limiter) refuse(ctx context.Context, j *queue.Run, room backlog) (bool, error) {
 	l.queue.Unreserve(j)
 	if l.queue.Has(j.Key()) {

@@ -18,8 +18,8 @@ type trackedStore struct {
 	onDoubt func(key string)
 }
 
-// recordOutcome records whether a write failed. A write that was cancelled, or rejected because of its
-// content, does not count.
+// recordOutcome records whether a write failed. A write that was cancelled, met a conflict, or was
+// rejected because of its content does not count.
 func (s *trackedStore) recordOutcome(ctx context.Context, err error, ops ...storage.Op) {
 	switch {
 	case err == nil:

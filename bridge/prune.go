@@ -21,7 +21,8 @@ import (
 	"oneclaw/storage"
 )
 
-// Prefixes of the keys in the store, and what bounds the records under them:
+// Prefixes of the keys that this package, its subpackages and some others write, and what bounds the
+// records under them:
 //
 //	job/open/     open jobs: at most Limits.MaxWaiting messages and as many commands
 //	              for each chat
@@ -34,13 +35,14 @@ import (
 //	card/         cards, which expire; closed ones for receipts.Age
 //	allowed/      lasting approvals, a few for each user in a conversation; until the
 //	              conversation is cleared, at most 90 days or Limits.HistoryDays
+//	claim         the newest claim of the bot, one record
 //	access/       a record for each admitted user; requests and refusals expire,
 //	              with the message that made the request
 //	stranger/     strangers who were notified that the bot does not know them, if
 //	              replicas share the store; for a day
 //	replicas/     leases and members, if replicas share the store
 //	observe/      a record for each group in which the bot listens
-//	heard/        messages in these groups: privacy.Kept for each thread, for privacy.Age
+//	heard/        messages in these groups: privacy.MaxKept for each thread, for privacy.MaxAge
 //	sign/         a record for each message that may have the bot's reaction; deleted with
 //	              the reaction, when the message is answered
 //	moved/        a record for each chat that continues under another id
@@ -50,7 +52,7 @@ import (
 //	              sweep deletes what no folder contains any more
 //	learning/     chats that know of exports, users who declined; a record for each
 //	error/        logged errors for the administrators' pages: at most 1,000, for 30 days
-//	audit/        audit entries: at most audit.Most, for Limits.AuditDays
+//	audit/        audit entries: at most audit.MaxEntries, for Limits.AuditDays
 //	admin/        sessions on the administrators' pages, a record for each
 //	asked/        index of conversations in shared chats by user; as long as these
 //	conversation/ a record for each conversation; those of tasks for TaskAge

@@ -165,7 +165,8 @@ func endedText(running bool, waiting int) string {
 	return text
 }
 
-// handleStopPress answers the press of a stop button. The answer was stopped before, on acceptance.
+// handleStopPress answers the press of a stop button. It stops the answer once more, because the attempt
+// on acceptance may have failed.
 func (s *interrupter) handleStopPress(ctx context.Context, j *queue.Run) error {
 	if err := s.stopAnswer(ctx, j); err != nil {
 		return err

@@ -41,7 +41,7 @@ type TaskResult struct {
 	Chat chats.Chat
 	// Owner is the owner of the task, as in [toolgroups.Scope].
 	Owner string
-	// Session is the log of the task's conversation; empty if the task never began.
+	// Session is the log of the task's conversation; empty if the access of the task's user was revoked.
 	Session string
 	// MessageID is the platform's id of the first delivered message. It is empty if not all parts were
 	// delivered.

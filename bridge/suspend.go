@@ -15,7 +15,7 @@ import (
 	"oneclaw/storage"
 )
 
-// suspender suspends jobs that wait for users.
+// suspender suspends jobs that wait for users or background tasks.
 type suspender struct {
 	platforms map[string]chats.Platform
 	workers   *workerRegistry
@@ -30,7 +30,8 @@ type suspender struct {
 	log       *slog.Logger
 }
 
-// suspend stores that a job waits for a decision. Meanwhile its chat is blocked, without a goroutine.
+// suspend stores that a job waits for a decision or for background tasks. Meanwhile its chat is blocked,
+// without a goroutine.
 func (s *suspender) suspend(j *queue.Run) error {
 	j.State = receipts.Waiting
 	ctx, cancel := s.queue.WriteContext()

@@ -56,7 +56,7 @@ func (t *takeover) TakeOver(ctx context.Context, in queue.ChatFilter, token func
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
 	open = t.claimer.holdUnknown(open)
-	left := make(map[string]bool) // jobs that this process is about to close
+	left := make(map[string]bool) // jobs to claim later: unclaimed ones, and those that this process still has
 	for _, j := range open {
 		left[j.Key()] = j.Unclaimed || t.queue.Has(j.Key())
 	}

@@ -75,7 +75,8 @@ const (
 	// kindMove moves a chat to a new id. Its job waits until no turn runs under either id. Until it has
 	// ended, no message is answered there, and waiting messages move along.
 	kindMove chats.Kind = "move"
-	// kindUndo is an /undo by button. Message.On is the id of the /clear message.
+	// kindUndo is an /undo by button. In a shared chat, Message.TargetID is the id of the /clear
+	// message.
 	kindUndo chats.Kind = "undo"
 )
 
