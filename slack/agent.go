@@ -53,7 +53,8 @@ func (s identity) decodeAgentEvent(o eventWrapper) (intake, error) {
 	return intake{agent: &e}, nil
 }
 
-// convertAgentEvent converts a press on Slack's stop button to a /stop in its thread.
+// convertAgentEvent converts a press on Slack's stop button to a /stop in its thread. For other events it
+// welcomes the user and returns nil.
 func (r *receiver) convertAgentEvent(ctx context.Context, e *agentEvent) *chats.Message {
 	direct := isDirectID(e.Channel)
 	if !r.serves(e.Channel, direct) {
@@ -108,8 +109,8 @@ func convertFeedback(ctx context.Context, r *receiver, p *interaction, user stri
 	return &m
 }
 
-// layOutPart lays out a part in blocks if necessary: for buttons, for feedback buttons, or for its
-// layout. extras are the features in it that Slack may refuse.
+// layOutPart lays out a part in blocks if needed is set, or if the part has feedback buttons or a layout;
+// otherwise laid is nil. extras are the features in it that Slack may refuse.
 func layOutPart(s *surface.Surface, part chats.Part, plain, needed bool) (laid []slack.Block, extras []string, err error) {
 	all := partText(part, plain)
 	if judged := part.FeedbackButtons && len(part.Buttons) == 0 && s.CanRate(all, blocks.MaxSection); judged {

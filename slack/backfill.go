@@ -145,9 +145,9 @@ func (r *receiver) listConversations(ctx context.Context, live map[string][]stri
 }
 
 // fillConversation passes messages outside of threads to the inbox. It returns the threads to search:
-// the known ones, and those that began recently.
+// the known ones, and those that began after oldest and have replies. n counts the messages.
 func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest string, known []string) (roots []string, n int, err error) {
-	// Without an end the pages begin at the oldest message, and the bound would drop the newest.
+	// Without Latest the pages would begin at the oldest message, and the bound would drop the newest.
 	latest := strconv.FormatInt(r.api.clock.Now().Add(maxGap).Unix(), 10) + ".000000"
 	params := slack.GetConversationHistoryParameters{ChannelID: c.id, Oldest: oldest, Latest: latest, Limit: missedPageSize}
 	var all []slack.Message
@@ -177,7 +177,7 @@ func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest 
 	return roots, n, nil
 }
 
-// fillThread passes the replies of a thread to the inbox.
+// fillThread passes the replies after oldest in a thread to the inbox. n counts them.
 func (r *receiver) fillThread(ctx context.Context, c conversation, root, oldest string) (n int, err error) {
 	params := slack.GetConversationRepliesParameters{ChannelID: c.id, Timestamp: root, Oldest: oldest, Limit: missedPageSize}
 	for more := true; more && n < maxMissed; more = params.Cursor != "" {
@@ -223,7 +223,7 @@ func (r *receiver) ignoreUnreadable(err error, where string) error {
 	return nil
 }
 
-// acceptMissed passes a message to the inbox as its event would have been, in the order of its queue.
+// acceptMissed passes a message to the inbox as if its event had arrived, in the order of its queue.
 func (r *receiver) acceptMissed(ctx context.Context, c conversation, m slack.Message) error {
 	e := &event{message: newMessage(m.Msg), Channel: c.id, ChannelType: c.kind, shared: c.shared, threaded: r.self.agentView}
 	e.Type = "message"

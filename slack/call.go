@@ -58,7 +58,8 @@ func newClient(bot, app, signing string, base *url.URL, given *http.Client, time
 // callError describes why a call failed. It contains no secrets.
 type callError struct {
 	method string
-	// code is Slack's error code, or empty if the response is not Slack's.
+	// code is Slack's error code, or empty if there is no response of Slack's. A call that the pacer holds
+	// back has the code ratelimited.
 	code string
 	// missingScope is the scope that the app lacks, if that is the reason.
 	missingScope string
@@ -105,7 +106,7 @@ func errorCode(err error) string {
 	return ""
 }
 
-// isTokenError reports whether Slack no longer accepts the token.
+// isTokenError reports whether Slack refuses the token.
 func isTokenError(err error) bool {
 	return hasErrorCode(err, "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type")
 }
@@ -114,9 +115,9 @@ type apiCall struct {
 	method string
 	// channel is the channel of the call, if Slack limits the rate by channel.
 	channel string
-	// contentLength, if not 0, is the length of a request that the library does not know.
+	// contentLength is the length of the request's body if the library does not know it, and otherwise 0.
 	contentLength int64
-	timeout       time.Duration // if longer than the usual one
+	timeout       time.Duration // replaces the usual one if it is longer
 }
 
 func (r apiCall) key() string { return r.method + " " + r.channel }
@@ -135,7 +136,8 @@ func callWithResult[T any](ctx context.Context, c *client, method string, with f
 	return answer, err
 }
 
-// do makes a call, within the rate limits.
+// do makes a call as soon as the rate limits allow it. If that takes too long, it sends nothing and
+// returns a [callError] for which isRateLimited is true.
 func (c *client) do(ctx context.Context, r apiCall, with func(context.Context, *slack.Client) error) error {
 	fault := &callError{method: r.method}
 	if wait := c.pacer.Wait(ctx, r.key()); wait > 0 {
@@ -214,7 +216,7 @@ func (c *client) mayHaveToken(u *url.URL) bool {
 	return u.User == nil && (u.Scheme == "https" && slacks || u.Scheme == c.base.Scheme && strings.EqualFold(u.Host, c.base.Host))
 }
 
-// parseTS returns the time of a ts.
+// parseTS returns the time of a ts; zero if it is invalid.
 func parseTS(ts string) time.Time {
 	seconds, micros, _ := strings.Cut(ts, ".")
 	s, err := strconv.ParseInt(seconds, 10, 64)

@@ -145,8 +145,8 @@ func isUserSubtype(subtype string) bool {
 	return subtype == "" || subtype == "file_share" || subtype == "thread_broadcast" || subtype == "me_message"
 }
 
-// convert returns the message in an event, or nil if it is not for the bot. It returns an error if
-// that could not be determined.
+// convert returns the message in an event, or nil if it is neither for the bot nor a wanted ambient
+// message. It returns an error if that could not be determined.
 func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error) {
 	m := e.subject()
 	switch {
@@ -204,9 +204,9 @@ func (r *receiver) convertAmbient(ctx context.Context, e *event, m *message) *ch
 	return msg
 }
 
-// compose makes a message from an event. It contains ids instead of the names of users, which are
-// looked up only for messages to the bot. An event of a message with files does not name the sender's
-// workspace.
+// compose makes a message from an event. Its text contains ids instead of the names of users, which are
+// looked up only for messages to the bot. The workspace of the sender is looked up if the event does not
+// name it, as for a message with files.
 func (r *receiver) compose(ctx context.Context, e *event, m *message) (*chats.Message, decodedText) {
 	w := r.readText(e, m, func(id string) string { return id })
 	inside := m.ThreadTS != "" && m.ThreadTS != m.TS
@@ -241,7 +241,8 @@ func (r *receiver) fillNames(e *event, m *message, msg *chats.Message, name name
 }
 
 // isForBot reports whether a message is direct, mentions the bot, or is in a thread in which the bot
-// participates. It fills in the opener of the thread.
+// participates. It fills in the opener of the thread, and records that a mention makes the bot
+// participate.
 func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, mentioned bool) (bool, error) {
 	m := e.subject()
 	inThread := m.ThreadTS != "" && m.ThreadTS != m.TS
@@ -285,8 +286,9 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, m
 	return true, nil
 }
 
-// convertEdit converts an edit of a text. Link previews arrive as edits as well. An edit that adds a
-// mention addresses the bot for the first time.
+// convertEdit converts an edit that changes the text or adds a quoted message. It returns nil for others:
+// link previews arrive as edits as well. An edit that adds a mention becomes a new message, because it may
+// address the bot for the first time.
 func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, error) {
 	m, before := e.Message, e.PreviousMessage
 	if m == nil || before == nil || m.Text == before.Text && !addsQuote(before.Attachments, m.Attachments) || !isUserSubtype(m.Subtype) {

@@ -9,7 +9,7 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// postEphemeral posts a message that only one user sees.
+// postEphemeral is the method that posts a message that only one user sees.
 const postEphemeral = "chat.postEphemeral"
 
 // SendEphemeral implements [chats.EphemeralSender]. If the bot or the user is not in the channel, it

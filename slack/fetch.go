@@ -26,7 +26,8 @@ const (
 
 var errSignIn = errors.New("slack: file: slack shows its sign-in page instead: the app needs the scope files:read and has to be in the channel")
 
-// FetchFile downloads a file of at most [chats.MaxFile] bytes.
+// FetchFile downloads a file of at most [chats.MaxFile] bytes. For a larger one it returns
+// [chats.ErrTooLarge].
 func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
 	if a.Size > chats.MaxFile {
 		return chats.ErrTooLarge
@@ -58,7 +59,8 @@ func (c *client) completeFiles(ctx context.Context, files []attachedFile) []atta
 	return completeFiles(ctx, files, c.fileInfo)
 }
 
-// download writes a file to w. Only Slack's hosts get the token.
+// download writes a file to w. Only Slack's hosts get the token. page is set if the file is an HTML page:
+// for any other file, a page is Slack's sign-in page.
 func (c *client) download(ctx context.Context, address string, page bool, w io.Writer) error {
 	for range maxRedirects {
 		u, err := url.Parse(address)

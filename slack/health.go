@@ -12,11 +12,11 @@ import (
 type health struct {
 	mu          sync.Mutex
 	running     bool
-	openSockets int       // open sockets
-	closedSince time.Time // when the last socket closed
+	openSockets int       // open sockets; 1 if events are posted
+	closedSince time.Time // when the last socket closed, or Run began
 	linkError   error     // why no socket is open
 	inboxError  error     // error of the last Accept
-	failedAt    time.Time // time of the last Accept
+	acceptEnd   time.Time // when the last Accept ended
 }
 
 // unhealthyPeriod is how long an app that could not store a posted event counts as unhealthy. A load
@@ -63,7 +63,7 @@ func (h *health) handleConnectError(err error) {
 }
 
 func (h *health) recordAccept(err error) {
-	h.withLock(func() { h.inboxError, h.failedAt = err, time.Now() })
+	h.withLock(func() { h.inboxError, h.acceptEnd = err, time.Now() })
 }
 
 // Health returns nil while events arrive and are stored, and otherwise an error for the operator.
@@ -74,7 +74,7 @@ func (p *Platform) Health() error {
 	switch {
 	case !h.running:
 		return errors.New("slack: not connected")
-	case h.inboxError != nil && (!p.verifier.Enabled() || time.Since(h.failedAt) < unhealthyPeriod):
+	case h.inboxError != nil && (!p.verifier.Enabled() || time.Since(h.acceptEnd) < unhealthyPeriod):
 		return fmt.Errorf("slack: messages cannot be kept and wait at Slack: %w", h.inboxError)
 	case h.openSockets > 0:
 		return nil

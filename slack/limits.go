@@ -46,8 +46,8 @@ func (p *Platform) serves(channel string, direct bool) bool {
 	return direct || len(p.channels) == 0 || slices.Contains(p.channels, channel)
 }
 
-// userID returns the id of a user for the bridge. Slack names the workspace of each sender. If it does
-// not, and the channel is shared, the user counts as an outsider.
+// userID returns the id of a user for the bridge. If the workspace of the user is not known, and the
+// channel is shared, the user counts as an outsider.
 func (s identity) userID(user, team string, shared bool) string {
 	if team == "" && !shared || s.isOurs(team) {
 		return user

@@ -24,8 +24,8 @@ func (r *receiver) loadMarks(ctx context.Context) {
 	}
 	for chat, at := range r.progress.ThreadTimes() {
 		r.threads.Put(chat, thread{joined: true}, joinedAge)
-		// A process that was killed has cleared nothing. If there are others, the status may be theirs.
-		// Slack drops it soon.
+		// A process that was killed has cleared no status. If other processes serve the bot, the status
+		// may be theirs, and Slack drops it soon.
 		if r.isLeader == nil && r.api.clock.Now().Sub(at) < statusAge {
 			r.statuses.AddStale(chat)
 		}
@@ -41,8 +41,9 @@ func (r *receiver) saveMarks(ctx context.Context) {
 	}
 }
 
-// runUpkeep saves the marks regularly, and clears stale statuses. Without sockets, as with posted
-// events, a running program counts as a sign of life.
+// runUpkeep regularly saves the marks, clears stale statuses, takes over the work of other processes, and
+// deletes old records. Without sockets, as with posted events, a running program counts as a sign of
+// life.
 func (r *receiver) runUpkeep(ctx context.Context, sockets bool) {
 	tick, seldom := time.NewTicker(saveInterval), time.NewTicker(pruneInterval)
 	defer tick.Stop()

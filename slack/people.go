@@ -12,7 +12,7 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// usersInfo looks up a user.
+// usersInfo is the method that looks up a user.
 const usersInfo = "users.info"
 
 const (

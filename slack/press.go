@@ -143,7 +143,9 @@ func (r *receiver) convertPress(ctx context.Context, p *interaction) *chats.Mess
 	}
 }
 
-// Edit replaces the text and the buttons of one of the bot's messages.
+// Edit replaces the text and the buttons of one of the bot's messages. If Slack refuses the formatting,
+// the message gets the plain text. If the Web API cannot reach the message, Edit replaces it with a
+// response to its command or press.
 func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
 	if to.Chat.Platform != Name || to.Chat.ID == "" || id == "" {
 		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s has no message %q", to.Chat, id)}

@@ -60,7 +60,8 @@ func (q *workQueues) enqueue(ctx context.Context, name string, work func()) bool
 // errBusy is the error of work for which there was no room until its context ended.
 var errBusy = errors.New("slack: too many events wait to be accepted")
 
-// do queues work and waits for it, or until ctx ends; the work may outlive that.
+// do queues work and returns its error. If ctx ends first, do returns errBusy if there was no room for the
+// work, and otherwise the cause; the work goes on.
 func (q *workQueues) do(ctx context.Context, name string, work func() error) error {
 	done := make(chan error, 1)
 	ran := q.enqueue(ctx, name, func() {
@@ -82,7 +83,7 @@ func (q *workQueues) do(ctx context.Context, name string, work func() error) err
 	}
 }
 
-// close refuses further work, and waits for that which is queued.
+// close refuses further work, and waits for the queued work to end.
 func (q *workQueues) close() {
 	q.mu.Lock()
 	q.closed = true

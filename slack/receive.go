@@ -68,7 +68,7 @@ func (r *receiver) runLoop(ctx context.Context, what string, run func(context.Co
 	})
 }
 
-// shutDown waits for the intakes that are being accepted, and clears statuses.
+// shutDown waits for the intakes that are being accepted, saves the marks, and clears statuses.
 func (r *receiver) shutDown(ctx context.Context) {
 	r.queues.close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
@@ -102,7 +102,8 @@ func (p *Platform) identify(ctx context.Context) (identity, error) {
 	}
 }
 
-// checkScopes reports missing scopes at the start, before they are needed.
+// checkScopes logs the missing scopes at the start, before they are needed. It returns an error if the
+// app may not post messages.
 func checkScopes(lacks []MissingScope, log *slog.Logger) error {
 	for _, lack := range lacks {
 		switch lack.Scope {
@@ -163,7 +164,7 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 	}()
 	switch {
 	case in.event != nil:
-		// A refused look-up must not delay the acknowledgement: Slack would give up soon.
+		// A failed look-up must not delay the acknowledgement: Slack would give up soon.
 		if msg, err = r.convert(ctx, in.event); err != nil {
 			r.log.Warn("message postponed: cannot determine yet whether it is for the bot", "err", err)
 			return "", r.postpone(ctx, in.event)
@@ -190,7 +191,7 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 	return reply, r.deliver(ctx, &edit)
 }
 
-// recordMissed has a message fetched that could not be accepted.
+// recordMissed records that the message of an event could not be accepted, so that it is fetched later.
 func (r *receiver) recordMissed(in intake) {
 	if in.event != nil {
 		r.progress.RecordMissed(parseTS(in.event.subject().TS))

@@ -10,8 +10,8 @@ import (
 )
 
 // Events serves the request URLs of the app. It rejects requests that are not signed with the
-// signing secret, and answers 200 only once a message is accepted. While Run is not active it answers
-// 503, and Slack tries again.
+// signing secret, and answers 200 only once a message is accepted, or if it does not decode. While Run is
+// not active it answers 503, and Slack tries again.
 func (p *Platform) Events() http.Handler { return http.HandlerFunc(p.serveRequest) }
 
 func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {

@@ -26,14 +26,15 @@ import (
 // hardLimit is the maximum text of chat.postMessage; parts are far shorter.
 const hardLimit = 40_000
 
-// postMessage posts a message. Its rate limit is per channel.
+// postMessage is the method that posts a message. Its rate limit is per channel.
 const postMessage = "chat.postMessage"
 
-// updateMessage edits a message.
+// updateMessage is the method that edits a message.
 const updateMessage = "chat.update"
 
-// Send sends one part. If Slack refuses the formatting, it sends the plain text at once. If the bot is
-// not in the channel of a slash command, it responds to the command instead. It retries nothing else.
+// Send sends one part. If Slack refuses blocks that the part can do without, or its formatting, Send
+// leaves them out at once. If the bot is not in the channel of a slash command, it responds to the
+// command instead. It retries nothing else.
 func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", err
@@ -50,7 +51,7 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 }
 
 // sendWithFallback posts a part. It posts plain text if the formatting is refused, and responds to a
-// command if post is refused because of the channel's members.
+// command if post is refused with one of the codes in outside: the bot or the user is not in the channel.
 func sendWithFallback(ctx context.Context, p *Platform, to chats.Address, part chats.Part, post func(plain bool) (string, error), outside ...string) (string, error) {
 	for plain := part.Text == ""; ; plain = true {
 		ts, err := post(plain)
@@ -77,7 +78,7 @@ func checkAddress(to chats.Address) error {
 	return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
 }
 
-// messageOptions returns the options to post a part. extras are the features that Slack may refuse.
+// options returns the options to post a part. extras are the features in it that Slack may refuse.
 func options(s *surface.Surface, to chats.Address, part chats.Part, plain bool) (messageOptions []slack.MsgOption, extras []string, err error) {
 	messageOptions = []slack.MsgOption{slack.MsgOptionText(partText(part, plain), false)}
 	if plain {
@@ -116,7 +117,7 @@ func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, 
 	return ts, err
 }
 
-// partText returns the text of a part, with the notice if it may be a repeat.
+// partText returns the text of a part, with its note, and with the notice if it may be a repeat.
 func partText(part chats.Part, plain bool) string {
 	body, mark := part.Text, "_"
 	if plain {
@@ -163,8 +164,8 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 // lastResponseNotice is added to the last response that Slack accepts to a command or press.
 const lastResponseNotice = "Slack accepts no more answers here. For the rest, invite me to this channel, or ask me in a direct message."
 
-// storeInvitation stores where a command or a press accepts responses. Without it, responses go to
-// channels where the bot may post anyway.
+// storeInvitation stores where a command or a press accepts responses. Without it, the bot can answer only
+// in channels where it may post.
 func (r *receiver) storeInvitation(ctx context.Context, channel string, in shared.Invitation) {
 	if err := r.invitations.Add(ctx, channel, in); err != nil {
 		r.log.Warn("answers may not reach a channel without the bot", "channel", channel, "err", err)
@@ -176,7 +177,8 @@ func matchID(id string) func(shared.Invitation) bool {
 	return func(in shared.Invitation) bool { return id != "" && (in.ID == id || in.MessageID == id) }
 }
 
-// matchReply matches the invitation of the command that is answered, or the latest if none is named.
+// matchReply matches the invitation of the command or press that to replies to, or of any command if to
+// replies to nothing. For a thread it matches none.
 func matchReply(to chats.Address) func(shared.Invitation) bool {
 	return func(in shared.Invitation) bool {
 		return to.Chat.Thread == "" && (to.ReplyTo == "" && in.Command || matchID(to.ReplyTo)(in))

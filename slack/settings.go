@@ -63,7 +63,7 @@ func (s *Settings) Validate() error {
 	return nil
 }
 
-// Open returns the platform. It stores in kv up to which time messages have arrived.
+// Open returns the platform. It keeps its state in kv; see [Config].
 func (s *Settings) Open(kv storage.KV, log *slog.Logger) (chats.Platform, error) {
 	return New(Config{Settings: *s, KV: kv, Logger: log})
 }

@@ -22,7 +22,7 @@ const refusedInterval = time.Minute
 type requestVerifier struct {
 	secret string
 	log    *slog.Logger
-	// refused counts the requests that are not logged yet.
+	// refused counts the rejected requests that are not logged yet.
 	refused  atomic.Int64
 	logLimit rate.Sometimes
 }

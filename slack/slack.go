@@ -34,18 +34,19 @@ type Config struct {
 	Settings
 
 	// KV stores up to which time messages have arrived, so that missed messages are fetched after a
-	// restart, and where commands accept responses. Nil means that nothing is stored. See
-	// [Settings.Share] for several processes with one store.
+	// restart, and the rest of the state that package shared describes. Nil means that nothing is stored.
+	// See [Settings.Share] for several processes with one store.
 	KV storage.KV
-	// HTTPClient sends the requests. Redirects are never followed. Nil means a client of its own, which
-	// Run closes when it ends.
+	// HTTPClient sends the requests. Only downloads follow redirects, within Slack. Nil means a client
+	// that only this Platform uses; Run closes its idle connections at the end.
 	HTTPClient *http.Client
 	// Logger logs for the operator. Nil means no log.
 	Logger *slog.Logger
 	// PingTimeout is how long a socket may be silent before it counts as dead. 0 means
 	// [DefaultPingTimeout].
 	PingTimeout time.Duration
-	// CallTimeout bounds every call of the Web API. 0 means [DefaultCallTimeout].
+	// CallTimeout bounds every call of the Web API, except that an upload has at least 5 minutes. 0 means
+	// [DefaultCallTimeout].
 	CallTimeout time.Duration
 }
 
@@ -67,9 +68,9 @@ type Platform struct {
 	invitations   *shared.Invitations
 	channels      []string
 	progress      *shared.Progress
-	isLeader      func() bool
+	isLeader      func() bool // nil if no other process serves the bot
 	surface       *surface.Surface
-	loggedReasons sync.Map // reasons that were logged
+	loggedReasons sync.Map // why conversations cannot be read, as far as it was logged
 	verifier      *requestVerifier
 	me            atomic.Pointer[identity]
 	receiver      atomic.Pointer[receiver] // the active Run

@@ -35,10 +35,10 @@ type socket struct {
 	// leaving is closed when Slack asks for a disconnect, done when the socket has ended.
 	leaving, done chan struct{}
 	err           error // why it ended; set before done is closed
-	greeted       bool  // Slack has sent its hello; only listen uses it
+	greeted       bool  // Slack has sent its hello; used only in the goroutine of listen
 	replaces      bool  // it replaces a socket that Slack asked to disconnect and that is still open
 
-	mu       sync.Mutex // guards writing
+	mu       sync.Mutex // guards writing, and the following fields
 	helloBy  time.Time  // deadline for Slack's hello
 	retireBy time.Time  // deadline after Slack asked for a disconnect
 }
@@ -85,7 +85,8 @@ func (r *receiver) handleAlive(s *socket) error {
 	return s.extendDeadline()
 }
 
-// extendDeadline extends the read deadline after a sign of life.
+// extendDeadline sets the read deadline to maxSilence from now, or to helloBy or retireBy if that is
+// earlier.
 func (s *socket) extendDeadline() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

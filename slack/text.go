@@ -153,9 +153,9 @@ func (r *receiver) lookUpCommand(word string) (chats.CommandInfo, bool) {
 	return host.Command(word)
 }
 
-// asCommand adds the slash to a command: to "!clear" and "/clear" with or without arguments, to "clear"
-// only if it is the whole text and addressed is set. Slack does not deliver texts that begin with a
-// slash, and has no commands in threads.
+// asCommand returns a command in its form with a slash, and any other text unchanged. "!clear" and
+// "/clear" are commands with or without arguments, "clear" only if it is the whole text and addressed is
+// set. Slack does not deliver texts that begin with a slash, and has no commands in threads.
 func (r *receiver) asCommand(text string, addressed bool) string {
 	first, rest, more := strings.Cut(text, " ")
 	word := strings.ToLower(strings.TrimLeft(first, "/!"))

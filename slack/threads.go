@@ -31,14 +31,14 @@ const (
 type thread struct {
 	// opener is the user who opened it.
 	opener string
-	// joined is set if the bot participates: it was mentioned in the first message or has written.
+	// joined is set if the bot participates: it was mentioned there or has written.
 	joined bool
 	// lookedUp is set if Slack was asked.
 	lookedUp bool
 }
 
-// join records that the bot participates in a thread. Other processes get to know that before the next
-// message there is confirmed, because that message may reach them.
+// join records that the bot participates in a thread. If there are other processes, it also stores that
+// before it returns, because the next message there may reach one of them.
 func (p *Platform) join(ctx context.Context, chat chats.Chat, opener string) {
 	if chat.Thread == "" {
 		return
@@ -105,7 +105,7 @@ func (p *Platform) lookUpThread(ctx context.Context, me identity, chat chats.Cha
 	return found, nil
 }
 
-// searchThread reads a thread until it finds the bot there.
+// searchThread reads up to threadPages pages of a thread, until it finds the bot there.
 func searchThread(ctx context.Context, api *client, me identity, chat chats.Chat) (thread, error) {
 	var found thread
 	params := slack.GetConversationRepliesParameters{ChannelID: chat.ID, Timestamp: chat.Thread, Limit: threadPage}

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// setStatus shows and clears a status.
+	// setStatus is the method that shows and clears a status.
 	setStatus = "assistant.threads.setStatus"
 	// thinking is shown after the name of the bot.
 	thinking = "is thinking…"
@@ -20,7 +20,8 @@ const (
 	sweepTimeout = 5 * time.Second
 )
 
-// SetTyping shows in a thread that the bot is working, or clears that status.
+// SetTyping shows in a thread that the bot is working, or clears that status. While messages to the
+// channel wait because of Slack's rate limits, it shows nothing.
 func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) error {
 	if to.Chat.Thread == "" {
 		return nil
@@ -61,8 +62,8 @@ func (p *Platform) setStatus(ctx context.Context, chat chats.Chat, status string
 }
 
 // clearStatuses clears all shown statuses, or only the stale ones.
-func (p *Platform) clearStatuses(ctx context.Context, leftAlone bool) {
-	for _, chat := range p.statuses.List(leftAlone) {
+func (p *Platform) clearStatuses(ctx context.Context, onlyStale bool) {
+	for _, chat := range p.statuses.List(onlyStale) {
 		if err := p.SetTyping(ctx, chats.Address{Chat: chat}, false); err != nil {
 			p.log.Warn("status not cleared", "chat", chat.String(), "err", err)
 		}

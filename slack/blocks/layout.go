@@ -74,7 +74,7 @@ func Decode(layout json.RawMessage) []slack.Block {
 	return laid.BlockSet
 }
 
-// mentionPattern matches mentions, which might notify users in Markdown blocks: no page says otherwise.
+// mentionPattern matches mentions. Slack does not document whether they notify users in Markdown blocks.
 var mentionPattern = regexp.MustCompile(`<[!@#]`)
 
 // codeBlock returns a block with code, which Slack highlights.

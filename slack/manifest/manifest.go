@@ -56,7 +56,7 @@ func section(m map[string]any, name string) map[string]any {
 	return part
 }
 
-// Link returns the Slack page that creates an app from a manifest.
+// Link returns the address of the Slack page that creates an app from a manifest.
 func Link(manifest []byte) string {
 	const empty = "https://api.slack.com/apps?new_app=1" // the user pastes the manifest
 	var m map[string]any

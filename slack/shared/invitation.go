@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// invitationPrefix begins the keys of the lists, one for each channel. They are encrypted, because
-	// anyone who has an address can post there.
+	// invitationPrefix begins the keys of the lists of invitations, one for each channel. The lists are
+	// encrypted, because anyone who has an address can post there.
 	invitationPrefix = "slack/response/"
 	// MaxResponses is how many responses Slack accepts to one command or press, invitationAge is for
 	// how long.
@@ -32,7 +32,8 @@ const (
 
 // Invitation is an address to which a limited number of responses to a command or a press can be sent.
 type Invitation struct {
-	// ID is the id of the command or press. MessageID is that of a message that only it can reach.
+	// ID is the id of the command or press. MessageID is the id of the message that only this invitation
+	// can reach, if there is one. Command is set for a command.
 	ID        string    `json:"id"`
 	MessageID string    `json:"on,omitempty"`
 	Command   bool      `json:"command,omitempty"`

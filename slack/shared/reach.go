@@ -105,7 +105,7 @@ func (r *Progress) CloseGap(name string) {
 	}
 }
 
-// Touch records that a user writes in a thread with the bot.
+// Touch records a message in a thread with the bot.
 func (r *Progress) Touch(chat chats.Chat) {
 	if chat.Thread == "" {
 		return

@@ -14,7 +14,7 @@ const (
 	// threadPrefix begins the keys of the threads in which the bot participates, if there are several
 	// processes.
 	threadPrefix = "slack/thread/"
-	// threadAge is how long they are kept. Afterwards Slack is asked.
+	// threadAge is how long their records are kept. Afterwards Slack is asked.
 	threadAge = 24 * time.Hour
 )
 
@@ -53,7 +53,7 @@ func (r *Progress) Joined(ctx context.Context, chat chats.Chat) (opener string, 
 	return t.Opener, err == nil, err
 }
 
-// Prune deletes threads that the bot joined long ago.
+// Prune deletes the records of threads that the bot joined more than threadAge ago.
 func (r *Progress) Prune(ctx context.Context) error {
 	if r.kv == nil {
 		return nil

@@ -16,7 +16,7 @@ const postponedPrefix = "slack/owed/"
 
 // Postponement is a thread with a message for which Slack did not report in time whether the bot
 // participates there. The message is acknowledged anyway, because Slack soon gives up, and the thread is
-// fetched later, from Since on.
+// fetched later, from the ts in Since on. Kind is the channel_type.
 type Postponement struct {
 	Since  string `json:"since"`
 	Kind   string `json:"kind"`

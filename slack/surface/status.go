@@ -103,12 +103,12 @@ func (s *Statuses) TurnOff() {
 }
 
 // List returns the chats where a status may be shown: all, or only those with a stale status.
-func (s *Statuses) List(leftAlone bool) []chats.Chat {
+func (s *Statuses) List(onlyStale bool) []chats.Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var chats []chats.Chat
 	for chat, st := range s.shown {
-		if st.stale || !leftAlone {
+		if st.stale || !onlyStale {
 			chats = append(chats, chat)
 		}
 	}

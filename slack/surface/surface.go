@@ -1,6 +1,6 @@
-// Package surface implements Slack's features for agent apps: streamed answers, with Slack's own stop
-// button. A feature that Slack refuses is not used again while the process runs, and the app behaves as
-// a plain one in that respect.
+// Package surface implements Slack's features for agent apps: streamed answers with Slack's own stop
+// button, statuses, feedback buttons, prompts, and the Home tab. A feature that Slack refuses is not used
+// again while the process runs, and the app behaves as a plain one in that respect.
 package surface
 
 import (
@@ -54,7 +54,7 @@ type Surface struct {
 	accepting bool                // between Start and Stop
 	running   int                 // running background work
 	isAgent   bool                // the app is an agent
-	refused   map[string]struct{} // methods that Slack refuses
+	refused   map[string]struct{} // methods and features that Slack refuses
 	streams   map[string]*stream  // open ones, by message id
 	ended     map[string]struct{} // messages that were streams
 	waiting   map[chats.Chat]bool // threads in which a turn waits for a decision
@@ -79,7 +79,7 @@ func (s *Surface) Start(agent bool) {
 	s.isAgent, s.accepting = agent, true
 }
 
-// Stop stops background work, and waits for the work in progress.
+// Stop refuses further background work, and waits for the work in progress.
 func (s *Surface) Stop() {
 	s.mu.Lock()
 	s.accepting = false
