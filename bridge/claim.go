@@ -337,7 +337,7 @@ func (c *claimer) handleForeignNotice(ctx context.Context, e storage.Event, key 
 		return nil
 	}
 	// If the notice was passed on already, this process does not know of the move yet. It reads all jobs
-	// when it does.
+	// when it learns of the move.
 	moved, ok := c.leases.PassOn(e.Entry, key, origin)
 	if !ok || e.Deleted {
 		return nil
@@ -441,8 +441,8 @@ func (c *claimer) deleteNotices(ctx context.Context) {
 }
 
 const (
-	// followTime is how long jobs are followed of which a notice may be missing. A write may still reach
-	// the database minutes after its connection was lost.
+	// followTime is how long jobs are followed whose notices may be missing. A write may still reach the
+	// database minutes after its connection was lost.
 	followTime = time.Hour
 	// maxFollowed bounds the chats that are followed at a time. Beyond it, all jobs are followed.
 	maxFollowed = 1000

@@ -46,7 +46,8 @@ type Config struct {
 	Hooks Hooks
 	// Limits bound the bridge's work.
 	Limits Limits
-	// Sharing configures how the store is shared with other processes. The zero value: it is not shared.
+	// Sharing configures how the store is shared with other processes. The zero value means that it is
+	// not shared.
 	Sharing queue.Sharing
 	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
@@ -79,8 +80,8 @@ type Hooks struct {
 	// ForgetIn deletes what the turns of a user in a shared chat have added after Forget. It may be called
 	// again.
 	ForgetIn func(ctx context.Context, user string, chat chats.Chat) error
-	// OnErased is called when messages are erased: after an erasure at a user's request, and before the
-	// first one of a pruning because of their age.
+	// OnErased is called after an erasure that a user requested, and before a pruning erases messages
+	// because of their age.
 	OnErased func(ctx context.Context) error
 	// Measure counts events.
 	Measure queue.Counter

@@ -18,11 +18,10 @@ import (
 )
 
 const (
-	// fullInterval is the minimum time between two notices about the same burst that too many messages
-	// wait.
+	// fullInterval is the minimum time between two notices about the same burst of messages.
 	fullInterval = 10 * time.Minute
-	// maxTold bounds the chats and bursts whose last notice is remembered, and the messages whose failed
-	// attempts are.
+	// maxTold bounds how many chats and bursts are remembered with their last notice, and how many
+	// messages with their failed attempts.
 	maxTold = 10_000
 )
 

@@ -38,24 +38,28 @@ func (s *trackedStore) recordOutcome(ctx context.Context, err error, ops ...stor
 	}
 }
 
+// Append implements storage.Log.
 func (s *trackedStore) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (storage.Position, error) {
 	last, err := s.Store.Append(ctx, log, after, records...)
 	s.recordOutcome(ctx, err)
 	return last, err
 }
 
+// Put implements storage.KV.
 func (s *trackedStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
 	rev, err := s.Store.Put(ctx, key, value, rev)
 	s.recordOutcome(ctx, err, storage.Put(key, nil, rev))
 	return rev, err
 }
 
+// Delete implements storage.KV.
 func (s *trackedStore) Delete(ctx context.Context, key string, rev storage.Revision) error {
 	err := s.Store.Delete(ctx, key, rev)
 	s.recordOutcome(ctx, err)
 	return err
 }
 
+// Write implements storage.Store.
 func (s *trackedStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
 	rev, err := s.Store.Write(ctx, ops...)
 	s.recordOutcome(ctx, err, ops...)

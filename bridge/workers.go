@@ -73,7 +73,7 @@ const (
 	// changes the conversation.
 	kindLoad chats.Kind = "load"
 	// kindMove moves a chat to a new id. Its job waits until no turn runs under either id. Until it has
-	// ended, no message is answered there, and waiting messages move along.
+	// ended, no message is answered under either id. It moves waiting messages to the new id.
 	kindMove chats.Kind = "move"
 	// kindUndo is an /undo by button. In a shared chat, Message.TargetID is the id of the /clear
 	// message.

@@ -17,7 +17,7 @@ type Person struct {
 	Since        time.Time
 	// Until is when a standing without a role expires.
 	Until time.Time
-	// Role is the user's role.
+	// Role is the user's current role, which the settings may raise above that of the standing.
 	Role toolgroups.Role
 }
 

@@ -43,7 +43,8 @@ type Config struct {
 type Cards interface {
 	// Post sends a card to a chat, once under its key, and returns its token.
 	Post(ctx context.Context, key string, to chats.Chat, card interact.Card) (token string, err error)
-	// Answer answers a job with a card.
+	// Answer makes a card the answer of a job. On a platform without buttons, it returns the text to
+	// answer with instead.
 	Answer(ctx context.Context, j *queue.Run, card interact.Card) (string, error)
 	// Invalidate closes an open card, with a note.
 	Invalidate(ctx context.Context, token, note string) error

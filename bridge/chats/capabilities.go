@@ -17,8 +17,8 @@ type Editor interface {
 	// *[SendError].
 	Edit(ctx context.Context, to Address, id string, part Part) error
 	// AnswerPress confirms a press, which the platform shows as pending. Unless text is empty, it shows
-	// text, at most 200 characters of plain text, only to the user who pressed. It is best effort: each
-	// press is answered once and within seconds.
+	// text, at most 200 characters of plain text, only to the user who pressed. It is best effort: the
+	// bridge answers each press once, within seconds.
 	AnswerPress(ctx context.Context, press Message, text string) error
 }
 
@@ -71,7 +71,7 @@ type TypingIndicator interface {
 
 // WaitIndicator is a platform that can show that a turn waits for a user's decision.
 type WaitIndicator interface {
-	// SetWaiting shows in a chat that a turn waits, or clears that. It is best effort and does not
+	// SetWaiting shows in a chat that a turn waits, or stops showing it. It is best effort and does not
 	// block.
 	SetWaiting(ctx context.Context, chat Chat, on bool)
 }

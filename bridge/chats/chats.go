@@ -121,7 +121,8 @@ const (
 	CutNowhere Cut = ""
 	// CutBetween: if the text was cut, it was cut between two words.
 	CutBetween Cut = "between"
-	// CutWithin: it has the maximum length of a message, so it was cut there, perhaps within a word.
+	// CutWithin: the text has the maximum length of a message, so it was probably cut, perhaps within a
+	// word.
 	CutWithin Cut = "within"
 )
 

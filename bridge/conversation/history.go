@@ -73,7 +73,7 @@ func (h *History) Append(ctx context.Context, others []storage.Op, messages ...a
 	h.Staged = nil
 	for i, m := range messages {
 		h.groupsKnown = h.groupsKnown && records[i].Label != agent.LabelLoad
-		m.Overheard = "" // the copy has what the log has
+		m.Overheard = "" // the log does not have ambient messages
 		h.Last++
 		if m.Role == agent.RoleRefused {
 			from := firstRefused(&m, h.Last)
@@ -222,7 +222,7 @@ func (h *History) Turn(ctx context.Context, ref string) ([]agent.Message, error)
 		return h.Messages[at:], nil
 	}
 	if at < 0 && int(h.Last) == len(h.positions) {
-		return nil, nil // the log is shorter
+		return nil, nil // the window has the whole log
 	}
 	var turn []agent.Message
 	for m, err := range RecentMessages(ctx, h.store, h.Log) {

@@ -242,7 +242,7 @@ func (d *Cards) RecordDelivery(ctx context.Context, j *queue.Run) error {
 		repeated = repeated || p.Repeat
 	}
 	if outbox.DeliveryOf(j).DeadLetter != "" {
-		ids = nil // the message says that the card is not shown
+		ids = nil // the sent message is the notice of the dead letter
 	}
 	kept, err := d.change(ctx, outbox.DeliveryOf(j).CardToken, func(kept *StoredCard) chats.Kind {
 		now, lead := d.render(j, kept)

@@ -93,7 +93,7 @@ func describeAlike(tool toolgroups.Tool, arguments json.RawMessage) (text, commo
 	return wording.InlineCode(tool.Like.Argument) + " " + wording.InlineCode(common), common
 }
 
-// offer says on a card, before anyone presses, what a lasting approval allows, and adds its button.
+// offer adds the button of a lasting approval to a card, and says on the card what the approval allows.
 // format rewrites commands for the platform.
 func (l *LastingApproval) offer(card *Card, requester string, format func(string) string) {
 	what := "make exactly this call again without asking, even if the data that it uses has changed"

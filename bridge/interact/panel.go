@@ -50,7 +50,8 @@ type Panel struct {
 	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
 	// Scope returns the scope of a job's sender.
 	Scope func(ctx context.Context, j *queue.Run) (toolgroups.Scope, error)
-	// Answer answers a job with a card.
+	// Answer makes a card the answer of a job. On a platform without buttons, it returns the text to
+	// answer with instead.
 	Answer func(ctx context.Context, j *queue.Run, card Card) (string, error)
 	// Load enqueues a job that loads a group.
 	Load func(ctx context.Context, press Press, group string) (Result, error)

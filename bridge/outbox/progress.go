@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// silence is how long a turn runs before a note says that the model thinks, although no tool has run
-	// yet, and for how long the turn has run. A running tool is shown at once.
+	// silence is how long a turn runs before its progress line tells how long it has run, and, if no
+	// tool has run, that the model thinks. A running tool is shown at once.
 	silence = 20 * time.Second
 	// maxNote bounds a line about the progress, in characters.
 	maxNote = 80

@@ -83,9 +83,9 @@ type DeadLetterStore interface {
 
 // Queue has the jobs whose answers are sent.
 type Queue interface {
-	// Context returns the context for work outside of jobs.
+	// Context returns the context of jobs, which is also that of work outside of jobs.
 	Context() context.Context
-	// TryGo starts such work, unless the queue is closing; see [queue.Queue.TryGo].
+	// TryGo runs f outside of jobs, unless the queue is closing; see [queue.Queue.TryGo].
 	TryGo(f func()) bool
 	// IsWaiting reports whether the message with the given key waits in a chat.
 	IsWaiting(chat chats.Chat, key string) bool

@@ -57,7 +57,7 @@ const (
 type EraserConfig struct {
 	Now   func() time.Time
 	Store storage.Store
-	// OpenJobs are the open jobs, with their numbers.
+	// OpenJobs reads the open jobs.
 	OpenJobs queue.Store
 	// MaxWait is how long earlier jobs may take until an erasure that waits for them fails.
 	MaxWait  time.Duration
@@ -80,7 +80,8 @@ type EraserConfig struct {
 
 // Cards posts and closes cards.
 type Cards interface {
-	// Answer answers a job with a card.
+	// Answer makes a card the answer of a job. On a platform without buttons, it returns the text to
+	// answer with instead.
 	Answer(ctx context.Context, j *queue.Run, card interact.Card) (string, error)
 	// Forget deletes the cards that quote a user or belong to some chats, except the one with the token
 	// but and open ones that are still needed.

@@ -25,7 +25,7 @@ const (
 // Leader is the lease of the leader, the replica that does the work that only one may do.
 const Leader = "housekeeping"
 
-// Sharing configures how a process shares its store with others. The zero value: it does not.
+// Sharing configures how a process shares its store with others. The zero value means that it does not.
 type Sharing struct {
 	Enabled bool
 	// Host and Version describe the process to users.
@@ -33,8 +33,8 @@ type Sharing struct {
 	// Format and Check are as in [replicas.Config].
 	Format int
 	Check  func(ctx context.Context) error
-	// TTL is how long a process may not renew its leases before others take over its chats. 0 means
-	// [replicas.DefaultTTL].
+	// TTL is how long a process may go without renewing its leases before others take over its chats. 0
+	// means [replicas.DefaultTTL].
 	TTL time.Duration
 }
 

@@ -29,7 +29,8 @@ type Placement struct {
 	// Joinable: the job can become part of the turn that runs before it.
 	Joinable bool
 	// Partial: more pieces of the message may come, and its turn waits for them. ForwardOnly: the
-	// message only forwards others or announces a question, and its turn waits for words or forwards.
+	// message has only forwarded messages, or a command whose question is still to come, and its turn
+	// waits for the rest.
 	Partial, ForwardOnly bool
 	// Overtakes: the command waits only briefly for earlier commands with Yields, and then ends them.
 	Overtakes, Yields bool
@@ -263,7 +264,7 @@ type Occupancy struct {
 }
 
 // Reserve returns how many jobs wait in the job's queue, and how many jobs of its sender wait in shared
-// chats. It counts the job among the latter, unless there are at least bound of them, because other
+// chats. It counts the job among the sender's, unless there are at least bound of them, because other
 // messages from the sender may be accepted in other chats at the same time.
 func (q *Queue) Reserve(j *Run, bound int) (there, sender Occupancy) {
 	q.mu.Lock()

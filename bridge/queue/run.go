@@ -27,8 +27,8 @@ type Run struct {
 	// Suspended says that the job's last run ended because it waits for a decision or for background
 	// tasks.
 	Suspended bool
-	// Interrupted says that this stop command has ended a turn. Dropped is the number of messages that
-	// it removed from their queue.
+	// Interrupted says that the job is a stop command and has ended a turn. Dropped is the number of
+	// messages that it removed from their queue.
 	Interrupted bool
 	Dropped     int
 	// Pieces are the later messages that become part of the job's message before its turn begins.

@@ -37,9 +37,10 @@ type Store struct {
 	// LeaseToken returns the token of the lease under which this process works on the jobs of a chat.
 	// Each lease has its own. It is empty if another process owns the chat.
 	LeaseToken func(chat chats.Chat) string
-	// Fence returns an operation that makes a write fail with ErrConflict unless the lease with the given
-	// token is in force. No job gets a token without it, so that a process that takes over a
-	// chat finds all jobs with an older one. Nil if no other process uses the store.
+	// Fence returns an operation that makes a write fail with ErrConflict unless the lease with the
+	// given token is in force. Every write that gives a job a token contains the operation, so that a
+	// process that takes over a chat finds all jobs with an older token. Nil if no other process uses
+	// the store.
 	Fence func(token string) storage.Op
 	// NewData returns the values to decode jobs into. Nil is for readers that need neither Args nor
 	// Work; receipts that they derive from open jobs lack these.

@@ -217,6 +217,6 @@ func wasSpoken(j *queue.Run) bool {
 		file := func(a chats.Attachment) bool { return a.Ref == heard.Ref }
 		i := slices.IndexFunc(j.Message.Files, file)
 		quoted := slices.ContainsFunc(j.Message.Quoted, func(q chats.Quoted) bool { return slices.ContainsFunc(q.Files, file) })
-		return heard.Text != "" && !quoted && (i < 0 || j.Message.Files[i].Sound.Kind == chats.SoundSpoken) // i < 0: of a message that joined
+		return heard.Text != "" && !quoted && (i < 0 || j.Message.Files[i].Sound.Kind == chats.SoundSpoken) // i < 0: it is in a message that joined
 	})
 }
