@@ -156,6 +156,137 @@ func (f *failing) Delete(ctx context.Context, key string, rev storage.Revision) 
 	return f.KV.Delete(ctx, key, rev)
 }
 
+// hooked is a store whose accounts are read and written through functions, if they are set.
+type hooked struct {
+	storage.KV
+	get func() error
+	put func(write func() (storage.Revision, error)) (storage.Revision, error)
+}
+
+func (h *hooked) Get(ctx context.Context, key string) (storage.Entry, error) {
+	if h.get != nil && strings.HasPrefix(key, "mcp/account/") {
+		if err := h.get(); err != nil {
+			return storage.Entry{}, err
+		}
+	}
+	return h.KV.Get(ctx, key)
+}
+
+func (h *hooked) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	write := func() (storage.Revision, error) { return h.KV.Put(ctx, key, value, rev) }
+	if h.put != nil && strings.HasPrefix(key, "mcp/account/") {
+		return h.put(write)
+	}
+	return write()
+}
+
+// A refresh token works once: the new one is stored although the store fails, and not revoked because
+// it cannot be read.
+func theStoreFailsDuringARefresh(t *testing.T, em *emulator.Server) {
+	broken := errors.New("the disk is gone")
+	for name, fail := range map[string]func(t *testing.T, kv *hooked, puts int, write func() (storage.Revision, error)) error{
+		"nothing is written": func(_ *testing.T, _ *hooked, puts int, _ func() (storage.Revision, error)) error {
+			if puts < 4 {
+				return broken
+			}
+			return nil
+		},
+		"it was written": func(t *testing.T, _ *hooked, puts int, write func() (storage.Revision, error)) error {
+			if puts > 2 {
+				t.Error("it is written twice")
+			}
+			_, err := write()
+			must(t, err)
+			return broken
+		},
+		"a conflict, and it cannot be read": func(t *testing.T, kv *hooked, puts int, _ func() (storage.Revision, error)) error {
+			if puts > 2 {
+				return nil
+			}
+			const key = "mcp/account/notes/" + ada
+			found, err := kv.KV.Get(t.Context(), key)
+			must(t, err)
+			_, err = kv.KV.Put(t.Context(), key, found.Value, storage.Any)
+			must(t, err)
+			fails := 2
+			kv.get = func() error {
+				if fails--; fails >= 0 {
+					return broken
+				}
+				return nil
+			}
+			return storage.ErrConflict
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kv, puts := &hooked{}, 0
+			d := openDesk(t, em, nil, func(cfg *mcp.Config, _ *mcp.Server) {
+				kv.KV = cfg.Accounts.KV
+				cfg.Accounts.KV = kv
+			})
+			d.connect(t, ada, emulator.Ada)
+			kv.put = func(write func() (storage.Revision, error)) (storage.Revision, error) {
+				if puts++; puts > 1 { // the first one claims the refresh
+					if err := fail(t, kv, puts, write); err != nil {
+						return 0, err
+					}
+				}
+				return write()
+			}
+			before := em.Count("revoke")
+			d.offset.Add(int64(10 * time.Minute))
+			d.is(t, ada, emulator.Ada)
+			kv.put, kv.get = nil, nil
+			d.offset.Add(int64(10 * time.Minute))
+			d.is(t, ada, emulator.Ada)
+			if n := em.Count("revoke") - before; n != 0 {
+				t.Errorf("%d tokens were revoked", n)
+			}
+		})
+	}
+}
+
+// The clock of one replica is two minutes ahead of the other's, which waits for it nevertheless.
+func aReplicaIsAhead(t *testing.T, em *emulator.Server) {
+	var mu sync.Mutex // of reads
+	kv, reads := &hooked{}, 0
+	one := openDesk(t, em, nil, func(cfg *mcp.Config, _ *mcp.Server) {
+		kv.KV = cfg.Accounts.KV
+		cfg.Accounts.KV = kv
+	})
+	one.connect(t, ada, emulator.Ada)
+	watched := &hooked{KV: kv.KV}
+	two := openDesk(t, em, watched, nil)
+	_, _ = two.run(t, t.Context(), ada) // learns the tools
+	claimed, waits, puts := make(chan struct{}), make(chan struct{}), 0
+	kv.put = func(write func() (storage.Revision, error)) (storage.Revision, error) {
+		if puts++; puts == 2 { // the new token
+			close(claimed)
+			<-waits
+		}
+		return write()
+	}
+	watched.get = func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if reads++; reads == 3 {
+			close(waits)
+		}
+		return nil
+	}
+	one.offset.Add(int64(12 * time.Minute))
+	two.offset.Add(int64(10 * time.Minute))
+	before := em.Count("token")
+	var both sync.WaitGroup
+	both.Go(func() { one.is(t, ada, emulator.Ada) })
+	<-claimed
+	two.is(t, ada, emulator.Ada)
+	both.Wait()
+	if n := em.Count("token") - before; n != 1 {
+		t.Errorf("%d new tokens", n)
+	}
+}
+
 func aCrashAfterTheTokens(t *testing.T, em *emulator.Server) {
 	kv := &failing{}
 	d := openDesk(t, em, nil, func(cfg *mcp.Config, _ *mcp.Server) {

@@ -210,6 +210,8 @@ func TestAccounts(t *testing.T) {
 		"a permission is missing":      aPermissionIsMissing,
 		"the sign-in is out of order":  theSignInIsOutOfOrder,
 		"replicas share a token":       replicasShareAToken,
+		"a replica is ahead":           aReplicaIsAhead,
+		"the store fails":              theStoreFailsDuringARefresh,
 		"a crash after the tokens":     aCrashAfterTheTokens,
 		"no pages of its own":          noPagesOfItsOwn,
 		"clients":                      clients,

@@ -175,10 +175,10 @@ func (a account) isValid(now time.Time, rejected string, fresh bool) bool {
 	return a.AccessToken != "" && a.AccessToken != rejected && (a.Expiry.IsZero() || now.Add(yet).Before(a.Expiry))
 }
 
-// isRefreshing reports whether another process is refreshing the token. A claim for longer than
-// maxRefreshTime comes from a wrong clock.
+// isRefreshing reports whether another process is refreshing the token. Its clock may be ahead, but a
+// claim for very long comes from a wrong one.
 func (a account) isRefreshing(now time.Time) bool {
-	return now.Before(a.RefreshingUntil) && !a.RefreshingUntil.After(now.Add(maxRefreshTime))
+	return now.Before(a.RefreshingUntil) && !a.RefreshingUntil.After(now.Add(maxRefreshTime+maxClockSkew))
 }
 
 // discoveryLock names the lock that serializes discover, whose responses take memory.

@@ -22,6 +22,8 @@ import (
 const (
 	// maxRefreshTime bounds the wait for another process that refreshes a token.
 	maxRefreshTime = requestTime + 10*time.Second
+	// maxClockSkew is how far the clocks of replicas may differ.
+	maxClockSkew = 5 * time.Minute
 	// refreshPoll is the polling interval during that wait.
 	refreshPoll = 200 * time.Millisecond
 	// maxRenewals bounds how often a call refreshes its token.
@@ -124,28 +126,48 @@ func (a *Accounts) renew(ctx context.Context, s Server, user string, now account
 	fresh.RefreshingUntil = time.Time{}
 	ctx, stop := context.WithTimeout(ctx, requestTime)
 	defer stop()
-	for {
-		_, err = a.put(ctx, key, fresh, rev)
-		if !errors.Is(err, storage.ErrConflict) {
-			break
+	err = a.storeRefreshed(ctx, key, now, fresh, rev)
+	switch {
+	case errors.Is(err, errReplaced): // keep the stored state
+		if fault == nil {
+			a.revoke(ctx, s, fresh)
 		}
-		var present account
-		if rev, err = a.get(ctx, key, &present); err != nil || present.RefreshToken != now.RefreshToken {
-			// The account was disconnected or connected again meanwhile: keep the stored state.
-			if fault == nil {
-				a.revoke(ctx, s, fresh)
-			}
-			return nil
-		}
-		fresh.MissingScopes = present.MissingScopes
-	}
-	if err != nil && fault == nil {
+		return nil
+	case err != nil && fault == nil:
 		return fmt.Errorf("store the connection to %s: %w", s.Name, err)
-	}
-	if err != nil {
+	case err != nil:
 		a.cfg.Logger.Warn("connection to an MCP server not stored", "server", s.Name, "err", err)
 	}
 	return fault
+}
+
+// errReplaced is returned if an account was disconnected or connected again while it was refreshed.
+var errReplaced = errors.New("the account was replaced")
+
+// storeRefreshed stores a refreshed account in place of the one before. It tries again while the store
+// fails: the old refresh token does not work any more.
+func (a *Accounts) storeRefreshed(ctx context.Context, key string, before, fresh account, rev storage.Revision) error {
+	_, err := a.put(ctx, key, fresh, rev)
+	for err != nil {
+		if !errors.Is(err, storage.ErrConflict) && retry.Wait(ctx, refreshPoll) != nil {
+			return err
+		}
+		var present account
+		rev, err = a.get(ctx, key, &present)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			return errReplaced
+		case err != nil:
+		case present.AccessToken == fresh.AccessToken && present.RefreshingUntil.IsZero():
+			return nil // a write that failed was made
+		case present.RefreshToken != before.RefreshToken:
+			return errReplaced
+		default:
+			fresh.MissingScopes = present.MissingScopes
+			_, err = a.put(ctx, key, fresh, rev)
+		}
+	}
+	return nil
 }
 
 // refresh returns the account with a new token. If that fails, it returns the account to be stored
