@@ -448,9 +448,10 @@ const (
 	maxFollowed = 1000
 )
 
-// followJobs claims all jobs of a chat and its threads that appear in the following time, with or without
-// a notice: after a write with an unknown outcome; after the chat has moved, because other processes may
-// learn of it later; and while a job of an unknown kind is open, which only a later program closes.
+// followJobs claims all jobs of a chat and its threads that appear within followTime, with or without a
+// notice. It is called after a write with an unknown outcome, after a move of the chat, because other
+// processes may learn of the move later, and for a job of an unknown kind, which only a later program
+// closes.
 func (c *claimer) followJobs(chat chats.Chat) {
 	if !c.leases.Shared() {
 		return

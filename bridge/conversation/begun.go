@@ -108,8 +108,8 @@ func (c Conversation) Remove(ctx context.Context, store storage.Store, rev stora
 	return nil
 }
 
-// ByOwner yields the conversations of an owner, in the order of their logs, from the one after the log
-// after; all of them if after is empty.
+// ByOwner yields the conversations of an owner whose logs sort after a given log, in the order of their
+// logs; all of them if the given log is empty.
 func ByOwner(ctx context.Context, kv storage.KV, owner, after string) iter.Seq2[Conversation, error] {
 	return func(yield func(Conversation, error) bool) {
 		r := storage.Range{Prefix: conversationKey(owner, "")}

@@ -282,8 +282,8 @@ func (d *Cards) saveResult(ctx context.Context, kept *StoredCard, result Result,
 }
 
 // Refresh edits the messages of a card. If its text now has more or fewer parts than messages, the last
-// message shows the last part and the others stay as they are. The changes that came while it waited are
-// shown by one edit.
+// message shows the last part and the others stay as they are. One edit shows all changes that came
+// while the job waited.
 func (d *Cards) Refresh(ctx context.Context, j *queue.Run) error {
 	token, number, _ := strings.Cut(j.Message.ID, "-")
 	version, err := strconv.Atoi(number)

@@ -20,11 +20,11 @@ const (
 	// maxOutFiles bounds the files that are sent with one answer.
 	maxOutFiles = 10
 	// maxFileTries bounds the attempts to send a file that the platform does not accept yet. With the
-	// growing pauses they take about a quarter of an hour. The file stays in the workspace.
+	// growing pauses they take about ten minutes. The file stays in the workspace.
 	maxFileTries = 20
 	// maxFileUnknown bounds the attempts to send a file that have an unknown outcome, although the
 	// platform answers other requests: the file itself may make each upload fail. With the growing
-	// pauses they take about two minutes.
+	// pauses they take about a minute and a half.
 	maxFileUnknown = 8
 	// maxShownName bounds a file name in a notice, in characters.
 	maxShownName = 60

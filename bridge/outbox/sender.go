@@ -27,7 +27,7 @@ const (
 	// minRetry is the first pause between attempts.
 	minRetry = 500 * time.Millisecond
 	// maxPutOff bounds the attempts to send a text that a working platform does not accept yet. With
-	// pauses that grow to a minute, they take about four minutes.
+	// pauses that grow to a minute, they take about three minutes.
 	maxPutOff = 10
 	// maxRepeatRetry bounds the pauses before a part with an unknown outcome is sent again (an hour on
 	// average). They are long because every attempt may add another copy to the chat.

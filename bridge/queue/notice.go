@@ -16,8 +16,9 @@ import (
 // longer than [OpenPrefix], so that each job can have a notice.
 const NoticePrefix = "new/"
 
-// NewNotice returns the operation that writes a notice of a job, by key, in the chat in which its message
-// was sent. The share is that of this chat, even if the chat has moved, because the writer may not know.
+// NewNotice returns the operation that writes the notice of a job with a key, whose message was sent in
+// the chat origin. The share is that of origin, even if that chat has moved, because the writer may not
+// know.
 func NewNotice(origin chats.Chat, key string) storage.Op {
 	return storage.Put(noticePrefixOf(shareOf(origin))+key, []byte(origin.Thread), storage.Any)
 }

@@ -17,8 +17,8 @@ import (
 var errSteer = errors.New("turn: add steering messages")
 
 // steer adds the messages that came since a turn began to the turn, and returns them. One write adds
-// them to the conversation, closes their jobs, and records the keys of these in the turn's job. So each
-// message is answered exactly once, by this turn or its own.
+// them to the conversation, closes their jobs, and records the keys of those jobs in the turn's job. So
+// each message is answered exactly once, by this turn or its own.
 func (t *Runner) steer(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (messages []agent.Message, err error) {
 	err = t.cfg.Queue.Join(ctx, j, func(some []*queue.Run) (joined, gone []*queue.Run, err error) {
 		return t.cfg.Jobs.Join(ctx, j, some, func(others []*queue.Run) error {

@@ -82,8 +82,9 @@ type Options struct {
 
 // Background bounds background tasks.
 type Background struct {
-	// Tokens bounds the input and output of the model for one task. Timeout bounds its time, without its
-	// waits for approval. 0 means [DefaultTaskTokens] and [DefaultTaskTimeout].
+	// Tokens bounds the input and output of the model for one task. Timeout bounds its time, and starts
+	// anew after each wait for a user and after a restart. 0 means [DefaultTaskTokens] and
+	// [DefaultTaskTimeout].
 	Tokens  int           `yaml:"tokens" env:"ONECLAW_BACKGROUND_TOKENS"`
 	Timeout time.Duration `yaml:"timeout" env:"ONECLAW_BACKGROUND_TIMEOUT"`
 }
@@ -126,7 +127,8 @@ type Settings struct {
 	// WindowTokens bounds the part of a conversation that is read for a turn, estimated at four bytes a
 	// token. 0 means [DefaultWindowTokens].
 	WindowTokens int
-	// Timeout bounds one answer. 0 means [DefaultTimeout].
+	// Timeout bounds one answer. It starts anew after each wait for a user and after a restart. 0 means
+	// [DefaultTimeout].
 	Timeout time.Duration
 }
 
