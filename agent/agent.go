@@ -54,12 +54,13 @@ var errStopped = errors.New("agent: the consumer stopped")
 // Run answers a turn. It yields each message of the conversation before it acts on that message. The
 // caller stores the message before it asks for the next; if it cannot, it stops the iteration and Run
 // does nothing further. If the turn cannot be answered, Run yields an error as the last value, without
-// a message: a *[ModelError], [ErrSuspended], or the cause of ctx.
+// a message. It wraps a *[ModelError], [ErrSuspended], the cause of ctx, or the error of a function of
+// the turn.
 //
 // Where the turn continues depends on the history alone. Open calls in its last assistant message are
 // resolved first. A call that was started and has no result counts as interrupted; one that was never
 // started is run. A read-only call is run a second time, but not a third, because it may have crashed
-// the program. A history that ends with an answer yields nothing.
+// the program. A history that ends with an answer or a summary yields nothing.
 func (a *Agent) Run(ctx context.Context, turn Turn) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		r := a.newRun(turn)

@@ -66,8 +66,8 @@ func (b *breaker) count(call Call, result *Message) {
 	b.byCall[failureKey{tool, call.EffectiveArguments(), result.Code}]++
 }
 
-// refuse returns the result of a call that cannot be run. A malformed call through another tool counts
-// as a failure of that other tool.
+// refuse returns the result of a call that cannot be run. A malformed call through tool_call counts as a
+// failure of the tool that it names, or of tool_call if it names none.
 func (b *breaker) refuse(call Call, why *toolgroups.Error) Message {
 	tries, same := b.refused[call.EffectiveTool()]+b.consecutive[call.EffectiveTool()], b.byCall[failureKey{call.EffectiveTool(), call.EffectiveArguments(), why.Code}]
 	n := max(tries, same)

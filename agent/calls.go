@@ -150,8 +150,8 @@ func (r *run) applyGate(ctx context.Context, answers []Message, jobs []job) (all
 
 // runAll runs tools in parallel and emits each result as its tool returns. Calls that load groups take
 // no time and run in order, because the result of one depends on the loads before it. Read-only tools
-// begin first; the start of any other tool is recorded before it runs. Read-only calls that may have
-// been cut off run one by one, so that a call that crashes the program interrupts no other call. When
+// begin first; the start of any other tool is recorded before it runs. If a read-only call may have been
+// cut off, all calls run one by one, so that a call that crashes the program interrupts no other. When
 // runAll returns, no tool is running.
 func (r *run) runAll(ctx context.Context, jobs []job) error {
 	slices.SortStableFunc(jobs, func(a, b job) int { return runOrder(a.tool) - runOrder(b.tool) })
@@ -223,11 +223,11 @@ func runOrder(t toolgroups.Tool) int {
 	return 1
 }
 
-// hasStart reports whether the start of a call is recorded: of one with effects, or of any that may run
-// a second time.
+// hasStart reports whether the start of a call is recorded: of one that must not run again, or of one that
+// an earlier run may have begun.
 func (j job) hasStart() bool { return !j.tool.RunsAgain() || j.maybeBegun }
 
-// recordStart records that a call begins, if that has to be.
+// recordStart records that a call begins, if hasStart says so.
 func (r *run) recordStart(j job) error {
 	if !j.hasStart() {
 		return nil

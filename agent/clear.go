@@ -19,7 +19,7 @@ const (
 // clearOldResults records that the results of earlier turns are cleared, if the next request misses the
 // model's cache anyway. If a small context cannot hold the next request, it records that all long texts of
 // earlier turns are cleared. It keeps those of this turn and the previous one, and results that describe
-// tools. It does nothing after the first request of a turn.
+// tools or hold a skill. It does nothing after the first request of a turn.
 func (r *run) clearOldResults() error {
 	if rounds, _, _ := r.countReplies(); rounds > 0 {
 		return nil

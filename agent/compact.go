@@ -106,9 +106,9 @@ func unsummarized(history []Message) (out []Message, shortened bool) {
 	return history, shortened
 }
 
-// applyRecords returns a copy in which the messages before RolePictures and RoleCleared records are
-// shortened, with texts also the questions and answers. The records stay, so that the positions remain the
-// same.
+// applyRecords returns a copy in which RolePictures and RoleCleared records are applied to the messages
+// before them. Questions and answers are shortened only if texts is set. The records stay, so that the
+// positions remain the same.
 func applyRecords(history []Message, texts bool) []Message {
 	out := slices.Clone(history)
 	for i := range out {
@@ -401,7 +401,8 @@ func clipLines(text string, limit int) string {
 }
 
 // prompt returns the system prompt of the next request. If the last window does not show the whole
-// conversation, it adds a note at the end and calls the turn's OnCut.
+// conversation, it adds a note at the end. In this case, or if the model refused a larger request, it calls
+// the turn's OnCut.
 func (r *run) prompt(round int, refused bool) string {
 	system, incomplete := r.systemPrompt(), r.omitted > 0 || r.turn.Incomplete
 	if r.turn.OnCut != nil && (incomplete || refused) {

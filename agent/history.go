@@ -45,11 +45,10 @@ const (
 	NoteGivenUp = "[This turn failed and was given up; the user was told so. What was asked before is not to be continued unless the user asks for it again.]"
 )
 
-// exchange has the positions of the results and start records of an assistant message's calls. Both
-// slices have one element per call.
+// exchange has what is recorded of an assistant message's calls. Both slices have one element per call.
 type exchange struct {
-	results []int // index of the result, or -1
-	started []bool
+	results []int  // index of the result, or -1
+	started []bool // whether there is a start record
 }
 
 // pairCalls finds the results and start records of the calls of history[at], an assistant message. They

@@ -85,7 +85,7 @@ type Message struct {
 	Reasoning string `json:"reasoning,omitempty"`
 	// Final marks the assistant message that ends a turn: the answer.
 	Final bool `json:"final,omitempty"`
-	// Truncated marks a reply that the model's output limit cut off.
+	// Truncated marks a reply that was cut off, at the model's output limit or by the provider's filter.
 	Truncated bool `json:"truncated,omitempty"`
 	// Usage is the cost of the reply, Model the model that gave it.
 	Usage *Usage `json:"usage,omitempty"`

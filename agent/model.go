@@ -13,8 +13,8 @@ import (
 type Model interface {
 	// Complete sends one request and returns the whole reply. If onDelta is not nil, it is called with
 	// each piece of the reply as it arrives. Complete retries transient failures itself and returns a
-	// *[ModelError] when it gives up. The usage of the reply includes that of the failed attempts, also if
-	// there is an error.
+	// *[ModelError] when it gives up, or the cause of ctx. The usage of the reply includes that of the
+	// failed attempts, also if there is an error.
 	Complete(ctx context.Context, req Request, onDelta func(Delta)) (Reply, error)
 }
 
@@ -153,6 +153,6 @@ func (e *ModelError) Unwrap() error { return e.Err }
 // ErrNoAnswer is wrapped by the error of a turn in which the model's answer was empty twice.
 var ErrNoAnswer = errors.New("empty answer")
 
-// ErrSuspended ends a turn that waits for the approval of a call. After the decision the turn is run
-// again with the stored history.
+// ErrSuspended ends a turn in which the gate left a call open, such as one that waits for approval.
+// Afterwards the turn is run again with the stored history.
 var ErrSuspended = errors.New("agent: the turn waits for an approval")

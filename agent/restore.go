@@ -66,8 +66,8 @@ func appendLoaded(groups []string, loads []load) []string {
 }
 
 // WithoutTexts returns the parts of a message that are kept when its texts are erased, for
-// [RestoreGroups]: calls that loaded one of these groups, and whether calls of load_tool_group
-// succeeded. It returns false if nothing is kept. It is idempotent.
+// [RestoreGroups]: calls of load_tool_group, with the arguments only if they name one of these groups, and
+// whether the calls succeeded. It returns false if nothing is kept. It is idempotent.
 func (m Message) WithoutTexts(groups []string) (Message, bool) {
 	if m.Label() != LabelLoad {
 		return Message{}, false

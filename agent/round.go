@@ -11,7 +11,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Notes that are added to one request only and are not part of the conversation.
+// Texts of the agent to the model and to the user. A nudge is added to one request only, and is not part
+// of the conversation.
 const (
 	nudgeAnswer = "Your last reply was empty. Answer the message above now, in words."
 	nudgeLast   = "This is the last step of this turn. Answer now with what you have; no more tools will be run."

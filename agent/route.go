@@ -60,8 +60,8 @@ func (r *run) lastCacheFor() time.Duration {
 	return 0
 }
 
-// recordedRouting returns the routing in the newest reply or summary by a model. The final message of a
-// stopped turn is not by a model and does not count.
+// recordedRouting returns the routing in the newest reply or summary by a model, or in a newer note. The
+// final message of a stopped turn is not by a model and does not count.
 func recordedRouting(history []Message) string {
 	for i := len(history) - 1; i >= 0; i-- {
 		if m := &history[i]; m.Routing != "" || m.Usage != nil {
@@ -71,7 +71,7 @@ func recordedRouting(history []Message) string {
 	return ""
 }
 
-// isFirstRequest reports whether the history has no reply yet.
+// isFirstRequest reports whether the history has neither a reply nor a summary.
 func isFirstRequest(history []Message) bool {
 	for i := range history {
 		if r := history[i].Role; r == RoleAssistant || r == RoleSummary {

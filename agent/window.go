@@ -49,7 +49,7 @@ func messageSize(m *Message) int {
 // maxTokens; 0 means no bound. It begins with the summary, if there is one, and a question, and contains
 // the last question and everything after it. Earlier turns are left out as a whole, the oldest first. If
 // the last turn alone is too large, its large results are shortened, the oldest first. left is the
-// number of messages that were left out.
+// number of messages that did not fit.
 func Window(history []Message, maxTokens int) (shown []Message, left int) {
 	whole := Arrange(history)
 	head := 0 // how many summaries come first
@@ -83,7 +83,8 @@ func firstQuestion(messages []Message, summarized bool) int {
 	return max(0, slices.IndexFunc(messages, func(m Message) bool { return m.BeginsTurn() || summarized && m.Role == RoleUser }))
 }
 
-// windowStart returns the index of the question at which the window begins; it leaves out need tokens.
+// windowStart returns the index of the question at which the window begins. The messages before it have at
+// least need tokens, rounded up to whole steps if possible; if there is no such question, it is the last.
 func windowStart(messages []Message, need, maxTokens int) int {
 	step := max(1, maxTokens/windowSteps)
 	wanted := (need + step - 1) / step * step

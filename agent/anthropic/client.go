@@ -36,7 +36,7 @@ type Config struct {
 	Model string
 	// HTTPClient sends the requests. Nil means a plain http.Client.
 	HTTPClient *http.Client
-	// Retry bounds how a request is repeated.
+	// Retry bounds how a request is repeated; zero values mean the defaults.
 	Retry provider.Retry
 	// ContextTokens is the size of the model's context that its name implies; 0 if unknown.
 	ContextTokens int

@@ -47,7 +47,8 @@ const (
 	thinkingNone
 )
 
-// sendsThinking reports whether thinking blocks are sent back.
+// sendsThinking reports whether the thinking blocks of a reply are sent back. inTurn is set for a reply of
+// the current turn.
 func (q quirks) sendsThinking(inTurn bool) bool {
 	return q.thinkingScope == thinkingAll || q.thinkingScope == thinkingThisTurn && inTurn
 }

@@ -65,7 +65,7 @@ func (c *Client) effort(wanted string, q quirks) string {
 
 // setThinking sets the reasoning effort in the form that the model accepts. missingThinking rules out a
 // thinking budget; see [encoder].
-func (c *Client) setThinking(r *request, req *agent.Request, q quirks, unthought bool) {
+func (c *Client) setThinking(r *request, req *agent.Request, q quirks, missingThinking bool) {
 	effort := cmp.Or(req.Effort, c.cfg.Effort)
 	if effort == "" || effort == "none" && !c.family.takesEffort {
 		return
@@ -79,7 +79,7 @@ func (c *Client) setThinking(r *request, req *agent.Request, q quirks, unthought
 		r.Thinking = &thinking{Type: "disabled"}
 	case c.family.adaptiveThinking:
 		r.Thinking = &thinking{Type: "adaptive"}
-	case c.family.takesBudget && !unthought && q.thinkingScope != thinkingNone && thinkingBudgets[effort] < r.MaxTokens:
+	case c.family.takesBudget && !missingThinking && q.thinkingScope != thinkingNone && thinkingBudgets[effort] < r.MaxTokens:
 		r.Thinking = &thinking{Type: "enabled", BudgetTokens: thinkingBudgets[effort]}
 	}
 }
@@ -120,7 +120,8 @@ func (c *Client) saveQuirks(conversation string, q quirks) {
 	c.cfg.ModelCache.SetQuirks(c.origin, q)
 }
 
-// Facts returns what is known about the model, without a request. The most certain source wins.
+// Facts returns what is known about the model, without a request. Sources override each other in this
+// order: the operator's settings, the server's refusals, its report, the model's name.
 func (c *Client) Facts() provider.Facts {
 	m, q := c.cfg.ModelCache.Get(c.origin), c.quirksFor("")
 	set, refused, named := c.cfg.Settings.Facts(), provider.Facts{}, provider.Facts{}
@@ -150,7 +151,8 @@ func (c *Client) CurrentFacts(ctx context.Context) (provider.Facts, error) {
 	return c.Facts(), err
 }
 
-// RefreshFacts asks the provider what the model can do, unless it was asked recently.
+// RefreshFacts asks the provider what the model can do, unless it was asked recently. An error is returned
+// if the provider could not be asked; the other sources of [Client.Facts] still apply.
 func (c *Client) RefreshFacts(ctx context.Context) error {
 	return c.cfg.ModelCache.Refresh(ctx, c.origin, c.fetchFacts)
 }

@@ -97,8 +97,8 @@ func (c *replyBuilder) add(a *answer) error {
 	return nil
 }
 
-// finish returns the reply assembled from the answers. One that was refused does not count, even if it has
-// a text: the provider refuses whatever follows that turn (platform.claude.com,
+// finish returns the reply assembled from the answers. For a refusal it returns [provider.ErrFiltered],
+// even if there is a text: the provider refuses all that follows such a turn (platform.claude.com,
 // handle-streaming-refusals).
 func (c *replyBuilder) finish(origin string) (agent.Reply, error) {
 	switch c.stopReason {

@@ -37,7 +37,7 @@ func (c *Client) encode(req *agent.Request, q quirks) *request {
 			c.cfg.Logger.Warn("picture left out of a model request", "model", c.cfg.Model, "file", file, "err", err)
 		})
 	}
-	r.Messages = e.messages(req.Messages)
+	r.Messages = e.encodeMessages(req.Messages)
 	c.setThinking(r, req, q, e.missingThinking)
 	if req.Temperature != nil && c.family.takesTemperature && !q.noTemperature && r.Thinking == nil {
 		r.Temperature = new(min(*req.Temperature, 1))
@@ -95,8 +95,8 @@ type encoder struct {
 	quirks quirks
 	tools  []toolgroups.Tool
 	ids    provider.CallIDs
-	// pictures holds the pictures by the index of their message. noVision is set if the pictures are left
-	// out because the model does not accept any.
+	// pictures holds the pictures by the index of their message. noVision is set if the model does not
+	// accept pictures, or the request has no ReadFile for its pictures.
 	pictures map[int][]provider.Picture
 	noVision bool
 	// calls are the calls of the last reply.
@@ -107,11 +107,11 @@ type encoder struct {
 	out             []message
 }
 
-// encodeMessages returns messages with alternating roles, beginning with the user's.
-func (e *encoder) messages(encodeMessages []agent.Message) []message {
-	turn := provider.TurnStart(encodeMessages)
-	for i := range encodeMessages {
-		m := &encodeMessages[i]
+// encodeMessages returns the messages with alternating roles, beginning with the user's.
+func (e *encoder) encodeMessages(messages []agent.Message) []message {
+	turn := provider.TurnStart(messages)
+	for i := range messages {
+		m := &messages[i]
 		switch {
 		case m.ShownAsUser():
 			e.addBlock(roleUser, textBlock(provider.UserText(m, e.noVision)))
@@ -189,7 +189,8 @@ func (e *encoder) addPlaceholder(m *agent.Message, thought bool) {
 	}
 }
 
-// isReplayed reports whether the first block is sent back.
+// isReplayed reports whether the first of these blocks, thinking or a search of the provider, is sent
+// back.
 func (e *encoder) isReplayed(blocks []block, inTurn bool) bool {
 	if blocks[0].isThinking() {
 		return e.quirks.sendsThinking(inTurn)
@@ -197,8 +198,9 @@ func (e *encoder) isReplayed(blocks []block, inTurn bool) bool {
 	return e.isStillOffered(blocks[:min(2, len(blocks))])
 }
 
-// isStillOffered reports whether all tools found by the provider's search are still offered. The
-// provider refuses other tools, and a search block that is not followed by its result.
+// isStillOffered reports whether all tools found by the provider's search are still offered. search is
+// the search and its result, or only one of them. The provider refuses other tools, and a search block
+// that is not followed by its result.
 func (e *encoder) isStillOffered(search []block) bool {
 	found := search[0]
 	if found.Type == blockSearch {

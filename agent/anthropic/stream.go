@@ -51,7 +51,7 @@ func (u usage) sum() agent.Usage {
 	}
 }
 
-// spent returns the usage of an answer that was not completed; zero if nothing of it was received.
+// spent returns the usage of an answer that was not completed; zero if no content was received.
 func (a *answer) spent(req *agent.Request) agent.Usage {
 	received := 0
 	for _, p := range a.blocks {
@@ -188,8 +188,8 @@ type piece struct {
 // fullText returns the text of a block.
 func (p *piece) fullText() string { return p.Text + p.text.String() }
 
-// rawArguments returns the arguments of a call unchanged. If the reply was cut off before they began, it
-// returns "".
+// rawArguments returns the arguments of a call as they were received, or {} if there are none. cut is set
+// if the reply was cut off in this call: without any arguments, the result is "" then.
 func (p *piece) rawArguments(cut bool) string {
 	if p.input.Len() > 0 || cut {
 		return p.input.String()

@@ -24,7 +24,8 @@ func (c *Client) RefreshFacts(ctx context.Context) error {
 	return c.cfg.ModelCache.Refresh(ctx, c.origin, c.fetchFacts)
 }
 
-// fetchFacts asks the server for its list of models, then a local server at its own endpoints.
+// fetchFacts asks the server for its list of models, and a local server whose list has no context size at
+// its own endpoints. It asks Gemini at Google's own API.
 func (c *Client) fetchFacts(ctx context.Context) (provider.Facts, error) {
 	if c.cfg.Dialect == DialectGemini {
 		return c.askGemini(ctx)

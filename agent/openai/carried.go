@@ -107,12 +107,13 @@ const (
 	unsignedContent = `{"google":{"thought_signature":"` + skipSignature + `"}}`
 )
 
-// extraContent returns the extra_content field of the i-th call, or a stand-in signature if signed.
-func (c replay) extraContent(i int, signed bool) string {
+// extraContent returns the extra_content field of the call with index i; "" if it has none. If no call has
+// one and the server needs a signature, the first call gets a stand-in.
+func (c replay) extraContent(i int, needsSignature bool) string {
 	switch {
 	case i < len(c.Extra) && string(c.Extra[i]) != "null":
 		return `,"extra_content":` + string(c.Extra[i])
-	case i == 0 && len(c.Extra) == 0 && signed:
+	case i == 0 && len(c.Extra) == 0 && needsSignature:
 		return `,"extra_content":` + unsignedContent
 	}
 	return ""

@@ -43,7 +43,7 @@ type Config struct {
 	Model string
 	// HTTPClient sends the requests. Nil means a plain http.Client.
 	HTTPClient *http.Client
-	// Retry bounds how a request is repeated.
+	// Retry bounds how a request is repeated; zero values mean the defaults.
 	Retry provider.Retry
 	// ContextTokens is the size of the model's context that its name or a list implies; 0 if unknown.
 	// A size reported by the server takes precedence.
@@ -132,8 +132,9 @@ func (c *Client) Profile() agent.Profile {
 }
 
 // Complete sends one request and returns the whole reply. It retries transient failures (rate limits,
-// server errors, broken and stalled streams), with growing pauses or the server's Retry-After. An error
-// is a *[agent.ModelError], or the cause of ctx.
+// server errors, broken and stalled streams), with growing pauses or the server's Retry-After, and adapts
+// a request if the refusal names what to change. An error is a *[agent.ModelError], or wraps the cause of
+// ctx.
 func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (reply agent.Reply, err error) {
 	q := c.currentQuirks()
 	known, streamed := q, false
@@ -229,7 +230,8 @@ func (c *Client) attempt(ctx context.Context, req *agent.Request, q quirks, body
 type collector interface {
 	// handleEvent adds an event to the reply. It returns io.EOF if no more events are needed.
 	handleEvent(raw []byte) error
-	// reply returns the reply after the last event; err is the error with which the events ended.
+	// reply returns the assembled reply. It is called after the last event, with the error that ended
+	// the events: io.EOF if the stream was read to its end.
 	reply(err error) (agent.Reply, error)
 	// usage returns the usage that the server has reported, and how many bytes of the reply it has sent.
 	usage() (reported agent.Usage, received int)

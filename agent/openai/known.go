@@ -14,7 +14,8 @@ type ModelCache = provider.ModelCache[quirks]
 // NewModelCache returns an empty cache.
 func NewModelCache() *ModelCache { return provider.NewModelCache[quirks]() }
 
-// currentQuirks returns the server's quirks, including those learned from refusals.
+// currentQuirks returns the server's quirks, including those learned from refusals. If the operator says
+// that the model accepts pictures, a refusal of them does not count.
 func (c *Client) currentQuirks() quirks {
 	q := c.quirks
 	if learned := c.cfg.ModelCache.Get(c.origin).Quirks; learned != nil {
@@ -56,7 +57,7 @@ var (
 	visionFamilies = regexp.MustCompile(`(^|/)(ft:)?((chat)?gpt-4o|gpt-4\.1|gpt-([5-9]|[1-9][0-9])|o[34]|claude|gemini|pixtral|grok-4|llama-4|kimi-k2\.[5-9]|qwen[0-9.]*-?vl|gemma-?[34])`)
 	// textOnlyFamilies matches models that do not accept pictures. All others are sent pictures.
 	textOnlyFamilies = regexp.MustCompile(`claude-(2|instant)|gemini(-1\.0)?-pro$|-audio|-realtime|-transcribe|-tts|gpt-3\.5|gpt-oss|o[13]-mini|o1-preview|deepseek-(chat|reasoner|v3|r1)`)
-	// reasoningFamilies matches families of other vendors that reason.
+	// reasoningFamilies matches the reasoning models that isReasoningModel does not know.
 	reasoningFamilies = regexp.MustCompile(`(^|/)(gemini-(2\.5|[3-9])|magistral|deepseek-(v4|reasoner|r1)|kimi-k2(\.[5-9]|-thinking)|gpt-oss|qwq|grok-4)`)
 )
 

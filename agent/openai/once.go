@@ -32,8 +32,8 @@ func (e *OnceError) Error() string { return e.Failure.Error() }
 // Unwrap returns the cause.
 func (e *OnceError) Unwrap() error { return e.Failure }
 
-// once calls send with a client of the library, and bounds the call. The error is a *[OnceError], or the
-// cause of ctx.
+// once calls send with a client of the library, and bounds its time. The error is a *[OnceError], or wraps
+// the cause of ctx if ctx ended the call after it was sent.
 func (c *Client) once(ctx context.Context, send func(ctx context.Context, client *api.Client) error) error {
 	var sent atomic.Bool
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})

@@ -22,7 +22,8 @@ type quirks struct {
 	// keepsReasoning: reasoning is sent back in all later requests, with a placeholder if there is none.
 	// dropsReasoning: reasoning is never sent back.
 	keepsReasoning, dropsReasoning bool
-	// needsSignatures: calls by other models need a stand-in signature. needsDetails: so for OpenRouter.
+	// needsSignatures: calls by other models need a stand-in signature. needsDetails: they need it in
+	// reasoning_details, as at OpenRouter.
 	needsSignatures, needsDetails bool
 	// needsBridge: a result and a user message must be separated by a reply.
 	needsBridge bool

@@ -149,7 +149,8 @@ func eventError(object json.RawMessage, flat provider.ErrorBody) error {
 	return e
 }
 
-// reply returns the reply after the stream has ended with err.
+// reply returns the assembled reply. err, the error that ended the events, matters only if the event with
+// the whole reply is missing.
 func (r *responseCollector) reply(err error) (agent.Reply, error) {
 	if r.final == nil {
 		if errors.Is(err, io.EOF) {

@@ -220,7 +220,8 @@ func (a *accumulator) findCall(t *toolCall) *call {
 	return nil
 }
 
-// reply returns the reply after the stream has ended with err.
+// reply returns the assembled reply. err, the error that ended the events, matters only if it is a
+// refusal, or if the server has sent no finish reason.
 func (a *accumulator) reply(err error) (agent.Reply, error) {
 	_, told := errors.AsType[*provider.Refusal](err)
 	switch {

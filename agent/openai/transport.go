@@ -8,7 +8,8 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// send sends a request to an address, as GET if body is nil, and returns the response.
+// send sends a request to an address, as GET if body is nil, and returns the response. An error response
+// is returned as a *[provider.Refusal].
 func (c *Client) send(ctx context.Context, address string, body []byte) (*http.Response, error) {
 	header := http.Header{}
 	switch {

@@ -17,7 +17,8 @@ func appendDataURL(buf []byte, p provider.Picture) []byte {
 // pictureSet holds the pictures in a request, by the index of their message.
 type pictureSet struct {
 	pictures map[int][]provider.Picture
-	// noVision is set if pictures were left out because the model does not accept any.
+	// noVision is set if the model does not accept pictures, or the request has no ReadFile for its
+	// pictures.
 	noVision bool
 }
 

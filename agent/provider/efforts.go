@@ -33,8 +33,8 @@ func (e Efforts) Refuse(effort, text string) Efforts {
 	return e.Add(effort)
 }
 
-// Nearest returns the effort nearest to the given one that was not refused, the lower of two; "none" only
-// if there is no other. It returns "" if there is none.
+// Nearest returns the given effort if it was not refused, and otherwise the nearest that was not, the
+// lower of two; "none" only if all others were refused. It returns "" if all were.
 func (e Efforts) Nearest(effort string) string {
 	levels := agent.Efforts()
 	at := slices.Index(levels, effort)

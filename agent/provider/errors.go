@@ -49,7 +49,7 @@ func (f *Fault) attempts(most int) int {
 
 // Refusal is a server's error response.
 type Refusal struct {
-	Status     int // HTTP status; 0 for an error in a stream
+	Status     int // HTTP status, also if an error in a stream names one; 0 if there is none
 	RetryAfter time.Duration
 	Code, Text string
 	// Param is the parameter that is refused. The text need not name it.

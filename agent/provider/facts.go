@@ -6,7 +6,7 @@ type Fact[T any] struct {
 	From  string
 }
 
-// Or returns the fact, or other if it is unknown.
+// Or returns f, or other if f is unknown.
 func (f Fact[T]) Or(other Fact[T]) Fact[T] {
 	if f.From == "" {
 		return other
@@ -23,7 +23,7 @@ func (c Ability) Yes() bool { return c.From != "" && c.Value }
 // No reports whether the model is known to lack the ability.
 func (c Ability) No() bool { return c.From != "" && !c.Value }
 
-// Or returns the ability, or other if it is unknown.
+// Or returns c, or other if c is unknown.
 func (c Ability) Or(other Ability) Ability { return Ability{c.Fact.Or(other.Fact)} }
 
 // Facts holds what is known about a model.

@@ -35,10 +35,10 @@ func (r IDRule) fits(id string) bool {
 	return true
 }
 
-// idLengths are the maximum lengths of ids.
+// idLengths are the maximum lengths of ids, by rule.
 var idLengths = [...]int{IDPlain: maxPlainID, IDNine: 9, IDLoose: 100}
 
-// idExtraChars are the characters allowed in ids in addition to letters and digits.
+// idExtraChars are the characters allowed in ids in addition to letters and digits, by rule.
 var idExtraChars = [...]string{IDPlain: "_-", IDNine: "", IDLoose: "_-.:"}
 
 func isWordByte(c byte) bool {

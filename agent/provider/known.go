@@ -31,7 +31,8 @@ const (
 	MaxModels = 1000
 	// ModelTTL is how long a model is cached, because servers change.
 	ModelTTL = 24 * time.Hour
-	// failurePause is how long a provider is not asked again after it did not answer.
+	// failurePause is how long a provider is not asked again after it did not answer, or did not say which
+	// context size the model has because the model was not loaded.
 	failurePause = 10 * time.Minute
 	// askTimeout bounds a request for a model's facts, because a user's message waits for it.
 	askTimeout = 3 * time.Second

@@ -20,8 +20,8 @@ type Picture struct {
 }
 
 // ReadPictures reads the pictures in a request, by the index of their message. Unreadable or changed
-// files are left out and reported to skipped; the message still names them. blind reports whether there
-// are pictures but the request has no ReadFile.
+// files are left out and reported to skipped, and files that are no pictures for models are left out; the
+// message still names them. blind reports whether there are pictures but the request has no ReadFile.
 func ReadPictures(req *agent.Request, skipped func(file string, err error)) (pictures map[int][]Picture, blind bool) {
 	seen := agent.ShownPictures(req.Messages)
 	if len(seen) == 0 || req.ReadFile == nil {

@@ -58,10 +58,10 @@ func CheckSettings(r Retry, s Settings, contextTokens int, firstByte time.Durati
 	return Retry{MaxAttempts: cmp.Or(r.MaxAttempts, DefaultMaxAttempts), MaxWait: cmp.Or(r.MaxWait, DefaultMaxWait)}, nil
 }
 
-// Repeat calls try until it returns no fault. It retries at once if otherwise reports a change to the
+// Repeat calls try until it returns no fault. It retries at once if adapt reports that it has changed the
 // refused request, and after growing pauses, or the server's Retry-After, if the fault is transient. The
-// error is the [agent.ModelError] of the last fault, or the cause of ctx.
-func (r Retry) Repeat(ctx context.Context, log *slog.Logger, try func() *Fault, otherwise func(*Fault) bool) error {
+// error is the *[agent.ModelError] of the last fault, or wraps the cause of ctx.
+func (r Retry) Repeat(ctx context.Context, log *slog.Logger, try func() *Fault, adapt func(*Fault) bool) error {
 	pauses, left := retry.New(minPause, maxPause), r.MaxWait
 	for attempt := 1; ; {
 		fault := try()
@@ -71,7 +71,7 @@ func (r Retry) Repeat(ctx context.Context, log *slog.Logger, try func() *Fault, 
 		if ctx.Err() != nil {
 			return fmt.Errorf("provider: %w", context.Cause(ctx))
 		}
-		if otherwise(fault) {
+		if adapt(fault) {
 			continue
 		}
 		pause := pauses.Next(fault.Failure.RetryAfter)
@@ -87,8 +87,9 @@ func (r Retry) Repeat(ctx context.Context, log *slog.Logger, try func() *Fault, 
 	}
 }
 
-// WithTimeouts bounds an attempt: the wait for the first byte, for each further piece, and the whole
-// attempt. The caller calls alive for each piece, and end when the attempt is over.
+// WithTimeouts bounds an attempt: the wait for the first byte, for each further piece by [StallTimeout],
+// and the whole attempt, which has at least the time of the first two. The caller calls alive for each
+// piece, and end when the attempt is over.
 func WithTimeouts(ctx context.Context, first, whole time.Duration) (_ context.Context, alive, end func()) {
 	ctx, stop := context.WithTimeoutCause(ctx, max(whole, first+StallTimeout), errAttemptTimeout)
 	ctx, cancel := context.WithCancelCause(ctx)

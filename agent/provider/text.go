@@ -11,7 +11,7 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// TurnStart returns the index of the message that began the current turn; -1 if there is none.
+// TurnStart returns the index of the last message that begins a turn; -1 if there is none.
 func TurnStart(messages []agent.Message) int {
 	for i, message := range slices.Backward(messages) {
 		if message.BeginsTurn() {
@@ -21,9 +21,10 @@ func TurnStart(messages []agent.Message) int {
 	return -1
 }
 
-// UserText returns the text of a user message as it is sent to the model: quotes, "[Ann] text" in shared
-// chats, a line "[file: path]" for each file, and the notes found by the memory search. If blind is
-// true, the line for a picture says that the model cannot see it.
+// UserText returns the text of a message with the user's role as it is sent to the model: quotes,
+// "[Ann] text" in shared chats, a line "[file: path]" for each file, and the notes found by the memory
+// search; for a summary, its text and the loaded groups. If blind is true, the line for a picture says
+// that the model cannot see it.
 func UserText(m *agent.Message, blind bool) string {
 	if m.Role == agent.RoleSummary {
 		return strings.TrimSpace("[Summary of the conversation so far]\n" + m.Text + "\n\n" + m.LoadedGroups)

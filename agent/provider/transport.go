@@ -78,8 +78,9 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 // maxRedirects bounds the redirects of a request.
 const maxRedirects = 3
 
-// ForEachEvent calls add with each event of a reply, until add returns an error. A reply that is not
-// streamed is one event. At the end of the reply, the error is io.EOF.
+// ForEachEvent calls add with each event of a reply, until add returns an error, and returns that error.
+// A reply that is not streamed is one event. At the end of the reply it returns io.EOF, and for a web page
+// or an event named error a *[Refusal].
 func ForEachEvent(resp *http.Response, add func(raw []byte) error) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch kind {
@@ -140,7 +141,8 @@ func awaitEnd(body io.Closer, rest io.Reader) {
 	_, _ = io.CopyN(io.Discard, rest, maxTail) // it only saves a new connection
 }
 
-// deliver calls add with an event. If an event named error is not refused by add, its error is returned.
+// deliver calls add with an event and returns its error. For an event named error, it returns the
+// *[Refusal] of add or, if add returned none, the one in the event.
 func deliver(name string, event []byte, add func(raw []byte) error) error {
 	err := add(event)
 	if _, told := errors.AsType[*Refusal](err); name != "error" || told {
@@ -158,7 +160,7 @@ func LimitBody(body io.ReadCloser, alive func()) io.ReadCloser {
 	return &limitedBody{ReadCloser: body, remaining: maxReply, onData: alive}
 }
 
-// limitedBody is a body that fails with errTooLarge after a number of bytes.
+// limitedBody is a body that fails with errTooLarge once remaining bytes have been read.
 type limitedBody struct {
 	io.ReadCloser
 	remaining int
