@@ -187,10 +187,10 @@ type delayTracker struct {
 	lastNotice *cache.Cache[chats.Chat, time.Time] // when a chat was last notified of a delay
 }
 
-// delayToReport returns the delay of a message if its answer has to mention it, otherwise 0. It does if
-// the delay exceeds staleAfter and its chat got no such notice within that time. Delayed messages and
-// commands keep the order in which they were sent, so a /stop or /clear ends only the messages before
-// it.
+// delayToReport returns the delay of a message if its answer has to mention it, otherwise 0. The answer
+// mentions the delay if it exceeds staleAfter and the chat got no such notice within that time. Delayed
+// messages and commands keep the order in which they were sent, so a /stop or /clear ends only the
+// messages before it.
 func (d *delayTracker) delayToReport(j *queue.Run) time.Duration {
 	m := j.Message
 	if m.Time.IsZero() || !d.workers.Placement(j).FromUser {

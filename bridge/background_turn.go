@@ -143,8 +143,8 @@ func (g waitGate) ApplyDecisions(ctx context.Context, j *queue.Run) (bool, error
 	return decided, err
 }
 
-// await makes a turn wait for the tasks that a call names, or for all, and reports whether it has to. It
-// does not wait while a message waits in the chat.
+// await makes a turn wait for the tasks that a call names, or for all, and reports whether the turn has
+// to wait. The turn does not wait while a message waits in the chat.
 func (b *background) await(ctx context.Context, j *queue.Run, call toolgroups.Call) (bool, error) {
 	if hasWaitingMessage(b.queue, b.queue.ChatOf(j)) {
 		return false, nil

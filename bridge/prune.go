@@ -54,7 +54,7 @@ import (
 //	error/        logged errors for the administrators' pages: at most 1,000, for 30 days
 //	audit/        audit entries: at most audit.MaxEntries, for Limits.AuditDays
 //	admin/        sessions on the administrators' pages, a record for each
-//	asked/        index of conversations in shared chats by user; as long as these
+//	asked/        index of conversations in shared chats by user; kept as long as they are
 //	conversation/ a record for each conversation; those of tasks for TaskAge
 //	begun/        index of the conversations by start
 //

@@ -135,7 +135,8 @@ func (d *Registry) AdminChats() []chats.Chat {
 }
 
 // Prune deletes people without a role whose standing has expired, and old records of notices to
-// strangers. It also answers the messages of admitted users if that was interrupted.
+// strangers. It also completes admissions that were interrupted before the message of the admitted user
+// was answered.
 func (d *Registry) Prune(ctx context.Context) error {
 	d.changeMu.Lock()
 	defer d.changeMu.Unlock()

@@ -264,7 +264,7 @@ func equalPart(a, b receipts.Part) bool {
 	return a.Text == b.Text && a.Plain == b.Plain && slices.EqualFunc(a.Buttons, b.Buttons, slices.Equal)
 }
 
-// Update changes what an open card shows.
+// Update applies the Text, Choices and Data of a result to an open card.
 func (d *Cards) Update(ctx context.Context, token string, result Result) error {
 	_, err := d.change(ctx, token, func(kept *StoredCard) chats.Kind {
 		if !kept.IsOpen() || !kept.applyResult(result) {
@@ -291,7 +291,8 @@ func (d *Cards) Invalidate(ctx context.Context, token, note string) error {
 	return err
 }
 
-// Close closes an open card with a result, and returns the card as it is then; nil if there is none.
+// Close applies the Text and Data of a result to an open card and closes the card. It returns the card
+// as it is then, also if it was closed before; nil if there is none.
 func (d *Cards) Close(ctx context.Context, token string, result Result) (*StoredCard, error) {
 	return d.change(ctx, token, func(kept *StoredCard) chats.Kind {
 		if !kept.IsOpen() {

@@ -49,7 +49,8 @@ const DefaultMaxParts = 10
 type SenderConfig struct {
 	// Platforms are all platforms, by name.
 	Platforms map[string]chats.Platform
-	// OwnsSafely reports whether certainly no other process owns the job now. Nil without sharing.
+	// OwnsSafely reports whether certainly no other process owns the job now. Nil if no other process
+	// uses the store.
 	OwnsSafely func(j *queue.Run) bool
 	// Redact masks secrets in outgoing text.
 	Redact func(text string) string

@@ -114,7 +114,8 @@ func (d *Eraser) Ask(ctx context.Context, j *queue.Run, _ string) (string, error
 	}}})
 }
 
-// HandlePress handles the buttons of the card. When it returns, the erasing job is on disk.
+// HandlePress handles the buttons of the card. If the user confirms, the erasing job is on disk when it
+// returns nil.
 func (d *Eraser) HandlePress(ctx context.Context, press interact.Press) (interact.Result, error) {
 	switch {
 	case press.Expired || press.Choice == choiceKeep:

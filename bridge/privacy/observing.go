@@ -62,8 +62,8 @@ func NewObserver(cfg ObserverConfig) *Observer {
 	return &Observer{cfg: cfg, groups: make(map[string]listening), sinceTrim: make(map[string]int)}
 }
 
-// group is the record of a group in which the bot listens: since the message with the command, by the
-// clock of the platform.
+// group is the record of a group in which the bot listens. Since is the time of the message with the
+// command, by the clock of the platform.
 type group struct {
 	By    string    `json:"by"`
 	Since time.Time `json:"since"`

@@ -61,7 +61,7 @@ func newSuspended(s *Queue, l *chatQueue, j *Run) *Suspended {
 	return h
 }
 
-// Key returns the key of its job.
+// Key returns the key of the job that waits.
 func (h *Suspended) Key() string { return h.job.Key() }
 
 func (l *chatQueue) current() *Run {

@@ -33,7 +33,8 @@ func (s Store) JoinOps(j *Run, others []*Run, now time.Time) ([]storage.Op, erro
 	return ops, err
 }
 
-// Reload reads the jobs whose state is uncertain, and returns all that are still open, and those gone.
+// Reload reads the jobs whose state is uncertain, and returns all jobs that are still open, and those
+// that are gone.
 func (s Store) Reload(ctx context.Context, some []*Run) (open, gone []*Run, err error) {
 	for i, j := range some {
 		if !j.PossiblyJoined {

@@ -30,7 +30,7 @@ func (q *Queue) RestoreMove(from, to chats.Chat) {
 }
 
 // BeginMove stops messages in the old and the new chat of a move from being answered, until EndMove.
-// Commands may still begin while a message is being answered, which may depend on them.
+// Commands may still begin while a message is being answered, because its end may depend on them.
 func (q *Queue) BeginMove(from, to chats.Chat) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -66,9 +66,9 @@ func (q *Queue) queuesOf(some ...chats.Chat) []*chatQueue {
 	return all
 }
 
-// JobsIn returns the queued and running jobs in the sub-queues of a chat whose names begin with subQueues,
-// in their order; with allThreads also those of its threads. Only their messages, arguments and numbers
-// may be read, because their workers change the rest.
+// JobsIn returns, ordered by Seq, the queued and running jobs in the sub-queues of a chat whose names
+// begin with subQueues; with allThreads also those of its threads. Only their messages, arguments and
+// numbers may be read, because their workers change the rest.
 func (q *Queue) JobsIn(chat chats.Chat, subQueues string, allThreads bool) []*Run {
 	var all []*Run
 	q.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"oneclaw/storage"
 )
 
-// If a process that does not own a chat accepts a job for it, it writes a notice in the same step, under
-// the share of the chat. So the owner has to watch its shares only, and no other changes of jobs. A
+// A process that accepts a job for a chat of another process writes a notice in the same write, under
+// the share of the chat. So the owner watches only the notices of its shares, not all changes of jobs. A
 // notice has no other meaning: the owner reads the jobs of the chat, and deletes the notice.
 
 // NoticePrefix begins the keys of notices; share and key of the job follow. With the share, it is not

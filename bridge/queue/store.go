@@ -116,8 +116,8 @@ func (s Store) Put(ctx context.Context, j *Run) error {
 	return nil
 }
 
-// WriteFenced calls write, which depends on the revision of a job. If it conflicts because an earlier
-// write succeeded although that returned an error, WriteFenced calls it again. If the job belongs to
+// WriteFenced calls write, which depends on the revision of a job. If write conflicts because an earlier
+// write took effect although it returned an error, WriteFenced calls write again. If the job belongs to
 // another process or is gone, it returns [ErrLost].
 func (s Store) WriteFenced(ctx context.Context, j *Run, write func() error) error {
 	for {

@@ -19,9 +19,9 @@ import (
 
 // Compactor is an [Agent] that can summarize the beginning of a conversation. *[agent.Agent] is one.
 type Compactor interface {
-	// Compact returns a summary of the beginning of turn.History. Kept in the summary is the number of
-	// messages at the end that it does not cover. Compact returns false if the conversation still fits
-	// into the model's context and into bound tokens.
+	// Compact returns a summary of the beginning of turn.History. Its Kept is the number of messages at
+	// the end that the summary does not cover. Compact returns false if the conversation still fits into
+	// the model's context and into bound tokens.
 	Compact(ctx context.Context, turn agent.Turn, bound int) (agent.Message, bool, error)
 }
 

@@ -17,7 +17,8 @@ import (
 )
 
 // ReportFailure logs why a job has no answer, and returns the text for the sender: a fixed sentence for
-// the kind of failure, and the incident under which the cause is logged. A used-up budget has none.
+// the kind of failure, and the incident under which the cause is logged. A used-up budget has no
+// incident.
 func (t *Runner) ReportFailure(ctx context.Context, j *queue.Run, err error) string {
 	text, incident := t.explainFailure(ctx, j, err)
 	if !incident {

@@ -35,7 +35,7 @@ func (t *Runner) saveOrHold(ctx context.Context, j *queue.Run, h *conversation.H
 }
 
 // storeHeld stores the message that an earlier attempt at a turn could not store. If the conversation
-// has grown since, it does not, because the message was stored or another process has answered.
+// has grown since, it drops the message, because the message was stored or another process has answered.
 func (t *Runner) storeHeld(ctx context.Context, j *queue.Run, h *conversation.History) error {
 	kept, ok := t.unstored.Get(j.Key())
 	if ok && kept.log == h.Log && kept.after == h.Last {
