@@ -99,7 +99,7 @@ func (g *Google) Login(ctx context.Context, user string, services []string, show
 		return "", fmt.Errorf("google: listen for the browser: %w", err)
 	}
 	redirect := "http://" + listener.Addr().String() + CallbackPath
-	p, err := g.signIns.Begin(ctx, user, signin.Pending{RedirectURL: redirect, Scopes: scopes})
+	p, _, err := g.signIns.Begin(ctx, user, signin.Pending{RedirectURL: redirect, Scopes: scopes})
 	if err != nil {
 		return "", errors.Join(err, listener.Close())
 	}

@@ -74,7 +74,7 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 		return fmt.Sprintf("Your Google account%s is connected, with everything that was needed so far. "+
 			"`/connect google calendar` adds a service, `/disconnect google` ends it.", emailSuffix(current.Email)), nil
 	}
-	p, err := g.signIns.Begin(ctx, req.User, signin.Pending{
+	p, _, err := g.signIns.Begin(ctx, req.User, signin.Pending{
 		Chat: req.Chat, Name: req.UserName, RedirectURL: cmp.Or(g.cfg.PublicURL, g.cfg.LocalURL, "http://127.0.0.1:8787") + CallbackPath, Scopes: scopes,
 	})
 	if err != nil {

@@ -107,6 +107,14 @@ func (c *Client) removedServer(name string) oauth.Server {
 	return oauth.Server{Name: name, HTTP: guard.NewClient(guard.Config{AllowPrivate: c.cfg.AllowPrivate, Resolver: c.cfg.Resolver})}
 }
 
+// PruneSignIns deletes the sign-ins that were not confirmed in time, and revokes their tokens.
+func (c *Client) PruneSignIns(ctx context.Context) error {
+	if c.cfg.accounts == nil {
+		return nil
+	}
+	return c.cfg.accounts.PruneSignIns(ctx, c.removedServer("").HTTP)
+}
+
 // Forget revokes and deletes the accounts of all users at a server. It returns their number.
 func (c *Client) Forget(ctx context.Context, name string) (int, error) {
 	if c.cfg.accounts == nil {

@@ -287,6 +287,57 @@ func aReplicaIsAhead(t *testing.T, em *emulator.Server) {
 	}
 }
 
+// The tokens of a sign-in whose code nobody sends are neither kept nor left valid. Those of a person
+// who is connected already are only forgotten: some services would revoke their other consent with them.
+func aCodeIsNeverSent(t *testing.T, em *emulator.Server) {
+	for name, tc := range map[string]struct {
+		end     func(t *testing.T, d *harness)
+		before  func(t *testing.T, d *harness)
+		revoked int
+	}{
+		"it expires": {end: func(t *testing.T, d *harness) {
+			must(t, d.c.PruneSignIns(t.Context())) // too early
+			d.offset.Add(int64(10 * time.Minute))
+			must(t, d.c.PruneSignIns(t.Context()))
+		}, revoked: 2},
+		"it begins anew": {end: func(t *testing.T, d *harness) {
+			d.send(t, ada, "")
+			d.offset.Add(int64(10 * time.Minute))
+			must(t, d.c.PruneSignIns(t.Context()))
+		}, revoked: 2},
+		"it is disconnected": {end: func(t *testing.T, d *harness) {
+			_, err := d.c.Disconnect(t.Context(), "notes", ada)
+			must(t, err)
+		}, revoked: 2},
+		"the server is removed": {end: func(t *testing.T, d *harness) {
+			_, err := d.c.Forget(t.Context(), "notes")
+			must(t, err)
+		}, revoked: 2},
+		"the person is connected": {before: func(t *testing.T, d *harness) { d.connect(t, ada, emulator.Ada) }, end: func(t *testing.T, d *harness) {
+			d.offset.Add(int64(10 * time.Minute))
+			must(t, d.c.PruneSignIns(t.Context()))
+			d.is(t, ada, emulator.Ada)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openDesk(t, em, nil, nil)
+			if tc.before != nil {
+				tc.before(t, d)
+			}
+			d.proof(t, d.consent(t, part(t, linkPattern, d.send(t, ada, "again")), emulator.Ada))
+			before := em.Count("revoke")
+			tc.end(t, d)
+			if n := em.Count("revoke") - before; n != tc.revoked {
+				t.Errorf("%d tokens were revoked, want %d", n, tc.revoked)
+			}
+			for entry, err := range d.cfg.Accounts.KV.List(t.Context(), storage.Range{Prefix: "mcp/pending/"}) {
+				must(t, err)
+				t.Errorf("%s is kept", entry.Key)
+			}
+		})
+	}
+}
+
 func aCrashAfterTheTokens(t *testing.T, em *emulator.Server) {
 	kv := &failing{}
 	d := openDesk(t, em, nil, func(cfg *mcp.Config, _ *mcp.Server) {

@@ -213,6 +213,7 @@ func TestAccounts(t *testing.T) {
 		"a replica is ahead":           aReplicaIsAhead,
 		"the store fails":              theStoreFailsDuringARefresh,
 		"a crash after the tokens":     aCrashAfterTheTokens,
+		"a code is never sent":         aCodeIsNeverSent,
 		"no pages of its own":          noPagesOfItsOwn,
 		"clients":                      clients,
 		"the secret is replaced":       theSecretIsReplaced,

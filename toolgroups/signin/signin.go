@@ -117,14 +117,27 @@ type FlowStore struct{ cfg Config }
 func New(cfg Config) *FlowStore { return &FlowStore{cfg: cfg} }
 
 // Begin stores a sign-in under its name with a new state, verifier and time of expiry, and returns it.
-func (d *FlowStore) Begin(ctx context.Context, name string, p Pending) (Pending, error) {
+// replaced is the sign-in before, if any.
+func (d *FlowStore) Begin(ctx context.Context, name string, p Pending) (begun, replaced Pending, err error) {
 	p.State = base64.RawURLEncoding.EncodeToString(d.cfg.Sealer.Seal(d.cfg.StateContext, []byte(name+"\x00"+rand.Text())))
 	p.Verifier, p.ExpiresAt = oauth2.GenerateVerifier(), d.cfg.Now().Add(Lifetime)
-	// With storage.Any the new link replaces an earlier one.
-	if err := d.store(ctx, name, p, storage.Any); err != nil {
-		return Pending{}, fmt.Errorf("store the sign-in: %w", err)
+	for {
+		var rev storage.Revision
+		replaced, rev, err = d.read(ctx, name)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			err = d.store(ctx, name, p, storage.Absent)
+		case err == nil, errors.Is(err, redact.ErrUnreadable):
+			err = d.store(ctx, name, p, rev)
+		}
+		if errors.Is(err, storage.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return Pending{}, Pending{}, fmt.Errorf("store the sign-in: %w", err)
+		}
+		return p, replaced, nil
 	}
-	return p, nil
 }
 
 func (d *FlowStore) store(ctx context.Context, name string, p Pending, rev storage.Revision) error {
@@ -137,29 +150,34 @@ func (d *FlowStore) store(ctx context.Context, name string, p Pending, rev stora
 	return err
 }
 
+// read returns a sign-in by its name, expired or not. Errors: storage.ErrNotFound, and
+// [redact.ErrUnreadable] with the revision.
+func (d *FlowStore) read(ctx context.Context, name string) (p Pending, rev storage.Revision, err error) {
+	key := d.cfg.Prefix + name
+	entry, err := d.cfg.KV.Get(ctx, key)
+	if err != nil {
+		return Pending{}, 0, err
+	}
+	data, err := d.cfg.Sealer.Open(key, entry.Value)
+	if err != nil || json.Unmarshal(data, &p) != nil {
+		return Pending{}, entry.Revision, redact.ErrUnreadable
+	}
+	return p, entry.Revision, nil
+}
+
 // Find returns a sign-in by its name. A state that is not empty must be that of the sign-in. It returns
 // [ErrInvalidLink] if there is no such sign-in or it has expired.
 func (d *FlowStore) Find(ctx context.Context, name, state string) (Pending, storage.Revision, error) {
-	key := d.cfg.Prefix + name
-	entry, err := d.cfg.KV.Get(ctx, key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return Pending{}, 0, ErrInvalidLink
-	}
-	var p Pending
-	if err == nil {
-		var data []byte
-		if data, err = d.cfg.Sealer.Open(key, entry.Value); err != nil {
-			return Pending{}, 0, ErrInvalidLink
-		}
-		err = json.Unmarshal(data, &p)
-	}
+	p, rev, err := d.read(ctx, name)
 	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, redact.ErrUnreadable):
+		return Pending{}, 0, ErrInvalidLink
 	case err != nil:
 		return Pending{}, 0, fmt.Errorf("read the sign-in: %w", err)
 	case state != "" && subtle.ConstantTimeCompare([]byte(state), []byte(p.State)) != 1, !d.cfg.Now().Before(p.ExpiresAt):
 		return Pending{}, 0, ErrInvalidLink
 	}
-	return p, entry.Revision, nil
+	return p, rev, nil
 }
 
 // FindByState finds the sign-in of a link. It does not find one that already has a code.
@@ -196,9 +214,29 @@ func (d *FlowStore) Take(ctx context.Context, name, state string) (Pending, erro
 	return p, err
 }
 
-// Forget deletes the sign-in, if any.
-func (d *FlowStore) Forget(ctx context.Context, name string) error {
-	return d.cfg.KV.Delete(ctx, d.cfg.Prefix+name, storage.Any)
+// Discard deletes the sign-in, if any, and returns it.
+func (d *FlowStore) Discard(ctx context.Context, name string) (Pending, error) {
+	p, _, err := d.read(ctx, name)
+	if errors.Is(err, storage.ErrNotFound) {
+		return Pending{}, nil
+	}
+	if err != nil && !errors.Is(err, redact.ErrUnreadable) {
+		return Pending{}, err
+	}
+	return p, d.cfg.KV.Delete(ctx, d.cfg.Prefix+name, storage.Any)
+}
+
+// DiscardExpired deletes the sign-in if it has expired, and returns it; otherwise it returns the zero
+// value.
+func (d *FlowStore) DiscardExpired(ctx context.Context, name string) (Pending, error) {
+	p, rev, err := d.read(ctx, name)
+	if err != nil || d.cfg.Now().Before(p.ExpiresAt) {
+		return Pending{}, err
+	}
+	if err := d.deleteFlow(ctx, name, rev); err != nil {
+		return Pending{}, err
+	}
+	return p, nil
 }
 
 // NameOfState returns the name of the sign-in that a state belongs to.

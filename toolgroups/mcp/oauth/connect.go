@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -112,12 +113,13 @@ func (a *Accounts) beginSignIn(ctx context.Context, s Server, req Request, old a
 	if err != nil {
 		return "", err
 	}
-	p, err := a.signIns.Begin(ctx, accountKey(s.Name, req.User), signin.Pending{
+	p, replaced, err := a.signIns.Begin(ctx, accountKey(s.Name, req.User), signin.Pending{
 		Chat: req.Chat, Name: req.UserName, RedirectURL: a.redirectURI(s), Scopes: requestScopes(f, old), Extra: own,
 	})
 	if err != nil {
 		return "", err
 	}
+	a.revokeUnconfirmed(ctx, s, req.User, replaced)
 	return a.invitation(s, req, p, g, old), nil
 }
 
@@ -288,6 +290,43 @@ func (a *Accounts) confirm(ctx context.Context, s Server, req Request) error {
 		a.revoke(ctx, s, got)
 	}
 	return err
+}
+
+// revokeUnconfirmed revokes the tokens of a sign-in that the user has not confirmed. If an account of the
+// user is connected there, they are only forgotten: some services revoke a consent with all its tokens.
+func (a *Accounts) revokeUnconfirmed(ctx context.Context, s Server, user string, p signin.Pending) {
+	var got account
+	if p.Code == "" || json.Unmarshal([]byte(p.Code), &got) != nil {
+		return
+	}
+	if connected, _, err := a.load(ctx, s, user); err == nil && connected.Issuer == got.Issuer && !connected.ConsentEnded {
+		return
+	}
+	a.revoke(ctx, s, got)
+}
+
+// PruneSignIns deletes the sign-ins that were not confirmed in time, and revokes their tokens. client
+// reaches the authorization servers of servers that have been removed.
+func (a *Accounts) PruneSignIns(ctx context.Context, client *http.Client) error {
+	var all error
+	for c, err := range listConnections(ctx, a.cfg.KV, storage.Range{Prefix: pendingPrefix}) {
+		if err != nil {
+			return errors.Join(all, fmt.Errorf("list the sign-ins: %w", err))
+		}
+		p, err := a.signIns.DiscardExpired(ctx, accountKey(c.Server, c.User))
+		if err != nil {
+			if !errors.Is(err, signin.ErrInvalidLink) && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, redact.ErrUnreadable) {
+				all = errors.Join(all, err)
+			}
+			continue
+		}
+		s, ok := a.cfg.Server(c.Server)
+		if !ok {
+			s = Server{Name: c.Server, HTTP: client}
+		}
+		a.revokeUnconfirmed(ctx, s, c.User, p)
+	}
+	return all
 }
 
 // completePasted completes a sign-in with the address at which the browser ended. If the bot has its

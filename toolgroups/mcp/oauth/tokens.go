@@ -17,6 +17,7 @@ import (
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/signin"
 )
 
 const (
@@ -247,9 +248,11 @@ func (a *Accounts) Disconnect(ctx context.Context, s Server, user string) (strin
 	defer unlock()
 	var now account
 	_, err = a.get(ctx, accountPrefix+accountKey(s.Name, user), &now)
-	if forgot := a.signIns.Forget(ctx, accountKey(s.Name, user)); forgot != nil {
-		return "", fmt.Errorf("delete the sign-in: %w", forgot)
+	p, discarded := a.signIns.Discard(ctx, accountKey(s.Name, user))
+	if discarded != nil {
+		return "", fmt.Errorf("delete the sign-in: %w", discarded)
 	}
+	defer a.revokeUnconfirmed(ctx, s, user, p) // the account is deleted by then
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Sprintf("You have no account connected at %s.", s.Name), nil
 	}
@@ -283,12 +286,15 @@ func (a *Accounts) Forget(ctx context.Context, s Server) (int, error) {
 		people++
 	}
 	for entry, err := range a.cfg.KV.List(ctx, storage.Range{Prefix: pendingPrefix + s.Name + "/"}) {
+		user := strings.TrimPrefix(entry.Key, pendingPrefix+s.Name+"/")
+		var p signin.Pending
 		if err == nil {
-			err = a.cfg.KV.Delete(ctx, entry.Key, storage.Any)
+			p, err = a.signIns.Discard(ctx, accountKey(s.Name, user))
 		}
 		if err != nil {
 			return people, fmt.Errorf("delete the sign-ins: %w", err)
 		}
+		a.revokeUnconfirmed(ctx, s, user, p)
 	}
 	if err := a.cfg.KV.Delete(ctx, clientPrefix+s.Name, storage.Any); err != nil {
 		return people, fmt.Errorf("delete the client: %w", err)
