@@ -237,7 +237,7 @@ func (c *claimer) follow(ctx context.Context) {
 	}
 }
 
-// rescan makes follow read all jobs again, because this process now owns more chats.
+// rescan makes follow read all jobs again, because this process may own other chats now.
 func (c *claimer) rescan() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -123,7 +123,7 @@ func (e *executor) closeInterrupted(j *queue.Run, state receipts.State) error {
 	return e.completer.complete(j, state)
 }
 
-// pause waits before the next attempt. A /stop or /clear ends the wait early. An error is returned only
+// pause waits before the next attempt. A /stop or /clear ends the wait early. It returns an error only
 // if the bridge shuts down.
 func (e *executor) pause(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil {

@@ -81,8 +81,8 @@ func (a *asker) callKey(call toolgroups.Call) string {
 	return a.position.ReplyPosition() + "/" + call.ID
 }
 
-// AskFunc returns the [agent.Turn.Ask] of a job's turn. It is nil for a task, because no user attends
-// it.
+// AskFunc returns the [agent.Turn.Ask] of a job's turn. It is nil for a task, because no user waits for
+// its answer.
 func (d *Elicitation) AskFunc(j *queue.Run, at turn.Position) func(context.Context, toolgroups.Call, toolgroups.Question, agent.InTurn) (toolgroups.Answer, error) {
 	if turn.TaskOf(j) != nil {
 		return nil

@@ -72,7 +72,7 @@ func (d *Cards) OpenInChat(ctx context.Context, kind string, in chats.Chat) ([]*
 	return open, nil
 }
 
-// Load reads the cards that an earlier run left open, and reports those that do not decode.
+// Load reads the cards that an earlier run left open, and calls damaged with those that do not decode.
 func (d *Cards) Load(ctx context.Context, damaged func(context.Context, *queue.DamagedError) error) error {
 	for kept, err := range d.all(ctx) {
 		if broken, is := errors.AsType[*queue.DamagedError](err); is {

@@ -139,7 +139,7 @@ func (d *Cards) Get(ctx context.Context, token string) (*StoredCard, error) {
 	return decodeCard(entry)
 }
 
-// FindByButton returns the card of a button's data; nil if there is none.
+// FindByButton returns the card that has a button with this data; nil if there is none.
 func (d *Cards) FindByButton(ctx context.Context, data string) (*StoredCard, error) {
 	token, ok := parseToken(data)
 	if !ok {
@@ -239,7 +239,7 @@ func (d *Cards) AllOpen(ctx context.Context) iter.Seq2[*StoredCard, error] {
 	}
 }
 
-// Prune deletes cards that were closed before a time, and reports those that do not decode.
+// Prune deletes cards that were closed before a time, and calls damaged with those that do not decode.
 func (d *Cards) Prune(ctx context.Context, before time.Time, damaged func(context.Context, *queue.DamagedError) error) error {
 	for kept, err := range d.all(ctx) {
 		if broken, is := errors.AsType[*queue.DamagedError](err); is {

@@ -115,8 +115,9 @@ func (d *BotMessage) Clone() any {
 // MakeEphemeral makes the answer visible only to the sender. In a direct chat it does nothing.
 func MakeEphemeral(j *queue.Run) { DeliveryOf(j).Ephemeral = !j.Message.Direct }
 
-// Address returns the destination of a job's answer, and the message to reply to. For a message that is
-// no text, that is its TargetID.
+// Address returns the destination of a job's answer. The answer to a text in a shared chat replies to
+// its [chats.Message.ReplyTarget], the answer to any other message to its TargetID. If the chat has
+// moved, the answer replies to no message.
 func Address(j *queue.Run) chats.Address {
 	to := chats.Address{Chat: j.Message.Chat}
 	if moved := DeliveryOf(j).MovedTo; moved != "" {
