@@ -20,8 +20,8 @@ const (
 	RoleTool Role = "tool"
 	// RoleSummary stands for all messages before it but the last few ([Message.Kept]).
 	RoleSummary Role = "summary"
-	// RoleRefused ends an exchange that a model refused. The number of messages in [Message.Omitted]
-	// that precede it stay on record and are never sent to a model again.
+	// RoleRefused ends an exchange that a model refused. The messages before it, as many as
+	// [Message.Omitted] says, stay on record and are never sent to a model again.
 	RoleRefused Role = "refused"
 	// RolePictures drops the pictures before it from requests, except the newest ([Message.Pictures]).
 	// Their messages stay.

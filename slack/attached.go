@@ -21,7 +21,7 @@ const (
 	// pageType is the type of HTML pages, canvasType that of canvases, which download as pages.
 	pageType   = "text/html"
 	canvasType = "application/vnd.slack-docs"
-	// accessUnknown is the access of a file of which Slack reports only the id
+	// accessUnknown is the file_access of a file for which Slack reports only the id
 	// (docs.slack.dev/reference/objects/file-object#slack_connect_files).
 	accessUnknown = "check_file_info"
 	// maxMillis bounds a duration, in milliseconds.
@@ -53,8 +53,8 @@ func newAttachedFile(f slack.File) attachedFile {
 	}
 }
 
-// completeFiles completes the files of which Slack reported only the id, using info. If info fails,
-// they are unchanged.
+// completeFiles completes the files for which Slack reported only the id, using info. A file for which
+// info fails is unchanged.
 func completeFiles(ctx context.Context, files []attachedFile, info func(ctx context.Context, id string) (*slack.File, error)) []attachedFile {
 	files = slices.Clone(files)
 	for i, f := range files {

@@ -139,8 +139,8 @@ func (m *message) isFromPerson() bool {
 	return m.User != "" && m.User != "USLACKBOT" && m.BotID == "" && m.TS != ""
 }
 
-// isUserSubtype reports whether messages of a subtype are written by users. Others report that a user
-// joined, or that a topic changed.
+// isUserSubtype reports whether messages of a subtype are written by users. Messages of other subtypes
+// report, for example, that a user joined or that a topic changed.
 func isUserSubtype(subtype string) bool {
 	return subtype == "" || subtype == "file_share" || subtype == "thread_broadcast" || subtype == "me_message"
 }

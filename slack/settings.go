@@ -44,7 +44,7 @@ func (s *Settings) Tap(tap retry.Tap) { s.tap = tap }
 // Default sets the defaults.
 func (s *Settings) Default() { s.APIURL = DefaultAPIURL }
 
-// Missing returns what to set for Slack. It is empty if the bot serves Slack.
+// Missing returns what to set so that the bot serves Slack; empty if the bot token is set.
 func (s *Settings) Missing() string {
 	if s.BotToken != "" {
 		return ""

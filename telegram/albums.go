@@ -34,7 +34,7 @@ type album struct {
 type albumStore struct {
 	known *cache.Cache[album, bool]
 	kv    storage.KV // if nil, nothing is stored
-	// undecided has items of albums of which no item mentions the bot yet.
+	// undecided has the items of albums in which no item mentions the bot yet.
 	undecided *undecided
 }
 

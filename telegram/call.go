@@ -20,8 +20,8 @@ import (
 // maxAnswer bounds the body of a response, well above the largest legitimate one.
 const maxAnswer = 32 << 20
 
-// minSecret is the length from which the part of a token after the colon is masked by itself. A real one
-// is longer; a shorter one may be an ordinary word.
+// minSecret is the length from which the part of a token after the colon is masked even without the rest.
+// That part is longer in a real token; a shorter one may be an ordinary word.
 const minSecret = 10
 
 // client calls the Bot API. No other type knows the token.

@@ -39,7 +39,7 @@ func (s *Settings) Tap(tap retry.Tap) { s.tap = tap }
 // Default sets the defaults.
 func (s *Settings) Default() { s.APIURL = DefaultAPIURL }
 
-// Missing returns what to set for Telegram. It is empty if the bot serves Telegram.
+// Missing returns what to set so that the bot serves Telegram; empty if the token is set.
 func (s *Settings) Missing() string {
 	if s.Token != "" {
 		return ""

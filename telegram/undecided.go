@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// undecidedKey is the key of the updates of albums in groups of which no item mentions the bot yet.
+	// undecidedKey is the key of the updates of albums in groups in which no item mentions the bot yet.
 	undecidedKey = "telegram/undecided"
 	// undecidedAge is how long such an update is kept: the items of an album arrive within seconds.
 	undecidedAge = time.Minute

@@ -131,8 +131,8 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 	return reply, nil
 }
 
-// maxPauses bounds how often a reply is continued after the provider paused it (pause_turn), which
-// happens when the provider's own tools take many rounds.
+// maxPauses bounds how often one reply may be paused by the provider (pause_turn), which happens when its
+// own tools take many rounds. The client continues a paused reply; after the last pause it is cut off.
 const maxPauses = 5
 
 // attempt sends the request once. streamed reports whether onDelta was called with text. After a fault the

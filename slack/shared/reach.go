@@ -20,10 +20,11 @@ const (
 	maxIdle = 7 * 24 * time.Hour
 )
 
-// Progress tracks up to which time events have arrived, in Slack's time. Its state is saved regularly,
-// and merged with that of the bot's other processes.
+// Progress tracks up to which time events have arrived, in Slack's time, in which threads the bot
+// participates, and in which threads messages are postponed. Its state is saved regularly, and merged with
+// that of the bot's other processes.
 type Progress struct {
-	// Wake signals that a gap may have to be filled.
+	// Wake signals that a gap may have to be filled, or that there are postponed messages.
 	Wake chan struct{}
 
 	kv        storage.KV // if nil, nothing is stored

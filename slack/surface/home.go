@@ -11,7 +11,7 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Methods for the things that users see before they write.
+// Methods of prompts, titles and the Home tab.
 const (
 	setPrompts  = "assistant.threads.setSuggestedPrompts"
 	setTitle    = "assistant.threads.setTitle"

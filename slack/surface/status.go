@@ -60,7 +60,7 @@ func (s *Statuses) End(chat chats.Chat) {
 	}
 }
 
-// RecordAnswer records that an answer, begun at a time, has arrived. That clears the status, but not
+// RecordAnswer records that an answer, begun at a time, has arrived. The answer clears the status, but not
 // one that was set while the answer was being sent.
 func (s *Statuses) RecordAnswer(chat chats.Chat, begun time.Time) {
 	s.mu.Lock()

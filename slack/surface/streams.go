@@ -15,7 +15,7 @@ import (
 	"oneclaw/internal/wording"
 )
 
-// Methods of streams.
+// Methods of streams and of agent sessions.
 const (
 	startStream   = "chat.startStream"
 	appendStream  = "chat.appendStream"
