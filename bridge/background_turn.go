@@ -132,8 +132,8 @@ func (g waitGate) Decide(ctx context.Context, j *queue.Run, at turn.Position, ca
 	return d, err
 }
 
-// ApplyDecisions implements [turn.Gate]. A turn that waited for tasks decides again whether it still
-// does.
+// ApplyDecisions implements [turn.Gate]. A turn that waited for tasks can continue: its call decides
+// anew whether to wait.
 func (g waitGate) ApplyDecisions(ctx context.Context, j *queue.Run) (bool, error) {
 	decided, err := g.Gate.ApplyDecisions(ctx, j)
 	w := turn.WorkOf(j)

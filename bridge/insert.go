@@ -154,7 +154,7 @@ func (i *inserter) enqueueStored(j *queue.Run) {
 	i.enqueue(j)
 }
 
-// enqueue queues a job. A job that moves a chat first blocks the chats at both ends.
+// enqueue queues a job. Before it queues a job that moves a chat, it blocks the old and the new chat.
 func (i *inserter) enqueue(j *queue.Run) *queue.Suspended {
 	if b, ok := i.workers.forJob(j).(blocker); ok {
 		b.block(j)

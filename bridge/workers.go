@@ -187,8 +187,8 @@ func (w *workerRegistry) setKind(j *queue.Run) {
 	}
 }
 
-// textKind returns the kind of a text, given its answer so far; empty for a message to the model, among
-// them those for the strong one.
+// textKind returns the kind of a text, given its answer so far; empty for a message to the model, also
+// for one to the strong model.
 func (w *workerRegistry) textKind(m chats.Message, a *receipts.Answer, deep bool) chats.Kind {
 	switch {
 	case a.Notice != "":

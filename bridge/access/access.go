@@ -19,7 +19,7 @@ type Access struct {
 	Admins []string
 }
 
-// Validate returns an error that names the first entry of another form.
+// Validate returns an error that names the first entry without one of the forms that [Access] describes.
 func (a Access) Validate() error {
 	for _, list := range [][]string{a.Allow, a.Admins} {
 		for _, entry := range list {

@@ -107,7 +107,7 @@ func (l *LastingApproval) offer(card *Card, requester string, format func(string
 	card.Footer += "\n\n" + format("“Allow here until /clear” also lets me ") + what + fmt.Sprintf(", while I answer %s in this conversation.", requester) + format(" /approvals ends that.")
 }
 
-// isAllowed reports whether a stored lasting approval covers a call, given what it would have to be.
+// isAllowed reports whether the lasting approval that a call needs, want, is stored and still holds.
 func (g *Gate) isAllowed(ctx context.Context, j *queue.Run, want *LastingApproval) (bool, error) {
 	entry, err := g.cfg.Store.Get(ctx, want.key)
 	if errors.Is(err, storage.ErrNotFound) {
