@@ -58,9 +58,9 @@ var errStopped = errors.New("agent: the consumer stopped")
 // the turn.
 //
 // Where the turn continues depends on the history alone. Open calls in its last assistant message are
-// resolved first. A call that was started and has no result counts as interrupted; one that was never
-// started is run. A read-only call is run a second time, but not a third, because it may have crashed
-// the program. A history that ends with an answer or a summary yields nothing.
+// resolved first. A call whose start is recorded and that has no result counts as interrupted; any other
+// is run. A call that can be repeated ([toolgroups.Tool.RunsAgain]) is run a second time, but not a third,
+// because it may have crashed the program. A history that ends with an answer or a summary yields nothing.
 func (a *Agent) Run(ctx context.Context, turn Turn) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		r := a.newRun(turn)

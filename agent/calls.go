@@ -121,6 +121,8 @@ func (r *run) interruptedResult(call Call) Message {
 	return failure(call, CodeInterrupted, TextInterrupted)
 }
 
+// applyGate asks the turn's gate about each job. It adds an answer for each refused call, and reports
+// whether the gate left a call open.
 func (r *run) applyGate(ctx context.Context, answers []Message, jobs []job) (all []Message, allowed []job, pending bool, err error) {
 	if r.turn.Gate == nil {
 		return answers, jobs, false, nil
@@ -150,9 +152,9 @@ func (r *run) applyGate(ctx context.Context, answers []Message, jobs []job) (all
 
 // runAll runs tools in parallel and emits each result as its tool returns. Calls that load groups take
 // no time and run in order, because the result of one depends on the loads before it. Read-only tools
-// begin first; the start of any other tool is recorded before it runs. If a read-only call may have been
-// cut off, all calls run one by one, so that a call that crashes the program interrupts no other. When
-// runAll returns, no tool is running.
+// begin first; recordStart precedes each call. If a call that can be repeated may have been cut off, all
+// calls run one by one, so that a call that crashes the program interrupts no other. When runAll returns,
+// no tool is running.
 func (r *run) runAll(ctx context.Context, jobs []job) error {
 	slices.SortStableFunc(jobs, func(a, b job) int { return runOrder(a.tool) - runOrder(b.tool) })
 	ctx, cancel := context.WithCancel(ctx)

@@ -33,7 +33,7 @@ const (
 	// TextInterruptedPaid is the result of a call of a paid tool that was started and has no result.
 	TextInterruptedPaid = "This call was interrupted: it had begun, its result is lost, and it may have been paid. " +
 		"Do not repeat it by yourself: tell the user, and make the call again only if they ask for it."
-	// TextCrashed is the result of a read-only call that was cut off twice.
+	// TextCrashed is the result of a call that can be repeated and was cut off twice.
 	TextCrashed = "This call was cut off twice: the program ended while it ran, and the call may be the cause, " +
 		"so it is not run again. Do not repeat it. Go on without it, or tell the user that it could not be done."
 	// TextStopped is the result of a call in a turn that was stopped.

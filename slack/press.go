@@ -167,6 +167,8 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 	}
 }
 
+// update edits a message. If the message is a stream, it ends the stream first. It leaves out the extras
+// that Slack refuses.
 func (p *Platform) update(ctx context.Context, to chats.Address, id string, part chats.Part, plain bool) error {
 	// An edit without blocks would remove the existing ones.
 	laid, extras, err := layOutPart(p.surface, part, plain, plain || len(part.Buttons) > 0)

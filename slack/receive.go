@@ -77,6 +77,8 @@ func (r *receiver) shutDown(ctx context.Context) {
 	r.clearStatuses(ctx, false)
 }
 
+// identify asks Slack for the identity of the bot until Slack answers or ctx ends. It returns an error only
+// if Slack refuses the token or the app lacks an essential scope.
 func (p *Platform) identify(ctx context.Context) (identity, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {

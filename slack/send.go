@@ -209,6 +209,8 @@ func (p *Platform) respond(ctx context.Context, channel string, fits func(shared
 	return true, p.api.postResponse(ctx, address, left, id, part, replace)
 }
 
+// postResponse posts a part to the address of an invitation. left is how many responses Slack accepts there
+// after this one; negative if it does not accept this one.
 func (c *client) postResponse(ctx context.Context, address string, left int, id string, part chats.Part, replace bool) error {
 	u, err := url.Parse(address)
 	if err != nil || !c.mayHaveToken(u) {

@@ -147,6 +147,7 @@ func (s *socket) ping(ctx context.Context) {
 	}
 }
 
+// listen reads from a socket until the socket fails, and returns why it did.
 func (r *receiver) listen(ctx context.Context, s *socket) error {
 	left := false
 	for {

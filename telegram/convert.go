@@ -174,6 +174,8 @@ func (d *decoder) recordForBot(ctx context.Context, m *message) error {
 	return d.albums.add(ctx, m.nextPieces()...)
 }
 
+// decode decodes an update and its message. It returns the update's id also with an error; 0 if that does
+// not decode either.
 func (d *decoder) decode(raw json.RawMessage) (*decodedUpdate, int64, error) {
 	u := &decodedUpdate{received: raw}
 	if err := json.Unmarshal(raw, &u.update); err != nil {

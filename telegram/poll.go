@@ -243,6 +243,7 @@ func (r *receiver) handlePollError(ctx context.Context, err error) time.Duration
 	return wait
 }
 
+// acceptEvents passes events to the inbox in their order, and then answers the dead presses.
 func (r *receiver) acceptEvents(ctx context.Context, events []event) error {
 	var messages []chats.Message
 	flush := func() error {
