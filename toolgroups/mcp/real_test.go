@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -72,19 +73,31 @@ func checkEverything(t *testing.T, c *mcp.Client) {
 func TestRealServerEverythingOverHTTP(t *testing.T) {
 	t.Parallel()
 	node, script := installed(t, "server-everything")
-	cmd := exec.CommandContext(t.Context(), node, script, "streamableHttp")
 	free, err := pgtest.FreePort()
 	must(t, err)
-	port := strconv.Itoa(free)
+	stop := serveEverything(t, node, script, strconv.Itoa(free))
+	c := discovered(t, mcp.Config{}, mcp.Server{URL: "http://127.0.0.1:" + strconv.Itoa(free) + "/mcp"})
+	checkEverything(t, c)
+	stop()
+	serveEverything(t, node, script, strconv.Itoa(free)) // knows no session
+	checkEverything(t, c)
+	must(t, c.Close())
+}
+
+// serveEverything starts the server over HTTP.
+func serveEverything(t *testing.T, node, script, port string) (stop func()) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), node, script, "streamableHttp")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "PORT=" + port}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StderrPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
+	t.Cleanup(stop)
 	ready := make(chan bool)
 	go func() {
 		defer close(ready)
@@ -98,9 +111,7 @@ func TestRealServerEverythingOverHTTP(t *testing.T) {
 	if !<-ready {
 		t.Fatal("the server did not start")
 	}
-	c := discovered(t, mcp.Config{}, mcp.Server{URL: "http://127.0.0.1:" + port + "/mcp"})
-	checkEverything(t, c)
-	must(t, c.Close())
+	return stop
 }
 
 func TestRealServerFilesystem(t *testing.T) {

@@ -109,13 +109,18 @@ func TestACallThatRunsWhenTheSessionEndsIsNotRepeated(t *testing.T) {
 	}
 }
 
-// Servers of the Python library answer with an error in JSON, which looks like an answer to the call.
+// Servers of the Python and TypeScript libraries answer with an error in JSON, which looks like an answer
+// to the call.
 func TestASessionThatIsNotFoundIsMadeAgain(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct{ id, code, words string }{
-		"an id of its own":   {`"server-error"`, toolgroups.CodeExecution, "Session not found"},
-		"the id of the call": {"", toolgroups.CodeExecution, "Session not found"},
-		"no id":              {"null", mcp.CodeUnavailable, "it forgets its sessions at once. The call of 'echo' did not reach it"},
+	for name, tc := range map[string]struct {
+		status          int
+		id, code, words string
+	}{
+		"an id of its own":   {http.StatusNotFound, `"server-error"`, toolgroups.CodeExecution, "Session not found"},
+		"the id of the call": {http.StatusNotFound, "", toolgroups.CodeExecution, "Session not found"},
+		"no id":              {http.StatusNotFound, "null", mcp.CodeUnavailable, "it forgets its sessions at once. The call of 'echo' did not reach it"},
+		"another status":     {http.StatusBadRequest, "", toolgroups.CodeExecution, "Session not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var forgotten atomic.Value // the session
@@ -140,7 +145,7 @@ func TestASessionThatIsNotFoundIsMadeAgain(t *testing.T) {
 							said = string(encoded)
 						}
 						w.Header().Set("Content-Type", "application/json")
-						w.WriteHeader(http.StatusNotFound)
+						w.WriteHeader(tc.status)
 						_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32600,"message":"Session not found"}}`, said)
 						return
 					case q.Method == "tools/call":

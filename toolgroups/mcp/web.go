@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -187,10 +188,7 @@ func beginEvents(next http.RoundTripper) http.RoundTripper {
 		if err != nil || req.Method != http.MethodGet || req.Header.Get(last) != "" || !isEventStream(resp) {
 			return resp, err
 		}
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.MultiReader(strings.NewReader("id: "+ownEvent+rand.Text()+"\n\n"), resp.Body), resp.Body}
+		resp.Body = prefixed([]byte("id: "+ownEvent+rand.Text()+"\n\n"), resp.Body)
 		return resp, nil
 	})
 }
@@ -245,11 +243,30 @@ func (c headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	status.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
 	stream := isEventStream(resp)
 	if !stream {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, c.maxBody)
 	}
 	resp.Body = &countedBody{ReadCloser: resp.Body, counter: valueCounter{sse: stream}, fault: c.fault}
+	if resp.StatusCode == http.StatusBadRequest && req.Header.Get("Mcp-Session-Id") != "" && mentionsSession(resp) {
+		resp.StatusCode = http.StatusNotFound
+	}
+	status.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
 	return resp, nil
+}
+
+// mentionsSession reports whether a response is about the session. Many servers, after the examples of
+// the TypeScript library, answer with 400 that there is no valid one, instead of with 404.
+func mentionsSession(resp *http.Response) bool {
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+	resp.Body = prefixed(head, resp.Body)
+	return bytes.Contains(bytes.ToLower(head), []byte("session"))
+}
+
+// prefixed returns a body that begins with more bytes.
+func prefixed(head []byte, body io.ReadCloser) io.ReadCloser {
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), body), body}
 }
