@@ -7,6 +7,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -111,7 +112,7 @@ func (t *tools) checkGroups(call toolgroups.Call, names []string) (groups []stri
 		name = strings.TrimSpace(name)
 		group, known := registry.Group(name)
 		switch {
-		case name == "":
+		case name == "", slices.Contains(groups, name):
 			continue
 		case !known:
 			return nil, toolgroups.Errorf(CodeNotFound, "There is no tool group '%s' for a background task. Groups: %s. Nothing was started.", shorten(name), strings.Join(registry.GroupNames(), ", "))

@@ -79,7 +79,7 @@ func TestTools(t *testing.T) {
 		{"list_background_tasks", `{}`, "No background task is open in this chat."},
 		{"wait_background_tasks", `{}`, "No background task is open in this chat any more.\nEach result comes as a message of its own, now or after your answer."},
 		{"wait_background_tasks", `{"task_ids": ["bg-9"]}`, "There is no background task with the id 'bg-9' in this chat. Open: none."},
-		{"start_background_task", `{"task": " read it ", "title": "Read", "groups": ["pdf", ""], "model": "small"}`, "Started 'Read' (id bg-1)."},
+		{"start_background_task", `{"task": " read it ", "title": "Read", "groups": ["pdf", "", " pdf"], "model": "small"}`, "Started 'Read' (id bg-1)."},
 		{"list_background_tasks", `{}`, "'Read' (id bg-1) is running, started 1m0s ago"},
 		{"wait_background_tasks", `{"task_ids": ["bg-1"]}`, "You do not wait for what is still open, because a message has come."},
 		{"cancel_background_task", `{"task_id": "bg-9"}`, "There is no background task with the id 'bg-9' in this chat. Open: bg-1."},
