@@ -87,8 +87,8 @@ func (f *Failover) order() []Candidate {
 // Complete asks one model after another until one replies. It also skips a fallback model that rejects
 // the request, and withdraws a partial reply that onDelta received. A failure that another model would not
 // avoid is returned at once. If all models fail, the error has the kind of the first that did not reject
-// the request, and the errors of all in its text. Unlike that of other models, the usage leaves out the
-// models that failed: each candidate accounts for its own.
+// the request, and the errors of all in its text. The usage of the reply leaves out the models that
+// failed: each candidate accounts for its own.
 func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta)) (Reply, error) {
 	order := f.order()
 	shown := false

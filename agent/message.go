@@ -32,9 +32,9 @@ const (
 	// RoleNote is a note from the agent to the model. It lists the tools of loaded groups after the way
 	// to call them has changed. It is sent with the user's role.
 	RoleNote Role = "note"
-	// RoleStarted records that a call is about to run that must not be repeated, or that a call that can
-	// be ([toolgroups.Tool.RunsAgain]) may be about to run a second time. A started call without a result
-	// is never run again automatically.
+	// RoleStarted records that a call is about to run: one that must not be repeated, or one that can be
+	// ([toolgroups.Tool.RunsAgain]) and that an earlier run may have begun. A started call without a
+	// result is never run again automatically.
 	RoleStarted Role = "started"
 )
 

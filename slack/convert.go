@@ -241,8 +241,7 @@ func (r *receiver) fillNames(e *event, m *message, msg *chats.Message, name name
 }
 
 // isForBot reports whether a message is direct, mentions the bot, or is in a thread in which the bot
-// participates. It fills in the opener of the thread, and records that a mention makes the bot
-// participate.
+// participates. It fills in the opener of the thread. For a mention, it records that the bot participates.
 func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, mentioned bool) (bool, error) {
 	m := e.subject()
 	inThread := m.ThreadTS != "" && m.ThreadTS != m.TS

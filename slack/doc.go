@@ -5,6 +5,6 @@
 // to be fetched. The library's own Socket Mode client is not used: it drops unknown events without an
 // acknowledgement, and acknowledges over whichever socket is open.
 //
-// A thread is a separate chat. The package asks Slack whether the bot participates in one, and caches
-// that it does for a day, that it does not for a minute.
+// A thread is a separate chat. The package asks Slack whether the bot participates in one, and caches a
+// yes for a day, a no for a minute.
 package slack

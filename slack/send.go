@@ -177,8 +177,8 @@ func matchID(id string) func(shared.Invitation) bool {
 	return func(in shared.Invitation) bool { return id != "" && (in.ID == id || in.MessageID == id) }
 }
 
-// matchReply matches the invitation of the command or press that to replies to, or of any command if to
-// replies to nothing. For a thread it matches none.
+// matchReply matches the invitation of the command or press that to.ReplyTo names, or of any command if it
+// is empty. In a thread it matches nothing.
 func matchReply(to chats.Address) func(shared.Invitation) bool {
 	return func(in shared.Invitation) bool {
 		return to.Chat.Thread == "" && (to.ReplyTo == "" && in.Command || matchID(to.ReplyTo)(in))

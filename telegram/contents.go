@@ -124,8 +124,8 @@ func checkbox(done bool) string {
 	return "- [ ] "
 }
 
-// richBlock is a block of a rich message (core.telegram.org/bots/api#richblock). Of a block of an unknown
-// type, the fields are read that known types have.
+// richBlock is a block of a rich message (core.telegram.org/bots/api#richblock). A block of an unknown
+// type is read by the fields that known types have.
 type richBlock struct {
 	Type       string          `json:"type"`
 	Text       json.RawMessage `json:"text"`
@@ -355,7 +355,7 @@ func (w *richWriter) writeText(raw json.RawMessage, depth int) {
 }
 
 // isEmpty reports whether a message has neither a text nor contents that are read as text. A caption
-// does not count: it describes something else.
+// does not count: it belongs to a file.
 func (m *message) isEmpty() bool {
 	return m.Text == "" && strings.TrimFunc(m.contentText, unicode.IsSpace) == ""
 }

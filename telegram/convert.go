@@ -52,7 +52,7 @@ type decodedUpdate struct {
 
 // decodeBatch decodes updates independently, and returns their events with the greatest update id. An
 // update that does not decode is logged, and only its id counts. known is false if no id was found. An
-// error comes from the store of the albums: which messages are for the bot is not known then.
+// error comes from the store of the albums, without which some messages for the bot would be missed.
 func (d *decoder) decodeBatch(ctx context.Context, raws []json.RawMessage) (events []event, last int64, known bool, err error) {
 	var list []*decodedUpdate
 	for _, raw := range raws {
@@ -174,8 +174,8 @@ func (d *decoder) recordForBot(ctx context.Context, m *message) error {
 	return d.albums.add(ctx, m.nextPieces()...)
 }
 
-// decode decodes an update and its message. It returns the update's id also with an error; 0 if that does
-// not decode either.
+// decode decodes an update and its message. With an error it still returns the update's id, or 0 if it
+// cannot read that.
 func (d *decoder) decode(raw json.RawMessage) (*decodedUpdate, int64, error) {
 	u := &decodedUpdate{received: raw}
 	if err := json.Unmarshal(raw, &u.update); err != nil {

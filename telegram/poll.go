@@ -127,8 +127,8 @@ type receiver struct {
 	in     chats.Inbox
 	offset int64
 	pauses *retry.Backoff
-	// hasPolled is set once a poll has succeeded or met another poller, or a webhook has been removed. A
-	// webhook that is active before is removed; one that is set afterwards must be another program's.
+	// hasPolled is set once a poll has succeeded or met another poller, or a webhook has been removed.
+	// Before that, an active webhook is removed; after that, it must be another program's.
 	hasPolled bool
 	slots     chan struct{}
 	tasks     sync.WaitGroup

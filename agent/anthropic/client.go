@@ -132,7 +132,8 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 }
 
 // maxPauses bounds how often one reply may be paused by the provider (pause_turn), which happens when its
-// own tools take many rounds. The client continues a paused reply; after the last pause it is cut off.
+// own tools take many rounds. The client continues a paused reply; after the last pause it counts as cut
+// off.
 const maxPauses = 5
 
 // attempt sends the request once. streamed reports whether onDelta was called with text. After a fault the
