@@ -152,17 +152,17 @@ func TestAutoDefersFromItsThresholdOn(t *testing.T) {
 	tokens := newWorld(t).deferrableTokens()
 	bridged, plain := append(core(), bridgeTools()...), core()
 	for name, tc := range map[string]struct {
-		enabled search.Mode
+		enabled search.DeferMode
 		context int
 		empty   bool
 		want    []string
 	}{
-		"090 auto, just enough":     {enabled: search.ModeAuto, context: 10 * tokens, want: bridged},
-		"091 auto, one too few":     {enabled: search.ModeAuto, context: 10*tokens + 1, want: plain},
-		"091 auto, unknown context": {enabled: search.ModeAuto, want: plain},
-		"092 on, large context":     {enabled: search.ModeOn, context: 1000 * tokens, want: bridged},
-		"092 on, nothing to defer":  {enabled: search.ModeOn, context: 10 * tokens, empty: true, want: plain},
-		"093 off, small context":    {enabled: search.ModeOff, context: tokens, want: plain},
+		"090 auto, just enough":     {enabled: search.DeferAuto, context: 10 * tokens, want: bridged},
+		"091 auto, one too few":     {enabled: search.DeferAuto, context: 10*tokens + 1, want: plain},
+		"091 auto, unknown context": {enabled: search.DeferAuto, want: plain},
+		"092 on, large context":     {enabled: search.DeferOn, context: 1000 * tokens, want: bridged},
+		"092 on, nothing to defer":  {enabled: search.DeferOn, context: 10 * tokens, empty: true, want: plain},
+		"093 off, small context":    {enabled: search.DeferOff, context: tokens, want: plain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _ := routed(t, search.RoutingAuto, func(cfg *search.RouterConfig) {

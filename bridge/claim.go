@@ -183,8 +183,8 @@ func (c *claimer) acceptClaimed(ctx context.Context, j *queue.Run, token string)
 	return c.intake.enqueue(ctx, j) // its kind is already decided
 }
 
-// reclaim moves a job from another lease, of this or another process, to the current one. Until resume
-// is called, no job begins in its chat.
+// reclaim moves a job from an older lease, or that of another process, to the lease under which this
+// process owns the chat. Until resume is called, no job begins in its chat.
 func (c *claimer) reclaim(ctx context.Context, j *queue.Run) (resume func(), err error) {
 	resume = func() {}
 	if c.queue.Has(j.Key()) {

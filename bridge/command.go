@@ -255,7 +255,7 @@ func (b *Bridge) countMessages(ctx context.Context, log string) (string, error) 
 	return strconv.Itoa(n), nil
 }
 
-// waitingText returns how many messages wait, as text.
+// waitingText returns the clause that tells how many messages wait, or "" for none.
 func waitingText(waiting int) string {
 	if waiting == 0 {
 		return ""

@@ -51,7 +51,7 @@ func (i *inserter) validateMessage(m chats.Message) error {
 	return nil
 }
 
-// New returns the job of a message. It is unclaimed if another process owns the chat.
+// New returns the job of a message. It is unclaimed unless this process certainly owns the chat.
 func (i *inserter) New(m chats.Message) *queue.Run {
 	return i.newJob(m, i.leases.SafeToken(m.Chat))
 }

@@ -27,8 +27,8 @@ const (
 const shortToast = 80
 
 const (
-	// dismissTimeout bounds an answer to a dead press.
-	dismissTimeout = 5 * time.Second
+	// deadPressTimeout bounds an answer to a dead press.
+	deadPressTimeout = 5 * time.Second
 	// maxDismissing bounds the concurrent answers.
 	maxDismissing = 8
 )
@@ -148,8 +148,8 @@ func (d *decoder) decodePress(c *callback) event {
 	return event{message: msg}
 }
 
-// dismiss answers a dead press on a best-effort basis: if many wait, some get no answer.
-func (r *receiver) dismiss(ctx context.Context, id string) {
+// answerDeadPress answers a dead press on a best-effort basis: if many wait, some get no answer.
+func (r *receiver) answerDeadPress(ctx context.Context, id string) {
 	select {
 	case r.slots <- struct{}{}:
 	default:
@@ -160,7 +160,7 @@ func (r *receiver) dismiss(ctx context.Context, id string) {
 		if r.hook.address != "" {
 			ctx = context.WithoutCancel(ctx) // the request that brought it has ended
 		}
-		ctx, cancel := context.WithTimeout(ctx, dismissTimeout)
+		ctx, cancel := context.WithTimeout(ctx, deadPressTimeout)
 		defer cancel()
 		if err := rescue.Do(func() error { return r.AnswerPress(ctx, chats.Message{ID: id}, deadButtonText) }); err != nil {
 			r.log.Debug("press of a button not answered", "err", err)

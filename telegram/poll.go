@@ -274,7 +274,7 @@ func (r *receiver) acceptEvents(ctx context.Context, events []event) error {
 	}
 	for _, e := range events {
 		if e.deadPress != "" {
-			r.dismiss(ctx, e.deadPress)
+			r.answerDeadPress(ctx, e.deadPress)
 		}
 	}
 	return nil

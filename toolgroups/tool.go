@@ -18,7 +18,8 @@ const (
 	// Changes is the effect of a tool that changes something the user can repair, such as a file or
 	// a setting.
 	Changes Effect = iota
-	// ReadOnly is the effect of a tool that can be run again after a crash without harm.
+	// ReadOnly is the effect of a tool that changes nothing outside of the conversation, so that its calls
+	// can be run again after a crash.
 	ReadOnly
 	// Consequential is the effect of a tool whose changes are visible to others or irreversible: send,
 	// delete, share, invite, run a command.

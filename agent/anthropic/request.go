@@ -130,7 +130,7 @@ func (e *encoder) encodeMessages(messages []agent.Message) []message {
 // omittedText is the first user message of a conversation that would otherwise begin with a reply.
 const omittedText = "[What came before is left out.]"
 
-// addBlock appends a block, to the last message if it has the same role.
+// addBlock appends a block to the last message if that has the same role, and otherwise in a new message.
 func (e *encoder) addBlock(role string, block content) {
 	if len(e.out) == 0 && role != roleUser {
 		e.out = append(e.out, message{roleUser, []content{textBlock(omittedText)}})

@@ -313,5 +313,6 @@ func (m Message) Owner() string {
 	return Chat{Platform: m.Chat.Platform, ID: m.Chat.ID}.String()
 }
 
-// MaxFile bounds a file that is fetched from a chat, in bytes (Telegram serves 20 MB, Slack more).
+// MaxFile bounds the size, in bytes, of a file that is fetched from a chat. Telegram serves at most 20 MB,
+// Slack more.
 const MaxFile = 100 << 20

@@ -10,8 +10,8 @@ import (
 	"oneclaw/storage"
 )
 
-// span is the part of a conversation that no summary covers yet, after the newest summary if there is
-// one.
+// span is the newest summary of a conversation, if there is one, and then the messages that no summary
+// covers yet.
 type span struct {
 	Messages  []agent.Message
 	Positions []storage.Position

@@ -322,8 +322,8 @@ func (d *Eraser) openJobsBy(ctx context.Context, by string) iter.Seq2[*queue.Run
 	return d.cfg.OpenJobs.ListOpenBy(ctx, platform+":", by)
 }
 
-// checkAllClosed cancels the background tasks of the job's sender in its chat. It returns an error unless
-// all earlier messages of the sender there are closed and have their receipts. For the job that erases
+// checkAllClosed cancels the background tasks of the job's sender in its chat. It returns an error
+// while an earlier message of the sender in that chat is still open. For the job that erases
 // tasks these are the tasks, otherwise the other messages. The job of the user's request waits for all
 // threads and tasks, whose tools may create more of the user's data; it delays no other user.
 func (d *Eraser) checkAllClosed(ctx context.Context, by *queue.Run) error {

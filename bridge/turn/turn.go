@@ -323,8 +323,8 @@ func (t *Runner) saveMessage(ctx context.Context, j *queue.Run, h *conversation.
 	return err
 }
 
-// isToolResult reports whether a message is the result that a call returned. It is false for the results
-// of calls that the end of the program interrupted.
+// isToolResult reports whether a message is the result that a call returned. It is false for a
+// call that a shutdown or a crash interrupted.
 func isToolResult(m agent.Message) bool {
 	return m.Role == agent.RoleTool && m.Code != agent.CodeInterrupted && m.Code != agent.CodeCrashed
 }

@@ -21,8 +21,8 @@ import (
 type Costs interface {
 	// Compare compares models for the conversation of a log.
 	Compare(ctx context.Context, log string, with learning.Selection) (learning.Comparison, error)
-	// Tables returns the models that can be compared.
-	Tables() []bill.Provider
+	// Providers returns the models that can be compared.
+	Providers() []bill.Provider
 }
 
 const (
@@ -82,7 +82,7 @@ func asksForCosts(r frame.Request) bool { return r.Query.Has(costsField) }
 // milliseconds.
 func (p *page) costsForm(query url.Values, log string, seen int64) frame.Form {
 	models := frame.Field{Name: modelsField, Label: "Models; all of them if you choose none", Multiple: true, Values: query[modelsField]}
-	for _, t := range p.Costs.Tables() {
+	for _, t := range p.Costs.Providers() {
 		models.Options = append(models.Options, frame.Option{Value: t.Name, Label: modelLabel(t.Name, t.Model)})
 	}
 	routings := frame.Field{Name: routingsField, Label: "Ways of routing tools; all of them if you choose none", Multiple: true, Values: query[routingsField]}

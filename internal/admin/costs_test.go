@@ -32,7 +32,7 @@ type reckoner struct {
 	asked  int
 }
 
-func (c *reckoner) Tables() []bill.Provider { return c.tables }
+func (c *reckoner) Providers() []bill.Provider { return c.tables }
 
 func (c *reckoner) Compare(ctx context.Context, log string, with learning.Selection) (learning.Comparison, error) {
 	c.asked++
@@ -59,7 +59,7 @@ func (r *harness) real() *reckoner {
 	costs := learning.NewCosts(learning.CostsConfig{Store: r.store, Price: money, BillConfig: func() bill.Config {
 		return bill.Config{Registry: reg, Prompt: "You help.", Prices: prices, DollarPrice: money, Providers: bill.Providers(prices, func(string) int { return 0 })}
 	}})
-	return &reckoner{tables: costs.Tables(), of: costs.Compare}
+	return &reckoner{tables: costs.Providers(), of: costs.Compare}
 }
 
 // What a conversation would have cost stands beside what it did, for the models and ways of

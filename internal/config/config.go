@@ -74,7 +74,7 @@ type program struct {
 	settingOrigins origins
 }
 
-// ModelsConfig configures models in addition to the program's own.
+// ModelsConfig chooses the models for some kinds of work.
 type ModelsConfig struct {
 	ByKind models.ByKind `yaml:"by_kind"`
 }

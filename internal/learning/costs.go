@@ -52,8 +52,8 @@ type Costs struct {
 // NewCosts makes a [Costs].
 func NewCosts(cfg CostsConfig) *Costs { return &Costs{cfg: cfg} }
 
-// Tables returns the models that can be compared.
-func (c *Costs) Tables() []bill.Provider { return c.cfg.BillConfig().Providers }
+// Providers returns the models that can be compared.
+func (c *Costs) Providers() []bill.Provider { return c.cfg.BillConfig().Providers }
 
 // Selection selects what is compared. The zero value compares everything.
 type Selection struct {

@@ -18,8 +18,8 @@ import (
 
 // Config configures a [Surface]. All fields are required.
 type Config struct {
-	// Call calls a method through the library. Code returns Slack's error code of an error, or an empty
-	// string for other errors.
+	// Call calls a method through the library. Code returns the error code
+	// that Slack gave for a failed call, or an empty string if the error has none.
 	Call func(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error
 	Code func(error) string
 	// Busy reports whether a call of a method would have to wait.

@@ -327,7 +327,7 @@ func (s *server) recordFailure(err error) {
 	s.log.Warn("MCP server is unavailable", "err", s.lastFailure, "failures", s.failures, "retry_in", wait)
 }
 
-// resetFailures records that the server works again.
+// resetFailures clears the count of failures and restarts the backoff.
 func (s *server) resetFailures() {
 	s.failures = 0
 	s.backoff.Reset()

@@ -20,8 +20,9 @@ type Config struct {
 	// Store stores the tasks.
 	Store storage.Store
 	// Submit submits a run to be answered in its chat. It returns nil once the run is stored; a run
-	// with a known key is not stored again. The outcome is reported to [Schedule.RecordOutcome]. An
-	// error that wraps [ErrRefused] ends the run; after any other error the run is submitted again.
+	// with a known key is not stored again. The outcome is reported to [Schedule.RecordOutcome].
+	// After an error that wraps [ErrRefused], or a repeated panic, the run is given up. After any other
+	// error, it is submitted again for up to 24 hours.
 	Submit func(ctx context.Context, run Run) error
 	// Location returns the time zone of plans, which may change. Nil means the host's.
 	Location func() *time.Location

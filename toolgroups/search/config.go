@@ -11,17 +11,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Mode determines when tools are deferred.
-type Mode string
+// DeferMode determines when tools are deferred.
+type DeferMode string
 
 // The modes.
 const (
-	// ModeAuto defers if the schemas are large for the model's context.
-	ModeAuto Mode = "auto"
-	// ModeOn defers every tool that can be.
-	ModeOn Mode = "on"
-	// ModeOff defers nothing.
-	ModeOff Mode = "off"
+	// DeferAuto defers if the schemas are large for the model's context.
+	DeferAuto DeferMode = "auto"
+	// DeferOn defers every tool that can be.
+	DeferOn DeferMode = "on"
+	// DeferOff defers nothing.
+	DeferOff DeferMode = "off"
 )
 
 // Bounds and defaults of [Config].
@@ -30,7 +30,7 @@ const (
 	DefaultSearchLimit  = 5
 	DefaultMaxLimit     = 20
 	MaxSearchLimit      = 50
-	// UnknownContextTokens is the size of all schemas, in tokens, from which ModeAuto defers if the
+	// UnknownContextTokens is the size of all schemas, in tokens, from which DeferAuto defers if the
 	// size of the model's context is unknown.
 	UnknownContextTokens = 20_000
 )
@@ -38,8 +38,8 @@ const (
 // Config is the block tools.tool_search. Get it from [DefaultConfig], [Parse] or YAML: the zero
 // value means that the block is missing.
 type Config struct {
-	Enabled Mode `yaml:"enabled"`
-	// ThresholdPct is the size of all schemas, in percent of the context, from which ModeAuto defers.
+	Enabled DeferMode `yaml:"enabled"`
+	// ThresholdPct is the size of all schemas, in percent of the context, from which DeferAuto defers.
 	ThresholdPct int `yaml:"threshold_pct"`
 	// SearchDefaultLimit is the default number of hits of a search. MaxSearchLimit is the highest
 	// number that a search can request.
@@ -58,7 +58,7 @@ type Config struct {
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
 	return Config{
-		Enabled: ModeAuto, ThresholdPct: DefaultThresholdPct,
+		Enabled: DeferAuto, ThresholdPct: DefaultThresholdPct,
 		SearchDefaultLimit: DefaultSearchLimit, MaxSearchLimit: DefaultMaxLimit,
 	}
 }
@@ -122,27 +122,27 @@ func (c *Config) warn(format string, args ...any) {
 }
 
 // parseMode parses the switch. The boolean true means auto; the strings "true", "yes" and "1" mean on.
-func (c *Config) parseMode(key string, v any) Mode {
+func (c *Config) parseMode(key string, v any) DeferMode {
 	switch x := v.(type) {
 	case nil:
-		return ModeAuto
+		return DeferAuto
 	case bool:
 		if x {
-			return ModeAuto
+			return DeferAuto
 		}
-		return ModeOff
+		return DeferOff
 	}
 	text := strings.ToLower(strings.TrimSpace(fmt.Sprint(v)))
 	switch text {
-	case "", string(ModeAuto):
-		return ModeAuto
-	case string(ModeOn), "true", "yes", "1":
-		return ModeOn
-	case string(ModeOff), "false", "no", "0":
-		return ModeOff
+	case "", string(DeferAuto):
+		return DeferAuto
+	case string(DeferOn), "true", "yes", "1":
+		return DeferOn
+	case string(DeferOff), "false", "no", "0":
+		return DeferOff
 	}
 	c.warn("%s is %q, not auto, on or off; auto is used", key, clipLine(text, maxParamName))
-	return ModeAuto
+	return DeferAuto
 }
 
 // parseModel parses the name of an embedding model.
@@ -189,12 +189,12 @@ func (c *Config) parseNumber(block map[string]any, key string, byDefault, low, h
 type Decision struct {
 	// Active is true if tools are deferred.
 	Active bool
-	Mode   Mode
+	Mode   DeferMode
 	// ToolCount is the number of deferrable tools. Tokens is the estimated size of their schemas.
 	ToolCount int
 	Tokens    int
 	// ContextTokens is the size of the model's context, 0 if unknown. Threshold is the number of
-	// tokens from which ModeAuto defers.
+	// tokens from which DeferAuto defers.
 	ContextTokens int
 	Threshold     int
 }
@@ -213,8 +213,8 @@ func (c Config) Decide(tools, tokens, contextTokens int) Decision {
 		d.Threshold = int((int64(contextTokens)*int64(c.ThresholdPct) + 99) / 100)
 	}
 	switch {
-	case tools == 0 || c.Enabled == ModeOff:
-	case c.Enabled == ModeOn:
+	case tools == 0 || c.Enabled == DeferOff:
+	case c.Enabled == DeferOn:
 		d.Active = true
 	default:
 		d.Active = tokens >= d.Threshold

@@ -16,7 +16,7 @@ import (
 
 // Hermes 01.
 func TestDefaultWhenMissing(t *testing.T) {
-	want := search.Config{Enabled: search.ModeAuto, ThresholdPct: 10, SearchDefaultLimit: 5, MaxSearchLimit: 20}
+	want := search.Config{Enabled: search.DeferAuto, ThresholdPct: 10, SearchDefaultLimit: 5, MaxSearchLimit: 20}
 	for _, v := range []any{nil, map[string]any{}, ""} {
 		if diff := cmp.Diff(want, search.Parse(v)); diff != "" {
 			t.Errorf("%v: %s", v, diff)
@@ -29,31 +29,31 @@ func TestDefaultWhenMissing(t *testing.T) {
 
 func modes() map[string]struct {
 	in   any
-	want search.Mode
+	want search.DeferMode
 	warn int
 } {
 	type row = struct {
 		in   any
-		want search.Mode
+		want search.DeferMode
 		warn int
 	}
 	block := func(v any) any { return map[string]any{"enabled": v} }
 	return map[string]row{
-		"bool true is auto":            {true, search.ModeAuto, 0},             // Hermes 2
-		"bool false is off":            {false, search.ModeOff, 0},             // Hermes 3
-		"explicit on":                  {block("on"), search.ModeOn, 0},        // Hermes 4
-		"garbage is auto":              {block("perhaps"), search.ModeAuto, 1}, // Hermes 5
-		"true for block":               {true, search.ModeAuto, 0},             // Acceptance 94
-		"false in block":               {block(false), search.ModeOff, 0},      // Acceptance 94
-		"true in block":                {block(true), search.ModeAuto, 0},      // Acceptance 94
-		"string yes":                   {"Yes", search.ModeOn, 0},
-		"string 0":                     {block("0"), search.ModeOff, 0},
-		"learn is no switch":           {map[string]any{"learn": "perhaps"}, search.ModeAuto, 1},
-		"learn":                        {map[string]any{"learn": true}, search.ModeAuto, 0},
-		"number 1":                     {block(1), search.ModeOn, 0},
-		"off with space":               {block(" OFF "), search.ModeOff, 0},
-		"a list in place of the block": {[]any{"on"}, search.ModeAuto, 1},
-		"empty":                        {block(nil), search.ModeAuto, 0},
+		"bool true is auto":            {true, search.DeferAuto, 0},             // Hermes 2
+		"bool false is off":            {false, search.DeferOff, 0},             // Hermes 3
+		"explicit on":                  {block("on"), search.DeferOn, 0},        // Hermes 4
+		"garbage is auto":              {block("perhaps"), search.DeferAuto, 1}, // Hermes 5
+		"true for block":               {true, search.DeferAuto, 0},             // Acceptance 94
+		"false in block":               {block(false), search.DeferOff, 0},      // Acceptance 94
+		"true in block":                {block(true), search.DeferAuto, 0},      // Acceptance 94
+		"string yes":                   {"Yes", search.DeferOn, 0},
+		"string 0":                     {block("0"), search.DeferOff, 0},
+		"learn is no switch":           {map[string]any{"learn": "perhaps"}, search.DeferAuto, 1},
+		"learn":                        {map[string]any{"learn": true}, search.DeferAuto, 0},
+		"number 1":                     {block(1), search.DeferOn, 0},
+		"off with space":               {block(" OFF "), search.DeferOff, 0},
+		"a list in place of the block": {[]any{"on"}, search.DeferAuto, 1},
+		"empty":                        {block(nil), search.DeferAuto, 0},
 	}
 }
 
@@ -151,7 +151,7 @@ func decide(c search.Config, tools []toolgroups.Tool, contextTokens int) search.
 func TestDecide(t *testing.T) {
 	for _, tt := range []struct {
 		name            string
-		mode            search.Mode
+		mode            search.DeferMode
 		tokens, context int
 		want            bool
 	}{
@@ -182,7 +182,7 @@ func TestDecide(t *testing.T) {
 
 // Hermes 13.
 func TestZeroDeferrableNeverActivates(t *testing.T) {
-	for _, mode := range []search.Mode{"on", "auto", "off"} {
+	for _, mode := range []search.DeferMode{"on", "auto", "off"} {
 		c := search.DefaultConfig()
 		c.Enabled, c.ThresholdPct = mode, 0
 		if decide(c, nil, 8000).Active {
@@ -237,7 +237,7 @@ func TestDecisionIsLoggedWithBothNumbers(t *testing.T) {
 
 func TestConfigIsWrittenAsItIsRead(t *testing.T) {
 	for _, c := range []search.Config{
-		{}, search.DefaultConfig(), {Enabled: search.ModeOff, ThresholdPct: 0, SearchDefaultLimit: 2, MaxSearchLimit: 7},
+		{}, search.DefaultConfig(), {Enabled: search.DeferOff, ThresholdPct: 0, SearchDefaultLimit: 2, MaxSearchLimit: 7},
 	} {
 		text, err := yaml.Marshal(c)
 		if err != nil {

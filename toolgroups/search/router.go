@@ -32,7 +32,7 @@ const (
 	RoutingAll Routing = "all"
 	// RoutingNative defers all grouped tools for the tool search of the model's provider; loading a
 	// group shows all its tools. If the provider has no tool search, or the loaded tools do not fit
-	// into the model's context, [RoutingSearch] is used, or [RoutingGroups] with [ModeOff].
+	// into the model's context, [RoutingSearch] is used, or [RoutingGroups] with [DeferOff].
 	RoutingNative Routing = "native"
 	// RoutingAuto chooses the routing at the first request of a session: see [Router].
 	RoutingAuto Routing = "auto"
@@ -52,9 +52,9 @@ func (c Config) DefaultRouting() Routing {
 	switch {
 	case c.isUnset():
 		return RoutingGroups
-	case c.Enabled == ModeOn:
+	case c.Enabled == DeferOn:
 		return RoutingSearch
-	case c.Enabled == ModeOff:
+	case c.Enabled == DeferOff:
 		return RoutingGroups
 	}
 	return RoutingThreshold
@@ -224,7 +224,7 @@ func (r *Router) buildRoute(mode Routing, f toolgroups.RouteInput) toolgroups.Ro
 	groups := f.Loaded
 	if mode == RoutingNative && (!f.NativeSearch || !fitsDeferred(f)) {
 		mode = RoutingSearch
-		if r.cfg.Config.Enabled == ModeOff {
+		if r.cfg.Config.Enabled == DeferOff {
 			mode = RoutingGroups
 		}
 	}

@@ -43,7 +43,7 @@ func TestRouterConfig(t *testing.T) {
 		t.Error("an unknown routing is accepted")
 	}
 	for _, c := range []search.Config{
-		{Enabled: search.ModeOn}, {Enabled: search.ModeOn, SearchDefaultLimit: 9, MaxSearchLimit: 3}, {SearchDefaultLimit: 5, MaxSearchLimit: 500},
+		{Enabled: search.DeferOn}, {Enabled: search.DeferOn, SearchDefaultLimit: 9, MaxSearchLimit: 3}, {SearchDefaultLimit: 5, MaxSearchLimit: 500},
 	} {
 		if _, err := search.NewRouter(search.RouterConfig{Config: c}); err == nil {
 			t.Errorf("%+v is accepted", c)
@@ -60,7 +60,7 @@ func TestRouterConfig(t *testing.T) {
 //
 // Acceptance 125: The block `tools.tool_search` decides where no routing is set; where one is, that rules.
 func TestTheBlockDecidesWhereNoRoutingIsSet(t *testing.T) {
-	block := func(enabled search.Mode) search.Config {
+	block := func(enabled search.DeferMode) search.Config {
 		c := search.DefaultConfig()
 		c.Enabled = enabled
 		return c
@@ -71,10 +71,10 @@ func TestTheBlockDecidesWhereNoRoutingIsSet(t *testing.T) {
 		want    string
 	}{
 		{search.Config{}, 1000, "groups"},
-		{block(search.ModeOn), 1_000_000, "search"},
-		{block(search.ModeOff), 1000, "groups"},
-		{block(search.ModeAuto), 1000, "search"},
-		{block(search.ModeAuto), 1_000_000, "all"},
+		{block(search.DeferOn), 1_000_000, "search"},
+		{block(search.DeferOff), 1000, "groups"},
+		{block(search.DeferAuto), 1000, "search"},
+		{block(search.DeferAuto), 1_000_000, "all"},
 	} {
 		r := router(t, search.RouterConfig{Routing: tc.config.DefaultRouting(), Config: tc.config})
 		if got := r.Route(toolgroups.RouteInput{Registry: office(t, 0), ContextTokens: tc.context, FirstRequest: true}); got.Mode != tc.want {

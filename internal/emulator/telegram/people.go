@@ -41,7 +41,7 @@ type Attachment struct {
 type SayOptions struct {
 	// Thread is the id of the topic. 0 means the chat itself, or General.
 	Thread int64 `json:"thread"`
-	// ReplyTo is the id of the message that is replied to.
+	// ReplyTo is the id of the message to which this one replies; 0 if there is none.
 	ReplyTo int64 `json:"reply_to"`
 	// References are the other messages that the message refers to.
 	References
