@@ -150,11 +150,11 @@ func sinceSummary(history []Message, at int) []Message {
 	return append(out, history[at+1:]...)
 }
 
-// Compact summarizes the beginning of the turn's history if the history has outgrown the context, or
-// bound tokens if that is less or the context size is unknown; 0 means no bound. It returns false if
-// there is nothing to do. The summary covers everything in front of a turn; its Kept counts the
-// messages after that point. An earlier summary at the beginning is folded in. If the history is
-// [CompactedHistory] instead of the log itself, the caller must set Kept by counting the log's records.
+// Compact summarizes the beginning of the turn's history if what is sent of it has outgrown the model's
+// context, or if its texts on record, cleared ones included, have outgrown bound tokens; 0 means no bound.
+// It returns false if there is nothing to do. The summary covers everything in front of a turn; its Kept
+// counts the messages after that point. An earlier summary at the beginning is folded in. If the history
+// is [CompactedHistory] instead of the log itself, the caller must set Kept by counting the log's records.
 //
 // A summary covers at most what fits in one request, so the caller calls Compact until it returns
 // false. An error is returned if the model gave no summary in two attempts.
@@ -165,35 +165,35 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 	}
 	size := r.contextSize()
 	plan := planFor(size)
-	room := size * messageShare / 100 // the minimum, with any number of tools
-	if bound > 0 {
-		size = min(cmp.Or(size, bound), bound)
-		room = min(cmp.Or(room, bound), bound)
-	}
+	history, _ := unsummarized(turn.History)
+	full := bound > 0 && EstimateTextTokens(history) > bound*compactShare/100
 	tokens := EstimateTokens(r.history)
-	if size <= 0 || tokens <= room*plan.share/100 {
-		return Message{}, false, nil
+	if least := size * messageShare / 100; !full && (size == 0 || tokens <= least*plan.share/100) {
+		return Message{}, false, nil // however many tools there are
 	}
 	r.round = r.routeTools()
-	if room = r.budget(); bound > 0 {
-		room = min(cmp.Or(room, bound), bound)
-	}
-	limit := room * plan.share / 100
-	history, _ := unsummarized(turn.History)
+	limit := r.budget() * plan.share / 100
 	shown := applyRecords(history, true)
 	if plan.clearsTexts {
 		clearTurns(shown, true) // as the next turn will
 	}
-	if tokens <= limit || EstimateTokens(Arrange(shown)) <= limit {
+	outgrown := size > 0 && tokens > limit && EstimateTokens(Arrange(shown)) > limit
+	if !full && !outgrown {
 		return Message{}, false, nil
 	}
-	writer, most := r.model, size
+	writer, most := r.model, minBound(size, bound)
 	if turn.Summarizer != nil {
 		writer = turn.Summarizer
-		most = min(size, cmp.Or(ProfileOf(writer).ContextTokens, size))
+		most = minBound(most, ProfileOf(writer).ContextTokens)
 	}
 	input := max(most*inputShare/100, 1)
-	to := boundary(shown, min(size*keepShare/100, limit/plan.keptPart), limit, input)
+	fits, to := countFitting(shown, input*bytesPerToken), 0
+	if outgrown {
+		to = boundary(shown, EstimateTokens, min(size*keepShare/100, limit/plan.keptPart), limit, fits)
+	}
+	if full {
+		to = max(to, boundary(history, EstimateTextTokens, bound*keepShare/100, bound*compactShare/100, fits))
+	}
 	if to == 0 {
 		return Message{}, false, nil
 	}
@@ -201,12 +201,16 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 	if err != nil {
 		return Message{}, false, err
 	}
-	text := clip(strings.TrimSpace(reply.Text), min(summaryBytes, max(limit/4*bytesPerToken, shrunkBytes)))
+	room := minBound(limit, bound*compactShare/100)
+	text := clip(strings.TrimSpace(reply.Text), min(summaryBytes, max(room/4*bytesPerToken, shrunkBytes)))
 	return Message{
 		Role: RoleSummary, Time: a.cfg.Now(), Text: r.redactReply(text), LoadedGroups: r.loadedGroupsNote(), Kept: len(history) - to, Usage: &reply.Usage, Model: reply.Model,
 		Routing: r.round.Record(),
 	}, true, nil
 }
+
+// minBound returns the smaller of two bounds; 0 means no bound.
+func minBound(a, b int) int { return cmp.Or(min(a, b), max(a, b)) }
 
 // plan says when a conversation is summarized, and how.
 type plan struct {
@@ -228,27 +232,27 @@ func planFor(size int) plan {
 	return plan{share: compactShare, keptPart: 2, length: "200 to 500 words of plain text, at most 2,048 tokens,"}
 }
 
-// boundary returns how many messages a summary should cover so that about keep tokens remain; 0 means
-// none. A last turn that is complete and larger than limit is covered too, because the next message
-// will be a user's.
-func boundary(history []Message, keep, limit, input int) int {
+// boundary returns how many messages, at most fits, a summary should cover so that about keep tokens
+// remain, as measure counts them; 0 means none. A last turn that is complete and larger than limit is
+// covered too, because the next message will be a user's. The first turn is covered even if it does not
+// fit.
+func boundary(history []Message, measure func([]Message) int, keep, limit, fits int) int {
 	from := 0
 	if len(history) > 0 && history[0].Role == RoleSummary {
 		from = 1
 	}
-	all := boundaries(history, from, limit)
+	all := boundaries(history, measure, from, limit)
 	if len(all) == 0 {
 		return 0
 	}
 	best := all[len(all)-1]
 	for _, to := range all {
-		if EstimateTokens(history[to:]) <= keep {
+		if measure(history[to:]) <= keep {
 			best = to
 			break
 		}
 	}
 	// Messages that do not fit in this request are left to the next summary.
-	fits := countFitting(history, input*bytesPerToken)
 	for i := len(all) - 1; i > 0 && best > fits; i-- {
 		best = min(best, all[i-1])
 	}
@@ -269,7 +273,7 @@ func countFitting(history []Message, size int) int {
 
 // boundaries returns the indexes at which a summary may end. They precede the message that begins a turn,
 // and never separate a call from its result.
-func boundaries(history []Message, from, limit int) []int {
+func boundaries(history []Message, measure func([]Message) int, from, limit int) []int {
 	var all []int
 	for i := from + 1; i < len(history); i++ {
 		if history[i].BeginsTurn() && isSeparable(history, i) {
@@ -281,7 +285,7 @@ func boundaries(history []Message, from, limit int) []int {
 		last = all[len(all)-1]
 	}
 	over := lastMessage(history)
-	if over >= from && history[over].Final && EstimateTokens(history[last:]) > limit {
+	if over >= from && history[over].Final && measure(history[last:]) > limit {
 		all = append(all, len(history))
 	}
 	return all

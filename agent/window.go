@@ -34,7 +34,18 @@ func EstimateTokens(messages []Message) int {
 	return n
 }
 
-func messageSize(m *Message) int {
+// EstimateTextTokens is [EstimateTokens] without the pictures, whose bytes are not in a log.
+func EstimateTextTokens(messages []Message) int {
+	n := 0
+	for i := range messages {
+		n += messageTextSize(&messages[i])
+	}
+	return n
+}
+
+func messageSize(m *Message) int { return messageTextSize(m) + messagePictureTokens(m) }
+
+func messageTextSize(m *Message) int {
 	n := len(m.Text) + len(m.LoadedGroups) + len(m.QuotedText()) + len(m.Recalled) + len(m.Sender) + len(m.Reasoning)
 	for i := range m.Calls {
 		n += len(m.Calls[i].Name) + len(m.Calls[i].Arguments)
@@ -42,7 +53,7 @@ func messageSize(m *Message) int {
 	for i := range m.Files {
 		n += len(m.Files[i].Path)
 	}
-	return n/bytesPerToken + messageTokens + messagePictureTokens(m)
+	return n/bytesPerToken + messageTokens
 }
 
 // Window returns the part of a history that is sent to a model, arranged by [Arrange], of at most about

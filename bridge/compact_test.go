@@ -22,6 +22,7 @@ import (
 	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
 )
 
 var marks = regexp.MustCompile(`#\d+#`)
@@ -199,6 +200,75 @@ func TestTheWindowSurvivesARestart(t *testing.T) {
 	}
 	if head := kept.seen[39][0]; head.Role != agent.RoleSummary || head.Kept == 0 {
 		t.Errorf("nothing was summed up: %+v", head)
+	}
+}
+
+// Old results are cleared from requests while the model's cache is cold, but stay on record, where they
+// count: a chat with many tool calls is summed up before its records outgrow the window, and a long
+// outage of the summaries is caught up with, so that reading the history again leaves nothing out.
+func TestAConversationWithClearedResultsKeepsItsBeginning(t *testing.T) {
+	t.Parallel()
+	mail := toolgroups.Tool{Name: "mail_read", Description: "Reads a mail.", Effect: toolgroups.ReadOnly, Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+		return toolgroups.Result{Text: strings.Repeat("word ", 400)}, nil
+	}}
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{mail}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := search.NewRouter(search.RouterConfig{}) // of a model without a cache
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		restarts bool
+		failing  int // the number of turns before summaries work
+	}{"in memory": {}, "read again": {restarts: true}, "read again after an outage": {restarts: true, failing: 20}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &scribe{reading: func(req agent.Request) (agent.Reply, error) {
+				if last := req.Messages[len(req.Messages)-1]; last.Role == agent.RoleUser {
+					return agent.Reply{Calls: []agent.Call{{ID: "0", Name: "mail_read", Arguments: "{}"}}}, nil
+				}
+				return agent.Reply{}, nil
+			}}
+			if tt.failing > 0 {
+				s.summing = func(context.Context) error { return errOut }
+			}
+			r, _ := newLong(t, s, func(c *bridge.Config) {
+				c.Turns.Tools, c.Turns.Router, c.Turns.WindowTokens = func() *toolgroups.Registry { return reg }, router, 6000
+			})
+			const turns = 30
+			for n := range turns {
+				if n == tt.failing {
+					s.set(nil)
+				}
+				r.tell(n, n+1)
+				if tt.restarts {
+					r.restart()
+				}
+				if n < tt.failing+1 && tt.failing > 0 {
+					continue // its beginning is known again once summaries work
+				}
+				if diff := cmp.Diff(allMarks(n+1), marked(s.last().Messages)); diff != "" {
+					t.Fatalf("question %d was answered without all before it: %s", n, diff)
+				}
+				if text := r.platform.texts()[n]; strings.HasSuffix(text, turn.NoticeCut) {
+					t.Errorf("the answer is %q", text)
+				}
+			}
+			cleared := 0
+			for m, err := range conversation.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if m.Role == agent.RoleCleared {
+					cleared++
+				}
+			}
+			if cleared == 0 || s.summaries() == 0 {
+				t.Errorf("results were cleared %d times, and %d summaries made", cleared, s.summaries())
+			}
+		})
 	}
 }
 

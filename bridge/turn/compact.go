@@ -20,8 +20,8 @@ import (
 // Compactor is an [Agent] that can summarize the beginning of a conversation. *[agent.Agent] is one.
 type Compactor interface {
 	// Compact returns a summary of the beginning of turn.History. Its Kept is the number of messages at
-	// the end that the summary does not cover. Compact returns false if the conversation still fits into
-	// the model's context and into bound tokens.
+	// the end that the summary does not cover. Compact returns false if what is sent of the conversation
+	// still fits into the model's context, and its texts on record into bound tokens.
 	Compact(ctx context.Context, turn agent.Turn, bound int) (agent.Message, bool, error)
 }
 
@@ -174,8 +174,8 @@ func (t *Runner) addSummary(ctx context.Context, c Compactor, h *conversation.Hi
 		return false, false, err
 	}
 	turn.History = slices.Clip(s.Messages)
-	// The size of the window in tokens, estimated from these messages.
-	bound := min(t.cfg.WindowTokens, agent.EstimateTokens(s.Messages)*h.Window/max(s.Size, 1))
+	// The size of the window, which holds what is on record, in tokens of these messages.
+	bound := agent.EstimateTextTokens(s.Messages) * h.Window / max(s.Size, 1)
 	summary, needed, err := c.Compact(ctx, turn, max(bound, 1))
 	if err != nil {
 		if ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
