@@ -129,22 +129,38 @@ func TestAWrongSettingKeepsTheQuestion(t *testing.T) {
 }
 
 // TestAConversationThatItsProviderComesToRefuseGoesOn: what is refused from one day on is an older
-// turn, so leaving out the new question helps nobody.
+// turn, so leaving out the new question helps nobody, whatever the agent records in front of a request.
 func TestAConversationThatItsProviderComesToRefuseGoesOn(t *testing.T) {
+	for name, before := range map[string][]agent.Message{
+		"at once": nil, "after records": {{Role: agent.RoleNote, Text: "[note]"}, {Role: agent.RoleCleared}},
+	} {
+		t.Run(name, func(t *testing.T) { goesOnThoughRefused(t, before) })
+	}
+}
+
+func goesOnThoughRefused(t *testing.T, before []agent.Message) {
 	var strict atomic.Bool
 	var views [][]string
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		var view []string
 		for _, m := range turn.History {
-			view = append(view, m.Text)
-		}
-		views = append(views, view)
-		if all := strings.Join(view, "\n"); strict.Load() && (strings.Contains(all, "bad") || strings.Contains(all, "awful")) {
-			return func(yield func(agent.Message, error) bool) {
-				yield(agent.Message{}, &agent.ModelError{Kind: agent.KindRejected, Status: 400, Err: errors.New("content_filter")})
+			if m.Role != agent.RoleNote && m.Role != agent.RoleCleared {
+				view = append(view, m.Text)
 			}
 		}
-		return echo(ctx, turn)
+		views = append(views, view)
+		return func(yield func(agent.Message, error) bool) {
+			for _, m := range before {
+				if !yield(m, nil) {
+					return
+				}
+			}
+			if all := strings.Join(view, "\n"); strict.Load() && (strings.Contains(all, "bad") || strings.Contains(all, "awful")) {
+				yield(agent.Message{}, &agent.ModelError{Kind: agent.KindRejected, Status: 400, Err: errors.New("content_filter")})
+				return
+			}
+			echo(ctx, turn)(yield)
+		}
 	})
 	ask := func(n int, text string) string {
 		r.accept(direct(fmt.Sprint(n), text))

@@ -22,8 +22,8 @@ import (
 type History struct {
 	store storage.Store
 	Log   string
-	// Staged is the question of a turn, kept until the next write. The question is on disk in the job,
-	// so one write for both is enough.
+	// Staged is the question of a turn, with the agent's records in front of its first reply, kept until
+	// the next write. The question is on disk in the job, so one write for all is enough.
 	Staged    []agent.Message
 	authorOps []storage.Op // written with Staged
 	Messages  []agent.Message
@@ -171,9 +171,11 @@ func (h *History) IsShortened() bool {
 }
 
 // DropOlderTurns stages a record in front of the staged question that drops the older two thirds of the
-// earlier turns that the model was last shown. It returns false if none is left.
+// earlier turns that the model was last shown. It returns false, with the question alone staged, if none
+// is left.
 func (h *History) DropOlderTurns(now time.Time) bool {
 	from := storage.Position(0)
+	question := h.Staged[slices.IndexFunc(h.Staged, func(m agent.Message) bool { return m.Role == agent.RoleUser })]
 	if h.IsShortened() {
 		from = firstKept(&h.Staged[0], h.Last+1)
 	}
@@ -190,13 +192,14 @@ func (h *History) DropOlderTurns(now time.Time) bool {
 		}
 	}
 	if !shown {
+		h.Staged = []agent.Message{question}
 		return false
 	}
 	head := agent.Message{Role: agent.RoleSummary, Time: now, Text: textShortened, Routing: routing}
 	if n := len(turns) / 3; n > 0 {
 		head.Kept = int(h.Last + 1 - turns[len(turns)-n]) //nolint:gosec // logs are shorter
 	}
-	h.Staged = []agent.Message{head, h.Staged[len(h.Staged)-1]}
+	h.Staged = []agent.Message{head, question}
 	return true
 }
 

@@ -244,8 +244,14 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	return answer, nil
 }
 
-// storeAndCheck stores a message, and returns an error if the agent must not act on the message.
+// storeAndCheck stores a message, and returns an error if the agent must not act on the message. Records
+// in front of the first reply are staged behind the question: they have no effect, and the question of a
+// turn that is not answered stays the only message of its turn.
 func (t *Runner) storeAndCheck(ctx context.Context, j *queue.Run, h *conversation.History, m agent.Message) error {
+	if len(h.Staged) > 0 && (m.Role == agent.RoleCleared || m.Role == agent.RoleNote) {
+		h.Staged = append(h.Staged, m)
+		return nil
+	}
 	if err := t.saveOrHold(ctx, j, h, m); err != nil {
 		return err
 	}
@@ -398,15 +404,15 @@ func (t *Runner) dropOlderTurns(ctx context.Context, j *queue.Run, h *conversati
 	if !again || err != nil {
 		return false, err
 	}
-	if h.DropOlderTurns(t.cfg.Now()) {
-		t.cfg.Log.Warn("the model refuses consecutive questions: asking without the older turns", "job", j.Key(), "err", failure)
-		return true, nil
+	if !h.DropOlderTurns(t.cfg.Now()) {
+		return false, nil // even the question alone was refused
 	}
-	h.Staged = h.Staged[len(h.Staged)-1:] // even the question alone was refused
-	return false, nil
+	t.cfg.Log.Warn("the model refuses consecutive questions: asking without the older turns", "job", j.Key(), "err", failure)
+	return true, nil
 }
 
-// excludeTurn excludes a failed turn from later requests, and returns its answer. The log keeps it.
+// excludeTurn excludes a failed turn from later requests, and returns its answer. The log keeps it, and
+// later requests say which of its calls ran.
 func (t *Runner) excludeTurn(ctx context.Context, j *queue.Run, h *conversation.History, failure error) (string, error) {
 	turn, err := h.Turn(ctx, j.Key())
 	if err != nil {
