@@ -3,6 +3,7 @@ package agent
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -43,6 +44,9 @@ const (
 	// could not be completed.
 	NoteStopped = "[This turn was stopped by the user. What was asked before is not to be continued unless the user asks for it again.]"
 	NoteGivenUp = "[This turn failed and was given up; the user was told so. What was asked before is not to be continued unless the user asks for it again.]"
+	// textOmitted and noteOmitted stand for the question and the answer of a turn that is left out.
+	textOmitted = "[A message of mine is left out here, because it could not be answered.]"
+	noteOmitted = "[That turn is left out with what was said in it. Of its calls: %s. What was done stays done and is not to be repeated unless the user asks for it.]"
 )
 
 // exchange has what is recorded of an assistant message's calls. Both slices have one element per call.
@@ -172,6 +176,50 @@ func StopMessages(history []Message, note string) []Message {
 		}
 	}
 	return append(out, Message{Role: RoleAssistant, Text: note, Final: true})
+}
+
+// OmittedEffects returns the messages that stand for a turn that is left out of requests: they tell the
+// model which calls with effects ran, so that it does not repeat them. tools are the names of those that
+// may have taken effect. Both are nil if no such call ran.
+func OmittedEffects(turn []Message) (stands []Message, tools []string) {
+	var ran []string
+	times := map[string]int{}
+	for i := range turn {
+		if turn[i].Role != RoleAssistant {
+			continue
+		}
+		x := pairCalls(turn, i)
+		for n, call := range turn[i].Calls {
+			if !x.started[n] {
+				continue
+			}
+			outcome := " has an unknown outcome"
+			if at := x.results[n]; at >= 0 && turn[at].Status == StatusOK {
+				outcome = " succeeded"
+			} else if at >= 0 && turn[at].Code != CodeInterrupted {
+				outcome = " failed"
+			}
+			tool := call.EffectiveTool()
+			if outcome != " failed" && !slices.Contains(tools, tool) {
+				tools = append(tools, tool)
+			}
+			if times[tool+outcome]++; times[tool+outcome] == 1 {
+				ran = append(ran, tool+outcome)
+			}
+		}
+	}
+	if len(ran) == 0 {
+		return nil, nil
+	}
+	for i, what := range ran {
+		if n := times[what]; n > 1 {
+			ran[i] = fmt.Sprintf("%s %d times", what, n)
+		}
+	}
+	return []Message{
+		{Role: RoleUser, Text: textOmitted, Sender: turn[0].Sender, AuthorKey: turn[0].AuthorKey},
+		{Role: RoleAssistant, Text: fmt.Sprintf(noteOmitted, strings.Join(ran, ", ")), Final: true},
+	}, tools
 }
 
 // endsTurn reports whether the turn is complete with this message.

@@ -197,3 +197,54 @@ func goesOnThoughRefused(t *testing.T, before []agent.Message) {
 		t.Errorf("the model is shown %q", view)
 	}
 }
+
+// TestWhatWasDoneStaysKnownWhenItsTurnIsLeftOut: a turn that is refused after calls with effects is left
+// out with all that was said, but the user and the model learn which calls ran.
+func TestWhatWasDoneStaysKnownWhenItsTurnIsLeftOut(t *testing.T) {
+	var failing atomic.Bool
+	send := toolgroups.Tool{Name: "send_mail", Description: "Sends.", Effect: toolgroups.Consequential, Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+		if failing.Load() {
+			return toolgroups.Result{}, errors.New("no server")
+		}
+		return toolgroups.Result{Text: "a bad page"}, nil
+	}}
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{send}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &scribe{reading: func(req agent.Request) (agent.Reply, error) {
+		switch last := req.Messages[len(req.Messages)-1]; {
+		case last.Role == agent.RoleTool:
+			return agent.Reply{}, &agent.ModelError{Kind: agent.KindRejected, Status: 400, Err: errors.New("content_filter")}
+		case strings.Contains(last.Text, "send"):
+			return agent.Reply{Calls: []agent.Call{{ID: "0", Name: "send_mail", Arguments: "{}"}, {ID: "1", Name: "send_mail", Arguments: "{}"}}}, nil
+		}
+		return agent.Reply{}, nil
+	}}
+	r, _ := newLong(t, m, func(c *bridge.Config) { c.Turns.Tools = func() *toolgroups.Registry { return reg } })
+	const removed = "The provider's filter blocked your message. I removed it so that we can go on."
+	for n, tt := range []struct{ told, known string }{
+		{removed + " What I had done by then stays done: `send_mail`.", "send_mail succeeded 2 times."},
+		{removed, "send_mail failed 2 times."},
+	} {
+		failing.Store(n == 1)
+		r.accept(direct(fmt.Sprint("send", n), "send bad ones"))
+		if got := r.platform.wait(t, 2*n+1)[2*n].text; got != tt.told {
+			t.Errorf("the answer is %q, want %q", got, tt.told)
+		}
+		if n == 1 {
+			r.restart()
+		}
+		r.accept(direct(fmt.Sprint("next", n), fmt.Sprintf("#%d#", n)))
+		r.platform.wait(t, 2*n+2)
+		shown := m.last().Messages
+		if note := shown[len(shown)-2].Text; !strings.Contains(note, tt.known) || !strings.Contains(note, "not to be repeated") {
+			t.Errorf("the model is told %q, want %q", note, tt.known)
+		}
+		for _, m := range shown {
+			if strings.Contains(m.Text, "bad") {
+				t.Errorf("the model is shown %q", m.Text)
+			}
+		}
+	}
+}

@@ -419,9 +419,18 @@ func (t *Runner) excludeTurn(ctx context.Context, j *queue.Run, h *conversation.
 		return "", err
 	}
 	text, _ := t.explainFailure(ctx, j, failure)
-	if err := t.appendMessages(ctx, j, h, agent.Message{
-		Role: agent.RoleRefused, Time: t.cfg.Now(), Text: text.message, Final: true, Omitted: len(turn) + len(h.Staged),
-	}); err != nil {
+	stands, tools := agent.OmittedEffects(turn)
+	if len(tools) > 0 {
+		for i := range tools {
+			tools[i] = wording.InlineCode(tools[i])
+		}
+		text.message += " What I had done by then stays done: " + strings.Join(tools, ", ") + "."
+	}
+	messages := append([]agent.Message{{Role: agent.RoleRefused, Text: text.message, Final: true, Omitted: len(turn) + len(h.Staged)}}, stands...)
+	for i := range messages {
+		messages[i].Time = t.cfg.Now()
+	}
+	if err := t.appendMessages(ctx, j, h, messages...); err != nil {
 		return "", err
 	}
 	return t.cfg.Host.FailureAnswer(ctx, j, text.message, text.retryHelps), nil
