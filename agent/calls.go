@@ -75,13 +75,16 @@ func (r *run) runAllowed(ctx context.Context, answers []Message, jobs []job) err
 func (r *run) triage(at int) (answers []Message, jobs []job) {
 	m := r.history[at]
 	x := pairCalls(r.history, at)
-	b := countFailures(r.history)
+	b, isLast := countFailures(r.history), r.checkBounds() != nil
 	for n, call := range m.Calls {
 		switch {
 		case x.results[n] >= 0:
 			continue
 		case x.started[n]:
 			answers = append(answers, r.interruptedResult(call))
+			continue
+		case isLast:
+			answers = append(answers, failure(call, CodeLastStep, "Not run: this was the last step of the turn."))
 			continue
 		case n >= maxCalls:
 			answers = append(answers, failure(call, CodeTooMany, fmt.Sprintf(

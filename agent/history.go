@@ -22,6 +22,8 @@ const (
 	CodeLoop = "loop"
 	// CodeTooMany: one reply made more calls than are run for a reply.
 	CodeTooMany = "too_many_calls"
+	// CodeLastStep: the turn had used its rounds or tokens, so nothing could follow the call.
+	CodeLastStep = "last_step"
 	// CodeTruncated: the model's output limit cut the arguments off.
 	CodeTruncated = "truncated"
 )

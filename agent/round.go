@@ -30,13 +30,8 @@ const (
 
 // ask sends a request and emits the reply. done reports whether the reply was the answer.
 func (r *run) ask(ctx context.Context) (done bool, err error) {
-	rounds, spent, last := r.countReplies()
-	bound := cmp.Or(r.turn.MaxRounds, maxRounds)
-	if rounds >= bound {
-		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("no answer after %d rounds", rounds)}
-	}
-	if r.turn.MaxTokens > 0 && spent >= r.turn.MaxTokens {
-		return false, &ModelError{Kind: KindTokens, Err: fmt.Errorf("no answer within %d tokens", r.turn.MaxTokens)}
+	if err := r.checkBounds(); err != nil {
+		return false, err
 	}
 	if b := countFailures(r.history); b.loopRounds >= maxLoopRounds {
 		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("%d rounds in which all calls had failed too often", b.loopRounds)}
@@ -49,7 +44,8 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	nudge := ""
-	if rounds > 0 && (rounds == bound-1 || r.turn.MaxTokens > 0 && spent+2*last >= r.turn.MaxTokens) {
+	rounds, spent, last := r.countReplies()
+	if rounds > 0 && (rounds == r.maxRounds()-1 || r.turn.MaxTokens > 0 && spent+2*last >= r.turn.MaxTokens) {
 		nudge = nudgeLast
 	}
 	reply, err := r.complete(ctx, rounds+1, nudge)
@@ -69,6 +65,20 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 	}
 	m := r.assistantMessage(reply)
 	return m.Final, r.emit(m)
+}
+
+func (r *run) maxRounds() int { return cmp.Or(r.turn.MaxRounds, maxRounds) }
+
+// checkBounds returns an error if the turn has no further reply: it has used its rounds or tokens.
+func (r *run) checkBounds() error {
+	rounds, spent, _ := r.countReplies()
+	if rounds >= r.maxRounds() {
+		return &ModelError{Kind: KindRounds, Err: fmt.Errorf("no answer after %d rounds", rounds)}
+	}
+	if r.turn.MaxTokens > 0 && spent >= r.turn.MaxTokens {
+		return &ModelError{Kind: KindTokens, Err: fmt.Errorf("no answer within %d tokens", r.turn.MaxTokens)}
+	}
+	return nil
 }
 
 // countReplies returns the number of replies in this turn, their tokens, and those of the last one.

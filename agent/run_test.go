@@ -151,7 +151,12 @@ func TestRoundLimit(t *testing.T) {
 	c.turn.MaxRounds = 3
 	s := &script{t: t}
 	for i := range 3 {
-		s.replies = append(s.replies, calls(fmt.Sprintf("a read_file {\"n\":%d}", i)))
+		s.replies = append(s.replies, calls(fmt.Sprintf("a write_file {\"n\":%d}", i)))
+	}
+	asked := 0
+	c.turn.Gate = func(context.Context, toolgroups.Call, toolgroups.Tool) (agent.Decision, error) {
+		asked++
+		return agent.Decision{}, nil
 	}
 	err := c.run(s, agent.Message{Role: agent.RoleUser, Text: "x"})
 	var failure *agent.ModelError
@@ -165,6 +170,13 @@ func TestRoundLimit(t *testing.T) {
 		if diff := cmp.Diff(core(), offered(req)); diff != "" {
 			t.Errorf("request %d (-want +got):\n%s", i, diff)
 		}
+	}
+	// The model was told that the last reply's calls are not run.
+	if diff := cmp.Diff([]string{`write_file {"n":0}`, `write_file {"n":1}`}, c.ran); diff != "" || asked != 2 {
+		t.Errorf("%d calls were to be approved, and ran (-want +got):\n%s", asked, diff)
+	}
+	if last := c.history[len(c.history)-1]; last.Code != agent.CodeLastStep {
+		t.Errorf("the last call has the result %+v", last)
 	}
 	// The bound is one of the turn: a restart does not begin it anew.
 	if err := c.run(&script{t: t}); !errors.As(err, &failure) || failure.Kind != agent.KindRounds {
