@@ -25,8 +25,8 @@ func (j job) toolCall(scope toolgroups.Scope) toolgroups.Call {
 
 // resolve obtains a result for each call of history[at] that has none.
 func (r *run) resolve(ctx context.Context, at int) error {
-	again := r.round == nil
-	if again {
+	again := r.round == nil && !r.turn.Waited
+	if r.round == nil {
 		r.round = r.routeTools()
 	}
 	answers, jobs := r.triage(at)

@@ -16,6 +16,9 @@ type Turn struct {
 	// History is the stored conversation, oldest message first. It ends with the message to be answered,
 	// or where an earlier run stopped.
 	History []Message
+	// Waited is set if the turn continues after [ErrSuspended], and not after a run that was cut off: then
+	// no open call has begun.
+	Waited bool
 	// Incomplete is set if earlier messages were left out and no summary covers them.
 	Incomplete bool
 	// Set holds the tools of the conversation.

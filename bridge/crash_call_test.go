@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/interact"
 	"oneclaw/toolgroups"
 )
 
@@ -23,10 +23,17 @@ func (lookOnce) Complete(_ context.Context, req agent.Request, _ func(agent.Delt
 }
 
 // TestACallThatEndsTheProcessRunsTwice kills the process whenever a tool runs that
-// only reads. The call is not run a third time, and the model is told so.
+// only reads. The call is not run a third time, and the model is told so. A wait for its approval is
+// no run.
 //
 // Attack 04.
 func TestACallThatEndsTheProcessRunsTwice(t *testing.T) {
+	for name, approved := range map[string]bool{"unasked": false, "after an approval": true} {
+		t.Run(name, func(t *testing.T) { runsTwice(t, approved) })
+	}
+}
+
+func runsTwice(t *testing.T, approved bool) {
 	var life *mortal
 	runs := make(chan int, 10)
 	n := 0
@@ -46,6 +53,9 @@ func TestACallThatEndsTheProcessRunsTwice(t *testing.T) {
 	a := agent.New(agent.Config{Model: lookOnce{}})
 	r := newHarness(t, nil, func(c *bridge.Config) {
 		c.Turns.Agent, c.Turns.Tools = a, func() *toolgroups.Registry { return reg }
+		if approved {
+			c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{} }
+		}
 	})
 	store := r.cfg.Store
 	for crash := 1; crash <= 2; crash++ {
@@ -55,6 +65,10 @@ func TestACallThatEndsTheProcessRunsTwice(t *testing.T) {
 		r.start()
 		if crash == 1 {
 			r.accept(direct("1", "look"))
+			if approved {
+				card := r.platform.wait(t, 1)[0]
+				r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
+			}
 		}
 		if got := <-runs; got != crash {
 			t.Fatalf("run %d before crash %d", got, crash)
@@ -63,11 +77,8 @@ func TestACallThatEndsTheProcessRunsTwice(t *testing.T) {
 	r.stop()
 	r.cfg.Store = store
 	r.start()
-	answer := r.platform.wait(t, 1)[0].text
+	waitAnswered(t, r.platform, fmt.Sprintf("told %s: %s", agent.CodeCrashed, agent.TextCrashed))
 	r.stop()
-	if want := fmt.Sprintf("told %s: %s", agent.CodeCrashed, agent.TextCrashed); !strings.Contains(answer, want) {
-		t.Errorf("the answer is %q, want %q", answer, want)
-	}
 	if n != 2 || len(runs) > 0 {
 		t.Errorf("the call ran %d times", n)
 	}

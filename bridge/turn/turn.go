@@ -22,7 +22,7 @@ import (
 // Answer runs the turn of a message, or continues it where its log ends.
 func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err error) {
 	session, err := conversation.SessionOf(ctx, t.cfg.Store, &j.Job)
-	if err == nil && j.State == receipts.Waiting {
+	if WorkOf(j).waited = j.State == receipts.Waiting; err == nil && WorkOf(j).waited {
 		err = t.applyDecisions(ctx, j)
 	}
 	if err != nil {
@@ -179,7 +179,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	scope.Unasked = IsUnasked(j) // messages may have joined
 	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
-		Prompt: persona.Prompt, PromptTail: persona.Tail, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Set: toolgroups.NewSet(t.toolsFor(scope), groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
+		Prompt: persona.Prompt, PromptTail: persona.Tail, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Waited: WorkOf(j).waited, Set: toolgroups.NewSet(t.toolsFor(scope), groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, Effort: persona.Effort, MaxRounds: persona.MaxRounds,
 		ReadFile: func(path string, limit int64) ([]byte, error) { return files.readFile(limited, path, limit) },
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {

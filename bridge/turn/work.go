@@ -26,7 +26,9 @@ type Work struct {
 	// turn waits again when it runs again.
 	Awaited []string `json:"-"`
 
-	// The fields below are not stored. afterDelivery is called once the answer is delivered.
+	// The fields below are not stored. waited says that the turn continues after a wait.
+	waited bool
+	// afterDelivery is called once the answer is delivered.
 	afterDelivery func(context.Context)
 	// original is set only in a copy of a job that has another message of the turn. It is the job from
 	// which the copy was made.
