@@ -87,14 +87,19 @@ func (m *Message) Clearable() bool {
 // loadSkill is the tool whose results, a skill's instructions, apply to the rest of the conversation.
 const loadSkill = "load_skill"
 
-// savedFile matches the path of the file to which a long result was saved.
+// cutNote begins the note of a tool about what it left out of a long result. savedFile matches, in this
+// note, the path of the file with the whole.
+const cutNote = "\n[cut: "
+
 var savedFile = regexp.MustCompile(`tool-output/[\w.-]+`)
 
 // clearedText returns the text of a cleared result: its beginning, and how to get the rest.
 func clearedText(m *Message) string {
 	back := "search_history finds the rest"
-	if file := savedFile.FindString(m.Text); file != "" {
-		back = "the rest is in the file " + file
+	if at := strings.LastIndex(m.Text, cutNote); at >= 0 { // other paths in the text are not this call's
+		if file := savedFile.FindString(m.Text[at:]); file != "" {
+			back = "the rest is in the file " + file
+		}
 	}
 	return fmt.Sprintf("%s… [shortened: %s, or call %s again]",
 		strings.ToValidUTF8(m.Text[:clearedHeadBytes], ""), back, m.Tool)

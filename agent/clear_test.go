@@ -112,6 +112,27 @@ func TestOldResultsLeaveWhileTheCacheIsCold(t *testing.T) {
 	}
 }
 
+// In the place of a result that leaves stands the file with the whole, where its tool has saved one, and
+// no path of which the result only speaks.
+func TestAClearedResultNamesItsOwnFile(t *testing.T) {
+	list := "tool-output/exec-other.txt\n" + strings.Repeat("x\n", 500)
+	for text, want := range map[string]string{
+		list: "search_history finds the rest",
+		list + "\n\n[cut: the limit is 1000 of 9000 characters; the whole is in the file tool-output/exec-own.txt]": "the file tool-output/exec-own.txt",
+		list + "\n[cut: stdout had 9000 bytes, stderr 0; the rest was not kept]":                                    "search_history finds the rest",
+	} {
+		history := []agent.Message{
+			{Role: agent.RoleUser, Text: "a"}, {Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "0", Name: "exec"}}},
+			{Role: agent.RoleTool, CallID: "0", Tool: "exec", Status: agent.StatusOK, Text: text}, {Role: agent.RoleAssistant, Text: "b", Final: true},
+			{Role: agent.RoleUser, Text: "c"}, {Role: agent.RoleAssistant, Text: "d", Final: true}, {Role: agent.RoleUser, Text: "e"}, {Role: agent.RoleCleared},
+		}
+		_, note, _ := strings.Cut(agent.CompactedHistory(history)[2].Text, "[shortened: ")
+		if !strings.HasPrefix(note, want) && !strings.HasPrefix(note, "the rest is in "+want) {
+			t.Errorf("%q stands for ….%q, want %q", note, text[len(text)-60:], want)
+		}
+	}
+}
+
 // What tells of tools and skills never leaves, nor what is short.
 func TestResultsThatNeverLeave(t *testing.T) {
 	long := strings.Repeat("x", 5000)
