@@ -115,22 +115,8 @@ func (r *run) loop(ctx context.Context) error {
 			}
 		}
 		if done, err := r.ask(ctx); done || err != nil {
-			if err == nil {
-				r.learn(ctx)
-			}
 			return err
 		}
-	}
-}
-
-// learn passes the calls of the answered turn to the router.
-func (r *run) learn(ctx context.Context) {
-	learner, ok := r.turn.Router.(toolgroups.Learner)
-	if !ok {
-		return
-	}
-	if err := learner.Learn(ctx, r.turn.Scope, pastCalls(r.history)); err != nil {
-		r.agent.log.Warn("nothing was learned from the searches of a turn", "session", r.turn.Scope.Session, "err", err)
 	}
 }
 

@@ -18,7 +18,7 @@ func (r *run) routeTools() *toolgroups.Round { return r.turn.Set.Route(r.turn.Ro
 func (r *run) routerFacts() toolgroups.RouteInput {
 	model := ProfileOf(r.model)
 	return toolgroups.RouteInput{
-		Scope: r.turn.Scope, ContextTokens: r.contextSize(), Recorded: recordedRouting(r.history), PastCalls: pastCalls(r.history),
+		Scope: r.turn.Scope, ContextTokens: r.contextSize(), Recorded: recordedRouting(r.history), PastCalls: PastCalls(r.history),
 		FirstRequest: isFirstRequest(r.history), Model: model.Name, MaxTools: model.MaxTools, NativeSearch: model.NativeSearch, Idle: r.idle(), CacheTTL: r.lastCacheFor(),
 		VisibleResults: r.shownToolTexts(r.history),
 	}
@@ -81,8 +81,8 @@ func isFirstRequest(history []Message) bool {
 	return true
 }
 
-// pastCalls returns the calls of the current turn that have results.
-func pastCalls(history []Message) []toolgroups.PastCall {
+// PastCalls returns the calls with results of the turn at the end of a history, which has no answer yet.
+func PastCalls(history []Message) []toolgroups.PastCall {
 	var calls []toolgroups.PastCall
 	for i := turnStart(history) + 1; i < len(history); i++ {
 		if history[i].Role != RoleAssistant {

@@ -288,6 +288,11 @@ func TestAnAnsweredTurnTeachesTheRouter(t *testing.T) {
 		return fmt.Sprint(list)
 	}
 	c.say("x", calls(`a tool_search {"query":"zettel"}`), calls(`b tool_search {"query":"gmail search"}`), calls(`c tool_call {"name":"gmail_search","arguments":{}}`), says("done"))
+	// The caller learns once the answer is delivered.
+	answered := agent.PastCalls(c.history[:len(c.history)-1])
+	if err := c.turn.Router.(toolgroups.Learner).Learn(t.Context(), c.turn.Scope, answered); err != nil {
+		t.Fatal(err)
+	}
 	if got, want := learned(), "[{gmail_search [zettel gmail search]}]"; got != want {
 		t.Errorf("learned %s, want %s", got, want)
 	}

@@ -31,7 +31,7 @@ type Router interface {
 
 // Learner is an optional interface of a [Router] that learns from the calls of earlier turns.
 type Learner interface {
-	// Learn learns from the calls of a turn. The agent calls it after the answer and logs an error.
+	// Learn learns from the calls of a turn. It is called after the delivery of the answer; an error is logged.
 	Learn(ctx context.Context, scope Scope, turn []PastCall) error
 }
 

@@ -28,8 +28,8 @@ type Work struct {
 
 	// The fields below are not stored. waited says that the turn continues after a wait.
 	waited bool
-	// afterDelivery is called once the answer is delivered.
-	afterDelivery func(context.Context)
+	// learn and compact are called once the answer is delivered.
+	learn, compact func(context.Context)
 	// original is set only in a copy of a job that has another message of the turn. It is the job from
 	// which the copy was made.
 	original *queue.Run

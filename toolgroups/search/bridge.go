@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -58,8 +59,10 @@ type BridgeConfig struct {
 	TextLimit int
 	// Ranker ranks the tools. Nil means [WordRanker].
 	Ranker Ranker
-	// Uses, if not nil, are the searches whose words count as words of tools.
-	Uses *Uses
+	// Uses, if not nil, are the searches whose words count as words of tools. If they cannot be read,
+	// which is logged to Logger, a search does without them.
+	Uses   *Uses
+	Logger *slog.Logger
 }
 
 // UnavailableSource is a source whose tools cannot be used now.
@@ -74,6 +77,7 @@ type Bridge struct{ cfg BridgeConfig }
 
 func newBridge(cfg BridgeConfig) *Bridge {
 	cfg.Catalogue = cmp.Or(cfg.Catalogue, NewCatalogue(nil))
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	cfg.TextLimit, cfg.Ranker = cmp.Or(cfg.TextLimit, toolgroups.MaxText), cmp.Or[Ranker](cfg.Ranker, WordRanker{})
 	return &Bridge{cfg: cfg}
 }

@@ -86,7 +86,7 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 	if b.cfg.Uses != nil {
 		uses, err := b.cfg.Uses.List(ctx, call.User)
 		if err != nil {
-			return toolgroups.Result{}, err
+			b.cfg.Logger.Warn("tools are searched without what was learned", "session", call.Session, "err", err)
 		}
 		index = index.withUses(uses)
 	}

@@ -384,7 +384,7 @@ func (r *Router) routeSearch(f toolgroups.RouteInput) (*Bridge, []toolgroups.Too
 	}
 	cfg := BridgeConfig{
 		Config: r.cfg.Config, Catalogue: catalogue, DirectTools: toolgroups.Names(slices.Concat(core, loaded)),
-		Refusal: refusalFunc(f), Ranker: r.cfg.Ranker, Uses: r.cfg.Uses, ShownTexts: f.VisibleResults, TextLimit: min(loadTextLimit(f.ContextTokens), toolgroups.MaxText),
+		Refusal: refusalFunc(f), Ranker: r.cfg.Ranker, Uses: r.cfg.Uses, Logger: r.cfg.Logger, ShownTexts: f.VisibleResults, TextLimit: min(loadTextLimit(f.ContextTokens), toolgroups.MaxText),
 		PastCalls: slices.DeleteFunc(slices.Clone(f.PastCalls), func(p toolgroups.PastCall) bool { return !toolgroups.Reserved(p.Tool) }),
 	}
 	if r.cfg.Unavailable != nil {

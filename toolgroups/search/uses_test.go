@@ -1,12 +1,15 @@
 package search_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
@@ -71,6 +74,26 @@ func TestWhatATurnTeaches(t *testing.T) {
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(tt.want) {
 			t.Errorf("%s: learned %v, %v, want %v", tt.name, got, err, tt.want)
 		}
+	}
+}
+
+// lost is a store that cannot be read.
+type lost struct{ storage.KV }
+
+func (lost) Get(context.Context, string) (storage.Entry, error) {
+	return storage.Entry{}, errors.New("no such host db.internal")
+}
+
+func TestASearchGoesOnWithoutWhatCannotBeRead(t *testing.T) {
+	ask := func(u *search.Uses) string {
+		got, fault := use(t, bridge(t, func(c *search.BridgeConfig) { c.Uses = u }), search.ToolSearch, `{"query":"create issue"}`)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		return got
+	}
+	if got, want := ask(search.NewUses(lost{})), ask(nil); got != want {
+		t.Errorf("found %s, want %s", got, want)
 	}
 }
 
